@@ -7,12 +7,8 @@
  * takes such values by address, and small floats as their bits. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/debug.h"
-
-static const ki_type_info *info_of(kl_lowering *l, kjit_type type)
-{
-  return ki_type(l->c->types, type);
-}
 
 static bool has_strides(const ki_type_info *array) { return array->layout == KJIT_LAYOUT_STRIDED; }
 
@@ -22,25 +18,25 @@ static bool has_strides(const ki_type_info *array) { return array->layout == KJI
 /* Only kjit_call_function hands these over: by address. */
 static bool is_composed(kl_lowering *l, kjit_type type)
 {
-  ki_type_class class_ = ki_is_weak(type) ? KJ_CLASS_WEAK : info_of(l, type)->class_;
+  ki_type_class class_ = ki_is_weak(type) ? KJ_CLASS_WEAK : kl_type_info(l, type)->class_;
   return class_ == KJ_CLASS_VECTOR || class_ == KJ_CLASS_STRUCT || class_ == KJ_CLASS_COMPLEX ||
          class_ == KJ_CLASS_TUPLE;
 }
 
 static bool is_small_float(kl_lowering *l, kjit_type type)
 {
-  return !ki_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_FLOAT &&
-         info_of(l, type)->size_bytes < 4;
+  return !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_FLOAT &&
+         kl_type_info(l, type)->size_bytes < 4;
 }
 
 static LLVMTypeRef scalar_type(kl_lowering *l, kjit_type type)
 {
   if (is_composed(l, type)) return l->pointer;
   if (is_small_float(l, type))
-    return LLVMIntTypeInContext(l->context, 8 * info_of(l, type)->size_bytes);
+    return LLVMIntTypeInContext(l->context, 8 * kl_type_info(l, type)->size_bytes);
   if (ki_is_weak(type)) return type == KJ_WEAK_INT ? l->i64 : l->f64;
   if (type == KJIT_BOOL) return l->i1; /* as clang says it; widened as bytes are */
-  return info_of(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kl_memory_type(l, type);
+  return kl_type_info(l, type)->class_ == KJ_CLASS_POINTER ? l->pointer : kl_memory_type(l, type);
 }
 
 /* A scalar between its register type and what C passes. */
@@ -48,15 +44,13 @@ static LLVMValueRef to_c(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
   value = kl_to_memory(l, type, value);
-  return is_small_float(l, type) ? LLVMBuildBitCast(l->builder, value, scalar_type(l, type), "")
-                                 : value;
+  return is_small_float(l, type) ? kl_bitcast(l, value, scalar_type(l, type)) : value;
 }
 
 static LLVMValueRef from_c(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (type == KJIT_BOOL) return value;
-  if (is_small_float(l, type))
-    value = LLVMBuildBitCast(l->builder, value, kl_memory_type(l, type), "");
+  if (is_small_float(l, type)) value = kl_bitcast(l, value, kl_memory_type(l, type));
   return kl_from_memory(l, type, value);
 }
 
@@ -73,7 +67,7 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, bo
   if (has_record) params[count++] = l->pointer;
   if (has_result_address(l, instance)) params[count++] = l->pointer;
   for (size_t i = 0; i < instance->params.count; i++) {
-    const ki_type_info *info = info_of(l, instance->params.items[i]->type);
+    const ki_type_info *info = kl_type_info(l, instance->params.items[i]->type);
     if (info->class_ != KJ_CLASS_ARRAY) {
       params[count++] = scalar_type(l, instance->params.items[i]->type);
       continue;
@@ -91,7 +85,7 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, bo
 /* Integers that are narrower than a register: who passes one widens it. */
 static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned index, kjit_type type)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   bool is_integer = info->class_ == KJ_CLASS_BOOL || info->class_ == KJ_CLASS_SIGNED ||
                     info->class_ == KJ_CLASS_UNSIGNED || is_small_float(l, type);
   if (is_integer && info->size_bytes < 4)
@@ -106,7 +100,7 @@ static LLVMValueRef declare(kl_lowering *l, const kt_instance *instance, const c
     LLVMAddFunction(l->module, symbol, function_type(l, instance, has_record));
   unsigned at = 1 + has_record + has_result_address(l, instance);
   for (size_t i = 0; i < instance->params.count; i++) {
-    const ki_type_info *info = info_of(l, instance->params.items[i]->type);
+    const ki_type_info *info = kl_type_info(l, instance->params.items[i]->type);
     if (info->class_ == KJ_CLASS_ARRAY) at += 1 + info->rank * (has_strides(info) ? 2 : 1);
     else describe_scalar(l, function, at++, instance->params.items[i]->type);
   }
@@ -121,8 +115,7 @@ static LLVMValueRef declare(kl_lowering *l, const kt_instance *instance, const c
 
 static LLVMValueRef as_pointer(kl_lowering *l, LLVMValueRef pointer, LLVMTypeRef type)
 {
-  return LLVMTypeOf(pointer) == type ? pointer
-                                     : LLVMBuildAddrSpaceCast(l->builder, pointer, type, "");
+  return LLVMTypeOf(pointer) == type ? pointer : kl_addrspacecast(l, pointer, type);
 }
 
 static unsigned pass_array(kl_lowering *l, const kt_expr *arg, const ki_type_info *info,
@@ -146,7 +139,7 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
   unsigned count = 0;
   for (size_t i = 0; i < expr->args.count; i++) {
     kjit_type type = instance->params.items[i]->type;
-    const ki_type_info *info = info_of(l, type);
+    const ki_type_info *info = kl_type_info(l, type);
     if (info->class_ == KJ_CLASS_ARRAY)
       count += pass_array(l, expr->args.items[i], info, args + count);
     else if (info->class_ == KJ_CLASS_POINTER)
@@ -160,12 +153,11 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
     /* A function of the host may have a name that LLVM knows from the C library: `labs`. */
     kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nobuiltin", 0);
   }
-  LLVMValueRef call =
-    LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(*function), *function, args, count, "");
+  LLVMValueRef call = kl_call(l, LLVMGlobalGetValueType(*function), *function, args, count);
   kl_add_call_attribute(l, call, "convergent");
   kl_add_call_attribute(l, call, "nobuiltin");
   if (instance->result == KJIT_VOID) return NULL;
-  if (info_of(l, instance->result)->class_ == KJ_CLASS_POINTER)
+  if (kl_type_info(l, instance->result)->class_ == KJ_CLASS_POINTER)
     return as_pointer(l, call, kl_register_type(l, instance->result));
   return from_c(l, instance->result, call);
 }
@@ -174,7 +166,7 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
 
 static kl_array_value take_array(kl_lowering *l, kjit_type type, unsigned *at)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   kl_array_value array = { .type = type };
   LLVMTypeRef pointer = LLVMPointerTypeInContext(l->context, l->target->global_space);
   array.pointer = as_pointer(l, LLVMGetParam(l->function, (*at)++), pointer);
@@ -186,7 +178,7 @@ static kl_array_value take_array(kl_lowering *l, kjit_type type, unsigned *at)
   for (uint32_t i = 0; i < info->rank; i++) {
     uint32_t d = info->layout == KJIT_LAYOUT_C ? info->rank - 1 - i : i;
     array.strides[d] = stride;
-    stride = LLVMBuildMul(l->builder, stride, array.extents[d], "");
+    stride = kl_mul(l, stride, array.extents[d]);
   }
   return array;
 }
@@ -196,7 +188,7 @@ static void bind_parameters(kl_lowering *l, bool has_record)
   unsigned at = has_record + has_result_address(l, l->kernel);
   for (size_t i = 0; i < l->kernel->params.count; i++) {
     const kt_var *param = l->kernel->params.items[i];
-    const ki_type_info *info = info_of(l, param->type);
+    const ki_type_info *info = kl_type_info(l, param->type);
     if (info->class_ == KJ_CLASS_ARRAY) {
       kl_array_value array = take_array(l, param->type, &at);
       kl_set_array(l, param, &array);
@@ -215,7 +207,7 @@ static void bind_parameters(kl_lowering *l, bool has_record)
 
 static uint32_t tuple_alignment(kl_lowering *l, kjit_type type)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   if (info->class_ != KJ_CLASS_TUPLE) return kl_type_alignment(l, type);
   uint32_t most = 1;
   for (uint32_t i = 0; i < info->count; i++) {
@@ -229,7 +221,7 @@ static uint32_t tuple_alignment(kl_lowering *l, kjit_type type)
 static uint32_t store_composed(kl_lowering *l, kjit_type type, LLVMValueRef value,
                                LLVMValueRef address, uint32_t offset)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   if (info->class_ != KJ_CLASS_TUPLE) {
     uint32_t alignment = kl_type_alignment(l, type),
              at = (offset + alignment - 1) / alignment * alignment;
@@ -250,14 +242,13 @@ static void return_result(kl_lowering *l)
     LLVMBuildRetVoid(l->builder);
     return;
   }
-  LLVMValueRef value =
-    LLVMBuildLoad2(l->builder, kl_register_type(l, type), l->frame->result_alloca, "");
+  LLVMValueRef value = kl_load(l, kl_register_type(l, type), l->frame->result_alloca);
   if (has_result_address(l, l->kernel)) {
     (void)store_composed(l, type, value, LLVMGetParam(l->function, l->kernel->may_fail), 0);
     LLVMBuildRetVoid(l->builder);
     return;
   }
-  bool is_pointer = info_of(l, type)->class_ == KJ_CLASS_POINTER;
+  bool is_pointer = kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;
   LLVMBuildRet(l->builder, is_pointer ? as_pointer(l, value, l->pointer) : to_c(l, type, value));
 }
 
@@ -276,7 +267,7 @@ void kl_lower_entry(kl_lowering *l)
     LLVMTypeRef type = kl_register_type(l, l->kernel->result);
     l->frame->result_alloca = kl_alloca(l, type, "result");
     /* of a call that fails */
-    if (has_record) LLVMBuildStore(l->builder, LLVMConstNull(type), l->frame->result_alloca);
+    if (has_record) kl_store(l, LLVMConstNull(type), l->frame->result_alloca);
   }
   kl_lower_stmts(l, &l->kernel->body);
   kl_branch(l, l->frame->leave);

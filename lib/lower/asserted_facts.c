@@ -4,7 +4,7 @@
  * it is not so, instead of giving a wrong result somewhere else. */
 #include "support/assert.h"
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 #include "native/support_routines.h"
 
 /* Not in code for elsewhere, where there is no kjit to call. */
@@ -28,7 +28,7 @@ static void call_report(kl_lowering *l, const char *fact, LLVMValueRef value)
       kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, attributes[i], 0);
   }
   LLVMValueRef args[] = { LLVMBuildGlobalString(l->builder, fact, "fact"), value };
-  LLVMBuildCall2(l->builder, type, function, args, 2, "");
+  kl_call(l, type, function, args, 2);
   LLVMBuildUnreachable(l->builder);
 }
 
@@ -57,7 +57,7 @@ void kl_assert_fact(kl_lowering *l, LLVMValueRef holds, LLVMValueRef value, cons
   const char *place = place_text(l),
              *text = place ? kj_format(l->c->arena, "%s, in %s", fact, place) : fact;
   LLVMBasicBlockRef broken = kl_new_block(l, "broken"), intact = kl_new_block(l, "intact");
-  kl_set_likely(l, LLVMBuildCondBr(l->builder, holds, intact, broken), true);
+  kl_set_likely(l, kl_cond_br(l, holds, intact, broken), true);
   kl_move_to(l, broken);
   call_report(l, text, value);
   kl_move_to(l, intact);
@@ -81,10 +81,9 @@ void kl_assert_range(kl_lowering *l, kt_interval range, kjit_type type, LLVMValu
   bool is_signed = type != KJIT_BOOL && kl_is_signed_type(l, type);
   LLVMValueRef wide = LLVMBuildFreeze(b, value, "");
   if (LLVMTypeOf(value) != l->i64)
-    wide = is_signed ? LLVMBuildSExt(b, wide, l->i64, "") : LLVMBuildZExt(b, wide, l->i64, "");
-  LLVMValueRef above =
-    LLVMBuildSub(b, wide, LLVMConstInt(l->i64, (uint64_t)range.least, false), "");
-  LLVMValueRef holds = LLVMBuildICmp(b, LLVMIntULE, above, LLVMConstInt(l->i64, size, false), "");
+    wide = is_signed ? kl_sext(l, wide, l->i64) : kl_zext(l, wide, l->i64);
+  LLVMValueRef above = kl_sub(l, wide, LLVMConstInt(l->i64, (uint64_t)range.least, false));
+  LLVMValueRef holds = kl_icmp(l, LLVMIntULE, above, LLVMConstInt(l->i64, size, false));
   kl_assert_fact(l, holds, wide,
                  kj_format(l->c->arena, "a value is in %s..%s", number_text(l, range.least),
                            number_text(l, range.most)));
@@ -101,28 +100,27 @@ static bool is_argument(kl_lowering *l, uint32_t argument)
 static void find_ends(kl_lowering *l, const kt_var *param)
 {
   KJ_ASSERT(param->argument < l->c->request->signature->count);
-  LLVMBuilderRef b = l->builder;
   kl_array_value array = kl_get_array(l, param);
-  const ki_type_info *info = ki_type(l->c->types, param->type);
+  const ki_type_info *info = kl_type_info(l, param->type);
   LLVMValueRef zero = kl_const64(l, 0), least = zero, most = zero,
                is_empty = LLVMConstInt(l->i1, 0, false);
   for (uint32_t d = 0; d < info->rank; d++) {
     LLVMValueRef extent = kl_as_i64(l, array.extents[d]);
-    kl_assert_fact(l, LLVMBuildICmp(b, LLVMIntSGE, extent, zero, ""), extent,
+    kl_assert_fact(l, kl_icmp(l, LLVMIntSGE, extent, zero), extent,
                    "an extent of an argument is not negative");
-    LLVMValueRef last = LLVMBuildSub(b, extent, kl_const64(l, 1), ""),
-                 reach = LLVMBuildMul(b, last, kl_as_i64(l, array.strides[d]), "");
-    is_empty = LLVMBuildOr(b, is_empty, LLVMBuildICmp(b, LLVMIntEQ, extent, zero, ""), "");
-    least = LLVMBuildAdd(b, least, kl_intrinsic2(l, "llvm.smin", reach, zero), "");
-    most = LLVMBuildAdd(b, most, kl_intrinsic2(l, "llvm.smax", reach, zero), "");
+    LLVMValueRef last = kl_sub(l, extent, kl_const64(l, 1)),
+                 reach = kl_mul(l, last, kl_as_i64(l, array.strides[d]));
+    is_empty = kl_or(l, is_empty, kl_icmp(l, LLVMIntEQ, extent, zero));
+    least = kl_add(l, least, kl_intrinsic2(l, "llvm.smin", reach, zero));
+    most = kl_add(l, most, kl_intrinsic2(l, "llvm.smax", reach, zero));
   }
   LLVMValueRef size = kl_const64(l, kl_scalar_bytes(l, info->element)),
-               start = LLVMBuildPtrToInt(b, array.pointer, l->i64, ""),
-               end = LLVMBuildAdd(b, most, kl_const64(l, 1), "");
+               start = kl_ptrtoint(l, array.pointer, l->i64),
+               end = kl_add(l, most, kl_const64(l, 1));
   LLVMValueRef *ends = &l->argument_ends[2 * param->argument];
-  ends[0] = LLVMBuildAdd(b, start, LLVMBuildMul(b, least, size, ""), "");
-  ends[1] = LLVMBuildAdd(b, start, LLVMBuildMul(b, end, size, ""), "");
-  ends[1] = LLVMBuildSelect(b, is_empty, ends[0], ends[1], "");
+  ends[0] = kl_add(l, start, kl_mul(l, least, size));
+  ends[1] = kl_add(l, start, kl_mul(l, end, size));
+  ends[1] = kl_select(l, is_empty, ends[0], ends[1]);
 }
 
 static const char *name_of(kl_lowering *l, uint32_t argument)
@@ -139,13 +137,12 @@ static void assert_relation(kl_lowering *l, uint32_t a, uint32_t b)
     signature->relations ? signature->relations[a * signature->count + b] : KJ_RELATION_ANY;
   if (!x[0] || !y[0] || relation == KJ_RELATION_ANY) return;
   bool is_disjoint = relation == KJ_RELATION_DISJOINT;
-  LLVMBuilderRef at = l->builder;
-  LLVMValueRef before = LLVMBuildICmp(at, LLVMIntULE, x[1], y[0], ""),
-               behind = LLVMBuildICmp(at, LLVMIntULE, y[1], x[0], ""),
-               nothing = LLVMBuildOr(at, LLVMBuildICmp(at, LLVMIntEQ, x[0], x[1], ""),
-                                     LLVMBuildICmp(at, LLVMIntEQ, y[0], y[1], ""), ""),
-               apart = LLVMBuildOr(at, LLVMBuildOr(at, before, behind, ""), nothing, ""),
-               same = LLVMBuildICmp(at, LLVMIntEQ, x[0], y[0], "");
+  LLVMValueRef before = kl_icmp(l, LLVMIntULE, x[1], y[0]),
+               behind = kl_icmp(l, LLVMIntULE, y[1], x[0]),
+               nothing =
+                 kl_or(l, kl_icmp(l, LLVMIntEQ, x[0], x[1]), kl_icmp(l, LLVMIntEQ, y[0], y[1])),
+               apart = kl_or(l, kl_or(l, before, behind), nothing),
+               same = kl_icmp(l, LLVMIntEQ, x[0], y[0]);
   kl_assert_fact(l, is_disjoint ? apart : same, x[0],
                  kj_format(l->c->arena, "the arguments `%s` and `%s` %s", name_of(l, a),
                            name_of(l, b), is_disjoint ? "do not meet" : "are the same memory"));
@@ -153,15 +150,14 @@ static void assert_relation(kl_lowering *l, uint32_t a, uint32_t b)
 
 static void assert_grid(kl_lowering *l)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef threads = kl_const64(l, 1);
   for (uint32_t d = 0; d < 3; d++) {
     LLVMValueRef blocks = l->target->position(l, KJ_BUILTIN_GRID_DIM, d),
                  size = l->target->position(l, KJ_BUILTIN_BLOCK_DIM, d);
-    threads = LLVMBuildMul(b, threads, kl_extend_position(l, blocks), "");
-    threads = LLVMBuildMul(b, threads, kl_extend_position(l, size), "");
+    threads = kl_mul(l, threads, kl_extend_position(l, blocks));
+    threads = kl_mul(l, threads, kl_extend_position(l, size));
   }
-  kl_assert_fact(l, LLVMBuildICmp(b, LLVMIntULE, threads, kl_const64(l, INT32_MAX), ""), threads,
+  kl_assert_fact(l, kl_icmp(l, LLVMIntULE, threads, kl_const64(l, INT32_MAX)), threads,
                  "the number of threads of the grid is below 2^31");
 }
 
@@ -186,21 +182,20 @@ void kl_assert_arguments(kl_lowering *l)
 void kl_assert_access(kl_lowering *l, LLVMValueRef pointer, uint32_t bytes, uint32_t alignment,
                       uint32_t object)
 {
-  LLVMBuilderRef b = l->builder;
   if (!kl_asserts_facts(l)) return;
-  LLVMValueRef at = LLVMBuildPtrToInt(b, pointer, l->i64, ""), zero = kl_const64(l, 0),
-               rest = LLVMBuildAnd(b, at, kl_const64(l, (int64_t)alignment - 1), "");
+  LLVMValueRef at = kl_ptrtoint(l, pointer, l->i64), zero = kl_const64(l, 0),
+               rest = kl_and(l, at, kl_const64(l, (int64_t)alignment - 1));
   if (alignment > 1)
-    kl_assert_fact(l, LLVMBuildICmp(b, LLVMIntEQ, rest, zero, ""), at,
+    kl_assert_fact(l, kl_icmp(l, LLVMIntEQ, rest, zero), at,
                    kj_format(l->c->arena, "an access is at a multiple of %u bytes", alignment));
   /* functions of their own do not know which argument it is */
   if (!kl_is_argument(object) || l->function != l->asserted_function) return;
   LLVMValueRef *ends = &l->argument_ends[2 * (object - 1)];
   if (!ends[0]) return;
-  LLVMValueRef end = LLVMBuildAdd(b, at, kl_const64(l, bytes), "");
-  LLVMValueRef holds = LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntUGE, at, ends[0], ""),
-                                    LLVMBuildICmp(b, LLVMIntULE, end, ends[1], ""), "");
-  kl_assert_fact(l, holds, LLVMBuildSub(b, at, ends[0], ""),
+  LLVMValueRef end = kl_add(l, at, kl_const64(l, bytes));
+  LLVMValueRef holds =
+    kl_and(l, kl_icmp(l, LLVMIntUGE, at, ends[0]), kl_icmp(l, LLVMIntULE, end, ends[1]));
+  kl_assert_fact(l, holds, kl_sub(l, at, ends[0]),
                  kj_format(l->c->arena,
                            "an access, in bytes from the start, is of the argument `%s`",
                            name_of(l, object - 1)));

@@ -3,7 +3,7 @@
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 
 /* Small things on top of LLVM's builder. */
 
@@ -21,19 +21,19 @@ static bool is_type(LLVMValueRef value, LLVMTypeRef type) { return LLVMTypeOf(va
 LLVMValueRef kl_as_i64(kl_lowering *l, LLVMValueRef value)
 {
   KJ_ASSERT(is_type(value, l->i64) || is_type(value, l->i32));
-  return is_type(value, l->i64) ? value : LLVMBuildSExt(l->builder, value, l->i64, "");
+  return is_type(value, l->i64) ? value : kl_sext(l, value, l->i64);
 }
 LLVMValueRef kl_as_i32(kl_lowering *l, LLVMValueRef value)
 {
   KJ_ASSERT(is_type(value, l->i64) || is_type(value, l->i32));
-  return is_type(value, l->i32) ? value : LLVMBuildTrunc(l->builder, value, l->i32, "");
+  return is_type(value, l->i32) ? value : kl_trunc(l, value, l->i32);
 }
 
 LLVMValueRef kl_extend_position(kl_lowering *l, LLVMValueRef value)
 {
   KJ_ASSERT(is_type(value, l->i64) || is_type(value, l->i32));
   if (is_type(value, l->i64)) return value;
-  LLVMValueRef wide = LLVMBuildZExt(l->builder, value, l->i64, "");
+  LLVMValueRef wide = kl_zext(l, value, l->i64);
   if (LLVMIsAZExtInst(wide)) LLVMSetNNeg(wide, true);
   return wide;
 }
@@ -49,20 +49,17 @@ void kl_move_to(kl_lowering *l, LLVMBasicBlockRef block)
 {
   LLVMPositionBuilderAtEnd(l->builder, block);
 }
-bool kl_is_terminated(kl_lowering *l)
-{
-  return LLVMGetBasicBlockTerminator(LLVMGetInsertBlock(l->builder)) != NULL;
-}
+bool kl_is_terminated(kl_lowering *l) { return LLVMGetBasicBlockTerminator(kl_here(l)) != NULL; }
 
 void kl_branch(kl_lowering *l, LLVMBasicBlockRef block)
 {
-  if (!kl_is_terminated(l)) LLVMBuildBr(l->builder, block);
+  if (!kl_is_terminated(l)) kl_br(l, block);
 }
 
 LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name)
 {
   KJ_ASSERT(l->alloca_end);
-  LLVMBasicBlockRef at = LLVMGetInsertBlock(l->builder);
+  LLVMBasicBlockRef at = kl_here(l);
   /* positioning takes that of the instruction there */
   LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
   LLVMPositionBuilderBefore(l->builder, l->alloca_end);
@@ -83,7 +80,7 @@ LLVMValueRef kl_intrinsic(kl_lowering *l, const char *name, LLVMTypeRef *overloa
             "internal error: LLVM has no intrinsic %s", name);
   LLVMValueRef function = LLVMGetIntrinsicDeclaration(l->module, id, overloads, overload_count);
   LLVMTypeRef type = LLVMIntrinsicGetType(l->context, id, overloads, overload_count);
-  return LLVMBuildCall2(l->builder, type, function, args, count, "");
+  return kl_call(l, type, function, args, count);
 }
 
 LLVMValueRef kl_intrinsic1(kl_lowering *l, const char *name, LLVMValueRef x)
@@ -185,34 +182,30 @@ LLVMMetadataRef kl_loop_id(kl_lowering *l, LLVMMetadataRef *properties, unsigned
 
 /* LLVM types of kernel IR types, and values between their register, memory and arithmetic forms. */
 
-static const ki_type_info *info_of(kl_lowering *l, kjit_type type)
-{
-  return ki_type(l->c->types, type);
-}
-
 uint32_t kl_scalar_bytes(kl_lowering *l, kjit_type type)
 {
   if (ki_is_weak(type)) return 8;
-  return info_of(l, type)->size_bytes;
+  return kl_type_info(l, type)->size_bytes;
 }
 
 bool kl_is_float_type(kl_lowering *l, kjit_type type)
 {
   return type == KJ_WEAK_FLOAT ||
-         (ki_is_scalar(type) && info_of(l, type)->class_ == KJ_CLASS_FLOAT);
+         (ki_is_scalar(type) && kl_type_info(l, type)->class_ == KJ_CLASS_FLOAT);
 }
 bool kl_is_signed_type(kl_lowering *l, kjit_type type)
 {
-  return type == KJ_WEAK_INT || (ki_is_scalar(type) && info_of(l, type)->class_ == KJ_CLASS_SIGNED);
+  return type == KJ_WEAK_INT ||
+         (ki_is_scalar(type) && kl_type_info(l, type)->class_ == KJ_CLASS_SIGNED);
 }
 bool kl_is_array_type(kl_lowering *l, kjit_type type)
 {
-  return !ki_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_ARRAY &&
-         info_of(l, type)->space != KJ_SPACE_VALUE;
+  return !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_ARRAY &&
+         kl_type_info(l, type)->space != KJ_SPACE_VALUE;
 }
 bool kl_is_tuple_type(kl_lowering *l, kjit_type type)
 {
-  return !ki_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_TUPLE;
+  return !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_TUPLE;
 }
 
 unsigned kl_address_space(kl_lowering *l, ki_space space)
@@ -268,7 +261,7 @@ LLVMTypeRef kl_register_type(kl_lowering *l, kjit_type type)
   if (type == KJIT_VOID) return l->void_;
   if (kl_is_composed_type(l, type)) return kl_composed_register_type(l, type);
   if (ki_is_weak(type) || ki_is_scalar(type)) return kl_memory_type(l, type);
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   if (info->class_ == KJ_CLASS_ARRAY) return packed_array_type(l, info);
   LLVMTypeRef *items = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, info->count + 1);
   for (uint32_t i = 0; i < info->count; i++) items[i] = kl_register_type(l, info->items[i]);
@@ -280,17 +273,16 @@ LLVMTypeRef kl_register_type(kl_lowering *l, kjit_type type)
 LLVMValueRef kl_pack_array(kl_lowering *l, const kl_array_value *array)
 {
   KJ_ASSERT(array->pointer);
-  const ki_type_info *info = info_of(l, array->type);
+  const ki_type_info *info = kl_type_info(l, array->type);
   LLVMValueRef packed = LLVMGetPoison(packed_array_type(l, info));
-  packed = LLVMBuildInsertValue(l->builder, packed, array->pointer, 0, "");
+  packed = kl_insert_value(l, packed, array->pointer, 0);
   for (uint32_t d = 0; !info->is_static && d < info->rank; d++) {
     /* its extent follows from the size that the launch gives */
     bool is_dynamic = info->space == KJ_SPACE_SHARED;
     if (array->extents[d] || is_dynamic)
-      packed = LLVMBuildInsertValue(l->builder, packed, kl_extent(l, array, d), 1 + d, "");
+      packed = kl_insert_value(l, packed, kl_extent(l, array, d), 1 + d);
     if (array->strides[d])
-      packed = LLVMBuildInsertValue(l->builder, packed, kl_as_i64(l, array->strides[d]),
-                                    1 + info->rank + d, "");
+      packed = kl_insert_value(l, packed, kl_as_i64(l, array->strides[d]), 1 + info->rank + d);
   }
   return packed;
 }
@@ -315,26 +307,25 @@ bool kl_is_unit_stride(const ki_type_info *info, uint32_t dimension)
 kl_array_value kl_unpack_array(kl_lowering *l, kjit_type type, LLVMValueRef packed)
 {
   KJ_ASSERT(LLVMGetTypeKind(LLVMTypeOf(packed)) == LLVMStructTypeKind);
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   kl_array_value array = { .type = type,
-                           .pointer = LLVMBuildExtractValue(l->builder, packed, 0, ""),
+                           .pointer = kl_extract_value(l, packed, 0),
                            .object = kl_object_of_type(l, type) };
   if (info->is_static) {
     set_static_shape(l, info, &array);
     return array;
   }
   for (uint32_t d = 0; d < info->rank; d++) {
-    array.extents[d] = LLVMBuildExtractValue(l->builder, packed, 1 + d, "");
-    array.strides[d] = kl_is_unit_stride(info, d)
-                         ? kl_const64(l, 1)
-                         : LLVMBuildExtractValue(l->builder, packed, 1 + info->rank + d, "");
+    array.extents[d] = kl_extract_value(l, packed, 1 + d);
+    array.strides[d] = kl_is_unit_stride(info, d) ? kl_const64(l, 1)
+                                                  : kl_extract_value(l, packed, 1 + info->rank + d);
   }
   return array;
 }
 
 uint32_t kl_object_of_type(kl_lowering *l, kjit_type type)
 {
-  switch (info_of(l, type)->space) {
+  switch (kl_type_info(l, type)->space) {
   case KJ_SPACE_GLOBAL:
   case KJ_SPACE_SHARED:
   case KJ_SPACE_CONST: return KJ_OBJECT_APART;
@@ -347,9 +338,9 @@ uint32_t kl_object_of_type(kl_lowering *l, kjit_type type)
 
 kl_array_value kl_static_array(kl_lowering *l, kjit_type type, LLVMValueRef pointer)
 {
-  KJ_ASSERT(info_of(l, type)->is_static);
+  KJ_ASSERT(kl_type_info(l, type)->is_static);
   kl_array_value array = { .type = type, .pointer = pointer, .object = kl_object_of_type(l, type) };
-  set_static_shape(l, info_of(l, type), &array);
+  set_static_shape(l, kl_type_info(l, type), &array);
   return array;
 }
 
@@ -358,30 +349,27 @@ kl_array_value kl_static_array(kl_lowering *l, kjit_type type, LLVMValueRef poin
 static bool is_bool(kl_lowering *l, kjit_type type)
 {
   if (ki_is_weak(type)) return false;
-  return type == KJIT_BOOL ||
-         (info_of(l, type)->class_ == KJ_CLASS_VECTOR && info_of(l, type)->element == KJIT_BOOL);
+  return type == KJIT_BOOL || (kl_type_info(l, type)->class_ == KJ_CLASS_VECTOR &&
+                               kl_type_info(l, type)->element == KJIT_BOOL);
 }
 
 LLVMValueRef kl_to_memory(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   KJ_ASSERT(LLVMTypeOf(value) == kl_register_type(l, type));
-  return is_bool(l, type) ? LLVMBuildZExt(l->builder, value, kl_memory_type(l, type), "") : value;
+  return is_bool(l, type) ? kl_zext(l, value, kl_memory_type(l, type)) : value;
 }
 
 LLVMValueRef kl_from_memory(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   KJ_ASSERT(kl_is_composed_type(l, type) || LLVMTypeOf(value) == kl_memory_type(l, type));
-  return is_bool(l, type)
-           ? LLVMBuildICmp(l->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "")
-           : value;
+  return is_bool(l, type) ? kl_icmp(l, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value))) : value;
 }
 
 static LLVMValueRef float_of_bf16(kl_lowering *l, LLVMValueRef bits)
 {
   KJ_ASSERT(is_type(bits, l->i16));
-  LLVMValueRef wide =
-    LLVMBuildShl(l->builder, LLVMBuildZExt(l->builder, bits, l->i32, ""), kl_const32(l, 16), "");
-  return LLVMBuildBitCast(l->builder, wide, l->f32, "");
+  LLVMValueRef wide = kl_shl(l, kl_zext(l, bits, l->i32), kl_const32(l, 16));
+  return kl_bitcast(l, wide, l->f32);
 }
 
 /* To nearest even by integer arithmetic: no target needs an instruction or a helper for it. A NaN
@@ -389,25 +377,23 @@ static LLVMValueRef float_of_bf16(kl_lowering *l, LLVMValueRef bits)
 static LLVMValueRef bf16_of_float(kl_lowering *l, LLVMValueRef value)
 {
   KJ_ASSERT(is_type(value, l->f32));
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef bits = LLVMBuildBitCast(b, value, l->i32, "");
-  LLVMValueRef odd =
-    LLVMBuildAnd(b, LLVMBuildLShr(b, bits, kl_const32(l, 16), ""), kl_const32(l, 1), "");
-  LLVMValueRef rounded = LLVMBuildAdd(b, bits, LLVMBuildAdd(b, odd, kl_const32(l, 0x7fff), ""), "");
-  LLVMValueRef is_nan = LLVMBuildFCmp(b, LLVMRealUNO, value, value, "");
-  LLVMValueRef quiet = LLVMBuildOr(b, bits, kl_const32(l, 0x400000), "");
-  LLVMValueRef wide = LLVMBuildSelect(b, is_nan, quiet, rounded, "");
-  return LLVMBuildTrunc(b, LLVMBuildLShr(b, wide, kl_const32(l, 16), ""), l->i16, "");
+  LLVMValueRef bits = kl_bitcast(l, value, l->i32);
+  LLVMValueRef odd = kl_and(l, kl_lshr(l, bits, kl_const32(l, 16)), kl_const32(l, 1));
+  LLVMValueRef rounded = kl_add(l, bits, kl_add(l, odd, kl_const32(l, 0x7fff)));
+  LLVMValueRef is_nan = kl_fcmp(l, LLVMRealUNO, value, value);
+  LLVMValueRef quiet = kl_or(l, bits, kl_const32(l, 0x400000));
+  LLVMValueRef wide = kl_select(l, is_nan, quiet, rounded);
+  return kl_trunc(l, kl_lshr(l, wide, kl_const32(l, 16)), l->i16);
 }
 
 LLVMValueRef kl_to_compute(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  if (type == KJIT_F16) return LLVMBuildFPExt(l->builder, value, l->f32, "");
+  if (type == KJIT_F16) return kl_fpext(l, value, l->f32);
   return type == KJIT_BF16 ? float_of_bf16(l, value) : value;
 }
 
 LLVMValueRef kl_from_compute(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  if (type == KJIT_F16) return LLVMBuildFPTrunc(l->builder, value, l->f16, "");
+  if (type == KJIT_F16) return kl_fptrunc(l, value, l->f16);
   return type == KJIT_BF16 ? bf16_of_float(l, value) : value;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "lower/cpu/cpu.h"
-#include "lower/lower.h"
+#include "lower/instruction.h"
 #include "native/support_routines.h"
 
 /* CPU: accesses of shared and local memory that are looked at (native/support_routines.h). A call
@@ -25,8 +25,8 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 /* Bytes of the block's memory. */
 static LLVMValueRef size_of_memory(kl_lowering *l)
 {
-  return LLVMBuildAdd(l->builder, kl_const64(l, (int64_t)kl_cpu(l)->scratch_bytes),
-                      l->target->dynamic_shared_bytes(l), "");
+  return kl_add(l, kl_const64(l, (int64_t)kl_cpu(l)->scratch_bytes),
+                l->target->dynamic_shared_bytes(l));
 }
 
 /* Behind the block's memory, on a cache line: runtime/launch/launch.c makes room for it there. */
@@ -34,10 +34,9 @@ static LLVMValueRef find_watch(kl_lowering *l)
 {
   KJ_ASSERT(kl_is_watched(l));
   enum { LINE = 64 };
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef end = LLVMBuildAdd(b, size_of_memory(l), kl_const64(l, LINE - 1), "");
-  LLVMValueRef offset = LLVMBuildAnd(b, end, kl_const64(l, -LINE), "");
-  return LLVMBuildInBoundsGEP2(b, l->i8, kl_cpu(l)->scratch, &offset, 1, "");
+  LLVMValueRef end = kl_add(l, size_of_memory(l), kl_const64(l, LINE - 1));
+  LLVMValueRef offset = kl_and(l, end, kl_const64(l, -LINE));
+  return kl_inbounds_gep(l, l->i8, kl_cpu(l)->scratch, &offset, 1);
 }
 
 bool kl_is_watched(const kl_lowering *l) { return l->c->code->is_watched; }
@@ -46,15 +45,15 @@ static void call_with_watch(kl_lowering *l, const char *name)
 {
   LLVMTypeRef type = LLVMFunctionType(l->void_, &l->pointer, 1, false);
   LLVMValueRef watch = find_watch(l);
-  LLVMBuildCall2(l->builder, type, declare(l, name, type), &watch, 1, "");
+  kl_call(l, type, declare(l, name, type), &watch, 1);
 }
 
 void kl_watch_start_of_block(kl_lowering *l)
 {
   if (!kl_is_watched(l)) return;
   LLVMTypeRef types[] = { l->pointer, l->i64 }, type = LLVMFunctionType(l->void_, types, 2, false);
-  LLVMBuildCall2(l->builder, type, declare(l, KJ_WATCH_BLOCK_FUNCTION, type),
-                 (LLVMValueRef[]){ find_watch(l), size_of_memory(l) }, 2, "");
+  kl_call(l, type, declare(l, KJ_WATCH_BLOCK_FUNCTION, type),
+          (LLVMValueRef[]){ find_watch(l), size_of_memory(l) }, 2);
 }
 
 void kl_watch_synchronization(kl_lowering *l, bool is_of_warps)
@@ -67,15 +66,13 @@ void kl_watch_synchronization(kl_lowering *l, bool is_of_warps)
 
 static LLVMValueRef distance(kl_lowering *l, LLVMValueRef to, LLVMValueRef from)
 {
-  LLVMBuilderRef b = l->builder;
-  return LLVMBuildSub(b, LLVMBuildPtrToInt(b, to, l->i64, ""),
-                      LLVMBuildPtrToInt(b, from, l->i64, ""), "");
+  return kl_sub(l, kl_ptrtoint(l, to, l->i64), kl_ptrtoint(l, from, l->i64));
 }
 
 static uint32_t describe(kl_lowering *l, const kl_array_value *array, uint32_t how)
 {
   uint32_t checks = l->c->request->checks;
-  if (ki_type(l->c->types, array->type)->space == KJ_SPACE_LOCAL) how |= KJ_WATCH_LOCAL;
+  if (kl_type_info(l, array->type)->space == KJ_SPACE_LOCAL) how |= KJ_WATCH_LOCAL;
   if (checks & KJIT_CHECK_UNINITIALIZED) how |= KJ_WATCH_UNINITIALIZED;
   if (checks & KJIT_CHECK_RACES) how |= KJ_WATCH_RACES;
   return how;
@@ -96,36 +93,34 @@ static void fail_if(kl_lowering *l, LLVMValueRef condition, kj_failure_kind kind
 static void watch_bytes(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, LLVMValueRef at, uint32_t bytes, uint32_t how)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->i32, l->i32 },
               type = LLVMFunctionType(l->i64, types, 5, false);
-  uint32_t size = kl_scalar_bytes(l, ki_type(l->c->types, array->type)->element);
+  uint32_t size = kl_scalar_bytes(l, kl_type_info(l, array->type)->element);
   LLVMValueRef args[] = { find_watch(l), distance(l, at, kl_cpu(l)->scratch), kl_const64(l, bytes),
                           kl_const32(l, how), l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0) };
-  LLVMValueRef found =
-    LLVMBuildCall2(b, type, declare(l, KJ_WATCH_ACCESS_FUNCTION, type), args, 5, "");
-  LLVMValueRef kind = LLVMBuildAnd(b, found, kl_const64(l, (1 << KJ_WATCH_RESULT_BITS) - 1), "");
+  LLVMValueRef found = kl_call(l, type, declare(l, KJ_WATCH_ACCESS_FUNCTION, type), args, 5);
+  LLVMValueRef kind = kl_and(l, found, kl_const64(l, (1 << KJ_WATCH_RESULT_BITS) - 1));
   LLVMValueRef element =
-    LLVMBuildSDiv(b, distance(l, pointer, array->pointer), kl_const64(l, size ? size : 1), "");
+    kl_sdiv(l, distance(l, pointer, array->pointer), kl_const64(l, size ? size : 1));
   bool checks_reads = (how & KJ_WATCH_READ) && (how & KJ_WATCH_UNINITIALIZED),
        checks_races = (how & KJ_WATCH_RACES) && !(how & KJ_WATCH_LOCAL);
   if (checks_reads)
-    fail_if(l, LLVMBuildICmp(b, LLVMIntEQ, kind, kl_const64(l, KJ_WATCH_UNWRITTEN), ""),
+    fail_if(l, kl_icmp(l, LLVMIntEQ, kind, kl_const64(l, KJ_WATCH_UNWRITTEN)),
             KJ_FAILURE_UNINITIALIZED, location, element, element);
   if (checks_races)
-    fail_if(l, LLVMBuildICmp(b, LLVMIntUGT, kind, kl_const64(l, KJ_WATCH_UNWRITTEN), ""),
-            KJ_FAILURE_RACE, location, element,
-            LLVMBuildOr(b, found, kl_const64(l, how & KJ_WATCH_WRITE ? (int64_t)1 << 32 : 0), ""));
+    fail_if(l, kl_icmp(l, LLVMIntUGT, kind, kl_const64(l, KJ_WATCH_UNWRITTEN)), KJ_FAILURE_RACE,
+            location, element,
+            kl_or(l, found, kl_const64(l, how & KJ_WATCH_WRITE ? (int64_t)1 << 32 : 0)));
 }
 
 /* What lies between the fields of a struct is nobody's. */
 static void watch_parts(kl_lowering *l, kj_location location, const kl_array_value *array,
                         LLVMValueRef pointer, kjit_type type, uint32_t offset, uint32_t how)
 {
-  const ki_type_info *info = ki_type(l->c->types, type);
-  bool has_gaps = info->class_ == KJ_CLASS_STRUCT ||
-                  (info->class_ == KJ_CLASS_ARRAY &&
-                   ki_type(l->c->types, info->element)->class_ == KJ_CLASS_STRUCT);
+  const ki_type_info *info = kl_type_info(l, type);
+  bool has_gaps =
+    info->class_ == KJ_CLASS_STRUCT ||
+    (info->class_ == KJ_CLASS_ARRAY && kl_type_info(l, info->element)->class_ == KJ_CLASS_STRUCT);
   if (!has_gaps) {
     watch_bytes(l, location, array, pointer, kl_byte_pointer(l, pointer, offset),
                 kl_scalar_bytes(l, type), how);
@@ -142,7 +137,7 @@ void kl_watch_access_at(kl_lowering *l, kj_location location, const kl_array_val
                         LLVMValueRef pointer, uint32_t how)
 {
   KJ_ASSERT(kl_is_watched(l));
-  watch_parts(l, location, array, pointer, ki_type(l->c->types, array->type)->element, 0,
+  watch_parts(l, location, array, pointer, kl_type_info(l, array->type)->element, 0,
               describe(l, array, how));
 }
 
@@ -169,7 +164,7 @@ enum {
 static LLVMValueRef field_at(kl_lowering *l, LLVMValueRef record, size_t offset)
 {
   LLVMValueRef at = kl_const64(l, (int64_t)offset);
-  return LLVMBuildInBoundsGEP2(l->builder, l->i8, record, &at, 1, "");
+  return kl_inbounds_gep(l, l->i8, record, &at, 1);
 }
 
 /* The thread's position is read where it is needed: few ever fail. */
@@ -184,20 +179,19 @@ static void add_position(kl_lowering *l, LLVMValueRef *args)
 static void write_fields(kl_lowering *l, LLVMValueRef const *args)
 {
   LLVMValueRef record = args[WRITER_RECORD];
-  LLVMBuildStore(l->builder, args[WRITER_SITE],
-                 field_at(l, record, offsetof(kj_failure_record, site)));
+  kl_store(l, args[WRITER_SITE], field_at(l, record, offsetof(kj_failure_record, site)));
   for (unsigned d = 0; d < 3; d++) {
-    LLVMBuildStore(l->builder, args[WRITER_BLOCK + d],
-                   field_at(l, record, offsetof(kj_failure_record, block) + d * sizeof(uint32_t)));
-    LLVMBuildStore(l->builder, args[WRITER_THREAD + d],
-                   field_at(l, record, offsetof(kj_failure_record, thread) + d * sizeof(uint32_t)));
+    kl_store(l, args[WRITER_BLOCK + d],
+             field_at(l, record, offsetof(kj_failure_record, block) + d * sizeof(uint32_t)));
+    kl_store(l, args[WRITER_THREAD + d],
+             field_at(l, record, offsetof(kj_failure_record, thread) + d * sizeof(uint32_t)));
   }
   for (unsigned i = 0; i < 2; i++)
-    LLVMBuildStore(l->builder, args[WRITER_VALUES + i],
-                   field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
+    kl_store(l, args[WRITER_VALUES + i],
+             field_at(l, record, offsetof(kj_failure_record, values) + i * sizeof(uint64_t)));
   /* The host looks at the state first, and not only when the kernel has ended. */
-  LLVMValueRef store = LLVMBuildStore(l->builder, kl_const32(l, KJ_FAILURE_WRITTEN),
-                                      field_at(l, record, offsetof(kj_failure_record, state)));
+  LLVMValueRef store = kl_store(l, kl_const32(l, KJ_FAILURE_WRITTEN),
+                                field_at(l, record, offsetof(kj_failure_record, state)));
   LLVMSetOrdering(store, LLVMAtomicOrderingRelease);
   LLVMSetAlignment(store, 4);
 }
@@ -205,7 +199,7 @@ static void write_fields(kl_lowering *l, LLVMValueRef const *args)
 /* Ends the block; goes on at the end. args without a position: that of the current thread. */
 static void write_record(kl_lowering *l, LLVMValueRef *args)
 {
-  LLVMValueRef function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(l->builder));
+  LLVMValueRef function = LLVMGetBasicBlockParent(kl_here(l));
   LLVMBasicBlockRef first = LLVMAppendBasicBlockInContext(l->context, function, "first"),
                     end = LLVMAppendBasicBlockInContext(l->context, function, "end");
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
@@ -214,23 +208,23 @@ static void write_record(kl_lowering *l, LLVMValueRef *args)
     LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kl_const32(l, KJ_FAILURE_FREE),
                                     kl_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed,
                                     kl_sync_scope(l, KJ_SCOPE_DEVICE));
-  LLVMBuildCondBr(l->builder, LLVMBuildExtractValue(l->builder, pair, 1, ""), first, end);
-  LLVMPositionBuilderAtEnd(l->builder, first);
+  kl_cond_br(l, kl_extract_value(l, pair, 1), first, end);
+  kl_move_to(l, first);
   if (!args[WRITER_BLOCK]) add_position(l, args);
   write_fields(l, args);
-  LLVMBuildBr(l->builder, end);
-  LLVMPositionBuilderAtEnd(l->builder, end);
+  kl_br(l, end);
+  kl_move_to(l, end);
 }
 
 static void fill_writer(kl_lowering *l, LLVMValueRef writer)
 {
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
+  LLVMBasicBlockRef here = kl_here(l);
   LLVMValueRef args[WRITER_COUNT];
   for (unsigned i = 0; i < WRITER_COUNT; i++) args[i] = LLVMGetParam(writer, i);
-  LLVMPositionBuilderAtEnd(l->builder, LLVMAppendBasicBlockInContext(l->context, writer, "entry"));
+  kl_move_to(l, LLVMAppendBasicBlockInContext(l->context, writer, "entry"));
   write_record(l, args);
   LLVMBuildRetVoid(l->builder);
-  LLVMPositionBuilderAtEnd(l->builder, here);
+  kl_move_to(l, here);
 }
 
 static LLVMValueRef get_writer(kl_lowering *l)
@@ -274,7 +268,7 @@ static LLVMValueRef widen(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (!kl_is_float_type(l, type))
     return kl_build_convert(l, type, kl_is_signed_type(l, type) ? KJIT_I64 : KJIT_U64, value);
-  return LLVMBuildBitCast(l->builder, kl_build_convert(l, type, KJIT_F64, value), l->i64, "");
+  return kl_bitcast(l, kl_build_convert(l, type, KJIT_F64, value), l->i64);
 }
 
 static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *values)
@@ -282,7 +276,7 @@ static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *v
   LLVMValueRef args[WRITER_COUNT] = { l->failure_record, site }, writer = get_writer(l);
   add_position(l, args);
   for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = values[i];
-  LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(writer), writer, args, WRITER_COUNT, "");
+  kl_call(l, LLVMGlobalGetValueType(writer), writer, args, WRITER_COUNT);
   l->target->leave_kernel(l);
 }
 
@@ -291,7 +285,7 @@ static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *v
 static void begin_shared_failure(kl_lowering *l)
 {
   if (l->failure_function == l->function) return;
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
+  LLVMBasicBlockRef here = kl_here(l);
   l->failure_function = l->function;
   l->failure_block = kl_new_block(l, "failure");
   kl_move_to(l, l->failure_block);
@@ -308,8 +302,8 @@ static void share_failure(kl_lowering *l, LLVMValueRef site, LLVMValueRef *value
 {
   KJ_ASSERT(l->target->shares_failures);
   begin_shared_failure(l);
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(l->builder);
-  LLVMBuildBr(l->builder, l->failure_block);
+  LLVMBasicBlockRef here = kl_here(l);
+  kl_br(l, l->failure_block);
   LLVMAddIncoming(l->failure_site, &site, &here, 1);
   for (unsigned i = 0; i < 2; i++) LLVMAddIncoming(l->failure_values[i], &values[i], &here, 1);
 }
@@ -354,8 +348,7 @@ kl_check kl_check_of_expr(const kl_lowering *l, const kt_expr *expr)
 
 static void assert_passes(kl_lowering *l, LLVMValueRef fails, const kl_failure *failure)
 {
-  kl_assert_fact(l, LLVMBuildNot(l->builder, fails, ""),
-                 widen(l, failure->types[0], failure->values[0]),
+  kl_assert_fact(l, kl_not(l, fails), widen(l, failure->types[0], failure->values[0]),
                  failure->kind == KJ_FAILURE_BOUNDS
                    ? "an index whose check was left out is in bounds"
                    : "the divisor of a value, whose check was left out, is not 0");
@@ -368,7 +361,7 @@ void kl_fail_if(kl_lowering *l, LLVMValueRef condition, const kl_failure *failur
     return;
   }
   LLVMBasicBlockRef fails = kl_new_block(l, "fails"), passes = kl_new_block(l, "passes");
-  kl_set_likely(l, LLVMBuildCondBr(l->builder, condition, fails, passes), false);
+  kl_set_likely(l, kl_cond_br(l, condition, fails, passes), false);
   kl_move_to(l, fails);
   kl_build_failure(l, failure);
   kl_move_to(l, passes);
@@ -407,7 +400,7 @@ static kl_failure describe_index(const kt_expr *index, LLVMValueRef value, LLVMV
 static LLVMValueRef is_outside(kl_lowering *l, LLVMValueRef value, LLVMValueRef extent)
 {
   KJ_ASSERT(LLVMTypeOf(value) == LLVMTypeOf(extent));
-  return LLVMBuildICmp(l->builder, LLVMIntUGE, value, extent, "");
+  return kl_icmp(l, LLVMIntUGE, value, extent);
 }
 
 void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMValueRef value,
@@ -427,10 +420,10 @@ static void check_together(kl_lowering *l, const kt_exprs *indices, LLVMValueRef
   LLVMValueRef outside[KJ_MAX_RANK], any = NULL;
   for (size_t i = 0; i < indices->count; i++) {
     outside[i] = is_outside(l, values[i], extents[i]);
-    any = any ? LLVMBuildOr(l->builder, any, outside[i], "") : outside[i];
+    any = any ? kl_or(l, any, outside[i]) : outside[i];
   }
   LLVMBasicBlockRef fails = kl_new_block(l, "fails"), passes = kl_new_block(l, "passes");
-  kl_set_likely(l, LLVMBuildCondBr(l->builder, any, fails, passes), false);
+  kl_set_likely(l, kl_cond_br(l, any, fails, passes), false);
   kl_move_to(l, fails);
   for (size_t i = 0; i < indices->count; i++) {
     kl_failure failure = describe_index(indices->items[i], values[i], extents[i]);
@@ -454,21 +447,19 @@ void kl_check_indices(kl_lowering *l, kl_check check, const kt_exprs *indices,
 void kl_check_slice(kl_lowering *l, const kl_checked_slice *slice)
 {
   KJ_ASSERT(LLVMTypeOf(slice->first) == l->i64 && LLVMTypeOf(slice->count) == l->i64);
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef last = LLVMBuildSub(b, slice->count, kl_const64(l, 1), "");
-  if (slice->step) last = LLVMBuildMul(b, last, slice->step, "");
-  last = LLVMBuildAdd(b, slice->first, last, "");
-  LLVMValueRef is_first_out = LLVMBuildICmp(b, LLVMIntUGE, slice->first, slice->extent, "");
-  LLVMValueRef is_out =
-    LLVMBuildOr(b, is_first_out, LLVMBuildICmp(b, LLVMIntUGE, last, slice->extent, ""), "");
-  LLVMValueRef has_any = LLVMBuildICmp(b, LLVMIntSGT, slice->count, kl_const64(l, 0), "");
+  LLVMValueRef last = kl_sub(l, slice->count, kl_const64(l, 1));
+  if (slice->step) last = kl_mul(l, last, slice->step);
+  last = kl_add(l, slice->first, last);
+  LLVMValueRef is_first_out = kl_icmp(l, LLVMIntUGE, slice->first, slice->extent);
+  LLVMValueRef is_out = kl_or(l, is_first_out, kl_icmp(l, LLVMIntUGE, last, slice->extent));
+  LLVMValueRef has_any = kl_icmp(l, LLVMIntSGT, slice->count, kl_const64(l, 0));
   kl_failure failure = { .kind = KJ_FAILURE_BOUNDS,
                          .location = slice->location,
                          .count = 2,
                          .types = { KJIT_I64, KJIT_I64 } };
-  failure.values[0] = LLVMBuildSelect(b, is_first_out, slice->first, last, "");
+  failure.values[0] = kl_select(l, is_first_out, slice->first, last);
   failure.values[1] = slice->extent;
-  kl_fail_if(l, LLVMBuildAnd(b, has_any, is_out, ""), &failure);
+  kl_fail_if(l, kl_and(l, has_any, is_out), &failure);
 }
 
 /* ---- division ---- */
@@ -476,9 +467,9 @@ void kl_check_slice(kl_lowering *l, const kl_checked_slice *slice)
 static LLVMValueRef is_zero(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (!kl_is_float_type(l, type))
-    return LLVMBuildICmp(l->builder, LLVMIntEQ, value, LLVMConstNull(LLVMTypeOf(value)), "");
+    return kl_icmp(l, LLVMIntEQ, value, LLVMConstNull(LLVMTypeOf(value)));
   LLVMValueRef number = kl_to_compute(l, type, value);
-  return LLVMBuildFCmp(l->builder, LLVMRealOEQ, number, LLVMConstNull(LLVMTypeOf(number)), "");
+  return kl_fcmp(l, LLVMRealOEQ, number, LLVMConstNull(LLVMTypeOf(number)));
 }
 
 /* A complex number is zero where both parts are; the real part of the dividend is told. */
@@ -495,7 +486,7 @@ static void check_complex_divisor(kl_lowering *l, const kt_expr *expr, kjit_type
                          .count = 1,
                          .types = { part },
                          .values = { kl_get_part(l, type, x, 0) } };
-  kl_fail_if(l, LLVMBuildAnd(l->builder, is_real_zero, is_other_zero, ""), &failure);
+  kl_fail_if(l, kl_and(l, is_real_zero, is_other_zero), &failure);
 }
 
 void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,

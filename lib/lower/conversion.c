@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 
 static bool is_wide_float(kjit_type type) { return type == KJIT_F64 || type == KJ_WEAK_FLOAT; }
 static bool is_small_float(kjit_type type) { return type == KJIT_F16 || type == KJIT_BF16; }
@@ -11,9 +11,9 @@ static bool is_small_float(kjit_type type) { return type == KJIT_F16 || type == 
 static LLVMValueRef to_bool(kl_lowering *l, kjit_type from, LLVMValueRef value)
 {
   if (!kl_is_float_type(l, from))
-    return LLVMBuildICmp(l->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
+    return kl_icmp(l, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)));
   LLVMValueRef x = kl_to_compute(l, from, value);
-  return LLVMBuildFCmp(l->builder, LLVMRealUNE, x, LLVMConstNull(LLVMTypeOf(x)), "");
+  return kl_fcmp(l, LLVMRealUNE, x, LLVMConstNull(LLVMTypeOf(x)));
 }
 
 static LLVMValueRef int_to_int(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
@@ -21,9 +21,8 @@ static LLVMValueRef int_to_int(kl_lowering *l, kjit_type from, kjit_type to, LLV
   uint32_t from_bytes = kl_scalar_bytes(l, from), to_bytes = kl_scalar_bytes(l, to);
   LLVMTypeRef type = kl_register_type(l, to);
   if (from_bytes == to_bytes) return value;
-  if (from_bytes > to_bytes) return LLVMBuildTrunc(l->builder, value, type, "");
-  return kl_is_signed_type(l, from) ? LLVMBuildSExt(l->builder, value, type, "")
-                                    : LLVMBuildZExt(l->builder, value, type, "");
+  if (from_bytes > to_bytes) return kl_trunc(l, value, type);
+  return kl_is_signed_type(l, from) ? kl_sext(l, value, type) : kl_zext(l, value, type);
 }
 
 static LLVMValueRef saturate(kl_lowering *l, bool is_signed, LLVMTypeRef type, LLVMValueRef x)
@@ -45,37 +44,29 @@ static LLVMValueRef float_to_int(kl_lowering *l, kjit_type from, kjit_type to, L
  * at once (Boldo and Melquiond). */
 LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef near = LLVMBuildFPTrunc(b, x, l->f32, ""),
-               back = LLVMBuildFPExt(b, near, l->f64, "");
-  LLVMValueRef is_exact = LLVMBuildFCmp(b, LLVMRealUEQ, back, x, "");
-  LLVMValueRef is_over = LLVMBuildFCmp(b, LLVMRealOGT, kl_intrinsic1(l, "llvm.fabs", back),
-                                       kl_intrinsic1(l, "llvm.fabs", x), "");
-  LLVMValueRef bits = LLVMBuildBitCast(b, near, l->i32, "");
-  LLVMValueRef truncated = LLVMBuildSub(b, bits, LLVMBuildZExt(b, is_over, l->i32, ""), "");
-  LLVMValueRef odd = LLVMBuildOr(b, truncated, kl_const32(l, 1), "");
-  return LLVMBuildBitCast(b, LLVMBuildSelect(b, is_exact, bits, odd, ""), l->f32, "");
+  LLVMValueRef near = kl_fptrunc(l, x, l->f32), back = kl_fpext(l, near, l->f64);
+  LLVMValueRef is_exact = kl_fcmp(l, LLVMRealUEQ, back, x);
+  LLVMValueRef is_over =
+    kl_fcmp(l, LLVMRealOGT, kl_intrinsic1(l, "llvm.fabs", back), kl_intrinsic1(l, "llvm.fabs", x));
+  LLVMValueRef bits = kl_bitcast(l, near, l->i32);
+  LLVMValueRef truncated = kl_sub(l, bits, kl_zext(l, is_over, l->i32));
+  LLVMValueRef odd = kl_or(l, truncated, kl_const32(l, 1));
+  return kl_bitcast(l, kl_select(l, is_exact, bits, odd), l->f32);
 }
 
 /* A 64-bit integer as a double in which the bits that do not fit are folded into the last one:
  * exact enough to be rounded to odd. */
 static LLVMValueRef sticky_double(kl_lowering *l, bool is_signed, LLVMValueRef value)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef zero = kl_const64(l, 0), is_negative = LLVMBuildICmp(b, LLVMIntSLT, value, zero, "");
-  LLVMValueRef size =
-    is_signed ? LLVMBuildSelect(b, is_negative, LLVMBuildSub(b, zero, value, ""), value, "")
-              : value;
-  LLVMValueRef lost = LLVMBuildAnd(b, size, kl_const64(l, 0xffff), "");
-  LLVMValueRef sticky = LLVMBuildZExt(b, LLVMBuildICmp(b, LLVMIntNE, lost, zero, ""), l->i64, "");
-  LLVMValueRef upper = LLVMBuildOr(b, LLVMBuildLShr(b, size, kl_const64(l, 16), ""), sticky, "");
-  LLVMValueRef large =
-    LLVMBuildFMul(b, LLVMBuildUIToFP(b, upper, l->f64, ""), LLVMConstReal(l->f64, 65536.), "");
-  LLVMValueRef is_large = LLVMBuildICmp(b, LLVMIntUGE, size, kl_const64(l, (int64_t)1 << 48), "");
-  LLVMValueRef result =
-    LLVMBuildSelect(b, is_large, large, LLVMBuildUIToFP(b, size, l->f64, ""), "");
-  return is_signed ? LLVMBuildSelect(b, is_negative, LLVMBuildFNeg(b, result, ""), result, "")
-                   : result;
+  LLVMValueRef zero = kl_const64(l, 0), is_negative = kl_icmp(l, LLVMIntSLT, value, zero);
+  LLVMValueRef size = is_signed ? kl_select(l, is_negative, kl_sub(l, zero, value), value) : value;
+  LLVMValueRef lost = kl_and(l, size, kl_const64(l, 0xffff));
+  LLVMValueRef sticky = kl_zext(l, kl_icmp(l, LLVMIntNE, lost, zero), l->i64);
+  LLVMValueRef upper = kl_or(l, kl_lshr(l, size, kl_const64(l, 16)), sticky);
+  LLVMValueRef large = kl_fmul(l, kl_uitofp(l, upper, l->f64), LLVMConstReal(l->f64, 65536.));
+  LLVMValueRef is_large = kl_icmp(l, LLVMIntUGE, size, kl_const64(l, (int64_t)1 << 48));
+  LLVMValueRef result = kl_select(l, is_large, large, kl_uitofp(l, size, l->f64));
+  return is_signed ? kl_select(l, is_negative, kl_fneg(l, result), result) : result;
 }
 
 /* A float of an integer that is made f16 next. LLVM 22 takes an integer of few significant bits to
@@ -101,8 +92,7 @@ static LLVMValueRef int_to_float(kl_lowering *l, kjit_type from, kjit_type to, L
     return kl_from_compute(l, to, kl_round_to_odd(l, sticky_double(l, is_signed, value)));
   LLVMTypeRef type = is_small_float(to) ? (to == KJIT_BF16 && bytes == 4 ? l->f64 : l->f32)
                                         : kl_register_type(l, to);
-  LLVMValueRef x = is_signed ? LLVMBuildSIToFP(l->builder, value, type, "")
-                             : LLVMBuildUIToFP(l->builder, value, type, "");
+  LLVMValueRef x = is_signed ? kl_sitofp(l, value, type) : kl_uitofp(l, value, type);
   if (!is_small_float(to)) return x;
   if (to == KJIT_F16 && bytes >= 4) x = bound_for_half(l, x);
   return kl_from_compute(l, to, type == l->f64 ? kl_round_to_odd(l, x) : x);
@@ -111,38 +101,34 @@ static LLVMValueRef int_to_float(kl_lowering *l, kjit_type from, kjit_type to, L
 static LLVMValueRef float_to_float(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
   LLVMValueRef x = kl_to_compute(l, from, value);
-  if (is_wide_float(to)) return is_wide_float(from) ? x : LLVMBuildFPExt(l->builder, x, l->f64, "");
+  if (is_wide_float(to)) return is_wide_float(from) ? x : kl_fpext(l, x, l->f64);
   if (!is_wide_float(from)) return kl_from_compute(l, to, x);
-  return to == KJIT_F32 ? LLVMBuildFPTrunc(l->builder, x, l->f32, "")
-                        : kl_from_compute(l, to, kl_round_to_odd(l, x));
+  return to == KJIT_F32 ? kl_fptrunc(l, x, l->f32) : kl_from_compute(l, to, kl_round_to_odd(l, x));
 }
 
 static bool is_pointer(kl_lowering *l, kjit_type type)
 {
-  return !ki_is_weak(type) && ki_type(l->c->types, type)->class_ == KJ_CLASS_POINTER;
+  return !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;
 }
 
 LLVMValueRef kl_build_convert(kl_lowering *l, kjit_type from, kjit_type to, LLVMValueRef value)
 {
   if (from == to) return value;
   if (is_pointer(l, from) && is_pointer(l, to)) return value;
-  if (is_pointer(l, from)) return LLVMBuildPtrToInt(l->builder, value, l->i64, "");
-  if (is_pointer(l, to)) return LLVMBuildIntToPtr(l->builder, value, l->pointer, "");
+  if (is_pointer(l, from)) return kl_ptrtoint(l, value, l->i64);
+  if (is_pointer(l, to)) return kl_inttoptr(l, value, l->pointer);
   if (kl_part_of(l, to) != to) return kl_build_convert_parts(l, from, to, value);
   if (to == KJIT_BOOL) return to_bool(l, from, value);
   bool is_from_float = kl_is_float_type(l, from), is_to_float = kl_is_float_type(l, to);
-  if (from == KJIT_BOOL && !is_to_float)
-    return LLVMBuildZExt(l->builder, value, kl_register_type(l, to), "");
+  if (from == KJIT_BOOL && !is_to_float) return kl_zext(l, value, kl_register_type(l, to));
   /* 1 as bf16 are bits, not a float that is made shorter: driver 580 crashes at the difference of
    * two bf16 that come of `selp.f32 1, 0` */
   if (from == KJIT_BOOL && to == KJIT_BF16)
-    return LLVMBuildSelect(l->builder, value, LLVMConstInt(l->i16, 0x3f80, false),
-                           LLVMConstNull(l->i16), "");
+    return kl_select(l, value, LLVMConstInt(l->i16, 0x3f80, false), LLVMConstNull(l->i16));
   if (from == KJIT_BOOL)
     return kl_from_compute(l, to,
-                           LLVMBuildUIToFP(l->builder, value,
-                                           is_small_float(to) ? l->f32 : kl_register_type(l, to),
-                                           ""));
+                           kl_uitofp(l, value,
+                                     is_small_float(to) ? l->f32 : kl_register_type(l, to)));
   if (is_from_float)
     return is_to_float ? float_to_float(l, from, to, value) : float_to_int(l, from, to, value);
   return is_to_float ? int_to_float(l, from, to, value) : int_to_int(l, from, to, value);
@@ -167,19 +153,18 @@ static LLVMTypeRef brain_type(kl_lowering *l, LLVMValueRef bits)
 
 static LLVMValueRef as_brain(kl_lowering *l, LLVMValueRef bits)
 {
-  return LLVMBuildBitCast(l->builder, bits, brain_type(l, bits), "");
+  return kl_bitcast(l, bits, brain_type(l, bits));
 }
 
 LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y)
 {
-  LLVMBuilderRef b = l->builder;
   bool is_native = l->target->has_brain_arithmetic && l->target->has_brain_arithmetic(l);
   if (!is_native || (op != KJIT_ADD && op != KJIT_SUB && op != KJIT_MUL)) return NULL;
   LLVMValueRef left = as_brain(l, x), right = as_brain(l, y);
-  LLVMValueRef result = op == KJIT_ADD   ? LLVMBuildFAdd(b, left, right, "")
-                        : op == KJIT_SUB ? LLVMBuildFSub(b, left, right, "")
-                                         : LLVMBuildFMul(b, left, right, "");
-  return LLVMBuildBitCast(b, kl_fast(l, result), LLVMTypeOf(x), "");
+  LLVMValueRef result = op == KJIT_ADD   ? kl_fadd(l, left, right)
+                        : op == KJIT_SUB ? kl_fsub(l, left, right)
+                                         : kl_fmul(l, left, right);
+  return kl_bitcast(l, kl_fast(l, result), LLVMTypeOf(x));
 }
 
 /* ---- fma ---- */
@@ -188,23 +173,17 @@ LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, 
  * as if it were done at once. */
 static LLVMValueRef add_to_odd(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef sum = LLVMBuildFAdd(b, x, y, ""), of_y = LLVMBuildFSub(b, sum, x, ""),
-               of_x = LLVMBuildFSub(b, sum, of_y, "");
+  LLVMValueRef sum = kl_fadd(l, x, y), of_y = kl_fsub(l, sum, x), of_x = kl_fsub(l, sum, of_y);
   /* exact: Knuth's two-sum */
-  LLVMValueRef lost =
-    LLVMBuildFAdd(b, LLVMBuildFSub(b, x, of_x, ""), LLVMBuildFSub(b, y, of_y, ""), "");
-  LLVMValueRef zero = LLVMConstReal(l->f64, 0), bits = LLVMBuildBitCast(b, sum, l->i64, "");
-  LLVMValueRef is_even =
-    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, kl_const64(l, 1), ""), kl_const64(l, 0), "");
-  LLVMValueRef is_away = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildFCmp(b, LLVMRealOGT, lost, zero, ""),
-                                       LLVMBuildFCmp(b, LLVMRealOGT, sum, zero, ""), "");
-  LLVMValueRef odd =
-    LLVMBuildAdd(b, bits, LLVMBuildSelect(b, is_away, kl_const64(l, 1), kl_const64(l, -1), ""), "");
+  LLVMValueRef lost = kl_fadd(l, kl_fsub(l, x, of_x), kl_fsub(l, y, of_y));
+  LLVMValueRef zero = LLVMConstReal(l->f64, 0), bits = kl_bitcast(l, sum, l->i64);
+  LLVMValueRef is_even = kl_icmp(l, LLVMIntEQ, kl_and(l, bits, kl_const64(l, 1)), kl_const64(l, 0));
+  LLVMValueRef is_away =
+    kl_icmp(l, LLVMIntEQ, kl_fcmp(l, LLVMRealOGT, lost, zero), kl_fcmp(l, LLVMRealOGT, sum, zero));
+  LLVMValueRef odd = kl_add(l, bits, kl_select(l, is_away, kl_const64(l, 1), kl_const64(l, -1)));
   /* not of infinities and NaNs, whose error is a NaN */
-  LLVMValueRef is_inexact = LLVMBuildFCmp(b, LLVMRealONE, lost, zero, "");
-  return LLVMBuildBitCast(
-    b, LLVMBuildSelect(b, LLVMBuildAnd(b, is_even, is_inexact, ""), odd, bits, ""), l->f64, "");
+  LLVMValueRef is_inexact = kl_fcmp(l, LLVMRealONE, lost, zero);
+  return kl_bitcast(l, kl_select(l, kl_and(l, is_even, is_inexact), odd, bits), l->f64);
 }
 
 LLVMValueRef kl_lower_small_fma(kl_lowering *l, const kt_expr *expr)
@@ -215,12 +194,12 @@ LLVMValueRef kl_lower_small_fma(kl_lowering *l, const kt_expr *expr)
   bool is_native = l->target->has_half_fma && l->target->has_half_fma(l, type);
   if (is_native && type == KJIT_F16) return kl_intrinsic3(l, "llvm.fma", args[0], args[1], args[2]);
   if (is_native)
-    return LLVMBuildBitCast(l->builder,
-                            kl_intrinsic3(l, "llvm.fma", as_brain(l, args[0]), as_brain(l, args[1]),
-                                          as_brain(l, args[2])),
-                            l->i16, "");
+    return kl_bitcast(l,
+                      kl_intrinsic3(l, "llvm.fma", as_brain(l, args[0]), as_brain(l, args[1]),
+                                    as_brain(l, args[2])),
+                      l->i16);
   for (size_t i = 0; i < 3; i++) args[i] = kl_build_convert(l, type, KJIT_F64, args[i]);
-  LLVMValueRef product = LLVMBuildFMul(l->builder, args[0], args[1], ""); /* exact */
+  LLVMValueRef product = kl_fmul(l, args[0], args[1]); /* exact */
   return kl_build_convert(l, KJIT_F64, type, add_to_odd(l, product, args[2]));
 }
 
@@ -241,15 +220,15 @@ static const format *format_of(const kt_expr *expr)
 
 static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, int64_t mask)
 {
-  return LLVMBuildAnd(l->builder, x, kl_const32(l, mask), "");
+  return kl_and(l, x, kl_const32(l, mask));
 }
 static LLVMValueRef shift_right(kl_lowering *l, LLVMValueRef x, unsigned by)
 {
-  return LLVMBuildLShr(l->builder, x, kl_const32(l, by), "");
+  return kl_lshr(l, x, kl_const32(l, by));
 }
 static LLVMValueRef shift_left(kl_lowering *l, LLVMValueRef x, unsigned by)
 {
-  return LLVMBuildShl(l->builder, x, kl_const32(l, by), "");
+  return kl_shl(l, x, kl_const32(l, by));
 }
 
 /* To nearest even, larger numbers to the largest one. A float's last bits that the format lacks are
@@ -257,28 +236,23 @@ static LLVMValueRef shift_left(kl_lowering *l, LLVMValueRef x, unsigned by)
  * bit is the format's. */
 static LLVMValueRef to_format(kl_lowering *l, const format *f, LLVMValueRef x)
 {
-  LLVMBuilderRef b = l->builder;
   unsigned dropped = 23 - f->mantissa_bits;
-  LLVMValueRef bits = LLVMBuildBitCast(b, x, l->i32, ""), size = kl_intrinsic1(l, "llvm.fabs", x);
+  LLVMValueRef bits = kl_bitcast(l, x, l->i32), size = kl_intrinsic1(l, "llvm.fabs", x);
   size = kl_intrinsic2(l, "llvm.minnum", size, LLVMConstReal(l->f32, f->largest));
-  LLVMValueRef size_bits = LLVMBuildBitCast(b, size, l->i32, "");
-  LLVMValueRef half = LLVMBuildAdd(b, and32(l, shift_right(l, size_bits, dropped), 1),
-                                   kl_const32(l, (1 << (dropped - 1)) - 1), "");
-  LLVMValueRef normal =
-    LLVMBuildSub(b, shift_right(l, LLVMBuildAdd(b, size_bits, half, ""), dropped),
-                 kl_const32(l, (int64_t)(127 - f->bias) << f->mantissa_bits), "");
+  LLVMValueRef size_bits = kl_bitcast(l, size, l->i32);
+  LLVMValueRef half = kl_add(l, and32(l, shift_right(l, size_bits, dropped), 1),
+                             kl_const32(l, (1 << (dropped - 1)) - 1));
+  LLVMValueRef normal = kl_sub(l, shift_right(l, kl_add(l, size_bits, half), dropped),
+                               kl_const32(l, (int64_t)(127 - f->bias) << f->mantissa_bits));
   double step = ldexp(1, 1 - (int)f->bias - (int)f->mantissa_bits), magic = step * 8388608.;
-  LLVMValueRef shifted =
-    LLVMBuildBitCast(b, LLVMBuildFAdd(b, size, LLVMConstReal(l->f32, magic), ""), l->i32, "");
-  LLVMValueRef small =
-    LLVMBuildSub(b, shifted, LLVMConstBitCast(LLVMConstReal(l->f32, magic), l->i32), "");
+  LLVMValueRef shifted = kl_bitcast(l, kl_fadd(l, size, LLVMConstReal(l->f32, magic)), l->i32);
+  LLVMValueRef small = kl_sub(l, shifted, LLVMConstBitCast(LLVMConstReal(l->f32, magic), l->i32));
   LLVMValueRef is_normal =
-    LLVMBuildFCmp(b, LLVMRealOGE, size, LLVMConstReal(l->f32, ldexp(1, 1 - (int)f->bias)), "");
-  LLVMValueRef number = LLVMBuildSelect(b, is_normal, normal, small, "");
-  number =
-    LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, x, x, ""), kl_const32(l, f->nan),
-                    LLVMBuildOr(b, number, and32(l, shift_right(l, bits, 24), 0x80), ""), "");
-  return LLVMBuildTrunc(b, number, l->i8, "");
+    kl_fcmp(l, LLVMRealOGE, size, LLVMConstReal(l->f32, ldexp(1, 1 - (int)f->bias)));
+  LLVMValueRef number = kl_select(l, is_normal, normal, small);
+  number = kl_select(l, kl_fcmp(l, LLVMRealUNO, x, x), kl_const32(l, f->nan),
+                     kl_or(l, number, and32(l, shift_right(l, bits, 24), 0x80)));
+  return kl_trunc(l, number, l->i8);
 }
 
 LLVMValueRef kl_lower_to_fp8(kl_lowering *l, const kt_expr *expr)
@@ -292,31 +266,26 @@ LLVMValueRef kl_lower_to_fp8(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef args[2] = { LLVMConstNull(l->f32), x };
   LLVMValueRef pair =
     kl_try_native(l, kj_format(l->c->arena, "ff.to.%sx2.rn", f->name), 0, args, 2);
-  return LLVMBuildTrunc(l->builder, pair, l->i8, "");
+  return kl_trunc(l, pair, l->i8);
 }
 
 /* The bits as those of a float with too small an exponent, which a power of two puts right,
  * subnormals too. */
 static LLVMValueRef from_format(kl_lowering *l, const format *f, LLVMValueRef bits)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef wide = LLVMBuildZExt(b, bits, l->i32, ""), size_bits = and32(l, wide, 0x7f);
-  LLVMValueRef size =
-    LLVMBuildBitCast(b, shift_left(l, size_bits, 23 - f->mantissa_bits), l->f32, "");
-  size = LLVMBuildFMul(b, size, LLVMConstReal(l->f32, ldexp(1, 127 - (int)f->bias)), "");
+  LLVMValueRef wide = kl_zext(l, bits, l->i32), size_bits = and32(l, wide, 0x7f);
+  LLVMValueRef size = kl_bitcast(l, shift_left(l, size_bits, 23 - f->mantissa_bits), l->f32);
+  size = kl_fmul(l, size, LLVMConstReal(l->f32, ldexp(1, 127 - (int)f->bias)));
   if (f->mantissa_bits == 2) { /* infinity and the NaNs above it, as IEEE 754 has them */
     LLVMValueRef special =
-      LLVMBuildBitCast(b,
-                       LLVMBuildOr(b, shift_left(l, and32(l, size_bits, 3), 21),
-                                   kl_const32(l, 0x7f800000), ""),
-                       l->f32, "");
-    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, size_bits, kl_const32(l, 0x7c), ""),
-                           special, size, "");
+      kl_bitcast(l, kl_or(l, shift_left(l, and32(l, size_bits, 3), 21), kl_const32(l, 0x7f800000)),
+                 l->f32);
+    size = kl_select(l, kl_icmp(l, LLVMIntUGE, size_bits, kl_const32(l, 0x7c)), special, size);
   } else {
-    size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntEQ, size_bits, kl_const32(l, f->nan), ""),
-                           LLVMConstReal(l->f32, NAN), size, "");
+    size = kl_select(l, kl_icmp(l, LLVMIntEQ, size_bits, kl_const32(l, f->nan)),
+                     LLVMConstReal(l->f32, NAN), size);
   }
-  LLVMValueRef sign = LLVMBuildBitCast(b, shift_left(l, and32(l, wide, 0x80), 24), l->f32, "");
+  LLVMValueRef sign = kl_bitcast(l, shift_left(l, and32(l, wide, 0x80), 24), l->f32);
   return kl_intrinsic2(l, "llvm.copysign", size, sign);
 }
 
@@ -325,10 +294,8 @@ LLVMValueRef kl_lower_from_fp8(kl_lowering *l, const kt_expr *expr)
   const format *f = format_of(expr);
   LLVMValueRef bits = kl_lower_expr(l, expr->args.items[0]);
   if (!expr->dimension) return from_format(l, f, bits);
-  LLVMValueRef pair = LLVMBuildZExt(l->builder, bits, l->i16, "");
+  LLVMValueRef pair = kl_zext(l, bits, l->i16);
   LLVMValueRef halves =
     kl_try_native(l, kj_format(l->c->arena, "%sx2.to.f16x2.rn", f->name), 0, &pair, 1);
-  return LLVMBuildFPExt(l->builder,
-                        LLVMBuildExtractElement(l->builder, halves, kl_const32(l, 0), ""), l->f32,
-                        "");
+  return kl_fpext(l, kl_extract_element(l, halves, kl_const32(l, 0)), l->f32);
 }

@@ -11,6 +11,7 @@
 #include <llvm-c/DebugInfo.h>
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/debug.h"
 
 enum {
@@ -248,11 +249,6 @@ enum { MOST_DEPTH = 6 }; /* pointers may lead back */
 
 static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth);
 
-static const ki_type_info *info_of(kl_lowering *l, kjit_type type)
-{
-  return ki_type(l->c->types, type);
-}
-
 static LLVMMetadataRef bytes_type(kl_lowering *l, uint64_t bytes)
 {
   int64_t extent = (int64_t)bytes;
@@ -272,7 +268,7 @@ static const char *part_name(kl_lowering *l, const ki_type_info *info, uint32_t 
 /* held: how the value is held where it is shown, NULL: as it lies in memory. */
 static LLVMMetadataRef parts_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   bool is_tuple = info->class_ == KJ_CLASS_TUPLE,
        is_held = held && LLVMGetTypeKind(held) == LLVMStructTypeKind;
   uint32_t count = is_tuple ? info->count : ki_component_count(l->c->types, type);
@@ -285,7 +281,7 @@ static LLVMMetadataRef parts_type(kl_lowering *l, kjit_type type, LLVMTypeRef he
     LLVMTypeRef part_held = is_held ? LLVMStructGetTypeAtIndex(held, i) : NULL;
     uint64_t offset = is_held ? LLVMOffsetOfElement(l->layout, held, i) : part.offset_bytes;
     uint64_t size =
-      part_held ? bits_of(l, part_held) : 8 * (uint64_t)info_of(l, part.type)->size_bytes;
+      part_held ? bits_of(l, part_held) : 8 * (uint64_t)kl_type_info(l, part.type)->size_bytes;
     members[i] = (member){ part_name(l, info, i), value_type(l, part.type, part_held, depth + 1),
                            size, 8 * offset };
   }
@@ -295,7 +291,7 @@ static LLVMMetadataRef parts_type(kl_lowering *l, kjit_type type, LLVMTypeRef he
 static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef held, int depth)
 {
   if (ki_is_weak(type)) return scalar_type(l, type);
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_BOOL:
   case KJ_CLASS_SIGNED:
@@ -314,7 +310,7 @@ static LLVMMetadataRef value_type(kl_lowering *l, kjit_type type, LLVMTypeRef he
   case KJ_CLASS_ARRAY:
     if (info->space != KJ_SPACE_VALUE || !info->rank) break;
     return list_type(l, value_type(l, info->element, NULL, depth + 1), info->extents, info->rank,
-                     8 * (uint64_t)info_of(l, info->element)->size_bytes);
+                     8 * (uint64_t)kl_type_info(l, info->element)->size_bytes);
   default: break;
   }
   return bytes_type(l, held ? bits_of(l, held) / 8 : info->size_bytes);
@@ -362,7 +358,7 @@ static void declare(kl_lowering *l, const kt_var *var, LLVMMetadataRef type, LLV
                                      l->frame->inlined_at);
   LLVMDIBuilderInsertDeclareRecordAtEnd(l->debug->builder, storage, describe(l, var, type, scope),
                                         is_address ? l->debug->dereference : l->debug->expression,
-                                        place, LLVMGetInsertBlock(l->builder));
+                                        place, kl_here(l));
 }
 
 void kl_debug_alloca(kl_lowering *l, const kt_var *var, LLVMValueRef memory, LLVMTypeRef type)
@@ -401,27 +397,25 @@ void kl_debug_value(kl_lowering *l, const kt_var *var, LLVMValueRef value)
     state->shadow = kl_alloca(l, LLVMTypeOf(value), var->name);
     declare(l, var, type_of_value(l, var, LLVMTypeOf(value)), state->shadow, false);
   }
-  LLVMBuildStore(l->builder, value, state->shadow);
+  kl_store(l, value, state->shadow);
 }
 
 /* Element 0 of an array in the address space of the language's pointers. */
 static LLVMValueRef generic_pointer(kl_lowering *l, LLVMValueRef pointer)
 {
-  return LLVMTypeOf(pointer) == l->pointer
-           ? pointer
-           : LLVMBuildAddrSpaceCast(l->builder, pointer, l->pointer, "");
+  return LLVMTypeOf(pointer) == l->pointer ? pointer : kl_addrspacecast(l, pointer, l->pointer);
 }
 
 static void store_at(kl_lowering *l, LLVMValueRef shadow, uint64_t offset, LLVMValueRef value)
 {
   LLVMValueRef at = kl_const64(l, (int64_t)offset);
-  LLVMBuildStore(l->builder, value, LLVMBuildInBoundsGEP2(l->builder, l->i8, shadow, &at, 1, ""));
+  kl_store(l, value, kl_inbounds_gep(l, l->i8, shadow, &at, 1));
 }
 
 /* struct { T *data; i64 shape[rank], strides[rank]; } */
 static LLVMMetadataRef array_type(kl_lowering *l, kjit_type type, uint32_t rank)
 {
-  kjit_type element = ki_type(l->c->types, type)->element;
+  kjit_type element = kl_type_info(l, type)->element;
   int64_t extent = rank;
   LLVMMetadataRef data = pointer_type(l, value_type(l, element, NULL, 0)),
                   numbers = list_type(l, scalar_type(l, KJIT_I64), &extent, 1, 64);
@@ -435,14 +429,14 @@ void kl_debug_array(kl_lowering *l, const kt_var *var, const kl_array_value *arr
 {
   if (!is_shown(l, var)) return;
   kl_variable_state *state = state_of(l, var);
-  uint32_t rank = ki_type(l->c->types, array->type)->rank;
+  uint32_t rank = kl_type_info(l, array->type)->rank;
   if (!state->shadow) {
     state->shadow = kl_alloca(l, LLVMArrayType2(l->i64, 1 + 2 * (uint64_t)rank), var->name);
     declare(l, var, array_type(l, array->type, rank), state->shadow, false);
   }
   store_at(l, state->shadow, 0, generic_pointer(l, array->pointer));
   for (uint32_t d = 0; d < rank; d++) {
-    if (array->extents[d] || ki_type(l->c->types, array->type)->is_static)
+    if (array->extents[d] || kl_type_info(l, array->type)->is_static)
       store_at(l, state->shadow, 8 + 8 * (uint64_t)d, kl_extent(l, array, d));
     if (array->strides[d])
       store_at(l, state->shadow, 8 + 8 * (uint64_t)(rank + d), kl_stride(l, array, d));
@@ -452,18 +446,18 @@ void kl_debug_array(kl_lowering *l, const kt_var *var, const kl_array_value *arr
 /* A shared, local or constant array, by the address of its element 0. */
 void kl_debug_storage(kl_lowering *l, const kt_var *var, LLVMValueRef pointer)
 {
-  const ki_type_info *info = ki_type(l->c->types, var->type);
+  const ki_type_info *info = kl_type_info(l, var->type);
   if (!is_shown(l, var) || !info->is_static) return;
   kl_variable_state *state = state_of(l, var);
   if (!state->shadow) {
-    uint64_t element_bits = 8 * (uint64_t)info_of(l, info->element)->size_bytes;
+    uint64_t element_bits = 8 * (uint64_t)kl_type_info(l, info->element)->size_bytes;
     LLVMMetadataRef element = value_type(l, info->element, NULL, 0);
     LLVMMetadataRef type =
       info->rank ? list_type(l, element, info->extents, info->rank, element_bits) : element;
     state->shadow = kl_alloca(l, l->pointer, var->name);
     declare(l, var, type, state->shadow, true);
   }
-  LLVMBuildStore(l->builder, generic_pointer(l, pointer), state->shadow);
+  kl_store(l, generic_pointer(l, pointer), state->shadow);
 }
 
 void kl_debug_thread(kl_lowering *l)
@@ -484,7 +478,7 @@ void kl_debug_thread(kl_lowering *l)
       state->shadow = kl_alloca(l, l->pointer, var->name);
       declare(l, var, type_of_value(l, var, held), state->shadow, true);
     }
-    LLVMBuildStore(l->builder, l->target->slot_pointer(l, var), state->shadow);
+    kl_store(l, l->target->slot_pointer(l, var), state->shadow);
   }
 }
 
@@ -526,7 +520,7 @@ void kl_debug_position(kl_lowering *l, const char *name, LLVMValueRef *shadow,
     LLVMMetadataRef place =
       LLVMDIBuilderCreateDebugLocation(l->context, at.line, at.column, scope, NULL);
     LLVMDIBuilderInsertDeclareRecordAtEnd(l->debug->builder, *shadow, var, l->debug->expression,
-                                          place, LLVMGetInsertBlock(l->builder));
+                                          place, kl_here(l));
   }
   for (unsigned d = 0; d < 3; d++) store_at(l, *shadow, 4 * d, kl_as_i32(l, values[d]));
 }

@@ -1,5 +1,5 @@
 /* Expressions: a table by kind. */
-#include "lower/lower.h"
+#include "lower/instruction.h"
 #include "native/support_routines.h"
 
 static LLVMValueRef const_value(kl_lowering *l, const kt_expr *expr)
@@ -8,7 +8,7 @@ static LLVMValueRef const_value(kl_lowering *l, const kt_expr *expr)
   LLVMTypeRef type = kl_register_type(l, expr->type);
   if (!kl_is_float_type(l, expr->type) || expr->type == KJIT_BF16)
     return LLVMConstInt(type, (uint64_t)expr->integer, true);
-  unsigned width = ki_type(l->c->types, expr->type)->size_bytes * 8;
+  unsigned width = kl_type_info(l, expr->type)->size_bytes * 8;
   LLVMTypeRef word = LLVMIntTypeInContext(l->context, width);
   return LLVMConstBitCast(LLVMConstInt(word, (uint64_t)expr->integer, false), type);
 }
@@ -28,13 +28,11 @@ static LLVMValueRef lower_unary(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->kind == KJ_T_UNARY);
   if (kl_part_of(l, expr->type) != expr->type)
     return kl_build_unary_parts(l, expr->op, expr->type, kl_lower_expr(l, expr->x));
-  if (expr->op == KJIT_NOT) return LLVMBuildNot(l->builder, kl_lower_condition(l, expr->x), "");
+  if (expr->op == KJIT_NOT) return kl_not(l, kl_lower_condition(l, expr->x));
   LLVMValueRef x = kl_lower_expr(l, expr->x);
-  if (expr->op == KJIT_INVERT) return LLVMBuildNot(l->builder, x, "");
-  if (!kl_is_float_type(l, expr->type)) return LLVMBuildNeg(l->builder, x, "");
-  return kl_from_compute(l, expr->type,
-                         kl_fast(l,
-                                 LLVMBuildFNeg(l->builder, kl_to_compute(l, expr->type, x), "")));
+  if (expr->op == KJIT_INVERT) return kl_not(l, x);
+  if (!kl_is_float_type(l, expr->type)) return kl_neg(l, x);
+  return kl_from_compute(l, expr->type, kl_fast(l, kl_fneg(l, kl_to_compute(l, expr->type, x))));
 }
 
 static LLVMValueRef lower_binary(kl_lowering *l, const kt_expr *expr)
@@ -97,16 +95,6 @@ bool kl_is_straight(kl_lowering *l, const kt_expr *expr)
          (is_cheap(l, expr->y, &budget) && is_cheap(l, expr->z, &budget));
 }
 
-static LLVMValueRef make_phi(kl_lowering *l, LLVMValueRef x, LLVMBasicBlockRef x_from,
-                             LLVMValueRef y, LLVMBasicBlockRef y_from)
-{
-  KJ_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y));
-  LLVMValueRef phi = LLVMBuildPhi(l->builder, LLVMTypeOf(x), "");
-  LLVMAddIncoming(phi, &x, &x_from, 1);
-  LLVMAddIncoming(phi, &y, &y_from, 1);
-  return phi;
-}
-
 static LLVMValueRef lower_logic(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_LOGIC);
@@ -114,19 +102,17 @@ static LLVMValueRef lower_logic(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef x = kl_lower_condition(l, expr->x), decided = LLVMConstInt(l->i1, is_or, false);
   if (kl_is_straight(l, expr)) {
     LLVMValueRef y = kl_lower_condition(l, expr->y);
-    return is_or ? LLVMBuildSelect(l->builder, x, decided, y, "")
-                 : LLVMBuildSelect(l->builder, x, y, decided, "");
+    return is_or ? kl_select(l, x, decided, y) : kl_select(l, x, y, decided);
   }
-  LLVMBasicBlockRef from = LLVMGetInsertBlock(l->builder),
-                    more = kl_new_block(l, is_or ? "or" : "and"),
+  LLVMBasicBlockRef from = kl_here(l), more = kl_new_block(l, is_or ? "or" : "and"),
                     end = kl_new_block(l, is_or ? "or.end" : "and.end");
-  LLVMBuildCondBr(l->builder, x, is_or ? end : more, is_or ? more : end);
+  kl_cond_br(l, x, is_or ? end : more, is_or ? more : end);
   kl_move_to(l, more);
   LLVMValueRef y = kl_lower_condition(l, expr->y);
-  LLVMBasicBlockRef y_from = LLVMGetInsertBlock(l->builder);
-  LLVMBuildBr(l->builder, end);
+  LLVMBasicBlockRef y_from = kl_here(l);
+  kl_br(l, end);
   kl_move_to(l, end);
-  return make_phi(l, decided, from, y, y_from);
+  return kl_join(l, decided, from, y, y_from);
 }
 
 static LLVMValueRef lower_cond(kl_lowering *l, const kt_expr *expr)
@@ -135,21 +121,21 @@ static LLVMValueRef lower_cond(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef condition = kl_lower_condition(l, expr->x);
   if (kl_is_straight(l, expr)) {
     LLVMValueRef y = kl_lower_expr(l, expr->y), z = kl_lower_expr(l, expr->z);
-    return LLVMBuildSelect(l->builder, condition, y, z, "");
+    return kl_select(l, condition, y, z);
   }
   LLVMBasicBlockRef yes = kl_new_block(l, "then"), no = kl_new_block(l, "else"),
                     end = kl_new_block(l, "cond");
-  LLVMBuildCondBr(l->builder, condition, yes, no);
+  kl_cond_br(l, condition, yes, no);
   kl_move_to(l, yes);
   LLVMValueRef y = kl_lower_expr(l, expr->y);
-  LLVMBasicBlockRef y_from = LLVMGetInsertBlock(l->builder);
-  LLVMBuildBr(l->builder, end);
+  LLVMBasicBlockRef y_from = kl_here(l);
+  kl_br(l, end);
   kl_move_to(l, no);
   LLVMValueRef z = kl_lower_expr(l, expr->z);
-  LLVMBasicBlockRef z_from = LLVMGetInsertBlock(l->builder);
-  LLVMBuildBr(l->builder, end);
+  LLVMBasicBlockRef z_from = kl_here(l);
+  kl_br(l, end);
   kl_move_to(l, end);
-  return make_phi(l, y, y_from, z, z_from);
+  return kl_join(l, y, y_from, z, z_from);
 }
 
 LLVMValueRef kl_lower_condition(kl_lowering *l, const kt_expr *expr)

@@ -3,7 +3,7 @@
  * Under the fact offsets32 every element's offset, and so every partial sum index * stride of an
  * element that exists, is in the range of i32. The index expressions themselves may leave it on the
  * way ((a * b) - c), so they are computed modulo 2^32 and wrap; the sums over strides do not. */
-#include "lower/lower.h"
+#include "lower/instruction.h"
 
 static bool is_integer(kl_lowering *l, kjit_type type)
 {
@@ -46,7 +46,6 @@ static LLVMValueRef asserted(kl_lowering *l, const kt_expr *expr, LLVMValueRef v
 static LLVMValueRef binary32(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_BINARY);
-  LLVMBuilderRef b = l->builder;
   bool is_exact = expr->is_narrow && are_narrow(expr->x, expr->y);
   switch (KJ_AMONG(expr->op)) {
   case KJIT_ADD:
@@ -63,14 +62,14 @@ static LLVMValueRef binary32(kl_lowering *l, const kt_expr *expr)
   case KJIT_SHL: {
     if (!is_small_constant(expr->y, 0, 31)) return NULL;
     LLVMValueRef x = kl_lower_index32(l, expr->x), y = kl_const32(l, (int64_t)expr->y->integer),
-                 value = LLVMBuildShl(b, x, y, "");
+                 value = kl_shl(l, x, y);
     return is_exact ? exact32(l, expr, value, x, y) : value;
   }
   case KJIT_SHR:
     if (!is_small_constant(expr->y, 0, 31) || !expr->x->is_narrow) return NULL;
     return asserted(l, expr,
-                    LLVMBuildAShr(b, kl_lower_index32(l, expr->x),
-                                  kl_const32(l, (int64_t)expr->y->integer), ""));
+                    kl_ashr(l, kl_lower_index32(l, expr->x),
+                            kl_const32(l, (int64_t)expr->y->integer)));
   case KJIT_FLOORDIV:
   case KJIT_MOD: {
     if (!expr->is_narrow || !are_narrow(expr->x, expr->y)) return NULL;
@@ -109,13 +108,12 @@ LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr)
   case KJ_T_VAR: return kl_get_variable32(l, expr->var);
   case KJ_T_UNARY:
     if (expr->op == KJIT_NEG) {
-      LLVMValueRef x = kl_lower_index32(l, expr->x), value = LLVMBuildNeg(l->builder, x, "");
+      LLVMValueRef x = kl_lower_index32(l, expr->x), value = kl_neg(l, x);
       if (!expr->is_narrow || !expr->x->is_narrow) return value;
-      kl_assert_range(l, expr->range, KJIT_I64, LLVMBuildNeg(l->builder, kl_as_i64(l, x), ""));
+      kl_assert_range(l, expr->range, KJIT_I64, kl_neg(l, kl_as_i64(l, x)));
       return no_wrap(value, true);
     }
-    return expr->op == KJIT_INVERT ? LLVMBuildNot(l->builder, kl_lower_index32(l, expr->x), "")
-                                   : NULL;
+    return expr->op == KJIT_INVERT ? kl_not(l, kl_lower_index32(l, expr->x)) : NULL;
   case KJ_T_BINARY: return expr->type == KJIT_I64 ? binary32(l, expr) : NULL;
   case KJ_T_CONVERT: return convert32(l, expr);
   case KJ_T_EXTENT:
@@ -138,9 +136,9 @@ LLVMValueRef kl_lower_index32(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dimension)
 {
-  KJ_ASSERT(dimension < ki_type(l->c->types, array->type)->rank);
+  KJ_ASSERT(dimension < kl_type_info(l, array->type)->rank);
   if (array->extents[dimension]) return kl_as_i64(l, array->extents[dimension]);
-  const ki_type_info *info = ki_type(l->c->types, array->type);
+  const ki_type_info *info = kl_type_info(l, array->type);
   /* an argument's: the plan found no use of the result */
   if (info->space != KJ_SPACE_SHARED) return LLVMGetPoison(l->i64);
   return kl_own_extent(l, kl_scalar_bytes(l, info->element));
@@ -148,17 +146,12 @@ LLVMValueRef kl_extent(kl_lowering *l, const kl_array_value *array, uint32_t dim
 
 LLVMValueRef kl_stride(kl_lowering *l, const kl_array_value *array, uint32_t dimension)
 {
-  KJ_ASSERT(dimension < ki_type(l->c->types, array->type)->rank);
+  KJ_ASSERT(dimension < kl_type_info(l, array->type)->rank);
   return array->strides[dimension] ? kl_as_i64(l, array->strides[dimension])
                                    : LLVMGetPoison(l->i64);
 }
 
 /* ---- addresses ---- */
-
-static bool is_one(LLVMValueRef value)
-{
-  return LLVMIsAConstantInt(value) && LLVMConstIntGetZExtValue(value) == 1;
-}
 
 /* index * stride, of the index's type. */
 static LLVMValueRef scaled(kl_lowering *l, const kl_array_value *array, LLVMValueRef index,
@@ -168,9 +161,9 @@ static LLVMValueRef scaled(kl_lowering *l, const kl_array_value *array, LLVMValu
   if (LLVMIsAConstantInt(index) && LLVMIsNull(index)) return index;
   LLVMValueRef stride = array->strides[dimension];
   KJ_ASSERT(stride); /* lower/parameter.c has found that it is needed */
-  if (is_one(stride)) return index;
+  if (kl_is_one(stride)) return index;
   stride = LLVMTypeOf(index) == l->i32 ? kl_as_i32(l, stride) : kl_as_i64(l, stride);
-  return no_wrap(LLVMBuildMul(l->builder, index, stride, ""), true);
+  return no_wrap(kl_mul(l, index, stride), true);
 }
 
 static LLVMValueRef step_to(kl_lowering *l, LLVMTypeRef type, LLVMValueRef pointer,
@@ -178,7 +171,7 @@ static LLVMValueRef step_to(kl_lowering *l, LLVMTypeRef type, LLVMValueRef point
 {
   if (LLVMIsAConstantInt(offset) && LLVMIsNull(offset)) return pointer;
   offset = kl_as_i64(l, offset);
-  return LLVMBuildInBoundsGEP2(l->builder, type, pointer, &offset, 1, "");
+  return kl_inbounds_gep(l, type, pointer, &offset, 1);
 }
 
 /* Offsets in 32 bits are added up, which takes half the instructions; each partial sum is that of
@@ -188,12 +181,11 @@ LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
                                    LLVMValueRef const *indices, uint32_t count)
 {
   KJ_ASSERT(count <= KJ_MAX_RANK);
-  LLVMTypeRef type = kl_memory_type(l, ki_type(l->c->types, array->type)->element);
+  LLVMTypeRef type = kl_memory_type(l, kl_type_info(l, array->type)->element);
   LLVMValueRef pointer = array->pointer, sum = NULL;
   for (uint32_t d = 0; d < count; d++) {
     LLVMValueRef offset = scaled(l, array, indices[d], d);
-    if (LLVMTypeOf(offset) == l->i32)
-      sum = sum ? no_wrap(LLVMBuildAdd(l->builder, sum, offset, ""), true) : offset;
+    if (LLVMTypeOf(offset) == l->i32) sum = sum ? no_wrap(kl_add(l, sum, offset), true) : offset;
     else pointer = step_to(l, type, pointer, offset);
   }
   return sum ? step_to(l, type, pointer, sum) : pointer;
@@ -203,7 +195,7 @@ LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
  * and the thread, which are small. */
 static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
 {
-  ki_space space = ki_type(l->c->types, array->type)->space;
+  ki_space space = kl_type_info(l, array->type)->space;
   if (space == KJ_SPACE_GENERIC) return false;
   if (space != KJ_SPACE_GLOBAL) return true;
   return l->c->request->signature->offsets32;
@@ -223,19 +215,19 @@ static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_sm
 static LLVMValueRef vector_pointer(kl_lowering *l, const kl_array_value *array)
 {
   KJ_ASSERT(l->vector_variable && l->vector_step < l->vector_count);
-  LLVMTypeRef type = kl_memory_type(l, ki_type(l->c->types, array->type)->element);
-  LLVMValueRef base =
-                 LLVMBuildInBoundsGEP2(l->builder, type, array->pointer, &l->vector_base, 1, ""),
+  LLVMTypeRef type = kl_memory_type(l, kl_type_info(l, array->type)->element);
+  LLVMValueRef base = kl_inbounds_gep(l, type, array->pointer, &l->vector_base, 1),
                step = kl_const64(l, l->vector_step);
-  return l->vector_step ? LLVMBuildInBoundsGEP2(l->builder, type, base, &step, 1, "") : base;
+  return l->vector_step ? kl_inbounds_gep(l, type, base, &step, 1) : base;
 }
 
 bool kl_is_vector_access(kl_lowering *l, const kl_array_value *array, const kt_exprs *indices)
 {
   if (!l->vector_variable || indices->count != 1 || !kl_is_argument(array->object)) return false;
-  if (kl_is_composed_type(l, ki_type(l->c->types, array->type)->element)) return false;
+  if (kl_is_composed_type(l, kl_type_info(l, array->type)->element)) return false;
   const kt_expr *index = indices->items[0];
-  return index->kind == KJ_T_VAR && index->var == l->vector_variable && is_one(array->strides[0]);
+  return index->kind == KJ_T_VAR && index->var == l->vector_variable &&
+         kl_is_one(array->strides[0]);
 }
 
 LLVMValueRef kl_element_pointer(kl_lowering *l, const kl_array_value *array,
@@ -290,7 +282,7 @@ LLVMValueRef kl_checked_pointer(kl_lowering *l, const kl_array_value *array,
 
 uint32_t kl_element_alignment(kl_lowering *l, const kl_array_value *array, const kt_exprs *indices)
 {
-  uint32_t size = kl_scalar_bytes(l, ki_type(l->c->types, array->type)->element);
+  uint32_t size = kl_scalar_bytes(l, kl_type_info(l, array->type)->element);
   if (!kl_is_vector_access(l, array, indices) || l->vector_step)
     return kl_array_alignment(l, array->type);
   return size * l->vector_count < 16 ? size * l->vector_count : 16;
@@ -302,9 +294,9 @@ uint32_t kl_element_alignment(kl_lowering *l, const kl_array_value *array, const
  * the fact "offsets fit" only fits a dimension of at most one element. */
 static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  if (is_one(x)) return y;
-  if (is_one(y)) return x;
-  return LLVMBuildMul(l->builder, kl_as_i64(l, x), kl_as_i64(l, y), "");
+  if (kl_is_one(x)) return y;
+  if (kl_is_one(y)) return x;
+  return kl_mul(l, kl_as_i64(l, x), kl_as_i64(l, y));
 }
 
 static LLVMValueRef lower_part(kl_lowering *l, const kt_expr *view, int part)
@@ -369,7 +361,7 @@ static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_
   KJ_ASSERT(kl_check_of_expr(l, view) != KJ_CHECK_NONE);
   LLVMValueRef values[KJ_MAX_RANK];
   lower_exact_indices(l, &view->args, values);
-  uint32_t source_rank = ki_type(l->c->types, array->type)->rank;
+  uint32_t source_rank = kl_type_info(l, array->type)->rank;
   for (uint32_t i = 0; i < source_rank; i++) {
     const kt_view_dimension *kept = kept_dimension(view, rank, i);
     LLVMValueRef first = i < view->args.count ? values[i] : NULL;
@@ -385,7 +377,7 @@ kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_VIEW);
   kl_array_value array = kl_lower_array(l, expr->x);
-  const ki_type_info *info = ki_type(l->c->types, expr->type);
+  const ki_type_info *info = kl_type_info(l, expr->type);
   kl_array_value view = { .type = expr->type };
   view.pointer = kl_check_of_expr(l, expr) == KJ_CHECK_NONE
                    ? kl_element_pointer(l, &array, &expr->args)

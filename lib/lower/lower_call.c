@@ -3,6 +3,7 @@
  * become LLVM functions. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/debug.h"
 
 /* In expressions. A body that a call would not be smaller than is inlined past MOST_INLINED, but
@@ -127,7 +128,7 @@ static result lower_body_with_exits(kl_lowering *l, const kt_instance *instance,
   kl_branch(l, l->frame->leave);
   kl_move_to(l, l->frame->leave);
   if (!has_result) return (result){ 0 };
-  LLVMValueRef value = LLVMBuildLoad2(l->builder, type, l->frame->result_alloca, "");
+  LLVMValueRef value = kl_load(l, type, l->frame->result_alloca);
   return wants_array ? (result){ .array = kl_unpack_array(l, instance->result, value) }
                      : (result){ .value = value };
 }
@@ -173,8 +174,7 @@ static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 static LLVMValueRef make_stack_limit(kl_lowering *l)
 {
   if (l->stack_limit) return l->stack_limit;
-  return LLVMBuildSub(l->builder, l->target->stack_pointer(l),
-                      kl_const64(l, l->target->recursion_bytes), "");
+  return kl_sub(l, l->target->stack_pointer(l), kl_const64(l, l->target->recursion_bytes));
 }
 
 static void check_stack(kl_lowering *l, const kt_instance *instance)
@@ -186,9 +186,7 @@ static void check_stack(kl_lowering *l, const kt_instance *instance)
               "the recursion of `%s` is too deep: its calls need more than %u KiB of stack",
               decl->name, l->target->recursion_bytes / 1024);
   kl_failure failure = { .kind = KJ_FAILURE_RAISE, .location = decl->location, .message = message };
-  kl_fail_if(l,
-             LLVMBuildICmp(l->builder, LLVMIntSLT, l->target->stack_pointer(l), l->stack_limit, ""),
-             &failure);
+  kl_fail_if(l, kl_icmp(l, LLVMIntSLT, l->target->stack_pointer(l), l->stack_limit), &failure);
 }
 
 static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance)
@@ -229,8 +227,7 @@ static LLVMValueRef call_function(kl_lowering *l, const kt_expr *expr)
   for (size_t i = 0; i < expr->args.count; i++)
     args[count++] = kl_lower_expr(l, expr->args.items[i]);
   LLVMValueRef function = function_of(l, instance);
-  LLVMValueRef call =
-    LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(function), function, args, count, "");
+  LLVMValueRef call = kl_call(l, LLVMGlobalGetValueType(function), function, args, count);
   kl_add_call_attribute(l, call, "convergent");
   if (instance->may_fail && l->target->leave_after_call) l->target->leave_after_call(l, context);
   return instance->result == KJIT_VOID ? NULL : call;
@@ -293,7 +290,7 @@ static void bind_kernel_array(kl_lowering *l, const kt_var *param)
 {
   KJ_ASSERT(param->kind == KJ_V_PARAM);
   kl_array_value array = { .type = param->type, .object = 1 + param->argument, .is_whole = true };
-  const ki_type_info *info = ki_type(l->c->types, param->type);
+  const ki_type_info *info = kl_type_info(l, param->type);
   array.pointer = LLVMGetPoison(LLVMPointerTypeInContext(l->context, l->target->global_space));
   for (uint32_t d = 0; d < info->rank; d++)
     if (kl_is_unit_stride(info, d)) array.strides[d] = kl_const64(l, 1);
@@ -315,17 +312,15 @@ static LLVMValueRef as_generic(kl_lowering *l, LLVMValueRef pointer)
 {
   LLVMTypeRef global = LLVMPointerTypeInContext(l->context, l->target->global_space);
   if (LLVMTypeOf(pointer) == l->pointer && l->target->global_space)
-    pointer = LLVMBuildAddrSpaceCast(
-      l->builder,
-      LLVMBuildIntToPtr(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), global, ""),
-      l->pointer, "");
+    pointer =
+      kl_addrspacecast(l, kl_inttoptr(l, kl_ptrtoint(l, pointer, l->i64), global), l->pointer);
   return pointer;
 }
 
 /* From the planned parameters at *at on, in the order of plan_value. */
 static LLVMValueRef bind_value(kl_lowering *l, kjit_type type, uint32_t argument, size_t *at)
 {
-  bool is_pointer = ki_type(l->c->types, type)->class_ == KJ_CLASS_POINTER;
+  bool is_pointer = kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;
   if (is_pointer || !kl_is_composed_type(l, type)) {
     while (l->parameters.items[*at].parameter.argument != argument ||
            l->parameters.items[*at].parameter.kind != KJ_PARAMETER_SCALAR) {

@@ -6,12 +6,7 @@
  * generic pointer. In memory they lie as ir/composed_type.c says, which is not always how LLVM
  * would lay them out: an array of them is one of bytes for LLVM, and they are read and written part
  * by part, vectors in one access. */
-#include "lower/lower.h"
-
-static const ki_type_info *info_of(kl_lowering *l, kjit_type type)
-{
-  return ki_type(l->c->types, type);
-}
+#include "lower/instruction.h"
 
 static bool is_value_array(const ki_type_info *info)
 {
@@ -21,7 +16,7 @@ static bool is_value_array(const ki_type_info *info)
 bool kl_is_composed_type(kl_lowering *l, kjit_type type)
 {
   if (ki_is_weak(type)) return false;
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ||
          info->class_ == KJ_CLASS_COMPLEX || info->class_ == KJ_CLASS_POINTER ||
          is_value_array(info);
@@ -40,7 +35,7 @@ static LLVMTypeRef parts_type(kl_lowering *l, kjit_type type)
 
 LLVMTypeRef kl_composed_register_type(kl_lowering *l, kjit_type type)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   switch (KJ_AMONG(info->class_)) {
   case KJ_CLASS_POINTER: return l->pointer;
   case KJ_CLASS_VECTOR: return LLVMVectorType(kl_register_type(l, info->element), info->count);
@@ -60,7 +55,7 @@ static bool is_one_access(const ki_type_info *info)
 
 LLVMTypeRef kl_composed_memory_type(kl_lowering *l, kjit_type type)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   if (info->class_ == KJ_CLASS_POINTER) return l->pointer;
   if (is_one_access(info)) return LLVMVectorType(kl_memory_type(l, info->element), info->count);
   return LLVMArrayType2(l->i8, info->size_bytes);
@@ -69,13 +64,13 @@ LLVMTypeRef kl_composed_memory_type(kl_lowering *l, kjit_type type)
 uint32_t kl_type_alignment(kl_lowering *l, kjit_type type)
 {
   if (ki_is_weak(type)) return 8;
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   return info->alignment_bytes ? info->alignment_bytes : info->size_bytes;
 }
 
 uint32_t kl_array_alignment(kl_lowering *l, kjit_type array)
 {
-  const ki_type_info *info = info_of(l, array);
+  const ki_type_info *info = kl_type_info(l, array);
   return info->space != KJ_SPACE_VALUE && info->alignment_bytes
            ? info->alignment_bytes
            : kl_type_alignment(l, info->element);
@@ -85,30 +80,30 @@ uint32_t kl_array_alignment(kl_lowering *l, kjit_type array)
 
 LLVMValueRef kl_get_part(kl_lowering *l, kjit_type type, LLVMValueRef value, uint32_t index)
 {
-  if (info_of(l, type)->class_ == KJ_CLASS_VECTOR)
-    return LLVMBuildExtractElement(l->builder, value, kl_const32(l, index), "");
-  return LLVMBuildExtractValue(l->builder, value, index, "");
+  if (kl_type_info(l, type)->class_ == KJ_CLASS_VECTOR)
+    return kl_extract_element(l, value, kl_const32(l, index));
+  return kl_extract_value(l, value, index);
 }
 
 LLVMValueRef kl_set_part(kl_lowering *l, kjit_type type, LLVMValueRef value, LLVMValueRef part,
                          uint32_t index)
 {
-  if (info_of(l, type)->class_ == KJ_CLASS_VECTOR)
-    return LLVMBuildInsertElement(l->builder, value, part, kl_const32(l, index), "");
-  return LLVMBuildInsertValue(l->builder, value, part, index, "");
+  if (kl_type_info(l, type)->class_ == KJ_CLASS_VECTOR)
+    return kl_insert_element(l, value, part, kl_const32(l, index));
+  return kl_insert_value(l, value, part, index);
 }
 
 /* Components of any composed type, elements of arrays inside structs too. */
 uint32_t kl_part_count(kl_lowering *l, kjit_type type)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   return info->class_ == KJ_CLASS_ARRAY ? (uint32_t)ki_element_count(info)
                                         : ki_component_count(l->c->types, type);
 }
 
 ki_component kl_get_part_info(kl_lowering *l, kjit_type type, uint32_t index)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   if (info->class_ != KJ_CLASS_ARRAY) return ki_get_component(l->c->types, type, index);
   return (ki_component){ .index = index,
                          .type = info->element,
@@ -120,12 +115,12 @@ ki_component kl_get_part_info(kl_lowering *l, kjit_type type, uint32_t index)
 LLVMValueRef kl_byte_pointer(kl_lowering *l, LLVMValueRef pointer, uint32_t offset)
 {
   LLVMValueRef bytes = kl_const64(l, offset);
-  return offset ? LLVMBuildInBoundsGEP2(l->builder, l->i8, pointer, &bytes, 1, "") : pointer;
+  return offset ? kl_inbounds_gep(l, l->i8, pointer, &bytes, 1) : pointer;
 }
 
 static bool is_whole(kl_lowering *l, kjit_type type)
 {
-  const ki_type_info *info = info_of(l, type);
+  const ki_type_info *info = kl_type_info(l, type);
   return !kl_is_composed_type(l, type) || info->class_ == KJ_CLASS_POINTER || is_one_access(info);
 }
 
@@ -135,7 +130,7 @@ LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer,
   KJ_ASSERT(alignment && (alignment & (alignment - 1)) == 0);
   if (is_whole(l, type)) {
     kl_assert_access(l, pointer, kl_scalar_bytes(l, type), alignment, object);
-    LLVMValueRef load = LLVMBuildLoad2(l->builder, kl_memory_type(l, type), pointer, "");
+    LLVMValueRef load = kl_load(l, kl_memory_type(l, type), pointer);
     LLVMSetAlignment(load, alignment);
     kl_annotate_load(l, load, object);
     return kl_from_memory(l, type, load);
@@ -159,8 +154,7 @@ static LLVMValueRef to_bytes(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (!kl_is_float_type(l, type)) return value;
   return kl_hide_float_bits(
-    l, LLVMBuildBitCast(l->builder, value,
-                        LLVMIntTypeInContext(l->context, kl_scalar_bytes(l, type) * 8), ""));
+    l, kl_bitcast(l, value, LLVMIntTypeInContext(l->context, kl_scalar_bytes(l, type) * 8)));
 }
 
 void kl_store_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMValueRef value,
@@ -168,11 +162,10 @@ void kl_store_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMVa
 {
   KJ_ASSERT(alignment && (alignment & (alignment - 1)) == 0);
   bool is_misaligned = alignment < kl_type_alignment(l, type);
-  if (is_whole(l, type) && !(is_misaligned && info_of(l, type)->class_ == KJ_CLASS_VECTOR)) {
+  if (is_whole(l, type) && !(is_misaligned && kl_type_info(l, type)->class_ == KJ_CLASS_VECTOR)) {
     kl_assert_access(l, pointer, kl_scalar_bytes(l, type), alignment, object);
     LLVMValueRef stored = kl_to_memory(l, type, value);
-    LLVMValueRef store =
-      LLVMBuildStore(l->builder, is_misaligned ? to_bytes(l, type, stored) : stored, pointer);
+    LLVMValueRef store = kl_store(l, is_misaligned ? to_bytes(l, type, stored) : stored, pointer);
     LLVMSetAlignment(store, alignment);
     kl_annotate_access(l, store, object);
     return;
@@ -206,14 +199,14 @@ LLVMValueRef kl_lower_item(kl_lowering *l, const kt_expr *expr)
 /* The row-major place of an element, i64; checked where the node asks for it. */
 static LLVMValueRef place_of(kl_lowering *l, const kt_expr *expr)
 {
-  const ki_type_info *info = info_of(l, expr->x->type);
+  const ki_type_info *info = kl_type_info(l, expr->x->type);
   bool is_vector = info->class_ == KJ_CLASS_VECTOR;
   LLVMValueRef place = kl_const64(l, 0);
   for (size_t i = 0; i < expr->args.count; i++) {
     LLVMValueRef extent = kl_const64(l, is_vector ? (int64_t)info->count : info->extents[i]);
     LLVMValueRef index = kl_lower_exact_index(l, expr->args.items[i]);
     if (expr->is_checked) kl_check_index(l, KJ_CHECK_MADE, expr->args.items[i], index, extent);
-    place = LLVMBuildAdd(l->builder, LLVMBuildMul(l->builder, place, extent, ""), index, "");
+    place = kl_add(l, kl_mul(l, place, extent), index);
   }
   return place;
 }
@@ -224,21 +217,21 @@ static LLVMValueRef spill(kl_lowering *l, LLVMValueRef value, LLVMValueRef place
                           LLVMTypeRef element, LLVMValueRef *memory)
 {
   *memory = kl_alloca(l, LLVMTypeOf(value), "parts");
-  LLVMBuildStore(l->builder, value, *memory);
-  return LLVMBuildInBoundsGEP2(l->builder, element, *memory, &place, 1, "");
+  kl_store(l, value, *memory);
+  return kl_inbounds_gep(l, element, *memory, &place, 1);
 }
 
 LLVMValueRef kl_lower_element(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_ELEMENT);
   LLVMValueRef value = kl_lower_expr(l, expr->x), place = place_of(l, expr), memory;
-  if (info_of(l, expr->x->type)->class_ == KJ_CLASS_VECTOR)
-    return LLVMBuildExtractElement(l->builder, value, place, "");
+  if (kl_type_info(l, expr->x->type)->class_ == KJ_CLASS_VECTOR)
+    return kl_extract_element(l, value, place);
   if (LLVMIsAConstantInt(place) &&
       LLVMConstIntGetZExtValue(place) < kl_part_count(l, expr->x->type))
     return kl_get_part(l, expr->x->type, value, (uint32_t)LLVMConstIntGetZExtValue(place));
   LLVMTypeRef element = kl_register_type(l, expr->type);
-  return LLVMBuildLoad2(l->builder, element, spill(l, value, place, element, &memory), "");
+  return kl_load(l, element, spill(l, value, place, element, &memory));
 }
 
 LLVMValueRef kl_lower_insert(kl_lowering *l, const kt_expr *expr)
@@ -247,13 +240,13 @@ LLVMValueRef kl_lower_insert(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef value = kl_lower_expr(l, expr->x), item = kl_lower_expr(l, expr->y), memory;
   if (expr->args.count == 0) return kl_set_part(l, expr->type, value, item, expr->dimension);
   LLVMValueRef place = place_of(l, expr);
-  if (info_of(l, expr->type)->class_ == KJ_CLASS_VECTOR)
-    return LLVMBuildInsertElement(l->builder, value, item, place, "");
+  if (kl_type_info(l, expr->type)->class_ == KJ_CLASS_VECTOR)
+    return kl_insert_element(l, value, item, place);
   if (LLVMIsAConstantInt(place) && LLVMConstIntGetZExtValue(place) < kl_part_count(l, expr->type))
     return kl_set_part(l, expr->type, value, item, (uint32_t)LLVMConstIntGetZExtValue(place));
   LLVMValueRef pointer = spill(l, value, place, LLVMTypeOf(item), &memory);
-  LLVMBuildStore(l->builder, item, pointer);
-  return LLVMBuildLoad2(l->builder, LLVMTypeOf(value), memory, "");
+  kl_store(l, item, pointer);
+  return kl_load(l, LLVMTypeOf(value), memory);
 }
 
 /* ---- places ---- */
@@ -263,7 +256,7 @@ kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->kind == KJ_T_MEMBER);
   kl_array_value array = kl_lower_array(l, expr->x);
   ki_component part =
-    ki_get_component(l->c->types, info_of(l, array.type)->element, expr->dimension);
+    ki_get_component(l->c->types, kl_type_info(l, array.type)->element, expr->dimension);
   kl_array_value member =
     kl_static_array(l, expr->type, kl_byte_pointer(l, array.pointer, part.offset_bytes));
   member.object = array.object;
@@ -277,7 +270,7 @@ LLVMValueRef kl_lower_address(kl_lowering *l, const kt_expr *expr)
   kl_array_value array = kl_lower_array(l, expr->x);
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->args, kl_check_of_expr(l, expr));
   if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) == 0) return pointer;
-  return LLVMBuildAddrSpaceCast(l->builder, pointer, l->pointer, "");
+  return kl_addrspacecast(l, pointer, l->pointer);
 }
 
 kl_array_value kl_lower_pointed(kl_lowering *l, const kt_expr *expr)
@@ -286,13 +279,13 @@ kl_array_value kl_lower_pointed(kl_lowering *l, const kt_expr *expr)
   kl_array_value array = { .type = expr->type,
                            .pointer = kl_lower_expr(l, expr->x),
                            .object = kl_object_of_type(l, expr->type) };
-  const ki_type_info *info = info_of(l, expr->type);
+  const ki_type_info *info = kl_type_info(l, expr->type);
   if (info->is_static) return kl_static_array(l, expr->type, array.pointer);
   LLVMValueRef stride = kl_const64(l, 1);
   for (uint32_t d = info->rank; d-- > 0;) {
     if (d < expr->args.count) array.extents[d] = kl_lower_expr(l, expr->args.items[d]);
     array.strides[d] = stride;
-    if (d) stride = LLVMBuildMul(l->builder, stride, array.extents[d], "");
+    if (d) stride = kl_mul(l, stride, array.extents[d]);
   }
   return array;
 }

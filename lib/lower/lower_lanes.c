@@ -5,20 +5,15 @@
  * them (infinities stay infinite, quotients do not overflow on the way) unless @fastmath. */
 #include <math.h>
 
-#include "lower/lower.h"
-
-static const ki_type_info *info_of(kl_lowering *l, kjit_type type)
-{
-  return ki_type(l->c->types, type);
-}
+#include "lower/instruction.h"
 
 bool kl_is_vector_type(kl_lowering *l, kjit_type type)
 {
-  return !ki_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_VECTOR;
+  return !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_VECTOR;
 }
 bool kl_is_complex_type(kl_lowering *l, kjit_type type)
 {
-  return !ki_is_weak(type) && info_of(l, type)->class_ == KJ_CLASS_COMPLEX;
+  return !ki_is_weak(type) && kl_type_info(l, type)->class_ == KJ_CLASS_COMPLEX;
 }
 
 kjit_type kl_part_of(kl_lowering *l, kjit_type type)
@@ -52,48 +47,42 @@ static LLVMValueRef splat(kl_lowering *l, LLVMValueRef constant, uint32_t count)
 static LLVMValueRef binary_vectors(kl_lowering *l, kjit_op op, kjit_type lane, LLVMValueRef x,
                                    LLVMValueRef y)
 {
-  LLVMBuilderRef b = l->builder;
   bool is_float = kl_is_float_type(l, lane);
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD:
-    return is_float ? kl_fast(l, LLVMBuildFAdd(b, x, y, "")) : LLVMBuildAdd(b, x, y, "");
-  case KJIT_SUB:
-    return is_float ? kl_fast(l, LLVMBuildFSub(b, x, y, "")) : LLVMBuildSub(b, x, y, "");
-  case KJIT_MUL:
-    return is_float ? kl_fast(l, LLVMBuildFMul(b, x, y, "")) : LLVMBuildMul(b, x, y, "");
-  case KJIT_DIV: return kl_fast(l, LLVMBuildFDiv(b, x, y, ""));
-  case KJIT_BIT_AND: return LLVMBuildAnd(b, x, y, "");
-  case KJIT_BIT_OR: return LLVMBuildOr(b, x, y, "");
-  case KJIT_BIT_XOR: return LLVMBuildXor(b, x, y, "");
+  case KJIT_ADD: return is_float ? kl_fast(l, kl_fadd(l, x, y)) : kl_add(l, x, y);
+  case KJIT_SUB: return is_float ? kl_fast(l, kl_fsub(l, x, y)) : kl_sub(l, x, y);
+  case KJIT_MUL: return is_float ? kl_fast(l, kl_fmul(l, x, y)) : kl_mul(l, x, y);
+  case KJIT_DIV: return kl_fast(l, kl_fdiv(l, x, y));
+  case KJIT_BIT_AND: return kl_and(l, x, y);
+  case KJIT_BIT_OR: return kl_or(l, x, y);
+  case KJIT_BIT_XOR: return kl_xor(l, x, y);
   default: break;
   }
   uint32_t count = LLVMGetVectorSize(LLVMTypeOf(y));
   LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(y));
   /* the count is taken modulo the width */
-  y = LLVMBuildAnd(b, y, splat(l, LLVMConstInt(type, LLVMGetIntTypeWidth(type) - 1, false), count),
-                   "");
-  if (op == KJIT_SHL) return LLVMBuildShl(b, x, y, "");
-  return kl_is_signed_type(l, lane) ? LLVMBuildAShr(b, x, y, "") : LLVMBuildLShr(b, x, y, "");
+  y = kl_and(l, y, splat(l, LLVMConstInt(type, LLVMGetIntTypeWidth(type) - 1, false), count));
+  if (op == KJIT_SHL) return kl_shl(l, x, y);
+  return kl_is_signed_type(l, lane) ? kl_ashr(l, x, y) : kl_lshr(l, x, y);
 }
 
 static LLVMValueRef lane_at(kl_lowering *l, LLVMValueRef vector, uint32_t lane)
 {
-  return LLVMBuildExtractElement(l->builder, vector, kl_const32(l, lane), "");
+  return kl_extract_element(l, vector, kl_const32(l, lane));
 }
 
 static LLVMValueRef put_lane(kl_lowering *l, LLVMValueRef vector, LLVMValueRef value, uint32_t lane)
 {
-  return LLVMBuildInsertElement(l->builder, vector, value, kl_const32(l, lane), "");
+  return kl_insert_element(l, vector, value, kl_const32(l, lane));
 }
 
 /* Through f32, rounding once; LLVM makes one instruction of it where the target has it. */
 static LLVMValueRef half_vectors(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
                                  LLVMValueRef y)
 {
-  LLVMTypeRef wide = LLVMVectorType(l->f32, info_of(l, type)->count);
-  LLVMValueRef result = binary_vectors(l, op, KJIT_F32, LLVMBuildFPExt(l->builder, x, wide, ""),
-                                       LLVMBuildFPExt(l->builder, y, wide, ""));
-  return LLVMBuildFPTrunc(l->builder, result, LLVMTypeOf(x), "");
+  LLVMTypeRef wide = LLVMVectorType(l->f32, kl_type_info(l, type)->count);
+  LLVMValueRef result = binary_vectors(l, op, KJIT_F32, kl_fpext(l, x, wide), kl_fpext(l, y, wide));
+  return kl_fptrunc(l, result, LLVMTypeOf(x));
 }
 
 static LLVMValueRef vector_binary(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x,
@@ -106,7 +95,7 @@ static LLVMValueRef vector_binary(kl_lowering *l, kjit_op op, kjit_type type, LL
   if (lane == KJIT_F16 && is_plain_operation(l, op, KJIT_F32))
     return half_vectors(l, op, type, x, y);
   LLVMValueRef result = LLVMGetPoison(kl_register_type(l, type));
-  for (uint32_t i = 0; i < info_of(l, type)->count; i++)
+  for (uint32_t i = 0; i < kl_type_info(l, type)->count; i++)
     result =
       put_lane(l, result,
                kl_build_binary(l, op, lane, lane_at(l, x, i), lane_at(l, y, i), location), i);
@@ -117,66 +106,41 @@ static LLVMValueRef vector_binary(kl_lowering *l, kjit_op op, kjit_type type, LL
 
 kl_complex_value kl_split_complex(kl_lowering *l, LLVMValueRef value)
 {
-  return (kl_complex_value){ LLVMBuildExtractValue(l->builder, value, 0, ""),
-                             LLVMBuildExtractValue(l->builder, value, 1, "") };
+  return (kl_complex_value){ kl_extract_value(l, value, 0), kl_extract_value(l, value, 1) };
 }
 
 LLVMValueRef kl_join_complex(kl_lowering *l, kjit_type type, kl_complex_value z)
 {
-  LLVMValueRef value =
-    LLVMBuildInsertValue(l->builder, LLVMGetPoison(kl_register_type(l, type)), z.real, 0, "");
-  return LLVMBuildInsertValue(l->builder, value, z.imaginary, 1, "");
+  LLVMValueRef value = kl_insert_value(l, LLVMGetPoison(kl_register_type(l, type)), z.real, 0);
+  return kl_insert_value(l, value, z.imaginary, 1);
 }
 
 static LLVMValueRef add(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return kl_fast(l, LLVMBuildFAdd(l->builder, x, y, ""));
+  return kl_fast(l, kl_fadd(l, x, y));
 }
 static LLVMValueRef sub(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return kl_fast(l, LLVMBuildFSub(l->builder, x, y, ""));
+  return kl_fast(l, kl_fsub(l, x, y));
 }
 static LLVMValueRef mul(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return kl_fast(l, LLVMBuildFMul(l->builder, x, y, ""));
+  return kl_fast(l, kl_fmul(l, x, y));
 }
 static LLVMValueRef divide(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return kl_fast(l, LLVMBuildFDiv(l->builder, x, y, ""));
+  return kl_fast(l, kl_fdiv(l, x, y));
 }
-static LLVMValueRef choose(kl_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildSelect(l->builder, c, x, y, "");
-}
-static LLVMValueRef both(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildAnd(l->builder, x, y, "");
-}
-static LLVMValueRef either(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildOr(l->builder, x, y, "");
-}
-static LLVMValueRef is_nan(kl_lowering *l, LLVMValueRef x)
-{
-  return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, "");
-}
-static LLVMValueRef size_of(kl_lowering *l, LLVMValueRef x)
-{
-  return kl_intrinsic1(l, "llvm.fabs", x);
-}
-static LLVMValueRef number(LLVMValueRef like, double value)
-{
-  return LLVMConstReal(LLVMTypeOf(like), value);
-}
+static LLVMValueRef is_nan(kl_lowering *l, LLVMValueRef x) { return kl_fcmp(l, LLVMRealUNO, x, x); }
 
 static LLVMValueRef is_infinite(kl_lowering *l, LLVMValueRef x)
 {
-  return LLVMBuildFCmp(l->builder, LLVMRealOEQ, size_of(l, x), number(x, INFINITY), "");
+  return kl_fcmp(l, LLVMRealOEQ, kl_fabs(l, x), kl_real_like(x, INFINITY));
 }
 
 static LLVMValueRef is_finite(kl_lowering *l, LLVMValueRef x)
 {
-  return LLVMBuildFCmp(l->builder, LLVMRealOLT, size_of(l, x), number(x, INFINITY), "");
+  return kl_fcmp(l, LLVMRealOLT, kl_fabs(l, x), kl_real_like(x, INFINITY));
 }
 
 /* x, or the size given with the sign of x. */
@@ -186,20 +150,21 @@ static LLVMValueRef with_size(kl_lowering *l, LLVMValueRef x, LLVMValueRef size)
 }
 static LLVMValueRef zero_if_nan(kl_lowering *l, LLVMValueRef x)
 {
-  return choose(l, is_nan(l, x), with_size(l, x, number(x, 0)), x);
+  return kl_select(l, is_nan(l, x), with_size(l, x, kl_real_like(x, 0)), x);
 }
 
 /* An infinite number as a point of the unit square's corners and sides: 1 where a part is infinite,
  * 0 where not. */
 static LLVMValueRef box(kl_lowering *l, LLVMValueRef x)
 {
-  return with_size(l, x, choose(l, is_infinite(l, x), number(x, 1), number(x, 0)));
+  return with_size(l, x, kl_select(l, is_infinite(l, x), kl_real_like(x, 1), kl_real_like(x, 0)));
 }
 
 static kl_complex_value choose_complex(kl_lowering *l, LLVMValueRef c, kl_complex_value x,
                                        kl_complex_value y)
 {
-  return (kl_complex_value){ choose(l, c, x.real, y.real), choose(l, c, x.imaginary, y.imaginary) };
+  return (kl_complex_value){ kl_select(l, c, x.real, y.real),
+                             kl_select(l, c, x.imaginary, y.imaginary) };
 }
 
 static kl_complex_value multiply_plain(kl_lowering *l, kl_complex_value x, kl_complex_value y)
@@ -210,7 +175,7 @@ static kl_complex_value multiply_plain(kl_lowering *l, kl_complex_value x, kl_co
 
 static LLVMValueRef has_infinite(kl_lowering *l, kl_complex_value z)
 {
-  return either(l, is_infinite(l, z.real), is_infinite(l, z.imaginary));
+  return kl_or(l, is_infinite(l, z.real), is_infinite(l, z.imaginary));
 }
 
 /* C, Annex G.5.1, example 1: what a product that came out as NaN + i NaN should be. */
@@ -223,14 +188,14 @@ static kl_complex_value recover_product(kl_lowering *l, kl_complex_value x, kl_c
   kl_complex_value plain_x = { zero_if_nan(l, x.real), zero_if_nan(l, x.imaginary) },
                    plain_y = { zero_if_nan(l, y.real), zero_if_nan(l, y.imaginary) };
   LLVMValueRef overflow = is_infinite(l, mul(l, x.real, y.real));
-  overflow = either(l, overflow, is_infinite(l, mul(l, x.imaginary, y.imaginary)));
-  overflow = either(l, overflow, is_infinite(l, mul(l, x.real, y.imaginary)));
-  overflow = either(l, overflow, is_infinite(l, mul(l, x.imaginary, y.real)));
+  overflow = kl_or(l, overflow, is_infinite(l, mul(l, x.imaginary, y.imaginary)));
+  overflow = kl_or(l, overflow, is_infinite(l, mul(l, x.real, y.imaginary)));
+  overflow = kl_or(l, overflow, is_infinite(l, mul(l, x.imaginary, y.real)));
   kl_complex_value a = choose_complex(l, x_infinite, boxed_x, plain_x),
                    b = choose_complex(l, y_infinite, boxed_y, plain_y);
   kl_complex_value p = multiply_plain(l, a, b);
-  LLVMValueRef infinity = number(x.real, INFINITY),
-               recalculate = either(l, either(l, x_infinite, y_infinite), overflow);
+  LLVMValueRef infinity = kl_real_like(x.real, INFINITY),
+               recalculate = kl_or(l, kl_or(l, x_infinite, y_infinite), overflow);
   return choose_complex(l, recalculate,
                         (kl_complex_value){ mul(l, infinity, p.real),
                                             mul(l, infinity, p.imaginary) },
@@ -245,21 +210,17 @@ static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x
                                 kl_complex_value y, kl_complex_value result)
 {
   if (l->frame->instance->is_fastmath) return result;
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), rare = kl_new_block(l, "complex.nan"),
+  LLVMBasicBlockRef before = kl_here(l), rare = kl_new_block(l, "complex.nan"),
                     end = kl_new_block(l, "complex");
-  LLVMBuildCondBr(l->builder, both(l, is_nan(l, result.real), is_nan(l, result.imaginary)), rare,
-                  end);
+  kl_cond_br(l, kl_and(l, is_nan(l, result.real), is_nan(l, result.imaginary)), rare, end);
   kl_move_to(l, rare);
   kl_complex_value other = how(l, x, y, result);
-  LLVMBasicBlockRef from[2] = { before, LLVMGetInsertBlock(l->builder) };
-  LLVMBuildBr(l->builder, end);
+  LLVMBasicBlockRef from[2] = { before, kl_here(l) };
+  kl_br(l, end);
   kl_move_to(l, end);
-  LLVMTypeRef type = LLVMTypeOf(result.real);
-  kl_complex_value joined = { LLVMBuildPhi(l->builder, type, ""),
-                              LLVMBuildPhi(l->builder, type, "") };
-  LLVMAddIncoming(joined.real, (LLVMValueRef[]){ result.real, other.real }, from, 2);
-  LLVMAddIncoming(joined.imaginary, (LLVMValueRef[]){ result.imaginary, other.imaginary }, from, 2);
-  return joined;
+  LLVMValueRef real = kl_join(l, result.real, from[0], other.real, from[1]);
+  return (kl_complex_value){ real,
+                             kl_join(l, result.imaginary, from[0], other.imaginary, from[1]) };
 }
 
 static kl_complex_value multiply_complex(kl_lowering *l, kl_complex_value x, kl_complex_value y)
@@ -271,26 +232,25 @@ static kl_complex_value multiply_complex(kl_lowering *l, kl_complex_value x, kl_
 static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                          kl_complex_value quotient)
 {
-  LLVMValueRef zero = number(x.real, 0), infinity = number(x.real, INFINITY);
-  LLVMValueRef by_zero = both(l, LLVMBuildFCmp(l->builder, LLVMRealOEQ, y.real, zero, ""),
-                              LLVMBuildFCmp(l->builder, LLVMRealOEQ, y.imaginary, zero, ""));
-  by_zero = both(l, by_zero,
-                 LLVMBuildNot(l->builder, both(l, is_nan(l, x.real), is_nan(l, x.imaginary)), ""));
+  LLVMValueRef zero = kl_real_like(x.real, 0), infinity = kl_real_like(x.real, INFINITY);
+  LLVMValueRef by_zero =
+    kl_and(l, kl_fcmp(l, LLVMRealOEQ, y.real, zero), kl_fcmp(l, LLVMRealOEQ, y.imaginary, zero));
+  by_zero = kl_and(l, by_zero, kl_not(l, kl_and(l, is_nan(l, x.real), is_nan(l, x.imaginary))));
   LLVMValueRef x_infinite = has_infinite(l, x), y_infinite = has_infinite(l, y);
-  LLVMValueRef x_finite = both(l, is_finite(l, x.real), is_finite(l, x.imaginary)),
-               y_finite = both(l, is_finite(l, y.real), is_finite(l, y.imaginary));
+  LLVMValueRef x_finite = kl_and(l, is_finite(l, x.real), is_finite(l, x.imaginary)),
+               y_finite = kl_and(l, is_finite(l, y.real), is_finite(l, y.imaginary));
   LLVMValueRef signed_infinity = with_size(l, y.real, infinity);
   kl_complex_value pole = { mul(l, signed_infinity, x.real), mul(l, signed_infinity, x.imaginary) };
   kl_complex_value a = { box(l, x.real), box(l, x.imaginary) },
                    b = { box(l, y.real), box(l, y.imaginary) };
-  kl_complex_value conjugate_y = { y.real, LLVMBuildFNeg(l->builder, y.imaginary, "") },
-                   conjugate_b = { b.real, LLVMBuildFNeg(l->builder, b.imaginary, "") };
+  kl_complex_value conjugate_y = { y.real, kl_fneg(l, y.imaginary) },
+                   conjugate_b = { b.real, kl_fneg(l, b.imaginary) };
   kl_complex_value grown = multiply_plain(l, a, conjugate_y),
                    shrunk = multiply_plain(l, x, conjugate_b);
   grown = (kl_complex_value){ mul(l, infinity, grown.real), mul(l, infinity, grown.imaginary) };
   shrunk = (kl_complex_value){ mul(l, zero, shrunk.real), mul(l, zero, shrunk.imaginary) };
-  kl_complex_value result = choose_complex(l, both(l, y_infinite, x_finite), shrunk, quotient);
-  result = choose_complex(l, both(l, x_infinite, y_finite), grown, result);
+  kl_complex_value result = choose_complex(l, kl_and(l, y_infinite, x_finite), shrunk, quotient);
+  result = choose_complex(l, kl_and(l, x_infinite, y_finite), grown, result);
   return choose_complex(l, by_zero, pole, result);
 }
 
@@ -298,37 +258,30 @@ static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_
 static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value y)
 {
   LLVMValueRef largest =
-    kl_intrinsic2(l, "llvm.maxnum", size_of(l, y.real), size_of(l, y.imaginary));
+    kl_intrinsic2(l, "llvm.maxnum", kl_fabs(l, y.real), kl_fabs(l, y.imaginary));
   LLVMTypeRef overloads[2] = { LLVMTypeOf(largest), l->i32 };
   LLVMValueRef parts = kl_intrinsic(l, "llvm.frexp", overloads, 2, &largest, 1);
-  LLVMValueRef exponent =
-    LLVMBuildNeg(l->builder, LLVMBuildExtractValue(l->builder, parts, 1, ""), "");
-  return choose(l, is_finite(l, largest), exponent, kl_const32(l, 0));
-}
-
-static LLVMValueRef scale(kl_lowering *l, LLVMValueRef x, LLVMValueRef exponent)
-{
-  LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
-  return kl_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, exponent }, 2);
+  LLVMValueRef exponent = kl_neg(l, kl_extract_value(l, parts, 1));
+  return kl_select(l, is_finite(l, largest), exponent, kl_const32(l, 0));
 }
 
 static kl_complex_value divide_scaled(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   LLVMValueRef exponent = scale_exponent(l, y);
-  kl_complex_value scaled = { scale(l, y.real, exponent), scale(l, y.imaginary, exponent) };
-  kl_complex_value conjugate = { scaled.real, LLVMBuildFNeg(l->builder, scaled.imaginary, "") };
+  kl_complex_value scaled = { kl_ldexp(l, y.real, exponent), kl_ldexp(l, y.imaginary, exponent) };
+  kl_complex_value conjugate = { scaled.real, kl_fneg(l, scaled.imaginary) };
   LLVMValueRef size =
     add(l, mul(l, scaled.real, scaled.real), mul(l, scaled.imaginary, scaled.imaginary));
   kl_complex_value product = multiply_plain(l, x, conjugate);
-  return (kl_complex_value){ scale(l, divide(l, product.real, size), exponent),
-                             scale(l, divide(l, product.imaginary, size), exponent) };
+  return (kl_complex_value){ kl_ldexp(l, divide(l, product.real, size), exponent),
+                             kl_ldexp(l, divide(l, product.imaginary, size), exponent) };
 }
 
 static kl_complex_value divide_plain(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   LLVMValueRef size = add(l, mul(l, y.real, y.real), mul(l, y.imaginary, y.imaginary));
   kl_complex_value product =
-    multiply_plain(l, x, (kl_complex_value){ y.real, LLVMBuildFNeg(l->builder, y.imaginary, "") });
+    multiply_plain(l, x, (kl_complex_value){ y.real, kl_fneg(l, y.imaginary) });
   return (kl_complex_value){ divide(l, product.real, size), divide(l, product.imaginary, size) };
 }
 
@@ -367,18 +320,15 @@ LLVMValueRef kl_build_binary_parts(kl_lowering *l, kjit_op op, kjit_type type, L
 LLVMValueRef kl_build_unary_parts(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef x)
 {
   kjit_type part = kl_part_of(l, type);
-  LLVMBuilderRef b = l->builder;
   if (kl_is_complex_type(l, type)) {
     kl_complex_value z = kl_split_complex(l, x);
     return kl_join_complex(l, type,
-                           (kl_complex_value){ LLVMBuildFNeg(b, z.real, ""),
-                                               LLVMBuildFNeg(b, z.imaginary, "") });
+                           (kl_complex_value){ kl_fneg(l, z.real), kl_fneg(l, z.imaginary) });
   }
-  if (op != KJIT_NEG) return LLVMBuildNot(b, x, "");
-  if (!kl_is_float_type(l, part)) return LLVMBuildNeg(b, x, "");
-  if (part != KJIT_BF16) return LLVMBuildFNeg(b, x, "");
-  return LLVMBuildXor(b, x, splat(l, LLVMConstInt(l->i16, 0x8000, false), info_of(l, type)->count),
-                      "");
+  if (op != KJIT_NEG) return kl_not(l, x);
+  if (!kl_is_float_type(l, part)) return kl_neg(l, x);
+  if (part != KJIT_BF16) return kl_fneg(l, x);
+  return kl_xor(l, x, splat(l, LLVMConstInt(l->i16, 0x8000, false), kl_type_info(l, type)->count));
 }
 
 static LLVMValueRef compare_complex(kl_lowering *l, kjit_op op, LLVMValueRef left,
@@ -386,9 +336,9 @@ static LLVMValueRef compare_complex(kl_lowering *l, kjit_op op, LLVMValueRef lef
 {
   kl_complex_value x = kl_split_complex(l, left), y = kl_split_complex(l, right);
   LLVMRealPredicate predicate = op == KJIT_EQ ? LLVMRealOEQ : LLVMRealUNE;
-  LLVMValueRef real = LLVMBuildFCmp(l->builder, predicate, x.real, y.real, ""),
-               imaginary = LLVMBuildFCmp(l->builder, predicate, x.imaginary, y.imaginary, "");
-  return op == KJIT_EQ ? both(l, real, imaginary) : either(l, real, imaginary);
+  LLVMValueRef real = kl_fcmp(l, predicate, x.real, y.real),
+               imaginary = kl_fcmp(l, predicate, x.imaginary, y.imaginary);
+  return op == KJIT_EQ ? kl_and(l, real, imaginary) : kl_or(l, real, imaginary);
 }
 
 /* kl_build_compare's instructions take vectors of all but the types that are converted first. */
@@ -399,7 +349,7 @@ LLVMValueRef kl_build_compare_parts(kl_lowering *l, kjit_op op, kjit_type type, 
   kjit_type lane = kl_part_of(l, type);
   if (!kl_is_float_type(l, lane) || is_plain_float(lane))
     return kl_build_compare(l, op, lane, lane, x, y);
-  uint32_t count = info_of(l, type)->count;
+  uint32_t count = kl_type_info(l, type)->count;
   LLVMValueRef result = LLVMGetPoison(LLVMVectorType(l->i1, count));
   for (uint32_t i = 0; i < count; i++)
     result = put_lane(l, result,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/debug.h"
 
 const kl_lower_builtin kl_lower_table[KJ_BUILTIN_COUNT] = {
@@ -46,7 +47,7 @@ void kl_begin_body(kl_lowering *l)
   LLVMBasicBlockRef start = kl_new_block(l, "start");
   kl_move_to(l, l->entry);
   LLVMSetCurrentDebugLocation2(l->builder, NULL); /* it would be one of another function */
-  l->alloca_end = LLVMBuildBr(l->builder, start);
+  l->alloca_end = kl_br(l, start);
   kl_move_to(l, start);
   kl_begin_debug_function(l);
 }
@@ -55,7 +56,7 @@ LLVMValueRef kl_constant_pointer(kl_lowering *l, const kt_var *var)
 {
   KJ_ASSERT(var->kind == KJ_V_CONST);
   if (var->lowered) return var->lowered;
-  const ki_type_info *info = ki_type(l->c->types, var->type);
+  const ki_type_info *info = kl_type_info(l, var->type);
   LLVMTypeRef element = kl_memory_type(l, info->element);
   uint64_t count = ki_element_count(info);
   if (!count) count = 1; /* ptxas takes no variable without bytes */
@@ -200,7 +201,7 @@ static uint32_t measure_locals(kl_lowering *l)
     const kt_vars *locals = &l->c->instances.items[i]->locals;
     for (size_t k = 0; k < locals->count; k++) {
       if (locals->items[k]->kind != KJ_V_LOCAL) continue;
-      const ki_type_info *info = ki_type(l->c->types, locals->items[k]->type);
+      const ki_type_info *info = kl_type_info(l, locals->items[k]->type);
       bytes += (ki_element_count(info) * kl_scalar_bytes(l, info->element) + 15) / 16 * 16;
     }
   }

@@ -1,6 +1,6 @@
 /* Operators on scalars, and values as bits. Nothing is undefined here: division by zero gives 0,
  * shift counts are taken modulo the width, integers wrap. */
-#include "lower/lower.h"
+#include "lower/instruction.h"
 
 /* Values as bits: what lanes of a warp exchange and compare, and what bitcast reads anew. A value
  * of n bytes is an integer of 8 * n bits, laid out as in memory; what pads a struct is 0. */
@@ -8,17 +8,12 @@
 static bool has_parts(kl_lowering *l, kjit_type type)
 {
   return kl_is_composed_type(l, type) && !kl_is_vector_type(l, type) &&
-         ki_type(l->c->types, type)->class_ != KJ_CLASS_POINTER;
+         kl_type_info(l, type)->class_ != KJ_CLASS_POINTER;
 }
 
 static bool is_pointer(kl_lowering *l, kjit_type type)
 {
-  return kl_is_composed_type(l, type) && ki_type(l->c->types, type)->class_ == KJ_CLASS_POINTER;
-}
-
-static LLVMTypeRef bits_type(kl_lowering *l, kjit_type type)
-{
-  return LLVMIntTypeInContext(l->context, 8 * kl_scalar_bytes(l, type));
+  return kl_is_composed_type(l, type) && kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;
 }
 
 /* Lanes of bool are bytes in memory. */
@@ -26,51 +21,43 @@ static LLVMValueRef lanes_to_memory(kl_lowering *l, kjit_type type, LLVMValueRef
 {
   if (!kl_is_vector_type(l, type)) return kl_to_memory(l, type, value);
   if (kl_part_of(l, type) != KJIT_BOOL) return value;
-  return LLVMBuildZExt(l->builder, value,
-                       LLVMVectorType(l->i8, LLVMGetVectorSize(LLVMTypeOf(value))), "");
+  return kl_zext(l, value, LLVMVectorType(l->i8, LLVMGetVectorSize(LLVMTypeOf(value))));
 }
 
 LLVMValueRef kl_value_bits(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
-  LLVMTypeRef wide = bits_type(l, type);
-  if (is_pointer(l, type)) return LLVMBuildPtrToInt(l->builder, value, wide, "");
-  if (!has_parts(l, type))
-    return LLVMBuildBitCast(l->builder, lanes_to_memory(l, type, value), wide, "");
+  LLVMTypeRef wide = kl_bits_type(l, type);
+  if (is_pointer(l, type)) return kl_ptrtoint(l, value, wide);
+  if (!has_parts(l, type)) return kl_bitcast(l, lanes_to_memory(l, type, value), wide);
   LLVMValueRef bits = LLVMConstNull(wide);
   uint32_t count = kl_part_count(l, type);
   for (uint32_t i = 0; i < count; i++) {
     ki_component part = kl_get_part_info(l, type, i);
     LLVMValueRef own =
-      LLVMBuildZExt(l->builder, kl_value_bits(l, part.type, kl_get_part(l, type, value, i)), wide,
-                    "");
-    bits = LLVMBuildOr(l->builder, bits,
-                       LLVMBuildShl(l->builder, own,
-                                    LLVMConstInt(wide, 8 * part.offset_bytes, false), ""),
-                       "");
+      kl_zext(l, kl_value_bits(l, part.type, kl_get_part(l, type, value, i)), wide);
+    bits = kl_or(l, bits, kl_shl(l, own, LLVMConstInt(wide, 8 * part.offset_bytes, false)));
   }
   return bits;
 }
 
 LLVMValueRef kl_value_of_bits(kl_lowering *l, kjit_type type, LLVMValueRef bits)
 {
-  LLVMBuilderRef b = l->builder;
-  if (is_pointer(l, type)) return LLVMBuildIntToPtr(b, bits, kl_register_type(l, type), "");
+  if (is_pointer(l, type)) return kl_inttoptr(l, bits, kl_register_type(l, type));
   if (kl_is_vector_type(l, type) && kl_part_of(l, type) == KJIT_BOOL) {
-    LLVMTypeRef bytes = LLVMVectorType(l->i8, ki_type(l->c->types, type)->count);
-    return LLVMBuildICmp(b, LLVMIntNE, LLVMBuildBitCast(b, bits, bytes, ""), LLVMConstNull(bytes),
-                         "");
+    LLVMTypeRef bytes = LLVMVectorType(l->i8, kl_type_info(l, type)->count);
+    return kl_icmp(l, LLVMIntNE, kl_bitcast(l, bits, bytes), LLVMConstNull(bytes));
   }
-  if (kl_is_vector_type(l, type)) return LLVMBuildBitCast(b, bits, kl_register_type(l, type), "");
+  if (kl_is_vector_type(l, type)) return kl_bitcast(l, bits, kl_register_type(l, type));
   if (!has_parts(l, type))
-    return kl_from_memory(l, type, LLVMBuildBitCast(b, bits, kl_memory_type(l, type), ""));
+    return kl_from_memory(l, type, kl_bitcast(l, bits, kl_memory_type(l, type)));
   LLVMValueRef value = LLVMGetPoison(kl_register_type(l, type));
   uint32_t count = kl_part_count(l, type);
   for (uint32_t i = 0; i < count; i++) {
     ki_component part = kl_get_part_info(l, type, i);
     LLVMValueRef shifted =
-      LLVMBuildLShr(b, bits, LLVMConstInt(LLVMTypeOf(bits), 8 * part.offset_bytes, false), "");
-    LLVMTypeRef own = bits_type(l, part.type);
-    LLVMValueRef cut = own == LLVMTypeOf(bits) ? shifted : LLVMBuildTrunc(b, shifted, own, "");
+      kl_lshr(l, bits, LLVMConstInt(LLVMTypeOf(bits), 8 * part.offset_bytes, false));
+    LLVMTypeRef own = kl_bits_type(l, part.type);
+    LLVMValueRef cut = own == LLVMTypeOf(bits) ? shifted : kl_trunc(l, shifted, own);
     value = kl_set_part(l, type, value, kl_value_of_bits(l, part.type, cut), i);
   }
   return value;
@@ -81,9 +68,7 @@ LLVMValueRef kl_hide_float_bits(kl_lowering *l, LLVMValueRef bits)
   if (!l->target->float_bits || LLVMIsConstant(bits)) return bits;
   LLVMTypeRef type = LLVMTypeOf(bits);
   if (LLVMGetIntTypeWidth(type) >= 32) return l->target->float_bits(l, bits);
-  return LLVMBuildTrunc(l->builder,
-                        l->target->float_bits(l, LLVMBuildZExt(l->builder, bits, l->i32, "")), type,
-                        "");
+  return kl_trunc(l, l->target->float_bits(l, kl_zext(l, bits, l->i32)), type);
 }
 
 /* ---- words ---- */
@@ -92,11 +77,8 @@ LLVMValueRef kl_get_word(kl_lowering *l, LLVMValueRef bits, uint32_t index)
 {
   unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(bits));
   if (width == 32) return bits;
-  if (width < 32) return LLVMBuildZExt(l->builder, bits, l->i32, "");
-  return LLVMBuildTrunc(l->builder,
-                        LLVMBuildLShr(l->builder, bits,
-                                      LLVMConstInt(LLVMTypeOf(bits), 32 * index, false), ""),
-                        l->i32, "");
+  if (width < 32) return kl_zext(l, bits, l->i32);
+  return kl_trunc(l, kl_lshr(l, bits, LLVMConstInt(LLVMTypeOf(bits), 32 * index, false)), l->i32);
 }
 
 LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const *words,
@@ -104,16 +86,14 @@ LLVMValueRef kl_join_words(kl_lowering *l, LLVMTypeRef type, LLVMValueRef const 
 {
   unsigned width = LLVMGetIntTypeWidth(type);
   if (width == 32) return words[0];
-  if (width < 32) return LLVMBuildTrunc(l->builder, words[0], type, "");
-  LLVMValueRef bits = LLVMBuildZExt(l->builder, words[0], type, "");
+  if (width < 32) return kl_trunc(l, words[0], type);
+  LLVMValueRef bits = kl_zext(l, words[0], type);
   for (uint32_t i = 1; i < count; i++) {
     unsigned rest = width - 32 * i;
     LLVMValueRef word =
-      rest < 32 ? LLVMBuildTrunc(l->builder, words[i], LLVMIntTypeInContext(l->context, rest), "")
-                : words[i];
-    LLVMValueRef own = LLVMBuildZExt(l->builder, word, type, "");
-    bits = LLVMBuildOr(l->builder, bits,
-                       LLVMBuildShl(l->builder, own, LLVMConstInt(type, 32 * i, false), ""), "");
+      rest < 32 ? kl_trunc(l, words[i], LLVMIntTypeInContext(l->context, rest)) : words[i];
+    LLVMValueRef own = kl_zext(l, word, type);
+    bits = kl_or(l, bits, kl_shl(l, own, LLVMConstInt(type, 32 * i, false)));
   }
   return bits;
 }
@@ -129,15 +109,11 @@ static LLVMValueRef constant_of(LLVMValueRef like, int64_t value)
 }
 static LLVMValueRef is_equal(kl_lowering *l, LLVMValueRef x, int64_t value)
 {
-  return LLVMBuildICmp(l->builder, LLVMIntEQ, x, constant_of(x, value), "");
+  return kl_icmp(l, LLVMIntEQ, x, constant_of(x, value));
 }
 static LLVMValueRef is_negative(kl_lowering *l, LLVMValueRef x)
 {
-  return LLVMBuildICmp(l->builder, LLVMIntSLT, x, constant_of(x, 0), "");
-}
-static LLVMValueRef choose(kl_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildSelect(l->builder, c, x, y, "");
+  return kl_icmp(l, LLVMIntSLT, x, constant_of(x, 0));
 }
 
 /* ---- integer division ---- */
@@ -158,23 +134,21 @@ static LLVMValueRef safe_divisor(kl_lowering *l, bool is_signed, LLVMValueRef y)
       LLVMIsNull(y) || (is_signed && LLVMIsAConstantInt(y) && LLVMConstIntGetSExtValue(y) == -1);
     return is_unsafe ? constant_of(y, 1) : y;
   }
-  LLVMValueRef shifted = is_signed ? LLVMBuildAdd(l->builder, y, constant_of(y, 1), "") : y;
-  LLVMValueRef is_unsafe =
-    LLVMBuildICmp(l->builder, LLVMIntULE, shifted, constant_of(y, is_signed ? 1 : 0), "");
-  return choose(l, is_unsafe, constant_of(y, 1), y);
+  LLVMValueRef shifted = is_signed ? kl_add(l, y, constant_of(y, 1)) : y;
+  LLVMValueRef is_unsafe = kl_icmp(l, LLVMIntULE, shifted, constant_of(y, is_signed ? 1 : 0));
+  return kl_select(l, is_unsafe, constant_of(y, 1), y);
 }
 
 static division truncating_division(kl_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
-  LLVMBuilderRef b = l->builder;
   division d = { .divisor = safe_divisor(l, is_signed, y) };
-  d.quotient = is_signed ? LLVMBuildSDiv(b, x, d.divisor, "") : LLVMBuildUDiv(b, x, d.divisor, "");
-  d.remainder = LLVMBuildSub(b, x, LLVMBuildMul(b, d.quotient, d.divisor, ""), "");
-  LLVMValueRef is_inexact = LLVMBuildICmp(b, LLVMIntNE, d.remainder, constant_of(x, 0), "");
-  LLVMValueRef differ = is_signed ? is_negative(l, LLVMBuildXor(b, d.remainder, d.divisor, ""))
-                                  : LLVMConstInt(l->i1, 0, false);
-  d.is_inexact_down = LLVMBuildAnd(b, is_inexact, differ, "");
-  d.is_inexact_up = LLVMBuildAnd(b, is_inexact, LLVMBuildNot(b, differ, ""), "");
+  d.quotient = is_signed ? kl_sdiv(l, x, d.divisor) : kl_udiv(l, x, d.divisor);
+  d.remainder = kl_sub(l, x, kl_mul(l, d.quotient, d.divisor));
+  LLVMValueRef is_inexact = kl_icmp(l, LLVMIntNE, d.remainder, constant_of(x, 0));
+  LLVMValueRef differ =
+    is_signed ? is_negative(l, kl_xor(l, d.remainder, d.divisor)) : LLVMConstInt(l->i1, 0, false);
+  d.is_inexact_down = kl_and(l, is_inexact, differ);
+  d.is_inexact_up = kl_and(l, is_inexact, kl_not(l, differ));
   return d;
 }
 
@@ -190,19 +164,16 @@ static int power_of_two(LLVMValueRef y)
 LLVMValueRef kl_build_divide(kl_lowering *l, bool is_signed, kl_rounding rounding, LLVMValueRef x,
                              LLVMValueRef y)
 {
-  LLVMBuilderRef b = l->builder;
   int shift = power_of_two(y);
   if (shift >= 0 && rounding == KJ_ROUND_FLOOR)
-    return is_signed ? LLVMBuildAShr(b, x, constant_of(x, shift), "")
-                     : LLVMBuildLShr(b, x, constant_of(x, shift), "");
+    return is_signed ? kl_ashr(l, x, constant_of(x, shift)) : kl_lshr(l, x, constant_of(x, shift));
   division d = truncating_division(l, is_signed, x, y);
   LLVMValueRef q = d.quotient;
   if (rounding == KJ_ROUND_FLOOR && is_signed)
-    q = LLVMBuildAdd(b, q, LLVMBuildSExt(b, d.is_inexact_down, LLVMTypeOf(q), ""), "");
-  if (rounding == KJ_ROUND_CEIL)
-    q = LLVMBuildAdd(b, q, LLVMBuildZExt(b, d.is_inexact_up, LLVMTypeOf(q), ""), "");
-  if (is_signed) q = choose(l, is_equal(l, y, -1), LLVMBuildNeg(b, x, ""), q);
-  return choose(l, is_equal(l, y, 0), constant_of(y, 0), q);
+    q = kl_add(l, q, kl_sext(l, d.is_inexact_down, LLVMTypeOf(q)));
+  if (rounding == KJ_ROUND_CEIL) q = kl_add(l, q, kl_zext(l, d.is_inexact_up, LLVMTypeOf(q)));
+  if (is_signed) q = kl_select(l, is_equal(l, y, -1), kl_neg(l, x), q);
+  return kl_select(l, is_equal(l, y, 0), constant_of(y, 0), q);
 }
 
 LLVMValueRef kl_build_remainder(kl_lowering *l, bool is_signed, kl_rounding rounding,
@@ -210,11 +181,10 @@ LLVMValueRef kl_build_remainder(kl_lowering *l, bool is_signed, kl_rounding roun
 {
   int shift = power_of_two(y);
   if (shift >= 0 && (rounding == KJ_ROUND_FLOOR || !is_signed))
-    return LLVMBuildAnd(l->builder, x, constant_of(x, (int64_t)(((uint64_t)1 << shift) - 1)), "");
+    return kl_and(l, x, constant_of(x, (int64_t)(((uint64_t)1 << shift) - 1)));
   division d = truncating_division(l, is_signed, x, y);
   if (rounding != KJ_ROUND_FLOOR || !is_signed) return d.remainder;
-  return choose(l, d.is_inexact_down, LLVMBuildAdd(l->builder, d.remainder, d.divisor, ""),
-                d.remainder);
+  return kl_select(l, d.is_inexact_down, kl_add(l, d.remainder, d.divisor), d.remainder);
 }
 
 /* ---- powers and remainders ---- */
@@ -224,37 +194,29 @@ LLVMValueRef kl_build_remainder(kl_lowering *l, bool is_signed, kl_rounding roun
 static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef base,
                                   LLVMValueRef exponent)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMTypeRef type = LLVMTypeOf(base);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = kl_new_block(l, "pow"),
+  LLVMBasicBlockRef before = kl_here(l), head = kl_new_block(l, "pow"),
                     body = kl_new_block(l, "pow.body"), after = kl_new_block(l, "pow.end");
-  LLVMBuildBr(b, head);
+  kl_br(l, head);
   kl_move_to(l, head);
-  LLVMValueRef result = LLVMBuildPhi(b, type, ""), square = LLVMBuildPhi(b, type, ""),
-               rest = LLVMBuildPhi(b, type, "");
+  LLVMValueRef result = kl_phi(l, type), square = kl_phi(l, type), rest = kl_phi(l, type);
   LLVMValueRef one = LLVMConstInt(type, 1, false), zero = LLVMConstNull(type);
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, rest, zero, ""), body, after);
+  kl_cond_br(l, kl_icmp(l, LLVMIntNE, rest, zero), body, after);
   kl_move_to(l, body);
-  LLVMValueRef is_odd = LLVMBuildTrunc(b, rest, l->i1, "");
-  LLVMValueRef next_result = choose(l, is_odd, LLVMBuildMul(b, result, square, ""), result);
-  LLVMValueRef next_square = LLVMBuildMul(b, square, square, ""),
-               next_rest = LLVMBuildLShr(b, rest, one, "");
-  LLVMBuildBr(b, head);
+  LLVMValueRef is_odd = kl_trunc(l, rest, l->i1);
+  LLVMValueRef next_result = kl_select(l, is_odd, kl_mul(l, result, square), result);
+  LLVMValueRef next_square = kl_mul(l, square, square), next_rest = kl_lshr(l, rest, one);
+  kl_br(l, head);
   LLVMBasicBlockRef from[2] = { before, body };
   LLVMAddIncoming(result, (LLVMValueRef[]){ one, next_result }, from, 2);
   LLVMAddIncoming(square, (LLVMValueRef[]){ base, next_square }, from, 2);
   LLVMAddIncoming(rest, (LLVMValueRef[]){ exponent, next_rest }, from, 2);
   kl_move_to(l, after);
   if (!is_signed) return result;
-  LLVMValueRef alternating = choose(l, LLVMBuildTrunc(b, exponent, l->i1, ""), base, one);
+  LLVMValueRef alternating = kl_select(l, kl_trunc(l, exponent, l->i1), base, one);
   LLVMValueRef small =
-    choose(l, is_equal(l, base, 1), one, choose(l, is_equal(l, base, -1), alternating, zero));
-  return choose(l, is_negative(l, exponent), small, result);
-}
-
-static LLVMValueRef call_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef x, LLVMValueRef y)
-{
-  return l->target->math(l, id, (LLVMValueRef[]){ x, y }, 2, LLVMTypeOf(x));
+    kl_select(l, is_equal(l, base, 1), one, kl_select(l, is_equal(l, base, -1), alternating, zero));
+  return kl_select(l, is_negative(l, exponent), small, result);
 }
 
 /* The exponent is rounded to the type that is computed in: its lowest bit, which decides on the
@@ -262,13 +224,12 @@ static LLVMValueRef call_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef x, 
 LLVMValueRef kl_build_whole_power(kl_lowering *l, kjit_type type, LLVMValueRef x,
                                   kjit_type exponent_type, LLVMValueRef exponent)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef base = kl_to_compute(l, type, x);
   kjit_type computed = LLVMTypeOf(base) == l->f64 ? KJIT_F64 : KJIT_F32;
-  LLVMValueRef size = call_math(l, KJ_BUILTIN_POW, kl_intrinsic1(l, "llvm.fabs", base),
-                                kl_build_convert(l, exponent_type, computed, exponent));
-  LLVMValueRef is_odd = LLVMBuildTrunc(b, exponent, l->i1, "");
-  LLVMValueRef sign = choose(l, is_odd, base, LLVMConstReal(LLVMTypeOf(base), 1));
+  LLVMValueRef size = kl_call_math(l, KJ_BUILTIN_POW, kl_intrinsic1(l, "llvm.fabs", base),
+                                   kl_build_convert(l, exponent_type, computed, exponent));
+  LLVMValueRef is_odd = kl_trunc(l, exponent, l->i1);
+  LLVMValueRef sign = kl_select(l, is_odd, base, LLVMConstReal(LLVMTypeOf(base), 1));
   return kl_from_compute(l, type, kl_intrinsic2(l, "llvm.copysign", size, sign));
 }
 
@@ -280,25 +241,23 @@ typedef struct float_division {
  * it. */
 static float_division divide_floats(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef zero = LLVMConstReal(type, 0), one = LLVMConstReal(type, 1);
-  LLVMValueRef r = call_math(l, KJ_BUILTIN_FMOD, x, y);
-  LLVMValueRef is_zero = LLVMBuildFCmp(b, LLVMRealOEQ, r, zero, "");
-  LLVMValueRef differ = LLVMBuildXor(b, LLVMBuildFCmp(b, LLVMRealOLT, r, zero, ""),
-                                     LLVMBuildFCmp(b, LLVMRealOLT, y, zero, ""), "");
-  differ = LLVMBuildAnd(b, differ, LLVMBuildFCmp(b, LLVMRealUNE, r, zero, ""), "");
-  LLVMValueRef q = LLVMBuildFDiv(b, LLVMBuildFSub(b, x, r, ""), y, "");
-  q = choose(l, differ, LLVMBuildFSub(b, q, one, ""), q);
+  LLVMValueRef r = kl_call_math(l, KJ_BUILTIN_FMOD, x, y);
+  LLVMValueRef is_zero = kl_fcmp(l, LLVMRealOEQ, r, zero);
+  LLVMValueRef differ =
+    kl_xor(l, kl_fcmp(l, LLVMRealOLT, r, zero), kl_fcmp(l, LLVMRealOLT, y, zero));
+  differ = kl_and(l, differ, kl_fcmp(l, LLVMRealUNE, r, zero));
+  LLVMValueRef q = kl_fdiv(l, kl_fsub(l, x, r), y);
+  q = kl_select(l, differ, kl_fsub(l, q, one), q);
   LLVMValueRef floor = kl_intrinsic1(l, "llvm.floor", q);
-  LLVMValueRef is_low =
-    LLVMBuildFCmp(b, LLVMRealOGT, LLVMBuildFSub(b, q, floor, ""), LLVMConstReal(type, .5), "");
-  LLVMValueRef whole = choose(l, is_low, LLVMBuildFAdd(b, floor, one, ""), floor);
-  LLVMValueRef signed_zero = kl_intrinsic2(l, "llvm.copysign", zero, LLVMBuildFDiv(b, x, y, ""));
+  LLVMValueRef is_low = kl_fcmp(l, LLVMRealOGT, kl_fsub(l, q, floor), LLVMConstReal(type, .5));
+  LLVMValueRef whole = kl_select(l, is_low, kl_fadd(l, floor, one), floor);
+  LLVMValueRef signed_zero = kl_intrinsic2(l, "llvm.copysign", zero, kl_fdiv(l, x, y));
   return (float_division){
-    .quotient = choose(l, LLVMBuildFCmp(b, LLVMRealOEQ, q, zero, ""), signed_zero, whole),
-    .remainder = choose(l, is_zero, kl_intrinsic2(l, "llvm.copysign", zero, y),
-                        choose(l, differ, LLVMBuildFAdd(b, r, y, ""), r)),
+    .quotient = kl_select(l, kl_fcmp(l, LLVMRealOEQ, q, zero), signed_zero, whole),
+    .remainder = kl_select(l, is_zero, kl_intrinsic2(l, "llvm.copysign", zero, y),
+                           kl_select(l, differ, kl_fadd(l, r, y), r)),
   };
 }
 
@@ -307,40 +266,37 @@ static float_division divide_floats(kl_lowering *l, LLVMValueRef x, LLVMValueRef
 static LLVMValueRef build_float(kl_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y)
 {
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD: return kl_fast(l, LLVMBuildFAdd(l->builder, x, y, ""));
-  case KJIT_SUB: return kl_fast(l, LLVMBuildFSub(l->builder, x, y, ""));
-  case KJIT_MUL: return kl_fast(l, LLVMBuildFMul(l->builder, x, y, ""));
-  case KJIT_DIV: return kl_fast(l, LLVMBuildFDiv(l->builder, x, y, ""));
+  case KJIT_ADD: return kl_fast(l, kl_fadd(l, x, y));
+  case KJIT_SUB: return kl_fast(l, kl_fsub(l, x, y));
+  case KJIT_MUL: return kl_fast(l, kl_fmul(l, x, y));
+  case KJIT_DIV: return kl_fast(l, kl_fdiv(l, x, y));
   case KJIT_FLOORDIV: return divide_floats(l, x, y).quotient;
   case KJIT_MOD: return divide_floats(l, x, y).remainder;
-  case KJIT_POW: return call_math(l, KJ_BUILTIN_POW, x, y);
+  case KJIT_POW: return kl_call_math(l, KJ_BUILTIN_POW, x, y);
   default: return NULL;
   }
 }
 
 static LLVMValueRef shift_count(kl_lowering *l, LLVMValueRef y)
 {
-  return LLVMBuildAnd(l->builder, y,
-                      constant_of(y, (int64_t)LLVMGetIntTypeWidth(LLVMTypeOf(y)) - 1), "");
+  return kl_and(l, y, constant_of(y, (int64_t)LLVMGetIntTypeWidth(LLVMTypeOf(y)) - 1));
 }
 
 static LLVMValueRef build_integer(kl_lowering *l, kjit_op op, bool is_signed, LLVMValueRef x,
                                   LLVMValueRef y)
 {
-  LLVMBuilderRef b = l->builder;
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD: return LLVMBuildAdd(b, x, y, "");
-  case KJIT_SUB: return LLVMBuildSub(b, x, y, "");
-  case KJIT_MUL: return LLVMBuildMul(b, x, y, "");
+  case KJIT_ADD: return kl_add(l, x, y);
+  case KJIT_SUB: return kl_sub(l, x, y);
+  case KJIT_MUL: return kl_mul(l, x, y);
   case KJIT_FLOORDIV: return kl_build_divide(l, is_signed, KJ_ROUND_FLOOR, x, y);
   case KJIT_MOD: return kl_build_remainder(l, is_signed, KJ_ROUND_FLOOR, x, y);
-  case KJIT_BIT_AND: return LLVMBuildAnd(b, x, y, "");
-  case KJIT_BIT_OR: return LLVMBuildOr(b, x, y, "");
-  case KJIT_BIT_XOR: return LLVMBuildXor(b, x, y, "");
-  case KJIT_SHL: return LLVMBuildShl(b, x, shift_count(l, y), "");
+  case KJIT_BIT_AND: return kl_and(l, x, y);
+  case KJIT_BIT_OR: return kl_or(l, x, y);
+  case KJIT_BIT_XOR: return kl_xor(l, x, y);
+  case KJIT_SHL: return kl_shl(l, x, shift_count(l, y));
   case KJIT_SHR:
-    return is_signed ? LLVMBuildAShr(b, x, shift_count(l, y), "")
-                     : LLVMBuildLShr(b, x, shift_count(l, y), "");
+    return is_signed ? kl_ashr(l, x, shift_count(l, y)) : kl_lshr(l, x, shift_count(l, y));
   case KJIT_POW: return integer_power(l, is_signed, x, y);
   default: return NULL;
   }
@@ -400,9 +356,9 @@ static LLVMValueRef compare_mixed(kl_lowering *l, comparison how, kjit_type x_ty
   bool if_negative = is_x_signed ? how.if_less
                                  : how.signed_ == LLVMIntNE || how.signed_ == LLVMIntSGT ||
                                      how.signed_ == LLVMIntSGE;
-  LLVMValueRef plain = LLVMBuildICmp(l->builder, how.unsigned_, x, y, "");
-  return choose(l, is_negative(l, is_x_signed ? x : y), LLVMConstInt(l->i1, if_negative, false),
-                plain);
+  LLVMValueRef plain = kl_icmp(l, how.unsigned_, x, y);
+  return kl_select(l, is_negative(l, is_x_signed ? x : y), LLVMConstInt(l->i1, if_negative, false),
+                   plain);
 }
 
 LLVMValueRef kl_build_compare(kl_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type,
@@ -411,8 +367,7 @@ LLVMValueRef kl_build_compare(kl_lowering *l, kjit_op op, kjit_type x_type, kjit
   comparison how = comparison_of(op);
   if (kl_part_of(l, x_type) != x_type) return kl_build_compare_parts(l, op, x_type, x, y);
   if (kl_is_float_type(l, x_type))
-    return LLVMBuildFCmp(l->builder, how.real, kl_to_compute(l, x_type, x),
-                         kl_to_compute(l, y_type, y), "");
+    return kl_fcmp(l, how.real, kl_to_compute(l, x_type, x), kl_to_compute(l, y_type, y));
   bool is_x_signed = kl_is_signed_type(l, x_type), is_y_signed = kl_is_signed_type(l, y_type);
   if (is_x_signed != is_y_signed) return compare_mixed(l, how, x_type, y_type, x, y);
   if (x_type != y_type) {
@@ -420,7 +375,7 @@ LLVMValueRef kl_build_compare(kl_lowering *l, kjit_op op, kjit_type x_type, kjit
     x = kl_build_convert(l, x_type, wide, x);
     y = kl_build_convert(l, y_type, wide, y);
   }
-  return LLVMBuildICmp(l->builder, is_x_signed ? how.signed_ : how.unsigned_, x, y, "");
+  return kl_icmp(l, is_x_signed ? how.signed_ : how.unsigned_, x, y);
 }
 
 LLVMValueRef kl_build_minmax(kl_lowering *l, bool is_max, kjit_type type, LLVMValueRef x,
@@ -430,8 +385,7 @@ LLVMValueRef kl_build_minmax(kl_lowering *l, bool is_max, kjit_type type, LLVMVa
     LLVMValueRef a = kl_to_compute(l, type, x), b = kl_to_compute(l, type, y);
     return kl_from_compute(l, type, kl_intrinsic2(l, is_max ? "llvm.maxnum" : "llvm.minnum", a, b));
   }
-  if (type == KJIT_BOOL)
-    return is_max ? LLVMBuildOr(l->builder, x, y, "") : LLVMBuildAnd(l->builder, x, y, "");
+  if (type == KJIT_BOOL) return is_max ? kl_or(l, x, y) : kl_and(l, x, y);
   bool is_signed = kl_is_signed_type(l, type);
   return kl_intrinsic2(l,
                        is_signed ? (is_max ? "llvm.smax" : "llvm.smin")

@@ -5,7 +5,7 @@
  * their scalars. */
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 #include "native/support_routines.h"
 
 /* A line and its values while they are collected. */
@@ -33,13 +33,11 @@ static LLVMValueRef make_word(kl_lowering *l, bool is_signed, LLVMValueRef value
 {
   LLVMTypeRef type = LLVMTypeOf(value);
   LLVMTypeKind kind = LLVMGetTypeKind(type);
-  if (kind == LLVMPointerTypeKind) return LLVMBuildPtrToInt(l->builder, value, l->i64, "");
-  if (kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind)
-    value = LLVMBuildBitCast(l->builder, value, l->i16, "");
-  if (kind == LLVMFloatTypeKind) value = LLVMBuildBitCast(l->builder, value, l->i32, "");
-  if (kind == LLVMDoubleTypeKind) value = LLVMBuildBitCast(l->builder, value, l->i64, "");
-  return is_signed ? LLVMBuildSExt(l->builder, value, l->i64, "")
-                   : LLVMBuildZExt(l->builder, value, l->i64, "");
+  if (kind == LLVMPointerTypeKind) return kl_ptrtoint(l, value, l->i64);
+  if (kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind) value = kl_bitcast(l, value, l->i16);
+  if (kind == LLVMFloatTypeKind) value = kl_bitcast(l, value, l->i32);
+  if (kind == LLVMDoubleTypeKind) value = kl_bitcast(l, value, l->i64);
+  return is_signed ? kl_sext(l, value, l->i64) : kl_zext(l, value, l->i64);
 }
 
 static char letter_of(const ki_type_info *info, kjit_type type)
@@ -71,10 +69,9 @@ static void put_value(line *p, kjit_type type, LLVMValueRef value);
 
 static LLVMValueRef part_of(line *p, LLVMValueRef value, uint32_t index)
 {
-  LLVMBuilderRef b = p->l->builder;
   if (LLVMGetTypeKind(LLVMTypeOf(value)) == LLVMVectorTypeKind)
-    return LLVMBuildExtractElement(b, value, kl_const32(p->l, index), "");
-  return LLVMBuildExtractValue(b, value, index, "");
+    return kl_extract_element(p->l, value, kl_const32(p->l, index));
+  return kl_extract_value(p->l, value, index);
 }
 
 static void put_parts(line *p, const ki_type_info *info, LLVMValueRef value)
@@ -113,7 +110,7 @@ static void put_complex(line *p, const ki_type_info *info, kjit_type type, LLVMV
 
 static void put_value(line *p, kjit_type type, LLVMValueRef value)
 {
-  const ki_type_info *info = ki_type(p->l->c->types, type);
+  const ki_type_info *info = kl_type_info(p->l, type);
   uint32_t next = 0;
   if (info->class_ == KJ_CLASS_STRUCT) put(p, info->name);
   switch (KJ_AMONG(info->class_)) {
@@ -140,8 +137,7 @@ static LLVMValueRef keep_words(kl_lowering *l, const line *p)
   LLVMValueRef words = kl_alloca(l, LLVMArrayType2(l->i64, p->count ? p->count : 1), "printed");
   for (uint32_t i = 0; i < p->count; i++) {
     LLVMValueRef at = kl_const64(l, i);
-    LLVMBuildStore(l->builder, p->words[i],
-                   LLVMBuildInBoundsGEP2(l->builder, l->i64, words, &at, 1, ""));
+    kl_store(l, p->words[i], kl_inbounds_gep(l, l->i64, words, &at, 1));
   }
   return words;
 }

@@ -7,13 +7,7 @@
 #include <string.h>
 
 #include "lower/debug.h"
-#include "lower/lower.h"
-
-static kj_relation relation(const kj_signature *signature, uint32_t a, uint32_t b)
-{
-  return signature->relations ? (kj_relation)signature->relations[a * signature->count + b]
-                              : KJ_RELATION_ANY;
-}
+#include "lower/instruction.h"
 
 /* The same shape as a loop id: distinct, itself first. */
 LLVMMetadataRef kl_make_domain(kl_lowering *l, const char *name)
@@ -55,7 +49,7 @@ static uint32_t find_disjoint(kl_lowering *l, uint32_t argument, LLVMMetadataRef
     bool is_accessed = l->uses[a].is_read || l->uses[a].is_written,
          matters = l->uses[a].is_written || l->uses[argument].is_written;
     if (a != argument && is_accessed && matters &&
-        relation(signature, argument, a) == KJ_RELATION_DISJOINT)
+        kl_relation(signature, argument, a) == KJ_RELATION_DISJOINT)
       items[count++] = scope_of(l, a);
   }
   return count;
@@ -104,7 +98,7 @@ static bool is_argument_constant(kl_lowering *l, uint32_t object)
 
 static kjit_type element_type(kl_lowering *l, const kl_array_value *array)
 {
-  return ki_type(l->c->types, array->type)->element;
+  return kl_type_info(l, array->type)->element;
 }
 
 void kl_annotate_load(kl_lowering *l, LLVMValueRef load, uint32_t object)
@@ -157,7 +151,7 @@ static LLVMValueRef load_slot(kl_lowering *l, const kt_var *var)
   KJ_ASSERT(var->is_slot);
   bool is_plain = is_plain_slot(l, var);
   LLVMTypeRef type = is_plain ? kl_memory_type(l, var->type) : variable_type(l, var);
-  LLVMValueRef load = LLVMBuildLoad2(l->builder, type, l->target->slot_pointer(l, var), "");
+  LLVMValueRef load = kl_load(l, type, l->target->slot_pointer(l, var));
   kl_annotate_access(l, load, l->target->object_of(l, var));
   return is_plain ? kl_from_memory(l, var->type, load) : load;
 }
@@ -177,7 +171,7 @@ static LLVMValueRef get_stored(kl_lowering *l, const kt_var *var)
   if (var->is_slot) return load_slot(l, var);
   kl_variable_state *state = state_of(l, var);
   if (is_register(var)) return state->value ? state->value : LLVMGetPoison(variable_type(l, var));
-  return LLVMBuildLoad2(l->builder, variable_type(l, var), get_slot(l, var), "");
+  return kl_load(l, variable_type(l, var), get_slot(l, var));
 }
 
 LLVMValueRef kl_get_variable(kl_lowering *l, const kt_var *var)
@@ -198,7 +192,7 @@ void kl_set_variable(kl_lowering *l, const kt_var *var, LLVMValueRef value)
   if (var->is_narrow) value = kl_as_i32(l, value);
   if (var->is_slot) {
     if (is_plain_slot(l, var)) value = kl_to_memory(l, var->type, value);
-    kl_annotate_access(l, LLVMBuildStore(l->builder, value, l->target->slot_pointer(l, var)),
+    kl_annotate_access(l, kl_store(l, value, l->target->slot_pointer(l, var)),
                        l->target->object_of(l, var));
     return;
   }
@@ -207,12 +201,12 @@ void kl_set_variable(kl_lowering *l, const kt_var *var, LLVMValueRef value)
     kl_debug_value(l, var, value);
     return;
   }
-  LLVMBuildStore(l->builder, value, get_slot(l, var));
+  kl_store(l, value, get_slot(l, var));
 }
 
 static kl_array_value storage_array(kl_lowering *l, const kt_var *var)
 {
-  const ki_type_info *info = ki_type(l->c->types, var->type);
+  const ki_type_info *info = kl_type_info(l, var->type);
   LLVMValueRef pointer = var->kind == KJ_V_SHARED  ? l->target->shared_pointer(l, var)
                          : var->kind == KJ_V_LOCAL ? l->target->local_pointer(l, var)
                                                    : kl_constant_pointer(l, var);
@@ -379,7 +373,7 @@ static void find_shared(void *data, kt_expr **at)
     (*at)->kind == KJ_T_VAR && (*at)->var->kind == KJ_V_SHARED ? (*at)->var : NULL;
   if (!var || find_place(p->l, var)) return;
   struct kl_shared_place place = { .var = var };
-  const ki_type_info *info = ki_type(p->l->c->types, var->type);
+  const ki_type_info *info = kl_type_info(p->l, var->type);
   if (info->is_static) place_static(p, info, &place);
   else if (var->sized_by) place_sized(p->l, info, &place);
   else place_own(p->l, info, &place);
@@ -459,15 +453,15 @@ LLVMValueRef kl_own_extent(kl_lowering *l, uint32_t element_bytes)
     const struct kl_shared_place *place = &l->shared_places.items[i];
     if (place->kind != KJ_PLACED_OWN) continue;
     LLVMValueRef before = own_offset(l, place);
-    if (!LLVMIsNull(before)) bytes = LLVMBuildSub(l->builder, bytes, before, "");
+    if (!LLVMIsNull(before)) bytes = kl_sub(l, bytes, before);
     break; /* they begin at the same place */
   }
-  return LLVMBuildUDiv(l->builder, bytes, kl_const64(l, element_bytes), "");
+  return kl_udiv(l, bytes, kl_const64(l, element_bytes));
 }
 
 static LLVMValueRef multiply(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  LLVMValueRef product = LLVMBuildNSWMul(l->builder, x, y, "");
+  LLVMValueRef product = kl_nsw_mul(l, x, y);
   if (LLVMIsAInstruction(product)) LLVMSetNUW(product, true);
   return product;
 }
@@ -483,7 +477,7 @@ kl_array_value kl_dynamic_array(kl_lowering *l, const kt_var *var, LLVMValueRef 
                            .object = kl_object_of_type(l, var->type) };
   if (place->kind != KJ_PLACED_SIZED) return array;
   LLVMValueRef stride = kl_const32(l, 1);
-  for (uint32_t d = ki_type(l->c->types, var->type)->rank; d-- > 0;) {
+  for (uint32_t d = kl_type_info(l, var->type)->rank; d-- > 0;) {
     array.extents[d] = l->parameters.items[place->extent_parameters + d].value;
     array.strides[d] = stride;
     stride = multiply(l, stride, array.extents[d]);

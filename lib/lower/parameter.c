@@ -1,6 +1,7 @@
 /* The kernel's parameters: what it needs of its arguments (parameter.c), one after the other. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/builtins/tensor_copy.h"
 #include "lower/debug.h"
 
@@ -23,10 +24,7 @@ typedef struct finder {
   bool changed;
 } finder;
 
-static const ki_type_info *info_of(finder *p, kjit_type type)
-{
-  return ki_type(p->l->c->types, type);
-}
+static const ki_type_info *info_of(finder *p, kjit_type type) { return kl_type_info(p->l, type); }
 static bool may_hold_array(finder *p, kjit_type type)
 {
   return kl_is_array_type(p->l, type) || kl_is_tuple_type(p->l, type);
@@ -371,12 +369,6 @@ static void find_uses(finder *p)
   walk_instances(p, mark_stmt, mark_expr);
 }
 
-static kj_relation relation(const kj_signature *signature, uint32_t a, uint32_t b)
-{
-  return signature->relations ? (kj_relation)signature->relations[a * signature->count + b]
-                              : KJ_RELATION_ANY;
-}
-
 /* Loads of an array that nothing in the kernel can write are invariant. */
 static void find_constant_arguments(finder *p)
 {
@@ -389,7 +381,7 @@ static void find_constant_arguments(finder *p)
          relied = false;
     for (uint32_t b = 0; b < p->signature->count; b++) {
       if (b == a || !uses[b].is_written) continue;
-      is_constant = is_constant && relation(p->signature, a, b) == KJ_RELATION_DISJOINT;
+      is_constant = is_constant && kl_relation(p->signature, a, b) == KJ_RELATION_DISJOINT;
       relied = true;
     }
     uses[a].is_constant = is_constant;
@@ -441,7 +433,7 @@ static void add_scalar(kl_lowering *l, uint32_t argument, kjit_type type, uint32
 static void plan_value(kl_lowering *l, uint32_t argument, kjit_type type, uint32_t from)
 {
   bool is_whole =
-    ki_type(l->c->types, type)->class_ == KJ_CLASS_POINTER || !kl_is_composed_type(l, type);
+    kl_type_info(l, type)->class_ == KJ_CLASS_POINTER || !kl_is_composed_type(l, type);
   if (is_whole) {
     add_scalar(l, argument, type, 1 + from);
     return;
@@ -455,7 +447,7 @@ static void plan_value(kl_lowering *l, uint32_t argument, kjit_type type, uint32
 
 static void plan_scalar(kl_lowering *l, uint32_t argument, kjit_type type)
 {
-  if (kl_is_composed_type(l, type) && ki_type(l->c->types, type)->class_ != KJ_CLASS_POINTER)
+  if (kl_is_composed_type(l, type) && kl_type_info(l, type)->class_ != KJ_CLASS_POINTER)
     plan_value(l, argument, type, 0);
   else add_scalar(l, argument, type, 0);
 }
@@ -505,7 +497,7 @@ void kl_plan_parameters(kl_lowering *l)
   for (uint32_t a = 0; a < signature->count; a++) {
     const kj_argument *argument = &signature->arguments[a];
     if (argument->kind == KJ_ARGUMENT_ARRAY)
-      plan_array(l, a, ki_type(l->c->types, argument->type), signature->offsets32 ? 4 : 8);
+      plan_array(l, a, kl_type_info(l, argument->type), signature->offsets32 ? 4 : 8);
     bool is_scalar = argument->kind == KJ_ARGUMENT_VALUE || argument->kind == KJ_ARGUMENT_NUMBER;
     if (is_scalar && (l->uses[a].is_needed || kl_shows_variables(l)))
       plan_scalar(l, a, argument->type);

@@ -1,7 +1,7 @@
 /* Statements: a table by kind. What follows a break, continue or return in its list is dead and not
  * lowered. */
 #include "lower/debug.h"
-#include "lower/lower.h"
+#include "lower/instruction.h"
 #include "native/support_routines.h"
 
 /* Loops in two versions (pass/loop_versions.c): without the checks that were hoisted to their
@@ -50,7 +50,7 @@ static LLVMValueRef lower_conditions(kl_lowering *l, const kt_exprs *conditions)
   KJ_ASSERT(conditions->count);
   LLVMValueRef hold = LLVMConstInt(l->i1, 1, false);
   for (size_t i = 0; i < conditions->count; i++)
-    hold = LLVMBuildAnd(l->builder, hold, kl_lower_condition(l, conditions->items[i]), "");
+    hold = kl_and(l, hold, kl_lower_condition(l, conditions->items[i]));
   return hold;
 }
 
@@ -66,7 +66,7 @@ void kl_lower_loop(kl_lowering *l, const kt_stmt *loop)
   LLVMValueRef hold = lower_conditions(l, &loop->indices);
   LLVMBasicBlockRef unchecked = kl_new_block(l, "unchecked"), checked = kl_new_block(l, "checked"),
                     end = kl_new_block(l, "versions.end");
-  kl_set_likely(l, LLVMBuildCondBr(l->builder, hold, unchecked, checked), true);
+  kl_set_likely(l, kl_cond_br(l, hold, unchecked, checked), true);
   kl_move_to(l, unchecked);
   set_marks(&taken, false);
   lower_version(l, loop);
@@ -202,16 +202,16 @@ void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
                     end = kl_new_block(l, "while.end");
   LLVMBasicBlockRef latch = kl_new_block(l, "while.next");
   kl_loop loop = { .outer = l->loop, .leave = end, .next = latch };
-  LLVMBuildBr(l->builder, head);
+  kl_br(l, head);
   kl_move_to(l, head);
-  LLVMBuildCondBr(l->builder, kl_lower_condition(l, stmt->value), body, end);
+  kl_cond_br(l, kl_lower_condition(l, stmt->value), body, end);
   kl_move_to(l, body);
   l->loop = &loop;
   kl_lower_stmts(l, &stmt->body);
   l->loop = loop.outer;
   kl_branch(l, latch);
   kl_move_to(l, latch);
-  mark_latch(l, LLVMBuildBr(l->builder, head), stmt->unroll);
+  mark_latch(l, kl_br(l, head), stmt->unroll);
   kl_move_to(l, end);
   l->copies = copies;
 }
@@ -222,18 +222,17 @@ void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LL
                    LLVMValueRef step, const char *name)
 {
   KJ_ASSERT(LLVMTypeOf(first) == LLVMTypeOf(stop) && LLVMTypeOf(first) == LLVMTypeOf(step));
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body;
+  LLVMBasicBlockRef before = kl_here(l), body;
   loop->header = kl_new_block(l, name);
   body = kl_new_block(l, "body");
   loop->step = step;
   loop->loop =
     (kl_loop){ .outer = l->loop, .next = kl_new_block(l, "next"), .leave = kl_new_block(l, "end") };
-  LLVMBuildBr(l->builder, loop->header);
+  kl_br(l, loop->header);
   kl_move_to(l, loop->header);
-  loop->counter = LLVMBuildPhi(l->builder, LLVMTypeOf(first), "");
+  loop->counter = kl_phi(l, LLVMTypeOf(first));
   LLVMAddIncoming(loop->counter, &first, &before, 1);
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntULT, loop->counter, stop, ""), body,
-                  loop->loop.leave);
+  kl_cond_br(l, kl_icmp(l, LLVMIntULT, loop->counter, stop), body, loop->loop.leave);
   kl_move_to(l, body);
   l->loop = &loop->loop;
 }
@@ -244,11 +243,11 @@ void kl_end_loop(kl_lowering *l, kl_counted_loop *loop)
   kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
   kl_move_to(l, loop->loop.next);
-  LLVMValueRef more = LLVMBuildAdd(l->builder, loop->counter, loop->step, "");
+  LLVMValueRef more = kl_add(l, loop->counter, loop->step);
   if (LLVMIsAInstruction(more)) LLVMSetNUW(more, true);
   LLVMBasicBlockRef from = loop->loop.next;
   LLVMAddIncoming(loop->counter, &more, &from, 1);
-  LLVMValueRef branch = LLVMBuildBr(l->builder, loop->header);
+  LLVMValueRef branch = kl_br(l, loop->header);
   if (loop->id) kl_set_metadata(l, branch, "llvm.loop", loop->id);
   kl_move_to(l, loop->loop.leave);
 }
@@ -267,7 +266,7 @@ static LLVMValueRef lower_bound(kl_lowering *l, const kt_stmt *stmt, const kt_ex
 
 static LLVMValueRef less(kl_lowering *l, const bounds *b, LLVMValueRef x, LLVMValueRef y)
 {
-  return LLVMBuildICmp(l->builder, b->is_signed ? LLVMIntSLT : LLVMIntULT, x, y, "");
+  return kl_icmp(l, b->is_signed ? LLVMIntSLT : LLVMIntULT, x, y);
 }
 
 static void lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl_loop *loop, LLVMValueRef value)
@@ -284,21 +283,21 @@ static void lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl_loop *loop, 
  * step). */
 static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), head = kl_new_block(l, "for"),
+  LLVMBasicBlockRef before = kl_here(l), head = kl_new_block(l, "for"),
                     body = kl_new_block(l, "for.body");
   kl_loop loop = { .outer = l->loop,
                    .next = kl_new_block(l, "for.next"),
                    .leave = kl_new_block(l, "for.end") };
-  LLVMBuildBr(l->builder, head);
+  kl_br(l, head);
   kl_move_to(l, head);
   LLVMValueRef i = LLVMBuildPhi(l->builder, LLVMTypeOf(b->first), stmt->var->name);
-  LLVMBuildCondBr(l->builder, less(l, b, i, b->stop), body, loop.leave);
+  kl_cond_br(l, less(l, b, i, b->stop), body, loop.leave);
   kl_move_to(l, body);
   lower_loop_body(l, stmt, &loop, i);
-  LLVMValueRef more = LLVMBuildAdd(l->builder, i, b->step, "");
+  LLVMValueRef more = kl_add(l, i, b->step);
   if (b->is_signed) LLVMSetNSW(more, true);
   else LLVMSetNUW(more, true);
-  mark_latch(l, LLVMBuildBr(l->builder, head), unrolling_of(stmt));
+  mark_latch(l, kl_br(l, head), unrolling_of(stmt));
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, more }, (LLVMBasicBlockRef[]){ before, loop.next },
                   2);
   kl_move_to(l, loop.leave);
@@ -309,16 +308,14 @@ static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b
 static void measure(kl_lowering *l, const bounds *b, LLVMValueRef *runs, LLVMValueRef *distance,
                     LLVMValueRef *size)
 {
-  LLVMBuilderRef at = l->builder;
   LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(b->step));
   LLVMValueRef up = less(l, b, zero, b->step),
                down = b->is_signed ? less(l, b, b->step, zero) : LLVMConstInt(l->i1, 0, false);
-  LLVMValueRef runs_up = LLVMBuildAnd(at, up, less(l, b, b->first, b->stop), ""),
-               runs_down = LLVMBuildAnd(at, down, less(l, b, b->stop, b->first), "");
-  *runs = LLVMBuildOr(at, runs_up, runs_down, "");
-  *distance = LLVMBuildSelect(at, down, LLVMBuildSub(at, b->first, b->stop, ""),
-                              LLVMBuildSub(at, b->stop, b->first, ""), "");
-  *size = LLVMBuildSelect(at, down, LLVMBuildSub(at, zero, b->step, ""), b->step, "");
+  LLVMValueRef runs_up = kl_and(l, up, less(l, b, b->first, b->stop)),
+               runs_down = kl_and(l, down, less(l, b, b->stop, b->first));
+  *runs = kl_or(l, runs_up, runs_down);
+  *distance = kl_select(l, down, kl_sub(l, b->first, b->stop), kl_sub(l, b->stop, b->first));
+  *size = kl_select(l, down, kl_sub(l, zero, b->step), b->step);
 }
 
 /* A constant step: the number of iterations by a division that becomes a multiplication, a counter
@@ -328,28 +325,23 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   LLVMTypeRef type = LLVMTypeOf(b->first);
   LLVMValueRef runs, distance, size, one = LLVMConstInt(type, 1, false);
   measure(l, b, &runs, &distance, &size);
-  LLVMValueRef steps =
-    LLVMBuildAdd(l->builder,
-                 LLVMBuildUDiv(l->builder, LLVMBuildSub(l->builder, distance, one, ""), size, ""),
-                 one, "");
-  LLVMValueRef count = LLVMBuildSelect(l->builder, runs, steps, LLVMConstNull(type), "");
+  LLVMValueRef steps = kl_add(l, kl_udiv(l, kl_sub(l, distance, one), size), one);
+  LLVMValueRef count = kl_select(l, runs, steps, LLVMConstNull(type));
   bounds counter = { .first = LLVMConstNull(type), .stop = count, .step = one };
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), head = kl_new_block(l, "for"),
+  LLVMBasicBlockRef before = kl_here(l), head = kl_new_block(l, "for"),
                     body = kl_new_block(l, "for.body");
   kl_loop loop = { .outer = l->loop,
                    .next = kl_new_block(l, "for.next"),
                    .leave = kl_new_block(l, "for.end") };
-  LLVMBuildBr(l->builder, head);
+  kl_br(l, head);
   kl_move_to(l, head);
-  LLVMValueRef k = LLVMBuildPhi(l->builder, type, ""),
-               i = LLVMBuildPhi(l->builder, type, stmt->var->name);
-  LLVMBuildCondBr(l->builder, less(l, &counter, k, counter.stop), body, loop.leave);
+  LLVMValueRef k = kl_phi(l, type), i = LLVMBuildPhi(l->builder, type, stmt->var->name);
+  kl_cond_br(l, less(l, &counter, k, counter.stop), body, loop.leave);
   kl_move_to(l, body);
   lower_loop_body(l, stmt, &loop, i);
-  LLVMValueRef next_k = LLVMBuildAdd(l->builder, k, one, ""),
-               next_i = LLVMBuildAdd(l->builder, i, b->step, "");
+  LLVMValueRef next_k = kl_add(l, k, one), next_i = kl_add(l, i, b->step);
   LLVMSetNUW(next_k, true);
-  mark_latch(l, LLVMBuildBr(l->builder, head), unrolling_of(stmt));
+  mark_latch(l, kl_br(l, head), unrolling_of(stmt));
   LLVMBasicBlockRef from[2] = { before, loop.next };
   LLVMAddIncoming(k, (LLVMValueRef[]){ counter.first, next_k }, from, 2);
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, next_i }, from, 2);
@@ -362,31 +354,23 @@ static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   LLVMTypeRef type = LLVMTypeOf(b->first);
   LLVMValueRef runs, distance, size;
   measure(l, b, &runs, &distance, &size);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body = kl_new_block(l, "for.body"),
+  LLVMBasicBlockRef before = kl_here(l), body = kl_new_block(l, "for.body"),
                     step = kl_new_block(l, "for.step");
   kl_loop loop = { .outer = l->loop,
                    .next = kl_new_block(l, "for.next"),
                    .leave = kl_new_block(l, "for.end") };
-  LLVMBuildCondBr(l->builder, runs, body, loop.leave);
+  kl_cond_br(l, runs, body, loop.leave);
   kl_move_to(l, body);
-  LLVMValueRef i = LLVMBuildPhi(l->builder, type, stmt->var->name),
-               left = LLVMBuildPhi(l->builder, type, "");
+  LLVMValueRef i = LLVMBuildPhi(l->builder, type, stmt->var->name), left = kl_phi(l, type);
   lower_loop_body(l, stmt, &loop, i);
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntUGT, left, size, ""), step,
-                  loop.leave);
+  kl_cond_br(l, kl_icmp(l, LLVMIntUGT, left, size), step, loop.leave);
   kl_move_to(l, step);
-  LLVMValueRef next_left = LLVMBuildSub(l->builder, left, size, ""),
-               next_i = LLVMBuildAdd(l->builder, i, b->step, "");
-  mark_latch(l, LLVMBuildBr(l->builder, body), stmt->unroll);
+  LLVMValueRef next_left = kl_sub(l, left, size), next_i = kl_add(l, i, b->step);
+  mark_latch(l, kl_br(l, body), stmt->unroll);
   LLVMBasicBlockRef from[2] = { before, step };
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, next_i }, from, 2);
   LLVMAddIncoming(left, (LLVMValueRef[]){ distance, next_left }, from, 2);
   kl_move_to(l, loop.leave);
-}
-
-static bool is_one(LLVMValueRef value)
-{
-  return LLVMIsAConstantInt(value) && LLVMConstIntGetZExtValue(value) == 1;
 }
 
 /* The range that pass/range.c found leaves room for one more step. */
@@ -409,7 +393,7 @@ void kl_lower_for(kl_lowering *l, const kt_stmt *stmt)
   if (LLVMIsNull(b.step)) return;
   l->has_loops = true;
   uint64_t copies = enter_copies(l, stmt);
-  if (is_one(b.step) || (b.is_signed && has_room(stmt, b.step))) lower_plain_for(l, stmt, &b);
+  if (kl_is_one(b.step) || (b.is_signed && has_room(stmt, b.step))) lower_plain_for(l, stmt, &b);
   else if (LLVMIsAConstantInt(b.step)) lower_counted_for(l, stmt, &b);
   else lower_general_for(l, stmt, &b);
   l->copies = copies;
@@ -452,7 +436,7 @@ static void lower_if(kl_lowering *l, const kt_stmt *stmt)
   LLVMBasicBlockRef yes = kl_new_block(l, "if"), end = NULL, no = NULL;
   if (stmt->otherwise.count) no = kl_new_block(l, "else");
   end = kl_new_block(l, "endif");
-  LLVMBuildCondBr(l->builder, condition, yes, no ? no : end);
+  kl_cond_br(l, condition, yes, no ? no : end);
   kl_move_to(l, yes);
   kl_lower_stmts(l, &stmt->body);
   kl_branch(l, end);
@@ -475,22 +459,22 @@ static kl_loop *innermost(kl_lowering *l, bool is_once)
 static void lower_break(kl_lowering *l, const kt_stmt *stmt)
 {
   (void)stmt;
-  LLVMBuildBr(l->builder, innermost(l, false)->leave);
+  kl_br(l, innermost(l, false)->leave);
 }
 
 static void lower_continue(kl_lowering *l, const kt_stmt *stmt)
 {
   (void)stmt;
-  LLVMBuildBr(l->builder, innermost(l, false)->next);
+  kl_br(l, innermost(l, false)->next);
 }
 
 static void lower_return(kl_lowering *l, const kt_stmt *stmt)
 {
   if (stmt->value) {
     LLVMValueRef value = kl_lower_expr(l, stmt->value);
-    if (l->frame->result_alloca) LLVMBuildStore(l->builder, value, l->frame->result_alloca);
+    if (l->frame->result_alloca) kl_store(l, value, l->frame->result_alloca);
   }
-  LLVMBuildBr(l->builder, l->frame->leave);
+  kl_br(l, l->frame->leave);
 }
 
 static void lower_of_target(kl_lowering *l, const kt_stmt *stmt) { l->target->statement(l, stmt); }
@@ -508,7 +492,7 @@ static void lower_once(kl_lowering *l, const kt_stmt *stmt)
 static void lower_leave(kl_lowering *l, const kt_stmt *stmt)
 {
   (void)stmt;
-  LLVMBuildBr(l->builder, innermost(l, true)->leave);
+  kl_br(l, innermost(l, true)->leave);
 }
 
 static void (*const lower_by_kind[])(kl_lowering *, const kt_stmt *) = {

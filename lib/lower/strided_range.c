@@ -9,6 +9,7 @@
  * memory, which no argument is part of, or in arguments of which the same holds. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/debug.h"
 
 /* ---- whether a loop can be vectorized ---- */
@@ -342,8 +343,7 @@ static void lower_copies(kl_lowering *l, const range *r, LLVMValueRef base, uint
   for (uint32_t i = 0; i < count; i++) {
     l->vector_step = i;
     if (has_stores) l->iteration_scope = l->iteration_scopes[i];
-    set_loop_variable(l, l->vector_variable,
-                      exact(LLVMBuildAdd(l->builder, base, number(r, i), "")));
+    set_loop_variable(l, l->vector_variable, exact(kl_add(l, base, number(r, i))));
     kl_lower_stmts(l, &r->stmt->body);
   }
   l->vector_variable = NULL;
@@ -363,33 +363,26 @@ enum { IN_FLIGHT = 4, WARP = 32 };
 static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMValueRef groups,
                                            LLVMValueRef shift, uint32_t count)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef round =
-    LLVMBuildMul(b, kl_extend_position(l, r->count), kl_const64(l, IN_FLIGHT), "");
+  LLVMValueRef round = kl_mul(l, kl_extend_position(l, r->count), kl_const64(l, IN_FLIGHT));
   LLVMValueRef beyond =
-    LLVMBuildSub(b, LLVMBuildAdd(b, kl_extend_position(l, groups), kl_const64(l, 1), ""), round,
-                 "");
+    kl_sub(l, kl_add(l, kl_extend_position(l, groups), kl_const64(l, 1)), round);
   LLVMValueRef limit = kl_intrinsic2(l, "llvm.smax", beyond, kl_const64(l, 0));
-  LLVMValueRef lane = LLVMBuildAnd(b, r->rank, number(r, WARP - 1), ""),
-               warp = LLVMBuildSub(b, r->rank, lane, "");
+  LLVMValueRef lane = kl_and(l, r->rank, number(r, WARP - 1)), warp = kl_sub(l, r->rank, lane);
   LLVMValueRef is_whole =
-    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, r->count, number(r, WARP - 1), ""), number(r, 0),
-                  "");
+    kl_icmp(l, LLVMIntEQ, kl_and(l, r->count, number(r, WARP - 1)), number(r, 0));
   LLVMValueRef start =
-    LLVMBuildSelect(b, is_whole,
-                    LLVMBuildAdd(b, LLVMBuildMul(b, warp, number(r, IN_FLIGHT), ""), lane, ""),
-                    r->rank, "");
-  LLVMValueRef apart = LLVMBuildSelect(b, is_whole, number(r, WARP), r->count, "");
+    kl_select(l, is_whole, kl_add(l, kl_mul(l, warp, number(r, IN_FLIGHT)), lane), r->rank);
+  LLVMValueRef apart = kl_select(l, is_whole, number(r, WARP), r->count);
   kl_counted_loop loop = { .id = r->id };
   kl_begin_loop(l, &loop, number(r, 0), r->type == l->i32 ? kl_as_i32(l, limit) : limit,
                 r->type == l->i32 ? kl_as_i32(l, round) : round, "flight");
   for (unsigned i = 0; i < IN_FLIGHT; i++) {
-    LLVMValueRef first = LLVMBuildAdd(b, loop.counter, start, "");
-    LLVMValueRef group = LLVMBuildAdd(b, first, LLVMBuildMul(b, apart, number(r, i), ""), "");
-    lower_copies(l, r, exact(LLVMBuildShl(b, group, shift, "")), count, false);
+    LLVMValueRef first = kl_add(l, loop.counter, start);
+    LLVMValueRef group = kl_add(l, first, kl_mul(l, apart, number(r, i)));
+    lower_copies(l, r, exact(kl_shl(l, group, shift)), count, false);
   }
   kl_end_loop(l, &loop);
-  return LLVMBuildAdd(b, loop.counter, r->rank, "");
+  return kl_add(l, loop.counter, r->rank);
 }
 
 /* Groups of `count` elements, then the few that are left. Group numbers and element numbers stay
@@ -399,15 +392,14 @@ static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef exten
 {
   KJ_ASSERT((count & (count - 1)) == 0);
   LLVMValueRef shift = number(r, (unsigned)__builtin_ctz(count)),
-               groups = LLVMBuildLShr(l->builder, extent, shift, "");
+               groups = kl_lshr(l, extent, shift);
   LLVMValueRef first = is_reduction ? lower_groups_in_flight(l, r, groups, shift, count) : r->rank;
   kl_counted_loop loop = { .id = r->id };
   kl_begin_loop(l, &loop, first, groups, r->count, "groups");
-  lower_copies(l, r, exact(LLVMBuildShl(l->builder, loop.counter, shift, "")), count,
-               !is_reduction);
+  lower_copies(l, r, exact(kl_shl(l, loop.counter, shift)), count, !is_reduction);
   kl_end_loop(l, &loop);
-  LLVMValueRef done = exact(LLVMBuildShl(l->builder, groups, shift, ""));
-  lower_scalar_loop(l, r, LLVMBuildAdd(l->builder, done, r->rank, ""), extent);
+  LLVMValueRef done = exact(kl_shl(l, groups, shift));
+  lower_scalar_loop(l, r, kl_add(l, done, r->rank), extent);
 }
 
 static void lower_line(kl_lowering *l, const range *r)
@@ -432,8 +424,8 @@ static void split(kl_lowering *l, LLVMValueRef value, LLVMValueRef const *extent
 {
   KJ_ASSERT(rank);
   for (size_t d = rank - 1; d > 0; d--) {
-    digits[d] = LLVMBuildURem(l->builder, value, extents[d], "");
-    value = LLVMBuildUDiv(l->builder, value, extents[d], "");
+    digits[d] = kl_urem(l, value, extents[d]);
+    value = kl_udiv(l, value, extents[d]);
   }
   digits[0] = value;
 }
@@ -441,15 +433,14 @@ static void split(kl_lowering *l, LLVMValueRef value, LLVMValueRef const *extent
 static void advance(kl_lowering *l, LLVMValueRef const *at, LLVMValueRef const *step,
                     LLVMValueRef const *extents, size_t rank, LLVMValueRef *next)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef carry = NULL;
   for (size_t d = rank; d-- > 0;) {
-    next[d] = LLVMBuildAdd(b, at[d], step[d], "");
-    if (carry) next[d] = LLVMBuildAdd(b, next[d], carry, "");
+    next[d] = kl_add(l, at[d], step[d]);
+    if (carry) next[d] = kl_add(l, next[d], carry);
     if (d == 0) return;
-    LLVMValueRef is_over = LLVMBuildICmp(b, LLVMIntUGE, next[d], extents[d], "");
-    next[d] = LLVMBuildSelect(b, is_over, LLVMBuildSub(b, next[d], extents[d], ""), next[d], "");
-    carry = LLVMBuildZExt(b, is_over, LLVMTypeOf(next[d]), "");
+    LLVMValueRef is_over = kl_icmp(l, LLVMIntUGE, next[d], extents[d]);
+    next[d] = kl_select(l, is_over, kl_sub(l, next[d], extents[d]), next[d]);
+    carry = kl_zext(l, is_over, LLVMTypeOf(next[d]));
   }
 }
 
@@ -466,24 +457,23 @@ static void lower_box(kl_lowering *l, const range *r)
   LLVMValueRef is_empty = LLVMConstInt(l->i1, 0, false);
   for (size_t d = 0; d < rank; d++) extents[d] = lower_extent(l, r, d);
   for (size_t d = 0; d < rank; d++)
-    is_empty =
-      LLVMBuildOr(b, is_empty, LLVMBuildICmp(b, LLVMIntEQ, extents[d], number(r, 0), ""), "");
+    is_empty = kl_or(l, is_empty, kl_icmp(l, LLVMIntEQ, extents[d], number(r, 0)));
   LLVMBasicBlockRef before = kl_new_block(l, "box"), head = kl_new_block(l, "range"),
                     body = kl_new_block(l, "body");
   kl_loop loop = { .outer = l->loop,
                    .next = kl_new_block(l, "next"),
                    .leave = kl_new_block(l, "end") };
-  LLVMBuildCondBr(b, is_empty, loop.leave, before);
+  kl_cond_br(l, is_empty, loop.leave, before);
   kl_move_to(l, before);
   split(l, r->rank, extents, rank, start);
   split(l, r->count, extents, rank, step);
-  LLVMBuildBr(b, head);
+  kl_br(l, head);
   kl_move_to(l, head);
   for (size_t d = 0; d < rank; d++) {
     at[d] = LLVMBuildPhi(b, r->type, r->stmt->vars.items[d]->name);
     LLVMAddIncoming(at[d], &start[d], &before, 1);
   }
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, at[0], extents[0], ""), body, loop.leave);
+  kl_cond_br(l, kl_icmp(l, LLVMIntULT, at[0], extents[0]), body, loop.leave);
   kl_move_to(l, body);
   for (size_t d = 0; d < rank; d++) set_loop_variable(l, r->stmt->vars.items[d], at[d]);
   l->loop = &loop;
@@ -493,7 +483,7 @@ static void lower_box(kl_lowering *l, const range *r)
   kl_move_to(l, loop.next);
   advance(l, at, step, extents, rank, next);
   for (size_t d = 0; d < rank; d++) LLVMAddIncoming(at[d], &next[d], &loop.next, 1);
-  LLVMValueRef latch = LLVMBuildBr(b, head);
+  LLVMValueRef latch = kl_br(l, head);
   if (r->id) kl_set_metadata(l, latch, "llvm.loop", r->id);
   kl_move_to(l, loop.leave);
 }

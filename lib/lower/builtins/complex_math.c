@@ -5,11 +5,9 @@
  * that the formulas rely on; @fastmath allows it. */
 #include <math.h>
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 
 typedef kl_complex_value complex_value;
-
-static LLVMBuilderRef at(kl_lowering *l) { return l->builder; }
 
 static LLVMValueRef relax(kl_lowering *l, LLVMValueRef value)
 {
@@ -18,36 +16,19 @@ static LLVMValueRef relax(kl_lowering *l, LLVMValueRef value)
 
 static LLVMValueRef add(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return relax(l, LLVMBuildFAdd(at(l), x, y, ""));
+  return relax(l, kl_fadd(l, x, y));
 }
 static LLVMValueRef sub(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return relax(l, LLVMBuildFSub(at(l), x, y, ""));
+  return relax(l, kl_fsub(l, x, y));
 }
 static LLVMValueRef mul(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return relax(l, LLVMBuildFMul(at(l), x, y, ""));
+  return relax(l, kl_fmul(l, x, y));
 }
 static LLVMValueRef divide(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return relax(l, LLVMBuildFDiv(at(l), x, y, ""));
-}
-static LLVMValueRef negate(kl_lowering *l, LLVMValueRef x) { return LLVMBuildFNeg(at(l), x, ""); }
-static LLVMValueRef choose(kl_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildSelect(at(l), c, x, y, "");
-}
-static LLVMValueRef both(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildAnd(at(l), x, y, "");
-}
-static LLVMValueRef either(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildOr(at(l), x, y, "");
-}
-static LLVMValueRef size_of(kl_lowering *l, LLVMValueRef x)
-{
-  return kl_intrinsic1(l, "llvm.fabs", x);
+  return relax(l, kl_fdiv(l, x, y));
 }
 static LLVMValueRef with_sign(kl_lowering *l, LLVMValueRef size, LLVMValueRef sign)
 {
@@ -59,11 +40,11 @@ static LLVMValueRef root(kl_lowering *l, LLVMValueRef x)
 }
 static LLVMValueRef is_above(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return LLVMBuildFCmp(at(l), LLVMRealOGT, x, y, "");
+  return kl_fcmp(l, LLVMRealOGT, x, y);
 }
 static LLVMValueRef is_equal(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return LLVMBuildFCmp(at(l), LLVMRealOEQ, x, y, "");
+  return kl_fcmp(l, LLVMRealOEQ, x, y);
 }
 static LLVMValueRef larger(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
@@ -74,15 +55,11 @@ static LLVMValueRef lesser(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return kl_intrinsic2(l, "llvm.minnum", x, y);
 }
 
-static LLVMValueRef number(LLVMValueRef like, double value)
-{
-  return LLVMConstReal(LLVMTypeOf(like), value);
-}
 static bool is_double(kl_lowering *l, LLVMValueRef x) { return LLVMTypeOf(x) == l->f64; }
 /* A constant that depends on the width. */
 static LLVMValueRef limit(kl_lowering *l, LLVMValueRef like, double of_float, double of_double)
 {
-  return number(like, is_double(l, like) ? of_double : of_float);
+  return kl_real_like(like, is_double(l, like) ? of_double : of_float);
 }
 
 static LLVMValueRef call(kl_lowering *l, ki_builtin_id id, LLVMValueRef x)
@@ -90,43 +67,35 @@ static LLVMValueRef call(kl_lowering *l, ki_builtin_id id, LLVMValueRef x)
   return l->target->math(l, id, &x, 1, LLVMTypeOf(x));
 }
 
-static LLVMValueRef call2(kl_lowering *l, ki_builtin_id id, LLVMValueRef x, LLVMValueRef y)
-{
-  return l->target->math(l, id, (LLVMValueRef[]){ x, y }, 2, LLVMTypeOf(x));
-}
-
-static LLVMValueRef scale(kl_lowering *l, LLVMValueRef x, LLVMValueRef exponent)
-{
-  LLVMTypeRef overloads[2] = { LLVMTypeOf(x), l->i32 };
-  return kl_intrinsic(l, "llvm.ldexp", overloads, 2, (LLVMValueRef[]){ x, exponent }, 2);
-}
-
 static LLVMValueRef is_infinite(kl_lowering *l, LLVMValueRef x)
 {
-  return is_equal(l, size_of(l, x), number(x, INFINITY));
+  return is_equal(l, kl_fabs(l, x), kl_real_like(x, INFINITY));
 }
 static LLVMValueRef is_finite(kl_lowering *l, LLVMValueRef x)
 {
-  return LLVMBuildFCmp(at(l), LLVMRealOLT, size_of(l, x), number(x, INFINITY), "");
+  return kl_fcmp(l, LLVMRealOLT, kl_fabs(l, x), kl_real_like(x, INFINITY));
 }
 static LLVMValueRef is_not_finite(kl_lowering *l, LLVMValueRef x)
 {
-  return LLVMBuildNot(at(l), is_finite(l, x), "");
+  return kl_not(l, is_finite(l, x));
 }
-static LLVMValueRef is_zero(kl_lowering *l, LLVMValueRef x) { return is_equal(l, x, number(x, 0)); }
+static LLVMValueRef is_zero(kl_lowering *l, LLVMValueRef x)
+{
+  return is_equal(l, x, kl_real_like(x, 0));
+}
 static LLVMValueRef is_any_nan(kl_lowering *l, complex_value z)
 {
-  return LLVMBuildFCmp(at(l), LLVMRealUNO, z.real, z.imaginary, "");
+  return kl_fcmp(l, LLVMRealUNO, z.real, z.imaginary);
 }
 
 /* i * z and -i * z */
 static complex_value turn(kl_lowering *l, complex_value z)
 {
-  return (complex_value){ negate(l, z.imaginary), z.real };
+  return (complex_value){ kl_fneg(l, z.imaginary), z.real };
 }
 static complex_value turn_back(kl_lowering *l, complex_value z)
 {
-  return (complex_value){ z.imaginary, negate(l, z.real) };
+  return (complex_value){ z.imaginary, kl_fneg(l, z.real) };
 }
 
 /* ---- exp and the hyperbolic functions ---- */
@@ -141,24 +110,24 @@ static LLVMValueRef exponent_limit(kl_lowering *l, LLVMValueRef like)
  * sine does not, and the factor that makes up for it. */
 static LLVMValueRef reduce_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef *factor)
 {
-  LLVMValueRef is_large = is_above(l, size_of(l, x), exponent_limit(l, x));
-  *factor = choose(l, is_large, number(x, 2.71828182845904523536), number(x, 1));
-  return choose(l, is_large, sub(l, x, with_sign(l, number(x, 1), x)), x);
+  LLVMValueRef is_large = is_above(l, kl_fabs(l, x), exponent_limit(l, x));
+  *factor = kl_select(l, is_large, kl_real_like(x, 2.71828182845904523536), kl_real_like(x, 1));
+  return kl_select(l, is_large, sub(l, x, with_sign(l, kl_real_like(x, 1), x)), x);
 }
 
 static complex_value complex_exp(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), zero = number(x, 0),
+  LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), zero = kl_real_like(x, 0),
                        y = z.imaginary;
-  LLVMValueRef e = call(l, KJ_BUILTIN_EXP, choose(l, is_above(l, x, zero), x, z.real));
-  factor = choose(l, is_above(l, x, zero), factor, number(x, 1));
+  LLVMValueRef e = call(l, KJ_BUILTIN_EXP, kl_select(l, is_above(l, x, zero), x, z.real));
+  factor = kl_select(l, is_above(l, x, zero), factor, kl_real_like(x, 1));
   LLVMValueRef real = mul(l, mul(l, e, call(l, KJ_BUILTIN_COS, y)), factor),
                imaginary = mul(l, mul(l, e, call(l, KJ_BUILTIN_SIN, y)), factor);
-  LLVMValueRef is_lost = both(l, is_infinite(l, z.real), is_not_finite(l, y)),
-               is_negative = LLVMBuildFCmp(at(l), LLVMRealOLT, z.real, zero, "");
-  real = choose(l, is_lost, choose(l, is_negative, zero, z.real), real);
-  imaginary = choose(l, both(l, is_lost, is_negative), with_sign(l, zero, y), imaginary);
-  return (complex_value){ real, choose(l, is_zero(l, y), y, imaginary) };
+  LLVMValueRef is_lost = kl_and(l, is_infinite(l, z.real), is_not_finite(l, y)),
+               is_negative = kl_fcmp(l, LLVMRealOLT, z.real, zero);
+  real = kl_select(l, is_lost, kl_select(l, is_negative, zero, z.real), real);
+  imaginary = kl_select(l, kl_and(l, is_lost, is_negative), with_sign(l, zero, y), imaginary);
+  return (complex_value){ real, kl_select(l, is_zero(l, y), y, imaginary) };
 }
 
 static complex_value complex_sinh(kl_lowering *l, complex_value z)
@@ -169,9 +138,9 @@ static complex_value complex_sinh(kl_lowering *l, complex_value z)
   LLVMValueRef imaginary =
     mul(l, mul(l, call(l, KJ_BUILTIN_SIN, y), call(l, KJ_BUILTIN_COSH, x)), factor);
   LLVMValueRef is_lost =
-    both(l, is_not_finite(l, y), either(l, is_zero(l, z.real), is_infinite(l, z.real)));
-  return (complex_value){ choose(l, is_lost, z.real, real),
-                          choose(l, is_zero(l, y), y, imaginary) };
+    kl_and(l, is_not_finite(l, y), kl_or(l, is_zero(l, z.real), is_infinite(l, z.real)));
+  return (complex_value){ kl_select(l, is_lost, z.real, real),
+                          kl_select(l, is_zero(l, y), y, imaginary) };
 }
 
 static complex_value complex_cosh(kl_lowering *l, complex_value z)
@@ -179,32 +148,33 @@ static complex_value complex_cosh(kl_lowering *l, complex_value z)
   LLVMValueRef factor, x = reduce_exponent(l, z.real, &factor), y = z.imaginary;
   LLVMValueRef real =
     mul(l, mul(l, call(l, KJ_BUILTIN_COS, y), call(l, KJ_BUILTIN_COSH, x)), factor);
-  LLVMValueRef sine = call(l, KJ_BUILTIN_SIN, y), one = number(y, 1);
+  LLVMValueRef sine = call(l, KJ_BUILTIN_SIN, y), one = kl_real_like(y, 1);
   LLVMValueRef imaginary = mul(l, mul(l, sine, call(l, KJ_BUILTIN_SINH, x)), factor);
-  LLVMValueRef is_lost = both(l, is_not_finite(l, y), is_infinite(l, z.real)),
+  LLVMValueRef is_lost = kl_and(l, is_not_finite(l, y), is_infinite(l, z.real)),
                sign = mul(l, with_sign(l, one, sine), with_sign(l, one, z.real)),
-               zero = with_sign(l, number(y, 0), sign);
+               zero = with_sign(l, kl_real_like(y, 0), sign);
   return (
-    complex_value){ choose(l, is_lost, size_of(l, z.real), real),
-                    choose(l, either(l, is_zero(l, y), is_zero(l, z.real)), zero, imaginary) };
+    complex_value){ kl_select(l, is_lost, kl_fabs(l, z.real), real),
+                    kl_select(l, kl_or(l, is_zero(l, y), is_zero(l, z.real)), zero, imaginary) };
 }
 
 static complex_value complex_tanh(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef x = z.real, y = z.imaginary, one = number(x, 1);
-  LLVMValueRef is_large = is_above(l, size_of(l, x), exponent_limit(l, x));
+  LLVMValueRef x = z.real, y = z.imaginary, one = kl_real_like(x, 1);
+  LLVMValueRef is_large = is_above(l, kl_fabs(l, x), exponent_limit(l, x));
   LLVMValueRef t = call(l, KJ_BUILTIN_TANH, x), u = call(l, KJ_BUILTIN_TAN, y),
                c = divide(l, one, call(l, KJ_BUILTIN_COSH, x)), product = mul(l, t, u);
   LLVMValueRef denominator = add(l, one, mul(l, product, product));
   LLVMValueRef real = divide(l, mul(l, t, add(l, one, mul(l, u, u))), denominator),
                imaginary = mul(l, mul(l, divide(l, u, denominator), c), c);
-  LLVMValueRef small = call(l, KJ_BUILTIN_EXP, mul(l, number(x, -2), size_of(l, x)));
+  LLVMValueRef small = call(l, KJ_BUILTIN_EXP, mul(l, kl_real_like(x, -2), kl_fabs(l, x)));
   LLVMValueRef sine = mul(l, call(l, KJ_BUILTIN_SIN, y), call(l, KJ_BUILTIN_COS, y)),
-               far = mul(l, mul(l, number(x, 4), sine), small);
-  far = choose(l, is_infinite(l, x),
-               with_sign(l, number(x, 0), choose(l, is_finite(l, y), sine, y)), far);
-  real = choose(l, is_large, with_sign(l, one, x), choose(l, is_zero(l, x), x, real));
-  return (complex_value){ real, choose(l, is_zero(l, y), y, choose(l, is_large, far, imaginary)) };
+               far = mul(l, mul(l, kl_real_like(x, 4), sine), small);
+  far = kl_select(l, is_infinite(l, x),
+                  with_sign(l, kl_real_like(x, 0), kl_select(l, is_finite(l, y), sine, y)), far);
+  real = kl_select(l, is_large, with_sign(l, one, x), kl_select(l, is_zero(l, x), x, real));
+  return (complex_value){ real,
+                          kl_select(l, is_zero(l, y), y, kl_select(l, is_large, far, imaginary)) };
 }
 
 /* ---- logarithms and roots ---- */
@@ -213,42 +183,43 @@ static complex_value complex_tanh(kl_lowering *l, complex_value z)
  * be taken off again. */
 static LLVMValueRef scaled_size(kl_lowering *l, complex_value z, LLVMValueRef *exponent)
 {
-  LLVMValueRef most = larger(l, size_of(l, z.real), size_of(l, z.imaginary));
+  LLVMValueRef most = larger(l, kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
   LLVMValueRef is_large = is_above(l, most, limit(l, most, 0x1p125, 0x1p1021)),
                is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
   LLVMValueRef up = kl_const32(l, is_double(l, most) ? 54 : 26);
-  *exponent = choose(l, is_large, kl_const32(l, -2), choose(l, is_small, up, kl_const32(l, 0)));
-  return call2(l, KJ_BUILTIN_HYPOT, scale(l, z.real, *exponent), scale(l, z.imaginary, *exponent));
+  *exponent =
+    kl_select(l, is_large, kl_const32(l, -2), kl_select(l, is_small, up, kl_const32(l, 0)));
+  return kl_call_math(l, KJ_BUILTIN_HYPOT, kl_ldexp(l, z.real, *exponent),
+                      kl_ldexp(l, z.imaginary, *exponent));
 }
 
 /* log of the size: near 1 by log1p, as hypot has lost what matters there. */
 static LLVMValueRef log_size(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef exponent, size = scaled_size(l, z, &exponent), one = number(z.real, 1);
-  LLVMValueRef added =
-    LLVMBuildSIToFP(at(l), LLVMBuildNeg(at(l), exponent, ""), LLVMTypeOf(size), "");
-  LLVMValueRef plain =
-    add(l, call(l, KJ_BUILTIN_LOG, size), mul(l, added, number(size, 0.69314718055994530942)));
-  LLVMValueRef most = larger(l, size_of(l, z.real), size_of(l, z.imaginary)),
-               least = lesser(l, size_of(l, z.real), size_of(l, z.imaginary));
+  LLVMValueRef exponent, size = scaled_size(l, z, &exponent), one = kl_real_like(z.real, 1);
+  LLVMValueRef added = kl_sitofp(l, kl_neg(l, exponent), LLVMTypeOf(size));
+  LLVMValueRef plain = add(l, call(l, KJ_BUILTIN_LOG, size),
+                           mul(l, added, kl_real_like(size, 0.69314718055994530942)));
+  LLVMValueRef most = larger(l, kl_fabs(l, z.real), kl_fabs(l, z.imaginary)),
+               least = lesser(l, kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
   LLVMValueRef above_one =
     add(l, mul(l, sub(l, most, one), add(l, most, one)), mul(l, least, least));
-  LLVMValueRef near = mul(l, call(l, KJ_BUILTIN_LOG1P, above_one), number(size, .5));
-  LLVMValueRef is_near =
-    both(l, is_above(l, size, number(size, .71)), is_above(l, number(size, 1.73), size));
-  is_near = both(l, is_near, LLVMBuildICmp(at(l), LLVMIntEQ, exponent, kl_const32(l, 0), ""));
-  return choose(l, is_near, near, plain);
+  LLVMValueRef near = mul(l, call(l, KJ_BUILTIN_LOG1P, above_one), kl_real_like(size, .5));
+  LLVMValueRef is_near = kl_and(l, is_above(l, size, kl_real_like(size, .71)),
+                                is_above(l, kl_real_like(size, 1.73), size));
+  is_near = kl_and(l, is_near, kl_icmp(l, LLVMIntEQ, exponent, kl_const32(l, 0)));
+  return kl_select(l, is_near, near, plain);
 }
 
 static complex_value complex_log(kl_lowering *l, complex_value z)
 {
-  return (complex_value){ log_size(l, z), call2(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real) };
+  return (complex_value){ log_size(l, z), kl_call_math(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real) };
 }
 
 static complex_value complex_log10(kl_lowering *l, complex_value z)
 {
   complex_value w = complex_log(l, z);
-  LLVMValueRef ln10 = number(z.real, 2.30258509299404568402);
+  LLVMValueRef ln10 = kl_real_like(z.real, 2.30258509299404568402);
   return (complex_value){ divide(l, w.real, ln10), divide(l, w.imaginary, ln10) };
 }
 
@@ -256,22 +227,25 @@ static complex_value complex_log10(kl_lowering *l, complex_value z)
  * even power of two, so that nothing overflows and subnormals keep their bits. */
 static complex_value complex_sqrt(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef x = size_of(l, z.real), y = size_of(l, z.imaginary), most = larger(l, x, y);
+  LLVMValueRef x = kl_fabs(l, z.real), y = kl_fabs(l, z.imaginary), most = larger(l, x, y);
   LLVMValueRef is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
   LLVMValueRef up = kl_const32(l, is_double(l, most) ? 54 : 26),
-               exponent = choose(l, is_small, up, kl_const32(l, -4));
+               exponent = kl_select(l, is_small, up, kl_const32(l, -4));
   LLVMValueRef half =
-    choose(l, is_small, kl_const32(l, is_double(l, most) ? -27 : -13), kl_const32(l, 2));
-  LLVMValueRef a = scale(l, x, exponent), b = scale(l, y, exponent);
-  LLVMValueRef s =
-    scale(l, root(l, mul(l, number(x, .5), add(l, a, call2(l, KJ_BUILTIN_HYPOT, a, b)))), half);
-  LLVMValueRef d = divide(l, y, mul(l, number(x, 2), s));
-  LLVMValueRef is_left = LLVMBuildFCmp(at(l), LLVMRealOLT, z.real, number(x, 0), "");
-  complex_value w = { choose(l, is_left, d, s),
-                      with_sign(l, choose(l, is_left, s, d), z.imaginary) };
-  LLVMValueRef is_nothing = both(l, is_zero(l, x), is_zero(l, y)), is_far = is_infinite(l, y);
-  w.real = choose(l, is_far, number(x, INFINITY), choose(l, is_nothing, number(x, 0), w.real));
-  w.imaginary = choose(l, either(l, is_far, is_nothing), z.imaginary, w.imaginary);
+    kl_select(l, is_small, kl_const32(l, is_double(l, most) ? -27 : -13), kl_const32(l, 2));
+  LLVMValueRef a = kl_ldexp(l, x, exponent), b = kl_ldexp(l, y, exponent);
+  LLVMValueRef s = kl_ldexp(l,
+                            root(l, mul(l, kl_real_like(x, .5),
+                                        add(l, a, kl_call_math(l, KJ_BUILTIN_HYPOT, a, b)))),
+                            half);
+  LLVMValueRef d = divide(l, y, mul(l, kl_real_like(x, 2), s));
+  LLVMValueRef is_left = kl_fcmp(l, LLVMRealOLT, z.real, kl_real_like(x, 0));
+  complex_value w = { kl_select(l, is_left, d, s),
+                      with_sign(l, kl_select(l, is_left, s, d), z.imaginary) };
+  LLVMValueRef is_nothing = kl_and(l, is_zero(l, x), is_zero(l, y)), is_far = is_infinite(l, y);
+  w.real = kl_select(l, is_far, kl_real_like(x, INFINITY),
+                     kl_select(l, is_nothing, kl_real_like(x, 0), w.real));
+  w.imaginary = kl_select(l, kl_or(l, is_far, is_nothing), z.imaginary, w.imaginary);
   return w;
 }
 
@@ -285,27 +259,28 @@ static const double HALF_PI = 1.57079632679489661923;
 static LLVMValueRef is_huge(kl_lowering *l, complex_value z)
 {
   LLVMValueRef bound = limit(l, z.real, 0x1p126, 0x1p1022);
-  return either(l, is_above(l, size_of(l, z.real), bound),
-                is_above(l, size_of(l, z.imaginary), bound));
+  return kl_or(l, is_above(l, kl_fabs(l, z.real), bound),
+               is_above(l, kl_fabs(l, z.imaginary), bound));
 }
 
 /* log of twice the size. */
 static LLVMValueRef log_twice(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef half = number(z.real, .5),
-               size = call2(l, KJ_BUILTIN_HYPOT, mul(l, z.real, half), mul(l, z.imaginary, half));
-  return add(l, call(l, KJ_BUILTIN_LOG, size), number(size, 1.38629436111989061883));
+  LLVMValueRef half = kl_real_like(z.real, .5),
+               size =
+                 kl_call_math(l, KJ_BUILTIN_HYPOT, mul(l, z.real, half), mul(l, z.imaginary, half));
+  return add(l, call(l, KJ_BUILTIN_LOG, size), kl_real_like(size, 1.38629436111989061883));
 }
 
 static complex_value root_of_sum(kl_lowering *l, double x, complex_value z) /* sqrt(x + z) */
 {
-  return complex_sqrt(l, (complex_value){ add(l, number(z.real, x), z.real), z.imaginary });
+  return complex_sqrt(l, (complex_value){ add(l, kl_real_like(z.real, x), z.real), z.imaginary });
 }
 
 static complex_value root_of_difference(kl_lowering *l, complex_value z) /* sqrt(1 - z) */
 {
-  return complex_sqrt(l,
-                      (complex_value){ sub(l, number(z.real, 1), z.real), negate(l, z.imaginary) });
+  return complex_sqrt(l, (complex_value){ sub(l, kl_real_like(z.real, 1), z.real),
+                                          kl_fneg(l, z.imaginary) });
 }
 
 static complex_value complex_asinh(kl_lowering *l, complex_value z)
@@ -314,13 +289,14 @@ static complex_value complex_asinh(kl_lowering *l, complex_value z)
                 b = root_of_difference(l, turned);
   LLVMValueRef real =
     call(l, KJ_BUILTIN_ASINH, sub(l, mul(l, a.real, b.imaginary), mul(l, b.real, a.imaginary)));
-  LLVMValueRef imaginary = call2(l, KJ_BUILTIN_ATAN2, z.imaginary,
-                                 sub(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
+  LLVMValueRef imaginary =
+    kl_call_math(l, KJ_BUILTIN_ATAN2, z.imaginary,
+                 sub(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
   LLVMValueRef huge = is_huge(l, z);
-  imaginary =
-    choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, z.imaginary, size_of(l, z.real)), imaginary);
-  return (complex_value){ choose(l, huge, with_sign(l, log_twice(l, z), z.real), real),
-                          choose(l, is_zero(l, z.imaginary), z.imaginary, imaginary) };
+  imaginary = kl_select(l, huge, kl_call_math(l, KJ_BUILTIN_ATAN2, z.imaginary, kl_fabs(l, z.real)),
+                        imaginary);
+  return (complex_value){ kl_select(l, huge, with_sign(l, log_twice(l, z), z.real), real),
+                          kl_select(l, is_zero(l, z.imaginary), z.imaginary, imaginary) };
 }
 
 static complex_value complex_acosh(kl_lowering *l, complex_value z)
@@ -328,67 +304,71 @@ static complex_value complex_acosh(kl_lowering *l, complex_value z)
   complex_value a = root_of_sum(l, -1, z), b = root_of_sum(l, 1, z);
   LLVMValueRef real =
     call(l, KJ_BUILTIN_ASINH, add(l, mul(l, a.real, b.real), mul(l, a.imaginary, b.imaginary)));
-  LLVMValueRef imaginary =
-                 mul(l, number(z.real, 2), call2(l, KJ_BUILTIN_ATAN2, a.imaginary, b.real)),
+  LLVMValueRef imaginary = mul(l, kl_real_like(z.real, 2),
+                               kl_call_math(l, KJ_BUILTIN_ATAN2, a.imaginary, b.real)),
                huge = is_huge(l, z),
-               right_angle = with_sign(l, number(z.real, HALF_PI), z.imaginary);
-  imaginary = choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real), imaginary);
-  return (complex_value){ choose(l, huge, log_twice(l, z), real),
-                          choose(l, is_zero(l, z.real), right_angle, imaginary) };
+               right_angle = with_sign(l, kl_real_like(z.real, HALF_PI), z.imaginary);
+  imaginary = kl_select(l, huge, kl_call_math(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real), imaginary);
+  return (complex_value){ kl_select(l, huge, log_twice(l, z), real),
+                          kl_select(l, is_zero(l, z.real), right_angle, imaginary) };
 }
 
 static complex_value complex_acos(kl_lowering *l, complex_value z)
 {
   complex_value a = root_of_difference(l, z), b = root_of_sum(l, 1, z);
-  LLVMValueRef real = mul(l, number(z.real, 2), call2(l, KJ_BUILTIN_ATAN2, a.real, b.real)),
+  LLVMValueRef real =
+                 mul(l, kl_real_like(z.real, 2), kl_call_math(l, KJ_BUILTIN_ATAN2, a.real, b.real)),
                huge = is_huge(l, z);
   LLVMValueRef imaginary =
     call(l, KJ_BUILTIN_ASINH, sub(l, mul(l, b.real, a.imaginary), mul(l, b.imaginary, a.real)));
-  real = choose(l, huge, call2(l, KJ_BUILTIN_ATAN2, size_of(l, z.imaginary), z.real), real);
-  return (complex_value){ choose(l, is_zero(l, z.real), number(z.real, HALF_PI), real),
-                          choose(l, huge, with_sign(l, log_twice(l, z), negate(l, z.imaginary)),
-                                 imaginary) };
+  real =
+    kl_select(l, huge, kl_call_math(l, KJ_BUILTIN_ATAN2, kl_fabs(l, z.imaginary), z.real), real);
+  return (complex_value){ kl_select(l, is_zero(l, z.real), kl_real_like(z.real, HALF_PI), real),
+                          kl_select(l, huge, with_sign(l, log_twice(l, z), kl_fneg(l, z.imaginary)),
+                                    imaginary) };
 }
 
 /* For a real part that is not negative: the function is odd. */
 static complex_value atanh_right(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef x = z.real, y = z.imaginary, height = size_of(l, y), one = number(x, 1),
+  LLVMValueRef x = z.real, y = z.imaginary, height = kl_fabs(l, y), one = kl_real_like(x, 1),
                from_one = sub(l, one, x);
-  LLVMValueRef bound = limit(l, x, 0x1p62, 0x1p510), half = number(x, .5), quarter = number(x, .25);
+  LLVMValueRef bound = limit(l, x, 0x1p62, 0x1p510), half = kl_real_like(x, .5),
+               quarter = kl_real_like(x, .25);
   LLVMValueRef square = mul(l, height, height);
   LLVMValueRef real =
     mul(l, quarter,
         call(l, KJ_BUILTIN_LOG1P,
-             divide(l, mul(l, number(x, 4), x), add(l, mul(l, from_one, from_one), square))));
-  LLVMValueRef angle = call2(l, KJ_BUILTIN_ATAN2, mul(l, number(x, -2), y),
-                             sub(l, mul(l, from_one, add(l, one, x)), square));
-  LLVMValueRef imaginary = mul(l, number(x, -.5), angle);
+             divide(l, mul(l, kl_real_like(x, 4), x), add(l, mul(l, from_one, from_one), square))));
+  LLVMValueRef angle = kl_call_math(l, KJ_BUILTIN_ATAN2, mul(l, kl_real_like(x, -2), y),
+                                    sub(l, mul(l, from_one, add(l, one, x)), square));
+  LLVMValueRef imaginary = mul(l, kl_real_like(x, -.5), angle);
   LLVMValueRef is_pole =
-    both(l, is_equal(l, x, one), is_above(l, limit(l, x, 0x1p-63, 0x1p-511), height));
+    kl_and(l, is_equal(l, x, one), is_above(l, limit(l, x, 0x1p-63, 0x1p-511), height));
   LLVMValueRef near =
     call(l, KJ_BUILTIN_LOG,
-         divide(l, root(l, height), root(l, call2(l, KJ_BUILTIN_HYPOT, height, number(x, 2)))));
-  LLVMValueRef near_angle =
-    with_sign(l, mul(l, half, call2(l, KJ_BUILTIN_ATAN2, number(x, 2), negate(l, height))), y);
-  real = choose(l, is_pole, negate(l, near), real);
-  imaginary = choose(l, is_pole, choose(l, is_zero(l, y), y, near_angle), imaginary);
-  LLVMValueRef is_far = either(l, is_above(l, x, bound), is_above(l, height, bound)),
-               size = call2(l, KJ_BUILTIN_HYPOT, mul(l, half, x), mul(l, half, y));
+         divide(l, root(l, height),
+                root(l, kl_call_math(l, KJ_BUILTIN_HYPOT, height, kl_real_like(x, 2)))));
+  LLVMValueRef near_angle = with_sign(
+    l, mul(l, half, kl_call_math(l, KJ_BUILTIN_ATAN2, kl_real_like(x, 2), kl_fneg(l, height))), y);
+  real = kl_select(l, is_pole, kl_fneg(l, near), real);
+  imaginary = kl_select(l, is_pole, kl_select(l, is_zero(l, y), y, near_angle), imaginary);
+  LLVMValueRef is_far = kl_or(l, is_above(l, x, bound), is_above(l, height, bound)),
+               size = kl_call_math(l, KJ_BUILTIN_HYPOT, mul(l, half, x), mul(l, half, y));
   LLVMValueRef far = divide(l, divide(l, mul(l, quarter, x), size), size);
-  far = choose(l, is_infinite(l, size), number(x, 0), far);
-  real = choose(l, is_far, far, real);
-  imaginary = choose(l, is_far, with_sign(l, number(x, HALF_PI), y), imaginary);
-  LLVMValueRef is_lost = both(l, is_any_nan(l, z), LLVMBuildNot(at(l), is_infinite(l, y), ""));
-  return (complex_value){ choose(l, is_zero(l, x), x, real),
-                          choose(l, is_lost, number(x, NAN), imaginary) };
+  far = kl_select(l, is_infinite(l, size), kl_real_like(x, 0), far);
+  real = kl_select(l, is_far, far, real);
+  imaginary = kl_select(l, is_far, with_sign(l, kl_real_like(x, HALF_PI), y), imaginary);
+  LLVMValueRef is_lost = kl_and(l, is_any_nan(l, z), kl_not(l, is_infinite(l, y)));
+  return (complex_value){ kl_select(l, is_zero(l, x), x, real),
+                          kl_select(l, is_lost, kl_real_like(x, NAN), imaginary) };
 }
 
 static complex_value complex_atanh(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef sign = with_sign(l, number(z.real, 1), z.real);
+  LLVMValueRef sign = with_sign(l, kl_real_like(z.real, 1), z.real);
   complex_value w =
-    atanh_right(l, (complex_value){ size_of(l, z.real), mul(l, z.imaginary, sign) });
+    atanh_right(l, (complex_value){ kl_fabs(l, z.real), mul(l, z.imaginary, sign) });
   return (complex_value){ with_sign(l, w.real, z.real), mul(l, w.imaginary, sign) };
 }
 
@@ -419,21 +399,22 @@ static complex_value complex_atan(kl_lowering *l, complex_value z)
 
 static complex_value complex_pow(kl_lowering *l, complex_value x, complex_value y)
 {
-  LLVMValueRef size = call2(l, KJ_BUILTIN_HYPOT, x.real, x.imaginary),
-               angle = call2(l, KJ_BUILTIN_ATAN2, x.imaginary, x.real), zero = number(size, 0);
+  LLVMValueRef size = kl_call_math(l, KJ_BUILTIN_HYPOT, x.real, x.imaginary),
+               angle = kl_call_math(l, KJ_BUILTIN_ATAN2, x.imaginary, x.real),
+               zero = kl_real_like(size, 0);
   LLVMValueRef is_real = is_zero(l, y.imaginary);
-  LLVMValueRef length = call2(l, KJ_BUILTIN_POW, size, y.real),
-               shrink = call(l, KJ_BUILTIN_EXP, negate(l, mul(l, angle, y.imaginary)));
-  length = choose(l, is_real, length, mul(l, length, shrink));
+  LLVMValueRef length = kl_call_math(l, KJ_BUILTIN_POW, size, y.real),
+               shrink = call(l, KJ_BUILTIN_EXP, kl_fneg(l, mul(l, angle, y.imaginary)));
+  length = kl_select(l, is_real, length, mul(l, length, shrink));
   LLVMValueRef phase = mul(l, angle, y.real);
   phase =
-    choose(l, is_real, phase, add(l, phase, mul(l, y.imaginary, call(l, KJ_BUILTIN_LOG, size))));
+    kl_select(l, is_real, phase, add(l, phase, mul(l, y.imaginary, call(l, KJ_BUILTIN_LOG, size))));
   complex_value w = { mul(l, length, call(l, KJ_BUILTIN_COS, phase)),
                       mul(l, length, call(l, KJ_BUILTIN_SIN, phase)) };
-  LLVMValueRef from_zero = both(l, is_zero(l, size), is_above(l, y.real, zero)),
-               to_zero = both(l, is_zero(l, y.real), is_real);
-  w.real = choose(l, to_zero, number(size, 1), choose(l, from_zero, zero, w.real));
-  w.imaginary = choose(l, either(l, to_zero, from_zero), zero, w.imaginary);
+  LLVMValueRef from_zero = kl_and(l, is_zero(l, size), is_above(l, y.real, zero)),
+               to_zero = kl_and(l, is_zero(l, y.real), is_real);
+  w.real = kl_select(l, to_zero, kl_real_like(size, 1), kl_select(l, from_zero, zero, w.real));
+  w.imaginary = kl_select(l, kl_or(l, to_zero, from_zero), zero, w.imaginary);
   return w;
 }
 

@@ -1,7 +1,7 @@
 /* Atomics. The operation itself is relaxed, at the scope of its name; a memory order is made by
  * fences around it, which both targets honour, loads and stores apart, which have it themselves.
  * Where neither LLVM nor a target has the operation, a loop around compare-and-swap on the bits. */
-#include "lower/lower.h"
+#include "lower/instruction.h"
 #include "native/support_routines.h"
 
 typedef struct place {
@@ -24,7 +24,7 @@ static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
               .op = (ki_combine)expr->builtin->operation,
               .scope = (ki_memory_scope)expr->builtin->scope,
               .order = (kt_memory_order)expr->dimension };
-  p.type = ki_type(l->c->types, p.array.type)->element;
+  p.type = kl_type_info(l, p.array.type)->element;
   p.pointer = kl_checked_pointer(l, &p.array, &expr->indices, kl_check_of_expr(l, expr));
   kl_assert_access(l, p.pointer, kl_scalar_bytes(l, p.type), 1, p.array.object);
   if (expr->is_watched)
@@ -68,14 +68,14 @@ static LLVMAtomicOrdering own_order(const place *p)
 static bool is_plain(kl_lowering *l, const place *p)
 {
   return l->target->has_plain_shared_atomics &&
-         ki_type(l->c->types, p->array.type)->space == KJ_SPACE_SHARED;
+         kl_type_info(l, p->array.type)->space == KJ_SPACE_SHARED;
 }
 
 /* Iterations of a thread loop meet in what they change, so such accesses are not annotated. */
 static LLVMValueRef plain_load(kl_lowering *l, const place *p, LLVMTypeRef type)
 {
   KJ_ASSERT(is_plain(l, p));
-  LLVMValueRef old = LLVMBuildLoad2(l->builder, type, p->pointer, "");
+  LLVMValueRef old = kl_load(l, type, p->pointer);
   LLVMSetAlignment(old, kl_scalar_bytes(l, p->type));
   return old;
 }
@@ -83,7 +83,7 @@ static LLVMValueRef plain_load(kl_lowering *l, const place *p, LLVMTypeRef type)
 static void plain_store(kl_lowering *l, const place *p, LLVMValueRef value)
 {
   KJ_ASSERT(is_plain(l, p));
-  LLVMSetAlignment(LLVMBuildStore(l->builder, value, p->pointer), kl_scalar_bytes(l, p->type));
+  LLVMSetAlignment(kl_store(l, value, p->pointer), kl_scalar_bytes(l, p->type));
 }
 
 /* ---- operations ---- */
@@ -93,9 +93,8 @@ static LLVMValueRef increment(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   KJ_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y));
   LLVMTypeRef type = LLVMTypeOf(x);
-  LLVMValueRef more = LLVMBuildAdd(l->builder, x, LLVMConstInt(type, 1, false), "");
-  return LLVMBuildSelect(l->builder, LLVMBuildICmp(l->builder, LLVMIntUGE, x, y, ""),
-                         LLVMConstNull(type), more, "");
+  LLVMValueRef more = kl_add(l, x, LLVMConstInt(type, 1, false));
+  return kl_select(l, kl_icmp(l, LLVMIntUGE, x, y), LLVMConstNull(type), more);
 }
 
 /* y where x is 0 or more than y, else one less. */
@@ -103,11 +102,10 @@ static LLVMValueRef decrement(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   KJ_ASSERT(LLVMTypeOf(x) == LLVMTypeOf(y));
   LLVMTypeRef type = LLVMTypeOf(x);
-  LLVMValueRef less = LLVMBuildSub(l->builder, x, LLVMConstInt(type, 1, false), "");
+  LLVMValueRef less = kl_sub(l, x, LLVMConstInt(type, 1, false));
   LLVMValueRef wraps =
-    LLVMBuildOr(l->builder, LLVMBuildICmp(l->builder, LLVMIntEQ, x, LLVMConstNull(type), ""),
-                LLVMBuildICmp(l->builder, LLVMIntUGT, x, y, ""), "");
-  return LLVMBuildSelect(l->builder, wraps, y, less, "");
+    kl_or(l, kl_icmp(l, LLVMIntEQ, x, LLVMConstNull(type)), kl_icmp(l, LLVMIntUGT, x, y));
+  return kl_select(l, wraps, y, less);
 }
 
 /* What the place holds afterwards, in register form. */
@@ -119,11 +117,6 @@ static LLVMValueRef combine(kl_lowering *l, const place *p, LLVMValueRef x, LLVM
   return kl_build_reduction(l, p->op, p->type, x, y);
 }
 
-static LLVMTypeRef bits_type(kl_lowering *l, kjit_type type)
-{
-  return LLVMIntTypeInContext(l->context, 8 * kl_scalar_bytes(l, type));
-}
-
 /* What was there; is_stored: whether that was what was expected. */
 static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expected,
                               LLVMValueRef desired, LLVMValueRef *is_stored)
@@ -132,20 +125,20 @@ static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expec
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   if (l->target->small_cas && LLVMTypeOf(expected) == l->i16) {
     LLVMValueRef held = l->target->small_cas(l, p->scope, p->pointer, expected, desired);
-    *is_stored = LLVMBuildICmp(l->builder, LLVMIntEQ, held, expected, "");
+    *is_stored = kl_icmp(l, LLVMIntEQ, held, expected);
     return held;
   }
   LLVMValueRef pair = LLVMBuildAtomicCmpXchgSyncScope(l->builder, p->pointer, expected, desired,
                                                       relaxed, relaxed, scope_of(l, p));
   kl_annotate_access(l, pair, p->array.object);
-  *is_stored = LLVMBuildExtractValue(l->builder, pair, 1, "");
-  return LLVMBuildExtractValue(l->builder, pair, 0, "");
+  *is_stored = kl_extract_value(l, pair, 1);
+  return kl_extract_value(l, pair, 0);
 }
 
 static LLVMValueRef build_load(kl_lowering *l, const place *p, LLVMTypeRef type,
                                LLVMAtomicOrdering order)
 {
-  LLVMValueRef value = LLVMBuildLoad2(l->builder, type, p->pointer, "");
+  LLVMValueRef value = kl_load(l, type, p->pointer);
   LLVMSetOrdering(value, order);
   LLVMSetAtomicSyncScopeID(value, scope_of(l, p));
   LLVMSetAlignment(value, kl_scalar_bytes(l, p->type));
@@ -157,21 +150,19 @@ static LLVMValueRef build_load(kl_lowering *l, const place *p, LLVMTypeRef type,
  * ends by a compare-and-swap in any case. */
 static LLVMValueRef build_loop(kl_lowering *l, const place *p, LLVMValueRef value)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMTypeRef type = bits_type(l, p->type), real = LLVMTypeOf(value);
+  LLVMTypeRef type = kl_bits_type(l, p->type), real = LLVMTypeOf(value);
   LLVMValueRef first = build_load(l, p, type, LLVMAtomicOrderingMonotonic);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), loop = kl_new_block(l, "cas"),
+  LLVMBasicBlockRef before = kl_here(l), loop = kl_new_block(l, "cas"),
                     end = kl_new_block(l, "cas.end");
-  LLVMBuildBr(b, loop);
+  kl_br(l, loop);
   kl_move_to(l, loop);
-  LLVMValueRef seen = LLVMBuildPhi(b, type, "");
-  LLVMValueRef next = combine(l, p, LLVMBuildBitCast(b, seen, real, ""), value);
-  LLVMValueRef is_stored,
-    held = build_cas(l, p, seen, LLVMBuildBitCast(b, next, type, ""), &is_stored);
-  LLVMBuildCondBr(b, is_stored, end, loop);
+  LLVMValueRef seen = kl_phi(l, type);
+  LLVMValueRef next = combine(l, p, kl_bitcast(l, seen, real), value);
+  LLVMValueRef is_stored, held = build_cas(l, p, seen, kl_bitcast(l, next, type), &is_stored);
+  kl_cond_br(l, is_stored, end, loop);
   LLVMAddIncoming(seen, (LLVMValueRef[]){ first, held }, (LLVMBasicBlockRef[]){ before, loop }, 2);
   kl_move_to(l, end);
-  return LLVMBuildBitCast(b, held, real, "");
+  return kl_bitcast(l, held, real);
 }
 
 /* ---- what LLVM has ---- */
@@ -210,9 +201,8 @@ static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp
 static LLVMValueRef negate(kl_lowering *l, place *p, LLVMValueRef value)
 {
   p->op = KJ_COMBINE_ADD;
-  if (!kl_is_float_type(l, p->type)) return LLVMBuildNeg(l->builder, value, "");
-  return kl_from_compute(l, p->type,
-                         LLVMBuildFNeg(l->builder, kl_to_compute(l, p->type, value), ""));
+  if (!kl_is_float_type(l, p->type)) return kl_neg(l, value);
+  return kl_from_compute(l, p->type, kl_fneg(l, kl_to_compute(l, p->type, value)));
 }
 
 static LLVMValueRef build_small_add(kl_lowering *l, const place *p, LLVMValueRef value)
@@ -220,9 +210,8 @@ static LLVMValueRef build_small_add(kl_lowering *l, const place *p, LLVMValueRef
   if (!l->target->adds_small_float || !l->target->adds_small_float(l, p->type))
     return build_loop(l, p, value);
   LLVMTypeRef type = p->type == KJIT_F16 ? l->f16 : LLVMBFloatTypeInContext(l->context);
-  LLVMValueRef old =
-    build_rmw(l, p, LLVMAtomicRMWBinOpFAdd, LLVMBuildBitCast(l->builder, value, type, ""));
-  return LLVMBuildBitCast(l->builder, old, LLVMTypeOf(value), "");
+  LLVMValueRef old = build_rmw(l, p, LLVMAtomicRMWBinOpFAdd, kl_bitcast(l, value, type));
+  return kl_bitcast(l, old, LLVMTypeOf(value));
 }
 
 static LLVMValueRef build_float_atomic(kl_lowering *l, place *p, LLVMValueRef value)
@@ -266,23 +255,18 @@ LLVMValueRef kl_lower_atomic_cas(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
   place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
-  LLVMTypeRef type = bits_type(l, p.type);
-  LLVMValueRef expected =
-    LLVMBuildBitCast(l->builder, kl_lower_expr(l, expr->args.items[0]), type, "");
-  LLVMValueRef desired =
-    LLVMBuildBitCast(l->builder, kl_lower_expr(l, expr->args.items[1]), type, "");
+  LLVMTypeRef type = kl_bits_type(l, p.type);
+  LLVMValueRef expected = kl_bitcast(l, kl_lower_expr(l, expr->args.items[0]), type);
+  LLVMValueRef desired = kl_bitcast(l, kl_lower_expr(l, expr->args.items[1]), type);
   LLVMValueRef held;
   if (is_plain(l, &p)) {
     held = plain_load(l, &p, type);
-    plain_store(l, &p,
-                LLVMBuildSelect(l->builder,
-                                LLVMBuildICmp(l->builder, LLVMIntEQ, held, expected, ""), desired,
-                                held, ""));
+    plain_store(l, &p, kl_select(l, kl_icmp(l, LLVMIntEQ, held, expected), desired, held));
   } else {
     begin_order(l, &p);
     held = end_order(l, &p, build_cas(l, &p, expected, desired, &(LLVMValueRef){ NULL }));
   }
-  return LLVMBuildBitCast(l->builder, held, kl_memory_type(l, p.type), "");
+  return kl_bitcast(l, held, kl_memory_type(l, p.type));
 }
 
 LLVMValueRef kl_lower_atomic_load(kl_lowering *l, const kt_expr *expr)
@@ -302,7 +286,7 @@ LLVMValueRef kl_lower_atomic_store(kl_lowering *l, const kt_expr *expr)
     plain_store(l, &p, value);
     return NULL;
   }
-  LLVMValueRef store = LLVMBuildStore(l->builder, value, p.pointer);
+  LLVMValueRef store = kl_store(l, value, p.pointer);
   LLVMSetOrdering(store, own_order(&p));
   LLVMSetAtomicSyncScopeID(store, scope_of(l, &p));
   LLVMSetAlignment(store, kl_scalar_bytes(l, p.type));

@@ -1,14 +1,9 @@
 /* Functions of integers and of 32-bit words; abs, min and max of any number. */
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 
 /* Integer bit functions and divisions, and the built-ins on any number: abs, min, max. */
-
-static LLVMValueRef arg(kl_lowering *l, const kt_expr *expr, size_t i)
-{
-  return kl_lower_expr(l, expr->args.items[i]);
-}
 
 /* The result type of bit counts is i32 whatever is counted in. */
 static LLVMValueRef as_result(kl_lowering *l, const kt_expr *expr, LLVMValueRef value)
@@ -16,8 +11,7 @@ static LLVMValueRef as_result(kl_lowering *l, const kt_expr *expr, LLVMValueRef 
   LLVMTypeRef type = kl_register_type(l, expr->type);
   if (LLVMTypeOf(value) == type) return value;
   unsigned from = LLVMGetIntTypeWidth(LLVMTypeOf(value)), to = LLVMGetIntTypeWidth(type);
-  return from > to ? LLVMBuildTrunc(l->builder, value, type, "")
-                   : LLVMBuildZExt(l->builder, value, type, "");
+  return from > to ? kl_trunc(l, value, type) : kl_zext(l, value, type);
 }
 
 /* An LLVM intrinsic overloaded on the type of the operands: bit counts, sqrt, floor, fma. */
@@ -36,7 +30,8 @@ LLVMValueRef kl_lower_intrinsic(kl_lowering *l, const kt_expr *expr)
   kjit_type type = expr->args.items[0]->type;
   if (expr->builtin->id == KJ_BUILTIN_FMA && (type == KJIT_F16 || type == KJIT_BF16))
     return kl_lower_small_fma(l, expr);
-  for (size_t i = 0; i < expr->args.count; i++) args[i] = kl_to_compute(l, type, arg(l, expr, i));
+  for (size_t i = 0; i < expr->args.count; i++)
+    args[i] = kl_to_compute(l, type, kl_lower_arg(l, expr, i));
   LLVMTypeRef overload = LLVMTypeOf(args[0]);
   LLVMValueRef call = kl_intrinsic(l, name, &overload, 1, args, (unsigned)expr->args.count);
   if (!kl_is_float_type(l, type)) return as_result(l, expr, call);
@@ -52,7 +47,7 @@ static LLVMValueRef count_leading(kl_lowering *l, LLVMValueRef x)
 
 LLVMValueRef kl_lower_clz(kl_lowering *l, const kt_expr *expr)
 {
-  return as_result(l, expr, count_leading(l, arg(l, expr, 0)));
+  return as_result(l, expr, count_leading(l, kl_lower_arg(l, expr, 0)));
 }
 
 /* Not llvm.cttz, which makes a branch on nvptx. 0 has as many leading zeros as bits: taken care of
@@ -60,12 +55,11 @@ LLVMValueRef kl_lower_clz(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 1);
-  LLVMValueRef x = arg(l, expr, 0), zero = LLVMConstNull(LLVMTypeOf(x));
-  LLVMValueRef position =
-    LLVMBuildAdd(l->builder, count_leading(l, kl_intrinsic1(l, "llvm.bitreverse", x)),
-                 LLVMConstInt(LLVMTypeOf(x), 1, false), "");
-  LLVMValueRef is_zero = LLVMBuildICmp(l->builder, LLVMIntEQ, x, zero, "");
-  return as_result(l, expr, LLVMBuildSelect(l->builder, is_zero, zero, position, ""));
+  LLVMValueRef x = kl_lower_arg(l, expr, 0), zero = LLVMConstNull(LLVMTypeOf(x));
+  LLVMValueRef position = kl_add(l, count_leading(l, kl_intrinsic1(l, "llvm.bitreverse", x)),
+                                 LLVMConstInt(LLVMTypeOf(x), 1, false));
+  LLVMValueRef is_zero = kl_icmp(l, LLVMIntEQ, x, zero);
+  return as_result(l, expr, kl_select(l, is_zero, zero, position));
 }
 
 /* The upper half of a product of 64 bits from products of 32 (Hacker's Delight, 8-2): LLVM 22
@@ -74,28 +68,24 @@ LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef multiply_high(kl_lowering *l, bool is_signed, LLVMValueRef x, LLVMValueRef y)
 {
   KJ_ASSERT(LLVMTypeOf(x) == l->i64 && LLVMTypeOf(y) == l->i64);
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef half = kl_const64(l, 32), mask = LLVMConstInt(l->i64, UINT32_MAX, false),
                sign = kl_const64(l, 63);
-  LLVMValueRef x0 = LLVMBuildAnd(b, x, mask, ""), x1 = LLVMBuildLShr(b, x, half, ""),
-               y0 = LLVMBuildAnd(b, y, mask, ""), y1 = LLVMBuildLShr(b, y, half, "");
-  LLVMValueRef low = LLVMBuildLShr(b, LLVMBuildMul(b, x0, y0, ""), half, "");
-  LLVMValueRef middle = LLVMBuildAdd(b, LLVMBuildMul(b, x1, y0, ""), low, "");
-  LLVMValueRef other =
-    LLVMBuildAdd(b, LLVMBuildMul(b, x0, y1, ""), LLVMBuildAnd(b, middle, mask, ""), "");
-  LLVMValueRef carries =
-    LLVMBuildAdd(b, LLVMBuildLShr(b, middle, half, ""), LLVMBuildLShr(b, other, half, ""), "");
-  LLVMValueRef high = LLVMBuildAdd(b, LLVMBuildMul(b, x1, y1, ""), carries, "");
+  LLVMValueRef x0 = kl_and(l, x, mask), x1 = kl_lshr(l, x, half), y0 = kl_and(l, y, mask),
+               y1 = kl_lshr(l, y, half);
+  LLVMValueRef low = kl_lshr(l, kl_mul(l, x0, y0), half);
+  LLVMValueRef middle = kl_add(l, kl_mul(l, x1, y0), low);
+  LLVMValueRef other = kl_add(l, kl_mul(l, x0, y1), kl_and(l, middle, mask));
+  LLVMValueRef carries = kl_add(l, kl_lshr(l, middle, half), kl_lshr(l, other, half));
+  LLVMValueRef high = kl_add(l, kl_mul(l, x1, y1), carries);
   if (!is_signed) return high;
-  LLVMValueRef of_x = LLVMBuildAnd(b, LLVMBuildAShr(b, x, sign, ""), y, ""),
-               of_y = LLVMBuildAnd(b, LLVMBuildAShr(b, y, sign, ""), x, "");
-  return LLVMBuildSub(b, LLVMBuildSub(b, high, of_x, ""), of_y, "");
+  LLVMValueRef of_x = kl_and(l, kl_ashr(l, x, sign), y), of_y = kl_and(l, kl_ashr(l, y, sign), x);
+  return kl_sub(l, kl_sub(l, high, of_x), of_y);
 }
 
 LLVMValueRef kl_lower_mulhi(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
-  LLVMValueRef x = arg(l, expr, 0), y = arg(l, expr, 1);
+  LLVMValueRef x = kl_lower_arg(l, expr, 0), y = kl_lower_arg(l, expr, 1);
   unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(x));
   bool is_signed = kl_is_signed_type(l, expr->type);
   if (width == 64) {
@@ -104,13 +94,10 @@ LLVMValueRef kl_lower_mulhi(kl_lowering *l, const kt_expr *expr)
     return native ? native : multiply_high(l, is_signed, x, y);
   }
   LLVMTypeRef wide = LLVMIntTypeInContext(l->context, 2 * width);
-  LLVMValueRef a =
-    is_signed ? LLVMBuildSExt(l->builder, x, wide, "") : LLVMBuildZExt(l->builder, x, wide, "");
-  LLVMValueRef b =
-    is_signed ? LLVMBuildSExt(l->builder, y, wide, "") : LLVMBuildZExt(l->builder, y, wide, "");
-  LLVMValueRef upper = LLVMBuildLShr(l->builder, LLVMBuildMul(l->builder, a, b, ""),
-                                     LLVMConstInt(wide, width, false), "");
-  return LLVMBuildTrunc(l->builder, upper, LLVMTypeOf(x), "");
+  LLVMValueRef a = is_signed ? kl_sext(l, x, wide) : kl_zext(l, x, wide);
+  LLVMValueRef b = is_signed ? kl_sext(l, y, wide) : kl_zext(l, y, wide);
+  LLVMValueRef upper = kl_lshr(l, kl_mul(l, a, b), LLVMConstInt(wide, width, false));
+  return kl_trunc(l, upper, LLVMTypeOf(x));
 }
 
 /* Both operands, in 32 bits when the range pass found that these hold them. */
@@ -147,7 +134,7 @@ LLVMValueRef kl_lower_minmax(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_lower_abs(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef x = arg(l, expr, 0);
+  LLVMValueRef x = kl_lower_arg(l, expr, 0);
   if (kl_is_float_type(l, expr->type))
     return kl_from_compute(l, expr->type,
                            kl_intrinsic1(l, "llvm.fabs", kl_to_compute(l, expr->type, x)));
@@ -168,23 +155,18 @@ static void lower_args(kl_lowering *l, const kt_expr *expr, LLVMValueRef *args)
 
 static LLVMValueRef join(kl_lowering *l, LLVMValueRef low, LLVMValueRef high)
 {
-  LLVMValueRef upper =
-    LLVMBuildShl(l->builder, LLVMBuildZExt(l->builder, high, l->i64, ""), kl_const64(l, 32), "");
-  return LLVMBuildOr(l->builder, upper, LLVMBuildZExt(l->builder, low, l->i64, ""), "");
+  LLVMValueRef upper = kl_shl(l, kl_zext(l, high, l->i64), kl_const64(l, 32));
+  return kl_or(l, upper, kl_zext(l, low, l->i64));
 }
 
 /* Byte i of the result: bits 4*i to 4*i + 2 of the selector number a byte of y:x. */
 static LLVMValueRef pick_byte(kl_lowering *l, LLVMValueRef both, LLVMValueRef selector, int i)
 {
   KJ_ASSERT(i >= 0 && i < 4);
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef number =
-    LLVMBuildAnd(b, LLVMBuildLShr(b, selector, kl_const32(l, 4 * i), ""), kl_const32(l, 7), "");
-  LLVMValueRef shift = LLVMBuildShl(b, LLVMBuildZExt(b, number, l->i64, ""), kl_const64(l, 3), "");
-  LLVMValueRef byte =
-    LLVMBuildAnd(b, LLVMBuildTrunc(b, LLVMBuildLShr(b, both, shift, ""), l->i32, ""),
-                 kl_const32(l, 0xff), "");
-  return LLVMBuildShl(b, byte, kl_const32(l, 8 * i), "");
+  LLVMValueRef number = kl_and(l, kl_lshr(l, selector, kl_const32(l, 4 * i)), kl_const32(l, 7));
+  LLVMValueRef shift = kl_shl(l, kl_zext(l, number, l->i64), kl_const64(l, 3));
+  LLVMValueRef byte = kl_and(l, kl_trunc(l, kl_lshr(l, both, shift), l->i32), kl_const32(l, 0xff));
+  return kl_shl(l, byte, kl_const32(l, 8 * i));
 }
 
 /* The instruction would spread the sign of a byte where bit 3 of its number is set. */
@@ -193,28 +175,24 @@ LLVMValueRef kl_lower_byte_perm(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->args.count == 3);
   LLVMValueRef args[3];
   lower_args(l, expr, args);
-  args[2] = LLVMBuildAnd(l->builder, args[2], kl_const32(l, 0x7777), "");
+  args[2] = kl_and(l, args[2], kl_const32(l, 0x7777));
   LLVMValueRef native = kl_try_native(l, "prmt", 0, args, 3);
   if (native) return native;
   LLVMValueRef both = join(l, args[0], args[1]), result = pick_byte(l, both, args[2], 0);
-  for (int i = 1; i < 4; i++)
-    result = LLVMBuildOr(l->builder, result, pick_byte(l, both, args[2], i), "");
+  for (int i = 1; i < 4; i++) result = kl_or(l, result, pick_byte(l, both, args[2], i));
   return result;
 }
 
 static LLVMValueRef shift_clamped(kl_lowering *l, bool is_left, LLVMValueRef *args)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef native = kl_try_native(l, is_left ? "fshl.clamp" : "fshr.clamp", 0,
                                       (LLVMValueRef[]){ args[1], args[0], args[2] }, 3);
   if (native) return native;
   LLVMValueRef both = join(l, args[0], args[1]),
-               count = LLVMBuildZExt(b, kl_intrinsic2(l, "llvm.umin", args[2], kl_const32(l, 32)),
-                                     l->i64, "");
-  if (!is_left) return LLVMBuildTrunc(b, LLVMBuildLShr(b, both, count, ""), l->i32, "");
-  return LLVMBuildTrunc(b,
-                        LLVMBuildLShr(b, LLVMBuildShl(b, both, count, ""), kl_const64(l, 32), ""),
-                        l->i32, "");
+               count =
+                 kl_zext(l, kl_intrinsic2(l, "llvm.umin", args[2], kl_const32(l, 32)), l->i64);
+  if (!is_left) return kl_trunc(l, kl_lshr(l, both, count), l->i32);
+  return kl_trunc(l, kl_lshr(l, kl_shl(l, both, count), kl_const64(l, 32)), l->i32);
 }
 
 /* LLVM names the upper word first. */
@@ -233,11 +211,8 @@ LLVMValueRef kl_lower_funnel(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef byte_of(kl_lowering *l, LLVMValueRef word, bool is_signed, int i)
 {
   KJ_ASSERT(i >= 0 && i < 4);
-  LLVMValueRef byte =
-    LLVMBuildTrunc(l->builder, LLVMBuildLShr(l->builder, word, kl_const32(l, 8 * i), ""), l->i8,
-                   "");
-  return is_signed ? LLVMBuildSExt(l->builder, byte, l->i32, "")
-                   : LLVMBuildZExt(l->builder, byte, l->i32, "");
+  LLVMValueRef byte = kl_trunc(l, kl_lshr(l, word, kl_const32(l, 8 * i)), l->i8);
+  return is_signed ? kl_sext(l, byte, l->i32) : kl_zext(l, byte, l->i32);
 }
 
 LLVMValueRef kl_lower_dp4a(kl_lowering *l, const kt_expr *expr)
@@ -254,10 +229,8 @@ LLVMValueRef kl_lower_dp4a(kl_lowering *l, const kt_expr *expr)
   if (native) return native;
   LLVMValueRef sum = args[2];
   for (int i = 0; i < 4; i++)
-    sum = LLVMBuildAdd(l->builder, sum,
-                       LLVMBuildMul(l->builder, byte_of(l, args[0], x_signed, i),
-                                    byte_of(l, args[1], y_signed, i), ""),
-                       "");
+    sum =
+      kl_add(l, sum, kl_mul(l, byte_of(l, args[0], x_signed, i), byte_of(l, args[1], y_signed, i)));
   return sum;
 }
 
@@ -271,5 +244,5 @@ LLVMValueRef kl_lower_sad(kl_lowering *l, const kt_expr *expr)
   if (native) return native;
   LLVMValueRef most = kl_intrinsic2(l, is_signed ? "llvm.smax" : "llvm.umax", args[0], args[1]);
   LLVMValueRef least = kl_intrinsic2(l, is_signed ? "llvm.smin" : "llvm.umin", args[0], args[1]);
-  return LLVMBuildAdd(l->builder, LLVMBuildSub(l->builder, most, least, ""), args[2], "");
+  return kl_add(l, kl_sub(l, most, least), args[2]);
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 
 static LLVMValueRef compute_arg(kl_lowering *l, const kt_expr *expr, size_t i)
 {
@@ -34,35 +34,29 @@ LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef n = kl_lower_expr(l, expr->args.items[0]), args[2] = { n, compute_arg(l, expr, 1) };
   LLVMTypeRef type = LLVMTypeOf(args[1]);
   LLVMValueRef value = l->target->math(l, expr->builtin->id, args, 2, type);
-  LLVMValueRef is_defined = LLVMBuildICmp(l->builder, LLVMIntSGE, n, kl_const32(l, 0), "");
-  return kl_from_compute(l, expr->type,
-                         LLVMBuildSelect(l->builder, is_defined, value, LLVMConstReal(type, NAN),
-                                         ""));
+  LLVMValueRef is_defined = kl_icmp(l, LLVMIntSGE, n, kl_const32(l, 0));
+  return kl_from_compute(l, expr->type, kl_select(l, is_defined, value, LLVMConstReal(type, NAN)));
 }
 
 /* The next f16 or bf16, by its bits: through f32 it would be the next f32, which rounds to x again.
  */
 static LLVMValueRef next_small(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMBuilderRef b = l->builder;
   const kt_expr *from = expr->args.items[0], *to = expr->args.items[1];
   LLVMValueRef raw = kl_lower_expr(l, from), target = kl_lower_expr(l, to),
                zero = LLVMConstNull(l->f32), one = LLVMConstInt(l->i16, 1, false);
   LLVMValueRef x = kl_to_compute(l, from->type, raw), y = kl_to_compute(l, to->type, target);
-  LLVMValueRef bits = LLVMBuildBitCast(b, raw, l->i16, ""),
-               goal = LLVMBuildBitCast(b, target, l->i16, "");
-  LLVMValueRef is_up = LLVMBuildFCmp(b, LLVMRealOLT, x, y, ""),
-               is_positive = LLVMBuildFCmp(b, LLVMRealOGT, x, zero, "");
-  LLVMValueRef is_away = LLVMBuildICmp(b, LLVMIntEQ, is_up, is_positive, "");
-  LLVMValueRef next =
-    LLVMBuildSelect(b, is_away, LLVMBuildAdd(b, bits, one, ""), LLVMBuildSub(b, bits, one, ""), "");
-  LLVMValueRef least =
-    LLVMBuildOr(b, LLVMBuildAnd(b, goal, LLVMConstInt(l->i16, 0x8000, false), ""), one, "");
-  next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, zero, ""), least, next, "");
-  next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealOEQ, x, y, ""), goal, next, "");
+  LLVMValueRef bits = kl_bitcast(l, raw, l->i16), goal = kl_bitcast(l, target, l->i16);
+  LLVMValueRef is_up = kl_fcmp(l, LLVMRealOLT, x, y),
+               is_positive = kl_fcmp(l, LLVMRealOGT, x, zero);
+  LLVMValueRef is_away = kl_icmp(l, LLVMIntEQ, is_up, is_positive);
+  LLVMValueRef next = kl_select(l, is_away, kl_add(l, bits, one), kl_sub(l, bits, one));
+  LLVMValueRef least = kl_or(l, kl_and(l, goal, LLVMConstInt(l->i16, 0x8000, false)), one);
+  next = kl_select(l, kl_fcmp(l, LLVMRealOEQ, x, zero), least, next);
+  next = kl_select(l, kl_fcmp(l, LLVMRealOEQ, x, y), goal, next);
   LLVMValueRef nan = LLVMConstInt(l->i16, expr->type == KJIT_F16 ? 0x7e00 : 0x7fc0, false);
-  next = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, x, y, ""), nan, next, "");
-  return LLVMBuildBitCast(b, next, kl_register_type(l, expr->type), "");
+  next = kl_select(l, kl_fcmp(l, LLVMRealUNO, x, y), nan, next);
+  return kl_bitcast(l, next, kl_register_type(l, expr->type));
 }
 
 LLVMValueRef kl_lower_nextafter(kl_lowering *l, const kt_expr *expr)
@@ -93,8 +87,7 @@ LLVMValueRef kl_lower_fast_divide(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef quotient =
     LLVMTypeOf(args[0]) == l->f32 ? kl_try_native(l, "div.approx.f", 0, args, 2) : NULL;
   return kl_from_compute(l, expr->type,
-                         quotient ? quotient
-                                  : kl_fast(l, LLVMBuildFDiv(l->builder, args[0], args[1], "")));
+                         quotient ? quotient : kl_fast(l, kl_fdiv(l, args[0], args[1])));
 }
 
 /* Comparisons that fail for a NaN: it becomes 0, as does -0. */
@@ -105,12 +98,9 @@ LLVMValueRef kl_lower_saturate(kl_lowering *l, const kt_expr *expr)
   if (native) return kl_from_compute(l, expr->type, native);
   LLVMTypeRef type = LLVMTypeOf(x);
   LLVMValueRef zero = LLVMConstNull(type), one = LLVMConstReal(type, 1);
-  LLVMValueRef positive =
-    LLVMBuildSelect(l->builder, LLVMBuildFCmp(l->builder, LLVMRealOGT, x, zero, ""), x, zero, "");
+  LLVMValueRef positive = kl_select(l, kl_fcmp(l, LLVMRealOGT, x, zero), x, zero);
   return kl_from_compute(l, expr->type,
-                         LLVMBuildSelect(l->builder,
-                                         LLVMBuildFCmp(l->builder, LLVMRealOLT, positive, one, ""),
-                                         positive, one, ""));
+                         kl_select(l, kl_fcmp(l, LLVMRealOLT, positive, one), positive, one));
 }
 
 LLVMValueRef kl_lower_round_to_int(kl_lowering *l, const kt_expr *expr)
@@ -149,14 +139,14 @@ static LLVMValueRef make_pair(kl_lowering *l, const kt_expr *expr, LLVMValueRef 
 {
   KJ_ASSERT(kl_is_tuple_type(l, expr->type));
   LLVMValueRef tuple = LLVMGetPoison(kl_register_type(l, expr->type));
-  tuple = LLVMBuildInsertValue(l->builder, tuple, first, 0, "");
-  return LLVMBuildInsertValue(l->builder, tuple, second, 1, "");
+  tuple = kl_insert_value(l, tuple, first, 0);
+  return kl_insert_value(l, tuple, second, 1);
 }
 
 static LLVMValueRef is_class(kl_lowering *l, LLVMRealPredicate predicate, LLVMValueRef size,
                              double bound)
 {
-  return LLVMBuildFCmp(l->builder, predicate, size, LLVMConstReal(LLVMTypeOf(size), bound), "");
+  return kl_fcmp(l, predicate, size, LLVMConstReal(LLVMTypeOf(size), bound));
 }
 
 static LLVMValueRef split_exponent(kl_lowering *l, LLVMValueRef x)
@@ -170,11 +160,8 @@ LLVMValueRef kl_lower_frexp(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0), parts = split_exponent(l, x);
   LLVMValueRef is_finite = is_class(l, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), INFINITY);
-  LLVMValueRef mantissa =
-    LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 0, ""), x, "");
-  LLVMValueRef exponent =
-    LLVMBuildSelect(l->builder, is_finite, LLVMBuildExtractValue(l->builder, parts, 1, ""),
-                    kl_const32(l, 0), "");
+  LLVMValueRef mantissa = kl_select(l, is_finite, kl_extract_value(l, parts, 0), x);
+  LLVMValueRef exponent = kl_select(l, is_finite, kl_extract_value(l, parts, 1), kl_const32(l, 0));
   return make_pair(l, expr, kl_from_compute(l, expr->args.items[0]->type, mantissa), exponent);
 }
 
@@ -182,14 +169,12 @@ LLVMValueRef kl_lower_frexp(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_ilogb(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0), size = kl_intrinsic1(l, "llvm.fabs", x);
-  LLVMValueRef exponent =
-    LLVMBuildSub(l->builder, LLVMBuildExtractValue(l->builder, split_exponent(l, x), 1, ""),
-                 kl_const32(l, 1), "");
-  LLVMValueRef is_number = LLVMBuildAnd(l->builder, is_class(l, LLVMRealOGT, size, 0),
-                                        is_class(l, LLVMRealOLT, size, INFINITY), "");
-  LLVMValueRef special = LLVMBuildSelect(l->builder, is_class(l, LLVMRealOEQ, size, INFINITY),
-                                         kl_const32(l, INT_MAX), kl_const32(l, INT_MIN), "");
-  return LLVMBuildSelect(l->builder, is_number, exponent, special, "");
+  LLVMValueRef exponent = kl_sub(l, kl_extract_value(l, split_exponent(l, x), 1), kl_const32(l, 1));
+  LLVMValueRef is_number =
+    kl_and(l, is_class(l, LLVMRealOGT, size, 0), is_class(l, LLVMRealOLT, size, INFINITY));
+  LLVMValueRef special = kl_select(l, is_class(l, LLVMRealOEQ, size, INFINITY),
+                                   kl_const32(l, INT_MAX), kl_const32(l, INT_MIN));
+  return kl_select(l, is_number, exponent, special);
 }
 
 /* The fraction of an infinity is a zero; both parts have the sign of x. */
@@ -198,8 +183,7 @@ LLVMValueRef kl_lower_modf(kl_lowering *l, const kt_expr *expr)
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0), whole = kl_intrinsic1(l, "llvm.trunc", x);
   LLVMValueRef is_infinite = is_class(l, LLVMRealOEQ, kl_intrinsic1(l, "llvm.fabs", x), INFINITY);
-  LLVMValueRef rest = LLVMBuildSelect(l->builder, is_infinite, LLVMConstNull(LLVMTypeOf(x)),
-                                      LLVMBuildFSub(l->builder, x, whole, ""), "");
+  LLVMValueRef rest = kl_select(l, is_infinite, LLVMConstNull(LLVMTypeOf(x)), kl_fsub(l, x, whole));
   LLVMValueRef fraction = kl_intrinsic2(l, "llvm.copysign", rest, x);
   return make_pair(l, expr, kl_from_compute(l, type, fraction), kl_from_compute(l, type, whole));
 }
@@ -211,8 +195,7 @@ LLVMValueRef kl_lower_sincos(kl_lowering *l, const kt_expr *expr)
   LLVMTypeRef items[2] = { LLVMTypeOf(x), LLVMTypeOf(x) };
   LLVMValueRef both = l->target->math(l, KJ_BUILTIN_SINCOS, &x, 1,
                                       LLVMStructTypeInContext(l->context, items, 2, false));
-  LLVMValueRef sine = LLVMBuildExtractValue(l->builder, both, 0, ""),
-               cosine = LLVMBuildExtractValue(l->builder, both, 1, "");
+  LLVMValueRef sine = kl_extract_value(l, both, 0), cosine = kl_extract_value(l, both, 1);
   return make_pair(l, expr, kl_from_compute(l, type, sine), kl_from_compute(l, type, cosine));
 }
 
@@ -230,23 +213,21 @@ LLVMValueRef kl_lower_sincospi(kl_lowering *l, const kt_expr *expr)
 LLVMValueRef kl_lower_remquo(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
-  LLVMBuilderRef b = l->builder;
   kjit_type type = expr->args.items[0]->type;
   LLVMValueRef x = compute_arg(l, expr, 0), y = compute_arg(l, expr, 1);
   LLVMTypeRef float_type = LLVMTypeOf(x);
   LLVMValueRef remainder =
     l->target->math(l, KJ_BUILTIN_REMAINDER, (LLVMValueRef[]){ x, y }, 2, float_type);
-  LLVMValueRef eight = LLVMBuildFMul(b, y, LLVMConstReal(float_type, 8), "");
+  LLVMValueRef eight = kl_fmul(l, y, LLVMConstReal(float_type, 8));
   LLVMValueRef rest =
     l->target->math(l, KJ_BUILTIN_FMOD, (LLVMValueRef[]){ x, eight }, 2, float_type);
-  LLVMValueRef quotient =
-    LLVMBuildFSub(b, LLVMBuildFDiv(b, rest, y, ""), LLVMBuildFDiv(b, remainder, y, ""), "");
+  LLVMValueRef quotient = kl_fsub(l, kl_fdiv(l, rest, y), kl_fdiv(l, remainder, y));
   quotient = kl_build_convert(l, float_type == l->f64 ? KJIT_F64 : KJIT_F32, KJIT_I32,
                               kl_intrinsic1(l, "llvm.roundeven", quotient));
-  LLVMValueRef is_negative = LLVMBuildICmp(b, LLVMIntSLT, quotient, kl_const32(l, 0), "");
-  LLVMValueRef size = LLVMBuildSelect(b, is_negative, LLVMBuildNeg(b, quotient, ""), quotient, "");
-  size = LLVMBuildAnd(b, size, kl_const32(l, 7), "");
-  quotient = LLVMBuildSelect(b, is_negative, LLVMBuildNeg(b, size, ""), size, "");
+  LLVMValueRef is_negative = kl_icmp(l, LLVMIntSLT, quotient, kl_const32(l, 0));
+  LLVMValueRef size = kl_select(l, is_negative, kl_neg(l, quotient), quotient);
+  size = kl_and(l, size, kl_const32(l, 7));
+  quotient = kl_select(l, is_negative, kl_neg(l, size), size);
   return make_pair(l, expr, kl_from_compute(l, type, remainder), quotient);
 }
 
@@ -262,20 +243,19 @@ static double least_normal(kjit_type type)
 static LLVMValueRef sign_bit(kl_lowering *l, LLVMValueRef x)
 {
   LLVMTypeRef type = LLVMTypeOf(x) == l->f64 ? l->i64 : l->i32;
-  return LLVMBuildICmp(l->builder, LLVMIntSLT, LLVMBuildBitCast(l->builder, x, type, ""),
-                       LLVMConstNull(type), "");
+  return kl_icmp(l, LLVMIntSLT, kl_bitcast(l, x, type), LLVMConstNull(type));
 }
 
 LLVMValueRef kl_lower_float_test(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef x = compute_arg(l, expr, 0);
   ki_builtin_id test = expr->builtin->id;
-  if (test == KJ_BUILTIN_ISNAN) return LLVMBuildFCmp(l->builder, LLVMRealUNO, x, x, "");
+  if (test == KJ_BUILTIN_ISNAN) return kl_fcmp(l, LLVMRealUNO, x, x);
   if (test == KJ_BUILTIN_SIGNBIT) return sign_bit(l, x);
   if (test == KJ_BUILTIN_ISNORMAL) {
     LLVMValueRef size = kl_intrinsic1(l, "llvm.fabs", x);
     LLVMValueRef is_large = is_class(l, LLVMRealOGE, size, least_normal(expr->args.items[0]->type));
-    return LLVMBuildAnd(l->builder, is_large, is_class(l, LLVMRealOLT, size, INFINITY), "");
+    return kl_and(l, is_large, is_class(l, LLVMRealOLT, size, INFINITY));
   }
   return is_class(l, test == KJ_BUILTIN_ISINF ? LLVMRealOEQ : LLVMRealOLT,
                   kl_intrinsic1(l, "llvm.fabs", x), INFINITY);

@@ -1,7 +1,7 @@
 /* Hinted accesses, prefetching, clocks, traps, assumptions; positions, bitcast, select. */
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 #include "native/support_routines.h"
 
 /* Accesses with a hint for the caches, prefetching; clocks, traps, assumptions. */
@@ -16,7 +16,7 @@ typedef struct element {
 static element lower_element(kl_lowering *l, const kt_expr *expr, uint32_t how)
 {
   element e = { .array = kl_lower_array(l, expr->x) };
-  const ki_type_info *info = ki_type(l->c->types, e.array.type);
+  const ki_type_info *info = kl_type_info(l, e.array.type);
   e.type = info->element;
   e.is_shared = info->space == KJ_SPACE_SHARED;
   e.pointer = kl_element_pointer(l, &e.array, &expr->indices);
@@ -27,7 +27,7 @@ static element lower_element(kl_lowering *l, const kt_expr *expr, uint32_t how)
 /* The instructions with hints move one number. Structs, vectors and complex numbers go without. */
 static bool is_one_number(kl_lowering *l, kjit_type type)
 {
-  ki_type_class class_ = ki_type(l->c->types, type)->class_;
+  ki_type_class class_ = kl_type_info(l, type)->class_;
   return class_ == KJ_CLASS_BOOL || class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED ||
          class_ == KJ_CLASS_FLOAT || class_ == KJ_CLASS_POINTER;
 }
@@ -35,14 +35,14 @@ static bool is_one_number(kl_lowering *l, kjit_type type)
 LLVMValueRef kl_lower_hinted_load(kl_lowering *l, const kt_expr *expr)
 {
   element e = lower_element(l, expr, KJ_WATCH_READ);
-  bool is_plain = e.is_shared || ki_type(l->c->types, e.array.type)->space == KJ_SPACE_CONST ||
+  bool is_plain = e.is_shared || kl_type_info(l, e.array.type)->space == KJ_SPACE_CONST ||
                   !l->target->hinted_load || !is_one_number(l, e.type);
   if (is_plain) return kl_load_element(l, &e.array, e.pointer, 0);
   ki_cache_hint hint = (ki_cache_hint)expr->builtin->operation;
   if (hint != KJ_CACHE_NC)
     return kl_from_memory(l, e.type,
                           l->target->hinted_load(l, hint, kl_memory_type(l, e.type), e.pointer));
-  LLVMValueRef load = LLVMBuildLoad2(l->builder, kl_memory_type(l, e.type), e.pointer, "");
+  LLVMValueRef load = kl_load(l, kl_memory_type(l, e.type), e.pointer);
   LLVMSetAlignment(load, kl_scalar_bytes(l, e.type));
   kl_annotate_access(l, load, e.array.object);
   kl_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
@@ -127,8 +127,8 @@ LLVMValueRef kl_lower_grid(kl_lowering *l, const kt_expr *expr)
     blocks = kl_as_i32(l, blocks);
     if (thread) thread = kl_as_i32(l, thread);
   }
-  LLVMValueRef product = LLVMBuildNSWMul(l->builder, blocks, block_dim, "");
-  return thread ? LLVMBuildNSWAdd(l->builder, product, thread, "") : product;
+  LLVMValueRef product = kl_nsw_mul(l, blocks, block_dim);
+  return thread ? kl_nsw_add(l, product, thread) : product;
 }
 
 /* T, v: the types have the same size. */
@@ -138,7 +138,7 @@ LLVMValueRef kl_lower_bitcast(kl_lowering *l, const kt_expr *expr)
   if (kl_is_composed_type(l, x->type) || kl_is_composed_type(l, expr->type))
     return kl_value_of_bits(l, expr->type, kl_value_bits(l, x->type, kl_lower_expr(l, x)));
   LLVMValueRef value = kl_to_memory(l, x->type, kl_lower_expr(l, x));
-  LLVMValueRef bits = LLVMBuildBitCast(l->builder, value, kl_memory_type(l, expr->type), "");
+  LLVMValueRef bits = kl_bitcast(l, value, kl_memory_type(l, expr->type));
   bool holds_float = kl_is_float_type(l, x->type) && !kl_is_float_type(l, expr->type);
   if (holds_float) bits = kl_hide_float_bits(l, bits);
   return kl_from_memory(l, expr->type, bits);
@@ -148,5 +148,5 @@ LLVMValueRef kl_lower_select(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef condition = kl_lower_condition(l, expr->args.items[0]);
   LLVMValueRef x = kl_lower_expr(l, expr->args.items[1]), y = kl_lower_expr(l, expr->args.items[2]);
-  return LLVMBuildSelect(l->builder, condition, x, y, "");
+  return kl_select(l, condition, x, y);
 }

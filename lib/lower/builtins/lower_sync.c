@@ -2,15 +2,10 @@
 #include <string.h>
 
 #include "lower/builtins/tensor_copy.h"
-#include "lower/lower.h"
+#include "lower/instruction.h"
 
 /* Barriers, fences and warp functions: what is common to the targets that execute them as
  * instructions. */
-
-static LLVMValueRef arg(kl_lowering *l, const kt_expr *expr, size_t i)
-{
-  return kl_lower_expr(l, expr->args.items[i]);
-}
 
 static LLVMValueRef arg32(kl_lowering *l, const kt_expr *expr, size_t i)
 {
@@ -56,13 +51,12 @@ static LLVMValueRef shuffle_vector(kl_lowering *l, const kl_shuffle *s, LLVMValu
                                    uint32_t count)
 {
   LLVMTypeRef words = LLVMVectorType(l->i32, count);
-  LLVMValueRef given = LLVMBuildBitCast(l->builder, value, words, ""), moved = LLVMGetPoison(words);
+  LLVMValueRef given = kl_bitcast(l, value, words), moved = LLVMGetPoison(words);
   for (uint32_t i = 0; i < count; i++) {
-    LLVMValueRef word =
-      shuffle_word(l, s, LLVMBuildExtractElement(l->builder, given, kl_const32(l, i), ""));
-    moved = LLVMBuildInsertElement(l->builder, moved, word, kl_const32(l, i), "");
+    LLVMValueRef word = shuffle_word(l, s, kl_extract_element(l, given, kl_const32(l, i)));
+    moved = kl_insert_element(l, moved, word, kl_const32(l, i));
   }
-  return LLVMBuildBitCast(l->builder, moved, LLVMTypeOf(value), "");
+  return kl_bitcast(l, moved, LLVMTypeOf(value));
 }
 
 static bool has_whole_words(kl_lowering *l, kjit_type type)
@@ -96,7 +90,7 @@ LLVMValueRef kl_build_shuffle(kl_lowering *l, kjit_type type, const kl_shuffle *
 LLVMValueRef kl_lower_shuffle(kl_lowering *l, const kt_expr *expr)
 {
   kl_shuffle s = { .mode = (ki_shuffle_mode)expr->builtin->operation, .mask = arg32(l, expr, 0) };
-  LLVMValueRef value = arg(l, expr, 1);
+  LLVMValueRef value = kl_lower_arg(l, expr, 1);
   s.lane = arg32(l, expr, 2);
   if (expr->args.count == 4) s.width = arg32(l, expr, 3);
   return kl_build_shuffle(l, expr->type, &s, value);
@@ -123,17 +117,16 @@ static LLVMValueRef lanemask(kl_lowering *l, kjit_op relation)
                                            [KJIT_GE] = "read.ptx.sreg.lanemask.ge",
                                            [KJIT_GT] = "read.ptx.sreg.lanemask.gt",
                                            [KJIT_LT] = "read.ptx.sreg.lanemask.lt" };
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef native = kl_try_native(l, registers[relation], 0, NULL, 0);
   if (native) return native;
-  LLVMValueRef bit = LLVMBuildShl(b, kl_const32(l, 1),
-                                  kl_as_i32(l, l->target->position(l, KJ_BUILTIN_LANEID, 0)), "");
-  LLVMValueRef below = LLVMBuildSub(b, bit, kl_const32(l, 1), "");
+  LLVMValueRef bit =
+    kl_shl(l, kl_const32(l, 1), kl_as_i32(l, l->target->position(l, KJ_BUILTIN_LANEID, 0)));
+  LLVMValueRef below = kl_sub(l, bit, kl_const32(l, 1));
   if (relation == KJIT_EQ) return bit;
   if (relation == KJIT_LT) return below;
-  if (relation == KJIT_GE) return LLVMBuildNot(b, below, "");
-  LLVMValueRef at_most = LLVMBuildOr(b, below, bit, "");
-  return relation == KJIT_LE ? at_most : LLVMBuildNot(b, at_most, "");
+  if (relation == KJIT_GE) return kl_not(l, below);
+  LLVMValueRef at_most = kl_or(l, below, bit);
+  return relation == KJIT_LE ? at_most : kl_not(l, at_most);
 }
 
 LLVMValueRef kl_lower_lanemask(kl_lowering *l, const kt_expr *expr)
@@ -144,9 +137,8 @@ LLVMValueRef kl_lower_lanemask(kl_lowering *l, const kt_expr *expr)
 /* The lowest lane of the mask, the same on all targets. */
 LLVMValueRef kl_lower_elect(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef mask = arg32(l, expr, 0),
-               lanes = LLVMBuildAnd(l->builder, mask, lanemask(l, KJIT_LE), "");
-  return LLVMBuildICmp(l->builder, LLVMIntEQ, lanes, lanemask(l, KJIT_EQ), "");
+  LLVMValueRef mask = arg32(l, expr, 0), lanes = kl_and(l, mask, lanemask(l, KJIT_LE));
+  return kl_icmp(l, LLVMIntEQ, lanes, lanemask(l, KJIT_EQ));
 }
 
 /* match and reduce among the lanes of a warp, for targets that execute them. */
@@ -158,9 +150,7 @@ LLVMValueRef kl_comparable_bits(kl_lowering *l, kjit_type type, LLVMValueRef val
   unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(bits)), wanted = width <= 32   ? 32
                                                                    : width <= 64 ? 64
                                                                                  : 128;
-  return width == wanted
-           ? bits
-           : LLVMBuildZExt(l->builder, bits, LLVMIntTypeInContext(l->context, wanted), "");
+  return width == wanted ? bits : kl_zext(l, bits, LLVMIntTypeInContext(l->context, wanted));
 }
 
 LLVMValueRef kl_build_reduction(kl_lowering *l, ki_combine op, kjit_type type, LLVMValueRef x,
@@ -189,13 +179,10 @@ static LLVMValueRef match_bits(kl_lowering *l, bool is_any, LLVMValueRef mask, L
 /* What is equal in both halves; of match_all, where it holds of both. */
 static LLVMValueRef join_matches(kl_lowering *l, bool is_any, LLVMValueRef x, LLVMValueRef y)
 {
-  LLVMBuilderRef b = l->builder;
-  if (is_any) return LLVMBuildAnd(b, x, y, "");
-  LLVMValueRef holds =
-    LLVMBuildAnd(b, LLVMBuildExtractValue(b, x, 1, ""), LLVMBuildExtractValue(b, y, 1, ""), "");
-  LLVMValueRef mask =
-    LLVMBuildAnd(b, LLVMBuildExtractValue(b, x, 0, ""), LLVMBuildExtractValue(b, y, 0, ""), "");
-  return LLVMBuildInsertValue(b, LLVMBuildInsertValue(b, x, mask, 0, ""), holds, 1, "");
+  if (is_any) return kl_and(l, x, y);
+  LLVMValueRef holds = kl_and(l, kl_extract_value(l, x, 1), kl_extract_value(l, y, 1));
+  LLVMValueRef mask = kl_and(l, kl_extract_value(l, x, 0), kl_extract_value(l, y, 0));
+  return kl_insert_value(l, kl_insert_value(l, x, mask, 0), holds, 1);
 }
 
 LLVMValueRef kl_lower_match(kl_lowering *l, const kt_expr *expr)
@@ -205,11 +192,9 @@ LLVMValueRef kl_lower_match(kl_lowering *l, const kt_expr *expr)
                bits = kl_comparable_bits(l, x->type, kl_lower_expr(l, x));
   bool is_any = expr->builtin->operation == KJ_VOTE_ANY;
   if (LLVMGetIntTypeWidth(LLVMTypeOf(bits)) <= 64) return match_bits(l, is_any, mask, bits);
-  LLVMValueRef low = LLVMBuildTrunc(l->builder, bits, l->i64, "");
+  LLVMValueRef low = kl_trunc(l, bits, l->i64);
   LLVMValueRef high =
-    LLVMBuildTrunc(l->builder,
-                   LLVMBuildLShr(l->builder, bits, LLVMConstInt(LLVMTypeOf(bits), 64, false), ""),
-                   l->i64, "");
+    kl_trunc(l, kl_lshr(l, bits, LLVMConstInt(LLVMTypeOf(bits), 64, false)), l->i64);
   return join_matches(l, is_any, match_bits(l, is_any, mask, low),
                       match_bits(l, is_any, mask, high));
 }
@@ -243,29 +228,28 @@ static LLVMValueRef lowest_lane(kl_lowering *l, LLVMValueRef mask)
 
 static LLVMValueRef without_lowest(kl_lowering *l, LLVMValueRef mask)
 {
-  return LLVMBuildAnd(l->builder, mask, LLVMBuildSub(l->builder, mask, kl_const32(l, 1), ""), "");
+  return kl_and(l, mask, kl_sub(l, mask, kl_const32(l, 1)));
 }
 
 /* The lanes of the mask go around the loop together, from the lowest one up. */
 static LLVMValueRef reduce_some(kl_lowering *l, const kt_expr *expr, LLVMValueRef mask,
                                 LLVMValueRef value)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef first = from_lane(l, expr, KJ_SHUFFLE_IDX, mask, value, lowest_lane(l, mask)),
                rest = without_lowest(l, mask);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b), head = kl_new_block(l, "lanes"),
+  LLVMBasicBlockRef before = kl_here(l), head = kl_new_block(l, "lanes"),
                     body = kl_new_block(l, "lane"), end = kl_new_block(l, "lanes.end");
-  LLVMBuildBr(b, head);
+  kl_br(l, head);
   kl_move_to(l, head);
-  LLVMValueRef left = LLVMBuildPhi(b, l->i32, ""), so_far = LLVMBuildPhi(b, LLVMTypeOf(value), "");
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, left, kl_const32(l, 0), ""), body, end);
+  LLVMValueRef left = kl_phi(l, l->i32), so_far = kl_phi(l, LLVMTypeOf(value));
+  kl_cond_br(l, kl_icmp(l, LLVMIntNE, left, kl_const32(l, 0)), body, end);
   kl_move_to(l, body);
   LLVMValueRef next =
     kl_build_reduction(l, (ki_combine)expr->builtin->operation, expr->type, so_far,
                        from_lane(l, expr, KJ_SHUFFLE_IDX, mask, value, lowest_lane(l, left)));
   LLVMValueRef fewer = without_lowest(l, left);
-  LLVMBasicBlockRef last = LLVMGetInsertBlock(b);
-  LLVMBuildBr(b, head);
+  LLVMBasicBlockRef last = kl_here(l);
+  kl_br(l, head);
   LLVMAddIncoming(left, (LLVMValueRef[]){ rest, fewer }, (LLVMBasicBlockRef[]){ before, last }, 2);
   LLVMAddIncoming(so_far, (LLVMValueRef[]){ first, next }, (LLVMBasicBlockRef[]){ before, last },
                   2);
@@ -277,27 +261,23 @@ static LLVMValueRef reduce_some(kl_lowering *l, const kt_expr *expr, LLVMValueRe
 static LLVMValueRef reduce_by_shuffles(kl_lowering *l, const kt_expr *expr, LLVMValueRef mask,
                                        LLVMValueRef value)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef is_full = LLVMBuildICmp(b, LLVMIntEQ, mask, kl_const32(l, -1), "");
+  LLVMValueRef is_full = kl_icmp(l, LLVMIntEQ, mask, kl_const32(l, -1));
   if (LLVMIsAConstantInt(is_full))
     return LLVMConstIntGetZExtValue(is_full) ? reduce_all(l, expr, mask, value)
                                              : reduce_some(l, expr, mask, value);
   LLVMBasicBlockRef full = kl_new_block(l, "full"), some = kl_new_block(l, "some"),
                     end = kl_new_block(l, "reduced");
-  LLVMBuildCondBr(b, is_full, full, some);
+  kl_cond_br(l, is_full, full, some);
   kl_move_to(l, full);
   LLVMValueRef of_all = reduce_all(l, expr, mask, value);
-  LLVMBasicBlockRef full_end = LLVMGetInsertBlock(b);
-  LLVMBuildBr(b, end);
+  LLVMBasicBlockRef full_end = kl_here(l);
+  kl_br(l, end);
   kl_move_to(l, some);
   LLVMValueRef of_some = reduce_some(l, expr, mask, value);
-  LLVMBasicBlockRef some_end = LLVMGetInsertBlock(b);
-  LLVMBuildBr(b, end);
+  LLVMBasicBlockRef some_end = kl_here(l);
+  kl_br(l, end);
   kl_move_to(l, end);
-  LLVMValueRef result = LLVMBuildPhi(b, LLVMTypeOf(value), "");
-  LLVMAddIncoming(result, (LLVMValueRef[]){ of_all, of_some },
-                  (LLVMBasicBlockRef[]){ full_end, some_end }, 2);
-  return result;
+  return kl_join(l, of_all, full_end, of_some, some_end);
 }
 
 LLVMValueRef kl_lower_reduce(kl_lowering *l, const kt_expr *expr)
@@ -332,10 +312,8 @@ LLVMValueRef kl_lower_reduce(kl_lowering *l, const kt_expr *expr)
 
 static LLVMValueRef field(kl_lowering *l, LLVMValueRef bytes, int64_t mask, int64_t shift)
 {
-  LLVMValueRef sixteenths =
-    LLVMBuildLShr(l->builder, LLVMBuildAnd(l->builder, bytes, kl_const64(l, mask), ""),
-                  kl_const64(l, 4), "");
-  return LLVMBuildShl(l->builder, sixteenths, kl_const64(l, shift), "");
+  LLVMValueRef sixteenths = kl_lshr(l, kl_and(l, bytes, kl_const64(l, mask)), kl_const64(l, 4));
+  return kl_shl(l, sixteenths, kl_const64(l, shift));
 }
 
 /* As the PTX manual describes it: address, leading and stride distance in units of 16 bytes, 14
@@ -345,12 +323,10 @@ LLVMValueRef kl_lower_matrix_descriptor(kl_lowering *l, const kt_expr *expr)
   enum { MASK = 0x3ffff, LEADING = 16, STRIDE = 32, SWIZZLE = 62 };
   static const uint64_t kinds[] = { [0] = 0, [1] = 3, [2] = 2, [4] = 1 };
   LLVMValueRef word = field(l, kl_lower_expr(l, expr->args.items[0]), MASK, 0);
-  word = LLVMBuildOr(l->builder, word,
-                     field(l, kl_lower_expr(l, expr->args.items[1]), MASK, LEADING), "");
-  word = LLVMBuildOr(l->builder, word,
-                     field(l, kl_lower_expr(l, expr->args.items[2]), MASK, STRIDE), "");
+  word = kl_or(l, word, field(l, kl_lower_expr(l, expr->args.items[1]), MASK, LEADING));
+  word = kl_or(l, word, field(l, kl_lower_expr(l, expr->args.items[2]), MASK, STRIDE));
   uint64_t kind = kinds[(size_t)expr->args.items[3]->integer / 32];
-  return LLVMBuildOr(l->builder, word, LLVMConstInt(l->i64, kind << SWIZZLE, false), "");
+  return kl_or(l, word, LLVMConstInt(l->i64, kind << SWIZZLE, false));
 }
 
 /* ---- for the targets ---- */
@@ -383,7 +359,7 @@ bool kl_is_tensor_copy(const kt_expr *expr)
 kj_tensor_map kl_describe_map(kl_lowering *l, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE;
-  const ki_type_info *tile = ki_type(l->c->types, is_store ? copy->y->type : copy->x->type);
+  const ki_type_info *tile = kl_type_info(l, is_store ? copy->y->type : copy->x->type);
   kj_tensor_map map = { .rank = (uint8_t)tile->rank,
                         .swizzle_bytes = (uint8_t)copy->args.items[0]->integer };
   for (uint32_t d = 0; d < tile->rank; d++) map.box[d] = (uint32_t)tile->extents[d];

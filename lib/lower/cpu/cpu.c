@@ -1,4 +1,5 @@
 /* CPU: the table of the target, with the rows that need no file of their own. */
+#include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 
 #include <string.h>
@@ -34,8 +35,7 @@ static LLVMValueRef context_field(kl_lowering *l, LLVMValueRef context, unsigned
 {
   KJ_ASSERT(number < CONTEXT_NUMBERS);
   LLVMValueRef path[] = { kl_const32(l, 0), kl_const32(l, field), kl_const32(l, (int64_t)number) };
-  return LLVMBuildInBoundsGEP2(l->builder, context_type(l), context, path,
-                               field == NUMBERS_FIELD ? 3 : 2, "");
+  return kl_inbounds_gep(l, context_type(l), context, path, field == NUMBERS_FIELD ? 3 : 2);
 }
 
 static void context_numbers(kl_cpu_state *s, LLVMValueRef **numbers)
@@ -56,16 +56,13 @@ LLVMValueRef kl_cpu_thread_context(kl_lowering *l)
   LLVMValueRef context = kl_alloca(l, context_type(l), "context"), *numbers[CONTEXT_NUMBERS];
   context_numbers(s, numbers);
   for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++)
-    if (*numbers[i])
-      LLVMBuildStore(l->builder, *numbers[i], context_field(l, context, NUMBERS_FIELD, i));
-  LLVMBuildStore(l->builder, s->grid_pointer, context_field(l, context, GRID_FIELD, 0));
-  LLVMBuildStore(l->builder, s->scratch, context_field(l, context, SCRATCH_FIELD, 0));
-  if (l->print_sink)
-    LLVMBuildStore(l->builder, l->print_sink, context_field(l, context, SINK_FIELD, 0));
+    if (*numbers[i]) kl_store(l, *numbers[i], context_field(l, context, NUMBERS_FIELD, i));
+  kl_store(l, s->grid_pointer, context_field(l, context, GRID_FIELD, 0));
+  kl_store(l, s->scratch, context_field(l, context, SCRATCH_FIELD, 0));
+  if (l->print_sink) kl_store(l, l->print_sink, context_field(l, context, SINK_FIELD, 0));
   if (!l->kernel->may_fail) return context;
-  if (l->failure_record)
-    LLVMBuildStore(l->builder, l->failure_record, context_field(l, context, RECORD_FIELD, 0));
-  LLVMBuildStore(l->builder, kl_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
+  if (l->failure_record) kl_store(l, l->failure_record, context_field(l, context, RECORD_FIELD, 0));
+  kl_store(l, kl_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
   return context;
 }
 
@@ -75,19 +72,14 @@ void kl_cpu_use_thread_context(kl_lowering *l, LLVMValueRef context)
   LLVMValueRef *numbers[CONTEXT_NUMBERS];
   context_numbers(s, numbers);
   for (uint64_t i = 0; i < CONTEXT_NUMBERS; i++)
-    *numbers[i] =
-      LLVMBuildLoad2(l->builder, l->i32, context_field(l, context, NUMBERS_FIELD, i), "");
-  s->grid_pointer =
-    LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, GRID_FIELD, 0), "");
-  s->scratch =
-    LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, SCRATCH_FIELD, 0), "");
+    *numbers[i] = kl_load(l, l->i32, context_field(l, context, NUMBERS_FIELD, i));
+  s->grid_pointer = kl_load(l, l->pointer, context_field(l, context, GRID_FIELD, 0));
+  s->scratch = kl_load(l, l->pointer, context_field(l, context, SCRATCH_FIELD, 0));
   s->context = context;
   if (l->has_print)
-    l->print_sink =
-      LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, SINK_FIELD, 0), "");
+    l->print_sink = kl_load(l, l->pointer, context_field(l, context, SINK_FIELD, 0));
   if (l->kernel->may_fail)
-    l->failure_record =
-      LLVMBuildLoad2(l->builder, l->pointer, context_field(l, context, RECORD_FIELD, 0), "");
+    l->failure_record = kl_load(l, l->pointer, context_field(l, context, RECORD_FIELD, 0));
 }
 
 /* ---- failing threads ---- */
@@ -100,20 +92,17 @@ void kl_cpu_leave_kernel(kl_lowering *l)
   kl_cpu_state *s = kl_cpu(l);
   kl_frame *inner = l->frame;
   while (l->frame->caller) l->frame = l->frame->caller;
-  if (s->context)
-    LLVMBuildStore(l->builder, kl_const32(l, 1), context_field(l, s->context, LEFT_FIELD, 0));
+  if (s->context) kl_store(l, kl_const32(l, 1), context_field(l, s->context, LEFT_FIELD, 0));
   else if (l->kernel->off) kl_set_variable(l, l->kernel->off, kl_const32(l, KJ_OFF_LEFT_KERNEL));
-  LLVMBuildBr(l->builder, l->frame->leave);
+  kl_br(l, l->frame->leave);
   l->frame = inner;
 }
 
 void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context)
 {
   LLVMBasicBlockRef left = kl_new_block(l, "left"), stays = kl_new_block(l, "stays");
-  LLVMValueRef flag =
-    LLVMBuildLoad2(l->builder, l->i32, context_field(l, context, LEFT_FIELD, 0), "");
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntNE, flag, kl_const32(l, 0), ""),
-                  left, stays);
+  LLVMValueRef flag = kl_load(l, l->i32, context_field(l, context, LEFT_FIELD, 0));
+  kl_cond_br(l, kl_icmp(l, LLVMIntNE, flag, kl_const32(l, 0)), left, stays);
   kl_move_to(l, left);
   kl_cpu_leave_kernel(l);
   kl_move_to(l, stays);
@@ -130,8 +119,8 @@ static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_BLOCK_DIM: return kl_const32(l, s->block[dimension]);
   case KJ_BUILTIN_GRID_DIM: return s->grid[dimension];
   case KJ_BUILTIN_THREAD_RANK: return s->rank;
-  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, s->rank, kl_const32(l, 5), "");
-  case KJ_BUILTIN_LANEID: return LLVMBuildAnd(l->builder, s->rank, kl_const32(l, 31), "");
+  case KJ_BUILTIN_WARP_RANK: return kl_lshr(l, s->rank, kl_const32(l, 5));
+  case KJ_BUILTIN_LANEID: return kl_and(l, s->rank, kl_const32(l, 31));
   case KJ_BUILTIN_CLUSTER_IDX:
   case KJ_BUILTIN_CLUSTER_DIM:
   case KJ_BUILTIN_CLUSTER_GRID_DIM:
@@ -148,7 +137,7 @@ static LLVMValueRef stack_pointer(kl_lowering *l)
 {
   LLVMValueRef frame =
     kl_intrinsic(l, "llvm.frameaddress", &l->pointer, 1, (LLVMValueRef[]){ kl_const32(l, 0) }, 1);
-  return LLVMBuildPtrToInt(l->builder, frame, l->i64, "");
+  return kl_ptrtoint(l, frame, l->i64);
 }
 
 /* ---- printing threads ---- */
@@ -158,7 +147,6 @@ static void print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef 
 {
   (void)count;
   kl_cpu_state *s = kl_cpu(l);
-  LLVMBuilderRef b = l->builder;
   LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->pointer },
               type = LLVMFunctionType(l->void_, types, 4, false);
   if (!l->print_function) {
@@ -169,11 +157,10 @@ static void print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef 
   LLVMValueRef index[3], size[2];
   for (int d = 0; d < 3; d++) index[d] = kl_extend_position(l, s->block_index[d]);
   for (int d = 0; d < 2; d++) size[d] = kl_extend_position(l, s->grid[d]);
-  LLVMValueRef row = LLVMBuildAdd(b, LLVMBuildMul(b, index[2], size[1], ""), index[1], "");
-  LLVMValueRef block = LLVMBuildAdd(b, LLVMBuildMul(b, row, size[0], ""), index[0], "");
-  LLVMBuildCall2(b, type, l->print_function,
-                 (LLVMValueRef[]){ l->print_sink, kl_const64(l, (int64_t)header), block, words }, 4,
-                 "");
+  LLVMValueRef row = kl_add(l, kl_mul(l, index[2], size[1]), index[1]);
+  LLVMValueRef block = kl_add(l, kl_mul(l, row, size[0]), index[0]);
+  kl_call(l, type, l->print_function,
+          (LLVMValueRef[]){ l->print_sink, kl_const64(l, (int64_t)header), block, words }, 4);
 }
 
 /* ---- what the pass over the typed IR has removed, and the rest ---- */
@@ -254,7 +241,7 @@ static LLVMValueRef clock_value(kl_lowering *l, ki_builtin_id clock)
   LLVMValueRef function = LLVMGetNamedFunction(l->module, timer);
   if (!function) function = LLVMAddFunction(l->module, timer, type);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
-  return LLVMBuildCall2(l->builder, type, function, NULL, 0, "");
+  return kl_call(l, type, function, NULL, 0);
 }
 
 const kl_lower_target kl_cpu_lowering = {

@@ -7,6 +7,7 @@
  * shared memory is the distance from the start of the block's scratch memory. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/builtins/tensor_copy.h"
 #include "lower/cpu/cpu.h"
 
@@ -26,7 +27,7 @@ LLVMValueRef kl_build_wait(kl_lowering *l, kj_cpu_wait what, LLVMValueRef id, LL
                           count,
                           address ? address : LLVMConstNull(l->pointer),
                           value };
-  LLVMValueRef call = LLVMBuildCall2(l->builder, type, function, args, 6, "");
+  LLVMValueRef call = kl_call(l, type, function, args, 6);
   kl_add_call_attribute(l, call, "nounwind");
   return call;
 }
@@ -38,14 +39,14 @@ static LLVMValueRef zero64(kl_lowering *l) { return kl_const64(l, 0); }
 static LLVMBasicBlockRef begin_if_any(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMBasicBlockRef some = kl_new_block(l, "some"), end = kl_new_block(l, "met");
-  LLVMBuildCondBr(l->builder, kl_has_active_lane(l, stmt), some, end);
+  kl_cond_br(l, kl_has_active_lane(l, stmt), some, end);
   kl_move_to(l, some);
   return end;
 }
 
 static void end_if_any(kl_lowering *l, LLVMBasicBlockRef end)
 {
-  LLVMBuildBr(l->builder, end);
+  kl_br(l, end);
   kl_move_to(l, end);
 }
 
@@ -76,60 +77,48 @@ void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt)
 
 static LLVMValueRef scratch_pointer(kl_lowering *l, LLVMValueRef address)
 {
-  return LLVMBuildGEP2(l->builder, l->i8, kl_cpu(l)->scratch, &address, 1, "");
+  return kl_gep(l, l->i8, kl_cpu(l)->scratch, &address, 1);
 }
 
-static LLVMValueRef load_word(kl_lowering *l, LLVMValueRef at)
-{
-  return LLVMBuildLoad2(l->builder, l->i64, at, "");
-}
+static LLVMValueRef load_word(kl_lowering *l, LLVMValueRef at) { return kl_load(l, l->i64, at); }
 
 static LLVMValueRef low_bits(kl_lowering *l, LLVMValueRef word, int shift)
 {
-  LLVMValueRef moved = shift ? LLVMBuildLShr(l->builder, word, kl_const64(l, shift), "") : word;
-  return LLVMBuildAnd(l->builder, moved, kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1), "");
+  LLVMValueRef moved = shift ? kl_lshr(l, word, kl_const64(l, shift)) : word;
+  return kl_and(l, moved, kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1));
 }
 
 /* arrivals and bytes: i64, subtracted from what is missing. Gives the word as it was. */
 static LLVMValueRef change_word(kl_lowering *l, LLVMValueRef at, LLVMValueRef arrivals,
                                 LLVMValueRef bytes)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef old = load_word(l, at), whole = low_bits(l, old, COUNT_BITS);
-  LLVMValueRef missing = LLVMBuildSub(b, low_bits(l, old, 0), arrivals, "");
-  LLVMValueRef left = LLVMBuildShl(b, old, kl_const64(l, 64 - BYTES_SHIFT - BYTES_BITS), "");
-  left = LLVMBuildSub(b, LLVMBuildAShr(b, left, kl_const64(l, 64 - BYTES_BITS), ""), bytes, "");
-  LLVMValueRef is_over =
-    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildOr(b, missing, left, ""), zero64(l), "");
-  LLVMValueRef parity = LLVMBuildXor(b, LLVMBuildLShr(b, old, kl_const64(l, PARITY_SHIFT), ""),
-                                     LLVMBuildZExt(b, is_over, l->i64, ""), "");
-  missing = LLVMBuildAnd(b, LLVMBuildSelect(b, is_over, whole, missing, ""),
-                         kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1), "");
-  left = LLVMBuildAnd(b, left, kl_const64(l, ((int64_t)1 << BYTES_BITS) - 1), "");
-  LLVMValueRef word =
-    LLVMBuildOr(b, missing, LLVMBuildShl(b, whole, kl_const64(l, COUNT_BITS), ""), "");
-  word = LLVMBuildOr(b, word, LLVMBuildShl(b, left, kl_const64(l, BYTES_SHIFT), ""), "");
-  LLVMBuildStore(b,
-                 LLVMBuildOr(b, word, LLVMBuildShl(b, parity, kl_const64(l, PARITY_SHIFT), ""), ""),
-                 at);
+  LLVMValueRef missing = kl_sub(l, low_bits(l, old, 0), arrivals);
+  LLVMValueRef left = kl_shl(l, old, kl_const64(l, 64 - BYTES_SHIFT - BYTES_BITS));
+  left = kl_sub(l, kl_ashr(l, left, kl_const64(l, 64 - BYTES_BITS)), bytes);
+  LLVMValueRef is_over = kl_icmp(l, LLVMIntEQ, kl_or(l, missing, left), zero64(l));
+  LLVMValueRef parity =
+    kl_xor(l, kl_lshr(l, old, kl_const64(l, PARITY_SHIFT)), kl_zext(l, is_over, l->i64));
+  missing =
+    kl_and(l, kl_select(l, is_over, whole, missing), kl_const64(l, ((int64_t)1 << COUNT_BITS) - 1));
+  left = kl_and(l, left, kl_const64(l, ((int64_t)1 << BYTES_BITS) - 1));
+  LLVMValueRef word = kl_or(l, missing, kl_shl(l, whole, kl_const64(l, COUNT_BITS)));
+  word = kl_or(l, word, kl_shl(l, left, kl_const64(l, BYTES_SHIFT)));
+  kl_store(l, kl_or(l, word, kl_shl(l, parity, kl_const64(l, PARITY_SHIFT))), at);
   return old;
 }
 
 LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count);
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef at = scratch_pointer(l, kl_lower_expr(l, expr->args.items[0])),
                one = kl_const64(l, 1), none = zero64(l);
-  LLVMValueRef given = expr->args.count > 1
-                         ? LLVMBuildZExt(b, kl_lower_expr(l, expr->args.items[1]), l->i64, "")
-                         : one;
-  LLVMValueRef missing = LLVMBuildNeg(b, given, "");
+  LLVMValueRef given =
+    expr->args.count > 1 ? kl_zext(l, kl_lower_expr(l, expr->args.items[1]), l->i64) : one;
+  LLVMValueRef missing = kl_neg(l, given);
   switch (KJ_AMONG(expr->builtin->id)) {
   case KJ_BUILTIN_MBARRIER_INIT:
-    LLVMBuildStore(b,
-                   LLVMBuildOr(b, given, LLVMBuildShl(b, given, kl_const64(l, COUNT_BITS), ""), ""),
-                   at);
+    kl_store(l, kl_or(l, given, kl_shl(l, given, kl_const64(l, COUNT_BITS))), at);
     return NULL;
   case KJ_BUILTIN_MBARRIER_INVAL: return NULL;
   case KJ_BUILTIN_MBARRIER_EXPECT_TX: change_word(l, at, none, missing); return NULL;
@@ -141,10 +130,8 @@ LLVMValueRef kl_cpu_mbarrier(kl_lowering *l, const kt_expr *expr)
 /* The parity that a phase must have left: that of a token is its top bit. */
 static LLVMValueRef awaited_parity(kl_lowering *l, LLVMValueRef operand)
 {
-  if (LLVMTypeOf(operand) == l->i64)
-    return LLVMBuildLShr(l->builder, operand, kl_const64(l, PARITY_SHIFT), "");
-  return LLVMBuildAnd(l->builder, LLVMBuildZExt(l->builder, operand, l->i64, ""), kl_const64(l, 1),
-                      "");
+  if (LLVMTypeOf(operand) == l->i64) return kl_lshr(l, operand, kl_const64(l, PARITY_SHIFT));
+  return kl_and(l, kl_zext(l, operand, l->i64), kl_const64(l, 1));
 }
 
 /* A test lets the others go on first: what spins on it would keep them from it. */
@@ -156,7 +143,7 @@ static LLVMValueRef wait_for_lane(kl_lowering *l, const kt_stmt *stmt, LLVMValue
   LLVMValueRef is_over =
     kl_build_wait(l, e->builtin->operation == KJ_PHASE_WAIT ? KJ_WAIT_PHASE : KJ_WAIT_TRY_PHASE,
                   zero32(l), zero32(l), at, parity);
-  return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, zero64(l), "");
+  return kl_icmp(l, LLVMIntNE, is_over, zero64(l));
 }
 
 static bool is_same_for_all(const kt_expr *e)
@@ -178,7 +165,7 @@ static void wait_one_by_one(kl_lowering *l, const kt_stmt *stmt)
   kl_counted_loop loop;
   kl_parallel p = kl_begin_lanes(l, &loop, kl_cpu(l)->unit_first, kl_cpu(l)->unit_stop);
   LLVMBasicBlockRef lane = kl_new_block(l, "lane");
-  LLVMBuildCondBr(l->builder, kl_is_lane_active(l, stmt, loop.counter), lane, loop.loop.next);
+  kl_cond_br(l, kl_is_lane_active(l, stmt, loop.counter), lane, loop.loop.next);
   kl_move_to(l, lane);
   LLVMValueRef value = wait_for_lane(l, stmt, loop.counter);
   kl_set_lane_result(l, stmt, loop.counter, value);
@@ -212,9 +199,8 @@ static LLVMValueRef cluster_rank(kl_lowering *l)
 {
   LLVMValueRef rank = kl_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, 2);
   for (uint32_t d = 2; d-- > 0;) {
-    rank = LLVMBuildMul(l->builder, rank, cluster_extent(l, d), "");
-    rank = LLVMBuildAdd(l->builder, rank,
-                        kl_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, d), "");
+    rank = kl_mul(l, rank, cluster_extent(l, d));
+    rank = kl_add(l, rank, kl_cpu_cluster_position(l, KJ_BUILTIN_CLUSTER_BLOCK_IDX, d));
   }
   return rank;
 }
@@ -222,19 +208,16 @@ static LLVMValueRef cluster_rank(kl_lowering *l)
 LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t d)
 {
   KJ_ASSERT(d < 3);
-  LLVMBuilderRef b = l->builder;
   const kl_cpu_state *s = kl_cpu(l);
   switch (KJ_AMONG(position)) {
-  case KJ_BUILTIN_CLUSTER_IDX: return LLVMBuildUDiv(b, s->block_index[d], cluster_extent(l, d), "");
+  case KJ_BUILTIN_CLUSTER_IDX: return kl_udiv(l, s->block_index[d], cluster_extent(l, d));
   case KJ_BUILTIN_CLUSTER_DIM: return cluster_extent(l, d);
-  case KJ_BUILTIN_CLUSTER_GRID_DIM: return LLVMBuildUDiv(b, s->grid[d], cluster_extent(l, d), "");
-  case KJ_BUILTIN_CLUSTER_BLOCK_IDX:
-    return LLVMBuildURem(b, s->block_index[d], cluster_extent(l, d), "");
+  case KJ_BUILTIN_CLUSTER_GRID_DIM: return kl_udiv(l, s->grid[d], cluster_extent(l, d));
+  case KJ_BUILTIN_CLUSTER_BLOCK_IDX: return kl_urem(l, s->block_index[d], cluster_extent(l, d));
   case KJ_BUILTIN_CLUSTER_RANK: return cluster_rank(l);
   default:
     KJ_ASSERT(position == KJ_BUILTIN_CLUSTER_SIZE);
-    return LLVMBuildMul(b, LLVMBuildMul(b, cluster_extent(l, 0), cluster_extent(l, 1), ""),
-                        cluster_extent(l, 2), "");
+    return kl_mul(l, kl_mul(l, cluster_extent(l, 0), cluster_extent(l, 1)), cluster_extent(l, 2));
   }
 }
 
@@ -243,10 +226,10 @@ LLVMValueRef kl_cpu_map_shared_rank(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->args.count == 2);
   kl_array_value array = kl_lower_array(l, expr->args.items[0]);
   LLVMValueRef rank = kl_lower_expr(l, expr->args.items[1]),
-               away = LLVMBuildSub(l->builder, rank, cluster_rank(l), "");
+               away = kl_sub(l, rank, cluster_rank(l));
   LLVMValueRef stride = kl_load_grid(l, l->i64, offsetof(kj_cpu_grid, scratch_stride));
-  LLVMValueRef bytes = LLVMBuildMul(l->builder, kl_as_i64(l, away), stride, "");
-  array.pointer = LLVMBuildGEP2(l->builder, l->i8, array.pointer, &bytes, 1, "");
+  LLVMValueRef bytes = kl_mul(l, kl_as_i64(l, away), stride);
+  array.pointer = kl_gep(l, l->i8, array.pointer, &bytes, 1);
   array.type = expr->type;
   return kl_pack_array(l, &array);
 }
@@ -256,8 +239,8 @@ LLVMValueRef kl_cpu_shared_address(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->x);
   kl_array_value array = kl_lower_array(l, expr->x);
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, kl_check_of_expr(l, expr));
-  LLVMValueRef start = LLVMBuildPtrToInt(l->builder, kl_cpu(l)->scratch, l->i64, "");
-  return LLVMBuildSub(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), start, "");
+  LLVMValueRef start = kl_ptrtoint(l, kl_cpu(l)->scratch, l->i64);
+  return kl_sub(l, kl_ptrtoint(l, pointer, l->i64), start);
 }
 
 /* ---- copies ---- */
@@ -265,7 +248,7 @@ LLVMValueRef kl_cpu_shared_address(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef step(kl_lowering *l, LLVMValueRef pointer, uint64_t bytes)
 {
   LLVMValueRef at = kl_const64(l, (int64_t)bytes);
-  return bytes ? LLVMBuildInBoundsGEP2(l->builder, l->i8, pointer, &at, 1, "") : pointer;
+  return bytes ? kl_inbounds_gep(l, l->i8, pointer, &at, 1) : pointer;
 }
 
 /* Elements one by one: those that are not valid are not read. */
@@ -279,28 +262,21 @@ LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef valid = expr->args.count > 1 ? kl_lower_expr(l, expr->args.items[1]) : NULL;
   LLVMTypeRef type = kl_memory_type(l, expr->y->type);
   for (uint32_t i = 0; i < expr->args.items[0]->integer; i++) {
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), load = NULL, end = NULL;
+    LLVMBasicBlockRef before = kl_here(l), load = NULL, end = NULL;
     if (valid) {
       load = kl_new_block(l, "valid");
       end = kl_new_block(l, "copied");
-      LLVMBuildCondBr(l->builder,
-                      LLVMBuildICmp(l->builder, LLVMIntSLT, kl_const64(l, i), valid, ""), load,
-                      end);
+      kl_cond_br(l, kl_icmp(l, LLVMIntSLT, kl_const64(l, i), valid), load, end);
       kl_move_to(l, load);
     }
-    LLVMValueRef value = LLVMBuildLoad2(l->builder, type, step(l, source, (uint64_t)i * size), "");
+    LLVMValueRef value = kl_load(l, type, step(l, source, (uint64_t)i * size));
     kl_annotate_access(l, value, from.object);
     if (valid) {
-      LLVMBuildBr(l->builder, end);
+      kl_br(l, end);
       kl_move_to(l, end);
-      LLVMValueRef phi = LLVMBuildPhi(l->builder, type, "");
-      LLVMAddIncoming(phi, (LLVMValueRef[]){ LLVMConstNull(type), value },
-                      (LLVMBasicBlockRef[]){ before, load }, 2);
-      value = phi;
+      value = kl_join(l, LLVMConstNull(type), before, value, load);
     }
-    kl_annotate_access(l,
-                       LLVMBuildStore(l->builder, value, step(l, destination, (uint64_t)i * size)),
-                       to.object);
+    kl_annotate_access(l, kl_store(l, value, step(l, destination, (uint64_t)i * size)), to.object);
   }
   return NULL;
 }
@@ -311,8 +287,7 @@ LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
   uint32_t size = kl_copied_bytes(l, expr);
   LLVMValueRef source = kl_lower_source(l, expr, &from),
                destination = kl_lower_destination(l, expr, &to);
-  LLVMValueRef bytes =
-    LLVMBuildMul(l->builder, kl_lower_expr(l, expr->args.items[0]), kl_const64(l, size), "");
+  LLVMValueRef bytes = kl_mul(l, kl_lower_expr(l, expr->args.items[0]), kl_const64(l, size));
   LLVMBuildMemCpy(l->builder, destination, size, source, size, bytes);
   if (expr->args.count > 1)
     change_word(l, scratch_pointer(l, kl_lower_expr(l, expr->args.items[1])), zero64(l), bytes);
@@ -325,38 +300,33 @@ LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
 static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMValueRef const *start,
                                 LLVMValueRef const *box)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMTypeRef type = kl_memory_type(l, ki_type(l->c->types, c->tile.type)->element);
-  uint32_t size = kl_scalar_bytes(l, ki_type(l->c->types, c->tile.type)->element);
+  LLVMTypeRef type = kl_memory_type(l, kl_type_info(l, c->tile.type)->element);
+  uint32_t size = kl_scalar_bytes(l, kl_type_info(l, c->tile.type)->element);
   LLVMValueRef at[KJ_MAP_RANK], is_inside = LLVMConstInt(l->i1, 1, false), linear = zero64(l);
   for (uint32_t d = 0; d < c->map.rank; d++) {
     LLVMValueRef inner = kl_extend_position(l, box[d]);
-    at[d] = LLVMBuildAdd(b, start[d], inner, "");
-    linear = LLVMBuildAdd(b, LLVMBuildMul(b, linear, kl_const64(l, c->map.box[d]), ""), inner, "");
-    is_inside = LLVMBuildAnd(b, is_inside,
-                             LLVMBuildICmp(b, LLVMIntULT, at[d],
-                                           kl_as_i64(l, kl_extent(l, &c->array, d)), ""),
-                             "");
+    at[d] = kl_add(l, start[d], inner);
+    linear = kl_add(l, kl_mul(l, linear, kl_const64(l, c->map.box[d])), inner);
+    is_inside =
+      kl_and(l, is_inside, kl_icmp(l, LLVMIntULT, at[d], kl_as_i64(l, kl_extent(l, &c->array, d))));
   }
-  LLVMValueRef base = LLVMBuildSub(b, LLVMBuildPtrToInt(b, c->tile.pointer, l->i64, ""),
-                                   LLVMBuildPtrToInt(b, kl_cpu(l)->scratch, l->i64, ""), "");
-  LLVMValueRef offset = LLVMBuildAdd(b, base, LLVMBuildMul(b, linear, kl_const64(l, size), ""), "");
+  LLVMValueRef base =
+    kl_sub(l, kl_ptrtoint(l, c->tile.pointer, l->i64), kl_ptrtoint(l, kl_cpu(l)->scratch, l->i64));
+  LLVMValueRef offset = kl_add(l, base, kl_mul(l, linear, kl_const64(l, size)));
   LLVMValueRef mask = kl_const64(l, c->map.swizzle_bytes ? c->map.swizzle_bytes - 16 : 0);
-  offset =
-    LLVMBuildXor(b, offset,
-                 LLVMBuildAnd(b, LLVMBuildLShr(b, offset, kl_const64(l, 3), ""), mask, ""), "");
-  LLVMValueRef in_tile = LLVMBuildGEP2(b, l->i8, kl_cpu(l)->scratch, &offset, 1, "");
+  offset = kl_xor(l, offset, kl_and(l, kl_lshr(l, offset, kl_const64(l, 3)), mask));
+  LLVMValueRef in_tile = kl_gep(l, l->i8, kl_cpu(l)->scratch, &offset, 1);
   LLVMBasicBlockRef inside = kl_new_block(l, "inside"), outside = kl_new_block(l, "outside"),
                     end = kl_new_block(l, "element");
-  LLVMBuildCondBr(b, is_inside, inside, outside);
+  kl_cond_br(l, is_inside, inside, outside);
   kl_move_to(l, inside);
   LLVMValueRef in_array = kl_element_pointer_at(l, &c->array, at, c->map.rank),
                from = c->is_store ? in_tile : in_array, to = c->is_store ? in_array : in_tile;
-  LLVMBuildStore(b, LLVMBuildLoad2(b, type, from, ""), to);
-  LLVMBuildBr(b, end);
+  kl_store(l, kl_load(l, type, from), to);
+  kl_br(l, end);
   kl_move_to(l, outside);
-  if (!c->is_store) LLVMBuildStore(b, LLVMConstNull(type), in_tile);
-  LLVMBuildBr(b, end);
+  if (!c->is_store) kl_store(l, LLVMConstNull(type), in_tile);
+  kl_br(l, end);
   kl_move_to(l, end);
 }
 
@@ -365,7 +335,7 @@ LLVMValueRef kl_cpu_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
   kl_tensor_copy c = kl_lower_tensor_copy(l, expr);
   LLVMValueRef start[KJ_MAP_RANK], box[KJ_MAP_RANK];
   kl_counted_loop loops[KJ_MAP_RANK];
-  uint64_t bytes = kl_scalar_bytes(l, ki_type(l->c->types, c.tile.type)->element);
+  uint64_t bytes = kl_scalar_bytes(l, kl_type_info(l, c.tile.type)->element);
   for (uint32_t d = 0; d < c.map.rank; d++) {
     start[d] = kl_as_i64(l, kl_lower_index32(l, c.start->items[d]));
     bytes *= c.map.box[d];

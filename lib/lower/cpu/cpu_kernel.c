@@ -1,6 +1,7 @@
 /* CPU: the kernel as a function over a range of blocks. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 
 /* CPU: where memory of variables is. Scratch memory is one piece a worker: slots (one element a
@@ -24,8 +25,8 @@ static uint64_t take_scratch(kl_lowering *l, uint64_t size, uint32_t alignment)
 
 static uint64_t array_bytes(kl_lowering *l, const kt_var *var)
 {
-  KJ_ASSERT(ki_type(l->c->types, var->type)->is_static);
-  const ki_type_info *info = ki_type(l->c->types, var->type);
+  KJ_ASSERT(kl_type_info(l, var->type)->is_static);
+  const ki_type_info *info = kl_type_info(l, var->type);
   return ki_element_count(info) * kl_scalar_bytes(l, info->element);
 }
 
@@ -46,7 +47,7 @@ static uint64_t slot_bytes(kl_lowering *l, const kt_var *var)
 
 static bool is_static(kl_lowering *l, const kt_var *var)
 {
-  return ki_type(l->c->types, var->type)->is_static;
+  return kl_type_info(l, var->type)->is_static;
 }
 
 static void place(kt_var *var, uint64_t offset) { var->lowered = (void *)(uintptr_t)(offset + 1); }
@@ -116,8 +117,7 @@ void kl_lay_out_scratch(kl_lowering *l)
 static LLVMValueRef scratch_at(kl_lowering *l, uint64_t offset)
 {
   LLVMValueRef at = kl_const64(l, (int64_t)offset);
-  return offset ? LLVMBuildInBoundsGEP2(l->builder, l->i8, kl_cpu(l)->scratch, &at, 1, "")
-                : kl_cpu(l)->scratch;
+  return offset ? kl_inbounds_gep(l, l->i8, kl_cpu(l)->scratch, &at, 1) : kl_cpu(l)->scratch;
 }
 
 static LLVMValueRef rank64(kl_lowering *l)
@@ -130,8 +130,7 @@ LLVMValueRef kl_cpu_slot_pointer(kl_lowering *l, const kt_var *var)
 {
   KJ_ASSERT(var->is_slot);
   LLVMValueRef rank = rank64(l);
-  return LLVMBuildInBoundsGEP2(l->builder, slot_type(l, var), scratch_at(l, offset_of(var)), &rank,
-                               1, "");
+  return kl_inbounds_gep(l, slot_type(l, var), scratch_at(l, offset_of(var)), &rank, 1);
 }
 
 LLVMValueRef kl_cpu_shared_pointer(kl_lowering *l, const kt_var *var)
@@ -139,16 +138,15 @@ LLVMValueRef kl_cpu_shared_pointer(kl_lowering *l, const kt_var *var)
   KJ_ASSERT(var->kind == KJ_V_SHARED);
   if (is_static(l, var)) return scratch_at(l, offset_of(var));
   LLVMValueRef offset = kl_dynamic_offset(l, var), base = scratch_at(l, kl_cpu(l)->scratch_bytes);
-  return LLVMIsNull(offset) ? base : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
+  return LLVMIsNull(offset) ? base : kl_inbounds_gep(l, l->i8, base, &offset, 1);
 }
 
 LLVMValueRef kl_cpu_local_pointer(kl_lowering *l, const kt_var *var)
 {
   KJ_ASSERT(var->kind == KJ_V_LOCAL);
   if (var->is_slot) {
-    LLVMValueRef offset =
-      LLVMBuildNUWMul(l->builder, rank64(l), kl_const64(l, (int64_t)slot_bytes(l, var)), "");
-    return LLVMBuildInBoundsGEP2(l->builder, l->i8, scratch_at(l, offset_of(var)), &offset, 1, "");
+    LLVMValueRef offset = kl_nuw_mul(l, rank64(l), kl_const64(l, (int64_t)slot_bytes(l, var)));
+    return kl_inbounds_gep(l, l->i8, scratch_at(l, offset_of(var)), &offset, 1);
   }
   if (var->lowered) return scratch_at(l, offset_of(var));
   kl_variable_state *state = &l->frame->states[var->index];
@@ -168,10 +166,7 @@ LLVMValueRef kl_load_grid(kl_lowering *l, LLVMTypeRef type, size_t offset)
 {
   KJ_ASSERT(offset < sizeof(kj_cpu_grid));
   LLVMValueRef at = kl_const64(l, (int64_t)offset);
-  LLVMValueRef load =
-    LLVMBuildLoad2(l->builder, type,
-                   LLVMBuildInBoundsGEP2(l->builder, l->i8, kl_cpu(l)->grid_pointer, &at, 1, ""),
-                   "");
+  LLVMValueRef load = kl_load(l, type, kl_inbounds_gep(l, l->i8, kl_cpu(l)->grid_pointer, &at, 1));
   kl_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
   return load;
 }
@@ -246,17 +241,11 @@ static void load_parameters(kl_lowering *l)
     kl_planned_parameter *planned = &l->parameters.items[i];
     LLVMValueRef at = kl_const64(l, planned->parameter.offset);
     planned->value =
-      LLVMBuildLoad2(l->builder, parameter_type(l, planned),
-                     LLVMBuildInBoundsGEP2(l->builder, l->i8, block, &at, 1, ""), "");
+      kl_load(l, parameter_type(l, planned), kl_inbounds_gep(l, l->i8, block, &at, 1));
   }
 }
 
 /* ---- the loop over blocks ---- */
-
-static LLVMValueRef add32(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildAdd(l->builder, x, y, "");
-}
 
 /* Coordinates of block `first`; each next block adds one, with carries. */
 static void start_block_index(kl_lowering *l, LLVMValueRef first)
@@ -265,10 +254,10 @@ static void start_block_index(kl_lowering *l, LLVMValueRef first)
   LLVMValueRef rest = first;
   for (int d = 0; d < 3; d++) {
     s->index_allocas[d] = kl_alloca(l, l->i32, "block");
-    LLVMValueRef size = LLVMBuildZExt(l->builder, s->grid[d], l->i64, "");
-    LLVMValueRef at = d < 2 ? LLVMBuildURem(l->builder, rest, size, "") : rest;
-    LLVMBuildStore(l->builder, kl_as_i32(l, at), s->index_allocas[d]);
-    if (d < 2) rest = LLVMBuildUDiv(l->builder, rest, size, "");
+    LLVMValueRef size = kl_zext(l, s->grid[d], l->i64);
+    LLVMValueRef at = d < 2 ? kl_urem(l, rest, size) : rest;
+    kl_store(l, kl_as_i32(l, at), s->index_allocas[d]);
+    if (d < 2) rest = kl_udiv(l, rest, size);
   }
 }
 
@@ -277,12 +266,10 @@ static void step_block_index(kl_lowering *l)
   kl_cpu_state *s = kl_cpu(l);
   LLVMValueRef carry = kl_const32(l, 1);
   for (int d = 0; d < 3; d++) {
-    LLVMValueRef next = add32(l, s->block_index[d], carry);
-    LLVMValueRef is_over = LLVMBuildICmp(l->builder, LLVMIntEQ, next, s->grid[d], "");
-    LLVMBuildStore(l->builder,
-                   d < 2 ? LLVMBuildSelect(l->builder, is_over, kl_const32(l, 0), next, "") : next,
-                   s->index_allocas[d]);
-    carry = LLVMBuildZExt(l->builder, is_over, l->i32, "");
+    LLVMValueRef next = kl_add(l, s->block_index[d], carry);
+    LLVMValueRef is_over = kl_icmp(l, LLVMIntEQ, next, s->grid[d]);
+    kl_store(l, d < 2 ? kl_select(l, is_over, kl_const32(l, 0), next) : next, s->index_allocas[d]);
+    carry = kl_zext(l, is_over, l->i32);
   }
 }
 
@@ -304,11 +291,10 @@ static void bound_unit(kl_lowering *l)
   s->unit_first = kl_const32(l, 0);
   s->unit_stop = kl_const32(l, s->thread_count);
   if (!s->has_warps) return;
-  s->unit_first = LLVMBuildNUWMul(l->builder, kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)),
-                                  kl_const32(l, WARP), "");
-  s->unit_stop = kl_intrinsic2(l, "llvm.umin",
-                               LLVMBuildNUWAdd(l->builder, s->unit_first, kl_const32(l, WARP), ""),
-                               s->unit_stop);
+  s->unit_first =
+    kl_nuw_mul(l, kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)), kl_const32(l, WARP));
+  s->unit_stop =
+    kl_intrinsic2(l, "llvm.umin", kl_nuw_add(l, s->unit_first, kl_const32(l, WARP)), s->unit_stop);
 }
 
 void kl_cpu_begin_kernel(kl_lowering *l)
@@ -335,18 +321,16 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   LLVMValueRef first = LLVMGetParam(l->function, 2);
   start_block_index(l, first);
 
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body = kl_new_block(l, "block");
+  LLVMBasicBlockRef before = kl_here(l), body = kl_new_block(l, "block");
   s->head = kl_new_block(l, "blocks");
   s->exit = kl_new_block(l, "exit");
-  LLVMBuildBr(l->builder, s->head);
+  kl_br(l, s->head);
   kl_move_to(l, s->head);
   s->block_number = s->number_phi = LLVMBuildPhi(l->builder, l->i64, "number");
   LLVMAddIncoming(s->number_phi, &first, &before, 1);
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntULT, s->number_phi, s->last, ""),
-                  body, s->exit);
+  kl_cond_br(l, kl_icmp(l, LLVMIntULT, s->number_phi, s->last), body, s->exit);
   kl_move_to(l, body);
-  for (int d = 0; d < 3; d++)
-    s->block_index[d] = LLVMBuildLoad2(l->builder, l->i32, s->index_allocas[d], "");
+  for (int d = 0; d < 3; d++) s->block_index[d] = kl_load(l, l->i32, s->index_allocas[d]);
   if (s->thread_count == 1) {
     s->rank = kl_const32(l, 0);
     for (int d = 0; d < 3; d++) s->thread[d] = s->rank;
@@ -362,15 +346,15 @@ void kl_cpu_begin_block(kl_lowering *l)
   if (!l->c->unchecked) return;
   LLVMValueRef holds = LLVMConstInt(l->i1, 1, false);
   for (size_t i = 0; i < conditions->count; i++)
-    holds = LLVMBuildAnd(l->builder, holds, kl_lower_condition(l, conditions->items[i]), "");
+    holds = kl_and(l, holds, kl_lower_condition(l, conditions->items[i]));
   LLVMBasicBlockRef unchecked = kl_new_block(l, "unchecked"), checked = kl_new_block(l, "checked");
-  LLVMBuildCondBr(l->builder, holds, unchecked, checked);
+  kl_cond_br(l, holds, unchecked, checked);
   kl_move_to(l, unchecked);
-  LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kl_const64(l, 1), "");
+  LLVMValueRef next = kl_nuw_add(l, s->number_phi, kl_const64(l, 1));
   LLVMValueRef args[] = { LLVMGetParam(l->function, 0), s->grid_pointer, s->number_phi, next,
                           s->scratch };
-  LLVMBuildCall2(l->builder, kernel_type(l), unchecked_function(l), args, 5, "");
-  LLVMBuildBr(l->builder, l->frame->leave);
+  kl_call(l, kernel_type(l), unchecked_function(l), args, 5);
+  kl_br(l, l->frame->leave);
   kl_move_to(l, checked);
 }
 
@@ -378,13 +362,13 @@ void kl_cpu_end_kernel(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
   step_block_index(l);
-  LLVMValueRef next = LLVMBuildNUWAdd(l->builder, s->number_phi, kl_const64(l, 1), "");
-  LLVMBasicBlockRef latch = LLVMGetInsertBlock(l->builder);
+  LLVMValueRef next = kl_nuw_add(l, s->number_phi, kl_const64(l, 1));
+  LLVMBasicBlockRef latch = kl_here(l);
   LLVMAddIncoming(s->number_phi, &next, &latch, 1);
   LLVMMetadataRef off = kl_metadata_string(l, "llvm.loop.unroll.disable");
   LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, &off, 1),
                                    flag_property(l, "llvm.loop.vectorize.enable", false) };
-  LLVMValueRef branch = LLVMBuildBr(l->builder, s->head);
+  LLVMValueRef branch = kl_br(l, s->head);
   if (s->thread_count > 1 || l->c->code->is_range_only)
     kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, properties, 2));
   kl_move_to(l, s->exit);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "native/functions.h"
 
@@ -87,7 +88,7 @@ static LLVMValueRef call_library(kl_lowering *l, const ki_math *math, LLVMValueR
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(result, params, count, false);
   const char *symbol = kj_format(l->c->arena, MATH_PREFIX "%s%s", math->host, is_f64 ? "" : "f");
-  LLVMValueRef call = LLVMBuildCall2(l->builder, type, declare(l, symbol, type), args, count, "");
+  LLVMValueRef call = kl_call(l, type, declare(l, symbol, type), args, count);
   if (math->form & KJ_MATH_VECTOR) name_variants(l, call, math->host, is_f64, count);
   return call;
 }
@@ -97,16 +98,15 @@ LLVMValueRef kl_cpu_math(kl_lowering *l, ki_builtin_id id, LLVMValueRef *args, u
 {
   if (id != KJ_BUILTIN_SINCOS) return call_library(l, &ki_math_table[id], args, count);
   LLVMValueRef both =
-    LLVMBuildInsertValue(l->builder, LLVMGetPoison(result),
-                         kl_cpu_math(l, KJ_BUILTIN_SIN, args, 1, LLVMTypeOf(args[0])), 0, "");
-  return LLVMBuildInsertValue(l->builder, both,
-                              kl_cpu_math(l, KJ_BUILTIN_COS, args, 1, LLVMTypeOf(args[0])), 1, "");
+    kl_insert_value(l, LLVMGetPoison(result),
+                    kl_cpu_math(l, KJ_BUILTIN_SIN, args, 1, LLVMTypeOf(args[0])), 0);
+  return kl_insert_value(l, both, kl_cpu_math(l, KJ_BUILTIN_COS, args, 1, LLVMTypeOf(args[0])), 1);
 }
 
 LLVMValueRef kl_cpu_rsqrt(kl_lowering *l, LLVMValueRef x)
 {
   LLVMValueRef root = kl_fast(l, kl_intrinsic1(l, "llvm.sqrt", x));
-  return kl_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(LLVMTypeOf(x), 1), root, ""));
+  return kl_fast(l, kl_fdiv(l, LLVMConstReal(LLVMTypeOf(x), 1), root));
 }
 
 void kl_name_cpu_math(LLVMContextRef context, LLVMModuleRef module)

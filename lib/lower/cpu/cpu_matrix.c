@@ -4,23 +4,20 @@
  * Products of 16-bit, tf32 and fp8 elements are summed in f32, in the order of k after what c
  * holds; a result in f16 is rounded at the end. Integers are summed exactly, then wrapped or
  * clamped. */
+#include "lower/instruction.h"
 #include "lower/cpu/cpu_matrix.h"
 
 #include <string.h>
 
 enum { WARP = 32 };
 
-static LLVMValueRef add32(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildAdd(l->builder, x, y, "");
-}
 static LLVMValueRef mul32(kl_lowering *l, LLVMValueRef x, uint32_t y)
 {
-  return LLVMBuildMul(l->builder, x, kl_const32(l, y), "");
+  return kl_mul(l, x, kl_const32(l, y));
 }
 static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, uint32_t y)
 {
-  return LLVMBuildAnd(l->builder, x, kl_const32(l, y), "");
+  return kl_and(l, x, kl_const32(l, y));
 }
 
 /* ---- elements ---- */
@@ -39,56 +36,49 @@ static LLVMTypeRef compute_type(kl_lowering *l, ki_mma_kind kind)
 
 static LLVMValueRef half_to_float(kl_lowering *l, LLVMValueRef bits, int shift)
 {
-  LLVMValueRef moved =
-    LLVMBuildShl(l->builder, bits, LLVMConstInt(l->i16, (unsigned)shift, false), "");
-  return LLVMBuildFPExt(l->builder, LLVMBuildBitCast(l->builder, moved, l->f16, ""), l->f32, "");
+  LLVMValueRef moved = kl_shl(l, bits, LLVMConstInt(l->i16, (unsigned)shift, false));
+  return kl_fpext(l, kl_bitcast(l, moved, l->f16), l->f32);
 }
 
 /* Bytes: e5m2 is the upper half of an f16; e4m3 has its exponent 8 lower, and a NaN where both are
  * all ones. */
 static LLVMValueRef small_to_float(kl_lowering *l, ki_mma_kind kind, LLVMValueRef byte)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef wide = LLVMBuildZExt(b, byte, l->i16, "");
+  LLVMValueRef wide = kl_zext(l, byte, l->i16);
   if (kind == KJ_MMA_E5M2) return half_to_float(l, wide, 8);
-  LLVMValueRef magnitude = LLVMBuildAnd(b, wide, LLVMConstInt(l->i16, 0x7f, false), "");
-  LLVMValueRef value =
-    LLVMBuildFMul(b, half_to_float(l, magnitude, 7), LLVMConstReal(l->f32, 256), "");
-  LLVMValueRef is_negative = LLVMBuildICmp(b, LLVMIntSLT, byte, LLVMConstNull(l->i8), "");
-  value = LLVMBuildSelect(b, is_negative, LLVMBuildFNeg(b, value, ""), value, "");
-  LLVMValueRef is_nan =
-    LLVMBuildICmp(b, LLVMIntEQ, magnitude, LLVMConstInt(l->i16, 0x7f, false), "");
-  return LLVMBuildSelect(b, is_nan,
-                         LLVMBuildFDiv(b, LLVMConstReal(l->f32, 0), LLVMConstReal(l->f32, 0), ""),
-                         value, "");
+  LLVMValueRef magnitude = kl_and(l, wide, LLVMConstInt(l->i16, 0x7f, false));
+  LLVMValueRef value = kl_fmul(l, half_to_float(l, magnitude, 7), LLVMConstReal(l->f32, 256));
+  LLVMValueRef is_negative = kl_icmp(l, LLVMIntSLT, byte, LLVMConstNull(l->i8));
+  value = kl_select(l, is_negative, kl_fneg(l, value), value);
+  LLVMValueRef is_nan = kl_icmp(l, LLVMIntEQ, magnitude, LLVMConstInt(l->i16, 0x7f, false));
+  return kl_select(l, is_nan, kl_fdiv(l, LLVMConstReal(l->f32, 0), LLVMConstReal(l->f32, 0)),
+                   value);
 }
 
 static LLVMValueRef drop_low_bits(kl_lowering *l, LLVMValueRef x)
 {
-  LLVMValueRef bits = LLVMBuildBitCast(l->builder, x, l->i32, "");
-  return LLVMBuildBitCast(l->builder, and32(l, bits, 0xffffe000u), l->f32, "");
+  LLVMValueRef bits = kl_bitcast(l, x, l->i32);
+  return kl_bitcast(l, and32(l, bits, 0xffffe000u), l->f32);
 }
 
 /* Element `part` of a fragment's element, where that is packed. */
 LLVMValueRef kl_matrix_widen(kl_lowering *l, ki_mma_kind kind, LLVMValueRef x, uint32_t part)
 {
-  LLVMBuilderRef b = l->builder;
   switch (KJ_AMONG(kind)) {
-  case KJ_MMA_F16: return LLVMBuildFPExt(b, x, l->f32, "");
+  case KJ_MMA_F16: return kl_fpext(l, x, l->f32);
   case KJ_MMA_BF16: return kl_to_compute(l, KJIT_BF16, x);
   case KJ_MMA_TF32: return drop_low_bits(l, x);
   case KJ_MMA_E4M3:
   case KJ_MMA_E5M2: return small_to_float(l, kind, x);
   case KJ_MMA_S8:
-  case KJ_MMA_S32: return LLVMBuildSExt(b, x, l->i64, "");
+  case KJ_MMA_S32: return kl_sext(l, x, l->i64);
   case KJ_MMA_U8:
-  case KJ_MMA_B1: return LLVMBuildZExt(b, x, l->i64, "");
+  case KJ_MMA_B1: return kl_zext(l, x, l->i64);
   case KJ_MMA_S4:
-    x = LLVMBuildShl(b, x, kl_const32(l, 28 - 4 * (int64_t)part), "");
-    return LLVMBuildSExt(b, LLVMBuildAShr(b, x, kl_const32(l, 28), ""), l->i64, "");
+    x = kl_shl(l, x, kl_const32(l, 28 - 4 * (int64_t)part));
+    return kl_sext(l, kl_ashr(l, x, kl_const32(l, 28)), l->i64);
   case KJ_MMA_U4:
-    return LLVMBuildZExt(b, and32(l, LLVMBuildLShr(b, x, kl_const32(l, 4 * (int64_t)part), ""), 15),
-                         l->i64, "");
+    return kl_zext(l, and32(l, kl_lshr(l, x, kl_const32(l, 4 * (int64_t)part)), 15), l->i64);
   default: KJ_ASSERT(kind == KJ_MMA_F32 || kind == KJ_MMA_F64); return x;
   }
 }
@@ -101,21 +91,19 @@ static LLVMValueRef clamp(kl_lowering *l, LLVMValueRef sum)
 
 LLVMValueRef kl_matrix_narrow(kl_lowering *l, const kt_mma *mma, LLVMValueRef sum)
 {
-  if (mma->c == KJ_MMA_F16) return LLVMBuildFPTrunc(l->builder, sum, l->f16, "");
+  if (mma->c == KJ_MMA_F16) return kl_fptrunc(l, sum, l->f16);
   if (mma->c != KJ_MMA_S32) return sum;
-  return LLVMBuildTrunc(l->builder, mma->variant == KJ_MMA_SAT ? clamp(l, sum) : sum, l->i32, "");
+  return kl_trunc(l, mma->variant == KJ_MMA_SAT ? clamp(l, sum) : sum, l->i32);
 }
 
 static LLVMValueRef multiply_add(kl_lowering *l, const kt_mma *mma, LLVMValueRef x, LLVMValueRef y,
                                  LLVMValueRef sum)
 {
-  LLVMBuilderRef b = l->builder;
   if (mma->a == KJ_MMA_B1) {
-    LLVMValueRef bits =
-      mma->variant == KJ_MMA_AND ? LLVMBuildAnd(b, x, y, "") : LLVMBuildXor(b, x, y, "");
-    return LLVMBuildAdd(b, sum, kl_intrinsic1(l, "llvm.ctpop", bits), "");
+    LLVMValueRef bits = mma->variant == KJ_MMA_AND ? kl_and(l, x, y) : kl_xor(l, x, y);
+    return kl_add(l, sum, kl_intrinsic1(l, "llvm.ctpop", bits));
   }
-  if (mma->c == KJ_MMA_S32) return LLVMBuildAdd(b, sum, LLVMBuildMul(b, x, y, ""), "");
+  if (mma->c == KJ_MMA_S32) return kl_add(l, sum, kl_mul(l, x, y));
   return kl_intrinsic3(l, "llvm.fma", x, y, sum);
 }
 
@@ -132,24 +120,23 @@ kl_matrix kl_new_matrix(kl_lowering *l, ki_mma_kind kind, uint32_t rows, uint32_
 LLVMValueRef kl_matrix_element_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef row,
                                   LLVMValueRef column)
 {
-  LLVMValueRef index = kl_extend_position(l, add32(l, mul32(l, row, m->columns), column));
-  return LLVMBuildInBoundsGEP2(l->builder, m->type, m->memory, &index, 1, "");
+  LLVMValueRef index = kl_extend_position(l, kl_add(l, mul32(l, row, m->columns), column));
+  return kl_inbounds_gep(l, m->type, m->memory, &index, 1);
 }
 
 LLVMValueRef kl_matrix_load_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef row,
                                LLVMValueRef column)
 {
-  return LLVMBuildLoad2(l->builder, m->type, kl_matrix_element_at(l, m, row, column), "");
+  return kl_load(l, m->type, kl_matrix_element_at(l, m, row, column));
 }
 
 /* Where a lane's element is. transposed: an operand that lies k by n is described n by k. */
 static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, kt_mma_place place,
                              LLVMValueRef lane, bool is_transposed)
 {
-  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kl_const32(l, 2), ""),
-               quad = and32(l, lane, 3);
-  LLVMValueRef row = add32(l, group, kl_const32(l, place.row)),
-               column = add32(l, mul32(l, quad, place.scale), kl_const32(l, place.column));
+  LLVMValueRef group = kl_lshr(l, lane, kl_const32(l, 2)), quad = and32(l, lane, 3);
+  LLVMValueRef row = kl_add(l, group, kl_const32(l, place.row)),
+               column = kl_add(l, mul32(l, quad, place.scale), kl_const32(l, place.column));
   return is_transposed ? kl_matrix_element_at(l, m, column, row)
                        : kl_matrix_element_at(l, m, row, column);
 }
@@ -162,7 +149,7 @@ static uint32_t parts_of(ki_mma_kind kind)
 static LLVMValueRef lane_element(kl_lowering *l, LLVMValueRef fragment, uint32_t i)
 {
   bool is_vector = LLVMGetTypeKind(LLVMTypeOf(fragment)) == LLVMVectorTypeKind;
-  return is_vector ? LLVMBuildExtractElement(l->builder, fragment, kl_const32(l, i), "") : fragment;
+  return is_vector ? kl_extract_element(l, fragment, kl_const32(l, i)) : fragment;
 }
 
 static uint32_t count_elements(LLVMTypeRef fragment)
@@ -189,9 +176,9 @@ static void gather(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, opera
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t part = 0; part < parts; part++) {
       LLVMValueRef value = kl_matrix_widen(l, m->kind, lane_element(l, fragment, i), part);
-      LLVMBuildStore(l->builder, value,
-                     place_at(l, m, place_of(mma, role, m->kind, i * parts + part), lane,
-                              role == ROLE_B));
+      kl_store(l, value,
+               place_at(l, m, place_of(mma, role, m->kind, i * parts + part), lane,
+                        role == ROLE_B));
     }
 }
 
@@ -205,8 +192,8 @@ void kl_matrix_multiply(kl_lowering *l, const kt_mma *mma, const kl_matrix *a, c
   kl_begin_vector_loop(l, &columns, kl_const32(l, 0), kl_const32(l, b->columns));
   LLVMValueRef y = kl_matrix_load_at(l, b, depth.counter, columns.counter),
                sum = kl_matrix_load_at(l, c, rows.counter, columns.counter);
-  LLVMBuildStore(l->builder, multiply_add(l, mma, x, y, sum),
-                 kl_matrix_element_at(l, c, rows.counter, columns.counter));
+  kl_store(l, multiply_add(l, mma, x, y, sum),
+           kl_matrix_element_at(l, c, rows.counter, columns.counter));
   kl_end_vector_loop(l, &columns);
   kl_end_vector_loop(l, &depth);
   kl_end_vector_loop(l, &rows);
@@ -218,10 +205,8 @@ static void hand_out(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, con
   LLVMTypeRef type = kl_register_type(l, stmt->value->type);
   LLVMValueRef lane = and32(l, rank, WARP - 1), fragment = LLVMGetPoison(type);
   for (uint32_t i = 0; i < count_elements(type); i++) {
-    LLVMValueRef sum =
-      LLVMBuildLoad2(l->builder, c->type, place_at(l, c, kt_place_result(i), lane, false), "");
-    fragment = LLVMBuildInsertElement(l->builder, fragment, kl_matrix_narrow(l, mma, sum),
-                                      kl_const32(l, i), "");
+    LLVMValueRef sum = kl_load(l, c->type, place_at(l, c, kt_place_result(i), lane, false));
+    fragment = kl_insert_element(l, fragment, kl_matrix_narrow(l, mma, sum), kl_const32(l, i));
   }
   kl_set_lane_result(l, stmt, rank, fragment);
 }
@@ -232,7 +217,7 @@ LLVMValueRef kl_matrix_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMV
   *warps = (kl_counted_loop){ 0 };
   kl_begin_loop(l, warps, kl_cpu(l)->unit_first, kl_cpu(l)->unit_stop, kl_const32(l, WARP),
                 "warps");
-  *stop = kl_intrinsic2(l, "llvm.umin", add32(l, warps->counter, kl_const32(l, WARP)),
+  *stop = kl_intrinsic2(l, "llvm.umin", kl_add(l, warps->counter, kl_const32(l, WARP)),
                         kl_cpu(l)->unit_stop);
   return warps->counter;
 }
@@ -276,15 +261,14 @@ static LLVMValueRef fragment_pointer(kl_lowering *l, const kt_stmt *stmt, LLVMVa
                                      LLVMValueRef lane, uint32_t index, uint32_t half)
 {
   bool is_transposed = stmt->value->builtin->operation & KJ_TRANSPOSED;
-  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kl_const32(l, 2), ""),
-               quad = and32(l, lane, 3);
-  LLVMValueRef row = is_transposed ? add32(l, mul32(l, quad, 2), kl_const32(l, half)) : group,
+  LLVMValueRef group = kl_lshr(l, lane, kl_const32(l, 2)), quad = and32(l, lane, 3);
+  LLVMValueRef row = is_transposed ? kl_add(l, mul32(l, quad, 2), kl_const32(l, half)) : group,
                bytes = is_transposed ? mul32(l, group, 2) : mul32(l, quad, 4);
-  LLVMValueRef giver = add32(l, first, add32(l, row, kl_const32(l, 8 * index)));
+  LLVMValueRef giver = kl_add(l, first, kl_add(l, row, kl_const32(l, 8 * index)));
   giver = kl_intrinsic2(l, "llvm.umin", giver, kl_const32(l, kl_cpu(l)->thread_count - 1));
   LLVMValueRef address =
-    LLVMBuildAdd(l->builder, kl_warp_operand(l, stmt, 0, giver), kl_extend_position(l, bytes), "");
-  return LLVMBuildGEP2(l->builder, l->i8, kl_cpu(l)->scratch, &address, 1, "");
+    kl_add(l, kl_warp_operand(l, stmt, 0, giver), kl_extend_position(l, bytes));
+  return kl_gep(l, l->i8, kl_cpu(l)->scratch, &address, 1);
 }
 
 static LLVMTypeRef words_type(kl_lowering *l, uint32_t count, bool are_halves)
@@ -301,9 +285,9 @@ static LLVMValueRef load_words(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef
   for (uint32_t i = 0; i < LLVMGetVectorSize(type); i++) {
     LLVMValueRef at = are_halves ? fragment_pointer(l, stmt, first, lane, i / 2, i % 2)
                                  : fragment_pointer(l, stmt, first, lane, i, 0);
-    LLVMValueRef value = LLVMBuildLoad2(l->builder, word, at, "");
+    LLVMValueRef value = kl_load(l, word, at);
     LLVMSetAlignment(value, 1);
-    words = LLVMBuildInsertElement(l->builder, words, value, kl_const32(l, i), "");
+    words = kl_insert_element(l, words, value, kl_const32(l, i));
   }
   return words;
 }
@@ -313,14 +297,11 @@ static void store_words(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
 {
   bool are_halves = stmt->value->builtin->operation & KJ_TRANSPOSED;
   LLVMTypeRef type = words_type(l, count, are_halves);
-  LLVMValueRef words = LLVMBuildBitCast(l->builder, fragment, type, "");
+  LLVMValueRef words = kl_bitcast(l, fragment, type);
   for (uint32_t i = 0; i < LLVMGetVectorSize(type); i++) {
     LLVMValueRef at = are_halves ? fragment_pointer(l, stmt, first, lane, i / 2, i % 2)
                                  : fragment_pointer(l, stmt, first, lane, i, 0);
-    LLVMSetAlignment(
-      LLVMBuildStore(l->builder, LLVMBuildExtractElement(l->builder, words, kl_const32(l, i), ""),
-                     at),
-      1);
+    LLVMSetAlignment(kl_store(l, kl_extract_element(l, words, kl_const32(l, i)), at), 1);
   }
 }
 
@@ -335,13 +316,13 @@ void kl_cpu_fragment(kl_lowering *l, const kt_stmt *stmt)
   kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   LLVMValueRef rank = loop.counter, lane = and32(l, rank, WARP - 1);
   LLVMBasicBlockRef active = kl_new_block(l, "lane");
-  LLVMBuildCondBr(l->builder, kl_is_lane_active(l, stmt, rank), active, loop.loop.next);
+  kl_cond_br(l, kl_is_lane_active(l, stmt, rank), active, loop.loop.next);
   kl_move_to(l, active);
   if (is_store) store_words(l, stmt, first, lane, kl_warp_operand(l, stmt, 1, rank), count);
   else
     kl_set_lane_result(l, stmt, rank,
-                       LLVMBuildBitCast(l->builder, load_words(l, stmt, first, lane, count),
-                                        kl_register_type(l, e->type), ""));
+                       kl_bitcast(l, load_words(l, stmt, first, lane, count),
+                                  kl_register_type(l, e->type)));
   kl_branch(l, loop.loop.next);
   kl_end_lanes(l, &loop, &p);
   kl_end_loop(l, &warps);

@@ -11,6 +11,7 @@
  * decide what is loaded, nor how long a loop runs. Nor may what is loaded behind a store that was
  * left out, or what is left of the quotient in a later iteration, in variables and arrays of the
  * thread's own. */
+#include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "pass/simt.h"
 
@@ -181,30 +182,29 @@ void kl_begin_speculation(kl_lowering *l, kl_speculation *s, LLVMTypeRef counter
   s->first = kl_alloca(l, counter, "first.failing");
   s->bad = kl_alloca(l, l->i1, "bad");
   s->type = counter;
-  LLVMBuildStore(l->builder, none(counter), s->first);
+  kl_store(l, none(counter), s->first);
 }
 
 void kl_begin_speculated(kl_lowering *l, const kl_speculation *s)
 {
   KJ_ASSERT(!l->bad_divisor);
-  LLVMBuildStore(l->builder, LLVMConstInt(l->i1, 0, false), s->bad);
+  kl_store(l, LLVMConstInt(l->i1, 0, false), s->bad);
   l->bad_divisor = s->bad;
 }
 
 void kl_end_speculated(kl_lowering *l, const kl_speculation *s, LLVMValueRef number)
 {
   KJ_ASSERT(l->bad_divisor == s->bad);
-  LLVMValueRef is_bad = LLVMBuildLoad2(l->builder, l->i1, s->bad, ""),
-               known = LLVMBuildLoad2(l->builder, s->type, s->first, "");
-  LLVMValueRef own = LLVMBuildSelect(l->builder, is_bad, number, none(s->type), "");
-  LLVMBuildStore(l->builder, kl_intrinsic2(l, "llvm.smin", own, known), s->first);
+  LLVMValueRef is_bad = kl_load(l, l->i1, s->bad), known = kl_load(l, s->type, s->first);
+  LLVMValueRef own = kl_select(l, is_bad, number, none(s->type));
+  kl_store(l, kl_intrinsic2(l, "llvm.smin", own, known), s->first);
   l->bad_divisor = NULL;
 }
 
 LLVMValueRef kl_find_failing(kl_lowering *l, const kl_speculation *s, LLVMValueRef *has_any)
 {
-  LLVMValueRef first = LLVMBuildLoad2(l->builder, s->type, s->first, "");
-  *has_any = LLVMBuildICmp(l->builder, LLVMIntNE, first, none(s->type), "");
+  LLVMValueRef first = kl_load(l, s->type, s->first);
+  *has_any = kl_icmp(l, LLVMIntNE, first, none(s->type));
   return first;
 }
 
@@ -213,15 +213,15 @@ LLVMValueRef kl_find_failing(kl_lowering *l, const kl_speculation *s, LLVMValueR
 void kl_note_bad_divisor(kl_lowering *l, LLVMValueRef is_zero)
 {
   KJ_ASSERT(l->bad_divisor);
-  LLVMValueRef known = LLVMBuildLoad2(l->builder, l->i1, l->bad_divisor, "");
-  LLVMBuildStore(l->builder, LLVMBuildOr(l->builder, known, is_zero, ""), l->bad_divisor);
+  LLVMValueRef known = kl_load(l, l->i1, l->bad_divisor);
+  kl_store(l, kl_or(l, known, is_zero), l->bad_divisor);
 }
 
 LLVMBasicBlockRef kl_skip_if_bad(kl_lowering *l)
 {
   if (!l->bad_divisor) return NULL;
   LLVMBasicBlockRef stores = kl_new_block(l, "stores"), end = kl_new_block(l, "stored");
-  LLVMBuildCondBr(l->builder, LLVMBuildLoad2(l->builder, l->i1, l->bad_divisor, ""), end, stores);
+  kl_cond_br(l, kl_load(l, l->i1, l->bad_divisor), end, stores);
   kl_move_to(l, stores);
   return end;
 }

@@ -7,6 +7,7 @@
  * of one region, shared memory that atomics change by plain loads and stores, whatever else is
  * accessed without saying so. Lowering only proposes that the loop is parallel:
  * target/host_parallel.c decides. */
+#include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 #include "lower/debug.h"
 
@@ -59,18 +60,17 @@ void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef fi
                           LLVMValueRef stop)
 {
   KJ_ASSERT(LLVMTypeOf(first) == LLVMTypeOf(stop));
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(l->builder), body;
+  LLVMBasicBlockRef before = kl_here(l), body;
   *loop = (kl_counted_loop){ .header = kl_new_block(l, "loop"),
                              .step = LLVMConstInt(LLVMTypeOf(first), 1, false) };
   body = kl_new_block(l, "body");
   loop->loop =
     (kl_loop){ .outer = l->loop, .next = kl_new_block(l, "next"), .leave = kl_new_block(l, "end") };
-  LLVMBuildBr(l->builder, loop->header);
+  kl_br(l, loop->header);
   kl_move_to(l, loop->header);
-  loop->counter = LLVMBuildPhi(l->builder, LLVMTypeOf(first), "");
+  loop->counter = kl_phi(l, LLVMTypeOf(first));
   LLVMAddIncoming(loop->counter, &first, &before, 1);
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, loop->counter, stop, ""), body,
-                  loop->loop.leave);
+  kl_cond_br(l, kl_icmp(l, LLVMIntSLT, loop->counter, stop), body, loop->loop.leave);
   kl_move_to(l, body);
   l->loop = &loop->loop;
 }
@@ -78,16 +78,16 @@ void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef fi
 void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop)
 {
   KJ_ASSERT(l->loop == &loop->loop);
-  if (LLVMGetInsertBlock(l->builder) != loop->loop.next)
+  if (kl_here(l) != loop->loop.next)
     /* a thread loop is there already: lower_threads ends each thread in it */
     kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
   kl_move_to(l, loop->loop.next);
-  LLVMValueRef more = LLVMBuildAdd(l->builder, loop->counter, loop->step, "");
+  LLVMValueRef more = kl_add(l, loop->counter, loop->step);
   LLVMSetNSW(more, true);
   LLVMSetNUW(more, true);
   LLVMAddIncoming(loop->counter, &more, &loop->loop.next, 1);
-  LLVMValueRef branch = LLVMBuildBr(l->builder, loop->header);
+  LLVMValueRef branch = kl_br(l, loop->header);
   kl_set_metadata(l, branch, "llvm.loop", loop->id ? loop->id : plain_loop_id(l));
   kl_move_to(l, loop->loop.leave);
 }
@@ -106,7 +106,7 @@ LLVMValueRef kl_is_active(kl_lowering *l)
 {
   KJ_ASSERT(l->kernel->off);
   LLVMValueRef off = kl_get_variable(l, l->kernel->off);
-  return LLVMBuildICmp(l->builder, LLVMIntEQ, off, kl_const32(l, 0), "");
+  return kl_icmp(l, LLVMIntEQ, off, kl_const32(l, 0));
 }
 
 static LLVMValueRef no_wrap(LLVMValueRef value)
@@ -121,8 +121,8 @@ static LLVMValueRef no_wrap(LLVMValueRef value)
 static LLVMValueRef scale_and_add(kl_lowering *l, LLVMValueRef base, uint32_t scale,
                                   LLVMValueRef more)
 {
-  LLVMValueRef scaled = no_wrap(LLVMBuildMul(l->builder, base, kl_const32(l, scale), ""));
-  return no_wrap(LLVMBuildAdd(l->builder, scaled, more, ""));
+  LLVMValueRef scaled = no_wrap(kl_mul(l, base, kl_const32(l, scale)));
+  return no_wrap(kl_add(l, scaled, more));
 }
 
 /* One loop over the threads of a warp, wherever they lie in the block. */
@@ -134,8 +134,8 @@ static void begin_warp(kl_lowering *l, thread_nest *nest)
   LLVMValueRef rest = nest->loops[0].counter;
   for (int d = 0; d < 3; d++) {
     LLVMValueRef size = kl_const32(l, s->block[d]);
-    s->thread[d] = d < 2 ? LLVMBuildURem(l->builder, rest, size, "") : rest;
-    if (d < 2) rest = LLVMBuildUDiv(l->builder, rest, size, "");
+    s->thread[d] = d < 2 ? kl_urem(l, rest, size) : rest;
+    if (d < 2) rest = kl_udiv(l, rest, size);
   }
   kl_set_rank(l, nest->loops[0].counter);
 }
@@ -183,7 +183,7 @@ static void end_nest(kl_lowering *l, thread_nest *nest, LLVMMetadataRef id)
 static void guard(kl_lowering *l, LLVMBasicBlockRef otherwise)
 {
   LLVMBasicBlockRef active = kl_new_block(l, "active");
-  LLVMBuildCondBr(l->builder, kl_is_active(l), active, otherwise);
+  kl_cond_br(l, kl_is_active(l), active, otherwise);
   kl_move_to(l, active);
 }
 
@@ -250,31 +250,24 @@ static LLVMValueRef select_less(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 static LLVMValueRef mul64(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
-  return no_wrap(LLVMBuildMul(l->builder, x, y, ""));
+  return no_wrap(kl_mul(l, x, y));
 }
 
 /* Large pieces start at multiples of 64 elements, so that no two workers write into one cache line.
  */
 static void find_piece(kl_lowering *l, range *r)
 {
-  LLVMBuilderRef b = l->builder;
   const kl_cpu_state *s = kl_cpu(l);
   LLVMValueRef blocks = kl_const64(l, 1);
-  for (int d = 0; d < 3; d++) blocks = mul64(l, blocks, LLVMBuildZExt(b, s->grid[d], l->i64, ""));
-  LLVMValueRef whole = LLVMBuildUDiv(b, r->total, blocks, ""),
-               rest = LLVMBuildURem(b, r->total, blocks, "");
+  for (int d = 0; d < 3; d++) blocks = mul64(l, blocks, kl_zext(l, s->grid[d], l->i64));
+  LLVMValueRef whole = kl_udiv(l, r->total, blocks), rest = kl_urem(l, r->total, blocks);
   LLVMValueRef size =
-    LLVMBuildAdd(b, whole,
-                 LLVMBuildZExt(b, LLVMBuildICmp(b, LLVMIntNE, rest, kl_const64(l, 0), ""), l->i64,
-                               ""),
-                 "");
+    kl_add(l, whole, kl_zext(l, kl_icmp(l, LLVMIntNE, rest, kl_const64(l, 0)), l->i64));
   LLVMValueRef rounded =
-    LLVMBuildAnd(b, LLVMBuildAdd(b, size, kl_const64(l, ROUNDED_PIECE - 1), ""),
-                 kl_const64(l, -ROUNDED_PIECE), "");
-  size = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntUGE, whole, kl_const64(l, LEAST_ROUNDED), ""),
-                         rounded, size, "");
-  r->first = select_less(l, LLVMBuildMul(b, size, s->block_number, ""), r->total);
-  r->last = select_less(l, LLVMBuildAdd(b, r->first, size, ""), r->total);
+    kl_and(l, kl_add(l, size, kl_const64(l, ROUNDED_PIECE - 1)), kl_const64(l, -ROUNDED_PIECE));
+  size = kl_select(l, kl_icmp(l, LLVMIntUGE, whole, kl_const64(l, LEAST_ROUNDED)), rounded, size);
+  r->first = select_less(l, kl_mul(l, size, s->block_number), r->total);
+  r->last = select_less(l, kl_add(l, r->first, size), r->total);
 }
 
 static range start_range(kl_lowering *l, const kt_stmt *stmt)
@@ -297,9 +290,9 @@ static void set_row(kl_lowering *l, const range *r, LLVMValueRef row)
 {
   KJ_ASSERT(r->rank > 1);
   for (uint32_t d = r->rank - 1; d-- > 0;) {
-    LLVMValueRef at = d > 0 ? LLVMBuildURem(l->builder, row, r->extents[d], "") : row;
+    LLVMValueRef at = d > 0 ? kl_urem(l, row, r->extents[d]) : row;
     kl_set_variable(l, r->stmt->vars.items[d], at);
-    if (d > 0) row = LLVMBuildUDiv(l->builder, row, r->extents[d], "");
+    if (d > 0) row = kl_udiv(l, row, r->extents[d]);
   }
 }
 
@@ -308,7 +301,7 @@ static void run_failing(kl_lowering *l, const range *r, const kl_speculation *sp
 {
   LLVMValueRef has_any, first = kl_find_failing(l, speculation, &has_any);
   LLVMBasicBlockRef again = kl_new_block(l, "again"), none = kl_new_block(l, "none");
-  LLVMBuildCondBr(l->builder, has_any, again, none);
+  kl_cond_br(l, has_any, again, none);
   kl_move_to(l, again);
   kl_set_variable(l, r->stmt->vars.items[r->rank - 1], first);
   kl_lower_stmts(l, &r->stmt->body);
@@ -348,18 +341,15 @@ static void lower_rows(kl_lowering *l, const range *r)
     lower_row(l, r, r->first, r->last);
     return;
   }
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef width = kl_intrinsic2(l, "llvm.smax", r->extents[r->rank - 1], kl_const64(l, 1)),
                zero = kl_const64(l, 0);
-  LLVMValueRef first_row = LLVMBuildUDiv(b, r->first, width, "");
-  LLVMValueRef last_row =
-    LLVMBuildUDiv(b, LLVMBuildAdd(b, r->last, LLVMBuildSub(b, width, kl_const64(l, 1), ""), ""),
-                  width, "");
+  LLVMValueRef first_row = kl_udiv(l, r->first, width);
+  LLVMValueRef last_row = kl_udiv(l, kl_add(l, r->last, kl_sub(l, width, kl_const64(l, 1))), width);
   kl_counted_loop rows;
   kl_begin_vector_loop(l, &rows, first_row, last_row);
-  LLVMValueRef start = LLVMBuildMul(b, rows.counter, width, "");
-  LLVMValueRef first = kl_intrinsic2(l, "llvm.smax", LLVMBuildSub(b, r->first, start, ""), zero);
-  LLVMValueRef last = select_less(l, LLVMBuildSub(b, r->last, start, ""), width);
+  LLVMValueRef start = kl_mul(l, rows.counter, width);
+  LLVMValueRef first = kl_intrinsic2(l, "llvm.smax", kl_sub(l, r->first, start), zero);
+  LLVMValueRef last = select_less(l, kl_sub(l, r->last, start), width);
   set_row(l, r, rows.counter);
   lower_row(l, r, first, last);
   kl_end_vector_loop(l, &rows);
@@ -372,8 +362,8 @@ static void set_element(kl_lowering *l, const range *r, LLVMValueRef element)
     kl_set_variable(l, var, element);
     return;
   }
-  kl_set_variable(l, var, LLVMBuildURem(l->builder, element, r->extents[r->rank - 1], ""));
-  set_row(l, r, LLVMBuildUDiv(l->builder, element, r->extents[r->rank - 1], ""));
+  kl_set_variable(l, var, kl_urem(l, element, r->extents[r->rank - 1]));
+  set_row(l, r, kl_udiv(l, element, r->extents[r->rank - 1]));
 }
 
 /* base + rank, in the width of the variable. */
@@ -381,8 +371,8 @@ static LLVMValueRef add_rank(kl_lowering *l, const range *r, LLVMValueRef base)
 {
   LLVMValueRef rank = kl_cpu(l)->rank;
   if (r->rank == 1 && r->stmt->vars.items[0]->is_narrow)
-    return no_wrap(LLVMBuildAdd(l->builder, kl_as_i32(l, base), rank, ""));
-  return no_wrap(LLVMBuildAdd(l->builder, base, kl_extend_position(l, rank), ""));
+    return no_wrap(kl_add(l, kl_as_i32(l, base), rank));
+  return no_wrap(kl_add(l, base, kl_extend_position(l, rank)));
 }
 
 /* end: where a thread goes that fails. */
@@ -399,7 +389,7 @@ static void lower_range_body(kl_lowering *l, const range *r, LLVMBasicBlockRef e
 static void lower_linear_round(kl_lowering *l, const range *r, LLVMValueRef base)
 {
   kl_cpu_state *s = kl_cpu(l);
-  LLVMValueRef left = LLVMBuildSub(l->builder, r->last, base, ""), zero = kl_const32(l, 0);
+  LLVMValueRef left = kl_sub(l, r->last, base), zero = kl_const32(l, 0);
   LLVMValueRef count = kl_as_i32(l, select_less(l, left, kl_const64(l, s->thread_count)));
   kl_counted_loop loop;
   if (s->has_warps) count = kl_intrinsic2(l, "llvm.umin", count, s->unit_stop);
@@ -423,9 +413,8 @@ static void lower_nested_round(kl_lowering *l, const range *r, LLVMValueRef base
   begin_nest(l, &nest);
   kl_parallel p = begin_parallel(l, false);
   LLVMBasicBlockRef end = end_of_thread(l, &nest), inside = kl_new_block(l, "inside");
-  LLVMValueRef element = LLVMBuildAdd(l->builder, base, kl_extend_position(l, kl_cpu(l)->rank), "");
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntSLT, element, r->last, ""), inside,
-                  end);
+  LLVMValueRef element = kl_add(l, base, kl_extend_position(l, kl_cpu(l)->rank));
+  kl_cond_br(l, kl_icmp(l, LLVMIntSLT, element, r->last), inside, end);
   kl_move_to(l, inside);
   if (r->stmt->is_guarded) guard(l, end);
   set_element(l, r, r->rank == 1 ? add_rank(l, r, base) : element);

@@ -5,6 +5,7 @@
  * votes, and a shuffle from one gives what it last had there. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
 
 enum { WARP = 32 };
@@ -68,7 +69,7 @@ void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, 
   if (stmt->is_guarded) {
     LLVMBasicBlockRef write = kl_new_block(l, "write");
     end = kl_new_block(l, "written");
-    LLVMBuildCondBr(l->builder, kl_is_lane_active(l, stmt, rank), write, end);
+    kl_cond_br(l, kl_is_lane_active(l, stmt, rank), write, end);
     kl_move_to(l, write);
   }
   kl_set_rank(l, rank);
@@ -80,47 +81,38 @@ void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, 
 
 /* ---- shuffles: PTX's shfl ---- */
 
-static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildAnd(l->builder, x, y, "");
-}
-
 /* The lane read by `lane`, and whether it is inside the segment. */
 static LLVMValueRef source_lane(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef lane,
                                 LLVMValueRef by, LLVMValueRef width, LLVMValueRef *is_inside)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef inner = LLVMBuildSub(b, width, kl_const32(l, 1), ""),
-               first = and32(l, lane, LLVMBuildNot(b, inner, "")),
-               last = LLVMBuildOr(b, first, inner, "");
-  by = and32(l, by, kl_const32(l, WARP - 1));
+  LLVMValueRef inner = kl_sub(l, width, kl_const32(l, 1)),
+               first = kl_and(l, lane, kl_not(l, inner)), last = kl_or(l, first, inner);
+  by = kl_and(l, by, kl_const32(l, WARP - 1));
   if (mode == KJ_SHUFFLE_IDX) {
     *is_inside = LLVMConstInt(l->i1, 1, false);
-    return LLVMBuildOr(b, first, and32(l, by, inner), "");
+    return kl_or(l, first, kl_and(l, by, inner));
   }
   if (mode == KJ_SHUFFLE_UP) {
-    LLVMValueRef from = LLVMBuildSub(b, lane, by, "");
-    *is_inside = LLVMBuildICmp(b, LLVMIntSGE, from, first, "");
+    LLVMValueRef from = kl_sub(l, lane, by);
+    *is_inside = kl_icmp(l, LLVMIntSGE, from, first);
     return from;
   }
-  LLVMValueRef from =
-    mode == KJ_SHUFFLE_DOWN ? LLVMBuildAdd(b, lane, by, "") : LLVMBuildXor(b, lane, by, "");
-  *is_inside = LLVMBuildICmp(b, LLVMIntSLE, from, last, "");
+  LLVMValueRef from = mode == KJ_SHUFFLE_DOWN ? kl_add(l, lane, by) : kl_xor(l, lane, by);
+  *is_inside = kl_icmp(l, LLVMIntSLE, from, last);
   return from;
 }
 
 static LLVMValueRef source_thread(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef lane = and32(l, rank, kl_const32(l, WARP - 1)),
-               base = and32(l, rank, kl_const32(l, -WARP)), is_inside;
+  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, WARP - 1)),
+               base = kl_and(l, rank, kl_const32(l, -WARP)), is_inside;
   LLVMValueRef width =
     stmt->value->args.count == 4 ? kl_warp_operand32(l, stmt, 3, rank) : kl_const32(l, WARP);
   LLVMValueRef from = source_lane(l, (ki_shuffle_mode)stmt->value->builtin->operation, lane,
                                   kl_warp_operand32(l, stmt, 2, rank), width, &is_inside);
-  LLVMValueRef thread = LLVMBuildAdd(b, base, from, "");
-  LLVMValueRef exists = LLVMBuildICmp(b, LLVMIntULT, thread, all_threads(l), "");
-  return LLVMBuildSelect(b, and32(l, is_inside, exists), thread, rank, "");
+  LLVMValueRef thread = kl_add(l, base, from);
+  LLVMValueRef exists = kl_icmp(l, LLVMIntULT, thread, all_threads(l));
+  return kl_select(l, kl_and(l, is_inside, exists), thread, rank);
 }
 
 static void lower_shuffle(kl_lowering *l, const kt_stmt *stmt)
@@ -143,50 +135,45 @@ typedef struct ballot {
 
 static LLVMValueRef lane_bit(kl_lowering *l, LLVMValueRef condition, LLVMValueRef rank)
 {
-  LLVMValueRef lane = and32(l, rank, kl_const32(l, WARP - 1));
-  return LLVMBuildShl(l->builder, LLVMBuildZExt(l->builder, condition, l->i32, ""), lane, "");
+  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, WARP - 1));
+  return kl_shl(l, kl_zext(l, condition, l->i32), lane);
 }
 
 static void add_bits(kl_lowering *l, LLVMValueRef bits, LLVMValueRef more)
 {
-  LLVMBuildStore(l->builder,
-                 LLVMBuildOr(l->builder, LLVMBuildLoad2(l->builder, l->i32, bits, ""), more, ""),
-                 bits);
+  kl_store(l, kl_or(l, kl_load(l, l->i32, bits), more), bits);
 }
 
 static ballot take_ballot(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base, LLVMValueRef stop)
 {
   LLVMValueRef active_bits = kl_alloca(l, l->i32, "active"),
                holds_bits = kl_alloca(l, l->i32, "ballot");
-  LLVMBuildStore(l->builder, kl_const32(l, 0), active_bits);
-  LLVMBuildStore(l->builder, kl_const32(l, 0), holds_bits);
+  kl_store(l, kl_const32(l, 0), active_bits);
+  kl_store(l, kl_const32(l, 0), holds_bits);
   kl_counted_loop loop;
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
   LLVMValueRef is_active = kl_is_lane_active(l, stmt, loop.counter);
   add_bits(l, active_bits, lane_bit(l, is_active, loop.counter));
   if (stmt->value->args.count > 1) {
-    LLVMValueRef holds =
-      LLVMBuildAnd(l->builder, is_active, condition(l, stmt, 1, loop.counter), "");
+    LLVMValueRef holds = kl_and(l, is_active, condition(l, stmt, 1, loop.counter));
     add_bits(l, holds_bits, lane_bit(l, holds, loop.counter));
   }
   kl_end_lanes(l, &loop, &p);
-  return (ballot){ .active = LLVMBuildLoad2(l->builder, l->i32, active_bits, ""),
-                   .holds = LLVMBuildLoad2(l->builder, l->i32, holds_bits, "") };
+  return (ballot){ .active = kl_load(l, l->i32, active_bits),
+                   .holds = kl_load(l, l->i32, holds_bits) };
 }
 
 static LLVMValueRef vote_result(kl_lowering *l, const kt_stmt *stmt, const ballot *votes,
                                 LLVMValueRef rank)
 {
-  LLVMBuilderRef b = l->builder;
   if (!stmt->value->args.count) return votes->active;
-  LLVMValueRef mask = and32(l, kl_warp_operand32(l, stmt, 0, rank), votes->active),
-               yes = and32(l, votes->holds, mask), zero = kl_const32(l, 0);
+  LLVMValueRef mask = kl_and(l, kl_warp_operand32(l, stmt, 0, rank), votes->active),
+               yes = kl_and(l, votes->holds, mask), zero = kl_const32(l, 0);
   ki_vote vote = (ki_vote)stmt->value->builtin->operation;
   if (vote == KJ_VOTE_BALLOT) return yes;
-  LLVMValueRef all = LLVMBuildICmp(b, LLVMIntEQ, yes, mask, ""),
-               none = LLVMBuildICmp(b, LLVMIntEQ, yes, zero, "");
+  LLVMValueRef all = kl_icmp(l, LLVMIntEQ, yes, mask), none = kl_icmp(l, LLVMIntEQ, yes, zero);
   if (vote == KJ_VOTE_ALL) return all;
-  return vote == KJ_VOTE_ANY ? LLVMBuildNot(b, none, "") : LLVMBuildOr(b, all, none, "");
+  return vote == KJ_VOTE_ANY ? kl_not(l, none) : kl_or(l, all, none);
 }
 
 static void lower_vote(kl_lowering *l, const kt_stmt *stmt)
@@ -196,8 +183,7 @@ static void lower_vote(kl_lowering *l, const kt_stmt *stmt)
   kl_begin_loop(l, &warps, first_thread(l), last_thread(l), kl_const32(l, WARP), "warps");
   LLVMValueRef base = warps.counter;
   LLVMValueRef stop =
-    kl_intrinsic2(l, "llvm.umin", LLVMBuildAdd(l->builder, base, kl_const32(l, WARP), ""),
-                  all_threads(l));
+    kl_intrinsic2(l, "llvm.umin", kl_add(l, base, kl_const32(l, WARP)), all_threads(l));
   ballot votes = take_ballot(l, stmt, base, stop);
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
   kl_set_lane_result(l, stmt, loop.counter, vote_result(l, stmt, &votes, loop.counter));
@@ -215,12 +201,12 @@ typedef struct lanes {
 
 static LLVMValueRef lane_pointer(kl_lowering *l, const lanes *all, LLVMValueRef lane)
 {
-  return LLVMBuildInBoundsGEP2(l->builder, all->type, all->values, &lane, 1, "");
+  return kl_inbounds_gep(l, all->type, all->values, &lane, 1);
 }
 
 static LLVMValueRef lane_value(kl_lowering *l, const lanes *all, LLVMValueRef lane)
 {
-  return LLVMBuildLoad2(l->builder, all->type, lane_pointer(l, all, lane), "");
+  return kl_load(l, all->type, lane_pointer(l, all, lane));
 }
 
 static bool is_match(const kt_stmt *stmt)
@@ -240,14 +226,13 @@ static lanes gather_lanes(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base
   lanes all = { .type = element,
                 .values = kl_alloca(l, LLVMArrayType2(element, WARP), "lanes"),
                 .active = kl_alloca(l, l->i32, "active") };
-  LLVMBuildStore(l->builder, kl_const32(l, 0), all.active);
+  kl_store(l, kl_const32(l, 0), all.active);
   kl_counted_loop loop;
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
   LLVMValueRef value = kl_warp_operand(l, stmt, 1, loop.counter);
   if (is_match(stmt)) value = kl_comparable_bits(l, type, value);
   add_bits(l, all.active, lane_bit(l, kl_is_lane_active(l, stmt, loop.counter), loop.counter));
-  LLVMBuildStore(l->builder, value,
-                 lane_pointer(l, &all, and32(l, loop.counter, kl_const32(l, WARP - 1))));
+  kl_store(l, value, lane_pointer(l, &all, kl_and(l, loop.counter, kl_const32(l, WARP - 1))));
   kl_end_lanes(l, &loop, &p);
   return all;
 }
@@ -262,10 +247,8 @@ static LLVMValueRef begin_members(kl_lowering *l, member_loop *m, LLVMValueRef m
   LLVMBasicBlockRef body = kl_new_block(l, "member");
   m->loop = (kl_counted_loop){ 0 };
   kl_begin_vector_loop(l, &m->loop, kl_const32(l, 0), kl_const32(l, WARP));
-  LLVMValueRef bit =
-    and32(l, LLVMBuildLShr(l->builder, members, m->loop.counter, ""), kl_const32(l, 1));
-  LLVMBuildCondBr(l->builder, LLVMBuildICmp(l->builder, LLVMIntNE, bit, kl_const32(l, 0), ""), body,
-                  m->loop.loop.next);
+  LLVMValueRef bit = kl_and(l, kl_lshr(l, members, m->loop.counter), kl_const32(l, 1));
+  kl_cond_br(l, kl_icmp(l, LLVMIntNE, bit, kl_const32(l, 0)), body, m->loop.loop.next);
   kl_move_to(l, body);
   return m->loop.counter;
 }
@@ -277,14 +260,13 @@ static LLVMValueRef find_equal(kl_lowering *l, const lanes *all, LLVMValueRef me
                                LLVMValueRef lane)
 {
   LLVMValueRef equal = kl_alloca(l, l->i32, "equal"), own = lane_value(l, all, lane);
-  LLVMBuildStore(l->builder, kl_const32(l, 0), equal);
+  kl_store(l, kl_const32(l, 0), equal);
   member_loop m;
   LLVMValueRef other = begin_members(l, &m, members);
-  LLVMValueRef is_equal = LLVMBuildICmp(l->builder, LLVMIntEQ, lane_value(l, all, other), own, "");
-  add_bits(l, equal,
-           LLVMBuildShl(l->builder, LLVMBuildZExt(l->builder, is_equal, l->i32, ""), other, ""));
+  LLVMValueRef is_equal = kl_icmp(l, LLVMIntEQ, lane_value(l, all, other), own);
+  add_bits(l, equal, kl_shl(l, kl_zext(l, is_equal, l->i32), other));
   end_members(l, &m);
-  return LLVMBuildLoad2(l->builder, l->i32, equal, "");
+  return kl_load(l, l->i32, equal);
 }
 
 static LLVMValueRef match_result(kl_lowering *l, const kt_stmt *stmt, const lanes *all,
@@ -292,12 +274,11 @@ static LLVMValueRef match_result(kl_lowering *l, const kt_stmt *stmt, const lane
 {
   LLVMValueRef equal = find_equal(l, all, members, lane);
   if (stmt->value->builtin->operation == KJ_VOTE_ANY) return equal;
-  LLVMValueRef is_all = LLVMBuildICmp(l->builder, LLVMIntEQ, equal, members, "");
-  LLVMValueRef mask = LLVMBuildSelect(l->builder, is_all, members, kl_const32(l, 0), "");
+  LLVMValueRef is_all = kl_icmp(l, LLVMIntEQ, equal, members);
+  LLVMValueRef mask = kl_select(l, is_all, members, kl_const32(l, 0));
   LLVMValueRef pair =
-    LLVMBuildInsertValue(l->builder, LLVMGetPoison(kl_register_type(l, stmt->value->type)), mask, 0,
-                         "");
-  return LLVMBuildInsertValue(l->builder, pair, is_all, 1, "");
+    kl_insert_value(l, LLVMGetPoison(kl_register_type(l, stmt->value->type)), mask, 0);
+  return kl_insert_value(l, pair, is_all, 1);
 }
 
 /* As the GPU's butterfly pairs them. */
@@ -315,19 +296,17 @@ static LLVMValueRef reduce_tree(kl_lowering *l, const kt_stmt *stmt, const lanes
 static void reduce_members(kl_lowering *l, const kt_stmt *stmt, const lanes *all,
                            LLVMValueRef members, LLVMValueRef result)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMTypeRef type = l->i32;
   LLVMValueRef first = kl_intrinsic(l, "llvm.cttz", &type, 1,
                                     (LLVMValueRef[]){ members, LLVMConstInt(l->i1, 0, false) }, 2);
-  LLVMBuildStore(b, lane_value(l, all, and32(l, first, kl_const32(l, WARP - 1))), result);
+  kl_store(l, lane_value(l, all, kl_and(l, first, kl_const32(l, WARP - 1))), result);
   member_loop m;
-  LLVMValueRef others = and32(l, members, LLVMBuildSub(b, members, kl_const32(l, 1), ""));
-  LLVMValueRef other = begin_members(l, &m, others),
-               so_far = LLVMBuildLoad2(b, all->type, result, "");
-  LLVMBuildStore(b,
-                 kl_build_reduction(l, (ki_combine)stmt->value->builtin->operation,
-                                    stmt->value->type, so_far, lane_value(l, all, other)),
-                 result);
+  LLVMValueRef others = kl_and(l, members, kl_sub(l, members, kl_const32(l, 1)));
+  LLVMValueRef other = begin_members(l, &m, others), so_far = kl_load(l, all->type, result);
+  kl_store(l,
+           kl_build_reduction(l, (ki_combine)stmt->value->builtin->operation, stmt->value->type,
+                              so_far, lane_value(l, all, other)),
+           result);
   end_members(l, &m);
 }
 
@@ -336,23 +315,21 @@ static LLVMValueRef reduce_result(kl_lowering *l, const kt_stmt *stmt, const lan
                                   LLVMValueRef members, LLVMValueRef kept_members,
                                   LLVMValueRef result)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMBasicBlockRef anew = kl_new_block(l, "anew"), tree = kl_new_block(l, "full"),
                     some = kl_new_block(l, "some"), end = kl_new_block(l, "reduced");
-  LLVMValueRef is_kept =
-    LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildLoad2(b, l->i32, kept_members, ""), members, "");
-  LLVMBuildCondBr(b, is_kept, end, anew);
+  LLVMValueRef is_kept = kl_icmp(l, LLVMIntEQ, kl_load(l, l->i32, kept_members), members);
+  kl_cond_br(l, is_kept, end, anew);
   kl_move_to(l, anew);
-  LLVMBuildStore(b, members, kept_members);
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, members, kl_const32(l, -1), ""), tree, some);
+  kl_store(l, members, kept_members);
+  kl_cond_br(l, kl_icmp(l, LLVMIntEQ, members, kl_const32(l, -1)), tree, some);
   kl_move_to(l, tree);
-  LLVMBuildStore(b, reduce_tree(l, stmt, all), result);
-  LLVMBuildBr(b, end);
+  kl_store(l, reduce_tree(l, stmt, all), result);
+  kl_br(l, end);
   kl_move_to(l, some);
   reduce_members(l, stmt, all, members, result);
-  LLVMBuildBr(b, end);
+  kl_br(l, end);
   kl_move_to(l, end);
-  return LLVMBuildLoad2(b, all->type, result, "");
+  return kl_load(l, all->type, result);
 }
 
 static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
@@ -366,14 +343,13 @@ static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
   kl_begin_loop(l, &warps, first_thread(l), last_thread(l), kl_const32(l, WARP), "warps");
   LLVMValueRef base = warps.counter;
   LLVMValueRef stop =
-    kl_intrinsic2(l, "llvm.umin", LLVMBuildAdd(l->builder, base, kl_const32(l, WARP), ""),
-                  all_threads(l));
+    kl_intrinsic2(l, "llvm.umin", kl_add(l, base, kl_const32(l, WARP)), all_threads(l));
   lanes all = gather_lanes(l, stmt, base, stop);
-  LLVMBuildStore(l->builder, kl_const32(l, 0), kept);
+  kl_store(l, kl_const32(l, 0), kept);
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
-  LLVMValueRef lane = and32(l, loop.counter, kl_const32(l, WARP - 1));
-  LLVMValueRef members = and32(l, kl_warp_operand32(l, stmt, 0, loop.counter),
-                               LLVMBuildLoad2(l->builder, l->i32, all.active, ""));
+  LLVMValueRef lane = kl_and(l, loop.counter, kl_const32(l, WARP - 1));
+  LLVMValueRef members =
+    kl_and(l, kl_warp_operand32(l, stmt, 0, loop.counter), kl_load(l, l->i32, all.active));
   LLVMValueRef value = is_match(stmt) ? match_result(l, stmt, &all, members, lane)
                                       : reduce_result(l, stmt, &all, members, kept, result);
   kl_set_lane_result(l, stmt, loop.counter, value);
@@ -429,13 +405,12 @@ LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
 {
   if (!stmt->is_guarded) return LLVMConstInt(l->i1, 1, false);
   LLVMValueRef any = kl_alloca(l, l->i32, "any");
-  LLVMBuildStore(l->builder, kl_const32(l, 0), any);
+  kl_store(l, kl_const32(l, 0), any);
   kl_counted_loop loop;
   kl_parallel p = kl_begin_lanes(l, &loop, first, stop);
-  add_bits(l, any, LLVMBuildZExt(l->builder, kl_is_lane_active(l, stmt, loop.counter), l->i32, ""));
+  add_bits(l, any, kl_zext(l, kl_is_lane_active(l, stmt, loop.counter), l->i32));
   kl_end_lanes(l, &loop, &p);
-  return LLVMBuildICmp(l->builder, LLVMIntNE, LLVMBuildLoad2(l->builder, l->i32, any, ""),
-                       kl_const32(l, 0), "");
+  return kl_icmp(l, LLVMIntNE, kl_load(l, l->i32, any), kl_const32(l, 0));
 }
 
 /* Over all warps of the block, which run as parts; a warp without active threads is not there. */
@@ -443,17 +418,15 @@ static LLVMValueRef sum_of_block(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
 {
   LLVMValueRef zero = kl_const32(l, 0), is_here = kl_has_active_lane(l, stmt), before = count;
   LLVMBasicBlockRef here = kl_new_block(l, "here"), end = kl_new_block(l, "met"),
-                    start = LLVMGetInsertBlock(l->builder);
-  LLVMBuildCondBr(l->builder, is_here, here, end);
+                    start = kl_here(l);
+  kl_cond_br(l, is_here, here, end);
   kl_move_to(l, here);
   LLVMValueRef sum =
     kl_as_i32(l, kl_build_wait(l, KJ_WAIT_BLOCK, zero, zero, NULL, kl_extend_position(l, count)));
-  LLVMBasicBlockRef last = LLVMGetInsertBlock(l->builder);
-  LLVMBuildBr(l->builder, end);
+  LLVMBasicBlockRef last = kl_here(l);
+  kl_br(l, end);
   kl_move_to(l, end);
-  LLVMValueRef result = LLVMBuildPhi(l->builder, l->i32, "");
-  LLVMAddIncoming(result, (LLVMValueRef[]){ before, sum }, (LLVMBasicBlockRef[]){ start, last }, 2);
-  return result;
+  return kl_join(l, before, start, sum, last);
 }
 
 /* Combines a number from each thread; the result stays in memory that the optimizer turns into a
@@ -462,43 +435,38 @@ static LLVMValueRef reduce(kl_lowering *l, const kt_stmt *stmt)
 {
   const kt_expr *value = stmt->value;
   LLVMValueRef sum = kl_alloca(l, l->i32, "sum"), zero = kl_const32(l, 0);
-  LLVMBuildStore(l->builder, zero, sum);
+  kl_store(l, zero, sum);
   kl_counted_loop loop;
   kl_parallel p = kl_begin_lanes(l, &loop, first_thread(l), last_thread(l));
   LLVMValueRef counts = kl_is_lane_active(l, stmt, loop.counter);
   if (value) {
     LLVMValueRef holds = condition(l, stmt, 0, loop.counter);
-    if (value->builtin->id == KJ_BUILTIN_SYNCTHREADS_AND)
-      holds = LLVMBuildNot(l->builder, holds, "");
-    counts = LLVMBuildAnd(l->builder, counts, holds, "");
+    if (value->builtin->id == KJ_BUILTIN_SYNCTHREADS_AND) holds = kl_not(l, holds);
+    counts = kl_and(l, counts, holds);
   }
-  LLVMValueRef before = LLVMBuildLoad2(l->builder, l->i32, sum, "");
-  LLVMBuildStore(l->builder,
-                 LLVMBuildAdd(l->builder, before, LLVMBuildZExt(l->builder, counts, l->i32, ""),
-                              ""),
-                 sum);
+  LLVMValueRef before = kl_load(l, l->i32, sum);
+  kl_store(l, kl_add(l, before, kl_zext(l, counts, l->i32)), sum);
   kl_end_lanes(l, &loop, &p);
-  LLVMValueRef count = LLVMBuildLoad2(l->builder, l->i32, sum, "");
+  LLVMValueRef count = kl_load(l, l->i32, sum);
   if (value && kl_cpu(l)->has_warps) count = sum_of_block(l, stmt, count);
   if (value && value->builtin->id == KJ_BUILTIN_SYNCTHREADS_COUNT) return count;
   bool is_and = value && value->builtin->id == KJ_BUILTIN_SYNCTHREADS_AND;
-  return LLVMBuildICmp(l->builder, is_and ? LLVMIntEQ : LLVMIntNE, count, zero, "");
+  return kl_icmp(l, is_and ? LLVMIntEQ : LLVMIntNE, count, zero);
 }
 
 /* The first active thread, or the last one of all. */
 static LLVMValueRef first_active(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMValueRef found = kl_alloca(l, l->i32, "first");
-  LLVMBuildStore(l->builder, first_thread(l), found);
+  kl_store(l, first_thread(l), found);
   if (stmt->is_guarded) {
     kl_counted_loop loop;
     kl_parallel p = kl_begin_lanes(l, &loop, first_thread(l), last_thread(l));
-    LLVMBuildStore(l->builder, loop.counter, found);
-    LLVMBuildCondBr(l->builder, kl_is_lane_active(l, stmt, loop.counter), loop.loop.leave,
-                    loop.loop.next);
+    kl_store(l, loop.counter, found);
+    kl_cond_br(l, kl_is_lane_active(l, stmt, loop.counter), loop.loop.leave, loop.loop.next);
     kl_end_lanes(l, &loop, &p);
   }
-  return LLVMBuildLoad2(l->builder, l->i32, found, "");
+  return kl_load(l, l->i32, found);
 }
 
 void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt)

@@ -6,6 +6,7 @@
  * swizzle exchanges groups of 16 bytes by bits of the address. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/cpu/cpu_matrix.h"
 #include "typing/mma.h"
 
@@ -22,47 +23,22 @@ typedef struct described {
 
 static LLVMValueRef field(kl_lowering *l, LLVMValueRef word, int shift)
 {
-  LLVMValueRef bits =
-    LLVMBuildAnd(l->builder, LLVMBuildLShr(l->builder, word, kl_const64(l, shift), ""),
-                 kl_const64(l, 0x3fff), "");
-  return LLVMBuildShl(l->builder, bits, kl_const64(l, 4), "");
+  LLVMValueRef bits = kl_and(l, kl_lshr(l, word, kl_const64(l, shift)), kl_const64(l, 0x3fff));
+  return kl_shl(l, bits, kl_const64(l, 4));
 }
 
 /* Kinds 0 to 3: none, 128, 64, 32 bytes. */
 static described read_descriptor(kl_lowering *l, LLVMValueRef word)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef kind = LLVMBuildLShr(b, word, kl_const64(l, 62), ""),
-               is_none = LLVMBuildICmp(b, LLVMIntEQ, kind, kl_const64(l, 0), "");
-  LLVMValueRef width = LLVMBuildSelect(b, is_none, kl_const64(l, 16),
-                                       LLVMBuildLShr(b, kl_const64(l, 256), kind, ""), "");
+  LLVMValueRef kind = kl_lshr(l, word, kl_const64(l, 62)),
+               is_none = kl_icmp(l, LLVMIntEQ, kind, kl_const64(l, 0));
+  LLVMValueRef width =
+    kl_select(l, is_none, kl_const64(l, 16), kl_lshr(l, kl_const64(l, 256), kind));
   return (described){ .start = field(l, word, 0),
                       .leading = field(l, word, 16),
                       .stride = field(l, word, 32),
                       .width = width,
-                      .mask = LLVMBuildAnd(b, LLVMBuildSub(b, width, kl_const64(l, 1), ""),
-                                           kl_const64(l, 0x70), "") };
-}
-
-static LLVMValueRef udiv(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildUDiv(l->builder, x, y, "");
-}
-static LLVMValueRef urem(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildURem(l->builder, x, y, "");
-}
-static LLVMValueRef add(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildAdd(l->builder, x, y, "");
-}
-static LLVMValueRef mul(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildMul(l->builder, x, y, "");
-}
-static LLVMValueRef choose(kl_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildSelect(l->builder, c, x, y, "");
+                      .mask = kl_and(l, kl_sub(l, width, kl_const64(l, 1)), kl_const64(l, 0x70)) };
 }
 
 /* Groups of 8 along `outer`, rows of `width` bytes along `inner`. Where k is the inner dimension,
@@ -72,18 +48,16 @@ static LLVMValueRef choose(kl_lowering *l, LLVMValueRef c, LLVMValueRef x, LLVMV
 static LLVMValueRef element_offset(kl_lowering *l, const described *d, LLVMValueRef outer,
                                    LLVMValueRef inner_bytes, bool is_transposed)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef eight = kl_const64(l, 8),
-               is_plain = LLVMBuildICmp(b, LLVMIntEQ, d->width, kl_const64(l, 16), "");
-  LLVMValueRef by_group = is_transposed ? choose(l, is_plain, d->leading, d->stride) : d->stride;
-  LLVMValueRef by_row = is_transposed ? choose(l, is_plain, d->stride, d->leading) : d->leading;
-  LLVMValueRef offset = add(l, d->start, mul(l, udiv(l, outer, eight), by_group));
-  offset = add(l, offset, mul(l, urem(l, outer, eight), d->width));
-  offset = add(l, offset, mul(l, udiv(l, inner_bytes, d->width), by_row));
-  offset = add(l, offset, urem(l, inner_bytes, d->width));
-  LLVMValueRef exchange =
-    LLVMBuildAnd(b, LLVMBuildLShr(b, offset, kl_const64(l, 3), ""), d->mask, "");
-  return LLVMBuildXor(b, offset, exchange, "");
+               is_plain = kl_icmp(l, LLVMIntEQ, d->width, kl_const64(l, 16));
+  LLVMValueRef by_group = is_transposed ? kl_select(l, is_plain, d->leading, d->stride) : d->stride;
+  LLVMValueRef by_row = is_transposed ? kl_select(l, is_plain, d->stride, d->leading) : d->leading;
+  LLVMValueRef offset = kl_add(l, d->start, kl_mul(l, kl_udiv(l, outer, eight), by_group));
+  offset = kl_add(l, offset, kl_mul(l, kl_urem(l, outer, eight), d->width));
+  offset = kl_add(l, offset, kl_mul(l, kl_udiv(l, inner_bytes, d->width), by_row));
+  offset = kl_add(l, offset, kl_urem(l, inner_bytes, d->width));
+  LLVMValueRef exchange = kl_and(l, kl_lshr(l, offset, kl_const64(l, 3)), d->mask);
+  return kl_xor(l, offset, exchange);
 }
 
 /* Element (row, k) of a, or (column, k) of b, as it is computed with. */
@@ -92,10 +66,9 @@ static LLVMValueRef load_operand(kl_lowering *l, const kt_wgmma *w, const descri
 {
   LLVMValueRef size = kl_const64(l, kt_mma_elements[w->operand].bits / 8),
                outer = is_transposed ? k : row, inner = is_transposed ? row : k;
-  LLVMValueRef offset = element_offset(l, d, outer, mul(l, inner, size), is_transposed);
-  LLVMValueRef at = LLVMBuildGEP2(l->builder, l->i8, kl_cpu(l)->scratch, &offset, 1, "");
-  LLVMValueRef value =
-    LLVMBuildLoad2(l->builder, kl_memory_type(l, kt_mma_elements[w->operand].type), at, "");
+  LLVMValueRef offset = element_offset(l, d, outer, kl_mul(l, inner, size), is_transposed);
+  LLVMValueRef at = kl_gep(l, l->i8, kl_cpu(l)->scratch, &offset, 1);
+  LLVMValueRef value = kl_load(l, kl_memory_type(l, kt_mma_elements[w->operand].type), at);
   return kl_matrix_widen(l, w->operand, kl_from_memory(l, kt_mma_elements[w->operand].type, value),
                          0);
 }
@@ -109,12 +82,12 @@ static void fill_from_shared(kl_lowering *l, const kt_wgmma *w, const kl_matrix 
   kl_counted_loop rows, depth;
   kl_begin_vector_loop(l, &rows, kl_const32(l, 0), kl_const32(l, others));
   kl_begin_vector_loop(l, &depth, kl_const32(l, 0), kl_const32(l, w->k));
-  LLVMValueRef row = kl_extend_position(l, add(l, rows.counter, first_row));
+  LLVMValueRef row = kl_extend_position(l, kl_add(l, rows.counter, first_row));
   LLVMValueRef value =
     load_operand(l, w, &d, row, kl_extend_position(l, depth.counter), is_transposed);
   LLVMValueRef at = is_second ? kl_matrix_element_at(l, m, depth.counter, rows.counter)
                               : kl_matrix_element_at(l, m, rows.counter, depth.counter);
-  LLVMBuildStore(l->builder, value, at);
+  kl_store(l, value, at);
   kl_end_vector_loop(l, &depth);
   kl_end_vector_loop(l, &rows);
 }
@@ -124,10 +97,10 @@ static void fill_from_shared(kl_lowering *l, const kt_wgmma *w, const kl_matrix 
 static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, LLVMValueRef lane, uint32_t row,
                              uint32_t scale, uint32_t column)
 {
-  LLVMValueRef group = LLVMBuildLShr(l->builder, lane, kl_const32(l, 2), ""),
-               quad = LLVMBuildAnd(l->builder, lane, kl_const32(l, 3), "");
-  return kl_matrix_element_at(l, m, add(l, group, kl_const32(l, row)),
-                              add(l, mul(l, quad, kl_const32(l, scale)), kl_const32(l, column)));
+  LLVMValueRef group = kl_lshr(l, lane, kl_const32(l, 2)), quad = kl_and(l, lane, kl_const32(l, 3));
+  return kl_matrix_element_at(l, m, kl_add(l, group, kl_const32(l, row)),
+                              kl_add(l, kl_mul(l, quad, kl_const32(l, scale)),
+                                     kl_const32(l, column)));
 }
 
 static void fill_from_fragment(kl_lowering *l, const kt_wgmma *w, const kl_matrix *m,
@@ -136,9 +109,8 @@ static void fill_from_fragment(kl_lowering *l, const kt_wgmma *w, const kl_matri
   for (uint32_t i = 0; i < LLVMGetVectorSize(LLVMTypeOf(fragment)); i++) {
     kt_mma_place place = kt_place_operand(w->operand, KJ_WGMMA_WARP_ROWS, i);
     LLVMValueRef value =
-      kl_matrix_widen(l, w->operand,
-                      LLVMBuildExtractElement(l->builder, fragment, kl_const32(l, i), ""), 0);
-    LLVMBuildStore(l->builder, value, place_at(l, m, lane, place.row, place.scale, place.column));
+      kl_matrix_widen(l, w->operand, kl_extract_element(l, fragment, kl_const32(l, i)), 0);
+    kl_store(l, value, place_at(l, m, lane, place.row, place.scale, place.column));
   }
 }
 
@@ -154,9 +126,8 @@ static LLVMValueRef accumulator_at(kl_lowering *l, const kt_stmt *stmt, LLVMValu
   kl_set_rank(l, rank);
   kl_array_value array = kl_lower_array(l, stmt->value->x);
   LLVMValueRef index = kl_const64(l, i);
-  return LLVMBuildInBoundsGEP2(l->builder,
-                               kl_memory_type(l, ki_type(l->c->types, array.type)->element),
-                               array.pointer, &index, 1, "");
+  return kl_inbounds_gep(l, kl_memory_type(l, kl_type_info(l, array.type)->element), array.pointer,
+                         &index, 1);
 }
 
 /* ---- the product ---- */
@@ -164,28 +135,25 @@ static LLVMValueRef accumulator_at(kl_lowering *l, const kt_stmt *stmt, LLVMValu
 static void gather_lane(kl_lowering *l, const kt_stmt *stmt, const kt_wgmma *w, const kl_matrix *a,
                         const kl_matrix *d, LLVMValueRef rank)
 {
-  LLVMValueRef lane = LLVMBuildAnd(l->builder, rank, kl_const32(l, WARP - 1), ""),
-               zero = LLVMConstNull(d->type);
+  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, WARP - 1)), zero = LLVMConstNull(d->type);
   LLVMValueRef adds = kl_warp_operand(l, stmt, 2, rank);
   if (w->has_fragment) fill_from_fragment(l, w, a, kl_warp_operand(l, stmt, 0, rank), lane);
   kjit_type type = kt_mma_elements[w->result].type;
   for (uint32_t i = 0; i < w->n / 2; i++) {
-    LLVMValueRef value =
-      LLVMBuildLoad2(l->builder, kl_memory_type(l, type), accumulator_at(l, stmt, rank, i), "");
+    LLVMValueRef value = kl_load(l, kl_memory_type(l, type), accumulator_at(l, stmt, rank, i));
     value = kl_matrix_widen(l, w->result, kl_from_memory(l, type, value), 0);
-    LLVMBuildStore(l->builder, choose(l, adds, value, zero), result_at(l, d, lane, i));
+    kl_store(l, kl_select(l, adds, value, zero), result_at(l, d, lane, i));
   }
 }
 
 static void hand_out_lane(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, uint32_t count,
                           const kl_matrix *d, LLVMValueRef rank)
 {
-  LLVMValueRef lane = LLVMBuildAnd(l->builder, rank, kl_const32(l, WARP - 1), "");
+  LLVMValueRef lane = kl_and(l, rank, kl_const32(l, WARP - 1));
   for (uint32_t i = 0; i < count; i++) {
-    LLVMValueRef sum =
-      kl_matrix_narrow(l, mma, LLVMBuildLoad2(l->builder, d->type, result_at(l, d, lane, i), ""));
-    LLVMBuildStore(l->builder, kl_to_memory(l, kt_mma_elements[mma->c].type, sum),
-                   accumulator_at(l, stmt, rank, i));
+    LLVMValueRef sum = kl_matrix_narrow(l, mma, kl_load(l, d->type, result_at(l, d, lane, i)));
+    kl_store(l, kl_to_memory(l, kt_mma_elements[mma->c].type, sum),
+             accumulator_at(l, stmt, rank, i));
   }
 }
 
@@ -202,26 +170,25 @@ void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt)
   LLVMValueRef stop, first = kl_matrix_begin_warps(l, &warps, &stop);
   LLVMBasicBlockRef some = kl_new_block(l, "some"), none = kl_new_block(l, "none");
   /* descriptors of a warp that is not there may say anything */
-  LLVMBuildCondBr(l->builder, kl_has_active_among(l, stmt, first, stop), some, none);
+  kl_cond_br(l, kl_has_active_among(l, stmt, first, stop), some, none);
   kl_move_to(l, some);
-  LLVMValueRef warp =
-    urem(l, LLVMBuildLShr(l->builder, first, kl_const32(l, 5), ""), kl_const32(l, WARPGROUP));
+  LLVMValueRef warp = kl_urem(l, kl_lshr(l, first, kl_const32(l, 5)), kl_const32(l, WARPGROUP));
   kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   gather_lane(l, stmt, &w, &a, &d, loop.counter);
   kl_end_lanes(l, &loop, &p);
   if (!w.has_fragment)
     fill_from_shared(l, &w, &a, kl_warp_operand(l, stmt, 0, first),
-                     mul(l, warp, kl_const32(l, KJ_WGMMA_WARP_ROWS)), false);
+                     kl_mul(l, warp, kl_const32(l, KJ_WGMMA_WARP_ROWS)), false);
   fill_from_shared(l, &w, &b, kl_warp_operand(l, stmt, 1, first), kl_const32(l, 0), true);
   kl_matrix_multiply(l, &as_mma, &a, &b, &d);
   p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   LLVMBasicBlockRef active = kl_new_block(l, "lane");
-  LLVMBuildCondBr(l->builder, kl_is_lane_active(l, stmt, loop.counter), active, loop.loop.next);
+  kl_cond_br(l, kl_is_lane_active(l, stmt, loop.counter), active, loop.loop.next);
   kl_move_to(l, active);
   hand_out_lane(l, stmt, &as_mma, w.n / 2, &d, loop.counter);
   kl_branch(l, loop.loop.next);
   kl_end_lanes(l, &loop, &p);
-  LLVMBuildBr(l->builder, none);
+  kl_br(l, none);
   kl_move_to(l, none);
   kl_end_loop(l, &warps);
 }

@@ -1,6 +1,7 @@
 /* nvptx: barriers between warps and blocks, mbarriers, clusters, asynchronous copies. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/builtins/tensor_copy.h"
 #include "lower/nvptx/lower_nvptx.h"
 
@@ -21,7 +22,7 @@ static LLVMValueRef valid_bytes(kl_lowering *l, const kt_expr *expr, uint32_t si
                count = kl_const64(l, (int64_t)expr->args.items[0]->integer);
   LLVMValueRef some =
     kl_intrinsic2(l, "llvm.smax", kl_intrinsic2(l, "llvm.smin", valid, count), kl_const64(l, 0));
-  return LLVMBuildMul(l->builder, kl_as_i32(l, some), kl_const32(l, size), "");
+  return kl_mul(l, kl_as_i32(l, some), kl_const32(l, size));
 }
 
 /* 16 bytes go past L1, which they would only crowd. */
@@ -46,7 +47,7 @@ static LLVMValueRef address_of(kl_lowering *l, LLVMValueRef pointer)
   LLVMTypeRef shared = LLVMPointerTypeInContext(l->context, l->target->shared_space);
   return kl_shared_window(l, space == l->target->shared_space
                                ? pointer
-                               : LLVMBuildAddrSpaceCast(l->builder, pointer, shared, ""));
+                               : kl_addrspacecast(l, pointer, shared));
 }
 
 LLVMValueRef kl_nvptx_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
@@ -54,13 +55,12 @@ LLVMValueRef kl_nvptx_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
   kl_array_value to, from;
   LLVMValueRef source = kl_lower_source(l, expr, &from),
                destination = kl_lower_destination(l, expr, &to);
-  bool is_out = ki_type(l->c->types, to.type)->space == KJ_SPACE_GLOBAL,
-       is_across = ki_type(l->c->types, from.type)->space == KJ_SPACE_SHARED && !is_out;
-  LLVMValueRef bytes = LLVMBuildMul(l->builder, kl_as_i32(l, kl_lower_expr(l, expr->args.items[0])),
-                                    kl_const32(l, kl_copied_bytes(l, expr)), "");
+  bool is_out = kl_type_info(l, to.type)->space == KJ_SPACE_GLOBAL,
+       is_across = kl_type_info(l, from.type)->space == KJ_SPACE_SHARED && !is_out;
+  LLVMValueRef bytes = kl_mul(l, kl_as_i32(l, kl_lower_expr(l, expr->args.items[0])),
+                              kl_const32(l, kl_copied_bytes(l, expr)));
   LLVMValueRef args[4] = { address_of(l, destination), address_of(l, source), bytes };
-  if (!is_out)
-    args[3] = LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[1]), l->i32, "");
+  if (!is_out) args[3] = kl_trunc(l, kl_lower_expr(l, expr->args.items[1]), l->i32);
   if (is_out)
     return copy_effect(l, "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;", "l,r,r",
                        args, 3);
@@ -99,9 +99,7 @@ LLVMValueRef kl_nvptx_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
     at = kj_format(l->c->arena, "%s%s$%u", at, d ? ", " : "", first + d);
     constraints = kj_format(l->c->arena, "%s,r", constraints);
   }
-  args[count++] = copy.is_store
-                    ? tile
-                    : LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[1]), l->i32, "");
+  args[count++] = copy.is_store ? tile : kl_trunc(l, kl_lower_expr(l, expr->args.items[1]), l->i32);
   constraints = kj_format(l->c->arena, "%s,r", constraints);
   const char *text =
     copy.is_store
@@ -144,7 +142,7 @@ LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args
   LLVMValueRef value =
     LLVMGetInlineAsm(type, code->text, strlen(code->text), constraints, strlen(constraints),
                      !code->is_pure, false, LLVMInlineAsmDialectATT, false);
-  LLVMValueRef call = LLVMBuildCall2(l->builder, type, value, args, count, "");
+  LLVMValueRef call = kl_call(l, type, value, args, count);
   if (code->is_convergent) kl_add_call_attribute(l, call, "convergent");
   kl_add_call_attribute(l, call, "nounwind");
   return call;
@@ -152,7 +150,7 @@ LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args
 
 LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer)
 {
-  return LLVMBuildTrunc(l->builder, LLVMBuildPtrToInt(l->builder, pointer, l->i64, ""), l->i32, "");
+  return kl_trunc(l, kl_ptrtoint(l, pointer, l->i64), l->i32);
 }
 
 static LLVMValueRef effect(kl_lowering *l, const char *text, const char *constraints,
@@ -172,8 +170,7 @@ static LLVMValueRef effect(kl_lowering *l, const char *text, const char *constra
 static LLVMValueRef product(kl_lowering *l, ki_builtin_id position)
 {
   LLVMValueRef all = l->target->position(l, position, 0);
-  for (uint32_t d = 1; d < 3; d++)
-    all = LLVMBuildMul(l->builder, all, l->target->position(l, position, d), "");
+  for (uint32_t d = 1; d < 3; d++) all = kl_mul(l, all, l->target->position(l, position, d));
   return all;
 }
 
@@ -181,8 +178,8 @@ static LLVMValueRef is_first_block(kl_lowering *l)
 {
   LLVMValueRef any = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, 0);
   for (uint32_t d = 1; d < 3; d++)
-    any = LLVMBuildOr(l->builder, any, l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d), "");
-  return LLVMBuildICmp(l->builder, LLVMIntEQ, any, kl_const32(l, 0), "");
+    any = kl_or(l, any, l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d));
+  return kl_icmp(l, LLVMIntEQ, any, kl_const32(l, 0));
 }
 
 /* The driver gives each cooperative launch a word, which starts as 0: environment registers 1 and 2
@@ -197,17 +194,16 @@ static const char meet_grid[] =
 
 static void sync_grid(kl_lowering *l)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");
   l->target->barrier(l);
   LLVMValueRef rank = l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0);
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntEQ, rank, kl_const32(l, 0), ""), leader, end);
+  kl_cond_br(l, kl_icmp(l, LLVMIntEQ, rank, kl_const32(l, 0)), leader, end);
   kl_move_to(l, leader);
-  LLVMValueRef others = LLVMBuildSub(b, product(l, KJ_BUILTIN_GRID_DIM), kl_const32(l, 1), "");
-  LLVMValueRef rest = LLVMBuildSub(b, LLVMConstInt(l->i32, 0x80000000u, false), others, "");
-  LLVMValueRef step = LLVMBuildSelect(b, is_first_block(l), rest, kl_const32(l, 1), "");
+  LLVMValueRef others = kl_sub(l, product(l, KJ_BUILTIN_GRID_DIM), kl_const32(l, 1));
+  LLVMValueRef rest = kl_sub(l, LLVMConstInt(l->i32, 0x80000000u, false), others);
+  LLVMValueRef step = kl_select(l, is_first_block(l), rest, kl_const32(l, 1));
   effect(l, meet_grid, "r", &step, 1);
-  LLVMBuildBr(b, end);
+  kl_br(l, end);
   kl_move_to(l, end);
   l->target->barrier(l);
   l->has_loops = true;
@@ -260,7 +256,7 @@ static const phase_text phase_texts[] = {
 
 static LLVMValueRef address32(kl_lowering *l, const kt_expr *expr)
 {
-  return LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[0]), l->i32, "");
+  return kl_trunc(l, kl_lower_expr(l, expr->args.items[0]), l->i32);
 }
 
 LLVMValueRef kl_nvptx_mbarrier(kl_lowering *l, const kt_expr *expr)
@@ -311,7 +307,7 @@ LLVMValueRef kl_nvptx_mbarrier_wait(kl_lowering *l, const kt_expr *expr)
     l,
     &(kl_asm){ .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true },
     args, 2);
-  return LLVMBuildICmp(l->builder, LLVMIntNE, is_over, kl_const32(l, 0), "");
+  return kl_icmp(l, LLVMIntNE, is_over, kl_const32(l, 0));
 }
 
 LLVMValueRef kl_nvptx_pending_count(kl_lowering *l, const kt_expr *expr)
@@ -333,16 +329,15 @@ LLVMValueRef kl_nvptx_shared_address(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef pointer = kl_checked_pointer(l, &array, &expr->indices, kl_check_of_expr(l, expr));
   LLVMTypeRef shared = LLVMPointerTypeInContext(l->context, l->target->shared_space);
   if (LLVMGetPointerAddressSpace(LLVMTypeOf(pointer)) != l->target->shared_space)
-    pointer = LLVMBuildAddrSpaceCast(l->builder, pointer, shared, "");
-  return LLVMBuildPtrToInt(l->builder, pointer, l->i64, "");
+    pointer = kl_addrspacecast(l, pointer, shared);
+  return kl_ptrtoint(l, pointer, l->i64);
 }
 
 LLVMValueRef kl_nvptx_map_shared_rank(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value array = kl_lower_array(l, expr->args.items[0]);
   LLVMValueRef rank = kl_lower_expr(l, expr->args.items[1]);
-  LLVMValueRef args[2] = { LLVMBuildAddrSpaceCast(l->builder, array.pointer, l->pointer, ""),
-                           rank };
+  LLVMValueRef args[2] = { kl_addrspacecast(l, array.pointer, l->pointer), rank };
   array.pointer = kl_build_asm(l,
                                &(kl_asm){ .text = "mapa.u64 $0, $1, $2;",
                                           .constraints = "=l,l,r",
@@ -401,19 +396,16 @@ static LLVMTypeRef operand_type(kl_lowering *l, kjit_type type)
 static LLVMValueRef as_operand(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (operand_type(l, type) != l->i16) return value;
-  if (kl_scalar_bytes(l, type) == 2)
-    return LLVMBuildBitCast(l->builder, kl_to_memory(l, type, value), l->i16, "");
-  return kl_is_signed_type(l, type) ? LLVMBuildSExt(l->builder, value, l->i16, "")
-                                    : LLVMBuildZExt(l->builder, value, l->i16, "");
+  if (kl_scalar_bytes(l, type) == 2) return kl_bitcast(l, kl_to_memory(l, type, value), l->i16);
+  return kl_is_signed_type(l, type) ? kl_sext(l, value, l->i16) : kl_zext(l, value, l->i16);
 }
 
 static LLVMValueRef from_result(kl_lowering *l, kjit_type type, LLVMValueRef value)
 {
   if (operand_type(l, type) != l->i16) return value;
   if (kl_scalar_bytes(l, type) == 2)
-    return kl_from_memory(l, type,
-                          LLVMBuildBitCast(l->builder, value, kl_memory_type(l, type), ""));
-  return LLVMBuildTrunc(l->builder, value, kl_register_type(l, type), "");
+    return kl_from_memory(l, type, kl_bitcast(l, value, kl_memory_type(l, type)));
+  return kl_trunc(l, value, kl_register_type(l, type));
 }
 
 LLVMValueRef kl_nvptx_ptx(kl_lowering *l, const kt_expr *expr)

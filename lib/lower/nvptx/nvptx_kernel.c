@@ -1,6 +1,7 @@
 /* nvptx: the kernel function, positions, memory of the block, ranges over the grid. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
 enum { CALL_CONVENTION = 71, STATIC_SHARED_LIMIT = 48 * 1024, CONSTANT_LIMIT = 64 * 1024 };
@@ -213,25 +214,16 @@ static LLVMValueRef grid_size(kl_lowering *l, uint32_t d)
   return read_position(l, "nctaid", d, 1, most_blocks(d) + 1);
 }
 
-static LLVMValueRef add_exact(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildNSWAdd(l->builder, x, y, "");
-}
-static LLVMValueRef multiply_exact(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildNSWMul(l->builder, x, y, "");
-}
-
 static LLVMValueRef thread_rank(kl_lowering *l)
 {
   LLVMValueRef plane =
-    add_exact(l, multiply_exact(l, thread_index(l, 2), block_size(l, 1)), thread_index(l, 1));
-  return add_exact(l, multiply_exact(l, plane, block_size(l, 0)), thread_index(l, 0));
+    kl_nsw_add(l, kl_nsw_mul(l, thread_index(l, 2), block_size(l, 1)), thread_index(l, 1));
+  return kl_nsw_add(l, kl_nsw_mul(l, plane, block_size(l, 0)), thread_index(l, 0));
 }
 
 static LLVMValueRef threads_of_block(kl_lowering *l)
 {
-  return multiply_exact(l, multiply_exact(l, block_size(l, 0), block_size(l, 1)), block_size(l, 2));
+  return kl_nsw_mul(l, kl_nsw_mul(l, block_size(l, 0), block_size(l, 1)), block_size(l, 2));
 }
 
 static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimension)
@@ -242,7 +234,7 @@ static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimensio
   case KJ_BUILTIN_BLOCK_DIM: return block_size(l, dimension);
   case KJ_BUILTIN_GRID_DIM: return grid_size(l, dimension);
   case KJ_BUILTIN_THREAD_RANK: return thread_rank(l);
-  case KJ_BUILTIN_WARP_RANK: return LLVMBuildLShr(l->builder, thread_rank(l), kl_const32(l, 5), "");
+  case KJ_BUILTIN_WARP_RANK: return kl_lshr(l, thread_rank(l), kl_const32(l, 5));
   case KJ_BUILTIN_CLUSTER_IDX:
   case KJ_BUILTIN_CLUSTER_DIM:
   case KJ_BUILTIN_CLUSTER_GRID_DIM:
@@ -294,11 +286,10 @@ static LLVMValueRef shared_pointer(kl_lowering *l, const kt_var *var)
 {
   KJ_ASSERT(var->kind == KJ_V_SHARED);
   if (var->lowered) return var->lowered;
-  const ki_type_info *info = ki_type(l->c->types, var->type);
+  const ki_type_info *info = kl_type_info(l, var->type);
   if (kl_is_dynamic_shared(l, var)) {
     LLVMValueRef offset = kl_dynamic_offset(l, var), base = dynamic_shared(l);
-    return LLVMIsNull(offset) ? base
-                              : LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &offset, 1, "");
+    return LLVMIsNull(offset) ? base : kl_inbounds_gep(l, l->i8, base, &offset, 1);
   }
   uint64_t bytes = ki_element_count(info) * kl_scalar_bytes(l, info->element);
   unsigned alignment = alignment_of(l, var, info, bytes >= 16 ? 16 : 1);
@@ -315,7 +306,7 @@ static LLVMValueRef local_pointer(kl_lowering *l, const kt_var *var)
   KJ_ASSERT(var->kind == KJ_V_LOCAL);
   kl_variable_state *state = &l->frame->states[var->index];
   if (state->memory) return state->memory;
-  const ki_type_info *info = ki_type(l->c->types, var->type);
+  const ki_type_info *info = kl_type_info(l, var->type);
   state->memory =
     kl_alloca(l, LLVMArrayType2(kl_memory_type(l, info->element), ki_element_count(info)),
               var->name);
@@ -338,16 +329,16 @@ static void number_grid_threads(kl_lowering *l, LLVMValueRef *rank, LLVMValueRef
   bool is_small = l->c->request->signature->grid32;
   LLVMValueRef (*widen)(kl_lowering *, LLVMValueRef) = is_small ? kl_as_i32 : kl_extend_position;
   LLVMValueRef row =
-    add_exact(l, multiply_exact(l, widen(l, block_index(l, 2)), widen(l, grid_size(l, 1))),
-              widen(l, block_index(l, 1)));
+    kl_nsw_add(l, kl_nsw_mul(l, widen(l, block_index(l, 2)), widen(l, grid_size(l, 1))),
+               widen(l, block_index(l, 1)));
   LLVMValueRef block =
-    add_exact(l, multiply_exact(l, row, widen(l, grid_size(l, 0))), widen(l, block_index(l, 0)));
+    kl_nsw_add(l, kl_nsw_mul(l, row, widen(l, grid_size(l, 0))), widen(l, block_index(l, 0)));
   LLVMValueRef blocks =
-    multiply_exact(l, multiply_exact(l, widen(l, grid_size(l, 0)), widen(l, grid_size(l, 1))),
-                   widen(l, grid_size(l, 2)));
+    kl_nsw_mul(l, kl_nsw_mul(l, widen(l, grid_size(l, 0)), widen(l, grid_size(l, 1))),
+               widen(l, grid_size(l, 2)));
   LLVMValueRef threads = widen(l, threads_of_block(l));
-  *rank = add_exact(l, multiply_exact(l, block, threads), widen(l, thread_rank(l)));
-  *count = multiply_exact(l, blocks, threads);
+  *rank = kl_nsw_add(l, kl_nsw_mul(l, block, threads), widen(l, thread_rank(l)));
+  *count = kl_nsw_mul(l, blocks, threads);
   if (is_small) l->c->used_grid32 = true;
 }
 
@@ -374,7 +365,7 @@ static LLVMValueRef stack_pointer(kl_lowering *l)
   LLVMValueRef assembly =
     LLVMGetInlineAsm(type, text, sizeof text - 1, constraints, sizeof constraints - 1, true, false,
                      LLVMInlineAsmDialectATT, false);
-  return LLVMBuildCall2(l->builder, type, assembly, NULL, 0, "");
+  return kl_call(l, type, assembly, NULL, 0);
 }
 
 /* ---- failing threads ---- */

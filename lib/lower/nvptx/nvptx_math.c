@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
 /* nvptx: sine and cosine of f32, at most 1.6 ULP from the exact result. A library's reduce large
@@ -23,18 +24,11 @@ static LLVMValueRef fused(kl_lowering *l, LLVMValueRef x, LLVMValueRef y, LLVMVa
 {
   return kl_intrinsic3(l, "llvm.fma", x, y, z);
 }
-static LLVMValueRef choose(kl_lowering *l, LLVMValueRef condition, LLVMValueRef x, LLVMValueRef y)
-{
-  return LLVMBuildSelect(l->builder, condition, x, y, "");
-}
 static LLVMValueRef and32(kl_lowering *l, LLVMValueRef x, uint32_t mask)
 {
-  return LLVMBuildAnd(l->builder, x, kl_const32(l, mask), "");
+  return kl_and(l, x, kl_const32(l, mask));
 }
-static LLVMValueRef to_bits(kl_lowering *l, LLVMValueRef x)
-{
-  return LLVMBuildBitCast(l->builder, x, l->i32, "");
-}
+static LLVMValueRef to_bits(kl_lowering *l, LLVMValueRef x) { return kl_bitcast(l, x, l->i32); }
 
 /* Quarters below 2^16. The sum with 1.5 * 2^23 has the nearest integer in its last bits. pi/2 comes
  * in three parts that are cut off, not rounded, so that the sign of a zero stays; the first
@@ -44,7 +38,7 @@ static turn turn_near(kl_lowering *l, LLVMValueRef x)
   static const double parts[] = { 0x1.921fb4p+0, 0x1.4442dp-24, 0x1.84698ap-48 };
   LLVMValueRef shift = number(l, 0x1.8p23), shifted = fused(l, x, number(l, M_2_PI), shift),
                rest = x;
-  LLVMValueRef whole = LLVMBuildFSub(l->builder, shifted, shift, "");
+  LLVMValueRef whole = kl_fsub(l, shifted, shift);
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     rest = fused(l, whole, number(l, -parts[i]), rest);
   return (turn){ .quarters = to_bits(l, shifted), .rest = rest };
@@ -72,14 +66,12 @@ static LLVMValueRef digits(kl_lowering *l, LLVMTypeRef type)
  * they start at the biased exponent - 128, which is from 15 to 127. */
 static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef window[3])
 {
-  LLVMBuilderRef b = l->builder;
   LLVMTypeRef type = LLVMArrayType2(l->i32, DIGIT_WORDS);
-  LLVMValueRef table = digits(l, type), words[4],
-               bit = LLVMBuildSub(b, exponent, kl_const32(l, 128), "");
-  LLVMValueRef first = kl_extend_position(l, LLVMBuildLShr(b, bit, kl_const32(l, 5), ""));
+  LLVMValueRef table = digits(l, type), words[4], bit = kl_sub(l, exponent, kl_const32(l, 128));
+  LLVMValueRef first = kl_extend_position(l, kl_lshr(l, bit, kl_const32(l, 5)));
   for (int i = 0; i < 4; i++) {
-    LLVMValueRef at[] = { kl_const64(l, 0), LLVMBuildAdd(b, first, kl_const64(l, i), "") };
-    words[i] = LLVMBuildLoad2(b, l->i32, LLVMBuildInBoundsGEP2(b, type, table, at, 2, ""), "");
+    LLVMValueRef at[] = { kl_const64(l, 0), kl_add(l, first, kl_const64(l, i)) };
+    words[i] = kl_load(l, l->i32, kl_inbounds_gep(l, type, table, at, 2));
   }
   for (int i = 0; i < 3; i++)
     window[i] = kl_intrinsic3(l, "llvm.fshl", words[i], words[i + 1], bit);
@@ -89,50 +81,40 @@ static void load_digits(kl_lowering *l, LLVMValueRef exponent, LLVMValueRef wind
  * rounded, are the quarters, all others the rest. */
 static turn turn_far(kl_lowering *l, LLVMValueRef x)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMValueRef bits = to_bits(l, x), window[3],
-               is_negative = LLVMBuildICmp(b, LLVMIntSLT, bits, kl_const32(l, 0), "");
-  load_digits(l, and32(l, LLVMBuildLShr(b, bits, kl_const32(l, 23), ""), 0xff), window);
-  LLVMValueRef mantissa =
-    LLVMBuildOr(b, LLVMBuildShl(b, bits, kl_const32(l, 8), ""), kl_const32(l, 0x80000000), "");
-  LLVMValueRef wide = LLVMBuildZExt(b, mantissa, l->i64, ""), products[3];
-  for (int i = 0; i < 3; i++)
-    products[i] = LLVMBuildMul(b, wide, LLVMBuildZExt(b, window[i], l->i64, ""), "");
-  LLVMValueRef sum =
-    LLVMBuildAdd(b, LLVMBuildShl(b, products[0], kl_const64(l, 32), ""), products[1], "");
-  sum = LLVMBuildAdd(b, sum, LLVMBuildLShr(b, products[2], kl_const64(l, 32), ""), "");
-  LLVMValueRef rounded = LLVMBuildAdd(b, sum, kl_const64(l, (int64_t)1 << 61), "");
-  LLVMValueRef quarters =
-    LLVMBuildTrunc(b, LLVMBuildLShr(b, rounded, kl_const64(l, 62), ""), l->i32, "");
-  LLVMValueRef turned = LLVMBuildSIToFP(b, LLVMBuildShl(b, sum, kl_const64(l, 2), ""), l->f64, "");
+               is_negative = kl_icmp(l, LLVMIntSLT, bits, kl_const32(l, 0));
+  load_digits(l, and32(l, kl_lshr(l, bits, kl_const32(l, 23)), 0xff), window);
+  LLVMValueRef mantissa = kl_or(l, kl_shl(l, bits, kl_const32(l, 8)), kl_const32(l, 0x80000000));
+  LLVMValueRef wide = kl_zext(l, mantissa, l->i64), products[3];
+  for (int i = 0; i < 3; i++) products[i] = kl_mul(l, wide, kl_zext(l, window[i], l->i64));
+  LLVMValueRef sum = kl_add(l, kl_shl(l, products[0], kl_const64(l, 32)), products[1]);
+  sum = kl_add(l, sum, kl_lshr(l, products[2], kl_const64(l, 32)));
+  LLVMValueRef rounded = kl_add(l, sum, kl_const64(l, (int64_t)1 << 61));
+  LLVMValueRef quarters = kl_trunc(l, kl_lshr(l, rounded, kl_const64(l, 62)), l->i32);
+  LLVMValueRef turned = kl_sitofp(l, kl_shl(l, sum, kl_const64(l, 2)), l->f64);
   LLVMValueRef rest =
-    LLVMBuildFPTrunc(b, LLVMBuildFMul(b, turned, LLVMConstReal(l->f64, M_PI_2 * 0x1p-64), ""),
-                     l->f32, "");
+    kl_fptrunc(l, kl_fmul(l, turned, LLVMConstReal(l->f64, M_PI_2 * 0x1p-64)), l->f32);
   LLVMValueRef is_finite =
-    LLVMBuildFCmp(b, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), number(l, INFINITY), "");
-  rest =
-    choose(l, is_finite, choose(l, is_negative, LLVMBuildFNeg(b, rest, ""), rest), number(l, NAN));
-  return (turn){ .quarters = choose(l, is_negative, LLVMBuildNeg(b, quarters, ""), quarters),
+    kl_fcmp(l, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), number(l, INFINITY));
+  rest = kl_select(l, is_finite, kl_select(l, is_negative, kl_fneg(l, rest), rest), number(l, NAN));
+  return (turn){ .quarters = kl_select(l, is_negative, kl_neg(l, quarters), quarters),
                  .rest = rest };
 }
 
 static turn find_turn(kl_lowering *l, LLVMValueRef x)
 {
-  LLVMBuilderRef b = l->builder;
   LLVMBasicBlockRef far = kl_new_block(l, "far"), end = kl_new_block(l, "turn"),
-                    from[] = { LLVMGetInsertBlock(b), far };
+                    from[] = { kl_here(l), far };
   turn near = turn_near(l, x), both;
   LLVMValueRef is_near =
-    LLVMBuildFCmp(b, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), number(l, 0x1p16), "");
-  LLVMBuildCondBr(b, is_near, end, far);
+    kl_fcmp(l, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", x), number(l, 0x1p16));
+  kl_cond_br(l, is_near, end, far);
   kl_move_to(l, far);
   turn exact = turn_far(l, x);
-  LLVMBuildBr(b, end);
+  kl_br(l, end);
   kl_move_to(l, end);
-  both.quarters = LLVMBuildPhi(b, l->i32, "");
-  LLVMAddIncoming(both.quarters, (LLVMValueRef[]){ near.quarters, exact.quarters }, from, 2);
-  both.rest = LLVMBuildPhi(b, l->f32, "");
-  LLVMAddIncoming(both.rest, (LLVMValueRef[]){ near.rest, exact.rest }, from, 2);
+  both.quarters = kl_join(l, near.quarters, from[0], exact.quarters, from[1]);
+  both.rest = kl_join(l, near.rest, from[0], exact.rest, from[1]);
   return both;
 }
 
@@ -140,23 +122,21 @@ static turn find_turn(kl_lowering *l, LLVMValueRef x)
  * sum with 0 makes the product of a zero positive, so that the sine of -0 is -0. */
 static LLVMValueRef sine(kl_lowering *l, LLVMValueRef quarters, LLVMValueRef rest)
 {
-  LLVMBuilderRef b = l->builder;
-  LLVMValueRef is_odd = LLVMBuildICmp(b, LLVMIntNE, and32(l, quarters, 1), kl_const32(l, 0), "");
-  LLVMValueRef square = LLVMBuildFMul(b, rest, rest, ""),
-               base = choose(l, is_odd, number(l, 1), rest);
+  LLVMValueRef is_odd = kl_icmp(l, LLVMIntNE, and32(l, quarters, 1), kl_const32(l, 0));
+  LLVMValueRef square = kl_fmul(l, rest, rest), base = kl_select(l, is_odd, number(l, 1), rest);
   LLVMValueRef last = fused(l, square, number(l, 0x1.9914cep-16), number(l, -0x1.6c07eap-10));
-  LLVMValueRef sum = choose(l, is_odd, last, number(l, -0x1.994222p-13));
+  LLVMValueRef sum = kl_select(l, is_odd, last, number(l, -0x1.994222p-13));
   sum =
-    fused(l, sum, square, choose(l, is_odd, number(l, 0x1.55553cp-5), number(l, 0x1.110736p-7)));
-  sum = fused(l, sum, square, choose(l, is_odd, number(l, -0.5), number(l, -0x1.555546p-3)));
+    fused(l, sum, square, kl_select(l, is_odd, number(l, 0x1.55553cp-5), number(l, 0x1.110736p-7)));
+  sum = fused(l, sum, square, kl_select(l, is_odd, number(l, -0.5), number(l, -0x1.555546p-3)));
   LLVMValueRef value = fused(l, sum, fused(l, square, base, number(l, 0)), base);
-  LLVMValueRef sign = and32(l, LLVMBuildShl(b, quarters, kl_const32(l, 30), ""), 0x80000000);
-  return LLVMBuildBitCast(b, LLVMBuildXor(b, to_bits(l, value), sign, ""), l->f32, "");
+  LLVMValueRef sign = and32(l, kl_shl(l, quarters, kl_const32(l, 30)), 0x80000000);
+  return kl_bitcast(l, kl_xor(l, to_bits(l, value), sign), l->f32);
 }
 
 static LLVMValueRef next_quarter(kl_lowering *l, LLVMValueRef quarters)
 {
-  return LLVMBuildAdd(l->builder, quarters, kl_const32(l, 1), "");
+  return kl_add(l, quarters, kl_const32(l, 1));
 }
 
 LLVMValueRef kl_nvptx_sine(kl_lowering *l, LLVMValueRef x)
@@ -210,7 +190,7 @@ static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef 
   LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
   if (!function) function = LLVMAddFunction(l->module, name, type);
   state_of(l)->calls_library = true;
-  return kl_fast(l, LLVMBuildCall2(l->builder, type, function, args, count, ""));
+  return kl_fast(l, kl_call(l, type, function, args, count));
 }
 
 /* Functions that gain nothing from the passes over loops and from code generation's optimizing: f32
@@ -231,8 +211,8 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
   state_of(l)->has_branches |= !is_float || !is_simple(math, is_libdevice);
   if (is_libdevice) return call_library(l, libdevice_name(l, math, is_float), args, count, result);
   if (id == KJ_BUILTIN_RCBRT)
-    return kl_fast(l, LLVMBuildFDiv(l->builder, LLVMConstReal(result, 1),
-                                    call_one(l, KJ_BUILTIN_CBRT, args, count, result), ""));
+    return kl_fast(l, kl_fdiv(l, LLVMConstReal(result, 1),
+                              call_one(l, KJ_BUILTIN_CBRT, args, count, result)));
   if (!math->libclc)
     kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "`%s` on a GPU needs libdevice (CUDA toolkit): libclc, which was found, has no such "
@@ -261,53 +241,48 @@ static LLVMValueRef call_sincos(kl_lowering *l, LLVMValueRef x, LLVMTypeRef resu
     LLVMValueRef args[3] = { x, kl_alloca(l, type, "sine"), kl_alloca(l, type, "cosine") };
     call_library(l, libdevice_name(l, &ki_math_table[KJ_BUILTIN_SINCOS], type == l->f32), args, 3,
                  l->void_);
-    for (int i = 0; i < 2; i++) values[i] = LLVMBuildLoad2(l->builder, type, args[1 + i], "");
+    for (int i = 0; i < 2; i++) values[i] = kl_load(l, type, args[1 + i]);
   } else {
     values[0] = call_one(l, KJ_BUILTIN_SIN, &x, 1, type);
     values[1] = call_one(l, KJ_BUILTIN_COS, &x, 1, type);
   }
-  LLVMValueRef both = LLVMBuildInsertValue(l->builder, LLVMGetPoison(result), values[0], 0, "");
-  return LLVMBuildInsertValue(l->builder, both, values[1], 1, "");
+  LLVMValueRef both = kl_insert_value(l, LLVMGetPoison(result), values[0], 0);
+  return kl_insert_value(l, both, values[1], 1);
 }
 
 /* libdevice's recurrence overflows for small x, which gives NaN: there the first term of the
  * series, (x / 2)^n / n!, is exact enough. */
 static LLVMValueRef call_jn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
-  LLVMBuilderRef b = l->builder;
   bool is_float = type == l->f32;
   LLVMValueRef limit = LLVMConstReal(type, is_float ? 0x1p-10 : 0x1p-26),
-               n = LLVMBuildSIToFP(b, args[0], type, "");
-  LLVMValueRef is_small =
-    LLVMBuildFCmp(b, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", args[1]), limit, "");
-  LLVMValueRef is_high = LLVMBuildICmp(b, LLVMIntSGT, args[0], kl_const32(l, 1), "");
+               n = kl_sitofp(l, args[0], type);
+  LLVMValueRef is_small = kl_fcmp(l, LLVMRealOLT, kl_intrinsic1(l, "llvm.fabs", args[1]), limit);
+  LLVMValueRef is_high = kl_icmp(l, LLVMIntSGT, args[0], kl_const32(l, 1));
   LLVMBasicBlockRef series = kl_new_block(l, "series"), recurrence = kl_new_block(l, "recurrence"),
                     end = kl_new_block(l, "jn");
-  LLVMBuildCondBr(b, LLVMBuildAnd(b, is_small, is_high, ""), series, recurrence);
+  kl_cond_br(l, kl_and(l, is_small, is_high), series, recurrence);
   kl_move_to(l, series);
-  LLVMValueRef base[] = { LLVMBuildFMul(b, args[1], LLVMConstReal(type, 0.5), ""), n },
-               next = LLVMBuildFAdd(b, n, LLVMConstReal(type, 1), "");
+  LLVMValueRef base[] = { kl_fmul(l, args[1], LLVMConstReal(type, 0.5)), n },
+               next = kl_fadd(l, n, LLVMConstReal(type, 1));
   LLVMValueRef power = call_one(l, KJ_BUILTIN_POW, base, 2, type),
                factorial = call_one(l, KJ_BUILTIN_TGAMMA, &next, 1, type);
-  LLVMValueRef values[] = { LLVMBuildFDiv(b, power, factorial, ""), NULL };
-  LLVMBasicBlockRef from[] = { LLVMGetInsertBlock(b), NULL };
-  LLVMBuildBr(b, end);
+  LLVMValueRef values[] = { kl_fdiv(l, power, factorial), NULL };
+  LLVMBasicBlockRef from[] = { kl_here(l), NULL };
+  kl_br(l, end);
   kl_move_to(l, recurrence);
   values[1] = call_one(l, KJ_BUILTIN_JN, args, 2, type);
-  from[1] = LLVMGetInsertBlock(b);
-  LLVMBuildBr(b, end);
+  from[1] = kl_here(l);
+  kl_br(l, end);
   kl_move_to(l, end);
-  LLVMValueRef value = LLVMBuildPhi(b, type, "");
-  LLVMAddIncoming(value, values, from, 2);
-  return value;
+  return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 
 /* libdevice gives the infinity of -0 the sign of a pole that C does not know. */
 static LLVMValueRef call_yn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type)
 {
-  LLVMValueRef is_zero = LLVMBuildFCmp(l->builder, LLVMRealOEQ, args[1], LLVMConstNull(type), "");
-  LLVMValueRef positive[] = { args[0], LLVMBuildSelect(l->builder, is_zero, LLVMConstNull(type),
-                                                       args[1], "") };
+  LLVMValueRef is_zero = kl_fcmp(l, LLVMRealOEQ, args[1], LLVMConstNull(type));
+  LLVMValueRef positive[] = { args[0], kl_select(l, is_zero, LLVMConstNull(type), args[1]) };
   return call_one(l, KJ_BUILTIN_YN, positive, 2, type);
 }
 
@@ -355,7 +330,7 @@ static LLVMValueRef opaque(kl_lowering *l, const char *text32, const char *text6
   LLVMValueRef code =
     LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false,
                      LLVMInlineAsmDialectATT, false);
-  return LLVMBuildCall2(l->builder, function, code, &x, 1, "");
+  return kl_call(l, function, code, &x, 1);
 }
 
 /* ptxas takes the result of PTX's abs, and of the usual ways to write it, to be non-negative, and

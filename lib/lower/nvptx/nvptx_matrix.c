@@ -1,6 +1,7 @@
 /* nvptx: matrix products of a warp and of a warpgroup. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 #include "typing/mma.h"
 
@@ -15,14 +16,9 @@ static LLVMTypeRef register_type(kl_lowering *l, char constraint)
   return constraint == 'f' ? l->f32 : constraint == 'd' ? l->f64 : l->i32;
 }
 
-static unsigned bits_of(kl_lowering *l, LLVMTypeRef type)
-{
-  return (unsigned)LLVMSizeOfTypeInBits(l->layout, type);
-}
-
 static unsigned count_registers(kl_lowering *l, LLVMTypeRef fragment, char constraint)
 {
-  return bits_of(l, fragment) / bits_of(l, register_type(l, constraint));
+  return kl_bits_of(l, fragment) / kl_bits_of(l, register_type(l, constraint));
 }
 
 /* Appends the registers that hold a fragment to args. */
@@ -30,23 +26,21 @@ static unsigned split(kl_lowering *l, LLVMValueRef fragment, char constraint, LL
 {
   LLVMTypeRef type = register_type(l, constraint);
   unsigned count = count_registers(l, LLVMTypeOf(fragment), constraint);
-  LLVMValueRef all =
-    LLVMBuildBitCast(l->builder, fragment, count == 1 ? type : LLVMVectorType(type, count), "");
+  LLVMValueRef all = kl_bitcast(l, fragment, count == 1 ? type : LLVMVectorType(type, count));
   for (unsigned i = 0; i < count; i++)
-    args[i] = count == 1 ? all : LLVMBuildExtractElement(l->builder, all, kl_const32(l, i), "");
+    args[i] = count == 1 ? all : kl_extract_element(l, all, kl_const32(l, i));
   return count;
 }
 
 /* The fragment in the registers of a result: one, or a struct of several. */
 static LLVMValueRef join(kl_lowering *l, LLVMValueRef result, unsigned count, LLVMTypeRef fragment)
 {
-  if (count == 1) return LLVMBuildBitCast(l->builder, result, fragment, "");
+  if (count == 1) return kl_bitcast(l, result, fragment);
   LLVMTypeRef type = LLVMStructGetTypeAtIndex(LLVMTypeOf(result), 0);
   LLVMValueRef all = LLVMGetPoison(LLVMVectorType(type, count));
   for (unsigned i = 0; i < count; i++)
-    all = LLVMBuildInsertElement(l->builder, all, LLVMBuildExtractValue(l->builder, result, i, ""),
-                                 kl_const32(l, i), "");
-  return LLVMBuildBitCast(l->builder, all, fragment, "");
+    all = kl_insert_element(l, all, kl_extract_value(l, result, i), kl_const32(l, i));
+  return kl_bitcast(l, all, fragment);
 }
 
 static LLVMTypeRef result_type(kl_lowering *l, char constraint, unsigned count)
@@ -124,8 +118,7 @@ LLVMValueRef kl_nvptx_ldmatrix(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count);
   unsigned count = expr->builtin->operation & KJ_MATRIX_COUNT, next = 0;
-  LLVMValueRef address =
-    LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[0]), l->i32, "");
+  LLVMValueRef address = kl_trunc(l, kl_lower_expr(l, expr->args.items[0]), l->i32);
   const char *registers = registers_text(l, &next, count),
              *constraints =
                constraints_text(l, constraints_text(l, "", "=", 'r', count), "", 'r', 1);
@@ -142,9 +135,8 @@ LLVMValueRef kl_nvptx_ldmatrix(kl_lowering *l, const kt_expr *expr)
 
 LLVMValueRef kl_nvptx_stmatrix(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef args[1 + MOST_REGISTERS] = {
-    LLVMBuildTrunc(l->builder, kl_lower_expr(l, expr->args.items[0]), l->i32, "")
-  };
+  LLVMValueRef args[1 + MOST_REGISTERS] = { kl_trunc(l, kl_lower_expr(l, expr->args.items[0]),
+                                                     l->i32) };
   unsigned count = split(l, kl_lower_expr(l, expr->args.items[1]), 'r', args + 1), next = 1;
   const char *text = kj_format(l->c->arena, "stmatrix%s [$0], %s;", shape_text(l, expr),
                                registers_text(l, &next, count));
@@ -175,7 +167,7 @@ typedef struct accumulator {
 static accumulator find_accumulator(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value array = kl_lower_array(l, expr->x);
-  const ki_type_info *info = ki_type(l->c->types, array.type);
+  const ki_type_info *info = kl_type_info(l, array.type);
   bool is_half = info->element == KJIT_F16, is_float = info->element == KJIT_F32;
   return (accumulator){ .pointer = array.pointer,
                         .type = is_float ? l->f32 : l->i32,
@@ -186,7 +178,7 @@ static accumulator find_accumulator(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef element_at(kl_lowering *l, const accumulator *d, unsigned i)
 {
   LLVMValueRef index = kl_const64(l, i);
-  return LLVMBuildInBoundsGEP2(l->builder, d->type, d->pointer, &index, 1, "");
+  return kl_inbounds_gep(l, d->type, d->pointer, &index, 1);
 }
 
 /* The instruction with the accumulators as operands 0 and on, in and out; then args, whose
@@ -199,7 +191,7 @@ static void run_with(kl_lowering *l, const accumulator *d, const char *text, con
   kj_buffer constraints = { 0 };
   for (unsigned i = 0; i < d->count; i++) {
     types[i] = d->type;
-    all[i] = LLVMBuildLoad2(l->builder, d->type, element_at(l, d, i), "");
+    all[i] = kl_load(l, d->type, element_at(l, d, i));
     LLVMSetAlignment(all[i], 4);
     kj_append_format(&constraints, "%s=%c", i ? "," : "", d->constraint);
   }
@@ -212,9 +204,7 @@ static void run_with(kl_lowering *l, const accumulator *d, const char *text, con
     l, &(kl_asm){ .text = text, .constraints = kept, .result = result, .is_convergent = true }, all,
     d->count + count);
   for (unsigned i = 0; i < d->count; i++)
-    LLVMSetAlignment(LLVMBuildStore(l->builder, LLVMBuildExtractValue(l->builder, value, i, ""),
-                                    element_at(l, d, i)),
-                     4);
+    LLVMSetAlignment(kl_store(l, kl_extract_value(l, value, i), element_at(l, d, i)), 4);
 }
 
 static const char *operands_text(kl_lowering *l, unsigned first, unsigned count)
@@ -228,10 +218,8 @@ static const char *operands_text(kl_lowering *l, unsigned first, unsigned count)
 static unsigned take_fragment(kl_lowering *l, LLVMValueRef fragment, LLVMValueRef *args)
 {
   enum { REGISTERS = 4 };
-  LLVMValueRef words =
-    LLVMBuildBitCast(l->builder, fragment, LLVMVectorType(l->i32, REGISTERS), "");
-  for (unsigned i = 0; i < REGISTERS; i++)
-    args[i] = LLVMBuildExtractElement(l->builder, words, kl_const32(l, i), "");
+  LLVMValueRef words = kl_bitcast(l, fragment, LLVMVectorType(l->i32, REGISTERS));
+  for (unsigned i = 0; i < REGISTERS; i++) args[i] = kl_extract_element(l, words, kl_const32(l, i));
   return REGISTERS;
 }
 
@@ -257,7 +245,7 @@ LLVMValueRef kl_nvptx_wgmma(kl_lowering *l, const kt_expr *expr)
   const char *a_text =
     w.has_fragment ? operands_text(l, first, count) : kj_format(l->c->arena, "$%u", first);
   args[count++] = kl_lower_expr(l, expr->args.items[1]);
-  args[count++] = LLVMBuildZExt(l->builder, kl_lower_expr(l, expr->args.items[2]), l->i32, "");
+  args[count++] = kl_zext(l, kl_lower_expr(l, expr->args.items[2]), l->i32);
   const char *kind = kt_mma_elements[w.operand].ptx, *result = kt_mma_elements[w.result].ptx;
   const char *text =
     kj_format(l->c->arena,

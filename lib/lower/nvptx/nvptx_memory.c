@@ -1,6 +1,7 @@
 /* nvptx: barriers, shuffles and votes, atomics with a scope, cache hints, clocks. */
 #include <string.h>
 
+#include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
 /* nvptx: barriers, fences, shuffles and votes as intrinsics. All of them are convergent by LLVM's
@@ -47,10 +48,8 @@ static LLVMValueRef shuffle_bounds(kl_lowering *l, ki_shuffle_mode mode, LLVMVal
 {
   int bound = mode == KJ_SHUFFLE_UP ? 0 : 31;
   if (!width) return kl_const32(l, bound);
-  LLVMValueRef part =
-    LLVMBuildShl(l->builder, LLVMBuildSub(l->builder, kl_const32(l, 32), width, ""),
-                 kl_const32(l, 8), "");
-  return LLVMBuildOr(l->builder, part, kl_const32(l, bound), "");
+  LLVMValueRef part = kl_shl(l, kl_sub(l, kl_const32(l, 32), width), kl_const32(l, 8));
+  return kl_or(l, part, kl_const32(l, bound));
 }
 
 LLVMValueRef kl_nvptx_shuffle(kl_lowering *l, ki_shuffle_mode mode, LLVMValueRef mask,
@@ -147,11 +146,10 @@ LLVMValueRef kl_nvptx_scoped_atomic(kl_lowering *l, ki_combine op, kjit_type typ
   const char *instruction_type = atomic_type(&types[type], op);
   if (scope == KJ_SCOPE_DEVICE || !instruction_type) return NULL;
   bool is_small = types[type].constraint == 'h';
-  LLVMValueRef args[] = { pointer,
-                          is_small ? LLVMBuildBitCast(l->builder, value, l->i16, "") : value };
+  LLVMValueRef args[] = { pointer, is_small ? kl_bitcast(l, value, l->i16) : value };
   LLVMValueRef old =
     build_atom(l, names[op], instruction_type, types[type].constraint, scope, args, 2);
-  return LLVMBuildBitCast(l->builder, old, LLVMTypeOf(value), "");
+  return kl_bitcast(l, old, LLVMTypeOf(value));
 }
 
 LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValueRef pointer,
@@ -177,12 +175,7 @@ static LLVMValueRef call_text(kl_lowering *l, const char *text, const char *cons
   LLVMTypeRef type = LLVMFunctionType(result, params, count, false);
   LLVMValueRef code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints),
                                        true, false, LLVMInlineAsmDialectATT, false);
-  return LLVMBuildCall2(l->builder, type, code, args, count, "");
-}
-
-static unsigned bits_of(kl_lowering *l, LLVMTypeRef type)
-{
-  return (unsigned)LLVMSizeOfTypeInBits(l->layout, type);
+  return kl_call(l, type, code, args, count);
 }
 
 /* Bytes are kept in registers of 16 bits. */
@@ -202,27 +195,25 @@ static const char *const hint_texts[] = {
 LLVMValueRef kl_nvptx_hinted_load(kl_lowering *l, ki_cache_hint hint, LLVMTypeRef type,
                                   LLVMValueRef pointer)
 {
-  unsigned bits = bits_of(l, type), held = register_bits(bits);
+  unsigned bits = kl_bits_of(l, type), held = register_bits(bits);
   const char *text =
     kj_format(l->c->arena, "ld%s.%s.b%u $0, [$1];", space_of(pointer), hint_texts[hint], bits);
   const char *constraints = kj_format(l->c->arena, "=%c,l,~{memory}", bits_constraint(held));
   LLVMValueRef value =
     call_text(l, text, constraints, LLVMIntTypeInContext(l->context, held), &pointer, 1);
-  if (held != bits)
-    value = LLVMBuildTrunc(l->builder, value, LLVMIntTypeInContext(l->context, bits), "");
-  return LLVMBuildBitCast(l->builder, value, type, "");
+  if (held != bits) value = kl_trunc(l, value, LLVMIntTypeInContext(l->context, bits));
+  return kl_bitcast(l, value, type);
 }
 
 void kl_nvptx_hinted_store(kl_lowering *l, ki_cache_hint hint, LLVMValueRef pointer,
                            LLVMValueRef value)
 {
-  unsigned bits = bits_of(l, LLVMTypeOf(value)), held = register_bits(bits);
+  unsigned bits = kl_bits_of(l, LLVMTypeOf(value)), held = register_bits(bits);
   const char *text =
     kj_format(l->c->arena, "st%s.%s.b%u [$0], $1;", space_of(pointer), hint_texts[hint], bits);
   const char *constraints = kj_format(l->c->arena, "l,%c,~{memory}", bits_constraint(held));
-  value = LLVMBuildBitCast(l->builder, value, LLVMIntTypeInContext(l->context, bits), "");
-  if (held != bits)
-    value = LLVMBuildZExt(l->builder, value, LLVMIntTypeInContext(l->context, held), "");
+  value = kl_bitcast(l, value, LLVMIntTypeInContext(l->context, bits));
+  if (held != bits) value = kl_zext(l, value, LLVMIntTypeInContext(l->context, held));
   call_text(l, text, constraints, l->void_, (LLVMValueRef[]){ pointer, value }, 2);
 }
 

@@ -2,7 +2,7 @@
  * variable of the module. */
 #include <string.h>
 
-#include "lower/lower.h"
+#include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 #include "native/support_routines.h"
 
@@ -13,12 +13,12 @@ static const unsigned function_index = (unsigned)LLVMAttributeFunctionIndex;
 static LLVMValueRef at_offset(kl_lowering *l, LLVMValueRef base, size_t offset)
 {
   LLVMValueRef at = kl_const64(l, (int64_t)offset);
-  return LLVMBuildInBoundsGEP2(l->builder, l->i8, base, &at, 1, "");
+  return kl_inbounds_gep(l, l->i8, base, &at, 1);
 }
 
 static LLVMValueRef load_word(kl_lowering *l, LLVMValueRef base, size_t offset)
 {
-  return LLVMBuildLoad2(l->builder, l->i64, at_offset(l, base, offset), "");
+  return kl_load(l, l->i64, at_offset(l, base, offset));
 }
 
 /* Nothing in the module writes it: the host does. */
@@ -44,9 +44,8 @@ static void set_atomic(LLVMValueRef access, LLVMAtomicOrdering ordering)
 static LLVMValueRef place_of(kl_lowering *l, LLVMValueRef ring, LLVMValueRef mask,
                              LLVMValueRef number)
 {
-  LLVMValueRef index = LLVMBuildAnd(l->builder, number, mask, "");
-  return LLVMBuildInBoundsGEP2(l->builder, l->i64,
-                               at_offset(l, ring, offsetof(kn_print_ring, words)), &index, 1, "");
+  LLVMValueRef index = kl_and(l, number, mask);
+  return kl_inbounds_gep(l, l->i64, at_offset(l, ring, offsetof(kn_print_ring, words)), &index, 1);
 }
 
 /* The place of a line in the ring; leaves through `full` where there is none. The builder stands
@@ -58,32 +57,27 @@ static LLVMValueRef take_place(kl_lowering *l, LLVMValueRef ring, LLVMValueRef m
   LLVMValueRef function = LLVMGetBasicBlockParent(taken);
   LLVMBasicBlockRef try = LLVMAppendBasicBlockInContext(l->context, function, "try"),
                     fits = LLVMAppendBasicBlockInContext(l->context, function, "fits");
-  LLVMValueRef next =
-    LLVMBuildIntToPtr(b, load_word(l, ring, offsetof(kn_print_ring, next)), l->pointer, "");
-  LLVMValueRef first = LLVMBuildLoad2(b, l->i64, next, "");
+  LLVMValueRef next = kl_inttoptr(l, load_word(l, ring, offsetof(kn_print_ring, next)), l->pointer);
+  LLVMValueRef first = kl_load(l, l->i64, next);
   set_atomic(first, LLVMAtomicOrderingMonotonic);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-  LLVMBuildBr(b, try);
-  LLVMPositionBuilderAtEnd(b, try);
+  LLVMBasicBlockRef before = kl_here(l);
+  kl_br(l, try);
+  kl_move_to(l, try);
   LLVMValueRef place = LLVMBuildPhi(b, l->i64, "place");
   LLVMValueRef read = load_word(l, ring, offsetof(kn_print_ring, read));
   set_atomic(read, LLVMAtomicOrderingAcquire);
-  LLVMValueRef used = LLVMBuildSub(b, LLVMBuildAdd(b, place, needed, ""), read, "");
-  LLVMBuildCondBr(b,
-                  LLVMBuildICmp(b, LLVMIntUGT, LLVMBuildSub(b, used, kl_const64(l, 1), ""), mask,
-                                ""),
-                  full, fits);
-  LLVMPositionBuilderAtEnd(b, fits);
+  LLVMValueRef used = kl_sub(l, kl_add(l, place, needed), read);
+  kl_cond_br(l, kl_icmp(l, LLVMIntUGT, kl_sub(l, used, kl_const64(l, 1)), mask), full, fits);
+  kl_move_to(l, fits);
   unsigned scope = kl_sync_scope(l, KJ_SCOPE_DEVICE);
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
-  LLVMValueRef pair =
-    LLVMBuildAtomicCmpXchgSyncScope(b, next, place, LLVMBuildAdd(b, place, needed, ""), relaxed,
-                                    relaxed, scope);
-  LLVMValueRef found = LLVMBuildExtractValue(b, pair, 0, "");
-  LLVMBuildCondBr(b, LLVMBuildExtractValue(b, pair, 1, ""), taken, try);
+  LLVMValueRef pair = LLVMBuildAtomicCmpXchgSyncScope(b, next, place, kl_add(l, place, needed),
+                                                      relaxed, relaxed, scope);
+  LLVMValueRef found = kl_extract_value(l, pair, 0);
+  kl_cond_br(l, kl_extract_value(l, pair, 1), taken, try);
   LLVMAddIncoming(place, (LLVMValueRef[]){ first, found }, (LLVMBasicBlockRef[]){ before, fits },
                   2);
-  LLVMPositionBuilderAtEnd(b, taken);
+  kl_move_to(l, taken);
   return place;
 }
 
@@ -93,61 +87,58 @@ static void copy_words(kl_lowering *l, LLVMValueRef function, LLVMValueRef ring,
   LLVMBuilderRef b = l->builder;
   LLVMValueRef zero = kl_const64(l, 0), one = kl_const64(l, 1),
                count = LLVMGetParam(function, PARAM_COUNT);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(b),
+  LLVMBasicBlockRef before = kl_here(l),
                     head = LLVMAppendBasicBlockInContext(l->context, function, "head");
   LLVMBasicBlockRef copy = LLVMAppendBasicBlockInContext(l->context, function, "copy");
-  LLVMBuildBr(b, head);
-  LLVMPositionBuilderAtEnd(b, head);
+  kl_br(l, head);
+  kl_move_to(l, head);
   LLVMValueRef i = LLVMBuildPhi(b, l->i64, "i");
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntULT, i, count, ""), copy, done);
-  LLVMPositionBuilderAtEnd(b, copy);
+  kl_cond_br(l, kl_icmp(l, LLVMIntULT, i, count), copy, done);
+  kl_move_to(l, copy);
   LLVMValueRef word =
-    LLVMBuildLoad2(b, l->i64,
-                   LLVMBuildInBoundsGEP2(b, l->i64, LLVMGetParam(function, PARAM_WORDS), &i, 1, ""),
-                   "");
-  LLVMValueRef more = LLVMBuildAdd(b, i, one, "");
-  LLVMBuildStore(b, word, place_of(l, ring, mask, LLVMBuildAdd(b, place, more, "")));
-  LLVMBuildBr(b, head);
+    kl_load(l, l->i64, kl_inbounds_gep(l, l->i64, LLVMGetParam(function, PARAM_WORDS), &i, 1));
+  LLVMValueRef more = kl_add(l, i, one);
+  kl_store(l, word, place_of(l, ring, mask, kl_add(l, place, more)));
+  kl_br(l, head);
   LLVMAddIncoming(i, (LLVMValueRef[]){ zero, more }, (LLVMBasicBlockRef[]){ before, copy }, 2);
 }
 
 static void fill_function(kl_lowering *l, LLVMValueRef function)
 {
   LLVMBuilderRef b = l->builder;
-  LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+  LLVMBasicBlockRef here = kl_here(l);
   static const char *const names[] = { "entry", "open", "full", "taken", "written", "end" };
   enum { ENTRY, OPEN, FULL, TAKEN, WRITTEN, END, COUNT };
   LLVMBasicBlockRef blocks[COUNT];
   for (int i = 0; i < COUNT; i++)
     blocks[i] = LLVMAppendBasicBlockInContext(l->context, function, names[i]);
-  LLVMPositionBuilderAtEnd(b, blocks[ENTRY]);
+  kl_move_to(l, blocks[ENTRY]);
   LLVMValueRef port = port_of(l), address = load_word(l, port, offsetof(kn_print_port, ring)),
                source = load_word(l, port, offsetof(kn_print_port, source));
-  LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntNE, address, kl_const64(l, 0), ""), blocks[OPEN],
-                  blocks[END]);
+  kl_cond_br(l, kl_icmp(l, LLVMIntNE, address, kl_const64(l, 0)), blocks[OPEN], blocks[END]);
 
-  LLVMPositionBuilderAtEnd(b, blocks[OPEN]);
-  LLVMValueRef ring = LLVMBuildIntToPtr(b, address, l->pointer, ""),
+  kl_move_to(l, blocks[OPEN]);
+  LLVMValueRef ring = kl_inttoptr(l, address, l->pointer),
                mask = load_word(l, ring, offsetof(kn_print_ring, mask));
-  LLVMValueRef needed = LLVMBuildAdd(b, LLVMGetParam(function, PARAM_COUNT), kl_const64(l, 1), "");
+  LLVMValueRef needed = kl_add(l, LLVMGetParam(function, PARAM_COUNT), kl_const64(l, 1));
   LLVMValueRef place = take_place(l, ring, mask, needed, blocks[FULL], blocks[TAKEN]);
   copy_words(l, function, ring, mask, place, blocks[WRITTEN]);
 
-  LLVMPositionBuilderAtEnd(b, blocks[WRITTEN]);
-  LLVMValueRef header = LLVMBuildOr(b, LLVMGetParam(function, PARAM_HEADER), source, "");
-  set_atomic(LLVMBuildStore(b, header, place_of(l, ring, mask, place)), LLVMAtomicOrderingRelease);
-  LLVMBuildBr(b, blocks[END]);
+  kl_move_to(l, blocks[WRITTEN]);
+  LLVMValueRef header = kl_or(l, LLVMGetParam(function, PARAM_HEADER), source);
+  set_atomic(kl_store(l, header, place_of(l, ring, mask, place)), LLVMAtomicOrderingRelease);
+  kl_br(l, blocks[END]);
 
-  LLVMPositionBuilderAtEnd(b, blocks[FULL]);
+  kl_move_to(l, blocks[FULL]);
   unsigned scope = kl_sync_scope(l, KJ_SCOPE_DEVICE);
   LLVMBuildAtomicRMWSyncScope(b, LLVMAtomicRMWBinOpAdd,
                               at_offset(l, ring, offsetof(kn_print_ring, lost)), kl_const64(l, 1),
                               LLVMAtomicOrderingMonotonic, scope);
-  LLVMBuildBr(b, blocks[END]);
+  kl_br(l, blocks[END]);
 
-  LLVMPositionBuilderAtEnd(b, blocks[END]);
+  kl_move_to(l, blocks[END]);
   LLVMBuildRetVoid(b);
-  LLVMPositionBuilderAtEnd(b, here);
+  kl_move_to(l, here);
 }
 
 static LLVMValueRef get_function(kl_lowering *l)
@@ -169,5 +160,5 @@ void kl_nvptx_print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRe
   KJ_ASSERT(count <= KJ_MOST_PRINT_WORDS);
   LLVMValueRef function = get_function(l);
   LLVMValueRef args[] = { kl_const64(l, (int64_t)header), kl_const64(l, count), words };
-  LLVMBuildCall2(l->builder, LLVMGlobalGetValueType(function), function, args, 3, "");
+  kl_call(l, LLVMGlobalGetValueType(function), function, args, 3);
 }
