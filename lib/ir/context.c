@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/type.h"
+#include "support/lock.h"
 
 struct ki_thread_record {
   ki_thread_record *next;
@@ -59,7 +60,6 @@ static void free_context(kjit_context *context)
   free((void *)context->config.cache_directory);
   free((void *)context->config.import_path);
   pthread_mutex_destroy(&context->mutex);
-  pthread_mutex_destroy(&context->print_mutex);
   pthread_mutex_destroy(&context->runtime_mutex);
   free(context);
 }
@@ -92,7 +92,6 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   kj_watch_forks();
   made->forks = atomic_load(&kj_forks);
   pthread_mutex_init(&made->mutex, NULL);
-  pthread_mutex_init(&made->print_mutex, NULL);
   pthread_mutex_init(&made->runtime_mutex, NULL);
   bool copied = copy_strings(&made->config);
   made->types = ki_create_types();
@@ -186,6 +185,7 @@ static ki_thread_record *get_record(kjit_context *context)
 kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kjit_status status = diagnostics->status;
+  kj_assert_no_locks();
   if (context && context->config.on_diagnostic)
     for (size_t i = 0; i < diagnostics->count; i++)
       context->config.on_diagnostic(context->config.user, &diagnostics->items[i]);

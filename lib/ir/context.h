@@ -33,7 +33,6 @@ struct kjit_context {
   ki_launch_counter launches[KJ_LAUNCH_COUNTERS];
   uint32_t forks;              /* kj_forks when it was made */
   pthread_mutex_t mutex;       /* protects records and modules */
-  pthread_mutex_t print_mutex; /* held during on_print */
   ki_thread_record *records;   /* the last failed call of each thread */
   /* every live module, so that destroying the context frees those that were not released */
   struct kjit_module *modules;

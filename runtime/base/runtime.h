@@ -8,7 +8,7 @@
 #include "base/device.h"
 #include "base/fact.h"
 #include "base/last_use.h"
-#include "base/lock.h"
+#include "support/lock.h"
 #include "ir/arithmetic.h"
 #include "support/host_process.h"
 

@@ -72,9 +72,9 @@ static kjit_status specialize(kj_call *call, const char *signature, kj_argument 
 
 static void note_explicit(kjit_specialization *specialization)
 {
-  pthread_mutex_lock(&specialization->kernel->mutex);
+  kj_lock(&specialization->kernel->mutex, KJ_LOCK_KERNEL);
   specialization->is_explicit = true;
-  pthread_mutex_unlock(&specialization->kernel->mutex);
+  kj_unlock(&specialization->kernel->mutex, KJ_LOCK_KERNEL);
 }
 
 static const kjit_launch_config no_config;
@@ -171,6 +171,7 @@ static void run_signature(kj_job *base, bool is_given_up)
     status = specialize_signature(job->kernel, job->device, job->signature, &diagnostics, &made);
     (void)ki_finish_call(job->kernel->context, &diagnostics);
   }
+  kj_assert_no_locks();
   job->done(job->user, status, status == KJIT_OK ? made : NULL);
   kjit_release_module(job->module);
   free(job);
@@ -248,22 +249,22 @@ static void run_item(kj_job *base, bool is_given_up)
   if (is_given_up)
     job->item->status = kj_error(&job->diagnostics, KJIT_NOT_READY, "the context is destroyed");
   else compile_item(job);
-  pthread_mutex_lock(&b->mutex);
+  kj_lock(&b->mutex, KJ_LOCK_AHEAD);
   job->next = NULL;
   *b->last = job;
   b->last = &job->next;
   pthread_cond_signal(&b->changed);
-  pthread_mutex_unlock(&b->mutex);
+  kj_unlock(&b->mutex, KJ_LOCK_AHEAD);
 }
 
 static batch_job *take_done(batch *b)
 {
-  pthread_mutex_lock(&b->mutex);
+  kj_lock(&b->mutex, KJ_LOCK_AHEAD);
   while (!b->first) pthread_cond_wait(&b->changed, &b->mutex);
   batch_job *job = b->first;
   b->first = job->next;
   if (!b->first) b->last = &b->first;
-  pthread_mutex_unlock(&b->mutex);
+  kj_unlock(&b->mutex, KJ_LOCK_AHEAD);
   return job;
 }
 
@@ -331,6 +332,7 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
   }
   for (size_t done = 1; done <= count; done++) {
     const batch_job *job = take_done(&b);
+    kj_assert_no_locks();
     if (progress) progress(user, done, count, job->item);
   }
   report_items(context, jobs, count);

@@ -302,11 +302,11 @@ static kjit_specialization *get_entry(kj_call *call, uint64_t hash)
   kjit_kernel *kernel = call->kernel;
   kjit_specialization *entry = find(kernel, call->key, call->key_count, hash);
   if (entry) return entry;
-  pthread_mutex_lock(&kernel->mutex);
+  kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
   entry = find(kernel, call->key, call->key_count, hash);
   kj_table *table = entry ? NULL : make_room(kernel);
   if (table && (entry = make_entry(call, hash))) place(table, entry);
-  pthread_mutex_unlock(&kernel->mutex);
+  kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
   return entry;
 }
 
@@ -346,7 +346,7 @@ static void copy_diagnostics(const kj_diagnostics *from, kj_diagnostics *to)
 /* False: out of memory. A sealed kernel knows only what is listed. */
 static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
 {
-  pthread_mutex_lock(&kernel->mutex);
+  kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
   if (!entry->is_listed && kernel->order_count == kernel->order_capacity) {
     size_t wanted = KJ_GROWN(kernel->order_capacity, 8);
     kjit_specialization **grown = realloc(kernel->order, wanted * sizeof *grown);
@@ -360,7 +360,7 @@ static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
     entry->is_listed = true;
   }
   bool is_listed = entry->is_listed;
-  pthread_mutex_unlock(&kernel->mutex);
+  kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
   return is_listed;
 }
 
@@ -380,24 +380,24 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
     status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
     kj_unload_code(entry);
   }
-  pthread_mutex_lock(&entry->mutex);
+  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   if (status != KJIT_OK) copy_diagnostics(diagnostics, &entry->failure);
   else entry->is_hopeless = false;
   atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED,
                         memory_order_release);
   pthread_cond_broadcast(&entry->changed);
-  pthread_mutex_unlock(&entry->mutex);
+  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   if (status == KJIT_OK) kj_note_loaded(entry);
   return status;
 }
 
 void kj_abandon_entry(kjit_specialization *entry)
 {
-  pthread_mutex_lock(&entry->mutex);
+  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   entry->is_unreported = false;
   atomic_store_explicit(&entry->state, KJ_FAILED, memory_order_release);
   pthread_cond_broadcast(&entry->changed);
-  pthread_mutex_unlock(&entry->mutex);
+  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
 }
 
 /* Under entry->mutex. */
@@ -413,11 +413,11 @@ void kj_improve_later(kj_call *call, uint64_t hash)
 {
   kjit_specialization *entry = get_entry(call, hash);
   if (!entry || atomic_load_explicit(&entry->state, memory_order_acquire) != KJ_FAILED) return;
-  pthread_mutex_lock(&entry->mutex);
+  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   bool begins = atomic_load(&entry->state) == KJ_FAILED && !entry->is_hopeless;
   if (begins) begin_attempt(entry);
   if (begins) entry->is_hopeless = true; /* until it has succeeded */
-  pthread_mutex_unlock(&entry->mutex);
+  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   if (begins && !kj_compile_later(call, entry)) kj_abandon_entry(entry);
 }
 
@@ -429,7 +429,7 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
   kjit_specialization *entry = get_entry(call, hash);
   if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *specialization = entry;
-  pthread_mutex_lock(&entry->mutex);
+  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   int state = atomic_load(&entry->state);
   bool reports = state == KJ_FAILED && entry->is_unreported,
        begins = state == KJ_FAILED && !reports;
@@ -437,7 +437,7 @@ kjit_status kj_specialize_later(kj_call *call, uint64_t hash, kj_diagnostics *di
   if (reports) entry->is_unreported = false;
   if (begins) begin_attempt(entry);
   if (begins) entry->is_unreported = true; /* whatever comes of it */
-  pthread_mutex_unlock(&entry->mutex);
+  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   if (state == KJ_READY) return KJIT_OK;
   if (reports) return diagnostics->status;
   if (!begins || kj_compile_later(call, entry)) return KJIT_NOT_READY;
@@ -455,9 +455,9 @@ static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, ui
   bool is_worker = kj_is_in_background(runtime), has_looked = false;
   while (atomic_load(&entry->state) == KJ_PENDING && entry->attempt == attempt) {
     if (!has_looked || is_worker) {
-      pthread_mutex_unlock(&entry->mutex);
+      kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
       kj_hurry(runtime, entry);
-      pthread_mutex_lock(&entry->mutex);
+      kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
       has_looked = true;
       if (atomic_load(&entry->state) != KJ_PENDING || entry->attempt != attempt) return;
     }
@@ -478,11 +478,11 @@ kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnost
   kjit_specialization *entry = get_entry(call, hash);
   if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *specialization = entry;
-  pthread_mutex_lock(&entry->mutex);
+  kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   int state = atomic_load(&entry->state);
   if (state == KJ_FAILED) {
     begin_attempt(entry);
-    pthread_mutex_unlock(&entry->mutex);
+    kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
     return kj_compile_entry(call, entry, diagnostics);
   }
   uint64_t attempt = entry->attempt;
@@ -491,7 +491,7 @@ kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnost
   if (atomic_load(&entry->state) == KJ_FAILED && is_settled)
     copy_diagnostics(&entry->failure, diagnostics);
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
-  pthread_mutex_unlock(&entry->mutex);
+  kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   /* another attempt began between this one's end and this thread's waking: join that one */
   return is_settled ? status : kj_specialize(call, hash, diagnostics, specialization);
 }

@@ -95,13 +95,13 @@ static kjit_status find_interface(kj_runtime *runtime, kj_diagnostics *diagnosti
 kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
 {
   if (atomic_load_explicit(&runtime->has_compiler, memory_order_acquire)) return KJIT_OK;
-  pthread_mutex_lock(&runtime->compiler_mutex);
+  kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   kjit_status status = find_interface(runtime, diagnostics);
   if (status == KJIT_OK && !runtime->compiler)
     status = runtime->interface->create(runtime->context->config.libdevice_path, diagnostics,
                                         &runtime->compiler);
   if (status == KJIT_OK) atomic_store_explicit(&runtime->has_compiler, true, memory_order_release);
-  pthread_mutex_unlock(&runtime->compiler_mutex);
+  kj_unlock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   return status;
 }
 
@@ -109,9 +109,9 @@ kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
  * is not looked for. */
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
 {
-  pthread_mutex_lock(&runtime->compiler_mutex);
+  kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   const kj_compiler_interface *interface = runtime->interface;
-  pthread_mutex_unlock(&runtime->compiler_mutex);
+  kj_unlock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   if (interface) {
     *identity = kj_identify_address((const void *)(uintptr_t)interface->compile);
     return true;
@@ -131,9 +131,9 @@ kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(check_interface(interface, diagnostics));
-  pthread_mutex_lock(&runtime->compiler_mutex);
+  kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   runtime->interface = interface;
-  pthread_mutex_unlock(&runtime->compiler_mutex);
+  kj_unlock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   return KJIT_OK;
 }
 
@@ -308,7 +308,7 @@ static void run_job(kj_job *base, bool is_given_up)
 
 static kj_job *take_job(kj_background *background)
 {
-  pthread_mutex_lock(&background->mutex);
+  kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
   background->idle++;
   while (!background->first && !background->is_stopping)
     pthread_cond_wait(&background->changed, &background->mutex);
@@ -317,7 +317,7 @@ static kj_job *take_job(kj_background *background)
   if (taken) background->first = taken->next;
   if (taken) background->queued--;
   if (taken && !background->first) background->last = &background->first;
-  pthread_mutex_unlock(&background->mutex);
+  kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   return taken;
 }
 
@@ -359,10 +359,10 @@ static kj_background *make_background(kj_runtime *runtime)
 
 static kj_background *get_background(kj_runtime *runtime)
 {
-  pthread_mutex_lock(&runtime->context->runtime_mutex);
+  kj_lock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   if (!runtime->background) runtime->background = make_background(runtime);
   kj_background *background = runtime->background;
-  pthread_mutex_unlock(&runtime->context->runtime_mutex);
+  kj_unlock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   return background;
 }
 
@@ -380,9 +380,9 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job)
 {
   kj_background *background = get_background(runtime);
   if (!background) return false;
-  pthread_mutex_lock(&background->mutex);
+  kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
   if (background->is_stopping) {
-    pthread_mutex_unlock(&background->mutex);
+    kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
     return false;
   }
   kj_job **place = background->last;
@@ -396,7 +396,7 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job)
     *(background->last = place) = NULL;
     background->queued--;
   }
-  pthread_mutex_unlock(&background->mutex);
+  kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   return is_queued;
 }
 
@@ -413,7 +413,7 @@ bool kj_compile_later(const kj_call *call, kjit_specialization *entry)
 /* The job of an entry, taken out of the queue; NULL: it is not there (any more). */
 static kj_job *take_job_of(kj_background *background, const kjit_specialization *entry)
 {
-  pthread_mutex_lock(&background->mutex);
+  kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
   kj_job **at = &background->first;
   while (*at && !((*at)->run == run_job && ((job *)*at)->entry == entry)) at = &(*at)->next;
   kj_job *taken = *at;
@@ -422,15 +422,15 @@ static kj_job *take_job_of(kj_background *background, const kjit_specialization 
     if (background->last == &taken->next) background->last = at;
     background->queued--;
   }
-  pthread_mutex_unlock(&background->mutex);
+  kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   return taken;
 }
 
 void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry)
 {
-  pthread_mutex_lock(&runtime->context->runtime_mutex);
+  kj_lock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   kj_background *background = runtime->background;
-  pthread_mutex_unlock(&runtime->context->runtime_mutex);
+  kj_unlock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   kj_job *taken = background ? take_job_of(background, entry) : NULL;
   if (taken) taken->run(taken, false);
 }
@@ -440,11 +440,11 @@ static void stop_background(kj_runtime *runtime)
 {
   kj_background *background = runtime->background;
   if (!background) return;
-  pthread_mutex_lock(&background->mutex);
+  kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
   background->is_stopping = true; /* no thread is added from now on */
   pthread_cond_broadcast(&background->changed);
   uint32_t count = background->thread_count;
-  pthread_mutex_unlock(&background->mutex);
+  kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   for (uint32_t i = 0; i < count; i++) pthread_join(background->threads[i], NULL);
   while (background->first) {
     kj_job *job = background->first;

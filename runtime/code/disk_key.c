@@ -216,13 +216,13 @@ static kj_digest identify_math_library(const char *given_path)
 void kj_identify_disk(kj_disk *disk)
 {
   if (atomic_load_explicit(&disk->is_identified, memory_order_acquire)) return;
-  pthread_mutex_lock(&disk->mutex);
+  kj_lock(&disk->mutex, KJ_LOCK_DISK);
   if (!atomic_load(&disk->is_identified)) {
     disk->build = kj_identify_address((const void *)(uintptr_t)kj_identify_disk);
     disk->processor = identify_processor();
     atomic_store_explicit(&disk->is_identified, true, memory_order_release);
   }
-  pthread_mutex_unlock(&disk->mutex);
+  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
 }
 
 /* Looked up once: a context's compiler reads libdevice once too. */
@@ -230,11 +230,11 @@ static kj_digest get_math_library(kj_disk *disk)
 {
   if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire))
     return disk->math_library;
-  pthread_mutex_lock(&disk->mutex);
+  kj_lock(&disk->mutex, KJ_LOCK_DISK);
   if (!atomic_load(&disk->knows_math_library))
     disk->math_library = identify_math_library(disk->libdevice_path);
   atomic_store_explicit(&disk->knows_math_library, true, memory_order_release);
-  pthread_mutex_unlock(&disk->mutex);
+  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
   return disk->math_library;
 }
 

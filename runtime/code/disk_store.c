@@ -392,6 +392,7 @@ static bool fetch_stored(kj_disk *disk, const kj_disk_key *key, const kj_digest 
   const void *data = NULL;
   size_t size_bytes = 0;
   make_store_key(key, bytes);
+  kj_assert_no_locks();
   if (store->load(store->user, bytes, &data, &size_bytes) != 1 || !data) return false;
   /* entries are read as structs, and the host's memory may lie anywhere */
   void *copy = size_bytes <= most_bytes ? malloc(size_bytes + 1) : NULL;
@@ -412,6 +413,7 @@ static void publish_stored(kj_disk *disk, const kj_disk_key *key, kj_digest comp
   if (!store->store) return;
   void *entry = kj_pack_entry(key, compiler, code, &size_bytes);
   make_store_key(key, bytes);
+  kj_assert_no_locks();
   if (entry) store->store(store->user, bytes, entry, size_bytes);
   free(entry);
 }
@@ -521,6 +523,7 @@ static void visit_file(kj_disk *disk, const kj_disk_file *file,
                              .used_ns = file->used_ns };
   char *key = file->is_entry ? copy_key(disk, file->name) : NULL;
   if (key) read_lines(key, &entry);
+  kj_assert_no_locks();
   visit(user, &entry);
   free(key);
 }

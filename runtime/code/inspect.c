@@ -286,9 +286,9 @@ kjit_status kjit_compile_function(kjit_function *function, const char *signature
 kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index)
 {
   if (!kernel || ki_is_forked(kernel->context)) return NULL;
-  pthread_mutex_lock(&kernel->mutex);
+  kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
   kjit_specialization *found = index < kernel->order_count ? kernel->order[index] : NULL;
-  pthread_mutex_unlock(&kernel->mutex);
+  kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
   return found;
 }
 

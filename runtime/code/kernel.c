@@ -327,14 +327,14 @@ static kernel_set *get_set(kjit_module *module)
 {
   kernel_set *set = __atomic_load_n(&module->kernels, __ATOMIC_ACQUIRE);
   if (set) return set;
-  pthread_mutex_lock(&module->context->runtime_mutex);
+  kj_lock(&module->context->runtime_mutex, KJ_LOCK_RUNTIME);
   set = module->kernels;
   if (!set && (set = calloc(1, sizeof *set + module->decls.count * sizeof *set->items))) {
     set->count = module->decls.count;
     module->release_kernels = release_kernels;
     __atomic_store_n(&module->kernels, set, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&module->context->runtime_mutex);
+  kj_unlock(&module->context->runtime_mutex, KJ_LOCK_RUNTIME);
   return set;
 }
 

@@ -243,13 +243,13 @@ static size_t count_before(const kjit_specialization *specialization)
 {
   kjit_kernel *kernel = specialization->kernel;
   size_t count = 0;
-  pthread_mutex_lock(&kernel->mutex);
+  kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
   for (size_t i = 0; i < kernel->order_count && !specialization->is_listed; i++) {
     const kjit_specialization *other = kernel->order[i];
     count += other->key[0] == specialization->key[0] &&
              !strcmp(other->signature, specialization->signature);
   }
-  pthread_mutex_unlock(&kernel->mutex);
+  kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
   return count;
 }
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/lock.h"
+#include "support/lock.h"
 #include "cpu/object.h"
 #include "cpu/run.h"
 #include "support/host_process.h"

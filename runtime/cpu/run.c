@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "native/support_routines.h"
-#include "support/assert.h"
+#include "support/lock.h"
 
 enum {
   CACHE_LINE = 64,
@@ -130,6 +130,7 @@ static void run_crew(crew *crew)
   if (crew->workers == 1) {
     run_worker(crew, 0);
   } else if (executor) {
+    kj_assert_no_locks();
     executor->run(executor->user, crew->workers, run_worker, crew);
   } else {
 #pragma omp parallel for num_threads(crew->workers) schedule(static, 1)

@@ -129,14 +129,14 @@ static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, u
     free_code(runtime, made);
     return status;
   }
-  pthread_mutex_lock(&kernel->mutex);
+  kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
   if (!(*found = find_code(kernel, arguments, checks))) {
     *found = made;
     made->next = atomic_load_explicit(&kernel->functions, memory_order_relaxed);
     kernel->free_functions = free_functions;
     atomic_store_explicit(&kernel->functions, made, memory_order_release);
   }
-  pthread_mutex_unlock(&kernel->mutex);
+  kj_unlock(&kernel->mutex, KJ_LOCK_KERNEL);
   if (*found != made) free_code(runtime, made);
   return KJIT_OK;
 }

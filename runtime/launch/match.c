@@ -196,10 +196,10 @@ static void convert(kj_call *call, const kj_signature *signature, const kjit_arg
 kjit_status kj_match_signature(kj_call *call, const kjit_arg *arguments,
                                kj_diagnostics *diagnostics)
 {
-  pthread_mutex_lock(&call->kernel->mutex);
+  kj_lock(&call->kernel->mutex, KJ_LOCK_KERNEL);
   choice c = choose(call);
   kjit_status status = !c.best || c.rival ? refuse(call, &c, diagnostics) : KJIT_OK;
-  pthread_mutex_unlock(&call->kernel->mutex);
+  kj_unlock(&call->kernel->mutex, KJ_LOCK_KERNEL);
   if (status == KJIT_OK) convert(call, &c.best->compiled_for, arguments);
   return status;
 }

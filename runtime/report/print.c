@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lock.h"
+#include "support/lock.h"
 #include "report/report.h"
 
 /* ---- the queue ---- */

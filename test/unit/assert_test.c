@@ -9,8 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/lock.h"
+#include "code/disk.h"
 #include "support/assert.h"
+#include "support/lock.h"
 
 static int evaluations;
 
@@ -40,6 +41,28 @@ static void call_host_with_lock(void)
 {
   kj_lock(&first, KJ_LOCK_STREAMS);
   kj_assert_no_locks();
+}
+
+static void finish_call_with_lock(void)
+{
+  kj_diagnostics diagnostics = { 0 };
+  kj_lock(&first, KJ_LOCK_KERNEL);
+  (void)ki_finish_call(NULL, &diagnostics); /* on_diagnostic */
+}
+static int load_nothing(void *user, const uint8_t *key, const void **data, size_t *size_bytes)
+{
+  (void)user, (void)key, (void)data, (void)size_bytes;
+  return 0;
+}
+static void ask_store_with_lock(void)
+{
+  const kjit_cache_store store = { .load = load_nothing };
+  kjit_config config = { .cache_store = &store };
+  kj_disk_key key = { .text = (char[]){ "key" }, .size_bytes = 3 };
+  kj_code code;
+  kj_disk *disk = kj_open_disk(&config);
+  kj_lock(&first, KJ_LOCK_SPECIALIZATION);
+  (void)kj_fetch_entry(disk, &key, NULL, &code);
 }
 
 /* The child's own end, its message in `text`. */
@@ -88,7 +111,8 @@ static void test_locks(void **state)
   kj_unlock(&first, KJ_LOCK_STREAMS); /* in any order */
   kj_unlock(&last, KJ_LOCK_POOL);
   kj_assert_no_locks();
-  void (*const wrong[])(void) = { lock_in_wrong_order, call_host_with_lock };
+  void (*const wrong[])(void) = { lock_in_wrong_order, call_host_with_lock, finish_call_with_lock,
+                                  ask_store_with_lock };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     int status = break_in_child(wrong[i], text, sizeof text);
     assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);

@@ -1,4 +1,4 @@
-#include "base/lock.h"
+#include "support/lock.h"
 
 #include <stdint.h>
 
