@@ -226,6 +226,7 @@ kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants)
 {
   const kj_table *table = atomic_load_explicit(&call->kernel->table, memory_order_acquire);
   kjit_specialization *best = NULL;
+  bool is_made = false;
   *variants = 0;
   for (size_t i = 0; table && i < table->capacity; i++) {
     kjit_specialization *entry = atomic_load_explicit(&table->slots[i], memory_order_acquire);
@@ -234,10 +235,12 @@ kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants)
       continue;
     key_match match = match_key(call->kernel, entry->key, call->key, call->key_count);
     *variants += match != KEY_OTHER;
+    is_made = is_made || !memcmp(entry->key, call->key, call->key_count * sizeof *call->key);
     if (match == KEY_SERVES &&
         atomic_load_explicit(&entry->state, memory_order_acquire) == KJ_READY)
       best = better_of(best, entry);
   }
+  if (is_made) *variants = 0;
   return best && kj_hold(best) ? best : NULL;
 }
 
@@ -394,7 +397,7 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
 void kj_abandon_entry(kjit_specialization *entry)
 {
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
-  entry->is_unreported = false;
+  entry->is_unreported = entry->is_hopeless = false;
   atomic_store_explicit(&entry->state, KJ_FAILED, memory_order_release);
   pthread_cond_broadcast(&entry->changed);
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);

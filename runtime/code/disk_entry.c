@@ -380,16 +380,17 @@ static kjit_status export_held(kjit_specialization *specialization, kj_buffer *b
     kj_free_disk_key(&key);
     return KJIT_OK;
   }
-  size_t entry_bytes = 0;
-  kjit_status status = kj_copy_binary(specialization, diagnostics, &code.data, &code.size_bytes);
-  (void)kj_identify_compiler(runtime, &compiler);
-  void *entry = status == KJIT_OK ? kj_pack_entry(&key, compiler, &code, &entry_bytes) : NULL;
-  if (entry) append_entry(blob, entry, entry_bytes);
-  if (entry) ++*count;
-  if (status == KJIT_OK && !entry)
-    status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  if (status != KJIT_OK) code.data = NULL;
-  free(code.data);
+  size_t entry_bytes;
+  void *binary = NULL, *entry = NULL;
+  kjit_status status = kj_copy_binary(specialization, diagnostics, &binary, &code.size_bytes);
+  if (status == KJIT_OK) {
+    code.data = binary;
+    (void)kj_identify_compiler(runtime, &compiler);
+    entry = kj_pack_entry(&key, compiler, &code, &entry_bytes);
+    if (entry) append_entry(blob, entry, entry_bytes), ++*count;
+    else status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  }
+  free(binary);
   free(entry);
   kj_free_disk_key(&key);
   return status;

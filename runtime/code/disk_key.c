@@ -4,6 +4,7 @@
 #include <cpuid.h>
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <gnu/libc-version.h>
@@ -177,40 +178,50 @@ static void add_file(kj_digest *sum, const char *path)
   if (identify_by_time(path, &parts[2])) *sum = kj_digest_bytes(parts, sizeof parts);
 }
 
-static void add_pattern(kj_digest *sum, const char *pattern)
+/* A folder that nobody may read, the compiler does not read either. */
+static int refuse_partial(const char *path, int error)
+{
+  (void)path;
+  return error != ENOENT && error != ENOTDIR && error != EACCES;
+}
+
+/* False: out of memory, or of files to open. What is found then is not what the compiler finds. */
+static bool add_pattern(kj_digest *sum, const char *pattern)
 {
   glob_t found;
-  if (glob(pattern, 0, NULL, &found) != 0) return;
-  for (size_t i = 0; i < found.gl_pathc; i++) add_file(sum, found.gl_pathv[i]);
-  globfree(&found);
+  int outcome = glob(pattern, 0, refuse_partial, &found);
+  for (size_t i = 0; !outcome && i < found.gl_pathc; i++) add_file(sum, found.gl_pathv[i]);
+  if (!outcome || outcome == GLOB_ABORTED) globfree(&found);
+  return !outcome || outcome == GLOB_NOMATCH;
 }
 
 /* The compiler takes the first of them that it can read: any change to any of them may change which
  * one. */
-static kj_digest identify_math_library(const char *given_path)
+static bool identify_math_library(const char *given_path, kj_digest *sum)
 {
   static const char *const patterns[] = {
 #define PLACE(pattern, kind) pattern,
 #include "native/math_libraries.def"
 #undef PLACE
   };
-  kj_digest sum = { 0 };
+  *sum = (kj_digest){ 0 };
   if (given_path) {
-    add_file(&sum, given_path);
-    return sum;
+    add_file(sum, given_path);
+    return true;
   }
-  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) add_pattern(&sum, patterns[i]);
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+    if (!add_pattern(sum, patterns[i])) return false;
   Dl_info info;
   const char *slash = dladdr((const void *)add_pattern, &info) && info.dli_fname
                         ? strrchr(info.dli_fname, '/')
                         : NULL;
+  if (!slash) return true;
   kj_buffer beside = { 0 };
-  if (slash)
-    kj_append_format(&beside, "%.*s/clc/nvptx64--.bc", (int)(slash - info.dli_fname),
-                     info.dli_fname);
-  if (beside.text && !beside.failed) add_file(&sum, beside.text);
+  kj_append_format(&beside, "%.*s/clc/nvptx64--.bc", (int)(slash - info.dli_fname), info.dli_fname);
+  bool is_known = !beside.failed;
+  if (is_known) add_file(sum, beside.text);
   kj_free_buffer(&beside);
-  return sum;
+  return is_known;
 }
 
 void kj_identify_disk(kj_disk *disk)
@@ -226,16 +237,15 @@ void kj_identify_disk(kj_disk *disk)
 }
 
 /* Looked up once: a context's compiler reads libdevice once too. */
-static kj_digest get_math_library(kj_disk *disk)
+static bool find_math_library(kj_disk *disk)
 {
-  if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire))
-    return disk->math_library;
+  if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire)) return true;
   kj_lock(&disk->mutex, KJ_LOCK_DISK);
-  if (!atomic_load(&disk->knows_math_library))
-    disk->math_library = identify_math_library(disk->libdevice_path);
-  atomic_store_explicit(&disk->knows_math_library, true, memory_order_release);
+  bool is_known = atomic_load(&disk->knows_math_library) ||
+                  identify_math_library(disk->libdevice_path, &disk->math_library);
+  atomic_store_explicit(&disk->knows_math_library, is_known, memory_order_release);
   kj_unlock(&disk->mutex, KJ_LOCK_DISK);
-  return disk->math_library;
+  return is_known;
 }
 
 /* ---- the target ---- */
@@ -255,7 +265,8 @@ static void add_target(kj_disk *disk, const kjit_device *device, kj_buffer *text
   }
   kj_append_format(text, "target sm_%u\ndriver %d\n", device->info.compute_capability,
                    device->info.driver_version);
-  add_digest(text, "libdevice", get_math_library(disk));
+  text->failed |= !find_math_library(disk);
+  add_digest(text, "libdevice", disk->math_library);
 }
 
 /* ---- the signature ---- */

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <kjit/cache.h>
 #include <signal.h>
 #include <stdio.h>
@@ -76,11 +77,11 @@ bool kj_can_publish(const kj_disk *disk)
 
 /* ---- files ---- */
 
-static char *path_of(const kj_disk *disk, const char *name)
+/* False: no system call takes a path that long. */
+static bool find_path(const kj_disk *disk, const char *name, char path[PATH_MAX])
 {
-  kj_buffer path = { 0 };
-  kj_append_format(&path, "%s/%s", disk->directory, name);
-  return kj_take_text(&path);
+  int length = snprintf(path, PATH_MAX, "%s/%s", disk->directory, name);
+  return length > 0 && length < PATH_MAX;
 }
 
 static void name_entry(kj_digest digest, char name[ENTRY_NAME_BYTES])
@@ -134,39 +135,39 @@ static bool is_trusted(const struct stat *info)
   return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-static bool read_open_file(int file, bool is_use, void **bytes, size_t *size_bytes)
+/* IO: there is no such file, or not for this user. */
+static kjit_status read_open_file(int file, bool is_use, void **bytes, size_t *size_bytes)
 {
   struct stat info;
   if (fstat(file, &info) || !S_ISREG(info.st_mode) || (uint64_t)info.st_size > most_bytes ||
       (is_use && !is_trusted(&info)))
-    return false;
+    return KJIT_ERROR_IO;
   *size_bytes = (size_t)info.st_size;
   *bytes = malloc(*size_bytes + 1);
-  if (*bytes && read_all(file, *bytes, *size_bytes)) return true;
+  if (!*bytes) return KJIT_ERROR_MEMORY;
+  if (read_all(file, *bytes, *size_bytes)) return KJIT_OK;
   free(*bytes);
-  return false;
+  return KJIT_ERROR_IO;
 }
 
-static bool read_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
-                      size_t *size_bytes)
+static kjit_status read_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
+                             size_t *size_bytes)
 {
-  char *path = path_of(disk, name);
-  int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
-  free(path);
-  if (file < 0) return false;
-  bool is_read = read_open_file(file, is_use, bytes, size_bytes);
+  char path[PATH_MAX];
+  int file =
+    find_path(disk, name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+  if (file < 0) return KJIT_ERROR_IO;
+  kjit_status status = read_open_file(file, is_use, bytes, size_bytes);
   /* used now; on a file of somebody else it stays as it is */
-  if (is_read && is_use) (void)futimens(file, NULL);
+  if (status == KJIT_OK && is_use) (void)futimens(file, NULL);
   close(file);
-  return is_read;
+  return status;
 }
 
 static bool remove_disk_file(kj_disk *disk, const char *name)
 {
-  char *path = path_of(disk, name);
-  bool is_removed = path && !unlink(path);
-  free(path);
-  return is_removed;
+  char path[PATH_MAX];
+  return find_path(disk, name, path) && !unlink(path);
 }
 
 /* ---- writing ---- */
@@ -188,30 +189,31 @@ static bool make_directory(const char *directory)
 }
 
 /* A file with a name that nobody else has; -1: it cannot be made. */
-static int open_unfinished(const kj_disk *disk, char **path)
+static int open_unfinished(const kj_disk *disk, char path[PATH_MAX])
 {
   uint64_t number = 0;
+  char name[sizeof unfinished_prefix + UNFINISHED_DIGITS];
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
     number = kj_clock_ns() ^ (uint64_t)getpid() << 40 ^ (uint64_t)(uintptr_t)&number;
-  kj_buffer text = { 0 };
-  kj_append_format(&text, "%s/%s%0*llx", disk->directory, unfinished_prefix, UNFINISHED_DIGITS,
-                   (unsigned long long)number);
-  *path = kj_take_text(&text);
-  return *path ? open(*path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+  snprintf(name, sizeof name, "%s%0*llx", unfinished_prefix, UNFINISHED_DIGITS,
+           (unsigned long long)number);
+  if (find_path(disk, name, path)) return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  errno = ENAMETOOLONG;
+  return -1;
 }
 
 /* *refusal: 0, or why no file could be made there. */
 static bool write_file(const kj_disk *disk, const char *path, const void *bytes, size_t size_bytes,
                        int *refusal)
 {
-  char *unfinished = NULL;
-  int file = open_unfinished(disk, &unfinished);
+  char unfinished[PATH_MAX];
+  int file = open_unfinished(disk, unfinished);
   *refusal = file >= 0 ? 0 : errno;
-  bool is_open = file >= 0, is_written = is_open && kj_write_quietly(file, bytes, size_bytes);
-  if (is_open) is_written = !close(file) && is_written;
+  if (file < 0) return false;
+  bool is_written = kj_write_quietly(file, bytes, size_bytes);
+  is_written = !close(file) && is_written;
   if (is_written) is_written = !rename(unfinished, path);
-  if (is_open && !is_written) (void)unlink(unfinished);
-  free(unfinished);
+  if (!is_written) (void)unlink(unfinished);
   return is_written;
 }
 
@@ -241,7 +243,8 @@ static bool add_file(kj_disk_file **files, size_t *count, size_t *capacity, cons
   kj_disk_file *file = &(*files)[(*count)++];
   *file = (kj_disk_file){ .size_bytes = (uint64_t)info->st_size, .is_entry = is_entry_name(name) };
   file->used_ns = (uint64_t)info->st_mtim.tv_sec * 1000000000u + (uint64_t)info->st_mtim.tv_nsec;
-  snprintf(file->name, sizeof file->name, "%s", name);
+  KJ_ASSERT(strlen(name) < sizeof file->name); /* is_disk_name */
+  memcpy(file->name, name, strlen(name) + 1);
   return true;
 }
 
@@ -251,7 +254,10 @@ kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
   *files = NULL;
   *count = 0;
   DIR *directory = opendir(disk->directory);
-  if (!directory) return errno == ENOENT || errno == ENOTDIR ? KJIT_OK : KJIT_ERROR_IO;
+  if (!directory)
+    return errno == ENOENT || errno == ENOTDIR ? KJIT_OK
+           : errno == ENOMEM                   ? KJIT_ERROR_MEMORY
+                                               : KJIT_ERROR_IO;
   kjit_status status = KJIT_OK;
   for (struct dirent *item; status == KJIT_OK && (item = readdir(directory));) {
     struct stat info;
@@ -312,10 +318,10 @@ static bool is_usage_file(int file)
 /* Nobody waits for the lock; -1: somebody has it, or there is no such file to be had. */
 static int lock_usage(const kj_disk *disk)
 {
-  char *path = path_of(disk, usage_name);
-  int file =
-    path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600) : -1;
-  free(path);
+  char path[PATH_MAX];
+  int file = find_path(disk, usage_name, path)
+               ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600)
+               : -1;
   if (file < 0 || (is_usage_file(file) && !flock(file, LOCK_EX | LOCK_NB))) return file;
   close(file);
   return -1;
@@ -427,7 +433,7 @@ bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *comp
   size_t size_bytes;
   if (disk->store) return fetch_stored(disk, key, compiler, code);
   name_entry(key->digest, name);
-  if (!read_file(disk, name, true, &bytes, &size_bytes)) return false;
+  if (read_file(disk, name, true, &bytes, &size_bytes) != KJIT_OK) return false;
   kj_entry_state state = kj_unpack_entry(bytes, size_bytes, key, compiler, code);
   free(bytes);
   if (state == KJ_ENTRY_BROKEN) (void)remove_disk_file(disk, name);
@@ -445,8 +451,9 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
   }
   name_entry(key->digest, name);
   void *bytes = kj_can_publish(disk) ? kj_pack_entry(key, compiler, code, &size_bytes) : NULL;
-  char *path = bytes ? path_of(disk, name) : NULL;
-  if (path && size_bytes <= most_bytes && size_bytes <= disk->limit_bytes) {
+  char path[PATH_MAX];
+  if (bytes && find_path(disk, name, path) && size_bytes <= most_bytes &&
+      size_bytes <= disk->limit_bytes) {
     int refusal;
     bool is_published = write_file(disk, path, bytes, size_bytes, &refusal);
     if (refusal && make_directory(disk->directory))
@@ -455,7 +462,6 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
     if (is_published) account(disk, size_bytes);
     if (is_lasting(refusal)) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed);
   }
-  free(path);
   free(bytes);
 }
 
@@ -499,33 +505,37 @@ static void read_lines(char *text, kjit_cache_entry *entry)
   }
 }
 
-/* The name of a file belongs to its key: a whole entry under another name is of no use to anybody.
- */
-static char *copy_key(kj_disk *disk, const char *name)
+/* NULL in *copy: damaged. The name of a file belongs to its key: a whole entry under another name
+ * is of no use to anybody. Errors: MEMORY. */
+static kjit_status copy_key(kj_disk *disk, const char *name, char **copy)
 {
   void *bytes;
   size_t size_bytes, key_bytes;
   kj_digest digest;
-  char *copy = NULL;
-  if (!read_file(disk, name, false, &bytes, &size_bytes)) return NULL;
+  *copy = NULL;
+  kjit_status status = read_file(disk, name, false, &bytes, &size_bytes);
+  if (status != KJIT_OK) return status == KJIT_ERROR_MEMORY ? status : KJIT_OK;
   const char *key = kj_read_entry_key(bytes, size_bytes, &key_bytes, &digest);
-  if (key && is_entry_of(name, digest)) copy = strndup(key, key_bytes);
+  bool is_whole = key && is_entry_of(name, digest);
+  if (is_whole) *copy = strndup(key, key_bytes);
   free(bytes);
-  return copy;
+  return is_whole && !*copy ? KJIT_ERROR_MEMORY : KJIT_OK;
 }
 
-static void visit_file(kj_disk *disk, const kj_disk_file *file,
-                       void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
+static kjit_status visit_file(kj_disk *disk, const kj_disk_file *file,
+                              void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
 {
-  if (!file->is_entry && !is_left(file)) return; /* being written */
+  char *key = NULL;
+  if (!file->is_entry && !is_left(file)) return KJIT_OK; /* being written */
+  if (file->is_entry) KJ_TRY(copy_key(disk, file->name, &key));
   kjit_cache_entry entry = { .name = file->name,
                              .size_bytes = file->size_bytes,
                              .used_ns = file->used_ns };
-  char *key = file->is_entry ? copy_key(disk, file->name) : NULL;
   if (key) read_lines(key, &entry);
   kj_assert_no_locks();
   visit(user, &entry);
   free(key);
+  return KJIT_OK;
 }
 
 kjit_status kjit_visit_cache(kjit_context *context,
@@ -538,9 +548,11 @@ kjit_status kjit_visit_cache(kjit_context *context,
   kj_disk_file *files = NULL;
   size_t count = 0;
   kj_disk *disk = get_disk(context, &diagnostics);
-  if (disk && report(disk, kj_list_disk(disk, &files, &count), &diagnostics) == KJIT_OK)
-    for (size_t i = 0; i < count; i++) visit_file(disk, &files[i], visit, user);
+  kjit_status status = disk ? kj_list_disk(disk, &files, &count) : KJIT_OK;
+  for (size_t i = 0; i < count && status == KJIT_OK; i++)
+    status = visit_file(disk, &files[i], visit, user);
   free(files);
+  if (disk) (void)report(disk, status, &diagnostics);
   return ki_finish_call(context, &diagnostics);
 }
 

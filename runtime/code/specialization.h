@@ -122,7 +122,8 @@ void kj_forget_loaded(kjit_specialization *specialization);
 kjit_specialization *kj_look_up(const kjit_kernel *kernel, const uint64_t *key, uint32_t count,
                                 uint64_t hash);
 /* The ready specialization for the same types whose facts the call has too, held; NULL: none.
- * variants: how many there are for the same types. Lock-free. */
+ * variants: how many there are for the same types; none counts where the call's own is one of them,
+ * being compiled. Lock-free. */
 kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants);
 /* Queues the compilation unless it is under way or has failed: nobody waits for it. */
 void kj_improve_later(kj_call *call, uint64_t hash);
@@ -138,6 +139,8 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry,
                              kj_diagnostics *diagnostics);
 void kj_abandon_entry(kjit_specialization *entry);
 
+/* What an argument is to the compiler. False: out of memory. */
+bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument);
 /* One compilation and its load into the specialization. */
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
                             kj_diagnostics *diagnostics);

@@ -8,17 +8,17 @@
 
 /* ---- the signature ---- */
 
-static kj_argument describe_argument(const kj_call *call, const kj_bound *bound)
+bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument)
 {
-  kj_argument argument = { .kind = (kj_argument_kind)bound->kind,
-                           .type = bound->type,
-                           .facts = bound->facts };
-  if (bound->kind == KJ_ARGUMENT_FUNCTION) argument.function = bound->function;
-  if (bound->kind == KJ_ARGUMENT_ARRAY)
-    argument.type = ki_array_type(call->kernel->module->types, bound->type, bound->rank,
-                                  (kjit_layout)bound->layout, false);
-  if (bound->kind == KJ_ARGUMENT_CONST) argument.integer = bound->value.integer;
-  return argument;
+  *argument = (kj_argument){ .kind = (kj_argument_kind)bound->kind,
+                             .type = bound->type,
+                             .facts = bound->facts };
+  if (bound->kind == KJ_ARGUMENT_FUNCTION) argument->function = bound->function;
+  if (bound->kind == KJ_ARGUMENT_CONST) argument->integer = bound->value.integer;
+  if (bound->kind != KJ_ARGUMENT_ARRAY) return true;
+  argument->type = ki_array_type(kernel->module->types, bound->type, bound->rank,
+                                 (kjit_layout)bound->layout, false);
+  return argument->type != KJIT_ANY;
 }
 
 static void fill_relations(const kj_call *call, uint8_t *relations)
@@ -363,13 +363,15 @@ static kjit_status describe_call(const kj_call *call, kj_diagnostics *diagnostic
   kj_argument *arguments = calloc(count + 1, sizeof *arguments);
   uint8_t *relations = calloc((size_t)count * count + 1, sizeof *relations);
   *signature = (kj_signature){ .arguments = arguments, .count = count, .relations = relations };
-  if (!arguments || !relations) {
+  bool has_all = arguments && relations;
+  for (uint32_t i = 0; i < count && has_all; i++)
+    has_all = kj_describe_argument(call->kernel, &call->bound[i], &arguments[i]);
+  if (!has_all) {
     free(arguments);
     free(relations);
     *signature = (kj_signature){ 0 };
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
-  for (uint32_t i = 0; i < count; i++) arguments[i] = describe_argument(call, &call->bound[i]);
   fill_relations(call, relations);
 #define KJ_CALL_FACT(NAME, field, name, kind, holds) \
   signature->field = call->facts & KJ_CALL_FACT_##NAME;

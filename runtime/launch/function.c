@@ -265,16 +265,6 @@ static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code,
   return KJIT_OK;
 }
 
-static void describe(const kjit_kernel *kernel, const kj_bound *bound, kj_argument *argument)
-{
-  *argument = (kj_argument){ .kind = (kj_argument_kind)bound->kind, .type = bound->type };
-  if (bound->kind == KJ_ARGUMENT_FUNCTION) argument->function = bound->function;
-  if (bound->kind == KJ_ARGUMENT_ARRAY)
-    argument->type = ki_array_type(kernel->module->types, bound->type, bound->rank,
-                                   (kjit_layout)bound->layout, false);
-  if (bound->kind == KJ_ARGUMENT_CONST) argument->integer = bound->value.integer;
-}
-
 static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_t count,
                                  kj_argument *described, frame *f, kj_diagnostics *diagnostics,
                                  kjit_arg *result)
@@ -289,7 +279,9 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     kj_bound *bound = &call->bound[i];
     if (bound->kind == KJ_ARGUMENT_ARRAY) bound->target = bound->address;
-    describe(kernel, bound, &described[i]);
+    if (!kj_describe_argument(kernel, bound, &described[i]))
+      return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+    described[i].facts = 0;
   }
   KJ_TRY(get_code(kernel, described, kernel->context->config.checks, diagnostics, &code));
   return run(kernel, code, call->bound, f, diagnostics, result);

@@ -3,71 +3,8 @@
  * named, nothing is leaked, and the same thing done again works. */
 #include <kjit/code.h>
 
+#include "failing_memory.h"
 #include "gpu_test.h"
-
-/* Sanitizers have their own malloc. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define HAS_OWN_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define HAS_OWN_MALLOC 0
-#endif
-#endif
-#ifndef HAS_OWN_MALLOC
-#define HAS_OWN_MALLOC 1
-#endif
-
-/* left: allocations until one fails, 0: none does; paused: those of the test's own driver and
- * compiler. */
-static _Thread_local long left;
-static _Thread_local bool paused, has_failed;
-static _Atomic long live;
-
-#if HAS_OWN_MALLOC
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *memory, size_t size);
-void *__libc_memalign(size_t alignment, size_t size);
-void __libc_free(void *memory);
-
-static bool fails(void)
-{
-  if (paused || !left) return false;
-  bool is_one = --left == 0;
-  has_failed |= is_one;
-  return is_one;
-}
-
-static void *count(void *memory)
-{
-  live += memory != NULL;
-  return memory;
-}
-
-/* Seen by the C library too, whose strdup and vasprintf allocate. */
-#pragma GCC visibility push(default)
-void *malloc(size_t size) { return fails() ? NULL : count(__libc_malloc(size)); }
-void *calloc(size_t items, size_t size)
-{
-  return fails() ? NULL : count(__libc_calloc(items, size));
-}
-void *realloc(void *memory, size_t size)
-{
-  if (!memory) return malloc(size);
-  return fails() ? NULL : __libc_realloc(memory, size);
-}
-void *aligned_alloc(size_t alignment, size_t size)
-{
-  enum { OF_FAKE_DRIVER = 256 };
-  return alignment != OF_FAKE_DRIVER && fails() ? NULL : count(__libc_memalign(alignment, size));
-}
-void free(void *memory)
-{
-  live -= memory != NULL;
-  __libc_free(memory);
-}
-#pragma GCC visibility pop
-#endif
 
 static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request,
                            kj_diagnostics *diagnostics, kj_code *code)
@@ -205,7 +142,6 @@ static void expect_told(objects *o, size_t step, kjit_status status)
 static bool try_allocation(long number)
 {
   objects o;
-  static long stays; /* of a trial in which nothing fails: what the libraries keep */
   long before = live;
   open_objects(&o);
   has_failed = false;
@@ -223,10 +159,9 @@ static bool try_allocation(long number)
     }
   left = 0;
   close_objects(&o);
-  if (!number) stays = live - before;
-  else if (live - before != stays)
-    print_error("allocation %ld: %ld blocks are left\n", number, live - before - stays);
-  if (number) assert_int_equal(live - before, stays);
+  long blocks = count_left(number, before);
+  if (blocks) print_error("allocation %ld: %ld blocks are left\n", number, blocks);
+  assert_int_equal(blocks, 0);
   return has_failed;
 }
 
@@ -235,7 +170,7 @@ static void test_every_allocation(void **state)
   enum { LEAST = 40 };
   long number = 1;
   (void)state;
-  if (!HAS_OWN_MALLOC) return;
+  is_tester = true;
   for (int i = 0; i < 2; i++) assert_false(try_allocation(0));
   while (try_allocation(number)) number++;
   assert_true(number > LEAST);

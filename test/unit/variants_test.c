@@ -105,6 +105,22 @@ static kjit_specialization_info info_of(kjit_kernel *kernel, size_t index)
 
 /* ---- fewer facts now, better code later ---- */
 
+/* What is being compiled for a call fills the last place, and is what the next such call waits
+ * for: it does not make that one drop its facts. */
+static void test_last_variant(void **state)
+{
+  config_of_test.variant_limit = 1;
+  replace_context(state);
+  kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
+  fake.delay_ms = 20;
+  kjit_status status;
+  while ((status = launch(*state, kernel, 0, 64, KJIT_LAUNCH_NO_WAIT)) == KJIT_NOT_READY)
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+  expect_ok(*state, status);
+  assert_int_equal(fake.compilations, 1);
+  assert_true(*info_of(kernel, 0).facts);
+}
+
 static void test_makeshift(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
@@ -703,6 +719,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     TEST(test_makeshift),
+    TEST(test_last_variant),
     TEST(test_failing_improvement),
     TEST(test_variant_limit),
     TEST(test_async),
