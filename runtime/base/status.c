@@ -5,6 +5,7 @@
 kjit_status kj_error(kj_diagnostics *diagnostics, kjit_status status, const char *format, ...)
 {
   va_list list;
+  if (!diagnostics) return status;
   va_start(list, format);
   kj_report_list(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, status, format, list);
   va_end(list);

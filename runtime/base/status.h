@@ -8,7 +8,8 @@
 #include "ir/module.h"
 
 /* Reports an error without a source place and gives its status back: return kj_error(d,
- * KJIT_ERROR_ARGUMENT, "...", ...). */
+ * KJIT_ERROR_ARGUMENT, "...", ...). diagnostics NULL: nobody could do anything about it, and nobody
+ * is told. */
 kjit_status kj_error(kj_diagnostics *diagnostics, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
 kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,

@@ -52,16 +52,14 @@ kjit_status kj_cuda_allocate(kjit_device *device, kj_allocation *allocation,
 
 bool kj_cuda_release(kjit_device *device, const kj_allocation *allocation)
 {
-  kj_diagnostics ignored = { 0 };
   void *previous;
-  bool is_entered = kj_enter_device(device, &ignored, &previous) == KJIT_OK;
+  bool is_entered = kj_enter_device(device, NULL, &previous) == KJIT_OK;
   if (is_entered) {
     if (is_host_memory(allocation->memory))
       device->driver->cuMemFreeHost(pointer_of(allocation->address));
     else device->driver->cuMemFree(allocation->address);
     kj_leave_device(device, previous);
   }
-  kj_free_diagnostics(&ignored);
   return is_entered;
 }
 
@@ -230,9 +228,7 @@ kjit_status kj_cuda_open_memory(kjit_device *device, const kj_memory_name *name,
 
 bool kj_cuda_close_memory(kjit_device *device, const kj_allocation *allocation)
 {
-  kj_diagnostics ignored = { 0 };
   kjit_status status;
-  KJ_CALL_IN(status, device, &ignored, cuIpcCloseMemHandle, allocation->address);
-  kj_free_diagnostics(&ignored);
+  KJ_CALL_IN(status, device, NULL, cuIpcCloseMemHandle, allocation->address);
   return status == KJIT_OK;
 }

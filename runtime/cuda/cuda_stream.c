@@ -14,13 +14,11 @@ static kjit_status check_query(kjit_device *device, int result, const char *call
 /* Ends in a driver call whose failure nobody can act on: the object is gone either way. */
 static void end(kjit_device *device, int (*function)(void *native), void *native)
 {
-  kj_diagnostics ignored = { 0 };
   void *previous;
-  if (native && kj_enter_device(device, &ignored, &previous) == KJIT_OK) {
+  if (native && kj_enter_device(device, NULL, &previous) == KJIT_OK) {
     function(native);
     kj_leave_device(device, previous);
   }
-  kj_free_diagnostics(&ignored);
 }
 
 /* ---- streams ---- */
@@ -141,13 +139,11 @@ kjit_status kj_cuda_begin_capture(kjit_device *device, void *stream, kj_diagnost
  * is no reason to leave the capture under way. */
 static void drop_capture(kjit_device *device, void *stream)
 {
-  kj_diagnostics ignored = { 0 };
   void *graph = NULL, *previous;
-  bool is_entered = kj_enter_device(device, &ignored, &previous) == KJIT_OK;
+  bool is_entered = kj_enter_device(device, NULL, &previous) == KJIT_OK;
   if (!device->driver->cuStreamEndCapture(stream, &graph) && graph)
     device->driver->cuGraphDestroy(graph);
   if (is_entered) kj_leave_device(device, previous);
-  kj_free_diagnostics(&ignored);
 }
 
 kjit_status kj_cuda_end_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,

@@ -6,7 +6,23 @@
 #include "memory/pool.h"
 #include "stream/stream.h"
 
-/* ---- the end of memory ---- */
+/* ---- the object ---- */
+
+/* Aligned to lines of the cache within memory of malloc's, whose address lies before it: blocks of
+ * a usual size malloc keeps for the thread, aligned ones it cuts out and merges each time. */
+static kjit_array *allocate_array(void)
+{
+  const size_t line = _Alignof(kjit_array);
+  char *memory = malloc(sizeof(kjit_array) + line);
+  if (!memory) return NULL;
+  _Static_assert(_Alignof(max_align_t) >= sizeof memory, "the address has room before the array");
+  kjit_array *array = (kjit_array *)(memory + line - (uintptr_t)memory % line);
+  memset(array, 0, sizeof *array);
+  ((char **)array)[-1] = memory;
+  return array;
+}
+
+void kj_drop_array(kjit_array *array) { free(((char **)array)[-1]); }
 
 static void destroy_array(kj_object *object)
 {
@@ -16,13 +32,7 @@ static void destroy_array(kj_object *object)
     kj_copy_uses(&array->block->use, &array->line.use);
     kj_release_block(array->block);
   }
-  free(array);
-}
-
-void kj_drop_array(kjit_array *array)
-{
-  kj_drop_block(array->block);
-  free(array);
+  kj_drop_array(array);
 }
 
 /* ---- memory ---- */
@@ -92,9 +102,8 @@ static void fill_column_strides(int64_t *strides, const int64_t *shape, uint32_t
 kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t *shape,
                           const int64_t *strides, uint32_t rank, kjit_layout layout)
 {
-  kjit_array *array = aligned_alloc(_Alignof(kjit_array), sizeof *array);
+  kjit_array *array = allocate_array();
   if (!array) return NULL;
-  memset(array, 0, sizeof *array);
   if (rank) memcpy(array->shape, shape, rank * sizeof *shape);
   if (rank && strides) memcpy(array->strides, strides, rank * sizeof *strides);
   else if (layout == KJIT_LAYOUT_F) fill_column_strides(array->strides, array->shape, rank);

@@ -250,10 +250,7 @@ kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnos
 
 bool kj_is_waitable(kjit_device *device)
 {
-  kj_diagnostics ignored = { 0 };
-  bool is_waitable =
-    !kj_has_captures(device) && kj_check_hosts_captures(device, &ignored) == KJIT_OK;
-  kj_free_diagnostics(&ignored);
+  bool is_waitable = !kj_has_captures(device) && kj_check_hosts_captures(device, NULL) == KJIT_OK;
   return is_waitable;
 }
 
@@ -477,28 +474,24 @@ typedef enum stream_state { STREAM_DONE, STREAM_BUSY, STREAM_CAPTURED } stream_s
 /* One that is captured, or may be, must not be asked for more, or its capture would be broken. */
 static stream_state state_of(const kjit_stream *stream)
 {
-  kj_diagnostics ignored = { 0 };
   kjit_device *device = stream->object.device;
   bool is_captured = false;
   stream_state state = is_stale(stream) ? STREAM_DONE : STREAM_BUSY;
   if (state == STREAM_BUSY &&
-      device->operations->ask_capture(device, stream->native, &ignored, &is_captured) != KJIT_OK)
+      device->operations->ask_capture(device, stream->native, NULL, &is_captured) != KJIT_OK)
     is_captured = true;
   if (is_captured) state = STREAM_CAPTURED;
   else if (state == STREAM_BUSY &&
-           device->operations->query_stream(device, stream->native, &ignored) == KJIT_OK)
+           device->operations->query_stream(device, stream->native, NULL) == KJIT_OK)
     state = STREAM_DONE;
-  kj_free_diagnostics(&ignored);
   return state;
 }
 
 /* Under streams_mutex: the default stream waits for what the stream has queued. */
 static bool hand_over(const kjit_stream *stream)
 {
-  kj_diagnostics ignored = { 0 };
   place first = { .device = stream->object.device, .native = stream->native };
-  kjit_status status = put_behind(first, (place){ .device = first.device }, &ignored);
-  kj_free_diagnostics(&ignored);
+  kjit_status status = put_behind(first, (place){ .device = first.device }, NULL);
   return status == KJIT_OK;
 }
 
@@ -518,11 +511,9 @@ kj_stream_end kj_end_stream(kjit_stream *stream)
   else if (state == STREAM_BUSY && hand_over(stream)) end = KJ_STREAM_ORDERED;
   stream->is_closing = state == STREAM_BUSY && end == KJ_STREAM_LOST;
   if (stream->is_closing) { /* while something is captured the host waits, and not with the lock */
-    kj_diagnostics ignored = { 0 };
     kj_waited waited;
     unlock(runtime);
-    if (kj_wait_stream(device, stream, &ignored, &waited) == KJIT_OK) end = KJ_STREAM_PASSED;
-    kj_free_diagnostics(&ignored);
+    if (kj_wait_stream(device, stream, NULL, &waited) == KJIT_OK) end = KJ_STREAM_PASSED;
     lock(runtime);
   }
   unlink_stream(stream);

@@ -18,7 +18,7 @@ typedef struct kj_pool {
   pthread_mutex_t mutex;
   /* not used by anything but their stream, by none where a wait has passed since */
   kj_block *cached[CLASSES];
-  uint64_t used_bytes, cached_bytes, peak_bytes, allocations, hits, driver_allocations, flushes;
+  kjit_memory_statistics count; /* but for the pinned_... */
 } kj_pool;
 
 /* ---- sizes ---- */
@@ -46,8 +46,9 @@ static void unlock_pool(kj_pool *pool) { kj_unlock(&pool->mutex, KJ_LOCK_POOL); 
 
 static void count_used(kj_pool *pool, size_t size_bytes)
 {
-  pool->used_bytes += size_bytes;
-  if (pool->used_bytes > pool->peak_bytes) pool->peak_bytes = pool->used_bytes;
+  pool->count.used_bytes += size_bytes;
+  if (pool->count.used_bytes > pool->count.peak_bytes)
+    pool->count.peak_bytes = pool->count.used_bytes;
 }
 
 /* What is free for nobody in particular, or has been waited for since. */
@@ -57,36 +58,37 @@ static bool is_idle(const kj_block *block)
          block->stamp <= atomic_load_explicit(&block->device->memory->waited, memory_order_acquire);
 }
 
-typedef enum find_what { FIND_IN_ORDER, FIND_ANY } find_what;
-
+/* stream ALL: of any one, whatever still uses it. */
 static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes,
-                               kj_stream_id stream, find_what what)
+                               kj_stream_id stream)
 {
   for (kj_block **at = &pool->cached[class_]; *at; at = &(*at)->next) {
     kj_block *block = *at;
     bool fits = block->size_bytes >= size_bytes &&
-                (what == FIND_ANY || block->stream == stream || is_idle(block));
+                (stream == KJ_STREAM_ALL || block->stream == stream || is_idle(block));
     if (!fits) continue;
     *at = block->next;
-    pool->cached_bytes -= block->size_bytes;
+    pool->count.cached_bytes -= block->size_bytes;
+    pool->count.hits++;
+    count_used(pool, block->size_bytes);
     return block;
   }
   return NULL;
 }
 
-static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream, find_what what)
+static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream)
 {
-  lock_pool(pool);
   uint32_t class_ = class_of(size_bytes);
-  kj_block *block = find_in_class(pool, class_, size_bytes, stream, what);
-  if (!block && class_ + 1 < CLASSES)
-    block = find_in_class(pool, class_ + 1, size_bytes, stream, what);
-  if (block) {
-    pool->hits++;
-    count_used(pool, block->size_bytes);
-  }
-  unlock_pool(pool);
-  return block;
+  kj_block *block = find_in_class(pool, class_, size_bytes, stream);
+  return block || class_ + 1 == CLASSES ? block
+                                        : find_in_class(pool, class_ + 1, size_bytes, stream);
+}
+
+static kj_block *pop(kj_block **list)
+{
+  kj_block *first = *list;
+  if (first) *list = first->next;
+  return first;
 }
 
 static void add_cached(kj_pool *pool, kj_block *block)
@@ -94,7 +96,7 @@ static void add_cached(kj_pool *pool, kj_block *block)
   kj_block **list = &pool->cached[class_of(block->size_bytes)];
   block->next = *list;
   *list = block;
-  pool->cached_bytes += block->size_bytes;
+  pool->count.cached_bytes += block->size_bytes;
 }
 
 /* ---- how blocks end ---- */
@@ -136,7 +138,7 @@ static void cache_block(kj_block *block)
   }
   block->stamp = atomic_load(&block->device->runtime->waits);
   lock_pool(pool);
-  pool->used_bytes -= block->size_bytes;
+  pool->count.used_bytes -= block->size_bytes;
   add_cached(pool, block);
   unlock_pool(pool);
 }
@@ -158,7 +160,7 @@ static void give_to_host(kj_block *block)
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   kjit_stream *stream = kj_hold_stream(block);
   lock_pool(pool);
-  if (!kj_is_gone(block)) pool->used_bytes -= block->size_bytes;
+  if (!kj_is_gone(block)) pool->count.used_bytes -= block->size_bytes;
   unlock_pool(pool);
   kj_assert_no_locks();
   allocator->release(allocator->user, device, (void *)(uintptr_t)block->address, block->size_bytes,
@@ -179,43 +181,24 @@ static const kj_block_kind hosts_kind = { .is_in_order = true,
 
 /* ---- release ---- */
 
-static bool is_uses_own(const kj_block *block)
-{
-  return kj_is_only_use(&block->use, block->kind->is_in_order ? block->stream : KJ_STREAM_NONE);
-}
-
-/* A stream that was alive when the block was taken, and no stream of the device has gone since. */
-static bool has_own_stream(const kj_block *block)
-{
-  const struct kj_memory *memory = block->device->memory;
-  return !block->stream || !memory ||
-         block->forgotten == atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
-}
-
-/* Brings the uses down to what the kind allows: nothing, or the block's own stream. */
+/* Brings the uses down to what the kind allows: nothing, or the block's own stream. That one is
+ * alive if it was when the block was taken, and no stream of the device has gone since. */
 static bool order_uses(kj_block *block)
 {
   kjit_device *device = block->device;
-  if (is_uses_own(block) && has_own_stream(block)) return true;
+  const struct kj_memory *memory = device->memory;
+  kj_stream_id stream = block->kind->is_in_order ? block->stream : KJ_STREAM_NONE;
+  bool is_alive =
+    !block->stream || !memory ||
+    block->forgotten == atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
+  if (is_alive && kj_is_only_use(&block->use, stream)) return true;
   if (kj_is_gone(block)) return true; /* and what used it, with it */
-  if (!block->kind->is_in_order) return false;
-  kj_diagnostics ignored = { 0 };
-  kj_stream_id stream = block->stream;
-  kjit_status status = kj_join_uses(device, &block->use, &stream, &ignored);
-  kj_free_diagnostics(&ignored);
-  if (status == KJIT_OK) {
-    block->stream = stream;
-    block->use = (kj_last_use){ { stream } };
-  }
-  return status == KJIT_OK;
-}
-
-static bool wait_uses(kj_block *block)
-{
-  kj_diagnostics ignored = { 0 };
-  kjit_status status = kj_wait_uses(block->device, &block->use, &ignored);
-  kj_free_diagnostics(&ignored);
-  return status == KJIT_OK;
+  stream = block->stream;
+  if (!block->kind->is_in_order || kj_join_uses(device, &block->use, &stream, NULL) != KJIT_OK)
+    return false;
+  block->stream = stream;
+  block->use = (kj_last_use){ { stream } };
+  return true;
 }
 
 static void park(kj_block *block)
@@ -230,7 +213,8 @@ static void park(kj_block *block)
 void kj_release_block(kj_block *block)
 {
   if (!block) return;
-  if (order_uses(block) || (block->kind->waits && wait_uses(block))) {
+  if (order_uses(block) ||
+      (block->kind->waits && kj_wait_uses(block->device, &block->use, NULL) == KJIT_OK)) {
     block->kind->free(block);
     return;
   }
@@ -244,11 +228,10 @@ void kj_settle_parked(kj_runtime *runtime, bool calls_host)
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
-  for (kj_block *next; blocks; blocks = next) {
-    next = blocks->next;
-    kj_note_passed(runtime, &blocks->use, blocks->stamp);
-    if ((calls_host || !blocks->kind->calls_host) && order_uses(blocks)) blocks->kind->free(blocks);
-    else park(blocks);
+  for (kj_block *block; (block = pop(&blocks));) {
+    kj_note_passed(runtime, &block->use, block->stamp);
+    if ((calls_host || !block->kind->calls_host) && order_uses(block)) block->kind->free(block);
+    else park(block);
   }
 }
 
@@ -325,28 +308,27 @@ kjit_status kj_allocate_block(kjit_device *device, kjit_memory memory, size_t si
 /* Of another stream: an event orders the two. The blocks are looked through without a lock on the
  * streams' order, so that one whose stream cannot be waited for now goes back to the end of the
  * search. */
-static kj_block *take_behind_event(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
+static kj_block *take_behind_event(kjit_device *device, kj_pool *pool, size_t size_bytes,
                                    kj_stream_id stream)
 {
-  kj_pool *pool = &device->memory->pools[kind];
   kj_block *refused = NULL, *block;
   if (kj_has_captures(device)) return NULL; /* none can be waited for */
-  while ((block = find_cached(pool, size_bytes, stream, FIND_ANY))) {
-    kj_diagnostics ignored = { 0 };
+  for (;;) {
+    lock_pool(pool);
+    block = find_cached(pool, size_bytes, KJ_STREAM_ALL);
+    unlock_pool(pool);
+    if (!block) break;
     kj_stream_id next = stream;
     block->use = (kj_last_use){ { block->stream } };
-    kjit_status status = kj_join_uses(device, &block->use, &next, &ignored);
-    kj_free_diagnostics(&ignored);
-    if (status == KJIT_OK && next == stream) break;
+    if (kj_join_uses(device, &block->use, &next, NULL) == KJIT_OK && next == stream) break;
     block->next = refused;
     refused = block;
   }
   lock_pool(pool);
-  for (kj_block *next; refused; refused = next) {
-    next = refused->next;
-    pool->used_bytes -= refused->size_bytes;
-    pool->hits--;
-    add_cached(pool, refused);
+  for (kj_block *back; (back = pop(&refused));) {
+    pool->count.used_bytes -= back->size_bytes;
+    pool->count.hits--;
+    add_cached(pool, back);
   }
   unlock_pool(pool);
   return block;
@@ -359,14 +341,14 @@ static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_
   kj_allocation wanted = { .memory = pool_memory[kind], .size_bytes = size_bytes };
   kjit_status status = device->operations->allocate(device, &wanted, diagnostics);
   if (is_out(status)) {
-    if (stream && (*block = take_behind_event(device, kind, size_bytes, stream))) return KJIT_OK;
+    if (stream && (*block = take_behind_event(device, pool, size_bytes, stream))) return KJIT_OK;
     status = ask_again(device, &wanted, diagnostics);
   }
   KJ_TRY(status);
   KJ_TRY(wrap_memory(device, &pool_kinds[kind], &wanted, diagnostics, block));
   (*block)->data = pool;
   lock_pool(pool);
-  pool->driver_allocations++;
+  pool->count.driver_allocations++;
   count_used(pool, size_bytes);
   unlock_pool(pool);
   return KJIT_OK;
@@ -379,10 +361,9 @@ static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
   kj_block *detached = NULL;
   lock_pool(pool);
   for (uint32_t i = CLASSES; i-- > 0;) { /* large ones first */
-    while (pool->cached[i] && pool->cached_bytes > keep_bytes) {
-      kj_block *block = pool->cached[i];
-      pool->cached[i] = block->next;
-      pool->cached_bytes -= block->size_bytes;
+    while (pool->cached[i] && pool->count.cached_bytes > keep_bytes) {
+      kj_block *block = pop(&pool->cached[i]);
+      pool->count.cached_bytes -= block->size_bytes;
       block->next = detached;
       detached = block;
     }
@@ -396,14 +377,13 @@ static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
 static void trim(kj_pool *pool, uint64_t keep_bytes)
 {
   kj_block *blocks = detach(pool, keep_bytes);
-  for (kj_block *next; blocks; blocks = next) {
-    next = blocks->next;
-    if (give_back(blocks)) {
-      kj_drop_block(blocks);
+  for (kj_block *block; (block = pop(&blocks));) {
+    if (give_back(block)) {
+      kj_drop_block(block);
       continue;
     }
     lock_pool(pool);
-    add_cached(pool, blocks);
+    add_cached(pool, block);
     unlock_pool(pool);
   }
 }
@@ -413,13 +393,11 @@ static void flush(kjit_device *device, bool calls_host)
   kj_runtime *runtime = device->runtime;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   lock_pool(pool);
-  pool->flushes++;
+  pool->count.flushes++;
   unlock_pool(pool);
   /* waiting for the device is what they need, and memory is what the caller needs */
   if (atomic_load(&runtime->parked) && kj_is_waitable(device)) {
-    kj_diagnostics ignored = { 0 };
-    (void)kj_synchronize(device, true, NULL, &ignored);
-    kj_free_diagnostics(&ignored);
+    (void)kj_synchronize(device, true, NULL, NULL);
     kj_settle_parked(runtime, calls_host);
   }
   for (int i = 0; i < KJ_POOL_COUNT; i++) trim(&device->memory->pools[i], 0);
@@ -451,6 +429,7 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
   lock_pool(pool);
+  pool->count.allocations++;
   count_used(pool, size_bytes);
   unlock_pool(pool);
   return KJIT_OK;
@@ -469,9 +448,6 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   bool is_captured = false;
   if (stream && id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
   uint32_t forgotten = atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
-  lock_pool(pool);
-  pool->allocations++;
-  unlock_pool(pool);
   bool is_hosts = kind == KJ_POOL_DEVICE && device->context->config.device_allocator;
   if (is_hosts) {
     if (is_captured)
@@ -480,10 +456,12 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
                       "one is being captured: allocate before kjit_begin_capture");
     KJ_TRY(take_from_host(device, rounded, stream, diagnostics, block));
   } else {
-    *block = find_cached(pool, rounded, is_captured ? KJ_STREAM_NONE : id, FIND_IN_ORDER);
-    if (!*block)
-      KJ_TRY(
-        take_new(device, kind, rounded, is_captured ? KJ_STREAM_NONE : id, diagnostics, block));
+    kj_stream_id own = is_captured ? KJ_STREAM_NONE : id;
+    lock_pool(pool);
+    pool->count.allocations++;
+    *block = find_cached(pool, rounded, own);
+    unlock_pool(pool);
+    if (!*block) KJ_TRY(take_new(device, kind, rounded, own, diagnostics, block));
   }
   /* which names no thread's own stream when it is given memory back */
   (*block)->stream = is_hosts && id & KJ_STREAM_THREADS ? kj_id_of(NULL, device) : id;
@@ -513,16 +491,11 @@ void kj_forget_stream(kjit_stream *stream)
 static void end_parked(kjit_device *device)
 {
   kj_runtime *runtime = device->runtime;
-  kj_diagnostics ignored = { 0 };
   if (!atomic_load(&runtime->parked)) return;
-  (void)kj_synchronize(device, true, NULL, &ignored);
-  kj_free_diagnostics(&ignored);
+  (void)kj_synchronize(device, true, NULL, NULL);
   kj_settle_parked(runtime, true);
   kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
-  for (kj_block *next; blocks; blocks = next) {
-    next = blocks->next;
-    blocks->kind->free(blocks);
-  }
+  for (kj_block *block; (block = pop(&blocks));) block->kind->free(block);
 }
 
 static void count_waiting(kj_attachment *attachment, uint32_t change)
@@ -565,10 +538,8 @@ static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics
 
 static void drop_cached(kj_pool *pool)
 {
-  for (kj_block *blocks = detach(pool, 0), *next; blocks; blocks = next) {
-    next = blocks->next;
-    kj_drop_block(blocks);
-  }
+  kj_block *blocks = detach(pool, 0);
+  for (kj_block *block; (block = pop(&blocks));) kj_drop_block(block);
 }
 
 static void forget(kj_attachment *attachment)
@@ -577,7 +548,7 @@ static void forget(kj_attachment *attachment)
   struct kj_memory *memory = device->memory;
   for (uint32_t i = 0; i < KJ_POOL_COUNT; i++) {
     drop_cached(&memory->pools[i]);
-    memory->pools[i].used_bytes = 0;
+    memory->pools[i].count.used_bytes = 0;
   }
   kj_lock(&device->runtime->streams_mutex, KJ_LOCK_STREAMS);
   memory->join_event = NULL;
@@ -635,17 +606,11 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE],
           *pinned = &device->memory->pools[KJ_POOL_PINNED];
   lock_pool(pool);
-  statistics->used_bytes = pool->used_bytes;
-  statistics->cached_bytes = pool->cached_bytes;
-  statistics->peak_bytes = pool->peak_bytes;
-  statistics->allocations = pool->allocations;
-  statistics->hits = pool->hits;
-  statistics->driver_allocations = pool->driver_allocations;
-  statistics->flushes = pool->flushes;
+  *statistics = pool->count;
   unlock_pool(pool);
   lock_pool(pinned);
-  statistics->pinned_used_bytes = pinned->used_bytes;
-  statistics->pinned_cached_bytes = pinned->cached_bytes;
+  statistics->pinned_used_bytes = pinned->count.used_bytes;
+  statistics->pinned_cached_bytes = pinned->count.cached_bytes;
   unlock_pool(pinned);
 }
 
