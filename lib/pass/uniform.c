@@ -20,7 +20,7 @@ static void find_call_effects(kt_instance *instance, kp_simt_effects *effects)
   struct kt_instance_effects *known = &instance->effects;
   /* recursion: assume all */
   if (known->is_busy || instance->function->is_extern)
-    known->loads = known->writes = known->positions = true;
+    known->loads = known->writes = known->positions = known->loops = true;
   if (!known->is_known && !known->is_busy) {
     known->is_busy = true;
     kp_simt_effects own = { 0 };
@@ -28,12 +28,14 @@ static void find_call_effects(kt_instance *instance, kp_simt_effects *effects)
     known->loads |= own.loads;
     known->writes |= own.writes;
     known->positions |= own.positions;
+    known->loops |= own.loops;
     known->is_known = true;
     known->is_busy = false;
   }
   effects->loads |= known->loads;
   effects->writes |= known->writes;
   effects->positions |= known->positions;
+  effects->loops |= known->loops;
 }
 
 /* Of the node itself; false, so that all nodes are asked. */
@@ -60,6 +62,7 @@ static bool add_stmt_effects(void *data, const kt_stmt *stmt)
   kp_simt_effects *effects = data;
   effects->writes |=
     stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL || stmt->kind == KJ_TS_PRINT;
+  effects->loops |= kt_flow_of(stmt) == KJ_FLOW_LOOP;
   return false;
 }
 

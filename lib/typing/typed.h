@@ -294,7 +294,7 @@ struct kt_instance {
   uint32_t min_blocks, max_cluster, max_registers;
   uint32_t block[3];           /* constant @block, else the signature's; 0: not known */
   struct kt_instance_effects { /* by pass/simt.c, CPU only: of calling it */
-    bool is_known, is_busy, loads, writes, positions;
+    bool is_known, is_busy, loads, writes, positions, loops;
   } effects;
   /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are,
    * always */

@@ -70,29 +70,15 @@ static void scan_list(scan *s, const kt_exprs *list)
   for (size_t i = 0; i < list->count; i++) scan_expr(s, list->items[i]);
 }
 
-static void find_loop(void *data, kt_stmt *stmt)
-{
-  if (stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE) *(bool *)data = true;
-}
-
-/* No func calls itself that cannot fail. */
-static void find_loop_of_call(void *data, kt_expr **expr)
-{
-  if ((*expr)->kind == KJ_T_CALL)
-    kt_walk_tstmts(&(*expr)->instance->body, find_loop, find_loop_of_call, data);
-}
-
 /* A func that cannot fail may do anything that has no effect, unless a quotient is in play. */
 static bool is_harmless(scan *s, const kt_expr *call)
 {
-  bool has_loop = false;
   kp_simt_effects effects = { 0 };
-  kt_expr without_arguments = *call, *at = &without_arguments;
-  at->args.count = 0;
-  kp_find_effects(at, &effects);
-  find_loop_of_call(&has_loop, &at);
+  kt_expr without_arguments = *call;
+  without_arguments.args.count = 0;
+  kp_find_effects(&without_arguments, &effects);
   bool is_safe = !s->is_decided && !s->is_stale && !s->was_stale && !is_any_of_quotient(s, call);
-  return !effects.writes && (is_safe || !(effects.loads || has_loop));
+  return !effects.writes && (is_safe || !(effects.loads || effects.loops));
 }
 
 static void scan_call(scan *s, const kt_expr *call)
