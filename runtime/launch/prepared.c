@@ -183,6 +183,7 @@ static void set_ready(kjit_prepared *prepared)
   ready_launch *ready = &prepared->ready;
   const kjit_specialization *specialization = ready->specialization;
   KJ_ASSERT(kj_is_held_here(specialization));
+  prepared->is_stale = call->is_makeshift;
   ready->is_ready = !prepared->is_stale && call->device->operations->is_queued &&
                     call->device->driver && !call->has_host_arrays && !call->has_nothing &&
                     !call->is_miss && !specialization->code.tensor_map_count &&
@@ -193,12 +194,6 @@ static void set_ready(kjit_prepared *prepared)
   ready->shape.specialization = NULL; /* it is not said what it was decided from */
 }
 
-static bool is_open(const kjit_prepared *prepared)
-{
-  return prepared->is_sealed ==
-         atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire);
-}
-
 /* After an argument was replaced, where the tables of the code that it had take the new one. */
 static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kjit_stream *stream)
 {
@@ -206,8 +201,12 @@ static __attribute__((noinline)) bool follow_tables(kjit_prepared *prepared, kji
   kjit_specialization *known = ready->specialization;
   kjit_launch_config config = prepared->config;
   config.stream = stream;
-  if (!is_open(prepared) || !kj_hold(known)) return false;
-  ready->is_ready = kj_follow_learned(known, &config, prepared->arguments, prepared->count,
+  bool is_open =
+    prepared->is_sealed == atomic_load_explicit(&prepared->kernel->is_sealed, memory_order_acquire);
+  if (!is_open || !kj_hold(known)) return false;
+  /* a look-up that has failed leaves the room that every call begins with */
+  ready->is_ready = known->code.parameter_bytes <= prepared->call.parameter_room &&
+                    kj_follow_learned(known, &config, prepared->arguments, prepared->count,
                                       &ready->shape, prepared->call.parameters);
   if (ready->is_ready) {
     ready->generation = known->generation;
@@ -238,7 +237,6 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
   prepared->ready.specialization = found;
   prepared->ready.generation = found->generation;
   prepared->is_sealed = call->is_sealed;
-  prepared->is_stale = call->is_makeshift;
   if (is_other) find_scalars(prepared);
   return KJIT_OK;
 }
@@ -366,7 +364,8 @@ static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *
 {
   kept_argument *kept = &prepared->kept[index];
   kjit_arg *own = &prepared->arguments[index];
-  bool is_made = prepared->ready.is_ready || !prepared->is_stale;
+  bool is_made = (prepared->ready.is_ready || !prepared->is_stale) &&
+                 !prepared->call.has_nothing; /* then there may be no block */
   bool is_plain = is_made && kept->scalar_offset >= 0 && argument->kind == KJIT_ARG_VALUE &&
                   own->kind == KJIT_ARG_VALUE;
   kj_bound *bound = &prepared->call.bound[index];
