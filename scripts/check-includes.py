@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the direction of includes. The folders of lib stand in an order; a file includes what
 stands at or below its own place, a header declares only functions that its own folder or one below
-defines, and no two files of lib include each other, by whatever way. Exits 1 with a line for each
+defines, and no two files include each other, by whatever way. Exits 1 with a line for each
 breach.
 
   check-includes.py [ROOT]
@@ -27,20 +27,6 @@ ORDER = [
 # an array has a stream, and a capture keeps arrays.
 RUNTIME_SEES = {"support", "native", "library", "ir", "compiler.h", "facts.def"}
 RUNTIME_ORDER = [["base"], ["cuda", "cpu"], ["memory", "stream"], ["report"], ["code"], ["launch"], ["layers.c"]]
-# What still goes against it, file and what it includes or declares. A row that is not needed any
-# more is a breach, too.
-RUNTIME_BREACHES = {
-    ("base/last_use.h", "kj_add_use"),
-    ("base/last_use.h", "kj_take_thread"),
-    ("base/runtime.h", "kj_get_compiler"),
-    ("base/runtime.h", "kj_use_compiler"),
-}
-# The circles of files that are left, each within a folder. None may grow, and there is no other one.
-RUNTIME_CIRCLES = [
-    ["base/device", "base/runtime"],
-    ["cpu/parts", "cpu/run"],
-    ["cuda/cuda", "cuda/driver"],
-]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -129,7 +115,7 @@ def check_lib(lib):
 
 
 def check_runtime(lib, runtime):
-    edges, definers, met = {}, {}, set()
+    edges, definers = {}, {}
     for path, text in runtime.items():
         for name in DEFINED.findall(text) if path.endswith(".c") else []:
             definers[name] = path
@@ -144,25 +130,16 @@ def check_runtime(lib, runtime):
             if included not in runtime:
                 continue
             beside = height(included, RUNTIME_ORDER) == level and place(included) != place(path)
-            if (path, included) in RUNTIME_BREACHES:
-                met.add((path, included))
-                continue
             if (height(included, RUNTIME_ORDER) or 0) > level or (beside and "memory" not in RUNTIME_ORDER[level]):
                 yield f'runtime/{path}: includes "{included}", which does not stand below {place(path)}'
             if unit(included) != unit(path):
                 edges.setdefault(unit(path), set()).add(unit(included))
         for name in DECLARED.findall(text) if path.endswith(".h") else []:
             definer = definers.get(name)
-            if definer and (path, name) in RUNTIME_BREACHES:
-                met.add((path, name))
-            elif definer and (height(definer, RUNTIME_ORDER) or 0) > level:
+            if definer and (height(definer, RUNTIME_ORDER) or 0) > level:
                 yield f"runtime/{path}: declares {name}, which runtime/{definer} above it defines"
-    for path, what in sorted(RUNTIME_BREACHES - met):
-        if path in runtime:
-            yield f"runtime/{path}: keeps to the order with {what} now: take it out of RUNTIME_BREACHES"
     for part in circles(edges):
-        if not any(set(part) <= set(known) for known in RUNTIME_CIRCLES):
-            yield "runtime: files that include each other: " + ", ".join(part)
+        yield "runtime: files that include each other: " + ", ".join(part)
 
 
 def main():

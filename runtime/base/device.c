@@ -1,13 +1,13 @@
-/* One device: its beginning and end, what is attached to it, waiting for it, faults, and what it
- * says of itself to a host. */
+/* One device: what is attached to it, waiting for it, faults, and what it says of itself to a host.
+ */
 #include "base/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/runtime.h"
 #include "support/assert.h"
+#include "support/lock.h"
 
 /* ---- attachments ---- */
 
@@ -62,60 +62,6 @@ static void forget_attached(kjit_device *device)
     kj_attachment *at = device->attachments[i];
     if (at->class->forget) at->class->forget(at);
   }
-}
-
-/* ---- beginning and end ---- */
-
-static kjit_status open_layers(kjit_device *device, kj_diagnostics *diagnostics)
-{
-  for (const kj_layer *layer = kj_layers; layer->open_runtime || layer->open_device; layer++)
-    if (layer->open_device) KJ_TRY(layer->open_device(device, diagnostics));
-  return KJIT_OK;
-}
-
-kjit_status kj_open_device(kj_runtime *runtime, const kj_device_operations *operations,
-                           void *shared, int32_t ordinal, kj_diagnostics *diagnostics,
-                           kjit_device **device)
-{
-  static _Atomic uint32_t last_number;
-  kjit_device *made = aligned_alloc(_Alignof(kjit_device), sizeof *made);
-  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  memset(made, 0, sizeof *made);
-  made->number = atomic_fetch_add(&last_number, 1) + 1;
-  made->context = runtime->context;
-  made->runtime = runtime;
-  made->operations = operations;
-  made->shared = shared;
-  made->info.kind = operations->kind;
-  made->info.ordinal = ordinal;
-  made->info.name = made->name;
-  made->info.target = made->target;
-  atomic_store(&made->epoch, 1);
-  pthread_mutex_init(&made->mutex, NULL);
-  kjit_status status = operations->open(made, diagnostics);
-  if (status == KJIT_OK) status = open_layers(made, diagnostics);
-  if (status == KJIT_OK) *device = made;
-  else kj_close_device(made);
-  return status;
-}
-
-void kj_close_device(kjit_device *device)
-{
-  if (!device) return;
-  for (uint32_t i = count_attachments(device); i-- > 0;) {
-    kj_attachment *at = device->attachments[i];
-    atomic_store(&device->attachment_count, i); /* the others may still wait for the device */
-    if (at->class->destroy) at->class->destroy(at);
-  }
-  device->operations->close(device);
-  for (kj_launch_mark *mark = atomic_load(&device->marks), *next; mark; mark = next) {
-    next = mark->next;
-    free(mark->name);
-    free(mark);
-  }
-  free(device->fault);
-  pthread_mutex_destroy(&device->mutex);
-  free(device);
 }
 
 /* ---- waiting ---- */

@@ -338,11 +338,6 @@ struct kjit_device {
   _Atomic(void *) scratch[KJ_SCRATCH_SLOTS]; /* buffers that no launch uses */
 };
 
-/* Makes and ends a device for kj_find_device; device NULL is fine. */
-kjit_status kj_open_device(kj_runtime *runtime, const kj_device_operations *operations,
-                           void *shared, int32_t ordinal, kj_diagnostics *diagnostics,
-                           kjit_device **device);
-void kj_close_device(kjit_device *device);
 /* "cpu", "cuda:0" for messages. */
 const char *kj_device_text(const kjit_device *device, char text[24]);
 /* DEVICE with what happened when the device is lost. */

@@ -24,14 +24,22 @@ typedef struct kj_last_use {
   _Atomic kj_stream_id streams[KJ_MOST_USES];
 } kj_last_use;
 
-/* memory/order.c: adds one that is not there yet. */
+static inline kj_stream_id kj_read_use(const kj_last_use *use, uint32_t i)
+{
+  return atomic_load_explicit(&use->streams[i], memory_order_relaxed);
+}
+
+/* Adds one that is not there yet; by any thread. The others only by who owns the memory alone. */
 void kj_add_use(kj_last_use *use, kj_stream_id stream);
+/* to: empty, or the first of them. */
+void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
+/* Whether there is none but that one; NONE: whether there is none. */
+bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);
 
 /* What nearly every launch finds: a look at the first cache line only. */
 static inline bool kj_is_recent_use(const kj_last_use *use, kj_stream_id stream)
 {
-  unsigned first = atomic_load_explicit(&use->streams[0], memory_order_relaxed) == stream,
-           second = atomic_load_explicit(&use->streams[1], memory_order_relaxed) == stream;
+  unsigned first = kj_read_use(use, 0) == stream, second = kj_read_use(use, 1) == stream;
   return first | second; /* without a branch */
 }
 

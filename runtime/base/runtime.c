@@ -35,6 +35,60 @@ static void destroy_attachments(kj_runtime *runtime)
   runtime->attachments = NULL;
 }
 
+/* ---- devices ---- */
+
+static void close_device(kjit_device *device)
+{
+  if (!device) return;
+  for (uint32_t i = atomic_load(&device->attachment_count); i-- > 0;) {
+    kj_attachment *at = device->attachments[i];
+    atomic_store(&device->attachment_count, i); /* the others may still wait for the device */
+    if (at->class->destroy) at->class->destroy(at);
+  }
+  device->operations->close(device);
+  for (kj_launch_mark *mark = atomic_load(&device->marks), *next; mark; mark = next) {
+    next = mark->next;
+    free(mark->name);
+    free(mark);
+  }
+  free(device->fault);
+  pthread_mutex_destroy(&device->mutex);
+  free(device);
+}
+
+static kjit_status open_device_layers(kjit_device *device, kj_diagnostics *diagnostics)
+{
+  for (const kj_layer *layer = kj_layers; layer->open_runtime || layer->open_device; layer++)
+    if (layer->open_device) KJ_TRY(layer->open_device(device, diagnostics));
+  return KJIT_OK;
+}
+
+static kjit_status open_device(kj_runtime *runtime, const kj_device_operations *operations,
+                               void *shared, int32_t ordinal, kj_diagnostics *diagnostics,
+                               kjit_device **device)
+{
+  static _Atomic uint32_t last_number;
+  kjit_device *made = aligned_alloc(_Alignof(kjit_device), sizeof *made);
+  if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  memset(made, 0, sizeof *made);
+  made->number = atomic_fetch_add(&last_number, 1) + 1;
+  made->context = runtime->context;
+  made->runtime = runtime;
+  made->operations = operations;
+  made->shared = shared;
+  made->info.kind = operations->kind;
+  made->info.ordinal = ordinal;
+  made->info.name = made->name;
+  made->info.target = made->target;
+  atomic_store(&made->epoch, 1);
+  pthread_mutex_init(&made->mutex, NULL);
+  kjit_status status = operations->open(made, diagnostics);
+  if (status == KJIT_OK) status = open_device_layers(made, diagnostics);
+  if (status == KJIT_OK) *device = made;
+  else close_device(made);
+  return status;
+}
+
 /* ---- creation and end ---- */
 
 static void stop_runtime(void *data)
@@ -55,7 +109,7 @@ static void stop_runtime(void *data)
 
 static void close_kind(kj_kind *kind)
 {
-  for (uint32_t i = 0; i < kind->count; i++) kj_close_device(atomic_load(&kind->devices[i]));
+  for (uint32_t i = 0; i < kind->count; i++) close_device(atomic_load(&kind->devices[i]));
   free(kind->devices);
   if (atomic_load(&kind->is_open)) kind->operations->forget(kind->shared);
 }
@@ -195,7 +249,7 @@ static kjit_status make_device(kj_runtime *runtime, kj_kind *kind, int32_t ordin
                         "there is no device %s:%d: the driver has %u", name, ordinal, kind->count);
   *device = atomic_load_explicit(&kind->devices[ordinal], memory_order_acquire);
   if (*device) return KJIT_OK;
-  KJ_TRY(kj_open_device(runtime, kind->operations, kind->shared, ordinal, diagnostics, device));
+  KJ_TRY(open_device(runtime, kind->operations, kind->shared, ordinal, diagnostics, device));
   atomic_store_explicit(&kind->devices[ordinal], *device, memory_order_release);
   return KJIT_OK;
 }

@@ -17,10 +17,6 @@ typedef struct kj_disk kj_disk; /* code/disk.h */
 
 /* ---- devices ---- */
 
-static inline bool kj_is_cuda(const kjit_device *device)
-{
-  return device->operations->kind == KJIT_DEVICE_CUDA;
-}
 kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t ordinal,
                            kj_diagnostics *diagnostics, kjit_device **device);
 /* The first device of the first of kj_device_kinds that has any. */
@@ -208,14 +204,9 @@ kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind);
  */
 kjit_status kj_add_kind(kjit_context *context, const kj_device_operations *operations,
                         kj_diagnostics *diagnostics);
-/* Loads the compiler where that has not been done. */
-kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
-/* Another driver or compiler in place of the ones that would be loaded; before the first use of
- * either. */
+/* Another driver in place of the system's; before the first use of it. */
 kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const char *symbol),
                           void *user, kj_diagnostics *diagnostics);
-kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *interface,
-                            kj_diagnostics *diagnostics);
 
 /* ---- element.c: elements of arrays ---- */
 

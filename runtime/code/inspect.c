@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "code/disk.h"
-#include "cuda/assemble.h"
+#include "cuda/toolkit.h"
 #include "native/functions.h"
 
 typedef struct request {

@@ -188,6 +188,12 @@ void kj_hurry(kj_runtime *runtime, const kjit_specialization *entry);
  */
 bool kj_compile_later(const kj_call *call, kjit_specialization *entry);
 
+/* compiler.c: loads the compiler where that has not been done. */
+kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics);
+/* Another one in its place; before its first use. */
+kjit_status kj_use_compiler(kjit_context *context, const kj_compiler_interface *interface,
+                            kj_diagnostics *diagnostics);
+
 /* The layer's part of a runtime. */
 kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
 

@@ -11,10 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "support/lock.h"
-#include "cpu/object.h"
-#include "cpu/run.h"
 #include "support/host_process.h"
+#include "support/lock.h"
 
 /* ---- opening ---- */
 

@@ -8,7 +8,7 @@
  * A function of the C library may be further away than a call reaches: its calls go to a stub, `jmp
  * *address`, in the mapping. Every offset, index and size of the object is checked before it is
  * used. The System V ABI, AMD64 supplement, defines the relocations. */
-#include "cpu/object.h"
+#include "cpu/cpu.h"
 
 #include <elf.h>
 #include <stdlib.h>

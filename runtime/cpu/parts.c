@@ -4,7 +4,7 @@
  * on. All parts of a group are on one core, so nothing here is atomic. Barriers count the parts
  * that have not ended: a thread that has left the kernel is not waited for. When a round over all
  * parts finds none that can go on, the kernel is stuck, and says where: on a GPU it would hang. */
-#include "cpu/parts.h"
+#include "cpu/cpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The blocks of a grid are cut into pieces; every worker first runs its own share of them, front to
  * back, then helps the others. Shares keep what a worker touches together, from one launch to the
  * next; helping evens out blocks of unequal work. */
-#include "cpu/parts.h"
+#include "cpu/cpu.h"
 
 #include <omp.h>
 #include <stdlib.h>

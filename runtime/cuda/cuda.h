@@ -1,11 +1,132 @@
-/* The functions of the CUDA driver's devices; device.c puts them into the table. What each does
- * stands in base/device.h. */
+/* The devices of the CUDA driver. The driver is opened at run time: kjit builds and its CPU side
+ * works where there is none. Its few types and numbers are declared here, so that cuda.h of the
+ * toolkit is not needed. */
 #ifndef KJ_CUDA_CUDA_H
 #define KJ_CUDA_CUDA_H
 
-#include "cuda/driver.h"
+#include <kjit/runtime.h>
+#include <stdbool.h>
+
+#include "base/device.h"
+#include "support/diagnostics.h"
 
 extern const kj_device_operations kj_cuda_operations;
+
+/* ---- the driver ---- */
+
+/* CUlaunchAttribute and CUlaunchConfig, of the attributes that kjit sets. */
+enum { KJ_CU_OUT_OF_MEMORY = 2 }; /* CUresult */
+enum {
+  KJ_CU_LAUNCH_COOPERATIVE = 2,
+  KJ_CU_LAUNCH_CLUSTER = 4,
+  KJ_CU_LAUNCH_PROGRAMMATIC = 6,
+  KJ_CU_LAUNCH_PRIORITY = 8,
+  KJ_CU_LAUNCH_ATTRIBUTES = 4
+};
+typedef struct kj_cu_launch_attribute {
+  int id;
+  _Alignas(8) union {
+    int number;
+    unsigned cluster[3];
+    char padding[64];
+  } value;
+} kj_cu_launch_attribute;
+
+typedef struct kj_cu_launch_config {
+  unsigned grid[3], block[3], dynamic_shared_bytes;
+  void *stream;
+  kj_cu_launch_attribute *attributes;
+  unsigned attribute_count;
+} kj_cu_launch_config;
+
+/* CUipcMemHandle, which goes by value. */
+typedef struct kj_cu_ipc_handle {
+  char bytes[64];
+} kj_cu_ipc_handle;
+
+/* CUDA_MEMCPY2D */
+enum { KJ_CU_HOST = 1, KJ_CU_DEVICE = 2 };
+typedef struct kj_cu_side {
+  size_t x_bytes, y;
+  int type; /* KJ_CU_HOST: host; KJ_CU_DEVICE: device */
+  void *host;
+  uint64_t device;
+  void *array;
+  size_t pitch_bytes;
+} kj_cu_side;
+typedef struct kj_cu_rows {
+  kj_cu_side source, destination;
+  size_t width_bytes, height;
+} kj_cu_rows;
+
+typedef struct kj_driver {
+  void *library;
+  int version; /* 13000: CUDA 13.0 */
+#define X(name, symbol, parameters) int(*name) parameters;
+#include "cuda/driver.def"
+#undef X
+} kj_driver;
+
+/* CUdevice_attribute */
+enum {
+  KJ_CU_MAX_THREADS_PER_BLOCK = 1,
+  KJ_CU_MAX_BLOCK_X = 2, /* and Y, Z */
+  KJ_CU_MAX_GRID_X = 5,  /* and Y, Z */
+  KJ_CU_MULTIPROCESSORS = 16,
+  KJ_CU_THREADS_OF_MULTIPROCESSOR = 39,
+  KJ_CU_CAPABILITY_MAJOR = 75,
+  KJ_CU_CAPABILITY_MINOR = 76,
+  KJ_CU_COOPERATIVE_LAUNCH = 95,
+  KJ_CU_MAX_SHARED_OPTIN = 97,
+  KJ_CU_CLUSTER_LAUNCH = 120
+};
+
+/* CUfunction_attribute */
+enum {
+  KJ_CU_FUNCTION_MAX_THREADS = 0,
+  KJ_CU_FUNCTION_SHARED = 1,
+  KJ_CU_FUNCTION_CONST = 2,
+  KJ_CU_FUNCTION_LOCAL = 3,
+  KJ_CU_FUNCTION_REGISTERS = 4,
+  KJ_CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
+  KJ_CU_FUNCTION_ANY_CLUSTER = 14 /* clusters of more than 8 blocks */
+};
+
+/* CUjit_option */
+enum {
+  KJ_CU_JIT_INFO_LOG = 3,
+  KJ_CU_JIT_INFO_LOG_BYTES = 4,
+  KJ_CU_JIT_ERROR_LOG = 5,
+  KJ_CU_JIT_ERROR_LOG_BYTES = 6,
+  KJ_CU_JIT_GENERATE_DEBUG_INFO = 11,
+  KJ_CU_JIT_GENERATE_LINE_INFO = 13
+};
+
+/* Opens the driver and counts its devices. find NULL: libcuda.so.1. Errors: NO_DEVICE with the
+ * loader's reason. */
+kjit_status kj_open_driver(void *(*find)(void *user, const char *symbol), void *user,
+                           kj_diagnostics *diagnostics, kj_driver **driver, uint32_t *device_count);
+void kj_close_driver(kj_driver *driver);
+/* Version of PTX that a driver takes, 78: PTX 7.8; 0: more than any that kjit emits. */
+uint32_t kj_ptx_limit(int driver_version);
+
+/* KJIT_OK, or a report that names the call and the driver's error. A fault marks the device as
+ * lost. device may be NULL. */
+kjit_status kj_check_driver(const kj_driver *driver, kjit_device *device, int result,
+                            const char *call, kj_diagnostics *diagnostics);
+/* The same for a call that is about a kernel, which the message names. */
+kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int result,
+                                 const char *call, kj_diagnostics *diagnostics);
+#define KJ_DRIVER(device, diagnostics, name, ...) \
+  kj_check_driver((device)->driver, (device), (device)->driver->name(__VA_ARGS__), #name, \
+                  (diagnostics))
+
+/* ---- a device's context on this thread ---- */
+
+/* Makes the device's primary context current; DEVICE when the device is lost. previous is what
+ * kj_leave_device puts back: a host's own context stays the host's. */
+kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
+void kj_leave_device(kjit_device *device, void *previous);
 
 /* The driver has refused something for want of memory: asks once more when all that is kept was
  * given back. */
@@ -27,77 +148,31 @@ extern const kj_device_operations kj_cuda_operations;
     kj_leave_device(device, previous_); \
   } while (0)
 
-/* ---- memory.c ---- */
+/* ---- the functions of the table, but for those of cuda_device.c ---- */
 
-kjit_status kj_cuda_allocate(kjit_device *device, kj_allocation *allocation,
-                             kj_diagnostics *diagnostics);
-bool kj_cuda_release(kjit_device *device, const kj_allocation *allocation);
-kjit_status kj_cuda_copy(kjit_device *device, const kj_transfer *transfer, void *stream,
-                         kj_diagnostics *diagnostics);
-kjit_status kj_cuda_set(kjit_device *device, uint64_t address, uint32_t bits, uint32_t word_bytes,
-                        size_t count, void *stream, kj_diagnostics *diagnostics);
-kjit_status kj_cuda_prefetch(kjit_device *device, uint64_t address, size_t size_bytes,
-                             kjit_device *to, void *stream, kj_diagnostics *diagnostics);
-kjit_status kj_cuda_pin(kjit_device *device, void *memory, size_t size_bytes,
-                        kj_diagnostics *diagnostics);
-kjit_status kj_cuda_unpin(kjit_device *device, void *memory, kj_diagnostics *diagnostics);
-kjit_status kj_cuda_map(kjit_device *device, size_t size_bytes, kj_diagnostics *diagnostics,
-                        void **memory, uint64_t *address);
-void kj_cuda_release_mapped(kjit_device *device, void *memory);
-kjit_status kj_cuda_name_memory(kjit_device *device, uint64_t address,
-                                const kj_allocation *allocation, kj_diagnostics *diagnostics,
-                                kj_memory_name *name);
-kjit_status kj_cuda_open_memory(kjit_device *device, const kj_memory_name *name,
-                                kj_diagnostics *diagnostics, kj_allocation *allocation);
-bool kj_cuda_close_memory(kjit_device *device, const kj_allocation *allocation);
+/* kj_cuda_allocate and so on. base/device.h has their types and says what they do. */
+/* clang-format off */
+#define KJ_CUDA_OPERATIONS(X) \
+  /* cuda_memory.c */ \
+  X(allocate) X(release) X(copy) X(set) X(prefetch) X(pin) X(unpin) X(map) X(release_mapped) \
+  X(name_memory) X(open_memory) X(close_memory) \
+  /* cuda_stream.c */ \
+  X(read_priorities) X(create_stream) X(destroy_stream) X(query_stream) X(call_host) \
+  X(create_event) X(destroy_event) X(record_event) X(wait_event) X(query_event) \
+  X(synchronize_event) X(read_elapsed) \
+  X(begin_capture) X(end_capture) X(ask_capture) X(destroy_graph) X(instantiate_graph) \
+  X(update_graph) X(launch_graph) X(destroy_executable) \
+  /* cuda_code.c */ \
+  X(load) X(unload) X(find_variable) X(link) X(count_resident) X(choose_threads) X(launch)
+/* clang-format on */
+#define X(name) __typeof__(*((kj_device_operations *)0)->name) kj_cuda_##name;
+KJ_CUDA_OPERATIONS(X)
+#undef X
 
-/* ---- stream.c ---- */
-
-kjit_status kj_cuda_read_priorities(kjit_device *device, kj_diagnostics *diagnostics,
-                                    int32_t *least, int32_t *greatest);
-kjit_status kj_cuda_create_stream(kjit_device *device, int32_t priority, uint32_t flags,
-                                  kj_diagnostics *diagnostics, void **stream);
-void kj_cuda_destroy_stream(kjit_device *device, void *stream);
-kjit_status kj_cuda_query_stream(kjit_device *device, void *stream, kj_diagnostics *diagnostics);
-kjit_status kj_cuda_call_host(kjit_device *device, void *stream, void (*function)(void *user),
-                              void *user, kj_diagnostics *diagnostics);
-kjit_status kj_cuda_create_event(kjit_device *device, bool has_time, kj_diagnostics *diagnostics,
-                                 void **event);
-void kj_cuda_destroy_event(kjit_device *device, void *event);
-kjit_status kj_cuda_record_event(kjit_device *device, void *event, void *stream,
-                                 kj_diagnostics *diagnostics);
-kjit_status kj_cuda_wait_event(kjit_device *device, void *stream, void *event,
-                               kj_diagnostics *diagnostics);
-kjit_status kj_cuda_query_event(kjit_device *device, void *event, kj_diagnostics *diagnostics);
-kjit_status kj_cuda_synchronize_event(kjit_device *device, void *event,
-                                      kj_diagnostics *diagnostics);
-kjit_status kj_cuda_read_elapsed(kjit_device *device, void *first, void *last,
-                                 kj_diagnostics *diagnostics, uint64_t *time_ns);
-kjit_status kj_cuda_begin_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics);
-kjit_status kj_cuda_end_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
-                                void **graph, size_t *size);
-kjit_status kj_cuda_ask_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
-                                bool *is_captured);
-void kj_cuda_destroy_graph(kjit_device *device, void *graph);
-kjit_status kj_cuda_instantiate_graph(kjit_device *device, void *graph, kj_diagnostics *diagnostics,
-                                      void **executable);
-kjit_status kj_cuda_update_graph(kjit_device *device, void *executable, void *graph,
-                                 kj_diagnostics *diagnostics);
-kjit_status kj_cuda_launch_graph(kjit_device *device, void *executable, void *stream,
-                                 kj_diagnostics *diagnostics);
-void kj_cuda_destroy_executable(kjit_device *device, void *executable);
-
-/* ---- load.c, link.c, occupancy.c, cuda_device.c ---- */
-
-kjit_status kj_cuda_load(kjit_device *device, const kj_code *code, const char *name,
-                         const kj_outside *outside, kj_diagnostics *diagnostics,
-                         kj_device_code *loaded);
-void kj_cuda_unload(kjit_device *device, void *module);
-kjit_status kj_cuda_find_variable(kjit_device *device, const kj_device_code *loaded,
-                                  const char *name, kj_diagnostics *diagnostics, uint64_t *address,
-                                  size_t *size_bytes);
-kjit_status kj_cuda_launch_code(kjit_device *device, const kj_device_code *loaded,
-                                const kj_code *code, const kj_device_launch *launch,
-                                kj_diagnostics *diagnostics);
+/* After a launch that the driver has refused with result: again, with the device's context current,
+ * where it was not. */
+kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
+                            const kj_device_launch *launch, int result,
+                            kj_diagnostics *diagnostics);
 
 #endif

@@ -229,10 +229,35 @@ static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bo
                          is_on ? "cuCtxEnablePeerAccess" : "cuCtxDisablePeerAccess", diagnostics);
 }
 
+/* ---- the stack of its threads: where functions call themselves, the driver cannot know how much
+ * of it they need ---- */
+
+enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */
+
+static kjit_status provide(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics)
+{
+  size_t current = 0;
+  KJ_TRY(KJ_DRIVER(device, diagnostics, cuCtxGetLimit, &current, LIMIT_STACK_SIZE));
+  if (current >= bytes) return KJIT_OK;
+  int result;
+  KJ_ASK_TWICE(result, device, cuCtxSetLimit(LIMIT_STACK_SIZE, bytes));
+  return kj_check_driver(device->driver, device, result, "cuCtxSetLimit", diagnostics);
+}
+
+static kjit_status provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics)
+{
+  void *previous;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = provide(device, bytes, diagnostics);
+  kj_leave_device(device, previous);
+  return status;
+}
+
 /* ---- the table ---- */
 
+#define X(function) .function = kj_cuda_##function,
 const kj_device_operations kj_cuda_operations = {
-  .kind = KJIT_DEVICE_CUDA,
+  KJ_CUDA_OPERATIONS(X).kind = KJIT_DEVICE_CUDA,
   .name = "cuda",
   .takes_ptx = true,
   .is_queued = true,
@@ -251,68 +276,6 @@ const kj_device_operations kj_cuda_operations = {
   .can_access_peer = can_access_peer,
   .change_peer_access = change_peer_access,
   .tell_profiler = tell_profiler,
-  .allocate = kj_cuda_allocate,
-  .release = kj_cuda_release,
-  .copy = kj_cuda_copy,
-  .set = kj_cuda_set,
-  .prefetch = kj_cuda_prefetch,
-  .pin = kj_cuda_pin,
-  .unpin = kj_cuda_unpin,
-  .map = kj_cuda_map,
-  .release_mapped = kj_cuda_release_mapped,
-  .name_memory = kj_cuda_name_memory,
-  .open_memory = kj_cuda_open_memory,
-  .close_memory = kj_cuda_close_memory,
-  .read_priorities = kj_cuda_read_priorities,
-  .create_stream = kj_cuda_create_stream,
-  .destroy_stream = kj_cuda_destroy_stream,
-  .query_stream = kj_cuda_query_stream,
-  .call_host = kj_cuda_call_host,
-  .create_event = kj_cuda_create_event,
-  .destroy_event = kj_cuda_destroy_event,
-  .record_event = kj_cuda_record_event,
-  .wait_event = kj_cuda_wait_event,
-  .query_event = kj_cuda_query_event,
-  .synchronize_event = kj_cuda_synchronize_event,
-  .read_elapsed = kj_cuda_read_elapsed,
-  .begin_capture = kj_cuda_begin_capture,
-  .end_capture = kj_cuda_end_capture,
-  .ask_capture = kj_cuda_ask_capture,
-  .destroy_graph = kj_cuda_destroy_graph,
-  .instantiate_graph = kj_cuda_instantiate_graph,
-  .update_graph = kj_cuda_update_graph,
-  .launch_graph = kj_cuda_launch_graph,
-  .destroy_executable = kj_cuda_destroy_executable,
-  .load = kj_cuda_load,
-  .unload = kj_cuda_unload,
-  .link = kj_link_cuda,
-  .find_variable = kj_cuda_find_variable,
-  .provide_stack = kj_provide_stack,
-  .count_resident = kj_count_resident,
-  .choose_threads = kj_choose_threads,
-  .launch = kj_cuda_launch_code,
+  .provide_stack = provide_stack,
 };
-
-/* ---- the stack of its threads: where functions call themselves, the driver cannot know how much
- * of it they need ---- */
-
-enum { LIMIT_STACK_SIZE = 0 }; /* CUlimit */
-
-static kjit_status provide(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics)
-{
-  size_t current = 0;
-  KJ_TRY(KJ_DRIVER(device, diagnostics, cuCtxGetLimit, &current, LIMIT_STACK_SIZE));
-  if (current >= bytes) return KJIT_OK;
-  int result;
-  KJ_ASK_TWICE(result, device, cuCtxSetLimit(LIMIT_STACK_SIZE, bytes));
-  return kj_check_driver(device->driver, device, result, "cuCtxSetLimit", diagnostics);
-}
-
-kjit_status kj_provide_stack(kjit_device *device, uint32_t bytes, kj_diagnostics *diagnostics)
-{
-  void *previous;
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = provide(device, bytes, diagnostics);
-  kj_leave_device(device, previous);
-  return status;
-}
+#undef X

@@ -5,57 +5,6 @@
 
 #include <stdlib.h>
 
-/* ---- sets of uses ---- */
-
-_Thread_local uint64_t kj_own_thread;
-
-uint64_t kj_take_thread(void)
-{
-  static _Atomic uint64_t count;
-  return kj_own_thread = atomic_fetch_add(&count, 1) + 1;
-}
-
-static inline kj_stream_id read_use(const kj_last_use *use, uint32_t i)
-{
-  return atomic_load_explicit(&use->streams[i], memory_order_relaxed);
-}
-
-void kj_add_use(kj_last_use *use, kj_stream_id stream)
-{
-  for (uint32_t i = 0; i < KJ_MOST_USES; i++) {
-    kj_stream_id known = read_use(use, i);
-    if (!known && atomic_compare_exchange_strong(&use->streams[i], &known, stream)) return;
-    if (known == stream || known == KJ_STREAM_ALL) return;
-  }
-  atomic_store(&use->streams[KJ_MOST_USES - 1], KJ_STREAM_ALL);
-}
-
-void kj_copy_uses(kj_last_use *to, const kj_last_use *from)
-{
-  for (uint32_t i = 0; i < KJ_MOST_USES && read_use(from, i); i++)
-    atomic_store_explicit(&to->streams[i], read_use(from, i), memory_order_relaxed);
-}
-
-bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream)
-{
-  for (uint32_t i = 0; i < KJ_MOST_USES && read_use(use, i); i++)
-    if (read_use(use, i) != stream) return false;
-  return true;
-}
-
-/* Keeps those at the front for which nothing is to be done. */
-static void keep_uses(kj_last_use *use, bool (*has_passed)(kj_stream_id stream, const void *user),
-                      const void *user)
-{
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < KJ_MOST_USES; i++) {
-    kj_stream_id stream = read_use(use, i);
-    atomic_store_explicit(&use->streams[i], KJ_STREAM_NONE, memory_order_relaxed);
-    if (stream && !has_passed(stream, user))
-      atomic_store_explicit(&use->streams[kept++], stream, memory_order_relaxed);
-  }
-}
-
 /* ---- what has passed ---- */
 
 /* From device NULL on the next one whose work is queued. */
@@ -80,6 +29,19 @@ static kjit_device *device_of(kj_runtime *runtime, kj_stream_id stream)
   while (device && device->number != stream >> KJ_STREAM_BITS)
     device = next_device(runtime, device);
   return device;
+}
+
+/* Keeps those at the front for which nothing is to be done. */
+static void keep_uses(kj_last_use *use, bool (*has_passed)(kj_stream_id stream, const void *user),
+                      const void *user)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < KJ_MOST_USES; i++) {
+    kj_stream_id stream = kj_read_use(use, i);
+    atomic_store_explicit(&use->streams[i], KJ_STREAM_NONE, memory_order_relaxed);
+    if (stream && !has_passed(stream, user))
+      atomic_store_explicit(&use->streams[kept++], stream, memory_order_relaxed);
+  }
 }
 
 static bool is_stream(kj_stream_id stream, const void *user)
@@ -371,9 +333,9 @@ static kjit_status join(kjit_device *device, const kj_last_use *uses, kj_stream_
   bool is_threads = *next & KJ_STREAM_THREADS;
   if (is_threads) place.native = NULL;
   kj_stream_id effective = place.native || is_threads ? *next : kj_id_of(NULL, place.device);
-  for (uint32_t i = 0; i < KJ_MOST_USES && read_use(uses, i); i++)
-    if (read_use(uses, i) != effective)
-      KJ_TRY(put_use_behind(runtime, read_use(uses, i), place, diagnostics));
+  for (uint32_t i = 0; i < KJ_MOST_USES && kj_read_use(uses, i); i++)
+    if (kj_read_use(uses, i) != effective)
+      KJ_TRY(put_use_behind(runtime, kj_read_use(uses, i), place, diagnostics));
   *next = effective;
   return KJIT_OK;
 }
@@ -448,7 +410,7 @@ static kjit_status wait_all(kj_runtime *runtime, kj_diagnostics *diagnostics)
 
 kjit_status kj_wait_uses(kjit_device *device, kj_last_use *use, kj_diagnostics *diagnostics)
 {
-  for (kj_stream_id stream; (stream = read_use(use, 0));) {
+  for (kj_stream_id stream; (stream = kj_read_use(use, 0));) {
     kj_waited waited = { KJ_STREAM_ALL };
     if (stream == KJ_STREAM_ALL) KJ_TRY(wait_all(device->runtime, diagnostics));
     else KJ_TRY(wait_use(device->runtime, stream, diagnostics, &waited));

@@ -60,12 +60,7 @@ kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnos
 kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
                            bool *is_captured);
 
-/* ---- sets of uses; by who owns the memory alone, but for kj_add_use ---- */
-
-/* to: empty, or the first of them. */
-void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
-/* Whether there is none but that one; NONE: whether there is none. */
-bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);
+/* ---- what has passed ---- */
 
 /* That the host has waited for what a stream had queued. Only waits make one. */
 typedef struct kj_waited {

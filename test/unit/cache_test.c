@@ -3,7 +3,7 @@
 #include "kj_test.h"
 
 #include "cache_folder.h"
-#include "cpu/object.h"
+#include "cpu/cpu.h"
 #include "code/disk.h"
 
 /* One thread: OpenMP does not live through fork. */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cpu/run.h"
+#include "cpu/cpu.h"
 #include "code/specialization.h"
 #include "fake_compiler.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cuda/driver.h"
+#include "cuda/cuda.h"
 
 #if defined(__has_include)
 #if __has_include(<cuda.h>)

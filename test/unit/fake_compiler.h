@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "compiler.h"
-#include "base/runtime.h"
+#include "code/specialization.h"
 
 typedef struct fake_compiler {
   _Atomic int compilations, loads, unloads, created, destroyed;

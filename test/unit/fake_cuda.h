@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/driver.h"
+#include "cuda/cuda.h"
 
 enum {
   CUDA_OK = 0,

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 
 #include "cache_folder.h"
-#include "cuda/process.h"
+#include "cuda/toolkit.h"
 
 static size_t count_descriptors(void)
 {

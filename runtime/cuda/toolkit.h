@@ -1,6 +1,7 @@
-/* Programs of a CUDA toolkit: found, run without a shell, their output collected. */
-#ifndef KJ_CUDA_PROCESS_H
-#define KJ_CUDA_PROCESS_H
+/* Programs of a CUDA toolkit, for those who look at code: found, run without a shell, their output
+ * collected. What runs goes through the driver (cuda_code.c). */
+#ifndef KJ_CUDA_TOOLKIT_H
+#define KJ_CUDA_TOOLKIT_H
 
 #include <stdbool.h>
 
@@ -34,5 +35,21 @@ typedef struct kj_process {
  * with what it wrote; MEMORY. */
 kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostics, void **output,
                            size_t *output_bytes);
+
+/* ---- PTX to machine code, and machine code to text ---- */
+
+typedef struct kj_assembly {
+  const char *ptxas;  /* NULL: looked for */
+  const char *target; /* "sm_90a" */
+  kjit_debug debug;
+  bool is_part; /* functions that others call: what they are linked with is not there yet */
+} kj_assembly;
+
+/* Both: the result is malloc'd, with a 0 byte behind it. Errors: NO_COMPILER where the program is
+ * not there, COMPILE where it fails, IO, MEMORY. */
+kjit_status kj_assemble(const kj_assembly *assembly, const void *ptx, size_t ptx_bytes,
+                        kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes);
+kjit_status kj_disassemble(const void *cubin, size_t cubin_bytes, kj_diagnostics *diagnostics,
+                           void **sass, size_t *sass_bytes);
 
 #endif

@@ -1,10 +1,8 @@
-#include "cuda/driver.h"
+#include "cuda/cuda.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cuda/cuda.h"
 
 static void *find_in_library(void *library, const char *symbol) { return dlsym(library, symbol); }
 

@@ -1,19 +1,47 @@
-/* Code for a GPU: from PTX to a function, and its launch. */
+/* Code for a GPU: PTX to machine code and to a function, how many of its blocks are resident, its
+ * launch. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda/cuda.h"
 #include "support/assert.h"
 
+/* ---- what loading and linking ask of the driver's compiler: the same, so that the same code comes
+ * of it ---- */
+
 enum { LOG_BYTES = 16384 };
 
-/* The driver's log, without the blank lines at its end. */
-static kjit_status report_log(char *log, const char *kernel_name, int result,
-                              const kjit_device *device, kj_diagnostics *diagnostics)
+typedef struct jit_options {
+  unsigned count;
+  int names[3];
+  void *values[3];
+} jit_options;
+
+static jit_options make_options(const kjit_device *device, char *log)
+{
+  kjit_debug debug = device->context->config.debug;
+  int lines =
+    debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO : KJ_CU_JIT_GENERATE_LINE_INFO;
+  return (jit_options){ .count = debug == KJIT_DEBUG_NONE ? 2 : 3,
+                        .names = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES, lines },
+                        .values = { log, (void *)(uintptr_t)LOG_BYTES, (void *)(uintptr_t)1 } };
+}
+
+/* Without the blank lines at its end; its length. */
+static size_t trim_log(char *log)
 {
   size_t length = strnlen(log, LOG_BYTES - 1);
   while (length && (log[length - 1] == '\n' || log[length - 1] == ' ')) length--;
   log[length] = 0;
+  return length;
+}
+
+/* ---- loading ---- */
+
+static kjit_status report_log(char *log, const char *kernel_name, int result,
+                              const kjit_device *device, kj_diagnostics *diagnostics)
+{
+  size_t length = trim_log(log);
   const char *name = NULL;
   device->driver->cuGetErrorName(result, &name);
   return kj_error(
@@ -35,15 +63,10 @@ static kjit_status load_module(kjit_device *device, const void *image, const cha
   };
   char *log = calloc(1, LOG_BYTES);
   if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  kjit_debug debug = device->context->config.debug;
-  int options[] = { KJ_CU_JIT_ERROR_LOG, KJ_CU_JIT_ERROR_LOG_BYTES,
-                    debug == KJIT_DEBUG_FULL ? KJ_CU_JIT_GENERATE_DEBUG_INFO
-                                             : KJ_CU_JIT_GENERATE_LINE_INFO };
-  void *values[] = { log, (void *)(uintptr_t)LOG_BYTES, (void *)(uintptr_t)1 };
+  jit_options options = make_options(device, log);
   int result;
   KJ_ASK_TWICE(result, device,
-               cuModuleLoadDataEx(module, image, debug == KJIT_DEBUG_NONE ? 2 : 3, options,
-                                  values));
+               cuModuleLoadDataEx(module, image, options.count, options.names, options.values));
   bool is_refused = result == INVALID_IMAGE || result == NO_BINARY_FOR_GPU ||
                     result == INVALID_PTX || result == UNSUPPORTED_PTX_VERSION ||
                     result == JIT_COMPILER_NOT_FOUND;
@@ -119,24 +142,17 @@ static kjit_status load_function(kjit_device *device, const void *image, const c
   return status;
 }
 
-kjit_status kj_load_cuda(kjit_device *device, const void *image, const char *entry,
-                         const char *kernel_name, kj_diagnostics *diagnostics,
-                         kj_device_code *function)
-{
-  void *previous;
-  *function = (kj_device_code){ 0 };
-  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  kjit_status status = load_function(device, image, entry, kernel_name, diagnostics, function);
-  kj_leave_device(device, previous);
-  return status;
-}
-
 kjit_status kj_cuda_load(kjit_device *device, const kj_code *code, const char *name,
                          const kj_outside *outside, kj_diagnostics *diagnostics,
                          kj_device_code *loaded)
 {
+  void *previous;
   (void)outside;
-  return kj_load_cuda(device, code->data, code->entry, name, diagnostics, loaded);
+  *loaded = (kj_device_code){ 0 };
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = load_function(device, code->data, code->entry, name, diagnostics, loaded);
+  kj_leave_device(device, previous);
+  return status;
 }
 
 kjit_status kj_cuda_find_variable(kjit_device *device, const kj_device_code *loaded,
@@ -146,6 +162,132 @@ kjit_status kj_cuda_find_variable(kjit_device *device, const kj_device_code *loa
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuModuleGetGlobal, address, size_bytes, loaded->module,
              name);
+  return status;
+}
+
+/* ---- linking: PTX to machine code, the same compilation that loading PTX does, with a result that
+ * can be kept, and from several texts ---- */
+
+static kjit_status report_link(kjit_device *device, int result, const char *call, char *log,
+                               const char *name, kj_diagnostics *diagnostics)
+{
+  if (!trim_log(log)) return kj_check_kernel_call(device, name, result, call, diagnostics);
+  return kj_error(diagnostics, KJIT_ERROR_COMPILE,
+                  "the driver cannot link the code of `%s` for %s:\n%s", name, device->target, log);
+}
+
+/* The cubin belongs to the link. */
+static kjit_status copy_cubin(const void *linked, size_t linked_bytes, kj_diagnostics *diagnostics,
+                              void **cubin, size_t *cubin_bytes)
+{
+  if (!linked || !linked_bytes)
+    return kj_error(diagnostics, KJIT_ERROR_COMPILE, "the driver's linker gave no code");
+  void *copy = malloc(linked_bytes);
+  if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  *cubin = memcpy(copy, linked, linked_bytes);
+  *cubin_bytes = linked_bytes;
+  return KJIT_OK;
+}
+
+static kjit_status add_and_complete(kjit_device *device, void *link, const kj_link_input *inputs,
+                                    size_t count, char *log, kj_diagnostics *diagnostics,
+                                    void **cubin, size_t *cubin_bytes)
+{
+  enum { INPUT_PTX = 1 };              /* CUjitInputType */
+  for (size_t i = 0; i < count; i++) { /* PTX is counted with the 0 byte after it */
+    int result =
+      device->driver->cuLinkAddData(link, INPUT_PTX, (void *)(uintptr_t)inputs[i].ptx,
+                                    inputs[i].size_bytes + 1, inputs[i].name, 0, NULL, NULL);
+    if (result)
+      return report_link(device, result, "cuLinkAddData", log, inputs[i].name, diagnostics);
+  }
+  void *linked = NULL;
+  size_t linked_bytes = 0;
+  int result = device->driver->cuLinkComplete(link, &linked, &linked_bytes);
+  if (result)
+    return report_link(device, result, "cuLinkComplete", log, inputs[0].name, diagnostics);
+  return copy_cubin(linked, linked_bytes, diagnostics, cubin, cubin_bytes);
+}
+
+static kjit_status link_inputs(kjit_device *device, const kj_link_input *inputs, size_t count,
+                               kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
+{
+  void *link = NULL;
+  char *log = calloc(1, LOG_BYTES);
+  if (!log) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  jit_options options = make_options(device, log);
+  kjit_status status = KJ_DRIVER(device, diagnostics, cuLinkCreate, options.count, options.names,
+                                 options.values, &link);
+  if (status == KJIT_OK) {
+    status = add_and_complete(device, link, inputs, count, log, diagnostics, cubin, cubin_bytes);
+    device->driver->cuLinkDestroy(link);
+  }
+  free(log);
+  return status;
+}
+
+kjit_status kj_cuda_link(kjit_device *device, const kj_link_input *inputs, size_t count,
+                         kj_diagnostics *diagnostics, void **cubin, size_t *cubin_bytes)
+{
+  void *previous;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = link_inputs(device, inputs, count, diagnostics, cubin, cubin_bytes);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+/* ---- blocks that are resident, by the driver's occupancy calculator ---- */
+
+static kjit_status count_resident(kjit_device *device, const kj_device_code *function,
+                                  uint32_t threads, uint64_t dynamic_shared_bytes,
+                                  kj_diagnostics *diagnostics, uint32_t *blocks)
+{
+  int count = 0;
+  int result =
+    device->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, function->function,
+                                                                (int)threads,
+                                                                (size_t)dynamic_shared_bytes);
+  KJ_TRY(kj_check_kernel_call(device, function->mark->name, result,
+                              "cuOccupancyMaxActiveBlocksPerMultiprocessor", diagnostics));
+  *blocks = count > 0 ? (uint32_t)count : 0;
+  return KJIT_OK;
+}
+
+kjit_status kj_cuda_count_resident(kjit_device *device, const kj_device_code *function,
+                                   uint32_t threads, uint64_t dynamic_shared_bytes,
+                                   kj_diagnostics *diagnostics, uint32_t *blocks)
+{
+  void *previous;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status =
+    count_resident(device, function, threads, dynamic_shared_bytes, diagnostics, blocks);
+  kj_leave_device(device, previous);
+  return status;
+}
+
+/* Sizes in the order in which they are preferred: of those that keep as many threads resident,
+ * large blocks leave a multiprocessor half empty while the last of them end, and small ones cost
+ * more to start. */
+kjit_status kj_cuda_choose_threads(kjit_device *device, const kj_device_code *function,
+                                   uint64_t dynamic_shared_bytes, uint32_t most,
+                                   kj_diagnostics *diagnostics, uint32_t *threads)
+{
+  static const uint32_t sizes[] = { 256, 192, 128, 384, 512, 320, 96, 64, 640, 768, 1024, 32 };
+  uint32_t best = 0;
+  void *previous;
+  *threads = 0;
+  if (function->max_threads && function->max_threads < most) most = function->max_threads;
+  KJ_TRY(kj_enter_device(device, diagnostics, &previous));
+  kjit_status status = KJIT_OK;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && status == KJIT_OK; i++) {
+    uint32_t blocks = 0;
+    if (sizes[i] > most) continue;
+    status = count_resident(device, function, sizes[i], dynamic_shared_bytes, diagnostics, &blocks);
+    if (status != KJIT_OK || blocks * sizes[i] <= best) continue;
+    best = blocks * sizes[i];
+    *threads = sizes[i];
+  }
+  kj_leave_device(device, previous);
   return status;
 }
 
@@ -226,19 +368,12 @@ kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
   return status;
 }
 
-kjit_status kj_launch_cuda(kjit_device *device, const kj_device_code *function,
+kjit_status kj_cuda_launch(kjit_device *device, const kj_device_code *function, const kj_code *code,
                            const kj_device_launch *launch, kj_diagnostics *diagnostics)
 {
+  (void)code;
   KJ_ASSERT(function->function != KJ_UNLOADED);
   kj_mark_launch(device, function->mark, launch->stream);
   int result = launch_once(device, function, launch);
   return result ? kj_retry_launch(device, function, launch, result, diagnostics) : KJIT_OK;
-}
-
-kjit_status kj_cuda_launch_code(kjit_device *device, const kj_device_code *loaded,
-                                const kj_code *code, const kj_device_launch *launch,
-                                kj_diagnostics *diagnostics)
-{
-  (void)code;
-  return kj_launch_cuda(device, loaded, launch, diagnostics);
 }
