@@ -2,23 +2,16 @@
  * libkjit calls. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "compiler.h"
 #include "pass/pass.h"
 #include "target/target.h"
+#include "support/host_process.h"
 
 struct kj_compiler {
   kg_nvptx *nvptx;
   kg_host *host;
 };
-
-static uint64_t now_ns(void)
-{
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* Hands a text over as the code of a stage; the text is the caller's to free. */
 static void set_text(kt_compilation *c, kj_buffer *buffer)
@@ -121,13 +114,13 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
     return;
   }
 
-  uint64_t start = now_ns();
+  uint64_t start = kj_clock_ns();
   if (!is_cpu(c)) kg_check_nvptx(c);
   run_passes(c);
   bool has_unchecked =
     is_cpu(c) && c->hoisted.count && !c->code->is_watched && !request->symbol && !request->debug;
   c->unchecked = has_unchecked ? make_unchecked(c) : NULL;
-  c->code->infer_time_ns = now_ns() - start;
+  c->code->infer_time_ns = kj_clock_ns() - start;
 
   if (request->stage == KJIT_STAGE_TYPED) {
     kt_print_typed(c, &text);

@@ -64,11 +64,6 @@ static _Noreturn void fail_used(kjit_builder *builder, kjit_node node, kj_locati
   longjmp(builder->on_failure, KJ_JUMP_ERROR);
 }
 
-ki_decl *ki_get_named(kjit_builder *builder, kjit_node node)
-{
-  return find_node(builder, node)->decl;
-}
-
 ki_expr *ki_use_node(kjit_builder *builder, kjit_node number)
 {
   ki_node *node = find_node(builder, number);

@@ -70,8 +70,6 @@ ki_expr *ki_make_expr(kjit_builder *builder, ki_expr_kind kind);
  * or used already. */
 ki_expr *ki_use_node(kjit_builder *builder, kjit_node node);
 void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, ki_exprs *list);
-/* The declaration that the node names, or NULL for an expression. Does not consume. */
-ki_decl *ki_get_named(kjit_builder *builder, kjit_node node);
 /* A type given by the host as the text form would write it; NULL for KJIT_ANY. */
 ki_type_expr *ki_use_type(kjit_builder *builder, kjit_type type);
 /* A literal of a scalar type, or KJ_WEAK_INT from an int64_t. */

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ir/module.h"
 #include "ir/parser.h"
 #include "library/library.h"
 #include "ir/context.h"
+#include "support/host_process.h"
 
 enum { MAX_SOURCES = 1000 };
 
@@ -194,13 +194,6 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
 
 /* A module from its text: parsed, with its imports, and finished. */
 
-static uint64_t now_ns(void)
-{
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 void ki_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes)
 {
   size_t count = module->sources.count;
@@ -232,10 +225,10 @@ static kjit_status make_module(kjit_module *made, const char *name, const char *
   made->arena.on_failure = &on_failure;
   int jump = setjmp(on_failure);
   if (jump == 0) {
-    uint64_t start = now_ns();
+    uint64_t start = kj_clock_ns();
     read_text(made, name ? name : "module", text, size_bytes, verify, diagnostics);
     if (verify) ki_finish_module(made, diagnostics);
-    made->parse_time_ns = now_ns() - start;
+    made->parse_time_ns = kj_clock_ns() - start;
   }
   made->arena.on_failure = NULL;
   if (jump == KJ_JUMP_MEMORY)

@@ -317,7 +317,6 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
 void ki_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
 /* Canonical text of a module, or of one type expression or expression for messages. */
 void ki_print_module(const kjit_module *module, kj_buffer *buffer);
-void ki_print_expr(const kjit_module *module, const ki_expr *expr, kj_buffer *buffer);
 /* Canonical text of what the roots (functions of the module, none twice) mean: each of them in
  * order, then every function, constant and struct that they use, directly or through others.
  * Independent of comments, layout, order and whatever else is in the module. */

@@ -64,17 +64,12 @@ static ki_type_expr *parse_base(ki_parser *parser)
 
 /* ---- suffixes ---- */
 
-static bool is_fixed_array(const ki_parser *parser, const ki_type_expr *type)
-{
-  return type->kind == KJ_TYPE_FIXED &&
-         ki_type(parser->types, type->type)->class_ == KJ_CLASS_ARRAY;
-}
-
 static ki_type_expr *make_array(ki_parser *parser, ki_type_expr *element, uint32_t rank,
                                 kjit_layout layout)
 {
   if (element->kind == KJ_TYPE_ARRAY || element->kind == KJ_TYPE_STATIC_ARRAY ||
-      is_fixed_array(parser, element))
+      (element->kind == KJ_TYPE_FIXED &&
+       ki_type(parser->types, element->type)->class_ == KJ_CLASS_ARRAY))
     ki_fail_parse(parser, element->location, KJIT_ERROR_UNSUPPORTED,
                   "arrays of arrays are not supported; an array of rank 2 is `f32[:, :]`");
   ki_type_expr *array =

@@ -530,8 +530,3 @@ void ki_print_module(const kjit_module *module, kj_buffer *buffer)
   } else buffer->failed = 1;
   kj_free_arena(&arena);
 }
-
-void ki_print_expr(const kjit_module *module, const ki_expr *expr, kj_buffer *buffer)
-{
-  ki_put_expr(&(ki_printer){ .module = module, .buffer = buffer }, expr, KJ_LEVEL_CONDITIONAL);
-}

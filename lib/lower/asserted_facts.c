@@ -91,11 +91,6 @@ void kl_assert_range(kl_lowering *l, kt_interval range, kjit_type type, LLVMValu
 
 /* ---- arguments ---- */
 
-static bool is_argument(kl_lowering *l, uint32_t argument)
-{
-  return l->uses[argument].is_read || l->uses[argument].is_written;
-}
-
 /* The bytes [low, high) that an array argument's elements are. */
 static void find_ends(kl_lowering *l, const kt_var *param)
 {
@@ -170,7 +165,9 @@ void kl_assert_arguments(kl_lowering *l)
   if (l->c->request->signature->grid32) assert_grid(l);
   for (size_t i = 0; i < l->kernel->params.count; i++) {
     const kt_var *param = l->kernel->params.items[i];
-    if (kl_is_array_type(l, param->type) && is_argument(l, param->argument)) find_ends(l, param);
+    if (kl_is_array_type(l, param->type) &&
+        (l->uses[param->argument].is_read || l->uses[param->argument].is_written))
+      find_ends(l, param);
   }
   for (uint32_t a = 0; a < count; a++)
     for (uint32_t b = 0; b < a; b++) assert_relation(l, a, b);

@@ -313,6 +313,8 @@ void kl_set_metadata(kl_lowering *l, LLVMValueRef instruction, const char *kind,
                      LLVMMetadataRef metadata);
 /* A distinct loop id with these properties; for llvm.loop on the branch back. */
 LLVMMetadataRef kl_loop_id(kl_lowering *l, LLVMMetadataRef *properties, unsigned count);
+/* A property of one. */
+LLVMMetadataRef kl_no_unrolling(kl_lowering *l);
 
 /* ---- expression.c, lower_operators.c, conversion.c, index.c ---- */
 
@@ -561,6 +563,7 @@ typedef struct kl_counted_loop {
   LLVMBasicBlockRef header;
   LLVMValueRef counter, step;
   LLVMMetadataRef id;
+  bool is_signed; /* set before: the counter is, and does not wrap as a signed number either */
 } kl_counted_loop;
 void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop,
                    LLVMValueRef step, const char *name);

@@ -8,18 +8,13 @@
  * by part, vectors in one access. */
 #include "lower/instruction.h"
 
-static bool is_value_array(const ki_type_info *info)
-{
-  return info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_VALUE;
-}
-
 bool kl_is_composed_type(kl_lowering *l, kjit_type type)
 {
   if (ki_is_weak(type)) return false;
   const ki_type_info *info = kl_type_info(l, type);
   return info->class_ == KJ_CLASS_VECTOR || info->class_ == KJ_CLASS_STRUCT ||
          info->class_ == KJ_CLASS_COMPLEX || info->class_ == KJ_CLASS_POINTER ||
-         is_value_array(info);
+         (info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_VALUE);
 }
 
 /* ---- types ---- */

@@ -223,11 +223,6 @@ static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x
                              kl_join(l, result.imaginary, from[0], other.imaginary, from[1]) };
 }
 
-static kl_complex_value multiply_complex(kl_lowering *l, kl_complex_value x, kl_complex_value y)
-{
-  return recover(l, recover_product, x, y, multiply_plain(l, x, y));
-}
-
 /* C, Annex G.5.1, example 2. */
 static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_complex_value y,
                                          kl_complex_value quotient)
@@ -302,7 +297,7 @@ static LLVMValueRef complex_binary(kl_lowering *l, kjit_op op, kjit_type type, L
   case KJIT_SUB:
     z = (kl_complex_value){ sub(l, x.real, y.real), sub(l, x.imaginary, y.imaginary) };
     break;
-  case KJIT_MUL: z = multiply_complex(l, x, y); break;
+  case KJIT_MUL: z = recover(l, recover_product, x, y, multiply_plain(l, x, y)); break;
   default: KJ_ASSERT(op == KJIT_DIV); z = divide_complex(l, x, y);
   }
   return kl_join_complex(l, type, z);

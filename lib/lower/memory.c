@@ -91,11 +91,6 @@ void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t objec
   set_list(l, instruction, "noalias", disjoint, disjoint_count);
 }
 
-static bool is_argument_constant(kl_lowering *l, uint32_t object)
-{
-  return kl_is_argument(object) && l->uses[object - 1].is_constant;
-}
-
 static kjit_type element_type(kl_lowering *l, const kl_array_value *array)
 {
   return kl_type_info(l, array->type)->element;
@@ -104,7 +99,7 @@ static kjit_type element_type(kl_lowering *l, const kl_array_value *array)
 void kl_annotate_load(kl_lowering *l, LLVMValueRef load, uint32_t object)
 {
   kl_annotate_access(l, load, object);
-  if (is_argument_constant(l, object))
+  if (kl_is_argument(object) && l->uses[object - 1].is_constant)
     kl_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
 }
 
@@ -273,16 +268,12 @@ static uint32_t alignment_of(kl_lowering *l, const kt_var *var)
   return alignment;
 }
 
-static uint64_t bytes_of(kl_lowering *l, const ki_type_info *info)
-{
-  return ki_element_count(info) * kl_scalar_bytes(l, info->element);
-}
-
 static void place_static(planner *p, const ki_type_info *info, struct kl_shared_place *place)
 {
   KJ_ASSERT(info->is_static);
   kl_lowering *l = p->l;
-  uint64_t bytes = bytes_of(l, info), end = round_up(p->static_bytes, LEAST_ALIGNMENT) + bytes;
+  uint64_t bytes = ki_element_count(info) * kl_scalar_bytes(l, info->element),
+           end = round_up(p->static_bytes, LEAST_ALIGNMENT) + bytes;
   if (end <= p->static_limit) {
     p->static_bytes = end;
     return;

@@ -275,11 +275,6 @@ static void mark_tensor_copy(finder *p, const kt_expr *copy)
   }
 }
 
-static bool is_inline_code(ki_builtin_id id)
-{
-  return id == KJ_BUILTIN_PTX || id == KJ_BUILTIN_PTX_EFFECT;
-}
-
 static void mark_expr(void *data, kt_expr **at)
 {
   finder *p = data;
@@ -308,7 +303,8 @@ static void mark_expr(void *data, kt_expr **at)
     return;
   case KJ_T_BUILTIN:
     if (kl_is_tensor_copy(expr)) mark_tensor_copy(p, expr);
-    if (is_inline_code(expr->builtin->id)) p->writes_anywhere = true;
+    if (expr->builtin->id == KJ_BUILTIN_PTX || expr->builtin->id == KJ_BUILTIN_PTX_EFFECT)
+      p->writes_anywhere = true;
     if (expr->builtin->flags & KJ_PLACE)
       mark_access(p, expr->x, expr->indices.count, ACCESS_ATOMIC);
     if (expr->builtin->flags & KJ_PLACE) note_pointed(p, expr->x);

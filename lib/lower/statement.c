@@ -101,7 +101,7 @@ static LLVMMetadataRef unroll_property(kl_lowering *l, int unroll)
 }
 
 /* A version that runs only to fail is not copied. */
-static LLVMMetadataRef no_unrolling(kl_lowering *l)
+LLVMMetadataRef kl_no_unrolling(kl_lowering *l)
 {
   LLVMMetadataRef text = kl_metadata_string(l, "llvm.loop.unroll.disable");
   return LLVMMDNodeInContext2(l->context, &text, 1);
@@ -111,7 +111,7 @@ static void mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll)
 {
   if (unroll == KJ_UNROLL_NONE && !l->is_checked_version) return;
   LLVMMetadataRef property =
-    unroll == KJ_UNROLL_NONE ? no_unrolling(l) : unroll_property(l, unroll);
+    unroll == KJ_UNROLL_NONE ? kl_no_unrolling(l) : unroll_property(l, unroll);
   kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, &property, 1));
 }
 
@@ -232,7 +232,8 @@ void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LL
   kl_move_to(l, loop->header);
   loop->counter = kl_phi(l, LLVMTypeOf(first));
   LLVMAddIncoming(loop->counter, &first, &before, 1);
-  kl_cond_br(l, kl_icmp(l, LLVMIntULT, loop->counter, stop), body, loop->loop.leave);
+  kl_cond_br(l, kl_icmp(l, loop->is_signed ? LLVMIntSLT : LLVMIntULT, loop->counter, stop), body,
+             loop->loop.leave);
   kl_move_to(l, body);
   l->loop = &loop->loop;
 }
@@ -240,13 +241,15 @@ void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LL
 void kl_end_loop(kl_lowering *l, kl_counted_loop *loop)
 {
   KJ_ASSERT(l->loop == &loop->loop);
-  kl_branch(l, loop->loop.next);
+  if (kl_here(l) != loop->loop.next)
+    /* a thread loop is there already: lower_threads ends each thread in it */
+    kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
   kl_move_to(l, loop->loop.next);
   LLVMValueRef more = kl_add(l, loop->counter, loop->step);
   if (LLVMIsAInstruction(more)) LLVMSetNUW(more, true);
-  LLVMBasicBlockRef from = loop->loop.next;
-  LLVMAddIncoming(loop->counter, &more, &from, 1);
+  if (LLVMIsAInstruction(more)) LLVMSetNSW(more, loop->is_signed);
+  LLVMAddIncoming(loop->counter, &more, &loop->loop.next, 1);
   LLVMValueRef branch = kl_br(l, loop->header);
   if (loop->id) kl_set_metadata(l, branch, "llvm.loop", loop->id);
   kl_move_to(l, loop->loop.leave);

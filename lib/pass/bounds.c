@@ -349,11 +349,6 @@ static kp_bounds of_extent(kp_prover *p, const kt_expr *array, uint32_t d)
                                 : kp_make_interval(INT64_MIN, INT64_MAX));
 }
 
-static bool is_known_outside(const kp_prover *p, const kt_expr *array)
-{
-  return p->inside && !p->at->depth && !p->inside[array->var->index];
-}
-
 /* The remaining dimensions of an array; slices and other shapes are not followed. */
 static bool find_view(kp_prover *p, const kt_expr *view, uint32_t rank, kp_bounded_shape *found)
 {
@@ -376,7 +371,7 @@ static bool fill_shape(kp_prover *p, const kt_expr *array, kp_bounded_shape *fou
   if (array->kind == KJ_T_VIEW) return find_view(p, array, info->rank, found);
   if (array->kind != KJ_T_VAR) return false;
   bool is_own = array->var->kind == KJ_V_SHARED || (array->var->kind == KJ_V_PARAM && is_kernels) ||
-                is_known_outside(p, array);
+                (p->inside && !p->at->depth && !p->inside[array->var->index]);
   if (!is_own) {
     const kp_bounded_shape *kept = p->at->shapes[array->var->index];
     kp_add_conditions(p, &p->at->needs[array->var->index]);

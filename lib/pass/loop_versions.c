@@ -200,17 +200,13 @@ static void version(pass *p, kt_stmt *loop, uint32_t size)
   loop->indices = conditions;
 }
 
-static bool is_loop(const kt_stmt *stmt)
-{
-  return stmt->kind == KJ_TS_FOR || kt_flow_of(stmt) == KJ_FLOW_RANGE;
-}
-
 static void visit_list(pass *p, kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
     kt_stmt *stmt = list->items[i];
     look l = { 0 };
-    if (is_loop(stmt)) kt_walk_tstmts(&stmt->body, look_at_stmt, look_at_expr, &l);
+    if (stmt->kind == KJ_TS_FOR || kt_flow_of(stmt) == KJ_FLOW_RANGE)
+      kt_walk_tstmts(&stmt->body, look_at_stmt, look_at_expr, &l);
     if (l.has_checks && !l.meets && !l.is_long && l.size <= MOST_SIZE &&
         p->total + l.size <= MOST_TOTAL && p->looked_at + l.size <= MOST_LOOKED_AT) {
       if (stmt->kind == KJ_TS_FOR) i += hold_bounds(p, list, i);

@@ -122,16 +122,12 @@ static kp_bounded_call *enter(kp_prover *p, const kt_instance *instance, uint32_
   return a;
 }
 
-static bool is_array(const kp_prover *p, kjit_type type)
-{
-  return !ki_is_weak(type) && ki_type(p->c->types, type)->class_ == KJ_CLASS_ARRAY;
-}
-
 static void bind(kp_prover *p, kp_bounded_call *to, const kt_var *var, const kt_expr *value)
 {
   kt_exprs others = p->conditions;
   p->conditions = (kt_exprs){ 0 }; /* what others have needed, this one has to say again */
-  if (is_array(p, var->type)) to->shapes[var->index] = kp_find_least_shape(p, value);
+  if (!ki_is_weak(var->type) && ki_type(p->c->types, var->type)->class_ == KJ_CLASS_ARRAY)
+    to->shapes[var->index] = kp_find_least_shape(p, value);
   else to->values[var->index] = kp_find_bounds(p, value);
   to->needs[var->index] = p->conditions;
   p->conditions = others;

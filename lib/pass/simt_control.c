@@ -111,9 +111,6 @@ kt_stmts kp_drop_declarations(kp_simt *s, const kt_stmts *list)
 
 /* Statements that threads carry out on their own. */
 
-/* More than one loop over threads. */
-static bool has_regions(const kp_simt *s) { return s->has_sync || s->has_range; }
-
 /* ---- assignments ---- */
 
 /* A let that is cheap to compute is computed again where it is needed; a variable in it that
@@ -165,7 +162,7 @@ static void hold_parts(kp_simt_builder *b, kt_expr *expr, const kp_simt_position
 static void build_assign(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
 {
   if (!stmt->value) return;
-  if (has_regions(b->s) && stmt->var->kind == KJ_V_LET) {
+  if ((b->s->has_sync || b->s->has_range) && stmt->var->kind == KJ_V_LET) {
     if (is_array(b, stmt->value)) hold_parts(b, stmt->value, position);
     if (kp_is_cheap(stmt->value, UINT32_MAX)) kt_walk_texpr(&stmt->value, catch_variable, b);
   }
@@ -382,11 +379,6 @@ static kt_expr *count_up(kp_simt_builder *b, kt_var *from, kt_var *to, kt_expr *
   return kp_new_cond(s, runs, count, kp_new_const(s, KJIT_U64, 0, at));
 }
 
-static bool is_signed(kp_simt_builder *b, kjit_type type)
-{
-  return ki_type(b->s->c->types, type)->class_ == KJ_CLASS_SIGNED;
-}
-
 static kt_expr *iteration_count(kp_simt_builder *b, kt_var *first, kt_var *stop, kt_var *step)
 {
   kp_simt *s = b->s;
@@ -396,7 +388,8 @@ static kt_expr *iteration_count(kp_simt_builder *b, kt_var *first, kt_var *stop,
   kt_expr *up = count_up(b, first, stop, up_step);
   kt_expr *none = kp_new_const(s, KJIT_U64, 0, at);
   kt_expr *is_up = kp_new_compare(s, KJIT_GT, kp_new_var(s, step, at), zero);
-  if (!is_signed(b, step->type)) return kp_new_cond(s, is_up, up, none);
+  if (ki_type(b->s->c->types, step->type)->class_ != KJ_CLASS_SIGNED)
+    return kp_new_cond(s, is_up, up, none);
   kt_expr *down_step = kp_new_binary(s, KJIT_SUB, kp_new_const(s, KJIT_U64, 0, at),
                                      kp_new_convert(s, KJIT_U64, kp_new_var(s, step, at)));
   kt_expr *down = count_up(b, stop, first, down_step);

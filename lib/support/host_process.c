@@ -58,3 +58,10 @@ bool kj_write_quietly(int file, const void *bytes, size_t size_bytes)
   errno = failure;
   return is_written;
 }
+
+uint64_t kj_clock_ns(void)
+{
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}

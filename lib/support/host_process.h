@@ -1,4 +1,6 @@
-/* What a library must mind in a process that is not its own: forks, and signals of writing. */
+/* What a library must mind in a process that is not its own: forks, and signals of writing; its
+ * clock.
+ */
 #ifndef KJ_SUPPORT_HOST_PROCESS_H
 #define KJ_SUPPORT_HOST_PROCESS_H
 
@@ -6,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Use after fork. A child has the parent's memory, but neither its threads nor its GPU: a context
  * works in the process that made it only. */
@@ -24,5 +27,8 @@ extern const kjit_diagnostic kj_forked_diagnostic;
 /* All of it, or false with errno. A file larger than the process may write gives EFBIG and no
  * signal. */
 bool kj_write_quietly(int file, const void *bytes, size_t size_bytes);
+
+/* For times, and for the events of the CPU. */
+uint64_t kj_clock_ns(void);
 
 #endif

@@ -1,5 +1,6 @@
 /* What the targets share: diagnostics of LLVM, target machines, optimization, emission. */
 #include "target/emission.h"
+#include "support/host_process.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Core.h>
@@ -9,19 +10,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "target/llvm.h"
 #include "target/target.h"
 
 /* What the targets share of LLVM. */
-
-uint64_t kg_now_ns(void)
-{
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* ---- the last net ----
  * LLVM ends the process on what it cannot select. kjit refuses all of that beforehand; should
@@ -342,10 +335,10 @@ static void select_emission(kg_emission *e)
 static void run(kg_emission *e)
 {
   kjit_stage stage = e->c->request->stage;
-  uint64_t start = kg_now_ns();
+  uint64_t start = kj_clock_ns();
   prepare(e);
   lower(e);
-  uint64_t lowered = kg_now_ns();
+  uint64_t lowered = kj_clock_ns();
   e->c->code->lower_time_ns = lowered - start;
   kl_finish_code(&e->lowering);
   if (stage == KJIT_STAGE_LLVM) {
@@ -353,7 +346,7 @@ static void run(kg_emission *e)
     return;
   }
   e->steps->optimize(e);
-  uint64_t optimized = kg_now_ns();
+  uint64_t optimized = kj_clock_ns();
   e->c->code->optimize_time_ns = optimized - lowered;
   if (stage == KJIT_STAGE_LLVM_OPT) {
     kg_take_module_text(e->c, e->module);
@@ -362,7 +355,7 @@ static void run(kg_emission *e)
   select_emission(e);
   kg_emit_module(e->c, e->module, e->machine->machine,
                  stage == KJIT_STAGE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile, &e->errors);
-  e->c->code->emit_time_ns = kg_now_ns() - optimized;
+  e->c->code->emit_time_ns = kj_clock_ns() - optimized;
 }
 
 static void finish(kg_emission *e)

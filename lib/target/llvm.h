@@ -108,6 +108,4 @@ bool kg_link_externs(kt_compilation *c, LLVMModuleRef module, kg_llvm_errors *er
 /* Whether the name is that of an extern func of the compilation. */
 bool kg_is_extern(const kt_compilation *c, const char *symbol);
 
-uint64_t kg_now_ns(void);
-
 #endif

@@ -169,11 +169,6 @@ static void link_piece(kt_compilation *c, const piece *p, LLVMModuleRef module,
   if (LLVMLinkModules2(module, source)) kg_check_llvm_errors(c, errors, "linking the math library");
 }
 
-static bool is_wanted(LLVMValueRef function)
-{
-  return LLVMIsDeclaration(function) && LLVMGetIntrinsicID(function) == 0;
-}
-
 void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef module,
                      kg_llvm_errors *errors)
 {
@@ -181,7 +176,8 @@ void kg_link_bitcode(kt_compilation *c, kg_bitcode *bitcode, LLVMModuleRef modul
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
     size_t length;
     const char *name = LLVMGetValueName2(f, &length);
-    if (is_wanted(f)) KJ_PUSH(c->arena, &names, kj_copy_string(c->arena, name, length));
+    if (LLVMIsDeclaration(f) && LLVMGetIntrinsicID(f) == 0)
+      KJ_PUSH(c->arena, &names, kj_copy_string(c->arena, name, length));
   }
   for (size_t i = 0; i < names.count; i++) {
     const piece *p = get_piece(bitcode, names.items[i]);
@@ -298,12 +294,6 @@ static void look_for_library(kg_nvptx_library *library)
   library->kind = KJ_LIBCLC;
 }
 
-/* By the name of libclc's file. */
-static kl_math_library kind_of(const char *path)
-{
-  return strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE;
-}
-
 void kg_find_library(kg_nvptx_library *library)
 {
   pthread_mutex_lock(&library->mutex);
@@ -319,7 +309,7 @@ kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
   *library = (kg_nvptx_library){ 0 };
   if (path) {
     library->bitcode = kg_open_bitcode(path, simplify, &reason);
-    library->kind = kind_of(path);
+    library->kind = strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE;
     if (!library->bitcode) {
       kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_IO,
                 "libdevice: %s %s", path, reason);

@@ -307,10 +307,6 @@ static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
 
 /* ---- parts of values: lanes of vectors, elements of arrays inside structs ---- */
 
-static uint32_t part_rank(const ki_type_info *info)
-{
-  return info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank;
-}
 static int64_t part_extent(const ki_type_info *info, uint32_t dimension)
 {
   return info->class_ == KJ_CLASS_VECTOR ? info->count : info->extents[dimension];
@@ -336,7 +332,7 @@ kt_exprs kt_infer_part_indices(kt_scope *s, const ki_expr *expr, kjit_type type)
 {
   const ki_type_info *info = ki_type(s->c->types, type);
   kt_exprs indices = { 0 };
-  uint32_t rank = part_rank(info);
+  uint32_t rank = info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank;
   if (expr->args.count != rank)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s takes %u %s, got %zu",
             kt_type_text(s->c, type), rank, rank == 1 ? "index" : "indices", expr->args.count);

@@ -209,14 +209,9 @@ void kt_infer_for(kt_scope *s, const ki_stmt *stmt)
 
 /* ---- declarations ---- */
 
-static uint32_t count_items(kt_scope *s, const kt_expr *value)
-{
-  return kt_is_tuple(s->c, value->type) ? ki_type(s->c->types, value->type)->count : 1;
-}
-
 static void check_items(kt_scope *s, size_t names, const kt_expr *value, kj_location location)
 {
-  uint32_t count = count_items(s, value);
+  uint32_t count = kt_is_tuple(s->c, value->type) ? ki_type(s->c->types, value->type)->count : 1;
   if (count == names) return;
   kt_fail(s->c, location, KJIT_ERROR_TYPE, "%zu names for %u value%s (%s)", names, count,
           count == 1 ? "" : "s", kt_type_text(s->c, value->type));
@@ -345,11 +340,6 @@ static void infer_continue(kt_scope *s, const ki_stmt *stmt)
 
 /* ---- return ---- */
 
-static kjit_type keep_literal(const kt_expr *value)
-{
-  return kt_is_too_wide(value) ? KJIT_I64 : value->type;
-}
-
 static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
 {
   kt_inferred *record = s->record;
@@ -363,7 +353,7 @@ static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
     return kt_give_array_type(s, value, record->result);
   }
   if (!kt_is_number(s->c, value->type)) value = kt_make_concrete(s, value);
-  kjit_type type = keep_literal(value);
+  kjit_type type = kt_is_too_wide(value) ? KJIT_I64 : value->type;
   kjit_type joined =
     record->result == KJIT_ANY ? type : kt_join_values(s, record->result, type, location);
   if (joined == KJIT_ANY || record->result == KJIT_VOID)

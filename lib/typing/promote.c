@@ -42,11 +42,6 @@ bool kt_is_tuple(const kt_compilation *c, kjit_type type)
 
 /* ---- common types ---- */
 
-static uint32_t size_of(const kt_compilation *c, kjit_type type)
-{
-  return ki_type(c->types, type)->size_bytes;
-}
-
 kjit_type kt_promote(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   bool has_weak_float = a == KJ_WEAK_FLOAT || b == KJ_WEAK_FLOAT;
@@ -186,7 +181,7 @@ static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type)
     return new_convert(s, give_type(s, e, KJIT_F64), type, e->location);
   if (is_operation(e)) {
     bool needs_integer = to_float && !is_weak_float && is_integer_only(e);
-    bool is_small = !to_float && (type == KJIT_BOOL || size_of(s->c, type) < 4);
+    bool is_small = !to_float && (type == KJIT_BOOL || ki_type(s->c->types, type)->size_bytes < 4);
     if (needs_integer || is_small)
       return new_convert(s, give_type(s, e, KJIT_I32), type, e->location);
     return give_operands_type(s, e, type);

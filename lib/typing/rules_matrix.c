@@ -125,11 +125,6 @@ kt_expr *kt_rule_mma(kt_scope *s, const kt_operands *o)
 
 /* ---- fragments from and to shared memory ---- */
 
-static uint32_t count_registers(const kt_operands *o)
-{
-  return o->builtin->operation & KJ_MATRIX_COUNT;
-}
-
 /* Elements of a lane: 4 bytes of each matrix. */
 static kjit_type fragment_type(kt_scope *s, const kt_operands *o)
 {
@@ -141,7 +136,7 @@ static kjit_type fragment_type(kt_scope *s, const kt_operands *o)
     kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` needs elements of %s, got %s",
             o->builtin->name, is_transposed ? "16 bits" : "8, 16 or 32 bits",
             kt_type_text(s->c, element));
-  uint32_t lanes = 4 * count_registers(o) / size;
+  uint32_t lanes = 4 * (o->builtin->operation & KJ_MATRIX_COUNT) / size;
   kjit_type type = lanes == 1 ? element : ki_intern_vector(s->c->types, element, lanes);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   return type;

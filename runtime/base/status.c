@@ -1,7 +1,5 @@
 #include "base/status.h"
 
-#include <time.h>
-
 kjit_status kj_error(kj_diagnostics *diagnostics, kjit_status status, const char *format, ...)
 {
   va_list list;
@@ -21,11 +19,4 @@ kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
                  list);
   va_end(list);
   return status;
-}
-
-uint64_t kj_clock_ns(void)
-{
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }

@@ -1,4 +1,4 @@
-/* What public calls report, and the clock of the host. */
+/* What public calls report. */
 #ifndef KJ_BASE_STATUS_H
 #define KJ_BASE_STATUS_H
 
@@ -6,6 +6,7 @@
 
 #include "ir/context.h"
 #include "ir/module.h"
+#include "support/host_process.h"
 
 /* Reports an error without a source place and gives its status back: return kj_error(d,
  * KJIT_ERROR_ARGUMENT, "...", ...). diagnostics NULL: nobody could do anything about it, and nobody
@@ -32,8 +33,5 @@ static inline kjit_status kj_check_call(kjit_context *context, const char *funct
   return missing ? ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", function, missing)
                  : KJIT_OK;
 }
-
-/* Host clock for times and the CPU's events. */
-uint64_t kj_clock_ns(void);
 
 #endif

@@ -50,10 +50,6 @@ static LLVMValueRef larger(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return kl_intrinsic2(l, "llvm.maxnum", x, y);
 }
-static LLVMValueRef lesser(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
-{
-  return kl_intrinsic2(l, "llvm.minnum", x, y);
-}
 
 static bool is_double(kl_lowering *l, LLVMValueRef x) { return LLVMTypeOf(x) == l->f64; }
 /* A constant that depends on the width. */
@@ -82,10 +78,6 @@ static LLVMValueRef is_not_finite(kl_lowering *l, LLVMValueRef x)
 static LLVMValueRef is_zero(kl_lowering *l, LLVMValueRef x)
 {
   return is_equal(l, x, kl_real_like(x, 0));
-}
-static LLVMValueRef is_any_nan(kl_lowering *l, complex_value z)
-{
-  return kl_fcmp(l, LLVMRealUNO, z.real, z.imaginary);
 }
 
 /* i * z and -i * z */
@@ -201,7 +193,7 @@ static LLVMValueRef log_size(kl_lowering *l, complex_value z)
   LLVMValueRef plain = add(l, call(l, KJ_BUILTIN_LOG, size),
                            mul(l, added, kl_real_like(size, 0.69314718055994530942)));
   LLVMValueRef most = larger(l, kl_fabs(l, z.real), kl_fabs(l, z.imaginary)),
-               least = lesser(l, kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
+               least = kl_intrinsic2(l, "llvm.minnum", kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
   LLVMValueRef above_one =
     add(l, mul(l, sub(l, most, one), add(l, most, one)), mul(l, least, least));
   LLVMValueRef near = mul(l, call(l, KJ_BUILTIN_LOG1P, above_one), kl_real_like(size, .5));
@@ -359,7 +351,8 @@ static complex_value atanh_right(kl_lowering *l, complex_value z)
   far = kl_select(l, is_infinite(l, size), kl_real_like(x, 0), far);
   real = kl_select(l, is_far, far, real);
   imaginary = kl_select(l, is_far, with_sign(l, kl_real_like(x, HALF_PI), y), imaginary);
-  LLVMValueRef is_lost = kl_and(l, is_any_nan(l, z), kl_not(l, is_infinite(l, y)));
+  LLVMValueRef is_lost =
+    kl_and(l, kl_fcmp(l, LLVMRealUNO, z.real, z.imaginary), kl_not(l, is_infinite(l, y)));
   return (complex_value){ kl_select(l, is_zero(l, x), x, real),
                           kl_select(l, is_lost, kl_real_like(x, NAN), imaginary) };
 }

@@ -80,8 +80,6 @@ static LLVMValueRef scratch_pointer(kl_lowering *l, LLVMValueRef address)
   return kl_gep(l, l->i8, kl_cpu(l)->scratch, &address, 1);
 }
 
-static LLVMValueRef load_word(kl_lowering *l, LLVMValueRef at) { return kl_load(l, l->i64, at); }
-
 static LLVMValueRef low_bits(kl_lowering *l, LLVMValueRef word, int shift)
 {
   LLVMValueRef moved = shift ? kl_lshr(l, word, kl_const64(l, shift)) : word;
@@ -92,7 +90,7 @@ static LLVMValueRef low_bits(kl_lowering *l, LLVMValueRef word, int shift)
 static LLVMValueRef change_word(kl_lowering *l, LLVMValueRef at, LLVMValueRef arrivals,
                                 LLVMValueRef bytes)
 {
-  LLVMValueRef old = load_word(l, at), whole = low_bits(l, old, COUNT_BITS);
+  LLVMValueRef old = kl_load(l, l->i64, at), whole = low_bits(l, old, COUNT_BITS);
   LLVMValueRef missing = kl_sub(l, low_bits(l, old, 0), arrivals);
   LLVMValueRef left = kl_shl(l, old, kl_const64(l, 64 - BYTES_SHIFT - BYTES_BITS));
   left = kl_sub(l, kl_ashr(l, left, kl_const64(l, 64 - BYTES_BITS)), bytes);

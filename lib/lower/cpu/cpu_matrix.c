@@ -141,11 +141,6 @@ static LLVMValueRef place_at(kl_lowering *l, const kl_matrix *m, kt_mma_place pl
                        : kl_matrix_element_at(l, m, row, column);
 }
 
-static uint32_t parts_of(ki_mma_kind kind)
-{
-  return kind == KJ_MMA_S4 || kind == KJ_MMA_U4 ? 8 : 1;
-}
-
 static LLVMValueRef lane_element(kl_lowering *l, LLVMValueRef fragment, uint32_t i)
 {
   bool is_vector = LLVMGetTypeKind(LLVMTypeOf(fragment)) == LLVMVectorTypeKind;
@@ -172,7 +167,8 @@ static void gather(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, opera
                    const kl_matrix *m, LLVMValueRef rank)
 {
   LLVMValueRef fragment = kl_warp_operand(l, stmt, role, rank), lane = and32(l, rank, WARP - 1);
-  uint32_t count = count_elements(LLVMTypeOf(fragment)), parts = parts_of(m->kind);
+  uint32_t count = count_elements(LLVMTypeOf(fragment)),
+           parts = m->kind == KJ_MMA_S4 || m->kind == KJ_MMA_U4 ? 8 : 1;
   for (uint32_t i = 0; i < count; i++)
     for (uint32_t part = 0; part < parts; part++) {
       LLVMValueRef value = kl_matrix_widen(l, m->kind, lane_element(l, fragment, i), part);

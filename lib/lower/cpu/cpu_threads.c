@@ -13,25 +13,20 @@
 
 /* ---- loops ---- */
 
-static LLVMMetadataRef no_unrolling(kl_lowering *l)
-{
-  LLVMMetadataRef off = kl_metadata_string(l, "llvm.loop.unroll.disable");
-  return LLVMMDNodeInContext2(l->context, &off, 1);
-}
-
 /* may_unroll: the trip count is no constant, so that nothing unrolls it before the vectorizer,
  * which may then interleave. */
 static LLVMMetadataRef parallel_loop_id(kl_lowering *l, bool may_unroll)
 {
   LLVMMetadataRef enable[] = { kl_metadata_string(l, "llvm.loop.vectorize.enable"),
                                LLVMValueAsMetadata(LLVMConstInt(l->i1, 1, false)) };
-  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2), no_unrolling(l) };
+  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2),
+                                   kl_no_unrolling(l) };
   return kl_loop_id(l, properties, may_unroll ? 1 : 2);
 }
 
 static LLVMMetadataRef plain_loop_id(kl_lowering *l)
 {
-  LLVMMetadataRef property = no_unrolling(l);
+  LLVMMetadataRef property = kl_no_unrolling(l);
   return kl_loop_id(l, &property, 1);
 }
 
@@ -46,7 +41,8 @@ kl_parallel kl_begin_parallel(kl_lowering *l, LLVMMetadataRef id)
 LLVMMetadataRef kl_end_parallel(kl_lowering *l, const kl_parallel *p)
 {
   LLVMMetadataRef proposal[] = { kl_metadata_string(l, KJ_PARALLEL_PROPOSAL), p->id };
-  LLVMMetadataRef properties[] = { no_unrolling(l), LLVMMDNodeInContext2(l->context, proposal, 2) };
+  LLVMMetadataRef properties[] = { kl_no_unrolling(l),
+                                   LLVMMDNodeInContext2(l->context, proposal, 2) };
   l->parallel_loop = p->outer;
   return kl_loop_id(l, properties, 2);
 }
@@ -59,37 +55,14 @@ static kl_parallel begin_parallel(kl_lowering *l, bool may_unroll)
 void kl_begin_vector_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                           LLVMValueRef stop)
 {
-  KJ_ASSERT(LLVMTypeOf(first) == LLVMTypeOf(stop));
-  LLVMBasicBlockRef before = kl_here(l), body;
-  *loop = (kl_counted_loop){ .header = kl_new_block(l, "loop"),
-                             .step = LLVMConstInt(LLVMTypeOf(first), 1, false) };
-  body = kl_new_block(l, "body");
-  loop->loop =
-    (kl_loop){ .outer = l->loop, .next = kl_new_block(l, "next"), .leave = kl_new_block(l, "end") };
-  kl_br(l, loop->header);
-  kl_move_to(l, loop->header);
-  loop->counter = kl_phi(l, LLVMTypeOf(first));
-  LLVMAddIncoming(loop->counter, &first, &before, 1);
-  kl_cond_br(l, kl_icmp(l, LLVMIntSLT, loop->counter, stop), body, loop->loop.leave);
-  kl_move_to(l, body);
-  l->loop = &loop->loop;
+  *loop = (kl_counted_loop){ .is_signed = true };
+  kl_begin_loop(l, loop, first, stop, LLVMConstInt(LLVMTypeOf(first), 1, false), "loop");
 }
 
 void kl_end_vector_loop(kl_lowering *l, kl_counted_loop *loop)
 {
-  KJ_ASSERT(l->loop == &loop->loop);
-  if (kl_here(l) != loop->loop.next)
-    /* a thread loop is there already: lower_threads ends each thread in it */
-    kl_branch(l, loop->loop.next);
-  l->loop = loop->loop.outer;
-  kl_move_to(l, loop->loop.next);
-  LLVMValueRef more = kl_add(l, loop->counter, loop->step);
-  LLVMSetNSW(more, true);
-  LLVMSetNUW(more, true);
-  LLVMAddIncoming(loop->counter, &more, &loop->loop.next, 1);
-  LLVMValueRef branch = kl_br(l, loop->header);
-  kl_set_metadata(l, branch, "llvm.loop", loop->id ? loop->id : plain_loop_id(l));
-  kl_move_to(l, loop->loop.leave);
+  if (!loop->id) loop->id = plain_loop_id(l);
+  kl_end_loop(l, loop);
 }
 
 /* ---- thread loops ---- */
