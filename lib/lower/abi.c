@@ -270,7 +270,6 @@ void kl_lower_entry(kl_lowering *l)
     if (has_record) kl_store(l, LLVMConstNull(type), l->frame->result_alloca);
   }
   kl_lower_stmts(l, &l->kernel->body);
-  kl_branch(l, l->frame->leave);
-  kl_move_to(l, l->frame->leave);
+  kl_go_on_in(l, l->frame->leave);
   return_result(l);
 }

@@ -56,6 +56,19 @@ void kl_branch(kl_lowering *l, LLVMBasicBlockRef block)
   if (!kl_is_terminated(l)) kl_br(l, block);
 }
 
+void kl_go_on_in(kl_lowering *l, LLVMBasicBlockRef block)
+{
+  kl_branch(l, block);
+  kl_move_to(l, block);
+}
+
+void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block,
+                 LLVMBasicBlockRef otherwise)
+{
+  kl_cond_br(l, condition, block, otherwise);
+  kl_move_to(l, block);
+}
+
 LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name)
 {
   KJ_ASSERT(l->alloca_end);

@@ -208,12 +208,10 @@ static void write_record(kl_lowering *l, LLVMValueRef *args)
     LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kl_const32(l, KJ_FAILURE_FREE),
                                     kl_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed,
                                     kl_sync_scope(l, KJ_SCOPE_DEVICE));
-  kl_cond_br(l, kl_extract_value(l, pair, 1), first, end);
-  kl_move_to(l, first);
+  kl_go_on_if(l, kl_extract_value(l, pair, 1), first, end);
   if (!args[WRITER_BLOCK]) add_position(l, args);
   write_fields(l, args);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
 }
 
 static void fill_writer(kl_lowering *l, LLVMValueRef writer)

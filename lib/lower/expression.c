@@ -110,8 +110,7 @@ static LLVMValueRef lower_logic(kl_lowering *l, const kt_expr *expr)
   kl_move_to(l, more);
   LLVMValueRef y = kl_lower_condition(l, expr->y);
   LLVMBasicBlockRef y_from = kl_here(l);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   return kl_join(l, decided, from, y, y_from);
 }
 
@@ -125,16 +124,14 @@ static LLVMValueRef lower_cond(kl_lowering *l, const kt_expr *expr)
   }
   LLVMBasicBlockRef yes = kl_new_block(l, "then"), no = kl_new_block(l, "else"),
                     end = kl_new_block(l, "cond");
-  kl_cond_br(l, condition, yes, no);
-  kl_move_to(l, yes);
+  kl_go_on_if(l, condition, yes, no);
   LLVMValueRef y = kl_lower_expr(l, expr->y);
   LLVMBasicBlockRef y_from = kl_here(l);
   kl_br(l, end);
   kl_move_to(l, no);
   LLVMValueRef z = kl_lower_expr(l, expr->z);
   LLVMBasicBlockRef z_from = kl_here(l);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   return kl_join(l, y, y_from, z, z_from);
 }
 

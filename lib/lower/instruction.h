@@ -3,6 +3,8 @@
 #ifndef KJ_LOWER_INSTRUCTION_H
 #define KJ_LOWER_INSTRUCTION_H
 
+#include <math.h>
+
 #include "lower/lower.h"
 #include "lower/lower_target.h"
 
@@ -167,6 +169,21 @@ static inline LLVMValueRef kl_real_like(LLVMValueRef like, double value)
 static inline LLVMValueRef kl_fabs(kl_lowering *l, LLVMValueRef x)
 {
   return kl_intrinsic1(l, "llvm.fabs", x);
+}
+
+static inline LLVMValueRef kl_copysign(kl_lowering *l, LLVMValueRef size, LLVMValueRef sign)
+{
+  return kl_intrinsic2(l, "llvm.copysign", size, sign);
+}
+
+static inline LLVMValueRef kl_is_infinite(kl_lowering *l, LLVMValueRef x)
+{
+  return kl_fcmp(l, LLVMRealOEQ, kl_fabs(l, x), kl_real_like(x, INFINITY));
+}
+
+static inline LLVMValueRef kl_is_finite(kl_lowering *l, LLVMValueRef x)
+{
+  return kl_fcmp(l, LLVMRealOLT, kl_fabs(l, x), kl_real_like(x, INFINITY));
 }
 
 static inline LLVMValueRef kl_ldexp(kl_lowering *l, LLVMValueRef x, LLVMValueRef exponent)

@@ -289,6 +289,11 @@ LLVMBasicBlockRef kl_new_block(kl_lowering *l, const char *name); /* at the end 
 void kl_move_to(kl_lowering *l, LLVMBasicBlockRef block);
 /* the current block has its terminator */
 bool kl_is_terminated(kl_lowering *l);
+/* Branches to the block, unless terminated, and goes on in it. */
+void kl_go_on_in(kl_lowering *l, LLVMBasicBlockRef block);
+/* Goes on in the block where the condition holds, in otherwise where not. */
+void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block,
+                 LLVMBasicBlockRef otherwise);
 void kl_branch(kl_lowering *l, LLVMBasicBlockRef block);                    /* unless terminated */
 LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name); /* in the entry block */
 /* An intrinsic by its full base name with its overload types; "internal error" diagnostic where

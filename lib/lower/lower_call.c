@@ -125,8 +125,7 @@ static result lower_body_with_exits(kl_lowering *l, const kt_instance *instance,
   if (!l->frame->leave) l->frame->leave = kl_new_block(l, "return");
   if (has_result) l->frame->result_alloca = kl_alloca(l, type, "result");
   kl_lower_stmts(l, &instance->body);
-  kl_branch(l, l->frame->leave);
-  kl_move_to(l, l->frame->leave);
+  kl_go_on_in(l, l->frame->leave);
   if (!has_result) return (result){ 0 };
   LLVMValueRef value = kl_load(l, type, l->frame->result_alloca);
   return wants_array ? (result){ .array = kl_unpack_array(l, instance->result, value) }

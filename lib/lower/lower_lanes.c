@@ -133,16 +133,6 @@ static LLVMValueRef divide(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 }
 static LLVMValueRef is_nan(kl_lowering *l, LLVMValueRef x) { return kl_fcmp(l, LLVMRealUNO, x, x); }
 
-static LLVMValueRef is_infinite(kl_lowering *l, LLVMValueRef x)
-{
-  return kl_fcmp(l, LLVMRealOEQ, kl_fabs(l, x), kl_real_like(x, INFINITY));
-}
-
-static LLVMValueRef is_finite(kl_lowering *l, LLVMValueRef x)
-{
-  return kl_fcmp(l, LLVMRealOLT, kl_fabs(l, x), kl_real_like(x, INFINITY));
-}
-
 /* x, or the size given with the sign of x. */
 static LLVMValueRef with_size(kl_lowering *l, LLVMValueRef x, LLVMValueRef size)
 {
@@ -157,7 +147,8 @@ static LLVMValueRef zero_if_nan(kl_lowering *l, LLVMValueRef x)
  * 0 where not. */
 static LLVMValueRef box(kl_lowering *l, LLVMValueRef x)
 {
-  return with_size(l, x, kl_select(l, is_infinite(l, x), kl_real_like(x, 1), kl_real_like(x, 0)));
+  return with_size(l, x,
+                   kl_select(l, kl_is_infinite(l, x), kl_real_like(x, 1), kl_real_like(x, 0)));
 }
 
 static kl_complex_value choose_complex(kl_lowering *l, LLVMValueRef c, kl_complex_value x,
@@ -175,7 +166,7 @@ static kl_complex_value multiply_plain(kl_lowering *l, kl_complex_value x, kl_co
 
 static LLVMValueRef has_infinite(kl_lowering *l, kl_complex_value z)
 {
-  return kl_or(l, is_infinite(l, z.real), is_infinite(l, z.imaginary));
+  return kl_or(l, kl_is_infinite(l, z.real), kl_is_infinite(l, z.imaginary));
 }
 
 /* C, Annex G.5.1, example 1: what a product that came out as NaN + i NaN should be. */
@@ -187,10 +178,10 @@ static kl_complex_value recover_product(kl_lowering *l, kl_complex_value x, kl_c
                    boxed_y = { box(l, y.real), box(l, y.imaginary) };
   kl_complex_value plain_x = { zero_if_nan(l, x.real), zero_if_nan(l, x.imaginary) },
                    plain_y = { zero_if_nan(l, y.real), zero_if_nan(l, y.imaginary) };
-  LLVMValueRef overflow = is_infinite(l, mul(l, x.real, y.real));
-  overflow = kl_or(l, overflow, is_infinite(l, mul(l, x.imaginary, y.imaginary)));
-  overflow = kl_or(l, overflow, is_infinite(l, mul(l, x.real, y.imaginary)));
-  overflow = kl_or(l, overflow, is_infinite(l, mul(l, x.imaginary, y.real)));
+  LLVMValueRef overflow = kl_is_infinite(l, mul(l, x.real, y.real));
+  overflow = kl_or(l, overflow, kl_is_infinite(l, mul(l, x.imaginary, y.imaginary)));
+  overflow = kl_or(l, overflow, kl_is_infinite(l, mul(l, x.real, y.imaginary)));
+  overflow = kl_or(l, overflow, kl_is_infinite(l, mul(l, x.imaginary, y.real)));
   kl_complex_value a = choose_complex(l, x_infinite, boxed_x, plain_x),
                    b = choose_complex(l, y_infinite, boxed_y, plain_y);
   kl_complex_value p = multiply_plain(l, a, b);
@@ -212,12 +203,10 @@ static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x
   if (l->frame->instance->is_fastmath) return result;
   LLVMBasicBlockRef before = kl_here(l), rare = kl_new_block(l, "complex.nan"),
                     end = kl_new_block(l, "complex");
-  kl_cond_br(l, kl_and(l, is_nan(l, result.real), is_nan(l, result.imaginary)), rare, end);
-  kl_move_to(l, rare);
+  kl_go_on_if(l, kl_and(l, is_nan(l, result.real), is_nan(l, result.imaginary)), rare, end);
   kl_complex_value other = how(l, x, y, result);
   LLVMBasicBlockRef from[2] = { before, kl_here(l) };
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   LLVMValueRef real = kl_join(l, result.real, from[0], other.real, from[1]);
   return (kl_complex_value){ real,
                              kl_join(l, result.imaginary, from[0], other.imaginary, from[1]) };
@@ -232,8 +221,8 @@ static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_
     kl_and(l, kl_fcmp(l, LLVMRealOEQ, y.real, zero), kl_fcmp(l, LLVMRealOEQ, y.imaginary, zero));
   by_zero = kl_and(l, by_zero, kl_not(l, kl_and(l, is_nan(l, x.real), is_nan(l, x.imaginary))));
   LLVMValueRef x_infinite = has_infinite(l, x), y_infinite = has_infinite(l, y);
-  LLVMValueRef x_finite = kl_and(l, is_finite(l, x.real), is_finite(l, x.imaginary)),
-               y_finite = kl_and(l, is_finite(l, y.real), is_finite(l, y.imaginary));
+  LLVMValueRef x_finite = kl_and(l, kl_is_finite(l, x.real), kl_is_finite(l, x.imaginary)),
+               y_finite = kl_and(l, kl_is_finite(l, y.real), kl_is_finite(l, y.imaginary));
   LLVMValueRef signed_infinity = with_size(l, y.real, infinity);
   kl_complex_value pole = { mul(l, signed_infinity, x.real), mul(l, signed_infinity, x.imaginary) };
   kl_complex_value a = { box(l, x.real), box(l, x.imaginary) },
@@ -257,7 +246,7 @@ static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value y)
   LLVMTypeRef overloads[2] = { LLVMTypeOf(largest), l->i32 };
   LLVMValueRef parts = kl_intrinsic(l, "llvm.frexp", overloads, 2, &largest, 1);
   LLVMValueRef exponent = kl_neg(l, kl_extract_value(l, parts, 1));
-  return kl_select(l, is_finite(l, largest), exponent, kl_const32(l, 0));
+  return kl_select(l, kl_is_finite(l, largest), exponent, kl_const32(l, 0));
 }
 
 static kl_complex_value divide_scaled(kl_lowering *l, kl_complex_value x, kl_complex_value y)

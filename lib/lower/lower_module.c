@@ -96,8 +96,7 @@ static void lower_kernel(kl_lowering *l)
   l->frame->leave = kl_new_block(l, "leave");
   if (l->target->begin_block) l->target->begin_block(l);
   kl_lower_stmts(l, &l->kernel->body);
-  kl_branch(l, l->frame->leave);
-  kl_move_to(l, l->frame->leave);
+  kl_go_on_in(l, l->frame->leave);
   l->target->end_kernel(l);
 }
 

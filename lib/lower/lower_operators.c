@@ -197,12 +197,10 @@ static LLVMValueRef integer_power(kl_lowering *l, bool is_signed, LLVMValueRef b
   LLVMTypeRef type = LLVMTypeOf(base);
   LLVMBasicBlockRef before = kl_here(l), head = kl_new_block(l, "pow"),
                     body = kl_new_block(l, "pow.body"), after = kl_new_block(l, "pow.end");
-  kl_br(l, head);
-  kl_move_to(l, head);
+  kl_go_on_in(l, head);
   LLVMValueRef result = kl_phi(l, type), square = kl_phi(l, type), rest = kl_phi(l, type);
   LLVMValueRef one = LLVMConstInt(type, 1, false), zero = LLVMConstNull(type);
-  kl_cond_br(l, kl_icmp(l, LLVMIntNE, rest, zero), body, after);
-  kl_move_to(l, body);
+  kl_go_on_if(l, kl_icmp(l, LLVMIntNE, rest, zero), body, after);
   LLVMValueRef is_odd = kl_trunc(l, rest, l->i1);
   LLVMValueRef next_result = kl_select(l, is_odd, kl_mul(l, result, square), result);
   LLVMValueRef next_square = kl_mul(l, square, square), next_rest = kl_lshr(l, rest, one);

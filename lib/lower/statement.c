@@ -76,8 +76,7 @@ void kl_lower_loop(kl_lowering *l, const kt_stmt *loop)
   l->is_checked_version = true;
   lower_version(l, loop);
   l->is_checked_version = false;
-  kl_branch(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
 }
 
 /* while and for.
@@ -202,15 +201,12 @@ void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
                     end = kl_new_block(l, "while.end");
   LLVMBasicBlockRef latch = kl_new_block(l, "while.next");
   kl_loop loop = { .outer = l->loop, .leave = end, .next = latch };
-  kl_br(l, head);
-  kl_move_to(l, head);
-  kl_cond_br(l, kl_lower_condition(l, stmt->value), body, end);
-  kl_move_to(l, body);
+  kl_go_on_in(l, head);
+  kl_go_on_if(l, kl_lower_condition(l, stmt->value), body, end);
   l->loop = &loop;
   kl_lower_stmts(l, &stmt->body);
   l->loop = loop.outer;
-  kl_branch(l, latch);
-  kl_move_to(l, latch);
+  kl_go_on_in(l, latch);
   mark_latch(l, kl_br(l, head), stmt->unroll);
   kl_move_to(l, end);
   l->copies = copies;
@@ -228,8 +224,7 @@ void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LL
   loop->step = step;
   loop->loop =
     (kl_loop){ .outer = l->loop, .next = kl_new_block(l, "next"), .leave = kl_new_block(l, "end") };
-  kl_br(l, loop->header);
-  kl_move_to(l, loop->header);
+  kl_go_on_in(l, loop->header);
   loop->counter = kl_phi(l, LLVMTypeOf(first));
   LLVMAddIncoming(loop->counter, &first, &before, 1);
   kl_cond_br(l, kl_icmp(l, loop->is_signed ? LLVMIntSLT : LLVMIntULT, loop->counter, stop), body,
@@ -278,8 +273,7 @@ static void lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl_loop *loop, 
   l->loop = loop;
   kl_lower_stmts(l, &stmt->body);
   l->loop = loop->outer;
-  kl_branch(l, loop->next);
-  kl_move_to(l, loop->next);
+  kl_go_on_in(l, loop->next);
 }
 
 /* Steps up by what cannot pass the largest number of the type: for (i = first; i < stop; i +=
@@ -291,8 +285,7 @@ static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b
   kl_loop loop = { .outer = l->loop,
                    .next = kl_new_block(l, "for.next"),
                    .leave = kl_new_block(l, "for.end") };
-  kl_br(l, head);
-  kl_move_to(l, head);
+  kl_go_on_in(l, head);
   LLVMValueRef i = LLVMBuildPhi(l->builder, LLVMTypeOf(b->first), stmt->var->name);
   kl_cond_br(l, less(l, b, i, b->stop), body, loop.leave);
   kl_move_to(l, body);
@@ -336,8 +329,7 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_loop loop = { .outer = l->loop,
                    .next = kl_new_block(l, "for.next"),
                    .leave = kl_new_block(l, "for.end") };
-  kl_br(l, head);
-  kl_move_to(l, head);
+  kl_go_on_in(l, head);
   LLVMValueRef k = kl_phi(l, type), i = LLVMBuildPhi(l->builder, type, stmt->var->name);
   kl_cond_br(l, less(l, &counter, k, counter.stop), body, loop.leave);
   kl_move_to(l, body);
@@ -426,8 +418,7 @@ static void lower_store(kl_lowering *l, const kt_stmt *stmt)
   LLVMBasicBlockRef behind = kl_skip_if_bad(l);
   kl_store_element(l, &array, pointer, value, kl_element_alignment(l, &array, &stmt->indices));
   if (!behind) return;
-  kl_branch(l, behind);
-  kl_move_to(l, behind);
+  kl_go_on_in(l, behind);
 }
 
 static void lower_evaluate(kl_lowering *l, const kt_stmt *stmt) { kl_lower_expr(l, stmt->value); }
@@ -488,8 +479,7 @@ static void lower_once(kl_lowering *l, const kt_stmt *stmt)
   l->loop = &once;
   kl_lower_stmts(l, &stmt->body);
   l->loop = once.outer;
-  kl_branch(l, once.leave);
-  kl_move_to(l, once.leave);
+  kl_go_on_in(l, once.leave);
 }
 
 static void lower_leave(kl_lowering *l, const kt_stmt *stmt)

@@ -467,8 +467,7 @@ static void lower_box(kl_lowering *l, const range *r)
   kl_move_to(l, before);
   split(l, r->rank, extents, rank, start);
   split(l, r->count, extents, rank, step);
-  kl_br(l, head);
-  kl_move_to(l, head);
+  kl_go_on_in(l, head);
   for (size_t d = 0; d < rank; d++) {
     at[d] = LLVMBuildPhi(b, r->type, r->stmt->vars.items[d]->name);
     LLVMAddIncoming(at[d], &start[d], &before, 1);
@@ -479,8 +478,7 @@ static void lower_box(kl_lowering *l, const range *r)
   l->loop = &loop;
   kl_lower_stmts(l, &r->stmt->body);
   l->loop = loop.outer;
-  kl_branch(l, loop.next);
-  kl_move_to(l, loop.next);
+  kl_go_on_in(l, loop.next);
   advance(l, at, step, extents, rank, next);
   for (size_t d = 0; d < rank; d++) LLVMAddIncoming(at[d], &next[d], &loop.next, 1);
   LLVMValueRef latch = kl_br(l, head);

@@ -95,7 +95,7 @@ static kt_expr *hoist_logic(kp_inliner *in, kt_expr *e, kt_stmts *out)
   kp_push_inlined(in, out, kp_new_assign(in->s, var, e->x));
   kt_expr *condition = kp_new_var(in->s, var, e->location);
   if (e->op == KJIT_OR) condition = kp_new_unary(in->s, KJIT_NOT, condition);
-  kt_stmt *stmt = kp_new_if(in->s, condition, e->location);
+  kt_stmt *stmt = kt_new_if(in->s->c, condition, e->location);
   stmt->is_joint = true;
   kt_expr *value = kp_hoist(in, e->y, &stmt->body);
   kp_push_inlined(in, &stmt->body, kp_new_assign(in->s, var, value));
@@ -110,7 +110,7 @@ static kt_expr *hoist_cond(kp_inliner *in, kt_expr *e, kt_stmts *out)
   if (!kp_has_joint_expr(in, e->y) && !kp_has_joint_expr(in, e->z)) return e;
   kt_var *var = kp_new_holder(in->s, KJ_V_VAR, "chosen", e);
   kp_push_inlined(in, out, kp_new_assign(in->s, var, NULL)); /* declared */
-  kt_stmt *stmt = kp_new_if(in->s, e->x, e->location);
+  kt_stmt *stmt = kt_new_if(in->s->c, e->x, e->location);
   stmt->is_joint = true;
   kt_expr *y = kp_hoist(in, e->y, &stmt->body);
   kp_push_inlined(in, &stmt->body, kp_new_assign(in->s, var, y));
@@ -398,7 +398,7 @@ static void rewrite_while(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt
   KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
   if (kp_has_joint_expr(in, stmt->value)) {
     kt_expr *condition = kp_hoist(in, stmt->value, &stmt->body);
-    kt_stmt *leave = kp_new_if(in->s, kp_new_unary(in->s, KJIT_NOT, condition), stmt->location);
+    kt_stmt *leave = kt_new_if(in->s->c, kp_new_unary(in->s, KJIT_NOT, condition), stmt->location);
     kp_push_inlined(in, &leave->body, kt_new_tstmt(in->s->c, KJ_TS_BREAK, stmt->location));
     kp_push_inlined(in, &stmt->body, leave);
     stmt->value = kp_new_const(in->s, KJIT_BOOL, 1, stmt->location);

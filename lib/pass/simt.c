@@ -165,7 +165,7 @@ static void check_barrier(kp_simt_builder *b, const kt_stmt *stmt, const kp_simt
   kt_expr *is_elsewhere =
     kp_new_compare(b->s, KJIT_GT, kp_off_value(b), kp_off_const(b, KJ_OFF_LEFT_KERNEL));
   kt_expr *none = kp_new_const(b->s, KJIT_BOOL, 0, stmt->location);
-  kt_stmt *check = kp_new_if(b->s, kp_new_cond(b->s, waits, is_elsewhere, none), stmt->location);
+  kt_stmt *check = kt_new_if(b->s->c, kp_new_cond(b->s, waits, is_elsewhere, none), stmt->location);
   kt_stmt *failure = kt_new_tstmt(b->s->c, KJ_TS_FAIL, stmt->value->location);
   failure->failure = KJ_FAILURE_BARRIER;
   kp_append_stmt(b->s, &check->body, failure);

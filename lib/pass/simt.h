@@ -114,7 +114,6 @@ kt_expr *kp_new_compare(kp_simt *s, kjit_op op, kt_expr *x, kt_expr *y);
 kt_expr *kp_new_cond(kp_simt *s, kt_expr *x, kt_expr *y, kt_expr *z);
 kt_expr *kp_new_convert(kp_simt *s, kjit_type type, kt_expr *x);
 kt_stmt *kp_new_assign(kp_simt *s, kt_var *var, kt_expr *value);
-kt_stmt *kp_new_if(kp_simt *s, kt_expr *condition, kj_location location);
 /* A variable of the kernel. */
 kt_var *kp_new_local(kp_simt *s, kt_tvar_kind kind, const char *name, kjit_type type,
                      kj_location location);

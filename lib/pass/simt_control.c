@@ -69,13 +69,6 @@ kt_stmt *kp_new_assign(kp_simt *s, kt_var *var, kt_expr *value)
   return stmt;
 }
 
-kt_stmt *kp_new_if(kp_simt *s, kt_expr *condition, kj_location location)
-{
-  kt_stmt *stmt = kt_new_tstmt(s->c, KJ_TS_IF, location);
-  stmt->value = condition;
-  return stmt;
-}
-
 kt_var *kp_new_local(kp_simt *s, kt_tvar_kind kind, const char *name, kjit_type type,
                      kj_location location)
 {
@@ -271,7 +264,7 @@ static void build_uniform_if(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_po
 
 static void build_part(kp_simt_builder *b, const kt_stmts *list, const kp_simt_position *position)
 {
-  kt_stmt *part = kp_new_if(b->s, kp_any_active(b, position), kp_no_location());
+  kt_stmt *part = kt_new_if(b->s->c, kp_any_active(b, position), kp_no_location());
   build_inside(b, &part->body, list, position);
   kp_emit_joint(b, part);
 }
@@ -319,7 +312,7 @@ static bool has_return(const kt_stmts *list) { return has_exit(list, 1); }
 static void emit_stop_unless_any(kp_simt_builder *b, const kp_simt_position *position)
 {
   kt_stmt *stop =
-    kp_new_if(b->s, kp_new_unary(b->s, KJIT_NOT, kp_any_active(b, position)), kp_no_location());
+    kt_new_if(b->s->c, kp_new_unary(b->s, KJIT_NOT, kp_any_active(b, position)), kp_no_location());
   kp_append_stmt(b->s, &stop->body, kt_new_tstmt(b->s->c, KJ_TS_BREAK, kp_no_location()));
   kp_emit_joint(b, stop);
 }

@@ -20,13 +20,6 @@ static part infer_part(kt_scope *s, const ki_expr *expr, bool is_condition)
   return p;
 }
 
-static kt_stmt *new_if(kt_scope *s, kt_expr *condition, kj_location location)
-{
-  kt_stmt *stmt = kt_new_tstmt(s->c, KJ_TS_IF, location);
-  stmt->value = condition;
-  return stmt;
-}
-
 static kt_var *add_temporary(kt_scope *s, kjit_type type, kj_location location, kt_level level)
 {
   return kt_add_variable(s, KJ_V_VAR, kj_format(s->arena, "_%u", s->temporary_count++), type,
@@ -47,8 +40,8 @@ static kt_expr *make_logic(kt_scope *s, const ki_expr *expr, kt_expr *x, part *y
   kt_emit_assign(s, var, x, expr->location);
   kt_expr *test = kt_make_var(s, var, expr->location);
   kt_stmt *stmt =
-    new_if(s, expr->op == KJIT_AND ? test : kt_make_unary(s, KJIT_NOT, test, expr->location),
-           expr->location);
+    kt_new_if(s->c, expr->op == KJIT_AND ? test : kt_make_unary(s, KJIT_NOT, test, expr->location),
+              expr->location);
   stmt->body = y->stmts;
   KJ_PUSH(s->arena, &stmt->body, kt_new_assign(s, var, y->value, y->value->location));
   kt_emit(s, stmt);
@@ -116,7 +109,7 @@ static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, pa
                               kt_higher_level(kt_level_of(s, condition),
                                               kt_higher_level(kt_level_of(s, x->value),
                                                               kt_level_of(s, y->value))));
-  kt_stmt *stmt = new_if(s, condition, location);
+  kt_stmt *stmt = kt_new_if(s->c, condition, location);
   stmt->body = x->stmts;
   stmt->otherwise = y->stmts;
   KJ_PUSH(s->arena, &stmt->body,

@@ -80,6 +80,13 @@ kt_stmt *kt_new_tstmt(kt_compilation *c, kt_tstmt_kind kind, kj_location locatio
   return stmt;
 }
 
+kt_stmt *kt_new_if(kt_compilation *c, kt_expr *condition, kj_location location)
+{
+  kt_stmt *stmt = kt_new_tstmt(c, KJ_TS_IF, location);
+  stmt->value = condition;
+  return stmt;
+}
+
 kt_var *kt_new_tvar(kt_compilation *c, kt_instance *instance, kt_tvar_kind kind, const char *name,
                     kjit_type type, kj_location location)
 {

@@ -320,6 +320,7 @@ const char *kt_target_text(const kt_compilation *c);
 /* A new expression with kind, type and location; everything else zero. */
 kt_expr *kt_new_texpr(kt_compilation *c, kt_tkind kind, kjit_type type, kj_location location);
 kt_stmt *kt_new_tstmt(kt_compilation *c, kt_tstmt_kind kind, kj_location location);
+kt_stmt *kt_new_if(kt_compilation *c, kt_expr *condition, kj_location location); /* empty */
 /* A new variable of the instance (appended to params for KJ_V_PARAM, else to locals; index set). */
 kt_var *kt_new_tvar(kt_compilation *c, kt_instance *instance, kt_tvar_kind kind, const char *name,
                     kjit_type type, kj_location location);

@@ -30,10 +30,6 @@ static LLVMValueRef divide(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
 {
   return relax(l, kl_fdiv(l, x, y));
 }
-static LLVMValueRef with_sign(kl_lowering *l, LLVMValueRef size, LLVMValueRef sign)
-{
-  return kl_intrinsic2(l, "llvm.copysign", size, sign);
-}
 static LLVMValueRef root(kl_lowering *l, LLVMValueRef x)
 {
   return kl_intrinsic1(l, "llvm.sqrt", x);
@@ -63,17 +59,9 @@ static LLVMValueRef call(kl_lowering *l, ki_builtin_id id, LLVMValueRef x)
   return l->target->math(l, id, &x, 1, LLVMTypeOf(x));
 }
 
-static LLVMValueRef is_infinite(kl_lowering *l, LLVMValueRef x)
-{
-  return is_equal(l, kl_fabs(l, x), kl_real_like(x, INFINITY));
-}
-static LLVMValueRef is_finite(kl_lowering *l, LLVMValueRef x)
-{
-  return kl_fcmp(l, LLVMRealOLT, kl_fabs(l, x), kl_real_like(x, INFINITY));
-}
 static LLVMValueRef is_not_finite(kl_lowering *l, LLVMValueRef x)
 {
-  return kl_not(l, is_finite(l, x));
+  return kl_not(l, kl_is_finite(l, x));
 }
 static LLVMValueRef is_zero(kl_lowering *l, LLVMValueRef x)
 {
@@ -104,7 +92,7 @@ static LLVMValueRef reduce_exponent(kl_lowering *l, LLVMValueRef x, LLVMValueRef
 {
   LLVMValueRef is_large = is_above(l, kl_fabs(l, x), exponent_limit(l, x));
   *factor = kl_select(l, is_large, kl_real_like(x, 2.71828182845904523536), kl_real_like(x, 1));
-  return kl_select(l, is_large, sub(l, x, with_sign(l, kl_real_like(x, 1), x)), x);
+  return kl_select(l, is_large, sub(l, x, kl_copysign(l, kl_real_like(x, 1), x)), x);
 }
 
 static complex_value complex_exp(kl_lowering *l, complex_value z)
@@ -115,10 +103,10 @@ static complex_value complex_exp(kl_lowering *l, complex_value z)
   factor = kl_select(l, is_above(l, x, zero), factor, kl_real_like(x, 1));
   LLVMValueRef real = mul(l, mul(l, e, call(l, KJ_BUILTIN_COS, y)), factor),
                imaginary = mul(l, mul(l, e, call(l, KJ_BUILTIN_SIN, y)), factor);
-  LLVMValueRef is_lost = kl_and(l, is_infinite(l, z.real), is_not_finite(l, y)),
+  LLVMValueRef is_lost = kl_and(l, kl_is_infinite(l, z.real), is_not_finite(l, y)),
                is_negative = kl_fcmp(l, LLVMRealOLT, z.real, zero);
   real = kl_select(l, is_lost, kl_select(l, is_negative, zero, z.real), real);
-  imaginary = kl_select(l, kl_and(l, is_lost, is_negative), with_sign(l, zero, y), imaginary);
+  imaginary = kl_select(l, kl_and(l, is_lost, is_negative), kl_copysign(l, zero, y), imaginary);
   return (complex_value){ real, kl_select(l, is_zero(l, y), y, imaginary) };
 }
 
@@ -130,7 +118,7 @@ static complex_value complex_sinh(kl_lowering *l, complex_value z)
   LLVMValueRef imaginary =
     mul(l, mul(l, call(l, KJ_BUILTIN_SIN, y), call(l, KJ_BUILTIN_COSH, x)), factor);
   LLVMValueRef is_lost =
-    kl_and(l, is_not_finite(l, y), kl_or(l, is_zero(l, z.real), is_infinite(l, z.real)));
+    kl_and(l, is_not_finite(l, y), kl_or(l, is_zero(l, z.real), kl_is_infinite(l, z.real)));
   return (complex_value){ kl_select(l, is_lost, z.real, real),
                           kl_select(l, is_zero(l, y), y, imaginary) };
 }
@@ -142,9 +130,9 @@ static complex_value complex_cosh(kl_lowering *l, complex_value z)
     mul(l, mul(l, call(l, KJ_BUILTIN_COS, y), call(l, KJ_BUILTIN_COSH, x)), factor);
   LLVMValueRef sine = call(l, KJ_BUILTIN_SIN, y), one = kl_real_like(y, 1);
   LLVMValueRef imaginary = mul(l, mul(l, sine, call(l, KJ_BUILTIN_SINH, x)), factor);
-  LLVMValueRef is_lost = kl_and(l, is_not_finite(l, y), is_infinite(l, z.real)),
-               sign = mul(l, with_sign(l, one, sine), with_sign(l, one, z.real)),
-               zero = with_sign(l, kl_real_like(y, 0), sign);
+  LLVMValueRef is_lost = kl_and(l, is_not_finite(l, y), kl_is_infinite(l, z.real)),
+               sign = mul(l, kl_copysign(l, one, sine), kl_copysign(l, one, z.real)),
+               zero = kl_copysign(l, kl_real_like(y, 0), sign);
   return (
     complex_value){ kl_select(l, is_lost, kl_fabs(l, z.real), real),
                     kl_select(l, kl_or(l, is_zero(l, y), is_zero(l, z.real)), zero, imaginary) };
@@ -162,9 +150,10 @@ static complex_value complex_tanh(kl_lowering *l, complex_value z)
   LLVMValueRef small = call(l, KJ_BUILTIN_EXP, mul(l, kl_real_like(x, -2), kl_fabs(l, x)));
   LLVMValueRef sine = mul(l, call(l, KJ_BUILTIN_SIN, y), call(l, KJ_BUILTIN_COS, y)),
                far = mul(l, mul(l, kl_real_like(x, 4), sine), small);
-  far = kl_select(l, is_infinite(l, x),
-                  with_sign(l, kl_real_like(x, 0), kl_select(l, is_finite(l, y), sine, y)), far);
-  real = kl_select(l, is_large, with_sign(l, one, x), kl_select(l, is_zero(l, x), x, real));
+  far =
+    kl_select(l, kl_is_infinite(l, x),
+              kl_copysign(l, kl_real_like(x, 0), kl_select(l, kl_is_finite(l, y), sine, y)), far);
+  real = kl_select(l, is_large, kl_copysign(l, one, x), kl_select(l, is_zero(l, x), x, real));
   return (complex_value){ real,
                           kl_select(l, is_zero(l, y), y, kl_select(l, is_large, far, imaginary)) };
 }
@@ -233,8 +222,8 @@ static complex_value complex_sqrt(kl_lowering *l, complex_value z)
   LLVMValueRef d = divide(l, y, mul(l, kl_real_like(x, 2), s));
   LLVMValueRef is_left = kl_fcmp(l, LLVMRealOLT, z.real, kl_real_like(x, 0));
   complex_value w = { kl_select(l, is_left, d, s),
-                      with_sign(l, kl_select(l, is_left, s, d), z.imaginary) };
-  LLVMValueRef is_nothing = kl_and(l, is_zero(l, x), is_zero(l, y)), is_far = is_infinite(l, y);
+                      kl_copysign(l, kl_select(l, is_left, s, d), z.imaginary) };
+  LLVMValueRef is_nothing = kl_and(l, is_zero(l, x), is_zero(l, y)), is_far = kl_is_infinite(l, y);
   w.real = kl_select(l, is_far, kl_real_like(x, INFINITY),
                      kl_select(l, is_nothing, kl_real_like(x, 0), w.real));
   w.imaginary = kl_select(l, kl_or(l, is_far, is_nothing), z.imaginary, w.imaginary);
@@ -287,7 +276,7 @@ static complex_value complex_asinh(kl_lowering *l, complex_value z)
   LLVMValueRef huge = is_huge(l, z);
   imaginary = kl_select(l, huge, kl_call_math(l, KJ_BUILTIN_ATAN2, z.imaginary, kl_fabs(l, z.real)),
                         imaginary);
-  return (complex_value){ kl_select(l, huge, with_sign(l, log_twice(l, z), z.real), real),
+  return (complex_value){ kl_select(l, huge, kl_copysign(l, log_twice(l, z), z.real), real),
                           kl_select(l, is_zero(l, z.imaginary), z.imaginary, imaginary) };
 }
 
@@ -299,7 +288,7 @@ static complex_value complex_acosh(kl_lowering *l, complex_value z)
   LLVMValueRef imaginary = mul(l, kl_real_like(z.real, 2),
                                kl_call_math(l, KJ_BUILTIN_ATAN2, a.imaginary, b.real)),
                huge = is_huge(l, z),
-               right_angle = with_sign(l, kl_real_like(z.real, HALF_PI), z.imaginary);
+               right_angle = kl_copysign(l, kl_real_like(z.real, HALF_PI), z.imaginary);
   imaginary = kl_select(l, huge, kl_call_math(l, KJ_BUILTIN_ATAN2, z.imaginary, z.real), imaginary);
   return (complex_value){ kl_select(l, huge, log_twice(l, z), real),
                           kl_select(l, is_zero(l, z.real), right_angle, imaginary) };
@@ -315,9 +304,10 @@ static complex_value complex_acos(kl_lowering *l, complex_value z)
     call(l, KJ_BUILTIN_ASINH, sub(l, mul(l, b.real, a.imaginary), mul(l, b.imaginary, a.real)));
   real =
     kl_select(l, huge, kl_call_math(l, KJ_BUILTIN_ATAN2, kl_fabs(l, z.imaginary), z.real), real);
-  return (complex_value){ kl_select(l, is_zero(l, z.real), kl_real_like(z.real, HALF_PI), real),
-                          kl_select(l, huge, with_sign(l, log_twice(l, z), kl_fneg(l, z.imaginary)),
-                                    imaginary) };
+  return (complex_value){
+    kl_select(l, is_zero(l, z.real), kl_real_like(z.real, HALF_PI), real),
+    kl_select(l, huge, kl_copysign(l, log_twice(l, z), kl_fneg(l, z.imaginary)), imaginary)
+  };
 }
 
 /* For a real part that is not negative: the function is odd. */
@@ -341,28 +331,28 @@ static complex_value atanh_right(kl_lowering *l, complex_value z)
     call(l, KJ_BUILTIN_LOG,
          divide(l, root(l, height),
                 root(l, kl_call_math(l, KJ_BUILTIN_HYPOT, height, kl_real_like(x, 2)))));
-  LLVMValueRef near_angle = with_sign(
+  LLVMValueRef near_angle = kl_copysign(
     l, mul(l, half, kl_call_math(l, KJ_BUILTIN_ATAN2, kl_real_like(x, 2), kl_fneg(l, height))), y);
   real = kl_select(l, is_pole, kl_fneg(l, near), real);
   imaginary = kl_select(l, is_pole, kl_select(l, is_zero(l, y), y, near_angle), imaginary);
   LLVMValueRef is_far = kl_or(l, is_above(l, x, bound), is_above(l, height, bound)),
                size = kl_call_math(l, KJ_BUILTIN_HYPOT, mul(l, half, x), mul(l, half, y));
   LLVMValueRef far = divide(l, divide(l, mul(l, quarter, x), size), size);
-  far = kl_select(l, is_infinite(l, size), kl_real_like(x, 0), far);
+  far = kl_select(l, kl_is_infinite(l, size), kl_real_like(x, 0), far);
   real = kl_select(l, is_far, far, real);
-  imaginary = kl_select(l, is_far, with_sign(l, kl_real_like(x, HALF_PI), y), imaginary);
+  imaginary = kl_select(l, is_far, kl_copysign(l, kl_real_like(x, HALF_PI), y), imaginary);
   LLVMValueRef is_lost =
-    kl_and(l, kl_fcmp(l, LLVMRealUNO, z.real, z.imaginary), kl_not(l, is_infinite(l, y)));
+    kl_and(l, kl_fcmp(l, LLVMRealUNO, z.real, z.imaginary), kl_not(l, kl_is_infinite(l, y)));
   return (complex_value){ kl_select(l, is_zero(l, x), x, real),
                           kl_select(l, is_lost, kl_real_like(x, NAN), imaginary) };
 }
 
 static complex_value complex_atanh(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef sign = with_sign(l, kl_real_like(z.real, 1), z.real);
+  LLVMValueRef sign = kl_copysign(l, kl_real_like(z.real, 1), z.real);
   complex_value w =
     atanh_right(l, (complex_value){ kl_fabs(l, z.real), mul(l, z.imaginary, sign) });
-  return (complex_value){ with_sign(l, w.real, z.real), mul(l, w.imaginary, sign) };
+  return (complex_value){ kl_copysign(l, w.real, z.real), mul(l, w.imaginary, sign) };
 }
 
 /* ---- circular functions: the hyperbolic ones of i z ---- */

@@ -154,8 +154,7 @@ static LLVMValueRef build_loop(kl_lowering *l, const place *p, LLVMValueRef valu
   LLVMValueRef first = build_load(l, p, type, LLVMAtomicOrderingMonotonic);
   LLVMBasicBlockRef before = kl_here(l), loop = kl_new_block(l, "cas"),
                     end = kl_new_block(l, "cas.end");
-  kl_br(l, loop);
-  kl_move_to(l, loop);
+  kl_go_on_in(l, loop);
   LLVMValueRef seen = kl_phi(l, type);
   LLVMValueRef next = combine(l, p, kl_bitcast(l, seen, real), value);
   LLVMValueRef is_stored, held = build_cas(l, p, seen, kl_bitcast(l, next, type), &is_stored);

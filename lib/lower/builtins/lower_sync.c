@@ -239,11 +239,9 @@ static LLVMValueRef reduce_some(kl_lowering *l, const kt_expr *expr, LLVMValueRe
                rest = without_lowest(l, mask);
   LLVMBasicBlockRef before = kl_here(l), head = kl_new_block(l, "lanes"),
                     body = kl_new_block(l, "lane"), end = kl_new_block(l, "lanes.end");
-  kl_br(l, head);
-  kl_move_to(l, head);
+  kl_go_on_in(l, head);
   LLVMValueRef left = kl_phi(l, l->i32), so_far = kl_phi(l, LLVMTypeOf(value));
-  kl_cond_br(l, kl_icmp(l, LLVMIntNE, left, kl_const32(l, 0)), body, end);
-  kl_move_to(l, body);
+  kl_go_on_if(l, kl_icmp(l, LLVMIntNE, left, kl_const32(l, 0)), body, end);
   LLVMValueRef next =
     kl_build_reduction(l, (ki_combine)expr->builtin->operation, expr->type, so_far,
                        from_lane(l, expr, KJ_SHUFFLE_IDX, mask, value, lowest_lane(l, left)));
@@ -267,16 +265,14 @@ static LLVMValueRef reduce_by_shuffles(kl_lowering *l, const kt_expr *expr, LLVM
                                              : reduce_some(l, expr, mask, value);
   LLVMBasicBlockRef full = kl_new_block(l, "full"), some = kl_new_block(l, "some"),
                     end = kl_new_block(l, "reduced");
-  kl_cond_br(l, is_full, full, some);
-  kl_move_to(l, full);
+  kl_go_on_if(l, is_full, full, some);
   LLVMValueRef of_all = reduce_all(l, expr, mask, value);
   LLVMBasicBlockRef full_end = kl_here(l);
   kl_br(l, end);
   kl_move_to(l, some);
   LLVMValueRef of_some = reduce_some(l, expr, mask, value);
   LLVMBasicBlockRef some_end = kl_here(l);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   return kl_join(l, of_all, full_end, of_some, some_end);
 }
 

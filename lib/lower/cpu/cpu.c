@@ -102,8 +102,7 @@ void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context)
 {
   LLVMBasicBlockRef left = kl_new_block(l, "left"), stays = kl_new_block(l, "stays");
   LLVMValueRef flag = kl_load(l, l->i32, context_field(l, context, LEFT_FIELD, 0));
-  kl_cond_br(l, kl_icmp(l, LLVMIntNE, flag, kl_const32(l, 0)), left, stays);
-  kl_move_to(l, left);
+  kl_go_on_if(l, kl_icmp(l, LLVMIntNE, flag, kl_const32(l, 0)), left, stays);
   kl_cpu_leave_kernel(l);
   kl_move_to(l, stays);
 }

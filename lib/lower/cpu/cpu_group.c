@@ -39,16 +39,11 @@ static LLVMValueRef zero64(kl_lowering *l) { return kl_const64(l, 0); }
 static LLVMBasicBlockRef begin_if_any(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMBasicBlockRef some = kl_new_block(l, "some"), end = kl_new_block(l, "met");
-  kl_cond_br(l, kl_has_active_lane(l, stmt), some, end);
-  kl_move_to(l, some);
+  kl_go_on_if(l, kl_has_active_lane(l, stmt), some, end);
   return end;
 }
 
-static void end_if_any(kl_lowering *l, LLVMBasicBlockRef end)
-{
-  kl_br(l, end);
-  kl_move_to(l, end);
-}
+static void end_if_any(kl_lowering *l, LLVMBasicBlockRef end) { kl_go_on_in(l, end); }
 
 void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt)
 {
@@ -264,14 +259,12 @@ LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr)
     if (valid) {
       load = kl_new_block(l, "valid");
       end = kl_new_block(l, "copied");
-      kl_cond_br(l, kl_icmp(l, LLVMIntSLT, kl_const64(l, i), valid), load, end);
-      kl_move_to(l, load);
+      kl_go_on_if(l, kl_icmp(l, LLVMIntSLT, kl_const64(l, i), valid), load, end);
     }
     LLVMValueRef value = kl_load(l, type, step(l, source, (uint64_t)i * size));
     kl_annotate_access(l, value, from.object);
     if (valid) {
-      kl_br(l, end);
-      kl_move_to(l, end);
+      kl_go_on_in(l, end);
       value = kl_join(l, LLVMConstNull(type), before, value, load);
     }
     kl_annotate_access(l, kl_store(l, value, step(l, destination, (uint64_t)i * size)), to.object);
@@ -316,16 +309,14 @@ static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMVal
   LLVMValueRef in_tile = kl_gep(l, l->i8, kl_cpu(l)->scratch, &offset, 1);
   LLVMBasicBlockRef inside = kl_new_block(l, "inside"), outside = kl_new_block(l, "outside"),
                     end = kl_new_block(l, "element");
-  kl_cond_br(l, is_inside, inside, outside);
-  kl_move_to(l, inside);
+  kl_go_on_if(l, is_inside, inside, outside);
   LLVMValueRef in_array = kl_element_pointer_at(l, &c->array, at, c->map.rank),
                from = c->is_store ? in_tile : in_array, to = c->is_store ? in_array : in_tile;
   kl_store(l, kl_load(l, type, from), to);
   kl_br(l, end);
   kl_move_to(l, outside);
   if (!c->is_store) kl_store(l, LLVMConstNull(type), in_tile);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
 }
 
 LLVMValueRef kl_cpu_cp_async_tensor(kl_lowering *l, const kt_expr *expr)

@@ -324,8 +324,7 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   LLVMBasicBlockRef before = kl_here(l), body = kl_new_block(l, "block");
   s->head = kl_new_block(l, "blocks");
   s->exit = kl_new_block(l, "exit");
-  kl_br(l, s->head);
-  kl_move_to(l, s->head);
+  kl_go_on_in(l, s->head);
   s->block_number = s->number_phi = LLVMBuildPhi(l->builder, l->i64, "number");
   LLVMAddIncoming(s->number_phi, &first, &before, 1);
   kl_cond_br(l, kl_icmp(l, LLVMIntULT, s->number_phi, s->last), body, s->exit);
@@ -348,8 +347,7 @@ void kl_cpu_begin_block(kl_lowering *l)
   for (size_t i = 0; i < conditions->count; i++)
     holds = kl_and(l, holds, kl_lower_condition(l, conditions->items[i]));
   LLVMBasicBlockRef unchecked = kl_new_block(l, "unchecked"), checked = kl_new_block(l, "checked");
-  kl_cond_br(l, holds, unchecked, checked);
-  kl_move_to(l, unchecked);
+  kl_go_on_if(l, holds, unchecked, checked);
   LLVMValueRef next = kl_nuw_add(l, s->number_phi, kl_const64(l, 1));
   LLVMValueRef args[] = { LLVMGetParam(l->function, 0), s->grid_pointer, s->number_phi, next,
                           s->scratch };

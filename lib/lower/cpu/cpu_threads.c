@@ -156,8 +156,7 @@ static void end_nest(kl_lowering *l, thread_nest *nest, LLVMMetadataRef id)
 static void guard(kl_lowering *l, LLVMBasicBlockRef otherwise)
 {
   LLVMBasicBlockRef active = kl_new_block(l, "active");
-  kl_cond_br(l, kl_is_active(l), active, otherwise);
-  kl_move_to(l, active);
+  kl_go_on_if(l, kl_is_active(l), active, otherwise);
 }
 
 /* Where a thread's part of the body ends: the latch of the loop, if there is one. */
@@ -274,12 +273,10 @@ static void run_failing(kl_lowering *l, const range *r, const kl_speculation *sp
 {
   LLVMValueRef has_any, first = kl_find_failing(l, speculation, &has_any);
   LLVMBasicBlockRef again = kl_new_block(l, "again"), none = kl_new_block(l, "none");
-  kl_cond_br(l, has_any, again, none);
-  kl_move_to(l, again);
+  kl_go_on_if(l, has_any, again, none);
   kl_set_variable(l, r->stmt->vars.items[r->rank - 1], first);
   kl_lower_stmts(l, &r->stmt->body);
-  kl_branch(l, none);
-  kl_move_to(l, none);
+  kl_go_on_in(l, none);
 }
 
 /* The variable itself counts, in its own width: a subscript with it is then seen to be consecutive.
@@ -387,8 +384,7 @@ static void lower_nested_round(kl_lowering *l, const range *r, LLVMValueRef base
   kl_parallel p = begin_parallel(l, false);
   LLVMBasicBlockRef end = end_of_thread(l, &nest), inside = kl_new_block(l, "inside");
   LLVMValueRef element = kl_add(l, base, kl_extend_position(l, kl_cpu(l)->rank));
-  kl_cond_br(l, kl_icmp(l, LLVMIntSLT, element, r->last), inside, end);
-  kl_move_to(l, inside);
+  kl_go_on_if(l, kl_icmp(l, LLVMIntSLT, element, r->last), inside, end);
   if (r->stmt->is_guarded) guard(l, end);
   set_element(l, r, r->rank == 1 ? add_rank(l, r, base) : element);
   lower_range_body(l, r, end);

@@ -69,14 +69,12 @@ void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, 
   if (stmt->is_guarded) {
     LLVMBasicBlockRef write = kl_new_block(l, "write");
     end = kl_new_block(l, "written");
-    kl_cond_br(l, kl_is_lane_active(l, stmt, rank), write, end);
-    kl_move_to(l, write);
+    kl_go_on_if(l, kl_is_lane_active(l, stmt, rank), write, end);
   }
   kl_set_rank(l, rank);
   kl_set_variable(l, stmt->var, value);
   if (!end) return;
-  kl_branch(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
 }
 
 /* ---- shuffles: PTX's shfl ---- */
@@ -321,14 +319,12 @@ static LLVMValueRef reduce_result(kl_lowering *l, const kt_stmt *stmt, const lan
   kl_cond_br(l, is_kept, end, anew);
   kl_move_to(l, anew);
   kl_store(l, members, kept_members);
-  kl_cond_br(l, kl_icmp(l, LLVMIntEQ, members, kl_const32(l, -1)), tree, some);
-  kl_move_to(l, tree);
+  kl_go_on_if(l, kl_icmp(l, LLVMIntEQ, members, kl_const32(l, -1)), tree, some);
   kl_store(l, reduce_tree(l, stmt, all), result);
   kl_br(l, end);
   kl_move_to(l, some);
   reduce_members(l, stmt, all, members, result);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   return kl_load(l, all->type, result);
 }
 
@@ -419,13 +415,11 @@ static LLVMValueRef sum_of_block(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
   LLVMValueRef zero = kl_const32(l, 0), is_here = kl_has_active_lane(l, stmt), before = count;
   LLVMBasicBlockRef here = kl_new_block(l, "here"), end = kl_new_block(l, "met"),
                     start = kl_here(l);
-  kl_cond_br(l, is_here, here, end);
-  kl_move_to(l, here);
+  kl_go_on_if(l, is_here, here, end);
   LLVMValueRef sum =
     kl_as_i32(l, kl_build_wait(l, KJ_WAIT_BLOCK, zero, zero, NULL, kl_extend_position(l, count)));
   LLVMBasicBlockRef last = kl_here(l);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   return kl_join(l, before, start, sum, last);
 }
 

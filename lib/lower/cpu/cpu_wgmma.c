@@ -170,8 +170,7 @@ void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt)
   LLVMValueRef stop, first = kl_matrix_begin_warps(l, &warps, &stop);
   LLVMBasicBlockRef some = kl_new_block(l, "some"), none = kl_new_block(l, "none");
   /* descriptors of a warp that is not there may say anything */
-  kl_cond_br(l, kl_has_active_among(l, stmt, first, stop), some, none);
-  kl_move_to(l, some);
+  kl_go_on_if(l, kl_has_active_among(l, stmt, first, stop), some, none);
   LLVMValueRef warp = kl_urem(l, kl_lshr(l, first, kl_const32(l, 5)), kl_const32(l, WARPGROUP));
   kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   gather_lane(l, stmt, &w, &a, &d, loop.counter);
@@ -188,7 +187,6 @@ void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt)
   hand_out_lane(l, stmt, &as_mma, w.n / 2, &d, loop.counter);
   kl_branch(l, loop.loop.next);
   kl_end_lanes(l, &loop, &p);
-  kl_br(l, none);
-  kl_move_to(l, none);
+  kl_go_on_in(l, none);
   kl_end_loop(l, &warps);
 }

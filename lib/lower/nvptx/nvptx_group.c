@@ -197,14 +197,12 @@ static void sync_grid(kl_lowering *l)
   LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");
   l->target->barrier(l);
   LLVMValueRef rank = l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0);
-  kl_cond_br(l, kl_icmp(l, LLVMIntEQ, rank, kl_const32(l, 0)), leader, end);
-  kl_move_to(l, leader);
+  kl_go_on_if(l, kl_icmp(l, LLVMIntEQ, rank, kl_const32(l, 0)), leader, end);
   LLVMValueRef others = kl_sub(l, product(l, KJ_BUILTIN_GRID_DIM), kl_const32(l, 1));
   LLVMValueRef rest = kl_sub(l, LLVMConstInt(l->i32, 0x80000000u, false), others);
   LLVMValueRef step = kl_select(l, is_first_block(l), rest, kl_const32(l, 1));
   effect(l, meet_grid, "r", &step, 1);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   l->target->barrier(l);
   l->has_loops = true;
 }

@@ -111,8 +111,7 @@ static turn find_turn(kl_lowering *l, LLVMValueRef x)
   kl_cond_br(l, is_near, end, far);
   kl_move_to(l, far);
   turn exact = turn_far(l, x);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   both.quarters = kl_join(l, near.quarters, from[0], exact.quarters, from[1]);
   both.rest = kl_join(l, near.rest, from[0], exact.rest, from[1]);
   return both;
@@ -261,8 +260,7 @@ static LLVMValueRef call_jn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type
   LLVMValueRef is_high = kl_icmp(l, LLVMIntSGT, args[0], kl_const32(l, 1));
   LLVMBasicBlockRef series = kl_new_block(l, "series"), recurrence = kl_new_block(l, "recurrence"),
                     end = kl_new_block(l, "jn");
-  kl_cond_br(l, kl_and(l, is_small, is_high), series, recurrence);
-  kl_move_to(l, series);
+  kl_go_on_if(l, kl_and(l, is_small, is_high), series, recurrence);
   LLVMValueRef base[] = { kl_fmul(l, args[1], LLVMConstReal(type, 0.5)), n },
                next = kl_fadd(l, n, LLVMConstReal(type, 1));
   LLVMValueRef power = call_one(l, KJ_BUILTIN_POW, base, 2, type),
@@ -273,8 +271,7 @@ static LLVMValueRef call_jn(kl_lowering *l, LLVMValueRef *args, LLVMTypeRef type
   kl_move_to(l, recurrence);
   values[1] = call_one(l, KJ_BUILTIN_JN, args, 2, type);
   from[1] = kl_here(l);
-  kl_br(l, end);
-  kl_move_to(l, end);
+  kl_go_on_in(l, end);
   return kl_join(l, values[0], from[0], values[1], from[1]);
 }
 

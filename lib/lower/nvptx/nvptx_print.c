@@ -61,8 +61,7 @@ static LLVMValueRef take_place(kl_lowering *l, LLVMValueRef ring, LLVMValueRef m
   LLVMValueRef first = kl_load(l, l->i64, next);
   set_atomic(first, LLVMAtomicOrderingMonotonic);
   LLVMBasicBlockRef before = kl_here(l);
-  kl_br(l, try);
-  kl_move_to(l, try);
+  kl_go_on_in(l, try);
   LLVMValueRef place = LLVMBuildPhi(b, l->i64, "place");
   LLVMValueRef read = load_word(l, ring, offsetof(kn_print_ring, read));
   set_atomic(read, LLVMAtomicOrderingAcquire);
@@ -90,11 +89,9 @@ static void copy_words(kl_lowering *l, LLVMValueRef function, LLVMValueRef ring,
   LLVMBasicBlockRef before = kl_here(l),
                     head = LLVMAppendBasicBlockInContext(l->context, function, "head");
   LLVMBasicBlockRef copy = LLVMAppendBasicBlockInContext(l->context, function, "copy");
-  kl_br(l, head);
-  kl_move_to(l, head);
+  kl_go_on_in(l, head);
   LLVMValueRef i = LLVMBuildPhi(b, l->i64, "i");
-  kl_cond_br(l, kl_icmp(l, LLVMIntULT, i, count), copy, done);
-  kl_move_to(l, copy);
+  kl_go_on_if(l, kl_icmp(l, LLVMIntULT, i, count), copy, done);
   LLVMValueRef word =
     kl_load(l, l->i64, kl_inbounds_gep(l, l->i64, LLVMGetParam(function, PARAM_WORDS), &i, 1));
   LLVMValueRef more = kl_add(l, i, one);
