@@ -168,6 +168,8 @@ struct kj_runtime {
   pthread_mutex_t streams_mutex; /* protects the streams of all devices and what is captured */
   pthread_cond_t waits_changed;  /* a wait for a device has ended */
   struct kj_capture *captures;   /* under way */
+  /* The host has had streams that it may capture by itself: its own, or a thread's. */
+  _Atomic bool has_hosts_streams;
   kj_attachment order_attachment, capture_attachment, code_attachment;
   /* lines that kernels have printed and the host does not have yet; report/print.c */
   pthread_mutex_t print_mutex;

@@ -119,7 +119,6 @@ void kj_add_stream(kjit_stream *stream)
   stream->id = ((kj_stream_id)device->number << KJ_STREAM_BITS) + ++memory->stream_count;
   stream->next_of_device = memory->streams;
   memory->streams = stream;
-  if (!stream->is_owned) atomic_fetch_add(&memory->wrapped, 1);
   unlock(device->runtime);
 }
 
@@ -167,13 +166,13 @@ void kj_release_stream(kjit_stream *stream)
 
 /* ---- captures ---- */
 
-/* What a host captures by itself only the driver knows; asked where there are streams of a host's
- * own. */
+/* What a host captures by itself only the driver knows: an event may have brought any stream into
+ * it, of any device. */
 static kjit_status ask_driver(kjit_device *device, void *native, kj_diagnostics *diagnostics,
                               bool *is_captured)
 {
   *is_captured = false;
-  if (!device->memory || !atomic_load(&device->memory->wrapped)) return KJIT_OK;
+  if (!device->memory || !atomic_load(&device->runtime->has_hosts_streams)) return KJIT_OK;
   return device->operations->ask_capture(device, native, diagnostics, is_captured);
 }
 
@@ -185,12 +184,16 @@ kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostic
   return ask_driver(stream->object.device, stream->native, diagnostics, is_captured);
 }
 
+/* The default stream is asked for threads' own ones: the driver says nothing of it while one that
+ * is ordered with it is captured. */
 static kjit_status check_streams(kjit_device *device, kj_diagnostics *diagnostics)
 {
   char place[24];
+  bool is_captured;
+  KJ_TRY(ask_driver(device, NULL, diagnostics, &is_captured));
   for (const kjit_stream *stream = device->memory->streams; stream;
        stream = stream->next_of_device) {
-    bool is_captured = false;
+    is_captured = false;
     if (!is_stale(stream)) KJ_TRY(ask_driver(device, stream->native, diagnostics, &is_captured));
     if (is_captured)
       return kj_error(diagnostics, KJIT_ERROR_MISUSE,
@@ -203,7 +206,7 @@ static kjit_status check_streams(kjit_device *device, kj_diagnostics *diagnostic
 
 kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnostics)
 {
-  if (!atomic_load(&device->memory->wrapped)) return KJIT_OK;
+  if (!atomic_load(&device->runtime->has_hosts_streams)) return KJIT_OK;
   lock(device->runtime);
   kjit_status status = check_streams(device, diagnostics);
   unlock(device->runtime);
@@ -428,7 +431,6 @@ static void unlink_stream(kjit_stream *stream)
   while (*at && *at != stream) at = &(*at)->next_of_device;
   if (*at) *at = stream->next_of_device;
   atomic_fetch_add(&memory->forgotten, 1);
-  if (!stream->is_owned) atomic_fetch_sub(&memory->wrapped, 1);
 }
 
 typedef enum stream_state { STREAM_DONE, STREAM_BUSY, STREAM_CAPTURED } stream_state;

@@ -19,7 +19,6 @@ struct kj_memory {
   struct kj_pool *pools;    /* pool.c */
   /* the number of the last wait for the device that has ended well (kj_runtime.waits) */
   _Atomic uint64_t waited;
-  _Atomic uint32_t wrapped;   /* streams of the host's own, which it may capture itself */
   _Atomic uint32_t forgotten; /* streams that have gone */
   /* under streams_mutex */
   uint32_t waiting; /* waits for the device under way: no capture begins meanwhile */
@@ -51,8 +50,8 @@ bool kj_has_stream(kjit_device *device, const kjit_stream *stream);
 kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id);
 void kj_release_stream(kjit_stream *stream);
 
-/* No stream of the device is being captured, by kjit or by the host on one that it has wrapped: the
- * device can be waited for. Not under streams_mutex. */
+/* No stream of the device is being captured, by kjit or by the host (has_hosts_streams): the device
+ * can be waited for. Not under streams_mutex. */
 bool kj_is_waitable(kjit_device *device);
 /* The latter alone: MISUSE where there is one. */
 kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnostics);

@@ -113,6 +113,7 @@ kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **st
     make_stream(device, is_default ? NULL : native, is_thread ? KJ_STREAM_THREADS : 0);
   if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
   kj_add_object(device, &made->object, destroy_stream);
+  if (!is_default) atomic_store(&device->runtime->has_hosts_streams, true);
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = KJIT_OK;
   if (!is_default && !is_thread) {
@@ -164,6 +165,7 @@ kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream)
     return ki_fail_call(device->context, KJIT_ERROR_MISUSE,
                         "kjit_get_thread_stream: stream is NULL");
   if (!name) return kjit_get_default_stream(device, stream);
+  atomic_store(&device->runtime->has_hosts_streams, true);
   /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
   return get_borrowed(device, &device->thread_stream, (void *)name, KJ_STREAM_THREADS, stream);
 }

@@ -129,8 +129,9 @@ static _Thread_local struct {
   const void *host[4];
   uint32_t host_count;
   const oracle_stream *joins; /* that the program lets join a capture */
-  /* the fail_at-th call of the driver that can fail gives fail_with; 0: none */
-  int fail_at, fail_with, fail_malloc_at;
+  /* the fail_at-th call of the driver that can fail gives fail_with, as do fail_more after it; 0:
+   * none */
+  int fail_at, fail_more, fail_with, fail_malloc_at;
   bool is_in_driver;
   bool may_break; /* captures: the program itself has broken the rules, or ends them */
 } oracle_here = { .thread = 1 };

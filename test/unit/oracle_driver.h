@@ -60,6 +60,10 @@ static oracle_scope oracle_enter(const char *name, bool can_fail)
   if (!can_fail || !oracle_here.call || !oracle_here.fail_at || --oracle_here.fail_at)
     return (oracle_scope){ 0 };
   oracle_trace("      %s fails with %d\n", name, oracle_here.fail_with);
+  if (oracle_here.fail_more > 0) {
+    oracle_here.fail_more--;
+    oracle_here.fail_at = 1;
+  }
   if (oracle_here.fail_with == CUDA_ILLEGAL_ADDRESS) oracle_begin_fault(oracle_current());
   return (oracle_scope){ oracle_here.fail_with };
 }

@@ -534,6 +534,38 @@ static void unload_while_the_host_captures(void)
   end_by_itself(&wrapped);
 }
 
+/* ... the one of its thread, or another device's, which an event has brought into the capture. */
+static void unload_while_a_thread_is_captured(void)
+{
+  enum { RELAXED = 2 };
+  static const char source[] =
+    "kernel passing(x) {\n  for i in grid_range(x.shape) { x[i] = x[i] }\n}\n";
+  kjit_stream *thread;
+  kjit_event *event = NULL;
+  (void)WORLD_CALL(kjit_get_thread_stream, world.devices[0], &thread);
+  world_stream wrapped = world_make_stream(1, KJIT_STREAM_NON_BLOCKING, true),
+               own = { .native = world_thread_stream(0) };
+  for (int is_brought = 0; is_brought < 2; is_brought++) {
+    kjit_module *module = parse(world.context, source);
+    world_array array = array_on(0, NULL);
+    kjit_arg argument = kjit_arg_array(array.array);
+    kjit_launch_config config = { .device = world.devices[0] };
+    (void)WORLD_CALL(kjit_launch, kernel_of(module, "passing"), &config, &argument, 1);
+    const world_stream *origin = is_brought ? &wrapped : &own;
+    oracle_here.context = &fake_primary[origin->device];
+    if (oracle_cuStreamBeginCapture(origin->native, RELAXED)) abort();
+    if (is_brought) {
+      (void)WORLD_CALL(kjit_create_event, world.devices[1], &event);
+      (void)WORLD_CALL(kjit_record_event, event, wrapped.stream);
+      oracle_here.joins = own.native;
+      (void)WORLD_CALL(kjit_wait_event, thread, event);
+    }
+    oracle.checks_host_captures = true;
+    WORLD_END(kjit_release_module, module);
+    end_by_itself(origin);
+  }
+}
+
 /* ... or an array is exported to another process, which the host would wait for. */
 static void export_while_the_host_captures(void)
 {
@@ -685,6 +717,7 @@ static const row rows[] = {
   { "hosts_capture_own", release_in_the_order_of_a_hosts_capture, NULL },
   { "failed_gather", fail_to_wait_for_a_gather, NULL },
   { "hosts_capture_unload", unload_while_the_host_captures, NULL },
+  { "hosts_capture_thread", unload_while_a_thread_is_captured, NULL },
   { "hosts_capture_export", export_while_the_host_captures, NULL },
   { "capture_alias", capture_by_another_name, NULL },
   { "prefetch_cpu_stream", prefetch_on_a_stream_of_the_cpu, NULL },

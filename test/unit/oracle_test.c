@@ -18,7 +18,7 @@ enum { MOST_OPERATIONS = 400, MOST_THREADS = 8, KINDS = 64 };
 typedef struct operation {
   uint8_t action;
   bool is_left_out;
-  uint8_t fail_at, fail_malloc_at; /* the call of the driver, the allocation; 0: none */
+  uint8_t fail_at, fail_more, fail_malloc_at; /* see oracle_here */
   int fail_with;
   uint32_t x[5];
 } operation;
@@ -60,6 +60,7 @@ static void make_program(program *made, uint64_t seed, uint32_t without, uint32_
     for (int k = 0; k < 5; k++) at->x[k] = next_random(&state) >> 2;
     uint32_t failures = next_random(&state);
     if (failures % 16 == 0) at->fail_at = (uint8_t)(1 + failures / 16 % 12);
+    if ((failures >> 24 & 3) == 3) at->fail_more = (uint8_t)(1 + (failures >> 20 & 7));
     if (failures >> 12 & 1 && failures >> 13 & 1)
       at->fail_malloc_at = (uint8_t)(failures >> 14 & 1 ? 0 : 1 + failures / 65536 % 20);
     at->fail_with = failures >> 31       ? CUDA_OUT_OF_MEMORY
@@ -79,12 +80,13 @@ static void do_operation(random_actor *actor, const program *of, uint32_t i)
   oracle_result->operation = i;
   oracle_result->operations++;
   oracle_here.fail_at = of->features & USES_DRIVER_FAILURES ? at->fail_at : 0;
+  oracle_here.fail_more = oracle_here.fail_at ? at->fail_more : 0;
   oracle_here.fail_with = at->fail_with;
   if (at->fail_with == CUDA_ILLEGAL_ADDRESS && !(of->features & USES_FAULTS))
     oracle_here.fail_with = CUDA_UNKNOWN;
   oracle_here.fail_malloc_at = of->features & USES_MALLOC_FAILURES ? at->fail_malloc_at : 0;
   action->run(actor, at->x);
-  oracle_here.fail_at = oracle_here.fail_malloc_at = 0;
+  oracle_here.fail_at = oracle_here.fail_more = oracle_here.fail_malloc_at = 0;
 }
 
 static void end_actor(random_actor *actor)

@@ -126,7 +126,7 @@ static kjit_status world_end(kjit_status status)
   oracle_here.host_count = 0;
   oracle_here.joins = NULL;
   oracle_here.may_break = false;
-  oracle_here.fail_at = oracle_here.fail_malloc_at = 0;
+  oracle_here.fail_at = oracle_here.fail_more = oracle_here.fail_malloc_at = 0;
   if (status != KJIT_OK && status != KJIT_NOT_READY)
     oracle_trace("    status %d: %s\n", (int)status, last_message(world.context));
   return status;
