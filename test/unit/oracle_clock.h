@@ -9,10 +9,14 @@
  *   oracle_graph.h    captures and graphs of that driver
  *   oracle_device.h   its memory, copies and code, the table of its entry points
  *   oracle_world.h    what a program has: devices, arrays, streams, and how it calls kjit
+ *   oracle_calls.h    what it does with them
  *   oracle_process.h  a program in a process of its own
- *   oracle_random.h   what random programs do
- *   oracle_programs_test.c   small scripted programs, a row for each known defect
- *   oracle_test.c     random programs, and how one that fails is made small
+ *   oracle_programs.h        small scripted programs, one for each known defect:
+ *   oracle_reuse_test.c      of memory that went on too early
+ *   oracle_lifetime_test.c   of what ended, or was touched, at the wrong time
+ *   oracle_actor.h           what random programs have, and choose from
+ *   oracle_memory_actions.h, oracle_order_actions.h, oracle_random.h   what they do
+ *   oracle_test.c            random programs, and how one that fails is made small
  *
  * An owner is one life of memory: an array from its creation to its last release, or what one call
  * of kjit does with a block of the pool. Uses of one owner are the program's to order, and are not

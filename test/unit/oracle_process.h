@@ -7,7 +7,7 @@
 #include <sys/personality.h>
 #include <sys/wait.h>
 
-#include "oracle_world.h"
+#include "oracle_calls.h"
 
 /* Where memory is decides what kjit does with host arrays that lie side by side: so that a seed is
  * one program, this process starts again at fixed addresses, where the system lets it. */

@@ -3,7 +3,8 @@
  * the features and operations that it fails without - and run again with everything that happens
  * printed: calls of kjit by two columns, the driver's by six; the last line is the violation.
  *
- *   oracle_test                          2000 fixed seeds, and 500 fresh ones
+ *   oracle_test                          2000 fixed seeds, and 500 fresh ones; 200 programs of four
+ *                                        threads
  *   oracle_test --count 200000           the nightly form: fresh ones only
  *   oracle_test --seed 17                that one, made small, with what happens
  *   oracle_test --seed 17 --without 128  without features, by the bits of oracle_feature
@@ -247,7 +248,7 @@ typedef struct totals {
   } kinds[KINDS];
 } totals;
 
-static void count_failure(totals *all, uint64_t seed)
+static void count_failure(totals *all, uint64_t seed, uint32_t threads)
 {
   char kind[512];
   kind_of(oracle_result->message, kind, sizeof kind);
@@ -259,7 +260,8 @@ static void count_failure(totals *all, uint64_t seed)
     all->kind_count++;
     memcpy(all->kinds[i].kind, kind, sizeof kind);
     all->kinds[i].seed = seed;
-    printf("seed %llu: %s\n", (unsigned long long)seed, oracle_result->message);
+    printf("seed %llu, threads %u: %s\n", (unsigned long long)seed, threads,
+           oracle_result->message);
   }
   all->kinds[i].count++;
 }
@@ -270,7 +272,7 @@ static void run_seeds(totals *all, program *room, uint64_t first, uint64_t count
   for (uint64_t seed = first; seed < first + count; seed++) {
     make_program(room, seed, without, threads);
     all->programs++;
-    if (!world_run(run_program, room)) count_failure(all, seed);
+    if (!world_run(run_program, room)) count_failure(all, seed, threads);
   }
 }
 
@@ -287,7 +289,7 @@ static uint64_t read_number(const char *text)
 
 int main(int count, char **arguments)
 {
-  enum { FIXED = 2000, FRESH = 500, TRIES = 1000 };
+  enum { FIXED = 2000, FRESH = 500, THREADED = 200, THREADS = 4, TRIES = 1000 };
   /* The runtime as it is has mistakes that random programs find; when it has none, this goes. */
   static const bool is_broken = false;
   static program room;
@@ -321,6 +323,7 @@ int main(int count, char **arguments)
   } else {
     run_seeds(&all, &room, 1, FIXED, without, threads);
     run_seeds(&all, &room, fresh, FRESH, without, threads);
+    if (threads == 1) run_seeds(&all, &room, fresh, THREADED, without, THREADS);
   }
   for (uint32_t i = 0; i < all.kind_count; i++)
     printf("%u times, as with seed %llu: %s\n", all.kinds[i].count,

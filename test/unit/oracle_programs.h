@@ -1,0 +1,114 @@
+/* Small programs that the oracle looks at: oracle_reuse_test.c and oracle_lifetime_test.c have one
+ * for each mistake that it found or was told of. Run one by its name, with everything that
+ * happened:
+ *
+ *   build/ci/test/unit/oracle_reuse_test shared_slot
+ *
+ * Indented by two columns are the calls of kjit, by six those of the driver; the last line is the
+ * violation: who uses the memory, by which operation of which stream, and what did not wait for it.
+ * A row of the table that says what is broken is expected to end in a violation: whoever mends it
+ * empties that column, which a program that has come to pass demands. */
+#ifndef ORACLE_PROGRAMS_H
+#define ORACLE_PROGRAMS_H
+
+#include "oracle_process.h"
+
+static const int64_t shape[2] = { 32, 32 };
+
+static inline world_stream non_blocking(uint32_t device)
+{
+  return world_make_stream(device, KJIT_STREAM_NON_BLOCKING, false);
+}
+
+static inline world_array array_on(uint32_t device, kjit_stream *stream)
+{
+  return world_make_array(device, KJIT_MEMORY_DEVICE, shape, stream);
+}
+
+static inline void launch_on(const world_stream *stream, world_array *array)
+{
+  (void)world_launch(stream->device, stream->stream, &array, 1);
+}
+
+static inline world_array every_other_column(const world_array *array)
+{
+  return world_slice(array, (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 32, 2 } });
+}
+
+/* What another thread does meanwhile. Where a lock keeps it out, it comes later. */
+static void (*elsewhere)(void);
+static void *run_elsewhere(void *user)
+{
+  (void)user;
+  oracle_here.thread = 2;
+  elsewhere();
+  return NULL;
+}
+static pthread_t late_thread;
+static bool is_late; /* it is joined when the program ends */
+static inline void do_elsewhere(void)
+{
+  pthread_t thread;
+  struct timespec until;
+  if (pthread_create(&thread, NULL, run_elsewhere, NULL)) abort();
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += 50000000;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  is_late = pthread_timedjoin_np(thread, NULL, &until) != 0;
+  late_thread = thread;
+}
+
+/* ---- running them ---- */
+
+typedef struct row {
+  const char *name;
+  void (*program)(void);
+  const char *broken; /* by its name in the review; NULL: nothing, as it should be */
+} row;
+
+static void run_row(void *user)
+{
+  const row *at = user;
+  bool is_traced = oracle.is_traced;
+  oracle_reset_state();
+  oracle.is_traced = is_traced;
+  world_open(0, false);
+  at->program();
+  if (is_late) pthread_join(late_thread, NULL);
+  world_close();
+}
+
+static int show(const row *at)
+{
+  oracle.is_traced = true;
+  bool has_passed = world_run(run_row, (void *)(uintptr_t)at);
+  printf("%.*s", (int)oracle_result->trace_bytes, oracle_result->trace);
+  printf("%s: %s\n", at->name, has_passed ? "no violation" : oracle_result->message);
+  return has_passed ? 0 : 1;
+}
+
+/* The whole of main. */
+static int run_programs(const row *rows, size_t row_count, int count, char **arguments)
+{
+  int failures = 0;
+  world_fix_addresses(arguments);
+  for (size_t i = 0; i < row_count; i++) {
+    const row *at = &rows[i];
+    if (count > 1) {
+      if (!strcmp(arguments[1], at->name)) return show(at);
+      continue;
+    }
+    bool has_passed = world_run(run_row, (void *)(uintptr_t)at);
+    bool is_expected = has_passed == !at->broken;
+    printf("%s %s%s%s: %s\n", is_expected ? "ok  " : "FAIL", at->name,
+           at->broken ? ", known as " : "", at->broken ? at->broken : "",
+           !has_passed  ? oracle_result->message
+           : at->broken ? "passes now: empty its third column"
+                        : "no violation");
+    failures += !is_expected;
+  }
+  return failures || count > 1;
+}
+
+#endif

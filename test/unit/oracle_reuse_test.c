@@ -1,0 +1,351 @@
+/* Memory that went on while another stream used it. */
+#include "oracle_programs.h"
+
+/* More streams than a word has bits. */
+static void use_many_streams(void)
+{
+  world_stream own = non_blocking(0);
+  for (int i = 0; i < 60; i++) {
+    world_stream passing = non_blocking(0);
+    world_destroy_stream(&passing);
+  }
+  world_stream other = non_blocking(0);
+  world_array array = array_on(0, own.stream);
+  launch_on(&other, &array);
+  world_release_array(&array);
+  (void)array_on(0, own.stream);
+}
+
+static void export_among_many_streams(void)
+{
+  world_stream own = non_blocking(0);
+  for (int i = 0; i < 60; i++) {
+    world_stream passing = non_blocking(0);
+    world_destroy_stream(&passing);
+  }
+  world_stream other = non_blocking(0);
+  world_array array = array_on(0, NULL);
+  launch_on(&own, &array);
+  (void)world_give(&array, 0, other.stream);
+}
+
+/* A block is behind an event, is taken and given back unused, and goes on to a stream that has not
+ * waited for the event. */
+static void forget_a_join(void)
+{
+  world_stream own = world_make_stream(0, 0, false), other = non_blocking(0);
+  world_array array = array_on(0, own.stream);
+  launch_on(&other, &array);
+  world_release_array(&array);
+  array = array_on(0, own.stream);
+  world_release_array(&array);
+  (void)array_on(0, NULL);
+}
+
+/* From a stream to the default one and on to a third, with nothing queued in between. */
+static void pass_by_the_default_stream(void)
+{
+  world_stream first = world_make_stream(0, 0, false), last = world_make_stream(0, 0, false);
+  world_array array = array_on(0, first.stream);
+  launch_on(&first, &array);
+  world_release_array(&array);
+  array = array_on(0, NULL);
+  world_release_array(&array);
+  (void)array_on(0, last.stream);
+}
+
+/* Memory is short, so that the thread's stream takes it behind an event. */
+static void pass_by_the_threads_stream(void)
+{
+  kjit_stream *thread;
+  world_stream first = non_blocking(0);
+  world_array array = array_on(0, first.stream);
+  launch_on(&first, &array);
+  world_release_array(&array);
+  oracle.memory_limit = 4096;
+  (void)WORLD_CALL(kjit_get_thread_stream, world.devices[0], &thread);
+  array = array_on(0, thread);
+  if (!array.array) return;
+  world_release_array(&array);
+  (void)array_on(0, NULL);
+}
+
+/* Only copies of tensors were queued on the stream, by memory in between. */
+static void destroy_a_stream_of_copies(void)
+{
+  static float host[32 * 64];
+  int64_t extents[] = { 32, 32 }, strides[] = { 64, 2 };
+  world_stream own = non_blocking(0), other = non_blocking(0);
+  world_array first = world_make_array(0, KJIT_MEMORY_DEVICE, (int64_t[]){ 32, 64 }, own.stream),
+              part = world_slice(&first, (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 64, 2 } });
+  kjit_tensor tensor = { .data = host,
+                         .device_type = 1,
+                         .rank = 2,
+                         .code = 2,
+                         .bits = 32,
+                         .lanes = 1,
+                         .shape = extents,
+                         .strides = strides };
+  kjit_arg to = kjit_arg_tensor(kjit_get_tensor(part.array)), from = kjit_arg_tensor(&tensor);
+  world_stream copies = non_blocking(0);
+  world_order(first.memory, copies.native);
+  (void)WORLD_CALL(kjit_copy_async, world.context, &to, &from, copies.stream);
+  world_destroy_stream(&copies);
+  (void)array_on(0, other.stream);
+}
+
+/* The last wait fails, after the copy to the other GPU was queued. */
+static void fail_a_copy_between_devices(void)
+{
+  for (int fail_at = 1; fail_at < 60; fail_at++) {
+    world_array source = array_on(0, NULL), target = array_on(1, NULL);
+    world_array part = every_other_column(&source), there = every_other_column(&target);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    (void)world_copy(1, NULL, &there, &part, false);
+    world_array next = world_make_array(0, KJIT_MEMORY_DEVICE, (int64_t[]){ 32, 16 }, NULL);
+    world_array after = world_make_array(1, KJIT_MEMORY_DEVICE, (int64_t[]){ 32, 16 }, NULL);
+    world_array *all[] = { &next, &after, &part, &there, &source, &target };
+    for (int i = 0; i < 6; i++) world_release_array(all[i]);
+    (void)world_synchronize_device(0);
+    (void)world_synchronize_device(1);
+  }
+}
+
+/* Used by another GPU on which something is captured. */
+static void release_what_another_device_uses(void)
+{
+  world_stream captured = non_blocking(1), user = non_blocking(1);
+  world_array array = array_on(0, NULL);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  launch_on(&user, &array);
+  world_release_array(&array);
+  (void)array_on(0, NULL);
+}
+
+/* ... or whose streams stand elsewhere in the list: the first of its device uses what the second of
+ * the owner's may have. */
+static void release_what_many_devices_use(void)
+{
+  world_stream captured = non_blocking(1);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  for (uint32_t i = 1; i < ORACLE_DEVICES; i++) {
+    world_stream user = non_blocking(i);
+    world_array array = array_on(0, NULL);
+    launch_on(&user, &array);
+    world_release_array(&array);
+  }
+  (void)array_on(0, NULL);
+  (void)array_on(0, NULL);
+}
+
+static void delete_what_the_default_stream_uses(void)
+{
+  world_stream captured = non_blocking(0), own = non_blocking(0);
+  world_stream none = { .device = 0 };
+  world_array array = world_take(0, own.stream, shape);
+  launch_on(&none, &array);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  world_release_array(&array);
+}
+
+static void delete_after_a_failed_wait(void)
+{
+  for (int fail_at = 1; fail_at < 12; fail_at++) {
+    world_stream own = non_blocking(0), other = non_blocking(1);
+    world_array array = world_take(0, own.stream, shape);
+    launch_on(&other, &array);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    world_release_array(&array);
+    world_destroy_stream(&own);
+    world_destroy_stream(&other);
+  }
+}
+
+/* Memory of the driver's own, whose wait fails, is kept. */
+static void free_after_a_failed_wait(void)
+{
+  for (int fail_at = 1; fail_at < 12; fail_at++) {
+    world_stream other = non_blocking(1);
+    world_array array = world_make_array(0, KJIT_MEMORY_SHARED, shape, NULL);
+    launch_on(&other, &array);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    world_release_array(&array);
+    world_destroy_stream(&other);
+  }
+}
+
+static void free_what_a_copy_reads(void)
+{
+  world_stream stream = non_blocking(0);
+  world_array there = array_on(0, stream.stream), part = every_other_column(&there);
+  world_array host = world_make_array(ORACLE_DEVICES, KJIT_MEMORY_DEVICE, shape, NULL),
+              some = every_other_column(&host);
+  (void)world_copy(0, stream.stream, &part, &some, true);
+  world_release_array(&some);
+  world_release_array(&host);
+}
+
+/* The other process is told that the array is there. */
+static void export_what_another_device_uses(void)
+{
+  world_stream user = non_blocking(1);
+  world_array array = array_on(0, NULL);
+  kjit_array_handle handle;
+  launch_on(&user, &array);
+  if (WORLD_CALL(kjit_export_array, array.array, &handle) != KJIT_OK) abort();
+  oracle_expect_unused(array.memory->block, &oracle.host, "an array is exported to a process");
+}
+
+static world_array opened_array(void)
+{
+  world_array source = array_on(0, NULL), made = { 0 };
+  kjit_array_handle handle;
+  if (WORLD_CALL(kjit_export_array, source.array, &handle) != KJIT_OK) abort();
+  world_change_process(&handle);
+  if (WORLD_CALL(kjit_import_array, world.context, &handle, &made.array) != KJIT_OK) abort();
+  made.memory = world_begin_memory(made.array, 0, oracle.legacy[0]);
+  return made;
+}
+
+static void close_what_the_default_stream_uses(void)
+{
+  world_stream captured = non_blocking(0), none = { .device = 0 };
+  world_array array = opened_array();
+  launch_on(&none, &array);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  world_release_array(&array);
+}
+
+static void unpin_what_another_device_uses(void)
+{
+  world_stream captured = non_blocking(1), user = non_blocking(1);
+  world_array array = world_make_array(0, KJIT_MEMORY_PINNED, shape, NULL),
+              there = array_on(1, user.stream);
+  (void)world_copy(1, user.stream, &there, &array, true);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  world_release_array(&array);
+}
+
+static void export_what_another_device_used(void)
+{
+  world_stream captured = non_blocking(1), none = { .device = 1 };
+  world_array array = array_on(0, NULL);
+  launch_on(&none, &array);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  (void)world_give(&array, 0, NULL);
+}
+
+/* A copy between GPUs gathers on the source's default stream, and the wait for that fails. */
+static void fail_to_wait_for_a_gather(void)
+{
+  for (int fail_at = 1; fail_at < 40; fail_at++) {
+    world_stream own = non_blocking(0);
+    world_array source = array_on(0, own.stream), target = array_on(1, NULL);
+    world_array part = every_other_column(&source), there = every_other_column(&target);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    (void)world_copy(1, NULL, &there, &part, false);
+    world_release_array(&part);
+    world_release_array(&source);
+    world_array next = array_on(0, own.stream);
+    world_release_array(&next);
+    world_release_array(&there);
+    world_release_array(&target);
+    (void)world_synchronize_device(0);
+    (void)world_synchronize_device(1);
+    world_destroy_stream(&own);
+  }
+}
+
+/* A prepared launch queues its kernel, cannot copy back what the host has, nor wait. */
+static void fail_after_a_prepared_kernel(void)
+{
+  for (int fail_at = 20; fail_at; fail_at--) { /* from the end: the pools are filled then */
+    world_stream own = non_blocking(0), other = non_blocking(0);
+    world_array array = array_on(0, own.stream),
+                host = world_make_array(ORACLE_DEVICES, KJIT_MEMORY_DEVICE, shape, NULL);
+    kjit_arg arguments[] = { kjit_arg_array(array.array), kjit_arg_array(host.array) };
+    kjit_launch_config config = { .device = world.devices[0], .stream = own.stream };
+    kjit_prepared *prepared;
+    if (WORLD_CALL(kjit_prepare_launch, world.kernels[1], &config, arguments, 2, &prepared) !=
+        KJIT_OK)
+      abort();
+    world_order(array.memory, other.native);
+    oracle_here.fail_at = fail_at;
+    oracle_here.fail_more = 1000;
+    oracle_here.fail_with = CUDA_UNKNOWN;
+    (void)WORLD_CALL(kjit_run_prepared, prepared, other.stream);
+    WORLD_END(kjit_destroy_prepared, prepared);
+    world_release_array(&array);
+    array = array_on(0, own.stream);
+    world_release_array(&array);
+    world_release_array(&host);
+    (void)world_synchronize_device(0);
+    world_destroy_stream(&own);
+    world_destroy_stream(&other);
+  }
+}
+
+static void make_on_default(void) { (void)array_on(0, NULL); }
+
+/* Memory goes on in the order of one thread's own stream, which has waited for an event and done
+ * nothing since. Another thread can name the default stream only, which comes after what the other
+ * one has done. */
+static void take_what_a_threads_stream_waits_for(void)
+{
+  kjit_stream *thread;
+  world_stream user = non_blocking(0);
+  (void)WORLD_CALL(kjit_get_thread_stream, world.devices[0], &thread);
+  world_array array = array_on(0, thread);
+  launch_on(&user, &array);
+  world_release_array(&array);
+  oracle.memory_limit = 4096;
+  elsewhere = make_on_default;
+  do_elsewhere();
+}
+
+static void pass_by_an_event(void)
+{
+  world_stream own = non_blocking(0), other = non_blocking(0);
+  world_array array = array_on(0, own.stream);
+  launch_on(&own, &array);
+  launch_on(&other, &array);
+  world_release_array(&array);
+  array = array_on(0, own.stream);
+  launch_on(&own, &array);
+  (void)world_synchronize(own.stream, own.native);
+}
+
+/* ---- the table ---- */
+
+static const row rows[] = {
+  { "shared_slot", use_many_streams, NULL },
+  { "shared_slot_export", export_among_many_streams, NULL },
+  { "forgotten_join", forget_a_join, NULL },
+  { "by_default_stream", pass_by_the_default_stream, NULL },
+  { "by_thread_stream", pass_by_the_threads_stream, NULL },
+  { "stream_of_copies", destroy_a_stream_of_copies, NULL },
+  { "failed_peer_copy", fail_a_copy_between_devices, NULL },
+  { "used_elsewhere", release_what_another_device_uses, NULL },
+  { "used_on_many", release_what_many_devices_use, NULL },
+  { "deleter_default", delete_what_the_default_stream_uses, NULL },
+  { "deleter_failed_wait", delete_after_a_failed_wait, NULL },
+  { "free_failed_wait", free_after_a_failed_wait, NULL },
+  { "host_array_copied", free_what_a_copy_reads, NULL },
+  { "process_elsewhere", export_what_another_device_uses, NULL },
+  { "opened_default", close_what_the_default_stream_uses, NULL },
+  { "unpinned_elsewhere", unpin_what_another_device_uses, NULL },
+  { "exported_elsewhere", export_what_another_device_used, NULL },
+  { "failed_prepared", fail_after_a_prepared_kernel, NULL },
+  { "failed_gather", fail_to_wait_for_a_gather, NULL },
+  { "other_threads_wait", take_what_a_threads_stream_waits_for, NULL },
+  { "event", pass_by_an_event, NULL },
+};
+
+int main(int count, char **arguments)
+{
+  return run_programs(rows, sizeof rows / sizeof *rows, count, arguments);
+}
