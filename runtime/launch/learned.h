@@ -93,7 +93,7 @@ typedef struct kj_learned {
   bool has_overlaps; /* some pairs are not disjoint */
   bool knows_block;
   uint32_t block[3];
-  char memory[]; /* of all tables */
+  _Alignas(uint64_t) char memory[]; /* of all tables */
 } kj_learned;
 
 /* Launches by the tables of this thread's last specialization of the kernel, where it has any: a
