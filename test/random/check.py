@@ -85,6 +85,51 @@ def checks_of(options, seed):
     return sets[seed % len(sets)]
 
 
+def run_one(libraries, seed):
+    """A word for what happened, and a text for a failure."""
+    options = libraries.options
+    kernel, program = generate.generate(seed, options.device, options.known)
+    if kernel.poked and options.device == "cuda":
+        return "of the host", None
+    if not options.known:
+        return run_kernel(libraries, seed, kernel, program)[:2]
+    start = {n: a.copy() for n, a in kernel.arrays.items()}
+    words, first = {}, None
+    for way in generate.WAYS:
+        for n, a in start.items():
+            kernel.arrays[n][...] = a
+        kernel.give(way)
+        word, text, got = run_kernel(libraries, seed, kernel, program)
+        if not text and got and first:
+            text = describe_bits(seed, kernel, got, first)
+        if text:
+            return "failed", f"{text}\nnumbers are given as {way}: {kernel.ways}"
+        first = first or got
+        words[word] = words.get(word, 0) + 1
+    return ", ".join(f"{n} x {word}" for word, n in words.items()), None
+
+
+def with_wanted(kernel, wanted, open_):
+    """Of each element of an output the numbers in it, and those that the evaluation gives; None for open ones."""
+    found = {}
+    for (name, t, shape), want in zip(kernel.parameters, wanted):
+        if shape is not None and kernel.is_output(name):
+            count = kernel.per_thread.get(name, 1)
+            pairs = zip(to_list(kernel.arrays[name], t), want)
+            found[name] = [None if n // count in open_ else (records.leaves(g), records.leaves(w)) for n, (g, w) in enumerate(pairs)]
+    return found
+
+
+def describe_bits(seed, kernel, results, others):
+    """Zeros of other signs, too, where the evaluation does not find other values: an input that is a constant may give an expression another type."""
+    found = []
+    for name in results:
+        for n, (a, b) in enumerate(zip(results[name], others[name])):
+            if a and b and all(map(same, a[1], b[1])) and repr(a[0]) != repr(b[0]):
+                found.append(f"{name}, element {n}: got {a[0]}, with parameters {b[0]}")
+    return describe(seed, kernel, found) if found else None
+
+
 def host_function(kernel):
     if not kernel.poked:
         return None
@@ -92,12 +137,9 @@ def host_function(kernel):
     return lambda i, v: evaluate.poke(array, i, v)
 
 
-def run_one(libraries, seed):
-    """A word for what happened, and a text for a failure."""
-    kernel, program = generate.generate(seed, libraries.options.device)
+def run_kernel(libraries, seed, kernel, program):
+    """A word for what happened, a text for a failure, and the outputs where all of them are to be as they are."""
     checks = checks_of(libraries.options, seed)
-    if kernel.poked and libraries.options.device == "cuda":
-        return "of the host", None
     arguments = [kernel.arrays[n] for n, _, _ in kernel.parameters]
     evaluated = [to_list(a, t)[0] if s is None else to_list(a, t) for a, (_, t, s) in zip(arguments, kernel.parameters)]
     fresh = Program(kernel.functions, program.is_strict)
@@ -105,22 +147,22 @@ def run_one(libraries, seed):
         open_, failing = evaluate.evaluate(kernel, fresh, evaluated, checks)
         has_open, open_ = bool(open_), open_elements(kernel, open_)
     except Ambiguous:
-        return "open", None
+        return "open", None, None
     except TypeMismatch:
-        return "refused", None
-    given = [a[0] if s is None and not isinstance(t, far.Pointer) else a for a, (_, t, s) in zip(arguments, kernel.parameters)]
+        return "refused", None, None
+    given = [(t, a[0] if s is None and not isinstance(t, far.Pointer) else a) for a, (n, t, s) in zip(arguments, kernel.parameters) if kernel.is_argument(n)]
     before = {n: a.copy() for n, a in kernel.arrays.items() if isinstance(a, np.ndarray)}
     found, has_failed = [], False
     try:
-        libraries.get(checks).run(kernel.text(), [(t, v) for (_, t, _), v in zip(kernel.parameters, given)], kernel.grid, kernel.block, host_function(kernel))
+        libraries.get(checks).run(kernel.text(), given, kernel.grid, kernel.block, host_function(kernel))
     except library.Failure as failure:
         if "uninitialized memory and of races do" in str(failure):
-            return "refused", None
+            return "refused", None, None
         has_failed = str(failure).startswith("KJIT_ERROR_KERNEL")
         if has_failed and "division" in checks and COMPOSED.search(kernel.text()):
-            return "open", None
+            return "open", None, None
         if has_failed and "uninitialized" in checks and not kernel.is_straight:
-            return "open", None  # a thread that failed has not stored what others load behind a barrier
+            return "open", None, None  # a thread that failed has not stored what others load behind a barrier
         if not has_failed or not (failing or has_open):
             found = [str(failure)]
     if failing and not has_failed:
@@ -128,8 +170,8 @@ def run_one(libraries, seed):
     found += differences(kernel, arguments, evaluated, open_, before if has_failed and kernel.range_names else None)
     if found:
         inputs = [f"# {n} = {to_list(a, next(t for m, t, _ in kernel.parameters if m == n))[:8]}" for n, a in before.items() if n[0] != "o"]
-        return "failed", describe(seed, kernel, [f"checks: {','.join(checks) or 'none'}", *found, *inputs])
-    return "right" if not failing else "right, a thread fails", None
+        return "failed", describe(seed, kernel, [f"checks: {','.join(checks) or 'none'}", *found, *inputs]), None
+    return "right" if not failing else "right, a thread fails", None, None if has_failed else with_wanted(kernel, evaluated, open_)
 
 
 class Libraries:
@@ -145,7 +187,7 @@ class Libraries:
 
 
 def describe_lost(seed, options, why):
-    return describe(seed, generate.generate(seed, options.device)[0], [why])
+    return describe(seed, generate.generate(seed, options.device, options.known)[0], [why])
 
 
 def main():
@@ -153,13 +195,14 @@ def main():
     parser.add_argument("--libdir", default=os.environ.get("KJIT_LIBDIR", "."), help="the folder of libkjit.so")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--checks", default="none", help="none, usual, all, names with commas, or each: in turn every check and every two")
+    parser.add_argument("--known", action="store_true", help="kernels with more numbers, which come as parameters, literals, const parameters, constants of the module, and mixed: the same bits each time")
     parser.add_argument("--debug", action="store_true", help="code that is not optimized")
     pool.add_options(parser, 300)
     parser.add_argument("--print", action="store_true", help="only print the kernels")
     options = parser.parse_args()
     if options.print:
         for number in range(options.seed, options.seed + options.count):
-            print(describe(number, generate.generate(number, options.device)[0], []))
+            print(describe(number, generate.generate(number, options.device, options.known)[0], []))
         return 0
     return pool.run(options, f"kernels on {options.device}", Libraries, run_one, describe_lost)
 

@@ -1,13 +1,10 @@
 """Runs the Python that a kernel became: every thread of every block, in turn from barrier to barrier."""
-import math
 from itertools import product
 
 import values
-from language import square, translate
+from language import NAMES, translate
 from records import NAMES as OF_RECORDS
 from values import Ambiguous
-
-NAMES = {name: getattr(values, name) for name in dir(values) if not name.startswith("_")}
 
 
 class Unwritten:
@@ -54,7 +51,7 @@ def evaluate(kernel, program, arguments, checks=()):
     positions = [f"pos_{p}_{d}" for p in ("threadIdx", "blockIdx", "blockDim", "gridDim") for d in "xyz"] + ["pos_thread_rank", "pos_laneid", "pos_warp_rank"]
     header = f"def thread(place, block_size, shared, {', '.join(positions)}, {', '.join(kernel.python_names())}):"
     source = "\n".join([*program.lines, header, *lines])
-    scope = {**NAMES, "NAN": math.nan, "INF": math.inf, "square": square, "product": product, "touch": touch, "poke": poke, "UNWRITTEN": Unwritten(), "Failed": Failed, "checks_asserts": "assert" in checks, **OF_RECORDS,
+    scope = {**NAMES, "product": product, "touch": touch, "poke": poke, "UNWRITTEN": Unwritten(), "Failed": Failed, "checks_asserts": "assert" in checks, **OF_RECORDS,
              **(DIVISIONS if "division" in checks else {})}
     exec(compile(source, "kernel", "exec"), scope)
     thread = scope["thread"]

@@ -1,6 +1,7 @@
 """Random kernels that the language accepts, with inputs. Kinds: straight ones (each thread its element), and blocks that work together."""
 import math
 import random
+import re
 
 import numpy as np
 
@@ -16,6 +17,14 @@ NUMBERS = ("i32", "f32", "i64", "u32", "f64", "i16", "u8", "f16", "i32", "f32")
 COMMON = ("i32", "i64", "u32", "f32", "f64", "i32", "f32")
 
 
+# a little above ties of bf16 and f32, which an f64 between them and these does not see
+TIES = ((1 << 62) + (1 << 54) + 1, (1 << 62) + (1 << 38) + 1, -(1 << 60) - (1 << 36) - 1)
+
+
+# of built-ins that do not take one number
+ARITY = {"fma": 3, "select": 3, "min": 2, "max": 2, "ceil_div": 2, "div_trunc": 2, "rem_trunc": 2, "mulhi": 2, "copysign": 2, "fmod": 2, "fdim": 2}
+
+
 def lit(value, ty=None):
     weak = ty or ("wf" if isinstance(value, float) else "wi")
     return ("lit", value, repr(value) if not ty else f"{value!r}{ty}", weak)
@@ -23,6 +32,10 @@ def lit(value, ty=None):
 
 def var(name): return ("var", name)
 def call(name, *args): return ("call", name, list(args))
+
+
+# How a kernel is given its numbers. The same come each time, and so do the results.
+WAYS = ("parameters", "literals", "const parameters", "constants", "mixed")
 
 
 class Kernel:
@@ -40,6 +53,25 @@ class Kernel:
         self.touches = []  # funcs that change an element of these
         self.poked = None  # the one that an extern func changes behind the kernel's back
         self.before, self.far = [], None  # lines before all others; a view through a pointer: name, type, shape
+        self.ways = {}  # of numbers that are no plain parameters: one of WAYS
+
+    def give(self, way):
+        """How the numbers are given from now on; mixed: each in a way of its own. A const parameter is one number."""
+        names = [n for n, t, s in self.parameters if s is None and not isinstance(t, far.Pointer)]
+        self.ways = {}
+        draw = random.Random(self.text())
+        self.ways = {n: draw.choice(WAYS[:4]) if way == "mixed" else way for n in names}
+        self.ways = {n: w for n, w in self.ways.items() if w != "parameters" and (w != "const parameters" or isinstance(self.type_of(n), str))}
+
+    def type_of(self, name):
+        return next(t for n, t, _ in self.parameters if n == name)
+
+    def is_argument(self, name):
+        return self.ways.get(name) not in ("literals", "constants")
+
+    def value_text(self, name):
+        """The number's, as the kernel would say it."""
+        return records.literal_text(self.arrays[name][0], self.type_of(name))
 
     def environment(self):
         env = {n: self.parameter(n, t, shape) for n, t, shape in self.parameters if not isinstance(t, far.Pointer)}
@@ -52,6 +84,9 @@ class Kernel:
     def is_output(self, name): return name[0] == "o" or name in self.per_thread
 
     def parameter(self, name, t, shape):
+        if name in self.ways:
+            py = records.python_text(self.arrays[name][0], t)
+            return records.Record(t, py, False, True) if isinstance(t, records.Struct) else Typed(t, py, is_const=l.CERTAIN)
         if isinstance(t, records.Struct):
             return records.Record(t, "p_" + name, False) if shape is None else records.Records("p_" + name, t, shape, name[0] == "o")
         return Typed(t, "p_" + name) if shape is None else Array("p_" + name, t, shape)
@@ -61,28 +96,36 @@ class Kernel:
 
     def text(self):
         lines = self.declarations + [f.text() for f in self.functions] + [f.text() for f, _ in self.touches]
-        lines.append(f"kernel k({', '.join(n + self.annotations.get(n, '') for n, _, _ in self.parameters)}){self.attributes} {{")
+        lines += [f"const {n}: {self.type_of(n)} = {self.value_text(n)}" for n, way in self.ways.items() if way == "constants"]
+        names = ["const " * (n in self.ways) + n + self.annotations.get(n, "") for n, _, _ in self.parameters if self.is_argument(n)]
+        lines.append(f"kernel k({', '.join(names)}){self.attributes} {{")
+        begin = len(lines)
         lines += ["  " + line for line in self.before]
         if self.range_names:
             lines.append(f"  for {', '.join(self.range_names)} in grid_range({self.wrapper}) {{")
             lines += block_text(self.body, 2) + ["  }"]
         else:
             lines += block_text(self.body, 1)
+        for n, way in self.ways.items():
+            if way == "literals":
+                lines[begin:] = [re.sub(rf"\b{n}\b", self.value_text(n), line) for line in lines[begin:]]
         return "\n".join(lines + ["}", ""])
 
 
 class Generator(parts.Generation, records.Generation, far.Generation):
     lane_types = ("f32", "i32", "f64", "u32", "f16", "bf16", "u8", "i64", "u64", "i16", "bool", "f32")
 
-    def __init__(self, seed, is_far):
-        self.is_far = is_far
+    def __init__(self, seed, is_far, is_known):
+        """is_known: of a kernel that is given its numbers in each of WAYS."""
+        self.is_far, self.is_known = is_far, is_known
         self.r = random.Random(seed)
         self.rng = np.random.default_rng([seed & 0xFFFFFFFF, seed >> 32])
         self.kernel = Kernel()
         self.only_divides = False
         self.is_strict = self.r.random() < 0.8
         self.is_small = not self.is_strict or self.r.random() < 0.3
-        self.counter = 0
+        self.counter, self.given = 0, []
+        self.edge_share = 0.05 if is_known and not self.is_small else 0  # of the expressions: of_edges
         self.protected = set()
         self.declare_structs(f"S{seed}")
 
@@ -106,6 +149,9 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         if t in INTEGERS:
             low, high = limits(t)
             edges = [v for v in (low, low + 1, high, high - 1, 0, 1, 2, 3, -1, -2, 7, 31, 32, 33) if low <= v <= high]
+            if self.is_known and BITS[t] == 64 and count == 1 and self.r.random() < 0.3:
+                edges = [v for v in TIES if low <= v]
+                return np.array([self.r.choice(edges)], NUMPY[t])
             picks = [self.r.choice(edges) if self.r.random() < 0.25 else self.r.randint(max(low, -100), min(high, 100)) if self.r.random() < 0.5 else self.r.randint(low, high) for _ in range(count)]
             return np.array(picks, NUMPY[t])
         edges = (0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 1e19, 65504.0, 1e-7, 2.0**31, 2.0**63, 1e-40)
@@ -137,6 +183,9 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         r = self.r
         if self.far and self.far in self.tr.env and r.random() < 0.3:
             return self.far_leaf()
+        given = [n for n in self.given if n in self.tr.env]
+        if given and r.random() < 0.4:
+            return var(r.choice(given))
         choice = r.random()
         if choice < 0.15:
             return self.literal()
@@ -214,6 +263,8 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             return self.part_expr(depth - 1)
         if not self.is_small and r.random() < 0.08:
             return self.shifted(sub)
+        if self.edge_share and r.random() < self.edge_share:
+            return self.of_edges()
         k = r.random()
         if k < 0.45:
             ops = ("+", "-", "*", "+", "-", "*", "&", "|", "^", "<<", ">>", "//", "%", "/", "//", "%") if not self.is_small else ("+", "-", "*", "+", "-", "&", "|", "^", "//", "%", ">>")
@@ -231,12 +282,13 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         if k < 0.83:
             return ("bitcast", r.choice(SCALARS[1:]), sub())
         if k < 0.86:
+            if self.is_known and r.random() < 0.4:
+                return ("bin", "**", sub(), r.choice((lit(r.randint(-3, -1)), sub())))
             return ("bin", "**", sub(), lit(r.randint(0, 3 if r.random() < 0.5 else 6)) if r.random() < 0.8 else ("cast", r.choice(("u8", "u32")), sub()))
         if k < 0.93 or not self.kernel.functions:
             name = r.choice(("min", "max", "abs", "ceil_div", "div_trunc", "rem_trunc", "mulhi", "brev", "popc", "clz", "ffs", "floor", "ceil", "trunc", "rint", "round", "isnan", "isinf", "isfinite", "signbit", "sqrt", "fma", "copysign",
-                             "fmod", "select", "min", "max", "abs", "select"))
-            count = {"fma": 3, "select": 3}.get(name, 2 if name in ("min", "max", "ceil_div", "div_trunc", "rem_trunc", "mulhi", "copysign", "fmod") else 1)
-            return ("call", name, [sub() for _ in range(count)])
+                             "fmod", "select", "min", "max", "abs", "select", *["fdim"] * self.is_known))
+            return ("call", name, [sub() for _ in range(ARITY.get(name, 1))])
         f = r.choice([f for f in self.kernel.functions if f.is_single] or [None])
         if f is None:
             return sub()
@@ -367,6 +419,20 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             self.emit(out, ("if", rare, [("raise",)], []))
         else:
             self.emit(out, ("assert", ("un", "not", rare) if r.random() < 0.5 else ("bin", "or", ("un", "not", rare), self.test(1))))
+
+    def of_edges(self):
+        """What a compiler computes of literals, where functions are special; integers that f64 does not hold to narrower floats."""
+        r = self.r
+        wide = [n for n in self.given if n in self.tr.env and self.tr.env[n].ty in ("i64", "u64")]
+        if wide and r.random() < 0.3:
+            return ("cast", r.choice(("bf16", "f32", "f16")), var(r.choice(wide)))
+        whole = [n for n in self.given if n in self.tr.env and self.tr.env[n].ty in INTEGERS]
+        if whole and r.random() < 0.25:
+            return ("bin", "**", var(r.choice(whole)), r.choice((lit(r.randint(-3, -1)), var(r.choice(whole)))))
+        name = r.choice(("fdim", "fdim", "min", "max", "copysign", "fmod", "fma", "sqrt", "rint", "round", "floor", "ceil", "trunc", "abs", "/", "%", "-", "*", "<", "=="))
+        operands = [lit(r.choice((math.inf, -math.inf, math.inf, math.nan, 0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e300, 5e-324))) for _ in range(3)]
+        operands[1] = operands[0] if r.random() < 0.3 else operands[1]
+        return ("bin", name, *operands[:2]) if name in l.PREC else ("call", name, operands[:ARITY.get(name, 1)])
 
     def shifted(self, sub):
         """By a count with a known range, which may reach and pass the width; widened afterwards."""
@@ -583,7 +649,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             f = Function(name, params + ([takes + ": func"] if takes else []), body)
             f.is_single, f.count = is_single, len(params)
             # as it will be called, once
-            check = Program([*self.kernel.functions, f], self.is_strict)
+            check = Program([*self.kernel.functions, f], self.is_strict, self.is_known)
             check.instance(name, [*[Typed(env[p].ty, "x") for p in params], *([env[takes]] if takes else [])])
             self.kernel.functions.append(f)
             program.functions[name] = f
@@ -608,8 +674,9 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         for n in range(inputs):
             own = shape if r.random() < 0.8 else tuple(r.randint(1, 9) for _ in range(r.randint(1, 3)))
             k.parameters.append((f"x{n}", self.element_type(), own))
-        for n in range(r.randint(0, 2)):
+        for n in range(r.randint(0, 2) if not self.is_known else r.randint(2, 6)):
             k.parameters.append((f"s{n}", self.element_type(), None))
+        self.given = [n for n, t, s in k.parameters if s is None and isinstance(t, str)] if self.is_known else []
         r.shuffle(k.parameters)
         for n, t, s in k.parameters:
             if isinstance(t, records.Struct) and r.random() < 0.5:
@@ -635,14 +702,18 @@ class Generator(parts.Generation, records.Generation, far.Generation):
 
     def straight(self):
         k, r = self.kernel, self.r
-        program = Program([], self.is_strict)
+        program = Program([], self.is_strict, self.is_known)
         self.functions(program)
         self.only_divides = r.random() < 0.08
         rank = 1 if self.only_divides else r.choice((1, 1, 1, 2, 3))
         shape = {1: (r.randint(20, 70),), 2: (r.randint(3, 8), r.randint(3, 9)), 3: (r.randint(2, 4), r.randint(2, 4), r.randint(2, 5))}[rank]
-        k.shape = shape
         outputs = r.randint(1, 3)
-        self.parameters(shape, outputs, r.randint(1, 3))
+        inputs = r.randint(1, 3)
+        if self.is_known and r.random() < 0.5:  # expressions of numbers only
+            shape, outputs, inputs = (1,) * rank, 8, 0
+            self.edge_share *= 5
+        k.shape = shape
+        self.parameters(shape, outputs, inputs)
         if self.is_far:
             self.add_far()
         names = [f"i{n}" for n in range(rank)]
@@ -708,7 +779,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         """Blocks with shared memory, barriers, warp operations, atomics."""
         k, r = self.kernel, self.r
         k.is_straight = False
-        program = Program([], self.is_strict)
+        program = Program([], self.is_strict, self.is_known)
         self.functions(program)
         size = r.choice((32, 64, 96)) if r.random() < 0.8 else r.randint(5, 70)
         self.block_size = size
@@ -924,11 +995,11 @@ def bf16_bits(v):
     return (wide.view(np.uint32) >> 16).astype(np.uint16)
 
 
-def generate(seed, device="cpu"):
+def generate(seed, device="cpu", is_known=False):
     """The kernel of a seed and its functions, tried until the language accepts one. Memory that is mostly not there is the host's."""
-    is_far = device == "cpu" and random.Random(f"far {seed}").random() < 0.08
+    is_far = device == "cpu" and random.Random(f"far {seed}").random() < 0.08 and not is_known
     for attempt in range(50):
-        g = Generator(seed * 64 + attempt, is_far)
+        g = Generator(seed * 64 + attempt, is_far, is_known)
         try:
             return g.together() if not is_far and g.r.random() < 0.35 else g.straight()
         except TypeMismatch:

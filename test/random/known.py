@@ -15,10 +15,11 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import numpy as np
 
+from generate import TIES
 from language import TypeMismatch, arithmetic, is_float, promote
 import library
 import pool
-from values import BITS, FLOATS, INTEGERS, SIGNED, limits
+from values import BITS, FLOATS, INTEGERS, limits, literal_text
 
 FORMAT = {"f16": "<e", "f32": "<f", "f64": "<d"}
 WORD = {16: "u16", 32: "u32", 64: "u64"}
@@ -46,17 +47,13 @@ class Input:
             self.value = d.choice(NANS[t]) if d.random() < 0.2 else bits_of(d.choice(numbers), t)
         else:
             low, high = (0, 1) if t == "bool" else limits(t)
-            # a little above ties of bf16 and f32, which an f64 between them and these does not see
-            ties = ((1 << 62) + (1 << 54) + 1, (1 << 62) + (1 << 38) + 1, -(1 << 60) - (1 << 36) - 1)
-            edges = [v for v in ties + (low, low + 1, high, high - 1, 0, 1, 2, 3, 5, 7, 20, 31, 32, 33, 64, -1, -2, -7) if low <= v <= high]
+            edges = [v for v in TIES + (low, low + 1, high, high - 1, 0, 1, 2, 3, 5, 7, 20, 31, 32, 33, 64, -1, -2, -7) if low <= v <= high]
             self.value = d.choice(edges[:3] if BITS[t] == 64 and d.random() < 0.2 else edges) if d.random() < 0.7 else d.randint(low, high)
 
     def literal(self):
         if self.type is None:
             return f"({self.value})"
-        if self.type in FLOATS:
-            return f"bitcast({self.type}, {self.value}{WORD[BITS[self.type]]})"
-        return ("true" if self.value else "false") if self.type == "bool" else f"{self.type}({self.value})"
+        return literal_text(self.value, self.type)
 
     def argument(self):
         return library.number_arg(self.value) if self.type is None else library.bits_arg(self.value, self.type)

@@ -4,11 +4,13 @@ A tree is a tuple whose first item names it. Translation types it by the rules o
 TypeMismatch says that the language refuses it. Threads become generators: they yield at barriers and warp operations.
 """
 import math
+import operator
 
 import parts
 from parts import TypeMismatch
 import records
-from values import BITS, FLOATS, INTEGERS, PRECISION, UNSIGNED, MOST, ROUND, convert, int_to_float, limits, wrap
+import values
+from values import Ambiguous, BITS, FLOATS, INTEGERS, PRECISION, UNSIGNED, MOST, ROUND, convert, int_to_float, limits, wrap
 
 
 class Restart(Exception):
@@ -149,11 +151,15 @@ def join(a, b):
     return promote(a, b)
 
 
+# Whether the compiler knows a value: a condition that is CERTAIN decides what is typed. The source of that is closed.
+NOT, PERHAPS, CERTAIN = 0, 1, 2
+
+
 class Typed:
-    """A typed value: Python source, or a literal's value, or a weak choice. is_const: the compiler may know it."""
+    """A typed value: Python source, or a literal's value, or a weak choice."""
     __slots__ = ("ty", "py", "value", "arms", "is_const")
 
-    def __init__(self, ty, py=None, value=None, arms=None, is_const=False):
+    def __init__(self, ty, py=None, value=None, arms=None, is_const=NOT):
         self.ty, self.py, self.value, self.arms, self.is_const = ty, py, value, arms, is_const
 
 
@@ -234,9 +240,16 @@ def condition(e):
 
 # ---- translation ----
 
-INT_OPS = {"+": "+", "-": "-", "*": "*", "&": "&", "|": "|", "^": "^"}
+# Of literals: exact integers, and floats of f64.
+WEAK_OPS = {"wi": {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": values.floor_div, "%": values.floor_mod, "&": operator.and_, "|": operator.or_, "^": operator.xor},
+            "wf": {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": values.fdiv, "%": lambda x, y: values.float_mod(x, y, "f64")}}
+WEAK_CALLS = {"min": {"wi": min, "wf": values.fmin}, "max": {"wi": max, "wf": values.fmax}, "abs": {"wi": abs, "wf": abs}, "ceil_div": {"wi": values.ceil_div}, "div_trunc": {"wi": values.trunc_div},
+              "rem_trunc": {"wi": values.trunc_rem}, "floor": {"wf": values.ffloor}, "ceil": {"wf": values.fceil}, "trunc": {"wf": values.ftrunc}, "rint": {"wf": values.frint}, "round": {"wf": values.fround},
+              "sqrt": {"wf": values.fsqrt}, "copysign": {"wf": values.copysign}, "fmod": {"wf": values.fmod}, "fdim": {"wf": values.fdim}, "fma": {"wf": lambda x, y, z: values.fma(x, y, z, "f64")}}
+COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 NUMERIC = ("min", "max", "abs")
 INTEGER_CALLS = {"ceil_div": 2, "div_trunc": 2, "rem_trunc": 2, "mulhi": 2, "brev": 1}
+QUOTIENTS = ("ceil_div", "div_trunc", "rem_trunc")
 BIT_COUNTS = ("popc", "clz", "ffs")
 FLOAT_CALLS = {"floor": "ffloor", "ceil": "fceil", "trunc": "ftrunc", "rint": "frint", "round": "fround"}
 FLOAT_TESTS = {"isnan": "({0} != {0})", "isinf": "(abs({0}) == INF)", "isfinite": "({0} - {0} == 0)", "signbit": "signbit({0})"}
@@ -266,9 +279,10 @@ class Touch:
 class Program:
     """The functions of a kernel, and what has been made of them so far."""
 
-    def __init__(self, functions, is_strict):
+    def __init__(self, functions, is_strict, has_literals=True):
+        """has_literals: built-ins and most operators may take literals alone. Kernels made without keep the seeds under which documents name them."""
         self.functions = {f.name: f for f in functions}
-        self.is_strict = is_strict
+        self.is_strict, self.has_literals = is_strict, has_literals
         self.instances, self.lines = {}, []
 
     def instance(self, name, arguments):
@@ -286,7 +300,7 @@ class Program:
             for param, a in zip(function.params, arguments):
                 param = param.split(":")[0]
                 names.append("p_" + param)
-                env[param] = a if isinstance(a, str) else Typed(a.ty, None if is_weak(a.ty) else "p_" + param, a.value, is_const=a.is_const)
+                env[param] = a if isinstance(a, str) else Typed(a.ty, None, a.value, is_const=a.is_const) if is_weak(a.ty) else Typed(a.ty, "p_" + param)
             try:
                 t, lines = translate(self, env, function.body, False)
             except TypeMismatch:
@@ -315,8 +329,8 @@ class Translator(parts.Translation, records.Translation):
 
     def expr_lit(self, value, text, ty):
         if is_weak(ty):
-            return Typed(ty, None, value, is_const=True)
-        return Typed(ty, py_float(value) if ty in FLOATS else f"({value!r})", is_const=True)
+            return Typed(ty, None, value, is_const=CERTAIN)
+        return Typed(ty, py_float(value) if ty in FLOATS else f"({value!r})", is_const=CERTAIN)
 
     def expr_var(self, name):
         v = self.env[name]
@@ -324,8 +338,12 @@ class Translator(parts.Translation, records.Translation):
             raise TypeMismatch("no number")
         return v
 
-    def typed(self, t, py):
-        return Typed(t, py)
+    def typed(self, t, py, is_const=NOT):
+        return Typed(t, py, is_const=is_const)
+
+    def perhaps(self, e):
+        """The same, of which nobody says that the compiler knows it."""
+        return Typed(e.ty, e.py, e.value, e.arms, min(e.is_const, PERHAPS))
 
     def index_code(self, e):
         if is_float(e.ty) or e.ty == "bool":
@@ -367,12 +385,31 @@ class Translator(parts.Translation, records.Translation):
             parts = [f"({p})*{extent}" for p in parts] + [to_type(e, "i64")]
         return " + ".join(parts) or "0"
 
+    def known(self, e):
+        """The value of a constant."""
+        if e.py is None:
+            return e.value
+        try:
+            return eval(e.py, NAMES)
+        except Ambiguous as error:
+            raise TypeMismatch("an open constant") from error
+
+    def decided(self, test):
+        """What a condition that is a constant is; None: the kernel finds out. Kernels are made without, and meet them where an input becomes a constant."""
+        if test.is_const and (self.is_generating or test.is_const == PERHAPS):
+            raise TypeMismatch("constant condition")
+        return bool(self.known(Typed("bool", condition(test)))) if test.is_const else None
+
+    def tested(self, e):
+        """A condition that decides nothing if it is a constant."""
+        if e.is_const and self.is_generating:
+            raise TypeMismatch("constant condition")
+        return condition(e)
+
     def expr_un(self, op, x):
         e = self.expr(x)
         if op == "not":
-            if e.is_const:
-                raise TypeMismatch("constant condition")
-            return Typed("bool", f"(not {condition(e)})")
+            return Typed("bool", f"(not {self.tested(e)})", is_const=e.is_const)
         if op == "~" and (is_float(e.ty) or e.ty == "bool"):
             raise TypeMismatch("~")
         if is_weak(e.ty):
@@ -380,7 +417,7 @@ class Translator(parts.Translation, records.Translation):
                 raise TypeMismatch("weak choice")
             if e.value is None:
                 return self.weak_var(e.ty)
-            return Typed(e.ty, None, {"-": lambda: -e.value, "+": lambda: e.value, "~": lambda: ~e.value}[op](), is_const=True)
+            return Typed(e.ty, None, {"-": lambda: -e.value, "+": lambda: e.value, "~": lambda: ~e.value}[op](), is_const=CERTAIN)
         t = arithmetic(e.ty)
         py = to_type(e, t)
         if op == "+":
@@ -399,8 +436,9 @@ class Translator(parts.Translation, records.Translation):
 
     def expr_cond(self, c, x, y):
         test = self.expr(c)
-        if test.is_const:
-            raise TypeMismatch("constant condition")
+        is_true = self.decided(test)
+        if is_true is not None:
+            return self.expr(x if is_true else y)
         return self.choice(test, self.expr(x), self.expr(y))
 
     def choice(self, test, a, b):
@@ -433,12 +471,16 @@ class Translator(parts.Translation, records.Translation):
         return Typed(t, e.py if t == e.ty else f"bitcast({e.py}, '{e.ty}', '{t}')", is_const=e.is_const)
 
     def expr_bin(self, op, x, y):
-        a, b = self.expr(x), self.expr(y)
+        a = self.expr(x)
         if op in ("and", "or"):
-            if a.is_const or b.is_const:
-                raise TypeMismatch("constant condition")
-            return Typed("bool", f"({condition(a)} {op} {condition(b)})")
-        is_const = a.is_const and b.is_const
+            is_true = self.decided(a)
+            if is_true is not None and is_true == (op == "or"):
+                return Typed("bool", str(is_true), is_const=CERTAIN)
+            b = self.expr(y)
+            right = self.tested(b)
+            return Typed("bool", f"({condition(a)} {op} {right})") if is_true is None else Typed("bool", f"bool({right})", is_const=b.is_const)
+        b = self.expr(y)
+        is_const = min(a.is_const, b.is_const)
         if is_weak(a.ty) and is_weak(b.ty):
             return self.weak_binary(op, a, b)
         if op in COMPARE:
@@ -457,7 +499,12 @@ class Translator(parts.Translation, records.Translation):
         t = promote(a.ty, b.ty)
         if op == "/" and not is_float(t):
             raise TypeMismatch("/")
-        return Typed(t, self.arithmetic_code(op, t, to_type(a, t), to_type(b, t)), is_const=is_const)
+        is_const = self.known_quotient(b, is_const) if op in ("//", "%") else is_const
+        return Typed(t, self.arithmetic_code(op, t, to_type(a, t), to_type(b, t)), is_const=min(is_const, PERHAPS) if t in FLOATS else is_const)
+
+    def known_quotient(self, divisor, is_const):
+        """One that has a check, which fails, is not computed beforehand."""
+        return PERHAPS if is_const == CERTAIN and self.known(divisor) == 0 else is_const
 
     def arithmetic_code(self, op, t, a, b):
         if t in FLOATS:
@@ -477,11 +524,23 @@ class Translator(parts.Translation, records.Translation):
             if a.arms or b.arms or op in COMPARE or op in ("**", "<<", ">>", "/"):
                 raise TypeMismatch("weak operator")
             return self.weak_var(promote(a.ty, b.ty))
-        if op not in ("+", "-", "*") or abs(a.value) > 2**40 or abs(b.value) > 2**40:
-            raise TypeMismatch("weak operator")
         t = promote(a.ty, b.ty)
+        if not self.program.has_literals and (op not in ("+", "-", "*") or max(abs(a.value), abs(b.value)) > 2**40):
+            raise TypeMismatch("weak operator")
+        if t == "wi" and max(abs(a.value), abs(b.value)) > 2**40:
+            raise TypeMismatch("weak operator")
         x, y = (float(a.value), float(b.value)) if t == "wf" else (a.value, b.value)
-        return Typed(t, None, {"+": x + y, "-": x - y, "*": x * y}[op], is_const=True)
+        if op in COMPARE:
+            return Typed("bool", str(COMPARISONS[op](x, y)), is_const=CERTAIN)
+        if op not in WEAK_OPS[t]:
+            raise TypeMismatch("weak operator")
+        return Typed(t, None, self.computed(WEAK_OPS[t][op], x, y), is_const=CERTAIN)
+
+    def computed(self, function, *values):
+        try:
+            return function(*values)
+        except Ambiguous as error:
+            raise TypeMismatch("an open literal") from error
 
     def compare(self, op, a, b, is_const):
         if a.ty == b.ty == "bool":
@@ -510,13 +569,14 @@ class Translator(parts.Translation, records.Translation):
             raise TypeMismatch("power")
         t = arithmetic(a.ty)
         x = to_type(a, t)
-        is_const = is_const or is_weak(b.ty) and b.value == 0  # the constant 1
+        if is_float(t) or is_weak(b.ty) and b.value == 0:  # the constant 1
+            is_const = PERHAPS if is_weak(b.ty) and b.value == 0 else min(is_const, PERHAPS)
         if is_float(t):
             if not is_weak(b.ty) or not 0 <= b.value <= 3:
                 raise TypeMismatch("power")
             mul = lambda p, q: f"r_{t}({p} * {q})" if self.program.is_strict else f"fmul_open({p}, {q}, '{t}')"
             return Typed(t, f"({x}, 1.0)[1]" if b.value == 0 else x if b.value == 1 else f"square({x}, lambda p, q: {mul('p', 'q')}, {b.value})", is_const=is_const)
-        if is_weak(b.ty) and not 0 <= b.value < 64:
+        if is_weak(b.ty) and not (-64 if self.program.has_literals else -1) < b.value < 64:
             raise TypeMismatch("power")
         n = str(b.value) if is_weak(b.ty) else b.py
         return Typed(t, wrap_code(f"int_pow({x}, {n}, {BITS[t]})", t), is_const=is_const)
@@ -534,30 +594,37 @@ class Translator(parts.Translation, records.Translation):
         if name == "select":
             return self.select(*values)
         if all(is_weak(v.ty) for v in values):
-            raise TypeMismatch("weak call")
+            return self.weak_call(name, values)
         t = arithmetic(values[0].ty)
         for before, v in zip(values, values[1:]):
             t = "wf" if self.stays_open(before, v) else promote(t, v.ty)
         if t == "wf" and name not in BIT_COUNTS and name not in INTEGER_CALLS:
             return self.weak_var("wf")
-        is_const = all(v.is_const for v in values)
+        is_const = min(v.is_const for v in values)
         if name in BIT_COUNTS or name in INTEGER_CALLS:
             if is_float(t):
                 raise TypeMismatch(name)
+            is_const = min(is_const, PERHAPS) if name not in QUOTIENTS else self.known_quotient(values[1], is_const)
             return self.integer_call(name, t, [to_type(v, t) for v in values], is_const)
         if name in NUMERIC:
-            return self.numeric_call(name, t, [to_type(v, t) for v in values], is_const)
+            return self.numeric_call(name, t, [to_type(v, t) for v in values], min(is_const, PERHAPS) if t in FLOATS else is_const)
         if not is_float(t):
             t = "f64"
-        return self.float_call(name, t, [to_type(v, t) for v in values], is_const)
+        return self.float_call(name, t, [to_type(v, t) for v in values], min(is_const, PERHAPS))
+
+    def weak_call(self, name, values):
+        t = "wf" if any(v.ty == "wf" for v in values) else "wi"
+        if not self.program.has_literals or t not in WEAK_CALLS.get(name, ()) or any(v.value is None for v in values) or t == "wi" and max(abs(v.value) for v in values) > 2**40:
+            raise TypeMismatch("weak call")
+        return Typed(t, None, self.computed(WEAK_CALLS[name][t], *[float(v.value) if t == "wf" else v.value for v in values]), is_const=CERTAIN)
 
     def select(self, c, x, y):
-        if is_float(c.ty) or is_weak(c.ty) or c.is_const:
+        if is_float(c.ty) or is_weak(c.ty) or c.is_const and self.is_generating:
             raise TypeMismatch("select")
         if (is_weak(x.ty) and is_weak(y.ty)) or self.stays_open(x, y):
             return self.choice(c, x, y)
         t = join(x.ty, y.ty)
-        return Typed(t, f"({to_type(x, t)}, {to_type(y, t)})[not {condition(c)}]")
+        return Typed(t, f"({to_type(x, t)}, {to_type(y, t)})[not {condition(c)}]", is_const=min(c.is_const, x.is_const, y.is_const, PERHAPS))
 
     def integer_call(self, name, t, args, is_const):
         if name in BIT_COUNTS:
@@ -581,6 +648,8 @@ class Translator(parts.Translation, records.Translation):
             return Typed(t, f"r_{t}(fsqrt({args[0]}))", is_const=is_const)
         if name == "fma":
             return Typed(t, f"fma({', '.join(args)}, '{t}')", is_const=is_const)
+        if name == "fdim":
+            return Typed(t, f"r_{t}(fdim({', '.join(args)}))", is_const=is_const)
         if name in ("copysign", "fmod"):
             return Typed(t, f"{name}({', '.join(args)})", is_const=is_const)
         raise TypeMismatch(name)
@@ -593,6 +662,8 @@ class Translator(parts.Translation, records.Translation):
         self.env = dict(outer)
         for s in body:
             lines += ["  " * indent + line for line in getattr(self, "stmt_" + s[0])(s, is_thread)]
+            if lines and lines[-1].startswith(("return", "break", "continue", "raise"), 2 * indent):
+                break  # what follows is not typed
         self.env = outer
         return lines or ["  " * indent + "pass"]
 
@@ -615,7 +686,7 @@ class Translator(parts.Translation, records.Translation):
                     raise TypeMismatch("weak let")
                 self.env[name] = e
             else:
-                self.env[name] = Typed(e.ty, "v_" + name, is_const=e.is_const)
+                self.env[name] = Typed(e.ty, e.py if e.is_const == CERTAIN else "v_" + name, is_const=e.is_const)
                 lines.append(f"v_{name} = {e.py}")
         return lines
 
@@ -672,8 +743,9 @@ class Translator(parts.Translation, records.Translation):
 
     def stmt_if(self, s, is_thread):
         test = self.expr(s[1])
-        if test.is_const:
-            raise TypeMismatch("constant condition")
+        is_true = self.decided(test)
+        if is_true is not None:
+            return self.block(s[2] if is_true else s[3], 0, is_thread)
         lines = [f"if {condition(test)}:", *self.inner(s[2], is_thread)]
         return lines + ["else:", *self.inner(s[3], is_thread)] if s[3] else lines
 
@@ -705,8 +777,8 @@ class Translator(parts.Translation, records.Translation):
 
     def stmt_while(self, s, is_thread):
         test = self.expr(s[1])
-        if test.is_const:
-            raise TypeMismatch("constant condition")
+        if self.decided(test) is False:
+            return []
         return [f"while {condition(test)}:", *self.inner(s[2], is_thread)]
 
     def stmt_break(self, s, _): return ["break"]
@@ -737,10 +809,7 @@ class Translator(parts.Translation, records.Translation):
         return []
 
     def stmt_assert(self, s, _):
-        e = self.expr(s[1])
-        if e.is_const:
-            raise TypeMismatch("constant condition")
-        return [f"if checks_asserts and not {condition(e)}: raise Failed"]
+        return [f"if checks_asserts and not {self.tested(self.expr(s[1]))}: raise Failed"]
 
     def stmt_raise(self, s, _): return ["raise Failed"]
 
@@ -799,3 +868,7 @@ def flat(names, extents):
 
 def square(x, multiply, n):
     return multiply(x, x) if n == 2 else multiply(x, multiply(x, x))
+
+
+# What the Python of a constant names.
+NAMES = {**{name: getattr(values, name) for name in dir(values) if not name.startswith("_")}, "NAN": math.nan, "INF": math.inf, "square": square}

@@ -143,7 +143,7 @@ class Translation:
             self.lanes(x)
         outer, self.is_lane = self.is_lane, True
         try:
-            return [self.expr(lane(v, k)) for k in range(count_of(v))]
+            return [self.perhaps(self.expr(lane(v, k))) for k in range(count_of(v))]
         finally:
             self.is_lane = outer
 
@@ -158,11 +158,11 @@ class Translation:
         return self.typed(self.env[name].ty, f"v_{name}[{self.index_code(e)}]")
 
     def expr_part(self, z, k, _):
-        return [self.expr(part(z, j, self.type_of)) for j in (0, 1)][k]
+        return self.perhaps([self.expr(part(z, j, self.type_of)) for j in (0, 1)][k])
 
     def expr_zcmp(self, op, x, y):
         parts = [("bin", op, part(x, k, self.type_of), part(y, k, self.type_of)) for k in (0, 1)]
-        return self.expr(("bin", "&" if op == "==" else "|", *parts))
+        return self.perhaps(self.expr(("bin", "&" if op == "==" else "|", *parts)))
 
     def stmt_vlet(self, s, _):
         name, v, is_var = s[1:]

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 import language
+import values
 from values import BYTES, FLOATS, INTEGERS, SCALARS
 
 STATEMENTS = ("rlet", "rset", "rput", "rarray", "rfill", "rtouch", "ratomic", "rshfl")
@@ -67,6 +68,23 @@ def to_lists(array, struct, to_list):
     return [list(row) for row in zip(*columns)]
 
 
+def literal_text(value, t):
+    """Of a number or struct as numpy has it."""
+    if not isinstance(t, Struct):
+        return values.literal_text(int.from_bytes(value.tobytes(), "little"), t)
+    parts = lambda v, u, x: f"({', '.join(parts(e, u, x[1:]) for e in v)}{',' * (len(v) == 1)})" if x else literal_text(v, u)
+    return f"{t.name}({', '.join(parts(value[n], u, x) for n, u, x in t.fields)})"
+
+
+def python_text(value, t):
+    """The same as the evaluation has it."""
+    if not isinstance(t, Struct):
+        number = values.of_bits(int.from_bytes(value.tobytes(), "little"), t)
+        return language.py_float(number) if t in FLOATS else f"({number!r})"
+    parts = lambda v, u, x: f"[{', '.join(parts(e, u, x[1:]) for e in v)}]" if x else python_text(v, u)
+    return f"[{', '.join(parts(value[n], u, x) for n, u, x in t.fields)}]"
+
+
 def copied(v):
     return [copied(x) for x in v] if isinstance(v, list) else v
 
@@ -90,8 +108,8 @@ NAMES = {"copied": copied, "with_member": with_member}
 class Record:
     """A name for a struct in the translator's environment."""
 
-    def __init__(self, ty, py, is_var):
-        self.ty, self.py, self.is_var = ty, py, is_var
+    def __init__(self, ty, py, is_var, is_known=False):
+        self.ty, self.py, self.is_var, self.is_known = ty, py, is_var, is_known
 
 
 class Records:
@@ -219,7 +237,8 @@ class Translation:
         py, t, extents = self.place(base, path)
         if extents or isinstance(t, Struct):
             raise language.TypeMismatch("no number")
-        return self.typed(t, py)
+        is_known = base[0] == "rname" and self.env[base[1]].is_known
+        return self.typed(t, py, language.PERHAPS if is_known else language.NOT)
 
     def record(self, v):
         """The struct and the Python of a value."""
@@ -235,12 +254,14 @@ class Translation:
             return v[1], zero_code(v[1])
         if kind == "rpick":
             test = self.expr(v[1])
-            if test.is_const:
-                raise language.TypeMismatch("constant condition")
+            is_true = None if v[4] else self.decided(test)
+            if is_true is not None:
+                return self.record(v[2] if is_true else v[3])
+            condition = self.tested(test)
             (t, x), (u, y) = self.record(v[2]), self.record(v[3])
             if t is not u:
                 raise language.TypeMismatch("two structs")
-            return t, f"({x}, {y})[not {language.condition(test)}]" if v[4] else f"({x} if {language.condition(test)} else {y})"
+            return t, f"({x}, {y})[not {condition}]" if v[4] else f"({x} if {condition} else {y})"
         t, py = self.record(v[2])
         _, leaf, _ = self.place(("rname", self.bind(t)), v[1].path)
         return t, f"with_member({py}, {self.keys(v[1])}, {self.stored_code(v[3], leaf)})"

@@ -107,7 +107,7 @@ def ceil_div(a, b): return -(-a // b) if b else 0
 
 def int_pow(a, b, bits):
     if b < 0:
-        raise Ambiguous
+        return 0 if abs(a) != 1 else a if b % 2 else 1
     return pow(a, b, 1 << bits)
 
 
@@ -181,6 +181,10 @@ def float_floor_div(a, b, name):
     if abs(q) >= 1 << (PRECISION[name] - 3):
         raise Ambiguous  # the quotient itself is rounded
     return float(q) if q else math.copysign(0.0, math.copysign(1, a) * math.copysign(1, b))
+
+
+def fdim(a, b):
+    return math.nan if a != a or b != b else a - b if a > b else 0.0
 
 
 def fmin(a, b):
@@ -276,12 +280,24 @@ def bits_of(x, name):
 
 
 def of_bits(bits, name):
-    if name in INTEGERS:
+    if name not in FLOATS:
         return wrap(bits, name)
     if name == "bf16":
         return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
     code = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}[name]
     return struct.unpack(code[0], struct.pack(code[1], bits))[0]
+
+
+def literal_text(bits, name):
+    """A literal of the type for the value of these bits, to be followed by anything that binds as a name does."""
+    bits &= (1 << BITS[name]) - 1
+    if name == "bool":
+        return "true" if bits else "false"
+    value = of_bits(bits, name)
+    if name in FLOATS and value - value != 0:
+        return f"bitcast({name}, {bits}u{BITS[name]})"
+    text = f"{value!r}{name}"
+    return f"({text})" if text[0] == "-" else text
 
 
 def bitcast(x, source, target): return of_bits(bits_of(x, source), target)
