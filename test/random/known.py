@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """known.py: random expressions whose inputs are known at different times must have the same bits each time.
 
-Each expression is computed from scalar parameters, and again with its inputs as literals, as const parameters and as constants of the module. An expression of integers is also
-an extent, of a grid_range, of @grid and of a shared array, which the host evaluates before the launch: compared with what the kernel makes of it.
+Each expression is computed from scalar parameters, and again with its inputs as literals, as const parameters and as constants of the module: one of numbers, and one with vectors,
+complex numbers, structs and tuples in it. An expression of integers is also an extent, of a grid_range, of @grid and of a shared array, which the host evaluates before the launch:
+compared with what the kernel makes of it. A math function, of literals without a type too, is compared with numpy's, which has more bits.
 known.py --count 1000 --seed S: cases S, S+1, ...; --seed N --count 1 repeats one.
 """
 import argparse
 import math
 import os
 import random
+import re
 import struct
 import sys
 
@@ -18,8 +20,9 @@ import numpy as np
 from generate import TIES
 from language import TypeMismatch, arithmetic, is_float, promote
 import library
+from parts import PART
 import pool
-from values import BITS, FLOATS, INTEGERS, limits, literal_text
+from values import BITS, FLOATS, INTEGERS, LEAST, MOST, PRECISION, limits, literal_text, of_bits
 
 FORMAT = {"f16": "<e", "f32": "<f", "f64": "<d"}
 WORD = {16: "u16", 32: "u32", 64: "u64"}
@@ -164,6 +167,120 @@ class Expression:
         return (f"(~{a})" if not is_float(t) and t != "wi" and d.random() < 0.5 else f"(-({a}))"), arithmetic(t)
 
 
+class Composed(Expression):
+    """With operations on what is made of numbers, and one number of the result. struct: the names and types of its fields."""
+
+    def __init__(self, d, inputs, struct):
+        super().__init__(d, inputs, False)
+        self.struct = struct
+
+    def node(self, depth, wanted):
+        d = self.d
+        if wanted or d.random() < 0.3:
+            return super().node(depth, wanted)
+        operands = [self.make(depth - 1) for _ in range(3)]
+        if any("{" not in text or t in ("wi", "wf") for text, t in operands):
+            raise TypeMismatch("literals")
+        return d.choice((self.vector, self.vector, self.complex_number, self.complex_number, self.record, self.tuple))([text for text, _ in operands], [t for _, t in operands])
+
+    def vector(self, x, types):
+        d = self.d
+        t, count = d.choice(INTEGERS + FLOATS + ("i64", "u64")), d.choice((2, 2, 3, 4, 8))
+        make = lambda: f"{t}x{count}({', '.join(f'{t}({d.choice(x)})' for _ in range(count))})"
+        kind, k = d.choice(("operator", "operator", "compare", "choose", "negate", "one", "one", "convert")), d.randrange(count)
+        if kind == "compare":
+            return f"({make()} {d.choice(('<', '>', '==', '!='))} {make()})[{k}]", "bool"
+        if kind == "choose":
+            return f"select({make()} {d.choice(('<', '>='))} {make()}, {make()}, {make()})[{k}]", t
+        if kind == "negate":
+            return f"(-{make()})[{k}]", arithmetic(t)
+        if kind == "convert":
+            u = d.choice(INTEGERS + FLOATS)
+            return f"{u}x{count}({make()})[{k}]", u
+        operator = d.choice(("+", "-", "*", "/") if t in FLOATS else ("+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "<<", ">>"))
+        other = make() if kind == "operator" else f"{t}({d.choice(x)})"
+        return f"({make()} {operator} {other})[{k}]", arithmetic(t)
+
+    def complex_number(self, x, types):
+        d = self.d
+        a, b = d.choice(("c64", "c128")), d.choice(("c64", "c128"))
+        make = lambda c: c + "(" + ", ".join(f"{PART[c]}({e})" for e in d.sample(x, 2)) + ")"
+        kind = d.choice(("operator", "operator", "real", "conj", "power", "compare"))
+        which = d.choice(("real", "imag"))
+        if kind == "compare":
+            return f"({make(a)} {d.choice(('==', '!='))} {make(b)})", "bool"
+        own = PART[a]
+        if kind == "conj":
+            return f"conj({make(a)}).{which}", own
+        if kind == "power":
+            return f"({make(a)} ** {d.choice((2, 3, -1, -2))}).{which}", own
+        if kind == "real":
+            return f"({make(a)} {d.choice('+-*/')} {own}({x[0]})).{which}", own
+        return f"({make(a)} {d.choice('+-*/')} {make(b)}).{which}", max(own, PART[b])
+
+    def record(self, x, types):
+        k = self.d.randrange(3)
+        values = [f"{t}({e})" for e, (_, t) in zip(x, self.struct)]
+        return f"P{self.d.choice(('', '_of'))}({values[0]}, {values[1]}, ({values[2]}, {values[2]})).{self.struct[k][0]}" + ("[1]" if k == 2 else ""), self.struct[k][1]
+
+    def tuple(self, x, types):
+        k = self.d.randrange(3)
+        return f"({', '.join(x)})[{k}]", types[k]
+
+
+# name: numpy's function, operands. The bounds are those that the language states.
+MATH = {"exp": (np.exp, 1), "exp2": (np.exp2, 1), "expm1": (np.expm1, 1), "log": (np.log, 1), "log2": (np.log2, 1), "log10": (np.log10, 1), "log1p": (np.log1p, 1), "sin": (np.sin, 1), "cos": (np.cos, 1),
+        "tan": (np.tan, 1), "asin": (np.arcsin, 1), "acos": (np.arccos, 1), "atan": (np.arctan, 1), "sinh": (np.sinh, 1), "cosh": (np.cosh, 1), "tanh": (np.tanh, 1), "asinh": (np.arcsinh, 1),
+        "acosh": (np.arccosh, 1), "atanh": (np.arctanh, 1), "cbrt": (np.cbrt, 1), "pow": (np.power, 2), "atan2": (np.arctan2, 2), "hypot": (np.hypot, 2)}
+
+
+def read_bounds():
+    """By name: ULP of f32 and f64 on the CPU, and of f32 and f64 on a GPU, with whichever library."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib", "ir", "math.def")
+    with open(path, encoding="utf-8") as file:
+        rows = [line[5:line.rindex(")")].split(", ") for line in file if line.startswith("MATH(")]
+    numbers = {row[0].lower(): [float(v) for v in row[-8:-2]] for row in rows if row[0].lower() in MATH}
+    return {name: (v[:2], [max(v[2], v[4]), max(v[3], v[5])]) for name, v in numbers.items()}
+
+
+class Function:
+    """A math function of typed numbers, and of literals."""
+
+    def __init__(self, d):
+        self.name = d.choice(list(MATH))
+        self.type = d.choice(FLOATS)
+        self.inputs = [Input(d, name, self.type) for name in "uv"]
+        for i in self.inputs:
+            if d.random() < 0.7:
+                i.value = bits_of(d.choice((d.uniform(-1, 1), d.uniform(-10, 10), d.uniform(0, 100), d.uniform(-5000, 5000))), self.type)
+        self.inputs = self.inputs[:MATH[self.name][1]]
+        self.text = f"{self.name}({', '.join('{' + i.name + '}' for i in self.inputs)})"
+
+    def numbers(self):
+        return [of_bits(i.value, self.type) for i in self.inputs]
+
+    def literals(self):
+        """By the value; there is none for a NaN of a certain kind."""
+        return {i.name: f"({x!r})" for i, x in zip(self.inputs, self.numbers())}
+
+    def judge(self, results, bounds):
+        """What is wrong, or None. results: in each way."""
+        with np.errstate(all="ignore"):
+            want = MATH[self.name][0](*map(np.longdouble, self.numbers()))
+            for way, got in zip(WAYS, results):
+                t = self.type if way != WAYS[-1] else "f64"
+                ulp = np.longdouble(2) ** max((math.frexp(want)[1] if np.isfinite(want) and want else -9999) - PRECISION[t], LEAST[t])
+                bound = bounds[t == "f64"] if t in ("f32", "f64") else 1  # computed in f32
+                overflows = np.isinf(got) and not np.isinf(want) and abs(want) + bound * ulp > MOST[t] and (got > 0) == (want > 0)
+                is_right = np.isnan(got) if np.isnan(want) else got == want or overflows or abs(got - want) <= bound * ulp
+                if not is_right:
+                    return f"{self.name} of {self.numbers()} as {t}, {way}: {got!r}, {float(abs(got - want) / ulp)} ULP from {want}"
+        return None
+
+
+WAYS = ("parameters", "literals", "const parameters", "module constants", "literals without a type")
+
+
 class Case:
     def __init__(self, seed):
         self.seed = seed
@@ -174,6 +291,10 @@ class Case:
         extent_types = INTEGERS * 2 + ("f16", "f32", None, None)
         self.arguments = [Input(d, name, d.choice(extent_types)) for name in "nmk"]
         self.extents = [self.bounded(Expression(d, self.arguments, True)) for _ in range(2)]
+        d = self.d = random.Random(f"composed {seed}")  # what is above stays as it is
+        self.struct = [(name, d.choice(INTEGERS + FLOATS)) for name in "xyz"]
+        self.composed = [self.typed(Composed(d, self.inputs, self.struct), None) for _ in range(4)]
+        self.function = Function(d)
 
     def typed(self, expression, wanted):
         """One that is no literal whatever its inputs are."""
@@ -194,51 +315,65 @@ class Case:
             return f"max(1, min(60, {low}))", f"min(60, {low})"
 
     def text(self):
-        plain = {i.name: i.name for i in self.inputs}
-        literals = {i.name: i.literal() for i in self.inputs}
-        const = {i.name: "c" + i.name for i in self.inputs}
-        constants = {i.name: "M" + i.name for i in self.inputs}
+        inputs = self.inputs + self.function.inputs
+        plain = {i.name: i.name for i in inputs}
+        literals = {i.name: i.literal() for i in inputs}
+        const = {i.name: "c" + i.name for i in inputs}
+        constants = {i.name: "M" + i.name for i in inputs}
         names = {i.name: i.name for i in self.arguments}
         (grid, inner), (shared, part) = [tuple(e.format(**names) for e in pair) for pair in self.extents]
         lines = ["func put(f, q, n, v) {", "  if is_float(dtype(v)) { f[n] = v } else { q[n] = i64(v) }", "}"]
-        lines += [f"const M{i.name}: {i.type} = {i.literal()}" for i in self.inputs]
-        lines.append(f"kernel values(f, q, a, b, c, const ca, const cb, const cc) @grid(1) @block(1) @strict {{")
-        lines += [f"  put(f, q, {n}, {self.value.format(**v)})" for n, v in enumerate((plain, literals, const, constants))]
+        x, y, z = (t for _, t in self.struct)
+        lines += [f"struct P{self.seed} {{ x: {x}; y: {y}; z: {z}[2] }}", f"func P{self.seed}_of(x, y, z) {{", f"  var p = zero(P{self.seed})", "  p.x = x; p.y = y; p.z = z", "  return p", "}"]
+        lines += [f"const M{i.name}: {i.type} = {i.literal()}" for i in inputs]
+        names = [i.name for i in inputs]
+        lines.append(f"kernel values(f, q, {', '.join(names)}, {', '.join('const c' + n for n in names)}) @grid(1) @block(1) @strict {{")
+        composed = [re.sub(r"\bP(?=\(|_of\()", f"P{self.seed}", text) for text, _ in self.composed]
+        for n, ways in enumerate((plain, literals, const, constants)):
+            lines += [f"  put(f, q, {4 * k + n}, {text.format(**ways)})" for k, text in enumerate((self.value, *composed, self.function.text))]
+        lines.append(f"  put(f, q, 24, f64({self.function.text.format(**self.function.literals())}))")
         lines += ["}", "kernel range_of(q, n, m, k) @strict {", f"  for i in grid_range({inner}) {{ q[i] = 1 }}", "}",
                   f"kernel shapes(q, n, m, k) @grid({grid}) @block(1) @strict {{", f"  shared t: i8[{shared}]", "  if blockIdx.x == 0 {", "    q[0] = gridDim.x", "    q[1] = len(t)", f"    q[2] = {grid}",
                   f"    q[3] = {shared}", f"    q[4] = {inner}", "  }", "}", ""]
         return "\n".join(lines)
 
     def describe(self, what):
-        given = ", ".join(f"{i.name} = {i.value} ({i.type or 'a number'})" for i in self.inputs + self.arguments)
+        given = ", ".join(f"{i.name} = {i.value} ({i.type or 'a number'})" for i in self.inputs + self.function.inputs + self.arguments)
         return f"--- case {self.seed}: {given}\n{self.text()}\n{what}\n"
 
 
 class Runner(library.Library):
+    bounds = read_bounds()
+
     def check(self, case):
         """What is wrong, or None."""
         keep, module = [], self.parse(case.text())
-        f, q = np.zeros(4, np.float64), np.zeros(4, np.int64)
+        f, q = np.zeros(25, np.float64), np.zeros(25, np.int64)
         counted, shapes = np.zeros(64, np.int32), np.zeros(5, np.int64)
         try:
-            inputs = [i.argument() for i in case.inputs]
+            inputs = [i.argument() for i in case.inputs + case.function.inputs]
             self.launch(module, "values", [library.tensor_arg(f, "f64", keep), library.tensor_arg(q, "i64", keep)] + inputs * 2)
             scalars = [i.argument() for i in case.arguments]
             self.launch(module, "shapes", [library.tensor_arg(shapes, "i64", keep)] + scalars)
             self.launch(module, "range_of", [library.tensor_arg(counted, "i32", keep)] + scalars)
         finally:
             self.release(module)
-        return self.judge(case, f, q, counted, shapes)
+        for k, t in enumerate((case.type, *(t for _, t in case.composed))):
+            wrong = self.differ(t, f[4 * k:4 * k + 4], q[4 * k:4 * k + 4])
+            if wrong:
+                return wrong
+        return case.function.judge(f[20:], self.bounds[case.function.name][self.device_name == "cuda"]) or self.judge(counted, shapes)
 
     @staticmethod
-    def judge(case, f, q, counted, shapes):
-        names = ("parameters", "literals", "const parameters", "module constants")
-        words = f.view(np.uint64) if is_float(case.type) else q.view(np.uint64)
-        # which NaN an operation gives is open
-        same = [w == words[0] or (is_float(case.type) and math.isnan(f[n]) and math.isnan(f[0])) for n, w in enumerate(words)]
-        if not all(same):
-            shown = f if is_float(case.type) else q
-            return "the values differ: " + ", ".join(f"{name} {v!r} ({w:#x})" for name, v, w in zip(names, shown, words))
+    def differ(t, f, q):
+        """What is wrong, or None. Which NaN an operation gives is open."""
+        words = f.view(np.uint64) if is_float(t) else q.view(np.uint64)
+        if all(w == words[0] or (is_float(t) and math.isnan(f[n]) and math.isnan(f[0])) for n, w in enumerate(words)):
+            return None
+        return "the values differ: " + ", ".join(f"{way} {v!r} ({w:#x})" for way, v, w in zip(WAYS, f if is_float(t) else q, words))
+
+    @staticmethod
+    def judge(counted, shapes):
         if shapes[0] != shapes[2] or shapes[1] != shapes[3]:
             return f"@grid gives {shapes[0]}, the kernel has {shapes[2]}; a shared array {shapes[1]}, the kernel {shapes[3]}"
         if counted.sum() != max(0, shapes[4]):
