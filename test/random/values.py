@@ -296,6 +296,8 @@ def literal_text(bits, name):
     value = of_bits(bits, name)
     if name in FLOATS and value - value != 0:
         return f"bitcast({name}, {bits}u{BITS[name]})"
+    if name in ("i8", "i16") and value >= 0:
+        return f"{name}({value})"  # with `-` in front a literal would be another one, and no i32
     text = f"{value!r}{name}"
     return f"({text})" if text[0] == "-" else text
 
