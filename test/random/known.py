@@ -212,11 +212,12 @@ class Composed(Expression):
         own = PART[a]
         if kind == "conj":
             return f"conj({make(a)}).{which}", own
+        # of a NaN, whose sign is open, products and quotients make a zero with that sign
         if kind == "power":
-            return f"({make(a)} ** {d.choice((2, 3, -1, -2))}).{which}", own
+            return f"(({make(a)} ** {d.choice((2, 3, -1, -2))}).{which} + 0)", own
         if kind == "real":
-            return f"({make(a)} {d.choice('+-*/')} {own}({x[0]})).{which}", own
-        return f"({make(a)} {d.choice('+-*/')} {make(b)}).{which}", max(own, PART[b])
+            return f"(({make(a)} {d.choice('+-*/')} {own}({x[0]})).{which} + 0)", own
+        return f"(({make(a)} {d.choice('+-*/')} {make(b)}).{which} + 0)", max(own, PART[b])
 
     def record(self, x, types):
         k = self.d.randrange(3)
