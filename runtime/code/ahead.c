@@ -177,28 +177,6 @@ static void run_signature(kj_job *base, bool is_given_up)
   free(job);
 }
 
-static bool queue_signature(kjit_kernel *kernel, kjit_device *device, const char *signature,
-                            void (*done)(void *user, kjit_status status,
-                                         kjit_specialization *specialization),
-                            void *user)
-{
-  kj_runtime *runtime = kj_get_runtime(kernel->context);
-  size_t bytes = strlen(signature) + 1;
-  signature_job *job = runtime ? calloc(1, sizeof *job + bytes) : NULL;
-  if (!job) return false;
-  job->base.run = run_signature;
-  job->kernel = kernel;
-  job->module = kjit_retain_module(kernel->module);
-  job->device = device;
-  job->done = done;
-  job->user = user;
-  memcpy(job->signature, signature, bytes);
-  if (kj_queue_job(runtime, &job->base)) return true;
-  kjit_release_module(job->module);
-  free(job);
-  return false;
-}
-
 kjit_status kjit_specialize_async(kjit_kernel *kernel, kjit_device *device, const char *signature,
                                   void (*done)(void *user, kjit_status status,
                                                kjit_specialization *specialization),
@@ -208,7 +186,21 @@ kjit_status kjit_specialize_async(kjit_kernel *kernel, kjit_device *device, cons
   if (!done)
     return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE, "kjit_specialize_async: done is NULL");
   KJ_TRY(check_request(kernel, device, signature, "kjit_specialize_async"));
-  if (queue_signature(kernel, device, signature, done, user)) return KJIT_OK;
+  kj_runtime *runtime = kj_get_runtime(kernel->context);
+  size_t bytes = strlen(signature) + 1;
+  signature_job *job = runtime ? malloc(sizeof *job + bytes) : NULL;
+  if (job) {
+    *job = (signature_job){ .base.run = run_signature,
+                            .kernel = kernel,
+                            .module = kjit_retain_module(kernel->module),
+                            .device = device,
+                            .done = done,
+                            .user = user };
+    memcpy(job->signature, signature, bytes);
+    if (kj_queue_job(runtime, &job->base)) return KJIT_OK;
+    kjit_release_module(job->module);
+    free(job);
+  }
   return ki_fail_call(
     kernel->context, KJIT_ERROR_MEMORY,
     "out of memory, the system gives no thread to compile on, or the context is being destroyed");
@@ -233,22 +225,16 @@ typedef struct batch_job {
   struct batch_job *next; /* in the batch's list */
 } batch_job;
 
-static void compile_item(batch_job *job)
-{
-  kjit_specialize_item *item = job->item;
-  kjit_specialization *made = NULL;
-  item->status = specialize_signature(item->kernel, job->batch->device, item->signature,
-                                      &job->diagnostics, &made);
-  item->specialization = item->status == KJIT_OK ? made : NULL;
-}
-
 static void run_item(kj_job *base, bool is_given_up)
 {
   batch_job *job = (batch_job *)base;
   batch *b = job->batch;
+  kjit_specialize_item *item = job->item;
   if (is_given_up)
-    job->item->status = kj_error(&job->diagnostics, KJIT_NOT_READY, "the context is destroyed");
-  else compile_item(job);
+    item->status = kj_error(&job->diagnostics, KJIT_NOT_READY, "the context is destroyed");
+  else
+    item->status = specialize_signature(item->kernel, b->device, item->signature, &job->diagnostics,
+                                        &item->specialization);
   kj_lock(&b->mutex, KJ_LOCK_AHEAD);
   job->next = NULL;
   *b->last = job;
@@ -287,21 +273,15 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
 
 /* The messages of the first item that failed are the call's; warnings of all others are told too.
  */
-static void report_items(kjit_context *context, batch_job *jobs, size_t count)
+static kjit_status report_items(kjit_context *context, batch_job *jobs, size_t count)
 {
-  const batch_job *failed = NULL;
-  for (size_t i = count; i-- > 0;)
-    if (jobs[i].item->status != KJIT_OK) failed = &jobs[i];
+  size_t failed = 0;
+  while (failed < count && jobs[failed].item->status == KJIT_OK) failed++;
   for (size_t i = 0; i < count; i++)
-    if (&jobs[i] != failed) (void)ki_finish_call(context, &jobs[i].diagnostics);
-  if (failed) (void)ki_finish_call(context, &jobs[failed - jobs].diagnostics);
-}
-
-static kjit_status first_status(const kjit_specialize_item *items, size_t count)
-{
-  for (size_t i = 0; i < count; i++)
-    if (items[i].status != KJIT_OK) return items[i].status;
-  return KJIT_OK;
+    if (i != failed) (void)ki_finish_call(context, &jobs[i].diagnostics);
+  if (failed == count) return KJIT_OK;
+  (void)ki_finish_call(context, &jobs[failed].diagnostics);
+  return jobs[failed].item->status;
 }
 
 kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
@@ -335,9 +315,9 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
     kj_assert_no_locks();
     if (progress) progress(user, done, count, job->item);
   }
-  report_items(context, jobs, count);
+  kjit_status status = report_items(context, jobs, count);
   pthread_mutex_destroy(&b.mutex);
   pthread_cond_destroy(&b.changed);
   free(jobs);
-  return first_status(items, count);
+  return status;
 }

@@ -533,8 +533,7 @@ bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value)
   return true;
 }
 
-/* item: of a tuple; -1: the expression is no tuple. */
-static bool evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t item, int64_t *value)
+bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, int64_t item, int64_t *value)
 {
   known k;
   const kjit_type types[] = { KJIT_ANY, KJIT_I64 };
@@ -548,16 +547,6 @@ static bool evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t item, i
   if (!convert(scope, expr, KJIT_I64, &k)) return false;
   *value = (int64_t)k.value.integer;
   return true;
-}
-
-bool kj_evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t *value)
-{
-  return evaluate_index(scope, expr, -1, value);
-}
-
-bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, int64_t *value)
-{
-  return evaluate_index(scope, expr, item, value);
 }
 
 bool kj_evaluate_condition(kj_scope *scope, const ki_expr *expr, bool *holds)

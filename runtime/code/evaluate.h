@@ -61,12 +61,17 @@ typedef struct kj_scope {
 
 /* A value that meets no type: a plain number of the host is a literal here. */
 bool kj_evaluate(kj_scope *scope, const ki_expr *expr, ki_value *value);
+/* An integer where an index stands, of a tuple-valued expression the item; -1: of what is no tuple.
+ */
+bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, int64_t item, int64_t *value);
 /* An integer where an index stands, an i64 by the rules of the kernel. */
-bool kj_evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t *value);
+static inline bool kj_evaluate_index(kj_scope *scope, const ki_expr *expr, int64_t *value)
+{
+  return kj_evaluate_item(scope, expr, -1, value);
+}
 bool kj_evaluate_condition(kj_scope *scope, const ki_expr *expr, bool *holds);
 /* Items of a tuple-valued expression: 1 for what is no tuple; 0 when that is not known. */
 uint32_t kj_count_items(kj_scope *scope, const ki_expr *expr);
-bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, uint32_t item, int64_t *value);
 /* An array argument or a view of one: slices, transposed, reshaped. Strides count elements. */
 typedef struct kj_shape {
   uint32_t rank;

@@ -18,8 +18,6 @@ int64_t kj_stride_of(const kj_bound *array, uint32_t dimension)
   return stride;
 }
 
-static bool find_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape);
-
 /* ---- names ---- */
 
 static bool find_named(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
@@ -39,7 +37,7 @@ static bool find_named(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
   const kj_binding *binding = is_let ? &scope->bindings[decl->index] : NULL;
   if (!binding || !binding->value || binding->item >= 0)
     return kj_refuse_evaluation(scope, expr, "is not an array argument");
-  return find_shape(scope, binding->value, shape);
+  return kj_evaluate_shape(scope, binding->value, shape);
 }
 
 /* ---- slices ---- */
@@ -97,7 +95,7 @@ static bool find_index(kj_scope *scope, const ki_expr *expr)
 static bool find_indexed(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
   kj_shape array;
-  if (!find_shape(scope, expr->x, &array)) return false;
+  if (!kj_evaluate_shape(scope, expr->x, &array)) return false;
   if (expr->args.count > array.rank)
     return kj_refuse_evaluation(scope, expr, "has more indices than dimensions");
   shape->rank = 0;
@@ -121,7 +119,7 @@ static bool find_indexed(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 static bool find_transposed(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
   kj_shape array;
-  if (!find_shape(scope, expr, &array)) return false;
+  if (!kj_evaluate_shape(scope, expr, &array)) return false;
   shape->rank = array.rank;
   for (uint32_t d = 0; d < array.rank; d++) {
     shape->extents[d] = array.extents[array.rank - 1 - d];
@@ -171,12 +169,12 @@ static bool find_kind(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
     return kj_refuse_evaluation(scope, expr, "is not an array");
   case KJ_EXPR_COND:
     return kj_evaluate_condition(scope, expr->x, &condition) &&
-           find_shape(scope, condition ? expr->y : expr->z, shape);
+           kj_evaluate_shape(scope, condition ? expr->y : expr->z, shape);
   default: return kj_refuse_evaluation(scope, expr, "is not an array");
   }
 }
 
-static bool find_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
+bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 {
   if (++scope->steps > KJ_MOST_STEPS || scope->depth >= KJ_MOST_DEPTH)
     return kj_refuse_evaluation(scope, expr, "takes too many steps to evaluate");
@@ -184,11 +182,6 @@ static bool find_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
   bool is_known = find_kind(scope, expr, shape);
   scope->depth--;
   return is_known;
-}
-
-bool kj_evaluate_shape(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
-{
-  return find_shape(scope, expr, shape);
 }
 
 /* ---- programs ---- */

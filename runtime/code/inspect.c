@@ -375,29 +375,28 @@ static kjit_status copy_binary(kjit_specialization *specialization, bool as_text
   return KJIT_OK;
 }
 
-kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, kjit_stage stage,
-                                          void **code, size_t *size_bytes)
+static kjit_status copy_code(const char *call, kjit_specialization *specialization,
+                             kjit_stage stage, bool is_binary, void **code, size_t *size_bytes)
 {
   if (!specialization) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
   kjit_context *context = context_of(specialization);
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!code || !size_bytes)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_code: %s is NULL",
-                        code ? "size_bytes" : "code");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", call,
+                        code        ? "size_bytes"
+                        : is_binary ? "binary"
+                                    : "code");
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "kjit_copy_specialization_code: there is no stage %d", (int)stage);
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
   bool takes_ptx = specialization->device->operations->takes_ptx;
-  if (!has_stage(stage, takes_ptx))
+  if (!is_binary && !has_stage(stage, takes_ptx))
     return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage: it has %s",
                         specialization->device->info.target, own_stages(takes_ptx));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   if (stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS) {
     (void)copy_binary(specialization, stage == KJIT_STAGE_SASS, &diagnostics, code, size_bytes);
-    return ki_finish_call(context, &diagnostics);
-  }
-  if (compile_stage(specialization, stage, &diagnostics, &made) == KJIT_OK) {
+  } else if (compile_stage(specialization, stage, &diagnostics, &made) == KJIT_OK) {
     *code = made.data;
     *size_bytes = made.size_bytes;
     made.data = NULL;
@@ -406,18 +405,17 @@ kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, k
   return ki_finish_call(context, &diagnostics);
 }
 
+kjit_status kjit_copy_specialization_code(kjit_specialization *specialization, kjit_stage stage,
+                                          void **code, size_t *size_bytes)
+{
+  return copy_code("kjit_copy_specialization_code", specialization, stage, false, code, size_bytes);
+}
+
 kjit_status kjit_copy_specialization_binary(kjit_specialization *specialization, void **binary,
                                             size_t *size_bytes)
 {
-  if (!specialization) return KJIT_ERROR_MISUSE;
-  if (ki_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
-  kjit_context *context = context_of(specialization);
-  if (!binary || !size_bytes)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_copy_specialization_binary: %s is NULL",
-                        binary ? "size_bytes" : "binary");
-  kj_diagnostics diagnostics = { 0 };
-  (void)copy_binary(specialization, false, &diagnostics, binary, size_bytes);
-  return ki_finish_call(context, &diagnostics);
+  return copy_code("kjit_copy_specialization_binary", specialization, KJIT_STAGE_CUBIN, true,
+                   binary, size_bytes);
 }
 
 /* ---- occupancy ---- */

@@ -156,13 +156,10 @@ kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagn
  * SYNTAX, TYPE, NAME, ARGUMENT. */
 kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_argument *arguments,
                               kj_bound *bound, kj_diagnostics *diagnostics);
-/* A failed thread of its kernel, or of a func that the host called: KERNEL, with the place and the
+/* A failed thread of a kernel, or of a func that the host called: KERNEL, with the place and the
  * message. */
-kjit_status kj_report_failure(const kjit_specialization *specialization,
+kjit_status kj_report_failure(const kjit_kernel *kernel, const char *failures, bool is_func,
                               const kj_failure_record *record, kj_diagnostics *diagnostics);
-kjit_status kj_report_function_failure(const kjit_kernel *kernel, const char *failures,
-                                       const kj_failure_record *record,
-                                       kj_diagnostics *diagnostics);
 
 /* ---- compiler.c: work beside the host's threads ----
  *

@@ -68,50 +68,32 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
   };
 }
 
-static kjit_status run_compiler(kj_call *call, kjit_specialization *specialization,
-                                const kj_signature *signature, kj_diagnostics *diagnostics)
-{
-  kj_compile_request request =
-    kj_make_request(call->kernel, call->device, signature,
-                    call->device->operations->takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
-  kj_runtime *runtime = call->runtime;
-  return runtime->interface->compile(runtime->compiler, &request, diagnostics,
-                                     &specialization->code);
-}
-
-/* An object that was just compiled, by the compiler's loader, which knows its debug information. */
-static kjit_status load_compiled(kj_call *call, kjit_specialization *specialization,
-                                 const kj_outside *outside, kj_diagnostics *diagnostics)
-{
-  kj_runtime *runtime = call->runtime;
-  kj_cpu_kernel kernel = NULL;
-  KJ_TRY(runtime->interface->load(runtime->compiler, &specialization->code, outside, diagnostics,
-                                  &specialization->loaded, &kernel));
-  specialization->cuda =
-    (kj_device_code){ .max_dynamic_shared_bytes = (uint32_t)call->device->info.max_shared_bytes };
-  memcpy(&specialization->cuda.function, &kernel, sizeof kernel);
-  return KJIT_OK;
-}
-
-static kjit_status load_by_device(kj_call *call, kjit_specialization *specialization,
-                                  const kj_outside *outside, kj_diagnostics *diagnostics)
-{
-  return call->device->operations->load(call->device, &specialization->code,
-                                        call->kernel->function->decl->name, outside, diagnostics,
-                                        &specialization->cuda);
-}
-
 static kjit_status load_code(kj_call *call, kjit_specialization *specialization, bool is_compiled,
                              kj_diagnostics *diagnostics)
 {
-  bool takes_ptx = call->device->operations->takes_ptx;
+  kjit_device *device = call->device;
+  kj_runtime *runtime = call->runtime;
+  bool takes_ptx = device->operations->takes_ptx;
   uint64_t start = kj_clock_ns();
   kj_outside outside = { 0 };
+  kj_cpu_kernel kernel = NULL;
+  kjit_status status;
   KJ_TRY(kj_expect_unloading(specialization, diagnostics));
   if (!takes_ptx) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
-  kjit_status status = is_compiled && !takes_ptx
-                         ? load_compiled(call, specialization, &outside, diagnostics)
-                         : load_by_device(call, specialization, &outside, diagnostics);
+  if (is_compiled && !takes_ptx) {
+    /* by the compiler's loader, which knows its debug information */
+    status = runtime->interface->load(runtime->compiler, &specialization->code, &outside,
+                                      diagnostics, &specialization->loaded, &kernel);
+    if (status == KJIT_OK) {
+      specialization->cuda =
+        (kj_device_code){ .max_dynamic_shared_bytes = (uint32_t)device->info.max_shared_bytes };
+      memcpy(&specialization->cuda.function, &kernel, sizeof kernel);
+    }
+  } else {
+    status =
+      device->operations->load(device, &specialization->code, call->kernel->function->decl->name,
+                               &outside, diagnostics, &specialization->cuda);
+  }
   kj_free_outside(&outside);
   specialization->load_time_ns = kj_clock_ns() - start;
   return status;
@@ -138,30 +120,24 @@ static bool fetch(kj_call *call, kjit_specialization *specialization, const kj_d
          keep_fetched(call, specialization);
 }
 
-static kjit_status link_inputs(kj_call *call, kj_code *code, kj_link_input *inputs,
-                               kj_diagnostics *diagnostics)
-{
-  void *cubin;
-  size_t size_bytes;
-  inputs[0] = (kj_link_input){ code->entry, code->data, code->size_bytes };
-  size_t count = 1 + kj_list_extern_ptx(call->kernel->module, code->data, inputs + 1);
-  KJ_TRY(
-    call->device->operations->link(call->device, inputs, count, diagnostics, &cubin, &size_bytes));
-  free(code->data);
-  code->data = cubin;
-  code->size_bytes = size_bytes;
-  return KJIT_OK;
-}
-
 /* PTX becomes machine code before it is loaded: where this is kept, and where the host's PTX is
  * part of it. */
 static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagnostics)
 {
+  void *cubin;
+  size_t size_bytes;
   kj_link_input *inputs = calloc(call->kernel->module->decls.count + 1, sizeof *inputs);
   if (!inputs) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  kjit_status status = link_inputs(call, code, inputs, diagnostics);
+  inputs[0] = (kj_link_input){ code->entry, code->data, code->size_bytes };
+  size_t count = 1 + kj_list_extern_ptx(call->kernel->module, code->data, inputs + 1);
+  kjit_status status =
+    call->device->operations->link(call->device, inputs, count, diagnostics, &cubin, &size_bytes);
   free(inputs);
-  return status;
+  if (status != KJIT_OK) return status;
+  free(code->data);
+  code->data = cubin;
+  code->size_bytes = size_bytes;
+  return KJIT_OK;
 }
 
 /* What the driver's linker refuses, loading the PTX does too, and says why. A fault of an earlier
@@ -197,9 +173,11 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
   kj_runtime *runtime = call->runtime;
   kj_code *code = &specialization->code;
   KJ_TRY(kj_get_compiler(runtime, diagnostics));
-  KJ_TRY(run_compiler(call, specialization, signature, diagnostics));
-  bool takes_ptx = call->device->operations->takes_ptx,
-       is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
+  bool takes_ptx = call->device->operations->takes_ptx;
+  kj_compile_request request = kj_make_request(call->kernel, call->device, signature,
+                                               takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
+  KJ_TRY(runtime->interface->compile(runtime->compiler, &request, diagnostics, code));
+  bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
   if (takes_ptx && kj_has_extern_ptx(call->kernel->module))
     KJ_TRY(link_code(call, code, diagnostics));
   else if (is_kept && takes_ptx) is_kept = can_link(call, code);
@@ -281,18 +259,10 @@ static kj_failing describe_failing(const kjit_kernel *kernel, const char *failur
                        .failures = failures };
 }
 
-kjit_status kj_report_failure(const kjit_specialization *specialization,
+kjit_status kj_report_failure(const kjit_kernel *kernel, const char *failures, bool is_func,
                               const kj_failure_record *record, kj_diagnostics *diagnostics)
 {
-  kj_failing failing =
-    describe_failing(specialization->kernel, specialization->code.failures, false);
-  return kj_report_record(&failing, record, diagnostics);
-}
-
-kjit_status kj_report_function_failure(const kjit_kernel *kernel, const char *failures,
-                                       const kj_failure_record *record, kj_diagnostics *diagnostics)
-{
-  kj_failing failing = describe_failing(kernel, failures, true);
+  kj_failing failing = describe_failing(kernel, failures, is_func);
   return kj_report_record(&failing, record, diagnostics);
 }
 

@@ -259,7 +259,7 @@ static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code,
                     kernel->function->decl->name);
   ffi_call(&interface, code->entry, &returned, f->values);
   if (record.state == KJ_FAILURE_WRITTEN)
-    return kj_report_function_failure(kernel, code->code.failures, &record, diagnostics);
+    return kj_report_failure(kernel, code->code.failures, true, &record, diagnostics);
   if (is_composed) result->type = code->code.result;
   else if (result) *result = read_result(code->code.result, returned.word);
   return KJIT_OK;

@@ -235,7 +235,8 @@ static kjit_status launch_and_wait(const kj_call *call, const kjit_specializatio
   KJ_TRY(code->prints ? launch_printing(call, specialization, diagnostics)
                       : start_code(call, specialization, diagnostics));
   return record.state == KJ_FAILURE_WRITTEN
-           ? kj_report_failure(specialization, &record, diagnostics)
+           ? kj_report_failure(specialization->kernel, specialization->code.failures, false,
+                               &record, diagnostics)
            : KJIT_OK;
 }
 
