@@ -133,6 +133,7 @@ static inline world_array world_take(uint32_t device, kjit_stream *stream, const
   foreign->stream = world_native(device, stream);
   foreign->memory = calloc(1, sizeof *foreign->memory);
   if (!foreign->memory) abort();
+  pthread_mutex_lock(&oracle.mutex);
   *foreign->memory = (world_memory){ .block = oracle_find_block(data),
                                      .owner = oracle.owner_count++,
                                      .device = device,
@@ -141,6 +142,7 @@ static inline world_array world_take(uint32_t device, kjit_stream *stream, const
   foreign->memory->ready = oracle_next(foreign->stream);
   foreign->memory->block->owner = foreign->memory->owner;
   foreign->memory->block->is_alive = true;
+  pthread_mutex_unlock(&oracle.mutex);
   if (WORLD_CALL(kjit_take_dlpack, world.context, &foreign->managed, stream, &made.array) !=
       KJIT_OK) {
     if (!foreign->is_deleted)

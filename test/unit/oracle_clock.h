@@ -98,8 +98,8 @@ typedef struct oracle_block {
 /* What the parent process reads when a program has come to its end, one way or the other. */
 typedef struct oracle_report {
   bool is_violated;
-  uint32_t operation; /* of a random program, the one under way */
-  uint64_t operations, driver_calls, checks;
+  _Atomic uint32_t operation; /* of a random program, the one under way */
+  _Atomic uint64_t operations, driver_calls, checks;
   char message[1024];
   size_t trace_bytes;
   char trace[ORACLE_TRACE_BYTES];

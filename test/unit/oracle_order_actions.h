@@ -28,7 +28,10 @@ static void do_stream(random_actor *actor, random_numbers x)
 static void do_many_streams(random_actor *actor, random_numbers x)
 {
   uint32_t device = pick_device(actor, x[0]);
-  if (oracle.stream_count > ORACLE_STREAMS / 2) return;
+  pthread_mutex_lock(&oracle.mutex);
+  bool has_many = oracle.stream_count > ORACLE_STREAMS / 2;
+  pthread_mutex_unlock(&oracle.mutex);
+  if (has_many) return;
   for (uint32_t i = 0; i < 55 + x[1] % 8; i++) {
     world_stream stream = world_make_stream(device, x[2] & 1, false);
     world_destroy_stream(&stream);
