@@ -3,8 +3,9 @@
  *
  * An iteration notes whether a divisor was 0, and does not store then. The loop keeps the number of
  * the first such iteration, as a minimum, which is vectorized too. Behind the loop that iteration
- * is run again with its checks: it has had no effect, and no other iteration writes what it reads,
- * so that it fails where it would have failed. The iterations after it have been done, as other
+ * is run again with its checks: it has had no effect, and no other iteration writes what its checks
+ * read, variables and arrays of the thread's own neither, so that it fails where it would have
+ * failed. The iterations after it have been done, as other
  * threads of a GPU would have.
  *
  * What is computed from the quotient of a divisor of 0 is never seen by the program, so it may not
@@ -25,6 +26,10 @@ typedef struct scan {
   bool was_stale;        /* the same in an iteration before, of the thread's own arrays */
   uint32_t depth;        /* of funcs that are looked into */
   uint64_t *is_quotient; /* by variable of the kernel: made of a quotient */
+  /* What a later iteration changes: variables from outside of the loop and what is made of them,
+   * arrays of the thread's own; whether one has decided whether the rest is done. */
+  uint64_t *is_carried;
+  bool stores_own, is_carried_decided;
 } scan;
 
 static bool is_of_quotient(const scan *s, const kt_expr *e);
@@ -42,13 +47,40 @@ static bool has_place(const kt_expr *e)
   return e->kind == KJ_T_LOAD || e->kind == KJ_T_ELEMENT || e->kind == KJ_T_INSERT;
 }
 
+static bool has_bit(const uint64_t *set, const kt_var *var)
+{
+  return set[var->index / 64] >> var->index % 64 & 1;
+}
+
+static void set_bit(uint64_t *set, const kt_var *var)
+{
+  set[var->index / 64] |= (uint64_t)1 << var->index % 64;
+}
+
 /* A pointer may be to a local array. */
+static bool is_own_array(const scan *s, const kt_expr *array)
+{
+  const ki_type_info *info = ki_type(s->l->c->types, array->type);
+  return info->class_ == KJ_CLASS_ARRAY &&
+         (info->space == KJ_SPACE_LOCAL || info->space == KJ_SPACE_GENERIC);
+}
+
 static bool loads_stale(const scan *s, const kt_expr *e)
 {
-  if (!(s->is_stale || s->was_stale) || !has_place(e) || !e->x) return false;
-  const ki_type_info *from = ki_type(s->l->c->types, e->x->type);
-  bool is_own = from->space == KJ_SPACE_LOCAL || from->space == KJ_SPACE_GENERIC;
-  return from->class_ == KJ_CLASS_ARRAY && (s->is_stale || is_own);
+  if (!has_place(e) || !e->x) return false;
+  bool is_array = ki_type(s->l->c->types, e->x->type)->class_ == KJ_CLASS_ARRAY;
+  return (s->is_stale && is_array) || (s->was_stale && is_own_array(s, e->x));
+}
+
+/* In a func that may fail no parameter is. */
+static bool is_carried(const scan *s, const kt_expr *e)
+{
+  if (!e) return false;
+  if (e->kind == KJ_T_VAR && !s->depth && has_bit(s->is_carried, e->var)) return true;
+  if (s->stores_own && has_place(e) && e->x && is_own_array(s, e->x)) return true;
+  for (size_t i = 0; i < kt_operand_count(e); i++)
+    if (is_carried(s, kt_operand(e, i))) return true;
+  return false;
 }
 
 /* In a func every variable may be. */
@@ -57,8 +89,7 @@ static bool is_of_quotient(const scan *s, const kt_expr *e)
   if (!e) return false;
   if (e->is_checked || (e->kind == KJ_T_CALL && e->instance->may_fail)) return s->has_check;
   if (loads_stale(s, e)) return true;
-  if (e->kind == KJ_T_VAR)
-    return s->depth ? s->has_check : (s->is_quotient[e->var->index / 64] >> e->var->index % 64 & 1);
+  if (e->kind == KJ_T_VAR) return s->depth ? s->has_check : has_bit(s->is_quotient, e->var);
   return is_any_of_quotient(s, e);
 }
 
@@ -89,7 +120,7 @@ static void scan_call(scan *s, const kt_expr *call)
     s->fails |= !is_harmless(s, call);
     return;
   }
-  if (s->depth == MOST_DEPTH || !kl_is_inlined(s->l, call->instance)) {
+  if (s->depth == MOST_DEPTH || !kl_is_inlined(s->l, call->instance) || is_carried(s, call)) {
     s->fails = true;
     return;
   }
@@ -109,12 +140,14 @@ static void scan_expr(scan *s, const kt_expr *e)
   for (size_t i = 0; i < kt_operand_count(e); i++) {
     scan_expr(s, kt_operand(e, i));
     if (i == 0 && is_lazy && is_of_quotient(s, e->x)) s->is_decided = true;
+    if (i == 0 && is_lazy && is_carried(s, e->x)) s->is_carried_decided = true;
   }
   if (e->kind == KJ_T_CALL) scan_call(s, e);
   if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & KJ_PURE)) s->fails = true;
   if (has_place(e)) s->fails |= s->is_decided || is_any_of_quotient(s, e);
   if (!e->is_checked) return;
   s->has_check = true;
+  s->fails |= s->is_carried_decided || is_carried(s, e);
   s->fails |= e->kind != KJ_T_BINARY || !kl_is_float_type(s->l, e->type) || s->has_store;
 }
 
@@ -128,10 +161,14 @@ static void scan_stmt(scan *s, const kt_stmt *stmt)
       (stmt->kind == KJ_TS_RETURN && !s->depth))
     s->fails = true;
   scan_expr(s, stmt->value);
-  if (stmt->kind == KJ_TS_ASSIGN && !s->depth && (s->is_decided || is_of_quotient(s, stmt->value)))
-    s->is_quotient[stmt->var->index / 64] |= (uint64_t)1 << stmt->var->index % 64;
+  if (stmt->kind == KJ_TS_ASSIGN && !s->depth) {
+    if (s->is_decided || is_of_quotient(s, stmt->value)) set_bit(s->is_quotient, stmt->var);
+    if (s->is_carried_decided || is_carried(s, stmt->value)) set_bit(s->is_carried, stmt->var);
+  }
   if (stmt->kind == KJ_TS_IF && is_of_quotient(s, stmt->value)) s->is_decided = true;
+  if (stmt->kind == KJ_TS_IF && is_carried(s, stmt->value)) s->is_carried_decided = true;
   if (stmt->kind == KJ_TS_STORE) s->has_store = true;
+  if (stmt->kind == KJ_TS_STORE && is_own_array(s, stmt->array)) s->stores_own = true;
   scan_expr(s, stmt->array);
   scan_list(s, &stmt->indices);
   if (stmt->kind == KJ_TS_STORE && s->has_check) s->is_stale = true;
@@ -144,14 +181,36 @@ static void scan_stmts(scan *s, const kt_stmts *list)
   for (size_t i = 0; i < list->count && !s->fails; i++) scan_stmt(s, list->items[i]);
 }
 
+static void count_assignment(void *data, kt_stmt *stmt)
+{
+  if (stmt->kind == KJ_TS_ASSIGN) ((uint32_t *)data)[stmt->var->index]++;
+}
+
+/* Variables that the loop assigns, and that are assigned outside of it too. */
+static void find_carried(scan *s, const kt_stmts *body, size_t variables)
+{
+  const kt_instance *kernel = s->l->kernel;
+  uint32_t *all = KJ_NEW_ARRAY(s->l->c->arena, uint32_t, variables),
+           *inside = KJ_NEW_ARRAY(s->l->c->arena, uint32_t, variables);
+  kt_walk_tstmts((kt_stmts *)&kernel->body, count_assignment, NULL, all);
+  kt_walk_tstmts((kt_stmts *)body, count_assignment, NULL, inside);
+  for (size_t i = 0; i < kernel->locals.count; i++) {
+    const kt_var *var = kernel->locals.items[i];
+    if (inside[var->index] && inside[var->index] < all[var->index]) set_bit(s->is_carried, var);
+  }
+}
+
 bool kl_can_speculate(kl_lowering *l, const kt_stmts *body)
 {
   size_t variables = l->kernel->params.count + l->kernel->locals.count;
-  scan s = { .l = l, .is_quotient = KJ_NEW_ARRAY(l->c->arena, uint64_t, variables / 64 + 1) };
+  scan s = { .l = l,
+             .is_quotient = KJ_NEW_ARRAY(l->c->arena, uint64_t, variables / 64 + 1),
+             .is_carried = KJ_NEW_ARRAY(l->c->arena, uint64_t, variables / 64 + 1) };
   scan_stmts(&s, body);
   if (!s.has_check) return false;
   s.was_stale = s.is_stale;
   s.has_store = s.has_check = s.is_decided = s.is_stale = false; /* a later iteration */
+  find_carried(&s, body, variables);
   scan_stmts(&s, body);
   return !s.fails;
 }
