@@ -29,12 +29,10 @@ static kj_stream_id id_of(const copy_job *job) { return kj_id_of(job->stream, jo
 static kjit_status take_between(copy_job *job, kjit_device *device, kj_diagnostics *diagnostics,
                                 kj_block **block)
 {
-  bool is_captured;
-  KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
-  if (is_captured)
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "kjit_copy_async: a copy that goes through memory in between cannot be "
-                    "captured: make one side contiguous");
+  KJ_TRY(kj_check_uncaptured(job->stream,
+                             "kjit_copy_async: a copy that goes through memory in between cannot "
+                             "be captured: make one side contiguous",
+                             diagnostics));
   return kj_take_block(device, KJ_POOL_DEVICE, bytes_of(&job->to),
                        device == job->device ? job->stream : NULL, diagnostics, block);
 }
@@ -52,11 +50,15 @@ static kj_transfer describe(const copy_job *job, const kj_view *to, const kj_vie
                         .rows = 1 };
 }
 
+static kjit_status queue(const copy_job *job, kj_transfer transfer, kj_diagnostics *diagnostics)
+{
+  return job->device->operations->copy(job->device, &transfer, kj_native(job->stream), diagnostics);
+}
+
 static kjit_status copy_line(const copy_job *job, const kj_view *to, const kj_view *from,
                              kj_diagnostics *diagnostics)
 {
-  const kj_transfer transfer = describe(job, to, from);
-  return job->device->operations->copy(job->device, &transfer, kj_native(job->stream), diagnostics);
+  return queue(job, describe(job, to, from), diagnostics);
 }
 
 /* Rows without gaps inside, the same distance apart: for the device, where they are long enough
@@ -78,12 +80,6 @@ static bool are_rows(const copy_job *job, kj_transfer *rows)
   bool is_worth_it = width >= LEAST_BYTES || job->is_captured;
   return is_worth_it && to_pitch >= width && from_pitch >= width && to_pitch <= MOST_PITCH &&
          from_pitch <= MOST_PITCH;
-}
-
-static kjit_status copy_rows(const copy_job *job, const kj_transfer *rows,
-                             kj_diagnostics *diagnostics)
-{
-  return job->device->operations->copy(job->device, rows, kj_native(job->stream), diagnostics);
 }
 
 /* ---- host elements that are no line: through pinned memory, in the order of the stream ---- */
@@ -125,14 +121,6 @@ static kjit_status wait(const copy_job *job, kj_diagnostics *diagnostics)
   return kj_wait_stream(job->device, job->stream, diagnostics, job->waited);
 }
 
-/* Of memory that is not free in the order of the stream; parked where waiting fails. */
-static void release_behind(const copy_job *job, kj_block *block)
-{
-  (void)wait(job, NULL);
-  kj_note_waited(&block->use, *job->waited);
-  kj_release_block(block);
-}
-
 static kjit_status copy_in(const copy_job *job, const kj_view *to, const kj_view *from,
                            kj_block *pinned, kj_diagnostics *diagnostics)
 {
@@ -163,23 +151,19 @@ static kjit_status copy_out(const copy_job *job, const kj_view *to, const kj_vie
 static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view *from,
                                 kj_diagnostics *diagnostics)
 {
-  bool is_captured;
   kj_block *pinned;
-  KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
-  if (is_captured)
-    return kj_error(
-      diagnostics, KJIT_ERROR_UNSUPPORTED,
-      "kjit_copy_async: a copy of host elements that are not contiguous cannot be captured");
+  KJ_TRY(kj_check_uncaptured(
+    job->stream,
+    "kjit_copy_async: a copy of host elements that are not contiguous cannot be captured",
+    diagnostics));
   KJ_TRY(kj_take_block(job->device, KJ_POOL_PINNED, bytes_of(to), NULL, diagnostics, &pinned));
   kj_add_use(&pinned->use, id_of(job));
   kjit_status status = kj_is_on_host(from) ? copy_in(job, to, from, pinned, diagnostics)
                                            : copy_out(job, to, from, pinned, diagnostics);
-  if (status != KJIT_OK) {
-    release_behind(job, pinned);
-  } else if (!job->is_async) {
-    kj_note_waited(&pinned->use, *job->waited);
-    kj_release_block(pinned);
-  }
+  if (status == KJIT_OK && job->is_async) return KJIT_OK;
+  if (status != KJIT_OK) (void)wait(job, NULL); /* parked where that fails */
+  kj_note_waited(&pinned->use, *job->waited);
+  kj_release_block(pinned);
   return status;
 }
 
@@ -261,7 +245,7 @@ static kjit_status copy_on_device(copy_job *job, kj_diagnostics *diagnostics)
   if (is_dense && kj_do_overlap(&job->to, &job->from)) return scatter(job, diagnostics);
   if (is_dense) return copy_line(job, &job->to, &job->from, diagnostics);
   kj_transfer rows;
-  return are_rows(job, &rows) ? copy_rows(job, &rows, diagnostics)
+  return are_rows(job, &rows) ? queue(job, rows, diagnostics)
                               : copy_by_kernel(job, &job->to, &job->from, diagnostics);
 }
 
@@ -274,7 +258,7 @@ static kjit_status queue_copy(copy_job *job, kj_diagnostics *diagnostics)
   if (kj_is_line(&job->to) && kj_is_line(&job->from))
     return copy_line(job, &job->to, &job->from, diagnostics);
   kj_transfer rows;
-  if (are_rows(job, &rows)) return copy_rows(job, &rows, diagnostics);
+  if (are_rows(job, &rows)) return queue(job, rows, diagnostics);
   if (kj_is_row_major(lead)) return copy_dense(job, &job->to, &job->from, diagnostics);
   return is_in ? scatter(job, diagnostics) : gather(job, diagnostics);
 }
@@ -394,15 +378,12 @@ kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const
  * writes pinned and mapped memory. */
 static kjit_status copy_on_host(copy_job *job, kj_diagnostics *diagnostics)
 {
-  bool is_captured;
   if (job->device) KJ_TRY(kj_check_stream(job->device, job->stream, !job->is_async, diagnostics));
   if (!job->device || !job->device->operations->is_queued)
     return kj_queue_host_copy(job->context, job->stream, &job->to, &job->from, NULL, diagnostics);
-  KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
-  if (is_captured)
-    return kj_error(
-      diagnostics, KJIT_ERROR_UNSUPPORTED,
-      "kjit_copy_async: a copy from host to host cannot be captured on a GPU's stream");
+  KJ_TRY(kj_check_uncaptured(
+    job->stream, "kjit_copy_async: a copy from host to host cannot be captured on a GPU's stream",
+    diagnostics));
   if (job->is_async) return queue_host_step(job, &job->to, &job->from, NULL, diagnostics);
   KJ_TRY(wait(job, diagnostics));
   return kj_copy_host(&job->to, &job->from, diagnostics);

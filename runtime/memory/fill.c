@@ -244,12 +244,11 @@ static kjit_status take_value(fill_job *job, const kjit_arg *value, kj_diagnosti
 /* What a device has queued may still use the memory: the host waits for the stream. */
 static kjit_status wait_for_device(const fill_job *job, kj_diagnostics *diagnostics)
 {
-  bool is_captured;
   if (!job->device || !job->device->operations->is_queued) return KJIT_OK;
-  KJ_TRY(kj_ask_capture(job->stream, diagnostics, &is_captured));
-  if (is_captured)
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "kjit_fill: host memory cannot be filled in a capture of a GPU's stream");
+  KJ_TRY(
+    kj_check_uncaptured(job->stream,
+                        "kjit_fill: host memory cannot be filled in a capture of a GPU's stream",
+                        diagnostics));
   return kj_synchronize(job->device, false, kj_native(job->stream), diagnostics);
 }
 

@@ -31,69 +31,48 @@ static kjit_device *device_of(kj_runtime *runtime, kj_stream_id stream)
   return device;
 }
 
-/* Keeps those at the front for which nothing is to be done. */
-static void keep_uses(kj_last_use *use, bool (*has_passed)(kj_stream_id stream, const void *user),
-                      const void *user)
+static void take_out(kj_last_use *use, uint32_t i)
 {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < KJ_MOST_USES; i++) {
-    kj_stream_id stream = kj_read_use(use, i);
-    atomic_store_explicit(&use->streams[i], KJ_STREAM_NONE, memory_order_relaxed);
-    if (stream && !has_passed(stream, user))
-      atomic_store_explicit(&use->streams[kept++], stream, memory_order_relaxed);
-  }
-}
-
-static bool is_stream(kj_stream_id stream, const void *user)
-{
-  return stream == *(const kj_stream_id *)user;
+  for (; i < KJ_MOST_USES; i++)
+    atomic_store_explicit(&use->streams[i], i + 1 < KJ_MOST_USES ? kj_read_use(use, i + 1) : 0,
+                          memory_order_relaxed);
 }
 
 void kj_note_waited(kj_last_use *use, kj_waited waited)
 {
-  keep_uses(use, is_stream, &waited.stream);
+  for (uint32_t i = KJ_MOST_USES; i-- > 0;)
+    if (kj_read_use(use, i) == waited.stream) take_out(use, i);
 }
 
 kj_waited kj_passed_in_order(kj_stream_id stream) { return (kj_waited){ stream }; }
-
-typedef struct moment {
-  kj_runtime *runtime;
-  uint64_t stamp;
-} moment;
 
 static bool has_waited(const kjit_device *device, uint64_t stamp)
 {
   return stamp <= atomic_load(&device->memory->waited);
 }
 
-static bool has_passed_since(kj_stream_id stream, const void *user)
+static bool has_passed_since(kj_runtime *runtime, kj_stream_id stream, uint64_t stamp)
 {
-  const moment *moment = user;
-  kj_runtime *runtime = moment->runtime;
-  if (stream != KJ_STREAM_ALL) {
-    const kjit_device *device = device_of(runtime, stream);
-    return !device || has_waited(device, moment->stamp);
-  }
   const kjit_device *device = NULL;
+  if (stream != KJ_STREAM_ALL)
+    return !(device = device_of(runtime, stream)) || has_waited(device, stamp);
   while ((device = next_device(runtime, device)))
-    if (!has_waited(device, moment->stamp)) return false;
+    if (!has_waited(device, stamp)) return false;
   return true;
 }
 
 void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp)
 {
-  keep_uses(use, has_passed_since, &(moment){ runtime, stamp });
-}
-
-static void raise_to(_Atomic uint64_t *number, uint64_t least)
-{
-  uint64_t known = atomic_load(number);
-  while (known < least && !atomic_compare_exchange_weak(number, &known, least)) {}
+  for (uint32_t i = KJ_MOST_USES; i-- > 0;)
+    if (kj_read_use(use, i) && has_passed_since(runtime, kj_read_use(use, i), stamp))
+      take_out(use, i);
 }
 
 void kj_note_wait(kjit_device *device, uint64_t number)
 {
-  raise_to(&device->memory->waited, number);
+  _Atomic uint64_t *waited = &device->memory->waited;
+  uint64_t known = atomic_load(waited);
+  while (known < number && !atomic_compare_exchange_weak(waited, &known, number)) {}
 }
 
 kjit_status kj_wait_stream(kjit_device *device, kjit_stream *stream, kj_diagnostics *diagnostics,
@@ -211,6 +190,14 @@ kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnos
   kjit_status status = check_streams(device, diagnostics);
   unlock(device->runtime);
   return status;
+}
+
+kjit_status kj_check_uncaptured(const kjit_stream *stream, const char *refusal,
+                                kj_diagnostics *diagnostics)
+{
+  bool is_captured;
+  KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
+  return is_captured ? kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "%s", refusal) : KJIT_OK;
 }
 
 bool kj_is_waitable(kjit_device *device)

@@ -58,6 +58,9 @@ kjit_status kj_check_hosts_captures(kjit_device *device, kj_diagnostics *diagnos
 /* Whether the stream itself is, by kjit or by the host. */
 kjit_status kj_ask_capture(const kjit_stream *stream, kj_diagnostics *diagnostics,
                            bool *is_captured);
+/* UNSUPPORTED with that message where it is. */
+kjit_status kj_check_uncaptured(const kjit_stream *stream, const char *refusal,
+                                kj_diagnostics *diagnostics);
 
 /* ---- what has passed ---- */
 
