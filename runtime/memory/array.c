@@ -236,7 +236,7 @@ static kjit_stream *hold_own_stream(const kjit_array *owner)
 
 kjit_status kjit_create_array_like(const kjit_array *model, kjit_array **array)
 {
-  if (!model) return KJIT_ERROR_MISUSE;
+  KJ_TRY(kj_check_array_call(model, "kjit_create_array_like", array ? NULL : "array"));
   kjit_array_config config;
   kjit_init_array_config(&config);
   config.device = model->object.device;

@@ -756,6 +756,7 @@ static int use_after_fork(everything *e)
 
 static int be_child(everything *e)
 {
+  alarm(20); /* ends one that waits for a lock */
   int failed = use_after_fork(e);
   if (failed) return failed;
   const kjit_diagnostic *diagnostic = kjit_get_diagnostic(e->context, 0);
@@ -802,8 +803,13 @@ static void check_fork(kjit_context *context, kjit_device *device)
   expect_ok(context, kjit_prepare_launch(e.kernel, NULL, &argument, 1, &e.prepared));
   expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* OpenMP's threads are there */
   fflush(NULL);
+  kj_runtime *runtime = kj_get_runtime(context);
+  pthread_mutex_t *held[] = { &context->runtime_mutex, &runtime->streams_mutex,
+                              &runtime->objects_mutex, &device->mutex };
+  for (int i = 0; i < 4; i++) pthread_mutex_lock(held[i]); /* as another thread may */
   pid_t child = fork();
   if (!child) _exit(be_child(&e));
+  for (int i = 0; i < 4; i++) pthread_mutex_unlock(held[i]);
   assert_int_equal(wait_for(child), 0);
   expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* the parent goes on */
   kjit_destroy_prepared(e.prepared);
