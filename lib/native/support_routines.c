@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "support/hostile.h"
+#include "support/lock.h"
 
 /* Lines that threads on the CPU print are collected here, whole. */
 
@@ -28,7 +29,7 @@ static bool make_room(kn_print_sink *sink, size_t needed)
 void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const uint64_t *values)
 {
   size_t count = kn_print_count(header);
-  pthread_mutex_lock(&sink->mutex);
+  kj_lock(&sink->mutex, KJ_LOCK_SINK);
   if (make_room(sink, count + 2)) {
     uint64_t *at = sink->words + sink->count;
     at[0] = block;
@@ -39,7 +40,7 @@ void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const u
     sink->lost++;
   }
   bool is_large = sink->count >= LARGE;
-  pthread_mutex_unlock(&sink->mutex);
+  kj_unlock(&sink->mutex, KJ_LOCK_SINK);
   if (is_large) sink->deliver(sink);
 }
 

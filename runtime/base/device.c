@@ -15,12 +15,12 @@ void kj_attach_to_device(kjit_device *device, kj_attachment *attachment,
                          const kj_attachment_class *class)
 {
   *attachment = (kj_attachment){ .class = class, .device = device, .runtime = device->runtime };
-  pthread_mutex_lock(&device->mutex);
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   uint32_t count = atomic_load(&device->attachment_count);
   KJ_ASSERT(count < KJ_MOST_ATTACHMENTS);
   device->attachments[count] = attachment;
   atomic_store_explicit(&device->attachment_count, count + 1, memory_order_release);
-  pthread_mutex_unlock(&device->mutex);
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
 }
 
 static uint32_t count_attachments(const kjit_device *device)
@@ -120,7 +120,7 @@ kjit_status kjit_synchronize_device(kjit_device *device)
 
 kj_launch_mark *kj_get_mark(kjit_device *device, const char *name)
 {
-  pthread_mutex_lock(&device->mutex);
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   kj_launch_mark *mark = atomic_load(&device->marks);
   while (mark && strcmp(mark->name, name)) mark = mark->next;
   if (!mark && (mark = calloc(1, sizeof *mark))) {
@@ -133,7 +133,7 @@ kj_launch_mark *kj_get_mark(kjit_device *device, const char *name)
       mark = NULL;
     }
   }
-  pthread_mutex_unlock(&device->mutex);
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   return mark;
 }
 
@@ -171,13 +171,13 @@ void kj_lose_device(kjit_device *device, const char *text)
   kj_append_format(&buffer, "%s has failed: %s", kj_device_text(device, place), text);
   append_pending(device, &buffer);
   kj_append_text(&buffer, "; it stays lost until kjit_reset_device");
-  pthread_mutex_lock(&device->mutex);
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   if (!atomic_load(&device->lost)) {
     free(device->fault);
     device->fault = kj_take_text(&buffer);
     atomic_store(&device->lost, true);
   }
-  pthread_mutex_unlock(&device->mutex);
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   kj_free_buffer(&buffer);
 }
 
@@ -186,10 +186,10 @@ kjit_status kj_check_device(const kjit_device *device, kj_diagnostics *diagnosti
   if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return KJIT_OK;
   /* a reset by another thread may replace the text */
   pthread_mutex_t *mutex = (pthread_mutex_t *)&device->mutex;
-  pthread_mutex_lock(mutex);
+  kj_lock(mutex, KJ_LOCK_DEVICE);
   kj_error(diagnostics, KJIT_ERROR_DEVICE, "%s",
            device->fault ? device->fault : "the device is lost until kjit_reset_device");
-  pthread_mutex_unlock(mutex);
+  kj_unlock(mutex, KJ_LOCK_DEVICE);
   return KJIT_ERROR_DEVICE;
 }
 
@@ -204,19 +204,19 @@ static void give_up(kjit_device *device, const kj_diagnostics *reasons)
                    "after the fault (%s)",
                    kj_device_text(device, place),
                    reasons->count ? reasons->items[0].message : "out of memory");
-  pthread_mutex_lock(&device->mutex);
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   free(device->fault);
   device->fault = kj_take_text(&text);
   atomic_store(&device->lost, true);
-  pthread_mutex_unlock(&device->mutex);
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
 }
 
 static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
 {
   kj_diagnostics reasons = { 0 };
-  pthread_mutex_lock(&device->mutex);
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   atomic_store(&device->lost, false);
-  pthread_mutex_unlock(&device->mutex);
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   atomic_fetch_add(&device->generation, 1);
   atomic_store(&device->captures, 0);
   atomic_store(&device->peers, 0);

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "compiler.h"
+#include "support/assert.h"
 
 typedef struct kj_runtime kj_runtime;
 
@@ -329,6 +330,7 @@ struct kjit_device {
   bool has_launch_attributes, has_cooperative_launch, has_clusters;
   /* ordinals of devices of its kind whose memory its kernels reach, a bit for each up to 64 */
   _Atomic uint64_t peers;
+  kjit_stream *alive;                          /* for kj_assert_alive, under mutex */
   kjit_stream *default_stream, *thread_stream; /* as objects, under mutex; NULL: nobody has asked */
   /* CUDA */
   int handle;
@@ -362,6 +364,16 @@ static inline bool kj_has_captures(const kjit_device *device)
 }
 /* MISUSE where streams of the device are being captured: nothing can wait for the device then. */
 kjit_status kj_check_captures(const kjit_device *device, kj_diagnostics *diagnostics);
+
+/* ---- native streams that may be used; runtime.c, in builds with assertions ---- */
+
+/* It was made, or wrapped, and has not gone; or it is one of those that are always there. */
+bool kj_is_alive(kjit_device *device, const void *native);
+/* Before each use by a driver. */
+static inline void kj_assert_alive(kjit_device *device, const void *native)
+{
+  if (KJ_HAS_ASSERTIONS) KJ_ASSERT(kj_is_alive(device, native));
+}
 
 /* ---- marks of launches ---- */
 

@@ -11,10 +11,10 @@ void kj_attach_to_runtime(kj_runtime *runtime, kj_attachment *attachment,
                           const kj_attachment_class *class)
 {
   *attachment = (kj_attachment){ .class = class, .runtime = runtime };
-  pthread_mutex_lock(&runtime->objects_mutex);
+  kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   attachment->next = runtime->attachments; /* the last one ends first */
   runtime->attachments = attachment;
-  pthread_mutex_unlock(&runtime->objects_mutex);
+  kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
 
 /* Both: the last one first. */
@@ -160,14 +160,14 @@ kj_runtime *kj_get_runtime(kjit_context *context)
 {
   kj_runtime *runtime = __atomic_load_n(&context->runtime, __ATOMIC_ACQUIRE);
   if (runtime) return runtime;
-  pthread_mutex_lock(&context->runtime_mutex);
+  kj_lock(&context->runtime_mutex, KJ_LOCK_RUNTIME);
   runtime = context->runtime;
   if (!runtime && (runtime = make_runtime(context))) {
     context->wait_runtime = stop_runtime;
     context->destroy_runtime = destroy_runtime;
     __atomic_store_n(&context->runtime, runtime, __ATOMIC_RELEASE);
   }
-  pthread_mutex_unlock(&context->runtime_mutex);
+  kj_unlock(&context->runtime_mutex, KJ_LOCK_RUNTIME);
   return runtime;
 }
 
@@ -179,22 +179,22 @@ void kj_add_object(kjit_device *device, kj_object *object, void (*destroy)(kj_ob
   object->device = device;
   object->generation = atomic_load(&device->generation);
   object->destroy = destroy;
-  pthread_mutex_lock(&runtime->objects_mutex);
+  kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   object->previous = NULL;
   object->next = runtime->objects;
   if (object->next) object->next->previous = object;
   runtime->objects = object;
-  pthread_mutex_unlock(&runtime->objects_mutex);
+  kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
 
 void kj_remove_object(kj_object *object)
 {
   kj_runtime *runtime = object->device->runtime;
-  pthread_mutex_lock(&runtime->objects_mutex);
+  kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   if (object->previous) object->previous->next = object->next;
   if (!object->previous) runtime->objects = object->next;
   if (object->next) object->next->previous = object->previous;
-  pthread_mutex_unlock(&runtime->objects_mutex);
+  kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
 
 kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagnostics *diagnostics)
@@ -205,6 +205,41 @@ kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagno
   char place[24];
   return kj_error(diagnostics, KJIT_ERROR_DEVICE, "the %s was lost when %s was reset", what,
                   kj_device_text(object->device, place));
+}
+
+/* ---- native streams that may be used ---- */
+
+void kj_note_alive(kjit_stream *stream)
+{
+  kjit_device *device = stream->object.device;
+  if (!KJ_HAS_ASSERTIONS) return;
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  stream->next_alive = device->alive;
+  device->alive = stream;
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
+}
+
+void kj_note_destroyed(kjit_stream *stream)
+{
+  kjit_device *device = stream->object.device;
+  if (!KJ_HAS_ASSERTIONS) return;
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  kjit_stream **at = &device->alive;
+  while (*at && *at != stream) at = &(*at)->next_alive;
+  if (*at) *at = stream->next_alive; /* not one of the device's own */
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
+}
+
+bool kj_is_alive(kjit_device *device, const void *native)
+{
+  const kj_device_operations *operations = device->operations;
+  uintptr_t name = (uintptr_t)native;
+  if (!name || name == operations->default_stream || name == operations->thread_stream) return true;
+  kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  const kjit_stream *stream = device->alive;
+  while (stream && stream->native != native) stream = stream->next_alive;
+  kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
+  return stream;
 }
 
 /* ---- kinds of devices; what changes them happens under context->runtime_mutex ---- */
@@ -265,9 +300,9 @@ kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t o
                   (uint32_t)ordinal < found->count;
   if (is_known && (*device = atomic_load_explicit(&found->devices[ordinal], memory_order_acquire)))
     return KJIT_OK;
-  pthread_mutex_lock(&runtime->context->runtime_mutex);
+  kj_lock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   kjit_status status = make_device(runtime, found, ordinal, diagnostics, device);
-  pthread_mutex_unlock(&runtime->context->runtime_mutex);
+  kj_unlock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   return status;
 }
 
@@ -276,10 +311,10 @@ static uint32_t count_devices(kj_runtime *runtime, kj_kind *kind)
   kj_diagnostics ignored = { 0 };
   if (atomic_load_explicit(&kind->is_open, memory_order_acquire)) return kind->count;
   if (atomic_load_explicit(&kind->is_absent, memory_order_relaxed)) return 0;
-  pthread_mutex_lock(&runtime->context->runtime_mutex);
+  kj_lock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   bool is_there = open_kind(runtime, kind, NULL, &ignored) == KJIT_OK;
   if (!is_there) atomic_store(&kind->is_absent, true);
-  pthread_mutex_unlock(&runtime->context->runtime_mutex);
+  kj_unlock(&runtime->context->runtime_mutex, KJ_LOCK_RUNTIME);
   kj_free_diagnostics(&ignored);
   return is_there ? kind->count : 0;
 }
@@ -307,9 +342,9 @@ kjit_status kj_add_kind(kjit_context *context, const kj_device_operations *opera
 {
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  pthread_mutex_lock(&context->runtime_mutex);
+  kj_lock(&context->runtime_mutex, KJ_LOCK_RUNTIME);
   kjit_status status = add_kind(runtime, operations, diagnostics);
-  pthread_mutex_unlock(&context->runtime_mutex);
+  kj_unlock(&context->runtime_mutex, KJ_LOCK_RUNTIME);
   return status;
 }
 
@@ -319,10 +354,10 @@ kjit_status kj_use_driver(kjit_context *context, void *(*find)(void *user, const
   kj_runtime *runtime = kj_get_runtime(context);
   if (!runtime) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   kj_driver_source source = { .find = find, .user = user };
-  pthread_mutex_lock(&context->runtime_mutex);
+  kj_lock(&context->runtime_mutex, KJ_LOCK_RUNTIME);
   kjit_status status =
     open_kind(runtime, kj_find_kind(runtime, KJIT_DEVICE_CUDA), &source, diagnostics);
-  pthread_mutex_unlock(&context->runtime_mutex);
+  kj_unlock(&context->runtime_mutex, KJ_LOCK_RUNTIME);
   return status;
 }
 

@@ -103,6 +103,7 @@ struct kjit_stream {
   bool is_owned, is_borrowed, is_closing;
   _Atomic(struct kj_capture *) capture; /* graph.c; NULL: what is queued runs */
   kjit_stream *next_of_device;          /* under streams_mutex */
+  kjit_stream *next_alive;              /* kjit_device.alive */
 };
 
 struct kjit_event {
@@ -112,6 +113,10 @@ struct kjit_event {
   bool is_recorded;
   uint64_t capture; /* number of the capture that it was recorded in; 0: none */
 };
+
+/* From when it has its native stream on, until that is destroyed or, a host's own, given back. */
+void kj_note_alive(kjit_stream *stream);
+void kj_note_destroyed(kjit_stream *stream);
 
 /* stream NULL: the device's default stream. */
 static inline kj_stream_id kj_id_of(const kjit_stream *stream, const kjit_device *device)

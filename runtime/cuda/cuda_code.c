@@ -373,6 +373,7 @@ kjit_status kj_cuda_launch(kjit_device *device, const kj_device_code *function, 
 {
   (void)code;
   KJ_ASSERT(function->function != KJ_UNLOADED);
+  kj_assert_alive(device, launch->stream);
   kj_mark_launch(device, function->mark, launch->stream);
   int result = launch_once(device, function, launch);
   return result ? kj_retry_launch(device, function, launch, result, diagnostics) : KJIT_OK;

@@ -126,6 +126,7 @@ static void forget_driver(void *shared) { kj_close_driver(shared); }
 static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
                                kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   kjit_status status = whole ? KJ_DRIVER(device, diagnostics, cuCtxSynchronize)

@@ -144,6 +144,7 @@ static kjit_status copy_rows(kjit_device *device, const kj_transfer *transfer, v
 kjit_status kj_cuda_copy(kjit_device *device, const kj_transfer *transfer, void *stream,
                          kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   kjit_status status = transfer->rows == 1 ? copy_line(device, transfer, stream, diagnostics)
@@ -155,6 +156,7 @@ kjit_status kj_cuda_copy(kjit_device *device, const kj_transfer *transfer, void 
 kjit_status kj_cuda_set(kjit_device *device, uint64_t address, uint32_t bits, uint32_t word_bytes,
                         size_t count, void *stream, kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   kjit_status status;
   if (word_bytes == 1)
     KJ_CALL_IN(status, device, diagnostics, cuMemsetD8Async, address, (unsigned char)bits, count,
@@ -169,6 +171,7 @@ kjit_status kj_cuda_set(kjit_device *device, uint64_t address, uint32_t bits, ui
 kjit_status kj_cuda_prefetch(kjit_device *device, uint64_t address, size_t size_bytes,
                              kjit_device *to, void *stream, kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   enum { TO_HOST = -1 };
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuMemPrefetchAsync, address, size_bytes,

@@ -51,6 +51,7 @@ void kj_cuda_destroy_stream(kjit_device *device, void *stream)
 
 kjit_status kj_cuda_query_stream(kjit_device *device, void *stream, kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   int result = device->driver->cuStreamQuery(stream);
@@ -61,6 +62,7 @@ kjit_status kj_cuda_query_stream(kjit_device *device, void *stream, kj_diagnosti
 kjit_status kj_cuda_call_host(kjit_device *device, void *stream, void (*function)(void *user),
                               void *user, kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuLaunchHostFunc, stream, function, user);
   return status;
@@ -85,6 +87,7 @@ void kj_cuda_destroy_event(kjit_device *device, void *event)
 kjit_status kj_cuda_record_event(kjit_device *device, void *event, void *stream,
                                  kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuEventRecord, event, stream);
   return status;
@@ -93,6 +96,7 @@ kjit_status kj_cuda_record_event(kjit_device *device, void *event, void *stream,
 kjit_status kj_cuda_wait_event(kjit_device *device, void *stream, void *event,
                                kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuStreamWaitEvent, stream, event, 0);
   return status;
@@ -128,6 +132,7 @@ kjit_status kj_cuda_read_elapsed(kjit_device *device, void *first, void *last,
 
 kjit_status kj_cuda_begin_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   /* code may be compiled and loaded, memory allocated meanwhile, here and on other threads */
   enum { RELAXED = 2 };
   kjit_status status;
@@ -149,6 +154,7 @@ static void drop_capture(kjit_device *device, void *stream)
 kjit_status kj_cuda_end_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
                                 void **graph, size_t *size)
 {
+  kj_assert_alive(device, stream);
   void *previous, *made = NULL;
   kjit_status status = graph ? kj_enter_device(device, diagnostics, &previous) : KJIT_OK;
   if (!graph || status != KJIT_OK) {
@@ -168,6 +174,7 @@ kjit_status kj_cuda_end_capture(kjit_device *device, void *stream, kj_diagnostic
 kjit_status kj_cuda_ask_capture(kjit_device *device, void *stream, kj_diagnostics *diagnostics,
                                 bool *is_captured)
 {
+  kj_assert_alive(device, stream);
   int state = 0;
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuStreamIsCapturing, stream, &state);
@@ -208,6 +215,7 @@ kjit_status kj_cuda_update_graph(kjit_device *device, void *executable, void *gr
 kjit_status kj_cuda_launch_graph(kjit_device *device, void *executable, void *stream,
                                  kj_diagnostics *diagnostics)
 {
+  kj_assert_alive(device, stream);
   void *previous;
   int result;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));

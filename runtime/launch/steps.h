@@ -157,6 +157,7 @@ static inline int kj_start_plainly(const kjit_specialization *specialization,
                              (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
   KJ_ASSERT(code->function != KJ_UNLOADED);
   KJ_ASSERT(!stream || kj_has_stream(device, stream));
+  kj_assert_alive(device, native);
   kj_mark_launch(device, code->mark, native);
   return device->driver->cuLaunchKernel(code->function, grid[0], grid[1], grid[2], block[0],
                                         block[1], block[2], shape->shared_bytes, native, NULL,

@@ -93,6 +93,7 @@ void kj_add_stream(kjit_stream *stream)
 {
   kjit_device *device = stream->object.device;
   struct kj_memory *memory = device->memory;
+  kj_note_alive(stream);
   if (!memory) return; /* the CPU's */
   lock(device->runtime);
   stream->id = ((kj_stream_id)device->number << KJ_STREAM_BITS) + ++memory->stream_count;
@@ -138,6 +139,7 @@ void kj_release_stream(kjit_stream *stream)
   if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) != 1)
     return;
   kjit_device *device = stream->object.device;
+  kj_note_destroyed(stream);
   if (stream->is_owned && !is_stale(stream))
     device->operations->destroy_stream(device, stream->native);
   free(stream);

@@ -91,11 +91,11 @@ static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buff
 /* Of a sink whose lines nobody adds to any more, or of one that is large: what is in it. */
 static kn_print_sink take_words(kn_print_sink *sink)
 {
-  pthread_mutex_lock(&sink->mutex);
+  kj_lock(&sink->mutex, KJ_LOCK_SINK);
   kn_print_sink taken = { .words = sink->words, .count = sink->count, .lost = sink->lost };
   sink->words = NULL;
   sink->count = sink->capacity = sink->lost = 0;
-  pthread_mutex_unlock(&sink->mutex);
+  kj_unlock(&sink->mutex, KJ_LOCK_SINK);
   return taken;
 }
 

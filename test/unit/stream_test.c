@@ -17,7 +17,12 @@ static void test_making_streams(void **state)
   assert_int_equal(greatest, -5);
   /* the nearest */
   expect_ok(*state, kjit_create_stream_with(device, -100, KJIT_STREAM_NON_BLOCKING, &stream));
+  /* which builds with assertions see at each use */
+  const void *nearest = kjit_get_native_stream(stream);
+  assert_int_equal(kj_is_alive(device, nearest), KJ_HAS_ASSERTIONS);
   kjit_destroy_stream(stream);
+  assert_false(kj_is_alive(device, nearest));
+  assert_true(kj_is_alive(device, NULL));
   expect_refused(*state, kjit_create_stream_with(device, 0, 8, &stream), KJIT_ERROR_MISUSE,
                  "kjit_create_stream_with: unknown flags 0x8");
   expect_ok(*state, kjit_get_default_stream(device, &stream));
@@ -30,7 +35,9 @@ static void test_making_streams(void **state)
   assert_ptr_equal(kjit_get_native_stream(thread), (void *)2);
   expect_ok(*state, kjit_wrap_stream(device, &native, &stream));
   assert_ptr_equal(kjit_get_native_stream(stream), &native);
+  assert_int_equal(kj_is_alive(device, &native), KJ_HAS_ASSERTIONS);
   kjit_destroy_stream(stream);
+  assert_false(kj_is_alive(device, &native));
   assert_int_equal(kjit_wrap_stream(cpu, &native, &stream), KJIT_ERROR_UNSUPPORTED);
   expect_ok(*state, kjit_get_thread_stream(cpu, &thread));
   expect_ok(*state, kjit_get_default_stream(cpu, &stream));
