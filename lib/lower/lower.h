@@ -130,7 +130,7 @@ struct kl_lowering {
   /* instances that became LLVM functions and have no body yet */
   KJ_LIST(const kt_instance *) pending;
   LLVMValueRef *functions;    /* by instance id; NULL: none yet */
-  struct kl_call_plan *calls; /* by instance id; call.c's own */
+  struct kl_call_plan *calls; /* by instance id; lower_call.c's own */
 
   /* of failing threads: check.c's own, but for the record, which targets set in LLVM functions */
   LLVMValueRef failure_record; /* generic pointer to the kj_failure_record */
@@ -199,8 +199,8 @@ void kl_give_tables_back(kl_lowering *l);
 void kl_finish_code(kl_lowering *l);
 /* For begin_kernel: makes the entry block of l->function and the block that code starts in. */
 void kl_begin_body(kl_lowering *l);
-/* call.c: which instances are inlined (before anything is lowered), and the bodies of those that
- * were not. */
+/* lower_call.c: which instances are inlined (before anything is lowered), and the bodies of those
+ * that were not. */
 void kl_plan_calls(kl_lowering *l);
 void kl_lower_pending(kl_lowering *l);
 bool kl_is_recursive(kl_lowering *l, const kt_instance *instance);

@@ -184,7 +184,7 @@ struct kj_runtime {
   uint32_t kind_count;
   /* ---- code/ ---- */
   kj_disk *disk;                        /* the disk cache, switched off or not */
-  _Atomic(struct kj_carried *) imports; /* code from blobs, see code/blob.h */
+  _Atomic(struct kj_carried *) imports; /* code from blobs, see code/disk_entry.c */
   /* specializations with code, the one loaded first at the front; see code/evict.c */
   pthread_mutex_t loaded_mutex;
   struct kjit_specialization *loaded;
