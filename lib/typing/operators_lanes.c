@@ -20,6 +20,10 @@ static kt_expr *join_lanes(kt_scope *s, kt_exprs *lanes, kj_location location)
 {
   for (size_t i = 0; i < lanes->count; i++) lanes->items[i] = kt_make_concrete(s, lanes->items[i]);
   kjit_type lane = lanes->items[0]->type;
+  if (!ki_is_scalar(lane) || kt_is_complex(s->c, lane))
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
+            "a result of %s for each lane: the lanes of a vector are real numbers or bools",
+            kt_type_text(s->c, lane));
   for (size_t i = 1; i < lanes->count; i++)
     lanes->items[i] = kt_convert(s, lanes->items[i], lane, location);
   return kt_make_composed(s, kt_vector_of(s, lane, (uint32_t)lanes->count), lanes, location);

@@ -108,6 +108,7 @@ static void test_copies(void **state)
     assert_int_equal(kj_copy_host(&expected, &from, &diagnostics), KJIT_OK);
     expect_ok(kj_copy_strided(cpu, &to, &from, NULL, &diagnostics));
     assert_memory_equal(rooms[1], rooms[2], ROOM);
+    kj_free_diagnostics(&diagnostics);
   }
   for (int i = 0; i < 3; i++) free(rooms[i]);
 }
@@ -133,6 +134,7 @@ static void test_fills(void **state)
     assert_int_equal(kj_copy_host(&other, &from, &diagnostics), KJIT_OK);
     expect_ok(kj_fill_strided(cpu, &to, bits, NULL, &diagnostics));
     assert_memory_equal(room, expected, ROOM);
+    kj_free_diagnostics(&diagnostics);
   }
   free(room);
   free(pattern);
@@ -148,6 +150,7 @@ static void test_gpus(void **state)
   kj_view view = make_view(2, shape, 4, memory), other = view;
   kj_diagnostics diagnostics = { 0 };
   expect_ok(kj_copy_strided(cpu, &view, &other, NULL, &diagnostics)); /* parses the library */
+  kj_free_diagnostics(&diagnostics);
   kjit_module *library =
     context->runtime ? atomic_load(&((kj_runtime *)context->runtime)->library) : NULL;
   assert_non_null(library);
