@@ -31,9 +31,9 @@ struct kjit_context {
   ki_types *types;
   ki_counters counters;
   ki_launch_counter launches[KJ_LAUNCH_COUNTERS];
-  uint32_t forks;              /* kj_forks when it was made */
-  pthread_mutex_t mutex;       /* protects records and modules */
-  ki_thread_record *records;   /* the last failed call of each thread */
+  uint32_t forks;            /* kj_forks when it was made */
+  pthread_mutex_t mutex;     /* protects records and modules */
+  ki_thread_record *records; /* the last failed call of each thread */
   /* every live module, so that destroying the context frees those that were not released */
   struct kjit_module *modules;
   void (*destroy_module)(struct kjit_module *module); /* set with the first of them */

@@ -53,8 +53,15 @@ typedef struct random_capture {
 } random_capture;
 
 /* One thread of the program. */
+/* Of one copy, as no two may use the same memory at once. */
+typedef struct host_memory {
+  struct host_memory *next;
+  float elements[32 * 64];
+} host_memory;
+
 typedef struct random_actor {
   uint32_t features;
+  host_memory *host_memory; /* until the end of the program */
   world_array arrays[ARRAYS];
   world_stream streams[STREAMS];
   struct {

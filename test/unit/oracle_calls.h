@@ -31,7 +31,7 @@ static inline kjit_status world_fill(uint32_t device, kjit_stream *stream, const
 static inline void world_expect_known(const oracle_clock *clock, const char *what)
 {
   pthread_mutex_lock(&oracle.mutex);
-  for (uint32_t i = 0; i < oracle.stream_count && !oracle.is_threaded; i++)
+  for (uint32_t i = 0; !oracle.is_threaded && i < oracle.stream_count; i++)
     if (clock->at[i] > oracle.host.at[i])
       oracle_violation("%s has returned, and operation %u of %s is not waited for", what,
                        clock->at[i], oracle_stream_text(oracle.streams[i]));
@@ -68,7 +68,7 @@ static inline kjit_status world_synchronize(kjit_stream *stream, const oracle_st
 static inline kjit_status world_synchronize_device(uint32_t device)
 {
   oracle_clock clock = { 0 };
-  for (uint32_t i = 0; i < oracle.stream_count && !oracle.is_threaded; i++)
+  for (uint32_t i = 0; !oracle.is_threaded && i < oracle.stream_count; i++)
     if (oracle.streams[i]->device == device) oracle_join(&clock, &oracle.streams[i]->clock);
   kjit_status status = WORLD_CALL(kjit_synchronize_device, world.devices[device]);
   if (status == KJIT_OK) world_expect_known(&clock, "kjit_synchronize_device");

@@ -141,9 +141,10 @@ static _Thread_local struct {
 } oracle_here = { .thread = 1 };
 
 /* Called at such a moment, once, with no lock of the driver held: as another thread could do. */
-static void (*oracle_after_begin)(void); /* the driver has begun a capture */
-static void (*oracle_before_wait)(void); /* somebody is about to wait for a whole device */
-static void (*oracle_after_wait)(void);  /* the driver has waited for it */
+typedef void (*oracle_hook)(void);
+static _Atomic(oracle_hook) oracle_after_begin; /* the driver has begun a capture */
+static _Atomic(oracle_hook) oracle_before_wait; /* somebody is about to wait for a whole device */
+static _Atomic(oracle_hook) oracle_after_wait;  /* the driver has waited for it */
 
 /* ---- telling ---- */
 

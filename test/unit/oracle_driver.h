@@ -85,9 +85,8 @@ static void oracle_call_out(void (*function)(void *user), void *user)
 }
 static void oracle_call_hook(void *user)
 {
-  void (**hook)(void) = user;
-  void (*function)(void) = *hook;
-  *hook = NULL;
+  _Atomic(oracle_hook) *hook = user;
+  oracle_hook function = atomic_exchange(hook, NULL);
   if (function) function();
 }
 #define ORACLE_SCOPE(can_fail) \

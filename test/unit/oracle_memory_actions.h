@@ -181,7 +181,7 @@ static void do_copy(random_actor *actor, random_numbers x)
  * array's address says nothing to kjit of who may still use it. */
 static void do_host_copy(random_actor *actor, random_numbers x)
 {
-  static float host[32 * 64];
+  host_memory *host;
   const world_array *array = pick_array(actor, x[0]);
   kjit_stream *stream;
   if (!array || array->memory->device == ORACLE_DEVICES || actor->hosts) return;
@@ -191,7 +191,10 @@ static void do_host_copy(random_actor *actor, random_numbers x)
   int64_t strides[] = { 64, 2 };
   bool is_async = x[2] & 1, is_out = x[2] & 2, is_by_address = x[3] % 4 == 0;
   if (is_by_address && actor->kept_count == 8) return;
-  tensor.data = host;
+  if (!(host = calloc(1, sizeof *host))) abort();
+  host->next = actor->host_memory;
+  actor->host_memory = host;
+  tensor.data = host->elements;
   tensor.byte_offset = 0;
   tensor.device_type = KJIT_DEVICE_CPU;
   tensor.strides = x[2] & 4 ? strides : NULL;

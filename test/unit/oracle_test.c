@@ -105,6 +105,15 @@ static void end_actor(random_actor *actor)
   for (uint32_t i = 0; i < STREAMS; i++) world_destroy_stream(&actor->streams[i]);
 }
 
+static void end_host_memory(random_actor *actor)
+{
+  for (host_memory *at = actor->host_memory, *next; at; at = next) {
+    next = at->next;
+    free(at);
+  }
+  actor->host_memory = NULL;
+}
+
 typedef struct worker {
   const program *program;
   uint32_t number;
@@ -165,6 +174,7 @@ static void run_program(void *user)
     (void)pthread_join(workers[i].thread, NULL);
   oracle_result->operation = of->count;
   world_close();
+  for (uint32_t i = 0; i < of->threads; i++) end_host_memory(workers[i].actor);
 }
 
 /* ---- making one that fails small ---- */

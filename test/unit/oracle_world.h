@@ -75,7 +75,7 @@ typedef struct world_memory {
   oracle_block *block;
   uint32_t owner, device, generation; /* device ORACLE_DEVICES: the CPU */
   _Atomic uint32_t references;        /* arrays, views and exports of the program */
-  bool is_used_by_others;             /* which kjit does not know, or other threads */
+  _Atomic bool is_used_by_others;     /* which kjit does not know, or other threads */
   const oracle_stream *stream;        /* in whose order it is; NULL: of none */
   oracle_clock ready;                 /* what comes before its first use */
 } world_memory;
