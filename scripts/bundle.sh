@@ -47,6 +47,7 @@ chmod +x "$tree/checks/FileCheck"
 cp -r "$(dirname "$(readlink -f "$(cached KJIT_LIT)")")/../utils/lit" "$tree/checks/lit"
 find "$tree/checks/lit" -name __pycache__ -prune -exec rm -rf {} +
 cp scripts/count-results.py scripts/run-bundle-tests.sh "$tree/checks/"
+install -D -t "$tree/programs/scripts" scripts/check-gpu.sh
 mv "$tree/checks/run-bundle-tests.sh" "$tree/run-tests.sh"
 # OpenMP and the unit tests' cmocka, found through the run paths.
 ldd build/bundle/lib/libkjit.so build/bundle/test/unit/*_test | awk '/lib(gomp|cmocka)\.so/ { print $3 }' | sort -u | xargs -r cp -L -t "$tree/lib"

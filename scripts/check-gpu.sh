@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the examples and the conformance rows on a GPU under compute-sanitizer: memcheck, racecheck, synccheck. Needs the CUDA toolkit's compute-sanitizer and NumPy.
-#   scripts/check-gpu.sh [BIN_DIR]     default: build/release/bin. Ends with "N passed, N failed, N skipped"; logs of what failed are shown.
+# Runs the examples, the conformance rows and the hosts that allocate, copy and capture on a GPU under compute-sanitizer: memcheck, racecheck, synccheck. Needs the CUDA toolkit's
+# compute-sanitizer and NumPy.
+#   scripts/check-gpu.sh [BIN_DIR]     default: build/release/bin; of a bundle: bin. Ends with "N passed, N failed, N skipped"; logs of what failed are shown.
 set -u
 cd "$(dirname "$0")/.."
 bin=$(cd "${1:-build/release/bin}" && pwd) || exit 2
@@ -10,12 +11,17 @@ log=$(mktemp) reports=$(mktemp -d)
 trap 'rm -rf "$log" "$reports"' EXIT
 passed=0 failed=0
 
-# check TOOL NAME COMMAND...: COMMAND takes the sanitized tool through --kjit-run. Every process leaves a report, which must end in a summary of no errors.
-check() {
+hosts=$bin/../test/run
+[ -d "$hosts" ] || hosts=$bin/../built/test/run
+
+sanitize() { echo "$sanitizer --tool $1 --error-exitcode 77 --log-file $reports/%p"; }
+
+# count TOOL NAME COMMAND...: Every process leaves a report, which must end in a summary of no errors.
+count() {
   local tool=$1 name=$2
   shift 2
   rm -f "$reports"/*
-  if "$@" --device cuda --kjit-run "$sanitizer --tool $tool --error-exitcode 77 --log-file $reports/%p $bin/kjit-run" > "$log" 2>&1 &&
+  if "$@" > "$log" 2>&1 &&
     [ -n "$(ls "$reports")" ] && [ -z "$(grep -L -E 'SUMMARY: 0 (errors|hazards)' "$reports"/*)" ]; then
     passed=$((passed + 1))
   else
@@ -24,6 +30,9 @@ check() {
     cat "$log" "$reports"/* | tail -n 30
   fi
 }
+
+# check TOOL NAME COMMAND...: COMMAND takes the sanitized tool through --kjit-run.
+check() { count "$@" --device cuda --kjit-run "$(sanitize "$1") $bin/kjit-run"; }
 
 for tool in memcheck racecheck synccheck; do
   echo "check-gpu: $tool"
@@ -37,5 +46,12 @@ for tool in memcheck racecheck synccheck; do
     check $tool "$rows" python3 test/conformance/check.py "$rows"
   done
 done
+echo "check-gpu: hosts"
+for host in memory allocations graphs concurrent; do
+  # shellcheck disable=SC2046
+  count memcheck "$host" $(sanitize memcheck) "$hosts/$host" cuda
+done
+# shellcheck disable=SC2046
+count memcheck stress $(sanitize memcheck) "$hosts/stress" cuda --rounds 60
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
