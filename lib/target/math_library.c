@@ -1,6 +1,5 @@
 /* Libraries of bitcode, libdevice or libclc: found, and what is called of them linked in. */
 #include <dlfcn.h>
-#include <glob.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
 #include <llvm-c/Linker.h>
@@ -9,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/paths.h"
 #include "target/llvm.h"
 #include "target/nvptx.h"
 
@@ -248,14 +248,14 @@ static void simplify(LLVMModuleRef module)
 
 static kg_bitcode *open_first(const char *pattern)
 {
-  glob_t found;
+  kj_paths found = { 0 };
   const char *reason;
   kg_bitcode *library = NULL;
-  if (glob(pattern, 0, NULL, &found) != 0) return NULL;
+  (void)kj_find_paths(&found, pattern);
   /* the highest version comes last */
-  for (size_t i = found.gl_pathc; i-- > 0 && !library;)
-    library = kg_open_bitcode(found.gl_pathv[i], simplify, &reason);
-  globfree(&found);
+  for (size_t i = found.count; i-- > 0 && !library;)
+    library = kg_open_bitcode(found.items[i], simplify, &reason);
+  kj_free_paths(&found);
   return library;
 }
 

@@ -6,7 +6,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <gnu/libc-version.h>
 #include <link.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "code/disk.h"
+#include "support/paths.h"
 
 /* ---- builds ---- */
 
@@ -178,21 +178,14 @@ static void add_file(kj_digest *sum, const char *path)
   if (identify_by_time(path, &parts[2])) *sum = kj_digest_bytes(parts, sizeof parts);
 }
 
-/* A folder that nobody may read, the compiler does not read either. */
-static int refuse_partial(const char *path, int error)
-{
-  (void)path;
-  return error != ENOENT && error != ENOTDIR && error != EACCES;
-}
-
 /* False: out of memory, or of files to open. What is found then is not what the compiler finds. */
 static bool add_pattern(kj_digest *sum, const char *pattern)
 {
-  glob_t found;
-  int outcome = glob(pattern, 0, refuse_partial, &found);
-  for (size_t i = 0; !outcome && i < found.gl_pathc; i++) add_file(sum, found.gl_pathv[i]);
-  if (!outcome || outcome == GLOB_ABORTED) globfree(&found);
-  return !outcome || outcome == GLOB_NOMATCH;
+  kj_paths paths = { 0 };
+  bool is_whole = kj_find_paths(&paths, pattern);
+  for (size_t i = 0; i < paths.count; i++) add_file(sum, paths.items[i]);
+  kj_free_paths(&paths);
+  return is_whole;
 }
 
 /* The compiler takes the first of them that it can read: any change to any of them may change which

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +16,7 @@
 
 #include "base/status.h"
 #include "support/host_process.h"
+#include "support/paths.h"
 
 extern char **environ;
 
@@ -59,11 +59,11 @@ static char *find_installed(const char *name)
 {
   static const char usual[] = "/usr/local/cuda";
   char *path = executable_in(usual, sizeof usual - 1, "/bin", name);
-  glob_t folders = { 0 };
-  if (!path && glob("/usr/local/cuda-*", 0, NULL, &folders) == 0)
-    for (size_t i = folders.gl_pathc; i-- > 0 && !path;)
-      path = executable_in(folders.gl_pathv[i], strlen(folders.gl_pathv[i]), "/bin", name);
-  globfree(&folders);
+  kj_paths folders = { 0 };
+  if (!path) (void)kj_find_paths(&folders, "/usr/local/cuda-*");
+  for (size_t i = folders.count; i-- > 0 && !path;)
+    path = executable_in(folders.items[i], strlen(folders.items[i]), "/bin", name);
+  kj_free_paths(&folders);
   return path;
 }
 

@@ -26,7 +26,8 @@ typedef enum oracle_feature {
   USES_ALLOCATOR = 131072, /* of the host */
   USES_MODULES = 262144,   /* which come and go */
   USES_FAULTS = 524288,
-  USES_ALL = 1048575
+  SPREADS_FAULTS = 1048576, /* to the other devices */
+  USES_ALL = 2097151
 } oracle_feature;
 
 enum {

@@ -116,6 +116,7 @@ typedef struct oracle_state {
   uint64_t call_count;
   bool is_threaded, is_traced;
   bool is_faulty[ORACLE_DEVICES]; /* until a reset every call gives the fault */
+  bool spreads_faults;            /* to the other devices */
   bool checks_host_captures;      /* a capture that the host began must not be broken either */
   uint64_t random;                /* of the pauses between threads */
 } oracle_state;

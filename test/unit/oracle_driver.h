@@ -230,9 +230,8 @@ static int oracle_cuLaunchHostFunc(void *handle, void (*function)(void *user), v
   return oracle_queue(stream, &operation);
 }
 
-/* A kernel has failed: nothing that is queued on the device happens any more, and nothing that was
- * uses anything. */
-static void oracle_begin_fault(uint32_t device)
+/* Nothing that is queued on the device happens any more, and nothing that was uses anything. */
+static void oracle_stop_device(uint32_t device)
 {
   uint32_t count = 0;
   oracle.is_faulty[device] = true;
@@ -242,6 +241,14 @@ static void oracle_begin_fault(uint32_t device)
     if (oracle.streams[oracle_functions.items[i].stream]->device != device)
       oracle_functions.items[count++] = oracle_functions.items[i];
   oracle_functions.count = count;
+}
+
+/* A kernel has failed. With driver 580 the calls for every other device of the process give the
+ * fault too, each until that device is reset. */
+static void oracle_begin_fault(uint32_t device)
+{
+  for (uint32_t i = 0; i < ORACLE_DEVICES; i++)
+    if (i == device || oracle.spreads_faults) oracle_stop_device(i);
 }
 
 /* ---- waiting ---- */

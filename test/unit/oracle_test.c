@@ -158,6 +158,7 @@ static void run_program(void *user)
   oracle.checks_host_captures = of->threads == 1;
   oracle.is_threaded = of->threads > 1;
   oracle.random = of->seed;
+  oracle.spreads_faults = of->features & SPREADS_FAULTS;
   if (of->features & USES_LITTLE_MEMORY) oracle.memory_limit = LITTLE;
   world_open(of->features & USES_EVICTIONS ? LIMIT_OF_CODE : 0, of->features & USES_ALLOCATOR);
   for (uint32_t i = 0; i < of->threads; i++) {

@@ -1,0 +1,86 @@
+#include "support/paths.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef KJ_LIST(char *) path_list;
+
+static void add_path(kj_paths *paths, path_list *list, const char *folder, const char *name,
+                     size_t length)
+{
+  char *path = kj_format(&paths->arena, "%s/%.*s", folder, (int)length, name);
+  KJ_PUSH(&paths->arena, list, path);
+}
+
+static bool is_unreadable(int error)
+{
+  return error == ENOENT || error == ENOTDIR || error == EACCES;
+}
+
+static bool add_matches(kj_paths *paths, path_list *list, const char *folder, const char *pattern)
+{
+  paths->folder = opendir(*folder ? folder : "/");
+  if (!paths->folder) return is_unreadable(errno);
+  struct dirent *item;
+  while (errno = 0, (item = readdir(paths->folder)))
+    if (fnmatch(pattern, item->d_name, FNM_PERIOD) == 0)
+      add_path(paths, list, folder, item->d_name, strlen(item->d_name));
+  bool is_whole = errno == 0;
+  closedir(paths->folder);
+  paths->folder = NULL;
+  return is_whole;
+}
+
+/* From the folders so far to what they have by the next component's name. */
+static bool descend(kj_paths *paths, path_list *list, const char *component, size_t length)
+{
+  path_list next = { 0 };
+  const char *pattern = kj_copy_string(&paths->arena, component, length);
+  bool is_whole = true;
+  for (size_t i = 0; i < list->count && is_whole; i++) {
+    if (!strchr(pattern, '*')) add_path(paths, &next, list->items[i], pattern, length);
+    else is_whole = add_matches(paths, &next, list->items[i], pattern);
+  }
+  *list = next;
+  return is_whole;
+}
+
+static int compare(const void *a, const void *b)
+{
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool find(kj_paths *paths, const char *pattern)
+{
+  path_list list = { 0 };
+  KJ_PUSH(&paths->arena, &list, kj_copy_string(&paths->arena, "", 0));
+  for (const char *at = pattern; *at == '/';) {
+    size_t length = strcspn(++at, "/");
+    if (!descend(paths, &list, at, length)) return false;
+    at += length;
+  }
+  for (size_t i = 0; i < list.count; i++) {
+    struct stat about;
+    if (stat(list.items[i], &about) == 0) list.items[paths->count++] = list.items[i];
+  }
+  if (paths->count) qsort(list.items, paths->count, sizeof *list.items, compare);
+  paths->items = list.items;
+  return true;
+}
+
+bool kj_find_paths(kj_paths *paths, const char *pattern)
+{
+  jmp_buf on_failure;
+  kj_init_arena(&paths->arena, &on_failure);
+  if (setjmp(on_failure) == 0 && find(paths, pattern)) return true;
+  if (paths->folder) closedir(paths->folder);
+  paths->folder = NULL;
+  paths->count = 0;
+  return false;
+}
+
+void kj_free_paths(kj_paths *paths) { kj_free_arena(&paths->arena); }

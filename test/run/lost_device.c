@@ -1,0 +1,121 @@
+/* A kernel that writes where nothing is loses its GPU until a reset, and as the driver will have it
+ * the process's other GPUs, too: each call says so, nothing is broken, and what was reset works.
+ * RUN: %programs/lost_device
+ * REQUIRES: cuda
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "stop_at_first.h"
+
+enum { MOST_DEVICES = 8, COUNT = 1000 };
+
+static const char text[] =
+  "kernel fill(r, v) { for i in grid_range(len(r)) { r[i] = v + i32(i) } }\n"
+  "kernel wild(r, at) { r[at] = 1 }\n";
+
+static kjit_device *devices[MOST_DEVICES];
+static uint32_t device_count;
+
+static kjit_array *create_array(kjit_device *device)
+{
+  kjit_array *array;
+  OK(kjit_create_array(device, KJIT_I32, (int64_t[]){ COUNT }, 1, &array));
+  return array;
+}
+
+static kjit_status use(kjit_device *device, kjit_array *array, int32_t value)
+{
+  static int32_t values[COUNT];
+  kjit_launch_config config = { .device = device };
+  kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_i32(value) };
+  kjit_status status = kjit_launch(kernel_of("fill"), &config, arguments, 2);
+  if (status == KJIT_OK) status = kjit_copy_to_host(array, values, sizeof values, NULL);
+  if (status == KJIT_OK) status = kjit_synchronize_device(device);
+  for (int i = 0; i < COUNT && status == KJIT_OK; i++) CHECK(values[i] == value + i);
+  return status;
+}
+
+static bool is_lost(kjit_device *device)
+{
+  kjit_status status = kjit_synchronize_device(device);
+  CHECK(status == KJIT_OK || status == KJIT_ERROR_DEVICE);
+  if (status == KJIT_OK) return false;
+  CHECK(strstr(kjit_get_diagnostic(context, 0)->message, "reset"));
+  return true;
+}
+
+/* Everything that a host may hold of a device is there when it is lost, also a capture. */
+static void lose(uint32_t victim)
+{
+  kjit_array *arrays[MOST_DEVICES];
+  kjit_stream *streams[MOST_DEVICES];
+  kjit_event *events[MOST_DEVICES];
+  kjit_graph *graph;
+  uint32_t lost = 0;
+  for (uint32_t i = 0; i < device_count; i++) {
+    arrays[i] = create_array(devices[i]);
+    OK(use(devices[i], arrays[i], (int32_t)i));
+    OK(kjit_create_stream(devices[i], &streams[i]));
+    OK(kjit_create_event(devices[i], &events[i]));
+    OK(kjit_record_event(events[i], streams[i]));
+    OK(kjit_begin_capture(streams[i]));
+    kjit_launch_config config = { .stream = streams[i] };
+    kjit_arg arguments[] = { kjit_arg_array(arrays[i]), kjit_arg_i32(7) };
+    OK(kjit_launch(kernel_of("fill"), &config, arguments, 2));
+  }
+  kjit_launch_config config = { .device = devices[victim], .grid = { 1 }, .block = { 1 } };
+  kjit_arg nowhere[] = { kjit_arg_array(arrays[victim]), kjit_arg_i64((int64_t)1 << 44) };
+  /* to wait for the device would break its capture */
+  OK(kjit_end_capture(streams[victim], &graph));
+  kjit_destroy_graph(graph);
+  OK(kjit_launch(kernel_of("wild"), &config, nowhere, 2));
+  CHECK(is_lost(devices[victim]));
+  CHECK(use(devices[victim], arrays[victim], 1) == KJIT_ERROR_DEVICE);
+  for (uint32_t i = 0; i < device_count; i++) {
+    if (i != victim && kjit_end_capture(streams[i], &graph) == KJIT_OK) kjit_destroy_graph(graph);
+    if (!is_lost(devices[i])) {
+      OK(use(devices[i], arrays[i], 9));
+      continue;
+    }
+    lost++;
+    kjit_status status = kjit_reset_device(devices[i]);
+    CHECK(status == KJIT_OK || status == KJIT_ERROR_DEVICE);
+    if (status == KJIT_OK) CHECK(use(devices[i], arrays[i], 1) == KJIT_ERROR_DEVICE); /* is gone */
+  }
+  for (uint32_t i = 0; i < device_count; i++) {
+    kjit_release_array(arrays[i]);
+    kjit_destroy_event(events[i]);
+    kjit_destroy_stream(streams[i]);
+  }
+  printf("cuda:%u of %u lost: %u lost with it\n", victim, device_count, lost - 1);
+}
+
+static void check_all(void)
+{
+  for (uint32_t i = 0; i < device_count; i++) {
+    if (is_lost(devices[i])) {
+      printf("cuda:%u stays lost\n", i);
+      OK(kjit_reset_device(devices[i]));
+    }
+    kjit_array *array = create_array(devices[i]);
+    OK(use(devices[i], array, 40));
+    kjit_release_array(array);
+  }
+}
+
+int main(void)
+{
+  OK(kjit_create_context(NULL, &context));
+  OK(kjit_parse_module(context, "lost_device.kir", text, sizeof text - 1, &module));
+  device_count = kjit_get_device_count(context, KJIT_DEVICE_CUDA);
+  if (device_count > MOST_DEVICES) device_count = MOST_DEVICES;
+  CHECK(device_count > 0);
+  for (uint32_t i = 0; i < device_count; i++)
+    OK(kjit_get_device(context, KJIT_DEVICE_CUDA, (int32_t)i, &devices[i]));
+  for (uint32_t victim = 0; victim < device_count; victim++) {
+    lose(victim);
+    check_all();
+  }
+  kjit_destroy_context(context);
+}
