@@ -71,7 +71,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_synchronize_device(kjit_device *device);
  * where the driver allows one; arrays, streams and events on it are lost: releasing them stays
  * allowed, using them gives DEVICE. No other thread may use the device meanwhile. The primary
  * context is the process's: what other contexts of kjit, and the host by CUDA itself, have there is
- * lost, too. Errors: DEVICE when the driver keeps the process from going on. */
+ * lost, too. Drivers may lose all GPUs of the process by a fault on one, and give no fresh context
+ * (driver 580 does both): whoever must survive a fault runs kernels in a process of their own.
+ * Errors: DEVICE when the driver keeps the process from going on. */
 KJIT_API KJIT_CHECK kjit_status kjit_reset_device(kjit_device *device);
 
 #ifdef __cplusplus

@@ -15,7 +15,7 @@ extern const kj_device_operations kj_cuda_operations;
 /* ---- the driver ---- */
 
 /* CUlaunchAttribute and CUlaunchConfig, of the attributes that kjit sets. */
-enum { KJ_CU_OUT_OF_MEMORY = 2 }; /* CUresult */
+enum { KJ_CU_OUT_OF_MEMORY = 2, KJ_CU_INVALID_CONTEXT = 201 }; /* CUresult */
 enum {
   KJ_CU_LAUNCH_COOPERATIVE = 2,
   KJ_CU_LAUNCH_CLUSTER = 4,
@@ -127,6 +127,17 @@ kjit_status kj_check_kernel_call(kjit_device *device, const char *kernel, int re
  * kj_leave_device puts back: a host's own context stays the host's. */
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous);
 void kj_leave_device(kjit_device *device, void *previous);
+
+/* A default stream has no handle of its own: it is that of the context which is current, and the
+ * driver breaks a capture there before it looks whose the kernel is (driver 580). So a launch asks
+ * first, and goes by kj_retry_launch where it is in another context. */
+static inline bool kj_is_elsewhere(const kjit_device *device, const void *native)
+{
+  enum { PER_THREAD = 2 }; /* 0, 1: the legacy default stream */
+  void *current = NULL;
+  return (uintptr_t)native <= PER_THREAD &&
+         (device->driver->cuCtxGetCurrent(&current) || current != device->primary);
+}
 
 /* The driver has refused something for want of memory: asks once more when all that is kept was
  * given back. */

@@ -346,15 +346,15 @@ static int launch_once(const kjit_device *device, const kj_device_code *function
                                         launch->stream, launch->pointers, extra);
 }
 
-/* Tried with driver 580: a function never runs in another context than its own. A stream of its
- * context is enough to find that; without a stream the driver refuses when the context is not
- * current (201, 400). Any other error may be of the context that is current, too. */
+/* Tried with driver 580: a function never runs in another context than its own, and a stream of its
+ * context is enough to find that. Any error may be of the context that is current, too. */
 kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
                             const kj_device_launch *launch, int result, kj_diagnostics *diagnostics)
 {
   void *previous;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
-  if (previous != device->primary) result = launch_once(device, function, launch);
+  if (previous != device->primary || result == KJ_CU_INVALID_CONTEXT)
+    result = launch_once(device, function, launch);
   /* the driver makes room for the local memory of a kernel's threads when it is launched first */
   if (result == KJ_CU_OUT_OF_MEMORY) {
     kj_relieve_device(device);
@@ -375,6 +375,7 @@ kjit_status kj_cuda_launch(kjit_device *device, const kj_device_code *function, 
   KJ_ASSERT(function->function != KJ_UNLOADED);
   kj_assert_alive(device, launch->stream);
   kj_mark_launch(device, function->mark, launch->stream);
-  int result = launch_once(device, function, launch);
+  int result = kj_is_elsewhere(device, launch->stream) ? KJ_CU_INVALID_CONTEXT
+                                                       : launch_once(device, function, launch);
   return result ? kj_retry_launch(device, function, launch, result, diagnostics) : KJIT_OK;
 }

@@ -159,6 +159,7 @@ static inline int kj_start_plainly(const kjit_specialization *specialization,
   KJ_ASSERT(!stream || kj_has_stream(device, stream));
   kj_assert_alive(device, native);
   kj_mark_launch(device, code->mark, native);
+  if (kj_is_elsewhere(device, native)) return KJ_CU_INVALID_CONTEXT;
   return device->driver->cuLaunchKernel(code->function, grid[0], grid[1], grid[2], block[0],
                                         block[1], block[2], shape->shared_bytes, native, NULL,
                                         parameter_bytes ? block_and_size : NULL);

@@ -153,6 +153,9 @@ static bool fake_keeps(const char *name)
   do { \
     if (fake_keeps(__func__ + 5)) return cuda.fail_with; \
   } while (0)
+/* The calls of a launch on a default stream: whose it is, is asked first. */
+enum { FAKE_DEFAULT_LAUNCH = 2 };
+
 #define FAKE_CALL() \
   do { \
     int result_ = fake_call(__func__ + 5); \

@@ -301,7 +301,7 @@ static void test_messages(void **state)
     { 2,
       "kernel `k` on cuda:1: cuModuleGetFunction gives CUDA_ERROR_UNKNOWN (999): unknown error" },
     { 3, "kernel `k` on cuda:1: cuFuncGetAttribute gives CUDA_ERROR_UNKNOWN (999): unknown error" },
-    { 10, "kernel `k` on cuda:1: cuLaunchKernelEx gives CUDA_ERROR_UNKNOWN (999): unknown error" },
+    { 11, "kernel `k` on cuda:1: cuLaunchKernelEx gives CUDA_ERROR_UNKNOWN (999): unknown error" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     kjit_kernel *kernel = kernel_of(parse(context, source), "k");

@@ -240,8 +240,12 @@ static int oracle_launch(oracle_module *module, void *handle, void **extra)
   oracle_stream *stream = oracle_stream_of(handle, "cuLaunchKernel");
   oracle_operation operation = { .call = "cuLaunchKernel", .module = module };
   if (module->gone) oracle_violation("cuLaunchKernel of code that is gone: %s", module->gone);
-  if ((uintptr_t)handle <= 2 && module->device != oracle_current())
+  if ((uintptr_t)handle <= 2 && module->device != oracle_current()) {
+    /* driver 580 looks at the stream of the context that is current before it looks whose the
+     * function is */
+    if (oracle_here.context) ORACLE_TRY(oracle_look_at(stream, "cuLaunchKernel"));
     return oracle_here.context ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT;
+  }
   if (stream->device != module->device) return CUDA_INVALID_HANDLE;
   for (size_t at = 0; extra && at + sizeof(uint64_t) <= *(size_t *)extra[3]; at += 8) {
     void *word;

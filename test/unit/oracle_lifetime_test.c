@@ -307,6 +307,21 @@ static void destroy_what_is_captured_beside_a_fault(void)
   (void)world_synchronize_device(0);
 }
 
+/* A default stream is of the context that is current: to try it there would break what is captured
+ * in that one. */
+static void launch_on_a_default_stream_elsewhere(void)
+{
+  world_stream captured = world_make_stream(0, 0, true), legacy = { .device = 1 };
+  world_array array = array_on(0, captured.stream), other = array_on(1, NULL);
+  (void)WORLD_CALL(kjit_begin_capture, captured.stream);
+  launch_on(&captured, &array);
+  oracle_here.context = &fake_primary[0];
+  for (int i = 0; i < 2; i++) launch_on(&legacy, &other);
+  kjit_graph *graph = NULL;
+  (void)WORLD_CALL(kjit_end_capture, captured.stream, &graph);
+  kjit_destroy_graph(graph);
+}
+
 static void launch_a_graph_twice(void)
 {
   world_stream captured = non_blocking(0), other = non_blocking(0);
@@ -347,6 +362,7 @@ static const row rows[] = {
   { "capture_alias", capture_by_another_name, NULL },
   { "prefetch_cpu_stream", prefetch_on_a_stream_of_the_cpu, NULL },
   { "captured_beside_fault", destroy_what_is_captured_beside_a_fault, NULL },
+  { "default_stream_elsewhere", launch_on_a_default_stream_elsewhere, NULL },
   { "graph", launch_a_graph_twice, NULL },
 };
 

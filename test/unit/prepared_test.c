@@ -128,7 +128,7 @@ static void test_scalar_in_place(void **state)
   expect_ok(*state, kjit_set_prepared_argument(prepared, 1, &three));
   int calls = cuda.calls;
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
-  assert_int_equal(cuda.calls - calls, 1);
+  assert_int_equal(cuda.calls - calls, FAKE_DEFAULT_LAUNCH);
   assert_true(last_block().a == 3);
   assert_int_equal(kjit_set_prepared_argument(prepared, 1, &wrong), KJIT_ERROR_ARGUMENT);
   assert_string_equal(
@@ -252,7 +252,7 @@ static void test_failed_run(void **state)
  * assertions also see that a run looks at the code only while it holds it. */
 static void test_unloaded_maps(void **state)
 {
-  enum { ROUNDS = 4, ENCODE_AND_LAUNCH = 2 };
+  enum { ROUNDS = 4, ENCODE_AND_LAUNCH = 1 + FAKE_DEFAULT_LAUNCH };
   static const char maps[] = "kernel m(x) { x[threadIdx.x, 0] = 1 }\nkernel o(x) { }\n";
   kjit_context *context = *state;
   context->config.code_limit_bytes = 1; /* room for the code that was loaded last */
