@@ -352,6 +352,8 @@ static bool finish_stmt(remaking *at, kt_stmt *stmt)
 {
   bool is_range = kt_flow_of(stmt) == KJ_FLOW_RANGE;
   if (!is_range && stmt->kind != KJ_TS_THREADS) {
+    /* its copies would be of whole thread loops, which gain nothing: slots are memory either way */
+    if (stmt->is_joint && kt_flow_of(stmt) == KJ_FLOW_LOOP) stmt->unroll = KJ_UNROLL_NEVER;
     finish_list(at, &stmt->body);
     finish_list(at, &stmt->otherwise);
     return true;

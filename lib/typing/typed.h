@@ -240,7 +240,8 @@ kt_flow kt_flow_of(const kt_stmt *stmt);
 enum { KJ_PRINT_ESCAPE = 1, KJ_PRINT_VALUE = 2 };
 /* value of kt_instance.off in threads that have left */
 enum { KJ_OFF_LEFT_KERNEL = 1 };
-enum { KJ_UNROLL_NONE = 0, KJ_UNROLL_FULL = -1 }; /* else the factor */
+/* else the factor; NONE: lowering chooses */
+enum { KJ_UNROLL_NONE = 0, KJ_UNROLL_NEVER = 1, KJ_UNROLL_FULL = -1 };
 
 struct kt_stmt {
   kt_tstmt_kind kind;
