@@ -143,7 +143,8 @@ def groups_without_example():
 
 
 def library():
-    """Functions and structs of the modules that kjit brings along, each with the comment above it or above the one before."""
+    """Functions and structs of the modules that kjit brings along, each with the comment above it or above the one before. A comment that starts with
+    "Internal:" is of functions that are not for others."""
     parts = []
     for path in sorted((ROOT / "lib/library").glob("*.kir")):
         head, body = path.read_text().split("\n\n", 1)
@@ -154,11 +155,12 @@ def library():
             if line.startswith("# ") and not line.startswith("# ----"):
                 comment = comment + [line[2:]] if is_open else [line[2:]]
                 is_open = True
-            elif declared and not declared[2].startswith("random_"):
+            elif declared and not comment[0].startswith("Internal:"):
                 rows.append((f"`{declared[1] + ' ' if declared[1] == 'struct' else ''}{declared[2].strip()}`", " ".join(comment)))
             is_open = is_open and line.startswith("#")
-        parts.append(f"### `import \"{path.stem}\"`\n\n{paragraph(introduction)}\n\n" + table(["declaration", "what it is"], rows))
-    return "\n\n".join(parts)
+        group = f"import {path.stem}"
+        parts += [f"### `import \"{path.stem}\"`", paragraph(introduction), example(group), table(["declaration", "what it is"], rows)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def statuses():

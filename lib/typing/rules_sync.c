@@ -73,10 +73,11 @@ static kt_expr *convert_lane(kt_scope *s, const kt_operands *o, size_t index)
   return lane;
 }
 
-/* What the lanes of a warp hand to each other: any value of up to 128 bits. */
-static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o)
+/* The largest values that lanes of a warp hand to each other and compare. */
+enum { MOST_SHUFFLED_BYTES = 128, MOST_MATCHED_BYTES = 16 };
+
+static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most_bytes)
 {
-  enum { MOST_BYTES = 16 };
   kt_expr *value = o->values.items[1];
   const char *text = kt_type_text(s->c, value->type);
   bool is_value = kt_is_number(s->c, value->type) || kt_is_composed(s->c, value->type);
@@ -84,10 +85,10 @@ static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "`%s` takes numbers, vectors and structs, got %s", o->builtin->name, text);
   uint32_t bytes = ki_type(s->c->types, value->type)->size_bytes;
-  if (bytes > MOST_BYTES)
+  if (bytes > most_bytes)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "`%s` takes values of up to %d bits, and %s has %u: hand over its parts",
-            o->builtin->name, 8 * MOST_BYTES, text, 8 * bytes);
+            "`%s` takes values of up to %u bits, and %s has %u: hand over its parts",
+            o->builtin->name, 8 * most_bytes, text, 8 * bytes);
   return kt_make_concrete(s, value);
 }
 
@@ -112,7 +113,7 @@ static kt_expr *exchange_items(kt_scope *s, const kt_operands *o)
 kt_expr *kt_rule_shuffle(kt_scope *s, const kt_operands *o)
 {
   if (kt_is_tuple(s->c, o->values.items[1]->type)) return exchange_items(s, o);
-  kt_expr *value = exchanged_value(s, o);
+  kt_expr *value = exchanged_value(s, o, MOST_SHUFFLED_BYTES);
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, convert_mask(s, o->values.items[0]));
   KJ_PUSH(s->arena, &values, value);
@@ -156,7 +157,7 @@ static kt_expr *apply_exchange(kt_scope *s, const kt_operands *o, kt_expr *value
 
 kt_expr *kt_rule_match_any(kt_scope *s, const kt_operands *o)
 {
-  return apply_exchange(s, o, exchanged_value(s, o), KJIT_U32);
+  return apply_exchange(s, o, exchanged_value(s, o, MOST_MATCHED_BYTES), KJIT_U32);
 }
 
 kt_expr *kt_rule_match_all(kt_scope *s, const kt_operands *o)
@@ -164,7 +165,7 @@ kt_expr *kt_rule_match_all(kt_scope *s, const kt_operands *o)
   const kjit_type items[] = { KJIT_U32, KJIT_BOOL };
   kjit_type pair = ki_intern_tuple(s->c->types, items, 2);
   if (pair == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
-  return apply_exchange(s, o, exchanged_value(s, o), pair);
+  return apply_exchange(s, o, exchanged_value(s, o, MOST_MATCHED_BYTES), pair);
 }
 
 /* In the type of arithmetic: small integers as i32. */

@@ -39,7 +39,7 @@ LLVMValueRef kl_lower_fence(kl_lowering *l, const kt_expr *expr)
 
 /* ---- shuffles, in 32-bit pieces ---- */
 
-enum { MOST_WORDS = 4 };
+enum { MOST_WORDS = 32 };
 
 static LLVMValueRef shuffle_word(kl_lowering *l, const kl_shuffle *s, LLVMValueRef word)
 {
@@ -82,7 +82,8 @@ LLVMValueRef kl_build_shuffle(kl_lowering *l, kjit_type type, const kl_shuffle *
   if (has_parts) return value;
   LLVMValueRef bits = kl_value_bits(l, type, value), words[MOST_WORDS];
   uint32_t count = kl_count_words(LLVMTypeOf(bits));
-  for (uint32_t i = 0; i < count && i < MOST_WORDS; i++)
+  KJ_ASSERT(count <= MOST_WORDS);
+  for (uint32_t i = 0; i < count; i++)
     words[i] = shuffle_word(l, s, kl_get_word(l, bits, i));
   return kl_value_of_bits(l, type, kl_join_words(l, LLVMTypeOf(bits), words, count));
 }
