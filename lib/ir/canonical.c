@@ -157,6 +157,7 @@ static void walk_type(ki_naming *naming, const ki_type_expr *type, bool in_expre
 {
   if (!type) return;
   if (in_expression && type->kind == KJ_TYPE_DTYPE) reach_outside(naming, "dtype");
+  if (in_expression && type->kind == KJ_TYPE_VECTOR) reach_outside(naming, "vector");
   if (in_expression && type->kind == KJ_TYPE_FIXED) reach_type(naming, type->type);
   if (type->expr) walk_expr(naming, type->expr);
   walk_type(naming, type->element, in_expression);

@@ -72,6 +72,16 @@ kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes)
   return ki_intern(types, &wanted);
 }
 
+const char ki_no_vector[] =
+  "a vector has 2, 3, 4, 8 or 16 lanes, a number known at compile time, of a scalar type that is "
+  "not complex";
+
+bool ki_has_vectors(const ki_types *types, kjit_type element, uint64_t lanes)
+{
+  bool is_count = lanes == 2 || lanes == 3 || lanes == 4 || lanes == 8 || lanes == 16;
+  return is_count && ki_is_scalar(element) && ki_type(types, element)->class_ != KJ_CLASS_COMPLEX;
+}
+
 /* Text of the numbers of lanes, which are few: "f32x04" and "f32x5" are no types. */
 bool ki_split_vector(const char *name, size_t length, kjit_type *element, uint32_t *lanes)
 {

@@ -29,7 +29,8 @@ typedef KJ_LIST(ki_decl *) ki_decls;
 typedef enum ki_type_expr_kind {
   /* .type: a scalar, vector, struct or pointer, or an array of these with [:] dimensions */
   KJ_TYPE_FIXED,
-  KJ_TYPE_DTYPE, /* dtype(.expr) */
+  KJ_TYPE_DTYPE,  /* dtype(.expr) */
+  KJ_TYPE_VECTOR, /* vector(.element, .extents[0]) */
   /* .element with .rank `:` dimensions and .layout; only where the element is not fixed:
      dtype(A)[:, :] */
   KJ_TYPE_ARRAY,

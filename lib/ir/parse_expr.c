@@ -7,6 +7,7 @@
 #include "ir/parser.h"
 
 static ki_expr *parse_unary(ki_parser *parser);
+static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool is_twice);
 
 static ki_expr *new_expr(ki_parser *parser, ki_expr_kind kind, kj_location location)
 {
@@ -332,6 +333,11 @@ static ki_expr *parse_power(ki_parser *parser)
   kj_location place = ki_place(parser);
   ki_enter(parser);
   ki_advance(parser);
+  ki_expr *type = make_pointer_type(parser, base, true); /* `f32**` */
+  if (type) {
+    ki_leave(parser);
+    return type;
+  }
   ki_expr *exponent = parse_unary(parser);
   ki_leave(parser);
   return parse_operation(parser, KJIT_POW, base, place, exponent);
@@ -393,28 +399,52 @@ static void note_slashes(ki_parser *parser)
       "`//` divides and rounds down, and goes on in the next line; a comment starts with `#`");
 }
 
-/* `f32*` as an argument: behind the star nothing follows that could be multiplied. NULL: it is no
- * type. */
-static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left)
+/* What is read as an expression where a type may stand, as a type: `f32`, `dtype(x)`,
+ * `vector(dtype(x), 4)`, `f32*`. NULL: it is no type. */
+static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
 {
-  bool is_end = ki_at(parser, KJ_TOKEN_COMMA) || ki_at(parser, KJ_TOKEN_RIGHT_PAREN);
-  if (!is_end || (left->kind != KJ_EXPR_NAME && left->kind != KJ_EXPR_TYPE)) return NULL;
-  ki_type_expr *element = left->type_expr, *pointer = KJ_NEW(parser->arena, ki_type_expr);
-  if (left->kind == KJ_EXPR_NAME) {
-    kjit_type known;
-    if (!ki_find_type(parser->types, left->name, strlen(left->name), &known))
+  if (expr->kind == KJ_EXPR_TYPE) return expr->type_expr;
+  bool is_call = expr->kind == KJ_EXPR_CALL && expr->x->kind == KJ_EXPR_NAME;
+  bool is_dtype = is_call && expr->args.count == 1 && strcmp(expr->x->name, "dtype") == 0,
+       is_vector = is_call && expr->args.count == 2 && strcmp(expr->x->name, "vector") == 0;
+  if (expr->kind != KJ_EXPR_NAME && !is_dtype && !is_vector) return NULL;
+  ki_type_expr *type = KJ_NEW(parser->arena, ki_type_expr);
+  type->location = expr->location;
+  if (is_dtype) {
+    type->kind = KJ_TYPE_DTYPE;
+    type->expr = expr->args.items[0];
+  } else if (is_vector) {
+    type->kind = KJ_TYPE_VECTOR;
+    type->element = as_type(parser, expr->args.items[0]);
+    KJ_PUSH(parser->arena, &type->extents, expr->args.items[1]);
+    if (!type->element) return NULL;
+  } else {
+    if (!ki_find_type(parser->types, expr->name, strlen(expr->name), &type->type))
       longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
-    element = KJ_NEW(parser->arena, ki_type_expr);
-    *element = (ki_type_expr){ .kind = known == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED,
-                               .location = left->location,
-                               .type = known,
-                               .name = known == KJIT_ANY ? left->name : NULL };
+    type->kind = type->type == KJIT_ANY ? KJ_TYPE_NAMED : KJ_TYPE_FIXED;
+    type->name = type->type == KJIT_ANY ? expr->name : NULL;
   }
-  *pointer =
-    (ki_type_expr){ .kind = KJ_TYPE_POINTER, .location = left->location, .element = element };
+  return type;
+}
+
+/* `f32*` as an argument, `f32*[n]` behind `view(`: behind the star nothing follows that could be
+ * multiplied. NULL: it is no type. */
+static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool is_twice)
+{
+  bool is_end = ki_at(parser, KJ_TOKEN_COMMA) || ki_at(parser, KJ_TOKEN_RIGHT_PAREN) ||
+                ki_at(parser, KJ_TOKEN_LEFT_BRACKET);
+  ki_type_expr *pointed = is_end ? as_type(parser, left) : NULL;
+  if (!pointed) return NULL;
+  for (int i = 0; i < 1 + is_twice; i++) {
+    ki_type_expr *pointer = KJ_NEW(parser->arena, ki_type_expr);
+    *pointer =
+      (ki_type_expr){ .kind = KJ_TYPE_POINTER, .location = left->location, .element = pointed };
+    pointed = pointer;
+  }
   ki_expr *type = new_expr(parser, KJ_EXPR_TYPE, left->location);
-  type->type_expr = pointer;
-  return seal(parser, type);
+  type->type_expr = pointed;
+  seal(parser, type);
+  return ki_at(parser, KJ_TOKEN_LEFT_BRACKET) ? parse_index(parser, type) : type;
 }
 
 static ki_expr *parse_binary(ki_parser *parser, int least)
@@ -427,7 +457,7 @@ static ki_expr *parse_binary(ki_parser *parser, int least)
     if (op == KJ_NO_OP || ki_op_table[op].precedence < least || ki_at_line_end(parser)) return left;
     kj_location place = ki_place(parser);
     ki_advance(parser);
-    ki_expr *type = op == KJIT_MUL ? make_pointer_type(parser, left) : NULL;
+    ki_expr *type = op == KJIT_MUL ? make_pointer_type(parser, left, false) : NULL;
     if (type) {
       left = type;
       continue;

@@ -39,6 +39,18 @@ static ki_type_expr *parse_dtype(ki_parser *parser, kj_location place)
   return type;
 }
 
+static ki_type_expr *parse_vector(ki_parser *parser, kj_location place)
+{
+  ki_type_expr *type = new_type(parser, KJ_TYPE_VECTOR, place);
+  ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
+  type->element = ki_parse_type_expr(parser);
+  ki_expect(parser, KJ_TOKEN_COMMA, "before the number of lanes");
+  ki_expr *lanes = ki_parse_expr(parser);
+  KJ_PUSH(parser->arena, &type->extents, lanes);
+  ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the number of lanes");
+  return type;
+}
+
 static ki_type_expr *parse_base(ki_parser *parser)
 {
   if (ki_at(parser, KJ_TOKEN_LEFT_PAREN)) return parse_tuple(parser);
@@ -53,6 +65,8 @@ static ki_type_expr *parse_base(ki_parser *parser)
   ki_advance(parser);
   if (strcmp(name, "dtype") == 0 && ki_at(parser, KJ_TOKEN_LEFT_PAREN))
     return parse_dtype(parser, place);
+  if (strcmp(name, "vector") == 0 && ki_at(parser, KJ_TOKEN_LEFT_PAREN))
+    return parse_vector(parser, place);
   kjit_type known;
   if (!ki_find_type(parser->types, name, length, &known))
     longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
@@ -262,6 +276,15 @@ static kjit_type find_type(ki_parser *parser, ki_type_expr *type)
   ki_make_argument_type(parser, type);
   if (type->kind == KJ_TYPE_FIXED) return type->type;
   if (type->kind == KJ_TYPE_NAMED) return find_struct(parser, type);
+  if (type->kind == KJ_TYPE_VECTOR) {
+    const ki_expr *lanes = type->extents.items[0];
+    kjit_type element = find_type(parser, type->element);
+    if (lanes->kind != KJ_EXPR_INT || !ki_has_vectors(parser->types, element, lanes->integer))
+      ki_fail_parse(parser, type->location, KJIT_ERROR_TYPE, "%s", ki_no_vector);
+    made = ki_intern_vector(parser->types, element, (uint32_t)lanes->integer);
+    if (made == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
+    return made;
+  }
   if (type->kind != KJ_TYPE_TUPLE) {
     kjit_type element = find_type(parser, type->element);
     if (!ki_type(parser->types, element)->size_bytes)

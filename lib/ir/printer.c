@@ -56,6 +56,13 @@ void ki_put_type(ki_printer *p, const ki_type_expr *type)
     ki_put_expr(p, type->expr, KJ_LEVEL_CONDITIONAL);
     ki_put(p, ")");
     break;
+  case KJ_TYPE_VECTOR:
+    ki_put(p, "vector(");
+    ki_put_type(p, type->element);
+    ki_put(p, ", ");
+    ki_put_list(p, &type->extents);
+    ki_put(p, ")");
+    break;
   case KJ_TYPE_ARRAY:
     ki_put_type(p, type->element);
     print_dimensions(p, type);

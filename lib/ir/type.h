@@ -98,6 +98,10 @@ kjit_type ki_intern_array(ki_types *types, const ki_type_info *array);
 kjit_type ki_intern_tuple(ki_types *types, const kjit_type *items, uint32_t count);
 /* lanes: 2, 3, 4, 8 or 16; element: a scalar that is not complex. KJIT_ANY: out of memory. */
 kjit_type ki_intern_vector(ki_types *types, kjit_type element, uint32_t lanes);
+/* Whether there are vectors of so many lanes of this type; the sentence that says which there are.
+ */
+bool ki_has_vectors(const ki_types *types, kjit_type element, uint64_t lanes);
+extern const char ki_no_vector[];
 kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only);
 /* How a struct is laid out. */
 typedef struct ki_struct_layout {

@@ -84,10 +84,23 @@ static void fix_pointer(ki_verifier *v, ki_type_expr *type)
   bool is_sized = is_fixed && ki_type(v->module->types, element->type)->size_bytes;
   if (is_fixed && is_sized)
     fix(v, type, ki_intern_pointer(v->module->types, element->type, type->read_only));
-  else if (element->kind != KJ_TYPE_DTYPE && element->kind != KJ_TYPE_NAMED)
+  else if (element->kind != KJ_TYPE_DTYPE && element->kind != KJ_TYPE_VECTOR &&
+           element->kind != KJ_TYPE_POINTER && element->kind != KJ_TYPE_NAMED)
     ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
                    "a pointer points to a scalar, a vector, a struct or a pointer; `f32*` also "
                    "stands for many f32, one after the other");
+}
+
+/* Known at once where nothing has to be evaluated: fields of structs and constants ask for it. */
+static void verify_vector(ki_verifier *v, ki_type_expr *type)
+{
+  const ki_expr *lanes = type->extents.items[0];
+  ki_verify_type(v, type->element, false);
+  ki_verify_exprs(v, &type->extents, KJ_ROLE_VALUE);
+  if (type->element->kind != KJ_TYPE_FIXED || lanes->kind != KJ_EXPR_INT) return;
+  if (ki_has_vectors(v->module->types, type->element->type, lanes->integer))
+    fix(v, type, ki_intern_vector(v->module->types, type->element->type, (uint32_t)lanes->integer));
+  else ki_fail_verify(v, type->location, KJIT_ERROR_TYPE, "%s", ki_no_vector);
 }
 
 void ki_verify_type(ki_verifier *v, ki_type_expr *type, bool static_extents)
@@ -111,6 +124,7 @@ void ki_verify_type(ki_verifier *v, ki_type_expr *type, bool static_extents)
     ki_verify_type(v, type->element, false);
     fix_pointer(v, type);
     break;
+  case KJ_TYPE_VECTOR: verify_vector(v, type); break;
   case KJ_TYPE_NAMED: verify_type_name(v, type); break;
   }
 }
@@ -181,6 +195,7 @@ static bool is_value_type(const ki_verifier *v, const ki_type_expr *type)
   for (size_t i = 0; type->kind == KJ_TYPE_TUPLE && i < type->items.count; i++)
     if (!is_value_type(v, type->items.items[i])) return false;
   return type->kind == KJ_TYPE_TUPLE || type->kind == KJ_TYPE_DTYPE ||
+         type->kind == KJ_TYPE_VECTOR ||
          (type->kind == KJ_TYPE_FIXED && ki_is_element(v->module->types, type->type));
 }
 

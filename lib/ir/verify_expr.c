@@ -151,13 +151,21 @@ static bool is_literal_rank(const ki_expr *expr)
   return expr->kind != KJ_EXPR_INT || (expr->integer >= 1 && expr->integer <= 3);
 }
 
-/* dtype(e) is a type wherever it stands. */
-static void convert_dtype(ki_expr *call, kj_arena *arena)
+/* dtype(e) and vector(T, n) are types wherever they stand. */
+static void convert_type(ki_verifier *v, ki_expr *call)
 {
-  ki_type_expr *type = KJ_NEW(arena, ki_type_expr);
-  type->kind = KJ_TYPE_DTYPE;
+  ki_type_expr *type = KJ_NEW(v->arena, ki_type_expr);
+  bool is_vector = call->x->builtin->id == KJ_BUILTIN_VECTOR;
+  const ki_expr *first = call->args.items[0];
+  if (is_vector && first->kind != KJ_EXPR_TYPE) return; /* reported */
+  type->kind = is_vector ? KJ_TYPE_VECTOR : KJ_TYPE_DTYPE;
   type->location = call->location;
-  type->expr = call->args.items[0];
+  if (is_vector) {
+    type->element = first->type_expr;
+    KJ_PUSH(v->arena, &type->extents, call->args.items[1]);
+  } else {
+    type->expr = call->args.items[0];
+  }
   *call = (ki_expr){
     .kind = KJ_EXPR_TYPE, .location = call->location, .height = call->height, .type_expr = type
   };
@@ -242,7 +250,9 @@ static void verify_builtin_call(ki_verifier *v, ki_expr *call)
   bool is_grid = builtin->id == KJ_BUILTIN_GRID || builtin->id == KJ_BUILTIN_GRIDSIZE;
   if (is_grid && count == 1 && !is_literal_rank(call->args.items[0]))
     ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "a grid has 1, 2 or 3 dimensions");
-  if (builtin->id == KJ_BUILTIN_DTYPE && count == 1) convert_dtype(call, v->arena);
+  if ((builtin->id == KJ_BUILTIN_DTYPE && count == 1) ||
+      (builtin->id == KJ_BUILTIN_VECTOR && count == 2))
+    convert_type(v, call);
 }
 
 /* Parameters that a call must give: those before the last ones with a default. */
@@ -325,7 +335,9 @@ void ki_verify_call(ki_verifier *v, ki_expr *call)
   bool is_cast = callee->kind == KJ_EXPR_TYPE, is_name = callee->kind == KJ_EXPR_DECL ||
                                                          callee->kind == KJ_EXPR_NAME ||
                                                          callee->kind == KJ_EXPR_FIELD;
-  if (!is_cast && !is_name)
+  bool is_refused_type = callee->kind == KJ_EXPR_CALL && callee->x->kind == KJ_EXPR_BUILTIN &&
+                         (callee->x->builtin->flags & KJ_UNEVALUATED);
+  if (!is_cast && !is_name && !is_refused_type)
     ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
   ki_verify_exprs(v, &call->args, is_cast ? KJ_ROLE_VALUE : KJ_ROLE_ARGUMENT);
   if (is_cast) verify_cast(v, call);

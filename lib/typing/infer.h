@@ -267,6 +267,8 @@ kt_level kt_level_of(const kt_scope *s, const kt_expr *expr);
 kjit_type kt_intern_array(kt_scope *s, const ki_type_info *info);
 /* A type as written. Static arrays need the declaration's place: see kt_declare_storage. */
 kjit_type kt_infer_type(kt_scope *s, const ki_type_expr *type);
+/* Fails where types nest too deep. The element has a size. */
+kjit_type kt_pointer_type(kt_scope *s, kjit_type element, bool read_only, kj_location location);
 /* Whether an expression names a type (`f32`, `dtype(x)`); then *type. */
 bool kt_as_type(kt_scope *s, const ki_expr *expr, kjit_type *type);
 /* Whether it names a function (`add`, a func parameter); then *callee. */

@@ -36,6 +36,38 @@ static kjit_type infer_tuple_type(kt_scope *s, const ki_type_expr *type)
   return kt_tuple_type(s, items, (uint32_t)type->items.count, type->location);
 }
 
+static kjit_type infer_vector_type(kt_scope *s, const ki_type_expr *type)
+{
+  kjit_type element = kt_infer_type(s, type->element);
+  int64_t lanes = kt_infer_constant(s, type->extents.items[0], "the number of lanes of a vector");
+  if (!ki_has_vectors(s->c->types, element, (uint64_t)lanes))
+    kt_fail(s->c, type->location, KJIT_ERROR_TYPE, "%s; this one has %lld of %s", ki_no_vector,
+            (long long)lanes, kt_type_text(s->c, element));
+  kjit_type made = ki_intern_vector(s->c->types, element, (uint32_t)lanes);
+  if (made == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  return made;
+}
+
+kjit_type kt_pointer_type(kt_scope *s, kjit_type element, bool read_only, kj_location location)
+{
+  if (ki_is_too_deep(s->c->types, element))
+    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+            "structs and pointers nest at most %d levels deep", KJ_MAX_TYPE_LEVELS);
+  kjit_type type = ki_intern_pointer(s->c->types, element, read_only);
+  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  return type;
+}
+
+static kjit_type infer_pointer_type(kt_scope *s, const ki_type_expr *type)
+{
+  kjit_type element = kt_infer_type(s, type->element);
+  if (!ki_is_element(s->c->types, element))
+    kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
+            "a pointer points to a scalar, a vector, a struct or a pointer, got %s",
+            kt_type_text(s->c, element));
+  return kt_pointer_type(s, element, type->read_only, type->location);
+}
+
 kjit_type kt_infer_type(kt_scope *s, const ki_type_expr *type)
 {
   switch (KJ_AMONG(type->kind)) {
@@ -46,8 +78,8 @@ kjit_type kt_infer_type(kt_scope *s, const ki_type_expr *type)
   case KJ_TYPE_STATIC_ARRAY:
     kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
             "an array with extents is declared with `shared` or `local`");
-  case KJ_TYPE_POINTER:
-    kt_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "pointers are not supported yet");
+  case KJ_TYPE_VECTOR: return infer_vector_type(s, type);
+  case KJ_TYPE_POINTER: return infer_pointer_type(s, type);
   default:
     kt_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "the type `%s` is not supported yet",
             type->name ? type->name : "?");

@@ -59,19 +59,13 @@ kt_expr *kt_rule_assume(kt_scope *s, const kt_operands *o)
 
 /* Result rules of the built-ins that make and change pointers. */
 
-static kjit_type pointer_to(kt_scope *s, kjit_type element, bool read_only)
-{
-  kjit_type type = ki_intern_pointer(s->c->types, element, read_only);
-  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
-  return type;
-}
-
 kt_expr *kt_rule_pointer(kt_scope *s, const kt_operands *o)
 {
   const ki_type_info *info = ki_type(s->c->types, o->place.array->type);
   kt_expr *address =
     kt_new_texpr(s->c, KJ_T_ADDRESS,
-                 pointer_to(s, info->element, info->read_only || info->space == KJ_SPACE_CONST),
+                 kt_pointer_type(s, info->element, info->read_only || info->space == KJ_SPACE_CONST,
+                                 o->location),
                  o->location);
   uint32_t natural = ki_alignment(s->c->types, info->element);
   if (info->alignment_bytes && info->alignment_bytes < natural)

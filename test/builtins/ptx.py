@@ -27,6 +27,7 @@ ROWS = {
     # arrays and types
     "len": row("r[i] = len(x)", r"ld\.param\.b32|ld\.param\.b64|ld\.param\.v2", types="i32"),
     "dtype": row("r[i] = dtype(x)(y[i])", r"cvt\.rzi?\.[su]32\.f32", types=("i32", "i32", "f32", "f32")),
+    "vector": row("let v = vector(dtype(x), 4)(1)\nbitcast(vector(dtype(r), 4)*, pointer(r[4 * i]))[0] = v * x[i]", r"st\.global\.v4\.b32"),
     "zero": row("r[i] = zero(dtype(x))", r"st\.global\.b32\s+\[.*\], 0|mov\.b32\s+%r\d+, 0"),
     "sizeof": row("r[i] = sizeof(f64)", r"\b8;", types="i32"),
     "is_float": row("r[i] = is_float(dtype(x)) ? 7 : 9", r"\b7;|0f40E00000|1088421888"),

@@ -1,5 +1,5 @@
 import numpy as np
-from rows import row, wrap
+from rows import NUMPY_OF, row, wrap
 
 F32 = np.float32
 
@@ -258,3 +258,17 @@ def _(r, rng):
     r.launch("scalars", "1, 32", "out", "z", "v", "w")
     r.expect("out", v * np.arange(20)[:, None])
     r.expect("z", w * np.arange(20))
+
+
+@row("vectors: neighbours in an array of any type")
+def _(r, rng):
+    for kind, result in (("f32", "f32"), ("i16", "i32"), ("u8", "u8"), ("f64", "f32")):
+        x = rng.integers(1, 99, 48).astype(NUMPY_OF[kind])
+        r.array(f"x_{kind}", x)
+        r.array(f"r_{kind}", np.zeros(48, NUMPY_OF[result]))
+        r.vectors_of(f"{kind}x2", **{f"p_{kind}": np.zeros((24, 2), NUMPY_OF[kind])})
+        r.launch("neighbours", "2, 32", f"r_{kind}", f"x_{kind}", f"p_{kind}")
+        r.expect(f"r_{kind}", x + 1)
+        pairs = np.zeros((24, 2))
+        pairs[1::2, 0] = x[3::4] + 1
+        r.expect(f"p_{kind}", pairs)

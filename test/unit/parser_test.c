@@ -280,6 +280,9 @@ static void type_texts(void **state)
   expect_type("f32*", "f32*");
   expect_type("const f32x4*", "const f32x4*");
   expect_type("f32**[:]", "f32**[:]");
+  expect_type("vector(f32, 4)", "f32x4");
+  expect_type("const vector(i8, 16)*", "const i8x16*");
+  expect_type("(vector(bool, 2)[:, :] C, vector(f16, 3))", "(boolx2[:, :] C, f16x3)");
   const char *wrong[] = { "",
                           "f33",
                           "f32[",
@@ -290,6 +293,16 @@ static void type_texts(void **state)
                           "Unknown",
                           "Unknown*",
                           "dtype(x)",
+                          "vector(f32, 5)",
+                          "vector(c64, 2)",
+                          "vector(f32x2, 2)",
+                          "vector(f32[:], 2)",
+                          "vector(dtype(x), 2)",
+                          "vector(f32, 2 + 2)",
+                          "vector(f32, 4294967298)",
+                          "vector(f32)",
+                          "vector(f32, 4, 4)",
+                          "vector",
                           "const f32",
                           "func",
                           "f32[:,:,:,:,:,:,:,:,:]",
