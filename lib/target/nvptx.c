@@ -383,6 +383,85 @@ static void keep_numbers_of_clamps(LLVMModuleRef module)
   LLVMDisposeBuilder(b);
 }
 
+/* nvptx: bits that are voted on. Code generation makes `x & 4 != 0` a shift, `x & 4 == 0` a
+ * comparison, and ptxas does not see that one is the other's negation: two instructions more for
+ * each bit where a vote and a select test it. The comparison is written as text, so that ptxas sees
+ * the same two operands in both, and tests neighbouring bits by one instruction. */
+
+static bool is_voted_on(LLVMValueRef condition)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(condition); use; use = LLVMGetNextUse(use))
+    if (is_call_of(LLVMGetUser(use), "llvm.nvvm.vote.")) return true;
+  return false;
+}
+
+/* What is compared with 0 where that tests one bit of 32 or 64; NULL: something else. */
+static LLVMValueRef find_tested_bit(LLVMValueRef i)
+{
+  if (!LLVMIsAICmpInst(i) || !LLVMIsAConstantInt(LLVMGetOperand(i, 1)) ||
+      LLVMConstIntGetZExtValue(LLVMGetOperand(i, 1)) != 0)
+    return NULL;
+  LLVMValueRef bit = LLVMGetOperand(i, 0);
+  LLVMIntPredicate relation = LLVMGetICmpPredicate(i);
+  if ((relation != LLVMIntNE && relation != LLVMIntEQ) || !LLVMIsAInstruction(bit) ||
+      LLVMGetInstructionOpcode(bit) != LLVMAnd || !LLVMIsAConstantInt(LLVMGetOperand(bit, 1)))
+    return NULL;
+  unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(bit));
+  if (width != 32 && width != 64) return NULL;
+  uint64_t mask = LLVMConstIntGetZExtValue(LLVMGetOperand(bit, 1));
+  return mask && !(mask & (mask - 1)) ? bit : NULL;
+}
+
+static LLVMValueRef build_bit_test(LLVMBuilderRef builder, LLVMValueRef bit)
+{
+  bool is_wide = LLVMGetIntTypeWidth(LLVMTypeOf(bit)) == 64;
+  const char *text = is_wide ? "setp.ne.b64 $0, $1, 0;" : "setp.ne.b32 $0, $1, 0;",
+             *constraints = is_wide ? "=b,l" : "=b,r";
+  LLVMTypeRef from = LLVMTypeOf(bit), i1 = LLVMInt1TypeInContext(LLVMGetTypeContext(from)),
+              function = LLVMFunctionType(i1, &from, 1, false);
+  LLVMValueRef code =
+    LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false,
+                     LLVMInlineAsmDialectATT, false);
+  return LLVMBuildCall2(builder, function, code, &bit, 1, "");
+}
+
+/* Its negations become `other`. */
+static void replace_negations(LLVMValueRef condition, LLVMValueRef other)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(condition), next; use; use = next) {
+    next = LLVMGetNextUse(use);
+    LLVMValueRef user = LLVMGetUser(use);
+    if (!LLVMIsAInstruction(user) || LLVMGetInstructionOpcode(user) != LLVMXor ||
+        !LLVMIsAConstantInt(LLVMGetOperand(user, 1)) ||
+        !LLVMConstIntGetZExtValue(LLVMGetOperand(user, 1)))
+      continue;
+    LLVMReplaceAllUsesWith(user, other);
+    LLVMInstructionEraseFromParent(user);
+  }
+}
+
+static void share_tests_of_votes(LLVMModuleRef module)
+{
+  LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
+         block = LLVMGetNextBasicBlock(block))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(block), next; i; i = next) {
+        next = LLVMGetNextInstruction(i);
+        LLVMValueRef bit = find_tested_bit(i);
+        if (!bit || !is_voted_on(i)) continue;
+        LLVMPositionBuilderBefore(b, i);
+        LLVMValueRef is_set = build_bit_test(b, bit),
+                     is_clear = LLVMBuildICmp(b, LLVMIntEQ, bit, LLVMGetOperand(i, 1), "");
+        bool is_negated = LLVMGetICmpPredicate(i) == LLVMIntEQ;
+        replace_negations(i, is_negated ? is_set : is_clear);
+        LLVMReplaceAllUsesWith(i, is_negated ? is_clear : is_set);
+        next = LLVMGetNextInstruction(i); /* a negation that stood here is gone */
+        LLVMInstructionEraseFromParent(i);
+      }
+  LLVMDisposeBuilder(b);
+}
+
 /* ---- the state ---- */
 
 struct kg_nvptx {
@@ -475,6 +554,7 @@ static void optimize(kg_emission *e)
   keep_signs_of_zeros(e->module);
   widen_negations(e->module);
   keep_numbers_of_clamps(e->module);
+  share_tests_of_votes(e->module);
 }
 
 /* codegen level 0, see above */

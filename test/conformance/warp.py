@@ -53,6 +53,22 @@ def _(r, rng):
     r.expect("out", np.stack([np.repeat(v, 32) for v in (all_, any_, all_ | ~any_, np.array([ballot(w) for w in x]))]))
 
 
+@row("24 votes on bits")
+def _(r, rng):
+    for name, dtype in {"i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64}.items():
+        x = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, 32, dtype=dtype)
+        few = rng.integers(0, 4, 32).astype(dtype)
+        for kind, values in {"any": x, "few": x & ~dtype(255) | few, "none": x & ~dtype(4)}.items():
+            r.arrays_of(**{f"x{name}{kind}": values, f"o{name}{kind}": np.zeros((4, 32), np.uint32)})
+            r.launch("voted_bits", "1, 32", f"o{name}{kind}", f"x{name}{kind}")
+            bits = np.array([int(v) & 255 for v in values])
+            same = [ballot(bits == b) for b in bits]
+            clear = ballot(bits & 4 == 0)
+            sides = np.where(bits & 4 != 0, clear ^ 0xffffffff, clear) if np.any(bits & 4) else np.zeros(32, np.int64)
+            branch = np.where((bits & 64 != 0) & np.any(bits & 64 == 0), clear, 7)
+            r.expect(f"o{name}{kind}", np.array([same, same, sides, branch], np.uint32))
+
+
 @row("30 syncwarp")
 def _(r, rng):
     r.array("out", np.zeros(32, np.int32))
