@@ -91,6 +91,32 @@ void kl_assert_range(kl_lowering *l, kt_interval range, kjit_type type, LLVMValu
 
 /* ---- arguments ---- */
 
+static const char *name_of(kl_lowering *l, uint32_t argument)
+{
+  return l->kernel->function->params.items[argument]->name;
+}
+
+/* Code for the CPU has no use for these facts; what hands arguments over is the same for a GPU,
+ * where such code would fault. */
+static void assert_alignment(kl_lowering *l, uint32_t argument, LLVMValueRef start,
+                             const kl_array_value *array)
+{
+  uint32_t facts = l->c->request->signature->arguments[argument].facts;
+  const ki_type_info *info = kl_type_info(l, array->type);
+  LLVMValueRef zero = kl_const64(l, 0), mask = kl_const64(l, KJ_FACT_WIDTH - 1),
+               size = kl_const64(l, kl_scalar_bytes(l, info->element));
+  if (facts & KJ_FACT_ALIGNED16)
+    kl_assert_fact(l, kl_icmp(l, LLVMIntEQ, kl_and(l, start, mask), zero), start,
+                   kj_format(l->c->arena, "the argument `%s` lies at a multiple of %d bytes",
+                             name_of(l, argument), KJ_FACT_WIDTH));
+  for (uint32_t d = 0; (facts & KJ_FACT_ROWS_ALIGNED16) && d + 1 < info->rank; d++) {
+    LLVMValueRef bytes = kl_mul(l, kl_as_i64(l, array->strides[d]), size);
+    kl_assert_fact(l, kl_icmp(l, LLVMIntEQ, kl_and(l, bytes, mask), zero), bytes,
+                   kj_format(l->c->arena, "rows of the argument `%s` are multiples of %d bytes",
+                             name_of(l, argument), KJ_FACT_WIDTH));
+  }
+}
+
 /* The bytes [low, high) that an array argument's elements are. */
 static void find_ends(kl_lowering *l, const kt_var *param)
 {
@@ -112,15 +138,11 @@ static void find_ends(kl_lowering *l, const kt_var *param)
   LLVMValueRef size = kl_const64(l, kl_scalar_bytes(l, info->element)),
                start = kl_ptrtoint(l, array.pointer, l->i64),
                end = kl_add(l, most, kl_const64(l, 1));
+  assert_alignment(l, param->argument, start, &array);
   LLVMValueRef *ends = &l->argument_ends[2 * param->argument];
   ends[0] = kl_add(l, start, kl_mul(l, least, size));
   ends[1] = kl_add(l, start, kl_mul(l, end, size));
   ends[1] = kl_select(l, is_empty, ends[0], ends[1]);
-}
-
-static const char *name_of(kl_lowering *l, uint32_t argument)
-{
-  return l->kernel->function->params.items[argument]->name;
 }
 
 static void assert_relation(kl_lowering *l, uint32_t a, uint32_t b)
