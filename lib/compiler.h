@@ -16,6 +16,9 @@ enum { KJ_WARP_THREADS = 32 };
 
 /* ---- in: a specialization ---- */
 
+/* Bytes of the widest access of a thread, which facts about alignment are of. */
+enum { KJ_FACT_WIDTH = 16 };
+
 /* What the dispatcher has checked for this very call: bits of kj_argument.facts, positions of
  * facts. */
 enum {

@@ -261,8 +261,8 @@ static uint32_t vector_count(kl_lowering *l, const kt_stmt *stmt, bool *is_reduc
   for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
     *sets[i] = KJ_NEW_ARRAY(l->c->arena, uint64_t, words);
   scan_stmts(&s, &stmt->body);
-  if (s.fails || s.largest == 0 || s.largest > 8) return 1;
-  uint32_t count = 16 / s.largest;
+  if (s.fails || s.largest == 0 || s.largest > KJ_FACT_WIDTH / 2) return 1;
+  uint32_t count = KJ_FACT_WIDTH / s.largest;
   if (s.cost * count > MOST_COPIED || !are_independent(&s)) return 1;
   l->c->used_aligned16 = true;
   *is_reduction = is_empty(l, s.written);

@@ -520,13 +520,16 @@ typedef struct nvptx_emission {
  * machine code of each was compared, with and without. */
 
 #define EARLY "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
+/* The vectorizer joins accesses where the first is known to be aligned. What `assume` says of a
+ * generic pointer is found before pointers are told to be global, what the parameters say of
+ * arrays after it. */
+#define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
 #define LOOPS \
   "loop-mssa(loop-rotate,licm),loop(indvars,loop-deletion,loop-unroll-full),sroa,gvn,dse,loop-" \
-  "unroll<O2>,infer-alignment,instcombine<no-verify-fixpoint>," \
-  "simplifycfg"
+  "unroll<O2>," ALIGNMENT ",instcombine<no-verify-fixpoint>,simplifycfg"
 #define STRAIGHT \
-  "loop-mssa(loop-rotate,licm),infer-address-spaces,separate-const-offset-from-gep,early-cse<" \
-  "memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
+  "loop-mssa(loop-rotate,licm)," ALIGNMENT ",separate-const-offset-from-gep,early-cse<memssa>," \
+  "load-store-vectorizer,nvptx-tag-invariant-loads"
 #define LIBRARY "nvvm-reflect,always-inline,"
 
 static bool is_straight(const nvptx_emission *own)

@@ -55,7 +55,7 @@ struct kt_compilation {
   uint32_t ptx;     /* version of the code, by target/nvptx.c */
   bool has_cluster; /* by pass/launch_needs.c: built-ins of clusters */
   /* out, by lowering: which facts the code relies on, for kj_code.facts */
-  bool used_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
+  bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
   /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
    * the kernel's parameters and the block; and the same kernel without them, which such a block
    * runs. NULL: there is none */

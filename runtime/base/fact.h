@@ -4,9 +4,6 @@
 
 #include "compiler.h"
 
-/* Bytes of the widest access of a thread. */
-enum { KJ_FACT_WIDTH = 16 };
-
 /* What the facts of an array argument are made of. */
 typedef struct kj_array_place {
   uint64_t address;   /* of element 0 */

@@ -72,6 +72,12 @@ static void describe_map(kl_lowering *l, unsigned index)
   kl_add_attribute(l, l->function, index, "readonly", 0);
 }
 
+/* Of the array argument that the parameter is a part of: all of them. */
+static bool has_facts(const kl_lowering *l, const kl_planned_parameter *p, uint32_t facts)
+{
+  return (l->c->request->signature->arguments[p->parameter.argument].facts & facts) == facts;
+}
+
 /* noalias holds for what nothing in the kernel writes only: LLVM lets noalias memory be unchanged
  * across barriers. */
 static void describe_parameter(kl_lowering *l, size_t i)
@@ -85,10 +91,35 @@ static void describe_parameter(kl_lowering *l, size_t i)
                             range_attribute(l, 0, (uint64_t)1 << (bits - 1), bits));
   }
   if (p->parameter.kind == KJ_PARAMETER_TENSOR_MAP) describe_map(l, param_index(i));
-  if (p->parameter.kind != KJ_PARAMETER_POINTER || !l->uses[p->parameter.argument].is_constant)
-    return;
+  if (p->parameter.kind != KJ_PARAMETER_POINTER) return;
+  if (has_facts(l, p, KJ_FACT_ALIGNED16)) {
+    kl_add_attribute(l, l->function, param_index(i), "align", KJ_FACT_WIDTH);
+    l->c->used_aligned16 = true;
+  }
+  if (!l->uses[p->parameter.argument].is_constant) return;
   kl_add_attribute(l, l->function, param_index(i), "noalias", 0);
   kl_add_attribute(l, l->function, param_index(i), "readonly", 0);
+}
+
+/* Rows of whole groups of 16 bytes: so many elements as make one are a divisor of each stride that
+ * is a parameter. It is of use where the first row is aligned. */
+static void assume_aligned_rows(kl_lowering *l)
+{
+  for (size_t i = 0; i < l->parameters.count; i++) {
+    const kl_planned_parameter *p = &l->parameters.items[i];
+    if (p->parameter.kind != KJ_PARAMETER_STRIDE ||
+        !has_facts(l, p, KJ_FACT_ALIGNED16 | KJ_FACT_ROWS_ALIGNED16))
+      continue;
+    kjit_type type = l->c->request->signature->arguments[p->parameter.argument].type;
+    uint32_t bytes = kl_scalar_bytes(l, kl_type_info(l, type)->element),
+             power = bytes & -bytes; /* the largest that divides it */
+    if (power >= KJ_FACT_WIDTH) continue;
+    LLVMValueRef mask = LLVMConstInt(LLVMTypeOf(p->value), KJ_FACT_WIDTH / power - 1, false),
+                 rest = kl_and(l, p->value, mask),
+                 holds = kl_icmp(l, LLVMIntEQ, rest, LLVMConstNull(LLVMTypeOf(rest)));
+    kl_intrinsic(l, "llvm.assume", NULL, 0, &holds, 1);
+    l->c->used_rows_aligned16 = true;
+  }
 }
 
 static bool is_block_known(const kt_instance *kernel)
@@ -137,6 +168,7 @@ static void begin_kernel(kl_lowering *l)
     describe_parameter(l, i);
   }
   kl_begin_body(l);
+  assume_aligned_rows(l);
   if (!l->c->request->signature->is_programmatic) return;
   enum { PROGRAMMATIC_FROM = 90 };
   if (l->c->request->target.arch < PROGRAMMATIC_FROM)
@@ -149,18 +181,7 @@ static void begin_kernel(kl_lowering *l)
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
 }
 
-/* Alignment is said of parameters only where the code makes use of it, so that other kernels take
- * any address. */
-static void end_kernel(kl_lowering *l)
-{
-  LLVMBuildRetVoid(l->builder);
-  for (size_t i = 0; l->c->used_aligned16 && i < l->parameters.count; i++) {
-    const kj_parameter *p = &l->parameters.items[i].parameter;
-    bool is_array = p->kind == KJ_PARAMETER_POINTER;
-    if (is_array && (l->c->request->signature->arguments[p->argument].facts & KJ_FACT_ALIGNED16))
-      kl_add_attribute(l, l->function, param_index(i), "align", 16);
-  }
-}
+static void end_kernel(kl_lowering *l) { LLVMBuildRetVoid(l->builder); }
 
 /* ---- positions ---- */
 
