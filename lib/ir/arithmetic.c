@@ -481,6 +481,21 @@ bool ki_compute_comparison(kjit_op op, ki_value x, ki_value y)
   }
 }
 
+/* In the width of the type: a literal has taken one. */
+static ki_outcome compute_bit_count(ki_builtin_id id, ki_value x, ki_value *result)
+{
+  if (x.type == KJ_WEAK_INT) return KJ_NOT_COMPUTED;
+  int width = width_of(x.type);
+  uint64_t bits = (uint64_t)x.integer << (64 - width) >> (64 - width);
+  int trailing = bits ? __builtin_ctzll(bits) : width;
+  int count = id == KJ_BUILTIN_POPC  ? __builtin_popcountll(bits)
+              : id == KJ_BUILTIN_CTZ ? trailing
+              : id == KJ_BUILTIN_FFS ? (bits ? trailing + 1 : 0)
+              : bits                 ? __builtin_clzll(bits) - (64 - width)
+                                     : width;
+  return give_integer(KJIT_I32, count, false, result);
+}
+
 ki_outcome ki_compute_builtin(ki_builtin_id id, const ki_value *values, size_t count,
                               ki_value *result)
 {
@@ -506,6 +521,10 @@ ki_outcome ki_compute_builtin(ki_builtin_id id, const ki_value *values, size_t c
     return give_integer(x.type, b ? -ki_floor_divide(-a, b) : 0, false, result);
   case KJ_BUILTIN_DIV_TRUNC: return give_integer(x.type, b ? a / b : 0, false, result);
   case KJ_BUILTIN_REM_TRUNC: return give_integer(x.type, b ? a % b : 0, false, result);
+  case KJ_BUILTIN_POPC:
+  case KJ_BUILTIN_CLZ:
+  case KJ_BUILTIN_CTZ:
+  case KJ_BUILTIN_FFS: return compute_bit_count(id, x, result);
   default: return KJ_NOT_COMPUTED;
   }
 }

@@ -148,11 +148,20 @@ kt_expr *kt_rule_sizeof(kt_scope *s, const kt_operands *o)
                         o->location);
 }
 
+/* Which classes of types each question is about. Any type may be asked about. */
 kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
 {
-  kjit_type type = scalar_argument(s, o);
-  bool holds =
-    o->builtin->id == KJ_BUILTIN_IS_FLOAT ? kt_is_float(s->c, type) : kt_is_integer(s->c, type);
+  static const uint32_t classes[KJ_BUILTIN_COUNT] = {
+    [KJ_BUILTIN_IS_FLOAT] = 1u << KJ_CLASS_FLOAT,
+    [KJ_BUILTIN_IS_INTEGER] = 1u << KJ_CLASS_SIGNED | 1u << KJ_CLASS_UNSIGNED,
+    [KJ_BUILTIN_IS_SIGNED] = 1u << KJ_CLASS_SIGNED | 1u << KJ_CLASS_FLOAT,
+    [KJ_BUILTIN_IS_COMPLEX] = 1u << KJ_CLASS_COMPLEX,
+    [KJ_BUILTIN_IS_VECTOR] = 1u << KJ_CLASS_VECTOR,
+    [KJ_BUILTIN_IS_STRUCT] = 1u << KJ_CLASS_STRUCT,
+    [KJ_BUILTIN_IS_POINTER] = 1u << KJ_CLASS_POINTER,
+  };
+  KJ_ASSERT(classes[o->builtin->id]);
+  bool holds = classes[o->builtin->id] >> ki_type(s->c->types, o->type_argument)->class_ & 1;
   return kt_new_integer(s, KJIT_BOOL, holds, o->location);
 }
 
@@ -314,7 +323,8 @@ kt_expr *kt_rule_bit_count(kt_scope *s, const kt_operands *o)
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, kt_convert(s, value, ki_arithmetic_type(value->type), o->location));
   kt_operands typed = with_values(o, values);
-  return kt_new_builtin(s, &typed, KJIT_I32);
+  kt_expr *folded = kt_fold_builtin(s, o->builtin, &typed.values, o->location);
+  return folded ? folded : kt_new_builtin(s, &typed, KJIT_I32);
 }
 
 /* The float type of the operands: integers count as f64. */

@@ -164,10 +164,11 @@ def _(r, rng):
         given = [v for v in (0xFF, 0xFFFF, 0xFFFFFFFF, 2**64 - 1, 0x00100000, 0x10000, 0x30F0, 0x000030F0000030F0) if v <= np.iinfo(dtype).max]
         a = np.concatenate([np.array(given, dtype), interesting(rng, dtype)])
         plain = [v & ((1 << bits) - 1) for v in a.tolist()]
-        r.arrays_of(**{f"a{k}": a, f"o{k}": np.zeros((3, len(a)), np.int32), f"v{k}": np.zeros(len(a), dtype)})
+        r.arrays_of(**{f"a{k}": a, f"o{k}": np.zeros((4, len(a)), np.int32), f"v{k}": np.zeros(len(a), dtype)})
         r.launch("bits", "1, 64", f"o{k}", f"a{k}")
         r.launch("reverse_bits", "1, 64", f"v{k}", f"a{k}")
-        r.expect(f"o{k}", [[bin(v).count("1") for v in plain], [bits - v.bit_length() for v in plain], [(v & -v).bit_length() for v in plain]])
+        r.expect(f"o{k}", [[bin(v).count("1") for v in plain], [bits - v.bit_length() for v in plain], [(v & -v).bit_length() for v in plain],
+                               [(v & -v).bit_length() - 1 if v else bits for v in plain]])
         r.expect(f"v{k}", wrap([int(f"{v:0{bits}b}"[::-1], 2) for v in plain], dtype))
     r.arrays_of(a=np.array([0x30F0], np.uint32), b=np.array([0x000030F0000030F0], np.uint64), ra=np.zeros(1, np.uint32), rb=np.zeros(1, np.uint64))
     r.launch("reverse_bits", "1, 1", "ra", "a")
@@ -315,3 +316,25 @@ def _(r, rng):
     a = x.astype(np.int64)
     negated, absolute = wrap((-a).tolist(), np.int16).astype(np.int64), wrap(abs(a).tolist(), np.int16).astype(np.int64)
     r.expect("out", np.stack([negated, negated // 5, absolute, absolute], 1))
+
+
+@row("words in the order of the numbers, by questions about the type")
+def _(r, rng):
+    for k, x in (("i", interesting(rng, np.int32)), ("u", interesting(rng, np.uint32)), ("f", rng.normal(size=50).astype(np.float32))):
+        x = np.unique(x)
+        bits = x.view(np.uint32)
+        expected = np.where(bits >> 31 == 1, ~bits, bits | 1 << 31) if k == "f" else bits ^ np.uint32(1 << 31) if k == "i" else bits
+        assert (np.diff(expected.astype(np.int64)) > 0).all()
+        r.arrays_of(**{f"x{k}": x, f"r{k}": np.zeros(len(x), np.uint32)})
+        r.launch("ordered_words", "1, 64", f"r{k}", f"x{k}")
+        r.expect(f"r{k}", expected)
+
+
+@row("bit counts that are known at compile time")
+def _(r, rng):
+    for k, (value, bits) in enumerate((("0i32", 32), ("-1i64", 64), ("48u8", 32), ("0u64", 64), ("-128i8", 32), ("9223372036854775808u64", 64))):
+        v = int(value[:value.index("iu"[value.count("u")])]) & (1 << bits) - 1
+        trailing = (v & -v).bit_length() - 1 if v else bits
+        r.arrays_of(**{f"o{k}": np.zeros((2, 4), np.int32)})
+        r.launch("known_counts", "1, 1", f"o{k}", value, value)
+        r.expect(f"o{k}", np.array([[v.bit_count(), bits - v.bit_length(), trailing, (v & -v).bit_length()]] * 2, np.int32))

@@ -203,3 +203,14 @@ def of_nothing(r, rng):
     r.launch("shaped", "", "shaped", "(3, 4)", "(0.5, 2.25)", "x")
     i = np.arange(12)
     r.expect("shaped", 0.5 * i + 2.25 + i % 5)
+
+
+@row("questions about types")
+def _(r, rng):
+    r.structs_of("Vec3", r=np.zeros(2, vec3))
+    r.arrays_of(out=np.full((8, 7), -1, np.int32), f=np.ones(2, np.float32), u=np.ones(2, np.uint8))
+    r.launch("questions", "1, 32", "out", "r", "f", "u")
+    expected = np.zeros((8, 7), np.int32)
+    for at in ((0, 0), (0, 2), (1, 1), (1, 2), (2, 1), (3, 3), (4, 4), (5, 5), (6, 6)):
+        expected[at] = 1
+    r.expect("out", expected)

@@ -106,7 +106,7 @@ class Case:
         if kind == "negate":
             return d.choice((("un", d.choice("-~"), sub()), ("call", "abs", [sub()])))
         if kind == "bits":
-            return ("call", d.choice(("popc", "clz", "ffs")), [sub()])
+            return ("call", d.choice(("popc", "clz", "ctz", "ffs")), [sub()])
         return ("bin", "%", sub(), d.choice((("pos", "blockDim.x"), ("pos", "gridDim.x"), ("bin", "+", ("bin", "&", self.leaf(), lit(7)), lit(1)))))
 
     def python(self, tree):

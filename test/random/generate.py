@@ -286,7 +286,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
                 return ("bin", "**", sub(), r.choice((lit(r.randint(-3, -1)), sub())))
             return ("bin", "**", sub(), lit(r.randint(0, 3 if r.random() < 0.5 else 6)) if r.random() < 0.8 else ("cast", r.choice(("u8", "u32")), sub()))
         if k < 0.93 or not self.kernel.functions:
-            name = r.choice(("min", "max", "abs", "ceil_div", "div_trunc", "rem_trunc", "mulhi", "brev", "popc", "clz", "ffs", "floor", "ceil", "trunc", "rint", "round", "isnan", "isinf", "isfinite", "signbit", "sqrt", "fma", "copysign",
+            name = r.choice(("min", "max", "abs", "ceil_div", "div_trunc", "rem_trunc", "mulhi", "brev", "popc", "clz", "ctz", "ffs", "floor", "ceil", "trunc", "rint", "round", "isnan", "isinf", "isfinite", "signbit", "sqrt", "fma", "copysign",
                              "fmod", "select", "min", "max", "abs", "select", *["fdim"] * self.is_known))
             return ("call", name, [sub() for _ in range(ARITY.get(name, 1))])
         f = r.choice([f for f in self.kernel.functions if f.is_single] or [None])

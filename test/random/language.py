@@ -250,7 +250,7 @@ COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": oper
 NUMERIC = ("min", "max", "abs")
 INTEGER_CALLS = {"ceil_div": 2, "div_trunc": 2, "rem_trunc": 2, "mulhi": 2, "brev": 1}
 QUOTIENTS = ("ceil_div", "div_trunc", "rem_trunc")
-BIT_COUNTS = ("popc", "clz", "ffs")
+BIT_COUNTS = ("popc", "clz", "ctz", "ffs")
 FLOAT_CALLS = {"floor": "ffloor", "ceil": "fceil", "trunc": "ftrunc", "rint": "frint", "round": "fround"}
 FLOAT_TESTS = {"isnan": "({0} != {0})", "isinf": "(abs({0}) == INF)", "isfinite": "({0} - {0} == 0)", "signbit": "signbit({0})"}
 

@@ -114,6 +114,7 @@ def int_pow(a, b, bits):
 def mulhi(a, b, bits): return a * b >> bits
 def popc(a, bits): return (a & ((1 << bits) - 1)).bit_count()
 def clz(a, bits): return bits - (a & ((1 << bits) - 1)).bit_length()
+def ctz(a, bits): return (a & -a).bit_length() - 1 if a else bits
 def ffs(a, bits): return (a & -a).bit_length()
 def brev(a, bits): return int(format(a & ((1 << bits) - 1), f"0{bits}b")[::-1], 2)
 

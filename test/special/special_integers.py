@@ -94,7 +94,7 @@ def expect(text, reference, types=INTEGERS, result="i"):
 
 ONE = [
     expect("-a", wraps(lambda x: -x)), expect("~a", wraps(lambda x: ~x)), expect("+a", wraps(lambda x: x)), expect("abs(a)", wraps(abs)),
-    expect("popc(a)", lambda t, x: bin(unsigned(t, x)).count("1")), expect("clz(a)", leading_zeros), expect("ffs(a)", lambda t, x: (x & -x).bit_length()),
+    expect("popc(a)", lambda t, x: bin(unsigned(t, x)).count("1")), expect("clz(a)", leading_zeros), expect("ctz(a)", lambda t, x: (x & -x).bit_length() - 1 if x else 8 * size_of(arithmetic(t))), expect("ffs(a)", lambda t, x: (x & -x).bit_length()),
     expect("brev(a)", reversed_bits(1)), expect("bswap(a)", reversed_bits(8)), expect("bool(a)", lambda t, x: int(x != 0)), expect("not a", lambda t, x: int(x == 0)),
     expect("a ** 2", wraps(lambda x: x * x)), expect("a ** 3", wraps(lambda x: x ** 3)), expect("a ** i32(-1)", lambda t, x: power(t, x, -1)), expect("a ** i32(-2)", lambda t, x: power(t, x, -2)),
     expect("a // 2", wraps(lambda x: x // 2)), expect("a % 8", wraps(lambda x: x % 8)), expect("a // 7", wraps(lambda x: x // 7)), expect("a % 7", wraps(lambda x: x % 7)),

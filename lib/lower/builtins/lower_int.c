@@ -50,14 +50,22 @@ LLVMValueRef kl_lower_clz(kl_lowering *l, const kt_expr *expr)
   return as_result(l, expr, count_leading(l, kl_lower_arg(l, expr, 0)));
 }
 
-/* Not llvm.cttz, which makes a branch on nvptx. 0 has as many leading zeros as bits: taken care of
- * apart. */
+/* Not llvm.cttz, which makes a branch on nvptx. 0 has as many zeros as bits. */
+static LLVMValueRef count_trailing(kl_lowering *l, LLVMValueRef x)
+{
+  return count_leading(l, kl_intrinsic1(l, "llvm.bitreverse", x));
+}
+
+LLVMValueRef kl_lower_ctz(kl_lowering *l, const kt_expr *expr)
+{
+  return as_result(l, expr, count_trailing(l, kl_lower_arg(l, expr, 0)));
+}
+
 LLVMValueRef kl_lower_ffs(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 1);
   LLVMValueRef x = kl_lower_arg(l, expr, 0), zero = LLVMConstNull(LLVMTypeOf(x));
-  LLVMValueRef position = kl_add(l, count_leading(l, kl_intrinsic1(l, "llvm.bitreverse", x)),
-                                 LLVMConstInt(LLVMTypeOf(x), 1, false));
+  LLVMValueRef position = kl_add(l, count_trailing(l, x), LLVMConstInt(LLVMTypeOf(x), 1, false));
   LLVMValueRef is_zero = kl_icmp(l, LLVMIntEQ, x, zero);
   return as_result(l, expr, kl_select(l, is_zero, zero, position));
 }
