@@ -141,6 +141,16 @@ void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, con
   LLVMAddAttributeAtIndex(function, index, make_attribute(l, name, value));
 }
 
+void kl_limit_to_place(kl_lowering *l, LLVMValueRef call, LLVMTypeRef place)
+{
+  static const char element_type[] = "elementtype";
+  enum { FIRST = 1, OF_ARGUMENTS = 3 /* argmem: readwrite */ };
+  unsigned kind = LLVMGetEnumAttributeKindForName(element_type, sizeof element_type - 1);
+  LLVMAddCallSiteAttribute(call, FIRST, LLVMCreateTypeAttribute(l->context, kind, place));
+  LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                           make_attribute(l, "memory", OF_ARGUMENTS));
+}
+
 void kl_add_call_attribute(kl_lowering *l, LLVMValueRef call, const char *name)
 {
   LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,

@@ -50,8 +50,8 @@ struct kl_lower_target {
 #include "lower/families.def"
 #undef F
   bool has_plain_shared_atomics; /* they are plain loads and stores: one worker runs a block */
-  /* A relaxed atomic operation, SUB aside, as one instruction where LLVM would lose its scope.
-   * NULL, and nothing built: none. */
+  /* A relaxed atomic operation, SUB aside, as one instruction where LLVM would lose its scope: what
+   * was there, or its bits. NULL, and nothing built: none. */
   LLVMValueRef (*scoped_atomic)(kl_lowering *l, ki_combine op, kjit_type type,
                                 ki_memory_scope scope, LLVMValueRef pointer, LLVMValueRef value);
   /* A relaxed compare-and-swap of 16 bits where LLVM would access their neighbours too; what was

@@ -5,8 +5,8 @@ The reference names the operations, the types that each takes, the scopes and th
 Every operation, type, scope and order is compiled for each architecture, in global and in shared
 memory and behind a pointer, with and without a use of the result. In the PTX of each, every access
 to the place must be atomic, as wide as the type, and of the scope that the name says; and what the
-memory order asks for must be there: on the access or as a fence of the same scope beside it. Types
-and orders that the reference does not name must be refused. ptxas takes all of it, where there is
+memory order asks for must be there: on the access or as a fence of the same scope beside it. An
+element's offset must stand in the address, and a constant integer in the instruction. Types and orders that the reference does not name must be refused. ptxas takes all of it, where there is
 one."""
 import argparse
 import concurrent.futures
@@ -23,6 +23,8 @@ BITS = {"bool": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32,
 SCOPES = {"": "gpu", "_block": "cta", "_system": "sys"}
 SAME_SCOPE = {"gl": "gpu", "cta": "cta", "sys": "sys"}  # of membar
 PLACES = {"global": "x[0]", "shared": "s[0]", "pointer": "p[0]"}
+OFFSET = 3  # of the element of x that constants are combined with
+CONSTANT = 5
 
 
 class Promise:
@@ -65,7 +67,9 @@ class Case:
         self.is_used = is_used and promise.reads
 
     def text(self):
-        arguments = [PLACES[self.place]] + ["v"] * self.promise.operands
+        is_constant = self.place == "constant" and self.type in ("i32", "u32", "i64", "u64")
+        place = f"x[{OFFSET}]" if self.place == "constant" else PLACES[self.place]
+        arguments = [place] + [str(CONSTANT) if is_constant else "v"] * self.promise.operands
         arguments += [self.order] if self.order else []
         return ("r[0] = " if self.is_used else "") + f"{self.name}({', '.join(arguments)})"
 
@@ -74,12 +78,13 @@ class Case:
 
 
 def cases_of(promises, orders, kind):
-    """Orders in global memory; places and uses of the result with the order left out."""
+    """Orders in global memory; places, constants and uses of the result with the order left out."""
     for name, promise in promises.items():
         if kind not in promise.types:
             continue
         for place, is_used in itertools.product(PLACES, (True, False)):
             yield Case(name, promise, kind, None, place, is_used)
+        yield Case(name, promise, kind, None, "constant", True)
         for order in orders:
             if promise.may_have(order):
                 yield Case(name, promise, kind, order, "global", True)
@@ -114,6 +119,19 @@ class Access:
         return self.name in ("ld", "st") and self.order in (None, "weak")
 
 
+def find_unfolded(case, accesses):
+    """Of a constant at an offset: what does not have both in the instruction; None: nothing."""
+    at = f"+{OFFSET * BITS[case.type] // 8}]"
+    is_counter = case.promise.name in ("atomic_inc", "atomic_dec")
+    count = case.promise.operands if case.type in ("i32", "u32") or case.type in ("i64", "u64") and not is_counter else 0
+    for access in accesses:
+        if at not in access.text:
+            return f"the offset is not in the address: {access.text}"
+        if not re.search(rf"(, -?{CONSTANT}){{{count}}};$", access.text):
+            return f"the constant is not in the instruction: {access.text}"
+    return None
+
+
 def find_wrong(case, text):
     """What is not as promised in the PTX of a case; None: nothing."""
     found = [a for a in (Access(*m.groups()) for m in INSTRUCTION.finditer(text)) if not a.is_private]
@@ -133,6 +151,9 @@ def find_wrong(case, text):
     updates = [found[i] for i in strong if found[i].name in ("atom", "red")]
     if case.promise.reads and case.promise.writes and not updates:
         return "nothing is read and written at once"
+    unfolded = find_unfolded(case, [found[i] for i in strong]) if case.place == "constant" else None
+    if unfolded:
+        return unfolded
     before = [a for a in found[:strong[0]] if a.name == "fence"]
     after = [a for a in found[strong[-1] + 1:] if a.name == "fence"]
     for fence in before + after:

@@ -125,6 +125,7 @@ static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expec
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   if (l->target->small_cas && LLVMTypeOf(expected) == l->i16) {
     LLVMValueRef held = l->target->small_cas(l, p->scope, p->pointer, expected, desired);
+    kl_annotate_access(l, held, p->array.object);
     *is_stored = kl_icmp(l, LLVMIntEQ, held, expected);
     return held;
   }
@@ -189,7 +190,10 @@ static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp
   LLVMValueRef native = l->target->scoped_atomic
                           ? l->target->scoped_atomic(l, p->op, p->type, p->scope, p->pointer, value)
                           : NULL;
-  if (native) return native;
+  if (native) {
+    kl_annotate_access(l, native, p->array.object);
+    return kl_bitcast(l, native, LLVMTypeOf(value));
+  }
   LLVMValueRef old = LLVMBuildAtomicRMWSyncScope(l->builder, op, p->pointer, value,
                                                  LLVMAtomicOrderingMonotonic, scope_of(l, p));
   kl_annotate_access(l, old, p->array.object);

@@ -23,6 +23,8 @@ extern const kl_lower_target kl_nvptx_lowering_target;
 typedef struct kl_asm {
   const char *text, *constraints;
   LLVMTypeRef result;
+  LLVMTypeRef place;  /* args[0], a "*m", is the address of one; no other memory is accessed.
+                         NULL: any may be, unless is_pure */
   bool is_pure;       /* no effect: may be moved and dropped */
   bool is_convergent; /* threads execute it together */
 } kl_asm;

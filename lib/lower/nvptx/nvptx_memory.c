@@ -90,13 +90,15 @@ static LLVMValueRef build_atom(kl_lowering *l, const char *op, const char *type,
   };
   unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(args[0]));
   const char *where = space == 1 ? ".global" : space == 3 ? ".shared" : "";
-  bool has_two = count == 3;
+  bool has_two = count == 3, takes_constants = constraint == 'r' || constraint == 'l';
+  const char *value = kj_format(l->c->arena, "%c%s", constraint, takes_constants ? "n" : "");
   return kl_build_asm(l,
                       &(kl_asm){
-                        .text = kj_format(l->c->arena, "atom.relaxed.%s%s.%s.%s $0, [$1], $2%s;",
+                        .text = kj_format(l->c->arena, "atom.relaxed.%s%s.%s.%s $0, $1, $2%s;",
                                           scopes[scope], where, op, type, has_two ? ", $3" : ""),
-                        .constraints = kj_format(l->c->arena, has_two ? "=%c,l,%c,%c" : "=%c,l,%c",
-                                                 constraint, constraint, constraint),
+                        .constraints = kj_format(l->c->arena, "=%c,*m,%s%s%s", constraint, value,
+                                                 has_two ? "," : "", has_two ? value : ""),
+                        .place = LLVMTypeOf(args[1]),
                         .result = LLVMTypeOf(args[1]) },
                       args, count);
 }
@@ -147,9 +149,7 @@ LLVMValueRef kl_nvptx_scoped_atomic(kl_lowering *l, ki_combine op, kjit_type typ
   if (scope == KJ_SCOPE_DEVICE || !instruction_type) return NULL;
   bool is_small = types[type].constraint == 'h';
   LLVMValueRef args[] = { pointer, is_small ? kl_bitcast(l, value, l->i16) : value };
-  LLVMValueRef old =
-    build_atom(l, names[op], instruction_type, types[type].constraint, scope, args, 2);
-  return kl_bitcast(l, old, LLVMTypeOf(value));
+  return build_atom(l, names[op], instruction_type, types[type].constraint, scope, args, 2);
 }
 
 LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValueRef pointer,
