@@ -148,6 +148,11 @@ LLVMValueRef kl_cpu_cluster_position(kl_lowering *l, ki_builtin_id position, uin
 /* Operand i of the statement's built-in for a thread; as an i32. */
 LLVMValueRef kl_warp_operand(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
 LLVMValueRef kl_warp_operand32(kl_lowering *l, const kt_stmt *stmt, size_t i, LLVMValueRef rank);
+/* Where the threads of a warp end whose first one is given. */
+LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first);
+/* A loop over the warps that the call runs, ended by kl_end_vector_loop: gives the first thread of
+ * one, and where its threads end. */
+LLVMValueRef kl_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop);
 /* A loop over the threads [first, stop). */
 kl_parallel kl_begin_lanes(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                            LLVMValueRef stop);

@@ -293,8 +293,7 @@ static void bound_unit(kl_lowering *l)
   if (!s->has_warps) return;
   s->unit_first =
     kl_nuw_mul(l, kl_load_grid(l, l->i32, offsetof(kj_cpu_grid, warp)), kl_const32(l, WARP));
-  s->unit_stop =
-    kl_intrinsic2(l, "llvm.umin", kl_nuw_add(l, s->unit_first, kl_const32(l, WARP)), s->unit_stop);
+  s->unit_stop = kl_end_of_warp(l, s->unit_first);
 }
 
 void kl_cpu_begin_kernel(kl_lowering *l)

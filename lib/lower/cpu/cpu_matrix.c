@@ -207,17 +207,6 @@ static void hand_out(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, con
   kl_set_lane_result(l, stmt, rank, fragment);
 }
 
-/* A loop over the warps that the call runs, and one over the lanes of each. */
-LLVMValueRef kl_matrix_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop)
-{
-  *warps = (kl_counted_loop){ 0 };
-  kl_begin_loop(l, warps, kl_cpu(l)->unit_first, kl_cpu(l)->unit_stop, kl_const32(l, WARP),
-                "warps");
-  *stop = kl_intrinsic2(l, "llvm.umin", kl_add(l, warps->counter, kl_const32(l, WARP)),
-                        kl_cpu(l)->unit_stop);
-  return warps->counter;
-}
-
 kl_parallel kl_matrix_begin_dependent_lanes(kl_lowering *l, kl_counted_loop *loop,
                                             LLVMValueRef first, LLVMValueRef stop)
 {
@@ -237,7 +226,7 @@ void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt)
                             kl_new_matrix(l, mma->b, depth, mma->n),
                             kl_new_matrix(l, mma->c, mma->m, mma->n) };
   kl_counted_loop warps, loop;
-  LLVMValueRef stop, first = kl_matrix_begin_warps(l, &warps, &stop);
+  LLVMValueRef stop, first = kl_begin_warps(l, &warps, &stop);
   kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   for (int role = ROLE_A; role <= ROLE_C; role++)
     gather(l, stmt, mma, (operand_role)role, &operands[role], loop.counter);
@@ -246,7 +235,7 @@ void kl_cpu_mma(kl_lowering *l, const kt_stmt *stmt)
   p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   hand_out(l, stmt, mma, &operands[2], loop.counter);
   kl_end_lanes(l, &loop, &p);
-  kl_end_loop(l, &warps);
+  kl_end_vector_loop(l, &warps);
 }
 
 /* ---- fragments from and to shared memory ---- */
@@ -308,7 +297,7 @@ void kl_cpu_fragment(kl_lowering *l, const kt_stmt *stmt)
   bool is_store = e->type == KJIT_VOID;
   if (!is_store && !stmt->var) return;
   kl_counted_loop warps, loop;
-  LLVMValueRef stop, first = kl_matrix_begin_warps(l, &warps, &stop);
+  LLVMValueRef stop, first = kl_begin_warps(l, &warps, &stop);
   kl_parallel p = kl_matrix_begin_dependent_lanes(l, &loop, first, stop);
   LLVMValueRef rank = loop.counter, lane = and32(l, rank, WARP - 1);
   LLVMBasicBlockRef active = kl_new_block(l, "lane");
@@ -321,5 +310,5 @@ void kl_cpu_fragment(kl_lowering *l, const kt_stmt *stmt)
                                   kl_register_type(l, e->type)));
   kl_branch(l, loop.loop.next);
   kl_end_lanes(l, &loop, &p);
-  kl_end_loop(l, &warps);
+  kl_end_vector_loop(l, &warps);
 }

@@ -26,9 +26,6 @@ LLVMValueRef kl_matrix_narrow(kl_lowering *l, const kt_mma *mma, LLVMValueRef su
 /* c += a * b, elements as mma says. */
 void kl_matrix_multiply(kl_lowering *l, const kt_mma *mma, const kl_matrix *a, const kl_matrix *b,
                         const kl_matrix *c);
-/* A loop over the warps that the call runs: gives the first thread of one, and where its threads
- * end. */
-LLVMValueRef kl_matrix_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop);
 /* A loop over lanes that have memory in common. */
 kl_parallel kl_matrix_begin_dependent_lanes(kl_lowering *l, kl_counted_loop *loop,
                                             LLVMValueRef first, LLVMValueRef stop);

@@ -54,6 +54,23 @@ void kl_end_lanes(kl_lowering *l, kl_counted_loop *loop, const kl_parallel *p)
 static LLVMValueRef all_threads(kl_lowering *l) { return kl_const32(l, kl_cpu(l)->thread_count); }
 static LLVMValueRef first_thread(kl_lowering *l) { return kl_cpu(l)->unit_first; }
 static LLVMValueRef last_thread(kl_lowering *l) { return kl_cpu(l)->unit_stop; }
+static bool has_full_warps(kl_lowering *l) { return kl_cpu(l)->thread_count % WARP == 0; }
+
+/* No minimum where all warps are full: loops over their lanes then have constant trip counts. */
+LLVMValueRef kl_end_of_warp(kl_lowering *l, LLVMValueRef first)
+{
+  LLVMValueRef stop = kl_nuw_add(l, first, kl_const32(l, WARP));
+  if (LLVMIsAInstruction(stop)) LLVMSetNSW(stop, true);
+  return has_full_warps(l) ? stop : kl_intrinsic2(l, "llvm.umin", stop, all_threads(l));
+}
+
+LLVMValueRef kl_begin_warps(kl_lowering *l, kl_counted_loop *warps, LLVMValueRef *stop)
+{
+  *warps = (kl_counted_loop){ 0 };
+  kl_begin_loop(l, warps, first_thread(l), last_thread(l), kl_const32(l, WARP), "warps");
+  *stop = kl_end_of_warp(l, warps->counter);
+  return warps->counter;
+}
 
 LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
 {
@@ -109,8 +126,10 @@ static LLVMValueRef source_thread(kl_lowering *l, const kt_stmt *stmt, LLVMValue
   LLVMValueRef from = source_lane(l, (ki_shuffle_mode)stmt->value->builtin->operation, lane,
                                   kl_warp_operand32(l, stmt, 2, rank), width, &is_inside);
   LLVMValueRef thread = kl_add(l, base, from);
-  LLVMValueRef exists = kl_icmp(l, LLVMIntULT, thread, all_threads(l));
-  return kl_select(l, kl_and(l, is_inside, exists), thread, rank);
+  /* any number may be given as a width */
+  if (stmt->value->args.count == 4 || !has_full_warps(l))
+    is_inside = kl_and(l, is_inside, kl_icmp(l, LLVMIntULT, thread, all_threads(l)));
+  return kl_select(l, is_inside, thread, rank);
 }
 
 static void lower_shuffle(kl_lowering *l, const kt_stmt *stmt)
@@ -142,23 +161,39 @@ static void add_bits(kl_lowering *l, LLVMValueRef bits, LLVMValueRef more)
   kl_store(l, kl_or(l, kl_load(l, l->i32, bits), more), bits);
 }
 
+static LLVMValueRef no_bits(kl_lowering *l, const char *name)
+{
+  LLVMValueRef bits = kl_alloca(l, l->i32, name);
+  kl_store(l, kl_const32(l, 0), bits);
+  return bits;
+}
+
+/* Of the threads [first, stop) of one warp. */
+static LLVMValueRef bits_of_lanes(kl_lowering *l, LLVMValueRef first, LLVMValueRef stop)
+{
+  if (has_full_warps(l)) return kl_const32(l, -1);
+  LLVMValueRef count = kl_sub(l, stop, first);
+  return kl_lshr(l, kl_const32(l, -1), kl_sub(l, kl_const32(l, WARP), count));
+}
+
 static ballot take_ballot(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base, LLVMValueRef stop)
 {
-  LLVMValueRef active_bits = kl_alloca(l, l->i32, "active"),
-               holds_bits = kl_alloca(l, l->i32, "ballot");
-  kl_store(l, kl_const32(l, 0), active_bits);
-  kl_store(l, kl_const32(l, 0), holds_bits);
+  bool has_condition = stmt->value->args.count > 1;
+  ballot votes = { .active = bits_of_lanes(l, base, stop) };
+  if (!stmt->is_guarded && !has_condition) return votes;
+  LLVMValueRef active_bits = no_bits(l, "active"), holds_bits = no_bits(l, "ballot");
   kl_counted_loop loop;
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
   LLVMValueRef is_active = kl_is_lane_active(l, stmt, loop.counter);
   add_bits(l, active_bits, lane_bit(l, is_active, loop.counter));
-  if (stmt->value->args.count > 1) {
+  if (has_condition) {
     LLVMValueRef holds = kl_and(l, is_active, condition(l, stmt, 1, loop.counter));
     add_bits(l, holds_bits, lane_bit(l, holds, loop.counter));
   }
   kl_end_lanes(l, &loop, &p);
-  return (ballot){ .active = kl_load(l, l->i32, active_bits),
-                   .holds = kl_load(l, l->i32, holds_bits) };
+  if (stmt->is_guarded) votes.active = kl_load(l, l->i32, active_bits);
+  votes.holds = kl_load(l, l->i32, holds_bits);
+  return votes;
 }
 
 static LLVMValueRef vote_result(kl_lowering *l, const kt_stmt *stmt, const ballot *votes,
@@ -177,23 +212,20 @@ static LLVMValueRef vote_result(kl_lowering *l, const kt_stmt *stmt, const ballo
 static void lower_vote(kl_lowering *l, const kt_stmt *stmt)
 {
   if (!stmt->var) return;
-  kl_counted_loop warps = { 0 }, loop;
-  kl_begin_loop(l, &warps, first_thread(l), last_thread(l), kl_const32(l, WARP), "warps");
-  LLVMValueRef base = warps.counter;
-  LLVMValueRef stop =
-    kl_intrinsic2(l, "llvm.umin", kl_add(l, base, kl_const32(l, WARP)), all_threads(l));
+  kl_counted_loop warps, loop;
+  LLVMValueRef stop, base = kl_begin_warps(l, &warps, &stop);
   ballot votes = take_ballot(l, stmt, base, stop);
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
   kl_set_lane_result(l, stmt, loop.counter, vote_result(l, stmt, &votes, loop.counter));
   kl_end_lanes(l, &loop, &p);
-  kl_end_loop(l, &warps);
+  kl_end_vector_loop(l, &warps);
 }
 
 /* ---- match and reduce: for each lane, over the lanes of its mask ---- */
 
 /* What the lanes of a warp look at. */
 typedef struct lanes {
-  LLVMValueRef values, active; /* memory: one value a lane; their bits */
+  LLVMValueRef values, active; /* memory: one value a lane; their bits: i32 */
   LLVMTypeRef type;
 } lanes;
 
@@ -223,15 +255,16 @@ static lanes gather_lanes(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef base
                                        : kl_register_type(l, type);
   lanes all = { .type = element,
                 .values = kl_alloca(l, LLVMArrayType2(element, WARP), "lanes"),
-                .active = kl_alloca(l, l->i32, "active") };
-  kl_store(l, kl_const32(l, 0), all.active);
+                .active = bits_of_lanes(l, base, stop) };
+  LLVMValueRef active_bits = no_bits(l, "active");
   kl_counted_loop loop;
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
   LLVMValueRef value = kl_warp_operand(l, stmt, 1, loop.counter);
   if (is_match(stmt)) value = kl_comparable_bits(l, type, value);
-  add_bits(l, all.active, lane_bit(l, kl_is_lane_active(l, stmt, loop.counter), loop.counter));
+  add_bits(l, active_bits, lane_bit(l, kl_is_lane_active(l, stmt, loop.counter), loop.counter));
   kl_store(l, value, lane_pointer(l, &all, kl_and(l, loop.counter, kl_const32(l, WARP - 1))));
   kl_end_lanes(l, &loop, &p);
+  if (stmt->is_guarded) all.active = kl_load(l, l->i32, active_bits);
   return all;
 }
 
@@ -257,8 +290,7 @@ static void end_members(kl_lowering *l, member_loop *m) { kl_end_vector_loop(l, 
 static LLVMValueRef find_equal(kl_lowering *l, const lanes *all, LLVMValueRef members,
                                LLVMValueRef lane)
 {
-  LLVMValueRef equal = kl_alloca(l, l->i32, "equal"), own = lane_value(l, all, lane);
-  kl_store(l, kl_const32(l, 0), equal);
+  LLVMValueRef equal = no_bits(l, "equal"), own = lane_value(l, all, lane);
   member_loop m;
   LLVMValueRef other = begin_members(l, &m, members);
   LLVMValueRef is_equal = kl_icmp(l, LLVMIntEQ, lane_value(l, all, other), own);
@@ -331,26 +363,22 @@ static LLVMValueRef reduce_result(kl_lowering *l, const kt_stmt *stmt, const lan
 static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
 {
   if (!stmt->var) return;
-  kl_counted_loop warps = { 0 }, loop;
+  kl_counted_loop warps, loop;
   LLVMValueRef kept = kl_alloca(l, l->i32, "members"),
                result = is_match(stmt)
                           ? NULL
                           : kl_alloca(l, kl_register_type(l, stmt->value->type), "reduction");
-  kl_begin_loop(l, &warps, first_thread(l), last_thread(l), kl_const32(l, WARP), "warps");
-  LLVMValueRef base = warps.counter;
-  LLVMValueRef stop =
-    kl_intrinsic2(l, "llvm.umin", kl_add(l, base, kl_const32(l, WARP)), all_threads(l));
+  LLVMValueRef stop, base = kl_begin_warps(l, &warps, &stop);
   lanes all = gather_lanes(l, stmt, base, stop);
   kl_store(l, kl_const32(l, 0), kept);
   kl_parallel p = kl_begin_lanes(l, &loop, base, stop);
   LLVMValueRef lane = kl_and(l, loop.counter, kl_const32(l, WARP - 1));
-  LLVMValueRef members =
-    kl_and(l, kl_warp_operand32(l, stmt, 0, loop.counter), kl_load(l, l->i32, all.active));
+  LLVMValueRef members = kl_and(l, kl_warp_operand32(l, stmt, 0, loop.counter), all.active);
   LLVMValueRef value = is_match(stmt) ? match_result(l, stmt, &all, members, lane)
                                       : reduce_result(l, stmt, &all, members, kept, result);
   kl_set_lane_result(l, stmt, loop.counter, value);
   kl_end_lanes(l, &loop, &p);
-  kl_end_loop(l, &warps);
+  kl_end_vector_loop(l, &warps);
 }
 
 /* The boundary between two thread loops is enough. */
@@ -400,8 +428,7 @@ LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueR
                                  LLVMValueRef stop)
 {
   if (!stmt->is_guarded) return LLVMConstInt(l->i1, 1, false);
-  LLVMValueRef any = kl_alloca(l, l->i32, "any");
-  kl_store(l, kl_const32(l, 0), any);
+  LLVMValueRef any = no_bits(l, "any");
   kl_counted_loop loop;
   kl_parallel p = kl_begin_lanes(l, &loop, first, stop);
   add_bits(l, any, kl_zext(l, kl_is_lane_active(l, stmt, loop.counter), l->i32));

@@ -167,7 +167,7 @@ void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt)
             b = kl_new_matrix(l, w.operand, w.k, w.n),
             d = kl_new_matrix(l, w.result, KJ_WGMMA_WARP_ROWS, w.n);
   kl_counted_loop warps, loop;
-  LLVMValueRef stop, first = kl_matrix_begin_warps(l, &warps, &stop);
+  LLVMValueRef stop, first = kl_begin_warps(l, &warps, &stop);
   LLVMBasicBlockRef some = kl_new_block(l, "some"), none = kl_new_block(l, "none");
   /* descriptors of a warp that is not there may say anything */
   kl_go_on_if(l, kl_has_active_among(l, stmt, first, stop), some, none);
@@ -188,5 +188,5 @@ void kl_cpu_wgmma(kl_lowering *l, const kt_stmt *stmt)
   kl_branch(l, loop.loop.next);
   kl_end_lanes(l, &loop, &p);
   kl_go_on_in(l, none);
-  kl_end_loop(l, &warps);
+  kl_end_vector_loop(l, &warps);
 }
