@@ -35,11 +35,12 @@ typedef struct kjit_compile_options {
   uint32_t ptx_version;
   /* block shape known at compile time; 0: not known (CPU: the kernel's @block, else 256 x 1 x 1) */
   uint32_t block[3];
-  const char *facts; /* NULL: none (always right); "all": every fact a fresh contiguous allocation
-                      * has: aligned, disjoint, 32-bit offsets and grid. Or some of: "aligned16",
-                      * "offsets32", "grid32", "disjoint", separated by blanks; "programmatic", no
-                      * part of "all": launches have KJIT_LAUNCH_PROGRAMMATIC. Or the facts of a
-                      * specialization, as its info has them */
+  /* NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned to 16
+   * bytes, disjoint, 32-bit offsets and grid. Or some of: "aligned16", "offsets32", "grid32",
+   * "disjoint", separated by blanks, and of those that are no part of "all": "rows_aligned16", rows
+   * of arrays of rank 2 and more are multiples of 16 bytes; "programmatic", launches have
+   * KJIT_LAUNCH_PROGRAMMATIC. Or the facts of a specialization, as its info has them */
+  const char *facts;
   uint32_t checks;   /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
   kjit_debug debug;  /* default KJIT_DEBUG_NONE */
   /* path of the assembler for CUBIN and SASS; default NULL: looked for as the disassembler is */
