@@ -41,8 +41,8 @@ typedef struct kjit_compile_options {
    * of arrays of rank 2 and more are multiples of 16 bytes; "programmatic", launches have
    * KJIT_LAUNCH_PROGRAMMATIC. Or the facts of a specialization, as its info has them */
   const char *facts;
-  uint32_t checks;   /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
-  kjit_debug debug;  /* default KJIT_DEBUG_NONE */
+  uint32_t checks;  /* KJIT_CHECK_*; default KJIT_CHECK_NONE */
+  kjit_debug debug; /* default KJIT_DEBUG_NONE */
   /* path of the assembler for CUBIN and SASS; default NULL: looked for as the disassembler is */
   const char *ptxas;
   /* stage TYPED only: the typed IR as this pass leaves it, "infer" for example; the names are in
