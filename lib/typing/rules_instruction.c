@@ -71,22 +71,41 @@ static bool is_operand_type(const kt_compilation *c, kjit_type type)
          (class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED || class_ == KJ_CLASS_FLOAT);
 }
 
-/* %0 becomes $0, %% a percent sign, a dollar sign $$; a number that no operand has is an error. */
-static const char *translate(kt_scope *s, const kt_operands *o, size_t count)
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* The bit of an operand that is written into the text. */
+static uint32_t take_constant(kt_scope *s, const kt_operands *o, size_t number)
+{
+  size_t result = o->builtin->id == KJ_BUILTIN_PTX;
+  const kt_expr *value = number < result ? NULL : o->values.items[number - result];
+  if (!value || !kt_is_constant(value) || !kt_is_integer(s->c, value->type))
+    kt_fail(s->c, value ? value->location : o->text->location, KJIT_ERROR_TYPE,
+            "%%n%zu of `%s` is an integer known at compile time; %s", number, o->builtin->name,
+            value ? "this operand is not" : "%0 is the result");
+  return UINT32_C(1) << (number - result);
+}
+
+/* %0 becomes $0, %n1 too, %% a percent sign, a dollar sign $$; a number that no operand has is an
+ * error. constants: bits of the operands that the text names as %n. */
+static const char *translate(kt_scope *s, const kt_operands *o, size_t count, uint32_t *constants)
 {
   const char *from = o->text->name;
   char *text = KJ_NEW_ARRAY(s->arena, char, 2 * strlen(from) + 1), *to = text;
+  *constants = 0;
   for (; *from; from++) {
-    bool is_number = from[0] == '%' && from[1] >= '0' && from[1] <= '9';
+    bool is_constant = from[0] == '%' && from[1] == 'n' && is_digit(from[2]),
+         is_number = is_constant || (from[0] == '%' && is_digit(from[1]));
     if (is_number) {
       size_t number = 0;
-      for (const char *digit = from + 1; *digit >= '0' && *digit <= '9' && number < 1000; digit++)
+      from += is_constant;
+      for (const char *digit = from + 1; is_digit(*digit) && number < 1000; digit++)
         number = number * 10 + (size_t)(*digit - '0');
       if (number >= count)
         kt_fail(s->c, o->text->location, KJIT_ERROR_TYPE,
                 "`%s` has no operand %%%zu: the %s are %%0 to %%%zu", o->builtin->name, number,
                 o->builtin->id == KJ_BUILTIN_PTX ? "result and the operands" : "operands",
                 count ? count - 1 : 0);
+      if (is_constant) *constants |= take_constant(s, o, number);
     }
     if (from[0] == '%' && !is_number && from[1] == '%') from++;
     if (from[0] == '$') *to++ = '$';
@@ -119,7 +138,7 @@ kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
     KJ_PUSH(s->arena, &typed.values, value);
   }
   kt_expr *expr = kt_new_builtin(s, &typed, has_result ? o->type_argument : KJIT_VOID);
-  expr->text = translate(s, o, o->values.count + has_result);
+  expr->text = translate(s, o, o->values.count + has_result, &expr->dimension);
   return expr;
 }
 

@@ -143,7 +143,8 @@ struct kt_expr {
   const kt_view_dimension *dimensions; /* VIEW */
   kt_var *var;
   const ki_builtin *builtin;
-  const char *text; /* BUILTIN ptx: as LLVM takes it */
+  const char *text; /* BUILTIN ptx: as LLVM takes it; .dimension: bits of the operands that are
+                       integers in it, not registers */
   kt_instance *instance;
   uint32_t dimension;
   __int128 integer;

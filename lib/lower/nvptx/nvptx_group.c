@@ -415,9 +415,11 @@ LLVMValueRef kl_nvptx_ptx(kl_lowering *l, const kt_expr *expr)
     has_result ? kj_format(l->c->arena, "=%c", constraint_of(l, expr->type)) : "";
   for (size_t i = 0; i < expr->args.count; i++) {
     kjit_type type = expr->args.items[i]->type;
-    args[i] = as_operand(l, type, kl_lower_expr(l, expr->args.items[i]));
+    bool is_constant = expr->dimension >> i & 1;
+    args[i] = is_constant ? kl_const64(l, (int64_t)expr->args.items[i]->integer)
+                          : as_operand(l, type, kl_lower_expr(l, expr->args.items[i]));
     constraints = kj_format(l->c->arena, "%s%s%c", constraints, constraints[0] ? "," : "",
-                            constraint_of(l, type));
+                            is_constant ? 'n' : constraint_of(l, type));
   }
   kl_asm code = { .text = expr->text,
                   .constraints = constraints,
