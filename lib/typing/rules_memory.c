@@ -76,6 +76,25 @@ kt_expr *kt_rule_pointer(kt_scope *s, const kt_operands *o)
   return address;
 }
 
+kt_expr *kt_rule_is_aligned(kt_scope *s, const kt_operands *o)
+{
+  kt_expr *pointer = o->values.items[0], *alignment = o->values.items[1];
+  if (!kt_is_pointer(s->c, pointer->type))
+    kt_fail(s->c, pointer->location, KJIT_ERROR_TYPE,
+            "`is_aligned` needs a pointer, got %s: of an element it is `is_aligned(pointer(a[i]), "
+            "16)`",
+            kt_type_text(s->c, pointer->type));
+  bool is_known = kt_is_constant(alignment) && kt_is_integer(s->c, alignment->type);
+  __int128 bytes = is_known ? alignment->integer : 0;
+  if (bytes < 1 || bytes > INT32_MAX || (bytes & (bytes - 1)) != 0)
+    kt_fail(s->c, alignment->location, KJIT_ERROR_TYPE,
+            "an alignment is a power of two known at compile time, in bytes, from 1 to 1073741824");
+  kt_exprs values = { 0 };
+  KJ_PUSH(s->arena, &values, pointer);
+  KJ_PUSH(s->arena, &values, kt_convert(s, alignment, KJIT_U64, alignment->location));
+  return kt_new_builtin_of(s, o, values, KJIT_BOOL);
+}
+
 /* ---- view(f32[n, m], p) ---- */
 
 static kt_expr *make_extent(kt_scope *s, kt_expr *value)

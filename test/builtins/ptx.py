@@ -38,6 +38,7 @@ ROWS = {
     "is_struct": row("r[i] = is_struct(dtype(x)) ? 9 : 7", r"\b7;", types="i32"),
     "is_pointer": row("r[i] = is_pointer(dtype(x)*) ? 7 : 9", r"\b7;", types="i32"),
     "bitcast": row("r[i] = bitcast(i32, y[i]) + 1", r"add\.s32", types=("i32", "i32", "f32", "f32")),
+    "is_aligned": row("r[i] = is_aligned(pointer(x[0]), 32) ? 1 : 2", r"and\.b64|and\.b32"),
     "select": row("r[i] = select(x[i] > 0, y[i], z[i])", r"selp\."),
     "transpose": row("let t = transpose(x)\nr[i] = t[i]", r"ld\.global"),
     "reshape": row("let m = reshape(x, 2, 4)\nr[i] = m[1, 2]", r"ld\.global.*\+24\]"),

@@ -272,3 +272,14 @@ def _(r, rng):
         pairs = np.zeros((24, 2))
         pairs[1::2, 0] = x[3::4] + 1
         r.expect(f"p_{kind}", pairs)
+
+
+@row("vectors: neighbours at any place, and whether it is aligned")
+def _(r, rng):
+    for k in ("f4", "i2"):
+        x = rng.integers(-9, 9, 41).astype(k)
+        at = np.arange(38)
+        r.arrays_of(**{f"x{k}": x, f"s{k}": np.zeros(38, k), f"a{k}": np.zeros((3, 38), bool)})
+        r.launch("alignments", "1, 64", f"s{k}", f"a{k}", f"x{k}")
+        r.expect(f"s{k}", x[:-3] + 2 * x[1:-2] + 3 * x[2:-1] + 4 * x[3:])
+        r.expect(f"a{k}", np.stack([at >= 0, at % 2 == 0, at * x.itemsize % 16 == 0]))

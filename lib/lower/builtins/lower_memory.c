@@ -144,6 +144,19 @@ LLVMValueRef kl_lower_bitcast(kl_lowering *l, const kt_expr *expr)
   return kl_from_memory(l, expr->type, bits);
 }
 
+/* Where a parameter of the kernel says how it is aligned, LLVM knows the answer, if it is asked
+ * about the address in global memory, which is the generic one. */
+LLVMValueRef kl_lower_is_aligned(kl_lowering *l, const kt_expr *expr)
+{
+  unsigned global = kl_address_space(l, KJ_SPACE_GLOBAL);
+  LLVMValueRef pointer = kl_lower_expr(l, expr->args.items[0]);
+  LLVMValueRef from = LLVMIsAAddrSpaceCastInst(pointer) ? LLVMGetOperand(pointer, 0) : pointer;
+  if (LLVMGetPointerAddressSpace(LLVMTypeOf(from)) == global) pointer = from;
+  LLVMValueRef address = kl_ptrtoint(l, pointer, l->i64);
+  LLVMValueRef mask = kl_const64(l, (int64_t)expr->args.items[1]->integer - 1);
+  return kl_icmp(l, LLVMIntEQ, kl_and(l, address, mask), kl_const64(l, 0));
+}
+
 LLVMValueRef kl_lower_select(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef condition = kl_lower_condition(l, expr->args.items[0]);
