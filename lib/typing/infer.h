@@ -101,7 +101,8 @@ typedef struct kt_inference {
   KJ_LIST(kt_inferred *) records; /* instance->id is the position while inference runs */
   kt_constant **constants;        /* by index of the module's declaration */
   size_t constant_count;
-  uint64_t work; /* statements and expressions inferred, all rounds together */
+  uint32_t block[3]; /* what @block of the kernel says at compile time; 0: not known */
+  uint64_t work;     /* statements and expressions inferred, all rounds together */
   uint32_t depth;
   bool has_double; /* some argument is f64: no remarks about f64 */
   uint32_t remark_count;
@@ -178,7 +179,9 @@ void kt_report_messages(kt_inference *inference, const kt_inferred *record);
 
 /* What the parameters of the kernel are bound to by the request. */
 kt_bound *kt_bind_signature(kt_inference *inference, const ki_function *kernel);
-/* @block, @grid and @launch_bounds, when the body is done. */
+/* @block, before the body of the kernel, where blockDim is what it says. */
+void kt_infer_block_shape(kt_scope *s);
+/* @grid, @launch_bounds and the like, when the body is done. */
 void kt_infer_launch(kt_scope *s);
 
 /* ---- infer_stmt.c ---- */

@@ -170,6 +170,7 @@ static void infer_round(kt_scope *s, bool is_late)
 {
   start_round(s);
   bind_parameters(s);
+  if (s->instance->is_kernel) kt_infer_block_shape(s);
   kt_infer_block(s, &s->function->body, &s->instance->body);
   if (!s->is_changed || is_late) settle_guesses(s);
 }

@@ -90,6 +90,11 @@ bool kt_has_runtime_extents(kt_scope *s, const ki_decl *decl)
 void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl)
 {
   const ki_exprs *extents = &decl->type_expr->extents;
+  if (!s->instance->is_kernel)
+    kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+            "a shared array with extents of the launch is declared in the kernel; hand it to the "
+            "func, or give the kernel a @block that is known at compile time if the extents are "
+            "made of blockDim");
   for (size_t i = 0; i < extents->count; i++) {
     kt_stmts before = { 0 };
     extent_check check = { s, s->instance->params.count + s->instance->locals.count };
@@ -104,10 +109,6 @@ void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl)
   if (extents->count > KJ_MAX_RANK)
     kt_fail(s->c, extents->items[KJ_MAX_RANK]->location, KJIT_ERROR_TYPE,
             "an array has at most %d dimensions", KJ_MAX_RANK);
-  if (!s->instance->is_kernel)
-    kt_fail(
-      s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-      "a shared array with extents of the launch is declared in the kernel; hand it to the func");
   if (s->runtime_count++ == KJ_MOST_SHARED_ARRAYS)
     kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
             "a kernel has at most %d shared arrays with extents of the launch",
@@ -329,20 +330,28 @@ static void infer_cluster(kt_scope *s)
   kt_require_arch(s, "@cluster", attribute->values.items[0]->location, 90, 0, 78);
 }
 
+/* The expressions of attributes are no part of the kernel. */
+void kt_infer_block_shape(kt_scope *s)
+{
+  size_t local_count = s->instance->locals.count;
+  bool uses_positions = s->instance->uses_positions;
+  infer_shape(s, KJ_ATTRIBUTE_BLOCK, s->inference->block);
+  s->instance->locals.count = local_count;
+  s->instance->uses_positions = uses_positions;
+}
+
 void kt_infer_launch(kt_scope *s)
 {
   kt_instance *instance = s->instance;
-  uint32_t written[3] = { 0 };
   kt_instance flags = *instance;
   size_t local_count = instance->locals.count;
   infer_launch_bounds(s);
   infer_cluster(s);
   infer_max_registers(s);
-  infer_shape(s, KJ_ATTRIBUTE_BLOCK, written);
   infer_shape(s, KJ_ATTRIBUTE_GRID, NULL);
-  const kj_signature *signature = s->c->request->signature;
-  for (int i = 0; i < 3; i++) instance->block[i] = written[i] ? written[i] : signature->block[i];
-  /* The expressions of attributes are no part of the kernel. */
+  const uint32_t *written = s->inference->block, *given = s->c->request->signature->block;
+  for (int i = 0; i < 3; i++) instance->block[i] = written[i] ? written[i] : given[i];
+  /* here, too */
   instance->locals.count = local_count;
   instance->uses_positions = flags.uses_positions;
 }

@@ -46,7 +46,9 @@ kt_expr *kt_rule_position(kt_scope *s, const kt_operands *o)
             "`%s` has the parts `.x`, `.y` and `.z`: write `%s.x`", o->builtin->name,
             o->builtin->name);
   expr->dimension = (uint32_t)(o->field[0] - 'x');
-  return expr;
+  uint32_t known =
+    o->builtin->id == KJ_BUILTIN_BLOCK_DIM ? s->inference->block[expr->dimension] : 0;
+  return known ? kt_new_integer(s, KJIT_INDEX, known, o->location) : expr;
 }
 
 kt_expr *kt_rule_grid(kt_scope *s, const kt_operands *o)

@@ -86,3 +86,15 @@ def _(r, rng):
     r.launch("own_arrays", f"1, {n}, {n * 12}", "out", str(n))
     other = n - 1 - np.arange(n)
     r.expect("out", np.stack([4 * (other + 1) % 256, other / 2, np.full(n, 3 * n * 10000 + 12 * n + 1.5 * n / 1000)], axis=1))
+
+
+@row("shared memory of funcs, sized by the block of the kernel")
+def _(r, rng):
+    x = rng.integers(-99, 99, 96 * 64).astype(np.int32)
+    r.arrays_of(x=x, a=np.zeros(64, np.int32), b=np.zeros(48, np.int32), c=np.zeros(192, np.int32))
+    r.launch("block_sums", "64, 32x3", "a", "x")
+    r.launch("block_sums_of", "48, 128", "b", "x", "128")
+    r.launch("block_sums_of", "192, 32", "c", "x", "32")
+    r.expect("a", x.reshape(64, -1).sum(1) + 3000)
+    r.expect("b", x.reshape(48, -1).sum(1) + 1000)
+    r.expect("c", x.reshape(192, -1).sum(1) + 1000)
