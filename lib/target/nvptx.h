@@ -43,8 +43,11 @@ void kg_find_library(kg_nvptx_library *library);
 bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_lowering *state,
                      uint32_t arch);
 
-/* ---- nvptx.c ---- */
+/* ---- nvptx_rewrites.c ---- */
 
+/* After the passes: of what LLVM's code generation or ptxas would make something wrong or too long.
+ */
+void kg_rewrite_for_ptx(LLVMModuleRef module);
 /* For code generation without optimization: offsets of elements by an index of 32 bits become wide
  * products. */
 void kg_widen_offsets(LLVMModuleRef module);

@@ -1,0 +1,346 @@
+/* What is rewritten in a module between LLVM's passes and its code generation: of what LLVM or
+ * ptxas would make something wrong, and of what they would make more than is needed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "target/nvptx.h"
+
+/* Offsets of elements. Code generation without optimization widens an index of 32 bits and
+ * shifts it; of a wide product the assembler makes one instruction with the sum of pointer and
+ * offset, where an address takes up to five otherwise. */
+
+static LLVMValueRef product_code(LLVMTypeRef function, bool is_signed, uint64_t size)
+{
+  char text[64];
+  static const char constraints[] = "=l,r";
+  int length = snprintf(text, sizeof text, "mul.wide.%c32 $0, $1, %llu;", is_signed ? 's' : 'u',
+                        (unsigned long long)size);
+  return LLVMGetInlineAsm(function, text, (size_t)length, constraints, sizeof constraints - 1,
+                          false, false, LLVMInlineAsmDialectATT, false);
+}
+
+/* Of a group of elements, an index is its number times their count, which does not overflow: the
+ * size of a group instead. */
+static LLVMValueRef take_shift(LLVMValueRef narrow, bool is_signed, uint64_t *size)
+{
+  if (!LLVMIsAInstruction(narrow) || LLVMGetInstructionOpcode(narrow) != LLVMShl ||
+      !LLVMIsAConstantInt(LLVMGetOperand(narrow, 1)))
+    return narrow;
+  uint64_t shift = LLVMConstIntGetZExtValue(LLVMGetOperand(narrow, 1));
+  if (!(is_signed ? LLVMGetNSW(narrow) : LLVMGetNUW(narrow)) || shift > 8 ||
+      *size << shift > INT32_MAX)
+    return narrow;
+  *size <<= shift;
+  return LLVMGetOperand(narrow, 0);
+}
+
+/* Beside the widened index, so that all that uses it may use the product. */
+static LLVMValueRef get_product(LLVMBuilderRef builder, LLVMValueRef wide, uint64_t size)
+{
+  LLVMValueRef narrow =
+    take_shift(LLVMGetOperand(wide, 0), LLVMGetInstructionOpcode(wide) == LLVMSExt, &size);
+  LLVMTypeRef from = LLVMTypeOf(narrow),
+              function = LLVMFunctionType(LLVMTypeOf(wide), &from, 1, false);
+  LLVMValueRef code = product_code(function, LLVMGetInstructionOpcode(wide) == LLVMSExt, size);
+  for (LLVMValueRef i = LLVMGetPreviousInstruction(wide);
+       i && LLVMIsACallInst(i) && LLVMGetOperand(i, 0) == narrow; i = LLVMGetPreviousInstruction(i))
+    if (LLVMGetCalledValue(i) == code) return i;
+  LLVMPositionBuilderBefore(builder, wide);
+  return LLVMBuildCall2(builder, function, code, &narrow, 1, "");
+}
+
+static bool is_widened(LLVMValueRef index)
+{
+  if (!LLVMIsAZExtInst(index) && !LLVMIsASExtInst(index)) return false;
+  return LLVMGetIntTypeWidth(LLVMTypeOf(index)) == 64 &&
+         LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetOperand(index, 0))) == 32;
+}
+
+static void rewrite_address(LLVMBuilderRef builder, LLVMTargetDataRef layout, LLVMValueRef address)
+{
+  if (LLVMGetNumIndices(address) != 1 ||
+      LLVMGetTypeKind(LLVMTypeOf(address)) != LLVMPointerTypeKind ||
+      !is_widened(LLVMGetOperand(address, 1)))
+    return;
+  LLVMValueRef wide = LLVMGetOperand(address, 1);
+  uint64_t size = LLVMABISizeOfType(layout, LLVMGetGEPSourceElementType(address));
+  if (size < 2 || size > INT32_MAX) return;
+  LLVMValueRef product = get_product(builder, wide, size);
+  LLVMPositionBuilderBefore(builder, address);
+  LLVMTypeRef byte = LLVMInt8TypeInContext(LLVMGetTypeContext(LLVMTypeOf(wide)));
+  LLVMReplaceAllUsesWith(address,
+                         LLVMBuildGEPWithNoWrapFlags(builder, byte, LLVMGetOperand(address, 0),
+                                                     &product, 1, "",
+                                                     LLVMGEPGetNoWrapFlags(address)));
+  LLVMInstructionEraseFromParent(address);
+  if (LLVMGetFirstUse(wide)) return;
+  LLVMValueRef narrow = LLVMGetOperand(wide, 0);
+  LLVMInstructionEraseFromParent(wide);
+  if (LLVMIsAInstruction(narrow) && LLVMGetInstructionOpcode(narrow) == LLVMShl &&
+      !LLVMGetFirstUse(narrow))
+    LLVMInstructionEraseFromParent(narrow);
+}
+
+void kg_widen_offsets(LLVMModuleRef module)
+{
+  LLVMTargetDataRef layout = LLVMGetModuleDataLayout(module);
+  LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b), next; i; i = next) {
+        next = LLVMGetNextInstruction(i);
+        if (LLVMIsAGetElementPtrInst(i)) rewrite_address(builder, layout, i);
+      }
+  LLVMDisposeBuilder(builder);
+}
+
+/* Signs of zeros. Code generation makes `x < 0 ? x : 0` a minimum, which gives -0 of -0 and
+ * 0, where the select gives 0. It does not where the zeros of comparison and select have different
+ * signs, and `x < -0.0` is true of the same x. With `x < -0.0 ? x : -0.0` and `x > 0 ? x : 0` it
+ * may do so: the minimum and maximum of PTX take -0 for less than 0, and are what the select gives.
+ */
+
+/* Of fcmp: -1 for <, 1 for >, else 0. */
+static int get_direction(LLVMRealPredicate predicate)
+{
+  bool is_less = predicate == LLVMRealOLT || predicate == LLVMRealULT,
+       is_greater = predicate == LLVMRealOGT || predicate == LLVMRealUGT;
+  return is_greater - is_less;
+}
+
+static bool selects(LLVMValueRef condition, LLVMValueRef value)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(condition); use; use = LLVMGetNextUse(use)) {
+    LLVMValueRef user = LLVMGetUser(use);
+    if (LLVMIsASelectInst(user) &&
+        (LLVMGetOperand(user, 1) == value || LLVMGetOperand(user, 2) == value))
+      return true;
+  }
+  return false;
+}
+
+static void rewrite_comparison(LLVMValueRef comparison)
+{
+  int direction = get_direction(LLVMGetFCmpPredicate(comparison));
+  LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(comparison, 0));
+  for (unsigned side = 0; direction && side < 2; side++) {
+    bool is_negative = (direction < 0) == (side == 1);
+    LLVMValueRef right = LLVMConstReal(type, is_negative ? -0.0 : 0.0),
+                 wrong = LLVMConstReal(type, is_negative ? 0.0 : -0.0);
+    if (LLVMGetOperand(comparison, side) == wrong && selects(comparison, wrong))
+      LLVMSetOperand(comparison, side, right);
+  }
+}
+
+static void keep_signs_of_zeros(LLVMModuleRef module)
+{
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+        if (LLVMIsAFCmpInst(i)) rewrite_comparison(i);
+}
+
+/* Negated numbers of 16 bits. ptxas 13.0 computes neg.s16 in 32 bits and leaves out the
+ * conversion that follows it, so that the minimum becomes a positive number. They are negated in 32
+ * bits; a zero that LLVM does not know keeps it from making neg.s16 of that, too. */
+
+static LLVMValueRef negate_in_32_bits(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef x)
+{
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetModuleContext(module)),
+              function = LLVMFunctionType(i32, NULL, 0, false);
+  static const char text[] = "mov.b32 $0, 0;", constraints[] = "=r";
+  LLVMValueRef code =
+    LLVMGetInlineAsm(function, text, sizeof text - 1, constraints, sizeof constraints - 1, false,
+                     false, LLVMInlineAsmDialectATT, false);
+  LLVMValueRef zero = LLVMBuildCall2(builder, function, code, NULL, 0, ""),
+               wide = LLVMBuildSExt(builder, x, i32, "");
+  return LLVMBuildTrunc(builder, LLVMBuildSub(builder, zero, wide, ""), LLVMTypeOf(x), "");
+}
+
+static bool is_negated_word(LLVMValueRef i)
+{
+  if (LLVMGetInstructionOpcode(i) != LLVMSub) return false;
+  LLVMTypeRef type = LLVMTypeOf(i);
+  LLVMValueRef left = LLVMGetOperand(i, 0);
+  return LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) == 16 &&
+         LLVMIsAConstantInt(left) && LLVMConstIntGetZExtValue(left) == 0;
+}
+
+static void widen_negations(LLVMModuleRef module)
+{
+  LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b), next; i; i = next) {
+        next = LLVMGetNextInstruction(i);
+        if (!is_negated_word(i)) continue;
+        LLVMPositionBuilderBefore(builder, i);
+        LLVMReplaceAllUsesWith(i, negate_in_32_bits(module, builder, LLVMGetOperand(i, 1)));
+        LLVMInstructionEraseFromParent(i);
+      }
+  LLVMDisposeBuilder(builder);
+}
+
+/* Numbers of clamps. ptxas 13.0 makes `max(min(x, 1), 0)` one instruction that saturates to
+ * [0, 1], which gives 0 of a NaN, where the minimum of a NaN and 1 is 1. The outer one becomes a
+ * comparison and a select; the conversion to an unsigned integer, whose code starts with a maximum
+ * with 0, too. */
+
+static bool is_constant(LLVMValueRef value, double number)
+{
+  LLVMBool loses;
+  return LLVMIsAConstantFP(value) && LLVMConstRealGetDouble(value, &loses) == number;
+}
+
+static bool is_call_of(LLVMValueRef value, const char *name)
+{
+  LLVMValueRef called = LLVMIsACallInst(value) ? LLVMGetCalledValue(value) : NULL;
+  if (!called || !LLVMGetIntrinsicID(called)) return false;
+  size_t length;
+  return strncmp(LLVMGetValueName2(called, &length), name, strlen(name)) == 0;
+}
+
+/* min(x, 1), as a call or as a select: at most 1, or a NaN. */
+static bool is_at_most_one(LLVMValueRef value)
+{
+  if (is_call_of(value, "llvm.minnum."))
+    return is_constant(LLVMGetOperand(value, 0), 1) || is_constant(LLVMGetOperand(value, 1), 1);
+  if (!LLVMIsASelectInst(value)) return false;
+  LLVMValueRef condition = LLVMGetOperand(value, 0), first = LLVMGetOperand(value, 1),
+               second = LLVMGetOperand(value, 2);
+  if (!LLVMIsAFCmpInst(condition) || !is_constant(LLVMGetOperand(condition, 1), 1)) return false;
+  LLVMValueRef x = LLVMGetOperand(condition, 0);
+  switch ((int)LLVMGetFCmpPredicate(condition)) {
+  case LLVMRealOLT:
+  case LLVMRealULT:
+  case LLVMRealOLE:
+  case LLVMRealULE: return first == x && is_constant(second, 1);
+  case LLVMRealOGT:
+  case LLVMRealUGT:
+  case LLVMRealOGE:
+  case LLVMRealUGE: return second == x && is_constant(first, 1);
+  default: return false;
+  }
+}
+
+/* The operand of max(m, 0) or of the conversion of m to an unsigned integer where m is at most 1;
+ * NULL: it is something else. */
+static LLVMValueRef find_clamped(LLVMValueRef i)
+{
+  if (is_call_of(i, "llvm.fptoui.sat."))
+    return is_at_most_one(LLVMGetOperand(i, 0)) ? LLVMGetOperand(i, 0) : NULL;
+  if (!is_call_of(i, "llvm.maxnum.")) return NULL;
+  for (unsigned side = 0; side < 2; side++)
+    if (is_constant(LLVMGetOperand(i, side), 0) && is_at_most_one(LLVMGetOperand(i, 1 - side)))
+      return LLVMGetOperand(i, 1 - side);
+  return NULL;
+}
+
+static void keep_numbers_of_clamps(LLVMModuleRef module)
+{
+  LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
+         block = LLVMGetNextBasicBlock(block))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(block), next; i; i = next) {
+        next = LLVMGetNextInstruction(i);
+        LLVMValueRef clamped = find_clamped(i);
+        if (!clamped) continue;
+        LLVMPositionBuilderBefore(b, i);
+        LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(clamped)),
+                     is_above = LLVMBuildFCmp(b, LLVMRealOGE, clamped, zero, ""),
+                     result = LLVMBuildSelect(b, is_above, clamped, zero, "");
+        if (LLVMTypeOf(i) != LLVMTypeOf(clamped))
+          result = LLVMBuildFPToUI(b, result, LLVMTypeOf(i), "");
+        LLVMReplaceAllUsesWith(i, result);
+        LLVMInstructionEraseFromParent(i);
+      }
+  LLVMDisposeBuilder(b);
+}
+
+/* Bits that are voted on. Code generation makes `x & 4 != 0` a shift, `x & 4 == 0` a
+ * comparison, and ptxas does not see that one is the other's negation: two instructions more for
+ * each bit where a vote and a select test it. The comparison is written as text, so that ptxas sees
+ * the same two operands in both, and tests neighbouring bits by one instruction. */
+
+static bool is_voted_on(LLVMValueRef condition)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(condition); use; use = LLVMGetNextUse(use))
+    if (is_call_of(LLVMGetUser(use), "llvm.nvvm.vote.")) return true;
+  return false;
+}
+
+/* What is compared with 0 where that tests one bit of 32 or 64; NULL: something else. */
+static LLVMValueRef find_tested_bit(LLVMValueRef i)
+{
+  if (!LLVMIsAICmpInst(i) || !LLVMIsAConstantInt(LLVMGetOperand(i, 1)) ||
+      LLVMConstIntGetZExtValue(LLVMGetOperand(i, 1)) != 0)
+    return NULL;
+  LLVMValueRef bit = LLVMGetOperand(i, 0);
+  LLVMIntPredicate relation = LLVMGetICmpPredicate(i);
+  if ((relation != LLVMIntNE && relation != LLVMIntEQ) || !LLVMIsAInstruction(bit) ||
+      LLVMGetInstructionOpcode(bit) != LLVMAnd || !LLVMIsAConstantInt(LLVMGetOperand(bit, 1)))
+    return NULL;
+  unsigned width = LLVMGetIntTypeWidth(LLVMTypeOf(bit));
+  if (width != 32 && width != 64) return NULL;
+  uint64_t mask = LLVMConstIntGetZExtValue(LLVMGetOperand(bit, 1));
+  return mask && !(mask & (mask - 1)) ? bit : NULL;
+}
+
+static LLVMValueRef build_bit_test(LLVMBuilderRef builder, LLVMValueRef bit)
+{
+  bool is_wide = LLVMGetIntTypeWidth(LLVMTypeOf(bit)) == 64;
+  const char *text = is_wide ? "setp.ne.b64 $0, $1, 0;" : "setp.ne.b32 $0, $1, 0;",
+             *constraints = is_wide ? "=b,l" : "=b,r";
+  LLVMTypeRef from = LLVMTypeOf(bit), i1 = LLVMInt1TypeInContext(LLVMGetTypeContext(from)),
+              function = LLVMFunctionType(i1, &from, 1, false);
+  LLVMValueRef code =
+    LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false,
+                     LLVMInlineAsmDialectATT, false);
+  return LLVMBuildCall2(builder, function, code, &bit, 1, "");
+}
+
+/* Its negations become `other`. */
+static void replace_negations(LLVMValueRef condition, LLVMValueRef other)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(condition), next; use; use = next) {
+    next = LLVMGetNextUse(use);
+    LLVMValueRef user = LLVMGetUser(use);
+    if (!LLVMIsAInstruction(user) || LLVMGetInstructionOpcode(user) != LLVMXor ||
+        !LLVMIsAConstantInt(LLVMGetOperand(user, 1)) ||
+        !LLVMConstIntGetZExtValue(LLVMGetOperand(user, 1)))
+      continue;
+    LLVMReplaceAllUsesWith(user, other);
+    LLVMInstructionEraseFromParent(user);
+  }
+}
+
+static void share_tests_of_votes(LLVMModuleRef module)
+{
+  LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
+         block = LLVMGetNextBasicBlock(block))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(block), next; i; i = next) {
+        next = LLVMGetNextInstruction(i);
+        LLVMValueRef bit = find_tested_bit(i);
+        if (!bit || !is_voted_on(i)) continue;
+        LLVMPositionBuilderBefore(b, i);
+        LLVMValueRef is_set = build_bit_test(b, bit),
+                     is_clear = LLVMBuildICmp(b, LLVMIntEQ, bit, LLVMGetOperand(i, 1), "");
+        bool is_negated = LLVMGetICmpPredicate(i) == LLVMIntEQ;
+        replace_negations(i, is_negated ? is_set : is_clear);
+        LLVMReplaceAllUsesWith(i, is_negated ? is_clear : is_set);
+        next = LLVMGetNextInstruction(i); /* a negation that stood here is gone */
+        LLVMInstructionEraseFromParent(i);
+      }
+  LLVMDisposeBuilder(b);
+}
+
+void kg_rewrite_for_ptx(LLVMModuleRef module)
+{
+  keep_signs_of_zeros(module);
+  widen_negations(module);
+  keep_numbers_of_clamps(module);
+  share_tests_of_votes(module);
+}
