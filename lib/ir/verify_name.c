@@ -142,12 +142,12 @@ static void verify_function_name(ki_verifier *v, ki_expr *expr, ki_role role)
   else if (v->fixed)
     ki_fail_verify(v, expr->location, KJIT_ERROR_UNSUPPORTED,
                    "calls of functions in %s are not supported", v->fixed);
-  else if (role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
+  else if (role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT && role != KJ_ROLE_COMPARED)
     ki_fail_verify(
       v, expr->location, KJIT_ERROR_TYPE,
       "`%s` is a function: it can be called, or handed to a parameter that is a `func`",
       expr->decl->name);
-  else note_call(v, expr);
+  else if (role != KJ_ROLE_COMPARED) note_call(v, expr);
 }
 
 static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
@@ -178,7 +178,13 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
                    decl->kind == KJ_DECL_PARAM ? "`%s` is called: declare the parameter `%s: func`"
                                                : "`%s` is no function%.0s",
                    decl->name, decl->name);
-  if (decl->is_func && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
+  if (decl->is_func && v->fixed)
+    ki_fail_verify(
+      v, expr->location, KJIT_ERROR_TYPE,
+      "`%s` is a function: it has no value in %s, which is evaluated before the launch", decl->name,
+      v->fixed);
+  else if (decl->is_func && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT &&
+           role != KJ_ROLE_COMPARED)
     ki_fail_verify(
       v, expr->location, KJIT_ERROR_TYPE,
       "`%s` is a function: it can be called, or handed to a parameter that is a `func`",
@@ -237,7 +243,8 @@ void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
   else if (!is_value && role == KJ_ROLE_ARGUMENT && !ki_can_hand_over(builtin))
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` cannot be handed over as a func: declare a func that calls it", name);
-  else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT)
+  else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT &&
+           (role != KJ_ROLE_COMPARED || v->fixed))
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "`%s` is a function: write it before its arguments, `%s(%s)`", name, name,
                    builtin->most ? "..." : "");

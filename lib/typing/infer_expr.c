@@ -213,11 +213,26 @@ static kt_expr *infer_type_compare(kt_scope *s, const ki_expr *expr)
   return kt_new_integer(s, KJIT_BOOL, (x == y) == (expr->op == KJIT_EQ), expr->location);
 }
 
+/* `op == add`: funcs are known at compile time. */
+static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
+{
+  kt_callee x, y;
+  if (expr->op != KJIT_EQ && expr->op != KJIT_NE) return NULL;
+  if (!kt_as_callee(s, expr->x, &x)) return NULL;
+  if (!kt_as_callee(s, expr->y, &y))
+    kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE, "a func is compared with a func: `op == %s`",
+            x.builtin ? x.builtin->name : x.function->decl->name);
+  bool is_same = x.builtin == y.builtin && x.function == y.function;
+  return kt_new_integer(s, KJIT_BOOL, is_same == (expr->op == KJIT_EQ), expr->location);
+}
+
 static kt_expr *infer_binary(kt_scope *s, const ki_expr *expr)
 {
   if (ki_op_table[expr->op].class_ == KJ_OP_LOGIC) return infer_logic(s, expr);
   kt_expr *types = infer_type_compare(s, expr);
   if (types) return types;
+  kt_expr *funcs = infer_func_compare(s, expr);
+  if (funcs) return funcs;
   kt_expr *x = kt_infer_expr(s, expr->x);
   size_t mark = s->out->count;
   kt_expr *y = kt_infer_expr(s, expr->y);

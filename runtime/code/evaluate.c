@@ -263,6 +263,7 @@ static bool evaluate_decl(kj_scope *scope, const ki_expr *expr, kjit_type wanted
 {
   const ki_decl *decl = expr->decl;
   if (decl->kind == KJ_DECL_CONST) return evaluate_constant(scope, expr, k);
+  if (decl->kind == KJ_DECL_FUNCTION) return refuse(scope, expr, "is a func");
   if (decl->kind != KJ_DECL_PARAM) return evaluate_let(scope, expr, wanted, k);
   if (!scope->bound || decl->index >= scope->bound_count)
     return refuse(scope, expr, "is not known here");

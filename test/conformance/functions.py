@@ -172,3 +172,14 @@ def _(r, rng):
         r.arrays_of(**{f"x{k}": x, f"y{k}": y, f"o{k}": np.zeros((len(want), 60), dtype)})
         r.launch("approximations", "1, 64", f"o{k}", f"x{k}", f"y{k}")
         r.expect(f"o{k}", np.stack(want), rtol=5 * tolerance, atol=tolerance)
+
+
+@row("funcs that are compared")
+def _(r, rng):
+    x = np.array([3, -7, 5, 11], np.int32)
+    r.arrays_of(x=x, a=np.zeros(3, np.int32), b=np.zeros(3, np.int32), c=np.zeros(3, np.int32))
+    for out, func in (("a", "max"), ("b", "min"), ("c", "twice")):
+        r.launch("fold_all", "", out, "x", func)
+    r.expect("a", np.full(3, 11))
+    r.expect("b", np.full(3, -7))
+    r.expect("c", np.array([2 * (2 * (2 * 3 - 7) + 5) + 11, 0, 0]))
