@@ -8,7 +8,7 @@ def launch(r, m, shape, kernel, want, x, *arguments):
     name = f"{kernel}_{m.name}_{shape}"
     monoids.arrays_of(r, m, **{f"x_{name}": x, f"e_{name}": np.array([m.identity], m.dtype)})
     for at, values in enumerate(want):
-        monoids.arrays_of(r, m, **{f"r{at}_{name}": np.zeros_like(values)})
+        monoids.arrays_of(r, m, **{f"r{at}_{name}": monoids.unlike(values)})
         r.expect(f"r{at}_{name}", values)
     r.launch(kernel, f"1, {shape}", *[f"r{at}_{name}" for at in range(len(want))], f"x_{name}", f"e_{name}", *arguments)
 
@@ -55,9 +55,10 @@ def _(r, rng):
             common = m.combine(total.tolist()[0], rest.tolist()[(7 * k + 3) % threads])
             v = [m.combine(common, x.tolist()[(t + k) % threads]) for t in range(threads)]
         name = f"{threads}"
-        monoids.arrays_of(r, m, **{f"x{name}": x, f"r{name}": np.zeros_like(x)})
+        want = np.array(v, m.dtype)
+        monoids.arrays_of(r, m, **{f"x{name}": x, f"r{name}": monoids.unlike(want)})
         r.launch("again", f"1, {threads}", f"r{name}", f"x{name}", m.op, name)
-        r.expect(f"r{name}", np.array(v, m.dtype))
+        r.expect(f"r{name}", want)
 
 
 @row("block: ranks of flags")
@@ -78,7 +79,7 @@ def _(r, rng):
     for number, (m, threads) in enumerate(monoids.pick(rng, ["add_i1", "add_u2", "add_f4", "add_f8", "add_c16", "then", "multiply", "last_tagged"], monoids.SIZES[1:], 1)):
         each = int(rng.integers(1, 9)) if m.name != "multiply" else int(rng.integers(1, 4))
         x = m.make(rng, threads * each)
-        monoids.arrays_of(r, m, **{f"x{number}": x, f"s{number}": np.zeros((threads, each), m.dtype), f"b{number}": np.zeros_like(x)})
+        monoids.arrays_of(r, m, **{f"x{number}": x, f"s{number}": monoids.unlike(x.reshape(each, threads).T), f"b{number}": monoids.unlike(x)})
         r.launch("exchange", f"1, {rng.choice(monoids.shapes_of(threads))}", f"s{number}", f"b{number}", f"x{number}", str(threads), str(each))
         r.expect(f"s{number}", x.reshape(each, threads).T)
         r.expect(f"b{number}", x)

@@ -103,6 +103,12 @@ def arrays_of(r, m, **values):
     (lambda **v: r.structs_of(m.kind, **v) if m.kind else r.arrays_of(**v))(**values)
 
 
+def unlike(values):
+    """What results start with: no element has a byte of the one that is expected."""
+    values = np.ascontiguousarray(values)
+    return (~np.frombuffer(values.tobytes(), np.uint8)).view(values.dtype).reshape(values.shape)
+
+
 def shapes_of(threads):
     """Blocks of so many threads in one, two and three dimensions."""
     shapes = [f"{threads}"]

@@ -25,7 +25,7 @@ def expect_of(r, rng, m, threads, shape):
 
 def launch(r, m, shape, kernel, want, arguments):
     result = f"{kernel}_{m.name}_{shape}"
-    monoids.arrays_of(r, m, **{result: np.zeros_like(want)})
+    monoids.arrays_of(r, m, **{result: monoids.unlike(want)})
     r.launch(kernel, f"1, {shape}", result, *arguments)
     r.expect(result, want)
 
@@ -53,10 +53,11 @@ def _(r, rng):
         x = m.make(rng, threads)
         count = rng.integers(1, 33, -(-threads // 32)).astype(np.int32)
         want = np.concatenate([np.broadcast_to(monoids.scans(m, part[:c])[3], len(part)) for part, c in zip(by_warp(x), count)])
-        monoids.arrays_of(r, m, **{f"x{threads}": x, f"r{threads}": np.zeros((3, threads), m.dtype)})
+        want = np.stack([want] * 3)
+        monoids.arrays_of(r, m, **{f"x{threads}": x, f"r{threads}": monoids.unlike(want)})
         r.array(f"c{threads}", count)
         r.launch("first_lanes", f"1, {threads}", f"r{threads}", f"x{threads}", f"c{threads}", m.op)
-        r.expect(f"r{threads}", np.stack([want] * 3))
+        r.expect(f"r{threads}", want)
 
 
 @row("warp: sums of real numbers")

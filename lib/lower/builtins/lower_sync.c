@@ -83,8 +83,7 @@ LLVMValueRef kl_build_shuffle(kl_lowering *l, kjit_type type, const kl_shuffle *
   LLVMValueRef bits = kl_value_bits(l, type, value), words[MOST_WORDS];
   uint32_t count = kl_count_words(LLVMTypeOf(bits));
   KJ_ASSERT(count <= MOST_WORDS);
-  for (uint32_t i = 0; i < count; i++)
-    words[i] = shuffle_word(l, s, kl_get_word(l, bits, i));
+  for (uint32_t i = 0; i < count; i++) words[i] = shuffle_word(l, s, kl_get_word(l, bits, i));
   return kl_value_of_bits(l, type, kl_join_words(l, LLVMTypeOf(bits), words, count));
 }
 
