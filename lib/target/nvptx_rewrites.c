@@ -5,6 +5,26 @@
 
 #include "target/nvptx.h"
 
+/* rewrite may build before the instruction, replace and erase it, and gives what comes next. */
+static void rewrite_each(LLVMModuleRef module,
+                         LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction))
+{
+  LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i;) i = rewrite(builder, i);
+  LLVMDisposeBuilder(builder);
+}
+
+/* Gives what comes after it. */
+static LLVMValueRef replace(LLVMValueRef instruction, LLVMValueRef by)
+{
+  LLVMValueRef next = LLVMGetNextInstruction(instruction);
+  LLVMReplaceAllUsesWith(instruction, by);
+  LLVMInstructionEraseFromParent(instruction);
+  return next;
+}
+
 /* Offsets of elements. Code generation without optimization widens an index of 32 bits and
  * shifts it; of a wide product the assembler makes one instruction with the sum of pointer and
  * offset, where an address takes up to five otherwise. */
@@ -56,43 +76,35 @@ static bool is_widened(LLVMValueRef index)
          LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetOperand(index, 0))) == 32;
 }
 
-static void rewrite_address(LLVMBuilderRef builder, LLVMTargetDataRef layout, LLVMValueRef address)
+static LLVMValueRef rewrite_address(LLVMBuilderRef builder, LLVMValueRef address)
 {
-  if (LLVMGetNumIndices(address) != 1 ||
+  LLVMValueRef next = LLVMGetNextInstruction(address);
+  if (!LLVMIsAGetElementPtrInst(address) || LLVMGetNumIndices(address) != 1 ||
       LLVMGetTypeKind(LLVMTypeOf(address)) != LLVMPointerTypeKind ||
       !is_widened(LLVMGetOperand(address, 1)))
-    return;
+    return next;
   LLVMValueRef wide = LLVMGetOperand(address, 1);
-  uint64_t size = LLVMABISizeOfType(layout, LLVMGetGEPSourceElementType(address));
-  if (size < 2 || size > INT32_MAX) return;
+  LLVMModuleRef module =
+    LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(address)));
+  uint64_t size =
+    LLVMABISizeOfType(LLVMGetModuleDataLayout(module), LLVMGetGEPSourceElementType(address));
+  if (size < 2 || size > INT32_MAX) return next;
   LLVMValueRef product = get_product(builder, wide, size);
   LLVMPositionBuilderBefore(builder, address);
   LLVMTypeRef byte = LLVMInt8TypeInContext(LLVMGetTypeContext(LLVMTypeOf(wide)));
-  LLVMReplaceAllUsesWith(address,
-                         LLVMBuildGEPWithNoWrapFlags(builder, byte, LLVMGetOperand(address, 0),
-                                                     &product, 1, "",
-                                                     LLVMGEPGetNoWrapFlags(address)));
-  LLVMInstructionEraseFromParent(address);
-  if (LLVMGetFirstUse(wide)) return;
+  next =
+    replace(address, LLVMBuildGEPWithNoWrapFlags(builder, byte, LLVMGetOperand(address, 0),
+                                                 &product, 1, "", LLVMGEPGetNoWrapFlags(address)));
+  if (LLVMGetFirstUse(wide)) return next;
   LLVMValueRef narrow = LLVMGetOperand(wide, 0);
   LLVMInstructionEraseFromParent(wide);
   if (LLVMIsAInstruction(narrow) && LLVMGetInstructionOpcode(narrow) == LLVMShl &&
       !LLVMGetFirstUse(narrow))
     LLVMInstructionEraseFromParent(narrow);
+  return next;
 }
 
-void kg_widen_offsets(LLVMModuleRef module)
-{
-  LLVMTargetDataRef layout = LLVMGetModuleDataLayout(module);
-  LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
-      for (LLVMValueRef i = LLVMGetFirstInstruction(b), next; i; i = next) {
-        next = LLVMGetNextInstruction(i);
-        if (LLVMIsAGetElementPtrInst(i)) rewrite_address(builder, layout, i);
-      }
-  LLVMDisposeBuilder(builder);
-}
+void kg_widen_offsets(LLVMModuleRef module) { rewrite_each(module, rewrite_address); }
 
 /* Signs of zeros. Code generation makes `x < 0 ? x : 0` a minimum, which gives -0 of -0 and
  * 0, where the select gives 0. It does not where the zeros of comparison and select have different
@@ -119,34 +131,27 @@ static bool selects(LLVMValueRef condition, LLVMValueRef value)
   return false;
 }
 
-static void rewrite_comparison(LLVMValueRef comparison)
+static LLVMValueRef keep_sign_of_zero(LLVMBuilderRef builder, LLVMValueRef i)
 {
-  int direction = get_direction(LLVMGetFCmpPredicate(comparison));
-  LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(comparison, 0));
+  (void)builder;
+  int direction = LLVMIsAFCmpInst(i) ? get_direction(LLVMGetFCmpPredicate(i)) : 0;
   for (unsigned side = 0; direction && side < 2; side++) {
+    LLVMTypeRef type = LLVMTypeOf(LLVMGetOperand(i, 0));
     bool is_negative = (direction < 0) == (side == 1);
     LLVMValueRef right = LLVMConstReal(type, is_negative ? -0.0 : 0.0),
                  wrong = LLVMConstReal(type, is_negative ? 0.0 : -0.0);
-    if (LLVMGetOperand(comparison, side) == wrong && selects(comparison, wrong))
-      LLVMSetOperand(comparison, side, right);
+    if (LLVMGetOperand(i, side) == wrong && selects(i, wrong)) LLVMSetOperand(i, side, right);
   }
-}
-
-static void keep_signs_of_zeros(LLVMModuleRef module)
-{
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
-      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
-        if (LLVMIsAFCmpInst(i)) rewrite_comparison(i);
+  return LLVMGetNextInstruction(i);
 }
 
 /* Negated numbers of 16 bits. ptxas 13.0 computes neg.s16 in 32 bits and leaves out the
  * conversion that follows it, so that the minimum becomes a positive number. They are negated in 32
  * bits; a zero that LLVM does not know keeps it from making neg.s16 of that, too. */
 
-static LLVMValueRef negate_in_32_bits(LLVMModuleRef module, LLVMBuilderRef builder, LLVMValueRef x)
+static LLVMValueRef negate_in_32_bits(LLVMBuilderRef builder, LLVMValueRef x)
 {
-  LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetModuleContext(module)),
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(LLVMTypeOf(x))),
               function = LLVMFunctionType(i32, NULL, 0, false);
   static const char text[] = "mov.b32 $0, 0;", constraints[] = "=r";
   LLVMValueRef code =
@@ -166,19 +171,11 @@ static bool is_negated_word(LLVMValueRef i)
          LLVMIsAConstantInt(left) && LLVMConstIntGetZExtValue(left) == 0;
 }
 
-static void widen_negations(LLVMModuleRef module)
+static LLVMValueRef widen_negation(LLVMBuilderRef builder, LLVMValueRef i)
 {
-  LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
-      for (LLVMValueRef i = LLVMGetFirstInstruction(b), next; i; i = next) {
-        next = LLVMGetNextInstruction(i);
-        if (!is_negated_word(i)) continue;
-        LLVMPositionBuilderBefore(builder, i);
-        LLVMReplaceAllUsesWith(i, negate_in_32_bits(module, builder, LLVMGetOperand(i, 1)));
-        LLVMInstructionEraseFromParent(i);
-      }
-  LLVMDisposeBuilder(builder);
+  if (!is_negated_word(i)) return LLVMGetNextInstruction(i);
+  LLVMPositionBuilderBefore(builder, i);
+  return replace(i, negate_in_32_bits(builder, LLVMGetOperand(i, 1)));
 }
 
 /* Numbers of clamps. ptxas 13.0 makes `max(min(x, 1), 0)` one instruction that saturates to
@@ -236,26 +233,17 @@ static LLVMValueRef find_clamped(LLVMValueRef i)
   return NULL;
 }
 
-static void keep_numbers_of_clamps(LLVMModuleRef module)
+static LLVMValueRef keep_number_of_clamp(LLVMBuilderRef builder, LLVMValueRef i)
 {
-  LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
-         block = LLVMGetNextBasicBlock(block))
-      for (LLVMValueRef i = LLVMGetFirstInstruction(block), next; i; i = next) {
-        next = LLVMGetNextInstruction(i);
-        LLVMValueRef clamped = find_clamped(i);
-        if (!clamped) continue;
-        LLVMPositionBuilderBefore(b, i);
-        LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(clamped)),
-                     is_above = LLVMBuildFCmp(b, LLVMRealOGE, clamped, zero, ""),
-                     result = LLVMBuildSelect(b, is_above, clamped, zero, "");
-        if (LLVMTypeOf(i) != LLVMTypeOf(clamped))
-          result = LLVMBuildFPToUI(b, result, LLVMTypeOf(i), "");
-        LLVMReplaceAllUsesWith(i, result);
-        LLVMInstructionEraseFromParent(i);
-      }
-  LLVMDisposeBuilder(b);
+  LLVMValueRef clamped = find_clamped(i);
+  if (!clamped) return LLVMGetNextInstruction(i);
+  LLVMPositionBuilderBefore(builder, i);
+  LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(clamped)),
+               is_above = LLVMBuildFCmp(builder, LLVMRealOGE, clamped, zero, ""),
+               result = LLVMBuildSelect(builder, is_above, clamped, zero, "");
+  if (LLVMTypeOf(i) != LLVMTypeOf(clamped))
+    result = LLVMBuildFPToUI(builder, result, LLVMTypeOf(i), "");
+  return replace(i, result);
 }
 
 /* Bits that are voted on. Code generation makes `x & 4 != 0` a shift, `x & 4 == 0` a
@@ -315,32 +303,22 @@ static void replace_negations(LLVMValueRef condition, LLVMValueRef other)
   }
 }
 
-static void share_tests_of_votes(LLVMModuleRef module)
+static LLVMValueRef share_test_of_vote(LLVMBuilderRef builder, LLVMValueRef i)
 {
-  LLVMBuilderRef b = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(f); block;
-         block = LLVMGetNextBasicBlock(block))
-      for (LLVMValueRef i = LLVMGetFirstInstruction(block), next; i; i = next) {
-        next = LLVMGetNextInstruction(i);
-        LLVMValueRef bit = find_tested_bit(i);
-        if (!bit || !is_voted_on(i)) continue;
-        LLVMPositionBuilderBefore(b, i);
-        LLVMValueRef is_set = build_bit_test(b, bit),
-                     is_clear = LLVMBuildICmp(b, LLVMIntEQ, bit, LLVMGetOperand(i, 1), "");
-        bool is_negated = LLVMGetICmpPredicate(i) == LLVMIntEQ;
-        replace_negations(i, is_negated ? is_set : is_clear);
-        LLVMReplaceAllUsesWith(i, is_negated ? is_clear : is_set);
-        next = LLVMGetNextInstruction(i); /* a negation that stood here is gone */
-        LLVMInstructionEraseFromParent(i);
-      }
-  LLVMDisposeBuilder(b);
+  LLVMValueRef bit = find_tested_bit(i);
+  if (!bit || !is_voted_on(i)) return LLVMGetNextInstruction(i);
+  LLVMPositionBuilderBefore(builder, i);
+  LLVMValueRef is_set = build_bit_test(builder, bit),
+               is_clear = LLVMBuildICmp(builder, LLVMIntEQ, bit, LLVMGetOperand(i, 1), "");
+  bool is_negated = LLVMGetICmpPredicate(i) == LLVMIntEQ;
+  replace_negations(i, is_negated ? is_set : is_clear);
+  return replace(i, is_negated ? is_clear : is_set);
 }
 
 void kg_rewrite_for_ptx(LLVMModuleRef module)
 {
-  keep_signs_of_zeros(module);
-  widen_negations(module);
-  keep_numbers_of_clamps(module);
-  share_tests_of_votes(module);
+  rewrite_each(module, keep_sign_of_zero);
+  rewrite_each(module, widen_negation);
+  rewrite_each(module, keep_number_of_clamp);
+  rewrite_each(module, share_test_of_vote);
 }
