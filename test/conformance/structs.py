@@ -214,3 +214,13 @@ def _(r, rng):
     for at in ((0, 0), (0, 2), (1, 1), (1, 2), (2, 1), (3, 3), (4, 4), (5, 5), (6, 6)):
         expected[at] = 1
     r.expect("out", expected)
+
+
+@row("shuffles of 128 bytes")
+def _(r, rng):
+    widest = np.dtype([("words", "u8", (15,)), ("rest", "u4"), ("half", "u2"), ("bytes", "u1", (2,))])
+    x = random_of(widest, (50,), rng)
+    r.structs_of("Widest", x=x, r=np.zeros(50, widest))
+    r.launch("far", "1, 50", "r", "x")
+    t = np.arange(50)
+    r.expect("r", x[t // 32 * 32 + t % 18])
