@@ -117,6 +117,27 @@ static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
   add(w, set, arguments);
 }
 
+/* bind_back(f, values): what f does with its last arguments, whoever calls it. */
+static void walk_bind_back(walk *w, const ki_expr *call, word *set)
+{
+  const ki_expr *callee = call->args.items[0];
+  bool is_known = callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION;
+  const ki_function *function = is_known ? callee->decl->function : NULL;
+  const effects *of_callee = is_known ? find_effects(w->finder, function) : NULL;
+  size_t count = call->args.count - 1;
+  for (size_t i = 0; i < count; i++) {
+    word *argument = new_set(w);
+    walk_value(w, call->args.items[1 + i], argument);
+    size_t param =
+      is_known && function->params.count >= count ? function->params.count - count + i : SIZE_MAX;
+    if (param == SIZE_MAX || of_callee->read[param]) mark(w, argument, w->effects->read);
+    if (param == SIZE_MAX ? w->finder->funcs_write : of_callee->written[param])
+      mark(w, argument, w->effects->written);
+    add(w, set, argument); /* so may the result of a call */
+  }
+  walk_value(w, callee, set);
+}
+
 /* Whether the result may be a view of that operand. */
 static bool hands_on(ki_builtin_id id, size_t operand)
 {
@@ -147,6 +168,10 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
   const ki_builtin *builtin = call->x->builtin;
   bool has_place = (builtin->flags & (KJ_PLACE | KJ_ADDRESS)) && call->args.count;
   if (builtin->flags & KJ_UNEVALUATED) return;
+  if (builtin->id == KJ_BUILTIN_BIND_BACK && call->args.count) {
+    walk_bind_back(w, call, set);
+    return;
+  }
   if (builtin->id == KJ_BUILTIN_POINTER && call->args.count) {
     walk_address(w, call->args.items[0]);
     return;

@@ -75,6 +75,9 @@ void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
   case KJ_EXPR_CALL:
     ki_verify_call(v, expr);
     if (expr->kind == KJ_EXPR_TYPE) refuse_type_value(v, expr, role);
+    if (ki_is_func_value(expr) && role != KJ_ROLE_ARGUMENT && role != KJ_ROLE_COMPARED)
+      ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                     "`bind_back` makes a func: it can be handed to a parameter that is a `func`");
     break;
   case KJ_EXPR_INDEX: verify_index(v, expr, role); break;
   case KJ_EXPR_SLICE:
@@ -216,11 +219,31 @@ static void verify_text(ki_verifier *v, const ki_expr *call, size_t index)
                        : "ptx_effect(\"nanosleep.u32 %0;\", n)");
 }
 
+/* bind_back(f, values): any of the values may be a func, too. */
+static void verify_bind_back(ki_verifier *v, ki_expr *call)
+{
+  const ki_expr *bound = call->args.items[0];
+  ki_verify_exprs(v, &call->args, KJ_ROLE_ARGUMENT);
+  bool has_parameters = bound->kind == KJ_EXPR_DECL && bound->decl->kind == KJ_DECL_FUNCTION;
+  size_t most = has_parameters ? bound->decl->function->params.count : SIZE_MAX;
+  if (!ki_is_func_value(bound) && bound->kind != KJ_EXPR_NAME)
+    ki_fail_verify(v, bound->location, KJIT_ERROR_TYPE,
+                   "the first argument of `bind_back` is a func: `bind_back(f, x)` is f with x as "
+                   "its last argument");
+  else if (call->args.count - 1 > most)
+    ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` has %zu parameter%s, here are %zu",
+                   bound->decl->name, most, most == 1 ? "" : "s", call->args.count - 1);
+}
+
 static void verify_builtin_arguments(ki_verifier *v, ki_expr *call)
 {
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
   const ki_builtin *builtin = call->x->builtin;
   size_t first = 0;
+  if (builtin->id == KJ_BUILTIN_BIND_BACK && call->args.count) {
+    verify_bind_back(v, call);
+    return;
+  }
   if (call->args.count && builtin->id == KJ_BUILTIN_VIEW)
     convert_to_array_type(v, call->args.items[first++]);
   else if (call->args.count && (builtin->flags & KJ_TYPE_ARG))

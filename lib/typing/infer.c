@@ -108,11 +108,10 @@ void kt_report_messages(kt_inference *inference, const kt_inferred *record)
 
 enum { INSTANCE_LIMIT = 4096, DEPTH_LIMIT = 64 };
 
-static bool equal_bound(const kt_bound *a, const kt_bound *b)
+bool kt_equal_bound(const kt_bound *a, const kt_bound *b)
 {
   if (a->kind != b->kind || a->type != b->type) return false;
-  return a->integer == b->integer && a->callee.function == b->callee.function &&
-         a->callee.builtin == b->callee.builtin;
+  return a->integer == b->integer && kt_equal_callee(&a->callee, &b->callee);
 }
 
 static bool equal_key(const kt_inferred *record, const ki_function *function,
@@ -123,16 +122,14 @@ static bool equal_key(const kt_inferred *record, const ki_function *function,
       instance->is_fastmath != is_fastmath)
     return false;
   for (size_t i = 0; i < function->params.count; i++)
-    if (!equal_bound(&record->bounds[i], &bounds[i])) return false;
+    if (!kt_equal_bound(&record->bounds[i], &bounds[i])) return false;
   return true;
 }
 
-static const char *bound_text(kt_compilation *c, const kt_bound *bound)
+const char *kt_bound_text(kt_compilation *c, const kt_bound *bound)
 {
   switch (KJ_AMONG(bound->kind)) {
-  case KJ_BOUND_CALLEE:
-    return bound->callee.function ? bound->callee.function->decl->name
-                                  : bound->callee.builtin->name;
+  case KJ_BOUND_CALLEE: return kt_callee_text(c, &bound->callee);
   case KJ_BOUND_WEAK: return bound->type == KJ_WEAK_INT ? "number (integer)" : "number";
   case KJ_BOUND_CONST:
     if (bound->type == KJIT_BOOL) return bound->integer ? "true" : "false";
@@ -146,7 +143,7 @@ static const char *bound_text(kt_compilation *c, const kt_bound *bound)
 static const char *bounds_text(kt_compilation *c, const kt_bound *bounds, size_t count)
 {
   const char **texts = KJ_NEW_ARRAY(c->arena, const char *, count + 1);
-  for (size_t i = 0; i < count; i++) texts[i] = bound_text(c, &bounds[i]);
+  for (size_t i = 0; i < count; i++) texts[i] = kt_bound_text(c, &bounds[i]);
   kj_buffer buffer = { 0 };
   for (size_t i = 0; i < count; i++) kj_append_format(&buffer, "%s%s", i ? ", " : "(", texts[i]);
   kj_append_text(&buffer, count ? ")" : "()");

@@ -15,9 +15,11 @@ typedef enum kt_level { KJ_LEVEL_GRID, KJ_LEVEL_BLOCK, KJ_LEVEL_THREAD } kt_leve
 static inline kt_level kt_higher_level(kt_level a, kt_level b) { return a > b ? a : b; }
 
 /* What is called: one of the two. */
+typedef struct kt_captured kt_captured;
 typedef struct kt_callee {
   const ki_function *function;
   const ki_builtin *builtin;
+  const kt_captured *captured; /* NULL: none */
 } kt_callee;
 
 typedef enum kt_meaning_kind {
@@ -60,6 +62,15 @@ typedef struct kt_bound {
   __int128 integer; /* CONST: as in ki_value */
   kt_callee callee;
 } kt_bound;
+
+/* By bind_back: the last arguments of each call of a func. Handed to a func, the callee is part of
+ * the instance's key as bounds say, and what has a value only when the kernel runs are parameters
+ * of the instance that its function does not declare. */
+struct kt_captured {
+  size_t count;
+  kt_bound *bounds;
+  kt_expr **values; /* as they read in the function that is being inferred; NULL: a callee */
+};
 
 typedef struct kt_message {
   kj_location location;
@@ -150,6 +161,22 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
 /* A new one, not yet inferred. */
 kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *function,
                              const kt_bound *bounds, bool is_strict, bool is_fastmath);
+
+bool kt_equal_bound(const kt_bound *a, const kt_bound *b);
+/* For messages. */
+const char *kt_bound_text(kt_compilation *c, const kt_bound *bound);
+
+/* ---- captured.c ---- */
+
+/* bind_back(f, values), and the func that it is. What it captures is evaluated here. */
+bool kt_is_bind_back(const ki_expr *expr);
+kt_callee kt_bind_back(kt_scope *s, const ki_expr *call);
+/* Adds what a callee that is handed to a func has captured to the arguments of the call. */
+void kt_hand_over(kt_scope *s, const kt_callee *callee, kt_exprs *arguments);
+/* The same callee in the instance that it was handed to, as its parameter decl. */
+kt_callee kt_receive_callee(kt_scope *s, const kt_callee *handed, const ki_decl *decl);
+bool kt_equal_callee(const kt_callee *a, const kt_callee *b);
+const char *kt_callee_text(kt_compilation *c, const kt_callee *callee);
 
 /* ---- infer_body.c ---- */
 

@@ -32,7 +32,8 @@ static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bou
   kt_expr *value;
   switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE:
-    s->meanings[decl->index] = (kt_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
+    s->meanings[decl->index] =
+      (kt_meaning){ .kind = KJ_MEANS_CALLEE, .callee = kt_receive_callee(s, &bound->callee, decl) };
     return;
   case KJ_BOUND_CONST:
     value = kt_new_texpr(s->c, KJ_T_CONST, bound->type, decl->location);

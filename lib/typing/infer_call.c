@@ -192,14 +192,28 @@ static void infer_view_type(kt_scope *s, const ki_expr *expr, kt_operands *opera
   kt_infer_list(s, &type->extents, &operands->extents);
 }
 
-static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin)
+/* What bind_back has given a built-in comes behind its other operands. */
+static void add_captured(kt_scope *s, const kt_captured *captured, const ki_expr *call,
+                         kt_operands *operands)
+{
+  for (size_t i = 0; captured && i < captured->count; i++) {
+    if (!captured->values[i])
+      kt_fail(s->c, call->location, KJIT_ERROR_TYPE, "`%s` takes a value, got a function",
+              operands->builtin->name);
+    KJ_PUSH(s->arena, &operands->values, kt_copy_texpr(s, captured->values[i]));
+  }
+}
+
+static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
+                                   const kt_captured *captured)
 {
   kt_operands operands = { .builtin = builtin, .location = expr->location };
   if (builtin->flags & KJ_NAME)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a name, not a function: write it without `()`", builtin->name);
   size_t most = builtin->most + (size_t)(builtin->flags & KJ_ORDER ? 1 : 0);
-  check_count(s, builtin->name, expr->args.count, builtin->least, most, expr->location);
+  size_t bound = captured ? captured->count : 0;
+  check_count(s, builtin->name, expr->args.count + bound, builtin->least, most, expr->location);
   if (builtin->flags & KJ_UNEVALUATED) return kt_apply_rule(s, &operands);
   ki_exprs rest = expr->args;
   bool has_first = builtin->flags & (KJ_TYPE_ARG | KJ_PLACE | KJ_READS | KJ_ADDRESS | KJ_ARRAY);
@@ -225,6 +239,7 @@ static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_bu
     rest.count--;
   }
   kt_infer_list(s, &rest, &operands.values);
+  add_captured(s, captured, expr, &operands);
   return kt_apply_rule(s, &operands);
 }
 
@@ -287,7 +302,8 @@ kjit_type kt_infer_annotation(kt_inference *inference, const ki_function *functi
 typedef struct binding {
   const ki_expr *call;
   const ki_function *function;
-  kt_expr **values; /* by parameter; NULL for functions */
+  const kt_captured *captured; /* NULL: none */
+  kt_expr **values;            /* by parameter; NULL for functions */
   kt_bound *bounds;
   kt_expr **arguments; /* what is passed at run time, by parameter; NULL: nothing */
 } binding;
@@ -369,24 +385,55 @@ static void bind_value(kt_scope *s, binding *b, size_t index)
   else bind_generic(s, b, index);
 }
 
+static void bind_callee(kt_scope *s, binding *b, size_t index, kt_callee callee)
+{
+  const ki_decl *param = b->function->params.items[index];
+  b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
+  if (param->type_expr || param->is_const)
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+            "`%s` of `%s` takes a value, got a function", param->name, b->function->decl->name);
+}
+
+static void refuse_value(kt_scope *s, const binding *b, size_t index)
+{
+  const ki_decl *param = b->function->params.items[index];
+  if (param->is_func)
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+            "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
+}
+
+static size_t captured_count(const kt_captured *captured) { return captured ? captured->count : 0; }
+
+static void take_captured(kt_scope *s, binding *b, size_t index)
+{
+  size_t at = index - (b->function->params.count - b->captured->count);
+  const kt_bound *bound = &b->captured->bounds[at];
+  if (bound->kind == KJ_BOUND_CALLEE) {
+    bind_callee(s, b, index, bound->callee);
+    return;
+  }
+  refuse_value(s, b, index);
+  b->values[index] = kt_copy_texpr(s, b->captured->values[at]);
+}
+
 static void infer_argument(kt_scope *s, binding *b, size_t index)
 {
   KJ_ASSERT(index < b->function->params.count);
   const ki_decl *param = b->function->params.items[index];
-  bool is_given = index < b->call->args.count;
-  const ki_expr *expr = is_given ? b->call->args.items[index] : param->value;
-  kt_callee callee;
-  if (kt_as_callee(s, expr, &callee)) {
-    b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
-    if (param->type_expr || param->is_const)
-      kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
-              "`%s` of `%s` takes a value, got a function", param->name, b->function->decl->name);
+  if (index + captured_count(b->captured) >= b->function->params.count) {
+    take_captured(s, b, index);
     return;
   }
-  if (param->is_func)
-    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
-            "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
+  bool is_given = index < b->call->args.count;
+  const ki_expr *expr = is_given ? b->call->args.items[index] : param->value;
   size_t mark = s->out->count;
+  kt_callee callee;
+  if (kt_as_callee(s, expr, &callee)) {
+    kt_settle(s, b->values, index, mark);
+    bind_callee(s, b, index, callee);
+    return;
+  }
+  refuse_value(s, b, index);
   if (is_given) {
     b->values[index] = kt_infer_expr(s, expr);
   } else { /* a default refers to constants only */
@@ -398,9 +445,10 @@ static void infer_argument(kt_scope *s, binding *b, size_t index)
   kt_settle(s, b->values, index, mark);
 }
 
-static void check_arguments(kt_scope *s, const ki_function *function, const ki_expr *call)
+static void check_arguments(kt_scope *s, const ki_function *function, const ki_expr *call,
+                            const kt_captured *captured)
 {
-  size_t least = function->params.count, most = least;
+  size_t least = function->params.count - captured_count(captured), most = least;
   while (least && function->params.items[least - 1]->value) least--;
   check_count(s, function->decl->name, call->args.count, least, most, call->location);
 }
@@ -456,11 +504,12 @@ static void take_properties(kt_scope *s, const kt_inferred *record)
 
 static kt_expr *make_call(kt_scope *s, kt_inferred *record, const binding *b)
 {
-  KJ_ASSERT(record->instance->params.count <= b->function->params.count);
   kt_expr *call = kt_new_texpr(s->c, KJ_T_CALL, record->instance->result, b->call->location);
   call->instance = record->instance;
-  for (size_t i = 0; i < b->function->params.count; i++)
+  for (size_t i = 0; i < b->function->params.count; i++) {
     if (b->arguments[i]) KJ_PUSH(s->arena, &call->args, b->arguments[i]);
+    if (b->bounds[i].kind == KJ_BOUND_CALLEE) kt_hand_over(s, &b->bounds[i].callee, &call->args);
+  }
   if (record->constant_result) {
     for (size_t i = 0; i < call->args.count; i++) kt_drop_value(s, call->args.items[i]);
     kt_expr *value = kt_copy_texpr(s, record->constant_result);
@@ -474,8 +523,9 @@ static kt_expr *make_call(kt_scope *s, kt_inferred *record, const binding *b)
   return weak;
 }
 
-static kt_expr *infer_function_call(kt_scope *s, const ki_expr *expr, const ki_function *function)
+static kt_expr *infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee)
 {
+  const ki_function *function = callee->function;
   size_t count = function->params.count;
   if (function->is_kernel)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
@@ -484,8 +534,8 @@ static kt_expr *infer_function_call(kt_scope *s, const ki_expr *expr, const ki_f
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` cannot be called here: only constants and arithmetic on them are allowed",
             function->decl->name);
-  check_arguments(s, function, expr);
-  binding b = { .call = expr, .function = function };
+  check_arguments(s, function, expr, callee->captured);
+  binding b = { .call = expr, .function = function, .captured = callee->captured };
   b.values = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
   b.arguments = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
   b.bounds = KJ_NEW_ARRAY(s->arena, kt_bound, count + 1);
@@ -501,9 +551,9 @@ kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr)
   kjit_type type;
   kt_callee callee;
   if (kt_as_type(s, expr->x, &type)) return infer_cast(s, expr, type);
-  if (expr->x->kind == KJ_EXPR_BUILTIN) return infer_builtin_call(s, expr, expr->x->builtin);
+  if (expr->x->kind == KJ_EXPR_BUILTIN) return infer_builtin_call(s, expr, expr->x->builtin, NULL);
   if (!kt_as_callee(s, expr->x, &callee))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
-  return callee.builtin ? infer_builtin_call(s, expr, callee.builtin)
-                        : infer_function_call(s, expr, callee.function);
+  return callee.builtin ? infer_builtin_call(s, expr, callee.builtin, callee.captured)
+                        : infer_function_call(s, expr, &callee);
 }

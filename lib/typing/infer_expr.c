@@ -222,6 +222,10 @@ static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
   if (!kt_as_callee(s, expr->y, &y))
     kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE, "a func is compared with a func: `op == %s`",
             x.builtin ? x.builtin->name : x.function->decl->name);
+  bool has_values = x.captured || y.captured;
+  if (has_values)
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "funcs made by `bind_back` are not compared: they have values of their own");
   bool is_same = x.builtin == y.builtin && x.function == y.function;
   return kt_new_integer(s, KJIT_BOOL, is_same == (expr->op == KJIT_EQ), expr->location);
 }

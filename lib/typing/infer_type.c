@@ -106,6 +106,10 @@ bool kt_as_callee(kt_scope *s, const ki_expr *expr, kt_callee *callee)
     *callee = (kt_callee){ .builtin = expr->builtin };
     return true;
   }
+  if (kt_is_bind_back(expr)) {
+    *callee = kt_bind_back(s, expr);
+    return true;
+  }
   if (expr->kind != KJ_EXPR_DECL) return false;
   if (expr->decl->kind == KJ_DECL_FUNCTION) {
     *callee = (kt_callee){ .function = expr->decl->function };

@@ -38,6 +38,7 @@ ROWS = {
     "is_struct": row("r[i] = is_struct(dtype(x)) ? 9 : 7", r"\b7;", types="i32"),
     "is_pointer": row("r[i] = is_pointer(dtype(x)*) ? 7 : 9", r"\b7;", types="i32"),
     "bitcast": row("r[i] = bitcast(i32, y[i]) + 1", r"add\.s32", types=("i32", "i32", "f32", "f32")),
+    "bind_back": row("r[i] = call(bind_back(max, x[i]), y[i])", r"max\.f32", before="func call(f: func, v) { return f(v) }"),
     "is_aligned": row("r[i] = is_aligned(pointer(x[0]), 32) ? 1 : 2", r"and\.b64|and\.b32"),
     "select": row("r[i] = select(x[i] > 0, y[i], z[i])", r"selp\."),
     "transpose": row("let t = transpose(x)\nr[i] = t[i]", r"ld\.global"),

@@ -1,0 +1,153 @@
+/* Funcs with values of their own: bind_back(f, a, b) is f with a and b as its last arguments.
+ *
+ * Such a func is known at compile time like any other; only what it has captured is not. Where it
+ * is handed to a func, the instance for it has parameters for those values behind the place of the
+ * func parameter, which kt_hand_over fills and kt_receive_callee names: both walk the captured
+ * values in the same order, those of captured funcs in it. */
+#include "typing/infer.h"
+#include "typing/rules.h"
+
+/* ---- making one ---- */
+
+static void capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_expr **place)
+{
+  kt_callee callee;
+  if (kt_as_callee(s, expr, &callee)) {
+    *bound = (kt_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
+    return;
+  }
+  kt_expr *value = kt_infer_expr(s, expr);
+  if (kt_is_constant(value)) {
+    *bound = (kt_bound){ .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer };
+    *place = value;
+    return;
+  }
+  bool is_weak = ki_is_weak(value->type);
+  *place = kt_keep_value(s, is_weak ? value : kt_make_concrete(s, value));
+  *bound = (kt_bound){ .kind = is_weak ? KJ_BOUND_WEAK : KJ_BOUND_VALUE, .type = (*place)->type };
+}
+
+static size_t captured_count(const kt_callee *callee)
+{
+  return callee->captured ? callee->captured->count : 0;
+}
+
+bool kt_is_bind_back(const ki_expr *expr)
+{
+  return expr->kind == KJ_EXPR_CALL && expr->x->kind == KJ_EXPR_BUILTIN &&
+         expr->x->builtin->id == KJ_BUILTIN_BIND_BACK;
+}
+
+/* What is bound again keeps what it had behind the new values. */
+kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
+{
+  kt_callee callee = { 0 };
+  const ki_expr *first = call->args.items[0];
+  if (!kt_as_callee(s, first, &callee))
+    kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `bind_back` is a func");
+  size_t added = call->args.count - 1, had = captured_count(&callee);
+  if (added == 0) return callee;
+  kt_captured *captured = KJ_NEW(s->arena, kt_captured);
+  captured->count = added + had;
+  captured->bounds = KJ_NEW_ARRAY(s->arena, kt_bound, captured->count + 1);
+  captured->values = KJ_NEW_ARRAY(s->arena, kt_expr *, captured->count + 1);
+  for (size_t i = 0; i < added; i++)
+    capture_value(s, call->args.items[1 + i], &captured->bounds[i], &captured->values[i]);
+  for (size_t i = 0; i < had; i++) {
+    captured->bounds[added + i] = callee.captured->bounds[i];
+    captured->values[added + i] = callee.captured->values[i];
+  }
+  size_t most = callee.function ? callee.function->params.count : callee.builtin->most;
+  const char *name = callee.function ? callee.function->decl->name : callee.builtin->name;
+  if (captured->count > most)
+    kt_fail(s->c, call->location, KJIT_ERROR_TYPE,
+            "`%s` takes %zu argument%s, and %zu are bound here", name, most, most == 1 ? "" : "s",
+            captured->count);
+  callee.captured = captured;
+  return callee;
+}
+
+kt_expr *kt_rule_bind_back(kt_scope *s, const kt_operands *o)
+{
+  kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+          "`bind_back` makes a func: it can be handed to a parameter that is a `func`");
+}
+
+/* ---- handing it to a func ---- */
+
+static kt_expr *wide_value(kt_scope *s, const kt_expr *value)
+{
+  KJ_ASSERT(ki_is_weak(value->type));
+  return kt_convert(s, kt_copy_texpr(s, value), value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64,
+                    value->location);
+}
+
+void kt_hand_over(kt_scope *s, const kt_callee *callee, kt_exprs *arguments)
+{
+  const kt_captured *captured = callee->captured;
+  for (size_t i = 0; i < captured_count(callee); i++) {
+    const kt_bound *bound = &captured->bounds[i];
+    if (bound->kind == KJ_BOUND_CALLEE) kt_hand_over(s, &bound->callee, arguments);
+    else if (bound->kind == KJ_BOUND_WEAK)
+      KJ_PUSH(s->arena, arguments, wide_value(s, captured->values[i]));
+    else if (bound->kind == KJ_BOUND_VALUE)
+      KJ_PUSH(s->arena, arguments, kt_copy_texpr(s, captured->values[i]));
+  }
+}
+
+static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl *decl)
+{
+  kt_expr *value;
+  if (bound->kind == KJ_BOUND_CONST) {
+    value = kt_new_texpr(s->c, KJ_T_CONST, bound->type, decl->location);
+    value->integer = bound->integer;
+    return value;
+  }
+  bool is_weak = bound->kind == KJ_BOUND_WEAK;
+  kjit_type type = !is_weak ? bound->type : bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64;
+  kt_var *var = kt_add_variable(s, KJ_V_PARAM, decl->name, type, decl->location, KJ_LEVEL_GRID);
+  var->argument = decl->index;
+  value = kt_make_var(s, var, decl->location);
+  if (!is_weak) return value;
+  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, bound->type, decl->location);
+  weak->x = value;
+  return weak;
+}
+
+kt_callee kt_receive_callee(kt_scope *s, const kt_callee *handed, const ki_decl *decl)
+{
+  if (!handed->captured) return *handed;
+  const kt_captured *from = handed->captured;
+  kt_captured *captured = KJ_NEW(s->arena, kt_captured);
+  captured->count = from->count;
+  captured->bounds = KJ_NEW_ARRAY(s->arena, kt_bound, from->count + 1);
+  captured->values = KJ_NEW_ARRAY(s->arena, kt_expr *, from->count + 1);
+  for (size_t i = 0; i < from->count; i++) {
+    captured->bounds[i] = from->bounds[i];
+    if (from->bounds[i].kind == KJ_BOUND_CALLEE)
+      captured->bounds[i].callee = kt_receive_callee(s, &from->bounds[i].callee, decl);
+    else captured->values[i] = receive_value(s, &from->bounds[i], decl);
+  }
+  return (kt_callee){ handed->function, handed->builtin, captured };
+}
+
+/* ---- as part of a key ---- */
+
+bool kt_equal_callee(const kt_callee *a, const kt_callee *b)
+{
+  if (a->function != b->function || a->builtin != b->builtin) return false;
+  size_t count = captured_count(a);
+  if (count != captured_count(b)) return false;
+  for (size_t i = 0; i < count; i++)
+    if (!kt_equal_bound(&a->captured->bounds[i], &b->captured->bounds[i])) return false;
+  return true;
+}
+
+const char *kt_callee_text(kt_compilation *c, const kt_callee *callee)
+{
+  const char *name = callee->function ? callee->function->decl->name : callee->builtin->name;
+  const char *values = "";
+  for (size_t i = 0; i < captured_count(callee); i++)
+    values = kj_format(c->arena, "%s, %s", values, kt_bound_text(c, &callee->captured->bounds[i]));
+  return callee->captured ? kj_format(c->arena, "bind_back(%s%s)", name, values) : name;
+}
