@@ -373,6 +373,47 @@ static LLVMValueRef checked_start(kl_lowering *l, const kt_expr *view, const kl_
   return exact_pointer(l, array, &view->args, values);
 }
 
+/* The bytes of an array, modulo 2^64; *overflows: they are more. */
+static LLVMValueRef count_bytes(kl_lowering *l, const kl_array_value *array,
+                                LLVMValueRef *overflows)
+{
+  const ki_type_info *info = kl_type_info(l, array->type);
+  LLVMValueRef bytes = kl_const64(l, kl_scalar_bytes(l, info->element));
+  *overflows = LLVMConstNull(l->i1);
+  for (uint32_t d = 0; d < info->rank; d++) {
+    LLVMValueRef factors[] = { bytes, kl_extent(l, array, d) },
+                 product = kl_intrinsic(l, "llvm.umul.with.overflow", &l->i64, 1, factors, 2);
+    bytes = kl_extract_value(l, product, 0);
+    *overflows = kl_or(l, *overflows, kl_extract_value(l, product, 1));
+  }
+  return bytes;
+}
+
+/* That all of a new shape is there, and that its elements lie where they may. An extent below 0 is
+ * too large. */
+static void check_new_shape(kl_lowering *l, const kt_expr *expr, const kl_array_value *array,
+                            const kl_array_value *view)
+{
+  LLVMValueRef overflows, is_large, have = count_bytes(l, array, &overflows),
+                                    need = count_bytes(l, view, &is_large);
+  kl_failure size = { .kind = KJ_FAILURE_VIEW_SIZE,
+                      .location = expr->location,
+                      .count = 2,
+                      .types = { KJIT_U64, KJIT_U64 },
+                      .values = { need, have } };
+  kl_fail_if(l, kl_or(l, is_large, kl_icmp(l, LLVMIntUGT, need, have)), &size);
+  if (!expr->dimension) return;
+  LLVMValueRef alignment = kl_const64(l, expr->dimension),
+               address = kl_ptrtoint(l, view->pointer, l->i64),
+               behind = kl_and(l, address, kl_const64(l, (int64_t)expr->dimension - 1));
+  kl_failure start = { .kind = KJ_FAILURE_VIEW_START,
+                       .location = expr->location,
+                       .count = 2,
+                       .types = { KJIT_U64, KJIT_U64 },
+                       .values = { alignment, behind } };
+  kl_fail_if(l, kl_icmp(l, LLVMIntNE, behind, kl_const64(l, 0)), &start);
+}
+
 kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_VIEW);
@@ -383,12 +424,13 @@ kl_array_value kl_lower_view(kl_lowering *l, const kt_expr *expr)
                    ? kl_element_pointer(l, &array, &expr->args)
                    : checked_start(l, expr, &array, info->rank);
   if (info->is_static) view = kl_static_array(l, expr->type, view.pointer);
-  else if (expr->dimensions && info->rank && expr->dimensions[0].source == KJ_VIEW_SAME)
-    set_new_shape(l, expr, info->rank, &view);
+  else if (kt_has_new_shape(expr)) set_new_shape(l, expr, info->rank, &view);
   else
     for (uint32_t d = 0; d < info->rank; d++) set_source_dimension(l, expr, &array, d, &view);
   for (uint32_t d = 0; d < info->rank; d++)
     if (kl_is_unit_stride(info, d)) view.strides[d] = kl_const64(l, 1);
   view.object = array.object;
+  if (kt_has_new_shape(expr) && kl_check_of_expr(l, expr) != KJ_CHECK_NONE)
+    check_new_shape(l, expr, &array, &view);
   return view;
 }

@@ -41,11 +41,14 @@ static bool are_in_static_parts(const marker *m, const kt_expr *value, const kt_
 }
 
 /* A view of parts without a check of its own would be found out at its elements only where those
- * are checked against the view. */
-static bool is_sliced(const kt_expr *view)
+ * are checked against the view. Inference has compared sizes that are known. */
+static bool is_sliced(const marker *m, const kt_expr *view)
 {
   KJ_ASSERT(view->kind == KJ_T_VIEW);
   if (!view->dimensions) return false;
+  if (kt_has_new_shape(view))
+    return view->dimension || !ki_type(m->c->types, view->x->type)->is_static ||
+           !ki_type(m->c->types, view->type)->is_static;
   for (size_t i = 0; i < view->indices.count; i++)
     if (view->indices.items[i]) return true;
   return false;
@@ -59,7 +62,7 @@ static bool subscripts(const marker *m, const kt_expr *e)
     return !are_in_static_bounds(m, e->x, &e->args);
   if (e->kind == KJ_T_ELEMENT || (e->kind == KJ_T_INSERT && e->args.count))
     return !are_in_static_parts(m, e->x, &e->args);
-  if (e->kind == KJ_T_VIEW) return !are_in_static_bounds(m, e->x, &e->args) || is_sliced(e);
+  if (e->kind == KJ_T_VIEW) return !are_in_static_bounds(m, e->x, &e->args) || is_sliced(m, e);
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & KJ_PLACE) &&
          !are_in_static_bounds(m, e->x, &e->indices);
 }

@@ -119,10 +119,11 @@ bool kp_is_range_only(const kp_simt *s)
  * gives less is refused instead of running out of bounds.
  *
  * Looked at are accesses that every thread makes, in front of anything by which a thread may leave,
- * at a number, or at threadIdx or thread_rank plus a number. Needs: typed instances. Guarantees:
- * never more than is used. */
+ * at a number, or at threadIdx or thread_rank plus a number; and views of its bytes whose size is
+ * known. Needs: typed instances. Guarantees: never more than is used. */
 
-/* What an index is: base 0 is a number, 1 to 3 threadIdx.x to .z, 4 thread_rank; plus offset. */
+/* What an index is: base 0 is a number, 1 to 3 threadIdx.x to .z, 4 thread_rank; plus offset. What
+ * an array is: so many bytes behind the start of the launch's own one. */
 typedef struct position {
   bool known;
   uint32_t base;
@@ -131,7 +132,8 @@ typedef struct position {
 
 typedef struct pass {
   kt_compilation *c;
-  position *lets; /* by variable */
+  position *lets;  /* by variable */
+  int64_t largest; /* bytes of the largest element of a shared array */
 } pass;
 
 /* ---- indices ---- */
@@ -172,18 +174,56 @@ static position find(const pass *p, const kt_expr *e)
   }
 }
 
-/* ---- accesses ---- */
+static bool is_array(const pass *p, const kt_expr *e)
+{
+  return !ki_is_weak(e->type) && ki_type(p->c->types, e->type)->class_ == KJ_CLASS_ARRAY;
+}
 
-static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
+static bool is_own_array(const pass *p, const kt_expr *array)
 {
   const kt_var *var =
     array->kind == KJ_T_VAR && array->var->kind == KJ_V_SHARED ? array->var : NULL;
-  if (!var || var->sized_by || ki_type(p->c->types, var->type)->is_static || indices->count != 1)
-    return;
+  return var && !var->sized_by && !ki_type(p->c->types, var->type)->is_static;
+}
+
+static position find_array(const pass *p, const kt_expr *array)
+{
+  if (is_own_array(p, array)) return (position){ .known = true };
+  if (array->kind == KJ_T_VAR) return p->lets[array->var->index];
+  if (array->kind != KJ_T_VIEW) return (position){ 0 };
+  position start = find_array(p, array->x);
+  const ki_type_info *info = ki_type(p->c->types, array->x->type);
+  if (!start.known || array->args.count == 0) return start;
+  position at = find(p, array->args.items[0]);
+  if (!at.known || at.base || info->rank != 1) return (position){ 0 };
+  start.offset += at.offset * ki_type(p->c->types, info->element)->size_bytes;
+  return start;
+}
+
+/* ---- accesses ---- */
+
+static void need(pass *p, uint32_t base, int64_t elements)
+{
+  uint32_t *most = &p->c->code->own_shared_need[base];
+  if (elements > *most && elements <= INT32_MAX) *most = (uint32_t)elements;
+}
+
+static void note(pass *p, const kt_expr *array, const kt_exprs *indices)
+{
+  if (!is_own_array(p, array) || indices->count != 1) return;
   position at = find(p, indices->items[0]);
-  if (!at.known) return;
-  uint32_t needed = (uint32_t)at.offset + 1, *most = &p->c->code->own_shared_need[at.base];
-  if (needed > *most) *most = needed;
+  if (at.known) need(p, at.base, at.offset + 1);
+}
+
+/* What is needed is counted in the smallest of the elements that the memory is declared with. */
+static void note_view(pass *p, const kt_expr *view)
+{
+  const ki_type_info *to = ki_type(p->c->types, view->type);
+  position start = kt_has_new_shape(view) && to->is_static ? find_array(p, view) : (position){ 0 };
+  if (!start.known) return;
+  int64_t end =
+    start.offset + (int64_t)(ki_element_count(to) * ki_type(p->c->types, to->element)->size_bytes);
+  need(p, 0, end / p->largest);
 }
 
 /* What is evaluated whenever e is. */
@@ -195,6 +235,7 @@ static void visit(pass *p, const kt_expr *e)
   if (is_lazy) return;
   for (size_t i = 1; i < kt_operand_count(e); i++) visit(p, kt_operand(e, i));
   if (e->kind == KJ_T_LOAD) note(p, e->x, &e->args);
+  if (e->kind == KJ_T_VIEW) note_view(p, e);
   if (e->kind == KJ_T_BUILTIN && e->x && (e->builtin->flags & (KJ_PLACE | KJ_READS)))
     note(p, e->x, &e->indices);
 }
@@ -224,10 +265,23 @@ static bool ends_here(kt_stmt *stmt)
   return has_failing_call || may_leave(&one);
 }
 
+static int64_t find_largest(kt_compilation *c, const kt_instance *kernel)
+{
+  int64_t largest = 1;
+  for (size_t i = 0; i < kernel->locals.count; i++) {
+    const kt_var *var = kernel->locals.items[i];
+    if (var->kind != KJ_V_SHARED) continue;
+    int64_t bytes = ki_type(c->types, ki_type(c->types, var->type)->element)->size_bytes;
+    if (bytes > largest) largest = bytes;
+  }
+  return largest;
+}
+
 void kp_find_shared_need(kt_compilation *c)
 {
   kt_instance *kernel = c->instances.items[0];
   pass p = { .c = c,
+             .largest = find_largest(c, kernel),
              .lets =
                KJ_NEW_ARRAY(c->arena, position, kernel->params.count + kernel->locals.count + 1) };
   for (size_t i = 0; i < kernel->body.count; i++) {
@@ -237,7 +291,8 @@ void kp_find_shared_need(kt_compilation *c)
     if (is_last) return;
     if (stmt->kind == KJ_TS_STORE) note(&p, stmt->array, &stmt->indices);
     if (stmt->kind == KJ_TS_ASSIGN && stmt->value && stmt->var->kind == KJ_V_LET)
-      p.lets[stmt->var->index] = find(&p, stmt->value);
+      p.lets[stmt->var->index] =
+        is_array(&p, stmt->value) ? find_array(&p, stmt->value) : find(&p, stmt->value);
   }
 }
 

@@ -70,9 +70,7 @@ static void keep_shape(pass *p, const kt_var *var, const kt_expr *array)
 static void find_reshape(void *data, kt_expr **at)
 {
   const kt_expr *e = *at;
-  if (e->kind == KJ_T_VIEW && e->dimensions && e->indices.count &&
-      e->dimensions[0].source == KJ_VIEW_SAME)
-    *(bool *)data = true;
+  if (e->kind == KJ_T_VIEW && kt_has_new_shape(e)) *(bool *)data = true;
 }
 
 /* ---- the ranges of expressions ---- */

@@ -450,6 +450,9 @@ kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array,
                         uint32_t dimension);
 /* The array itself where all is taken. */
 kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_location location);
+/* What the address of the first element of an array of the block or the thread is a multiple of, in
+ * bytes; 0: not known. */
+uint32_t kt_find_start(kt_scope *s, const kt_expr *array);
 kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location);
 /* A type that arrays of both can be used as: what they do not share, layout and static extents, is
  * forgotten. KJIT_ANY: there is none. */

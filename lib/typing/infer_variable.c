@@ -101,6 +101,13 @@ static kt_expr *keep_weak(kt_scope *s, kt_expr *value, const char *name, size_t 
   return tree;
 }
 
+static kt_var *add_let(kt_scope *s, const char *name, const kt_expr *value, kj_location location)
+{
+  kt_var *var = kt_add_variable(s, KJ_V_LET, name, value->type, location, kt_level_of(s, value));
+  if (kt_is_array(s->c, value->type)) var->start_alignment = kt_find_start(s, value);
+  return var;
+}
+
 static kt_expr *keep(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   if (kt_is_stable(value)) return value;
@@ -108,8 +115,7 @@ static kt_expr *keep(kt_scope *s, kt_expr *value, const char *name, size_t *at)
     return keep_tuple(s, value, name, at);
   if (ki_is_weak(value->type)) return keep_weak(s, value, name, at);
   if (!name) name = kj_format(s->arena, "_%u", s->temporary_count++);
-  kt_var *var =
-    kt_add_variable(s, KJ_V_LET, name, value->type, value->location, kt_level_of(s, value));
+  kt_var *var = add_let(s, name, value, value->location);
   insert(s, kt_new_assign(s, var, value, value->location), (*at)++);
   return kt_make_var(s, var, value->location);
 }
@@ -147,8 +153,7 @@ static void bind_let(kt_scope *s, const ki_decl *decl, kt_expr *value)
     kt_bind_value(s, decl, is_value ? value : keep_as(s, value, decl->name));
     return;
   }
-  kt_var *var =
-    kt_add_variable(s, KJ_V_LET, decl->name, value->type, decl->location, kt_level_of(s, value));
+  kt_var *var = add_let(s, decl->name, value, decl->location);
   kt_bind_variable(s, decl, var);
   kt_emit_assign(s, var, value, decl->location);
 }

@@ -281,6 +281,38 @@ kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type)
   return make_permuted(s, array, map, type, array->location);
 }
 
+/* ---- where an array starts ---- */
+
+/* How many bytes the view starts behind its array; false: not known. */
+static bool find_offset(kt_scope *s, const kt_expr *view, uint32_t *bytes)
+{
+  const ki_type_info *info = ki_type(s->c->types, view->x->type);
+  __int128 elements = 0;
+  for (size_t d = 0; d < view->args.count; d++) {
+    const kt_expr *index = view->args.items[d];
+    bool is_zero = is_value(index, 0);
+    if (!kt_is_constant(index) || (!is_zero && !info->is_static && info->rank > 1)) return false;
+    elements = elements * (info->is_static ? info->extents[d] : 1) + index->integer;
+  }
+  for (size_t d = view->args.count; info->is_static && d < info->rank; d++)
+    elements *= info->extents[d];
+  __int128 all = elements * ki_type(s->c->types, info->element)->size_bytes;
+  *bytes = (uint32_t)all;
+  return all >= 0 && all <= UINT32_MAX;
+}
+
+uint32_t kt_find_start(kt_scope *s, const kt_expr *array)
+{
+  uint32_t bytes;
+  if (array->kind == KJ_T_VIEW) {
+    uint32_t start = kt_find_start(s, array->x);
+    return start && find_offset(s, array, &bytes) ? ki_alignment_at(start, bytes) : 0;
+  }
+  if (array->kind != KJ_T_VAR) return 0;
+  bool is_storage = array->var->kind == KJ_V_SHARED || array->var->kind == KJ_V_LOCAL;
+  return is_storage ? kt_storage_alignment(s->c->types, array->var) : array->var->start_alignment;
+}
+
 /* ---- reshape ---- */
 
 static void add_extent(kt_scope *s, kt_exprs *extents, kt_expr *value)

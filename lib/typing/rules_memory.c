@@ -95,7 +95,7 @@ kt_expr *kt_rule_is_aligned(kt_scope *s, const kt_operands *o)
   return kt_new_builtin_of(s, o, values, KJIT_BOOL);
 }
 
-/* ---- view(f32[n, m], p) ---- */
+/* ---- view(f32[n, m], p), view(f32[n, m], a) ---- */
 
 static kt_expr *make_extent(kt_scope *s, kt_expr *value)
 {
@@ -115,13 +115,103 @@ static bool are_known(const kt_exprs *extents)
   return true;
 }
 
+/* An array of these elements with the extents of the type argument, row-major; *extents: as values.
+ */
+static kjit_type type_of_extents(kt_scope *s, const kt_operands *o, ki_type_info array,
+                                 kt_exprs *extents)
+{
+  array.class_ = KJ_CLASS_ARRAY;
+  array.rank = (uint32_t)o->extents.count;
+  array.layout = KJIT_LAYOUT_C;
+  array.is_static = are_known(&o->extents);
+  for (size_t i = 0; i < o->extents.count; i++) {
+    KJ_PUSH(s->arena, extents, make_extent(s, o->extents.items[i]));
+    if (array.is_static) array.extents[i] = (int64_t)extents->items[i]->integer;
+  }
+  return kt_intern_array(s, &array);
+}
+
+static void check_viewed(kt_scope *s, const kt_operands *o, const kt_expr *array)
+{
+  const ki_type_info *info = ki_type(s->c->types, array->type);
+  const char *given = kt_type_text(s->c, array->type),
+             *element = kt_type_text(s->c, o->type_argument);
+  if (info->space != KJ_SPACE_SHARED && info->space != KJ_SPACE_LOCAL)
+    kt_fail(s->c, array->location, KJIT_ERROR_TYPE,
+            "`view` takes a shared or a local array, or a pointer, got %s: what another array has "
+            "there is `view(%s[n], bitcast(%s%s*, pointer(a[0])))`",
+            given, element, info->read_only ? "const " : "", element);
+  if (!info->is_static && info->layout != KJIT_LAYOUT_C)
+    kt_fail(s->c, array->location, KJIT_ERROR_TYPE,
+            "`view` needs an array whose elements lie one after the other, row-major (layout C), "
+            "got %s",
+            given);
+}
+
+/* Where the array's size is not known: what a block, or a thread, has at most. */
+static void check_room(kt_scope *s, kt_expr *view)
+{
+  const ki_type_info *from = ki_type(s->c->types, view->x->type),
+                     *to = ki_type(s->c->types, view->type);
+  if (!to->is_static) return;
+  bool is_shared = from->space == KJ_SPACE_SHARED;
+  __int128 have = is_shared ? kt_most_shared_bytes(&s->c->request->target) : INT32_MAX,
+           need = ki_type(s->c->types, to->element)->size_bytes;
+  if (from->is_static)
+    have = (__int128)ki_element_count(from) * ki_type(s->c->types, from->element)->size_bytes;
+  for (uint32_t d = 0; d < to->rank && need <= (__int128)1 << 63; d++) need *= to->extents[d];
+  if (need <= have) return;
+  kt_fail(s->c, view->location, KJIT_ERROR_TYPE, "the view takes %s bytes, %s has %s%s",
+          kt_integer_text(s->arena, need),
+          from->is_static ? kt_type_text(s->c, view->x->type)
+                          : (is_shared ? "a block" : "a local array"),
+          from->is_static ? "" : "at most ", kt_integer_text(s->arena, have));
+}
+
+/* What is not known is left to the checks. */
+static void check_start(kt_scope *s, kt_expr *view)
+{
+  const ki_type_info *from = ki_type(s->c->types, view->x->type);
+  kjit_type element = ki_type(s->c->types, view->type)->element;
+  uint32_t needed = ki_alignment(s->c->types, element), start = kt_find_start(s, view->x),
+           of_elements = from->alignment_bytes ? from->alignment_bytes
+                                               : ki_alignment(s->c->types, from->element);
+  if (needed <= of_elements || needed <= start) return;
+  if (start)
+    kt_fail(s->c, view->location, KJIT_ERROR_TYPE,
+            "%s is aligned to %u bytes, and the array begins at a multiple of %u: begin further "
+            "on, or declare it with `@align(%u)`",
+            kt_type_text(s->c, element), needed, start, needed);
+  view->dimension = needed;
+}
+
+static kt_expr *view_of_array(kt_scope *s, const kt_operands *o)
+{
+  kt_expr *array = kt_make_concrete(s, o->values.items[0]);
+  check_viewed(s, o, array);
+  const ki_type_info *from = ki_type(s->c->types, array->type);
+  ki_type_info to = { .element = o->type_argument,
+                      .space = from->space,
+                      .read_only = from->read_only };
+  kt_expr *view = kt_new_texpr(s->c, KJ_T_VIEW, KJIT_ANY, o->location);
+  view->type = type_of_extents(s, o, to, &view->indices);
+  view->x = kt_keep_value(s, array);
+  kt_view_dimension *dimensions = KJ_NEW_ARRAY(s->arena, kt_view_dimension, view->indices.count);
+  for (size_t d = 0; d < view->indices.count; d++)
+    dimensions[d] = (kt_view_dimension){ KJ_VIEW_SAME, (int)d, KJ_VIEW_SAME };
+  view->dimensions = dimensions;
+  check_room(s, view);
+  check_start(s, view);
+  return view;
+}
+
 kt_expr *kt_rule_view(kt_scope *s, const kt_operands *o)
 {
   kt_expr *pointer = o->values.items[0];
+  if (kt_is_array(s->c, pointer->type)) return view_of_array(s, o);
   if (!kt_is_pointer(s->c, pointer->type))
     kt_fail(s->c, pointer->location, KJIT_ERROR_TYPE,
-            "`view` needs a pointer, got %s: a part of an array is `a[first:stop]`, other extents "
-            "`reshape(a, n, m)`",
+            "`view` needs a pointer, or a shared or local array, got %s",
             kt_type_text(s->c, pointer->type));
   const ki_type_info *to = ki_type(s->c->types, pointer->type);
   if (to->element != o->type_argument) {
@@ -131,18 +221,10 @@ kt_expr *kt_rule_view(kt_scope *s, const kt_operands *o)
             kt_type_text(s->c, pointer->type), wanted);
   }
   ki_type_info array = { .element = to->element,
-                         .rank = (uint32_t)o->extents.count,
-                         .layout = KJIT_LAYOUT_C,
                          .space = KJ_SPACE_GENERIC,
                          .read_only = to->read_only };
-  array.is_static = are_known(&o->extents);
   kt_exprs extents = { 0 };
-  for (size_t i = 0; i < o->extents.count; i++) {
-    KJ_PUSH(s->arena, &extents, make_extent(s, o->extents.items[i]));
-    if (array.is_static) array.extents[i] = (int64_t)extents.items[i]->integer;
-  }
-  kjit_type type = ki_intern_array(s->c->types, &array);
-  if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  kjit_type type = type_of_extents(s, o, array, &extents);
   kt_expr *pointed = kt_new_texpr(s->c, KJ_T_POINTED, type, o->location);
   pointed->x = kt_keep_value(s, pointer);
   pointed->args = extents;

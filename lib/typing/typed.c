@@ -61,6 +61,21 @@ const char *kt_type_text(kt_compilation *c, kjit_type type)
   return kj_keep_text(c->arena, &buffer);
 }
 
+/* At least 16 bytes where it has so many: then a vector of any of its bytes lies as it has to. */
+uint32_t kt_storage_alignment(const ki_types *types, const kt_var *var)
+{
+  KJ_ASSERT(var->kind == KJ_V_SHARED || var->kind == KJ_V_LOCAL);
+  const ki_type_info *info = ki_type(types, var->type);
+  uint64_t bytes = info->is_static
+                     ? ki_element_count(info) * ki_type(types, info->element)->size_bytes
+                     : UINT64_MAX;
+  uint32_t alignment = ki_alignment(types, info->element);
+  if (alignment < var->alignment) alignment = var->alignment;
+  for (uint32_t least = 16; least > alignment; least /= 2)
+    if (least <= bytes) alignment = least;
+  return alignment;
+}
+
 kt_expr *kt_new_texpr(kt_compilation *c, kt_tkind kind, kjit_type type, kj_location location)
 {
   KJ_ASSERT((unsigned)kind < KJ_T_COUNT);

@@ -118,7 +118,7 @@ typedef struct kt_interval {
 enum { KJ_VIEW_SAME = -1 };
 typedef struct kt_view_dimension {
   /* dimension of .x; KJ_VIEW_SAME: none; the view is .x in another shape, row-major: then all
-   * dimensions of both are taken */
+   * dimensions of both are taken, and the elements may be of another type (kt_has_new_shape) */
   int source;
   int extent; /* KJ_VIEW_SAME: that of the source */
   int step;   /* its stride is the source's times this, which may be negative; KJ_VIEW_SAME: 1 */
@@ -166,6 +166,13 @@ struct kt_expr {
                      at more than its low 32 bits */
 };
 
+/* The view is its array's memory in another shape, maybe as elements of another type. */
+static inline bool kt_has_new_shape(const kt_expr *view)
+{
+  KJ_ASSERT(view->kind == KJ_T_VIEW);
+  return view->dimensions && view->indices.count && view->dimensions[0].source == KJ_VIEW_SAME;
+}
+
 /* Of a CONST. */
 static inline ki_value kt_value_of(const kt_expr *constant)
 {
@@ -196,6 +203,8 @@ struct kt_var {
   uint32_t index; /* dense in its instance (params first) */
   uint32_t argument;
   uint32_t alignment; /* of @align, else 0 */
+  /* LET, an array: what its first element's address is a multiple of; 0: not known */
+  uint32_t start_alignment;
   const ki_decl
     /* SHARED: the dispatcher evaluates the extents of this declaration for each launch; NULL: they
        are static, or the launch's own size */
@@ -319,6 +328,8 @@ void kt_verify_typed(kt_compilation *c);
  * name, for messages. */
 uint32_t kt_most_shared_bytes(const kj_target *target);
 const char *kt_target_text(const kt_compilation *c);
+/* What the address of a shared or local array is a multiple of, in bytes, on every target. */
+uint32_t kt_storage_alignment(const ki_types *types, const kt_var *var);
 /* A new expression with kind, type and location; everything else zero. */
 kt_expr *kt_new_texpr(kt_compilation *c, kt_tkind kind, kjit_type type, kj_location location);
 kt_stmt *kt_new_tstmt(kt_compilation *c, kt_tstmt_kind kind, kj_location location);

@@ -96,7 +96,8 @@ static void put_index(typed_printer *p, const kt_expr *array, const kt_exprs *in
 }
 
 /* `view(x[2], 1, 0:n by 2)`: from x[2, 0..] on; dimension 1 of x as it is; n elements of its
- * dimension 0, every second one. Reshaped: `view(x, :n, :m)`. */
+ * dimension 0, every second one. Reshaped: `view(x, :n, :m)`; as other elements `view(x as u32,
+ * :n)`. */
 static void print_view(typed_printer *p, const kt_expr *e)
 {
   if (!e->dimensions) {
@@ -106,6 +107,11 @@ static void print_view(typed_printer *p, const kt_expr *e)
   put(p, "view(");
   if (e->args.count) put_index(p, e->x, &e->args);
   else put_expr(p, e->x);
+  kjit_type element = ki_type(p->c->types, e->type)->element;
+  if (element != ki_type(p->c->types, e->x->type)->element) {
+    put(p, " as ");
+    print_type(p, element);
+  }
   for (uint32_t d = 0; d < ki_type(p->c->types, e->type)->rank; d++) {
     const kt_view_dimension *dimension = &e->dimensions[d];
     put(p, ", ");

@@ -200,8 +200,10 @@ static void check_view(verifier *v, const kt_expr *e)
 {
   REQUIRE(is_array(v, e->x->type) && is_array(v, e->type), e->location, "a view of no array");
   uint32_t from = info_of(v, e->x->type)->rank, rank = info_of(v, e->type)->rank;
-  REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location,
-          "a view with another element type");
+  ki_space space = info_of(v, e->type)->space;
+  bool may_differ = kt_has_new_shape(e) && (space == KJ_SPACE_SHARED || space == KJ_SPACE_LOCAL);
+  REQUIRE(may_differ || info_of(v, e->x->type)->element == info_of(v, e->type)->element,
+          e->location, "a view with another element type");
   REQUIRE(info_of(v, e->x->type)->space == info_of(v, e->type)->space, e->location,
           "a view in other memory");
   REQUIRE(e->args.count <= from, e->location, "%zu indices for %u dimensions", e->args.count, from);

@@ -110,11 +110,32 @@ static void say_race(kj_buffer *text, const site *site, const kj_failure_record 
   kj_append_format(text, " %s it; there is no barrier between", was_written ? "wrote" : "read");
 }
 
+static void say_view_size(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)site;
+  kj_append_format(text, "a view of %" PRIu64 " bytes in %" PRIu64, record->values[0],
+                   record->values[1]);
+}
+
+static void say_view_start(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)site;
+  kj_append_format(text,
+                   "a view whose elements are aligned to %" PRIu64 " bytes begins %" PRIu64
+                   " behind a multiple of that",
+                   record->values[0], record->values[1]);
+}
+
 static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *) = {
-  [KJ_FAILURE_RAISE] = say_raise,     [KJ_FAILURE_ASSERT] = say_assert,
-  [KJ_FAILURE_BOUNDS] = say_bounds,   [KJ_FAILURE_DIVISION] = say_division,
-  [KJ_FAILURE_BARRIER] = say_barrier, [KJ_FAILURE_UNINITIALIZED] = say_uninitialized,
-  [KJ_FAILURE_RACE] = say_race
+  [KJ_FAILURE_RAISE] = say_raise,
+  [KJ_FAILURE_ASSERT] = say_assert,
+  [KJ_FAILURE_BOUNDS] = say_bounds,
+  [KJ_FAILURE_DIVISION] = say_division,
+  [KJ_FAILURE_BARRIER] = say_barrier,
+  [KJ_FAILURE_UNINITIALIZED] = say_uninitialized,
+  [KJ_FAILURE_RACE] = say_race,
+  [KJ_FAILURE_VIEW_SIZE] = say_view_size,
+  [KJ_FAILURE_VIEW_START] = say_view_start
 };
 
 /* "kernel `k`", "func `f`" */

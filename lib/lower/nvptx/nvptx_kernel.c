@@ -271,14 +271,6 @@ static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimensio
 
 /* ---- memory ---- */
 
-static unsigned alignment_of(kl_lowering *l, const kt_var *var, const ki_type_info *info,
-                             unsigned least)
-{
-  unsigned own = kl_type_alignment(l, info->element),
-           alignment = var->alignment > own ? var->alignment : own;
-  return alignment > least ? alignment : least;
-}
-
 static LLVMValueRef add_shared(kl_lowering *l, const kt_var *var, LLVMTypeRef type,
                                unsigned alignment)
 {
@@ -313,7 +305,7 @@ static LLVMValueRef shared_pointer(kl_lowering *l, const kt_var *var)
     return LLVMIsNull(offset) ? base : kl_inbounds_gep(l, l->i8, base, &offset, 1);
   }
   uint64_t bytes = ki_element_count(info) * kl_scalar_bytes(l, info->element);
-  unsigned alignment = alignment_of(l, var, info, bytes >= 16 ? 16 : 1);
+  unsigned alignment = kt_storage_alignment(l->c->types, var);
   uint64_t end =
     (l->c->code->static_shared_bytes + (uint64_t)alignment - 1) / alignment * alignment + bytes;
   l->c->code->static_shared_bytes = (uint32_t)end;
@@ -331,7 +323,7 @@ static LLVMValueRef local_pointer(kl_lowering *l, const kt_var *var)
   state->memory =
     kl_alloca(l, LLVMArrayType2(kl_memory_type(l, info->element), ki_element_count(info)),
               var->name);
-  LLVMSetAlignment(state->memory, alignment_of(l, var, info, 1));
+  LLVMSetAlignment(state->memory, kt_storage_alignment(l->c->types, var));
   return state->memory;
 }
 
