@@ -141,14 +141,15 @@ void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, con
   LLVMAddAttributeAtIndex(function, index, make_attribute(l, name, value));
 }
 
-void kl_limit_to_place(kl_lowering *l, LLVMValueRef call, LLVMTypeRef place)
+void kl_set_place(kl_lowering *l, LLVMValueRef call, LLVMTypeRef place, bool is_all)
 {
   static const char element_type[] = "elementtype";
   enum { FIRST = 1, OF_ARGUMENTS = 3 /* argmem: readwrite */ };
   unsigned kind = LLVMGetEnumAttributeKindForName(element_type, sizeof element_type - 1);
   LLVMAddCallSiteAttribute(call, FIRST, LLVMCreateTypeAttribute(l->context, kind, place));
-  LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                           make_attribute(l, "memory", OF_ARGUMENTS));
+  if (is_all)
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             make_attribute(l, "memory", OF_ARGUMENTS));
 }
 
 void kl_add_call_attribute(kl_lowering *l, LLVMValueRef call, const char *name)

@@ -309,8 +309,8 @@ LLVMValueRef kl_intrinsic3(kl_lowering *l, const char *name, LLVMValueRef x, LLV
                            LLVMValueRef z);
 void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, const char *name,
                       uint64_t value);
-/* Of inline assembly: its first operand is the address of a place, all that it accesses. */
-void kl_limit_to_place(kl_lowering *l, LLVMValueRef call, LLVMTypeRef place);
+/* Of inline assembly: its first operand is the address of a place, is_all: all that it accesses. */
+void kl_set_place(kl_lowering *l, LLVMValueRef call, LLVMTypeRef place, bool is_all);
 void kl_add_call_attribute(kl_lowering *l, LLVMValueRef call, const char *name);
 /* contract, unless @strict; all that @fastmath allows. Returns value. */
 LLVMValueRef kl_fast(kl_lowering *l, LLVMValueRef value);

@@ -58,6 +58,13 @@ struct kl_lower_target {
    * there. NULL: LLVM's does. */
   LLVMValueRef (*small_cas)(kl_lowering *l, ki_memory_scope scope, LLVMValueRef pointer,
                             LLVMValueRef expected, LLVMValueRef desired);
+  /* Atomics of 16 bytes. has_wide_atomics: the processor has them; NULL: inference has asked. A
+   * load and a store with an order, i128, where LLVM has exchanges only; NULL: LLVM's do. */
+  bool (*has_wide_atomics)(kl_lowering *l);
+  LLVMValueRef (*wide_load)(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
+                            LLVMValueRef pointer);
+  LLVMValueRef (*wide_store)(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
+                             LLVMValueRef pointer, LLVMValueRef value);
   /* bf16 sums and products as instructions; NULL: none */
   bool (*has_brain_arithmetic)(kl_lowering *l);
   bool (*has_half_fma)(kl_lowering *l, kjit_type type); /* f16, bf16; NULL: never */

@@ -41,6 +41,7 @@ kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host)
     .has_avx512 = has_feature(created->features, "+avx512f") &&
                   has_feature(created->features, "+avx512vl") &&
                   has_feature(created->features, "+avx512bw"),
+    .has_cmpxchg16b = has_feature(created->features, "+cx16"),
     .has_function = has_function,
   };
   *host = created;

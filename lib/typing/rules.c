@@ -121,14 +121,6 @@ kt_expr *kt_rule_type(kt_scope *s, const kt_operands *o)
     o->builtin->name);
 }
 
-static kjit_type scalar_argument(kt_scope *s, const kt_operands *o)
-{
-  if (!ki_is_scalar(o->type_argument) && !kt_is_vector(s->c, o->type_argument))
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` needs a scalar type, got %s",
-            o->builtin->name, kt_type_text(s->c, o->type_argument));
-  return o->type_argument;
-}
-
 /* A type whose values lie in memory. */
 static kjit_type sized_argument(kt_scope *s, const kt_operands *o)
 {
@@ -165,52 +157,6 @@ kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
   KJ_ASSERT(classes[o->builtin->id]);
   bool holds = classes[o->builtin->id] >> ki_type(s->c->types, o->type_argument)->class_ & 1;
   return kt_new_integer(s, KJIT_BOOL, holds, o->location);
-}
-
-/* A literal has the bits of the type of that size. */
-static kt_expr *literal_of_size(kt_scope *s, kt_expr *value, uint32_t size)
-{
-  if (value->type == KJ_WEAK_FLOAT)
-    return kt_convert(s, value,
-                      size == 2   ? KJIT_F16
-                      : size == 4 ? KJIT_F32
-                                  : KJIT_F64,
-                      value->location);
-  static const kjit_type types[][2] = {
-    { KJIT_I8, KJIT_U8 }, { KJIT_I16, KJIT_U16 }, { KJIT_I32, KJIT_U32 }, { KJIT_I64, KJIT_U64 }
-  };
-  int row = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
-  bool fits = !kt_is_constant(value) || ki_integer_fits(types[row][0], value->integer);
-  return kt_convert(s, value, types[row][!fits], value->location);
-}
-
-kt_expr *kt_rule_bitcast(kt_scope *s, const kt_operands *o)
-{
-  kt_expr *pointer = kt_bitcast_pointer(s, o);
-  if (pointer) return pointer;
-  kjit_type type = scalar_argument(s, o);
-  kt_expr *value = o->values.items[0];
-  if (!kt_is_number(s->c, value->type) && !kt_has_parts(s->c, value->type))
-    fail_operand(s, o, value, "a number or a vector");
-  uint32_t size = ki_type(s->c->types, type)->size_bytes;
-  if (ki_is_weak(value->type) && size <= 8) value = literal_of_size(s, value, size);
-  else value = kt_make_concrete(s, value);
-  bool has_bool =
-    kt_part_type(s->c, type) == KJIT_BOOL || kt_part_type(s->c, value->type) == KJIT_BOOL;
-  if (ki_type(s->c->types, value->type)->size_bytes != size || has_bool)
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`bitcast` needs two types of one size, got %s and %s", kt_type_text(s->c, value->type),
-            kt_type_text(s->c, type));
-  uint64_t bits = 0;
-  ki_value cast;
-  if (kt_is_constant(value)) {
-    ki_encode_value(kt_value_of(value), &bits);
-    if (ki_decode_value(type, &bits, &cast)) return kt_new_value(s, cast, o->location);
-  }
-  kt_exprs values = { 0 };
-  KJ_PUSH(s->arena, &values, value);
-  kt_operands typed = with_values(o, values);
-  return value->type == type ? value : kt_new_builtin(s, &typed, type);
 }
 
 /* Structs and pointers of one type. */

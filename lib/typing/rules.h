@@ -4,7 +4,7 @@
 
 #include "typing/infer.h"
 
-/* ---- rules.c, rules_sync.c, rules_instruction.c ---- */
+/* ---- rules*.c ---- */
 
 /* Operands of a built-in. */
 typedef struct kt_operands {
@@ -27,6 +27,9 @@ kt_expr *kt_new_builtin(kt_scope *s, const kt_operands *o, kjit_type type);
 kt_expr *kt_new_builtin_of(kt_scope *s, const kt_operands *o, kt_exprs values, kjit_type type);
 /* bitcast to or from a pointer; NULL: it is neither. */
 kt_expr *kt_bitcast_pointer(kt_scope *s, const kt_operands *o);
+/* What of the bytes of a value is not a number's or an address's, "4 bytes of padding behind `id`";
+ * NULL: nothing. */
+const char *kt_find_gap(kt_scope *s, kjit_type type);
 kt_expr *kt_apply_rule(kt_scope *s, const kt_operands *operands);
 
 /* ---- rules_instruction.c ---- */

@@ -1,10 +1,10 @@
-/* Result rules of the built-ins through which threads meet: barriers, warp operations, atomics; and
- * warps and blocks: named barriers, mbarriers, clusters. */
+/* Result rules of the built-ins through which threads meet: barriers, warp operations; and warps
+ * and blocks: named barriers, mbarriers, clusters. */
 #include <string.h>
 
 #include "typing/rules.h"
 
-/* Result rules of the built-ins through which threads meet: barriers, warp operations, atomics. */
+/* Result rules of the built-ins through which threads meet: barriers, warp operations. */
 
 static kt_expr *convert_mask(kt_scope *s, kt_expr *mask)
 {
@@ -187,91 +187,6 @@ kt_expr *kt_rule_reduce_int(kt_scope *s, const kt_operands *o)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` works on integers, got %s",
             o->builtin->name, kt_type_text(s->c, value->type));
   return kt_rule_reduce(s, o);
-}
-
-/* ---- atomics ---- */
-
-/* Rows: each includes those before. */
-typedef enum atomic_types { INTEGERS, NUMBERS, SMALL_FLOATS } atomic_types;
-
-static bool is_atomic_type(kjit_type type, atomic_types types)
-{
-  static const kjit_type all[] = { KJIT_I32, KJIT_U32, KJIT_I64, KJIT_U64,
-                                   KJIT_F32, KJIT_F64, KJIT_F16, KJIT_BF16 };
-  static const size_t counts[] = { [INTEGERS] = 4, [NUMBERS] = 6, [SMALL_FLOATS] = 8 };
-  for (size_t i = 0; i < counts[types]; i++)
-    if (all[i] == type) return true;
-  return false;
-}
-
-/* The last operand where there is one too many; a load cannot release, a store not acquire. */
-static uint32_t take_order(kt_scope *s, const kt_operands *o, size_t value_count, bool has_result)
-{
-  if (o->values.count <= value_count) return KJ_ORDER_RELAXED;
-  const kt_expr *order = o->values.items[value_count];
-  if (!kt_is_constant(order) || !kt_is_integer(s->c, order->type) || order->integer < 0 ||
-      order->integer > KJ_ORDER_SEQ_CST)
-    kt_fail(
-      s->c, order->location, KJIT_ERROR_TYPE,
-      "the last argument of `%s` is a memory order: relaxed, acquire, release, acq_rel or seq_cst",
-      o->builtin->name);
-  kt_memory_order given = (kt_memory_order)order->integer;
-  bool is_load = !value_count, is_store = !has_result;
-  bool is_wrong =
-    given == KJ_ORDER_ACQ_REL || given == (is_load ? KJ_ORDER_RELEASE : KJ_ORDER_ACQUIRE);
-  if ((is_load || is_store) && is_wrong)
-    kt_fail(s->c, order->location, KJIT_ERROR_TYPE, "`%s` cannot be %s: %s", o->builtin->name,
-            ki_builtin_table[KJ_BUILTIN_RELAXED + given].name,
-            is_load ? "relaxed, acquire or seq_cst" : "relaxed, release or seq_cst");
-  return given;
-}
-
-kt_expr *kt_rule_order(kt_scope *s, const kt_operands *o)
-{
-  return kt_new_integer(s, KJ_WEAK_INT, o->builtin->id - KJ_BUILTIN_RELAXED, o->location);
-}
-
-static kt_expr *apply_atomic(kt_scope *s, const kt_operands *o, atomic_types types, bool has_result)
-{
-  static const char *const texts[] = { [INTEGERS] = "i32, u32, i64 and u64",
-                                       [NUMBERS] = "i32, u32, i64, u64, f32 and f64",
-                                       [SMALL_FLOATS] =
-                                         "i32, u32, i64, u64, f32, f64, f16 and bf16" };
-  const kt_place *place = &o->place;
-  size_t count = o->builtin->most - 1u;
-  if (!is_atomic_type(place->type, types))
-    kt_fail(s->c, place->location, KJIT_ERROR_TYPE, "`%s` works on %s, not on %s", o->builtin->name,
-            texts[types], kt_type_text(s->c, place->type));
-  kt_exprs values = { 0 };
-  for (size_t i = 0; i < count; i++)
-    KJ_PUSH(s->arena, &values,
-            kt_convert_stored(s, o->values.items[i], place->type, "the place",
-                              o->values.items[i]->location));
-  kt_expr *expr = kt_new_builtin_of(s, o, values, has_result ? place->type : KJIT_VOID);
-  expr->x = place->array;
-  expr->indices = place->indices;
-  expr->dimension = take_order(s, o, count, has_result);
-  return expr;
-}
-
-kt_expr *kt_rule_atomic(kt_scope *s, const kt_operands *o)
-{
-  return apply_atomic(s, o, NUMBERS, true);
-}
-
-kt_expr *kt_rule_atomic_add(kt_scope *s, const kt_operands *o)
-{
-  return apply_atomic(s, o, SMALL_FLOATS, true);
-}
-
-kt_expr *kt_rule_atomic_int(kt_scope *s, const kt_operands *o)
-{
-  return apply_atomic(s, o, INTEGERS, true);
-}
-
-kt_expr *kt_rule_atomic_store(kt_scope *s, const kt_operands *o)
-{
-  return apply_atomic(s, o, NUMBERS, false);
 }
 
 /* Result rules of the built-ins through which warps and blocks meet: named barriers, barriers of

@@ -19,7 +19,10 @@ import tempfile
 
 ARCHES = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"]
 BITS = {"bool": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64,
-        "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "c64": 64}
+        "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "c64": 64, "f16x2": 32, "u8x8": 64, "f32x2": 64, "u32x4": 128, "f64x2": 128,
+        "boolx4": 32, "f32x3": 96}
+WHOLE = ["f16x2", "u8x8", "f32x2", "u32x4", "f64x2"]  # of what the reference calls vectors and structs
+WIDE_ARCH = 90  # exchanges of 128 bits
 SCOPES = {"": "gpu", "_block": "cta", "_system": "sys"}
 SAME_SCOPE = {"gl": "gpu", "cta": "cta", "sys": "sys"}  # of membar
 PLACES = {"global": "x[0]", "shared": "s[0]", "pointer": "p[0]"}
@@ -53,7 +56,10 @@ def read_reference(path):
             operands[name] = len((arguments or forms[0][1]).split(",")) - 1
     def types_of(name):
         same = re.search(r"\b(?:as|types of) (atomic_\w+)", texts[name])
-        return types_of(same[1]) if same else [word for word in re.findall(r"\w+", texts[name]) if word in BITS]
+        if same:
+            return types_of(same[1])
+        words = re.findall(r"\w+", texts[name])
+        return [word for word in words if word in BITS] + (WHOLE if "vectors and structs" in texts[name] else [])
     return {name: Promise(re.sub("_(block|system)$", "", name), operands[name], types_of(name)) for name in texts}, orders
 
 
@@ -65,6 +71,10 @@ class Case:
     def __init__(self, name, promise, kind, order, place, is_used):
         self.name, self.promise, self.type, self.order, self.place = name, promise, kind, order, place
         self.is_used = is_used and promise.reads
+
+    def is_for(self, arch):
+        is_exchange = self.promise.reads and self.promise.writes
+        return BITS[self.type] < 128 or not is_exchange or int(arch.removeprefix("sm_")) >= WIDE_ARCH
 
     def text(self):
         is_constant = self.place == "constant" and self.type in ("i32", "u32", "i64", "u64")
@@ -186,6 +196,7 @@ def compile_kernel(arguments, folder, name, kind, arch, statements):
 
 def check(arguments, folder, cases, kind, arch):
     """Failures of all cases of a type on an architecture."""
+    cases = [case for case in cases if case.is_for(arch)]
     code, result = compile_kernel(arguments, folder, f"{kind}_{arch}", kind, arch, [case.text() for case in cases])
     if result.returncode:
         return [f"{arch}: {result.stdout}"]
@@ -208,8 +219,11 @@ def check_refusals(arguments, folder, promises, orders):
         promise = promises[name]
         tries = [Case(name, promise, kind, None, "global", True) for kind in BITS if kind not in promise.types]
         tries += [Case(name, promise, promise.types[0], order, "global", True) for order in orders if not promise.may_have(order)]
+        wide = (Case(name, promise, kind, None, "global", True) for kind in promise.types)
+        tries += [case for case in wide if not case.is_for("sm_80")]
         for case in tries:
-            _, result = compile_kernel(arguments, folder, f"{name}_refused", case.type, "sm_90", [case.text()])
+            arch = "sm_90" if case.type not in promise.types or case.is_for("sm_80") else "sm_80"
+            _, result = compile_kernel(arguments, folder, f"{name}_refused", case.type, arch, [case.text()])
             if result.returncode <= 0 or f"`{name}`" not in result.stdout:
                 failures.append(f"{case} is not refused by name: {result.stdout}")
     return failures

@@ -1,19 +1,32 @@
 /* Atomics. The operation itself is relaxed, at the scope of its name; a memory order is made by
  * fences around it, which both targets honour, loads and stores apart, which have it themselves.
- * Where neither LLVM nor a target has the operation, a loop around compare-and-swap on the bits. */
+ * Where neither LLVM nor a target has the operation, a loop around compare-and-swap on the bits.
+ * Vectors and structs are integers of their size. */
 #include "lower/instruction.h"
 #include "native/support_routines.h"
 
 typedef struct place {
   kl_array_value array;
   LLVMValueRef pointer;
+  kjit_type element;
+  /* what the operation is on: the element, or the integer of its size; of 16 bytes, which have
+   * none, the element again */
   kjit_type type;
+  bool is_whole, is_wide; /* a vector or a struct; of 16 bytes */
   ki_combine op;
   ki_memory_scope scope;
   kt_memory_order order;
 } place;
 
 static unsigned scope_of(kl_lowering *l, const place *p) { return kl_sync_scope(l, p->scope); }
+
+static void require_wide(kl_lowering *l, const kt_expr *expr)
+{
+  if (l->target->has_wide_atomics && !l->target->has_wide_atomics(l))
+    kt_fail(l->c, expr->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` of 16 bytes needs the instruction cmpxchg16b, which this processor lacks",
+            expr->builtin->name);
+}
 
 /* The value operands come before the place in memory order of effects: operands are evaluated left
  * to right, the place's indices first. */
@@ -24,12 +37,28 @@ static place lower_place(kl_lowering *l, const kt_expr *expr, uint32_t how)
               .op = (ki_combine)expr->builtin->operation,
               .scope = (ki_memory_scope)expr->builtin->scope,
               .order = (kt_memory_order)expr->dimension };
-  p.type = kl_type_info(l, p.array.type)->element;
+  p.element = p.type = kl_type_info(l, p.array.type)->element;
+  uint32_t bytes = kl_scalar_bytes(l, p.type);
+  p.is_whole = kl_is_composed_type(l, p.type);
+  p.is_wide = p.is_whole && bytes == 16;
+  if (p.is_whole && !p.is_wide) p.type = bytes == 8 ? KJIT_U64 : KJIT_U32;
   p.pointer = kl_checked_pointer(l, &p.array, &expr->indices, kl_check_of_expr(l, expr));
-  kl_assert_access(l, p.pointer, kl_scalar_bytes(l, p.type), 1, p.array.object);
+  kl_assert_access(l, p.pointer, bytes, p.is_whole ? bytes : 1, p.array.object);
   if (expr->is_watched)
     kl_watch_access_at(l, expr->location, &p.array, p.pointer, how | KJ_WATCH_ATOMIC);
   return p;
+}
+
+/* An operand, and what was there, as the operation has them. */
+static LLVMValueRef lower_operand(kl_lowering *l, const place *p, const kt_expr *operand)
+{
+  LLVMValueRef value = kl_lower_expr(l, operand);
+  return p->is_whole ? kl_value_bits(l, p->element, value) : value;
+}
+
+static LLVMValueRef give_value(kl_lowering *l, const place *p, LLVMValueRef value)
+{
+  return p->is_whole ? kl_value_of_bits(l, p->element, value) : value;
 }
 
 /* ---- memory orders ---- */
@@ -117,6 +146,11 @@ static LLVMValueRef combine(kl_lowering *l, const place *p, LLVMValueRef x, LLVM
   return kl_build_reduction(l, p->op, p->type, x, y);
 }
 
+static LLVMTypeRef access_type(kl_lowering *l, const place *p)
+{
+  return p->is_whole ? kl_bits_type(l, p->element) : kl_memory_type(l, p->type);
+}
+
 /* What was there; is_stored: whether that was what was expected. */
 static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expected,
                               LLVMValueRef desired, LLVMValueRef *is_stored)
@@ -139,12 +173,32 @@ static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expec
 static LLVMValueRef build_load(kl_lowering *l, const place *p, LLVMTypeRef type,
                                LLVMAtomicOrdering order)
 {
+  if (p->is_wide && l->target->wide_load) {
+    LLVMValueRef held = l->target->wide_load(l, p->scope, order, p->pointer);
+    kl_annotate_access(l, held, p->array.object);
+    return held;
+  }
   LLVMValueRef value = kl_load(l, type, p->pointer);
   LLVMSetOrdering(value, order);
   LLVMSetAtomicSyncScopeID(value, scope_of(l, p));
   LLVMSetAlignment(value, kl_scalar_bytes(l, p->type));
   kl_annotate_access(l, value, p->array.object);
   return value;
+}
+
+static void build_store(kl_lowering *l, const place *p, LLVMValueRef value,
+                        LLVMAtomicOrdering order)
+{
+  if (p->is_wide && l->target->wide_store) {
+    kl_annotate_access(l, l->target->wide_store(l, p->scope, order, p->pointer, value),
+                       p->array.object);
+    return;
+  }
+  LLVMValueRef store = kl_store(l, value, p->pointer);
+  LLVMSetOrdering(store, order);
+  LLVMSetAtomicSyncScopeID(store, scope_of(l, p));
+  LLVMSetAlignment(store, kl_scalar_bytes(l, p->type));
+  kl_annotate_access(l, store, p->array.object);
 }
 
 /* A value that changes nothing is stored as well: what is returned was really there, since the loop
@@ -187,7 +241,7 @@ static LLVMAtomicRMWBinOp integer_op(ki_combine op, bool is_signed)
 static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp op,
                               LLVMValueRef value)
 {
-  LLVMValueRef native = l->target->scoped_atomic
+  LLVMValueRef native = l->target->scoped_atomic && !p->is_wide
                           ? l->target->scoped_atomic(l, p->op, p->type, p->scope, p->pointer, value)
                           : NULL;
   if (native) {
@@ -242,16 +296,17 @@ LLVMValueRef kl_lower_atomic(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 1);
   place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
-  LLVMValueRef value = kl_lower_expr(l, expr->args.items[0]);
+  LLVMValueRef value = lower_operand(l, &p, expr->args.items[0]);
   if (is_plain(l, &p)) {
     LLVMValueRef old = plain_load(l, &p, LLVMTypeOf(value));
     plain_store(l, &p, combine(l, &p, old, value));
-    return old;
+    return give_value(l, &p, old);
   }
+  if (p.is_wide) require_wide(l, expr);
   begin_order(l, &p);
-  return end_order(l, &p,
-                   kl_is_float_type(l, p.type) ? build_float_atomic(l, &p, value)
-                                               : build_integer_atomic(l, &p, value));
+  LLVMValueRef old = kl_is_float_type(l, p.type) ? build_float_atomic(l, &p, value)
+                                                 : build_integer_atomic(l, &p, value);
+  return give_value(l, &p, end_order(l, &p, old));
 }
 
 LLVMValueRef kl_lower_atomic_cas(kl_lowering *l, const kt_expr *expr)
@@ -259,40 +314,40 @@ LLVMValueRef kl_lower_atomic_cas(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->args.count == 2);
   place p = lower_place(l, expr, KJ_WATCH_READ | KJ_WATCH_WRITE);
   LLVMTypeRef type = kl_bits_type(l, p.type);
-  LLVMValueRef expected = kl_bitcast(l, kl_lower_expr(l, expr->args.items[0]), type);
-  LLVMValueRef desired = kl_bitcast(l, kl_lower_expr(l, expr->args.items[1]), type);
+  LLVMValueRef expected = kl_bitcast(l, lower_operand(l, &p, expr->args.items[0]), type);
+  LLVMValueRef desired = kl_bitcast(l, lower_operand(l, &p, expr->args.items[1]), type);
   LLVMValueRef held;
   if (is_plain(l, &p)) {
     held = plain_load(l, &p, type);
     plain_store(l, &p, kl_select(l, kl_icmp(l, LLVMIntEQ, held, expected), desired, held));
   } else {
+    if (p.is_wide) require_wide(l, expr);
     begin_order(l, &p);
     held = end_order(l, &p, build_cas(l, &p, expected, desired, &(LLVMValueRef){ NULL }));
   }
-  return kl_bitcast(l, held, kl_memory_type(l, p.type));
+  return give_value(l, &p, kl_bitcast(l, held, access_type(l, &p)));
 }
 
 LLVMValueRef kl_lower_atomic_load(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 0);
   place p = lower_place(l, expr, KJ_WATCH_READ);
-  LLVMTypeRef type = kl_memory_type(l, p.type);
-  return is_plain(l, &p) ? plain_load(l, &p, type) : build_load(l, &p, type, own_order(&p));
+  LLVMTypeRef type = access_type(l, &p);
+  if (is_plain(l, &p)) return give_value(l, &p, plain_load(l, &p, type));
+  if (p.is_wide) require_wide(l, expr);
+  return give_value(l, &p, build_load(l, &p, type, own_order(&p)));
 }
 
 LLVMValueRef kl_lower_atomic_store(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 1);
   place p = lower_place(l, expr, KJ_WATCH_WRITE);
-  LLVMValueRef value = kl_lower_expr(l, expr->args.items[0]);
+  LLVMValueRef value = lower_operand(l, &p, expr->args.items[0]);
   if (is_plain(l, &p)) {
     plain_store(l, &p, value);
     return NULL;
   }
-  LLVMValueRef store = kl_store(l, value, p.pointer);
-  LLVMSetOrdering(store, own_order(&p));
-  LLVMSetAtomicSyncScopeID(store, scope_of(l, &p));
-  LLVMSetAlignment(store, kl_scalar_bytes(l, p.type));
-  kl_annotate_access(l, store, p.array.object);
+  if (p.is_wide) require_wide(l, expr);
+  build_store(l, &p, value, own_order(&p));
   return NULL;
 }

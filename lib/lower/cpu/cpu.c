@@ -212,6 +212,9 @@ static void fence(kl_lowering *l, ki_memory_scope scope)
     LLVMBuildFence(l->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
 }
 
+/* LLVM calls functions of a library where the instruction is missing. */
+static bool has_wide_atomics(kl_lowering *l) { return kl_cpu(l)->features->has_cmpxchg16b; }
+
 static void prefetch(kl_lowering *l, ki_cache_level level, LLVMValueRef pointer)
 {
   bool is_near = level == KJ_PREFETCH_L1;
@@ -275,6 +278,7 @@ const kl_lower_target kl_cpu_lowering = {
   .wgmma_group = nothing,
   .wgmma_commit = nothing,
   .has_plain_shared_atomics = true,
+  .has_wide_atomics = has_wide_atomics,
   .syncwarp = no_syncwarp,
   .fence = fence,
   .shuffle = no_shuffle,

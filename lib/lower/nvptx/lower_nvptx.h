@@ -25,6 +25,7 @@ typedef struct kl_asm {
   LLVMTypeRef result;
   LLVMTypeRef place;  /* args[0], a "*m", is the address of one; no other memory is accessed.
                          NULL: any may be, unless is_pure */
+  bool orders_others; /* has a place, and accesses to any memory keep their side of it */
   bool is_pure;       /* no effect: may be moved and dropped */
   bool is_convergent; /* threads execute it together */
 } kl_asm;
@@ -59,6 +60,10 @@ LLVMValueRef kl_nvptx_scoped_atomic(kl_lowering *l, ki_combine op, kjit_type typ
                                     LLVMValueRef value);
 LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValueRef pointer,
                                 LLVMValueRef expected, LLVMValueRef desired);
+LLVMValueRef kl_nvptx_wide_load(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
+                                LLVMValueRef pointer);
+LLVMValueRef kl_nvptx_wide_store(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
+                                 LLVMValueRef pointer, LLVMValueRef value);
 bool kl_nvptx_has_brain_arithmetic(kl_lowering *l);
 bool kl_nvptx_has_half_fma(kl_lowering *l, kjit_type type);
 bool kl_nvptx_adds_small_float(kl_lowering *l, kjit_type type);

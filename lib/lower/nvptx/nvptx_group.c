@@ -137,7 +137,7 @@ LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args
   for (unsigned i = 0; i < count; i++) params[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(code->result, params, count, false);
   const char *constraints = code->constraints;
-  if (!code->is_pure && !code->place)
+  if (!code->is_pure && (!code->place || code->orders_others))
     constraints = kj_format(l->c->arena, "%s%s~{memory}", constraints, constraints[0] ? "," : "");
   LLVMValueRef value =
     LLVMGetInlineAsm(type, code->text, strlen(code->text), constraints, strlen(constraints),
@@ -145,7 +145,7 @@ LLVMValueRef kl_build_asm(kl_lowering *l, const kl_asm *code, LLVMValueRef *args
   LLVMValueRef call = kl_call(l, type, value, args, count);
   if (code->is_convergent) kl_add_call_attribute(l, call, "convergent");
   kl_add_call_attribute(l, call, "nounwind");
-  if (code->place) kl_limit_to_place(l, call, code->place);
+  if (code->place) kl_set_place(l, call, code->place, !code->orders_others);
   return call;
 }
 

@@ -82,14 +82,20 @@ LLVMValueRef kl_nvptx_activemask(kl_lowering *l)
  * an instruction at the scope of the device whatever it says, its cmpxchg of 16 bits a loop around
  * one of 32 bits that begins with a plain load. */
 
+static const char *const scopes[] = {
+  [KJ_SCOPE_DEVICE] = "gpu", [KJ_SCOPE_BLOCK] = "cta", [KJ_SCOPE_SYSTEM] = "sys"
+};
+
+static const char *space_of_place(LLVMValueRef pointer)
+{
+  unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(pointer));
+  return space == 1 ? ".global" : space == 3 ? ".shared" : "";
+}
+
 static LLVMValueRef build_atom(kl_lowering *l, const char *op, const char *type, char constraint,
                                ki_memory_scope scope, LLVMValueRef *args, unsigned count)
 {
-  static const char *const scopes[] = {
-    [KJ_SCOPE_DEVICE] = "gpu", [KJ_SCOPE_BLOCK] = "cta", [KJ_SCOPE_SYSTEM] = "sys"
-  };
-  unsigned space = LLVMGetPointerAddressSpace(LLVMTypeOf(args[0]));
-  const char *where = space == 1 ? ".global" : space == 3 ? ".shared" : "";
+  const char *where = space_of_place(args[0]);
   bool has_two = count == 3, takes_constants = constraint == 'r' || constraint == 'l';
   const char *value = kj_format(l->c->arena, "%c%s", constraint, takes_constants ? "n" : "");
   return kl_build_asm(l,
@@ -156,6 +162,47 @@ LLVMValueRef kl_nvptx_small_cas(kl_lowering *l, ki_memory_scope scope, LLVMValue
                                 LLVMValueRef expected, LLVMValueRef desired)
 {
   return build_atom(l, "cas", "b16", 'h', scope, (LLVMValueRef[]){ pointer, expected, desired }, 3);
+}
+
+/* Loads and stores of 16 bytes: LLVM makes a compare-and-swap of the one, which writes, and an
+ * exchange of the other, both from sm_90 on only. What is seq_cst has a fence in front, as LLVM's
+ * own of 64 bits have. */
+
+static const char *begin_wide(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
+                              const char *ordered)
+{
+  bool is_fenced = order == LLVMAtomicOrderingSequentiallyConsistent;
+  if (is_fenced) LLVMBuildFenceSyncScope(l->builder, order, kl_sync_scope(l, scope), "");
+  return order == LLVMAtomicOrderingMonotonic ? "relaxed" : ordered;
+}
+
+LLVMValueRef kl_nvptx_wide_load(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
+                                LLVMValueRef pointer)
+{
+  LLVMTypeRef type = LLVMIntTypeInContext(l->context, 128);
+  const char *how = begin_wide(l, scope, order, "acquire");
+  return kl_build_asm(l,
+                      &(kl_asm){ .text = kj_format(l->c->arena, "ld.%s.%s%s.b128 $0, $1;", how,
+                                                   scopes[scope], space_of_place(pointer)),
+                                 .constraints = "=q,*m",
+                                 .place = type,
+                                 .result = type,
+                                 .orders_others = order != LLVMAtomicOrderingMonotonic },
+                      &pointer, 1);
+}
+
+LLVMValueRef kl_nvptx_wide_store(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
+                                 LLVMValueRef pointer, LLVMValueRef value)
+{
+  const char *how = begin_wide(l, scope, order, "release");
+  return kl_build_asm(l,
+                      &(kl_asm){ .text = kj_format(l->c->arena, "st.%s.%s%s.b128 $0, $1;", how,
+                                                   scopes[scope], space_of_place(pointer)),
+                                 .constraints = "*m,q",
+                                 .place = LLVMTypeOf(value),
+                                 .result = l->void_,
+                                 .orders_others = order != LLVMAtomicOrderingMonotonic },
+                      (LLVMValueRef[]){ pointer, value }, 2);
 }
 
 bool kl_nvptx_adds_small_float(kl_lowering *l, kjit_type type)

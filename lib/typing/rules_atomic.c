@@ -1,0 +1,160 @@
+/* Result rules of atomics. Numbers are read and changed as such; vectors and structs as their
+ * bytes, all of them at once. */
+#include "typing/rules.h"
+
+/* ---- types ---- */
+
+/* Each includes those before; SMALL_FLOATS and WHOLE are NUMBERS and more. */
+typedef enum atomic_types { INTEGERS, NUMBERS, SMALL_FLOATS, WHOLE } atomic_types;
+
+static bool is_atomic_number(kjit_type type, atomic_types types)
+{
+  static const kjit_type all[] = { KJIT_I32, KJIT_U32, KJIT_I64, KJIT_U64,
+                                   KJIT_F32, KJIT_F64, KJIT_F16, KJIT_BF16 };
+  static const size_t counts[] = { [INTEGERS] = 4, [NUMBERS] = 6, [SMALL_FLOATS] = 8, [WHOLE] = 6 };
+  for (size_t i = 0; i < counts[types]; i++)
+    if (all[i] == type) return true;
+  return false;
+}
+
+/* ---- memory orders ---- */
+
+/* The last operand where there is one too many; a load cannot release, a store not acquire. */
+static uint32_t take_order(kt_scope *s, const kt_operands *o, size_t value_count, bool has_result)
+{
+  if (o->values.count <= value_count) return KJ_ORDER_RELAXED;
+  const kt_expr *order = o->values.items[value_count];
+  if (!kt_is_constant(order) || !kt_is_integer(s->c, order->type) || order->integer < 0 ||
+      order->integer > KJ_ORDER_SEQ_CST)
+    kt_fail(
+      s->c, order->location, KJIT_ERROR_TYPE,
+      "the last argument of `%s` is a memory order: relaxed, acquire, release, acq_rel or seq_cst",
+      o->builtin->name);
+  kt_memory_order given = (kt_memory_order)order->integer;
+  bool is_load = !value_count, is_store = !has_result;
+  bool is_wrong =
+    given == KJ_ORDER_ACQ_REL || given == (is_load ? KJ_ORDER_RELEASE : KJ_ORDER_ACQUIRE);
+  if ((is_load || is_store) && is_wrong)
+    kt_fail(s->c, order->location, KJIT_ERROR_TYPE, "`%s` cannot be %s: %s", o->builtin->name,
+            ki_builtin_table[KJ_BUILTIN_RELAXED + given].name,
+            is_load ? "relaxed, acquire or seq_cst" : "relaxed, release or seq_cst");
+  return given;
+}
+
+kt_expr *kt_rule_order(kt_scope *s, const kt_operands *o)
+{
+  return kt_new_integer(s, KJ_WEAK_INT, o->builtin->id - KJ_BUILTIN_RELAXED, o->location);
+}
+
+/* ---- vectors and structs ---- */
+
+/* What one access can be, and from which architecture and PTX version on it is one. */
+static bool is_access_size(uint32_t bytes) { return bytes == 4 || bytes == 8 || bytes == 16; }
+
+/* Where an element of the place's array starts, as far as its type tells, or the `@align` of the
+ * shared array that it is. */
+static uint32_t alignment_of(kt_scope *s, const kt_place *place)
+{
+  KJ_ASSERT(place->array);
+  const ki_type_info *info = ki_type(s->c->types, place->array->type);
+  uint32_t alignment =
+    info->alignment_bytes ? info->alignment_bytes : ki_alignment(s->c->types, info->element);
+  if (place->array->kind == KJ_T_VAR && place->array->var->alignment > alignment)
+    alignment = place->array->var->alignment;
+  return ki_alignment_at(alignment, ki_type(s->c->types, info->element)->size_bytes);
+}
+
+/* An access of 16 bytes that is not aligned so faults, one of 8 may be torn: what is not known to
+ * be aligned is refused. */
+static void check_whole(kt_scope *s, const kt_operands *o)
+{
+  const kt_place *place = &o->place;
+  const char *name = o->builtin->name, *type = kt_type_text(s->c, place->type);
+  uint32_t bytes = ki_type(s->c->types, place->type)->size_bytes;
+  if (!is_access_size(bytes))
+    kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
+            "`%s` works on vectors and structs of 4, 8 or 16 bytes, and %s has %u", name, type,
+            bytes);
+  const char *gap = kt_find_gap(s, place->type);
+  if (gap)
+    kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
+            "`%s` is about all bytes of the place, and %s has %s", name, type, gap);
+  uint32_t alignment = alignment_of(s, place);
+  if (alignment >= bytes) return;
+  kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
+          "`%s` needs a place aligned to its %u bytes, and this %s is only aligned to %u: %s", name,
+          bytes, type, alignment,
+          kt_is_struct(s->c, place->type)
+            ? kj_format(s->arena, "declare `struct %s @align(%u)`", type, bytes)
+            : kj_format(s->arena, "make it a field of a struct with `@align(%u)`", bytes));
+}
+
+/* 16 bytes: loads and stores are instructions of their own, exchanges come with sm_90. */
+static void require_wide(kt_scope *s, const kt_operands *o, bool is_exchange)
+{
+  uint32_t ptx = o->builtin->scope == KJ_SCOPE_SYSTEM ? 84 : 83;
+  kt_require_arch(s, kj_format(s->arena, "`%s` of 16 bytes", o->builtin->name), o->location,
+                  is_exchange ? 90 : 70, 0, ptx);
+}
+
+static void check_type(kt_scope *s, const kt_operands *o, atomic_types types, bool is_exchange)
+{
+  static const char *const texts[] = { [INTEGERS] = "i32, u32, i64 and u64",
+                                       [NUMBERS] = "i32, u32, i64, u64, f32 and f64",
+                                       [SMALL_FLOATS] =
+                                         "i32, u32, i64, u64, f32, f64, f16 and bf16",
+                                       [WHOLE] =
+                                         "i32, u32, i64, u64, f32, f64, vectors and structs" };
+  kjit_type type = o->place.type;
+  if (is_atomic_number(type, types)) return;
+  bool is_whole = types == WHOLE && (kt_is_vector(s->c, type) || kt_is_struct(s->c, type));
+  if (!is_whole)
+    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE, "`%s` works on %s, not on %s",
+            o->builtin->name, texts[types], kt_type_text(s->c, type));
+  check_whole(s, o);
+  if (ki_type(s->c->types, type)->size_bytes == 16) require_wide(s, o, is_exchange);
+}
+
+/* ---- the rules ---- */
+
+static kt_expr *apply_atomic(kt_scope *s, const kt_operands *o, atomic_types types, bool has_result)
+{
+  const kt_place *place = &o->place;
+  size_t count = o->builtin->most - 1u;
+  check_type(s, o, types, has_result && count);
+  kt_exprs values = { 0 };
+  for (size_t i = 0; i < count; i++)
+    KJ_PUSH(s->arena, &values,
+            kt_convert_stored(s, o->values.items[i], place->type, "the place",
+                              o->values.items[i]->location));
+  kt_expr *expr = kt_new_builtin_of(s, o, values, has_result ? place->type : KJIT_VOID);
+  expr->x = place->array;
+  expr->indices = place->indices;
+  expr->dimension = take_order(s, o, count, has_result);
+  return expr;
+}
+
+kt_expr *kt_rule_atomic(kt_scope *s, const kt_operands *o)
+{
+  return apply_atomic(s, o, NUMBERS, true);
+}
+
+kt_expr *kt_rule_atomic_add(kt_scope *s, const kt_operands *o)
+{
+  return apply_atomic(s, o, SMALL_FLOATS, true);
+}
+
+kt_expr *kt_rule_atomic_int(kt_scope *s, const kt_operands *o)
+{
+  return apply_atomic(s, o, INTEGERS, true);
+}
+
+kt_expr *kt_rule_atomic_whole(kt_scope *s, const kt_operands *o)
+{
+  return apply_atomic(s, o, WHOLE, true);
+}
+
+kt_expr *kt_rule_atomic_store(kt_scope *s, const kt_operands *o)
+{
+  return apply_atomic(s, o, WHOLE, false);
+}
