@@ -148,6 +148,7 @@ def library():
     parts = []
     for path in sorted((ROOT / "lib/library").glob("*.kir")):
         head, body = path.read_text().split("\n\n", 1)
+        body = re.sub(r"^(func [^{)]*)\n +", r"\1 ", body, flags=re.MULTILINE)  # parameters on two lines
         introduction = " ".join(line[2:] for line in head.splitlines())
         comment, rows, is_open = [], [], False
         for line in body.splitlines():
