@@ -59,7 +59,7 @@ def bare_text(e):
         return f"len({e[1]})", 13
     if kind in parts.NUMBERS:
         return parts.text(e, text_of), 13
-    if kind == "member":
+    if kind in ("member", "rbits"):
         return records.number_text(e, text_of), 13
     if kind == "touch":
         return f"{e[1].name}({e[2]}, {text_of(e[3])}, {text_of(e[4])})", 13

@@ -1,8 +1,9 @@
 """Structs in random kernels: declarations, their trees, the text of these, and their meaning as Python, where a struct or an array in one is a list that is copied when it is stored.
 
-Numbers: ("member", base, path). Bases: ("rname", name), ("relem", array, indices, form). Steps of a path: a field's name, or ("at", index).
-Structs: ("rplace", base, path), ("rmake", struct, values), ("rzero", struct), ("rpick", condition, x, y, form), ("rcall", function, struct, number).
-Statements: rlet, rset (a number), rput (a struct), rarray (a field that is an array), rfill (a local or shared array), rtouch (a func that changes an element), ratomic, rshfl.
+Numbers: ("member", base, path); ("rbits", type, struct), a struct's bits as a number. Bases: ("rname", name), ("relem", array, indices, form). Steps of a path: a field's name, or ("at", index).
+Structs: ("rplace", base, path), ("rmake", struct, values), ("rzero", struct), ("rpick", condition, x, y, form), ("rcall", function, struct, number), ("rcast", struct, number), ("rsame", struct, struct of other fields),
+("rload", base), loaded by an atomic.
+Statements: rlet, rset (a number), rput (a struct), rarray (a field that is an array), rfill (a local or shared array), rtouch (a func that changes an element), ratomic, rshfl; rstore, rexch, rcas: atomics on a struct as a whole.
 """
 import math
 
@@ -12,7 +13,7 @@ import language
 import values
 from values import BYTES, FLOATS, INTEGERS, SCALARS
 
-STATEMENTS = ("rlet", "rset", "rput", "rarray", "rfill", "rtouch", "ratomic", "rshfl")
+STATEMENTS = ("rlet", "rset", "rput", "rarray", "rfill", "rtouch", "ratomic", "rshfl", "rstore", "rexch", "rcas")
 NUMPY = {"bool": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": np.uint16,
          "f32": np.float32, "f64": np.float64}
 
@@ -31,6 +32,9 @@ class Struct:
             offsets.append(offset)
             offset += math.prod(extents) * (t.size if isinstance(t, Struct) else BYTES[t])
         self.alignment, self.size = alignment, -(-offset // alignment) * alignment
+        self.leaves = [name for _, t, extents in fields for name in (t.leaves if isinstance(t, Struct) else [t]) * math.prod(extents)]
+        self.is_whole = "bool" not in self.leaves and sum(BYTES[t] for t in self.leaves) == self.size  # no gaps: it is its bits
+        self.is_atomic = self.is_whole and self.size in (4, 8, 16) and alignment >= self.size
         formats = [(t.dtype if isinstance(t, Struct) else NUMPY[t], extents) for _, t, extents in fields]
         self.dtype = np.dtype({"names": [f[0] for f in fields], "formats": formats, "offsets": offsets, "itemsize": self.size})
 
@@ -98,11 +102,36 @@ def with_member(v, keys, value):
     return result
 
 
+def shape_code(t, extents=()):
+    """The types of all numbers, nested as the numbers are."""
+    if extents:
+        return f"[{', '.join([shape_code(t, extents[1:])] * extents[0])}]"
+    return f"[{', '.join(shape_code(u, x) for _, u, x in t.fields)}]" if isinstance(t, Struct) else repr(t)
+
+
+def record_bits(v, shape):
+    bits, at = 0, 0
+    for x, name in zip(leaves(v), leaves(shape)):
+        bits |= values.bits_of(x, name) << at
+        at += values.BITS[name]
+    return bits
+
+
+def record_of_bits(bits, shape):
+    def take(part):
+        nonlocal bits
+        if isinstance(part, list):
+            return [take(p) for p in part]
+        own, bits = bits & (1 << values.BITS[part]) - 1, bits >> values.BITS[part]
+        return values.of_bits(own, part)
+    return take(shape)
+
+
 def leaves(v):
     return [y for x in v for y in leaves(x)] if isinstance(v, list) else [v]
 
 
-NAMES = {"copied": copied, "with_member": with_member}
+NAMES = {"copied": copied, "with_member": with_member, "record_bits": record_bits, "record_of_bits": record_of_bits}
 
 
 class Record:
@@ -142,7 +171,7 @@ def place_text(base, path, text_of):
     return text
 
 
-def number_text(e, text_of): return place_text(e[1], e[2], text_of)
+def number_text(e, text_of): return place_text(e[1], e[2], text_of) if e[0] == "member" else f"bitcast({e[1]}, {record_text(e[2], text_of)})"
 
 
 def record_text(v, text_of):
@@ -153,6 +182,10 @@ def record_text(v, text_of):
         return f"{v[1].name}({', '.join(value_text(x, text_of) for x in v[2])})"
     if kind == "rzero":
         return f"zero({v[1].name})"
+    if kind in ("rcast", "rsame"):
+        return f"bitcast({v[1].name}, {text_of(v[2]) if kind == 'rcast' else record_text(v[2], text_of)})"
+    if kind == "rload":
+        return f"atomic_load({place_text(v[1], [], text_of)})"
     if kind == "rpick":
         c, x, y = text_of(v[1]), record_text(v[2], text_of), record_text(v[3], text_of)
         return f"select({c}, {x}, {y})" if v[4] else f"({text_of(v[1], 1)} ? {x} : {y})"
@@ -167,7 +200,7 @@ def value_text(v, text_of):
     return record_text(v, text_of) if is_record(v) else text_of(v)
 
 
-def is_record(v): return v[0] in ("rplace", "rmake", "rzero", "rpick", "rcall")
+def is_record(v): return v[0] in ("rplace", "rmake", "rzero", "rpick", "rcall", "rcast", "rsame", "rload")
 
 
 def statement_text(s, text_of):
@@ -182,6 +215,11 @@ def statement_text(s, text_of):
         return f"{s[1]} {s[2]}: {s[3].name}[{s[4]}]"
     if kind == "rtouch":
         return f"let {s[1]} = {s[2].name}({s[3]}, {text_of(s[4])}, {text_of(s[5])})"
+    if kind == "rstore":
+        return f"atomic_store({place_text(s[1], [], text_of)}, {record_text(s[2], text_of)})"
+    if kind in ("rexch", "rcas"):
+        operands = ", ".join(record_text(v, text_of) for v in s[3:])
+        return f"let {s[1]} = atomic_{kind[1:]}({place_text(s[2], [], text_of)}, {operands})"
     if kind == "ratomic":
         return f"{s[1]}({place_text(s[2], s[3], text_of)}, {text_of(s[4])})"
     return f"let {s[2]} = {s[1]}({text_of(s[3])}, {record_text(s[4], text_of)}, {text_of(s[5])})"
@@ -252,6 +290,19 @@ class Translation:
             return v[1], f"[{', '.join(self.member_value(x, t, extents) for x, (_, t, extents) in zip(v[2], v[1].fields))}]"
         if kind == "rzero":
             return v[1], zero_code(v[1])
+        if kind == "rcast":
+            x = self.expr(v[2])
+            if language.is_weak(x.ty) or x.ty == "bool" or BYTES[x.ty] != v[1].size or not v[1].is_whole:
+                raise language.TypeMismatch("bitcast")
+            return v[1], f"record_of_bits(bits_of({x.py}, '{x.ty}'), {shape_code(v[1])})"
+        if kind == "rsame":
+            t, py = self.record(v[2])
+            if t.size != v[1].size or not (t.is_whole and v[1].is_whole):
+                raise language.TypeMismatch("bitcast")
+            return v[1], f"record_of_bits({self.bits_code(t, py)}, {shape_code(v[1])})"
+        if kind == "rload":
+            py, t, _ = self.place(v[1], [])
+            return t, py
         if kind == "rpick":
             test = self.expr(v[1])
             is_true = None if v[4] else self.decided(test)
@@ -265,6 +316,14 @@ class Translation:
         t, py = self.record(v[2])
         _, leaf, _ = self.place(("rname", self.bind(t)), v[1].path)
         return t, f"with_member({py}, {self.keys(v[1])}, {self.stored_code(v[3], leaf)})"
+
+    def bits_code(self, t, py): return f"record_bits({py}, {shape_code(t)})"
+
+    def expr_rbits(self, t, v):
+        u, py = self.record(v)
+        if t == "bool" or u.size != BYTES[t] or not u.is_whole:
+            raise language.TypeMismatch("bitcast")
+        return self.typed(t, f"of_bits({self.bits_code(u, py)}, '{t}')")
 
     def bind(self, t):
         self.env["?"] = Record(t, "?", False)
@@ -342,6 +401,31 @@ class Translation:
         new = {"atomic_add": f"{place} + {value}", "atomic_max": f"max({place}, {value})", "atomic_xor": f"{place} ^ {value}"}[op]
         return [f"{place} = {language.wrap_code(new, t)}"]
 
+    def whole_value(self, v, t):
+        u, py = self.record(v)
+        if u is not t:
+            raise language.TypeMismatch("two structs")
+        return f"copied({py})"
+
+    def stmt_rstore(self, s, _):
+        place, t, _ = self.place(s[1], [])
+        return [f"{place}[:] = {self.whole_value(s[2], t)}"]
+
+    def stmt_rexch(self, s, _):
+        name, base, v = s[1:]
+        place, t, _ = self.place(base, [])
+        value = self.whole_value(v, t)
+        self.env[name] = Record(t, "v_" + name, False)
+        return [f"v_{name}, {place}[:] = copied({place}), {value}"]
+
+    def stmt_rcas(self, s, _):
+        name, base, expected, desired = s[1:]
+        place, t, _ = self.place(base, [])
+        expected, desired = self.whole_value(expected, t), self.whole_value(desired, t)
+        self.env[name] = Record(t, "v_" + name, False)
+        is_same = f"{self.bits_code(t, place)} == {self.bits_code(t, expected)}"
+        return [f"v_{name}, {place}[:] = copied({place}), {desired} if {is_same} else copied({place})"]
+
     def stmt_rshfl(self, s, _):
         kind, name, mask, v, lane = s[1:]
         self.site += 1
@@ -365,10 +449,23 @@ class Generation:
                 extents = () if r.random() < 0.7 else (r.randint(1, 4),) if r.random() < 0.8 else (r.randint(1, 3), r.randint(1, 2))
                 fields.append((f"f{k}", t, extents))
             self.structs.append(Struct(f"{prefix}_{n}", fields, r.random() < 0.2, r.choice((1, 1, 1, 8, 16))))
+        for n in range(r.choice((0, 1, 1, 2))):
+            self.structs.append(self.word_struct(f"{prefix}_w{n}", r.choice((4, 8, 8, 16, 16))))
         for t in self.structs:
             if r.random() < 0.5:
                 self.changes.append(Change(self.name("change"), t, self.fixed_path(t), self.fixed_path(t), r.random() < 0.5))
         self.kernel.declarations = [t.text() for t in self.structs] + [c.text() for c in self.changes]
+
+    def word_struct(self, name, size):
+        """Of a size that atomics take, without gaps; the alignment is the size, mostly."""
+        r, fields, at = self.r, [], 0
+        while at < size:
+            t = r.choice([t for t in SCALARS[1:] if at % BYTES[t] == 0 and at + BYTES[t] <= size])
+            count = r.choice((1, 1, 1, 2, 3))
+            count = min(count, (size - at) // BYTES[t])
+            fields.append((f"f{len(fields)}", t, (count,) if count > 1 else ()))
+            at += BYTES[t] * count
+        return Struct(name, fields, False, size if r.random() < 0.9 else 1)
 
     def path(self, t, is_leaf, index):
         """Steps to a number, or to wherever they stop."""
@@ -410,6 +507,8 @@ class Generation:
         if not found:
             return None
         base, t = self.r.choice(found)
+        if t.is_whole and t.size in (1, 2, 4, 8) and self.r.random() < 0.3:
+            return ("rbits", self.r.choice([u for u in SCALARS[1:] if BYTES[u] == t.size]), ("rplace", base, []))
         return ("member", base, self.record_path(t))
 
     def record_of(self, t, depth):
@@ -431,6 +530,13 @@ class Generation:
             return ("rcall", change, self.record_of(t, depth - 1), self.stored(leaf, 1))
         if k < 0.45:
             return ("rzero", t)
+        if k < 0.6 and t.is_whole:
+            others = [u for u in self.structs if u.is_whole and u.size == t.size and u is not t]
+            if depth > 0 and others and r.random() < 0.7:
+                return ("rsame", t, self.record_of(r.choice(others), depth - 1))
+            if t.size in (1, 2, 4, 8):
+                number = "u" + str(8 * t.size)
+                return ("rcast", t, ("cast", number, self.stored(number, max(depth, 0))))
         return ("rmake", t, [self.member_of(u, x, depth - 1) for _, u, x in t.fields])
 
     def member_of(self, t, extents, depth):
@@ -473,6 +579,8 @@ class Generation:
             self.emit(out, ("rlet", self.name("r"), self.record_of(r.choice(self.structs), 2), r.random() < 0.7))
             return
         base, t = r.choice(places)
+        if base[0] == "relem" and t.is_atomic and self.tr.env[base[1]].is_own and r.random() < 0.7:
+            return self.change_whole(out, base, t)
         if k < 0.75:
             path = self.record_path(t)
             op = r.choice(("", "", "+", "-", "*", "^", "|"))
@@ -491,6 +599,18 @@ class Generation:
                 value = ("array", r.choice(others), [*path, name])
             return self.emit(out, ("rarray", base, [*path, name], value))
         self.emit(out, ("rput", base, path, self.record_of(here, 2)))
+
+    def change_whole(self, out, base, t):
+        """An element that no other thread changes meanwhile. Exchanges of 16 bytes are not for every GPU."""
+        r = self.r
+        kind = r.choice(("rstore", "rexch", "rexch", "rcas") if t.size < 16 else ("rstore",))
+        if kind == "rstore":
+            self.emit(out, ("rstore", base, self.record_of(t, 2)))
+        elif kind == "rexch":
+            self.emit(out, ("rexch", self.name("r"), base, self.record_of(t, 2)))
+        else:
+            expected = ("rplace", base, []) if r.random() < 0.5 else self.record_of(t, 1)
+            self.emit(out, ("rcas", self.name("r"), base, expected, self.record_of(t, 1)))
 
     def local_records(self, out, depth):
         """A local array of structs, filled in a loop."""
@@ -520,6 +640,9 @@ class Generation:
         self.unreadable.add(name)
         self.emit(out, ("rput", ("relem", name, [("var", "t")], 0), [], self.record_of(t, 2)))
         self.emit(out, ("sync", "syncthreads", None, []))
+        if t.is_atomic and r.random() < 0.8:
+            self.change_whole(out, ("relem", name, [("var", "t")], 0), t)
+            self.emit(out, ("sync", "syncthreads", None, []))
         path = self.record_path(t)
         if self.leaf_at(t, path) in ("i32", "u32", "i64", "u64") and not t.is_packed and not self.has_packed(t):
             index = ("bin", "%", ("var", "t"), language_lit(r.randint(1, 5)))
@@ -527,7 +650,8 @@ class Generation:
             self.emit(out, ("ratomic", r.choice(("atomic_add", "atomic_max", "atomic_xor")), ("relem", name, [index], 0), path, self.stored(self.leaf_at(t, path), 2)))
             self.emit(out, ("sync", "syncthreads", None, []))
         shift = ("bin", "%", ("bin", "+", ("var", "t"), language_lit(r.randint(0, 40))), language_lit(self.block_size))
-        self.emit(out, ("rlet", self.name("r"), ("rplace", ("relem", name, [r.choice((shift, language_lit(0)))], 0), []), True))
+        base = ("relem", name, [r.choice((shift, language_lit(0)))], 0)
+        self.emit(out, ("rlet", self.name("r"), ("rload", base) if t.is_atomic and r.random() < 0.5 else ("rplace", base, []), True))
         self.emit(out, ("sync", "syncthreads", None, []))
 
     def has_packed(self, t):
