@@ -27,6 +27,7 @@ enum {
   KJIT_SCALAR_COUNT, /* one past the last scalar */
   KJIT_VOID = KJIT_SCALAR_COUNT,
   KJIT_FUNC,            /* a parameter that takes a func */
+  KJIT_TYPE,            /* a parameter that takes a type */
   KJIT_INDEX = KJIT_I64 /* extents and positions: i64 to every typing rule */
 };
 
@@ -179,7 +180,7 @@ KJIT_API void kjit_begin_function(kjit_builder *builder, const char *name, kjit_
 /* Opens `extern func name(...) -> result`, result KJIT_VOID: none. Parameters of given types
  * follow, then kjit_end. See kjit_bind_extern. */
 KJIT_API void kjit_begin_extern(kjit_builder *builder, const char *name, kjit_type result);
-/* KJIT_ANY: type from the call; KJIT_FUNC: takes a func. */
+/* KJIT_ANY: type from the call; KJIT_FUNC: takes a func; KJIT_TYPE, of a func: takes a type. */
 KJIT_API kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type);
 /* A compile-time parameter; default_value 0: none. */
 KJIT_API kjit_node kjit_const_parameter(kjit_builder *builder, const char *name,
@@ -211,7 +212,13 @@ KJIT_API kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x)
 /* `T(parts)`: a struct from all of its fields, a vector or complex number from its parts. */
 KJIT_API kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts,
                                   size_t count);
-/* A built-in, func or func parameter by name; positions too: kjit_call(b, "threadIdx.x", NULL, 0),
+/* A type of this builder alone, for the calls below that take one, any number of times: what a
+ * parameter that takes a type is given; of any other name, `dtype(x)`. As an argument of a call
+ * such a parameter is handed over as its node; other types are `kjit_function_value(b, "f32")`.
+ * Returns KJIT_VOID where node is no name. */
+KJIT_API kjit_type kjit_type_of(kjit_builder *builder, kjit_node node);
+/* A built-in, func or func parameter by name; `T(x)` of a parameter that takes a type; positions
+ * too: kjit_call(b, "threadIdx.x", NULL, 0),
  * "laneid". Funcs may be called before they are begun. */
 KJIT_API kjit_node kjit_call(kjit_builder *builder, const char *function,
                              const kjit_node *arguments, size_t count);

@@ -92,9 +92,38 @@ void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, k
 
 /* ---- types ---- */
 
+/* The numbers of types of names are those of no type of a context: this bit, and the node. */
+#define TYPE_OF_NODE (UINT32_C(1) << 31)
+
+bool ki_is_type_of_node(kjit_type type) { return (type & TYPE_OF_NODE) != 0; }
+
+kjit_type kjit_type_of(kjit_builder *builder, kjit_node node)
+{
+  if (!KJ_ENTER_BUILDER(builder) || !node) return KJIT_VOID;
+  const ki_expr *expr = ki_use_node(builder, node);
+  if (expr->kind != KJ_EXPR_DECL)
+    ki_fail_build(
+      builder, KJIT_ERROR_MISUSE,
+      "kjit_type_of takes a parameter or what another name stands for: `kjit_let` gives "
+      "a value one");
+  return TYPE_OF_NODE | node;
+}
+
+static ki_type_expr *use_type_of_node(kjit_builder *builder, kjit_type type)
+{
+  ki_expr *expr = ki_use_node(builder, type & ~TYPE_OF_NODE);
+  ki_type_expr *written = KJ_NEW(ki_builder_arena(builder), ki_type_expr);
+  written->location = builder->location;
+  written->kind = expr->decl->is_type ? KJ_TYPE_PARAMETER : KJ_TYPE_DTYPE;
+  if (expr->decl->is_type) written->decl = expr->decl;
+  else written->expr = expr;
+  return written;
+}
+
 ki_type_expr *ki_use_type(kjit_builder *builder, kjit_type type)
 {
   if (type == KJIT_ANY) return NULL;
+  if (ki_is_type_of_node(type)) return use_type_of_node(builder, type);
   if (!ki_has_type(builder->module->types, type))
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "%u is not a type of this context", type);
   const ki_type_info *info = ki_type(builder->module->types, type);
@@ -301,7 +330,7 @@ kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node
 kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (!ki_is_scalar(type))
+  if (!ki_is_scalar(type) && !ki_is_type_of_node(type))
     ki_fail_build(builder, KJIT_ERROR_TYPE, "a value is converted to a scalar type");
   return ki_add_expr(builder, make_cast(builder, type, ki_use_node(builder, x)));
 }
@@ -316,7 +345,8 @@ kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node 
   callee->type_expr = ki_use_type(builder, type);
   const ki_type_info *info =
     callee->type_expr->kind == KJ_TYPE_FIXED ? ki_type(builder->module->types, type) : NULL;
-  if (!info || !info->size_bytes || info->class_ == KJ_CLASS_POINTER)
+  bool is_made = info && info->size_bytes && info->class_ != KJ_CLASS_POINTER;
+  if (!is_made && !ki_is_type_of_node(type))
     ki_fail_build(builder, KJIT_ERROR_TYPE, "kjit_construct makes structs, vectors and scalars");
   ki_measure_expr(callee);
   call->x = callee;
@@ -334,7 +364,7 @@ static ki_expr *make_name(kjit_builder *builder, const char *name, size_t length
   char *copy = kj_copy_string(ki_builder_arena(builder), name, length);
   for (size_t i = 0; function && i < function->params.count; i++) {
     ki_decl *param = function->params.items[i];
-    if (!param->is_func || strcmp(param->name, copy) != 0) continue;
+    if (!(param->is_func || param->is_type) || strcmp(param->name, copy) != 0) continue;
     ki_expr *expr = ki_make_expr(builder, KJ_EXPR_DECL);
     expr->decl = param;
     return expr;

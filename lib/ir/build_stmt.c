@@ -45,7 +45,7 @@ static kjit_node add_storage(kjit_builder *builder, ki_decl_kind kind, const cha
                              kjit_type element, const kjit_node *extents, size_t rank)
 {
   bool is_shared = kind == KJ_DECL_SHARED, is_dynamic = is_shared && rank == 1 && !extents;
-  if (!ki_is_element(builder->module->types, element))
+  if (!ki_is_type_of_node(element) && !ki_is_element(builder->module->types, element))
     ki_fail_build(
       builder, KJIT_ERROR_TYPE,
       "the elements of a shared or local array are scalars, vectors, structs or pointers");

@@ -235,7 +235,8 @@ kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_decl *param = add_parameter(builder, name);
   param->is_func = type == KJIT_FUNC;
-  if (!param->is_func) param->type_expr = ki_use_type(builder, type);
+  param->is_type = type == KJIT_TYPE;
+  if (!param->is_func && !param->is_type) param->type_expr = ki_use_type(builder, type);
   return ki_add_decl(builder, param);
 }
 

@@ -90,10 +90,22 @@ static void push(ki_naming *naming, const ki_decl *decl, const char *name)
   KJ_PUSH(naming->arena, &naming->open, bound);
 }
 
+/* Types behind a colon are not looked up: what would be found instead of one gets another name. */
+static bool hides_type(const ki_naming *naming, const ki_decl *decl)
+{
+  const kj_map_entry *entry = kj_find_entry(&naming->global, decl->name, strlen(decl->name));
+  const ki_decl *global = entry ? entry->value : NULL;
+  bool is_type = ki_is_type_name(decl->name, strlen(decl->name)) ||
+                 strcmp(decl->name, "dtype") == 0 || strcmp(decl->name, "vector") == 0 ||
+                 (global && global->kind == KJ_DECL_STRUCT);
+  return decl->is_type && is_type;
+}
+
 static void bind(ki_naming *naming, const ki_decl *decl)
 {
   const ki_bound *same = top(naming, decl->name);
-  if (!ki_is_name(decl->name) || (same && same->scope == naming->scope)) rename_decl(naming, decl);
+  if (!ki_is_name(decl->name) || (same && same->scope == naming->scope) || hides_type(naming, decl))
+    rename_decl(naming, decl);
   push(naming, decl, ki_printed_name(naming, decl));
 }
 
@@ -145,6 +157,7 @@ static void reach_type(ki_naming *naming, kjit_type type)
 /* ---- the walk ---- */
 
 static void walk_expr(ki_naming *naming, const ki_expr *expr);
+static void walk_decl(ki_naming *naming, const ki_decl *decl);
 
 static void walk_exprs(ki_naming *naming, const ki_exprs *list)
 {
@@ -160,6 +173,7 @@ static void walk_type(ki_naming *naming, const ki_type_expr *type, bool in_expre
   if (in_expression && type->kind == KJ_TYPE_VECTOR) reach_outside(naming, "vector");
   if (in_expression && type->kind == KJ_TYPE_FIXED) reach_type(naming, type->type);
   if (type->expr) walk_expr(naming, type->expr);
+  if (type->decl) walk_decl(naming, type->decl);
   walk_type(naming, type->element, in_expression);
   walk_exprs(naming, &type->extents);
   for (size_t i = 0; i < type->items.count; i++)

@@ -250,7 +250,8 @@ static kjit_status check_field(kjit_context *context, const kjit_field *fields, 
 static kjit_status check_struct(kjit_context *context, const char *name, const kjit_field *fields,
                                 size_t count, unsigned flags)
 {
-  if (!name || !ki_is_name(name) || ki_is_type_name(name, strlen(name)))
+  if (!name || !ki_is_name(name) || ki_is_type_name(name, strlen(name)) ||
+      strcmp(name, KJ_TYPE_WORD) == 0)
     return ki_fail_call(context, KJIT_ERROR_NAME,
                         "`%s` cannot be the name of a struct: letters, digits and `_`, no digit "
                         "first, no word or type of the language",

@@ -76,6 +76,7 @@ static ki_type_expr *copy_type(copier *c, const ki_type_expr *type)
   copy->location = move(c, type->location);
   copy->expr = copy_expr(c, type->expr);
   copy->element = copy_type(c, type->element);
+  copy->decl = map_decl(c, type->decl);
   copy_exprs(c, &copy->extents, &type->extents);
   copy->items.items = NULL;
   copy->items.count = copy->items.capacity = 0;

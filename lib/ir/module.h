@@ -37,7 +37,8 @@ typedef enum ki_type_expr_kind {
   KJ_TYPE_STATIC_ARRAY, /* .element[.extents ...]; no extents: shared memory of the launch's size */
   KJ_TYPE_TUPLE,        /* .items */
   KJ_TYPE_POINTER,      /* .element*; only where the element is not fixed: dtype(A)* */
-  KJ_TYPE_NAMED         /* .name of a struct; the verifier turns it into FIXED */
+  KJ_TYPE_NAMED,        /* .name of a struct; the verifier turns it into FIXED */
+  KJ_TYPE_PARAMETER     /* what .decl, a parameter that takes a type, is given */
 } ki_type_expr_kind;
 
 typedef struct ki_type_expr ki_type_expr;
@@ -53,6 +54,7 @@ struct ki_type_expr {
   ki_exprs extents;
   KJ_LIST(ki_type_expr *) items;
   const char *name;
+  ki_decl *decl;
 };
 
 /* ---- expressions ---- */
@@ -108,7 +110,7 @@ typedef enum ki_decl_kind {
   /* module constant: .type_expr may be NULL, .value an expression or an AGGREGATE, or .data */
   KJ_DECL_CONST,
   KJ_DECL_STRUCT, /* .fields, .attributes, .struct_type */
-  KJ_DECL_PARAM,  /* .is_const, .type_expr or NULL, .value default or NULL; .is_func */
+  KJ_DECL_PARAM,  /* .is_const, .type_expr or NULL, .value default or NULL; .is_func, .is_type */
   KJ_DECL_LET,    /* .value, or NULL when one of several names of a destructuring statement */
   KJ_DECL_VAR,    /* the same; .type_expr or NULL */
   KJ_DECL_SHARED, /* .type_expr: a STATIC_ARRAY or a scalar */
@@ -130,8 +132,9 @@ struct ki_decl {
   /* parameters and locals: dense from 0 within their function, for side tables; module level: dense
    * in the module */
   uint32_t index;
-  bool is_const, is_func;
-  bool is_assigned; /* VAR: assigned after its declaration */
+  bool is_const;
+  bool is_func, is_type; /* PARAM: takes a func; takes a type, which expressions then name */
+  bool is_assigned;      /* VAR: assigned after its declaration */
   ki_type_expr *type_expr;
   ki_expr *value;
   ki_attributes attributes;

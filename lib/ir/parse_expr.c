@@ -400,17 +400,21 @@ static void note_slashes(ki_parser *parser)
 }
 
 /* What is read as an expression where a type may stand, as a type: `f32`, `dtype(x)`,
- * `vector(dtype(x), 4)`, `f32*`. NULL: it is no type. */
+ * `vector(dtype(x), 4)`, `f32*`, a parameter that takes a type. NULL: it is no type. */
 static ki_type_expr *as_type(ki_parser *parser, const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_TYPE) return expr->type_expr;
   bool is_call = expr->kind == KJ_EXPR_CALL && expr->x->kind == KJ_EXPR_NAME;
   bool is_dtype = is_call && expr->args.count == 1 && strcmp(expr->x->name, "dtype") == 0,
        is_vector = is_call && expr->args.count == 2 && strcmp(expr->x->name, "vector") == 0;
-  if (expr->kind != KJ_EXPR_NAME && !is_dtype && !is_vector) return NULL;
+  bool is_parameter = expr->kind == KJ_EXPR_DECL && expr->decl->is_type;
+  if (expr->kind != KJ_EXPR_NAME && !is_parameter && !is_dtype && !is_vector) return NULL;
   ki_type_expr *type = KJ_NEW(parser->arena, ki_type_expr);
   type->location = expr->location;
-  if (is_dtype) {
+  if (is_parameter) {
+    type->kind = KJ_TYPE_PARAMETER;
+    type->decl = expr->decl;
+  } else if (is_dtype) {
     type->kind = KJ_TYPE_DTYPE;
     type->expr = expr->args.items[0];
   } else if (is_vector) {

@@ -61,8 +61,14 @@ static ki_type_expr *parse_base(ki_parser *parser)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX, "expected a type, found %s",
                   ki_describe_token(parser));
   const char *name = parser->lexer.token.name->key;
+  const ki_binding *binding = parser->lexer.token.name->value;
   size_t length = parser->lexer.token.length;
   ki_advance(parser);
+  if (parser->module && binding && binding->decl->is_type) {
+    ki_type_expr *parameter = new_type(parser, KJ_TYPE_PARAMETER, place);
+    parameter->decl = binding->decl;
+    return parameter;
+  }
   if (strcmp(name, "dtype") == 0 && ki_at(parser, KJ_TOKEN_LEFT_PAREN))
     return parse_dtype(parser, place);
   if (strcmp(name, "vector") == 0 && ki_at(parser, KJ_TOKEN_LEFT_PAREN))

@@ -189,10 +189,25 @@ static void refuse_type_first(ki_parser *parser, const ki_token *name)
 
 static void add_parameter(ki_parser *parser, ki_decl *param);
 
+/* A word of the language here only. */
+static bool accept_type_word(ki_parser *parser)
+{
+  if (!ki_at(parser, KJ_TOKEN_NAME) || strcmp(parser->lexer.token.name->key, KJ_TYPE_WORD) != 0)
+    return false;
+  ki_advance(parser);
+  return true;
+}
+
 static void parse_parameter_type(ki_parser *parser, ki_decl *param)
 {
+  kj_location place = ki_place(parser);
   param->is_func = ki_accept(parser, KJ_TOKEN_FUNC);
-  if (param->is_func) return;
+  param->is_type = !param->is_func && accept_type_word(parser);
+  if (param->is_type && param->is_const)
+    ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
+                  "a type is known at compile time anyway: `%s: type`, without `const`",
+                  param->name);
+  if (param->is_func || param->is_type) return;
   param->type_expr = ki_parse_type_expr(parser);
   ki_make_argument_type(parser, param->type_expr);
 }
@@ -356,6 +371,9 @@ static void parse_struct(ki_parser *parser)
 {
   ki_advance(parser);
   ki_token name = ki_expect(parser, KJ_TOKEN_NAME, "of the struct");
+  if (strcmp(name.name->key, KJ_TYPE_WORD) == 0)
+    ki_fail_parse(parser, name.location, KJIT_ERROR_NAME,
+                  "`type` is no name for a struct: `x: type` is a parameter that takes a type");
   ki_decl *decl = ki_new_decl(parser, KJ_DECL_STRUCT, &name);
   ki_parse_attributes(parser, &decl->attributes);
   ki_expect(parser, KJ_TOKEN_LEFT_BRACE, "before the fields");

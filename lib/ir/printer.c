@@ -51,6 +51,7 @@ void ki_put_type(ki_printer *p, const ki_type_expr *type)
   switch (type->kind) {
   case KJ_TYPE_FIXED: ki_print_type(p->module->types, type->type, p->buffer); break;
   case KJ_TYPE_NAMED: ki_put(p, type->name); break;
+  case KJ_TYPE_PARAMETER: ki_put(p, ki_printed_name(p->naming, type->decl)); break;
   case KJ_TYPE_DTYPE:
     ki_put(p, "dtype(");
     ki_put_expr(p, type->expr, KJ_LEVEL_CONDITIONAL);
@@ -440,6 +441,7 @@ static void print_parameter(ki_printer *p, const ki_decl *param)
   kj_append_format(p->buffer, "%s%s", param->is_const ? "const " : "",
                    ki_printed_name(p->naming, param));
   if (param->is_func) ki_put(p, ": func");
+  if (param->is_type) ki_put(p, ": " KJ_TYPE_WORD);
   print_annotation(p, param);
   if (!param->value) return;
   ki_put(p, " = ");

@@ -26,6 +26,7 @@ static const ki_type_info scalar_table[KJ_FIRST_COMPOSED] = {
 #undef X
   [KJIT_VOID] = { .class_ = KJ_CLASS_VOID, .name = "void" },
   [KJIT_FUNC] = { .class_ = KJ_CLASS_FUNC, .name = "func" },
+  [KJIT_TYPE] = { .class_ = KJ_CLASS_FUNC, .name = KJ_TYPE_WORD },
   [KJ_WEAK_INT] = { .class_ = KJ_CLASS_WEAK, .name = "weak int" },
   [KJ_WEAK_FLOAT] = { .class_ = KJ_CLASS_WEAK, .name = "weak float" },
 };

@@ -13,7 +13,7 @@ enum { KJ_MAX_RANK = 8, KJ_MAX_TYPE_LEVELS = 200 };
 /* Types without a public name. Weak types are those of literals and of plain numbers of a host:
  * they take the type they meet (docs/ir.md, Inference). */
 enum {
-  KJ_WEAK_INT = KJIT_FUNC + 1,
+  KJ_WEAK_INT = KJIT_TYPE + 1,
   KJ_WEAK_FLOAT,
   KJ_FIRST_COMPOSED /* numbers from here on index the table */
 };
@@ -83,6 +83,9 @@ typedef struct ki_component {
   kjit_type type;
   uint32_t offset_bytes;
 } ki_component;
+
+/* Behind the colon of a parameter: it takes a type. No struct has this name. */
+#define KJ_TYPE_WORD "type"
 
 typedef struct ki_types ki_types;
 

@@ -233,8 +233,29 @@ static void verify_result(ki_verifier *v)
 
 /* ---- the whole ---- */
 
+static void verify_type_parameter(ki_verifier *v, ki_decl *param)
+{
+  KJ_ASSERT(param->is_type);
+  if (v->function->is_kernel)
+    ki_fail_verify(v, param->location, KJIT_ERROR_UNSUPPORTED,
+                   "`%s`: a kernel takes no types: those of its arguments are known, `dtype(x)`",
+                   param->name);
+  if (v->function->is_extern)
+    ki_fail_verify(v, param->location, KJIT_ERROR_UNSUPPORTED,
+                   "`%s`: an extern func takes no types, only a func of the module does",
+                   param->name);
+  if (!param->value) return;
+  v->fixed = "a default";
+  ki_convert_to_type(v, param->value);
+  v->fixed = NULL;
+}
+
 static void verify_parameter(ki_verifier *v, ki_decl *param)
 {
+  if (param->is_type) {
+    verify_type_parameter(v, param);
+    return;
+  }
   v->in_parameters = true;
   ki_verify_type(v, param->type_expr, false);
   v->in_parameters = false;

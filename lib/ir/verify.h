@@ -103,6 +103,8 @@ bool ki_is_known_name(const ki_verifier *v, const char *name);
 void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, bool is_assigned);
 /* A function, or a parameter that is one. */
 bool ki_is_func_value(const ki_expr *expr);
+/* Of a parameter that takes a type, as an expression: it is a type. */
+void ki_name_type_parameter(ki_verifier *v, ki_expr *expr);
 /* A built module's literals and casts mean the built-in even where a kernel has its name: the text
  * could not say that, and a kernel keeps its name. */
 void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name);

@@ -6,8 +6,22 @@
 
 /* Types as they are written. */
 
+/* A later parameter may be named, too. */
+static bool find_type_parameter(ki_verifier *v, ki_type_expr *type)
+{
+  for (size_t i = 0; v->in_parameters && i < v->function->params.count; i++) {
+    ki_decl *param = v->function->params.items[i];
+    if (!param->is_type || strcmp(param->name, type->name) != 0) continue;
+    type->kind = KJ_TYPE_PARAMETER;
+    type->decl = param;
+    return true;
+  }
+  return false;
+}
+
 static void verify_type_name(ki_verifier *v, ki_type_expr *type)
 {
+  if (find_type_parameter(v, type)) return;
   const kj_map_entry *entry = kj_find_entry(&v->decls, type->name, strlen(type->name));
   ki_decl *decl = entry ? entry->value : NULL;
   if (decl && decl->kind == KJ_DECL_STRUCT) {
@@ -85,7 +99,8 @@ static void fix_pointer(ki_verifier *v, ki_type_expr *type)
   if (is_fixed && is_sized)
     fix(v, type, ki_intern_pointer(v->module->types, element->type, type->read_only));
   else if (element->kind != KJ_TYPE_DTYPE && element->kind != KJ_TYPE_VECTOR &&
-           element->kind != KJ_TYPE_POINTER && element->kind != KJ_TYPE_NAMED)
+           element->kind != KJ_TYPE_POINTER && element->kind != KJ_TYPE_NAMED &&
+           element->kind != KJ_TYPE_PARAMETER)
     ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
                    "a pointer points to a scalar, a vector, a struct or a pointer; `f32*` also "
                    "stands for many f32, one after the other");
@@ -126,6 +141,14 @@ void ki_verify_type(ki_verifier *v, ki_type_expr *type, bool static_extents)
     break;
   case KJ_TYPE_VECTOR: verify_vector(v, type); break;
   case KJ_TYPE_NAMED: verify_type_name(v, type); break;
+  case KJ_TYPE_PARAMETER:
+    if (type->decl->function != v->function)
+      ki_fail_verify(v, type->location, KJIT_ERROR_NAME, "`%s` belongs to another function",
+                     type->decl->name);
+    else if (v->fixed && strcmp(v->fixed, "a default") == 0)
+      ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+                     "a default is made from constants, not from `%s`", type->decl->name);
+    break;
   }
 }
 
@@ -147,6 +170,17 @@ void ki_convert_to_type(ki_verifier *v, ki_expr *expr)
   } else {
     ki_verify_expr(v, expr, KJ_ROLE_TYPE);
   }
+}
+
+void ki_name_type_parameter(ki_verifier *v, ki_expr *expr)
+{
+  KJ_ASSERT(expr->kind == KJ_EXPR_DECL && expr->decl->is_type);
+  ki_type_expr *type = KJ_NEW(v->arena, ki_type_expr);
+  *type =
+    (ki_type_expr){ .kind = KJ_TYPE_PARAMETER, .location = expr->location, .decl = expr->decl };
+  expr->kind = KJ_EXPR_TYPE;
+  expr->type_expr = type;
+  expr->decl = NULL;
 }
 
 /* Constants of a module: their values, and that none is made from itself. */

@@ -44,7 +44,7 @@ static const char *name_of_type(ki_verifier *v, kjit_type type)
 
 static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
 {
-  if (role == KJ_ROLE_VALUE || role == KJ_ROLE_ARGUMENT)
+  if (role == KJ_ROLE_VALUE)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "expected a value, found a type; `f32(x)` converts");
 }
@@ -52,6 +52,7 @@ static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
 void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
 {
   if (expr->kind == KJ_EXPR_NAME) ki_resolve_name(v, expr);
+  if (expr->kind == KJ_EXPR_DECL && expr->decl->is_type) ki_name_type_parameter(v, expr);
   switch (expr->kind) {
   case KJ_EXPR_INT:
   case KJ_EXPR_FLOAT:
@@ -300,13 +301,17 @@ static void verify_function_call(ki_verifier *v, ki_expr *call)
   for (size_t i = 0; i < call->args.count; i++) {
     const ki_decl *param = function->params.items[i];
     const ki_expr *argument = call->args.items[i];
-    if (ki_is_func_value(argument) && !param->is_func)
+    if (ki_is_func_value(argument) && !param->is_func && !param->is_type)
       ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
                      "parameter `%s` of `%s` takes a value, not a function: declare it `%s: func`",
                      param->name, callee->name, param->name);
-    if (param->is_func && !ki_is_func_value(argument) && argument->kind != KJ_EXPR_NAME)
+    else if (param->is_func && !ki_is_func_value(argument) && argument->kind != KJ_EXPR_NAME)
       ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE, "parameter `%s` of `%s` takes a func",
                      param->name, callee->name);
+    else if (!param->is_type && argument->kind == KJ_EXPR_TYPE)
+      ki_fail_verify(v, argument->location, KJIT_ERROR_TYPE,
+                     "parameter `%s` of `%s` takes a value, not a type: declare it `%s: type`",
+                     param->name, callee->name, param->name);
   }
 }
 
@@ -321,6 +326,18 @@ static void verify_cast(ki_verifier *v, const ki_expr *call)
   const char *name = ki_type(v->module->types, type->type)->name;
   ki_fail_verify(v, call->location, KJIT_ERROR_TYPE, "`%s` converts one value, not %zu", name,
                  call->args.count);
+}
+
+static void verify_argument(ki_verifier *v, const ki_expr *call, size_t index)
+{
+  const ki_expr *callee = call->x;
+  bool has_parameters = callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION &&
+                        index < callee->decl->function->params.count;
+  if (has_parameters && callee->decl->function->params.items[index]->is_type)
+    ki_convert_to_type(v, call->args.items[index]);
+  else
+    ki_verify_expr(v, call->args.items[index],
+                   callee->kind == KJ_EXPR_TYPE ? KJ_ROLE_VALUE : KJ_ROLE_ARGUMENT);
 }
 
 /* `a.conj()`, as in Python. An unknown name in front of the point was reported. */
@@ -362,7 +379,7 @@ void ki_verify_call(ki_verifier *v, ki_expr *call)
                          (callee->x->builtin->flags & KJ_UNEVALUATED);
   if (!is_cast && !is_name && !is_refused_type)
     ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
-  ki_verify_exprs(v, &call->args, is_cast ? KJ_ROLE_VALUE : KJ_ROLE_ARGUMENT);
+  for (size_t i = 0; i < call->args.count; i++) verify_argument(v, call, i);
   if (is_cast) verify_cast(v, call);
   if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION)
     verify_function_call(v, call);

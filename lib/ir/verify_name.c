@@ -46,10 +46,18 @@ void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, boo
   else ki_fail_verify(v, location, KJIT_ERROR_NAME, "`%s` is not declared%s", name, hint);
 }
 
+/* The type of a parameter may name a later one. */
+static ki_decl *find_parameter(const ki_verifier *v, const char *name)
+{
+  for (size_t i = 0; v->in_parameters && i < v->function->params.count; i++)
+    if (strcmp(v->function->params.items[i]->name, name) == 0) return v->function->params.items[i];
+  return NULL;
+}
+
 bool ki_is_known_name(const ki_verifier *v, const char *name)
 {
-  return kj_find_entry(&v->decls, name, strlen(name)) || ki_find_builtin(name) ||
-         ki_is_type_name(name, strlen(name));
+  return find_parameter(v, name) || kj_find_entry(&v->decls, name, strlen(name)) ||
+         ki_find_builtin(name) || ki_is_type_name(name, strlen(name));
 }
 
 /* `cuda.grid`, `math.sqrt`: fields of a name that means nothing. The whole dotted name, or NULL
@@ -69,14 +77,6 @@ static const ki_expr *find_root(const ki_expr *expr)
 }
 
 /* ---- names ---- */
-
-/* The type of a parameter may name a later one. */
-static ki_decl *find_parameter(const ki_verifier *v, const char *name)
-{
-  for (size_t i = 0; v->in_parameters && i < v->function->params.count; i++)
-    if (strcmp(v->function->params.items[i]->name, name) == 0) return v->function->params.items[i];
-  return NULL;
-}
 
 /* A struct that could not be made was reported: its name stays as it is. */
 static void resolve_struct_name(ki_verifier *v, ki_expr *expr, ki_decl *decl)
@@ -202,7 +202,7 @@ void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role)
   else if (role == KJ_ROLE_CALLEE)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "`%s` is a constant, no function",
                    decl->name);
-  if (role == KJ_ROLE_TYPE)
+  if (role == KJ_ROLE_TYPE && decl->kind != KJ_DECL_FUNCTION)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
                    "expected a type, found `%s`; `dtype(%s)` is its type", decl->name, decl->name);
 }

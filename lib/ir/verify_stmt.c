@@ -150,7 +150,8 @@ static void verify_storage(ki_verifier *v, ki_stmt *stmt)
   const ki_type_expr *element = is_array ? type->element : type;
   bool is_whole = element->kind == KJ_TYPE_FIXED &&
                   ki_type(v->module->types, element->type)->class_ != KJ_CLASS_ARRAY;
-  bool is_scalar = element->kind == KJ_TYPE_DTYPE || element->kind == KJ_TYPE_VECTOR || is_whole;
+  bool is_scalar = element->kind == KJ_TYPE_DTYPE || element->kind == KJ_TYPE_VECTOR ||
+                   element->kind == KJ_TYPE_PARAMETER || is_whole;
   if (element->kind == KJ_TYPE_TUPLE)
     ki_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
                    "tuples in %s memory are not supported", word);

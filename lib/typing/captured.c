@@ -16,6 +16,12 @@ static void capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_
     *bound = (kt_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
     return;
   }
+  kjit_type type;
+  if (kt_as_type(s, expr, &type)) {
+    if (ki_is_weak(type)) type = type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
+    *bound = (kt_bound){ .kind = KJ_BOUND_TYPE, .type = type };
+    return;
+  }
   kt_expr *value = kt_infer_expr(s, expr);
   if (kt_is_constant(value)) {
     *bound = (kt_bound){ .kind = KJ_BOUND_CONST, .type = value->type, .integer = value->integer };
@@ -126,7 +132,8 @@ kt_callee kt_receive_callee(kt_scope *s, const kt_callee *handed, const ki_decl 
     captured->bounds[i] = from->bounds[i];
     if (from->bounds[i].kind == KJ_BOUND_CALLEE)
       captured->bounds[i].callee = kt_receive_callee(s, &from->bounds[i].callee, decl);
-    else captured->values[i] = receive_value(s, &from->bounds[i], decl);
+    else if (from->bounds[i].kind != KJ_BOUND_TYPE)
+      captured->values[i] = receive_value(s, &from->bounds[i], decl);
   }
   return (kt_callee){ handed->function, handed->builtin, captured };
 }

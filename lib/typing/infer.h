@@ -27,7 +27,8 @@ typedef enum kt_meaning_kind {
   KJ_MEANS_VARIABLE, /* .var */
   /* .value: a constant, a weak tree or a tuple of such and of variables; copied where it is used */
   KJ_MEANS_VALUE,
-  KJ_MEANS_CALLEE /* .callee */
+  KJ_MEANS_CALLEE, /* .callee */
+  KJ_MEANS_TYPE    /* .type */
 } kt_meaning_kind;
 
 /* What a declaration stands for in the instance being inferred. */
@@ -36,6 +37,7 @@ typedef struct kt_meaning {
   kt_var *var;
   kt_expr *value;
   kt_callee callee;
+  kjit_type type;
   bool is_scalar; /* a shared scalar: its name is its element */
 } kt_meaning;
 
@@ -52,13 +54,14 @@ typedef enum kt_bound_kind {
   KJ_BOUND_VALUE,
   KJ_BOUND_WEAK,
   KJ_BOUND_CONST,
-  KJ_BOUND_CALLEE
+  KJ_BOUND_CALLEE,
+  KJ_BOUND_TYPE
 } kt_bound_kind;
 
 /* What a parameter is bound to: the parts of an instance's key. */
 typedef struct kt_bound {
   kt_bound_kind kind;
-  kjit_type type;   /* VALUE, CONST; WEAK: of the literal that it is like */
+  kjit_type type;   /* VALUE, CONST; WEAK: of the literal that it is like; TYPE: itself */
   __int128 integer; /* CONST: as in ki_value */
   kt_callee callee;
 } kt_bound;
@@ -69,7 +72,8 @@ typedef struct kt_bound {
 struct kt_captured {
   size_t count;
   kt_bound *bounds;
-  kt_expr **values; /* as they read in the function that is being inferred; NULL: a callee */
+  kt_expr *
+    *values; /* as they read in the function that is being inferred; NULL: a callee, a type */
 };
 
 typedef struct kt_message {

@@ -41,6 +41,9 @@ static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bou
     kt_bind_value(s, decl, value);
     return;
   case KJ_BOUND_WEAK: bind_weak(s, decl, bound); return;
+  case KJ_BOUND_TYPE:
+    s->meanings[decl->index] = (kt_meaning){ .kind = KJ_MEANS_TYPE, .type = bound->type };
+    return;
   default:
     KJ_ASSERT(bound->kind == KJ_BOUND_VALUE);
     var = kt_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
@@ -55,7 +58,8 @@ static void convert_entry(kt_scope *s, const ki_decl *decl, size_t index)
 {
   kjit_type annotation = kt_infer_annotation(s->inference, s->function, s->record->bounds, index);
   const kt_meaning *meaning = &s->meanings[decl->index];
-  if (annotation == KJIT_ANY || meaning->kind == KJ_MEANS_CALLEE || !ki_is_scalar(annotation))
+  if (annotation == KJIT_ANY || meaning->kind == KJ_MEANS_CALLEE ||
+      meaning->kind == KJ_MEANS_TYPE || !ki_is_scalar(annotation))
     return;
   kt_expr *value =
     meaning->kind == KJ_MEANS_VALUE ? meaning->value : kt_make_var(s, meaning->var, decl->location);

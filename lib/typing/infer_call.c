@@ -266,6 +266,10 @@ static void bind_stand_in(kt_scope *outside, const ki_decl *param, const kt_boun
     *meaning = (kt_meaning){ .kind = KJ_MEANS_CALLEE, .callee = bound->callee };
     return;
   }
+  if (bound->kind == KJ_BOUND_TYPE) {
+    *meaning = (kt_meaning){ .kind = KJ_MEANS_TYPE, .type = bound->type };
+    return;
+  }
   if (bound->kind == KJ_BOUND_CONST) {
     kt_expr *value = kt_new_texpr(outside->c, KJ_T_CONST, bound->type, param->location);
     value->integer = bound->integer;
@@ -389,14 +393,29 @@ static void bind_callee(kt_scope *s, binding *b, size_t index, kt_callee callee)
 {
   const ki_decl *param = b->function->params.items[index];
   b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_CALLEE, .callee = callee };
-  if (param->type_expr || param->is_const)
-    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
-            "`%s` of `%s` takes a value, got a function", param->name, b->function->decl->name);
+  if (param->type_expr || param->is_const || param->is_type)
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` takes a %s, got a function",
+            param->name, b->function->decl->name, param->is_type ? "type" : "value");
+}
+
+/* A literal has no type yet: it is of the one that a variable would have. */
+static void bind_type(kt_scope *s, binding *b, size_t index, kjit_type type)
+{
+  const ki_decl *param = b->function->params.items[index];
+  if (!param->is_type)
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE, "`%s` of `%s` takes a %s, got a type",
+            param->name, b->function->decl->name, param->is_func ? "function" : "value");
+  if (ki_is_weak(type)) type = type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
+  b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_TYPE, .type = type };
 }
 
 static void refuse_value(kt_scope *s, const binding *b, size_t index)
 {
   const ki_decl *param = b->function->params.items[index];
+  if (param->is_type)
+    kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
+            "`%s` of `%s` takes a type, got a value: `dtype(x)` is the type of one", param->name,
+            b->function->decl->name);
   if (param->is_func)
     kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
             "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
@@ -410,6 +429,10 @@ static void take_captured(kt_scope *s, binding *b, size_t index)
   const kt_bound *bound = &b->captured->bounds[at];
   if (bound->kind == KJ_BOUND_CALLEE) {
     bind_callee(s, b, index, bound->callee);
+    return;
+  }
+  if (bound->kind == KJ_BOUND_TYPE) {
+    bind_type(s, b, index, bound->type);
     return;
   }
   refuse_value(s, b, index);
@@ -428,6 +451,11 @@ static void infer_argument(kt_scope *s, binding *b, size_t index)
   const ki_expr *expr = is_given ? b->call->args.items[index] : param->value;
   size_t mark = s->out->count;
   kt_callee callee;
+  kjit_type type;
+  if (kt_as_type(s, expr, &type)) {
+    bind_type(s, b, index, type);
+    return;
+  }
   if (kt_as_callee(s, expr, &callee)) {
     kt_settle(s, b->values, index, mark);
     bind_callee(s, b, index, callee);

@@ -187,6 +187,10 @@ static kt_bound bound_of(kt_compilation *c, const ki_decl *param, const kj_argum
 {
   bool is_function = argument->kind == KJ_ARGUMENT_FUNCTION,
        is_const = argument->kind == KJ_ARGUMENT_CONST;
+  if (param->is_type)
+    kt_fail(c, param->location, KJIT_ERROR_UNSUPPORTED,
+            "parameter `%s` takes a type, which hosts do not hand over: another func can call it",
+            param->name);
   if (param->is_func != is_function)
     kt_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` takes %s", param->name,
             param->is_func ? "a function" : "a value, not a function");

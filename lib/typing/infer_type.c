@@ -68,6 +68,15 @@ static kjit_type infer_pointer_type(kt_scope *s, const ki_type_expr *type)
   return kt_pointer_type(s, element, type->read_only, type->location);
 }
 
+/* Annotations are read when all types that the call gives are known. */
+static kjit_type type_of_parameter(kt_scope *s, const ki_type_expr *type)
+{
+  KJ_ASSERT(s->meanings && type->decl->is_type);
+  const kt_meaning *meaning = &s->meanings[type->decl->index];
+  KJ_ASSERT(meaning->kind == KJ_MEANS_TYPE);
+  return meaning->type;
+}
+
 kjit_type kt_infer_type(kt_scope *s, const ki_type_expr *type)
 {
   switch (KJ_AMONG(type->kind)) {
@@ -80,6 +89,7 @@ kjit_type kt_infer_type(kt_scope *s, const ki_type_expr *type)
             "an array with extents is declared with `shared` or `local`");
   case KJ_TYPE_VECTOR: return infer_vector_type(s, type);
   case KJ_TYPE_POINTER: return infer_pointer_type(s, type);
+  case KJ_TYPE_PARAMETER: return type_of_parameter(s, type);
   default:
     kt_fail(s->c, type->location, KJIT_ERROR_UNSUPPORTED, "the type `%s` is not supported yet",
             type->name ? type->name : "?");

@@ -191,6 +191,72 @@ static void slices_make_views(void **state)
                  "}\n");
 }
 
+/* Parameters that take types, one of them with the name of a type, and types of other names. */
+static void types_are_arguments(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_begin_function(b, "mean", KJIT_ANY);
+  kjit_node x = kjit_parameter(b, "x", KJIT_ANY), t = kjit_parameter(b, "T", KJIT_TYPE),
+            u = kjit_parameter(b, "i32", KJIT_TYPE);
+  kjit_node v = kjit_parameter(b, "v", kjit_type_of(b, t)), n = kjit_parameter(b, "n", KJIT_I32);
+  kjit_node four = kjit_integer(b, 4), zero = kjit_integer(b, 0);
+  kjit_node own = kjit_local(b, "own", kjit_type_of(b, t), &four, 1);
+  kjit_node s = kjit_var(b, "s", kjit_type_of(b, u), kjit_call(b, "zero", &u, 1));
+  kjit_node first = kjit_let(b, "first", kjit_index(b, x, &zero, 1));
+  kjit_var(b, "w", kjit_type_of(b, x), first);
+  kjit_assign(b, at(b, own, kjit_integer(b, 1)), KJIT_STORE,
+              kjit_cast(b, kjit_type_of(b, t), kjit_binary(b, KJIT_ADD, n, first)));
+  kjit_assign(b, s, KJIT_ADD, kjit_call(b, "T", &v, 1));
+  kjit_node same = kjit_binary(b, KJIT_EQ, t, u);
+  kjit_return(b, kjit_conditional(b, same, s, kjit_cast(b, KJIT_I32, v)));
+  kjit_end(b);
+  kjit_begin_kernel(b, "k");
+  kjit_node r = kjit_parameter(b, "r", KJIT_ANY);
+  kjit_node arguments[] = { r, kjit_function_value(b, "f32"), kjit_call(b, "dtype", &r, 1),
+                            kjit_integer(b, 2), kjit_integer(b, 3) };
+  kjit_assign(b, at(b, r, kjit_integer(b, 0)), KJIT_STORE, kjit_call(b, "mean", arguments, 5));
+  kjit_end(b);
+  expect_text(f, "func mean(x, T: type, i32_2: type, v: T, n: i32) {\n"
+                 "  local own: T[4]\n"
+                 "  var s: i32_2 = zero(i32_2)\n"
+                 "  let first = x[0]\n"
+                 "  var w: dtype(x) = first\n"
+                 "  own[1] = T(n + first)\n"
+                 "  s += T(v)\n"
+                 "  return T == i32_2 ? s : i32(v)\n"
+                 "}\n\n"
+                 "kernel k(r) {\n"
+                 "  r[0] = mean(r, f32, dtype(r), 2, 3)\n"
+                 "}\n");
+}
+
+static void refused_types(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_begin_kernel(b, "k");
+  kjit_parameter(b, "T", KJIT_TYPE);
+  kjit_end(b);
+  expect_error(f, KJIT_ERROR_UNSUPPORTED, "a kernel takes no types");
+  kjit_begin_function(b, "f", KJIT_ANY);
+  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
+  assert_int_equal(kjit_type_of(b, kjit_binary(b, KJIT_ADD, x, x)), KJIT_VOID);
+  kjit_end(b);
+  expect_error(f, KJIT_ERROR_MISUSE, "kjit_type_of takes a parameter");
+  kjit_begin_function(b, "f", KJIT_ANY);
+  kjit_node t = kjit_parameter(b, "T", KJIT_TYPE);
+  kjit_type type = kjit_type_of(b, t);
+  kjit_end(b);
+  kjit_begin_function(b, "g", KJIT_ANY);
+  kjit_var(b, "v", type, kjit_integer(b, 0));
+  kjit_end(b);
+  expect_error(f, KJIT_ERROR_MISUSE, "belongs to another function");
+  assert_int_equal(kjit_get_array_type(f->context, type, 1, KJIT_LAYOUT_C, 0), KJIT_VOID);
+  const kjit_field field = { .name = "a", .type = KJIT_F32 };
+  assert_int_equal(kjit_get_struct_type(f->context, "type", &field, 1, 0), KJIT_VOID);
+}
+
 static kjit_node add_literal(kjit_builder *b, kjit_node x, kjit_node literal)
 {
   kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE, literal);
@@ -492,6 +558,8 @@ int main(void)
     cmocka_unit_test_setup_teardown(deep_types, set_up, tear_down),
     cmocka_unit_test_setup_teardown(out_of_scope, set_up, tear_down),
     cmocka_unit_test_setup_teardown(slices_make_views, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(types_are_arguments, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(refused_types, set_up, tear_down),
     cmocka_unit_test_setup_teardown(deep_trees, set_up, tear_down),
     cmocka_unit_test_setup_teardown(null_objects, set_up, tear_down),
   };
