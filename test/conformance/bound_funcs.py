@@ -13,7 +13,7 @@ def _(r, rng):
         x, y = (rng.integers(-100, 100, max(n, 3), dtype=np.int32) for _ in range(2))
         s = int(rng.integers(-9, 9))
         i = np.arange(n, dtype=np.int32)
-        empty = np.zeros(n, np.int32)
+        empty = np.full(n, -(10**9), np.int32)
         r.arrays_of(**dict(zip(names, (empty, empty, x, y))))
         r.launch("captures", "4, 64", *names, f"{s}i32")
         # 100 is bound, as the variable was changed before the second func was made
@@ -43,7 +43,7 @@ def _(r, rng):
     l = np.zeros(n, line)
     l["slope"], l["at0"] = rng.integers(-8, 8, n), rng.integers(-8, 8, n)
     x = rng.integers(-8, 8, n).astype(np.float32)
-    r.arrays_of(x=x, out=np.zeros(n, np.float32))
+    r.arrays_of(x=x, out=np.full(n, 1e9, np.float32))
     r.structs_of("Line", l=l)
     r.launch("lines", "2, 128", "out", "x", "l")
     f = lambda v: l["slope"] * v + l["at0"]
