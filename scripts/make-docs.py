@@ -148,10 +148,9 @@ def library():
     parts = []
     for path in sorted((ROOT / "lib/library").glob("*.kir")):
         head, body = path.read_text().split("\n\n", 1)
-        body = re.sub(r"^(func [^{)]*)\n +", r"\1 ", body, flags=re.MULTILINE)  # parameters on two lines
-        introduction = " ".join(line[2:] for line in head.splitlines())
+        introduction = "\n\n".join(paragraph(" ".join(line[2:] for line in part.splitlines())) for part in head.split("\n#\n"))
         comment, rows, is_open = [], [], False
-        for line in body.splitlines():
+        for line in re.sub(r",\n +(?=const |\w+[,:)])", ", ", body).splitlines():  # parameters on several lines
             declared = re.match(r"(func|struct) (\w+ ?[({].*?[)}])", line)
             if line.startswith("# ") and not line.startswith("# ----"):
                 comment = comment + [line[2:]] if is_open else [line[2:]]
@@ -160,7 +159,7 @@ def library():
                 rows.append((f"`{declared[1] + ' ' if declared[1] == 'struct' else ''}{declared[2].strip()}`", " ".join(comment)))
             is_open = is_open and line.startswith("#")
         group = f"import {path.stem}"
-        parts += [f"### `import \"{path.stem}\"`", paragraph(introduction), example(group), table(["declaration", "what it is"], rows)]
+        parts += [f"### `import \"{path.stem}\"`", introduction, example(group), table(["declaration", "what it is"], rows)]
     return "\n\n".join(part for part in parts if part)
 
 
