@@ -1,5 +1,6 @@
 /* The runtime from the ground up. The layers below know none above them: what a layer adds to a
  * context or to a device stands here, and what it has added ends as it was attached. */
+#include "algorithm/algorithm.h"
 #include "base/runtime.h"
 #include "code/specialization.h"
 #include "cpu/cpu.h"
@@ -18,5 +19,6 @@ const kj_layer kj_layers[] = {
   { .open_device = kj_open_reports },
   { .open_runtime = kj_open_code, .open_device = kj_open_unloading },
   { .open_runtime = kj_open_launches },
+  { .open_runtime = ka_open_cache },
   { NULL, NULL },
 };

@@ -54,6 +54,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_compile_function(kjit_function *function,
                                                       kjit_stage stage, void **code,
                                                       size_t *size_bytes);
 
+/* What the func returns for these types and values of its parameters, as kjit_compile takes them:
+ * KJIT_VOID for nothing. Nothing is compiled. Errors: as kjit_compile_function's. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
+                                                     kjit_type *type);
+
 /* A new module in which the constant has another value: `const` or `extern const`, of the module or
  * one that it imports. value: a number or scalar for a scalar, or an array in host memory, whose
  * elements are copied now. A declared type stays: the value must fit it exactly, or be rounded from

@@ -1,6 +1,7 @@
 /* kjit: kernels for GPU and CPU, compiled when they are called. Includes the whole public API. */
 #ifndef KJIT_H
 #define KJIT_H
+#include <kjit/algorithm.h>
 #include <kjit/cache.h>
 #include <kjit/code.h>
 #include <kjit/compile.h>

@@ -208,11 +208,19 @@ static bool is_open(const ki_decl *decl)
            : decl->kind == KJ_DECL_CONST && !decl->value && !decl->data;
 }
 
+static const ki_decl *find_in(const ki_library *library, const char *name)
+{
+  if (!library->meanings) return ki_find_decl(library->module, name);
+  for (size_t i = 0; i < library->count; i++)
+    if (strcmp(library->meanings[i].name, name) == 0) return library->meanings[i].decl;
+  return NULL;
+}
+
 /* What a declaration of the module without a meaning of its own stands for, or NULL. */
-static const ki_decl *find_meaning(const ki_decl *decl, const kjit_module *library)
+static const ki_decl *find_meaning(const ki_decl *decl, const ki_library *library)
 {
   if (!library || !is_open(decl)) return NULL;
-  const ki_decl *found = ki_find_decl(library, decl->name);
+  const ki_decl *found = find_in(library, decl->name);
   bool fits = found && found->kind == decl->kind && !is_open(found);
   return fits && (decl->kind != KJ_DECL_FUNCTION || !found->function->is_kernel) ? found : NULL;
 }
@@ -235,16 +243,17 @@ static void start_copier(copier *c, kjit_module *copy, const kjit_module *from)
   add_sources(c, copy);
 }
 
-static void fill_copy(kjit_module *copy, const kjit_module *module, const kjit_module *library)
+static void fill_copy(kjit_module *copy, const kjit_module *module, const ki_library *library)
 {
   copier own, other;
+  const kjit_module *added = library ? library->module : NULL;
   start_copier(&own, copy, module);
-  if (library) start_copier(&other, copy, library);
+  if (added) start_copier(&other, copy, added);
   for (size_t i = 0; i < module->decls.count; i++)
     if (!find_meaning(module->decls.items[i], library))
       start_module_decl(&own, copy, module->decls.items[i]);
-  for (size_t i = 0; library && i < library->decls.count; i++)
-    start_module_decl(&other, copy, library->decls.items[i]);
+  for (size_t i = 0; added && i < added->decls.count; i++)
+    start_module_decl(&other, copy, added->decls.items[i]);
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *meaning = find_meaning(module->decls.items[i], library);
     if (meaning) own.decls[i] = other.decls[meaning->index];
@@ -252,15 +261,15 @@ static void fill_copy(kjit_module *copy, const kjit_module *module, const kjit_m
   for (size_t i = 0; i < module->decls.count; i++)
     if (!find_meaning(module->decls.items[i], library))
       fill_module_decl(&own, module->decls.items[i]);
-  for (size_t i = 0; library && i < library->decls.count; i++)
-    fill_module_decl(&other, library->decls.items[i]);
-  copy->parse_time_ns = module->parse_time_ns + (library ? library->parse_time_ns : 0);
-  copy->is_linked = module->is_linked || library;
-  copy->has_tensor_copies = module->has_tensor_copies || (library && library->has_tensor_copies);
-  copy->hands_over_writer = module->hands_over_writer || (library && library->hands_over_writer);
+  for (size_t i = 0; added && i < added->decls.count; i++)
+    fill_module_decl(&other, added->decls.items[i]);
+  copy->parse_time_ns = module->parse_time_ns + (added ? added->parse_time_ns : 0);
+  copy->is_linked = module->is_linked || added;
+  copy->has_tensor_copies = module->has_tensor_copies || (added && added->has_tensor_copies);
+  copy->hands_over_writer = module->hands_over_writer || (added && added->hands_over_writer);
 }
 
-kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
+kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed)
 {
   jmp_buf on_failure;
@@ -269,7 +278,7 @@ kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_chang
   if (copy) {
     copy->arena.on_failure = &on_failure;
     copy->bases[0] = kjit_retain_module(module);
-    copy->bases[1] = kjit_retain_module(library);
+    copy->bases[1] = kjit_retain_module(library ? library->module : NULL);
     jump = setjmp(on_failure);
     if (jump == 0) {
       fill_copy(copy, module, library);
@@ -340,7 +349,8 @@ kjit_status kjit_link_module(kjit_module *module, kjit_module *library, kjit_mod
   for (size_t i = 0; i < module->decls.count; i++)
     check_meaning(module, library, module->decls.items[i], &diagnostics);
   if (!diagnostics.error_count)
-    (void)ki_change_module(module, library, NULL, NULL, &diagnostics, &made);
+    (void)ki_change_module(module, &(ki_library){ .module = library }, NULL, NULL, &diagnostics,
+                           &made);
   kjit_status status = ki_finish_call(module->context, &diagnostics);
   if (status == KJIT_OK) *linked = made;
   return status;

@@ -340,12 +340,23 @@ void ki_declare_structs(kjit_module *module, kjit_type type, kj_location locatio
 /* An empty module with one reference; NULL when out of memory. Set arena.on_failure before its
  * arena is used. */
 kjit_module *ki_create_module(kjit_context *context, ki_types *types);
+/* What gives a module's open declarations a meaning: all of another one's by their names or, where
+ * meanings are given, these of its declarations. */
+typedef struct ki_meaning {
+  const char *name;
+  const ki_decl *decl;
+} ki_meaning;
+typedef struct ki_library {
+  kjit_module *module;
+  const ki_meaning *meanings; /* NULL: by name */
+  size_t count;
+} ki_library;
 /* derive_module.c: a published module like module, in which what module leaves open (extern
- * declarations without a meaning) is what library (may be NULL) declares under that name, and
+ * declarations without a meaning) has the meaning that library (may be NULL) gives it, and
  * library's declarations are there too; then changed by change (may be NULL), which may report
  * errors and jump through the copy's arena. Errors are reported. */
 typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
-kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
+kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);
 /* Hands a finished module to the host: from now on the context frees it if the host does not. */
 void ki_publish_module(kjit_module *module);

@@ -10,6 +10,7 @@
 /* A thread that holds one takes only those that stand further down. Two of one kind are never held
  * together. */
 typedef enum kj_lock_order {
+  KJ_LOCK_ALGORITHMS,     /* of the cache of their kernels */
   KJ_LOCK_RUNTIME,        /* context->runtime_mutex */
   KJ_LOCK_LOADED,         /* kj_runtime.loaded_mutex */
   KJ_LOCK_KERNEL,         /* kjit_kernel.mutex */

@@ -190,6 +190,8 @@ struct kj_runtime {
   struct kjit_specialization *loaded;
   uint64_t loaded_bytes;
   _Atomic(kjit_module *) library; /* kernels of kjit itself; NULL: not needed yet */
+  /* ---- algorithm/ ---- */
+  struct ka_cache *algorithms;
   /* ---- launch/: kjit_launch as part of another call, which reports what it says ---- */
   kjit_status (*launch)(kjit_kernel *kernel, const kjit_launch_config *config,
                         const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics);

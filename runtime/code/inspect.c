@@ -243,6 +243,37 @@ kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
            : KJIT_ERROR_MISUSE;
 }
 
+/* ---- what a func returns ---- */
+
+kjit_status kjit_get_result_type(kjit_function *function, const char *signature, kjit_type *type)
+{
+  if (!function) return KJIT_ERROR_MISUSE;
+  kjit_kernel *kernel;
+  kjit_compile_options options;
+  kj_diagnostics diagnostics = { 0 };
+  kj_code made = { 0 };
+  const ki_decl *decl = kj_function_of(function);
+  KJ_TRY(kj_check_call(decl->function->module->context, "kjit_get_result_type",
+                       !signature ? "signature"
+                       : !type    ? "type"
+                                  : NULL));
+  if (decl->function->is_extern || decl->function->builtin)
+    return ki_fail_call(decl->function->module->context, KJIT_ERROR_ARGUMENT,
+                        "`%s` is %s: there is nothing to infer", decl->name,
+                        decl->function->builtin ? "a built-in" : "extern");
+  kernel = kj_get_kernel_object(decl->function->module, decl->index);
+  if (!kernel)
+    return ki_fail_call(decl->function->module->context, KJIT_ERROR_MEMORY, "out of memory");
+  kjit_init_compile_options(&options);
+  options.after_pass = "infer";
+  kjit_status status =
+    compile(kernel, signature, NULL, &options, KJIT_STAGE_TYPED, &diagnostics, &made);
+  if (status == KJIT_OK) *type = made.result;
+  kj_free_code(&made);
+  kjit_status reported = ki_finish_call(kernel->context, &diagnostics);
+  return status != KJIT_OK ? status : reported;
+}
+
 /* ---- C functions ---- */
 
 /* A name that C, PTX and assemblers take. */

@@ -63,6 +63,12 @@ static inline kjit_status kj_check_array_call(const kjit_array *array, const cha
 kjit_status kj_view_array(const kjit_array *array, const char *what, kj_diagnostics *diagnostics,
                           kj_view *view);
 
+/* view.c: an array on the memory of another one. Its elements have to be inside. offset: of its
+ * first element, in elements of array. Errors: MEMORY. */
+kjit_status kj_make_view(kjit_array *array, kjit_type element, const int64_t *shape,
+                         const int64_t *strides, uint32_t rank, int64_t offset,
+                         kj_diagnostics *diagnostics, kjit_array **view);
+
 /* ---- copy.c ---- */
 
 /* The argument as something to write. Errors: MISUSE, ARGUMENT. */

@@ -259,16 +259,19 @@ kjit_status kj_copy_host(const kj_view *destination, const kj_view *source,
 
 /* ---- arrays on the memory of others ---- */
 
-static kjit_status make_view(kjit_array *array, const int64_t *shape, const int64_t *strides,
-                             uint32_t rank, int64_t offset, kj_diagnostics *diagnostics,
-                             kjit_array **view)
+kjit_status kj_make_view(kjit_array *array, kjit_type element, const int64_t *shape,
+                         const int64_t *strides, uint32_t rank, int64_t offset,
+                         kj_diagnostics *diagnostics, kjit_array **view)
 {
   kjit_array *made =
-    kj_make_array(array->object.device, array->element, shape, strides, rank, KJIT_LAYOUT_STRIDED);
+    kj_make_array(array->object.device, element, shape, strides, rank, KJIT_LAYOUT_STRIDED);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  int32_t own_rank = made->tensor.rank;
+  kjit_tensor own = made->tensor;
   made->tensor = array->tensor;
-  made->tensor.rank = own_rank;
+  made->tensor.rank = own.rank;
+  made->tensor.code = own.code;
+  made->tensor.bits = own.bits;
+  made->tensor.lanes = own.lanes;
   made->tensor.shape = made->shape;
   made->tensor.strides = made->strides;
   if (offset)
@@ -354,8 +357,8 @@ static kjit_status slice_array(kjit_array *array, const kjit_array_slice *slices
     kjit_array_slice whole = { 0, array->shape[i], 1 };
     KJ_TRY(slice_dimension(array, i, i < count ? &slices[i] : &whole, &result, diagnostics));
   }
-  return make_view(array, result.shape, result.strides, result.rank,
-                   result.is_empty ? 0 : (int64_t)result.offset, diagnostics, view);
+  return kj_make_view(array, array->element, result.shape, result.strides, result.rank,
+                      result.is_empty ? 0 : (int64_t)result.offset, diagnostics, view);
 }
 
 kjit_status kjit_slice_array(kjit_array *array, const kjit_array_slice *slices, uint32_t count,
@@ -446,7 +449,7 @@ static kjit_status reshape(kjit_array *array, const int64_t *shape, uint32_t ran
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the elements do not lie so that a view can have this shape: copy them to a "
                     "contiguous array");
-  return make_view(array, complete, strides, rank, 0, diagnostics, view);
+  return kj_make_view(array, array->element, complete, strides, rank, 0, diagnostics, view);
 }
 
 kjit_status kjit_reshape_array(kjit_array *array, const int64_t *shape, uint32_t rank,
@@ -477,7 +480,7 @@ static kjit_status transpose(kjit_array *array, const uint32_t *axes, kj_diagnos
     shape[i] = array->shape[axis];
     strides[i] = array->strides[axis];
   }
-  return make_view(array, shape, strides, rank, 0, diagnostics, view);
+  return kj_make_view(array, array->element, shape, strides, rank, 0, diagnostics, view);
 }
 
 kjit_status kjit_transpose_array(kjit_array *array, const uint32_t *axes, kjit_array **view)

@@ -43,7 +43,8 @@ static kjit_function *find(kjit_module *module, const char *name)
   return function;
 }
 
-static kjit_tensor tensor_of(void *data, uint8_t code, uint8_t bits, int64_t *shape, int32_t rank)
+static inline kjit_tensor tensor_of(void *data, uint8_t code, uint8_t bits, int64_t *shape,
+                                    int32_t rank)
 {
   return (kjit_tensor){ .data = data,
                         .device_type = 1,

@@ -1,0 +1,133 @@
+/* kjit/algorithm.h: reductions, scans, sorts and their kin over whole arrays. See status.h for the
+ * rules that hold for every function, and docs/algorithms.md for what each algorithm does.
+ *
+ * A call takes operands, perhaps an operator, and options. It is asynchronous on the options'
+ * stream, as a launch is; or, with options.plan, it is prepared once and run many times. On a GPU
+ * and on the CPU it means the same. The code for the operands' types, funcs and operators is
+ * compiled at the first call that needs it, and kept as the code of kernels is. */
+#ifndef KJIT_ALGORITHM_H
+#define KJIT_ALGORITHM_H
+
+#include <kjit/function.h>
+#include <kjit/memory.h>
+#include <kjit/stream.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- operands ---- */
+
+/* What is read or written: an array of any strides, or a func with arrays that is computed where an
+ * element is needed. Element (i, j) of an input f with arrays a and b is f(i, j, a, b); an output f
+ * is called as f(i, j, v, a, b) for each element v. Indices are i64. Everything that an operand
+ * points to is read during the call only, but for the arrays themselves. */
+typedef struct kjit_operand {
+  kjit_arg argument; /* kjit_arg_array, kjit_arg_tensor, kjit_arg_elements; kjit_arg_function */
+  const kjit_arg *arrays; /* of a func: arrays and scalars, its last arguments */
+  size_t array_count;
+  const int64_t *shape; /* of a func: rank extents */
+  uint32_t rank;
+} kjit_operand;
+
+static inline kjit_operand kjit_operand_of(kjit_arg argument)
+{
+  kjit_operand operand = { argument, NULL, 0, NULL, 0 };
+  return operand;
+}
+static inline kjit_operand kjit_operand_array(kjit_array *array)
+{
+  return kjit_operand_of(kjit_arg_array(array));
+}
+static inline kjit_operand kjit_operand_function(kjit_function *function, const kjit_arg *arrays,
+                                                 size_t count, const int64_t *shape, uint32_t rank)
+{
+  kjit_operand operand = { kjit_arg_function(function), arrays, count, shape, rank };
+  return operand;
+}
+
+/* ---- operators ---- */
+
+/* What combines two values: a func of two arguments, which has to be associative, or the name of
+ * one that kjit has (docs/algorithms.md lists them: "add", "mul", "min", "max" ...). */
+typedef struct kjit_operator {
+  const char *name;        /* NULL: function */
+  kjit_function *function; /* NULL: name */
+  /* not 0: f(a, b) is f(b, a), so that a reduction need not keep the order of elements, which makes
+   * it a little faster; names are known to kjit */
+  int commutes;
+} kjit_operator;
+
+static inline kjit_operator kjit_operator_named(const char *name)
+{
+  kjit_operator operator_ = { name, NULL, 0 };
+  return operator_;
+}
+static inline kjit_operator kjit_operator_function(kjit_function *function)
+{
+  kjit_operator operator_ = { NULL, function, 0 };
+  return operator_;
+}
+
+/* ---- plans ---- */
+
+/* a call with everything looked up, compiled and allocated; one thread at a time */
+typedef struct kjit_plan kjit_plan;
+
+/* Queues what the call would. stream NULL: the one of its options. It never waits for the device,
+ * and can be captured into a graph. The plan has work memory of its own: runs of one plan on two
+ * streams have to be ordered by the host. Errors: as kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream);
+/* The arrays and work memory that it keeps are released in the order of the streams that it ran on.
+ * plan NULL is fine. */
+KJIT_API void kjit_destroy_plan(kjit_plan *plan);
+/* How many launches a run is. */
+KJIT_API size_t kjit_get_plan_size(const kjit_plan *plan);
+
+/* ---- options ---- */
+
+typedef struct kjit_algorithm_options {
+  uint32_t size_bytes; /* set by kjit_init_algorithm_options, as all defaults below */
+  kjit_device *device; /* default NULL: where the arrays are; none: as for a launch */
+  kjit_stream *stream; /* default NULL: the device's default stream */
+  /* default NULL: all axes of a reduction, the last one of what has one axis. -1 is the last */
+  const int32_t *axes;
+  uint32_t axis_count;
+  /* what a reduction or scan computes in; default KJIT_ANY: the result's type where that is wider,
+   * else as NumPy: sums and products of small integers in 64 bits, those of f16 and bf16 in f32 */
+  kjit_type accumulator;
+  /* default NULL: none. A value that a reduction or scan starts with, in front of all elements */
+  const kjit_arg *initial;
+  uint32_t flags; /* of kjit_algorithm_flags */
+  /* not NULL: nothing is run; *plan becomes what runs it */
+  kjit_plan **plan;
+  /* not NULL: nothing is run or prepared; *work_bytes becomes the size of its work memory */
+  uint64_t *work_bytes;
+  /* work memory of the host's, an array of u8 of at least that size on the device; a plan keeps it.
+   * Default NULL: from the device's pool, in the order of the stream */
+  kjit_array *work;
+} kjit_algorithm_options;
+
+typedef enum kjit_algorithm_flags {
+  KJIT_ALGORITHM_EXCLUSIVE = 1 /* a scan's element i is made of those before i */
+} kjit_algorithm_flags;
+
+KJIT_API void kjit_init_algorithm_options(kjit_algorithm_options *options);
+
+/* ---- reduce ---- */
+
+/* result becomes operator over x: over all elements (result of rank 0, or one element), or along
+ * options.axes (result has x's shape without them, or with extent 1 there). Elements are combined
+ * in their order; which are combined first is the same in every run on one device. Without elements
+ * the result is options.initial, else the operator's identity (0 of add), else an error. options
+ * NULL: all defaults. Errors: ARGUMENT (shapes, axes, operands that overlap or cannot be written,
+ * too little work memory), TYPE (the operator's result, an element type without that operator),
+ * NAME (no such operator), UNSUPPORTED; those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result,
+                                            const kjit_operand *x, const kjit_operator *operator_,
+                                            const kjit_algorithm_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

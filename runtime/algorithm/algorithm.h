@@ -1,0 +1,176 @@
+/* Algorithms over whole arrays: what the families share.
+ *
+ * A public call is a description; what runs are launches of kernels in the kernel IR, whose bodies
+ * are funcs of lib/library. The way of a call:
+ *
+ *   operands    are read and checked (operand.c): element, shape, which array or func it is.
+ *   The family  decides which kernels run on which pieces of work memory: its steps (reduce.c).
+ *   Each kernel is a short text (kernel_text.c): it imports the family's module and hands it the
+ *               operands as funcs, `bind_back(x_at, x0)`, one parameter for each array, so that
+ *               one text serves all types and sizes. Texts are parsed and linked with the host's
+ *               funcs once (kernel_cache.c).
+ *   plan.c      then launches the steps, or prepares them for a plan.
+ *
+ * Errors are told to the context where they are found, and leave the call through its arena. */
+#ifndef KA_ALGORITHM_H
+#define KA_ALGORITHM_H
+
+#include <kjit/algorithm.h>
+
+#include "base/runtime.h"
+#include "ir/module.h"
+#include "memory/array.h"
+#include "support/containers.h"
+
+/* ---- one call ---- */
+
+/* A piece of work memory, by its number. */
+typedef struct ka_work {
+  kjit_type element;
+  uint64_t count;
+  bool starts_zero;  /* and its kernels leave it as they want to find it */
+  kjit_array *array; /* plan.c */
+} ka_work;
+
+typedef struct ka_step {
+  kjit_kernel *kernel;
+  kjit_module *module; /* held */
+  kjit_launch_config config;
+  kjit_arg *arguments;
+  size_t count;
+} ka_step;
+
+typedef struct ka_call {
+  kj_arena arena;
+  jmp_buf on_failure;
+  kjit_status status; /* why it was left */
+  kjit_context *context;
+  const char *name; /* of the public function */
+  kjit_algorithm_options options;
+  kjit_device *device; /* by ka_read_operand of the first array, or ka_choose_device */
+  bool is_wide;        /* indices are i64: more than i32 holds */
+  KJ_LIST(ka_work) works;
+  KJ_LIST(ka_step) steps;
+  KJ_LIST(kjit_array *) views; /* made for this call */
+} ka_call;
+
+/* The frame of every public call: reads the options, has build add steps, runs or prepares them. */
+kjit_status ka_perform(kjit_context *context, const char *name,
+                       const kjit_algorithm_options *options,
+                       void (*build)(ka_call *call, const void *data), const void *data);
+/* Reports and leaves the call. */
+_Noreturn void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
+/* Leaves it where a public function has failed, which has reported. */
+void ka_try(ka_call *call, kjit_status status);
+
+/* A new piece of work memory; its number. */
+uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero);
+
+/* The text of a type, in the call's arena. */
+const char *ka_type_text(ka_call *call, kjit_type type);
+/* On the CPU one thread runs a block. */
+bool ka_is_cpu(const ka_call *call);
+/* Multiprocessors, or cores. */
+uint32_t ka_core_count(const ka_call *call);
+
+/* ---- operand.c ---- */
+
+/* Where a linear index of a kernel stands for several axes: the axes [first, first + count) of an
+ * operand's order. */
+enum { KA_MOST_GROUPS = 3 };
+
+typedef struct ka_operand {
+  const char *name;        /* in messages and in the kernel's text */
+  kjit_function *function; /* NULL: an array */
+  kjit_type element;       /* of a func that writes: KJIT_ANY */
+  bool is_output;
+  uint32_t rank;
+  int64_t shape[KJ_MAX_RANK];
+  uint64_t count;
+  kj_view view;     /* of an array */
+  kjit_arg *arrays; /* what the kernel is given: the array itself, or those of the func */
+  size_t array_count;
+  /* ka_arrange: axes in the kernel's order, as few as its array allows */
+  uint32_t axis_count, axes[KJ_MAX_RANK]; /* of a func: which axis it is */
+  int64_t extents[KJ_MAX_RANK];
+  uint32_t group_count, group_ranks[KA_MOST_GROUPS];
+} ka_operand;
+
+/* Reads an operand, chooses the call's device by it where none is chosen yet. Errors: MISUSE,
+ * ARGUMENT, TYPE. */
+void ka_read_input(ka_call *call, const char *name, const kjit_operand *given, ka_operand *operand);
+void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
+                    ka_operand *operand);
+/* The output's array does not overlap the arrays of the other operand; may_be_same: but may be the
+ * very same elements. */
+void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
+                      bool may_be_same);
+/* Before kernels are made, when no operand is on a device. */
+void ka_choose_device(ka_call *call);
+
+/* From options.axes: bit i is set where axis i of the rank is one of them; none given: all. */
+uint32_t ka_read_axes(ka_call *call, uint32_t rank);
+
+/* Puts the axes in the given order, in groups that one linear index each runs over (the last one
+ * fastest), and joins what lies together in memory. */
+void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32_t group_count,
+                const uint32_t *group_ranks);
+
+/* ---- operators.c ---- */
+
+typedef struct ka_operator {
+  const char *name;        /* operator_<name> in lib/library/operators.kir; NULL: function */
+  kjit_function *function; /* of the host */
+  bool commutes;
+  bool has_identity; /* identity_<name> there */
+  size_t row;        /* of the table, where it has a name */
+} ka_operator;
+
+/* Errors: MISUSE, NAME. */
+void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_);
+/* What a reduction of such elements into such results computes in. Errors: TYPE. */
+kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
+                         kjit_type result);
+
+/* ---- kernel_text.c ---- */
+
+/* A kernel on the way: its text, its arguments in the order of its parameters, the host's funcs
+ * that it calls. */
+typedef struct ka_kernel {
+  ka_call *call;
+  const char *module; /* of lib/library */
+  kj_buffer funcs, parameters, constants;
+  KJ_LIST(kjit_arg) arguments;
+  KJ_LIST(ki_meaning) meanings;
+  KJ_LIST(kjit_arg) constant_values;
+} ka_kernel;
+
+void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);
+/* Each adds parameters and gives what stands for the operand in the body: a func. accumulator:
+ * what the elements of an input are converted to, KJIT_ANY: nothing. */
+const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator);
+const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
+const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
+const char *ka_use_work(ka_kernel *kernel, uint32_t work);
+/* A number of elements: i32, or i64 where the call is wide. */
+const char *ka_use_count(ka_kernel *kernel, uint64_t count);
+/* A value as it is given. */
+const char *ka_use_value(ka_kernel *kernel, const kjit_arg *value);
+/* A const parameter. */
+const char *ka_use_constant(ka_kernel *kernel, int64_t value);
+/* Adds the step. threads: of a block, a constant of the kernel. */
+void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char *body, ...)
+  __attribute__((format(printf, 4, 5)));
+
+/* ---- kernel_cache.c ---- */
+
+/* The kernel of a text, with the meanings of its extern funcs. The module is held for the caller.
+ */
+kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t length,
+                           const ki_meaning *meanings, size_t count, kjit_module **module,
+                           kjit_kernel **kernel);
+/* The layer's part of a context. */
+kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics);
+
+#endif

@@ -1,0 +1,182 @@
+/* Kernels by their text and by what their extern funcs stand for: parsed and linked once. A kernel
+ * keeps its specializations as any other does, so that a call which comes again finds its code. */
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+enum { MOST_KERNELS = 256, MOST_MEANINGS = 8 };
+
+typedef struct cached {
+  char *text;
+  size_t length;
+  uint64_t hash, last_use;
+  const ki_decl *meanings[MOST_MEANINGS]; /* their modules are kept by the linked module */
+  size_t count;
+  kjit_module *module;
+  kjit_kernel *kernel;
+} cached;
+
+typedef struct ka_cache {
+  pthread_mutex_t mutex;
+  uint64_t uses;
+  size_t count;
+  cached items[MOST_KERNELS];
+  kj_attachment attachment;
+} ka_cache;
+
+static void free_cached(cached *item)
+{
+  free(item->text);
+  kjit_release_module(item->module);
+}
+
+/* ---- of a context ---- */
+
+/* Before the context releases its modules. */
+static void stop(kj_attachment *attachment)
+{
+  ka_cache *cache = (ka_cache *)((char *)attachment - offsetof(ka_cache, attachment));
+  for (size_t i = 0; i < cache->count; i++) free_cached(&cache->items[i]);
+  cache->count = 0;
+}
+
+static void destroy(kj_attachment *attachment)
+{
+  ka_cache *cache = (ka_cache *)((char *)attachment - offsetof(ka_cache, attachment));
+  attachment->runtime->algorithms = NULL;
+  pthread_mutex_destroy(&cache->mutex);
+  free(cache);
+}
+
+kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics)
+{
+  static const kj_attachment_class class = { .stop = stop, .destroy = destroy };
+  ka_cache *cache = calloc(1, sizeof *cache);
+  if (!cache) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  pthread_mutex_init(&cache->mutex, NULL);
+  runtime->algorithms = cache;
+  kj_attach_to_runtime(runtime, &cache->attachment, &class);
+  return KJIT_OK;
+}
+
+/* ---- looking up ---- */
+
+static bool is_wanted(const cached *item, const cached *wanted)
+{
+  if (item->hash != wanted->hash || item->length != wanted->length || item->count != wanted->count)
+    return false;
+  for (size_t i = 0; i < item->count; i++)
+    if (item->meanings[i] != wanted->meanings[i]) return false;
+  return !memcmp(item->text, wanted->text, item->length);
+}
+
+/* Under the mutex; the module is held for the caller. */
+static bool look_up(ka_cache *cache, const cached *wanted, kjit_module **module,
+                    kjit_kernel **kernel)
+{
+  for (size_t i = 0; i < cache->count; i++) {
+    cached *item = &cache->items[i];
+    if (!is_wanted(item, wanted)) continue;
+    item->last_use = ++cache->uses;
+    *module = kjit_retain_module(item->module);
+    *kernel = item->kernel;
+    return true;
+  }
+  return false;
+}
+
+/* Under the mutex. What goes for it is the caller's to free. */
+static cached add(ka_cache *cache, cached *made)
+{
+  cached gone = { 0 };
+  size_t place = cache->count;
+  if (place == MOST_KERNELS) {
+    place = 0;
+    for (size_t i = 1; i < MOST_KERNELS; i++)
+      if (cache->items[i].last_use < cache->items[place].last_use) place = i;
+    gone = cache->items[place];
+  } else {
+    cache->count++;
+  }
+  made->last_use = ++cache->uses;
+  cache->items[place] = *made;
+  return gone;
+}
+
+/* ---- making ---- */
+
+/* The funcs of one module after the other. */
+static kjit_status link(kjit_context *context, const ki_meaning *meanings, size_t count,
+                        kjit_module **module)
+{
+  bool is_linked[MOST_MEANINGS] = { 0 };
+  for (size_t i = 0; i < count; i++) {
+    if (is_linked[i]) continue;
+    ki_meaning own[MOST_MEANINGS];
+    kjit_module *library = meanings[i].decl->function->module, *linked = NULL;
+    size_t own_count = 0;
+    for (size_t j = i; j < count; j++) {
+      if (meanings[j].decl->function->module != library) continue;
+      own[own_count++] = meanings[j];
+      is_linked[j] = true;
+    }
+    kj_diagnostics diagnostics = { 0 };
+    (void)ki_change_module(*module, &(ki_library){ library, own, own_count }, NULL, NULL,
+                           &diagnostics, &linked);
+    KJ_TRY(ki_finish_call(context, &diagnostics));
+    kjit_release_module(*module);
+    *module = linked;
+  }
+  return KJIT_OK;
+}
+
+static kjit_status make(kjit_context *context, const cached *wanted, const ki_meaning *meanings,
+                        cached *made)
+{
+  *made = *wanted;
+  made->module = NULL;
+  made->text = malloc(wanted->length + 1);
+  kjit_status status =
+    made->text ? KJIT_OK : ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (status == KJIT_OK) {
+    memcpy(made->text, wanted->text, wanted->length + 1);
+    status = kjit_parse_module(context, "an algorithm", made->text, wanted->length, &made->module);
+  }
+  if (status == KJIT_OK) status = link(context, meanings, wanted->count, &made->module);
+  if (status == KJIT_OK) status = kjit_get_kernel(made->module, "run", &made->kernel);
+  if (status != KJIT_OK) free_cached(made);
+  return status;
+}
+
+kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t length,
+                           const ki_meaning *meanings, size_t count, kjit_module **module,
+                           kjit_kernel **kernel)
+{
+  ka_cache *cache = kj_get_runtime(context)->algorithms;
+  cached wanted = { .text = (char *)text, .length = length, .count = count }, made, gone = { 0 };
+  KJ_ASSERT(count <= MOST_MEANINGS);
+  wanted.hash = XXH3_64bits(text, length);
+  for (size_t i = 0; i < count; i++) wanted.meanings[i] = meanings[i].decl;
+  kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
+  bool is_found = look_up(cache, &wanted, module, kernel);
+  kj_unlock(&cache->mutex, KJ_LOCK_ALGORITHMS);
+  if (is_found) return KJIT_OK;
+  KJ_TRY(make(context, &wanted, meanings, &made));
+  kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
+  is_found = look_up(cache, &wanted, module, kernel); /* another thread was faster */
+  if (is_found) {
+    gone = made;
+  } else {
+    *module = kjit_retain_module(made.module);
+    *kernel = made.kernel;
+    gone = add(cache, &made);
+  }
+  kj_unlock(&cache->mutex, KJ_LOCK_ALGORITHMS);
+  if (gone.module) free_cached(&gone);
+  return KJIT_OK;
+}

@@ -1,0 +1,292 @@
+/* Kernels as text: the family's func of lib/library, and the operands as funcs that it is handed.
+ *
+ *   import "operators"
+ *   import "reduce"
+ *   func x_at(g0, x_0) @inline { return f32(x_0[g0]) }
+ *   kernel run(x_0: const dtype(x_0)[:], ...) @block(THREADS) {
+ *     reduce_all(bind_back(x_at, x_0), ...)
+ *   }
+ *
+ * g0, g1, g2 are the linear indices of the groups (ka_arrange). */
+#include <stdarg.h>
+#include <string.h>
+
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel)
+{
+  ka_choose_device(call);
+  *kernel = (ka_kernel){ .call = call, .module = module };
+}
+
+/* ---- parameters ---- */
+
+static void add_parameter(ka_kernel *kernel, const char *name, const char *type,
+                          const kjit_arg *argument)
+{
+  kj_append_format(&kernel->parameters, "%s%s%s", kernel->arguments.count ? ", " : "", name, type);
+  KJ_PUSH(&kernel->call->arena, &kernel->arguments, *argument);
+}
+
+static const char *numbered(ka_kernel *kernel, const char *letter)
+{
+  return kj_format(&kernel->call->arena, "%s%zu", letter, kernel->arguments.count);
+}
+
+const char *ka_use_value(ka_kernel *kernel, const kjit_arg *value)
+{
+  const char *name = numbered(kernel, "v");
+  add_parameter(kernel, name, "", value);
+  return name;
+}
+
+const char *ka_use_count(ka_kernel *kernel, uint64_t count)
+{
+  kjit_arg value =
+    kernel->call->is_wide ? kjit_arg_i64((int64_t)count) : kjit_arg_i32((int32_t)count);
+  return ka_use_value(kernel, &value);
+}
+
+const char *ka_use_work(ka_kernel *kernel, uint32_t work)
+{
+  kjit_arg argument = { .value.u = work }; /* no kind: plan.c puts the array there */
+  const char *name = numbered(kernel, "w");
+  add_parameter(kernel, name, "", &argument);
+  return name;
+}
+
+const char *ka_use_constant(ka_kernel *kernel, int64_t value)
+{
+  const char *name = kj_format(&kernel->call->arena, "C%zu", kernel->constant_values.count);
+  kj_append_format(&kernel->constants, ", const %s", name);
+  KJ_PUSH(&kernel->call->arena, &kernel->constant_values, kjit_arg_i64(value));
+  return name;
+}
+
+/* ---- the host's funcs ---- */
+
+/* A built-in by its own name, another one as an extern func that is linked. */
+static const char *use_function(ka_kernel *kernel, kjit_function *function, size_t count)
+{
+  const ki_decl *decl = (const ki_decl *)function;
+  ka_call *call = kernel->call;
+  if (decl->function->builtin) return decl->name;
+  const char *name = kj_format(&call->arena, "hosts_%zu", kernel->meanings.count);
+  kj_append_format(&kernel->funcs, "extern func %s(", name);
+  for (size_t i = 0; i < count; i++) kj_append_format(&kernel->funcs, "%sa%zu", i ? ", " : "", i);
+  kj_append_text(&kernel->funcs, ")\n");
+  KJ_PUSH(&call->arena, &kernel->meanings, ((ki_meaning){ name, decl }));
+  return name;
+}
+
+/* ---- operands ---- */
+
+/* The parameters for what an operand has, and their names behind commas. */
+static const char *use_arrays(ka_kernel *kernel, const ka_operand *operand)
+{
+  kj_arena *arena = &kernel->call->arena;
+  const char *names = "";
+  for (size_t i = 0; i < operand->array_count; i++) {
+    const kjit_arg *argument = &operand->arrays[i];
+    const char *name = kj_format(arena, "%s_%zu", operand->name, i), *type = "";
+    bool is_array = argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR;
+    if (is_array && !operand->is_output) {
+      kj_buffer text = { 0 };
+      uint32_t rank = argument->kind == KJIT_ARG_ARRAY
+                        ? (uint32_t)kjit_get_tensor(argument->value.array)->rank
+                        : (uint32_t)argument->value.tensor->rank;
+      kj_append_format(&text, ": const dtype(%s)[", name);
+      for (uint32_t k = 0; k < rank; k++) kj_append_text(&text, k ? ", :" : ":");
+      kj_append_text(&text, "]");
+      type = kj_keep_text(arena, &text);
+    }
+    add_parameter(kernel, name, type, argument);
+    names = kj_format(arena, "%s, %s", names, name);
+  }
+  return names;
+}
+
+/* Names of the extents that a linear index is taken apart by: parameters, too. */
+typedef struct indices {
+  const char *extents;            /* behind commas */
+  const char *names[KJ_MAX_RANK]; /* by axis of the arrangement */
+} indices;
+
+static void take_extents(ka_kernel *kernel, const ka_operand *operand, indices *found)
+{
+  uint32_t axis = 0;
+  found->extents = "";
+  for (uint32_t group = 0; group < operand->group_count; group++)
+    for (uint32_t i = 0; i < operand->group_ranks[group]; i++, axis++) {
+      if (i == 0) continue;
+      found->names[axis] = ka_use_count(kernel, (uint64_t)operand->extents[axis]);
+      found->extents =
+        kj_format(&kernel->call->arena, "%s, %s", found->extents, found->names[axis]);
+    }
+}
+
+/* The statements that take the linear indices apart; names[axis] becomes the axis's index. */
+static void divide_indices(ka_kernel *kernel, const ka_operand *operand, indices *found)
+{
+  kj_arena *arena = &kernel->call->arena;
+  for (uint32_t group = 0, first = 0; group < operand->group_count; group++) {
+    uint32_t count = operand->group_ranks[group];
+    const char *rest = kj_format(arena, "g%u", group);
+    for (uint32_t i = count; i-- > 1;) {
+      const char *extent = found->names[first + i];
+      kj_append_format(&kernel->funcs, "  let i%u = %s %% %s\n  let q%u = %s // %s\n", first + i,
+                       rest, extent, first + i, rest, extent);
+      rest = kj_format(arena, "q%u", first + i);
+      found->names[first + i] = kj_format(arena, "i%u", first + i);
+    }
+    if (count) found->names[first] = rest;
+    first += count;
+  }
+}
+
+/* The indices of the element, in the order of the operand's own axes. */
+static const char *list_indices(ka_kernel *kernel, const ka_operand *operand, const indices *found)
+{
+  kj_arena *arena = &kernel->call->arena;
+  const char *list = "";
+  uint32_t count = 0;
+  for (uint32_t group = 0; group < operand->group_count; group++)
+    count += operand->group_ranks[group];
+  if (!operand->function) {
+    for (uint32_t i = 0; i < count; i++)
+      list = kj_format(arena, "%s%s%s", list, i ? ", " : "", found->names[i]);
+    return count ? list : "0";
+  }
+  for (uint32_t axis = 0; axis < operand->rank; axis++)
+    for (uint32_t i = 0; i < count; i++)
+      if (operand->axes[i] == axis)
+        list = kj_format(arena, "%s%si64(%s)", list, axis ? ", " : "", found->names[i]);
+  return list;
+}
+
+/* `func x_at(g0, g1`, and what is behind the parameter v of a func that writes. */
+static void begin_function(ka_kernel *kernel, const ka_operand *operand, const char *suffix,
+                           const char *more)
+{
+  kj_append_format(&kernel->funcs, "func %s_%s(", operand->name, suffix);
+  for (uint32_t group = 0; group < operand->group_count; group++)
+    kj_append_format(&kernel->funcs, "%sg%u", group ? ", " : "", group);
+  kj_append_format(&kernel->funcs, "%s) @inline {\n", more);
+}
+
+static const char *cast_of(ka_kernel *kernel, kjit_type from, kjit_type to)
+{
+  bool is_conversion = to != KJIT_ANY && from != to && ki_is_scalar(to);
+  return is_conversion ? ki_type(kernel->call->context->types, to)->name : "";
+}
+
+/* What an element is given as: of a func the call, of an array the place. */
+static const char *element_text(ka_kernel *kernel, const ka_operand *operand, const char *callee,
+                                const char *list, const char *value, const char *arrays)
+{
+  kj_arena *arena = &kernel->call->arena;
+  if (!operand->function) return kj_format(arena, "%s_0[%s]", operand->name, list);
+  const char *comma = *list ? ", " : "";
+  const char *inside = *value ? kj_format(arena, "%s%s%s%s", list, comma, value, arrays)
+                              : kj_format(arena, "%s%s", list, arrays);
+  return kj_format(arena, "%s(%s)", callee, inside[0] == ',' ? inside + 2 : inside);
+}
+
+static const char *use_operand(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator)
+{
+  kj_arena *arena = &kernel->call->arena;
+  bool writes = operand->is_output;
+  const char *suffix = writes ? "put" : "at", *value = writes ? "v" : "", *callee = "";
+  indices found = { 0 };
+  const char *arrays = use_arrays(kernel, operand);
+  take_extents(kernel, operand, &found);
+  if (operand->function)
+    callee = use_function(kernel, operand->function,
+                          operand->rank + operand->array_count + (writes ? 1 : 0));
+  const char *more = kj_format(arena, "%s%s%s", writes ? ", v" : "", arrays, found.extents);
+  begin_function(kernel, operand, suffix, more);
+  divide_indices(kernel, operand, &found);
+  const char *list = list_indices(kernel, operand, &found),
+             *element = element_text(kernel, operand, callee, list, value, arrays);
+  if (!writes)
+    kj_append_format(&kernel->funcs, "  return %s(%s)\n}\n",
+                     cast_of(kernel, operand->element, accumulator), element);
+  else if (operand->function) kj_append_format(&kernel->funcs, "  %s\n}\n", element);
+  else
+    kj_append_format(&kernel->funcs, "  %s = %s(v)\n}\n", element,
+                     ki_is_scalar(operand->element)
+                       ? ki_type(kernel->call->context->types, operand->element)->name
+                       : "");
+  return kj_format(arena, "bind_back(%s_%s%s%s)", operand->name, suffix, arrays, found.extents);
+}
+
+const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator)
+{
+  KJ_ASSERT(!operand->is_output);
+  return use_operand(kernel, operand, accumulator);
+}
+
+const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand)
+{
+  KJ_ASSERT(operand->is_output);
+  return use_operand(kernel, operand, KJIT_ANY);
+}
+
+/* An operator of the host may give another type than it takes: each step is rounded to what the
+ * reduction computes in. */
+const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator)
+{
+  if (operator_->name) return kj_format(&kernel->call->arena, "operator_%s", operator_->name);
+  const char *callee = use_function(kernel, operator_->function, 2);
+  kj_append_format(&kernel->funcs, "func combine(x, y) @inline { return %s(%s(x, y)) }\n",
+                   ki_is_scalar(accumulator)
+                     ? ki_type(kernel->call->context->types, accumulator)->name
+                     : "",
+                   callee);
+  return "combine";
+}
+
+/* ---- the step ---- */
+
+static kjit_launch_config configure(const ka_call *call, uint64_t blocks)
+{
+  kjit_launch_config config = { .stream = call->options.stream, .device = call->device };
+  config.grid[0] = (uint32_t)blocks;
+  return config;
+}
+
+void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char *body, ...)
+{
+  ka_call *call = kernel->call;
+  kj_buffer text = { 0 };
+  size_t own = kernel->arguments.count, all = own + kernel->constant_values.count + 1;
+  kj_append_format(&text, "import \"operators\"\nimport \"%s\"\n%s", kernel->module,
+                   kernel->funcs.text ? kernel->funcs.text : "");
+  kj_append_format(&text, "kernel run(%s%s%sconst THREADS) @block(THREADS) {\n  ",
+                   own ? kernel->parameters.text : "",
+                   kernel->constants.text ? kernel->constants.text + (own ? 0 : 2) : "",
+                   all > 1 ? ", " : "");
+  va_list list;
+  va_start(list, body);
+  kj_append_list(&text, body, list);
+  va_end(list);
+  kj_append_text(&text, "\n}\n");
+  bool has_failed = kernel->funcs.failed || kernel->parameters.failed || kernel->constants.failed;
+  kj_free_buffer(&kernel->funcs);
+  kj_free_buffer(&kernel->parameters);
+  kj_free_buffer(&kernel->constants);
+  if (has_failed) text.failed = 1;
+  size_t length = text.length;
+  const char *kept = kj_keep_text(&call->arena, &text);
+  ka_step step = { .config = configure(call, blocks),
+                   .arguments = KJ_NEW_ARRAY(&call->arena, kjit_arg, all),
+                   .count = all };
+  if (own) memcpy(step.arguments, kernel->arguments.items, own * sizeof(kjit_arg));
+  for (size_t i = 0; i < kernel->constant_values.count; i++)
+    step.arguments[own + i] = kernel->constant_values.items[i];
+  step.arguments[all - 1] = kjit_arg_i32((int32_t)threads);
+  ka_try(call, ka_find_kernel(call->context, kept, length, kernel->meanings.items,
+                              kernel->meanings.count, &step.module, &step.kernel));
+  KJ_PUSH(&call->arena, &call->steps, step);
+}

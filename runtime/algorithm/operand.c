@@ -1,0 +1,272 @@
+/* Operands: what the host gives, checked, and put into the order in which a kernel runs over it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+/* ---- arrays ---- */
+
+static void choose_device(ka_call *call, const kjit_arg *argument, const kj_view *view)
+{
+  if (call->device) return;
+  if (argument->kind == KJIT_ARG_ARRAY) {
+    call->device = argument->value.array->object.device;
+    return;
+  }
+  if (view->kind == KJIT_DEVICE_CUDA)
+    ka_try(call, kjit_get_device(call->context, view->kind, view->ordinal, &call->device));
+}
+
+static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argument)
+{
+  kj_view view = { 0 };
+  kj_diagnostics diagnostics = { 0 };
+  bool is_array = argument->kind == KJIT_ARG_ARRAY;
+  if (is_array ? !argument->value.array : !argument->value.tensor)
+    ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", name);
+  if (is_array && argument->value.array->object.device->context != call->context)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is an array of another context", name);
+  if (is_array) (void)kj_view_array(argument->value.array, name, &diagnostics, &view);
+  else
+    (void)kj_view_tensor(call->context->types, argument->value.tensor, argument->type, name,
+                         &diagnostics, &view);
+  ka_try(call, ki_finish_call(call->context, &diagnostics));
+  choose_device(call, argument, &view);
+  return view;
+}
+
+static void read_array(ka_call *call, const kjit_operand *given, ka_operand *operand)
+{
+  kj_view view = view_array(call, operand->name, &given->argument);
+  operand->view = view;
+  operand->element = view.element;
+  operand->rank = view.rank;
+  memcpy(operand->shape, view.shape, sizeof view.shape);
+  operand->count = view.count;
+  operand->arrays = KJ_NEW(&call->arena, kjit_arg);
+  operand->arrays[0] = given->argument;
+  operand->array_count = 1;
+  if (given->arrays || given->shape)
+    ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is an array: arrays and shape are for funcs",
+            operand->name);
+  bool is_read_only =
+    given->argument.kind == KJIT_ARG_ARRAY && given->argument.value.array->is_read_only;
+  if (operand->is_output && is_read_only)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is written, and its array is read-only",
+            operand->name);
+}
+
+/* ---- funcs ---- */
+
+static void append_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument,
+                                 kj_buffer *text)
+{
+  kjit_type type = argument->type;
+  if (argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR) {
+    kj_view view = view_array(call, operand->name, argument);
+    type = kjit_get_array_type(call->context, view.element, view.rank, KJIT_LAYOUT_STRIDED,
+                               !operand->is_output);
+  } else if (argument->kind == KJIT_ARG_NUMBER) {
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "a number that `%s` is called with needs a type: kjit_arg_f32(x) and its kin",
+            operand->name);
+  } else if (argument->kind == KJIT_ARG_FUNCTION) {
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "`%s` is called with a func: only arrays and values are",
+            operand->name);
+  }
+  char *name = kjit_copy_type_text(call->context, type);
+  kj_append_format(text, ", %s", name ? name : "?");
+  kjit_free(call->context, name);
+}
+
+/* The type of an element is what the func returns for indices and those arguments. */
+static kjit_type infer_element(ka_call *call, const ka_operand *operand)
+{
+  kj_buffer text = { 0 };
+  kjit_type type = KJIT_VOID;
+  for (uint32_t i = 0; i < operand->rank; i++) kj_append_text(&text, ", i64");
+  for (size_t i = 0; i < operand->array_count; i++)
+    append_argument_type(call, operand, &operand->arrays[i], &text);
+  const char *signature = kj_keep_text(&call->arena, &text);
+  if (operand->rank + operand->array_count) signature += 2;
+  ka_try(call, kjit_get_result_type(operand->function, signature, &type));
+  if (!ki_is_element(call->context->types, type))
+    ka_fail(call, KJIT_ERROR_TYPE, "the func of `%s` returns %s: an element is expected",
+            operand->name, type == KJIT_VOID ? "nothing" : "what no array holds");
+  return type;
+}
+
+static void read_function(ka_call *call, const kjit_operand *given, ka_operand *operand)
+{
+  operand->function = given->argument.value.function;
+  if (!operand->function) ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", operand->name);
+  if ((given->array_count && !given->arrays) || (given->rank && !given->shape))
+    ka_fail(call, KJIT_ERROR_MISUSE, "`%s`: %s is NULL", operand->name,
+            given->rank && !given->shape ? "shape" : "arrays");
+  if (given->rank > KJ_MAX_RANK)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: at most %d", operand->name, given->rank,
+            KJ_MAX_RANK);
+  operand->rank = given->rank;
+  operand->count = 1;
+  for (uint32_t i = 0; i < given->rank; i++) {
+    operand->shape[i] = given->shape[i];
+    if (given->shape[i] < 0 ||
+        __builtin_mul_overflow(operand->count, (uint64_t)given->shape[i], &operand->count))
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: extent %lld of axis %u is %s", operand->name,
+              (long long)given->shape[i], i, given->shape[i] < 0 ? "negative" : "too large");
+  }
+  operand->array_count = given->array_count;
+  operand->arrays = KJ_NEW_ARRAY(&call->arena, kjit_arg, given->array_count + 1);
+  for (size_t i = 0; i < given->array_count; i++) operand->arrays[i] = given->arrays[i];
+  for (size_t i = 0; i < given->array_count; i++)
+    if (given->arrays[i].kind == KJIT_ARG_ARRAY || given->arrays[i].kind == KJIT_ARG_TENSOR)
+      (void)view_array(call, operand->name, &given->arrays[i]);
+  if (!operand->is_output) operand->element = infer_element(call, operand);
+}
+
+static void read_operand(ka_call *call, const kjit_operand *given, ka_operand *operand)
+{
+  if (!given) ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", operand->name);
+  switch ((kjit_arg_kind)given->argument.kind) {
+  case KJIT_ARG_TENSOR:
+  case KJIT_ARG_ARRAY: read_array(call, given, operand); break;
+  case KJIT_ARG_FUNCTION: read_function(call, given, operand); break;
+  default:
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is a value: expected an array or a func",
+            operand->name);
+  }
+  bool is_small = operand->count < (uint64_t)INT32_MAX - (1 << 20);
+  call->is_wide = call->is_wide || !is_small;
+}
+
+void ka_read_input(ka_call *call, const char *name, const kjit_operand *given, ka_operand *operand)
+{
+  *operand = (ka_operand){ .name = name };
+  read_operand(call, given, operand);
+}
+
+void ka_read_output(ka_call *call, const char *name, const kjit_operand *given, ka_operand *operand)
+{
+  *operand = (ka_operand){ .name = name, .is_output = true };
+  read_operand(call, given, operand);
+}
+
+/* ---- overlap ---- */
+
+static bool is_same_place(const kj_view *a, const kj_view *b)
+{
+  size_t bytes = a->rank * sizeof *a->shape;
+  return a->address == b->address && a->element == b->element && a->rank == b->rank &&
+         !memcmp(a->shape, b->shape, bytes) && !memcmp(a->strides, b->strides, bytes);
+}
+
+void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *input,
+                      bool may_be_same)
+{
+  if (output->function || !output->count) return;
+  for (size_t i = 0; i < input->array_count; i++) {
+    const kjit_arg *argument = &input->arrays[i];
+    if (argument->kind != KJIT_ARG_ARRAY && argument->kind != KJIT_ARG_TENSOR) continue;
+    kj_view view = input->function ? view_array(call, input->name, argument) : input->view;
+    if (!kj_do_overlap(&output->view, &view)) continue;
+    if (may_be_same && !input->function && is_same_place(&output->view, &view)) continue;
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is written and overlaps `%s`", output->name,
+            input->name);
+  }
+}
+
+/* ---- axes ---- */
+
+uint32_t ka_read_axes(ka_call *call, uint32_t rank)
+{
+  uint32_t found = 0;
+  if (!call->options.axes) return (1u << rank) - 1;
+  for (uint32_t i = 0; i < call->options.axis_count; i++) {
+    int64_t axis = call->options.axes[i];
+    if (axis < -(int64_t)rank || axis >= (int64_t)rank)
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "axis %lld is out of range: `x` has %u", (long long)axis,
+              rank);
+    uint32_t bit = 1u << (axis < 0 ? axis + rank : axis);
+    if (found & bit)
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "axis %lld is given twice", (long long)axis);
+    found |= bit;
+  }
+  return found;
+}
+
+/* ---- the kernel's order ---- */
+
+/* Axes of extent 1 go, and neighbours of a group that lie together become one. */
+static uint32_t join_axes(int64_t *shape, int64_t *strides, uint32_t count)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    if (shape[i] == 1) continue;
+    bool lies_together = kept && strides[kept - 1] == strides[i] * shape[i];
+    if (lies_together) shape[kept - 1] *= shape[i];
+    else shape[kept++] = shape[i];
+    strides[kept - 1] = strides[i];
+  }
+  return kept;
+}
+
+static bool is_as_given(const ka_operand *operand, const int64_t *strides)
+{
+  if (operand->axis_count != operand->view.rank) return false;
+  for (uint32_t i = 0; i < operand->axis_count; i++)
+    if (operand->extents[i] != operand->view.shape[i] || strides[i] != operand->view.strides[i])
+      return false;
+  return true;
+}
+
+/* The array as the kernel sees it. */
+static void view_arranged(ka_call *call, ka_operand *operand, const int64_t *strides)
+{
+  kjit_arg *argument = &operand->arrays[0];
+  if (is_as_given(operand, strides)) return;
+  if (argument->kind == KJIT_ARG_ARRAY) {
+    kj_diagnostics diagnostics = { 0 };
+    kjit_array *view = NULL;
+    (void)kj_make_view(argument->value.array, operand->element, operand->extents, strides,
+                       operand->axis_count, 0, &diagnostics, &view);
+    ka_try(call, ki_finish_call(call->context, &diagnostics));
+    KJ_PUSH(&call->arena, &call->views, view);
+    argument->value.array = view;
+    return;
+  }
+  kjit_tensor *tensor = KJ_NEW(&call->arena, kjit_tensor);
+  int64_t *kept = KJ_NEW_ARRAY(&call->arena, int64_t, KJ_MAX_RANK);
+  memcpy(kept, strides, KJ_MAX_RANK * sizeof *kept);
+  *tensor = *argument->value.tensor;
+  tensor->rank = (int32_t)operand->axis_count;
+  tensor->shape = operand->extents;
+  tensor->strides = kept;
+  argument->value.tensor = tensor;
+}
+
+void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32_t group_count,
+                const uint32_t *group_ranks)
+{
+  int64_t strides[KJ_MAX_RANK] = { 0 };
+  KJ_ASSERT(group_count <= KA_MOST_GROUPS);
+  operand->group_count = group_count;
+  operand->axis_count = 0;
+  for (uint32_t group = 0, next = 0; group < group_count; group++) {
+    uint32_t first = operand->axis_count, count = group_ranks[group];
+    for (uint32_t i = 0; i < count; i++, next++) {
+      operand->axes[first + i] = axes[next];
+      operand->extents[first + i] = operand->shape[axes[next]];
+      strides[first + i] = operand->function ? 0 : operand->view.strides[axes[next]];
+    }
+    if (!operand->function) count = join_axes(operand->extents + first, strides + first, count);
+    operand->group_ranks[group] = count;
+    operand->axis_count += count;
+  }
+  if (operand->function) return;
+  if (!operand->axis_count) { /* one element */
+    operand->extents[0] = strides[0] = 1;
+    operand->axis_count = 1;
+  }
+  view_arranged(call, operand, strides);
+}

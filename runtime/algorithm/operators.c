@@ -1,0 +1,100 @@
+/* The operators that kjit knows by name, and what a reduction by one computes in. */
+#include <string.h>
+
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+typedef enum operand_kind { NUMBERS, ORDERED, INTEGERS, FLOATS } operand_kind;
+
+/* is_widened: as NumPy's add and multiply do, small integers are added in 64 bits. */
+static const struct {
+  const char *name;
+  operand_kind kind;
+  bool has_identity, is_widened;
+} rows[] = {
+  { "add", NUMBERS, true, true },    { "mul", NUMBERS, true, true },
+  { "min", ORDERED, false, false },  { "max", ORDERED, false, false },
+  { "fmin", ORDERED, false, false }, { "fmax", ORDERED, false, false },
+  { "and", INTEGERS, true, false },  { "or", INTEGERS, true, false },
+  { "xor", INTEGERS, true, false },  { "logaddexp", FLOATS, true, false },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+static const char *list_names(ka_call *call)
+{
+  const char *list = "";
+  for (size_t i = 0; i < ROWS; i++)
+    list = kj_format(&call->arena, "%s%s%s", list, i ? ", " : "", rows[i].name);
+  return list;
+}
+
+void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_)
+{
+  if (!given || (!given->name && !given->function))
+    ka_fail(call, KJIT_ERROR_MISUSE, "the operator is NULL");
+  if (given->name && given->function)
+    ka_fail(call, KJIT_ERROR_MISUSE, "the operator has a name and a function");
+  *operator_ = (ka_operator){ .function = given->function, .commutes = given->commutes != 0 };
+  if (!given->name) {
+    const ki_decl *decl = (const ki_decl *)given->function;
+    if (decl->function->module->context != call->context)
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "the operator is a func of another context");
+    return;
+  }
+  for (size_t i = 0; i < ROWS; i++) {
+    if (strcmp(rows[i].name, given->name)) continue;
+    *operator_ = (ka_operator){
+      .name = rows[i].name, .row = i, .has_identity = rows[i].has_identity, .commutes = true
+    };
+    return;
+  }
+  ka_fail(call, KJIT_ERROR_NAME, "there is no operator `%s`; there are %s", given->name,
+          list_names(call));
+}
+
+static bool takes(const ka_call *call, operand_kind kind, kjit_type element)
+{
+  ki_type_class class_ = ki_type(call->context->types, element)->class_;
+  bool is_integer =
+    class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED || class_ == KJ_CLASS_BOOL;
+  bool is_ordered = is_integer || class_ == KJ_CLASS_FLOAT;
+  switch (kind) {
+  case INTEGERS: return is_integer;
+  case FLOATS: return class_ == KJ_CLASS_FLOAT;
+  case ORDERED: return is_ordered;
+  case NUMBERS: return is_ordered || class_ == KJ_CLASS_COMPLEX || class_ == KJ_CLASS_VECTOR;
+  }
+  return false;
+}
+
+static kjit_type widen(const ka_call *call, kjit_type element)
+{
+  switch (ki_type(call->context->types, element)->class_) {
+  case KJ_CLASS_BOOL:
+  case KJ_CLASS_SIGNED: return KJIT_I64;
+  case KJ_CLASS_UNSIGNED: return KJIT_U64;
+  default: return element;
+  }
+}
+
+kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
+                         kjit_type result)
+{
+  kjit_type given = call->options.accumulator, type = element;
+  if (operator_->name && !takes(call, rows[operator_->row].kind, element))
+    ka_fail(call, KJIT_ERROR_TYPE, "the operator `%s` has no meaning for elements of type %s",
+            operator_->name, ka_type_text(call, element));
+  if (given != KJIT_ANY) {
+    if (given != element && !(ki_is_scalar(given) && ki_is_scalar(element)))
+      ka_fail(call, KJIT_ERROR_TYPE, "options.accumulator: %s is not made of elements of type %s",
+              ka_type_text(call, given), ka_type_text(call, element));
+    return given;
+  }
+  if (operator_->name && rows[operator_->row].is_widened) type = widen(call, element);
+  if (operator_->name && (type == KJIT_F16 || type == KJIT_BF16)) type = KJIT_F32;
+  if (!operator_->name && element != result && ki_is_scalar(element) && ki_is_scalar(result))
+    return result;
+  /* a wider result is what was asked for */
+  bool is_wider = ki_is_floating(type) && result == KJIT_F64;
+  return is_wider ? result : type;
+}

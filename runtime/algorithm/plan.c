@@ -1,0 +1,281 @@
+/* The frame of a call: options, work memory, and the steps, which are launched or kept as a plan.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+/* ---- failures ---- */
+
+void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  char *text = NULL;
+  int length = vasprintf(&text, format, list);
+  va_end(list);
+  call->status =
+    ki_fail_call(call->context, status, "%s: %s", call->name, length < 0 ? "out of memory" : text);
+  if (length >= 0) free(text);
+  longjmp(call->on_failure, KJ_JUMP_ERROR);
+}
+
+void ka_try(ka_call *call, kjit_status status)
+{
+  if (status == KJIT_OK) return;
+  call->status = status;
+  longjmp(call->on_failure, KJ_JUMP_ERROR);
+}
+
+/* ---- the device ---- */
+
+void ka_choose_device(ka_call *call)
+{
+  if (call->device) return;
+  kj_runtime *runtime = kj_get_runtime(call->context);
+  if (!runtime) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+  kj_diagnostics diagnostics = { 0 };
+  (void)kj_default_device(runtime, &diagnostics, &call->device);
+  ka_try(call, ki_finish_call(call->context, &diagnostics));
+}
+
+const char *ka_type_text(ka_call *call, kjit_type type)
+{
+  kj_buffer text = { 0 };
+  ki_print_type(call->context->types, type, &text);
+  return kj_keep_text(&call->arena, &text);
+}
+
+bool ka_is_cpu(const ka_call *call) { return call->device->info.kind == KJIT_DEVICE_CPU; }
+
+uint32_t ka_core_count(const ka_call *call) { return call->device->info.multiprocessor_count; }
+
+/* ---- work memory ---- */
+
+/* Pieces begin where any element and a vector access may. */
+enum { WORK_ALIGNMENT = 64 };
+
+uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero)
+{
+  ka_work work = { .element = element, .count = count ? count : 1, .starts_zero = starts_zero };
+  KJ_PUSH(&call->arena, &call->works, work);
+  return (uint32_t)call->works.count - 1;
+}
+
+static uint64_t work_bytes(const ka_call *call, const ka_work *work)
+{
+  uint64_t bytes = work->count * kj_element_bytes(call->context->types, work->element);
+  return (bytes + WORK_ALIGNMENT - 1) / WORK_ALIGNMENT * WORK_ALIGNMENT;
+}
+
+static uint64_t all_work_bytes(const ka_call *call)
+{
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < call->works.count; i++) bytes += work_bytes(call, &call->works.items[i]);
+  return bytes;
+}
+
+static void check_work(ka_call *call, const kj_view *view)
+{
+  const kjit_array *given = call->options.work;
+  uint64_t needed = all_work_bytes(call);
+  if (given->object.device != call->device)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory is on another device");
+  if (view->element_bytes != 1 || !kj_is_line(view) || view->count < needed)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the work memory is an array of u8 in one line; %llu bytes are needed, got %llu",
+            (unsigned long long)needed, (unsigned long long)(view->count * view->element_bytes));
+  if (view->address % WORK_ALIGNMENT)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory has to be aligned to %d bytes",
+            WORK_ALIGNMENT);
+}
+
+/* Of the host's array, which the piece keeps alive. */
+static void cut_work(ka_call *call, ka_work *work, uint64_t offset)
+{
+  kj_diagnostics diagnostics = { 0 };
+  int64_t extent = (int64_t)work->count, stride = 1;
+  kjit_array *piece = NULL;
+  (void)kj_make_view(call->options.work, work->element, &extent, &stride, 1, (int64_t)offset,
+                     &diagnostics, &piece);
+  work->array = piece;
+  ka_try(call, ki_finish_call(call->context, &diagnostics));
+}
+
+static void allocate_work(ka_call *call)
+{
+  uint64_t offset = 0;
+  kj_view view;
+  kj_diagnostics diagnostics = { 0 };
+  if (call->options.work) {
+    (void)kj_view_array(call->options.work, "work", &diagnostics, &view);
+    ka_try(call, ki_finish_call(call->context, &diagnostics));
+    check_work(call, &view);
+  }
+  for (size_t i = 0; i < call->works.count; i++) {
+    ka_work *work = &call->works.items[i];
+    int64_t extent = (int64_t)work->count;
+    kjit_array_config config;
+    kjit_init_array_config(&config);
+    config.device = call->device;
+    config.element = work->element;
+    config.rank = 1;
+    config.shape = &extent;
+    config.stream = call->options.stream;
+    if (call->options.work) cut_work(call, work, offset);
+    else ka_try(call, kjit_create_configured_array(&config, &work->array));
+    offset += work_bytes(call, work);
+    if (!work->starts_zero) continue;
+    kjit_arg array = kjit_arg_array(work->array), zero = kjit_arg_number(0);
+    ka_try(call, kjit_fill(call->context, &array, &zero, call->options.stream));
+  }
+}
+
+/* Where an argument is a piece of work memory, it has its number until now. */
+static void place_work(ka_call *call)
+{
+  for (size_t i = 0; i < call->steps.count; i++) {
+    ka_step *step = &call->steps.items[i];
+    for (size_t j = 0; j < step->count; j++) {
+      kjit_arg *argument = &step->arguments[j];
+      if (argument->kind) continue;
+      *argument = kjit_arg_array(call->works.items[argument->value.u].array);
+    }
+  }
+}
+
+/* ---- plans ---- */
+
+struct kjit_plan {
+  kj_object object;
+  kjit_context *context;
+  size_t count;
+  struct {
+    kjit_prepared *prepared;
+    kjit_module *module;
+  } steps[];
+};
+
+static void destroy_plan(kj_object *object)
+{
+  kjit_plan *plan = (kjit_plan *)object;
+  for (size_t i = 0; i < plan->count; i++) {
+    kjit_destroy_prepared(plan->steps[i].prepared);
+    if (plan->steps[i].module) kjit_release_module(plan->steps[i].module);
+  }
+  free(plan);
+}
+
+void kjit_destroy_plan(kjit_plan *plan)
+{
+  if (!plan || ki_is_forked(plan->context)) return;
+  kj_remove_object(&plan->object);
+  destroy_plan(&plan->object);
+}
+
+size_t kjit_get_plan_size(const kjit_plan *plan) { return plan ? plan->count : 0; }
+
+kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
+{
+  if (!plan) return KJIT_ERROR_MISUSE;
+  for (size_t i = 0; i < plan->count; i++)
+    KJ_TRY(kjit_run_prepared(plan->steps[i].prepared, stream));
+  return KJIT_OK;
+}
+
+static void prepare(ka_call *call)
+{
+  size_t count = call->steps.count;
+  kjit_plan *plan = calloc(1, sizeof *plan + count * sizeof plan->steps[0]);
+  if (!plan) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+  plan->context = call->context;
+  plan->count = count;
+  for (size_t i = 0; i < count; i++) {
+    const ka_step *step = &call->steps.items[i];
+    kjit_status status = kjit_prepare_launch(step->kernel, &step->config, step->arguments,
+                                             step->count, &plan->steps[i].prepared);
+    plan->steps[i].module = kjit_retain_module(step->module);
+    if (status == KJIT_OK) continue;
+    destroy_plan(&plan->object);
+    ka_try(call, status);
+  }
+  kj_add_object(call->device, &plan->object, destroy_plan);
+  *call->options.plan = plan;
+}
+
+/* ---- the call ---- */
+
+void kjit_init_algorithm_options(kjit_algorithm_options *options)
+{
+  if (options) *options = (kjit_algorithm_options){ .size_bytes = sizeof *options };
+}
+
+/* A smaller size_bytes is an older header's: what it lacks keeps its default. */
+static void read_options(ka_call *call, const kjit_algorithm_options *given)
+{
+  kjit_init_algorithm_options(&call->options);
+  if (!given) return;
+  size_t least = offsetof(kjit_algorithm_options, device), most = sizeof call->options;
+  if (given->size_bytes < least || given->size_bytes > most)
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "options.size_bytes is unknown: set it with kjit_init_algorithm_options");
+  memcpy(&call->options, given, given->size_bytes);
+  call->options.size_bytes = (uint32_t)most;
+  call->device = call->options.device;
+  if (call->device && call->device->context != call->context)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the device belongs to another context");
+  if (call->options.flags & ~(uint32_t)KJIT_ALGORITHM_EXCLUSIVE)
+    ka_fail(call, KJIT_ERROR_MISUSE, "options.flags: 0x%x has bits that this kjit does not know",
+            call->options.flags);
+}
+
+static void finish(ka_call *call)
+{
+  if (call->options.work_bytes) {
+    *call->options.work_bytes = all_work_bytes(call);
+    return;
+  }
+  allocate_work(call);
+  place_work(call);
+  if (call->options.plan) {
+    prepare(call);
+    return;
+  }
+  for (size_t i = 0; i < call->steps.count; i++) {
+    const ka_step *step = &call->steps.items[i];
+    ka_try(call, kjit_launch(step->kernel, &step->config, step->arguments, step->count));
+  }
+}
+
+static void end_call(ka_call *call)
+{
+  for (size_t i = 0; i < call->works.count; i++)
+    if (call->works.items[i].array) kjit_release_array(call->works.items[i].array);
+  for (size_t i = 0; i < call->views.count; i++) kjit_release_array(call->views.items[i]);
+  for (size_t i = 0; i < call->steps.count; i++)
+    if (call->steps.items[i].module) kjit_release_module(call->steps.items[i].module);
+  kj_free_arena(&call->arena);
+}
+
+kjit_status ka_perform(kjit_context *context, const char *name,
+                       const kjit_algorithm_options *options,
+                       void (*build)(ka_call *call, const void *data), const void *data)
+{
+  KJ_TRY(kj_check_call(context, name, NULL));
+  ka_call call = { .context = context, .name = name };
+  kj_init_arena(&call.arena, &call.on_failure);
+  int jump = setjmp(call.on_failure);
+  if (jump == 0) {
+    read_options(&call, options);
+    build(&call, data);
+    finish(&call);
+  } else if (jump == KJ_JUMP_MEMORY) {
+    call.status = ki_fail_call(context, KJIT_ERROR_MEMORY, "%s: out of memory", name);
+  }
+  kjit_status status = call.status;
+  end_call(&call);
+  return status;
+}

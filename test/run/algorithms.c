@@ -1,0 +1,298 @@
+/* Algorithms called by a host: operands that are arrays of any strides and funcs, operators, plans,
+ * work memory, graphs; and what is refused. Their values over all types and sizes are
+ * test/algorithm's.
+ * RUN: %programs/algorithms
+ * RUN: %if cuda %{ %programs/algorithms cuda %}
+ */
+#include "functions.h"
+
+#include <time.h>
+
+static kjit_device_kind kind = KJIT_DEVICE_CPU;
+static kjit_device *device;
+
+enum { COUNT = 100003 };
+static double data[COUNT];
+
+static const char funcs[] =
+  "struct Affine { a: i64; b: i64 }\n"
+  "func then(f, g) { return Affine(f.a * g.a, g.a * f.b + g.b) }\n"
+  "func affine(i, x) { return Affine(i64(x[i]) % 3, i) }\n"
+  "func largest(a, b) { return a > b ? a : b }\n"
+  "func distance(i, x, to) { return abs(x[i] - to) }\n"
+  "func product(i, j, x, y) { return x[i] * y[j] }\n"
+  "func keep(v, r) { r[3] = 2 * v }\n"
+  "func nothing(i) { let x = i }\n"
+  "func never(a, b) { if a + b > 10 { raise \"too large\" }\n return a + b }\n";
+
+static kjit_array *make(kjit_type type, const int64_t *shape, uint32_t rank)
+{
+  kjit_array *array = NULL;
+  REQUIRE(kjit_create_array(device, type, shape, rank, &array) == KJIT_OK);
+  return array;
+}
+
+static double number_in(const kjit_array *array)
+{
+  double value = -1;
+  REQUIRE(kjit_copy_to_host(array, &value, sizeof value, NULL) == KJIT_OK);
+  return value;
+}
+
+static kjit_array *fill_data(void)
+{
+  int64_t n = COUNT;
+  kjit_array *x = make(KJIT_F64, &n, 1);
+  for (int64_t i = 0; i < n; i++) data[i] = (double)(rand() % 2001 - 1000);
+  REQUIRE(kjit_copy_from_host(x, data, sizeof data, NULL) == KJIT_OK);
+  return x;
+}
+
+static void test_arrays(kjit_array *x)
+{
+  kjit_array *r = make(KJIT_F64, NULL, 0), *part = NULL, *square = NULL, *columns = NULL;
+  kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
+  kjit_operator add = kjit_operator_named("add"), max = kjit_operator_named("max");
+  double sum = 0, every_third = 0, most = -1e9, of_columns = 0;
+  for (int i = 0; i < COUNT; i++) {
+    sum += data[i];
+    if (i % 3 == 1) every_third += data[i];
+    if (data[i] > most) most = data[i];
+  }
+  REQUIRE(kjit_reduce(context, &result, &all, &add, NULL) == KJIT_OK);
+  REQUIRE(number_in(r) == sum);
+  REQUIRE(kjit_reduce(context, &result, &all, &max, NULL) == KJIT_OK);
+  REQUIRE(number_in(r) == most);
+  /* backwards, each third */
+  kjit_array_slice slice = { 100000, 0, -3 };
+  REQUIRE(kjit_slice_array(x, &slice, 1, &part) == KJIT_OK);
+  kjit_operand strided = kjit_operand_array(part);
+  REQUIRE(kjit_reduce(context, &result, &strided, &add, NULL) == KJIT_OK);
+  REQUIRE(number_in(r) == every_third);
+  /* some columns of a matrix, transposed: no axes can be joined */
+  kjit_array_slice head = { 0, 100000, 1 }, inside[] = { { 0, 250, 2 }, { 3, 90, 1 } };
+  int64_t shape[] = { 1000, 100 };
+  kjit_array *line = NULL, *matrix = NULL;
+  REQUIRE(kjit_slice_array(x, &head, 1, &line) == KJIT_OK);
+  REQUIRE(kjit_reshape_array(line, shape, 2, &matrix) == KJIT_OK);
+  REQUIRE(kjit_slice_array(matrix, inside, 2, &square) == KJIT_OK);
+  REQUIRE(kjit_transpose_array(square, NULL, &columns) == KJIT_OK);
+  for (int i = 0; i < 250; i += 2)
+    for (int j = 3; j < 90; j++) of_columns += data[100 * i + j];
+  kjit_operand transposed = kjit_operand_array(columns);
+  REQUIRE(kjit_reduce(context, &result, &transposed, &add, NULL) == KJIT_OK);
+  REQUIRE(number_in(r) == of_columns);
+  kjit_array *arrays[] = { r, part, square, columns, line, matrix };
+  for (int i = 0; i < 6; i++) kjit_release_array(arrays[i]);
+}
+
+static void test_funcs(kjit_module *module, kjit_array *x)
+{
+  int64_t four = 4, n = COUNT, shape[] = { 300, 500 };
+  kjit_array *r = make(KJIT_F64, &four, 1), *one = make(KJIT_F64, NULL, 0);
+  kjit_operator largest = kjit_operator_function(find(module, "largest")),
+                add = kjit_operator_named("add");
+  kjit_arg of_distance[] = { kjit_arg_array(x), kjit_arg_f64(7.5) },
+           of_product[] = { kjit_arg_array(x), kjit_arg_array(x) }, of_keep = kjit_arg_array(r);
+  kjit_operand distance = kjit_operand_function(find(module, "distance"), of_distance, 2, &n, 1),
+               product = kjit_operand_function(find(module, "product"), of_product, 2, shape, 2),
+               keep = kjit_operand_function(find(module, "keep"), &of_keep, 1, NULL, 0),
+               result = kjit_operand_array(one);
+  double most = 0, sum = 0;
+  for (int i = 0; i < COUNT; i++)
+    if (most < (data[i] > 7.5 ? data[i] - 7.5 : 7.5 - data[i]))
+      most = data[i] > 7.5 ? data[i] - 7.5 : 7.5 - data[i];
+  for (int i = 0; i < 300; i++)
+    for (int j = 0; j < 500; j++) sum += data[i] * data[j];
+  REQUIRE(kjit_reduce(context, &result, &distance, &largest, NULL) == KJIT_OK);
+  REQUIRE(number_in(one) == most);
+  REQUIRE(kjit_reduce(context, &keep, &product, &add, NULL) == KJIT_OK);
+  double kept[4];
+  REQUIRE(kjit_copy_to_host(r, kept, sizeof kept, NULL) == KJIT_OK && kept[3] == 2 * sum);
+  kjit_release_array(r);
+  kjit_release_array(one);
+}
+
+/* x -> a x + b, one after the other: not commuting. */
+static void test_structs(kjit_module *module, kjit_array *x)
+{
+  struct affine {
+    int64_t a, b;
+  } got, want = { 1, 0 }, first = { 5, 9 };
+  kjit_type type;
+  int64_t n = COUNT;
+  kjit_array *hosts = NULL;
+  kjit_tensor tensor = tensor_of(data, 2, 64, &n, 1);
+  REQUIRE(kjit_parse_type(context, "Affine", &type) == KJIT_OK);
+  REQUIRE(kjit_wrap_tensor(context, &tensor, &hosts) == KJIT_OK);
+  kjit_array *r = make(type, NULL, 0);
+  kjit_arg array = kjit_arg_array(kind == KJIT_DEVICE_CPU ? hosts : x),
+           initial = kjit_arg_value(type, &first);
+  kjit_operand result = kjit_operand_array(r),
+               input = kjit_operand_function(find(module, "affine"), &array, 1, &n, 1);
+  kjit_operator then = kjit_operator_function(find(module, "then"));
+  kjit_algorithm_options options;
+  kjit_init_algorithm_options(&options);
+  options.initial = &initial;
+  for (int64_t i = 0; i < n; i++) { /* as unsigned: wraps */
+    struct affine g = { (int64_t)data[i] % 3 + ((int64_t)data[i] % 3 < 0 ? 3 : 0), i };
+    want = (struct affine){ (int64_t)((uint64_t)want.a * (uint64_t)g.a),
+                            (int64_t)((uint64_t)g.a * (uint64_t)want.b + (uint64_t)g.b) };
+  }
+  REQUIRE(kjit_reduce(context, &result, &input, &then, NULL) == KJIT_OK);
+  REQUIRE(kjit_copy_to_host(r, &got, sizeof got, NULL) == KJIT_OK);
+  REQUIRE(got.a == want.a && got.b == want.b);
+  REQUIRE(kjit_reduce(context, &result, &input, &then, &options) == KJIT_OK);
+  REQUIRE(kjit_copy_to_host(r, &got, sizeof got, NULL) == KJIT_OK);
+  REQUIRE(got.a == (int64_t)((uint64_t)want.a * 5) &&
+          got.b == (int64_t)((uint64_t)want.a * 9 + (uint64_t)want.b));
+  kjit_release_array(hosts);
+  kjit_release_array(r);
+}
+
+static void test_plans(kjit_array *x)
+{
+  kjit_array *r = make(KJIT_F64, NULL, 0), *work = NULL;
+  kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
+  kjit_operator add = kjit_operator_named("add");
+  kjit_algorithm_options options;
+  kjit_plan *plan = NULL;
+  kjit_stream *stream = NULL;
+  kjit_graph *graph = NULL;
+  kjit_executable_graph *executable = NULL;
+  uint64_t bytes = 0;
+  double sum = 0;
+  for (int i = 0; i < COUNT; i++) sum += data[i];
+  REQUIRE(kjit_create_stream(device, &stream) == KJIT_OK);
+  kjit_init_algorithm_options(&options);
+  options.stream = stream;
+  options.work_bytes = &bytes;
+  REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK && bytes > 0);
+  options.work_bytes = NULL;
+  int64_t extent = (int64_t)bytes, less = extent - 1;
+  work = make(KJIT_U8, &less, 1);
+  options.work = work;
+  options.plan = &plan;
+  REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("bytes are needed") && !plan);
+  kjit_release_array(work);
+  options.work = work = make(KJIT_U8, &extent, 1);
+  REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK);
+  REQUIRE(kjit_get_plan_size(plan) == 1);
+  kjit_release_array(work);
+  for (int i = 0; i < 3; i++) {
+    REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);
+    REQUIRE(kjit_synchronize_stream(stream) == KJIT_OK && number_in(r) == sum);
+  }
+  REQUIRE(kjit_begin_capture(stream) == KJIT_OK);
+  REQUIRE(kjit_run_plan(plan, stream) == KJIT_OK && kjit_end_capture(stream, &graph) == KJIT_OK);
+  REQUIRE(kjit_instantiate_graph(graph, &executable) == KJIT_OK);
+  data[0] += 1000;
+  REQUIRE(kjit_copy_from_host(x, data, sizeof data, NULL) == KJIT_OK);
+  REQUIRE(kjit_launch_graph(executable, stream) == KJIT_OK);
+  REQUIRE(kjit_synchronize_stream(stream) == KJIT_OK && number_in(r) == sum + 1000);
+  kjit_destroy_executable_graph(executable);
+  kjit_destroy_graph(graph);
+  kjit_destroy_plan(plan);
+  kjit_destroy_plan(NULL);
+  kjit_destroy_stream(stream);
+  kjit_release_array(r);
+}
+
+static void test_empty(kjit_module *module)
+{
+  int64_t none = 0, shape[] = { 5, 0, 7 };
+  kjit_array *x = make(KJIT_F64, &none, 1), *cube = make(KJIT_F64, shape, 3),
+             *r = make(KJIT_F64, NULL, 0);
+  kjit_operand empty = kjit_operand_array(x), hollow = kjit_operand_array(cube),
+               result = kjit_operand_array(r);
+  kjit_operator add = kjit_operator_named("add"), mul = kjit_operator_named("mul"),
+                largest = kjit_operator_function(find(module, "largest"));
+  kjit_algorithm_options options;
+  kjit_arg initial = kjit_arg_f64(2.5);
+  kjit_init_algorithm_options(&options);
+  options.initial = &initial;
+  REQUIRE(kjit_reduce(context, &result, &empty, &mul, NULL) == KJIT_OK && number_in(r) == 1);
+  REQUIRE(kjit_reduce(context, &result, &hollow, &add, NULL) == KJIT_OK && number_in(r) == 0);
+  REQUIRE(kjit_reduce(context, &result, &empty, &largest, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`x` has no elements, and the operator has no identity"));
+  REQUIRE(kjit_reduce(context, &result, &empty, &largest, &options) == KJIT_OK);
+  REQUIRE(number_in(r) == 2.5);
+  kjit_release_array(x);
+  kjit_release_array(cube);
+  kjit_release_array(r);
+}
+
+static void test_refused(kjit_module *module, kjit_array *x)
+{
+  int64_t n = COUNT, two = 2;
+  kjit_array *r = make(KJIT_F64, NULL, 0), *pair = make(KJIT_F64, &two, 1), *own = NULL;
+  kjit_array_slice third = { 2, 3, 1 };
+  REQUIRE(kjit_slice_array(x, &third, 1, &own) == KJIT_OK);
+  kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
+               wide = kjit_operand_array(pair), inside = kjit_operand_array(own),
+               nothing = kjit_operand_function(find(module, "nothing"), NULL, 0, &n, 1),
+               value = kjit_operand_of(kjit_arg_f64(1));
+  kjit_operator add = kjit_operator_named("add"), plus = kjit_operator_named("plus"),
+                xor = kjit_operator_named("xor"), none = { 0 },
+                never = kjit_operator_function(find(module, "never"));
+  kjit_algorithm_options options;
+  int32_t axes[] = { 1 };
+  kjit_init_algorithm_options(&options);
+  options.axes = axes;
+  options.axis_count = 1;
+  const struct {
+    const kjit_operand *result, *x;
+    const kjit_operator *operator_;
+    const kjit_algorithm_options *options;
+    kjit_status status;
+    const char *message;
+  } cases[] = {
+    { &result, &all, &plus, NULL, KJIT_ERROR_NAME, "there is no operator `plus`; there are add" },
+    { &result, &all, &none, NULL, KJIT_ERROR_MISUSE, "the operator is NULL" },
+    { &result, &all, &xor, NULL, KJIT_ERROR_TYPE,
+      "the operator `xor` has no meaning for elements of type f64" },
+    { &wide, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` has to have the shape of `x`" },
+    { &inside, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` is written and overlaps `x`" },
+    { &result, &nothing, &add, NULL, KJIT_ERROR_TYPE, "the func of `x` returns nothing" },
+    { &result, &value, &add, NULL, KJIT_ERROR_ARGUMENT, "`x` is a value" },
+    { NULL, &all, &add, NULL, KJIT_ERROR_MISUSE, "`result` is NULL" },
+    { &result, &all, &add, &options, KJIT_ERROR_ARGUMENT, "axis 1 is out of range: `x` has 1" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    REQUIRE(kjit_reduce(context, cases[i].result, cases[i].x, cases[i].operator_,
+                        cases[i].options) == cases[i].status);
+    REQUIRE(says(cases[i].message));
+  }
+  /* an operator that raises: located in its own source */
+  kjit_status status = kjit_reduce(context, &result, &all, &never, NULL);
+  if (status == KJIT_OK) status = kjit_synchronize_device(device);
+  REQUIRE(status == KJIT_ERROR_KERNEL && says("too large") && says("functions.kir:9:"));
+  kjit_release_array(r);
+  kjit_release_array(pair);
+  kjit_release_array(own);
+}
+
+static void test_all(void)
+{
+  unsigned seed = (unsigned)time(NULL);
+  printf("seed %u\n", seed);
+  srand(seed);
+  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
+  kjit_module *module = parse(funcs);
+  kjit_array *x = fill_data();
+  test_arrays(x);
+  test_funcs(module, x);
+  test_structs(module, x);
+  test_plans(x);
+  test_empty(module);
+  test_refused(module, x);
+  kjit_release_array(x);
+}
+
+int main(int argc, char **argv)
+{
+  (void)argv;
+  if (argc > 1) kind = KJIT_DEVICE_CUDA;
+  return run_tests(test_all);
+}
