@@ -1,0 +1,148 @@
+"""Rows for scans.kir."""
+import monoids
+import numpy as np
+from rows import row
+
+SMALL = ("add_i1", "add_u2", "add_i4", "last_i8", "add_f2", "last_f2", "add_f4", "min_f4", "add_f8", "add_c8", "add_c16", "then", "multiply", "last_tagged")
+INDEX = ("i32", "i64")
+
+
+def words(m):
+    """64-bit words of an entry of work memory."""
+    return -(-np.dtype(m.dtype).itemsize // 4)
+
+
+def expected(m, x, init):
+    """(inclusive, exclusive) scans."""
+    inclusive, _, rest, _ = monoids.scans(m, x)
+    values = rest.tolist()
+    exclusive = [init] + [m.combine(init, v) for v in values[1:]]
+    return inclusive, np.array(exclusive, m.dtype)
+
+
+def entries(tiles):
+    return tiles + -(-tiles // 32)
+
+
+def launch_tiles(r, rng, m, name, n, threads, each, lanes, ahead, exclusive, times=2, in_place=False):
+    x = m.make(rng, n)
+    init = m.make(rng, 1)
+    want = expected(m, x, init.tolist()[0])[exclusive]
+    tiles = -(-n // (threads * each))
+    if in_place:
+        times = 1
+    monoids.arrays_of(r, m, **{f"x{name}": x, f"i{name}": init, f"r{name}": monoids.unlike(want)})
+    r.array(f"w{name}", np.zeros((words(m), entries(tiles)), np.uint64))
+    r.array(f"c{name}", np.zeros(1, np.uint64))
+    grid = min(tiles, int(rng.integers(1, 5))) if ahead else tiles
+    index = rng.choice(INDEX)
+    result = f"x{name}" if in_place else f"r{name}"
+    for _ in range(times):
+        r.launch("tiles", f"{grid}, {threads}", result, f"x{name}", f"i{name}", f"w{name}", f"c{name}", f"{n}{index}", m.op, str(bool(exclusive)).lower(), str(threads), str(each), str(lanes), str(ahead))
+    r.expect(result, want)
+
+
+@row("scan: tiles of every kind of element")
+def _(r, rng):
+    for number, name in enumerate(SMALL):
+        m = monoids.BY_NAME[name]
+        threads, lanes = int(rng.choice([32, 64, 128])), int(rng.choice([1, 2, 4]))
+        each = lanes * int(rng.integers(1, 4))
+        n = int(rng.integers(1, 6 * threads * each)) if m.kind else int(rng.integers(1, 20 * threads * each))
+        launch_tiles(r, rng, m, f"{number}", n, threads, each, lanes, int(rng.integers(3)), number % 2, in_place=number % 3 == 0)
+
+
+@row("scan: many tiles")
+def _(r, rng):
+    for number, name in enumerate(("then", "add_u8", "last_i1")):
+        for ahead in range(3):
+            n = 32 * int(rng.integers(66, 160)) + int(rng.integers(32))
+            launch_tiles(r, rng, monoids.BY_NAME[name], f"{number}{ahead}", n, 32, 1, 1, ahead, int(rng.integers(2)))
+
+
+@row("scan: sizes around those of tiles and groups of tiles")
+def _(r, rng):
+    m = monoids.BY_NAME["then"]
+    for n in (1, 2, 31, 32, 33, 63, 64, 65, 64 * 31, 64 * 32 - 1, 64 * 32, 64 * 32 + 1, 64 * 64 + 1):
+        launch_tiles(r, rng, m, f"{n}", n, 32, 2, int(rng.integers(1, 3)), int(rng.integers(3)), int(rng.integers(2)))
+
+
+@row("scan: pieces of every kind of element", targets=("cpu",))
+def _(r, rng):
+    for number, name in enumerate(SMALL):
+        m = monoids.BY_NAME[name]
+        for n in {1, int(rng.integers(2, 40)), int(rng.integers(40, 3000))}:
+            exclusive, grid, in_place = int(rng.integers(2)), int(rng.choice([1, 2, 7])), rng.random() < 0.3
+            x, init = m.make(rng, n), m.make(rng, 1)
+            want = expected(m, x, init.tolist()[0])[exclusive]
+            key = f"{number}_{n}"
+            monoids.arrays_of(r, m, **{f"x{key}": x, f"i{key}": init, f"r{key}": monoids.unlike(want), f"t{key}": np.zeros(8 * grid, m.dtype)})
+            length = f"{n}{rng.choice(INDEX)}"
+            result = f"x{key}" if in_place and not np.array_equal(x, want) else f"r{key}"
+            if grid > 1:
+                r.launch("totals", f"{grid}, 1", f"x{key}", f"t{key}", length, m.op)
+            r.launch("pieces", f"{grid}, 1", result, f"x{key}", f"i{key}", f"t{key}", length, m.op, str(bool(exclusive)).lower())
+            r.expect(result, want)
+
+
+def fused(r, rng, n):
+    x, y = rng.integers(-128, 128, n, np.int8), rng.integers(-1000, 1000, n, np.int32)
+    r.arrays_of(x=x, y=y, r=np.full(n, 1 << 62))
+    r.expect("r", np.cumsum(x.astype(np.int64) * y) >> 1)
+
+
+@row("scan: of what is computed from several arrays, tiles", targets=("cuda",))
+def _(r, rng):
+    n = int(rng.integers(20000, 50000))
+    fused(r, rng, n)
+    tiles = -(-n // 1024)
+    r.arrays_of(w=np.zeros((2, entries(tiles)), np.uint64), c=np.zeros(1, np.uint64))
+    r.launch("fused", f"{tiles}, 128", "r", "x", "y", "w", "c", f"{n}i32", "128", "8", "4")
+
+
+@row("scan: of what is computed from several arrays, pieces", targets=("cpu",))
+def _(r, rng):
+    n = int(rng.integers(20000, 50000))
+    fused(r, rng, n)
+    r.arrays_of(w=np.zeros(24, np.int64))
+    r.launch("fused_totals", "3, 1", "x", "y", "w", f"{n}i32")
+    r.launch("fused", "3, 1", "r", "x", "y", "w", "w", f"{n}i32", "1", "1", "1")
+
+
+def by_key(r, rng, name, n, pieces):
+    """Launches of one scan by key, as tiles or as so many pieces."""
+    m = monoids.BY_NAME[name]
+    pair = {"add_i1": "pair_i8", "add_f8": "pair_f8", "then": "pair_affine"}[name]
+    x, init = m.make(rng, n), m.make(rng, 1)
+    keys = np.cumsum(rng.random(n) < rng.choice([0.01, 0.3, 1])).astype(np.int16)
+    exclusive = int(rng.integers(2))
+    want = np.empty(n, m.dtype)
+    for key in np.unique(keys):
+        want[keys == key] = expected(m, x[keys == key], init.tolist()[0])[exclusive]
+    struct = np.dtype([("head", "?"), ("value", np.dtype(np.dtype(m.dtype).descr if m.kind else m.dtype, align=True))], align=True)
+    monoids.arrays_of(r, m, **{f"x{name}": x, f"i{name}": init, f"r{name}": monoids.unlike(want)})
+    r.array(f"k{name}", keys)
+    r.structs_of(pair, **{f"p{name}": np.zeros(1, struct)})
+    common = (f"x{name}", f"k{name}", f"i{name}", f"p{name}")
+    way = str(bool(exclusive)).lower()
+    if pieces:
+        r.structs_of(pair, **{f"w{name}": np.zeros(8 * pieces, struct)})
+        r.launch("by_key_totals", f"{pieces}, 1", *common, f"w{name}", f"{n}i32", m.op, way)
+        r.launch("by_key", f"{pieces}, 1", f"r{name}", *common, f"w{name}", f"w{name}", f"{n}i32", m.op, way, "1", "1", "1")
+    else:
+        tiles = -(-n // 256)
+        r.arrays_of(**{f"w{name}": np.zeros((-(-struct.itemsize // 4), entries(tiles)), np.uint64), f"c{name}": np.zeros(1, np.uint64)})
+        r.launch("by_key", f"{tiles}, 64", f"r{name}", *common, f"w{name}", f"c{name}", f"{n}i64", m.op, way, "64", "4", "2")
+    r.expect(f"r{name}", want)
+
+
+@row("scan: by key, tiles", targets=("cuda",))
+def _(r, rng):
+    for name in ("add_i1", "add_f8", "then"):
+        by_key(r, rng, name, int(rng.integers(5000, 20000)), 0)
+
+
+@row("scan: by key, pieces", targets=("cpu",))
+def _(r, rng):
+    for name in ("add_i1", "add_f8", "then"):
+        by_key(r, rng, name, int(rng.integers(1, 5000)), int(rng.integers(2, 6)))
