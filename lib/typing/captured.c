@@ -30,7 +30,8 @@ static void capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_
   }
   bool is_weak = ki_is_weak(value->type);
   *place = kt_keep_value(s, is_weak ? value : kt_make_concrete(s, value));
-  *bound = (kt_bound){ .kind = is_weak ? KJ_BOUND_WEAK : KJ_BOUND_VALUE, .type = (*place)->type };
+  *bound = is_weak ? (kt_bound){ .kind = KJ_BOUND_WEAK, .type = (*place)->type }
+                   : kt_value_bound(s, *place);
 }
 
 static size_t captured_count(const kt_callee *callee)
@@ -113,6 +114,7 @@ static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl 
   kjit_type type = !is_weak ? bound->type : bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64;
   kt_var *var = kt_add_variable(s, KJ_V_PARAM, decl->name, type, decl->location, KJ_LEVEL_GRID);
   var->argument = decl->index;
+  var->start_alignment = bound->start;
   value = kt_make_var(s, var, decl->location);
   if (!is_weak) return value;
   kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, bound->type, decl->location);

@@ -111,6 +111,7 @@ enum { INSTANCE_LIMIT = 4096, DEPTH_LIMIT = 64 };
 bool kt_equal_bound(const kt_bound *a, const kt_bound *b)
 {
   if (a->kind != b->kind || a->type != b->type) return false;
+  if (a->start != b->start) return false;
   return a->integer == b->integer && kt_equal_callee(&a->callee, &b->callee);
 }
 

@@ -63,6 +63,8 @@ typedef struct kt_bound {
   kt_bound_kind kind;
   kjit_type type;   /* VALUE, CONST; WEAK: of the literal that it is like; TYPE: itself */
   __int128 integer; /* CONST: as in ki_value */
+  /* VALUE, an array of bytes of the block or the thread: what it begins at a multiple of; else 0 */
+  uint32_t start;
   kt_callee callee;
 } kt_bound;
 
@@ -457,6 +459,9 @@ kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_lo
 /* What the address of the first element of an array of the block or the thread is a multiple of, in
  * bytes; 0: not known. */
 uint32_t kt_find_start(kt_scope *s, const kt_expr *array);
+/* What a parameter is bound to that a value is handed to when the kernel runs. Which elements bytes
+ * can be viewed as depends on where they start: a func is one of its own for each alignment. */
+kt_bound kt_value_bound(kt_scope *s, const kt_expr *value);
 kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location);
 /* A type that arrays of both can be used as: what they do not share, layout and static extents, is
  * forgotten. KJIT_ANY: there is none. */

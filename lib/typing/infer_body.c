@@ -48,6 +48,7 @@ static void bind_parameter(kt_scope *s, const ki_decl *decl, const kt_bound *bou
     KJ_ASSERT(bound->kind == KJ_BOUND_VALUE);
     var = kt_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
     var->argument = decl->index;
+    var->start_alignment = bound->start;
     kt_bind_variable(s, decl, var);
   }
 }

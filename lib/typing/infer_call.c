@@ -352,11 +352,10 @@ static void bind_annotated(kt_scope *s, binding *b, size_t index, kjit_type anno
   const char *what = kj_format(s->arena, "argument `%s` of `%s`",
                                b->function->params.items[index]->name, b->function->decl->name);
   kt_expr *value = kt_fit_annotation(s, b->values[index], annotation, what, location_of(b, index));
-  kjit_type type = value->type;
-  if (kt_is_array(s->c, type) && ki_type(s->c->types, annotation)->read_only)
-    type = read_only_type(s, type);
   b->arguments[index] = value;
-  b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_VALUE, .type = type };
+  b->bounds[index] = kt_value_bound(s, value);
+  if (kt_is_array(s->c, value->type) && ki_type(s->c->types, annotation)->read_only)
+    b->bounds[index].type = read_only_type(s, value->type);
 }
 
 /* Literals become part of the instance; a weak value that is only known at run time is passed as
@@ -376,7 +375,7 @@ static void bind_generic(kt_scope *s, binding *b, size_t index)
     return;
   }
   b->arguments[index] = kt_make_concrete(s, value);
-  b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_VALUE, .type = b->arguments[index]->type };
+  b->bounds[index] = kt_value_bound(s, b->arguments[index]);
 }
 
 static void bind_value(kt_scope *s, binding *b, size_t index)

@@ -313,6 +313,17 @@ uint32_t kt_find_start(kt_scope *s, const kt_expr *array)
   return is_storage ? kt_storage_alignment(s->c->types, array->var) : array->var->start_alignment;
 }
 
+kt_bound kt_value_bound(kt_scope *s, const kt_expr *value)
+{
+  kt_bound bound = { .kind = KJ_BOUND_VALUE, .type = value->type };
+  const ki_type_info *info = ki_type(s->c->types, value->type);
+  bool is_own = info->class_ == KJ_CLASS_ARRAY &&
+                (info->space == KJ_SPACE_SHARED || info->space == KJ_SPACE_LOCAL);
+  if (is_own && ki_type(s->c->types, info->element)->size_bytes == 1)
+    bound.start = kt_find_start(s, value);
+  return bound;
+}
+
 /* ---- reshape ---- */
 
 static void add_extent(kt_scope *s, kt_exprs *extents, kt_expr *value)

@@ -203,7 +203,8 @@ struct kt_var {
   uint32_t index; /* dense in its instance (params first) */
   uint32_t argument;
   uint32_t alignment; /* of @align, else 0 */
-  /* LET, an array: what its first element's address is a multiple of; 0: not known */
+  /* LET, PARAM of a func, an array: what its first element's address is a multiple of; 0: not
+   * known */
   uint32_t start_alignment;
   const ki_decl
     /* SHARED: the dispatcher evaluates the extents of this declaration for each launch; NULL: they
