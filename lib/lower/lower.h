@@ -536,8 +536,11 @@ void kl_store_element(kl_lowering *l, const kl_array_value *array, LLVMValueRef 
                       LLVMValueRef value, uint32_t alignment);
 /* What a load from an array argument, or from unknown memory, carries. */
 void kl_annotate_load(kl_lowering *l, LLVMValueRef load, uint32_t object);
-/* alias.scope, noalias, parallel loop; for instructions made elsewhere (atomics) too. */
+/* alias.scope, noalias, parallel loop; for instructions made elsewhere too. */
 void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t object);
+/* The same of an atomic, but for the parallel loop: in atomics its iterations meet, and where all
+ * accesses carry its id the vectorizer makes plain loads and stores of atomic ones. */
+void kl_annotate_atomic(kl_lowering *l, LLVMValueRef instruction, uint32_t object);
 /* The value of a variable, and assigning it: registers, memory and slots alike. Scalars and tuples.
  */
 LLVMValueRef kl_get_variable(kl_lowering *l, const kt_var *var);

@@ -66,12 +66,8 @@ static void annotate_memory(kl_lowering *l, LLVMValueRef instruction, uint32_t n
   set_list(l, instruction, "noalias", others, count);
 }
 
-void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t object)
+void kl_annotate_atomic(kl_lowering *l, LLVMValueRef instruction, uint32_t object)
 {
-  if (l->parallel_loop && object != KJ_OBJECT_UNKNOWN) {
-    kl_set_metadata(l, instruction, "llvm.mem.parallel_loop_access", l->parallel_loop);
-    kl_note_place(l, instruction);
-  }
   if (object > KJ_OBJECT_APART) annotate_memory(l, instruction, object - KJ_OBJECT_APART - 1);
   if (!kl_is_argument(object)) return;
   uint32_t argument_count = l->c->request->signature->count;
@@ -89,6 +85,15 @@ void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t objec
   }
   set_list(l, instruction, "alias.scope", own, own_count);
   set_list(l, instruction, "noalias", disjoint, disjoint_count);
+}
+
+void kl_annotate_access(kl_lowering *l, LLVMValueRef instruction, uint32_t object)
+{
+  if (l->parallel_loop && object != KJ_OBJECT_UNKNOWN) {
+    kl_set_metadata(l, instruction, "llvm.mem.parallel_loop_access", l->parallel_loop);
+    kl_note_place(l, instruction);
+  }
+  kl_annotate_atomic(l, instruction, object);
 }
 
 static kjit_type element_type(kl_lowering *l, const kl_array_value *array)

@@ -159,13 +159,13 @@ static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expec
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   if (l->target->small_cas && LLVMTypeOf(expected) == l->i16) {
     LLVMValueRef held = l->target->small_cas(l, p->scope, p->pointer, expected, desired);
-    kl_annotate_access(l, held, p->array.object);
+    kl_annotate_atomic(l, held, p->array.object);
     *is_stored = kl_icmp(l, LLVMIntEQ, held, expected);
     return held;
   }
   LLVMValueRef pair = LLVMBuildAtomicCmpXchgSyncScope(l->builder, p->pointer, expected, desired,
                                                       relaxed, relaxed, scope_of(l, p));
-  kl_annotate_access(l, pair, p->array.object);
+  kl_annotate_atomic(l, pair, p->array.object);
   *is_stored = kl_extract_value(l, pair, 1);
   return kl_extract_value(l, pair, 0);
 }
@@ -175,14 +175,14 @@ static LLVMValueRef build_load(kl_lowering *l, const place *p, LLVMTypeRef type,
 {
   if (p->is_wide && l->target->wide_load) {
     LLVMValueRef held = l->target->wide_load(l, p->scope, order, p->pointer);
-    kl_annotate_access(l, held, p->array.object);
+    kl_annotate_atomic(l, held, p->array.object);
     return held;
   }
   LLVMValueRef value = kl_load(l, type, p->pointer);
   LLVMSetOrdering(value, order);
   LLVMSetAtomicSyncScopeID(value, scope_of(l, p));
   LLVMSetAlignment(value, kl_scalar_bytes(l, p->type));
-  kl_annotate_access(l, value, p->array.object);
+  kl_annotate_atomic(l, value, p->array.object);
   return value;
 }
 
@@ -190,7 +190,7 @@ static void build_store(kl_lowering *l, const place *p, LLVMValueRef value,
                         LLVMAtomicOrdering order)
 {
   if (p->is_wide && l->target->wide_store) {
-    kl_annotate_access(l, l->target->wide_store(l, p->scope, order, p->pointer, value),
+    kl_annotate_atomic(l, l->target->wide_store(l, p->scope, order, p->pointer, value),
                        p->array.object);
     return;
   }
@@ -198,7 +198,7 @@ static void build_store(kl_lowering *l, const place *p, LLVMValueRef value,
   LLVMSetOrdering(store, order);
   LLVMSetAtomicSyncScopeID(store, scope_of(l, p));
   LLVMSetAlignment(store, kl_scalar_bytes(l, p->type));
-  kl_annotate_access(l, store, p->array.object);
+  kl_annotate_atomic(l, store, p->array.object);
 }
 
 /* A value that changes nothing is stored as well: what is returned was really there, since the loop
@@ -245,12 +245,12 @@ static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp
                           ? l->target->scoped_atomic(l, p->op, p->type, p->scope, p->pointer, value)
                           : NULL;
   if (native) {
-    kl_annotate_access(l, native, p->array.object);
+    kl_annotate_atomic(l, native, p->array.object);
     return kl_bitcast(l, native, LLVMTypeOf(value));
   }
   LLVMValueRef old = LLVMBuildAtomicRMWSyncScope(l->builder, op, p->pointer, value,
                                                  LLVMAtomicOrderingMonotonic, scope_of(l, p));
-  kl_annotate_access(l, old, p->array.object);
+  kl_annotate_atomic(l, old, p->array.object);
   return old;
 }
 
