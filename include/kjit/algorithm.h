@@ -68,6 +68,8 @@ static inline kjit_operator kjit_operator_function(kjit_function *function)
   kjit_operator operator_ = { NULL, function, 0 };
   return operator_;
 }
+/* The names, in the order of docs/algorithms.md; NULL past the end. */
+KJIT_API const char *kjit_get_operator_name(size_t index);
 
 /* ---- plans ---- */
 
@@ -83,6 +85,18 @@ KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stre
 KJIT_API void kjit_destroy_plan(kjit_plan *plan);
 /* How many launches a run is. */
 KJIT_API size_t kjit_get_plan_size(const kjit_plan *plan);
+/* One of them, for kjit_get_prepared_specialization: what was compiled. Borrowed from the plan, and
+ * not to be run alone or changed; NULL past the end. */
+KJIT_API const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index);
+
+/* ---- results that are not there yet ---- */
+
+/* The array that a call without one would make, as NumPy does: element type and shape. */
+typedef struct kjit_result_info {
+  kjit_type element;
+  uint32_t rank;
+  int64_t shape[8];
+} kjit_result_info;
 
 /* ---- options ---- */
 
@@ -106,6 +120,11 @@ typedef struct kjit_algorithm_options {
   /* work memory of the host's, an array of u8 of at least that size on the device; a plan keeps it.
    * Default NULL: from the device's pool, in the order of the stream */
   kjit_array *work;
+  /* not NULL: nothing is run or prepared, and the results' operands are not looked at and may be
+   * NULL; results[i] becomes what an array for the call's result i would be. result_count: as many
+   * as there is place for, at least the call's */
+  kjit_result_info *results;
+  size_t result_count;
 } kjit_algorithm_options;
 
 typedef enum kjit_algorithm_flags {
@@ -119,8 +138,9 @@ KJIT_API void kjit_init_algorithm_options(kjit_algorithm_options *options);
 /* result becomes operator over x: over all elements (result of rank 0, or one element), or along
  * options.axes (result has x's shape without them, or with extent 1 there). Elements are combined
  * in their order; which are combined first is the same in every run on one device. Without elements
- * the result is options.initial, else the operator's identity (0 of add), else an error. options
- * NULL: all defaults. Errors: ARGUMENT (shapes, axes, operands that overlap or cannot be written,
+ * the result is options.initial, else the operator's identity (0 of add), else an error. An array
+ * for the result (options.results) has what it is computed in, but f16 and bf16 stay. options NULL:
+ * all defaults. Errors: ARGUMENT (shapes, axes, operands that overlap or cannot be written,
  * too little work memory), TYPE (the operator's result, an element type without that operator),
  * NAME (no such operator), UNSUPPORTED; those of kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result,

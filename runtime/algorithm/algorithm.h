@@ -64,6 +64,11 @@ _Noreturn void ka_fail(ka_call *call, kjit_status status, const char *format, ..
 /* Leaves it where a public function has failed, which has reported. */
 void ka_try(ka_call *call, kjit_status status);
 
+/* Whether the call only asks what its results would be (options.results): this says it of one. The
+ * family asks before it reads its outputs, and returns. */
+bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
+                 const int64_t *shape);
+
 /* A new piece of work memory; its number. */
 uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero);
 

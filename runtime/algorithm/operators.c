@@ -20,6 +20,8 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
+const char *kjit_get_operator_name(size_t index) { return index < ROWS ? rows[index].name : NULL; }
+
 static const char *list_names(ka_call *call)
 {
   const char *list = "";

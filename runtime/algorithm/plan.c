@@ -178,6 +178,11 @@ void kjit_destroy_plan(kjit_plan *plan)
 
 size_t kjit_get_plan_size(const kjit_plan *plan) { return plan ? plan->count : 0; }
 
+const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index)
+{
+  return plan && index < plan->count ? plan->steps[index].prepared : NULL;
+}
+
 kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
 {
   if (!plan) return KJIT_ERROR_MISUSE;
@@ -204,6 +209,21 @@ static void prepare(ka_call *call)
   }
   kj_add_object(call->device, &plan->object, destroy_plan);
   *call->options.plan = plan;
+}
+
+/* ---- results ---- */
+
+bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
+                 const int64_t *shape)
+{
+  if (!call->options.results) return false;
+  if (index >= call->options.result_count)
+    ka_fail(call, KJIT_ERROR_MISUSE, "options.result_count is %zu: there are more results",
+            call->options.result_count);
+  kjit_result_info *info = &call->options.results[index];
+  *info = (kjit_result_info){ .element = element, .rank = rank };
+  if (rank) memcpy(info->shape, shape, rank * sizeof *shape);
+  return true;
 }
 
 /* ---- the call ---- */
@@ -234,6 +254,7 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
 
 static void finish(ka_call *call)
 {
+  if (call->options.results) return; /* ka_describe has said them */
   if (call->options.work_bytes) {
     *call->options.work_bytes = all_work_bytes(call);
     return;

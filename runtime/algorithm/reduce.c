@@ -109,6 +109,21 @@ static void check_result(ka_call *call, const ka_operand *result, const ka_opera
             "there");
 }
 
+/* As NumPy: an array of halfs has a sum that is a half. */
+static bool describe_result(ka_call *call, const ka_operator *operator_, const ka_operand *x,
+                            uint32_t reduced)
+{
+  int64_t shape[KJ_MAX_RANK];
+  uint32_t rank = 0;
+  if (!call->options.results) return false;
+  kjit_type element = ka_accumulator(call, operator_, x->element, x->element);
+  bool is_half = x->element == KJIT_F16 || x->element == KJIT_BF16;
+  if (is_half && call->options.accumulator == KJIT_ANY) element = x->element;
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (!(reduced >> i & 1)) shape[rank++] = x->shape[i];
+  return ka_describe(call, 0, element, rank, shape);
+}
+
 static void build_reduction(ka_call *call, const void *data)
 {
   const reduction *given = data;
@@ -116,10 +131,11 @@ static void build_reduction(ka_call *call, const void *data)
   ka_operator operator_;
   uint32_t axes[KJ_MAX_RANK];
   ka_read_operator(call, given->operator_, &operator_);
-  ka_read_output(call, "result", given->result, &result);
   ka_read_input(call, "x", given->x, &x);
-  ka_check_overlap(call, &result, &x, false);
   uint32_t reduced = ka_read_axes(call, x.rank);
+  if (describe_result(call, &operator_, &x, reduced)) return;
+  ka_read_output(call, "result", given->result, &result);
+  ka_check_overlap(call, &result, &x, false);
   check_result(call, &result, &x, reduced);
   if (reduced != (1u << x.rank) - 1)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED, "along some of the axes only");

@@ -199,6 +199,51 @@ static void test_plans(kjit_array *x)
   kjit_release_array(r);
 }
 
+/* What the result would be, before there is one; and what a plan launches. */
+static void test_described(kjit_array *x)
+{
+  int64_t shape[] = { 3, 4, 5 };
+  int32_t axes[] = { -1, 0 };
+  kjit_array *halfs = make(KJIT_F16, shape, 3), *bytes = make(KJIT_U8, shape, 3);
+  kjit_operand of_halfs = kjit_operand_array(halfs), of_bytes = kjit_operand_array(bytes);
+  kjit_operator add = kjit_operator_named("add"), max = kjit_operator_named("max");
+  kjit_algorithm_options options;
+  kjit_result_info info;
+  kjit_init_algorithm_options(&options);
+  options.results = &info;
+  options.result_count = 1;
+  REQUIRE(kjit_reduce(context, NULL, &of_halfs, &add, &options) == KJIT_OK);
+  REQUIRE(info.element == KJIT_F16 && info.rank == 0);
+  REQUIRE(kjit_reduce(context, NULL, &of_bytes, &max, &options) == KJIT_OK);
+  REQUIRE(info.element == KJIT_U8);
+  options.axes = axes;
+  options.axis_count = 2;
+  REQUIRE(kjit_reduce(context, NULL, &of_bytes, &add, &options) == KJIT_OK);
+  REQUIRE(info.element == KJIT_U64 && info.rank == 1 && info.shape[0] == 4);
+  options.accumulator = KJIT_F32;
+  REQUIRE(kjit_reduce(context, NULL, &of_halfs, &add, &options) == KJIT_OK);
+  REQUIRE(info.element == KJIT_F32);
+  options.result_count = 0;
+  REQUIRE(kjit_reduce(context, NULL, &of_halfs, &add, &options) == KJIT_ERROR_MISUSE);
+  REQUIRE(!strcmp(kjit_get_operator_name(0), "add") && !kjit_get_operator_name(1000));
+
+  kjit_array *r = make(KJIT_F64, NULL, 0);
+  kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
+  kjit_plan *plan = NULL;
+  kjit_specialization_info code = { 0 };
+  kjit_init_algorithm_options(&options);
+  options.plan = &plan;
+  REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK);
+  const kjit_prepared *launch = kjit_get_plan_launch(plan, 0);
+  REQUIRE(launch != NULL);
+  kjit_get_specialization_info(kjit_get_prepared_specialization(launch), &code);
+  REQUIRE(code.signature != NULL && !kjit_get_plan_launch(plan, kjit_get_plan_size(plan)));
+  kjit_destroy_plan(plan);
+  kjit_release_array(r);
+  kjit_release_array(halfs);
+  kjit_release_array(bytes);
+}
+
 static void test_empty(kjit_module *module)
 {
   int64_t none = 0, shape[] = { 5, 0, 7 };
@@ -285,6 +330,7 @@ static void test_all(void)
   test_funcs(module, x);
   test_structs(module, x);
   test_plans(x);
+  test_described(x);
   test_empty(module);
   test_refused(module, x);
   kjit_release_array(x);
