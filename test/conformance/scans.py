@@ -20,8 +20,8 @@ def expected(m, x, init):
     return inclusive, np.array(exclusive, m.dtype)
 
 
-def entries(tiles):
-    return tiles + -(-tiles // 32)
+def work_of(m, tiles, sequences=1):
+    return np.zeros(16 + sequences * words(m) * (tiles + -(-tiles // 32)), np.uint64)
 
 
 def launch_tiles(r, rng, m, name, n, threads, each, lanes, ahead, exclusive, times=2, in_place=False):
@@ -32,13 +32,12 @@ def launch_tiles(r, rng, m, name, n, threads, each, lanes, ahead, exclusive, tim
     if in_place:
         times = 1
     monoids.arrays_of(r, m, **{f"x{name}": x, f"i{name}": init, f"r{name}": monoids.unlike(want)})
-    r.array(f"w{name}", np.zeros((words(m), entries(tiles)), np.uint64))
-    r.array(f"c{name}", np.zeros(1, np.uint64))
+    r.array(f"w{name}", work_of(m, tiles))
     grid = min(tiles, int(rng.integers(1, 5))) if ahead else tiles
     index = rng.choice(INDEX)
     result = f"x{name}" if in_place else f"r{name}"
     for _ in range(times):
-        r.launch("tiles", f"{grid}, {threads}", result, f"x{name}", f"i{name}", f"w{name}", f"c{name}", f"{n}{index}", m.op, str(bool(exclusive)).lower(), str(threads), str(each), str(lanes), str(ahead))
+        r.launch("tiles", f"{grid}, {threads}", result, f"x{name}", f"i{name}", f"w{name}", f"{n}{index}", m.op, str(bool(exclusive)).lower(), str(threads), str(each), str(lanes), str(ahead))
     r.expect(result, want)
 
 
@@ -49,13 +48,13 @@ def _(r, rng):
         threads, lanes = int(rng.choice([32, 64, 128])), int(rng.choice([1, 2, 4]))
         each = lanes * int(rng.integers(1, 4))
         n = int(rng.integers(1, 6 * threads * each)) if m.kind else int(rng.integers(1, 20 * threads * each))
-        launch_tiles(r, rng, m, f"{number}", n, threads, each, lanes, int(rng.integers(3)), number % 2, in_place=number % 3 == 0)
+        launch_tiles(r, rng, m, f"{number}", n, threads, each, lanes, int(rng.integers(2)), number % 2, in_place=number % 3 == 0)
 
 
 @row("scan: many tiles")
 def _(r, rng):
     for number, name in enumerate(("then", "add_u8", "last_i1")):
-        for ahead in range(3):
+        for ahead in range(2):
             n = 32 * int(rng.integers(66, 160)) + int(rng.integers(32))
             launch_tiles(r, rng, monoids.BY_NAME[name], f"{number}{ahead}", n, 32, 1, 1, ahead, int(rng.integers(2)))
 
@@ -64,7 +63,7 @@ def _(r, rng):
 def _(r, rng):
     m = monoids.BY_NAME["then"]
     for n in (1, 2, 31, 32, 33, 63, 64, 65, 64 * 31, 64 * 32 - 1, 64 * 32, 64 * 32 + 1, 64 * 64 + 1):
-        launch_tiles(r, rng, m, f"{n}", n, 32, 2, int(rng.integers(1, 3)), int(rng.integers(3)), int(rng.integers(2)))
+        launch_tiles(r, rng, m, f"{n}", n, 32, 2, int(rng.integers(1, 3)), int(rng.integers(2)), int(rng.integers(2)))
 
 
 @row("scan: pieces of every kind of element", targets=("cpu",))
@@ -96,8 +95,8 @@ def _(r, rng):
     n = int(rng.integers(20000, 50000))
     fused(r, rng, n)
     tiles = -(-n // 1024)
-    r.arrays_of(w=np.zeros((2, entries(tiles)), np.uint64), c=np.zeros(1, np.uint64))
-    r.launch("fused", f"{tiles}, 128", "r", "x", "y", "w", "c", f"{n}i32", "128", "8", "4")
+    r.array("w", work_of(monoids.BY_NAME["add_i8"], tiles))
+    r.launch("fused", f"{tiles}, 128", "r", "x", "y", "w", f"{n}i32", "128", "8", "4")
 
 
 @row("scan: of what is computed from several arrays, pieces", targets=("cpu",))
@@ -106,7 +105,7 @@ def _(r, rng):
     fused(r, rng, n)
     r.arrays_of(w=np.zeros(24, np.int64))
     r.launch("fused_totals", "3, 1", "x", "y", "w", f"{n}i32")
-    r.launch("fused", "3, 1", "r", "x", "y", "w", "w", f"{n}i32", "1", "1", "1")
+    r.launch("fused", "3, 1", "r", "x", "y", "w", f"{n}i32", "1", "1", "1")
 
 
 def by_key(r, rng, name, n, pieces):
@@ -128,11 +127,11 @@ def by_key(r, rng, name, n, pieces):
     if pieces:
         r.structs_of(pair, **{f"w{name}": np.zeros(8 * pieces, struct)})
         r.launch("by_key_totals", f"{pieces}, 1", *common, f"w{name}", f"{n}i32", m.op, way)
-        r.launch("by_key", f"{pieces}, 1", f"r{name}", *common, f"w{name}", f"w{name}", f"{n}i32", m.op, way, "1", "1", "1")
+        r.launch("by_key", f"{pieces}, 1", f"r{name}", *common, f"w{name}", f"{n}i32", m.op, way, "1", "1", "1")
     else:
         tiles = -(-n // 256)
-        r.arrays_of(**{f"w{name}": np.zeros((-(-struct.itemsize // 4), entries(tiles)), np.uint64), f"c{name}": np.zeros(1, np.uint64)})
-        r.launch("by_key", f"{tiles}, 64", f"r{name}", *common, f"w{name}", f"c{name}", f"{n}i64", m.op, way, "64", "4", "2")
+        r.array(f"w{name}", work_of(m._replace(dtype=struct), tiles))
+        r.launch("by_key", f"{tiles}, 64", f"r{name}", *common, f"w{name}", f"{n}i64", m.op, way, "64", "4", "2")
     r.expect(f"r{name}", want)
 
 
@@ -146,3 +145,63 @@ def _(r, rng):
 def _(r, rng):
     for name in ("add_i1", "add_f8", "then"):
         by_key(r, rng, name, int(rng.integers(1, 5000)), int(rng.integers(2, 6)))
+
+
+def launch_rows(r, rng, m, key, kernel, configuration, rows, n, work, *constants):
+    x, init = m.make(rng, rows * n), m.make(rng, 1)
+    exclusive = int(rng.integers(2))
+    want = np.concatenate([expected(m, part, init.tolist()[0])[exclusive] for part in np.split(x, rows)])
+    monoids.arrays_of(r, m, **{f"x{key}": x.reshape(rows, n), f"i{key}": init, f"r{key}": monoids.unlike(want).reshape(rows, n)})
+    if work is not None:
+        r.array(f"w{key}", work)
+    for _ in range(2):
+        r.launch(kernel, configuration, f"r{key}", f"x{key}", f"i{key}", *([f"w{key}"] if work is not None else []), f"{n}{rng.choice(INDEX)}", m.op, str(bool(exclusive)).lower(), *constants)
+    r.expect(f"r{key}", want.reshape(rows, n))
+
+
+@row("scan: rows, a warp or a block for each, or tiles of them")
+def _(r, rng):
+    for number, name in enumerate(("add_u2", "last_i8", "add_f4", "then", "last_tagged")):
+        m = monoids.BY_NAME[name]
+        threads, lanes = int(rng.choice([32, 64, 96])), int(rng.choice([1, 2]))
+        each = 2 * lanes
+        for way in (0, 1):
+            rows, n = int(rng.integers(1, 12)), int(rng.choice([1, 31, 32 * each, 1 + 32 * each, 3 * threads * each + 5]))
+            launch_rows(r, rng, m, f"{number}{way}", "row_teams", f"{rng.integers(1, 4)}, {threads}", rows, n, None, str(way), str(threads), str(each), str(lanes))
+        rows, n = int(rng.integers(1, 5)), int(rng.integers(1, 40 * threads * each)) if not m.kind else int(rng.integers(1, 5 * threads * each))
+        tiles = -(-n // (threads * each))
+        launch_rows(r, rng, m, f"{number}t", "row_tiles", f"{rows * tiles}, {threads}", rows, n, work_of(m, tiles, rows), str(threads), str(each), str(lanes))
+
+
+@row("scan: rows, pieces", targets=("cpu",))
+def _(r, rng):
+    for number, name in enumerate(("add_u2", "last_f8", "then")):
+        for rows in (int(rng.integers(1, 8)), int(rng.integers(8, 100))):
+            launch_rows(r, rng, monoids.BY_NAME[name], f"{number}_{rows}", "rows", f"{rng.integers(1, 6)}, 1", rows, int(rng.choice([1, 2, 57])), None)
+
+
+def launch_columns(r, rng, m, key, kernel, configuration, *constants):
+    shape = int(rng.integers(1, 4)), int(rng.choice([1, 2, 30, 200])), int(rng.choice([1, 31, 32, 33, 100]))
+    outer, n, inner = shape
+    x, init = m.make(rng, outer * n * inner).reshape(shape), m.make(rng, 1)
+    exclusive = int(rng.integers(2))
+    want = x.copy()
+    for o in range(outer):
+        for c in range(inner):
+            want[o, :, c] = expected(m, x[o, :, c], init.tolist()[0])[exclusive]
+    monoids.arrays_of(r, m, **{f"x{key}": x, f"i{key}": init, f"r{key}": monoids.unlike(want)})
+    r.launch(kernel, configuration, f"r{key}", f"x{key}", f"i{key}", f"{n}{rng.choice(INDEX)}", m.op, str(bool(exclusive)).lower(), *constants)
+    r.expect(f"r{key}", want)
+
+
+@row("scan: columns")
+def _(r, rng):
+    for number, name in enumerate(("add_u2", "last_f8", "then", "multiply")):
+        threads = int(rng.choice([32, 64, 128]))
+        launch_columns(r, rng, monoids.BY_NAME[name], f"{number}", "strips", f"{rng.integers(1, 6)}, {threads}", str(threads), str(rng.integers(1, 6)))
+
+
+@row("scan: columns, pieces", targets=("cpu",))
+def _(r, rng):
+    for number, name in enumerate(("add_u2", "last_f8", "then")):
+        launch_columns(r, rng, monoids.BY_NAME[name], f"{number}", "columns", f"{rng.integers(1, 6)}, 1")

@@ -25,7 +25,7 @@ def launch(r, rng, kernel, name, n, outputs, inputs, functions, words, tile):
     index = f"{n}{rng.choice(['i32', 'i64'])}"
     r.array(f"c{name}", np.full(1, -1))
     if isinstance(tile, int):
-        r.array(f"w{name}", np.zeros((tile, 2), np.int64))
+        r.array(f"w{name}", np.zeros(2 * tile, np.int64))
         pieces = {"": "pieces", "nonzero": "nonzero_pieces", "unique": "unique_pieces", "runs": "runs_pieces"}[kernel]
         r.launch(pieces.replace("pieces", "totals"), f"{tile}, 1", inputs[0], f"w{name}", index, *functions[:1])
         r.launch(pieces, f"{tile}, 1", *outputs, f"c{name}", *inputs, f"w{name}", index, *functions)
@@ -33,10 +33,10 @@ def launch(r, rng, kernel, name, n, outputs, inputs, functions, words, tile):
     threads, each, lanes, ahead = tile
     tiles = max(1, -(-n // (threads * each)))
     words = words * (2 if index.endswith("i64") else 1)
-    r.arrays_of(**{f"w{name}": np.zeros((words, tiles + -(-tiles // 32)), np.uint64), f"q{name}": np.zeros(1, np.uint64)})
+    r.array(f"w{name}", np.zeros(16 + words * (tiles + -(-tiles // 32)), np.uint64))
     grid = min(tiles, int(rng.integers(1, 5))) if ahead else tiles
     for _ in range(2):
-        r.launch(f"{kernel}_tiles" if kernel else "tiles", f"{grid}, {threads}", *outputs, f"c{name}", *inputs, f"w{name}", f"q{name}", index, *functions, *(str(v) for v in tile))
+        r.launch(f"{kernel}_tiles" if kernel else "tiles", f"{grid}, {threads}", *outputs, f"c{name}", *inputs, f"w{name}", index, *functions, *(str(v) for v in tile))
 
 
 def random_tile(rng):
