@@ -15,9 +15,12 @@
 
 typedef struct copier {
   kj_arena *arena;
+  kjit_module *made;
   const kjit_module *from;
-  uint32_t first_file;         /* number of its first source in the copy */
-  ki_decl **decls;             /* by index in `from` */
+  uint32_t first_file; /* number of its first source in the copy */
+  ki_decl **decls;     /* by index in `from`; NULL: nothing has referred to it yet */
+  KJ_LIST(const ki_decl *) started;
+  size_t filled;               /* of those */
   const ki_function *function; /* being copied */
   ki_decl **locals;            /* of it, by index */
   ki_function *copy;
@@ -26,6 +29,7 @@ typedef struct copier {
 static ki_expr *copy_expr(copier *c, const ki_expr *expr);
 static ki_type_expr *copy_type(copier *c, const ki_type_expr *type);
 static void copy_stmts(copier *c, ki_stmts *to, const ki_stmts *from);
+static void start_module_decl(copier *c, const ki_decl *decl);
 
 static kj_location move(const copier *c, kj_location location)
 {
@@ -50,7 +54,9 @@ static void copy_exprs(copier *c, ki_exprs *to, const ki_exprs *from)
 static ki_decl *map_decl(copier *c, const ki_decl *decl)
 {
   if (!decl) return NULL;
-  return is_of_module(decl) ? c->decls[decl->index] : c->locals[decl->index];
+  if (!is_of_module(decl)) return c->locals[decl->index];
+  if (!c->decls[decl->index]) start_module_decl(c, decl);
+  return c->decls[decl->index];
 }
 
 static ki_expr *copy_expr(copier *c, const ki_expr *expr)
@@ -175,18 +181,19 @@ static void copy_function(copier *c, ki_function *copy, const ki_function *funct
 
 /* ---- modules ---- */
 
-static void start_module_decl(copier *c, kjit_module *copy, const ki_decl *decl)
+static void start_module_decl(copier *c, const ki_decl *decl)
 {
   ki_decl *made = start_decl(c, decl);
   if (decl->kind == KJ_DECL_FUNCTION) {
     made->function = KJ_NEW(c->arena, ki_function);
     *made->function = *decl->function;
     made->function->decl = made;
-    made->function->module = copy;
+    made->function->module = c->made;
   }
-  made->index = (uint32_t)copy->decls.count;
+  made->index = (uint32_t)c->made->decls.count;
   c->decls[decl->index] = made;
-  KJ_PUSH(c->arena, &copy->decls, made);
+  KJ_PUSH(c->arena, &c->made->decls, made);
+  KJ_PUSH(c->arena, &c->started, decl);
 }
 
 static void fill_module_decl(copier *c, const ki_decl *decl)
@@ -238,31 +245,40 @@ static void add_sources(copier *c, kjit_module *copy)
 static void start_copier(copier *c, kjit_module *copy, const kjit_module *from)
 {
   *c = (copier){ .arena = &copy->arena,
+                 .made = copy,
                  .from = from,
                  .decls = KJ_NEW_ARRAY(&copy->arena, ki_decl *, from->decls.count + 1) };
   add_sources(c, copy);
 }
 
+/* What a declaration refers to may be started on the way. */
+static bool fill_started(copier *c)
+{
+  bool has_filled = c->filled < c->started.count;
+  while (c->filled < c->started.count) fill_module_decl(c, c->started.items[c->filled++]);
+  return has_filled;
+}
+
+/* With meanings for single declarations, what the kernels use is copied and nothing else. */
 static void fill_copy(kjit_module *copy, const kjit_module *module, const ki_library *library)
 {
-  copier own, other;
+  copier own, other = { 0 };
   const kjit_module *added = library ? library->module : NULL;
+  bool is_whole = !library || !library->meanings;
   start_copier(&own, copy, module);
   if (added) start_copier(&other, copy, added);
-  for (size_t i = 0; i < module->decls.count; i++)
-    if (!find_meaning(module->decls.items[i], library))
-      start_module_decl(&own, copy, module->decls.items[i]);
-  for (size_t i = 0; added && i < added->decls.count; i++)
-    start_module_decl(&other, copy, added->decls.items[i]);
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    bool is_kernel = decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
+    if ((is_whole || is_kernel) && !find_meaning(decl, library)) start_module_decl(&own, decl);
+  }
+  for (size_t i = 0; added && is_whole && i < added->decls.count; i++)
+    start_module_decl(&other, added->decls.items[i]);
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *meaning = find_meaning(module->decls.items[i], library);
-    if (meaning) own.decls[i] = other.decls[meaning->index];
+    if (meaning) own.decls[i] = map_decl(&other, meaning);
   }
-  for (size_t i = 0; i < module->decls.count; i++)
-    if (!find_meaning(module->decls.items[i], library))
-      fill_module_decl(&own, module->decls.items[i]);
-  for (size_t i = 0; added && i < added->decls.count; i++)
-    fill_module_decl(&other, added->decls.items[i]);
+  while (fill_started(&own) | fill_started(&other)) {}
   copy->parse_time_ns = module->parse_time_ns + (added ? added->parse_time_ns : 0);
   copy->is_linked = module->is_linked || added;
   copy->has_tensor_copies = module->has_tensor_copies || (added && added->has_tensor_copies);

@@ -170,6 +170,7 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
 
 /* ---- kernel_cache.c ---- */
 
+enum { KA_MOST_FUNCTIONS = 16 }; /* of the host, that one kernel calls */
 /* The kernel of a text, with the meanings of its extern funcs. The module is held for the caller.
  */
 kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t length,

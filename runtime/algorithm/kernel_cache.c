@@ -9,7 +9,7 @@
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
-enum { MOST_KERNELS = 256, MOST_MEANINGS = 8 };
+enum { MOST_KERNELS = 256, MOST_MEANINGS = KA_MOST_FUNCTIONS };
 
 typedef struct cached {
   char *text;
@@ -145,7 +145,11 @@ static kjit_status make(kjit_context *context, const cached *wanted, const ki_me
     made->text ? KJIT_OK : ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   if (status == KJIT_OK) {
     memcpy(made->text, wanted->text, wanted->length + 1);
-    status = kjit_parse_module(context, "an algorithm", made->text, wanted->length, &made->module);
+    /* texts come again with other funcs: what they have in common is parsed once */
+    status =
+      wanted->count
+        ? ka_find_kernel(context, made->text, wanted->length, NULL, 0, &made->module, &made->kernel)
+        : kjit_parse_module(context, "an algorithm", made->text, wanted->length, &made->module);
   }
   if (status == KJIT_OK) status = link(context, meanings, wanted->count, &made->module);
   if (status == KJIT_OK) status = kjit_get_kernel(made->module, "run", &made->kernel);

@@ -72,6 +72,8 @@ static const char *use_function(ka_kernel *kernel, kjit_function *function, size
   const ki_decl *decl = (const ki_decl *)function;
   ka_call *call = kernel->call;
   if (decl->function->builtin) return decl->name;
+  if (kernel->meanings.count == KA_MOST_FUNCTIONS)
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "one call takes at most %d funcs", KA_MOST_FUNCTIONS);
   const char *name = kj_format(&call->arena, "hosts_%zu", kernel->meanings.count);
   kj_append_format(&kernel->funcs, "extern func %s(", name);
   for (size_t i = 0; i < count; i++) kj_append_format(&kernel->funcs, "%sa%zu", i ? ", " : "", i);

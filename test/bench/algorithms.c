@@ -1,0 +1,271 @@
+/* algorithms.c DEVICE [EXPONENT...]: kjit's algorithms as a host calls them, by plans; DEVICE is
+ * cuda or cpu. Prints a line for each row and size: name, exponent of the number of elements,
+ * median us of several runs between two events. Then, as `first`, what the first call with an
+ * operator that was never seen takes from its text to the result, and the same from the disk cache
+ * in a context of its own; and as `host` the time of a plan's run and of a call on the host.
+ * test/bench/algorithms.py compiles it and prints it beside the peers. */
+#define _GNU_SOURCE
+#include <kjit/kjit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 28, REPETITIONS = 15, LENGTH = 1024 };
+
+static kjit_context *context;
+static kjit_device *device;
+
+#define TRY(call) try((call), __LINE__)
+static void try(kjit_status status, int line)
+{
+  if (status == KJIT_OK) return;
+  fprintf(stderr, "line %d: %s\n", line, kjit_copy_diagnostics_text(context));
+  exit(EXIT_FAILURE);
+}
+
+static double now_us(void)
+{
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return 1e6 * (double)time.tv_sec + 1e-3 * (double)time.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* ---- data ---- */
+
+static const char source[] = "func largest(a, b) { return a > b ? a : b }\n"
+                             "kernel fill(x, mask) {\n"
+                             "  for i in grid_range(len(x)) {\n"
+                             "    var z = u64(i + 1) * 0x9e3779b97f4a7c15u64\n"
+                             "    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u64\n"
+                             "    x[i] = dtype(x)(z >> 32) & mask\n"
+                             "  }\n"
+                             "}\n";
+static kjit_module *module;
+
+static kjit_array *make(kjit_type type, int64_t count)
+{
+  kjit_array *array;
+  TRY(kjit_create_array(device, type, &count, 1, &array));
+  return array;
+}
+
+/* Numbers without a pattern. */
+static kjit_array *make_random(kjit_type type, int64_t count, uint64_t mask)
+{
+  kjit_array *array = make(type, count);
+  kjit_kernel *fill;
+  kjit_arg arguments[] = { kjit_arg_array(array),
+                           type == KJIT_U64 ? kjit_arg_u64(mask) : kjit_arg_u32((uint32_t)mask) };
+  TRY(kjit_get_kernel(module, "fill", &fill));
+  TRY(kjit_launch(fill, NULL, arguments, 2));
+  return array;
+}
+
+static kjit_array *view(kjit_array *array, kjit_type type, int64_t count)
+{
+  kjit_array *made;
+  kjit_tensor tensor = *kjit_get_tensor(array);
+  tensor.code = type == KJIT_F32 || type == KJIT_F64 ? 2 : type == KJIT_I32 ? 0 : 1;
+  tensor.bits = type == KJIT_F64 || type == KJIT_U64 ? 64 : 32;
+  tensor.shape = &count;
+  tensor.strides = NULL;
+  TRY(kjit_wrap_tensor(context, &tensor, &made));
+  return made;
+}
+
+static struct {
+  kjit_array *words, *few, *wide, *result, *values, *values_out, *counts;
+} data;
+
+/* ---- rows ---- */
+
+static kjit_operand head(kjit_array *array, kjit_type type, int64_t count)
+{
+  return kjit_operand_array(view(array, type, count)); /* lives as long as the program */
+}
+
+static void reduce(const char *name, kjit_type type, int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.few, type, n), r = head(data.result, type, 1);
+  kjit_operator named = kjit_operator_named(name);
+  TRY(kjit_reduce(context, &r, &x, &named, o));
+}
+
+static void sum_f32(int64_t n, const kjit_algorithm_options *o) { reduce("add", KJIT_F32, n, o); }
+static void max_f32(int64_t n, const kjit_algorithm_options *o) { reduce("max", KJIT_F32, n, o); }
+static void own_max_f32(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.few, KJIT_F32, n), r = head(data.result, KJIT_F32, 1);
+  kjit_function *largest;
+  TRY(kjit_get_function(module, "largest", &largest));
+  kjit_operator own = kjit_operator_function(largest);
+  TRY(kjit_reduce(context, &r, &x, &own, o));
+}
+
+static const struct row {
+  const char *name;
+  void (*call)(int64_t n, const kjit_algorithm_options *options);
+  int least; /* exponent */
+} rows[] = {
+  { "sum f32", sum_f32, 0 },
+  { "max f32", max_f32, 0 },
+  { "max f32, own operator that keeps the order", own_max_f32, 0 },
+};
+
+/* ---- device time ---- */
+
+static double median_us(kjit_plan *plan, int runs)
+{
+  kjit_event *first, *last;
+  double times[REPETITIONS];
+  TRY(kjit_create_event(device, &first));
+  TRY(kjit_create_event(device, &last));
+  for (int i = 0; i < 3; i++) TRY(kjit_run_plan(plan, NULL));
+  for (int i = 0; i < REPETITIONS; i++) {
+    uint64_t ns;
+    TRY(kjit_record_event(first, NULL));
+    for (int j = 0; j < runs; j++) TRY(kjit_run_plan(plan, NULL));
+    TRY(kjit_record_event(last, NULL));
+    TRY(kjit_get_elapsed_time(first, last, &ns));
+    times[i] = 1e-3 * (double)ns / runs;
+  }
+  kjit_destroy_event(first);
+  kjit_destroy_event(last);
+  qsort(times, REPETITIONS, sizeof *times, compare);
+  return times[REPETITIONS / 2];
+}
+
+static void measure(const struct row *row, int exponent)
+{
+  kjit_algorithm_options options;
+  kjit_plan *plan;
+  kjit_init_algorithm_options(&options);
+  options.plan = &plan;
+  row->call((int64_t)1 << exponent, &options);
+  printf("%s\t%d\t%.3f\n", row->name, exponent, median_us(plan, exponent < 22 ? 20 : 2));
+  fflush(stdout);
+  kjit_destroy_plan(plan);
+}
+
+/* ---- host time ---- */
+
+static void open_context(const char *cache, const char *device_name)
+{
+  kjit_config config;
+  kjit_init_config(&config);
+  config.cache_directory = cache;
+  TRY(kjit_create_context(&config, &context));
+  kjit_device_kind kind = strcmp(device_name, "cpu") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
+  TRY(kjit_get_device(context, kind, 0, &device));
+}
+
+/* From the text of the operator to the result on the device. */
+static double first_call_ms(int number)
+{
+  char text[100];
+  kjit_module *own;
+  kjit_function *function;
+  kjit_array *x = make(KJIT_F32, 1 << 20), *r = make(KJIT_F32, 1);
+  kjit_operand input = kjit_operand_array(x), result = kjit_operand_array(r);
+  TRY(kjit_synchronize_device(device));
+  double start = now_us();
+  int length = snprintf(text, sizeof text, "func f(a, b) { return a * b + %d.5f32 }\n", number);
+  TRY(kjit_parse_module(context, "operator", text, (size_t)length, &own));
+  TRY(kjit_get_function(own, "f", &function));
+  kjit_operator own_operator = kjit_operator_function(function);
+  TRY(kjit_reduce(context, &result, &input, &own_operator, NULL));
+  TRY(kjit_synchronize_device(device));
+  double took = 1e-3 * (now_us() - start);
+  kjit_release_module(own);
+  kjit_release_array(x);
+  kjit_release_array(r);
+  return took;
+}
+
+static void measure_first(const char *device_name)
+{
+  enum { CALLS = 5 };
+  char cache[] = "/tmp/kjit-bench-XXXXXX", command[64];
+  double times[CALLS];
+  if (!mkdtemp(cache)) return;
+  open_context(cache, device_name);
+  (void)first_call_ms(1000); /* the compiler is there then */
+  for (int i = 0; i < CALLS; i++) times[i] = first_call_ms(i);
+  qsort(times, CALLS, sizeof *times, compare);
+  printf("first\treduce, own operator, compiled\t%.3f ms\n", times[CALLS / 2]);
+  kjit_destroy_context(context);
+  open_context(cache, device_name);
+  (void)first_call_ms(1000);
+  for (int i = 0; i < CALLS; i++) times[i] = first_call_ms(i);
+  qsort(times, CALLS, sizeof *times, compare);
+  printf("first\treduce, own operator, from the disk cache\t%.3f ms\n", times[CALLS / 2]);
+  kjit_destroy_context(context);
+  snprintf(command, sizeof command, "rm -r %s", cache);
+  if (system(command)) fprintf(stderr, "%s is left\n", cache);
+}
+
+static double host_us(kjit_plan *plan, const struct row *row, int64_t n)
+{
+  enum { CALLS = 200 };
+  double times[REPETITIONS];
+  for (int i = 0; i < REPETITIONS; i++) {
+    TRY(kjit_synchronize_device(device));
+    double start = now_us();
+    for (int j = 0; j < CALLS; j++) {
+      if (plan) TRY(kjit_run_plan(plan, NULL));
+      else row->call(n, NULL);
+    }
+    times[i] = (now_us() - start) / CALLS;
+  }
+  TRY(kjit_synchronize_device(device));
+  qsort(times, REPETITIONS, sizeof *times, compare);
+  return times[REPETITIONS / 2];
+}
+
+static void measure_host(void)
+{
+  enum { N = 1 << 10 };
+  kjit_algorithm_options options;
+  kjit_plan *plan;
+  kjit_init_algorithm_options(&options);
+  options.plan = &plan;
+  sum_f32(N, &options);
+  printf("host\tsum f32, a plan's run\t%.3f us\n", host_us(plan, NULL, N));
+  printf("host\tsum f32, a call\t%.3f us\n", host_us(NULL, &rows[0], N));
+  kjit_destroy_plan(plan);
+}
+
+int main(int argc, char **argv)
+{
+  static const int all[] = { 12, 16, 20, 24, MOST };
+  const char *device_name = argc > 1 ? argv[1] : "cuda";
+  int exponents[32], count = 0, most = 0;
+  for (int i = 2; i < argc && count < 32; i++) exponents[count++] = atoi(argv[i]);
+  for (size_t i = 0; argc <= 2 && i < sizeof all / sizeof *all; i++) exponents[count++] = all[i];
+  for (int i = 0; i < count; i++) most = exponents[i] > most ? exponents[i] : most;
+  open_context(NULL, device_name);
+  TRY(kjit_parse_module(context, "bench", source, sizeof source - 1, &module));
+  int64_t n = (int64_t)1 << most;
+  data.words = make_random(KJIT_U32, n, ~0u);
+  data.few = make_random(KJIT_U32, n, 255);
+  data.wide = make_random(KJIT_U64, n, ~0ull);
+  data.values = make_random(KJIT_U32, n, ~0u);
+  data.result = make(KJIT_U64, n);
+  data.values_out = make(KJIT_U32, n);
+  data.counts = make(KJIT_U32, 1024);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (int j = 0; j < count; j++)
+      if (exponents[j] >= rows[i].least) measure(&rows[i], exponents[j]);
+  measure_host();
+  kjit_destroy_context(context);
+  measure_first(device_name);
+  return 0;
+}

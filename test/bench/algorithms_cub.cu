@@ -1,0 +1,120 @@
+// algorithms_cub.cu: CUB's device-wide algorithms as nvcc compiles them, temporary memory made beforehand, several calls between two events. Prints a line for each row of
+// algorithms.c that CUB has: name, exponent of the number of elements, median us.
+// nvcc -O3 -std=c++17 -arch=native algorithms_cub.cu
+#include <cub/cub.cuh>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#define CHECK(call) check((call), #call)
+
+static void check(cudaError_t error, const char *what)
+{
+  if (error == cudaSuccess) return;
+  fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+  exit(EXIT_FAILURE);
+}
+
+template <class Call> static double median_us(Call call, int calls)
+{
+  enum { REPETITIONS = 15 };
+  cudaEvent_t first, last;
+  std::vector<float> times;
+  CHECK(cudaEventCreate(&first));
+  CHECK(cudaEventCreate(&last));
+  for (int i = 0; i < 3; i++) call();
+  for (int i = 0; i < REPETITIONS; i++) {
+    float ms;
+    CHECK(cudaEventRecord(first));
+    for (int j = 0; j < calls; j++) call();
+    CHECK(cudaEventRecord(last));
+    CHECK(cudaEventSynchronize(last));
+    CHECK(cudaEventElapsedTime(&ms, first, last));
+    times.push_back(1000 * ms / calls);
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// A CUB function is called twice: without memory it says how much it needs.
+template <class Call> static void measure(const char *name, int exponent, Call call)
+{
+  static void *memory;
+  static size_t size_bytes;
+  size_t needed = 0;
+  CHECK(call(nullptr, needed));
+  if (needed > size_bytes) {
+    CHECK(cudaFree(memory));
+    CHECK(cudaMalloc(&memory, size_bytes = needed));
+  }
+  printf("%s\t%d\t%.3f\n", name, exponent, median_us([&] { CHECK(call(memory, needed)); }, exponent < 22 ? 20 : 2));
+  fflush(stdout);
+}
+#define ROW(name, function, ...) measure(name, exponent, [&](void *memory, size_t &size_bytes) { return cub::function(memory, size_bytes, __VA_ARGS__); })
+
+struct less {
+  template <class T> __device__ bool operator()(T a, T b) const { return a < b; }
+};
+struct is_odd {
+  __device__ bool operator()(unsigned x) const { return x & 1; }
+};
+
+// Numbers without a pattern: splitmix64.
+__global__ void fill(unsigned *x, size_t n, unsigned mask)
+{
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    unsigned long long z = (i + 1) * 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    x[i] = (unsigned)(z >> 32) & mask;
+  }
+}
+
+__global__ void make_offsets(int *x, int count, int length)
+{
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= count) x[i] = i * length;
+}
+
+template <class T> static T *allocate(size_t count)
+{
+  T *memory;
+  CHECK(cudaMalloc(&memory, count * sizeof(T)));
+  return memory;
+}
+
+int main()
+{
+  enum { MOST = 28, LENGTH = 1024 };
+  const size_t most = (size_t)1 << MOST;
+  unsigned *x = allocate<unsigned>(most), *r = allocate<unsigned>(most), *values = allocate<unsigned>(most), *values_out = allocate<unsigned>(most), *few = allocate<unsigned>(most);
+  unsigned long long *wide = allocate<unsigned long long>(most), *wide_out = allocate<unsigned long long>(most);
+  int *counts = allocate<int>(1024), *offsets = allocate<int>(most / LENGTH + 1);
+  fill<<<2048, 256>>>(x, most, ~0u);
+  fill<<<2048, 256>>>(values, most, ~0u);
+  fill<<<2048, 256>>>((unsigned *)wide, 2 * most, ~0u);
+  fill<<<2048, 256>>>(few, most, 255);
+  const float *f = (const float *)few;
+  for (int exponent : { 12, 16, 20, 24, 28 }) {
+    const int n = 1 << exponent;
+    ROW("sum f32", DeviceReduce::Sum, f, (float *)r, n);
+    ROW("argmax f32", DeviceReduce::ArgMax, f, (float *)r, (int64_t *)counts, (int64_t)n);
+    ROW("inclusive scan i32", DeviceScan::InclusiveSum, (const int *)x, (int *)r, n);
+    ROW("inclusive scan f64", DeviceScan::InclusiveSum, (const double *)wide, (double *)wide_out, n);
+    ROW("radix sort u32", DeviceRadixSort::SortKeys, x, r, n);
+    ROW("radix sort u32 pairs", DeviceRadixSort::SortPairs, x, r, values, values_out, n);
+    ROW("radix sort u64", DeviceRadixSort::SortKeys, wide, wide_out, n);
+    ROW("merge sort u32, own comparison", DeviceMergeSort::SortKeysCopy, x, r, n, less{});
+    ROW("select half of u32", DeviceSelect::If, x, r, counts, n, is_odd{});
+    ROW("unique, 256 values", DeviceSelect::Unique, few, r, counts, n);
+    ROW("run-length encode", DeviceRunLengthEncode::Encode, few, r, (int *)values_out, counts, n);
+    ROW("histogram, 256 bins of u32", DeviceHistogram::HistogramEven, few, counts, 257, 0u, 256u, n);
+    if (exponent < 16) continue;
+    const int segments = n / LENGTH;
+    make_offsets<<<(segments + 256) / 256, 256>>>(offsets, segments, LENGTH);
+    ROW("segmented sum, 1024 each", DeviceSegmentedReduce::Sum, f, (float *)r, segments, offsets, offsets + 1);
+    ROW("segmented sort, 1024 each", DeviceSegmentedSort::SortKeys, x, r, n, segments, offsets, offsets + 1);
+  }
+}
