@@ -236,11 +236,13 @@ static void view_arranged(ka_call *call, ka_operand *operand, const int64_t *str
     return;
   }
   kjit_tensor *tensor = KJ_NEW(&call->arena, kjit_tensor);
-  int64_t *kept = KJ_NEW_ARRAY(&call->arena, int64_t, KJ_MAX_RANK);
+  /* the operand goes with its family's function, and the launches come after that */
+  int64_t *kept = KJ_NEW_ARRAY(&call->arena, int64_t, 2 * KJ_MAX_RANK);
   memcpy(kept, strides, KJ_MAX_RANK * sizeof *kept);
+  memcpy(kept + KJ_MAX_RANK, operand->extents, KJ_MAX_RANK * sizeof *kept);
   *tensor = *argument->value.tensor;
   tensor->rank = (int32_t)operand->axis_count;
-  tensor->shape = operand->extents;
+  tensor->shape = kept + KJ_MAX_RANK;
   tensor->strides = kept;
   argument->value.tensor = tensor;
 }

@@ -419,6 +419,23 @@ kjit_arg tool_scalar_argument(const tool_value *value, void *bytes)
   return kjit_arg_value(type, bytes);
 }
 
+static void keep_argument(tool_arguments *arguments, const tool_argument *argument)
+{
+  arguments->items = grow(arguments->items, arguments->count, sizeof *arguments->items);
+  arguments->items[arguments->count++] = *argument;
+}
+
+bool tool_add_array(tool_arguments *arguments, const char *name, size_t length,
+                    const tool_shape *shape, tool_error *error)
+{
+  tool_argument argument = { .is_array = true, .is_used = true };
+  if (!tool_create_array(error, shape, &argument.array)) return false;
+  argument.name = tool_copy_text(name, length);
+  keep_memory(arguments, argument.array.memory);
+  keep_argument(arguments, &argument);
+  return true;
+}
+
 bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text,
                        tool_error *error)
 {
@@ -437,7 +454,6 @@ bool tool_add_argument(tool_arguments *arguments, const char *option, const char
     return false;
   }
   argument.name = name;
-  arguments->items = grow(arguments->items, arguments->count, sizeof *arguments->items);
-  arguments->items[arguments->count++] = argument;
+  keep_argument(arguments, &argument);
   return true;
 }

@@ -22,6 +22,9 @@ typedef struct tool_arguments {
 /* text: "x=zeros:f32[1000]". */
 bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text,
                        tool_error *error);
+/* An array of zeros that no --arg makes. */
+bool tool_add_array(tool_arguments *arguments, const char *name, size_t length,
+                    const tool_shape *shape, tool_error *error);
 void tool_destroy_arguments(tool_arguments *arguments);
 /* NULL: none */
 tool_argument *tool_find_argument(const tool_arguments *arguments, const char *name, size_t length);

@@ -163,9 +163,11 @@ bool tool_open_module(tool_error *error, kjit_context *context, const char *path
                       const tool_module_options *options, kjit_module **module)
 {
   char *text;
-  size_t size_bytes;
-  if (!tool_read_file(error, path, &text, &size_bytes)) return false;
-  kjit_status status = kjit_parse_module(context, path, text, size_bytes, module);
+  size_t size_bytes = 0;
+  if (!path) text = tool_copy_text("", 0);
+  else if (!tool_read_file(error, path, &text, &size_bytes)) return false;
+  kjit_status status =
+    kjit_parse_module(context, path ? path : "(no FILE.kir)", text, size_bytes, module);
   free(text);
   if (status != KJIT_OK) return tool_fail_kjit(error, context, status, "parsing");
   for (size_t i = 0; i < options->externs.count; i++)

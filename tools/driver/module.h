@@ -44,7 +44,8 @@ void tool_destroy_module_options(tool_module_options *options);
 
 /* The folders as kjit_config.import_path wants them, or NULL; free. */
 char *tool_import_path(const tool_module_options *options);
-/* Parses the file and gives it what the options say. Libraries that it opens stay open. */
+/* Parses the file (NULL: an empty one) and gives it what the options say. Libraries that it opens
+ * stay open. */
 bool tool_open_module(tool_error *error, kjit_context *context, const char *path,
                       const tool_module_options *options, kjit_module **module);
 

@@ -144,6 +144,32 @@ bool tool_find_record(kjit_context *context, const char *name, size_t length, to
   return ok;
 }
 
+static bool find_lanes(kjit_context *context, kjit_type type, tool_shape *shape)
+{
+  char *text = kjit_copy_type_text(context, type);
+  bool ok = text && tool_split_vector(text, strlen(text), &shape->element, &shape->lanes);
+  kjit_free(context, text);
+  return ok;
+}
+
+bool tool_shape_of_type(kjit_context *context, kjit_type type, tool_shape *shape)
+{
+  kjit_type_layout layout;
+  shape->element = type;
+  if (type < KJIT_SCALAR_COUNT) return type >= KJIT_BOOL;
+  if (kjit_get_type_layout(context, type, &layout) != KJIT_OK) return false;
+  if (layout.field_count) {
+    shape->record = (tool_record){ context, type, layout.size_bytes };
+    shape->element = KJIT_U8;
+    shape->lanes = layout.size_bytes;
+  } else if (!find_lanes(context, type, shape)) {
+    return false;
+  }
+  if (shape->rank == TOOL_MAX_RANK) return false;
+  shape->extents[shape->rank++] = shape->lanes;
+  return true;
+}
+
 static char *leaf_text(const tool_leaf *leaf)
 {
   const char *element = tool_elements[leaf->element].text;

@@ -31,6 +31,9 @@ const tool_leaf *tool_find_number(const tool_leaves *leaves, uint64_t index, uin
 
 /* A struct of that name; false, without an error, where the context has none. */
 bool tool_find_record(kjit_context *context, const char *name, size_t length, tool_record *record);
+/* What an array of such elements is on the host: sets the shape's element, lanes and record, and
+ * adds the dimension of the lanes. false, without an error: there is none (of pointers). */
+bool tool_shape_of_type(kjit_context *context, kjit_type type, tool_shape *shape);
 /* The array that a structured file has given becomes one of that struct, where all of its fields
  * lie where the file has them. */
 bool tool_take_record(tool_scanner *scanner, tool_array *array, const tool_leaves *leaves,

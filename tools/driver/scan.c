@@ -28,6 +28,19 @@ bool tool_scan_fail(tool_scanner *scanner, const char *at, const char *format, .
   return false;
 }
 
+bool tool_scan_fail_kjit(tool_scanner *scanner, const char *at, kjit_context *context,
+                         kjit_status status)
+{
+  tool_error *error = scanner->error, failed = { 0 };
+  if (error->text) return false;
+  tool_fail_kjit(&failed, context, status, scanner->option);
+  error->exit_status = failed.exit_status;
+  error->text =
+    tool_format("%s\n  %s\n  %*s^", failed.text, scanner->text, (int)(at - scanner->text), "");
+  free(failed.text);
+  return false;
+}
+
 static bool is_name_start(char c) { return isalpha((unsigned char)c) || c == '_'; }
 
 static bool is_name_part(char c) { return isalnum((unsigned char)c) || c == '_'; }

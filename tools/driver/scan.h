@@ -27,6 +27,9 @@ tool_scanner tool_scan(const char *option, const char *text, tool_error *error);
 /* Records "option: message", the text and a caret under `at`; returns false. */
 __attribute__((format(printf, 3, 4))) bool tool_scan_fail(tool_scanner *scanner, const char *at,
                                                           const char *format, ...);
+/* The same of a failed kjit call: the diagnostics of the context, then the text and the caret. */
+bool tool_scan_fail_kjit(tool_scanner *scanner, const char *at, kjit_context *context,
+                         kjit_status status);
 /* "expected WHAT, not 'what stands here'". */
 bool tool_expected(tool_scanner *scanner, const char *what);
 

@@ -114,16 +114,15 @@ static bool upload(tool_error *error, kjit_context *context, kjit_device *device
          tool_fail_kjit(error, context, status, "copying an array to the device");
 }
 
-bool run_upload(tool_error *error, kjit_context *context, kjit_device *device,
-                run_launches *launches)
+bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps)
 {
   kjit_device_info info;
   kjit_get_device_info(device, &info);
   if (info.kind == KJIT_DEVICE_CPU) return true;
   tool_progress("copying arrays to the device", 0);
-  for (size_t i = 0; i < launches->count; i++) {
-    for (size_t k = 0; k < launches->items[i].count; k++) {
-      run_operand *operand = &launches->items[i].operands[k];
+  for (size_t i = 0; i < steps->count; i++) {
+    for (size_t k = 0; k < steps->items[i].count; k++) {
+      run_operand *operand = &steps->items[i].operands[k];
       if (!operand->function && operand->argument.is_array &&
           !upload(error, context, device, operand->argument.array.memory))
         return false;

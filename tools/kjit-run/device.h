@@ -2,7 +2,7 @@
 #ifndef RUN_DEVICE_H
 #define RUN_DEVICE_H
 
-#include "launch.h"
+#include "step.h"
 
 /* text: "cpu", "cuda", "cuda:1", "auto". */
 bool run_open_device(tool_error *error, kjit_context *context, const char *text,
@@ -12,8 +12,7 @@ void run_list_devices(kjit_context *context);
 char *run_device_text(const kjit_device *device); /* "cuda:0 NVIDIA H200 (sm_90)" */
 
 /* Copies the memory of all operands to a GPU, once each; nothing to do on the CPU. */
-bool run_upload(tool_error *error, kjit_context *context, kjit_device *device,
-                run_launches *launches);
+bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps);
 /* Brings the bytes of a GPU back. */
 bool run_download(tool_error *error, kjit_context *context, const tool_arguments *arguments);
 

@@ -4,22 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct maker {
-  tool_error *error;
-  kjit_context *context;
-  kjit_module *module;
-  const tool_arguments *arguments;
-} maker;
-
-static run_operand *append_operand(run_launch *launch)
-{
-  run_operand *operands = tool_allocate((launch->count + 1) * sizeof *operands);
-  if (launch->count) memcpy(operands, launch->operands, launch->count * sizeof *operands);
-  free(launch->operands);
-  launch->operands = operands;
-  return &launch->operands[launch->count++];
-}
-
 /* ---- configuration ---- */
 
 static bool scan_dimension(tool_scanner *scanner, const char *what, uint32_t *extent)
@@ -96,27 +80,10 @@ static bool scan_configuration(tool_scanner *scanner, kjit_launch_config *config
 
 /* ---- operands ---- */
 
-static bool scan_function(const maker *m, tool_scanner *scanner, run_operand *operand)
+static bool scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
-  tool_skip_blanks(scanner);
-  const char *at = scanner->at;
-  char *name;
-  if (!tool_scan_name(scanner, "an argument", &name)) return false;
-  bool found = kjit_get_function(m->module, name, &operand->function) == KJIT_OK;
-  const kjit_diagnostic *reason = found ? NULL : kjit_get_diagnostic(m->context, 0);
-  if (!found)
-    tool_scan_fail(scanner, at, "'%s' is no --arg, and %s", name,
-                   reason ? reason->message : "no func");
-  free(name);
-  return found;
-}
-
-static bool scan_operands(const maker *m, tool_scanner *scanner, run_launch *launch);
-
-static bool scan_operand(const maker *m, tool_scanner *scanner, run_launch *launch)
-{
-  if (tool_accept(scanner, '(')) return scan_operands(m, scanner, launch); /* a tuple's items */
-  run_operand *operand = append_operand(launch);
+  if (tool_accept(scanner, '(')) return run_scan_operands(m, scanner, step); /* a tuple's items */
+  run_operand *operand = run_append_operand(step);
   tool_skip_blanks(scanner);
   bool is_number =
     isdigit((unsigned char)*scanner->at) || (*scanner->at && strchr("+-.", *scanner->at));
@@ -125,22 +92,22 @@ static bool scan_operand(const maker *m, tool_scanner *scanner, run_launch *laun
   if (tool_is_value(scanner)) return tool_scan_value(scanner, &operand->argument.value);
   if (tool_find_argument(m->arguments, scanner->at, tool_name_length(scanner)))
     return tool_scan_reference(m->arguments, scanner, &operand->argument);
-  return scan_function(m, scanner, operand);
+  return run_scan_function(m, scanner, operand);
 }
 
-static bool scan_operands(const maker *m, tool_scanner *scanner, run_launch *launch)
+bool run_scan_operands(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
   if (tool_accept(scanner, ')')) return true;
   do {
-    if (!scan_operand(m, scanner, launch)) return false;
+    if (!scan_operand(m, scanner, step)) return false;
   } while (tool_accept(scanner, ','));
   return tool_accept(scanner, ')') || tool_expected(scanner, "',' or ')'");
 }
 
-static bool bind_by_name(const maker *m, run_launch *launch)
+static bool bind_by_name(const run_maker *m, run_step *step)
 {
   kjit_parameter_info info;
-  for (size_t i = 0; kjit_get_parameter_info(launch->kernel, i, &info) == KJIT_OK; i++) {
+  for (size_t i = 0; kjit_get_parameter_info(step->kernel, i, &info) == KJIT_OK; i++) {
     tool_argument *found = tool_find_argument(m->arguments, info.name, strlen(info.name));
     if (found) found->is_used = true;
     if (!found && info.has_default) return true;
@@ -148,41 +115,57 @@ static bool bind_by_name(const maker *m, run_launch *launch)
       return tool_fail(
         m->error, TOOL_EXIT_USAGE,
         "parameter '%s' of the kernel '%s' takes a func: name it in --launch '%s(...)'", info.name,
-        launch->kernel_name, launch->kernel_name);
+        step->name, step->name);
     if (!found)
       return tool_fail(m->error, TOOL_EXIT_USAGE,
                        "the kernel '%s' has a parameter '%s', but there is no --arg %s=...",
-                       launch->kernel_name, info.name, info.name);
-    append_operand(launch)->argument = *found;
+                       step->name, info.name, info.name);
+    run_append_operand(step)->argument = *found;
   }
   return true;
 }
 
 /* ---- launches ---- */
 
-static bool find_kernel(const maker *m, tool_scanner *scanner, run_launch *launch)
+static void count_traffic(run_step *step)
+{
+  kjit_parameter_info info;
+  for (size_t i = 0; i < step->count && kjit_get_parameter_info(step->kernel, i, &info) == KJIT_OK;
+       i++) {
+    const run_operand *operand = &step->operands[i];
+    if (!operand->function && operand->argument.is_array)
+      step->traffic_bytes += tool_array_bytes(&operand->argument.array) *
+                             (uint64_t)((info.is_read != 0) + (info.is_written != 0));
+  }
+}
+
+static bool find_kernel(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
-  if (!tool_scan_name(scanner, "the name of a kernel", &launch->kernel_name)) return false;
-  if (kjit_get_kernel(m->module, launch->kernel_name, &launch->kernel) == KJIT_OK) return true;
+  if (!tool_scan_name(scanner, "the name of a kernel", &step->name)) return false;
+  if (kjit_get_kernel(m->module, step->name, &step->kernel) == KJIT_OK) return true;
   const char *first = kjit_get_kernel_name(m->module, 0);
-  return tool_scan_fail(scanner, at, "the module has no kernel '%s'%s%s", launch->kernel_name,
+  return tool_scan_fail(scanner, at, "the module has no kernel '%s'%s%s", step->name,
                         first ? "; its first one is " : " and no kernel at all",
                         first ? first : "");
 }
 
-static bool scan_launch(const maker *m, const char *text, run_launch *launch)
+bool run_scan_launch(const run_maker *m, const char *text, run_step *step)
 {
   tool_scanner scanner = tool_scan("--launch", text, m->error);
-  if (!find_kernel(m, &scanner, launch)) return false;
-  if (tool_accept(&scanner, '[') && !scan_configuration(&scanner, &launch->config)) return false;
-  if (tool_at_end(&scanner)) return bind_by_name(m, launch);
-  if (!tool_accept(&scanner, '(')) return tool_expected(&scanner, "'[', '(' or the end");
-  return scan_operands(m, &scanner, launch) && tool_expect_end(&scanner);
+  if (!find_kernel(m, &scanner, step)) return false;
+  if (tool_accept(&scanner, '[') && !scan_configuration(&scanner, &step->config)) return false;
+  bool is_by_name = tool_at_end(&scanner);
+  if (!is_by_name && !tool_accept(&scanner, '('))
+    return tool_expected(&scanner, "'[', '(' or the end");
+  bool ok = is_by_name ? bind_by_name(m, step)
+                       : run_scan_operands(m, &scanner, step) && tool_expect_end(&scanner);
+  if (ok) count_traffic(step);
+  return ok;
 }
 
-static bool make_only_launch(const maker *m, run_launch *launch)
+bool run_make_only_launch(const run_maker *m, run_step *step)
 {
   const char *name = kjit_get_kernel_name(m->module, 0);
   if (!name) return tool_fail(m->error, TOOL_EXIT_IR, "the module has no kernel");
@@ -191,89 +174,10 @@ static bool make_only_launch(const maker *m, run_launch *launch)
       m->error, TOOL_EXIT_USAGE,
       "the module has more than one kernel (%s, %s ...): --launch says which to launch", name,
       kjit_get_kernel_name(m->module, 1));
-  launch->kernel_name = tool_copy_text(name, strlen(name));
-  kjit_status status = kjit_get_kernel(m->module, name, &launch->kernel);
+  step->name = tool_copy_text(name, strlen(name));
+  kjit_status status = kjit_get_kernel(m->module, name, &step->kernel);
   if (status != KJIT_OK) return tool_fail_kjit(m->error, m->context, status, "getting the kernel");
-  return bind_by_name(m, launch);
-}
-
-static void count_traffic(run_launch *launch)
-{
-  kjit_parameter_info info;
-  for (size_t i = 0;
-       i < launch->count && kjit_get_parameter_info(launch->kernel, i, &info) == KJIT_OK; i++) {
-    const run_operand *operand = &launch->operands[i];
-    if (!operand->function && operand->argument.is_array)
-      launch->traffic_bytes += tool_array_bytes(&operand->argument.array) *
-                               (uint64_t)((info.is_read != 0) + (info.is_written != 0));
-  }
-}
-
-bool run_make_launches(tool_error *error, kjit_context *context, kjit_module *module,
-                       const tool_arguments *arguments, const char *const *texts, size_t count,
-                       run_launches *launches)
-{
-  maker m = { error, context, module, arguments };
-  launches->count = count ? count : 1;
-  launches->items = tool_allocate(launches->count * sizeof *launches->items);
-  for (size_t i = 0; i < launches->count; i++) {
-    run_launch *launch = &launches->items[i];
-    if (!(count ? scan_launch(&m, texts[i], launch) : make_only_launch(&m, launch))) return false;
-    launch->arguments = tool_allocate(launch->count * sizeof *launch->arguments);
-    count_traffic(launch);
-  }
-  return true;
-}
-
-void run_destroy_launches(run_launches *launches)
-{
-  for (size_t i = 0; i < launches->count; i++) {
-    free(launches->items[i].kernel_name);
-    free(launches->items[i].operands);
-    free(launches->items[i].arguments);
-  }
-  free(launches->items);
-}
-
-/* ---- arguments of kjit_launch ---- */
-
-static kjit_arg bind_array(run_operand *operand, const kjit_device_info *device)
-{
-  tool_array *array = &operand->argument.array;
-  const tool_element *element = &tool_elements[array->element];
-  void *base =
-    array->memory->device ? kjit_get_tensor(array->memory->device)->data : array->memory->data;
-  uint32_t rank = array->rank - (array->lanes ? 1 : 0), lanes = array->lanes ? array->lanes : 1;
-  for (uint32_t d = 0; d < rank; d++) operand->strides[d] = array->strides[d] / lanes;
-  operand->tensor = (kjit_tensor){
-    .data = (void *)((uintptr_t)base + (uintptr_t)(array->offset * (int64_t)element->size_bytes)),
-    .device_type = device->kind,
-    .device_id = device->ordinal,
-    .rank = (int32_t)rank,
-    .code = element->code,
-    .bits = element->bits,
-    .lanes = (uint16_t)lanes,
-    .shape = array->shape,
-    .strides = operand->strides,
-  };
-  return array->record.context ? kjit_arg_elements(array->record.type, &operand->tensor)
-                               : kjit_arg_tensor(&operand->tensor);
-}
-
-void run_bind_launches(run_launches *launches, kjit_device *device)
-{
-  kjit_device_info info;
-  kjit_get_device_info(device, &info);
-  for (size_t i = 0; i < launches->count; i++) {
-    run_launch *launch = &launches->items[i];
-    launch->config.device = device;
-    for (size_t k = 0; k < launch->count; k++) {
-      run_operand *operand = &launch->operands[k];
-      launch->arguments[k] =
-        operand->function ? kjit_arg_function(operand->function)
-        : operand->argument.is_array
-          ? bind_array(operand, &info)
-          : tool_scalar_argument(&operand->argument.value, operand->scalar.bytes);
-    }
-  }
+  bool ok = bind_by_name(m, step);
+  if (ok) count_traffic(step);
+  return ok;
 }

@@ -1,11 +1,11 @@
-/* kjit-run: runs kernels of a kernel IR file over arrays. main() is the whole way of a run; each
- * step is a file. */
+/* kjit-run: runs kernels of a kernel IR file, and algorithms, over arrays. main() is the whole way
+ * of a run; each step is a file. */
 #include "device.h"
-#include "launch.h"
 #include "measure.h"
 #include "options.h"
 #include "output.h"
 #include "report.h"
+#include "step.h"
 
 #include <driver/file.h>
 #include <driver/progress.h>
@@ -21,7 +21,7 @@ typedef struct run {
   kjit_module *module;
   kjit_device *device;
   tool_arguments arguments;
-  run_launches launches;
+  run_steps steps;
   run_outputs outputs;
   run_timing timing;
   size_t failed_checks;
@@ -68,9 +68,8 @@ static bool make_arguments(run *r)
 static bool prepare(run *r)
 {
   const run_options *o = &r->options;
-  return parse_module(r) && make_arguments(r) &&
-         run_make_launches(&r->error, r->context, r->module, &r->arguments, o->launches.items,
-                           o->launches.count, &r->launches) &&
+  const run_maker maker = { &r->error, r->context, r->module, &r->arguments };
+  return make_arguments(r) && run_make_steps(&maker, o->steps, o->step_count, &r->steps) &&
          run_prepare_outputs(&r->error, o, &r->arguments, &r->outputs) &&
          run_open_device(&r->error, r->context, o->device, &r->device) &&
          run_check_emits(&r->error, o, r->device);
@@ -79,18 +78,18 @@ static bool prepare(run *r)
 static void say_device(const run *r)
 {
   char *text = run_device_text(r->device);
-  fprintf(stderr, "kjit-run: %zu launch%s, %llu time%s, on %s\n", r->launches.count,
-          r->launches.count == 1 ? "" : "es", (unsigned long long)r->options.repeat,
+  fprintf(stderr, "kjit-run: %zu %s, %llu time%s, on %s\n", r->steps.count,
+          run_step_word(&r->steps, r->steps.count != 1), (unsigned long long)r->options.repeat,
           r->options.repeat == 1 ? "" : "s", text);
   free(text);
 }
 
 static bool execute(run *r)
 {
-  if (!run_upload(&r->error, r->context, r->device, &r->launches)) return false;
-  run_bind_launches(&r->launches, r->device);
-  return run_all_launches(&r->error, r->context, r->device, &r->launches, r->options.repeat,
-                          &r->timing) &&
+  if (!run_upload(&r->error, r->context, r->device, &r->steps)) return false;
+  run_bind_steps(&r->steps, r->device);
+  return run_all_steps(&r->error, r->context, r->device, &r->steps, r->options.repeat,
+                       &r->timing) &&
          run_download(&r->error, r->context, &r->arguments);
 }
 
@@ -98,12 +97,12 @@ static bool show(run *r)
 {
   tool_stop_progress();
   if (!run_write_outputs(&r->error, &r->outputs, &r->failed_checks)) return false;
-  if (r->options.bench && !run_bench(&r->error, r->context, r->device, &r->launches,
-                                     r->options.repeat, r->options.bench))
+  if (r->options.bench &&
+      !run_bench(&r->error, r->context, r->device, &r->steps, r->options.repeat, r->options.bench))
     return false;
-  if (r->options.shows_time) run_show_times(&r->launches, &r->timing);
-  if (r->options.shows_info) run_show_info(&r->launches);
-  return run_emit(&r->error, &r->options, r->context, r->module, &r->launches);
+  if (r->options.shows_time) run_show_times(&r->steps, &r->timing);
+  if (r->options.shows_info) run_show_info(&r->steps);
+  return run_emit(&r->error, &r->options, r->context, r->module, &r->steps);
 }
 
 /* A name with a typing error, where the parameter that was meant has a default. */
@@ -112,13 +111,13 @@ static void warn_of_unused(const run *r)
   for (size_t i = 0; i < r->arguments.count; i++)
     if (!r->arguments.items[i].is_used)
       fprintf(stderr,
-              "kjit-run: warning: --arg %s is not used: no launch and no other option names it\n",
-              r->arguments.items[i].name);
+              "kjit-run: warning: --arg %s is not used: no %s and no other option names it\n",
+              r->arguments.items[i].name, run_step_word(&r->steps, false));
 }
 
 static bool run_module(run *r)
 {
-  if (!prepare(r)) return false;
+  if (!parse_module(r) || !prepare(r)) return false;
   if (!r->options.is_quiet) warn_of_unused(r);
   if (r->options.is_verbose) say_device(r);
   return execute(r) && show(r);
@@ -127,7 +126,7 @@ static bool run_module(run *r)
 static void destroy(run *r)
 {
   run_destroy_outputs(&r->outputs);
-  run_destroy_launches(&r->launches);
+  run_destroy_steps(&r->steps);
   tool_destroy_arguments(&r->arguments);
   if (r->module) kjit_release_module(r->module);
   if (r->context) kjit_destroy_context(r->context);
@@ -144,7 +143,7 @@ int main(int argc, char **argv)
   if (r.options.is_quiet) tool_silence_progress();
   bool ok = create_context(&r);
   if (ok && r.options.lists_devices) run_list_devices(r.context);
-  if (ok && r.options.path) ok = run_module(&r);
+  if (ok && (r.options.path || r.options.step_count)) ok = run_module(&r);
   tool_stop_progress();
   tool_exit exit_status = tool_report(&r.error);
   if (exit_status == TOOL_EXIT_OK && r.failed_checks) exit_status = TOOL_EXIT_CHECK;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "measure.h"
 
+#include "call.h"
 #include "device.h"
 #include <driver/progress.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@ typedef struct runner {
   tool_error *error;
   kjit_context *context;
   kjit_device *device;
-  const run_launches *launches;
+  run_steps *steps;
   kjit_event *first, *last;
 } runner;
 
@@ -27,22 +28,22 @@ static bool passed(runner *r, kjit_status status, const char *doing)
   return status == KJIT_OK || tool_fail_kjit(r->error, r->context, status, doing);
 }
 
-static bool launch_one(runner *r, const run_launch *launch)
+static bool run_step_once(runner *r, run_step *step)
 {
-  kjit_status status =
-    kjit_launch(launch->kernel, &launch->config, launch->arguments, launch->count);
+  if (step->call) return run_run_call(r->context, step);
+  kjit_status status = kjit_launch(step->kernel, &step->config, step->arguments, step->count);
   if (status == KJIT_OK) return true;
-  char *doing = tool_format("launching %s", launch->kernel_name);
+  char *doing = tool_format("launching %s", step->name);
   tool_fail_kjit(r->error, r->context, status, doing);
   free(doing);
   return false;
 }
 
-static bool launch_all(runner *r, uint64_t repeat, uint64_t progress_base)
+static bool run_steps_times(runner *r, uint64_t repeat, uint64_t progress_base)
 {
   for (uint64_t n = 0; n < repeat; n++) {
-    for (size_t i = 0; i < r->launches->count; i++)
-      if (!launch_one(r, &r->launches->items[i])) return false;
+    for (size_t i = 0; i < r->steps->count; i++)
+      if (!run_step_once(r, &r->steps->items[i])) return false;
     tool_progress_at(progress_base + n + 1);
   }
   return true;
@@ -66,20 +67,20 @@ static bool run_timed(runner *r, uint64_t repeat, run_timing *timing)
 {
   if (!passed(r, kjit_record_event(r->first, NULL), "recording an event")) return false;
   uint64_t start = clock_ns();
-  if (!launch_all(r, 1, 0)) return false;
+  if (!run_steps_times(r, 1, 0)) return false;
   timing->first_ns = clock_ns() - start;
-  if (!launch_all(r, repeat - 1, 1) ||
+  if (!run_steps_times(r, repeat - 1, 1) ||
       !passed(r, kjit_record_event(r->last, NULL), "recording an event"))
     return false;
-  timing->launches = repeat * r->launches->count;
+  timing->steps = repeat * r->steps->count;
   return passed(r, kjit_synchronize_device(r->device), "waiting for the launches") &&
          passed(r, kjit_get_elapsed_time(r->first, r->last, &timing->device_ns), "reading events");
 }
 
-bool run_all_launches(tool_error *error, kjit_context *context, kjit_device *device,
-                      const run_launches *launches, uint64_t repeat, run_timing *timing)
+bool run_all_steps(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps,
+                   uint64_t repeat, run_timing *timing)
 {
-  runner r = { error, context, device, launches, NULL, NULL };
+  runner r = { error, context, device, steps, NULL, NULL };
   *timing = (run_timing){ 0 };
   tool_progress(repeat > 1 ? "running, repetition" : "compiling and running",
                 repeat > 1 ? repeat : 0);
@@ -108,8 +109,8 @@ static bool measure_one(runner *r, uint64_t repeat, uint64_t *device_ns, uint64_
       !passed(r, kjit_record_event(r->first, NULL), "recording an event"))
     return false;
   uint64_t start = clock_ns();
-  if (!launch_all(r, repeat, 0)) return false;
-  *host_ns = (clock_ns() - start) / (repeat * r->launches->count);
+  if (!run_steps_times(r, repeat, 0)) return false;
+  *host_ns = (clock_ns() - start) / (repeat * r->steps->count);
   return passed(r, kjit_record_event(r->last, NULL), "recording an event") &&
          passed(r, kjit_synchronize_event(r->last), "waiting for the launches") &&
          passed(r, kjit_get_elapsed_time(r->first, r->last, device_ns), "reading events");
@@ -130,24 +131,24 @@ static bool measure(runner *r, uint64_t repeat, uint64_t count, uint64_t *device
 static void report(const runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns,
                    uint64_t *host_ns)
 {
-  uint64_t bytes = 0, launches = repeat * r->launches->count, middle = median(device_ns, count);
-  for (size_t i = 0; i < r->launches->count; i++)
-    bytes += r->launches->items[i].traffic_bytes * repeat;
+  uint64_t bytes = 0, steps = repeat * r->steps->count, middle = median(device_ns, count);
+  const char *step = run_step_word(r->steps, false);
+  for (size_t i = 0; i < r->steps->count; i++) bytes += r->steps->items[i].traffic_bytes * repeat;
   char *device = run_device_text(r->device);
-  printf("bench: %llu repetitions of %llu launch%s on %s: median %.2f us, min %.2f us",
-         (unsigned long long)count, (unsigned long long)launches, launches == 1 ? "" : "es", device,
-         (double)middle / 1e3, (double)device_ns[0] / 1e3);
-  if (launches > 1) printf(", %.2f us a launch", (double)middle / 1e3 / (double)launches);
+  printf("bench: %llu repetitions of %llu %s on %s: median %.2f us, min %.2f us",
+         (unsigned long long)count, (unsigned long long)steps, run_step_word(r->steps, steps != 1),
+         device, (double)middle / 1e3, (double)device_ns[0] / 1e3);
+  if (steps > 1) printf(", %.2f us a %s", (double)middle / 1e3 / (double)steps, step);
   if (bytes && middle)
     printf(", %.1f GB/s (%llu bytes)", (double)bytes / (double)middle, (unsigned long long)bytes);
-  printf(", host %.2f us a launch\n", (double)median(host_ns, count) / 1e3);
+  printf(", host %.2f us a %s\n", (double)median(host_ns, count) / 1e3, step);
   free(device);
 }
 
-bool run_bench(tool_error *error, kjit_context *context, kjit_device *device,
-               const run_launches *launches, uint64_t repeat, uint64_t count)
+bool run_bench(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps,
+               uint64_t repeat, uint64_t count)
 {
-  runner r = { error, context, device, launches, NULL, NULL };
+  runner r = { error, context, device, steps, NULL, NULL };
   uint64_t *device_ns = calloc(count, sizeof *device_ns), *host_ns = calloc(count, sizeof *host_ns);
   bool ok = device_ns && host_ns
               ? open_events(&r) && measure(&r, repeat, count, device_ns, host_ns)

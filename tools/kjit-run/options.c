@@ -16,7 +16,8 @@ KJIT_API const char *argp_program_version =
   "kjit-run " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
 
 enum option_key {
-  KEY_RTOL = 256,
+  KEY_CALL = 256,
+  KEY_RTOL,
   KEY_ATOL,
   KEY_IMAGE,
   KEY_RANGE,
@@ -57,6 +58,12 @@ static const char values[] =
   "name; without --launch the module's only kernel is launched "
   "so.\n"
   "\n"
+  "CALL is RESULT = ALGORITHM(OPERANDS, OPTION=VALUE): an operand is the name of an --arg, a view "
+  "of "
+  "one, or a func over arrays and its shape (distance(x, y, 2f32)[1000]); an operator is a func of "
+  "the module or a name such as add. A RESULT with a new name is made. Without a launch no "
+  "FILE.kir is needed.\n"
+  "\n"
   "EXPECTED of --check is FILE.npy, a VALUE as above (a single number stands for all elements) or "
   "the name of another --arg.\n"
   "\n"
@@ -72,6 +79,7 @@ static const char values[] =
   "    --launch 'diffusion[250x250, 8x8](b, a, 8)' \\\n"
   "    --launch 'diffusion[250x250, 8x8](a, b, 8)' \\\n"
   "    --repeat 5000 --image a=heat.ppm\n"
+  "  kjit-run --arg x=@x.npy --call 'total = reduce(x, add)' --print total\n"
   "  kjit-run axpy.kir ... --device cuda --check r=expected.npy --bench 50 --time";
 
 static const struct argp_option option_table[] = {
@@ -79,6 +87,8 @@ static const struct argp_option option_table[] = {
   { "arg", 'a', "NAME=VALUE", 0, "Make an argument: an array or a scalar", 1 },
   { "launch", 'l', "LAUNCH", 0, "Launch a kernel; may be given several times, in the order to run",
     1 },
+  { "call", KEY_CALL, "CALL", 0,
+    "Call an algorithm over whole arrays; in the order to run, with launches", 1 },
   TOOL_MODULE_HELP,
   { "repeat", 'r', "N", 0, "Run all launches N times", 1 },
   { "device", 'd', "cpu|cuda[:N]|auto", 0,
@@ -129,6 +139,21 @@ static void append(run_texts *texts, const char *text)
   texts->items[texts->count++] = text;
 }
 
+static void append_step(run_options *options, bool is_call, const char *text)
+{
+  run_step_text *steps = realloc(options->steps, (options->step_count + 1) * sizeof *steps);
+  if (!steps) exit(TOOL_EXIT_DEVICE);
+  options->steps = steps;
+  options->steps[options->step_count++] = (run_step_text){ text, is_call };
+}
+
+static bool has_only_calls(const run_options *options)
+{
+  for (size_t i = 0; i < options->step_count; i++)
+    if (!options->steps[i].is_call) return false;
+  return options->step_count > 0;
+}
+
 static void append_output(run_options *options, run_output_kind kind, const char *text)
 {
   run_output_text *outputs =
@@ -163,7 +188,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   if (tool_take_module_option(&options->module, key, text)) return 0;
   switch (key) {
   case 'a': append(&options->arguments, text); return 0;
-  case 'l': append(&options->launches, text); return 0;
+  case 'l': append_step(options, false, text); return 0;
+  case KEY_CALL: append_step(options, true, text); return 0;
   case 'e': append(&options->emits, text); return 0;
   case 'r': options->repeat = parse_count(state, "--repeat", text); return 0;
   case 'b': options->bench = parse_count(state, "--bench", text); return 0;
@@ -208,7 +234,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
   case ARGP_KEY_END:
     if (!options->has_checks) options->checks = options->bench ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
-    if (!options->path && !options->lists_devices)
+    if (!options->path && !options->lists_devices && !has_only_calls(options))
       argp_error(state, "expected a file of kernel IR ('-' is standard input)");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
@@ -230,7 +256,7 @@ void run_destroy_options(run_options *options)
 {
   tool_destroy_module_options(&options->module);
   free(options->arguments.items);
-  free(options->launches.items);
+  free(options->steps);
   free(options->emits.items);
   free(options->outputs);
 }

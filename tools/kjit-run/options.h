@@ -10,6 +10,11 @@ typedef struct run_texts {
   size_t count;
 } run_texts;
 
+typedef struct run_step_text {
+  const char *text;
+  bool is_call; /* --call, else --launch */
+} run_step_text;
+
 typedef enum run_output_kind { RUN_PRINT, RUN_SAVE, RUN_IMAGE, RUN_CHECK } run_output_kind;
 typedef struct run_output_text {
   run_output_kind kind;
@@ -18,8 +23,10 @@ typedef struct run_output_text {
 
 typedef struct run_options {
   tool_module_options module;
-  const char *path; /* of the IR; NULL: none given */
-  run_texts arguments, launches, emits;
+  const char *path; /* of the IR; NULL: none given, then calls need none */
+  run_texts arguments, emits;
+  run_step_text *steps; /* in the order of the command line */
+  size_t step_count;
   run_output_text *outputs; /* in the order of the command line */
   size_t output_count;
   const char *device, *range, *libdevice;

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include "call.h"
 #include <driver/emit.h>
 #include <driver/file.h>
 #include <errno.h>
@@ -8,28 +9,35 @@
 #include <string.h>
 
 /* The first launch of each kernel; the others have the same specializations. */
-static bool is_first_of_kernel(const run_launches *launches, size_t index)
+static bool is_first_of_kernel(const run_steps *steps, size_t index)
 {
   for (size_t i = 0; i < index; i++)
-    if (launches->items[i].kernel == launches->items[index].kernel) return false;
+    if (steps->items[i].kernel == steps->items[index].kernel) return false;
   return true;
 }
 
+static kjit_specialization *find_specialization(const run_steps *steps, size_t step, size_t index)
+{
+  const run_step *found = &steps->items[step];
+  if (found->call) {
+    const kjit_prepared *launch = kjit_get_plan_launch(found->call->plan, index);
+    return launch ? kjit_get_prepared_specialization(launch) : NULL;
+  }
+  return is_first_of_kernel(steps, step) ? kjit_get_specialization(found->kernel, index) : NULL;
+}
+
 typedef struct visit {
-  const run_launch *launch;
+  const run_step *step;
   kjit_specialization *specialization;
   kjit_specialization_info info;
 } visit;
 
-/* Steps through the specializations of all kernels; false after the last. */
-static bool next_specialization(const run_launches *launches, size_t *launch, size_t *index,
-                                visit *v)
+/* Goes through the specializations of all steps; false after the last. */
+static bool next_specialization(const run_steps *steps, size_t *step, size_t *index, visit *v)
 {
-  for (; *launch < launches->count; ++*launch, *index = 0) {
-    v->launch = &launches->items[*launch];
-    kjit_specialization *s = is_first_of_kernel(launches, *launch)
-                               ? kjit_get_specialization(v->launch->kernel, *index)
-                               : NULL;
+  for (; *step < steps->count; ++*step, *index = 0) {
+    v->step = &steps->items[*step];
+    kjit_specialization *s = find_specialization(steps, *step, *index);
     if (!s) continue;
     ++*index;
     v->specialization = s;
@@ -39,32 +47,33 @@ static bool next_specialization(const run_launches *launches, size_t *launch, si
   return false;
 }
 
-void run_show_times(const run_launches *launches, const run_timing *timing)
+void run_show_times(const run_steps *steps, const run_timing *timing)
 {
   visit v;
-  size_t launch = 0, index = 0;
+  size_t step = 0, index = 0;
   printf("%-24s %10s %10s %10s %10s %10s %10s  ms\n", "time", "parse", "infer", "lower", "optimize",
          "emit", "load");
-  while (next_specialization(launches, &launch, &index, &v)) {
+  while (next_specialization(steps, &step, &index, &v)) {
     const uint64_t times[] = { v.info.parse_time_ns,    v.info.infer_time_ns, v.info.lower_time_ns,
                                v.info.optimize_time_ns, v.info.emit_time_ns,  v.info.load_time_ns };
-    printf("%-24s", v.launch->kernel_name);
+    printf("%-24s", v.step->name);
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
       printf(" %10.3f", (double)times[i] / 1e6);
     printf("  (%s) on %s\n", v.info.signature, v.info.target);
   }
-  printf("time: first pass over %zu launch%s %.3f ms, all %llu launches %.3f ms on the device\n",
-         launches->count, launches->count == 1 ? "" : "es", (double)timing->first_ns / 1e6,
-         (unsigned long long)timing->launches, (double)timing->device_ns / 1e6);
+  printf("time: first pass over %zu %s %.3f ms, all %llu %s %.3f ms on the device\n", steps->count,
+         run_step_word(steps, steps->count != 1), (double)timing->first_ns / 1e6,
+         (unsigned long long)timing->steps, run_step_word(steps, true),
+         (double)timing->device_ns / 1e6);
 }
 
-void run_show_info(const run_launches *launches)
+void run_show_info(const run_steps *steps)
 {
   visit v;
-  size_t launch = 0, index = 0;
-  while (next_specialization(launches, &launch, &index, &v)) {
+  size_t step = 0, index = 0;
+  while (next_specialization(steps, &step, &index, &v)) {
     const kjit_specialization_info *i = &v.info;
-    printf("info %s(%s) on %s\n", v.launch->kernel_name, i->signature, i->target);
+    printf("info %s(%s) on %s\n", v.step->name, i->signature, i->target);
     printf("  facts: %s\n", i->facts && *i->facts ? i->facts : "none");
     printf("  registers %u, shared %u bytes, local %u bytes, constant %u bytes, at most %u threads "
            "a block\n",
@@ -124,15 +133,15 @@ static bool emit_specialization(tool_error *error, tool_emission *emission, cons
   return true;
 }
 
-static bool emit_stage(tool_error *error, tool_emission *emission, const run_launches *launches,
+static bool emit_stage(tool_error *error, tool_emission *emission, const run_steps *steps,
                        kjit_stage stage, const char *path)
 {
   FILE *file = path ? fopen(path, "wb") : stdout;
   if (!file) return tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: %s", path, strerror(errno));
   visit v;
-  size_t launch = 0, index = 0;
+  size_t step = 0, index = 0;
   bool ok = true;
-  while (ok && next_specialization(launches, &launch, &index, &v)) {
+  while (ok && next_specialization(steps, &step, &index, &v)) {
     ok = emit_specialization(error, emission, &v, stage, file);
     if (stage == KJIT_STAGE_KIR) break; /* the whole module */
   }
@@ -144,14 +153,14 @@ static bool emit_stage(tool_error *error, tool_emission *emission, const run_lau
 }
 
 bool run_emit(tool_error *error, const run_options *options, kjit_context *context,
-              kjit_module *module, const run_launches *launches)
+              kjit_module *module, const run_steps *steps)
 {
   for (size_t i = 0; i < options->emits.count; i++) {
     kjit_stage stage;
     const char *path;
     tool_emission emission = { .context = context, .module = module };
     if (!parse_emit(error, options->emits.items[i], &stage, &path) ||
-        !emit_stage(error, &emission, launches, stage, path))
+        !emit_stage(error, &emission, steps, stage, path))
       return false;
   }
   return true;

@@ -1,15 +1,15 @@
-/* --time, --info, --emit: what was compiled for the launches. */
+/* --time, --info, --emit: what was compiled for the steps. */
 #ifndef RUN_REPORT_H
 #define RUN_REPORT_H
 
 #include "measure.h"
 #include "options.h"
 
-void run_show_times(const run_launches *launches, const run_timing *timing);
-void run_show_info(const run_launches *launches);
+void run_show_times(const run_steps *steps, const run_timing *timing);
+void run_show_info(const run_steps *steps);
 /* Finds a wrong stage before the run. */
 bool run_check_emits(tool_error *error, const run_options *options, kjit_device *device);
 bool run_emit(tool_error *error, const run_options *options, kjit_context *context,
-              kjit_module *module, const run_launches *launches);
+              kjit_module *module, const run_steps *steps);
 
 #endif

@@ -1,0 +1,57 @@
+/* The algorithms that --call knows: one row each. */
+#ifndef RUN_ALGORITHMS_H
+#define RUN_ALGORITHMS_H
+
+#include <kjit/kjit.h>
+#include <stdbool.h>
+
+typedef enum run_role {
+  RUN_NONE, /* behind the last parameter */
+  RUN_RESULT,
+  RUN_INPUT,
+  RUN_IN_PLACE, /* read and written */
+  RUN_OPERATOR,
+  RUN_FUNCTION,
+  RUN_VALUE /* a scalar */
+} run_role;
+
+typedef struct run_parameter {
+  const char *name; /* as the C function's messages call it */
+  run_role role;
+  bool is_optional, is_repeated; /* repeated: the last one takes all that follow */
+} run_parameter;
+
+typedef enum run_option {
+  RUN_AXIS,
+  RUN_AXES,
+  RUN_INITIAL,
+  RUN_ACCUMULATOR,
+  RUN_COMMUTES,
+  RUN_EXCLUSIVE,
+  RUN_OPTION_COUNT
+} run_option;
+extern const char *const run_option_names[RUN_OPTION_COUNT];
+
+/* What a parameter was given; count 0: nothing. */
+typedef struct run_argument {
+  const kjit_operand *operands;
+  size_t count;
+  kjit_operator operator_;
+  kjit_function *function;
+  kjit_arg value;
+} run_argument;
+
+enum { RUN_MOST_PARAMETERS = 8 };
+typedef struct run_algorithm {
+  const char *name;
+  run_parameter parameters[RUN_MOST_PARAMETERS + 1]; /* results first */
+  uint32_t options;                                  /* 1 << run_option */
+  kjit_status (*call)(kjit_context *context, const run_argument *arguments,
+                      const kjit_algorithm_options *options);
+} run_algorithm;
+
+/* NULL: none */
+const run_algorithm *run_find_algorithm(const char *name, size_t length);
+char *run_list_algorithms(void); /* "reduce, scan"; free */
+
+#endif

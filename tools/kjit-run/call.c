@@ -1,0 +1,188 @@
+#include "call.h"
+
+#include <driver/record.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what the C function is given ---- */
+
+static void bind_part(const run_step *step, const run_part *part, kjit_operand *operand,
+                      run_argument *argument)
+{
+  const kjit_arg *value = &step->arguments[part->operand];
+  const run_operand *given = &step->operands[part->operand];
+  const run_parameter *parameter = &step->call->algorithm->parameters[part->parameter];
+  *operand = kjit_operand_of(*value);
+  if (given->function && parameter->role != RUN_OPERATOR && parameter->role != RUN_FUNCTION)
+    *operand =
+      kjit_operand_function(given->function, value + 1, part->array_count, part->shape, part->rank);
+  if (!argument->count++) argument->operands = operand;
+  argument->function = given->function;
+  argument->value = *value;
+}
+
+static kjit_arg find_initial(const run_step *step)
+{
+  const run_call *call = step->call;
+  const tool_array *array = &step->operands[call->initial].argument.array;
+  if (!call->initial_bytes) return step->arguments[call->initial];
+  return kjit_arg_value(array->record.context ? array->record.type : array->element,
+                        call->initial_bytes);
+}
+
+static kjit_status perform(kjit_context *context, run_step *step)
+{
+  run_call *call = step->call;
+  run_argument arguments[RUN_MOST_PARAMETERS] = { 0 };
+  free(call->operands);
+  call->operands = tool_allocate((call->part_count + 1) * sizeof *call->operands);
+  for (size_t i = 0; i < call->part_count; i++) {
+    const run_part *part = &call->parts[i];
+    run_argument *argument = &arguments[part->parameter];
+    argument->operator_ = (kjit_operator){ part->operator_name, NULL, call->commutes };
+    if (part->operator_name || part->new_length) continue;
+    bind_part(step, part, &call->operands[i], argument);
+    argument->operator_.function = argument->function;
+  }
+  if (call->option_at[RUN_INITIAL]) {
+    call->initial_value = find_initial(step);
+    call->options.initial = &call->initial_value;
+  }
+  return call->algorithm->call(context, arguments, &call->options);
+}
+
+/* ---- errors ---- */
+
+/* Messages of the library call operands `x` and options options.axes; the caret goes to the one
+ * that stands first. */
+static const char *find_culprit(const run_call *call, const char *message)
+{
+  const char *first = NULL, *at = call->scanner.at;
+  for (size_t i = 0; i < call->part_count; i++) {
+    char *name = tool_format("`%s`", call->algorithm->parameters[call->parts[i].parameter].name);
+    const char *found = strstr(message, name);
+    if (found && (!first || found < first)) {
+      first = found;
+      at = call->parts[i].at;
+    }
+    free(name);
+  }
+  for (size_t i = 0; i < RUN_OPTION_COUNT; i++) {
+    const char *found = call->option_at[i] ? strstr(message, run_option_names[i]) : NULL;
+    if (!found || (first && found >= first)) continue;
+    first = found;
+    at = call->option_at[i];
+  }
+  return at;
+}
+
+static bool fail_call(kjit_context *context, run_call *call, kjit_status status)
+{
+  const kjit_diagnostic *diagnostic = kjit_get_diagnostic(context, 0);
+  const char *at =
+    diagnostic && !diagnostic->file ? find_culprit(call, diagnostic->message) : call->scanner.at;
+  return tool_scan_fail_kjit(&call->scanner, at, context, status);
+}
+
+/* ---- new results ---- */
+
+static bool create_result(const run_maker *m, run_step *step, run_part *part,
+                          const kjit_result_info *info)
+{
+  run_call *call = step->call;
+  tool_shape shape = { .rank = info->rank };
+  memcpy(shape.extents, info->shape, sizeof shape.extents);
+  if (!tool_shape_of_type(m->context, info->element, &shape)) {
+    char *type = kjit_copy_type_text(m->context, info->element);
+    tool_scan_fail(&call->scanner, part->at,
+                   "the result is an array of %s in %u dimensions, "
+                   "which kjit-run cannot hold",
+                   type ? type : "?", info->rank);
+    kjit_free(m->context, type);
+    return false;
+  }
+  if (!tool_add_array(m->arguments, part->at, part->new_length, &shape, m->error))
+    return tool_prefix(m->error, "--call %s", call->scanner.text);
+  part->new_length = 0;
+  part->operand = step->count;
+  run_append_operand(step)->argument = m->arguments->items[m->arguments->count - 1];
+  return true;
+}
+
+/* Asks the library for the types and shapes of the call's results. */
+static bool describe_results(const run_maker *m, run_step *step, kjit_result_info *infos)
+{
+  static const kjit_device_info host = { .kind = KJIT_DEVICE_CPU };
+  run_call *call = step->call;
+  step->arguments = tool_allocate(step->count * sizeof *step->arguments);
+  run_bind_step(step, &host);
+  call->options.results = infos;
+  call->options.result_count = RUN_MOST_PARAMETERS;
+  kjit_status status = perform(m->context, step);
+  call->options.results = NULL;
+  return status == KJIT_OK || fail_call(m->context, call, status);
+}
+
+static bool create_results(const run_maker *m, run_step *step)
+{
+  run_call *call = step->call;
+  kjit_result_info infos[RUN_MOST_PARAMETERS] = { 0 };
+  size_t new_count = 0;
+  for (size_t i = 0; i < call->part_count; i++) new_count += call->parts[i].new_length != 0;
+  if (!new_count) return true;
+  if (!describe_results(m, step, infos)) return false;
+  for (size_t i = 0; i < call->part_count; i++) {
+    run_part *part = &call->parts[i]; /* results are the first parameters */
+    if (part->new_length && !create_result(m, step, part, &infos[part->parameter])) return false;
+  }
+  return true;
+}
+
+static void count_traffic(run_step *step)
+{
+  const run_call *call = step->call;
+  for (size_t i = 0; i < call->part_count; i++) {
+    const run_part *part = &call->parts[i];
+    run_role role = call->algorithm->parameters[part->parameter].role;
+    if (part->operator_name) continue;
+    for (size_t k = part->operand; k <= part->operand + part->array_count; k++)
+      if (step->operands[k].argument.is_array)
+        step->traffic_bytes +=
+          tool_array_bytes(&step->operands[k].argument.array) * (role == RUN_IN_PLACE ? 2 : 1);
+  }
+}
+
+bool run_scan_call(const run_maker *m, const char *text, run_step *step)
+{
+  step->call = tool_allocate(sizeof *step->call);
+  step->call->scanner = tool_scan("--call", text, m->error);
+  kjit_init_algorithm_options(&step->call->options);
+  if (!run_scan_call_text(m, step) || !create_results(m, step)) return false;
+  count_traffic(step);
+  return true;
+}
+
+/* ---- the run ---- */
+
+bool run_run_call(kjit_context *context, run_step *step)
+{
+  run_call *call = step->call;
+  kjit_status status = KJIT_OK;
+  if (!call->plan) {
+    call->options.device = step->config.device;
+    call->options.plan = &call->plan;
+    status = perform(context, step);
+  }
+  if (status == KJIT_OK) status = kjit_run_plan(call->plan, NULL);
+  return status == KJIT_OK || fail_call(context, call, status);
+}
+
+void run_destroy_call(run_call *call)
+{
+  if (!call) return;
+  kjit_destroy_plan(call->plan);
+  free(call->initial_bytes);
+  free(call->parts);
+  free(call->operands);
+  free(call);
+}

@@ -1,0 +1,416 @@
+/* The text of a --call:
+ *
+ *   [RESULT {, RESULT} =] ALGORITHM(OPERAND {, OPERAND} {, OPTION=VALUE})
+ *
+ * An operand is an --arg, a view of one, a value, or a func with its arguments and its shape. */
+#include "call.h"
+
+#include "launch.h"
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+static run_part *append_part(run_call *call, size_t parameter, const char *at)
+{
+  run_part *parts = tool_allocate((call->part_count + 1) * sizeof *parts);
+  if (call->part_count) memcpy(parts, call->parts, call->part_count * sizeof *parts);
+  free(call->parts);
+  call->parts = parts;
+  call->parts[call->part_count] = (run_part){ .parameter = parameter, .at = at };
+  return &call->parts[call->part_count++];
+}
+
+static bool is_given(const run_call *call, size_t parameter)
+{
+  for (size_t i = 0; i < call->part_count; i++)
+    if (call->parts[i].parameter == parameter) return true;
+  return false;
+}
+
+/* ---- operands ---- */
+
+/* "[1000, 50]": over which indices a func is computed. */
+static bool scan_shape(tool_scanner *scanner, run_part *part)
+{
+  if (!tool_accept(scanner, '['))
+    return tool_expected(scanner, "'[' and the shape that the func is computed over");
+  if (tool_accept(scanner, ']')) return true;
+  do {
+    tool_skip_blanks(scanner);
+    const char *at = scanner->at;
+    if (part->rank == TOOL_MAX_RANK)
+      return tool_scan_fail(scanner, at, "a shape has at most %d dimensions", TOOL_MAX_RANK);
+    int64_t *extent = &part->shape[part->rank++];
+    if (!tool_scan_integer(scanner, "an extent", extent)) return false;
+    if (*extent < 0) return tool_scan_fail(scanner, at, "an extent must not be negative");
+  } while (tool_accept(scanner, ','));
+  return tool_accept(scanner, ']') || tool_expected(scanner, "',' or ']'");
+}
+
+/* "distance(x, y, 2.0f32)[1000, 50]" */
+static bool scan_computed(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
+{
+  part->operand = step->count;
+  if (!run_scan_function(m, scanner, run_append_operand(step))) return false;
+  if (tool_accept(scanner, '(') && !run_scan_operands(m, scanner, step)) return false;
+  part->array_count = step->count - part->operand - 1;
+  return scan_shape(scanner, part);
+}
+
+static bool scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
+{
+  size_t length = tool_name_length(scanner);
+  part->operand = step->count;
+  if (tool_is_value(scanner)) {
+    run_operand *operand = run_append_operand(step);
+    return tool_scan_value(scanner, &operand->argument.value);
+  }
+  if (tool_find_argument(m->arguments, scanner->at, length))
+    return tool_scan_reference(m->arguments, scanner, &run_append_operand(step)->argument);
+  return scan_computed(m, scanner, step, part);
+}
+
+/* ---- operators ---- */
+
+static char *list_operators(void)
+{
+  char *list = tool_copy_text("", 0);
+  for (size_t i = 0; kjit_get_operator_name(i); i++) {
+    char *longer = tool_format("%s%s%s", list, i ? ", " : "", kjit_get_operator_name(i));
+    free(list);
+    list = longer;
+  }
+  return list;
+}
+
+static const char *find_operator(const char *name)
+{
+  for (size_t i = 0; kjit_get_operator_name(i); i++)
+    if (!strcmp(kjit_get_operator_name(i), name)) return kjit_get_operator_name(i);
+  return NULL;
+}
+
+/* Of this module or one that it imports, and no built-in: those are found from an empty one too. */
+static bool is_of_module(const run_maker *m, const char *name)
+{
+  kjit_function *function;
+  kjit_module *nothing;
+  if (kjit_get_function(m->module, name, &function) != KJIT_OK ||
+      kjit_parse_module(m->context, "", "", 0, &nothing) != KJIT_OK)
+    return false;
+  bool is_builtin = kjit_get_function(nothing, name, &function) == KJIT_OK;
+  kjit_release_module(nothing);
+  return !is_builtin;
+}
+
+/* A func of the module's own goes before a name of kjit's, and that before a built-in. */
+static bool scan_operator(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
+{
+  char *name;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_name(scanner, "an operator: a func or a name such as add", &name)) return false;
+  if (!is_of_module(m, name)) part->operator_name = find_operator(name);
+  bool ok = part->operator_name != NULL;
+  if (!ok) {
+    part->operand = step->count;
+    ok = kjit_get_function(m->module, name, &run_append_operand(step)->function) == KJIT_OK;
+  }
+  if (!ok) {
+    char *list = list_operators();
+    tool_scan_fail(scanner, at, "'%s' is no func of the module and no operator: those are %s", name,
+                   list);
+    free(list);
+  }
+  free(name);
+  return ok;
+}
+
+static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step, size_t parameter)
+{
+  tool_skip_blanks(scanner);
+  run_part *part = append_part(step->call, parameter, scanner->at);
+  switch (step->call->algorithm->parameters[parameter].role) {
+  case RUN_OPERATOR: return scan_operator(m, scanner, step, part);
+  case RUN_FUNCTION:
+    part->operand = step->count;
+    return run_scan_function(m, scanner, run_append_operand(step));
+  default: return scan_operand(m, scanner, step, part);
+  }
+}
+
+/* ---- options ---- */
+
+static bool scan_axis(run_call *call, tool_scanner *scanner)
+{
+  int64_t axis;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "an axis", &axis)) return false;
+  if (call->options.axis_count == TOOL_MAX_RANK || axis < -TOOL_MAX_RANK || axis >= TOOL_MAX_RANK)
+    return tool_scan_fail(scanner, at, "an array has at most %d axes", TOOL_MAX_RANK);
+  call->axes[call->options.axis_count++] = (int32_t)axis;
+  call->options.axes = call->axes;
+  return true;
+}
+
+/* "(0, 2)", "()": none; "(1,)" as in Python */
+static bool scan_axes(run_call *call, tool_scanner *scanner)
+{
+  if (!tool_expect(scanner, '(')) return false;
+  call->options.axes = call->axes;
+  while (!tool_accept(scanner, ')')) {
+    if (!scan_axis(call, scanner)) return false;
+    if (!tool_accept(scanner, ','))
+      return tool_accept(scanner, ')') || tool_expected(scanner, "',' or ')'");
+  }
+  return true;
+}
+
+static bool scan_initial(const run_maker *m, tool_scanner *scanner, run_step *step)
+{
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  run_part part = { 0 };
+  step->call->initial = step->count;
+  if (!tool_is_value(scanner) && !tool_find_argument(m->arguments, at, tool_name_length(scanner)))
+    return tool_expected(scanner, "a value, or an --arg that has one");
+  if (!scan_operand(m, scanner, step, &part)) return false;
+  const tool_argument *argument = &step->operands[part.operand].argument;
+  const tool_array *array = &argument->array;
+  if (!argument->is_array) return true;
+  if (array->lanes && !array->record.context)
+    return tool_scan_fail(scanner, at, "expected a scalar or a struct, and this is a vector");
+  if (tool_count(array) != (array->lanes ? array->lanes : 1))
+    return tool_scan_fail(scanner, at, "expected one value, and this is an array of more or none");
+  step->call->initial_bytes =
+    tool_copy_text(tool_element_number(array, 0), tool_array_bytes(array));
+  return true;
+}
+
+static bool scan_type(const run_maker *m, tool_scanner *scanner, kjit_type *type)
+{
+  char *name;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_name(scanner, "a type such as f64", &name)) return false;
+  bool ok = kjit_parse_type(m->context, name, type) == KJIT_OK ||
+            tool_scan_fail(scanner, at, "there is no type '%s'", name);
+  free(name);
+  return ok;
+}
+
+static bool scan_flag(tool_scanner *scanner, bool *flag)
+{
+  *flag = tool_accept_word(scanner, "true");
+  return *flag || tool_accept_word(scanner, "false") || tool_expected(scanner, "true or false");
+}
+
+static bool scan_option_value(const run_maker *m, tool_scanner *scanner, run_step *step,
+                              run_option option)
+{
+  run_call *call = step->call;
+  bool flag = false;
+  switch (option) {
+  case RUN_AXIS: return scan_axis(call, scanner);
+  case RUN_AXES: return scan_axes(call, scanner);
+  case RUN_INITIAL: return scan_initial(m, scanner, step);
+  case RUN_ACCUMULATOR: return scan_type(m, scanner, &call->options.accumulator);
+  case RUN_COMMUTES: return scan_flag(scanner, &call->commutes);
+  case RUN_EXCLUSIVE:
+    if (!scan_flag(scanner, &flag)) return false;
+    if (flag) call->options.flags |= KJIT_ALGORITHM_EXCLUSIVE;
+    return true;
+  case RUN_OPTION_COUNT: break;
+  }
+  return false;
+}
+
+static char *list_options(const run_algorithm *algorithm)
+{
+  char *list = tool_copy_text("", 0);
+  for (size_t i = 0; i < RUN_OPTION_COUNT; i++) {
+    if (!(algorithm->options >> i & 1)) continue;
+    char *longer = tool_format("%s%s%s", list, *list ? ", " : "", run_option_names[i]);
+    free(list);
+    list = longer;
+  }
+  return list;
+}
+
+static bool is_word(const char *word, const char *at, size_t length)
+{
+  return strlen(word) == length && !memcmp(word, at, length);
+}
+
+static bool fail_option(tool_scanner *scanner, const run_algorithm *algorithm, const char *at,
+                        size_t length)
+{
+  char *list = list_options(algorithm);
+  tool_scan_fail(scanner, at, "%s has no option '%.*s'%s%s", algorithm->name, (int)length, at,
+                 *list ? "; it has " : "", list);
+  free(list);
+  return false;
+}
+
+/* `axis=-1`, or a parameter by its name. */
+static bool scan_named(const run_maker *m, tool_scanner *scanner, run_step *step, size_t length)
+{
+  run_call *call = step->call;
+  const run_algorithm *algorithm = call->algorithm;
+  const char *at = scanner->at;
+  scanner->at += length;
+  if (!tool_expect(scanner, '=')) return false;
+  for (size_t i = 0; algorithm->parameters[i].role; i++) {
+    if (algorithm->parameters[i].role == RUN_RESULT ||
+        !is_word(algorithm->parameters[i].name, at, length))
+      continue;
+    if (is_given(call, i))
+      return tool_scan_fail(scanner, at, "'%s' is given twice", algorithm->parameters[i].name);
+    return scan_part(m, scanner, step, i);
+  }
+  for (run_option i = 0; i < RUN_OPTION_COUNT; i++) {
+    if (!(algorithm->options >> i & 1) || !is_word(run_option_names[i], at, length)) continue;
+    bool is_twice = call->option_at[i] || ((i == RUN_AXIS || i == RUN_AXES) && call->options.axes);
+    if (is_twice)
+      return tool_scan_fail(scanner, at, "the option '%.*s' is given twice", (int)length, at);
+    call->option_at[i] = at;
+    return scan_option_value(m, scanner, step, i);
+  }
+  return fail_option(scanner, algorithm, at, length);
+}
+
+/* ---- the call ---- */
+
+static bool is_named(tool_scanner *scanner, size_t *length)
+{
+  *length = tool_name_length(scanner);
+  const char *end = scanner->at + *length;
+  while (isspace((unsigned char)*end)) end++;
+  return *length && *end == '=';
+}
+
+static bool scan_positional(const run_maker *m, tool_scanner *scanner, run_step *step, size_t *next)
+{
+  const run_parameter *parameter = &step->call->algorithm->parameters[*next];
+  tool_skip_blanks(scanner);
+  if (!parameter->role)
+    return tool_scan_fail(scanner, scanner->at, "%s takes no more operands",
+                          step->call->algorithm->name);
+  if (!scan_part(m, scanner, step, *next)) return false;
+  if (!parameter->is_repeated) ++*next;
+  return true;
+}
+
+static bool check_complete(tool_scanner *scanner, const run_call *call)
+{
+  const run_parameter *parameters = call->algorithm->parameters;
+  for (size_t i = 0; parameters[i].role; i++)
+    if (!parameters[i].is_optional && parameters[i].role != RUN_RESULT && !is_given(call, i))
+      return tool_scan_fail(scanner, scanner->at, "%s needs '%s'", call->algorithm->name,
+                            parameters[i].name);
+  return true;
+}
+
+/* Behind the name: "(x, add, axis=-1)". */
+static bool scan_arguments(const run_maker *m, tool_scanner *scanner, run_step *step)
+{
+  size_t next = 0, length;
+  while (step->call->algorithm->parameters[next].role == RUN_RESULT) next++;
+  if (!tool_expect(scanner, '(')) return false;
+  tool_skip_blanks(scanner);
+  bool is_empty = *scanner->at == ')', has_options = false;
+  while (!is_empty) {
+    bool is_option = is_named(scanner, &length);
+    if (!is_option && has_options)
+      return tool_scan_fail(scanner, scanner->at, "operands come before options");
+    has_options = is_option;
+    if (!(is_option ? scan_named(m, scanner, step, length)
+                    : scan_positional(m, scanner, step, &next)))
+      return false;
+    if (!tool_accept(scanner, ',')) break;
+  }
+  tool_skip_blanks(scanner);
+  if (*scanner->at != ')') return tool_expected(scanner, "',' or ')'");
+  if (!check_complete(scanner, step->call)) return false;
+  scanner->at++;
+  return tool_expect_end(scanner);
+}
+
+/* ---- results ---- */
+
+/* Where the text goes on behind the `=` of the results; the text's begin: there are none. */
+static const char *find_right_side(const char *text)
+{
+  int depth = 0;
+  for (const char *at = text; *at; at++) {
+    depth += *at == '(' || *at == '[';
+    depth -= *at == ')' || *at == ']';
+    if (*at == '=' && !depth) return at + 1;
+  }
+  return text;
+}
+
+/* An array, a func that writes, or a name for a new array. */
+static bool scan_result(const run_maker *m, tool_scanner *scanner, run_step *step, size_t parameter)
+{
+  size_t length = tool_name_length(scanner);
+  if (!length) return tool_expected(scanner, "the name of a result");
+  const char *end = scanner->at + length;
+  while (isspace((unsigned char)*end)) end++;
+  bool is_new =
+    !tool_find_argument(m->arguments, scanner->at, length) && *end != '(' && *end != '[';
+  if (!is_new) return scan_part(m, scanner, step, parameter);
+  append_part(step->call, parameter, scanner->at)->new_length = length;
+  scanner->at += length;
+  return true;
+}
+
+static bool scan_results(const run_maker *m, tool_scanner *scanner, run_step *step)
+{
+  const run_algorithm *algorithm = step->call->algorithm;
+  size_t parameter = 0;
+  do {
+    tool_skip_blanks(scanner);
+    if (algorithm->parameters[parameter].role != RUN_RESULT)
+      return tool_scan_fail(scanner, scanner->at, "%s has %zu result%s", algorithm->name, parameter,
+                            parameter == 1 ? "" : "s");
+    if (!scan_result(m, scanner, step, parameter++)) return false;
+  } while (tool_accept(scanner, ','));
+  return tool_accept(scanner, '=') || tool_expected(scanner, "',' or '='");
+}
+
+static bool check_results(tool_scanner *scanner, const run_call *call)
+{
+  const run_parameter *parameters = call->algorithm->parameters;
+  for (size_t i = 0; parameters[i].role == RUN_RESULT; i++)
+    if (!parameters[i].is_optional && !is_given(call, i))
+      return tool_scan_fail(scanner, scanner->text, "%s gives '%s': NAME = %s(...)",
+                            call->algorithm->name, parameters[i].name, call->algorithm->name);
+  return true;
+}
+
+bool run_scan_call_text(const run_maker *m, run_step *step)
+{
+  run_call *call = step->call;
+  tool_scanner results = call->scanner, *scanner = &call->scanner;
+  scanner->context = results.context = m->context;
+  scanner->at = find_right_side(scanner->text);
+  size_t length = tool_name_length(scanner);
+  if (!length) return tool_expected(scanner, "the name of an algorithm");
+  call->algorithm = run_find_algorithm(scanner->at, length);
+  if (!call->algorithm) {
+    char *list = run_list_algorithms();
+    tool_scan_fail(scanner, scanner->at, "there is no algorithm '%.*s': there is %s", (int)length,
+                   scanner->at, list);
+    free(list);
+    return false;
+  }
+  step->name = tool_copy_text(scanner->at, length);
+  bool has_results = find_right_side(scanner->text) != scanner->text;
+  if ((has_results && !scan_results(m, &results, step)) || !check_results(scanner, call))
+    return false;
+  tool_scanner arguments = *scanner;
+  arguments.at += length;
+  return scan_arguments(m, &arguments, step);
+}
