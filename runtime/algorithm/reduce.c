@@ -1,5 +1,8 @@
-/* kjit_reduce: one kernel, lib/library/reduce.kir; its last block combines what the others found.
- */
+/* kjit_reduce: one kernel, of lib/library's reduce.kir over all elements, of reduce_rows.kir or
+ * reduce_columns.kir along axes. The last block of those that share a result combines what the
+ * others found. */
+#include <stdlib.h>
+
 #include "algorithm/algorithm.h"
 
 typedef struct reduction {
@@ -7,40 +10,83 @@ typedef struct reduction {
   const kjit_operator *operator_;
 } reduction;
 
+/* What every kernel of a call is made of. */
+typedef struct parts {
+  ka_call *call;
+  const ka_operator *operator_;
+  kjit_type accumulator;
+  uint32_t bytes; /* of a value of that type */
+  ka_operand *result, *x;
+} parts;
+
 /* ---- the shape of a launch ---- */
 
+/* As measured on an H200, and on cores that share a memory. */
 enum {
-  GPU_THREADS = 256,
-  GPU_ACCESS_BYTES = 16,
-  GPU_BLOCKS = 8,   /* of a multiprocessor */
-  CPU_PIECES = 4,   /* of a core */
-  CPU_LEAST = 16384 /* elements of a piece */
+  GPU_THREADS = 512,      /* of a block that reduces all, or a long row */
+  GPU_BLOCKS = 4,         /* of these, of a multiprocessor */
+  GPU_ACCESS_BYTES = 16,  /* of neighbours that one thread reads */
+  GPU_VALUE_BYTES = 64,   /* that a thread reads at a time, in what is computed in */
+  GPU_FEW = 1 << 22,      /* elements: a thread reads half as many, so that there are more blocks */
+  GPU_ROW_THREADS = 256,  /* of a block with several rows, or with columns */
+  GPU_LONG_ROW = 8192,    /* elements that a warp takes no longer */
+  GPU_COLUMN_BLOCKS = 8,  /* of a multiprocessor */
+  GPU_COLUMN_LOADS = 8,   /* rows that a thread reads at a time */
+  CPU_PIECES = 4,         /* of a core */
+  CPU_LEAST = 16384,      /* elements of a piece */
+  CPU_COLUMN_BYTES = 8192 /* of the values of columns side by side */
 };
 
-typedef struct tiling {
-  uint32_t threads, items, neighbours;
-  uint64_t blocks;
-} tiling;
-
-static tiling choose_tiling(const ka_call *call, kjit_type accumulator, uint64_t count)
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+static uint32_t power_below(uint64_t n)
 {
-  uint32_t bytes = kj_element_bytes(call->context->types, accumulator);
-  tiling t = { .threads = 1, .items = 1, .neighbours = 1 };
-  uint64_t most, tile;
-  if (ka_is_cpu(call)) {
-    most = (uint64_t)CPU_PIECES * ka_core_count(call);
-    tile = CPU_LEAST;
-  } else {
-    t.threads = GPU_THREADS;
-    t.neighbours = bytes >= GPU_ACCESS_BYTES ? 1 : GPU_ACCESS_BYTES / bytes;
-    t.items = 4 * t.neighbours;
-    most = (uint64_t)GPU_BLOCKS * ka_core_count(call);
-    tile = (uint64_t)t.threads * t.items;
+  uint32_t power = 1;
+  while (2ull * power <= n) power *= 2;
+  return power;
+}
+static uint32_t power_above(uint64_t n) { return n > 1 ? 2 * power_below(n - 1) : 1; }
+
+/* The strides of the array as the kernel sees it. */
+static void read_strides(const ka_operand *x, int64_t *strides)
+{
+  const kjit_arg *argument = &x->arrays[0];
+  const kjit_tensor *tensor = argument->kind == KJIT_ARG_ARRAY
+                                ? kjit_get_tensor(argument->value.array)
+                                : argument->value.tensor;
+  if (!tensor->strides) kj_fill_strides(strides, x->extents, x->axis_count);
+  else
+    for (uint32_t i = 0; i < x->axis_count; i++) strides[i] = tensor->strides[i];
+}
+
+/* How many neighbours along the last group a thread reads at once. Of an array these are one access
+ * if they lie together, in every row aligned; of a func they are expected to. */
+static uint32_t count_neighbours(const parts *p, uint64_t extent)
+{
+  const ka_operand *x = p->x;
+  int64_t strides[KJ_MAX_RANK];
+  uint32_t bytes = kj_element_bytes(p->call->context->types, x->element);
+  uint32_t count =
+    power_below(most(least(GPU_ACCESS_BYTES / bytes, GPU_VALUE_BYTES / p->bytes), 1));
+  if (ka_is_cpu(p->call)) return 1;
+  if (x->function) return extent % count ? 1 : count;
+  uint32_t last = x->axis_count - 1;
+  read_strides(x, strides);
+  if (x->group_ranks[x->group_count - 1] != 1 || strides[last] != 1) return 1;
+  while (count > 1) {
+    bool is_aligned = x->view.address % (count * bytes) == 0 && extent % count == 0;
+    for (uint32_t i = 0; i < last; i++) is_aligned = is_aligned && strides[i] % count == 0;
+    if (is_aligned) break;
+    count /= 2;
   }
-  t.blocks = (count + tile - 1) / tile;
-  if (t.blocks > most) t.blocks = most;
-  if (!t.blocks) t.blocks = 1;
-  return t;
+  return count;
+}
+
+static uint32_t count_items(const parts *p, uint32_t neighbours)
+{
+  uint32_t items = power_below(most(GPU_VALUE_BYTES / p->bytes, 1));
+  return (uint32_t)most(least(items, 4 * neighbours), neighbours);
 }
 
 /* ---- over all elements ---- */
@@ -60,31 +106,254 @@ static void fill_result(ka_call *call, const ka_operator *operator_, kjit_type a
     value = kj_format(&call->arena, "identity_%s(zero(%s))", operator_->name,
                       ka_type_text(call, accumulator));
   const char *count = ka_use_count(&kernel, result->count);
-  ka_launch(&kernel, ka_is_cpu(call) ? 1 : GPU_THREADS, 1, "reduce_fill(%s, %s, %s)", put, value,
-            count);
+  ka_launch(&kernel, ka_is_cpu(call) ? 1 : GPU_ROW_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
+            value, count);
 }
 
-static void reduce_all(ka_call *call, const ka_operator *operator_, kjit_type accumulator,
-                       const ka_operand *result, const ka_operand *x)
-{
+/* ---- kernels ---- */
+
+/* What the kernels take in common, as text: load, store and operator, and behind the sizes partial
+ * results, counters and whether the operator commutes. */
+typedef struct texts {
   ka_kernel kernel;
-  tiling t = choose_tiling(call, accumulator, x->count);
-  uint32_t partial = ka_add_work(call, accumulator, t.blocks, false),
-           done = ka_add_work(call, KJIT_U32, 1, true);
-  ka_begin_kernel(call, "reduce", &kernel);
-  const char *load = ka_use_input(&kernel, x, accumulator), *put = ka_use_output(&kernel, result),
-             *op = ka_use_operator(&kernel, operator_, accumulator),
-             *count = ka_use_count(&kernel, x->count), *partials = ka_use_work(&kernel, partial),
-             *counter = ka_use_work(&kernel, done);
+  const char *operands, *works;
+} texts;
+
+static void begin(const parts *p, const char *module, uint64_t partials, uint64_t counters,
+                  texts *t)
+{
+  ka_call *call = p->call;
+  uint32_t partial = ka_add_work(call, p->accumulator, partials, false),
+           done = ka_add_work(call, KJIT_U32, counters, true);
+  ka_begin_kernel(call, module, &t->kernel);
+  const char *load = ka_use_input(&t->kernel, p->x, p->accumulator),
+             *put = ka_use_output(&t->kernel, p->result),
+             *op = ka_use_operator(&t->kernel, p->operator_, p->accumulator);
   if (call->options.initial) {
-    const char *initial = ka_use_value(&kernel, call->options.initial);
+    const char *initial = ka_use_value(&t->kernel, call->options.initial);
     put = kj_format(&call->arena, "bind_back(reduce_after, %s, %s, %s)", put, op, initial);
   }
-  const char *items = ka_use_constant(&kernel, t.items),
-             *neighbours = ka_use_constant(&kernel, t.neighbours);
-  ka_launch(&kernel, t.threads, t.blocks, "reduce_all(%s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)",
-            load, put, op, count, partials, counter, operator_->commutes ? "true" : "false", items,
-            neighbours);
+  t->operands = kj_format(&call->arena, "%s, %s, %s", load, put, op);
+  const char *partial_name = ka_use_work(&t->kernel, partial),
+             *done_name = ka_use_work(&t->kernel, done);
+  t->works = kj_format(&call->arena, "%s, %s, %s", partial_name, done_name,
+                       p->operator_->commutes ? "true" : "false");
+}
+
+static void reduce_all(const parts *p)
+{
+  ka_call *call = p->call;
+  uint64_t count = p->x->count, cores = ka_core_count(call), blocks;
+  uint32_t threads = 1, neighbours = count_neighbours(p, 1ull << 32), items = 1;
+  texts t;
+  if (ka_is_cpu(call)) {
+    blocks = least(divide_up(count, CPU_LEAST), CPU_PIECES * cores);
+  } else {
+    threads = GPU_THREADS;
+    items = count_items(p, neighbours);
+    if (count < GPU_FEW) items = (uint32_t)most(items / 2, neighbours);
+    blocks = least(divide_up(count, (uint64_t)threads * items), GPU_BLOCKS * cores);
+  }
+  begin(p, "reduce", blocks, 1, &t);
+  const char *n = ka_use_count(&t.kernel, count), *each = ka_use_constant(&t.kernel, items),
+             *lanes = ka_use_constant(&t.kernel, neighbours);
+  ka_launch(&t.kernel, threads, blocks, "reduce_all(%s, %s, %s, THREADS, %s, %s)", t.operands, n,
+            t.works, each, lanes);
+}
+
+/* On the CPU: how many blocks share one of `units` results of n elements. */
+static uint64_t share_among_cores(const ka_call *call, uint64_t units, uint64_t n)
+{
+  uint64_t wanted = CPU_PIECES * (uint64_t)ka_core_count(call);
+  if (units >= wanted) return 1;
+  return most(least(divide_up(wanted, units), n / CPU_LEAST), 1);
+}
+
+typedef struct row_shape {
+  uint32_t threads, lanes, at_a_time, items, neighbours;
+  uint64_t parts, blocks;
+} row_shape;
+
+static row_shape choose_rows(const parts *p, uint64_t rows, uint64_t n)
+{
+  uint64_t cores = ka_core_count(p->call);
+  row_shape s = { 1, 1, 0, 1, 1, 1, 1 };
+  if (ka_is_cpu(p->call)) {
+    s.parts = share_among_cores(p->call, rows, n);
+    uint64_t pieces = least(least(rows, divide_up(rows * n, CPU_LEAST)), 4 * CPU_PIECES * cores);
+    s.blocks = s.parts > 1 ? rows * s.parts : pieces;
+    return s;
+  }
+  s.neighbours = count_neighbours(p, n);
+  s.items = count_items(p, s.neighbours);
+  s.threads = GPU_ROW_THREADS;
+  uint64_t groups = divide_up(n, s.neighbours);
+  bool is_short = groups <= 32 * (s.items / s.neighbours),
+       fills_gpu = rows * 32 >= cores * 2 * GPU_ROW_THREADS;
+  if (is_short) { /* several rows at a time */
+    s.lanes = (uint32_t)least(power_above(groups), 32);
+    s.at_a_time = s.items / s.neighbours;
+    s.items = s.neighbours * power_above(divide_up(groups, s.lanes));
+    s.at_a_time = (uint32_t)most(s.at_a_time * s.neighbours / s.items, 1);
+    s.blocks = divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
+  } else if (n < GPU_LONG_ROW && fills_gpu) {
+    s.lanes = 32;
+    s.items = 2 * s.items;
+    s.blocks = divide_up(rows * s.lanes, s.threads);
+  } else {
+    s.threads = n < GPU_LONG_ROW ? GPU_ROW_THREADS : GPU_THREADS;
+    s.lanes = s.threads;
+    uint64_t tiles = divide_up(n, (uint64_t)s.threads * s.items);
+    s.parts = most(least(GPU_BLOCKS * cores / rows, tiles), 1);
+    s.blocks = rows * s.parts;
+  }
+  return s;
+}
+
+static void reduce_rows(const parts *p, uint64_t rows, uint64_t n)
+{
+  row_shape s = choose_rows(p, rows, n);
+  texts t;
+  begin(p, "reduce_rows", s.parts > 1 ? s.blocks : 1, s.parts > 1 ? rows : 1, &t);
+  const char *row_count = ka_use_count(&t.kernel, rows), *count = ka_use_count(&t.kernel, n),
+             *share = ka_use_count(&t.kernel, s.parts);
+  const uint32_t given[] = { s.lanes, s.at_a_time, s.items, s.neighbours };
+  const char *names[4];
+  for (int i = 0; i < 4; i++) names[i] = ka_use_constant(&t.kernel, given[i]);
+  ka_launch(&t.kernel, s.threads, s.blocks,
+            "reduce_rows(%s, %s, %s, %s, %s, THREADS, %s, %s, %s, %s)", t.operands, row_count,
+            count, share, t.works, names[0], names[1], names[2], names[3]);
+}
+
+static void reduce_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t inner)
+{
+  ka_call *call = p->call;
+  uint64_t share, blocks, cores = ka_core_count(call);
+  uint32_t threads = 1, lines = 1, group, loads = 1, neighbours = count_neighbours(p, inner);
+  uint64_t units;
+  if (ka_is_cpu(call)) {
+    group = (uint32_t)least(power_above(inner), power_below(most(CPU_COLUMN_BYTES / p->bytes, 1)));
+    units = outer * divide_up(inner, group);
+    share = share_among_cores(call, units, n * group);
+    share = least(share, n);
+    blocks = share > 1 ? units * share : least(units, 4 * CPU_PIECES * cores);
+  } else {
+    threads = GPU_ROW_THREADS;
+    group = (uint32_t)least(power_above(inner / neighbours), 32);
+    lines = threads / group;
+    loads =
+      power_below(most(least(GPU_COLUMN_LOADS, 2 * GPU_VALUE_BYTES / (p->bytes * neighbours)), 1));
+    units = outer * divide_up(inner, group * neighbours);
+    share =
+      most(least(GPU_COLUMN_BLOCKS * cores / units, divide_up(n, (uint64_t)lines * loads)), 1);
+    blocks = units * share;
+  }
+  texts t;
+  begin(p, "reduce_columns", share > 1 ? outer * inner * share : 1, share > 1 ? units : 1, &t);
+  const uint64_t sizes[] = { outer, n, inner, share };
+  const uint32_t given[] = { group, loads, neighbours };
+  const char *s[4], *c[3];
+  for (int i = 0; i < 4; i++) s[i] = ka_use_count(&t.kernel, sizes[i]);
+  for (int i = 0; i < 3; i++) c[i] = ka_use_constant(&t.kernel, given[i]);
+  const char *total = ka_is_cpu(call) ? c[0] : "THREADS";
+  ka_launch(&t.kernel, threads, blocks, "reduce_columns(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            t.operands, s[0], s[1], s[2], s[3], t.works, total, c[0], c[1], c[2]);
+}
+
+/* ---- axes ---- */
+
+/* The axes of x in the kernel's order: what is kept and lies apart, what is reduced, what is kept
+ * and lies together. */
+typedef struct order {
+  uint32_t axes[KJ_MAX_RANK], outer, reduced, inner;
+} order;
+
+static uint64_t step_of(const ka_operand *x, uint32_t axis)
+{
+  if (x->function) return x->rank - axis; /* the last one is expected to lie together */
+  return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
+}
+
+static void sort_axes(const ka_operand *x, uint32_t *axes, uint32_t count)
+{
+  for (uint32_t i = 1; i < count; i++)
+    for (uint32_t j = i; j > 0 && step_of(x, axes[j - 1]) < step_of(x, axes[j]); j--) {
+      uint32_t swapped = axes[j];
+      axes[j] = axes[j - 1];
+      axes[j - 1] = swapped;
+    }
+}
+
+/* Results may come in any order; elements of a result only where the operator commutes. */
+static order order_axes(const ka_operand *x, uint32_t reduced, bool commutes)
+{
+  uint32_t kept[KJ_MAX_RANK], count = 0;
+  uint64_t closest = UINT64_MAX;
+  order found = { .reduced = 0 };
+  uint32_t inside[KJ_MAX_RANK];
+  for (uint32_t axis = 0; axis < x->rank; axis++) {
+    if (!(reduced >> axis & 1)) kept[count++] = axis;
+    else {
+      inside[found.reduced++] = axis;
+      closest = least(closest, step_of(x, axis));
+    }
+  }
+  sort_axes(x, kept, count);
+  if (commutes) sort_axes(x, inside, found.reduced);
+  while (found.outer < count && step_of(x, kept[found.outer]) >= closest) found.outer++;
+  found.inner = count - found.outer;
+  for (uint32_t i = 0; i < x->rank; i++)
+    found.axes[i] = i < found.outer                   ? kept[i]
+                    : i < found.outer + found.reduced ? inside[i - found.outer]
+                                                      : kept[i - found.reduced];
+  return found;
+}
+
+static uint64_t extent_of(const ka_operand *x, const uint32_t *axes, uint32_t count)
+{
+  uint64_t extent = 1;
+  for (uint32_t i = 0; i < count; i++) extent *= (uint64_t)x->shape[axes[i]];
+  return extent;
+}
+
+/* The result's axes in the order of x's, in one group; those that have extent 1 come last. */
+static void arrange_result(ka_call *call, ka_operand *result, const ka_operand *x,
+                           const order *found, uint32_t reduced)
+{
+  uint32_t axes[KJ_MAX_RANK], count = 0;
+  bool keeps_axes = result->rank == x->rank;
+  for (uint32_t i = 0; i < x->rank; i++) {
+    uint32_t axis = found->axes[i];
+    if (reduced >> axis & 1) continue;
+    if (!keeps_axes) axis -= (uint32_t)__builtin_popcount(reduced & ((1u << axis) - 1));
+    axes[count++] = axis;
+  }
+  for (uint32_t i = 0; i < x->rank && keeps_axes; i++)
+    if (reduced >> i & 1) axes[count++] = i;
+  for (uint32_t i = 0; count < result->rank; i++) axes[count++] = i; /* one element of any rank */
+  ka_arrange(call, result, axes, 1, &result->rank);
+}
+
+static void reduce_axes(const parts *p, uint32_t reduced)
+{
+  order found = order_axes(p->x, reduced, p->operator_->commutes);
+  const uint32_t *axes = found.axes;
+  uint64_t outer = extent_of(p->x, axes, found.outer),
+           n = extent_of(p->x, axes + found.outer, found.reduced),
+           inner = extent_of(p->x, axes + found.outer + found.reduced, found.inner);
+  arrange_result(p->call, p->result, p->x, &found, reduced);
+  if (outer == 1 && inner == 1) {
+    ka_arrange(p->call, p->x, axes, 1, &p->x->rank);
+    reduce_all(p);
+  } else if (inner == 1) { /* what is left of the kept axes has extent 1 */
+    uint32_t ranks[] = { found.outer, found.reduced + found.inner };
+    ka_arrange(p->call, p->x, axes, 2, ranks);
+    reduce_rows(p, outer, n);
+  } else {
+    uint32_t ranks[] = { found.outer, found.reduced, found.inner };
+    ka_arrange(p->call, p->x, axes, 3, ranks);
+    reduce_columns(p, outer, n, inner);
+  }
 }
 
 /* ---- the call ---- */
@@ -92,9 +361,8 @@ static void reduce_all(ka_call *call, const ka_operator *operator_, kjit_type ac
 static void check_result(ka_call *call, const ka_operand *result, const ka_operand *x,
                          uint32_t reduced)
 {
-  uint32_t kept = 0, given = 0, shape[KJ_MAX_RANK];
+  uint32_t kept = 0, given = 0;
   bool keeps_axes = result->rank == x->rank;
-  (void)shape;
   for (uint32_t i = 0; i < x->rank; i++) {
     bool is_reduced = reduced >> i & 1;
     if (is_reduced && !keeps_axes) continue;
@@ -137,16 +405,19 @@ static void build_reduction(ka_call *call, const void *data)
   ka_read_output(call, "result", given->result, &result);
   ka_check_overlap(call, &result, &x, false);
   check_result(call, &result, &x, reduced);
-  if (reduced != (1u << x.rank) - 1)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "along some of the axes only");
   kjit_type accumulator =
     ka_accumulator(call, &operator_, x.element, result.function ? x.element : result.element);
-  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
-  ka_arrange(call, &x, axes, 1, &x.rank);
-  ka_arrange(call, &result, axes, 1, &result.rank);
   ka_choose_device(call);
-  if (x.count) reduce_all(call, &operator_, accumulator, &result, &x);
-  else fill_result(call, &operator_, accumulator, &result);
+  if (!result.count) return;
+  parts p = { call,    &operator_, accumulator, kj_element_bytes(call->context->types, accumulator),
+              &result, &x };
+  if (x.count) {
+    reduce_axes(&p, reduced);
+    return;
+  }
+  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
+  ka_arrange(call, &result, axes, 1, &result.rank);
+  fill_result(call, &operator_, accumulator, &result);
 }
 
 kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result, const kjit_operand *x,

@@ -1,0 +1,90 @@
+"""kjit/algorithm.h through ctypes, on numpy arrays."""
+import ctypes as c
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "random"))
+from library import CODE, NUMPY, TYPE, Arg, Failure, Library, Tensor  # noqa: F401, the callers' too
+
+CODES = CODE | {"c64": (5, 64), "c128": (5, 128)}
+TYPES = TYPE | {"c64": 14, "c128": 15}
+NAMES = {np.dtype(t): name for name, t in NUMPY.items() if name != "bf16"} | {np.dtype("c8"): "c64", np.dtype("c16"): "c128"}
+FUNC = 17  # KJIT_FUNC: behind the scalars
+DTYPES = {number: np.dtype(dtype) for dtype, name in NAMES.items() for number in [TYPES[name]]}
+
+
+class Operand(c.Structure):
+    _fields_ = [("argument", Arg), ("arrays", c.POINTER(Arg)), ("array_count", c.c_size_t), ("shape", c.POINTER(c.c_int64)), ("rank", c.c_uint32)]
+
+
+class Operator(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("function", c.c_void_p), ("commutes", c.c_int)]
+
+
+class Result(c.Structure):
+    _fields_ = [("element", c.c_uint32), ("rank", c.c_uint32), ("shape", c.c_int64 * 8)]
+
+
+class Options(c.Structure):
+    _fields_ = [("size_bytes", c.c_uint32), ("device", c.c_void_p), ("stream", c.c_void_p), ("axes", c.POINTER(c.c_int32)), ("axis_count", c.c_uint32), ("accumulator", c.c_uint32),
+                ("initial", c.POINTER(Arg)), ("flags", c.c_uint32), ("plan", c.c_void_p), ("work_bytes", c.c_void_p), ("work", c.c_void_p), ("results", c.POINTER(Result)), ("result_count", c.c_size_t)]
+
+
+class Algorithms(Library):
+    """A context with the calls. Arguments that are pointed to are kept until the next call has been made."""
+
+    def array(self, values):
+        """An operand that is an array of any strides; a number that holds as a value as well."""
+        name = NAMES[values.dtype]
+        shape = (c.c_int64 * max(values.ndim, 1))(*values.shape)
+        strides = (c.c_int64 * max(values.ndim, 1))(*[s // values.itemsize for s in values.strides])
+        tensor = Tensor(values.ctypes.data, 1, 0, values.ndim, *CODES[name], 1, shape, strides, 0)
+        self.keep.append((tensor, shape, strides, values))
+        return Operand(Arg(3, 0, 0, 0, c.addressof(tensor)))
+
+    def function(self, function, arrays, shape):
+        """An operand that is a func with arrays."""
+        arguments = (Arg * max(len(arrays), 1))(*[self.array(values).argument for values in arrays])
+        extents = (c.c_int64 * max(len(shape), 1))(*shape)
+        self.keep.append((arguments, extents))
+        return Operand(Arg(5, 0, 0, FUNC, function), arguments, len(arrays), extents, len(shape))
+
+    def options(self, axes=None, initial=None, **others):
+        made = Options()
+        self.c.kjit_init_algorithm_options(c.byref(made))
+        made.device = self.device
+        if axes is not None:
+            made.axes, made.axis_count = (c.c_int32 * max(len(axes), 1))(*axes), len(axes)
+        if initial is not None:
+            cell = np.array([initial])
+            self.keep.append(cell)
+            made.initial = c.pointer(Arg(6, 0, 0, TYPES[NAMES[cell.dtype]], cell.ctypes.data))
+        for name, value in others.items():
+            setattr(made, name, value)
+        return made
+
+    def begin(self):
+        self.keep = []
+
+    def operator(self, name):
+        return Operator(name.encode(), None, 0) if isinstance(name, str) else Operator(None, name, 0)
+
+    def reduce(self, result, x, operator, **options):
+        """kjit_reduce; result and x are operands, the operator a name or a func."""
+        self.require(self.c.kjit_reduce(self.context, c.byref(result), c.byref(x), c.byref(self.operator(operator)), c.byref(self.options(**options))))
+
+    def describe_reduce(self, x, operator, **options):
+        """(element type, shape) of an array for the result."""
+        info = Result()
+        made = self.options(**options)
+        made.results, made.result_count = c.pointer(info), 1
+        self.require(self.c.kjit_reduce(self.context, None, c.byref(x), c.byref(self.operator(operator)), c.byref(made)))
+        return DTYPES[info.element], tuple(info.shape[:info.rank])
+
+    def find(self, module, name):
+        """A func of a module."""
+        found = c.c_void_p()
+        self.require(self.c.kjit_get_function(module, name.encode(), c.byref(found)))
+        return found.value
