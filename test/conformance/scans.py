@@ -24,20 +24,19 @@ def work_of(m, tiles, sequences=1):
     return np.zeros(16 + sequences * words(m) * (tiles + -(-tiles // 32)), np.uint64)
 
 
-def launch_tiles(r, rng, m, name, n, threads, each, lanes, ahead, exclusive, times=2, in_place=False):
+def launch_tiles(r, rng, m, name, n, threads, each, lanes, chunks, exclusive, times=2, in_place=False):
     x = m.make(rng, n)
     init = m.make(rng, 1)
     want = expected(m, x, init.tolist()[0])[exclusive]
-    tiles = -(-n // (threads * each))
+    tiles = -(-n // (threads * each * chunks))
     if in_place:
         times = 1
     monoids.arrays_of(r, m, **{f"x{name}": x, f"i{name}": init, f"r{name}": monoids.unlike(want)})
     r.array(f"w{name}", work_of(m, tiles))
-    grid = min(tiles, int(rng.integers(1, 5))) if ahead else tiles
     index = rng.choice(INDEX)
     result = f"x{name}" if in_place else f"r{name}"
     for _ in range(times):
-        r.launch("tiles", f"{grid}, {threads}", result, f"x{name}", f"i{name}", f"w{name}", f"{n}{index}", m.op, str(bool(exclusive)).lower(), str(threads), str(each), str(lanes), str(ahead))
+        r.launch("tiles", f"{tiles}, {threads}", result, f"x{name}", f"i{name}", f"w{name}", f"{n}{index}", m.op, str(bool(exclusive)).lower(), str(threads), str(each), str(lanes), str(chunks))
     r.expect(result, want)
 
 
@@ -48,22 +47,22 @@ def _(r, rng):
         threads, lanes = int(rng.choice([32, 64, 128])), int(rng.choice([1, 2, 4]))
         each = lanes * int(rng.integers(1, 4))
         n = int(rng.integers(1, 6 * threads * each)) if m.kind else int(rng.integers(1, 20 * threads * each))
-        launch_tiles(r, rng, m, f"{number}", n, threads, each, lanes, int(rng.integers(2)), number % 2, in_place=number % 3 == 0)
+        launch_tiles(r, rng, m, f"{number}", n, threads, each, lanes, int(rng.integers(1, 4)), number % 2, in_place=number % 3 == 0)
 
 
 @row("scan: many tiles")
 def _(r, rng):
     for number, name in enumerate(("then", "add_u8", "last_i1")):
-        for ahead in range(2):
+        for chunks in (1, 2):
             n = 32 * int(rng.integers(66, 160)) + int(rng.integers(32))
-            launch_tiles(r, rng, monoids.BY_NAME[name], f"{number}{ahead}", n, 32, 1, 1, ahead, int(rng.integers(2)))
+            launch_tiles(r, rng, monoids.BY_NAME[name], f"{number}{chunks}", n, 32, 1, 1, chunks, int(rng.integers(2)))
 
 
 @row("scan: sizes around those of tiles and groups of tiles")
 def _(r, rng):
     m = monoids.BY_NAME["then"]
     for n in (1, 2, 31, 32, 33, 63, 64, 65, 64 * 31, 64 * 32 - 1, 64 * 32, 64 * 32 + 1, 64 * 64 + 1):
-        launch_tiles(r, rng, m, f"{n}", n, 32, 2, int(rng.integers(1, 3)), int(rng.integers(2)), int(rng.integers(2)))
+        launch_tiles(r, rng, m, f"{n}", n, 32, 2, int(rng.integers(1, 3)), int(rng.integers(1, 3)), int(rng.integers(2)))
 
 
 @row("scan: pieces of every kind of element", targets=("cpu",))

@@ -21,7 +21,7 @@ def runs(rng, x, key):
 
 
 def launch(r, rng, kernel, name, n, outputs, inputs, functions, words, tile):
-    """As tiles of (threads, each, lanes, ahead), or as `tile` pieces: results, input arrays, what is counted, the funcs and const parameters."""
+    """As tiles of (threads, each, lanes, chunks), or as `tile` pieces: results, input arrays, what is counted, the funcs and const parameters."""
     index = f"{n}{rng.choice(['i32', 'i64'])}"
     r.array(f"c{name}", np.full(1, -1))
     if isinstance(tile, int):
@@ -30,18 +30,17 @@ def launch(r, rng, kernel, name, n, outputs, inputs, functions, words, tile):
         r.launch(pieces.replace("pieces", "totals"), f"{tile}, 1", inputs[0], f"w{name}", index, *functions[:1])
         r.launch(pieces, f"{tile}, 1", *outputs, f"c{name}", *inputs, f"w{name}", index, *functions)
         return
-    threads, each, lanes, ahead = tile
-    tiles = max(1, -(-n // (threads * each)))
+    threads, each, lanes, chunks = tile
+    tiles = max(1, -(-n // (threads * each * chunks)))
     words = words * (2 if index.endswith("i64") else 1)
     r.array(f"w{name}", np.zeros(16 + words * (tiles + -(-tiles // 32)), np.uint64))
-    grid = min(tiles, int(rng.integers(1, 5))) if ahead else tiles
     for _ in range(2):
-        r.launch(f"{kernel}_tiles" if kernel else "tiles", f"{grid}, {threads}", *outputs, f"c{name}", *inputs, f"w{name}", index, *functions, *(str(v) for v in tile))
+        r.launch(f"{kernel}_tiles" if kernel else "tiles", f"{tiles}, {threads}", *outputs, f"c{name}", *inputs, f"w{name}", index, *functions, *(str(v) for v in tile))
 
 
 def random_tile(rng):
     lanes = int(rng.choice([1, 2, 4]))
-    return int(rng.choice([32, 64, 128])), lanes * int(rng.integers(1, 8)), lanes, int(rng.integers(2))
+    return int(rng.choice([32, 64, 128])), lanes * int(rng.integers(1, 8)), lanes, int(rng.integers(1, 4))
 
 
 def filled(values, size):
@@ -116,7 +115,7 @@ def nonzero(r, rng, number, n, tile, share):
 
 
 def sizes(rng, tile):
-    count = tile[0] * tile[1] if isinstance(tile, tuple) else 100
+    count = tile[0] * tile[1] * tile[3] if isinstance(tile, tuple) else 100
     return int(rng.choice([1, 2, 31, 33, count - 1, count, count + 1])) if rng.random() < 0.4 else int(rng.integers(1, 8 * count))
 
 
@@ -137,9 +136,9 @@ def _(r, rng):
 @row("select: many tiles")
 def _(r, rng):
     for number, do in enumerate((select, unique, lengths)):
-        tile = (32, 4, 4, number % 2)
-        do(r, rng, number, "add_i4", int(rng.integers(70, 200)) * 128 + 5, tile)
-    nonzero(r, rng, "n", 128 * 100, (32, 4, 2, 0), 0.001)
+        tile = (32, 4, 4, 1 + number % 2)
+        do(r, rng, number, "add_i4", int(rng.integers(70, 200)) * 256 + 5, tile)
+    nonzero(r, rng, "n", 128 * 100, (32, 4, 2, 1), 0.001)
 
 
 @row("select: pieces of every kind of element", targets=("cpu",))
