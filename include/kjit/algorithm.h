@@ -125,10 +125,14 @@ typedef struct kjit_algorithm_options {
    * as there is place for, at least the call's */
   kjit_result_info *results;
   size_t result_count;
+  /* a sort of numbers looks at the bits from begin_bit to end_bit - 1 of them only; default 0, 0:
+   * at all */
+  uint32_t begin_bit, end_bit;
 } kjit_algorithm_options;
 
 typedef enum kjit_algorithm_flags {
-  KJIT_ALGORITHM_EXCLUSIVE = 1 /* a scan's element i is made of those before i */
+  KJIT_ALGORITHM_EXCLUSIVE = 1, /* a scan's element i is made of those before i */
+  KJIT_ALGORITHM_DESCENDING = 2 /* a sort's order is the other way around */
 } kjit_algorithm_flags;
 
 KJIT_API void kjit_init_algorithm_options(kjit_algorithm_options *options);
@@ -146,6 +150,31 @@ KJIT_API void kjit_init_algorithm_options(kjit_algorithm_options *options);
 KJIT_API KJIT_CHECK kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result,
                                             const kjit_operand *x, const kjit_operator *operator_,
                                             const kjit_algorithm_options *options);
+
+/* ---- sort ---- */
+
+/* result becomes x, sorted along options.axes, one axis, by default the last one. less NULL: in the
+ * order of the numbers, NaNs last; else a func of two elements, whether the first one comes before
+ * the second one, a strict order as that of `<`. Elements that are equal stay in their order, in
+ * descending order (KJIT_ALGORITHM_DESCENDING), too. result may be x itself, and has its shape and
+ * element type. options NULL: all defaults. Errors: ARGUMENT (shapes, axes, bits, operands that
+ * overlap or cannot be written, too little work memory), TYPE (elements without an order, less is
+ * not a func of two), UNSUPPORTED; those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_sort(kjit_context *context, const kjit_operand *result,
+                                          const kjit_operand *x, kjit_function *less,
+                                          const kjit_algorithm_options *options);
+/* The same, and result_values becomes values, of any type, each where its element of x comes to be.
+ * result_values may be values itself. */
+KJIT_API KJIT_CHECK kjit_status kjit_sort_pairs(kjit_context *context, const kjit_operand *result,
+                                                const kjit_operand *result_values,
+                                                const kjit_operand *x, const kjit_operand *values,
+                                                kjit_function *less,
+                                                const kjit_algorithm_options *options);
+/* result, of integers, becomes where along the axis the elements of x are in that order. An array
+ * for it (options.results) is of i64. */
+KJIT_API KJIT_CHECK kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result,
+                                             const kjit_operand *x, kjit_function *less,
+                                             const kjit_algorithm_options *options);
 
 #ifdef __cplusplus
 }

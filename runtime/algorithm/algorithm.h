@@ -149,6 +149,7 @@ typedef struct ka_kernel {
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ki_meaning) meanings;
   KJ_LIST(kjit_arg) constant_values;
+  uint32_t blocks; /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
 } ka_kernel;
 
 void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);
@@ -158,6 +159,8 @@ const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type
 const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);
+/* An array as work memory is handed over. */
+const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array);
 /* A number of elements: i32, or i64 where the call is wide. */
 const char *ka_use_count(ka_kernel *kernel, uint64_t count);
 /* A value as it is given. */

@@ -56,6 +56,13 @@ const char *ka_use_work(ka_kernel *kernel, uint32_t work)
   return name;
 }
 
+const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array)
+{
+  const char *name = numbered(kernel, "w");
+  add_parameter(kernel, name, "", array);
+  return name;
+}
+
 const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 {
   const char *name = kj_format(&kernel->call->arena, "C%zu", kernel->constant_values.count);
@@ -265,10 +272,12 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   size_t own = kernel->arguments.count, all = own + kernel->constant_values.count + 1;
   kj_append_format(&text, "import \"operators\"\nimport \"%s\"\n%s", kernel->module,
                    kernel->funcs.text ? kernel->funcs.text : "");
-  kj_append_format(&text, "kernel run(%s%s%sconst THREADS) @block(THREADS) {\n  ",
+  kj_append_format(&text, "kernel run(%s%s%sconst THREADS) @block(THREADS)",
                    own ? kernel->parameters.text : "",
                    kernel->constants.text ? kernel->constants.text + (own ? 0 : 2) : "",
                    all > 1 ? ", " : "");
+  if (kernel->blocks) kj_append_format(&text, " @launch_bounds(THREADS, %u)", kernel->blocks);
+  kj_append_text(&text, " {\n  ");
   va_list list;
   va_start(list, body);
   kj_append_list(&text, body, list);

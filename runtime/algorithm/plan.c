@@ -247,7 +247,7 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
   call->device = call->options.device;
   if (call->device && call->device->context != call->context)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the device belongs to another context");
-  if (call->options.flags & ~(uint32_t)KJIT_ALGORITHM_EXCLUSIVE)
+  if (call->options.flags & ~(uint32_t)(KJIT_ALGORITHM_EXCLUSIVE | KJIT_ALGORITHM_DESCENDING))
     ka_fail(call, KJIT_ERROR_MISUSE, "options.flags: 0x%x has bits that this kjit does not know",
             call->options.flags);
 }
