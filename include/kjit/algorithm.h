@@ -128,11 +128,19 @@ typedef struct kjit_algorithm_options {
   /* a sort of numbers looks at the bits from begin_bit to end_bit - 1 of them only; default 0, 0:
    * at all */
   uint32_t begin_bit, end_bit;
+  /* of a map. where, default NULL: an operand of bool that broadcasts; what is computed is what it
+   * has true for, and other elements of the results stay as they were. signature, default NULL: the
+   * core dimensions, "(m,n),(n)->(m)" */
+  const kjit_operand *where;
+  const char *signature;
 } kjit_algorithm_options;
 
 typedef enum kjit_algorithm_flags {
-  KJIT_ALGORITHM_EXCLUSIVE = 1, /* a scan's element i is made of those before i */
-  KJIT_ALGORITHM_DESCENDING = 2 /* a sort's order is the other way around */
+  KJIT_ALGORITHM_EXCLUSIVE = 1,  /* a scan's element i is made of those before i */
+  KJIT_ALGORITHM_DESCENDING = 2, /* a sort's order is the other way around */
+  /* a map of each element of the first operand with each of the second, and so on: the results'
+   * shape is those of the operands one after the other */
+  KJIT_ALGORITHM_OUTER = 8
 } kjit_algorithm_flags;
 
 KJIT_API void kjit_init_algorithm_options(kjit_algorithm_options *options);
@@ -175,6 +183,30 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_pairs(kjit_context *context, const kji
 KJIT_API KJIT_CHECK kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *x, kjit_function *less,
                                              const kjit_algorithm_options *options);
+
+/* ---- map ---- */
+
+/* Each element of the results becomes what func returns for the elements at its place: one value,
+ * or a tuple of a value for each result. Operands are arrays, funcs with arrays, or values for all
+ * elements (of kjit_arg_number: of the type that the other operands have, as NumPy treats numbers
+ * of Python); they broadcast to the shape of the results, which all have the same one. Messages
+ * call results r0, r1 and operands x0, x1. A result may be an operand, with the very same elements.
+ *
+ * With options.signature, "(n),(n)->()", func has the results as its last arguments and writes
+ * them: it is called with views of the last dimensions of each operand and result, those that the
+ * signature names, for all others that broadcast. An operand of `()` is an element, a result of
+ * `()` an array of one. What overlaps is refused then.
+ *
+ * options.results tells what func returns for the operands, and the shape that they broadcast to;
+ * of results that func writes the element is KJIT_ANY.
+ *
+ * Errors: ARGUMENT (shapes that do not broadcast, operands that overlap or cannot be written, a
+ * signature that does not fit), TYPE (what func returns), SYNTAX (of the signature), UNSUPPORTED;
+ * those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_map(kjit_context *context, const kjit_operand *results,
+                                         size_t result_count, kjit_function *function,
+                                         const kjit_operand *operands, size_t operand_count,
+                                         const kjit_algorithm_options *options);
 
 #ifdef __cplusplus
 }

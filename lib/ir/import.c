@@ -2,7 +2,9 @@
  *
  * A source is found by the host's kjit_config.find_import, else it is a file: in the folder of the
  * importing source, else in a folder of kjit_config.import_path, else it is one of those that kjit
- * brings along (lib/library). It is read once, however often and in whatever circle it is imported.
+ * brings along (lib/library). What those import themselves, and what kjit's algorithms import, are
+ * first looked for among them: no file of the same name comes between. A source is read once,
+ * however often and in whatever circle it is imported.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +64,19 @@ static bool add_from_library(importer *in, const ki_import *import)
   const char *identity = kj_format(in->arena, "<%s>", source->name);
   if (!is_known(in, identity)) add(in, identity, identity, source->text, source->size_bytes);
   return true;
+}
+
+/* Whether the importing source is kjit's own: its name is in brackets. */
+static bool is_of_library(const importer *in, const ki_import *import)
+{
+  const char *name = in->module->sources.items[import->location.file].name;
+  if (!strcmp(name, KI_ALGORITHM_SOURCE)) return true;
+  for (const kj_library_source *source = kj_library; source->name; source++) {
+    size_t length = strlen(source->name);
+    bool is_named = name[0] == '<' && !strncmp(name + 1, source->name, length);
+    if (is_named && !strcmp(name + 1 + length, ">")) return true;
+  }
+  return false;
 }
 
 static void ask_host(importer *in, const ki_import *import)
@@ -186,6 +201,7 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
                 KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources", MAX_SOURCES);
       return;
     }
+    if (is_of_library(in, &import) && add_from_library(in, &import)) continue;
     if (module->context->config.find_import) ask_host(in, &import);
     else read_import_file(in, &import);
   }

@@ -312,6 +312,8 @@ enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
 void ki_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes);
 /* The declarations of a source into the module. Errors are reported. */
 void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
+/* What kjit's algorithms name their texts. */
+#define KI_ALGORITHM_SOURCE "<algorithm>"
 /* import.c: finds, reads and parses what the module imports, and what that imports, each source
  * once. Errors are reported. */
 void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics);

@@ -87,9 +87,9 @@ enum { KA_MOST_GROUPS = 3 };
 
 typedef struct ka_operand {
   const char *name;        /* in messages and in the kernel's text */
-  kjit_function *function; /* NULL: an array */
-  kjit_type element;       /* of a func that writes: KJIT_ANY */
-  bool is_output;
+  kjit_function *function; /* NULL: an array, or a value */
+  kjit_type element;       /* of a func that writes, and of a number without a type: KJIT_ANY */
+  bool is_output, is_value;
   uint32_t rank;
   int64_t shape[KJ_MAX_RANK];
   uint64_t count;
@@ -107,6 +107,11 @@ typedef struct ka_operand {
 void ka_read_input(ka_call *call, const char *name, const kjit_operand *given, ka_operand *operand);
 void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
                     ka_operand *operand);
+/* An input, or a value for all elements: rank 0. */
+void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
+                      ka_operand *operand);
+/* Whether two of its elements are at one place, by strides of 0. */
+bool ka_overlaps_itself(const ka_operand *operand);
 /* The output's array does not overlap the arrays of the other operand; may_be_same: but may be the
  * very same elements. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
@@ -117,6 +122,9 @@ void ka_choose_device(ka_call *call);
 /* From options.axes: bit i is set where axis i of the rank is one of them; none given: all. */
 uint32_t ka_read_axes(ka_call *call, uint32_t rank);
 
+/* The array as the kernel is given it: with these extents and strides. They are kept. */
+void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
+                     const int64_t *strides, uint32_t rank);
 /* Puts the axes in the given order, in groups that one linear index each runs over (the last one
  * fastest), and joins what lies together in memory. */
 void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32_t group_count,
@@ -158,6 +166,11 @@ void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);
 const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator);
 const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
+/* What those are made of, for families that write the access themselves: parameters for what the
+ * operand has, `x_0`, `x_1`; their names, each behind a comma. */
+const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
+/* The name of a func in the kernel's text; count: of its arguments. */
+const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);
 /* An array as work memory is handed over. */
 const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array);
@@ -167,7 +180,8 @@ const char *ka_use_count(ka_kernel *kernel, uint64_t count);
 const char *ka_use_value(ka_kernel *kernel, const kjit_arg *value);
 /* A const parameter. */
 const char *ka_use_constant(ka_kernel *kernel, int64_t value);
-/* Adds the step. threads: of a block, a constant of the kernel. */
+/* Adds the step. threads: of a block, a constant of the kernel; 0: grid and block are chosen by the
+ * kernel's grid_range. */
 void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char *body, ...)
   __attribute__((format(printf, 4, 5)));
 

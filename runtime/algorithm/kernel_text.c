@@ -74,7 +74,7 @@ const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 /* ---- the host's funcs ---- */
 
 /* A built-in by its own name, another one as an extern func that is linked. */
-static const char *use_function(ka_kernel *kernel, kjit_function *function, size_t count)
+const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count)
 {
   const ki_decl *decl = (const ki_decl *)function;
   ka_call *call = kernel->call;
@@ -92,7 +92,7 @@ static const char *use_function(ka_kernel *kernel, kjit_function *function, size
 /* ---- operands ---- */
 
 /* The parameters for what an operand has, and their names behind commas. */
-static const char *use_arrays(ka_kernel *kernel, const ka_operand *operand)
+const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand)
 {
   kj_arena *arena = &kernel->call->arena;
   const char *names = "";
@@ -208,11 +208,11 @@ static const char *use_operand(ka_kernel *kernel, const ka_operand *operand, kji
   bool writes = operand->is_output;
   const char *suffix = writes ? "put" : "at", *value = writes ? "v" : "", *callee = "";
   indices found = { 0 };
-  const char *arrays = use_arrays(kernel, operand);
+  const char *arrays = ka_use_arrays(kernel, operand);
   take_extents(kernel, operand, &found);
   if (operand->function)
-    callee = use_function(kernel, operand->function,
-                          operand->rank + operand->array_count + (writes ? 1 : 0));
+    callee = ka_use_function(kernel, operand->function,
+                             operand->rank + operand->array_count + (writes ? 1 : 0));
   const char *more = kj_format(arena, "%s%s%s", writes ? ", v" : "", arrays, found.extents);
   begin_function(kernel, operand, suffix, more);
   divide_indices(kernel, operand, &found);
@@ -247,7 +247,7 @@ const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand)
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator)
 {
   if (operator_->name) return kj_format(&kernel->call->arena, "operator_%s", operator_->name);
-  const char *callee = use_function(kernel, operator_->function, 2);
+  const char *callee = ka_use_function(kernel, operator_->function, 2);
   kj_append_format(&kernel->funcs, "func combine(x, y) @inline { return %s(%s(x, y)) }\n",
                    ki_is_scalar(accumulator)
                      ? ki_type(kernel->call->context->types, accumulator)->name
@@ -269,13 +269,14 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
 {
   ka_call *call = kernel->call;
   kj_buffer text = { 0 };
-  size_t own = kernel->arguments.count, all = own + kernel->constant_values.count + 1;
+  size_t own = kernel->arguments.count,
+         all = own + kernel->constant_values.count + (threads ? 1 : 0);
   kj_append_format(&text, "import \"operators\"\nimport \"%s\"\n%s", kernel->module,
                    kernel->funcs.text ? kernel->funcs.text : "");
-  kj_append_format(&text, "kernel run(%s%s%sconst THREADS) @block(THREADS)",
-                   own ? kernel->parameters.text : "",
+  kj_append_format(&text, "kernel run(%s%s%s%s)", own ? kernel->parameters.text : "",
                    kernel->constants.text ? kernel->constants.text + (own ? 0 : 2) : "",
-                   all > 1 ? ", " : "");
+                   threads && all > 1 ? ", " : "", threads ? "const THREADS" : "");
+  if (threads) kj_append_text(&text, " @block(THREADS)");
   if (kernel->blocks) kj_append_format(&text, " @launch_bounds(THREADS, %u)", kernel->blocks);
   kj_append_text(&text, " {\n  ");
   va_list list;
@@ -291,12 +292,12 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   size_t length = text.length;
   const char *kept = kj_keep_text(&call->arena, &text);
   ka_step step = { .config = configure(call, blocks),
-                   .arguments = KJ_NEW_ARRAY(&call->arena, kjit_arg, all),
+                   .arguments = KJ_NEW_ARRAY(&call->arena, kjit_arg, all + 1),
                    .count = all };
   if (own) memcpy(step.arguments, kernel->arguments.items, own * sizeof(kjit_arg));
   for (size_t i = 0; i < kernel->constant_values.count; i++)
     step.arguments[own + i] = kernel->constant_values.items[i];
-  step.arguments[all - 1] = kjit_arg_i32((int32_t)threads);
+  if (threads) step.arguments[all - 1] = kjit_arg_i32((int32_t)threads);
   ka_try(call, ka_find_kernel(call->context, kept, length, kernel->meanings.items,
                               kernel->meanings.count, &step.module, &step.kernel));
   KJ_PUSH(&call->arena, &call->steps, step);

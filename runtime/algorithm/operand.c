@@ -152,7 +152,34 @@ void ka_read_output(ka_call *call, const char *name, const kjit_operand *given, 
   read_operand(call, given, operand);
 }
 
+static void read_value(ka_call *call, const kjit_arg *given, ka_operand *operand)
+{
+  operand->is_value = true;
+  operand->count = 1;
+  operand->arrays = KJ_NEW(&call->arena, kjit_arg);
+  operand->arrays[0] = *given;
+  operand->array_count = 1;
+  operand->element = given->kind == KJIT_ARG_NUMBER ? KJIT_ANY : given->type;
+}
+
+void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
+                      ka_operand *operand)
+{
+  *operand = (ka_operand){ .name = name };
+  kjit_arg_kind kind = given ? (kjit_arg_kind)given->argument.kind : KJIT_ARG_ARRAY;
+  if (kind == KJIT_ARG_VALUE || kind == KJIT_ARG_NUMBER || kind == KJIT_ARG_BY_ADDRESS)
+    read_value(call, &given->argument, operand);
+  else read_operand(call, given, operand);
+}
+
 /* ---- overlap ---- */
+
+bool ka_overlaps_itself(const ka_operand *operand)
+{
+  for (uint32_t i = 0; i < operand->rank && !operand->function && operand->count; i++)
+    if (operand->shape[i] > 1 && operand->view.strides[i] == 0) return true;
+  return false;
+}
 
 static bool is_same_place(const kj_view *a, const kj_view *b)
 {
@@ -211,25 +238,25 @@ static uint32_t join_axes(int64_t *shape, int64_t *strides, uint32_t count)
   return kept;
 }
 
-static bool is_as_given(const ka_operand *operand, const int64_t *strides)
+static bool is_as_given(const kj_view *view, const int64_t *extents, const int64_t *strides,
+                        uint32_t rank)
 {
-  if (operand->axis_count != operand->view.rank) return false;
-  for (uint32_t i = 0; i < operand->axis_count; i++)
-    if (operand->extents[i] != operand->view.shape[i] || strides[i] != operand->view.strides[i])
-      return false;
+  if (rank != view->rank) return false;
+  for (uint32_t i = 0; i < rank; i++)
+    if (extents[i] != view->shape[i] || strides[i] != view->strides[i]) return false;
   return true;
 }
 
-/* The array as the kernel sees it. */
-static void view_arranged(ka_call *call, ka_operand *operand, const int64_t *strides)
+void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
+                     const int64_t *strides, uint32_t rank)
 {
   kjit_arg *argument = &operand->arrays[0];
-  if (is_as_given(operand, strides)) return;
+  if (is_as_given(&operand->view, extents, strides, rank)) return;
   if (argument->kind == KJIT_ARG_ARRAY) {
     kj_diagnostics diagnostics = { 0 };
     kjit_array *view = NULL;
-    (void)kj_make_view(argument->value.array, operand->element, operand->extents, strides,
-                       operand->axis_count, 0, &diagnostics, &view);
+    (void)kj_make_view(argument->value.array, operand->element, extents, strides, rank, 0,
+                       &diagnostics, &view);
     ka_try(call, ki_finish_call(call->context, &diagnostics));
     KJ_PUSH(&call->arena, &call->views, view);
     argument->value.array = view;
@@ -238,12 +265,12 @@ static void view_arranged(ka_call *call, ka_operand *operand, const int64_t *str
   kjit_tensor *tensor = KJ_NEW(&call->arena, kjit_tensor);
   /* the operand goes with its family's function, and the launches come after that */
   int64_t *kept = KJ_NEW_ARRAY(&call->arena, int64_t, 2 * KJ_MAX_RANK);
-  memcpy(kept, strides, KJ_MAX_RANK * sizeof *kept);
-  memcpy(kept + KJ_MAX_RANK, operand->extents, KJ_MAX_RANK * sizeof *kept);
+  memcpy(kept, extents, rank * sizeof *kept);
+  memcpy(kept + KJ_MAX_RANK, strides, rank * sizeof *kept);
   *tensor = *argument->value.tensor;
-  tensor->rank = (int32_t)operand->axis_count;
-  tensor->shape = kept + KJ_MAX_RANK;
-  tensor->strides = kept;
+  tensor->rank = (int32_t)rank;
+  tensor->shape = kept;
+  tensor->strides = kept + KJ_MAX_RANK;
   argument->value.tensor = tensor;
 }
 
@@ -270,5 +297,5 @@ void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32
     operand->extents[0] = strides[0] = 1;
     operand->axis_count = 1;
   }
-  view_arranged(call, operand, strides);
+  ka_view_operand(call, operand, operand->extents, strides, operand->axis_count);
 }

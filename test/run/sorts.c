@@ -132,7 +132,7 @@ static void run_line(const line *l)
   options.axis_count = 1;
   if (l->planned) options.plan = &plan;
   size_t bytes = read_array(l, "x", x.memory), value_bytes = read_array(l, "v", v.memory);
-  REQUIRE(call(l, &or, &orv, &ox, &ov, &options) == KJIT_OK);
+  REQUIRE(call(l, & or, &orv, &ox, &ov, &options) == KJIT_OK);
   for (int i = 0; i < l->planned; i++) { /* work memory is left as it has to be */
     if (l->in_place && i) {
       (void)read_array(l, "x", x.memory);

@@ -1,0 +1,235 @@
+/* kjit_map: the call, checked. */
+#include <string.h>
+
+#include "algorithm/map.h"
+#include "ir/context.h"
+
+typedef struct mapping {
+  const kjit_operand *results;
+  size_t result_count;
+  kjit_function *function;
+  const kjit_operand *operands;
+  size_t operand_count;
+} mapping;
+
+/* ---- numbers without a type ---- */
+
+/* As NumPy treats Python's numbers: they are of the kind that the others are, if they can be. */
+static kjit_type common_type(const ka_map *map, bool is_integer)
+{
+  kjit_type best = KJIT_ANY;
+  uint32_t most = 0;
+  for (size_t i = 0; i < ka_argument_count(map); i++) {
+    kjit_type type = map->operands[i].operand.element;
+    if (!ki_is_scalar(type) || type == KJIT_BOOL) continue;
+    if (type == KJIT_C64) type = KJIT_F32;
+    if (type == KJIT_C128) type = KJIT_F64;
+    uint32_t rank = kj_element_bytes(map->call->context->types, type);
+    if (ki_is_floating(type)) rank += 16;
+    else if (!is_integer) continue;
+    if (rank <= most) continue;
+    most = rank;
+    best = type;
+  }
+  if (best != KJIT_ANY) return best;
+  return is_integer ? KJIT_I64 : KJIT_F64;
+}
+
+static void settle_number(ka_map *map, ka_operand *operand)
+{
+  kjit_arg *argument = &operand->arrays[0];
+  double number = argument->value.f64;
+  ki_value value = kj_argument_number(argument), converted;
+  kjit_type type = common_type(map, value.type == KJ_WEAK_INT);
+  if (!ki_fit_argument(value, type, &converted))
+    ka_fail(map->call, KJIT_ERROR_ARGUMENT,
+            "`%s`, %.17g, does not fit %s, the type of other operands", operand->name, number,
+            ka_type_text(map->call, type));
+  operand->element = type;
+  *argument = kjit_make_arg(KJIT_ARG_VALUE, type);
+  ki_encode_value(converted, &argument->value.u);
+}
+
+/* ---- the types of the results ---- */
+
+/* A built-in as a func of the kernel IR: only those can be asked. */
+static kjit_function *wrap_builtin(ka_map *map, kjit_module **module)
+{
+  ka_call *call = map->call;
+  const char *name = ((const ki_decl *)map->function)->name, *list = "";
+  kjit_function *wrapped = NULL;
+  for (size_t i = 0; i < ka_argument_count(map); i++)
+    list = kj_format(&call->arena, "%s%sa%zu", list, i ? ", " : "", i);
+  const char *text =
+    kj_format(&call->arena, "func wrapped(%s) { return %s(%s) }", list, name, list);
+  ka_try(call, kjit_parse_module(call->context, KI_ALGORITHM_SOURCE, text, strlen(text), module));
+  kjit_status status = kjit_get_function(*module, "wrapped", &wrapped);
+  if (status != KJIT_OK) kjit_release_module(*module);
+  ka_try(call, status);
+  return wrapped;
+}
+
+static kjit_type infer(ka_map *map)
+{
+  ka_call *call = map->call;
+  const char *signature = "";
+  kjit_type type = KJIT_VOID;
+  kjit_function *function = map->function;
+  kjit_module *module = NULL;
+  for (size_t i = 0; i < ka_argument_count(map); i++)
+    signature = kj_format(&call->arena, "%s%s%s", signature, i ? ", " : "",
+                          ka_type_text(call, map->operands[i].operand.element));
+  if (((const ki_decl *)function)->function->builtin) function = wrap_builtin(map, &module);
+  kjit_status status = kjit_get_result_type(function, signature, &type);
+  if (module) kjit_release_module(module);
+  ka_try(call, status);
+  return type;
+}
+
+static void infer_results(ka_map *map)
+{
+  ka_call *call = map->call;
+  kjit_type type = infer(map);
+  const ki_type_info *info = ki_type(call->context->types, type);
+  bool is_tuple = info->class_ == KJ_CLASS_TUPLE;
+  size_t count = type == KJIT_VOID ? 0 : is_tuple ? info->count : 1;
+  if (count != map->result_count)
+    ka_fail(call, KJIT_ERROR_TYPE, "func returns %s for these operands: %zu result%s, and %zu %s",
+            count ? ka_type_text(call, type) : "nothing", count, count == 1 ? "" : "s",
+            map->result_count, map->result_count == 1 ? "is given" : "are given");
+  map->result_types = KJ_NEW_ARRAY(&call->arena, kjit_type, count);
+  for (size_t i = 0; i < count; i++) {
+    map->result_types[i] = is_tuple ? info->items[i] : type;
+    if (!ki_is_element(call->context->types, map->result_types[i]))
+      ka_fail(call, KJIT_ERROR_TYPE, "result %zu of func is %s, which no array holds", i,
+              ka_type_text(call, map->result_types[i]));
+  }
+}
+
+/* As a store converts it. */
+static bool converts(const ka_call *call, kjit_type from, kjit_type to)
+{
+  const ki_type_info *source = ki_type(call->context->types, from),
+                     *target = ki_type(call->context->types, to);
+  if (from == to) return true;
+  if (target->class_ == KJ_CLASS_VECTOR) {
+    bool is_wide = source->class_ == KJ_CLASS_VECTOR;
+    if (is_wide && source->count != target->count) return false;
+    return converts(call, is_wide ? source->element : from, target->element);
+  }
+  if (!ki_is_scalar(from) || !ki_is_scalar(to)) return false;
+  if (source->class_ == KJ_CLASS_COMPLEX) return target->class_ == KJ_CLASS_COMPLEX;
+  bool is_number = target->class_ == KJ_CLASS_FLOAT || target->class_ == KJ_CLASS_COMPLEX;
+  return source->class_ != KJ_CLASS_FLOAT || is_number;
+}
+
+static void check_types(ka_map *map)
+{
+  for (size_t i = 0; i < map->result_count && map->result_types; i++) {
+    const ka_operand *result = &map->results[i].operand;
+    if (result->function || converts(map->call, map->result_types[i], result->element)) continue;
+    ka_fail(map->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, and func returns %s",
+            result->name, ka_type_text(map->call, result->element),
+            ka_type_text(map->call, map->result_types[i]));
+  }
+}
+
+/* ---- operands ---- */
+
+static void read_operands(ka_map *map, const mapping *given)
+{
+  ka_call *call = map->call;
+  const kjit_operand *where = call->options.where;
+  if (given->operand_count && !given->operands)
+    ka_fail(call, KJIT_ERROR_MISUSE, "operands is NULL");
+  map->operand_count = given->operand_count + (where ? 1 : 0);
+  map->operands = KJ_NEW_ARRAY(&call->arena, ka_mapped, map->operand_count + 1);
+  for (size_t i = 0; i < given->operand_count; i++)
+    ka_read_argument(call, kj_format(&call->arena, "x%zu", i), &given->operands[i],
+                     &map->operands[i].operand);
+  if (!where) return;
+  if (map->has_signature)
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "options.where with options.signature");
+  map->where = &map->operands[given->operand_count];
+  ka_read_argument(call, "where", where, &map->where->operand);
+  if (map->where->operand.element != KJIT_BOOL)
+    ka_fail(call, KJIT_ERROR_TYPE, "`where` has elements of type %s: bool is expected",
+            map->where->operand.element == KJIT_ANY
+              ? "a number"
+              : ka_type_text(call, map->where->operand.element));
+}
+
+static void read_results(ka_map *map, const mapping *given)
+{
+  ka_call *call = map->call;
+  if (!given->results) ka_fail(call, KJIT_ERROR_MISUSE, "results is NULL");
+  for (size_t i = 0; i < map->result_count; i++) {
+    ka_operand *result = &map->results[i].operand;
+    ka_read_output(call, kj_format(&call->arena, "r%zu", i), &given->results[i], result);
+    if (ka_overlaps_itself(result))
+      ka_fail(call, KJIT_ERROR_ARGUMENT,
+              "`%s` is written, and elements of it are in one place: it has a stride of 0",
+              result->name);
+  }
+}
+
+static void check_places(ka_map *map)
+{
+  for (size_t i = 0; i < map->result_count; i++) {
+    for (size_t j = 0; j < i; j++)
+      ka_check_overlap(map->call, &map->results[i].operand, &map->results[j].operand, false);
+    for (size_t j = 0; j < map->operand_count; j++)
+      if (!map->operands[j].operand.is_value)
+        ka_check_overlap(map->call, &map->results[i].operand, &map->operands[j].operand,
+                         !map->has_signature && !map->is_outer);
+  }
+}
+
+static bool describe_results(ka_map *map)
+{
+  if (!map->call->options.results) return false;
+  for (size_t i = 0; i < map->result_count; i++) {
+    int64_t shape[KJ_MAX_RANK];
+    uint32_t rank = ka_result_shape(map, i, shape);
+    (void)ka_describe(map->call, i, map->result_types ? map->result_types[i] : KJIT_ANY, rank,
+                      shape);
+  }
+  return true;
+}
+
+static void build_map(ka_call *call, const void *data)
+{
+  const mapping *given = data;
+  ka_map map = { .call = call, .function = given->function, .result_count = given->result_count };
+  map.has_signature = call->options.signature != NULL;
+  map.is_outer = (call->options.flags & KJIT_ALGORITHM_OUTER) != 0;
+  if (!given->function) ka_fail(call, KJIT_ERROR_MISUSE, "function is NULL");
+  if (((const ki_decl *)given->function)->function->module->context != call->context)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "function is of another context");
+  if (!given->result_count) ka_fail(call, KJIT_ERROR_ARGUMENT, "there is no result");
+  map.results = KJ_NEW_ARRAY(&call->arena, ka_mapped, map.result_count);
+  read_operands(&map, given);
+  if (map.has_signature) ka_read_signature(&map, call->options.signature);
+  for (size_t i = 0; i < map.operand_count; i++)
+    if (map.operands[i].operand.element == KJIT_ANY) settle_number(&map, &map.operands[i].operand);
+  ka_broadcast(&map);
+  if (!map.has_signature) infer_results(&map);
+  if (describe_results(&map)) return;
+  read_results(&map, given);
+  check_types(&map);
+  check_places(&map);
+  ka_fit_results(&map);
+  ka_find_loops(&map);
+  ka_choose_device(call);
+  for (uint32_t i = 0; i < map.loop_count; i++)
+    if (!map.extents[i]) return;
+  ka_launch_map(&map);
+}
+
+kjit_status kjit_map(kjit_context *context, const kjit_operand *results, size_t result_count,
+                     kjit_function *function, const kjit_operand *operands, size_t operand_count,
+                     const kjit_algorithm_options *options)
+{
+  const mapping given = { results, result_count, function, operands, operand_count };
+  return ka_perform(context, "kjit_map", options, build_map, &given);
+}
