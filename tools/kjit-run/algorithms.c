@@ -5,9 +5,15 @@
 #include <string.h>
 
 const char *const run_option_names[RUN_OPTION_COUNT] = {
-  [RUN_AXIS] = "axis",         [RUN_AXES] = "axes",
-  [RUN_INITIAL] = "initial",   [RUN_ACCUMULATOR] = "accumulator",
-  [RUN_COMMUTES] = "commutes", [RUN_EXCLUSIVE] = "exclusive",
+  [RUN_AXIS] = "axis",
+  [RUN_AXES] = "axes",
+  [RUN_INITIAL] = "initial",
+  [RUN_ACCUMULATOR] = "accumulator",
+  [RUN_COMMUTES] = "commutes",
+  [RUN_EXCLUSIVE] = "exclusive",
+  [RUN_DESCENDING] = "descending",
+  [RUN_BEGIN_BIT] = "begin_bit",
+  [RUN_END_BIT] = "end_bit",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -16,6 +22,25 @@ static kjit_status call_reduce(kjit_context *context, const run_argument *a,
                                const kjit_algorithm_options *options)
 {
   return kjit_reduce(context, a[0].operands, a[1].operands, &a[2].operator_, options);
+}
+
+static kjit_status call_sort(kjit_context *context, const run_argument *a,
+                             const kjit_algorithm_options *options)
+{
+  return kjit_sort(context, a[0].operands, a[1].operands, a[2].function, options);
+}
+
+static kjit_status call_sort_pairs(kjit_context *context, const run_argument *a,
+                                   const kjit_algorithm_options *options)
+{
+  return kjit_sort_pairs(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                         a[4].function, options);
+}
+
+static kjit_status call_argsort(kjit_context *context, const run_argument *a,
+                                const kjit_algorithm_options *options)
+{
+  return kjit_argsort(context, a[0].operands, a[1].operands, a[2].function, options);
 }
 
 /* ---- the table ---- */
@@ -32,14 +57,25 @@ static kjit_status call_reduce(kjit_context *context, const run_argument *a,
   { \
     "operator", RUN_OPERATOR, false, false \
   }
+#define LESS \
+  { \
+    "less", RUN_FUNCTION, true, false \
+  }
 
 enum {
   AXES = 1 << RUN_AXIS | 1 << RUN_AXES,
-  FOLDING = 1 << RUN_INITIAL | 1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES
+  FOLDING = 1 << RUN_INITIAL | 1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES,
+  SORTING = 1 << RUN_AXIS | 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT
 };
 
 static const run_algorithm rows[] = {
   { "reduce", { RESULT("result"), INPUT("x"), OPERATOR }, AXES | FOLDING, call_reduce },
+  { "sort", { RESULT("result"), INPUT("x"), LESS }, SORTING, call_sort },
+  { "sort_pairs",
+    { RESULT("result"), RESULT("result_values"), INPUT("x"), INPUT("values"), LESS },
+    SORTING,
+    call_sort_pairs },
+  { "argsort", { RESULT("result"), INPUT("x"), LESS }, SORTING, call_argsort },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

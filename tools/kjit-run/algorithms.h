@@ -28,6 +28,9 @@ typedef enum run_option {
   RUN_ACCUMULATOR,
   RUN_COMMUTES,
   RUN_EXCLUSIVE,
+  RUN_DESCENDING,
+  RUN_BEGIN_BIT,
+  RUN_END_BIT,
   RUN_OPTION_COUNT
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];

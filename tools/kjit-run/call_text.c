@@ -206,21 +206,40 @@ static bool scan_flag(tool_scanner *scanner, bool *flag)
   return *flag || tool_accept_word(scanner, "false") || tool_expected(scanner, "true or false");
 }
 
+static bool scan_flag_of(run_call *call, tool_scanner *scanner, kjit_algorithm_flags flag)
+{
+  bool is_set = false;
+  if (!scan_flag(scanner, &is_set)) return false;
+  if (is_set) call->options.flags |= flag;
+  return true;
+}
+
+static bool scan_bit(tool_scanner *scanner, uint32_t *bit)
+{
+  int64_t number;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "the number of a bit", &number)) return false;
+  if (number < 0 || number > 64)
+    return tool_scan_fail(scanner, at, "bits have numbers from 0 to 64");
+  *bit = (uint32_t)number;
+  return true;
+}
+
 static bool scan_option_value(const run_maker *m, tool_scanner *scanner, run_step *step,
                               run_option option)
 {
   run_call *call = step->call;
-  bool flag = false;
   switch (option) {
   case RUN_AXIS: return scan_axis(call, scanner);
   case RUN_AXES: return scan_axes(call, scanner);
   case RUN_INITIAL: return scan_initial(m, scanner, step);
   case RUN_ACCUMULATOR: return scan_type(m, scanner, &call->options.accumulator);
   case RUN_COMMUTES: return scan_flag(scanner, &call->commutes);
-  case RUN_EXCLUSIVE:
-    if (!scan_flag(scanner, &flag)) return false;
-    if (flag) call->options.flags |= KJIT_ALGORITHM_EXCLUSIVE;
-    return true;
+  case RUN_EXCLUSIVE: return scan_flag_of(call, scanner, KJIT_ALGORITHM_EXCLUSIVE);
+  case RUN_DESCENDING: return scan_flag_of(call, scanner, KJIT_ALGORITHM_DESCENDING);
+  case RUN_BEGIN_BIT: return scan_bit(scanner, &call->options.begin_bit);
+  case RUN_END_BIT: return scan_bit(scanner, &call->options.end_bit);
   case RUN_OPTION_COUNT: break;
   }
   return false;
