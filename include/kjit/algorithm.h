@@ -208,6 +208,18 @@ KJIT_API KJIT_CHECK kjit_status kjit_map(kjit_context *context, const kjit_opera
                                          const kjit_operand *operands, size_t operand_count,
                                          const kjit_algorithm_options *options);
 
+/* ---- scan ---- */
+
+/* result, of the shape of x, becomes operator over the elements up to each one along one axis:
+ * options.axes, the last one unless given. With KJIT_ALGORITHM_EXCLUSIVE over those before it,
+ * which starts with options.initial, else with the operator's identity; without, options.initial is
+ * put in front of all. Any associative operator; elements are combined in an order that is the same
+ * in every run on one device. result may be the very array that x is. options NULL: all defaults.
+ * Errors: as kjit_reduce. */
+KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_operand *result,
+                                          const kjit_operand *x, const kjit_operator *operator_,
+                                          const kjit_algorithm_options *options);
+
 #ifdef __cplusplus
 }
 #endif

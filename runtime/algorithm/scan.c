@@ -1,0 +1,292 @@
+/* kjit_scan: lib/library/scan.kir. Along the only axis that is longer than 1 tiles look back; along
+ * rows, of neighbours in memory, a warp or a block takes a row; else the kernel goes down columns.
+ */
+#include <stdlib.h>
+
+#include "algorithm/algorithm.h"
+
+typedef struct scan {
+  const kjit_operand *result, *x;
+  const kjit_operator *operator_;
+} scan;
+
+/* What every kernel of a call is made of. */
+typedef struct parts {
+  ka_call *call;
+  const ka_operator *operator_;
+  kjit_type accumulator;
+  uint32_t bytes; /* of a value of that type */
+  ka_operand *result, *x;
+  bool is_exclusive;
+} parts;
+
+/* ---- the shape of a launch ---- */
+
+/* As measured on an H200, and on cores that share a memory. */
+enum {
+  GPU_ACCESS_BYTES = 16, /* of neighbours that one thread reads */
+  GPU_VALUE_BYTES = 64,  /* that a thread has at a time, in what is computed in */
+  GPU_MANY = 1 << 22,    /* elements from which on tiles are large */
+  GPU_LARGE_TILE = 512,  /* threads of a block */
+  GPU_SMALL_TILE = 256,
+  GPU_WIDE_VALUE = 32, /* bytes of values of which a block has fewer */
+  GPU_WIDE_TILE = 128,
+  GPU_SHORT_ROW = 4096, /* elements that a warp takes */
+  GPU_LONG_ROW = 65536, /* elements from which on tiles of a row look back, where rows are few */
+  GPU_ROW_BLOCKS = 32,  /* of a multiprocessor */
+  GPU_COLUMN_ROWS = 8,  /* elements of a column that a thread has at a time */
+  CPU_PIECES = 4,       /* of a core */
+  CPU_LEAST = 16384,    /* elements of a piece */
+  STRIP = 32            /* columns of a block, in scan.kir */
+};
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+typedef struct tiling {
+  uint32_t threads, items, neighbours;
+} tiling;
+
+/* Neighbours are one access where the rows of x's array are aligned for it. */
+static bool is_aligned(const ka_operand *x, uint64_t n, uint32_t bytes, uint32_t neighbours)
+{
+  if (x->function) return true;
+  return x->view.address % ((uint64_t)bytes * neighbours) == 0 &&
+         (x->group_count == 1 || n % neighbours == 0);
+}
+
+static tiling choose_tiling(const parts *p, uint64_t n)
+{
+  uint32_t bytes = kj_element_bytes(p->call->context->types, p->x->element);
+  tiling t = { 1, 1, 1 };
+  if (ka_is_cpu(p->call)) return t;
+  t.items = (uint32_t)most(least(GPU_VALUE_BYTES / p->bytes, 16), 1);
+  while (t.neighbours < t.items && 2 * t.neighbours * bytes <= GPU_ACCESS_BYTES) t.neighbours *= 2;
+  while (t.neighbours > 1 && !is_aligned(p->x, n, bytes, t.neighbours)) t.neighbours /= 2;
+  while (t.items > t.neighbours && n <= 16 * t.items) t.items /= 2;
+  t.threads = p->x->count >= GPU_MANY ? GPU_LARGE_TILE : GPU_SMALL_TILE;
+  if (p->bytes > GPU_WIDE_VALUE) t.threads = GPU_WIDE_TILE;
+  return t;
+}
+
+/* Elements of look_back's work memory, as look_back_size has them. */
+static uint64_t look_back_size(const parts *p, uint64_t tiles, uint64_t sequences)
+{
+  return 16 + sequences * divide_up(p->bytes, 4) * (tiles + divide_up(tiles, 32));
+}
+
+/* ---- kernels ---- */
+
+/* What the kernels take in common, as text: load, store, operator and what an exclusive scan starts
+ * with. */
+typedef struct texts {
+  ka_kernel kernel;
+  const char *load, *op, *operands;
+} texts;
+
+/* What an exclusive scan starts with. */
+static const char *use_start(const parts *p, texts *t)
+{
+  ka_call *call = p->call;
+  if (call->options.initial) return ka_use_value(&t->kernel, call->options.initial);
+  if (!p->is_exclusive) return "0";
+  return kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_->name,
+                   ka_type_text(call, p->accumulator));
+}
+
+static void begin(const parts *p, const char *after, texts *t)
+{
+  ka_call *call = p->call;
+  ka_begin_kernel(call, "scan", &t->kernel);
+  t->load = ka_use_input(&t->kernel, p->x, p->accumulator);
+  const char *put = ka_use_output(&t->kernel, p->result);
+  t->op = ka_use_operator(&t->kernel, p->operator_, p->accumulator);
+  const char *start = use_start(p, t);
+  if (call->options.initial && !p->is_exclusive)
+    put = kj_format(&call->arena, "bind_back(%s, %s, %s, %s)", after, put, t->op, start);
+  t->operands = kj_format(&call->arena, "%s, %s, %s, %s", t->load, put, t->op, start);
+}
+
+static const char *way_of(const parts *p) { return p->is_exclusive ? "true" : "false"; }
+
+/* On the CPU the launch before the scan: the totals of the pieces. */
+static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
+{
+  texts t;
+  ka_begin_kernel(p->call, "scan", &t.kernel);
+  const char *load = ka_use_input(&t.kernel, p->x, p->accumulator),
+             *op = ka_use_operator(&t.kernel, p->operator_, p->accumulator),
+             *n = ka_use_count(&t.kernel, p->x->count), *totals = ka_use_work(&t.kernel, work);
+  ka_launch(&t.kernel, 1, pieces, "scan_totals(%s, %s, %s, %s)", load, op, n, totals);
+}
+
+static void scan_all(const parts *p)
+{
+  ka_call *call = p->call;
+  uint64_t n = p->x->count, blocks;
+  tiling s = choose_tiling(p, n);
+  uint32_t work;
+  if (ka_is_cpu(call)) {
+    blocks = most(least(n / CPU_LEAST, CPU_PIECES * (uint64_t)ka_core_count(call)), 1);
+    work = ka_add_work(call, p->accumulator, 8 * blocks, false);
+    if (blocks > 1) add_totals(p, work, blocks);
+  } else {
+    blocks = divide_up(n, (uint64_t)s.threads * s.items);
+    work = ka_add_work(call, KJIT_U64, look_back_size(p, blocks, 1), true);
+  }
+  texts t;
+  begin(p, "scan_after", &t);
+  const char *count = ka_use_count(&t.kernel, n), *name = ka_use_work(&t.kernel, work),
+             *items = ka_use_constant(&t.kernel, s.items),
+             *neighbours = ka_use_constant(&t.kernel, s.neighbours);
+  ka_launch(&t.kernel, s.threads, blocks, "scan_all(%s, %s, %s, %s, THREADS, %s, %s)", t.operands,
+            count, name, way_of(p), items, neighbours);
+}
+
+static void scan_rows(const parts *p, uint64_t rows, uint64_t n)
+{
+  ka_call *call = p->call;
+  uint64_t cores = ka_core_count(call), blocks, work_size = 1;
+  tiling s = choose_tiling(p, n);
+  const char *way = "SCAN_WARPS";
+  if (ka_is_cpu(call)) {
+    blocks = most(least(divide_up(rows * n, CPU_LEAST), CPU_PIECES * cores), 1);
+  } else if (n <= GPU_SHORT_ROW) {
+    s.threads = (uint32_t)least(s.threads, GPU_SMALL_TILE);
+    blocks = least(divide_up(rows, s.threads / 32), GPU_ROW_BLOCKS * cores);
+  } else if (n < GPU_LONG_ROW || rows >= 2 * cores) {
+    way = "SCAN_BLOCKS";
+    blocks = least(rows, GPU_ROW_BLOCKS * cores);
+  } else {
+    uint64_t tiles = divide_up(n, (uint64_t)s.threads * s.items);
+    way = "SCAN_TILES";
+    blocks = rows * tiles;
+    work_size = look_back_size(p, tiles, rows);
+  }
+  uint32_t work = ka_add_work(call, KJIT_U64, work_size, work_size > 1);
+  texts t;
+  begin(p, "scan_after_in_row", &t);
+  const char *height = ka_use_count(&t.kernel, rows), *width = ka_use_count(&t.kernel, n),
+             *name = ka_use_work(&t.kernel, work), *items = ka_use_constant(&t.kernel, s.items),
+             *neighbours = ka_use_constant(&t.kernel, s.neighbours);
+  ka_launch(&t.kernel, s.threads, blocks, "scan_rows(%s, %s, %s, %s, %s, %s, THREADS, %s, %s)",
+            t.operands, height, width, name, way_of(p), way, items, neighbours);
+}
+
+static void scan_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t inner)
+{
+  ka_call *call = p->call;
+  uint64_t strips = outer * divide_up(inner, STRIP), cores = ka_core_count(call),
+           blocks = least(strips, (ka_is_cpu(call) ? CPU_PIECES : GPU_ROW_BLOCKS) * cores);
+  uint32_t threads = 1,
+           items = (uint32_t)most(least(GPU_COLUMN_ROWS, GPU_VALUE_BYTES / p->bytes), 1);
+  if (!ka_is_cpu(call)) {
+    threads = STRIP;
+    while (threads < GPU_SMALL_TILE && (uint64_t)threads / 32 * items < n) threads *= 2;
+  }
+  texts t;
+  begin(p, "scan_after_in_column", &t);
+  const char *o = ka_use_count(&t.kernel, outer), *i = ka_use_count(&t.kernel, n),
+             *c = ka_use_count(&t.kernel, inner), *each = ka_use_constant(&t.kernel, items);
+  ka_launch(&t.kernel, threads, blocks, "scan_columns(%s, %s, %s, %s, %s, THREADS, %s)", t.operands,
+            o, i, c, way_of(p), each);
+}
+
+/* ---- axes ---- */
+
+static uint64_t step_of(const ka_operand *x, uint32_t axis)
+{
+  if (x->function) return x->rank - axis; /* the last one is expected to lie together */
+  return x->shape[axis] > 1 ? (uint64_t)llabs(x->view.strides[axis]) : UINT64_MAX;
+}
+
+/* The axes of x in the kernel's order: those that lie further apart than the scanned one, it, and
+ * the others. */
+static void scan_along(const parts *p, uint32_t axis)
+{
+  ka_operand *operands[] = { p->x, p->result };
+  uint32_t axes[KJ_MAX_RANK], ranks[3] = { 0, 1, 0 };
+  uint64_t extents[3] = { 1, (uint64_t)p->x->shape[axis], 1 };
+  for (int inside = 0; inside < 2; inside++) {
+    if (inside) axes[ranks[0]] = axis;
+    for (uint32_t i = 0; i < p->x->rank; i++) {
+      bool is_inside = step_of(p->x, i) < step_of(p->x, axis);
+      if (i == axis || is_inside != (inside != 0)) continue;
+      axes[ranks[0] + ranks[2] + (inside ? 1u : 0u)] = i;
+      ranks[inside ? 2 : 0]++;
+      extents[inside ? 2 : 0] *= (uint64_t)p->x->shape[i];
+    }
+  }
+  bool is_line = extents[0] == 1 && extents[2] == 1;
+  if (extents[2] == 1) ranks[1] += ranks[2]; /* axes of extent 1 */
+  for (int i = 0; i < 2; i++)
+    ka_arrange(p->call, operands[i], axes,
+               is_line           ? 1
+               : extents[2] == 1 ? 2
+                                 : 3,
+               is_line ? &p->x->rank : ranks);
+  if (is_line) scan_all(p);
+  else if (extents[2] == 1) scan_rows(p, extents[0], extents[1]);
+  else scan_columns(p, extents[0], extents[1], extents[2]);
+}
+
+static uint32_t read_axis(ka_call *call, const ka_operand *x)
+{
+  if (!x->rank) ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axis");
+  if (!call->options.axes) return x->rank - 1;
+  uint32_t found = ka_read_axes(call, x->rank);
+  if (__builtin_popcount(found) != 1)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "a scan is along one axis");
+  return (uint32_t)__builtin_ctz(found);
+}
+
+/* ---- the call ---- */
+
+static bool has_shape_of(const ka_operand *result, const ka_operand *x)
+{
+  if (result->rank != x->rank) return false;
+  for (uint32_t i = 0; i < x->rank; i++)
+    if (result->shape[i] != x->shape[i]) return false;
+  return true;
+}
+
+static void build_scan(ka_call *call, const void *data)
+{
+  const scan *given = data;
+  ka_operand result, x;
+  ka_operator operator_;
+  bool is_exclusive = call->options.flags & KJIT_ALGORITHM_EXCLUSIVE;
+  ka_read_operator(call, given->operator_, &operator_);
+  ka_read_input(call, "x", given->x, &x);
+  uint32_t axis = read_axis(call, &x);
+  if (call->options.results) {
+    kjit_type element = ka_accumulator(call, &operator_, x.element, x.element);
+    bool is_half = x.element == KJIT_F16 || x.element == KJIT_BF16;
+    if (is_half && call->options.accumulator == KJIT_ANY) element = x.element;
+    (void)ka_describe(call, 0, element, x.rank, x.shape);
+    return;
+  }
+  ka_read_output(call, "result", given->result, &result);
+  ka_check_overlap(call, &result, &x, true);
+  if (!has_shape_of(&result, &x))
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape of `x`");
+  if (is_exclusive && !call->options.initial && !operator_.has_identity)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the operator has no identity, which an exclusive scan starts with: options.initial "
+            "gives a value");
+  kjit_type accumulator =
+    ka_accumulator(call, &operator_, x.element, result.function ? x.element : result.element);
+  ka_choose_device(call);
+  if (!x.count) return;
+  parts p = { call,    &operator_, accumulator, kj_element_bytes(call->context->types, accumulator),
+              &result, &x,         is_exclusive };
+  scan_along(&p, axis);
+}
+
+kjit_status kjit_scan(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
+                      const kjit_operator *operator_, const kjit_algorithm_options *options)
+{
+  const scan given = { result, x, operator_ };
+  return ka_perform(context, "kjit_scan", options, build_scan, &given);
+}
