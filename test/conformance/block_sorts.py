@@ -25,10 +25,15 @@ def _(r, rng):
         launch_merge(r, rng, order, threads, int(rng.integers(1, 6)), rng.choice(monoids.shapes_of(threads)))
 
 
+def items_of(rng, threads):
+    """How many a thread has, at most 4096 in a block: keys, values and positions lie in the shared memory of one."""
+    return int(rng.integers(1, min(8, 4096 // threads) + 1))
+
+
 @row("merge: sorts in blocks of every size")
 def _(r, rng):
     for threads in orders.SIZES:
-        launch_merge(r, rng, orders.BY_NAME[rng.choice(["less_i4", "dated"])], threads, int(rng.integers(1, 9)))
+        launch_merge(r, rng, orders.BY_NAME[rng.choice(["less_i4", "dated"])], threads, items_of(rng, threads))
 
 
 @row("merge: sorts of the first items")
@@ -94,7 +99,7 @@ def _(r, rng):
 @row("radix: sorts in blocks of every size")
 def _(r, rng):
     for threads in orders.SIZES:
-        launch_radix(r, rng, rng.choice(["f4", "u2", "i8"]), threads, int(rng.integers(1, 9)))
+        launch_radix(r, rng, rng.choice(["f4", "u2", "i8"]), threads, items_of(rng, threads))
 
 
 @row("radix: sorts of the first items")
