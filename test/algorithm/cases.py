@@ -1,0 +1,177 @@
+"""Cases of the algorithms' tests: what a case is, and how a family's cases run.
+
+A case is one call of kjit-run --call on fresh random arrays, and what NumPy, or an independent loop, gives for its results. Cases run many to a process;
+when that fails each runs on its own, so that the failing one is named. Every call is made twice, into two results, which have to have the same bits.
+"""
+import dataclasses
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+MAKERS = []
+BATCH = 60  # cases of one process
+SMALL = 5000  # elements; what runs with all checks
+
+
+@dataclasses.dataclass
+class Expected:
+    value: np.ndarray
+    rtol: float
+    atol: float
+    kind: str  # "bf16", which is saved as f32; None: the value's own type
+
+
+class Case:
+    """call: its text, with {x} for the case's arrays and results."""
+
+    def __init__(self, name, call, **arrays):
+        self.name, self.call = name, call
+        self.arrays, self.kinds, self.expected = {}, {}, {}
+        for key, value in arrays.items():
+            self.array(key, value)
+
+    def array(self, name, value, kind=None):
+        """kind: an element type that the file is converted to, or a struct of the module."""
+        self.arrays[name] = np.array(value, order="K")
+        if kind:
+            self.kinds[name] = kind
+        return self
+
+    def expect(self, name, value, rtol=0.0, atol=0.0, kind=None):
+        """The result's type and shape are the value's, too."""
+        self.expected[name] = Expected(np.asarray(value), rtol, atol, kind)
+        return self
+
+    def elements(self):
+        return max([value.size for value in [*self.arrays.values(), *[e.value for e in self.expected.values()]]], default=0)
+
+    def runs(self, prefix):
+        """The texts of the two calls: what is written is another array in the second one."""
+        texts = []
+        for run in (0, 1):
+            names = {name: f"{prefix}{name}" for name in self.arrays}
+            names.update({name: f"{prefix}{name}_{run}" for name in self.expected})
+            texts.append(self.call.format(**names))
+        return texts
+
+
+def cases(make):
+    """Registers make(rng), which gives cases of the family being loaded."""
+    MAKERS.append((make, None))
+    return make
+
+
+def some_cases(count):
+    """The same of many cases, of which a run takes so many at random; with all checks, a third of them."""
+    def register(make):
+        MAKERS.append((make, count))
+        return make
+    return register
+
+
+def choose(rng, made, count, largest):
+    made = [case for case in made if case.elements() <= largest]
+    count = len(made) if count is None else count if largest > SMALL else count // 3
+    return made if count >= len(made) else [made[i] for i in sorted(rng.choice(len(made), count, replace=False))]
+
+
+def describe(seed, only, largest):
+    described = []
+    for number, (make, count) in enumerate(MAKERS):
+        rng = np.random.default_rng([seed, number])
+        made = [case for case in make(rng) if only is None or only in case.name]
+        described += choose(rng, made, count, largest)
+    return list(enumerate(described))
+
+
+# ---- running ----
+
+def argument(name, value, kind, folder, saved):
+    """--arg of an array; saved: paths by what is in them, since both runs may start with one array."""
+    path = saved.setdefault(id(value), os.path.join(folder, f"{name}.npy"))
+    if not os.path.exists(path):
+        np.save(path, value)
+    return ["--arg", f"{name}=@{path}" + (f":as={kind}" if kind else "")]
+
+
+def case_line(number, case, folder):
+    prefix = f"c{number}_"
+    line, saves, saved = [], [], {}
+    for name, value in case.arrays.items():
+        own = [f"{prefix}{name}_{run}" for run in (0, 1)] if name in case.expected else [f"{prefix}{name}"]
+        for full in own:
+            line += argument(full, value, case.kinds.get(name), folder, saved)
+    for text in case.runs(prefix):
+        line += ["--call", text]
+    for name in case.expected:
+        for run in (0, 1):
+            saves += ["--save", f"{prefix}{name}_{run}={os.path.join(folder, f'{prefix}{name}_{run}.out.npy')}"]
+    return line, saves
+
+
+def check_result(name, expected, got):
+    want = expected.value
+    if got.shape != want.shape:
+        raise AssertionError(f"{name}: shape {got.shape}, expected {want.shape}")
+    dtype = np.dtype("f4") if expected.kind == "bf16" else want.dtype
+    if got.dtype != dtype:
+        raise AssertionError(f"{name}: type {got.dtype}, expected {dtype}")
+    if expected.rtol or expected.atol:
+        np.testing.assert_allclose(got, want, rtol=expected.rtol, atol=expected.atol, err_msg=name)
+    else:
+        np.testing.assert_array_equal(got, want, err_msg=name)
+
+
+def bits(array):
+    """Without the padding of structs, which nobody promises."""
+    if array.dtype.names:
+        return b"".join(bits(np.ascontiguousarray(array[name])) for name in array.dtype.names)
+    return array.tobytes()
+
+
+def check_case(number, case, folder):
+    for name, expected in case.expected.items():
+        first, second = (np.load(os.path.join(folder, f"c{number}_{name}_{run}.out.npy")) for run in (0, 1))
+        check_result(name, expected, first)
+        if bits(first) != bits(second):
+            raise AssertionError(f"{name}: two runs gave different bits")
+
+
+def run_batch(tool, module, device, batch):
+    """Returns a list of (case, message) for what failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*shlex.split(tool), *([module] if module else []), "--quiet", "--device", device, "--checks", os.environ.get("KJIT_CHECKS", "none")]
+        saves = []
+        for number, case in batch:
+            line, saved = case_line(number, case, folder)
+            command += line
+            saves += saved
+        process = subprocess.run(command + saves, capture_output=True, text=True, errors="replace", timeout=250)
+        if process.returncode != 0:
+            return [(case, f"{case.call}: kjit-run exited with {process.returncode}\n{process.stdout}{process.stderr}") for _, case in batch]
+        failures = []
+        for number, case in batch:
+            try:
+                check_case(number, case, folder)
+            except (AssertionError, OSError) as error:
+                failures.append((case, f"{case.call}: {error}"))
+        return failures
+
+
+def run_all(tool, family, module, device, seed, only, largest):
+    described = describe(seed, only, largest)
+    failures = []
+    for first in range(0, len(described), BATCH):
+        batch = described[first:first + BATCH]
+        failed = run_batch(tool, module, device, batch)
+        if failed and len(batch) > 1:
+            failed = [failure for one in batch for failure in run_batch(tool, module, device, [one])]
+        failures += failed
+    for case, message in failures[:10]:
+        print(f"FAILED {family} case \"{case.name}\" on {device}, seed {seed}\n{message}\n", file=sys.stderr)
+    print(f"{family} on {device}, seed {seed}: {len(described) - len(failures)} of {len(described)} cases right")
+    return 1 if failures or not described else 0

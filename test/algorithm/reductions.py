@@ -1,0 +1,216 @@
+"""Reductions: over all elements and along axes, by operators with names and by funcs, of arrays of any strides and of funcs."""
+import itertools
+
+import numpy as np
+
+import values
+from cases import Case, cases, some_cases
+
+AFFINE = np.dtype([("a", "u4"), ("b", "u4"), ("applied", "u4")])
+TAGGED = np.dtype([("tag", "u1"), ("words", "u8", (3,)), ("tail", "u2")], align=True)
+
+NAMED = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "fmin": np.fmin, "fmax": np.fmax,
+         "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "logaddexp": np.logaddexp}
+HAS_IDENTITY = ("add", "mul", "and", "or", "xor", "logaddexp")
+
+
+def takes(name, kind):
+    if name in ("and", "or", "xor"):
+        return kind == "?" or kind in values.INTEGERS
+    if name == "logaddexp":
+        return kind in values.FLOATS
+    return name in ("add", "mul") or kind not in values.COMPLEX
+
+
+def expected_type(name, kind):
+    """As NumPy's reductions: sums and products of small integers are of 64 bits."""
+    dtype = values.numpy_type(kind)
+    if name in ("add", "mul") and dtype.kind in "bi":
+        return np.dtype("i8")
+    return np.dtype("u8") if name in ("add", "mul") and dtype.kind == "u" else dtype
+
+
+def reference(name, x, kind, axis=None):
+    dtype = expected_type(name, kind)
+    axis = tuple(range(x.ndim)) if axis is None else axis
+    if name == "logaddexp" and x.size == 0:
+        return np.full(np.sum(x, axis=axis).shape, -np.inf, dtype)
+    with np.errstate(all="ignore"):
+        wide = x.astype("f4") if kind == "f2" else x
+        if name in ("add", "mul", "logaddexp"):
+            return NAMED[name].reduce(wide, axis=axis, dtype=dtype if kind != "f2" else "f4").astype(dtype)
+        return NAMED[name].reduce(wide, axis=axis).astype(dtype)
+
+
+def numbers_for(rng, name, shape, kind):
+    if name == "mul":  # few factors that are not 1: the product is exact
+        made = np.ones(shape, values.numpy_type(kind))
+        flat = made.reshape(-1)
+        flat[rng.integers(0, max(flat.size, 1), 5) if flat.size else []] = 1 if kind == "?" else 2
+        return made
+    if name == "add":
+        return values.small_numbers(rng, shape, kind)
+    return values.any_numbers(rng, shape, kind)
+
+
+def named_case(rng, name, kind, shape, label, axis=None, option="", view=""):
+    x = numbers_for(rng, name, shape, kind)
+    if name in ("min", "max", "fmin", "fmax") and x.dtype.kind == "f" and rng.random() < 0.5:
+        x = values.with_nan(rng, x, 3 / max(x.size, 1))
+    text, seen = ("", x) if not view else values.random_view(rng, x)
+    case = Case(f"{label} {name} {kind} {x.shape}{text}{option}", f"{{r}} = reduce({{x}}{text}, {name}{option})")
+    case.array("x", x, values.as_kind(kind))
+    tolerance = {"rtol": 1e-5 if kind == "f4" else 1e-12} if name == "logaddexp" else {}
+    return case.expect("r", reference(name, seen, kind, axis), kind=values.as_kind(kind), **tolerance)
+
+
+# ---- over all elements ----
+
+@some_cases(24)
+def all_types(rng):
+    for name, kind in itertools.product(NAMED, values.TYPES):
+        if takes(name, kind):
+            yield named_case(rng, name, kind, (int(rng.integers(1, 5000)),), "type")
+
+
+@cases
+def sizes(rng):
+    for n in values.BORDERS + values.LARGE:
+        yield named_case(rng, "add", "i4", (n,), "size")
+        yield named_case(rng, "xor", "u1", (n,), "size")
+        if n:
+            yield named_case(rng, "max", "f4", (n,), "size")
+            x = rng.integers(0, 2**64, n, np.uint64)
+            yield Case(f"size product {n}", "{r} = reduce({x}, product)", x=x).expect("r", fold(product, x))
+
+
+@cases
+def real_sums(rng):
+    """Rounding is that of some order: near the exact sum, and the same in each run."""
+    for kind, n in itertools.product(("f4", "f8", "c8"), (1000, 100003)):
+        x = values.any_numbers(rng, n, kind)
+        bound = 2e-6 if kind != "f8" else 1e-14
+        exact = np.sum(x.astype("c16" if kind == "c8" else "f8"))
+        yield Case(f"sum of reals {kind} {n}", "{r} = reduce({x}, add)", x=x).expect("r", exact.astype(kind), atol=bound * float(np.sum(np.abs(x))))
+
+
+@cases
+def views(rng):
+    for rank in (1, 1, 2, 2, 3, 4, 5):
+        for name, kind in (("add", "i2"), ("fmax", "f8")):
+            shape = tuple(max(e, 1) for e in values.random_shape(rng, rank))
+            yield named_case(rng, name, kind, shape, "view", view=True)
+
+
+@some_cases(12)
+def axes(rng):
+    for _ in range(14):
+        rank = int(rng.integers(1, 6))
+        name, kind = [("add", "i1"), ("add", "f4"), ("max", "u8"), ("min", "f8"), ("xor", "u2"), ("add", "c8"), ("and", "?")][rng.integers(7)]
+        shape, chosen = values.random_shape(rng, rank), values.random_axes(rng, rank)
+        if name in ("max", "min"):
+            shape = tuple(max(e, 1) for e in shape)
+        option = f", axis={chosen[0]}" if len(chosen) == 1 else f", axes=({', '.join(map(str, chosen))})"
+        yield named_case(rng, name, kind, shape, "axes", chosen, option)
+
+
+@cases
+def axes_in_order(rng):
+    """Along an axis, operators that do not commute."""
+    for shape in ((int(rng.integers(1, 500)), 12), (5, int(rng.integers(1, 3000))), (2, int(rng.integers(1, 60)), 9)):
+        x = affines(rng, shape)
+        axis = int(rng.integers(len(shape)))
+        case = Case(f"struct {shape} along {axis}", f"{{r}} = reduce({{x}}, then, axis={axis - len(shape)})").array("x", x, "Affine")
+        yield case.expect("r", fold(then, np.moveaxis(x, axis, 0)))
+
+
+# ---- operators of one's own ----
+
+def fold(combine, x):
+    """The elements combined in their order; pairs of neighbours first, which an associative operator allows."""
+    while len(x) > 1:
+        rest = x[len(x) // 2 * 2:]
+        x = np.concatenate([combine(x[0:len(x) - 1:2], x[1::2]), rest])
+    return x[0]
+
+
+def then(f, g):
+    made = np.empty_like(f)
+    made["a"], made["b"], made["applied"] = f["a"] * g["a"], f["b"] * g["a"] + g["b"], f["applied"] + g["applied"]
+    return made
+
+
+def later(x, y):
+    return np.where(y["tag"] != 0, y, x)
+
+
+def product(x, y):
+    a, b, c, d = (x >> np.uint64(16 * i) & np.uint64(0xFFFF) for i in range(4))
+    e, f, g, h = (y >> np.uint64(16 * i) & np.uint64(0xFFFF) for i in range(4))
+    parts = a * e + b * g, a * f + b * h, c * e + d * g, c * f + d * h
+    return sum((p & np.uint64(0xFFFF)) << np.uint64(16 * i) for i, p in enumerate(parts))
+
+
+def affines(rng, n):
+    made = np.zeros(n, AFFINE)
+    for field in AFFINE.names:
+        made[field] = rng.integers(0, 2**32, n, np.uint32)
+    return made
+
+
+def tagged(rng, n):
+    made = np.zeros(n, TAGGED)
+    made["tag"] = rng.integers(0, 256, n) * (rng.random(n) < 5 / n)
+    made["words"] = rng.integers(0, 2**63, (n, 3))
+    made["tail"] = rng.integers(0, 2**16, n)
+    made["tag"][0] = 1
+    return made
+
+
+@cases
+def structs(rng):
+    for n in (1, 2, 255, 1025, 4097, 40001):
+        x, y = affines(rng, n), tagged(rng, n)
+        yield Case(f"struct {n}", "{r} = reduce({x}, then)").array("x", x, "Affine").expect("r", fold(then, x))
+        yield Case(f"struct of 40 bytes {n}", "{r} = reduce({x}, later)").array("x", y, "Tagged").expect("r", fold(later, y))
+        reverse = Case(f"struct {n}, backwards", "{r} = reduce({x}[::-1], then, initial={f}[0])").array("x", x, "Affine").array("f", x[:1], "Affine")
+        yield reverse.expect("r", fold(then, np.concatenate([x[:1], x[::-1]])))
+
+
+@cases
+def order(rng):
+    for kind in ("u1", "i4", "f4", "f8"):
+        x = values.any_numbers(rng, int(rng.integers(2, 30000)), kind)
+        yield Case(f"first {kind}", "{r} = reduce({x}, first)", x=x).expect("r", x[0])
+        yield Case(f"last {kind}", "{r} = reduce({x}[::-2], last)", x=x).expect("r", x[::-2][-1])
+
+
+# ---- options ----
+
+@cases
+def options(rng):
+    x = values.small_numbers(rng, 3001, "f4")
+    yield Case("initial", "{r} = reduce({x}, add, initial=7)", x=x).expect("r", np.float32(x.sum() + 7))
+    yield Case("initial of a func", "{r} = reduce({x}, plus, initial=0.5f32)", x=x).expect("r", np.float32(x.sum() + 0.5))
+    yield Case("accumulator", "{r} = reduce({x}, add, accumulator=f64)", x=x).expect("r", x.sum(dtype="f8"))
+    yield Case("into f64", "{r} = reduce({x}, add)", x=x, r=np.zeros((), "f8")).expect("r", x.sum(dtype="f8"))
+    yield Case("commutes", "{r} = reduce({x}, plus, commutes=true)", x=x).expect("r", x.sum())
+    yield Case("small accumulator", "{r} = reduce({x}, add, accumulator=u8)", x=np.arange(300, dtype="u1")).expect("r", np.arange(300, dtype="u1").sum(dtype="u1"))
+    for kind, name in itertools.product(("i4", "f8"), HAS_IDENTITY):
+        if takes(name, kind):
+            yield named_case(rng, name, kind, (0,), "empty")
+    yield Case("empty with an initial value", "{r} = reduce({x}, max, initial=-3)", x=np.zeros(0, "i2")).expect("r", np.int16(-3))
+
+
+# ---- funcs as operands ----
+
+@cases
+def computed(rng):
+    x, y = values.small_numbers(rng, 2011, "f8"), values.small_numbers(rng, 2011, "f8")
+    n = int(rng.integers(1, 5000))
+    yield Case("squares", f"{{r}} = reduce(square[{n}], add)").expect("r", np.sum(np.arange(n, dtype="i8") ** 2))
+    yield Case("difference", "{r} = reduce(difference({x}, {y}[::-1])[2011], max)", x=x, y=y).expect("r", np.max(np.abs(x - y[::-1])))
+    yield Case("outer", "{r} = reduce(outer({x}, {y}, 0.5f64)[2011, 17], add)", x=x, y=y).expect("r", 0.5 * np.sum(np.outer(x, y[:17])))
+    yield Case("func that writes", "put_twice({r})[] = reduce({x}, add)", x=x, r=np.zeros(2)).expect("r", np.array([1, 2]) * x.sum())
+    two = np.zeros((2, 3))
+    yield Case("into a view", "{r}[1, ::2][1:] = reduce({x}, add)", x=x, r=two).expect("r", np.where(np.arange(6).reshape(2, 3) == 5, x.sum(), two))
