@@ -183,6 +183,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_pairs(kjit_context *context, const kji
 KJIT_API KJIT_CHECK kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *x, kjit_function *less,
                                              const kjit_algorithm_options *options);
+/* result becomes the elements of x and y, lines of one axis that are sorted by less (or the order
+ * of numbers), in that order; of equal ones those of x come first. */
+KJIT_API KJIT_CHECK kjit_status kjit_merge(kjit_context *context, const kjit_operand *result,
+                                           const kjit_operand *x, const kjit_operand *y,
+                                           kjit_function *less,
+                                           const kjit_algorithm_options *options);
 
 /* ---- map ---- */
 

@@ -1,6 +1,7 @@
-/* kjit_sort, kjit_sort_pairs, kjit_argsort: numbers by their digits (lib/library/radix_sort.kir),
- * others and long rows by merges (merge_sort.kir), a few numbers by one block. What is sorted goes
- * from the operands through work memory, one launch after the other, into the results. */
+/* kjit_sort, kjit_sort_pairs, kjit_argsort, kjit_merge: numbers by their digits
+ * (lib/library/radix_sort.kir), others and long rows by merges (merge_sort.kir), a few numbers by
+ * one block. What is sorted goes from the operands through work memory, one launch after the other,
+ * into the results. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -355,14 +356,17 @@ static void check_shape(sort *s, const ka_operand *operand)
     ka_fail(s->call, KJIT_ERROR_ARGUMENT, "`%s` has to have the shape of `x`", operand->name);
 }
 
-static void read_result(sort *s, const char *name, const kjit_operand *given, kjit_type element,
-                        ka_operand *result)
+static void check_element(const sort *s, const ka_operand *result, kjit_type element)
+{
+  if (!result->function && result->element != element)
+    ka_fail(s->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: expected %s", result->name,
+            ka_type_text(s->call, result->element), ka_type_text(s->call, element));
+}
+
+static void read_result(sort *s, const char *name, const kjit_operand *given, ka_operand *result)
 {
   ka_read_output(s->call, name, given, result);
   check_shape(s, result);
-  if (!result->function && element != KJIT_ANY && result->element != element)
-    ka_fail(s->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: expected %s", name,
-            ka_type_text(s->call, result->element), ka_type_text(s->call, element));
 }
 
 static void check_place(sort *s, const ka_operand *result, const ka_operand *own,
@@ -383,7 +387,7 @@ static bool is_integer(const sort *s, kjit_type type)
 static void read_places(sort *s, const sorting *given)
 {
   s->has_values = s->are_places = true;
-  read_result(s, "result", given->result, KJIT_ANY, &s->result_values);
+  read_result(s, "result", given->result, &s->result_values);
   if (!s->result_values.function && !is_integer(s, s->result_values.element))
     ka_fail(s->call, KJIT_ERROR_TYPE, "`result` has elements of type %s: positions are integers",
             ka_type_text(s->call, s->result_values.element));
@@ -394,14 +398,16 @@ static void read_places(sort *s, const sorting *given)
 static void read_pairs(sort *s, const sorting *given)
 {
   s->has_result = true;
-  read_result(s, "result", given->result, s->x.element, &s->result);
+  read_result(s, "result", given->result, &s->result);
+  check_element(s, &s->result, s->x.element);
   if (!given->values) {
     check_place(s, &s->result, &s->x, NULL);
     return;
   }
   s->has_values = true;
   s->value_element = s->values.element;
-  read_result(s, "result_values", given->result_values, s->value_element, &s->result_values);
+  read_result(s, "result_values", given->result_values, &s->result_values);
+  check_element(s, &s->result_values, s->value_element);
   check_place(s, &s->result, &s->x, &s->values);
   check_place(s, &s->result_values, &s->values, &s->x);
   ka_check_overlap(s->call, &s->result_values, &s->result, false);
@@ -433,11 +439,91 @@ static void build_sort(ka_call *call, const void *data)
   arrange(&s);
   ka_choose_device(call);
   if (!s.x.count) return;
+  if (s.rows > INT32_MAX)
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "more than %d rows at a time", INT32_MAX);
   uint64_t most = ka_is_cpu(call) ? CPU_BLOCK_MOST : BLOCK_MOST;
   if (s.less.function) sort_by_merges(&s);
   else if (s.row <= most) sort_rows(&s);
   else if (s.rows == 1) sort_digits(&s);
   else sort_by_merges(&s);
+}
+
+/* ---- merge ---- */
+
+typedef struct merging {
+  const kjit_operand *result, *x, *y;
+  kjit_function *less;
+} merging;
+
+static void check_line(ka_call *call, const ka_operand *operand)
+{
+  if (operand->rank != 1)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: a merge is of one", operand->name,
+            operand->rank);
+}
+
+static void launch_merge(sort *s, const ka_operand *y)
+{
+  ka_call *call = s->call;
+  ka_kernel kernel;
+  uint64_t count = s->x.count + y->count;
+  bool is_cpu = ka_is_cpu(call);
+  tiling t = *choose(merge_tilings, key_bytes(s));
+  if (is_cpu) t = (tiling){ .threads = 1, .items = CPU_TILE };
+  uint64_t tiles = divide_up(count, (uint64_t)t.threads * t.items),
+           most = (uint64_t)CPU_PIECES * ka_core_count(call);
+  ka_begin_kernel(call, "sort", &kernel);
+  kernel.blocks = t.blocks;
+  const char *first = ka_use_input(&kernel, &s->x, KJIT_ANY),
+             *second = ka_use_input(&kernel, y, KJIT_ANY),
+             *put = ka_use_output(&kernel, &s->result), *less = use_less(&kernel, s),
+             *n = ka_use_count(&kernel, count), *middle = ka_use_count(&kernel, s->x.count),
+             *items = ka_use_constant(&kernel, t.items);
+  ka_launch(&kernel, t.threads, is_cpu && most < tiles ? most : tiles,
+            "merge_two(bind_back(sort_either, %s, %s, %s), radix_no_value, %s, radix_no_store, %s, "
+            "%s, %s, THREADS, %s, false)",
+            first, second, middle, put, less, n, middle, items);
+}
+
+static void build_merge(ka_call *call, const void *data)
+{
+  const merging *given = data;
+  const sorting order = { .less = given->less };
+  uint32_t one = 1, axis = 0;
+  sort s = { .call = call };
+  ka_operand y;
+  ka_read_input(call, "x", given->x, &s.x);
+  ka_read_input(call, "y", given->y, &y);
+  check_line(call, &s.x);
+  check_line(call, &y);
+  if (s.x.element != y.element)
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s, and `y` of type %s",
+            ka_type_text(call, s.x.element), ka_type_text(call, y.element));
+  int64_t count = (int64_t)(s.x.count + y.count);
+  if (ka_describe(call, 0, s.x.element, 1, &count)) return;
+  read_order(&s, &order);
+  ka_read_output(call, "result", given->result, &s.result);
+  check_line(call, &s.result);
+  if (s.result.shape[0] != count)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have as many elements as `x` and `y`");
+  check_element(&s, &s.result, s.x.element);
+  ka_check_overlap(call, &s.result, &s.x, false);
+  ka_check_overlap(call, &s.result, &y, false);
+  ka_arrange(call, &s.x, &axis, 1, &one);
+  ka_arrange(call, &y, &axis, 1, &one);
+  ka_arrange(call, &s.result, &axis, 1, &one);
+  ka_choose_device(call);
+  if (count) launch_merge(&s, &y);
+}
+
+/* ---- the functions ---- */
+
+kjit_status kjit_merge(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
+                       const kjit_operand *y, kjit_function *less,
+                       const kjit_algorithm_options *options)
+{
+  const merging given = { result, x, y, less };
+  return ka_perform(context, "kjit_merge", options, build_merge, &given);
 }
 
 kjit_status kjit_sort(kjit_context *context, const kjit_operand *result, const kjit_operand *x,

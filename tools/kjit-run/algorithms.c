@@ -43,6 +43,12 @@ static kjit_status call_argsort(kjit_context *context, const run_argument *a,
   return kjit_argsort(context, a[0].operands, a[1].operands, a[2].function, options);
 }
 
+static kjit_status call_merge(kjit_context *context, const run_argument *a,
+                              const kjit_algorithm_options *options)
+{
+  return kjit_merge(context, a[0].operands, a[1].operands, a[2].operands, a[3].function, options);
+}
+
 /* ---- the table ---- */
 
 #define RESULT(name) \
@@ -76,6 +82,10 @@ static const run_algorithm rows[] = {
     SORTING,
     call_sort_pairs },
   { "argsort", { RESULT("result"), INPUT("x"), LESS }, SORTING, call_argsort },
+  { "merge",
+    { RESULT("result"), INPUT("x"), INPUT("y"), LESS },
+    SORTING & ~(1 << RUN_AXIS),
+    call_merge },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
