@@ -39,7 +39,7 @@ typedef struct tiling {
 } tiling;
 
 static const tiling radix_tilings[] = {
-  { 4, 256, 23, 3 }, { 8, 256, 16, 3 }, { 12, 256, 12, 3 }, { UINT32_MAX, 256, 10, 2 }
+  { 4, 256, 23, 3 }, { 8, 384, 16, 2 }, { 12, 256, 12, 3 }, { UINT32_MAX, 256, 10, 2 }
 };
 static const tiling merge_tilings[] = { { 4, 256, 17, 3 }, { 8, 256, 11, 3 },
                                         { 16, 256, 7, 2 }, { 32, 128, 7, 2 },
@@ -57,6 +57,8 @@ enum {
   CPU_LEAST = 16384, /* elements of a piece */
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
+  SPLIT_THREADS = 128,
+  SPLIT_LEAST = 512,   /* tiles; fewer are found by their blocks */
   WIDE_COUNT = 1 << 30 /* more have counts of 64 bits */
 };
 
@@ -262,6 +264,20 @@ static const char *use_less(ka_kernel *kernel, const sort *s)
   return s->is_descending ? kj_format(arena, "bind_back(sort_reversed, %s)", less) : less;
 }
 
+/* Where the tiles of the next merge start in their runs; splits is work memory. */
+static void find_splits(sort *s, uint32_t splits, uint64_t tiles, uint64_t tile, uint64_t run)
+{
+  ka_kernel kernel;
+  ka_begin_kernel(s->call, "sort", &kernel);
+  const char *keys = use_input(&kernel, s, &s->x, s->key_buffers), *less = use_less(&kernel, s),
+             *n = ka_use_count(&kernel, s->x.count), *row = ka_use_count(&kernel, s->row),
+             *width = ka_use_count(&kernel, run), *words = ka_use_work(&kernel, splits),
+             *size = ka_use_constant(&kernel, (int64_t)tile);
+  ka_launch(&kernel, SPLIT_THREADS, divide_up(tiles, SPLIT_THREADS),
+            "merge_sort_splits(%s, %s, %s, %s, %s, %s, %s)", keys, less, n, row, width, words,
+            size);
+}
+
 static void sort_by_merges(sort *s)
 {
   uint32_t bytes = key_bytes(s), stages = 1;
@@ -269,10 +285,15 @@ static void sort_by_merges(sort *s)
   bool is_cpu = ka_is_cpu(s->call);
   if (is_cpu) t = (tiling){ .threads = 1, .items = CPU_TILE };
   uint64_t tile = (uint64_t)t.threads * t.items, tiles = s->rows * divide_up(s->row, tile);
+  bool is_split = !is_cpu && tiles >= SPLIT_LEAST;
   while (tile << (stages - 1) < s->row) stages++;
   set_stages(s, stages);
+  uint32_t splits = ka_add_work(s->call, s->call->is_wide ? KJIT_I64 : KJIT_I32,
+                                is_split && stages > 1 ? tiles : 1, false);
   for (s->stage = 0; s->stage < stages; s->stage++) {
     ka_kernel kernel;
+    uint64_t length = s->stage ? tile << (s->stage - 1) : 0; /* of a sorted run */
+    if (is_split && s->stage) find_splits(s, splits, tiles, tile, length);
     const char *operands = begin_stage(s, &kernel), *less = use_less(&kernel, s),
                *n = ka_use_count(&kernel, s->x.count), *row = ka_use_count(&kernel, s->row),
                *items = ka_use_constant(&kernel, t.items), *pairs = yes_or_no(s->has_values);
@@ -282,10 +303,10 @@ static void sort_by_merges(sort *s)
                 operands, less, n, row, items, pairs);
       continue;
     }
-    const char *run = ka_use_count(&kernel, tile << (s->stage - 1));
+    const char *run = ka_use_count(&kernel, length), *words = ka_use_work(&kernel, splits);
     ka_launch(&kernel, t.threads, is_cpu ? count_pieces(s) : tiles,
-              "merge_sort_pass(%s, %s, %s, %s, %s, THREADS, %s, %s)", operands, less, n, row, run,
-              items, pairs);
+              "merge_sort_pass(%s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)", operands, less, n,
+              row, run, words, yes_or_no(is_split), items, pairs);
   }
 }
 

@@ -63,11 +63,15 @@ def sort_row(target, kind, less):
         names = (["spare", "out"] if len(runs) % 2 else ["out", "spare"]) * 8
         count = number(rng, n)
         numbers = [less, count, f"{length}{count[-3:]}"]
+        r.arrays_of(splits=np.full(rows * -(-length // tile), -7, np.int32 if count.endswith("i32") else np.int64))
         r.launch("tiles", "", names[0], names[0] + "v", "x", *numbers, str(threads), str(each))
         for k, run in enumerate(runs):
             arrays = [names[k + 1], names[k + 1] + "v", names[k], names[k] + "v"]
             grid = blocks(rng, target, rows * -(-length // tile))
-            r.launch("pass", f"{grid}, {threads}", *arrays, *numbers, f"{run}{count[-3:]}", str(threads), str(each))
+            split = rng.random() < 0.5
+            if split:
+                r.launch("splits", "2, 32", "splits", names[k], *numbers, f"{run}{count[-3:]}", str(tile))
+            r.launch("pass", f"{grid}, {threads}", *arrays, *numbers, f"{run}{count[-3:]}", "splits", "true" if split else "false", str(threads), str(each))
         r.expect("out", x[order])
         r.expect("outv", order)
 
