@@ -78,7 +78,9 @@ typedef struct kjit_plan kjit_plan;
 
 /* Queues what the call would. stream NULL: the one of its options. It never waits for the device,
  * and can be captured into a graph. The plan has work memory of its own: runs of one plan on two
- * streams have to be ordered by the host. Errors: as kjit_launch. */
+ * streams have to be ordered by the host. The first run clears some of that memory, and so does the
+ * first one after a kernel of the device is known to have failed (KJIT_ERROR_KERNEL); a graph that
+ * has captured a run has to be captured again then. Errors: as kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream);
 /* The arrays and work memory that it keeps are released in the order of the streams that it ran on.
  * plan NULL is fine. */

@@ -40,6 +40,11 @@ typedef struct ka_step {
   size_t count;
 } ka_step;
 
+/* The parts of a kernel's text. The call frees them, however it is left. */
+typedef struct ka_texts {
+  kj_buffer funcs, parameters, constants;
+} ka_texts;
+
 typedef struct ka_call {
   kj_arena arena;
   jmp_buf on_failure;
@@ -52,6 +57,7 @@ typedef struct ka_call {
   KJ_LIST(ka_work) works;
   KJ_LIST(ka_step) steps;
   KJ_LIST(kjit_array *) views; /* made for this call */
+  KJ_LIST(ka_texts *) texts;
 } ka_call;
 
 /* The frame of every public call: reads the options, has build add steps, runs or prepares them. */
@@ -116,6 +122,8 @@ bool ka_overlaps_itself(const ka_operand *operand);
  * very same elements. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
                       bool may_be_same);
+/* A value that a kernel gets: of an element's type, or a number. Errors: ARGUMENT. */
+void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
 /* Before kernels are made, when no operand is on a device. */
 void ka_choose_device(ka_call *call);
 
@@ -153,7 +161,7 @@ kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type 
 typedef struct ka_kernel {
   ka_call *call;
   const char *module; /* of lib/library */
-  kj_buffer funcs, parameters, constants;
+  kj_buffer *funcs, *parameters, *constants;
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ki_meaning) meanings;
   KJ_LIST(kjit_arg) constant_values;

@@ -17,7 +17,13 @@
 void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel)
 {
   ka_choose_device(call);
-  *kernel = (ka_kernel){ .call = call, .module = module };
+  ka_texts *texts = KJ_NEW(&call->arena, ka_texts);
+  KJ_PUSH(&call->arena, &call->texts, texts);
+  *kernel = (ka_kernel){ .call = call,
+                         .module = module,
+                         .funcs = &texts->funcs,
+                         .parameters = &texts->parameters,
+                         .constants = &texts->constants };
 }
 
 /* ---- parameters ---- */
@@ -25,7 +31,7 @@ void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel)
 static void add_parameter(ka_kernel *kernel, const char *name, const char *type,
                           const kjit_arg *argument)
 {
-  kj_append_format(&kernel->parameters, "%s%s%s", kernel->arguments.count ? ", " : "", name, type);
+  kj_append_format(kernel->parameters, "%s%s%s", kernel->arguments.count ? ", " : "", name, type);
   KJ_PUSH(&kernel->call->arena, &kernel->arguments, *argument);
 }
 
@@ -66,7 +72,7 @@ const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array)
 const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 {
   const char *name = kj_format(&kernel->call->arena, "C%zu", kernel->constant_values.count);
-  kj_append_format(&kernel->constants, ", const %s", name);
+  kj_append_format(kernel->constants, ", const %s", name);
   KJ_PUSH(&kernel->call->arena, &kernel->constant_values, kjit_arg_i64(value));
   return name;
 }
@@ -79,12 +85,15 @@ const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t c
   const ki_decl *decl = (const ki_decl *)function;
   ka_call *call = kernel->call;
   if (decl->function->builtin) return decl->name;
+  if (decl->function->is_extern && !decl->function->bound)
+    ka_fail(call, KJIT_ERROR_NAME, "`%s` is extern and stands for nothing: kjit_link_module",
+            decl->name);
   if (kernel->meanings.count == KA_MOST_FUNCTIONS)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED, "one call takes at most %d funcs", KA_MOST_FUNCTIONS);
   const char *name = kj_format(&call->arena, "hosts_%zu", kernel->meanings.count);
-  kj_append_format(&kernel->funcs, "extern func %s(", name);
-  for (size_t i = 0; i < count; i++) kj_append_format(&kernel->funcs, "%sa%zu", i ? ", " : "", i);
-  kj_append_text(&kernel->funcs, ")\n");
+  kj_append_format(kernel->funcs, "extern func %s(", name);
+  for (size_t i = 0; i < count; i++) kj_append_format(kernel->funcs, "%sa%zu", i ? ", " : "", i);
+  kj_append_text(kernel->funcs, ")\n");
   KJ_PUSH(&call->arena, &kernel->meanings, ((ki_meaning){ name, decl }));
   return name;
 }
@@ -144,7 +153,7 @@ static void divide_indices(ka_kernel *kernel, const ka_operand *operand, indices
     const char *rest = kj_format(arena, "g%u", group);
     for (uint32_t i = count; i-- > 1;) {
       const char *extent = found->names[first + i];
-      kj_append_format(&kernel->funcs, "  let i%u = %s %% %s\n  let q%u = %s // %s\n", first + i,
+      kj_append_format(kernel->funcs, "  let i%u = %s %% %s\n  let q%u = %s // %s\n", first + i,
                        rest, extent, first + i, rest, extent);
       rest = kj_format(arena, "q%u", first + i);
       found->names[first + i] = kj_format(arena, "i%u", first + i);
@@ -178,10 +187,10 @@ static const char *list_indices(ka_kernel *kernel, const ka_operand *operand, co
 static void begin_function(ka_kernel *kernel, const ka_operand *operand, const char *suffix,
                            const char *more)
 {
-  kj_append_format(&kernel->funcs, "func %s_%s(", operand->name, suffix);
+  kj_append_format(kernel->funcs, "func %s_%s(", operand->name, suffix);
   for (uint32_t group = 0; group < operand->group_count; group++)
-    kj_append_format(&kernel->funcs, "%sg%u", group ? ", " : "", group);
-  kj_append_format(&kernel->funcs, "%s) @inline {\n", more);
+    kj_append_format(kernel->funcs, "%sg%u", group ? ", " : "", group);
+  kj_append_format(kernel->funcs, "%s) @inline {\n", more);
 }
 
 static const char *cast_of(ka_kernel *kernel, kjit_type from, kjit_type to)
@@ -219,11 +228,11 @@ static const char *use_operand(ka_kernel *kernel, const ka_operand *operand, kji
   const char *list = list_indices(kernel, operand, &found),
              *element = element_text(kernel, operand, callee, list, value, arrays);
   if (!writes)
-    kj_append_format(&kernel->funcs, "  return %s(%s)\n}\n",
+    kj_append_format(kernel->funcs, "  return %s(%s)\n}\n",
                      cast_of(kernel, operand->element, accumulator), element);
-  else if (operand->function) kj_append_format(&kernel->funcs, "  %s\n}\n", element);
+  else if (operand->function) kj_append_format(kernel->funcs, "  %s\n}\n", element);
   else
-    kj_append_format(&kernel->funcs, "  %s = %s(v)\n}\n", element,
+    kj_append_format(kernel->funcs, "  %s = %s(v)\n}\n", element,
                      ki_is_scalar(operand->element)
                        ? ki_type(kernel->call->context->types, operand->element)->name
                        : "");
@@ -248,7 +257,7 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
 {
   if (operator_->name) return kj_format(&kernel->call->arena, "operator_%s", operator_->name);
   const char *callee = ka_use_function(kernel, operator_->function, 2);
-  kj_append_format(&kernel->funcs, "func combine(x, y) @inline { return %s(%s(x, y)) }\n",
+  kj_append_format(kernel->funcs, "func combine(x, y) @inline { return %s(%s(x, y)) }\n",
                    ki_is_scalar(accumulator)
                      ? ki_type(kernel->call->context->types, accumulator)->name
                      : "",
@@ -272,9 +281,10 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   size_t own = kernel->arguments.count,
          all = own + kernel->constant_values.count + (threads ? 1 : 0);
   kj_append_format(&text, "import \"operators\"\nimport \"%s\"\n%s", kernel->module,
-                   kernel->funcs.text ? kernel->funcs.text : "");
-  kj_append_format(&text, "kernel run(%s%s%s%s)", own ? kernel->parameters.text : "",
-                   kernel->constants.text ? kernel->constants.text + (own ? 0 : 2) : "",
+                   kernel->funcs->text ? kernel->funcs->text : "");
+  kj_append_format(&text, "kernel run(%s%s%s%s)",
+                   own && kernel->parameters->text ? kernel->parameters->text : "",
+                   kernel->constants->text ? kernel->constants->text + (own ? 0 : 2) : "",
                    threads && all > 1 ? ", " : "", threads ? "const THREADS" : "");
   if (threads) kj_append_text(&text, " @block(THREADS)");
   if (kernel->blocks) kj_append_format(&text, " @launch_bounds(THREADS, %u)", kernel->blocks);
@@ -284,11 +294,8 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   kj_append_list(&text, body, list);
   va_end(list);
   kj_append_text(&text, "\n}\n");
-  bool has_failed = kernel->funcs.failed || kernel->parameters.failed || kernel->constants.failed;
-  kj_free_buffer(&kernel->funcs);
-  kj_free_buffer(&kernel->parameters);
-  kj_free_buffer(&kernel->constants);
-  if (has_failed) text.failed = 1;
+  if (kernel->funcs->failed || kernel->parameters->failed || kernel->constants->failed)
+    text.failed = 1;
   size_t length = text.length;
   const char *kept = kj_keep_text(&call->arena, &text);
   ka_step step = { .config = configure(call, blocks),
@@ -298,7 +305,8 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   for (size_t i = 0; i < kernel->constant_values.count; i++)
     step.arguments[own + i] = kernel->constant_values.items[i];
   if (threads) step.arguments[all - 1] = kjit_arg_i32((int32_t)threads);
-  ka_try(call, ka_find_kernel(call->context, kept, length, kernel->meanings.items,
-                              kernel->meanings.count, &step.module, &step.kernel));
   KJ_PUSH(&call->arena, &call->steps, step);
+  ka_step *added = &call->steps.items[call->steps.count - 1];
+  ka_try(call, ka_find_kernel(call->context, kept, length, kernel->meanings.items,
+                              kernel->meanings.count, &added->module, &added->kernel));
 }

@@ -22,12 +22,12 @@ static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argum
 {
   kj_view view = { 0 };
   kj_diagnostics diagnostics = { 0 };
-  bool is_array = argument->kind == KJIT_ARG_ARRAY;
-  if (is_array ? !argument->value.array : !argument->value.tensor)
+  bool is_own = argument->kind == KJIT_ARG_ARRAY;
+  if (is_own ? !argument->value.array : !argument->value.tensor)
     ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", name);
-  if (is_array && argument->value.array->object.device->context != call->context)
+  if (is_own && argument->value.array->object.device->context != call->context)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is an array of another context", name);
-  if (is_array) (void)kj_view_array(argument->value.array, name, &diagnostics, &view);
+  if (is_own) (void)kj_view_array(argument->value.array, name, &diagnostics, &view);
   else
     (void)kj_view_tensor(call->context->types, argument->value.tensor, argument->type, name,
                          &diagnostics, &view);
@@ -59,37 +59,53 @@ static void read_array(ka_call *call, const kjit_operand *given, ka_operand *ope
 
 /* ---- funcs ---- */
 
-static void append_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument,
-                                 kj_buffer *text)
+void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument)
 {
-  kjit_type type = argument->type;
-  if (argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR) {
+  bool has_type = ki_has_type(call->context->types, argument->type) &&
+                  ki_is_element(call->context->types, argument->type);
+  switch (argument->kind) {
+  case KJIT_ARG_NUMBER: return;
+  case KJIT_ARG_VALUE: break;
+  case KJIT_ARG_BY_ADDRESS:
+    if (!argument->value.address)
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: expected a value, got the address NULL", name);
+    break;
+  default: ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: expected a value, got none", name);
+  }
+  if (!has_type) ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`: a value of no type", name);
+}
+
+static bool is_array(const kjit_arg *argument)
+{
+  return argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR;
+}
+
+static const char *argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument)
+{
+  if (is_array(argument)) {
     kj_view view = view_array(call, operand->name, argument);
-    type = kjit_get_array_type(call->context, view.element, view.rank, KJIT_LAYOUT_STRIDED,
-                               !operand->is_output);
-  } else if (argument->kind == KJIT_ARG_NUMBER) {
+    kjit_type type = kjit_get_array_type(call->context, view.element, view.rank,
+                                         KJIT_LAYOUT_STRIDED, !operand->is_output);
+    if (type == KJIT_ANY) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+    return ka_type_text(call, type);
+  }
+  if (argument->kind == KJIT_ARG_NUMBER)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "a number that `%s` is called with needs a type: kjit_arg_f32(x) and its kin",
             operand->name);
-  } else if (argument->kind == KJIT_ARG_FUNCTION) {
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "`%s` is called with a func: only arrays and values are",
-            operand->name);
-  }
-  char *name = kjit_copy_type_text(call->context, type);
-  kj_append_format(text, ", %s", name ? name : "?");
-  kjit_free(call->context, name);
+  return ka_type_text(call, argument->type);
 }
 
 /* The type of an element is what the func returns for indices and those arguments. */
 static kjit_type infer_element(ka_call *call, const ka_operand *operand)
 {
-  kj_buffer text = { 0 };
   kjit_type type = KJIT_VOID;
-  for (uint32_t i = 0; i < operand->rank; i++) kj_append_text(&text, ", i64");
-  for (size_t i = 0; i < operand->array_count; i++)
-    append_argument_type(call, operand, &operand->arrays[i], &text);
-  const char *signature = kj_keep_text(&call->arena, &text);
-  if (operand->rank + operand->array_count) signature += 2;
+  const char *signature = "", *comma = "";
+  for (uint32_t i = 0; i < operand->rank; i++, comma = ", ")
+    signature = kj_format(&call->arena, "%s%si64", signature, comma);
+  for (size_t i = 0; i < operand->array_count; i++, comma = ", ")
+    signature = kj_format(&call->arena, "%s%s%s", signature, comma,
+                          argument_type(call, operand, &operand->arrays[i]));
   ka_try(call, kjit_get_result_type(operand->function, signature, &type));
   if (!ki_is_element(call->context->types, type))
     ka_fail(call, KJIT_ERROR_TYPE, "the func of `%s` returns %s: an element is expected",
@@ -101,6 +117,8 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
 {
   operand->function = given->argument.value.function;
   if (!operand->function) ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", operand->name);
+  if (((const ki_decl *)operand->function)->function->module->context != call->context)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is a func of another context", operand->name);
   if ((given->array_count && !given->arrays) || (given->rank && !given->shape))
     ka_fail(call, KJIT_ERROR_MISUSE, "`%s`: %s is NULL", operand->name,
             given->rank && !given->shape ? "shape" : "arrays");
@@ -119,9 +137,13 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
   operand->array_count = given->array_count;
   operand->arrays = KJ_NEW_ARRAY(&call->arena, kjit_arg, given->array_count + 1);
   for (size_t i = 0; i < given->array_count; i++) operand->arrays[i] = given->arrays[i];
-  for (size_t i = 0; i < given->array_count; i++)
-    if (given->arrays[i].kind == KJIT_ARG_ARRAY || given->arrays[i].kind == KJIT_ARG_TENSOR)
-      (void)view_array(call, operand->name, &given->arrays[i]);
+  for (size_t i = 0; i < given->array_count; i++) {
+    if (is_array(&given->arrays[i])) (void)view_array(call, operand->name, &given->arrays[i]);
+    else if (given->arrays[i].kind == KJIT_ARG_FUNCTION)
+      ka_fail(call, KJIT_ERROR_UNSUPPORTED,
+              "`%s` is called with a func: only arrays and values are", operand->name);
+    else ka_check_value(call, operand->name, &given->arrays[i]);
+  }
   if (!operand->is_output) operand->element = infer_element(call, operand);
 }
 
@@ -194,7 +216,7 @@ void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand 
   if (output->function || !output->count) return;
   for (size_t i = 0; i < input->array_count; i++) {
     const kjit_arg *argument = &input->arrays[i];
-    if (argument->kind != KJIT_ARG_ARRAY && argument->kind != KJIT_ARG_TENSOR) continue;
+    if (!is_array(argument)) continue;
     kj_view view = input->function ? view_array(call, input->name, argument) : input->view;
     if (!kj_do_overlap(&output->view, &view)) continue;
     if (may_be_same && !input->function && is_same_place(&output->view, &view)) continue;
@@ -254,12 +276,12 @@ void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
   if (is_as_given(&operand->view, extents, strides, rank)) return;
   if (argument->kind == KJIT_ARG_ARRAY) {
     kj_diagnostics diagnostics = { 0 };
-    kjit_array *view = NULL;
+    KJ_PUSH(&call->arena, &call->views, NULL);
+    kjit_array **view = &call->views.items[call->views.count - 1];
     (void)kj_make_view(argument->value.array, operand->element, extents, strides, rank, 0,
-                       &diagnostics, &view);
+                       &diagnostics, view);
     ka_try(call, ki_finish_call(call->context, &diagnostics));
-    KJ_PUSH(&call->arena, &call->views, view);
-    argument->value.array = view;
+    argument->value.array = *view;
     return;
   }
   kjit_tensor *tensor = KJ_NEW(&call->arena, kjit_tensor);

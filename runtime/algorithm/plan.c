@@ -7,6 +7,7 @@
 
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
+#include "stream/stream.h"
 
 /* ---- failures ---- */
 
@@ -128,7 +129,7 @@ static void allocate_work(ka_call *call)
     if (call->options.work) cut_work(call, work, offset);
     else ka_try(call, kjit_create_configured_array(&config, &work->array));
     offset += work_bytes(call, work);
-    if (!work->starts_zero) continue;
+    if (!work->starts_zero || call->options.plan) continue; /* a plan's: before its first run */
     kjit_arg array = kjit_arg_array(work->array), zero = kjit_arg_number(0);
     ka_try(call, kjit_fill(call->context, &array, &zero, call->options.stream));
   }
@@ -152,28 +153,43 @@ static void place_work(ka_call *call)
 struct kjit_plan {
   kj_object object;
   kjit_context *context;
-  size_t count;
+  kjit_stream *stream; /* of its options */
+  /* Work memory that starts with zeros is left so by a run, but by one that has failed somewhere:
+   * then it is cleared before the next run. failures: of the device, when that was looked at. */
+  bool is_clear;
+  uint64_t failures;
+  kjit_array **zeros;
+  size_t zero_count, count;
   struct {
     kjit_prepared *prepared;
     kjit_module *module;
   } steps[];
 };
 
-static void destroy_plan(kj_object *object)
+static void free_plan(kjit_plan *plan)
 {
-  kjit_plan *plan = (kjit_plan *)object;
+  free(plan->zeros);
+  free(plan);
+}
+
+/* The context's end: launches, modules and arrays go by themselves. */
+static void forget_plan(kj_object *object) { free_plan((kjit_plan *)object); }
+
+static void destroy_plan(kjit_plan *plan)
+{
   for (size_t i = 0; i < plan->count; i++) {
     kjit_destroy_prepared(plan->steps[i].prepared);
     if (plan->steps[i].module) kjit_release_module(plan->steps[i].module);
   }
-  free(plan);
+  for (size_t i = 0; i < plan->zero_count; i++) kjit_release_array(plan->zeros[i]);
+  free_plan(plan);
 }
 
 void kjit_destroy_plan(kjit_plan *plan)
 {
   if (!plan || ki_is_forked(plan->context)) return;
   kj_remove_object(&plan->object);
-  destroy_plan(&plan->object);
+  destroy_plan(plan);
 }
 
 size_t kjit_get_plan_size(const kjit_plan *plan) { return plan ? plan->count : 0; }
@@ -183,31 +199,65 @@ const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index)
   return plan && index < plan->count ? plan->steps[index].prepared : NULL;
 }
 
+/* In the order of the run. What a capture has queued clears when its graph runs, not now. */
+static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t failures)
+{
+  const kjit_arg zero = kjit_arg_number(0);
+  for (size_t i = 0; i < plan->zero_count; i++) {
+    kjit_arg array = kjit_arg_array(plan->zeros[i]);
+    KJ_TRY(kjit_fill(plan->context, &array, &zero, stream));
+  }
+  plan->is_clear = !kj_capture_number(stream);
+  plan->failures = failures;
+  return KJIT_OK;
+}
+
 kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
 {
   if (!plan) return KJIT_ERROR_MISUSE;
-  for (size_t i = 0; i < plan->count; i++)
-    KJ_TRY(kjit_run_prepared(plan->steps[i].prepared, stream));
+  uint64_t failures = atomic_load(&plan->object.device->failures);
+  if (!plan->is_clear || plan->failures != failures)
+    KJ_TRY(clear_work(plan, stream ? stream : plan->stream, failures));
+  for (size_t i = 0; i < plan->count; i++) {
+    kjit_status status = kjit_run_prepared(plan->steps[i].prepared, stream);
+    if (status == KJIT_OK) continue;
+    plan->is_clear = false;
+    return status;
+  }
   return KJIT_OK;
+}
+
+static void keep_zeros(ka_call *call, kjit_plan *plan)
+{
+  for (size_t i = 0; i < call->works.count; i++)
+    if (call->works.items[i].starts_zero)
+      plan->zeros[plan->zero_count++] = kjit_retain_array(call->works.items[i].array);
 }
 
 static void prepare(ka_call *call)
 {
   size_t count = call->steps.count;
   kjit_plan *plan = calloc(1, sizeof *plan + count * sizeof plan->steps[0]);
-  if (!plan) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+  if (plan) plan->zeros = calloc(call->works.count + 1, sizeof(kjit_array *));
+  if (!plan || !plan->zeros) {
+    free(plan);
+    ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+  }
   plan->context = call->context;
+  plan->stream = call->options.stream;
   plan->count = count;
+  keep_zeros(call, plan);
   for (size_t i = 0; i < count; i++) {
     const ka_step *step = &call->steps.items[i];
     kjit_status status = kjit_prepare_launch(step->kernel, &step->config, step->arguments,
                                              step->count, &plan->steps[i].prepared);
+    if (status != KJIT_OK) {
+      destroy_plan(plan);
+      ka_try(call, status);
+    }
     plan->steps[i].module = kjit_retain_module(step->module);
-    if (status == KJIT_OK) continue;
-    destroy_plan(&plan->object);
-    ka_try(call, status);
   }
-  kj_add_object(call->device, &plan->object, destroy_plan);
+  kj_add_object(call->device, &plan->object, forget_plan);
   *call->options.plan = plan;
 }
 
@@ -252,6 +302,12 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
   if (call->options.flags & ~known)
     ka_fail(call, KJIT_ERROR_MISUSE, "options.flags: 0x%x has bits that this kjit does not know",
             call->options.flags);
+  if (call->options.axis_count && !call->options.axes)
+    ka_fail(call, KJIT_ERROR_MISUSE, "options.axes is NULL, and there are %u",
+            call->options.axis_count);
+  if (!ki_has_type(call->context->types, call->options.accumulator))
+    ka_fail(call, KJIT_ERROR_TYPE, "options.accumulator is no type of this context");
+  if (call->options.initial) ka_check_value(call, "options.initial", call->options.initial);
 }
 
 static void finish(ka_call *call)
@@ -278,6 +334,12 @@ static void end_call(ka_call *call)
   for (size_t i = 0; i < call->works.count; i++)
     if (call->works.items[i].array) kjit_release_array(call->works.items[i].array);
   for (size_t i = 0; i < call->views.count; i++) kjit_release_array(call->views.items[i]);
+  for (size_t i = 0; i < call->texts.count; i++) {
+    ka_texts *texts = call->texts.items[i];
+    kj_free_buffer(&texts->funcs);
+    kj_free_buffer(&texts->parameters);
+    kj_free_buffer(&texts->constants);
+  }
   for (size_t i = 0; i < call->steps.count; i++)
     if (call->steps.items[i].module) kjit_release_module(call->steps.items[i].module);
   kj_free_arena(&call->arena);

@@ -322,6 +322,7 @@ struct kjit_device {
   _Atomic uint32_t captures;             /* under way on its streams: nothing can wait for it */
   struct kj_memory *memory;              /* memory/pool.h; NULL: its work is never queued */
   kj_attachment *unloading;              /* code/evict.c; NULL: code goes at once */
+  _Atomic uint64_t failures;             /* of kernels, as far as they are known */
   struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
   struct kj_prints *prints;              /* report/print.c; NULL: kernels run in the call */
   uint32_t multiprocessor_threads;       /* resident at most */

@@ -224,6 +224,7 @@ kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics)
     kj_failure_record record = *slot->record;
     __atomic_store_n(&slot->record->state, KJ_FAILURE_FREE, __ATOMIC_RELEASE);
     status = kj_report_record(&slot->failing, &record, diagnostics);
+    atomic_fetch_add(&device->failures, 1);
   }
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   return status;
