@@ -29,7 +29,8 @@ class Result(c.Structure):
 
 class Options(c.Structure):
     _fields_ = [("size_bytes", c.c_uint32), ("device", c.c_void_p), ("stream", c.c_void_p), ("axes", c.POINTER(c.c_int32)), ("axis_count", c.c_uint32), ("accumulator", c.c_uint32),
-                ("initial", c.POINTER(Arg)), ("flags", c.c_uint32), ("plan", c.c_void_p), ("work_bytes", c.c_void_p), ("work", c.c_void_p), ("results", c.POINTER(Result)), ("result_count", c.c_size_t)]
+                ("initial", c.POINTER(Arg)), ("flags", c.c_uint32), ("plan", c.c_void_p), ("work_bytes", c.c_void_p), ("work", c.c_void_p), ("results", c.POINTER(Result)), ("result_count", c.c_size_t),
+                ("begin_bit", c.c_uint32), ("end_bit", c.c_uint32)]
 
 
 class Algorithms(Library):
@@ -52,8 +53,10 @@ class Algorithms(Library):
         return Operand(Arg(5, 0, 0, FUNC, function), arguments, len(arrays), extents, len(shape))
 
     def options(self, axes=None, initial=None, **others):
-        made = Options()
-        self.c.kjit_init_algorithm_options(c.byref(made))
+        header = (c.c_char * 1024)()
+        self.c.kjit_init_algorithm_options(c.byref(header))
+        made = Options.from_buffer_copy(header)
+        assert made.size_bytes == c.sizeof(Options), "Options are not those of kjit/algorithm.h"
         made.device = self.device
         if axes is not None:
             made.axes, made.axis_count = (c.c_int32 * max(len(axes), 1))(*axes), len(axes)
