@@ -42,7 +42,7 @@ typedef struct ka_step {
 
 /* The parts of a kernel's text. The call frees them, however it is left. */
 typedef struct ka_texts {
-  kj_buffer funcs, parameters, constants;
+  kj_buffer funcs, parameters, constants, body;
 } ka_texts;
 
 typedef struct ka_call {
@@ -160,8 +160,8 @@ kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type 
  * that it calls. */
 typedef struct ka_kernel {
   ka_call *call;
-  const char *module; /* of lib/library */
-  kj_buffer *funcs, *parameters, *constants;
+  const char *module;                               /* of lib/library */
+  kj_buffer *funcs, *parameters, *constants, *body; /* body: as far as a family wants it */
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ki_meaning) meanings;
   KJ_LIST(kjit_arg) constant_values;

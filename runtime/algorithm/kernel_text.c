@@ -23,7 +23,8 @@ void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel)
                          .module = module,
                          .funcs = &texts->funcs,
                          .parameters = &texts->parameters,
-                         .constants = &texts->constants };
+                         .constants = &texts->constants,
+                         .body = &texts->body };
 }
 
 /* ---- parameters ---- */

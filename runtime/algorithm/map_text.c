@@ -30,7 +30,6 @@ enum {
 typedef struct writer {
   ka_map *map;
   ka_kernel kernel;
-  kj_buffer text;
   const char *function;               /* func's name */
   const char *indices[KJ_MAX_RANK];   /* of the loops */
   const char *extents[KJ_MAX_RANK];   /* parameters: of the loops that an index is taken apart by */
@@ -106,8 +105,8 @@ static void write_result(writer *w, size_t index, const char *value)
   const ka_mapped *result = &w->map->results[index];
   const char *name = w->result_names[index];
   if (result->operand.function)
-    kj_append_format(&w->text, "    %s\n", call_text(w, result, name, value));
-  else kj_append_format(&w->text, "    %s = %s\n", element_text(w, result, ""), value);
+    kj_append_format(w->kernel.body, "    %s\n", call_text(w, result, name, value));
+  else kj_append_format(w->kernel.body, "    %s = %s\n", element_text(w, result, ""), value);
 }
 
 /* The statements for one element. */
@@ -116,20 +115,20 @@ static void write_element(writer *w)
   const ka_map *map = w->map;
   const char *value = value_text(w), *names = "";
   if (map->where)
-    kj_append_format(&w->text, "    if %s {\n",
+    kj_append_format(w->kernel.body, "    if %s {\n",
                      element_text(w, map->where, w->names[map->operand_count - 1]));
   if (map->has_signature) {
-    kj_append_format(&w->text, "    %s\n", value);
+    kj_append_format(w->kernel.body, "    %s\n", value);
   } else if (map->result_count == 1) {
     write_result(w, 0, value);
   } else {
     for (size_t i = 0; i < map->result_count; i++)
       names = kj_format(&map->call->arena, "%s%sv%zu", names, i ? ", " : "", i);
-    kj_append_format(&w->text, "    let %s = %s\n", names, value);
+    kj_append_format(w->kernel.body, "    let %s = %s\n", names, value);
     for (size_t i = 0; i < map->result_count; i++)
       write_result(w, i, kj_format(&map->call->arena, "v%zu", i));
   }
-  if (map->where) kj_append_text(&w->text, "    }\n");
+  if (map->where) kj_append_text(w->kernel.body, "    }\n");
 }
 
 /* ---- indices ---- */
@@ -141,9 +140,9 @@ static void divide(writer *w, const char *linear, uint32_t count)
   const char *rest = linear;
   for (uint32_t i = count; i-- > 0;) {
     w->indices[i] = kj_format(arena, "i%u", i);
-    if (i == 0) kj_append_format(&w->text, "    let i0 = %s\n", rest);
+    if (i == 0) kj_append_format(w->kernel.body, "    let i0 = %s\n", rest);
     else
-      kj_append_format(&w->text, "    let i%u = %s %% %s\n    let q%u = %s // %s\n", i, rest,
+      kj_append_format(w->kernel.body, "    let i%u = %s %% %s\n    let q%u = %s // %s\n", i, rest,
                        w->extents[i], i, rest, w->extents[i]);
     rest = kj_format(arena, "q%u", i);
   }
@@ -191,10 +190,10 @@ static void launch_range(writer *w)
     vars = "g";
     extents = "1";
   }
-  kj_append_format(&w->text, "for %s in grid_range(%s) {\n", vars, extents);
+  kj_append_format(w->kernel.body, "for %s in grid_range(%s) {\n", vars, extents);
   if (outer) divide(w, "g", outer);
   write_element(w);
-  ka_launch(&w->kernel, 0, 0, "%s  }", kj_keep_text(arena, &w->text));
+  ka_launch(&w->kernel, 0, 0, "%s  }", kj_keep_text(arena, w->kernel.body));
 }
 
 /* ---- tiles ---- */
@@ -231,9 +230,9 @@ static void write_tile(writer *w, bool waits)
   uint32_t last = map->loop_count - 1;
   const char *column = kj_format(arena, "    let i%u = column + k * COLUMNS\n", last);
   const char *value, *names = "";
-  kj_append_text(&w->text, "    let row_k = row + k * ROWS\n");
+  kj_append_text(w->kernel.body, "    let row_k = row + k * ROWS\n");
   divide(w, "row_k", last);
-  kj_append_text(&w->text, column);
+  kj_append_text(w->kernel.body, column);
   w->indices[last] = kj_format(arena, "i%u", last);
   if (!waits) {
     write_element(w);
@@ -242,12 +241,13 @@ static void write_tile(writer *w, bool waits)
   value = value_text(w);
   for (size_t i = 0; i < map->result_count; i++)
     names = kj_format(arena, "%s%sv%zu", names, i ? ", " : "", i);
-  kj_append_format(&w->text, "    let %s = %s\n", names, value);
+  kj_append_format(w->kernel.body, "    let %s = %s\n", names, value);
   for (size_t i = 0; i < map->result_count; i++)
-    kj_append_format(&w->text, "    t%zu[k] = v%zu\n", i, i);
-  kj_append_text(&w->text, "  }\n  for k in range(N) @unroll {\n    let row_k = row + k * ROWS\n");
+    kj_append_format(w->kernel.body, "    t%zu[k] = v%zu\n", i, i);
+  kj_append_text(w->kernel.body,
+                 "  }\n  for k in range(N) @unroll {\n    let row_k = row + k * ROWS\n");
   divide(w, "row_k", last);
-  kj_append_text(&w->text, column);
+  kj_append_text(w->kernel.body, column);
   for (size_t i = 0; i < map->result_count; i++) write_result(w, i, kj_format(arena, "t%zu[k]", i));
 }
 
@@ -264,15 +264,16 @@ static void launch_tiles(writer *w)
              *rows = ka_use_count(&w->kernel, count_of(map, 0, map->loop_count - 1)),
              *columns = ka_use_count(&w->kernel, (uint64_t)map->extents[map->loop_count - 1]),
              *wide = ka_use_constant(&w->kernel, t.wide);
-  kj_append_format(&w->text,
+  kj_append_format(w->kernel.body,
                    "func tile(row, column, const ROWS, const COLUMNS, const N%s) @inline {\n",
                    parameters);
   for (size_t i = 0; i < map->result_count && waits; i++)
-    kj_append_format(&w->text, "  local t%zu: dtype(%s)[N]\n", i, map->results[i].element + 2);
-  kj_append_text(&w->text, "  for k in range(N) @unroll {\n");
+    kj_append_format(w->kernel.body, "  local t%zu: dtype(%s)[N]\n", i,
+                     map->results[i].element + 2);
+  kj_append_text(w->kernel.body, "  for k in range(N) @unroll {\n");
   write_tile(w, waits);
-  kj_append_text(&w->text, "  }\n}\n");
-  kj_append_text(&w->kernel.funcs, kj_keep_text(arena, &w->text));
+  kj_append_text(w->kernel.body, "  }\n}\n");
+  kj_append_text(w->kernel.funcs, kj_keep_text(arena, w->kernel.body));
   ka_launch(&w->kernel, GPU_THREADS, t.blocks,
             "map_tiles(bind_back(tile%s), %s, %s, THREADS, %s, %d, %s)", parameters, rows, columns,
             wide, TILE, t.in_columns ? "true" : "false");

@@ -339,6 +339,7 @@ static void end_call(ka_call *call)
     kj_free_buffer(&texts->funcs);
     kj_free_buffer(&texts->parameters);
     kj_free_buffer(&texts->constants);
+    kj_free_buffer(&texts->body);
   }
   for (size_t i = 0; i < call->steps.count; i++)
     if (call->steps.items[i].module) kjit_release_module(call->steps.items[i].module);
