@@ -41,6 +41,8 @@ static int compare(const void *a, const void *b)
 /* ---- data ---- */
 
 static const char source[] = "func largest(a, b) { return a > b ? a : b }\n"
+                             "func less(a, b) { return a < b }\n"
+                             "func line(a, b, c) { return a * b + c }\n"
                              "kernel fill(x, mask) {\n"
                              "  for i in grid_range(len(x)) {\n"
                              "    var z = u64(i + 1) * 0x9e3779b97f4a7c15u64\n"
@@ -92,6 +94,13 @@ static kjit_operand head(kjit_array *array, kjit_type type, int64_t count)
   return kjit_operand_array(view(array, type, count)); /* lives as long as the program */
 }
 
+static kjit_function *find(const char *name)
+{
+  kjit_function *function;
+  TRY(kjit_get_function(module, name, &function));
+  return function;
+}
+
 static void reduce(const char *name, kjit_type type, int64_t n, const kjit_algorithm_options *o)
 {
   kjit_operand x = head(data.few, type, n), r = head(data.result, type, 1);
@@ -104,10 +113,65 @@ static void max_f32(int64_t n, const kjit_algorithm_options *o) { reduce("max", 
 static void own_max_f32(int64_t n, const kjit_algorithm_options *o)
 {
   kjit_operand x = head(data.few, KJIT_F32, n), r = head(data.result, KJIT_F32, 1);
-  kjit_function *largest;
-  TRY(kjit_get_function(module, "largest", &largest));
-  kjit_operator own = kjit_operator_function(largest);
+  kjit_operator own = kjit_operator_function(find("largest"));
   TRY(kjit_reduce(context, &r, &x, &own, o));
+}
+
+static void scan(kjit_type type, kjit_array *array, int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(array, type, n), r = head(data.result, type, n);
+  kjit_operator add = kjit_operator_named("add");
+  TRY(kjit_scan(context, &r, &x, &add, o));
+}
+static void scan_i32(int64_t n, const kjit_algorithm_options *o) { scan(KJIT_I32, data.words, n, o); }
+static void scan_f64(int64_t n, const kjit_algorithm_options *o) { scan(KJIT_F64, data.wide, n, o); }
+
+static void sort(kjit_type type, kjit_array *array, kjit_function *less, int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(array, type, n), r = head(data.result, type, n);
+  TRY(kjit_sort(context, &r, &x, less, o));
+}
+static void sort_u32(int64_t n, const kjit_algorithm_options *o) { sort(KJIT_U32, data.words, NULL, n, o); }
+static void sort_u64(int64_t n, const kjit_algorithm_options *o) { sort(KJIT_U64, data.wide, NULL, n, o); }
+static void sort_by_less(int64_t n, const kjit_algorithm_options *o) { sort(KJIT_U32, data.words, find("less"), n, o); }
+static void sort_pairs(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.words, KJIT_U32, n), r = head(data.result, KJIT_U32, n);
+  kjit_operand y = head(data.values, KJIT_U32, n), s = head(data.values_out, KJIT_U32, n);
+  TRY(kjit_sort_pairs(context, &r, &s, &x, &y, NULL, o));
+}
+
+static kjit_operand matrix(kjit_array *array, int64_t n, int64_t columns)
+{
+  int64_t shape[] = { n / columns, columns };
+  kjit_array *made;
+  TRY(kjit_reshape_array(view(array, KJIT_F32, n), shape, 2, &made));
+  return kjit_operand_array(made);
+}
+
+static void sum_axis(int64_t n, int64_t columns, int32_t axis, const kjit_algorithm_options *o)
+{
+  kjit_algorithm_options options;
+  kjit_init_algorithm_options(&options);
+  if (o) options = *o;
+  options.axes = &axis;
+  options.axis_count = 1;
+  kjit_operand x = matrix(data.few, n, columns), r = head(data.result, KJIT_F32, axis ? n / columns : columns);
+  kjit_operator add = kjit_operator_named("add");
+  TRY(kjit_reduce(context, &r, &x, &add, &options));
+}
+static void sum_axis0(int64_t n, const kjit_algorithm_options *o) { sum_axis(n, 4096, 0, o); }
+static void sum_axis1(int64_t n, const kjit_algorithm_options *o) { sum_axis(n, 4096, 1, o); }
+static void sum_16_axis0(int64_t n, const kjit_algorithm_options *o) { sum_axis(n, 16, 0, o); }
+static void sum_16_axis1(int64_t n, const kjit_algorithm_options *o) { sum_axis(n, 16, 1, o); }
+static void sum_1024(int64_t n, const kjit_algorithm_options *o) { sum_axis(n, LENGTH, 1, o); }
+
+/* a[:, None] * b[None] + c */
+static void broadcast(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand operands[] = { matrix(data.few, n / 4096, 1), matrix(data.few, 4096, 4096), matrix(data.few, n, 4096) };
+  kjit_operand r = matrix(data.result, n, 4096);
+  TRY(kjit_map(context, &r, 1, find("line"), operands, 3, o));
 }
 
 static const struct row {
@@ -118,6 +182,18 @@ static const struct row {
   { "sum f32", sum_f32, 0 },
   { "max f32", max_f32, 0 },
   { "max f32, own operator that keeps the order", own_max_f32, 0 },
+  { "sum of rows of 4096 f32", sum_axis1, 16 },
+  { "sum over the first axis, rows of 4096 f32", sum_axis0, 16 },
+  { "sum of rows of 16 f32", sum_16_axis1, 16 },
+  { "sum over the first axis, rows of 16 f32", sum_16_axis0, 16 },
+  { "segmented sum, 1024 each", sum_1024, 16 },
+  { "inclusive scan i32", scan_i32, 0 },
+  { "inclusive scan f64", scan_f64, 0 },
+  { "radix sort u32", sort_u32, 0 },
+  { "radix sort u32 pairs", sort_pairs, 0 },
+  { "radix sort u64", sort_u64, 0 },
+  { "merge sort u32, own comparison", sort_by_less, 0 },
+  { "map a[:, None] * b[None] + c, rows of 4096 f32", broadcast, 16 },
 };
 
 /* ---- device time ---- */
