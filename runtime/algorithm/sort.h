@@ -1,0 +1,36 @@
+/* A sort on the way from its operands (sort.c) to its launches (sort_steps.c). */
+#ifndef KA_SORT_H
+#define KA_SORT_H
+
+#include "algorithm/algorithm.h"
+
+enum { KA_MOST_BUFFERS = 2 };
+
+typedef struct ka_sort {
+  ka_call *call;
+  ka_operand x, values, result, result_values;
+  bool has_result;  /* not for places alone */
+  bool has_values;  /* one for each key */
+  bool are_places;  /* those of an argsort */
+  bool is_in_place; /* keys or values lie where they are stored */
+  bool is_descending;
+  ka_operator less; /* where not of numbers */
+  uint32_t begin, end;
+  kjit_type value_element;
+  uint32_t value_bytes;
+  uint64_t row, rows;
+  uint32_t stage, stages; /* from one buffer to the next */
+  uint32_t key_buffers[KA_MOST_BUFFERS], value_buffers[KA_MOST_BUFFERS];
+} ka_sort;
+
+/* Adds the steps of a sort of at least one element. */
+void ka_sort_steps(ka_sort *s);
+/* Those of a merge of x and y into the result. */
+void ka_merge_steps(ka_sort *s, const ka_operand *y);
+
+static inline uint32_t ka_key_bytes(const ka_sort *s)
+{
+  return kj_element_bytes(s->call->context->types, s->x.element);
+}
+
+#endif
