@@ -228,6 +228,48 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_oper
                                           const kjit_operand *x, const kjit_operator *operator_,
                                           const kjit_algorithm_options *options);
 
+/* ---- select ---- */
+
+/* What is kept of n elements goes to the front of a result, which has room for all n, in the order
+ * of x (row-major); what is behind it stays as it was. count, one integer, becomes how many there
+ * are: on the device, without waiting for it. Results must not overlap inputs. On the CPU a result
+ * that is a func may be called for one place several times: the last call counts. options NULL: all
+ * defaults; of them count device, stream, plan and work memory. Errors: as kjit_reduce. */
+
+/* The elements of x for which flags, as many, are not 0: an array, or a func of the place, perhaps
+ * with x itself. */
+KJIT_API KJIT_CHECK kjit_status kjit_select(kjit_context *context, const kjit_operand *result,
+                                            const kjit_operand *count, const kjit_operand *x,
+                                            const kjit_operand *flags,
+                                            const kjit_algorithm_options *options);
+/* The same, and the others go to rest. */
+KJIT_API KJIT_CHECK kjit_status kjit_partition(kjit_context *context, const kjit_operand *result,
+                                               const kjit_operand *rest, const kjit_operand *count,
+                                               const kjit_operand *x, const kjit_operand *flags,
+                                               const kjit_algorithm_options *options);
+/* The places of the elements of x that are not 0, from 0 on. */
+KJIT_API KJIT_CHECK kjit_status kjit_nonzero(kjit_context *context, const kjit_operand *result,
+                                             const kjit_operand *count, const kjit_operand *x,
+                                             const kjit_algorithm_options *options);
+/* The first one of each run of equal neighbours. equal: a func of two elements; NULL: ==. */
+KJIT_API KJIT_CHECK kjit_status kjit_unique(kjit_context *context, const kjit_operand *result,
+                                            const kjit_operand *count, const kjit_operand *x,
+                                            kjit_function *equal,
+                                            const kjit_algorithm_options *options);
+/* The same, and what values has at its place. */
+KJIT_API KJIT_CHECK kjit_status kjit_unique_pairs(kjit_context *context, const kjit_operand *result,
+                                                  const kjit_operand *result_values,
+                                                  const kjit_operand *count, const kjit_operand *x,
+                                                  const kjit_operand *values, kjit_function *equal,
+                                                  const kjit_algorithm_options *options);
+/* kjit_unique, the length of each run, and, unless starts is NULL, where it starts. */
+KJIT_API KJIT_CHECK kjit_status kjit_run_lengths(kjit_context *context, const kjit_operand *result,
+                                                 const kjit_operand *lengths,
+                                                 const kjit_operand *starts,
+                                                 const kjit_operand *count, const kjit_operand *x,
+                                                 kjit_function *equal,
+                                                 const kjit_algorithm_options *options);
+
 #ifdef __cplusplus
 }
 #endif

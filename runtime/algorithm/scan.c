@@ -28,6 +28,8 @@ enum {
   GPU_VALUE_BYTES = 64,  /* that a thread has at a time, in what is computed in */
   GPU_MANY = 1 << 22,    /* elements from which on tiles are large */
   GPU_LARGE_TILE = 512,  /* threads of a block */
+  GPU_CHUNKS = 2,        /* of a large tile, one in registers at a time */
+  GPU_BLOCKS = 3,        /* with large tiles on a multiprocessor, where the operator is simple */
   GPU_SMALL_TILE = 256,
   GPU_WIDE_VALUE = 32, /* bytes of values of which a block has fewer */
   GPU_WIDE_TILE = 128,
@@ -45,7 +47,7 @@ static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 typedef struct tiling {
-  uint32_t threads, items, neighbours;
+  uint32_t threads, items, neighbours, chunks;
 } tiling;
 
 /* Neighbours are one access where the rows of x's array are aligned for it. */
@@ -59,14 +61,16 @@ static bool is_aligned(const ka_operand *x, uint64_t n, uint32_t bytes, uint32_t
 static tiling choose_tiling(const parts *p, uint64_t n)
 {
   uint32_t bytes = kj_element_bytes(p->call->context->types, p->x->element);
-  tiling t = { 1, 1, 1 };
+  tiling t = { 1, 1, 1, 1 };
   if (ka_is_cpu(p->call)) return t;
   t.items = (uint32_t)most(least(GPU_VALUE_BYTES / p->bytes, 16), 1);
   while (t.neighbours < t.items && 2 * t.neighbours * bytes <= GPU_ACCESS_BYTES) t.neighbours *= 2;
   while (t.neighbours > 1 && !is_aligned(p->x, n, bytes, t.neighbours)) t.neighbours /= 2;
   while (t.items > t.neighbours && n <= 16 * t.items) t.items /= 2;
-  t.threads = p->x->count >= GPU_MANY ? GPU_LARGE_TILE : GPU_SMALL_TILE;
+  bool is_large = p->x->count >= GPU_MANY;
+  t.threads = is_large ? GPU_LARGE_TILE : GPU_SMALL_TILE;
   if (p->bytes > GPU_WIDE_VALUE) t.threads = GPU_WIDE_TILE;
+  if (is_large) t.chunks = GPU_CHUNKS;
   return t;
 }
 
@@ -132,16 +136,18 @@ static void scan_all(const parts *p)
     work = ka_add_work(call, p->accumulator, 8 * blocks, false);
     if (blocks > 1) add_totals(p, work, blocks);
   } else {
-    blocks = divide_up(n, (uint64_t)s.threads * s.items);
+    blocks = divide_up(n, (uint64_t)s.threads * s.items * s.chunks);
     work = ka_add_work(call, KJIT_U64, look_back_size(p, blocks, 1), true);
   }
   texts t;
   begin(p, "scan_after", &t);
+  if (s.chunks > 1 && p->operator_->name) t.kernel.blocks = GPU_BLOCKS;
   const char *count = ka_use_count(&t.kernel, n), *name = ka_use_work(&t.kernel, work),
              *items = ka_use_constant(&t.kernel, s.items),
-             *neighbours = ka_use_constant(&t.kernel, s.neighbours);
-  ka_launch(&t.kernel, s.threads, blocks, "scan_all(%s, %s, %s, %s, THREADS, %s, %s)", t.operands,
-            count, name, way_of(p), items, neighbours);
+             *neighbours = ka_use_constant(&t.kernel, s.neighbours),
+             *chunks = ka_use_constant(&t.kernel, s.chunks);
+  ka_launch(&t.kernel, s.threads, blocks, "scan_all(%s, %s, %s, %s, THREADS, %s, %s, %s)",
+            t.operands, count, name, way_of(p), items, neighbours, chunks);
 }
 
 static void scan_rows(const parts *p, uint64_t rows, uint64_t n)

@@ -49,6 +49,51 @@ static kjit_status call_merge(kjit_context *context, const run_argument *a,
   return kjit_merge(context, a[0].operands, a[1].operands, a[2].operands, a[3].function, options);
 }
 
+static kjit_status call_scan(kjit_context *context, const run_argument *a,
+                             const kjit_algorithm_options *options)
+{
+  return kjit_scan(context, a[0].operands, a[1].operands, &a[2].operator_, options);
+}
+
+static kjit_status call_select(kjit_context *context, const run_argument *a,
+                               const kjit_algorithm_options *options)
+{
+  return kjit_select(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands, options);
+}
+
+static kjit_status call_partition(kjit_context *context, const run_argument *a,
+                                  const kjit_algorithm_options *options)
+{
+  return kjit_partition(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                        a[4].operands, options);
+}
+
+static kjit_status call_nonzero(kjit_context *context, const run_argument *a,
+                                const kjit_algorithm_options *options)
+{
+  return kjit_nonzero(context, a[0].operands, a[1].operands, a[2].operands, options);
+}
+
+static kjit_status call_unique(kjit_context *context, const run_argument *a,
+                               const kjit_algorithm_options *options)
+{
+  return kjit_unique(context, a[0].operands, a[1].operands, a[2].operands, a[3].function, options);
+}
+
+static kjit_status call_unique_pairs(kjit_context *context, const run_argument *a,
+                                     const kjit_algorithm_options *options)
+{
+  return kjit_unique_pairs(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                           a[4].operands, a[5].function, options);
+}
+
+static kjit_status call_run_lengths(kjit_context *context, const run_argument *a,
+                                    const kjit_algorithm_options *options)
+{
+  return kjit_run_lengths(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                          a[4].operands, a[5].function, options);
+}
+
 /* ---- the table ---- */
 
 #define RESULT(name) \
@@ -66,6 +111,11 @@ static kjit_status call_merge(kjit_context *context, const run_argument *a,
 #define LESS \
   { \
     "less", RUN_FUNCTION, true, false \
+  }
+
+#define EQUAL \
+  { \
+    "equal", RUN_FUNCTION, true, false \
   }
 
 enum {
@@ -86,6 +136,26 @@ static const run_algorithm rows[] = {
     { RESULT("result"), INPUT("x"), INPUT("y"), LESS },
     SORTING & ~(1 << RUN_AXIS),
     call_merge },
+  { "scan",
+    { RESULT("result"), INPUT("x"), OPERATOR },
+    1 << RUN_AXIS | 1 << RUN_EXCLUSIVE | FOLDING,
+    call_scan },
+  { "select", { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("flags") }, 0, call_select },
+  { "partition",
+    { RESULT("result"), RESULT("rest"), RESULT("count"), INPUT("x"), INPUT("flags") },
+    0,
+    call_partition },
+  { "nonzero", { RESULT("result"), RESULT("count"), INPUT("x") }, 0, call_nonzero },
+  { "unique", { RESULT("result"), RESULT("count"), INPUT("x"), EQUAL }, 0, call_unique },
+  { "unique_pairs",
+    { RESULT("result"), RESULT("result_values"), RESULT("count"), INPUT("x"), INPUT("values"),
+      EQUAL },
+    0,
+    call_unique_pairs },
+  { "run_lengths",
+    { RESULT("result"), RESULT("lengths"), RESULT("starts"), RESULT("count"), INPUT("x"), EQUAL },
+    0,
+    call_run_lengths },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

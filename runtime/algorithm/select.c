@@ -1,0 +1,344 @@
+/* kjit_select and its kin: lib/library/select.kir, one launch on a
+ * GPU; on the CPU pieces are counted by one and written by the next. */
+#include "algorithm/algorithm.h"
+
+/* What a public function is called with; what it lacks is NULL. */
+typedef struct selection {
+  const kjit_operand *result, *rest, *result_values, *lengths, *starts, *count, *x, *values, *flags;
+  kjit_function *equal;
+  bool has_heads;             /* one of each run of equal elements is kept */
+  bool has_rest, has_lengths; /* whether there are such results */
+} selection;
+
+typedef struct parts {
+  ka_call *call;
+  const selection *given;
+  ka_operand result, rest, result_values, lengths, starts, count, x, values, flags;
+  uint32_t bytes; /* of an element that a tile keeps */
+  uint64_t n;
+} parts;
+
+/* ---- the shape of a launch ---- */
+
+/* As measured on an H200, and on cores that share a memory. */
+enum {
+  GPU_ACCESS_BYTES = 16, /* of neighbours that one thread reads */
+  GPU_VALUE_BYTES = 64,  /* that a thread has at a time */
+  GPU_MOST_ITEMS = 16,
+  GPU_MANY = 1 << 22,   /* elements from which on tiles are large */
+  GPU_LARGE_TILE = 512, /* threads of a block, where a func of each element decides */
+  GPU_CHUNKS = 2,       /* of a large tile, one in registers at a time */
+  GPU_RUN_TILE = 256,   /* where neighbours are compared */
+  GPU_RUN_CHUNKS = 3,
+  GPU_BLOCKS = 3, /* with large tiles on a multiprocessor */
+  GPU_SMALL_TILE = 256,
+  GPU_WIDE_ELEMENT = 32, /* bytes of elements of which a block has fewer */
+  GPU_WIDE_TILE = 128,
+  CPU_PIECES = 4,   /* of a core */
+  CPU_LEAST = 16384 /* elements of a piece */
+};
+
+typedef struct tiling {
+  uint32_t threads, items, neighbours, chunks;
+  uint64_t blocks;
+} tiling;
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+static tiling choose_tiling(const parts *p)
+{
+  tiling t = { 1, 1, 1, 1, 1 };
+  if (ka_is_cpu(p->call)) {
+    t.blocks = most(least(p->n / CPU_LEAST, CPU_PIECES * (uint64_t)ka_core_count(p->call)), 1);
+    return t;
+  }
+  t.items = (uint32_t)most(least(GPU_VALUE_BYTES / p->bytes, GPU_MOST_ITEMS), 1);
+  while (t.neighbours < t.items && 2 * t.neighbours * p->bytes <= GPU_ACCESS_BYTES)
+    t.neighbours *= 2;
+  bool is_large = p->n >= GPU_MANY, has_heads = p->given->has_heads;
+  t.threads = !is_large ? GPU_SMALL_TILE : has_heads ? GPU_RUN_TILE : GPU_LARGE_TILE;
+  if (p->bytes > GPU_WIDE_ELEMENT) t.threads = GPU_WIDE_TILE;
+  if (is_large) t.chunks = has_heads ? GPU_RUN_CHUNKS : GPU_CHUNKS;
+  t.blocks = most(divide_up(p->n, (uint64_t)t.threads * t.items * t.chunks), 1);
+  return t;
+}
+
+/* Bytes that tells what lies before a tile are counts, and with runs a place too. */
+static uint64_t look_back_size(const parts *p, uint64_t tiles)
+{
+  uint64_t words = (p->given->has_lengths ? 2 : 1) * (p->call->is_wide ? 2 : 1);
+  return 16 + words * (tiles + divide_up(tiles, 32));
+}
+
+/* ---- kernels ---- */
+
+/* What the kernels take in common. */
+typedef struct texts {
+  ka_kernel kernel;
+  const char *load, *keep, *heads, *pass;
+} texts;
+
+/* Places of flags stand for themselves. */
+static void begin(const parts *p, texts *t)
+{
+  ka_call *call = p->call;
+  const selection *given = p->given;
+  ka_begin_kernel(call, "select", &t->kernel);
+  t->heads = given->has_heads ? "true" : "false";
+  t->pass = given->has_lengths ? "SELECT_LINKED"
+            : given->values    ? "SELECT_BOTH"
+            : given->x         ? "SELECT_VALUE"
+                               : "SELECT_POSITION";
+  t->load = given->x ? ka_use_input(&t->kernel, &p->x, KJIT_ANY) : "select_place";
+  if (given->has_heads) {
+    const ka_operator equal = { .function = given->equal };
+    t->keep = given->equal ? ka_use_operator(&t->kernel, &equal, KJIT_ANY) : "select_equal";
+  } else {
+    const char *flags = ka_use_input(&t->kernel, &p->flags, KJIT_ANY);
+    t->keep =
+      kj_format(&call->arena, "bind_back(%s, %s)",
+                p->flags.element == KJIT_BOOL ? "select_by_flag" : "select_by_number", flags);
+  }
+}
+
+static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
+{
+  texts t;
+  begin(p, &t);
+  const char *n = ka_use_count(&t.kernel, p->n), *totals = ka_use_work(&t.kernel, work);
+  ka_launch(&t.kernel, 1, pieces, "select_totals(%s, %s, %s, %s, %s, %s)", t.load, t.keep, n,
+            totals, t.heads, t.pass);
+}
+
+/* The funcs that take what is kept, what is not, and the count. */
+static void use_outputs(const parts *p, texts *t, const char *n, const char **store,
+                        const char **store_rest, const char **done)
+{
+  kj_arena *arena = &p->call->arena;
+  const selection *given = p->given;
+  const char *put = ka_use_output(&t->kernel, &p->result),
+             *count = ka_use_output(&t->kernel, &p->count);
+  *store = put;
+  *store_rest = given->has_rest ? ka_use_output(&t->kernel, &p->rest) : "select_drop";
+  *done = kj_format(arena, "bind_back(select_put_count, %s)", count);
+  if (given->values) {
+    const char *put_value = ka_use_output(&t->kernel, &p->result_values),
+               *value = ka_use_input(&t->kernel, &p->values, KJIT_ANY);
+    *store = kj_format(arena, "bind_back(select_put_both, %s, %s, %s)", put, put_value, value);
+  }
+  if (given->has_lengths) {
+    const char *length = ka_use_output(&t->kernel, &p->lengths),
+               *start = given->starts ? ka_use_output(&t->kernel, &p->starts) : "select_drop";
+    *store = kj_format(arena, "bind_back(select_put_run, %s, %s, %s)", put, length, start);
+    *done = kj_format(arena, "bind_back(select_end_runs, %s, %s, %s)", count, length, n);
+  }
+}
+
+static void add_steps(const parts *p)
+{
+  ka_call *call = p->call;
+  tiling s = choose_tiling(p);
+  uint32_t work;
+  texts t;
+  if (ka_is_cpu(call)) {
+    work = ka_add_work(call, KJIT_I64, 2 * s.blocks, false);
+    if (p->n) add_totals(p, work, s.blocks);
+  } else {
+    work = ka_add_work(call, KJIT_U64, look_back_size(p, s.blocks), true);
+  }
+  begin(p, &t);
+  const char *n = ka_use_count(&t.kernel, p->n), *name = ka_use_work(&t.kernel, work), *store,
+             *store_rest, *done;
+  use_outputs(p, &t, n, &store, &store_rest, &done);
+  const char *items = ka_use_constant(&t.kernel, s.items),
+             *neighbours = ka_use_constant(&t.kernel, s.neighbours),
+             *chunks = ka_use_constant(&t.kernel, s.chunks);
+  if (s.chunks > 1) t.kernel.blocks = GPU_BLOCKS;
+  ka_launch(&t.kernel, s.threads, s.blocks,
+            "select_all(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s, %s)", t.load,
+            t.keep, store, store_rest, done, n, name, t.heads, t.pass,
+            p->given->has_rest ? "true" : "false", items, neighbours, chunks);
+}
+
+/* ---- the call ---- */
+
+static void arrange(ka_call *call, ka_operand *operand)
+{
+  uint32_t axes[KJ_MAX_RANK];
+  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
+  ka_arrange(call, operand, axes, 1, &operand->rank);
+}
+
+static void read_input(parts *p, const char *name, const kjit_operand *given, ka_operand *operand)
+{
+  if (!given) return;
+  ka_read_input(p->call, name, given, operand);
+  if (p->x.name && operand != &p->x && operand->count != p->n)
+    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`%s` and `%s` have to have as many elements", p->x.name,
+            name);
+  p->n = operand->count;
+}
+
+/* least: elements that it has to have room for. */
+static void read_output(parts *p, const char *name, const kjit_operand *given, ka_operand *operand,
+                        uint64_t room)
+{
+  const ka_operand *inputs[] = { &p->x, &p->values, &p->flags };
+  if (!given) return;
+  ka_read_output(p->call, name, given, operand);
+  if (operand->count < room)
+    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`%s` has to have room for %llu elements: it has %llu",
+            name, (unsigned long long)room, (unsigned long long)operand->count);
+  for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+    if (inputs[i]->name) ka_check_overlap(p->call, operand, inputs[i], false);
+}
+
+static bool describe(const parts *p)
+{
+  const int64_t n = (int64_t)p->n;
+  const selection *given = p->given;
+  size_t next = 0;
+  if (!p->call->options.results) return false;
+  (void)ka_describe(p->call, next++, given->x ? p->x.element : KJIT_I64, 1, &n);
+  if (given->has_rest) (void)ka_describe(p->call, next++, p->x.element, 1, &n);
+  if (given->values) (void)ka_describe(p->call, next++, p->values.element, 1, &n);
+  for (int i = 0; i < 2 && given->has_lengths; i++)
+    (void)ka_describe(p->call, next++, KJIT_I64, 1, &n);
+  return ka_describe(p->call, next, KJIT_I64, 0, NULL);
+}
+
+static void build(ka_call *call, const void *data)
+{
+  const selection *given = data;
+  parts *p = KJ_NEW(&call->arena, parts);
+  *p = (parts){ .call = call, .given = given };
+  read_input(p, "x", given->x, &p->x);
+  read_input(p, "values", given->values, &p->values);
+  read_input(p, "flags", given->flags, &p->flags);
+  if (describe(p)) return;
+  read_output(p, "result", given->result, &p->result, p->n);
+  read_output(p, "rest", given->rest, &p->rest, p->n);
+  read_output(p, "result_values", given->result_values, &p->result_values, p->n);
+  read_output(p, "lengths", given->lengths, &p->lengths, p->n);
+  read_output(p, "starts", given->starts, &p->starts, p->n);
+  read_output(p, "count", given->count, &p->count, 1);
+  ka_operand *all[] = { &p->x,     &p->values,        &p->flags,   &p->result, &p->rest,
+                        &p->count, &p->result_values, &p->lengths, &p->starts };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i]->name) arrange(call, all[i]);
+  p->bytes = kj_element_bytes(call->context->types, given->x ? p->x.element : p->flags.element);
+  ka_choose_device(call);
+  add_steps(p);
+}
+
+/* ---- the public functions ---- */
+
+/* Operands that must not be NULL: the inputs, and, unless the call asks what they would be,
+ * results.
+ */
+typedef struct needed {
+  const char *name;
+  const kjit_operand *operand;
+  bool is_result;
+} needed;
+
+static kjit_status perform(kjit_context *context, const char *name, const selection *given,
+                           const needed *all, size_t count, const kjit_algorithm_options *options)
+{
+  bool describes = options && options->size_bytes >= sizeof *options && options->results;
+  KJ_TRY(kj_check_call(context, name, NULL));
+  for (size_t i = 0; i < count; i++)
+    if (!all[i].operand && !(describes && all[i].is_result))
+      return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: `%s` is NULL", name, all[i].name);
+  return ka_perform(context, name, options, build, given);
+}
+
+kjit_status kjit_select(kjit_context *context, const kjit_operand *result,
+                        const kjit_operand *count, const kjit_operand *x, const kjit_operand *flags,
+                        const kjit_algorithm_options *options)
+{
+  const selection given = { .result = result, .count = count, .x = x, .flags = flags };
+  const needed all[] = { { "x", x, false },
+                         { "flags", flags, false },
+                         { "result", result, true },
+                         { "count", count, true } };
+  return perform(context, "kjit_select", &given, all, 4, options);
+}
+
+kjit_status kjit_partition(kjit_context *context, const kjit_operand *result,
+                           const kjit_operand *rest, const kjit_operand *count,
+                           const kjit_operand *x, const kjit_operand *flags,
+                           const kjit_algorithm_options *options)
+{
+  const selection given = {
+    .result = result, .rest = rest, .count = count, .x = x, .flags = flags, .has_rest = true
+  };
+  const needed all[] = { { "x", x, false },
+                         { "flags", flags, false },
+                         { "result", result, true },
+                         { "rest", rest, true },
+                         { "count", count, true } };
+  return perform(context, "kjit_partition", &given, all, 5, options);
+}
+
+kjit_status kjit_nonzero(kjit_context *context, const kjit_operand *result,
+                         const kjit_operand *count, const kjit_operand *x,
+                         const kjit_algorithm_options *options)
+{
+  const selection given = { .result = result, .count = count, .flags = x };
+  const needed all[] = { { "x", x, false }, { "result", result, true }, { "count", count, true } };
+  return perform(context, "kjit_nonzero", &given, all, 3, options);
+}
+
+kjit_status kjit_unique(kjit_context *context, const kjit_operand *result,
+                        const kjit_operand *count, const kjit_operand *x, kjit_function *equal,
+                        const kjit_algorithm_options *options)
+{
+  const selection given = {
+    .result = result, .count = count, .x = x, .equal = equal, .has_heads = true
+  };
+  const needed all[] = { { "x", x, false }, { "result", result, true }, { "count", count, true } };
+  return perform(context, "kjit_unique", &given, all, 3, options);
+}
+
+kjit_status kjit_unique_pairs(kjit_context *context, const kjit_operand *result,
+                              const kjit_operand *result_values, const kjit_operand *count,
+                              const kjit_operand *x, const kjit_operand *values,
+                              kjit_function *equal, const kjit_algorithm_options *options)
+{
+  const selection given = { .result = result,
+                            .result_values = result_values,
+                            .count = count,
+                            .x = x,
+                            .values = values,
+                            .equal = equal,
+                            .has_heads = true };
+  const needed all[] = { { "x", x, false },
+                         { "values", values, false },
+                         { "result", result, true },
+                         { "result_values", result_values, true },
+                         { "count", count, true } };
+  return perform(context, "kjit_unique_pairs", &given, all, 5, options);
+}
+
+kjit_status kjit_run_lengths(kjit_context *context, const kjit_operand *result,
+                             const kjit_operand *lengths, const kjit_operand *starts,
+                             const kjit_operand *count, const kjit_operand *x, kjit_function *equal,
+                             const kjit_algorithm_options *options)
+{
+  const selection given = { .result = result,
+                            .lengths = lengths,
+                            .starts = starts,
+                            .count = count,
+                            .x = x,
+                            .equal = equal,
+                            .has_heads = true,
+                            .has_lengths = true };
+  const needed all[] = { { "x", x, false },
+                         { "result", result, true },
+                         { "lengths", lengths, true },
+                         { "count", count, true } };
+  return perform(context, "kjit_run_lengths", &given, all, 4, options);
+}

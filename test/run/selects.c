@@ -1,0 +1,197 @@
+/* Compactions called by a host: by flags, by funcs, into two parts, places, one of each run with
+ * and without values, run lengths; as plans; without elements; and what is refused.
+ * RUN: %programs/selects
+ * RUN: %if cuda %{ %programs/selects cuda %}
+ */
+#include "functions.h"
+
+#include <time.h>
+
+static kjit_device_kind kind = KJIT_DEVICE_CPU;
+static kjit_device *device;
+
+static const char funcs[] = "func large(i, x, than) { return x[i] > than }\n"
+                            "func half(i, x) { return x[i] // 2 }\n"
+                            "func near(a, b) { return abs(a - b) <= 1 }\n";
+
+enum { MOST = 200000 };
+static int32_t x_values[MOST], got[MOST], rest[MOST];
+static double y_values[MOST], of_values[MOST];
+static int64_t places[MOST], lengths[MOST], starts[MOST];
+static int64_t n;
+
+static kjit_array *make(kjit_type type, int64_t count)
+{
+  kjit_array *array = NULL;
+  REQUIRE(kjit_create_array(device, type, &count, 1, &array) == KJIT_OK);
+  return array;
+}
+
+static int64_t number_in(const kjit_array *count)
+{
+  int64_t found = -1;
+  REQUIRE(kjit_copy_to_host(count, &found, sizeof found, NULL) == KJIT_OK);
+  return found;
+}
+
+static void read_back(const kjit_array *array, void *to, size_t bytes)
+{
+  REQUIRE(kjit_copy_to_host(array, to, (size_t)n * bytes, NULL) == KJIT_OK);
+}
+
+typedef struct arrays {
+  kjit_array *x, *y, *r, *s, *values, *lengths, *starts, *places, *count;
+} arrays;
+
+/* Runs of 1 to 5 equal numbers. */
+static arrays draw(int64_t count)
+{
+  n = count;
+  for (int64_t i = 0, left = 0; i < n; i++, left--) {
+    if (!left) left = rand() % 5 + 1;
+    x_values[i] = i && left != 1 && rand() % 2 ? x_values[i - 1] : rand() % 100 - 50;
+    y_values[i] = rand();
+  }
+  arrays a = { make(KJIT_I32, n), make(KJIT_F64, n), make(KJIT_I32, n),
+               make(KJIT_I32, n), make(KJIT_F64, n), make(KJIT_I64, n),
+               make(KJIT_I64, n), make(KJIT_I64, n), make(KJIT_I64, 1) };
+  REQUIRE(kjit_copy_from_host(a.x, x_values, (size_t)n * sizeof *x_values, NULL) == KJIT_OK);
+  REQUIRE(kjit_copy_from_host(a.y, y_values, (size_t)n * sizeof *y_values, NULL) == KJIT_OK);
+  return a;
+}
+
+static void release(arrays *a)
+{
+  kjit_array *all[] = { a->x,       a->y,      a->r,      a->s,    a->values,
+                        a->lengths, a->starts, a->places, a->count };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) kjit_release_array(all[i]);
+}
+
+/* ---- kept by flags ---- */
+
+static void test_select(kjit_module *module, const arrays *a)
+{
+  kjit_arg of_large[] = { kjit_arg_array(a->x), kjit_arg_i32(rand() % 100 - 50) };
+  kjit_operand x = kjit_operand_array(a->x), r = kjit_operand_array(a->r),
+               s = kjit_operand_array(a->s), count = kjit_operand_array(a->count),
+               large = kjit_operand_function(find(module, "large"), of_large, 2, &n, 1);
+  int32_t than = (int32_t)of_large[1].value.i;
+  int64_t kept = 0, others = 0, wrong = 0;
+  REQUIRE(kjit_partition(context, &r, &s, &count, &x, &large, NULL) == KJIT_OK);
+  read_back(a->r, got, sizeof *got);
+  read_back(a->s, rest, sizeof *rest);
+  for (int64_t i = 0; i < n; i++) {
+    if (x_values[i] > than) wrong += got[kept++] != x_values[i];
+    else wrong += rest[others++] != x_values[i];
+  }
+  REQUIRE(number_in(a->count) == kept && !wrong);
+  /* by numbers, which keep those that are not 0; doubled where they are read */
+  kjit_arg of_half = kjit_arg_array(a->x);
+  kjit_operand half = kjit_operand_function(find(module, "half"), &of_half, 1, &n, 1);
+  REQUIRE(kjit_select(context, &r, &count, &half, &x, NULL) == KJIT_OK);
+  read_back(a->r, got, sizeof *got);
+  kept = wrong = 0;
+  for (int64_t i = 0; i < n; i++)
+    if (x_values[i]) wrong += got[kept++] != (x_values[i] - (x_values[i] & 1)) / 2;
+  REQUIRE(number_in(a->count) == kept && !wrong);
+}
+
+static void test_nonzero(const arrays *a)
+{
+  kjit_operand x = kjit_operand_array(a->x), r = kjit_operand_array(a->places),
+               count = kjit_operand_array(a->count);
+  kjit_algorithm_options options;
+  kjit_plan *plan = NULL;
+  int64_t kept = 0, wrong = 0;
+  kjit_init_algorithm_options(&options);
+  options.plan = &plan;
+  REQUIRE(kjit_nonzero(context, &r, &count, &x, &options) == KJIT_OK);
+  for (int i = 0; i < 3; i++) REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);
+  read_back(a->places, places, sizeof *places);
+  for (int64_t i = 0; i < n; i++)
+    if (x_values[i]) wrong += places[kept++] != i;
+  REQUIRE(number_in(a->count) == kept && !wrong);
+  kjit_destroy_plan(plan);
+}
+
+/* ---- runs ---- */
+
+static bool starts_run(int64_t i, bool near)
+{
+  return !i || (near ? abs(x_values[i] - x_values[i - 1]) > 1 : x_values[i] != x_values[i - 1]);
+}
+
+static void test_runs(kjit_module *module, const arrays *a, bool near)
+{
+  kjit_function *equal = near ? find(module, "near") : NULL;
+  kjit_operand x = kjit_operand_array(a->x), y = kjit_operand_array(a->y),
+               r = kjit_operand_array(a->r), values = kjit_operand_array(a->values),
+               count = kjit_operand_array(a->count), length = kjit_operand_array(a->lengths),
+               start = kjit_operand_array(a->starts);
+  int64_t kept = 0, wrong = 0;
+  REQUIRE(kjit_unique_pairs(context, &r, &values, &count, &x, &y, equal, NULL) == KJIT_OK);
+  read_back(a->r, got, sizeof *got);
+  read_back(a->values, of_values, sizeof *of_values);
+  for (int64_t i = 0; i < n; i++) {
+    if (!starts_run(i, near)) continue;
+    wrong += got[kept] != x_values[i] || of_values[kept] != y_values[i];
+    kept++;
+  }
+  REQUIRE(number_in(a->count) == kept && !wrong);
+  REQUIRE(kjit_unique(context, &r, &count, &x, equal, NULL) == KJIT_OK);
+  REQUIRE(number_in(a->count) == kept);
+  REQUIRE(kjit_run_lengths(context, &r, &length, &start, &count, &x, equal, NULL) == KJIT_OK);
+  REQUIRE(number_in(a->count) == kept);
+  read_back(a->r, got, sizeof *got);
+  read_back(a->lengths, lengths, sizeof *lengths);
+  read_back(a->starts, starts, sizeof *starts);
+  for (int64_t i = 0, k = 0, next = 0; k < kept; k++, i = next) {
+    for (next = i + 1; next < n && !starts_run(next, near);) next++;
+    wrong += got[k] != x_values[i] || starts[k] != i || lengths[k] != next - i;
+  }
+  REQUIRE(!wrong);
+}
+
+/* ---- what is refused ---- */
+
+static void test_refused(const arrays *a)
+{
+  kjit_array *fewer = make(KJIT_I32, n - 1);
+  kjit_operand x = kjit_operand_array(a->x), r = kjit_operand_array(a->r),
+               few = kjit_operand_array(fewer), count = kjit_operand_array(a->count);
+  REQUIRE(kjit_select(context, &r, &count, &x, &few, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`x` and `flags` have to have as many elements"));
+  REQUIRE(kjit_select(context, &few, &count, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`result` has to have room for"));
+  REQUIRE(kjit_unique(context, &x, &count, &x, NULL, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`result` is written and overlaps `x`"));
+  REQUIRE(kjit_nonzero(context, &r, NULL, &x, NULL) == KJIT_ERROR_MISUSE);
+  REQUIRE(says("`count` is NULL"));
+  kjit_release_array(fewer);
+}
+
+static void test_all(void)
+{
+  unsigned seed = (unsigned)time(NULL);
+  printf("seed %u\n", seed);
+  srand(seed);
+  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
+  kjit_module *module = parse(funcs);
+  const int64_t sizes[] = { 0, 1, 2, 4096, rand() % 10000 + 1, MOST - rand() % 1000 };
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    arrays a = draw(sizes[i]);
+    test_select(module, &a);
+    test_nonzero(&a);
+    test_runs(module, &a, false);
+    test_runs(module, &a, true);
+    if (n > 1) test_refused(&a);
+    release(&a);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  (void)argv;
+  if (argc > 1) kind = KJIT_DEVICE_CUDA;
+  return run_tests(test_all);
+}
