@@ -1,0 +1,93 @@
+"""Scans: along each axis, inclusive and exclusive, by operators with names and by funcs, of arrays of any strides and of funcs."""
+import itertools
+
+import numpy as np
+
+import reductions
+import values
+from cases import MAKERS, Case, cases, some_cases
+
+del MAKERS[:]  # those of reductions
+
+IDENTITY = {"add": 0, "mul": 1, "or": 0, "xor": 0}
+
+
+def scanned(name, x, kind, axis, exclusive=False, initial=None):
+    dtype = reductions.expected_type(name, kind)
+    wide = x.astype("f4") if kind == "f2" else x
+    with np.errstate(all="ignore"):
+        if name in ("add", "mul"):
+            made = reductions.NAMED[name].accumulate(wide, axis=axis, dtype="f4" if kind == "f2" else dtype)
+        else:
+            made = reductions.NAMED[name].accumulate(wide, axis=axis)
+        if exclusive:
+            start = IDENTITY[name] if initial is None else initial
+            made = np.moveaxis(made, axis, 0)
+            first = np.full(made.shape[1:], start, made.dtype)
+            rest = made[:-1] if initial is None else reductions.NAMED[name](first, made[:-1])
+            made = np.moveaxis(np.concatenate([first[None], rest]).astype(made.dtype), 0, axis)
+    return made.astype(dtype)
+
+
+def named_case(rng, name, kind, shape, axis, label, view=False):
+    x = reductions.numbers_for(rng, name, shape, kind)
+    exclusive = name in IDENTITY and kind not in ("?", "bf16") and rng.random() < 0.5
+    text, seen = values.random_view(rng, x) if view else ("", x)
+    option = f", axis={axis}" + (", exclusive=true" if exclusive else "")
+    case = Case(f"{label} {name} {kind} {shape}{text}{option}", f"{{r}} = scan({{x}}{text}, {name}{option})").array("x", x, values.as_kind(kind))
+    return case.expect("r", scanned(name, seen, kind, axis, exclusive), kind=values.as_kind(kind))
+
+
+@some_cases(20)
+def all_types(rng):
+    for name, kind in itertools.product(("add", "mul", "min", "max", "fmin", "fmax", "and", "or", "xor"), values.TYPES):
+        if reductions.takes(name, kind) and not (kind == "bf16" and name in ("add", "mul")):
+            yield named_case(rng, name, kind, (int(rng.integers(1, 4000)),), -1, "type")
+
+
+@cases
+def sizes(rng):
+    for n in values.BORDERS[1:] + values.LARGE:
+        yield named_case(rng, "add", "i4", (n,), 0, "size")
+        yield named_case(rng, "max", "f4", (n,), 0, "size")
+
+
+@some_cases(24)
+def axes(rng):
+    for _ in range(40):
+        shape = tuple(max(e, 1) for e in values.random_shape(rng, int(rng.integers(1, 5))))
+        axis = int(rng.integers(-len(shape), len(shape)))
+        name, kind = [("add", "i2"), ("add", "f8"), ("max", "u1"), ("xor", "u8"), ("fmin", "f4")][rng.integers(5)]
+        yield named_case(rng, name, kind, shape, axis, "axes", view=rng.random() < 0.5)
+
+
+@cases
+def long_rows(rng):
+    for shape, axis in (((3, 70001), 1), ((2, 5000), 1), ((70001, 3), 0), ((2000, 40), 0), ((500, 60), 1)):
+        yield named_case(rng, "add", "i4", shape, axis, "rows")
+
+
+@cases
+def structs(rng):
+    for n in (1, 2, 257, 4097):
+        x = reductions.affines(rng, n)
+        want = x.copy()
+        for i in range(1, n):
+            want[i] = reductions.then(want[i - 1:i], x[i:i + 1])[0]
+        yield Case(f"struct {n}", "{r} = scan({x}, then)").array("x", x, "Affine").expect("r", want)
+        after = np.concatenate([x[:1], reductions.then(np.repeat(x[:1], n - 1), want[:-1])])
+        exclusive = Case(f"struct {n}, exclusive", "{r} = scan({x}, then, exclusive=true, initial={f}[0])")
+        yield exclusive.array("x", x, "Affine").array("f", x[:1], "Affine").expect("r", after)
+
+
+@cases
+def options(rng):
+    x = values.small_numbers(rng, (50, 70), "f4")
+    yield Case("initial", "{r} = scan({x}, add, axis=0, initial=7)", x=x).expect("r", np.cumsum(x, axis=0) + np.float32(7))
+    yield Case("accumulator", "{r} = scan({x}, add, accumulator=f64)", x=x).expect("r", np.cumsum(x, axis=1, dtype="f8"))
+    yield Case("into f64", "{r} = scan({x}, add)", x=x, r=np.zeros((50, 70))).expect("r", np.cumsum(x, axis=1, dtype="f8"))
+    yield Case("last", "{r} = scan({x}, last)", x=x).expect("r", x)
+    yield Case("first", "{r} = scan({x}, first)", x=x).expect("r", np.broadcast_to(x[:, :1], x.shape).copy())
+    yield Case("exclusive with a value", "{r} = scan({x}, max, exclusive=true, initial=1)", x=x).expect("r", scanned("max", x, "f4", 1, True, 1))
+    yield Case("of a func", "{r} = scan(square[3000], add)").expect("r", np.cumsum(np.arange(3000, dtype="i8") ** 2))
+    yield Case("empty", "{r} = scan({x}, add)", x=np.zeros((4, 0), "f8")).expect("r", np.zeros((4, 0)))

@@ -1,0 +1,86 @@
+"""Compactions: by flags, places, partitions, one of each run of equal neighbours, run lengths."""
+import itertools
+
+import numpy as np
+
+import values
+from cases import Case, cases, some_cases
+
+PLAIN = [kind for kind in values.TYPES if kind != "bf16"]
+
+
+def numbers(rng, n, kind):
+    """Some 0, some equal to their neighbours."""
+    x = values.small_numbers(rng, n, kind)
+    return np.where(rng.random(n) < 0.3, np.roll(x, 1), x).astype(x.dtype)
+
+
+def front(kept, start):
+    """An array for a result as it becomes: what is behind the kept ones stays."""
+    made = start.copy()
+    made[:len(kept)] = kept
+    return made
+
+
+def starts(x):
+    return np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]])) if len(x) else np.zeros(0, "i8")
+
+
+def case(name, call, x, results, **arrays):
+    """results: what comes to the front of each, behind which it stays as it was; n: how many."""
+    made = Case(name, call, x=x, **arrays)
+    for key, kept in results.items():
+        start = np.full(max(x.size, 1) if key != "n" else 1, 5).astype(kept.dtype)
+        made.array(key, start).expect(key, front(kept, start))
+    return made
+
+
+def count(n):
+    return np.array([n], "i8")
+
+
+def by_flags(rng, kind, n, label):
+    x, flags = numbers(rng, n, kind), (rng.random(n) < rng.choice([0.02, 0.5, 0.97])) * 3
+    f = flags.astype(str(rng.choice(["u1", "i4", "f4", "?"])))
+    yield case(f"{label} select {kind} {n}", "{r}, {n} = select({x}, {f})", x, {"r": x[flags != 0], "n": count((flags != 0).sum())}, f=f)
+    parts = {"r": x[flags != 0], "s": x[flags == 0], "n": count((flags != 0).sum())}
+    yield case(f"{label} partition {kind} {n}", "{r}, {s}, {n} = partition({x}, {f})", x, parts, f=f)
+    yield case(f"{label} nonzero {kind} {n}", "{r}, {n} = nonzero({x})", x, {"r": np.flatnonzero(x), "n": count(np.count_nonzero(x))})
+
+
+def by_runs(rng, kind, n, label):
+    x, y = numbers(rng, n, kind), rng.standard_normal(n)
+    at = starts(x)
+    yield case(f"{label} unique {kind} {n}", "{r}, {n} = unique({x})", x, {"r": x[at], "n": count(len(at))})
+    yield case(f"{label} unique_pairs {kind} {n}", "{r}, {v}, {n} = unique_pairs({x}, {y})", x, {"r": x[at], "v": y[at], "n": count(len(at))}, y=y)
+    found = {"r": x[at], "l": np.diff(np.append(at, n)), "s": at, "n": count(len(at))}
+    yield case(f"{label} run_lengths {kind} {n}", "{r}, {l}, {s}, {n} = run_lengths({x})", x, found)
+
+
+@some_cases(24)
+def all_types(rng):
+    for kind, make in itertools.product(PLAIN, (by_flags, by_runs)):
+        yield from make(rng, kind, int(rng.integers(1, 4000)), "type")
+
+
+@some_cases(40)
+def sizes(rng):
+    for n in values.BORDERS + values.LARGE:
+        yield from by_flags(rng, "i4", n, "size")
+        yield from by_runs(rng, "u1", n, "size")
+
+
+@cases
+def funcs(rng):
+    x = values.any_numbers(rng, 3001, "f8")
+    kept = x[x > 0.25]
+    yield case("by a func", "{r}, {n} = select({x}, above({x}, 0.25f64)[3001])", x, {"r": kept, "n": count(len(kept))})
+    near = np.sort(x)
+    at = [0]
+    for i in range(1, len(near)):
+        if not abs(near[i - 1] - near[i]) < 0.01:
+            at.append(i)
+    yield case("unique by a func", "{r}, {n} = unique({x}, near)", near, {"r": near[at], "n": count(len(at))})
+    matrix = values.small_numbers(rng, (40, 50), "i2")
+    flat = matrix.T[::-1].reshape(-1)
+    yield case("of a view", "{r}, {n} = select({x}.T[::-1], {x}.T[::-1])", matrix, {"r": flat[flat != 0], "n": count((flat != 0).sum())})
