@@ -20,8 +20,10 @@ typedef struct effects {
 typedef struct finder {
   const kjit_module *module;
   kj_arena arena;
-  effects *known;   /* by index of the function's declaration */
-  bool funcs_write; /* whether any func that may be handed over writes to what it gets */
+  effects *known; /* by index of the function's declaration */
+  /* which of its parameters some func that may be handed over writes to: bit i, and the last bit
+   * for all further ones */
+  word funcs_write;
   bool has_recursion, has_changed;
 } finder;
 
@@ -107,14 +109,23 @@ static void walk_function_call(walk *w, const ki_expr *call, word *set)
   }
 }
 
-/* A func parameter: which func it is, the launch decides. */
+static word bit_of(size_t parameter)
+{
+  return (word)1 << (parameter < WORD_BITS ? parameter : WORD_BITS - 1);
+}
+
+/* A func parameter: which func it is, the launch decides. What it has by bind_back is counted where
+ * that is, but its result may be a view of that. */
 static void walk_unknown_call(walk *w, const ki_expr *call, word *set)
 {
-  word *arguments = new_set(w);
-  walk_list(w, &call->args, arguments);
-  mark(w, arguments, w->effects->read);
-  if (w->finder->funcs_write) mark(w, arguments, w->effects->written);
-  add(w, set, arguments);
+  for (size_t i = 0; i < call->args.count; i++) {
+    word *argument = new_set(w);
+    walk_value(w, call->args.items[i], argument);
+    mark(w, argument, w->effects->read);
+    if (w->finder->funcs_write & bit_of(i)) mark(w, argument, w->effects->written);
+    add(w, set, argument);
+  }
+  walk_value(w, call->x, set);
 }
 
 /* bind_back(f, values): what f does with its last arguments, whoever calls it. */
@@ -131,7 +142,7 @@ static void walk_bind_back(walk *w, const ki_expr *call, word *set)
     size_t param =
       is_known && function->params.count >= count ? function->params.count - count + i : SIZE_MAX;
     if (param == SIZE_MAX || of_callee->read[param]) mark(w, argument, w->effects->read);
-    if (param == SIZE_MAX ? w->finder->funcs_write : of_callee->written[param])
+    if (param == SIZE_MAX ? w->finder->funcs_write != 0 : of_callee->written[param])
       mark(w, argument, w->effects->written);
     add(w, set, argument); /* so may the result of a call */
   }
@@ -314,41 +325,52 @@ static const effects *find_effects(finder *f, const ki_function *function)
   return found;
 }
 
-/* Under recursion, what was found of a function on the way may not be all: once more, with what is
- * known now, until nothing is added. */
-static const effects *find_all_effects(finder *f, const ki_function *function)
+static bool is_func(const ki_decl *decl)
 {
-  const effects *found;
-  do {
-    f->has_recursion = f->has_changed = false;
-    for (size_t i = 0; i < f->module->decls.count; i++) f->known[i].is_done = false;
-    found = find_effects(f, function);
-  } while (f->has_recursion && f->has_changed);
-  return found;
+  return decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel;
 }
 
-/* Whether a func writes to what it is handed, directly: what it hands on is counted where that is
- * written. */
-static bool finds_writing_func(finder *f)
+/* Of the function, or of all funcs: NULL. Under recursion, what was found of a function on the way
+ * may not be all: once more, with what is known now, until nothing is added. */
+static void find_all_effects(finder *f, const ki_function *function)
 {
   const ki_decls *decls = &f->module->decls;
+  do {
+    f->has_recursion = f->has_changed = false;
+    for (size_t i = 0; i < decls->count; i++) f->known[i].is_done = false;
+    if (function) (void)find_effects(f, function);
+    for (size_t i = 0; i < decls->count && !function; i++)
+      if (is_func(decls->items[i])) (void)find_effects(f, decls->items[i]->function);
+  } while (f->has_recursion && f->has_changed);
+}
+
+/* What funcs write of what they are handed, as far as funcs_write says what those do that they call
+ * by a func parameter. */
+static word find_written(finder *f)
+{
+  word found = 0;
+  const ki_decls *decls = &f->module->decls;
+  find_all_effects(f, NULL);
   for (size_t i = 0; i < decls->count; i++) {
     const ki_decl *decl = decls->items[i];
-    if (decl->kind != KJ_DECL_FUNCTION || decl->function->is_kernel) continue;
-    const effects *found = find_effects(f, decl->function);
+    if (!is_func(decl)) continue;
     for (size_t j = 0; j < decl->function->params.count; j++)
-      if (found->written[j]) return true;
+      if (f->known[decl->index].written[j]) found |= bit_of(j);
   }
-  return false;
+  return found;
 }
 
 static void find(finder *f, const ki_function *function, bool *read, bool *written)
 {
   size_t count = f->module->decls.count + 1;
-  f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
-  f->funcs_write = f->module->hands_over_writer || finds_writing_func(f);
-  f->known = KJ_NEW_ARRAY(&f->arena, effects, count); /* once more, with what was found */
-  const effects *found = find_all_effects(f, function);
+  word known, written_now = f->module->hands_over_writer ? ~(word)0 : 0;
+  do { /* what was found may be more with more that funcs write */
+    f->funcs_write = known = written_now;
+    f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
+    if (known != ~(word)0) written_now |= find_written(f);
+  } while (written_now != known);
+  find_all_effects(f, function);
+  const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);
   memcpy(written, found->written, function->params.count * sizeof *written);
 }

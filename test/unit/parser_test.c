@@ -367,6 +367,18 @@ static void accesses(void **state)
   expect_accesses(
     "func add(a, b) { return a + b }\nkernel k(op: func, r, x) { r[0] = op(x[0], x[1]) }", "-wr");
   expect_accesses("func set(a) { a[0] = 1 }\nkernel k(op: func, x) { op(x) }", "-b");
+  /* what a bound func hands out */
+  expect_accesses(
+    "func row(i, a) { return a[i] }\nfunc clear(f: func) { let v = f(0)\n v[0] = 0 }\n"
+    "kernel k(x, y) { clear(bind_back(row, x)) }",
+    "b-");
+  expect_accesses("func row(i, a) { return a[i] }\nfunc pick(f: func) { return f(0) }\n"
+                  "kernel k(x, y) { let v = pick(bind_back(row, x))\n v[0] = y[0] }",
+                  "br");
+  expect_accesses("func item(i, a) { return a[i] }\nfunc put(i, v, a) { a[i] = v }\n"
+                  "func move(to: func, from: func, i) { to(i, from(i)) }\n"
+                  "kernel k(r, x, n) { move(bind_back(put, r), bind_back(item, x), 3) }",
+                  "wr-");
   expect_accesses("func apply(op: func, a) { return op(a) }\nfunc set(a) { a[0] = 1 }\nkernel k(x, "
                   "y) { apply(set, x)\n set(y) }",
                   "bw");
