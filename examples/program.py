@@ -49,6 +49,10 @@ class Program:
     def launch(self, text):
         self.command += ["--launch", text]
 
+    def call(self, text):
+        """An algorithm over whole arrays; its results need no arguments of their own."""
+        self.command += ["--call", text]
+
     def expect(self, name, value):
         """The result must be near these values: see rtol and atol of run."""
         np.save(self.file(name + ".expected.npy"), value)

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Pi, and the volume of the ball in five dimensions, by random points: a map of each point's number and a sum of it in one pass. The counts are compared with NumPy's on the same points."""
+import math
+import os
+import sys
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from program import Program, beside
+
+POINTS = 1_000_003
+
+
+def philox(counter, key):
+    """Philox4x32-10 of Salmon et al. (2011), for many counters at once."""
+    c, k = [np.asarray(v, np.uint64) for v in counter], list(key)
+    low = np.uint64(0xFFFFFFFF)
+    for _ in range(10):
+        p, q = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
+        c = [q >> np.uint64(32) ^ c[1] ^ np.uint64(k[0]), q & low, p >> np.uint64(32) ^ c[3] ^ np.uint64(k[1]), p & low]
+        k = [k[0] + 0x9E3779B9 & 0xFFFFFFFF, k[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return c
+
+
+def uniform(word):
+    return ((word >> np.uint64(8)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-24)
+
+
+def check_estimate(what, count, volume, exact):
+    """The estimate, and that it is as near to the exact value as so many points are but for one time in millions."""
+    chance = exact / volume
+    estimate, error = volume * count / POINTS, volume * math.sqrt(chance * (1 - chance) / POINTS)
+    print(f"{what}: {estimate:.6f}, off by {(estimate - exact) / error:+.2f} standard errors")
+    if abs(estimate - exact) > 5.5 * error:
+        sys.exit(f"{what}: the estimate is too far from {exact:.6f}")
+
+
+def main():
+    p = Program(beside(__file__, "monte_carlo.kir"), __doc__)
+    i, zero, key = np.arange(POINTS, dtype=np.uint64), np.zeros(POINTS, np.uint64), (p.seed, 0)
+    x, y, *_ = (uniform(word) for word in philox((i, zero, zero, zero), key))
+    inside = int((x * x + y * y < 1).sum())
+    coordinates = [np.float32(2) * uniform(word) - np.float32(1) for k in (1, 2) for word in philox((i, zero, zero + np.uint64(k), zero), key)]
+    in_ball = int((sum(c.astype(np.float64)**2 for c in coordinates[:5]) < 1).sum())
+    check_estimate("pi", inside, 4, math.pi)
+    check_estimate("the ball in five dimensions", in_ball, 32, 8 * math.pi**2 / 15)
+    for name, func, count in (("inside", "is_inside", inside), ("in_ball", "is_in_ball", in_ball)):
+        p.call(f"{name} = reduce({func}({p.seed}u32)[{POINTS}], add)")
+        p.expect(name, np.array(count, np.uint64))
+    return p.run(atol=2)  # points whose distance rounds to 1: the sum of squares may fuse
+
+
+sys.exit(main())
