@@ -193,6 +193,35 @@ const char *ka_use_constant(ka_kernel *kernel, int64_t value);
 void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char *body, ...)
   __attribute__((format(printf, 4, 5)));
 
+/* ---- reduce_named.c ---- */
+
+/* A reduction by name that is more than an operator: any, argmax, mean ... */
+typedef struct ka_reduction ka_reduction;
+
+/* NULL: not one of these. */
+const ka_reduction *ka_find_reduction(const kjit_operator *given);
+/* What elements are converted to first. Errors: TYPE; ARGUMENT for options that say otherwise. */
+kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type element);
+/* The element type of an array for the result. */
+kjit_type ka_reduction_result(const ka_call *call, const ka_reduction *r, kjit_type element,
+                              kjit_type value);
+/* What is combined: a type, or KJIT_ANY for a struct of the kernel's; its bytes; by what. */
+kjit_type ka_reduction_computed(const ka_reduction *r, kjit_type value);
+uint32_t ka_reduction_bytes(const ka_call *call, const ka_reduction *r, kjit_type value);
+const char *ka_reduction_operator(const ka_reduction *r);
+/* The text of the result without elements. Errors: ARGUMENT. */
+const char *ka_reduction_empty(ka_call *call, const ka_reduction *r);
+/* Funcs around load, of one index or more, and store; count: elements of each result. */
+const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                                const char *load, uint32_t index_count);
+const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                             const char *put, uint64_t count);
+/* Work memory for `count` values: so many u64 where they are structs, and what the kernel makes of
+ * these. */
+uint64_t ka_count_words(uint32_t bytes, uint64_t count);
+const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                          const char *words, uint64_t count);
+
 /* ---- kernel_cache.c ---- */
 
 enum { KA_MOST_FUNCTIONS = 16 }; /* of the host, that one kernel calls */

@@ -13,9 +13,11 @@ typedef struct reduction {
 /* What every kernel of a call is made of. */
 typedef struct parts {
   ka_call *call;
-  const ka_operator *operator_;
-  kjit_type accumulator;
-  uint32_t bytes; /* of a value of that type */
+  const ka_operator *operator_;  /* or */
+  const ka_reduction *reduction; /* by name, not NULL then */
+  kjit_type value, accumulator;  /* what elements are converted to, and what is combined */
+  uint32_t bytes;                /* of the latter */
+  bool commutes;
   ka_operand *result, *x;
 } parts;
 
@@ -92,21 +94,28 @@ static uint32_t count_items(const parts *p, uint32_t neighbours)
 /* ---- over all elements ---- */
 
 /* The result is made of the initial value or of the identity alone. */
-static void fill_result(ka_call *call, const ka_operator *operator_, kjit_type accumulator,
-                        const ka_operand *result)
+static const char *value_of_nothing(const parts *p, ka_kernel *kernel)
 {
-  ka_kernel kernel;
-  if (!call->options.initial && !operator_->has_identity)
+  ka_call *call = p->call;
+  if (p->reduction) return ka_reduction_empty(call, p->reduction);
+  if (call->options.initial) return ka_use_value(kernel, call->options.initial);
+  if (!p->operator_->has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "`x` has no elements, and the operator has no identity: options.initial gives a value");
-  ka_begin_kernel(call, "reduce", &kernel);
-  const char *put = ka_use_output(&kernel, result), *value;
-  if (call->options.initial) value = ka_use_value(&kernel, call->options.initial);
-  else
-    value = kj_format(&call->arena, "identity_%s(zero(%s))", operator_->name,
-                      ka_type_text(call, accumulator));
-  const char *count = ka_use_count(&kernel, result->count);
-  ka_launch(&kernel, ka_is_cpu(call) ? 1 : GPU_ROW_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
+  return kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_->name,
+                   ka_type_text(call, p->accumulator));
+}
+
+static void fill_result(const parts *p)
+{
+  ka_kernel kernel;
+  uint32_t axes[KJ_MAX_RANK];
+  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
+  ka_arrange(p->call, p->result, axes, 1, &p->result->rank);
+  ka_begin_kernel(p->call, "reduce", &kernel);
+  const char *put = ka_use_output(&kernel, p->result), *value = value_of_nothing(p, &kernel),
+             *count = ka_use_count(&kernel, p->result->count);
+  ka_launch(&kernel, ka_is_cpu(p->call) ? 1 : GPU_ROW_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
             value, count);
 }
 
@@ -119,25 +128,40 @@ typedef struct texts {
   const char *operands, *works;
 } texts;
 
-static void begin(const parts *p, const char *module, uint64_t partials, uint64_t counters,
-                  texts *t)
+static const char *use_partials(const parts *p, uint64_t count, ka_kernel *kernel, uint32_t work)
+{
+  const char *name = ka_use_work(kernel, work);
+  return p->reduction ? ka_view_words(kernel, p->reduction, p->value, name, count) : name;
+}
+
+/* index_count: of an element; n: elements of a result. */
+static void begin(const parts *p, const char *module, uint32_t index_count, uint64_t n,
+                  uint64_t partials, uint64_t counters, texts *t)
 {
   ka_call *call = p->call;
-  uint32_t partial = ka_add_work(call, p->accumulator, partials, false),
+  bool is_struct = p->accumulator == KJIT_ANY;
+  uint32_t partial = is_struct
+                       ? ka_add_work(call, KJIT_U64, ka_count_words(p->bytes, partials), false)
+                       : ka_add_work(call, p->accumulator, partials, false),
            done = ka_add_work(call, KJIT_U32, counters, true);
   ka_begin_kernel(call, module, &t->kernel);
-  const char *load = ka_use_input(&t->kernel, p->x, p->accumulator),
-             *put = ka_use_output(&t->kernel, p->result),
-             *op = ka_use_operator(&t->kernel, p->operator_, p->accumulator);
+  const char *load = ka_use_input(&t->kernel, p->x, p->value),
+             *put = ka_use_output(&t->kernel, p->result), *op;
+  if (p->reduction) {
+    load = ka_prepare_elements(&t->kernel, p->reduction, p->value, load, index_count);
+    put = ka_finish_values(&t->kernel, p->reduction, p->value, put, n);
+    op = ka_reduction_operator(p->reduction);
+  } else {
+    op = ka_use_operator(&t->kernel, p->operator_, p->accumulator);
+  }
   if (call->options.initial) {
     const char *initial = ka_use_value(&t->kernel, call->options.initial);
     put = kj_format(&call->arena, "bind_back(reduce_after, %s, %s, %s)", put, op, initial);
   }
   t->operands = kj_format(&call->arena, "%s, %s, %s", load, put, op);
-  const char *partial_name = ka_use_work(&t->kernel, partial),
-             *done_name = ka_use_work(&t->kernel, done);
-  t->works = kj_format(&call->arena, "%s, %s, %s", partial_name, done_name,
-                       p->operator_->commutes ? "true" : "false");
+  const char *left = use_partials(p, partials, &t->kernel, partial),
+             *counts = ka_use_work(&t->kernel, done);
+  t->works = kj_format(&call->arena, "%s, %s, %s", left, counts, p->commutes ? "true" : "false");
 }
 
 static void reduce_all(const parts *p)
@@ -154,7 +178,7 @@ static void reduce_all(const parts *p)
     if (count < GPU_FEW) items = (uint32_t)most(items / 2, neighbours);
     blocks = least(divide_up(count, (uint64_t)threads * items), GPU_BLOCKS * cores);
   }
-  begin(p, "reduce", blocks, 1, &t);
+  begin(p, "reduce", 1, count, blocks, 1, &t);
   const char *n = ka_use_count(&t.kernel, count), *each = ka_use_constant(&t.kernel, items),
              *lanes = ka_use_constant(&t.kernel, neighbours);
   ka_launch(&t.kernel, threads, blocks, "reduce_all(%s, %s, %s, THREADS, %s, %s)", t.operands, n,
@@ -214,7 +238,7 @@ static void reduce_rows(const parts *p, uint64_t rows, uint64_t n)
 {
   row_shape s = choose_rows(p, rows, n);
   texts t;
-  begin(p, "reduce_rows", s.parts > 1 ? s.blocks : 1, s.parts > 1 ? rows : 1, &t);
+  begin(p, "reduce_rows", 2, n, s.parts > 1 ? s.blocks : 1, s.parts > 1 ? rows : 1, &t);
   const char *row_count = ka_use_count(&t.kernel, rows), *count = ka_use_count(&t.kernel, n),
              *share = ka_use_count(&t.kernel, s.parts);
   const uint32_t given[] = { s.lanes, s.at_a_time, s.items, s.neighbours };
@@ -249,7 +273,8 @@ static void reduce_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t 
     blocks = units * share;
   }
   texts t;
-  begin(p, "reduce_columns", share > 1 ? outer * inner * share : 1, share > 1 ? units : 1, &t);
+  begin(p, "reduce_columns", 3, n, share > 1 ? outer * inner * share : 1, share > 1 ? units : 1,
+        &t);
   const uint64_t sizes[] = { outer, n, inner, share };
   const uint32_t given[] = { group, loads, neighbours };
   const char *s[4], *c[3];
@@ -336,7 +361,8 @@ static void arrange_result(ka_call *call, ka_operand *result, const ka_operand *
 
 static void reduce_axes(const parts *p, uint32_t reduced)
 {
-  order found = order_axes(p->x, reduced, p->operator_->commutes);
+  /* an index is that of the elements in their order */
+  order found = order_axes(p->x, reduced, p->commutes && p->accumulator != KJIT_ANY);
   const uint32_t *axes = found.axes;
   uint64_t outer = extent_of(p->x, axes, found.outer),
            n = extent_of(p->x, axes + found.outer, found.reduced),
@@ -378,18 +404,37 @@ static void check_result(ka_call *call, const ka_operand *result, const ka_opera
 }
 
 /* As NumPy: an array of halfs has a sum that is a half. */
-static bool describe_result(ka_call *call, const ka_operator *operator_, const ka_operand *x,
-                            uint32_t reduced)
+static kjit_type result_type(const parts *p)
+{
+  kjit_type element = p->x->element;
+  if (p->reduction) return ka_reduction_result(p->call, p->reduction, element, p->value);
+  bool is_half = element == KJIT_F16 || element == KJIT_BF16;
+  return is_half && p->call->options.accumulator == KJIT_ANY ? element : p->accumulator;
+}
+
+static bool describe_result(const parts *p, uint32_t reduced)
 {
   int64_t shape[KJ_MAX_RANK];
   uint32_t rank = 0;
-  if (!call->options.results) return false;
-  kjit_type element = ka_accumulator(call, operator_, x->element, x->element);
-  bool is_half = x->element == KJIT_F16 || x->element == KJIT_BF16;
-  if (is_half && call->options.accumulator == KJIT_ANY) element = x->element;
-  for (uint32_t i = 0; i < x->rank; i++)
-    if (!(reduced >> i & 1)) shape[rank++] = x->shape[i];
-  return ka_describe(call, 0, element, rank, shape);
+  for (uint32_t i = 0; i < p->x->rank; i++)
+    if (!(reduced >> i & 1)) shape[rank++] = p->x->shape[i];
+  return ka_describe(p->call, 0, result_type(p), rank, shape);
+}
+
+/* result: of the array that is there, or of x where that is not known. */
+static void choose_types(parts *p, kjit_type result)
+{
+  ka_call *call = p->call;
+  if (p->reduction) {
+    p->value = ka_reduction_value(call, p->reduction, p->x->element);
+    p->accumulator = ka_reduction_computed(p->reduction, p->value);
+    p->bytes = ka_reduction_bytes(call, p->reduction, p->value);
+    p->commutes = true;
+    return;
+  }
+  p->value = p->accumulator = ka_accumulator(call, p->operator_, p->x->element, result);
+  p->bytes = kj_element_bytes(call->context->types, p->accumulator);
+  p->commutes = p->operator_->commutes;
 }
 
 static void build_reduction(ka_call *call, const void *data)
@@ -397,27 +442,24 @@ static void build_reduction(ka_call *call, const void *data)
   const reduction *given = data;
   ka_operand result, x;
   ka_operator operator_;
-  uint32_t axes[KJ_MAX_RANK];
-  ka_read_operator(call, given->operator_, &operator_);
+  parts p = { .call = call, .operator_ = &operator_, .result = &result, .x = &x };
+  p.reduction = ka_find_reduction(given->operator_);
+  if (!p.reduction) ka_read_operator(call, given->operator_, &operator_);
   ka_read_input(call, "x", given->x, &x);
   uint32_t reduced = ka_read_axes(call, x.rank);
-  if (describe_result(call, &operator_, &x, reduced)) return;
+  if (call->options.results) {
+    choose_types(&p, x.element);
+    (void)describe_result(&p, reduced);
+    return;
+  }
   ka_read_output(call, "result", given->result, &result);
   ka_check_overlap(call, &result, &x, false);
   check_result(call, &result, &x, reduced);
-  kjit_type accumulator =
-    ka_accumulator(call, &operator_, x.element, result.function ? x.element : result.element);
+  choose_types(&p, result.function ? x.element : result.element);
   ka_choose_device(call);
   if (!result.count) return;
-  parts p = { call,    &operator_, accumulator, kj_element_bytes(call->context->types, accumulator),
-              &result, &x };
-  if (x.count) {
-    reduce_axes(&p, reduced);
-    return;
-  }
-  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
-  ka_arrange(call, &result, axes, 1, &result.rank);
-  fill_result(call, &operator_, accumulator, &result);
+  if (x.count) reduce_axes(&p, reduced);
+  else fill_result(&p);
 }
 
 kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result, const kjit_operand *x,

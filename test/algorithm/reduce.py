@@ -4,6 +4,7 @@ import argparse
 import os
 import secrets
 import sys
+import warnings
 
 import numpy as np
 
@@ -110,6 +111,53 @@ def check_numpy(rng, kjit):
     compare(title, r, expected(operator, x, numpy_axes, keeps, initial, result_type), result_type)
 
 
+def named(name, lines, dtype):
+    """What NumPy gives over the last axis."""
+    if name in ("any", "all", "argmin", "argmax"):
+        return getattr(lines, name)(axis=-1)
+    if name == "count_nonzero":
+        return np.count_nonzero(lines, axis=-1)
+    return getattr(lines, name)(axis=-1, dtype="c16" if lines.dtype.kind == "c" else "f8").astype(dtype)
+
+
+def check_named(rng, kjit):
+    """Reductions that are more than an operator."""
+    name = str(rng.choice(["any", "all", "count_nonzero", "argmin", "argmax", "mean", "var", "std"]))
+    dtype = str(rng.choice(ORDERED + ["?"] + (["c8", "c16"] if name in ("any", "all", "count_nonzero", "mean") else [])))
+    shape = SHAPES[rng.integers(len(SHAPES))]
+    x = np.asarray(values_of(rng, dtype, shape))
+    if name in ("any", "all", "count_nonzero"):
+        x[rng.random(shape) < rng.choice([0, 0.5, 0.9999, 1])] = 0
+    if x.dtype.kind == "f" and x.size and rng.random() < 0.3:
+        x.reshape(-1)[rng.integers(0, x.size, 3)] = np.nan
+    if dtype == "f2" and name in ("var", "std", "mean"):
+        x = np.asarray(np.clip(x, -2, 2)).astype(dtype)
+    axes, numpy_axes = axes_of(rng, len(shape))
+    title = f"{name} of {dtype}{list(shape)}, axes {axes}"
+    kept = [axis for axis in range(x.ndim) if axis not in numpy_axes]
+    reduced = int(np.prod([shape[axis] for axis in numpy_axes]))
+    lines = x.transpose(kept + sorted(numpy_axes)).reshape([shape[axis] for axis in kept] + [reduced])
+    kjit.begin()
+    view = kjit.array(strided(rng, x))
+    result_type, result_shape = kjit.describe_reduce(view, name, axes=axes)
+    numpy_type = np.dtype("i8") if name == "count_nonzero" else getattr(np.ones(2, dtype), name)().dtype
+    if result_type != numpy_type or result_shape != lines.shape[:-1]:
+        raise SystemExit(f"WRONG: {title}: the result would be {result_type}{list(result_shape)}")
+    r = empty(rng, lines.shape[:-1], result_type)
+    if not reduced and name.startswith("arg") and r.size:
+        try:
+            kjit.reduce(kjit.array(r), view, name, axes=axes)
+        except Failure as failure:
+            assert "has no value then" in str(failure), failure
+            return
+        raise SystemExit(f"WRONG: {title}: is not refused")
+    kjit.reduce(kjit.array(r), view, name, axes=axes)
+    if r.size:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compare(title, r, named(name, lines, result_type), "f2" if dtype == "f2" and result_type.kind == "f" else "f4" if result_type.kind in "fc" else result_type)
+
+
 def check_order(rng, kjit, functions):
     """An operator that does not commute."""
     shape = [(1000, 300), (3, 70001), (70001, 3), (50, 60, 70), (100003,), (5, 400, 16)][rng.integers(6)]
@@ -152,8 +200,10 @@ def main():
     functions = {name: kjit.find(module, name) for name in ("last", "product", "twice")}
     for number in range(given.count):
         rng = np.random.default_rng([seed, number])
-        if number % 4 < 2:
+        if number % 4 == 0:
             check_numpy(rng, kjit)
+        elif number % 4 == 1:
+            check_named(rng, kjit)
         elif number % 4 == 2:
             check_order(rng, kjit, functions)
         else:

@@ -1,0 +1,172 @@
+/* Reductions by name that are more than an operator: what each element becomes before it is
+ * combined, and what becomes of the value at last. They are text of the reduction's kernel:
+ *
+ *   struct reduce_f32 { value: f32; index: i32 }
+ *   func prepared(i0, load: func) @inline { return reduce_f32(load(i0), i32(i0)) }
+ *   func finished(i, v, store: func, n) @inline { store(i, v.index) }
+ */
+#include <string.h>
+
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+/* What elements may be: TRUTHS of any numbers; ORDERED integers and floats; MEANS numbers, of which
+ * integers become f64 and halfs f32, as NumPy has it; SPREADS the same but complex ones. */
+typedef enum element_kind { TRUTHS, ORDERED, MEANS, SPREADS } element_kind;
+typedef enum value_kind { PLAIN, FOUND, MOMENTS } value_kind;
+
+struct ka_reduction {
+  const char *name;
+  element_kind elements;
+  value_kind values;
+  kjit_type computed, result; /* KJIT_ANY: as the elements say */
+  const char *operator_;      /* in lib/library/operators.kir */
+  const char *element;        /* of `x` */
+  const char *finished;       /* of `v` and `n` */
+  const char *empty;          /* the result without elements; NULL: there is none */
+};
+
+static const ka_reduction rows[] = {
+  { "any", TRUTHS, PLAIN, KJIT_BOOL, KJIT_BOOL, "operator_or", "x != zero(dtype(x))", "v",
+    "false" },
+  { "all", TRUTHS, PLAIN, KJIT_BOOL, KJIT_BOOL, "operator_and", "x != zero(dtype(x))", "v",
+    "true" },
+  { "count_nonzero", TRUTHS, PLAIN, KJIT_I64, KJIT_I64, "operator_add", "i64(x != zero(dtype(x)))",
+    "v", "0i64" },
+  { "argmin", ORDERED, FOUND, KJIT_ANY, KJIT_I64, "operator_argmin", NULL, "i64(v.index)", NULL },
+  { "argmax", ORDERED, FOUND, KJIT_ANY, KJIT_I64, "operator_argmax", NULL, "i64(v.index)", NULL },
+  { "mean", MEANS, PLAIN, KJIT_ANY, KJIT_ANY, "operator_add", "x", "v / n", "nan" },
+  { "var", SPREADS, MOMENTS, KJIT_ANY, KJIT_ANY, "operator_moments", NULL, "v.squares / n", "nan" },
+  { "std", SPREADS, MOMENTS, KJIT_ANY, KJIT_ANY, "operator_moments", NULL, "sqrt(v.squares / n)",
+    "nan" },
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const ka_reduction *ka_find_reduction(const kjit_operator *given)
+{
+  for (size_t i = 0; given && given->name && !given->function && i < ROWS; i++)
+    if (strcmp(rows[i].name, given->name) == 0) return &rows[i];
+  return NULL;
+}
+
+static bool is_of(const ka_reduction *r, ki_type_class class_)
+{
+  bool is_number = class_ == KJ_CLASS_BOOL || class_ == KJ_CLASS_SIGNED ||
+                   class_ == KJ_CLASS_UNSIGNED || class_ == KJ_CLASS_FLOAT;
+  bool takes_complex = r->elements == TRUTHS || r->elements == MEANS;
+  return is_number || (takes_complex && class_ == KJ_CLASS_COMPLEX);
+}
+
+kjit_type ka_reduction_value(ka_call *call, const ka_reduction *r, kjit_type element)
+{
+  ki_type_class class_ = ki_type(call->context->types, element)->class_;
+  kjit_type given = call->options.accumulator;
+  if (!is_of(r, class_))
+    ka_fail(call, KJIT_ERROR_TYPE, "`%s` has no meaning for elements of type %s", r->name,
+            ka_type_text(call, element));
+  if (call->options.initial)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` starts with no value: options.initial has to be NULL",
+            r->name);
+  bool averages = r->elements == MEANS || r->elements == SPREADS;
+  if (given != KJIT_ANY) {
+    ki_type_class computed = ki_type(call->context->types, given)->class_;
+    bool is_fit = averages && computed == (class_ == KJ_CLASS_COMPLEX ? class_ : KJ_CLASS_FLOAT);
+    if (!is_fit)
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.accumulator: `%s` is not computed in %s", r->name,
+              ka_type_text(call, given));
+    return given;
+  }
+  if (r->elements == TRUTHS) return element;
+  if (r->elements == ORDERED) return element == KJIT_BOOL ? KJIT_U8 : element;
+  if (class_ != KJ_CLASS_FLOAT && class_ != KJ_CLASS_COMPLEX) return KJIT_F64;
+  return element == KJIT_F16 || element == KJIT_BF16 ? KJIT_F32 : element;
+}
+
+kjit_type ka_reduction_result(const ka_call *call, const ka_reduction *r, kjit_type element,
+                              kjit_type value)
+{
+  bool is_half = element == KJIT_F16 || element == KJIT_BF16;
+  if (r->result != KJIT_ANY) return r->result;
+  return is_half && call->options.accumulator == KJIT_ANY ? element : value;
+}
+
+kjit_type ka_reduction_computed(const ka_reduction *r, kjit_type value)
+{
+  return r->values != PLAIN ? KJIT_ANY : r->computed == KJIT_ANY ? value : r->computed;
+}
+
+uint32_t ka_reduction_bytes(const ka_call *call, const ka_reduction *r, kjit_type value)
+{
+  uint32_t bytes = kj_element_bytes(call->context->types, value), index = call->is_wide ? 8 : 4;
+  switch (r->values) {
+  case FOUND: return 2 * (bytes > index ? bytes : index);
+  case MOMENTS: return 3 * bytes;
+  case PLAIN: break;
+  }
+  return kj_element_bytes(call->context->types, ka_reduction_computed(r, value));
+}
+
+const char *ka_reduction_operator(const ka_reduction *r) { return r->operator_; }
+
+const char *ka_reduction_empty(ka_call *call, const ka_reduction *r)
+{
+  if (!r->empty)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no elements, and `%s` has no value then", r->name);
+  return r->empty;
+}
+
+static const char *name_struct(ka_call *call, kjit_type value)
+{
+  return kj_format(&call->arena, "reduce_%s", ka_type_text(call, value));
+}
+
+const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                                const char *load, uint32_t index_count)
+{
+  kj_arena *arena = &kernel->call->arena;
+  const char *type = ka_type_text(kernel->call, value), *name = name_struct(kernel->call, value),
+             *index = kernel->call->is_wide ? "i64" : "i32", *list = "";
+  for (uint32_t i = 0; i < index_count; i++)
+    list = kj_format(arena, "%s%si%u", list, i ? ", " : "", i);
+  const char *position = index_count == 1 ? "i0" : "i1", *made = r->element;
+  if (r->values == FOUND) {
+    kj_append_format(kernel->funcs, "struct %s { value: %s; index: %s }\n", name, type, index);
+    made = kj_format(arena, "%s(x, %s(%s))", name, index, position);
+  } else if (r->values == MOMENTS) {
+    kj_append_format(kernel->funcs, "struct %s { n: %s; mean: %s; squares: %s }\n", name, type,
+                     type, type);
+    made = kj_format(arena, "%s(1, x, x - x)", name); /* a NaN or an infinity spreads */
+  }
+  kj_append_format(kernel->funcs,
+                   "func prepared(%s, load: func) @inline {\n  let x = load(%s)\n  return %s\n}\n",
+                   list, list, made);
+  return kj_format(arena, "bind_back(prepared, %s)", load);
+}
+
+const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                             const char *put, uint64_t count)
+{
+  kjit_arg n = kjit_arg_f64((double)count);
+  const char *type = ka_type_text(kernel->call, value), *given = ka_use_value(kernel, &n);
+  bool is_complex = value == KJIT_C64 || value == KJIT_C128;
+  if (is_complex) type = value == KJIT_C64 ? "f32" : "f64";
+  if (r->elements == TRUTHS || r->elements == ORDERED) type = "f64";
+  kj_append_format(kernel->funcs,
+                   "func finished(i, v, store: func, count) @inline {\n  let n = %s(count)\n"
+                   "  store(i, %s)\n}\n",
+                   type, r->finished);
+  return kj_format(&kernel->call->arena, "bind_back(finished, %s, %s)", put, given);
+}
+
+/* Work memory for structs that only the kernel knows is so many u64. */
+uint64_t ka_count_words(uint32_t bytes, uint64_t count) { return (bytes * count + 7) / 8; }
+
+const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                          const char *words, uint64_t count)
+{
+  const char *name = name_struct(kernel->call, value);
+  if (r->values == PLAIN) return words;
+  const char *extent = ka_use_count(kernel, count);
+  return kj_format(&kernel->call->arena, "view(%s[%s], bitcast(%s*, pointer(%s[0])))", name, extent,
+                   name, words);
+}
