@@ -31,6 +31,7 @@ enum {
   GPU_VALUE_BYTES = 64,   /* that a thread reads at a time, in what is computed in */
   GPU_FEW = 1 << 22,      /* elements: a thread reads half as many, so that there are more blocks */
   GPU_ROW_THREADS = 256,  /* of a block with several rows, or with columns */
+  GPU_LANE_BYTES = 32,    /* that a lane reads of a short row, before there are more lanes */
   GPU_LONG_ROW = 8192,    /* elements that a warp takes no longer */
   GPU_COLUMN_BLOCKS = 8,  /* of a multiprocessor */
   GPU_COLUMN_LOADS = 8,   /* rows that a thread reads at a time */
@@ -211,14 +212,15 @@ static row_shape choose_rows(const parts *p, uint64_t rows, uint64_t n)
   s.neighbours = count_neighbours(p, n);
   s.items = count_items(p, s.neighbours);
   s.threads = GPU_ROW_THREADS;
-  uint64_t groups = divide_up(n, s.neighbours);
-  bool is_short = groups <= 32 * (s.items / s.neighbours),
-       fills_gpu = rows * 32 >= cores * 2 * GPU_ROW_THREADS;
-  if (is_short) { /* several rows at a time */
-    s.lanes = (uint32_t)least(power_above(groups), 32);
-    s.at_a_time = s.items / s.neighbours;
+  bool fills_gpu = rows * 32 >= cores * 2 * GPU_ROW_THREADS;
+  uint64_t groups = divide_up(n, s.neighbours), most_groups = 2 * s.items / s.neighbours,
+           of_lane = most(GPU_LANE_BYTES / p->bytes / s.neighbours, 1);
+  if (groups <= 32 * most_groups) { /* several rows at a time */
+    s.lanes = (uint32_t)least(power_above(divide_up(groups, of_lane)), 32);
     s.items = s.neighbours * power_above(divide_up(groups, s.lanes));
-    s.at_a_time = (uint32_t)most(s.at_a_time * s.neighbours / s.items, 1);
+    uint32_t bytes = (s.neighbours > 1 ? 1 : 2) * GPU_VALUE_BYTES;
+    s.at_a_time = (uint32_t)most(least(bytes / (s.items * p->bytes), 4), 1);
+    if (s.lanes == 32) s.threads /= 2; /* the last blocks are done sooner */
     s.blocks = divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
   } else if (n < GPU_LONG_ROW && fills_gpu) {
     s.lanes = 32;
