@@ -142,7 +142,8 @@ typedef enum kjit_algorithm_flags {
   KJIT_ALGORITHM_DESCENDING = 2, /* a sort's order is the other way around */
   /* a map of each element of the first operand with each of the second, and so on: the results'
    * shape is those of the operands one after the other */
-  KJIT_ALGORITHM_OUTER = 8
+  KJIT_ALGORITHM_OUTER = 8,
+  KJIT_ALGORITHM_RIGHT = 16 /* a search goes behind elements that are equal */
 } kjit_algorithm_flags;
 
 KJIT_API void kjit_init_algorithm_options(kjit_algorithm_options *options);
@@ -269,6 +270,42 @@ KJIT_API KJIT_CHECK kjit_status kjit_run_lengths(kjit_context *context, const kj
                                                  const kjit_operand *count, const kjit_operand *x,
                                                  kjit_function *equal,
                                                  const kjit_algorithm_options *options);
+
+/* ---- search ---- */
+
+/* result, of integers, becomes for each of values its place in sorted, an operand of one axis: how
+ * many elements come before it; with KJIT_ALGORITHM_RIGHT how many come before it or are equal to
+ * it. less NULL: numbers in ascending order, NaN last; else a func of two elements, whether the
+ * first one comes before the second one, which sorted is sorted by. result has the shape of values.
+ * options NULL: all defaults. Errors: ARGUMENT (shapes, operands that overlap or cannot be
+ * written), TYPE (elements without an order, a result that is no integer); those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_search_sorted(kjit_context *context,
+                                                   const kjit_operand *result,
+                                                   const kjit_operand *sorted,
+                                                   const kjit_operand *values, kjit_function *less,
+                                                   const kjit_algorithm_options *options);
+
+/* result[i] becomes how many elements of x, integers of any shape, are i, for i from 0 to bins - 1;
+ * or the sum of their weights, of the shape of x; weights NULL: none. An element that is no bin is
+ * the failure of a thread, as `raise` in a kernel. Sums of weights are computed in i64, u64 or f64;
+ * of floats in any order on a GPU. Errors: ARGUMENT (shapes, bins, operands that overlap or cannot
+ * be written), TYPE (elements that are no integers, weights that are no real numbers); those of
+ * kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_bincount(kjit_context *context, const kjit_operand *result,
+                                              const kjit_operand *x, int64_t bins,
+                                              const kjit_operand *weights,
+                                              const kjit_algorithm_options *options);
+/* The same for bins of equal width from low to high, as numpy.histogram has them: a bin has its
+ * lower edge, and the last one both; other elements, and NaN, are not counted. x is of real
+ * numbers. low equal to high: bins around it that are 1 wide together. */
+KJIT_API KJIT_CHECK kjit_status kjit_histogram(kjit_context *context, const kjit_operand *result,
+                                               const kjit_operand *x, int64_t bins, double low,
+                                               double high, const kjit_operand *weights,
+                                               const kjit_algorithm_options *options);
+/* The same for bins between the neighbours of edges, an operand of one axis that ascends. */
+KJIT_API KJIT_CHECK kjit_status kjit_histogram_edges(
+  kjit_context *context, const kjit_operand *result, const kjit_operand *x,
+  const kjit_operand *edges, const kjit_operand *weights, const kjit_algorithm_options *options);
 
 #ifdef __cplusplus
 }

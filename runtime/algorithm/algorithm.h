@@ -150,6 +150,8 @@ typedef struct ka_operator {
 
 /* Errors: MISUSE, NAME. */
 void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_);
+/* Of integers, bool among them. */
+bool ka_is_integer(const ka_call *call, kjit_type type);
 /* What a reduction of such elements into such results computes in. Errors: TYPE. */
 kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
                          kjit_type result);

@@ -54,11 +54,16 @@ void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *op
           list_names(call));
 }
 
+bool ka_is_integer(const ka_call *call, kjit_type type)
+{
+  ki_type_class class_ = ki_type(call->context->types, type)->class_;
+  return class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED || class_ == KJ_CLASS_BOOL;
+}
+
 static bool takes(const ka_call *call, operand_kind kind, kjit_type element)
 {
   ki_type_class class_ = ki_type(call->context->types, element)->class_;
-  bool is_integer =
-    class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED || class_ == KJ_CLASS_BOOL;
+  bool is_integer = ka_is_integer(call, element);
   bool is_ordered = is_integer || class_ == KJ_CLASS_FLOAT;
   switch (kind) {
   case INTEGERS: return is_integer;

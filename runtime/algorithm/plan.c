@@ -297,8 +297,8 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
   call->device = call->options.device;
   if (call->device && call->device->context != call->context)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the device belongs to another context");
-  const uint32_t known =
-    KJIT_ALGORITHM_EXCLUSIVE | KJIT_ALGORITHM_DESCENDING | KJIT_ALGORITHM_OUTER;
+  const uint32_t known = KJIT_ALGORITHM_EXCLUSIVE | KJIT_ALGORITHM_DESCENDING |
+                         KJIT_ALGORITHM_OUTER | KJIT_ALGORITHM_RIGHT;
   if (call->options.flags & ~known)
     ka_fail(call, KJIT_ERROR_MISUSE, "options.flags: 0x%x has bits that this kjit does not know",
             call->options.flags);

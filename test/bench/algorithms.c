@@ -123,17 +123,33 @@ static void scan(kjit_type type, kjit_array *array, int64_t n, const kjit_algori
   kjit_operator add = kjit_operator_named("add");
   TRY(kjit_scan(context, &r, &x, &add, o));
 }
-static void scan_i32(int64_t n, const kjit_algorithm_options *o) { scan(KJIT_I32, data.words, n, o); }
-static void scan_f64(int64_t n, const kjit_algorithm_options *o) { scan(KJIT_F64, data.wide, n, o); }
+static void scan_i32(int64_t n, const kjit_algorithm_options *o)
+{
+  scan(KJIT_I32, data.words, n, o);
+}
+static void scan_f64(int64_t n, const kjit_algorithm_options *o)
+{
+  scan(KJIT_F64, data.wide, n, o);
+}
 
-static void sort(kjit_type type, kjit_array *array, kjit_function *less, int64_t n, const kjit_algorithm_options *o)
+static void sort(kjit_type type, kjit_array *array, kjit_function *less, int64_t n,
+                 const kjit_algorithm_options *o)
 {
   kjit_operand x = head(array, type, n), r = head(data.result, type, n);
   TRY(kjit_sort(context, &r, &x, less, o));
 }
-static void sort_u32(int64_t n, const kjit_algorithm_options *o) { sort(KJIT_U32, data.words, NULL, n, o); }
-static void sort_u64(int64_t n, const kjit_algorithm_options *o) { sort(KJIT_U64, data.wide, NULL, n, o); }
-static void sort_by_less(int64_t n, const kjit_algorithm_options *o) { sort(KJIT_U32, data.words, find("less"), n, o); }
+static void sort_u32(int64_t n, const kjit_algorithm_options *o)
+{
+  sort(KJIT_U32, data.words, NULL, n, o);
+}
+static void sort_u64(int64_t n, const kjit_algorithm_options *o)
+{
+  sort(KJIT_U64, data.wide, NULL, n, o);
+}
+static void sort_by_less(int64_t n, const kjit_algorithm_options *o)
+{
+  sort(KJIT_U32, data.words, find("less"), n, o);
+}
 static void sort_pairs(int64_t n, const kjit_algorithm_options *o)
 {
   kjit_operand x = head(data.words, KJIT_U32, n), r = head(data.result, KJIT_U32, n);
@@ -156,7 +172,8 @@ static void sum_axis(int64_t n, int64_t columns, int32_t axis, const kjit_algori
   if (o) options = *o;
   options.axes = &axis;
   options.axis_count = 1;
-  kjit_operand x = matrix(data.few, n, columns), r = head(data.result, KJIT_F32, axis ? n / columns : columns);
+  kjit_operand x = matrix(data.few, n, columns),
+               r = head(data.result, KJIT_F32, axis ? n / columns : columns);
   kjit_operator add = kjit_operator_named("add");
   TRY(kjit_reduce(context, &r, &x, &add, &options));
 }
@@ -169,7 +186,8 @@ static void sum_1024(int64_t n, const kjit_algorithm_options *o) { sum_axis(n, L
 /* a[:, None] * b[None] + c */
 static void broadcast(int64_t n, const kjit_algorithm_options *o)
 {
-  kjit_operand operands[] = { matrix(data.few, n / 4096, 1), matrix(data.few, 4096, 4096), matrix(data.few, n, 4096) };
+  kjit_operand operands[] = { matrix(data.few, n / 4096, 1), matrix(data.few, 4096, 4096),
+                              matrix(data.few, n, 4096) };
   kjit_operand r = matrix(data.result, n, 4096);
   TRY(kjit_map(context, &r, 1, find("line"), operands, 3, o));
 }
