@@ -3,34 +3,32 @@ import itertools
 
 import numpy as np
 
-import reductions
+import operators
 import values
-from cases import MAKERS, Case, cases, some_cases
-
-del MAKERS[:]  # those of reductions
+from cases import Case, cases, some_cases
 
 IDENTITY = {"add": 0, "mul": 1, "or": 0, "xor": 0}
 
 
 def scanned(name, x, kind, axis, exclusive=False, initial=None):
-    dtype = reductions.expected_type(name, kind)
+    dtype = operators.expected_type(name, kind)
     wide = x.astype("f4") if kind == "f2" else x
     with np.errstate(all="ignore"):
         if name in ("add", "mul"):
-            made = reductions.NAMED[name].accumulate(wide, axis=axis, dtype="f4" if kind == "f2" else dtype)
+            made = operators.NAMED[name].accumulate(wide, axis=axis, dtype="f4" if kind == "f2" else dtype)
         else:
-            made = reductions.NAMED[name].accumulate(wide, axis=axis)
+            made = operators.NAMED[name].accumulate(wide, axis=axis)
         if exclusive:
             start = IDENTITY[name] if initial is None else initial
             made = np.moveaxis(made, axis, 0)
             first = np.full(made.shape[1:], start, made.dtype)
-            rest = made[:-1] if initial is None else reductions.NAMED[name](first, made[:-1])
+            rest = made[:-1] if initial is None else operators.NAMED[name](first, made[:-1])
             made = np.moveaxis(np.concatenate([first[None], rest]).astype(made.dtype), 0, axis)
     return made.astype(dtype)
 
 
 def named_case(rng, name, kind, shape, axis, label, view=False):
-    x = reductions.numbers_for(rng, name, shape, kind)
+    x = operators.numbers_for(rng, name, shape, kind)
     exclusive = name in IDENTITY and kind not in ("?", "bf16") and rng.random() < 0.5
     text, seen = values.random_view(rng, x) if view else ("", x)
     option = f", axis={axis}" + (", exclusive=true" if exclusive else "")
@@ -41,7 +39,7 @@ def named_case(rng, name, kind, shape, axis, label, view=False):
 @some_cases(20)
 def all_types(rng):
     for name, kind in itertools.product(("add", "mul", "min", "max", "fmin", "fmax", "and", "or", "xor"), values.TYPES):
-        if reductions.takes(name, kind) and not (kind == "bf16" and name in ("add", "mul")):
+        if operators.takes(name, kind) and not (kind == "bf16" and name in ("add", "mul")):
             yield named_case(rng, name, kind, (int(rng.integers(1, 4000)),), -1, "type")
 
 
@@ -50,6 +48,17 @@ def sizes(rng):
     for n in values.BORDERS[1:] + values.LARGE:
         yield named_case(rng, "add", "i4", (n,), 0, "size")
         yield named_case(rng, "max", "f4", (n,), 0, "size")
+        x = rng.integers(0, 2**64, n, np.uint64)
+        yield Case(f"size of products {n}", "{r} = scan({x}, product)", x=x).expect("r", fold(operators.product, x))
+
+
+def fold(combine, x):
+    """All prefixes by doubling, which an associative operator allows."""
+    x, step = x.copy(), 1
+    while step < len(x):
+        x = np.concatenate([x[:step], combine(x[:-step], x[step:])])
+        step *= 2
+    return x
 
 
 @some_cases(24)
@@ -69,13 +78,16 @@ def long_rows(rng):
 
 @cases
 def structs(rng):
-    for n in (1, 2, 257, 4097):
-        x = reductions.affines(rng, n)
-        want = x.copy()
-        for i in range(1, n):
-            want[i] = reductions.then(want[i - 1:i], x[i:i + 1])[0]
+    x = operators.affines(rng, (70, 30))
+    columns = np.stack([fold(operators.then, x[:, i]) for i in range(30)], axis=1)
+    yield Case("struct along columns", "{r} = scan({x}, then, axis=0)").array("x", x, "Affine").expect("r", columns)
+    for n in (1, 2, 257, 4097, 40001):
+        y = operators.tagged(rng, n)
+        yield Case(f"struct of 40 bytes {n}", "{r} = scan({x}[::-1], later)").array("x", y, "Tagged").expect("r", fold(operators.later, y[::-1]))
+        x = operators.affines(rng, n)
+        want = fold(operators.then, x)
         yield Case(f"struct {n}", "{r} = scan({x}, then)").array("x", x, "Affine").expect("r", want)
-        after = np.concatenate([x[:1], reductions.then(np.repeat(x[:1], n - 1), want[:-1])])
+        after = np.concatenate([x[:1], operators.then(np.repeat(x[:1], n - 1), want[:-1])])
         exclusive = Case(f"struct {n}, exclusive", "{r} = scan({x}, then, exclusive=true, initial={f}[0])")
         yield exclusive.array("x", x, "Affine").array("f", x[:1], "Affine").expect("r", after)
 
@@ -89,5 +101,6 @@ def options(rng):
     yield Case("last", "{r} = scan({x}, last)", x=x).expect("r", x)
     yield Case("first", "{r} = scan({x}, first)", x=x).expect("r", np.broadcast_to(x[:, :1], x.shape).copy())
     yield Case("exclusive with a value", "{r} = scan({x}, max, exclusive=true, initial=1)", x=x).expect("r", scanned("max", x, "f4", 1, True, 1))
+    yield Case("in place", "scan({x}, add)", x=x).expect("x", np.cumsum(x, axis=1))
     yield Case("of a func", "{r} = scan(square[3000], add)").expect("r", np.cumsum(np.arange(3000, dtype="i8") ** 2))
     yield Case("empty", "{r} = scan({x}, add)", x=np.zeros((4, 0), "f8")).expect("r", np.zeros((4, 0)))

@@ -3,58 +3,24 @@ import itertools
 
 import numpy as np
 
+import operators
 import values
 from cases import Case, cases, some_cases
 
-AFFINE = np.dtype([("a", "u4"), ("b", "u4"), ("applied", "u4")])
-TAGGED = np.dtype([("tag", "u1"), ("words", "u8", (3,)), ("tail", "u2")], align=True)
-
-NAMED = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum, "fmin": np.fmin, "fmax": np.fmax,
-         "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "logaddexp": np.logaddexp}
-HAS_IDENTITY = ("add", "mul", "and", "or", "xor", "logaddexp")
-
-
-def takes(name, kind):
-    if name in ("and", "or", "xor"):
-        return kind == "?" or kind in values.INTEGERS
-    if name == "logaddexp":
-        return kind in values.FLOATS
-    return name in ("add", "mul") or kind not in values.COMPLEX
-
-
-def expected_type(name, kind):
-    """As NumPy's reductions: sums and products of small integers are of 64 bits."""
-    dtype = values.numpy_type(kind)
-    if name in ("add", "mul") and dtype.kind in "bi":
-        return np.dtype("i8")
-    return np.dtype("u8") if name in ("add", "mul") and dtype.kind == "u" else dtype
-
-
 def reference(name, x, kind, axis=None):
-    dtype = expected_type(name, kind)
+    dtype = operators.expected_type(name, kind)
     axis = tuple(range(x.ndim)) if axis is None else axis
     if name == "logaddexp" and x.size == 0:
         return np.full(np.sum(x, axis=axis).shape, -np.inf, dtype)
     with np.errstate(all="ignore"):
         wide = x.astype("f4") if kind == "f2" else x
         if name in ("add", "mul", "logaddexp"):
-            return NAMED[name].reduce(wide, axis=axis, dtype=dtype if kind != "f2" else "f4").astype(dtype)
-        return NAMED[name].reduce(wide, axis=axis).astype(dtype)
-
-
-def numbers_for(rng, name, shape, kind):
-    if name == "mul":  # few factors that are not 1: the product is exact
-        made = np.ones(shape, values.numpy_type(kind))
-        flat = made.reshape(-1)
-        flat[rng.integers(0, max(flat.size, 1), 5) if flat.size else []] = 1 if kind == "?" else 2
-        return made
-    if name == "add":
-        return values.small_numbers(rng, shape, kind)
-    return values.any_numbers(rng, shape, kind)
+            return operators.NAMED[name].reduce(wide, axis=axis, dtype=dtype if kind != "f2" else "f4").astype(dtype)
+        return operators.NAMED[name].reduce(wide, axis=axis).astype(dtype)
 
 
 def named_case(rng, name, kind, shape, label, axis=None, option="", view=""):
-    x = numbers_for(rng, name, shape, kind)
+    x = operators.numbers_for(rng, name, shape, kind)
     if name in ("min", "max", "fmin", "fmax") and x.dtype.kind == "f" and rng.random() < 0.5:
         x = values.with_nan(rng, x, 3 / max(x.size, 1))
     text, seen = ("", x) if not view else values.random_view(rng, x)
@@ -68,8 +34,8 @@ def named_case(rng, name, kind, shape, label, axis=None, option="", view=""):
 
 @some_cases(24)
 def all_types(rng):
-    for name, kind in itertools.product(NAMED, values.TYPES):
-        if takes(name, kind):
+    for name, kind in itertools.product(operators.NAMED, values.TYPES):
+        if operators.takes(name, kind):
             yield named_case(rng, name, kind, (int(rng.integers(1, 5000)),), "type")
 
 
@@ -81,7 +47,7 @@ def sizes(rng):
         if n:
             yield named_case(rng, "max", "f4", (n,), "size")
             x = rng.integers(0, 2**64, n, np.uint64)
-            yield Case(f"size product {n}", "{r} = reduce({x}, product)", x=x).expect("r", fold(product, x))
+            yield Case(f"size product {n}", "{r} = reduce({x}, product)", x=x).expect("r", fold(operators.product, x))
 
 
 @cases
@@ -118,10 +84,10 @@ def axes(rng):
 def axes_in_order(rng):
     """Along an axis, operators that do not commute."""
     for shape in ((int(rng.integers(1, 500)), 12), (5, int(rng.integers(1, 3000))), (2, int(rng.integers(1, 60)), 9)):
-        x = affines(rng, shape)
+        x = operators.affines(rng, shape)
         axis = int(rng.integers(len(shape)))
         case = Case(f"struct {shape} along {axis}", f"{{r}} = reduce({{x}}, then, axis={axis - len(shape)})").array("x", x, "Affine")
-        yield case.expect("r", fold(then, np.moveaxis(x, axis, 0)))
+        yield case.expect("r", fold(operators.then, np.moveaxis(x, axis, 0)))
 
 
 # ---- operators of one's own ----
@@ -134,47 +100,14 @@ def fold(combine, x):
     return x[0]
 
 
-def then(f, g):
-    made = np.empty_like(f)
-    made["a"], made["b"], made["applied"] = f["a"] * g["a"], f["b"] * g["a"] + g["b"], f["applied"] + g["applied"]
-    return made
-
-
-def later(x, y):
-    return np.where(y["tag"] != 0, y, x)
-
-
-def product(x, y):
-    a, b, c, d = (x >> np.uint64(16 * i) & np.uint64(0xFFFF) for i in range(4))
-    e, f, g, h = (y >> np.uint64(16 * i) & np.uint64(0xFFFF) for i in range(4))
-    parts = a * e + b * g, a * f + b * h, c * e + d * g, c * f + d * h
-    return sum((p & np.uint64(0xFFFF)) << np.uint64(16 * i) for i, p in enumerate(parts))
-
-
-def affines(rng, n):
-    made = np.zeros(n, AFFINE)
-    for field in AFFINE.names:
-        made[field] = rng.integers(0, 2**32, n, np.uint32)
-    return made
-
-
-def tagged(rng, n):
-    made = np.zeros(n, TAGGED)
-    made["tag"] = rng.integers(0, 256, n) * (rng.random(n) < 5 / n)
-    made["words"] = rng.integers(0, 2**63, (n, 3))
-    made["tail"] = rng.integers(0, 2**16, n)
-    made["tag"][0] = 1
-    return made
-
-
 @cases
 def structs(rng):
     for n in (1, 2, 255, 1025, 4097, 40001):
-        x, y = affines(rng, n), tagged(rng, n)
-        yield Case(f"struct {n}", "{r} = reduce({x}, then)").array("x", x, "Affine").expect("r", fold(then, x))
-        yield Case(f"struct of 40 bytes {n}", "{r} = reduce({x}, later)").array("x", y, "Tagged").expect("r", fold(later, y))
+        x, y = operators.affines(rng, n), operators.tagged(rng, n)
+        yield Case(f"struct {n}", "{r} = reduce({x}, then)").array("x", x, "Affine").expect("r", fold(operators.then, x))
+        yield Case(f"struct of 40 bytes {n}", "{r} = reduce({x}, later)").array("x", y, "Tagged").expect("r", fold(operators.later, y))
         reverse = Case(f"struct {n}, backwards", "{r} = reduce({x}[::-1], then, initial={f}[0])").array("x", x, "Affine").array("f", x[:1], "Affine")
-        yield reverse.expect("r", fold(then, np.concatenate([x[:1], x[::-1]])))
+        yield reverse.expect("r", fold(operators.then, np.concatenate([x[:1], x[::-1]])))
 
 
 @cases
@@ -196,8 +129,8 @@ def options(rng):
     yield Case("into f64", "{r} = reduce({x}, add)", x=x, r=np.zeros((), "f8")).expect("r", x.sum(dtype="f8"))
     yield Case("commutes", "{r} = reduce({x}, plus, commutes=true)", x=x).expect("r", x.sum())
     yield Case("small accumulator", "{r} = reduce({x}, add, accumulator=u8)", x=np.arange(300, dtype="u1")).expect("r", np.arange(300, dtype="u1").sum(dtype="u1"))
-    for kind, name in itertools.product(("i4", "f8"), HAS_IDENTITY):
-        if takes(name, kind):
+    for kind, name in itertools.product(("i4", "f8"), operators.HAS_IDENTITY):
+        if operators.takes(name, kind):
             yield named_case(rng, name, kind, (0,), "empty")
     yield Case("empty with an initial value", "{r} = reduce({x}, max, initial=-3)", x=np.zeros(0, "i2")).expect("r", np.int16(-3))
 

@@ -14,6 +14,9 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_DESCENDING] = "descending",
   [RUN_BEGIN_BIT] = "begin_bit",
   [RUN_END_BIT] = "end_bit",
+  [RUN_WHERE] = "where",
+  [RUN_SIGNATURE] = "signature",
+  [RUN_OUTER] = "outer",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -24,15 +27,16 @@ static kjit_status call_reduce(kjit_context *context, const run_argument *a,
   return kjit_reduce(context, a[0].operands, a[1].operands, &a[2].operator_, options);
 }
 
+static kjit_status call_scan(kjit_context *context, const run_argument *a,
+                             const kjit_algorithm_options *options)
+{
+  return kjit_scan(context, a[0].operands, a[1].operands, &a[2].operator_, options);
+}
+
 static kjit_status call_sort(kjit_context *context, const run_argument *a,
                              const kjit_algorithm_options *options)
 {
-  return kjit_sort(context, a[0].operands, a[1].operands, a[2].function, options);
-}
-
-static kjit_status call_sort_pairs(kjit_context *context, const run_argument *a,
-                                   const kjit_algorithm_options *options)
-{
+  if (!a[3].count) return kjit_sort(context, a[0].operands, a[2].operands, a[4].function, options);
   return kjit_sort_pairs(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
                          a[4].function, options);
 }
@@ -47,12 +51,6 @@ static kjit_status call_merge(kjit_context *context, const run_argument *a,
                               const kjit_algorithm_options *options)
 {
   return kjit_merge(context, a[0].operands, a[1].operands, a[2].operands, a[3].function, options);
-}
-
-static kjit_status call_scan(kjit_context *context, const run_argument *a,
-                             const kjit_algorithm_options *options)
-{
-  return kjit_scan(context, a[0].operands, a[1].operands, &a[2].operator_, options);
 }
 
 static kjit_status call_select(kjit_context *context, const run_argument *a,
@@ -94,69 +92,62 @@ static kjit_status call_run_lengths(kjit_context *context, const run_argument *a
                           a[4].operands, a[5].function, options);
 }
 
+static kjit_status call_map(kjit_context *context, const run_argument *a,
+                            const kjit_algorithm_options *options)
+{
+  return kjit_map(context, a[0].operands, a[0].count, a[1].function, a[2].operands, a[2].count,
+                  options);
+}
+
 /* ---- the table ---- */
 
-#define RESULT(name) \
-  { \
-    name, RUN_RESULT, false, false \
-  }
-#define INPUT(name) \
-  { \
-    name, RUN_INPUT, false, false \
-  }
-#define OPERATOR \
-  { \
-    "operator", RUN_OPERATOR, false, false \
-  }
-#define LESS \
-  { \
-    "less", RUN_FUNCTION, true, false \
-  }
-
-#define EQUAL \
-  { \
-    "equal", RUN_FUNCTION, true, false \
-  }
+/* clang-format off */
+#define RESULT(name) { name, RUN_RESULT, false, false }
+#define PERHAPS_RESULT(name) { name, RUN_RESULT, true, false }
+#define RESULTS(name) { name, RUN_RESULT, false, true }
+#define INPUT(name) { name, RUN_INPUT, false, false }
+#define PERHAPS(name) { name, RUN_INPUT, true, false }
+#define INPUTS(name) { name, RUN_INPUT, true, true }
+#define OPERATOR { "operator", RUN_OPERATOR, false, false }
+#define FUNC { "func", RUN_FUNCTION, false, false }
+#define LESS { "less", RUN_FUNCTION, true, false }
+#define EQUAL { "equal", RUN_FUNCTION, true, false }
 
 enum {
-  AXES = 1 << RUN_AXIS | 1 << RUN_AXES,
+  AXIS = 1 << RUN_AXIS,
+  AXES = AXIS | 1 << RUN_AXES,
   FOLDING = 1 << RUN_INITIAL | 1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES,
-  SORTING = 1 << RUN_AXIS | 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT
+  SCANNING = AXIS | FOLDING | 1 << RUN_EXCLUSIVE,
+  ORDER = 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT,
+  SORTING = AXIS | ORDER,
+  MAPPING = 1 << RUN_WHERE | 1 << RUN_SIGNATURE | 1 << RUN_OUTER
 };
 
 static const run_algorithm rows[] = {
-  { "reduce", { RESULT("result"), INPUT("x"), OPERATOR }, AXES | FOLDING, call_reduce },
-  { "sort", { RESULT("result"), INPUT("x"), LESS }, SORTING, call_sort },
-  { "sort_pairs",
-    { RESULT("result"), RESULT("result_values"), INPUT("x"), INPUT("values"), LESS },
-    SORTING,
-    call_sort_pairs },
-  { "argsort", { RESULT("result"), INPUT("x"), LESS }, SORTING, call_argsort },
-  { "merge",
-    { RESULT("result"), INPUT("x"), INPUT("y"), LESS },
-    SORTING & ~(1 << RUN_AXIS),
-    call_merge },
-  { "scan",
-    { RESULT("result"), INPUT("x"), OPERATOR },
-    1 << RUN_AXIS | 1 << RUN_EXCLUSIVE | FOLDING,
-    call_scan },
-  { "select", { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("flags") }, 0, call_select },
+  { "reduce", { RESULT("result"), INPUT("x"), OPERATOR }, AXES | FOLDING, false, call_reduce },
+  { "scan", { RESULT("result"), INPUT("x"), OPERATOR }, SCANNING, true, call_scan },
+  { "sort",
+    { RESULT("result"), PERHAPS_RESULT("result_values"), INPUT("x"), PERHAPS("values"), LESS },
+    SORTING, true, call_sort },
+  { "argsort", { RESULT("result"), INPUT("x"), LESS }, SORTING, false, call_argsort },
+  { "merge", { RESULT("result"), INPUT("x"), INPUT("y"), LESS }, ORDER, false, call_merge },
+  { "select", { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("flags") }, 0, false,
+    call_select },
   { "partition",
-    { RESULT("result"), RESULT("rest"), RESULT("count"), INPUT("x"), INPUT("flags") },
-    0,
+    { RESULT("result"), RESULT("rest"), RESULT("count"), INPUT("x"), INPUT("flags") }, 0, false,
     call_partition },
-  { "nonzero", { RESULT("result"), RESULT("count"), INPUT("x") }, 0, call_nonzero },
-  { "unique", { RESULT("result"), RESULT("count"), INPUT("x"), EQUAL }, 0, call_unique },
+  { "nonzero", { RESULT("result"), RESULT("count"), INPUT("x") }, 0, false, call_nonzero },
+  { "unique", { RESULT("result"), RESULT("count"), INPUT("x"), EQUAL }, 0, false, call_unique },
   { "unique_pairs",
     { RESULT("result"), RESULT("result_values"), RESULT("count"), INPUT("x"), INPUT("values"),
       EQUAL },
-    0,
-    call_unique_pairs },
+    0, false, call_unique_pairs },
   { "run_lengths",
     { RESULT("result"), RESULT("lengths"), RESULT("starts"), RESULT("count"), INPUT("x"), EQUAL },
-    0,
-    call_run_lengths },
+    0, false, call_run_lengths },
+  { "map", { RESULTS("r"), FUNC, INPUTS("x") }, MAPPING, false, call_map },
 };
+/* clang-format on */
 enum { ROWS = sizeof rows / sizeof *rows };
 
 const run_algorithm *run_find_algorithm(const char *name, size_t length)

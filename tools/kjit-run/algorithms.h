@@ -18,7 +18,7 @@ typedef enum run_role {
 typedef struct run_parameter {
   const char *name; /* as the C function's messages call it */
   run_role role;
-  bool is_optional, is_repeated; /* repeated: the last one takes all that follow */
+  bool is_optional, is_repeated; /* repeated: takes all that follow */
 } run_parameter;
 
 typedef enum run_option {
@@ -31,6 +31,9 @@ typedef enum run_option {
   RUN_DESCENDING,
   RUN_BEGIN_BIT,
   RUN_END_BIT,
+  RUN_WHERE,
+  RUN_SIGNATURE,
+  RUN_OUTER,
   RUN_OPTION_COUNT
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];
@@ -49,6 +52,8 @@ typedef struct run_algorithm {
   const char *name;
   run_parameter parameters[RUN_MOST_PARAMETERS + 1]; /* results first */
   uint32_t options;                                  /* 1 << run_option */
+  /* without results on the left they are the first operands: `sort(keys, values)` */
+  bool is_in_place;
   kjit_status (*call)(kjit_context *context, const run_argument *arguments,
                       const kjit_algorithm_options *options);
 } run_algorithm;

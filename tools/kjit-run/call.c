@@ -6,19 +6,24 @@
 
 /* ---- what the C function is given ---- */
 
+static kjit_operand bind_operand(const run_step *step, const run_part *part)
+{
+  const kjit_arg *value = &step->arguments[part->operand];
+  kjit_function *function = step->operands[part->operand].function;
+  if (!function) return kjit_operand_of(*value);
+  return kjit_operand_function(function, value + 1, part->array_count, part->shape, part->rank);
+}
+
+/* argument: of the part's parameter, which may have several. */
 static void bind_part(const run_step *step, const run_part *part, kjit_operand *operand,
                       run_argument *argument)
 {
-  const kjit_arg *value = &step->arguments[part->operand];
-  const run_operand *given = &step->operands[part->operand];
-  const run_parameter *parameter = &step->call->algorithm->parameters[part->parameter];
-  *operand = kjit_operand_of(*value);
-  if (given->function && parameter->role != RUN_OPERATOR && parameter->role != RUN_FUNCTION)
-    *operand =
-      kjit_operand_function(given->function, value + 1, part->array_count, part->shape, part->rank);
   if (!argument->count++) argument->operands = operand;
-  argument->function = given->function;
-  argument->value = *value;
+  argument->operator_ = (kjit_operator){ part->operator_name, NULL, step->call->commutes };
+  if (part->operator_name || part->new_length) return;
+  *operand = bind_operand(step, part);
+  argument->function = argument->operator_.function = step->operands[part->operand].function;
+  argument->value = step->arguments[part->operand];
 }
 
 static kjit_arg find_initial(const run_step *step)
@@ -36,22 +41,31 @@ static kjit_status perform(kjit_context *context, run_step *step)
   run_argument arguments[RUN_MOST_PARAMETERS] = { 0 };
   free(call->operands);
   call->operands = tool_allocate((call->part_count + 1) * sizeof *call->operands);
-  for (size_t i = 0; i < call->part_count; i++) {
-    const run_part *part = &call->parts[i];
-    run_argument *argument = &arguments[part->parameter];
-    argument->operator_ = (kjit_operator){ part->operator_name, NULL, call->commutes };
-    if (part->operator_name || part->new_length) continue;
-    bind_part(step, part, &call->operands[i], argument);
-    argument->operator_.function = argument->function;
-  }
+  for (size_t i = 0; i < call->part_count; i++)
+    bind_part(step, &call->parts[i], &call->operands[i], &arguments[call->parts[i].parameter]);
   if (call->option_at[RUN_INITIAL]) {
     call->initial_value = find_initial(step);
     call->options.initial = &call->initial_value;
   }
+  if (call->option_at[RUN_WHERE]) {
+    call->where_operand = bind_operand(step, &call->where);
+    call->options.where = &call->where_operand;
+  }
+  call->options.signature = call->signature;
   return call->algorithm->call(context, arguments, &call->options);
 }
 
 /* ---- errors ---- */
+
+/* "`x`", or "`x1`" of the second one where there are several. */
+static char *name_part(const run_call *call, size_t index)
+{
+  size_t parameter = call->parts[index].parameter, before = 0;
+  const run_parameter *row = &call->algorithm->parameters[parameter];
+  for (size_t i = 0; i < index; i++) before += call->parts[i].parameter == parameter;
+  return row->is_repeated ? tool_format("`%s%zu`", row->name, before)
+                          : tool_format("`%s`", row->name);
+}
 
 /* Messages of the library call operands `x` and options options.axes; the caret goes to the one
  * that stands first. */
@@ -59,7 +73,7 @@ static const char *find_culprit(const run_call *call, const char *message)
 {
   const char *first = NULL, *at = call->scanner.at;
   for (size_t i = 0; i < call->part_count; i++) {
-    char *name = tool_format("`%s`", call->algorithm->parameters[call->parts[i].parameter].name);
+    char *name = name_part(call, i);
     const char *found = strstr(message, name);
     if (found && (!first || found < first)) {
       first = found;
@@ -86,11 +100,17 @@ static bool fail_call(kjit_context *context, run_call *call, kjit_status status)
 
 /* ---- new results ---- */
 
+enum { MOST_RESULTS = 16 };
+
 static bool create_result(const run_maker *m, run_step *step, run_part *part,
                           const kjit_result_info *info)
 {
   run_call *call = step->call;
   tool_shape shape = { .rank = info->rank };
+  if (info->element == KJIT_ANY)
+    return tool_scan_fail(&call->scanner, part->at,
+                          "the call does not say what this result is, "
+                          "which has to be an --arg then");
   memcpy(shape.extents, info->shape, sizeof shape.extents);
   if (!tool_shape_of_type(m->context, info->element, &shape)) {
     char *type = kjit_copy_type_text(m->context, info->element);
@@ -117,7 +137,7 @@ static bool describe_results(const run_maker *m, run_step *step, kjit_result_inf
   step->arguments = tool_allocate(step->count * sizeof *step->arguments);
   run_bind_step(step, &host);
   call->options.results = infos;
-  call->options.result_count = RUN_MOST_PARAMETERS;
+  call->options.result_count = MOST_RESULTS;
   kjit_status status = perform(m->context, step);
   call->options.results = NULL;
   return status == KJIT_OK || fail_call(m->context, call, status);
@@ -126,14 +146,17 @@ static bool describe_results(const run_maker *m, run_step *step, kjit_result_inf
 static bool create_results(const run_maker *m, run_step *step)
 {
   run_call *call = step->call;
-  kjit_result_info infos[RUN_MOST_PARAMETERS] = { 0 };
+  kjit_result_info infos[MOST_RESULTS] = { 0 };
   size_t new_count = 0;
   for (size_t i = 0; i < call->part_count; i++) new_count += call->parts[i].new_length != 0;
   if (!new_count) return true;
   if (!describe_results(m, step, infos)) return false;
   for (size_t i = 0; i < call->part_count; i++) {
-    run_part *part = &call->parts[i]; /* results are the first parameters */
-    if (part->new_length && !create_result(m, step, part, &infos[part->parameter])) return false;
+    run_part *part = &call->parts[i]; /* results are the first parts */
+    if (part->new_length && i == MOST_RESULTS)
+      return tool_scan_fail(&call->scanner, part->at, "a call has at most %d results",
+                            MOST_RESULTS);
+    if (part->new_length && !create_result(m, step, part, &infos[i])) return false;
   }
   return true;
 }
@@ -182,6 +205,7 @@ void run_destroy_call(run_call *call)
   if (!call) return;
   kjit_destroy_plan(call->plan);
   free(call->initial_bytes);
+  free(call->signature);
   free(call->parts);
   free(call->operands);
   free(call);

@@ -31,6 +31,9 @@ typedef struct run_call {
   void *initial_bytes; /* of an element of an array, as it is before the run */
   kjit_arg initial_value;
   bool commutes;
+  run_part where; /* where it is given */
+  kjit_operand where_operand;
+  char *signature;
   kjit_plan *plan; /* made by the first run */
 } run_call;
 

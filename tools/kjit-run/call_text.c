@@ -226,6 +226,24 @@ static bool scan_bit(tool_scanner *scanner, uint32_t *bit)
   return true;
 }
 
+static bool scan_where(const run_maker *m, tool_scanner *scanner, run_step *step)
+{
+  tool_skip_blanks(scanner);
+  step->call->where = (run_part){ .at = scanner->at };
+  return scan_operand(m, scanner, step, &step->call->where);
+}
+
+/* "\"(n),(n)->()\"" */
+static bool scan_signature(run_call *call, tool_scanner *scanner)
+{
+  if (!tool_accept(scanner, '"')) return tool_expected(scanner, "core dimensions in quotes");
+  const char *end = strchr(scanner->at, '"');
+  if (!end) return tool_scan_fail(scanner, scanner->at, "the quotes are not closed");
+  call->signature = tool_copy_text(scanner->at, (size_t)(end - scanner->at));
+  scanner->at = end + 1;
+  return true;
+}
+
 static bool scan_option_value(const run_maker *m, tool_scanner *scanner, run_step *step,
                               run_option option)
 {
@@ -240,6 +258,9 @@ static bool scan_option_value(const run_maker *m, tool_scanner *scanner, run_ste
   case RUN_DESCENDING: return scan_flag_of(call, scanner, KJIT_ALGORITHM_DESCENDING);
   case RUN_BEGIN_BIT: return scan_bit(scanner, &call->options.begin_bit);
   case RUN_END_BIT: return scan_bit(scanner, &call->options.end_bit);
+  case RUN_WHERE: return scan_where(m, scanner, step);
+  case RUN_SIGNATURE: return scan_signature(call, scanner);
+  case RUN_OUTER: return scan_flag_of(call, scanner, KJIT_ALGORITHM_OUTER);
   case RUN_OPTION_COUNT: break;
   }
   return false;
@@ -309,10 +330,23 @@ static bool is_named(tool_scanner *scanner, size_t *length)
   return *length && *end == '=';
 }
 
+/* Whether a name stands here that can only be a func: an operand that may be left out is. */
+static bool is_function(const run_maker *m, tool_scanner *scanner)
+{
+  size_t length = tool_name_length(scanner);
+  const char *end = scanner->at + length;
+  while (isspace((unsigned char)*end)) end++;
+  return length && (*end == ',' || *end == ')') && !tool_is_value(scanner) &&
+         !tool_find_argument(m->arguments, scanner->at, length);
+}
+
 static bool scan_positional(const run_maker *m, tool_scanner *scanner, run_step *step, size_t *next)
 {
   const run_parameter *parameter = &step->call->algorithm->parameters[*next];
   tool_skip_blanks(scanner);
+  if (parameter->role == RUN_INPUT && parameter->is_optional && !parameter->is_repeated &&
+      parameter[1].role == RUN_FUNCTION && is_function(m, scanner))
+    parameter = &step->call->algorithm->parameters[++*next];
   if (!parameter->role)
     return tool_scan_fail(scanner, scanner->at, "%s takes no more operands",
                           step->call->algorithm->name);
@@ -394,9 +428,39 @@ static bool scan_results(const run_maker *m, tool_scanner *scanner, run_step *st
     if (algorithm->parameters[parameter].role != RUN_RESULT)
       return tool_scan_fail(scanner, scanner->at, "%s has %zu result%s", algorithm->name, parameter,
                             parameter == 1 ? "" : "s");
-    if (!scan_result(m, scanner, step, parameter++)) return false;
+    if (!scan_result(m, scanner, step, parameter)) return false;
+    if (!algorithm->parameters[parameter].is_repeated) parameter++;
   } while (tool_accept(scanner, ','));
   return tool_accept(scanner, '=') || tool_expected(scanner, "',' or '='");
+}
+
+/* `sort(keys, values)`: each result that is not given is the operand at its place. */
+static void take_places(run_call *call)
+{
+  size_t results = 0;
+  while (call->algorithm->parameters[results].role == RUN_RESULT) results++;
+  for (size_t i = 0, count = call->part_count; i < count; i++) {
+    run_part part = call->parts[i];
+    if (part.parameter < results || part.parameter >= 2 * results ||
+        call->algorithm->parameters[part.parameter].role != RUN_INPUT)
+      continue;
+    *append_part(call, part.parameter - results, part.at) = part;
+    call->parts[call->part_count - 1].parameter -= results;
+  }
+}
+
+/* What has a place among the operands comes with that, and that with it. */
+static bool check_pairs(tool_scanner *scanner, const run_call *call)
+{
+  const run_parameter *parameters = call->algorithm->parameters;
+  size_t results = 0;
+  while (parameters[results].role == RUN_RESULT) results++;
+  for (size_t i = 0; i < results; i++)
+    if (is_given(call, i) != is_given(call, results + i))
+      return tool_scan_fail(scanner, scanner->at, "%s gives '%s' where it has '%s'",
+                            call->algorithm->name, parameters[i].name,
+                            parameters[results + i].name);
+  return true;
 }
 
 static bool check_results(tool_scanner *scanner, const run_call *call)
@@ -420,16 +484,19 @@ bool run_scan_call_text(const run_maker *m, run_step *step)
   call->algorithm = run_find_algorithm(scanner->at, length);
   if (!call->algorithm) {
     char *list = run_list_algorithms();
-    tool_scan_fail(scanner, scanner->at, "there is no algorithm '%.*s': there is %s", (int)length,
+    tool_scan_fail(scanner, scanner->at, "there is no algorithm '%.*s': there are %s", (int)length,
                    scanner->at, list);
     free(list);
     return false;
   }
   step->name = tool_copy_text(scanner->at, length);
   bool has_results = find_right_side(scanner->text) != scanner->text;
-  if ((has_results && !scan_results(m, &results, step)) || !check_results(scanner, call))
-    return false;
+  bool takes_places = !has_results && call->algorithm->is_in_place;
+  if (has_results && !scan_results(m, &results, step)) return false;
+  if (!takes_places && !check_results(scanner, call)) return false;
   tool_scanner arguments = *scanner;
   arguments.at += length;
-  return scan_arguments(m, &arguments, step);
+  if (!scan_arguments(m, &arguments, step)) return false;
+  if (takes_places) take_places(call);
+  return !call->algorithm->is_in_place || check_pairs(scanner, call);
 }

@@ -1,0 +1,94 @@
+"""Sorts: of keys, of keys with values, and of places; in both orders, along any axis, in place, by bits, and by a func."""
+import numpy as np
+
+import values
+from cases import Case, cases, some_cases
+
+PLACE = np.dtype([("row", "i4"), ("name", "u1"), ("weight", "f8")], align=True)
+KEYS = tuple(kind for kind in values.TYPES if kind not in values.COMPLEX)
+
+
+def order_of(x, axis=-1, descending=False):
+    """The places of a stable sort; elements that are equal stay in their order in either direction."""
+    if not descending:
+        return np.argsort(x, axis=axis, kind="stable")
+    back = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - back
+
+
+def keys(rng, shape, kind):
+    """Half of the arrays have many keys that are equal."""
+    return values.any_numbers(rng, shape, kind) if rng.random() < 0.5 else values.small_numbers(rng, shape, kind)
+
+
+def sort_cases(rng, x, kind, label, axis=-1, view="", seen=None):
+    seen = x if seen is None else seen
+    descending = bool(rng.random() < 0.5)
+    options = (f", axis={axis}" if axis != -1 else "") + (", descending=true" if descending else "")
+    order = order_of(seen, axis, descending)
+    as_kind = values.as_kind(kind)
+    name = f"{label} {kind} {x.shape}{view}{options}"
+    want = np.take_along_axis(seen, order, axis)
+    yield Case(f"sort {name}", f"{{r}} = sort({{x}}{view}{options})").array("x", x, as_kind).expect("r", want, kind=as_kind)
+    yield Case(f"argsort {name}", f"{{r}} = argsort({{x}}{view}{options})").array("x", x, as_kind).expect("r", order.astype("i8"))
+
+
+@some_cases(16)
+def all_types(rng):
+    for kind in KEYS:
+        yield from sort_cases(rng, keys(rng, int(rng.integers(1, 5000)), kind), kind, "type")
+
+
+@cases
+def sizes(rng):
+    for n in values.BORDERS + values.LARGE:
+        yield from list(sort_cases(rng, keys(rng, n, "u4"), "u4", "size"))[:1]
+        yield from list(sort_cases(rng, keys(rng, n, "f4"), "f4", "size"))[1:]
+        x, v = keys(rng, n, "i8"), np.arange(n, dtype="u2")
+        order = order_of(x)
+        yield Case(f"size of pairs {n}", "{k}, {w} = sort({x}, {v})", x=x, v=v).expect("k", x[order]).expect("w", v[order])
+
+
+@cases
+def pairs_of_types(rng):
+    for kind, value in (("f8", "c16"), ("i1", "f2"), ("?", "u8"), ("u2", "?")):
+        n = int(rng.integers(1, 20000))
+        x, v = keys(rng, n, kind), values.any_numbers(rng, n, value)
+        order = order_of(x, descending=True)
+        yield Case(f"pairs {kind} {value} {n}", "{x}, {v} = sort({x}, {v}, descending=true)", x=x, v=v).expect("x", x[order]).expect("v", v[order])
+
+
+@cases
+def places(rng):
+    """NaNs are last; what is sorted in place; views; axes."""
+    x = values.with_nan(rng, values.any_numbers(rng, 3000, "f4"), 0.1)
+    yield Case("nan", "{r} = sort({x})", x=x).expect("r", np.sort(x))
+    yield Case("in place", "{x} = sort({x})", x=x).expect("x", np.sort(x))
+    x = keys(rng, 4001, "i4")
+    yield from sort_cases(rng, x, "i4", "view", view="[::-2]", seen=x[::-2])
+    grid = keys(rng, (37, 129), "u2")
+    yield from sort_cases(rng, grid, "u2", "axis", axis=0)
+    yield from sort_cases(rng, grid, "u2", "transposed", view=".T", seen=grid.T)
+    yield from list(sort_cases(rng, keys(rng, (5, 300, 4), "f8"), "f8", "axis", axis=-2))[:1]
+    yield from list(sort_cases(rng, keys(rng, (0, 7), "i4"), "i4", "empty"))[:1]
+
+
+@cases
+def bits(rng):
+    x = rng.integers(0, 2**32, 20000, np.uint32)
+    first, last = sorted(rng.choice(33, 2, replace=False))
+    part = x.astype("u8") >> np.uint64(first) & np.uint64((1 << int(last - first)) - 1)
+    yield Case(f"bits {first} to {last}", f"{{r}} = sort({{x}}, begin_bit={first}, end_bit={last})", x=x).expect("r", x[np.argsort(part, kind="stable")])
+
+
+@cases
+def by_funcs(rng):
+    for n in (1, 2, 33, 1025, 30011):
+        x = np.zeros(n, PLACE)
+        x["row"], x["name"], x["weight"] = rng.integers(-9, 10, n), rng.integers(0, 3, n), rng.standard_normal(n)
+        want = x[np.lexsort((x["name"], -x["row"]))]
+        yield Case(f"structs {n}", "{r} = sort({x}, before)").array("x", x, "Place").expect("r", want)
+    y = values.any_numbers(rng, 5003, "f8")
+    order = np.argsort(np.abs(y), kind="stable")
+    yield Case("by size", "{r} = argsort({x}, smaller)", x=y).expect("r", order)
+    yield Case("by size, of pairs", "{k}, {v} = sort({x}, {w}, less=smaller)", x=y, w=np.arange(5003)).expect("k", y[order]).expect("v", order)
