@@ -9,7 +9,7 @@ import far
 import language as l
 import parts
 import records
-from language import Array, Function, Program, Touch, Translator, Typed, TypeMismatch, block_text, is_float, is_weak, text_of
+from language import Array, Bound, Function, Program, Touch, Translator, Typed, TypeMismatch, block_text, is_float, is_weak, text_of
 from library import NUMPY
 from values import BITS, FLOATS, INTEGERS, PRECISION, ROUND, SCALARS, limits
 
@@ -285,14 +285,24 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             if self.is_known and r.random() < 0.4:
                 return ("bin", "**", sub(), r.choice((lit(r.randint(-3, -1)), sub())))
             return ("bin", "**", sub(), lit(r.randint(0, 3 if r.random() < 0.5 else 6)) if r.random() < 0.8 else ("cast", r.choice(("u8", "u32")), sub()))
-        if k < 0.93 or not self.kernel.functions:
+        if k < (0.88 if self.is_known else 0.93) or not self.kernel.functions:
             name = r.choice(("min", "max", "abs", "ceil_div", "div_trunc", "rem_trunc", "mulhi", "brev", "popc", "clz", "ctz", "ffs", "floor", "ceil", "trunc", "rint", "round", "isnan", "isinf", "isfinite", "signbit", "sqrt", "fma", "copysign",
                              "fmod", "select", "min", "max", "abs", "select", *["fdim"] * self.is_known))
             return ("call", name, [sub() for _ in range(ARITY.get(name, 1))])
-        f = r.choice([f for f in self.kernel.functions if f.is_single] or [None])
+        funcs = [f for f in self.kernel.functions if f.is_single]
+        f = r.choice(funcs + 3 * [f for f in funcs if self.is_known and ": func" in f.params[-1]] or [None])
         if f is None:
             return sub()
-        return ("call", f.name, [r.choice([g.name for g in self.kernel.functions if g.count == 2 and g is not f and g.is_single and not any(": func" in p for p in g.params)] or ["none"]) if ": func" in p else sub() for p in f.params])
+        return ("call", f.name, [self.handed(f, sub) if ": func" in p else sub() for p in f.params])
+
+    def handed(self, to, sub):
+        """A func of as many parameters as there are arguments in the call, or one of more by bind_back."""
+        funcs = [f for f in self.kernel.functions if f is not to and f.is_single and not any(": func" in p for p in f.params)]
+        bound = [f for f in funcs if f.count > to.taken] if self.is_known else []
+        if bound and self.r.random() < 0.8:
+            f = self.r.choice(bound)
+            return ("bind", f.name, [sub() for _ in range(f.count - to.taken)])
+        return self.r.choice([f.name for f in funcs if f.count == to.taken] or ["none"])
 
     # -- arrays of which a thread has several elements, funcs that store, externs that write --
 
@@ -504,6 +514,13 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             f = self.r.choice(pairs)
             self.emit(out, ("let", [self.name("t"), self.name("t")], [("call", f.name, [self.value(1)[0] for _ in f.params])]))
             return
+        takers = [f for f in self.kernel.functions if self.is_known and f.is_single and ": func" in f.params[-1]]
+        if takers and self.r.random() < 0.5:
+            f, sub = self.r.choice(takers), lambda: self.expr(1)[0]
+            e, _ = self.try_expr(lambda: ("call", f.name, [self.handed(f, sub) if ": func" in p else sub() for p in f.params]), lambda t: not (is_weak(t.ty) and t.value is None))
+            if e is not None:
+                self.emit(out, ("let", [self.name("t")], [e]))
+            return
         count = 2 if self.r.random() < 0.15 else 1
         values = [self.expr(depth, lambda t: not (is_weak(t.ty) and t.value is None))[0] for _ in range(count)]
         if None in values:
@@ -616,25 +633,26 @@ class Generator(parts.Generation, records.Generation, far.Generation):
     # -- kernels --
 
     def functions(self, program):
-        for _ in range(self.r.choice((0, 0, 1, 2, 3))):
+        for _ in range(self.r.choice((0, 2, 4, 6) if self.is_known else (0, 0, 1, 2, 3))):
             self.function(program)
 
     def function(self, program):
         r = self.r
         name = self.name("fn")
-        params = [self.name("p") for _ in range(r.randint(1, 3))]
-        takes = None
-        usable = [f.name for f in self.kernel.functions if f.count == 2 and f.is_single and not any(": func" in p for p in f.params)]
+        params = [self.name("p") for _ in range(r.choice((2, 2, 3, 4)) if self.is_known else r.randint(1, 3))]
+        takes, taken = None, r.choice((1, 2)) if self.is_known else 2
+        usable = [f for f in self.kernel.functions if (f.count >= taken if self.is_known else f.count == 2) and f.is_single and not any(": func" in p for p in f.params)]
         env = {p: Typed(r.choice(COMMON), "p_" + p) for p in params}
-        if usable and r.random() < 0.3:
+        if usable and r.random() < (0.5 if self.is_known else 0.3):
             takes = self.name("op")
-            env[takes] = r.choice(usable)
+            f = r.choice(usable)
+            env[takes] = f.name if f.count == taken else Bound(f.name, [Typed(r.choice(COMMON), "x") for _ in range(f.count - taken)])
         self.start(Translator(program, env, is_generating=True), 1)
         body = []
         try:
             if takes:
                 n = self.name("t")
-                self.emit(body, ("let", [n], [("call", takes, [var(params[0]), var(params[-1])])]))
+                self.emit(body, ("let", [n], [("call", takes, [var(params[0]), var(params[-1])][:taken])]))
             self.statements(body, r.randint(0, 2), 1)
             is_single = r.random() < 0.8
             if is_single:
@@ -647,7 +665,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             else:
                 body.append(("return", [self.value(2)[0], self.value(2)[0]]))
             f = Function(name, params + ([takes + ": func"] if takes else []), body)
-            f.is_single, f.count = is_single, len(params)
+            f.is_single, f.count, f.taken = is_single, len(params), taken
             # as it will be called, once
             check = Program([*self.kernel.functions, f], self.is_strict, self.is_known)
             check.instance(name, [*[Typed(env[p].ty, "x") for p in params], *([env[takes]] if takes else [])])

@@ -45,6 +45,8 @@ def bare_text(e):
         return (f"not {text_of(e[2], 3)}", 3) if e[1] == "not" else (f"{e[1]}{text_of(e[2], 11)}", 11)
     if kind == "cond":
         return f"{text_of(e[1], 1)} ? {text_of(e[2])} : {text_of(e[3])}", 0
+    if kind == "bind":
+        return f"bind_back({', '.join([e[1], *map(text_of, e[2])])})", 13
     if kind in ("call", "apply"):
         return f"{e[1]}({', '.join(a if isinstance(a, str) else text_of(a) for a in e[2])})", 13
     if kind == "cast":
@@ -276,6 +278,21 @@ class Touch:
         return f"func {self.name}(w, i, v) {{\n  w[i] = {text_of(self.value(('idx', 'w', [('var', 'i')]), ('var', 'v')))}\n  return w[i]\n}}"
 
 
+class Bound:
+    """A func with its last arguments. Handed to a func, it has their values in a tuple."""
+
+    def __init__(self, name, values):
+        self.name, self.values = name, values
+        self.key = ("bind_back", name, *((v.ty, v.value) for v in values))
+        self.py = f"({''.join('None, ' if v.py is None else v.py + ', ' for v in values)})"
+
+    def received(self, py):
+        return Bound(self.name, [Typed(v.ty, v.py and f"{py}[{k}]", v.value, is_const=v.is_const) for k, v in enumerate(self.values)])
+
+
+def is_func(a): return isinstance(a, (str, Bound))
+
+
 class Program:
     """The functions of a kernel, and what has been made of them so far."""
 
@@ -286,13 +303,13 @@ class Program:
         self.instances, self.lines = {}, []
 
     def instance(self, name, arguments):
-        key = (name, tuple(a if isinstance(a, str) else (a.ty, a.value) for a in arguments))
+        key = (name, tuple(a if isinstance(a, str) else a.key if isinstance(a, Bound) else (a.ty, a.value) for a in arguments))
         if key not in self.instances:
-            if any(not isinstance(a, str) and is_weak(a.ty) and a.value is None for a in arguments):
+            values = [v for a in arguments for v in (a.values if isinstance(a, Bound) else [] if isinstance(a, str) else [a])]
+            if any(is_weak(v.ty) and v.value is None for v in values):
                 raise TypeMismatch("weak argument known at run time")
             function = self.functions[name]
-            is_func = [": func" in p for p in function.params]
-            if is_func != [isinstance(a, str) for a in arguments] or any(isinstance(a, str) and a not in self.functions for a in arguments):
+            if [": func" in p for p in function.params] != [is_func(a) for a in arguments] or any(isinstance(a, str) and a not in self.functions for a in arguments):
                 raise TypeMismatch("arguments")
             py_name = f"{name}_{len(self.instances)}"
             self.instances[key] = None
@@ -300,7 +317,7 @@ class Program:
             for param, a in zip(function.params, arguments):
                 param = param.split(":")[0]
                 names.append("p_" + param)
-                env[param] = a if isinstance(a, str) else Typed(a.ty, None, a.value, is_const=a.is_const) if is_weak(a.ty) else Typed(a.ty, "p_" + param)
+                env[param] = a if isinstance(a, str) else a.received("p_" + param) if isinstance(a, Bound) else Typed(a.ty, None, a.value, is_const=a.is_const) if is_weak(a.ty) else Typed(a.ty, "p_" + param)
             try:
                 t, lines = translate(self, env, function.body, False)
             except TypeMismatch:
@@ -313,7 +330,7 @@ class Program:
         if self.instances[key] is None:
             raise TypeMismatch("recursion")
         py_name, result = self.instances[key]
-        return f"{py_name}({', '.join('None' if isinstance(a, str) or is_weak(a.ty) else a.py for a in arguments)})", result
+        return f"{py_name}({', '.join('None' if isinstance(a, str) or not isinstance(a, Bound) and is_weak(a.ty) else a.py for a in arguments)})", result
 
 
 class Translator(parts.Translation, records.Translation):
@@ -582,10 +599,12 @@ class Translator(parts.Translation, records.Translation):
         return Typed(t, wrap_code(f"int_pow({x}, {n}, {BITS[t]})", t), is_const=is_const)
 
     def expr_call(self, name, args):
-        if name in self.env and isinstance(self.env[name], str):
-            name = self.env[name]
+        callee = self.env.get(name)
+        last = callee.values if isinstance(callee, Bound) else []
+        if is_func(callee):
+            name = callee.name if isinstance(callee, Bound) else callee
         if name in self.program.functions:
-            values = [self.env.get(a, a) if isinstance(a, str) else self.expr(a) for a in args]
+            values = [self.env.get(a, a) if isinstance(a, str) else self.bound(a) if a[0] == "bind" else self.expr(a) for a in args] + last
             py, result = self.program.instance(name, values)
             if isinstance(result, tuple):
                 raise TypeMismatch("a tuple")
@@ -611,6 +630,11 @@ class Translator(parts.Translation, records.Translation):
         if not is_float(t):
             t = "f64"
         return self.float_call(name, t, [to_type(v, t) for v in values], min(is_const, PERHAPS))
+
+    def bound(self, e):
+        if e[1] not in self.program.functions:
+            raise TypeMismatch("arguments")
+        return Bound(e[1], [self.expr(a) for a in e[2]])
 
     def weak_call(self, name, values):
         t = "wf" if any(v.ty == "wf" for v in values) else "wi"
