@@ -68,7 +68,8 @@ static inline kjit_operator kjit_operator_function(kjit_function *function)
   kjit_operator operator_ = { NULL, function, 0 };
   return operator_;
 }
-/* The names, in the order of docs/algorithms.md; NULL past the end. */
+/* The names, in the order of docs/algorithms.md, those that only kjit_reduce takes last; NULL past
+ * the end. */
 KJIT_API const char *kjit_get_operator_name(size_t index);
 
 /* ---- plans ---- */

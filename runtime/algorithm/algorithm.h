@@ -200,6 +200,8 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
 /* A reduction by name that is more than an operator: any, argmax, mean ... */
 typedef struct ka_reduction ka_reduction;
 
+/* NULL past the end. */
+const char *ka_get_reduction_name(size_t index);
 /* NULL: not one of these. */
 const ka_reduction *ka_find_reduction(const kjit_operator *given);
 /* What elements are converted to first. Errors: TYPE; ARGUMENT for options that say otherwise. */

@@ -20,7 +20,10 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-const char *kjit_get_operator_name(size_t index) { return index < ROWS ? rows[index].name : NULL; }
+const char *kjit_get_operator_name(size_t index)
+{
+  return index < ROWS ? rows[index].name : ka_get_reduction_name(index - ROWS);
+}
 
 static const char *list_names(ka_call *call)
 {

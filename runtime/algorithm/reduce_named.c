@@ -42,6 +42,8 @@ static const ka_reduction rows[] = {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
+const char *ka_get_reduction_name(size_t index) { return index < ROWS ? rows[index].name : NULL; }
+
 const ka_reduction *ka_find_reduction(const kjit_operator *given)
 {
   for (size_t i = 0; given && given->name && !given->function && i < ROWS; i++)
