@@ -17,6 +17,7 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_WHERE] = "where",
   [RUN_SIGNATURE] = "signature",
   [RUN_OUTER] = "outer",
+  [RUN_RIGHT] = "right",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -99,6 +100,20 @@ static kjit_status call_map(kjit_context *context, const run_argument *a,
                   options);
 }
 
+static kjit_status call_search_sorted(kjit_context *context, const run_argument *a,
+                                      const kjit_algorithm_options *options)
+{
+  return kjit_search_sorted(context, a[0].operands, a[1].operands, a[2].operands, a[3].function,
+                            options);
+}
+
+static kjit_status call_histogram_edges(kjit_context *context, const run_argument *a,
+                                        const kjit_algorithm_options *options)
+{
+  return kjit_histogram_edges(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                              options);
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
@@ -145,6 +160,11 @@ static const run_algorithm rows[] = {
   { "run_lengths",
     { RESULT("result"), RESULT("lengths"), RESULT("starts"), RESULT("count"), INPUT("x"), EQUAL },
     0, false, call_run_lengths },
+  { "search_sorted", { RESULT("result"), INPUT("sorted"), INPUT("values"), LESS }, 1 << RUN_RIGHT,
+    false, call_search_sorted },
+  { "histogram_edges",
+    { RESULT("result"), INPUT("x"), INPUT("edges"), PERHAPS("weights") }, 0, false,
+    call_histogram_edges },
   { "map", { RESULTS("r"), FUNC, INPUTS("x") }, MAPPING, false, call_map },
 };
 /* clang-format on */

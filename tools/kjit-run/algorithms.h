@@ -34,6 +34,7 @@ typedef enum run_option {
   RUN_WHERE,
   RUN_SIGNATURE,
   RUN_OUTER,
+  RUN_RIGHT,
   RUN_OPTION_COUNT
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];

@@ -261,6 +261,7 @@ static bool scan_option_value(const run_maker *m, tool_scanner *scanner, run_ste
   case RUN_WHERE: return scan_where(m, scanner, step);
   case RUN_SIGNATURE: return scan_signature(call, scanner);
   case RUN_OUTER: return scan_flag_of(call, scanner, KJIT_ALGORITHM_OUTER);
+  case RUN_RIGHT: return scan_flag_of(call, scanner, KJIT_ALGORITHM_RIGHT);
   case RUN_OPTION_COUNT: break;
   }
   return false;

@@ -1,0 +1,29 @@
+"""Searches in sorted elements, histograms between edges."""
+import numpy as np
+
+import values
+from cases import Case, cases, some_cases
+
+REAL = [kind for kind in values.TYPES if kind not in ("bf16", "?", "c8", "c16")]
+
+
+@some_cases(40)
+def searches(rng):
+    for kind in REAL:
+        x, y = np.sort(values.small_numbers(rng, 700, kind)), values.small_numbers(rng, (20, 55), kind)
+        yield Case(f"left {kind}", "{r} = search_sorted({x}, {y})", x=x, y=y).expect("r", np.searchsorted(x, y))
+        yield Case(f"right {kind}", "{r} = search_sorted({x}, {y}, right=true)", x=x, y=y).expect("r", np.searchsorted(x, y, "right"))
+
+
+@cases
+def by_less(rng):
+    x, y = np.sort(rng.integers(0, 50, 200)), rng.integers(-5, 55, 3000)
+    yield Case("less", "{r} = search_sorted({x}[::-1], {y}, greater)", x=x, y=y).expect("r", np.searchsorted(-x[::-1], -y))
+
+
+@cases
+def histograms(rng):
+    for n in [1, 511, 70001]:
+        x, y, w = rng.normal(size=n), np.unique(rng.normal(size=200)), rng.integers(0, 50, n)
+        yield Case(f"edges {n}", "{r} = histogram_edges({x}, {y})", x=x, y=y).expect("r", np.histogram(x, y)[0])
+        yield Case(f"weights {n}", "{r} = histogram_edges({x}, {y}, {w})", x=x, y=y, w=w).expect("r", np.histogram(x, y, weights=w)[0])
