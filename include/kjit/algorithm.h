@@ -105,7 +105,8 @@ typedef struct kjit_result_info {
 
 typedef struct kjit_algorithm_options {
   uint32_t size_bytes; /* set by kjit_init_algorithm_options, as all defaults below */
-  kjit_device *device; /* default NULL: where the arrays are; none: as for a launch */
+  kjit_device
+    *device; /* default NULL: the stream's; else where the arrays are; none: as for a launch */
   kjit_stream *stream; /* default NULL: the device's default stream */
   /* default NULL: all axes of a reduction, the last one of what has one axis. -1 is the last */
   const int32_t *axes;

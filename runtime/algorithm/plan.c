@@ -294,9 +294,14 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
             "options.size_bytes is unknown: set it with kjit_init_algorithm_options");
   memcpy(&call->options, given, given->size_bytes);
   call->options.size_bytes = (uint32_t)most;
+  const kjit_stream *stream = call->options.stream;
   call->device = call->options.device;
+  if (!call->device && stream) call->device = stream->object.device;
   if (call->device && call->device->context != call->context)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "the device belongs to another context");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "the %s belongs to another context",
+            call->options.device ? "device" : "stream");
+  if (stream && stream->object.device != call->device)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.stream is on another device than options.device");
   const uint32_t known = KJIT_ALGORITHM_EXCLUSIVE | KJIT_ALGORITHM_DESCENDING |
                          KJIT_ALGORITHM_OUTER | KJIT_ALGORITHM_RIGHT;
   if (call->options.flags & ~known)

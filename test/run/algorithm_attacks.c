@@ -276,6 +276,17 @@ static void test_hostile(void)
   options = all_defaults();
   options.flags = 1u << 31;
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_MISUSE);
+  kjit_device *others_device = NULL;
+  kjit_stream *others_stream = NULL;
+  REQUIRE(kjit_get_device(other, KJIT_DEVICE_CPU, 0, &others_device) == KJIT_OK);
+  REQUIRE(kjit_create_stream(others_device, &others_stream) == KJIT_OK);
+  options = all_defaults();
+  options.stream = others_stream;
+  REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("the stream belongs to another context"));
+  options.device = device;
+  REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("on another device"));
   kjit_arg initials[] = { { 0 },
                           kjit_arg_array(x),
                           kjit_arg_array(NULL),
