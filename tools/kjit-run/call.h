@@ -45,5 +45,9 @@ void run_destroy_call(run_call *call); /* NULL is fine */
 
 /* call_text.c: reads the text; new results are parts without an operand. */
 bool run_scan_call_text(const run_maker *m, run_step *step);
+/* An --arg, a view of one, a value, or a func with its arguments and its shape. */
+bool run_scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part);
+/* call_options.c: the value of an option. */
+bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, run_option option);
 
 #endif

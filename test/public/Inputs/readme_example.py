@@ -1,8 +1,15 @@
-"""readme_example.py README C KIR: writes the README's C program and its kernel, and prints its command line."""
+"""readme_example.py README FOLDER: writes the README's C programs, host0.c and host1.c, and its files of kernel IR there, and prints its command lines."""
+import os
+import re
 import sys
 
-readme, program, kernel = sys.argv[1:]
-text = open(readme).read()
-open(program, "w").write(text.split("```c\n")[1].split("```")[0])
-open(kernel, "w").write("# axpy.kir" + text.split("```\n# axpy.kir")[1].split("```")[0])
-print("kjit-run" + text.split("\nkjit-run", 1)[1].split("\n```")[0])
+readme, folder = sys.argv[1:]
+blocks = re.findall(r"^```(c?)\n(.*?)^```", open(readme).read(), re.MULTILINE | re.DOTALL)
+for number, program in enumerate(text for language, text in blocks if language == "c"):
+    open(os.path.join(folder, f"host{number}.c"), "w").write(program)
+for _, text in blocks:
+    kernel = re.match(r"# (\w+\.kir):", text)
+    if kernel:
+        open(os.path.join(folder, kernel[1]), "w").write(text)
+    if text.startswith("kjit-run"):
+        print(text, end="")

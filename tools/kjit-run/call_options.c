@@ -1,0 +1,130 @@
+/* What stands behind `NAME=` in the text of a --call, for each option. */
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool scan_axis(run_call *call, tool_scanner *scanner)
+{
+  int64_t axis;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "an axis", &axis)) return false;
+  if (call->options.axis_count == TOOL_MAX_RANK || axis < -TOOL_MAX_RANK || axis >= TOOL_MAX_RANK)
+    return tool_scan_fail(scanner, at, "an array has at most %d axes", TOOL_MAX_RANK);
+  call->axes[call->options.axis_count++] = (int32_t)axis;
+  call->options.axes = call->axes;
+  return true;
+}
+
+/* "(0, 2)", "()": none; "(1,)" as in Python */
+static bool scan_axes(run_call *call, tool_scanner *scanner)
+{
+  if (!tool_expect(scanner, '(')) return false;
+  call->options.axes = call->axes;
+  while (!tool_accept(scanner, ')')) {
+    if (!scan_axis(call, scanner)) return false;
+    if (!tool_accept(scanner, ','))
+      return tool_accept(scanner, ')') || tool_expected(scanner, "',' or ')'");
+  }
+  return true;
+}
+
+static bool scan_initial(const run_maker *m, tool_scanner *scanner, run_step *step)
+{
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  run_part part = { 0 };
+  step->call->initial = step->count;
+  if (!tool_is_value(scanner) && !tool_find_argument(m->arguments, at, tool_name_length(scanner)))
+    return tool_expected(scanner, "a value, or an --arg that has one");
+  if (!run_scan_operand(m, scanner, step, &part)) return false;
+  const tool_argument *argument = &step->operands[part.operand].argument;
+  const tool_array *array = &argument->array;
+  if (!argument->is_array) return true;
+  if (array->lanes && !array->record.context)
+    return tool_scan_fail(scanner, at, "expected a scalar or a struct, and this is a vector");
+  if (tool_count(array) != (array->lanes ? array->lanes : 1))
+    return tool_scan_fail(scanner, at, "expected one value, and this is an array of more or none");
+  step->call->initial_bytes =
+    tool_copy_text(tool_element_number(array, 0), tool_array_bytes(array));
+  return true;
+}
+
+static bool scan_type(const run_maker *m, tool_scanner *scanner, kjit_type *type)
+{
+  char *name;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_name(scanner, "a type such as f64", &name)) return false;
+  bool ok = kjit_parse_type(m->context, name, type) == KJIT_OK ||
+            tool_scan_fail(scanner, at, "there is no type '%s'", name);
+  free(name);
+  return ok;
+}
+
+static bool scan_flag(tool_scanner *scanner, bool *flag)
+{
+  *flag = tool_accept_word(scanner, "true");
+  return *flag || tool_accept_word(scanner, "false") || tool_expected(scanner, "true or false");
+}
+
+static bool scan_flag_of(run_call *call, tool_scanner *scanner, kjit_algorithm_flags flag)
+{
+  bool is_set = false;
+  if (!scan_flag(scanner, &is_set)) return false;
+  if (is_set) call->options.flags |= flag;
+  return true;
+}
+
+static bool scan_bit(tool_scanner *scanner, uint32_t *bit)
+{
+  int64_t number;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "the number of a bit", &number)) return false;
+  if (number < 0 || number > 64)
+    return tool_scan_fail(scanner, at, "bits have numbers from 0 to 64");
+  *bit = (uint32_t)number;
+  return true;
+}
+
+static bool scan_where(const run_maker *m, tool_scanner *scanner, run_step *step)
+{
+  tool_skip_blanks(scanner);
+  step->call->where = (run_part){ .at = scanner->at };
+  return run_scan_operand(m, scanner, step, &step->call->where);
+}
+
+/* "\"(n),(n)->()\"" */
+static bool scan_signature(run_call *call, tool_scanner *scanner)
+{
+  if (!tool_accept(scanner, '"')) return tool_expected(scanner, "core dimensions in quotes");
+  const char *end = strchr(scanner->at, '"');
+  if (!end) return tool_scan_fail(scanner, scanner->at, "the quotes are not closed");
+  call->signature = tool_copy_text(scanner->at, (size_t)(end - scanner->at));
+  scanner->at = end + 1;
+  return true;
+}
+
+bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, run_option option)
+{
+  run_call *call = step->call;
+  switch (option) {
+  case RUN_AXIS: return scan_axis(call, scanner);
+  case RUN_AXES: return scan_axes(call, scanner);
+  case RUN_INITIAL: return scan_initial(m, scanner, step);
+  case RUN_ACCUMULATOR: return scan_type(m, scanner, &call->options.accumulator);
+  case RUN_COMMUTES: return scan_flag(scanner, &call->commutes);
+  case RUN_EXCLUSIVE: return scan_flag_of(call, scanner, KJIT_ALGORITHM_EXCLUSIVE);
+  case RUN_DESCENDING: return scan_flag_of(call, scanner, KJIT_ALGORITHM_DESCENDING);
+  case RUN_BEGIN_BIT: return scan_bit(scanner, &call->options.begin_bit);
+  case RUN_END_BIT: return scan_bit(scanner, &call->options.end_bit);
+  case RUN_WHERE: return scan_where(m, scanner, step);
+  case RUN_SIGNATURE: return scan_signature(call, scanner);
+  case RUN_OUTER: return scan_flag_of(call, scanner, KJIT_ALGORITHM_OUTER);
+  case RUN_RIGHT: return scan_flag_of(call, scanner, KJIT_ALGORITHM_RIGHT);
+  case RUN_OPTION_COUNT: break;
+  }
+  return false;
+}
