@@ -27,3 +27,13 @@ def histograms(rng):
         x, y, w = rng.normal(size=n), np.unique(rng.normal(size=200)), rng.integers(0, 50, n)
         yield Case(f"edges {n}", "{r} = histogram_edges({x}, {y})", x=x, y=y).expect("r", np.histogram(x, y)[0])
         yield Case(f"weights {n}", "{r} = histogram_edges({x}, {y}, {w})", x=x, y=y, w=w).expect("r", np.histogram(x, y, weights=w)[0])
+
+
+@cases
+def counts(rng):
+    x = rng.integers(0, 50, int(rng.integers(1, 60000)), np.int32)
+    w = values.small_numbers(rng, x.shape, "f8")
+    yield Case("bincount", "{r} = bincount({x}, 53)", x=x).expect("r", np.bincount(x, minlength=53))
+    yield Case("bincount of weights", "{r} = bincount({x}, 50, {w})", x=x, w=w).expect("r", np.bincount(x, w, minlength=50))
+    y = rng.standard_normal(x.shape)
+    yield Case("histogram", "{r} = histogram({x}, 16, -2, 2.5)", x=y).expect("r", np.histogram(y, 16, (-2, 2.5))[0])

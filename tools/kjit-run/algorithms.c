@@ -93,6 +93,19 @@ static kjit_status call_run_lengths(kjit_context *context, const run_argument *a
                           a[4].operands, a[5].function, options);
 }
 
+static kjit_status call_bincount(kjit_context *context, const run_argument *a,
+                                 const kjit_algorithm_options *options)
+{
+  return kjit_bincount(context, a[0].operands, a[1].operands, a[2].integer, a[3].operands, options);
+}
+
+static kjit_status call_histogram(kjit_context *context, const run_argument *a,
+                                  const kjit_algorithm_options *options)
+{
+  return kjit_histogram(context, a[0].operands, a[1].operands, a[2].integer, a[3].real, a[4].real,
+                        a[5].operands, options);
+}
+
 static kjit_status call_map(kjit_context *context, const run_argument *a,
                             const kjit_algorithm_options *options)
 {
@@ -123,6 +136,8 @@ static kjit_status call_histogram_edges(kjit_context *context, const run_argumen
 #define INPUT(name) { name, RUN_INPUT, false, false }
 #define PERHAPS(name) { name, RUN_INPUT, true, false }
 #define INPUTS(name) { name, RUN_INPUT, true, true }
+#define INTEGER(name) { name, RUN_INTEGER, false, false }
+#define REAL(name) { name, RUN_REAL, false, false }
 #define OPERATOR { "operator", RUN_OPERATOR, false, false }
 #define FUNC { "func", RUN_FUNCTION, false, false }
 #define LESS { "less", RUN_FUNCTION, true, false }
@@ -162,6 +177,12 @@ static const run_algorithm rows[] = {
     0, false, call_run_lengths },
   { "search_sorted", { RESULT("result"), INPUT("sorted"), INPUT("values"), LESS }, 1 << RUN_RIGHT,
     false, call_search_sorted },
+  { "bincount", { RESULT("result"), INPUT("x"), INTEGER("bins"), PERHAPS("weights") }, 0, false,
+    call_bincount },
+  { "histogram",
+    { RESULT("result"), INPUT("x"), INTEGER("bins"), REAL("low"), REAL("high"),
+      PERHAPS("weights") },
+    0, false, call_histogram },
   { "histogram_edges",
     { RESULT("result"), INPUT("x"), INPUT("edges"), PERHAPS("weights") }, 0, false,
     call_histogram_edges },

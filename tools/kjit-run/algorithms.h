@@ -12,7 +12,8 @@ typedef enum run_role {
   RUN_IN_PLACE, /* read and written */
   RUN_OPERATOR,
   RUN_FUNCTION,
-  RUN_VALUE /* a scalar */
+  RUN_INTEGER, /* of the call itself: the number of bins */
+  RUN_REAL
 } run_role;
 
 typedef struct run_parameter {
@@ -45,7 +46,8 @@ typedef struct run_argument {
   size_t count;
   kjit_operator operator_;
   kjit_function *function;
-  kjit_arg value;
+  int64_t integer;
+  double real;
 } run_argument;
 
 enum { RUN_MOST_PARAMETERS = 8 };

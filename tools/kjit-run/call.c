@@ -6,6 +6,13 @@
 
 /* ---- what the C function is given ---- */
 
+/* A number, an operator with a name and a result that is not there yet have none. */
+static bool has_operand(const run_call *call, const run_part *part)
+{
+  run_role role = call->algorithm->parameters[part->parameter].role;
+  return role != RUN_INTEGER && role != RUN_REAL && !part->operator_name && !part->new_length;
+}
+
 static kjit_operand bind_operand(const run_step *step, const run_part *part)
 {
   const kjit_arg *value = &step->arguments[part->operand];
@@ -20,10 +27,11 @@ static void bind_part(const run_step *step, const run_part *part, kjit_operand *
 {
   if (!argument->count++) argument->operands = operand;
   argument->operator_ = (kjit_operator){ part->operator_name, NULL, step->call->commutes };
-  if (part->operator_name || part->new_length) return;
+  argument->integer = part->integer;
+  argument->real = part->real;
+  if (!has_operand(step->call, part)) return;
   *operand = bind_operand(step, part);
   argument->function = argument->operator_.function = step->operands[part->operand].function;
-  argument->value = step->arguments[part->operand];
 }
 
 static kjit_arg find_initial(const run_step *step)
@@ -167,7 +175,7 @@ static void count_traffic(run_step *step)
   for (size_t i = 0; i < call->part_count; i++) {
     const run_part *part = &call->parts[i];
     run_role role = call->algorithm->parameters[part->parameter].role;
-    if (part->operator_name) continue;
+    if (!has_operand(call, part)) continue;
     for (size_t k = part->operand; k <= part->operand + part->array_count; k++)
       if (step->operands[k].argument.is_array)
         step->traffic_bytes +=

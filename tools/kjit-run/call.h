@@ -14,8 +14,10 @@ typedef struct run_part {
   uint32_t rank;      /* of it */
   int64_t shape[TOOL_MAX_RANK];
   const char *operator_name; /* of an operator that is no func; static storage */
-  const char *at;            /* in the text */
-  size_t new_length;         /* not 0: the length of the name of an array that the call makes */
+  int64_t integer;           /* of RUN_INTEGER, which is no operand */
+  double real;
+  const char *at;    /* in the text */
+  size_t new_length; /* not 0: the length of the name of an array that the call makes */
 } run_part;
 
 typedef struct run_call {

@@ -126,6 +126,15 @@ static bool scan_operator(const run_maker *m, tool_scanner *scanner, run_step *s
   return ok;
 }
 
+static bool scan_real(tool_scanner *scanner, double *real)
+{
+  tool_value value;
+  if (!tool_is_value(scanner)) return tool_expected(scanner, "a number");
+  if (!tool_scan_value(scanner, &value)) return false;
+  *real = tool_number_real(&value.number);
+  return true;
+}
+
 static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step, size_t parameter)
 {
   tool_skip_blanks(scanner);
@@ -135,6 +144,10 @@ static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step,
   case RUN_FUNCTION:
     part->operand = step->count;
     return run_scan_function(m, scanner, run_append_operand(step));
+  case RUN_INTEGER:
+    return tool_scan_integer(scanner, step->call->algorithm->parameters[parameter].name,
+                             &part->integer);
+  case RUN_REAL: return scan_real(scanner, &part->real);
   default: return run_scan_operand(m, scanner, step, part);
   }
 }
