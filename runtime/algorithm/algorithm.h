@@ -85,6 +85,10 @@ bool ka_is_cpu(const ka_call *call);
 /* Multiprocessors, or cores. */
 uint32_t ka_core_count(const ka_call *call);
 
+static inline uint64_t ka_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static inline uint64_t ka_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static inline uint64_t ka_divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
 /* ---- operand.c ---- */
 
 /* Where a linear index of a kernel stands for several axes: the axes [first, first + count) of an

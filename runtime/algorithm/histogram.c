@@ -46,11 +46,9 @@ static uint32_t power_of_two(uint32_t least, uint32_t x)
   return least;
 }
 
-static uint64_t divide_up(uint64_t x, uint64_t y) { return (x + y - 1) / y; }
-
 static uint64_t block_count(const counting *c, uint64_t tile, uint64_t most)
 {
-  uint64_t blocks = divide_up(c->x.count, tile);
+  uint64_t blocks = ka_divide_up(c->x.count, tile);
   return blocks < most ? (blocks ? blocks : 1) : most;
 }
 

@@ -40,9 +40,6 @@ enum {
   CPU_COLUMN_BYTES = 8192 /* of the values of columns side by side */
 };
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 static uint32_t power_below(uint64_t n)
 {
   uint32_t power = 1;
@@ -71,7 +68,7 @@ static uint32_t count_neighbours(const parts *p, uint64_t extent)
   int64_t strides[KJ_MAX_RANK];
   uint32_t bytes = kj_element_bytes(p->call->context->types, x->element);
   uint32_t count =
-    power_below(most(least(GPU_ACCESS_BYTES / bytes, GPU_VALUE_BYTES / p->bytes), 1));
+    power_below(ka_most(ka_least(GPU_ACCESS_BYTES / bytes, GPU_VALUE_BYTES / p->bytes), 1));
   if (ka_is_cpu(p->call)) return 1;
   if (x->function) return extent % count ? 1 : count;
   uint32_t last = x->axis_count - 1;
@@ -88,8 +85,8 @@ static uint32_t count_neighbours(const parts *p, uint64_t extent)
 
 static uint32_t count_items(const parts *p, uint32_t neighbours)
 {
-  uint32_t items = power_below(most(GPU_VALUE_BYTES / p->bytes, 1));
-  return (uint32_t)most(least(items, 4 * neighbours), neighbours);
+  uint32_t items = power_below(ka_most(GPU_VALUE_BYTES / p->bytes, 1));
+  return (uint32_t)ka_most(ka_least(items, 4 * neighbours), neighbours);
 }
 
 /* ---- over all elements ---- */
@@ -172,12 +169,12 @@ static void reduce_all(const parts *p)
   uint32_t threads = 1, neighbours = count_neighbours(p, 1ull << 32), items = 1;
   texts t;
   if (ka_is_cpu(call)) {
-    blocks = least(divide_up(count, CPU_LEAST), CPU_PIECES * cores);
+    blocks = ka_least(ka_divide_up(count, CPU_LEAST), CPU_PIECES * cores);
   } else {
     threads = GPU_THREADS;
     items = count_items(p, neighbours);
-    if (count < GPU_FEW) items = (uint32_t)most(items / 2, neighbours);
-    blocks = least(divide_up(count, (uint64_t)threads * items), GPU_BLOCKS * cores);
+    if (count < GPU_FEW) items = (uint32_t)ka_most(items / 2, neighbours);
+    blocks = ka_least(ka_divide_up(count, (uint64_t)threads * items), GPU_BLOCKS * cores);
   }
   begin(p, "reduce", 1, count, blocks, 1, &t);
   const char *n = ka_use_count(&t.kernel, count), *each = ka_use_constant(&t.kernel, items),
@@ -191,7 +188,7 @@ static uint64_t share_among_cores(const ka_call *call, uint64_t units, uint64_t 
 {
   uint64_t wanted = CPU_PIECES * (uint64_t)ka_core_count(call);
   if (units >= wanted) return 1;
-  return most(least(divide_up(wanted, units), n / CPU_LEAST), 1);
+  return ka_most(ka_least(ka_divide_up(wanted, units), n / CPU_LEAST), 1);
 }
 
 typedef struct row_shape {
@@ -205,7 +202,8 @@ static row_shape choose_rows(const parts *p, uint64_t rows, uint64_t n)
   row_shape s = { 1, 1, 0, 1, 1, 1, 1 };
   if (ka_is_cpu(p->call)) {
     s.parts = share_among_cores(p->call, rows, n);
-    uint64_t pieces = least(least(rows, divide_up(rows * n, CPU_LEAST)), 4 * CPU_PIECES * cores);
+    uint64_t pieces =
+      ka_least(ka_least(rows, ka_divide_up(rows * n, CPU_LEAST)), 4 * CPU_PIECES * cores);
     s.blocks = s.parts > 1 ? rows * s.parts : pieces;
     return s;
   }
@@ -213,24 +211,24 @@ static row_shape choose_rows(const parts *p, uint64_t rows, uint64_t n)
   s.items = count_items(p, s.neighbours);
   s.threads = GPU_ROW_THREADS;
   bool fills_gpu = rows * 32 >= cores * 2 * GPU_ROW_THREADS;
-  uint64_t groups = divide_up(n, s.neighbours), most_groups = 2 * s.items / s.neighbours,
-           of_lane = most(GPU_LANE_BYTES / p->bytes / s.neighbours, 1);
+  uint64_t groups = ka_divide_up(n, s.neighbours), most_groups = 2 * s.items / s.neighbours,
+           of_lane = ka_most(GPU_LANE_BYTES / p->bytes / s.neighbours, 1);
   if (groups <= 32 * most_groups) { /* several rows at a time */
-    s.lanes = (uint32_t)least(power_above(divide_up(groups, of_lane)), 32);
-    s.items = s.neighbours * power_above(divide_up(groups, s.lanes));
+    s.lanes = (uint32_t)ka_least(power_above(ka_divide_up(groups, of_lane)), 32);
+    s.items = s.neighbours * power_above(ka_divide_up(groups, s.lanes));
     uint32_t bytes = (s.neighbours > 1 ? 1 : 2) * GPU_VALUE_BYTES;
-    s.at_a_time = (uint32_t)most(least(bytes / (s.items * p->bytes), 4), 1);
+    s.at_a_time = (uint32_t)ka_most(ka_least(bytes / (s.items * p->bytes), 4), 1);
     if (s.lanes == 32) s.threads /= 2; /* the last blocks are done sooner */
-    s.blocks = divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
+    s.blocks = ka_divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
   } else if (n < GPU_LONG_ROW && fills_gpu) {
     s.lanes = 32;
     s.items = 2 * s.items;
-    s.blocks = divide_up(rows * s.lanes, s.threads);
+    s.blocks = ka_divide_up(rows * s.lanes, s.threads);
   } else {
     s.threads = n < GPU_LONG_ROW ? GPU_ROW_THREADS : GPU_THREADS;
     s.lanes = s.threads;
-    uint64_t tiles = divide_up(n, (uint64_t)s.threads * s.items);
-    s.parts = most(least(GPU_BLOCKS * cores / rows, tiles), 1);
+    uint64_t tiles = ka_divide_up(n, (uint64_t)s.threads * s.items);
+    s.parts = ka_most(ka_least(GPU_BLOCKS * cores / rows, tiles), 1);
     s.blocks = rows * s.parts;
   }
   return s;
@@ -258,20 +256,22 @@ static void reduce_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t 
   uint32_t threads = 1, lines = 1, group, loads = 1, neighbours = count_neighbours(p, inner);
   uint64_t units;
   if (ka_is_cpu(call)) {
-    group = (uint32_t)least(power_above(inner), power_below(most(CPU_COLUMN_BYTES / p->bytes, 1)));
-    units = outer * divide_up(inner, group);
+    group =
+      (uint32_t)ka_least(power_above(inner), power_below(ka_most(CPU_COLUMN_BYTES / p->bytes, 1)));
+    units = outer * ka_divide_up(inner, group);
     share = share_among_cores(call, units, n * group);
-    share = least(share, n);
-    blocks = share > 1 ? units * share : least(units, 4 * CPU_PIECES * cores);
+    share = ka_least(share, n);
+    blocks = share > 1 ? units * share : ka_least(units, 4 * CPU_PIECES * cores);
   } else {
     threads = GPU_ROW_THREADS;
-    group = (uint32_t)least(power_above(inner / neighbours), 32);
+    group = (uint32_t)ka_least(power_above(inner / neighbours), 32);
     lines = threads / group;
-    loads =
-      power_below(most(least(GPU_COLUMN_LOADS, 2 * GPU_VALUE_BYTES / (p->bytes * neighbours)), 1));
-    units = outer * divide_up(inner, group * neighbours);
+    loads = power_below(
+      ka_most(ka_least(GPU_COLUMN_LOADS, 2 * GPU_VALUE_BYTES / (p->bytes * neighbours)), 1));
+    units = outer * ka_divide_up(inner, group * neighbours);
     share =
-      most(least(GPU_COLUMN_BLOCKS * cores / units, divide_up(n, (uint64_t)lines * loads)), 1);
+      ka_most(ka_least(GPU_COLUMN_BLOCKS * cores / units, ka_divide_up(n, (uint64_t)lines * loads)),
+              1);
     blocks = units * share;
   }
   texts t;
@@ -322,7 +322,7 @@ static order order_axes(const ka_operand *x, uint32_t reduced, bool commutes)
     if (!(reduced >> axis & 1)) kept[count++] = axis;
     else {
       inside[found.reduced++] = axis;
-      closest = least(closest, step_of(x, axis));
+      closest = ka_least(closest, step_of(x, axis));
     }
   }
   sort_axes(x, kept, count);

@@ -30,6 +30,7 @@ enum {
   GPU_LARGE_TILE = 512,  /* threads of a block */
   GPU_CHUNKS = 2,        /* of a large tile, one in registers at a time */
   GPU_BLOCKS = 3,        /* with large tiles on a multiprocessor, where the operator is simple */
+  GPU_WORD = 4,          /* bytes; of wider values a tile has a chunk more, for a block fewer */
   GPU_SMALL_TILE = 256,
   GPU_WIDE_VALUE = 32, /* bytes of values of which a block has fewer */
   GPU_WIDE_TILE = 128,
@@ -41,10 +42,6 @@ enum {
   CPU_LEAST = 16384,    /* elements of a piece */
   STRIP = 32            /* columns of a block, in scan.kir */
 };
-
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 typedef struct tiling {
   uint32_t threads, items, neighbours, chunks;
@@ -63,21 +60,21 @@ static tiling choose_tiling(const parts *p, uint64_t n)
   uint32_t bytes = kj_element_bytes(p->call->context->types, p->x->element);
   tiling t = { 1, 1, 1, 1 };
   if (ka_is_cpu(p->call)) return t;
-  t.items = (uint32_t)most(least(GPU_VALUE_BYTES / p->bytes, 16), 1);
+  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / p->bytes, 16), 1);
   while (t.neighbours < t.items && 2 * t.neighbours * bytes <= GPU_ACCESS_BYTES) t.neighbours *= 2;
   while (t.neighbours > 1 && !is_aligned(p->x, n, bytes, t.neighbours)) t.neighbours /= 2;
   while (t.items > t.neighbours && n <= 16 * t.items) t.items /= 2;
   bool is_large = p->x->count >= GPU_MANY;
   t.threads = is_large ? GPU_LARGE_TILE : GPU_SMALL_TILE;
   if (p->bytes > GPU_WIDE_VALUE) t.threads = GPU_WIDE_TILE;
-  if (is_large) t.chunks = GPU_CHUNKS;
+  if (is_large) t.chunks = p->bytes > GPU_WORD ? GPU_CHUNKS + 1 : GPU_CHUNKS;
   return t;
 }
 
 /* Elements of look_back's work memory, as look_back_size has them. */
 static uint64_t look_back_size(const parts *p, uint64_t tiles, uint64_t sequences)
 {
-  return 16 + sequences * divide_up(p->bytes, 4) * (tiles + divide_up(tiles, 32));
+  return 16 + sequences * ka_divide_up(p->bytes, 4) * (tiles + ka_divide_up(tiles, 32));
 }
 
 /* ---- kernels ---- */
@@ -132,16 +129,17 @@ static void scan_all(const parts *p)
   tiling s = choose_tiling(p, n);
   uint32_t work;
   if (ka_is_cpu(call)) {
-    blocks = most(least(n / CPU_LEAST, CPU_PIECES * (uint64_t)ka_core_count(call)), 1);
+    blocks = ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * (uint64_t)ka_core_count(call)), 1);
     work = ka_add_work(call, p->accumulator, 8 * blocks, false);
     if (blocks > 1) add_totals(p, work, blocks);
   } else {
-    blocks = divide_up(n, (uint64_t)s.threads * s.items * s.chunks);
+    blocks = ka_divide_up(n, (uint64_t)s.threads * s.items * s.chunks);
     work = ka_add_work(call, KJIT_U64, look_back_size(p, blocks, 1), true);
   }
   texts t;
   begin(p, "scan_after", &t);
-  if (s.chunks > 1 && p->operator_->name) t.kernel.blocks = GPU_BLOCKS;
+  if (s.chunks > 1 && p->operator_->name)
+    t.kernel.blocks = s.chunks > GPU_CHUNKS ? GPU_BLOCKS - 1 : GPU_BLOCKS;
   const char *count = ka_use_count(&t.kernel, n), *name = ka_use_work(&t.kernel, work),
              *items = ka_use_constant(&t.kernel, s.items),
              *neighbours = ka_use_constant(&t.kernel, s.neighbours),
@@ -157,15 +155,15 @@ static void scan_rows(const parts *p, uint64_t rows, uint64_t n)
   tiling s = choose_tiling(p, n);
   const char *way = "SCAN_WARPS";
   if (ka_is_cpu(call)) {
-    blocks = most(least(divide_up(rows * n, CPU_LEAST), CPU_PIECES * cores), 1);
+    blocks = ka_most(ka_least(ka_divide_up(rows * n, CPU_LEAST), CPU_PIECES * cores), 1);
   } else if (n <= GPU_SHORT_ROW) {
-    s.threads = (uint32_t)least(s.threads, GPU_SMALL_TILE);
-    blocks = least(divide_up(rows, s.threads / 32), GPU_ROW_BLOCKS * cores);
+    s.threads = (uint32_t)ka_least(s.threads, GPU_SMALL_TILE);
+    blocks = ka_least(ka_divide_up(rows, s.threads / 32), GPU_ROW_BLOCKS * cores);
   } else if (n < GPU_LONG_ROW || rows >= 2 * cores) {
     way = "SCAN_BLOCKS";
-    blocks = least(rows, GPU_ROW_BLOCKS * cores);
+    blocks = ka_least(rows, GPU_ROW_BLOCKS * cores);
   } else {
-    uint64_t tiles = divide_up(n, (uint64_t)s.threads * s.items);
+    uint64_t tiles = ka_divide_up(n, (uint64_t)s.threads * s.items);
     way = "SCAN_TILES";
     blocks = rows * tiles;
     work_size = look_back_size(p, tiles, rows);
@@ -183,10 +181,10 @@ static void scan_rows(const parts *p, uint64_t rows, uint64_t n)
 static void scan_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t inner)
 {
   ka_call *call = p->call;
-  uint64_t strips = outer * divide_up(inner, STRIP), cores = ka_core_count(call),
-           blocks = least(strips, (ka_is_cpu(call) ? CPU_PIECES : GPU_ROW_BLOCKS) * cores);
+  uint64_t strips = outer * ka_divide_up(inner, STRIP), cores = ka_core_count(call),
+           blocks = ka_least(strips, (ka_is_cpu(call) ? CPU_PIECES : GPU_ROW_BLOCKS) * cores);
   uint32_t threads = 1,
-           items = (uint32_t)most(least(GPU_COLUMN_ROWS, GPU_VALUE_BYTES / p->bytes), 1);
+           items = (uint32_t)ka_most(ka_least(GPU_COLUMN_ROWS, GPU_VALUE_BYTES / p->bytes), 1);
   if (!ka_is_cpu(call)) {
     threads = STRIP;
     while (threads < GPU_SMALL_TILE && (uint64_t)threads / 32 * items < n) threads *= 2;

@@ -43,25 +43,22 @@ typedef struct tiling {
   uint64_t blocks;
 } tiling;
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t most(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
-
 static tiling choose_tiling(const parts *p)
 {
   tiling t = { 1, 1, 1, 1, 1 };
   if (ka_is_cpu(p->call)) {
-    t.blocks = most(least(p->n / CPU_LEAST, CPU_PIECES * (uint64_t)ka_core_count(p->call)), 1);
+    t.blocks =
+      ka_most(ka_least(p->n / CPU_LEAST, CPU_PIECES * (uint64_t)ka_core_count(p->call)), 1);
     return t;
   }
-  t.items = (uint32_t)most(least(GPU_VALUE_BYTES / p->bytes, GPU_MOST_ITEMS), 1);
+  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / p->bytes, GPU_MOST_ITEMS), 1);
   while (t.neighbours < t.items && 2 * t.neighbours * p->bytes <= GPU_ACCESS_BYTES)
     t.neighbours *= 2;
   bool is_large = p->n >= GPU_MANY, has_heads = p->given->has_heads;
   t.threads = !is_large ? GPU_SMALL_TILE : has_heads ? GPU_RUN_TILE : GPU_LARGE_TILE;
   if (p->bytes > GPU_WIDE_ELEMENT) t.threads = GPU_WIDE_TILE;
   if (is_large) t.chunks = has_heads ? GPU_RUN_CHUNKS : GPU_CHUNKS;
-  t.blocks = most(divide_up(p->n, (uint64_t)t.threads * t.items * t.chunks), 1);
+  t.blocks = ka_most(ka_divide_up(p->n, (uint64_t)t.threads * t.items * t.chunks), 1);
   return t;
 }
 
@@ -69,7 +66,7 @@ static tiling choose_tiling(const parts *p)
 static uint64_t look_back_size(const parts *p, uint64_t tiles)
 {
   uint64_t words = (p->given->has_lengths ? 2 : 1) * (p->call->is_wide ? 2 : 1);
-  return 16 + words * (tiles + divide_up(tiles, 32));
+  return 16 + words * (tiles + ka_divide_up(tiles, 32));
 }
 
 /* ---- kernels ---- */

@@ -12,8 +12,9 @@ typedef struct tiling {
 } tiling;
 
 static const tiling radix_tilings[] = {
-  { 4, 256, 23, 3 }, { 8, 384, 16, 2 }, { 12, 256, 12, 3 }, { UINT32_MAX, 256, 10, 2 }
+  { 4, 256, 23, 3 }, { 8, 384, 20, 2 }, { 12, 256, 12, 3 }, { UINT32_MAX, 256, 10, 2 }
 };
+static const tiling wide_key_tiling = { 8, 384, 16, 2 }; /* keys of 8 bytes without values */
 static const tiling merge_tilings[] = { { 4, 256, 17, 3 }, { 8, 256, 11, 3 },
                                         { 16, 256, 7, 2 }, { 32, 128, 7, 2 },
                                         { 64, 128, 3, 2 }, { UINT32_MAX, 64, 3, 1 } };
@@ -40,12 +41,10 @@ static const tiling *choose(const tiling *rows, uint32_t bytes)
   return rows;
 }
 
-static uint64_t divide_up(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
-
 static uint64_t count_pieces(const ka_sort *s)
 {
   uint64_t most = (uint64_t)CPU_PIECES * ka_core_count(s->call),
-           wanted = divide_up(s->x.count, CPU_LEAST);
+           wanted = ka_divide_up(s->x.count, CPU_LEAST);
   return wanted < most ? wanted : most;
 }
 
@@ -148,18 +147,21 @@ static void copy_back(ka_sort *s)
   bool is_cpu = ka_is_cpu(s->call);
   uint32_t threads = is_cpu ? 1 : HISTOGRAM_THREADS;
   uint64_t most = (uint64_t)HISTOGRAM_BLOCKS * ka_core_count(s->call),
-           blocks = is_cpu ? count_pieces(s) : divide_up(s->x.count, threads);
+           blocks = is_cpu ? count_pieces(s) : ka_divide_up(s->x.count, threads);
   ka_launch(&kernel, threads, blocks < most ? blocks : most, "sort_copy(%s, %s, %s)", operands,
             count, yes_or_no(s->has_values));
 }
 
 static void sort_digits_gpu(ka_sort *s, uint32_t digits)
 {
+  bool has_wide_keys_alone = ka_key_bytes(s) == wide_key_tiling.bytes && !s->has_values;
   const tiling *t =
-    choose(radix_tilings, ka_key_bytes(s) + (s->value_bytes <= 8 ? s->value_bytes : 0));
+    has_wide_keys_alone
+      ? &wide_key_tiling
+      : choose(radix_tilings, ka_key_bytes(s) + (s->value_bytes <= 8 ? s->value_bytes : 0));
   kjit_type word = s->call->is_wide ? KJIT_U64 : KJIT_U32;
-  uint64_t count = s->x.count, tiles = divide_up(count, (uint64_t)t->threads * t->items),
-           blocks = divide_up(count, HISTOGRAM_THREADS * HISTOGRAM_ITEMS),
+  uint64_t count = s->x.count, tiles = ka_divide_up(count, (uint64_t)t->threads * t->items),
+           blocks = ka_divide_up(count, HISTOGRAM_THREADS * HISTOGRAM_ITEMS),
            most = (uint64_t)HISTOGRAM_BLOCKS * ka_core_count(s->call);
   uint32_t work = ka_add_work(s->call, word, (uint64_t)digits * (2 * DIGIT_VALUES + 1) + 1, true),
            status = ka_add_work(s->call, word, 2 * DIGIT_VALUES * tiles, false);
@@ -212,7 +214,7 @@ static void sort_digits_cpu(ka_sort *s, uint32_t digits)
 
 static void sort_digits(ka_sort *s)
 {
-  uint32_t digits = (uint32_t)divide_up(s->end - s->begin, DIGIT_BITS);
+  uint32_t digits = (uint32_t)ka_divide_up(s->end - s->begin, DIGIT_BITS);
   bool goes_back = digits == 1 && s->is_in_place;
   set_stages(s, digits + goes_back);
   if (ka_is_cpu(s->call)) sort_digits_cpu(s, digits);
@@ -240,7 +242,7 @@ static void find_splits(ka_sort *s, uint32_t splits, uint64_t tiles, uint64_t ti
              *n = ka_use_count(&kernel, s->x.count), *row = ka_use_count(&kernel, s->row),
              *width = ka_use_count(&kernel, run), *words = ka_use_work(&kernel, splits),
              *size = ka_use_constant(&kernel, (int64_t)tile);
-  ka_launch(&kernel, SPLIT_THREADS, divide_up(tiles, SPLIT_THREADS),
+  ka_launch(&kernel, SPLIT_THREADS, ka_divide_up(tiles, SPLIT_THREADS),
             "merge_sort_splits(%s, %s, %s, %s, %s, %s, %s)", keys, less, n, row, width, words,
             size);
 }
@@ -251,7 +253,7 @@ static void sort_by_merges(ka_sort *s)
   tiling t = *choose(merge_tilings, bytes);
   bool is_cpu = ka_is_cpu(s->call);
   if (is_cpu) t = (tiling){ .threads = 1, .items = CPU_TILE };
-  uint64_t tile = (uint64_t)t.threads * t.items, tiles = s->rows * divide_up(s->row, tile);
+  uint64_t tile = (uint64_t)t.threads * t.items, tiles = s->rows * ka_divide_up(s->row, tile);
   bool is_split = !is_cpu && tiles >= SPLIT_LEAST;
   while (tile << (stages - 1) < s->row) stages++;
   set_stages(s, stages);
@@ -285,7 +287,7 @@ void ka_merge_steps(ka_sort *s, const ka_operand *y)
   bool is_cpu = ka_is_cpu(call);
   tiling t = *choose(merge_tilings, ka_key_bytes(s));
   if (is_cpu) t = (tiling){ .threads = 1, .items = CPU_TILE };
-  uint64_t tiles = divide_up(count, (uint64_t)t.threads * t.items),
+  uint64_t tiles = ka_divide_up(count, (uint64_t)t.threads * t.items),
            most = (uint64_t)CPU_PIECES * ka_core_count(call);
   ka_begin_kernel(call, "sort", &kernel);
   kernel.blocks = t.blocks;
