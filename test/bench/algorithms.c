@@ -42,6 +42,7 @@ static int compare(const void *a, const void *b)
 
 static const char source[] = "func largest(a, b) { return a > b ? a : b }\n"
                              "func less(a, b) { return a < b }\n"
+                             "func is_odd(i, x) { return (x[i] & 1) != 0 }\n"
                              "func line(a, b, c) { return a * b + c }\n"
                              "kernel fill(x, mask) {\n"
                              "  for i in grid_range(len(x)) {\n"
@@ -75,8 +76,10 @@ static kjit_array *view(kjit_array *array, kjit_type type, int64_t count)
 {
   kjit_array *made;
   kjit_tensor tensor = *kjit_get_tensor(array);
-  tensor.code = type == KJIT_F32 || type == KJIT_F64 ? 2 : type == KJIT_I32 ? 0 : 1;
-  tensor.bits = type == KJIT_F64 || type == KJIT_U64 ? 64 : 32;
+  tensor.code = type == KJIT_F32 || type == KJIT_F64   ? 2
+                : type == KJIT_I32 || type == KJIT_I64 ? 0
+                                                       : 1;
+  tensor.bits = type == KJIT_F64 || type == KJIT_U64 || type == KJIT_I64 ? 64 : 32;
   tensor.shape = &count;
   tensor.strides = NULL;
   TRY(kjit_wrap_tensor(context, &tensor, &made));
@@ -192,12 +195,55 @@ static void broadcast(int64_t n, const kjit_algorithm_options *o)
   TRY(kjit_map(context, &r, 1, find("line"), operands, 3, o));
 }
 
+static kjit_operand count_of(void) { return kjit_operand_array(view(data.counts, KJIT_U32, 1)); }
+
+static void select_half(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.words, KJIT_U32, n), r = head(data.result, KJIT_U32, n);
+  kjit_operand count = count_of();
+  kjit_operand flags = kjit_operand_function(find("is_odd"), &x.argument, 1, &n, 1);
+  TRY(kjit_select(context, &r, &count, &x, &flags, o));
+}
+static void unique_256(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.few, KJIT_U32, n), r = head(data.result, KJIT_U32, n);
+  kjit_operand count = count_of();
+  TRY(kjit_unique(context, &r, &count, &x, NULL, o));
+}
+static void run_lengths(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.few, KJIT_U32, n), r = head(data.result, KJIT_U32, n);
+  kjit_operand lengths = head(data.values_out, KJIT_I32, n), count = count_of();
+  TRY(kjit_run_lengths(context, &r, &lengths, NULL, &count, &x, NULL, o));
+}
+static void bincount(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.few, KJIT_U32, n), r = head(data.counts, KJIT_U32, 256);
+  TRY(kjit_bincount(context, &r, &x, 256, NULL, o));
+}
+static void sort_rows(int64_t n, const kjit_algorithm_options *o)
+{
+  int64_t shape[] = { n / LENGTH, LENGTH };
+  kjit_array *x, *r;
+  TRY(kjit_reshape_array(view(data.words, KJIT_U32, n), shape, 2, &x));
+  TRY(kjit_reshape_array(view(data.result, KJIT_U32, n), shape, 2, &r));
+  kjit_operand from = kjit_operand_array(x), to = kjit_operand_array(r);
+  TRY(kjit_sort(context, &to, &from, NULL, o));
+}
+static void argmax_f32(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.few, KJIT_F32, n), r = head(data.result, KJIT_I64, 1);
+  kjit_operator argmax = kjit_operator_named("argmax");
+  TRY(kjit_reduce(context, &r, &x, &argmax, o));
+}
+
 static const struct row {
   const char *name;
   void (*call)(int64_t n, const kjit_algorithm_options *options);
   int least; /* exponent */
 } rows[] = {
   { "sum f32", sum_f32, 0 },
+  { "argmax f32", argmax_f32, 0 },
   { "max f32", max_f32, 0 },
   { "max f32, own operator that keeps the order", own_max_f32, 0 },
   { "sum of rows of 4096 f32", sum_axis1, 16 },
@@ -211,6 +257,11 @@ static const struct row {
   { "radix sort u32 pairs", sort_pairs, 0 },
   { "radix sort u64", sort_u64, 0 },
   { "merge sort u32, own comparison", sort_by_less, 0 },
+  { "segmented sort, 1024 each", sort_rows, 16 },
+  { "select half of u32", select_half, 0 },
+  { "unique, 256 values", unique_256, 0 },
+  { "run-length encode", run_lengths, 0 },
+  { "histogram, 256 bins of u32", bincount, 0 },
   { "map a[:, None] * b[None] + c, rows of 4096 f32", broadcast, 16 },
 };
 
