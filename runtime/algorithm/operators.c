@@ -100,7 +100,10 @@ kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type 
               ka_type_text(call, given), ka_type_text(call, element));
     return given;
   }
-  if (operator_->name && rows[operator_->row].is_widened) type = widen(call, element);
+  bool is_widened = operator_->name && rows[operator_->row].is_widened;
+  if (is_widened) type = widen(call, element);
+  /* what of a sum or product in 64 bits is stored is the same in as many bits as that has */
+  if (is_widened && ki_is_integral(type) && ki_is_integral(result)) return result;
   if (operator_->name && (type == KJIT_F16 || type == KJIT_BF16)) type = KJIT_F32;
   if (!operator_->name && element != result && ki_is_scalar(element) && ki_is_scalar(result))
     return result;

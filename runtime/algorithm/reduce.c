@@ -423,7 +423,7 @@ static bool describe_result(const parts *p, uint32_t reduced)
   return ka_describe(p->call, 0, result_type(p), rank, shape);
 }
 
-/* result: of the array that is there, or of x where that is not known. */
+/* result: of the array that is there, else KJIT_ANY. */
 static void choose_types(parts *p, kjit_type result)
 {
   ka_call *call = p->call;
@@ -450,14 +450,14 @@ static void build_reduction(ka_call *call, const void *data)
   ka_read_input(call, "x", given->x, &x);
   uint32_t reduced = ka_read_axes(call, x.rank);
   if (call->options.results) {
-    choose_types(&p, x.element);
+    choose_types(&p, KJIT_ANY);
     (void)describe_result(&p, reduced);
     return;
   }
   ka_read_output(call, "result", given->result, &result);
   ka_check_overlap(call, &result, &x, false);
   check_result(call, &result, &x, reduced);
-  choose_types(&p, result.function ? x.element : result.element);
+  choose_types(&p, result.function ? KJIT_ANY : result.element);
   ka_choose_device(call);
   if (!result.count) return;
   if (x.count) reduce_axes(&p, reduced);

@@ -265,7 +265,7 @@ static void build_scan(ka_call *call, const void *data)
   ka_read_input(call, "x", given->x, &x);
   uint32_t axis = read_axis(call, &x);
   if (call->options.results) {
-    kjit_type element = ka_accumulator(call, &operator_, x.element, x.element);
+    kjit_type element = ka_accumulator(call, &operator_, x.element, KJIT_ANY);
     bool is_half = x.element == KJIT_F16 || x.element == KJIT_BF16;
     if (is_half && call->options.accumulator == KJIT_ANY) element = x.element;
     (void)ka_describe(call, 0, element, x.rank, x.shape);
@@ -280,7 +280,7 @@ static void build_scan(ka_call *call, const void *data)
             "the operator has no identity, which an exclusive scan starts with: options.initial "
             "gives a value");
   kjit_type accumulator =
-    ka_accumulator(call, &operator_, x.element, result.function ? x.element : result.element);
+    ka_accumulator(call, &operator_, x.element, result.function ? KJIT_ANY : result.element);
   ka_choose_device(call);
   if (!x.count) return;
   parts p = { call,    &operator_, accumulator, kj_element_bytes(call->context->types, accumulator),

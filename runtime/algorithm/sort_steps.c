@@ -15,7 +15,7 @@ static const tiling radix_tilings[] = {
   { 4, 256, 23, 3 }, { 8, 384, 20, 2 }, { 12, 256, 12, 3 }, { UINT32_MAX, 256, 10, 2 }
 };
 static const tiling wide_key_tiling = { 8, 384, 16, 2 }; /* keys of 8 bytes without values */
-static const tiling merge_tilings[] = { { 4, 256, 17, 3 }, { 8, 256, 11, 3 },
+static const tiling merge_tilings[] = { { 4, 256, 17, 4 }, { 8, 256, 11, 3 },
                                         { 16, 256, 7, 2 }, { 32, 128, 7, 2 },
                                         { 64, 128, 3, 2 }, { UINT32_MAX, 64, 3, 1 } };
 

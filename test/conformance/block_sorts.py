@@ -26,8 +26,8 @@ def _(r, rng):
 
 
 def items_of(rng, threads):
-    """How many a thread has, at most 4096 in a block: keys, values and positions lie in the shared memory of one."""
-    return int(rng.integers(1, min(8, 4096 // threads) + 1))
+    """How many a thread has, at most 2048 in a block: keys, values and positions lie in the shared memory of one."""
+    return int(rng.integers(1, min(8, 2048 // threads) + 1))
 
 
 @row("merge: sorts in blocks of every size")
