@@ -70,11 +70,13 @@ const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array)
   return name;
 }
 
+/* As literals, which take the type of the indices that they meet: with constants of 64 bits all of
+ * a kernel's indices would be, and neighbours no longer one access. */
 const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 {
   const char *name = kj_format(&kernel->call->arena, "C%zu", kernel->constant_values.count);
   kj_append_format(kernel->constants, ", const %s", name);
-  KJ_PUSH(&kernel->call->arena, &kernel->constant_values, kjit_arg_i64(value));
+  KJ_PUSH(&kernel->call->arena, &kernel->constant_values, kjit_arg_number((double)value));
   return name;
 }
 
@@ -305,7 +307,7 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   if (own) memcpy(step.arguments, kernel->arguments.items, own * sizeof(kjit_arg));
   for (size_t i = 0; i < kernel->constant_values.count; i++)
     step.arguments[own + i] = kernel->constant_values.items[i];
-  if (threads) step.arguments[all - 1] = kjit_arg_i32((int32_t)threads);
+  if (threads) step.arguments[all - 1] = kjit_arg_number((double)threads);
   KJ_PUSH(&call->arena, &call->steps, step);
   ka_step *added = &call->steps.items[call->steps.count - 1];
   ka_try(call, ka_find_kernel(call->context, kept, length, kernel->meanings.items,

@@ -179,6 +179,10 @@ static void test_plans(kjit_array *x)
   options.work = work = make(KJIT_U8, &extent, 1);
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK);
   REQUIRE(kjit_get_plan_size(plan) == 1);
+  kjit_specialization_info info; /* its constants are literals, so that indices stay in 32 bits */
+  kjit_get_specialization_info(kjit_get_prepared_specialization(kjit_get_plan_launch(plan, 0)),
+                               &info);
+  REQUIRE(!strstr(info.signature, "i64"));
   kjit_release_array(work);
   for (int i = 0; i < 3; i++) {
     REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);
