@@ -278,7 +278,10 @@ static void fill_copy(kjit_module *copy, const kjit_module *module, const ki_lib
     const ki_decl *meaning = find_meaning(module->decls.items[i], library);
     if (meaning) own.decls[i] = map_decl(&other, meaning);
   }
-  while (fill_started(&own) | fill_started(&other)) {}
+  for (bool has_filled = true; has_filled;) {
+    has_filled = fill_started(&own);
+    has_filled = fill_started(&other) || has_filled;
+  }
   copy->parse_time_ns = module->parse_time_ns + (added ? added->parse_time_ns : 0);
   copy->is_linked = module->is_linked || added;
   copy->has_tensor_copies = module->has_tensor_copies || (added && added->has_tensor_copies);

@@ -166,17 +166,18 @@ static void count_on_cpu(counting *c)
   uint32_t work = ka_add_work(c->call, c->type, pieces * tables * c->bins, false);
   begin(c, &t);
   const char *memory = ka_use_work(&t.kernel, work), *bins = ka_use_count(&t.kernel, c->bins),
-             *each = ka_use_constant(&t.kernel, tables);
+             *each = ka_use_constant(&t.kernel, tables),
+             *rows = ka_use_count(&t.kernel, pieces * tables);
   ka_launch(&t.kernel, 1, pieces,
-            "histogram_piece(%s, %s, %s, %s, %s, reshape(%s, %llu, %s), %s, %s)", t.load, t.bin,
-            t.amount, t.count, bins, memory, (unsigned long long)(pieces * tables), bins, each,
-            strictness(c));
+            "histogram_piece(%s, %s, %s, %s, %s, reshape(%s, %s, %s), %s, %s)", t.load, t.bin,
+            t.amount, t.count, bins, memory, rows, bins, each, strictness(c));
   ka_begin_kernel(c->call, "histogram", &sum);
   const char *store = ka_use_output(&sum, &c->result);
   bins = ka_use_count(&sum, c->bins);
   memory = ka_use_work(&sum, work);
-  ka_launch(&sum, 0, 0, "histogram_sum(%s, %s, reshape(%s, %llu, %s))", store, bins, memory,
-            (unsigned long long)(pieces * tables), bins);
+  rows = ka_use_count(&sum, pieces * tables);
+  ka_launch(&sum, 0, 0, "histogram_sum(%s, %s, reshape(%s, %s, %s))", store, bins, memory, rows,
+            bins);
 }
 
 static void count(counting *c)

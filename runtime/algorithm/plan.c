@@ -82,13 +82,14 @@ static uint64_t all_work_bytes(const ka_call *call)
 static void check_work(ka_call *call, const kj_view *view)
 {
   const kjit_array *given = call->options.work;
-  uint64_t needed = all_work_bytes(call);
+  unsigned long long needed = all_work_bytes(call), bytes = view->count;
+  bytes *= view->element_bytes;
   if (given->object.device != call->device)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory is on another device");
   if (view->element_bytes != 1 || !kj_is_line(view) || view->count < needed)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "the work memory is an array of u8 in one line; %llu bytes are needed, got %llu",
-            (unsigned long long)needed, (unsigned long long)(view->count * view->element_bytes));
+            needed, bytes);
   if (view->address % WORK_ALIGNMENT)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory has to be aligned to %d bytes",
             WORK_ALIGNMENT);
