@@ -193,7 +193,7 @@ static bool try_allocation(long number)
 /* Builds with sanitizers, which take twenty times as long, try some of them, other ones each time.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STRIDE = 16 };
+enum { STRIDE = 64 };
 #else
 enum { STRIDE = 1 };
 #endif
