@@ -20,8 +20,9 @@ extern "C" {
 
 /* What is read or written: an array of any strides, or a func with arrays that is computed where an
  * element is needed. Element (i, j) of an input f with arrays a and b is f(i, j, a, b); an output f
- * is called as f(i, j, v, a, b) for each element v. Indices are i64. Everything that an operand
- * points to is read during the call only, but for the arrays themselves. */
+ * is called as f(i, j, v, a, b) for each element v. Indices are i64. The
+ * arrays of a func that writes are the host's to keep apart from what is read. Everything that an
+ * operand points to is read during the call only, but for the arrays themselves. */
 typedef struct kjit_operand {
   kjit_arg argument; /* kjit_arg_array, kjit_arg_tensor, kjit_arg_elements; kjit_arg_function */
   const kjit_arg *arrays; /* of a func: arrays and scalars, its last arguments */
@@ -103,6 +104,7 @@ typedef struct kjit_result_info {
 
 /* ---- options ---- */
 
+/* Each algorithm takes some of these; one that it does not take is refused when it is set. */
 typedef struct kjit_algorithm_options {
   uint32_t size_bytes; /* set by kjit_init_algorithm_options, as all defaults below */
   kjit_device
@@ -237,7 +239,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan(kjit_context *context, const kjit_oper
  * of x (row-major); what is behind it stays as it was. count, one integer, becomes how many there
  * are: on the device, without waiting for it. Results must not overlap inputs. On the CPU a result
  * that is a func may be called for one place several times: the last call counts. options NULL: all
- * defaults; of them count device, stream, plan and work memory. Errors: as kjit_reduce. */
+ * defaults; axes and the like are not taken. Errors: as kjit_reduce. */
 
 /* The elements of x for which flags, as many, are not 0: an array, or a func of the place, perhaps
  * with x itself. */

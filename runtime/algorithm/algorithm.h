@@ -60,8 +60,23 @@ typedef struct ka_call {
   KJ_LIST(ka_texts *) texts;
 } ka_call;
 
-/* The frame of every public call: reads the options, has build add steps, runs or prepares them. */
-kjit_status ka_perform(kjit_context *context, const char *name,
+/* Options that not every algorithm takes. */
+typedef enum ka_option {
+  KA_AXES = 1,
+  KA_ACCUMULATOR = 2,
+  KA_INITIAL = 4,
+  KA_EXCLUSIVE = 8,
+  KA_DESCENDING = 16,
+  KA_OUTER = 32,
+  KA_RIGHT = 64,
+  KA_BITS = 128,
+  KA_WHERE = 256,
+  KA_SIGNATURE = 512
+} ka_option;
+
+/* The frame of every public call: reads the options, has build add steps, runs or prepares them.
+ * takes: of ka_option; others that are given are refused. */
+kjit_status ka_perform(kjit_context *context, const char *name, uint32_t takes,
                        const kjit_algorithm_options *options,
                        void (*build)(ka_call *call, const void *data), const void *data);
 /* Reports and leaves the call. */
@@ -120,8 +135,6 @@ void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
 /* An input, or a value for all elements: rank 0. */
 void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
                       ka_operand *operand);
-/* Whether two of its elements are at one place, by strides of 0. */
-bool ka_overlaps_itself(const ka_operand *operand);
 /* The output's array does not overlap the arrays of the other operand; may_be_same: but may be the
  * very same elements. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
@@ -142,7 +155,7 @@ void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
 void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32_t group_count,
                 const uint32_t *group_ranks);
 
-/* ---- operators.c ---- */
+/* ---- known_operators.c ---- */
 
 typedef struct ka_operator {
   const char *name;        /* operator_<name> in lib/library/operators.kir; NULL: function */

@@ -301,7 +301,7 @@ kjit_status kjit_bincount(kjit_context *context, const kjit_operand *result, con
   const histogram given = {
     .result = result, .x = x, .bins = bins, .weights = weights, .kind = OF_INDICES
   };
-  return ka_perform(context, "kjit_bincount", options, build_histogram, &given);
+  return ka_perform(context, "kjit_bincount", 0, options, build_histogram, &given);
 }
 
 kjit_status kjit_histogram(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
@@ -315,7 +315,7 @@ kjit_status kjit_histogram(kjit_context *context, const kjit_operand *result, co
                             .high = high,
                             .weights = weights,
                             .kind = OF_WIDTH };
-  return ka_perform(context, "kjit_histogram", options, build_histogram, &given);
+  return ka_perform(context, "kjit_histogram", 0, options, build_histogram, &given);
 }
 
 kjit_status kjit_histogram_edges(kjit_context *context, const kjit_operand *result,
@@ -325,5 +325,5 @@ kjit_status kjit_histogram_edges(kjit_context *context, const kjit_operand *resu
   const histogram given = {
     .result = result, .x = x, .edges = edges, .weights = weights, .kind = OF_EDGES
   };
-  return ka_perform(context, "kjit_histogram_edges", options, build_histogram, &given);
+  return ka_perform(context, "kjit_histogram_edges", 0, options, build_histogram, &given);
 }

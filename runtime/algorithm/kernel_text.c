@@ -281,6 +281,8 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
 {
   ka_call *call = kernel->call;
   kj_buffer text = { 0 };
+  if (blocks > INT32_MAX) /* of a grid's first dimension */
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "this shape takes more than %d blocks", INT32_MAX);
   size_t own = kernel->arguments.count,
          all = own + kernel->constant_values.count + (threads ? 1 : 0);
   kj_append_format(&text, "import \"operators\"\nimport \"%s\"\n%s", kernel->module,

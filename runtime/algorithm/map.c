@@ -166,10 +166,6 @@ static void read_results(ka_map *map, const mapping *given)
   for (size_t i = 0; i < map->result_count; i++) {
     ka_operand *result = &map->results[i].operand;
     ka_read_output(call, kj_format(&call->arena, "r%zu", i), &given->results[i], result);
-    if (ka_overlaps_itself(result))
-      ka_fail(call, KJIT_ERROR_ARGUMENT,
-              "`%s` is written, and elements of it are in one place: it has a stride of 0",
-              result->name);
   }
 }
 
@@ -231,5 +227,6 @@ kjit_status kjit_map(kjit_context *context, const kjit_operand *results, size_t 
                      const kjit_algorithm_options *options)
 {
   const mapping given = { results, result_count, function, operands, operand_count };
-  return ka_perform(context, "kjit_map", options, build_map, &given);
+  return ka_perform(context, "kjit_map", KA_OUTER | KA_WHERE | KA_SIGNATURE, options, build_map,
+                    &given);
 }

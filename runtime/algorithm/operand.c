@@ -36,6 +36,14 @@ static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argum
   return view;
 }
 
+/* Two of its elements are at one place, by a stride of 0. */
+static bool overlaps_itself(const ka_operand *operand)
+{
+  for (uint32_t i = 0; i < operand->rank && operand->count; i++)
+    if (operand->shape[i] > 1 && operand->view.strides[i] == 0) return true;
+  return false;
+}
+
 static void read_array(ka_call *call, const kjit_operand *given, ka_operand *operand)
 {
   kj_view view = view_array(call, operand->name, &given->argument);
@@ -54,6 +62,10 @@ static void read_array(ka_call *call, const kjit_operand *given, ka_operand *ope
     given->argument.kind == KJIT_ARG_ARRAY && given->argument.value.array->is_read_only;
   if (operand->is_output && is_read_only)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is written, and its array is read-only",
+            operand->name);
+  if (operand->is_output && overlaps_itself(operand))
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`%s` is written, and elements of it are in one place: it has a stride of 0",
             operand->name);
 }
 
@@ -195,13 +207,6 @@ void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given
 }
 
 /* ---- overlap ---- */
-
-bool ka_overlaps_itself(const ka_operand *operand)
-{
-  for (uint32_t i = 0; i < operand->rank && !operand->function && operand->count; i++)
-    if (operand->shape[i] > 1 && operand->view.strides[i] == 0) return true;
-  return false;
-}
 
 static bool is_same_place(const kj_view *a, const kj_view *b)
 {

@@ -284,6 +284,30 @@ void kjit_init_algorithm_options(kjit_algorithm_options *options)
   if (options) *options = (kjit_algorithm_options){ .size_bytes = sizeof *options };
 }
 
+static void refuse_others(ka_call *call, uint32_t takes)
+{
+  const kjit_algorithm_options *o = &call->options;
+  const struct {
+    ka_option option;
+    bool is_given;
+    const char *name;
+  } rows[] = {
+    { KA_AXES, o->axes != NULL, "axes" },
+    { KA_ACCUMULATOR, o->accumulator != KJIT_ANY, "accumulator" },
+    { KA_INITIAL, o->initial != NULL, "initial" },
+    { KA_EXCLUSIVE, o->flags & KJIT_ALGORITHM_EXCLUSIVE, "flags: KJIT_ALGORITHM_EXCLUSIVE" },
+    { KA_DESCENDING, o->flags & KJIT_ALGORITHM_DESCENDING, "flags: KJIT_ALGORITHM_DESCENDING" },
+    { KA_OUTER, o->flags & KJIT_ALGORITHM_OUTER, "flags: KJIT_ALGORITHM_OUTER" },
+    { KA_RIGHT, o->flags & KJIT_ALGORITHM_RIGHT, "flags: KJIT_ALGORITHM_RIGHT" },
+    { KA_BITS, o->begin_bit || o->end_bit, "begin_bit and end_bit" },
+    { KA_WHERE, o->where != NULL, "where" },
+    { KA_SIGNATURE, o->signature != NULL, "signature" },
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].is_given && !(takes & rows[i].option))
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "it does not take options.%s", rows[i].name);
+}
+
 /* A smaller size_bytes is an older header's: what it lacks keeps its default. */
 static void read_options(ka_call *call, const kjit_algorithm_options *given)
 {
@@ -352,7 +376,7 @@ static void end_call(ka_call *call)
   kj_free_arena(&call->arena);
 }
 
-kjit_status ka_perform(kjit_context *context, const char *name,
+kjit_status ka_perform(kjit_context *context, const char *name, uint32_t takes,
                        const kjit_algorithm_options *options,
                        void (*build)(ka_call *call, const void *data), const void *data)
 {
@@ -362,6 +386,7 @@ kjit_status ka_perform(kjit_context *context, const char *name,
   int jump = setjmp(call.on_failure);
   if (jump == 0) {
     read_options(&call, options);
+    refuse_others(&call, takes);
     build(&call, data);
     finish(&call);
   } else if (jump == KJ_JUMP_MEMORY) {

@@ -468,5 +468,6 @@ kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result, const
                         const kjit_operator *operator_, const kjit_algorithm_options *options)
 {
   const reduction given = { result, x, operator_ };
-  return ka_perform(context, "kjit_reduce", options, build_reduction, &given);
+  return ka_perform(context, "kjit_reduce", KA_AXES | KA_ACCUMULATOR | KA_INITIAL, options,
+                    build_reduction, &given);
 }

@@ -292,5 +292,6 @@ kjit_status kjit_scan(kjit_context *context, const kjit_operand *result, const k
                       const kjit_operator *operator_, const kjit_algorithm_options *options)
 {
   const scan given = { result, x, operator_ };
-  return ka_perform(context, "kjit_scan", options, build_scan, &given);
+  return ka_perform(context, "kjit_scan", KA_AXES | KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
+                    options, build_scan, &given);
 }

@@ -241,15 +241,26 @@ typedef struct needed {
   bool is_result;
 } needed;
 
+typedef struct checked {
+  const selection *given;
+  const needed *all;
+  size_t count;
+} checked;
+
+static void check_and_build(ka_call *call, const void *data)
+{
+  const checked *c = data;
+  for (size_t i = 0; i < c->count; i++)
+    if (!c->all[i].operand && !(call->options.results && c->all[i].is_result))
+      ka_fail(call, KJIT_ERROR_MISUSE, "`%s` is NULL", c->all[i].name);
+  build(call, c->given);
+}
+
 static kjit_status perform(kjit_context *context, const char *name, const selection *given,
                            const needed *all, size_t count, const kjit_algorithm_options *options)
 {
-  bool describes = options && options->size_bytes >= sizeof *options && options->results;
-  KJ_TRY(kj_check_call(context, name, NULL));
-  for (size_t i = 0; i < count; i++)
-    if (!all[i].operand && !(describes && all[i].is_result))
-      return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: `%s` is NULL", name, all[i].name);
-  return ka_perform(context, name, options, build, given);
+  const checked data = { given, all, count };
+  return ka_perform(context, name, 0, options, check_and_build, &data);
 }
 
 kjit_status kjit_select(kjit_context *context, const kjit_operand *result,

@@ -218,14 +218,15 @@ kjit_status kjit_merge(kjit_context *context, const kjit_operand *result, const 
                        const kjit_algorithm_options *options)
 {
   const merging given = { result, x, y, less };
-  return ka_perform(context, "kjit_merge", options, build_merge, &given);
+  return ka_perform(context, "kjit_merge", KA_DESCENDING | KA_BITS, options, build_merge, &given);
 }
 
 kjit_status kjit_sort(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
                       kjit_function *less, const kjit_algorithm_options *options)
 {
   const sorting given = { .result = result, .x = x, .less = less };
-  return ka_perform(context, "kjit_sort", options, build_sort, &given);
+  return ka_perform(context, "kjit_sort", KA_AXES | KA_DESCENDING | KA_BITS, options, build_sort,
+                    &given);
 }
 
 static const kjit_operand none = { 0 };
@@ -236,12 +237,14 @@ kjit_status kjit_sort_pairs(kjit_context *context, const kjit_operand *result,
                             const kjit_algorithm_options *options)
 {
   const sorting given = { result, result_values, x, values ? values : &none, less, false };
-  return ka_perform(context, "kjit_sort_pairs", options, build_sort, &given);
+  return ka_perform(context, "kjit_sort_pairs", KA_AXES | KA_DESCENDING | KA_BITS, options,
+                    build_sort, &given);
 }
 
 kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
                          kjit_function *less, const kjit_algorithm_options *options)
 {
   const sorting given = { .result = result, .x = x, .less = less, .wants_places = true };
-  return ka_perform(context, "kjit_argsort", options, build_sort, &given);
+  return ka_perform(context, "kjit_argsort", KA_AXES | KA_DESCENDING | KA_BITS, options, build_sort,
+                    &given);
 }

@@ -203,13 +203,12 @@ static void test_tensors(void)
 
 /* ---- what is refused ---- */
 
-static void test_hostile(void)
+static void test_hostile_operands(void)
 {
   kjit_module *module = parse(funcs), *elsewhere = NULL;
   kjit_context *other = NULL;
   kjit_array *x = make_range(100), *r = make(KJIT_I64, NULL, 0);
   int64_t hundred = 100, negative = -1, huge[9] = { INT64_MAX, 3 };
-  int32_t least = INT32_MIN, most = INT32_MAX;
   REQUIRE(kjit_create_context(NULL, &other) == KJIT_OK);
   REQUIRE(kjit_parse_module(other, "other", funcs, strlen(funcs), &elsewhere) == KJIT_OK);
   kjit_arg number[] = { kjit_arg_array(x), kjit_arg_number(2) }, nothing[2] = { { 0 }, { 0 } },
@@ -263,7 +262,19 @@ static void test_hostile(void)
   REQUIRE(kjit_reduce(context, &result, &all, &open, NULL) == KJIT_ERROR_NAME);
   REQUIRE(says("nowhere"));
   REQUIRE(kjit_reduce(context, &result, &all, &two, NULL) == KJIT_ERROR_MISUSE);
-  /* options */
+  kjit_release_array(x);
+  kjit_release_array(r);
+  kjit_destroy_context(other);
+}
+
+static void test_hostile_options(void)
+{
+  kjit_module *module = parse(funcs);
+  kjit_context *other = NULL;
+  kjit_array *x = make_range(100), *r = make(KJIT_I64, NULL, 0);
+  int32_t least = INT32_MIN, most = INT32_MAX;
+  REQUIRE(kjit_create_context(NULL, &other) == KJIT_OK);
+  kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   kjit_algorithm_options options = all_defaults();
   options.axis_count = 2;
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_MISUSE);
@@ -313,6 +324,55 @@ static void test_hostile(void)
   kjit_release_array(x);
   kjit_release_array(r);
   kjit_destroy_context(other);
+}
+
+/* An option that an algorithm does not take is not passed over. */
+static void test_options_not_taken(void)
+{
+  int64_t hundred = 100;
+  int32_t axis = 0;
+  kjit_array *x = make_range(100), *r = make(KJIT_I64, &hundred, 1), *n = make(KJIT_I64, NULL, 0);
+  kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
+               one = kjit_operand_array(n);
+  kjit_arg seven = kjit_arg_i64(7);
+  const struct {
+    kjit_algorithm_options given;
+    const char *name;
+  } cases[] = {
+    { { .axes = &axis, .axis_count = 1 }, "options.axes" },
+    { { .accumulator = KJIT_F64 }, "options.accumulator" },
+    { { .initial = &seven }, "options.initial" },
+    { { .flags = KJIT_ALGORITHM_EXCLUSIVE }, "KJIT_ALGORITHM_EXCLUSIVE" },
+    { { .flags = KJIT_ALGORITHM_DESCENDING }, "KJIT_ALGORITHM_DESCENDING" },
+    { { .flags = KJIT_ALGORITHM_OUTER }, "KJIT_ALGORITHM_OUTER" },
+    { { .flags = KJIT_ALGORITHM_RIGHT }, "KJIT_ALGORITHM_RIGHT" },
+    { { .end_bit = 8 }, "options.begin_bit and end_bit" },
+    { { .where = &all }, "options.where" },
+    { { .signature = "(n)->(n)" }, "options.signature" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    kjit_algorithm_options options = cases[i].given;
+    options.size_bytes = sizeof options;
+    REQUIRE(kjit_nonzero(context, &result, &one, &all, &options) == KJIT_ERROR_ARGUMENT);
+    REQUIRE(says("kjit_nonzero: it does not take") && says(cases[i].name));
+  }
+  kjit_algorithm_options options = all_defaults();
+  options.where = &all;
+  REQUIRE(kjit_reduce(context, &one, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("it does not take options.where"));
+  /* several results at one place */
+  int64_t stride = 0;
+  kjit_tensor same = *kjit_get_tensor(n);
+  same.rank = 1;
+  same.shape = &hundred;
+  same.strides = &stride;
+  kjit_operand at_one_place = kjit_operand_of(kjit_arg_tensor(&same));
+  REQUIRE(kjit_scan(context, &at_one_place, &all, &add, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("it has a stride of 0"));
+  REQUIRE(kjit_sort(context, &at_one_place, &all, NULL, NULL) == KJIT_ERROR_ARGUMENT);
+  kjit_release_array(x);
+  kjit_release_array(r);
+  kjit_release_array(n);
 }
 
 static void test_result_types(void)
@@ -406,7 +466,9 @@ static void test_all(void)
 {
   REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   test_tensors();
-  test_hostile();
+  test_hostile_operands();
+  test_hostile_options();
+  test_options_not_taken();
   test_result_types();
   test_names();
   test_plan_keeps();
