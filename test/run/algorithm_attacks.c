@@ -4,12 +4,9 @@
  * RUN: %programs/algorithm_attacks
  * RUN: %if cuda %{ %programs/algorithm_attacks cuda %}
  */
-#include "functions.h"
+#include "algorithm_host.h"
 
 #include <pthread.h>
-
-static kjit_device_kind kind = KJIT_DEVICE_CPU;
-static kjit_device *device;
 
 static const char funcs[] =
   "import \"block\"\n"
@@ -28,28 +25,14 @@ static const char funcs[] =
   "func seven() { return 7i32 }\n"
   "extern func nowhere(a, b)\n";
 
-static kjit_array *make(kjit_type type, const int64_t *shape, uint32_t rank)
-{
-  kjit_array *array = NULL;
-  REQUIRE(kjit_create_array(device, type, shape, rank, &array) == KJIT_OK);
-  return array;
-}
-
 static kjit_array *make_range(int64_t count)
 {
-  kjit_array *array = make(KJIT_I64, &count, 1);
+  kjit_array *array = make_array(KJIT_I64, &count, 1);
   int64_t *values = malloc((size_t)count * sizeof *values);
   for (int64_t i = 0; i < count; i++) values[i] = i;
   REQUIRE(kjit_copy_from_host(array, values, (size_t)count * sizeof *values, NULL) == KJIT_OK);
   free(values);
   return array;
-}
-
-static int64_t number_in(const kjit_array *array)
-{
-  int64_t value = -1;
-  REQUIRE(kjit_copy_to_host(array, &value, sizeof value, NULL) == KJIT_OK);
-  return value;
 }
 
 static const kjit_operator add = { .name = "add" };
@@ -72,9 +55,9 @@ static void test_context_ends(void)
   kjit_algorithm_options options = all_defaults();
   options.plan = &plan;
   REQUIRE(kjit_create_context(NULL, &context) == KJIT_OK);
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
+  REQUIRE(kjit_get_device(context, chosen_kind, 0, &device) == KJIT_OK);
   kjit_module *module = parse(funcs);
-  kjit_array *x = make_range(1000), *r = make(KJIT_I64, NULL, 0);
+  kjit_array *x = make_range(1000), *r = make_array(KJIT_I64, NULL, 0);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   kjit_operator own = kjit_operator_function(find(module, "combine"));
   REQUIRE(kjit_reduce(context, &result, &all, &own, &options) == KJIT_OK);
@@ -92,7 +75,7 @@ static void test_plan_keeps(void)
   kjit_algorithm_options options = all_defaults();
   options.plan = &plan;
   kjit_module *module = parse(funcs);
-  kjit_array *x = make_range(1000), *r = make(KJIT_I64, NULL, 0), *matrix = NULL;
+  kjit_array *x = make_range(1000), *r = make_array(KJIT_I64, NULL, 0), *matrix = NULL;
   REQUIRE(kjit_reshape_array(x, shape, 2, &matrix) == KJIT_OK);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(matrix);
   kjit_operator own = kjit_operator_function(find(module, "combine"));
@@ -117,7 +100,7 @@ static void test_plan_keeps(void)
   }
   for (int i = 0; i < 3; i++) {
     REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);
-    REQUIRE(kjit_synchronize_device(device) == KJIT_OK && number_in(r) == 999 * 500);
+    REQUIRE(kjit_synchronize_device(device) == KJIT_OK && integer_in(r) == 999 * 500);
   }
   kjit_destroy_plan(plan);
   kjit_release_array(r);
@@ -133,7 +116,7 @@ static void test_stopped_plan(void)
   kjit_module *module = parse(funcs);
   int64_t count = N;
   static int32_t values[N];
-  kjit_array *x = make(KJIT_I32, &count, 1), *r = make(KJIT_I64, NULL, 0);
+  kjit_array *x = make_array(KJIT_I32, &count, 1), *r = make_array(KJIT_I64, NULL, 0);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   kjit_operator careful = kjit_operator_function(find(module, "careful"));
   REQUIRE(kjit_reduce(context, &result, &all, &careful, &options) == KJIT_OK);
@@ -149,7 +132,7 @@ static void test_stopped_plan(void)
     REQUIRE(kjit_copy_from_host(x, values, sizeof values, NULL) == KJIT_OK);
     REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);
     REQUIRE(kjit_synchronize_device(device) == KJIT_OK);
-    REQUIRE(number_in(r) == sum);
+    REQUIRE(integer_in(r) == sum);
   }
   kjit_destroy_plan(plan);
   kjit_release_array(r);
@@ -207,7 +190,7 @@ static void test_hostile_operands(void)
 {
   kjit_module *module = parse(funcs), *elsewhere = NULL;
   kjit_context *other = NULL;
-  kjit_array *x = make_range(100), *r = make(KJIT_I64, NULL, 0);
+  kjit_array *x = make_range(100), *r = make_array(KJIT_I64, NULL, 0);
   int64_t hundred = 100, negative = -1, huge[9] = { INT64_MAX, 3 };
   REQUIRE(kjit_create_context(NULL, &other) == KJIT_OK);
   REQUIRE(kjit_parse_module(other, "other", funcs, strlen(funcs), &elsewhere) == KJIT_OK);
@@ -271,7 +254,7 @@ static void test_hostile_options(void)
 {
   kjit_module *module = parse(funcs);
   kjit_context *other = NULL;
-  kjit_array *x = make_range(100), *r = make(KJIT_I64, NULL, 0);
+  kjit_array *x = make_range(100), *r = make_array(KJIT_I64, NULL, 0);
   int32_t least = INT32_MIN, most = INT32_MAX;
   REQUIRE(kjit_create_context(NULL, &other) == KJIT_OK);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
@@ -318,7 +301,7 @@ static void test_hostile_options(void)
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_TYPE);
   options.size_bytes = 3;
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_MISUSE);
-  REQUIRE(kjit_reduce(context, &result, &all, &add, NULL) == KJIT_OK && number_in(r) == 4950);
+  REQUIRE(kjit_reduce(context, &result, &all, &add, NULL) == KJIT_OK && integer_in(r) == 4950);
   REQUIRE(kjit_reduce(NULL, &result, &all, &add, NULL) == KJIT_ERROR_MISUSE);
   REQUIRE(kjit_run_plan(NULL, NULL) == KJIT_ERROR_MISUSE);
   kjit_release_array(x);
@@ -331,7 +314,8 @@ static void test_options_not_taken(void)
 {
   int64_t hundred = 100;
   int32_t axis = 0;
-  kjit_array *x = make_range(100), *r = make(KJIT_I64, &hundred, 1), *n = make(KJIT_I64, NULL, 0);
+  kjit_array *x = make_range(100), *r = make_array(KJIT_I64, &hundred, 1),
+             *n = make_array(KJIT_I64, NULL, 0);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
                one = kjit_operand_array(n);
   kjit_arg seven = kjit_arg_i64(7);
@@ -399,7 +383,7 @@ static void test_names(void)
 {
   kjit_module *module = parse(funcs);
   int64_t n = 5000, one = 1, shape[] = { 70, 70 }, sum = 0;
-  kjit_array *x = make_range(n), *r = make(KJIT_I64, &one, 1);
+  kjit_array *x = make_range(n), *r = make_array(KJIT_I64, &one, 1);
   kjit_arg array = kjit_arg_array(x), out = kjit_arg_array(r);
   kjit_operator combine = kjit_operator_function(find(module, "combine")),
                 max = kjit_operator_function(find(module, "max")),
@@ -411,16 +395,16 @@ static void test_names(void)
                index = kjit_operand_function(find(module, "hosts_0"), NULL, 0, shape, 2),
                put = kjit_operand_function(find(module, "result_put"), &out, 1, NULL, 0);
   REQUIRE(kjit_reduce(context, &result, &at, &combine, NULL) == KJIT_OK);
-  REQUIRE(number_in(r) == 4999 * 2500);
+  REQUIRE(integer_in(r) == 4999 * 2500);
   for (int64_t i = 0; i < 70; i++)
     for (int64_t j = 0; j < 70; j++) sum += i * 3 + j;
-  REQUIRE(kjit_reduce(context, &put, &index, &combine, NULL) == KJIT_OK && number_in(r) == sum);
-  REQUIRE(kjit_reduce(context, &result, &all, &max, NULL) == KJIT_OK && number_in(r) == 4999);
-  REQUIRE(kjit_reduce(context, &result, &at, &wide, NULL) == KJIT_OK && number_in(r) == 4999);
+  REQUIRE(kjit_reduce(context, &put, &index, &combine, NULL) == KJIT_OK && integer_in(r) == sum);
+  REQUIRE(kjit_reduce(context, &result, &all, &max, NULL) == KJIT_OK && integer_in(r) == 4999);
+  REQUIRE(kjit_reduce(context, &result, &at, &wide, NULL) == KJIT_OK && integer_in(r) == 4999);
   REQUIRE(kjit_reduce(context, &result, &all, &of_library, NULL) == KJIT_OK);
-  REQUIRE(number_in(r) == 4999 * 2500);
+  REQUIRE(integer_in(r) == 4999 * 2500);
   REQUIRE(kjit_reduce(context, &result, &all, &deep, NULL) == KJIT_OK);
-  REQUIRE(number_in(r) == 4999 * 2500);
+  REQUIRE(integer_in(r) == 4999 * 2500);
   kjit_release_array(x);
   kjit_release_array(r);
 }
@@ -432,7 +416,7 @@ enum { THREADS = 4, ROUNDS = 6 };
 static void *reduce_often(void *data)
 {
   kjit_module *module = data;
-  kjit_array *x = make_range(1000), *r = make(KJIT_I64, NULL, 0);
+  kjit_array *x = make_range(1000), *r = make_array(KJIT_I64, NULL, 0);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   for (int i = 0; i < ROUNDS; i++) {
     char text[100];
@@ -441,7 +425,7 @@ static void *reduce_often(void *data)
     kjit_operator op = kjit_operator_function(find(i % 2 ? own : module, i % 2 ? "f" : "combine"));
     kjit_plan *plan = NULL;
     kjit_algorithm_options options = all_defaults();
-    REQUIRE(kjit_reduce(context, &result, &all, &op, NULL) == KJIT_OK && number_in(r) == 499500);
+    REQUIRE(kjit_reduce(context, &result, &all, &op, NULL) == KJIT_OK && integer_in(r) == 499500);
     options.plan = &plan;
     REQUIRE(kjit_reduce(context, &result, &all, &op, &options) == KJIT_OK);
     kjit_release_module(own);
@@ -464,7 +448,6 @@ static void test_threads(void)
 
 static void test_all(void)
 {
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   test_tensors();
   test_hostile_operands();
   test_hostile_options();
@@ -477,9 +460,4 @@ static void test_all(void)
   test_threads();
 }
 
-int main(int argc, char **argv)
-{
-  (void)argv;
-  if (argc > 1) kind = KJIT_DEVICE_CUDA;
-  return run_tests(test_all);
-}
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }

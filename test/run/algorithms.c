@@ -4,12 +4,7 @@
  * RUN: %programs/algorithms
  * RUN: %if cuda %{ %programs/algorithms cuda %}
  */
-#include "functions.h"
-
-#include <time.h>
-
-static kjit_device_kind kind = KJIT_DEVICE_CPU;
-static kjit_device *device;
+#include "algorithm_host.h"
 
 enum { COUNT = 100003 };
 static double data[COUNT];
@@ -25,13 +20,6 @@ static const char funcs[] =
   "func nothing(i) { let x = i }\n"
   "func never(a, b) { if a + b > 10 { raise \"too large\" }\n return a + b }\n";
 
-static kjit_array *make(kjit_type type, const int64_t *shape, uint32_t rank)
-{
-  kjit_array *array = NULL;
-  REQUIRE(kjit_create_array(device, type, shape, rank, &array) == KJIT_OK);
-  return array;
-}
-
 static double number_in(const kjit_array *array)
 {
   double value = -1;
@@ -42,7 +30,7 @@ static double number_in(const kjit_array *array)
 static kjit_array *fill_data(void)
 {
   int64_t n = COUNT;
-  kjit_array *x = make(KJIT_F64, &n, 1);
+  kjit_array *x = make_array(KJIT_F64, &n, 1);
   for (int64_t i = 0; i < n; i++) data[i] = (double)(rand() % 2001 - 1000);
   REQUIRE(kjit_copy_from_host(x, data, sizeof data, NULL) == KJIT_OK);
   return x;
@@ -50,7 +38,7 @@ static kjit_array *fill_data(void)
 
 static void test_arrays(kjit_array *x)
 {
-  kjit_array *r = make(KJIT_F64, NULL, 0), *part = NULL, *square = NULL, *columns = NULL;
+  kjit_array *r = make_array(KJIT_F64, NULL, 0), *part = NULL, *square = NULL, *columns = NULL;
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   kjit_operator add = kjit_operator_named("add"), max = kjit_operator_named("max");
   double sum = 0, every_third = 0, most = -1e9, of_columns = 0;
@@ -89,7 +77,7 @@ static void test_arrays(kjit_array *x)
 static void test_funcs(kjit_module *module, kjit_array *x)
 {
   int64_t four = 4, n = COUNT, shape[] = { 300, 500 };
-  kjit_array *r = make(KJIT_F64, &four, 1), *one = make(KJIT_F64, NULL, 0);
+  kjit_array *r = make_array(KJIT_F64, &four, 1), *one = make_array(KJIT_F64, NULL, 0);
   kjit_operator largest = kjit_operator_function(find(module, "largest")),
                 add = kjit_operator_named("add");
   kjit_arg of_distance[] = { kjit_arg_array(x), kjit_arg_f64(7.5) },
@@ -125,8 +113,8 @@ static void test_structs(kjit_module *module, kjit_array *x)
   kjit_tensor tensor = tensor_of(data, 2, 64, &n, 1);
   REQUIRE(kjit_parse_type(context, "Affine", &type) == KJIT_OK);
   REQUIRE(kjit_wrap_tensor(context, &tensor, &hosts) == KJIT_OK);
-  kjit_array *r = make(type, NULL, 0);
-  kjit_arg array = kjit_arg_array(kind == KJIT_DEVICE_CPU ? hosts : x),
+  kjit_array *r = make_array(type, NULL, 0);
+  kjit_arg array = kjit_arg_array(chosen_kind == KJIT_DEVICE_CPU ? hosts : x),
            initial = kjit_arg_value(type, &first);
   kjit_operand result = kjit_operand_array(r),
                input = kjit_operand_function(find(module, "affine"), &array, 1, &n, 1);
@@ -152,7 +140,7 @@ static void test_structs(kjit_module *module, kjit_array *x)
 
 static void test_plans(kjit_array *x)
 {
-  kjit_array *r = make(KJIT_F64, NULL, 0), *work = NULL;
+  kjit_array *r = make_array(KJIT_F64, NULL, 0), *work = NULL;
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   kjit_operator add = kjit_operator_named("add");
   kjit_algorithm_options options;
@@ -170,13 +158,13 @@ static void test_plans(kjit_array *x)
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK && bytes > 0);
   options.work_bytes = NULL;
   int64_t extent = (int64_t)bytes, less = extent - 1;
-  work = make(KJIT_U8, &less, 1);
+  work = make_array(KJIT_U8, &less, 1);
   options.work = work;
   options.plan = &plan;
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("bytes are needed") && !plan);
   kjit_release_array(work);
-  options.work = work = make(KJIT_U8, &extent, 1);
+  options.work = work = make_array(KJIT_U8, &extent, 1);
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK);
   REQUIRE(kjit_get_plan_size(plan) == 1);
   kjit_specialization_info info; /* its constants are literals, so that indices stay in 32 bits */
@@ -208,7 +196,7 @@ static void test_described(kjit_array *x)
 {
   int64_t shape[] = { 3, 4, 5 };
   int32_t axes[] = { -1, 0 };
-  kjit_array *halfs = make(KJIT_F16, shape, 3), *bytes = make(KJIT_U8, shape, 3);
+  kjit_array *halfs = make_array(KJIT_F16, shape, 3), *bytes = make_array(KJIT_U8, shape, 3);
   kjit_operand of_halfs = kjit_operand_array(halfs), of_bytes = kjit_operand_array(bytes);
   kjit_operator add = kjit_operator_named("add"), max = kjit_operator_named("max");
   kjit_algorithm_options options;
@@ -231,7 +219,7 @@ static void test_described(kjit_array *x)
   REQUIRE(kjit_reduce(context, NULL, &of_halfs, &add, &options) == KJIT_ERROR_MISUSE);
   REQUIRE(!strcmp(kjit_get_operator_name(0), "add") && !kjit_get_operator_name(1000));
 
-  kjit_array *r = make(KJIT_F64, NULL, 0);
+  kjit_array *r = make_array(KJIT_F64, NULL, 0);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   kjit_plan *plan = NULL;
   kjit_specialization_info code = { 0 };
@@ -251,8 +239,8 @@ static void test_described(kjit_array *x)
 static void test_empty(kjit_module *module)
 {
   int64_t none = 0, shape[] = { 5, 0, 7 };
-  kjit_array *x = make(KJIT_F64, &none, 1), *cube = make(KJIT_F64, shape, 3),
-             *r = make(KJIT_F64, NULL, 0);
+  kjit_array *x = make_array(KJIT_F64, &none, 1), *cube = make_array(KJIT_F64, shape, 3),
+             *r = make_array(KJIT_F64, NULL, 0);
   kjit_operand empty = kjit_operand_array(x), hollow = kjit_operand_array(cube),
                result = kjit_operand_array(r);
   kjit_operator add = kjit_operator_named("add"), mul = kjit_operator_named("mul"),
@@ -275,7 +263,7 @@ static void test_empty(kjit_module *module)
 static void test_refused(kjit_module *module, kjit_array *x)
 {
   int64_t n = COUNT, two = 2;
-  kjit_array *r = make(KJIT_F64, NULL, 0), *pair = make(KJIT_F64, &two, 1), *own = NULL;
+  kjit_array *r = make_array(KJIT_F64, NULL, 0), *pair = make_array(KJIT_F64, &two, 1), *own = NULL;
   kjit_array_slice third = { 2, 3, 1 };
   REQUIRE(kjit_slice_array(x, &third, 1, &own) == KJIT_OK);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
@@ -324,10 +312,6 @@ static void test_refused(kjit_module *module, kjit_array *x)
 
 static void test_all(void)
 {
-  unsigned seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
-  srand(seed);
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   kjit_module *module = parse(funcs);
   kjit_array *x = fill_data();
   test_arrays(x);
@@ -340,9 +324,4 @@ static void test_all(void)
   kjit_release_array(x);
 }
 
-int main(int argc, char **argv)
-{
-  (void)argv;
-  if (argc > 1) kind = KJIT_DEVICE_CUDA;
-  return run_tests(test_all);
-}
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }

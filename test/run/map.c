@@ -5,12 +5,7 @@
  * RUN: %programs/map
  * RUN: %if cuda %{ %programs/map cuda %}
  */
-#include "functions.h"
-
-#include <time.h>
-
-static kjit_device_kind kind = KJIT_DEVICE_CPU;
-static kjit_device *device;
+#include "algorithm_host.h"
 
 enum { ROWS = 37, COLUMNS = 300, COUNT = ROWS * COLUMNS };
 static float matrix[COUNT], row[COLUMNS], column[ROWS];
@@ -24,20 +19,6 @@ static const char funcs[] =
   "func nothing(x) { let y = x }\n"
   "func never(x) { if x > 10 { raise \"too large\" }\n return x }\n";
 
-static kjit_array *make(kjit_type type, const int64_t *shape, uint32_t rank, const void *from,
-                        size_t size_bytes)
-{
-  kjit_array *array = NULL;
-  REQUIRE(kjit_create_array(device, type, shape, rank, &array) == KJIT_OK);
-  if (from) REQUIRE(kjit_copy_from_host(array, from, size_bytes, NULL) == KJIT_OK);
-  return array;
-}
-
-static void read(const kjit_array *array, void *to, size_t size_bytes)
-{
-  REQUIRE(kjit_copy_to_host(array, to, size_bytes, NULL) == KJIT_OK);
-}
-
 typedef struct arrays {
   kjit_array *matrix, *row, *column, *result;
   kjit_operand x[3], r; /* column[:, None], row, matrix */
@@ -47,10 +28,10 @@ static int64_t of_matrix[] = { ROWS, COLUMNS }, of_row = COLUMNS, of_column[] = 
 
 static arrays make_arrays(void)
 {
-  arrays a = { .matrix = make(KJIT_F32, of_matrix, 2, matrix, sizeof matrix),
-               .row = make(KJIT_F32, &of_row, 1, row, sizeof row),
-               .column = make(KJIT_F32, of_column, 2, column, sizeof column),
-               .result = make(KJIT_F32, of_matrix, 2, NULL, 0) };
+  arrays a = { .matrix = make_array_of(KJIT_F32, of_matrix, 2, matrix, sizeof matrix),
+               .row = make_array_of(KJIT_F32, &of_row, 1, row, sizeof row),
+               .column = make_array_of(KJIT_F32, of_column, 2, column, sizeof column),
+               .result = make_array(KJIT_F32, of_matrix, 2) };
   a.x[0] = kjit_operand_array(a.column);
   a.x[1] = kjit_operand_array(a.row);
   a.x[2] = kjit_operand_array(a.matrix);
@@ -71,9 +52,9 @@ static void test_broadcast(kjit_module *module)
   static float got[COUNT];
   static bool larger[COUNT];
   arrays a = make_arrays();
-  kjit_array *flags = make(KJIT_BOOL, of_matrix, 2, NULL, 0);
+  kjit_array *flags = make_array(KJIT_BOOL, of_matrix, 2);
   REQUIRE(kjit_map(context, &a.r, 1, find(module, "multiply_add"), a.x, 3, NULL) == KJIT_OK);
-  read(a.result, got, sizeof got);
+  read_array(a.result, got, sizeof got);
   for (int i = 0; i < COUNT; i++)
     REQUIRE(got[i] == column[i / COLUMNS] * row[i % COLUMNS] + matrix[i]);
   /* in place, with a number that takes the others' type */
@@ -81,11 +62,11 @@ static void test_broadcast(kjit_module *module)
                             kjit_operand_of(kjit_arg_f32(0.5f)) };
   kjit_operand results[] = { a.x[2], kjit_operand_array(flags) };
   REQUIRE(kjit_map(context, &a.x[2], 1, find(module, "multiply_add"), values, 3, NULL) == KJIT_OK);
-  read(a.matrix, got, sizeof got);
+  read_array(a.matrix, got, sizeof got);
   for (int i = 0; i < COUNT; i++) REQUIRE(got[i] == matrix[i] * 3 + 0.5f);
   REQUIRE(kjit_map(context, results, 2, find(module, "both"), a.x, 2, NULL) == KJIT_OK);
-  read(a.matrix, got, sizeof got);
-  read(flags, larger, sizeof larger);
+  read_array(a.matrix, got, sizeof got);
+  read_array(flags, larger, sizeof larger);
   for (int i = 0; i < COUNT; i++) {
     float c = column[i / COLUMNS], r = row[i % COLUMNS];
     REQUIRE(got[i] == c + r && larger[i] == (c > r));
@@ -100,7 +81,7 @@ static void test_where(kjit_module *module)
   bool mask[ROWS];
   arrays a = make_arrays();
   for (int i = 0; i < ROWS; i++) mask[i] = rand() % 2;
-  kjit_array *chosen = make(KJIT_BOOL, of_column, 2, mask, sizeof mask);
+  kjit_array *chosen = make_array_of(KJIT_BOOL, of_column, 2, mask, sizeof mask);
   kjit_operand where = kjit_operand_array(chosen);
   kjit_algorithm_options options;
   kjit_arg zero = kjit_arg_number(-7), whole = kjit_arg_array(a.result);
@@ -108,7 +89,7 @@ static void test_where(kjit_module *module)
   options.where = &where;
   REQUIRE(kjit_fill(context, &whole, &zero, NULL) == KJIT_OK);
   REQUIRE(kjit_map(context, &a.r, 1, find(module, "multiply_add"), a.x, 3, &options) == KJIT_OK);
-  read(a.result, got, sizeof got);
+  read_array(a.result, got, sizeof got);
   for (int i = 0; i < COUNT; i++) {
     float want = column[i / COLUMNS] * row[i % COLUMNS] + matrix[i];
     REQUIRE(got[i] == (mask[i / COLUMNS] ? want : -7));
@@ -122,14 +103,14 @@ static void test_funcs(kjit_module *module)
   static float got[COUNT];
   arrays a = make_arrays();
   int64_t transposed[] = { COLUMNS, ROWS };
-  kjit_array *turned = make(KJIT_F32, transposed, 2, NULL, 0);
+  kjit_array *turned = make_array(KJIT_F32, transposed, 2);
   kjit_arg of_doubled = kjit_arg_array(a.row), of_keep = kjit_arg_array(turned);
   kjit_operand x[] = { a.x[0],
                        kjit_operand_function(find(module, "doubled"), &of_doubled, 1, &of_row, 1),
                        a.x[2] },
                r = kjit_operand_function(find(module, "keep"), &of_keep, 1, of_matrix, 2);
   REQUIRE(kjit_map(context, &r, 1, find(module, "multiply_add"), x, 3, NULL) == KJIT_OK);
-  read(turned, got, sizeof got);
+  read_array(turned, got, sizeof got);
   for (int i = 0; i < COUNT; i++) {
     float want = column[i / COLUMNS] * (2 * row[i % COLUMNS]) + matrix[i];
     REQUIRE(got[i % COLUMNS * ROWS + i / COLUMNS] == want);
@@ -137,7 +118,7 @@ static void test_funcs(kjit_module *module)
   /* a built-in */
   kjit_function *max = find(module, "max");
   REQUIRE(kjit_map(context, &a.r, 1, max, a.x, 2, NULL) == KJIT_OK);
-  read(a.result, got, sizeof got);
+  read_array(a.result, got, sizeof got);
   for (int i = 0; i < COUNT; i++) {
     float c = column[i / COLUMNS], w = row[i % COLUMNS];
     REQUIRE(got[i] == (c > w ? c : w));
@@ -151,7 +132,7 @@ static void test_outer_and_cores(kjit_module *module)
   static float got[COUNT];
   arrays a = make_arrays();
   int64_t rows = ROWS;
-  kjit_array *line = NULL, *dots = make(KJIT_F32, &rows, 1, NULL, 0);
+  kjit_array *line = NULL, *dots = make_array(KJIT_F32, &rows, 1);
   kjit_algorithm_options options;
   REQUIRE(kjit_reshape_array(a.column, &rows, 1, &line) == KJIT_OK);
   kjit_operand pair[] = { kjit_operand_array(line), a.x[1] }, sums = kjit_operand_array(dots),
@@ -159,7 +140,7 @@ static void test_outer_and_cores(kjit_module *module)
   kjit_init_algorithm_options(&options);
   options.flags = KJIT_ALGORITHM_OUTER;
   REQUIRE(kjit_map(context, &a.r, 1, find(module, "min"), pair, 2, &options) == KJIT_OK);
-  read(a.result, got, sizeof got);
+  read_array(a.result, got, sizeof got);
   for (int i = 0; i < COUNT; i++) {
     float c = column[i / COLUMNS], w = row[i % COLUMNS];
     REQUIRE(got[i] == (c < w ? c : w));
@@ -167,7 +148,7 @@ static void test_outer_and_cores(kjit_module *module)
   options.flags = 0;
   options.signature = "(n),(n)->()";
   REQUIRE(kjit_map(context, &sums, 1, find(module, "dot"), both, 2, &options) == KJIT_OK);
-  read(dots, got, ROWS * sizeof *got);
+  read_array(dots, got, ROWS * sizeof *got);
   for (int i = 0; i < ROWS; i++) {
     float want = 0;
     for (int j = 0; j < COLUMNS; j++) want += matrix[i * COLUMNS + j] * row[j];
@@ -207,8 +188,7 @@ static void test_refused(kjit_module *module)
   int64_t seven = 7, no_strides[] = { 0, 1 };
   kjit_tensor flat = tensor_of(matrix, 2, 32, of_matrix, 2);
   flat.strides = no_strides;
-  kjit_array *ints = make(KJIT_U32, of_matrix, 2, NULL, 0),
-             *short_ = make(KJIT_F32, &seven, 1, NULL, 0);
+  kjit_array *ints = make_array(KJIT_U32, of_matrix, 2), *short_ = make_array(KJIT_F32, &seven, 1);
   kjit_array_slice one = { 0, 1, 1 };
   kjit_array *part = NULL;
   REQUIRE(kjit_slice_array(a.matrix, &one, 1, &part) == KJIT_OK);
@@ -266,14 +246,10 @@ static void test_refused(kjit_module *module)
 
 static void test_all(void)
 {
-  unsigned seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
-  srand(seed);
   for (int i = 0; i < COUNT; i++) matrix[i] = (float)(rand() % 41 - 20);
   for (int i = 0; i < COLUMNS; i++) row[i] = (float)(rand() % 41 - 20);
   for (int i = 0; i < ROWS; i++) column[i] = (float)(rand() % 41 - 20);
   matrix[5] = 20;
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   kjit_module *module = parse(funcs);
   test_broadcast(module);
   test_where(module);
@@ -283,9 +259,4 @@ static void test_all(void)
   test_refused(module);
 }
 
-int main(int argc, char **argv)
-{
-  (void)argv;
-  if (argc > 1) kind = KJIT_DEVICE_CUDA;
-  return run_tests(test_all);
-}
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }

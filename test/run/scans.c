@@ -3,25 +3,13 @@
  * RUN: %programs/scans
  * RUN: %if cuda %{ %programs/scans cuda %}
  */
-#include "functions.h"
-
-#include <time.h>
-
-static kjit_device_kind kind = KJIT_DEVICE_CPU;
-static kjit_device *device;
+#include "algorithm_host.h"
 
 static const char funcs[] = "struct Affine { a: i64; b: i64 }\n"
                             "func then(f, g) { return Affine(f.a * g.a, g.a * f.b + g.b) }\n"
                             "func affine(i, x) { return Affine(i64(x[i]) % 5, i) }\n"
                             "func keep_b(i, v, r) { r[i] = v.b }\n"
                             "func last(x, y) { return y != 0 ? y : x }\n";
-
-static kjit_array *make(kjit_type type, const int64_t *shape, uint32_t rank)
-{
-  kjit_array *array = NULL;
-  REQUIRE(kjit_create_array(device, type, shape, rank, &array) == KJIT_OK);
-  return array;
-}
 
 /* ---- along the axes of arrays ---- */
 
@@ -36,7 +24,7 @@ static drawn draw(int64_t a, int64_t b, int64_t c)
   drawn d = { { a, b, c }, a * b * c, NULL, NULL };
   d.values = malloc((size_t)d.count * sizeof *d.values + 1);
   for (int64_t i = 0; i < d.count; i++) d.values[i] = rand() % 3 ? 0 : rand() % 2001 - 1000;
-  d.array = make(KJIT_I32, d.shape, 3);
+  d.array = make_array(KJIT_I32, d.shape, 3);
   REQUIRE(kjit_copy_from_host(d.array, d.values, (size_t)d.count * sizeof *d.values, NULL) ==
           KJIT_OK);
   return d;
@@ -65,7 +53,7 @@ static void test_axis(kjit_module *module, const drawn *d, int axis)
 {
   int64_t *want = malloc((size_t)d->count * 8 + 1), *got = malloc((size_t)d->count * 8 + 1);
   int64_t start = rand() % 1000 + 1;
-  kjit_array *r = make(KJIT_I64, d->shape, 3);
+  kjit_array *r = make_array(KJIT_I64, d->shape, 3);
   kjit_operand result = kjit_operand_array(r), x = kjit_operand_array(d->array);
   kjit_operator operators[] = { kjit_operator_named("add"),
                                 kjit_operator_function(find(module, "last")) };
@@ -138,7 +126,7 @@ static void test_funcs(kjit_module *module)
 {
   drawn d = draw(1, 1, 30007);
   int64_t n = d.count, got[30007];
-  kjit_array *line = NULL, *r = make(KJIT_I64, &n, 1);
+  kjit_array *line = NULL, *r = make_array(KJIT_I64, &n, 1);
   kjit_operator then = kjit_operator_function(find(module, "then"));
   kjit_algorithm_options options;
   kjit_plan *plan = NULL;
@@ -182,8 +170,8 @@ static void test_refused(kjit_module *module)
 {
   int64_t shape[] = { 6, 7 }, other[] = { 7, 6 };
   int32_t axes[] = { 0, 1 };
-  kjit_array *array = make(KJIT_I32, shape, 2), *turned = make(KJIT_I32, other, 2), *part = NULL,
-             *one = make(KJIT_I32, NULL, 0), *rest = NULL;
+  kjit_array *array = make_array(KJIT_I32, shape, 2), *turned = make_array(KJIT_I32, other, 2),
+             *part = NULL, *one = make_array(KJIT_I32, NULL, 0), *rest = NULL;
   kjit_array_slice first = { 0, 5, 1 }, second = { 1, 6, 1 };
   REQUIRE(kjit_slice_array(array, &first, 1, &part) == KJIT_OK);
   REQUIRE(kjit_slice_array(array, &second, 1, &rest) == KJIT_OK);
@@ -215,10 +203,6 @@ static void test_refused(kjit_module *module)
 
 static void test_all(void)
 {
-  unsigned seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
-  srand(seed);
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   kjit_module *module = parse(funcs);
   test_arrays(module);
   test_strides();
@@ -226,9 +210,4 @@ static void test_all(void)
   test_refused(module);
 }
 
-int main(int argc, char **argv)
-{
-  (void)argv;
-  if (argc > 1) kind = KJIT_DEVICE_CUDA;
-  return run_tests(test_all);
-}
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }

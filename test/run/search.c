@@ -2,31 +2,18 @@
  * RUN: %programs/search
  * RUN: %if cuda %{ %programs/search cuda %}
  */
-#include "functions.h"
-
-#include <time.h>
-
-static kjit_device_kind kind = KJIT_DEVICE_CPU;
-static kjit_device *device;
+#include "algorithm_host.h"
 
 enum { COUNT = 50021, BINS = 300, SORTED = 1000 };
 static int32_t data[COUNT], weights[COUNT];
 static float reals[COUNT];
 
-static kjit_array *make(kjit_type type, int64_t extent, const void *from, size_t size_bytes)
-{
-  kjit_array *array = NULL;
-  REQUIRE(kjit_create_array(device, type, &extent, 1, &array) == KJIT_OK);
-  if (from) REQUIRE(kjit_copy_from_host(array, from, size_bytes, NULL) == KJIT_OK);
-  return array;
-}
-
 static void test_bincount(void)
 {
   int64_t got[BINS], sums[BINS] = { 0 }, counts[BINS] = { 0 };
-  kjit_array *x = make(KJIT_I32, COUNT, data, sizeof data),
-             *w = make(KJIT_I32, COUNT, weights, sizeof weights),
-             *r = make(KJIT_I64, BINS, NULL, 0);
+  kjit_array *x = make_line_of(KJIT_I32, COUNT, data, sizeof data),
+             *w = make_line_of(KJIT_I32, COUNT, weights, sizeof weights),
+             *r = make_line(KJIT_I64, BINS);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
                weight = kjit_operand_array(w);
   kjit_algorithm_options options;
@@ -48,7 +35,7 @@ static void test_bincount(void)
   REQUIRE(kjit_copy_to_host(r, got, sizeof got, NULL) == KJIT_OK);
   REQUIRE(!memcmp(got, sums, sizeof got));
   /* an element without a bin */
-  kjit_array *fewer = make(KJIT_I64, BINS - 1, NULL, 0);
+  kjit_array *fewer = make_line(KJIT_I64, BINS - 1);
   kjit_operand shorter = kjit_operand_array(fewer);
   kjit_status status = kjit_bincount(context, &shorter, &all, BINS - 1, NULL, NULL);
   if (status == KJIT_OK) status = kjit_synchronize_device(device);
@@ -64,9 +51,9 @@ static void test_histogram(void)
   enum { FEW = 4 };
   static const float of_edges[FEW + 1] = { -2, -0.5f, 0, 3, 8 };
   int32_t got[FEW], even[FEW] = { 0 }, between[FEW] = { 0 };
-  kjit_array *x = make(KJIT_F32, COUNT, reals, sizeof reals),
-             *e = make(KJIT_F32, FEW + 1, of_edges, sizeof of_edges),
-             *r = make(KJIT_I32, FEW, NULL, 0);
+  kjit_array *x = make_line_of(KJIT_F32, COUNT, reals, sizeof reals),
+             *e = make_line_of(KJIT_F32, FEW + 1, of_edges, sizeof of_edges),
+             *r = make_line(KJIT_I32, FEW);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
                edges = kjit_operand_array(e);
   for (int i = 0; i < COUNT; i++)
@@ -95,9 +82,9 @@ static void test_search(kjit_module *module)
   right.flags = KJIT_ALGORITHM_RIGHT;
   for (int i = 0; i < SORTED; i++) sorted[i] = i / 4;
   for (int i = 0; i < SORTED; i++) backwards[i] = sorted[SORTED - 1 - i];
-  kjit_array *s = make(KJIT_I32, SORTED, sorted, sizeof sorted),
-             *b = make(KJIT_I32, SORTED, backwards, sizeof backwards),
-             *x = make(KJIT_I32, COUNT, data, sizeof data), *r = make(KJIT_I32, COUNT, NULL, 0);
+  kjit_array *s = make_line_of(KJIT_I32, SORTED, sorted, sizeof sorted),
+             *b = make_line_of(KJIT_I32, SORTED, backwards, sizeof backwards),
+             *x = make_line_of(KJIT_I32, COUNT, data, sizeof data), *r = make_line(KJIT_I32, COUNT);
   kjit_operand result = kjit_operand_array(r), values = kjit_operand_array(x),
                up = kjit_operand_array(s), down = kjit_operand_array(b);
   for (int way = 0; way < 3; way++) {
@@ -118,8 +105,8 @@ static void test_search(kjit_module *module)
 
 static void test_refused(void)
 {
-  kjit_array *x = make(KJIT_I32, COUNT, data, sizeof data), *r = make(KJIT_I32, BINS, NULL, 0),
-             *f = make(KJIT_F32, COUNT, reals, sizeof reals), *z = make(KJIT_C64, 8, NULL, 0);
+  kjit_array *x = make_line_of(KJIT_I32, COUNT, data, sizeof data), *r = make_line(KJIT_I32, BINS),
+             *f = make_line_of(KJIT_F32, COUNT, reals, sizeof reals), *z = make_line(KJIT_C64, 8);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
                real = kjit_operand_array(f), complex_ = kjit_operand_array(z);
   REQUIRE(kjit_bincount(context, &result, &real, BINS, NULL, NULL) == KJIT_ERROR_TYPE);
@@ -146,16 +133,12 @@ static void test_refused(void)
 
 static void test_all(void)
 {
-  unsigned seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
-  srand(seed);
   for (int i = 0; i < COUNT; i++) {
     data[i] = rand() % BINS;
     weights[i] = rand() % 2001 - 1000;
     reals[i] = (float)(rand() % 101 - 20) / 8;
   }
   data[7] = BINS - 1;
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   kjit_module *module = parse("func greater(a, b) { return a > b }\n");
   test_bincount();
   test_histogram();
@@ -163,9 +146,4 @@ static void test_all(void)
   test_refused();
 }
 
-int main(int argc, char **argv)
-{
-  (void)argv;
-  if (argc > 1) kind = KJIT_DEVICE_CUDA;
-  return run_tests(test_all);
-}
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }

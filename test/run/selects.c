@@ -3,12 +3,7 @@
  * RUN: %programs/selects
  * RUN: %if cuda %{ %programs/selects cuda %}
  */
-#include "functions.h"
-
-#include <time.h>
-
-static kjit_device_kind kind = KJIT_DEVICE_CPU;
-static kjit_device *device;
+#include "algorithm_host.h"
 
 static const char funcs[] = "func large(i, x, than) { return x[i] > than }\n"
                             "func half(i, x) { return x[i] // 2 }\n"
@@ -20,23 +15,9 @@ static double y_values[MOST], of_values[MOST];
 static int64_t places[MOST], lengths[MOST], starts[MOST];
 static int64_t n;
 
-static kjit_array *make(kjit_type type, int64_t count)
-{
-  kjit_array *array = NULL;
-  REQUIRE(kjit_create_array(device, type, &count, 1, &array) == KJIT_OK);
-  return array;
-}
-
-static int64_t number_in(const kjit_array *count)
-{
-  int64_t found = -1;
-  REQUIRE(kjit_copy_to_host(count, &found, sizeof found, NULL) == KJIT_OK);
-  return found;
-}
-
 static void read_back(const kjit_array *array, void *to, size_t bytes)
 {
-  REQUIRE(kjit_copy_to_host(array, to, (size_t)n * bytes, NULL) == KJIT_OK);
+  read_array(array, to, (size_t)n * bytes);
 }
 
 typedef struct arrays {
@@ -52,9 +33,9 @@ static arrays draw(int64_t count)
     x_values[i] = i && left != 1 && rand() % 2 ? x_values[i - 1] : rand() % 100 - 50;
     y_values[i] = rand();
   }
-  arrays a = { make(KJIT_I32, n), make(KJIT_F64, n), make(KJIT_I32, n),
-               make(KJIT_I32, n), make(KJIT_F64, n), make(KJIT_I64, n),
-               make(KJIT_I64, n), make(KJIT_I64, n), make(KJIT_I64, 1) };
+  arrays a = { make_line(KJIT_I32, n), make_line(KJIT_F64, n), make_line(KJIT_I32, n),
+               make_line(KJIT_I32, n), make_line(KJIT_F64, n), make_line(KJIT_I64, n),
+               make_line(KJIT_I64, n), make_line(KJIT_I64, n), make_line(KJIT_I64, 1) };
   REQUIRE(kjit_copy_from_host(a.x, x_values, (size_t)n * sizeof *x_values, NULL) == KJIT_OK);
   REQUIRE(kjit_copy_from_host(a.y, y_values, (size_t)n * sizeof *y_values, NULL) == KJIT_OK);
   return a;
@@ -84,7 +65,7 @@ static void test_select(kjit_module *module, const arrays *a)
     if (x_values[i] > than) wrong += got[kept++] != x_values[i];
     else wrong += rest[others++] != x_values[i];
   }
-  REQUIRE(number_in(a->count) == kept && !wrong);
+  REQUIRE(integer_in(a->count) == kept && !wrong);
   /* by numbers, which keep those that are not 0; doubled where they are read */
   kjit_arg of_half = kjit_arg_array(a->x);
   kjit_operand half = kjit_operand_function(find(module, "half"), &of_half, 1, &n, 1);
@@ -93,7 +74,7 @@ static void test_select(kjit_module *module, const arrays *a)
   kept = wrong = 0;
   for (int64_t i = 0; i < n; i++)
     if (x_values[i]) wrong += got[kept++] != (x_values[i] - (x_values[i] & 1)) / 2;
-  REQUIRE(number_in(a->count) == kept && !wrong);
+  REQUIRE(integer_in(a->count) == kept && !wrong);
 }
 
 static void test_nonzero(const arrays *a)
@@ -110,7 +91,7 @@ static void test_nonzero(const arrays *a)
   read_back(a->places, places, sizeof *places);
   for (int64_t i = 0; i < n; i++)
     if (x_values[i]) wrong += places[kept++] != i;
-  REQUIRE(number_in(a->count) == kept && !wrong);
+  REQUIRE(integer_in(a->count) == kept && !wrong);
   kjit_destroy_plan(plan);
 }
 
@@ -137,11 +118,11 @@ static void test_runs(kjit_module *module, const arrays *a, bool near)
     wrong += got[kept] != x_values[i] || of_values[kept] != y_values[i];
     kept++;
   }
-  REQUIRE(number_in(a->count) == kept && !wrong);
+  REQUIRE(integer_in(a->count) == kept && !wrong);
   REQUIRE(kjit_unique(context, &r, &count, &x, equal, NULL) == KJIT_OK);
-  REQUIRE(number_in(a->count) == kept);
+  REQUIRE(integer_in(a->count) == kept);
   REQUIRE(kjit_run_lengths(context, &r, &length, &start, &count, &x, equal, NULL) == KJIT_OK);
-  REQUIRE(number_in(a->count) == kept);
+  REQUIRE(integer_in(a->count) == kept);
   read_back(a->r, got, sizeof *got);
   read_back(a->lengths, lengths, sizeof *lengths);
   read_back(a->starts, starts, sizeof *starts);
@@ -156,7 +137,7 @@ static void test_runs(kjit_module *module, const arrays *a, bool near)
 
 static void test_refused(const arrays *a)
 {
-  kjit_array *fewer = make(KJIT_I32, n - 1);
+  kjit_array *fewer = make_line(KJIT_I32, n - 1);
   kjit_operand x = kjit_operand_array(a->x), r = kjit_operand_array(a->r),
                few = kjit_operand_array(fewer), count = kjit_operand_array(a->count);
   REQUIRE(kjit_select(context, &r, &count, &x, &few, NULL) == KJIT_ERROR_ARGUMENT);
@@ -172,10 +153,6 @@ static void test_refused(const arrays *a)
 
 static void test_all(void)
 {
-  unsigned seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
-  srand(seed);
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   kjit_module *module = parse(funcs);
   const int64_t sizes[] = { 0, 1, 2, 4096, rand() % 10000 + 1, MOST - rand() % 1000 };
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -189,9 +166,4 @@ static void test_all(void)
   }
 }
 
-int main(int argc, char **argv)
-{
-  (void)argv;
-  if (argc > 1) kind = KJIT_DEVICE_CUDA;
-  return run_tests(test_all);
-}
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }

@@ -4,10 +4,8 @@
  * RUN: %python %S/sorts.py %programs/sorts
  * RUN: %if cuda %{ %python %S/sorts.py %programs/sorts cuda %}
  */
-#include "functions.h"
+#include "algorithm_host.h"
 
-static kjit_device_kind kind = KJIT_DEVICE_CPU;
-static kjit_device *device;
 static kjit_module *module;
 
 static const char funcs[] = "struct Wide { a: u64; b: u32; c: u64[2] }\n"
@@ -49,7 +47,7 @@ static FILE *open_file(const line *l, const char *ending, const char *mode)
 }
 
 /* Their sizes are those of the files. */
-static size_t read_array(const line *l, const char *ending, kjit_array *array)
+static size_t read_file(const line *l, const char *ending, kjit_array *array)
 {
   FILE *file = open_file(l, ending, "rb");
   fseek(file, 0, SEEK_END);
@@ -63,7 +61,7 @@ static size_t read_array(const line *l, const char *ending, kjit_array *array)
   return bytes;
 }
 
-static void write_array(const line *l, const char *ending, const kjit_array *array, size_t bytes)
+static void write_file(const line *l, const char *ending, const kjit_array *array, size_t bytes)
 {
   FILE *file = open_file(l, ending, "wb");
   void *data = malloc(bytes + 1);
@@ -131,18 +129,18 @@ static void run_line(const line *l)
   options.axes = &axis;
   options.axis_count = 1;
   if (l->planned) options.plan = &plan;
-  size_t bytes = read_array(l, "x", x.memory), value_bytes = read_array(l, "v", v.memory);
+  size_t bytes = read_file(l, "x", x.memory), value_bytes = read_file(l, "v", v.memory);
   REQUIRE(call(l, & or, &orv, &ox, &ov, &options) == KJIT_OK);
   for (int i = 0; i < l->planned; i++) { /* work memory is left as it has to be */
     if (l->in_place && i) {
-      (void)read_array(l, "x", x.memory);
-      (void)read_array(l, "v", v.memory);
+      (void)read_file(l, "x", x.memory);
+      (void)read_file(l, "v", v.memory);
     }
     REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);
   }
   kjit_destroy_plan(plan);
-  write_array(l, "r", r.memory, bytes);
-  write_array(l, "rv", rv.memory, value_bytes);
+  write_file(l, "r", r.memory, bytes);
+  write_file(l, "rv", rv.memory, value_bytes);
   release(x);
   release(v);
   if (!l->in_place) {
@@ -225,7 +223,6 @@ static const char *lines_path;
 static void test_all(void)
 {
   line l;
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   module = parse(funcs);
   FILE *file = fopen(lines_path, "r");
   REQUIRE(file != NULL);
@@ -239,6 +236,5 @@ static void test_all(void)
 int main(int argc, char **argv)
 {
   lines_path = argv[1];
-  if (argc > 2) kind = KJIT_DEVICE_CUDA;
-  return run_tests(test_all);
+  return run_algorithm_tests(argc, argv, test_all);
 }

@@ -2,26 +2,8 @@
  * and operands that are funcs of the host, with views of its arrays, and of plans. What failed is
  * named, nothing is leaked, and the same thing done again works. */
 #include <kjit/algorithm.h>
-#include <kjit/code.h>
 
-#include "failing_memory.h"
-#include "gpu_test.h"
-
-static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request,
-                           kj_diagnostics *diagnostics, kj_code *code)
-{
-  paused = true;
-  kjit_status status = fake_interface.compile(compiler, request, diagnostics, code);
-  if (request->stage == KJIT_STAGE_TYPED) code->result = KJIT_F32; /* kjit_get_result_type */
-  paused = false;
-  return status;
-}
-
-static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
-                        uint64_t last, void *scratch)
-{
-  (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
-}
+#include "every_allocation.h"
 
 /* ---- what a host does ---- */
 
@@ -30,7 +12,7 @@ static const char source[] = "func both(a, b) { return a + b }\n"
 
 enum { ROWS = 40, COLUMNS = 50, DEVICES = 2, TIMES = 2 };
 
-typedef struct objects {
+struct objects {
   kjit_context *context;
   kjit_module *module;
   kjit_operator both;
@@ -40,7 +22,7 @@ typedef struct objects {
   kjit_tensor host;
   int64_t shape[2];
   kjit_plan *plan;
-} objects;
+};
 
 _Alignas(64) static float data[ROWS * COLUMNS];
 
@@ -99,10 +81,9 @@ static kjit_status describe(objects *o)
   return kjit_reduce(o->context, NULL, &x, &o->both, &options);
 }
 
-static kjit_status (*const steps[])(objects *) = { on_gpu, on_cpu,   of_func, of_host,
-                                                   plan,   run_plan, describe };
+static host_step *const steps[] = { on_gpu, on_cpu, of_func, of_host, plan, run_plan, describe };
 
-/* ---- one allocation fails ---- */
+/* ---- what it is done with ---- */
 
 static void open_arrays(objects *o, int device)
 {
@@ -119,17 +100,8 @@ static void open_arrays(objects *o, int device)
 
 static void open_objects(objects *o)
 {
-  kj_diagnostics diagnostics = { 0 };
-  static kj_compiler_interface interface;
-  cuda = (fake_driver){ .devices = 1 };
-  *o = (objects){ .context = make_fake_context(), .shape = { ROWS, COLUMNS } };
-  fake.kernel = run_nothing;
-  interface = fake_interface;
-  interface.compile = compile;
-  assert_int_equal(kj_use_compiler(o->context, &interface, &diagnostics), KJIT_OK);
-  assert_int_equal(kj_use_driver(o->context, find_fake, NULL, &diagnostics), KJIT_OK);
-  o->devices[0] = gpu(o->context, 0);
-  expect_ok(o->context, kjit_get_device(o->context, KJIT_DEVICE_CPU, 0, &o->devices[1]));
+  *o = (objects){ .shape = { ROWS, COLUMNS } };
+  o->context = open_devices(o->devices);
   o->module = parse(o->context, source);
   expect_ok(o->context, kjit_get_function(o->module, "both", &o->both.function));
   expect_ok(o->context, kjit_get_function(o->module, "product", &o->product));
@@ -147,51 +119,10 @@ static void close_objects(objects *o)
     kjit_release_array(o->results[i]);
   }
   kjit_release_module(o->module);
-  kjit_destroy_context(o->context);
-  assert_int_equal(cuda.allocations + cuda.pinned + cuda.modules, 0);
+  close_devices(o->context);
 }
 
-static void expect_told(objects *o, size_t step, long number, kjit_status status)
-{
-  char *text = kjit_copy_diagnostics_text(o->context);
-  if (status != KJIT_ERROR_MEMORY || !text || !strstr(text, "memory"))
-    print_error("step %zu, allocation %ld: %s: %s\n", step, number, kjit_get_status_name(status),
-                text ? text : "");
-  assert_int_equal(status, KJIT_ERROR_MEMORY);
-  assert_non_null(text);
-  assert_non_null(strstr(text, "memory"));
-  free(text);
-}
-
-/* False: nothing failed any more. */
-static bool try_allocation(long number)
-{
-  objects o;
-  long before = live;
-  open_objects(&o);
-  has_failed = false;
-  left = number;
-  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-    for (int time = 0; time < TIMES; time++) {
-      kjit_status status = steps[i](&o);
-      long rest = left;
-      left = 0;
-      if (status != KJIT_OK) {
-        expect_told(&o, i, number, status);
-        expect_ok(o.context, steps[i](&o)); /* nothing is broken */
-      }
-      left = rest;
-    }
-  left = 0;
-  close_objects(&o);
-  long blocks = count_left(number, before);
-  if (blocks) print_error("allocation %ld: %ld blocks are left\n", number, blocks);
-  assert_int_equal(blocks, 0);
-  return has_failed;
-}
-
-/* Builds with sanitizers, which take twenty times as long, try some of them, other ones each time.
- */
+/* Builds with sanitizers, which take twenty times as long, try some of them. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STRIDE = 64 };
 #else
@@ -200,13 +131,12 @@ enum { STRIDE = 1 };
 
 static void test_every_allocation(void **state)
 {
-  enum { LEAST = 100 };
-  long number = 1 + time(NULL) % STRIDE;
   (void)state;
-  is_tester = true;
-  for (int i = 0; i < 2; i++) assert_false(try_allocation(0));
-  while (try_allocation(number)) number += STRIDE;
-  assert_true(number > LEAST);
+  enum { LEAST = 100 };
+  objects o;
+  const host_work work = { &o,   open_objects, close_objects, steps, sizeof steps / sizeof *steps,
+                           TIMES };
+  try_every_allocation(&work, LEAST, STRIDE);
 }
 
 int main(void)

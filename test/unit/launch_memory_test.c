@@ -1,25 +1,7 @@
 /* Every allocation of launches fails in turn: launches that compile, that go the general way or the
  * learned one, on a GPU and on the CPU, prepared, sealed, with arrays of the host. What failed is
  * named, nothing is leaked, and the same thing done again works. */
-#include <kjit/code.h>
-
-#include "failing_memory.h"
-#include "gpu_test.h"
-
-static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request,
-                           kj_diagnostics *diagnostics, kj_code *code)
-{
-  paused = true;
-  kjit_status status = fake_interface.compile(compiler, request, diagnostics, code);
-  paused = false;
-  return status;
-}
-
-static void run_nothing(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
-                        uint64_t last, void *scratch)
-{
-  (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
-}
+#include "every_allocation.h"
 
 /* ---- what a host does ---- */
 
@@ -30,7 +12,7 @@ static const char source[] =
 
 enum { N = 64, TIMES = 3 };
 
-typedef struct objects {
+struct objects {
   kjit_context *context;
   kjit_module *module;
   kjit_device *devices[2];
@@ -38,7 +20,7 @@ typedef struct objects {
   kjit_tensor host;
   int64_t length;
   kjit_prepared *prepared;
-} objects;
+};
 
 _Alignas(64) static float data[N];
 
@@ -93,26 +75,16 @@ static kjit_status launch_sealed(objects *o)
   return launch(o, "sealed", 0);
 }
 
-static kjit_status (*const steps[])(objects *) = { launch_plain,  launch_shaped, launch_on_cpu,
-                                                   launch_staged, prepare,       run_prepared,
-                                                   launch_sealed };
+static host_step *const steps[] = { launch_plain, launch_shaped, launch_on_cpu, launch_staged,
+                                    prepare,      run_prepared,  launch_sealed };
 
-/* ---- one allocation fails ---- */
+/* ---- what it is done with ---- */
 
 static void open_objects(objects *o)
 {
-  kj_diagnostics diagnostics = { 0 };
-  static kj_compiler_interface interface;
-  cuda = (fake_driver){ .devices = 1 };
-  *o = (objects){ .context = make_fake_context(), .length = N };
-  fake.kernel = run_nothing;
+  *o = (objects){ .length = N };
+  o->context = open_devices(o->devices);
   fake.has_tight_plans = true;
-  interface = fake_interface;
-  interface.compile = compile;
-  assert_int_equal(kj_use_compiler(o->context, &interface, &diagnostics), KJIT_OK);
-  assert_int_equal(kj_use_driver(o->context, find_fake, NULL, &diagnostics), KJIT_OK);
-  o->devices[0] = gpu(o->context, 0);
-  expect_ok(o->context, kjit_get_device(o->context, KJIT_DEVICE_CPU, 0, &o->devices[1]));
   o->module = parse(o->context, source);
   for (int i = 0; i < 2; i++)
     expect_ok(o->context, kjit_create_array(o->devices[i], KJIT_F32, &o->length, 1, &o->arrays[i]));
@@ -124,56 +96,17 @@ static void close_objects(objects *o)
   kjit_destroy_prepared(o->prepared);
   for (int i = 0; i < 2; i++) kjit_release_array(o->arrays[i]);
   kjit_release_module(o->module);
-  kjit_destroy_context(o->context);
-  assert_int_equal(cuda.allocations + cuda.pinned + cuda.modules, 0);
-}
-
-static void expect_told(objects *o, size_t step, kjit_status status)
-{
-  char *text = kjit_copy_diagnostics_text(o->context);
-  if (status != KJIT_ERROR_MEMORY || !text || !strstr(text, "memory"))
-    print_error("step %zu: %s: %s\n", step, kjit_get_status_name(status), text ? text : "");
-  assert_int_equal(status, KJIT_ERROR_MEMORY);
-  assert_non_null(strstr(text, "memory"));
-  free(text);
-}
-
-/* False: nothing failed any more. */
-static bool try_allocation(long number)
-{
-  objects o;
-  long before = live;
-  open_objects(&o);
-  has_failed = false;
-  left = number;
-  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-    for (int time = 0; time < TIMES; time++) {
-      kjit_status status = steps[i](&o);
-      long rest = left;
-      left = 0;
-      if (status != KJIT_OK) {
-        expect_told(&o, i, status);
-        expect_ok(o.context, steps[i](&o)); /* nothing is broken */
-      }
-      left = rest;
-    }
-  left = 0;
-  close_objects(&o);
-  long blocks = count_left(number, before);
-  if (blocks) print_error("allocation %ld: %ld blocks are left\n", number, blocks);
-  assert_int_equal(blocks, 0);
-  return has_failed;
+  close_devices(o->context);
 }
 
 static void test_every_allocation(void **state)
 {
-  enum { LEAST = 40 };
-  long number = 1;
   (void)state;
-  is_tester = true;
-  for (int i = 0; i < 2; i++) assert_false(try_allocation(0));
-  while (try_allocation(number)) number++;
-  assert_true(number > LEAST);
+  enum { LEAST = 40 };
+  objects o;
+  const host_work work = { &o,   open_objects, close_objects, steps, sizeof steps / sizeof *steps,
+                           TIMES };
+  try_every_allocation(&work, LEAST, 1);
 }
 
 int main(void)

@@ -1,0 +1,71 @@
+/* For hosts of algorithms, on the GPU where the program is given the argument `cuda`. */
+#ifndef ALGORITHM_HOST_H
+#define ALGORITHM_HOST_H
+
+#include "functions.h"
+
+#include <time.h>
+
+static kjit_device *device;
+
+/* from NULL: its elements are not set. */
+static inline kjit_array *make_array_of(kjit_type type, const int64_t *shape, uint32_t rank,
+                                        const void *from, size_t size_bytes)
+{
+  kjit_array *array = NULL;
+  REQUIRE(kjit_create_array(device, type, shape, rank, &array) == KJIT_OK);
+  if (from) REQUIRE(kjit_copy_from_host(array, from, size_bytes, NULL) == KJIT_OK);
+  return array;
+}
+
+static inline kjit_array *make_array(kjit_type type, const int64_t *shape, uint32_t rank)
+{
+  return make_array_of(type, shape, rank, NULL, 0);
+}
+
+/* Of one axis. */
+static inline kjit_array *make_line_of(kjit_type type, int64_t extent, const void *from,
+                                       size_t size_bytes)
+{
+  return make_array_of(type, &extent, 1, from, size_bytes);
+}
+
+static inline kjit_array *make_line(kjit_type type, int64_t extent)
+{
+  return make_array_of(type, &extent, 1, NULL, 0);
+}
+
+static inline void read_array(const kjit_array *array, void *to, size_t size_bytes)
+{
+  REQUIRE(kjit_copy_to_host(array, to, size_bytes, NULL) == KJIT_OK);
+}
+
+/* The one element of an array. */
+static inline int64_t integer_in(const kjit_array *array)
+{
+  int64_t value = -1;
+  read_array(array, &value, sizeof value);
+  return value;
+}
+
+static kjit_device_kind chosen_kind = KJIT_DEVICE_CPU;
+static void (*chosen_tests)(void);
+
+static void run_on_device(void)
+{
+  unsigned seed = (unsigned)time(NULL);
+  printf("seed %u\n", seed);
+  srand(seed);
+  REQUIRE(kjit_get_device(context, chosen_kind, 0, &device) == KJIT_OK);
+  if (device) chosen_tests();
+}
+
+/* The exit status of the program; tests finds the device, and other random numbers each time. */
+static int run_algorithm_tests(int argc, char **argv, void (*tests)(void))
+{
+  if (argc > 1 && !strcmp(argv[argc - 1], "cuda")) chosen_kind = KJIT_DEVICE_CUDA;
+  chosen_tests = tests;
+  return run_tests(run_on_device);
+}
+
+#endif
