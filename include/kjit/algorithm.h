@@ -275,6 +275,46 @@ KJIT_API KJIT_CHECK kjit_status kjit_run_lengths(kjit_context *context, const kj
                                                  kjit_function *equal,
                                                  const kjit_algorithm_options *options);
 
+/* ---- sets ---- */
+
+/* result becomes the union of x and y, of one axis each, that are sorted by less (NULL: in the
+ * order of numbers, NaNs last and equal to each other, -0.0 equal to 0.0; else a func of two
+ * elements, whether the first one comes before the second one), with KJIT_ALGORITHM_DESCENDING in
+ * that order the other way around. Elements are as often there as they come, as with C++'s
+ * std::set_union: of m equal ones in x and n in y the union has max(m, n), the intersection min(m,
+ * n), the difference max(m - n, 0), the symmetric difference abs(m - n). Those of x come first; of
+ * what one of them has more, the last ones are taken. What is not sorted gives some result. result
+ * has room for the largest outcome: for as many elements as x and y have, for the intersection as
+ * the shorter one has, for the difference as x has; what is behind the outcome stays as it was.
+ * count, one integer, becomes how many there are: on the device, without waiting for it. Results
+ * must not overlap x and y. On the CPU a result that is a func may be called for one place several
+ * times: the last call counts. options NULL: all defaults. Errors: ARGUMENT (shapes, too little
+ * room, operands that overlap or cannot be written, too little work memory), TYPE (x and y of
+ * different types, elements without an order), UNSUPPORTED; those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_set_union(kjit_context *context, const kjit_operand *result,
+                                               const kjit_operand *count, const kjit_operand *x,
+                                               const kjit_operand *y, kjit_function *less,
+                                               const kjit_algorithm_options *options);
+/* The elements that both have. */
+KJIT_API KJIT_CHECK kjit_status kjit_set_intersection(kjit_context *context,
+                                                      const kjit_operand *result,
+                                                      const kjit_operand *count,
+                                                      const kjit_operand *x, const kjit_operand *y,
+                                                      kjit_function *less,
+                                                      const kjit_algorithm_options *options);
+/* The elements of x that y does not have. */
+KJIT_API KJIT_CHECK kjit_status kjit_set_difference(kjit_context *context,
+                                                    const kjit_operand *result,
+                                                    const kjit_operand *count,
+                                                    const kjit_operand *x, const kjit_operand *y,
+                                                    kjit_function *less,
+                                                    const kjit_algorithm_options *options);
+/* The elements that only one of them has. */
+KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
+  kjit_context *context, const kjit_operand *result, const kjit_operand *count,
+  const kjit_operand *x, const kjit_operand *y, kjit_function *less,
+  const kjit_algorithm_options *options);
+
 /* ---- search ---- */
 
 /* result, of integers, becomes for each of values its place in sorted, an operand of one axis: how

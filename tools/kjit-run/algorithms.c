@@ -113,6 +113,34 @@ static kjit_status call_map(kjit_context *context, const run_argument *a,
                   options);
 }
 
+static kjit_status call_set_union(kjit_context *context, const run_argument *a,
+                                  const kjit_algorithm_options *options)
+{
+  return kjit_set_union(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                        a[4].function, options);
+}
+
+static kjit_status call_set_intersection(kjit_context *context, const run_argument *a,
+                                         const kjit_algorithm_options *options)
+{
+  return kjit_set_intersection(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                               a[4].function, options);
+}
+
+static kjit_status call_set_difference(kjit_context *context, const run_argument *a,
+                                       const kjit_algorithm_options *options)
+{
+  return kjit_set_difference(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                             a[4].function, options);
+}
+
+static kjit_status call_set_symmetric_difference(kjit_context *context, const run_argument *a,
+                                                 const kjit_algorithm_options *options)
+{
+  return kjit_set_symmetric_difference(context, a[0].operands, a[1].operands, a[2].operands,
+                                       a[3].operands, a[4].function, options);
+}
+
 static kjit_status call_search_sorted(kjit_context *context, const run_argument *a,
                                       const kjit_algorithm_options *options)
 {
@@ -175,6 +203,18 @@ static const run_algorithm rows[] = {
   { "run_lengths",
     { RESULT("result"), RESULT("lengths"), RESULT("starts"), RESULT("count"), INPUT("x"), EQUAL },
     0, false, call_run_lengths },
+  { "set_union",
+    { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("y"), LESS }, 1 << RUN_DESCENDING, false,
+    call_set_union },
+  { "set_intersection",
+    { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("y"), LESS }, 1 << RUN_DESCENDING, false,
+    call_set_intersection },
+  { "set_difference",
+    { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("y"), LESS }, 1 << RUN_DESCENDING, false,
+    call_set_difference },
+  { "set_symmetric_difference",
+    { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("y"), LESS }, 1 << RUN_DESCENDING, false,
+    call_set_symmetric_difference },
   { "search_sorted", { RESULT("result"), INPUT("sorted"), INPUT("values"), LESS }, 1 << RUN_RIGHT,
     false, call_search_sorted },
   { "bincount", { RESULT("result"), INPUT("x"), INTEGER("bins"), PERHAPS("weights") }, 0, false,
