@@ -25,6 +25,9 @@ enum {
   HISTOGRAM_BLOCKS = 8,  /* of a multiprocessor */
   BLOCK_ITEMS = 8,       /* of a thread, where one block sorts all */
   BLOCK_MOST = 1024 * 8, /* elements */
+  RANK_THREADS = 256,
+  RANK_ELEMENTS = 32,   /* of a block */
+  RANK_MOST = 4 * 8192, /* bytes of keys, of 4 at least, that are sorted by their ranks */
   CPU_BLOCK_MOST = 4096,
   CPU_TILE = 2048,
   CPU_PIECES = 4,    /* of a core */
@@ -302,12 +305,40 @@ void ka_merge_steps(ka_sort *s, const ka_operand *y)
             first, second, middle, put, less, n, middle, items);
 }
 
+/* ---- by ranks ---- */
+
+/* Keys are loaded often, and a func may be expensive; it may also store where keys lie. */
+static bool has_ranks(const ka_sort *s)
+{
+  uint32_t bytes = ka_key_bytes(s);
+  bool has_functions =
+    s->x.function || s->values.function || s->result.function || s->result_values.function;
+  return !ka_is_cpu(s->call) && s->rows == 1 && !s->is_in_place && !has_functions &&
+         s->row <= RANK_MOST / (bytes < 4 ? 4 : bytes);
+}
+
+static void sort_by_ranks(ka_sort *s)
+{
+  ka_kernel kernel;
+  const char *by = "sort_itself", *less = "sort_before";
+  set_stages(s, 1);
+  const char *operands = begin_stage(s, &kernel);
+  if (s->less.function) less = use_less(&kernel, s);
+  else by = kj_format(&s->call->arena, "bind_back(sort_bits, %s)", use_bits(&kernel, s));
+  kjit_arg count = kjit_arg_i32((int32_t)s->row);
+  const char *n = ka_use_value(&kernel, &count);
+  ka_launch(&kernel, RANK_THREADS, ka_divide_up(s->row, RANK_ELEMENTS),
+            "rank_sort(%s, %s, %s, %s, THREADS, %s)", operands, by, less, n,
+            yes_or_no(s->has_values));
+}
+
 /* ---- which of them ---- */
 
 void ka_sort_steps(ka_sort *s)
 {
   uint64_t most = ka_is_cpu(s->call) ? CPU_BLOCK_MOST : BLOCK_MOST;
-  if (s->less.function) sort_by_merges(s);
+  if (has_ranks(s)) sort_by_ranks(s);
+  else if (s->less.function) sort_by_merges(s);
   else if (s->row <= most) sort_rows(s);
   else if (s->rows == 1) sort_digits(s);
   else sort_by_merges(s);
