@@ -197,6 +197,17 @@ KJIT_API KJIT_CHECK kjit_status kjit_merge(kjit_context *context, const kjit_ope
                                            kjit_function *less,
                                            const kjit_algorithm_options *options);
 
+/* result becomes the first k elements that kjit_sort would put along options.axes, one axis, by
+ * default the last one: the least, or with KJIT_ALGORITHM_DESCENDING the greatest. result_places,
+ * of integers, becomes where along the axis they are in x. Of the two, one may be NULL; they have
+ * the shape of x with k elements along the axis, and overlap neither x nor each other. Arrays for
+ * them (options.results) are of the element type of x and of i64. Errors: as kjit_sort; ARGUMENT (a
+ * k that is negative or more than there are). */
+KJIT_API KJIT_CHECK kjit_status kjit_top_k(kjit_context *context, const kjit_operand *result,
+                                           const kjit_operand *result_places, const kjit_operand *x,
+                                           int64_t k, kjit_function *less,
+                                           const kjit_algorithm_options *options);
+
 /* ---- map ---- */
 
 /* Each element of the results becomes what func returns for the elements at its place: one value,

@@ -294,7 +294,11 @@ kt_level kt_level_of(const kt_scope *s, const kt_expr *expr)
   case KJ_FROM_VARIABLE:
     return expr->var->index < s->levels.count ? s->levels.items[expr->var->index] : KJ_LEVEL_GRID;
   case KJ_FROM_MEMORY: level = level_of_load(s, expr); break;
-  case KJ_FROM_BUILTIN: level = level_of_builtin(expr->builtin); break;
+  case KJ_FROM_BUILTIN:
+    level = level_of_builtin(expr->builtin);
+    /* what all threads of a block vote for at a barrier is the same for all of them */
+    if (expr->builtin->flags & KJ_BARRIER) return level;
+    break;
   case KJ_FROM_CALL: level = level_of_call(s, expr); break;
   }
   for (size_t i = 0; i < kt_operand_count(expr); i++)

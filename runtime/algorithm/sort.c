@@ -24,13 +24,13 @@ static bool is_number(const ka_sort *s)
   }
 }
 
-static void read_order(ka_sort *s, const sorting *given)
+void ka_read_order(ka_sort *s, kjit_function *function)
 {
   ka_call *call = s->call;
   const kjit_algorithm_options *options = &call->options;
   s->is_descending = options->flags & KJIT_ALGORITHM_DESCENDING;
-  if (given->less) {
-    kjit_operator less = kjit_operator_function(given->less);
+  if (function) {
+    kjit_operator less = kjit_operator_function(function);
     ka_read_operator(call, &less, &s->less);
     if (options->begin_bit || options->end_bit)
       ka_fail(call, KJIT_ERROR_ARGUMENT,
@@ -48,17 +48,19 @@ static void read_order(ka_sort *s, const sorting *given)
             s->end, bits);
 }
 
-/* The sorted axis becomes the last one. */
-static void arrange(ka_sort *s)
+uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank)
+{
+  if (!call->options.axes) return rank ? rank - 1 : 0;
+  uint32_t given = ka_read_axes(call, rank);
+  if (!given || given & (given - 1))
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes: a sort is along one axis");
+  return (uint32_t)__builtin_ctz(given);
+}
+
+void ka_arrange_rows(ka_sort *s, uint32_t axis)
 {
   ka_call *call = s->call;
-  uint32_t rank = s->x.rank, axis = rank ? rank - 1 : 0, axes[KJ_MAX_RANK], count = 0;
-  if (call->options.axes) {
-    uint32_t given = ka_read_axes(call, rank);
-    if (!given || given & (given - 1))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "options.axes: a sort is along one axis");
-    axis = (uint32_t)__builtin_ctz(given);
-  }
+  uint32_t rank = s->x.rank, axes[KJ_MAX_RANK], count = 0;
   for (uint32_t i = 0; i < rank; i++)
     if (i != axis) axes[count++] = i;
   if (rank) axes[count] = axis;
@@ -78,7 +80,7 @@ static void check_shape(ka_sort *s, const ka_operand *operand)
     ka_fail(s->call, KJIT_ERROR_ARGUMENT, "`%s` has to have the shape of `x`", operand->name);
 }
 
-static void check_element(const ka_sort *s, const ka_operand *result, kjit_type element)
+void ka_check_sorted(const ka_sort *s, const ka_operand *result, kjit_type element)
 {
   if (!result->function && result->element != element)
     ka_fail(s->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: expected %s", result->name,
@@ -106,13 +108,18 @@ static bool is_integer(const ka_sort *s, kjit_type type)
   return class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED;
 }
 
+void ka_check_places(const ka_sort *s, const ka_operand *result)
+{
+  if (!result->function && !is_integer(s, result->element))
+    ka_fail(s->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: positions are integers",
+            result->name, ka_type_text(s->call, result->element));
+}
+
 static void read_places(ka_sort *s, const sorting *given)
 {
   s->has_values = s->are_places = true;
   read_result(s, "result", given->result, &s->result_values);
-  if (!s->result_values.function && !is_integer(s, s->result_values.element))
-    ka_fail(s->call, KJIT_ERROR_TYPE, "`result` has elements of type %s: positions are integers",
-            ka_type_text(s->call, s->result_values.element));
+  ka_check_places(s, &s->result_values);
   ka_check_overlap(s->call, &s->result_values, &s->x, false);
   s->value_element = s->call->is_wide ? KJIT_I64 : KJIT_I32;
 }
@@ -121,7 +128,7 @@ static void read_pairs(ka_sort *s, const sorting *given)
 {
   s->has_result = true;
   read_result(s, "result", given->result, &s->result);
-  check_element(s, &s->result, s->x.element);
+  ka_check_sorted(s, &s->result, s->x.element);
   if (!given->values) {
     check_place(s, &s->result, &s->x, NULL);
     return;
@@ -129,7 +136,7 @@ static void read_pairs(ka_sort *s, const sorting *given)
   s->has_values = true;
   s->value_element = s->values.element;
   read_result(s, "result_values", given->result_values, &s->result_values);
-  check_element(s, &s->result_values, s->value_element);
+  ka_check_sorted(s, &s->result_values, s->value_element);
   check_place(s, &s->result, &s->x, &s->values);
   check_place(s, &s->result_values, &s->values, &s->x);
   ka_check_overlap(s->call, &s->result_values, &s->result, false);
@@ -153,12 +160,12 @@ static void build_sort(ka_call *call, const void *data)
     check_shape(&s, &s.values);
   }
   if (describe_results(&s, given)) return;
-  read_order(&s, given);
+  ka_read_order(&s, given->less);
   if (s.x.count >= WIDE_COUNT) call->is_wide = true;
   if (given->wants_places) read_places(&s, given);
   else read_pairs(&s, given);
   if (s.has_values) s.value_bytes = kj_element_bytes(call->context->types, s.value_element);
-  arrange(&s);
+  ka_arrange_rows(&s, ka_read_sorted_axis(call, s.x.rank));
   ka_choose_device(call);
   if (!s.x.count) return;
   if (s.rows > INT32_MAX)
@@ -183,7 +190,6 @@ static void check_line(ka_call *call, const ka_operand *operand)
 static void build_merge(ka_call *call, const void *data)
 {
   const merging *given = data;
-  const sorting order = { .less = given->less };
   uint32_t one = 1, axis = 0;
   ka_sort s = { .call = call };
   ka_operand y;
@@ -196,12 +202,12 @@ static void build_merge(ka_call *call, const void *data)
             ka_type_text(call, s.x.element), ka_type_text(call, y.element));
   int64_t count = (int64_t)(s.x.count + y.count);
   if (ka_describe(call, 0, s.x.element, 1, &count)) return;
-  read_order(&s, &order);
+  ka_read_order(&s, given->less);
   ka_read_output(call, "result", given->result, &s.result);
   check_line(call, &s.result);
   if (s.result.shape[0] != count)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have as many elements as `x` and `y`");
-  check_element(&s, &s.result, s.x.element);
+  ka_check_sorted(&s, &s.result, s.x.element);
   ka_check_overlap(call, &s.result, &s.x, false);
   ka_check_overlap(call, &s.result, &y, false);
   ka_arrange(call, &s.x, &axis, 1, &one);

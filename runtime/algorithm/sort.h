@@ -19,14 +19,35 @@ typedef struct ka_sort {
   kjit_type value_element;
   uint32_t value_bytes;
   uint64_t row, rows;
+  uint64_t kept;          /* of each row, the first ones; 0: all */
   uint32_t stage, stages; /* from one buffer to the next */
   uint32_t key_buffers[KA_MOST_BUFFERS], value_buffers[KA_MOST_BUFFERS];
 } ka_sort;
+
+/* ---- sort.c ---- */
+
+/* The order: less, or that of numbers by options.begin_bit and end_bit. Errors: TYPE, ARGUMENT. */
+void ka_read_order(ka_sort *s, kjit_function *less);
+/* options.axes: the one axis that is sorted along. */
+uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank);
+/* All operands with that axis as the last one. */
+void ka_arrange_rows(ka_sort *s, uint32_t axis);
+/* The result is a func, or has these elements. */
+void ka_check_sorted(const ka_sort *s, const ka_operand *result, kjit_type element);
+/* It is a func, or has integers. */
+void ka_check_places(const ka_sort *s, const ka_operand *result);
+
+/* ---- sort_steps.c ---- */
 
 /* Adds the steps of a sort of at least one element. */
 void ka_sort_steps(ka_sort *s);
 /* Those of a merge of x and y into the result. */
 void ka_merge_steps(ka_sort *s, const ka_operand *y);
+
+/* A func of two keys in the kernel's text. */
+const char *ka_use_less(ka_kernel *kernel, const ka_sort *s);
+/* "BEGIN, END, DESCENDING" */
+const char *ka_use_bits(ka_kernel *kernel, const ka_sort *s);
 
 static inline uint32_t ka_key_bytes(const ka_sort *s)
 {

@@ -80,8 +80,11 @@ static const char *use_output(ka_kernel *kernel, const ka_sort *s, const ka_oper
   if (s->stage + 1 < s->stages)
     return kj_format(arena, "bind_back(sort_put, %s)",
                      ka_use_work(kernel, buffers[s->stage % KA_MOST_BUFFERS]));
-  if (line) return kj_format(arena, "bind_back(sort_put, %s)", ka_use_array(kernel, line));
-  return ka_use_output(kernel, operand);
+  const char *put = line ? kj_format(arena, "bind_back(sort_put, %s)", ka_use_array(kernel, line))
+                         : ka_use_output(kernel, operand);
+  if (!s->kept) return put;
+  const char *row = ka_use_count(kernel, s->row), *kept = ka_use_count(kernel, s->kept);
+  return kj_format(arena, "bind_back(sort_put_first, %s, %s, %s)", put, row, kept);
 }
 
 static const char *use_places(ka_kernel *kernel, const ka_sort *s)
@@ -117,8 +120,7 @@ static void set_stages(ka_sort *s, uint32_t stages)
 
 static const char *yes_or_no(bool yes) { return yes ? "true" : "false"; }
 
-/* "THREADS, N", "BEGIN, END, DESCENDING", and whether there are values. */
-static const char *use_bits(ka_kernel *kernel, const ka_sort *s)
+const char *ka_use_bits(ka_kernel *kernel, const ka_sort *s)
 {
   const char *begin = ka_use_constant(kernel, s->begin), *end = ka_use_constant(kernel, s->end);
   return kj_format(&s->call->arena, "%s, %s, %s", begin, end, yes_or_no(s->is_descending));
@@ -137,7 +139,7 @@ static void sort_rows(ka_sort *s)
   }
   set_stages(s, 1);
   const char *operands = begin_stage(s, &kernel), *row = ka_use_count(&kernel, s->row),
-             *n = ka_use_constant(&kernel, items), *bits = use_bits(&kernel, s);
+             *n = ka_use_constant(&kernel, items), *bits = ka_use_bits(&kernel, s);
   ka_launch(&kernel, threads, s->rows, "sort_rows(%s, %s, THREADS, %s, %s, %s)", operands, row, n,
             bits, yes_or_no(s->has_values));
 }
@@ -173,7 +175,7 @@ static void sort_digits_gpu(ka_sort *s, uint32_t digits)
   const char *keys = use_input(&kernel, s, &s->x, s->key_buffers),
              *n = ka_use_count(&kernel, count), *words = ka_use_work(&kernel, work),
              *tile_words = ka_use_work(&kernel, status),
-             *items = ka_use_constant(&kernel, HISTOGRAM_ITEMS), *bits = use_bits(&kernel, s);
+             *items = ka_use_constant(&kernel, HISTOGRAM_ITEMS), *bits = ka_use_bits(&kernel, s);
   ka_launch(&kernel, HISTOGRAM_THREADS, blocks < most ? blocks : most,
             "sort_histogram(%s, %s, %s, %s, THREADS, %s, %s)", keys, n, words, tile_words, items,
             bits);
@@ -185,7 +187,7 @@ static void sort_digits_gpu(ka_sort *s, uint32_t digits)
     words = ka_use_work(&kernel, work);
     tile_words = ka_use_work(&kernel, status);
     items = ka_use_constant(&kernel, t->items);
-    bits = use_bits(&kernel, s);
+    bits = ka_use_bits(&kernel, s);
     kernel.blocks = t->blocks;
     ka_launch(&kernel, t->threads, tiles, "sort_pass(%s, %s, %s, %s, %s, THREADS, %s, %s, %s)",
               operands, n, pass, words, tile_words, items, bits, yes_or_no(s->has_values));
@@ -203,13 +205,13 @@ static void sort_digits_cpu(ka_sort *s, uint32_t digits)
     ka_begin_kernel(s->call, "sort", &kernel);
     const char *keys = use_input(&kernel, s, &s->x, s->key_buffers),
                *n = ka_use_count(&kernel, count), *pass = ka_use_value(&kernel, &number),
-               *words = ka_use_work(&kernel, counts), *bits = use_bits(&kernel, s);
+               *words = ka_use_work(&kernel, counts), *bits = ka_use_bits(&kernel, s);
     ka_launch(&kernel, 1, pieces, "sort_counts(%s, %s, %s, %s, %s)", keys, n, pass, words, bits);
     const char *operands = begin_stage(s, &kernel);
     n = ka_use_count(&kernel, count);
     pass = ka_use_value(&kernel, &number);
     words = ka_use_work(&kernel, counts);
-    bits = use_bits(&kernel, s);
+    bits = ka_use_bits(&kernel, s);
     ka_launch(&kernel, 1, pieces, "sort_scatter(%s, %s, %s, %s, %s, %s)", operands, n, pass, words,
               bits, yes_or_no(s->has_values));
   }
@@ -227,11 +229,11 @@ static void sort_digits(ka_sort *s)
 
 /* ---- by comparison ---- */
 
-static const char *use_less(ka_kernel *kernel, const ka_sort *s)
+const char *ka_use_less(ka_kernel *kernel, const ka_sort *s)
 {
   kj_arena *arena = &s->call->arena;
   if (!s->less.function)
-    return kj_format(arena, "bind_back(sort_numbers, %s)", use_bits(kernel, s));
+    return kj_format(arena, "bind_back(sort_numbers, %s)", ka_use_bits(kernel, s));
   const char *less = ka_use_operator(kernel, &s->less, KJIT_BOOL);
   return s->is_descending ? kj_format(arena, "bind_back(sort_reversed, %s)", less) : less;
 }
@@ -241,7 +243,7 @@ static void find_splits(ka_sort *s, uint32_t splits, uint64_t tiles, uint64_t ti
 {
   ka_kernel kernel;
   ka_begin_kernel(s->call, "sort", &kernel);
-  const char *keys = use_input(&kernel, s, &s->x, s->key_buffers), *less = use_less(&kernel, s),
+  const char *keys = use_input(&kernel, s, &s->x, s->key_buffers), *less = ka_use_less(&kernel, s),
              *n = ka_use_count(&kernel, s->x.count), *row = ka_use_count(&kernel, s->row),
              *width = ka_use_count(&kernel, run), *words = ka_use_work(&kernel, splits),
              *size = ka_use_constant(&kernel, (int64_t)tile);
@@ -266,7 +268,7 @@ static void sort_by_merges(ka_sort *s)
     ka_kernel kernel;
     uint64_t length = s->stage ? tile << (s->stage - 1) : 0; /* of a sorted run */
     if (is_split && s->stage) find_splits(s, splits, tiles, tile, length);
-    const char *operands = begin_stage(s, &kernel), *less = use_less(&kernel, s),
+    const char *operands = begin_stage(s, &kernel), *less = ka_use_less(&kernel, s),
                *n = ka_use_count(&kernel, s->x.count), *row = ka_use_count(&kernel, s->row),
                *items = ka_use_constant(&kernel, t.items), *pairs = yes_or_no(s->has_values);
     kernel.blocks = t.blocks;
@@ -296,7 +298,7 @@ void ka_merge_steps(ka_sort *s, const ka_operand *y)
   kernel.blocks = t.blocks;
   const char *first = ka_use_input(&kernel, &s->x, KJIT_ANY),
              *second = ka_use_input(&kernel, y, KJIT_ANY),
-             *put = ka_use_output(&kernel, &s->result), *less = use_less(&kernel, s),
+             *put = ka_use_output(&kernel, &s->result), *less = ka_use_less(&kernel, s),
              *n = ka_use_count(&kernel, count), *middle = ka_use_count(&kernel, s->x.count),
              *items = ka_use_constant(&kernel, t.items);
   ka_launch(&kernel, t.threads, is_cpu && most < tiles ? most : tiles,
@@ -323,8 +325,8 @@ static void sort_by_ranks(ka_sort *s)
   const char *by = "sort_itself", *less = "sort_before";
   set_stages(s, 1);
   const char *operands = begin_stage(s, &kernel);
-  if (s->less.function) less = use_less(&kernel, s);
-  else by = kj_format(&s->call->arena, "bind_back(sort_bits, %s)", use_bits(&kernel, s));
+  if (s->less.function) less = ka_use_less(&kernel, s);
+  else by = kj_format(&s->call->arena, "bind_back(sort_bits, %s)", ka_use_bits(&kernel, s));
   kjit_arg count = kjit_arg_i32((int32_t)s->row);
   const char *n = ka_use_value(&kernel, &count);
   ka_launch(&kernel, RANK_THREADS, ka_divide_up(s->row, RANK_ELEMENTS),

@@ -54,6 +54,14 @@ static kjit_status call_merge(kjit_context *context, const run_argument *a,
   return kjit_merge(context, a[0].operands, a[1].operands, a[2].operands, a[3].function, options);
 }
 
+/* A result that is not wanted is left out. */
+static kjit_status call_top_k(kjit_context *context, const run_argument *a,
+                              const kjit_algorithm_options *options)
+{
+  return kjit_top_k(context, a[0].operands, a[1].operands, a[2].operands, a[3].integer,
+                    a[4].function, options);
+}
+
 static kjit_status call_select(kjit_context *context, const run_argument *a,
                                const kjit_algorithm_options *options)
 {
@@ -189,6 +197,9 @@ static const run_algorithm rows[] = {
     SORTING, true, call_sort },
   { "argsort", { RESULT("result"), INPUT("x"), LESS }, SORTING, false, call_argsort },
   { "merge", { RESULT("result"), INPUT("x"), INPUT("y"), LESS }, ORDER, false, call_merge },
+  { "top_k",
+    { RESULT("result"), PERHAPS_RESULT("result_places"), INPUT("x"), INTEGER("k"), LESS }, SORTING,
+    false, call_top_k },
   { "select", { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("flags") }, 0, false,
     call_select },
   { "partition",
