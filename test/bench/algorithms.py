@@ -26,11 +26,19 @@ def read(text):
     """({(name, exponent): us}, [(what, time)]) of what algorithms.c prints."""
     rows, others = collections.OrderedDict(), []
     for parts in (line.split("\t") for line in text.splitlines()):
-        if parts[0] in ("first", "host"):
+        if parts[0] == "host":
             others.append((parts[1], parts[2]))
         else:
             rows[parts[0], int(parts[1])] = float(parts[2])
     return rows, others
+
+
+def measure_first(bin_dir, device, folder):
+    """[name, ms compiled, ms from the disk cache] of kjit's first calls with operators that were never seen."""
+    program = os.path.join(folder, "first")
+    compile_with_kjit("algorithms_first.c", program, bin_dir)
+    say("first calls")
+    return [line.split("\t") for line in output_of([program, device]).splitlines()]
 
 
 def cell(kjit, cub):
@@ -52,11 +60,13 @@ def main():
         compile_with_kjit("algorithms.c", program, arguments.bin_dir)
         say("kjit")
         rows, others = read(output_of([program, arguments.device, *map(str, exponents)]))
+        firsts = measure_first(arguments.bin_dir, arguments.device, folder)
         cub = measure_cub(arguments.cub, folder) if arguments.device == "cuda" else {}
     machine = device_name(os.path.join(arguments.bin_dir, "kjit-run")) if arguments.device == "cuda" else processor_name()
     names = list(dict.fromkeys(name for name, _ in rows))
     table = [[name, *(cell(rows.get((name, e)), cub.get((name, e))) for e in exponents)] for name in names]
     print_table("Algorithms, us: kjit / CUB = ratio" if cub else "Algorithms, us", machine, ["", *(f"2^{e}" for e in exponents)], table)
+    print_table("First call with an operator never seen, ms", machine, ["", "compiled", "from the disk cache"], firsts)
     print_table("On the host", machine, ["", "time"], [list(row) for row in others])
 
 

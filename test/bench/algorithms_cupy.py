@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""algorithms_cupy.py BIN_DIR [--calls 2]: kjit's algorithms on the first GPU beside CuPy, and the first call with an operator that was never seen beside cuda.compute (CUB, compiled at run time), in one run.
+BIN_DIR is the folder of kjit-run. Needs gcc, CuPy, and for the first calls the wheel cuda-cccl; what is missing is said and left out. Arrays have 2^24 elements but where a row says otherwise. Times are medians between
+two events on the GPU, of several calls in a row. --calls: how often cuda.compute is asked for each first call, of which each takes seconds; the least counts."""
+import argparse
+import os
+import tempfile
+import time
+
+os.environ["CUDA_CACHE_DISABLE"] = "1"
+
+import numpy as np
+import cupy as cp
+
+from algorithms_cpu import Answers
+from gpu import device_name
+from report import compile_with_kjit, output_of, print_table, say
+
+EXPONENT = 24
+N = 1 << EXPONENT
+BATCH = 5
+
+
+def median_us(call):
+    for _ in range(3):
+        call()
+    times = []
+    for _ in range(15):
+        first, last = cp.cuda.Event(), cp.cuda.Event()
+        first.record()
+        for _ in range(BATCH):
+            call()
+        last.record()
+        last.synchronize()
+        times.append(cp.cuda.get_elapsed_time(first, last) * 1e3 / BATCH)
+    return sorted(times)[len(times) // 2]
+
+
+def cupy_rows():
+    """(title, row of algorithms.c, the call in CuPy), with numbers as algorithms.c has them."""
+    words = cp.random.randint(0, 1 << 32, N, dtype=cp.uint32)
+    x, y = (cp.random.random(N, dtype=cp.float32) for _ in range(2))
+    few, many, wide = words & 255, words & 0xFFFFF, x.astype(cp.float64)
+    square, narrow = x.reshape(4096, 4096), x.reshape(-1, 16)
+    column, row = x[:4096, None], x[None, :4096]
+    return [
+        ("sum", "sum f32", lambda: x.sum()),
+        ("max", "max f32", lambda: x.max()),
+        ("argmax", "argmax f32", lambda: x.argmax()),
+        ("sum of 2^20 x 16 over axis 0", "sum over the first axis, rows of 16 f32", lambda: narrow.sum(0)),
+        ("sum of 2^20 x 16 over axis 1", "sum of rows of 16 f32", lambda: narrow.sum(1)),
+        ("sum of 4096 x 4096 over axis 0", "sum over the first axis, rows of 4096 f32", lambda: square.sum(0)),
+        ("sum of 4096 x 4096 over axis 1", "sum of rows of 4096 f32", lambda: square.sum(1)),
+        ("variance of 4096 x 4096 over axis 0", "variance over the first axis, rows of 4096 f32", lambda: square.var(0)),
+        ("cumsum, i32", "inclusive scan i32", lambda: cp.cumsum(words, dtype=cp.uint32)),
+        ("cumsum, f64", "inclusive scan f64", lambda: cp.cumsum(wide)),
+        ("sort, f32", "radix sort f32", lambda: cp.sort(x)),
+        ("argsort, u32", "argsort u32", lambda: cp.argsort(words)),
+        ("x[x > 0.5]", "select above 0.5 of f32", lambda: x[x > 0.5]),
+        ("unique, 2^20 values", "sort and unique, 2^20 values", lambda: cp.unique(many)),
+        ("bincount, 256 bins of u32", "histogram, 256 bins of u32", lambda: cp.bincount(few, minlength=256)),
+        ("histogram, 256 bins of f32", "histogram, 256 bins of f32", lambda: cp.histogram(x, 256, (0, 1))),
+        ("2.5 * x + y", "map a * x + y f32", lambda: cp.float32(2.5) * x + y),
+        ("a[:, None] * b[None] + c, 4096 x 4096", "map a[:, None] * b[None] + c, rows of 4096 f32", lambda: column * row + square),
+    ]
+
+
+def compare(kjit):
+    rows = []
+    for title, row, call in cupy_rows():
+        try:
+            peer = median_us(call)
+        except Exception as error:
+            say(f"CuPy, {title}: {error}")
+            continue
+        own = kjit.ask(row, EXPONENT)[0]
+        rows.append([title, f"{own:.1f}", f"{peer:.1f}", f"{peer / own:.1f}"])
+    return rows
+
+
+# ---- first calls ----
+
+
+def operator(text, number):
+    """A func of Python that was never seen."""
+    names = {"np": np}
+    exec(f"def f{number}{text.replace('NUMBER', str(number))}", names)
+    return names[f"f{number}"]
+
+
+def first_rows(cc):
+    """(name, a call that compiles something new), as those of algorithms_first.c."""
+    n, length = 1 << 20, 1024
+    x, y, r, s = (cp.zeros(n, cp.float32) for _ in range(4))
+    one, zero, count = cp.zeros(1, cp.float32), np.zeros(1, np.float32), cp.zeros(1, cp.uint64)
+    starts = cp.arange(0, n, length).astype(cp.int64)
+    product = "(a, b): return a * b + np.float32(NUMBER.5)"
+    types = [cp.uint32, cp.int32, cp.float32, cp.uint64, cp.int64, cp.float64]
+    keys = [(cp.zeros(n, t), cp.zeros(n, t)) for t in types]
+
+    def histogram(k):
+        samples = keys[k % 6][0]
+        cc.histogram_even(d_samples=samples, d_histogram=cp.zeros(256, cp.int32), num_output_levels=257, lower_level=samples.dtype.type(0), upper_level=samples.dtype.type(256), num_samples=n)
+
+    return [
+        ("reduce", lambda k: cc.reduce_into(d_in=x, d_out=one, op=operator(product, k), num_items=n, h_init=zero)),
+        ("segmented reduce", lambda k: cc.segmented_reduce(d_in=x, d_out=r, num_segments=n // length, start_offsets_in=starts, end_offsets_in=starts + length, op=operator(product, k), h_init=zero)),
+        ("scan", lambda k: cc.inclusive_scan(d_in=x, d_out=r, op=operator(product, k), num_items=n, init_value=zero)),
+        ("radix sort", lambda k: cc.radix_sort(d_in_keys=keys[k % 6][0], d_out_keys=keys[k % 6][1], num_items=n, order=cc.SortOrder.ASCENDING)),
+        ("merge sort", lambda k: cc.merge_sort(d_in_keys=x, d_out_keys=r, num_items=n, op=operator("(a, b): return a + np.float32(NUMBER.5) < b + np.float32(NUMBER.5)", k))),
+        ("unique by key", lambda k: cc.unique_by_key(d_in_keys=x, d_in_items=y, d_out_keys=r, d_out_items=s, d_out_num_selected=count, op=operator("(a, b): return a + np.float32(NUMBER.5) == b + np.float32(NUMBER.5)", k), num_items=n)),
+        ("histogram", histogram),
+        ("transform", lambda k: cc.binary_transform(d_in1=x, d_in2=y, d_out=r, op=operator(product, k), num_items=n)),
+    ]
+
+
+def measure_first(calls):
+    """{name: least ms of a first call} of cuda.compute."""
+    try:
+        import cuda.compute as cc
+    except ImportError as error:
+        say(f"no cuda.compute: {error}")
+        return {}
+    least = {}
+    rows = first_rows(cc)
+    try:
+        rows[0][1](100) # loads what is loaded once
+    except Exception as error:
+        say(f"cuda.compute: {error}")
+    for name, call in rows:
+        for k in range(calls):
+            try:
+                cp.cuda.Device().synchronize()
+                start = time.perf_counter()
+                call(k + 1)
+                cp.cuda.Device().synchronize()
+                took = (time.perf_counter() - start) * 1e3
+            except Exception as error:
+                say(f"cuda.compute, {name}: {type(error).__name__}: {error}")
+                break
+            say(f"cuda.compute, {name}: {took:.0f} ms")
+            least[name] = min(took, least.get(name, took))
+    return least
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bin_dir")
+    parser.add_argument("--calls", type=int, default=2)
+    arguments = parser.parse_args()
+    machine = device_name(os.path.join(arguments.bin_dir, "kjit-run"))
+    with tempfile.TemporaryDirectory() as folder:
+        programs = {}
+        for name in ("algorithms", "algorithms_first"):
+            programs[name] = os.path.join(folder, name)
+            compile_with_kjit(name + ".c", programs[name], arguments.bin_dir)
+        say("kjit and CuPy")
+        kjit = Answers([programs["algorithms"], "cuda", "ask", str(EXPONENT)])
+        rows = compare(kjit)
+        kjit.close()
+        print_table(f"Algorithms on 2^{EXPONENT} elements, us", f"{machine}, CuPy {cp.__version__}", ["", "kjit", "CuPy", "times as fast"], rows)
+        say("first calls")
+        firsts = [line.split("\t") for line in output_of([programs["algorithms_first"], "cuda"]).splitlines()]
+    compute = measure_first(arguments.calls)
+    cells = lambda name, ms: ["-", "-"] if name not in compute else [f"{compute[name]:.0f}", f"{compute[name] / float(ms):.0f}"]
+    print_table("First call with an operator never seen, ms", machine, ["", "kjit, compiled", "kjit, from the disk cache", "cuda.compute", "times as fast"], [[name, ms, disk, *cells(name, ms)] for name, ms, disk in firsts])
+
+
+if __name__ == "__main__":
+    main()
