@@ -192,13 +192,14 @@ LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
 }
 
 /* i32 arithmetic modulo 2^32 is right for arguments under offsets32, and for arrays of the block
- * and the thread, which are small. */
+ * and the thread, which are small. On the CPU 64 bits take no longer, and neighbours are seen to be
+ * neighbours, which they are not where an index may wrap. */
 static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
 {
   ki_space space = kl_type_info(l, array->type)->space;
   if (space == KJ_SPACE_GENERIC) return false;
   if (space != KJ_SPACE_GLOBAL) return true;
-  return l->c->request->signature->offsets32;
+  return l->c->request->signature->offsets32 && l->c->request->target.kind != KJ_TARGET_CPU;
 }
 
 static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_small)

@@ -212,8 +212,9 @@ static void narrow_let(pass *p, const kt_stmt *s)
   if (var->type != KJIT_I64) return;
   /* a check looks at all of a subscript */
   bool is_exact = p->c->request->checks & KJIT_CHECK_BOUNDS;
-  bool only_subscripts = !is_exact && p->signature->offsets32 && p->uses[var->index] &&
-                         p->uses[var->index] == p->subscript_uses[var->index];
+  bool wraps = !is_exact && p->signature->offsets32 && p->c->request->target.kind != KJ_TARGET_CPU;
+  bool only_subscripts =
+    wraps && p->uses[var->index] && p->uses[var->index] == p->subscript_uses[var->index];
   var->is_narrow = kp_fits32(var->range) || only_subscripts;
   p->c->used_offsets32 |= only_subscripts;
 }

@@ -130,7 +130,7 @@ static void scan_all(const parts *p)
   uint32_t work;
   if (ka_is_cpu(call)) {
     blocks = ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * (uint64_t)ka_core_count(call)), 1);
-    work = ka_add_work(call, p->accumulator, 8 * blocks, false);
+    work = ka_add_work(call, p->accumulator, blocks, false);
     if (blocks > 1) add_totals(p, work, blocks);
   } else {
     blocks = ka_divide_up(n, (uint64_t)s.threads * s.items * s.chunks);
