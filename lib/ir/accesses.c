@@ -373,6 +373,10 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);
   memcpy(written, found->written, function->params.count * sizeof *written);
+  /* Funcs that are handed over may be taken for writers of what they only read; a store to what is
+   * declared const is an error of typing, wherever it is. */
+  for (size_t i = 0; i < function->params.count; i++)
+    if (is_const(function->params.items[i])) written[i] = false;
 }
 
 void ki_find_accesses(const kjit_module *module, const ki_function *function, bool *read,

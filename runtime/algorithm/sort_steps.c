@@ -54,10 +54,14 @@ static uint64_t count_pieces(const ka_sort *s)
 /* ---- operands of a stage ---- */
 
 /* An array that a linear index goes through is handed over as work memory is, so that the kernel of
- * one stage is that of the others, too. */
+ * one stage is that of the others, too; not one that nobody may write, since a stage writes work
+ * memory. */
 static const kjit_arg *line_of(const ka_operand *operand)
 {
-  return !operand->function && operand->axis_count == 1 ? &operand->arrays[0] : NULL;
+  if (operand->function || operand->axis_count != 1) return NULL;
+  const kjit_arg *array = &operand->arrays[0];
+  bool is_read_only = array->kind == KJIT_ARG_ARRAY && array->value.array->is_read_only;
+  return is_read_only ? NULL : array;
 }
 
 static const char *use_input(ka_kernel *kernel, const ka_sort *s, const ka_operand *operand,

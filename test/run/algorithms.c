@@ -138,6 +138,39 @@ static void test_structs(kjit_module *module, kjit_array *x)
   kjit_release_array(r);
 }
 
+/* What an owner lets nobody write can be read by all families, through funcs too, which are handed
+ * from one func of the library to the next. */
+static void test_read_only(kjit_module *module, kjit_array *x)
+{
+  int64_t n = COUNT;
+  kjit_managed_tensor_versioned *managed = NULL;
+  kjit_array *same = NULL, *r = make_line(KJIT_F64, n), *places = make_line(KJIT_I64, n),
+             *count = make_line(KJIT_I64, 1), *one = make_array(KJIT_F64, NULL, 0);
+  REQUIRE(kjit_export_dlpack_versioned(x, NULL, &managed) == KJIT_OK);
+  managed->flags |= KJIT_DLPACK_READ_ONLY;
+  REQUIRE(kjit_take_dlpack_versioned(context, managed, NULL, &same) == KJIT_OK);
+  kjit_arg of_distance[] = { kjit_arg_array(same), kjit_arg_f64(7.5) };
+  kjit_operand inputs[] = { kjit_operand_array(same),
+                            kjit_operand_function(find(module, "distance"), of_distance, 2, &n,
+                                                  1) },
+               all = kjit_operand_array(r), result = kjit_operand_array(one),
+               where = kjit_operand_array(places), number = kjit_operand_array(count);
+  kjit_operator add = kjit_operator_named("add"),
+                largest = kjit_operator_function(find(module, "largest"));
+  for (int i = 0; i < 2; i++) {
+    REQUIRE(kjit_reduce(context, &result, &inputs[i], &largest, NULL) == KJIT_OK);
+    REQUIRE(kjit_scan(context, &all, &inputs[i], &add, NULL) == KJIT_OK);
+    REQUIRE(kjit_sort(context, &all, &inputs[i], NULL, NULL) == KJIT_OK);
+    REQUIRE(kjit_nonzero(context, &where, &number, &inputs[i], NULL) == KJIT_OK);
+    REQUIRE(kjit_map(context, &all, 1, find(module, "largest"), inputs, 2, NULL) == KJIT_OK);
+  }
+  kjit_operand written = kjit_operand_array(same);
+  REQUIRE(kjit_sort(context, &written, &inputs[0], NULL, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`result` is written, and its array is read-only"));
+  kjit_array *made[] = { same, r, places, count, one };
+  for (int i = 0; i < 5; i++) kjit_release_array(made[i]);
+}
+
 static void test_plans(kjit_array *x)
 {
   kjit_array *r = make_array(KJIT_F64, NULL, 0), *work = NULL;
@@ -317,6 +350,7 @@ static void test_all(void)
   test_arrays(x);
   test_funcs(module, x);
   test_structs(module, x);
+  test_read_only(module, x);
   test_plans(x);
   test_described(x);
   test_empty(module);
