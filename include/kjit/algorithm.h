@@ -263,6 +263,14 @@ KJIT_API KJIT_CHECK kjit_status kjit_partition(kjit_context *context, const kjit
                                                const kjit_operand *rest, const kjit_operand *count,
                                                const kjit_operand *x, const kjit_operand *flags,
                                                const kjit_algorithm_options *options);
+/* The elements whose class is 0 go to first, those of class 1 to second, those of class 2 to rest:
+ * classes, as many integers as x has elements, an array or a func of the place. counts, two
+ * integers, becomes how many are in first and in second. Another class is the failure of a thread,
+ * as `raise` in a kernel, and its element goes to rest. */
+KJIT_API KJIT_CHECK kjit_status
+kjit_partition_three(kjit_context *context, const kjit_operand *first, const kjit_operand *second,
+                     const kjit_operand *rest, const kjit_operand *counts, const kjit_operand *x,
+                     const kjit_operand *classes, const kjit_algorithm_options *options);
 /* The places of the elements of x that are not 0, from 0 on. */
 KJIT_API KJIT_CHECK kjit_status kjit_nonzero(kjit_context *context, const kjit_operand *result,
                                              const kjit_operand *count, const kjit_operand *x,

@@ -1,19 +1,21 @@
-/* kjit_select and its kin: lib/library/select.kir, one launch on a
- * GPU; on the CPU pieces are counted by one and written by the next. */
+/* kjit_select and its kin: lib/library/select.kir, and partition.kir of three parts, one launch on
+ * a GPU; on the CPU pieces are counted by one and written by the next. */
 #include "algorithm/algorithm.h"
 
 /* What a public function is called with; what it lacks is NULL. */
 typedef struct selection {
-  const kjit_operand *result, *rest, *result_values, *lengths, *starts, *count, *x, *values, *flags;
+  const kjit_operand *result, *second, *rest, *result_values, *lengths, *starts, *count, *x,
+    *values, *flags;
   kjit_function *equal;
   bool has_heads;             /* one of each run of equal elements is kept */
   bool has_rest, has_lengths; /* whether there are such results */
+  bool is_in_three;           /* flags are classes */
 } selection;
 
 typedef struct parts {
   ka_call *call;
   const selection *given;
-  ka_operand result, rest, result_values, lengths, starts, count, x, values, flags;
+  ka_operand result, second, rest, result_values, lengths, starts, count, x, values, flags;
   uint32_t bytes; /* of an element that a tile keeps */
   uint64_t n;
 } parts;
@@ -57,15 +59,17 @@ static tiling choose_tiling(const parts *p)
   bool is_large = p->n >= GPU_MANY, has_heads = p->given->has_heads;
   t.threads = !is_large ? GPU_SMALL_TILE : has_heads ? GPU_RUN_TILE : GPU_LARGE_TILE;
   if (p->bytes > GPU_WIDE_ELEMENT) t.threads = GPU_WIDE_TILE;
-  if (is_large) t.chunks = has_heads ? GPU_RUN_CHUNKS : GPU_CHUNKS;
+  if (is_large && !p->given->is_in_three) t.chunks = has_heads ? GPU_RUN_CHUNKS : GPU_CHUNKS;
   t.blocks = ka_most(ka_divide_up(p->n, (uint64_t)t.threads * t.items * t.chunks), 1);
   return t;
 }
 
-/* Bytes that tells what lies before a tile are counts, and with runs a place too. */
+/* What tells of the tiles before a tile is a count; with runs a place too, of three parts two
+ * counts. */
 static uint64_t look_back_size(const parts *p, uint64_t tiles)
 {
-  uint64_t words = (p->given->has_lengths ? 2 : 1) * (p->call->is_wide ? 2 : 1);
+  bool are_two = p->given->has_lengths || p->given->is_in_three;
+  uint64_t words = (are_two ? 2 : 1) * (p->call->is_wide ? 2 : 1);
   return 16 + words * (tiles + ka_divide_up(tiles, 32));
 }
 
@@ -82,14 +86,17 @@ static void begin(const parts *p, texts *t)
 {
   ka_call *call = p->call;
   const selection *given = p->given;
-  ka_begin_kernel(call, "select", &t->kernel);
+  ka_begin_kernel(call, given->is_in_three ? "partition" : "select", &t->kernel);
   t->heads = given->has_heads ? "true" : "false";
   t->pass = given->has_lengths ? "SELECT_LINKED"
             : given->values    ? "SELECT_BOTH"
             : given->x         ? "SELECT_VALUE"
                                : "SELECT_POSITION";
   t->load = given->x ? ka_use_input(&t->kernel, &p->x, KJIT_ANY) : "select_place";
-  if (given->has_heads) {
+  if (given->is_in_three) {
+    const char *classes = ka_use_input(&t->kernel, &p->flags, KJIT_ANY);
+    t->keep = kj_format(&call->arena, "bind_back(partition_class, %s)", classes);
+  } else if (given->has_heads) {
     const ka_operator equal = { .function = given->equal };
     t->keep = given->equal ? ka_use_operator(&t->kernel, &equal, KJIT_ANY) : "select_equal";
   } else {
@@ -105,8 +112,11 @@ static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
   texts t;
   begin(p, &t);
   const char *n = ka_use_count(&t.kernel, p->n), *totals = ka_use_work(&t.kernel, work);
-  ka_launch(&t.kernel, 1, pieces, "select_totals(%s, %s, %s, %s, %s, %s)", t.load, t.keep, n,
-            totals, t.heads, t.pass);
+  if (p->given->is_in_three)
+    ka_launch(&t.kernel, 1, pieces, "partition_totals(%s, %s, %s)", t.keep, n, totals);
+  else
+    ka_launch(&t.kernel, 1, pieces, "select_totals(%s, %s, %s, %s, %s, %s)", t.load, t.keep, n,
+              totals, t.heads, t.pass);
 }
 
 /* The funcs that take what is kept, what is not, and the count. */
@@ -133,6 +143,20 @@ static void use_outputs(const parts *p, texts *t, const char *n, const char **st
   }
 }
 
+static void add_partition(const parts *p, texts *t, const tiling *s, uint32_t work)
+{
+  ka_kernel *kernel = &t->kernel;
+  const char *n = ka_use_count(kernel, p->n), *words = ka_use_work(kernel, work),
+             *first = ka_use_output(kernel, &p->result),
+             *second = ka_use_output(kernel, &p->second), *rest = ka_use_output(kernel, &p->rest),
+             *counts = ka_use_output(kernel, &p->count), *items = ka_use_constant(kernel, s->items),
+             *neighbours = ka_use_constant(kernel, s->neighbours);
+  ka_launch(kernel, s->threads, s->blocks,
+            "partition_all(%s, %s, %s, %s, %s, bind_back(partition_put_counts, %s), %s, %s, "
+            "THREADS, %s, %s)",
+            t->load, t->keep, first, second, rest, counts, n, words, items, neighbours);
+}
+
 static void add_steps(const parts *p)
 {
   ka_call *call = p->call;
@@ -146,6 +170,10 @@ static void add_steps(const parts *p)
     work = ka_add_work(call, KJIT_U64, look_back_size(p, s.blocks), true);
   }
   begin(p, &t);
+  if (p->given->is_in_three) {
+    add_partition(p, &t, &s, work);
+    return;
+  }
   const char *n = ka_use_count(&t.kernel, p->n), *name = ka_use_work(&t.kernel, work), *store,
              *store_rest, *done;
   use_outputs(p, &t, n, &store, &store_rest, &done);
@@ -199,11 +227,25 @@ static bool describe(const parts *p)
   size_t next = 0;
   if (!p->call->options.results) return false;
   (void)ka_describe(p->call, next++, given->x ? p->x.element : KJIT_I64, 1, &n);
-  if (given->has_rest) (void)ka_describe(p->call, next++, p->x.element, 1, &n);
+  for (int i = 0; i < given->has_rest + given->is_in_three; i++)
+    (void)ka_describe(p->call, next++, p->x.element, 1, &n);
   if (given->values) (void)ka_describe(p->call, next++, p->values.element, 1, &n);
   for (int i = 0; i < 2 && given->has_lengths; i++)
     (void)ka_describe(p->call, next++, KJIT_I64, 1, &n);
-  return ka_describe(p->call, next, KJIT_I64, 0, NULL);
+  const int64_t two = 2;
+  return ka_describe(p->call, next, KJIT_I64, given->is_in_three, &two);
+}
+
+static void check_partition(const parts *p)
+{
+  ka_call *call = p->call;
+  const ka_operand *results[] = { &p->result, &p->second, &p->rest, &p->count };
+  kjit_type counts = p->count.element;
+  if (!p->count.function && (!ka_is_integer(call, counts) || counts == KJIT_BOOL))
+    ka_fail(call, KJIT_ERROR_TYPE, "`counts` has elements of type %s: it gets integers",
+            ka_type_text(call, counts));
+  for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+    for (size_t k = 0; k < i; k++) ka_check_overlap(call, results[i], results[k], false);
 }
 
 static void build(ka_call *call, const void *data)
@@ -213,16 +255,22 @@ static void build(ka_call *call, const void *data)
   *p = (parts){ .call = call, .given = given };
   read_input(p, "x", given->x, &p->x);
   read_input(p, "values", given->values, &p->values);
-  read_input(p, "flags", given->flags, &p->flags);
+  read_input(p, given->is_in_three ? "classes" : "flags", given->flags, &p->flags);
+  if (given->is_in_three && !ka_is_integer(call, p->flags.element))
+    ka_fail(call, KJIT_ERROR_TYPE, "`classes` has elements of type %s: integers are expected",
+            ka_type_text(call, p->flags.element));
   if (describe(p)) return;
-  read_output(p, "result", given->result, &p->result, p->n);
+  read_output(p, given->is_in_three ? "first" : "result", given->result, &p->result, p->n);
+  read_output(p, "second", given->second, &p->second, p->n);
   read_output(p, "rest", given->rest, &p->rest, p->n);
   read_output(p, "result_values", given->result_values, &p->result_values, p->n);
   read_output(p, "lengths", given->lengths, &p->lengths, p->n);
   read_output(p, "starts", given->starts, &p->starts, p->n);
-  read_output(p, "count", given->count, &p->count, 1);
-  ka_operand *all[] = { &p->x,     &p->values,        &p->flags,   &p->result, &p->rest,
-                        &p->count, &p->result_values, &p->lengths, &p->starts };
+  if (given->is_in_three) read_output(p, "counts", given->count, &p->count, 2);
+  else read_output(p, "count", given->count, &p->count, 1);
+  if (given->is_in_three) check_partition(p);
+  ka_operand *all[] = { &p->x,    &p->values, &p->flags,         &p->result,  &p->second,
+                        &p->rest, &p->count,  &p->result_values, &p->lengths, &p->starts };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i]->name) arrange(call, all[i]);
   p->bytes = kj_element_bytes(call->context->types, given->x ? p->x.element : p->flags.element);
@@ -289,6 +337,25 @@ kjit_status kjit_partition(kjit_context *context, const kjit_operand *result,
                          { "rest", rest, true },
                          { "count", count, true } };
   return perform(context, "kjit_partition", &given, all, 5, options);
+}
+
+kjit_status kjit_partition_three(kjit_context *context, const kjit_operand *first,
+                                 const kjit_operand *second, const kjit_operand *rest,
+                                 const kjit_operand *counts, const kjit_operand *x,
+                                 const kjit_operand *classes, const kjit_algorithm_options *options)
+{
+  const selection given = { .result = first,
+                            .second = second,
+                            .rest = rest,
+                            .count = counts,
+                            .x = x,
+                            .flags = classes,
+                            .has_rest = true,
+                            .is_in_three = true };
+  const needed all[] = { { "x", x, false },        { "classes", classes, false },
+                         { "first", first, true }, { "second", second, true },
+                         { "rest", rest, true },   { "counts", counts, true } };
+  return perform(context, "kjit_partition_three", &given, all, 6, options);
 }
 
 kjit_status kjit_nonzero(kjit_context *context, const kjit_operand *result,

@@ -48,6 +48,15 @@ def by_flags(rng, kind, n, label):
     yield case(f"{label} nonzero {kind} {n}", "{r}, {n} = nonzero({x})", x, {"r": np.flatnonzero(x), "n": count(np.count_nonzero(x))})
 
 
+def in_three(rng, kind, n, label):
+    x = numbers(rng, n, kind)
+    classes = rng.choice(3, n, p=rng.dirichlet([0.4, 0.4, 0.4])).astype(str(rng.choice(["u1", "i1", "i4", "u8", "i8"])))
+    parts = {name: x[classes == c] for c, name in enumerate("abr")}
+    made = case(f"{label} in three {kind} {n}", "{a}, {b}, {r}, {n} = partition_three({x}, {c})", x, parts, c=classes)
+    counts = np.array([(classes == 0).sum(), (classes == 1).sum()], "i8")
+    yield made.array("n", np.zeros(2, "i8")).expect("n", counts)
+
+
 def by_runs(rng, kind, n, label):
     x, y = numbers(rng, n, kind), rng.standard_normal(n)
     at = starts(x)
@@ -59,7 +68,7 @@ def by_runs(rng, kind, n, label):
 
 @some_cases(24)
 def all_types(rng):
-    for kind, make in itertools.product(PLAIN, (by_flags, by_runs)):
+    for kind, make in itertools.product(PLAIN, (by_flags, in_three, by_runs)):
         yield from make(rng, kind, int(rng.integers(1, 4000)), "type")
 
 
@@ -67,6 +76,7 @@ def all_types(rng):
 def sizes(rng):
     for n in values.BORDERS + values.LARGE:
         yield from by_flags(rng, "i4", n, "size")
+        yield from in_three(rng, "i2", n, "size")
         yield from by_runs(rng, "u1", n, "size")
 
 
@@ -75,6 +85,10 @@ def funcs(rng):
     x = values.any_numbers(rng, 3001, "f8")
     kept = x[x > 0.25]
     yield case("by a func", "{r}, {n} = select({x}, above({x}, 0.25f64)[3001])", x, {"r": kept, "n": count(len(kept))})
+    sign = (x > 0.25) * 1 + (x > -0.25) * 1
+    parts = {name: x[sign == c] for c, name in enumerate("abr")}
+    made = case("in three by a func", "{a}, {b}, {r}, {n} = partition_three({x}, side({x}, 0.25f64)[3001])", x, parts)
+    yield made.array("n", np.zeros(2, "i8")).expect("n", np.array([(sign == 0).sum(), (sign == 1).sum()], "i8"))
     near = np.sort(x)
     at = [0]
     for i in range(1, len(near)):

@@ -1,5 +1,6 @@
-/* Compactions called by a host: by flags, by funcs, into two parts, places, one of each run with
- * and without values, run lengths; as plans; without elements; and what is refused.
+/* Compactions called by a host: by flags, by funcs, into two and three parts, places, one of each
+ * run with and without values, run lengths; as plans and in graphs; without elements; and what is
+ * refused.
  * RUN: %programs/selects
  * RUN: %if cuda %{ %programs/selects cuda %}
  */
@@ -7,6 +8,7 @@
 
 static const char funcs[] = "func large(i, x, than) { return x[i] > than }\n"
                             "func half(i, x) { return x[i] // 2 }\n"
+                            "func rest(i, x) { return x[i] % 3 }\n"
                             "func near(a, b) { return abs(a - b) <= 1 }\n";
 
 enum { MOST = 200000 };
@@ -75,6 +77,52 @@ static void test_select(kjit_module *module, const arrays *a)
   for (int64_t i = 0; i < n; i++)
     if (x_values[i]) wrong += got[kept++] != (x_values[i] - (x_values[i] & 1)) / 2;
   REQUIRE(integer_in(a->count) == kept && !wrong);
+}
+
+/* As a plan, and in a graph. */
+static void test_three(kjit_module *module, const arrays *a)
+{
+  static int32_t of_third[MOST];
+  kjit_arg of_rest = kjit_arg_array(a->x);
+  kjit_array *t = make_line(KJIT_I32, n), *c = make_line(KJIT_I64, 2);
+  kjit_operand x = kjit_operand_array(a->x), r = kjit_operand_array(a->r),
+               s = kjit_operand_array(a->s), third = kjit_operand_array(t),
+               counts = kjit_operand_array(c),
+               classes = kjit_operand_function(find(module, "rest"), &of_rest, 1, &n, 1);
+  kjit_algorithm_options options;
+  kjit_plan *plan = NULL;
+  kjit_stream *stream = NULL;
+  kjit_graph *graph = NULL;
+  kjit_executable_graph *executable = NULL;
+  REQUIRE(kjit_create_stream(device, &stream) == KJIT_OK);
+  kjit_init_algorithm_options(&options);
+  options.plan = &plan;
+  options.stream = stream;
+  REQUIRE(kjit_partition_three(context, &r, &s, &third, &counts, &x, &classes, &options) ==
+          KJIT_OK);
+  REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);
+  REQUIRE(kjit_begin_capture(stream) == KJIT_OK);
+  REQUIRE(kjit_run_plan(plan, stream) == KJIT_OK && kjit_end_capture(stream, &graph) == KJIT_OK);
+  REQUIRE(kjit_instantiate_graph(graph, &executable) == KJIT_OK);
+  REQUIRE(kjit_launch_graph(executable, stream) == KJIT_OK);
+  REQUIRE(kjit_synchronize_stream(stream) == KJIT_OK);
+  int64_t found[2] = { -1, -1 }, kept[3] = { 0 }, wrong = 0;
+  const int32_t *parts[] = { got, rest, of_third };
+  read_back(a->r, got, sizeof *got);
+  read_back(a->s, rest, sizeof *rest);
+  read_back(t, of_third, sizeof *of_third);
+  read_array(c, found, sizeof found);
+  for (int64_t i = 0; i < n; i++) {
+    int part = (x_values[i] % 3 + 3) % 3;
+    wrong += parts[part][kept[part]++] != x_values[i];
+  }
+  REQUIRE(found[0] == kept[0] && found[1] == kept[1] && !wrong);
+  kjit_destroy_executable_graph(executable);
+  kjit_destroy_graph(graph);
+  kjit_destroy_plan(plan);
+  kjit_release_array(t);
+  kjit_release_array(c);
+  kjit_destroy_stream(stream);
 }
 
 static void test_nonzero(const arrays *a)
@@ -148,7 +196,33 @@ static void test_refused(const arrays *a)
   REQUIRE(says("`result` is written and overlaps `x`"));
   REQUIRE(kjit_nonzero(context, &r, NULL, &x, NULL) == KJIT_ERROR_MISUSE);
   REQUIRE(says("`count` is NULL"));
+  kjit_operand s = kjit_operand_array(a->s), y = kjit_operand_array(a->y),
+               t = kjit_operand_array(a->places);
+  REQUIRE(kjit_partition_three(context, &r, &s, &t, &count, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`counts` has to have room for 2 elements: it has 1"));
+  REQUIRE(kjit_partition_three(context, &r, &s, &t, &t, &x, &y, NULL) == KJIT_ERROR_TYPE);
+  REQUIRE(says("`classes` has elements of type f64: integers are expected"));
+  REQUIRE(kjit_partition_three(context, &r, &few, &t, &t, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`second` has to have room for"));
+  REQUIRE(kjit_partition_three(context, &r, &r, &s, &t, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`second` is written and overlaps `first`"));
+  REQUIRE(kjit_partition_three(context, &r, &s, NULL, &t, &x, &x, NULL) == KJIT_ERROR_MISUSE);
+  REQUIRE(says("`rest` is NULL"));
   kjit_release_array(fewer);
+}
+
+/* What no class has goes to the rest, and fails. */
+static void test_no_class(const arrays *a)
+{
+  kjit_array *t = make_line(KJIT_I32, n), *c = make_line(KJIT_I64, 2);
+  kjit_operand x = kjit_operand_array(a->x), r = kjit_operand_array(a->r),
+               s = kjit_operand_array(a->s), third = kjit_operand_array(t),
+               counts = kjit_operand_array(c);
+  kjit_status status = kjit_partition_three(context, &r, &s, &third, &counts, &x, &x, NULL);
+  if (status == KJIT_OK) status = kjit_synchronize_device(device);
+  REQUIRE(status == KJIT_ERROR_KERNEL && says("an element has a class that is not 0, 1 or 2"));
+  kjit_release_array(t);
+  kjit_release_array(c);
 }
 
 static void test_all(void)
@@ -158,10 +232,12 @@ static void test_all(void)
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     arrays a = draw(sizes[i]);
     test_select(module, &a);
+    if (i != 1) test_three(module, &a);
     test_nonzero(&a);
     test_runs(module, &a, false);
     test_runs(module, &a, true);
     if (n > 1) test_refused(&a);
+    if (n == 4096) test_no_class(&a);
     release(&a);
   }
 }

@@ -4,12 +4,7 @@
  * RUN: %programs/sets
  * RUN: %if cuda %{ %programs/sets cuda %}
  */
-#include "functions.h"
-
-#include <time.h>
-
-static kjit_device_kind kind = KJIT_DEVICE_CPU;
-static kjit_device *device;
+#include "algorithm_host.h"
 
 typedef kjit_status set_function(kjit_context *, const kjit_operand *, const kjit_operand *,
                                  const kjit_operand *, const kjit_operand *, kjit_function *,
@@ -22,20 +17,11 @@ static set_function *const functions[KINDS] = { kjit_set_union, kjit_set_interse
 enum { MOST = 60000 };
 static int32_t x_values[MOST], y_values[MOST], got[2 * MOST], wanted[2 * MOST];
 
-static kjit_array *make(kjit_type type, int64_t count)
-{
-  kjit_array *array = NULL;
-  REQUIRE(kjit_create_array(device, type, &count, 1, &array) == KJIT_OK);
-  return array;
-}
-
 /* Sorted, with repeats. */
 static kjit_array *draw(int32_t *values, int64_t count)
 {
-  kjit_array *array = make(KJIT_I32, count);
   for (int64_t i = 0; i < count; i++) values[i] = (i ? values[i - 1] : -9) + rand() % 3 / 2;
-  REQUIRE(kjit_copy_from_host(array, values, (size_t)count * sizeof *values, NULL) == KJIT_OK);
-  return array;
+  return make_line_of(KJIT_I32, count, values, (size_t)count * sizeof *values);
 }
 
 /* The walk over both, one step after the other. */
@@ -55,14 +41,13 @@ static int64_t walk(int operation, int64_t n, int64_t m)
 
 static void check(kjit_array *result, const kjit_array *count, int64_t expected)
 {
-  int64_t found = -1;
-  REQUIRE(kjit_copy_to_host(count, &found, sizeof found, NULL) == KJIT_OK && found == expected);
+  REQUIRE(integer_in(count) == expected);
   if (!expected) return;
   size_t bytes = (size_t)expected * sizeof *got;
   kjit_array *front = NULL;
   kjit_array_slice slice = { 0, expected, 1 };
   REQUIRE(kjit_slice_array(result, &slice, 1, &front) == KJIT_OK);
-  REQUIRE(kjit_copy_to_host(front, got, bytes, NULL) == KJIT_OK);
+  read_array(front, got, bytes);
   REQUIRE(!memcmp(got, wanted, bytes));
   kjit_release_array(front);
 }
@@ -76,8 +61,8 @@ static int64_t room_of(int operation, int64_t n, int64_t m)
 /* A plan that runs three times, and once in a graph. */
 static void test_plan(int operation, int64_t n, int64_t m, kjit_function *less)
 {
-  kjit_array *x = draw(x_values, n), *y = draw(y_values, m), *count = make(KJIT_I64, 1),
-             *result = make(KJIT_I32, room_of(operation, n, m)), *work = NULL;
+  kjit_array *x = draw(x_values, n), *y = draw(y_values, m), *count = make_line(KJIT_I64, 1),
+             *result = make_line(KJIT_I32, room_of(operation, n, m)), *work = NULL;
   kjit_operand of_x = kjit_operand_array(x), of_y = kjit_operand_array(y),
                of_result = kjit_operand_array(result), of_count = kjit_operand_array(count);
   kjit_algorithm_options options;
@@ -102,7 +87,7 @@ static void test_plan(int operation, int64_t n, int64_t m, kjit_function *less)
           KJIT_OK);
   int64_t extent = (int64_t)bytes;
   options.work_bytes = NULL;
-  options.work = work = make(KJIT_U8, extent);
+  options.work = work = make_line(KJIT_U8, extent);
   options.plan = &plan;
   REQUIRE(functions[operation](context, &of_result, &of_count, &of_x, &of_y, less, &options) ==
           KJIT_OK);
@@ -126,10 +111,10 @@ static void test_plan(int operation, int64_t n, int64_t m, kjit_function *less)
 
 static void test_refused(void)
 {
-  kjit_array *x = draw(x_values, 100), *f = make(KJIT_F32, 100), *r = make(KJIT_I32, 150),
-             *z = make(KJIT_C64, 8), *c = make(KJIT_I64, 1), *both = NULL;
+  kjit_array *x = draw(x_values, 100), *f = make_line(KJIT_F32, 100), *r = make_line(KJIT_I32, 150),
+             *z = make_line(KJIT_C64, 8), *c = make_line(KJIT_I64, 1);
   int64_t shape[] = { 10, 10 };
-  REQUIRE(kjit_create_array(device, KJIT_I32, shape, 2, &both) == KJIT_OK);
+  kjit_array *both = make_array(KJIT_I32, shape, 2);
   kjit_operand of_x = kjit_operand_array(x), of_f = kjit_operand_array(f),
                of_r = kjit_operand_array(r), of_z = kjit_operand_array(z),
                count = kjit_operand_array(c), of_both = kjit_operand_array(both);
@@ -167,10 +152,6 @@ static void test_refused(void)
 
 static void test_all(void)
 {
-  unsigned seed = (unsigned)time(NULL);
-  printf("seed %u\n", seed);
-  srand(seed);
-  REQUIRE(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
   kjit_function *less = find(parse("func less(a, b) { return a < b }\n"), "less");
   const int64_t sizes[][2] = { { 0, 0 }, { 0, 40 }, { 700, 0 }, { 1, 1 } };
   int large = rand() % KINDS, small = rand() % KINDS;
@@ -181,9 +162,4 @@ static void test_all(void)
   test_refused();
 }
 
-int main(int argc, char **argv)
-{
-  (void)argv;
-  if (argc > 1) kind = KJIT_DEVICE_CUDA;
-  return run_tests(test_all);
-}
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }

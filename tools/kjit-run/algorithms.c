@@ -75,6 +75,13 @@ static kjit_status call_partition(kjit_context *context, const run_argument *a,
                         a[4].operands, options);
 }
 
+static kjit_status call_partition_three(kjit_context *context, const run_argument *a,
+                                        const kjit_algorithm_options *options)
+{
+  return kjit_partition_three(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                              a[4].operands, a[5].operands, options);
+}
+
 static kjit_status call_nonzero(kjit_context *context, const run_argument *a,
                                 const kjit_algorithm_options *options)
 {
@@ -205,6 +212,10 @@ static const run_algorithm rows[] = {
   { "partition",
     { RESULT("result"), RESULT("rest"), RESULT("count"), INPUT("x"), INPUT("flags") }, 0, false,
     call_partition },
+  { "partition_three",
+    { RESULT("first"), RESULT("second"), RESULT("rest"), RESULT("counts"), INPUT("x"),
+      INPUT("classes") },
+    0, false, call_partition_three },
   { "nonzero", { RESULT("result"), RESULT("count"), INPUT("x") }, 0, false, call_nonzero },
   { "unique", { RESULT("result"), RESULT("count"), INPUT("x"), EQUAL }, 0, false, call_unique },
   { "unique_pairs",
