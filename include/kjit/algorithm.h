@@ -166,6 +166,50 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce(kjit_context *context, const kjit_op
                                             const kjit_operand *x, const kjit_operator *operator_,
                                             const kjit_algorithm_options *options);
 
+/* ---- reduce and scan by segments and by key ---- */
+
+/* Operands have one axis; axes are not taken. */
+
+/* result[i] becomes operator over segment i of x: its elements from offsets[i] up to
+ * offsets[i + 1] - 1. offsets has an integer more than there are segments, as the row pointers of a
+ * CSR matrix, and does not descend; elements before the first and behind the last segment are in
+ * none. Segments may be empty: they get options.initial, else the operator's identity, else what
+ * kjit_reduce says of its name without elements. Where that is nothing, and where offsets descend
+ * or lead out of x, it is the failure of a thread, as `raise` in a kernel, when all others are
+ * done; what result then has is undefined, and nothing else is read or written. An array for the
+ * result (options.results) is that of kjit_reduce. Errors: as kjit_reduce. */
+KJIT_API KJIT_CHECK kjit_status kjit_reduce_segments(kjit_context *context,
+                                                     const kjit_operand *result,
+                                                     const kjit_operand *x,
+                                                     const kjit_operand *offsets,
+                                                     const kjit_operator *operator_,
+                                                     const kjit_algorithm_options *options);
+/* kjit_scan that starts anew in each segment, with options.initial or the identity in each.
+ * Elements of result that are in no segment stay as they were. */
+KJIT_API KJIT_CHECK kjit_status kjit_scan_segments(kjit_context *context,
+                                                   const kjit_operand *result,
+                                                   const kjit_operand *x,
+                                                   const kjit_operand *offsets,
+                                                   const kjit_operator *operator_,
+                                                   const kjit_algorithm_options *options);
+
+/* Segments are runs of elements whose neighbouring keys are equal: by equal, a func of two keys,
+ * or ==. keys has as many elements as x; sorted keys have one run each. result_keys becomes the key
+ * of the first element of each run, result operator over it, options.initial in front, and count,
+ * one integer, how many runs there are: on the device, without waiting for it. Results have room
+ * for all n elements, of which those behind the runs stay as they were, and must not overlap
+ * anything. No operator needs an identity. Errors: as kjit_reduce. */
+KJIT_API KJIT_CHECK kjit_status kjit_reduce_by_key(
+  kjit_context *context, const kjit_operand *result_keys, const kjit_operand *result,
+  const kjit_operand *count, const kjit_operand *keys, const kjit_operand *x,
+  const kjit_operator *operator_, kjit_function *equal, const kjit_algorithm_options *options);
+/* kjit_scan that starts anew with each run; result may be the very array that x is. */
+KJIT_API KJIT_CHECK kjit_status kjit_scan_by_key(kjit_context *context, const kjit_operand *result,
+                                                 const kjit_operand *keys, const kjit_operand *x,
+                                                 const kjit_operator *operator_,
+                                                 kjit_function *equal,
+                                                 const kjit_algorithm_options *options);
+
 /* ---- sort ---- */
 
 /* result becomes x, sorted along options.axes, one axis, by default the last one. less NULL: in the

@@ -184,6 +184,7 @@ typedef struct ka_kernel {
   KJ_LIST(kjit_arg) arguments;
   KJ_LIST(ki_meaning) meanings;
   KJ_LIST(kjit_arg) constant_values;
+  KJ_LIST(kjit_type) structs; /* of the host, that its text declares */
   uint32_t blocks; /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
 } ka_kernel;
 
@@ -230,6 +231,9 @@ kjit_type ka_reduction_result(const ka_call *call, const ka_reduction *r, kjit_t
 kjit_type ka_reduction_computed(const ka_reduction *r, kjit_type value);
 uint32_t ka_reduction_bytes(const ka_call *call, const ka_reduction *r, kjit_type value);
 const char *ka_reduction_operator(const ka_reduction *r);
+const char *ka_reduction_type(ka_call *call, const ka_reduction *r, kjit_type value);
+/* Its result is the place of an element: where there is none, it has none. */
+bool ka_finds_place(const ka_reduction *r);
 /* The text of the result without elements. Errors: ARGUMENT. */
 const char *ka_reduction_empty(ka_call *call, const ka_reduction *r);
 /* Funcs around load, of one index or more, and store; count: elements of each result. */
@@ -237,11 +241,35 @@ const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_t
                                 const char *load, uint32_t index_count);
 const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                              const char *put, uint64_t count);
+/* The same where results have different counts: a func of i, v, store and count. */
+const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value);
 /* Work memory for `count` values: so many u64 where they are structs, and what the kernel makes of
  * these. */
 uint64_t ka_count_words(uint32_t bytes, uint64_t count);
 const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                           const char *words, uint64_t count);
+
+/* ---- carried.c ---- */
+
+/* What parts of a line give on to the next ones: a value with a number about it, a struct of the
+ * kernel's: `struct carried_value { state: i32; value: f32 }`. */
+typedef struct ka_carried {
+  const char *field, *type; /* of the number */
+  const char *value;        /* text of the value's type */
+  uint32_t bytes;           /* of the struct, at least */
+} ka_carried;
+
+/* element: the value's type, or KJIT_ANY: a struct of the kernel's, of the name `text`. bytes: of a
+ * value. Errors: UNSUPPORTED. */
+ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, kjit_type element,
+                    const char *text, uint32_t bytes);
+/* Declares it, and the structs that it is made of; `zero(carried_value)`. */
+const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element);
+/* Work memory for `count` of them, and what a kernel makes of it. */
+uint32_t ka_add_carried(ka_call *call, const ka_carried *c, uint64_t count);
+const char *ka_view_carried(ka_kernel *kernel, uint32_t work, uint64_t count);
+/* Elements of look_back's work memory, as look_back_size has them, for values of so many bytes. */
+uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences);
 
 /* ---- kernel_cache.c ---- */
 

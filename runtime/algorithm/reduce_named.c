@@ -117,9 +117,17 @@ const char *ka_reduction_empty(ka_call *call, const ka_reduction *r)
   return r->empty;
 }
 
+bool ka_finds_place(const ka_reduction *r) { return r->values == FOUND; }
+
 static const char *name_struct(ka_call *call, kjit_type value)
 {
   return kj_format(&call->arena, "reduce_%s", ka_type_text(call, value));
+}
+
+const char *ka_reduction_type(ka_call *call, const ka_reduction *r, kjit_type value)
+{
+  if (r->values != PLAIN) return name_struct(call, value);
+  return ka_type_text(call, ka_reduction_computed(r, value));
 }
 
 const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
@@ -145,11 +153,9 @@ const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_t
   return kj_format(arena, "bind_back(prepared, %s)", load);
 }
 
-const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
-                             const char *put, uint64_t count)
+const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value)
 {
-  kjit_arg n = kjit_arg_f64((double)count);
-  const char *type = ka_type_text(kernel->call, value), *given = ka_use_value(kernel, &n);
+  const char *type = ka_type_text(kernel->call, value);
   bool is_complex = value == KJIT_C64 || value == KJIT_C128;
   if (is_complex) type = value == KJIT_C64 ? "f32" : "f64";
   if (r->elements == TRUTHS || r->elements == ORDERED) type = "f64";
@@ -157,7 +163,15 @@ const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type
                    "func finished(i, v, store: func, count) @inline {\n  let n = %s(count)\n"
                    "  store(i, %s)\n}\n",
                    type, r->finished);
-  return kj_format(&kernel->call->arena, "bind_back(finished, %s, %s)", put, given);
+  return "finished";
+}
+
+const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                             const char *put, uint64_t count)
+{
+  kjit_arg n = kjit_arg_f64((double)count);
+  const char *given = ka_use_value(kernel, &n), *finish = ka_finish_function(kernel, r, value);
+  return kj_format(&kernel->call->arena, "bind_back(%s, %s, %s)", finish, put, given);
 }
 
 /* Work memory for structs that only the kernel knows is so many u64. */

@@ -34,6 +34,34 @@ static kjit_status call_scan(kjit_context *context, const run_argument *a,
   return kjit_scan(context, a[0].operands, a[1].operands, &a[2].operator_, options);
 }
 
+static kjit_status call_reduce_segments(kjit_context *context, const run_argument *a,
+                                        const kjit_algorithm_options *options)
+{
+  return kjit_reduce_segments(context, a[0].operands, a[1].operands, a[2].operands, &a[3].operator_,
+                              options);
+}
+
+static kjit_status call_scan_segments(kjit_context *context, const run_argument *a,
+                                      const kjit_algorithm_options *options)
+{
+  return kjit_scan_segments(context, a[0].operands, a[1].operands, a[2].operands, &a[3].operator_,
+                            options);
+}
+
+static kjit_status call_reduce_by_key(kjit_context *context, const run_argument *a,
+                                      const kjit_algorithm_options *options)
+{
+  return kjit_reduce_by_key(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                            a[4].operands, &a[5].operator_, a[6].function, options);
+}
+
+static kjit_status call_scan_by_key(kjit_context *context, const run_argument *a,
+                                    const kjit_algorithm_options *options)
+{
+  return kjit_scan_by_key(context, a[0].operands, a[1].operands, a[2].operands, &a[3].operator_,
+                          a[4].function, options);
+}
+
 static kjit_status call_sort(kjit_context *context, const run_argument *a,
                              const kjit_algorithm_options *options)
 {
@@ -190,7 +218,8 @@ enum {
   AXIS = 1 << RUN_AXIS,
   AXES = AXIS | 1 << RUN_AXES,
   FOLDING = 1 << RUN_INITIAL | 1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES,
-  SCANNING = AXIS | FOLDING | 1 << RUN_EXCLUSIVE,
+  SCANNING_LINES = FOLDING | 1 << RUN_EXCLUSIVE,
+  SCANNING = AXIS | SCANNING_LINES,
   ORDER = 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT,
   SORTING = AXIS | ORDER,
   MAPPING = 1 << RUN_WHERE | 1 << RUN_SIGNATURE | 1 << RUN_OUTER
@@ -199,6 +228,16 @@ enum {
 static const run_algorithm rows[] = {
   { "reduce", { RESULT("result"), INPUT("x"), OPERATOR }, AXES | FOLDING, false, call_reduce },
   { "scan", { RESULT("result"), INPUT("x"), OPERATOR }, SCANNING, true, call_scan },
+  { "reduce_segments", { RESULT("result"), INPUT("x"), INPUT("offsets"), OPERATOR }, FOLDING, false,
+    call_reduce_segments },
+  { "scan_segments", { RESULT("result"), INPUT("x"), INPUT("offsets"), OPERATOR }, SCANNING_LINES,
+    true, call_scan_segments },
+  { "reduce_by_key",
+    { RESULT("result_keys"), RESULT("result"), RESULT("count"), INPUT("keys"), INPUT("x"), OPERATOR,
+      EQUAL },
+    FOLDING, false, call_reduce_by_key },
+  { "scan_by_key", { RESULT("result"), INPUT("keys"), INPUT("x"), OPERATOR, EQUAL }, SCANNING_LINES,
+    false, call_scan_by_key },
   { "sort",
     { RESULT("result"), PERHAPS_RESULT("result_values"), INPUT("x"), PERHAPS("values"), LESS },
     SORTING, true, call_sort },

@@ -1,0 +1,336 @@
+/* kjit_reduce_by_key, lib/library/by_key.kir, and kjit_scan_by_key, scan_by_key of
+ * lib/library/scan.kir. */
+#include "algorithm/algorithm.h"
+
+typedef struct keyed {
+  const kjit_operand *result_keys, *result, *count, *keys, *x;
+  const kjit_operator *operator_;
+  kjit_function *equal;
+} keyed;
+
+typedef struct parts {
+  ka_call *call;
+  ka_operator operator_;
+  kjit_function *equal;
+  kjit_type accumulator;
+  uint32_t bytes; /* of a value of that type */
+  bool is_exclusive;
+  ka_operand result_keys, result, count, keys, x;
+  ka_carried carried;
+} parts;
+
+/* ---- the shape of a launch ---- */
+
+enum {
+  GPU_VALUE_BYTES = 64,  /* of values, or of keys, that a thread has */
+  GPU_ACCESS_BYTES = 16, /* of neighbours that one thread reads */
+  GPU_TILE = 256,        /* threads of a block */
+  GPU_WIDE_VALUE = 32,   /* bytes of values of which a block has fewer */
+  GPU_WIDE_TILE = 128,
+  GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few elements */
+  GPU_FEW = 3,      /* elements */
+  CPU_PIECES = 4,   /* of a core */
+  CPU_LEAST = 16384 /* elements of a piece */
+};
+
+typedef struct tiling {
+  uint32_t threads, items, neighbours;
+  uint64_t blocks;
+} tiling;
+
+static void count_tiles(const parts *p, tiling *t)
+{
+  t->blocks = ka_divide_up(p->x.count, (uint64_t)t->threads * t->items);
+}
+
+static tiling choose_pieces(const parts *p)
+{
+  uint64_t most = CPU_PIECES * (uint64_t)ka_core_count(p->call);
+  tiling t = { 1, 1, 1, ka_most(ka_least(p->x.count / CPU_LEAST, most), 1) };
+  return t;
+}
+
+/* Odd numbers of elements: neighbouring threads read other banks of shared memory. */
+static tiling choose_for_reduction(const parts *p)
+{
+  uint32_t key = kj_element_bytes(p->call->context->types, p->keys.element),
+           bytes = (uint32_t)ka_most(key, p->bytes);
+  uint64_t cores = ka_core_count(p->call), n = p->x.count;
+  if (ka_is_cpu(p->call)) return choose_pieces(p);
+  tiling t = { bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE, 1, 1, 1 };
+  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, 16), 2) - 1;
+  while (t.items > GPU_FEW && n < GPU_TILES * cores * t.threads * t.items) t.items /= 2;
+  count_tiles(p, &t);
+  return t;
+}
+
+static tiling choose_for_scan(const parts *p)
+{
+  uint32_t bytes = kj_element_bytes(p->call->context->types, p->x.element);
+  if (ka_is_cpu(p->call)) return choose_pieces(p);
+  tiling t = { p->carried.bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE, 1, 1, 1 };
+  t.items = (uint32_t)ka_most(GPU_VALUE_BYTES / p->carried.bytes, 1);
+  while (2 * t.neighbours <= t.items && 2 * t.neighbours * bytes <= GPU_ACCESS_BYTES)
+    t.neighbours *= 2;
+  t.items = t.items / t.neighbours * t.neighbours;
+  count_tiles(p, &t);
+  return t;
+}
+
+/* ---- kernels ---- */
+
+/* What the kernels take in common, as text. */
+typedef struct texts {
+  ka_kernel kernel;
+  const char *key, *equal, *load, *op, *carried, *n;
+} texts;
+
+static void begin(const parts *p, texts *t)
+{
+  ka_begin_kernel(p->call, "by_key", &t->kernel);
+  t->key = ka_use_input(&t->kernel, &p->keys, KJIT_ANY);
+  t->equal = p->equal ? ka_use_function(&t->kernel, p->equal, 2) : "by_key_equal";
+  t->load = ka_use_input(&t->kernel, &p->x, p->accumulator);
+  t->op = ka_use_operator(&t->kernel, &p->operator_, p->accumulator);
+  t->carried = ka_use_carried(&t->kernel, &p->carried, p->accumulator);
+  t->n = ka_use_count(&t->kernel, p->x.count);
+}
+
+/* On a GPU tiles look back. of_block: values of a block on the CPU. */
+static uint32_t add_work(const parts *p, const tiling *s, uint64_t of_block)
+{
+  if (ka_is_cpu(p->call)) return ka_add_carried(p->call, &p->carried, of_block * s->blocks);
+  return ka_add_work(p->call, KJIT_U64, ka_look_back_size(p->carried.bytes, s->blocks, 1), true);
+}
+
+static const char *use_work(const parts *p, texts *t, uint32_t work, uint64_t count)
+{
+  if (ka_is_cpu(p->call)) return ka_view_carried(&t->kernel, work, count);
+  return ka_use_work(&t->kernel, work);
+}
+
+/* ---- reductions ---- */
+
+static const char *use_result(const parts *p, texts *t)
+{
+  const char *put = ka_use_output(&t->kernel, &p->result);
+  const kjit_arg *initial = p->call->options.initial;
+  if (!initial) return put;
+  return kj_format(&p->call->arena, "bind_back(reduce_after, %s, %s, %s)", put, t->op,
+                   ka_use_value(&t->kernel, initial));
+}
+
+static void add_reduction(const parts *p)
+{
+  ka_call *call = p->call;
+  tiling s = choose_for_reduction(p);
+  uint32_t work = add_work(p, &s, 1);
+  texts t;
+  if (ka_is_cpu(call) && s.blocks > 1) {
+    begin(p, &t);
+    const char *totals = use_work(p, &t, work, s.blocks);
+    ka_launch(&t.kernel, 1, s.blocks, "by_key_totals(%s, %s, %s, %s, %s, %s, %s)", t.key, t.load,
+              t.equal, t.op, t.carried, t.n, totals);
+  }
+  begin(p, &t);
+  const char *store = use_result(p, &t), *put_key = ka_use_output(&t.kernel, &p->result_keys),
+             *count = ka_use_output(&t.kernel, &p->count), *name = use_work(p, &t, work, s.blocks),
+             *items = ka_use_constant(&t.kernel, s.items);
+  ka_launch(&t.kernel, s.threads, s.blocks,
+            "by_key_reduce(%s, %s, %s, %s, %s, bind_back(by_key_put_count, %s), %s, %s, %s, %s, "
+            "THREADS, %s)",
+            t.key, t.load, t.equal, store, put_key, count, t.op, t.carried, t.n, name, items);
+}
+
+/* Without elements there is no run. */
+static void add_no_runs(const parts *p)
+{
+  ka_kernel kernel;
+  ka_begin_kernel(p->call, "by_key", &kernel);
+  const char *count = ka_use_output(&kernel, &p->count);
+  ka_launch(&kernel, 1, 1, "by_key_put_count(0i64, %s)", count);
+}
+
+/* ---- scans ---- */
+
+static const char *use_start(const parts *p, texts *t)
+{
+  ka_call *call = p->call;
+  if (call->options.initial) return ka_use_value(&t->kernel, call->options.initial);
+  if (!p->is_exclusive) return "0";
+  return kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_.name,
+                   ka_type_text(call, p->accumulator));
+}
+
+/* load and head, behind a comma what a segment starts with. */
+static void use_heads(const parts *p, texts *t, const char **load, const char **head,
+                      const char **start)
+{
+  kj_arena *arena = &p->call->arena;
+  *head = kj_format(arena, "bind_back(by_key_starts, %s, %s)", t->key, t->equal);
+  *start = use_start(p, t);
+  *load = t->load;
+  if (p->call->options.initial && !p->is_exclusive)
+    *load =
+      kj_format(arena, "bind_back(by_key_after, %s, %s, %s, %s)", t->load, *head, t->op, *start);
+}
+
+static void add_scan(const parts *p)
+{
+  ka_call *call = p->call;
+  tiling s = choose_for_scan(p);
+  uint32_t work = add_work(p, &s, 8);
+  const char *way = p->is_exclusive ? "true" : "false", *load, *head, *start;
+  texts t;
+  if (ka_is_cpu(call) && s.blocks > 1) {
+    begin(p, &t);
+    use_heads(p, &t, &load, &head, &start);
+    const char *totals = use_work(p, &t, work, 8 * s.blocks);
+    ka_launch(&t.kernel, 1, s.blocks, "scan_by_key_totals(%s, %s, %s, %s, %s, %s, %s, %s)", load,
+              head, t.op, start, t.carried, t.n, totals, way);
+  }
+  begin(p, &t);
+  use_heads(p, &t, &load, &head, &start);
+  const char *put = ka_use_output(&t.kernel, &p->result),
+             *name = use_work(p, &t, work, 8 * s.blocks),
+             *items = ka_use_constant(&t.kernel, s.items),
+             *neighbours = ka_use_constant(&t.kernel, s.neighbours);
+  ka_launch(&t.kernel, s.threads, s.blocks,
+            "scan_by_key(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)", load, head, put,
+            t.op, start, t.carried, t.n, name, way, items, neighbours);
+}
+
+/* ---- the call ---- */
+
+static void check_line(ka_call *call, const ka_operand *operand)
+{
+  if (operand->rank != 1)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: it has one", operand->name,
+            operand->rank);
+}
+
+static void read_inputs(parts *p, const keyed *given)
+{
+  ka_call *call = p->call;
+  ka_read_operator(call, given->operator_, &p->operator_);
+  ka_read_input(call, "keys", given->keys, &p->keys);
+  ka_read_input(call, "x", given->x, &p->x);
+  check_line(call, &p->keys);
+  check_line(call, &p->x);
+  if (p->keys.count != p->x.count)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`keys` and `x` have to have as many elements: they have %llu and %llu",
+            (unsigned long long)p->keys.count, (unsigned long long)p->x.count);
+}
+
+/* As NumPy: an array of halfs has a sum that is a half. */
+static kjit_type result_type(parts *p)
+{
+  kjit_type element = p->x.element,
+            type = ka_accumulator(p->call, &p->operator_, element, KJIT_ANY);
+  bool is_half = element == KJIT_F16 || element == KJIT_BF16;
+  return is_half && p->call->options.accumulator == KJIT_ANY ? element : type;
+}
+
+static void arrange(ka_call *call, ka_operand *operand)
+{
+  uint32_t axes[KJ_MAX_RANK];
+  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
+  ka_arrange(call, operand, axes, 1, &operand->rank);
+}
+
+static void finish_types(parts *p, const char *field, kjit_type number)
+{
+  ka_call *call = p->call;
+  p->accumulator = ka_accumulator(call, &p->operator_, p->x.element,
+                                  p->result.function ? KJIT_ANY : p->result.element);
+  p->bytes = kj_element_bytes(call->context->types, p->accumulator);
+  ka_choose_device(call);
+  p->carried = ka_carry(call, field, number, p->accumulator, "", p->bytes);
+  arrange(call, &p->keys);
+  arrange(call, &p->x);
+  arrange(call, &p->result);
+}
+
+static void read_output(parts *p, const char *name, const kjit_operand *given, ka_operand *operand,
+                        uint64_t room)
+{
+  ka_call *call = p->call;
+  ka_read_output(call, name, given, operand);
+  if (operand->count < room)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has to have room for %llu elements: it has %llu", name,
+            (unsigned long long)room, (unsigned long long)operand->count);
+  ka_check_overlap(call, operand, &p->keys, false);
+  ka_check_overlap(call, operand, &p->x, false);
+}
+
+static void build_reduction(ka_call *call, const void *data)
+{
+  const keyed *given = data;
+  parts *p = KJ_NEW(&call->arena, parts);
+  *p = (parts){ .call = call, .equal = given->equal };
+  read_inputs(p, given);
+  const uint64_t n = p->x.count;
+  if (call->options.results) {
+    (void)ka_describe(call, 0, p->keys.element, 1, p->x.shape);
+    (void)ka_describe(call, 1, result_type(p), 1, p->x.shape);
+    (void)ka_describe(call, 2, KJIT_I64, 0, NULL);
+    return;
+  }
+  read_output(p, "result_keys", given->result_keys, &p->result_keys, n);
+  read_output(p, "result", given->result, &p->result, n);
+  read_output(p, "count", given->count, &p->count, 1);
+  ka_check_overlap(call, &p->result_keys, &p->result, false);
+  ka_check_overlap(call, &p->result_keys, &p->count, false);
+  ka_check_overlap(call, &p->result, &p->count, false);
+  finish_types(p, "count", call->is_wide ? KJIT_I64 : KJIT_I32);
+  arrange(call, &p->result_keys);
+  arrange(call, &p->count);
+  if (n) add_reduction(p);
+  else add_no_runs(p);
+}
+
+static void build_scan(ka_call *call, const void *data)
+{
+  const keyed *given = data;
+  parts *p = KJ_NEW(&call->arena, parts);
+  *p = (parts){ .call = call,
+                .equal = given->equal,
+                .is_exclusive = call->options.flags & KJIT_ALGORITHM_EXCLUSIVE };
+  read_inputs(p, given);
+  if (ka_describe(call, 0, call->options.results ? result_type(p) : KJIT_ANY, 1, p->x.shape))
+    return;
+  ka_read_output(call, "result", given->result, &p->result);
+  check_line(call, &p->result);
+  if (p->result.count != p->x.count)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape of `x`");
+  ka_check_overlap(call, &p->result, &p->x, true);
+  ka_check_overlap(call, &p->result, &p->keys, false);
+  if (p->is_exclusive && !call->options.initial && !p->operator_.has_identity)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the operator has no identity, which an exclusive scan starts with: options.initial "
+            "gives a value");
+  finish_types(p, "head", KJIT_BOOL);
+  if (p->x.count) add_scan(p);
+}
+
+kjit_status kjit_reduce_by_key(kjit_context *context, const kjit_operand *result_keys,
+                               const kjit_operand *result, const kjit_operand *count,
+                               const kjit_operand *keys, const kjit_operand *x,
+                               const kjit_operator *operator_, kjit_function *equal,
+                               const kjit_algorithm_options *options)
+{
+  const keyed given = { result_keys, result, count, keys, x, operator_, equal };
+  return ka_perform(context, "kjit_reduce_by_key", KA_ACCUMULATOR | KA_INITIAL, options,
+                    build_reduction, &given);
+}
+
+kjit_status kjit_scan_by_key(kjit_context *context, const kjit_operand *result,
+                             const kjit_operand *keys, const kjit_operand *x,
+                             const kjit_operator *operator_, kjit_function *equal,
+                             const kjit_algorithm_options *options)
+{
+  const keyed given = { NULL, result, NULL, keys, x, operator_, equal };
+  return ka_perform(context, "kjit_scan_by_key", KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
+                    options, build_scan, &given);
+}

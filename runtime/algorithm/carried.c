@@ -1,0 +1,80 @@
+/* What scans and reductions of the parts of a line give on from one part to the next: a value and a
+ * number, a struct that the kernel's text declares. The value may be a struct of the host's: types
+ * that have the same name and fields are one, so that the text declares it again. */
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+/* bytes that a shuffle takes */
+enum { MOST_BYTES = 128 };
+
+/* An alignment that divides the size of every value of so many bytes. */
+static uint32_t alignment_of(uint32_t bytes) { return bytes & -bytes; }
+
+static uint32_t round_up(uint32_t bytes, uint32_t alignment)
+{
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, kjit_type element,
+                    const char *text, uint32_t bytes)
+{
+  uint32_t own = kj_element_bytes(call->context->types, number), alignment = alignment_of(bytes);
+  uint32_t all = round_up(round_up(own, alignment) + bytes, (uint32_t)ka_most(alignment, own));
+  ka_carried c = { field, ka_type_text(call, number),
+                   element == KJIT_ANY ? text : ka_type_text(call, element), all };
+  if (!ka_is_cpu(call) && all > MOST_BYTES)
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED,
+            "values of %u bytes: together with a number of %u they have at most %d on a GPU", bytes,
+            own, MOST_BYTES);
+  return c;
+}
+
+/* ---- text ---- */
+
+/* Structs that it has fields of come first. */
+static void declare_structs(ka_kernel *kernel, kjit_type type)
+{
+  ka_call *call = kernel->call;
+  const ki_type_info *info = ki_type(call->context->types, type);
+  if (info->element) declare_structs(kernel, info->element);
+  if (info->class_ != KJ_CLASS_STRUCT) return;
+  for (uint32_t i = 0; i < info->count; i++) declare_structs(kernel, info->items[i]);
+  for (size_t i = 0; i < kernel->structs.count; i++)
+    if (kernel->structs.items[i] == type) return;
+  KJ_PUSH(&call->arena, &kernel->structs, type);
+  kj_append_format(kernel->funcs, "struct %s%s", info->name, info->is_packed ? " @packed" : "");
+  if (info->alignment_bytes) kj_append_format(kernel->funcs, " @align(%u)", info->alignment_bytes);
+  kj_append_text(kernel->funcs, " {");
+  for (uint32_t i = 0; i < info->count; i++)
+    kj_append_format(kernel->funcs, "%s %s: %s", i ? ";" : "", info->field_names[i],
+                     ka_type_text(call, info->items[i]));
+  kj_append_text(kernel->funcs, " }\n");
+}
+
+const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element)
+{
+  if (element != KJIT_ANY) declare_structs(kernel, element);
+  kj_append_format(kernel->funcs, "struct carried_value { %s: %s; value: %s }\n", c->field, c->type,
+                   c->value);
+  return "zero(carried_value)";
+}
+
+/* ---- work memory ---- */
+
+uint32_t ka_add_carried(ka_call *call, const ka_carried *c, uint64_t count)
+{
+  return ka_add_work(call, KJIT_U64, ka_count_words(c->bytes, count), false);
+}
+
+const char *ka_view_carried(ka_kernel *kernel, uint32_t work, uint64_t count)
+{
+  const char *name = ka_use_work(kernel, work), *extent = ka_use_count(kernel, count);
+  return kj_format(&kernel->call->arena,
+                   "view(carried_value[%s], bitcast(carried_value*, pointer(%s[0])))", extent,
+                   name);
+}
+
+uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences)
+{
+  return 16 + sequences * ka_divide_up(bytes, 4) * (tiles + ka_divide_up(tiles, 32));
+}

@@ -1,0 +1,317 @@
+/* kjit_reduce_segments and kjit_scan_segments: lib/library/segments.kir. Elements and ends of
+ * segments are one path, of which each block has a part of the same length. */
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+typedef struct segmentation {
+  const kjit_operand *result, *x, *offsets;
+  const kjit_operator *operator_;
+} segmentation;
+
+typedef struct parts {
+  ka_call *call;
+  ka_operator operator_;         /* or */
+  const ka_reduction *reduction; /* by name, not NULL then */
+  kjit_type value, accumulator;  /* what elements are converted to, and what is combined */
+  bool is_exclusive;
+  ka_operand result, x, offsets;
+  uint64_t segments, steps; /* of the path */
+  ka_carried carried;
+  const char *identity; /* text; NULL: none */
+} parts;
+
+/* ---- the shape of a launch ---- */
+
+enum {
+  GPU_VALUE_BYTES = 64, /* that a thread has, in what is computed in */
+  GPU_TILE = 256,       /* threads of a block */
+  GPU_WIDE_VALUE = 32,  /* bytes of values of which a block has fewer */
+  GPU_WIDE_TILE = 128,
+  GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few steps */
+  GPU_FEW = 3,      /* steps */
+  CPU_PIECES = 4,   /* of a core */
+  CPU_LEAST = 16384 /* steps of a piece */
+};
+
+typedef struct tiling {
+  uint32_t threads, items;
+  uint64_t blocks;
+} tiling;
+
+/* Odd numbers of steps: neighbouring threads read other banks of shared memory. */
+static tiling choose_tiling(const parts *p, uint32_t bytes)
+{
+  uint64_t cores = ka_core_count(p->call);
+  tiling t = { 1, 1, 1 };
+  if (ka_is_cpu(p->call)) {
+    t.blocks = ka_most(ka_least(p->steps / CPU_LEAST, CPU_PIECES * cores), 1);
+    return t;
+  }
+  t.threads = bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE;
+  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, 16), 2) - 1;
+  while (t.items > GPU_FEW && p->steps < GPU_TILES * cores * t.threads * t.items) t.items /= 2;
+  t.blocks = ka_divide_up(p->steps, (uint64_t)t.threads * t.items);
+  return t;
+}
+
+/* ---- kernels ---- */
+
+/* What the kernels take in common, as text. */
+typedef struct texts {
+  ka_kernel kernel;
+  const char *load, *op, *offset, *carried, *n, *segments;
+} texts;
+
+static void begin(const parts *p, texts *t)
+{
+  ka_begin_kernel(p->call, "segments", &t->kernel);
+  t->load = ka_use_input(&t->kernel, &p->x, p->value);
+  t->offset = ka_use_input(&t->kernel, &p->offsets, KJIT_ANY);
+  if (p->reduction) {
+    t->load = ka_prepare_elements(&t->kernel, p->reduction, p->value, t->load, 1);
+    t->op = ka_reduction_operator(p->reduction);
+  } else {
+    t->op = ka_use_operator(&t->kernel, &p->operator_, p->accumulator);
+  }
+  t->carried = ka_use_carried(&t->kernel, &p->carried, p->accumulator);
+  t->n = ka_use_count(&t->kernel, p->x.count);
+  t->segments = ka_use_count(&t->kernel, p->segments);
+}
+
+/* On a GPU tiles look back. */
+static uint32_t add_work(const parts *p, const tiling *s, uint64_t of_block)
+{
+  if (ka_is_cpu(p->call)) return ka_add_carried(p->call, &p->carried, of_block * s->blocks);
+  return ka_add_work(p->call, KJIT_U64, ka_look_back_size(p->carried.bytes, s->blocks, 1), true);
+}
+
+static const char *use_work(const parts *p, texts *t, uint32_t work, uint64_t count)
+{
+  if (ka_is_cpu(p->call)) return ka_view_carried(&t->kernel, work, count);
+  return ka_use_work(&t->kernel, work);
+}
+
+/* ---- reductions ---- */
+
+/* Funcs that take the result of a segment, and that of one without elements. */
+static void use_results(const parts *p, texts *t, const char **store, const char **store_empty)
+{
+  ka_call *call = p->call;
+  kj_arena *arena = &call->arena;
+  const char *put = ka_use_output(&t->kernel, &p->result), *value = p->identity;
+  *store = put;
+  if (p->reduction) {
+    const char *finish = ka_finish_function(&t->kernel, p->reduction, p->value), *taker = put;
+    if (ka_finds_place(p->reduction))
+      taker = kj_format(arena, "bind_back(segments_put_place, %s, %s)", put, t->offset);
+    else value = ka_reduction_empty(call, p->reduction);
+    *store =
+      kj_format(arena, "bind_back(segments_put_finished, %s, %s, %s)", finish, taker, t->offset);
+  } else if (call->options.initial) {
+    value = ka_use_value(&t->kernel, call->options.initial);
+    *store = kj_format(arena, "bind_back(reduce_after, %s, %s, %s)", put, t->op, value);
+  }
+  *store_empty = value ? kj_format(arena, "bind_back(segments_put_empty, %s, %s)", put, value)
+                       : "segments_no_value";
+}
+
+static void add_reduction(const parts *p, uint32_t bytes)
+{
+  ka_call *call = p->call;
+  tiling s = choose_tiling(p, bytes);
+  uint32_t work = add_work(p, &s, 2), done = ka_add_work(call, KJIT_U32, 1, true);
+  bool commutes = p->reduction || p->operator_.commutes;
+  const char *store, *store_empty;
+  texts t;
+  begin(p, &t);
+  use_results(p, &t, &store, &store_empty);
+  const char *name = use_work(p, &t, work, 2 * s.blocks), *count = ka_use_work(&t.kernel, done),
+             *items = ka_use_constant(&t.kernel, s.items);
+  ka_launch(&t.kernel, s.threads, s.blocks,
+            "segments_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s)", t.load,
+            store, store_empty, t.op, t.offset, t.carried, t.n, t.segments, name, count,
+            commutes ? "true" : "false", items);
+}
+
+/* ---- scans ---- */
+
+static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
+{
+  texts t;
+  begin(p, &t);
+  const char *totals = ka_view_carried(&t.kernel, work, pieces);
+  ka_launch(&t.kernel, 1, pieces, "segments_scan_totals(%s, %s, %s, %s, %s, %s, %s)", t.load, t.op,
+            t.offset, t.carried, t.n, t.segments, totals);
+}
+
+static void add_scan(const parts *p, uint32_t bytes)
+{
+  ka_call *call = p->call;
+  const kjit_arg *initial = call->options.initial;
+  tiling s = choose_tiling(p, bytes);
+  uint32_t work = add_work(p, &s, 1);
+  texts t;
+  if (ka_is_cpu(call) && s.blocks > 1) add_totals(p, work, s.blocks);
+  begin(p, &t);
+  const char *put = ka_use_output(&t.kernel, &p->result),
+             *start = initial           ? ka_use_value(&t.kernel, initial)
+                      : p->is_exclusive ? p->identity
+                                        : "0",
+             *name = use_work(p, &t, work, s.blocks), *items = ka_use_constant(&t.kernel, s.items);
+  ka_launch(&t.kernel, s.threads, s.blocks,
+            "segments_scan(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s)", t.load, put,
+            t.op, t.offset, start, t.carried, t.n, t.segments, name,
+            p->is_exclusive ? "true" : "false", initial ? "true" : "false", items);
+}
+
+/* ---- the call ---- */
+
+static void check_line(ka_call *call, const ka_operand *operand)
+{
+  if (operand->rank != 1)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: it has one", operand->name,
+            operand->rank);
+}
+
+static void read_inputs(parts *p, const segmentation *given)
+{
+  ka_call *call = p->call;
+  ka_read_input(call, "x", given->x, &p->x);
+  ka_read_input(call, "offsets", given->offsets, &p->offsets);
+  check_line(call, &p->x);
+  check_line(call, &p->offsets);
+  if (!ka_is_integer(call, p->offsets.element) || p->offsets.element == KJIT_BOOL)
+    ka_fail(call, KJIT_ERROR_TYPE, "`offsets` has elements of type %s: integers are expected",
+            ka_type_text(call, p->offsets.element));
+  if (!p->offsets.count)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`offsets` has no elements: there is one more than segments, the end of the last one");
+  p->segments = p->offsets.count - 1;
+  p->steps = p->x.count + p->segments;
+  call->is_wide = call->is_wide || p->steps >= (uint64_t)INT32_MAX - (1 << 20);
+}
+
+static void arrange(ka_call *call, ka_operand *operand)
+{
+  const uint32_t axis = 0;
+  ka_arrange(call, operand, &axis, 1, &operand->rank);
+}
+
+static void read_result(parts *p, const kjit_operand *given, uint64_t count, const char *of)
+{
+  ka_call *call = p->call;
+  ka_read_output(call, "result", given, &p->result);
+  check_line(call, &p->result);
+  if (p->result.count != count)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`result` has to have an element for each %s: %llu, and it has %llu", of,
+            (unsigned long long)count, (unsigned long long)p->result.count);
+}
+
+/* result: KJIT_ANY where there is no array. */
+static void choose_types(parts *p, kjit_type result)
+{
+  ka_call *call = p->call;
+  if (p->reduction) {
+    p->value = ka_reduction_value(call, p->reduction, p->x.element);
+    p->accumulator = ka_reduction_computed(p->reduction, p->value);
+    return;
+  }
+  p->value = p->accumulator = ka_accumulator(call, &p->operator_, p->x.element, result);
+  if (p->operator_.has_identity)
+    p->identity = kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_.name,
+                            ka_type_text(call, p->accumulator));
+}
+
+/* As NumPy: an array of halfs has a sum that is a half. */
+static kjit_type result_type(const parts *p)
+{
+  kjit_type element = p->x.element;
+  if (p->reduction) return ka_reduction_result(p->call, p->reduction, element, p->value);
+  bool is_half = element == KJIT_F16 || element == KJIT_BF16;
+  return is_half && p->call->options.accumulator == KJIT_ANY ? element : p->accumulator;
+}
+
+/* Bytes of what is combined. */
+static uint32_t finish_types(parts *p)
+{
+  ka_call *call = p->call;
+  const char *name = "";
+  uint32_t bytes;
+  choose_types(p, p->result.function ? KJIT_ANY : p->result.element);
+  ka_choose_device(call);
+  if (p->reduction) {
+    bytes = ka_reduction_bytes(call, p->reduction, p->value);
+    name = ka_reduction_type(call, p->reduction, p->value);
+  } else {
+    bytes = kj_element_bytes(call->context->types, p->accumulator);
+  }
+  p->carried = ka_carry(call, "state", KJIT_I32, p->accumulator, name, bytes);
+  arrange(call, &p->x);
+  arrange(call, &p->offsets);
+  arrange(call, &p->result);
+  return bytes;
+}
+
+static void build_reduction(ka_call *call, const void *data)
+{
+  const segmentation *given = data;
+  parts *p = KJ_NEW(&call->arena, parts);
+  *p = (parts){ .call = call, .reduction = ka_find_reduction(given->operator_) };
+  if (!p->reduction) ka_read_operator(call, given->operator_, &p->operator_);
+  read_inputs(p, given);
+  if (call->options.results) {
+    const int64_t extent = (int64_t)p->segments;
+    choose_types(p, KJIT_ANY);
+    (void)ka_describe(call, 0, result_type(p), 1, &extent);
+    return;
+  }
+  read_result(p, given->result, p->segments, "segment");
+  ka_check_overlap(call, &p->result, &p->x, false);
+  ka_check_overlap(call, &p->result, &p->offsets, false);
+  uint32_t bytes = finish_types(p);
+  if (p->segments) add_reduction(p, bytes);
+}
+
+static void build_scan(ka_call *call, const void *data)
+{
+  const segmentation *given = data;
+  parts *p = KJ_NEW(&call->arena, parts);
+  *p = (parts){ .call = call, .is_exclusive = call->options.flags & KJIT_ALGORITHM_EXCLUSIVE };
+  ka_read_operator(call, given->operator_, &p->operator_);
+  read_inputs(p, given);
+  if (call->options.results) {
+    choose_types(p, KJIT_ANY);
+    (void)ka_describe(call, 0, result_type(p), 1, p->x.shape);
+    return;
+  }
+  read_result(p, given->result, p->x.count, "element of `x`");
+  ka_check_overlap(call, &p->result, &p->x, true);
+  ka_check_overlap(call, &p->result, &p->offsets, false);
+  if (p->is_exclusive && !call->options.initial && !p->operator_.has_identity)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the operator has no identity, which an exclusive scan starts with: options.initial "
+            "gives a value");
+  uint32_t bytes = finish_types(p);
+  if (p->segments) add_scan(p, bytes);
+}
+
+kjit_status kjit_reduce_segments(kjit_context *context, const kjit_operand *result,
+                                 const kjit_operand *x, const kjit_operand *offsets,
+                                 const kjit_operator *operator_,
+                                 const kjit_algorithm_options *options)
+{
+  const segmentation given = { result, x, offsets, operator_ };
+  return ka_perform(context, "kjit_reduce_segments", KA_ACCUMULATOR | KA_INITIAL, options,
+                    build_reduction, &given);
+}
+
+kjit_status kjit_scan_segments(kjit_context *context, const kjit_operand *result,
+                               const kjit_operand *x, const kjit_operand *offsets,
+                               const kjit_operator *operator_,
+                               const kjit_algorithm_options *options)
+{
+  const segmentation given = { result, x, offsets, operator_ };
+  return ka_perform(context, "kjit_scan_segments", KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
+                    options, build_scan, &given);
+}
