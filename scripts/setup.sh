@@ -9,8 +9,21 @@ packages=(
   llvm-22-tools libcmocka-dev python3 python3-numpy python3-psutil make pkgconf binutils # the tests: lit and FileCheck, unit tests, input data, the outside project
 )
 # The reference of the accuracy test; the debugger that looks at kernels; the MPI of an example; the second compiler, the formatter and the linter of the test command.
-checks=(libmpfr-dev gdb libopenmpi-dev openmpi-bin clang libomp-dev clang-format clang-tidy)
+checks=(libmpfr-dev gdb libopenmpi-dev openmpi-bin clang libomp-dev clang-format clang-tidy python3-venv)
 [ "${1:-}" = --checks ] && packages+=("${checks[@]}")
+
+# What an example is compared with and Debian has no package of: in build/python, where test/lit.cfg.py looks for it. Without a network that test is skipped.
+pyarrow=21.0.0
+install_pyarrow() {
+  local folder
+  folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/python
+  "$folder/bin/python3" -c "import pyarrow; assert pyarrow.__version__ == '$pyarrow'" 2> /dev/null && return
+  echo "set-up: pyarrow $pyarrow in $folder"
+  /usr/bin/python3 -m venv --clear --system-site-packages "$folder" &&
+    "$folder/bin/pip" install -q --disable-pip-version-check --timeout 20 --retries 2 --only-binary :all: "pyarrow==$pyarrow" &&
+    "$folder/bin/python3" -c "import pyarrow" ||
+    echo "set-up: pyarrow cannot be installed here: the test run/columns_pyarrow is skipped" >&2
+}
 
 if ! command -v dpkg-query > /dev/null; then
   echo "set-up: not a Debian system; the build needs what these packages hold: ${packages[*]}" >&2
@@ -24,7 +37,8 @@ for package in "${packages[@]}"; do
   is_installed "$package" || missing+=("$package")
 done
 if [ ${#missing[@]} -eq 0 ]; then
-  echo "set-up: nothing to install"
+  echo "set-up: no package is missing"
+  [ "${1:-}" = --checks ] && install_pyarrow
   exit 0
 fi
 
@@ -54,4 +68,5 @@ run "${apt[@]}" install -y --no-install-recommends "${missing[@]}" || {
   echo "set-up: failed. llvm-22 is in Debian 12's security repository: is 'bookworm-security main' among apt's sources?" >&2
   exit 1
 }
+[ "${1:-}" = --checks ] && install_pyarrow
 echo "set-up: done"

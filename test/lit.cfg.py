@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
-# Substitutions: %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
+# Substitutions: %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle).
+# %accuracy, %programs (what run/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle).
 import glob
 import os
 import platform
@@ -35,6 +35,8 @@ def answers(*command):
 ptxas = shutil.which("ptxas") or next(iter(glob.glob("/usr/local/cuda*/bin/ptxas")), None)
 nvcc = shutil.which("nvcc") or next(iter(glob.glob("/usr/local/cuda*/bin/nvcc")), None)
 libdevice = glob.glob("/usr/local/cuda*/nvvm/libdevice/libdevice.10.bc") + glob.glob("/usr/lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc")
+# Beside the tests' own Python, that of scripts/setup.sh.
+pyarrow_python = next((python for python in [config.kjit_python, os.path.join(source_dir, "build", "python", "bin", "python3")] if answers(python, "-c", "import pyarrow") is not None), None)
 devices = answers(kjit_run, "--devices") or ""
 compute_sanitizer = shutil.which("compute-sanitizer") or next(iter(glob.glob("/usr/local/cuda*/bin/compute-sanitizer")), None)
 cuda_gdb = shutil.which("cuda-gdb") or next(iter(glob.glob("/usr/local/cuda*/bin/cuda-gdb")), None)
@@ -51,6 +53,7 @@ features = {
     "libclc": os.path.exists("/usr/lib/clc/nvptx64--.bc"),
     "x86": platform.machine() == "x86_64",
     "numpy": answers(config.kjit_python, "-c", "import numpy") is not None,
+    "pyarrow": pyarrow_python,
     "make": shutil.which("make") and shutil.which("pkg-config"),
     "mpfr": os.path.exists(os.path.join(config.kjit_test_dir, "accuracy", "accuracy")),
     "compute-sanitizer": compute_sanitizer,
@@ -78,6 +81,7 @@ for name, value in [
     ("%cuda-gdb", cuda_gdb or "cuda-gdb"),  # before %cuda, which it begins with
     ("%cuda", kjit_run + " --device cuda"),
     ("%python", config.kjit_python),
+    ("%pyarrow-python", pyarrow_python or config.kjit_python),
     ("%cc", config.kjit_cc),
     ("%cxx", config.kjit_cxx),
     ("%cmake", config.kjit_cmake),
