@@ -8,13 +8,80 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- formats ---- */
+
+/* As snprintf has it: what does not fit is only counted. */
+typedef struct printer {
+  char *at, *end;
+  size_t length;
+} printer;
+
+static void put(printer *p, const char *text, size_t length)
+{
+  size_t room = (size_t)(p->end - p->at), fits = length < room ? length : room;
+  if (fits) memcpy(p->at, text, fits);
+  p->at += fits;
+  p->length += length;
+}
+
+static void put_number(printer *p, uint64_t number, bool is_negative)
+{
+  char digits[24], *first = digits + sizeof digits;
+  do *--first = (char)('0' + number % 10);
+  while (number /= 10);
+  if (is_negative) *--first = '-';
+  put(p, first, (size_t)(digits + sizeof digits - first));
+}
+
+static void put_signed(printer *p, int64_t number)
+{
+  put_number(p, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, number < 0);
+}
+
+/* What texts of kernels are made of, %s and integers, without the C library, which takes several
+ * times as long. False: the format has something else. */
+static bool print_plainly(printer *p, const char *format, va_list list)
+{
+  for (;;) {
+    size_t plain = strcspn(format, "%");
+    put(p, format, plain);
+    format += plain;
+    if (!*format) return true;
+    format++;
+    if (*format == 's') {
+      const char *text = va_arg(list, const char *);
+      put(p, text ? text : "(null)", text ? strlen(text) : strlen("(null)"));
+    } else if (*format == 'u') put_number(p, va_arg(list, unsigned), false);
+    else if (*format == 'd') put_signed(p, va_arg(list, int));
+    else if (format[0] == 'z' && format[1] == 'u') put_number(p, va_arg(list, size_t), false);
+    else return false;
+    format += *format == 'z' ? 2 : 1;
+  }
+}
+
+/* vsnprintf, whose result is never negative for formats of kjit. */
+static size_t print(char *to, size_t room, const char *format, va_list list)
+{
+  va_list again;
+  va_copy(again, list);
+  printer p = { to, room ? to + room - 1 : to, 0 };
+  bool is_plain = print_plainly(&p, format, list);
+  if (is_plain && room) *p.at = 0;
+  if (!is_plain) p.length = (size_t)vsnprintf(to, room, format, again);
+  va_end(again);
+  return p.length;
+}
+
 /* ---- arena ---- */
 
 struct kj_arena_block {
   kj_arena_block *next;
+  size_t size_bytes;
 };
 
-enum { ALIGNMENT = 16, BLOCK_BYTES = KJ_SIZE(1 << 16, 1) };
+/* A call that needs little clears little memory: each block is twice as large as the one before. */
+enum { ALIGNMENT = 16, LEAST_BYTES = KJ_SIZE(1 << 12, 1), MOST_BYTES = KJ_SIZE(1 << 16, 1) };
+_Static_assert(sizeof(kj_arena_block) <= ALIGNMENT, "what a block holds is behind its head");
 
 void kj_init_arena(kj_arena *arena, jmp_buf *on_failure)
 {
@@ -36,10 +103,13 @@ static _Noreturn void fail(kj_arena *arena) { longjmp(*arena->on_failure, KJ_JUM
 
 static bool add_block(kj_arena *arena, size_t size_bytes)
 {
-  size_t payload = size_bytes > BLOCK_BYTES ? size_bytes : BLOCK_BYTES;
+  size_t payload = arena->blocks ? 2 * arena->blocks->size_bytes : LEAST_BYTES;
+  if (payload > MOST_BYTES) payload = MOST_BYTES;
+  if (payload < size_bytes) payload = size_bytes;
   kj_arena_block *block = calloc(1, ALIGNMENT + payload);
   if (!block) return false;
   block->next = arena->blocks;
+  block->size_bytes = payload;
   arena->blocks = block;
   arena->next = (char *)block + ALIGNMENT;
   arena->end = arena->next + payload;
@@ -79,9 +149,12 @@ char *kj_format(kj_arena *arena, const char *format, ...)
   va_list list, again;
   va_start(list, format);
   va_copy(again, list);
-  int length = vsnprintf(NULL, 0, format, list);
-  char *text = kj_allocate(arena, (size_t)length + 1);
-  vsnprintf(text, (size_t)length + 1, format, again);
+  /* mostly there is room where the text is to be */
+  char *place = arena->next;
+  size_t room = (size_t)(arena->end - place), length = print(place, room, format, list);
+  if (length >= room && room) memset(place, 0, room);
+  char *text = kj_allocate(arena, length + 1);
+  if (text != place || length >= room) (void)print(text, length + 1, format, again);
   va_end(again);
   va_end(list);
   return text;
@@ -186,12 +259,13 @@ void kj_append_text(kj_buffer *buffer, const char *text)
 void kj_append_list(kj_buffer *buffer, const char *format, va_list list)
 {
   va_list again;
+  size_t room = buffer->capacity - buffer->length;
+  if (buffer->failed) return;
   va_copy(again, list);
-  int length = vsnprintf(NULL, 0, format, list);
-  if (length >= 0 && reserve(buffer, (size_t)length)) {
-    vsnprintf(buffer->text + buffer->length, (size_t)length + 1, format, again);
-    buffer->length += (size_t)length;
-  }
+  size_t length = print(room ? buffer->text + buffer->length : NULL, room, format, list);
+  if (length < room) buffer->length += length;
+  else if (reserve(buffer, length))
+    buffer->length += print(buffer->text + buffer->length, length + 1, format, again);
   va_end(again);
 }
 
