@@ -30,6 +30,7 @@ typedef struct ka_work {
   uint64_t count;
   bool starts_zero;  /* and its kernels leave it as they want to find it */
   kjit_array *array; /* plan.c */
+  uint64_t content;  /* kept_call.c: what a call like this one leaves in it; 0: not known */
 } ka_work;
 
 typedef struct ka_step {
@@ -45,6 +46,16 @@ typedef struct ka_texts {
   kj_buffer funcs, parameters, constants, body;
 } ka_texts;
 
+/* A view of an operand's array that a kernel is given. */
+typedef struct ka_view {
+  kjit_arg made, base;
+  kjit_type element;
+  uint32_t rank;
+  int64_t extents[KJ_MAX_RANK], strides[KJ_MAX_RANK];
+} ka_view;
+
+typedef struct ka_kept ka_kept;
+
 typedef struct ka_call {
   kj_arena arena;
   jmp_buf on_failure;
@@ -57,6 +68,8 @@ typedef struct ka_call {
   KJ_LIST(ka_work) works;
   KJ_LIST(ka_step) steps;
   KJ_LIST(kjit_array *) views; /* made for this call */
+  KJ_LIST(ka_view) viewed;     /* and of what */
+  ka_kept *kept;               /* held: the steps are of a call that was made before */
   KJ_LIST(ka_texts *) texts;
 } ka_call;
 
@@ -74,11 +87,29 @@ typedef enum ka_option {
   KA_SIGNATURE = 512
 } ka_option;
 
+/* All that a public function was called with, but for its options. */
+enum { KA_MOST_INPUTS = 12, KA_MOST_NUMBERS = 4 };
+typedef struct ka_inputs {
+  const kjit_operand *operands[KA_MOST_INPUTS]; /* NULL: not given */
+  const kjit_operator *operator_;
+  kjit_function *function;
+  uint64_t numbers[KA_MOST_NUMBERS]; /* what else its steps depend on */
+} ka_inputs;
+
+typedef void ka_build(ka_call *call, const void *data);
+
 /* The frame of every public call: reads the options, has build add steps, runs or prepares them.
- * takes: of ka_option; others that are given are refused. */
-kjit_status ka_perform(kjit_context *context, const char *name, uint32_t takes,
-                       const kjit_algorithm_options *options,
-                       void (*build)(ka_call *call, const void *data), const void *data);
+ * takes: of ka_option; others that are given are refused. inputs: what data says; steps are kept
+ * for calls with such inputs (kept_call.c). NULL: they are built each time. */
+kjit_status ka_perform_kept(kjit_context *context, const char *name, uint32_t takes,
+                            const kjit_algorithm_options *options, ka_build *build,
+                            const void *data, const ka_inputs *inputs);
+static inline kjit_status ka_perform(kjit_context *context, const char *name, uint32_t takes,
+                                     const kjit_algorithm_options *options, ka_build *build,
+                                     const void *data)
+{
+  return ka_perform_kept(context, name, takes, options, build, data, NULL);
+}
 /* Reports and leaves the call. */
 _Noreturn void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
@@ -150,6 +181,8 @@ uint32_t ka_read_axes(ka_call *call, uint32_t rank);
 /* The array as the kernel is given it: with these extents and strides. They are kept. */
 void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
                      const int64_t *strides, uint32_t rank);
+/* Makes wanted->made from the rest of it. */
+void ka_make_view(ka_call *call, ka_view *wanted);
 /* Puts the axes in the given order, in groups that one linear index each runs over (the last one
  * fastest), and joins what lies together in memory. */
 void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32_t group_count,
@@ -281,5 +314,48 @@ kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t lengt
                            kjit_kernel **kernel);
 /* The layer's part of a context. */
 kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics);
+
+/* ---- kept_call.c ---- */
+
+enum { KA_MOST_KEPT = 128 };
+/* Of a context, under the mutex of its cache of kernels. */
+typedef struct ka_kept_calls {
+  size_t count;
+  uint64_t uses, hashes[KA_MOST_KEPT];
+  ka_kept *items[KA_MOST_KEPT];
+} ka_kept_calls;
+
+/* What decides which steps a call has, as words, and the arrays whose places do not. */
+enum { KA_KEY_WORDS = 448, KA_KEY_ARRAYS = 24, KA_KEY_FUNCTIONS = 24 };
+typedef struct ka_array_input {
+  kjit_arg argument;
+  uint64_t address, low, high;
+} ka_array_input;
+typedef struct ka_key {
+  uint64_t hash;
+  size_t count, array_count, function_count;
+  bool is_complete;
+  ka_array_input arrays[KA_KEY_ARRAYS];
+  kjit_function *functions[KA_KEY_FUNCTIONS];
+  uint64_t words[KA_KEY_WORDS];
+} ka_key;
+
+/* False: calls like this one are not kept. */
+bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key *key);
+/* Adds the steps and work memory of the call that has this key, with this call's arrays. */
+bool ka_take_kept(ka_call *call, const ka_key *key);
+/* All is queued: whether the call's work memory is left as its kernels want to find it. */
+bool ka_leaves_work(ka_call *call);
+/* Keeps what build has added, before work memory has places. */
+void ka_keep_call(ka_call *call, const ka_key *key);
+/* For assertions: build has added what ka_take_kept would. */
+bool ka_agrees_with_kept(ka_call *call, const ka_key *key);
+void ka_release_kept(ka_kept *kept);
+/* Under the mutex: those with a kernel of the module, or all (NULL), put into gone for the caller
+ * to release. */
+size_t ka_forget_kept(ka_kept_calls *calls, const kjit_module *module, ka_kept **gone);
+/* kernel_cache.c */
+ka_kept_calls *ka_lock_kept(kjit_context *context);
+void ka_unlock_kept(kjit_context *context);
 
 #endif

@@ -1,6 +1,7 @@
 /* Histograms, lib/library/histogram.kir: of integers that are their bins, of bins of equal width,
  * and of bins between edges. */
 #include <math.h>
+#include <string.h>
 
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
@@ -294,6 +295,22 @@ static void build_histogram(ka_call *call, const void *data)
   count(&c);
 }
 
+static uint64_t bits_of(double number)
+{
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+
+static kjit_status perform(kjit_context *context, const char *name, const histogram *given,
+                           const kjit_algorithm_options *options)
+{
+  const ka_inputs inputs = { { given->result, given->x, given->edges, given->weights },
+                             .numbers = { (uint64_t)given->bins, bits_of(given->low),
+                                          bits_of(given->high) } };
+  return ka_perform_kept(context, name, 0, options, build_histogram, given, &inputs);
+}
+
 kjit_status kjit_bincount(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
                           int64_t bins, const kjit_operand *weights,
                           const kjit_algorithm_options *options)
@@ -301,7 +318,7 @@ kjit_status kjit_bincount(kjit_context *context, const kjit_operand *result, con
   const histogram given = {
     .result = result, .x = x, .bins = bins, .weights = weights, .kind = OF_INDICES
   };
-  return ka_perform(context, "kjit_bincount", 0, options, build_histogram, &given);
+  return perform(context, "kjit_bincount", &given, options);
 }
 
 kjit_status kjit_histogram(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
@@ -315,7 +332,7 @@ kjit_status kjit_histogram(kjit_context *context, const kjit_operand *result, co
                             .high = high,
                             .weights = weights,
                             .kind = OF_WIDTH };
-  return ka_perform(context, "kjit_histogram", 0, options, build_histogram, &given);
+  return perform(context, "kjit_histogram", &given, options);
 }
 
 kjit_status kjit_histogram_edges(kjit_context *context, const kjit_operand *result,
@@ -325,5 +342,5 @@ kjit_status kjit_histogram_edges(kjit_context *context, const kjit_operand *resu
   const histogram given = {
     .result = result, .x = x, .edges = edges, .weights = weights, .kind = OF_EDGES
   };
-  return ka_perform(context, "kjit_histogram_edges", 0, options, build_histogram, &given);
+  return perform(context, "kjit_histogram_edges", &given, options);
 }

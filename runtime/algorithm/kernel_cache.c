@@ -26,8 +26,21 @@ typedef struct ka_cache {
   uint64_t uses;
   size_t count;
   cached items[MOST_KERNELS];
+  ka_kept_calls kept;
   kj_attachment attachment;
 } ka_cache;
+
+ka_kept_calls *ka_lock_kept(kjit_context *context)
+{
+  ka_cache *cache = kj_get_runtime(context)->algorithms;
+  kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
+  return &cache->kept;
+}
+
+void ka_unlock_kept(kjit_context *context)
+{
+  kj_unlock(&kj_get_runtime(context)->algorithms->mutex, KJ_LOCK_ALGORITHMS);
+}
 
 static void free_cached(cached *item)
 {
@@ -41,6 +54,8 @@ static void free_cached(cached *item)
 static void stop(kj_attachment *attachment)
 {
   ka_cache *cache = (ka_cache *)((char *)attachment - offsetof(ka_cache, attachment));
+  ka_kept *gone[KA_MOST_KEPT];
+  for (size_t i = ka_forget_kept(&cache->kept, NULL, gone); i-- > 0;) ka_release_kept(gone[i]);
   for (size_t i = 0; i < cache->count; i++) free_cached(&cache->items[i]);
   cache->count = 0;
 }
@@ -162,6 +177,8 @@ kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t lengt
                            kjit_kernel **kernel)
 {
   ka_cache *cache = kj_get_runtime(context)->algorithms;
+  ka_kept *forgotten[KA_MOST_KEPT];
+  size_t forgotten_count = 0;
   cached wanted = { .text = (char *)text, .length = length, .count = count }, made, gone = { 0 };
   KJ_ASSERT(count <= MOST_MEANINGS);
   wanted.hash = XXH3_64bits(text, length);
@@ -179,8 +196,10 @@ kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t lengt
     *module = kjit_retain_module(made.module);
     *kernel = made.kernel;
     gone = add(cache, &made);
+    if (gone.module) forgotten_count = ka_forget_kept(&cache->kept, gone.module, forgotten);
   }
   kj_unlock(&cache->mutex, KJ_LOCK_ALGORITHMS);
   if (gone.module) free_cached(&gone);
+  while (forgotten_count) ka_release_kept(forgotten[--forgotten_count]);
   return KJIT_OK;
 }

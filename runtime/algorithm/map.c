@@ -227,6 +227,12 @@ kjit_status kjit_map(kjit_context *context, const kjit_operand *results, size_t 
                      const kjit_algorithm_options *options)
 {
   const mapping given = { results, result_count, function, operands, operand_count };
-  return ka_perform(context, "kjit_map", KA_OUTER | KA_WHERE | KA_SIGNATURE, options, build_map,
-                    &given);
+  ka_inputs inputs = { .function = function, .numbers = { result_count, operand_count } };
+  bool is_kept = results && operands && result_count < KA_MOST_INPUTS &&
+                 operand_count < KA_MOST_INPUTS && result_count + operand_count <= KA_MOST_INPUTS;
+  for (size_t i = 0; is_kept && i < result_count; i++) inputs.operands[i] = &results[i];
+  for (size_t i = 0; is_kept && i < operand_count; i++)
+    inputs.operands[result_count + i] = &operands[i];
+  return ka_perform_kept(context, "kjit_map", KA_OUTER | KA_WHERE | KA_SIGNATURE, options,
+                         build_map, &given, is_kept ? &inputs : NULL);
 }

@@ -279,26 +279,38 @@ void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
 {
   kjit_arg *argument = &operand->arrays[0];
   if (is_as_given(&operand->view, extents, strides, rank)) return;
-  if (argument->kind == KJIT_ARG_ARRAY) {
+  KJ_PUSH(&call->arena, &call->viewed,
+          ((ka_view){ .base = *argument, .element = operand->element, .rank = rank }));
+  ka_view *viewed = &call->viewed.items[call->viewed.count - 1];
+  memcpy(viewed->extents, extents, rank * sizeof *extents);
+  memcpy(viewed->strides, strides, rank * sizeof *strides);
+  ka_make_view(call, viewed);
+  *argument = viewed->made;
+}
+
+void ka_make_view(ka_call *call, ka_view *wanted)
+{
+  wanted->made = wanted->base;
+  if (wanted->base.kind == KJIT_ARG_ARRAY) {
     kj_diagnostics diagnostics = { 0 };
     KJ_PUSH(&call->arena, &call->views, NULL);
     kjit_array **view = &call->views.items[call->views.count - 1];
-    (void)kj_make_view(argument->value.array, operand->element, extents, strides, rank, 0,
-                       &diagnostics, view);
+    (void)kj_make_view(wanted->base.value.array, wanted->element, wanted->extents, wanted->strides,
+                       wanted->rank, 0, &diagnostics, view);
     ka_try(call, ki_finish_call(call->context, &diagnostics));
-    argument->value.array = *view;
+    wanted->made.value.array = *view;
     return;
   }
+  /* the launches come when the operand has gone */
   kjit_tensor *tensor = KJ_NEW(&call->arena, kjit_tensor);
-  /* the operand goes with its family's function, and the launches come after that */
   int64_t *kept = KJ_NEW_ARRAY(&call->arena, int64_t, 2 * KJ_MAX_RANK);
-  memcpy(kept, extents, rank * sizeof *kept);
-  memcpy(kept + KJ_MAX_RANK, strides, rank * sizeof *kept);
-  *tensor = *argument->value.tensor;
-  tensor->rank = (int32_t)rank;
+  memcpy(kept, wanted->extents, wanted->rank * sizeof *kept);
+  memcpy(kept + KJ_MAX_RANK, wanted->strides, wanted->rank * sizeof *kept);
+  *tensor = *wanted->base.value.tensor;
+  tensor->rank = (int32_t)wanted->rank;
   tensor->shape = kept;
   tensor->strides = kept + KJ_MAX_RANK;
-  argument->value.tensor = tensor;
+  wanted->made.value.tensor = tensor;
 }
 
 void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32_t group_count,

@@ -127,10 +127,16 @@ static void allocate_work(ka_call *call)
     config.rank = 1;
     config.shape = &extent;
     config.stream = call->options.stream;
-    if (call->options.work) cut_work(call, work, offset);
-    else ka_try(call, kjit_create_configured_array(&config, &work->array));
+    bool is_ready = false;
+    if (call->options.work) {
+      cut_work(call, work, offset);
+    } else {
+      (void)kj_create_array_with(&config, work->content, &diagnostics, &work->array, &is_ready);
+      ka_try(call, ki_finish_call(call->context, &diagnostics));
+    }
     offset += work_bytes(call, work);
-    if (!work->starts_zero || call->options.plan) continue; /* a plan's: before its first run */
+    /* a plan's: before its first run */
+    if (!work->starts_zero || is_ready || call->options.plan) continue;
     kjit_arg array = kjit_arg_array(work->array), zero = kjit_arg_number(0);
     ka_try(call, kjit_fill(call->context, &array, &zero, call->options.stream));
   }
@@ -340,6 +346,19 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
   if (call->options.initial) ka_check_value(call, "options.initial", call->options.initial);
 }
 
+/* For the next call like this one, in the order of the stream. */
+static void leave_work(ka_call *call)
+{
+  bool has_pool = call->device->memory && !kj_capture_number(call->options.stream);
+  if (!call->kept || !has_pool || !ka_leaves_work(call)) return;
+  for (size_t i = 0; i < call->works.count; i++) {
+    ka_work *work = &call->works.items[i];
+    if (!work->content) continue;
+    kj_release_array_with(work->array, work->content);
+    work->array = NULL;
+  }
+}
+
 static void finish(ka_call *call)
 {
   if (call->options.results) return; /* ka_describe has said them */
@@ -357,6 +376,14 @@ static void finish(ka_call *call)
     const ka_step *step = &call->steps.items[i];
     ka_try(call, kjit_launch(step->kernel, &step->config, step->arguments, step->count));
   }
+  leave_work(call);
+}
+
+static void drop_steps(ka_call *call)
+{
+  for (size_t i = 0; i < call->steps.count; i++)
+    if (call->steps.items[i].module) kjit_release_module(call->steps.items[i].module);
+  call->steps.count = call->works.count = call->viewed.count = 0;
 }
 
 static void end_call(ka_call *call)
@@ -371,14 +398,30 @@ static void end_call(ka_call *call)
     kj_free_buffer(&texts->constants);
     kj_free_buffer(&texts->body);
   }
-  for (size_t i = 0; i < call->steps.count; i++)
-    if (call->steps.items[i].module) kjit_release_module(call->steps.items[i].module);
+  drop_steps(call);
+  if (call->kept) ka_release_kept(call->kept);
   kj_free_arena(&call->arena);
 }
 
-kjit_status ka_perform(kjit_context *context, const char *name, uint32_t takes,
-                       const kjit_algorithm_options *options,
-                       void (*build)(ka_call *call, const void *data), const void *data)
+/* By build, or as they were built for such a call before. */
+static void add_steps(ka_call *call, ka_build *build, const void *data, const ka_inputs *inputs)
+{
+  ka_key key;
+  bool has_key = inputs && ka_make_key(call, build, inputs, &key);
+  if (has_key && KJ_HAS_ASSERTIONS) {
+    build(call, data);
+    KJ_ASSERT(ka_agrees_with_kept(call, &key));
+    ka_keep_call(call, &key);
+    drop_steps(call);
+  }
+  if (has_key && ka_take_kept(call, &key)) return;
+  build(call, data);
+  if (has_key) ka_keep_call(call, &key);
+}
+
+kjit_status ka_perform_kept(kjit_context *context, const char *name, uint32_t takes,
+                            const kjit_algorithm_options *options, ka_build *build,
+                            const void *data, const ka_inputs *inputs)
 {
   KJ_TRY(kj_check_call(context, name, NULL));
   ka_call call = { .context = context, .name = name };
@@ -387,7 +430,7 @@ kjit_status ka_perform(kjit_context *context, const char *name, uint32_t takes,
   if (jump == 0) {
     read_options(&call, options);
     refuse_others(&call, takes);
-    build(&call, data);
+    add_steps(&call, build, data, inputs);
     finish(&call);
   } else if (jump == KJ_JUMP_MEMORY) {
     call.status = ki_fail_call(context, KJIT_ERROR_MEMORY, "%s: out of memory", name);

@@ -468,6 +468,7 @@ kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result, const
                         const kjit_operator *operator_, const kjit_algorithm_options *options)
 {
   const reduction given = { result, x, operator_ };
-  return ka_perform(context, "kjit_reduce", KA_AXES | KA_ACCUMULATOR | KA_INITIAL, options,
-                    build_reduction, &given);
+  const ka_inputs inputs = { { result, x }, .operator_ = operator_ };
+  return ka_perform_kept(context, "kjit_reduce", KA_AXES | KA_ACCUMULATOR | KA_INITIAL, options,
+                         build_reduction, &given, &inputs);
 }

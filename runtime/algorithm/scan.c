@@ -292,6 +292,7 @@ kjit_status kjit_scan(kjit_context *context, const kjit_operand *result, const k
                       const kjit_operator *operator_, const kjit_algorithm_options *options)
 {
   const scan given = { result, x, operator_ };
-  return ka_perform(context, "kjit_scan", KA_AXES | KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
-                    options, build_scan, &given);
+  const ka_inputs inputs = { { result, x }, .operator_ = operator_ };
+  return ka_perform_kept(context, "kjit_scan", KA_AXES | KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
+                         options, build_scan, &given, &inputs);
 }

@@ -67,5 +67,7 @@ kjit_status kjit_search_sorted(kjit_context *context, const kjit_operand *result
                                kjit_function *less, const kjit_algorithm_options *options)
 {
   const search given = { result, sorted, values, less };
-  return ka_perform(context, "kjit_search_sorted", KA_RIGHT, options, build_search, &given);
+  const ka_inputs inputs = { { result, sorted, values }, .function = less };
+  return ka_perform_kept(context, "kjit_search_sorted", KA_RIGHT, options, build_search, &given,
+                         &inputs);
 }

@@ -308,7 +308,10 @@ static kjit_status perform(kjit_context *context, const char *name, const select
                            const needed *all, size_t count, const kjit_algorithm_options *options)
 {
   const checked data = { given, all, count };
-  return ka_perform(context, name, 0, options, check_and_build, &data);
+  const ka_inputs inputs = { { given->result, given->rest, given->result_values, given->lengths,
+                               given->starts, given->count, given->x, given->values, given->flags },
+                             .function = given->equal };
+  return ka_perform_kept(context, name, 0, options, check_and_build, &data, &inputs);
 }
 
 kjit_status kjit_select(kjit_context *context, const kjit_operand *result,

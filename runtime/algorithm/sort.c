@@ -224,15 +224,25 @@ kjit_status kjit_merge(kjit_context *context, const kjit_operand *result, const 
                        const kjit_algorithm_options *options)
 {
   const merging given = { result, x, y, less };
-  return ka_perform(context, "kjit_merge", KA_DESCENDING | KA_BITS, options, build_merge, &given);
+  const ka_inputs inputs = { { result, x, y }, .function = less };
+  return ka_perform_kept(context, "kjit_merge", KA_DESCENDING | KA_BITS, options, build_merge,
+                         &given, &inputs);
+}
+
+static kjit_status perform(kjit_context *context, const char *name, const sorting *given,
+                           const kjit_algorithm_options *options)
+{
+  const ka_inputs inputs = { { given->result, given->result_values, given->x, given->values },
+                             .function = given->less };
+  return ka_perform_kept(context, name, KA_AXES | KA_DESCENDING | KA_BITS, options, build_sort,
+                         given, &inputs);
 }
 
 kjit_status kjit_sort(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
                       kjit_function *less, const kjit_algorithm_options *options)
 {
   const sorting given = { .result = result, .x = x, .less = less };
-  return ka_perform(context, "kjit_sort", KA_AXES | KA_DESCENDING | KA_BITS, options, build_sort,
-                    &given);
+  return perform(context, "kjit_sort", &given, options);
 }
 
 static const kjit_operand none = { 0 };
@@ -243,14 +253,12 @@ kjit_status kjit_sort_pairs(kjit_context *context, const kjit_operand *result,
                             const kjit_algorithm_options *options)
 {
   const sorting given = { result, result_values, x, values ? values : &none, less, false };
-  return ka_perform(context, "kjit_sort_pairs", KA_AXES | KA_DESCENDING | KA_BITS, options,
-                    build_sort, &given);
+  return perform(context, "kjit_sort_pairs", &given, options);
 }
 
 kjit_status kjit_argsort(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
                          kjit_function *less, const kjit_algorithm_options *options)
 {
   const sorting given = { .result = result, .x = x, .less = less, .wants_places = true };
-  return ka_perform(context, "kjit_argsort", KA_AXES | KA_DESCENDING | KA_BITS, options, build_sort,
-                    &given);
+  return perform(context, "kjit_argsort", &given, options);
 }

@@ -37,7 +37,8 @@ static void destroy_array(kj_object *object)
 
 /* ---- memory ---- */
 
-/* Device memory whose use is queued comes from the pool. */
+/* Device memory whose use is queued comes from the pool. With content there may be a block already.
+ */
 static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_bytes,
                             kj_diagnostics *diagnostics)
 {
@@ -47,7 +48,8 @@ static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_
                                           [KJIT_MEMORY_SHARED] = 0 };
   kjit_device *device = array->object.device;
   if (device->memory && array->memory == KJIT_MEMORY_DEVICE) {
-    KJ_TRY(kj_take_block(device, KJ_POOL_DEVICE, size_bytes, stream, diagnostics, &array->block));
+    if (!array->block)
+      KJ_TRY(kj_take_block(device, KJ_POOL_DEVICE, size_bytes, stream, diagnostics, &array->block));
     array->line.use.streams[0] = array->block->stream;
   } else {
     KJ_TRY(kj_allocate_block(device, array->memory, size_bytes, diagnostics, &array->block));
@@ -161,8 +163,8 @@ static kjit_status check_config(const kjit_array_config *config, kj_diagnostics 
   return kj_check_stream(config->device, config->stream, false, diagnostics);
 }
 
-static kjit_status create_array(const kjit_array_config *config, kj_diagnostics *diagnostics,
-                                kjit_array **array)
+kjit_status kj_create_array_with(const kjit_array_config *config, uint64_t content,
+                                 kj_diagnostics *diagnostics, kjit_array **array, bool *has_content)
 {
   size_t size_bytes = 0;
   KJ_TRY(check_config(config, diagnostics));
@@ -172,7 +174,12 @@ static kjit_status create_array(const kjit_array_config *config, kj_diagnostics 
                                    config->rank, config->layout);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->memory = config->memory;
-  kjit_status status = allocate(made, config->stream, size_bytes, diagnostics);
+  kjit_status status = KJIT_OK;
+  if (content && config->device->memory)
+    status = kj_take_content(config->device, content, size_bytes, config->stream, diagnostics,
+                             &made->block);
+  *has_content = made->block != NULL;
+  if (status == KJIT_OK) status = allocate(made, config->stream, size_bytes, diagnostics);
   if (status != KJIT_OK) {
     kj_drop_array(made);
     return status;
@@ -207,8 +214,15 @@ kjit_status kjit_create_configured_array(const kjit_array_config *config, kjit_a
   kjit_context *context = read.device->context;
   kj_diagnostics diagnostics = { 0 };
   KJ_TRY(kj_check_call(context, "kjit_create_configured_array", array ? NULL : "array"));
-  (void)create_array(&read, &diagnostics, array);
+  bool has_content;
+  (void)kj_create_array_with(&read, 0, &diagnostics, array, &has_content);
   return ki_finish_call(context, &diagnostics);
+}
+
+void kj_release_array_with(kjit_array *array, uint64_t content)
+{
+  if (array->block) array->block->content = content;
+  kjit_release_array(array);
 }
 
 kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int64_t *shape,
@@ -276,7 +290,8 @@ kjit_status kjit_create_array_from(kjit_device *device, const kjit_tensor *sourc
                                .rank = view.rank,
                                .layout = KJIT_LAYOUT_C,
                                .stream = device->operations->is_queued ? stream : NULL };
-  if (create_array(&config, &diagnostics, &made) != KJIT_OK)
+  bool has_content;
+  if (kj_create_array_with(&config, 0, &diagnostics, &made, &has_content) != KJIT_OK)
     return ki_finish_call(device->context, &diagnostics);
   kjit_arg to = kjit_arg_array(made), from = kjit_arg_tensor(source);
   kjit_status status = kjit_copy(device->context, &to, &from, stream);

@@ -58,13 +58,16 @@ static bool is_idle(const kj_block *block)
          block->stamp <= atomic_load_explicit(&block->device->memory->waited, memory_order_acquire);
 }
 
+static const uint64_t ANY_CONTENT = UINT64_MAX;
+
 /* stream ALL: of any one, whatever still uses it. */
 static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes,
-                               kj_stream_id stream)
+                               kj_stream_id stream, uint64_t content)
 {
   for (kj_block **at = &pool->cached[class_]; *at; at = &(*at)->next) {
     kj_block *block = *at;
     bool fits = block->size_bytes >= size_bytes &&
+                (content == ANY_CONTENT || block->content == content) &&
                 (stream == KJ_STREAM_ALL || block->stream == stream || is_idle(block));
     if (!fits) continue;
     *at = block->next;
@@ -76,12 +79,21 @@ static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes
   return NULL;
 }
 
-static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream)
+static kj_block *find_content(kj_pool *pool, size_t size_bytes, kj_stream_id stream,
+                              uint64_t content)
 {
   uint32_t class_ = class_of(size_bytes);
-  kj_block *block = find_in_class(pool, class_, size_bytes, stream);
-  return block || class_ + 1 == CLASSES ? block
-                                        : find_in_class(pool, class_ + 1, size_bytes, stream);
+  kj_block *block = find_in_class(pool, class_, size_bytes, stream, content);
+  return block || class_ + 1 == CLASSES
+           ? block
+           : find_in_class(pool, class_ + 1, size_bytes, stream, content);
+}
+
+/* Whatever is in it, but rather what nobody comes back for. */
+static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stream)
+{
+  kj_block *block = find_content(pool, size_bytes, stream, 0);
+  return block ? block : find_content(pool, size_bytes, stream, ANY_CONTENT);
 }
 
 static kj_block *pop(kj_block **list)
@@ -435,6 +447,34 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   return KJIT_OK;
 }
 
+/* What is known of a block that was taken on a stream. */
+static void note_taken(kj_block *block, kj_stream_id stream, uint32_t forgotten)
+{
+  block->stream = stream;
+  block->forgotten = forgotten;
+  block->use.streams[0] = stream; /* there is at most one, whose order the block was free in */
+  block->content = 0;
+}
+
+kjit_status kj_take_content(kjit_device *device, uint64_t content, size_t size_bytes,
+                            kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
+{
+  kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
+  kj_stream_id id = kj_id_of(stream, device);
+  bool is_captured = false;
+  *block = NULL;
+  KJ_TRY(kj_check_device(device, diagnostics));
+  if (stream && id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
+  if (is_captured) return KJIT_OK;
+  uint32_t forgotten = atomic_load_explicit(&device->memory->forgotten, memory_order_relaxed);
+  lock_pool(pool);
+  *block = find_content(pool, round_size(size_bytes), id, content);
+  if (*block) pool->count.allocations++;
+  unlock_pool(pool);
+  if (*block) note_taken(*block, id, forgotten);
+  return KJIT_OK;
+}
+
 kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
                           kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block)
 {
@@ -463,10 +503,9 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
     unlock_pool(pool);
     if (!*block) KJ_TRY(take_new(device, kind, rounded, own, diagnostics, block));
   }
+  note_taken(*block, id, forgotten);
   /* which names no thread's own stream when it is given memory back */
-  (*block)->stream = is_hosts && id & KJ_STREAM_THREADS ? kj_id_of(NULL, device) : id;
-  (*block)->forgotten = forgotten;
-  (*block)->use.streams[0] = id; /* there is at most one, whose order the block was free in */
+  if (is_hosts && id & KJ_STREAM_THREADS) (*block)->stream = kj_id_of(NULL, device);
   return KJIT_OK;
 }
 

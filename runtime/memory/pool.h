@@ -30,9 +30,10 @@ struct kj_block {
   int file; /* see kj_allocation */
   /* taken for; NONE: no stream's */
   kj_stream_id stream;
-  uint64_t stamp;  /* kj_runtime.waits when it was cached or parked */
-  kj_last_use use; /* the array's own line has it as long as there is an array */
-  void *data;      /* of the kind */
+  uint64_t stamp;   /* kj_runtime.waits when it was cached or parked */
+  kj_last_use use;  /* the array's own line has it as long as there is an array */
+  uint64_t content; /* cached: the number of what was left in it, 0: nothing in particular */
+  void *data;       /* of the kind */
 };
 
 typedef enum kj_pool_kind {
@@ -50,6 +51,10 @@ kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics);
  * DEVICE. */
 kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_bytes,
                           kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block);
+/* The same of a block of the device's pool that was released with this content, and that no graph
+ * is captured with; NULL: there is none that may be used now. content: not 0. */
+kjit_status kj_take_content(kjit_device *device, uint64_t content, size_t size_bytes,
+                            kjit_stream *stream, kj_diagnostics *diagnostics, kj_block **block);
 /* Memory that is the device's again when it ends, of any device. The same errors. */
 kjit_status kj_allocate_block(kjit_device *device, kjit_memory memory, size_t size_bytes,
                               kj_diagnostics *diagnostics, kj_block **block);

@@ -293,6 +293,54 @@ static void test_empty(kjit_module *module)
   kjit_release_array(r);
 }
 
+/* Calls that were made before, of which kjit keeps the steps: with other arrays, other alignments,
+ * in place, with other values, and with funcs of the same names that are others. */
+static void test_again(void)
+{
+  enum { MOST = 700, ROUNDS = 16 };
+  kjit_array *memory = make_array(KJIT_F64, &(int64_t){ 2 * MOST }, 1),
+             *r = make_array(KJIT_F64, NULL, 0);
+  double values[2 * MOST], got[2 * MOST];
+  kjit_module *modules[] = { parse("func with(a, b) { return a + b }\n"),
+                             parse("func with(a, b) { return a + b + 1 }\n") };
+  for (int i = 0; i < ROUNDS; i++) {
+    int n = 500 + i % 3, offset = i / 4 % 2, to = i % 4 ? i % 2 * MOST : 0, plus = i % 2;
+    for (int k = 0; k < 2 * MOST; k++) values[k] = rand() % 1000;
+    REQUIRE(kjit_copy_from_host(memory, values, sizeof values, NULL) == KJIT_OK);
+    kjit_array_slice from_slice = { offset, offset + n, 1 }, to_slice = { to, to + n, 1 };
+    if (to == 0) to_slice = from_slice;
+    kjit_array *from_part, *to_part;
+    REQUIRE(kjit_slice_array(memory, &from_slice, 1, &from_part) == KJIT_OK);
+    REQUIRE(kjit_slice_array(memory, &to_slice, 1, &to_part) == KJIT_OK);
+    kjit_operand x = kjit_operand_array(from_part), y = kjit_operand_array(to_part),
+                 result = kjit_operand_array(r),
+                 operands[] = { x, kjit_operand_of(kjit_arg_f64(i % 2)) };
+    kjit_operator with = kjit_operator_function(find(modules[plus], "with"));
+    double sum = -plus, running = -plus;
+    int wrong = 0;
+    for (int k = 0; k < n; k++) sum += values[offset + k] + plus;
+    REQUIRE(kjit_reduce(context, &result, &x, &with, NULL) == KJIT_OK && number_in(r) == sum);
+    REQUIRE(kjit_scan(context, &y, &x, &with, NULL) == KJIT_OK);
+    read_array(memory, got, sizeof got);
+    for (int k = 0; k < n; k++) {
+      running += values[offset + k] + plus;
+      wrong += got[to_slice.first + k] != running;
+    }
+    REQUIRE(!wrong);
+    memcpy(values, got, sizeof values);
+    REQUIRE(kjit_map(context, &y, 1, with.function, operands, 2, NULL) == KJIT_OK);
+    read_array(memory, got, sizeof got);
+    for (int k = 0; k < n; k++)
+      wrong += got[to_slice.first + k] != values[offset + k] + i % 2 + plus;
+    REQUIRE(!wrong);
+    kjit_release_array(from_part);
+    kjit_release_array(to_part);
+  }
+  for (int i = 0; i < 2; i++) kjit_release_module(modules[i]);
+  kjit_release_array(memory);
+  kjit_release_array(r);
+}
+
 static void test_refused(kjit_module *module, kjit_array *x)
 {
   int64_t n = COUNT, two = 2;
@@ -354,6 +402,7 @@ static void test_all(void)
   test_plans(x);
   test_described(x);
   test_empty(module);
+  test_again();
   test_refused(module, x);
   kjit_release_array(x);
 }

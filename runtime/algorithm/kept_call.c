@@ -1,0 +1,528 @@
+/* Steps of calls that were made before. A call that comes again, perhaps with other arrays, takes
+ * most of its time on the host for reading its operands, choosing a way and writing its kernels'
+ * texts, all of which come out the same. So the steps are kept under a key, and only their arrays
+ * are replaced.
+ *
+ * The key has everything that decides them: the public function, its options, funcs by identity,
+ * values, and of each array all but its place: device, element, shape, strides, the last bits of
+ * its address, and which arrays overlap. What a family looks at has to be in it: builds with
+ * assertions build the steps of each call again and compare. What is refused is never kept, so that
+ * the key of a kept call is the key of one that is in order. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "algorithm/algorithm.h"
+#include "code/specialization.h"
+#include "ir/context.h"
+
+/* ---- the key ---- */
+
+enum { ALIGNMENT = 64 /* a power of two; no family asks for more */ };
+
+static void put(ka_key *key, uint64_t word)
+{
+  if (key->count == KA_KEY_WORDS) key->is_complete = false;
+  else key->words[key->count++] = word;
+}
+
+static void put_pointer(ka_key *key, const void *pointer)
+{
+  put(key, (uint64_t)(uintptr_t)pointer);
+}
+
+static void put_extents(ka_key *key, const int64_t *extents, uint32_t rank)
+{
+  for (uint32_t i = 0; i < rank; i++) put(key, (uint64_t)extents[i]);
+}
+
+static void put_text(ka_key *key, const char *text)
+{
+  size_t length = text ? strlen(text) : 0;
+  put(key, text ? length + 1 : 0);
+  for (size_t i = 0; i < length; i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    memcpy(&word, text + i, length - i < sizeof word ? length - i : sizeof word);
+    put(key, word);
+  }
+}
+
+/* kind, access and type */
+static void put_head(ka_key *key, const kjit_arg *argument)
+{
+  put(key, argument->kind | (uint64_t)argument->access << 8 | (uint64_t)argument->type << 32);
+}
+
+static void put_array(ka_call *call, ka_key *key, const kjit_arg *argument)
+{
+  kj_view view;
+  kj_diagnostics diagnostics = { 0 };
+  bool is_own = argument->kind == KJIT_ARG_ARRAY;
+  const kjit_array *array = is_own ? argument->value.array : NULL;
+  kjit_status status = KJIT_ERROR_MISUSE; /* build says why */
+  if (is_own && array && array->object.device->context == call->context)
+    status = kj_view_array(array, "", &diagnostics, &view);
+  if (!is_own && argument->value.tensor)
+    status = kj_view_tensor(call->context->types, argument->value.tensor, argument->type, "",
+                            &diagnostics, &view);
+  kj_free_diagnostics(&diagnostics);
+  if (status != KJIT_OK || key->array_count == KA_KEY_ARRAYS) {
+    key->is_complete = false;
+    return;
+  }
+  put_pointer(key, is_own ? array->object.device : NULL);
+  if (is_own)
+    put(key, array->is_read_only | array->is_in_place << 1 | (uint64_t)array->memory << 2);
+  put(key, (uint64_t)view.kind | (uint64_t)(uint32_t)view.ordinal << 32);
+  put(key, view.element | (uint64_t)view.rank << 32);
+  put(key, view.address % ALIGNMENT);
+  put_extents(key, view.shape, view.rank);
+  put_extents(key, view.strides, view.rank);
+  ka_array_input *input = &key->arrays[key->array_count++];
+  *input = (ka_array_input){ .argument = *argument, .address = view.address };
+  kj_view_range(&view, &input->low, &input->high);
+}
+
+static void put_function(ka_call *call, ka_key *key, kjit_function *function)
+{
+  const ki_decl *decl = (const ki_decl *)function;
+  put_pointer(key, function);
+  if (!function) return;
+  if (decl->function->module->context != call->context || key->function_count == KA_KEY_FUNCTIONS)
+    key->is_complete = false;
+  else key->functions[key->function_count++] = function;
+}
+
+/* Values behind an address, and what no operand is made of, are looked at each time. */
+static void put_argument(ka_call *call, ka_key *key, const kjit_arg *argument)
+{
+  put_head(key, argument);
+  switch (KJ_AMONG(argument->kind)) {
+  case KJIT_ARG_ARRAY:
+  case KJIT_ARG_TENSOR: put_array(call, key, argument); break;
+  case KJIT_ARG_FUNCTION: put_function(call, key, argument->value.function); break;
+  case KJIT_ARG_VALUE:
+  case KJIT_ARG_NUMBER: put(key, argument->value.u); break;
+  default: key->is_complete = false;
+  }
+}
+
+static void put_operand(ka_call *call, ka_key *key, const kjit_operand *given)
+{
+  put(key, given != NULL);
+  if (!given) return;
+  put_argument(call, key, &given->argument);
+  bool is_wrong = given->rank > KJ_MAX_RANK || (given->array_count && !given->arrays) ||
+                  (given->rank && !given->shape);
+  key->is_complete = key->is_complete && !is_wrong;
+  if (!key->is_complete) return;
+  put(key, (given->arrays != NULL) | (given->shape != NULL) << 1 | (uint64_t)given->rank << 32);
+  put(key, given->array_count);
+  put_extents(key, given->shape, given->rank);
+  for (size_t i = 0; i < given->array_count && key->is_complete; i++)
+    put_argument(call, key, &given->arrays[i]);
+}
+
+static bool is_array(const kjit_arg *argument)
+{
+  return argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR;
+}
+
+static bool is_same_array(const kjit_arg *a, const kjit_arg *b)
+{
+  return a->kind == b->kind && a->value.address == b->value.address;
+}
+
+/* Whether two arrays overlap, begin at one place, are one object. */
+static void put_relations(ka_key *key)
+{
+  uint64_t word = 1;
+  for (size_t i = 0; i < key->array_count; i++)
+    for (size_t j = 0; j < i; j++) {
+      const ka_array_input *a = &key->arrays[i], *b = &key->arrays[j];
+      bool do_overlap = a->low < b->high && b->low < a->high;
+      if (word >> 60) {
+        put(key, word);
+        word = 1;
+      }
+      word = word << 3 | (uint64_t)do_overlap << 2 | (uint64_t)(a->address == b->address) << 1 |
+             is_same_array(&a->argument, &b->argument);
+    }
+  put(key, word);
+}
+
+bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key *key)
+{
+  const kjit_algorithm_options *o = &call->options;
+  key->count = key->array_count = key->function_count = 0;
+  key->is_complete = !o->plan && !o->work_bytes && !o->work && !o->results;
+  if (!key->is_complete) return false;
+  put(key, (uint64_t)(uintptr_t)build);
+  put_text(key, call->name);
+  put_pointer(key, call->device);
+  put(key, o->accumulator | (uint64_t)o->flags << 32);
+  put(key, o->begin_bit | (uint64_t)o->end_bit << 32);
+  put(key, o->axis_count | (uint64_t)(o->axes != NULL) << 32);
+  for (uint32_t i = 0; o->axes && i < o->axis_count; i++) put(key, (uint64_t)(int64_t)o->axes[i]);
+  put(key, o->initial != NULL);
+  if (o->initial) put_argument(call, key, o->initial);
+  put_text(key, o->signature);
+  put_operand(call, key, o->where);
+  for (size_t i = 0; i < KA_MOST_NUMBERS; i++) put(key, inputs->numbers[i]);
+  put(key, inputs->operator_ != NULL);
+  if (inputs->operator_) {
+    put(key, (uint64_t)inputs->operator_->commutes);
+    put_text(key, inputs->operator_->name);
+    put_function(call, key, inputs->operator_->function);
+  }
+  put_function(call, key, inputs->function);
+  for (size_t i = 0; i < KA_MOST_INPUTS && key->is_complete; i++)
+    put_operand(call, key, inputs->operands[i]);
+  put_relations(key);
+  key->hash = XXH3_64bits(key->words, key->count * sizeof *key->words);
+  return key->is_complete;
+}
+
+/* ---- what is kept ---- */
+
+/* What an argument of a step is made of: itself, or the number of an input, of a view, of a piece
+ * of work memory. */
+typedef enum kept_source { KEPT_ITSELF, KEPT_INPUT, KEPT_VIEW, KEPT_WORK } kept_source;
+
+typedef struct kept_argument {
+  kjit_arg argument;
+  kept_source source;
+  uint32_t index;
+} kept_argument;
+
+typedef struct kept_step {
+  kjit_kernel *kernel;
+  kjit_module *module;
+  kjit_launch_config config;
+  size_t count; /* of its arguments */
+} kept_step;
+
+typedef struct kept_view {
+  ka_view view; /* base and made are of the call */
+  uint32_t input;
+} kept_view;
+
+/* Whether its kernels leave work memory as they want to find it in any case. */
+enum { NOT_KNOWN, LEAVES_WORK, MAY_FAIL };
+
+struct ka_kept {
+  _Atomic uint32_t references;
+  _Atomic int leaves_work;
+  uint64_t last_use;
+  uint64_t number; /* of all that the context ever kept */
+  kjit_device *device;
+  uint64_t *words;
+  ka_work *works;
+  kept_view *views;
+  kept_step *steps;
+  kept_argument *arguments; /* of one step after the other */
+  kjit_module **modules;    /* of the key's funcs, so that no other func has their places */
+  size_t word_count, work_count, view_count, step_count, module_count;
+  _Alignas(max_align_t) char memory[];
+};
+
+void ka_release_kept(ka_kept *kept)
+{
+  if (atomic_fetch_sub(&kept->references, 1) != 1) return;
+  for (size_t i = 0; i < kept->step_count; i++) kjit_release_module(kept->steps[i].module);
+  for (size_t i = 0; i < kept->module_count; i++) kjit_release_module(kept->modules[i]);
+  free(kept);
+}
+
+/* ---- keeping ---- */
+
+static bool find_input(const ka_key *key, const kjit_arg *argument, uint32_t *index)
+{
+  for (*index = 0; *index < key->array_count; ++*index)
+    if (is_same_array(&key->arrays[*index].argument, argument)) return true;
+  return false;
+}
+
+/* Of a view of a view the first array, which begins at the same place. */
+static bool find_base(const ka_call *call, const ka_key *key, const ka_view *view, uint32_t *index)
+{
+  const kjit_arg *base = &view->base;
+  for (size_t i = call->viewed.count; i-- > 0;)
+    if (is_same_array(&call->viewed.items[i].made, base)) base = &call->viewed.items[i].base;
+  return find_input(key, base, index);
+}
+
+/* False: it is none that another call could have. */
+static bool find_source(const ka_call *call, const ka_key *key, const kjit_arg *argument,
+                        kept_argument *kept)
+{
+  *kept = (kept_argument){ .argument = *argument };
+  if (!argument->kind) {
+    kept->source = KEPT_WORK;
+    kept->index = (uint32_t)argument->value.u;
+    return true;
+  }
+  if (!is_array(argument))
+    return argument->kind == KJIT_ARG_VALUE || argument->kind == KJIT_ARG_NUMBER;
+  kept->argument.value.address = NULL;
+  for (uint32_t i = 0; i < call->viewed.count; i++)
+    if (is_same_array(&call->viewed.items[i].made, argument)) {
+      kept->source = KEPT_VIEW;
+      kept->index = i;
+      return true;
+    }
+  kept->source = KEPT_INPUT;
+  return find_input(key, argument, &kept->index);
+}
+
+static char *cut(char **at, size_t count, size_t size_bytes)
+{
+  const size_t alignment = _Alignof(max_align_t);
+  char *piece = *at;
+  *at += (count * size_bytes + alignment - 1) / alignment * alignment;
+  return piece;
+}
+
+static char *divide(const ka_call *call, const ka_key *key, size_t argument_count, ka_kept *kept,
+                    char *at)
+{
+  kept->words = (uint64_t *)cut(&at, key->count, sizeof *kept->words);
+  kept->works = (ka_work *)cut(&at, call->works.count, sizeof *kept->works);
+  kept->views = (kept_view *)cut(&at, call->viewed.count, sizeof *kept->views);
+  kept->steps = (kept_step *)cut(&at, call->steps.count, sizeof *kept->steps);
+  kept->arguments = (kept_argument *)cut(&at, argument_count, sizeof *kept->arguments);
+  kept->modules = (kjit_module **)cut(&at, key->function_count, sizeof *kept->modules);
+  return at;
+}
+
+/* NULL: no memory, or another call could not have these steps. */
+static ka_kept *make_kept(const ka_call *call, const ka_key *key)
+{
+  size_t argument_count = 0;
+  ka_kept none;
+  for (size_t i = 0; i < call->steps.count; i++) argument_count += call->steps.items[i].count;
+  char *start = none.memory, *end = divide(call, key, argument_count, &none, start);
+  ka_kept *kept = calloc(1, sizeof *kept + (size_t)(end - start));
+  if (!kept) return NULL;
+  (void)divide(call, key, argument_count, kept, kept->memory);
+  bool is_whole = true;
+  for (size_t i = 0; i < call->viewed.count; i++) {
+    kept->views[i].view = call->viewed.items[i];
+    is_whole = is_whole && find_base(call, key, &call->viewed.items[i], &kept->views[i].input);
+  }
+  kept_argument *next = kept->arguments;
+  for (size_t i = 0; i < call->steps.count; i++)
+    for (size_t j = 0; j < call->steps.items[i].count; j++, next++)
+      is_whole = is_whole && find_source(call, key, &call->steps.items[i].arguments[j], next);
+  if (!is_whole) {
+    free(kept);
+    return NULL;
+  }
+  atomic_store(&kept->references, 1);
+  kept->device = call->device;
+  memcpy(kept->words, key->words, key->count * sizeof *key->words);
+  if (call->works.count)
+    memcpy(kept->works, call->works.items, call->works.count * sizeof *kept->works);
+  for (size_t i = 0; i < call->steps.count; i++) {
+    const ka_step *step = &call->steps.items[i];
+    kept->steps[i] =
+      (kept_step){ step->kernel, kjit_retain_module(step->module), step->config, step->count };
+  }
+  for (size_t i = 0; i < key->function_count; i++)
+    kept->modules[i] = kjit_retain_module(((const ki_decl *)key->functions[i])->function->module);
+  kept->word_count = key->count;
+  kept->work_count = call->works.count;
+  kept->view_count = call->viewed.count;
+  kept->step_count = call->steps.count;
+  kept->module_count = key->function_count;
+  return kept;
+}
+
+/* ---- the table, under the mutex ---- */
+
+static ka_kept *find_kept(const ka_kept_calls *calls, const ka_key *key)
+{
+  for (size_t i = 0; i < calls->count; i++) {
+    ka_kept *kept = calls->items[i];
+    if (calls->hashes[i] == key->hash && kept->word_count == key->count &&
+        !memcmp(kept->words, key->words, key->count * sizeof *key->words))
+      return kept;
+  }
+  return NULL;
+}
+
+static ka_kept *add_kept(ka_kept_calls *calls, uint64_t hash, ka_kept *kept)
+{
+  size_t place = calls->count;
+  ka_kept *gone = NULL;
+  if (place < KA_MOST_KEPT) calls->count++;
+  else {
+    place = 0;
+    for (size_t i = 1; i < KA_MOST_KEPT; i++)
+      if (calls->items[i]->last_use < calls->items[place]->last_use) place = i;
+    gone = calls->items[place];
+  }
+  kept->last_use = kept->number = ++calls->uses;
+  calls->hashes[place] = hash;
+  calls->items[place] = kept;
+  return gone;
+}
+
+static bool has_module(const ka_kept *kept, const kjit_module *module)
+{
+  for (size_t i = 0; i < kept->step_count; i++)
+    if (kept->steps[i].module == module) return true;
+  return false;
+}
+
+size_t ka_forget_kept(ka_kept_calls *calls, const kjit_module *module, ka_kept **gone)
+{
+  size_t count = 0, left = 0;
+  for (size_t i = 0; i < calls->count; i++) {
+    ka_kept *kept = calls->items[i];
+    if (!module || has_module(kept, module)) gone[count++] = kept;
+    else {
+      calls->hashes[left] = calls->hashes[i];
+      calls->items[left++] = kept;
+    }
+  }
+  calls->count = left;
+  return count;
+}
+
+void ka_keep_call(ka_call *call, const ka_key *key)
+{
+  ka_kept *made = call->steps.count ? make_kept(call, key) : NULL, *gone = made;
+  if (!made) return;
+  ka_kept_calls *calls = ka_lock_kept(call->context);
+  if (!find_kept(calls, key)) gone = add_kept(calls, key->hash, made);
+  ka_unlock_kept(call->context);
+  if (gone) ka_release_kept(gone);
+}
+
+static ka_kept *hold_kept(ka_call *call, const ka_key *key)
+{
+  ka_kept_calls *calls = ka_lock_kept(call->context);
+  ka_kept *found = find_kept(calls, key);
+  if (found) {
+    found->last_use = ++calls->uses;
+    atomic_fetch_add(&found->references, 1);
+  }
+  ka_unlock_kept(call->context);
+  return found;
+}
+
+/* ---- taking ---- */
+
+static kjit_arg fill_argument(const ka_key *key, const ka_view *views, const kept_argument *kept)
+{
+  switch (kept->source) {
+  case KEPT_INPUT: return key->arrays[kept->index].argument;
+  case KEPT_VIEW: return views[kept->index].made;
+  case KEPT_ITSELF:
+  case KEPT_WORK: break; /* plan.c puts the array there */
+  }
+  return kept->argument;
+}
+
+/* A number for each piece of work memory of a kept call. */
+static uint64_t content_of(const ka_kept *kept, size_t work)
+{
+  enum { MOST_WORKS = 64 };
+  return work < MOST_WORKS ? kept->number * MOST_WORKS + work : 0;
+}
+
+/* A kernel in which a thread fails leaves its work memory as it is then, and what is queued behind
+ * it would find that. Tiles that look back only fail when another one has. */
+static bool may_fail(const kjit_module *module, const char *failures)
+{
+  unsigned file;
+  for (const char *line = failures; line && *line;) {
+    bool is_known = sscanf(line, "%*d %u", &file) == 1 && file < module->sources.count;
+    if (!is_known || strcmp(module->sources.items[file].name, "<look_back>") != 0) return true;
+    line = strchr(line, '\n');
+    if (line) line++;
+  }
+  return false;
+}
+
+bool ka_leaves_work(ka_call *call)
+{
+  ka_kept *kept = call->kept;
+  int known = atomic_load_explicit(&kept->leaves_work, memory_order_relaxed);
+  for (size_t i = 0; i < kept->step_count && !known; i++) {
+    const kjit_specialization *code;
+    for (size_t k = 0; (code = kjit_get_specialization(kept->steps[i].kernel, k)); k++)
+      if (may_fail(kept->steps[i].module, code->code.failures)) known = MAY_FAIL;
+  }
+  if (!known) known = LEAVES_WORK;
+  atomic_store_explicit(&kept->leaves_work, known, memory_order_relaxed);
+  return known == LEAVES_WORK;
+}
+
+bool ka_take_kept(ka_call *call, const ka_key *key)
+{
+  ka_kept *kept = call->kept = hold_kept(call, key);
+  if (!kept) return false;
+  call->device = kept->device;
+  ka_view *views = KJ_NEW_ARRAY(&call->arena, ka_view, kept->view_count + 1);
+  for (size_t i = 0; i < kept->view_count; i++) {
+    views[i] = kept->views[i].view;
+    views[i].base = key->arrays[kept->views[i].input].argument;
+    ka_make_view(call, &views[i]);
+  }
+  for (size_t i = 0; i < kept->work_count; i++) {
+    KJ_PUSH(&call->arena, &call->works, kept->works[i]);
+    if (kept->works[i].starts_zero) call->works.items[i].content = content_of(kept, i);
+  }
+  const kept_argument *next = kept->arguments;
+  for (size_t i = 0; i < kept->step_count; i++) {
+    const kept_step *from = &kept->steps[i];
+    ka_step step = { .kernel = from->kernel, .config = from->config, .count = from->count };
+    step.config.stream = call->options.stream;
+    step.arguments = KJ_NEW_ARRAY(&call->arena, kjit_arg, from->count + 1);
+    for (size_t j = 0; j < from->count; j++) step.arguments[j] = fill_argument(key, views, next++);
+    KJ_PUSH(&call->arena, &call->steps, step);
+  }
+  return true;
+}
+
+/* ---- both ways beside each other ---- */
+
+static bool is_same_step(const ka_call *call, const ka_key *key, const kept_step *kept,
+                         const kept_argument *arguments, const ka_step *step)
+{
+  if (kept->kernel != step->kernel || kept->count != step->count ||
+      memcmp(kept->config.grid, step->config.grid, sizeof step->config.grid) != 0)
+    return false;
+  for (size_t i = 0; i < step->count; i++) {
+    kept_argument found;
+    if (!find_source(call, key, &step->arguments[i], &found) ||
+        found.source != arguments[i].source || found.index != arguments[i].index ||
+        memcmp(&found.argument, &arguments[i].argument, sizeof found.argument) != 0)
+      return false;
+  }
+  return true;
+}
+
+bool ka_agrees_with_kept(ka_call *call, const ka_key *key)
+{
+  ka_kept *kept = hold_kept(call, key);
+  if (!kept) return true;
+  bool agrees = kept->device == call->device && kept->step_count == call->steps.count &&
+                kept->work_count == call->works.count && kept->view_count == call->viewed.count;
+  for (size_t i = 0; i < kept->work_count && agrees; i++)
+    agrees = kept->works[i].element == call->works.items[i].element &&
+             kept->works[i].count == call->works.items[i].count &&
+             kept->works[i].starts_zero == call->works.items[i].starts_zero;
+  const kept_argument *arguments = kept->arguments;
+  for (size_t i = 0; i < kept->step_count && agrees; i++) {
+    agrees = is_same_step(call, key, &kept->steps[i], arguments, &call->steps.items[i]);
+    arguments += kept->steps[i].count;
+  }
+  ka_release_kept(kept);
+  return agrees;
+}

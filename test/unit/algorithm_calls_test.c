@@ -1,0 +1,174 @@
+/* Calls of algorithms that come again: what they ask the driver for, which arrays their kernels
+ * get, and when work memory is cleared. */
+#include <kjit/algorithm.h>
+#include <kjit/code.h>
+
+#include "gpu_test.h"
+
+enum { N = 5000 };
+
+typedef struct objects {
+  kjit_context *context;
+  kjit_module *module;
+  kjit_device *device;
+  kjit_array *x, *y, *r, *s;
+} objects;
+
+static kjit_array *make(const objects *o, int64_t extent)
+{
+  kjit_array *array;
+  expect_ok(o->context, kjit_create_array(o->device, KJIT_F32, &extent, 1, &array));
+  return array;
+}
+
+static objects open_objects(void)
+{
+  cuda = (fake_driver){ .devices = 1 };
+  objects o = { .context = make_gpu_context() };
+  o.device = gpu(o.context, 0);
+  o.module = parse(o.context, "func both(a, b) { return a + b }\n");
+  o.x = make(&o, N);
+  o.y = make(&o, N);
+  o.r = make(&o, 1);
+  o.s = make(&o, 1);
+  return o;
+}
+
+static void close_objects(objects *o)
+{
+  kjit_array *arrays[] = { o->x, o->y, o->r, o->s };
+  for (int i = 0; i < 4; i++) kjit_release_array(arrays[i]);
+  kjit_release_module(o->module);
+  kjit_destroy_context(o->context);
+  expect_nothing_left();
+}
+
+static kjit_status reduce(const objects *o, kjit_array *to, kjit_array *from, kjit_stream *stream)
+{
+  kjit_operand r = kjit_operand_array(to), x = kjit_operand_array(from);
+  kjit_operator both = { 0 };
+  kjit_algorithm_options options;
+  kjit_init_algorithm_options(&options);
+  options.stream = stream;
+  expect_ok(o->context, kjit_get_function(o->module, "both", &both.function));
+  return kjit_reduce(o->context, &r, &x, &both, &options);
+}
+
+static bool has_parameter(const kjit_array *array)
+{
+  uint64_t address = (uint64_t)(uintptr_t)kjit_get_tensor(array)->data, word;
+  for (size_t i = 0; i + sizeof word <= cuda.parameter_bytes; i++) {
+    memcpy(&word, cuda.parameters + i, sizeof word);
+    if (word == address) return true;
+  }
+  return false;
+}
+
+/* The launch, and whose its stream is. */
+enum { LAUNCH = FAKE_DEFAULT_LAUNCH };
+
+static int count_calls(const objects *o, kjit_array *to, kjit_array *from, kjit_stream *stream)
+{
+  int before = cuda.calls, launches = cuda.launches;
+  expect_ok(o->context, reduce(o, to, from, stream));
+  assert_int_equal(cuda.launches, launches + 1);
+  assert_true(has_parameter(to) && has_parameter(from));
+  return cuda.calls - before;
+}
+
+static void test_asks_for_launches_only(void **state)
+{
+  (void)state;
+  objects o = open_objects();
+  for (int i = 0; i < 3; i++) (void)count_calls(&o, o.r, o.x, NULL);
+  int compilations = fake.compilations;
+  assert_int_equal(count_calls(&o, o.r, o.x, NULL), LAUNCH);
+  /* other arrays of the same kind */
+  assert_int_equal(count_calls(&o, o.s, o.y, NULL), LAUNCH);
+  assert_int_equal(fake.compilations, compilations);
+  close_objects(&o);
+}
+
+/* Work memory is cleared where it is not known what is in it. */
+static void test_clears(void **state)
+{
+  (void)state;
+  objects o = open_objects();
+  kjit_stream *stream;
+  expect_ok(o.context, kjit_create_stream(o.device, &stream));
+  for (int i = 0; i < 4; i++) (void)count_calls(&o, o.r, o.x, NULL);
+  /* another stream has its own; what it leaves is for this stream, too, when the host has waited */
+  int first = count_calls(&o, o.r, o.x, stream), second = count_calls(&o, o.r, o.x, stream);
+  assert_true(first > second);
+  /* a launch that fails may have left anything */
+  cuda.fail_at = cuda.calls + LAUNCH;
+  cuda.fail_with = CUDA_INVALID_VALUE;
+  assert_int_not_equal(reduce(&o, o.r, o.x, NULL), KJIT_OK);
+  cuda.fail_at = 0;
+  assert_true(count_calls(&o, o.r, o.x, NULL) > LAUNCH);
+  assert_int_equal(count_calls(&o, o.r, o.x, NULL), LAUNCH);
+  kjit_destroy_stream(stream);
+  close_objects(&o);
+}
+
+/* A kernel in which a thread may fail leaves what it has then. */
+static void test_kernel_that_may_fail(void **state)
+{
+  (void)state;
+  objects o = open_objects();
+  fake.failures = "0 0 1 1 - it failed\n";
+  for (int i = 0; i < 4; i++) (void)count_calls(&o, o.r, o.x, NULL);
+  assert_true(count_calls(&o, o.r, o.x, NULL) > LAUNCH);
+  fake.failures = NULL;
+  close_objects(&o);
+}
+
+/* Memory that was left with counters goes to whoever needs memory, and is cleared again then. */
+static void test_memory_is_taken(void **state)
+{
+  (void)state;
+  objects o = open_objects();
+  for (int i = 0; i < 4; i++) (void)count_calls(&o, o.r, o.x, NULL);
+  kjit_array *others[8];
+  for (int i = 0; i < 8; i++) others[i] = make(&o, 1);
+  for (int i = 0; i < 8; i++) kjit_release_array(others[i]);
+  assert_true(count_calls(&o, o.r, o.x, NULL) > LAUNCH);
+  kjit_trim_memory(o.device, 0);
+  assert_true(count_calls(&o, o.r, o.x, NULL) > LAUNCH);
+  assert_int_equal(count_calls(&o, o.r, o.x, NULL), LAUNCH);
+  close_objects(&o);
+}
+
+/* More kinds of calls than are kept, and funcs that are gone: one that lies where another one was
+ * is another one. */
+static void test_other_funcs(void **state)
+{
+  enum { MANY = 150, COUNT = 300 };
+  (void)state;
+  objects o = open_objects();
+  kjit_release_module(o.module);
+  int before = fake.compilations;
+  for (int i = 0; i < COUNT; i++) {
+    char text[80];
+    (void)snprintf(text, sizeof text, "func both(a, b) { return a + b + %d }\n", i % MANY);
+    o.module = parse(o.context, text);
+    expect_ok(o.context, reduce(&o, o.r, o.x, NULL));
+    expect_ok(o.context, reduce(&o, o.s, o.y, NULL));
+    kjit_release_module(o.module);
+  }
+  assert_int_equal(fake.compilations - before, COUNT);
+  o.module = NULL;
+  close_objects(&o);
+}
+
+int main(void)
+{
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_asks_for_launches_only),
+    cmocka_unit_test(test_clears),
+    cmocka_unit_test(test_kernel_that_may_fail),
+    cmocka_unit_test(test_memory_is_taken),
+    cmocka_unit_test(test_other_funcs),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
