@@ -308,8 +308,9 @@ static kjit_status perform(kjit_context *context, const char *name, const select
                            const needed *all, size_t count, const kjit_algorithm_options *options)
 {
   const checked data = { given, all, count };
-  const ka_inputs inputs = { { given->result, given->rest, given->result_values, given->lengths,
-                               given->starts, given->count, given->x, given->values, given->flags },
+  const ka_inputs inputs = { { given->result, given->second, given->rest, given->result_values,
+                               given->lengths, given->starts, given->count, given->x, given->values,
+                               given->flags },
                              .function = given->equal };
   return ka_perform_kept(context, name, 0, options, check_and_build, &data, &inputs);
 }

@@ -234,7 +234,9 @@ static void build_set(ka_call *call, const void *data)
 static kjit_status perform(kjit_context *context, const char *name, const set_given *given,
                            const kjit_algorithm_options *options)
 {
-  return ka_perform(context, name, KA_DESCENDING, options, build_set, given);
+  const ka_inputs inputs = { { given->result, given->count, given->x, given->y },
+                             .function = given->less };
+  return ka_perform_kept(context, name, KA_DESCENDING, options, build_set, given, &inputs);
 }
 
 /* ---- the functions ---- */

@@ -229,6 +229,9 @@ kjit_status kjit_top_k(kjit_context *context, const kjit_operand *result,
                        kjit_function *less, const kjit_algorithm_options *options)
 {
   const top given = { result, result_places, x, k, less };
-  return ka_perform(context, "kjit_top_k", KA_AXES | KA_DESCENDING | KA_BITS, options, build_top_k,
-                    &given);
+  const ka_inputs inputs = { { result, result_places, x },
+                             .function = less,
+                             .numbers = { (uint64_t)k } };
+  return ka_perform_kept(context, "kjit_top_k", KA_AXES | KA_DESCENDING | KA_BITS, options,
+                         build_top_k, &given, &inputs);
 }
