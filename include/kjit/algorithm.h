@@ -252,6 +252,18 @@ KJIT_API KJIT_CHECK kjit_status kjit_top_k(kjit_context *context, const kjit_ope
                                            int64_t k, kjit_function *less,
                                            const kjit_algorithm_options *options);
 
+/* The segments of x, an operand of one axis, are sorted, each apart from the others: segment i has
+ * elements offsets[i] to offsets[i + 1] - 1. offsets, integers of one axis, has one more than there
+ * are segments, which may be empty. Elements in front of the first segment and behind the last one
+ * stay where they are. values and result_values as in kjit_sort_pairs; both NULL: there are none.
+ * Results may be what they are made of, as there. An offset that is less than the one before it, or
+ * not from 0 to the number of elements, is the failure of a thread, as `raise` in a kernel, and
+ * what the results have then is not defined. Errors: as kjit_sort. */
+KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
+  kjit_context *context, const kjit_operand *result, const kjit_operand *result_values,
+  const kjit_operand *x, const kjit_operand *values, const kjit_operand *offsets,
+  kjit_function *less, const kjit_algorithm_options *options);
+
 /* ---- map ---- */
 
 /* Each element of the results becomes what func returns for the elements at its place: one value,

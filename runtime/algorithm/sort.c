@@ -124,18 +124,24 @@ static void read_places(ka_sort *s, const sorting *given)
   s->value_element = s->call->is_wide ? KJIT_I64 : KJIT_I32;
 }
 
-static void read_pairs(ka_sort *s, const sorting *given)
+void ka_read_values(ka_sort *s, const kjit_operand *given)
+{
+  s->has_values = true;
+  ka_read_input(s->call, "values", given, &s->values);
+  check_shape(s, &s->values);
+}
+
+void ka_read_sorted(ka_sort *s, const kjit_operand *result, const kjit_operand *result_values)
 {
   s->has_result = true;
-  read_result(s, "result", given->result, &s->result);
+  read_result(s, "result", result, &s->result);
   ka_check_sorted(s, &s->result, s->x.element);
-  if (!given->values) {
+  if (!s->has_values) {
     check_place(s, &s->result, &s->x, NULL);
     return;
   }
-  s->has_values = true;
   s->value_element = s->values.element;
-  read_result(s, "result_values", given->result_values, &s->result_values);
+  read_result(s, "result_values", result_values, &s->result_values);
   ka_check_sorted(s, &s->result_values, s->value_element);
   check_place(s, &s->result, &s->x, &s->values);
   check_place(s, &s->result_values, &s->values, &s->x);
@@ -155,15 +161,12 @@ static void build_sort(ka_call *call, const void *data)
   const sorting *given = data;
   ka_sort s = { .call = call };
   ka_read_input(call, "x", given->x, &s.x);
-  if (given->values) {
-    ka_read_input(call, "values", given->values, &s.values);
-    check_shape(&s, &s.values);
-  }
+  if (given->values) ka_read_values(&s, given->values);
   if (describe_results(&s, given)) return;
   ka_read_order(&s, given->less);
   if (s.x.count >= WIDE_COUNT) call->is_wide = true;
   if (given->wants_places) read_places(&s, given);
-  else read_pairs(&s, given);
+  else ka_read_sorted(&s, given->result, given->result_values);
   if (s.has_values) s.value_bytes = kj_element_bytes(call->context->types, s.value_element);
   ka_arrange_rows(&s, ka_read_sorted_axis(call, s.x.rank));
   ka_choose_device(call);

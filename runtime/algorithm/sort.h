@@ -32,6 +32,9 @@ void ka_read_order(ka_sort *s, kjit_function *less);
 uint32_t ka_read_sorted_axis(ka_call *call, uint32_t rank);
 /* All operands with that axis as the last one. */
 void ka_arrange_rows(ka_sort *s, uint32_t axis);
+/* values, of the shape of x; and the results, with values where these were read. */
+void ka_read_values(ka_sort *s, const kjit_operand *given);
+void ka_read_sorted(ka_sort *s, const kjit_operand *result, const kjit_operand *result_values);
 /* The result is a func, or has these elements. */
 void ka_check_sorted(const ka_sort *s, const ka_operand *result, kjit_type element);
 /* It is a func, or has integers. */

@@ -47,6 +47,13 @@ static const char source[] = "func largest(a, b) { return a > b ? a : b }\n"
                              "func line(a, b, c) { return a * b + c }\n"
                              "func exponential(a) { return exp(a) }\n"
                              "func is_large(i, x) { return x[i] > 0.5 }\n"
+                             "kernel cut(x, n, length) {\n"
+                             "  for i in grid_range(len(x)) {\n"
+                             "    let z = (u64(i + 1) * 0x9e3779b97f4a7c15u64) >> 32\n"
+                             "    let at = i64(i) * length + i64(z) % length\n"
+                             "    x[i] = i == 0 ? 0 : i == len(x) - 1 ? n : at\n"
+                             "  }\n"
+                             "}\n"
                              "kernel fill(x, mask) {\n"
                              "  for i in grid_range(len(x)) {\n"
                              "    var z = u64(i + 1) * 0x9e3779b97f4a7c15u64\n"
@@ -307,6 +314,24 @@ static void sort_rows(int64_t n, const kjit_algorithm_options *o)
   kjit_operand from = kjit_operand_array(x), to = kjit_operand_array(r);
   TRY(kjit_sort(context, &to, &from, NULL, o));
 }
+/* Of 1 to 2 * LENGTH - 1 elements. */
+static void sort_segments(int64_t n, const kjit_algorithm_options *o)
+{
+  int64_t count = n / LENGTH + 1;
+  kjit_array *cuts = make(KJIT_I64, count); /* lives as long as the program */
+  kjit_kernel *cut;
+  kjit_arg arguments[] = { kjit_arg_array(cuts), kjit_arg_i64(n), kjit_arg_i64(LENGTH) };
+  TRY(kjit_get_kernel(module, "cut", &cut));
+  TRY(kjit_launch(cut, NULL, arguments, 3));
+  kjit_operand x = head(data.words, KJIT_U32, n), r = head(data.result, KJIT_U32, n),
+               offsets = kjit_operand_array(cuts);
+  TRY(kjit_sort_segments(context, &r, NULL, &x, NULL, &offsets, NULL, o));
+}
+static void top_32(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.words, KJIT_U32, n), r = head(data.result, KJIT_U32, 32);
+  TRY(kjit_top_k(context, &r, NULL, &x, 32, NULL, o));
+}
 static void argmax_f32(int64_t n, const kjit_algorithm_options *o)
 {
   kjit_operand x = head(data.reals, KJIT_F32, n), r = head(data.result, KJIT_I64, 1);
@@ -341,6 +366,8 @@ static const struct row {
   { "argsort u32", argsort, 0, NULL },
   { "merge sort u32, own comparison", sort_by_less, 0, NULL },
   { "segmented sort, 1024 each", sort_rows, 16, NULL },
+  { "segmented sort, 1 to 2047 each", sort_segments, 16, NULL },
+  { "least 32 of u32", top_32, 0, NULL },
   { "select half of u32", select_half, 0, NULL },
   { "select above 0.5 of f32", select_large, 0, NULL },
   { "unique, 256 values", unique_256, 0, NULL },

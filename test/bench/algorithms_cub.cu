@@ -78,6 +78,15 @@ __global__ void make_offsets(int *x, int count, int length)
   if (i <= count) x[i] = i * length;
 }
 
+// Segments of 1 to 2 * length - 1 elements, as algorithms.c has them.
+__global__ void cut(long long *x, int count, long long n, long long length)
+{
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  unsigned long long z = (i + 1) * 0x9e3779b97f4a7c15ull >> 32;
+  x[i] = i == 0 ? 0 : i == count - 1 ? n : i * length + (long long)z % length;
+}
+
 template <class T> static T *allocate(size_t count)
 {
   T *memory;
@@ -92,6 +101,7 @@ int main()
   unsigned *x = allocate<unsigned>(most), *r = allocate<unsigned>(most), *values = allocate<unsigned>(most), *values_out = allocate<unsigned>(most), *few = allocate<unsigned>(most);
   unsigned long long *wide = allocate<unsigned long long>(most), *wide_out = allocate<unsigned long long>(most);
   int *counts = allocate<int>(1024), *offsets = allocate<int>(most / LENGTH + 1);
+  long long *cuts = allocate<long long>(most / LENGTH + 1);
   fill<<<2048, 256>>>(x, most, ~0u);
   fill<<<2048, 256>>>(values, most, ~0u);
   fill<<<2048, 256>>>((unsigned *)wide, 2 * most, ~0u);
@@ -116,5 +126,7 @@ int main()
     make_offsets<<<(segments + 256) / 256, 256>>>(offsets, segments, LENGTH);
     ROW("segmented sum, 1024 each", DeviceSegmentedReduce::Sum, f, (float *)r, segments, offsets, offsets + 1);
     ROW("segmented sort, 1024 each", DeviceSegmentedSort::SortKeys, x, r, n, segments, offsets, offsets + 1);
+    cut<<<(segments + 256) / 256, 256>>>(cuts, segments + 1, n, LENGTH);
+    ROW("segmented sort, 1 to 2047 each", DeviceSegmentedSort::SortKeys, x, r, n, segments, cuts, cuts + 1);
   }
 }

@@ -82,7 +82,13 @@ static kjit_status call_merge(kjit_context *context, const run_argument *a,
   return kjit_merge(context, a[0].operands, a[1].operands, a[2].operands, a[3].function, options);
 }
 
-/* A result that is not wanted is left out. */
+static kjit_status call_sort_segments(kjit_context *context, const run_argument *a,
+                                      const kjit_algorithm_options *options)
+{
+  return kjit_sort_segments(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                            a[4].operands, a[5].function, options);
+}
+
 static kjit_status call_top_k(kjit_context *context, const run_argument *a,
                               const kjit_algorithm_options *options)
 {
@@ -243,6 +249,10 @@ static const run_algorithm rows[] = {
     SORTING, true, call_sort },
   { "argsort", { RESULT("result"), INPUT("x"), LESS }, SORTING, false, call_argsort },
   { "merge", { RESULT("result"), INPUT("x"), INPUT("y"), LESS }, ORDER, false, call_merge },
+  { "sort_segments",
+    { RESULT("result"), PERHAPS_RESULT("result_values"), INPUT("x"), PERHAPS("values"),
+      INPUT("offsets"), LESS },
+    ORDER, false, call_sort_segments },
   { "top_k",
     { RESULT("result"), PERHAPS_RESULT("result_places"), INPUT("x"), INTEGER("k"), LESS }, SORTING,
     false, call_top_k },
