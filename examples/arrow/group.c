@@ -30,10 +30,10 @@ typedef struct grouping {
   int64_t length, used_length; /* rows; those that are in groups */
   bool drops_nulls;
   kjit_type index;
-  kjit_array *places; /* rows in the order of keys; NULL: as they are */
-  kjit_array *number; /* one i64 */
-  kjit_array *starts; /* of the groups, in places */
-  int64_t count;      /* of groups */
+  kjit_array *places;  /* rows in the order of keys; NULL: as they are */
+  kjit_array *number;  /* one i64 */
+  kjit_array *offsets; /* where groups start in places, and the last one ends; i64 */
+  int64_t count;       /* of groups */
 } grouping;
 
 /* ---- operands ---- */
@@ -115,25 +115,60 @@ static kjit_status add_field(grouping *g, const field *f)
   return KJIT_OK;
 }
 
-/* A null is behind all values: one bit more than they have says so, where there is room for it. */
+static void set_key(const grouping *g, const line *key, uint64_t least, uint64_t null,
+                    column_operand *o)
+{
+  const column *c = key->column;
+  bool has_nulls = c->validity && !g->drops_nulls;
+  kjit_arg arguments[] = { kjit_arg_array(key->values), kjit_arg_u64(least), kjit_arg_u64(null),
+                           kjit_arg_array(c->validity), kjit_arg_i64(c->offset) };
+  column_operand_set(g->engine, o, has_nulls ? "nullable_key_field" : "key_field", g->length,
+                     arguments, has_nulls ? 5 : 2);
+}
+
+/* The least (greatest) of a key's numbers; where all are null one that is too large (small). */
+static kjit_status reduce_key(grouping *g, const line *key, const char *name, uint64_t null,
+                              uint64_t *number)
+{
+  columns_engine *engine = g->engine;
+  column_operand x;
+  kjit_operator operator_ = kjit_operator_named(name);
+  kjit_array *one = NULL;
+  set_key(g, key, 0, null, &x);
+  COLUMNS_TRY(column_make_array(engine, KJIT_U64, 1, &one));
+  kjit_operand result = kjit_operand_array(one);
+  kjit_status status =
+    columns_check(engine, kjit_reduce(engine->context, &result, &x.operand, &operator_, NULL),
+                  "the keys");
+  if (status == KJIT_OK)
+    status =
+      columns_check(engine, kjit_copy_to_host(one, number, sizeof *number, NULL), "the keys");
+  kjit_release_array(one);
+  return status;
+}
+
+/* Bits for what lies between the least and the greatest of the keys; a null is behind them all. */
 static kjit_status add_key(grouping *g, const line *key)
 {
   const column *c = key->column;
-  uint32_t bits = c->type->bits;
-  bool has_nulls = c->validity && !g->drops_nulls, is_apart = has_nulls && bits == 64;
-  field f = { .bits = bits };
+  bool has_nulls = c->validity && !g->drops_nulls;
+  uint64_t least = 0, greatest = 0;
+  field f = { .bits = 1 };
+  if (g->length) {
+    COLUMNS_TRY(reduce_key(g, key, "min", UINT64_MAX, &least));
+    COLUMNS_TRY(reduce_key(g, key, "max", 0, &greatest));
+  }
+  uint64_t range = greatest < least ? 0 : greatest - least;
+  bool is_apart = has_nulls && range == UINT64_MAX;
   if (is_apart) {
     field null = { .bits = 1 };
     kjit_arg arguments[] = { kjit_arg_array(c->validity), kjit_arg_i64(c->offset) };
     column_operand_set(g->engine, &null.operand, "null_field", g->length, arguments, 2);
     COLUMNS_TRY(add_field(g, &null));
   }
-  kjit_arg arguments[] = { kjit_arg_array(key->values),
-                           kjit_arg_u64(is_apart ? 0 : UINT64_C(1) << (bits & 63)),
-                           kjit_arg_array(c->validity), kjit_arg_i64(c->offset) };
-  column_operand_set(g->engine, &f.operand, has_nulls ? "nullable_key_field" : "key_field",
-                     g->length, arguments, has_nulls ? 4 : 1);
-  if (has_nulls && !is_apart) f.bits++;
+  uint64_t null = is_apart ? 0 : range + 1, most = has_nulls && !is_apart ? null : range;
+  while (f.bits < 64 && most >> f.bits) f.bits++;
+  set_key(g, key, least, null, &f.operand);
   return add_field(g, &f);
 }
 
@@ -242,16 +277,27 @@ static kjit_status mark_starts(grouping *g, kjit_array *flags)
   return KJIT_OK;
 }
 
+static kjit_status find_offsets(grouping *g, kjit_array *starts)
+{
+  column_operand offset;
+  kjit_arg arguments[] = { kjit_arg_array(starts), kjit_arg_i64(g->used_length) };
+  column_operand_set(g->engine, &offset, "group_offset", g->count + 1, arguments, 2);
+  COLUMNS_TRY(column_make_array(g->engine, KJIT_I64, g->count + 1, &g->offsets));
+  return columns_map(g->engine, g->offsets, "same", &offset.operand, 1);
+}
+
 static kjit_status find_groups(grouping *g)
 {
-  kjit_array *flags = NULL;
+  kjit_array *flags = NULL, *starts = NULL;
   COLUMNS_TRY(column_make_array(g->engine, KJIT_I64, 1, &g->number));
   for (size_t i = 0; i < g->key_count; i++) COLUMNS_TRY(add_key(g, &g->keys[i]));
   if (g->drops_nulls) COLUMNS_TRY(drop_nulls(g));
   for (size_t i = g->word_count; i-- > 0;) COLUMNS_TRY(sort_by(g, &g->words[i]));
   COLUMNS_TRY(column_make_array(g->engine, KJIT_BOOL, g->used_length, &flags));
   kjit_status status = mark_starts(g, flags);
-  if (status == KJIT_OK) status = find_places(g, flags, g->used_length, &g->starts, &g->count);
+  if (status == KJIT_OK) status = find_places(g, flags, g->used_length, &starts, &g->count);
+  if (status == KJIT_OK) status = find_offsets(g, starts);
+  kjit_release_array(starts);
   kjit_release_array(flags);
   return status;
 }
@@ -262,7 +308,7 @@ static kjit_status take_keys(grouping *g, column **results)
   columns_engine *engine = g->engine;
   column_operand first;
   kjit_array *firsts = NULL;
-  kjit_arg arguments[] = { kjit_arg_array(g->starts), kjit_arg_array(g->places) };
+  kjit_arg arguments[] = { kjit_arg_array(g->offsets), kjit_arg_array(g->places) };
   COLUMNS_TRY(column_make_array(engine, g->index, g->count, &firsts));
   column_operand_set(engine, &first, "taken_value", g->count, arguments, 2);
   kjit_status status = columns_map(engine, firsts, "same", &first.operand, 1);
@@ -274,25 +320,17 @@ static kjit_status take_keys(grouping *g, column **results)
 
 /* ---- aggregates ---- */
 
-/* One number for each group. */
+/* One number for each group; x is in the order of the places. */
 static kjit_status reduce_groups(grouping *g, const kjit_operand *x, kjit_type element,
                                  const char *name, kjit_array **result)
 {
   columns_engine *engine = g->engine;
-  char folded[32];
-  column_operand fold;
-  kjit_array *terms = NULL;
-  COLUMNS_TRY(column_make_array(engine, element, g->used_length, &terms));
-  kjit_status status = columns_map(engine, terms, "same", x, 1);
-  if (status == KJIT_OK) status = column_make_array(engine, element, g->count, result);
-  if (status == KJIT_OK) {
-    kjit_arg arguments[] = { kjit_arg_array(terms), kjit_arg_array(g->starts) };
-    snprintf(folded, sizeof folded, "folded_%s", name);
-    column_operand_set(engine, &fold, folded, g->count, arguments, 2);
-    status = columns_map(engine, *result, "same", &fold.operand, 1);
-  }
-  kjit_release_array(terms);
-  return status;
+  kjit_operator operator_ = kjit_operator_named(name);
+  COLUMNS_TRY(column_make_array(engine, element, g->count, result));
+  kjit_operand r = kjit_operand_array(*result), offsets = kjit_operand_array(g->offsets);
+  return columns_check(engine,
+                       kjit_reduce_segments(engine->context, &r, x, &offsets, &operator_, NULL),
+                       "the aggregates");
 }
 
 /* How many values each group has that are not null. */
@@ -303,8 +341,8 @@ static kjit_status count_values(grouping *g, const line *l, kjit_array **counts)
     set_validity(g, l, "valid_term_at", &one);
     return reduce_groups(g, &one.operand, KJIT_I64, "add", counts);
   }
-  kjit_arg arguments[] = { kjit_arg_array(g->starts), kjit_arg_i64(g->used_length) };
-  column_operand_set(g->engine, &one, "group_size", g->count, arguments, 2);
+  kjit_arg offsets = kjit_arg_array(g->offsets);
+  column_operand_set(g->engine, &one, "group_size", g->count, &offsets, 1);
   COLUMNS_TRY(column_make_array(g->engine, KJIT_I64, g->count, counts));
   return columns_map(g->engine, *counts, "same", &one.operand, 1);
 }
@@ -502,7 +540,7 @@ kjit_status columns_group(columns_engine *engine, column *const *keys, size_t ke
   }
   kjit_release_array(g.places);
   kjit_release_array(g.number);
-  kjit_release_array(g.starts);
+  kjit_release_array(g.offsets);
   free(g.keys);
   free(g.words);
   free(made);

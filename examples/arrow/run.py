@@ -165,17 +165,17 @@ class Check:
             values = [self.array(value, rows, 0.4), self.array(kept, rows, nulls)]
             self.group(keys[:1], values, False)
             self.group(keys, values[:1], bool(self.rng.integers(2)))
-        self.wide_keys()
+        self.wide_keys(value)
         self.refusals()
         print(f"columns: seed {self.seed}, {self.count} results are those of pyarrow {pa.__version__}")
 
-    def wide_keys(self):
+    def wide_keys(self, value):
         """Keys that need all bits, with nulls beside them."""
         few = self.rng.integers(-2**63, 2**63 - 1, 7)
         few[:2] = -2**63, 2**63 - 1
         keys = pa.array(self.rng.choice(few, self.rows), pa.int64(), mask=self.rng.random(self.rows) < 0.1)
         reals = pa.array(self.rng.choice([math.nan, math.inf, -math.inf, 0.0, -1.5, 1e300], self.rows), mask=self.rng.random(self.rows) < 0.1)
-        values = self.array(pa.int64(), self.rows)
+        values = self.array(value, self.rows, 0.4)
         self.group([keys], [values], False)
         self.group([keys, reals], [values], False)
 
