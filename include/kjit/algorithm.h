@@ -390,6 +390,25 @@ KJIT_API KJIT_CHECK kjit_status kjit_set_symmetric_difference(
   const kjit_operand *x, const kjit_operand *y, kjit_function *less,
   const kjit_algorithm_options *options);
 
+/* ---- updates ---- */
+
+/* NumPy's ufunc.at: x[places[i]] becomes operator of it and values[i], for each i, so that a place
+ * which comes several times is updated as often. x, an array, is read and written; places, integers
+ * of any shape, an array or a func, are along its first axis, negative ones from its end. values,
+ * an array, a func or a value for all, has the shape of places and then that of a row of x (x[0]),
+ * or is an array that broadcasts to it. The operator has to commute, and to be computed in the type
+ * of x, to which values are converted. A place that is none is the failure of a thread, as `raise`
+ * in a kernel. On a GPU values of one place are combined in any order, so that floats differ by
+ * their rounding; on the CPU in their order. options NULL: all defaults. Errors: ARGUMENT (shapes,
+ * an operator that does not commute, operands that overlap or cannot be written), TYPE, NAME (no
+ * such operator), UNSUPPORTED (elements that a GPU cannot swap: they have 1, 2, 4, 8 or 16 bytes);
+ * those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit_operand *x,
+                                               const kjit_operand *places,
+                                               const kjit_operand *values,
+                                               const kjit_operator *operator_,
+                                               const kjit_algorithm_options *options);
+
 /* ---- search ---- */
 
 /* result, of integers, becomes for each of values its place in sorted, an operand of one axis: how

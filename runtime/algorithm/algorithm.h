@@ -172,6 +172,8 @@ void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand 
                       bool may_be_same);
 /* A value that a kernel gets: of an element's type, or a number. Errors: ARGUMENT. */
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
+/* Whether a store of such a value into an array of such elements converts it. */
+bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
 /* Before kernels are made, when no operand is on a device. */
 void ka_choose_device(ka_call *call);
 
@@ -226,6 +228,10 @@ void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);
  * what the elements of an input are converted to, KJIT_ANY: nothing. */
 const char *ka_use_input(ka_kernel *kernel, const ka_operand *operand, kjit_type accumulator);
 const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
+/* Of an array that is read and written: a func of its indices and a value, which calls
+ * `change(array, indices, value, more)`; more may be empty. */
+const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const char *change,
+                           const char *more);
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
 /* What those are made of, for families that write the access themselves: parameters for what the
  * operand has, `x_0`, `x_1`; their names, each behind a comma. */

@@ -254,6 +254,21 @@ const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand)
   return use_operand(kernel, operand, KJIT_ANY);
 }
 
+const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const char *change,
+                           const char *more)
+{
+  kj_arena *arena = &kernel->call->arena;
+  indices found = { 0 };
+  KJ_ASSERT(operand->is_output && !operand->function);
+  const char *arrays = ka_use_arrays(kernel, operand);
+  take_extents(kernel, operand, &found);
+  begin_function(kernel, operand, "change", kj_format(arena, ", v%s%s", arrays, found.extents));
+  divide_indices(kernel, operand, &found);
+  kj_append_format(kernel->funcs, "  %s(%s_0, (%s,), v%s%s)\n}\n", change, operand->name,
+                   list_indices(kernel, operand, &found), *more ? ", " : "", more);
+  return kj_format(arena, "bind_back(%s_change%s%s)", operand->name, arrays, found.extents);
+}
+
 /* An operator of the host may give another type than it takes: each step is rounded to what the
  * reduction computes in. */
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator)

@@ -106,8 +106,7 @@ static void infer_results(ka_map *map)
   }
 }
 
-/* As a store converts it. */
-static bool converts(const ka_call *call, kjit_type from, kjit_type to)
+bool ka_converts(const ka_call *call, kjit_type from, kjit_type to)
 {
   const ki_type_info *source = ki_type(call->context->types, from),
                      *target = ki_type(call->context->types, to);
@@ -115,7 +114,7 @@ static bool converts(const ka_call *call, kjit_type from, kjit_type to)
   if (target->class_ == KJ_CLASS_VECTOR) {
     bool is_wide = source->class_ == KJ_CLASS_VECTOR;
     if (is_wide && source->count != target->count) return false;
-    return converts(call, is_wide ? source->element : from, target->element);
+    return ka_converts(call, is_wide ? source->element : from, target->element);
   }
   if (!ki_is_scalar(from) || !ki_is_scalar(to)) return false;
   if (source->class_ == KJ_CLASS_COMPLEX) return target->class_ == KJ_CLASS_COMPLEX;
@@ -127,7 +126,7 @@ static void check_types(ka_map *map)
 {
   for (size_t i = 0; i < map->result_count && map->result_types; i++) {
     const ka_operand *result = &map->results[i].operand;
-    if (result->function || converts(map->call, map->result_types[i], result->element)) continue;
+    if (result->function || ka_converts(map->call, map->result_types[i], result->element)) continue;
     ka_fail(map->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, and func returns %s",
             result->name, ka_type_text(map->call, result->element),
             ka_type_text(map->call, map->result_types[i]));

@@ -190,6 +190,13 @@ static kjit_status call_set_symmetric_difference(kjit_context *context, const ru
                                        a[3].operands, a[4].function, options);
 }
 
+static kjit_status call_update_at(kjit_context *context, const run_argument *a,
+                                  const kjit_algorithm_options *options)
+{
+  return kjit_update_at(context, a[0].operands, a[1].operands, a[2].operands, &a[3].operator_,
+                        options);
+}
+
 static kjit_status call_search_sorted(kjit_context *context, const run_argument *a,
                                       const kjit_algorithm_options *options)
 {
@@ -210,6 +217,7 @@ static kjit_status call_histogram_edges(kjit_context *context, const run_argumen
 #define RESULT(name) { name, RUN_RESULT, false, false }
 #define PERHAPS_RESULT(name) { name, RUN_RESULT, true, false }
 #define RESULTS(name) { name, RUN_RESULT, false, true }
+#define IN_PLACE(name) { name, RUN_IN_PLACE, false, false }
 #define INPUT(name) { name, RUN_INPUT, false, false }
 #define PERHAPS(name) { name, RUN_INPUT, true, false }
 #define INPUTS(name) { name, RUN_INPUT, true, true }
@@ -286,6 +294,8 @@ static const run_algorithm rows[] = {
   { "set_symmetric_difference",
     { RESULT("result"), RESULT("count"), INPUT("x"), INPUT("y"), LESS }, 1 << RUN_DESCENDING, false,
     call_set_symmetric_difference },
+  { "update_at", { IN_PLACE("x"), INPUT("places"), INPUT("values"), OPERATOR }, 1 << RUN_COMMUTES,
+    false, call_update_at },
   { "search_sorted", { RESULT("result"), INPUT("sorted"), INPUT("values"), LESS }, 1 << RUN_RIGHT,
     false, call_search_sorted },
   { "bincount", { RESULT("result"), INPUT("x"), INTEGER("bins"), PERHAPS("weights") }, 0, false,

@@ -1,0 +1,153 @@
+/* Updates at places called by a host: as plans and in graphs, a place that is none, and what is
+ * refused. Their values over all types are test/algorithm's.
+ * RUN: %programs/updates
+ * RUN: %if cuda %{ %programs/updates cuda %}
+ */
+#include "algorithm_host.h"
+
+enum { ROWS = 500, COUNT = 40000 };
+static int32_t places[COUNT], values[COUNT];
+static int64_t start[ROWS];
+
+/* A plan that runs twice, and once in a graph. */
+static void test_plan(void)
+{
+  int64_t wanted[ROWS], got[ROWS];
+  kjit_array *x = make_line_of(KJIT_I64, ROWS, start, sizeof start),
+             *p = make_line_of(KJIT_I32, COUNT, places, sizeof places),
+             *v = make_line_of(KJIT_I32, COUNT, values, sizeof values);
+  kjit_operand of_x = kjit_operand_array(x), of_places = kjit_operand_array(p),
+               of_values = kjit_operand_array(v);
+  kjit_operator add = kjit_operator_named("add");
+  kjit_algorithm_options options;
+  kjit_result_info info;
+  kjit_stream *stream = NULL;
+  kjit_graph *graph = NULL;
+  kjit_executable_graph *executable = NULL;
+  kjit_plan *plan = NULL;
+  uint64_t bytes = 1;
+  REQUIRE(kjit_create_stream(device, &stream) == KJIT_OK);
+  kjit_init_algorithm_options(&options);
+  options.results = &info;
+  options.result_count = 1;
+  REQUIRE(kjit_update_at(context, &of_x, &of_places, &of_values, &add, &options) == KJIT_OK);
+  REQUIRE(info.element == KJIT_I64 && info.rank == 1 && info.shape[0] == ROWS);
+  options.results = NULL;
+  options.stream = stream;
+  options.work_bytes = &bytes;
+  REQUIRE(kjit_update_at(context, &of_x, &of_places, &of_values, &add, &options) == KJIT_OK);
+  REQUIRE(bytes == 0);
+  options.work_bytes = NULL;
+  options.plan = &plan;
+  REQUIRE(kjit_update_at(context, &of_x, &of_places, &of_values, &add, &options) == KJIT_OK);
+  REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK && kjit_run_plan(plan, NULL) == KJIT_OK);
+  REQUIRE(kjit_begin_capture(stream) == KJIT_OK);
+  REQUIRE(kjit_run_plan(plan, stream) == KJIT_OK && kjit_end_capture(stream, &graph) == KJIT_OK);
+  REQUIRE(kjit_instantiate_graph(graph, &executable) == KJIT_OK);
+  REQUIRE(kjit_launch_graph(executable, stream) == KJIT_OK);
+  REQUIRE(kjit_synchronize_stream(stream) == KJIT_OK);
+  memcpy(wanted, start, sizeof wanted);
+  for (int i = 0; i < COUNT; i++)
+    wanted[places[i] < 0 ? places[i] + ROWS : places[i]] += 3 * (int64_t)values[i];
+  read_array(x, got, sizeof got);
+  REQUIRE(!memcmp(got, wanted, sizeof got));
+  kjit_destroy_executable_graph(executable);
+  kjit_destroy_graph(graph);
+  kjit_destroy_plan(plan);
+  kjit_release_array(x);
+  kjit_release_array(p);
+  kjit_release_array(v);
+  kjit_destroy_stream(stream);
+}
+
+/* The other places are updated all the same. */
+static void test_no_place(void)
+{
+  static const int32_t outside[] = { 0, ROWS, 1, -ROWS - 1, -1 };
+  static const uint64_t large[] = { UINT64_MAX };
+  enum { FEW = sizeof outside / sizeof *outside };
+  int64_t got[ROWS];
+  kjit_array *x = make_line_of(KJIT_I64, ROWS, start, sizeof start),
+             *p = make_line_of(KJIT_I32, FEW, outside, sizeof outside),
+             *q = make_line_of(KJIT_U64, 1, large, sizeof large);
+  kjit_operand of_x = kjit_operand_array(x), of_p = kjit_operand_array(p),
+               of_q = kjit_operand_array(q), one = kjit_operand_of(kjit_arg_number(1));
+  kjit_operator add = kjit_operator_named("add");
+  for (int i = 0; i < 2; i++) {
+    kjit_status status = kjit_update_at(context, &of_x, i ? &of_q : &of_p, &one, &add, NULL);
+    if (status == KJIT_OK) status = kjit_synchronize_device(device);
+    REQUIRE(status == KJIT_ERROR_KERNEL && says("a place is outside of the array"));
+  }
+  read_array(x, got, sizeof got);
+  REQUIRE(got[0] == start[0] + 1 && got[1] == start[1] + 1 && got[2] == start[2] &&
+          got[ROWS - 1] == start[ROWS - 1] + 1);
+  kjit_release_array(x);
+  kjit_release_array(p);
+  kjit_release_array(q);
+}
+
+static void test_refused(kjit_module *module)
+{
+  int64_t extent = ROWS;
+  kjit_array *x = make_line_of(KJIT_I64, ROWS, start, sizeof start),
+             *p = make_line_of(KJIT_I32, COUNT, places, sizeof places),
+             *f = make_line(KJIT_F64, COUNT), *few = make_line(KJIT_I64, 7),
+             *none = make_array(KJIT_I64, NULL, 0);
+  kjit_arg of_item = kjit_arg_array(x);
+  kjit_operand of_x = kjit_operand_array(x), of_p = kjit_operand_array(p),
+               of_f = kjit_operand_array(f), of_few = kjit_operand_array(few),
+               of_none = kjit_operand_array(none), half = kjit_operand_of(kjit_arg_number(0.5)),
+               item = kjit_operand_function(find(module, "item"), &of_item, 1, &extent, 1);
+  kjit_operator add = kjit_operator_named("add"), mean = kjit_operator_named("mean"),
+                own = kjit_operator_function(find(module, "own")), and = kjit_operator_named("and");
+  kjit_algorithm_options options;
+  kjit_init_algorithm_options(&options);
+  const struct {
+    kjit_operand *x, *places, *values;
+    kjit_operator *operator_;
+    kjit_status status;
+    const char *text;
+  } rows[] = {
+    { &item, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` is a func: it is read and written" },
+    { &of_none, &of_p, &of_p, &add, KJIT_ERROR_ARGUMENT, "`x` has no axes" },
+    { &of_x, &of_f, &of_p, &add, KJIT_ERROR_TYPE, "`places` has elements of type f64: integers" },
+    { &of_x, &of_p, &of_f, &add, KJIT_ERROR_TYPE,
+      "`values` has elements of type f64, and `x` of type i64" },
+    { &of_x, &of_p, &half, &add, KJIT_ERROR_ARGUMENT, "`values`, 0.5, does not fit i64" },
+    { &of_x, &of_p, &of_few, &add, KJIT_ERROR_ARGUMENT,
+      "`values` has to have the shape of `places`" },
+    { &of_x, &of_p, &of_p, &own, KJIT_ERROR_ARGUMENT, "the operator has to commute" },
+    { &of_x, &of_p, &of_p, &mean, KJIT_ERROR_NAME, "there is no operator `mean`" },
+    { &of_f, &of_p, &of_p, &and, KJIT_ERROR_TYPE, "the operator `and` has no meaning" },
+    { &of_x, &of_x, &of_x, &add, KJIT_ERROR_ARGUMENT, "`x` is written and overlaps `places`" },
+    { &of_x, &of_few, &item, &add, KJIT_ERROR_ARGUMENT,
+      "`values` has to have the shape of `places`" },
+    { &of_x, NULL, &of_p, &add, KJIT_ERROR_MISUSE, "`places` is NULL" },
+    { &of_x, &of_p, &of_p, NULL, KJIT_ERROR_MISUSE, "the operator is NULL" },
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    REQUIRE(kjit_update_at(context, rows[i].x, rows[i].places, rows[i].values, rows[i].operator_,
+                           NULL) == rows[i].status);
+    REQUIRE(says(rows[i].text));
+  }
+  options.flags = KJIT_ALGORITHM_DESCENDING;
+  REQUIRE(kjit_update_at(context, &of_x, &of_p, &of_p, &add, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("it does not take options.flags: KJIT_ALGORITHM_DESCENDING"));
+  kjit_array *all[] = { x, p, f, few, none };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) kjit_release_array(all[i]);
+}
+
+static void test_all(void)
+{
+  kjit_module *module = parse("func item(i, x) { return x[i] }\nfunc own(a, b) { return a + b }\n");
+  for (int i = 0; i < ROWS; i++) start[i] = rand() % 100;
+  for (int i = 0; i < COUNT; i++) {
+    places[i] = rand() % (2 * ROWS) - ROWS;
+    values[i] = rand() % 2001 - 1000;
+  }
+  test_plan();
+  test_no_place();
+  test_refused(module);
+}
+
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }
