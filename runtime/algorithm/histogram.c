@@ -57,7 +57,7 @@ static uint64_t block_count(const counting *c, uint64_t tile, uint64_t most)
 
 typedef struct texts {
   ka_kernel kernel;
-  const char *load, *bin, *amount, *bins, *count;
+  const char *load, *bin, *guess, *amount, *bins, *count;
 } texts;
 
 /* How far from an edge the bin that is computed is certain: a few roundings of the value, of the
@@ -76,6 +76,7 @@ static void use_bins(counting *c, texts *t)
   kj_arena *arena = &c->call->arena;
   kjit_arg bins = kjit_arg_i32((int32_t)c->bins);
   t->bins = ka_use_value(&t->kernel, &bins);
+  t->guess = NULL;
   if (c->kind == OF_INDICES) {
     t->bin = kj_format(arena, "bind_back(histogram_index, %s)", t->bins);
   } else if (c->kind == OF_EDGES) {
@@ -89,6 +90,7 @@ static void use_bins(counting *c, texts *t)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
       list = kj_format(arena, "%s, %s", list, ka_use_value(&t->kernel, &numbers[i]));
     t->bin = kj_format(arena, "bind_back(histogram_even, %s)", list);
+    t->guess = kj_format(arena, "bind_back(histogram_even_guess, %s)", list);
   }
 }
 
@@ -170,8 +172,9 @@ static void count_on_cpu(counting *c)
              *each = ka_use_constant(&t.kernel, tables),
              *rows = ka_use_count(&t.kernel, pieces * tables);
   ka_launch(&t.kernel, 1, pieces,
-            "histogram_piece(%s, %s, %s, %s, %s, reshape(%s, %s, %s), %s, %s)", t.load, t.bin,
-            t.amount, t.count, bins, memory, rows, bins, each, strictness(c));
+            "histogram_piece(%s, %s, %s, %s, %s, %s, reshape(%s, %s, %s), %s, %s, %s)", t.load,
+            t.bin, t.guess ? t.guess : t.bin, t.amount, t.count, bins, memory, rows, bins, each,
+            t.guess ? "true" : "false", strictness(c));
   ka_begin_kernel(c->call, "histogram", &sum);
   const char *store = ka_use_output(&sum, &c->result);
   bins = ka_use_count(&sum, c->bins);
