@@ -196,10 +196,11 @@ LLVMValueRef kl_element_pointer_at(kl_lowering *l, const kl_array_value *array,
  * neighbours, which they are not where an index may wrap. */
 static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
 {
+  if (l->c->request->target.kind == KJ_TARGET_CPU) return false;
   ki_space space = kl_type_info(l, array->type)->space;
   if (space == KJ_SPACE_GENERIC) return false;
   if (space != KJ_SPACE_GLOBAL) return true;
-  return l->c->request->signature->offsets32 && l->c->request->target.kind != KJ_TARGET_CPU;
+  return l->c->request->signature->offsets32;
 }
 
 static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_small)

@@ -77,8 +77,8 @@ static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
   "loop(loop-idiom,indvars,loop-deletion,loop-unroll-full),sroa," \
   "early-cse<memssa>,instcombine<no-verify-fixpoint>,gvn,simplifycfg,loop-mssa(licm)"
 #define VECTORS \
-  "loop-vectorize,infer-alignment,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse,loop-" \
-  "mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
+  "loop-vectorize,infer-alignment,sroa,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse," \
+  "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
 static const char *const pipelines[] = {
   [KJ_SIZE_USUAL] = "function(" SCALAR "," LOOPS ")",
   [KJ_SIZE_LONG] = "function(" SCALAR "," LOOPS "),globaldce",
