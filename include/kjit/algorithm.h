@@ -166,6 +166,17 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce(kjit_context *context, const kjit_op
                                             const kjit_operand *x, const kjit_operator *operator_,
                                             const kjit_algorithm_options *options);
 
+/* The same for several operators in one pass over x, which is read once: results[i] becomes
+ * operators[i] over it, computed in what kjit_reduce computes it in; both have count elements. Sums
+ * of floats may be rounded otherwise than those of kjit_reduce. options.initial is not taken.
+ * Messages call results r0, r1. Errors: as kjit_reduce; UNSUPPORTED where what is computed in takes
+ * more than 128 bytes together. */
+KJIT_API KJIT_CHECK kjit_status kjit_reduce_several(kjit_context *context,
+                                                    const kjit_operand *results,
+                                                    const kjit_operand *x,
+                                                    const kjit_operator *operators, size_t count,
+                                                    const kjit_algorithm_options *options);
+
 /* ---- reduce and scan by segments and by key ---- */
 
 /* Operands have one axis; axes are not taken. */

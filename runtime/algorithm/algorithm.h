@@ -220,6 +220,7 @@ typedef struct ka_kernel {
   KJ_LIST(ki_meaning) meanings;
   KJ_LIST(kjit_arg) constant_values;
   KJ_LIST(kjit_type) structs; /* of the host, that its text declares */
+  uint32_t operators;         /* of the host's that it has used */
   uint32_t blocks; /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
 } ka_kernel;
 
@@ -282,6 +283,18 @@ const char *ka_finish_values(ka_kernel *kernel, const ka_reduction *r, kjit_type
                              const char *put, uint64_t count);
 /* The same where results have different counts: a func of i, v, store and count. */
 const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value);
+/* What those are made of. Declares the struct that is combined, if it is one, and gives the text of
+ * what is combined: its name, or a type. */
+const char *ka_declare_reduced(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                               const char *name);
+/* The text of what is made of an element `x` at a position, and of the result of `v` and `n`, of
+ * which ka_reduced_count gives the type. */
+const char *ka_reduced_element(ka_call *call, const ka_reduction *r, const char *name,
+                               const char *position);
+const char *ka_reduced_result(const ka_reduction *r);
+const char *ka_reduced_count(ka_call *call, const ka_reduction *r, kjit_type value);
+/* "i0, i1" */
+const char *ka_list_indices(ka_call *call, uint32_t count);
 /* Work memory for `count` values: so many u64 where they are structs, and what the kernel makes of
  * these. */
 uint64_t ka_count_words(uint32_t bytes, uint64_t count);
@@ -302,6 +315,8 @@ typedef struct ka_carried {
  * value. Errors: UNSUPPORTED. */
 ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, kjit_type element,
                     const char *text, uint32_t bytes);
+/* Declares the structs of the host that a type is made of, once in a kernel. */
+void ka_declare_structs(ka_kernel *kernel, kjit_type type);
 /* Declares it, and the structs that it is made of; `zero(carried_value)`. */
 const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element);
 /* Work memory for `count` of them, and what a kernel makes of it. */

@@ -32,13 +32,13 @@ ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, kjit_typ
 /* ---- text ---- */
 
 /* Structs that it has fields of come first. */
-static void declare_structs(ka_kernel *kernel, kjit_type type)
+void ka_declare_structs(ka_kernel *kernel, kjit_type type)
 {
   ka_call *call = kernel->call;
   const ki_type_info *info = ki_type(call->context->types, type);
-  if (info->element) declare_structs(kernel, info->element);
+  if (info->element) ka_declare_structs(kernel, info->element);
   if (info->class_ != KJ_CLASS_STRUCT) return;
-  for (uint32_t i = 0; i < info->count; i++) declare_structs(kernel, info->items[i]);
+  for (uint32_t i = 0; i < info->count; i++) ka_declare_structs(kernel, info->items[i]);
   for (size_t i = 0; i < kernel->structs.count; i++)
     if (kernel->structs.items[i] == type) return;
   KJ_PUSH(&call->arena, &kernel->structs, type);
@@ -53,7 +53,7 @@ static void declare_structs(ka_kernel *kernel, kjit_type type)
 
 const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element)
 {
-  if (element != KJIT_ANY) declare_structs(kernel, element);
+  if (element != KJIT_ANY) ka_declare_structs(kernel, element);
   kj_append_format(kernel->funcs, "struct carried_value { %s: %s; value: %s }\n", c->field, c->type,
                    c->value);
   return "zero(carried_value)";

@@ -273,14 +273,16 @@ const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const c
  * reduction computes in. */
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator)
 {
-  if (operator_->name) return kj_format(&kernel->call->arena, "operator_%s", operator_->name);
-  const char *callee = ka_use_function(kernel, operator_->function, 2);
-  kj_append_format(kernel->funcs, "func combine(x, y) @inline { return %s(%s(x, y)) }\n",
+  kj_arena *arena = &kernel->call->arena;
+  if (operator_->name) return kj_format(arena, "operator_%s", operator_->name);
+  const char *callee = ka_use_function(kernel, operator_->function, 2),
+             *name = kj_format(arena, "combine_%u", kernel->operators++);
+  kj_append_format(kernel->funcs, "func %s(x, y) @inline { return %s(%s(x, y)) }\n", name,
                    ki_is_scalar(accumulator)
                      ? ki_type(kernel->call->context->types, accumulator)->name
                      : "",
                    callee);
-  return "combine";
+  return name;
 }
 
 /* ---- the step ---- */

@@ -1,25 +1,16 @@
-/* kjit_reduce: one kernel, of lib/library's reduce.kir over all elements, of reduce_rows.kir or
- * reduce_columns.kir along axes. The last block of those that share a result combines what the
- * others found. */
+/* kjit_reduce and kjit_reduce_several: one kernel, of lib/library's reduce.kir over all elements,
+ * of reduce_rows.kir or reduce_columns.kir along axes. The last block of those that share a result
+ * combines what the others found. */
+#include "algorithm/reduce.h"
+
 #include <stdlib.h>
 
-#include "algorithm/algorithm.h"
-
 typedef struct reduction {
-  const kjit_operand *result, *x;
-  const kjit_operator *operator_;
+  const kjit_operand *results, *x;
+  const kjit_operator *operators;
+  size_t count;
+  bool is_several;
 } reduction;
-
-/* What every kernel of a call is made of. */
-typedef struct parts {
-  ka_call *call;
-  const ka_operator *operator_;  /* or */
-  const ka_reduction *reduction; /* by name, not NULL then */
-  kjit_type value, accumulator;  /* what elements are converted to, and what is combined */
-  uint32_t bytes;                /* of the latter */
-  bool commutes;
-  ka_operand *result, *x;
-} parts;
 
 /* ---- the shape of a launch ---- */
 
@@ -29,6 +20,7 @@ enum {
   GPU_BLOCKS = 4,         /* of these, of a multiprocessor */
   GPU_ACCESS_BYTES = 16,  /* of neighbours that one thread reads */
   GPU_VALUE_BYTES = 64,   /* that a thread reads at a time, in what is computed in */
+  GPU_SUM_BYTES = 128,    /* of several results, one for each of the neighbours of an access */
   GPU_FEW = 1 << 22,      /* elements: a thread reads half as many, so that there are more blocks */
   GPU_ROW_THREADS = 256,  /* of a block with several rows, or with columns */
   GPU_LANE_BYTES = 32,    /* that a lane reads of a short row, before there are more lanes */
@@ -62,13 +54,13 @@ static void read_strides(const ka_operand *x, int64_t *strides)
 
 /* How many neighbours along the last group a thread reads at once. Of an array these are one access
  * if they lie together, in every row aligned; of a func they are expected to. */
-static uint32_t count_neighbours(const parts *p, uint64_t extent)
+static uint32_t count_neighbours(const ka_reduce *p, uint64_t extent)
 {
-  const ka_operand *x = p->x;
+  const ka_operand *x = &p->x;
   int64_t strides[KJ_MAX_RANK];
   uint32_t bytes = kj_element_bytes(p->call->context->types, x->element);
-  uint32_t count =
-    power_below(ka_most(ka_least(GPU_ACCESS_BYTES / bytes, GPU_VALUE_BYTES / p->bytes), 1));
+  uint32_t most = (p->is_several ? GPU_SUM_BYTES : GPU_VALUE_BYTES) / p->bytes;
+  uint32_t count = power_below(ka_most(ka_least(GPU_ACCESS_BYTES / bytes, most), 1));
   if (ka_is_cpu(p->call)) return 1;
   if (x->function) return extent % count ? 1 : count;
   uint32_t last = x->axis_count - 1;
@@ -83,91 +75,20 @@ static uint32_t count_neighbours(const parts *p, uint64_t extent)
   return count;
 }
 
-static uint32_t count_items(const parts *p, uint32_t neighbours)
+static uint32_t count_items(const ka_reduce *p, uint32_t neighbours)
 {
-  uint32_t items = power_below(ka_most(GPU_VALUE_BYTES / p->bytes, 1));
+  uint32_t items = power_below(ka_most(GPU_VALUE_BYTES / p->loaded, 1));
   return (uint32_t)ka_most(ka_least(items, 4 * neighbours), neighbours);
-}
-
-/* ---- over all elements ---- */
-
-/* The result is made of the initial value or of the identity alone. */
-static const char *value_of_nothing(const parts *p, ka_kernel *kernel)
-{
-  ka_call *call = p->call;
-  if (p->reduction) return ka_reduction_empty(call, p->reduction);
-  if (call->options.initial) return ka_use_value(kernel, call->options.initial);
-  if (!p->operator_->has_identity)
-    ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`x` has no elements, and the operator has no identity: options.initial gives a value");
-  return kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_->name,
-                   ka_type_text(call, p->accumulator));
-}
-
-static void fill_result(const parts *p)
-{
-  ka_kernel kernel;
-  uint32_t axes[KJ_MAX_RANK];
-  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
-  ka_arrange(p->call, p->result, axes, 1, &p->result->rank);
-  ka_begin_kernel(p->call, "reduce", &kernel);
-  const char *put = ka_use_output(&kernel, p->result), *value = value_of_nothing(p, &kernel),
-             *count = ka_use_count(&kernel, p->result->count);
-  ka_launch(&kernel, ka_is_cpu(p->call) ? 1 : GPU_ROW_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
-            value, count);
 }
 
 /* ---- kernels ---- */
 
-/* What the kernels take in common, as text: load, store and operator, and behind the sizes partial
- * results, counters and whether the operator commutes. */
-typedef struct texts {
-  ka_kernel kernel;
-  const char *operands, *works;
-} texts;
-
-static const char *use_partials(const parts *p, uint64_t count, ka_kernel *kernel, uint32_t work)
-{
-  const char *name = ka_use_work(kernel, work);
-  return p->reduction ? ka_view_words(kernel, p->reduction, p->value, name, count) : name;
-}
-
-/* index_count: of an element; n: elements of a result. */
-static void begin(const parts *p, const char *module, uint32_t index_count, uint64_t n,
-                  uint64_t partials, uint64_t counters, texts *t)
+static void reduce_all(const ka_reduce *p)
 {
   ka_call *call = p->call;
-  bool is_struct = p->accumulator == KJIT_ANY;
-  uint32_t partial = is_struct
-                       ? ka_add_work(call, KJIT_U64, ka_count_words(p->bytes, partials), false)
-                       : ka_add_work(call, p->accumulator, partials, false),
-           done = ka_add_work(call, KJIT_U32, counters, true);
-  ka_begin_kernel(call, module, &t->kernel);
-  const char *load = ka_use_input(&t->kernel, p->x, p->value),
-             *put = ka_use_output(&t->kernel, p->result), *op;
-  if (p->reduction) {
-    load = ka_prepare_elements(&t->kernel, p->reduction, p->value, load, index_count);
-    put = ka_finish_values(&t->kernel, p->reduction, p->value, put, n);
-    op = ka_reduction_operator(p->reduction);
-  } else {
-    op = ka_use_operator(&t->kernel, p->operator_, p->accumulator);
-  }
-  if (call->options.initial) {
-    const char *initial = ka_use_value(&t->kernel, call->options.initial);
-    put = kj_format(&call->arena, "bind_back(reduce_after, %s, %s, %s)", put, op, initial);
-  }
-  t->operands = kj_format(&call->arena, "%s, %s, %s", load, put, op);
-  const char *left = use_partials(p, partials, &t->kernel, partial),
-             *counts = ka_use_work(&t->kernel, done);
-  t->works = kj_format(&call->arena, "%s, %s, %s", left, counts, p->commutes ? "true" : "false");
-}
-
-static void reduce_all(const parts *p)
-{
-  ka_call *call = p->call;
-  uint64_t count = p->x->count, cores = ka_core_count(call), blocks;
+  uint64_t count = p->x.count, cores = ka_core_count(call), blocks;
   uint32_t threads = 1, neighbours = count_neighbours(p, 1ull << 32), items = 1;
-  texts t;
+  ka_reduce_texts t;
   if (ka_is_cpu(call)) {
     blocks = ka_least(ka_divide_up(count, CPU_LEAST), CPU_PIECES * cores);
   } else {
@@ -176,11 +97,15 @@ static void reduce_all(const parts *p)
     if (count < GPU_FEW) items = (uint32_t)ka_most(items / 2, neighbours);
     blocks = ka_least(ka_divide_up(count, (uint64_t)threads * items), GPU_BLOCKS * cores);
   }
-  begin(p, "reduce", 1, count, blocks, 1, &t);
+  ka_begin_reduce(p, "reduce", 1, count, blocks, 1, &t);
   const char *n = ka_use_count(&t.kernel, count), *each = ka_use_constant(&t.kernel, items),
              *lanes = ka_use_constant(&t.kernel, neighbours);
-  ka_launch(&t.kernel, threads, blocks, "reduce_all(%s, %s, %s, THREADS, %s, %s)", t.operands, n,
-            t.works, each, lanes);
+  if (ka_is_cpu(call))
+    ka_launch(&t.kernel, threads, blocks, "reduce_all_pieces(%s, %s, %s, %s)", t.operands, n,
+              t.works, t.piece);
+  else
+    ka_launch(&t.kernel, threads, blocks, "reduce_all(%s, %s, %s, THREADS, %s, %s)", t.operands, n,
+              t.works, each, lanes);
 }
 
 /* On the CPU: how many blocks share one of `units` results of n elements. */
@@ -196,7 +121,7 @@ typedef struct row_shape {
   uint64_t parts, blocks;
 } row_shape;
 
-static row_shape choose_rows(const parts *p, uint64_t rows, uint64_t n)
+static row_shape choose_rows(const ka_reduce *p, uint64_t rows, uint64_t n)
 {
   uint64_t cores = ka_core_count(p->call);
   row_shape s = { 1, 1, 0, 1, 1, 1, 1 };
@@ -212,12 +137,12 @@ static row_shape choose_rows(const parts *p, uint64_t rows, uint64_t n)
   s.threads = GPU_ROW_THREADS;
   bool fills_gpu = rows * 32 >= cores * 2 * GPU_ROW_THREADS;
   uint64_t groups = ka_divide_up(n, s.neighbours), most_groups = 2 * s.items / s.neighbours,
-           of_lane = ka_most(GPU_LANE_BYTES / p->bytes / s.neighbours, 1);
+           of_lane = ka_most(GPU_LANE_BYTES / p->loaded / s.neighbours, 1);
   if (groups <= 32 * most_groups) { /* several rows at a time */
     s.lanes = (uint32_t)ka_least(power_above(ka_divide_up(groups, of_lane)), 32);
     s.items = s.neighbours * power_above(ka_divide_up(groups, s.lanes));
     uint32_t bytes = (s.neighbours > 1 ? 1 : 2) * GPU_VALUE_BYTES;
-    s.at_a_time = (uint32_t)ka_most(ka_least(bytes / (s.items * p->bytes), 4), 1);
+    s.at_a_time = (uint32_t)ka_most(ka_least(bytes / (s.items * p->loaded), 4), 1);
     if (s.lanes == 32) s.threads /= 2; /* the last blocks are done sooner */
     s.blocks = ka_divide_up(rows, (uint64_t)(s.threads / s.lanes) * s.at_a_time);
   } else if (n < GPU_LONG_ROW && fills_gpu) {
@@ -234,13 +159,18 @@ static row_shape choose_rows(const parts *p, uint64_t rows, uint64_t n)
   return s;
 }
 
-static void reduce_rows(const parts *p, uint64_t rows, uint64_t n)
+static void reduce_rows(const ka_reduce *p, uint64_t rows, uint64_t n)
 {
   row_shape s = choose_rows(p, rows, n);
-  texts t;
-  begin(p, "reduce_rows", 2, n, s.parts > 1 ? s.blocks : 1, s.parts > 1 ? rows : 1, &t);
+  ka_reduce_texts t;
+  ka_begin_reduce(p, "reduce_rows", 2, n, s.parts > 1 ? s.blocks : 1, s.parts > 1 ? rows : 1, &t);
   const char *row_count = ka_use_count(&t.kernel, rows), *count = ka_use_count(&t.kernel, n),
              *share = ka_use_count(&t.kernel, s.parts);
+  if (ka_is_cpu(p->call)) {
+    ka_launch(&t.kernel, s.threads, s.blocks, "reduce_rows_pieces(%s, %s, %s, %s, %s, %s)",
+              t.operands, row_count, count, share, t.works, t.piece);
+    return;
+  }
   const uint32_t given[] = { s.lanes, s.at_a_time, s.items, s.neighbours };
   const char *names[4];
   for (int i = 0; i < 4; i++) names[i] = ka_use_constant(&t.kernel, given[i]);
@@ -249,7 +179,7 @@ static void reduce_rows(const parts *p, uint64_t rows, uint64_t n)
             count, share, t.works, names[0], names[1], names[2], names[3]);
 }
 
-static void reduce_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t inner)
+static void reduce_columns(const ka_reduce *p, uint64_t outer, uint64_t n, uint64_t inner)
 {
   ka_call *call = p->call;
   uint64_t share, blocks, cores = ka_core_count(call);
@@ -267,24 +197,28 @@ static void reduce_columns(const parts *p, uint64_t outer, uint64_t n, uint64_t 
     group = (uint32_t)ka_least(power_above(inner / neighbours), 32);
     lines = threads / group;
     loads = power_below(
-      ka_most(ka_least(GPU_COLUMN_LOADS, 2 * GPU_VALUE_BYTES / (p->bytes * neighbours)), 1));
+      ka_most(ka_least(GPU_COLUMN_LOADS, 2 * GPU_VALUE_BYTES / (p->loaded * neighbours)), 1));
     units = outer * ka_divide_up(inner, group * neighbours);
     share =
       ka_most(ka_least(GPU_COLUMN_BLOCKS * cores / units, ka_divide_up(n, (uint64_t)lines * loads)),
               1);
     blocks = units * share;
   }
-  texts t;
-  begin(p, "reduce_columns", 3, n, share > 1 ? outer * inner * share : 1, share > 1 ? units : 1,
-        &t);
+  ka_reduce_texts t;
+  ka_begin_reduce(p, "reduce_columns", 3, n, share > 1 ? outer * inner * share : 1,
+                  share > 1 ? units : 1, &t);
   const uint64_t sizes[] = { outer, n, inner, share };
   const uint32_t given[] = { group, loads, neighbours };
   const char *s[4], *c[3];
   for (int i = 0; i < 4; i++) s[i] = ka_use_count(&t.kernel, sizes[i]);
   for (int i = 0; i < 3; i++) c[i] = ka_use_constant(&t.kernel, given[i]);
-  const char *total = ka_is_cpu(call) ? c[0] : "THREADS";
-  ka_launch(&t.kernel, threads, blocks, "reduce_columns(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            t.operands, s[0], s[1], s[2], s[3], t.works, total, c[0], c[1], c[2]);
+  if (ka_is_cpu(call))
+    ka_launch(&t.kernel, threads, blocks, "reduce_columns_pieces(%s, %s, %s, %s, %s, %s, %s, %s)",
+              t.operands, s[0], s[1], s[2], s[3], t.works, c[0], t.lines);
+  else
+    ka_launch(&t.kernel, threads, blocks,
+              "reduce_columns(%s, %s, %s, %s, %s, %s, THREADS, %s, %s, %s)", t.operands, s[0], s[1],
+              s[2], s[3], t.works, c[0], c[1], c[2]);
 }
 
 /* ---- axes ---- */
@@ -361,25 +295,25 @@ static void arrange_result(ka_call *call, ka_operand *result, const ka_operand *
   ka_arrange(call, result, axes, 1, &result->rank);
 }
 
-static void reduce_axes(const parts *p, uint32_t reduced)
+static void reduce_axes(ka_reduce *p, uint32_t reduced)
 {
-  /* an index is that of the elements in their order */
-  order found = order_axes(p->x, reduced, p->commutes && p->accumulator != KJIT_ANY);
+  order found = order_axes(&p->x, reduced, !p->keeps_order);
   const uint32_t *axes = found.axes;
-  uint64_t outer = extent_of(p->x, axes, found.outer),
-           n = extent_of(p->x, axes + found.outer, found.reduced),
-           inner = extent_of(p->x, axes + found.outer + found.reduced, found.inner);
-  arrange_result(p->call, p->result, p->x, &found, reduced);
+  uint64_t outer = extent_of(&p->x, axes, found.outer),
+           n = extent_of(&p->x, axes + found.outer, found.reduced),
+           inner = extent_of(&p->x, axes + found.outer + found.reduced, found.inner);
+  for (size_t i = 0; i < p->count; i++)
+    arrange_result(p->call, &p->results[i].operand, &p->x, &found, reduced);
   if (outer == 1 && inner == 1) {
-    ka_arrange(p->call, p->x, axes, 1, &p->x->rank);
+    ka_arrange(p->call, &p->x, axes, 1, &p->x.rank);
     reduce_all(p);
   } else if (inner == 1) { /* what is left of the kept axes has extent 1 */
     uint32_t ranks[] = { found.outer, found.reduced + found.inner };
-    ka_arrange(p->call, p->x, axes, 2, ranks);
+    ka_arrange(p->call, &p->x, axes, 2, ranks);
     reduce_rows(p, outer, n);
   } else {
     uint32_t ranks[] = { found.outer, found.reduced, found.inner };
-    ka_arrange(p->call, p->x, axes, 3, ranks);
+    ka_arrange(p->call, &p->x, axes, 3, ranks);
     reduce_columns(p, outer, n, inner);
   }
 }
@@ -401,74 +335,124 @@ static void check_result(ka_call *call, const ka_operand *result, const ka_opera
   bool is_one = kept == 0 && result->count == 1;
   if (!is_one && (given != kept || result->rank != kept))
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`result` has to have the shape of `x` without the reduced axes, or with extent 1 "
-            "there");
+            "`%s` has to have the shape of `x` without the reduced axes, or with extent 1 there",
+            result->name);
 }
 
 /* As NumPy: an array of halfs has a sum that is a half. */
-static kjit_type result_type(const parts *p)
+static kjit_type result_type(const ka_reduce *p, const ka_reduced *result)
 {
-  kjit_type element = p->x->element;
-  if (p->reduction) return ka_reduction_result(p->call, p->reduction, element, p->value);
+  kjit_type element = p->x.element;
+  if (result->reduction)
+    return ka_reduction_result(p->call, result->reduction, element, result->value);
   bool is_half = element == KJIT_F16 || element == KJIT_BF16;
-  return is_half && p->call->options.accumulator == KJIT_ANY ? element : p->accumulator;
+  return is_half && p->call->options.accumulator == KJIT_ANY ? element : result->accumulator;
 }
 
-static bool describe_result(const parts *p, uint32_t reduced)
+static void describe_results(const ka_reduce *p, uint32_t reduced)
 {
   int64_t shape[KJ_MAX_RANK];
   uint32_t rank = 0;
-  for (uint32_t i = 0; i < p->x->rank; i++)
-    if (!(reduced >> i & 1)) shape[rank++] = p->x->shape[i];
-  return ka_describe(p->call, 0, result_type(p), rank, shape);
+  for (uint32_t i = 0; i < p->x.rank; i++)
+    if (!(reduced >> i & 1)) shape[rank++] = p->x.shape[i];
+  for (size_t i = 0; i < p->count; i++)
+    (void)ka_describe(p->call, i, result_type(p, &p->results[i]), rank, shape);
 }
 
-/* result: of the array that is there, else KJIT_ANY. */
-static void choose_types(parts *p, kjit_type result)
+/* type: of the array that is there, else KJIT_ANY. */
+static void choose_types(const ka_reduce *p, ka_reduced *result, kjit_type type)
 {
   ka_call *call = p->call;
-  if (p->reduction) {
-    p->value = ka_reduction_value(call, p->reduction, p->x->element);
-    p->accumulator = ka_reduction_computed(p->reduction, p->value);
-    p->bytes = ka_reduction_bytes(call, p->reduction, p->value);
-    p->commutes = true;
+  if (result->reduction) {
+    result->value = ka_reduction_value(call, result->reduction, p->x.element);
+    result->accumulator = ka_reduction_computed(result->reduction, result->value);
+    result->bytes = ka_reduction_bytes(call, result->reduction, result->value);
+    result->commutes = true;
     return;
   }
-  p->value = p->accumulator = ka_accumulator(call, p->operator_, p->x->element, result);
-  p->bytes = kj_element_bytes(call->context->types, p->accumulator);
-  p->commutes = p->operator_->commutes;
+  result->value = result->accumulator =
+    ka_accumulator(call, &result->operator_, p->x.element, type);
+  result->bytes = kj_element_bytes(call->context->types, result->accumulator);
+  result->commutes = result->operator_.commutes;
+}
+
+static void choose_all_types(ka_reduce *p)
+{
+  p->commutes = true;
+  for (size_t i = 0; i < p->count; i++) {
+    ka_reduced *result = &p->results[i];
+    bool has_array = !p->call->options.results && !result->operand.function;
+    choose_types(p, result, has_array ? result->operand.element : KJIT_ANY);
+    p->commutes = p->commutes && result->commutes;
+    p->keeps_order = p->keeps_order || !result->commutes || result->accumulator == KJIT_ANY;
+  }
+  p->bytes = p->is_several ? ka_several_bytes(p) : p->results[0].bytes;
+  p->loaded =
+    p->is_several ? kj_element_bytes(p->call->context->types, p->x.element) : p->results[0].bytes;
+}
+
+static void read_operators(ka_reduce *p, const reduction *given)
+{
+  ka_call *call = p->call;
+  if (!given->count) ka_fail(call, KJIT_ERROR_ARGUMENT, "there is no operator");
+  if (!given->operators && given->is_several) ka_fail(call, KJIT_ERROR_MISUSE, "operators is NULL");
+  p->count = given->count;
+  p->results = KJ_NEW_ARRAY(&call->arena, ka_reduced, p->count);
+  for (size_t i = 0; i < p->count; i++) {
+    const kjit_operator *operator_ = given->operators ? &given->operators[i] : NULL;
+    p->results[i].reduction = ka_find_reduction(operator_);
+    if (!p->results[i].reduction) ka_read_operator(call, operator_, &p->results[i].operator_);
+  }
+}
+
+static void read_results(ka_reduce *p, const reduction *given, uint32_t reduced)
+{
+  ka_call *call = p->call;
+  if (!given->results && given->is_several) ka_fail(call, KJIT_ERROR_MISUSE, "results is NULL");
+  for (size_t i = 0; i < p->count; i++) {
+    ka_operand *result = &p->results[i].operand;
+    const char *name = given->is_several ? kj_format(&call->arena, "r%zu", i) : "result";
+    ka_read_output(call, name, given->results ? &given->results[i] : NULL, result);
+    ka_check_overlap(call, result, &p->x, false);
+    for (size_t j = 0; j < i; j++) ka_check_overlap(call, result, &p->results[j].operand, false);
+    check_result(call, result, &p->x, reduced);
+  }
 }
 
 static void build_reduction(ka_call *call, const void *data)
 {
   const reduction *given = data;
-  ka_operand result, x;
-  ka_operator operator_;
-  parts p = { .call = call, .operator_ = &operator_, .result = &result, .x = &x };
-  p.reduction = ka_find_reduction(given->operator_);
-  if (!p.reduction) ka_read_operator(call, given->operator_, &operator_);
-  ka_read_input(call, "x", given->x, &x);
-  uint32_t reduced = ka_read_axes(call, x.rank);
+  ka_reduce p = { .call = call, .is_several = given->is_several };
+  read_operators(&p, given);
+  ka_read_input(call, "x", given->x, &p.x);
+  uint32_t reduced = ka_read_axes(call, p.x.rank);
+  if (!call->options.results) read_results(&p, given, reduced);
+  choose_all_types(&p);
   if (call->options.results) {
-    choose_types(&p, KJIT_ANY);
-    (void)describe_result(&p, reduced);
+    describe_results(&p, reduced);
     return;
   }
-  ka_read_output(call, "result", given->result, &result);
-  ka_check_overlap(call, &result, &x, false);
-  check_result(call, &result, &x, reduced);
-  choose_types(&p, result.function ? KJIT_ANY : result.element);
   ka_choose_device(call);
-  if (!result.count) return;
-  if (x.count) reduce_axes(&p, reduced);
-  else fill_result(&p);
+  if (!p.results[0].operand.count) return;
+  if (p.x.count) reduce_axes(&p, reduced);
+  else
+    for (size_t i = 0; i < p.count; i++) ka_fill_reduced(&p, &p.results[i]);
 }
 
 kjit_status kjit_reduce(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
                         const kjit_operator *operator_, const kjit_algorithm_options *options)
 {
-  const reduction given = { result, x, operator_ };
+  const reduction given = { result, x, operator_, 1, false };
   const ka_inputs inputs = { { result, x }, .operator_ = operator_ };
   return ka_perform_kept(context, "kjit_reduce", KA_AXES | KA_ACCUMULATOR | KA_INITIAL, options,
                          build_reduction, &given, &inputs);
+}
+
+kjit_status kjit_reduce_several(kjit_context *context, const kjit_operand *results,
+                                const kjit_operand *x, const kjit_operator *operators, size_t count,
+                                const kjit_algorithm_options *options)
+{
+  const reduction given = { results, x, operators, count, true };
+  return ka_perform(context, "kjit_reduce_several", KA_AXES | KA_ACCUMULATOR, options,
+                    build_reduction, &given);
 }

@@ -130,39 +130,72 @@ const char *ka_reduction_type(ka_call *call, const ka_reduction *r, kjit_type va
   return ka_type_text(call, ka_reduction_computed(r, value));
 }
 
+const char *ka_declare_reduced(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
+                               const char *name)
+{
+  ka_call *call = kernel->call;
+  const char *type = ka_type_text(call, value), *index = call->is_wide ? "i64" : "i32";
+  switch (r->values) {
+  case FOUND:
+    kj_append_format(kernel->funcs, "struct %s { value: %s; index: %s }\n", name, type, index);
+    return name;
+  case MOMENTS:
+    kj_append_format(kernel->funcs, "struct %s { n: %s; mean: %s; squares: %s }\n", name, type,
+                     type, type);
+    return name;
+  case PLAIN: break;
+  }
+  return ka_type_text(call, ka_reduction_computed(r, value));
+}
+
+const char *ka_reduced_element(ka_call *call, const ka_reduction *r, const char *name,
+                               const char *position)
+{
+  const char *index = call->is_wide ? "i64" : "i32";
+  switch (r->values) {
+  case FOUND: return kj_format(&call->arena, "%s(x, %s(%s))", name, index, position);
+  case MOMENTS:
+    return kj_format(&call->arena, "%s(1, x, x - x)", name); /* a NaN or an infinity spreads */
+  case PLAIN: break;
+  }
+  return r->element;
+}
+
+const char *ka_reduced_result(const ka_reduction *r) { return r->finished; }
+
+const char *ka_reduced_count(ka_call *call, const ka_reduction *r, kjit_type value)
+{
+  if (r->elements == TRUTHS || r->elements == ORDERED) return "f64";
+  if (value == KJIT_C64) return "f32";
+  return value == KJIT_C128 ? "f64" : ka_type_text(call, value);
+}
+
 const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                 const char *load, uint32_t index_count)
 {
-  kj_arena *arena = &kernel->call->arena;
-  const char *type = ka_type_text(kernel->call, value), *name = name_struct(kernel->call, value),
-             *index = kernel->call->is_wide ? "i64" : "i32", *list = "";
-  for (uint32_t i = 0; i < index_count; i++)
-    list = kj_format(arena, "%s%si%u", list, i ? ", " : "", i);
-  const char *position = index_count == 1 ? "i0" : "i1", *made = r->element;
-  if (r->values == FOUND) {
-    kj_append_format(kernel->funcs, "struct %s { value: %s; index: %s }\n", name, type, index);
-    made = kj_format(arena, "%s(x, %s(%s))", name, index, position);
-  } else if (r->values == MOMENTS) {
-    kj_append_format(kernel->funcs, "struct %s { n: %s; mean: %s; squares: %s }\n", name, type,
-                     type, type);
-    made = kj_format(arena, "%s(1, x, x - x)", name); /* a NaN or an infinity spreads */
-  }
+  ka_call *call = kernel->call;
+  const char *name = name_struct(call, value), *list = ka_list_indices(call, index_count);
+  (void)ka_declare_reduced(kernel, r, value, name);
   kj_append_format(kernel->funcs,
                    "func prepared(%s, load: func) @inline {\n  let x = load(%s)\n  return %s\n}\n",
-                   list, list, made);
-  return kj_format(arena, "bind_back(prepared, %s)", load);
+                   list, list, ka_reduced_element(call, r, name, index_count == 1 ? "i0" : "i1"));
+  return kj_format(&call->arena, "bind_back(prepared, %s)", load);
+}
+
+const char *ka_list_indices(ka_call *call, uint32_t count)
+{
+  const char *list = "";
+  for (uint32_t i = 0; i < count; i++)
+    list = kj_format(&call->arena, "%s%si%u", list, i ? ", " : "", i);
+  return list;
 }
 
 const char *ka_finish_function(ka_kernel *kernel, const ka_reduction *r, kjit_type value)
 {
-  const char *type = ka_type_text(kernel->call, value);
-  bool is_complex = value == KJIT_C64 || value == KJIT_C128;
-  if (is_complex) type = value == KJIT_C64 ? "f32" : "f64";
-  if (r->elements == TRUTHS || r->elements == ORDERED) type = "f64";
   kj_append_format(kernel->funcs,
                    "func finished(i, v, store: func, count) @inline {\n  let n = %s(count)\n"
                    "  store(i, %s)\n}\n",
-                   type, r->finished);
+                   ka_reduced_count(kernel->call, r, value), r->finished);
   return "finished";
 }
 

@@ -77,6 +77,18 @@ class Algorithms(Library):
         """kjit_reduce; result and x are operands, the operator a name or a func."""
         self.require(self.c.kjit_reduce(self.context, c.byref(result), c.byref(x), c.byref(self.operator(operator)), c.byref(self.options(**options))))
 
+    def reduce_several(self, results, x, operators, **options):
+        """kjit_reduce_several; results and x are operands, an operator is a name or a func."""
+        made = (Operator * len(operators))(*map(self.operator, operators))
+        self.require(self.c.kjit_reduce_several(self.context, (Operand * len(results))(*results), c.byref(x), made, c.c_size_t(len(operators)), c.byref(self.options(**options))))
+
+    def describe_several(self, x, operators, **options):
+        """(element type, shape) of an array for each result."""
+        infos, made = (Result * len(operators))(), self.options(**options)
+        made.results, made.result_count = infos, len(operators)
+        self.require(self.c.kjit_reduce_several(self.context, None, c.byref(x), (Operator * len(operators))(*map(self.operator, operators)), c.c_size_t(len(operators)), c.byref(made)))
+        return [(DTYPES[info.element], tuple(info.shape[:info.rank])) for info in infos]
+
     def describe_reduce(self, x, operator, **options):
         """(element type, shape) of an array for the result."""
         info = Result()

@@ -160,6 +160,53 @@ def check_named(rng, kjit):
             compare(title, r, named(name, lines, result_type), "f2" if dtype == "f2" and result_type.kind == "f" else "f4" if result_type.kind in "fc" else result_type)
 
 
+def several_of(rng, dtype, reduced, functions):
+    """Operators for elements of a type: names, and perhaps a func that does not commute."""
+    names = [name for name in ("add", "min", "max", "fmin", "fmax", "and", "or", "xor") if dtype in TYPES.get(name, INTEGERS + ["?"] if name in ("and", "or", "xor") else ORDERED)]
+    names += ["any", "all", "count_nonzero", "mean"] + (["argmin", "argmax", "var", "std"] if dtype != "c8" else [])
+    if not reduced:
+        names = [name for name in names if name not in ("min", "max", "fmin", "fmax", "argmin", "argmax")]
+    chosen = [str(name) for name in rng.choice(names, rng.integers(1, 6))]
+    if reduced and dtype in ("i4", "f8") and rng.random() < 0.5:
+        chosen.insert(int(rng.integers(len(chosen) + 1)), functions["last"])
+    return chosen
+
+
+def check_several(rng, kjit, functions):
+    """Several results of one pass, each as kjit_reduce and as NumPy has it."""
+    dtype = str(rng.choice(ORDERED + ["?", "c8"]))
+    shape = SHAPES[rng.integers(len(SHAPES))]
+    x = np.asarray(values_of(rng, dtype, shape))
+    if x.dtype.kind == "f" and x.size and rng.random() < 0.3:
+        x.reshape(-1)[rng.integers(0, x.size, 3)] = np.nan
+    if dtype == "f2":
+        x = np.asarray(np.clip(x, -2, 2)).astype(dtype)
+    axes, numpy_axes = axes_of(rng, len(shape))
+    reduced = int(np.prod([shape[axis] for axis in numpy_axes]))
+    operators = several_of(rng, dtype, reduced, functions)
+    title = f"several {operators} of {dtype}{list(shape)}, axes {axes}"
+    kept = [axis for axis in range(x.ndim) if axis not in numpy_axes]
+    lines = x.transpose(kept + sorted(numpy_axes)).reshape([shape[axis] for axis in kept] + [reduced])
+    kjit.begin()
+    view = kjit.array(strided(rng, x))
+    results = [empty(rng, result_shape, result_type) for result_type, result_shape in kjit.describe_several(view, operators, axes=axes)]
+    kjit.reduce_several([kjit.array(r) for r in results], view, operators, axes=axes)
+    for operator, r in zip(operators, results):
+        if kjit.describe_reduce(view, operator, axes=axes) != (r.dtype, r.shape) or r.shape != lines.shape[:-1]:
+            raise SystemExit(f"WRONG: {title}: {operator} would be {r.dtype}{list(r.shape)}")
+        digits = "f2" if dtype == "f2" and r.dtype.kind == "f" else "f4" if r.dtype.kind in "fc" else r.dtype
+        if operator == functions["last"]:
+            want = empty(rng, r.shape, r.dtype)
+            kjit.reduce(kjit.array(want), view, operator, axes=axes)
+        elif operator in OPERATORS:
+            want = expected(operator, x, numpy_axes, False, None, r.dtype)
+        else:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                want = named(operator, lines, r.dtype) if r.size else r
+        compare(f"{title}: {operator}", r, want, digits)
+
+
 def check_order(rng, kjit, functions):
     """An operator that does not commute."""
     shape = [(1000, 300), (3, 70001), (70001, 3), (50, 60, 70), (100003,), (5, 400, 16)][rng.integers(6)]
@@ -202,7 +249,9 @@ def main():
     functions = {name: kjit.find(module, name) for name in ("last", "product", "twice")}
     for number in range(given.count):
         rng = np.random.default_rng([seed, number])
-        if number % 4 == 0:
+        if number % 8 == 3:
+            check_several(rng, kjit, functions)
+        elif number % 4 == 0:
             check_numpy(rng, kjit)
         elif number % 4 == 1:
             check_named(rng, kjit)

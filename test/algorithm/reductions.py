@@ -147,3 +147,15 @@ def computed(rng):
     yield Case("func that writes", "put_twice({r})[] = reduce({x}, add)", x=x, r=np.zeros(2)).expect("r", np.array([1, 2]) * x.sum())
     two = np.zeros((2, 3))
     yield Case("into a view", "{r}[1, ::2][1:] = reduce({x}, add)", x=x, r=two).expect("r", np.where(np.arange(6).reshape(2, 3) == 5, x.sum(), two))
+
+
+# ---- several at a time ----
+
+@cases
+def several(rng):
+    for shape in ((int(rng.integers(1, 9000)),), (int(rng.integers(1, 40)), int(rng.integers(1, 400))), (3, int(rng.integers(1, 900)), 5)):
+        x = values.small_numbers(rng, shape, "f4")
+        axis = int(rng.integers(len(shape)))
+        case = Case(f"several {shape} along {axis}", f"{{low}}, {{sum}}, {{place}}, {{first}} = reduce_several({{x}}, min, add, argmax, first, axis={axis})", x=x)
+        case.expect("low", x.min(axis=axis)).expect("sum", x.sum(axis=axis)).expect("place", x.argmax(axis=axis))
+        yield case.expect("first", np.take(x, 0, axis=axis))

@@ -28,6 +28,13 @@ static kjit_status call_reduce(kjit_context *context, const run_argument *a,
   return kjit_reduce(context, a[0].operands, a[1].operands, &a[2].operator_, options);
 }
 
+static kjit_status call_reduce_several(kjit_context *context, const run_argument *a,
+                                       const kjit_algorithm_options *options)
+{
+  return kjit_reduce_several(context, a[0].operands, a[1].operands, a[2].operators, a[2].count,
+                             options);
+}
+
 static kjit_status call_scan(kjit_context *context, const run_argument *a,
                              const kjit_algorithm_options *options)
 {
@@ -224,6 +231,7 @@ static kjit_status call_histogram_edges(kjit_context *context, const run_argumen
 #define INTEGER(name) { name, RUN_INTEGER, false, false }
 #define REAL(name) { name, RUN_REAL, false, false }
 #define OPERATOR { "operator", RUN_OPERATOR, false, false }
+#define OPERATORS { "operator", RUN_OPERATOR, false, true }
 #define FUNC { "func", RUN_FUNCTION, false, false }
 #define LESS { "less", RUN_FUNCTION, true, false }
 #define EQUAL { "equal", RUN_FUNCTION, true, false }
@@ -241,6 +249,9 @@ enum {
 
 static const run_algorithm rows[] = {
   { "reduce", { RESULT("result"), INPUT("x"), OPERATOR }, AXES | FOLDING, false, call_reduce },
+  { "reduce_several",
+    { RESULTS("r"), INPUT("x"), OPERATORS }, AXES | 1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES, false,
+    call_reduce_several },
   { "scan", { RESULT("result"), INPUT("x"), OPERATOR }, SCANNING, true, call_scan },
   { "reduce_segments", { RESULT("result"), INPUT("x"), INPUT("offsets"), OPERATOR }, FOLDING, false,
     call_reduce_segments },

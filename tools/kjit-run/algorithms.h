@@ -44,7 +44,8 @@ extern const char *const run_option_names[RUN_OPTION_COUNT];
 typedef struct run_argument {
   const kjit_operand *operands;
   size_t count;
-  kjit_operator operator_;
+  kjit_operator operator_; /* the first one */
+  const kjit_operator *operators;
   kjit_function *function;
   int64_t integer;
   double real;

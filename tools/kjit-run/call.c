@@ -22,16 +22,22 @@ static kjit_operand bind_operand(const run_step *step, const run_part *part)
 }
 
 /* argument: of the part's parameter, which may have several. */
-static void bind_part(const run_step *step, const run_part *part, kjit_operand *operand,
-                      run_argument *argument)
+static void bind_part(const run_step *step, size_t index, run_argument *argument)
 {
-  if (!argument->count++) argument->operands = operand;
-  argument->operator_ = (kjit_operator){ part->operator_name, NULL, step->call->commutes };
+  const run_part *part = &step->call->parts[index];
+  kjit_operand *operand = &step->call->operands[index];
+  kjit_operator *operator_ = &step->call->operators[index];
+  *operator_ = (kjit_operator){ part->operator_name, NULL, step->call->commutes };
   argument->integer = part->integer;
   argument->real = part->real;
-  if (!has_operand(step->call, part)) return;
-  *operand = bind_operand(step, part);
-  argument->function = argument->operator_.function = step->operands[part->operand].function;
+  if (has_operand(step->call, part)) {
+    *operand = bind_operand(step, part);
+    argument->function = operator_->function = step->operands[part->operand].function;
+  }
+  if (argument->count++) return;
+  argument->operands = operand;
+  argument->operators = operator_;
+  argument->operator_ = *operator_;
 }
 
 static kjit_arg find_initial(const run_step *step)
@@ -48,9 +54,11 @@ static kjit_status perform(kjit_context *context, run_step *step)
   run_call *call = step->call;
   run_argument arguments[RUN_MOST_PARAMETERS] = { 0 };
   free(call->operands);
+  free(call->operators);
   call->operands = tool_allocate((call->part_count + 1) * sizeof *call->operands);
+  call->operators = tool_allocate((call->part_count + 1) * sizeof *call->operators);
   for (size_t i = 0; i < call->part_count; i++)
-    bind_part(step, &call->parts[i], &call->operands[i], &arguments[call->parts[i].parameter]);
+    bind_part(step, i, &arguments[call->parts[i].parameter]);
   if (call->option_at[RUN_INITIAL]) {
     call->initial_value = find_initial(step);
     call->options.initial = &call->initial_value;
@@ -216,5 +224,6 @@ void run_destroy_call(run_call *call)
   free(call->signature);
   free(call->parts);
   free(call->operands);
+  free(call->operators);
   free(call);
 }

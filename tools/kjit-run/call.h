@@ -26,6 +26,7 @@ typedef struct run_call {
   run_part *parts;
   size_t part_count;
   kjit_operand *operands; /* of the parts, when they are bound */
+  kjit_operator *operators;
   kjit_algorithm_options options;
   const char *option_at[RUN_OPTION_COUNT]; /* in the text; NULL: not given */
   int32_t axes[TOOL_MAX_RANK];

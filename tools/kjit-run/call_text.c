@@ -361,6 +361,28 @@ static bool check_results(tool_scanner *scanner, const run_call *call)
   return true;
 }
 
+static size_t count_parts(const run_call *call, size_t parameter)
+{
+  size_t count = 0;
+  for (size_t i = 0; i < call->part_count; i++) count += call->parts[i].parameter == parameter;
+  return count;
+}
+
+/* Several operators have a result each. */
+static bool check_operators(tool_scanner *scanner, const run_call *call)
+{
+  const run_parameter *parameters = call->algorithm->parameters;
+  for (size_t i = 0; parameters[i].role; i++) {
+    if (parameters[i].role != RUN_OPERATOR || !parameters[i].is_repeated) continue;
+    size_t operators = count_parts(call, i), results = count_parts(call, 0);
+    if (operators != results)
+      return tool_scan_fail(scanner, scanner->at, "%s has %zu operator%s for %zu result%s",
+                            call->algorithm->name, operators, operators == 1 ? "" : "s", results,
+                            results == 1 ? "" : "s");
+  }
+  return true;
+}
+
 bool run_scan_call_text(const run_maker *m, run_step *step)
 {
   run_call *call = step->call;
@@ -386,5 +408,6 @@ bool run_scan_call_text(const run_maker *m, run_step *step)
   arguments.at += length;
   if (!scan_arguments(m, &arguments, step)) return false;
   if (takes_places) take_places(call);
-  return !call->algorithm->is_in_place || check_pairs(scanner, call);
+  return check_operators(scanner, call) &&
+         (!call->algorithm->is_in_place || check_pairs(scanner, call));
 }

@@ -1,0 +1,292 @@
+/* The texts of reductions: what the kernels of reduce.kir, reduce_rows.kir and reduce_columns.kir
+ * are handed. Of several results in one pass what is combined is a struct:
+ *
+ *   struct several_values { p0: f32; p1: i64 }
+ *   func prepare_0(x, i) @inline { return x }
+ *   func prepare_1(x, i) @inline { return i64(x != zero(dtype(x))) }
+ *   func prepared(i0, load: func) @inline {
+ *     let x = load(i0)
+ *     return several_values(prepare_0(f32(x), i0), prepare_1(x, i0))
+ *   }
+ *   func combined(x, y) @inline {
+ *     return several_values(operator_min(x.p0, y.p0), operator_add(x.p1, y.p1))
+ *   }
+ *   func finish_0(v, count) @inline { return v }
+ *   func finished(i, v, store_0: func, store_1: func, count) @inline {
+ *     store_0(i, finish_0(v.p0, count))
+ *     ...
+ *   }
+ */
+#include "algorithm/reduce.h"
+#include "ir/context.h"
+
+/* ---- without elements ---- */
+
+/* The result is made of the initial value or of the identity alone. */
+static const char *value_of_nothing(const ka_reduce *r, ka_kernel *kernel, const ka_reduced *result)
+{
+  ka_call *call = kernel->call;
+  if (result->reduction) return ka_reduction_empty(call, result->reduction);
+  if (call->options.initial) return ka_use_value(kernel, call->options.initial);
+  if (!result->operator_.has_identity && r->is_several)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no elements, and the operator of `%s` no identity",
+            result->operand.name);
+  if (!result->operator_.has_identity)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`x` has no elements, and the operator has no identity: options.initial gives a value");
+  return kj_format(&call->arena, "identity_%s(zero(%s))", result->operator_.name,
+                   ka_type_text(call, result->accumulator));
+}
+
+void ka_fill_reduced(const ka_reduce *r, ka_reduced *result)
+{
+  enum { THREADS = 256 };
+  ka_kernel kernel;
+  uint32_t axes[KJ_MAX_RANK];
+  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
+  ka_arrange(r->call, &result->operand, axes, 1, &result->operand.rank);
+  ka_begin_kernel(r->call, "reduce", &kernel);
+  const char *put = ka_use_output(&kernel, &result->operand),
+             *value = value_of_nothing(r, &kernel, result),
+             *count = ka_use_count(&kernel, result->operand.count);
+  ka_launch(&kernel, ka_is_cpu(r->call) ? 1 : THREADS, 1, "reduce_fill(%s, %s, %s)", put, value,
+            count);
+}
+
+/* ---- several ---- */
+
+enum { MOST_BYTES = 128 };
+
+static uint32_t alignment_of(const ka_reduce *r, const ka_reduced *result)
+{
+  const ki_types *types = r->call->context->types;
+  uint32_t value = ki_alignment(types, result->value), index = r->call->is_wide ? 8 : 4;
+  if (result->accumulator != KJIT_ANY) return ki_alignment(types, result->accumulator);
+  return value > index ? value : index;
+}
+
+uint32_t ka_several_bytes(const ka_reduce *r)
+{
+  uint32_t bytes = 0, most = 1;
+  for (size_t i = 0; i < r->count; i++) {
+    const ka_reduced *result = &r->results[i];
+    uint32_t alignment = alignment_of(r, result);
+    bytes = (bytes + alignment - 1) / alignment * alignment + result->bytes;
+    if (alignment > most) most = alignment;
+    if (bytes > MOST_BYTES)
+      ka_fail(r->call, KJIT_ERROR_UNSUPPORTED,
+              "these reductions together compute in more than %d bytes", MOST_BYTES);
+  }
+  return (bytes + most - 1) / most * most;
+}
+
+/* The text of each result's own operator. */
+static const char **use_operators(const ka_reduce *r, ka_kernel *kernel)
+{
+  const char **operators = KJ_NEW_ARRAY(&r->call->arena, const char *, r->count);
+  for (size_t i = 0; i < r->count; i++) {
+    const ka_reduced *result = &r->results[i];
+    operators[i] = result->reduction
+                     ? ka_reduction_operator(result->reduction)
+                     : ka_use_operator(kernel, &result->operator_, result->accumulator);
+  }
+  return operators;
+}
+
+/* What is computed in, by result: the fields of the struct. */
+static const char **declare_struct(const ka_reduce *r, ka_kernel *kernel)
+{
+  kj_arena *arena = &r->call->arena;
+  const char **types = KJ_NEW_ARRAY(arena, const char *, r->count), *fields = "";
+  for (size_t i = 0; i < r->count; i++) {
+    const ka_reduced *result = &r->results[i];
+    if (!result->reduction) ka_declare_structs(kernel, result->accumulator);
+    types[i] = result->reduction ? ka_declare_reduced(kernel, result->reduction, result->value,
+                                                      kj_format(arena, "several_part_%zu", i))
+                                 : ka_type_text(r->call, result->accumulator);
+    fields = kj_format(arena, "%s%s p%zu: %s", fields, i ? ";" : "", i, types[i]);
+  }
+  kj_append_format(kernel->funcs, "struct several_values {%s }\n", fields);
+  return types;
+}
+
+static const char *prepare_several(const ka_reduce *r, ka_kernel *kernel, uint32_t index_count)
+{
+  kj_arena *arena = &r->call->arena;
+  const char *load = ka_use_input(kernel, &r->x, KJIT_ANY), *values = "",
+             *list = ka_list_indices(r->call, index_count),
+             *position = index_count == 1 ? "i0" : "i1";
+  for (size_t i = 0; i < r->count; i++) {
+    const ka_reduced *result = &r->results[i];
+    const char *name = kj_format(arena, "several_part_%zu", i),
+               *element = result->reduction
+                            ? ka_reduced_element(r->call, result->reduction, name, "i")
+                            : "x",
+               *type = result->value == r->x.element ? "" : ka_type_text(r->call, result->value);
+    kj_append_format(kernel->funcs, "func prepare_%zu(x, i) @inline { return %s }\n", i, element);
+    values =
+      kj_format(arena, "%s%sprepare_%zu(%s(x), %s)", values, i ? ", " : "", i, type, position);
+  }
+  kj_append_format(kernel->funcs,
+                   "func prepared(%s, load: func) @inline {\n  let x = load(%s)\n"
+                   "  return several_values(%s)\n}\n",
+                   list, list, values);
+  return kj_format(arena, "bind_back(prepared, %s)", load);
+}
+
+static const char *combine_several(const ka_reduce *r, ka_kernel *kernel, const char **operators)
+{
+  const char *values = "";
+  for (size_t i = 0; i < r->count; i++)
+    values = kj_format(&r->call->arena, "%s%s%s(x.p%zu, y.p%zu)", values, i ? ", " : "",
+                       operators[i], i, i);
+  kj_append_format(kernel->funcs, "func combined(x, y) @inline { return several_values(%s) }\n",
+                   values);
+  return "combined";
+}
+
+static const char *finish_several(const ka_reduce *r, ka_kernel *kernel, uint64_t n)
+{
+  kj_arena *arena = &r->call->arena;
+  kjit_arg count = kjit_arg_f64((double)n);
+  const char *given = ka_use_value(kernel, &count), *parameters = "", *stores = "", *puts = "";
+  for (size_t i = 0; i < r->count; i++) {
+    const ka_reduced *result = &r->results[i];
+    const char *value = "v", *type = "f64";
+    if (result->reduction) {
+      value = ka_reduced_result(result->reduction);
+      type = ka_reduced_count(r->call, result->reduction, result->value);
+    }
+    kj_append_format(kernel->funcs,
+                     "func finish_%zu(v, count) @inline {\n  let n = %s(count)\n  return %s\n}\n",
+                     i, type, value);
+    parameters = kj_format(arena, "%sstore_%zu: func, ", parameters, i);
+    stores = kj_format(arena, "%s  store_%zu(i, finish_%zu(v.p%zu, count))\n", stores, i, i, i);
+    puts = kj_format(arena, "%s%s, ", puts, ka_use_output(kernel, &result->operand));
+  }
+  kj_append_format(kernel->funcs, "func finished(i, v, %scount) @inline {\n%s}\n", parameters,
+                   stores);
+  return kj_format(arena, "bind_back(finished, %s%s)", puts, given);
+}
+
+/* On the CPU each result has its own loop over a block of elements, or some rows, which are in the
+ * cache then: a loop over structs does not become vector instructions. */
+static void write_block(const ka_reduce *r, ka_kernel *kernel, const char **operators)
+{
+  const char *values = "";
+  for (size_t i = 0; i < r->count; i++) {
+    kj_append_format(kernel->funcs,
+                     "func field_%zu(i, load: func) @inline { return load(i).p%zu }\n", i, i);
+    values =
+      kj_format(&r->call->arena, "%s%sreduce_piece(bind_back(field_%zu, load), %s, from, to, %s)",
+                values, i ? ", " : "", i, operators[i], r->results[i].commutes ? "true" : "false");
+  }
+  kj_append_format(
+    kernel->funcs,
+    "func block(load: func, from, to, const COMMUTES) @inline { return several_values(%s) }\n"
+    "func piece(load: func, op: func, from, to, const COMMUTES) @inline {\n"
+    "  return reduce_piece_blocks(load, op, from, to, COMMUTES, block)\n}\n",
+    values);
+}
+
+static void write_lines(const ka_reduce *r, ka_kernel *kernel, const char **operators,
+                        const char **types)
+{
+  kj_arena *arena = &r->call->arena;
+  const char *locals = "", *loops = "", *combined = "", *values = "";
+  for (size_t i = 0; i < r->count; i++) {
+    kj_append_format(kernel->funcs,
+                     "func field_%zu(j, k, load: func) @inline { return load(j, k).p%zu }\n", i, i);
+    locals = kj_format(arena, "%s  local part_%zu: %s[len(sum)]\n  local sum_%zu: %s[len(sum)]\n",
+                       locals, i, types[i], i, types[i]);
+    loops = kj_format(arena,
+                      "%s    reduce_lines_piece(bind_back(field_%zu, load), %s, part_%zu, first, "
+                      "end, width)\n",
+                      loops, i, operators[i], i);
+    combined =
+      kj_format(arena,
+                "%s    for k in range(width) { if first == from { sum_%zu[k] = part_%zu[k] }"
+                " else { sum_%zu[k] = %s(sum_%zu[k], part_%zu[k]) } }\n",
+                combined, i, i, i, operators[i], i, i);
+    values = kj_format(arena, "%s%ssum_%zu[k]", values, i ? ", " : "", i);
+  }
+  kj_append_format(kernel->funcs,
+                   "func lines(load: func, op: func, sum, from, to, width) @inline {\n"
+                   "%s  for first in range(from, to, 32) {\n    let end = min(first + 32, to)\n"
+                   "%s%s  }\n  for k in range(width) { sum[k] = several_values(%s) }\n}\n",
+                   locals, loops, combined, values);
+}
+
+static const char *begin_several(const ka_reduce *r, uint32_t index_count, uint64_t n,
+                                 ka_reduce_texts *t)
+{
+  const char **types = declare_struct(r, &t->kernel), **operators = use_operators(r, &t->kernel);
+  const char *load = prepare_several(r, &t->kernel, index_count),
+             *put = finish_several(r, &t->kernel, n),
+             *op = combine_several(r, &t->kernel, operators);
+  if (ka_is_cpu(r->call) && index_count < 3) {
+    write_block(r, &t->kernel, operators);
+    t->piece = "piece";
+  } else if (ka_is_cpu(r->call)) {
+    write_lines(r, &t->kernel, operators, types);
+    t->lines = "lines";
+  }
+  return kj_format(&r->call->arena, "%s, %s, %s", load, put, op);
+}
+
+/* ---- one ---- */
+
+static const char *begin_one(const ka_reduce *r, uint32_t index_count, uint64_t n,
+                             ka_reduce_texts *t)
+{
+  const ka_reduced *result = &r->results[0];
+  const kjit_arg *initial = r->call->options.initial;
+  const char *load = ka_use_input(&t->kernel, &r->x, result->value),
+             *put = ka_use_output(&t->kernel, &result->operand), *op;
+  if (result->reduction) {
+    load = ka_prepare_elements(&t->kernel, result->reduction, result->value, load, index_count);
+    put = ka_finish_values(&t->kernel, result->reduction, result->value, put, n);
+    op = ka_reduction_operator(result->reduction);
+  } else {
+    op = ka_use_operator(&t->kernel, &result->operator_, result->accumulator);
+  }
+  if (initial)
+    put = kj_format(&r->call->arena, "bind_back(reduce_after, %s, %s, %s)", put, op,
+                    ka_use_value(&t->kernel, initial));
+  return kj_format(&r->call->arena, "%s, %s, %s", load, put, op);
+}
+
+/* Partial results as the kernel sees them. */
+static const char *view_partials(const ka_reduce *r, ka_kernel *kernel, const char *words,
+                                 uint64_t count)
+{
+  const ka_reduced *result = &r->results[0];
+  if (r->is_several) {
+    const char *extent = ka_use_count(kernel, count);
+    return kj_format(&r->call->arena,
+                     "view(several_values[%s], bitcast(several_values*, pointer(%s[0])))", extent,
+                     words);
+  }
+  if (result->reduction)
+    return ka_view_words(kernel, result->reduction, result->value, words, count);
+  return words;
+}
+
+void ka_begin_reduce(const ka_reduce *r, const char *module, uint32_t index_count, uint64_t n,
+                     uint64_t partials, uint64_t counters, ka_reduce_texts *t)
+{
+  ka_call *call = r->call;
+  bool is_struct = r->is_several || r->results[0].accumulator == KJIT_ANY;
+  uint32_t partial = is_struct
+                       ? ka_add_work(call, KJIT_U64, ka_count_words(r->bytes, partials), false)
+                       : ka_add_work(call, r->results[0].accumulator, partials, false),
+           done = ka_add_work(call, KJIT_U32, counters, true);
+  t->piece = "reduce_piece";
+  t->lines = "reduce_lines_piece";
+  ka_begin_kernel(call, module, &t->kernel);
+  t->operands =
+    r->is_several ? begin_several(r, index_count, n, t) : begin_one(r, index_count, n, t);
+  const char *left = view_partials(r, &t->kernel, ka_use_work(&t->kernel, partial), partials),
+             *counts = ka_use_work(&t->kernel, done);
+  t->works = kj_format(&call->arena, "%s, %s, %s", left, counts, r->commutes ? "true" : "false");
+}
