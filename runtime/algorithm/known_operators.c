@@ -87,8 +87,22 @@ static kjit_type widen(const ka_call *call, kjit_type element)
   }
 }
 
-kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
-                         kjit_type result)
+/* The operator is given it beside values of that type. */
+static void check_initial(ka_call *call, kjit_type accumulator)
+{
+  const kjit_arg *initial = call->options.initial;
+  kjit_type type = initial->type;
+  if (initial->kind == KJIT_ARG_NUMBER)
+    type = kj_argument_number(initial).type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64;
+  if (!ka_converts(call, type, accumulator))
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "options.initial is %s, and what is computed is %s, into which that is not converted",
+            initial->kind == KJIT_ARG_NUMBER ? "a number" : ka_type_text(call, type),
+            ka_type_text(call, accumulator));
+}
+
+static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
+                                    kjit_type result)
 {
   kjit_type given = call->options.accumulator, type = element;
   if (operator_->name && !takes(call, rows[operator_->row].kind, element))
@@ -110,4 +124,12 @@ kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type 
   /* a wider result is what was asked for */
   bool is_wider = ki_is_floating(type) && result == KJIT_F64;
   return is_wider ? result : type;
+}
+
+kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
+                         kjit_type result)
+{
+  kjit_type type = choose_accumulator(call, operator_, element, result);
+  if (call->options.initial) check_initial(call, type);
+  return type;
 }

@@ -346,6 +346,29 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
   if (call->options.initial) ka_check_value(call, "options.initial", call->options.initial);
 }
 
+static bool is_first_of_kernel(const ka_call *call, size_t index)
+{
+  for (size_t i = 0; i < index; i++)
+    if (call->steps.items[i].kernel == call->steps.items[index].kernel) return false;
+  return true;
+}
+
+/* Where a call has several kernels that are not compiled, all but the first one are compiled by the
+ * threads that do so, beside it. What fails there is told by the launch, which tries again. */
+static void compile_ahead(ka_call *call)
+{
+  if (call->kept || kj_capture_number(call->options.stream)) return;
+  for (size_t i = 1; i < call->steps.count; i++) {
+    const ka_step *step = &call->steps.items[i];
+    kjit_launch_config config = step->config;
+    kjit_prepared *prepared = NULL;
+    config.flags |= KJIT_LAUNCH_NO_WAIT;
+    if (is_first_of_kernel(call, i) && kjit_prepare_launch(step->kernel, &config, step->arguments,
+                                                           step->count, &prepared) == KJIT_OK)
+      kjit_destroy_prepared(prepared);
+  }
+}
+
 /* For the next call like this one, in the order of the stream. */
 static void leave_work(ka_call *call)
 {
@@ -368,6 +391,7 @@ static void finish(ka_call *call)
   }
   allocate_work(call);
   place_work(call);
+  compile_ahead(call);
   if (call->options.plan) {
     prepare(call);
     return;

@@ -354,11 +354,17 @@ static void test_refused(kjit_module *module, kjit_array *x)
   kjit_operator add = kjit_operator_named("add"), plus = kjit_operator_named("plus"),
                 xor = kjit_operator_named("xor"), none = { 0 },
                 never = kjit_operator_function(find(module, "never"));
-  kjit_algorithm_options options;
+  kjit_algorithm_options options, of_complex, from_fraction;
   int32_t axes[] = { 1 };
+  const float root[2] = { 0, 1 };
+  kjit_arg i_ = kjit_arg_value(KJIT_C64, root), half = kjit_arg_number(0.5);
   kjit_init_algorithm_options(&options);
+  of_complex = from_fraction = options;
   options.axes = axes;
   options.axis_count = 1;
+  of_complex.initial = &i_;
+  from_fraction.initial = &half;
+  from_fraction.accumulator = KJIT_I64;
   const struct {
     const kjit_operand *result, *x;
     const kjit_operator *operator_;
@@ -376,6 +382,10 @@ static void test_refused(kjit_module *module, kjit_array *x)
     { &result, &value, &add, NULL, KJIT_ERROR_ARGUMENT, "`x` is a value" },
     { NULL, &all, &add, NULL, KJIT_ERROR_MISUSE, "`result` is NULL" },
     { &result, &all, &add, &options, KJIT_ERROR_ARGUMENT, "axis 1 is out of range: `x` has 1" },
+    { &result, &all, &add, &of_complex, KJIT_ERROR_TYPE,
+      "options.initial is c64, and what is computed is f64" },
+    { &result, &all, &add, &from_fraction, KJIT_ERROR_TYPE,
+      "options.initial is a number, and what is computed is i64" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     REQUIRE(kjit_reduce(context, cases[i].result, cases[i].x, cases[i].operator_,

@@ -107,7 +107,8 @@ bool tool_emit(tool_error *error, const tool_emission *emission, kjit_stage inde
                size_t *size_bytes)
 {
   void *compiled;
-  if (index == KJIT_STAGE_KIR) return copy_module(error, emission, code, size_bytes);
+  if (index == KJIT_STAGE_KIR && emission->module)
+    return copy_module(error, emission, code, size_bytes);
   kjit_status status = compile(emission, index, &compiled, size_bytes);
   if (status == KJIT_OK) {
     *code = tool_copy_text(compiled, *size_bytes);

@@ -6,7 +6,7 @@
 
 typedef struct tool_emission {
   kjit_context *context;
-  kjit_module *module;
+  kjit_module *module; /* that the kir stage is; NULL: it is that of the specialization */
   kjit_specialization *specialization; /* not NULL: the code of this, and nothing below matters */
   kjit_kernel *kernel;
   kjit_function *function; /* not NULL: instead of the kernel, as a C function */

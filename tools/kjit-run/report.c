@@ -16,13 +16,26 @@ static bool is_first_of_kernel(const run_steps *steps, size_t index)
   return true;
 }
 
+static kjit_specialization *of_launch(const kjit_plan *plan, size_t launch)
+{
+  return kjit_get_prepared_specialization(kjit_get_plan_launch(plan, launch));
+}
+
+/* Launches of one code count as one. */
+static kjit_specialization *find_of_plan(const kjit_plan *plan, size_t index)
+{
+  for (size_t i = 0; i < kjit_get_plan_size(plan); i++) {
+    size_t first = 0;
+    while (of_launch(plan, first) != of_launch(plan, i)) first++;
+    if (first == i && index-- == 0) return of_launch(plan, i);
+  }
+  return NULL;
+}
+
 static kjit_specialization *find_specialization(const run_steps *steps, size_t step, size_t index)
 {
   const run_step *found = &steps->items[step];
-  if (found->call) {
-    const kjit_prepared *launch = kjit_get_plan_launch(found->call->plan, index);
-    return launch ? kjit_get_prepared_specialization(launch) : NULL;
-  }
+  if (found->call) return find_of_plan(found->call->plan, index);
   return is_first_of_kernel(steps, step) ? kjit_get_specialization(found->kernel, index) : NULL;
 }
 
@@ -140,10 +153,13 @@ static bool emit_stage(tool_error *error, tool_emission *emission, const run_ste
   if (!file) return tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: %s", path, strerror(errno));
   visit v;
   size_t step = 0, index = 0;
-  bool ok = true;
+  bool ok = true, has_module = false; /* the host's, all of it */
   while (ok && next_specialization(steps, &step, &index, &v)) {
-    ok = emit_specialization(error, emission, &v, stage, file);
-    if (stage == KJIT_STAGE_KIR) break; /* the whole module */
+    tool_emission of_step = *emission;
+    if (v.step->call) of_step.module = NULL;
+    else if (stage == KJIT_STAGE_KIR && has_module) continue;
+    has_module = has_module || !v.step->call;
+    ok = emit_specialization(error, &of_step, &v, stage, file);
   }
   if (!path) return ok; /* tool_watch_output sees to its errors */
   bool failed = ferror(file);
