@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 28, REPETITIONS = 15, LENGTH = 1024 };
+enum { MOST = 28, REPETITIONS = 15, LENGTH = 1024, SHORT = 8, RUN = 16 };
 
 static kjit_context *context;
 static kjit_device *device;
@@ -61,6 +61,23 @@ static const char source[] = "func largest(a, b) { return a > b ? a : b }\n"
                              "    x[i] = dtype(x)(z >> 32) & mask\n"
                              "  }\n"
                              "}\n"
+                             "func mix(i) {\n"
+                             "  var z = u64(i + 1) * 0x9e3779b97f4a7c15u64\n"
+                             "  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u64\n"
+                             "  return i64(z >> 40)\n"
+                             "}\n"
+                             "func start(i, each) {\n"
+                             "  return popc(i) <= 1 ? i * each : i * each + mix(i) % each\n"
+                             "}\n"
+                             "kernel fill_offsets(x, each) {\n"
+                             "  for i in grid_range(len(x)) { x[i] = start(i64(i), each) }\n"
+                             "}\n"
+                             "kernel fill_keys(x, each) {\n"
+                             "  for i in grid_range(len(x)) {\n"
+                             "    let k = i64(i) // each\n"
+                             "    x[i] = k - (i64(i) < start(k, each) ? 1 : 0)\n"
+                             "  }\n"
+                             "}\n"
                              "kernel fill_reals(x) {\n"
                              "  for i in grid_range(len(x)) {\n"
                              "    var z = u64(i + 1) * 0x9e3779b97f4a7c15u64\n"
@@ -100,6 +117,18 @@ static kjit_array *make_reals(kjit_type type, int64_t count)
   return array;
 }
 
+/* `fill_offsets`: where segments of random lengths start, `each` on average, the last one of a
+ * power of two of them ending exactly; `fill_keys`: sorted keys of which as many are equal. */
+static kjit_array *make_segments(const char *kernel, kjit_type type, int64_t count, int64_t each)
+{
+  kjit_array *array = make(type, count);
+  kjit_kernel *fill;
+  kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_i64(each) };
+  TRY(kjit_get_kernel(module, kernel, &fill));
+  TRY(kjit_launch(fill, NULL, arguments, 2));
+  return array;
+}
+
 static kjit_array *view(kjit_array *array, kjit_type type, int64_t count)
 {
   kjit_array *made;
@@ -116,7 +145,7 @@ static kjit_array *view(kjit_array *array, kjit_type type, int64_t count)
 
 static struct {
   kjit_array *words, *few, *many, *wide, *reals, *other_reals, *wide_reals, *result, *values,
-    *values_out, *counts;
+    *values_out, *counts, *offsets, *many_offsets, *keys;
 } data;
 
 /* ---- rows ---- */
@@ -339,6 +368,45 @@ static void argmax_f32(int64_t n, const kjit_algorithm_options *o)
   TRY(kjit_reduce(context, &r, &x, &argmax, o));
 }
 
+static void sum_segments(kjit_array *offsets, int64_t each, int64_t n,
+                         const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.reals, KJIT_F32, n), r = head(data.result, KJIT_F32, n / each),
+               by = head(offsets, KJIT_I32, n / each + 1);
+  kjit_operator add = kjit_operator_named("add");
+  TRY(kjit_reduce_segments(context, &r, &x, &by, &add, o));
+}
+static void sum_long_segments(int64_t n, const kjit_algorithm_options *o)
+{
+  sum_segments(data.offsets, LENGTH, n, o);
+}
+static void sum_short_segments(int64_t n, const kjit_algorithm_options *o)
+{
+  sum_segments(data.many_offsets, SHORT, n, o);
+}
+static void scan_segments(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.reals, KJIT_F32, n), r = head(data.result, KJIT_F32, n),
+               by = head(data.offsets, KJIT_I32, n / LENGTH + 1);
+  kjit_operator add = kjit_operator_named("add");
+  TRY(kjit_scan_segments(context, &r, &x, &by, &add, o));
+}
+static void reduce_by_key(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.reals, KJIT_F32, n), r = head(data.result, KJIT_F32, n),
+               keys = head(data.keys, KJIT_U32, n), runs = head(data.values_out, KJIT_U32, n),
+               count = count_of();
+  kjit_operator add = kjit_operator_named("add");
+  TRY(kjit_reduce_by_key(context, &runs, &r, &count, &keys, &x, &add, NULL, o));
+}
+static void scan_by_key(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.reals, KJIT_F32, n), r = head(data.result, KJIT_F32, n),
+               keys = head(data.keys, KJIT_U32, n);
+  kjit_operator add = kjit_operator_named("add");
+  TRY(kjit_scan_by_key(context, &r, &keys, &x, &add, NULL, o));
+}
+
 typedef void row_call(int64_t n, const kjit_algorithm_options *options);
 
 static const struct row {
@@ -357,6 +425,11 @@ static const struct row {
   { "sum over the first axis, rows of 16 f32", sum_16_axis0, 16, NULL },
   { "variance over the first axis, rows of 4096 f32", var_axis0, 16, NULL },
   { "segmented sum, 1024 each", sum_1024, 16, NULL },
+  { "sum of random segments, 1024 on average", sum_long_segments, 16, NULL },
+  { "sum of random segments, 8 on average", sum_short_segments, 16, NULL },
+  { "reduce by key, runs of 16 on average", reduce_by_key, 12, NULL },
+  { "scan of random segments, 1024 on average", scan_segments, 16, NULL },
+  { "scan by key, runs of 16 on average", scan_by_key, 12, NULL },
   { "inclusive scan i32", scan_i32, 0, NULL },
   { "inclusive scan f64", scan_f64, 0, NULL },
   { "radix sort u32", sort_u32, 0, NULL },
@@ -522,6 +595,9 @@ static void make_data(int64_t n)
   data.result = make(KJIT_U64, n);
   data.values_out = make(KJIT_U32, n);
   data.counts = make(KJIT_U32, 1024);
+  data.offsets = make_segments("fill_offsets", KJIT_I32, n / LENGTH + 1, LENGTH);
+  data.many_offsets = make_segments("fill_offsets", KJIT_I32, n / SHORT + 1, SHORT);
+  data.keys = make_segments("fill_keys", KJIT_U32, n, RUN);
 }
 
 int main(int argc, char **argv)

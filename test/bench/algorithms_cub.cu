@@ -58,6 +58,9 @@ template <class Call> static void measure(const char *name, int exponent, Call c
 struct less {
   template <class T> __device__ bool operator()(T a, T b) const { return a < b; }
 };
+struct add {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
 struct is_odd {
   __device__ bool operator()(unsigned x) const { return x & 1; }
 };
@@ -87,6 +90,24 @@ __global__ void cut(long long *x, int count, long long n, long long length)
   x[i] = i == 0 ? 0 : i == count - 1 ? n : i * length + (long long)z % length;
 }
 
+// As algorithms.c has them.
+__device__ long long start(long long i, int each)
+{
+  unsigned long long z = (i + 1) * 0x9e3779b97f4a7c15ull;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+  return __popcll(i) <= 1 ? i * each : i * each + (long long)(z >> 40) % each;
+}
+
+__global__ void fill_offsets(int *x, size_t count, int each)
+{
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) x[i] = (int)start(i, each);
+}
+
+__global__ void fill_keys(unsigned *x, size_t count, int each)
+{
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) x[i] = (unsigned)(i / each - ((long long)i < start(i / each, each)));
+}
+
 template <class T> static T *allocate(size_t count)
 {
   T *memory;
@@ -96,12 +117,17 @@ template <class T> static T *allocate(size_t count)
 
 int main()
 {
-  enum { MOST = 28, LENGTH = 1024 };
+  enum { MOST = 28, LENGTH = 1024, SHORT = 8, RUN = 16 };
   const size_t most = (size_t)1 << MOST;
   unsigned *x = allocate<unsigned>(most), *r = allocate<unsigned>(most), *values = allocate<unsigned>(most), *values_out = allocate<unsigned>(most), *few = allocate<unsigned>(most);
   unsigned long long *wide = allocate<unsigned long long>(most), *wide_out = allocate<unsigned long long>(most);
   int *counts = allocate<int>(1024), *offsets = allocate<int>(most / LENGTH + 1);
   long long *cuts = allocate<long long>(most / LENGTH + 1);
+  int *random_offsets = allocate<int>(most / LENGTH + 1), *many_offsets = allocate<int>(most / SHORT + 1);
+  unsigned *keys = allocate<unsigned>(most);
+  fill_offsets<<<2048, 256>>>(random_offsets, most / LENGTH + 1, LENGTH);
+  fill_offsets<<<2048, 256>>>(many_offsets, most / SHORT + 1, SHORT);
+  fill_keys<<<2048, 256>>>(keys, most, RUN);
   fill<<<2048, 256>>>(x, most, ~0u);
   fill<<<2048, 256>>>(values, most, ~0u);
   fill<<<2048, 256>>>((unsigned *)wide, 2 * most, ~0u);
@@ -120,11 +146,15 @@ int main()
     ROW("select half of u32", DeviceSelect::If, x, r, counts, n, is_odd{});
     ROW("unique, 256 values", DeviceSelect::Unique, few, r, counts, n);
     ROW("run-length encode", DeviceRunLengthEncode::Encode, few, r, (int *)values_out, counts, n);
+    ROW("reduce by key, runs of 16 on average", DeviceReduce::ReduceByKey, keys, values_out, f, (float *)r, counts, add{}, n);
+    ROW("scan by key, runs of 16 on average", DeviceScan::InclusiveSumByKey, keys, f, (float *)r, n);
     ROW("histogram, 256 bins of u32", DeviceHistogram::HistogramEven, few, counts, 257, 0u, 256u, n);
     if (exponent < 16) continue;
     const int segments = n / LENGTH;
     make_offsets<<<(segments + 256) / 256, 256>>>(offsets, segments, LENGTH);
     ROW("segmented sum, 1024 each", DeviceSegmentedReduce::Sum, f, (float *)r, segments, offsets, offsets + 1);
+    ROW("sum of random segments, 1024 on average", DeviceSegmentedReduce::Sum, f, (float *)r, segments, random_offsets, random_offsets + 1);
+    ROW("sum of random segments, 8 on average", DeviceSegmentedReduce::Sum, f, (float *)r, n / SHORT, many_offsets, many_offsets + 1);
     ROW("segmented sort, 1024 each", DeviceSegmentedSort::SortKeys, x, r, n, segments, offsets, offsets + 1);
     cut<<<(segments + 256) / 256, 256>>>(cuts, segments + 1, n, LENGTH);
     ROW("segmented sort, 1 to 2047 each", DeviceSegmentedSort::SortKeys, x, r, n, segments, cuts, cuts + 1);
