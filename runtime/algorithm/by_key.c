@@ -1,5 +1,5 @@
-/* kjit_reduce_by_key, lib/library/by_key.kir, and kjit_scan_by_key, scan_by_key of
- * lib/library/scan.kir. */
+/* kjit_reduce_by_key and kjit_scan_by_key, lib/library/by_key.kir: one launch on a GPU, two on the
+ * CPU. */
 #include "algorithm/algorithm.h"
 
 typedef struct keyed {
@@ -22,58 +22,37 @@ typedef struct parts {
 /* ---- the shape of a launch ---- */
 
 enum {
-  GPU_VALUE_BYTES = 64,  /* of values, or of keys, that a thread has */
-  GPU_ACCESS_BYTES = 16, /* of neighbours that one thread reads */
-  GPU_TILE = 256,        /* threads of a block */
-  GPU_WIDE_VALUE = 32,   /* bytes of values of which a block has fewer */
+  GPU_VALUE_BYTES = 64, /* of values, or of keys, that a thread has */
+  GPU_TILE = 256,       /* threads of a block */
+  GPU_WIDE_VALUE = 32,  /* bytes of values of which a block has fewer */
   GPU_WIDE_TILE = 128,
   GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few elements */
   GPU_FEW = 3,      /* elements */
+  GPU_BLOCKS = 4,   /* on a multiprocessor, where a thread has many and the operator is simple */
   CPU_PIECES = 4,   /* of a core */
   CPU_LEAST = 16384 /* elements of a piece */
 };
 
 typedef struct tiling {
-  uint32_t threads, items, neighbours;
+  uint32_t threads, items;
   uint64_t blocks;
 } tiling;
 
-static void count_tiles(const parts *p, tiling *t)
-{
-  t->blocks = ka_divide_up(p->x.count, (uint64_t)t->threads * t->items);
-}
-
-static tiling choose_pieces(const parts *p)
-{
-  uint64_t most = CPU_PIECES * (uint64_t)ka_core_count(p->call);
-  tiling t = { 1, 1, 1, ka_most(ka_least(p->x.count / CPU_LEAST, most), 1) };
-  return t;
-}
-
 /* Odd numbers of elements: neighbouring threads read other banks of shared memory. */
-static tiling choose_for_reduction(const parts *p)
+static tiling choose_tiling(const parts *p)
 {
   uint32_t key = kj_element_bytes(p->call->context->types, p->keys.element),
            bytes = (uint32_t)ka_most(key, p->bytes);
   uint64_t cores = ka_core_count(p->call), n = p->x.count;
-  if (ka_is_cpu(p->call)) return choose_pieces(p);
-  tiling t = { bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE, 1, 1, 1 };
+  tiling t = { 1, 1, 1 };
+  if (ka_is_cpu(p->call)) {
+    t.blocks = ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * cores), 1);
+    return t;
+  }
+  t.threads = bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE;
   t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, 16), 2) - 1;
   while (t.items > GPU_FEW && n < GPU_TILES * cores * t.threads * t.items) t.items /= 2;
-  count_tiles(p, &t);
-  return t;
-}
-
-static tiling choose_for_scan(const parts *p)
-{
-  uint32_t bytes = kj_element_bytes(p->call->context->types, p->x.element);
-  if (ka_is_cpu(p->call)) return choose_pieces(p);
-  tiling t = { p->carried.bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE, 1, 1, 1 };
-  t.items = (uint32_t)ka_most(GPU_VALUE_BYTES / p->carried.bytes, 1);
-  while (2 * t.neighbours <= t.items && 2 * t.neighbours * bytes <= GPU_ACCESS_BYTES)
-    t.neighbours *= 2;
-  t.items = t.items / t.neighbours * t.neighbours;
-  count_tiles(p, &t);
+  t.blocks = ka_divide_up(n, (uint64_t)t.threads * t.items);
   return t;
 }
 
@@ -96,11 +75,20 @@ static void begin(const parts *p, texts *t)
   t->n = ka_use_count(&t->kernel, p->x.count);
 }
 
-/* On a GPU tiles look back. of_block: values of a block on the CPU. */
-static uint32_t add_work(const parts *p, const tiling *s, uint64_t of_block)
+/* On a GPU tiles look back; on the CPU there is a launch before. */
+static uint32_t add_work(const parts *p, const tiling *s)
 {
-  if (ka_is_cpu(p->call)) return ka_add_carried(p->call, &p->carried, of_block * s->blocks);
-  return ka_add_work(p->call, KJIT_U64, ka_look_back_size(p->carried.bytes, s->blocks, 1), true);
+  ka_call *call = p->call;
+  if (!ka_is_cpu(call))
+    return ka_add_work(call, KJIT_U64, ka_look_back_size(p->carried.bytes, s->blocks, 1), true);
+  uint32_t work = ka_add_carried(call, &p->carried, s->blocks);
+  if (s->blocks == 1) return work;
+  texts t;
+  begin(p, &t);
+  const char *totals = ka_view_carried(&t.kernel, work, s->blocks);
+  ka_launch(&t.kernel, 1, s->blocks, "by_key_totals(%s, %s, %s, %s, %s, %s, %s)", t.key, t.load,
+            t.equal, t.op, t.carried, t.n, totals);
+  return work;
 }
 
 static const char *use_work(const parts *p, texts *t, uint32_t work, uint64_t count)
@@ -108,8 +96,6 @@ static const char *use_work(const parts *p, texts *t, uint32_t work, uint64_t co
   if (ka_is_cpu(p->call)) return ka_view_carried(&t->kernel, work, count);
   return ka_use_work(&t->kernel, work);
 }
-
-/* ---- reductions ---- */
 
 static const char *use_result(const parts *p, texts *t)
 {
@@ -122,17 +108,11 @@ static const char *use_result(const parts *p, texts *t)
 
 static void add_reduction(const parts *p)
 {
-  ka_call *call = p->call;
-  tiling s = choose_for_reduction(p);
-  uint32_t work = add_work(p, &s, 1);
+  tiling s = choose_tiling(p);
+  uint32_t work = add_work(p, &s);
   texts t;
-  if (ka_is_cpu(call) && s.blocks > 1) {
-    begin(p, &t);
-    const char *totals = use_work(p, &t, work, s.blocks);
-    ka_launch(&t.kernel, 1, s.blocks, "by_key_totals(%s, %s, %s, %s, %s, %s, %s)", t.key, t.load,
-              t.equal, t.op, t.carried, t.n, totals);
-  }
   begin(p, &t);
+  if (s.items > GPU_FEW && p->operator_.name) t.kernel.blocks = GPU_BLOCKS;
   const char *store = use_result(p, &t), *put_key = ka_use_output(&t.kernel, &p->result_keys),
              *count = ka_use_output(&t.kernel, &p->count), *name = use_work(p, &t, work, s.blocks),
              *items = ka_use_constant(&t.kernel, s.items);
@@ -151,8 +131,7 @@ static void add_no_runs(const parts *p)
   ka_launch(&kernel, 1, 1, "by_key_put_count(0i64, %s)", count);
 }
 
-/* ---- scans ---- */
-
+/* What is in front of a run. */
 static const char *use_start(const parts *p, texts *t)
 {
   ka_call *call = p->call;
@@ -162,42 +141,19 @@ static const char *use_start(const parts *p, texts *t)
                    ka_type_text(call, p->accumulator));
 }
 
-/* load and head, behind a comma what a segment starts with. */
-static void use_heads(const parts *p, texts *t, const char **load, const char **head,
-                      const char **start)
-{
-  kj_arena *arena = &p->call->arena;
-  *head = kj_format(arena, "bind_back(by_key_starts, %s, %s)", t->key, t->equal);
-  *start = use_start(p, t);
-  *load = t->load;
-  if (p->call->options.initial && !p->is_exclusive)
-    *load =
-      kj_format(arena, "bind_back(by_key_after, %s, %s, %s, %s)", t->load, *head, t->op, *start);
-}
-
 static void add_scan(const parts *p)
 {
-  ka_call *call = p->call;
-  tiling s = choose_for_scan(p);
-  uint32_t work = add_work(p, &s, 8);
-  const char *way = p->is_exclusive ? "true" : "false", *load, *head, *start;
+  tiling s = choose_tiling(p);
+  uint32_t work = add_work(p, &s);
   texts t;
-  if (ka_is_cpu(call) && s.blocks > 1) {
-    begin(p, &t);
-    use_heads(p, &t, &load, &head, &start);
-    const char *totals = use_work(p, &t, work, 8 * s.blocks);
-    ka_launch(&t.kernel, 1, s.blocks, "scan_by_key_totals(%s, %s, %s, %s, %s, %s, %s, %s)", load,
-              head, t.op, start, t.carried, t.n, totals, way);
-  }
   begin(p, &t);
-  use_heads(p, &t, &load, &head, &start);
-  const char *put = ka_use_output(&t.kernel, &p->result),
-             *name = use_work(p, &t, work, 8 * s.blocks),
-             *items = ka_use_constant(&t.kernel, s.items),
-             *neighbours = ka_use_constant(&t.kernel, s.neighbours);
+  if (s.items > GPU_FEW && p->operator_.name) t.kernel.blocks = GPU_BLOCKS;
+  const char *put = ka_use_output(&t.kernel, &p->result), *start = use_start(p, &t),
+             *name = use_work(p, &t, work, s.blocks), *items = ka_use_constant(&t.kernel, s.items);
   ka_launch(&t.kernel, s.threads, s.blocks,
-            "scan_by_key(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)", load, head, put,
-            t.op, start, t.carried, t.n, name, way, items, neighbours);
+            "by_key_scan(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s)", t.key, t.load,
+            t.equal, put, t.op, start, t.carried, t.n, name, p->is_exclusive ? "true" : "false",
+            p->call->options.initial ? "true" : "false", items);
 }
 
 /* ---- the call ---- */
@@ -239,14 +195,15 @@ static void arrange(ka_call *call, ka_operand *operand)
   ka_arrange(call, operand, axes, 1, &operand->rank);
 }
 
-static void finish_types(parts *p, const char *field, kjit_type number)
+static void finish_types(parts *p)
 {
   ka_call *call = p->call;
   p->accumulator = ka_accumulator(call, &p->operator_, p->x.element,
                                   p->result.function ? KJIT_ANY : p->result.element);
   p->bytes = kj_element_bytes(call->context->types, p->accumulator);
   ka_choose_device(call);
-  p->carried = ka_carry(call, field, number, p->accumulator, "", p->bytes);
+  p->carried =
+    ka_carry(call, "count", call->is_wide ? KJIT_I64 : KJIT_I32, p->accumulator, "", p->bytes);
   arrange(call, &p->keys);
   arrange(call, &p->x);
   arrange(call, &p->result);
@@ -283,7 +240,7 @@ static void build_reduction(ka_call *call, const void *data)
   ka_check_overlap(call, &p->result_keys, &p->result, false);
   ka_check_overlap(call, &p->result_keys, &p->count, false);
   ka_check_overlap(call, &p->result, &p->count, false);
-  finish_types(p, "count", call->is_wide ? KJIT_I64 : KJIT_I32);
+  finish_types(p);
   arrange(call, &p->result_keys);
   arrange(call, &p->count);
   if (n) add_reduction(p);
@@ -310,7 +267,7 @@ static void build_scan(ka_call *call, const void *data)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "the operator has no identity, which an exclusive scan starts with: options.initial "
             "gives a value");
-  finish_types(p, "head", KJIT_BOOL);
+  finish_types(p);
   if (p->x.count) add_scan(p);
 }
 

@@ -71,12 +71,6 @@ static tiling choose_tiling(const parts *p, uint64_t n)
   return t;
 }
 
-/* Elements of look_back's work memory, as look_back_size has them. */
-static uint64_t look_back_size(const parts *p, uint64_t tiles, uint64_t sequences)
-{
-  return 16 + sequences * ka_divide_up(p->bytes, 4) * (tiles + ka_divide_up(tiles, 32));
-}
-
 /* ---- kernels ---- */
 
 /* What the kernels take in common, as text: load, store, operator and what an exclusive scan starts
@@ -134,7 +128,7 @@ static void scan_all(const parts *p)
     if (blocks > 1) add_totals(p, work, blocks);
   } else {
     blocks = ka_divide_up(n, (uint64_t)s.threads * s.items * s.chunks);
-    work = ka_add_work(call, KJIT_U64, look_back_size(p, blocks, 1), true);
+    work = ka_add_work(call, KJIT_U64, ka_look_back_size(p->bytes, blocks, 1), true);
   }
   texts t;
   begin(p, "scan_after", &t);
@@ -166,7 +160,7 @@ static void scan_rows(const parts *p, uint64_t rows, uint64_t n)
     uint64_t tiles = ka_divide_up(n, (uint64_t)s.threads * s.items);
     way = "SCAN_TILES";
     blocks = rows * tiles;
-    work_size = look_back_size(p, tiles, rows);
+    work_size = ka_look_back_size(p->bytes, tiles, rows);
   }
   uint32_t work = ka_add_work(call, KJIT_U64, work_size, work_size > 1);
   texts t;

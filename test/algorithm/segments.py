@@ -130,7 +130,7 @@ def scan_case(rng, name, kind, n, label, outside=False):
     return case.expect("r", want)
 
 
-@some_cases(6)
+@some_cases(5)
 def all_types(rng):
     for _ in range(40):
         name, kind = random_operator(rng)
@@ -138,7 +138,7 @@ def all_types(rng):
         yield make(rng, name, kind, int(rng.integers(1, 4000)), "type", rng.random() < 0.5)
 
 
-@some_cases(6)
+@some_cases(4)
 def sizes(rng):
     for n in values.BORDERS + values.LARGE[:3]:
         yield reduce_case(rng, "add", "i4", n, "size")
@@ -158,7 +158,7 @@ def many(rng):
         yield Case(f"scan, {average} on average", "{r} = scan_segments({x}, {o}, add)", x=x, o=offsets).expect("r", scan)
 
 
-@some_cases(4)
+@some_cases(3)
 def named(rng):
     for name, kind in itertools.product(NAMED + ("argmin", "argmax"), ("?", "i2", "u8", "f2", "f4", "f8", "c16")):
         if kind == "c16" and name not in ("any", "all", "count_nonzero", "mean"):
@@ -175,7 +175,7 @@ def named(rng):
         yield case.expect("r", np.array(made).astype(dtype), **tolerance)
 
 
-@some_cases(4)
+@some_cases(3)
 def structs(rng):
     for n in (1, 9001):
         x, y, offsets = operators.affines(rng, n), operators.tagged(rng, n), offsets_of(rng, n)
@@ -200,7 +200,7 @@ def with_arrays(case, arrays):
     return case
 
 
-@some_cases(7)
+@some_cases(5)
 def segment_options(rng):
     x, offsets = values.small_numbers(rng, 3000, "f4"), offsets_of(rng, 3000)
     inside = offsets_of(rng, 1500)
@@ -257,7 +257,7 @@ def by_key_case(call, x, keys, want, label, kind=None, **more):
     return case.array("s", start).expect("s", made).expect("n", np.array(len(offsets) - 1, "i8"))
 
 
-@some_cases(5)
+@some_cases(4)
 def keys_of_all_types(rng):
     for key in [kind for kind in values.TYPES if kind != "bf16"]:
         for _ in range(2):
@@ -270,7 +270,7 @@ def keys_of_all_types(rng):
             yield Case(f"scan by key {key} {name} {kind} {n}", f"{{r}} = scan_by_key({{k}}, {{x}}, {name})", x=x, k=keys).expect("r", upto)
 
 
-@some_cases(6)
+@some_cases(5)
 def sizes_by_key(rng):
     for n in values.BORDERS + values.LARGE:
         x, keys = rng.integers(-100, 100, n, np.int32), keys_of(rng, n, "u4") if n else np.zeros(0, "u4")
@@ -280,7 +280,7 @@ def sizes_by_key(rng):
         yield Case(f"size of a scan by key {n}", "{r} = scan_by_key({k}, {x}, add, exclusive=true)", x=x, k=keys).expect("r", before)
 
 
-@some_cases(4)
+@some_cases(3)
 def structs_by_key(rng):
     for n in (300, 20001):
         x, y, keys = operators.affines(rng, n), operators.tagged(rng, n), keys_of(rng, n, "i2")

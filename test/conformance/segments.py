@@ -61,6 +61,10 @@ def work_of(m, steps, threads, each):
     return tiles, np.zeros(16 + words * (tiles + -(-tiles // 32)), np.uint64)
 
 
+def constants(way):
+    return [str(bool(v)).lower() for v in way]
+
+
 def launch_tiles(r, rng, name, key, way, lengths=None, most=400, threads=64, each=3):
     """way: whether scans are exclusive, and whether a value is put in front."""
     m, x, offsets, empty = draw(r, rng, name, key, most, lengths)
@@ -74,8 +78,7 @@ def launch_tiles(r, rng, name, key, way, lengths=None, most=400, threads=64, eac
     sizes = (f"{n}{index}", f"{s}{index}", m.op)
     for _ in range(2):
         r.launch("tiles_reduced", f"{tiles}, {threads}", f"r{key}", f"x{key}", f"o{key}", f"e{key}", f"p{key}", f"w{key}", *sizes, str(threads), str(each))
-        r.launch("tiles_scanned", f"{tiles}, {threads}", f"s{key}", f"x{key}", f"o{key}", f"e{key}", f"p{key}", f"w{key}", *sizes, str(bool(exclusive)).lower(), str(bool(after)).lower(), str(threads),
-                 str(each))
+        r.launch("tiles_scanned", f"{tiles}, {threads}", f"s{key}", f"x{key}", f"o{key}", f"e{key}", f"p{key}", f"w{key}", *sizes, *constants(way), str(threads), str(each))
     r.expect(f"r{key}", want)
     if len(x) and offsets[-1] > offsets[0]:
         r.expect(f"s{key}", scan)
@@ -117,7 +120,7 @@ def _(r, rng):
         for _ in range(2):
             r.launch("pieces_reduced", f"{grid}, 1", f"r{key}", *common, f"e{key}", f"p{key}", f"w{key}", f"d{key}", *sizes)
         r.launch("pieces_totals", f"{grid}, 1", *common, f"p{key}", f"w{key}", *sizes)
-        r.launch("pieces_scanned", f"{grid}, 1", f"s{key}", *common, f"e{key}", f"p{key}", f"w{key}", *sizes, str(bool(exclusive)).lower(), str(bool(after)).lower())
+        r.launch("pieces_scanned", f"{grid}, 1", f"s{key}", *common, f"e{key}", f"p{key}", f"w{key}", *sizes, *constants((exclusive, after)))
         r.expect(f"r{key}", want)
         if offsets[-1] > offsets[0]:
             r.expect(f"s{key}", scan)
@@ -128,11 +131,10 @@ def _(r, rng):
 COUNTED = {"add_i8": ("counted_add", "i4", "i32"), "then": ("counted_then", "i8", "i64")}
 
 
-def draw_by_key(r, rng, name, key, n):
-    """(monoid, index type, name of the func that compares, dtype of what is carried); the row expects what the calls give."""
+def draw_by_key(r, rng, name, key, n, way, equal):
+    """(monoid, index type, dtype of what is carried); the row expects what the calls give."""
     m, (struct, count, index) = monoids.BY_NAME[name], COUNTED[name]
-    equal = str(rng.choice(["by_key_equal", "near"]))
-    x = m.make(rng, n)
+    x, init = m.make(rng, n), m.make(rng, 1)
     keys = (np.cumsum(rng.random(n) < rng.choice([0, 0.01, 0.3, 1])) * rng.integers(1, 3)).astype("i4")
     apart = np.abs(np.diff(keys)) >= (1 if equal == "by_key_equal" else 2)
     offsets = np.concatenate([[0], np.flatnonzero(apart) + 1, [n]])
@@ -150,26 +152,36 @@ def draw_by_key(r, rng, name, key, n):
     r.expect(f"q{key}", want)
     r.expect(f"n{key}", np.array([len(sums)]))
     r.structs_of(struct, **{f"p{key}": np.zeros(1, dtype)})
-    return m, index, equal, dtype
+    monoids.arrays_of(r, m, **{f"i{key}": init, f"s{key}": monoids.unlike(x)})
+    r.expect(f"s{key}", scanned(m, x, offsets, init, *way))
+    return m, index, dtype
 
 
 @row("by key: tiles")
 def _(r, rng):
+    ways, equals = [some_way(rng) for _ in range(2)], [str(rng.choice(["by_key_equal", "near"])) for _ in range(2)]
     for number, n in enumerate((1, 63, int(rng.integers(64, 3000)), 192 * int(rng.integers(1, 50)), 64 * 3 * 40)):
         key, name, threads, each = str(number), ("add_i8", "then")[number % 2], 64, 3
-        m, index, equal, dtype = draw_by_key(r, rng, name, key, n)
+        way, equal = ways[number % 2], equals[number % 2]
+        m, index, dtype = draw_by_key(r, rng, name, key, n, way, equal)
         tiles = -(-n // (threads * each))
         r.array(f"w{key}", np.zeros(16 + -(-dtype.itemsize // 4) * (tiles + -(-tiles // 32)), np.uint64))
+        common = (f"x{key}", f"k{key}")
         for _ in range(2):
-            r.launch("tiles_by_key", f"{tiles}, {threads}", f"r{key}", f"q{key}", f"n{key}", f"x{key}", f"k{key}", f"p{key}", f"w{key}", f"{n}{index}", equal, m.op, str(threads), str(each))
+            r.launch("tiles_by_key", f"{tiles}, {threads}", f"r{key}", f"q{key}", f"n{key}", *common, f"p{key}", f"w{key}", f"{n}{index}", equal, m.op, str(threads), str(each))
+            r.launch("tiles_scanned_by_key", f"{tiles}, {threads}", f"s{key}", *common, f"i{key}", f"p{key}", f"w{key}", f"{n}{index}", equal, m.op, *constants(way), str(threads), str(each))
 
 
 @row("by key: pieces", targets=("cpu",))
 def _(r, rng):
+    ways, equals = [some_way(rng) for _ in range(2)], [str(rng.choice(["by_key_equal", "near"])) for _ in range(2)]
     for number, n in enumerate((1, 5, int(rng.integers(64, 3000)), int(rng.integers(64, 3000)))):
         key, name, grid = str(number), ("add_i8", "then")[number % 2], int(rng.choice([1, 2, 7, 40]))
-        m, index, equal, dtype = draw_by_key(r, rng, name, key, n)
+        way, equal = ways[number % 2], equals[number % 2]
+        m, index, dtype = draw_by_key(r, rng, name, key, n, way, equal)
         r.structs_of(COUNTED[name][0], **{f"w{key}": np.zeros(grid, dtype)})
+        common = (f"x{key}", f"k{key}")
         if grid > 1:
-            r.launch("pieces_by_key_totals", f"{grid}, 1", f"x{key}", f"k{key}", f"p{key}", f"w{key}", f"{n}{index}", equal, m.op)
-        r.launch("pieces_by_key", f"{grid}, 1", f"r{key}", f"q{key}", f"n{key}", f"x{key}", f"k{key}", f"p{key}", f"w{key}", f"{n}{index}", equal, m.op)
+            r.launch("pieces_by_key_totals", f"{grid}, 1", *common, f"p{key}", f"w{key}", f"{n}{index}", equal, m.op)
+        r.launch("pieces_by_key", f"{grid}, 1", f"r{key}", f"q{key}", f"n{key}", *common, f"p{key}", f"w{key}", f"{n}{index}", equal, m.op)
+        r.launch("pieces_scanned_by_key", f"{grid}, 1", f"s{key}", *common, f"i{key}", f"p{key}", f"w{key}", f"{n}{index}", equal, m.op, *constants(way))
