@@ -108,7 +108,7 @@ def reduce_case(rng, name, kind, n, label, outside=False):
         option, initial = ", initial=1", 1
     dtype = operators.expected_type(name, kind)
     combine = operators.NAMED[name]
-    want = reduced(combine, wide(name, x, kind), offsets, IDENTITY.get(name, 0) if kind != "?" or name != "and" else True, dtype)
+    want = reduced(combine, wide(name, x, kind), offsets, np.array(IDENTITY.get(name, 0)).astype(dtype), dtype)
     if initial is not None:
         with np.errstate(all="ignore"):
             want = np.where(np.diff(offsets) > 0, combine(want, np.ones(1, want.dtype)), np.ones(1, want.dtype)).astype(dtype)
