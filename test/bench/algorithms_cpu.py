@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""algorithms_cpu.py BIN_DIR [--exponents 12,16,20,24] [--rounds 5] [--rows WORDS] [--median]: kjit's algorithms on the CPU beside loops with OpenMP, C++17's parallel algorithms with oneTBB, and NumPy, on the same cores.
+"""algorithms_cpu.py BIN_DIR [--exponents 12,16,20,24] [--rounds 5] [--rows WORDS] [--median] [--peers PROGRAM] [--cores N]: kjit's algorithms on the CPU beside loops with OpenMP, C++17's parallel algorithms with oneTBB, and NumPy, on the same cores.
 BIN_DIR is the folder of kjit-run. Needs g++ (gcc -O3 -march=native -fopenmp), and libtbb-dev for the parallel algorithms; what is missing is said and left out. All take turns, row by row, several rounds; printed
 is the least time of all, on a quiet machine with --median the least median. NumPy uses one core, and makes its results anew."""
 import argparse
@@ -98,7 +98,9 @@ class NumPy:
         return sorted(times)[len(times) // 2], min(times)
 
 
-def start_peers(folder, most):
+def start_peers(program, folder, most):
+    if program:
+        return Answers([program, str(most)])
     program = os.path.join(folder, "algorithms_cpu")
     command = ["g++", "-std=c++17", "-O3", "-march=native", "-fopenmp", os.path.join(HERE, "algorithms_cpu.cpp"), "-o", program]
     for options in (["-DHAS_TBB", "-ltbb"], []):
@@ -120,17 +122,19 @@ def main():
     parser.add_argument("--exponents", default="12,16,20,24")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", default="", help="only the rows that have this in their name")
+    parser.add_argument("--peers", help="algorithms_cpu.cpp, compiled before")
+    parser.add_argument("--cores", type=int, help="how many; default: all")
     parser.add_argument("--median", action="store_true")
     arguments = parser.parse_args()
     exponents = [int(e) for e in arguments.exponents.split(",")]
-    cores = len(os.sched_getaffinity(0))
+    cores = arguments.cores or len(os.sched_getaffinity(0))
     os.environ["OMP_NUM_THREADS"] = str(cores) # kjit's, too; oneTBB gets as many
     least = {}
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "algorithms")
         compile_with_kjit("algorithms.c", program, arguments.bin_dir)
         kjit = Answers([program, "cpu", "ask", *map(str, exponents)])
-        peers, numpy = start_peers(folder, max(exponents)), NumPy(max(exponents))
+        peers, numpy = start_peers(arguments.peers, folder, max(exponents)), NumPy(max(exponents))
         rows = [(row, exponent) for row in REDUCTIONS + MAPS + OTHERS + SORTS if arguments.rows in row for exponent in exponents if exponent >= 16 or " rows of " not in row]
         for turn in range(arguments.rounds):
             say(f"round {turn + 1} of {arguments.rounds}")

@@ -80,6 +80,8 @@ def compare(kjit):
 
 # ---- first calls ----
 
+PRODUCT = "(a, b): return a * b + np.float32(NUMBER.5)"
+
 
 def operator(text, number):
     """A func of Python that was never seen."""
@@ -88,30 +90,57 @@ def operator(text, number):
     return names[f"f{number}"]
 
 
-def first_rows(cc):
-    """(name, a call that compiles something new), as those of algorithms_first.c."""
-    n, length = 1 << 20, 1024
-    x, y, r, s = (cp.zeros(n, cp.float32) for _ in range(4))
-    one, zero, count = cp.zeros(1, cp.float32), np.zeros(1, np.float32), cp.zeros(1, cp.uint64)
-    starts = cp.arange(0, n, length).astype(cp.int64)
-    product = "(a, b): return a * b + np.float32(NUMBER.5)"
-    types = [cp.uint32, cp.int32, cp.float32, cp.uint64, cp.int64, cp.float64]
-    keys = [(cp.zeros(n, t), cp.zeros(n, t)) for t in types]
+class FirstRows:
+    """Calls that compile something new, by the names of algorithms_first.c: with a func of Python that was never seen, or, where cuda.compute cannot compile these, with one of its operators on another type."""
 
-    def histogram(k):
-        samples = keys[k % 6][0]
-        cc.histogram_even(d_samples=samples, d_histogram=cp.zeros(256, cp.int32), num_output_levels=257, lower_level=samples.dtype.type(0), upper_level=samples.dtype.type(256), num_samples=n)
+    def __init__(self, cc, compiles_funcs):
+        self.cc, self.compiles_funcs = cc, compiles_funcs
+        self.n, self.length = 1 << 20, 1024
+        self.types = [cp.float32, cp.uint32, cp.int32, cp.uint64, cp.int64, cp.float64]
+        self.arrays = {t: [cp.zeros(self.n, t) for _ in range(4)] for t in self.types}
+        self.count = cp.zeros(1, cp.uint64)
+        self.starts = cp.arange(0, self.n, self.length).astype(cp.int64)
+        self.rows = {"reduce": self.reduce, "segmented reduce": self.segmented_reduce, "scan": self.scan, "radix sort": self.radix_sort, "merge sort": self.merge_sort, "unique by key": self.unique_by_key, "histogram": self.histogram, "transform": self.transform}
 
-    return [
-        ("reduce", lambda k: cc.reduce_into(d_in=x, d_out=one, op=operator(product, k), num_items=n, h_init=zero)),
-        ("segmented reduce", lambda k: cc.segmented_reduce(d_in=x, d_out=r, num_segments=n // length, start_offsets_in=starts, end_offsets_in=starts + length, op=operator(product, k), h_init=zero)),
-        ("scan", lambda k: cc.inclusive_scan(d_in=x, d_out=r, op=operator(product, k), num_items=n, init_value=zero)),
-        ("radix sort", lambda k: cc.radix_sort(d_in_keys=keys[k % 6][0], d_out_keys=keys[k % 6][1], num_items=n, order=cc.SortOrder.ASCENDING)),
-        ("merge sort", lambda k: cc.merge_sort(d_in_keys=x, d_out_keys=r, num_items=n, op=operator("(a, b): return a + np.float32(NUMBER.5) < b + np.float32(NUMBER.5)", k))),
-        ("unique by key", lambda k: cc.unique_by_key(d_in_keys=x, d_in_items=y, d_out_keys=r, d_out_items=s, d_out_num_selected=count, op=operator("(a, b): return a + np.float32(NUMBER.5) == b + np.float32(NUMBER.5)", k), num_items=n)),
-        ("histogram", histogram),
-        ("transform", lambda k: cc.binary_transform(d_in1=x, d_in2=y, d_out=r, op=operator(product, k), num_items=n)),
-    ]
+    def choose(self, k, text, kind):
+        """(the operator, the type of the elements) of call k."""
+        if self.compiles_funcs:
+            return operator(text, k), cp.float32
+        return getattr(self.cc.OpKind, kind), self.types[k % 6]
+
+    def reduce(self, k):
+        op, t = self.choose(k, PRODUCT, "PLUS")
+        self.cc.reduce_into(d_in=self.arrays[t][0], d_out=self.arrays[t][1], op=op, num_items=self.n, h_init=np.zeros(1, t))
+
+    def segmented_reduce(self, k):
+        op, t = self.choose(k, PRODUCT, "PLUS")
+        self.cc.segmented_reduce(d_in=self.arrays[t][0], d_out=self.arrays[t][1], num_segments=self.n // self.length, start_offsets_in=self.starts, end_offsets_in=self.starts + self.length, op=op, h_init=np.zeros(1, t))
+
+    def scan(self, k):
+        op, t = self.choose(k, PRODUCT, "PLUS")
+        self.cc.inclusive_scan(d_in=self.arrays[t][0], d_out=self.arrays[t][1], op=op, num_items=self.n, init_value=np.zeros(1, t))
+
+    def radix_sort(self, k):
+        keys, result, *_ = self.arrays[self.types[k % 6]]
+        self.cc.radix_sort(d_in_keys=keys, d_out_keys=result, num_items=self.n, order=self.cc.SortOrder.ASCENDING)
+
+    def merge_sort(self, k):
+        op, t = self.choose(k, "(a, b): return a + np.float32(NUMBER.5) < b + np.float32(NUMBER.5)", "LESS")
+        self.cc.merge_sort(d_in_keys=self.arrays[t][0], d_out_keys=self.arrays[t][1], num_items=self.n, op=op)
+
+    def unique_by_key(self, k):
+        op, t = self.choose(k, "(a, b): return a + np.float32(NUMBER.5) == b + np.float32(NUMBER.5)", "EQUAL_TO")
+        keys, items, out_keys, out_items = self.arrays[t]
+        self.cc.unique_by_key(d_in_keys=keys, d_in_items=items, d_out_keys=out_keys, d_out_items=out_items, d_out_num_selected=self.count, op=op, num_items=self.n)
+
+    def histogram(self, k):
+        t = self.types[k % 6]
+        self.cc.histogram_even(d_samples=self.arrays[t][0], d_histogram=cp.zeros(256, cp.int32), num_output_levels=257, lower_level=t(0), upper_level=t(256), num_samples=self.n)
+
+    def transform(self, k):
+        op, t = self.choose(k, PRODUCT, "PLUS")
+        x, y, r, _ = self.arrays[t]
+        self.cc.binary_transform(d_in1=x, d_in2=y, d_out=r, op=op, num_items=self.n)
 
 
 def measure_first(calls):
@@ -121,13 +150,14 @@ def measure_first(calls):
     except ImportError as error:
         say(f"no cuda.compute: {error}")
         return {}
-    least = {}
-    rows = first_rows(cc)
+    least, rows = {}, FirstRows(cc, True)
     try:
-        rows[0][1](100) # loads what is loaded once
+        rows.reduce(100) # loads what is loaded once
     except Exception as error:
-        say(f"cuda.compute: {error}")
-    for name, call in rows:
+        say(f"cuda.compute compiles no func of Python here ({type(error).__name__}: {error}): its own operators, each on a type that was never seen")
+        rows = FirstRows(cc, False)
+        rows.reduce(0)
+    for name, call in rows.rows.items():
         for k in range(calls):
             try:
                 cp.cuda.Device().synchronize()
