@@ -123,7 +123,9 @@ static void scan_all(const parts *p)
   tiling s = choose_tiling(p, n);
   uint32_t work;
   if (ka_is_cpu(call)) {
-    blocks = ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * (uint64_t)ka_core_count(call)), 1);
+    uint64_t cores = ka_core_count(call);
+    /* one core alone need not know the totals of pieces before it scans them */
+    blocks = cores > 1 ? ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * cores), 1) : 1;
     work = ka_add_work(call, p->accumulator, blocks, false);
     if (blocks > 1) add_totals(p, work, blocks);
   } else {

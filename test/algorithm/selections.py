@@ -39,8 +39,15 @@ def count(n):
     return np.array([n], "i8")
 
 
+def flags_of(rng, n):
+    """Of some density, or in stretches that are longer than what a core takes at a time."""
+    if rng.random() < 0.5:
+        return rng.random(n) < rng.choice([0.02, 0.5, 0.97])
+    return np.repeat(rng.random(n // 300 + 1) < 0.5, rng.integers(300, 700, n // 300 + 1))[:n]
+
+
 def by_flags(rng, kind, n, label):
-    x, flags = numbers(rng, n, kind), (rng.random(n) < rng.choice([0.02, 0.5, 0.97])) * 3
+    x, flags = numbers(rng, n, kind), flags_of(rng, n) * 3
     f = flags.astype(str(rng.choice(["u1", "i4", "f4", "?"])))
     yield case(f"{label} select {kind} {n}", "{r}, {n} = select({x}, {f})", x, {"r": x[flags != 0], "n": count((flags != 0).sum())}, f=f)
     parts = {"r": x[flags != 0], "s": x[flags == 0], "n": count((flags != 0).sum())}
