@@ -193,28 +193,36 @@ static void write_lines(const ka_reduce *r, ka_kernel *kernel, const char **oper
                         const char **types)
 {
   kj_arena *arena = &r->call->arena;
-  const char *locals = "", *loops = "", *combined = "", *values = "";
+  const char *begins = "", *loops = "", *values = "";
   for (size_t i = 0; i < r->count; i++) {
+    bool has_own_loop = r->results[i].accumulator == KJIT_ANY; /* that begins with the first row */
     kj_append_format(kernel->funcs,
                      "func field_%zu(j, k, load: func) @inline { return load(j, k).p%zu }\n", i, i);
-    locals = kj_format(arena, "%s  local part_%zu: %s[len(sum)]\n  local sum_%zu: %s[len(sum)]\n",
-                       locals, i, types[i], i, types[i]);
-    loops = kj_format(arena,
-                      "%s    reduce_lines_piece(bind_back(field_%zu, load), %s, part_%zu, first, "
-                      "end, width)\n",
-                      loops, i, operators[i], i);
-    combined =
-      kj_format(arena,
-                "%s    for k in range(width) { if first == from { sum_%zu[k] = part_%zu[k] }"
-                " else { sum_%zu[k] = %s(sum_%zu[k], part_%zu[k]) } }\n",
-                combined, i, i, i, operators[i], i, i);
+    begins = kj_format(arena, "%s  local sum_%zu: %s[len(sum)]\n", begins, i, types[i]);
+    if (has_own_loop) {
+      begins = kj_format(arena, "%s  local own_%zu: %s[len(sum)]\n", begins, i, types[i]);
+      loops = kj_format(arena,
+                        "%s    reduce_lines_piece(bind_back(field_%zu, load), %s, own_%zu, first, "
+                        "end, width)\n"
+                        "    for k in range(width) {\n"
+                        "      if first == from { sum_%zu[k] = own_%zu[k] }\n"
+                        "      else { sum_%zu[k] = %s(sum_%zu[k], own_%zu[k]) }\n    }\n",
+                        loops, i, operators[i], i, i, i, i, operators[i], i, i);
+    } else {
+      begins = kj_format(arena, "%s  for k in range(width) { sum_%zu[k] = load(from, k).p%zu }\n",
+                         begins, i, i);
+      loops = kj_format(arena,
+                        "%s    reduce_lines_more(bind_back(field_%zu, load), %s, sum_%zu, "
+                        "max(first, from + 1), end, width)\n",
+                        loops, i, operators[i], i);
+    }
     values = kj_format(arena, "%s%ssum_%zu[k]", values, i ? ", " : "", i);
   }
   kj_append_format(kernel->funcs,
                    "func lines(load: func, op: func, sum, from, to, width) @inline {\n"
-                   "%s  for first in range(from, to, 32) {\n    let end = min(first + 32, to)\n"
-                   "%s%s  }\n  for k in range(width) { sum[k] = several_values(%s) }\n}\n",
-                   locals, loops, combined, values);
+                   "%s  for first in range(from, to, 16) {\n    let end = min(first + 16, to)\n"
+                   "%s  }\n  for k in range(width) { sum[k] = several_values(%s) }\n}\n",
+                   begins, loops, values);
 }
 
 static const char *begin_several(const ka_reduce *r, uint32_t index_count, uint64_t n,
