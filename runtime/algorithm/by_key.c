@@ -278,8 +278,11 @@ kjit_status kjit_reduce_by_key(kjit_context *context, const kjit_operand *result
                                const kjit_algorithm_options *options)
 {
   const keyed given = { result_keys, result, count, keys, x, operator_, equal };
-  return ka_perform(context, "kjit_reduce_by_key", KA_ACCUMULATOR | KA_INITIAL, options,
-                    build_reduction, &given);
+  const ka_inputs inputs = { { result_keys, result, count, keys, x },
+                             .operator_ = operator_,
+                             .function = equal };
+  return ka_perform_kept(context, "kjit_reduce_by_key", KA_ACCUMULATOR | KA_INITIAL, options,
+                         build_reduction, &given, &inputs);
 }
 
 kjit_status kjit_scan_by_key(kjit_context *context, const kjit_operand *result,
@@ -288,6 +291,7 @@ kjit_status kjit_scan_by_key(kjit_context *context, const kjit_operand *result,
                              const kjit_algorithm_options *options)
 {
   const keyed given = { NULL, result, NULL, keys, x, operator_, equal };
-  return ka_perform(context, "kjit_scan_by_key", KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
-                    options, build_scan, &given);
+  const ka_inputs inputs = { { result, keys, x }, .operator_ = operator_, .function = equal };
+  return ka_perform_kept(context, "kjit_scan_by_key", KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
+                         options, build_scan, &given, &inputs);
 }

@@ -302,8 +302,9 @@ kjit_status kjit_reduce_segments(kjit_context *context, const kjit_operand *resu
                                  const kjit_algorithm_options *options)
 {
   const segmentation given = { result, x, offsets, operator_ };
-  return ka_perform(context, "kjit_reduce_segments", KA_ACCUMULATOR | KA_INITIAL, options,
-                    build_reduction, &given);
+  const ka_inputs inputs = { { result, x, offsets }, .operator_ = operator_ };
+  return ka_perform_kept(context, "kjit_reduce_segments", KA_ACCUMULATOR | KA_INITIAL, options,
+                         build_reduction, &given, &inputs);
 }
 
 kjit_status kjit_scan_segments(kjit_context *context, const kjit_operand *result,
@@ -312,6 +313,7 @@ kjit_status kjit_scan_segments(kjit_context *context, const kjit_operand *result
                                const kjit_algorithm_options *options)
 {
   const segmentation given = { result, x, offsets, operator_ };
-  return ka_perform(context, "kjit_scan_segments", KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
-                    options, build_scan, &given);
+  const ka_inputs inputs = { { result, x, offsets }, .operator_ = operator_ };
+  return ka_perform_kept(context, "kjit_scan_segments", KA_ACCUMULATOR | KA_INITIAL | KA_EXCLUSIVE,
+                         options, build_scan, &given, &inputs);
 }

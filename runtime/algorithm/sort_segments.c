@@ -246,6 +246,7 @@ kjit_status kjit_sort_segments(kjit_context *context, const kjit_operand *result
                                kjit_function *less, const kjit_algorithm_options *options)
 {
   const segments given = { result, result_values, x, values, offsets, less };
-  return ka_perform(context, "kjit_sort_segments", KA_DESCENDING | KA_BITS, options, build_segments,
-                    &given);
+  const ka_inputs inputs = { { result, result_values, x, values, offsets }, .function = less };
+  return ka_perform_kept(context, "kjit_sort_segments", KA_DESCENDING | KA_BITS, options,
+                         build_segments, &given, &inputs);
 }

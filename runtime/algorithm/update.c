@@ -244,5 +244,6 @@ kjit_status kjit_update_at(kjit_context *context, const kjit_operand *x, const k
                            const kjit_algorithm_options *options)
 {
   const update_given given = { x, places, values, operator_ };
-  return ka_perform(context, "kjit_update_at", 0, options, build_update, &given);
+  const ka_inputs inputs = { { x, places, values }, .operator_ = operator_ };
+  return ka_perform_kept(context, "kjit_update_at", 0, options, build_update, &given, &inputs);
 }
