@@ -29,9 +29,11 @@ enum {
   RANK_ELEMENTS = 32,   /* of a block */
   RANK_MOST = 4 * 8192, /* bytes of keys, of 4 at least, that are sorted by their ranks */
   CPU_BLOCK_MOST = 4096,
-  CPU_TILE = 2048,
-  CPU_PIECES = 4,    /* of a core */
-  CPU_LEAST = 16384, /* elements of a piece */
+  CPU_TILE = 2048, /* of a sort by comparison; of large arrays of small elements more */
+  CPU_LARGE_TILE = 8192,
+  CPU_LARGE_TILE_BYTES = 16, /* of such an element */
+  CPU_PIECES = 4,            /* of a core */
+  CPU_LEAST = 16384,         /* elements of a piece */
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
   SPLIT_THREADS = 128,
@@ -242,6 +244,14 @@ const char *ka_use_less(ka_kernel *kernel, const ka_sort *s)
   return s->is_descending ? kj_format(arena, "bind_back(sort_reversed, %s)", less) : less;
 }
 
+/* Of the CPU: as large as a core's cache has it, as long as all cores have tiles. */
+static tiling choose_cpu_tiling(const ka_sort *s)
+{
+  uint64_t many = (uint64_t)CPU_LARGE_TILE * CPU_PIECES * ka_core_count(s->call);
+  bool is_large = s->x.count >= many && ka_key_bytes(s) <= CPU_LARGE_TILE_BYTES;
+  return (tiling){ .threads = 1, .items = is_large ? CPU_LARGE_TILE : CPU_TILE };
+}
+
 /* Where the tiles of the next merge start in their runs; splits is work memory. */
 static void find_splits(ka_sort *s, uint32_t splits, uint64_t tiles, uint64_t tile, uint64_t run)
 {
@@ -261,7 +271,7 @@ static void sort_by_merges(ka_sort *s)
   uint32_t bytes = ka_key_bytes(s), stages = 1;
   tiling t = *choose(merge_tilings, bytes);
   bool is_cpu = ka_is_cpu(s->call);
-  if (is_cpu) t = (tiling){ .threads = 1, .items = CPU_TILE };
+  if (is_cpu) t = choose_cpu_tiling(s);
   uint64_t tile = (uint64_t)t.threads * t.items, tiles = s->rows * ka_divide_up(s->row, tile);
   bool is_split = !is_cpu && tiles >= SPLIT_LEAST;
   while (tile << (stages - 1) < s->row) stages++;

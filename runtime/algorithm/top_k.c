@@ -143,6 +143,7 @@ static void add_level(ka_sort *s, const level *from, const level *to, uint64_t p
   }
   const char *row = ka_use_count(&kernel, from->row), *count = ka_use_count(&kernel, pieces),
              *items = ka_use_constant(&kernel, t.items);
+  if (t.threads == tilings[0].threads) kernel.blocks = GPU_BLOCKS;
   ka_launch(&kernel, t.threads, s->rows * pieces,
             "top_k_piece(%s, %s, %s, %s, %s, %s, THREADS, %s)", load, less, put, row, count, k,
             items);
