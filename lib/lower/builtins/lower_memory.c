@@ -161,5 +161,9 @@ LLVMValueRef kl_lower_select(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef condition = kl_lower_condition(l, expr->args.items[0]);
   LLVMValueRef x = kl_lower_expr(l, expr->args.items[1]), y = kl_lower_expr(l, expr->args.items[2]);
-  return kl_select(l, condition, x, y);
+  LLVMValueRef chosen = kl_select(l, condition, x, y);
+  /* who writes select and not ?: wants no branch */
+  if (LLVMIsASelectInst(chosen))
+    kl_set_metadata(l, chosen, "unpredictable", LLVMMDNodeInContext2(l->context, NULL, 0));
+  return chosen;
 }
