@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 28, REPETITIONS = 15, LENGTH = 1024, SHORT = 8, RUN = 16 };
+enum { MOST = 28, REPETITIONS = 15, LENGTH = 1024, SHORT = 8, RUN = 16, MANY = 1 << 20 };
 
 static kjit_context *context;
 static kjit_device *device;
@@ -52,6 +52,16 @@ static const char source[] = "func largest(a, b) { return a > b ? a : b }\n"
                              "    let z = (u64(i + 1) * 0x9e3779b97f4a7c15u64) >> 32\n"
                              "    let at = i64(i) * length + i64(z) % length\n"
                              "    x[i] = i == 0 ? 0 : i == len(x) - 1 ? n : at\n"
+                             "  }\n"
+                             "}\n"
+                             "func third(i, x) {\n"
+                             "  return x[i] < 0x55555555u32 ? 0 : x[i] < 0xaaaaaaaau32 ? 1 : 2\n"
+                             "}\n"
+                             "kernel ascend(x, seed) {\n"
+                             "  for i in grid_range(len(x)) {\n"
+                             "    var z = u64(i + seed) * 0x9e3779b97f4a7c15u64\n"
+                             "    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u64\n"
+                             "    x[i] = dtype(x)(2 * u64(i) + (z >> 63))\n"
                              "  }\n"
                              "}\n"
                              "kernel fill(x, mask) {\n"
@@ -129,6 +139,17 @@ static kjit_array *make_segments(const char *kernel, kjit_type type, int64_t cou
   return array;
 }
 
+/* Ascending numbers, about half of which two of these share. */
+static kjit_array *make_ascending(int64_t count, int64_t seed)
+{
+  kjit_array *array = make(KJIT_U32, count);
+  kjit_kernel *ascend;
+  kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_i64(seed) };
+  TRY(kjit_get_kernel(module, "ascend", &ascend));
+  TRY(kjit_launch(ascend, NULL, arguments, 2));
+  return array;
+}
+
 static kjit_array *view(kjit_array *array, kjit_type type, int64_t count)
 {
   kjit_array *made;
@@ -145,7 +166,8 @@ static kjit_array *view(kjit_array *array, kjit_type type, int64_t count)
 
 static struct {
   kjit_array *words, *few, *many, *wide, *reals, *other_reals, *wide_reals, *result, *values,
-    *values_out, *counts, *offsets, *many_offsets, *keys;
+    *values_out, *counts, *ascending, *other_ascending, *spare, *sums, *offsets, *many_offsets,
+    *keys;
 } data;
 
 /* ---- rows ---- */
@@ -301,6 +323,38 @@ static void select_large(int64_t n, const kjit_algorithm_options *o)
   kjit_operand flags = kjit_operand_function(find("is_large"), &x.argument, 1, &n, 1);
   TRY(kjit_select(context, &r, &count, &x, &flags, o));
 }
+static void partition_three(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.words, KJIT_U32, n), first = head(data.result, KJIT_U32, n),
+               second = head(data.values_out, KJIT_U32, n), rest = head(data.spare, KJIT_U32, n);
+  kjit_operand counts = head(data.counts, KJIT_U32, 2);
+  kjit_operand classes = kjit_operand_function(find("third"), &x.argument, 1, &n, 1);
+  TRY(kjit_partition_three(context, &first, &second, &rest, &counts, &x, &classes, o));
+}
+static void set_union(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.ascending, KJIT_U32, n / 2), r = head(data.result, KJIT_U32, n),
+               y = head(data.other_ascending, KJIT_U32, n / 2), count = count_of();
+  TRY(kjit_set_union(context, &r, &count, &x, &y, NULL, o));
+}
+static void set_intersection(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.ascending, KJIT_U32, n / 2), r = head(data.result, KJIT_U32, n / 2),
+               y = head(data.other_ascending, KJIT_U32, n / 2), count = count_of();
+  TRY(kjit_set_intersection(context, &r, &count, &x, &y, NULL, o));
+}
+static void add_at(int64_t n, int64_t places, kjit_array *where, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.sums, KJIT_F32, places), p = head(where, KJIT_U32, n);
+  kjit_operand values = head(data.reals, KJIT_F32, n);
+  kjit_operator add = kjit_operator_named("add");
+  TRY(kjit_update_at(context, &x, &p, &values, &add, o));
+}
+static void add_at_256(int64_t n, const kjit_algorithm_options *o) { add_at(n, 256, data.few, o); }
+static void add_at_many(int64_t n, const kjit_algorithm_options *o)
+{
+  add_at(n, MANY, data.many, o);
+}
 static void unique_256(int64_t n, const kjit_algorithm_options *o)
 {
   kjit_operand x = head(data.few, KJIT_U32, n), r = head(data.result, KJIT_U32, n);
@@ -443,6 +497,11 @@ static const struct row {
   { "least 32 of u32", top_32, 0, NULL },
   { "select half of u32", select_half, 0, NULL },
   { "select above 0.5 of f32", select_large, 0, NULL },
+  { "partition in three of u32", partition_three, 0, NULL },
+  { "union of sorted u32", set_union, 0, NULL },
+  { "intersection of sorted u32", set_intersection, 0, NULL },
+  { "add f32 at 256 places", add_at_256, 0, NULL },
+  { "add f32 at 2^20 places", add_at_many, 0, NULL },
   { "unique, 256 values", unique_256, 0, NULL },
   { "sort and unique, 2^20 values", sort_many, 0, unique_of_sorted },
   { "run-length encode", run_lengths, 0, NULL },
@@ -586,7 +645,7 @@ static void make_data(int64_t n)
   TRY(kjit_parse_module(context, "bench", source, sizeof source - 1, &module));
   data.words = make_random(KJIT_U32, n, ~0u);
   data.few = make_random(KJIT_U32, n, 255);
-  data.many = make_random(KJIT_U32, n, 0xfffff);
+  data.many = make_random(KJIT_U32, n, MANY - 1);
   data.wide = make_random(KJIT_U64, n, ~0ull);
   data.reals = make_reals(KJIT_F32, n);
   data.other_reals = make_reals(KJIT_F32, n);
@@ -595,6 +654,10 @@ static void make_data(int64_t n)
   data.result = make(KJIT_U64, n);
   data.values_out = make(KJIT_U32, n);
   data.counts = make(KJIT_U32, 1024);
+  data.spare = make(KJIT_U32, n);
+  data.sums = make_reals(KJIT_F32, MANY);
+  data.ascending = make_ascending(n / 2, 1);
+  data.other_ascending = make_ascending(n / 2, 1 << 30);
   data.offsets = make_segments("fill_offsets", KJIT_I32, n / LENGTH + 1, LENGTH);
   data.many_offsets = make_segments("fill_offsets", KJIT_I32, n / SHORT + 1, SHORT);
   data.keys = make_segments("fill_keys", KJIT_U32, n, RUN);

@@ -1,7 +1,9 @@
 // algorithms_cub.cu: CUB's device-wide algorithms as nvcc compiles them, temporary memory made beforehand, several calls between two events. Prints a line for each row of
-// algorithms.c that CUB has: name, exponent of the number of elements, median us.
+// algorithms.c that CUB has: name, exponent of the number of elements, median us. Set operations are Thrust's, which makes its memory in each call and waits for the count.
 // nvcc -O3 -std=c++17 -arch=native algorithms_cub.cu
 #include <cub/cub.cuh>
+#include <thrust/execution_policy.h>
+#include <thrust/set_operations.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -61,6 +63,12 @@ struct less {
 struct add {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
+struct is_low {
+  __device__ bool operator()(unsigned x) const { return x < 0x55555555; }
+};
+struct is_middle {
+  __device__ bool operator()(unsigned x) const { return x < 0xaaaaaaaa; }
+};
 struct is_odd {
   __device__ bool operator()(unsigned x) const { return x & 1; }
 };
@@ -108,6 +116,22 @@ __global__ void fill_keys(unsigned *x, size_t count, int each)
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count; i += (size_t)gridDim.x * blockDim.x) x[i] = (unsigned)(i / each - ((long long)i < start(i / each, each)));
 }
 
+// Ascending numbers, about half of which two of these share.
+__global__ void ascend(unsigned *x, size_t n, unsigned seed)
+{
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    unsigned long long z = (i + seed) * 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    x[i] = (unsigned)(2 * i + (z >> 63));
+  }
+}
+
+template <class Call> static void measure_waiting(const char *name, int exponent, Call call)
+{
+  printf("%s\t%d\t%.3f\n", name, exponent, median_us(call, exponent < 22 ? 20 : 2));
+  fflush(stdout);
+}
+
 template <class T> static T *allocate(size_t count)
 {
   T *memory;
@@ -120,6 +144,7 @@ int main()
   enum { MOST = 28, LENGTH = 1024, SHORT = 8, RUN = 16 };
   const size_t most = (size_t)1 << MOST;
   unsigned *x = allocate<unsigned>(most), *r = allocate<unsigned>(most), *values = allocate<unsigned>(most), *values_out = allocate<unsigned>(most), *few = allocate<unsigned>(most);
+  unsigned *ascending = allocate<unsigned>(most / 2), *other = allocate<unsigned>(most / 2);
   unsigned long long *wide = allocate<unsigned long long>(most), *wide_out = allocate<unsigned long long>(most);
   int *counts = allocate<int>(1024), *offsets = allocate<int>(most / LENGTH + 1);
   long long *cuts = allocate<long long>(most / LENGTH + 1);
@@ -132,6 +157,8 @@ int main()
   fill<<<2048, 256>>>(values, most, ~0u);
   fill<<<2048, 256>>>((unsigned *)wide, 2 * most, ~0u);
   fill<<<2048, 256>>>(few, most, 255);
+  ascend<<<2048, 256>>>(ascending, most / 2, 1);
+  ascend<<<2048, 256>>>(other, most / 2, 1u << 30);
   const float *f = (const float *)few;
   for (int exponent : { 12, 16, 20, 24, 28 }) {
     const int n = 1 << exponent;
@@ -144,6 +171,9 @@ int main()
     ROW("radix sort u64", DeviceRadixSort::SortKeys, wide, wide_out, n);
     ROW("merge sort u32, own comparison", DeviceMergeSort::SortKeysCopy, x, r, n, less{});
     ROW("select half of u32", DeviceSelect::If, x, r, counts, n, is_odd{});
+    ROW("partition in three of u32", DevicePartition::If, x, r, values_out, (unsigned *)wide_out, counts, n, is_low{}, is_middle{});
+    measure_waiting("union of sorted u32", exponent, [&] { thrust::set_union(thrust::device, ascending, ascending + n / 2, other, other + n / 2, r); });
+    measure_waiting("intersection of sorted u32", exponent, [&] { thrust::set_intersection(thrust::device, ascending, ascending + n / 2, other, other + n / 2, r); });
     ROW("unique, 256 values", DeviceSelect::Unique, few, r, counts, n);
     ROW("run-length encode", DeviceRunLengthEncode::Encode, few, r, (int *)values_out, counts, n);
     ROW("reduce by key, runs of 16 on average", DeviceReduce::ReduceByKey, keys, values_out, f, (float *)r, counts, add{}, n);
