@@ -173,7 +173,7 @@ static kjit_status define(column_function *f, const char *text)
   if (f->operand_count < 1 || f->operand_count > MOST_OPERANDS)
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "`%s` of %zu columns: 1 to %d are expected",
                         f->name, f->operand_count, MOST_OPERANDS);
-  if (f->nulls != COLUMN_NULLS_PROPAGATE && f->nulls != COLUMN_NULLS_HANDLED)
+  if ((unsigned)f->nulls > COLUMN_NULLS_HANDLED)
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "`%s`: there is no way %d with nulls", f->name,
                         (int)f->nulls);
   COLUMNS_TRY(
@@ -275,14 +275,15 @@ static kjit_status find_result(call *c)
   return status;
 }
 
-static kjit_status prepare(const column_function *f, column *const *columns, call *c)
+static kjit_status prepare(const column_function *f, column *const *columns, bool is_filter,
+                           call *c)
 {
   size_t n = f->operand_count;
   *c = (call){ .function = f, .columns = columns };
   if (columns && columns[0]) c->length = columns[0]->length;
   COLUMNS_TRY(check_lengths(f->engine, columns, n, c->length, "operand"));
   c->has_nulls = f->nulls == COLUMN_NULLS_HANDLED;
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n && (is_filter || f->nulls == COLUMN_NULLS_PROPAGATE); i++)
     if (columns[i]->validity) c->has_nulls = true;
   for (size_t i = 0; i < n; i++) column_value_operand(columns[i], &c->operands[i]);
   for (size_t i = 0; i < n && c->has_nulls; i++)
@@ -339,7 +340,7 @@ kjit_status columns_apply(columns_engine *engine, const column_function *functio
   if (!engine || !function || !result) return KJIT_ERROR_MISUSE;
   if (function->engine != engine)
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function is of another engine");
-  COLUMNS_TRY(prepare(function, operands, &c));
+  COLUMNS_TRY(prepare(function, operands, false, &c));
   kjit_status status = run(&c, &values, &flags);
   /* what the function raises is heard of now */
   if (status == KJIT_OK)
@@ -441,7 +442,7 @@ kjit_status columns_filter(columns_engine *engine, const column_function *predic
   if (!engine || !predicate || !results) return KJIT_ERROR_MISUSE;
   if (predicate->engine != engine)
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "the function is of another engine");
-  COLUMNS_TRY(prepare(predicate, operands, &c));
+  COLUMNS_TRY(prepare(predicate, operands, true, &c));
   if (c.result != KJIT_BOOL)
     return columns_fail(engine, KJIT_ERROR_TYPE, "`%s` is a predicate and does not return bool",
                         predicate->name);

@@ -59,6 +59,9 @@ typedef enum column_nulls {
   /* The function has the values as parameters. Where an operand is null, the result is, and the
    * function is not called. */
   COLUMN_NULLS_PROPAGATE,
+  /* The same, but the function is called for nulls, too, with whatever is there, and what it
+   * returns for them is not looked at: vector code, for a function that cannot fail. */
+  COLUMN_NULLS_COMPUTED,
   /* The function has a pair (value, is_valid) for each operand, and returns one. Of a null the
    * value may be anything. */
   COLUMN_NULLS_HANDLED

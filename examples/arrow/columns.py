@@ -3,6 +3,7 @@ import ctypes
 import os
 
 AGGREGATIONS = {name: i for i, name in enumerate(("sum", "count", "min", "max", "mean"))}
+NULLS = {name: i for i, name in enumerate(("propagate", "computed", "handled"))}  # column_nulls of columns.h
 DROP_NULL_KEYS = 1
 
 
@@ -87,9 +88,9 @@ class Engine:
                                              ctypes.c_void_p(_python.PyCapsule_GetPointer(data, b"arrow_array")), ctypes.byref(taken)))
         return Column(self, taken)
 
-    def define(self, text, name, operand_count, handles_nulls=False):
+    def define(self, text, name, operand_count, nulls="propagate"):
         function = ctypes.c_void_p()
-        self.check(self.library.columns_define(self.engine, text.encode(), name.encode(), ctypes.c_size_t(operand_count), int(handles_nulls), ctypes.byref(function)))
+        self.check(self.library.columns_define(self.engine, text.encode(), name.encode(), ctypes.c_size_t(operand_count), NULLS[nulls], ctypes.byref(function)))
         return Function(self, function, operand_count)
 
     def filter(self, predicate, operands, columns):

@@ -211,7 +211,8 @@ static void check_functions(const plain *a, const plain *b)
     "func weighted(a, b) { return f64(a) * 0.5 + f64(b) }\n"
     "func coalesce(a, b) { return a[1] ? f64(a[0]) : f64(b[0]), a[1] or b[1] }\n"
     "func is_less(a, b) { return f64(a) < f64(b) }\n";
-  column_function *f[] = { define(text, "weighted", 2, COLUMN_NULLS_PROPAGATE),
+  column_function *f[] = { define(text, "weighted", 2,
+                                  draw() % 2 ? COLUMN_NULLS_PROPAGATE : COLUMN_NULLS_COMPUTED),
                            define(text, "coalesce", 2, COLUMN_NULLS_HANDLED),
                            define(text, "is_less", 2, COLUMN_NULLS_PROPAGATE) };
   column *operands[] = { take(a), take(b) }, *results[3];
