@@ -22,13 +22,15 @@ typedef struct parts {
 /* ---- the shape of a launch ---- */
 
 enum {
-  GPU_VALUE_BYTES = 64, /* of values, or of keys, that a thread has */
-  GPU_TILE = 256,       /* threads of a block */
+  GPU_VALUE_BYTES = 128, /* of values that a thread has */
+  GPU_MOST_ITEMS = 31,
+  GPU_TILE = 512,       /* threads of a block */
+  GPU_SMALL_TILE = 256, /* where there are few elements */
   GPU_WIDE_VALUE = 32,  /* bytes of values of which a block has fewer */
   GPU_WIDE_TILE = 128,
+  GPU_BLOCKS = 3,   /* on a multiprocessor, where the operator is simple */
   GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few elements */
   GPU_FEW = 3,      /* elements */
-  GPU_BLOCKS = 4,   /* on a multiprocessor, where a thread has many and the operator is simple */
   CPU_PIECES = 4,   /* of a core */
   CPU_LEAST = 16384 /* elements of a piece */
 };
@@ -41,8 +43,7 @@ typedef struct tiling {
 /* Odd numbers of elements: neighbouring threads read other banks of shared memory. */
 static tiling choose_tiling(const parts *p)
 {
-  uint32_t key = kj_element_bytes(p->call->context->types, p->keys.element),
-           bytes = (uint32_t)ka_most(key, p->bytes);
+  uint32_t bytes = p->bytes;
   uint64_t cores = ka_core_count(p->call), n = p->x.count;
   tiling t = { 1, 1, 1 };
   if (ka_is_cpu(p->call)) {
@@ -50,8 +51,12 @@ static tiling choose_tiling(const parts *p)
     return t;
   }
   t.threads = bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE;
-  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, 16), 2) - 1;
-  while (t.items > GPU_FEW && n < GPU_TILES * cores * t.threads * t.items) t.items /= 2;
+  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, GPU_MOST_ITEMS + 1), 2) - 1;
+  if (t.items > GPU_FEW) t.items |= 1;
+  while (t.items > GPU_FEW && n < GPU_TILES * cores * t.threads * t.items) {
+    t.threads = (uint32_t)ka_least(t.threads, GPU_SMALL_TILE);
+    t.items /= 2;
+  }
   t.blocks = ka_divide_up(n, (uint64_t)t.threads * t.items);
   return t;
 }
@@ -112,7 +117,7 @@ static void add_reduction(const parts *p)
   uint32_t work = add_work(p, &s);
   texts t;
   begin(p, &t);
-  if (s.items > GPU_FEW && p->operator_.name) t.kernel.blocks = GPU_BLOCKS;
+  if (s.threads == GPU_TILE && p->operator_.name) t.kernel.blocks = GPU_BLOCKS;
   const char *store = use_result(p, &t), *put_key = ka_use_output(&t.kernel, &p->result_keys),
              *count = ka_use_output(&t.kernel, &p->count), *name = use_work(p, &t, work, s.blocks),
              *items = ka_use_constant(&t.kernel, s.items);
@@ -147,7 +152,7 @@ static void add_scan(const parts *p)
   uint32_t work = add_work(p, &s);
   texts t;
   begin(p, &t);
-  if (s.items > GPU_FEW && p->operator_.name) t.kernel.blocks = GPU_BLOCKS;
+  if (s.threads == GPU_TILE && p->operator_.name) t.kernel.blocks = GPU_BLOCKS;
   const char *put = ka_use_output(&t.kernel, &p->result), *start = use_start(p, &t),
              *name = use_work(p, &t, work, s.blocks), *items = ka_use_constant(&t.kernel, s.items);
   ka_launch(&t.kernel, s.threads, s.blocks,

@@ -23,10 +23,13 @@ typedef struct parts {
 /* ---- the shape of a launch ---- */
 
 enum {
-  GPU_VALUE_BYTES = 64, /* that a thread has, in what is computed in */
-  GPU_TILE = 256,       /* threads of a block */
+  GPU_VALUE_BYTES = 128, /* that a thread has, in what is computed in */
+  GPU_MOST_ITEMS = 31,
+  GPU_TILE = 512,       /* threads of a block */
+  GPU_SMALL_TILE = 256, /* where there are few steps */
   GPU_WIDE_VALUE = 32,  /* bytes of values of which a block has fewer */
   GPU_WIDE_TILE = 128,
+  GPU_BLOCKS = 3,   /* on a multiprocessor, where the operator is simple */
   GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few steps */
   GPU_FEW = 3,      /* steps */
   CPU_PIECES = 4,   /* of a core */
@@ -48,8 +51,12 @@ static tiling choose_tiling(const parts *p, uint32_t bytes)
     return t;
   }
   t.threads = bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE;
-  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, 16), 2) - 1;
-  while (t.items > GPU_FEW && p->steps < GPU_TILES * cores * t.threads * t.items) t.items /= 2;
+  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, GPU_MOST_ITEMS + 1), 2) - 1;
+  if (t.items > GPU_FEW) t.items |= 1;
+  while (t.items > GPU_FEW && p->steps < GPU_TILES * cores * t.threads * t.items) {
+    t.threads = (uint32_t)ka_least(t.threads, GPU_SMALL_TILE);
+    t.items /= 2;
+  }
   t.blocks = ka_divide_up(p->steps, (uint64_t)t.threads * t.items);
   return t;
 }
@@ -76,6 +83,12 @@ static void begin(const parts *p, texts *t)
   t->carried = ka_use_carried(&t->kernel, &p->carried, p->accumulator);
   t->n = ka_use_count(&t->kernel, p->x.count);
   t->segments = ka_use_count(&t->kernel, p->segments);
+}
+
+/* Large tiles hide how long the loads of one take. */
+static void bound(const parts *p, texts *t, const tiling *s)
+{
+  if (s->threads == GPU_TILE && p->operator_.name) t->kernel.blocks = GPU_BLOCKS;
 }
 
 /* On a GPU tiles look back. */
@@ -124,6 +137,7 @@ static void add_reduction(const parts *p, uint32_t bytes)
   const char *store, *store_empty;
   texts t;
   begin(p, &t);
+  bound(p, &t, &s);
   use_results(p, &t, &store, &store_empty);
   const char *name = use_work(p, &t, work, 2 * s.blocks), *count = ka_use_work(&t.kernel, done),
              *items = ka_use_constant(&t.kernel, s.items);
@@ -153,6 +167,7 @@ static void add_scan(const parts *p, uint32_t bytes)
   texts t;
   if (ka_is_cpu(call) && s.blocks > 1) add_totals(p, work, s.blocks);
   begin(p, &t);
+  bound(p, &t, &s);
   const char *put = ka_use_output(&t.kernel, &p->result),
              *start = initial           ? ka_use_value(&t.kernel, initial)
                       : p->is_exclusive ? p->identity

@@ -91,7 +91,7 @@ def some_way(rng):
 @row("segments: tiles")
 def _(r, rng):
     way = some_way(rng)
-    lengths = ([int(rng.integers(1, 3000))], [1] * int(rng.integers(1, 600)), [0] * int(rng.integers(1, 600)), [0] * int(rng.integers(3000, 6000)) + [700], [0, 1], [1, 0], [0], None, None,
+    lengths = ([int(rng.integers(1, 3000))], [1] * int(rng.integers(1, 600)), [0] * int(rng.integers(1, 600)), [0] * int(rng.integers(2200, 4000)) + [2500], [0, 1], [1, 0], [0], None, None,
                np.concatenate([some_lengths(rng, 500), [64 * 3 * 40], some_lengths(rng, 300)]))  # more tiles than a group
     for number, given in enumerate(lengths):
         launch_tiles(r, rng, "then", str(number), way, given)
