@@ -37,7 +37,8 @@ enum {
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
   SPLIT_THREADS = 128,
-  SPLIT_LEAST = 512 /* tiles; fewer are found by their blocks */
+  SPLIT_LEAST = 512,    /* tiles; fewer are found by their blocks */
+  MULTIWAY_LEAST = 1024 /* tiles that are merged by fours */
 };
 
 static const tiling *choose(const tiling *rows, uint32_t bytes)
@@ -252,49 +253,81 @@ static tiling choose_cpu_tiling(const ka_sort *s)
   return (tiling){ .threads = 1, .items = is_large ? CPU_LARGE_TILE : CPU_TILE };
 }
 
-/* Where the tiles of the next merge start in their runs; splits is work memory. */
-static void find_splits(ka_sort *s, uint32_t splits, uint64_t tiles, uint64_t tile, uint64_t run)
+/* Where the tiles of the next merge start in their runs; splits is work memory. `how` is the rest
+ * of the call: what a tile is. */
+static void find_splits(ka_sort *s, uint32_t splits, uint64_t tiles, uint64_t run, const char *name,
+                        const char *how)
 {
   ka_kernel kernel;
   ka_begin_kernel(s->call, "sort", &kernel);
   const char *keys = use_input(&kernel, s, &s->x, s->key_buffers), *less = ka_use_less(&kernel, s),
              *n = ka_use_count(&kernel, s->x.count), *row = ka_use_count(&kernel, s->row),
-             *width = ka_use_count(&kernel, run), *words = ka_use_work(&kernel, splits),
-             *size = ka_use_constant(&kernel, (int64_t)tile);
+             *width = ka_use_count(&kernel, run), *words = ka_use_work(&kernel, splits);
   ka_launch(&kernel, SPLIT_THREADS, ka_divide_up(tiles, SPLIT_THREADS),
-            "merge_sort_splits(%s, %s, %s, %s, %s, %s, %s)", keys, less, n, row, width, words,
-            size);
+            "%s(%s, %s, %s, %s, %s, %s, %s)", name, keys, less, n, row, width, words, how);
+}
+
+/* How many elements a tile has, and by how many runs are merged. */
+typedef struct merging {
+  tiling shape;
+  uint64_t tile, tiles;
+  uint32_t ways;
+  bool is_split;
+} merging;
+
+static merging choose_merging(const ka_sort *s)
+{
+  merging m = { .shape = *choose(merge_tilings, ka_key_bytes(s)), .ways = 2 };
+  bool is_cpu = ka_is_cpu(s->call);
+  if (is_cpu) m.shape = choose_cpu_tiling(s);
+  m.tile = (uint64_t)m.shape.threads * m.shape.items;
+  m.tiles = s->rows * ka_divide_up(s->row, m.tile);
+  m.is_split = !is_cpu && m.tiles >= SPLIT_LEAST;
+  if (!is_cpu && m.tiles >= MULTIWAY_LEAST) {
+    m.ways = 4;
+    m.tile -= m.shape.items; /* multiway_tile */
+    m.tiles = s->rows * ka_divide_up(s->row, m.tile);
+  }
+  return m;
 }
 
 static void sort_by_merges(ka_sort *s)
 {
-  uint32_t bytes = ka_key_bytes(s), stages = 1;
-  tiling t = *choose(merge_tilings, bytes);
-  bool is_cpu = ka_is_cpu(s->call);
-  if (is_cpu) t = choose_cpu_tiling(s);
-  uint64_t tile = (uint64_t)t.threads * t.items, tiles = s->rows * ka_divide_up(s->row, tile);
-  bool is_split = !is_cpu && tiles >= SPLIT_LEAST;
-  while (tile << (stages - 1) < s->row) stages++;
+  merging m = choose_merging(s);
+  uint32_t stages = 1;
+  for (uint64_t run = m.tile; run < s->row; run *= m.ways) stages++;
   set_stages(s, stages);
   uint32_t splits = ka_add_work(s->call, s->call->is_wide ? KJIT_I64 : KJIT_I32,
-                                is_split && stages > 1 ? tiles : 1, false);
+                                m.is_split && stages > 1 ? m.tiles * (m.ways - 1) : 1, false);
+  const char *shape = kj_format(&s->call->arena, "%u, %u", m.shape.threads, m.shape.items),
+             *tile = kj_format(&s->call->arena, "%u", (uint32_t)m.tile);
+  uint64_t run = m.tile;
   for (s->stage = 0; s->stage < stages; s->stage++) {
     ka_kernel kernel;
-    uint64_t length = s->stage ? tile << (s->stage - 1) : 0; /* of a sorted run */
-    if (is_split && s->stage) find_splits(s, splits, tiles, tile, length);
+    if (s->stage && m.ways == 4)
+      find_splits(s, splits, m.tiles, run, "multiway_merge_splits", shape);
+    else if (s->stage && m.is_split)
+      find_splits(s, splits, m.tiles, run, "merge_sort_splits", tile);
     const char *operands = begin_stage(s, &kernel), *less = ka_use_less(&kernel, s),
                *n = ka_use_count(&kernel, s->x.count), *row = ka_use_count(&kernel, s->row),
-               *items = ka_use_constant(&kernel, t.items), *pairs = yes_or_no(s->has_values);
-    kernel.blocks = t.blocks;
+               *items = ka_use_constant(&kernel, m.shape.items), *pairs = yes_or_no(s->has_values);
+    kernel.blocks = m.shape.blocks;
     if (!s->stage) {
-      ka_launch(&kernel, t.threads, tiles, "merge_sort_tiles(%s, %s, %s, %s, THREADS, %s, %s)",
-                operands, less, n, row, items, pairs);
+      ka_launch(&kernel, m.shape.threads, m.tiles,
+                "merge_sort_tiles(%s, %s, %s, %s, %s, THREADS, %s, %s)", operands, less, n, row,
+                tile, items, pairs);
       continue;
     }
-    const char *run = ka_use_count(&kernel, length), *words = ka_use_work(&kernel, splits);
-    ka_launch(&kernel, t.threads, is_cpu ? count_pieces(s) : tiles,
-              "merge_sort_pass(%s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)", operands, less, n,
-              row, run, words, yes_or_no(is_split), items, pairs);
+    const char *width = ka_use_count(&kernel, run), *words = ka_use_work(&kernel, splits);
+    if (m.ways == 4)
+      ka_launch(&kernel, m.shape.threads, m.tiles,
+                "multiway_merge_pass(%s, %s, %s, %s, %s, %s, THREADS, %s, %s)", operands, less, n,
+                row, width, words, items, pairs);
+    else
+      ka_launch(&kernel, m.shape.threads, ka_is_cpu(s->call) ? count_pieces(s) : m.tiles,
+                "merge_sort_pass(%s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)", operands, less, n,
+                row, width, words, yes_or_no(m.is_split), items, pairs);
+    run *= m.ways;
   }
 }
 

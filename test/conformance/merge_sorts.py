@@ -64,7 +64,7 @@ def sort_row(target, kind, less):
         count = number(rng, n)
         numbers = [less, count, f"{length}{count[-3:]}"]
         r.arrays_of(splits=np.full(rows * -(-length // tile), -7, np.int32 if count.endswith("i32") else np.int64))
-        r.launch("tiles", "", names[0], names[0] + "v", "x", *numbers, str(threads), str(each))
+        r.launch("tiles", "", names[0], names[0] + "v", "x", *numbers, str(tile), str(threads), str(each))
         for k, run in enumerate(runs):
             arrays = [names[k + 1], names[k + 1] + "v", names[k], names[k] + "v"]
             grid = blocks(rng, target, rows * -(-length // tile))
@@ -72,6 +72,35 @@ def sort_row(target, kind, less):
             if split:
                 r.launch("splits", "2, 32", "splits", names[k], *numbers, f"{run}{count[-3:]}", str(tile))
             r.launch("pass", f"{grid}, {threads}", *arrays, *numbers, f"{run}{count[-3:]}", "splits", "true" if split else "false", str(threads), str(each))
+        r.expect("out", x[order])
+        r.expect("outv", order)
+
+
+def row_by_four(target, kind, less):
+    @row(f"merge sort of {kind} by {less}, by fours", targets=(target,))
+    def _(r, rng):
+        threads, each = THREADS[target], int(rng.choice((1, 4, 5)))
+        tile = (threads - 1) * each
+        length = int(rng.choice([tile, tile + 1, 2 * tile, 4 * tile, 5 * tile - 1, 17 * tile + 3, 900]))
+        rows = int(rng.choice([1, 1, 3]))
+        n = rows * length
+        x, by = keys(rng, kind, n)
+        order = order_of(less, by, rows)
+        empty = np.full(n, -1, np.int32)
+        arrays_of(r, kind, x=x, out=unlike(x), spare=unlike(x))
+        r.arrays_of(outv=empty, sparev=empty)
+        runs = []
+        while tile << 2 * len(runs) < length:
+            runs.append(tile << 2 * len(runs))
+        names = (["spare", "out"] if len(runs) % 2 else ["out", "spare"]) * 8
+        count = number(rng, n)
+        numbers = [less, count, f"{length}{count[-3:]}"]
+        r.arrays_of(splits=np.full(3 * rows * -(-length // tile), -7, np.int32 if count.endswith("i32") else np.int64))
+        r.launch("tiles", "", names[0], names[0] + "v", "x", *numbers, str(tile), str(threads), str(each))
+        for k, run in enumerate(runs):
+            arrays = [names[k + 1], names[k + 1] + "v", names[k], names[k] + "v"]
+            r.launch("splits_by_four", "2, 32", "splits", names[k], *numbers, f"{run}{count[-3:]}", str(threads), str(each))
+            r.launch("pass_by_four", "", *arrays, *numbers, f"{run}{count[-3:]}", "splits", str(threads), str(each))
         r.expect("out", x[order])
         r.expect("outv", order)
 
@@ -107,5 +136,7 @@ def merge_row(target):
 for target in TARGETS:
     for kind, less in (("u1", "less"), ("i4", "greater"), ("u8", "less_low"), ("entry", "less_key")):
         sort_row(target, kind, less)
+        if THREADS[target] > 1:
+            row_by_four(target, kind, less)
     keys_row(target)
     merge_row(target)
