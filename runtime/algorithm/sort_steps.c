@@ -15,7 +15,13 @@ static const tiling radix_tilings[] = {
   { 4, 256, 23, 3 }, { 8, 384, 20, 2 }, { 12, 256, 12, 3 }, { UINT32_MAX, 256, 10, 2 }
 };
 static const tiling wide_key_tiling = { 8, 384, 16, 2 }; /* keys of 8 bytes without values */
-static const tiling merge_tilings[] = { { 4, 256, 17, 4 }, { 8, 256, 11, 3 },
+/* The same for many elements: what a tile has of one digit is written side by side, so that large
+ * tiles, of many elements a thread, take less time, and there are enough of them for all. */
+static const tiling many_tilings[] = {
+  { 4, 256, 48, 2 }, { 8, 256, 36, 2 }, { 12, 256, 26, 2 }, { UINT32_MAX, 256, 20, 2 }
+};
+static const tiling many_wide_key_tiling = { 8, 256, 30, 2 };
+static const tiling merge_tilings[] = { { 4, 256, 17, 4 }, { 8, 256, 11, 4 },
                                         { 16, 256, 7, 2 }, { 32, 128, 7, 2 },
                                         { 64, 128, 3, 2 }, { UINT32_MAX, 64, 3, 1 } };
 
@@ -34,10 +40,12 @@ enum {
   CPU_LARGE_TILE_BYTES = 16, /* of such an element */
   CPU_PIECES = 4,            /* of a core */
   CPU_LEAST = 16384,         /* elements of a piece */
+  RADIX_MANY = 1 << 22,      /* elements */
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
   SPLIT_THREADS = 128,
   SPLIT_LEAST = 512,    /* tiles; fewer are found by their blocks */
+  MULTIWAY_LANES = 16,  /* that look for where a tile starts */
   MULTIWAY_LEAST = 1024 /* tiles that are merged by fours */
 };
 
@@ -164,13 +172,20 @@ static void copy_back(ka_sort *s)
             count, yes_or_no(s->has_values));
 }
 
+static const tiling *choose_radix_tiling(const ka_sort *s)
+{
+  bool are_many = s->x.count >= RADIX_MANY;
+  uint32_t bytes = ka_key_bytes(s);
+  if (bytes == wide_key_tiling.bytes && !s->has_values)
+    return are_many ? &many_wide_key_tiling : &wide_key_tiling;
+  /* Larger values do not go through a tile. */
+  return choose(are_many ? many_tilings : radix_tilings,
+                bytes + (s->value_bytes <= 8 ? s->value_bytes : 0));
+}
+
 static void sort_digits_gpu(ka_sort *s, uint32_t digits)
 {
-  bool has_wide_keys_alone = ka_key_bytes(s) == wide_key_tiling.bytes && !s->has_values;
-  const tiling *t =
-    has_wide_keys_alone
-      ? &wide_key_tiling
-      : choose(radix_tilings, ka_key_bytes(s) + (s->value_bytes <= 8 ? s->value_bytes : 0));
+  const tiling *t = choose_radix_tiling(s);
   kjit_type word = s->call->is_wide ? KJIT_U64 : KJIT_U32;
   uint64_t count = s->x.count, tiles = ka_divide_up(count, (uint64_t)t->threads * t->items),
            blocks = ka_divide_up(count, HISTOGRAM_THREADS * HISTOGRAM_ITEMS),
@@ -255,15 +270,15 @@ static tiling choose_cpu_tiling(const ka_sort *s)
 
 /* Where the tiles of the next merge start in their runs; splits is work memory. `how` is the rest
  * of the call: what a tile is. */
-static void find_splits(ka_sort *s, uint32_t splits, uint64_t tiles, uint64_t run, const char *name,
-                        const char *how)
+static void find_splits(ka_sort *s, uint32_t splits, uint64_t threads, uint64_t run,
+                        const char *name, const char *how)
 {
   ka_kernel kernel;
   ka_begin_kernel(s->call, "sort", &kernel);
   const char *keys = use_input(&kernel, s, &s->x, s->key_buffers), *less = ka_use_less(&kernel, s),
              *n = ka_use_count(&kernel, s->x.count), *row = ka_use_count(&kernel, s->row),
              *width = ka_use_count(&kernel, run), *words = ka_use_work(&kernel, splits);
-  ka_launch(&kernel, SPLIT_THREADS, ka_divide_up(tiles, SPLIT_THREADS),
+  ka_launch(&kernel, SPLIT_THREADS, ka_divide_up(threads, SPLIT_THREADS),
             "%s(%s, %s, %s, %s, %s, %s, %s)", name, keys, less, n, row, width, words, how);
 }
 
@@ -305,7 +320,7 @@ static void sort_by_merges(ka_sort *s)
   for (s->stage = 0; s->stage < stages; s->stage++) {
     ka_kernel kernel;
     if (s->stage && m.ways == 4)
-      find_splits(s, splits, m.tiles, run, "multiway_merge_splits", shape);
+      find_splits(s, splits, MULTIWAY_LANES * m.tiles, run, "multiway_merge_splits", shape);
     else if (s->stage && m.is_split)
       find_splits(s, splits, m.tiles, run, "merge_sort_splits", tile);
     const char *operands = begin_stage(s, &kernel), *less = ka_use_less(&kernel, s),
