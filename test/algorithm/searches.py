@@ -37,3 +37,16 @@ def counts(rng):
     yield Case("bincount of weights", "{r} = bincount({x}, 50, {w})", x=x, w=w).expect("r", np.bincount(x, w, minlength=50))
     y = rng.standard_normal(x.shape)
     yield Case("histogram", "{r} = histogram({x}, 16, -2, 2.5)", x=y).expect("r", np.histogram(y, 16, (-2, 2.5))[0])
+
+
+@cases
+def near_edges(rng):
+    """Bins of equal width of elements at their edges, beside these, outside, and of no value; more than a core takes at a time."""
+    for kind, bins in (("f2", 10), ("f4", 256), ("f4", 1000), ("f8", 256)):
+        low = float(rng.normal())
+        high = low + float(rng.uniform(0.5, 3))
+        edges = np.linspace(low, high, bins + 1).astype(kind)
+        some = np.array([low - 1, high + 1, np.nan, np.inf, -np.inf], kind)
+        x = np.concatenate([edges, np.nextafter(edges, edges.dtype.type(-9)), np.nextafter(edges, edges.dtype.type(9)), some, rng.uniform(low, high, 1500).astype(kind)])
+        rng.shuffle(x)
+        yield Case(f"at edges {kind} {bins}", f"{{r}} = histogram({{x}}, {bins}, {low!r}, {high!r})", x=x).expect("r", np.histogram(x[np.isfinite(x)], edges)[0])
