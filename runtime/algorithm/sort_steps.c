@@ -18,10 +18,10 @@ static const tiling wide_key_tiling = { 8, 384, 16, 2 }; /* keys of 8 bytes with
 /* The same for many elements: what a tile has of one digit is written side by side, so that large
  * tiles, of many elements a thread, take less time, and there are enough of them for all. */
 static const tiling many_tilings[] = {
-  { 4, 256, 48, 2 }, { 8, 256, 36, 2 }, { 12, 256, 26, 2 }, { UINT32_MAX, 256, 20, 2 }
+  { 4, 256, 48, 2 }, { 8, 256, 32, 2 }, { 12, 256, 26, 2 }, { UINT32_MAX, 256, 20, 2 }
 };
-static const tiling many_wide_key_tiling = { 8, 256, 30, 2 };
-static const tiling merge_tilings[] = { { 4, 256, 17, 4 }, { 8, 256, 11, 4 },
+static const tiling many_wide_key_tiling = { 8, 256, 34, 2 };
+static const tiling merge_tilings[] = { { 4, 256, 21, 4 }, { 8, 256, 11, 4 },
                                         { 16, 256, 7, 2 }, { 32, 128, 7, 2 },
                                         { 64, 128, 3, 2 }, { UINT32_MAX, 64, 3, 1 } };
 
