@@ -32,9 +32,14 @@ enum {
   CPU_LIST = 1024,
   CPU_MOST = 8192, /* k */
   CPU_STEP = 64,
-  PIECE_OF_KEPT = 16,     /* a piece has so many times k elements or more */
-  FEW_PIECES = 4,         /* are one */
-  LONGEST_PIECE = 1 << 30 /* places in a piece are i32 */
+  PIECE_OF_KEPT = 16,      /* a piece has so many times k elements or more */
+  FEW_PIECES = 4,          /* are one */
+  LONGEST_PIECE = 1 << 30, /* places in a piece are i32 */
+  /* of one row on a GPU, elements for each that is kept, below which a sort of all takes less time
+   */
+  GPU_MANY_NUMBERS = 1 << 15,
+  GPU_MANY_PAIRS = 1 << 14,
+  GPU_MANY_BY_LESS = 1 << 13
 };
 
 /* Without a func keys are the bits that numbers are sorted by. */
@@ -162,6 +167,17 @@ static void add_steps(ka_sort *s)
   add_level(s, &from, NULL, 1);
 }
 
+/* Lists that are kept pay where most elements are passed over. */
+static bool is_for_lists(const ka_sort *s)
+{
+  if (s->kept > most_kept(s) || 2 * s->kept > s->row) return false;
+  if (ka_is_cpu(s->call) || s->rows > 1) return true;
+  uint64_t many = s->less.function                       ? GPU_MANY_BY_LESS
+                  : s->has_values || ka_key_bytes(s) > 4 ? GPU_MANY_PAIRS
+                                                         : GPU_MANY_NUMBERS;
+  return s->row / s->kept >= many;
+}
+
 /* ---- the call ---- */
 
 static void check_kept(ka_call *call, const ka_operand *x, uint32_t axis, int64_t k)
@@ -221,7 +237,7 @@ static void build_top_k(ka_call *call, const void *data)
   if (!s.x.count || !s.kept) return;
   if (s.rows > INT32_MAX)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED, "more than %d rows at a time", INT32_MAX);
-  if (s.kept <= most_kept(&s) && 2 * s.kept <= s.row) add_steps(&s);
+  if (is_for_lists(&s)) add_steps(&s);
   else ka_sort_steps(&s);
 }
 

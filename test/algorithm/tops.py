@@ -43,6 +43,10 @@ def orders(rng):
     for name, x in (("falling", np.arange(n, 0, -1, "i4")), ("rising", np.arange(n, dtype="f8")), ("equal", np.zeros(n, "u2")), ("few", rng.integers(0, 3, n, np.uint8))):
         k = int(rng.integers(1, 600))
         yield Case(f"{name} {k}", f"{{r}}, {{p}} = top_k({{x}}, {k})", x=x).expect("r", np.sort(x)[:k]).expect("p", order_of(x)[:k])
+        # Of several rows, and of one where few are kept, a GPU keeps lists, too.
+        yield Case(f"{name} 7", "{r} = top_k({x}, 7)", x=x).expect("r", np.sort(x)[:7])
+        two = np.stack([x, x[::-1]])
+        yield Case(f"{name} in rows {k}", f"{{r}}, {{p}} = top_k({{x}}, {k})", x=two).expect("r", np.sort(two)[:, :k]).expect("p", order_of(two)[:, :k])
     x = values.with_nan(rng, values.any_numbers(rng, 3000, "f4"), 0.1)
     yield Case("nan", "{r} = top_k({x}, 30, descending=true)", x=x).expect("r", x[order_of(x, descending=True)][:30])
 
