@@ -131,9 +131,11 @@ static bool is_array(const kjit_arg *argument)
   return argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR;
 }
 
+/* One object, given in the same way: a tensor may be given as elements of two types. */
 static bool is_same_array(const kjit_arg *a, const kjit_arg *b)
 {
-  return a->kind == b->kind && a->value.address == b->value.address;
+  return a->kind == b->kind && a->access == b->access && a->type == b->type &&
+         a->value.address == b->value.address;
 }
 
 /* Whether two arrays overlap, begin at one place, are one object. */
@@ -166,7 +168,8 @@ bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key
   put(key, o->accumulator | (uint64_t)o->flags << 32);
   put(key, o->begin_bit | (uint64_t)o->end_bit << 32);
   put(key, o->axis_count | (uint64_t)(o->axes != NULL) << 32);
-  for (uint32_t i = 0; o->axes && i < o->axis_count; i++) put(key, (uint64_t)(int64_t)o->axes[i]);
+  for (uint32_t i = 0; o->axes && i < o->axis_count && key->is_complete; i++)
+    put(key, (uint64_t)(int64_t)o->axes[i]);
   put(key, o->initial != NULL);
   if (o->initial) put_argument(call, key, o->initial);
   put_text(key, o->signature);
@@ -454,9 +457,15 @@ bool ka_leaves_work(ka_call *call)
   ka_kept *kept = call->kept;
   int known = atomic_load_explicit(&kept->leaves_work, memory_order_relaxed);
   for (size_t i = 0; i < kept->step_count && !known; i++) {
-    const kjit_specialization *code;
-    for (size_t k = 0; (code = kjit_get_specialization(kept->steps[i].kernel, k)); k++)
+    kjit_specialization *code;
+    bool is_there = false;
+    for (size_t k = 0; (code = kjit_get_specialization(kept->steps[i].kernel, k)); k++) {
+      if (!kj_hold(code)) continue;
       if (may_fail(kept->steps[i].module, code->code.failures)) known = MAY_FAIL;
+      is_there = true;
+      kj_release(code, false);
+    }
+    if (!is_there) return false; /* unloaded since the launch: the next call looks again */
   }
   if (!known) known = LEAVES_WORK;
   atomic_store_explicit(&kept->leaves_work, known, memory_order_relaxed);

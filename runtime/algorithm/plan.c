@@ -206,7 +206,17 @@ const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index)
   return plan && index < plan->count ? plan->steps[index].prepared : NULL;
 }
 
-/* In the order of the run. What a capture has queued clears when its graph runs, not now. */
+/* By kjit or by the host: what is queued runs with the graph, not now. */
+static bool is_captured(const kjit_stream *stream)
+{
+  kj_diagnostics ignored = { 0 };
+  bool is_captured = false;
+  bool is_known = kj_ask_capture(stream, &ignored, &is_captured) == KJIT_OK;
+  kj_free_diagnostics(&ignored);
+  return !is_known || is_captured;
+}
+
+/* In the order of the run. */
 static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t failures)
 {
   const kjit_arg zero = kjit_arg_number(0);
@@ -214,7 +224,7 @@ static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t fai
     kjit_arg array = kjit_arg_array(plan->zeros[i]);
     KJ_TRY(kjit_fill(plan->context, &array, &zero, stream));
   }
-  plan->is_clear = !kj_capture_number(stream);
+  plan->is_clear = !is_captured(stream);
   plan->failures = failures;
   return KJIT_OK;
 }
@@ -372,8 +382,12 @@ static void compile_ahead(ka_call *call)
 /* For the next call like this one, in the order of the stream. */
 static void leave_work(ka_call *call)
 {
-  bool has_pool = call->device->memory && !kj_capture_number(call->options.stream);
-  if (!call->kept || !has_pool || !ka_leaves_work(call)) return;
+  bool has_content = false;
+  for (size_t i = 0; i < call->works.count; i++)
+    has_content = has_content || call->works.items[i].content;
+  if (!has_content || !call->device->memory || !ka_leaves_work(call) ||
+      is_captured(call->options.stream))
+    return;
   for (size_t i = 0; i < call->works.count; i++) {
     ka_work *work = &call->works.items[i];
     if (!work->content) continue;

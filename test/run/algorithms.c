@@ -341,6 +341,31 @@ static void test_again(void)
   kjit_release_array(r);
 }
 
+/* One tensor as elements of two types. */
+static void test_tensor_twice(void)
+{
+  enum { N = 100 };
+  double values[N], got[N];
+  int64_t n = N;
+  kjit_tensor tensor = tensor_of(values, 2, 64, &n, 1), to = tensor_of(got, 2, 64, &n, 1);
+  kjit_module *module = parse("func numbers(a, b) { return a + f64(b) }\n");
+  kjit_operand result = kjit_operand_of(kjit_arg_tensor(&to)),
+               operands[] = { kjit_operand_of(kjit_arg_elements(KJIT_F64, &tensor)),
+                              kjit_operand_of(kjit_arg_elements(KJIT_I64, &tensor)) };
+  for (int i = 0; i < 3; i++) {
+    int wrong = 0;
+    for (int k = 0; k < N; k++) values[k] = rand() % 1000;
+    REQUIRE(kjit_map(context, &result, 1, find(module, "numbers"), operands, 2, NULL) == KJIT_OK);
+    for (int k = 0; k < N; k++) {
+      int64_t bits;
+      memcpy(&bits, &values[k], sizeof bits);
+      wrong += got[k] != values[k] + (double)bits;
+    }
+    REQUIRE(!wrong);
+  }
+  kjit_release_module(module);
+}
+
 static void test_refused(kjit_module *module, kjit_array *x)
 {
   int64_t n = COUNT, two = 2;
@@ -413,6 +438,7 @@ static void test_all(void)
   test_described(x);
   test_empty(module);
   test_again();
+  test_tensor_twice();
   test_refused(module, x);
   kjit_release_array(x);
 }

@@ -54,6 +54,26 @@ static kjit_status reduce(const objects *o, kjit_array *to, kjit_array *from, kj
   return kjit_reduce(o->context, &r, &x, &both, &options);
 }
 
+static kjit_plan *plan(const objects *o, kjit_stream *stream)
+{
+  kjit_operand r = kjit_operand_array(o->r), x = kjit_operand_array(o->x);
+  kjit_operator add = { .name = "add" };
+  kjit_algorithm_options options;
+  kjit_plan *made = NULL;
+  kjit_init_algorithm_options(&options);
+  options.stream = stream;
+  options.plan = &made;
+  expect_ok(o->context, kjit_reduce(o->context, &r, &x, &add, &options));
+  return made;
+}
+
+static int count_run(const objects *o, kjit_plan *plan, kjit_stream *stream)
+{
+  int before = cuda.calls;
+  expect_ok(o->context, kjit_run_plan(plan, stream));
+  return cuda.calls - before;
+}
+
 static bool has_parameter(const kjit_array *array)
 {
   uint64_t address = (uint64_t)(uintptr_t)kjit_get_tensor(array)->data, word;
@@ -107,6 +127,49 @@ static void test_clears(void **state)
   cuda.fail_at = 0;
   assert_true(count_calls(&o, o.r, o.x, NULL) > LAUNCH);
   assert_int_equal(count_calls(&o, o.r, o.x, NULL), LAUNCH);
+  kjit_destroy_stream(stream);
+  close_objects(&o);
+}
+
+/* What the host captures by itself runs when its graph does: nothing is left in memory now. */
+static void test_host_captures(void **state)
+{
+  (void)state;
+  objects o = open_objects();
+  kjit_stream *stream;
+  int native;
+  void *graph = NULL;
+  expect_ok(o.context, kjit_wrap_stream(o.device, &native, &stream));
+  for (int i = 0; i < 3; i++) (void)count_calls(&o, o.r, o.x, stream);
+  int again = count_calls(&o, o.r, o.x, stream);
+  kjit_trim_memory(o.device, 0);
+  assert_int_equal(fake_cuStreamBeginCapture(&native, 0), 0);
+  expect_ok(o.context, reduce(&o, o.r, o.x, stream));
+  assert_int_equal(fake_cuStreamEndCapture(&native, &graph), 0);
+  /* it is cleared by this one */
+  assert_true(count_calls(&o, o.r, o.x, stream) > again);
+  assert_int_equal(count_calls(&o, o.r, o.x, stream), again);
+  assert_int_equal(fake_cuGraphDestroy(graph), 0);
+  kjit_destroy_stream(stream);
+  close_objects(&o);
+}
+
+static void test_host_captures_plan(void **state)
+{
+  (void)state;
+  objects o = open_objects();
+  kjit_stream *stream;
+  int native;
+  void *graph = NULL;
+  expect_ok(o.context, kjit_wrap_stream(o.device, &native, &stream));
+  kjit_plan *run = plan(&o, stream);
+  assert_int_equal(fake_cuStreamBeginCapture(&native, 0), 0);
+  (void)count_run(&o, run, stream);
+  assert_int_equal(fake_cuStreamEndCapture(&native, &graph), 0);
+  int first = count_run(&o, run, stream);
+  assert_true(first > count_run(&o, run, stream));
+  assert_int_equal(fake_cuGraphDestroy(graph), 0);
+  kjit_destroy_plan(run);
   kjit_destroy_stream(stream);
   close_objects(&o);
 }
@@ -166,6 +229,8 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_asks_for_launches_only),
     cmocka_unit_test(test_clears),
+    cmocka_unit_test(test_host_captures),
+    cmocka_unit_test(test_host_captures_plan),
     cmocka_unit_test(test_kernel_that_may_fail),
     cmocka_unit_test(test_memory_is_taken),
     cmocka_unit_test(test_other_funcs),
