@@ -203,15 +203,16 @@ static void cut_range(const kjit_device *device, const kj_device_launch *call,
 }
 
 /* Waking the other cores takes some microseconds. A vectorized loop is known to do little per
- * element; anything else may do much. */
+ * element; anything else may do much. Blocks of one thread are pieces that a kernel has cut for
+ * cores, as those of lib/library do. */
 static bool is_small(const kj_device_launch *call, const kj_code *code)
 {
   enum { FEW_ELEMENTS = 16384, FEW_THREADS = 512 };
   if (code->is_range_only && call->has_elements)
     return call->elements < (code->elements_a_thread ? FEW_ELEMENTS : FEW_THREADS);
-  uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2];
-  return blocks * call->block[0] * call->block[1] * call->block[2] < FEW_THREADS &&
-         blocks < FEW_THREADS;
+  uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2],
+           threads = (uint64_t)call->block[0] * call->block[1] * call->block[2];
+  return blocks == 1 || (threads > 1 && blocks * threads < FEW_THREADS && blocks < FEW_THREADS);
 }
 
 /* Behind the block's memory what is known about it, where accesses are watched. */
