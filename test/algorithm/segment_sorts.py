@@ -40,13 +40,13 @@ def segment_case(rng, x, kind, label, offset_kind="i8"):
     return case.array("x", x, as_kind).array("v", v).array("o", offsets).expect("r", x[at], kind=as_kind).expect("w", v[at])
 
 
-@some_cases(10)
+@some_cases(5)
 def all_types(rng):
     for kind in KEYS:
         yield segment_case(rng, keys(rng, int(rng.integers(1, 5000)), kind), kind, "type")
 
 
-@some_cases(14)
+@some_cases(8)
 def sizes(rng):
     for n in values.BORDERS + values.LARGE[:-1]:
         yield segment_case(rng, keys(rng, n, "u4"), "u4", "size")

@@ -62,7 +62,7 @@ def two_sides(rng, kind, n, m):
     return np.sort(x), np.sort(y)
 
 
-@some_cases(12)
+@some_cases(6)
 def all_types(rng):
     for element in NUMBERS:
         x, y = two_sides(rng, element, int(rng.integers(0, 3000)), int(rng.integers(0, 3000)))
@@ -70,7 +70,7 @@ def all_types(rng):
             yield case(kind, f"type {element}", x, y, ranks_of(x, y), as_kind=values.as_kind(element))
 
 
-@some_cases(12)
+@some_cases(6)
 def sizes(rng):
     for n in values.BORDERS + values.LARGE:
         x, y = two_sides(rng, "i4", n, int(rng.choice([0, 1, n, n // 7, 5000])))

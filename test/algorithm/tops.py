@@ -20,7 +20,7 @@ def top_case(rng, x, kind, k, label, axis=-1, view="", seen=None):
     return case.expect("r", np.take_along_axis(seen, places, axis), kind=as_kind).expect("p", places.astype("i8"))
 
 
-@some_cases(10)
+@some_cases(5)
 def all_types(rng):
     for kind in KEYS:
         n = int(rng.integers(1, 5000))
@@ -28,7 +28,7 @@ def all_types(rng):
         yield top_case(rng, keys(rng, n, kind), kind, int(rng.integers(0, n + 1)), "any type")
 
 
-@some_cases(14)
+@some_cases(8)
 def sizes(rng):
     for n in values.BORDERS + values.LARGE:
         for k in (1, 5, 32, 100, 300, 1000, 1025, 8000, n):
