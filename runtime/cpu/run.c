@@ -124,6 +124,11 @@ static void run_worker(void *data, size_t worker)
   give_scratch(crew->device, scratch);
 }
 
+static uint32_t count_threads(const kjit_device *device)
+{
+  return device->workers < MOST_WORKERS ? device->workers : MOST_WORKERS;
+}
+
 static void run_crew(crew *crew)
 {
   const kjit_executor *executor = crew->device->context->config.executor;
@@ -133,7 +138,9 @@ static void run_crew(crew *crew)
     kj_assert_no_locks();
     executor->run(executor->user, crew->workers, run_worker, crew);
   } else {
-#pragma omp parallel for num_threads(crew->workers) schedule(static, 1)
+    /* All threads, also where some have nothing to do: GCC's OpenMP ends those that a smaller team
+     * does not need, and the next larger one makes them again. */
+#pragma omp parallel for num_threads(count_threads(crew->device)) schedule(static, 1)
     for (uint32_t i = 0; i < crew->workers; i++) run_worker(crew, i);
   }
 }
@@ -156,9 +163,7 @@ kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
     total = kj_count_groups(launch);
     scratch_bytes = kj_group_scratch_bytes(launch);
   }
-  uint32_t workers = launch->is_small                 ? 1
-                     : device->workers < MOST_WORKERS ? device->workers
-                                                      : MOST_WORKERS;
+  uint32_t workers = launch->is_small ? 1 : count_threads(device);
   if (workers > total) workers = total ? (uint32_t)total : 1;
   share shares[MOST_WORKERS];
   crew crew = { .device = device,
