@@ -325,6 +325,16 @@ const char *ka_view_carried(ka_kernel *kernel, uint32_t work, uint64_t count);
 /* Elements of look_back's work memory, as look_back_size has them, for values of so many bytes. */
 uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences);
 
+/* How a line of so many steps is cut: on the CPU, into pieces of a block each. */
+typedef struct ka_carried_tiling {
+  uint32_t threads, items; /* steps of a thread */
+  uint32_t at_once;        /* ka_kernel.blocks */
+  uint64_t blocks;
+} ka_carried_tiling;
+/* bytes: of a value. is_simple: the operator is one by name. */
+ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t steps,
+                                  bool is_simple);
+
 /* ---- kernel_cache.c ---- */
 
 enum { KA_MOST_FUNCTIONS = 16 }; /* of the host, that one kernel calls */

@@ -19,48 +19,6 @@ typedef struct parts {
   ka_carried carried;
 } parts;
 
-/* ---- the shape of a launch ---- */
-
-enum {
-  GPU_VALUE_BYTES = 128, /* of values that a thread has */
-  GPU_MOST_ITEMS = 31,
-  GPU_TILE = 512,       /* threads of a block */
-  GPU_SMALL_TILE = 256, /* where there are few elements */
-  GPU_WIDE_VALUE = 32,  /* bytes of values of which a block has fewer */
-  GPU_WIDE_TILE = 128,
-  GPU_BLOCKS = 3,   /* on a multiprocessor, where the operator is simple */
-  GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few elements */
-  GPU_FEW = 3,      /* elements */
-  CPU_PIECES = 4,   /* of a core */
-  CPU_LEAST = 16384 /* elements of a piece */
-};
-
-typedef struct tiling {
-  uint32_t threads, items;
-  uint64_t blocks;
-} tiling;
-
-/* Odd numbers of elements: neighbouring threads read other banks of shared memory. */
-static tiling choose_tiling(const parts *p)
-{
-  uint32_t bytes = p->bytes;
-  uint64_t cores = ka_core_count(p->call), n = p->x.count;
-  tiling t = { 1, 1, 1 };
-  if (ka_is_cpu(p->call)) {
-    t.blocks = ka_most(ka_least(n / CPU_LEAST, CPU_PIECES * cores), 1);
-    return t;
-  }
-  t.threads = bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE;
-  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, GPU_MOST_ITEMS + 1), 2) - 1;
-  if (t.items > GPU_FEW) t.items |= 1;
-  while (t.items > GPU_FEW && n < GPU_TILES * cores * t.threads * t.items) {
-    t.threads = (uint32_t)ka_least(t.threads, GPU_SMALL_TILE);
-    t.items /= 2;
-  }
-  t.blocks = ka_divide_up(n, (uint64_t)t.threads * t.items);
-  return t;
-}
-
 /* ---- kernels ---- */
 
 /* What the kernels take in common, as text. */
@@ -81,7 +39,7 @@ static void begin(const parts *p, texts *t)
 }
 
 /* On a GPU tiles look back; on the CPU there is a launch before. */
-static uint32_t add_work(const parts *p, const tiling *s)
+static uint32_t add_work(const parts *p, const ka_carried_tiling *s)
 {
   ka_call *call = p->call;
   if (!ka_is_cpu(call))
@@ -113,11 +71,11 @@ static const char *use_result(const parts *p, texts *t)
 
 static void add_reduction(const parts *p)
 {
-  tiling s = choose_tiling(p);
+  ka_carried_tiling s = ka_tile_carried(p->call, p->bytes, p->x.count, p->operator_.name);
   uint32_t work = add_work(p, &s);
   texts t;
   begin(p, &t);
-  if (s.threads == GPU_TILE && p->operator_.name) t.kernel.blocks = GPU_BLOCKS;
+  t.kernel.blocks = s.at_once;
   const char *store = use_result(p, &t), *put_key = ka_use_output(&t.kernel, &p->result_keys),
              *count = ka_use_output(&t.kernel, &p->count), *name = use_work(p, &t, work, s.blocks),
              *items = ka_use_constant(&t.kernel, s.items);
@@ -148,11 +106,11 @@ static const char *use_start(const parts *p, texts *t)
 
 static void add_scan(const parts *p)
 {
-  tiling s = choose_tiling(p);
+  ka_carried_tiling s = ka_tile_carried(p->call, p->bytes, p->x.count, p->operator_.name);
   uint32_t work = add_work(p, &s);
   texts t;
   begin(p, &t);
-  if (s.threads == GPU_TILE && p->operator_.name) t.kernel.blocks = GPU_BLOCKS;
+  t.kernel.blocks = s.at_once;
   const char *put = ka_use_output(&t.kernel, &p->result), *start = use_start(p, &t),
              *name = use_work(p, &t, work, s.blocks), *items = ka_use_constant(&t.kernel, s.items);
   ka_launch(&t.kernel, s.threads, s.blocks,

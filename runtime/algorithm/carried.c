@@ -78,3 +78,42 @@ uint64_t ka_look_back_size(uint32_t bytes, uint64_t tiles, uint64_t sequences)
 {
   return 16 + sequences * ka_divide_up(bytes, 4) * (tiles + ka_divide_up(tiles, 32));
 }
+
+/* ---- the shape of a launch ---- */
+
+/* As measured on an H200, and on cores that share a memory. */
+enum {
+  GPU_VALUE_BYTES = 128, /* of values that a thread has */
+  GPU_MOST_ITEMS = 31,
+  GPU_TILE = 512,       /* threads of a block */
+  GPU_SMALL_TILE = 256, /* where there are few steps */
+  GPU_WIDE_VALUE = 32,  /* bytes of values of which a block has fewer */
+  GPU_WIDE_TILE = 128,
+  GPU_BLOCKS = 3,   /* on a multiprocessor: large tiles hide how long the loads of one take */
+  GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few steps */
+  GPU_FEW = 3,      /* steps */
+  CPU_PIECES = 4,   /* of a core */
+  CPU_LEAST = 16384 /* steps of a piece */
+};
+
+/* Odd numbers of steps: neighbouring threads read other banks of shared memory. */
+ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t steps,
+                                  bool is_simple)
+{
+  uint64_t cores = ka_core_count(call);
+  ka_carried_tiling t = { 1, 1, 0, 1 };
+  if (ka_is_cpu(call)) {
+    t.blocks = ka_most(ka_least(steps / CPU_LEAST, CPU_PIECES * cores), 1);
+    return t;
+  }
+  t.threads = bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE;
+  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, GPU_MOST_ITEMS + 1), 2) - 1;
+  if (t.items > GPU_FEW) t.items |= 1;
+  while (t.items > GPU_FEW && steps < GPU_TILES * cores * t.threads * t.items) {
+    t.threads = (uint32_t)ka_least(t.threads, GPU_SMALL_TILE);
+    t.items /= 2;
+  }
+  t.blocks = ka_divide_up(steps, (uint64_t)t.threads * t.items);
+  if (t.threads == GPU_TILE && is_simple) t.at_once = GPU_BLOCKS;
+  return t;
+}

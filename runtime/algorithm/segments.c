@@ -20,47 +20,6 @@ typedef struct parts {
   const char *identity; /* text; NULL: none */
 } parts;
 
-/* ---- the shape of a launch ---- */
-
-enum {
-  GPU_VALUE_BYTES = 128, /* that a thread has, in what is computed in */
-  GPU_MOST_ITEMS = 31,
-  GPU_TILE = 512,       /* threads of a block */
-  GPU_SMALL_TILE = 256, /* where there are few steps */
-  GPU_WIDE_VALUE = 32,  /* bytes of values of which a block has fewer */
-  GPU_WIDE_TILE = 128,
-  GPU_BLOCKS = 3,   /* on a multiprocessor, where the operator is simple */
-  GPU_TILES = 4,    /* of a multiprocessor, before a thread has more than a few steps */
-  GPU_FEW = 3,      /* steps */
-  CPU_PIECES = 4,   /* of a core */
-  CPU_LEAST = 16384 /* steps of a piece */
-};
-
-typedef struct tiling {
-  uint32_t threads, items;
-  uint64_t blocks;
-} tiling;
-
-/* Odd numbers of steps: neighbouring threads read other banks of shared memory. */
-static tiling choose_tiling(const parts *p, uint32_t bytes)
-{
-  uint64_t cores = ka_core_count(p->call);
-  tiling t = { 1, 1, 1 };
-  if (ka_is_cpu(p->call)) {
-    t.blocks = ka_most(ka_least(p->steps / CPU_LEAST, CPU_PIECES * cores), 1);
-    return t;
-  }
-  t.threads = bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE;
-  t.items = (uint32_t)ka_most(ka_least(GPU_VALUE_BYTES / bytes, GPU_MOST_ITEMS + 1), 2) - 1;
-  if (t.items > GPU_FEW) t.items |= 1;
-  while (t.items > GPU_FEW && p->steps < GPU_TILES * cores * t.threads * t.items) {
-    t.threads = (uint32_t)ka_least(t.threads, GPU_SMALL_TILE);
-    t.items /= 2;
-  }
-  t.blocks = ka_divide_up(p->steps, (uint64_t)t.threads * t.items);
-  return t;
-}
-
 /* ---- kernels ---- */
 
 /* What the kernels take in common, as text. */
@@ -85,14 +44,8 @@ static void begin(const parts *p, texts *t)
   t->segments = ka_use_count(&t->kernel, p->segments);
 }
 
-/* Large tiles hide how long the loads of one take. */
-static void bound(const parts *p, texts *t, const tiling *s)
-{
-  if (s->threads == GPU_TILE && p->operator_.name) t->kernel.blocks = GPU_BLOCKS;
-}
-
 /* On a GPU tiles look back. */
-static uint32_t add_work(const parts *p, const tiling *s, uint64_t of_block)
+static uint32_t add_work(const parts *p, const ka_carried_tiling *s, uint64_t of_block)
 {
   if (ka_is_cpu(p->call)) return ka_add_carried(p->call, &p->carried, of_block * s->blocks);
   return ka_add_work(p->call, KJIT_U64, ka_look_back_size(p->carried.bytes, s->blocks, 1), true);
@@ -131,13 +84,13 @@ static void use_results(const parts *p, texts *t, const char **store, const char
 static void add_reduction(const parts *p, uint32_t bytes)
 {
   ka_call *call = p->call;
-  tiling s = choose_tiling(p, bytes);
+  ka_carried_tiling s = ka_tile_carried(call, bytes, p->steps, p->operator_.name);
   uint32_t work = add_work(p, &s, 2), done = ka_add_work(call, KJIT_U32, 1, true);
   bool commutes = p->reduction || p->operator_.commutes;
   const char *store, *store_empty;
   texts t;
   begin(p, &t);
-  bound(p, &t, &s);
+  t.kernel.blocks = s.at_once;
   use_results(p, &t, &store, &store_empty);
   const char *name = use_work(p, &t, work, 2 * s.blocks), *count = ka_use_work(&t.kernel, done),
              *items = ka_use_constant(&t.kernel, s.items);
@@ -162,12 +115,12 @@ static void add_scan(const parts *p, uint32_t bytes)
 {
   ka_call *call = p->call;
   const kjit_arg *initial = call->options.initial;
-  tiling s = choose_tiling(p, bytes);
+  ka_carried_tiling s = ka_tile_carried(call, bytes, p->steps, p->operator_.name);
   uint32_t work = add_work(p, &s, 1);
   texts t;
   if (ka_is_cpu(call) && s.blocks > 1) add_totals(p, work, s.blocks);
   begin(p, &t);
-  bound(p, &t, &s);
+  t.kernel.blocks = s.at_once;
   const char *put = ka_use_output(&t.kernel, &p->result),
              *start = initial           ? ka_use_value(&t.kernel, initial)
                       : p->is_exclusive ? p->identity

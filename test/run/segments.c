@@ -236,9 +236,9 @@ static void test_failing(kjit_module *module, const arrays *a)
 
 /* ---- what is refused ---- */
 
-static void test_refused(kjit_module *module, const arrays *a)
+static void test_refused(const arrays *a)
 {
-  int64_t shape[] = { 2, 2 }, one = 4;
+  int64_t shape[] = { 2, 2 };
   int32_t axis = 0;
   kjit_array *matrix = make_array(KJIT_I32, shape, 2), *few = make_line(KJIT_I32, 3),
              *none = make_line(KJIT_I32, 0), *real = make_line(KJIT_F32, 4);
@@ -301,20 +301,27 @@ static void test_refused(kjit_module *module, const arrays *a)
   REQUIRE(says("`result` is written and overlaps `keys`"));
   REQUIRE(kjit_scan_by_key(context, &scan, &short_, &x, &add, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`keys` and `x` have to have as many elements"));
-  /* a struct that a shuffle does not take */
-  kjit_operand wide = kjit_operand_function(find(module, "wide"), NULL, 0, &one, 1);
+  kjit_array *made[] = { matrix, few, none, real };
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++) kjit_release_array(made[i]);
+}
+
+/* A struct that a shuffle does not take. */
+static void test_wide_values(kjit_module *module)
+{
+  int64_t four = 4;
   kjit_type type = KJIT_ANY;
+  kjit_operand wide = kjit_operand_function(find(module, "wide"), NULL, 0, &four, 1);
   kjit_operator first = kjit_operator_function(find(module, "first"));
   REQUIRE(kjit_get_result_type(find(module, "wide"), "i64", &type) == KJIT_OK);
-  kjit_array *structs = make_line(type, 4);
-  kjit_operand all = kjit_operand_array(structs);
+  kjit_array *structs = make_line(type, 4), *few = make_line(KJIT_I32, 3),
+             *enough = make_line(KJIT_F32, 4);
+  kjit_operand all = kjit_operand_array(structs), short_ = kjit_operand_array(few),
+               keys = kjit_operand_array(enough);
   kjit_status status = kjit_scan_by_key(context, &all, &short_, &wide, &first, NULL, NULL);
   REQUIRE(status == KJIT_ERROR_ARGUMENT);
-  short_ = grid;
-  short_.argument = kjit_arg_array(real);
-  status = kjit_scan_by_key(context, &all, &short_, &wide, &first, NULL, NULL);
+  status = kjit_scan_by_key(context, &all, &keys, &wide, &first, NULL, NULL);
   REQUIRE(status == (chosen_kind == KJIT_DEVICE_CPU ? KJIT_OK : KJIT_ERROR_UNSUPPORTED));
-  kjit_array *made[] = { matrix, few, none, real, structs };
+  kjit_array *made[] = { structs, few, enough };
   for (size_t i = 0; i < sizeof made / sizeof *made; i++) kjit_release_array(made[i]);
 }
 
@@ -350,7 +357,8 @@ static void test_all(void)
   test_calls(module, &a);
   test_plans(&a);
   test_described(&a);
-  test_refused(module, &a);
+  test_refused(&a);
+  test_wide_values(module);
   test_failing(module, &a);
   release(&a);
 }
