@@ -170,7 +170,7 @@ def statuses():
 def device_attributes():
     def on_cpu(value):
         return "cores" if value == "KJ_CPU_CORES" else value
-    return table(["`kjit_device_attribute`", "what", "on the CPU"], [(f"`KJIT_DEVICE_{n}`", t, on_cpu(c)) for n, _, c, t in rows("include/kjit/device.def")])
+    return table(["`kjit_device_attribute`", "what", "on the CPU"], [(f"`KJIT_DEVICE_ATTRIBUTE_{n}`", t, on_cpu(c)) for n, _, c, t in rows("include/kjit/device.def")])
 
 
 def passes():

@@ -27,23 +27,24 @@ static kjit_status build_udf(kjit_context *context, kjit_module **module)
   kjit_builder *b;
   kjit_status status = kjit_create_builder(context, "query 17", &b);
   if (status != KJIT_OK) return status;
-  kjit_set_location(b, "query 17", 1, 8);
-  kjit_begin_kernel(b, "udf");
-  kjit_node out = kjit_parameter(b, "out", KJIT_ANY);
-  kjit_node column_a = kjit_parameter(b, "a", KJIT_ANY);
-  kjit_node column_b = kjit_parameter(b, "b", KJIT_ANY);
-  kjit_node limit = kjit_parameter(b, "limit", KJIT_ANY);
-  kjit_node rows = kjit_call(b, "len", &out, 1), i;
-  kjit_for_grid(b, &rows, 1, &i);
-  kjit_set_location(b, "query 17", 1, 18);
-  kjit_node sum = kjit_let(b, "s",
-                           kjit_binary(b, KJIT_ADD, kjit_index(b, column_a, &i, 1),
-                                       kjit_index(b, column_b, &i, 1)));
-  kjit_node value =
-    kjit_conditional(b, kjit_binary(b, KJIT_GT, sum, limit), kjit_integer(b, 0), sum);
-  kjit_assign(b, kjit_index(b, out, &i, 1), KJIT_STORE, value);
-  kjit_end(b); /* for */
-  kjit_end(b); /* kernel */
+  kjit_set_builder_location(b, "query 17", 1, 8);
+  kjit_build_begin_kernel(b, "udf");
+  kjit_node out = kjit_build_parameter(b, "out", KJIT_ANY);
+  kjit_node column_a = kjit_build_parameter(b, "a", KJIT_ANY);
+  kjit_node column_b = kjit_build_parameter(b, "b", KJIT_ANY);
+  kjit_node limit = kjit_build_parameter(b, "limit", KJIT_ANY);
+  kjit_node rows = kjit_build_call(b, "len", &out, 1), i;
+  kjit_build_for_grid(b, &rows, 1, &i);
+  kjit_set_builder_location(b, "query 17", 1, 18);
+  kjit_node sum =
+    kjit_build_let(b, "s",
+                   kjit_build_binary(b, KJIT_OP_ADD, kjit_build_index(b, column_a, &i, 1),
+                                     kjit_build_index(b, column_b, &i, 1)));
+  kjit_node value = kjit_build_conditional(b, kjit_build_binary(b, KJIT_OP_GT, sum, limit),
+                                           kjit_build_integer(b, 0), sum);
+  kjit_build_assign(b, kjit_build_index(b, out, &i, 1), KJIT_OP_STORE, value);
+  kjit_build_end(b); /* for */
+  kjit_build_end(b); /* kernel */
   status = kjit_finish_builder(b, module);
   kjit_destroy_builder(b);
   return status;

@@ -48,8 +48,8 @@ KJIT_API void kjit_init_array_config(kjit_array_config *config);
  * that is still queued on the stream: use it on other streams only after waiting for an event that
  * was recorded there after this call, as for anything else that the stream does. Errors:
  * DEVICE_MEMORY, MEMORY, ARGUMENT, UNSUPPORTED, DEVICE. */
-KJIT_API KJIT_CHECK kjit_status kjit_create_configured_array(const kjit_array_config *config,
-                                                             kjit_array **array);
+KJIT_API KJIT_CHECK kjit_status kjit_create_array_with(const kjit_array_config *config,
+                                                       kjit_array **array);
 /* The same in DEVICE memory, row-major, on the default stream. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_array(kjit_device *device, kjit_type element,
                                                   const int64_t *shape, uint32_t rank,

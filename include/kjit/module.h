@@ -144,18 +144,19 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, siz
                                                         kjit_parameter_info *info);
 
 /* ---- builder: one call a node, the text form's tree ----
- * Errors are recorded on the builder, never returned: the first one is kept with its location, the
- * failing call returns node 0, and every call takes node 0 quietly. Check once, at
- * kjit_finish_builder. An expression node is evaluated where it is used, as in the text (so `?:`,
- * `and`, `or` are lazy), and is consumed by its parent: using it twice is an error that names both
- * places. Names may be used any number of times: parameters, constants, loop variables, what
- * kjit_let, kjit_var, kjit_shared and kjit_local return. Statements go to the innermost open block.
- * Names need not be unique or valid identifiers: the printer renames. NULL as a name: kjit makes
- * one. */
+ * What makes a part of the module is called kjit_build_*; create, destroy, finish, get and set are
+ * about the builder itself. Errors are recorded on the builder, never returned: the first one is
+ * kept with its location, the failing call returns node 0, and every call takes node 0 quietly.
+ * Check once, at kjit_finish_builder. An expression node is evaluated where it is used, as in the
+ * text (so `?:`, `and`, `or` are lazy), and is consumed by its parent: using it twice is an error
+ * that names both places. Names may be used any number of times: parameters, constants, loop
+ * variables, what kjit_build_let, kjit_build_var, kjit_build_shared and kjit_build_local return.
+ * Statements go to the innermost open block. Names need not be unique or valid identifiers: the
+ * printer renames. NULL as a name: kjit makes one. */
 
 typedef uint32_t kjit_node;
 typedef enum kjit_op {
-#define X(name, text, precedence, class_) KJIT_##name,
+#define X(name, text, precedence, class_) KJIT_OP_##name,
 #include <kjit/ops.def>
 #undef X
   KJIT_OP_COUNT
@@ -170,105 +171,108 @@ KJIT_API KJIT_CHECK kjit_status kjit_finish_builder(kjit_builder *builder, kjit_
 /* Status of the first recorded error, or KJIT_OK: to stop a long front end early. */
 KJIT_API kjit_status kjit_get_builder_status(const kjit_builder *builder);
 /* Location of the nodes made from now on, in the front end's own source; diagnostics name it. */
-KJIT_API void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line,
-                                uint32_t column);
+KJIT_API void kjit_set_builder_location(kjit_builder *builder, const char *file, uint32_t line,
+                                        uint32_t column);
 
-/* Open a kernel or func; parameters and attributes come first, then statements; kjit_end closes it.
- * result KJIT_ANY: inferred. */
-KJIT_API void kjit_begin_kernel(kjit_builder *builder, const char *name);
-KJIT_API void kjit_begin_function(kjit_builder *builder, const char *name, kjit_type result);
+/* Open a kernel or func; parameters and attributes come first, then statements; kjit_build_end
+ * closes it. result KJIT_ANY: inferred. */
+KJIT_API void kjit_build_begin_kernel(kjit_builder *builder, const char *name);
+KJIT_API void kjit_build_begin_function(kjit_builder *builder, const char *name, kjit_type result);
 /* Opens `extern func name(...) -> result`, result KJIT_VOID: none. Parameters of given types
- * follow, then kjit_end. See kjit_bind_extern. */
-KJIT_API void kjit_begin_extern(kjit_builder *builder, const char *name, kjit_type result);
+ * follow, then kjit_build_end. See kjit_bind_extern. */
+KJIT_API void kjit_build_begin_extern(kjit_builder *builder, const char *name, kjit_type result);
 /* KJIT_ANY: type from the call; KJIT_FUNC: takes a func; KJIT_TYPE, of a func: takes a type. */
-KJIT_API kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type);
+KJIT_API kjit_node kjit_build_parameter(kjit_builder *builder, const char *name, kjit_type type);
 /* A compile-time parameter; default_value 0: none. */
-KJIT_API kjit_node kjit_const_parameter(kjit_builder *builder, const char *name,
-                                        kjit_node default_value);
+KJIT_API kjit_node kjit_build_const_parameter(kjit_builder *builder, const char *name,
+                                              kjit_node default_value);
 /* `@name(values)` of the function or loop just begun. */
-KJIT_API void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values,
-                             size_t count);
+KJIT_API void kjit_build_attribute(kjit_builder *builder, const char *name, const kjit_node *values,
+                                   size_t count);
 /* A module constant of a scalar, vector or struct type without pointers (rank 0), or an array of
  * one, row-major; data is copied, NULL where there are no elements. Call outside functions. */
-KJIT_API kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element,
-                                 const void *data, const int64_t *shape, uint32_t rank);
+KJIT_API kjit_node kjit_build_constant(kjit_builder *builder, const char *name, kjit_type element,
+                                       const void *data, const int64_t *shape, uint32_t rank);
 /* A module constant made from an expression of literals and other constants: a tuple, `2 * N`. type
  * KJIT_ANY: the value's own. Call outside functions. */
-KJIT_API kjit_node kjit_constant_value(kjit_builder *builder, const char *name, kjit_type type,
-                                       kjit_node value);
+KJIT_API kjit_node kjit_build_constant_value(kjit_builder *builder, const char *name,
+                                             kjit_type type, kjit_node value);
 
 /* Expressions. */
-KJIT_API kjit_node kjit_integer(kjit_builder *builder, int64_t value);   /* weak literal */
-KJIT_API kjit_node kjit_float(kjit_builder *builder, double value);      /* weak literal */
-KJIT_API kjit_node kjit_string(kjit_builder *builder, const char *text); /* an item of kjit_print */
-KJIT_API kjit_node kjit_bool(kjit_builder *builder, int value);
+KJIT_API kjit_node kjit_build_integer(kjit_builder *builder, int64_t value); /* weak literal */
+KJIT_API kjit_node kjit_build_float(kjit_builder *builder, double value);    /* weak literal */
+KJIT_API kjit_node kjit_build_string(kjit_builder *builder,
+                                     const char *text); /* an item of kjit_build_print */
+KJIT_API kjit_node kjit_build_bool(kjit_builder *builder, int value);
 /* typed literal of a scalar type, read at once */
-KJIT_API kjit_node kjit_value(kjit_builder *builder, kjit_type type, const void *value);
-KJIT_API kjit_node kjit_unary(kjit_builder *builder, kjit_op op, kjit_node x);
-KJIT_API kjit_node kjit_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node y);
-KJIT_API kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node x,
-                                    kjit_node y);
-KJIT_API kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x);
+KJIT_API kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *value);
+KJIT_API kjit_node kjit_build_unary(kjit_builder *builder, kjit_op op, kjit_node x);
+KJIT_API kjit_node kjit_build_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node y);
+KJIT_API kjit_node kjit_build_conditional(kjit_builder *builder, kjit_node condition, kjit_node x,
+                                          kjit_node y);
+KJIT_API kjit_node kjit_build_cast(kjit_builder *builder, kjit_type type, kjit_node x);
 /* `T(parts)`: a struct from all of its fields, a vector or complex number from its parts. */
-KJIT_API kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts,
-                                  size_t count);
+KJIT_API kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type,
+                                        const kjit_node *parts, size_t count);
 /* A type of this builder alone, for the calls below that take one, any number of times: what a
  * parameter that takes a type is given; of any other name, `dtype(x)`. As an argument of a call
- * such a parameter is handed over as its node; other types are `kjit_function_value(b, "f32")`.
- * Returns KJIT_VOID where node is no name. */
-KJIT_API kjit_type kjit_type_of(kjit_builder *builder, kjit_node node);
+ * such a parameter is handed over as its node; other types are `kjit_build_function_value(b,
+ * "f32")`. Returns KJIT_VOID where node is no name. */
+KJIT_API kjit_type kjit_build_type_of(kjit_builder *builder, kjit_node node);
 /* A built-in, func or func parameter by name; `T(x)` of a parameter that takes a type; positions
- * too: kjit_call(b, "threadIdx.x", NULL, 0),
+ * too: kjit_build_call(b, "threadIdx.x", NULL, 0),
  * "laneid". Funcs may be called before they are begun. */
-KJIT_API kjit_node kjit_call(kjit_builder *builder, const char *function,
-                             const kjit_node *arguments, size_t count);
+KJIT_API kjit_node kjit_build_call(kjit_builder *builder, const char *function,
+                                   const kjit_node *arguments, size_t count);
 /* The func called name as a value: an argument of a call. */
-KJIT_API kjit_node kjit_function_value(kjit_builder *builder, const char *name);
-KJIT_API kjit_node kjit_index(kjit_builder *builder, kjit_node array, const kjit_node *indices,
-                              size_t count);
-/* `first:stop:step`: one of the indices of kjit_index, which then makes a view. 0: left out. */
-KJIT_API kjit_node kjit_slice(kjit_builder *builder, kjit_node first, kjit_node stop,
-                              kjit_node step);
+KJIT_API kjit_node kjit_build_function_value(kjit_builder *builder, const char *name);
+KJIT_API kjit_node kjit_build_index(kjit_builder *builder, kjit_node array,
+                                    const kjit_node *indices, size_t count);
+/* `first:stop:step`: one of the indices of kjit_build_index, which then makes a view. 0: left out.
+ */
+KJIT_API kjit_node kjit_build_slice(kjit_builder *builder, kjit_node first, kjit_node stop,
+                                    kjit_node step);
 /* field: "shape", "strides", "size", "ndim", "T"; a field of a struct, "x" of a vector. Also a
  * place. */
-KJIT_API kjit_node kjit_select_field(kjit_builder *builder, kjit_node x, const char *field);
-KJIT_API kjit_node kjit_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
+KJIT_API kjit_node kjit_build_select_field(kjit_builder *builder, kjit_node x, const char *field);
+KJIT_API kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
 
 /* Statements. */
-KJIT_API kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value);
+KJIT_API kjit_node kjit_build_let(kjit_builder *builder, const char *name, kjit_node value);
 /* KJIT_ANY: from the value */
-KJIT_API kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type,
-                            kjit_node value);
-/* extents: compile-time expressions. kjit_shared with rank 1 and extents NULL: the launch's dynamic
- * shared memory. */
-KJIT_API kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element,
-                               const kjit_node *extents, size_t rank);
-KJIT_API kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element,
-                              const kjit_node *extents, size_t rank);
-/* place: an index node, a field of one or of a var, or a var. op: KJIT_STORE, or the op of a
+KJIT_API kjit_node kjit_build_var(kjit_builder *builder, const char *name, kjit_type type,
+                                  kjit_node value);
+/* extents: compile-time expressions. kjit_build_shared with rank 1 and extents NULL: the launch's
+ * dynamic shared memory. */
+KJIT_API kjit_node kjit_build_shared(kjit_builder *builder, const char *name, kjit_type element,
+                                     const kjit_node *extents, size_t rank);
+KJIT_API kjit_node kjit_build_local(kjit_builder *builder, const char *name, kjit_type element,
+                                    const kjit_node *extents, size_t rank);
+/* place: an index node, a field of one or of a var, or a var. op: KJIT_OP_STORE, or the op of a
  * compound assignment. */
-KJIT_API void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value);
-KJIT_API void kjit_evaluate(kjit_builder *builder, kjit_node call);
-/* `print(items)`: values and strings, one line. kjit_assert: message NULL: none. */
-KJIT_API void kjit_print(kjit_builder *builder, const kjit_node *items, size_t count);
-KJIT_API void kjit_assert(kjit_builder *builder, kjit_node condition, const char *message);
-KJIT_API void kjit_raise(kjit_builder *builder, const char *message);
-KJIT_API void kjit_if(kjit_builder *builder, kjit_node condition);
-KJIT_API void kjit_else(kjit_builder *builder);
-KJIT_API void kjit_while(kjit_builder *builder, kjit_node condition);
+KJIT_API void kjit_build_assign(kjit_builder *builder, kjit_node place, kjit_op op,
+                                kjit_node value);
+KJIT_API void kjit_build_evaluate(kjit_builder *builder, kjit_node call);
+/* `print(items)`: values and strings, one line. kjit_build_assert: message NULL: none. */
+KJIT_API void kjit_build_print(kjit_builder *builder, const kjit_node *items, size_t count);
+KJIT_API void kjit_build_assert(kjit_builder *builder, kjit_node condition, const char *message);
+KJIT_API void kjit_build_raise(kjit_builder *builder, const char *message);
+KJIT_API void kjit_build_if(kjit_builder *builder, kjit_node condition);
+KJIT_API void kjit_build_else(kjit_builder *builder);
+KJIT_API void kjit_build_while(kjit_builder *builder, kjit_node condition);
 /* first 0: from 0; step 0: by 1. Returns the loop variable. */
-KJIT_API kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first,
-                                  kjit_node stop, kjit_node step);
+KJIT_API kjit_node kjit_build_for_range(kjit_builder *builder, const char *name, kjit_node first,
+                                        kjit_node stop, kjit_node step);
 /* grid_range and block_range over 1 to 3 extents; writes the loop variables to variables[rank]. */
-KJIT_API void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
-                            kjit_node *variables);
-KJIT_API void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank,
-                             kjit_node *variables);
+KJIT_API void kjit_build_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
+                                  kjit_node *variables);
+KJIT_API void kjit_build_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank,
+                                   kjit_node *variables);
 /* Closes the innermost kernel, func, if or loop. */
-KJIT_API void kjit_end(kjit_builder *builder);
-KJIT_API void kjit_break(kjit_builder *builder);
-KJIT_API void kjit_continue(kjit_builder *builder);
-KJIT_API void kjit_return(kjit_builder *builder, kjit_node value); /* 0: no value */
+KJIT_API void kjit_build_end(kjit_builder *builder);
+KJIT_API void kjit_build_break(kjit_builder *builder);
+KJIT_API void kjit_build_continue(kjit_builder *builder);
+KJIT_API void kjit_build_return(kjit_builder *builder, kjit_node value); /* 0: no value */
 
 #ifdef __cplusplus
 }

@@ -36,7 +36,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_device(kjit_context *context, kjit_devi
 KJIT_API uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind);
 KJIT_API void kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
 typedef enum kjit_device_attribute {
-#define X(name, number, cpu, text) KJIT_DEVICE_##name,
+#define X(name, number, cpu, text) KJIT_DEVICE_ATTRIBUTE_##name,
 #include <kjit/device.def>
 #undef X
   KJIT_DEVICE_ATTRIBUTE_COUNT

@@ -152,13 +152,13 @@ enum {
 
 /* The source that an import means. Everything is read until the call of kjit_parse_module that
  * asked for it returns. */
-typedef struct kjit_import {
+typedef struct kjit_import_source {
   /* what diagnostics call it, and what says which source it is: a name that the module already has
    * is not read again */
   const char *name;
   const char *text;
   size_t size_bytes;
-} kjit_import;
+} kjit_import_source;
 /* What debuggers and profilers are told about the code of kernels. FULL: lines and variables, for
  * gdb and cuda-gdb; the code is not optimized. */
 typedef enum kjit_debug {
@@ -204,7 +204,8 @@ typedef struct kjit_config {
   /* Answers imports instead of files: fills in the source that `import "name"` in the source called
    * importer means and returns 1; 0: there is none. default NULL: files. A host whose kernels come
    * from somebody else gives one, so that their text opens no file. */
-  int (*find_import)(void *user, const char *importer, const char *name, kjit_import *import);
+  int (*find_import)(void *user, const char *importer, const char *name,
+                     kjit_import_source *import);
   /* that compile at once beside the host's own; default 0: as many as there are cores, at most 8 */
   uint32_t compile_threads;
   /* specializations of a kernel that differ only in facts about the arguments; further launches run

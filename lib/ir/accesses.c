@@ -256,7 +256,7 @@ static void walk_assign(walk *w, const ki_stmt *stmt, const word *value)
   KJ_ASSERT(stmt->kind == KJ_STMT_ASSIGN);
   for (size_t i = 0; i < stmt->places.count; i++) {
     const ki_expr *place = stmt->places.items[i];
-    walk_place(w, place, stmt->op != KJIT_STORE);
+    walk_place(w, place, stmt->op != KJIT_OP_STORE);
     if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function)
       join(w, set_of(w, place->decl), value);
   }

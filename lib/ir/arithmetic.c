@@ -344,10 +344,10 @@ static ki_outcome multiply(kjit_type type, __int128 x, __int128 y, ki_value *res
 /* A count is taken modulo the width; of a literal it must be a sensible number. */
 static ki_outcome shift(kjit_op op, ki_value x, __int128 count, ki_value *result)
 {
-  KJ_ASSERT(op == KJIT_SHL || op == KJIT_SHR);
+  KJ_ASSERT(op == KJIT_OP_SHL || op == KJIT_OP_SHR);
   if (x.type != KJ_WEAK_INT) count &= width_of(x.type) - 1;
   else if (count < 0 || count > 100) return KJ_SHIFTED_TOO_FAR;
-  if (op == KJIT_SHL) return multiply(x.type, x.integer, (__int128)1 << count, result);
+  if (op == KJIT_OP_SHL) return multiply(x.type, x.integer, (__int128)1 << count, result);
   return give_integer(x.type, x.integer >> count, false, result);
 }
 
@@ -373,17 +373,18 @@ static ki_outcome compute_integer(kjit_op op, ki_value x, ki_value y, ki_value *
 {
   __int128 a = x.integer, b = y.integer;
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD: return give_integer(x.type, a + b, false, result);
-  case KJIT_SUB: return give_integer(x.type, a - b, false, result);
-  case KJIT_MUL: return multiply(x.type, a, b, result);
-  case KJIT_FLOORDIV: return give_integer(x.type, b ? ki_floor_divide(a, b) : 0, false, result);
-  case KJIT_MOD: return give_integer(x.type, b ? a - ki_floor_divide(a, b) * b : 0, false, result);
-  case KJIT_BIT_AND: return give_integer(x.type, a & b, false, result);
-  case KJIT_BIT_OR: return give_integer(x.type, a | b, false, result);
-  case KJIT_BIT_XOR: return give_integer(x.type, a ^ b, false, result);
-  case KJIT_SHL:
-  case KJIT_SHR: return shift(op, x, b, result);
-  case KJIT_POW: return power(x, b, result);
+  case KJIT_OP_ADD: return give_integer(x.type, a + b, false, result);
+  case KJIT_OP_SUB: return give_integer(x.type, a - b, false, result);
+  case KJIT_OP_MUL: return multiply(x.type, a, b, result);
+  case KJIT_OP_FLOORDIV: return give_integer(x.type, b ? ki_floor_divide(a, b) : 0, false, result);
+  case KJIT_OP_MOD:
+    return give_integer(x.type, b ? a - ki_floor_divide(a, b) * b : 0, false, result);
+  case KJIT_OP_BIT_AND: return give_integer(x.type, a & b, false, result);
+  case KJIT_OP_BIT_OR: return give_integer(x.type, a | b, false, result);
+  case KJIT_OP_BIT_XOR: return give_integer(x.type, a ^ b, false, result);
+  case KJIT_OP_SHL:
+  case KJIT_OP_SHR: return shift(op, x, b, result);
+  case KJIT_OP_POW: return power(x, b, result);
   default: return KJ_NOT_COMPUTED;
   }
 }
@@ -421,13 +422,13 @@ static ki_outcome compute_float(kjit_op op, ki_value x, ki_value y, ki_value *re
 {
   double a = ki_number_of(x), b = ki_number_of(y), number;
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD: number = a + b; break;
-  case KJIT_SUB: number = a - b; break;
-  case KJIT_MUL: number = a * b; break;
-  case KJIT_DIV: number = a / b; break;
-  case KJIT_FLOORDIV: number = floor_quotient(x.type, a, b); break;
-  case KJIT_MOD: number = floor_modulo(x.type, a, b); break;
-  case KJIT_POW: number = pow(a, b); break;
+  case KJIT_OP_ADD: number = a + b; break;
+  case KJIT_OP_SUB: number = a - b; break;
+  case KJIT_OP_MUL: number = a * b; break;
+  case KJIT_OP_DIV: number = a / b; break;
+  case KJIT_OP_FLOORDIV: number = floor_quotient(x.type, a, b); break;
+  case KJIT_OP_MOD: number = floor_modulo(x.type, a, b); break;
+  case KJIT_OP_POW: number = pow(a, b); break;
   default: return KJ_NOT_COMPUTED;
   }
   *result = ki_float_value(x.type, round_to_computed(x.type, number));
@@ -446,16 +447,16 @@ ki_outcome ki_compute_binary(kjit_op op, ki_value x, ki_value y, ki_value *resul
 ki_outcome ki_compute_unary(kjit_op op, ki_value x, ki_value *result)
 {
   *result = x;
-  if (op == KJIT_POS) return KJ_COMPUTED;
-  if (op == KJIT_NOT) {
+  if (op == KJIT_OP_POS) return KJ_COMPUTED;
+  if (op == KJIT_OP_NOT) {
     result->integer = !x.integer;
     return x.type == KJIT_BOOL ? KJ_COMPUTED : KJ_NOT_COMPUTED;
   }
   if (ki_is_floating(x.type)) {
     result->integer ^= (__int128)sign_of(scalar_of(x.type));
-    return op == KJIT_NEG ? KJ_COMPUTED : KJ_NOT_COMPUTED;
+    return op == KJIT_OP_NEG ? KJ_COMPUTED : KJ_NOT_COMPUTED;
   }
-  if (op == KJIT_NEG) return give_integer(x.type, -x.integer, false, result);
+  if (op == KJIT_OP_NEG) return give_integer(x.type, -x.integer, false, result);
   return give_integer(x.type, x.type == KJIT_BOOL ? !x.integer : ~x.integer, false, result);
 }
 
@@ -464,7 +465,7 @@ bool ki_compute_comparison(kjit_op op, ki_value x, ki_value y)
   bool is_less, is_greater;
   if (ki_is_floating(x.type)) {
     double a = ki_number_of(x), b = ki_number_of(y);
-    if (isnan(a) || isnan(b)) return op == KJIT_NE;
+    if (isnan(a) || isnan(b)) return op == KJIT_OP_NE;
     is_less = a < b;
     is_greater = a > b;
   } else {
@@ -472,12 +473,12 @@ bool ki_compute_comparison(kjit_op op, ki_value x, ki_value y)
     is_greater = x.integer > y.integer;
   }
   switch (KJ_AMONG(op)) {
-  case KJIT_EQ: return !is_less && !is_greater;
-  case KJIT_NE: return is_less || is_greater;
-  case KJIT_LT: return is_less;
-  case KJIT_GT: return is_greater;
-  case KJIT_LE: return !is_greater;
-  default: KJ_ASSERT(op == KJIT_GE); return !is_less;
+  case KJIT_OP_EQ: return !is_less && !is_greater;
+  case KJIT_OP_NE: return is_less || is_greater;
+  case KJIT_OP_LT: return is_less;
+  case KJIT_OP_GT: return is_greater;
+  case KJIT_OP_LE: return !is_greater;
+  default: KJ_ASSERT(op == KJIT_OP_GE); return !is_less;
   }
 }
 

@@ -28,7 +28,7 @@ kjit_node ki_add_expr(kjit_builder *builder, ki_expr *expr)
 {
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "an expression of more than %d levels: name parts of it with kjit_let",
+                  "an expression of more than %d levels: name parts of it with kjit_build_let",
                   KJ_MAX_HEIGHT);
   return add_node(builder, (ki_node){ .expr = expr });
 }
@@ -55,10 +55,11 @@ static _Noreturn void fail_used(kjit_builder *builder, kjit_node node, kj_locati
                         ? kj_format(ki_builder_arena(builder), " (first at %s:%u:%u)",
                                     sources->items[first.file].name, first.line, first.column)
                         : "";
-  kj_report(&builder->diagnostics, sources, now, KJIT_SEVERITY_ERROR, KJIT_ERROR_MISUSE,
-            "node %u is used a second time%s: an expression has one place; kjit_let names a value "
-            "that is used often",
-            node, where);
+  kj_report(
+    &builder->diagnostics, sources, now, KJIT_SEVERITY_ERROR, KJIT_ERROR_MISUSE,
+    "node %u is used a second time%s: an expression has one place; kjit_build_let names a value "
+    "that is used often",
+    node, where);
   kj_report(&builder->diagnostics, sources, first, KJIT_SEVERITY_NOTE, KJIT_ERROR_MISUSE,
             "node %u is used here first", node);
   longjmp(builder->on_failure, KJ_JUMP_ERROR);
@@ -97,15 +98,15 @@ void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, k
 
 bool ki_is_type_of_node(kjit_type type) { return (type & TYPE_OF_NODE) != 0; }
 
-kjit_type kjit_type_of(kjit_builder *builder, kjit_node node)
+kjit_type kjit_build_type_of(kjit_builder *builder, kjit_node node)
 {
   if (!KJ_ENTER_BUILDER(builder) || !node) return KJIT_VOID;
   const ki_expr *expr = ki_use_node(builder, node);
   if (expr->kind != KJ_EXPR_DECL)
-    ki_fail_build(
-      builder, KJIT_ERROR_MISUSE,
-      "kjit_type_of takes a parameter or what another name stands for: `kjit_let` gives "
-      "a value one");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "kjit_build_type_of takes a parameter or what another name stands for: "
+                  "`kjit_build_let` gives "
+                  "a value one");
   return TYPE_OF_NODE | node;
 }
 
@@ -155,7 +156,7 @@ static ki_expr *make_integer(kjit_builder *builder, kjit_type type, uint64_t mag
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_INT);
   expr->type = type;
   expr->integer = magnitude;
-  return is_negative ? make_unary(builder, KJIT_NEG, expr) : expr;
+  return is_negative ? make_unary(builder, KJIT_OP_NEG, expr) : expr;
 }
 
 static ki_expr *make_builtin(kjit_builder *builder, ki_builtin_id id)
@@ -191,7 +192,7 @@ static ki_expr *make_real(kjit_builder *builder, kjit_type type, double value)
     expr = make_builtin(builder, isnan(value) ? KJ_BUILTIN_NAN : KJ_BUILTIN_INF);
     if (type != KJ_WEAK_FLOAT) expr = make_cast(builder, type, expr);
   }
-  return signbit(value) ? make_unary(builder, KJIT_NEG, expr) : expr;
+  return signbit(value) ? make_unary(builder, KJIT_OP_NEG, expr) : expr;
 }
 
 /* A float of a type, or weak where its place has that type; a NaN that `nan` is not by its bits. */
@@ -244,13 +245,13 @@ ki_expr *ki_make_literal(kjit_builder *builder, kjit_type type, const void *from
                       is_negative);
 }
 
-kjit_node kjit_integer(kjit_builder *builder, int64_t value)
+kjit_node kjit_build_integer(kjit_builder *builder, int64_t value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   return ki_add_expr(builder, ki_make_literal(builder, KJ_WEAK_INT, &value));
 }
 
-kjit_node kjit_float(kjit_builder *builder, double value)
+kjit_node kjit_build_float(kjit_builder *builder, double value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   return ki_add_expr(builder, make_real(builder, KJ_WEAK_FLOAT, value));
@@ -263,25 +264,26 @@ const char *ki_copy_text(kjit_builder *builder, const char *text)
   return kj_copy_string(ki_builder_arena(builder), text, strlen(text));
 }
 
-kjit_node kjit_string(kjit_builder *builder, const char *text)
+kjit_node kjit_build_string(kjit_builder *builder, const char *text)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (!text) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_string needs a text");
+  if (!text) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_string needs a text");
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_STRING);
   expr->name = ki_copy_text(builder, text);
   return ki_add_expr(builder, expr);
 }
 
-kjit_node kjit_bool(kjit_builder *builder, int value)
+kjit_node kjit_build_bool(kjit_builder *builder, int value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   return ki_add_expr(builder, make_bool(builder, value != 0));
 }
 
-kjit_node kjit_value(kjit_builder *builder, kjit_type type, const void *value)
+kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (!value) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_value needs the address of a value");
+  if (!value)
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_value needs the address of a value");
   if (!ki_is_scalar(type)) ki_fail_build(builder, KJIT_ERROR_TYPE, "a literal has a scalar type");
   return ki_add_expr(builder, ki_make_literal(builder, type, value));
 }
@@ -290,12 +292,12 @@ kjit_node kjit_value(kjit_builder *builder, kjit_type type, const void *value)
 
 static const ki_op_info *get_op(kjit_builder *builder, kjit_op op)
 {
-  if ((unsigned)op >= KJIT_OP_COUNT || op == KJIT_STORE)
+  if ((unsigned)op >= KJIT_OP_COUNT || op == KJIT_OP_STORE)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "%d is not an operator of expressions", (int)op);
   return &ki_op_table[op];
 }
 
-kjit_node kjit_unary(kjit_builder *builder, kjit_op op, kjit_node x)
+kjit_node kjit_build_unary(kjit_builder *builder, kjit_op op, kjit_node x)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   const ki_op_info *info = get_op(builder, op);
@@ -304,7 +306,7 @@ kjit_node kjit_unary(kjit_builder *builder, kjit_op op, kjit_node x)
   return ki_add_expr(builder, make_unary(builder, op, ki_use_node(builder, x)));
 }
 
-kjit_node kjit_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node y)
+kjit_node kjit_build_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node y)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   const ki_op_info *info = get_op(builder, op);
@@ -317,7 +319,8 @@ kjit_node kjit_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node 
   return ki_add_expr(builder, expr);
 }
 
-kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node x, kjit_node y)
+kjit_node kjit_build_conditional(kjit_builder *builder, kjit_node condition, kjit_node x,
+                                 kjit_node y)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_COND);
@@ -327,7 +330,7 @@ kjit_node kjit_conditional(kjit_builder *builder, kjit_node condition, kjit_node
   return ki_add_expr(builder, expr);
 }
 
-kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x)
+kjit_node kjit_build_cast(kjit_builder *builder, kjit_type type, kjit_node x)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!ki_is_scalar(type) && !ki_is_type_of_node(type))
@@ -335,11 +338,12 @@ kjit_node kjit_cast(kjit_builder *builder, kjit_type type, kjit_node x)
   return ki_add_expr(builder, make_cast(builder, type, ki_use_node(builder, x)));
 }
 
-kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts,
-                         size_t count)
+kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type, const kjit_node *parts,
+                               size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (type == KJIT_ANY) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_construct needs a type");
+  if (type == KJIT_ANY)
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_construct needs a type");
   ki_expr *callee = ki_make_expr(builder, KJ_EXPR_TYPE),
           *call = ki_make_expr(builder, KJ_EXPR_CALL);
   callee->type_expr = ki_use_type(builder, type);
@@ -347,7 +351,8 @@ kjit_node kjit_construct(kjit_builder *builder, kjit_type type, const kjit_node 
     callee->type_expr->kind == KJ_TYPE_FIXED ? ki_type(builder->module->types, type) : NULL;
   bool is_made = info && info->size_bytes && info->class_ != KJ_CLASS_POINTER;
   if (!is_made && !ki_is_type_of_node(type))
-    ki_fail_build(builder, KJIT_ERROR_TYPE, "kjit_construct makes structs, vectors and scalars");
+    ki_fail_build(builder, KJIT_ERROR_TYPE,
+                  "kjit_build_construct makes structs, vectors and scalars");
   ki_measure_expr(callee);
   call->x = callee;
   ki_use_nodes(builder, parts, count, &call->args);
@@ -391,12 +396,12 @@ static bool is_value_name(const char *name)
   return builtin && (builtin->flags & KJ_NAME);
 }
 
-kjit_node kjit_call(kjit_builder *builder, const char *function, const kjit_node *arguments,
-                    size_t count)
+kjit_node kjit_build_call(kjit_builder *builder, const char *function, const kjit_node *arguments,
+                          size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!function)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_call needs the name of a function");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_call needs the name of a function");
   const char *dot = strchr(function, '.');
   if (dot && count)
     ki_fail_build(builder, KJIT_ERROR_TYPE, "`%s` is a value and takes no arguments", function);
@@ -411,15 +416,16 @@ kjit_node kjit_call(kjit_builder *builder, const char *function, const kjit_node
   return ki_add_expr(builder, call);
 }
 
-kjit_node kjit_function_value(kjit_builder *builder, const char *name)
+kjit_node kjit_build_function_value(kjit_builder *builder, const char *name)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!name)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_function_value needs the name of a func");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_function_value needs the name of a func");
   return ki_add_expr(builder, make_name(builder, name, strlen(name)));
 }
 
-kjit_node kjit_index(kjit_builder *builder, kjit_node array, const kjit_node *indices, size_t count)
+kjit_node kjit_build_index(kjit_builder *builder, kjit_node array, const kjit_node *indices,
+                           size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_INDEX);
@@ -428,7 +434,7 @@ kjit_node kjit_index(kjit_builder *builder, kjit_node array, const kjit_node *in
   return ki_add_expr(builder, expr);
 }
 
-kjit_node kjit_slice(kjit_builder *builder, kjit_node first, kjit_node stop, kjit_node step)
+kjit_node kjit_build_slice(kjit_builder *builder, kjit_node first, kjit_node stop, kjit_node step)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_SLICE);
@@ -438,15 +444,15 @@ kjit_node kjit_slice(kjit_builder *builder, kjit_node first, kjit_node stop, kji
   return ki_add_expr(builder, expr);
 }
 
-kjit_node kjit_select_field(kjit_builder *builder, kjit_node x, const char *field)
+kjit_node kjit_build_select_field(kjit_builder *builder, kjit_node x, const char *field)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (!field)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_select_field needs the name of a field");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_select_field needs the name of a field");
   return add_field(builder, ki_use_node(builder, x), field);
 }
 
-kjit_node kjit_tuple(kjit_builder *builder, const kjit_node *items, size_t count)
+kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *items, size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   if (count == 0) ki_fail_build(builder, KJIT_ERROR_MISUSE, "a tuple has at least one item");

@@ -19,7 +19,7 @@ static kjit_node declare(kjit_builder *builder, ki_stmt *stmt, ki_decl *decl)
   return ki_add_decl(builder, decl);
 }
 
-kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value)
+kjit_node kjit_build_let(kjit_builder *builder, const char *name, kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_expr *expr = ki_use_node(builder, value);
@@ -29,7 +29,7 @@ kjit_node kjit_let(kjit_builder *builder, const char *name, kjit_node value)
   return declare(builder, stmt, decl);
 }
 
-kjit_node kjit_var(kjit_builder *builder, const char *name, kjit_type type, kjit_node value)
+kjit_node kjit_build_var(kjit_builder *builder, const char *name, kjit_type type, kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_type_expr *annotation = ki_use_type(builder, type);
@@ -63,29 +63,30 @@ static kjit_node add_storage(kjit_builder *builder, ki_decl_kind kind, const cha
   return declare(builder, add_stmt(builder, KJ_STMT_STORAGE), decl);
 }
 
-kjit_node kjit_shared(kjit_builder *builder, const char *name, kjit_type element,
-                      const kjit_node *extents, size_t rank)
+kjit_node kjit_build_shared(kjit_builder *builder, const char *name, kjit_type element,
+                            const kjit_node *extents, size_t rank)
 {
   return KJ_ENTER_BUILDER(builder)
            ? add_storage(builder, KJ_DECL_SHARED, name, element, extents, rank)
            : 0;
 }
 
-kjit_node kjit_local(kjit_builder *builder, const char *name, kjit_type element,
-                     const kjit_node *extents, size_t rank)
+kjit_node kjit_build_local(kjit_builder *builder, const char *name, kjit_type element,
+                           const kjit_node *extents, size_t rank)
 {
   return KJ_ENTER_BUILDER(builder)
            ? add_storage(builder, KJ_DECL_LOCAL, name, element, extents, rank)
            : 0;
 }
 
-void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value)
+void kjit_build_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   bool is_compound = (unsigned)op < KJIT_OP_COUNT && (ki_op_table[op].class_ <= KJ_OP_POWER);
-  if (op != KJIT_STORE && !is_compound)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "an assignment is KJIT_STORE or the operator of a compound one such as KJIT_ADD");
+  if (op != KJIT_OP_STORE && !is_compound)
+    ki_fail_build(
+      builder, KJIT_ERROR_MISUSE,
+      "an assignment is KJIT_OP_STORE or the operator of a compound one such as KJIT_OP_ADD");
   ki_expr *expr = ki_use_node(builder, place), *result = ki_use_node(builder, value);
   ki_stmt *stmt = add_stmt(builder, KJ_STMT_ASSIGN);
   stmt->op = op;
@@ -93,7 +94,7 @@ void kjit_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_node v
   KJ_PUSH(ki_builder_arena(builder), &stmt->places, expr);
 }
 
-void kjit_evaluate(kjit_builder *builder, kjit_node call)
+void kjit_build_evaluate(kjit_builder *builder, kjit_node call)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   ki_expr *expr = ki_use_node(builder, call);
@@ -102,25 +103,25 @@ void kjit_evaluate(kjit_builder *builder, kjit_node call)
   add_stmt(builder, KJ_STMT_EVALUATE)->value = expr;
 }
 
-void kjit_print(kjit_builder *builder, const kjit_node *items, size_t count)
+void kjit_build_print(kjit_builder *builder, const kjit_node *items, size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (!count || !items)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_print needs at least one item");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_print needs at least one item");
   ki_exprs list = { 0 };
   ki_use_nodes(builder, items, count, &list);
   add_stmt(builder, KJ_STMT_PRINT)->args = list;
 }
 
-void kjit_raise(kjit_builder *builder, const char *message)
+void kjit_build_raise(kjit_builder *builder, const char *message)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
-  if (!message) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_raise needs a message");
+  if (!message) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_raise needs a message");
   const char *copy = ki_copy_text(builder, message);
   add_stmt(builder, KJ_STMT_RAISE)->message = copy;
 }
 
-void kjit_assert(kjit_builder *builder, kjit_node condition, const char *message)
+void kjit_build_assert(kjit_builder *builder, kjit_node condition, const char *message)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   ki_expr *expr = ki_use_node(builder, condition);
@@ -142,22 +143,22 @@ static void open_conditional(kjit_builder *builder, ki_stmt_kind kind, kjit_node
   open_block(builder, stmt);
 }
 
-void kjit_if(kjit_builder *builder, kjit_node condition)
+void kjit_build_if(kjit_builder *builder, kjit_node condition)
 {
   if (KJ_ENTER_BUILDER(builder)) open_conditional(builder, KJ_STMT_IF, condition);
 }
 
-void kjit_else(kjit_builder *builder)
+void kjit_build_else(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   ki_open_block *frame = ki_top_frame(builder);
   if (frame->kind != KJ_FRAME_IF)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_else without an open kjit_if");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_else without an open kjit_build_if");
   frame->kind = KJ_FRAME_ELSE;
   frame->body = &frame->stmt->otherwise;
 }
 
-void kjit_while(kjit_builder *builder, kjit_node condition)
+void kjit_build_while(kjit_builder *builder, kjit_node condition)
 {
   if (KJ_ENTER_BUILDER(builder)) open_conditional(builder, KJ_STMT_WHILE, condition);
 }
@@ -170,8 +171,8 @@ static ki_stmt *add_for(kjit_builder *builder, ki_range range, const ki_exprs *a
   return stmt;
 }
 
-kjit_node kjit_for_range(kjit_builder *builder, const char *name, kjit_node first, kjit_node stop,
-                         kjit_node step)
+kjit_node kjit_build_for_range(kjit_builder *builder, const char *name, kjit_node first,
+                               kjit_node stop, kjit_node step)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_exprs args = { 0 };
@@ -208,21 +209,21 @@ static void clear_nodes(kjit_node *variables, size_t rank)
   for (size_t i = 0; variables && i < rank && i < 3; i++) variables[i] = 0;
 }
 
-void kjit_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
-                   kjit_node *variables)
+void kjit_build_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
+                         kjit_node *variables)
 {
   clear_nodes(variables, rank);
   if (KJ_ENTER_BUILDER(builder)) add_grid_loop(builder, KJ_GRID_RANGE, extents, rank, variables);
 }
 
-void kjit_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank,
-                    kjit_node *variables)
+void kjit_build_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank,
+                          kjit_node *variables)
 {
   clear_nodes(variables, rank);
   if (KJ_ENTER_BUILDER(builder)) add_grid_loop(builder, KJ_BLOCK_RANGE, extents, rank, variables);
 }
 
-void kjit_end(kjit_builder *builder)
+void kjit_build_end(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (ki_top_frame(builder)->kind == KJ_FRAME_FUNCTION) {
@@ -233,17 +234,17 @@ void kjit_end(kjit_builder *builder)
   builder->frames.count--;
 }
 
-void kjit_break(kjit_builder *builder)
+void kjit_build_break(kjit_builder *builder)
 {
   if (KJ_ENTER_BUILDER(builder)) add_stmt(builder, KJ_STMT_BREAK);
 }
 
-void kjit_continue(kjit_builder *builder)
+void kjit_build_continue(kjit_builder *builder)
 {
   if (KJ_ENTER_BUILDER(builder)) add_stmt(builder, KJ_STMT_CONTINUE);
 }
 
-void kjit_return(kjit_builder *builder, kjit_node value)
+void kjit_build_return(kjit_builder *builder, kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   ki_expr *expr = value ? ki_use_node(builder, value) : NULL;

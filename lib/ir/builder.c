@@ -98,7 +98,7 @@ static void finish(kjit_builder *builder)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (builder->function)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing",
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_build_end is missing",
                   builder->function->decl->name);
   ki_finish_module(builder->module, &builder->diagnostics);
 }
@@ -125,7 +125,8 @@ kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
   return status;
 }
 
-void kjit_set_location(kjit_builder *builder, const char *file, uint32_t line, uint32_t column)
+void kjit_set_builder_location(kjit_builder *builder, const char *file, uint32_t line,
+                               uint32_t column)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   size_t index = builder->sources.count;
@@ -185,7 +186,7 @@ static void begin_function(kjit_builder *builder, const char *name, bool is_kern
                            kjit_type result)
 {
   if (builder->function)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_end is missing",
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_build_end is missing",
                   builder->function->decl->name);
   if (is_kernel && !name) ki_fail_build(builder, KJIT_ERROR_MISUSE, "a kernel has a name");
   ki_decl *decl = new_decl(builder, KJ_DECL_FUNCTION, name, "f", builder->module->decls.count);
@@ -199,17 +200,17 @@ static void begin_function(kjit_builder *builder, const char *name, bool is_kern
   ki_push_frame(builder, KJ_FRAME_FUNCTION, NULL, &function->body);
 }
 
-void kjit_begin_kernel(kjit_builder *builder, const char *name)
+void kjit_build_begin_kernel(kjit_builder *builder, const char *name)
 {
   if (KJ_ENTER_BUILDER(builder)) begin_function(builder, name, true, KJIT_ANY);
 }
 
-void kjit_begin_function(kjit_builder *builder, const char *name, kjit_type result)
+void kjit_build_begin_function(kjit_builder *builder, const char *name, kjit_type result)
 {
   if (KJ_ENTER_BUILDER(builder)) begin_function(builder, name, false, result);
 }
 
-void kjit_begin_extern(kjit_builder *builder, const char *name, kjit_type result)
+void kjit_build_begin_extern(kjit_builder *builder, const char *name, kjit_type result)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (!name)
@@ -230,7 +231,7 @@ static ki_decl *add_parameter(kjit_builder *builder, const char *name)
   return param;
 }
 
-kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type)
+kjit_node kjit_build_parameter(kjit_builder *builder, const char *name, kjit_type type)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_decl *param = add_parameter(builder, name);
@@ -240,7 +241,8 @@ kjit_node kjit_parameter(kjit_builder *builder, const char *name, kjit_type type
   return ki_add_decl(builder, param);
 }
 
-kjit_node kjit_const_parameter(kjit_builder *builder, const char *name, kjit_node default_value)
+kjit_node kjit_build_const_parameter(kjit_builder *builder, const char *name,
+                                     kjit_node default_value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_expr *value = default_value ? ki_use_node(builder, default_value) : NULL;
@@ -264,7 +266,8 @@ static ki_attributes *find_attributes(kjit_builder *builder)
                 "shared or local array");
 }
 
-void kjit_attribute(kjit_builder *builder, const char *name, const kjit_node *values, size_t count)
+void kjit_build_attribute(kjit_builder *builder, const char *name, const kjit_node *values,
+                          size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   ki_attribute attribute = { .info = name ? ki_find_attribute(name) : NULL,
@@ -307,8 +310,8 @@ static ki_decl *new_constant(kjit_builder *builder, const char *name)
   return decl;
 }
 
-kjit_node kjit_constant_value(kjit_builder *builder, const char *name, kjit_type type,
-                              kjit_node value)
+kjit_node kjit_build_constant_value(kjit_builder *builder, const char *name, kjit_type type,
+                                    kjit_node value)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_decl *decl = new_constant(builder, name);
@@ -318,13 +321,14 @@ kjit_node kjit_constant_value(kjit_builder *builder, const char *name, kjit_type
   return ki_add_decl(builder, decl);
 }
 
-kjit_node kjit_constant(kjit_builder *builder, const char *name, kjit_type element,
-                        const void *data, const int64_t *shape, uint32_t rank)
+kjit_node kjit_build_constant(kjit_builder *builder, const char *name, kjit_type element,
+                              const void *data, const int64_t *shape, uint32_t rank)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_decl *decl = new_constant(builder, name);
   size_t size = measure_constant(builder, element, shape, rank);
-  if (!data && size) ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_constant needs the data");
+  if (!data && size)
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_build_constant needs the data");
   void *copy = kj_allocate(ki_builder_arena(builder), size + 1);
   if (size) memcpy(copy, data, size);
   ki_declare_structs(builder->module, element, builder->location);

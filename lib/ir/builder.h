@@ -70,7 +70,7 @@ ki_expr *ki_make_expr(kjit_builder *builder, ki_expr_kind kind);
  * or used already. */
 ki_expr *ki_use_node(kjit_builder *builder, kjit_node node);
 void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, ki_exprs *list);
-/* By kjit_type_of: no type of the context. */
+/* By kjit_build_type_of: no type of the context. */
 bool ki_is_type_of_node(kjit_type type);
 /* A type given by the host as the text form would write it; NULL for KJIT_ANY. */
 ki_type_expr *ki_use_type(kjit_builder *builder, kjit_type type);

@@ -82,7 +82,7 @@ static bool is_of_library(const importer *in, const ki_import *import)
 static void ask_host(importer *in, const ki_import *import)
 {
   const kjit_config *config = &in->module->context->config;
-  kjit_import found = { 0 };
+  kjit_import_source found = { 0 };
   if (!config->find_import(config->user, in->module->sources.items[import->location.file].name,
                            import->name, &found)) {
     if (!add_from_library(in, import))

@@ -11,38 +11,38 @@
 /* Punctuation: X(NAME, "text", binary operator, assignment operator); longer texts before their
  * beginnings. */
 #define KJ_PUNCTUATION(X) \
-  X(POWER_ASSIGN, "**=", KJ_NO_OP, KJIT_POW) \
-  X(FLOORDIV_ASSIGN, "//=", KJ_NO_OP, KJIT_FLOORDIV) \
-  X(SHL_ASSIGN, "<<=", KJ_NO_OP, KJIT_SHL) \
-  X(SHR_ASSIGN, ">>=", KJ_NO_OP, KJIT_SHR) \
-  X(POWER, "**", KJIT_POW, KJ_NO_OP) \
-  X(FLOORDIV, "//", KJIT_FLOORDIV, KJ_NO_OP) \
-  X(SHL, "<<", KJIT_SHL, KJ_NO_OP) \
-  X(SHR, ">>", KJIT_SHR, KJ_NO_OP) \
-  X(EQ, "==", KJIT_EQ, KJ_NO_OP) \
-  X(NE, "!=", KJIT_NE, KJ_NO_OP) \
-  X(LE, "<=", KJIT_LE, KJ_NO_OP) \
-  X(GE, ">=", KJIT_GE, KJ_NO_OP) \
-  X(ADD_ASSIGN, "+=", KJ_NO_OP, KJIT_ADD) \
-  X(SUB_ASSIGN, "-=", KJ_NO_OP, KJIT_SUB) \
-  X(MUL_ASSIGN, "*=", KJ_NO_OP, KJIT_MUL) \
-  X(DIV_ASSIGN, "/=", KJ_NO_OP, KJIT_DIV) \
-  X(MOD_ASSIGN, "%=", KJ_NO_OP, KJIT_MOD) \
-  X(AND_ASSIGN, "&=", KJ_NO_OP, KJIT_BIT_AND) \
-  X(OR_ASSIGN, "|=", KJ_NO_OP, KJIT_BIT_OR) \
-  X(XOR_ASSIGN, "^=", KJ_NO_OP, KJIT_BIT_XOR) \
+  X(POWER_ASSIGN, "**=", KJ_NO_OP, KJIT_OP_POW) \
+  X(FLOORDIV_ASSIGN, "//=", KJ_NO_OP, KJIT_OP_FLOORDIV) \
+  X(SHL_ASSIGN, "<<=", KJ_NO_OP, KJIT_OP_SHL) \
+  X(SHR_ASSIGN, ">>=", KJ_NO_OP, KJIT_OP_SHR) \
+  X(POWER, "**", KJIT_OP_POW, KJ_NO_OP) \
+  X(FLOORDIV, "//", KJIT_OP_FLOORDIV, KJ_NO_OP) \
+  X(SHL, "<<", KJIT_OP_SHL, KJ_NO_OP) \
+  X(SHR, ">>", KJIT_OP_SHR, KJ_NO_OP) \
+  X(EQ, "==", KJIT_OP_EQ, KJ_NO_OP) \
+  X(NE, "!=", KJIT_OP_NE, KJ_NO_OP) \
+  X(LE, "<=", KJIT_OP_LE, KJ_NO_OP) \
+  X(GE, ">=", KJIT_OP_GE, KJ_NO_OP) \
+  X(ADD_ASSIGN, "+=", KJ_NO_OP, KJIT_OP_ADD) \
+  X(SUB_ASSIGN, "-=", KJ_NO_OP, KJIT_OP_SUB) \
+  X(MUL_ASSIGN, "*=", KJ_NO_OP, KJIT_OP_MUL) \
+  X(DIV_ASSIGN, "/=", KJ_NO_OP, KJIT_OP_DIV) \
+  X(MOD_ASSIGN, "%=", KJ_NO_OP, KJIT_OP_MOD) \
+  X(AND_ASSIGN, "&=", KJ_NO_OP, KJIT_OP_BIT_AND) \
+  X(OR_ASSIGN, "|=", KJ_NO_OP, KJIT_OP_BIT_OR) \
+  X(XOR_ASSIGN, "^=", KJ_NO_OP, KJIT_OP_BIT_XOR) \
   X(ARROW, "->", KJ_NO_OP, KJ_NO_OP) \
-  X(LT, "<", KJIT_LT, KJ_NO_OP) \
-  X(GT, ">", KJIT_GT, KJ_NO_OP) \
-  X(ASSIGN, "=", KJ_NO_OP, KJIT_STORE) \
-  X(PLUS, "+", KJIT_ADD, KJ_NO_OP) \
-  X(MINUS, "-", KJIT_SUB, KJ_NO_OP) \
-  X(STAR, "*", KJIT_MUL, KJ_NO_OP) \
-  X(SLASH, "/", KJIT_DIV, KJ_NO_OP) \
-  X(PERCENT, "%", KJIT_MOD, KJ_NO_OP) \
-  X(AMPERSAND, "&", KJIT_BIT_AND, KJ_NO_OP) \
-  X(PIPE, "|", KJIT_BIT_OR, KJ_NO_OP) \
-  X(CARET, "^", KJIT_BIT_XOR, KJ_NO_OP) \
+  X(LT, "<", KJIT_OP_LT, KJ_NO_OP) \
+  X(GT, ">", KJIT_OP_GT, KJ_NO_OP) \
+  X(ASSIGN, "=", KJ_NO_OP, KJIT_OP_STORE) \
+  X(PLUS, "+", KJIT_OP_ADD, KJ_NO_OP) \
+  X(MINUS, "-", KJIT_OP_SUB, KJ_NO_OP) \
+  X(STAR, "*", KJIT_OP_MUL, KJ_NO_OP) \
+  X(SLASH, "/", KJIT_OP_DIV, KJ_NO_OP) \
+  X(PERCENT, "%", KJIT_OP_MOD, KJ_NO_OP) \
+  X(AMPERSAND, "&", KJIT_OP_BIT_AND, KJ_NO_OP) \
+  X(PIPE, "|", KJIT_OP_BIT_OR, KJ_NO_OP) \
+  X(CARET, "^", KJIT_OP_BIT_XOR, KJ_NO_OP) \
   X(TILDE, "~", KJ_NO_OP, KJ_NO_OP) \
   X(LEFT_PAREN, "(", KJ_NO_OP, KJ_NO_OP) \
   X(RIGHT_PAREN, ")", KJ_NO_OP, KJ_NO_OP) \
@@ -59,8 +59,8 @@
 
 /* Reserved words: X(NAME, "text", binary operator). */
 #define KJ_KEYWORDS(X) \
-  X(AND, "and", KJIT_AND) \
-  X(OR, "or", KJIT_OR) \
+  X(AND, "and", KJIT_OP_AND) \
+  X(OR, "or", KJIT_OP_OR) \
   X(NOT, "not", KJ_NO_OP) \
   X(TRUE, "true", KJ_NO_OP) \
   X(FALSE, "false", KJ_NO_OP) \

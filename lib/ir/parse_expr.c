@@ -88,7 +88,7 @@ static ki_expr *take_item(ki_expr *index)
 {
   const ki_expr *tuple = index->x, *at = index->args.count == 1 ? index->args.items[0] : NULL;
   if (tuple->kind != KJ_EXPR_TUPLE || !at || !is_named(tuple)) return index;
-  bool is_from_end = at->kind == KJ_EXPR_UNARY && at->op == KJIT_NEG;
+  bool is_from_end = at->kind == KJ_EXPR_UNARY && at->op == KJIT_OP_NEG;
   if (is_from_end) at = at->x;
   if (at->kind != KJ_EXPR_INT) return index;
   __int128 item = is_from_end ? (__int128)tuple->args.count - at->integer : at->integer;
@@ -340,14 +340,14 @@ static ki_expr *parse_power(ki_parser *parser)
   }
   ki_expr *exponent = parse_unary(parser);
   ki_leave(parser);
-  return parse_operation(parser, KJIT_POW, base, place, exponent);
+  return parse_operation(parser, KJIT_OP_POW, base, place, exponent);
 }
 
 static kjit_op unary_op(ki_token_kind kind)
 {
-  return kind == KJ_TOKEN_MINUS   ? KJIT_NEG
-         : kind == KJ_TOKEN_PLUS  ? KJIT_POS
-         : kind == KJ_TOKEN_TILDE ? KJIT_INVERT
+  return kind == KJ_TOKEN_MINUS   ? KJIT_OP_NEG
+         : kind == KJ_TOKEN_PLUS  ? KJIT_OP_POS
+         : kind == KJ_TOKEN_TILDE ? KJIT_OP_INVERT
                                   : KJ_NO_OP;
 }
 
@@ -359,7 +359,7 @@ static ki_expr *parse_unary(ki_parser *parser)
   ki_enter(parser);
   ki_advance(parser);
   ki_expr *operand = parse_unary(parser);
-  if (op == KJIT_NEG && operand == parser->overflow) parser->overflow = NULL;
+  if (op == KJIT_OP_NEG && operand == parser->overflow) parser->overflow = NULL;
   ki_leave(parser);
   return parse_operation(parser, op, operand, place, NULL);
 }
@@ -371,9 +371,9 @@ static ki_expr *parse_not(ki_parser *parser)
   kj_location place = ki_place(parser);
   ki_enter(parser);
   ki_advance(parser);
-  ki_expr *operand = parse_binary(parser, ki_op_table[KJIT_NOT].precedence);
+  ki_expr *operand = parse_binary(parser, ki_op_table[KJIT_OP_NOT].precedence);
   ki_leave(parser);
-  return parse_operation(parser, KJIT_NOT, operand, place, NULL);
+  return parse_operation(parser, KJIT_OP_NOT, operand, place, NULL);
 }
 
 /* Comparisons do not chain: each operand holds none without parentheses. */
@@ -453,7 +453,7 @@ static ki_expr *make_pointer_type(ki_parser *parser, const ki_expr *left, bool i
 
 static ki_expr *parse_binary(ki_parser *parser, int least)
 {
-  ki_expr *left = ki_at(parser, KJ_TOKEN_NOT) && least <= ki_op_table[KJIT_NOT].precedence
+  ki_expr *left = ki_at(parser, KJ_TOKEN_NOT) && least <= ki_op_table[KJIT_OP_NOT].precedence
                     ? parse_not(parser)
                     : parse_unary(parser);
   for (;;) {
@@ -461,12 +461,12 @@ static ki_expr *parse_binary(ki_parser *parser, int least)
     if (op == KJ_NO_OP || ki_op_table[op].precedence < least || ki_at_line_end(parser)) return left;
     kj_location place = ki_place(parser);
     ki_advance(parser);
-    ki_expr *type = op == KJIT_MUL ? make_pointer_type(parser, left, false) : NULL;
+    ki_expr *type = op == KJIT_OP_MUL ? make_pointer_type(parser, left, false) : NULL;
     if (type) {
       left = type;
       continue;
     }
-    if (op == KJIT_FLOORDIV) note_slashes(parser);
+    if (op == KJIT_OP_FLOORDIV) note_slashes(parser);
     left = parse_operation(parser, op, left, place,
                            parse_binary(parser, ki_op_table[op].precedence + 1));
     if (ki_op_table[op].class_ == KJ_OP_COMPARE) refuse_chain(parser, op);

@@ -333,11 +333,11 @@ static ki_stmt *parse_assignment(ki_parser *parser, ki_expr *first)
   if (stmt->op == KJ_NO_OP)
     ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
                   "expected `=` after the places, found %s", ki_describe_token(parser));
-  if (stmt->op != KJIT_STORE && stmt->places.count > 1)
+  if (stmt->op != KJIT_OP_STORE && stmt->places.count > 1)
     ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX, "%s changes one place only",
                   ki_describe_token(parser));
   ki_advance(parser);
-  if (stmt->op == KJIT_FLOORDIV) parser->slashes = parser->previous;
+  if (stmt->op == KJIT_OP_FLOORDIV) parser->slashes = parser->previous;
   stmt->value = ki_parse_exprs(parser);
   return stmt;
 }

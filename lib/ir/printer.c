@@ -110,7 +110,7 @@ static void print_unary(ki_printer *p, const ki_expr *expr)
 {
   const ki_op_info *op = &ki_op_table[expr->op];
   ki_put(p, op->text);
-  if (expr->op == KJIT_NOT) ki_put(p, " ");
+  if (expr->op == KJIT_OP_NOT) ki_put(p, " ");
   ki_put_expr(p, expr->x, op->precedence);
 }
 
@@ -122,7 +122,7 @@ static void print_binary(ki_printer *p, const ki_expr *expr)
   bool is_power = op->class_ == KJ_OP_POWER, is_compare = op->class_ == KJ_OP_COMPARE;
   ki_put_expr(p, expr->x, op->precedence + (is_power || is_compare));
   kj_append_format(p->buffer, " %s ", op->text);
-  ki_put_expr(p, expr->y, is_power ? ki_op_table[KJIT_NEG].precedence : op->precedence + 1);
+  ki_put_expr(p, expr->y, is_power ? ki_op_table[KJIT_OP_NEG].precedence : op->precedence + 1);
 }
 
 static void print_conditional(ki_printer *p, const ki_expr *expr)
@@ -345,7 +345,8 @@ static void print_assign(ki_printer *p, const ki_stmt *stmt)
     if (i) ki_put(p, ", ");
     ki_put_expr(p, stmt->places.items[i], KJ_LEVEL_POSTFIX);
   }
-  kj_append_format(p->buffer, stmt->op == KJIT_STORE ? " = " : " %s= ", ki_op_table[stmt->op].text);
+  kj_append_format(p->buffer,
+                   stmt->op == KJIT_OP_STORE ? " = " : " %s= ", ki_op_table[stmt->op].text);
   if (stmt->places.count > 1) print_values(p, stmt->value);
   else ki_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);
 }

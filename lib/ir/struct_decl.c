@@ -89,11 +89,11 @@ static bool evaluate_name(evaluator *e, const char *name, ki_value *value)
 static bool evaluate_binary(evaluator *e, const ki_expr *expr, ki_value *value)
 {
   ki_value x, y;
-  if (ki_op_table[expr->op].class_ != KJ_OP_ARITH && expr->op != KJIT_SHL) return false;
+  if (ki_op_table[expr->op].class_ != KJ_OP_ARITH && expr->op != KJIT_OP_SHL) return false;
   if (!evaluate(e, expr->x, &x) || !evaluate(e, expr->y, &y)) return false;
   kjit_type type = ki_operator_type(expr->op, x.type, y.type);
   if (!ki_is_integral(type)) return false;
-  if (expr->op != KJIT_SHL) y = ki_convert_value(y, type);
+  if (expr->op != KJIT_OP_SHL) y = ki_convert_value(y, type);
   return ki_compute_binary(expr->op, ki_convert_value(x, type), y, value) == KJ_COMPUTED;
 }
 
@@ -107,7 +107,7 @@ static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value)
   case KJ_EXPR_NAME: return evaluate_name(e, expr->name, value);
   case KJ_EXPR_DECL: return evaluate_constant(e, expr->decl, value);
   case KJ_EXPR_UNARY:
-    if (expr->op != KJIT_NEG || !evaluate(e, expr->x, &x)) return false;
+    if (expr->op != KJIT_OP_NEG || !evaluate(e, expr->x, &x)) return false;
     x = ki_convert_value(x, ki_arithmetic_type(x.type));
     return ki_compute_unary(expr->op, x, value) == KJ_COMPUTED;
   case KJ_EXPR_BINARY: return evaluate_binary(e, expr, value);

@@ -19,7 +19,7 @@ static const char *describe_place(unsigned place)
 static void verify_alignment(ki_verifier *v, const ki_attribute *attribute)
 {
   const ki_expr *value = attribute->values.items[0];
-  bool is_negative = value->kind == KJ_EXPR_UNARY && value->op == KJIT_NEG;
+  bool is_negative = value->kind == KJ_EXPR_UNARY && value->op == KJIT_OP_NEG;
   bool is_power = value->kind != KJ_EXPR_INT ||
                   (value->integer > 0 && (value->integer & (value->integer - 1)) == 0);
   if (is_negative || value->kind == KJ_EXPR_FLOAT || !is_power)
@@ -31,7 +31,7 @@ static void verify_positive(ki_verifier *v, const ki_attribute *attribute)
   for (size_t i = 0; i < attribute->values.count; i++) {
     const ki_expr *value = attribute->values.items[i];
     bool is_negative =
-      value->kind == KJ_EXPR_UNARY && value->op == KJIT_NEG && value->x->kind == KJ_EXPR_INT;
+      value->kind == KJ_EXPR_UNARY && value->op == KJIT_OP_NEG && value->x->kind == KJ_EXPR_INT;
     if (is_negative || value->kind == KJ_EXPR_FLOAT ||
         (value->kind == KJ_EXPR_INT && value->integer == 0))
       ki_fail_verify(v, value->location, KJIT_ERROR_TYPE, "`@%s` takes integers from 1",
@@ -263,7 +263,7 @@ static void verify_parameter(ki_verifier *v, ki_decl *param)
   if (type && type->kind == KJ_TYPE_TUPLE && v->function->is_kernel)
     ki_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
                    "a kernel takes the items of a tuple one by one: give it a parameter for each, "
-                   "of which `kjit_tuple` makes the tuple");
+                   "of which `kjit_build_tuple` makes the tuple");
   if (param->value) {
     v->fixed = "a default";
     ki_verify_expr(v, param->value, KJ_ROLE_VALUE);

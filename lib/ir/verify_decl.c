@@ -65,7 +65,7 @@ static void verify_static_array(ki_verifier *v, ki_type_expr *type, bool static_
     ki_expr *extent = type->extents.items[i];
     ki_verify_expr(v, extent, KJ_ROLE_VALUE);
     bool is_negative =
-      extent->kind == KJ_EXPR_UNARY && extent->op == KJIT_NEG && extent->x->kind == KJ_EXPR_INT;
+      extent->kind == KJ_EXPR_UNARY && extent->op == KJIT_OP_NEG && extent->x->kind == KJ_EXPR_INT;
     bool is_constant = v->decl->kind == KJ_DECL_CONST;
     if (is_negative || (extent->kind == KJ_EXPR_INT && extent->integer == 0 && !is_constant))
       ki_fail_verify(v, extent->location, KJIT_ERROR_TYPE, "an extent is at least %d",

@@ -7,7 +7,8 @@
 
 static void verify_operands(ki_verifier *v, ki_expr *expr)
 {
-  bool compares = expr->kind == KJ_EXPR_BINARY && (expr->op == KJIT_EQ || expr->op == KJIT_NE);
+  bool compares =
+    expr->kind == KJ_EXPR_BINARY && (expr->op == KJIT_OP_EQ || expr->op == KJIT_OP_NE);
   ki_expr *operands[] = { expr->x, expr->y, expr->z };
   for (int i = 0; i < 3; i++)
     if (operands[i]) ki_verify_expr(v, operands[i], compares ? KJ_ROLE_COMPARED : KJ_ROLE_VALUE);

@@ -159,11 +159,11 @@ static LLVMValueRef as_brain(kl_lowering *l, LLVMValueRef bits)
 LLVMValueRef kl_try_brain_operation(kl_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y)
 {
   bool is_native = l->target->has_brain_arithmetic && l->target->has_brain_arithmetic(l);
-  if (!is_native || (op != KJIT_ADD && op != KJIT_SUB && op != KJIT_MUL)) return NULL;
+  if (!is_native || (op != KJIT_OP_ADD && op != KJIT_OP_SUB && op != KJIT_OP_MUL)) return NULL;
   LLVMValueRef left = as_brain(l, x), right = as_brain(l, y);
-  LLVMValueRef result = op == KJIT_ADD   ? kl_fadd(l, left, right)
-                        : op == KJIT_SUB ? kl_fsub(l, left, right)
-                                         : kl_fmul(l, left, right);
+  LLVMValueRef result = op == KJIT_OP_ADD   ? kl_fadd(l, left, right)
+                        : op == KJIT_OP_SUB ? kl_fsub(l, left, right)
+                                            : kl_fmul(l, left, right);
   return kl_bitcast(l, kl_fast(l, result), LLVMTypeOf(x));
 }
 

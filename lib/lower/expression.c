@@ -28,9 +28,9 @@ static LLVMValueRef lower_unary(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->kind == KJ_T_UNARY);
   if (kl_part_of(l, expr->type) != expr->type)
     return kl_build_unary_parts(l, expr->op, expr->type, kl_lower_expr(l, expr->x));
-  if (expr->op == KJIT_NOT) return kl_not(l, kl_lower_condition(l, expr->x));
+  if (expr->op == KJIT_OP_NOT) return kl_not(l, kl_lower_condition(l, expr->x));
   LLVMValueRef x = kl_lower_expr(l, expr->x);
-  if (expr->op == KJIT_INVERT) return kl_not(l, x);
+  if (expr->op == KJIT_OP_INVERT) return kl_not(l, x);
   if (!kl_is_float_type(l, expr->type)) return kl_neg(l, x);
   return kl_from_compute(l, expr->type, kl_fast(l, kl_fneg(l, kl_to_compute(l, expr->type, x))));
 }
@@ -40,7 +40,7 @@ static LLVMValueRef lower_binary(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->kind == KJ_T_BINARY);
   LLVMValueRef x = kl_lower_expr(l, expr->x), y = kl_lower_expr(l, expr->y);
   kl_check_divisor(l, expr, expr->type, x, y);
-  if (expr->op == KJIT_POW && expr->y->type != expr->type)
+  if (expr->op == KJIT_OP_POW && expr->y->type != expr->type)
     return kl_build_whole_power(l, expr->type, x, expr->y->type, y);
   return kl_build_binary(l, expr->op, expr->type, x, y, expr->location);
 }
@@ -77,8 +77,9 @@ static bool is_cheap(kl_lowering *l, const kt_expr *expr, int *budget)
   case KJ_T_COMPARE:
   case KJ_T_LOGIC: return is_cheap(l, expr->x, budget) && is_cheap(l, expr->y, budget);
   case KJ_T_BINARY: {
-    bool is_simple = expr->op == KJIT_ADD || expr->op == KJIT_SUB || expr->op == KJIT_MUL ||
-                     (expr->op >= KJIT_BIT_OR && expr->op <= KJIT_SHR);
+    bool is_simple = expr->op == KJIT_OP_ADD || expr->op == KJIT_OP_SUB ||
+                     expr->op == KJIT_OP_MUL ||
+                     (expr->op >= KJIT_OP_BIT_OR && expr->op <= KJIT_OP_SHR);
     return is_simple && is_cheap(l, expr->x, budget) && is_cheap(l, expr->y, budget);
   }
   default: return false;
@@ -98,7 +99,7 @@ bool kl_is_straight(kl_lowering *l, const kt_expr *expr)
 static LLVMValueRef lower_logic(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_LOGIC);
-  bool is_or = expr->op == KJIT_OR;
+  bool is_or = expr->op == KJIT_OP_OR;
   LLVMValueRef x = kl_lower_condition(l, expr->x), decided = LLVMConstInt(l->i1, is_or, false);
   if (kl_is_straight(l, expr)) {
     LLVMValueRef y = kl_lower_condition(l, expr->y);

@@ -48,30 +48,30 @@ static LLVMValueRef binary32(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->kind == KJ_T_BINARY);
   bool is_exact = expr->is_narrow && are_narrow(expr->x, expr->y);
   switch (KJ_AMONG(expr->op)) {
-  case KJIT_ADD:
-  case KJIT_SUB:
-  case KJIT_MUL:
-  case KJIT_BIT_AND:
-  case KJIT_BIT_OR:
-  case KJIT_BIT_XOR: {
+  case KJIT_OP_ADD:
+  case KJIT_OP_SUB:
+  case KJIT_OP_MUL:
+  case KJIT_OP_BIT_AND:
+  case KJIT_OP_BIT_OR:
+  case KJIT_OP_BIT_XOR: {
     LLVMValueRef x = kl_lower_index32(l, expr->x), y = kl_lower_index32(l, expr->y);
     LLVMValueRef value = kl_build_binary(l, expr->op, KJIT_I32, x, y, expr->location);
-    bool wraps = expr->op == KJIT_ADD || expr->op == KJIT_SUB || expr->op == KJIT_MUL;
+    bool wraps = expr->op == KJIT_OP_ADD || expr->op == KJIT_OP_SUB || expr->op == KJIT_OP_MUL;
     return wraps && is_exact ? exact32(l, expr, value, x, y) : asserted(l, expr, value);
   }
-  case KJIT_SHL: {
+  case KJIT_OP_SHL: {
     if (!is_small_constant(expr->y, 0, 31)) return NULL;
     LLVMValueRef x = kl_lower_index32(l, expr->x), y = kl_const32(l, (int64_t)expr->y->integer),
                  value = kl_shl(l, x, y);
     return is_exact ? exact32(l, expr, value, x, y) : value;
   }
-  case KJIT_SHR:
+  case KJIT_OP_SHR:
     if (!is_small_constant(expr->y, 0, 31) || !expr->x->is_narrow) return NULL;
     return asserted(l, expr,
                     kl_ashr(l, kl_lower_index32(l, expr->x),
                             kl_const32(l, (int64_t)expr->y->integer)));
-  case KJIT_FLOORDIV:
-  case KJIT_MOD: {
+  case KJIT_OP_FLOORDIV:
+  case KJIT_OP_MOD: {
     if (!expr->is_narrow || !are_narrow(expr->x, expr->y)) return NULL;
     LLVMValueRef x = kl_lower_index32(l, expr->x), y = kl_lower_index32(l, expr->y);
     kl_check_divisor(l, expr, KJIT_I32, x, y);
@@ -107,13 +107,13 @@ LLVMValueRef kl_try_index32(kl_lowering *l, const kt_expr *expr)
   switch (KJ_AMONG(expr->kind)) {
   case KJ_T_VAR: return kl_get_variable32(l, expr->var);
   case KJ_T_UNARY:
-    if (expr->op == KJIT_NEG) {
+    if (expr->op == KJIT_OP_NEG) {
       LLVMValueRef x = kl_lower_index32(l, expr->x), value = kl_neg(l, x);
       if (!expr->is_narrow || !expr->x->is_narrow) return value;
       kl_assert_range(l, expr->range, KJIT_I64, kl_neg(l, kl_as_i64(l, x)));
       return no_wrap(value, true);
     }
-    return expr->op == KJIT_INVERT ? kl_not(l, kl_lower_index32(l, expr->x)) : NULL;
+    return expr->op == KJIT_OP_INVERT ? kl_not(l, kl_lower_index32(l, expr->x)) : NULL;
   case KJ_T_BINARY: return expr->type == KJIT_I64 ? binary32(l, expr) : NULL;
   case KJ_T_CONVERT: return convert32(l, expr);
   case KJ_T_EXTENT:

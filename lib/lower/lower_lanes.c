@@ -31,10 +31,11 @@ static bool is_plain_float(kjit_type lane) { return lane == KJIT_F32 || lane == 
 
 static bool is_plain_operation(kl_lowering *l, kjit_op op, kjit_type lane)
 {
-  bool is_arithmetic = op == KJIT_ADD || op == KJIT_SUB || op == KJIT_MUL;
-  if (kl_is_float_type(l, lane)) return is_plain_float(lane) && (is_arithmetic || op == KJIT_DIV);
-  return is_arithmetic || op == KJIT_BIT_AND || op == KJIT_BIT_OR || op == KJIT_BIT_XOR ||
-         op == KJIT_SHL || op == KJIT_SHR;
+  bool is_arithmetic = op == KJIT_OP_ADD || op == KJIT_OP_SUB || op == KJIT_OP_MUL;
+  if (kl_is_float_type(l, lane))
+    return is_plain_float(lane) && (is_arithmetic || op == KJIT_OP_DIV);
+  return is_arithmetic || op == KJIT_OP_BIT_AND || op == KJIT_OP_BIT_OR || op == KJIT_OP_BIT_XOR ||
+         op == KJIT_OP_SHL || op == KJIT_OP_SHR;
 }
 
 static LLVMValueRef splat(kl_lowering *l, LLVMValueRef constant, uint32_t count)
@@ -49,20 +50,20 @@ static LLVMValueRef binary_vectors(kl_lowering *l, kjit_op op, kjit_type lane, L
 {
   bool is_float = kl_is_float_type(l, lane);
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD: return is_float ? kl_fast(l, kl_fadd(l, x, y)) : kl_add(l, x, y);
-  case KJIT_SUB: return is_float ? kl_fast(l, kl_fsub(l, x, y)) : kl_sub(l, x, y);
-  case KJIT_MUL: return is_float ? kl_fast(l, kl_fmul(l, x, y)) : kl_mul(l, x, y);
-  case KJIT_DIV: return kl_fast(l, kl_fdiv(l, x, y));
-  case KJIT_BIT_AND: return kl_and(l, x, y);
-  case KJIT_BIT_OR: return kl_or(l, x, y);
-  case KJIT_BIT_XOR: return kl_xor(l, x, y);
+  case KJIT_OP_ADD: return is_float ? kl_fast(l, kl_fadd(l, x, y)) : kl_add(l, x, y);
+  case KJIT_OP_SUB: return is_float ? kl_fast(l, kl_fsub(l, x, y)) : kl_sub(l, x, y);
+  case KJIT_OP_MUL: return is_float ? kl_fast(l, kl_fmul(l, x, y)) : kl_mul(l, x, y);
+  case KJIT_OP_DIV: return kl_fast(l, kl_fdiv(l, x, y));
+  case KJIT_OP_BIT_AND: return kl_and(l, x, y);
+  case KJIT_OP_BIT_OR: return kl_or(l, x, y);
+  case KJIT_OP_BIT_XOR: return kl_xor(l, x, y);
   default: break;
   }
   uint32_t count = LLVMGetVectorSize(LLVMTypeOf(y));
   LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(y));
   /* the count is taken modulo the width */
   y = kl_and(l, y, splat(l, LLVMConstInt(type, LLVMGetIntTypeWidth(type) - 1, false), count));
-  if (op == KJIT_SHL) return kl_shl(l, x, y);
+  if (op == KJIT_OP_SHL) return kl_shl(l, x, y);
   return kl_is_signed_type(l, lane) ? kl_ashr(l, x, y) : kl_lshr(l, x, y);
 }
 
@@ -280,14 +281,14 @@ static LLVMValueRef complex_binary(kl_lowering *l, kjit_op op, kjit_type type, L
 {
   kl_complex_value x = kl_split_complex(l, left), y = kl_split_complex(l, right), z;
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD:
+  case KJIT_OP_ADD:
     z = (kl_complex_value){ add(l, x.real, y.real), add(l, x.imaginary, y.imaginary) };
     break;
-  case KJIT_SUB:
+  case KJIT_OP_SUB:
     z = (kl_complex_value){ sub(l, x.real, y.real), sub(l, x.imaginary, y.imaginary) };
     break;
-  case KJIT_MUL: z = recover(l, recover_product, x, y, multiply_plain(l, x, y)); break;
-  default: KJ_ASSERT(op == KJIT_DIV); z = divide_complex(l, x, y);
+  case KJIT_OP_MUL: z = recover(l, recover_product, x, y, multiply_plain(l, x, y)); break;
+  default: KJ_ASSERT(op == KJIT_OP_DIV); z = divide_complex(l, x, y);
   }
   return kl_join_complex(l, type, z);
 }
@@ -309,7 +310,7 @@ LLVMValueRef kl_build_unary_parts(kl_lowering *l, kjit_op op, kjit_type type, LL
     return kl_join_complex(l, type,
                            (kl_complex_value){ kl_fneg(l, z.real), kl_fneg(l, z.imaginary) });
   }
-  if (op != KJIT_NEG) return kl_not(l, x);
+  if (op != KJIT_OP_NEG) return kl_not(l, x);
   if (!kl_is_float_type(l, part)) return kl_neg(l, x);
   if (part != KJIT_BF16) return kl_fneg(l, x);
   return kl_xor(l, x, splat(l, LLVMConstInt(l->i16, 0x8000, false), kl_type_info(l, type)->count));
@@ -319,10 +320,10 @@ static LLVMValueRef compare_complex(kl_lowering *l, kjit_op op, LLVMValueRef lef
                                     LLVMValueRef right)
 {
   kl_complex_value x = kl_split_complex(l, left), y = kl_split_complex(l, right);
-  LLVMRealPredicate predicate = op == KJIT_EQ ? LLVMRealOEQ : LLVMRealUNE;
+  LLVMRealPredicate predicate = op == KJIT_OP_EQ ? LLVMRealOEQ : LLVMRealUNE;
   LLVMValueRef real = kl_fcmp(l, predicate, x.real, y.real),
                imaginary = kl_fcmp(l, predicate, x.imaginary, y.imaginary);
-  return op == KJIT_EQ ? kl_and(l, real, imaginary) : kl_or(l, real, imaginary);
+  return op == KJIT_OP_EQ ? kl_and(l, real, imaginary) : kl_or(l, real, imaginary);
 }
 
 /* kl_build_compare's instructions take vectors of all but the types that are converted first. */

@@ -264,13 +264,13 @@ static float_division divide_floats(kl_lowering *l, LLVMValueRef x, LLVMValueRef
 static LLVMValueRef build_float(kl_lowering *l, kjit_op op, LLVMValueRef x, LLVMValueRef y)
 {
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD: return kl_fast(l, kl_fadd(l, x, y));
-  case KJIT_SUB: return kl_fast(l, kl_fsub(l, x, y));
-  case KJIT_MUL: return kl_fast(l, kl_fmul(l, x, y));
-  case KJIT_DIV: return kl_fast(l, kl_fdiv(l, x, y));
-  case KJIT_FLOORDIV: return divide_floats(l, x, y).quotient;
-  case KJIT_MOD: return divide_floats(l, x, y).remainder;
-  case KJIT_POW: return kl_call_math(l, KJ_BUILTIN_POW, x, y);
+  case KJIT_OP_ADD: return kl_fast(l, kl_fadd(l, x, y));
+  case KJIT_OP_SUB: return kl_fast(l, kl_fsub(l, x, y));
+  case KJIT_OP_MUL: return kl_fast(l, kl_fmul(l, x, y));
+  case KJIT_OP_DIV: return kl_fast(l, kl_fdiv(l, x, y));
+  case KJIT_OP_FLOORDIV: return divide_floats(l, x, y).quotient;
+  case KJIT_OP_MOD: return divide_floats(l, x, y).remainder;
+  case KJIT_OP_POW: return kl_call_math(l, KJ_BUILTIN_POW, x, y);
   default: return NULL;
   }
 }
@@ -284,18 +284,18 @@ static LLVMValueRef build_integer(kl_lowering *l, kjit_op op, bool is_signed, LL
                                   LLVMValueRef y)
 {
   switch (KJ_AMONG(op)) {
-  case KJIT_ADD: return kl_add(l, x, y);
-  case KJIT_SUB: return kl_sub(l, x, y);
-  case KJIT_MUL: return kl_mul(l, x, y);
-  case KJIT_FLOORDIV: return kl_build_divide(l, is_signed, KJ_ROUND_FLOOR, x, y);
-  case KJIT_MOD: return kl_build_remainder(l, is_signed, KJ_ROUND_FLOOR, x, y);
-  case KJIT_BIT_AND: return kl_and(l, x, y);
-  case KJIT_BIT_OR: return kl_or(l, x, y);
-  case KJIT_BIT_XOR: return kl_xor(l, x, y);
-  case KJIT_SHL: return kl_shl(l, x, shift_count(l, y));
-  case KJIT_SHR:
+  case KJIT_OP_ADD: return kl_add(l, x, y);
+  case KJIT_OP_SUB: return kl_sub(l, x, y);
+  case KJIT_OP_MUL: return kl_mul(l, x, y);
+  case KJIT_OP_FLOORDIV: return kl_build_divide(l, is_signed, KJ_ROUND_FLOOR, x, y);
+  case KJIT_OP_MOD: return kl_build_remainder(l, is_signed, KJ_ROUND_FLOOR, x, y);
+  case KJIT_OP_BIT_AND: return kl_and(l, x, y);
+  case KJIT_OP_BIT_OR: return kl_or(l, x, y);
+  case KJIT_OP_BIT_XOR: return kl_xor(l, x, y);
+  case KJIT_OP_SHL: return kl_shl(l, x, shift_count(l, y));
+  case KJIT_OP_SHR:
     return is_signed ? kl_ashr(l, x, shift_count(l, y)) : kl_lshr(l, x, shift_count(l, y));
-  case KJIT_POW: return integer_power(l, is_signed, x, y);
+  case KJIT_OP_POW: return integer_power(l, is_signed, x, y);
   default: return NULL;
   }
 }
@@ -330,13 +330,13 @@ typedef struct comparison {
 static comparison comparison_of(kjit_op op)
 {
   switch (KJ_AMONG(op)) {
-  case KJIT_EQ: return (comparison){ LLVMIntEQ, LLVMIntEQ, LLVMRealOEQ, false };
-  case KJIT_NE: return (comparison){ LLVMIntNE, LLVMIntNE, LLVMRealUNE, true };
-  case KJIT_LT: return (comparison){ LLVMIntSLT, LLVMIntULT, LLVMRealOLT, true };
-  case KJIT_GT: return (comparison){ LLVMIntSGT, LLVMIntUGT, LLVMRealOGT, false };
-  case KJIT_LE: return (comparison){ LLVMIntSLE, LLVMIntULE, LLVMRealOLE, true };
+  case KJIT_OP_EQ: return (comparison){ LLVMIntEQ, LLVMIntEQ, LLVMRealOEQ, false };
+  case KJIT_OP_NE: return (comparison){ LLVMIntNE, LLVMIntNE, LLVMRealUNE, true };
+  case KJIT_OP_LT: return (comparison){ LLVMIntSLT, LLVMIntULT, LLVMRealOLT, true };
+  case KJIT_OP_GT: return (comparison){ LLVMIntSGT, LLVMIntUGT, LLVMRealOGT, false };
+  case KJIT_OP_LE: return (comparison){ LLVMIntSLE, LLVMIntULE, LLVMRealOLE, true };
   default:
-    KJ_ASSERT(op == KJIT_GE);
+    KJ_ASSERT(op == KJIT_OP_GE);
     return (comparison){ LLVMIntSGE, LLVMIntUGE, LLVMRealOGE, false };
   }
 }

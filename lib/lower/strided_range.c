@@ -183,8 +183,9 @@ static void scan_expr(scan *s, const kt_expr *expr)
   case KJ_T_BUILTIN: scan_builtin(s, expr); return;
   case KJ_T_CALL: scan_call(s, expr); return;
   case KJ_T_BINARY:
-    s->fails = expr->op == KJIT_POW || ((expr->op == KJIT_MOD || expr->op == KJIT_FLOORDIV) &&
-                                        kl_is_float_type(s->l, expr->type));
+    s->fails =
+      expr->op == KJIT_OP_POW || ((expr->op == KJIT_OP_MOD || expr->op == KJIT_OP_FLOORDIV) &&
+                                  kl_is_float_type(s->l, expr->type));
     break;
   case KJ_T_UNARY:
   case KJ_T_COMPARE:

@@ -30,9 +30,11 @@ static bool is_number(const kt_expr *e) { return e->kind == KJ_T_CONST; }
 static kt_expr *make_binary(kp_prover *p, kjit_op op, kt_expr *x, kt_expr *y)
 {
   KJ_ASSERT(x->type == KJIT_I64 && y->type == KJIT_I64);
-  if (is_number(x) && is_number(y) && op != KJIT_FLOORDIV) {
+  if (is_number(x) && is_number(y) && op != KJIT_OP_FLOORDIV) {
     uint64_t a = (uint64_t)x->integer, b = (uint64_t)y->integer;
-    return kp_make_bound(p, (int64_t)(op == KJIT_ADD ? a + b : op == KJIT_SUB ? a - b : a * b));
+    return kp_make_bound(p, (int64_t)(op == KJIT_OP_ADD   ? a + b
+                                      : op == KJIT_OP_SUB ? a - b
+                                                          : a * b));
   }
   kt_expr *e = kt_new_texpr(p->c, KJ_T_BINARY, KJIT_I64, x->location);
   e->op = op;
@@ -146,19 +148,19 @@ static uint32_t sum_of_nodes(const kp_bounds *x, const kp_bounds *y)
 kp_bounds kp_add_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
-  kp_bounds b = { .low = make_binary(p, KJIT_ADD, x.low, y.low),
-                  .high = make_binary(p, KJIT_ADD, x.high, y.high),
+  kp_bounds b = { .low = make_binary(p, KJIT_OP_ADD, x.low, y.low),
+                  .high = make_binary(p, KJIT_OP_ADD, x.high, y.high),
                   .nodes = sum_of_nodes(&x, &y) };
-  return fit(p, type, b, exact(KJIT_ADD, &x, &y));
+  return fit(p, type, b, exact(KJIT_OP_ADD, &x, &y));
 }
 
 kp_bounds kp_subtract_bounds(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y)
 {
   if (!x.known || !y.known) return of_type(p, type);
-  kp_bounds b = { .low = make_binary(p, KJIT_SUB, x.low, y.high),
-                  .high = make_binary(p, KJIT_SUB, x.high, y.low),
+  kp_bounds b = { .low = make_binary(p, KJIT_OP_SUB, x.low, y.high),
+                  .high = make_binary(p, KJIT_OP_SUB, x.high, y.low),
                   .nodes = sum_of_nodes(&x, &y) };
-  return fit(p, type, b, exact(KJIT_SUB, &x, &y));
+  return fit(p, type, b, exact(KJIT_OP_SUB, &x, &y));
 }
 
 static kp_bounds multiply(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y)
@@ -172,12 +174,12 @@ static kp_bounds multiply(kp_prover *p, kjit_type type, kp_bounds x, kp_bounds y
   bool is_negative = y.least == y.most && y.most < 0,
        is_ordered = y.least >= 0 && (x.least >= 0 || y.least == y.most);
   if (!is_negative && !is_ordered) return of_type(p, type);
-  kt_expr *low = make_binary(p, KJIT_MUL, x.low, y.low),
-          *high = make_binary(p, KJIT_MUL, x.high, y.high);
+  kt_expr *low = make_binary(p, KJIT_OP_MUL, x.low, y.low),
+          *high = make_binary(p, KJIT_OP_MUL, x.high, y.high);
   kp_bounds b = { .low = is_negative ? high : low,
                   .high = is_negative ? low : high,
                   .nodes = sum_of_nodes(&x, &y) };
-  return fit(p, type, b, exact(KJIT_MUL, &x, &y));
+  return fit(p, type, b, exact(KJIT_OP_MUL, &x, &y));
 }
 
 /* By a positive number: monotonic. */
@@ -186,10 +188,10 @@ static kp_bounds divide(kp_prover *p, kjit_type type, kp_bounds x, int64_t by)
   KJ_ASSERT(by > 0);
   if (!x.known) return of_type(p, type);
   kp_bounds y = kp_bounds_of_number(p, by);
-  kt_interval numbers = exact(KJIT_FLOORDIV, &x, &y);
+  kt_interval numbers = exact(KJIT_OP_FLOORDIV, &x, &y);
   if (is_number(x.low) && is_number(x.high)) return of_interval(p, numbers);
-  kp_bounds b = { .low = make_binary(p, KJIT_FLOORDIV, x.low, y.low),
-                  .high = make_binary(p, KJIT_FLOORDIV, x.high, y.low),
+  kp_bounds b = { .low = make_binary(p, KJIT_OP_FLOORDIV, x.low, y.low),
+                  .high = make_binary(p, KJIT_OP_FLOORDIV, x.high, y.low),
                   .nodes = x.nodes + 2 };
   return fit(p, type, b, numbers);
 }
@@ -229,12 +231,12 @@ static bool is_positive_number(const kp_bounds *b) { return b->least == b->most 
 /* In a loop: whatever the first operand is, which so needs no conditions. */
 static kp_bounds find_remainder(kp_prover *p, const kt_expr *e)
 {
-  KJ_ASSERT(e->op == KJIT_BIT_AND || e->op == KJIT_MOD);
+  KJ_ASSERT(e->op == KJIT_OP_BIT_AND || e->op == KJIT_OP_MOD);
   kp_bounds y = kp_find_bounds(p, e->y);
   if (!y.known || y.most <= 0) return of_type(p, e->type);
-  bool is_mask = e->op == KJIT_BIT_AND;
+  bool is_mask = e->op == KJIT_OP_BIT_AND;
   kp_confine(p, &y, !is_mask, y.most);
-  kt_expr *high = is_mask ? y.high : make_binary(p, KJIT_SUB, y.high, kp_make_bound(p, 1));
+  kt_expr *high = is_mask ? y.high : make_binary(p, KJIT_OP_SUB, y.high, kp_make_bound(p, 1));
   return (kp_bounds){ .known = true,
                       .low = kp_make_bound(p, 0),
                       .high = high,
@@ -245,24 +247,25 @@ static kp_bounds find_remainder(kp_prover *p, const kt_expr *e)
 static kp_bounds find_binary(kp_prover *p, const kt_expr *e)
 {
   KJ_ASSERT(e->kind == KJ_T_BINARY);
-  if (p->inside && (e->op == KJIT_BIT_AND || e->op == KJIT_MOD)) return find_remainder(p, e);
+  if (p->inside && (e->op == KJIT_OP_BIT_AND || e->op == KJIT_OP_MOD)) return find_remainder(p, e);
   kp_bounds x = kp_find_bounds(p, e->x), y = kp_find_bounds(p, e->y);
   bool is_below =
-    y.known && (e->op == KJIT_BIT_AND ? y.least >= 0 : e->op == KJIT_MOD && is_positive_number(&y));
+    y.known &&
+    (e->op == KJIT_OP_BIT_AND ? y.least >= 0 : e->op == KJIT_OP_MOD && is_positive_number(&y));
   if (is_below && !x.known) x = of_range(p, INT64_MIN, INT64_MAX);
   if (is_below) return of_interval(p, exact(e->op, &x, &y));
   if (!x.known || !y.known) return of_type(p, e->type);
   switch (KJ_AMONG(e->op)) {
-  case KJIT_ADD: return kp_add_bounds(p, e->type, x, y);
-  case KJIT_SUB: return kp_subtract_bounds(p, e->type, x, y);
-  case KJIT_MUL: return multiply(p, e->type, x, y);
-  case KJIT_FLOORDIV:
+  case KJIT_OP_ADD: return kp_add_bounds(p, e->type, x, y);
+  case KJIT_OP_SUB: return kp_subtract_bounds(p, e->type, x, y);
+  case KJIT_OP_MUL: return multiply(p, e->type, x, y);
+  case KJIT_OP_FLOORDIV:
     return is_positive_number(&y) ? divide(p, e->type, x, y.least) : of_type(p, e->type);
-  case KJIT_SHL:
+  case KJIT_OP_SHL:
     return y.least == y.most && y.least >= 0 && y.least < 31
              ? multiply(p, e->type, x, kp_bounds_of_number(p, (int64_t)1 << y.least))
              : of_type(p, e->type);
-  case KJIT_SHR:
+  case KJIT_OP_SHR:
     return y.least == y.most && y.least >= 0 && y.least < 31
              ? divide(p, e->type, x, (int64_t)1 << y.least)
              : of_type(p, e->type);
@@ -455,7 +458,7 @@ kp_bounds kp_find_bounds_by_kind(kp_prover *p, const kt_expr *e)
                                                                    : find_variable(p, e);
   case KJ_T_UNARY: {
     kp_bounds x = kp_find_bounds(p, e->x);
-    return e->op == KJIT_NEG && x.known
+    return e->op == KJIT_OP_NEG && x.known
              ? kp_subtract_bounds(p, e->type, kp_bounds_of_number(p, 0), x)
              : of_type(p, e->type);
   }

@@ -94,7 +94,7 @@ static kt_expr *hoist_logic(kp_inliner *in, kt_expr *e, kt_stmts *out)
   kt_var *var = kp_new_local(in->s, KJ_V_VAR, "logic", KJIT_BOOL, e->location);
   kp_push_inlined(in, out, kp_new_assign(in->s, var, e->x));
   kt_expr *condition = kp_new_var(in->s, var, e->location);
-  if (e->op == KJIT_OR) condition = kp_new_unary(in->s, KJIT_NOT, condition);
+  if (e->op == KJIT_OP_OR) condition = kp_new_unary(in->s, KJIT_OP_NOT, condition);
   kt_stmt *stmt = kt_new_if(in->s->c, condition, e->location);
   stmt->is_joint = true;
   kt_expr *value = kp_hoist(in, e->y, &stmt->body);
@@ -398,7 +398,8 @@ static void rewrite_while(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt
   KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
   if (kp_has_joint_expr(in, stmt->value)) {
     kt_expr *condition = kp_hoist(in, stmt->value, &stmt->body);
-    kt_stmt *leave = kt_new_if(in->s->c, kp_new_unary(in->s, KJIT_NOT, condition), stmt->location);
+    kt_stmt *leave =
+      kt_new_if(in->s->c, kp_new_unary(in->s, KJIT_OP_NOT, condition), stmt->location);
     kp_push_inlined(in, &leave->body, kt_new_tstmt(in->s->c, KJ_TS_BREAK, stmt->location));
     kp_push_inlined(in, &stmt->body, leave);
     stmt->value = kp_new_const(in->s, KJIT_BOOL, 1, stmt->location);

@@ -228,24 +228,24 @@ static kt_interval right_shifted(kp_integer type, kt_interval x, kt_interval y)
 kt_interval kp_exact_unary(kjit_op op, kt_interval x)
 {
   KJ_ASSERT(x.known);
-  if (op == KJIT_NEG) return kp_make_interval(-x.most, -x.least);
-  return op == KJIT_INVERT ? kp_make_interval(-1 - x.most, -1 - x.least) : unknown;
+  if (op == KJIT_OP_NEG) return kp_make_interval(-x.most, -x.least);
+  return op == KJIT_OP_INVERT ? kp_make_interval(-1 - x.most, -1 - x.least) : unknown;
 }
 
 kt_interval kp_exact_binary(kjit_op op, kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
   static kt_interval (*const rules[])(kp_integer, kt_interval, kt_interval) = {
-    [KJIT_ADD] = sum,
-    [KJIT_SUB] = difference,
-    [KJIT_MUL] = product,
-    [KJIT_FLOORDIV] = quotient,
-    [KJIT_MOD] = floor_modulo,
-    [KJIT_SHL] = left_shifted,
-    [KJIT_SHR] = right_shifted,
-    [KJIT_BIT_AND] = bits_in_both,
-    [KJIT_BIT_OR] = bits_in_either,
-    [KJIT_BIT_XOR] = bits_in_either,
+    [KJIT_OP_ADD] = sum,
+    [KJIT_OP_SUB] = difference,
+    [KJIT_OP_MUL] = product,
+    [KJIT_OP_FLOORDIV] = quotient,
+    [KJIT_OP_MOD] = floor_modulo,
+    [KJIT_OP_SHL] = left_shifted,
+    [KJIT_OP_SHR] = right_shifted,
+    [KJIT_OP_BIT_AND] = bits_in_both,
+    [KJIT_OP_BIT_OR] = bits_in_either,
+    [KJIT_OP_BIT_XOR] = bits_in_either,
   };
   bool has_rule = op < sizeof rules / sizeof *rules && rules[op];
   return has_rule ? rules[op](type, x, y) : unknown;
@@ -258,7 +258,7 @@ kt_interval kp_exact_builtin(ki_builtin_id id, const kt_interval *operands, size
   switch (KJ_AMONG(id)) {
   case KJ_BUILTIN_ABS: {
     kt_interval above = kp_meet_intervals(x, kp_make_interval(0, far)), below = negative_part(x);
-    return either(above, below.known ? kp_exact_unary(KJIT_NEG, below) : unknown);
+    return either(above, below.known ? kp_exact_unary(KJIT_OP_NEG, below) : unknown);
   }
   case KJ_BUILTIN_MIN: return kp_make_interval(smaller(x.least, y.least), smaller(x.most, y.most));
   case KJ_BUILTIN_MAX: return kp_make_interval(larger(x.least, y.least), larger(x.most, y.most));

@@ -57,11 +57,11 @@ void kp_confine(kp_prover *p, kp_bounds *b, int64_t least, int64_t most)
 {
   KJ_ASSERT(b->known && least <= most);
   if (b->least < least) {
-    kp_add_condition(p, KJIT_GE, b->low, kp_make_bound(p, least));
+    kp_add_condition(p, KJIT_OP_GE, b->low, kp_make_bound(p, least));
     b->least = least;
   }
   if (b->most > most) {
-    kp_add_condition(p, KJIT_LE, b->high, kp_make_bound(p, most));
+    kp_add_condition(p, KJIT_OP_LE, b->high, kp_make_bound(p, most));
     b->most = most;
   }
   if (b->most < b->least) b->most = b->least; /* the conditions never hold */
@@ -149,7 +149,7 @@ static void confine_unsigned(kp_prover *p, kp_bounds *b, kt_expr *e, int64_t mos
   KJ_ASSERT(e->type == KJIT_U64 && most >= 0);
   kt_expr *limit = kt_new_texpr(p->c, KJ_T_CONST, KJIT_U64, e->location);
   limit->integer = most;
-  kp_add_condition(p, KJIT_LE, e, limit);
+  kp_add_condition(p, KJIT_OP_LE, e, limit);
   b->least = 0;
   b->most = most;
 }

@@ -168,7 +168,7 @@ static position find(const pass *p, const kt_expr *e)
     return (position){ .known = is_small, .offset = is_small ? (int64_t)e->integer : 0 };
   case KJ_T_VAR: return p->lets[e->var->index];
   case KJ_T_CONVERT: return ki_is_weak(e->x->type) ? (position){ 0 } : find(p, e->x);
-  case KJ_T_BINARY: return e->op == KJIT_ADD ? find_sum(p, e) : (position){ 0 };
+  case KJ_T_BINARY: return e->op == KJIT_OP_ADD ? find_sum(p, e) : (position){ 0 };
   case KJ_T_BUILTIN: return find_builtin(e);
   default: return (position){ 0 };
   }

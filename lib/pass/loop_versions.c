@@ -37,7 +37,7 @@ typedef struct look {
  * the rest. */
 static bool is_long_function(const kt_expr *e)
 {
-  if (e->kind == KJ_T_BINARY) return e->op == KJIT_POW;
+  if (e->kind == KJ_T_BINARY) return e->op == KJIT_OP_POW;
   return e->kind == KJ_T_BUILTIN && (ki_math_table[e->builtin->id].form & KJ_MATH_LONG);
 }
 

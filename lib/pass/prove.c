@@ -36,8 +36,8 @@ static bool is_same_extent(const kt_expr *a, const kt_expr *b)
 /* len(a) - 1 < len(a): what a range over an array's own extent gives. */
 static bool is_below(const kt_expr *high, const kt_expr *extent)
 {
-  bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_SUB && high->y->kind == KJ_T_CONST &&
-                 high->y->integer > 0;
+  bool is_less = high->kind == KJ_T_BINARY && high->op == KJIT_OP_SUB &&
+                 high->y->kind == KJ_T_CONST && high->y->integer > 0;
   return is_less && is_same_extent(high->x, extent);
 }
 
@@ -50,8 +50,8 @@ static kt_proof prove_index(kp_prover *p, const kt_expr *index, const kp_bounds 
        is_to_end = b.most < extent->least || is_below(b.high, extent->low);
   if (is_from_0 && is_to_end) return KJ_PROOF_ALWAYS;
   if (p->conditions.count + 2 > MOST_CONDITIONS) return KJ_PROOF_NONE;
-  if (!is_from_0) kp_add_condition(p, KJIT_GE, b.low, kp_make_bound(p, 0));
-  if (!is_to_end) kp_add_condition(p, KJIT_LT, b.high, extent->low);
+  if (!is_from_0) kp_add_condition(p, KJIT_OP_GE, b.low, kp_make_bound(p, 0));
+  if (!is_to_end) kp_add_condition(p, KJIT_OP_LT, b.high, extent->low);
   return KJ_PROOF_BLOCK;
 }
 
@@ -78,7 +78,7 @@ static kt_proof prove_divisor(kp_prover *p, const kt_expr *divisor)
   size_t mark = p->conditions.count;
   if (is_known_divisor(p, divisor) && mark < MOST_CONDITIONS) {
     /* 0 */
-    kp_add_condition(p, KJIT_NE, (kt_expr *)divisor,
+    kp_add_condition(p, KJIT_OP_NE, (kt_expr *)divisor,
                      kt_new_texpr(p->c, KJ_T_CONST, divisor->type, divisor->location));
     return KJ_PROOF_BLOCK;
   }
@@ -87,7 +87,7 @@ static kt_proof prove_divisor(kp_prover *p, const kt_expr *divisor)
   if (!b.known) return KJ_PROOF_NONE;
   if (b.least > 0 || b.most < 0) return KJ_PROOF_ALWAYS;
   if (p->conditions.count >= MOST_CONDITIONS) return KJ_PROOF_NONE;
-  kp_add_condition(p, KJIT_GT, b.low, kp_make_bound(p, 0));
+  kp_add_condition(p, KJIT_OP_GT, b.low, kp_make_bound(p, 0));
   return KJ_PROOF_BLOCK;
 }
 

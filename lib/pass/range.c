@@ -109,10 +109,10 @@ static kt_interval exact_range(pass *p, const kt_expr *e, kp_integer type)
 
 static bool is_ring_operation(const kt_expr *e)
 {
-  if (e->kind == KJ_T_UNARY) return e->op == KJIT_NEG;
+  if (e->kind == KJ_T_UNARY) return e->op == KJIT_OP_NEG;
   if (e->kind != KJ_T_BINARY) return false;
-  return e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL ||
-         (e->op == KJIT_SHL && kp_is_within(e->y->range, 0, 31));
+  return e->op == KJIT_OP_ADD || e->op == KJIT_OP_SUB || e->op == KJIT_OP_MUL ||
+         (e->op == KJIT_OP_SHL && kp_is_within(e->y->range, 0, 31));
 }
 
 static bool is_narrow_operand(const kt_expr *e)
@@ -174,7 +174,7 @@ static void count_uses(pass *p, const kt_expr *e, bool feeds_subscript)
   }
   bool through = feeds_subscript && e->type == KJIT_I64 && is_ring_operation(e);
   count_uses(p, e->x, through);
-  count_uses(p, e->y, through && e->op != KJIT_SHL);
+  count_uses(p, e->y, through && e->op != KJIT_OP_SHL);
   count_uses(p, e->z, false);
   count_list(p, &e->args,
              (e->kind == KJ_T_LOAD || e->kind == KJ_T_VIEW) && has_small_offsets(p, e->x));

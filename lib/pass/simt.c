@@ -51,7 +51,7 @@ kt_expr *kp_off_const(kp_simt_builder *b, int64_t value)
 }
 kt_expr *kp_off_is(kp_simt_builder *b, int64_t value)
 {
-  return kp_new_compare(b->s, KJIT_EQ, kp_off_value(b), kp_off_const(b, value));
+  return kp_new_compare(b->s, KJIT_OP_EQ, kp_off_value(b), kp_off_const(b, value));
 }
 kt_stmt *kp_set_off(kp_simt_builder *b, kt_expr *value)
 {
@@ -163,7 +163,7 @@ static void check_barrier(kp_simt_builder *b, const kt_stmt *stmt, const kp_simt
   KJ_ASSERT(position->divergence);
   kt_expr *waits = kp_any_active(b, position);
   kt_expr *is_elsewhere =
-    kp_new_compare(b->s, KJIT_GT, kp_off_value(b), kp_off_const(b, KJ_OFF_LEFT_KERNEL));
+    kp_new_compare(b->s, KJIT_OP_GT, kp_off_value(b), kp_off_const(b, KJ_OFF_LEFT_KERNEL));
   kt_expr *none = kp_new_const(b->s, KJIT_BOOL, 0, stmt->location);
   kt_stmt *check = kt_new_if(b->s->c, kp_new_cond(b->s, waits, is_elsewhere, none), stmt->location);
   kt_stmt *failure = kt_new_tstmt(b->s->c, KJ_TS_FAIL, stmt->value->location);

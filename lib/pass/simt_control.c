@@ -311,8 +311,8 @@ static bool has_return(const kt_stmts *list) { return has_exit(list, 1); }
 
 static void emit_stop_unless_any(kp_simt_builder *b, const kp_simt_position *position)
 {
-  kt_stmt *stop =
-    kt_new_if(b->s->c, kp_new_unary(b->s, KJIT_NOT, kp_any_active(b, position)), kp_no_location());
+  kt_stmt *stop = kt_new_if(b->s->c, kp_new_unary(b->s, KJIT_OP_NOT, kp_any_active(b, position)),
+                            kp_no_location());
   kp_append_stmt(b->s, &stop->body, kt_new_tstmt(b->s->c, KJ_TS_BREAK, kp_no_location()));
   kp_emit_joint(b, stop);
 }
@@ -364,11 +364,11 @@ static kt_expr *count_up(kp_simt_builder *b, kt_var *from, kt_var *to, kt_expr *
   kj_location at = from->location;
   kt_expr *start = kp_new_convert(s, KJIT_U64, kp_new_var(s, from, at));
   kt_expr *end = kp_new_convert(s, KJIT_U64, kp_new_var(s, to, at));
-  kt_expr *span = kp_new_binary(s, KJIT_SUB, kp_new_binary(s, KJIT_SUB, end, start),
+  kt_expr *span = kp_new_binary(s, KJIT_OP_SUB, kp_new_binary(s, KJIT_OP_SUB, end, start),
                                 kp_new_const(s, KJIT_U64, 1, at));
-  kt_expr *count = kp_new_binary(s, KJIT_ADD, kp_new_binary(s, KJIT_FLOORDIV, span, step),
+  kt_expr *count = kp_new_binary(s, KJIT_OP_ADD, kp_new_binary(s, KJIT_OP_FLOORDIV, span, step),
                                  kp_new_const(s, KJIT_U64, 1, at));
-  kt_expr *runs = kp_new_compare(s, KJIT_LT, kp_new_var(s, from, at), kp_new_var(s, to, at));
+  kt_expr *runs = kp_new_compare(s, KJIT_OP_LT, kp_new_var(s, from, at), kp_new_var(s, to, at));
   return kp_new_cond(s, runs, count, kp_new_const(s, KJIT_U64, 0, at));
 }
 
@@ -380,14 +380,14 @@ static kt_expr *iteration_count(kp_simt_builder *b, kt_var *first, kt_var *stop,
   kt_expr *up_step = kp_new_convert(s, KJIT_U64, kp_new_var(s, step, at));
   kt_expr *up = count_up(b, first, stop, up_step);
   kt_expr *none = kp_new_const(s, KJIT_U64, 0, at);
-  kt_expr *is_up = kp_new_compare(s, KJIT_GT, kp_new_var(s, step, at), zero);
+  kt_expr *is_up = kp_new_compare(s, KJIT_OP_GT, kp_new_var(s, step, at), zero);
   if (ki_type(b->s->c->types, step->type)->class_ != KJ_CLASS_SIGNED)
     return kp_new_cond(s, is_up, up, none);
-  kt_expr *down_step = kp_new_binary(s, KJIT_SUB, kp_new_const(s, KJIT_U64, 0, at),
+  kt_expr *down_step = kp_new_binary(s, KJIT_OP_SUB, kp_new_const(s, KJIT_U64, 0, at),
                                      kp_new_convert(s, KJIT_U64, kp_new_var(s, step, at)));
   kt_expr *down = count_up(b, stop, first, down_step);
   kt_expr *is_down =
-    kp_new_compare(s, KJIT_LT, kp_new_var(s, step, at), kp_new_const(s, step->type, 0, at));
+    kp_new_compare(s, KJIT_OP_LT, kp_new_var(s, step, at), kp_new_const(s, step->type, 0, at));
   return kp_new_cond(s, is_up, up, kp_new_cond(s, is_down, down, none));
 }
 
@@ -413,19 +413,19 @@ static void build_divergent_for(kp_simt_builder *b, kt_stmt *stmt, const kp_simt
   kp_push_active(b, kp_new_assign(s, done, kp_new_const(s, KJIT_U64, 0, at)), position);
 
   kt_expr *offset =
-    kp_new_binary(s, KJIT_MUL, kp_new_convert(s, stmt->var->type, kp_new_var(s, done, at)),
+    kp_new_binary(s, KJIT_OP_MUL, kp_new_convert(s, stmt->var->type, kp_new_var(s, done, at)),
                   kp_new_var(s, step, at));
   kt_stmts body = { 0 };
   kp_append_stmt(s, &body,
                  kp_new_assign(s, stmt->var,
-                               kp_new_binary(s, KJIT_ADD, kp_new_var(s, first, at), offset)));
+                               kp_new_binary(s, KJIT_OP_ADD, kp_new_var(s, first, at), offset)));
   kp_append_stmt(s, &body,
                  kp_new_assign(s, done,
-                               kp_new_binary(s, KJIT_ADD, kp_new_var(s, done, at),
+                               kp_new_binary(s, KJIT_OP_ADD, kp_new_var(s, done, at),
                                              kp_new_const(s, KJIT_U64, 1, at))));
   kp_append_stmts(s, &body, &stmt->body);
   stmt->kind = KJ_TS_WHILE;
-  stmt->value = kp_new_compare(s, KJIT_LT, kp_new_var(s, done, at), kp_new_var(s, count, at));
+  stmt->value = kp_new_compare(s, KJIT_OP_LT, kp_new_var(s, done, at), kp_new_var(s, count, at));
   stmt->first = stmt->stop = stmt->step = NULL;
   stmt->var = NULL;
   stmt->body = body;

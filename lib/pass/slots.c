@@ -22,8 +22,8 @@ static bool spend(uint32_t *budget, uint32_t cost)
 
 static uint32_t cost_of(const kt_expr *e)
 {
-  bool divides =
-    e->kind == KJ_T_BINARY && (e->op == KJIT_DIV || e->op == KJIT_FLOORDIV || e->op == KJIT_MOD);
+  bool divides = e->kind == KJ_T_BINARY &&
+                 (e->op == KJIT_OP_DIV || e->op == KJIT_OP_FLOORDIV || e->op == KJIT_OP_MOD);
   return !divides ? 1 : kt_is_constant(e->y) ? 4 : 16;
 }
 
@@ -35,7 +35,7 @@ static bool is_cheap_node(const kt_expr *e)
   if (e->kind == KJ_T_VAR) return e->var->kind != KJ_V_VAR || e->var->is_uniform;
   if (e->kind == KJ_T_BUILTIN)
     return (e->builtin->flags & KJ_PURE) && e->builtin->id < KJ_FIRST_FLOAT_BUILTIN;
-  return e->kind != KJ_T_BINARY || e->op != KJIT_POW;
+  return e->kind != KJ_T_BINARY || e->op != KJIT_OP_POW;
 }
 
 static bool is_dear(void *data, const kt_expr *e)

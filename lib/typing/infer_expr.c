@@ -40,7 +40,8 @@ static kt_expr *make_logic(kt_scope *s, const ki_expr *expr, kt_expr *x, part *y
   kt_emit_assign(s, var, x, expr->location);
   kt_expr *test = kt_make_var(s, var, expr->location);
   kt_stmt *stmt =
-    kt_new_if(s->c, expr->op == KJIT_AND ? test : kt_make_unary(s, KJIT_NOT, test, expr->location),
+    kt_new_if(s->c,
+              expr->op == KJIT_OP_AND ? test : kt_make_unary(s, KJIT_OP_NOT, test, expr->location),
               expr->location);
   stmt->body = y->stmts;
   KJ_PUSH(s->arena, &stmt->body, kt_new_assign(s, var, y->value, y->value->location));
@@ -51,7 +52,7 @@ static kt_expr *make_logic(kt_scope *s, const ki_expr *expr, kt_expr *x, part *y
 static kt_expr *infer_logic(kt_scope *s, const ki_expr *expr)
 {
   kt_expr *x = kt_infer_condition(s, expr->x);
-  bool decides = expr->op == KJIT_OR; /* the value of the left operand that is the result */
+  bool decides = expr->op == KJIT_OP_OR; /* the value of the left operand that is the result */
   if (kt_is_constant(x)) return (x->integer != 0) == decides ? x : kt_infer_condition(s, expr->y);
   part y = infer_part(s, expr->y, true);
   return make_logic(s, expr, x, &y);
@@ -205,19 +206,19 @@ static kt_expr *infer_tuple(kt_scope *s, const ki_expr *expr)
 static kt_expr *infer_type_compare(kt_scope *s, const ki_expr *expr)
 {
   kjit_type x, y;
-  if (expr->op != KJIT_EQ && expr->op != KJIT_NE) return NULL;
+  if (expr->op != KJIT_OP_EQ && expr->op != KJIT_OP_NE) return NULL;
   if (!kt_as_type(s, expr->x, &x)) return NULL;
   if (!kt_as_type(s, expr->y, &y))
     kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE,
             "a type is compared with a type: `dtype(x) == f32`");
-  return kt_new_integer(s, KJIT_BOOL, (x == y) == (expr->op == KJIT_EQ), expr->location);
+  return kt_new_integer(s, KJIT_BOOL, (x == y) == (expr->op == KJIT_OP_EQ), expr->location);
 }
 
 /* `op == add`: funcs are known at compile time. */
 static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
 {
   kt_callee x, y;
-  if (expr->op != KJIT_EQ && expr->op != KJIT_NE) return NULL;
+  if (expr->op != KJIT_OP_EQ && expr->op != KJIT_OP_NE) return NULL;
   if (!kt_as_callee(s, expr->x, &x)) return NULL;
   if (!kt_as_callee(s, expr->y, &y))
     kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE, "a func is compared with a func: `op == %s`",
@@ -227,7 +228,7 @@ static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "funcs made by `bind_back` are not compared: they have values of their own");
   bool is_same = x.builtin == y.builtin && x.function == y.function;
-  return kt_new_integer(s, KJIT_BOOL, is_same == (expr->op == KJIT_EQ), expr->location);
+  return kt_new_integer(s, KJIT_BOOL, is_same == (expr->op == KJIT_OP_EQ), expr->location);
 }
 
 static kt_expr *infer_binary(kt_scope *s, const ki_expr *expr)
@@ -285,7 +286,7 @@ static kt_expr *infer_integer(kt_scope *s, const ki_expr *expr, __int128 integer
 /* The least value of a signed type is a literal too, `-128i8`, although 128 is none. */
 static kt_expr *infer_unary(kt_scope *s, const ki_expr *expr)
 {
-  bool is_least = expr->op == KJIT_NEG && expr->x->kind == KJ_EXPR_INT &&
+  bool is_least = expr->op == KJIT_OP_NEG && expr->x->kind == KJ_EXPR_INT &&
                   kt_class_of(s->c, expr->x->type) == KJ_CLASS_SIGNED;
   return is_least ? infer_integer(s, expr->x, -expr->x->integer)
                   : kt_make_unary(s, expr->op, kt_infer_expr(s, expr->x), expr->location);

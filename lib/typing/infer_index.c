@@ -72,8 +72,8 @@ kt_expr *kt_make_size(kt_scope *s, kt_expr *array, kj_location location)
   kt_expr *size = kt_new_integer(s, KJIT_INDEX, 1, location);
   kt_expr *shape = kt_make_shape(s, array, location);
   for (size_t i = 0; i < shape->args.count; i++)
-    size =
-      i ? kt_make_binary(s, KJIT_MUL, size, shape->args.items[i], location) : shape->args.items[i];
+    size = i ? kt_make_binary(s, KJIT_OP_MUL, size, shape->args.items[i], location)
+             : shape->args.items[i];
   return size;
 }
 
@@ -96,7 +96,7 @@ kt_expr *kt_infer_property(kt_scope *s, const ki_expr *expr, kt_expr *array)
 
 bool kt_is_from_end(const ki_expr *expr, __int128 *distance)
 {
-  if (expr->kind != KJ_EXPR_UNARY || expr->op != KJIT_NEG || expr->x->kind != KJ_EXPR_INT)
+  if (expr->kind != KJ_EXPR_UNARY || expr->op != KJIT_OP_NEG || expr->x->kind != KJ_EXPR_INT)
     return false;
   *distance = expr->x->integer;
   return *distance > 0;
@@ -145,7 +145,7 @@ static void add_from_end(kt_scope *s, indexing *at, __int128 distance, kj_locati
   check_rank(s, at);
   kt_expr *extent = kt_make_extent(s, kt_copy_texpr(s, at->base), dimension, location);
   KJ_PUSH(s->arena, &at->indices,
-          kt_make_binary(s, KJIT_SUB, extent, kt_new_integer(s, KJ_WEAK_INT, distance, location),
+          kt_make_binary(s, KJIT_OP_SUB, extent, kt_new_integer(s, KJ_WEAK_INT, distance, location),
                          location));
 }
 

@@ -46,7 +46,7 @@ void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
   if (before.count) {
     loop->value = kt_new_integer(s, KJIT_BOOL, 1, stmt->location);
     kt_stmt *leave = kt_new_tstmt(s->c, KJ_TS_IF, stmt->location);
-    leave->value = kt_make_unary(s, KJIT_NOT, condition, stmt->location);
+    leave->value = kt_make_unary(s, KJIT_OP_NOT, condition, stmt->location);
     KJ_PUSH(s->arena, &leave->body, kt_new_tstmt(s->c, KJ_TS_BREAK, stmt->location));
     loop->body = before;
     KJ_PUSH(s->arena, &loop->body, leave);
@@ -286,7 +286,7 @@ static void infer_multiple(kt_scope *s, const ki_stmt *stmt)
 static void infer_assign(kt_scope *s, const ki_stmt *stmt)
 {
   if (stmt->places.count > 1) infer_multiple(s, stmt);
-  else if (stmt->op == KJIT_STORE) infer_store(s, stmt);
+  else if (stmt->op == KJIT_OP_STORE) infer_store(s, stmt);
   else infer_compound(s, stmt);
 }
 
@@ -446,7 +446,7 @@ static void infer_assert(kt_scope *s, const ki_stmt *stmt)
     report_operand(s, failure, &condition->y);
   }
   kt_stmt *branch = kt_new_tstmt(s->c, KJ_TS_IF, stmt->location);
-  branch->value = kt_make_unary(s, KJIT_NOT, condition, stmt->location);
+  branch->value = kt_make_unary(s, KJIT_OP_NOT, condition, stmt->location);
   KJ_PUSH(s->arena, &branch->body, failure);
   kt_emit(s, branch);
 }

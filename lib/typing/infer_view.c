@@ -23,12 +23,12 @@ static bool is_value(const kt_expr *expr, __int128 value)
 static kt_expr *subtract(kt_scope *s, const kt_expr *x, const kt_expr *y, kj_location location)
 {
   if (is_value(y, 0)) return kt_copy_texpr(s, x);
-  return kt_make_binary(s, KJIT_SUB, kt_copy_texpr(s, x), kt_copy_texpr(s, y), location);
+  return kt_make_binary(s, KJIT_OP_SUB, kt_copy_texpr(s, x), kt_copy_texpr(s, y), location);
 }
 
 static kt_expr *add(kt_scope *s, kt_expr *x, __int128 more, kj_location location)
 {
-  return more ? kt_make_binary(s, KJIT_ADD, x, integer(s, more, location), location) : x;
+  return more ? kt_make_binary(s, KJIT_OP_ADD, x, integer(s, more, location), location) : x;
 }
 
 static kt_expr *at_least_zero(kt_scope *s, kt_expr *x, kj_location location)
@@ -86,7 +86,7 @@ static kt_expr *choose(kt_scope *s, const kt_expr *step, const kt_expr *up, cons
 {
   if (kt_is_constant(step)) return kt_copy_texpr(s, step->integer > 0 ? up : down);
   kt_expr *goes_up =
-    kt_make_binary(s, KJIT_GT, kt_copy_texpr(s, step), integer(s, 0, location), location);
+    kt_make_binary(s, KJIT_OP_GT, kt_copy_texpr(s, step), integer(s, 0, location), location);
   return kt_make_cond(s, goes_up, kt_copy_texpr(s, up), kt_copy_texpr(s, down), location);
 }
 
@@ -102,7 +102,7 @@ static kt_expr *count_elements(kt_scope *s, const kt_expr *first, const kt_expr 
                                         : subtract(s, first, stop, location);
     span = at_least_zero(s, span, location);
     return size == 1 ? span
-                     : kt_make_binary(s, KJIT_FLOORDIV, add(s, span, size - 1, location),
+                     : kt_make_binary(s, KJIT_OP_FLOORDIV, add(s, span, size - 1, location),
                                       integer(s, size, location), location);
   }
   kt_expr *zero = integer(s, 0, location);
@@ -113,8 +113,8 @@ static kt_expr *count_elements(kt_scope *s, const kt_expr *first, const kt_expr 
   kt_expr *size =
     kt_keep_value(s, choose(s, step, step, subtract(s, zero, step, location), location));
   kt_expr *most =
-    add(s, kt_make_binary(s, KJIT_ADD, span, kt_copy_texpr(s, size), location), -1, location);
-  return kt_make_binary(s, KJIT_FLOORDIV, most, size, location);
+    add(s, kt_make_binary(s, KJIT_OP_ADD, span, kt_copy_texpr(s, size), location), -1, location);
+  return kt_make_binary(s, KJIT_OP_FLOORDIV, most, size, location);
 }
 
 static kt_expr *infer_step(kt_scope *s, const ki_expr *slice)

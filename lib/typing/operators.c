@@ -88,10 +88,10 @@ static kt_expr *make_arithmetic(kt_scope *s, kjit_op op, kjit_type type, kt_expr
 
 static kt_expr *make_division(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
-  kjit_type type = promote(s, KJIT_DIV, x, y, location);
-  if (kt_is_float(s->c, type)) return make_arithmetic(s, KJIT_DIV, type, x, y, location);
+  kjit_type type = promote(s, KJIT_OP_DIV, x, y, location);
+  if (kt_is_float(s->c, type)) return make_arithmetic(s, KJIT_OP_DIV, type, x, y, location);
   if (is_unsettled(x) || is_unsettled(y))
-    return new_binary(s, KJIT_DIV, KJ_WEAK_FLOAT, x, y, location);
+    return new_binary(s, KJIT_OP_DIV, KJ_WEAK_FLOAT, x, y, location);
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
           "`/` is for floats and both operands are integers: write `//` (rounds down), "
           "`div_trunc(x, y)` (rounds to zero, as C), or make one a float");
@@ -134,7 +134,7 @@ kt_expr *kt_make_one(kt_scope *s, kjit_type type, kj_location location)
 
 static kt_expr *multiply(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
-  return make_arithmetic(s, KJIT_MUL, x->type, x, y, location);
+  return make_arithmetic(s, KJIT_OP_MUL, x->type, x, y, location);
 }
 
 /* x to the n by squaring, n > 0; x has its final type and can be copied. */
@@ -157,13 +157,13 @@ static kt_expr *make_u64_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location 
   x = kt_keep_value(s, x);
   y = kt_keep_value(s, kt_convert(s, y, KJIT_I64, location));
   kt_expr *zero = kt_new_integer(s, KJIT_I64, 0, location);
-  kt_expr *is_negative = make_compare(s, KJIT_LT, y, zero, location);
+  kt_expr *is_negative = make_compare(s, KJIT_OP_LT, y, zero, location);
   kt_expr *is_one =
-    make_compare(s, KJIT_EQ, kt_copy_texpr(s, x), kt_make_one(s, KJIT_U64, location), location);
+    make_compare(s, KJIT_OP_EQ, kt_copy_texpr(s, x), kt_make_one(s, KJIT_U64, location), location);
   kt_expr *small = kt_convert(s, is_one, KJIT_U64, location);
   if (kt_is_constant(is_negative) && is_negative->integer) return small;
   kt_expr *power =
-    make_arithmetic(s, KJIT_POW, KJIT_U64, kt_copy_texpr(s, x), kt_copy_texpr(s, y), location);
+    make_arithmetic(s, KJIT_OP_POW, KJIT_U64, kt_copy_texpr(s, x), kt_copy_texpr(s, y), location);
   return kt_is_constant(is_negative) ? power : kt_make_cond(s, is_negative, small, power, location);
 }
 
@@ -172,13 +172,13 @@ static kt_expr *make_integer_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
 {
   kjit_type type = ki_arithmetic_type(x->type), exponent = ki_arithmetic_type(y->type);
   if (kt_is_constant(x) && kt_is_constant(y))
-    return kt_fold_binary(s, KJIT_POW, kt_convert(s, x, type, location), y, location);
+    return kt_fold_binary(s, KJIT_OP_POW, kt_convert(s, x, type, location), y, location);
   if (ki_is_weak(exponent)) {
     y = kt_make_concrete(s, y);
     exponent = y->type;
   }
   if (type == KJIT_U64 && ki_is_signed(exponent)) return make_u64_power(s, x, y, location);
-  kt_expr *power = make_arithmetic(s, KJIT_POW, ki_power_type(type, exponent), x, y, location);
+  kt_expr *power = make_arithmetic(s, KJIT_OP_POW, ki_power_type(type, exponent), x, y, location);
   return kt_convert(s, power, type, location);
 }
 
@@ -195,7 +195,7 @@ static kt_expr *make_constant_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_loca
   }
   if (n < 0 && !kt_is_float(s->c, type)) return make_integer_power(s, x, y, location);
   if (n < 0) {
-    x = make_arithmetic(s, KJIT_DIV, type, kt_make_one(s, type, location), x, location);
+    x = make_arithmetic(s, KJIT_OP_DIV, type, kt_make_one(s, type, location), x, location);
     x->is_power = true;
   }
   if (n == -1) return x;
@@ -209,19 +209,20 @@ static kt_expr *make_weak_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location
   bool is_known = kt_is_constant(y) && y->integer >= 0;
   if (is_known) y = kt_new_integer(s, KJ_WEAK_INT, y->integer, y->location);
   kt_expr *folded =
-    is_known && x->type == y->type ? kt_fold_binary(s, KJIT_POW, x, y, location) : NULL;
+    is_known && x->type == y->type ? kt_fold_binary(s, KJIT_OP_POW, x, y, location) : NULL;
   if (folded) return folded;
   if (is_known && y->integer == 0) {
     kt_drop_value(s, x);
     return kt_new_integer(s, KJ_WEAK_INT, 1, location);
   }
-  return new_binary(s, KJIT_POW, x->type, kt_keep_value(s, x), y, location);
+  return new_binary(s, KJIT_OP_POW, x->type, kt_keep_value(s, x), y, location);
 }
 
 static kt_expr *make_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
-  kt_expr *folded =
-    ki_is_weak(x->type) && x->type == y->type ? kt_fold_binary(s, KJIT_POW, x, y, location) : NULL;
+  kt_expr *folded = ki_is_weak(x->type) && x->type == y->type
+                      ? kt_fold_binary(s, KJIT_OP_POW, x, y, location)
+                      : NULL;
   if (folded) return folded;
   bool is_integer_exponent = !kt_is_float(s->c, y->type),
        is_integer_base = !kt_is_float(s->c, x->type);
@@ -233,7 +234,7 @@ static kt_expr *make_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location loca
   if (is_integer_exponent && !is_float_literal) {
     y = kt_make_concrete(s, y);
     y = kt_convert(s, y, ki_arithmetic_type(y->type), y->location);
-    return new_binary(s, KJIT_POW, x->type, x, y, location);
+    return new_binary(s, KJIT_OP_POW, x->type, x, y, location);
   }
   kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_POW], .location = location };
   KJ_PUSH(s->arena, &operands.values, x);
@@ -292,7 +293,7 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
 {
   if (value->type == KJIT_BOOL) return value;
   if (kt_is_integer(s->c, value->type))
-    return make_compare(s, KJIT_NE, value, kt_new_integer(s, KJ_WEAK_INT, 0, value->location),
+    return make_compare(s, KJIT_OP_NE, value, kt_new_integer(s, KJ_WEAK_INT, 0, value->location),
                         value->location);
   bool is_mask = kt_is_vector(s->c, value->type) && kt_part_type(s->c, value->type) == KJIT_BOOL;
   bool has_zero = kt_is_float(s->c, value->type) || kt_is_complex(s->c, value->type);
@@ -306,13 +307,13 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
 kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)
 {
   if (kt_has_parts(s->c, x->type)) return kt_make_unary_parts(s, op, x, location);
-  if (op == KJIT_NOT) x = kt_make_condition(s, x);
+  if (op == KJIT_OP_NOT) x = kt_make_condition(s, x);
   require_numbers(s, op, x);
-  if (op == KJIT_INVERT) require_integers(s, op, x);
-  if (op == KJIT_INVERT && x->type == KJIT_BOOL)
+  if (op == KJIT_OP_INVERT) require_integers(s, op, x);
+  if (op == KJIT_OP_INVERT && x->type == KJIT_BOOL)
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs an integer, got bool; write `not`");
-  if (op != KJIT_NOT) x = kt_convert(s, x, ki_arithmetic_type(x->type), location);
-  if (op == KJIT_POS) return x;
+  if (op != KJIT_OP_NOT) x = kt_convert(s, x, ki_arithmetic_type(x->type), location);
+  if (op == KJIT_OP_POS) return x;
   kt_expr *folded = kt_fold_unary(s, op, x, location);
   if (folded) return folded;
   kt_expr *expr = kt_new_texpr(s->c, KJ_T_UNARY, x->type, location);

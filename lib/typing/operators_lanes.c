@@ -105,8 +105,8 @@ static kjit_type whole_type(kt_scope *s, kjit_op op, const kt_expr *x, const kt_
   bool compares = ki_op_table[op].class_ == KJ_OP_COMPARE,
        combines = ki_op_table[op].class_ == KJ_OP_INT;
   if (are_bools && (compares || combines)) return kt_is_vector(c, x->type) ? x->type : y->type;
-  bool is_whole = compares || (combines && are_integers) || op == KJIT_ADD || op == KJIT_SUB ||
-                  op == KJIT_MUL || (op == KJIT_DIV && !are_integers);
+  bool is_whole = compares || (combines && are_integers) || op == KJIT_OP_ADD ||
+                  op == KJIT_OP_SUB || op == KJIT_OP_MUL || (op == KJIT_OP_DIV && !are_integers);
   return is_whole ? kt_promote_parts(s, x->type, y->type, location) : KJIT_ANY;
 }
 
@@ -169,8 +169,8 @@ static kt_expr *add_real(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kjit_t
   kt_expr *imaginary = kt_make_item(s, kt_copy_texpr(s, is_first ? x : y), 1, location);
   KJ_PUSH(s->arena, &parts, kt_make_binary(s, op, a, b, location));
   KJ_PUSH(s->arena, &parts,
-          !is_first && op == KJIT_SUB ? kt_make_unary(s, KJIT_NEG, imaginary, location)
-                                      : imaginary);
+          !is_first && op == KJIT_OP_SUB ? kt_make_unary(s, KJIT_OP_NEG, imaginary, location)
+                                         : imaginary);
   return kt_make_composed(s, type, &parts, location);
 }
 
@@ -181,9 +181,10 @@ static kt_expr *multiply_out(kt_scope *s, kt_expr *z, unsigned __int128 n, kj_lo
   for (; n; n >>= 1) {
     z = kt_keep_value(s, z);
     if (n & 1)
-      result = result ? kt_make_binary(s, KJIT_MUL, result, kt_copy_texpr(s, z), location)
+      result = result ? kt_make_binary(s, KJIT_OP_MUL, result, kt_copy_texpr(s, z), location)
                       : kt_copy_texpr(s, z);
-    if (n > 1) z = kt_make_binary(s, KJIT_MUL, kt_copy_texpr(s, z), kt_copy_texpr(s, z), location);
+    if (n > 1)
+      z = kt_make_binary(s, KJIT_OP_MUL, kt_copy_texpr(s, z), kt_copy_texpr(s, z), location);
   }
   return result;
 }
@@ -202,27 +203,30 @@ static kt_expr *make_complex_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_locat
     return kt_make_one(s, x->type, location);
   }
   if (y->integer > 0) return multiply_out(s, x, (unsigned __int128)y->integer, location);
-  x = kt_make_binary(s, KJIT_DIV, kt_make_one(s, x->type, location), x, location);
+  x = kt_make_binary(s, KJIT_OP_DIV, kt_make_one(s, x->type, location), x, location);
   return multiply_out(s, x, -(unsigned __int128)y->integer, location);
 }
 
 static kt_expr *make_complex_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
                                     kj_location location)
 {
-  bool is_sum = op == KJIT_ADD || op == KJIT_SUB, is_equality = op == KJIT_EQ || op == KJIT_NE;
-  if (!is_sum && !is_equality && op != KJIT_MUL && op != KJIT_DIV && op != KJIT_POW)
+  bool is_sum = op == KJIT_OP_ADD || op == KJIT_OP_SUB,
+       is_equality = op == KJIT_OP_EQ || op == KJIT_OP_NE;
+  if (!is_sum && !is_equality && op != KJIT_OP_MUL && op != KJIT_OP_DIV && op != KJIT_OP_POW)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` is not for complex numbers: they have `+ - * / ** == !=`%s", text_of(op),
             ki_op_table[op].class_ == KJ_OP_COMPARE ? "; `abs(z)` is a number that compares" : "");
-  if (op == KJIT_POW && kt_is_complex(s->c, x->type)) return make_complex_power(s, x, y, location);
+  if (op == KJIT_OP_POW && kt_is_complex(s->c, x->type))
+    return make_complex_power(s, x, y, location);
   kjit_type type = kt_promote_parts(s, x->type, y->type, location);
   if (type == KJIT_ANY) fail_operands(s, op, x, y, location);
   bool x_complex = kt_is_complex(s->c, x->type), y_complex = kt_is_complex(s->c, y->type);
-  if (op == KJIT_POW) return make_complex_power(s, kt_convert(s, x, type, location), y, location);
+  if (op == KJIT_OP_POW)
+    return make_complex_power(s, kt_convert(s, x, type, location), y, location);
   if (is_sum && x_complex != y_complex) return add_real(s, op, x, y, type, location);
-  if (op == KJIT_MUL && x_complex != y_complex)
+  if (op == KJIT_OP_MUL && x_complex != y_complex)
     return scale(s, op, x_complex ? x : y, x_complex ? y : x, type, location);
-  if (op == KJIT_DIV && !y_complex) return scale(s, op, x, y, type, location);
+  if (op == KJIT_OP_DIV && !y_complex) return scale(s, op, x, y, type, location);
   x = kt_convert(s, x, type, location);
   y = kt_convert(s, y, type, location);
   return new_operation(s, is_equality ? KJ_T_COMPARE : KJ_T_BINARY, op,
@@ -244,25 +248,25 @@ kt_expr *kt_make_unary_parts(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
 {
   const kt_compilation *c = s->c;
   kjit_type part = kt_part_type(c, x->type);
-  bool is_vector = kt_is_vector(c, x->type), is_sign = op == KJIT_NEG || op == KJIT_POS;
+  bool is_vector = kt_is_vector(c, x->type), is_sign = op == KJIT_OP_NEG || op == KJIT_OP_POS;
   if (!is_vector && !is_sign)
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` is not for complex numbers", text_of(op));
-  if (op == KJIT_NOT && kt_is_float(c, part))
+  if (op == KJIT_OP_NOT && kt_is_float(c, part))
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`not` needs bools or integers, got %s",
             kt_type_text(s->c, x->type));
-  if (op == KJIT_NOT && part != KJIT_BOOL) {
-    x = kt_make_binary(s, KJIT_NE, x, kt_new_integer(s, KJ_WEAK_INT, 0, location), location);
+  if (op == KJIT_OP_NOT && part != KJIT_BOOL) {
+    x = kt_make_binary(s, KJIT_OP_NE, x, kt_new_integer(s, KJ_WEAK_INT, 0, location), location);
     part = KJIT_BOOL;
   }
-  if (op == KJIT_INVERT && part == KJIT_BOOL)
+  if (op == KJIT_OP_INVERT && part == KJIT_BOOL)
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs integers, got %s; write `not`",
             kt_type_text(s->c, x->type));
-  if (op == KJIT_INVERT && !kt_is_integer(c, part))
+  if (op == KJIT_OP_INVERT && !kt_is_integer(c, part))
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs integers, got %s",
             kt_type_text(s->c, x->type));
-  if (op != KJIT_NOT && is_vector)
+  if (op != KJIT_OP_NOT && is_vector)
     x = kt_convert(s, x, kt_with_part(s, x->type, ki_arithmetic_type(part)), location);
-  return op == KJIT_POS ? x : new_operation(s, KJ_T_UNARY, op, x->type, x, NULL, location);
+  return op == KJIT_OP_POS ? x : new_operation(s, KJ_T_UNARY, op, x->type, x, NULL, location);
 }
 
 /* ---- built-ins on vectors ---- */
@@ -432,8 +436,8 @@ static kt_expr *apply_to_complex(kt_scope *s, const kt_operands *o)
   case HYPOT_OF:
     z = kt_keep_value(s, o->values.items[0]);
     return apply_builtin(s, KJ_BUILTIN_HYPOT, real_of(s, z), imaginary_of(s, z), o->location);
-  case EITHER: return test_parts(s, o, KJIT_BIT_OR);
-  case BOTH: return test_parts(s, o, KJIT_BIT_AND);
+  case EITHER: return test_parts(s, o, KJIT_OP_BIT_OR);
+  case BOTH: return test_parts(s, o, KJIT_OP_BIT_AND);
   case PARTS: return apply_to_parts(s, o);
   case CHOICE: return choose_parts(s, o);
   default: return NULL;
@@ -480,7 +484,7 @@ kt_expr *kt_rule_conj(kt_scope *s, const kt_operands *o)
   kt_exprs parts = { 0 };
   if (!kt_is_complex(s->c, value->type)) return value;
   KJ_PUSH(s->arena, &parts, real_of(s, value));
-  KJ_PUSH(s->arena, &parts, kt_make_unary(s, KJIT_NEG, imaginary_of(s, value), o->location));
+  KJ_PUSH(s->arena, &parts, kt_make_unary(s, KJIT_OP_NEG, imaginary_of(s, value), o->location));
   return kt_make_composed(s, value->type, &parts, o->location);
 }
 
@@ -506,7 +510,7 @@ kt_expr *kt_rule_lanes(kt_scope *s, const kt_operands *o)
   uint32_t count = ki_type(s->c->types, value->type)->count;
   value = kt_keep_value(s, value);
   kt_expr *result = lane_of(s, value, 0);
-  kjit_op op = o->builtin->id == KJ_BUILTIN_ANY_LANE ? KJIT_BIT_OR : KJIT_BIT_AND;
+  kjit_op op = o->builtin->id == KJ_BUILTIN_ANY_LANE ? KJIT_OP_BIT_OR : KJIT_OP_BIT_AND;
   for (uint32_t i = 1; i < count; i++)
     result = kt_make_binary(s, op, result, lane_of(s, value, i), o->location);
   return result;

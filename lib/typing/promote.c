@@ -136,9 +136,10 @@ static bool is_integer_only(const kt_expr *e)
   if (e->kind == KJ_T_BUILTIN)
     return e->builtin->id != KJ_BUILTIN_MIN && e->builtin->id != KJ_BUILTIN_MAX &&
            e->builtin->id != KJ_BUILTIN_ABS;
-  if (e->kind == KJ_T_UNARY) return e->op == KJIT_INVERT;
+  if (e->kind == KJ_T_UNARY) return e->op == KJIT_OP_INVERT;
   if (e->kind != KJ_T_BINARY) return false;
-  return e->op != KJIT_ADD && e->op != KJIT_SUB && e->op != KJIT_MUL && e->op != KJIT_POW;
+  return e->op != KJIT_OP_ADD && e->op != KJIT_OP_SUB && e->op != KJIT_OP_MUL &&
+         e->op != KJIT_OP_POW;
 }
 
 static bool is_operation(const kt_expr *e)
@@ -160,8 +161,9 @@ static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type);
 static kt_expr *give_operands_type(kt_scope *s, const kt_expr *e, kjit_type type)
 {
   KJ_ASSERT(is_operation(e));
-  if (e->kind == KJ_T_BINARY && e->op == KJIT_POW)
-    return kt_make_binary(s, KJIT_POW, kt_convert(s, e->x, type, e->location), e->y, e->location);
+  if (e->kind == KJ_T_BINARY && e->op == KJIT_OP_POW)
+    return kt_make_binary(s, KJIT_OP_POW, kt_convert(s, e->x, type, e->location), e->y,
+                          e->location);
   kt_expr *typed = kt_new_texpr(s->c, e->kind, type, e->location);
   typed->op = e->op;
   typed->builtin = e->builtin;

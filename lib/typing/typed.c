@@ -277,7 +277,10 @@ static bool has_own_effect(void *data, const kt_expr *expr)
 
 bool kt_has_effect(const kt_expr *expr) { return kt_any_texpr(expr, has_own_effect, NULL); }
 
-bool kt_is_division(kjit_op op) { return op == KJIT_DIV || op == KJIT_FLOORDIV || op == KJIT_MOD; }
+bool kt_is_division(kjit_op op)
+{
+  return op == KJIT_OP_DIV || op == KJIT_OP_FLOORDIV || op == KJIT_OP_MOD;
+}
 
 bool kt_is_division_builtin(ki_builtin_id id)
 {

@@ -147,7 +147,7 @@ static void print_pair(typed_printer *p, const kt_expr *e)
 static void print_unary(typed_printer *p, const kt_expr *e)
 {
   put(p, ki_op_table[e->op].text);
-  if (e->op == KJIT_NOT) put(p, " ");
+  if (e->op == KJIT_OP_NOT) put(p, " ");
   put_expr(p, e->x);
 }
 

@@ -101,30 +101,31 @@ static void check_const(verifier *v, const kt_expr *e)
 static void check_unary(verifier *v, const kt_expr *e)
 {
   REQUIRE(e->x->type == e->type, e->location, "an operand of another type");
-  REQUIRE(e->op == KJIT_NEG || e->op == KJIT_INVERT || e->op == KJIT_NOT, e->location,
+  REQUIRE(e->op == KJIT_OP_NEG || e->op == KJIT_OP_INVERT || e->op == KJIT_OP_NOT, e->location,
           "no unary operator");
 }
 
 static void check_binary(verifier *v, const kt_expr *e)
 {
-  bool is_power = e->op == KJIT_POW && is_float(v, e->type) && is_integer(v, e->y->type);
+  bool is_power = e->op == KJIT_OP_POW && is_float(v, e->type) && is_integer(v, e->y->type);
   REQUIRE(e->x->type == e->type && (e->y->type == e->type || is_power), e->location,
           "operands of another type in `%s`", ki_op_table[e->op].text);
-  bool is_bits = e->op == KJIT_BIT_AND || e->op == KJIT_BIT_OR || e->op == KJIT_BIT_XOR;
+  bool is_bits = e->op == KJIT_OP_BIT_AND || e->op == KJIT_OP_BIT_OR || e->op == KJIT_OP_BIT_XOR;
   kjit_type type = lane_of(v, e->type);
   if (type == KJIT_BOOL) {
     REQUIRE(is_bits, e->location, "arithmetic on bool");
     return;
   }
   if (is_complex(v, type)) {
-    REQUIRE(e->op == KJIT_ADD || e->op == KJIT_SUB || e->op == KJIT_MUL || e->op == KJIT_DIV,
+    REQUIRE(e->op == KJIT_OP_ADD || e->op == KJIT_OP_SUB || e->op == KJIT_OP_MUL ||
+              e->op == KJIT_OP_DIV,
             e->location, "`%s` on complex numbers", ki_op_table[e->op].text);
     return;
   }
   REQUIRE(!is_integer(v, type) || info_of(v, type)->size_bytes >= 4, e->location,
           "arithmetic on a small integer");
   REQUIRE(is_integer(v, type) || is_float(v, type), e->location, "arithmetic on no number");
-  REQUIRE(e->op != KJIT_DIV || is_float(v, type), e->location, "`/` on integers");
+  REQUIRE(e->op != KJIT_OP_DIV || is_float(v, type), e->location, "`/` on integers");
 }
 
 static void check_compare(verifier *v, const kt_expr *e)
@@ -135,7 +136,7 @@ static void check_compare(verifier *v, const kt_expr *e)
           e->location, "a comparison that is no bool");
   REQUIRE(ki_is_scalar(lane_of(v, x)) && (x == y || is_exact), e->location,
           "a comparison of different types");
-  REQUIRE(!is_complex(v, x) || e->op == KJIT_EQ || e->op == KJIT_NE, e->location,
+  REQUIRE(!is_complex(v, x) || e->op == KJIT_OP_EQ || e->op == KJIT_OP_NE, e->location,
           "complex numbers in order");
 }
 

@@ -250,7 +250,7 @@ static ki_expr *make_literal(kj_arena *arena, ki_value value, kj_location locati
   else literal->integer = value.integer < 0 ? -value.integer : value.integer;
   if (!ki_is_negative(value)) return literal;
   ki_expr *negated = new_expr(arena, KJ_EXPR_UNARY, KJIT_ANY, location);
-  negated->op = KJIT_NEG;
+  negated->op = KJIT_OP_NEG;
   negated->x = literal;
   negated->height = 2;
   return negated;

@@ -115,11 +115,11 @@ static bool accept(kj_scope *scope, const ki_expr *expr, ki_outcome outcome)
 static bool combine(kj_scope *scope, const ki_expr *expr, const known *x, const known *y, known *k)
 {
   bool is_float = ki_is_floating(x->value.type),
-       is_sum = expr->op == KJIT_ADD || expr->op == KJIT_SUB;
+       is_sum = expr->op == KJIT_OP_ADD || expr->op == KJIT_OP_SUB;
   *k = (known){ .is_constant = x->is_constant && y->is_constant,
-                .is_product = is_float && expr->op == KJIT_MUL };
+                .is_product = is_float && expr->op == KJIT_OP_MUL };
   bool is_exact = !is_float || k->is_constant ||
-                  (expr->op != KJIT_POW && !(is_sum && (x->is_product || y->is_product)));
+                  (expr->op != KJIT_OP_POW && !(is_sum && (x->is_product || y->is_product)));
   scope->is_rounded |= !is_exact;
   return accept(scope, expr, ki_compute_binary(expr->op, x->value, y->value, &k->value));
 }
@@ -143,7 +143,7 @@ static bool evaluate_logic(kj_scope *scope, const ki_expr *expr, known *k)
   bool holds, is_constant;
   if (!evaluate_condition(scope, expr->x, k, &holds)) return false;
   is_constant = k->is_constant;
-  if (holds == (expr->op == KJIT_OR)) return give_truth(holds, is_constant, k);
+  if (holds == (expr->op == KJIT_OP_OR)) return give_truth(holds, is_constant, k);
   return evaluate_condition(scope, expr->y, k, &holds) &&
          give_truth(holds, is_constant && k->is_constant, k);
 }
@@ -158,13 +158,13 @@ static bool evaluate_binary(kj_scope *scope, const ki_expr *expr, kjit_type want
   kjit_type type = ki_operator_type(expr->op, x.value.type, y.value.type);
   if (type == KJIT_ANY)
     return refuse(scope, expr,
-                  expr->op == KJIT_DIV ? "divides integers with `/`; `//` does that"
-                                       : "is an operation that these types do not have");
+                  expr->op == KJIT_OP_DIV ? "divides integers with `/`; `//` does that"
+                                          : "is an operation that these types do not have");
   bool is_shift = ki_op_table[expr->op].class_ == KJ_OP_SHIFT,
        is_power = ki_op_table[expr->op].class_ == KJ_OP_POWER && !ki_is_floating(y.value.type);
   if (ki_is_weak(type) && !(x.is_constant && y.is_constant)) {
-    bool is_arithmetic = ki_op_table[expr->op].class_ == KJ_OP_ARITH && expr->op != KJIT_FLOORDIV &&
-                         expr->op != KJIT_MOD;
+    bool is_arithmetic = ki_op_table[expr->op].class_ == KJ_OP_ARITH &&
+                         expr->op != KJIT_OP_FLOORDIV && expr->op != KJIT_OP_MOD;
     if (wanted == KJIT_ANY) return give_open(type, k);
     type = operation_type(type, !is_arithmetic && !is_power, wanted);
   }
@@ -178,11 +178,11 @@ static bool evaluate_binary(kj_scope *scope, const ki_expr *expr, kjit_type want
 static bool evaluate_unary(kj_scope *scope, const ki_expr *expr, kjit_type wanted, known *k)
 {
   bool holds;
-  if (expr->op == KJIT_NOT)
+  if (expr->op == KJIT_OP_NOT)
     return evaluate_condition(scope, expr->x, k, &holds) && give_truth(!holds, k->is_constant, k);
   /* the least value of a signed type is a literal, `-128i8` */
   bool is_least =
-    expr->op == KJIT_NEG && expr->x->kind == KJ_EXPR_INT && ki_is_signed(expr->x->type);
+    expr->op == KJIT_OP_NEG && expr->x->kind == KJ_EXPR_INT && ki_is_signed(expr->x->type);
   __int128 least = is_least ? -expr->x->integer : 0;
   if (is_least && ki_integer_fits(expr->x->type, least))
     return give_literal((ki_value){ expr->x->type, least }, k);
@@ -190,7 +190,7 @@ static bool evaluate_unary(kj_scope *scope, const ki_expr *expr, kjit_type wante
   kjit_type type = ki_arithmetic_type(k->value.type);
   if (k->is_open) {
     if (wanted == KJIT_ANY) return true;
-    type = operation_type(type, expr->op == KJIT_INVERT, wanted);
+    type = operation_type(type, expr->op == KJIT_OP_INVERT, wanted);
   }
   return settle(scope, expr->x, type, k) &&
          accept(scope, expr, ki_compute_unary(expr->op, k->value, &k->value));

@@ -44,7 +44,7 @@ static bool find_named(kj_scope *scope, const ki_expr *expr, kj_shape *shape)
 
 static bool is_from_end(const ki_expr *expr, __int128 *distance)
 {
-  if (expr->kind != KJ_EXPR_UNARY || expr->op != KJIT_NEG || expr->x->kind != KJ_EXPR_INT)
+  if (expr->kind != KJ_EXPR_UNARY || expr->op != KJIT_OP_NEG || expr->x->kind != KJ_EXPR_INT)
     return false;
   *distance = expr->x->integer;
   return *distance > 0;
@@ -288,7 +288,7 @@ static bool make_subscript(maker *m, const ki_expr *expr)
                 *index = expr->args.count == 1 ? expr->args.items[0] : NULL;
   uint32_t parameter;
   if (!index || !is_shape(tuple) || !is_parameter(m, tuple->x, &parameter)) return false;
-  bool is_from_end = index->kind == KJ_EXPR_UNARY && index->op == KJIT_NEG;
+  bool is_from_end = index->kind == KJ_EXPR_UNARY && index->op == KJIT_OP_NEG;
   const ki_expr *number = is_from_end ? index->x : index;
   if (number->kind != KJ_EXPR_INT || number->integer > KJ_MAX_RANK) return false;
   return add_extent(m, KJ_STEP_EXTENT, parameter,
@@ -356,11 +356,11 @@ static bool make_call(maker *m, const ki_expr *expr)
 static bool make_binary(maker *m, const ki_expr *expr)
 {
   switch (KJ_AMONG(expr->op)) {
-  case KJIT_ADD:
-  case KJIT_SUB:
-  case KJIT_MUL:
-  case KJIT_FLOORDIV:
-  case KJIT_MOD: return make_both(m, expr->x, expr->y, KJ_STEP_BINARY, expr->op);
+  case KJIT_OP_ADD:
+  case KJIT_OP_SUB:
+  case KJIT_OP_MUL:
+  case KJIT_OP_FLOORDIV:
+  case KJIT_OP_MOD: return make_both(m, expr->x, expr->y, KJ_STEP_BINARY, expr->op);
   default: return false;
   }
 }

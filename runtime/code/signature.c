@@ -94,7 +94,7 @@ static bool read_value(char *text, ki_value *value)
                           ki_read_float(digits, suffix));
   digits[length] = end;
   bool is_read = is_float || read_integer(digits, length, &read.integer);
-  if (is_negative) (void)ki_compute_unary(KJIT_NEG, read, &read);
+  if (is_negative) (void)ki_compute_unary(KJIT_OP_NEG, read, &read);
   if (!is_read || !(is_float || ki_integer_fits(KJ_WEAK_INT, read.integer))) return false;
   *value = read;
   return suffix == KJIT_ANY || ki_fit_argument(read, suffix, value);

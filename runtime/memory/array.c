@@ -207,13 +207,13 @@ static bool read_config(const kjit_array_config *given, kjit_array_config *confi
   return true;
 }
 
-kjit_status kjit_create_configured_array(const kjit_array_config *config, kjit_array **array)
+kjit_status kjit_create_array_with(const kjit_array_config *config, kjit_array **array)
 {
   kjit_array_config read;
   if (!config || !read_config(config, &read) || !read.device) return KJIT_ERROR_MISUSE;
   kjit_context *context = read.device->context;
   kj_diagnostics diagnostics = { 0 };
-  KJ_TRY(kj_check_call(context, "kjit_create_configured_array", array ? NULL : "array"));
+  KJ_TRY(kj_check_call(context, "kjit_create_array_with", array ? NULL : "array"));
   bool has_content;
   (void)kj_create_array_with(&read, 0, &diagnostics, array, &has_content);
   return ki_finish_call(context, &diagnostics);
@@ -234,7 +234,7 @@ kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int6
   config.element = element;
   config.shape = shape;
   config.rank = rank;
-  return kjit_create_configured_array(&config, array);
+  return kjit_create_array_with(&config, array);
 }
 
 /* NULL: it is the default stream, or has gone. The host may destroy it meanwhile. */
@@ -264,7 +264,7 @@ kjit_status kjit_create_array_like(const kjit_array *model, kjit_array **array)
   bool is_column_major =
     config.rank > 1 && !memcmp(columns, model->strides, config.rank * sizeof *columns);
   config.layout = is_column_major ? KJIT_LAYOUT_F : KJIT_LAYOUT_C;
-  kjit_status status = kjit_create_configured_array(&config, array);
+  kjit_status status = kjit_create_array_with(&config, array);
   kj_release_stream(config.stream);
   return status;
 }

@@ -50,7 +50,7 @@ enum { KJ_DLPACK_PINNED = 3, KJ_DLPACK_MANAGED = 13 };
  * memory. */
 kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t *shape,
                           const int64_t *strides, uint32_t rank, kjit_layout layout);
-/* As kjit_create_configured_array, in memory of the pool in which another array has left something,
+/* As kjit_create_array_with, in memory of the pool in which another array has left something,
  * if there is such: kj_release_array_with, with the same number, not 0, and an array as large. */
 kjit_status kj_create_array_with(const kjit_array_config *config, uint64_t content,
                                  kj_diagnostics *diagnostics, kjit_array **array,

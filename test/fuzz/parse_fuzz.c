@@ -48,14 +48,15 @@ static void check_identity(kjit_context *context, const uint8_t *data, size_t si
 
 /* Imports of what the fuzzer writes open no file: any name is one of two small sources, which
  * import each other. */
-static int find_import(void *user, const char *importer, const char *name, kjit_import *import)
+static int find_import(void *user, const char *importer, const char *name,
+                       kjit_import_source *import)
 {
   static const char first[] = "import \"second\"\nfunc imported(x) { return other(x) + 1 }\n",
                     second[] = "import \"first\"\nfunc other(x) { return 2 * x }\n";
   (void)user, (void)importer;
   int is_first = name[0] % 2;
-  *import = is_first ? (kjit_import){ "first", first, sizeof first - 1 }
-                     : (kjit_import){ "second", second, sizeof second - 1 };
+  *import = is_first ? (kjit_import_source){ "first", first, sizeof first - 1 }
+                     : (kjit_import_source){ "second", second, sizeof second - 1 };
   return name[0] != 'n';
 }
 

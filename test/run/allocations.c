@@ -75,12 +75,13 @@ static const char text[] =
 
 static const char other[] = "func helped(x) { return x + 1 }\n";
 
-static int find_import(void *user, const char *importer, const char *name, kjit_import *import)
+static int find_import(void *user, const char *importer, const char *name,
+                       kjit_import_source *import)
 {
   (void)user;
   (void)importer;
   if (strcmp(name, "other") != 0) return 0;
-  *import = (kjit_import){ .name = name, .text = other, .size_bytes = sizeof other - 1 };
+  *import = (kjit_import_source){ .name = name, .text = other, .size_bytes = sizeof other - 1 };
   return 1;
 }
 
@@ -125,30 +126,33 @@ static kjit_status build(host *h)
   kjit_builder *b;
   kjit_module *module;
   TRY(kjit_create_builder(h->context, "built", &b));
-  kjit_set_location(b, "front.end", 3, 4);
-  kjit_node table = kjit_constant(b, "table", KJIT_F32, data, shape, 2);
-  kjit_begin_function(b, "scaled", KJIT_ANY);
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
-  kjit_return(b, kjit_binary(b, KJIT_MUL, x, kjit_float(b, 2.5)));
-  kjit_end(b);
-  kjit_begin_kernel(b, "k");
+  kjit_set_builder_location(b, "front.end", 3, 4);
+  kjit_node table = kjit_build_constant(b, "table", KJIT_F32, data, shape, 2);
+  kjit_build_begin_function(b, "scaled", KJIT_ANY);
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY);
+  kjit_build_return(b, kjit_build_binary(b, KJIT_OP_MUL, x, kjit_build_float(b, 2.5)));
+  kjit_build_end(b);
+  kjit_build_begin_kernel(b, "k");
   kjit_type array = kjit_get_array_type(h->context, KJIT_F32, 1, KJIT_LAYOUT_C, 0);
-  kjit_node r = kjit_parameter(b, "r", array), n = kjit_const_parameter(b, "n", kjit_integer(b, 3)),
-            sixteen = kjit_integer(b, 16);
-  kjit_attribute(b, "block", &sixteen, 1);
-  kjit_node extent = kjit_integer(b, 16), tile = kjit_shared(b, "tile", KJIT_F32, &extent, 1);
-  kjit_node t = kjit_let(b, "t", kjit_call(b, "threadIdx.x", NULL, 0)),
-            sum = kjit_var(b, "sum", KJIT_F32, kjit_float(b, 0));
-  kjit_node i = kjit_for_range(b, "i", 0, n, 0), at[] = { i, kjit_integer(b, 1) },
-            element = kjit_index(b, table, at, 2);
-  kjit_assign(b, sum, KJIT_ADD, kjit_call(b, "scaled", &element, 1));
-  kjit_end(b);
-  kjit_assign(b, kjit_index(b, tile, &t, 1), KJIT_STORE, sum);
-  kjit_evaluate(b, kjit_call(b, "syncthreads", NULL, 0));
-  kjit_if(b, kjit_binary(b, KJIT_LT, t, kjit_integer(b, 4)));
-  kjit_assign(b, kjit_index(b, r, &t, 1), KJIT_STORE, kjit_index(b, tile, &t, 1));
-  kjit_end(b);
-  kjit_end(b);
+  kjit_node r = kjit_build_parameter(b, "r", array),
+            n = kjit_build_const_parameter(b, "n", kjit_build_integer(b, 3)),
+            sixteen = kjit_build_integer(b, 16);
+  kjit_build_attribute(b, "block", &sixteen, 1);
+  kjit_node extent = kjit_build_integer(b, 16),
+            tile = kjit_build_shared(b, "tile", KJIT_F32, &extent, 1);
+  kjit_node t = kjit_build_let(b, "t", kjit_build_call(b, "threadIdx.x", NULL, 0)),
+            sum = kjit_build_var(b, "sum", KJIT_F32, kjit_build_float(b, 0));
+  kjit_node i = kjit_build_for_range(b, "i", 0, n, 0), at[] = { i, kjit_build_integer(b, 1) },
+            element = kjit_build_index(b, table, at, 2);
+  kjit_build_assign(b, sum, KJIT_OP_ADD, kjit_build_call(b, "scaled", &element, 1));
+  kjit_build_end(b);
+  kjit_build_assign(b, kjit_build_index(b, tile, &t, 1), KJIT_OP_STORE, sum);
+  kjit_build_evaluate(b, kjit_build_call(b, "syncthreads", NULL, 0));
+  kjit_build_if(b, kjit_build_binary(b, KJIT_OP_LT, t, kjit_build_integer(b, 4)));
+  kjit_build_assign(b, kjit_build_index(b, r, &t, 1), KJIT_OP_STORE,
+                    kjit_build_index(b, tile, &t, 1));
+  kjit_build_end(b);
+  kjit_build_end(b);
   kjit_status status = kjit_finish_builder(b, &module);
   kjit_destroy_builder(b);
   if (status == KJIT_OK) kjit_release_module(module);

@@ -29,7 +29,7 @@ static kjit_array *make_array(kjit_device *on, kjit_type element, uint32_t rank,
   config.shape = shape;
   config.memory = memory;
   config.stream = stream;
-  OK(kjit_create_configured_array(&config, &array));
+  OK(kjit_create_array_with(&config, &array));
   return array;
 }
 
@@ -402,7 +402,7 @@ int main(int count, char **arguments)
   unsigned char uuid[16];
   int64_t warp = 0;
   OK(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu));
-  OK(kjit_get_device_attribute(device, KJIT_DEVICE_WARP_SIZE, &warp));
+  OK(kjit_get_device_attribute(device, KJIT_DEVICE_ATTRIBUTE_WARP_SIZE, &warp));
   OK(kjit_get_device_uuid(device, uuid));
   CHECK(warp == 32);
   check_pool();

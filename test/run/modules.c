@@ -83,19 +83,19 @@ static kjit_module *build_caller(const char *name, int has_statement)
   const double table[3] = { 0.5, 1.5, 2.5 };
   const int64_t three = 3;
   if (kjit_create_builder(context, "built", &b) != KJIT_OK) return NULL;
-  kjit_node weights = kjit_constant(b, "weights", KJIT_F64, table, &three, 1);
-  kjit_begin_extern(b, name, KJIT_F64);
-  kjit_parameter(b, "x", KJIT_F64);
-  kjit_parameter(b, "n", KJIT_I32);
-  if (has_statement) kjit_return(b, kjit_float(b, 1));
-  kjit_end(b);
-  kjit_begin_function(b, "caller", KJIT_F64);
-  kjit_attribute(b, "strict", NULL, 0);
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY), last = kjit_integer(b, 2),
-            args[2] = { x, kjit_integer(b, 4) };
-  kjit_return(b, kjit_binary(b, KJIT_ADD, kjit_call(b, name, args, 2),
-                             kjit_index(b, weights, &last, 1)));
-  kjit_end(b);
+  kjit_node weights = kjit_build_constant(b, "weights", KJIT_F64, table, &three, 1);
+  kjit_build_begin_extern(b, name, KJIT_F64);
+  kjit_build_parameter(b, "x", KJIT_F64);
+  kjit_build_parameter(b, "n", KJIT_I32);
+  if (has_statement) kjit_build_return(b, kjit_build_float(b, 1));
+  kjit_build_end(b);
+  kjit_build_begin_function(b, "caller", KJIT_F64);
+  kjit_build_attribute(b, "strict", NULL, 0);
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY), last = kjit_build_integer(b, 2),
+            args[2] = { x, kjit_build_integer(b, 4) };
+  kjit_build_return(b, kjit_build_binary(b, KJIT_OP_ADD, kjit_build_call(b, name, args, 2),
+                                         kjit_build_index(b, weights, &last, 1)));
+  kjit_build_end(b);
   (void)!kjit_finish_builder(b, &module);
   kjit_destroy_builder(b);
   return module;
@@ -236,7 +236,7 @@ static void test_constants(void)
 /* ---- imports ---- */
 
 static int asked;
-static int answer(void *user, const char *importer, const char *name, kjit_import *import)
+static int answer(void *user, const char *importer, const char *name, kjit_import_source *import)
 {
   static const struct {
     const char *name, *text;
@@ -247,9 +247,9 @@ static int answer(void *user, const char *importer, const char *name, kjit_impor
   asked++;
   for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
     if (!strcmp(sources[i].name, name))
-      *import = (kjit_import){ sources[i].name, sources[i].text, strlen(sources[i].text) };
+      *import = (kjit_import_source){ sources[i].name, sources[i].text, strlen(sources[i].text) };
   /* what the host parses */
-  if (!strcmp(name, "main")) *import = (kjit_import){ "main.kir", "", 0 };
+  if (!strcmp(name, "main")) *import = (kjit_import_source){ "main.kir", "", 0 };
   return import->name != NULL;
 }
 

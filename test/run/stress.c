@@ -72,7 +72,7 @@ static known_array create_array(actor *self, int64_t count)
   config.rank = 1;
   config.shape = &count;
   config.stream = self->stream;
-  OK(kjit_create_configured_array(&config, &made.array));
+  OK(kjit_create_array_with(&config, &made.array));
   return made;
 }
 

@@ -382,29 +382,33 @@ static kjit_module *build(void)
   kjit_builder *b;
   kjit_module *module;
   require(kjit_create_builder(context, "built", &b), "a builder");
-  kjit_begin_kernel(b, "built");
-  kjit_node array =
-              kjit_parameter(b, "b",
-                             kjit_get_array_type(context, body_type, 1, KJIT_LAYOUT_STRIDED, 0)),
+  kjit_build_begin_kernel(b, "built");
+  kjit_node array = kjit_build_parameter(b, "b",
+                                         kjit_get_array_type(context, body_type, 1,
+                                                             KJIT_LAYOUT_STRIDED, 0)),
             i;
-  kjit_local(b, "spare", vec3_type, (kjit_node[]){ kjit_integer(b, 2) }, 1);
-  kjit_node n = kjit_call(b, "len", &array, 1);
-  kjit_for_grid(b, &n, 1, &i);
-  kjit_node mass = kjit_select_field(b, kjit_index(b, array, &i, 1), "mass");
-  kjit_node parts[] = { kjit_integer(b, 1), kjit_cast(b, KJIT_F32, mass), kjit_integer(b, 3) };
-  kjit_node v = kjit_var(b, "Vec3", KJIT_ANY, kjit_construct(b, vec3_type, parts, 3));
-  kjit_assign(b, kjit_select_field(b, v, "x"), KJIT_STORE, kjit_select_field(b, v, "y"));
-  kjit_node same[] = { kjit_select_field(b, v, "x"), kjit_select_field(b, v, "y"),
-                       kjit_select_field(b, v, "z") };
+  kjit_build_local(b, "spare", vec3_type, (kjit_node[]){ kjit_build_integer(b, 2) }, 1);
+  kjit_node n = kjit_build_call(b, "len", &array, 1);
+  kjit_build_for_grid(b, &n, 1, &i);
+  kjit_node mass = kjit_build_select_field(b, kjit_build_index(b, array, &i, 1), "mass");
+  kjit_node parts[] = { kjit_build_integer(b, 1), kjit_build_cast(b, KJIT_F32, mass),
+                        kjit_build_integer(b, 3) };
+  kjit_node v = kjit_build_var(b, "Vec3", KJIT_ANY, kjit_build_construct(b, vec3_type, parts, 3));
+  kjit_build_assign(b, kjit_build_select_field(b, v, "x"), KJIT_OP_STORE,
+                    kjit_build_select_field(b, v, "y"));
+  kjit_node same[] = { kjit_build_select_field(b, v, "x"), kjit_build_select_field(b, v, "y"),
+                       kjit_build_select_field(b, v, "z") };
   /* the variable has the name of the struct */
-  kjit_assign(b, v, KJIT_STORE, kjit_construct(b, vec3_type, same, 3));
-  kjit_assign(b, kjit_select_field(b, kjit_index(b, array, &i, 1), "position"), KJIT_STORE, v);
-  kjit_assign(b,
-              kjit_select_field(b, kjit_select_field(b, kjit_index(b, array, &i, 1), "position"),
-                                "z"),
-              KJIT_MUL, kjit_integer(b, 2));
-  kjit_end(b);
-  kjit_end(b);
+  kjit_build_assign(b, v, KJIT_OP_STORE, kjit_build_construct(b, vec3_type, same, 3));
+  kjit_build_assign(b, kjit_build_select_field(b, kjit_build_index(b, array, &i, 1), "position"),
+                    KJIT_OP_STORE, v);
+  kjit_build_assign(b,
+                    kjit_build_select_field(
+                      b, kjit_build_select_field(b, kjit_build_index(b, array, &i, 1), "position"),
+                      "z"),
+                    KJIT_OP_MUL, kjit_build_integer(b, 2));
+  kjit_build_end(b);
+  kjit_build_end(b);
   require(kjit_finish_builder(b, &module), "building");
   kjit_destroy_builder(b);
   return module;
@@ -535,18 +539,21 @@ static void use_constants(void)
   }
   kjit_builder *b;
   require(kjit_create_builder(context, "built", &b), "a builder");
-  kjit_node constant = kjit_constant(b, "rows", row, rows, &two, 1),
-            nothing = kjit_constant(b, "nothing", KJIT_F32, NULL, (int64_t[]){ 0 }, 1);
-  kjit_begin_kernel(b, "k");
-  kjit_node r = kjit_parameter(b, "r", KJIT_ANY), extent = kjit_integer(b, 2), i;
-  kjit_for_grid(b, &extent, 1, &i);
+  kjit_node constant = kjit_build_constant(b, "rows", row, rows, &two, 1),
+            nothing = kjit_build_constant(b, "nothing", KJIT_F32, NULL, (int64_t[]){ 0 }, 1);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node r = kjit_build_parameter(b, "r", KJIT_ANY), extent = kjit_build_integer(b, 2), i;
+  kjit_build_for_grid(b, &extent, 1, &i);
   kjit_node at =
-    kjit_select_field(b, kjit_select_field(b, kjit_index(b, constant, &i, 1), "at"), "y");
-  kjit_assign(b, kjit_index(b, r, &i, 1), KJIT_STORE,
-              kjit_binary(b, KJIT_ADD, kjit_cast(b, KJIT_F64, at),
-                          kjit_cast(b, KJIT_F64, kjit_call(b, "len", &nothing, 1))));
-  kjit_end(b);
-  kjit_end(b);
+    kjit_build_select_field(b,
+                            kjit_build_select_field(b, kjit_build_index(b, constant, &i, 1), "at"),
+                            "y");
+  kjit_build_assign(b, kjit_build_index(b, r, &i, 1), KJIT_OP_STORE,
+                    kjit_build_binary(b, KJIT_OP_ADD, kjit_build_cast(b, KJIT_F64, at),
+                                      kjit_build_cast(b, KJIT_F64,
+                                                      kjit_build_call(b, "len", &nothing, 1))));
+  kjit_build_end(b);
+  kjit_build_end(b);
   require(kjit_finish_builder(b, &built), "building");
   kjit_destroy_builder(b);
   require(kjit_launch(get_kernel(built, "k"), &config, &out, 1), "built constants of structs");

@@ -112,20 +112,20 @@ static __int128 compute(kjit_op op, kjit_type type, __int128 x, __int128 y)
 static void test_operators_wrap(void **state)
 {
   (void)state;
-  assert_true(compute(KJIT_ADD, KJIT_I32, INT32_MAX, 1) == INT32_MIN);
-  assert_true(compute(KJIT_SUB, KJIT_U32, 0, 1) == UINT32_MAX);
-  assert_true(compute(KJIT_MUL, KJIT_U64, UINT64_MAX, UINT64_MAX) == 1);
-  assert_true(compute(KJIT_SHL, KJIT_I32, 1, 33) == 2);
-  assert_true(compute(KJIT_SHR, KJIT_I32, 20, 33) == 10);
-  assert_true(compute(KJIT_SHR, KJIT_I32, -8, -31) == -4);
-  assert_true(compute(KJIT_FLOORDIV, KJIT_I64, -7, 2) == -4);
-  assert_true(compute(KJIT_FLOORDIV, KJIT_I64, INT64_MIN, -1) == INT64_MIN);
-  assert_true(compute(KJIT_MOD, KJIT_I64, INT64_MIN, -1) == 0);
-  assert_true(compute(KJIT_MOD, KJIT_I32, -7, 3) == 2);
-  assert_true(compute(KJIT_MOD, KJIT_I32, 7, 0) == 0);
-  assert_true(compute(KJIT_POW, KJIT_U32, 3, -2) == 0);
-  assert_true(compute(KJIT_POW, KJIT_I32, -1, -3) == -1);
-  assert_true(compute(KJIT_POW, KJIT_I32, 3, 21) == 1870418611);
+  assert_true(compute(KJIT_OP_ADD, KJIT_I32, INT32_MAX, 1) == INT32_MIN);
+  assert_true(compute(KJIT_OP_SUB, KJIT_U32, 0, 1) == UINT32_MAX);
+  assert_true(compute(KJIT_OP_MUL, KJIT_U64, UINT64_MAX, UINT64_MAX) == 1);
+  assert_true(compute(KJIT_OP_SHL, KJIT_I32, 1, 33) == 2);
+  assert_true(compute(KJIT_OP_SHR, KJIT_I32, 20, 33) == 10);
+  assert_true(compute(KJIT_OP_SHR, KJIT_I32, -8, -31) == -4);
+  assert_true(compute(KJIT_OP_FLOORDIV, KJIT_I64, -7, 2) == -4);
+  assert_true(compute(KJIT_OP_FLOORDIV, KJIT_I64, INT64_MIN, -1) == INT64_MIN);
+  assert_true(compute(KJIT_OP_MOD, KJIT_I64, INT64_MIN, -1) == 0);
+  assert_true(compute(KJIT_OP_MOD, KJIT_I32, -7, 3) == 2);
+  assert_true(compute(KJIT_OP_MOD, KJIT_I32, 7, 0) == 0);
+  assert_true(compute(KJIT_OP_POW, KJIT_U32, 3, -2) == 0);
+  assert_true(compute(KJIT_OP_POW, KJIT_I32, -1, -3) == -1);
+  assert_true(compute(KJIT_OP_POW, KJIT_I32, 3, 21) == 1870418611);
 }
 
 static void test_literals_have_limits(void **state)
@@ -133,10 +133,10 @@ static void test_literals_have_limits(void **state)
   (void)state;
   ki_value result, big = { KJ_WEAK_INT, (__int128)1 << 99 }, three = { KJ_WEAK_INT, 3 };
   ki_value far = { KJ_WEAK_INT, 101 }, minus = { KJ_WEAK_INT, -1 };
-  assert_int_equal(ki_compute_binary(KJIT_MUL, big, three, &result), KJ_TOO_LARGE);
-  assert_int_equal(ki_compute_binary(KJIT_POW, three, far, &result), KJ_TOO_LARGE);
-  assert_int_equal(ki_compute_binary(KJIT_SHL, three, far, &result), KJ_SHIFTED_TOO_FAR);
-  assert_int_equal(ki_compute_binary(KJIT_POW, three, minus, &result), KJ_NEGATIVE_EXPONENT);
+  assert_int_equal(ki_compute_binary(KJIT_OP_MUL, big, three, &result), KJ_TOO_LARGE);
+  assert_int_equal(ki_compute_binary(KJIT_OP_POW, three, far, &result), KJ_TOO_LARGE);
+  assert_int_equal(ki_compute_binary(KJIT_OP_SHL, three, far, &result), KJ_SHIFTED_TOO_FAR);
+  assert_int_equal(ki_compute_binary(KJIT_OP_POW, three, minus, &result), KJ_NEGATIVE_EXPONENT);
 }
 
 static void expect_text(ki_value value, const char *text)
@@ -165,12 +165,12 @@ static void test_comparisons(void **state)
   (void)state;
   ki_value nan = ki_float_value(KJIT_F32, NAN), zero = ki_float_value(KJIT_F32, 0),
            minus = ki_float_value(KJIT_F32, -0.0);
-  assert_false(ki_compute_comparison(KJIT_EQ, nan, nan));
-  assert_true(ki_compute_comparison(KJIT_NE, nan, nan));
-  assert_true(ki_compute_comparison(KJIT_EQ, zero, minus));
+  assert_false(ki_compute_comparison(KJIT_OP_EQ, nan, nan));
+  assert_true(ki_compute_comparison(KJIT_OP_NE, nan, nan));
+  assert_true(ki_compute_comparison(KJIT_OP_EQ, zero, minus));
   assert_true(ki_is_same_value(nan, nan));
   assert_false(ki_is_same_value(zero, minus));
-  assert_true(ki_compute_comparison(KJIT_LT, ki_integer_value(KJIT_I32, -1),
+  assert_true(ki_compute_comparison(KJIT_OP_LT, ki_integer_value(KJIT_I32, -1),
                                     ki_integer_value(KJIT_U64, UINT64_MAX)));
 }
 

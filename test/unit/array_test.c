@@ -33,7 +33,7 @@ static kjit_array *make_matrix(kjit_device *device, kjit_layout layout, kjit_mem
   config.shape = shape;
   config.layout = layout;
   config.memory = memory;
-  expect_ok(device->context, kjit_create_configured_array(&config, &array));
+  expect_ok(device->context, kjit_create_array_with(&config, &array));
   return array;
 }
 
@@ -83,16 +83,16 @@ static void test_making(void **state)
   }
   kjit_array_config config;
   kjit_init_array_config(&config);
-  assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_create_array_with(&config, &like), KJIT_ERROR_MISUSE);
   config.device = cpu;
   config.element = KJIT_F32;
   config.rank = 1;
-  expect_refused(*state, kjit_create_configured_array(&config, &like), KJIT_ERROR_MISUSE,
+  expect_refused(*state, kjit_create_array_with(&config, &like), KJIT_ERROR_MISUSE,
                  "the shape of the array is NULL");
   config.shape = (int64_t[]){ -1 };
-  assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(kjit_create_array_with(&config, &like), KJIT_ERROR_ARGUMENT);
   config.shape = (int64_t[]){ INT64_MAX };
-  assert_int_equal(kjit_create_configured_array(&config, &like), KJIT_ERROR_ARGUMENT);
+  assert_int_equal(kjit_create_array_with(&config, &like), KJIT_ERROR_ARGUMENT);
 }
 
 /* Structs of a host that was built against an older header are shorter: what they lack has its
@@ -123,7 +123,7 @@ static void test_older_structs(void **state)
     memset(&config, 0x7e, sizeof config);
     memcpy(&config, &full, rows[i].bytes);
     config.size_bytes = (uint32_t)rows[i].bytes;
-    expect_ok(*state, kjit_create_configured_array(&config, &array));
+    expect_ok(*state, kjit_create_array_with(&config, &array));
     assert_int_equal(kjit_get_tensor(array)->strides[0], rows[i].layout == KJIT_LAYOUT_F ? 1 : 4);
     assert_int_equal(kjit_export_array(array, &handle),
                      rows[i].is_shared ? KJIT_OK : KJIT_ERROR_UNSUPPORTED);
@@ -133,7 +133,7 @@ static void test_older_structs(void **state)
                                UINT32_MAX };
   for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
     config.size_bytes = unknown[i];
-    assert_int_equal(kjit_create_configured_array(&config, &array), KJIT_ERROR_MISUSE);
+    assert_int_equal(kjit_create_array_with(&config, &array), KJIT_ERROR_MISUSE);
   }
   kjit_config old;
   kjit_context *context;
@@ -596,7 +596,7 @@ static void test_unsealed_memory(void **state)
                                .shape = &length,
                                .layout = KJIT_LAYOUT_C,
                                .memory = KJIT_MEMORY_SHARED };
-  expect_ok(*state, kjit_create_configured_array(&config, &array));
+  expect_ok(*state, kjit_create_array_with(&config, &array));
   expect_ok(*state, kjit_export_array(array, &handle));
   for (int sealed = 0; sealed < 2; sealed++) {
     int file = memfd_create("another one", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -663,7 +663,7 @@ static void test_gpu_handles(void **state)
                                .element = KJIT_F32,
                                .layout = KJIT_LAYOUT_C,
                                .memory = KJIT_MEMORY_PINNED };
-  expect_ok(*state, kjit_create_configured_array(&config, &pinned));
+  expect_ok(*state, kjit_create_array_with(&config, &pinned));
   assert_int_equal(kjit_export_array(pinned, &handle), KJIT_ERROR_UNSUPPORTED);
 }
 

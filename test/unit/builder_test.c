@@ -67,21 +67,25 @@ static const kjit_diagnostic *expect_error(fixture *f, kjit_status status, const
 
 static kjit_node at(kjit_builder *b, kjit_node array, kjit_node i)
 {
-  return kjit_index(b, array, &i, 1);
+  return kjit_build_index(b, array, &i, 1);
 }
 
-static kjit_node extent(kjit_builder *b, kjit_node array) { return kjit_call(b, "len", &array, 1); }
+static kjit_node extent(kjit_builder *b, kjit_node array)
+{
+  return kjit_build_call(b, "len", &array, 1);
+}
 
 static void build_axpy(kjit_builder *b)
 {
-  kjit_begin_kernel(b, "axpy");
-  kjit_node r = kjit_parameter(b, "r", KJIT_ANY), a = kjit_parameter(b, "a", KJIT_ANY),
-            x = kjit_parameter(b, "x", KJIT_ANY), i;
+  kjit_build_begin_kernel(b, "axpy");
+  kjit_node r = kjit_build_parameter(b, "r", KJIT_ANY), a = kjit_build_parameter(b, "a", KJIT_ANY),
+            x = kjit_build_parameter(b, "x", KJIT_ANY), i;
   kjit_node n = extent(b, r);
-  kjit_for_grid(b, &n, 1, &i);
-  kjit_assign(b, at(b, r, i), KJIT_STORE, kjit_binary(b, KJIT_MUL, a, at(b, x, i)));
-  kjit_end(b);
-  kjit_end(b);
+  kjit_build_for_grid(b, &n, 1, &i);
+  kjit_build_assign(b, at(b, r, i), KJIT_OP_STORE,
+                    kjit_build_binary(b, KJIT_OP_MUL, a, at(b, x, i)));
+  kjit_build_end(b);
+  kjit_build_end(b);
 }
 
 static void axpy(void **state)
@@ -99,51 +103,58 @@ static void every_statement(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_begin_kernel(b, "k");
+  kjit_build_begin_kernel(b, "k");
   kjit_node x =
-    kjit_parameter(b, "x", kjit_get_array_type(f->context, KJIT_F32, 2, KJIT_LAYOUT_C, 0));
-  kjit_node op = kjit_parameter(b, "op", KJIT_FUNC);
-  kjit_node n = kjit_const_parameter(b, "N", kjit_integer(b, 16));
-  kjit_node sixteen[2] = { kjit_integer(b, 16), kjit_binary(b, KJIT_ADD, n, kjit_integer(b, 1)) };
-  kjit_node block = kjit_integer(b, 64);
+    kjit_build_parameter(b, "x", kjit_get_array_type(f->context, KJIT_F32, 2, KJIT_LAYOUT_C, 0));
+  kjit_node op = kjit_build_parameter(b, "op", KJIT_FUNC);
+  kjit_node n = kjit_build_const_parameter(b, "N", kjit_build_integer(b, 16));
+  kjit_node sixteen[2] = { kjit_build_integer(b, 16),
+                           kjit_build_binary(b, KJIT_OP_ADD, n, kjit_build_integer(b, 1)) };
+  kjit_node block = kjit_build_integer(b, 64);
   (void)op;
-  kjit_attribute(b, "block", &block, 1);
-  kjit_node tile = kjit_shared(b, "tile", KJIT_F32, sixteen, 2);
-  kjit_shared(b, "rest", KJIT_U8, NULL, 1);
-  kjit_node four = kjit_integer(b, 4);
-  kjit_node own = kjit_local(b, "own", KJIT_I32, &four, 1);
-  kjit_node acc = kjit_var(b, "acc", KJIT_F64, kjit_float(b, 0.5));
-  kjit_node rows = kjit_let(b, "rows", at(b, kjit_select_field(b, x, "shape"), kjit_integer(b, 0)));
-  kjit_node i = kjit_for_range(b, "i", 0, rows, kjit_integer(b, 2));
-  kjit_attribute(b, "unroll", NULL, 0);
-  kjit_if(b, kjit_binary(b, KJIT_LT, i, kjit_call(b, "threadIdx.x", NULL, 0)));
-  kjit_continue(b);
-  kjit_else(b);
-  kjit_if(b, kjit_unary(b, KJIT_NOT, kjit_bool(b, 1)));
-  kjit_break(b);
-  kjit_end(b);
-  kjit_end(b);
-  kjit_assign(b, acc, KJIT_ADD,
-              kjit_conditional(b, kjit_bool(b, 0), kjit_cast(b, KJIT_F32, at(b, own, i)),
-                               kjit_integer(b, -3)));
-  kjit_end(b);
-  kjit_while(b, kjit_binary(b, KJIT_GT, acc, kjit_integer(b, 0)));
-  kjit_assign(b, acc, KJIT_STORE,
-              kjit_call(b, "op", (kjit_node[]){ acc, kjit_call(b, "later", &acc, 1) }, 2));
-  kjit_end(b);
+  kjit_build_attribute(b, "block", &block, 1);
+  kjit_node tile = kjit_build_shared(b, "tile", KJIT_F32, sixteen, 2);
+  kjit_build_shared(b, "rest", KJIT_U8, NULL, 1);
+  kjit_node four = kjit_build_integer(b, 4);
+  kjit_node own = kjit_build_local(b, "own", KJIT_I32, &four, 1);
+  kjit_node acc = kjit_build_var(b, "acc", KJIT_F64, kjit_build_float(b, 0.5));
+  kjit_node rows =
+    kjit_build_let(b, "rows",
+                   at(b, kjit_build_select_field(b, x, "shape"), kjit_build_integer(b, 0)));
+  kjit_node i = kjit_build_for_range(b, "i", 0, rows, kjit_build_integer(b, 2));
+  kjit_build_attribute(b, "unroll", NULL, 0);
+  kjit_build_if(b, kjit_build_binary(b, KJIT_OP_LT, i, kjit_build_call(b, "threadIdx.x", NULL, 0)));
+  kjit_build_continue(b);
+  kjit_build_else(b);
+  kjit_build_if(b, kjit_build_unary(b, KJIT_OP_NOT, kjit_build_bool(b, 1)));
+  kjit_build_break(b);
+  kjit_build_end(b);
+  kjit_build_end(b);
+  kjit_build_assign(b, acc, KJIT_OP_ADD,
+                    kjit_build_conditional(b, kjit_build_bool(b, 0),
+                                           kjit_build_cast(b, KJIT_F32, at(b, own, i)),
+                                           kjit_build_integer(b, -3)));
+  kjit_build_end(b);
+  kjit_build_while(b, kjit_build_binary(b, KJIT_OP_GT, acc, kjit_build_integer(b, 0)));
+  kjit_build_assign(b, acc, KJIT_OP_STORE,
+                    kjit_build_call(b, "op",
+                                    (kjit_node[]){ acc, kjit_build_call(b, "later", &acc, 1) }, 2));
+  kjit_build_end(b);
   kjit_node variables[2];
-  kjit_for_block(b, (kjit_node[]){ rows, kjit_integer(b, 3) }, 2, variables);
-  kjit_evaluate(b, kjit_call(b, "atomic_add",
-                             (kjit_node[]){ kjit_index(b, tile, variables, 2), kjit_integer(b, 1) },
-                             2));
-  kjit_end(b);
-  kjit_evaluate(b, kjit_call(b, "syncthreads", NULL, 0));
-  kjit_return(b, 0);
-  kjit_end(b);
-  kjit_begin_function(b, "later", KJIT_ANY);
-  kjit_node v = kjit_parameter(b, "v", KJIT_ANY);
-  kjit_return(b, kjit_binary(b, KJIT_POW, kjit_unary(b, KJIT_NEG, v), kjit_integer(b, 2)));
-  kjit_end(b);
+  kjit_build_for_block(b, (kjit_node[]){ rows, kjit_build_integer(b, 3) }, 2, variables);
+  kjit_build_evaluate(b, kjit_build_call(b, "atomic_add",
+                                         (kjit_node[]){ kjit_build_index(b, tile, variables, 2),
+                                                        kjit_build_integer(b, 1) },
+                                         2));
+  kjit_build_end(b);
+  kjit_build_evaluate(b, kjit_build_call(b, "syncthreads", NULL, 0));
+  kjit_build_return(b, 0);
+  kjit_build_end(b);
+  kjit_build_begin_function(b, "later", KJIT_ANY);
+  kjit_node v = kjit_build_parameter(b, "v", KJIT_ANY);
+  kjit_build_return(b, kjit_build_binary(b, KJIT_OP_POW, kjit_build_unary(b, KJIT_OP_NEG, v),
+                                         kjit_build_integer(b, 2)));
+  kjit_build_end(b);
   expect_text(f, "kernel k(x: f32[:, :] C, op: func, const N = 16) @block(64) {\n"
                  "  shared tile: f32[16, N + 1]\n"
                  "  shared rest: u8[]\n"
@@ -176,15 +187,19 @@ static void slices_make_views(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_begin_kernel(b, "k");
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY), n = kjit_parameter(b, "n", KJIT_ANY);
-  kjit_node slices[] = { kjit_slice(b, kjit_integer(b, 1), n, 0),
-                         kjit_slice(b, 0, kjit_integer(b, -1), kjit_integer(b, 2)),
-                         kjit_slice(b, 0, 0, 0) };
-  kjit_node part = kjit_let(b, "part", kjit_index(b, kjit_select_field(b, x, "T"), slices, 3));
-  kjit_node zeros[] = { kjit_integer(b, 0), kjit_integer(b, 0), kjit_integer(b, 0) };
-  kjit_assign(b, kjit_index(b, kjit_call(b, "transpose", &part, 1), zeros, 3), KJIT_STORE, n);
-  kjit_end(b);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY), n = kjit_build_parameter(b, "n", KJIT_ANY);
+  kjit_node slices[] = { kjit_build_slice(b, kjit_build_integer(b, 1), n, 0),
+                         kjit_build_slice(b, 0, kjit_build_integer(b, -1),
+                                          kjit_build_integer(b, 2)),
+                         kjit_build_slice(b, 0, 0, 0) };
+  kjit_node part =
+    kjit_build_let(b, "part", kjit_build_index(b, kjit_build_select_field(b, x, "T"), slices, 3));
+  kjit_node zeros[] = { kjit_build_integer(b, 0), kjit_build_integer(b, 0),
+                        kjit_build_integer(b, 0) };
+  kjit_build_assign(b, kjit_build_index(b, kjit_build_call(b, "transpose", &part, 1), zeros, 3),
+                    KJIT_OP_STORE, n);
+  kjit_build_end(b);
   expect_text(f, "kernel k(x, n) {\n"
                  "  let part = x.T[1:n, :-1:2, :]\n"
                  "  transpose(part)[0, 0, 0] = n\n"
@@ -196,27 +211,31 @@ static void types_are_arguments(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_begin_function(b, "mean", KJIT_ANY);
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY), t = kjit_parameter(b, "T", KJIT_TYPE),
-            u = kjit_parameter(b, "i32", KJIT_TYPE);
-  kjit_node v = kjit_parameter(b, "v", kjit_type_of(b, t)), n = kjit_parameter(b, "n", KJIT_I32);
-  kjit_node four = kjit_integer(b, 4), zero = kjit_integer(b, 0);
-  kjit_node own = kjit_local(b, "own", kjit_type_of(b, t), &four, 1);
-  kjit_node s = kjit_var(b, "s", kjit_type_of(b, u), kjit_call(b, "zero", &u, 1));
-  kjit_node first = kjit_let(b, "first", kjit_index(b, x, &zero, 1));
-  kjit_var(b, "w", kjit_type_of(b, x), first);
-  kjit_assign(b, at(b, own, kjit_integer(b, 1)), KJIT_STORE,
-              kjit_cast(b, kjit_type_of(b, t), kjit_binary(b, KJIT_ADD, n, first)));
-  kjit_assign(b, s, KJIT_ADD, kjit_call(b, "T", &v, 1));
-  kjit_node same = kjit_binary(b, KJIT_EQ, t, u);
-  kjit_return(b, kjit_conditional(b, same, s, kjit_cast(b, KJIT_I32, v)));
-  kjit_end(b);
-  kjit_begin_kernel(b, "k");
-  kjit_node r = kjit_parameter(b, "r", KJIT_ANY);
-  kjit_node arguments[] = { r, kjit_function_value(b, "f32"), kjit_call(b, "dtype", &r, 1),
-                            kjit_integer(b, 2), kjit_integer(b, 3) };
-  kjit_assign(b, at(b, r, kjit_integer(b, 0)), KJIT_STORE, kjit_call(b, "mean", arguments, 5));
-  kjit_end(b);
+  kjit_build_begin_function(b, "mean", KJIT_ANY);
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY), t = kjit_build_parameter(b, "T", KJIT_TYPE),
+            u = kjit_build_parameter(b, "i32", KJIT_TYPE);
+  kjit_node v = kjit_build_parameter(b, "v", kjit_build_type_of(b, t)),
+            n = kjit_build_parameter(b, "n", KJIT_I32);
+  kjit_node four = kjit_build_integer(b, 4), zero = kjit_build_integer(b, 0);
+  kjit_node own = kjit_build_local(b, "own", kjit_build_type_of(b, t), &four, 1);
+  kjit_node s = kjit_build_var(b, "s", kjit_build_type_of(b, u), kjit_build_call(b, "zero", &u, 1));
+  kjit_node first = kjit_build_let(b, "first", kjit_build_index(b, x, &zero, 1));
+  kjit_build_var(b, "w", kjit_build_type_of(b, x), first);
+  kjit_build_assign(b, at(b, own, kjit_build_integer(b, 1)), KJIT_OP_STORE,
+                    kjit_build_cast(b, kjit_build_type_of(b, t),
+                                    kjit_build_binary(b, KJIT_OP_ADD, n, first)));
+  kjit_build_assign(b, s, KJIT_OP_ADD, kjit_build_call(b, "T", &v, 1));
+  kjit_node same = kjit_build_binary(b, KJIT_OP_EQ, t, u);
+  kjit_build_return(b, kjit_build_conditional(b, same, s, kjit_build_cast(b, KJIT_I32, v)));
+  kjit_build_end(b);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node r = kjit_build_parameter(b, "r", KJIT_ANY);
+  kjit_node arguments[] = { r, kjit_build_function_value(b, "f32"),
+                            kjit_build_call(b, "dtype", &r, 1), kjit_build_integer(b, 2),
+                            kjit_build_integer(b, 3) };
+  kjit_build_assign(b, at(b, r, kjit_build_integer(b, 0)), KJIT_OP_STORE,
+                    kjit_build_call(b, "mean", arguments, 5));
+  kjit_build_end(b);
   expect_text(f, "func mean(x, T: type, i32_2: type, v: T, n: i32) {\n"
                  "  local own: T[4]\n"
                  "  var s: i32_2 = zero(i32_2)\n"
@@ -235,22 +254,22 @@ static void refused_types(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_begin_kernel(b, "k");
-  kjit_parameter(b, "T", KJIT_TYPE);
-  kjit_end(b);
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_parameter(b, "T", KJIT_TYPE);
+  kjit_build_end(b);
   expect_error(f, KJIT_ERROR_UNSUPPORTED, "a kernel takes no types");
-  kjit_begin_function(b, "f", KJIT_ANY);
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
-  assert_int_equal(kjit_type_of(b, kjit_binary(b, KJIT_ADD, x, x)), KJIT_VOID);
-  kjit_end(b);
-  expect_error(f, KJIT_ERROR_MISUSE, "kjit_type_of takes a parameter");
-  kjit_begin_function(b, "f", KJIT_ANY);
-  kjit_node t = kjit_parameter(b, "T", KJIT_TYPE);
-  kjit_type type = kjit_type_of(b, t);
-  kjit_end(b);
-  kjit_begin_function(b, "g", KJIT_ANY);
-  kjit_var(b, "v", type, kjit_integer(b, 0));
-  kjit_end(b);
+  kjit_build_begin_function(b, "f", KJIT_ANY);
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY);
+  assert_int_equal(kjit_build_type_of(b, kjit_build_binary(b, KJIT_OP_ADD, x, x)), KJIT_VOID);
+  kjit_build_end(b);
+  expect_error(f, KJIT_ERROR_MISUSE, "kjit_build_type_of takes a parameter");
+  kjit_build_begin_function(b, "f", KJIT_ANY);
+  kjit_node t = kjit_build_parameter(b, "T", KJIT_TYPE);
+  kjit_type type = kjit_build_type_of(b, t);
+  kjit_build_end(b);
+  kjit_build_begin_function(b, "g", KJIT_ANY);
+  kjit_build_var(b, "v", type, kjit_build_integer(b, 0));
+  kjit_build_end(b);
   expect_error(f, KJIT_ERROR_MISUSE, "belongs to another function");
   assert_int_equal(kjit_get_array_type(f->context, type, 1, KJIT_LAYOUT_C, 0), KJIT_VOID);
   const kjit_field field = { .name = "a", .type = KJIT_F32 };
@@ -259,7 +278,7 @@ static void refused_types(void **state)
 
 static kjit_node add_literal(kjit_builder *b, kjit_node x, kjit_node literal)
 {
-  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE, literal);
+  kjit_build_assign(b, at(b, x, kjit_build_integer(b, 0)), KJIT_OP_STORE, literal);
   return 0;
 }
 
@@ -267,22 +286,22 @@ static void literals(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_begin_kernel(b, "k");
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
-  add_literal(b, x, kjit_integer(b, INT64_MIN));
-  add_literal(b, x, kjit_float(b, -0.1));
-  add_literal(b, x, kjit_float(b, 1e300));
-  add_literal(b, x, kjit_float(b, -INFINITY));
-  add_literal(b, x, kjit_float(b, NAN));
-  add_literal(b, x, kjit_value(b, KJIT_I8, &(int8_t){ -128 }));
-  add_literal(b, x, kjit_value(b, KJIT_I64, &(int64_t){ INT64_MIN }));
-  add_literal(b, x, kjit_value(b, KJIT_U64, &(uint64_t){ UINT64_MAX }));
-  add_literal(b, x, kjit_value(b, KJIT_F32, &(float){ 0.1f }));
-  add_literal(b, x, kjit_value(b, KJIT_F64, &(double){ -0.0 }));
-  add_literal(b, x, kjit_value(b, KJIT_F16, &(uint16_t){ 0x3c01 }));
-  add_literal(b, x, kjit_value(b, KJIT_F32, &(float){ INFINITY }));
-  add_literal(b, x, kjit_value(b, KJIT_BOOL, &(uint8_t){ 1 }));
-  kjit_end(b);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY);
+  add_literal(b, x, kjit_build_integer(b, INT64_MIN));
+  add_literal(b, x, kjit_build_float(b, -0.1));
+  add_literal(b, x, kjit_build_float(b, 1e300));
+  add_literal(b, x, kjit_build_float(b, -INFINITY));
+  add_literal(b, x, kjit_build_float(b, NAN));
+  add_literal(b, x, kjit_build_value(b, KJIT_I8, &(int8_t){ -128 }));
+  add_literal(b, x, kjit_build_value(b, KJIT_I64, &(int64_t){ INT64_MIN }));
+  add_literal(b, x, kjit_build_value(b, KJIT_U64, &(uint64_t){ UINT64_MAX }));
+  add_literal(b, x, kjit_build_value(b, KJIT_F32, &(float){ 0.1f }));
+  add_literal(b, x, kjit_build_value(b, KJIT_F64, &(double){ -0.0 }));
+  add_literal(b, x, kjit_build_value(b, KJIT_F16, &(uint16_t){ 0x3c01 }));
+  add_literal(b, x, kjit_build_value(b, KJIT_F32, &(float){ INFINITY }));
+  add_literal(b, x, kjit_build_value(b, KJIT_BOOL, &(uint8_t){ 1 }));
+  kjit_build_end(b);
   expect_text(f, "kernel k(x) {\n"
                  "  x[0] = -9223372036854775808\n"
                  "  x[0] = -0.1\n"
@@ -304,15 +323,15 @@ static void constants(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_node table = kjit_constant(b, "my table", KJIT_F32, (float[]){ 1, -2.5f, 0.1f, NAN },
-                                  (int64_t[]){ 2, 2 }, 2);
-  kjit_node again = kjit_constant(b, "my table", KJIT_I8, (int8_t[]){ -128 }, NULL, 0);
-  kjit_begin_kernel(b, "k");
-  kjit_node x = kjit_parameter(b, "my_table", KJIT_ANY);
-  kjit_node zeros[2] = { kjit_integer(b, 0), kjit_integer(b, 0) };
-  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE,
-              kjit_binary(b, KJIT_ADD, kjit_index(b, table, zeros, 2), again));
-  kjit_end(b);
+  kjit_node table = kjit_build_constant(b, "my table", KJIT_F32, (float[]){ 1, -2.5f, 0.1f, NAN },
+                                        (int64_t[]){ 2, 2 }, 2);
+  kjit_node again = kjit_build_constant(b, "my table", KJIT_I8, (int8_t[]){ -128 }, NULL, 0);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node x = kjit_build_parameter(b, "my_table", KJIT_ANY);
+  kjit_node zeros[2] = { kjit_build_integer(b, 0), kjit_build_integer(b, 0) };
+  kjit_build_assign(b, at(b, x, kjit_build_integer(b, 0)), KJIT_OP_STORE,
+                    kjit_build_binary(b, KJIT_OP_ADD, kjit_build_index(b, table, zeros, 2), again));
+  kjit_build_end(b);
   expect_text(f, "const my_table_2: f32[2, 2] = { { 1.0, -2.5 }, { 0.1, nan } }\n"
                  "const my_table_3: i8 = -128\n\n"
                  "kernel k(my_table) {\n"
@@ -324,13 +343,15 @@ static void tuple_constants(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_node n = kjit_constant_value(b, "n", KJIT_I32, kjit_integer(b, 4));
-  kjit_node items[] = { kjit_binary(b, KJIT_MUL, n, kjit_integer(b, 2)), kjit_float(b, 2.5) };
-  kjit_node pair = kjit_constant_value(b, "pair", KJIT_ANY, kjit_tuple(b, items, 2));
-  kjit_begin_kernel(b, "k");
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
-  kjit_assign(b, at(b, x, kjit_integer(b, 0)), KJIT_STORE, at(b, pair, kjit_integer(b, 1)));
-  kjit_end(b);
+  kjit_node n = kjit_build_constant_value(b, "n", KJIT_I32, kjit_build_integer(b, 4));
+  kjit_node items[] = { kjit_build_binary(b, KJIT_OP_MUL, n, kjit_build_integer(b, 2)),
+                        kjit_build_float(b, 2.5) };
+  kjit_node pair = kjit_build_constant_value(b, "pair", KJIT_ANY, kjit_build_tuple(b, items, 2));
+  kjit_build_begin_kernel(b, "k");
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY);
+  kjit_build_assign(b, at(b, x, kjit_build_integer(b, 0)), KJIT_OP_STORE,
+                    at(b, pair, kjit_build_integer(b, 1)));
+  kjit_build_end(b);
   expect_text(f, "const n: i32 = 4\n"
                  "const pair = (n * 2, 2.5)\n\n"
                  "kernel k(x) {\n"
@@ -346,17 +367,20 @@ static void parts(void **state)
   kjit_type vector;
   assert_int_equal(kjit_parse_type(f->context, "f32x2", &vector), KJIT_OK);
   kjit_node table =
-    kjit_constant(b, "C", KJIT_C64, (float[]){ 1, -2.5f, INFINITY, 0 }, (int64_t[]){ 2 }, 1);
-  kjit_begin_kernel(b, "k");
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY), own = kjit_let(b, "f32x2", kjit_integer(b, 1));
-  kjit_node sum = kjit_binary(b, KJIT_ADD, at(b, table, kjit_integer(b, 0)),
-                              kjit_value(b, KJIT_C128, (double[]){ 0.5, -1 }));
-  kjit_assign(
-    b, at(b, x, kjit_integer(b, 0)), KJIT_STORE,
-    kjit_binary(b, KJIT_MUL, sum,
-                kjit_select_field(
-                  b, kjit_construct(b, vector, (kjit_node[]){ own, kjit_integer(b, 0) }, 2), "y")));
-  kjit_end(b);
+    kjit_build_constant(b, "C", KJIT_C64, (float[]){ 1, -2.5f, INFINITY, 0 }, (int64_t[]){ 2 }, 1);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY),
+            own = kjit_build_let(b, "f32x2", kjit_build_integer(b, 1));
+  kjit_node sum = kjit_build_binary(b, KJIT_OP_ADD, at(b, table, kjit_build_integer(b, 0)),
+                                    kjit_build_value(b, KJIT_C128, (double[]){ 0.5, -1 }));
+  kjit_build_assign(
+    b, at(b, x, kjit_build_integer(b, 0)), KJIT_OP_STORE,
+    kjit_build_binary(
+      b, KJIT_OP_MUL, sum,
+      kjit_build_select_field(
+        b, kjit_build_construct(b, vector, (kjit_node[]){ own, kjit_build_integer(b, 0) }, 2),
+        "y")));
+  kjit_build_end(b);
   expect_text(f, "const C: c64[2] = { c64(1.0, -2.5), c64(inf, 0.0) }\n\n"
                  "kernel k(x) {\n"
                  "  let f32x2_2 = 1\n"
@@ -369,26 +393,27 @@ static void renaming(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_begin_function(b, "f", KJIT_ANY);
-  kjit_return(b, kjit_parameter(b, "if", KJIT_ANY));
-  kjit_end(b);
-  kjit_begin_kernel(b, "k");
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
-  kjit_node first = kjit_let(b, "f", kjit_integer(b, 1));
-  kjit_node second = kjit_let(b, "f", kjit_call(b, "f", &first, 1));
-  kjit_node third = kjit_let(b, "sqrt", kjit_call(b, "sqrt", &second, 1));
-  kjit_if(b, kjit_bool(b, 1));
-  kjit_node inner = kjit_let(b, "f", third);
-  kjit_assign(b, at(b, x, inner), KJIT_STORE,
-              kjit_binary(b, KJIT_ADD, first, kjit_call(b, "sqrt", &second, 1)));
-  kjit_end(b);
-  kjit_if(b, kjit_bool(b, 1));
-  kjit_let(b, "y", first);
-  kjit_end(b);
-  kjit_if(b, kjit_bool(b, 1));
-  kjit_let(b, "y", first); /* another block: nothing to rename */
-  kjit_end(b);
-  kjit_end(b);
+  kjit_build_begin_function(b, "f", KJIT_ANY);
+  kjit_build_return(b, kjit_build_parameter(b, "if", KJIT_ANY));
+  kjit_build_end(b);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY);
+  kjit_node first = kjit_build_let(b, "f", kjit_build_integer(b, 1));
+  kjit_node second = kjit_build_let(b, "f", kjit_build_call(b, "f", &first, 1));
+  kjit_node third = kjit_build_let(b, "sqrt", kjit_build_call(b, "sqrt", &second, 1));
+  kjit_build_if(b, kjit_build_bool(b, 1));
+  kjit_node inner = kjit_build_let(b, "f", third);
+  kjit_build_assign(b, at(b, x, inner), KJIT_OP_STORE,
+                    kjit_build_binary(b, KJIT_OP_ADD, first,
+                                      kjit_build_call(b, "sqrt", &second, 1)));
+  kjit_build_end(b);
+  kjit_build_if(b, kjit_build_bool(b, 1));
+  kjit_build_let(b, "y", first);
+  kjit_build_end(b);
+  kjit_build_if(b, kjit_build_bool(b, 1));
+  kjit_build_let(b, "y", first); /* another block: nothing to rename */
+  kjit_build_end(b);
+  kjit_build_end(b);
   expect_text(f, "func f(if_) {\n"
                  "  return if_\n"
                  "}\n\n"
@@ -412,16 +437,16 @@ static void renaming(void **state)
 static void node_used_twice(void **state)
 {
   fixture *f = *state;
-  kjit_begin_kernel(f->b, "k");
-  kjit_node x = kjit_parameter(f->b, "x", KJIT_ANY);
-  kjit_set_location(f->b, "front.end", 7, 3);
-  kjit_node sum = kjit_binary(f->b, KJIT_ADD, x, x);
-  kjit_let(f->b, "a", sum);
-  kjit_set_location(f->b, "front.end", 9, 5);
-  assert_int_equal(kjit_let(f->b, "b", sum), 0);
+  kjit_build_begin_kernel(f->b, "k");
+  kjit_node x = kjit_build_parameter(f->b, "x", KJIT_ANY);
+  kjit_set_builder_location(f->b, "front.end", 7, 3);
+  kjit_node sum = kjit_build_binary(f->b, KJIT_OP_ADD, x, x);
+  kjit_build_let(f->b, "a", sum);
+  kjit_set_builder_location(f->b, "front.end", 9, 5);
+  assert_int_equal(kjit_build_let(f->b, "b", sum), 0);
   assert_int_equal(kjit_get_builder_status(f->b), KJIT_ERROR_MISUSE);
-  kjit_end(f->b);
-  kjit_end(f->b); /* everything after the first error is taken quietly */
+  kjit_build_end(f->b);
+  kjit_build_end(f->b); /* everything after the first error is taken quietly */
   const kjit_diagnostic *first = expect_error(f, KJIT_ERROR_MISUSE, "first at front.end:7:3");
   assert_string_equal(first->file, "front.end");
   assert_int_equal(first->line, 9);
@@ -433,31 +458,31 @@ static void wrong_calls(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_let(b, "a", kjit_integer(b, 1));
+  kjit_build_let(b, "a", kjit_build_integer(b, 1));
   expect_error(f, KJIT_ERROR_MISUSE, "no kernel or func is open");
-  kjit_begin_kernel(b, "k");
-  expect_error(f, KJIT_ERROR_MISUSE, "kjit_end is missing");
-  kjit_begin_kernel(b, "k");
-  kjit_else(b);
-  expect_error(f, KJIT_ERROR_MISUSE, "kjit_else without");
-  kjit_begin_kernel(b, "k");
-  kjit_return(b, 12);
+  kjit_build_begin_kernel(b, "k");
+  expect_error(f, KJIT_ERROR_MISUSE, "kjit_build_end is missing");
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_else(b);
+  expect_error(f, KJIT_ERROR_MISUSE, "kjit_build_else without");
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_return(b, 12);
   expect_error(f, KJIT_ERROR_MISUSE, "no node 12");
-  kjit_begin_kernel(b, "k");
-  kjit_let(b, "a", 0);
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_let(b, "a", 0);
   expect_error(f, KJIT_ERROR_MISUSE, "node 0");
-  kjit_begin_kernel(b, "k");
-  kjit_parameter(b, "x", 123456);
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_parameter(b, "x", 123456);
   expect_error(f, KJIT_ERROR_MISUSE, "not a type");
-  kjit_begin_kernel(b, "not a name");
-  kjit_end(b);
+  kjit_build_begin_kernel(b, "not a name");
+  kjit_build_end(b);
   expect_error(f, KJIT_ERROR_NAME, "no name for a kernel");
-  kjit_begin_kernel(b, "k");
-  kjit_evaluate(b, kjit_call(b, "nothing", NULL, 0));
-  kjit_end(b);
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_evaluate(b, kjit_build_call(b, "nothing", NULL, 0));
+  kjit_build_end(b);
   expect_error(f, KJIT_ERROR_NAME, "`nothing` is not declared");
-  kjit_begin_kernel(b, "k");
-  kjit_binary(b, KJIT_NOT, kjit_integer(b, 1), kjit_integer(b, 1));
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_binary(b, KJIT_OP_NOT, kjit_build_integer(b, 1), kjit_build_integer(b, 1));
   expect_error(f, KJIT_ERROR_MISUSE, "one operand");
 }
 
@@ -466,19 +491,20 @@ static void texts_and_types(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_begin_kernel(b, "k");
-  kjit_raise(b, "no \xff");
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_raise(b, "no \xff");
   expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
-  kjit_begin_kernel(b, "k");
-  kjit_assert(b, kjit_bool(b, 1), "overlong \xc0\xaf");
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_assert(b, kjit_build_bool(b, 1), "overlong \xc0\xaf");
   expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
-  kjit_begin_kernel(b, "k");
-  kjit_print(b, (kjit_node[]){ kjit_string(b, "cut \xe2\x82") }, 1);
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_print(b, (kjit_node[]){ kjit_build_string(b, "cut \xe2\x82") }, 1);
   expect_error(f, KJIT_ERROR_MISUSE, "a string of a kernel is UTF-8");
   kjit_type pointer = kjit_get_pointer_type(f->context, KJIT_F32, 0);
-  kjit_begin_kernel(b, "k");
-  kjit_let(b, "p", kjit_construct(b, pointer, (kjit_node[]){ kjit_integer(b, 0) }, 1));
-  expect_error(f, KJIT_ERROR_TYPE, "kjit_construct makes structs, vectors and scalars");
+  kjit_build_begin_kernel(b, "k");
+  kjit_build_let(b, "p",
+                 kjit_build_construct(b, pointer, (kjit_node[]){ kjit_build_integer(b, 0) }, 1));
+  expect_error(f, KJIT_ERROR_TYPE, "kjit_build_construct makes structs, vectors and scalars");
 }
 
 /* A type that each next one is made of is walked level by level. */
@@ -500,31 +526,31 @@ static void out_of_scope(void **state)
 {
   fixture *f = *state;
   kjit_builder *b = f->b;
-  kjit_begin_kernel(b, "k");
-  kjit_node x = kjit_parameter(b, "x", KJIT_ANY);
-  kjit_if(b, kjit_bool(b, 1));
-  kjit_node inner = kjit_let(b, "inner", kjit_integer(b, 1));
-  kjit_end(b);
-  kjit_assign(b, at(b, x, inner), KJIT_STORE, kjit_integer(b, 1));
-  kjit_end(b);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY);
+  kjit_build_if(b, kjit_build_bool(b, 1));
+  kjit_node inner = kjit_build_let(b, "inner", kjit_build_integer(b, 1));
+  kjit_build_end(b);
+  kjit_build_assign(b, at(b, x, inner), KJIT_OP_STORE, kjit_build_integer(b, 1));
+  kjit_build_end(b);
   expect_error(f, KJIT_ERROR_NAME, "outside of the block");
-  kjit_begin_kernel(b, "k");
-  kjit_node y = kjit_parameter(b, "y", KJIT_ANY);
-  kjit_end(b);
-  kjit_begin_kernel(b, "l");
-  kjit_let(b, "z", y);
+  kjit_build_begin_kernel(b, "k");
+  kjit_node y = kjit_build_parameter(b, "y", KJIT_ANY);
+  kjit_build_end(b);
+  kjit_build_begin_kernel(b, "l");
+  kjit_build_let(b, "z", y);
   expect_error(f, KJIT_ERROR_MISUSE, "another function");
 }
 
 static void deep_trees(void **state)
 {
   fixture *f = *state;
-  kjit_begin_kernel(f->b, "k");
-  kjit_node x = kjit_parameter(f->b, "x", KJIT_ANY);
-  for (int i = 0; i < 100000; i++) x = kjit_unary(f->b, KJIT_NEG, x);
+  kjit_build_begin_kernel(f->b, "k");
+  kjit_node x = kjit_build_parameter(f->b, "x", KJIT_ANY);
+  for (int i = 0; i < 100000; i++) x = kjit_build_unary(f->b, KJIT_OP_NEG, x);
   expect_error(f, KJIT_ERROR_MISUSE, "levels");
-  kjit_begin_kernel(f->b, "k");
-  for (int i = 0; i < 100000; i++) kjit_if(f->b, kjit_bool(f->b, 1));
+  kjit_build_begin_kernel(f->b, "k");
+  for (int i = 0; i < 100000; i++) kjit_build_if(f->b, kjit_build_bool(f->b, 1));
   expect_error(f, KJIT_ERROR_MISUSE, "levels");
 }
 
@@ -537,8 +563,8 @@ static void null_objects(void **state)
   assert_int_equal(kjit_create_builder(f->context, "m", NULL), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_finish_builder(NULL, &module), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_finish_builder(f->b, NULL), KJIT_ERROR_MISUSE);
-  assert_int_equal(kjit_integer(NULL, 1), 0);
-  kjit_end(NULL);
+  assert_int_equal(kjit_build_integer(NULL, 1), 0);
+  kjit_build_end(NULL);
   kjit_destroy_builder(NULL);
 }
 

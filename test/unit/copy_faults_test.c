@@ -125,7 +125,7 @@ static kjit_status pass_memory(objects *o)
     config.rank = 1;
     config.shape = &length;
     config.stream = o->streams[i % 3];
-    STEP(kjit_create_configured_array(&config, &array));
+    STEP(kjit_create_array_with(&config, &array));
     kjit_arg argument = kjit_arg_array(array);
     o->step++;
     kjit_status status =

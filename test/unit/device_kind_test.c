@@ -162,7 +162,7 @@ static kjit_array *make_array(kjit_device *device, kjit_memory memory)
                                .rank = 2,
                                .layout = KJIT_LAYOUT_C,
                                .memory = memory };
-  assert_int_equal(kjit_create_configured_array(&config, &made), KJIT_OK);
+  assert_int_equal(kjit_create_array_with(&config, &made), KJIT_OK);
   return made;
 }
 
@@ -259,7 +259,8 @@ static void test_a_third_kind(void **state)
   assert_int_equal(kjit_get_device(context, operations.kind, TOYS, &none), KJIT_ERROR_NO_DEVICE);
   assert_int_equal(toy.opened, 2);
   assert_string_equal(kj_device_text(last, text), "toy:1");
-  assert_int_equal(kjit_get_device_attribute(last, KJIT_DEVICE_WARP_SIZE, &value), KJIT_OK);
+  assert_int_equal(kjit_get_device_attribute(last, KJIT_DEVICE_ATTRIBUTE_WARP_SIZE, &value),
+                   KJIT_OK);
   assert_int_equal(value, 77);
   kjit_module *module = parse(context, "kernel k(a) { a[blockIdx.x] += 1 }");
   kjit_tensor tensor = { .data = data,

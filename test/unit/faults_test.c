@@ -31,7 +31,7 @@ static kjit_status make_arrays(kjit_context *context, objects *o)
                                  .layout = KJIT_LAYOUT_C };
     config.memory = i < 5 ? (kjit_memory)i : KJIT_MEMORY_DEVICE;
     config.stream = i == 5 ? o->streams[0] : NULL;
-    STEP(kjit_create_configured_array(&config, &o->arrays[i]));
+    STEP(kjit_create_array_with(&config, &o->arrays[i]));
   }
   STEP(kjit_create_array(o->peer, KJIT_F32, shape, 2, &o->arrays[6]));
   STEP(kjit_slice_array(o->arrays[0], (kjit_array_slice[]){ { 0, 8, 2 }, { 0, 8, 2 } }, 2,

@@ -87,7 +87,7 @@ static inline kjit_status try_vector(kjit_device *device, kjit_memory memory, in
   config.shape = &n;
   config.memory = memory;
   config.stream = stream;
-  return kjit_create_configured_array(&config, array);
+  return kjit_create_array_with(&config, array);
 }
 
 static inline kjit_array *make_vector(kjit_device *device, int64_t n, kjit_stream *stream)

@@ -30,16 +30,16 @@ typedef struct operation {
 } operation;
 
 static const operation operations[] = {
-  { "+", false, KJIT_ADD },
-  { "-", false, KJIT_SUB },
-  { "*", false, KJIT_MUL },
-  { "//", false, KJIT_FLOORDIV },
-  { "%", false, KJIT_MOD },
-  { "<<", false, KJIT_SHL },
-  { ">>", false, KJIT_SHR },
-  { "&", false, KJIT_BIT_AND },
-  { "|", false, KJIT_BIT_OR },
-  { "^", false, KJIT_BIT_XOR },
+  { "+", false, KJIT_OP_ADD },
+  { "-", false, KJIT_OP_SUB },
+  { "*", false, KJIT_OP_MUL },
+  { "//", false, KJIT_OP_FLOORDIV },
+  { "%", false, KJIT_OP_MOD },
+  { "<<", false, KJIT_OP_SHL },
+  { ">>", false, KJIT_OP_SHR },
+  { "&", false, KJIT_OP_BIT_AND },
+  { "|", false, KJIT_OP_BIT_OR },
+  { "^", false, KJIT_OP_BIT_XOR },
   { "min", true, KJ_BUILTIN_MIN },
   { "max", true, KJ_BUILTIN_MAX },
   { "ceil_div", true, KJ_BUILTIN_CEIL_DIV },
@@ -51,15 +51,15 @@ enum { OPERATIONS = sizeof operations / sizeof *operations };
 static __int128 apply_operator(int id, kp_integer type, __int128 x, __int128 y)
 {
   switch (id) {
-  case KJIT_ADD: return x + y;
-  case KJIT_SUB: return x - y;
-  case KJIT_MUL: return x * y;
-  case KJIT_FLOORDIV: return floor_of(x, y);
-  case KJIT_MOD: return y ? x - y * floor_of(x, y) : 0;
-  case KJIT_SHL: return x * ((__int128)1 << count_of(type, y));
-  case KJIT_SHR: return floor_of(x, (__int128)1 << count_of(type, y));
-  case KJIT_BIT_AND: return x & y;
-  case KJIT_BIT_OR: return x | y;
+  case KJIT_OP_ADD: return x + y;
+  case KJIT_OP_SUB: return x - y;
+  case KJIT_OP_MUL: return x * y;
+  case KJIT_OP_FLOORDIV: return floor_of(x, y);
+  case KJIT_OP_MOD: return y ? x - y * floor_of(x, y) : 0;
+  case KJIT_OP_SHL: return x * ((__int128)1 << count_of(type, y));
+  case KJIT_OP_SHR: return floor_of(x, (__int128)1 << count_of(type, y));
+  case KJIT_OP_BIT_AND: return x & y;
+  case KJIT_OP_BIT_OR: return x | y;
   default: return x ^ y;
   }
 }
@@ -148,8 +148,9 @@ static void test_numbers(void **state)
       for (__int128 a = all.least; a <= all.most; a++)
         for (__int128 b = all.least; b <= all.most; b++) {
           const operation *op = &operations[i];
-          bool is_open = !op->is_builtin && (op->id == KJIT_BIT_AND || op->id == KJIT_BIT_OR ||
-                                             op->id == KJIT_BIT_XOR || op->id == KJIT_MOD);
+          bool is_open =
+            !op->is_builtin && (op->id == KJIT_OP_BIT_AND || op->id == KJIT_OP_BIT_OR ||
+                                op->id == KJIT_OP_BIT_XOR || op->id == KJIT_OP_MOD);
           if (is_open || op->id == KJ_BUILTIN_REM_TRUNC) continue;
           kt_interval x = kp_make_interval(a, a), y = kp_make_interval(b, b);
           kt_interval found = find(op, small_types[t], x, y);
@@ -168,7 +169,7 @@ static __int128 apply_unary(int which, __int128 x)
 static kt_interval find_unary(int which, kt_interval x)
 {
   return which == 2 ? kp_exact_builtin(KJ_BUILTIN_ABS, &x, 1)
-                    : kp_exact_unary(which ? KJIT_INVERT : KJIT_NEG, x);
+                    : kp_exact_unary(which ? KJIT_OP_INVERT : KJIT_OP_NEG, x);
 }
 
 static void test_unary(void **state)
@@ -245,19 +246,21 @@ static void test_large(void **state)
   kt_interval all = kp_whole_interval(u64), any = kp_whole_interval(i64);
   assert_interval(all, 0, ((__int128)1 << 64) - 1);
   /* what leaves 128 bits is any value of the type */
-  assert_interval(kp_wrap_interval(u64, kp_exact_binary(KJIT_MUL, u64, all, all)), 0, all.most);
-  assert_interval(kp_wrap_interval(u64, kp_exact_binary(KJIT_SHL, u64, all, of(63))), 0, all.most);
-  assert_interval(kp_exact_binary(KJIT_SUB, i64, any, any), any.least - any.most,
+  assert_interval(kp_wrap_interval(u64, kp_exact_binary(KJIT_OP_MUL, u64, all, all)), 0, all.most);
+  assert_interval(kp_wrap_interval(u64, kp_exact_binary(KJIT_OP_SHL, u64, all, of(63))), 0,
+                  all.most);
+  assert_interval(kp_exact_binary(KJIT_OP_SUB, i64, any, any), any.least - any.most,
                   any.most - any.least);
   assert_interval(kp_wrap_interval(i64, of((__int128)INT64_MAX + 1)), INT64_MIN, INT64_MIN);
   assert_interval(kp_convert_interval(i32, of(4000000000)), -294967296, -294967296);
   /* counts at and over the width */
   kt_interval x = of(65535);
-  assert_interval(kp_exact_binary(KJIT_SHR, i32, x, kp_make_interval(32, 39)), 511, 65535);
-  assert_interval(kp_exact_binary(KJIT_SHR, u32, of(4000000000), of(32)), 4000000000, 4000000000);
-  assert_interval(kp_exact_binary(KJIT_SHR, u32, x, kp_make_interval(30, 33)), 0, 65535);
-  assert_interval(kp_exact_binary(KJIT_SHL, i64, of(1), of(64)), 1, 1);
-  assert_interval(kp_exact_binary(KJIT_SHL, i64, of(1), of(-1)), (__int128)1 << 63,
+  assert_interval(kp_exact_binary(KJIT_OP_SHR, i32, x, kp_make_interval(32, 39)), 511, 65535);
+  assert_interval(kp_exact_binary(KJIT_OP_SHR, u32, of(4000000000), of(32)), 4000000000,
+                  4000000000);
+  assert_interval(kp_exact_binary(KJIT_OP_SHR, u32, x, kp_make_interval(30, 33)), 0, 65535);
+  assert_interval(kp_exact_binary(KJIT_OP_SHL, i64, of(1), of(64)), 1, 1);
+  assert_interval(kp_exact_binary(KJIT_OP_SHL, i64, of(1), of(-1)), (__int128)1 << 63,
                   (__int128)1 << 63);
 }
 

@@ -247,7 +247,7 @@ static kjit_status need_array(needs *n)
                                .shape = &length,
                                .layout = KJIT_LAYOUT_C };
   config.memory = n->memory;
-  kjit_status status = kjit_create_configured_array(&config, &array);
+  kjit_status status = kjit_create_array_with(&config, &array);
   kjit_release_array(array);
   return status;
 }
@@ -753,11 +753,12 @@ static void test_queries(void **state)
   uint64_t unused = 0, total = 0;
   unsigned char uuid[16];
   expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
-  expect_ok(*state, kjit_get_device_attribute(device, KJIT_DEVICE_CAPABILITY_MAJOR, &value));
+  expect_ok(*state,
+            kjit_get_device_attribute(device, KJIT_DEVICE_ATTRIBUTE_CAPABILITY_MAJOR, &value));
   assert_int_equal(value, 9);
   for (int i = 0; i < KJIT_DEVICE_ATTRIBUTE_COUNT; i++)
     expect_ok(*state, kjit_get_device_attribute(cpu, (kjit_device_attribute)i, &value));
-  expect_ok(*state, kjit_get_device_attribute(cpu, KJIT_DEVICE_WARP_SIZE, &value));
+  expect_ok(*state, kjit_get_device_attribute(cpu, KJIT_DEVICE_ATTRIBUTE_WARP_SIZE, &value));
   assert_int_equal(value, 32);
   expect_refused(*state, kjit_get_device_attribute(device, KJIT_DEVICE_ATTRIBUTE_COUNT, &value),
                  KJIT_ERROR_ARGUMENT, "there is no attribute 35 of devices");

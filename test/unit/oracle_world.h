@@ -341,7 +341,7 @@ static world_array world_make_array(uint32_t device, kjit_memory memory, const i
   config.shape = shape;
   config.memory = memory;
   config.stream = stream;
-  if (WORLD_CALL(kjit_create_configured_array, &config, &made.array) != KJIT_OK)
+  if (WORLD_CALL(kjit_create_array_with, &config, &made.array) != KJIT_OK)
     return (world_array){ 0 };
   const oracle_stream *native = device < ORACLE_DEVICES ? world_native(device, stream) : NULL;
   made.memory = world_begin_memory(made.array, device, native);

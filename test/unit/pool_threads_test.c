@@ -125,7 +125,7 @@ static void *work(void *data)
                                  .shape = &length,
                                  .layout = KJIT_LAYOUT_C,
                                  .stream = stream };
-    w->failures += kjit_create_configured_array(&config, &held[slot]) != KJIT_OK;
+    w->failures += kjit_create_array_with(&config, &held[slot]) != KJIT_OK;
     kjit_arg destination = kjit_arg_array(held[slot]), element = kjit_arg_u32(value);
     w->failures +=
       kjit_fill(s->context, &destination, &element, draw(&seed, 2) ? own : stream) != KJIT_OK;

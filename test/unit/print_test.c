@@ -275,7 +275,7 @@ static void test_a_stream_that_goes(void **state)
   config.shape = (int64_t[]){ 4 };
   config.rank = 1;
   config.stream = other;
-  assert_int_equal(kjit_create_configured_array(&config, &array), KJIT_OK);
+  assert_int_equal(kjit_create_array_with(&config, &array), KJIT_OK);
   kjit_release_array(array);
   launch(f, "k", print_all);
   assert_int_equal(kjit_begin_capture(captured), KJIT_OK);

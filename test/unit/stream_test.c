@@ -551,7 +551,7 @@ static void test_release_in_capture(void **state)
   expect_ok(*state, kjit_create_stream(device, &stream));
   expect_ok(*state, kjit_create_stream(device, &other));
   config.memory = KJIT_MEMORY_MAPPED;
-  expect_ok(*state, kjit_create_configured_array(&config, &mapped));
+  expect_ok(*state, kjit_create_array_with(&config, &mapped));
   joined = make_vector(device, 100, stream);
   kjit_arg arguments[] = { kjit_arg_array(mapped), kjit_arg_array(joined) };
   for (int i = 0; i < 2; i++)
@@ -616,7 +616,7 @@ static void test_waiting_in_capture(void **state)
   kjit_release_array(make_vector(device, 5000, other)); /* free behind that stream */
   kjit_release_array(parked);                           /* free when the device was waited for */
   cuda.is_starved = true;
-  if (kjit_create_configured_array(&config, &large) == KJIT_OK) kjit_release_array(large);
+  if (kjit_create_array_with(&config, &large) == KJIT_OK) kjit_release_array(large);
   cuda.is_starved = false;
   assert_int_equal(cuda.orders, orders); /* no stream was put behind another one */
   expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = stream }, &x, 1));

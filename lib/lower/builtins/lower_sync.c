@@ -112,21 +112,21 @@ LLVMValueRef kl_lower_activemask(kl_lowering *l, const kt_expr *expr)
 /* Lanes by their relation to this one: lt, le, eq, ge, gt. */
 static LLVMValueRef lanemask(kl_lowering *l, kjit_op relation)
 {
-  static const char *const registers[] = { [KJIT_EQ] = "read.ptx.sreg.lanemask.eq",
-                                           [KJIT_LE] = "read.ptx.sreg.lanemask.le",
-                                           [KJIT_GE] = "read.ptx.sreg.lanemask.ge",
-                                           [KJIT_GT] = "read.ptx.sreg.lanemask.gt",
-                                           [KJIT_LT] = "read.ptx.sreg.lanemask.lt" };
+  static const char *const registers[] = { [KJIT_OP_EQ] = "read.ptx.sreg.lanemask.eq",
+                                           [KJIT_OP_LE] = "read.ptx.sreg.lanemask.le",
+                                           [KJIT_OP_GE] = "read.ptx.sreg.lanemask.ge",
+                                           [KJIT_OP_GT] = "read.ptx.sreg.lanemask.gt",
+                                           [KJIT_OP_LT] = "read.ptx.sreg.lanemask.lt" };
   LLVMValueRef native = kl_try_native(l, registers[relation], 0, NULL, 0);
   if (native) return native;
   LLVMValueRef bit =
     kl_shl(l, kl_const32(l, 1), kl_as_i32(l, l->target->position(l, KJ_BUILTIN_LANEID, 0)));
   LLVMValueRef below = kl_sub(l, bit, kl_const32(l, 1));
-  if (relation == KJIT_EQ) return bit;
-  if (relation == KJIT_LT) return below;
-  if (relation == KJIT_GE) return kl_not(l, below);
+  if (relation == KJIT_OP_EQ) return bit;
+  if (relation == KJIT_OP_LT) return below;
+  if (relation == KJIT_OP_GE) return kl_not(l, below);
   LLVMValueRef at_most = kl_or(l, below, bit);
-  return relation == KJIT_LE ? at_most : kl_not(l, at_most);
+  return relation == KJIT_OP_LE ? at_most : kl_not(l, at_most);
 }
 
 LLVMValueRef kl_lower_lanemask(kl_lowering *l, const kt_expr *expr)
@@ -137,8 +137,8 @@ LLVMValueRef kl_lower_lanemask(kl_lowering *l, const kt_expr *expr)
 /* The lowest lane of the mask, the same on all targets. */
 LLVMValueRef kl_lower_elect(kl_lowering *l, const kt_expr *expr)
 {
-  LLVMValueRef mask = arg32(l, expr, 0), lanes = kl_and(l, mask, lanemask(l, KJIT_LE));
-  return kl_icmp(l, LLVMIntEQ, lanes, lanemask(l, KJIT_EQ));
+  LLVMValueRef mask = arg32(l, expr, 0), lanes = kl_and(l, mask, lanemask(l, KJIT_OP_LE));
+  return kl_icmp(l, LLVMIntEQ, lanes, lanemask(l, KJIT_OP_EQ));
 }
 
 /* match and reduce among the lanes of a warp, for targets that execute them. */
@@ -156,11 +156,11 @@ LLVMValueRef kl_comparable_bits(kl_lowering *l, kjit_type type, LLVMValueRef val
 LLVMValueRef kl_build_reduction(kl_lowering *l, ki_combine op, kjit_type type, LLVMValueRef x,
                                 LLVMValueRef y)
 {
-  static const kjit_op ops[] = { [KJ_COMBINE_ADD] = KJIT_ADD,
-                                 [KJ_COMBINE_SUB] = KJIT_SUB,
-                                 [KJ_COMBINE_AND] = KJIT_BIT_AND,
-                                 [KJ_COMBINE_OR] = KJIT_BIT_OR,
-                                 [KJ_COMBINE_XOR] = KJIT_BIT_XOR };
+  static const kjit_op ops[] = { [KJ_COMBINE_ADD] = KJIT_OP_ADD,
+                                 [KJ_COMBINE_SUB] = KJIT_OP_SUB,
+                                 [KJ_COMBINE_AND] = KJIT_OP_BIT_AND,
+                                 [KJ_COMBINE_OR] = KJIT_OP_BIT_OR,
+                                 [KJ_COMBINE_XOR] = KJIT_OP_BIT_XOR };
   if (op == KJ_COMBINE_MIN || op == KJ_COMBINE_MAX)
     return kl_build_minmax(l, op == KJ_COMBINE_MAX, type, x, y);
   return kl_build_binary(l, ops[op], type, x, y, (kj_location){ 0 });
