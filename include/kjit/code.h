@@ -16,9 +16,9 @@ extern "C" {
 /* kjit_specialize in the background. done (not NULL) is called exactly once on a thread of the
  * context, with KJIT_OK and the specialization (borrowed from the kernel), or with the error and
  * NULL; NOT_READY and NULL where the context is destroyed first. While it runs, kjit_get_diagnostic
- * on that thread has the messages of the failure. It may call anything but kjit_destroy_context.
- * signature is copied; kernel's module is retained meanwhile. Errors: MEMORY (done is not called
- * then), ARGUMENT. */
+ * on that thread, which takes no signals, has the messages of the failure. It may call anything but
+ * kjit_destroy_context. signature is copied; kernel's module is retained meanwhile. Errors: MEMORY
+ * (done is not called then), ARGUMENT. */
 KJIT_API KJIT_CHECK kjit_status kjit_specialize_async(
   kjit_kernel *kernel, kjit_device *device, const char *signature,
   void (*done)(void *user, kjit_status status, kjit_specialization *specialization), void *user);

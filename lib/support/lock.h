@@ -10,22 +10,23 @@
 /* A thread that holds one takes only those that stand further down. Two of one kind are never held
  * together. */
 typedef enum kj_lock_order {
-  KJ_LOCK_ALGORITHMS,     /* of the cache of their kernels */
-  KJ_LOCK_RUNTIME,        /* context->runtime_mutex */
-  KJ_LOCK_LOADED,         /* kj_runtime.loaded_mutex */
-  KJ_LOCK_KERNEL,         /* kjit_kernel.mutex */
-  KJ_LOCK_SPECIALIZATION, /* kjit_specialization.mutex */
-  KJ_LOCK_COMPILER,       /* kj_runtime.compiler_mutex */
-  KJ_LOCK_BACKGROUND,     /* of the background threads */
-  KJ_LOCK_AHEAD,          /* of the threads that compile ahead */
-  KJ_LOCK_DISK,           /* kj_disk.mutex */
-  KJ_LOCK_STREAMS,        /* of a device: its streams, captures, and the order between them */
-  KJ_LOCK_POOL,           /* of a pool of memory; no driver call is made with it held */
-  KJ_LOCK_PRINTS,         /* kj_prints.mutex */
-  KJ_LOCK_DEVICE,         /* kjit_device.mutex */
-  KJ_LOCK_LINES,          /* kj_runtime.print_mutex */
-  KJ_LOCK_OBJECTS,        /* kj_runtime.objects_mutex */
-  KJ_LOCK_SINK            /* kn_print_sink.mutex */
+  KJ_LOCK_ALGORITHMS,      /* of the cache of their kernels */
+  KJ_LOCK_RUNTIME,         /* context->runtime_mutex */
+  KJ_LOCK_LOADED,          /* kj_runtime.loaded_mutex */
+  KJ_LOCK_KERNEL,          /* kjit_kernel.mutex */
+  KJ_LOCK_SPECIALIZATION,  /* kjit_specialization.mutex */
+  KJ_LOCK_COMPILER,        /* kj_runtime.compiler_mutex */
+  KJ_LOCK_BACKGROUND,      /* of the background threads */
+  KJ_LOCK_COMPILE_THREADS, /* of the threads to which compilations are handed over */
+  KJ_LOCK_AHEAD,           /* of the threads that compile ahead */
+  KJ_LOCK_DISK,            /* kj_disk.mutex */
+  KJ_LOCK_STREAMS,         /* of a device: its streams, captures, and the order between them */
+  KJ_LOCK_POOL,            /* of a pool of memory; no driver call is made with it held */
+  KJ_LOCK_PRINTS,          /* kj_prints.mutex */
+  KJ_LOCK_DEVICE,          /* kjit_device.mutex */
+  KJ_LOCK_LINES,           /* kj_runtime.print_mutex */
+  KJ_LOCK_OBJECTS,         /* kj_runtime.objects_mutex */
+  KJ_LOCK_SINK             /* kn_print_sink.mutex */
 } kj_lock_order;
 
 /* lock.c: what this thread holds. */

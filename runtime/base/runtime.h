@@ -13,7 +13,8 @@
 #include "support/host_process.h"
 
 typedef struct kj_background kj_background;
-typedef struct kj_disk kj_disk; /* code/disk.h */
+typedef struct kj_compile_threads kj_compile_threads; /* code/compile_thread.c */
+typedef struct kj_disk kj_disk;                       /* code/disk.h */
 
 /* ---- devices ---- */
 
@@ -203,6 +204,7 @@ struct kj_runtime {
   const kj_compiler_interface *interface;
   kj_compiler *compiler;
   _Atomic bool has_compiler; /* interface and compiler can be read without the lock */
+  kj_compile_threads *compile_threads;
 };
 
 /* NULL only when out of memory. */

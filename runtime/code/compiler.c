@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "code/compile_thread.h"
 #include "code/disk.h"
 
 static const char library_name[] = "libkjit-compiler.so";
@@ -97,9 +98,7 @@ kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
   if (atomic_load_explicit(&runtime->has_compiler, memory_order_acquire)) return KJIT_OK;
   kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   kjit_status status = find_interface(runtime, diagnostics);
-  if (status == KJIT_OK && !runtime->compiler)
-    status = runtime->interface->create(runtime->context->config.libdevice_path, diagnostics,
-                                        &runtime->compiler);
+  if (status == KJIT_OK && !runtime->compiler) status = kj_create_compiler(runtime, diagnostics);
   if (status == KJIT_OK) atomic_store_explicit(&runtime->has_compiler, true, memory_order_release);
   kj_unlock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   return status;
@@ -239,7 +238,7 @@ struct kj_background {
   kj_runtime *runtime;
   pthread_mutex_t mutex;
   pthread_cond_t changed;
-  pthread_t threads[MOST_THREADS];
+  kj_large_thread threads[MOST_THREADS];
   uint32_t thread_count, idle, limit;
   size_t queued;
   kj_job *first, **last;
@@ -371,7 +370,7 @@ static bool provide_thread(kj_background *background)
 {
   if (background->idle >= background->queued || background->thread_count == background->limit)
     return true;
-  if (!pthread_create(&background->threads[background->thread_count], NULL, work, background))
+  if (kj_start_large_thread(&background->threads[background->thread_count], work, background))
     background->thread_count++;
   return background->thread_count > 0;
 }
@@ -445,7 +444,7 @@ static void stop_background(kj_runtime *runtime)
   pthread_cond_broadcast(&background->changed);
   uint32_t count = background->thread_count;
   kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
-  for (uint32_t i = 0; i < count; i++) pthread_join(background->threads[i], NULL);
+  for (uint32_t i = 0; i < count; i++) kj_join_large_thread(&background->threads[i]);
   while (background->first) {
     kj_job *job = background->first;
     background->first = job->next;
@@ -464,6 +463,7 @@ static void stop_code(kj_attachment *attachment) { stop_background(attachment->r
 static void destroy_code(kj_attachment *attachment)
 {
   kj_runtime *runtime = attachment->runtime;
+  kj_close_compile_threads(runtime);
   if (runtime->compiler) runtime->interface->destroy(runtime->compiler);
   kj_free_imports(runtime);
   kj_close_disk(runtime->disk);
@@ -478,5 +478,6 @@ kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics)
   pthread_mutex_init(&runtime->compiler_mutex, NULL);
   kj_attach_to_runtime(runtime, &runtime->code_attachment, &class);
   runtime->disk = kj_open_disk(&runtime->context->config);
-  return runtime->disk ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  if (runtime->disk && kj_open_compile_threads(runtime)) return KJIT_OK;
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/compile_thread.h"
 #include "code/disk.h"
 #include "cuda/toolkit.h"
 #include "native/functions.h"
@@ -159,7 +160,7 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
   kj_runtime *runtime = kj_get_runtime(r->kernel->context);
   if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(kj_get_compiler(runtime, r->diagnostics));
-  KJ_TRY(runtime->interface->compile(runtime->compiler, &request, r->diagnostics, made));
+  KJ_TRY(kj_call_compiler(runtime, &request, r->diagnostics, made));
   return is_assembled ? run_assembler(options, symbol != NULL, stage, r->diagnostics, made)
                       : KJIT_OK;
 }
@@ -383,7 +384,7 @@ static kjit_status compile_stage(kjit_specialization *specialization, kjit_stage
   kj_compile_request request =
     kj_make_request(specialization->kernel, device, &specialization->compiled_for, stage);
   KJ_TRY(kj_get_compiler(runtime, diagnostics));
-  return runtime->interface->compile(runtime->compiler, &request, diagnostics, code);
+  return kj_call_compiler(runtime, &request, diagnostics, code);
 }
 
 /* The machine code that was loaded, or that text of it. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/compile_thread.h"
 #include "code/disk.h"
 #include "report/report.h"
 
@@ -82,8 +83,8 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
   if (!takes_ptx) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
   if (is_compiled && !takes_ptx) {
     /* by the compiler's loader, which knows its debug information */
-    status = runtime->interface->load(runtime->compiler, &specialization->code, &outside,
-                                      diagnostics, &specialization->loaded, &kernel);
+    status = kj_call_loader(runtime, &specialization->code, &outside, diagnostics,
+                            &specialization->loaded, &kernel);
     if (status == KJIT_OK) {
       specialization->cuda =
         (kj_device_code){ .max_dynamic_shared_bytes = (uint32_t)device->info.max_shared_bytes };
@@ -176,7 +177,7 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
   bool takes_ptx = call->device->operations->takes_ptx;
   kj_compile_request request = kj_make_request(call->kernel, call->device, signature,
                                                takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
-  KJ_TRY(runtime->interface->compile(runtime->compiler, &request, diagnostics, code));
+  KJ_TRY(kj_call_compiler(runtime, &request, diagnostics, code));
   bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
   if (takes_ptx && kj_has_extern_ptx(call->kernel->module))
     KJ_TRY(link_code(call, code, diagnostics));

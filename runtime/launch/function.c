@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/compile_thread.h"
 #include "code/specialization.h"
 #include "launch/steps.h"
 #include "report/report.h"
@@ -86,8 +87,8 @@ static kjit_status load(kjit_kernel *kernel, kj_runtime *runtime, kj_function_co
   kj_outside outside;
   kj_cpu_kernel entry = NULL;
   KJ_TRY(kj_list_outside(kernel->module, diagnostics, &outside));
-  kjit_status status = runtime->interface->load(runtime->compiler, &made->code, &outside,
-                                                diagnostics, &made->loaded, &entry);
+  kjit_status status =
+    kj_call_loader(runtime, &made->code, &outside, diagnostics, &made->loaded, &entry);
   kj_free_outside(&outside);
   made->entry = (void (*)(void))entry;
   return status;
@@ -106,7 +107,7 @@ static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function
                                  .symbol = "kjit_function",
                                  .has_record = true };
   KJ_TRY(kj_get_compiler(runtime, diagnostics));
-  KJ_TRY(runtime->interface->compile(runtime->compiler, &request, diagnostics, &made->code));
+  KJ_TRY(kj_call_compiler(runtime, &request, diagnostics, &made->code));
   KJ_TRY(load(kernel, runtime, made, diagnostics));
   free(made->code.data);
   made->code.data = NULL;

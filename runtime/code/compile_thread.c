@@ -1,0 +1,316 @@
+/* Threads that compile: their stacks, and how a thread of the host hands a compilation over. */
+#include "code/compile_thread.h"
+
+#include <fenv.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- a thread with a large stack ----
+ *
+ * LLVM's analysis of scalars takes 4.5 KB of stack for each loop of a row of loops, so 1,800
+ * of them filled the 8 MiB of a main thread. */
+
+enum { GUARD_BYTES = 1 << 16, KEPT_BYTES = 1 << 18 };
+static const size_t stack_bytes = (size_t)256 << 20;
+
+/* Of this thread, if it is a large one: the lowest byte that it may use. */
+static _Thread_local char *own_stack;
+
+/* A fault of the compiler's own goes to whoever handles it, be it the guard of
+ * lib/target/extern_code.c; signals that anybody may take are the host's. */
+static void block_signals(sigset_t *previous)
+{
+  static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS };
+  sigset_t signals;
+  sigfillset(&signals);
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&signals, faults[i]);
+  pthread_sigmask(SIG_BLOCK, &signals, previous);
+}
+
+/* Huge pages would make memory of megabytes of what is touched once. */
+static void *map_stack(void)
+{
+  char *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) return NULL;
+  if (mprotect(stack, GUARD_BYTES, PROT_NONE)) {
+    munmap(stack, stack_bytes);
+    return NULL;
+  }
+  (void)madvise(stack, stack_bytes, MADV_NOHUGEPAGE);
+  return stack;
+}
+
+typedef struct start {
+  void *(*run)(void *data);
+  void *data;
+  char *stack;
+} start;
+
+static void *run_large(void *data)
+{
+  start given = *(start *)data;
+  free(data);
+  own_stack = given.stack + GUARD_BYTES;
+  fesetenv(FE_DFL_ENV);
+  return given.run(given.data);
+}
+
+static bool create_thread(kj_large_thread *thread, start *given)
+{
+  pthread_attr_t attributes;
+  sigset_t previous;
+  if (pthread_attr_init(&attributes)) return false;
+  pthread_attr_setstack(&attributes, thread->stack, stack_bytes);
+  block_signals(&previous);
+  bool is_started = !pthread_create(&thread->thread, &attributes, run_large, given);
+  pthread_sigmask(SIG_SETMASK, &previous, NULL);
+  pthread_attr_destroy(&attributes);
+  return is_started;
+}
+
+bool kj_start_large_thread(kj_large_thread *thread, void *(*run)(void *data), void *data)
+{
+  start *given = malloc(sizeof *given);
+  thread->stack = given ? map_stack() : NULL;
+  if (given) *given = (start){ run, data, thread->stack };
+  if (thread->stack && create_thread(thread, given)) return true;
+  if (thread->stack) munmap(thread->stack, stack_bytes);
+  free(given);
+  return false;
+}
+
+void kj_join_large_thread(kj_large_thread *thread)
+{
+  pthread_join(thread->thread, NULL);
+  munmap(thread->stack, stack_bytes);
+}
+
+/* What lies below this frame and the bytes that the next compilation takes anyway. */
+static __attribute__((noinline)) void trim_stack(void)
+{
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), here = (uintptr_t)__builtin_frame_address(0),
+            end = (here - KEPT_BYTES) / page * page, low = (uintptr_t)own_stack;
+  if (end > low) (void)madvise(own_stack, end - low, MADV_DONTNEED);
+}
+
+/* ---- handing over ---- */
+
+/* A call of the compiler. */
+typedef struct task {
+  kjit_status (*run)(struct task *task);
+  kj_runtime *runtime;
+  kj_diagnostics *diagnostics;
+  const kj_compile_request *request;
+  kj_code *made;
+  const kj_code *code;
+  const kj_outside *outside;
+  kj_loaded **loaded;
+  kj_cpu_kernel *kernel;
+  kjit_status status;
+  bool is_done;
+} task;
+
+typedef struct worker worker;
+struct worker {
+  worker *next; /* idle */
+  kj_compile_threads *threads;
+  kj_large_thread thread;
+  pthread_cond_t called; /* task or is_ending was set */
+  pthread_cond_t done;
+  task *task;
+  bool is_ending;
+};
+
+/* Those that nobody uses wait for the next compilation, a few of them. */
+struct kj_compile_threads {
+  pthread_mutex_t mutex; /* protects what follows, and the workers */
+  worker *idle;
+  uint32_t idle_count;
+};
+enum { MOST_IDLE = 4 };
+
+static void run_task(task *t)
+{
+  t->status = t->run(t);
+  trim_stack();
+}
+
+static void *work_off(void *data)
+{
+  worker *w = data;
+  kj_compile_threads *threads = w->threads;
+  kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  while (!w->is_ending) {
+    task *taken = w->task;
+    if (!taken) {
+      pthread_cond_wait(&w->called, &threads->mutex);
+      continue;
+    }
+    kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+    run_task(taken);
+    kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+    w->task = NULL;
+    taken->is_done = true;
+    pthread_cond_signal(&w->done);
+  }
+  kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  return NULL;
+}
+
+static void free_worker(worker *w)
+{
+  pthread_cond_destroy(&w->called);
+  pthread_cond_destroy(&w->done);
+  free(w);
+}
+
+static void end_worker(worker *w)
+{
+  kj_lock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  w->is_ending = true;
+  pthread_cond_signal(&w->called);
+  kj_unlock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  kj_join_large_thread(&w->thread);
+  free_worker(w);
+}
+
+static worker *make_worker(kj_compile_threads *threads)
+{
+  worker *w = calloc(1, sizeof *w);
+  if (!w) return NULL;
+  w->threads = threads;
+  pthread_cond_init(&w->called, NULL);
+  pthread_cond_init(&w->done, NULL);
+  if (kj_start_large_thread(&w->thread, work_off, w)) return w;
+  free_worker(w);
+  return NULL;
+}
+
+static worker *take_worker(kj_compile_threads *threads)
+{
+  kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  worker *w = threads->idle;
+  if (w) {
+    threads->idle = w->next;
+    threads->idle_count--;
+  }
+  kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  return w ? w : make_worker(threads);
+}
+
+static void return_worker(worker *w)
+{
+  kj_compile_threads *threads = w->threads;
+  kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  bool is_kept = threads->idle_count < MOST_IDLE;
+  if (is_kept) {
+    w->next = threads->idle;
+    threads->idle = w;
+    threads->idle_count++;
+  }
+  kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  if (!is_kept) end_worker(w);
+}
+
+static void wait_for(worker *w, task *t)
+{
+  kj_lock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  w->task = t;
+  pthread_cond_signal(&w->called);
+  while (!t->is_done) pthread_cond_wait(&w->done, &w->threads->mutex);
+  kj_unlock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
+}
+
+/* A thread that is cancelled while it waits would take its stack, with the task, along. */
+static kjit_status call(task *t)
+{
+  if (own_stack) {
+    run_task(t);
+    return t->status;
+  }
+  int state;
+  worker *w = take_worker(t->runtime->compile_threads);
+  if (!w)
+    return kj_error(t->diagnostics, KJIT_ERROR_MEMORY,
+                    "out of memory, or the system gives no thread to compile on (it has a stack of "
+                    "%zu MiB of address space)",
+                    stack_bytes >> 20);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  wait_for(w, t);
+  pthread_setcancelstate(state, NULL);
+  return_worker(w);
+  return t->status;
+}
+
+/* ---- the compiler's functions ---- */
+
+static kjit_status run_create(task *t)
+{
+  kj_runtime *runtime = t->runtime;
+  return runtime->interface->create(runtime->context->config.libdevice_path, t->diagnostics,
+                                    &runtime->compiler);
+}
+
+kjit_status kj_create_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
+{
+  return call(&(task){ .run = run_create, .runtime = runtime, .diagnostics = diagnostics });
+}
+
+static kjit_status run_compile(task *t)
+{
+  return t->runtime->interface->compile(t->runtime->compiler, t->request, t->diagnostics, t->made);
+}
+
+kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *request,
+                             kj_diagnostics *diagnostics, kj_code *code)
+{
+  return call(&(task){ .run = run_compile,
+                       .runtime = runtime,
+                       .diagnostics = diagnostics,
+                       .request = request,
+                       .made = code });
+}
+
+static kjit_status run_load(task *t)
+{
+  return t->runtime->interface->load(t->runtime->compiler, t->code, t->outside, t->diagnostics,
+                                     t->loaded, t->kernel);
+}
+
+kjit_status kj_call_loader(kj_runtime *runtime, const kj_code *code, const kj_outside *outside,
+                           kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel)
+{
+  return call(&(task){ .run = run_load,
+                       .runtime = runtime,
+                       .diagnostics = diagnostics,
+                       .code = code,
+                       .outside = outside,
+                       .loaded = loaded,
+                       .kernel = kernel });
+}
+
+/* ---- the runtime's part ---- */
+
+bool kj_open_compile_threads(kj_runtime *runtime)
+{
+  kj_compile_threads *made = calloc(1, sizeof *made);
+  if (!made) return false;
+  pthread_mutex_init(&made->mutex, NULL);
+  runtime->compile_threads = made;
+  return true;
+}
+
+void kj_close_compile_threads(kj_runtime *runtime)
+{
+  kj_compile_threads *threads = runtime->compile_threads;
+  if (!threads) return;
+  for (worker *w; (w = threads->idle);) {
+    threads->idle = w->next;
+    end_worker(w);
+  }
+  pthread_mutex_destroy(&threads->mutex);
+  free(threads);
+}
