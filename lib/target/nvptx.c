@@ -192,8 +192,10 @@ typedef struct nvptx_emission {
  * generic pointer is found before pointers are told to be global, what the parameters say of
  * arrays after it. */
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
+/* What is unrolled fully is so before its induction variables are looked at, which takes long and
+ * finds nothing that the copies do not show. */
 #define LOOPS \
-  "loop-mssa(loop-rotate,licm),loop(indvars,loop-deletion,loop-unroll-full),sroa,gvn,dse,loop-" \
+  "loop-mssa(loop-rotate,licm),loop(loop-unroll-full,indvars,loop-deletion),sroa,gvn,dse,loop-" \
   "unroll<O2>," ALIGNMENT ",instcombine<no-verify-fixpoint>,simplifycfg"
 #define STRAIGHT \
   "loop-mssa(loop-rotate,licm)," ALIGNMENT ",separate-const-offset-from-gep,early-cse<memssa>," \
