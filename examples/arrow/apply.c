@@ -248,9 +248,8 @@ static kjit_status find_result(call *c)
 {
   const column_function *f = c->function;
   bool is_pair = f->nulls == COLUMN_NULLS_HANDLED;
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_result_info info[2];
-  kjit_init_algorithm_options(&options);
   options.results = info;
   options.result_count = 2;
   COLUMNS_TRY(

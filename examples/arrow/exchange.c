@@ -48,12 +48,12 @@ const char *columns_get_error(const columns_engine *engine)
 static kjit_status open_engine(columns_engine *engine, const char *device, const char *folder)
 {
   static const char text[] = "import \"columns.kir\"";
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   bool is_cuda = !strcmp(device, "cuda");
   engine->is_cpu = !strcmp(device, "cpu");
   if (!engine->is_cpu && !is_cuda)
     return columns_fail(engine, KJIT_ERROR_ARGUMENT, "there is no device `%s`: cpu, cuda", device);
-  kjit_init_config(&config);
+  config = (kjit_config){ .size_bytes = sizeof config };
   config.import_path = folder;
   COLUMNS_TRY(kjit_create_context(&config, &engine->context));
   COLUMNS_TRY(

@@ -229,7 +229,7 @@ static kjit_status sort_by(grouping *g, word *w)
   columns_engine *engine = g->engine;
   column_operand x, place;
   kjit_array *places = NULL;
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_operand words = kjit_operand_array(w->rows);
   if (g->places) {
     kjit_arg arguments[] = { kjit_arg_array(g->places), kjit_arg_array(w->rows) };
@@ -245,7 +245,7 @@ static kjit_status sort_by(grouping *g, word *w)
     column_make_array(engine, w->bits > 32 ? KJIT_U64 : KJIT_U32, g->used_length, &w->sorted);
   if (status == KJIT_OK) {
     kjit_operand keys = kjit_operand_array(w->sorted), to = kjit_operand_array(places);
-    kjit_init_algorithm_options(&options);
+    options = (kjit_algorithm_options){ .size_bytes = sizeof options };
     options.end_bit = w->bits;
     status = columns_check(engine,
                            kjit_sort_pairs(engine->context, &keys, &to, &words, &place.operand,

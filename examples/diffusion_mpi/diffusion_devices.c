@@ -137,7 +137,9 @@ static void step_part(run *r, int index, int strip)
   if (index) check(r, kjit_wait_event(p->stream, p[-1].has_edges), "kjit_wait_event");
   if (index + 1 < r->count) check(r, kjit_wait_event(p->stream, p[1].has_edges), "kjit_wait_event");
   kjit_arg arguments[] = { kjit_arg_array(p->strips[1 - strip]), kjit_arg_array(p->strips[strip]) };
-  kjit_launch_config config = { .stream = p->stream, .device = p->device };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .stream = p->stream,
+                                .device = p->device };
   check(r, kjit_launch(r->kernel, &config, arguments, 2), "launch");
   check(r, kjit_record_event(p->has_stepped, p->stream), "kjit_record_event");
 }

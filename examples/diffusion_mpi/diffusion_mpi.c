@@ -52,8 +52,7 @@ static char *read_file(const run *r, const char *path, size_t *size_bytes)
 
 static void open_device(run *r, const char *kind)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = ""; /* what ranks share is the blob alone */
   check(r, kjit_create_context(&config, &r->context), "kjit_create_context");
   bool is_cuda = strcmp(kind, "cuda") == 0;
@@ -117,7 +116,9 @@ static void make_strips(run *r)
 static void launch(run *r, int from)
 {
   kjit_arg arguments[] = { kjit_arg_array(r->strips[1 - from]), kjit_arg_array(r->strips[from]) };
-  kjit_launch_config config = { .stream = r->stream, .device = r->device };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .stream = r->stream,
+                                .device = r->device };
   check(r, kjit_launch(r->kernel, &config, arguments, 2), "launch");
 }
 
@@ -227,7 +228,7 @@ static bool check_result(run *r)
 
 static void report(const run *r, double seconds)
 {
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_get_statistics(r->context, &statistics);
   unsigned long long mine[2] = { statistics.compilations, statistics.imports }, sums[2] = { 0 };
   MPI_Reduce(mine, sums, 2, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -109,7 +109,7 @@ static int launch(kjit_context *context, kjit_module *module, const double *step
   kjit_arg arguments[3] = { kjit_arg_tensor(&to), kjit_arg_tensor(&from), kjit_arg_f64(9) };
   /* where the host's function is */
   kjit_status status = kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu);
-  kjit_launch_config config = { .device = cpu };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = cpu };
   if (status == KJIT_OK) status = kjit_get_kernel(module, "stresses", &kernel);
   if (status == KJIT_OK) status = kjit_launch(kernel, &config, arguments, 3);
   if (status != KJIT_OK) return report(context, status, "stresses");

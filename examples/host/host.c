@@ -122,7 +122,7 @@ static int64_t count_wrong_rows(const columns *c, double limit)
 static int run_batches(kjit_context *context, kjit_kernel *udf, kjit_device *device, columns *c,
                        const char *name)
 {
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   for (int batch = 0; batch < BATCHES; batch++) {
     double limit = 10 + batch;
     fill_columns(c, batch);
@@ -130,7 +130,8 @@ static int run_batches(kjit_context *context, kjit_kernel *udf, kjit_device *dev
     kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(&c->tensors[0]), KJIT_ACCESS_OUT),
                              kjit_arg_tensor(&c->tensors[1]), kjit_arg_tensor(&c->tensors[2]),
                              kjit_arg_number(limit) };
-    kjit_statistics before, after;
+    kjit_statistics before = { .size_bytes = sizeof before },
+                    after = { .size_bytes = sizeof after };
     kjit_get_statistics(context, &before);
     kjit_status status = kjit_launch(udf, &config, arguments, 4);
     if (status == KJIT_OK) status = kjit_synchronize_device(device);
@@ -184,7 +185,7 @@ int main(int argc, char **argv)
   } else if ((status = kjit_get_device(context, kind, 0, &device)) != KJIT_OK) {
     report(context, status, "the device");
   } else {
-    kjit_statistics statistics;
+    kjit_statistics statistics = { .size_bytes = sizeof statistics };
     printf("%s", text);
     result = run_queries(context, udf, device);
     kjit_get_statistics(context, &statistics);

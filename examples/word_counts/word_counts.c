@@ -184,8 +184,7 @@ static void count_runs(kjit_array *sorted_keys, kjit_array *sorted_places, count
                run_length = kjit_operand_array(some_lengths),
                places = kjit_operand_array(by_place[0]), counted = kjit_operand_array(by_place[1]);
   TRY(kjit_sort_pairs(context, &places, &counted, &place, &run_length, NULL, NULL));
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.flags = KJIT_ALGORITHM_DESCENDING;
   kjit_operand most = kjit_operand_array(by_count[0]), where = kjit_operand_array(by_count[1]);
   TRY(kjit_sort_pairs(context, &most, &where, &counted, &places, NULL, &options));

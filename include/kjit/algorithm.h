@@ -106,7 +106,7 @@ typedef struct kjit_result_info {
 
 /* Each algorithm takes some of these; one that it does not take is refused when it is set. */
 typedef struct kjit_algorithm_options {
-  uint32_t size_bytes; /* set by kjit_init_algorithm_options, as all defaults below */
+  uint32_t size_bytes; /* sizeof(kjit_algorithm_options) */
   kjit_device
     *device; /* default NULL: the stream's; else where the arrays are; none: as for a launch */
   kjit_stream *stream; /* default NULL: the device's default stream */
@@ -149,8 +149,6 @@ typedef enum kjit_algorithm_flags {
   KJIT_ALGORITHM_OUTER = 8,
   KJIT_ALGORITHM_RIGHT = 16 /* a search goes behind elements that are equal */
 } kjit_algorithm_flags;
-
-KJIT_API void kjit_init_algorithm_options(kjit_algorithm_options *options);
 
 /* ---- reduce ---- */
 

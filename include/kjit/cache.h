@@ -23,13 +23,14 @@ extern "C" {
 
 /* One file. Everything is borrowed and lives as long as the call of visit. */
 typedef struct kjit_cache_entry {
-  const char *name; /* of the file, without the directory */
+  uint32_t size_bytes; /* of this struct, set by kjit */
+  const char *name;    /* of the file, without the directory */
   /* of kjit, "0.1.0"; NULL: the file is damaged, or was left by a writer that was killed; so are
    * the next three */
   const char *version;
   const char *kernel, *signature, *target;
-  uint64_t size_bytes;
-  uint64_t used_ns; /* when it was written or last read, Unix time */
+  uint64_t file_bytes; /* size of the file */
+  uint64_t used_ns;    /* when it was written or last read, Unix time */
 } kjit_cache_entry;
 
 /* The directory, or NULL without a disk cache; borrowed from the context. Never fails. */

@@ -24,6 +24,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize_async(
   void (*done)(void *user, kjit_status status, kjit_specialization *specialization), void *user);
 
 typedef struct kjit_specialize_item {
+  uint32_t size_bytes; /* sizeof(kjit_specialize_item), the same in all items of an array */
   kjit_kernel *kernel;
   const char *signature;
   /* filled in */
@@ -71,7 +72,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_binary(kjit_specializat
                                                                 void **binary, size_t *size_bytes);
 
 typedef struct kjit_occupancy {
-  uint32_t block[3]; /* what this is about */
+  uint32_t size_bytes; /* sizeof(kjit_occupancy), set by the host */
+  uint32_t block[3];   /* what this is about */
   /* resident on a multiprocessor at once; CPU: 1, a core runs one block after the other */
   uint32_t blocks;
   /* resident, and at most resident on a multiprocessor of the device; their ratio is the occupancy.

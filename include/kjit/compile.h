@@ -29,14 +29,14 @@ typedef enum kjit_stage {
 } kjit_stage;
 
 typedef struct kjit_compile_options {
-  uint32_t size_bytes; /* set by kjit_init_compile_options */
-  const char *target;  /* "sm_75" and up, "cpu" (this machine). Default "cpu" */
+  uint32_t size_bytes; /* sizeof(kjit_compile_options) */
+  const char *target;  /* "sm_75" and up, "cpu" (this machine). Default NULL: "cpu" */
   /* 78 for PTX 7.8; default 0: the least that kjit and the architecture need */
   uint32_t ptx_version;
   /* block shape known at compile time; 0: not known (CPU: the kernel's @block, else 256 x 1 x 1) */
   uint32_t block[3];
-  /* NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned to 16
-   * bytes, disjoint, 32-bit offsets and grid. Or some of: "aligned16", "offsets32", "grid32",
+  /* Default NULL: none (always right); "all": every fact a fresh contiguous allocation has: aligned
+   * to 16 bytes, disjoint, 32-bit offsets and grid. Or some of: "aligned16", "offsets32", "grid32",
    * "disjoint", separated by blanks, and of those that are no part of "all": "rows_aligned16", rows
    * of arrays of rank 2 and more are multiples of 16 bytes; "programmatic", launches have
    * KJIT_LAUNCH_PROGRAMMATIC. Or the facts of a specialization, as its info has them */
@@ -49,7 +49,6 @@ typedef struct kjit_compile_options {
    * docs/tools.md. Default NULL: after all passes */
   const char *after_pass;
 } kjit_compile_options;
-KJIT_API void kjit_init_compile_options(kjit_compile_options *options);
 
 /* Compiles a kernel for a signature as text, a type or a value for each parameter, "f32[:] C, f32,
  * const f32[:] C, 16" (values for const parameters, func names for func parameters). Text stages

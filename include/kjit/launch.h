@@ -111,8 +111,11 @@ typedef enum kjit_launch_flags {
        * anything, so that results are the same; elsewhere it changes nothing */
 } kjit_launch_flags;
 
-/* all zero is valid: the kernel's @block and @grid, else one thread an element of its grid_range */
+/* All zero but size_bytes: the kernel's @block and @grid, else one thread an element of its
+ * grid_range. */
 typedef struct kjit_launch_config {
+  uint32_t size_bytes;        /* sizeof(kjit_launch_config) */
+  uint32_t flags;             /* of kjit_launch_flags */
   uint32_t grid[3], block[3]; /* 0 0 0: none is given; else 0 counts as 1 */
   uint64_t
     /* not 0 and grid 0: at least so many threads; without a block, the one that keeps most threads
@@ -122,7 +125,6 @@ typedef struct kjit_launch_config {
   kjit_stream *stream;           /* NULL: the device's default stream */
   /* NULL: where the array arguments are; none: the context's first device, CUDA before CPU */
   kjit_device *device;
-  uint32_t flags; /* of kjit_launch_flags */
   /* blocks of a cluster, in all at most 16; 0: the kernel's @cluster, else none. Needs sm_90 */
   uint32_t cluster[3];
   /* of the kernel in CUDA's sense, negative is higher; 0: the stream's. Means nothing on the CPU */
@@ -178,6 +180,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device
                                                 kjit_specialization **specialization);
 
 typedef struct kjit_specialization_info {
+  uint32_t size_bytes;   /* sizeof(kjit_specialization_info), set by the host */
   const char *signature; /* "f32[:] C, f32, const f32[:] C"; borrowed */
   /* the facts of the key as text: "aligned16(r) offsets32 disjoint(r, x)"; borrowed */
   const char *facts;
@@ -202,8 +205,9 @@ typedef struct kjit_specialization_info {
 /* The kernel's specializations in the order of their compilation; borrowed from the kernel; NULL
  * past the end. */
 KJIT_API kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index);
-KJIT_API void kjit_get_specialization_info(const kjit_specialization *specialization,
-                                           kjit_specialization_info *info);
+/* Errors: MISUSE. */
+KJIT_API kjit_status kjit_get_specialization_info(const kjit_specialization *specialization,
+                                                  kjit_specialization_info *info);
 
 #ifdef __cplusplus
 }

@@ -30,19 +30,18 @@ typedef enum kjit_memory {
 } kjit_memory;
 
 typedef struct kjit_array_config {
-  uint32_t size_bytes;  /* set by kjit_init_array_config, as all defaults below */
+  uint32_t size_bytes;  /* sizeof(kjit_array_config) */
   kjit_device *device;  /* default NULL: MISUSE */
   kjit_type element;    /* a scalar, vector, struct or pointer type */
   uint32_t rank;        /* default 0: one element */
   const int64_t *shape; /* rank extents, none negative */
-  kjit_layout layout;   /* default KJIT_LAYOUT_C; KJIT_LAYOUT_F: the first index runs fastest */
-  kjit_memory memory;   /* default KJIT_MEMORY_DEVICE */
+  kjit_layout
+    layout; /* KJIT_LAYOUT_F: the first index runs fastest; else, as by default, the last one */
+  kjit_memory memory; /* default KJIT_MEMORY_DEVICE */
   /* in whose order DEVICE memory is allocated and released; default NULL: the device's default
    * stream */
   kjit_stream *stream;
 } kjit_array_config;
-
-KJIT_API void kjit_init_array_config(kjit_array_config *config);
 
 /* A new array, contiguous, contents undefined. DEVICE memory may have been released before by work
  * that is still queued on the stream: use it on other streams only after waiting for an event that
@@ -146,6 +145,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_fill(kjit_context *context, const kjit_arg 
 /* Memory of a GPU that kjit has from the driver, of one context. Blocks of released arrays are kept
  * and used again without the driver. Zero on the CPU. */
 typedef struct kjit_memory_statistics {
+  uint32_t size_bytes;         /* sizeof(kjit_memory_statistics), set by the host */
   uint64_t used_bytes;         /* of blocks in arrays and staged launches */
   uint64_t cached_bytes;       /* of released blocks that the pool keeps */
   uint64_t peak_bytes;         /* the most that used_bytes has been */
@@ -158,8 +158,9 @@ typedef struct kjit_memory_statistics {
   uint64_t pinned_used_bytes, pinned_cached_bytes;
 } kjit_memory_statistics;
 
-KJIT_API void kjit_get_memory_statistics(const kjit_device *device,
-                                         kjit_memory_statistics *statistics);
+/* Errors: MISUSE. */
+KJIT_API kjit_status kjit_get_memory_statistics(const kjit_device *device,
+                                                kjit_memory_statistics *statistics);
 /* Gives cached blocks back to the driver until at most keep_bytes of each kind are kept; waits for
  * work that still uses them. */
 KJIT_API void kjit_trim_memory(kjit_device *device, uint64_t keep_bytes);

@@ -60,7 +60,8 @@ KJIT_API kjit_type kjit_get_struct_type(kjit_context *context, const char *name,
                                         const kjit_field *fields, size_t count, unsigned flags);
 
 typedef struct kjit_type_layout {
-  uint32_t size_bytes, alignment_bytes; /* in memory */
+  uint32_t size_bytes;                  /* sizeof(kjit_type_layout), set by the host */
+  uint32_t type_bytes, alignment_bytes; /* of the type in memory */
   uint32_t field_count;                 /* structs; 0: no struct */
 } kjit_type_layout;
 /* How a scalar, vector, struct or pointer lies in memory. Errors: ARGUMENT for other types. */
@@ -130,13 +131,15 @@ KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
 
 typedef struct kjit_parameter_info {
-  const char *name;     /* borrowed from the module */
+  uint32_t size_bytes;  /* sizeof(kjit_parameter_info), set by the host */
   kjit_type annotation; /* KJIT_ANY: none, or one that depends on another parameter */
+  const char *name;     /* borrowed from the module */
   uint8_t is_const;     /* a compile-time value: part of the key */
   uint8_t has_default;  /* may be left out at the end of the arguments */
   uint8_t is_function;  /* takes a func */
   /* arrays: whether this kernel, and what it calls, may read and write elements; needs no types */
   uint8_t is_read, is_written;
+  uint8_t reserved[3]; /* 0 */
 } kjit_parameter_info;
 
 /* What a front end or a tool needs to bind arguments by name. Errors: ARGUMENT past the end. */

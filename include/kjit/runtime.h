@@ -15,6 +15,7 @@ extern "C" {
 typedef enum kjit_device_kind { KJIT_DEVICE_CPU = 1, KJIT_DEVICE_CUDA = 2 } kjit_device_kind;
 
 typedef struct kjit_device_info {
+  uint32_t size_bytes; /* sizeof(kjit_device_info), set by the host */
   kjit_device_kind kind;
   int32_t ordinal;
   const char *name;              /* "NVIDIA H200", "AMD EPYC"; borrowed */
@@ -34,7 +35,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_device(kjit_context *context, kjit_devi
                                                 int32_t ordinal, kjit_device **device);
 /* How many devices of the kind there are; 0 without a driver. Never fails. */
 KJIT_API uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind);
-KJIT_API void kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
+/* What the device is. Errors: MISUSE. */
+KJIT_API kjit_status kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
+
 typedef enum kjit_device_attribute {
 #define X(name, number, cpu, text) KJIT_DEVICE_ATTRIBUTE_##name,
 #include <kjit/device.def>

@@ -10,8 +10,14 @@
  * with kjit_free. Strings and arrays passed in are copied unless the parameter says "kept".
  *  - Threads. Context, module, kernel, function, specialization, device, array: any number of
  * threads at once. Builder, stream, event: one thread at a time.
- *  - Structs. A struct that may grow starts with size_bytes, set by its init function: a host built
- * against an older header keeps working.
+ *  - Structs. A struct that may grow starts with size_bytes, which the host sets to its sizeof; all
+ * other fields are by default 0: `kjit_config config = { .size_bytes = sizeof config };`. kjit
+ * reads and writes so many bytes, so that a host built with older headers keeps working. Fields of
+ * newer headers, which this kjit does not know, have to be 0 where it reads, and become 0 where it
+ * fills in. Errors of every function that takes one: MISUSE for a size_bytes that is 0, or less
+ * than the struct's oldest form has. Of structs that kjit hands to the host (kjit_diagnostic,
+ * kjit_cache_entry, kjit_import_source) size_bytes is kjit's: what is behind it is not there.
+ * Structs without size_bytes never grow.
  *  - Processes. A context belongs to the process that made it: in a forked child calls on it, and
  * on what was made from it, give KJIT_ERROR_FORKED; releasing and destroying do nothing there. A
  * child makes a context of its own.
@@ -59,6 +65,7 @@ typedef enum kjit_severity {
 
 /* One message. A remark is advice: "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
+  uint32_t size_bytes; /* see above; kjit's own size in diagnostics of its own */
   kjit_severity severity;
   kjit_status status;
   const char *file;        /* NULL: no source place */
@@ -93,8 +100,9 @@ KJIT_API void kjit_free(kjit_context *context, void *memory);
  * threads that kjit has never seen; it does not return early, and it must not be left by longjmp or
  * an exception. */
 typedef struct kjit_executor {
-  void *user;
+  uint32_t size_bytes;  /* sizeof(kjit_executor) */
   uint32_t concurrency; /* how many bodies run at once; 0 counts as 1 */
+  void *user;           /* first argument of run */
   /* Its threads need a stack of 1 MiB where functions of kernels call themselves: 512 KiB of it may
    * be used for that. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
@@ -110,7 +118,8 @@ typedef struct kjit_executor {
  * (kjit_reset_device) is released, too. Pinned, mapped, managed and shared arrays are the driver's
  * own. */
 typedef struct kjit_device_allocator {
-  void *user;
+  uint32_t size_bytes; /* sizeof(kjit_device_allocator) */
+  void *user;          /* first argument of both */
   void *(*allocate)(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream);
   void (*release)(void *user, kjit_device *device, void *memory, size_t size_bytes,
                   kjit_stream *stream);
@@ -123,7 +132,8 @@ typedef struct kjit_device_allocator {
  * process run anything, as with the directory. release and store may be NULL: nothing is given
  * back, nothing is kept. */
 typedef struct kjit_cache_store {
-  void *user;
+  uint32_t size_bytes; /* sizeof(kjit_cache_store) */
+  void *user;          /* first argument of all three */
   /* 1: found; the data stays until release */
   int (*load)(void *user, const uint8_t *key, const void **data, size_t *size_bytes);
   void (*release)(void *user, const void *data);
@@ -150,15 +160,18 @@ enum {
   KJIT_CHECK_ALL = 63
 };
 
-/* The source that an import means. Everything is read until the call of kjit_parse_module that
- * asked for it returns. */
+/* The source that an import means: kjit sets size_bytes and makes all else 0, the host fills in
+ * field by field. Everything is read until the call of kjit_parse_module that asked for it returns.
+ */
 typedef struct kjit_import_source {
+  uint32_t size_bytes; /* of this struct, set by kjit */
   /* what diagnostics call it, and what says which source it is: a name that the module already has
    * is not read again */
   const char *name;
   const char *text;
-  size_t size_bytes;
+  size_t text_bytes; /* of text, without a 0 behind it */
 } kjit_import_source;
+
 /* What debuggers and profilers are told about the code of kernels. FULL: lines and variables, for
  * gdb and cuda-gdb; the code is not optimized. */
 typedef enum kjit_debug {
@@ -168,8 +181,8 @@ typedef enum kjit_debug {
 } kjit_debug;
 
 typedef struct kjit_config {
-  uint32_t size_bytes;           /* set by kjit_init_config, as all defaults below */
-  const kjit_executor *executor; /* default NULL: OpenMP; kept */
+  uint32_t size_bytes;           /* sizeof(kjit_config) */
+  const kjit_executor *executor; /* default NULL: OpenMP; copied */
   /* default NULL: libkjit-compiler beside libkjit, then the loader's search path; loaded at the
    * first miss */
   const char *compiler_path;
@@ -215,19 +228,16 @@ typedef struct kjit_config {
     /* machine code loaded at once; what was not launched for long is unloaded, and loaded again
        when it is needed; default 0: 256 MiB */
     code_limit_bytes;
-  /* default NULL: the pool of each device, see memory.h; kept */
+  /* default NULL: the pool of each device, see memory.h; copied */
   const kjit_device_allocator *device_allocator;
-  const kjit_cache_store *cache_store; /* default NULL: cache_directory; kept */
+  const kjit_cache_store *cache_store; /* default NULL: cache_directory; copied */
   /* default KJIT_DEBUG_NONE; code with debug information is not kept in the disk cache */
   kjit_debug debug;
 } kjit_config;
 
-/* Fills in size_bytes and the defaults. */
-KJIT_API void kjit_init_config(kjit_config *config);
-
-/* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (size_bytes
- * unknown; an executor without run, a device_allocator without both its functions, a cache_store
- * without load). */
+/* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an
+ * executor without run, a device_allocator without both its functions, a cache_store without load;
+ * without a context there is no diagnostic). */
 KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
                                                     kjit_context **context);
 
@@ -235,7 +245,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
  * devices, streams and arrays must not be used afterwards. */
 KJIT_API void kjit_destroy_context(kjit_context *context);
 
+/* Counts of a context since it was made. */
 typedef struct kjit_statistics {
+  uint32_t size_bytes;      /* sizeof(kjit_statistics), set by the host */
   uint64_t launches;        /* launches made */
   uint64_t memory_hits;     /* launches that found their specialization in the cache */
   uint64_t compilations;    /* specializations compiled */
@@ -247,7 +259,8 @@ typedef struct kjit_statistics {
   uint64_t imports;
 } kjit_statistics;
 
-KJIT_API void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);
+/* Errors: MISUSE. */
+KJIT_API kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);
 
 #ifdef __cplusplus
 }

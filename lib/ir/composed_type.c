@@ -318,16 +318,14 @@ kjit_status kjit_get_type_layout(kjit_context *context, kjit_type type, kjit_typ
 {
   if (!context) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!layout)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "kjit_get_type_layout needs a place for the layout");
   if (!ki_is_element(context->types, type))
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "only scalars, vectors, structs and pointers have a layout");
   const ki_type_info *info = ki_type(context->types, type);
-  *layout = (kjit_type_layout){ info->size_bytes, ki_alignment(context->types, type),
-                                info->class_ == KJ_CLASS_STRUCT ? info->count : 0 };
-  return KJIT_OK;
+  kjit_type_layout own = { .type_bytes = info->size_bytes,
+                           .alignment_bytes = ki_alignment(context->types, type),
+                           .field_count = info->class_ == KJ_CLASS_STRUCT ? info->count : 0 };
+  return ki_write_sized(context, "kjit_get_type_layout", KI_TYPE_LAYOUT, &own, layout);
 }
 
 kjit_status kjit_get_type_field(kjit_context *context, kjit_type type, uint32_t index,

@@ -1,5 +1,7 @@
 #include "ir/context.h"
 
+#include <kjit/kjit.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,12 +28,92 @@ const char *kjit_get_status_name(kjit_status status)
   return (unsigned)status < KJIT_STATUS_COUNT ? names[status] : "KJIT_STATUS_UNKNOWN";
 }
 
-/* ---- creation ---- */
+/* ---- structs that may grow ---- */
 
-void kjit_init_config(kjit_config *config)
+/* A size_bytes beyond this is not a size: memory so far behind the struct is not looked at. */
+enum { MOST_BYTES = 4096 };
+
+typedef struct sized_row {
+  const char *name;
+  uint32_t size_bytes, oldest_bytes, alignment;
+} sized_row;
+
+#define END_OF(type, field) (offsetof(type, field) + sizeof(((type *)NULL)->field))
+
+static const sized_row sized_rows[] = {
+#define X(name, type, last) { #type, sizeof(type), END_OF(type, last), alignof(type) },
+#include "ir/sized.def"
+#undef X
+};
+
+/* Where the oldest form had padding at its end, a field that came later would lie in what a host
+ * has left undefined. */
+#define X(name, type, last) \
+  _Static_assert(offsetof(type, size_bytes) == 0 && sizeof(type) <= MOST_BYTES && \
+                   END_OF(type, last) % alignof(type) == 0, \
+                 #type);
+#include "ir/sized.def"
+#undef X
+
+static kjit_status check_size(kjit_context *context, const char *call, const sized_row *row,
+                              uint32_t size_bytes)
 {
-  if (config) *config = (kjit_config){ .size_bytes = sizeof *config };
+  if (size_bytes < row->oldest_bytes || size_bytes > MOST_BYTES || size_bytes % row->alignment)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                        "%s: the size_bytes of a %s is %u: set it to sizeof(%s)", call, row->name,
+                        size_bytes, row->name);
+  return KJIT_OK;
 }
+
+static uint32_t size_of(const void *given)
+{
+  uint32_t size_bytes;
+  memcpy(&size_bytes, given, sizeof size_bytes);
+  return size_bytes;
+}
+
+kjit_status ki_read_sized(kjit_context *context, const char *call, ki_sized which,
+                          const void *given, void *own)
+{
+  const sized_row *row = &sized_rows[which];
+  uint32_t size_bytes = given ? size_of(given) : row->size_bytes,
+           known = size_bytes < row->size_bytes ? size_bytes : row->size_bytes;
+  KJ_TRY(check_size(context, call, row, size_bytes));
+  memset(own, 0, row->size_bytes);
+  if (given) memcpy(own, given, known);
+  memcpy(own, &row->size_bytes, sizeof row->size_bytes);
+  for (uint32_t i = known; i < size_bytes; i++)
+    if (((const char *)given)[i])
+      return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                          "%s: a field of the %s, at byte %u of %u, is newer than this kjit, which "
+                          "knows %u bytes: it has to be 0",
+                          call, row->name, i, size_bytes, row->size_bytes);
+  return KJIT_OK;
+}
+
+kjit_status ki_check_sized(kjit_context *context, const char *call, ki_sized which,
+                           const void *given)
+{
+  const sized_row *row = &sized_rows[which];
+  if (!given)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: the %s is NULL", call, row->name);
+  return check_size(context, call, row, size_of(given));
+}
+
+kjit_status ki_write_sized(kjit_context *context, const char *call, ki_sized which, const void *own,
+                           void *given)
+{
+  const sized_row *row = &sized_rows[which];
+  const uint32_t first = sizeof(uint32_t);
+  KJ_TRY(ki_check_sized(context, call, which, given));
+  uint32_t size_bytes = size_of(given),
+           known = size_bytes < row->size_bytes ? size_bytes : row->size_bytes;
+  memcpy((char *)given + first, (const char *)own + first, known - first);
+  memset((char *)given + known, 0, size_bytes - known);
+  return KJIT_OK;
+}
+
+/* ---- creation ---- */
 
 /* Makes the strings of the configuration the context's own. */
 static bool copy_strings(kjit_config *config)
@@ -64,30 +146,41 @@ static void free_context(kjit_context *context)
   free(context);
 }
 
-/* What a host brings has to be whole: a function that is missing would only be found when it is
- * called. */
-static bool has_functions(const kjit_config *config)
+/* The configuration, and what it points to, become the context's own. What a host brings has to be
+ * whole: a function that is missing would only be found when it is called. */
+static kjit_status read_config(kjit_context *made, const kjit_config *given)
 {
-  const kjit_device_allocator *allocator = config->device_allocator;
-  bool has_executor = !config->executor || config->executor->run,
-       has_store = !config->cache_store || config->cache_store->load;
-  return has_executor && has_store && (!allocator || (allocator->allocate && allocator->release));
+  static const char call[] = "kjit_create_context";
+  kjit_config *config = &made->config;
+  KJ_TRY(ki_read_sized(NULL, call, KI_CONFIG, given, config));
+  if (config->executor) {
+    KJ_TRY(ki_read_sized(NULL, call, KI_EXECUTOR, config->executor, &made->executor));
+    config->executor = &made->executor;
+    if (!made->executor.run) return KJIT_ERROR_MISUSE;
+  }
+  if (config->device_allocator) {
+    kjit_device_allocator *own = &made->device_allocator;
+    KJ_TRY(ki_read_sized(NULL, call, KI_DEVICE_ALLOCATOR, config->device_allocator, own));
+    config->device_allocator = own;
+    if (!own->allocate || !own->release) return KJIT_ERROR_MISUSE;
+  }
+  if (config->cache_store) {
+    KJ_TRY(ki_read_sized(NULL, call, KI_CACHE_STORE, config->cache_store, &made->cache_store));
+    config->cache_store = &made->cache_store;
+    if (!made->cache_store.load) return KJIT_ERROR_MISUSE;
+  }
+  return KJIT_OK;
 }
 
 kjit_status kjit_create_context(const kjit_config *config, kjit_context **context)
 {
   if (!context) return KJIT_ERROR_MISUSE;
-  /* A smaller size_bytes is an older header's: what it lacks keeps its default. */
-  size_t least = offsetof(kjit_config, executor), size = config ? config->size_bytes : least;
-  if (size < least || size > sizeof *config) return KJIT_ERROR_MISUSE;
   kjit_context *made = calloc(1, sizeof *made);
   if (!made) return KJIT_ERROR_MEMORY;
-  kjit_init_config(&made->config);
-  if (config) memcpy(&made->config, config, size);
-  made->config.size_bytes = sizeof *config;
-  if (!has_functions(&made->config)) {
+  kjit_status status = read_config(made, config);
+  if (status != KJIT_OK) {
     free(made);
-    return KJIT_ERROR_MISUSE;
+    return status;
   }
   kj_watch_forks();
   made->forks = atomic_load(&kj_forks);
@@ -115,11 +208,10 @@ void kjit_destroy_context(kjit_context *context)
 
 ki_types *ki_context_types(kjit_context *context) { return context->types; }
 
-void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics)
+kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *given)
 {
-  if (!statistics) return;
-  *statistics = (kjit_statistics){ 0 };
-  if (!context) return;
+  if (!context) return KJIT_ERROR_MISUSE;
+  kjit_statistics own = { 0 }, *statistics = &own;
   ki_counters *counters = &context->counters;
   uint64_t missed = atomic_load_explicit(&counters->missed_launches, memory_order_relaxed);
   for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++)
@@ -133,6 +225,7 @@ void kjit_get_statistics(kjit_context *context, kjit_statistics *statistics)
   statistics->disk_misses = atomic_load_explicit(&counters->disk_misses, memory_order_relaxed);
   statistics->evictions = atomic_load_explicit(&counters->evictions, memory_order_relaxed);
   statistics->imports = atomic_load_explicit(&counters->imports, memory_order_relaxed);
+  return ki_write_sized(context, "kjit_get_statistics", KI_STATISTICS, &own, given);
 }
 
 /* ---- diagnostics ---- */
@@ -232,8 +325,11 @@ char *kjit_copy_diagnostics_text(kjit_context *context)
 char *kjit_copy_diagnostic_text(const kjit_diagnostic *diagnostic)
 {
   kj_buffer buffer = { 0 };
-  if (diagnostic && diagnostic->message && (unsigned)diagnostic->severity <= KJIT_SEVERITY_NOTE)
-    kj_print_diagnostic(diagnostic, &buffer);
+  kjit_diagnostic own;
+  if (!diagnostic || ki_read_sized(NULL, "", KI_DIAGNOSTIC, diagnostic, &own) != KJIT_OK)
+    return NULL;
+  if (own.message && (unsigned)own.severity <= KJIT_SEVERITY_NOTE)
+    kj_print_diagnostic(&own, &buffer);
   return kj_take_text(&buffer);
 }
 

@@ -25,9 +25,12 @@ typedef struct ki_launch_counter {
 } ki_launch_counter;
 
 struct kjit_context {
-  /* a copy with every field of this version; its strings are the context's own, executor and user
-   * are the host's */
+  /* a copy with every field of this version; its strings and what its structs point to are the
+   * context's own, what `user` points to is the host's */
   kjit_config config;
+  kjit_executor executor;
+  kjit_device_allocator device_allocator;
+  kjit_cache_store cache_store;
   ki_types *types;
   ki_counters counters;
   ki_launch_counter launches[KJ_LAUNCH_COUNTERS];
@@ -65,5 +68,33 @@ kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics);
  * KJIT_ERROR_ARGUMENT, "...", ...). context NULL: the status only. */
 kjit_status ki_fail_call(kjit_context *context, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
+
+/* ---- structs of the public API that may grow ----
+ * A host's struct may be smaller than this kjit's, of an older header, or larger, of a newer one:
+ * what is read is read into a struct of kjit's own, what is filled in is made in one and written
+ * from there. sized.def lists them. */
+
+typedef enum ki_sized {
+#define X(name, type, last) KI_##name,
+#include "ir/sized.def"
+#undef X
+  KI_SIZED_COUNT
+} ki_sized;
+
+/* Reads the host's struct into own; what an older one lacks becomes 0. given NULL: all 0. call: the
+ * public function, for messages; context may be NULL, then there is none. Errors: MISUSE (a size
+ * that is none; fields of a newer one that are not 0). */
+kjit_status ki_read_sized(kjit_context *context, const char *call, ki_sized which,
+                          const void *given, void *own);
+
+/* Whether ki_write_sized will succeed: for functions that do something before they fill in. Errors:
+ * MISUSE (given is NULL, or of no size). */
+kjit_status ki_check_sized(kjit_context *context, const char *call, ki_sized which,
+                           const void *given);
+
+/* Fills in the host's struct from own, as much as it has; what is behind own's fields becomes 0,
+ * size_bytes stays. Errors: as ki_check_sized. */
+kjit_status ki_write_sized(kjit_context *context, const char *call, ki_sized which, const void *own,
+                           void *given);
 
 #endif

@@ -82,18 +82,18 @@ static bool is_of_library(const importer *in, const ki_import *import)
 static void ask_host(importer *in, const ki_import *import)
 {
   const kjit_config *config = &in->module->context->config;
-  kjit_import_source found = { 0 };
+  kjit_import_source found = { .size_bytes = sizeof found };
   if (!config->find_import(config->user, in->module->sources.items[import->location.file].name,
                            import->name, &found)) {
     if (!add_from_library(in, import))
       fail(in, import, KJIT_ERROR_NAME, "there is no source `%s` to import%s", import->name, "");
-  } else if (!found.name || (!found.text && found.size_bytes))
+  } else if (!found.name || (!found.text && found.text_bytes))
     fail(in, import, KJIT_ERROR_MISUSE, "find_import gives no %s for `%s`",
          found.name ? "text" : "name", import->name);
-  else if (found.size_bytes > KJ_MAX_SOURCE_BYTES)
+  else if (found.text_bytes > KJ_MAX_SOURCE_BYTES)
     fail(in, import, KJIT_ERROR_SYNTAX, "`%s` is larger than a source may be%s", import->name, "");
   else if (!is_known(in, found.name))
-    add(in, found.name, found.name, found.text ? found.text : "", found.size_bytes);
+    add(in, found.name, found.name, found.text ? found.text : "", found.text_bytes);
 }
 
 /* ---- files ---- */

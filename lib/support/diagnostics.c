@@ -48,7 +48,9 @@ void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_l
   kjit_diagnostic *item = add_item(diagnostics);
   char *message = NULL;
   if (!item || vasprintf(&message, format, list) < 0) return;
-  *item = (kjit_diagnostic){ .severity = severity, .status = status, .message = message };
+  *item = (kjit_diagnostic){
+    .size_bytes = sizeof *item, .severity = severity, .status = status, .message = message
+  };
   if (sources && location.line && location.file < sources->count) {
     const kj_source *source = &sources->items[location.file];
     item->file = strdup(source->name);

@@ -7,6 +7,13 @@
 
 #include "support/containers.h"
 
+/* The one way to forward a failure. */
+#define KJ_TRY(call) \
+  do { \
+    kjit_status status_ = (call); \
+    if (status_ != KJIT_OK) return status_; \
+  } while (0)
+
 /* A place in a source of a module; file indexes the module's source table; line 0: no place. */
 typedef struct kj_location {
   uint32_t file, line, column;

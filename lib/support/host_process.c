@@ -12,6 +12,7 @@
 _Atomic uint32_t kj_forks;
 
 const kjit_diagnostic kj_forked_diagnostic = {
+  .size_bytes = sizeof kj_forked_diagnostic,
   .severity = KJIT_SEVERITY_ERROR,
   .status = KJIT_ERROR_FORKED,
   .message = "the context was made before this process was forked from another one; make a context "

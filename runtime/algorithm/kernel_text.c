@@ -289,7 +289,9 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
 
 static kjit_launch_config configure(const ka_call *call, uint64_t blocks)
 {
-  kjit_launch_config config = { .stream = call->options.stream, .device = call->device };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .stream = call->options.stream,
+                                .device = call->device };
   config.grid[0] = (uint32_t)blocks;
   return config;
 }

@@ -120,13 +120,12 @@ static void allocate_work(ka_call *call)
   for (size_t i = 0; i < call->works.count; i++) {
     ka_work *work = &call->works.items[i];
     int64_t extent = (int64_t)work->count;
-    kjit_array_config config;
-    kjit_init_array_config(&config);
-    config.device = call->device;
-    config.element = work->element;
-    config.rank = 1;
-    config.shape = &extent;
-    config.stream = call->options.stream;
+    kjit_array_config config = { .size_bytes = sizeof config,
+                                 .device = call->device,
+                                 .element = work->element,
+                                 .rank = 1,
+                                 .shape = &extent,
+                                 .stream = call->options.stream };
     bool is_ready = false;
     if (call->options.work) {
       cut_work(call, work, offset);
@@ -295,11 +294,6 @@ bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
 
 /* ---- the call ---- */
 
-void kjit_init_algorithm_options(kjit_algorithm_options *options)
-{
-  if (options) *options = (kjit_algorithm_options){ .size_bytes = sizeof *options };
-}
-
 static void refuse_others(ka_call *call, uint32_t takes)
 {
   const kjit_algorithm_options *o = &call->options;
@@ -324,17 +318,11 @@ static void refuse_others(ka_call *call, uint32_t takes)
       ka_fail(call, KJIT_ERROR_ARGUMENT, "it does not take options.%s", rows[i].name);
 }
 
-/* A smaller size_bytes is an older header's: what it lacks keeps its default. */
 static void read_options(ka_call *call, const kjit_algorithm_options *given)
 {
-  kjit_init_algorithm_options(&call->options);
+  ka_try(call,
+         ki_read_sized(call->context, call->name, KI_ALGORITHM_OPTIONS, given, &call->options));
   if (!given) return;
-  size_t least = offsetof(kjit_algorithm_options, device), most = sizeof call->options;
-  if (given->size_bytes < least || given->size_bytes > most)
-    ka_fail(call, KJIT_ERROR_MISUSE,
-            "options.size_bytes is unknown: set it with kjit_init_algorithm_options");
-  memcpy(&call->options, given, given->size_bytes);
-  call->options.size_bytes = (uint32_t)most;
   const kjit_stream *stream = call->options.stream;
   call->device = call->options.device;
   if (!call->device && stream) call->device = stream->object.device;

@@ -252,10 +252,11 @@ const char *kj_device_text(const kjit_device *device, char text[24])
   return text;
 }
 
-void kjit_get_device_info(const kjit_device *device, kjit_device_info *info)
+kjit_status kjit_get_device_info(const kjit_device *device, kjit_device_info *info)
 {
-  if (!info) return;
-  *info = device ? device->info : (kjit_device_info){ 0 };
+  if (!device) return KJIT_ERROR_MISUSE;
+  return ki_write_sized(device->context, "kjit_get_device_info", KI_DEVICE_INFO, &device->info,
+                        info);
 }
 
 kjit_status kjit_get_device_attribute(const kjit_device *device, kjit_device_attribute attribute,

@@ -17,12 +17,6 @@ kjit_status kj_error_at(kj_diagnostics *diagnostics, const kjit_module *module,
                         kj_location location, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 5, 6)));
 
-#define KJ_TRY(call) \
-  do { \
-    kjit_status status_ = (call); \
-    if (status_ != KJIT_OK) return status_; \
-  } while (0)
-
 /* Whether a public call can begin: with a context, not in a forked child, and with all that it
  * needs. missing: the name of what is NULL and must not be; NULL: nothing. */
 static inline kjit_status kj_check_call(kjit_context *context, const char *function,

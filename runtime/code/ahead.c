@@ -77,7 +77,7 @@ static void note_explicit(kjit_specialization *specialization)
   kj_unlock(&specialization->kernel->mutex, KJ_LOCK_KERNEL);
 }
 
-static const kjit_launch_config no_config;
+static const kjit_launch_config no_config = { .size_bytes = sizeof no_config };
 
 /* Not held. The diagnostics are the caller's. */
 static kjit_status specialize_signature(kjit_kernel *kernel, kjit_device *device,
@@ -254,16 +254,28 @@ static batch_job *take_done(batch *b)
   return job;
 }
 
+/* The host's array has items of its headers' size. */
+static kjit_specialize_item *item_at(kjit_specialize_item *items, size_t index)
+{
+  return (kjit_specialize_item *)((char *)items + index * items->size_bytes);
+}
+
 static kjit_status check_items(kjit_context *context, kjit_specialize_item *items, size_t count)
 {
+  static const char call[] = "kjit_specialize_all";
   for (size_t i = 0; i < count; i++) {
-    items[i].status = KJIT_NOT_READY;
-    items[i].specialization = NULL;
-    if (!items[i].kernel || !items[i].signature)
+    kjit_specialize_item read, *item = item_at(items, i);
+    KJ_TRY(ki_read_sized(context, call, KI_SPECIALIZE_ITEM, item, &read));
+    if (item->size_bytes != items->size_bytes)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "kjit_specialize_all: the %s of item %zu is NULL",
-                          items[i].kernel ? "signature" : "kernel", i);
-    if (items[i].kernel->context != context)
+                          "%s: the size_bytes of item %zu is %u, that of the first one %u", call, i,
+                          item->size_bytes, items->size_bytes);
+    item->status = KJIT_NOT_READY;
+    item->specialization = NULL;
+    if (!item->kernel || !item->signature)
+      return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: the %s of item %zu is NULL", call,
+                          item->kernel ? "signature" : "kernel", i);
+    if (item->kernel->context != context)
       return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                           "kjit_specialize_all: the kernel of item %zu belongs to another context",
                           i);
@@ -306,7 +318,7 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
   pthread_mutex_init(&b.mutex, NULL);
   pthread_cond_init(&b.changed, NULL);
   for (size_t i = 0; i < count; i++) {
-    jobs[i] = (batch_job){ .base = { .run = run_item }, .batch = &b, .item = &items[i] };
+    jobs[i] = (batch_job){ .base = { .run = run_item }, .batch = &b, .item = item_at(items, i) };
     bool is_queued = !kj_is_in_background(runtime) && kj_queue_job(runtime, &jobs[i].base);
     if (!is_queued) run_item(&jobs[i].base, false); /* here, then */
   }

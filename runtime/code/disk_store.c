@@ -528,8 +528,9 @@ static kjit_status visit_file(kj_disk *disk, const kj_disk_file *file,
   char *key = NULL;
   if (!file->is_entry && !is_left(file)) return KJIT_OK; /* being written */
   if (file->is_entry) KJ_TRY(copy_key(disk, file->name, &key));
-  kjit_cache_entry entry = { .name = file->name,
-                             .size_bytes = file->size_bytes,
+  kjit_cache_entry entry = { .size_bytes = sizeof entry,
+                             .name = file->name,
+                             .file_bytes = file->size_bytes,
                              .used_ns = file->used_ns };
   if (key) read_lines(key, &entry);
   kj_assert_no_locks();

@@ -20,11 +20,6 @@ typedef struct request {
   kj_signature signature;
 } request;
 
-void kjit_init_compile_options(kjit_compile_options *options)
-{
-  if (options) *options = (kjit_compile_options){ .size_bytes = sizeof *options, .target = "cpu" };
-}
-
 /* ---- options ---- */
 
 static kjit_status read_target(request *r, const char *text, kj_target *target)
@@ -187,18 +182,6 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const cha
   return status;
 }
 
-/* A smaller size_bytes is an older header's: what it lacks keeps its default. */
-static bool read_options(const kjit_compile_options *given, kjit_compile_options *options)
-{
-  kjit_init_compile_options(options);
-  if (!given) return true;
-  size_t least = offsetof(kjit_compile_options, target);
-  if (given->size_bytes < least || given->size_bytes > sizeof *options) return false;
-  memcpy(options, given, given->size_bytes);
-  options->size_bytes = sizeof *options;
-  return true;
-}
-
 static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char *signature,
                               const char *symbol, const kjit_compile_options *options,
                               kjit_stage stage, void **code, size_t *size_bytes)
@@ -212,10 +195,7 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
                                    : "size_bytes");
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
-  if (!read_options(options, &read))
-    return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                        "%s: options.size_bytes is unknown: set it with kjit_init_compile_options",
-                        call);
+  KJ_TRY(ki_read_sized(context, call, KI_COMPILE_OPTIONS, options, &read));
   if (read.after_pass && stage != KJIT_STAGE_TYPED)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass is for the stage TYPED", call);
   if ((unsigned)read.debug > KJIT_DEBUG_FULL)
@@ -250,7 +230,7 @@ kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
 {
   if (!function) return KJIT_ERROR_MISUSE;
   kjit_kernel *kernel;
-  kjit_compile_options options;
+  const kjit_compile_options options = { .after_pass = "infer" };
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   const ki_decl *decl = kj_function_of(function);
@@ -265,8 +245,6 @@ kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
   kernel = kj_get_kernel_object(decl->function->module, decl->index);
   if (!kernel)
     return ki_fail_call(decl->function->module->context, KJIT_ERROR_MEMORY, "out of memory");
-  kjit_init_compile_options(&options);
-  options.after_pass = "infer";
   kjit_status status =
     compile(kernel, signature, NULL, &options, KJIT_STAGE_TYPED, &diagnostics, &made);
   if (status == KJIT_OK) *type = made.result;
@@ -349,24 +327,25 @@ static void describe_code(const kjit_specialization *specialization, kjit_specia
   info->is_imported = specialization->is_imported;
 }
 
-void kjit_get_specialization_info(const kjit_specialization *specialization,
-                                  kjit_specialization_info *info)
+kjit_status kjit_get_specialization_info(const kjit_specialization *specialization,
+                                         kjit_specialization_info *info)
 {
-  if (!info) return;
-  *info = (kjit_specialization_info){ 0 };
-  if (!specialization) return;
+  if (!specialization) return KJIT_ERROR_MISUSE;
   /* looking at it counts as a hold */
   kjit_specialization *held = (kjit_specialization *)specialization;
-  *info = (kjit_specialization_info){
+  kjit_specialization_info own = {
     .signature = specialization->signature,
     .facts = specialization->facts,
     .target = specialization->device->code_target,
     .launches = kj_count_launches(specialization),
     .parse_time_ns = specialization->kernel->module->parse_time_ns,
   };
-  if (!kj_hold(held)) return;
-  describe_code(specialization, info);
-  kj_release(held, false);
+  if (kj_hold(held)) {
+    describe_code(specialization, &own);
+    kj_release(held, false);
+  }
+  return ki_write_sized(specialization->kernel->context, "kjit_get_specialization_info",
+                        KI_SPECIALIZATION_INFO, &own, info);
 }
 
 static kjit_context *context_of(const kjit_specialization *specialization)
@@ -524,12 +503,16 @@ kjit_status kjit_get_occupancy(kjit_specialization *specialization, const uint32
   if (!specialization) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(context_of(specialization))) return KJIT_ERROR_FORKED;
   kjit_context *context = context_of(specialization);
-  if (!occupancy)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_get_occupancy: occupancy is NULL");
+  static const char call[] = "kjit_get_occupancy";
+  KJ_TRY(ki_check_sized(context, call, KI_OCCUPANCY, occupancy));
+  kjit_occupancy own;
   kj_diagnostics diagnostics = { 0 };
-  if (kj_revive(specialization, &diagnostics) == KJIT_OK) {
-    (void)fill_occupancy(specialization, block, dynamic_shared_bytes, &diagnostics, occupancy);
+  kjit_status status = kj_revive(specialization, &diagnostics);
+  if (status == KJIT_OK) {
+    status = fill_occupancy(specialization, block, dynamic_shared_bytes, &diagnostics, &own);
     kj_release(specialization, false);
   }
-  return ki_finish_call(context, &diagnostics);
+  if (status == KJIT_OK) status = ki_write_sized(context, call, KI_OCCUPANCY, &own, occupancy);
+  kjit_status reported = ki_finish_call(context, &diagnostics);
+  return status != KJIT_OK ? status : reported;
 }

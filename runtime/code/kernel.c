@@ -405,16 +405,13 @@ kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel *
 kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_parameter_info *info)
 {
   if (!kernel) return KJIT_ERROR_MISUSE;
-  if (!info)
-    return ki_fail_call(kernel->context, KJIT_ERROR_MISUSE,
-                        "kjit_get_parameter_info: info is NULL");
   if (index >= kernel->parameter_count)
     return ki_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
                         "kernel `%s` has %u parameters: there is no parameter %zu",
                         kernel->function->decl->name, kernel->parameter_count, index);
   const kj_parameter_row *row = &kernel->parameters[index];
   const ki_type_expr *written = row->decl->type_expr;
-  *info = (kjit_parameter_info){
+  const kjit_parameter_info own = {
     .name = row->decl->name,
     .annotation = row->is_func                                ? KJIT_FUNC
                   : written && written->kind == KJ_TYPE_FIXED ? written->type
@@ -425,7 +422,7 @@ kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_para
     .is_read = row->is_read,
     .is_written = row->is_written,
   };
-  return KJIT_OK;
+  return ki_write_sized(kernel->context, "kjit_get_parameter_info", KI_PARAMETER_INFO, &own, info);
 }
 
 /* ---- calls ---- */

@@ -272,7 +272,7 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
 {
   kjit_kernel *kernel = call->kernel;
   kj_function_code *code;
-  kjit_launch_config config = { 0 };
+  kjit_launch_config config = { .size_bytes = sizeof config };
   call->config = &config;
   KJ_TRY(kj_find_device(call->runtime, KJIT_DEVICE_CPU, 0, diagnostics, &config.device));
   KJ_TRY(kj_bind_arguments(call, arguments, count, diagnostics));

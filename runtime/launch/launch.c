@@ -428,14 +428,19 @@ static __attribute__((noinline)) kjit_status
 launch_by_rules(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments,
                 size_t count, kj_diagnostics *diagnostics)
 {
-  static const kjit_launch_config defaults;
+  kjit_launch_config own;
   _Alignas(KJ_CALL_ALIGNMENT) char small[CALL_BYTES];
   if (ki_is_forked(kernel->context)) return KJIT_ERROR_FORKED;
+  if (!config || config->size_bytes != sizeof *config) {
+    kjit_status read =
+      ki_read_sized(kernel->context, "kjit_launch", KI_LAUNCH_CONFIG, config, &own);
+    if (read != KJIT_OK) return read;
+    config = &own;
+  }
   if (count && !arguments)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
-  if (config && kj_is_recorded(config->stream))
+  if (kj_is_recorded(config->stream))
     return kj_record_launch(config->stream, kernel, config, arguments, count);
-  if (!config) config = &defaults;
   uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the learned way takes none */
   if (unknown)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_launch: unknown flags %#x", unknown);

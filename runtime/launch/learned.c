@@ -316,15 +316,15 @@ static inline bool follow_arguments(const kj_learned *learned, const kjit_launch
 
 /* ---- the shape ---- */
 
-/* The launch that the shape is known of asked for the same, and what the shape depends on was the
- * same. */
+/* The launch that the shape is known of asked for the same, by a struct of the same size, and what
+ * the shape depends on was the same. */
 static inline bool is_known(const kj_known_shape *known, const kjit_specialization *specialization,
                             const kj_learned *learned, const kjit_launch_config *config,
                             const char *parameters)
 {
   const kjit_launch_config *before = &known->config;
   const size_t first = offsetof(kjit_launch_config, stream),
-               rest = offsetof(kjit_launch_config, flags),
+               rest = offsetof(kjit_launch_config, cluster),
                end = offsetof(kjit_launch_config, priority) + sizeof before->priority;
   uint64_t differs = 0, value;
   for (uint32_t i = 0; i < learned->input_count; i++) {
@@ -332,7 +332,7 @@ static inline bool is_known(const kj_known_shape *known, const kjit_specializati
     differs |= value ^ known->inputs[i];
   }
   return known->specialization == specialization && !differs && !memcmp(before, config, first) &&
-         !memcmp(&before->flags, &config->flags, end - rest);
+         !memcmp(&before->cluster, &config->cluster, end - rest);
 }
 
 static void note_shape(kj_known_shape *known, const kjit_specialization *specialization,
@@ -434,6 +434,7 @@ launch_by_rules(const kj_learned *learned, kjit_specialization *specialization,
 {
   memory memory;
   kjit_kernel *kernel = specialization->kernel;
+  if (config->size_bytes != sizeof *config) return KJ_OTHER_WAY; /* of other headers */
   kj_call call = make_call(kernel, learned, config, parameters, &memory);
   kj_known_shape unshared;
   bool is_plain = false;
@@ -466,7 +467,7 @@ static inline int launch_held(kjit_specialization *specialization, const kjit_la
 int kj_launch_learned(kjit_kernel *kernel, const kjit_launch_config *config,
                       const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
 {
-  static const kjit_launch_config defaults;
+  static const kjit_launch_config defaults = { .size_bytes = sizeof defaults };
   uint32_t own = kj_slot();
   kj_recent_slot *slot = &kernel->recent[own];
   kjit_specialization *recent = atomic_load_explicit(&slot->specialization, memory_order_acquire);

@@ -268,7 +268,7 @@ static kjit_prepared *make_prepared(kjit_kernel *kernel, const kjit_launch_confi
   memset(made, 0, sizeof *made);
   made->kernel = kernel;
   made->count = count;
-  if (config) made->config = *config;
+  made->config = *config;
   made->arguments = calloc(count + 1, sizeof *made->arguments);
   made->kept = calloc(count + 1, sizeof *made->kept);
   made->memory = aligned_alloc(LINE, (kernel->call_bytes + LINE - 1) / LINE * LINE);
@@ -305,14 +305,16 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
   if (!prepared || (count && !arguments))
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: %s is NULL",
                         prepared ? "arguments" : "prepared");
-  if (config && config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS)
+  kjit_launch_config read;
+  KJ_TRY(ki_read_sized(context, "kjit_prepare_launch", KI_LAUNCH_CONFIG, config, &read));
+  if (read.flags & ~(uint32_t)KJ_LAUNCH_FLAGS)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: unknown flags %#x",
-                        config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS);
+                        read.flags & ~(uint32_t)KJ_LAUNCH_FLAGS);
   if (count > kernel->parameter_count)
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
                         "kernel `%s`: expected at most %u arguments, got %zu",
                         kernel->function->decl->name, kernel->parameter_count, count);
-  kjit_prepared *made = kj_get_runtime(context) ? make_prepared(kernel, config, count) : NULL;
+  kjit_prepared *made = kj_get_runtime(context) ? make_prepared(kernel, &read, count) : NULL;
   if (!made) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
   kjit_status status = fill_prepared(made, arguments, &diagnostics);

@@ -189,31 +189,22 @@ kjit_status kj_create_array_with(const kjit_array_config *config, uint64_t conte
   return KJIT_OK;
 }
 
-void kjit_init_array_config(kjit_array_config *config)
-{
-  if (config)
-    *config = (kjit_array_config){ .size_bytes = sizeof *config, .layout = KJIT_LAYOUT_C };
-}
-
-/* A smaller size_bytes is an older header's: what it lacks keeps its default. */
-static bool read_config(const kjit_array_config *given, kjit_array_config *config)
-{
-  kjit_init_array_config(config);
-  if (given->size_bytes < offsetof(kjit_array_config, element) ||
-      given->size_bytes > sizeof *config)
-    return false;
-  memcpy(config, given, given->size_bytes);
-  config->size_bytes = sizeof *config;
-  return true;
-}
-
 kjit_status kjit_create_array_with(const kjit_array_config *config, kjit_array **array)
 {
-  kjit_array_config read;
-  if (!config || !read_config(config, &read) || !read.device) return KJIT_ERROR_MISUSE;
+  static const char call[] = "kjit_create_array_with";
+  kjit_array_config read = { 0 };
+  if (!config) return KJIT_ERROR_MISUSE;
+  if (ki_read_sized(NULL, call, KI_ARRAY_CONFIG, config, &read) != KJIT_OK) {
+    /* who has forgotten size_bytes may have set all else; other sizes that are none say that nobody
+     * has set anything */
+    kjit_device *device = config->size_bytes ? read.device : config->device;
+    return device ? ki_read_sized(device->context, call, KI_ARRAY_CONFIG, config, &read)
+                  : KJIT_ERROR_MISUSE;
+  }
+  if (!read.device) return KJIT_ERROR_MISUSE;
   kjit_context *context = read.device->context;
   kj_diagnostics diagnostics = { 0 };
-  KJ_TRY(kj_check_call(context, "kjit_create_array_with", array ? NULL : "array"));
+  KJ_TRY(kj_check_call(context, call, array ? NULL : "array"));
   bool has_content;
   (void)kj_create_array_with(&read, 0, &diagnostics, array, &has_content);
   return ki_finish_call(context, &diagnostics);
@@ -228,12 +219,9 @@ void kj_release_array_with(kjit_array *array, uint64_t content)
 kjit_status kjit_create_array(kjit_device *device, kjit_type element, const int64_t *shape,
                               uint32_t rank, kjit_array **array)
 {
-  kjit_array_config config;
-  kjit_init_array_config(&config);
-  config.device = device;
-  config.element = element;
-  config.shape = shape;
-  config.rank = rank;
+  kjit_array_config config = {
+    .size_bytes = sizeof config, .device = device, .element = element, .rank = rank, .shape = shape
+  };
   return kjit_create_array_with(&config, array);
 }
 
@@ -251,14 +239,13 @@ static kjit_stream *hold_own_stream(const kjit_array *owner)
 kjit_status kjit_create_array_like(const kjit_array *model, kjit_array **array)
 {
   KJ_TRY(kj_check_array_call(model, "kjit_create_array_like", array ? NULL : "array"));
-  kjit_array_config config;
-  kjit_init_array_config(&config);
-  config.device = model->object.device;
-  config.element = model->element;
-  config.shape = model->shape;
-  config.rank = (uint32_t)model->tensor.rank;
-  config.memory = model->owner->memory;
-  config.stream = hold_own_stream(model->owner);
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .device = model->object.device,
+                               .element = model->element,
+                               .rank = (uint32_t)model->tensor.rank,
+                               .shape = model->shape,
+                               .memory = model->owner->memory,
+                               .stream = hold_own_stream(model->owner) };
   int64_t columns[KJ_MAX_RANK];
   fill_column_strides(columns, model->shape, config.rank);
   bool is_column_major =

@@ -96,7 +96,7 @@ static kjit_status launch(kjit_device *device, const char *name, kjit_stream *st
 {
   kjit_module *library;
   kjit_kernel *kernel;
-  kjit_launch_config config = { .stream = stream, .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = stream, .device = device };
   KJ_TRY(get_library(device->context, &library));
   KJ_TRY(kjit_get_kernel(library, name, &kernel));
   return device->runtime->launch(kernel, &config, arguments, 2, diagnostics);

@@ -277,7 +277,7 @@ static kjit_status ask_again(kjit_device *device, kj_allocation *wanted,
                              kj_diagnostics *diagnostics)
 {
   char place[24];
-  kjit_memory_statistics before, now;
+  kjit_memory_statistics before = { .size_bytes = sizeof before }, now = before;
   kjit_get_memory_statistics(device, &before);
   kj_relieve_device(device);
   kjit_status status = device->operations->allocate(device, wanted, diagnostics);
@@ -637,11 +637,9 @@ kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics)
 
 /* ---- the public functions ---- */
 
-void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistics *statistics)
+static void read_statistics(const kjit_device *device, kjit_memory_statistics *statistics)
 {
-  if (!statistics) return;
-  *statistics = (kjit_memory_statistics){ 0 };
-  if (!device || !device->memory || ki_is_forked(device->context)) return;
+  if (!device->memory || ki_is_forked(device->context)) return;
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE],
           *pinned = &device->memory->pools[KJ_POOL_PINNED];
   lock_pool(pool);
@@ -651,6 +649,16 @@ void kjit_get_memory_statistics(const kjit_device *device, kjit_memory_statistic
   statistics->pinned_used_bytes = pinned->count.used_bytes;
   statistics->pinned_cached_bytes = pinned->count.cached_bytes;
   unlock_pool(pinned);
+}
+
+kjit_status kjit_get_memory_statistics(const kjit_device *device,
+                                       kjit_memory_statistics *statistics)
+{
+  if (!device) return KJIT_ERROR_MISUSE;
+  kjit_memory_statistics own = { 0 };
+  read_statistics(device, &own);
+  return ki_write_sized(device->context, "kjit_get_memory_statistics", KI_MEMORY_STATISTICS, &own,
+                        statistics);
 }
 
 void kjit_trim_memory(kjit_device *device, uint64_t keep_bytes)

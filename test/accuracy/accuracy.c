@@ -283,7 +283,7 @@ static kjit_status launch(run *t, kjit_kernel *kernel, const measured *m, const 
                                 .shape = &extent };
     arguments[k] = kjit_arg_tensor(&tensors[k]);
   }
-  kjit_launch_config config = { .device = t->device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = t->device };
   if (way) config.grid[0] = (uint32_t)s->count, config.block[0] = 1;
   return kjit_launch(kernel, &config, arguments, 1 + m->arguments);
 }
@@ -391,7 +391,7 @@ static kjit_status launch_complex(run *t, size_t row, const format *f, void *con
                                 .shape = &extent };
     arguments[k] = kjit_arg_tensor(&tensors[k]);
   }
-  kjit_launch_config config = { .device = t->device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = t->device };
   return kjit_launch(get_kernel(t, "complex", row), &config, arguments, 1 + m->arguments);
 }
 
@@ -456,11 +456,10 @@ static void find_gaps(run *t)
 /* The GPU's library, by a function that libclc lacks. */
 static int find_library(run *t)
 {
-  kjit_compile_options options;
+  kjit_compile_options options = { .size_bytes = sizeof options };
   void *code = NULL;
   size_t bytes;
   if (t->is_cpu) return LIBRARY_CPU;
-  kjit_init_compile_options(&options);
   options.target = "sm_75";
   for (size_t i = 0; i < measured_count; i++) {
     if (measured_functions[i].builtin != KJ_BUILTIN_ERFINV) continue;
@@ -503,8 +502,7 @@ int main(int argc, char **argv)
   }
   mpfr_set_emax(mpfr_get_emax_max()); /* exp(x * x) */
   mpfr_set_emin(mpfr_get_emin_min());
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   if (kjit_create_context(&config, &t.context) != KJIT_OK) stop(&t, "no context");
   if (kjit_get_device(t.context, t.is_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA, 0, &t.device) !=
       KJIT_OK)

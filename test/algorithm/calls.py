@@ -53,10 +53,7 @@ class Algorithms(Library):
         return Operand(Arg(5, 0, 0, FUNC, function), arguments, len(arrays), extents, len(shape))
 
     def options(self, axes=None, initial=None, **others):
-        header = (c.c_char * 1024)()  # it may have more behind what Options has
-        self.c.kjit_init_algorithm_options(c.byref(header))
-        made = Options.from_buffer(header)
-        made.device = self.device
+        made = Options(size_bytes=c.sizeof(Options), device=self.device)
         if axes is not None:
             made.axes, made.axis_count = (c.c_int32 * max(len(axes), 1))(*axes), len(axes)
         if initial is not None:

@@ -261,8 +261,7 @@ static kjit_operand matrix(kjit_array *array, int64_t n, int64_t columns)
 static void reduce_axis(const char *name, int64_t n, int64_t columns, int32_t axis,
                         const kjit_algorithm_options *o)
 {
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   if (o) options = *o;
   options.axes = &axis;
   options.axis_count = 1;
@@ -522,8 +521,7 @@ typedef struct plans {
 static plans prepare(const struct row *row, int exponent)
 {
   plans p = { { NULL, NULL } };
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.plan = &p.plan[0];
   row->call((int64_t)1 << exponent, &options);
   options.plan = &p.plan[1];
@@ -635,9 +633,8 @@ static double host_us(kjit_plan *plan, const struct row *row, int64_t n)
 static void measure_host(void)
 {
   enum { N = 1 << 10 };
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan;
-  kjit_init_algorithm_options(&options);
   options.plan = &plan;
   sum_f32(N, &options);
   printf("host\tsum f32, a plan's run\t%.3f us\n", host_us(plan, NULL, N));

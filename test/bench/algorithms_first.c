@@ -91,8 +91,7 @@ static void reduce(given *g)
 static void reduce_rows(given *g)
 {
   const int32_t axis = 1;
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.axes = &axis;
   options.axis_count = 1;
   kjit_operand x = make(g, KJIT_F32, COUNT / LENGTH, LENGTH), r = line(g, KJIT_F32, COUNT / LENGTH);
@@ -162,8 +161,7 @@ static const struct row {
 
 static void open_context(const char *cache, const char *device_name)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = cache;
   TRY(kjit_create_context(&config, &context));
   kjit_device_kind kind = strcmp(device_name, "cpu") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;

@@ -219,8 +219,7 @@ static kjit_module *parse(int number)
 /* The module is kept. */
 static double first_call_ms(const struct row *row, int number, kjit_module **module)
 {
-  kjit_algorithm_options o;
-  kjit_init_algorithm_options(&o);
+  kjit_algorithm_options o = { .size_bytes = sizeof o };
   TRY(kjit_synchronize_device(device));
   double start = now_us();
   *module = parse(number);
@@ -232,18 +231,17 @@ static double first_call_ms(const struct row *row, int number, kjit_module **mod
 /* What the kernels of the call took, which a plan of it shows. */
 static void print_parts(const struct row *row, kjit_module *module)
 {
-  kjit_algorithm_options o;
+  kjit_algorithm_options o = { .size_bytes = sizeof o };
   kjit_plan *plan;
   double parts[MOST_PARTS] = { 0 };
   unsigned long long bytes = 0;
-  kjit_init_algorithm_options(&o);
   o.plan = &plan;
   row->call(module, &o);
   size_t count = kjit_get_plan_size(plan), kernels = 0;
   for (size_t i = 0; i < count; i++) {
     const kjit_specialization *made =
       kjit_get_prepared_specialization(kjit_get_plan_launch(plan, i));
-    kjit_specialization_info info;
+    kjit_specialization_info info = { .size_bytes = sizeof info };
     bool is_known = false;
     for (size_t j = 0; j < i && !is_known; j++)
       is_known = kjit_get_prepared_specialization(kjit_get_plan_launch(plan, j)) == made;
@@ -263,8 +261,7 @@ static void print_parts(const struct row *row, kjit_module *module)
 
 static void open_context(const char *cache, const char *device_name)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = cache;
   TRY(kjit_create_context(&config, &context));
   kjit_device_kind kind = strcmp(device_name, "cpu") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
@@ -300,8 +297,7 @@ static double host_us(kjit_plan *plan, const struct row *row, kjit_module *modul
 {
   enum { TIMES = 15, CALLS = 200 };
   double times[TIMES];
-  kjit_algorithm_options o;
-  kjit_init_algorithm_options(&o);
+  kjit_algorithm_options o = { .size_bytes = sizeof o };
   for (int i = 0; i < TIMES; i++) {
     TRY(kjit_synchronize_device(device));
     double start = now_us();
@@ -320,9 +316,8 @@ static void measure_host(void)
 {
   kjit_module *module = parse(1);
   for (size_t i = 0; i < ROWS; i++) {
-    kjit_algorithm_options o;
+    kjit_algorithm_options o = { .size_bytes = sizeof o };
     kjit_plan *plan;
-    kjit_init_algorithm_options(&o);
     o.plan = &plan;
     rows[i].call(module, &o);
     double run = host_us(plan, NULL, NULL), call = host_us(NULL, &rows[i], module);

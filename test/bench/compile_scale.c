@@ -156,12 +156,11 @@ static bool compile_cuda(const text *t)
 
 static bool compile(kjit_context *context, const text *t, const char *target)
 {
-  kjit_compile_options options;
+  kjit_compile_options options = { .size_bytes = sizeof options };
   kjit_module *module;
   kjit_kernel *kernel;
   void *code = NULL;
   size_t size_bytes;
-  kjit_init_compile_options(&options);
   options.target = target;
   options.facts = "all";
   kjit_status status = kjit_parse_module(context, "scale.kir", t->at, t->length, &module);

@@ -61,11 +61,10 @@ static kjit_status compile(kjit_context *context, const program *p, const char *
 {
   char text[2048];
   int length = snprintf(text, sizeof text, p->text, number, number);
-  kjit_compile_options options;
+  kjit_compile_options options = { .size_bytes = sizeof options };
   kjit_module *module;
   kjit_kernel *kernel;
   void *ptx = NULL;
-  kjit_init_compile_options(&options);
   options.target = target;
   options.facts = "all";
   options.checks = checks;

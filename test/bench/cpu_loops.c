@@ -192,7 +192,7 @@ static kjit_status measure(const program *p, kjit_kernel *kernel, kjit_device *d
 {
   kjit_arg arguments[MAX_COLUMNS + MAX_SCALARS];
   size_t count = make_arguments(p, c, arguments);
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   int calls = calls_for(p);
   for (int k = -2; k < repetitions; k++) {
     double start = now_ms();

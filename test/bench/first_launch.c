@@ -52,12 +52,12 @@ static double now_ms(void)
 static run launch_new(bench *b, const program *p, int number)
 {
   char text[512];
-  run r = { 0 };
+  run r = { .info = { .size_bytes = sizeof r.info } };
   kjit_module *module;
   kjit_kernel *kernel = NULL;
   kjit_arg arguments[] = { kjit_arg_array(b->arrays[0]), kjit_arg_f32(2),
                            kjit_arg_array(b->arrays[1]), kjit_arg_array(b->arrays[2]) };
-  kjit_launch_config config = { .device = b->device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = b->device };
   int length = snprintf(text, sizeof text, p->text, number);
   double start = now_ms();
   if (kjit_parse_module(b->context, "first.kir", text, (size_t)length, &module) != KJIT_OK ||
@@ -82,12 +82,11 @@ int main(int argc, char **argv)
 {
   static run runs[MOST];
   bench b = { 0 };
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   int64_t length = LENGTH;
   bool is_cpu = argc > 1 && strcmp(argv[1], "cpu") == 0;
   int repetitions = argc > 2 ? atoi(argv[2]) : 20;
   if (repetitions < 1 || repetitions > MOST) return 2;
-  kjit_init_config(&config);
   config.cache_directory = "";
   if (kjit_create_context(&config, &b.context) != KJIT_OK) stop(&b, "kjit_create_context");
   if (kjit_get_device(b.context, is_cpu ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA, 0, &b.device) !=

@@ -224,7 +224,7 @@ static void measure(bench *b, int index)
 static void set_up(bench *b, kjit_device_kind kind)
 {
   int64_t length = 1024;
-  kjit_device_info info;
+  kjit_device_info info = { .size_bytes = sizeof info };
   check(b, kjit_create_context(NULL, &b->context), "kjit_create_context");
   check(b, kjit_get_device(b->context, kind, 0, &b->device), "kjit_get_device");
   check(b, kjit_parse_module(b->context, "launch.kir", source, strlen(source), &b->module),
@@ -232,7 +232,9 @@ static void set_up(bench *b, kjit_device_kind kind)
   for (int i = 0; i < MOST_ARGUMENTS; i++)
     check(b, kjit_create_array(b->device, KJIT_F32, &length, 1, &b->arrays[i]),
           "kjit_create_array");
-  b->config = (kjit_launch_config){ .grid = { 1 }, .block = { 1 }, .device = b->device };
+  b->config = (kjit_launch_config){
+    .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 1 }, .device = b->device
+  };
   if (kind == KJIT_DEVICE_CUDA) load_raw(b);
   kjit_get_device_info(b->device, &info);
   printf("host time of one launch on %s, ns: median of %d rounds of %d launches%s\n", info.name,

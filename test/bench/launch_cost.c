@@ -109,7 +109,8 @@ int main(void)
     kjit_arg arguments[2][MOST];
     size_t count = strlen(rows[r].arguments);
     kjit_array **arrays = all[rows[r].is_on_cpu];
-    kjit_launch_config config = { .grid = { rows[r].grid },
+    kjit_launch_config config = { .size_bytes = sizeof config,
+                                  .grid = { rows[r].grid },
                                   .block = { rows[r].block },
                                   .device = devices[rows[r].is_on_cpu] };
     require(kjit_get_kernel(module, rows[r].kernel, &kernel), rows[r].kernel);

@@ -82,9 +82,11 @@ static int launch_raw(bench *b, void *stream)
 static int launch_kjit(bench *b, kjit_stream *stream, kjit_prepared *prepared,
                        const kjit_arg *arguments)
 {
-  kjit_launch_config config = {
-    .grid = { 1 }, .block = { 1 }, .device = b->device, .stream = stream
-  };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .grid = { 1 },
+                                .block = { 1 },
+                                .device = b->device,
+                                .stream = stream };
   int failures = 0;
   for (int i = 0; i < LAUNCHES; i++)
     failures |= (int)(b->way == PREPARED ? kjit_run_prepared(prepared, NULL)
@@ -107,9 +109,11 @@ static void *work(void *data)
   if (kjit_create_stream_with(b->device, 0, b->is_non_blocking ? KJIT_STREAM_NON_BLOCKING : 0,
                               &stream) != KJIT_OK)
     stop(b, "kjit_create_stream_with");
-  kjit_launch_config config = {
-    .grid = { 1 }, .block = { 1 }, .device = b->device, .stream = stream
-  };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .grid = { 1 },
+                                .block = { 1 },
+                                .device = b->device,
+                                .stream = stream };
   if (kjit_prepare_launch(b->kernel, &config, arguments, 4, &prepared) != KJIT_OK)
     stop(b, "kjit_prepare_launch");
   w->time_ns = 1e18;

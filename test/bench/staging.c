@@ -67,7 +67,7 @@ static void measure_staging(int64_t length)
   kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(&tensors[0]), KJIT_ACCESS_OUT),
                            kjit_arg_f32(2), kjit_arg_tensor(&tensors[1]),
                            kjit_arg_tensor(&tensors[2]) };
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   for (int i = 0; i < 10; i++) ok(kjit_launch(kernel, &config, arguments, 4));
   for (int i = 0; i < rounds; i++) {
     double start = now_us();
@@ -106,7 +106,7 @@ static void measure_graph(int launches)
   kjit_arg arguments[] = { kjit_arg_array(arrays[0]), kjit_arg_f32(2), kjit_arg_array(arrays[1]),
                            kjit_arg_array(arrays[2]) };
   ok(kjit_create_stream(device, &stream));
-  kjit_launch_config config = { .stream = stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = stream };
   ok(kjit_begin_capture(stream));
   for (int i = 0; i < launches; i++) ok(kjit_launch(kernel, &config, arguments, 4));
   ok(kjit_end_capture(stream, &graph));

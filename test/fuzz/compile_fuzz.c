@@ -40,7 +40,7 @@ static int draw_signature(kjit_kernel *kernel, uint32_t *state, char *text, size
 {
   const char *array = PICK(state, array_types);
   size_t length = 0;
-  kjit_parameter_info info;
+  kjit_parameter_info info = { .size_bytes = sizeof info };
   text[0] = 0;
   for (size_t i = 0; kjit_get_parameter_info(kernel, i, &info) == KJIT_OK; i++) {
     const char *argument = info.is_function ? "add" : draw_argument(&info, array, state);
@@ -54,8 +54,7 @@ static int draw_signature(kjit_kernel *kernel, uint32_t *state, char *text, size
 static void compile_both(kjit_kernel *kernel, const char *signature, uint32_t *state)
 {
   static const char *const targets[] = { "cpu", "sm_75", "sm_90" };
-  kjit_compile_options options;
-  kjit_init_compile_options(&options);
+  kjit_compile_options options = { .size_bytes = sizeof options };
   options.target = draw(state, 2) ? targets[0] : targets[1 + draw(state, 2)];
   options.facts = draw(state, 2) ? "all" : NULL;
   void *code;
@@ -73,16 +72,16 @@ static int find_import(void *user, const char *importer, const char *name,
                     second[] = "import \"first\"\nfunc other(x) { return 2 * x }\n";
   (void)user, (void)importer;
   int is_first = name[0] % 2;
-  *import = is_first ? (kjit_import_source){ "first", first, sizeof first - 1 }
-                     : (kjit_import_source){ "second", second, sizeof second - 1 };
+  import->name = is_first ? "first" : "second";
+  import->text = is_first ? first : second;
+  import->text_bytes = is_first ? sizeof first - 1 : sizeof second - 1;
   return name[0] != 'n';
 }
 
 static kjit_context *create_context(void)
 {
   kjit_context *context = NULL;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.find_import = find_import;
   if (kjit_create_context(&config, &context) != KJIT_OK) abort();
   return context;

@@ -55,16 +55,16 @@ static int find_import(void *user, const char *importer, const char *name,
                     second[] = "import \"first\"\nfunc other(x) { return 2 * x }\n";
   (void)user, (void)importer;
   int is_first = name[0] % 2;
-  *import = is_first ? (kjit_import_source){ "first", first, sizeof first - 1 }
-                     : (kjit_import_source){ "second", second, sizeof second - 1 };
+  import->name = is_first ? "first" : "second";
+  import->text = is_first ? first : second;
+  import->text_bytes = is_first ? sizeof first - 1 : sizeof second - 1;
   return name[0] != 'n';
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   kjit_context *context = NULL;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.find_import = find_import;
   if (kjit_create_context(&config, &context) != KJIT_OK) abort();
   check_identity(context, data, size);

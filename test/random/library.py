@@ -27,7 +27,7 @@ class Arg(c.Structure):
 
 
 class Config(c.Structure):
-    _fields_ = [("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3), ("threads", c.c_uint64), ("dynamic_shared_bytes", c.c_uint64), ("stream", c.c_void_p), ("device", c.c_void_p), ("flags", c.c_uint32), ("cluster", c.c_uint32 * 3), ("priority", c.c_int32)]
+    _fields_ = [("size_bytes", c.c_uint32), ("flags", c.c_uint32), ("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3), ("threads", c.c_uint64), ("dynamic_shared_bytes", c.c_uint64), ("stream", c.c_void_p), ("device", c.c_void_p), ("cluster", c.c_uint32 * 3), ("priority", c.c_int32)]
 
 
 class Failure(Exception):
@@ -61,9 +61,9 @@ def number_arg(value):
 
 
 class ContextConfig(c.Structure):
-    """The first fields of kjit_config, and room for the others."""
+    """The first fields of kjit_config: a host may have fewer than kjit."""
     _fields_ = [("size_bytes", c.c_uint32), ("executor", c.c_void_p), ("compiler_path", c.c_char_p), ("libdevice_path", c.c_char_p), ("on_diagnostic", c.c_void_p),
-                ("user", c.c_void_p), ("checks", c.c_uint32), ("between", c.c_uint64 * 10), ("debug", c.c_uint32), ("others", c.c_uint64 * 64)]
+                ("user", c.c_void_p), ("checks", c.c_uint32), ("between", c.c_uint64 * 10), ("debug", c.c_uint32)]
 
 
 CHECKS = {"bounds": 1, "division": 2, "assert": 4, "barrier": 8, "uninitialized": 16, "races": 32}
@@ -81,8 +81,7 @@ class Library:
         self.c.kjit_release_module.argtypes = [c.c_void_p]
         self.c.kjit_free.argtypes = [c.c_void_p, c.c_void_p]
         self.context = c.c_void_p()
-        config = ContextConfig()
-        self.c.kjit_init_config(c.byref(config))
+        config = ContextConfig(size_bytes=c.sizeof(ContextConfig))
         config.checks = sum(CHECKS[name] for name in checks)
         config.debug = 2 if is_debug else 0
         if self.c.kjit_create_context(c.byref(config), c.byref(self.context)):
@@ -136,7 +135,7 @@ class Library:
         """Launches a kernel of the module and waits for it."""
         kernel = c.c_void_p()
         self.require(self.c.kjit_get_kernel(module, name.encode(), c.byref(kernel)))
-        config = Config((c.c_uint32 * 3)(*grid), (c.c_uint32 * 3)(*block), 0, 0, None, self.device)
+        config = Config(c.sizeof(Config), 0, (c.c_uint32 * 3)(*grid), (c.c_uint32 * 3)(*block), 0, 0, None, self.device)
         self.require(self.c.kjit_launch(kernel, c.byref(config), (Arg * len(arguments))(*arguments), c.c_size_t(len(arguments))))
         self.require(self.c.kjit_synchronize_device(self.device))
 

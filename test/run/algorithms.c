@@ -119,8 +119,7 @@ static void test_structs(kjit_module *module, kjit_array *x)
   kjit_operand result = kjit_operand_array(r),
                input = kjit_operand_function(find(module, "affine"), &array, 1, &n, 1);
   kjit_operator then = kjit_operator_function(find(module, "then"));
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.initial = &initial;
   for (int64_t i = 0; i < n; i++) { /* as unsigned: wraps */
     struct affine g = { (int64_t)data[i] % 3 + ((int64_t)data[i] % 3 < 0 ? 3 : 0), i };
@@ -176,7 +175,7 @@ static void test_plans(kjit_array *x)
   kjit_array *r = make_array(KJIT_F64, NULL, 0), *work = NULL;
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   kjit_operator add = kjit_operator_named("add");
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
   kjit_stream *stream = NULL;
   kjit_graph *graph = NULL;
@@ -185,7 +184,6 @@ static void test_plans(kjit_array *x)
   double sum = 0;
   for (int i = 0; i < COUNT; i++) sum += data[i];
   REQUIRE(kjit_create_stream(device, &stream) == KJIT_OK);
-  kjit_init_algorithm_options(&options);
   options.stream = stream;
   options.work_bytes = &bytes;
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK && bytes > 0);
@@ -200,7 +198,9 @@ static void test_plans(kjit_array *x)
   options.work = work = make_array(KJIT_U8, &extent, 1);
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK);
   REQUIRE(kjit_get_plan_size(plan) == 1);
-  kjit_specialization_info info; /* its constants are literals, so that indices stay in 32 bits */
+  kjit_specialization_info info = {
+    .size_bytes = sizeof info
+  }; /* its constants are literals, so that indices stay in 32 bits */
   kjit_get_specialization_info(kjit_get_prepared_specialization(kjit_get_plan_launch(plan, 0)),
                                &info);
   REQUIRE(!strstr(info.signature, "i64"));
@@ -232,9 +232,8 @@ static void test_described(kjit_array *x)
   kjit_array *halfs = make_array(KJIT_F16, shape, 3), *bytes = make_array(KJIT_U8, shape, 3);
   kjit_operand of_halfs = kjit_operand_array(halfs), of_bytes = kjit_operand_array(bytes);
   kjit_operator add = kjit_operator_named("add"), max = kjit_operator_named("max");
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_result_info info;
-  kjit_init_algorithm_options(&options);
   options.results = &info;
   options.result_count = 1;
   REQUIRE(kjit_reduce(context, NULL, &of_halfs, &add, &options) == KJIT_OK);
@@ -255,8 +254,8 @@ static void test_described(kjit_array *x)
   kjit_array *r = make_array(KJIT_F64, NULL, 0);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x);
   kjit_plan *plan = NULL;
-  kjit_specialization_info code = { 0 };
-  kjit_init_algorithm_options(&options);
+  kjit_specialization_info code = { .size_bytes = sizeof code };
+  options = (kjit_algorithm_options){ .size_bytes = sizeof options };
   options.plan = &plan;
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK);
   const kjit_prepared *launch = kjit_get_plan_launch(plan, 0);
@@ -278,9 +277,8 @@ static void test_empty(kjit_module *module)
                result = kjit_operand_array(r);
   kjit_operator add = kjit_operator_named("add"), mul = kjit_operator_named("mul"),
                 largest = kjit_operator_function(find(module, "largest"));
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_arg initial = kjit_arg_f64(2.5);
-  kjit_init_algorithm_options(&options);
   options.initial = &initial;
   REQUIRE(kjit_reduce(context, &result, &empty, &mul, NULL) == KJIT_OK && number_in(r) == 1);
   REQUIRE(kjit_reduce(context, &result, &hollow, &add, NULL) == KJIT_OK && number_in(r) == 0);
@@ -379,11 +377,10 @@ static void test_refused(kjit_module *module, kjit_array *x)
   kjit_operator add = kjit_operator_named("add"), plus = kjit_operator_named("plus"),
                 xor = kjit_operator_named("xor"), none = { 0 },
                 never = kjit_operator_function(find(module, "never"));
-  kjit_algorithm_options options, of_complex, from_fraction;
+  kjit_algorithm_options options = { .size_bytes = sizeof options }, of_complex, from_fraction;
   int32_t axes[] = { 1 };
   const float root[2] = { 0, 1 };
   kjit_arg i_ = kjit_arg_value(KJIT_C64, root), half = kjit_arg_number(0.5);
-  kjit_init_algorithm_options(&options);
   of_complex = from_fraction = options;
   options.axes = axes;
   options.axis_count = 1;

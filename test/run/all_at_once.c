@@ -55,7 +55,10 @@ static void use_arrays(int id, int round)
   REQUIRE(kjit_launch(add, NULL, arguments, 2));
   REQUIRE(kjit_create_stream(device, &stream));
   REQUIRE(kjit_begin_capture(stream));
-  REQUIRE(kjit_launch(add, &(kjit_launch_config){ .stream = stream }, arguments, 2));
+  REQUIRE(
+    kjit_launch(add,
+                &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .stream = stream },
+                arguments, 2));
   REQUIRE(kjit_end_capture(stream, &graph));
   REQUIRE(kjit_instantiate_graph(graph, &executable));
   REQUIRE(kjit_launch_graph(executable, stream));
@@ -114,7 +117,10 @@ static void use_module(int id, int round)
            "kernel %s(x) {\n  for i in grid_range(len(x)) { x[i] = %d }\n}\n", name, round + 1);
   REQUIRE(kjit_parse_module(context, name, source, strlen(source), &module));
   REQUIRE(kjit_get_kernel(module, name, &kernel));
-  REQUIRE(kjit_launch(kernel, &(kjit_launch_config){ .device = device }, &argument, 1));
+  REQUIRE(
+    kjit_launch(kernel,
+                &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .device = device },
+                &argument, 1));
   expect(data[63] == (float)(round + 1), "what a kernel of a thread's own writes");
   REQUIRE(kjit_export_code(module, &blob, &size_bytes));
   REQUIRE(kjit_import_code(context, blob, size_bytes));
@@ -141,8 +147,8 @@ static void *work(void *user)
 {
   int id = (int)(intptr_t)user;
   for (int round = 0; round < ROUNDS; round++) {
-    kjit_statistics statistics;
-    kjit_specialization_info info;
+    kjit_statistics statistics = { .size_bytes = sizeof statistics };
+    kjit_specialization_info info = { .size_bytes = sizeof info };
     use_arrays(id, round);
     share_array();
     if (round % 6 == id % 6) use_module(id, round);
@@ -156,10 +162,9 @@ static void *work(void *user)
 
 int main(int argc, char **argv)
 {
-  kjit_config config;
-  kjit_statistics statistics;
+  kjit_config config = { .size_bytes = sizeof config };
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   pthread_t threads[THREADS];
-  kjit_init_config(&config);
   if (argc > 1) config.cache_directory = argv[1];
   config.cache_limit_bytes = 60000;
   config.code_limit_bytes = 1; /* room for nothing but what runs */

@@ -81,7 +81,9 @@ static int find_import(void *user, const char *importer, const char *name,
   (void)user;
   (void)importer;
   if (strcmp(name, "other") != 0) return 0;
-  *import = (kjit_import_source){ .name = name, .text = other, .size_bytes = sizeof other - 1 };
+  import->name = name;
+  import->text = other;
+  import->text_bytes = sizeof other - 1;
   return 1;
 }
 
@@ -189,11 +191,10 @@ static kjit_status change(host *h)
 static kjit_status compile(host *h, const char *target, kjit_stage stage)
 {
   kjit_kernel *kernel;
-  kjit_compile_options options;
+  kjit_compile_options options = { .size_bytes = sizeof options };
   void *code = NULL;
   size_t size_bytes;
   TRY(kjit_get_kernel(h->module, "k", &kernel));
-  kjit_init_compile_options(&options);
   options.target = target;
   options.checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_ASSERT;
   kjit_status status = kjit_compile(kernel, "f32[:] C, f32[:], Point[:] C, i32, 4", &options, stage,
@@ -226,7 +227,7 @@ static kjit_status launch(host *h)
   TRY(kjit_get_device(h->context, KJIT_DEVICE_CPU, 0, &cpu));
   TRY(kjit_parse_module(h->context, "text", text, sizeof text - 1, &module));
   kjit_arg arguments[] = { kjit_arg_tensor(&to), kjit_arg_tensor(&from) };
-  kjit_launch_config config = { .device = cpu };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = cpu };
   kjit_status status = kjit_get_kernel(module, "each", &kernel);
   if (status == KJIT_OK) status = kjit_launch(kernel, &config, arguments, 2);
   REQUIRE(status != KJIT_OK || (r[0] == 0 && r[99] == 0));
@@ -244,8 +245,7 @@ typedef struct step {
 static host open_host(void)
 {
   host h = { 0 };
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.find_import = find_import;
   config.cache_directory = "";
   REQUIRE(kjit_create_context(&config, &h.context) == KJIT_OK);

@@ -82,9 +82,11 @@ static void *work(void *argument)
     require(kjit_create_array(device, type, &shape, 1, &on_device[k]), "array");
   kjit_arg r_arg = kjit_arg_array(on_device[0]), x_arg = kjit_arg_array(on_device[1]);
   require(kjit_copy(context, &x_arg, &from, stream), "copy in");
-  kjit_launch_config config = {
-    .grid = { (COUNT + 63) / 64 }, .block = { 64 }, .stream = stream, .device = device
-  };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .grid = { (COUNT + 63) / 64 },
+                                .block = { 64 },
+                                .stream = stream,
+                                .device = device };
   pthread_barrier_wait(&start);
   for (int round = 0; round < ROUNDS; round++) {
     kjit_arg arguments[] = { r_arg, kjit_arg_number(round), x_arg };
@@ -104,7 +106,7 @@ int main(int argc, char **argv)
 {
   pthread_t threads[THREADS];
   kjit_module *module;
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   int64_t wrong = 0;
   if (kjit_create_context(NULL, &context) != KJIT_OK) return EXIT_FAILURE;
   require(kjit_parse_module(context, "step", text, strlen(text), &module), "parsing");

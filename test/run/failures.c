@@ -104,7 +104,9 @@ static kjit_status launch(kjit_kernel *kernel, float bad)
               from = to;
   from.data = x;
   kjit_arg arguments[] = { kjit_arg_tensor(&to), kjit_arg_tensor(&from), kjit_arg_f32(bad) };
-  kjit_launch_config config = { .grid = { COUNT / BLOCK }, .block = { BLOCK }, .device = device };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { COUNT / BLOCK }, .block = { BLOCK }, .device = device
+  };
   return kjit_launch(kernel, &config, arguments, 3);
 }
 
@@ -176,7 +178,9 @@ static void fail_later(kjit_kernel *kernel)
   int64_t extent = COUNT;
   require(kjit_create_array(device, KJIT_F32, &extent, 1, &array) == KJIT_OK, "creating an array");
   kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_i32(COUNT) };
-  kjit_launch_config config = { .grid = { 4 }, .block = { BLOCK }, .device = device };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 4 }, .block = { BLOCK }, .device = device
+  };
   kjit_status status = kjit_launch(kernel, &config, arguments, 2);
   if (status == KJIT_OK) status = kjit_synchronize_device(device);
   require(status == KJIT_ERROR_KERNEL &&
@@ -194,8 +198,7 @@ int main(int argc, char **argv)
 {
   kjit_module *module;
   kjit_kernel *shift = NULL, *outside = NULL, *leaves = NULL, *fails = NULL, *divides = NULL;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION;
   if (kjit_create_context(&config, &context) != KJIT_OK) return EXIT_FAILURE;
   require(kjit_get_device(context,

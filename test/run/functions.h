@@ -58,8 +58,7 @@ static inline kjit_tensor tensor_of(void *data, uint8_t code, uint8_t bits, int6
 /* The exit status of the program; tests has what is to be tested. */
 static int run_tests(void (*tests)(void))
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
   config.checks = KJIT_CHECK_BOUNDS;
   if (kjit_create_context(&config, &context) != KJIT_OK) return EXIT_FAILURE;

@@ -35,7 +35,8 @@ static void queue_work(float k)
   kjit_arg edge = kjit_arg_f32(k / 2), fourth = kjit_arg_array(arrays[3]),
            third = kjit_arg_array(arrays[2]), second = kjit_arg_array(arrays[1]),
            first = kjit_arg_array(arrays[0]);
-  kjit_launch_config config = { .stream = stream }, beside = { .stream = side };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = stream },
+                     beside = { .size_bytes = sizeof beside, .stream = side };
   kjit_prepared *prepared;
   kjit_arg there[] = { second, first, kjit_arg_f32(k) },
            back[] = { first, second, kjit_arg_f32(k) }, sum[] = { fourth, third, third };
@@ -123,7 +124,7 @@ static void check_failure(void)
 {
   kjit_graph *graph;
   kjit_executable_graph *executable;
-  kjit_launch_config config = { .stream = stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = stream };
   kjit_arg arguments[] = { kjit_arg_array(arrays[0]), kjit_arg_f32(0.9f) };
   set_up();
   OK(kjit_begin_capture(stream));
@@ -156,7 +157,7 @@ static void check_streams(void)
   OK(kjit_start_profiler(device));
   (void)kjit_begin_range(context, "all streams");
   for (int i = 0; i < 4; i++) {
-    kjit_launch_config config = { .stream = all[i] };
+    kjit_launch_config config = { .size_bytes = sizeof config, .stream = all[i] };
     OK(kjit_record_event(forked, all[i]));
     OK(kjit_launch(kernel_of("step"), &config, arguments, 3));
     OK(kjit_record_event(joined, all[i]));

@@ -174,7 +174,9 @@ static const char *how(kjit_status status, char *text, size_t size)
 
 static kjit_status launch(kjit_kernel *kernel, kjit_device *device, const kjit_arg *arguments)
 {
-  kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .device = device };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 1 }, .device = device
+  };
   return kjit_launch(kernel, &config, arguments, ARRAYS + SCALARS);
 }
 
@@ -301,8 +303,7 @@ static kjit_module *parse(void)
 
 int main(int argc, char **argv)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION;
   if (kjit_create_context(&config, &context) != KJIT_OK) return EXIT_FAILURE;
   require(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) == KJIT_OK, "opening the CPU");

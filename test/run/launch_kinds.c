@@ -109,7 +109,7 @@ int main(int argc, char **argv)
   int64_t length = COUNT;
   kjit_module *module;
   kjit_kernel *step, *ranged, *turned;
-  kjit_device_info info;
+  kjit_device_info info = { .size_bytes = sizeof info };
   expected = malloc(COUNT * sizeof *expected);
   got = malloc(COUNT * sizeof *got);
   if (!expected || !got || kjit_create_context(NULL, &context) != KJIT_OK) return 1;
@@ -127,49 +127,82 @@ int main(int argc, char **argv)
   bool has_clusters = !is_cuda || info.compute_capability >= 90;
   uint32_t blocks = (COUNT + 255) / 256;
   expect_steps();
-  check("a grid and a block", step, (kjit_launch_config){ .grid = { blocks }, .block = { 256 } });
-  check("grid_range", ranged, (kjit_launch_config){ 0 });
-  check("threads", step, (kjit_launch_config){ .threads = COUNT });
-  check("threads of a grid_range", ranged, (kjit_launch_config){ .threads = 4096 });
-  check("cooperative", ranged, (kjit_launch_config){ .flags = KJIT_LAUNCH_COOPERATIVE });
-  check("a priority", step, (kjit_launch_config){ .threads = COUNT, .priority = -1 });
-  check("programmatic", step,
+  check("a grid and a block", step,
         (kjit_launch_config){
-          .grid = { blocks }, .block = { 256 }, .flags = KJIT_LAUNCH_PROGRAMMATIC });
+          .size_bytes = sizeof(kjit_launch_config), .grid = { blocks }, .block = { 256 } });
+  check("grid_range", ranged, (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) });
+  check("threads", step,
+        (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .threads = COUNT });
+  check("threads of a grid_range", ranged,
+        (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .threads = 4096 });
+  check("cooperative", ranged,
+        (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                              .flags = KJIT_LAUNCH_COOPERATIVE });
+  check("a priority", step,
+        (kjit_launch_config){
+          .size_bytes = sizeof(kjit_launch_config), .threads = COUNT, .priority = -1 });
+  check("programmatic", step,
+        (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                              .grid = { blocks },
+                              .block = { 256 },
+                              .flags = KJIT_LAUNCH_PROGRAMMATIC });
   check("programmatic grid_range", ranged,
-        (kjit_launch_config){ .flags = KJIT_LAUNCH_PROGRAMMATIC });
+        (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                              .flags = KJIT_LAUNCH_PROGRAMMATIC });
   check("dynamic shared memory", turned,
-        (kjit_launch_config){ .grid = { blocks }, .block = { 256 }, .dynamic_shared_bytes = 1024 });
+        (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                              .grid = { blocks },
+                              .block = { 256 },
+                              .dynamic_shared_bytes = 1024 });
   if (!is_cuda || info.max_shared_bytes >= 96 << 10)
     check("96 KiB of it", turned,
-          (kjit_launch_config){
-            .grid = { blocks }, .block = { 256 }, .dynamic_shared_bytes = 96 << 10 });
+          (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                .grid = { blocks },
+                                .block = { 256 },
+                                .dynamic_shared_bytes = 96 << 10 });
   if (has_clusters)
     check("clusters", step,
-          (kjit_launch_config){
-            .grid = { (blocks + 3) / 4 * 4 }, .block = { 256 }, .cluster = { 4 } });
+          (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                .grid = { (blocks + 3) / 4 * 4 },
+                                .block = { 256 },
+                                .cluster = { 4 } });
   if (has_clusters)
     check("all at once", ranged,
-          (kjit_launch_config){
-            .cluster = { 2 }, .priority = -1, .flags = KJIT_LAUNCH_COOPERATIVE });
-  check_refused("no shared bytes", turned, (kjit_launch_config){ .grid = { 1 }, .block = { 32 } },
+          (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                .cluster = { 2 },
+                                .priority = -1,
+                                .flags = KJIT_LAUNCH_COOPERATIVE });
+  check_refused("no shared bytes", turned,
+                (kjit_launch_config){
+                  .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 32 } },
                 "one element takes 4");
-  check_refused("too many threads", step, (kjit_launch_config){ .grid = { 1 }, .block = { 2048 } },
+  check_refused("too many threads", step,
+                (kjit_launch_config){
+                  .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 2048 } },
                 "allows 1024");
   check_refused("too much memory", turned,
-                (kjit_launch_config){
-                  .grid = { 1 }, .block = { 32 }, .dynamic_shared_bytes = 64 << 20 },
+                (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                      .grid = { 1 },
+                                      .block = { 32 },
+                                      .dynamic_shared_bytes = 64 << 20 },
                 "dynamic shared memory");
   if (has_clusters)
     check_refused("half a cluster", step,
-                  (kjit_launch_config){ .grid = { 3 }, .block = { 32 }, .cluster = { 2 } },
+                  (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                        .grid = { 3 },
+                                        .block = { 32 },
+                                        .cluster = { 2 } },
                   "no multiple");
   if (is_cuda)
     check_refused("too many blocks", step,
-                  (kjit_launch_config){
-                    .grid = { 1 << 20 }, .block = { 1024 }, .flags = KJIT_LAUNCH_COOPERATIVE },
+                  (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                        .grid = { 1 << 20 },
+                                        .block = { 1024 },
+                                        .flags = KJIT_LAUNCH_COOPERATIVE },
                   "resident at once");
-  check("and after all that", step, (kjit_launch_config){ .grid = { blocks }, .block = { 256 } });
+  check("and after all that", step,
+        (kjit_launch_config){
+          .size_bytes = sizeof(kjit_launch_config), .grid = { blocks }, .block = { 256 } });
   kjit_destroy_context(context);
   free(expected);
   free(got);

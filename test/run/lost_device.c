@@ -28,7 +28,7 @@ static kjit_array *create_array(kjit_device *device)
 static kjit_status use(kjit_device *device, kjit_array *array, int32_t value)
 {
   static int32_t values[COUNT];
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_i32(value) };
   kjit_status status = kjit_launch(kernel_of("fill"), &config, arguments, 2);
   if (status == KJIT_OK) status = kjit_copy_to_host(array, values, sizeof values, NULL);
@@ -62,11 +62,13 @@ static void lose(uint32_t victim)
     OK(kjit_create_event(devices[i], &events[i]));
     OK(kjit_record_event(events[i], streams[i]));
     OK(kjit_begin_capture(streams[i]));
-    kjit_launch_config config = { .stream = streams[i] };
+    kjit_launch_config config = { .size_bytes = sizeof config, .stream = streams[i] };
     kjit_arg arguments[] = { kjit_arg_array(arrays[i]), kjit_arg_i32(7) };
     OK(kjit_launch(kernel_of("fill"), &config, arguments, 2));
   }
-  kjit_launch_config config = { .device = devices[victim], .grid = { 1 }, .block = { 1 } };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .device = devices[victim], .grid = { 1 }, .block = { 1 }
+  };
   kjit_arg nowhere[] = { kjit_arg_array(arrays[victim]), kjit_arg_i64(1 << 28) };
   /* to wait for the device would break its capture */
   OK(kjit_end_capture(streams[victim], &graph));

@@ -83,9 +83,8 @@ static void test_where(kjit_module *module)
   for (int i = 0; i < ROWS; i++) mask[i] = rand() % 2;
   kjit_array *chosen = make_array_of(KJIT_BOOL, of_column, 2, mask, sizeof mask);
   kjit_operand where = kjit_operand_array(chosen);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_arg zero = kjit_arg_number(-7), whole = kjit_arg_array(a.result);
-  kjit_init_algorithm_options(&options);
   options.where = &where;
   REQUIRE(kjit_fill(context, &whole, &zero, NULL) == KJIT_OK);
   REQUIRE(kjit_map(context, &a.r, 1, find(module, "multiply_add"), a.x, 3, &options) == KJIT_OK);
@@ -133,11 +132,11 @@ static void test_outer_and_cores(kjit_module *module)
   arrays a = make_arrays();
   int64_t rows = ROWS;
   kjit_array *line = NULL, *dots = make_array(KJIT_F32, &rows, 1);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   REQUIRE(kjit_reshape_array(a.column, &rows, 1, &line) == KJIT_OK);
   kjit_operand pair[] = { kjit_operand_array(line), a.x[1] }, sums = kjit_operand_array(dots),
                both[] = { a.x[2], a.x[1] };
-  kjit_init_algorithm_options(&options);
+  options = (kjit_algorithm_options){ .size_bytes = sizeof options };
   options.flags = KJIT_ALGORITHM_OUTER;
   REQUIRE(kjit_map(context, &a.r, 1, find(module, "min"), pair, 2, &options) == KJIT_OK);
   read_array(a.result, got, sizeof got);
@@ -163,9 +162,8 @@ static void test_results(kjit_module *module)
 {
   arrays a = make_arrays();
   kjit_result_info infos[2];
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
-  kjit_init_algorithm_options(&options);
   options.results = infos;
   options.result_count = 2;
   REQUIRE(kjit_map(context, NULL, 2, find(module, "both"), a.x, 2, &options) == KJIT_OK);
@@ -174,7 +172,7 @@ static void test_results(kjit_module *module)
   options.signature = "(n),(n)->(n,3)";
   REQUIRE(kjit_map(context, NULL, 1, find(module, "dot"), a.x + 1, 2, &options) == KJIT_OK);
   REQUIRE(infos[0].element == KJIT_ANY && infos[0].rank == 3 && infos[0].shape[2] == 3);
-  kjit_init_algorithm_options(&options);
+  options = (kjit_algorithm_options){ .size_bytes = sizeof options };
   options.plan = &plan;
   REQUIRE(kjit_map(context, &a.r, 1, find(module, "multiply_add"), a.x, 3, &options) == KJIT_OK);
   REQUIRE(kjit_get_plan_size(plan) == 1 && kjit_run_plan(plan, NULL) == KJIT_OK);
@@ -196,8 +194,10 @@ static void test_refused(kjit_module *module)
                of_part = kjit_operand_array(part),
                of_flat = kjit_operand_of(kjit_arg_tensor(&flat)), mixed[] = { a.x[2], of_short },
                twice[] = { a.r, a.r }, number[] = { of_ints, kjit_operand_of(kjit_arg_number(-1)) };
-  kjit_algorithm_options masked, cores, other;
-  kjit_init_algorithm_options(&masked);
+  kjit_algorithm_options masked = { .size_bytes = sizeof masked },
+                         cores = { .size_bytes = sizeof cores },
+                         other = { .size_bytes = sizeof other };
+  masked = (kjit_algorithm_options){ .size_bytes = sizeof masked };
   cores = other = masked;
   masked.where = &a.x[1];
   cores.signature = "(n),(n->()";

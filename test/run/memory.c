@@ -21,8 +21,7 @@ static kjit_array *make_array(kjit_device *on, kjit_type element, uint32_t rank,
                               const int64_t *shape, kjit_memory memory, kjit_stream *stream)
 {
   kjit_array *array;
-  kjit_array_config config;
-  kjit_init_array_config(&config);
+  kjit_array_config config = { .size_bytes = sizeof config };
   config.device = on;
   config.element = element;
   config.rank = rank;
@@ -147,7 +146,7 @@ static void check_kinds(void)
   for (kjit_memory memory = KJIT_MEMORY_DEVICE; memory <= KJIT_MEMORY_SHARED; memory++) {
     kjit_array *array = make_array(device, KJIT_F32, 1, &length, memory, NULL), *from;
     kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_f32(3) }, value = kjit_arg_f32(2);
-    kjit_launch_config config = { .device = device };
+    kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
     float *out = malloc((size_t)length * sizeof *out);
     OK(kjit_fill(context, &arguments[0], &value, NULL));
     for (int i = 0; i < 3; i++) OK(kjit_launch(kernel_of("scale"), &config, arguments, 2));
@@ -171,7 +170,8 @@ static void check_kinds(void)
 
 static void check_pool(void)
 {
-  kjit_memory_statistics before, after;
+  kjit_memory_statistics before = { .size_bytes = sizeof before },
+                         after = { .size_bytes = sizeof after };
   uint64_t unused, total;
   int64_t length = 1 << 20;
   float *host = calloc((size_t)length, sizeof *host);
@@ -179,7 +179,7 @@ static void check_pool(void)
     .data = host, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = &length
   };
   kjit_arg arguments[] = { kjit_arg_tensor(&tensor), kjit_arg_f32(2) };
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   OK(kjit_launch(kernel_of("scale"), &config, arguments, 2));
   kjit_get_memory_statistics(device, &before);
   for (int i = 0; i < length; i++) host[i] = 1;
@@ -231,7 +231,7 @@ static void *use_streams(void *number)
     OK(kjit_fill(context, &arguments[1], &value, streams[i % 2]));
     OK(kjit_record_event(event, streams[i % 2]));
     OK(kjit_wait_event(streams[1 - i % 2], event));
-    kjit_launch_config config = { .stream = streams[1 - i % 2] };
+    kjit_launch_config config = { .size_bytes = sizeof config, .stream = streams[1 - i % 2] };
     OK(kjit_launch(kernel_of("add"), &config, arguments, 3));
     kjit_release_array(x);
     /* perhaps the same memory */
@@ -257,7 +257,7 @@ static void check_threads(void)
     CHECK(!pthread_create(&threads[i], NULL, use_streams, (void *)i));
   for (int i = 0; i < THREADS; i++) CHECK(!pthread_join(threads[i], NULL));
   OK(kjit_synchronize_device(device));
-  kjit_memory_statistics statistics;
+  kjit_memory_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_get_memory_statistics(device, &statistics);
   CHECK(statistics.used_bytes == 0);
 }
@@ -290,8 +290,7 @@ static void check_dlpack(void)
 
 static void open_device(const char *name)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   OK(kjit_create_context(&config, &context));
   is_gpu = !strcmp(name, "cuda");
   OK(kjit_get_device(context, is_gpu ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0, &device));
@@ -375,7 +374,7 @@ static void check_peers(void)
              *there = make_array(other, KJIT_F32, 1, &length, KJIT_MEMORY_DEVICE, NULL);
   kjit_arg arguments[] = { kjit_arg_array(here), kjit_arg_array(there), kjit_arg_array(there) },
            value = kjit_arg_f32(4);
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   float *out = malloc((size_t)length * sizeof *out);
   OK(kjit_fill(context, &arguments[1], &value, NULL));
   OK(kjit_synchronize_device(other));

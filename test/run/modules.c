@@ -44,7 +44,7 @@ static void test_externs(void)
   kjit_kernel *kernel;
   kjit_device *cpu;
   REQUIRE(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) == KJIT_OK);
-  kjit_launch_config config = { .device = cpu };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = cpu };
   kjit_arg args[2] = { kjit_arg_tensor(&to), kjit_arg_tensor(&from) },
            more[2] = { kjit_arg_tensor(&sums_tensor), kjit_arg_tensor(&floats_tensor) };
   REQUIRE(kjit_get_kernel(first, "k", &kernel) == KJIT_OK &&
@@ -246,10 +246,12 @@ static int answer(void *user, const char *importer, const char *name, kjit_impor
   (void)user, (void)importer;
   asked++;
   for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
-    if (!strcmp(sources[i].name, name))
-      *import = (kjit_import_source){ sources[i].name, sources[i].text, strlen(sources[i].text) };
-  /* what the host parses */
-  if (!strcmp(name, "main")) *import = (kjit_import_source){ "main.kir", "", 0 };
+    if (!strcmp(sources[i].name, name)) {
+      import->name = name;
+      import->text = sources[i].text;
+      import->text_bytes = strlen(sources[i].text);
+    }
+  if (!strcmp(name, "main")) import->name = "main.kir"; /* what the host parses */
   return import->name != NULL;
 }
 
@@ -257,11 +259,10 @@ static void test_imports(void)
 {
   static const char text[] = "import \"a\"\nimport \"b\"\nfunc top(x) { return a(x) + b(x) }\n",
                     bad[] = "import \"broken\"\n", missing[] = "import \"a\"\nimport \"absent\"\n";
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   kjit_context *outer = context;
   kjit_module *module = NULL;
   kjit_arg r, x = kjit_arg_i32(5);
-  kjit_init_config(&config);
   config.find_import = answer;
   config.cache_directory = "";
   REQUIRE(kjit_create_context(&config, &context) == KJIT_OK);

@@ -51,7 +51,7 @@ static uint64_t run(kjit_module *module, const char *name, uint32_t bytes, const
 {
   uint64_t result = 0;
   kjit_kernel *kernel;
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   kjit_tensor r = tensor_of(&result, bytes);
   kjit_arg arguments[2] = { kjit_arg_tensor(&r) };
   if (more) arguments[1] = *more;
@@ -147,7 +147,7 @@ static void test_sealed(void)
                { 0x7fc00001, KJIT_ERROR_ARGUMENT } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     uint32_t result = 1;
-    kjit_launch_config config = { .device = device };
+    kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
     kjit_tensor r = tensor_of(&result, 4);
     kjit_arg arguments[2] = { kjit_arg_tensor(&r), kjit_arg_value(KJIT_F32, &rows[i].bits) };
     REQUIRE(kjit_launch(kernel, &config, arguments, 2) == rows[i].status);
@@ -161,8 +161,7 @@ int main(int argc, char **argv)
 {
   if (argc < 3) return 2;
   kjit_device_kind kind = strcmp(argv[1], "cuda") == 0 ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = argv[2];
   if (kjit_create_context(&config, &context) != KJIT_OK ||
       kjit_get_device(context, kind, 0, &device) != KJIT_OK)

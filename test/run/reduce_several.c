@@ -65,13 +65,12 @@ static void test_plan(kjit_module *module)
                                       kjit_operator_named("argmax") };
   for (int i = 0; i < RESULTS; i++) results[i] = kjit_operand_array(arrays[i]);
   results[2] = kjit_operand_function(find(module, "keep"), &of_keep, 1, NULL, 0);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
   kjit_stream *stream = NULL;
   kjit_graph *graph = NULL;
   kjit_executable_graph *executable = NULL;
   REQUIRE(kjit_create_stream(device, &stream) == KJIT_OK);
-  kjit_init_algorithm_options(&options);
   options.stream = stream;
   options.plan = &plan;
   REQUIRE(kjit_reduce_several(context, results, &all, operators, RESULTS, &options) == KJIT_OK);
@@ -133,9 +132,8 @@ static void test_described_and_empty(void)
   kjit_operand all = kjit_operand_array(x),
                results[] = { kjit_operand_array(sums), kjit_operand_array(places) };
   kjit_operator operators[] = { kjit_operator_named("add"), kjit_operator_named("count_nonzero") };
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_result_info infos[2];
-  kjit_init_algorithm_options(&options);
   options.axes = &last;
   options.axis_count = 1;
   options.results = infos;
@@ -175,8 +173,7 @@ static void test_refused(void)
                results[MANY] = { of_r, kjit_operand_array(two) }, same[] = { of_r, of_r };
   kjit_arg initial = kjit_arg_f32(1);
   kjit_operator operators[MANY] = { kjit_operator_named("min"), kjit_operator_named("mean") };
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`r1` has to have the shape of `x` without the reduced axes"));
   REQUIRE(kjit_reduce_several(context, same, &all, operators, 2, NULL) == KJIT_ERROR_ARGUMENT);

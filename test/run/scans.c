@@ -62,8 +62,7 @@ static void test_axis(kjit_module *module, const drawn *d, int axis)
   for (int k = 0; k < 8; k++) {
     int way = k & 1;
     bool is_exclusive = k & 2, starts = (k & 4) || (way && is_exclusive);
-    kjit_algorithm_options options;
-    kjit_init_algorithm_options(&options);
+    kjit_algorithm_options options = { .size_bytes = sizeof options };
     options.axes = axes;
     options.axis_count = 1;
     options.initial = starts ? &initial : NULL;
@@ -128,13 +127,13 @@ static void test_funcs(kjit_module *module)
   int64_t n = d.count, got[30007];
   kjit_array *line = NULL, *r = make_array(KJIT_I64, &n, 1);
   kjit_operator then = kjit_operator_function(find(module, "then"));
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
   REQUIRE(kjit_reshape_array(d.array, &n, 1, &line) == KJIT_OK);
   kjit_arg of_x = kjit_arg_array(line), of_r = kjit_arg_array(r);
   kjit_operand x = kjit_operand_function(find(module, "affine"), &of_x, 1, &n, 1),
                result = kjit_operand_function(find(module, "keep_b"), &of_r, 1, &n, 1);
-  kjit_init_algorithm_options(&options);
+  options = (kjit_algorithm_options){ .size_bytes = sizeof options };
   options.plan = &plan;
   REQUIRE(kjit_scan(context, &result, &x, &then, &options) == KJIT_OK);
   for (int i = 0; i < 3; i++) REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);
@@ -157,8 +156,7 @@ static void test_described(const kjit_operand *x)
 {
   kjit_result_info info;
   kjit_operator add = kjit_operator_named("add"), max = kjit_operator_named("max");
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.results = &info;
   options.result_count = 1;
   REQUIRE(kjit_scan(context, NULL, x, &add, &options) == KJIT_OK);
@@ -180,9 +178,10 @@ static void test_refused(kjit_module *module)
                none = kjit_operand_array(one);
   kjit_operator add = kjit_operator_named("add"),
                 last = kjit_operator_function(find(module, "last"));
-  kjit_algorithm_options both, exclusive;
-  kjit_init_algorithm_options(&both);
-  kjit_init_algorithm_options(&exclusive);
+  kjit_algorithm_options both = { .size_bytes = sizeof both },
+                         exclusive = { .size_bytes = sizeof exclusive };
+  both = (kjit_algorithm_options){ .size_bytes = sizeof both };
+  exclusive = (kjit_algorithm_options){ .size_bytes = sizeof exclusive };
   both.axes = axes;
   both.axis_count = 2;
   exclusive.flags = KJIT_ALGORITHM_EXCLUSIVE;

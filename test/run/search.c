@@ -16,13 +16,13 @@ static void test_bincount(void)
              *r = make_line(KJIT_I64, BINS);
   kjit_operand result = kjit_operand_array(r), all = kjit_operand_array(x),
                weight = kjit_operand_array(w);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
   for (int i = 0; i < COUNT; i++) {
     counts[data[i]]++;
     sums[data[i]] += weights[i];
   }
-  kjit_init_algorithm_options(&options);
+  options = (kjit_algorithm_options){ .size_bytes = sizeof options };
   options.plan = &plan;
   REQUIRE(kjit_bincount(context, &result, &all, BINS, NULL, &options) == KJIT_OK);
   for (int i = 0; i < 3; i++) {
@@ -77,8 +77,7 @@ static void test_histogram(void)
 static void test_search(kjit_module *module)
 {
   static int32_t sorted[SORTED], backwards[SORTED], got[COUNT];
-  kjit_algorithm_options right;
-  kjit_init_algorithm_options(&right);
+  kjit_algorithm_options right = { .size_bytes = sizeof right };
   right.flags = KJIT_ALGORITHM_RIGHT;
   for (int i = 0; i < SORTED; i++) sorted[i] = i / 4;
   for (int i = 0; i < SORTED; i++) backwards[i] = sorted[SORTED - 1 - i];

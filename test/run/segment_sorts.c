@@ -45,9 +45,8 @@ static void test_plan(void)
   kjit_array *o = make_offsets(right, 5);
   kjit_operand from = kjit_operand_array(x), to = kjit_operand_array(r),
                offsets = kjit_operand_array(o);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
-  kjit_init_algorithm_options(&options);
   options.plan = &plan;
   REQUIRE(kjit_sort_segments(context, &to, NULL, &from, NULL, &offsets, NULL, &options) == KJIT_OK);
   for (size_t i = 0; i < 2 * (sizeof wrong / sizeof *wrong); i++) {
@@ -77,9 +76,8 @@ static void test_shapes(void)
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     kjit_array *o = make_offsets(cases[i].offsets, cases[i].count), *work;
     kjit_operand offsets = kjit_operand_array(o);
-    kjit_algorithm_options options;
+    kjit_algorithm_options options = { .size_bytes = sizeof options };
     uint64_t bytes = 0;
-    kjit_init_algorithm_options(&options);
     options.work_bytes = &bytes;
     REQUIRE(kjit_sort_segments(context, &to, NULL, &from, NULL, &offsets, NULL, &options) ==
             KJIT_OK);

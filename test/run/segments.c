@@ -21,8 +21,7 @@ static const kjit_operator add = { .name = "add" }, max = { .name = "max" };
 
 static kjit_algorithm_options all_defaults(void)
 {
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   return options;
 }
 

@@ -89,13 +89,12 @@ static void test_three(kjit_module *module, const arrays *a)
                s = kjit_operand_array(a->s), third = kjit_operand_array(t),
                counts = kjit_operand_array(c),
                classes = kjit_operand_function(find(module, "rest"), &of_rest, 1, &n, 1);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
   kjit_stream *stream = NULL;
   kjit_graph *graph = NULL;
   kjit_executable_graph *executable = NULL;
   REQUIRE(kjit_create_stream(device, &stream) == KJIT_OK);
-  kjit_init_algorithm_options(&options);
   options.plan = &plan;
   options.stream = stream;
   REQUIRE(kjit_partition_three(context, &r, &s, &third, &counts, &x, &classes, &options) ==
@@ -129,10 +128,9 @@ static void test_nonzero(const arrays *a)
 {
   kjit_operand x = kjit_operand_array(a->x), r = kjit_operand_array(a->places),
                count = kjit_operand_array(a->count);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
   int64_t kept = 0, wrong = 0;
-  kjit_init_algorithm_options(&options);
   options.plan = &plan;
   REQUIRE(kjit_nonzero(context, &r, &count, &x, &options) == KJIT_OK);
   for (int i = 0; i < 3; i++) REQUIRE(kjit_run_plan(plan, NULL) == KJIT_OK);

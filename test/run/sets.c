@@ -65,7 +65,7 @@ static void test_plan(int operation, int64_t n, int64_t m, kjit_function *less)
              *result = make_line(KJIT_I32, room_of(operation, n, m)), *work = NULL;
   kjit_operand of_x = kjit_operand_array(x), of_y = kjit_operand_array(y),
                of_result = kjit_operand_array(result), of_count = kjit_operand_array(count);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_result_info infos[2];
   kjit_stream *stream = NULL;
   kjit_graph *graph = NULL;
@@ -74,7 +74,6 @@ static void test_plan(int operation, int64_t n, int64_t m, kjit_function *less)
   uint64_t bytes = 0;
   int64_t expected = walk(operation, n, m);
   REQUIRE(kjit_create_stream(device, &stream) == KJIT_OK);
-  kjit_init_algorithm_options(&options);
   options.results = infos;
   options.result_count = 2;
   REQUIRE(functions[operation](context, NULL, NULL, &of_x, &of_y, less, &options) == KJIT_OK);
@@ -118,8 +117,7 @@ static void test_refused(void)
   kjit_operand of_x = kjit_operand_array(x), of_f = kjit_operand_array(f),
                of_r = kjit_operand_array(r), of_z = kjit_operand_array(z),
                count = kjit_operand_array(c), of_both = kjit_operand_array(both);
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   REQUIRE(kjit_set_union(context, &of_r, &count, &of_x, &of_x, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` has to have room for 200 elements: it has 150"));
   REQUIRE(kjit_set_difference(context, &of_x, &count, &of_x, &of_x, NULL, NULL) ==

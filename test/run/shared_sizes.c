@@ -54,8 +54,7 @@ static void check(const int32_t *result, int32_t n)
 int main(int argc, char **argv)
 {
   bool is_cuda = argc > 1 && !strcmp(argv[1], "cuda");
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
   expect(kjit_create_context(&config, &context), KJIT_OK, "context");
   kjit_device *device;
@@ -72,7 +71,9 @@ int main(int argc, char **argv)
     .data = result, .device_type = 1, .rank = 1, .code = 0, .bits = 32, .lanes = 1, .shape = shape
   };
   kjit_arg arguments[] = { kjit_arg_tensor(&tensor), kjit_arg_i32(5) };
-  kjit_launch_config launch = { .grid = { 1 }, .block = { BLOCK }, .device = device };
+  kjit_launch_config launch = {
+    .size_bytes = sizeof launch, .grid = { 1 }, .block = { BLOCK }, .device = device
+  };
   expect(kjit_prepare_launch(kernel, &launch, arguments, 2, &prepared), KJIT_OK, "prepare");
   static const int32_t sizes[] = { 1, 100, 3, MOST, 2, 0, 33 };
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

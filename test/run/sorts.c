@@ -119,10 +119,9 @@ static void run_line(const line *l)
                       kjit_arg_array(rv.seen) };
   kjit_operand ox = operand(l, &args[0], "key"), ov = operand(l, &args[1], "key"),
                or = operand(l, &args[2], "keep"), orv = operand(l, &args[3], "keep");
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
   int32_t axis = l->axis;
-  kjit_init_algorithm_options(&options);
   options.flags = (uint32_t)l->flags;
   options.begin_bit = (uint32_t)l->begin;
   options.end_bit = (uint32_t)l->end;
@@ -166,10 +165,10 @@ static void test_refused(void)
   kjit_operand ox = kjit_operand_array(x), oy = kjit_operand_array(y),
                osquare = kjit_operand_array(square), ostructs = kjit_operand_array(structs),
                opart = kjit_operand_array(part);
-  kjit_algorithm_options bits, axes;
+  kjit_algorithm_options bits = { .size_bytes = sizeof bits }, axes = { .size_bytes = sizeof axes };
   int32_t both_axes[] = { 0, 1 };
-  kjit_init_algorithm_options(&bits);
-  kjit_init_algorithm_options(&axes);
+  bits = (kjit_algorithm_options){ .size_bytes = sizeof bits };
+  axes = (kjit_algorithm_options){ .size_bytes = sizeof axes };
   bits.begin_bit = 8;
   bits.end_bit = 33;
   axes.axes = both_axes;
@@ -203,8 +202,7 @@ static void test_described(void)
   int64_t shape[] = { 2, 5 };
   kjit_array *x, *v;
   kjit_result_info info[2];
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.results = info;
   options.result_count = 2;
   REQUIRE(kjit_create_array(device, KJIT_U16, shape, 2, &x) == KJIT_OK);

@@ -38,8 +38,7 @@ static void fail(const char *what, int line)
 static kjit_module *open_all(kjit_device_kind kind, kjit_device **device)
 {
   kjit_module *module = NULL;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
   if (kjit_create_context(&config, &context) != KJIT_OK ||
       kjit_get_device(context, kind, 0, device) != KJIT_OK ||
@@ -71,7 +70,7 @@ static void check_scale(kjit_device *device, kjit_kernel *kernel, kjit_type type
   EXPECT(kjit_copy_from_host(x, memory, bytes, NULL) == KJIT_OK);
   kjit_arg arguments[] = { kjit_arg_array(r), type == KJIT_F32 ? kjit_arg_f32(3) : kjit_arg_f64(3),
                            kjit_arg_array(x) };
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   EXPECT(kjit_launch(kernel, &config, arguments, 3) == KJIT_OK);
   EXPECT(kjit_copy_to_host(r, memory, bytes, NULL) == KJIT_OK);
   for (int i = 0; i < COUNT; i++)
@@ -123,8 +122,8 @@ static void check_stages(kjit_device_kind kind, kjit_kernel *kernel)
   kjit_specialization *specialization = kjit_get_specialization(kernel, 0);
   void *binary = NULL;
   size_t size_bytes = 0;
-  kjit_specialization_info info;
-  kjit_occupancy occupancy;
+  kjit_specialization_info info = { .size_bytes = sizeof info };
+  kjit_occupancy occupancy = { .size_bytes = sizeof occupancy };
   kjit_get_specialization_info(specialization, &info);
   EXPECT(info.is_loaded && strcmp(info.signature, "f32[:] C, f32, f32[:] C") == 0);
   check_stage(specialization, KJIT_STAGE_KIR, "kernel scale");
@@ -174,7 +173,7 @@ static void check_background(kjit_device *device, kjit_kernel *kernel)
   while (!r.calls) pthread_cond_wait(&r.changed, &r.mutex);
   pthread_mutex_unlock(&r.mutex);
   EXPECT(r.status == KJIT_OK);
-  kjit_statistics before, after;
+  kjit_statistics before = { .size_bytes = sizeof before }, after = { .size_bytes = sizeof after };
   kjit_get_statistics(context, &before);
   check_scale(device, kernel, KJIT_F64);
   kjit_get_statistics(context, &after);
@@ -190,11 +189,13 @@ static void count_calls(void *user, size_t done, size_t count, const kjit_specia
 static void check_many(kjit_device *device, kjit_kernel *kernel)
 {
   int calls = 0;
-  kjit_specialize_item items[] = { { .kernel = kernel, .signature = "i32[:] C, i32, i32[:] C" },
-                                   { .kernel = kernel, .signature = "i64[:] C, i64, i64[:] C" },
-                                   /* floats do not go into integers */
-                                   { .kernel = kernel, .signature = "i32[:] C, f32, f32[:] C" },
-                                   { .kernel = kernel, .signature = "u32[:] C, u32, u32[:] C" } };
+  kjit_specialize_item items[] = {
+    { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "i32[:] C, i32, i32[:] C" },
+    { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "i64[:] C, i64, i64[:] C" },
+    /* floats do not go into integers */
+    { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "i32[:] C, f32, f32[:] C" },
+    { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "u32[:] C, u32, u32[:] C" }
+  };
   EXPECT(kjit_specialize_all(context, device, items, 4, count_calls, &calls) == KJIT_ERROR_TYPE);
   EXPECT(calls == 4);
   EXPECT(items[0].status == KJIT_OK && items[1].status == KJIT_OK &&
@@ -228,7 +229,7 @@ static void write_blob(kjit_module *module, const char *path)
 static void run_importer(kjit_device_kind kind, const char *path)
 {
   kjit_device *device;
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_module *module = open_all(kind, &device);
   FILE *file = fopen(path, "rb");
   char *blob = malloc(1 << 22);
@@ -237,7 +238,7 @@ static void run_importer(kjit_device_kind kind, const char *path)
   EXPECT(kjit_import_code(context, blob, size_bytes) == KJIT_OK);
   check_scale(device, kernel_of(module, "scale"), KJIT_F32);
   check_scale(device, kernel_of(module, "scale"), KJIT_F64);
-  kjit_specialization_info info;
+  kjit_specialization_info info = { .size_bytes = sizeof info };
   kjit_get_specialization_info(kjit_get_specialization(kernel_of(module, "scale"), 0), &info);
   EXPECT(info.is_imported);
   kjit_get_statistics(context, &statistics);

@@ -75,13 +75,14 @@ static kjit_statistics launch(store *s, const char *name)
   kjit_device *device;
   kjit_module *module;
   kjit_kernel *kernel;
-  kjit_config config;
-  kjit_statistics statistics;
-  kjit_cache_store callbacks = { s, load, release, keep };
+  kjit_config config = { .size_bytes = sizeof config };
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
+  kjit_cache_store callbacks = {
+    .size_bytes = sizeof callbacks, .user = s, .load = load, .release = release, .store = keep
+  };
   float x[COUNT], r[COUNT] = { 0 };
   int64_t length = COUNT;
   kjit_tensor tensors[2];
-  kjit_init_config(&config);
   config.cache_store = &callbacks;
   CHECK(kjit_create_context(&config, &context) == KJIT_OK);
   CHECK(kjit_get_cache_directory(context) == NULL);
@@ -99,7 +100,7 @@ static kjit_statistics launch(store *s, const char *name)
                                 .lanes = 1,
                                 .shape = &length };
   kjit_arg arguments[] = { kjit_arg_tensor(&tensors[0]), kjit_arg_tensor(&tensors[1]) };
-  kjit_launch_config launch_config = { .device = device };
+  kjit_launch_config launch_config = { .size_bytes = sizeof launch_config, .device = device };
   CHECK(kjit_launch(kernel, &launch_config, arguments, 2) == KJIT_OK);
   for (int i = 0; i < COUNT; i++) CHECK(r[i] == 2 * x[i]);
   kjit_get_statistics(context, &statistics);

@@ -65,8 +65,7 @@ static uint32_t next_random(actor *self)
 static known_array create_array(actor *self, int64_t count)
 {
   known_array made = { .count = count };
-  kjit_array_config config;
-  kjit_init_array_config(&config);
+  kjit_array_config config = { .size_bytes = sizeof config };
   config.device = device;
   config.element = KJIT_U32;
   config.rank = 1;
@@ -81,7 +80,7 @@ static known_array create_started_array(actor *self)
   known_array made = create_array(self, 1 + next_random(self) % MOST_COUNT);
   made.base = next_random(self);
   made.slope = next_random(self);
-  kjit_launch_config config = { .stream = self->stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = self->stream };
   kjit_arg arguments[] = { kjit_arg_array(made.array), kjit_arg_u32(made.base),
                            kjit_arg_u32(made.slope) };
   OK(kjit_launch(start, &config, arguments, 3));
@@ -109,7 +108,7 @@ static void make_step(actor *self, kjit_arg arguments[4], known_array *to, const
 
 static void launch_step(actor *self, known_array *to, const known_array *from, kjit_stream *stream)
 {
-  kjit_launch_config config = { .stream = stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = stream };
   kjit_arg arguments[4];
   make_step(self, arguments, to, from);
   OK(kjit_launch(steps[next_random(self) % 2], &config, arguments, 4));
@@ -140,7 +139,7 @@ static void step_on_side_stream(actor *self, known_array *at)
 static void run_prepared(actor *self, known_array *at)
 {
   known_array other = create_array(self, at->count);
-  kjit_launch_config config = { .stream = self->stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = self->stream };
   kjit_arg arguments[4];
   kjit_prepared *prepared;
   make_step(self, arguments, &other, at);
@@ -285,7 +284,7 @@ static void push_out_code(void)
   OK(kjit_create_stream(device, &last.stream));
   known_array known = create_started_array(&last);
   for (uint32_t c = CONSTANTS; c < CONSTANTS + 4; c++) {
-    kjit_launch_config config = { .stream = last.stream };
+    kjit_launch_config config = { .size_bytes = sizeof config, .stream = last.stream };
     kjit_arg arguments[] = { kjit_arg_array(known.array), kjit_arg_array(known.array),
                              kjit_arg_u32(1), kjit_arg_u32(c) };
     OK(kjit_launch(steps[c % 2], &config, arguments, 4));
@@ -298,8 +297,7 @@ static void push_out_code(void)
 
 static void set_up(const char *kind)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.code_limit_bytes = 4 << 10;
   config.cache_directory = "";
   config.variant_limit = 4;
@@ -340,8 +338,8 @@ int main(int argc, char **argv)
   }
   empty_box();
   push_out_code();
-  kjit_memory_statistics memory;
-  kjit_statistics statistics;
+  kjit_memory_statistics memory = { .size_bytes = sizeof memory };
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_get_memory_statistics(device, &memory);
   kjit_get_statistics(context, &statistics);
   CHECK(memory.used_bytes == 0);

@@ -110,13 +110,13 @@ static void make_types(void)
 
 static void check_types(void)
 {
-  kjit_type_layout layout;
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
   kjit_type parsed;
   require(kjit_get_type_layout(context, body_type, &layout), "a layout");
-  EXPECT(layout.size_bytes == sizeof(body) && layout.alignment_bytes == _Alignof(body) &&
+  EXPECT(layout.type_bytes == sizeof(body) && layout.alignment_bytes == _Alignof(body) &&
          layout.field_count == 5);
   require(kjit_get_type_layout(context, tight_type, &layout), "a packed layout");
-  EXPECT(layout.size_bytes == sizeof(tight) && layout.alignment_bytes == 1);
+  EXPECT(layout.type_bytes == sizeof(tight) && layout.alignment_bytes == 1);
   expect_field(body_type, 0, "position", vec3_type, 0, offsetof(body, position));
   expect_field(body_type, 1, "mass", KJIT_F64, 0, offsetof(body, mass));
   expect_field(body_type, 3, "history", KJIT_I32, 2, offsetof(body, history));
@@ -243,7 +243,7 @@ static void launch_host_arrays(kjit_module *module)
   int64_t shape = COUNT;
   kjit_tensor t = describe(bodies, &shape), o = describe(out, &shape);
   settings s = { { 2, 0, 0 }, 0.5, { 0 } };
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   o.code = 2, o.bits = 64;
   for (int i = 0; i < 20; i++) s.table[i] = i;
   fill_bodies();
@@ -281,7 +281,7 @@ static void launch_prepared(kjit_module *module)
   require(kjit_copy(context, &on_device, &on_host, NULL), "a copy in");
   settings s = { { 3, 0, 0 }, 2, { 0 } };
   for (int i = 0; i < 20; i++) s.table[i] = 1;
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   kjit_arg arguments[] = { on_device, kjit_arg_value(settings_type, &s), kjit_arg_array(results) };
   require(kjit_prepare_launch(get_kernel(module, "move"), &config, arguments, 3, &prepared),
           "preparing");
@@ -323,7 +323,7 @@ static void launch_packed(kjit_module *module)
   int64_t shape = 33;
   static tight values[33];
   kjit_tensor t = describe(values, &shape);
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   kjit_arg argument = kjit_arg_elements(tight_type, &t);
   for (int i = 0; i < 33; i++) values[i] = (tight){ (uint8_t)i, 0.5, i % 3 == 0 };
   require(kjit_launch(get_kernel(module, "flip"), &config, &argument, 1), "flip");
@@ -347,7 +347,9 @@ static void launch_pointers(kjit_module *module)
   for (int i = 0; i < 12; i++) x[i] = (float)i, r[i] = 100;
   require(kjit_create_array_from(device, &hr, NULL, &on_r), "an array");
   require(kjit_create_array_from(device, &hx, NULL, &on_x), "an array");
-  kjit_launch_config config = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }, .device = device };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1, 1, 1 }, .block = { 32, 1, 1 }, .device = device
+  };
   kjit_type to_floats = kjit_get_pointer_type(context, KJIT_F32, 1);
   kjit_arg arguments[] = { kjit_arg_u64(address_of(on_r)),
                            kjit_arg_pointer(to_floats, (const void *)(uintptr_t)address_of(on_x)),
@@ -420,7 +422,7 @@ static void launch_built(void)
   char *printed, *again;
   int64_t shape = COUNT;
   kjit_tensor t = describe(bodies, &shape);
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   require(kjit_copy_module_text(module, &printed), "its text");
   EXPECT(strstr(printed, "struct Body {") && strstr(printed, "history: i32[2, 3]") &&
          strstr(printed, "var Vec3_2 = Vec3(1, f32("));
@@ -458,7 +460,7 @@ static void pass_large(void)
   kjit_module *module;
   kjit_array *array;
   kjit_prepared *prepared;
-  kjit_parameter_info info;
+  kjit_parameter_info info = { .size_bytes = sizeof info };
   int64_t shape = 1;
   double result = 0;
   for (int i = 0; i < PARTS; i++) value.a[i] = i;
@@ -469,7 +471,9 @@ static void pass_large(void)
   require(kjit_create_array(device, KJIT_F64, &shape, 1, &array), "an array");
   kjit_arg arguments[] = { kjit_arg_array(array), kjit_arg_value(info.annotation, &value),
                            kjit_arg_i32(1) };
-  kjit_launch_config config = { .device = device, .grid = { 1 }, .block = { 1 } };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .device = device, .grid = { 1 }, .block = { 1 }
+  };
   for (int i = 0; i < 3; i++) require(kjit_launch(kernel, &config, arguments, 3), "a large struct");
   require(kjit_copy_to_host(array, &result, sizeof result, NULL), "copying");
   EXPECT(result == PARTS * (PARTS - 1) / 2 + 8);
@@ -525,7 +529,7 @@ static void use_constants(void)
   require(kjit_set_constant(open, "TABLE", &of_table, &table), "an array of structs");
   require(kjit_set_constant(table, "ONE", &of_one, &one), "a struct");
   require(kjit_set_constant(one, "NONE", &of_none, &none), "an array without elements");
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   char *printed, *twice;
   require(kjit_copy_module_text(none, &printed), "its text");
   require(kjit_parse_module(context, "again", printed, strlen(printed), &again), "its text again");

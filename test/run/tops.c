@@ -63,9 +63,8 @@ static void test_many(int64_t n, int64_t k, uint32_t shift)
   kjit_operand x = kjit_operand_function(find(module, "at"), &right, 1, &n, 1),
                result = kjit_operand_array(r),
                result_places = kjit_operand_function(find(module, "keep"), &places, 1, &k, 1);
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *plan = NULL;
-  kjit_init_algorithm_options(&options);
   options.device = device;
   options.plan = &plan;
   REQUIRE(kjit_top_k(context, &result, &result_places, &x, k, NULL, &options) == KJIT_OK);
@@ -98,8 +97,7 @@ static void test_refused(void)
   kjit_operand ox = kjit_operand_array(x), othree = kjit_operand_array(three),
                ofloats = kjit_operand_array(floats), ostructs = kjit_operand_array(structs),
                opart = kjit_operand_array(part), oone = kjit_operand_array(one);
-  kjit_algorithm_options exclusive;
-  kjit_init_algorithm_options(&exclusive);
+  kjit_algorithm_options exclusive = { .size_bytes = sizeof exclusive };
   exclusive.flags = KJIT_ALGORITHM_EXCLUSIVE;
   REQUIRE(kjit_top_k(context, &othree, NULL, &ox, 11, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("k is 11: `x` has 10 elements along axis 0"));
@@ -135,8 +133,7 @@ static void test_described(void)
   int32_t axis = -2;
   kjit_array *x;
   kjit_result_info info[2];
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.results = info;
   options.result_count = 2;
   options.axes = &axis;

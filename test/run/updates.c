@@ -19,7 +19,7 @@ static void test_plan(void)
   kjit_operand of_x = kjit_operand_array(x), of_places = kjit_operand_array(p),
                of_values = kjit_operand_array(v);
   kjit_operator add = kjit_operator_named("add");
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_result_info info;
   kjit_stream *stream = NULL;
   kjit_graph *graph = NULL;
@@ -27,7 +27,6 @@ static void test_plan(void)
   kjit_plan *plan = NULL;
   uint64_t bytes = 1;
   REQUIRE(kjit_create_stream(device, &stream) == KJIT_OK);
-  kjit_init_algorithm_options(&options);
   options.results = &info;
   options.result_count = 1;
   REQUIRE(kjit_update_at(context, &of_x, &of_places, &of_values, &add, &options) == KJIT_OK);
@@ -100,8 +99,7 @@ static void test_refused(kjit_module *module)
                item = kjit_operand_function(find(module, "item"), &of_item, 1, &extent, 1);
   kjit_operator add = kjit_operator_named("add"), mean = kjit_operator_named("mean"),
                 own = kjit_operator_function(find(module, "own")), and = kjit_operator_named("and");
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   const struct {
     kjit_operand *x, *places, *values;
     kjit_operator *operator_;

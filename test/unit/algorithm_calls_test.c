@@ -47,8 +47,7 @@ static kjit_status reduce(const objects *o, kjit_array *to, kjit_array *from, kj
 {
   kjit_operand r = kjit_operand_array(to), x = kjit_operand_array(from);
   kjit_operator both = { 0 };
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.stream = stream;
   expect_ok(o->context, kjit_get_function(o->module, "both", &both.function));
   return kjit_reduce(o->context, &r, &x, &both, &options);
@@ -58,9 +57,8 @@ static kjit_plan *plan(const objects *o, kjit_stream *stream)
 {
   kjit_operand r = kjit_operand_array(o->r), x = kjit_operand_array(o->x);
   kjit_operator add = { .name = "add" };
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_plan *made = NULL;
-  kjit_init_algorithm_options(&options);
   options.stream = stream;
   options.plan = &made;
   expect_ok(o->context, kjit_reduce(o->context, &r, &x, &add, &options));

@@ -44,8 +44,7 @@ static kjit_status of_func(objects *o)
   kjit_operator add = kjit_operator_named("add");
   kjit_operand result = kjit_operand_array(o->results[0]),
                x = kjit_operand_function(o->product, arrays, 2, shape, 2);
-  kjit_algorithm_options options;
-  kjit_init_algorithm_options(&options);
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   options.initial = &initial;
   return kjit_reduce(o->context, &result, &x, &add, &options);
 }
@@ -60,10 +59,9 @@ static kjit_status of_host(objects *o)
 
 static kjit_status plan(objects *o)
 {
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_operand result = kjit_operand_array(o->results[0]), x = kjit_operand_array(o->columns[0]);
   if (o->plan) return KJIT_OK;
-  kjit_init_algorithm_options(&options);
   options.plan = &o->plan;
   return kjit_reduce(o->context, &result, &x, &o->both, &options);
 }
@@ -73,9 +71,8 @@ static kjit_status run_plan(objects *o) { return kjit_run_plan(o->plan, NULL); }
 static kjit_status describe(objects *o)
 {
   kjit_result_info info;
-  kjit_algorithm_options options;
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
   kjit_operand x = kjit_operand_array(o->columns[0]);
-  kjit_init_algorithm_options(&options);
   options.results = &info;
   options.result_count = 1;
   return kjit_reduce(o->context, NULL, &x, &o->both, &options);

@@ -50,7 +50,7 @@ static kjit_tensor tensor(void *data, int32_t rank, uint8_t code, uint8_t bits, 
 
 static kjit_launch_config on(kjit_context *context)
 {
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
   assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device), KJIT_OK);
   return config;
 }
@@ -362,7 +362,7 @@ static void test_parameter_info(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, "func g(x) { return x }\nkernel a(r: f32[:] C, x, "
                                                 "f: func, const n = 2) { r[0] = f(x[0]) + n }\n"),
                                   "a");
-  kjit_parameter_info info;
+  kjit_parameter_info info = { .size_bytes = sizeof info };
   assert_int_equal(kjit_get_parameter_info(kernel, 0, &info), KJIT_OK);
   assert_string_equal(info.name, "r");
   assert_int_equal(info.annotation, kjit_get_array_type(*state, KJIT_F32, 1, KJIT_LAYOUT_C, 0));

@@ -56,8 +56,8 @@ static int load_nothing(void *user, const uint8_t *key, const void **data, size_
 }
 static void ask_store_with_lock(void)
 {
-  const kjit_cache_store store = { .load = load_nothing };
-  kjit_config config = { .cache_store = &store };
+  const kjit_cache_store store = { .size_bytes = sizeof store, .load = load_nothing };
+  kjit_config config = { .size_bytes = sizeof config, .cache_store = &store };
   kj_disk_key key = { .text = (char[]){ "key" }, .size_bytes = 3 };
   kj_code code;
   kj_disk *disk = kj_open_disk(&config);

@@ -14,8 +14,7 @@
 
 static kj_disk *open_folder(const char *directory, uint64_t limit_bytes)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = directory;
   config.cache_limit_bytes = limit_bytes;
   return kj_open_disk(&config);
@@ -507,10 +506,9 @@ static const char axpy[] =
 static kjit_context *make_context(void)
 {
   kj_diagnostics diagnostics = { 0 };
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   kjit_context *context = NULL;
   memset(&fake, 0, sizeof fake);
-  kjit_init_config(&config);
   config.cache_directory = folder;
   assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
   assert_int_equal(kj_use_compiler(context, &fake_interface, &diagnostics), KJIT_OK);
@@ -526,7 +524,7 @@ static kjit_status launch_axpy(kjit_context *context)
 {
   static _Alignas(16) float data[32];
   int64_t length[] = { 16 };
-  kjit_launch_config config = { 0 };
+  kjit_launch_config config = { .size_bytes = sizeof config };
   kjit_status status = kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &config.device);
   if (status != KJIT_OK) return status;
   kjit_tensor r = { .data = data,
@@ -546,7 +544,7 @@ static void test_gpu(void **state)
 {
   (void)state;
   cuda = (fake_driver){ .devices = 1 };
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   for (int round = 0; round < 3; round++) {
     kjit_context *context = make_context();
     assert_int_equal(launch_axpy(context), KJIT_OK);

@@ -12,7 +12,9 @@ static void run_here(void *user, size_t count, void (*body)(void *data, size_t i
   (void)user;
   for (size_t i = 0; i < count; i++) body(data, i);
 }
-static const kjit_executor executor = { NULL, 1, run_here };
+static const kjit_executor executor = { .size_bytes = sizeof executor,
+                                        .concurrency = 1,
+                                        .run = run_here };
 
 static const char program[] = "func twice(x) { return x * SCALE }\n"
                               "const SCALE = 2\n"
@@ -36,9 +38,8 @@ static void find_compiler(void)
 
 static kjit_context *make_context(void)
 {
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   kjit_context *context = NULL;
-  kjit_init_config(&config);
   config.executor = &executor;
   config.cache_directory = folder;
   config.compiler_path = compiler_path;
@@ -62,7 +63,7 @@ static kjit_status launch(kjit_context *context, const char *text, const kjit_ar
   int64_t length[] = { 64 };
   for (int i = 0; i < 64; i++) data[1][i] = (float)i;
   kjit_kernel *kernel = NULL;
-  kjit_launch_config config = { 0 };
+  kjit_launch_config config = { .size_bytes = sizeof config };
   kjit_module *module = parse(context, text);
   assert_int_equal(kjit_get_kernel(module, "k", &kernel), KJIT_OK);
   assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device), KJIT_OK);
@@ -85,7 +86,7 @@ static kjit_status launch(kjit_context *context, const char *text, const kjit_ar
 /* Whether code came from the disk, in a context of its own. */
 static bool hits(const char *text, const kjit_arg *extra, float expected)
 {
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_context *context = make_context();
   float result;
   kjit_status status = launch(context, text, extra, &result);
@@ -132,7 +133,7 @@ static void test_what_counts(void **state)
 static bool hits_as(uint64_t build)
 {
   kjit_context *context = make_context();
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   float result;
   kj_disk *disk = kj_get_runtime(context)->disk;
   kj_identify_disk(disk);

@@ -87,7 +87,7 @@ typedef struct world {
 
 static kjit_status launch(world *w, int kernel, uint32_t flags)
 {
-  kjit_launch_config config = { .device = w->device, .flags = flags };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = w->device, .flags = flags };
   kjit_arg arguments[] = { kjit_arg_array(w->array), kjit_arg_f32(2) };
   return kjit_launch(w->kernels[kernel], &config, arguments, 2);
 }
@@ -116,9 +116,11 @@ static void count_progress(void *user, size_t done, size_t count, const kjit_spe
 
 static kjit_status specialize_all(world *w)
 {
-  kjit_specialize_item items[] = { { .kernel = w->kernels[0], .signature = "f32[:] C, f32" },
-                                   { .kernel = w->kernels[1], .signature = "f64[:], f64" },
-                                   { .kernel = w->kernels[1], .signature = "i32[:] C, 2" } };
+  kjit_specialize_item items[] = {
+    { .size_bytes = sizeof items[0], .kernel = w->kernels[0], .signature = "f32[:] C, f32" },
+    { .size_bytes = sizeof items[0], .kernel = w->kernels[1], .signature = "f64[:], f64" },
+    { .size_bytes = sizeof items[0], .kernel = w->kernels[1], .signature = "i32[:] C, 2" }
+  };
   enum { COUNT = sizeof items / sizeof *items };
   size_t done = 0;
   kjit_status status =
@@ -168,8 +170,8 @@ static kjit_status copy_cubin(world *w) { return copy_code(w, KJIT_STAGE_CUBIN);
 
 static kjit_status inspect(world *w)
 {
-  kjit_occupancy occupancy = { 0 };
-  kjit_specialization_info info;
+  kjit_occupancy occupancy = { .size_bytes = sizeof occupancy };
+  kjit_specialization_info info = { .size_bytes = sizeof info };
   kjit_get_specialization_info(w->specialization, &info);
   assert_string_equal(info.signature, "f32[:] C, f32, 16");
   KJ_TRY(kjit_get_occupancy(w->specialization, NULL, 0, &occupancy));
@@ -242,10 +244,9 @@ static kjit_status trim(world *w)
 
 static kjit_status compile_text(world *w)
 {
-  kjit_compile_options options;
+  kjit_compile_options options = { .size_bytes = sizeof options };
   void *code;
   size_t size_bytes;
-  kjit_init_compile_options(&options);
   options.target = "sm_90";
   options.facts = "aligned16(x) block(32, 1, 1)";
   KJ_TRY(kjit_compile(w->kernels[0], "f32[:] C, 2.5f32, 7", &options, KJIT_STAGE_PTX, &code,
@@ -299,18 +300,19 @@ static const group groups[] = {
   { .name = "text", .steps = { compile_text, compile_function, set_constant } },
 };
 
-static const kjit_cache_store host_store = { NULL, load, release, store };
+static const kjit_cache_store host_store = {
+  .size_bytes = sizeof host_store, .load = load, .release = release, .store = store
+};
 
 static void open_world(world *w, const group *g)
 {
   static kj_compiler_interface interface;
   int64_t length = N;
   kj_diagnostics diagnostics = { 0 };
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   memset(&fake, 0, sizeof fake);
   interface = fake_interface;
   interface.compile = compile;
-  kjit_init_config(&config);
   config.cache_directory = folder;
   config.cache_store = g->has_store ? &host_store : NULL;
   config.code_limit_bytes = 1;
@@ -439,10 +441,9 @@ static void test_every_allocation(void **state)
 /* A context knows its cache or is not to be had: one that lost it would look empty. */
 static bool try_opening(long number)
 {
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   kjit_context *context = NULL;
   long before = live;
-  kjit_init_config(&config);
   config.cache_directory = folder;
   has_failed = false;
   left = number;

@@ -103,7 +103,8 @@ static kjit_status stage_arrays(objects *o)
     kjit_arg arguments[3];
     for (int k = 0; k < 3; k++) arguments[k] = kjit_arg_tensor(&tensors[sets[i][k]]);
     STEP(kjit_launch(kernel,
-                     &(kjit_launch_config){ .device = o->device,
+                     &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                            .device = o->device,
                                             .stream = i % 2 ? o->streams[0] : NULL },
                      arguments, 3));
   }
@@ -118,8 +119,7 @@ static kjit_status pass_memory(objects *o)
   kjit_kernel *kernel = kernel_of(parse(o->context, add_one), "add_one");
   for (int i = 0; i < 6; i++) {
     kjit_array *array;
-    kjit_array_config config;
-    kjit_init_array_config(&config);
+    kjit_array_config config = { .size_bytes = sizeof config };
     config.device = o->device;
     config.element = KJIT_F32;
     config.rank = 1;
@@ -129,7 +129,10 @@ static kjit_status pass_memory(objects *o)
     kjit_arg argument = kjit_arg_array(array);
     o->step++;
     kjit_status status =
-      kjit_launch(kernel, &(kjit_launch_config){ .stream = o->streams[(i + 1) % 3] }, &argument, 1);
+      kjit_launch(kernel,
+                  &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                         .stream = o->streams[(i + 1) % 3] },
+                  &argument, 1);
     if (status == KJIT_OK)
       status = kjit_fill(o->context, &argument, &(kjit_arg){ .kind = KJIT_ARG_NUMBER }, NULL);
     kjit_release_array(array);

@@ -69,7 +69,7 @@ static kjit_tensor vector(float *data, int64_t *length)
 
 static void test_devices(void **state)
 {
-  kjit_device_info info;
+  kjit_device_info info = { .size_bytes = sizeof info };
   kjit_device *device = NULL;
   assert_int_equal(kjit_get_device_count(*state, KJIT_DEVICE_CUDA), 2);
   kjit_get_device_info(gpu(*state, 1), &info);
@@ -179,7 +179,7 @@ static kjit_status launch_axpy(kjit_context *context, kjit_kernel *kernel, kjit_
 {
   kjit_arg arguments[] = { kjit_with_access(kjit_arg_tensor(r), access), kjit_arg_f32(2),
                            kjit_arg_tensor(x), kjit_arg_tensor(y) };
-  kjit_launch_config config = { .device = gpu(context, 0) };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(context, 0) };
   return kjit_launch(kernel, &config, arguments, 4);
 }
 
@@ -260,15 +260,20 @@ static void test_device_arrays(void **state)
   int calls = cuda.calls;
   expect_ok(*state, kjit_launch(kernel, NULL, arguments, 4));
   assert_int_equal(cuda.calls - calls, FAKE_DEFAULT_LAUNCH); /* a hit: the launch alone */
-  kjit_launch_config config = { .device = gpu(*state, 1) };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(*state, 1) };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
                       "parameter `r`: the launch is on cuda:1, the array on cuda:0");
-  config = (kjit_launch_config){ .grid = { 1 }, .block = { 1024 } };
+  config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                 .grid = { 1 },
+                                 .block = { 1024 } };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
   assert_string_equal(last_message(*state), "kernel `axpy`: the launch has 1024 threads a block, "
                                             "its use of registers (32 a thread) allows 512");
-  config = (kjit_launch_config){ .grid = { 1 }, .block = { 256 }, .dynamic_shared_bytes = 232000 };
+  config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                 .grid = { 1 },
+                                 .block = { 256 },
+                                 .dynamic_shared_bytes = 232000 };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_ERROR_LAUNCH);
   assert_string_equal(last_message(*state),
                       "kernel `axpy`: the launch has 233000 bytes of shared memory a block (1000 "
@@ -278,7 +283,9 @@ static void test_device_arrays(void **state)
 static void test_refused_ptx(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 }, .device = gpu(*state, 0) };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 }, .device = gpu(*state, 0)
+  };
   cuda.refuse_ptx = true;
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_COMPILE);
   assert_string_equal(last_message(*state),
@@ -320,7 +327,9 @@ static void test_fault_and_reset(void **state)
   kjit_module *module = parse(*state, "kernel good() { }\nkernel bad() { }\n");
   kjit_kernel *good = kernel_of(module, "good"), *bad = kernel_of(module, "bad");
   kjit_device *device = gpu(*state, 0);
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 }, .device = device };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 }, .device = device
+  };
   kjit_array *array;
   kjit_stream *stream;
   kjit_event *event;
@@ -372,7 +381,9 @@ static void test_pending_by_stream(void **state)
   kjit_device *device = gpu(*state, 0);
   kjit_stream *stream;
   expect_ok(*state, kjit_create_stream(device, &stream));
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 }, .device = device };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 }, .device = device
+  };
   expect_ok(*state, kjit_launch(kernel_of(module, "one"), &config, NULL, 0));
   config.stream = stream;
   expect_ok(*state, kjit_launch(kernel_of(module, "two"), &config, NULL, 0));
@@ -430,7 +441,7 @@ static kjit_status use_everything(kjit_context *context)
   if (status == KJIT_OK) status = kjit_copy(context, &on_device, &on_host, stream);
   if (status == KJIT_OK) status = kjit_copy(context, &on_host, &on_device, NULL);
   kjit_arg arguments[] = { kjit_arg_tensor(&tr), kjit_arg_f32(1), on_device, kjit_arg_tensor(&ty) };
-  kjit_launch_config config = { .stream = stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = stream };
   if (status == KJIT_OK) status = kjit_launch(kernel, &config, arguments, 4);
   if (status == KJIT_OK) status = kjit_record_event(events[1], stream);
   if (status == KJIT_OK) status = kjit_get_elapsed_time(events[0], events[1], &time_ns);

@@ -141,8 +141,7 @@ static kjit_context *make_toy_context(const kj_device_operations *operations)
 {
   kj_diagnostics diagnostics = { 0 };
   kjit_context *context;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
   memset(&fake, 0, sizeof fake);
   memset(&toy, 0, sizeof toy);
@@ -210,7 +209,7 @@ static void test_its_pool(void **state)
   operations.is_queued = true;
   kjit_context *context = make_toy_context(&operations);
   kjit_device *device;
-  kjit_memory_statistics statistics;
+  kjit_memory_statistics statistics = { .size_bytes = sizeof statistics };
   (void)state;
   assert_int_equal(kjit_get_device(context, operations.kind, 0, &device), KJIT_OK);
   for (int i = 0; i < 3; i++) {
@@ -237,12 +236,11 @@ static void test_a_third_kind(void **state)
   kjit_context *context;
   kjit_device *first, *last, *none;
   kj_diagnostics diagnostics = { 0 };
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   int64_t value = 0, shape[] = { 4 };
   float data[4] = { 1, 2, 3, 4 };
   char text[24];
   (void)state;
-  kjit_init_config(&config);
   config.cache_directory = "";
   memset(&fake, 0, sizeof fake);
   memset(&toy, 0, sizeof toy);
@@ -271,7 +269,9 @@ static void test_a_third_kind(void **state)
                          .lanes = 1,
                          .shape = shape };
   kjit_arg argument = kjit_arg_tensor(&tensor);
-  kjit_launch_config launch = { .grid = { 4 }, .block = { 1 }, .device = last };
+  kjit_launch_config launch = {
+    .size_bytes = sizeof launch, .grid = { 4 }, .block = { 1 }, .device = last
+  };
   for (int i = 0; i < 3; i++)
     assert_int_equal(kjit_launch(kernel_of(module, "k"), &launch, &argument, 1), KJIT_OK);
   assert_int_equal(toy.launches, 3);
@@ -503,7 +503,7 @@ static void test_streams_of_a_third_kind(void **state)
   kjit_context *context;
   kjit_device *device, *cpu;
   kj_diagnostics diagnostics = { 0 };
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   kjit_stream *stream, *joined, *usual, *own, *on_cpu;
   kjit_event *first, *last;
   kjit_graph *graph, *other;
@@ -513,7 +513,6 @@ static void test_streams_of_a_third_kind(void **state)
   int calls = 0;
   char host;
   (void)state;
-  kjit_init_config(&config);
   config.cache_directory = "";
   memset(&fake, 0, sizeof fake);
   memset(&native, 0, sizeof native);

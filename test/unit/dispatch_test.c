@@ -59,7 +59,7 @@ static kjit_tensor vector(float *data, int64_t *length)
 
 static kjit_launch_config on_cpu(kjit_context *context)
 {
-  kjit_launch_config config = { 0 };
+  kjit_launch_config config = { .size_bytes = sizeof config };
   assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device), KJIT_OK);
   return config;
 }
@@ -183,23 +183,33 @@ static void test_attributes(void **state)
   t.rank = 2;
   kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_i32(5) };
   kjit_kernel *kernel = kernel_of(module, "k");
-  launch_for(*state, kernel, (kjit_launch_config){ 0 }, arguments, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel, (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) },
+             arguments, 1, KJIT_OK, NULL);
   expect_grid(4, 1, 1);
   assert_int_equal(last_block[0], 8);
   assert_int_equal(last_block[1], 8);
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 4, 1 }, .block = { 8, 8 } }, arguments,
-             1, KJIT_OK, NULL);
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 4, 1 }, .block = { 8, 4 } }, arguments,
-             1, KJIT_ERROR_LAUNCH,
+  launch_for(*state, kernel,
+             (kjit_launch_config){
+               .size_bytes = sizeof(kjit_launch_config), .grid = { 4, 1 }, .block = { 8, 8 } },
+             arguments, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel,
+             (kjit_launch_config){
+               .size_bytes = sizeof(kjit_launch_config), .grid = { 4, 1 }, .block = { 8, 4 } },
+             arguments, 1, KJIT_ERROR_LAUNCH,
              "kernel `k`: @block is 8 x 8 x 1, the launch gives a block of 8 x 4 x 1");
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 5 } }, arguments, 1, KJIT_ERROR_LAUNCH,
+  launch_for(*state, kernel,
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .grid = { 5 } },
+             arguments, 1, KJIT_ERROR_LAUNCH,
              "kernel `k`: @grid is 4 x 1 x 1, the launch gives a grid of 5 x 1 x 1");
-  launch_for(*state, kernel_of(module, "l"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK,
-             NULL);
+  launch_for(*state, kernel_of(module, "l"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, arguments, 2,
+             KJIT_OK, NULL);
   expect_grid(15, 1, 1);
   t.rank = 1;
   launch_for(
-    *state, kernel_of(module, "m"), (kjit_launch_config){ 0 }, arguments, 1, KJIT_ERROR_LAUNCH,
+    *state, kernel_of(module, "m"),
+    (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, arguments, 1,
+    KJIT_ERROR_LAUNCH,
     "@grid of kernel `m` cannot be evaluated before the launch: this is an element of an array");
 }
 
@@ -219,37 +229,49 @@ static void test_chosen_grids(void **state)
   u.rank = 2;
   kjit_arg line = kjit_arg_tensor(&t), matrix = kjit_arg_tensor(&u),
            nothing = kjit_arg_tensor(&empty), pair[] = { line, line };
-  launch_for(*state, kernel_of(module, "one"), (kjit_launch_config){ 0 }, &line, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "one"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, &line, 1, KJIT_OK,
+             NULL);
   expect_grid(12, 1, 1);
   assert_int_equal(last_block[0], 256);
-  launch_for(*state, kernel_of(module, "two"), (kjit_launch_config){ 0 }, &matrix, 1, KJIT_OK,
+  launch_for(*state, kernel_of(module, "two"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, &matrix, 1, KJIT_OK,
              NULL);
   expect_grid(12, 1, 1);
-  launch_for(*state, kernel_of(module, "shaped"), (kjit_launch_config){ 0 }, &matrix, 1, KJIT_OK,
+  launch_for(*state, kernel_of(module, "shaped"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, &matrix, 1, KJIT_OK,
              NULL);
   expect_grid(12, 1, 1);
-  launch_for(*state, kernel_of(module, "unknown"), (kjit_launch_config){ 0 }, pair, 2, KJIT_OK,
+  launch_for(*state, kernel_of(module, "unknown"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, pair, 2, KJIT_OK,
              NULL);
   assert_true(last_grid[0] >= 8 && last_grid[0] % 8 == 0);
   launch_for(*state, kernel_of(module, "one"),
-             (kjit_launch_config){ .threads = 1000, .block = { 100 } }, &line, 1, KJIT_OK, NULL);
+             (kjit_launch_config){
+               .size_bytes = sizeof(kjit_launch_config), .threads = 1000, .block = { 100 } },
+             &line, 1, KJIT_OK, NULL);
   expect_grid(10, 1, 1);
-  launch_for(*state, kernel_of(module, "plain"), (kjit_launch_config){ .threads = 1000 }, &line, 1,
-             KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "plain"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .threads = 1000 },
+             &line, 1, KJIT_OK, NULL);
   expect_grid(4, 1, 1);
-  launch_for(*state, kernel_of(module, "plain"), (kjit_launch_config){ 0 }, &line, 1,
+  launch_for(*state, kernel_of(module, "plain"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, &line, 1,
              KJIT_ERROR_LAUNCH,
              "kernel `plain` needs a launch configuration: a grid and a block; it has neither "
              "@block and @grid nor a grid_range to choose them from");
   uint64_t before = runs;
-  launch_for(*state, kernel_of(module, "one"), (kjit_launch_config){ 0 }, &nothing, 1, KJIT_OK,
+  launch_for(*state, kernel_of(module, "one"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, &nothing, 1, KJIT_OK,
              NULL);
   assert_int_equal(runs, before);
   fake.elements_a_thread = 4;
   u.shape = (int64_t[]){ 30, 99 };
   static float odd[6000];
   t.data = odd + 1; /* not aligned: another key */
-  launch_for(*state, kernel_of(module, "one"), (kjit_launch_config){ 0 }, &line, 1, KJIT_OK, NULL);
+  launch_for(*state, kernel_of(module, "one"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, &line, 1, KJIT_OK,
+             NULL);
   expect_grid(3, 1, 1);
 }
 
@@ -262,24 +284,38 @@ static void test_limits(void **state)
   kjit_tensor t = vector(data, length);
   kjit_arg a = kjit_arg_tensor(&t);
   kjit_kernel *kernel = kernel_of(module, "k");
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 2048 } }, &a, 1,
-             KJIT_ERROR_LAUNCH,
-             "kernel `k`: the launch has 2048 threads a block in x, cpu allows 1024");
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 64, 32 } }, &a, 1,
-             KJIT_ERROR_LAUNCH, "kernel `k`: the launch has 2048 threads a block, cpu allows 1024");
-  launch_for(*state, kernel, (kjit_launch_config){ .grid = { 1, 70000 }, .block = { 64 } }, &a, 1,
-             KJIT_ERROR_LAUNCH, "kernel `k`: the launch has 70000 blocks in y, cpu allows 65535");
   launch_for(*state, kernel,
              (kjit_launch_config){
-               .grid = { 1 }, .block = { 64 }, .dynamic_shared_bytes = 1 << 30 },
+               .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 2048 } },
+             &a, 1, KJIT_ERROR_LAUNCH,
+             "kernel `k`: the launch has 2048 threads a block in x, cpu allows 1024");
+  launch_for(*state, kernel,
+             (kjit_launch_config){
+               .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 64, 32 } },
+             &a, 1, KJIT_ERROR_LAUNCH,
+             "kernel `k`: the launch has 2048 threads a block, cpu allows 1024");
+  launch_for(*state, kernel,
+             (kjit_launch_config){
+               .size_bytes = sizeof(kjit_launch_config), .grid = { 1, 70000 }, .block = { 64 } },
+             &a, 1, KJIT_ERROR_LAUNCH,
+             "kernel `k`: the launch has 70000 blocks in y, cpu allows 65535");
+  launch_for(*state, kernel,
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                   .grid = { 1 },
+                                   .block = { 64 },
+                                   .dynamic_shared_bytes = 1 << 30 },
              &a, 1, KJIT_ERROR_LAUNCH,
              "kernel `k`: the launch has 1073741824 bytes of dynamic shared memory a block, cpu "
              "allows 1048576");
   launch_for(*state, kernel_of(module, "b"),
-             (kjit_launch_config){ .grid = { 1 }, .block = { 256 } }, &a, 1, KJIT_ERROR_LAUNCH,
+             (kjit_launch_config){
+               .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 256 } },
+             &a, 1, KJIT_ERROR_LAUNCH,
              "kernel `b`: the launch has 256 threads a block, its @launch_bounds allows 128");
   launch_for(*state, kernel_of(module, "b"),
-             (kjit_launch_config){ .grid = { 1 }, .block = { 128 } }, &a, 1, KJIT_OK, NULL);
+             (kjit_launch_config){
+               .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 128 } },
+             &a, 1, KJIT_OK, NULL);
 }
 
 /* A chain of lets that use each other twice, and arithmetic that leaves 64 bits, are given up, not
@@ -296,8 +332,9 @@ static void test_evaluator_is_bounded(void **state)
   int64_t length[] = { 4 };
   kjit_tensor t = vector(data, length);
   kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_i64(INT64_MAX) };
-  launch_for(*state, kernel_of(module, "k"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK,
-             NULL);
+  launch_for(*state, kernel_of(module, "k"),
+             (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, arguments, 2,
+             KJIT_OK, NULL);
   assert_true(last_grid[0] >= 8);
 }
 
@@ -339,8 +376,9 @@ static void test_evaluator_values(void **state)
                      rows[i].expr);
     kjit_module *module = parse(*state, text.text);
     kj_free_buffer(&text);
-    launch_for(*state, kernel_of(module, "k"), (kjit_launch_config){ 0 }, arguments, 2, KJIT_OK,
-               NULL);
+    launch_for(*state, kernel_of(module, "k"),
+               (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, arguments, 2,
+               KJIT_OK, NULL);
     if (last_grid[0] != rows[i].value) print_error("%s\n", rows[i].expr);
     assert_int_equal(last_grid[0], rows[i].value);
     kjit_release_module(module);
@@ -362,7 +400,7 @@ static void test_hits(void **state)
       kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_i32(n) };
       expect_ok(*state, kjit_launch(kernel, &config, arguments, 2));
     }
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_get_statistics(*state, &statistics);
   assert_int_equal(fake.compilations, 100);
   assert_int_equal(statistics.compilations, 100);
@@ -370,7 +408,7 @@ static void test_hits(void **state)
   assert_int_equal(statistics.memory_hits, 200);
   assert_non_null(kjit_get_specialization(kernel, 99));
   assert_null(kjit_get_specialization(kernel, 100));
-  kjit_specialization_info info;
+  kjit_specialization_info info = { .size_bytes = sizeof info };
   kjit_get_specialization_info(kjit_get_specialization(kernel, 7), &info);
   assert_string_equal(info.signature, "f32[:] C, 7i32");
   assert_string_equal(info.target, "cpu");
@@ -393,7 +431,7 @@ static void *call_once(void *data)
   int64_t length[] = { 4 };
   kjit_tensor t = vector(values, length);
   kjit_arg argument = kjit_arg_tensor(&t);
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
   if (kjit_get_device(caller->context, KJIT_DEVICE_CPU, 0, &config.device) != KJIT_OK) abort();
   pthread_barrier_wait(caller->start);
   caller->status = kjit_launch(caller->kernel, &config, &argument, 1);
@@ -453,9 +491,8 @@ static void test_one_failure(void **state)
 static void test_no_compiler(void **state)
 {
   (void)state;
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   kjit_context *context;
-  kjit_init_config(&config);
   config.compiler_path = "/nonexistent/compiler.so";
   assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
   kjit_kernel *kernel = kernel_of(parse(context, "kernel k() { }\n"), "k");
@@ -503,12 +540,13 @@ static void test_lazy_executor(void **state)
 {
   (void)state;
   size_t most = 0;
-  kjit_executor executor = { .user = &most, .concurrency = 5, .run = run_some };
-  kjit_config options;
+  kjit_executor executor = {
+    .size_bytes = sizeof executor, .user = &most, .concurrency = 5, .run = run_some
+  };
+  kjit_config options = { .size_bytes = sizeof options };
   kjit_context *context;
   kj_diagnostics diagnostics = { 0 };
   static uint8_t counts[1000];
-  kjit_init_config(&options);
   options.executor = &executor;
   options.cache_directory = "";
   assert_int_equal(kjit_create_context(&options, &context), KJIT_OK);
@@ -553,12 +591,13 @@ static void test_executor(void **state)
 {
   (void)state;
   int calls = 0;
-  kjit_executor executor = { .user = &calls, .concurrency = 5, .run = run_in_reverse };
-  kjit_config options;
+  kjit_executor executor = {
+    .size_bytes = sizeof executor, .user = &calls, .concurrency = 5, .run = run_in_reverse
+  };
+  kjit_config options = { .size_bytes = sizeof options };
   kjit_context *context;
   kj_diagnostics diagnostics = { 0 };
   static uint8_t counts[1000];
-  kjit_init_config(&options);
   options.executor = &executor;
   assert_int_equal(kjit_create_context(&options, &context), KJIT_OK);
   assert_int_equal(kj_use_compiler(context, &fake_interface, &diagnostics), KJIT_OK);
@@ -598,10 +637,9 @@ static void test_compile_signatures(void **state)
   kjit_module *module = parse(*state, "func g(x) { return x }\nkernel k(r, a, n: i32, f: func, "
                                       "const t = 16) @block(t) { r[0] = f(a) + n }\n");
   kjit_kernel *kernel = kernel_of(module, "k");
-  kjit_compile_options options;
+  kjit_compile_options options = { .size_bytes = sizeof options };
   void *code;
   size_t size;
-  kjit_init_compile_options(&options);
   options.target = "sm_90a";
   options.facts = "all";
   expect_ok(*state, kjit_compile(kernel, "f32[:, :] C, 2.5, i64, g, 32", &options, KJIT_STAGE_PTX,
@@ -638,9 +676,11 @@ static void test_compile_signatures(void **state)
                      wrong[i].status);
     assert_string_equal(last_message(*state), wrong[i].message);
   }
-  kjit_compile_options older; /* a shorter struct, of a header that did not know what follows */
-  memset(&older, 0x7e, sizeof older);
-  older.size_bytes = offsetof(kjit_compile_options, ptx_version);
+  kjit_compile_options older = {
+    .size_bytes = sizeof older
+  }; /* a shorter struct, of a header that did not know what follows */
+  memset(&older.ptxas, 0x7e, sizeof older - offsetof(kjit_compile_options, ptxas));
+  older.size_bytes = offsetof(kjit_compile_options, ptxas);
   older.target = "sm_80";
   expect_ok(*state,
             kjit_compile(kernel, "f32[:], f32, i32, g", &older, KJIT_STAGE_PTX, &code, &size));
@@ -648,7 +688,7 @@ static void test_compile_signatures(void **state)
   assert_int_equal(fake.target.arch, 80);
   assert_int_equal(fake.target.ptx_version, 0);
   assert_int_equal(fake.signature.block[0], 16);
-  older.size_bytes = sizeof older + 1;
+  older.size_bytes = offsetof(kjit_compile_options, debug);
   assert_int_equal(kjit_compile(kernel, "f32[:], f32, i32, g", &older, KJIT_STAGE_PTX, &code,
                                 &size),
                    KJIT_ERROR_MISUSE);

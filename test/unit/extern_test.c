@@ -61,7 +61,7 @@ static kjit_status launch(kjit_context *context, kjit_module *module)
   kjit_arg x = kjit_arg_f32(1);
   assert_int_equal(kjit_get_kernel(module, "k", &kernel), KJIT_OK);
   assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &gpu), KJIT_OK);
-  kjit_launch_config config = { .device = gpu };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu };
   return kjit_launch(kernel, &config, &x, 1);
 }
 

@@ -177,8 +177,7 @@ static inline kjit_context *make_fake_context(void)
   kj_diagnostics diagnostics = { 0 };
   kjit_context *context = NULL;
   memset(&fake, 0, sizeof fake);
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = ""; /* every compilation is the test's */
   if (kjit_create_context(&config, &context) != KJIT_OK ||
       kj_use_compiler(context, &fake_interface, &diagnostics) != KJIT_OK)

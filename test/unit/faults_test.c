@@ -93,7 +93,10 @@ static kjit_status capture_graph(kjit_context *context, objects *o, kjit_kernel 
   kjit_arg line = kjit_arg_array(row);
   STEP(kjit_begin_capture(o->streams[0]));
   STEP(kjit_fill(context, &whole, &number, o->streams[0]));
-  STEP(kjit_launch(kernel, &(kjit_launch_config){ .stream = o->streams[0] }, &line, 1));
+  STEP(kjit_launch(kernel,
+                   &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                          .stream = o->streams[0] },
+                   &line, 1));
   STEP(kjit_add_host_callback(o->device, o->streams[0], do_nothing, NULL));
   STEP(kjit_end_capture(o->streams[0], &o->graph));
   STEP(kjit_instantiate_graph(o->graph, &o->executable));

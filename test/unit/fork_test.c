@@ -29,7 +29,7 @@ static void *look_up_types(void *user)
 
 static bool refuses_all(kjit_context *context, kjit_type made)
 {
-  kjit_type_layout layout;
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
   kjit_field fields[] = { { .name = "a", .type = KJIT_F32 } }, found;
   kjit_type parsed;
   uint32_t offset;

@@ -79,8 +79,7 @@ static inline void expect_refused(kjit_context *context, kjit_status status, kji
 static inline kjit_status try_vector(kjit_device *device, kjit_memory memory, int64_t n,
                                      kjit_stream *stream, kjit_array **array)
 {
-  kjit_array_config config;
-  kjit_init_array_config(&config);
+  kjit_array_config config = { .size_bytes = sizeof config };
   config.device = device;
   config.element = KJIT_F32;
   config.rank = 1;
@@ -101,7 +100,7 @@ static inline void *address_of(const kjit_array *array) { return kjit_get_tensor
 
 static inline kjit_memory_statistics memory_of(const kjit_device *device)
 {
-  kjit_memory_statistics statistics;
+  kjit_memory_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_get_memory_statistics(device, &statistics);
   return statistics;
 }

@@ -141,7 +141,7 @@ static void check_row(kjit_context *context, kjit_module *module, kjit_device *d
   kjit_arg arguments[16];
   size_t argument_count = strlen(row->arguments);
   kjit_kernel *kernel = kernel_of(module, row->kernel);
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   kjit_prepared *prepared = NULL;
   int failures = 0;
   for (size_t i = 0; i < argument_count; i++)
@@ -206,7 +206,7 @@ static void test_arrays(void **state)
     arguments[i] = i == 1 ? kjit_arg_f32(2) : kjit_arg_array(array);
   }
   kjit_kernel *kernel = kernel_of(parse(context, source), "axpy");
-  kjit_launch_config config = { .stream = streams[0] };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = streams[0] };
   if (kjit_launch(kernel, &config, arguments, 4) != KJIT_OK)
     print_error("%s\n", last_message(context)), fail();
   counts before = count();
@@ -269,7 +269,7 @@ static void test_written_lines(void **state)
   assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CUDA, 0, &device), KJIT_OK);
   kjit_kernel *kernel = kernel_of(parse(context, source), "axpy");
   for (int i = 0; i < 4; i++) arguments[i] = make_argument("afaa"[i], i);
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   for (int i = 0; i < 2; i++) assert_int_equal(kjit_launch(kernel, &config, arguments, 4), KJIT_OK);
   assert_int_equal(kjit_prepare_launch(kernel, &config, arguments, 4, &prepared), KJIT_OK);
   kjit_specialization *specialization = kjit_get_specialization(kernel, 0);

@@ -43,33 +43,53 @@ static kjit_status launch(objects *o, kjit_kernel *kernel, kjit_launch_config co
 static kjit_status launch_kinds(objects *o)
 {
   kjit_kernel *kernel = fresh(o, "k");
-  STEP(launch(o, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 32 } }));
-  STEP(launch(o, kernel, (kjit_launch_config){ .threads = 1000 }));
   STEP(launch(o, kernel,
               (kjit_launch_config){
-                .threads = 1000, .dynamic_shared_bytes = 100000, .stream = o->streams[0] }));
+                .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 32 } }));
   STEP(launch(o, kernel,
-              (kjit_launch_config){
-                .grid = { 80 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE }));
+              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .threads = 1000 }));
   STEP(launch(o, kernel,
-              (kjit_launch_config){
-                .grid = { 8, 2 }, .block = { 32 }, .cluster = { 4, 2 }, .stream = o->streams[1] }));
-  STEP(launch(o, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .priority = -3 }));
+              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                    .threads = 1000,
+                                    .dynamic_shared_bytes = 100000,
+                                    .stream = o->streams[0] }));
   STEP(launch(o, kernel,
-              (kjit_launch_config){
-                .grid = { 1 }, .block = { 32 }, .flags = KJIT_LAUNCH_PROGRAMMATIC }));
-  STEP(launch(o, fresh(o, "r"), (kjit_launch_config){ .stream = o->streams[0] }));
+              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                    .grid = { 80 },
+                                    .block = { 256 },
+                                    .flags = KJIT_LAUNCH_COOPERATIVE }));
+  STEP(launch(o, kernel,
+              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                    .grid = { 8, 2 },
+                                    .block = { 32 },
+                                    .cluster = { 4, 2 },
+                                    .stream = o->streams[1] }));
+  STEP(launch(o, kernel,
+              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                    .grid = { 1 },
+                                    .block = { 32 },
+                                    .priority = -3 }));
+  STEP(launch(o, kernel,
+              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                    .grid = { 1 },
+                                    .block = { 32 },
+                                    .flags = KJIT_LAUNCH_PROGRAMMATIC }));
+  STEP(launch(o, fresh(o, "r"),
+              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                    .stream = o->streams[0] }));
   return KJIT_OK;
 }
 
 /* What code may need beside being loaded. */
 static kjit_status launch_needy(objects *o)
 {
-  static const kjit_launch_config one = { .grid = { 1 }, .block = { 32 } };
+  static const kjit_launch_config one = { .size_bytes = sizeof one,
+                                          .grid = { 1 },
+                                          .block = { 32 } };
   kjit_kernel *cooperative = fresh(o, "r"), *deep = fresh(o, "k"), *printing = fresh(o, "k"),
               *failing = fresh(o, "k"), *mapped = fresh(o, "m");
   fake.is_cooperative = true;
-  STEP(launch(o, cooperative, (kjit_launch_config){ 0 }));
+  STEP(launch(o, cooperative, (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }));
   fake.is_cooperative = false;
   fake.stack_bytes = 1 << 14;
   STEP(launch(o, deep, one));
@@ -103,8 +123,10 @@ static kjit_status launch_linked(objects *o)
   kjit_arg number = kjit_arg_f32(1);
   STEP(kjit_bind_extern(module, "step", NULL, ptx, strlen(ptx), &bound));
   fake.text = ".version 7.8\n.extern .func step;\n.entry k { call step; }\n";
-  STEP(
-    kjit_launch(kernel_of(bound, "k"), &(kjit_launch_config){ .device = o->device }, &number, 1));
+  STEP(kjit_launch(kernel_of(bound, "k"),
+                   &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                          .device = o->device },
+                   &number, 1));
   fake.text = NULL;
   return KJIT_OK;
 }
@@ -112,7 +134,7 @@ static kjit_status launch_linked(objects *o)
 static kjit_status ask(objects *o)
 {
   kjit_specialization *made;
-  kjit_occupancy occupancy;
+  kjit_occupancy occupancy = { .size_bytes = sizeof occupancy };
   void *binary = NULL;
   size_t size_bytes;
   STEP(kjit_specialize(fresh(o, "r"), o->device, "f64[:] C, f64", &made));
@@ -128,8 +150,9 @@ static kjit_status ask(objects *o)
 static kjit_status run_prepared(objects *o)
 {
   kjit_arg arguments[] = { kjit_arg_array(o->vector), kjit_arg_f32(1) }, number = kjit_arg_f32(2);
-  kjit_launch_config plain = { .stream = o->streams[0] },
-                     special = { .grid = { 8 }, .block = { 32 }, .cluster = { 2 }, .priority = -1 };
+  kjit_launch_config plain = { .size_bytes = sizeof plain, .stream = o->streams[0] }, special = {
+    .size_bytes = sizeof special, .grid = { 8 }, .block = { 32 }, .cluster = { 2 }, .priority = -1
+  };
   kjit_kernel *kernel = fresh(o, "r");
   STEP(kjit_prepare_launch(kernel, &plain, arguments, 2, &o->prepared[0]));
   STEP(kjit_prepare_launch(kernel, &special, arguments, 2, &o->prepared[1]));
@@ -154,7 +177,10 @@ static kjit_status queue_both(objects *o, kjit_kernel *kernel)
   STEP(kjit_record_event(o->events[0], o->streams[0]));
   STEP(kjit_wait_event(o->streams[1], o->events[0])); /* joins */
   STEP(launch(o, kernel,
-              (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .stream = o->streams[1] }));
+              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                    .grid = { 1 },
+                                    .block = { 32 },
+                                    .stream = o->streams[1] }));
   STEP(kjit_run_prepared(o->prepared[0], o->streams[0]));
   STEP(kjit_fill(o->context, &vector, &number, o->streams[1]));
   STEP(kjit_add_host_callback(o->device, o->streams[1], do_nothing, NULL));
@@ -190,7 +216,9 @@ static kjit_status share_code(objects *o)
   STEP(kjit_export_code(module, &o->blob, &o->blob_bytes));
   STEP(kjit_import_code(o->context, o->blob, o->blob_bytes));
   o->imported = o->step + 1;
-  STEP(launch(o, fresh(o, "k"), (kjit_launch_config){ .grid = { 1 }, .block = { 32 } }));
+  STEP(launch(o, fresh(o, "k"),
+              (kjit_launch_config){
+                .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 32 } }));
   STEP(kjit_specialize(fresh(o, "r"), o->device, "f32[:] C, f32", &made));
   return KJIT_OK;
 }
@@ -308,7 +336,9 @@ static void test_messages(void **state)
     cuda.calls = 0;
     cuda.fail_at = rows[i].calls + 1;
     cuda.fail_with = CUDA_UNKNOWN;
-    kjit_launch_config config = { .grid = { 1 }, .block = { 32 }, .priority = -1 };
+    kjit_launch_config config = {
+      .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 }, .priority = -1
+    };
     expect_refused(context, kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_DEVICE,
                    rows[i].message);
     cuda.fail_at = 0;

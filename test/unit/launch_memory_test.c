@@ -27,7 +27,7 @@ _Alignas(64) static float data[N];
 static kjit_status launch(objects *o, const char *name, int device)
 {
   kjit_kernel *kernel;
-  kjit_launch_config config = { .device = o->devices[device] };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = o->devices[device] };
   kjit_arg arguments[] = { kjit_arg_array(o->arrays[device]),
                            strcmp(name, "shaped") ? kjit_arg_f32(2) : kjit_arg_i32(N) };
   KJ_TRY(kjit_get_kernel(o->module, name, &kernel));
@@ -41,7 +41,7 @@ static kjit_status launch_on_cpu(objects *o) { return launch(o, "plain", 1); }
 static kjit_status launch_staged(objects *o)
 {
   kjit_kernel *kernel;
-  kjit_launch_config config = { .device = o->devices[0] };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = o->devices[0] };
   kjit_arg arguments[] = { kjit_arg_tensor(&o->host), kjit_arg_f32(2) };
   KJ_TRY(kjit_get_kernel(o->module, "plain", &kernel));
   return kjit_launch(kernel, &config, arguments, 2);

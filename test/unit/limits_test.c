@@ -88,7 +88,7 @@ static void test_threads(void **state)
 {
   kjit_module *module = parse(*state, source);
   kjit_kernel *kernel = kernel_of(module, "set");
-  kjit_launch_config config = { .threads = 1000000 };
+  kjit_launch_config config = { .size_bytes = sizeof config, .threads = 1000000 };
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.block[0], 256); /* 32 registers: 8 blocks of 256 are all 2048 threads */
   assert_int_equal(cuda.grid[0], 3907);
@@ -100,11 +100,13 @@ static void test_threads(void **state)
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.block[0], 512);
   assert_int_equal(cuda.grid[0], 1954);
-  config = (kjit_launch_config){ .threads = 1000, .block = { 96 } };
+  config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                 .threads = 1000,
+                                 .block = { 96 } };
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.block[0], 96);
   assert_int_equal(cuda.grid[0], 11);
-  config = (kjit_launch_config){ .threads = 1000 };
+  config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .threads = 1000 };
   expect_ok(*state, launch(*state, kernel_of(module, "bounded"), config));
   assert_int_equal(cuda.block[0], 128);
 }
@@ -114,7 +116,8 @@ static void test_registers(void **state)
 {
   cuda.registers = 100;
   expect_ok(*state, launch(*state, kernel_of(parse(*state, source), "set"),
-                           (kjit_launch_config){ .threads = 1000 }));
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                 .threads = 1000 }));
   assert_int_equal(cuda.block[0], 128);
   assert_int_equal(cuda.grid[0], 8);
 }
@@ -124,10 +127,13 @@ static void test_small_blocks(void **state)
 {
   cuda.registers = 400;
   kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
-  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ 0 }));
+  expect_ok(*state, launch(*state, kernel,
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }));
   assert_int_equal(cuda.block[0], 32); /* five of them are more than one of 128 */
   assert_int_equal(cuda.grid[0], 31250);
-  expect_refused(*state, kernel, (kjit_launch_config){ .grid = { 1 }, .block = { 256 } },
+  expect_refused(*state, kernel,
+                 (kjit_launch_config){
+                   .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 256 } },
                  "kernel `fill`: the launch has 256 threads a block, its use of registers (400 a "
                  "thread) allows 160");
 }
@@ -138,19 +144,25 @@ static void test_cooperative(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
   expect_ok(*state, launch(*state, kernel,
-                           (kjit_launch_config){
-                             .grid = { 80 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE }));
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                 .grid = { 80 },
+                                                 .block = { 256 },
+                                                 .flags = KJIT_LAUNCH_COOPERATIVE }));
   assert_int_equal(cuda.extended, 1);
   assert_int_equal(cuda.attribute_count, 1);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_COOPERATIVE].value.number, 1);
   expect_refused(*state, kernel,
-                 (kjit_launch_config){
-                   .grid = { 81 }, .block = { 256 }, .flags = KJIT_LAUNCH_COOPERATIVE },
+                 (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                       .grid = { 81 },
+                                       .block = { 256 },
+                                       .flags = KJIT_LAUNCH_COOPERATIVE },
                  "kernel `set`: all blocks of a cooperative launch are resident at once: the "
                  "launch has 81 blocks, cuda:0 holds 80 (10 multiprocessors with 8 each, of 256 "
                  "threads with 32 registers a thread and 1000 bytes of shared memory a block)");
   expect_ok(*state,
-            launch(*state, kernel, (kjit_launch_config){ .grid = { 81 }, .block = { 256 } }));
+            launch(*state, kernel,
+                   (kjit_launch_config){
+                     .size_bytes = sizeof(kjit_launch_config), .grid = { 81 }, .block = { 256 } }));
   assert_int_equal(cuda.extended, 1);
 }
 
@@ -159,32 +171,44 @@ static void test_cooperative_code(void **state)
 {
   fake.is_cooperative = true;
   kjit_module *module = parse(*state, source);
-  expect_ok(*state, launch(*state, kernel_of(module, "fill"), (kjit_launch_config){ 0 }));
+  expect_ok(*state, launch(*state, kernel_of(module, "fill"),
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }));
   assert_int_equal(cuda.grid[0], 80);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_COOPERATIVE].value.number, 1);
   assert_int_equal(launch(*state, kernel_of(module, "set"),
-                          (kjit_launch_config){ .grid = { 1000 }, .block = { 32 } }),
+                          (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                .grid = { 1000 },
+                                                .block = { 32 } }),
                    KJIT_ERROR_LAUNCH);
 }
 
 static void test_clusters(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-  expect_ok(*state,
-            launch(*state, kernel,
-                   (kjit_launch_config){ .grid = { 8, 2 }, .block = { 32 }, .cluster = { 4, 2 } }));
+  expect_ok(*state, launch(*state, kernel,
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                 .grid = { 8, 2 },
+                                                 .block = { 32 },
+                                                 .cluster = { 4, 2 } }));
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[0], 4);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[1], 2);
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[2], 1);
   expect_refused(
-    *state, kernel, (kjit_launch_config){ .grid = { 9 }, .block = { 32 }, .cluster = { 4 } },
+    *state, kernel,
+    (kjit_launch_config){
+      .size_bytes = sizeof(kjit_launch_config), .grid = { 9 }, .block = { 32 }, .cluster = { 4 } },
     "kernel `set`: the grid of 9 x 1 x 1 blocks is no multiple of the cluster of 4 x 1 x 1 blocks");
   expect_refused(*state, kernel,
-                 (kjit_launch_config){ .grid = { 32 }, .block = { 32 }, .cluster = { 32 } },
+                 (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                       .grid = { 32 },
+                                       .block = { 32 },
+                                       .cluster = { 32 } },
                  "kernel `set`: the launch has clusters of 32 blocks, a device allows 16");
-  expect_ok(*state,
-            launch(*state, kernel,
-                   (kjit_launch_config){ .threads = 1000, .block = { 32 }, .cluster = { 4 } }));
+  expect_ok(*state, launch(*state, kernel,
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                 .threads = 1000,
+                                                 .block = { 32 },
+                                                 .cluster = { 4 } }));
   assert_int_equal(cuda.grid[0], 32); /* as many as asked for are at least there */
 }
 
@@ -193,22 +217,32 @@ static void test_cluster_of_kernel(void **state)
   fake.cluster[0] = 2;
   fake.cluster[1] = fake.cluster[2] = 1;
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-  expect_ok(*state, launch(*state, kernel, (kjit_launch_config){ .grid = { 4 }, .block = { 32 } }));
+  expect_ok(*state,
+            launch(*state, kernel,
+                   (kjit_launch_config){
+                     .size_bytes = sizeof(kjit_launch_config), .grid = { 4 }, .block = { 32 } }));
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_CLUSTER].value.cluster[0], 2);
   expect_refused(*state, kernel,
-                 (kjit_launch_config){ .grid = { 4 }, .block = { 32 }, .cluster = { 4 } },
+                 (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                       .grid = { 4 },
+                                       .block = { 32 },
+                                       .cluster = { 4 } },
                  "kernel `set`: @cluster is 2 x 1 x 1, the launch gives a cluster of 4 x 1 x 1");
 }
 
 static void test_priority_and_programmatic(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 }, .priority = -3 };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 }, .priority = -3
+  };
   expect_ok(*state, launch(*state, kernel, config));
   assert_int_equal(cuda.attributes[KJ_CU_LAUNCH_PRIORITY].value.number, -3);
   assert_false(fake.signature.is_programmatic);
-  config =
-    (kjit_launch_config){ .grid = { 1 }, .block = { 32 }, .flags = KJIT_LAUNCH_PROGRAMMATIC };
+  config = (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                 .grid = { 1 },
+                                 .block = { 32 },
+                                 .flags = KJIT_LAUNCH_PROGRAMMATIC };
   expect_ok(*state, launch(*state, kernel, config));
   assert_true(fake.signature.is_programmatic); /* other code: it waits by itself */
   assert_int_equal(fake.compilations, 2);
@@ -229,7 +263,7 @@ static void test_dynamic_shared(void **state)
 {
   fake.uses_dynamic_shared = true;
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
   expect_refused(*state, kernel, config,
                  "kernel `set`: its shared array without an extent takes the launch's dynamic "
                  "shared memory: the launch gives 0 bytes, one element takes 4");
@@ -247,7 +281,7 @@ static void test_changing_launches(void **state)
   kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
   kjit_tensor r = vector();
   kjit_arg argument = kjit_arg_tensor(&r);
-  kjit_launch_config config = { .device = gpu(*state) };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(*state) };
   int64_t lengths[] = { 1000, 256, 257, 0, 5000, 1 };
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
     for (int again = 0; again < 2; again++) {
@@ -409,7 +443,7 @@ static void launch_randomly(void **state, const char *name)
   char parameters[sizeof cuda.parameters];
   uint32_t direct = 0;
   kjit_kernel *kernel = kernel_of(parse(*state, random_source), name);
-  kjit_launch_config config = { .device = gpu(*state) };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(*state) };
   memset(counts, 0, sizeof counts);
   for (int time = 0; time < TIMES; time++) {
     drawn d;
@@ -463,7 +497,7 @@ static void test_arrays_elsewhere(void **state)
   kjit_device *here = gpu(*state), *there;
   kjit_array *array, *other;
   kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
-  kjit_launch_config config = { .device = here };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = here };
   int64_t extent = 64;
   expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CUDA, 1, &there));
   expect_ok(*state, kjit_create_array(here, KJIT_F32, &extent, 1, &array));
@@ -505,8 +539,8 @@ static void test_occupancy(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
   kjit_specialization *made;
-  kjit_specialization_info info;
-  kjit_occupancy occupancy;
+  kjit_specialization_info info = { .size_bytes = sizeof info };
+  kjit_occupancy occupancy = { .size_bytes = sizeof occupancy };
   cuda.registers = 100;
   expect_ok(*state, kjit_specialize(kernel, gpu(*state), "f32[:] C", &made));
   kjit_get_specialization_info(made, &info);
@@ -548,21 +582,25 @@ static void test_blob(void **state)
 {
   void *blob;
   size_t size_bytes;
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   export_all(*state, parse(*state, source), &blob, &size_bytes);
   kjit_destroy_context(*state);
   *state = make_context();
   expect_ok(*state, kjit_import_code(*state, blob, size_bytes));
   kjit_module *module = parse(*state, source);
-  expect_ok(*state, launch(*state, kernel_of(module, "fill"), (kjit_launch_config){ 0 }));
-  expect_ok(*state, launch(*state, kernel_of(module, "set"),
-                           (kjit_launch_config){ .grid = { 1 }, .block = { 32 } }));
+  expect_ok(*state, launch(*state, kernel_of(module, "fill"),
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }));
+  expect_ok(*state,
+            launch(*state, kernel_of(module, "set"),
+                   (kjit_launch_config){
+                     .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 32 } }));
   kjit_get_statistics(*state, &statistics);
   assert_int_equal(statistics.imports, 2);
   assert_int_equal(statistics.compilations, 0);
   assert_int_equal(fake.compilations, 0);
   /* not in it */
-  expect_ok(*state, launch(*state, kernel_of(module, "bounded"), (kjit_launch_config){ 0 }));
+  expect_ok(*state, launch(*state, kernel_of(module, "bounded"),
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }));
   assert_int_equal(fake.compilations, 1);
   /* what was imported is exported again */
   void *again;
@@ -583,7 +621,8 @@ static void test_blob_of_other_text(void **state)
   expect_ok(*state, kjit_import_code(*state, blob, size_bytes));
   kjit_module *other =
     parse(*state, "kernel fill(r) { for i in grid_range(len(r)) { r[i] = 2 } }\n");
-  expect_ok(*state, launch(*state, kernel_of(other, "fill"), (kjit_launch_config){ 0 }));
+  expect_ok(*state, launch(*state, kernel_of(other, "fill"),
+                           (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }));
   assert_int_equal(fake.compilations, compilations + 1);
   kjit_free(*state, blob);
 }

@@ -83,13 +83,16 @@ static void test_uses_are_joined(void **state)
     /* its uses are the array's */
     expect_ok(*state, kjit_slice_array(array, &(kjit_array_slice){ 10, 90, 1 }, 1, &view));
     kjit_arg argument = kjit_arg_array(view);
-    kjit_launch_config config = { .stream = other };
+    kjit_launch_config config = { .size_bytes = sizeof config, .stream = other };
     kjit_prepared *again = NULL;
     for (int i = 0; i < 3 && !prepared; i++)
       expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
     if (prepared)
-      expect_ok(*state, kjit_prepare_launch(kernel, &(kjit_launch_config){ .stream = own },
-                                            &argument, 1, &again));
+      expect_ok(*state,
+                kjit_prepare_launch(kernel,
+                                    &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                           .stream = own },
+                                    &argument, 1, &again));
     if (prepared) expect_ok(*state, kjit_run_prepared(again, NULL));
     if (prepared) expect_ok(*state, kjit_run_prepared(again, other));
     kjit_destroy_prepared(again);
@@ -148,7 +151,10 @@ static void *launch_on_own(void *user)
   kjit_arg argument = kjit_arg_array(own->array);
   expect_ok(own->context, kjit_get_thread_stream(gpu(own->context, 0), &thread));
   expect_ok(own->context,
-            kjit_launch(own->kernel, &(kjit_launch_config){ .stream = thread }, &argument, 1));
+            kjit_launch(own->kernel,
+                        &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                               .stream = thread },
+                        &argument, 1));
   return NULL;
 }
 
@@ -185,7 +191,7 @@ static void test_parked_blocks(void **state)
   kjit_array *array = make_vector(device, 100, NULL);
   void *address = address_of(array);
   kjit_arg argument = kjit_arg_array(array);
-  kjit_launch_config config = { .stream = other };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = other };
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
   cuda.fail_at = cuda.calls + 1;
   cuda.fail_with = CUDA_UNKNOWN;
@@ -294,8 +300,10 @@ static void set_up_needs(needs *n, kjit_context *context)
   expect_ok(context, kjit_create_stream(n->device, &n->stream));
   kjit_arg argument = kjit_arg_array(n->array);
   expect_ok(context, kjit_begin_capture(n->stream));
-  expect_ok(context,
-            kjit_launch(n->loaded, &(kjit_launch_config){ .stream = n->stream }, &argument, 1));
+  expect_ok(context, kjit_launch(n->loaded,
+                                 &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                        .stream = n->stream },
+                                 &argument, 1));
   expect_ok(context, kjit_end_capture(n->stream, &n->graph));
   expect_ok(context, kjit_instantiate_graph(n->graph, &n->executable));
 }
@@ -407,7 +415,10 @@ static void test_device_allocator(void **state)
 {
   (void)state;
   host_pool pool = { 0 };
-  kjit_device_allocator allocator = { &pool, take_from_pool, give_to_pool };
+  kjit_device_allocator allocator = { .size_bytes = sizeof allocator,
+                                      .user = &pool,
+                                      .allocate = take_from_pool,
+                                      .release = give_to_pool };
   cuda = (fake_driver){ .devices = 1 };
   kjit_context *context = make_gpu_context();
   context->config.device_allocator = &allocator; /* what kjit_create_context keeps */
@@ -434,7 +445,10 @@ static void test_device_allocator(void **state)
   kjit_kernel *kernel = kernel_of(parse(context, add_one), "add_one");
   array = make_vector(device, 100, NULL);
   kjit_arg argument = kjit_arg_array(array);
-  expect_ok(context, kjit_launch(kernel, &(kjit_launch_config){ .stream = stream }, &argument, 1));
+  expect_ok(context, kjit_launch(kernel,
+                                 &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                        .stream = stream },
+                                 &argument, 1));
   cuda.fail_at = cuda.calls + 1;
   cuda.fail_with = CUDA_UNKNOWN;
   kjit_release_array(array);
@@ -465,7 +479,7 @@ static void test_staging(void **state)
   cuda.kernel = run_add_one;
   for (int i = 0; i < 2; i++) {
     kjit_arg argument = kjit_arg_tensor(&tensors[i]);
-    kjit_launch_config config = { .device = device };
+    kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
     expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
     int allocations = cuda.allocations, pinned = cuda.pinned;
     for (int k = 0; k < 5; k++) expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
@@ -510,7 +524,7 @@ static void test_kinds(void **state)
     for (int k = 0; k < 100; k++) data[k] = 1;
     assert_int_equal(kjit_get_tensor(array)->device_type, rows[i].device_type);
     kjit_arg argument = kjit_arg_array(array);
-    kjit_launch_config config = { .device = device };
+    kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
     cuda.bytes_in = 0;
     expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
     expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
@@ -523,7 +537,10 @@ static void test_kinds(void **state)
     if (rows[i].memory == KJIT_MEMORY_MAPPED) assert_int_equal(cuda.launches, launches + 1);
     kjit_prepared *on_cpu = NULL;
     kjit_status status =
-      kjit_prepare_launch(kernel, &(kjit_launch_config){ .device = cpu }, &argument, 1, &on_cpu);
+      kjit_prepare_launch(kernel,
+                          &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                 .device = cpu },
+                          &argument, 1, &on_cpu);
     assert_int_equal(status, rows[i].runs_on_cpu ? KJIT_OK : KJIT_ERROR_ARGUMENT);
     kjit_destroy_prepared(on_cpu);
     kjit_release_array(array);
@@ -723,7 +740,7 @@ static void test_peers(void **state)
   assert_int_equal(can, 0);
   kjit_array *array = make_vector(second, 100, NULL);
   kjit_arg argument = kjit_arg_array(array);
-  kjit_launch_config config = { .device = first };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = first };
   expect_refused(*state, kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT,
                  "parameter `x`: the launch is on cuda:0, the array on cuda:1");
   expect_ok(*state, kjit_enable_peer_access(first, second));

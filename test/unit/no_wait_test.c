@@ -48,7 +48,9 @@ static void test_no_wait(void **state)
   kjit_module *module = parse(context, "kernel a(x) { x[0] = 1 }\nkernel b(x) { x[0] = 2 }\n");
   kjit_array *array = make_vector(gpu(context, 0), 64, NULL);
   launcher waits = { .kernel = kernel_of(module, "b"),
-                     .config = { .grid = { 1 }, .block = { 32 } },
+                     .config = { .size_bytes = sizeof waits.config,
+                                 .grid = { 1 },
+                                 .block = { 32 } },
                      .argument = kjit_arg_array(array) },
            hurries = waits;
   hurries.kernel = kernel_of(module, "a");

@@ -16,7 +16,9 @@ static inline kjit_status world_launch(uint32_t device, kjit_stream *stream,
     world_order(arrays[i]->memory, native);
     arguments[i] = kjit_arg_array(arrays[i]->array);
   }
-  kjit_launch_config config = { .stream = stream, .device = world.devices[device] };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .stream = stream,
+                                .device = world.devices[device] };
   return WORLD_CALL(kjit_launch, world.kernels[count - 1], &config, arguments, count);
 }
 

@@ -63,7 +63,7 @@ static void unload_as_a_capture_begins(void)
   kjit_module *module = parse(world.context, source);
   world_array array = array_on(0, NULL);
   kjit_arg argument = kjit_arg_array(array.array);
-  kjit_launch_config config = { .device = world.devices[0] };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = world.devices[0] };
   (void)WORLD_CALL(kjit_launch, kernel_of(module, "passing"), &config, &argument, 1);
   at_wait = non_blocking(0);
   elsewhere = begin_at_wait;
@@ -91,7 +91,9 @@ static world_array late_array;
 static void launch_and_unload(void)
 {
   kjit_arg argument = kjit_arg_array(late_array.array);
-  kjit_launch_config config = { .stream = late_stream.stream, .device = world.devices[0] };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .stream = late_stream.stream,
+                                .device = world.devices[0] };
   (void)WORLD_CALL(kjit_launch, late_kernel, &config, &argument, 1);
   (void)WORLD_CALL(kjit_begin_capture, late_captured.stream);
   WORLD_END(kjit_release_module, late);
@@ -111,7 +113,9 @@ static void unload_without_a_wait(void)
   kjit_module *first = parse(world.context, source);
   kjit_kernel *kernel = kernel_of(first, "late");
   kjit_arg argument = kjit_arg_array(late_array.array);
-  kjit_launch_config config = { .stream = late_stream.stream, .device = world.devices[0] };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .stream = late_stream.stream,
+                                .device = world.devices[0] };
   (void)WORLD_CALL(kjit_launch, kernel, &config, &argument, 1);
   (void)WORLD_CALL(kjit_launch, late_kernel, &config, &argument, 1);
   elsewhere = launch_and_unload;
@@ -206,7 +210,7 @@ static void unload_while_the_host_captures(void)
   kjit_module *module = parse(world.context, source);
   world_array array = array_on(0, NULL);
   kjit_arg argument = kjit_arg_array(array.array);
-  kjit_launch_config config = { .device = world.devices[0] };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = world.devices[0] };
   (void)WORLD_CALL(kjit_launch, kernel_of(module, "passing"), &config, &argument, 1);
   oracle_here.context = &fake_primary[0];
   if (oracle_cuStreamBeginCapture(wrapped.native, RELAXED)) abort();
@@ -230,7 +234,7 @@ static void unload_while_a_thread_is_captured(void)
     kjit_module *module = parse(world.context, source);
     world_array array = array_on(0, NULL);
     kjit_arg argument = kjit_arg_array(array.array);
-    kjit_launch_config config = { .device = world.devices[0] };
+    kjit_launch_config config = { .size_bytes = sizeof config, .device = world.devices[0] };
     (void)WORLD_CALL(kjit_launch, kernel_of(module, "passing"), &config, &argument, 1);
     const world_stream *origin = is_brought ? &wrapped : &own;
     oracle_here.context = &fake_primary[origin->device];

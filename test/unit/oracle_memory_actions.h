@@ -141,7 +141,9 @@ static void do_module(random_actor *actor, random_numbers x)
   note_captured(actor, device, stream, array);
   world_order(array->memory, world_native(device, stream));
   kjit_arg argument = kjit_arg_array(array->array);
-  kjit_launch_config config = { .stream = stream, .device = world.devices[device] };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .stream = stream,
+                                .device = world.devices[device] };
   (void)WORLD_CALL(kjit_launch, kernel, &config, &argument, 1);
 }
 
@@ -235,7 +237,8 @@ static void do_prepare(random_actor *actor, random_numbers x)
   }
   prepared->count = count;
   prepared->device = prepared->memories[0]->device;
-  kjit_launch_config config = { .device = world.devices[prepared->device] };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .device = world.devices[prepared->device] };
   if (WORLD_CALL(kjit_prepare_launch, world.kernels[count - 1], &config, arguments, count,
                  &prepared->prepared) != KJIT_OK)
     *prepared = (random_prepared){ 0 };

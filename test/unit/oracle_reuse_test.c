@@ -268,7 +268,9 @@ static void fail_after_a_prepared_kernel(void)
     world_array array = array_on(0, own.stream),
                 host = world_make_array(ORACLE_DEVICES, KJIT_MEMORY_DEVICE, shape, NULL);
     kjit_arg arguments[] = { kjit_arg_array(array.array), kjit_arg_array(host.array) };
-    kjit_launch_config config = { .device = world.devices[0], .stream = own.stream };
+    kjit_launch_config config = { .size_bytes = sizeof config,
+                                  .device = world.devices[0],
+                                  .stream = own.stream };
     kjit_prepared *prepared;
     if (WORLD_CALL(kjit_prepare_launch, world.kernels[1], &config, arguments, 2, &prepared) !=
         KJIT_OK)

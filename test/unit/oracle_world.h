@@ -199,7 +199,9 @@ static void world_take_memory(void *user, kjit_device *device, void *memory, siz
   }
   pthread_mutex_unlock(&oracle.mutex);
 }
-static const kjit_device_allocator world_allocator = { NULL, world_give_memory, world_take_memory };
+static const kjit_device_allocator world_allocator = { .size_bytes = sizeof world_allocator,
+                                                       .allocate = world_give_memory,
+                                                       .release = world_take_memory };
 
 /* code_limit: in bytes; 0: the default. */
 static void world_open(uint64_t code_limit, bool has_allocator)
@@ -333,8 +335,7 @@ static world_array world_make_array(uint32_t device, kjit_memory memory, const i
                                     kjit_stream *stream)
 {
   world_array made = { 0 };
-  kjit_array_config config;
-  kjit_init_array_config(&config);
+  kjit_array_config config = { .size_bytes = sizeof config };
   config.device = device == ORACLE_DEVICES ? world.cpu : world.devices[device];
   config.element = KJIT_F32;
   config.rank = 2;

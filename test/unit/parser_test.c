@@ -407,8 +407,7 @@ static void diagnostics_by_thread(void **state)
 {
   (void)state;
   int count = 0;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.on_diagnostic = count_message;
   config.user = &count;
   kjit_context *context = NULL;
@@ -479,11 +478,12 @@ static void misuse(void **state)
   assert_int_equal(kjit_create_context(&(kjit_config){ .size_bytes = 1 }, &context),
                    KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_create_context(NULL, NULL), KJIT_ERROR_MISUSE);
-  kjit_executor executor = { 0 }; /* what a host brings has all that is called */
-  kjit_device_allocator allocator = { 0 };
-  kjit_cache_store store = { 0 };
+  kjit_executor executor = { .size_bytes =
+                               sizeof executor }; /* what a host brings has all that is called */
+  kjit_device_allocator allocator = { .size_bytes = sizeof allocator };
+  kjit_cache_store store = { .size_bytes = sizeof store };
   kjit_config configs[3];
-  for (int i = 0; i < 3; i++) kjit_init_config(&configs[i]);
+  for (int i = 0; i < 3; i++) configs[i] = (kjit_config){ .size_bytes = sizeof configs[i] };
   configs[0].executor = &executor;
   configs[1].device_allocator = &allocator;
   configs[2].cache_store = &store;

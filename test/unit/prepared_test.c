@@ -112,7 +112,7 @@ static void test_run(void **state)
     assert_true(last_block().r == (uintptr_t)memory && last_block().a == 2 &&
                 last_block().x_extent == gone);
   }
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_get_statistics(*state, &statistics);
   assert_int_equal(statistics.launches, 3);
   assert_int_equal(fake.compilations, 1);
@@ -257,7 +257,7 @@ static void test_unloaded_maps(void **state)
   kjit_context *context = *state;
   context->config.code_limit_bytes = 1; /* room for the code that was loaded last */
   kjit_module *module = parse(context, maps);
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
   kjit_array *array;
   kjit_prepared *prepared;
   expect_ok(context, kjit_create_array(gpu(context, 0), KJIT_F32, (int64_t[]){ 8, 8 }, 2, &array));
@@ -333,7 +333,7 @@ static void test_specialize(void **state)
 {
   fixture f;
   kjit_specialization *specialization = NULL, *again = NULL;
-  kjit_specialization_info info;
+  kjit_specialization_info info = { .size_bytes = sizeof info };
   make_axpy(*state, &f);
   expect_ok(*state, kjit_specialize(f.kernel, gpu(*state, 0), "f32[:] C, f32, f32[:] C, f32[:] C",
                                     &specialization));
@@ -367,7 +367,7 @@ static void test_specialize_on_cpu(void **state)
 
 static kjit_status launch_patiently(fixture *f)
 {
-  kjit_launch_config config = { .flags = KJIT_LAUNCH_NO_WAIT };
+  kjit_launch_config config = { .size_bytes = sizeof config, .flags = KJIT_LAUNCH_NO_WAIT };
   kjit_status status = kjit_launch(f->kernel, &config, f->arguments, 4);
   for (int i = 0; i < 2000 && status == KJIT_NOT_READY; i++) {
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
@@ -379,7 +379,7 @@ static kjit_status launch_patiently(fixture *f)
 static void test_no_wait(void **state)
 {
   fixture f;
-  kjit_launch_config config = { .flags = KJIT_LAUNCH_NO_WAIT };
+  kjit_launch_config config = { .size_bytes = sizeof config, .flags = KJIT_LAUNCH_NO_WAIT };
   kjit_prepared *prepared = NULL;
   make_axpy(*state, &f);
   fake.delay_ms = 20;
@@ -397,7 +397,7 @@ static void test_no_wait(void **state)
 static void test_waiting_for_background(void **state)
 {
   fixture f;
-  kjit_launch_config config = { .flags = KJIT_LAUNCH_NO_WAIT };
+  kjit_launch_config config = { .size_bytes = sizeof config, .flags = KJIT_LAUNCH_NO_WAIT };
   make_axpy(*state, &f);
   fake.delay_ms = 20;
   assert_int_equal(kjit_launch(f.kernel, &config, f.arguments, 4), KJIT_NOT_READY);
@@ -421,7 +421,7 @@ static void test_failure_in_background(void **state)
 static void test_end_in_background(void **state)
 {
   fixture f;
-  kjit_launch_config config = { .flags = KJIT_LAUNCH_NO_WAIT };
+  kjit_launch_config config = { .size_bytes = sizeof config, .flags = KJIT_LAUNCH_NO_WAIT };
   make_axpy(*state, &f);
   fake.delay_ms = 20;
   assert_int_equal(kjit_launch(f.kernel, &config, f.arguments, 4), KJIT_NOT_READY);
@@ -470,7 +470,7 @@ static void *launch_many(void *data)
 static void test_threads(void **state)
 {
   pthread_t threads[THREADS];
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   fake.kernel = run_empty;
   for (int i = 0; i < THREADS; i++)

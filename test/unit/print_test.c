@@ -94,8 +94,7 @@ static int set_up(void **state)
 {
   kj_diagnostics diagnostics = { 0 };
   fixture *f = calloc(1, sizeof *f);
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
   config.user = &f->p;
   config.on_print = take_text;
@@ -127,7 +126,9 @@ static int tear_down(void **state)
 
 static void launch(fixture *f, const char *name, void (*kernel)(const char *parameters))
 {
-  kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .device = f->device };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 1 }, .device = f->device
+  };
   cuda.kernel = kernel;
   assert_int_equal(kjit_launch(kernel_of(f->module, name), &config, NULL, 0), KJIT_OK);
 }
@@ -263,13 +264,12 @@ static void test_a_stream_that_goes(void **state)
   fixture *f = *state;
   pthread_t thread;
   kjit_stream *captured, *other, *stream;
-  kjit_array_config config;
+  kjit_array_config config = { .size_bytes = sizeof config };
   kjit_array *array;
   f->context->config.on_print = print_locked;
   is_printing = is_late = false;
   assert_int_equal(kjit_create_stream(f->device, &captured), KJIT_OK);
   assert_int_equal(kjit_create_stream(f->device, &other), KJIT_OK);
-  kjit_init_array_config(&config);
   config.device = f->device;
   config.element = KJIT_F32;
   config.shape = (int64_t[]){ 4 };
@@ -296,7 +296,9 @@ static void test_a_stream_that_goes(void **state)
 static void test_no_driver_call_fails_badly(void **state)
 {
   fixture *f = *state;
-  kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .device = f->device };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 1 }, .device = f->device
+  };
   cuda.kernel = print_all;
   for (int fail_at = 1;; fail_at++) {
     cuda.calls = 0;

@@ -351,8 +351,7 @@ static void test_compile(void **state)
   size_t size_bytes;
   kjit_context *context = make_fake_context();
   kjit_kernel *kernel = kernel_of(parse(context, add_one), "add_one");
-  kjit_compile_options options;
-  kjit_init_compile_options(&options);
+  kjit_compile_options options = { .size_bytes = sizeof options };
   options.target = "sm_90a";
   options.debug = KJIT_DEBUG_LINES;
   write_script("ptxas", "echo \"$1 $2 $(cat $4) $5\" > $3");

@@ -43,8 +43,7 @@ static const char *recorded(void)
 static kjit_context *make_context(void)
 {
   kjit_context *context = NULL;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
   if (kjit_create_context(&config, &context) != KJIT_OK) abort();
   return context;

@@ -63,15 +63,29 @@ static void test_missing_block(void **state)
   kjit_arg argument = kjit_arg_array(array);
   kjit_module *module = parse(*state, source);
   kjit_kernel *kernel = kernel_of(module, "set"), *placed = kernel_of(module, "placed");
-  launch_often(kernel, &(kjit_launch_config){ .grid = { 1 }, .block = { 32 } }, &argument, 1);
-  launch_often(placed, &(kjit_launch_config){ .block = { 32 } }, &argument, 1);
+  launch_often(kernel,
+               &(kjit_launch_config){
+                 .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 32 } },
+               &argument, 1);
+  launch_often(placed,
+               &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config), .block = { 32 } },
+               &argument, 1);
   assert_true(is_direct(kernel, 0) && is_direct(placed, 0));
   int launches = cuda.launches;
-  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .grid = { 1 } }, &argument, 1),
+  assert_int_equal(kjit_launch(kernel,
+                               &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                      .grid = { 1 } },
+                               &argument, 1),
                    KJIT_ERROR_LAUNCH);
-  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .grid = { 0, 2 } }, &argument, 1),
+  assert_int_equal(kjit_launch(kernel,
+                               &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                      .grid = { 0, 2 } },
+                               &argument, 1),
                    KJIT_ERROR_LAUNCH);
-  assert_int_equal(kjit_launch(kernel, &(kjit_launch_config){ .block = { 32 } }, &argument, 1),
+  assert_int_equal(kjit_launch(kernel,
+                               &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                      .block = { 32 } },
+                               &argument, 1),
                    KJIT_ERROR_LAUNCH);
   assert_int_equal(kjit_launch(placed, NULL, &argument, 1), KJIT_ERROR_LAUNCH);
   assert_int_equal(cuda.launches, launches);
@@ -84,13 +98,21 @@ static void test_wide_grid(void **state)
   kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
   kjit_arg argument = kjit_arg_array(array);
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-  launch_often(kernel, &(kjit_launch_config){ .grid = { 1 }, .block = { 32 } }, &argument, 1);
+  launch_often(kernel,
+               &(kjit_launch_config){
+                 .size_bytes = sizeof(kjit_launch_config), .grid = { 1 }, .block = { 32 } },
+               &argument, 1);
   assert_true(is_direct(kernel, 0));
   assert_non_null(strstr(specialization_of(kernel, 0)->facts, "grid32"));
-  launch_often(kernel, &(kjit_launch_config){ .grid = { INT32_MAX }, .block = { 32 } }, &argument,
-               1);
-  launch_often(kernel, &(kjit_launch_config){ .grid = { 65536, 1024 }, .block = { 32 } }, &argument,
-               1);
+  launch_often(kernel,
+               &(kjit_launch_config){
+                 .size_bytes = sizeof(kjit_launch_config), .grid = { INT32_MAX }, .block = { 32 } },
+               &argument, 1);
+  launch_often(kernel,
+               &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                      .grid = { 65536, 1024 },
+                                      .block = { 32 } },
+               &argument, 1);
   assert_int_equal(launches_of(kernel, 0), TIMES);
   kjit_release_array(array);
 }
@@ -103,7 +125,7 @@ static void test_given_elements(void **state)
   kjit_tensor tensor = host_vector(data, &length);
   tensor.device_type = 2;
   kjit_arg as_given = kjit_arg_elements(KJIT_I32, &tensor), as_it_is = kjit_arg_tensor(&tensor);
-  kjit_launch_config config = { .device = gpu(*state, 0) };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = gpu(*state, 0) };
   for (int order = 0; order < 2; order++) {
     kjit_kernel *kernel = kernel_of(parse(*state, source), "fill");
     launch_often(kernel, &config, order ? &as_it_is : &as_given, 1);
@@ -135,8 +157,11 @@ static void test_managed_elsewhere(void **state)
   fake.kernel = run_nothing;
   for (int i = 0; i < 6; i++) {
     kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-    kjit_launch_config there = { .device = asked[i % 3], .grid = { 1 }, .block = { 32 } },
-                       anywhere = { .grid = { 1 }, .block = { 32 } };
+    kjit_launch_config there = { .size_bytes = sizeof there,
+                                 .device = asked[i % 3],
+                                 .grid = { 1 },
+                                 .block = { 32 } },
+                       anywhere = { .size_bytes = sizeof anywhere, .grid = { 1 }, .block = { 32 } };
     launch_often(kernel, &there, &arguments[i / 3], 1);
     launch_often(kernel, &anywhere, &arguments[i / 3], 1);
     bool is_same = asked[i % 3] == gpu(*state, 1);
@@ -153,7 +178,7 @@ static void test_mapped_after_pinned(void **state)
              *mapped = make_array(gpu(*state, 0), KJIT_MEMORY_MAPPED);
   kjit_arg host = kjit_arg_array(pinned), both = kjit_arg_array(mapped);
   kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
-  kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
   fake.kernel = run_nothing;
   launch_often(kernel, &config, &host, 1);
   launch_often(kernel, &config, &both, 1);
@@ -209,7 +234,7 @@ typedef struct launcher {
 static void *launch_until_sealed(void *data)
 {
   launcher *l = data;
-  const kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  const kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
   uintptr_t wrong = 0;
   bool is_sealed = false;
   for (int left = TIMES; left; left -= is_sealed) {
@@ -340,7 +365,7 @@ static void test_gone(void **state)
   kjit_stream *stream;
   kjit_prepared *prepared;
   expect_ok(*state, kjit_create_stream(gpu(*state, 0), &stream));
-  kjit_launch_config config = { .stream = stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = stream };
   launch_often(kernel, &config, &argument, 1);
   expect_ok(*state, kjit_prepare_launch(kernel, &config, &argument, 1, &prepared));
   for (int i = 0; i < TIMES; i++) expect_ok(*state, kjit_run_prepared(prepared, NULL));
@@ -348,7 +373,7 @@ static void test_gone(void **state)
   void *function = code->cuda.function;
   kjit_stream gone = *stream; /* of no list */
   for (int way = 0; way < 2; way++) {
-    kjit_launch_config on_gone = { .stream = &gone };
+    kjit_launch_config on_gone = { .size_bytes = sizeof on_gone, .stream = &gone };
     assert_int_equal(launch_in_child(kernel, &config, &argument, way ? prepared : NULL), 0);
     int status = launch_in_child(kernel, &on_gone, &argument, way ? prepared : NULL);
     assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);
@@ -420,7 +445,7 @@ static uint32_t pick(const uint32_t *values, uint32_t count) { return values[dra
 
 static kjit_launch_config draw_config(kjit_device *const devices[3], kjit_stream *const streams[3])
 {
-  kjit_launch_config config = { 0 };
+  kjit_launch_config config = { .size_bytes = sizeof config };
   for (int i = 0; i < 3; i++) {
     if (draw(3) != 0) config.grid[i] = PICK(0, 0, 1, 2, 7, 65535, 65536, INT32_MAX, UINT32_MAX);
     if (draw(3) != 0)
@@ -753,7 +778,7 @@ static void test_arguments(void **state)
     kjit_kernel *kernel = kernel_of(module, name);
     for (int i = 0; i < FEW; i++) few[i] = draw((uint32_t)c->count);
     for (int i = 0; i < LAUNCHES; i++) {
-      kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+      kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
       if (draw(3) == 0) config.device = s->devices[draw(2) ? 0 : draw(3)];
       if (draw(3) == 0) config.stream = s->stream;
       kjit_arg arguments[] = { c->arguments[few[draw(FEW)]], c->arguments[few[draw(FEW)]],
@@ -776,7 +801,9 @@ static void test_arguments(void **state)
 static void test_prepared_arguments(void **state)
 {
   enum { ROUNDS = 200, SETS = 40 };
-  static const kjit_launch_config config = { .grid = { 1 }, .block = { 32 } };
+  static const kjit_launch_config config = { .size_bytes = sizeof config,
+                                             .grid = { 1 },
+                                             .block = { 32 } };
   setting *s = make_setting(*state);
   const choices *c = &s->c;
   uint32_t replaced = 0, refused = 0;

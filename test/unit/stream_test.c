@@ -172,7 +172,7 @@ static kjit_graph *capture(sequence *s, double value)
   kjit_graph *graph = NULL;
   kjit_prepared *prepared;
   kjit_arg x = kjit_arg_array(s->x), y = kjit_arg_array(s->y), number = kjit_arg_number(value);
-  kjit_launch_config config = { .stream = s->stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = s->stream };
   expect_ok(s->context, kjit_prepare_launch(s->kernel, &config, &x, 1, &prepared));
   for (int i = 0; i < 100; i++) s->x_data[i] = s->y_data[i] = -5;
   expect_ok(s->context, kjit_begin_capture(s->stream));
@@ -220,7 +220,10 @@ static void check_graph(kjit_context *context, kjit_device *device)
   expect_values(&s, 22);
   expect_ok(context, kjit_begin_capture(s.stream));
   kjit_arg x = kjit_arg_array(s.x);
-  expect_ok(context, kjit_launch(s.kernel, &(kjit_launch_config){ .stream = s.stream }, &x, 1));
+  expect_ok(context, kjit_launch(s.kernel,
+                                 &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                        .stream = s.stream },
+                                 &x, 1));
   expect_ok(context, kjit_end_capture(s.stream, &shorter));
   expect_refused(context, kjit_update_graph(executable, shorter), KJIT_ERROR_ARGUMENT,
                  "the graph has another form than the one that was instantiated: other operations "
@@ -273,7 +276,11 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
                    "kjit_end_capture");
     expect_refused(context, kjit_copy(context, &x, &on_host, s.stream), KJIT_ERROR_MISUSE, waiting);
     expect_refused(
-      context, kjit_launch(s.kernel, &(kjit_launch_config){ .stream = s.stream }, &on_host, 1),
+      context,
+      kjit_launch(s.kernel,
+                  &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                         .stream = s.stream },
+                  &on_host, 1),
       KJIT_ERROR_MISUSE,
       "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
     assert_int_equal(kjit_export_array(s.x, &handle), KJIT_ERROR_MISUSE);
@@ -293,7 +300,10 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
                  "the event was recorded in a capture that has ended");
   kjit_destroy_graph(graph);
   expect_ok(context, kjit_begin_capture(s.stream)); /* and is never ended */
-  expect_ok(context, kjit_launch(s.kernel, &(kjit_launch_config){ .stream = s.stream }, &x, 1));
+  expect_ok(context, kjit_launch(s.kernel,
+                                 &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                        .stream = s.stream },
+                                 &x, 1));
   kjit_release_array(s.x);
   kjit_release_array(s.y);
   end(&s);
@@ -309,7 +319,7 @@ static void test_failing_end(void **state)
   kjit_graph *graph = NULL;
   begin(&s, *state, gpu(*state, 0));
   kjit_arg x = kjit_arg_array(s.x);
-  kjit_launch_config config = { .stream = s.stream };
+  kjit_launch_config config = { .size_bytes = sizeof config, .stream = s.stream };
   for (int at = 1; !cuda.failed || strcmp(cuda.failed, "cuStreamEndCapture") != 0; at++) {
     expect_ok(*state, kjit_begin_capture(s.stream));
     expect_ok(*state, kjit_record_event(s.forked, s.stream));
@@ -355,7 +365,10 @@ static void test_end_of_context(void **state)
     s.x = make_vector(s.device, 100, s.side); /* younger than the graphs */
     expect_ok(*state, kjit_begin_capture(s.stream));
     kjit_arg x = kjit_arg_array(s.x);
-    expect_ok(*state, kjit_launch(s.kernel, &(kjit_launch_config){ .stream = s.stream }, &x, 1));
+    expect_ok(*state, kjit_launch(s.kernel,
+                                  &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                         .stream = s.stream },
+                                  &x, 1));
   }
 }
 
@@ -430,7 +443,9 @@ static kjit_graph *capture_nested(sequence *s, kjit_array *array)
 {
   kjit_graph *graph;
   kjit_arg argument = kjit_arg_array(array);
-  kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .stream = s->stream };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 1 }, .stream = s->stream
+  };
   expect_ok(s->context, kjit_begin_capture(s->stream));
   expect_ok(s->context, kjit_launch(s->kernel, &config, &argument, 1));
   expect_ok(s->context, kjit_add_host_callback(s->device, s->stream, replace_inside, NULL));
@@ -486,7 +501,7 @@ static void test_two_of_one_graph(void **state)
   kjit_executable_graph *executables[2];
   pthread_t threads[2];
   kjit_graph *graph;
-  kjit_launch_config config = { .grid = { 1 }, .block = { 1 } };
+  kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 1 } };
   expect_ok(*state, kjit_get_device(*state, KJIT_DEVICE_CPU, 0, &cpu));
   begin(&s, *state, cpu);
   fake.kernel = meet;
@@ -555,8 +570,10 @@ static void test_release_in_capture(void **state)
   joined = make_vector(device, 100, stream);
   kjit_arg arguments[] = { kjit_arg_array(mapped), kjit_arg_array(joined) };
   for (int i = 0; i < 2; i++)
-    expect_ok(*state,
-              kjit_launch(kernel, &(kjit_launch_config){ .stream = other }, &arguments[i], 1));
+    expect_ok(*state, kjit_launch(kernel,
+                                  &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                         .stream = other },
+                                  &arguments[i], 1));
   expect_ok(*state, kjit_begin_capture(stream));
   kjit_release_array(mapped);
   kjit_release_array(joined);
@@ -593,7 +610,10 @@ static void test_waiting_in_capture(void **state)
   expect_ok(*state, kjit_launch(kernel, NULL, &x, 1));
   kjit_array *parked = make_vector(device, 100, stream);
   kjit_arg also = kjit_arg_array(parked);
-  expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = other }, &also, 1));
+  expect_ok(*state, kjit_launch(kernel,
+                                &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                       .stream = other },
+                                &also, 1));
   int64_t length = 5000;
   kjit_array_config config = { .size_bytes = sizeof config,
                                .device = device,
@@ -608,7 +628,11 @@ static void test_waiting_in_capture(void **state)
   assert_int_equal(cuda.modules, modules); /* for now */
   assert_int_equal(cuda.pinned, pinned);
   fake.prints = "a line\n";
-  expect_refused(*state, kjit_launch(printing, &(kjit_launch_config){ .stream = stream }, &x, 1),
+  expect_refused(*state,
+                 kjit_launch(printing,
+                             &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                    .stream = stream },
+                             &x, 1),
                  KJIT_ERROR_MISUSE,
                  "a kernel that prints cannot be loaded while a stream is captured: launch or "
                  "kjit_specialize it before");
@@ -619,7 +643,10 @@ static void test_waiting_in_capture(void **state)
   if (kjit_create_array_with(&config, &large) == KJIT_OK) kjit_release_array(large);
   cuda.is_starved = false;
   assert_int_equal(cuda.orders, orders); /* no stream was put behind another one */
-  expect_ok(*state, kjit_launch(kernel, &(kjit_launch_config){ .stream = stream }, &x, 1));
+  expect_ok(*state, kjit_launch(kernel,
+                                &(kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config),
+                                                       .stream = stream },
+                                &x, 1));
   expect_ok(*state, kjit_end_capture(stream, &graph));
   assert_int_equal(kjit_get_graph_size(graph), 1);
   kjit_destroy_graph(graph);

@@ -25,8 +25,7 @@ static const char *find_compiler(void)
 static int set_up(void **state)
 {
   (void)state;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
   config.compiler_path = find_compiler(); /* sanitizers hide this program's run path from dlopen */
   return kjit_create_context(&config, &context) == KJIT_OK &&
@@ -168,10 +167,9 @@ static void test_gpus(void **state)
   static const char *const targets[] = { "sm_75", "sm_90" };
   for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
     kjit_kernel *kernel;
-    kjit_compile_options options;
+    kjit_compile_options options = { .size_bytes = sizeof options };
     void *code = NULL;
     size_t size_bytes = 0;
-    kjit_init_compile_options(&options);
     options.target = targets[i % 2];
     expect_ok(kjit_get_kernel(library, rows[i / 2].kernel, &kernel));
     expect_ok(

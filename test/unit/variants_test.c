@@ -36,7 +36,7 @@ static kjit_context *make_context(void)
 
 static int set_up(void **state)
 {
-  kjit_init_config(&config_of_test);
+  config_of_test = (kjit_config){ .size_bytes = sizeof config_of_test };
   config_of_test.cache_directory = "";
   *state = make_context();
   return 0;
@@ -77,7 +77,7 @@ static kjit_status launch(kjit_context *context, kjit_kernel *kernel, int r_offs
                     .lanes = 1,
                     .shape = length },
               x = r, y = r;
-  kjit_launch_config config = { .flags = flags };
+  kjit_launch_config config = { .size_bytes = sizeof config, .flags = flags };
   x.data = data + x_at;
   y.data = data + 128;
   kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_f32(2), kjit_arg_tensor(&x),
@@ -96,7 +96,7 @@ static void wait_for_loads(int count)
 
 static kjit_specialization_info info_of(kjit_kernel *kernel, size_t index)
 {
-  kjit_specialization_info info;
+  kjit_specialization_info info = { .size_bytes = sizeof info };
   kjit_specialization *specialization = kjit_get_specialization(kernel, index);
   assert_non_null(specialization);
   kjit_get_specialization_info(specialization, &info);
@@ -279,9 +279,12 @@ static void wait_in_callback(void *user, kjit_status status, kjit_specialization
   while (!n->is_queued) nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
   /* its code is queued behind this very job */
   n->launch_status = launch(n->context, n->kernel, 0, 64, 0);
-  kjit_specialize_item items[] = { { .kernel = n->kernel, .signature = f64_signature },
-                                   { .kernel = n->kernel,
-                                     .signature = "i32[:] C, i32, i32[:] C, i32[:] C" } };
+  kjit_specialize_item items[] = {
+    { .size_bytes = sizeof items[0], .kernel = n->kernel, .signature = f64_signature },
+    { .size_bytes = sizeof items[0],
+      .kernel = n->kernel,
+      .signature = "i32[:] C, i32, i32[:] C, i32[:] C" }
+  };
   n->all_status = kjit_specialize_all(n->context, cpu_of(n->context), items, 2, NULL, NULL);
   n->async_status = kjit_specialize_async(n->kernel, cpu_of(n->context),
                                           "i8[:] C, i8, i8[:] C, i8[:] C", take_result, &n->last);
@@ -351,10 +354,11 @@ static void test_all(void **state)
 {
   kjit_module *module = parse(*state, axpy);
   kjit_kernel *kernel = kernel_of(module, "axpy");
-  kjit_specialize_item items[] = { { .kernel = kernel, .signature = f32_signature },
-                                   { .kernel = kernel, .signature = "nonsense" },
-                                   { .kernel = kernel_of(module, "other"),
-                                     .signature = "i32[:] C" } };
+  kjit_specialize_item items[] = {
+    { .size_bytes = sizeof items[0], .kernel = kernel, .signature = f32_signature },
+    { .size_bytes = sizeof items[0], .kernel = kernel, .signature = "nonsense" },
+    { .size_bytes = sizeof items[0], .kernel = kernel_of(module, "other"), .signature = "i32[:] C" }
+  };
   progress_log log = { .thread = pthread_self() };
   kjit_device *device = cpu_of(*state);
   kjit_status status = kjit_specialize_all(*state, device, items, 3, log_progress, &log);
@@ -382,7 +386,9 @@ static void test_all_in_parallel(void **state)
   const char *signatures[] = { f32_signature, f64_signature, "i32[:] C, i32, i32[:] C, i32[:] C",
                                "i64[:] C, i64, i64[:] C, i64[:] C" };
   for (int i = 0; i < 4; i++)
-    items[i] = (kjit_specialize_item){ .kernel = kernel, .signature = signatures[i] };
+    items[i] = (kjit_specialize_item){ .size_bytes = sizeof(kjit_specialize_item),
+                                       .kernel = kernel,
+                                       .signature = signatures[i] };
   fake.delay_ms = 40;
   expect_ok(*state, kjit_specialize_all(*state, cpu_of(*state), items, 4, NULL, NULL));
   assert_in_range(fake.most_running, 2, 4);
@@ -396,7 +402,7 @@ static kjit_status launch_scale(kjit_context *context, kjit_kernel *kernel, kjit
     .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
   };
   kjit_arg arguments[] = { kjit_arg_tensor(&r), scalar };
-  kjit_launch_config config = { .device = cpu_of(context) };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = cpu_of(context) };
   return kjit_launch(kernel, &config, arguments, 2);
 }
 
@@ -422,7 +428,8 @@ static void test_sealed(void **state)
                { kjit_arg_u32(1), wide },     { kjit_arg_f32(1.5f), real },
                { kjit_arg_f64(1.5), real },   { kjit_arg_number(7), narrow },
                { kjit_arg_number(7.5), real } };
-  kjit_specialization_info before, after;
+  kjit_specialization_info before = { .size_bytes = sizeof before },
+                           after = { .size_bytes = sizeof after };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     for (int again = 0; again < 2; again++) {
       kjit_get_specialization_info(rows[i].expected, &before);
@@ -437,7 +444,7 @@ static void test_sealed(void **state)
     .data = matrix, .device_type = 1, .rank = 2, .code = 2, .bits = 32, .lanes = 1, .shape = shape
   };
   kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_i32(1) };
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 2), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
                       "kernel `scale` is sealed: no signature takes the arguments (f32[:, :] C, "
@@ -460,7 +467,7 @@ static void test_ambiguous(void **state)
     .data = data, .device_type = 1, .rank = 1, .code = 2, .bits = 32, .lanes = 1, .shape = length
   };
   kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_i32(1), kjit_arg_i32(1) };
-  kjit_launch_config config = { .device = device };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
   assert_int_equal(kjit_launch(kernel, &config, arguments, 3), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
                       "kernel `pair` is sealed: these signatures take the arguments equally well, "
@@ -487,7 +494,9 @@ static void test_sealed_layouts(void **state)
                     .shape = shape,
                     .strides = columns };
   kjit_arg argument = kjit_arg_tensor(&r);
-  kjit_launch_config config = { .grid = { 1 }, .block = { 1 }, .device = cpu_of(*state) };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 1 }, .device = cpu_of(*state)
+  };
   expect_ok(*state, kjit_launch(kernel, &config, &argument, 1));
   assert_int_equal(ki_type(ki_context_types(*state), fake.arguments[0].type)->layout,
                    KJIT_LAYOUT_STRIDED);
@@ -505,7 +514,7 @@ static void test_eviction(void **state)
   replace_context(state);
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   kjit_specialization *made[4];
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   const char *signatures[] = { f32_signature, f64_signature, "i32[:] C, i32, i32[:] C, i32[:] C",
                                "i64[:] C, i64, i64[:] C, i64[:] C" };
   for (int i = 0; i < 3; i++)
@@ -542,7 +551,7 @@ static void test_eviction_of_prepared(void **state)
   };
   kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_f32(2), kjit_arg_tensor(&t),
                            kjit_arg_tensor(&t) };
-  kjit_launch_config config = { .device = cpu_of(*state) };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = cpu_of(*state) };
   expect_ok(*state, kjit_prepare_launch(kernel, &config, arguments, 4, &prepared));
   for (int i = 0; i < 3; i++) {
     expect_ok(*state, kjit_run_prepared(prepared, NULL));
@@ -550,7 +559,7 @@ static void test_eviction_of_prepared(void **state)
                                       &made));
   }
   assert_int_equal(fake.loads - fake.unloads, 1);
-  kjit_specialization_info info;
+  kjit_specialization_info info = { .size_bytes = sizeof info };
   kjit_get_specialization_info(kjit_get_prepared_specialization(prepared), &info);
   assert_int_equal(info.launches, 3);
   kjit_destroy_prepared(prepared);
@@ -569,7 +578,7 @@ static void *launch_all_types(void *user)
 {
   crew *crew = user;
   static double wide[64];
-  kjit_launch_config config = { .device = cpu_of(crew->context) };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = cpu_of(crew->context) };
   static const struct {
     uint8_t code, bits;
   } types[] = { { 2, 32 }, { 2, 64 }, { 0, 32 }, { 0, 64 } };
@@ -584,7 +593,8 @@ static void *launch_all_types(void *user)
     kjit_arg arguments[] = { kjit_arg_tensor(&t), kjit_arg_f32(2), kjit_arg_tensor(&t),
                              kjit_arg_tensor(&t) };
     crew->failures += kjit_launch(crew->kernel, &config, arguments, 4) != KJIT_OK;
-    kjit_specialization_info info; /* of code that others load and unload */
+    kjit_specialization_info info = { .size_bytes =
+                                        sizeof info }; /* of code that others load and unload */
     kjit_get_specialization_info(kjit_get_specialization(crew->kernel, (size_t)i % 4), &info);
     crew->failures += info.signature && strncmp(info.signature + 3, "[:] C", 5) != 0;
   }
@@ -611,7 +621,7 @@ static void run_evicting_crew(void **state, bool is_sealed)
     assert_int_equal(pthread_create(&threads[i], NULL, launch_all_types, &crew), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
   assert_int_equal(crew.failures, 0);
-  kjit_statistics statistics;
+  kjit_statistics statistics = { .size_bytes = sizeof statistics };
   kjit_get_statistics(*state, &statistics);
   assert_int_equal(statistics.launches, THREADS * ROUNDS);
   assert_true(statistics.evictions > 0);
@@ -693,7 +703,7 @@ static void test_queries(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
   kjit_specialization *made;
-  kjit_occupancy occupancy;
+  kjit_occupancy occupancy = { .size_bytes = sizeof occupancy };
   void *binary;
   size_t size_bytes;
   expect_ok(*state, kjit_specialize(kernel, cpu_of(*state), f32_signature, &made));

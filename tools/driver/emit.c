@@ -115,7 +115,8 @@ bool tool_emit(tool_error *error, const tool_emission *emission, kjit_stage inde
     kjit_free(emission->context, compiled);
     return true;
   }
-  kjit_specialization_info info = { .signature = emission->signature,
+  kjit_specialization_info info = { .size_bytes = sizeof info,
+                                    .signature = emission->signature,
                                     .target = emission->options.target };
   if (emission->specialization) kjit_get_specialization_info(emission->specialization, &info);
   char *doing = tool_format("compiling for \"%s\" on %s", info.signature, info.target);

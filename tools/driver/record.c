@@ -53,12 +53,12 @@ static void find_lane(kjit_context *context, field *f)
 
 static bool get_field(kjit_context *context, kjit_type type, uint32_t index, field *f)
 {
-  kjit_type_layout layout;
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
   *f = (field){ .lanes = 1 };
   if (kjit_get_type_field(context, type, index, &f->given, &f->offset_bytes) != KJIT_OK)
     return false;
   if (kjit_get_type_layout(context, f->given.type, &layout) != KJIT_OK) return false;
-  f->size_bytes = layout.size_bytes;
+  f->size_bytes = layout.type_bytes;
   f->is_struct = layout.field_count > 0;
   if (!f->is_struct) find_lane(context, f);
   return true;
@@ -66,7 +66,7 @@ static bool get_field(kjit_context *context, kjit_type type, uint32_t index, fie
 
 static uint32_t field_count(kjit_context *context, kjit_type type)
 {
-  kjit_type_layout layout;
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
   return kjit_get_type_layout(context, type, &layout) == KJIT_OK ? layout.field_count : 0;
 }
 
@@ -134,12 +134,12 @@ const tool_leaf *tool_find_number(const tool_leaves *leaves, uint64_t index, uin
 
 bool tool_find_record(kjit_context *context, const char *name, size_t length, tool_record *record)
 {
-  kjit_type_layout layout;
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
   char *copy = tool_copy_text(name, length);
   kjit_type type = KJIT_ANY;
   bool ok = context && kjit_parse_type(context, copy, &type) == KJIT_OK &&
             kjit_get_type_layout(context, type, &layout) == KJIT_OK && layout.field_count;
-  *record = (tool_record){ context, type, ok ? layout.size_bytes : 0 };
+  *record = (tool_record){ context, type, ok ? layout.type_bytes : 0 };
   free(copy);
   return ok;
 }
@@ -154,14 +154,14 @@ static bool find_lanes(kjit_context *context, kjit_type type, tool_shape *shape)
 
 bool tool_shape_of_type(kjit_context *context, kjit_type type, tool_shape *shape)
 {
-  kjit_type_layout layout;
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
   shape->element = type;
   if (type < KJIT_SCALAR_COUNT) return type >= KJIT_BOOL;
   if (kjit_get_type_layout(context, type, &layout) != KJIT_OK) return false;
   if (layout.field_count) {
-    shape->record = (tool_record){ context, type, layout.size_bytes };
+    shape->record = (tool_record){ context, type, layout.type_bytes };
     shape->element = KJIT_U8;
-    shape->lanes = layout.size_bytes;
+    shape->lanes = layout.type_bytes;
   } else if (!find_lanes(context, type, shape)) {
     return false;
   }

@@ -87,8 +87,8 @@ static void list_entry(void *user, const kjit_cache_entry *entry)
 {
   tool *t = user;
   t->count++;
-  t->bytes += entry->size_bytes;
-  printf("%10" PRIu64 "  ", entry->size_bytes);
+  t->bytes += entry->file_bytes;
+  printf("%10" PRIu64 "  ", entry->file_bytes);
   print_age(entry->used_ns);
   if (entry->version)
     printf("  %-7s %s(%s)  kjit %s  %s\n", entry->target, entry->kernel, entry->signature,
@@ -173,8 +173,7 @@ static bool create_context(tool *t)
 {
   if (t->options.directory && !tool_check_cache_folder(&t->error, t->options.directory))
     return false;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = t->options.directory;
   kjit_status status = kjit_create_context(&config, &t->context);
   if (status != KJIT_OK)

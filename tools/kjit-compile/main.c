@@ -25,8 +25,7 @@ typedef struct compilation {
 
 static bool create_context(compilation *c)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   if (!c->options.is_quiet) config.on_diagnostic = tool_show_remark;
   config.libdevice_path = c->options.libdevice;
   char *import_path = tool_import_path(&c->options.module);
@@ -89,7 +88,7 @@ static bool emit(compilation *c)
   tool_emission emission = {
     .context = c->context, .module = c->module, .kernel = c->kernel, .signature = c->signature
   };
-  kjit_init_compile_options(&emission.options);
+  emission.options = (kjit_compile_options){ .size_bytes = sizeof emission.options };
   emission.function = c->function;
   emission.symbol = c->options.symbol;
   emission.options.target = c->options.arch;

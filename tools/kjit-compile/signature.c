@@ -15,7 +15,7 @@ static const char *given_type(const compile_options *options, const char *name)
 
 static bool is_parameter(kjit_kernel *kernel, const char *name, size_t length)
 {
-  kjit_parameter_info info;
+  kjit_parameter_info info = { .size_bytes = sizeof info };
   for (size_t i = 0; kjit_get_parameter_info(kernel, i, &info) == KJIT_OK; i++)
     if (strlen(info.name) == length && !memcmp(info.name, name, length)) return true;
   return false;
@@ -62,7 +62,7 @@ bool compile_make_signature(tool_error *error, kjit_context *context, kjit_kerne
     return true;
   }
   if (!check_names(error, kernel, kernel_name, options)) return false;
-  kjit_parameter_info info;
+  kjit_parameter_info info = { .size_bytes = sizeof info };
   char *text = tool_copy_text("", 0);
   for (size_t i = 0; kjit_get_parameter_info(kernel, i, &info) == KJIT_OK; i++) {
     char *type = parameter_type(context, options, &info);
@@ -102,7 +102,7 @@ void compile_list_kernels(kjit_context *context, kjit_module *module)
   const char *name;
   for (size_t k = 0; (name = kjit_get_kernel_name(module, k)); k++) {
     kjit_kernel *kernel;
-    kjit_parameter_info info;
+    kjit_parameter_info info = { .size_bytes = sizeof info };
     if (kjit_get_kernel(module, name, &kernel) != KJIT_OK) continue;
     printf("%s(", name);
     for (size_t i = 0; kjit_get_parameter_info(kernel, i, &info) == KJIT_OK; i++)

@@ -148,7 +148,7 @@ static bool create_result(const run_maker *m, run_step *step, run_part *part,
 /* Asks the library for the types and shapes of the call's results. */
 static bool describe_results(const run_maker *m, run_step *step, kjit_result_info *infos)
 {
-  static const kjit_device_info host = { .kind = KJIT_DEVICE_CPU };
+  static const kjit_device_info host = { .size_bytes = sizeof host, .kind = KJIT_DEVICE_CPU };
   run_call *call = step->call;
   step->arguments = tool_allocate(step->count * sizeof *step->arguments);
   run_bind_step(step, &host);
@@ -195,7 +195,7 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
 {
   step->call = tool_allocate(sizeof *step->call);
   step->call->scanner = tool_scan("--call", text, m->error);
-  kjit_init_algorithm_options(&step->call->options);
+  step->call->options = (kjit_algorithm_options){ .size_bytes = sizeof step->call->options };
   if (!run_scan_call_text(m, step) || !create_results(m, step)) return false;
   count_traffic(step);
   return true;

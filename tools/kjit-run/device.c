@@ -12,7 +12,7 @@ static const char *kind_text(kjit_device_kind kind)
 
 char *run_device_text(const kjit_device *device)
 {
-  kjit_device_info info;
+  kjit_device_info info = { .size_bytes = sizeof info };
   kjit_get_device_info(device, &info);
   return tool_format("%s:%d %s (%s)", kind_text(info.kind), info.ordinal,
                      info.name ? info.name : "unknown", info.target ? info.target : "unknown");
@@ -51,7 +51,7 @@ bool run_open_device(tool_error *error, kjit_context *context, const char *text,
 
 static void list_device(const kjit_device *device)
 {
-  kjit_device_info info;
+  kjit_device_info info = { .size_bytes = sizeof info };
   kjit_get_device_info(device, &info);
   double gib = (double)info.memory_bytes / (1 << 30);
   const char *parts = info.kind == KJIT_DEVICE_CUDA ? "multiprocessors" : "cores";
@@ -116,7 +116,7 @@ static bool upload(tool_error *error, kjit_context *context, kjit_device *device
 
 bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps)
 {
-  kjit_device_info info;
+  kjit_device_info info = { .size_bytes = sizeof info };
   kjit_get_device_info(device, &info);
   if (info.kind == KJIT_DEVICE_CPU) return true;
   tool_progress("copying arrays to the device", 0);

@@ -106,7 +106,7 @@ bool run_scan_operands(const run_maker *m, tool_scanner *scanner, run_step *step
 
 static bool bind_by_name(const run_maker *m, run_step *step)
 {
-  kjit_parameter_info info;
+  kjit_parameter_info info = { .size_bytes = sizeof info };
   for (size_t i = 0; kjit_get_parameter_info(step->kernel, i, &info) == KJIT_OK; i++) {
     tool_argument *found = tool_find_argument(m->arguments, info.name, strlen(info.name));
     if (found) found->is_used = true;
@@ -129,7 +129,7 @@ static bool bind_by_name(const run_maker *m, run_step *step)
 
 static void count_traffic(run_step *step)
 {
-  kjit_parameter_info info;
+  kjit_parameter_info info = { .size_bytes = sizeof info };
   for (size_t i = 0; i < step->count && kjit_get_parameter_info(step->kernel, i, &info) == KJIT_OK;
        i++) {
     const run_operand *operand = &step->operands[i];

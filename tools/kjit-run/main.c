@@ -31,8 +31,7 @@ static bool create_context(run *r)
 {
   const char *cache = r->options.cache;
   if (cache && *cache && !tool_check_cache_folder(&r->error, cache)) return false;
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   if (!r->options.is_quiet) config.on_diagnostic = tool_show_remark;
   config.on_print = tool_show_print;
   config.libdevice_path = r->options.libdevice;

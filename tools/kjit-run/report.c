@@ -54,6 +54,7 @@ static bool next_specialization(const run_steps *steps, size_t *step, size_t *in
     if (!s) continue;
     ++*index;
     v->specialization = s;
+    v->info = (kjit_specialization_info){ .size_bytes = sizeof v->info };
     kjit_get_specialization_info(s, &v->info);
     return true;
   }
@@ -117,7 +118,7 @@ static bool parse_emit(tool_error *error, const char *text, kjit_stage *stage, c
 
 bool run_check_emits(tool_error *error, const run_options *options, kjit_device *device)
 {
-  kjit_device_info info;
+  kjit_device_info info = { .size_bytes = sizeof info };
   kjit_get_device_info(device, &info);
   for (size_t i = 0; i < options->emits.count; i++) {
     kjit_stage stage;

@@ -41,6 +41,7 @@ bool run_make_steps(const run_maker *m, const run_step_text *texts, size_t count
   steps->items = tool_allocate(steps->count * sizeof *steps->items);
   for (size_t i = 0; i < steps->count; i++) {
     run_step *step = &steps->items[i];
+    step->config.size_bytes = sizeof step->config;
     if (!make_step(m, count ? &texts[i] : NULL, step)) return false;
     free(step->arguments);
     step->arguments = tool_allocate(step->count * sizeof *step->arguments);
@@ -106,7 +107,7 @@ void run_bind_step(run_step *step, const kjit_device_info *device)
 
 void run_bind_steps(run_steps *steps, kjit_device *device)
 {
-  kjit_device_info info;
+  kjit_device_info info = { .size_bytes = sizeof info };
   kjit_get_device_info(device, &info);
   for (size_t i = 0; i < steps->count; i++) {
     steps->items[i].config.device = device;

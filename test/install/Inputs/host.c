@@ -23,7 +23,7 @@ static int run(kjit_context *context, kjit_module *module)
               in_y = tensor;
   kjit_arg arguments[4] = { kjit_arg_tensor(&tensor), kjit_arg_f32(2), kjit_arg_tensor(&in_x),
                             kjit_arg_tensor(&in_y) };
-  kjit_launch_config config = { 0 };
+  kjit_launch_config config = { .size_bytes = sizeof config };
   kjit_kernel *kernel;
   in_x.data = x;
   in_y.data = y;
