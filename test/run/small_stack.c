@@ -110,7 +110,9 @@ static void launch(kjit_module *module, const char *what)
       .shape = &extents[1] }
   };
   kjit_arg arguments[2] = { kjit_arg_tensor(&tensors[0]), kjit_arg_tensor(&tensors[1]) };
-  kjit_launch_config config = { .device = device, .grid = { 1 }, .block = { 1 } };
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .device = device, .grid = { 1 }, .block = { 1 }
+  };
   require(kjit_get_kernel(module, "k", &kernel), "kernel");
   require(kjit_launch(kernel, &config, arguments, 2), what);
   kjit_release_module(module);
@@ -121,8 +123,7 @@ static void launch(kjit_module *module, const char *what)
 
 static void *work(void *kind)
 {
-  kjit_config config;
-  kjit_init_config(&config);
+  kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
   require(kjit_create_context(&config, &context), "context");
   require(kjit_get_device(context, strcmp(kind, "cpu") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0,
