@@ -17,7 +17,7 @@ endif()
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kjit)
 install(EXPORT kjit NAMESPACE kjit:: DESTINATION ${package})
 configure_package_config_file(cmake/kjitConfig.cmake.in ${PROJECT_BINARY_DIR}/kjitConfig.cmake INSTALL_DESTINATION ${package})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/kjitConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kjitConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/kjitConfig.cmake ${PROJECT_BINARY_DIR}/kjitConfigVersion.cmake DESTINATION ${package})
 
 # Relative to the file itself, so that an installed tree can be moved.

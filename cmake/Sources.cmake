@@ -24,6 +24,19 @@ function(kj_embed_library target folder)
   target_sources(${target} PRIVATE ${output})
 endfunction()
 
+# kj_digest_build(target): kj_build and kj_compiler_file of lib/compiler.h become part of the target: the version, and a digest of the headers and tables that both libraries are made from.
+function(kj_digest_build target)
+  file(GLOB_RECURSE inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/*.h ${PROJECT_SOURCE_DIR}/lib/*.def ${PROJECT_SOURCE_DIR}/include/kjit/*.h ${PROJECT_SOURCE_DIR}/include/kjit/*.def)
+  list(SORT inputs)
+  set(output ${PROJECT_BINARY_DIR}/build.c)
+  set(response ${PROJECT_BINARY_DIR}/build-inputs.txt)
+  file(GENERATE OUTPUT ${response} CONTENT "${inputs}")
+  add_custom_command(OUTPUT ${output} DEPENDS ${inputs} ${response} ${PROJECT_SOURCE_DIR}/cmake/Digest.cmake
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DINPUTS=${response} "-DVERSION=${PROJECT_VERSION}" "-DOPTIONS=${CMAKE_BUILD_TYPE} ${KJIT_HOSTILE} ${KJIT_SANITIZE}"
+      -P ${PROJECT_SOURCE_DIR}/cmake/Digest.cmake VERBATIM)
+  target_sources(${target} PRIVATE ${output})
+endfunction()
+
 # kj_hide_symbols(target map): the version script's symbols are exported, nothing else; what is not reachable from them is dropped.
 function(kj_hide_symbols target map)
   set(map ${PROJECT_SOURCE_DIR}/${map})

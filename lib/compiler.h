@@ -293,9 +293,9 @@ static inline void *kj_find_outside(const kj_outside *outside, const char *name)
 }
 
 typedef struct kj_compiler_interface {
-  /* of this struct: a libkjit and a compiler of different versions refuse each other */
-  uint32_t size_bytes;
-  uint32_t version; /* KJ_COMPILER_VERSION */
+  uint32_t size_bytes; /* of this struct */
+  uint32_t version;    /* KJ_COMPILER_VERSION */
+  const char *build;   /* kj_build of the compiler; here in all versions from 5 on */
   /* path may be NULL */
   kjit_status (*create)(const char *libdevice_path, kj_diagnostics *diagnostics,
                         kj_compiler **compiler);
@@ -308,7 +308,13 @@ typedef struct kj_compiler_interface {
                       kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
   void (*unload)(kj_compiler *compiler, kj_loaded *loaded);
 } kj_compiler_interface;
-enum { KJ_COMPILER_VERSION = 4 };
+enum { KJ_COMPILER_VERSION = 5 };
+
+/* Version and build of the library that this is in. A libkjit and a compiler of different builds
+ * refuse each other: they share structs, numbers of types and built-ins, and what code calls. */
+extern const char kj_build[];
+/* The file that libkjit-compiler of this version is in. */
+extern const char kj_compiler_file[];
 
 KJIT_API const kj_compiler_interface *kjit_get_compiler_interface(void);
 

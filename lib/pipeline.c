@@ -201,7 +201,7 @@ static void unload(kj_compiler *compiler, kj_loaded *loaded)
 const kj_compiler_interface *kjit_get_compiler_interface(void)
 {
   static const kj_compiler_interface interface = {
-    sizeof interface, KJ_COMPILER_VERSION, create, destroy, compile, load, unload
+    sizeof interface, KJ_COMPILER_VERSION, kj_build, create, destroy, compile, load, unload
   };
   return &interface;
 }

@@ -25,7 +25,7 @@ extern "C" {
 typedef struct kjit_cache_entry {
   uint32_t size_bytes; /* of this struct, set by kjit */
   const char *name;    /* of the file, without the directory */
-  /* of kjit, "0.1.0"; NULL: the file is damaged, or was left by a writer that was killed; so are
+  /* of kjit, "0.2.0"; NULL: the file is damaged, or was left by a writer that was killed; so are
    * the next three */
   const char *version;
   const char *kernel, *signature, *target;

@@ -37,9 +37,13 @@
 #define KJIT_API
 #endif
 
+/* The version of these headers. */
 #define KJIT_VERSION_MAJOR 0
-#define KJIT_VERSION_MINOR 1
+#define KJIT_VERSION_MINOR 2
 #define KJIT_VERSION_PATCH 0
+/* One number, for comparisons: 1.23.4 is 12304. */
+#define KJIT_VERSION_NUMBER \
+  (KJIT_VERSION_MAJOR * 10000 + KJIT_VERSION_MINOR * 100 + KJIT_VERSION_PATCH)
 
 #ifdef __cplusplus
 extern "C" {
@@ -73,6 +77,10 @@ typedef struct kjit_diagnostic {
   const char *message;     /* one sentence, no trailing newline */
   const char *source_line; /* the line itself for a caret, or NULL */
 } kjit_diagnostic;
+
+/* The version of the library that runs, as KJIT_VERSION_NUMBER is that of the headers. Never fails.
+ */
+KJIT_API uint32_t kjit_get_version(void);
 
 /* Name of a status, "KJIT_ERROR_TYPE"; static storage; "KJIT_STATUS_UNKNOWN" for a number that is
  * none. Never fails. */

@@ -16,7 +16,9 @@ struct ki_thread_record {
   kj_diagnostics diagnostics;
 };
 
-/* ---- status names ---- */
+/* ---- version, status names ---- */
+
+uint32_t kjit_get_version(void) { return KJIT_VERSION_NUMBER; }
 
 const char *kjit_get_status_name(kjit_status status)
 {

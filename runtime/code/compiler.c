@@ -10,8 +10,6 @@
 #include "code/compile_thread.h"
 #include "code/disk.h"
 
-static const char library_name[] = "libkjit-compiler.so";
-
 static void *try_open(const char *path, kj_buffer *reasons)
 {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -30,7 +28,7 @@ static void find_beside(kj_buffer *path)
   const char *slash = strrchr(info.dli_fname, '/');
   if (slash) kj_append(path, info.dli_fname, (size_t)(slash + 1 - info.dli_fname));
   else kj_append_text(path, "./");
-  kj_append_text(path, library_name);
+  kj_append_text(path, kj_compiler_file);
 }
 
 static void *open_beside(kj_buffer *reasons)
@@ -48,12 +46,12 @@ static kjit_status open_library(kj_runtime *runtime, kj_diagnostics *diagnostics
   kj_buffer reasons = { 0 };
   const char *path = runtime->context->config.compiler_path;
   void *library = path ? try_open(path, &reasons) : open_beside(&reasons);
-  if (!library && !path && !reasons.failed) library = try_open(library_name, &reasons);
+  if (!library && !path && !reasons.failed) library = try_open(kj_compiler_file, &reasons);
   if (!library) {
     kjit_status status = reasons.failed ? kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory")
                                         : kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
                                                    "the compiler cannot be loaded: %s",
-                                                   reasons.text ? reasons.text : library_name);
+                                                   reasons.text ? reasons.text : kj_compiler_file);
     kj_free_buffer(&reasons);
     return status;
   }
@@ -65,16 +63,21 @@ static kjit_status open_library(kj_runtime *runtime, kj_diagnostics *diagnostics
 static kjit_status check_interface(const kj_compiler_interface *interface,
                                    kj_diagnostics *diagnostics)
 {
-  if (interface && interface->size_bytes == sizeof *interface &&
-      interface->version == KJ_COMPILER_VERSION)
-    return KJIT_OK;
+  enum { FIRST_WITH_BUILD = 5 };
   if (!interface)
     return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "the compiler gives no interface");
+  bool has_build = interface->version >= FIRST_WITH_BUILD && interface->build;
+  if (interface->version == KJ_COMPILER_VERSION && interface->size_bytes == sizeof *interface &&
+      has_build && !strcmp(interface->build, kj_build))
+    return KJIT_OK;
+  Dl_info own = { 0 }, other = { 0 };
+  (void)dladdr(kj_build, &own);
+  (void)dladdr(interface, &other);
   return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
-                  "the compiler belongs to another version of kjit: expected interface %d of %zu "
-                  "bytes, got %u of %u bytes",
-                  KJ_COMPILER_VERSION, sizeof *interface, interface->version,
-                  interface->size_bytes);
+                  "libkjit and its compiler are of different builds: %s is %s, %s is %s",
+                  own.dli_fname ? own.dli_fname : "libkjit", kj_build,
+                  other.dli_fname ? other.dli_fname : "the compiler",
+                  has_build ? interface->build : "of a version before 0.2");
 }
 
 static kjit_status find_interface(kj_runtime *runtime, kj_diagnostics *diagnostics)

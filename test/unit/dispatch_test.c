@@ -613,6 +613,36 @@ static void test_executor(void **state)
   kjit_destroy_context(context);
 }
 
+/* A compiler of another build is refused, and the message names both. */
+static void test_other_builds(void **state)
+{
+  kjit_context *context;
+  const kjit_config options = { .size_bytes = sizeof options };
+  const struct {
+    uint32_t size_bytes, version;
+    const char *build, *name;
+  } rows[] = { { sizeof(kj_compiler_interface), KJ_COMPILER_VERSION, "kjit 9.9.9, build 0", NULL },
+               { sizeof(kj_compiler_interface), 4, NULL, "of a version before 0.2" },
+               { sizeof(kj_compiler_interface) + 8, KJ_COMPILER_VERSION + 1, kj_build, NULL } };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    kj_diagnostics diagnostics = { 0 };
+    kj_compiler_interface other = fake_interface;
+    other.size_bytes = rows[i].size_bytes;
+    other.version = rows[i].version;
+    other.build = rows[i].build;
+    assert_int_equal(kjit_create_context(&options, &context), KJIT_OK);
+    assert_int_equal(kj_use_compiler(context, &other, &diagnostics), KJIT_ERROR_NO_COMPILER);
+    assert_int_equal(ki_finish_call(context, &diagnostics), KJIT_ERROR_NO_COMPILER);
+    assert_non_null(
+      strstr(last_message(context), "libkjit and its compiler are of different builds"));
+    assert_non_null(strstr(last_message(context), kj_build));
+    assert_non_null(strstr(last_message(context), rows[i].name ? rows[i].name : rows[i].build));
+    kjit_destroy_context(context);
+  }
+  assert_int_equal(kjit_get_version(), KJIT_VERSION_NUMBER);
+}
+
 static void test_range_only(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, axpy), "axpy");
@@ -710,23 +740,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_relations),
-    TEST(test_key_of_offsets),
-    TEST(test_attributes),
-    TEST(test_chosen_grids),
-    TEST(test_limits),
-    TEST(test_evaluator_is_bounded),
-    TEST(test_evaluator_values),
-    TEST(test_hits),
-    TEST(test_one_compilation),
-    TEST(test_one_failure),
-    TEST(test_no_compiler),
-    TEST(test_every_block_once),
-    TEST(test_executor),
-    TEST(test_lazy_executor),
-    TEST(test_flags),
-    TEST(test_range_only),
-    TEST(test_compile_signatures),
+    TEST(test_relations),        TEST(test_key_of_offsets), TEST(test_attributes),
+    TEST(test_chosen_grids),     TEST(test_limits),         TEST(test_evaluator_is_bounded),
+    TEST(test_evaluator_values), TEST(test_hits),           TEST(test_one_compilation),
+    TEST(test_one_failure),      TEST(test_no_compiler),    TEST(test_every_block_once),
+    TEST(test_executor),         TEST(test_lazy_executor),  TEST(test_flags),
+    TEST(test_other_builds),     TEST(test_range_only),     TEST(test_compile_signatures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -168,8 +168,8 @@ static void fake_unload(kj_compiler *compiler, kj_loaded *loaded)
 }
 
 static const kj_compiler_interface fake_interface = {
-  sizeof fake_interface, KJ_COMPILER_VERSION, fake_create, fake_destroy,
-  fake_compile,          fake_load,           fake_unload
+  sizeof fake_interface, KJ_COMPILER_VERSION, kj_build,  fake_create,
+  fake_destroy,          fake_compile,        fake_load, fake_unload
 };
 
 static inline kjit_context *make_fake_context(void)

@@ -1,0 +1,10 @@
+# cmake -DOUTPUT=FILE.c -DINPUTS=LIST -DVERSION=V -DOPTIONS="..." -P Digest.cmake: what tells builds apart whose libraries do not fit each other.
+file(READ ${INPUTS} inputs)
+set(digests "${OPTIONS}")
+foreach(input IN LISTS inputs)
+  file(SHA256 ${input} digest)
+  string(APPEND digests " ${digest}")
+endforeach()
+string(SHA256 digest "${digests}")
+string(SUBSTRING ${digest} 0 16 digest)
+file(WRITE ${OUTPUT} "/* Made by cmake/Digest.cmake. */\n#include \"compiler.h\"\n\nconst char kj_build[] = \"kjit ${VERSION}, build ${digest}\";\nconst char kj_compiler_file[] = \"libkjit-compiler.so.${VERSION}\";\n")
