@@ -125,8 +125,9 @@ static void count_by_lanes(counting *c)
              *done = ka_use_work(&t.kernel, ka_add_work(c->call, KJIT_U32, 1, true)),
              *table = ka_use_constant(&t.kernel, capacity);
   ka_launch(&t.kernel, threads, blocks,
-            "histogram_lanes(%s, %s, %s, %s, %s, %s, %s, THREADS, %d, %u, %s, %s)", t.load, t.bin,
-            store, t.count, t.bins, counts, done, GPU_ITEMS, neighbours, table, strictness(c));
+            "histogram_lanes(%s, %s, %s, %s, %s, %s, %s, %s, THREADS, %d, %u, %s, %s, %s)", t.load,
+            t.bin, t.guess ? t.guess : t.bin, store, t.count, t.bins, counts, done, GPU_ITEMS,
+            neighbours, table, t.guess ? "true" : "false", strictness(c));
 }
 
 static void count_in_shared(counting *c, uint32_t capacity)
