@@ -13,6 +13,7 @@ typedef struct ka_sort {
   bool has_values;  /* one for each key */
   bool are_places;  /* those of an argsort */
   bool is_in_place; /* keys or values lie where they are stored */
+  bool is_packed;   /* keys and values are one word each in work memory */
   bool is_descending;
   ka_operator less; /* where not of numbers */
   uint32_t begin, end;

@@ -2,6 +2,7 @@
  * by merges (merge_sort.kir), a few numbers by one block. What is sorted goes from the operands
  * through work memory, one launch after the other, into the results. */
 #include "algorithm/sort.h"
+#include "ir/context.h"
 
 /* ---- the shapes of launches ---- */
 
@@ -11,24 +12,13 @@ typedef struct tiling {
   uint32_t bytes, threads, items, blocks;
 } tiling;
 
-static const tiling radix_tilings[] = {
-  { 4, 256, 23, 3 }, { 8, 384, 20, 2 }, { 12, 256, 12, 3 }, { UINT32_MAX, 256, 10, 2 }
-};
-static const tiling wide_key_tiling = { 8, 384, 16, 2 }; /* keys of 8 bytes without values */
-/* The same for many elements: what a tile has of one digit is written side by side, so that large
- * tiles, of many elements a thread, take less time, and there are enough of them for all. */
-static const tiling many_tilings[] = {
-  { 4, 256, 48, 2 }, { 8, 256, 32, 2 }, { 12, 256, 26, 2 }, { UINT32_MAX, 256, 20, 2 }
-};
-static const tiling many_wide_key_tiling = { 8, 256, 34, 2 };
 static const tiling merge_tilings[] = { { 4, 256, 21, 4 }, { 8, 256, 11, 4 },
                                         { 16, 256, 7, 2 }, { 32, 128, 7, 2 },
                                         { 64, 128, 3, 2 }, { UINT32_MAX, 64, 3, 1 } };
 
 enum {
-  HISTOGRAM_THREADS = 256,
-  HISTOGRAM_ITEMS = 16,
-  HISTOGRAM_BLOCKS = 8,  /* of a multiprocessor */
+  COPY_THREADS = 256,
+  COPY_BLOCKS = 8,       /* of a multiprocessor */
   BLOCK_ITEMS = 8,       /* of a thread, where one block sorts all */
   BLOCK_MOST = 1024 * 8, /* elements */
   RANK_THREADS = 256,
@@ -43,11 +33,50 @@ enum {
   RADIX_MANY = 1 << 22,      /* elements */
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
+  MOVED_BYTES = 8,   /* of a value that goes through a tile, at most */
+  SCAN_BYTES = 1024, /* of the shared memory of a pass, for what is left of it */
   SPLIT_THREADS = 128,
   SPLIT_LEAST = 512,    /* tiles; fewer are found by their blocks */
   MULTIWAY_LANES = 16,  /* that look for where a tile starts */
   MULTIWAY_LEAST = 1024 /* tiles that are merged by fours */
 };
+
+/* How the values of a pass of a sort by digits go with their keys. */
+typedef enum radix_way {
+  RADIX_BESIDE, /* loaded and moved as the keys are */
+  RADIX_LATE,   /* loaded when the keys have their places, and through the memory of these */
+  RADIX_PACKED, /* in one word with the key, from the first pass on */
+} radix_way;
+
+/* A pass of keys and values of up to so many bytes each, as was measured (docs/performance.md): few
+ * elements, and many. What a tile has of one digit is written side by side, so that large tiles, of
+ * many elements a thread, take less time where there are enough of them for all multiprocessors. */
+typedef struct radix_tiling {
+  uint32_t key_bytes, value_bytes;
+  radix_way way;
+  tiling few, many;
+} radix_tiling;
+
+static const radix_tiling radix_tilings[] = {
+  { 4, 0, RADIX_BESIDE, { 0, 256, 16, 4 }, { 0, 256, 64, 2 } },
+  { 8, 0, RADIX_BESIDE, { 0, 256, 16, 3 }, { 0, 256, 40, 2 } },
+  { 4, 4, RADIX_PACKED, { 0, 256, 16, 4 }, { 0, 256, 40, 2 } },
+  { 4, 4, RADIX_LATE, { 0, 256, 16, 3 }, { 0, 256, 40, 2 } },
+  { 8, 4, RADIX_LATE, { 0, 256, 16, 3 }, { 0, 256, 30, 2 } },
+  { 8, 8, RADIX_LATE, { 0, 256, 16, 2 }, { 0, 256, 26, 2 } },
+  /* Larger values do not go through a tile. */
+  { 4, UINT32_MAX, RADIX_BESIDE, { 0, 256, 23, 3 }, { 0, 256, 48, 2 } },
+  { 8, UINT32_MAX, RADIX_BESIDE, { 0, 384, 16, 2 }, { 0, 256, 34, 2 } },
+};
+
+/* How all digits are counted: threads, elements of each at a time, columns of counts
+ * (radix_sort_histogram), blocks of a multiprocessor at most. Columns fill the shared memory, which
+ * many elements repay. */
+typedef struct counting {
+  uint32_t threads, items, columns, blocks;
+} counting;
+
+static const counting few_counting = { 256, 16, 1, 8 }, many_counting = { 1024, 16, 32, 1 };
 
 static const tiling *choose(const tiling *rows, uint32_t bytes)
 {
@@ -109,6 +138,23 @@ static const char *use_places(ka_kernel *kernel, const ka_sort *s)
                    ka_use_count(kernel, s->row));
 }
 
+static const char *use_zero(const ka_sort *s, kjit_type type)
+{
+  return kj_format(&s->call->arena, "zero(%s)", ka_type_text(s->call, type));
+}
+
+/* Where key and value are one word in work memory: its load and store. */
+static const char *pack_operands(const ka_sort *s, const char *keys, const char *values,
+                                 const char *put, const char *put_values)
+{
+  kj_arena *arena = &s->call->arena;
+  if (!s->stage) keys = kj_format(arena, "bind_back(radix_load_packed, %s, %s)", keys, values);
+  if (s->stage + 1 == s->stages)
+    put = kj_format(arena, "bind_back(radix_store_packed, %s, %s, %s, %s)", put, put_values,
+                    use_zero(s, s->x.element), use_zero(s, s->value_element));
+  return kj_format(arena, "%s, %s", keys, put);
+}
+
 /* A kernel with the four funcs of the stage, as the library's funcs take them first. */
 static const char *begin_stage(ka_sort *s, ka_kernel *kernel)
 {
@@ -117,9 +163,12 @@ static const char *begin_stage(ka_sort *s, ka_kernel *kernel)
   ka_begin_kernel(s->call, "sort", kernel);
   const char *keys = use_input(kernel, s, &s->x, s->key_buffers);
   if (s->are_places && !s->stage) values = use_places(kernel, s);
-  else if (s->has_values) values = use_input(kernel, s, &s->values, s->value_buffers);
+  else if (s->has_values && (!s->stage || !s->is_packed))
+    values = use_input(kernel, s, &s->values, s->value_buffers);
   if (s->has_result || !is_last) put = use_output(kernel, s, &s->result, s->key_buffers);
-  if (s->has_values) put_values = use_output(kernel, s, &s->result_values, s->value_buffers);
+  if (s->has_values && (is_last || !s->is_packed))
+    put_values = use_output(kernel, s, &s->result_values, s->value_buffers);
+  if (s->is_packed) return pack_operands(s, keys, values, put, put_values);
   return kj_format(&s->call->arena, "%s, %s, %s, %s", keys, values, put, put_values);
 }
 
@@ -127,8 +176,9 @@ static void set_stages(ka_sort *s, uint32_t stages)
 {
   s->stages = stages;
   for (uint32_t i = 0; i < KA_MOST_BUFFERS && i + 1 < stages; i++) {
-    s->key_buffers[i] = ka_add_work(s->call, s->x.element, s->x.count, false);
-    if (s->has_values)
+    kjit_type element = s->is_packed ? KJIT_U64 : s->x.element;
+    s->key_buffers[i] = ka_add_work(s->call, element, s->x.count, false);
+    if (s->has_values && !s->is_packed)
       s->value_buffers[i] = ka_add_work(s->call, s->value_element, s->x.count, false);
   }
 }
@@ -165,59 +215,110 @@ static void copy_back(ka_sort *s)
   ka_kernel kernel;
   const char *operands = begin_stage(s, &kernel), *count = ka_use_count(&kernel, s->x.count);
   bool is_cpu = ka_is_cpu(s->call);
-  uint32_t threads = is_cpu ? 1 : HISTOGRAM_THREADS;
-  uint64_t most = (uint64_t)HISTOGRAM_BLOCKS * ka_core_count(s->call),
+  uint32_t threads = is_cpu ? 1 : COPY_THREADS;
+  uint64_t most = (uint64_t)COPY_BLOCKS * ka_core_count(s->call),
            blocks = is_cpu ? count_pieces(s) : ka_divide_up(s->x.count, threads);
   ka_launch(&kernel, threads, blocks < most ? blocks : most, "sort_copy(%s, %s, %s)", operands,
             count, yes_or_no(s->has_values));
 }
 
-static const tiling *choose_radix_tiling(const ka_sort *s)
+/* A stage for each digit, and where one alone would store where it loads, one more. */
+static bool set_digit_stages(ka_sort *s, uint32_t digits)
 {
-  bool are_many = s->x.count >= RADIX_MANY;
-  uint32_t bytes = ka_key_bytes(s);
-  if (bytes == wide_key_tiling.bytes && !s->has_values)
-    return are_many ? &many_wide_key_tiling : &wide_key_tiling;
-  /* Larger values do not go through a tile. */
-  return choose(are_many ? many_tilings : radix_tilings,
-                bytes + (s->value_bytes <= 8 ? s->value_bytes : 0));
+  bool goes_back = digits == 1 && s->is_in_place;
+  set_stages(s, digits + goes_back);
+  return goes_back;
 }
 
-static void sort_digits_gpu(ka_sort *s, uint32_t digits)
+/* Number and value make one word, which is worth it where it goes through work memory. */
+static bool can_pack(const ka_sort *s, uint32_t digits)
 {
-  const tiling *t = choose_radix_tiling(s);
-  kjit_type word = s->call->is_wide ? KJIT_U64 : KJIT_U32;
-  uint64_t count = s->x.count, tiles = ka_divide_up(count, (uint64_t)t->threads * t->items),
-           blocks = ka_divide_up(count, HISTOGRAM_THREADS * HISTOGRAM_ITEMS),
-           most = (uint64_t)HISTOGRAM_BLOCKS * ka_core_count(s->call);
-  uint32_t work = ka_add_work(s->call, word, (uint64_t)digits * (2 * DIGIT_VALUES + 1) + 1, true),
-           status = ka_add_work(s->call, word, 2 * DIGIT_VALUES * tiles, false);
+  ki_type_class class_ = ki_type(s->call->context->types, s->value_element)->class_;
+  bool is_number =
+    class_ == KJ_CLASS_SIGNED || class_ == KJ_CLASS_UNSIGNED || class_ == KJ_CLASS_FLOAT;
+  return is_number && s->value_bytes == 4 && ka_key_bytes(s) == 4 && digits > 1;
+}
+
+/* What a block may have. */
+static uint64_t shared_bytes(const ka_sort *s) { return s->call->device->info.max_shared_bytes; }
+
+/* The shared memory of a tile (radix_sort_items): its elements, counts for each warp, and where the
+ * digits start. */
+static void fit_tile(const ka_sort *s, radix_way way, tiling *t)
+{
+  uint32_t key = ka_key_bytes(s), value = s->value_bytes <= MOVED_BYTES ? s->value_bytes : 0,
+           each = way == RADIX_BESIDE ? key + value
+                  : key > value       ? key
+                                      : value;
+  if (way == RADIX_PACKED) each = key + value;
+  uint64_t others = t->threads / 32 * DIGIT_VALUES * 4 + DIGIT_VALUES * 8 + SCAN_BYTES,
+           most = (shared_bytes(s) - others) / ((uint64_t)t->threads * each);
+  t->items = (uint32_t)ka_least(t->items, most);
+}
+
+static radix_way choose_radix_tile(const ka_sort *s, uint32_t digits, tiling *tile)
+{
+  const radix_tiling *row = radix_tilings;
+  while (row->key_bytes < ka_key_bytes(s) || row->value_bytes < s->value_bytes ||
+         (row->way == RADIX_PACKED && !can_pack(s, digits)))
+    row++;
+  *tile = s->x.count >= RADIX_MANY ? row->many : row->few;
+  fit_tile(s, row->way, tile);
+  return row->way;
+}
+
+static void count_digits(ka_sort *s, uint32_t digits, uint32_t work, uint32_t status)
+{
+  counting c = s->x.count >= RADIX_MANY ? many_counting : few_counting;
+  while (c.columns > 1 && digits * DIGIT_VALUES * 4 * c.columns > shared_bytes(s) - SCAN_BYTES)
+    c.columns /= 2;
+  uint64_t count = s->x.count, blocks = ka_divide_up(count, (uint64_t)c.threads * c.items),
+           most = (uint64_t)c.blocks * ka_core_count(s->call);
   ka_kernel kernel;
   ka_begin_kernel(s->call, "sort", &kernel);
   const char *keys = use_input(&kernel, s, &s->x, s->key_buffers),
              *n = ka_use_count(&kernel, count), *words = ka_use_work(&kernel, work),
-             *tile_words = ka_use_work(&kernel, status),
-             *items = ka_use_constant(&kernel, HISTOGRAM_ITEMS), *bits = ka_use_bits(&kernel, s);
-  ka_launch(&kernel, HISTOGRAM_THREADS, blocks < most ? blocks : most,
-            "sort_histogram(%s, %s, %s, %s, THREADS, %s, %s)", keys, n, words, tile_words, items,
-            bits);
+             *tile_words = ka_use_work(&kernel, status), *items = ka_use_constant(&kernel, c.items),
+             *bits = ka_use_bits(&kernel, s), *columns = ka_use_constant(&kernel, c.columns);
+  ka_launch(&kernel, c.threads, ka_least(blocks, most),
+            "sort_histogram(%s, %s, %s, %s, THREADS, %s, %s, %s)", keys, n, words, tile_words,
+            items, bits, columns);
+}
+
+static void sort_digits_gpu(ka_sort *s, uint32_t digits)
+{
+  tiling t;
+  radix_way way = choose_radix_tile(s, digits, &t);
+  kjit_type word = s->call->is_wide ? KJIT_U64 : KJIT_U32;
+  uint64_t tiles = ka_divide_up(s->x.count, (uint64_t)t.threads * t.items);
+  s->is_packed = way == RADIX_PACKED;
+  bool goes_back = set_digit_stages(s, digits);
+  uint32_t work = ka_add_work(s->call, word, (uint64_t)digits * (2 * DIGIT_VALUES + 1) + 1, true),
+           status = ka_add_work(s->call, word, 2 * DIGIT_VALUES * tiles, false);
+  count_digits(s, digits, work, status);
   for (s->stage = 0; s->stage < digits; s->stage++) {
+    ka_kernel kernel;
     const char *operands = begin_stage(s, &kernel);
     kjit_arg number = kjit_arg_i32((int32_t)s->stage);
-    const char *pass = ka_use_value(&kernel, &number);
-    n = ka_use_count(&kernel, count);
-    words = ka_use_work(&kernel, work);
-    tile_words = ka_use_work(&kernel, status);
-    items = ka_use_constant(&kernel, t->items);
-    bits = ka_use_bits(&kernel, s);
-    kernel.blocks = t->blocks;
-    ka_launch(&kernel, t->threads, tiles, "sort_pass(%s, %s, %s, %s, %s, THREADS, %s, %s, %s)",
-              operands, n, pass, words, tile_words, items, bits, yes_or_no(s->has_values));
+    const char *pass = ka_use_value(&kernel, &number), *n = ka_use_count(&kernel, s->x.count),
+               *words = ka_use_work(&kernel, work), *tile_words = ka_use_work(&kernel, status),
+               *items = ka_use_constant(&kernel, t.items), *bits = ka_use_bits(&kernel, s);
+    kernel.blocks = t.blocks;
+    if (s->is_packed)
+      ka_launch(&kernel, t.threads, tiles,
+                "sort_pass_packed(%s, %s, %s, %s, %s, %s, THREADS, %s, %s)", operands,
+                use_zero(s, s->x.element), n, pass, words, tile_words, items, bits);
+    else
+      ka_launch(&kernel, t.threads, tiles, "sort_pass(%s, %s, %s, %s, %s, THREADS, %s, %s, %s, %s)",
+                operands, n, pass, words, tile_words, items, bits, yes_or_no(s->has_values),
+                yes_or_no(way == RADIX_LATE));
   }
+  if (goes_back) copy_back(s);
 }
 
 static void sort_digits_cpu(ka_sort *s, uint32_t digits)
 {
+  bool goes_back = set_digit_stages(s, digits);
   uint64_t count = s->x.count, pieces = count_pieces(s);
   uint32_t counts =
     ka_add_work(s->call, s->call->is_wide ? KJIT_U64 : KJIT_U32, pieces * DIGIT_VALUES, false);
@@ -237,16 +338,14 @@ static void sort_digits_cpu(ka_sort *s, uint32_t digits)
     ka_launch(&kernel, 1, pieces, "sort_scatter(%s, %s, %s, %s, %s, %s)", operands, n, pass, words,
               bits, yes_or_no(s->has_values));
   }
+  if (goes_back) copy_back(s);
 }
 
 static void sort_digits(ka_sort *s)
 {
   uint32_t digits = (uint32_t)ka_divide_up(s->end - s->begin, DIGIT_BITS);
-  bool goes_back = digits == 1 && s->is_in_place;
-  set_stages(s, digits + goes_back);
   if (ka_is_cpu(s->call)) sort_digits_cpu(s, digits);
   else sort_digits_gpu(s, digits);
-  if (goes_back) copy_back(s);
 }
 
 /* ---- by comparison ---- */

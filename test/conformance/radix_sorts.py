@@ -53,18 +53,28 @@ for kind in orders.KINDS:
     few_row(kind)
 
 
+def launch_histogram(r, rng, number, begin, end, descending):
+    r.launch("histogram", f"{rng.integers(1, 4)}, 256", "x", "bins", "tickets", "status", number, str(begin), str(end), flag(descending), str(rng.choice([1, 4, 32])))
+
+
+def work_of(r, rng, n, each, digits, number):
+    """The arrays bins, tickets and status for tiles of 256 threads."""
+    word = np.uint32 if number.endswith("i32") else np.uint64
+    r.arrays_of(bins=np.zeros((2, digits, 256), word), tickets=np.zeros(digits + 1, np.uint32),
+                status=rng.integers(0, 2**32, (2, -(-n // (256 * each)), 256)).astype(word))
+
+
 def one_sweep_row(kind):
     @row(f"radix sort of {kind}")
     def _(r, rng):
         n = int(rng.choice([1, 255, 256, 257, 3000, 5000]))
-        each = int(rng.choice([1, 2]))
+        each = int(rng.choice([1, 2, 3, 5]))
         x = keys_of(r, rng, kind, n)
         (begin, end), descending = range_of(rng, kind), bool(rng.integers(2))
         order = orders.order_of(x, descending, begin, end)
         digits = -(-(end - begin) // 8)
         number = count(rng, n)
-        word = np.uint32 if number.endswith("i32") else np.uint64
-        wide = rng.random() < 0.3
+        wide, late = rng.random() < 0.3, flag(rng.random() < 0.5)
         values = np.arange(n).astype(rng.choice(["u1", "u2", "i4", "f8"]))
         if wide:
             values = np.zeros(n, WIDE)
@@ -72,15 +82,14 @@ def one_sweep_row(kind):
                 values[name] = rng.integers(1, 2**32, n)
             values["c"] = rng.integers(1, 2**63, (n, 2))
         (lambda **v: r.structs_of("wide", **v) if wide else r.arrays_of(**v))(xv=values, outv=np.zeros_like(values), sparev=np.zeros_like(values))
-        r.arrays_of(bins=np.zeros((2, digits, 256), word), tickets=np.zeros(digits + 1, np.uint32),
-                    status=rng.integers(0, 2**32, (2, -(-n // (256 * each)), 256)).astype(word))
+        work_of(r, rng, n, each, digits, number)
         names = ["x"] + (["out"] if digits % 2 else ["spare", "out"]) + ["spare", "out"] * 4
         pairs = values.dtype != np.float64
         for _ in range(2):  # work memory is left as it has to be
-            r.launch("histogram", f"{rng.integers(1, 4)}, 256", "x", "bins", "tickets", "status", number, str(begin), str(end), flag(descending))
+            launch_histogram(r, rng, number, begin, end, descending)
             for k in range(digits):
                 numbers = [str(k), str(begin + 8 * k), str(end), "256", str(each), flag(descending)]
-                moved = [names[k + 1] + "v", names[k] + "v"] if pairs else []
+                moved = [names[k + 1] + "v", names[k] + "v", late] if pairs else []
                 r.launch("pairs" if pairs else "keys", "", names[k + 1], names[k], "bins", "tickets", "status", number, *numbers, *moved)
         r.verify(["out"], orders.same_bits(x[order]))
         if pairs and n > 1:
@@ -89,6 +98,34 @@ def one_sweep_row(kind):
 
 for kind in orders.KINDS:
     one_sweep_row(kind)
+
+
+def packed_row(kind, value):
+    @row(f"radix sort of {kind} packed with {value}")
+    def _(r, rng):
+        n, each = int(rng.choice([2, 255, 257, 3000, 5000])), int(rng.choice([1, 3]))
+        x = keys_of(r, rng, kind, n)
+        (begin, end), descending = range_of(rng, kind), bool(rng.integers(2))
+        if end - begin <= 8:  # one digit is one pass, which has nothing to pack
+            begin, end = 0, 32
+        order = orders.order_of(x, descending, begin, end)
+        digits = -(-(end - begin) // 8)
+        number = count(rng, n)
+        values = rng.integers(0, 2**32, n, np.uint32).view(value) if value != "f4" else rng.standard_normal(n).astype("f4")
+        r.arrays_of(xv=values, outv=np.zeros_like(values), one=np.zeros(n, np.uint64), other=np.zeros(n, np.uint64))
+        work_of(r, rng, n, each, digits, number)
+        words = ["one", "other"] * 2
+        launch_histogram(r, rng, number, begin, end, descending)
+        for k in range(digits):
+            first = ["pack", words[k], "x", "xv"] if not k else ["unpack", "out", "outv", words[k - 1]] if k == digits - 1 else ["packed", words[k], words[k - 1], "x"]
+            numbers = [number, str(k), str(begin + 8 * k), str(end), "256", str(each), flag(descending)]
+            r.launch(first[0], "", *first[1:], "bins", "tickets", "status", *numbers)
+        r.verify(["out"], orders.same_bits(x[order]))
+        r.expect("outv", values[order])
+
+
+for kind, value in (("u32", "u4"), ("i32", "f4"), ("f32", "i4")):
+    packed_row(kind, value)
 
 
 def pieces_row(kind):
