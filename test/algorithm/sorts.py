@@ -36,11 +36,24 @@ def sizes(rng):
 
 @cases
 def pairs_of_types(rng):
-    for kind, value in (("f8", "c16"), ("i1", "f2"), ("?", "u8"), ("u2", "?")):
-        n = int(rng.integers(1, 20000))
+    """In place; numbers of 4 bytes with keys of 4 bytes go as one word."""
+    kinds = [("f8", "c16"), ("i1", "f2"), ("?", "u8"), ("u2", "?"), (str(rng.choice(["u4", "i4", "f4"])), str(rng.choice(["u4", "i4", "f4"])))]
+    for kind, value in kinds:
+        n = int(rng.integers(1, 40000))
         x, v = keys(rng, n, kind), values.any_numbers(rng, n, value)
         order = order_of(x, descending=True)
         yield Case(f"pairs {kind} {value} {n}", "{x}, {v} = sort({x}, {v}, descending=true)", x=x, v=v).expect("x", x[order]).expect("v", v[order])
+
+
+@cases
+def many(rng):
+    """From 2^22 elements on tiles are larger."""
+    n = 2**22 + int(rng.integers(100000))
+    kind, value = (str(rng.choice(kinds)) for kinds in (["u4", "i8", "u8"], ["u2", "u4", "f8"]))
+    x, v = rng.integers(0, 2**15, n).astype(kind), rng.integers(0, 2**16, n).astype(value)
+    x *= np.array(65537, kind)
+    order = np.argsort((x & np.array(2**15 - 1, kind)).astype("u2"), kind="stable")
+    yield Case(f"many pairs {kind} {value} {n}", "{k}, {w} = sort({x}, {v})", x=x, v=v).expect("k", x[order]).expect("w", v[order])
 
 
 @cases
@@ -63,7 +76,10 @@ def bits(rng):
     x = rng.integers(0, 2**32, 20000, np.uint32)
     first, last = sorted(rng.choice(33, 2, replace=False))
     part = x.astype("u8") >> np.uint64(first) & np.uint64((1 << int(last - first)) - 1)
-    yield Case(f"bits {first} to {last}", f"{{r}} = sort({{x}}, begin_bit={first}, end_bit={last})", x=x).expect("r", x[np.argsort(part, kind="stable")])
+    order = np.argsort(part, kind="stable")
+    v = np.arange(len(x), dtype="f4")
+    yield Case(f"pairs by bits {first} to {last}", f"{{k}}, {{w}} = sort({{x}}, {{v}}, begin_bit={first}, end_bit={last})", x=x, v=v).expect("k", x[order]).expect("w", v[order])
+    yield Case(f"bits {first} to {last}", f"{{r}} = sort({{x}}, begin_bit={first}, end_bit={last})", x=x).expect("r", x[order])
 
 
 @cases
