@@ -68,7 +68,7 @@ static const char source[] = "func largest(a, b) { return a > b ? a : b }\n"
                              "  for i in grid_range(len(x)) {\n"
                              "    var z = u64(i + 1) * 0x9e3779b97f4a7c15u64\n"
                              "    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u64\n"
-                             "    x[i] = dtype(x)(z >> 32) & mask\n"
+                             "    x[i] = dtype(x)(sizeof(dtype(x)) == 8 ? z : z >> 32) & mask\n"
                              "  }\n"
                              "}\n"
                              "func mix(i) {\n"
@@ -165,9 +165,9 @@ static kjit_array *view(kjit_array *array, kjit_type type, int64_t count)
 }
 
 static struct {
-  kjit_array *words, *few, *many, *wide, *reals, *other_reals, *wide_reals, *result, *values,
-    *values_out, *counts, *ascending, *other_ascending, *spare, *sums, *offsets, *many_offsets,
-    *keys;
+  kjit_array *words, *few, *many, *wide, *reals, *other_reals, *wide_reals, *wide_values, *result,
+    *values, *values_out, *counts, *ascending, *other_ascending, *spare, *sums, *offsets,
+    *many_offsets, *keys;
 } data;
 
 /* ---- rows ---- */
@@ -242,6 +242,22 @@ static void sort_pairs(int64_t n, const kjit_algorithm_options *o)
   kjit_operand x = head(data.words, KJIT_U32, n), r = head(data.result, KJIT_U32, n);
   kjit_operand y = head(data.values, KJIT_U32, n), s = head(data.values_out, KJIT_U32, n);
   TRY(kjit_sort_pairs(context, &r, &s, &x, &y, NULL, o));
+}
+
+static void sort_wide_pairs(kjit_type type, int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.wide, KJIT_U64, n), r = head(data.result, KJIT_U64, n);
+  kjit_operand y = head(type == KJIT_U64 ? data.wide_values : data.values, type, n),
+               s = head(data.values_out, type, n);
+  TRY(kjit_sort_pairs(context, &r, &s, &x, &y, NULL, o));
+}
+static void sort_pairs_u64(int64_t n, const kjit_algorithm_options *o)
+{
+  sort_wide_pairs(KJIT_U64, n, o);
+}
+static void sort_u64_with_u32(int64_t n, const kjit_algorithm_options *o)
+{
+  sort_wide_pairs(KJIT_U32, n, o);
 }
 
 static void argsort(int64_t n, const kjit_algorithm_options *o)
@@ -488,6 +504,8 @@ static const struct row {
   { "radix sort u32", sort_u32, 0, NULL },
   { "radix sort u32 pairs", sort_pairs, 0, NULL },
   { "radix sort u64", sort_u64, 0, NULL },
+  { "radix sort u64 pairs", sort_pairs_u64, 0, NULL },
+  { "radix sort u64 with values u32", sort_u64_with_u32, 0, NULL },
   { "radix sort f32", sort_f32, 0, NULL },
   { "argsort u32", argsort, 0, NULL },
   { "merge sort u32, own comparison", sort_by_less, 0, NULL },
@@ -654,7 +672,8 @@ static void make_data(int64_t n)
   data.wide_reals = make_reals(KJIT_F64, n);
   data.values = make_random(KJIT_U32, n, ~0u);
   data.result = make(KJIT_U64, n);
-  data.values_out = make(KJIT_U32, n);
+  data.wide_values = make_random(KJIT_U64, n, ~0ull);
+  data.values_out = make(KJIT_U64, n);
   data.counts = make(KJIT_U32, 1024);
   data.spare = make(KJIT_U32, n);
   data.sums = make_reals(KJIT_F32, MANY);

@@ -1,6 +1,7 @@
 // algorithms_cub.cu: CUB's device-wide algorithms as nvcc compiles them, temporary memory made beforehand, several calls between two events. Prints a line for each row of
 // algorithms.c that CUB has: name, exponent of the number of elements, median us. Set operations are Thrust's, which makes its memory in each call and waits for the count.
 // nvcc -O3 -std=c++17 -arch=native algorithms_cub.cu
+// a.out [NAME]: only rows in whose name this is.
 #include <cub/cub.cuh>
 #include <thrust/execution_policy.h>
 #include <thrust/set_operations.h>
@@ -9,9 +10,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 #define CHECK(call) check((call), #call)
+
+static const char *wanted = "";
 
 static void check(cudaError_t error, const char *what)
 {
@@ -47,6 +51,7 @@ template <class Call> static void measure(const char *name, int exponent, Call c
   static void *memory;
   static size_t size_bytes;
   size_t needed = 0;
+  if (!strstr(name, wanted)) return;
   CHECK(call(nullptr, needed));
   if (needed > size_bytes) {
     CHECK(cudaFree(memory));
@@ -80,6 +85,16 @@ __global__ void fill(unsigned *x, size_t n, unsigned mask)
     unsigned long long z = (i + 1) * 0x9e3779b97f4a7c15ull;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
     x[i] = (unsigned)(z >> 32) & mask;
+  }
+}
+
+// From 0 to 1, as algorithms.c has them.
+__global__ void fill_reals(float *x, size_t n)
+{
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+    unsigned long long z = (i + 1) * 0x9e3779b97f4a7c15ull;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    x[i] = (float)(z >> 40) / 16777216;
   }
 }
 
@@ -128,6 +143,7 @@ __global__ void ascend(unsigned *x, size_t n, unsigned seed)
 
 template <class Call> static void measure_waiting(const char *name, int exponent, Call call)
 {
+  if (!strstr(name, wanted)) return;
   printf("%s\t%d\t%.3f\n", name, exponent, median_us(call, exponent < 22 ? 20 : 2));
   fflush(stdout);
 }
@@ -139,23 +155,28 @@ template <class T> static T *allocate(size_t count)
   return memory;
 }
 
-int main()
+int main(int count, char **arguments)
 {
+  if (count > 1) wanted = arguments[1];
   enum { MOST = 28, LENGTH = 1024, SHORT = 8, RUN = 16 };
   const size_t most = (size_t)1 << MOST;
   unsigned *x = allocate<unsigned>(most), *r = allocate<unsigned>(most), *values = allocate<unsigned>(most), *values_out = allocate<unsigned>(most), *few = allocate<unsigned>(most);
   unsigned *ascending = allocate<unsigned>(most / 2), *other = allocate<unsigned>(most / 2);
   unsigned long long *wide = allocate<unsigned long long>(most), *wide_out = allocate<unsigned long long>(most);
+  unsigned long long *wide_values = allocate<unsigned long long>(most), *wide_values_out = allocate<unsigned long long>(most);
   int *counts = allocate<int>(1024), *offsets = allocate<int>(most / LENGTH + 1);
   long long *cuts = allocate<long long>(most / LENGTH + 1);
   int *random_offsets = allocate<int>(most / LENGTH + 1), *many_offsets = allocate<int>(most / SHORT + 1);
   unsigned *keys = allocate<unsigned>(most);
+  float *reals = allocate<float>(most);
+  fill_reals<<<2048, 256>>>(reals, most);
   fill_offsets<<<2048, 256>>>(random_offsets, most / LENGTH + 1, LENGTH);
   fill_offsets<<<2048, 256>>>(many_offsets, most / SHORT + 1, SHORT);
   fill_keys<<<2048, 256>>>(keys, most, RUN);
   fill<<<2048, 256>>>(x, most, ~0u);
   fill<<<2048, 256>>>(values, most, ~0u);
   fill<<<2048, 256>>>((unsigned *)wide, 2 * most, ~0u);
+  fill<<<2048, 256>>>((unsigned *)wide_values, 2 * most, ~0u);
   fill<<<2048, 256>>>(few, most, 255);
   ascend<<<2048, 256>>>(ascending, most / 2, 1);
   ascend<<<2048, 256>>>(other, most / 2, 1u << 30);
@@ -169,6 +190,9 @@ int main()
     ROW("radix sort u32", DeviceRadixSort::SortKeys, x, r, n);
     ROW("radix sort u32 pairs", DeviceRadixSort::SortPairs, x, r, values, values_out, n);
     ROW("radix sort u64", DeviceRadixSort::SortKeys, wide, wide_out, n);
+    ROW("radix sort u64 pairs", DeviceRadixSort::SortPairs, wide, wide_out, wide_values, wide_values_out, n);
+    ROW("radix sort u64 with values u32", DeviceRadixSort::SortPairs, wide, wide_out, values, values_out, n);
+    ROW("radix sort f32", DeviceRadixSort::SortKeys, reals, (float *)r, n);
     ROW("merge sort u32, own comparison", DeviceMergeSort::SortKeysCopy, x, r, n, less{});
     ROW("select half of u32", DeviceSelect::If, x, r, counts, n, is_odd{});
     ROW("partition in three of u32", DevicePartition::If, x, r, values_out, (unsigned *)wide_out, counts, n, is_low{}, is_middle{});
