@@ -1,6 +1,7 @@
 /* kjit_reduce_by_key and kjit_scan_by_key, lib/library/by_key.kir: one launch on a GPU, two on the
  * CPU. */
 #include "algorithm/algorithm.h"
+#include "ir/context.h"
 
 typedef struct keyed {
   const kjit_operand *result_keys, *result, *count, *keys, *x;
@@ -38,6 +39,38 @@ static void begin(const parts *p, texts *t)
   t->n = ka_use_count(&t->kernel, p->x.count);
 }
 
+/* ---- the shape of a launch ---- */
+
+/* As measured on an H200. */
+enum {
+  GPU_PAIR_BYTES = 128, /* of keys and values that a thread has */
+  GPU_MOST_ITEMS = 15,
+  GPU_TILE = 256,      /* threads of a block */
+  GPU_WIDE_VALUE = 32, /* bytes of values of which a block has fewer */
+  GPU_WIDE_TILE = 128,
+  GPU_BLOCKS = 5, /* on a multiprocessor */
+  GPU_TILES = 4,  /* of a multiprocessor, before a thread has more than a few elements */
+  GPU_FEW = 3     /* elements */
+};
+
+/* Odd numbers of elements: neighbouring threads read other banks of shared memory. */
+static ka_carried_tiling choose_tiling(const parts *p)
+{
+  ka_call *call = p->call;
+  if (ka_is_cpu(call)) return ka_tile_carried(call, p->bytes, p->x.count, p->operator_.name);
+  uint64_t n = p->x.count, tiles = GPU_TILES * (uint64_t)ka_core_count(call);
+  uint32_t pair = p->bytes + kj_element_bytes(call->context->types, p->keys.element);
+  ka_carried_tiling t = { .threads = p->bytes > GPU_WIDE_VALUE ? GPU_WIDE_TILE : GPU_TILE };
+  t.items = (uint32_t)ka_most(ka_least(GPU_PAIR_BYTES / pair, GPU_MOST_ITEMS + 1), 2) - 1;
+  if (t.items > GPU_FEW) t.items |= 1;
+  while (t.items > GPU_FEW && n < tiles * t.threads * t.items) t.items = t.items / 2 | 1;
+  t.blocks = ka_divide_up(n, (uint64_t)t.threads * t.items);
+  if (t.threads == GPU_TILE && p->operator_.name) t.at_once = GPU_BLOCKS;
+  return t;
+}
+
+/* ---- launches ---- */
+
 /* On a GPU tiles look back; on the CPU there is a launch before. */
 static uint32_t add_work(const parts *p, const ka_carried_tiling *s)
 {
@@ -71,7 +104,7 @@ static const char *use_result(const parts *p, texts *t)
 
 static void add_reduction(const parts *p)
 {
-  ka_carried_tiling s = ka_tile_carried(p->call, p->bytes, p->x.count, p->operator_.name);
+  ka_carried_tiling s = choose_tiling(p);
   uint32_t work = add_work(p, &s);
   texts t;
   begin(p, &t);
@@ -106,7 +139,7 @@ static const char *use_start(const parts *p, texts *t)
 
 static void add_scan(const parts *p)
 {
-  ka_carried_tiling s = ka_tile_carried(p->call, p->bytes, p->x.count, p->operator_.name);
+  ka_carried_tiling s = choose_tiling(p);
   uint32_t work = add_work(p, &s);
   texts t;
   begin(p, &t);

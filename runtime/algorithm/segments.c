@@ -1,5 +1,6 @@
 /* kjit_reduce_segments and kjit_scan_segments: lib/library/segments.kir. Elements and ends of
- * segments are one path, of which each block has a part of the same length. */
+ * segments are one path, of which each block has a part of the same length. Reductions of segments
+ * that are long on average have a team of threads for each: lib/library/segment_teams.kir. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -20,6 +21,12 @@ typedef struct parts {
   const char *identity; /* text; NULL: none */
 } parts;
 
+/* The shape of a launch of segment_teams_reduce. */
+typedef struct team_shape {
+  uint32_t threads, size, items; /* of a block, of a team; elements that a thread reads at a time */
+  uint64_t chunk, chunks;        /* elements that one team has of a long segment */
+} team_shape;
+
 /* ---- kernels ---- */
 
 /* What the kernels take in common, as text. */
@@ -28,9 +35,9 @@ typedef struct texts {
   const char *load, *op, *offset, *carried, *n, *segments;
 } texts;
 
-static void begin(const parts *p, texts *t)
+static void begin(const parts *p, const char *module, texts *t)
 {
-  ka_begin_kernel(p->call, "segments", &t->kernel);
+  ka_begin_kernel(p->call, module, &t->kernel);
   t->load = ka_use_input(&t->kernel, &p->x, p->value);
   t->offset = ka_use_input(&t->kernel, &p->offsets, KJIT_ANY);
   if (p->reduction) {
@@ -59,6 +66,8 @@ static const char *use_work(const parts *p, texts *t, uint32_t work, uint64_t co
 
 /* ---- reductions ---- */
 
+static bool commutes(const parts *p) { return p->reduction || p->operator_.commutes; }
+
 /* Funcs that take the result of a segment, and that of one without elements. */
 static void use_results(const parts *p, texts *t, const char **store, const char **store_empty)
 {
@@ -81,15 +90,14 @@ static void use_results(const parts *p, texts *t, const char **store, const char
                        : "segments_no_value";
 }
 
-static void add_reduction(const parts *p, uint32_t bytes)
+static void add_path(const parts *p, uint32_t bytes)
 {
   ka_call *call = p->call;
   ka_carried_tiling s = ka_tile_carried(call, bytes, p->steps, p->operator_.name);
   uint32_t work = add_work(p, &s, 2), done = ka_add_work(call, KJIT_U32, 1, true);
-  bool commutes = p->reduction || p->operator_.commutes;
   const char *store, *store_empty;
   texts t;
-  begin(p, &t);
+  begin(p, "segments", &t);
   t.kernel.blocks = s.at_once;
   use_results(p, &t, &store, &store_empty);
   const char *name = use_work(p, &t, work, 2 * s.blocks), *count = ka_use_work(&t.kernel, done),
@@ -97,7 +105,67 @@ static void add_reduction(const parts *p, uint32_t bytes)
   ka_launch(&t.kernel, s.threads, s.blocks,
             "segments_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s)", t.load,
             store, store_empty, t.op, t.offset, t.carried, t.n, t.segments, name, count,
-            commutes ? "true" : "false", items);
+            commutes(p) ? "true" : "false", items);
+}
+
+/* As measured on an H200. */
+enum {
+  TEAM_AVERAGE = 128,     /* elements of a segment, from which on it has a team */
+  TEAM_VALUE_BYTES = 64,  /* that a thread reads at a time */
+  TEAM_THREADS = 1024,    /* of a multiprocessor, before teams are warps */
+  TEAM_MOST = 256,        /* threads */
+  TEAM_WARPS_BLOCK = 64,  /* threads of a block of teams that are warps */
+  TEAM_LEAST_READS = 4,   /* of a thread of a team that has a part of a long segment */
+  TEAM_LONG = 8           /* times the average, from which on there are several teams */
+};
+
+/* Few segments have large teams; and a part of a long one is so long that there are as many parts
+ * as fill the device, but few beside the segments. */
+static void choose_teams(const parts *p, uint32_t bytes, team_shape *teams)
+{
+  uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->x.count;
+  teams->items = (uint32_t)ka_most(ka_least(TEAM_VALUE_BYTES / bytes, 16), 1);
+  teams->size = 32;
+  while (teams->size < TEAM_MOST && p->segments * teams->size < filling) teams->size *= 2;
+  teams->threads = (uint32_t)ka_most(teams->size, TEAM_WARPS_BLOCK);
+  if (teams->size > 32) teams->threads = teams->size;
+  uint64_t each = n * teams->size / filling,
+           least = (uint64_t)TEAM_LEAST_READS * teams->size * teams->items,
+           wanted = ka_least(TEAM_LONG * (n / p->segments), 2 * each);
+  teams->chunk = 1;
+  while (teams->chunk < ka_most(ka_most(each, least), wanted)) teams->chunk *= 2;
+  teams->chunks = ka_divide_up(n, teams->chunk);
+}
+
+static void add_teams(const parts *p, uint32_t bytes)
+{
+  ka_call *call = p->call;
+  team_shape s;
+  choose_teams(p, bytes, &s);
+  uint32_t partial = ka_add_carried(call, &p->carried, s.chunks),
+           work = ka_add_work(call, KJIT_U64, 1 + s.chunks, true);
+  uint64_t in_block = s.threads / s.size, blocks = ka_divide_up(s.chunks, in_block) +
+                                                   ka_divide_up(p->segments, in_block);
+  const char *store, *store_empty;
+  texts t;
+  begin(p, "segment_teams", &t);
+  use_results(p, &t, &store, &store_empty);
+  const char *chunk = ka_use_count(&t.kernel, s.chunk),
+             *parts_name = ka_view_carried(&t.kernel, partial, s.chunks),
+             *work_name = ka_use_work(&t.kernel, work),
+             *size = ka_use_constant(&t.kernel, s.size),
+             *items = ka_use_constant(&t.kernel, s.items);
+  ka_launch(&t.kernel, s.threads, blocks,
+            "segment_teams_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)",
+            t.load, store, store_empty, t.op, t.offset, t.carried, t.n, t.segments, chunk,
+            parts_name, work_name, size, items);
+}
+
+static void add_reduction(const parts *p, uint32_t bytes)
+{
+  bool is_long = p->x.count / p->segments >= TEAM_AVERAGE;
+  if (!ka_is_cpu(p->call) && is_long && commutes(p)) add_teams(p, bytes);
+  else add_path(p, bytes);
 }
 
 /* ---- scans ---- */
@@ -105,7 +173,7 @@ static void add_reduction(const parts *p, uint32_t bytes)
 static void add_totals(const parts *p, uint32_t work, uint64_t pieces)
 {
   texts t;
-  begin(p, &t);
+  begin(p, "segments", &t);
   const char *totals = ka_view_carried(&t.kernel, work, pieces);
   ka_launch(&t.kernel, 1, pieces, "segments_scan_totals(%s, %s, %s, %s, %s, %s, %s)", t.load, t.op,
             t.offset, t.carried, t.n, t.segments, totals);
@@ -119,7 +187,7 @@ static void add_scan(const parts *p, uint32_t bytes)
   uint32_t work = add_work(p, &s, 1);
   texts t;
   if (ka_is_cpu(call) && s.blocks > 1) add_totals(p, work, s.blocks);
-  begin(p, &t);
+  begin(p, "segments", &t);
   t.kernel.blocks = s.at_once;
   const char *put = ka_use_output(&t.kernel, &p->result),
              *start = initial           ? ka_use_value(&t.kernel, initial)

@@ -104,6 +104,26 @@ def _(r, rng):
         launch_tiles(r, rng, "add_i8", str(number), way, threads=128, each=5)
 
 
+@row("segments: teams")
+def _(r, rng):
+    """Segments that end at the borders between long ones' teams, or one beside it; one that has nearly all, between empty ones."""
+    for number in range(8):
+        key, chunk, (threads, team) = str(number), int(rng.choice([64, 128, 500])), ((64, 32), (64, 64), (32, 32))[number % 3]
+        lengths = (None, [chunk] * 5, [chunk - 1, 1, chunk, 3 * chunk, 0, chunk + 1, 2 * chunk - 1, 0], [0] * 70 + [40 * chunk + 3] + [0] * 90, [1] * 300)[int(rng.integers(5))]
+        m, x, offsets, empty = draw(r, rng, "add_i8", key, 3000, lengths)
+        s, n = len(offsets) - 1, len(x)
+        chunks, teams = -(-n // chunk), threads // team
+        blocks = -(-chunks // teams) + -(-s // teams)
+        want = reduced(m, x, offsets, empty)
+        monoids.arrays_of(r, m, **{f"r{key}": monoids.unlike(want)})
+        r.structs_of("pair_add", **{f"q{key}": np.zeros(chunks, pair_of(m))})
+        r.array(f"w{key}", np.zeros(1 + chunks, np.uint64))
+        for _ in range(2):
+            r.launch("teams_reduced", f"{blocks}, {threads}", f"r{key}", f"x{key}", f"o{key}", f"e{key}", f"p{key}", f"q{key}", f"w{key}", f"{n}i32", f"{s}i32", f"{chunk}i32", m.op, str(threads), str(team),
+                     str(int(rng.choice([1, 4, 5]))))
+        r.expect(f"r{key}", want)
+
+
 @row("segments: pieces", targets=("cpu",))
 def _(r, rng):
     exclusive, after = some_way(rng)
