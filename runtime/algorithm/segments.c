@@ -151,13 +151,14 @@ static void add_teams(const parts *p, uint32_t bytes)
   begin(p, "segment_teams", &t);
   use_results(p, &t, &store, &store_empty);
   const char *chunk = ka_use_count(&t.kernel, s.chunk),
+             *chunks = ka_use_count(&t.kernel, s.chunks),
              *parts_name = ka_view_carried(&t.kernel, partial, s.chunks),
              *work_name = ka_use_work(&t.kernel, work),
              *size = ka_use_constant(&t.kernel, s.size),
              *items = ka_use_constant(&t.kernel, s.items);
   ka_launch(&t.kernel, s.threads, blocks,
-            "segment_teams_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)",
-            t.load, store, store_empty, t.op, t.offset, t.carried, t.n, t.segments, chunk,
+            "segment_teams_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)",
+            t.load, store, store_empty, t.op, t.offset, t.carried, t.n, t.segments, chunk, chunks,
             parts_name, work_name, size, items);
 }
 

@@ -119,7 +119,7 @@ def _(r, rng):
         r.structs_of("pair_add", **{f"q{key}": np.zeros(chunks, pair_of(m))})
         r.array(f"w{key}", np.zeros(1 + chunks, np.uint64))
         for _ in range(2):
-            r.launch("teams_reduced", f"{blocks}, {threads}", f"r{key}", f"x{key}", f"o{key}", f"e{key}", f"p{key}", f"q{key}", f"w{key}", f"{n}i32", f"{s}i32", f"{chunk}i32", m.op, str(threads), str(team),
+            r.launch("teams_reduced", f"{blocks}, {threads}", f"r{key}", f"x{key}", f"o{key}", f"e{key}", f"p{key}", f"q{key}", f"w{key}", f"{n}i32", f"{s}i32", f"{chunk}i32", f"{chunks}i32", m.op, str(threads), str(team),
                      str(int(rng.choice([1, 4, 5]))))
         r.expect(f"r{key}", want)
 
