@@ -145,6 +145,23 @@ def sizes(rng):
         yield scan_case(rng, "add", "i4", n, "size")
 
 
+def long_lengths(rng, n):
+    """Of a thousand elements and more on average: one that has half of all, between empty ones; some of just a power of two; all alike."""
+    way = int(rng.integers(3))
+    if way == 0:
+        made = np.concatenate([np.zeros(50, "i8"), [n // 2], np.zeros(rng.integers(1, 60), "i8"), rng.integers(0, 2000, n // 2000)])
+    elif way == 1:
+        made = 2 ** rng.integers(8, 15, n // 3000) + rng.integers(-1, 2, n // 3000) * int(rng.integers(0, 2))
+    else:
+        made = np.full(n // 4096, 4096)
+    return made[np.cumsum(made) <= n]
+
+
+def sums_between(x, offsets):
+    sums = np.concatenate([[0], np.cumsum(x, dtype="i8")])
+    return sums[offsets[1:]] - sums[offsets[:-1]]
+
+
 @cases
 def many(rng):
     for average in (1, 8, 1000, "nearly all in one"):
@@ -153,9 +170,22 @@ def many(rng):
         offsets = np.concatenate([[0], cuts, [n]])
         x = rng.integers(-100, 100, n, np.int32)
         sums = np.concatenate([[0], np.cumsum(x, dtype="i8")])
-        yield Case(f"{average} on average", "{r} = reduce_segments({x}, {o}, add)", x=x, o=offsets).expect("r", sums[offsets[1:]] - sums[offsets[:-1]])
+        yield Case(f"{average} on average", "{r} = reduce_segments({x}, {o}, add)", x=x, o=offsets).expect("r", sums_between(x, offsets))
         scan = sums[1:] - np.repeat(sums[offsets[:-1]], np.diff(offsets))
         yield Case(f"scan, {average} on average", "{r} = scan_segments({x}, {o}, add)", x=x, o=offsets).expect("r", scan)
+
+
+@cases
+def long(rng):
+    for _ in range(3):
+        n, kind = int(rng.integers(300000, 1500000)), str(rng.choice(["i4", "u1", "i8"]))
+        x = rng.integers(0, 100, n).astype(kind)
+        first = int(rng.integers(0, 5000)) * int(rng.integers(0, 2))
+        offsets = first + np.concatenate([[0], np.cumsum(long_lengths(rng, n - first))])
+        yield Case(f"long {kind}", "{r} = reduce_segments({x}, {o}, add)", x=x, o=typed(rng, offsets)).expect("r", sums_between(x, offsets).astype(operators.expected_type("add", kind)))
+        some = offsets[np.concatenate([[True], np.diff(offsets) > 0])]
+        least = [int(np.argmin(part)) for part in pieces(x, some)]
+        yield Case(f"long argmin {kind}", "{r} = reduce_segments({x}, {o}, argmin)", x=x, o=typed(rng, some)).expect("r", np.array(least, "i8"))
 
 
 @some_cases(3)
@@ -221,9 +251,12 @@ def segment_options(rng):
 # ---- by key ----
 
 def keys_of(rng, n, kind):
-    """Runs of all lengths; neighbouring runs have different keys."""
-    starts = rng.random(n) < float(rng.choice([0.001, 0.06, 0.5, 1]))
-    starts[rng.integers(0, n, n // 50)] = True
+    """Runs of all lengths; neighbouring runs have different keys. All equal; runs that end where tiles and the parts of warps do."""
+    starts = rng.random(n) < float(rng.choice([0, 0, 0.001, 0.06, 0.5, 1]))
+    if rng.random() < 0.7:
+        starts[rng.integers(0, n, n // 50)] = True
+    if rng.random() < 0.3:
+        starts[::32 * int(rng.choice([3, 5, 11, 21, 8 * 3, 8 * 5, 8 * 11, 8 * 21]))] = True
     number = np.cumsum(starts)
     return (number % (2 if kind == "?" else 100)).astype(kind)
 
