@@ -1,6 +1,6 @@
 /* kjit_sort_segments: tiles of elements, and merges of what goes on from one tile to the next
  * (lib/library/sort_segments.kir). How many launches there are depends on the number of elements
- * alone. */
+ * alone; few elements in segments of some hundred or more take two (sort_few_segments.kir). */
 #include "algorithm/sort.h"
 #include "ir/context.h"
 
@@ -182,6 +182,89 @@ static void add_move(const parts *p)
             n, yes_or_no(s->has_values));
 }
 
+/* ---- few elements ---- */
+
+/* As measured on an H200. */
+enum {
+  FEW_TILES = 40,     /* in each of which an element of a long segment looks for its place */
+  FEW_AVERAGE = 256,  /* elements of a segment, a block's work */
+  FEW_SMALL_ITEMS = 9 /* of a thread, where segments of twice the average are a tile */
+};
+
+/* 0: too many elements. */
+static uint32_t choose_few_items(const parts *p, const tiling *t)
+{
+  uint64_t n = p->s.x.count, segments = p->offsets.count - 1, average;
+  uint32_t small = (uint32_t)ka_least(t->items, FEW_SMALL_ITEMS);
+  if (ka_is_cpu(p->s.call) || !n || !segments) return 0;
+  average = n / segments;
+  if (average < FEW_AVERAGE || n > (uint64_t)FEW_TILES * t->threads * t->items) return 0;
+  bool is_small =
+    2 * average <= t->threads * small && n <= (uint64_t)FEW_TILES * t->threads * small;
+  return is_small ? small : t->items;
+}
+
+static void add_few_parts(const parts *p, const tiling *t)
+{
+  const ka_sort *s = &p->s;
+  kj_arena *arena = &s->call->arena;
+  ka_kernel kernel;
+  const char *value = "radix_no_value", *put_value = "radix_no_store",
+             *other_value = "radix_no_store";
+  ka_begin_kernel(s->call, "sort_few_segments", &kernel);
+  kernel.blocks = t->blocks;
+  const char *key = ka_use_input(&kernel, &s->x, KJIT_ANY),
+             *put = ka_use_output(&kernel, &s->result),
+             *other = kj_format(arena, "bind_back(sort_put, %s)", ka_use_work(&kernel, p->other));
+  if (s->has_values) {
+    value = ka_use_input(&kernel, &s->values, KJIT_ANY);
+    put_value = ka_use_output(&kernel, &s->result_values);
+    other_value = kj_format(arena, "bind_back(sort_put, %s)", ka_use_work(&kernel, p->other_value));
+  }
+  const char *less = ka_use_less(&kernel, s), *n = ka_use_count(&kernel, s->x.count),
+             *offset = ka_use_input(&kernel, &p->offsets, KJIT_ANY),
+             *count = ka_use_count(&kernel, p->offsets.count),
+             *heads = ka_use_work(&kernel, p->heads), *items = ka_use_constant(&kernel, p->items);
+  ka_launch(&kernel, t->threads, p->tiles + p->offsets.count - 1,
+            "segment_sort_few(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)", key,
+            value, put, put_value, other, other_value, less, n, offset, count, heads, items,
+            yes_or_no(s->has_values));
+}
+
+static void add_few_ranks(const parts *p, const tiling *t)
+{
+  const ka_sort *s = &p->s;
+  ka_kernel kernel;
+  const char *put_value = "radix_no_store";
+  ka_begin_kernel(s->call, "sort_few_segments", &kernel);
+  const char *put = ka_use_output(&kernel, &s->result), *other = ka_use_work(&kernel, p->other),
+             *other_value = other;
+  if (s->has_values) {
+    put_value = ka_use_output(&kernel, &s->result_values);
+    other_value = ka_use_work(&kernel, p->other_value);
+  }
+  const char *less = ka_use_less(&kernel, s), *n = ka_use_count(&kernel, s->x.count),
+             *offset = ka_use_input(&kernel, &p->offsets, KJIT_ANY),
+             *count = ka_use_count(&kernel, p->offsets.count),
+             *items = ka_use_constant(&kernel, p->items);
+  ka_launch(&kernel, t->threads, p->tiles * p->items,
+            "segment_sort_few_ranks(%s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)", put,
+            put_value, other, other_value, less, n, offset, count, items, yes_or_no(s->has_values));
+}
+
+static void add_few(parts *p, const tiling *t, uint32_t items)
+{
+  ka_sort *s = &p->s;
+  uint64_t n = s->x.count;
+  p->items = items;
+  p->tiles = ka_divide_up(n, (uint64_t)t->threads * items);
+  p->heads = ka_add_work(s->call, KJIT_U32, n / 32 + 1, true);
+  p->other = ka_add_work(s->call, s->x.element, n, false);
+  if (s->has_values) p->other_value = ka_add_work(s->call, s->value_element, n, false);
+  add_few_parts(p, t);
+  add_few_ranks(p, t);
+}
+
 /* ---- the call ---- */
 
 static void check_line(ka_call *call, const ka_operand *operand)
@@ -232,6 +315,11 @@ static void build_segments(ka_call *call, const void *data)
   ka_arrange(call, &p->offsets, &axis, 1, &one);
   ka_choose_device(call);
   const tiling *t = find_tiling(s);
+  uint32_t few = choose_few_items(p, t);
+  if (few) {
+    add_few(p, t, few);
+    return;
+  }
   add_works(p, t);
   add_marks(p);
   if (!s->x.count) return;
