@@ -43,13 +43,13 @@ static void begin(const parts *p, texts *t)
 
 /* As measured on an H200. */
 enum {
-  GPU_PAIR_BYTES = 128, /* of keys and values that a thread has */
-  GPU_MOST_ITEMS = 15,
+  GPU_PAIR_BYTES = 176, /* of keys and values that a thread has */
+  GPU_MOST_ITEMS = 21,
   GPU_TILE = 256,      /* threads of a block */
   GPU_WIDE_VALUE = 32, /* bytes of values of which a block has fewer */
   GPU_WIDE_TILE = 128,
-  GPU_BLOCKS = 5, /* on a multiprocessor */
-  GPU_TILES = 4,  /* of a multiprocessor, before a thread has more than a few elements */
+  GPU_BLOCKS = 4, /* on a multiprocessor */
+  GPU_TILES = 2,  /* of a multiprocessor, before a thread has more than a few elements */
   GPU_FEW = 3     /* elements */
 };
 

@@ -16,7 +16,8 @@ typedef struct reduction {
 
 /* As measured on an H200, and on cores that share a memory. */
 enum {
-  GPU_THREADS = 512,      /* of a block that reduces all, or a long row */
+  GPU_ALL_THREADS = 256,  /* of a block that reduces all */
+  GPU_THREADS = 512,      /* of one that reduces a long row */
   GPU_BLOCKS = 4,         /* of these, of a multiprocessor */
   GPU_ACCESS_BYTES = 16,  /* of neighbours that one thread reads */
   GPU_VALUE_BYTES = 64,   /* that a thread reads at a time, in what is computed in */
@@ -92,7 +93,7 @@ static void reduce_all(const ka_reduce *p)
   if (ka_is_cpu(call)) {
     blocks = ka_least(ka_divide_up(count, CPU_LEAST), CPU_PIECES * cores);
   } else {
-    threads = GPU_THREADS;
+    threads = GPU_ALL_THREADS;
     items = count_items(p, neighbours);
     if (count < GPU_FEW) items = (uint32_t)ka_most(items / 2, neighbours);
     blocks = ka_least(ka_divide_up(count, (uint64_t)threads * items), GPU_BLOCKS * cores);

@@ -110,13 +110,15 @@ static void add_path(const parts *p, uint32_t bytes)
 
 /* As measured on an H200. */
 enum {
-  TEAM_AVERAGE = 128,     /* elements of a segment, from which on it has a team */
-  TEAM_VALUE_BYTES = 64,  /* that a thread reads at a time */
-  TEAM_THREADS = 1024,    /* of a multiprocessor, before teams are warps */
-  TEAM_MOST = 256,        /* threads */
-  TEAM_WARPS_BLOCK = 64,  /* threads of a block of teams that are warps */
-  TEAM_LEAST_READS = 4,   /* of a thread of a team that has a part of a long segment */
-  TEAM_LONG = 8           /* times the average, from which on there are several teams */
+  TEAM_LEAST = 64,       /* elements of a segment on average, from which on it may have a team */
+  TEAM_AVERAGE = 160,    /* from which on it has one */
+  TEAM_SEGMENTS = 24000, /* and so many segments more have one: a path takes some us by itself */
+  TEAM_VALUE_BYTES = 64, /* that a thread reads at a time */
+  TEAM_THREADS = 1024,   /* of a multiprocessor, before teams are warps */
+  TEAM_MOST = 256,       /* threads */
+  TEAM_WARPS_BLOCK = 64, /* threads of a block of teams that are warps */
+  TEAM_LEAST_READS = 4,  /* of a thread of a team that has a part of a long segment */
+  TEAM_LONG = 8          /* times the average, from which on there are several teams */
 };
 
 /* Few segments have large teams; and a part of a long one is so long that there are as many parts
@@ -126,9 +128,10 @@ static void choose_teams(const parts *p, uint32_t bytes, team_shape *teams)
   uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->x.count;
   teams->items = (uint32_t)ka_most(ka_least(TEAM_VALUE_BYTES / bytes, 16), 1);
   teams->size = 32;
-  while (teams->size < TEAM_MOST && p->segments * teams->size < filling) teams->size *= 2;
-  teams->threads = (uint32_t)ka_most(teams->size, TEAM_WARPS_BLOCK);
-  if (teams->size > 32) teams->threads = teams->size;
+  while (teams->size < TEAM_MOST && p->segments * teams->size < filling &&
+         teams->size * teams->items <= n / p->segments)
+    teams->size *= 2;
+  teams->threads = teams->size > 32 ? teams->size : TEAM_WARPS_BLOCK;
   uint64_t each = n * teams->size / filling,
            least = (uint64_t)TEAM_LEAST_READS * teams->size * teams->items,
            wanted = ka_least(TEAM_LONG * (n / p->segments), 2 * each);
@@ -144,17 +147,15 @@ static void add_teams(const parts *p, uint32_t bytes)
   choose_teams(p, bytes, &s);
   uint32_t partial = ka_add_carried(call, &p->carried, s.chunks),
            work = ka_add_work(call, KJIT_U64, 1 + s.chunks, true);
-  uint64_t in_block = s.threads / s.size, blocks = ka_divide_up(s.chunks, in_block) +
-                                                   ka_divide_up(p->segments, in_block);
+  uint64_t in_block = s.threads / s.size,
+           blocks = ka_divide_up(s.chunks, in_block) + ka_divide_up(p->segments, in_block);
   const char *store, *store_empty;
   texts t;
   begin(p, "segment_teams", &t);
   use_results(p, &t, &store, &store_empty);
-  const char *chunk = ka_use_count(&t.kernel, s.chunk),
-             *chunks = ka_use_count(&t.kernel, s.chunks),
+  const char *chunk = ka_use_count(&t.kernel, s.chunk), *chunks = ka_use_count(&t.kernel, s.chunks),
              *parts_name = ka_view_carried(&t.kernel, partial, s.chunks),
-             *work_name = ka_use_work(&t.kernel, work),
-             *size = ka_use_constant(&t.kernel, s.size),
+             *work_name = ka_use_work(&t.kernel, work), *size = ka_use_constant(&t.kernel, s.size),
              *items = ka_use_constant(&t.kernel, s.items);
   ka_launch(&t.kernel, s.threads, blocks,
             "segment_teams_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %s, %s)",
@@ -164,7 +165,8 @@ static void add_teams(const parts *p, uint32_t bytes)
 
 static void add_reduction(const parts *p, uint32_t bytes)
 {
-  bool is_long = p->x.count / p->segments >= TEAM_AVERAGE;
+  uint64_t n = p->x.count;
+  bool is_long = n / p->segments >= TEAM_LEAST && p->segments <= TEAM_SEGMENTS + n / TEAM_AVERAGE;
   if (!ka_is_cpu(p->call) && is_long && commutes(p)) add_teams(p, bytes);
   else add_path(p, bytes);
 }
