@@ -118,6 +118,12 @@ environment = {
     "UBSAN_OPTIONS": "print_stacktrace=1",
     "TSAN_OPTIONS": "suppressions=%s:halt_on_error=1:history_size=7" % os.path.join(config.test_source_root, "races.supp"),
 }
+# --param share=K/N/SEED: tests of many rows take part K of N of them, divided at random by the seed (share.py).
+share = lit_config.params.get("share")
+if share:
+    if not re.fullmatch(r"\d+/[1-9]\d*/\d+", share):
+        lit_config.fatal("share is K/N/SEED, three numbers: " + share)
+    environment["KJIT_TEST_SHARE"] = share
 for name in ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "OMP_NUM_THREADS"):
     if name in os.environ:
         environment[name] = os.environ[name]

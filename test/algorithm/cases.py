@@ -12,9 +12,13 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from share import share_of
+
 MAKERS = []
 BATCH = 60  # cases of one process
 SMALL = 5000  # elements; what runs with all checks
+ROOM_S = 1200  # of a process that hangs outside of lit, whose own limit is less
 
 
 @dataclasses.dataclass
@@ -150,7 +154,7 @@ def run_batch(tool, module, device, batch):
             line, saved = case_line(number, case, folder)
             command += line
             saves += saved
-        process = subprocess.run(command + saves, capture_output=True, text=True, errors="replace", timeout=250)
+        process = subprocess.run(command + saves, capture_output=True, text=True, errors="replace", timeout=ROOM_S)
         if process.returncode != 0:
             return [(case, f"{case.call}: kjit-run exited with {process.returncode}\n{process.stdout}{process.stderr}") for _, case in batch]
         failures = []
@@ -164,6 +168,8 @@ def run_batch(tool, module, device, batch):
 
 def run_all(tool, family, module, device, seed, only, largest):
     described = describe(seed, only, largest)
+    if only is None and largest == SMALL:
+        described = share_of(described, family, device)
     failures = []
     for first in range(0, len(described), BATCH):
         batch = described[first:first + BATCH]

@@ -13,8 +13,12 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, os.path.join(os.environ.get("KJIT_SOURCE_DIR") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."), "test"))
+from share import share_of
+
 ROWS = []
 TARGETS = ("cpu", "cuda")
+ROOM_S = 1200  # of a process that hangs outside of lit, whose own limit is less
 
 
 NUMPY_OF = {"i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "f16": "f2", "i32": "i4", "u32": "u4", "f32": "f4", "bf16": "f4", "i64": "i8", "u64": "u8", "f64": "f8"}
@@ -161,7 +165,7 @@ def run_rows(kjit_run, module, device, described):
     """Runs the rows in one process. Returns a list of (row, message) for what failed."""
     with tempfile.TemporaryDirectory() as folder:
         command = command_line(kjit_run, module, device, described, folder)
-        process = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120)
+        process = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=ROOM_S)
         if process.returncode != 0:
             text = f"kjit-run exited with {process.returncode}\n{process.stdout}{process.stderr}"
             return [(r, text) for _, r in described]
@@ -177,6 +181,8 @@ def run_rows(kjit_run, module, device, described):
 
 def run_all(kjit_run, module, device, seed, only=None):
     described = describe_rows(seed, device, only)
+    if only is None:
+        described = share_of(described, os.path.basename(module), device, os.environ.get("KJIT_CHECKS", "none"))
     failures = run_rows(kjit_run, module, device, described)
     if failures and len(described) > 1:
         failures = [failure for d in described for failure in run_rows(kjit_run, module, device, [d])]
