@@ -92,6 +92,7 @@ typedef struct kj_compile_request {
   bool has_record;
   bool is_ahead;    /* for elsewhere: functions of the host may be missing */
   kjit_debug debug; /* what debuggers and profilers are told */
+  bool is_check;    /* TYPED: nobody wants the text, but what is wrong, and code.result */
 } kj_compile_request;
 
 /* ---- out: code ---- */

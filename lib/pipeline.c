@@ -123,6 +123,7 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   c->code->infer_time_ns = kj_clock_ns() - start;
 
   if (request->stage == KJIT_STAGE_TYPED) {
+    if (request->is_check) return;
     kt_print_typed(c, &text);
     set_text(c, &text);
     return;

@@ -23,11 +23,11 @@ def paragraph(text):
 def operators():
     classes = {"LOGIC": "lazy; bool", "UNARY": "one operand", "COMPARE": "bool", "INT": "integers, bools", "SHIFT": "type of the left operand", "ARITH": "both promoted",
                "DIVIDE": "floats", "POWER": "right-associative; type of the left operand for integer exponents"}
-    return table(["operator", "precedence", "operands, result"], [(f"`{t}`", p, classes[c]) for _, t, p, c in rows("include/kjit/ops.def") if c != "STORE"])
+    return table(["operator", "precedence", "operands, result"], [(f"`{t}`", p, classes[c]) for _, t, p, c in rows("include/kjit/ops.def", "KJIT_ROW") if c != "STORE"])
 
 
 def types():
-    return table(["type", "bytes", "what"], [(f"`{t}`", s, c.lower()) for _, t, s, c, _, _ in rows("include/kjit/types.def")])
+    return table(["type", "bytes", "what"], [(f"`{t}`", s, c.lower()) for _, t, s, c, _, _ in rows("include/kjit/types.def", "KJIT_ROW")])
 
 
 def attributes():
@@ -164,13 +164,13 @@ def library():
 
 
 def statuses():
-    return table(["status", "meaning"], [(f"`KJIT_{n}`", t) for n, t in rows("include/kjit/status.def")])
+    return table(["status", "meaning"], [(f"`KJIT_{n}`", t) for n, t in rows("include/kjit/status.def", "KJIT_ROW")])
 
 
 def device_attributes():
     def on_cpu(value):
         return "cores" if value == "KJ_CPU_CORES" else value
-    return table(["`kjit_device_attribute`", "what", "on the CPU"], [(f"`KJIT_DEVICE_ATTRIBUTE_{n}`", t, on_cpu(c)) for n, _, c, t in rows("include/kjit/device.def")])
+    return table(["`kjit_device_attribute`", "what", "on the CPU"], [(f"`KJIT_DEVICE_ATTRIBUTE_{n}`", t, on_cpu(c)) for n, _, c, t in rows("include/kjit/device.def", "KJIT_ROW")])
 
 
 def passes():

@@ -265,9 +265,9 @@ static kjit_tensor tensor_of(const void *data, kjit_type element, int64_t *exten
     uint8_t code, bits;
   } dlpack[] = {
     { 0, 0 },
-#define X(NAME, text, bytes, class_, code, bits) { code, bits },
+#define KJIT_ROW(NAME, text, bytes, class_, code, bits) { code, bits },
 #include <kjit/types.def>
-#undef X
+#undef KJIT_ROW
   };
   return (kjit_tensor){ .data = (void *)(uintptr_t)data,
                         .device_type = KJIT_DEVICE_CPU,

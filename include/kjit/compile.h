@@ -9,17 +9,17 @@
 extern "C" {
 #endif
 
-/* Stages: X(NAME, "name in the tools", is_text, "what it is"). */
-#define KJIT_STAGES(X) \
-  X(KIR, "kir", 1, "canonical kernel IR") \
-  X(TYPED, "typed", 1, "typed kernel IR of the specialization, after the passes of the target") \
-  X(LLVM, "llvm", 1, "LLVM IR before optimization") \
-  X(LLVM_OPT, "llvm-opt", 1, "LLVM IR after optimization") \
-  X(PTX, "ptx", 1, "PTX; GPU targets") \
-  X(ASM, "asm", 1, "assembly; CPU targets") \
-  X(OBJECT, "object", 0, "ELF object; CPU targets") \
-  X(CUBIN, "cubin", 0, "machine code; GPU targets; by ptxas, where no driver has made it") \
-  X(SASS, "sass", 1, "the same disassembled; by nvdisasm or cuobjdump")
+/* Stages: ROW(NAME, "name in the tools", is_text, "what it is"). */
+#define KJIT_STAGES(ROW) \
+  ROW(KIR, "kir", 1, "canonical kernel IR") \
+  ROW(TYPED, "typed", 1, "typed kernel IR of the specialization, after the passes of the target") \
+  ROW(LLVM, "llvm", 1, "LLVM IR before optimization") \
+  ROW(LLVM_OPT, "llvm-opt", 1, "LLVM IR after optimization") \
+  ROW(PTX, "ptx", 1, "PTX; GPU targets") \
+  ROW(ASM, "asm", 1, "assembly; CPU targets") \
+  ROW(OBJECT, "object", 0, "ELF object; CPU targets") \
+  ROW(CUBIN, "cubin", 0, "machine code; GPU targets; by ptxas, where no driver has made it") \
+  ROW(SASS, "sass", 1, "the same disassembled; by nvdisasm or cuobjdump")
 
 typedef enum kjit_stage {
 #define KJIT_STAGE_ENUM(name, text, is_text, what) KJIT_STAGE_##name,
@@ -60,6 +60,14 @@ typedef struct kjit_compile_options {
 KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
                                              const kjit_compile_options *options, kjit_stage stage,
                                              void **code, size_t *size_bytes);
+
+/* Whether a kernel compiles for a signature, as kjit_compile takes it: types are inferred and the
+ * passes of the target run, but no code is made, so that a front end can show what is wrong while
+ * its user types. Warnings and remarks of these stages go to on_diagnostic. What LLVM, an assembler
+ * or the driver may refuse later is not found. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED,
+ * NO_COMPILER, MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
+                                           const kjit_compile_options *options);
 
 #ifdef __cplusplus
 }

@@ -27,6 +27,33 @@ typedef struct kjit_tensor {
   uint64_t byte_offset;
 } kjit_tensor;
 
+/* A tensor in host memory: elements of a scalar type, row-major without gaps. shape, rank extents,
+ * is kept and not copied. Other types make a tensor that every function refuses, except through
+ * kjit_arg_elements. For memory of a GPU set device_type and device_id, for other strides strides.
+ */
+static inline kjit_tensor kjit_make_tensor(void *data, kjit_type type, uint32_t rank,
+                                           const int64_t *shape)
+{
+  static const uint8_t elements[KJIT_SCALAR_COUNT][2] = {
+    { 0, 0 },
+#define KJIT_ROW(name, text, size, class_, code, bits) { code, bits },
+#include <kjit/types.def>
+#undef KJIT_ROW
+  };
+  kjit_tensor tensor;
+  tensor.data = data;
+  tensor.device_type = 1; /* KJIT_DEVICE_CPU */
+  tensor.device_id = 0;
+  tensor.rank = (int32_t)rank;
+  tensor.code = type < KJIT_SCALAR_COUNT ? elements[type][0] : 0;
+  tensor.bits = type < KJIT_SCALAR_COUNT ? elements[type][1] : 0;
+  tensor.lanes = 1;
+  tensor.shape = (int64_t *)shape;
+  tensor.strides = NULL;
+  tensor.byte_offset = 0;
+  return tensor;
+}
+
 typedef enum kjit_arg_kind {
   KJIT_ARG_VALUE = 1,
   KJIT_ARG_NUMBER,
@@ -53,6 +80,7 @@ typedef struct kjit_arg {
     uint64_t u;
     double f64;
     float f32;
+    float c64[2]; /* its parts */
     const void *address;
     const kjit_tensor *tensor;
     kjit_array *array;
@@ -71,13 +99,35 @@ static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
   return a;
 }
 /* clang-format off */
+/* Scalars of every type; kjit_arg_value takes complex numbers, vectors and structs, too. */
+/* A bool: whether v is not 0. */
 static inline kjit_arg kjit_arg_bool(int v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_BOOL); a.value.u = v != 0; return a; }
+/* An i8. */
+static inline kjit_arg kjit_arg_i8(int8_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_I8); a.value.i = v; return a; }
+/* An i16. */
+static inline kjit_arg kjit_arg_i16(int16_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_I16); a.value.i = v; return a; }
+/* An i32. */
 static inline kjit_arg kjit_arg_i32(int32_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_I32); a.value.i = v; return a; }
+/* An i64. */
 static inline kjit_arg kjit_arg_i64(int64_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_I64); a.value.i = v; return a; }
+/* A u8. */
+static inline kjit_arg kjit_arg_u8(uint8_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_U8); a.value.u = v; return a; }
+/* A u16. */
+static inline kjit_arg kjit_arg_u16(uint16_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_U16); a.value.u = v; return a; }
+/* A u32. */
 static inline kjit_arg kjit_arg_u32(uint32_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_U32); a.value.u = v; return a; }
+/* A u64. */
 static inline kjit_arg kjit_arg_u64(uint64_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_U64); a.value.u = v; return a; }
+/* An f16, by its bits (IEEE 754 binary16): C99 has no such type. */
+static inline kjit_arg kjit_arg_f16(uint16_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_F16); a.value.u = v; return a; }
+/* A bf16, by its bits: the upper half of those of a float. */
+static inline kjit_arg kjit_arg_bf16(uint16_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_BF16); a.value.u = v; return a; }
+/* An f32. */
 static inline kjit_arg kjit_arg_f32(float v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_F32); a.value.f32 = v; return a; }
+/* An f64. */
 static inline kjit_arg kjit_arg_f64(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_F64); a.value.f64 = v; return a; }
+/* A c64, by its two parts. */
+static inline kjit_arg kjit_arg_c64(float re, float im) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_C64); a.value.c64[0] = re; a.value.c64[1] = im; return a; }
 /* A number of a host that has only doubles: takes the annotated type, else the type of what it meets, as a literal does. 4 is an integer literal then, as all integers that fit i32
  * are, 4.5 a float literal. */
 static inline kjit_arg kjit_arg_number(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_ANY); a.value.f64 = v; return a; }

@@ -21,9 +21,9 @@ typedef struct kjit_function kjit_function; /* one func of a module: an argument
 typedef uint32_t kjit_type;
 enum {
   KJIT_ANY = 0, /* no annotation: the type of the argument */
-#define X(name, text, size, class_, code, bits) KJIT_##name,
+#define KJIT_ROW(name, text, size, class_, code, bits) KJIT_##name,
 #include <kjit/types.def>
-#undef X
+#undef KJIT_ROW
   KJIT_SCALAR_COUNT, /* one past the last scalar */
   KJIT_VOID = KJIT_SCALAR_COUNT,
   KJIT_FUNC,            /* a parameter that takes a func */
@@ -129,6 +129,11 @@ KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char
 
 /* Names of the module's kernels in order; NULL past the end; borrowed. */
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
+/* Names of its funcs, those of the host (`extern func`) among them, for kjit_get_function; as
+ * above. What imports brought in comes behind the module's own, here and below. */
+KJIT_API const char *kjit_get_function_name(kjit_module *module, size_t index);
+/* Names of its constants, for kjit_set_constant; as above. */
+KJIT_API const char *kjit_get_constant_name(kjit_module *module, size_t index);
 
 typedef struct kjit_parameter_info {
   uint32_t size_bytes;  /* sizeof(kjit_parameter_info), set by the host */
@@ -159,9 +164,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, siz
 
 typedef uint32_t kjit_node;
 typedef enum kjit_op {
-#define X(name, text, precedence, class_) KJIT_OP_##name,
+#define KJIT_ROW(name, text, precedence, class_) KJIT_OP_##name,
 #include <kjit/ops.def>
-#undef X
+#undef KJIT_ROW
   KJIT_OP_COUNT
 } kjit_op;
 
@@ -173,9 +178,17 @@ KJIT_API void kjit_destroy_builder(kjit_builder *builder);
 KJIT_API KJIT_CHECK kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module);
 /* Status of the first recorded error, or KJIT_OK: to stop a long front end early. */
 KJIT_API kjit_status kjit_get_builder_status(const kjit_builder *builder);
-/* Location of the nodes made from now on, in the front end's own source; diagnostics name it. */
+/* Location of the nodes made from now on, in the front end's own source; diagnostics name it. file
+ * is copied; NULL: the module's name. */
 KJIT_API void kjit_set_builder_location(kjit_builder *builder, const char *file, uint32_t line,
                                         uint32_t column);
+
+/* The text of a source that kjit_set_builder_location names, so that diagnostics quote its lines
+ * with a caret; it may come before the locations or behind them. size_bytes bytes, copied. Any
+ * text: nothing reads it but messages. file NULL: the module's name. Nodes that were made without a
+ * location stay without one. */
+KJIT_API void kjit_set_builder_source(kjit_builder *builder, const char *file, const char *text,
+                                      size_t size_bytes);
 
 /* Open a kernel or func; parameters and attributes come first, then statements; kjit_build_end
  * closes it. result KJIT_ANY: inferred. */

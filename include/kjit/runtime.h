@@ -39,9 +39,9 @@ KJIT_API uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind 
 KJIT_API kjit_status kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
 
 typedef enum kjit_device_attribute {
-#define X(name, number, cpu, text) KJIT_DEVICE_ATTRIBUTE_##name,
+#define KJIT_ROW(name, number, cpu, text) KJIT_DEVICE_ATTRIBUTE_##name,
 #include <kjit/device.def>
-#undef X
+#undef KJIT_ROW
   KJIT_DEVICE_ATTRIBUTE_COUNT
 } kjit_device_attribute;
 

@@ -54,9 +54,9 @@ typedef struct kjit_device kjit_device;   /* one GPU, or the CPU */
 typedef struct kjit_stream kjit_stream;   /* a queue of launches and copies on one device */
 
 typedef enum kjit_status {
-#define X(name, text) KJIT_##name,
+#define KJIT_ROW(name, text) KJIT_##name,
 #include <kjit/status.def>
-#undef X
+#undef KJIT_ROW
   KJIT_STATUS_COUNT
 } kjit_status;
 

@@ -24,9 +24,10 @@ static scalar scalar_of(kjit_type type)
     ki_type_class class_;
     uint8_t width;
   } rows[KJIT_SCALAR_COUNT] = {
-#define X(name, text, bytes, class, code, bits) [KJIT_##name] = { text, KJ_CLASS_##class, bits },
+#define KJIT_ROW(name, text, bytes, class, code, bits) \
+  [KJIT_##name] = { text, KJ_CLASS_##class, bits },
 #include <kjit/types.def>
-#undef X
+#undef KJIT_ROW
   };
   if (type == KJ_WEAK_INT) return (scalar){ .class_ = KJ_CLASS_WEAK };
   bool is_weak = type == KJ_WEAK_FLOAT;

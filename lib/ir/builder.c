@@ -125,17 +125,35 @@ kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
   return status;
 }
 
+/* The number of a source, which is added where it is new. */
+static uint32_t find_source(kjit_builder *builder, const char *file)
+{
+  if (!file) return 0;
+  for (uint32_t i = (uint32_t)builder->sources.count; i; i--)
+    if (!strcmp(builder->sources.items[i - 1].name, file)) return i - 1;
+  add_source(builder, file);
+  return (uint32_t)builder->sources.count - 1;
+}
+
 void kjit_set_builder_location(kjit_builder *builder, const char *file, uint32_t line,
                                uint32_t column)
 {
+  if (KJ_ENTER_BUILDER(builder))
+    builder->location = (kj_location){ find_source(builder, file), line, column };
+}
+
+void kjit_set_builder_source(kjit_builder *builder, const char *file, const char *text,
+                             size_t size_bytes)
+{
   if (!KJ_ENTER_BUILDER(builder)) return;
-  size_t index = builder->sources.count;
-  while (file && index && strcmp(builder->sources.items[index - 1].name, file) != 0) index--;
-  if (file && index == 0) {
-    add_source(builder, file);
-    index = builder->sources.count;
-  }
-  builder->location = (kj_location){ file ? (uint32_t)index - 1 : 0, line, column };
+  if (!text && size_bytes)
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_set_builder_source: text is NULL");
+  if (size_bytes > KJ_MAX_SOURCE_BYTES)
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "kjit_set_builder_source: %zu bytes are more than a source may have", size_bytes);
+  kj_source *source = &builder->sources.items[find_source(builder, file)];
+  source->shown = kj_copy_string(ki_builder_arena(builder), text ? text : "", size_bytes);
+  source->shown_bytes = size_bytes;
 }
 
 /* ---- declarations ---- */

@@ -23,9 +23,9 @@ uint32_t kjit_get_version(void) { return KJIT_VERSION_NUMBER; }
 const char *kjit_get_status_name(kjit_status status)
 {
   static const char *const names[] = {
-#define X(name, text) "KJIT_" #name,
+#define KJIT_ROW(name, text) "KJIT_" #name,
 #include <kjit/status.def>
-#undef X
+#undef KJIT_ROW
   };
   return (unsigned)status < KJIT_STATUS_COUNT ? names[status] : "KJIT_STATUS_UNKNOWN";
 }

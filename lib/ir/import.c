@@ -215,8 +215,9 @@ void ki_add_source(kjit_module *module, const char *name, const char *text, size
   size_t count = module->sources.count;
   kj_source *sources = KJ_NEW_ARRAY(&module->arena, kj_source, count + 1);
   if (count) memcpy(sources, module->sources.items, count * sizeof *sources);
-  sources[count] = (kj_source){ kj_copy_string(&module->arena, name, strlen(name)),
-                                kj_copy_string(&module->arena, text, size_bytes), size_bytes };
+  sources[count] = (kj_source){ .name = kj_copy_string(&module->arena, name, strlen(name)),
+                                .text = kj_copy_string(&module->arena, text, size_bytes),
+                                .size_bytes = size_bytes };
   module->sources = (kj_sources){ sources, count + 1 };
 }
 

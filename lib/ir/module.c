@@ -185,14 +185,32 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
   return KJIT_OK;
 }
 
-const char *kjit_get_kernel_name(kjit_module *module, size_t index)
+/* The name of one of the module's kernels, funcs or constants in order. */
+static const char *get_name(const kjit_module *module, ki_decl_kind kind, bool is_kernel,
+                            size_t index)
 {
   for (size_t i = 0; module && i < module->decls.count; i++) {
     const ki_decl *decl = module->decls.items[i];
-    if (decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel && index-- == 0)
-      return decl->name;
+    bool is_meant =
+      decl->kind == kind && (kind != KJ_DECL_FUNCTION || decl->function->is_kernel == is_kernel);
+    if (is_meant && index-- == 0) return decl->name;
   }
   return NULL;
+}
+
+const char *kjit_get_kernel_name(kjit_module *module, size_t index)
+{
+  return get_name(module, KJ_DECL_FUNCTION, true, index);
+}
+
+const char *kjit_get_function_name(kjit_module *module, size_t index)
+{
+  return get_name(module, KJ_DECL_FUNCTION, false, index);
+}
+
+const char *kjit_get_constant_name(kjit_module *module, size_t index)
+{
+  return get_name(module, KJ_DECL_CONST, false, index);
 }
 
 /* ---- types ---- */

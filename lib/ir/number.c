@@ -104,9 +104,9 @@ void ki_print_value(ki_value value, bool has_suffix, kj_buffer *buffer)
     const char *name;
     unsigned bits;
   } rows[KJIT_SCALAR_COUNT] = {
-#define X(name, text, bytes, class, code, bits) [KJIT_##name] = { text, bits },
+#define KJIT_ROW(name, text, bytes, class, code, bits) [KJIT_##name] = { text, bits },
 #include <kjit/types.def>
-#undef X
+#undef KJIT_ROW
   };
   const char *name = has_suffix && ki_is_scalar(value.type) ? rows[value.type].name : NULL;
   if (value.type == KJIT_BOOL) kj_append_text(buffer, value.integer ? "true" : "false");

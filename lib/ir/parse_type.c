@@ -316,7 +316,7 @@ kjit_status ki_parse_type(ki_types *types, const char *text, kj_diagnostics *dia
   jmp_buf on_failure;
   kj_arena arena;
   kj_init_arena(&arena, &on_failure);
-  kj_source source = { "type", text, strlen(text) };
+  kj_source source = { .name = "type", .text = text, .size_bytes = strlen(text) };
   kj_sources sources = { &source, 1 };
   ki_parser parser = { .types = types, .arena = &arena };
   int jump = setjmp(on_failure);

@@ -38,9 +38,9 @@ const ki_attribute_info ki_attribute_table[KJ_ATTRIBUTE_COUNT] = {
 };
 
 const ki_op_info ki_op_table[KJIT_OP_COUNT] = {
-#define X(name, text, precedence, class_) { #name, text, precedence, KJ_OP_##class_ },
+#define KJIT_ROW(name, text, precedence, class_) { #name, text, precedence, KJ_OP_##class_ },
 #include <kjit/ops.def>
-#undef X
+#undef KJIT_ROW
 };
 
 const char *const ki_range_names[KJ_RANGE_COUNT] = { "range", "grid_range", "block_range" };

@@ -20,10 +20,10 @@ struct ki_types {
 
 static const ki_type_info scalar_table[KJ_FIRST_COMPOSED] = {
   [KJIT_ANY] = { .class_ = KJ_CLASS_NONE, .name = "any" },
-#define X(NAME, text, size, class, code, bits) \
+#define KJIT_ROW(NAME, text, size, class, code, bits) \
   [KJIT_##NAME] = { .class_ = KJ_CLASS_##class, .size_bytes = size, .name = text },
 #include <kjit/types.def>
-#undef X
+#undef KJIT_ROW
   [KJIT_VOID] = { .class_ = KJ_CLASS_VOID, .name = "void" },
   [KJIT_FUNC] = { .class_ = KJ_CLASS_FUNC, .name = "func" },
   [KJIT_TYPE] = { .class_ = KJ_CLASS_FUNC, .name = KJ_TYPE_WORD },

@@ -8,9 +8,10 @@
 static char *copy_line(const kj_source *source, uint32_t line)
 {
   KJ_ASSERT(source->text || !source->size_bytes);
-  if (!source->text || line == 0) return NULL;
-  const char *start = source->text, *end = source->text + source->size_bytes;
-  while (--line && start < end) {
+  const char *start = source->text ? source->text : source->shown,
+             *end = start + (source->text ? source->size_bytes : source->shown_bytes);
+  if (!start || line == 0) return NULL;
+  while (--line) {
     const char *newline = memchr(start, '\n', (size_t)(end - start));
     if (!newline) return NULL;
     start = newline + 1;

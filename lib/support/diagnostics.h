@@ -19,11 +19,14 @@ typedef struct kj_location {
   uint32_t file, line, column;
 } kj_location;
 
-/* Where a location's text is found. name and text are 0-terminated and live as long as the module;
- * text NULL: a front end's own source. */
+/* Where a location's text is found. name and text are 0-terminated and live as long as the module.
+ * text NULL: a front end's own source, which is no kernel IR; what messages quote of it is shown,
+ * or NULL. */
 typedef struct kj_source {
   const char *name, *text;
   size_t size_bytes;
+  const char *shown;
+  size_t shown_bytes;
 } kj_source;
 
 typedef struct kj_sources {

@@ -36,9 +36,9 @@ void kj_describe_element(const ki_types *types, kjit_type element, kjit_tensor *
   static const struct {
     uint8_t code, bits;
   } dlpack[KJIT_SCALAR_COUNT] = {
-#define X(name, text, size, class_, code, bits) [KJIT_##name] = { code, bits },
+#define KJIT_ROW(name, text, size, class_, code, bits) [KJIT_##name] = { code, bits },
 #include <kjit/types.def>
-#undef X
+#undef KJIT_ROW
   };
   const ki_type_info *info = ki_type(types, element);
   bool is_vector = info->class_ == KJ_CLASS_VECTOR;
@@ -55,9 +55,9 @@ kjit_type kj_type_of_dlpack(uint8_t code, uint8_t bits)
 {
   enum { CODES = 8, EIGHTS = 17 };
   static const uint8_t types[CODES][EIGHTS] = {
-#define X(name, text, size, class_, code, bits) [code][bits / 8] = KJIT_##name,
+#define KJIT_ROW(name, text, size, class_, code, bits) [code][bits / 8] = KJIT_##name,
 #include <kjit/types.def>
-#undef X
+#undef KJIT_ROW
   };
   return code < CODES && bits % 8 == 0 && bits / 8 < EIGHTS ? types[code][bits / 8] : KJIT_ANY;
 }

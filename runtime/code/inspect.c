@@ -100,6 +100,9 @@ static const char *own_stages(bool is_gpu)
 
 /* ---- the compilation ---- */
 
+/* As a stage: up to TYPED, without its text. */
+enum { CHECK_ONLY = KJIT_STAGE_COUNT };
+
 /* What NVIDIA's programs make of the PTX. */
 static kjit_status run_assembler(const kjit_compile_options *options, bool is_part,
                                  kjit_stage stage, kj_diagnostics *diagnostics, kj_code *made)
@@ -127,10 +130,12 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
                                 kjit_stage stage, kj_code *made)
 {
   static const char *const names[] = {
-#define X(name, text, is_text, what) text,
-    KJIT_STAGES(X)
-#undef X
+#define STAGE_NAME(name, text, is_text, what) text,
+    KJIT_STAGES(STAGE_NAME)
+#undef STAGE_NAME
   };
+  bool is_check = (int)stage == CHECK_ONLY;
+  if (is_check) stage = KJIT_STAGE_TYPED;
   bool is_assembled = stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS;
   kj_compile_request request = { .module = r->kernel->module,
                                  .kernel = r->kernel->function,
@@ -140,7 +145,8 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
                                  .checks = options->checks,
                                  .debug = options->debug,
                                  .symbol = symbol,
-                                 .is_ahead = true };
+                                 .is_ahead = true,
+                                 .is_check = is_check };
   KJ_TRY(read_target(r, options->target ? options->target : "cpu", &request.target));
   bool is_cpu = request.target.kind == KJ_TARGET_CPU;
   if (!has_stage(stage, !is_cpu))
@@ -224,6 +230,22 @@ kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
            : KJIT_ERROR_MISUSE;
 }
 
+kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
+                       const kjit_compile_options *options)
+{
+  static const char call[] = "kjit_check";
+  kjit_compile_options read;
+  kj_diagnostics diagnostics = { 0 };
+  kj_code made = { 0 };
+  KJ_TRY(kj_check_call(kernel ? kernel->context : NULL, call, signature ? NULL : "signature"));
+  KJ_TRY(ki_read_sized(kernel->context, call, KI_COMPILE_OPTIONS, options, &read));
+  kjit_status status =
+    compile(kernel, signature, NULL, &read, (kjit_stage)CHECK_ONLY, &diagnostics, &made);
+  kj_free_code(&made);
+  kjit_status reported = ki_finish_call(kernel->context, &diagnostics);
+  return status != KJIT_OK ? status : reported;
+}
+
 /* ---- what a func returns ---- */
 
 kjit_status kjit_get_result_type(kjit_function *function, const char *signature, kjit_type *type)
@@ -246,7 +268,7 @@ kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
   if (!kernel)
     return ki_fail_call(decl->function->module->context, KJIT_ERROR_MEMORY, "out of memory");
   kjit_status status =
-    compile(kernel, signature, NULL, &options, KJIT_STAGE_TYPED, &diagnostics, &made);
+    compile(kernel, signature, NULL, &options, (kjit_stage)CHECK_ONLY, &diagnostics, &made);
   if (status == KJIT_OK) *type = made.result;
   kj_free_code(&made);
   kjit_status reported = ki_finish_call(kernel->context, &diagnostics);

@@ -89,9 +89,9 @@ static kjit_status read_attribute(kjit_device *device, kjit_device_attribute att
   (void)diagnostics;
 #define KJ_CPU_CORES device->info.multiprocessor_count
   const int64_t values[] = {
-#define X(name, number, cpu, text) cpu,
+#define KJIT_ROW(name, number, cpu, text) cpu,
 #include <kjit/device.def>
-#undef X
+#undef KJIT_ROW
   };
 #undef KJ_CPU_CORES
   *value = values[attribute];

@@ -164,9 +164,9 @@ static kjit_status read_attribute(kjit_device *device, kjit_device_attribute att
                                   kj_diagnostics *diagnostics, int64_t *value)
 {
   static const int numbers[] = {
-#define X(name, number, cpu, text) number,
+#define KJIT_ROW(name, number, cpu, text) number,
 #include <kjit/device.def>
-#undef X
+#undef KJIT_ROW
   };
   int found = 0;
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, &found, numbers[attribute],

@@ -44,7 +44,7 @@ def main():
         parser.add_argument("--" + name, required=True)
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
-    types = {name: kind for name, kind in re.findall(r'^X\(\w+, "(\w+)", \d+, (\w+),', open(options.table).read(), re.M)}
+    types = {name: kind for name, kind in re.findall(r'^KJIT_ROW\(\w+, "(\w+)", \d+, (\w+),', open(options.table).read(), re.M)}
     wrong = [f"{t}: random kernels do not have it: values.SCALARS" for t, kind in types.items() if kind != "COMPLEX" and t not in values.SCALARS]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "k.kir")

@@ -28,9 +28,9 @@ typedef struct row {
 
 /* include/kjit/device.def */
 enum {
-#define X(name, number, cpu, text) NUMBER_##name = number,
+#define KJIT_ROW(name, number, cpu, text) NUMBER_##name = number,
 #include <kjit/device.def>
-#undef X
+#undef KJIT_ROW
 };
 
 static const row rows[] = {

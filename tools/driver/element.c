@@ -35,10 +35,10 @@ enum {
                                                         : 52)
 
 const tool_element tool_elements[KJIT_SCALAR_COUNT] = {
-#define X(name, text, size, class_, code, bits) \
+#define KJIT_ROW(name, text, size, class_, code, bits) \
   [KJIT_##name] = { text, size, TOOL_##class_, code, bits, NUMPY_##name, MANTISSA(name) },
 #include <kjit/types.def>
-#undef X
+#undef KJIT_ROW
 };
 
 kjit_type tool_find_element(const char *text, size_t length)

@@ -18,15 +18,14 @@ static int fail(kjit_context *context, const char *what)
 static int run(kjit_context *context, kjit_module *module)
 {
   float r[5] = { 0 }, x[5] = { 1, 2, 3, 4, 5 }, y[5] = { 10, 20, 30, 40, 50 };
-  int64_t extent = 5;
-  kjit_tensor tensor = { r, KJIT_DEVICE_CPU, 0, 1, 2, 32, 1, &extent, NULL, 0 }, in_x = tensor,
-              in_y = tensor;
+  const int64_t extent = 5;
+  kjit_tensor tensor = kjit_make_tensor(r, KJIT_F32, 1, &extent),
+              in_x = kjit_make_tensor(x, KJIT_F32, 1, &extent),
+              in_y = kjit_make_tensor(y, KJIT_F32, 1, &extent);
   kjit_arg arguments[4] = { kjit_arg_tensor(&tensor), kjit_arg_f32(2), kjit_arg_tensor(&in_x),
                             kjit_arg_tensor(&in_y) };
   kjit_launch_config config = { .size_bytes = sizeof config };
   kjit_kernel *kernel;
-  in_x.data = x;
-  in_y.data = y;
   if (kjit_get_device(context, KJIT_DEVICE_CPU, 0, &config.device) != KJIT_OK)
     return fail(context, "device");
   if (kjit_get_kernel(module, "axpy", &kernel) != KJIT_OK) return fail(context, "kernel");

@@ -243,9 +243,8 @@ static void check_algorithms(void)
   GUARDED(kjit_algorithm_options, options);
   float x[] = { 1, 2, 3 }, sum = 0;
   int64_t shape = 3;
-  kjit_tensor tx = { x, KJIT_DEVICE_CPU, 0, 1, 2, 32, 1, &shape, NULL, 0 }, tr = tx;
-  tr.data = &sum;
-  tr.rank = 0;
+  kjit_tensor tx = kjit_make_tensor(x, KJIT_F32, 1, &shape),
+              tr = kjit_make_tensor(&sum, KJIT_F32, 0, NULL);
   kjit_operand from = kjit_operand_of(kjit_arg_tensor(&tx)),
                to = kjit_operand_of(kjit_arg_tensor(&tr));
   kjit_operator add = kjit_operator_named("add");
