@@ -26,20 +26,26 @@ extern "C" {
 typedef struct kjit_operand {
   kjit_arg argument; /* kjit_arg_array, kjit_arg_tensor, kjit_arg_elements; kjit_arg_function */
   const kjit_arg *arrays; /* of a func: arrays and scalars, its last arguments */
+  /* so many arrays */
   size_t array_count;
   const int64_t *shape; /* of a func: rank extents */
+  /* of a func: number of extents, 0 to 8 */
   uint32_t rank;
 } kjit_operand;
 
+/* An operand from an argument: an array, a tensor, or a value for all elements. */
 static inline kjit_operand kjit_operand_of(kjit_arg argument)
 {
   kjit_operand operand = { argument, NULL, 0, NULL, 0 };
   return operand;
 }
+/* An array as an operand; borrowed. */
 static inline kjit_operand kjit_operand_array(kjit_array *array)
 {
   return kjit_operand_of(kjit_arg_array(array));
 }
+/* A func with its last arguments, arrays and scalars, as an operand of rank extents. Nothing is
+ * copied. */
 static inline kjit_operand kjit_operand_function(kjit_function *function, const kjit_arg *arrays,
                                                  size_t count, const int64_t *shape, uint32_t rank)
 {
@@ -59,11 +65,13 @@ typedef struct kjit_operator {
   int commutes;
 } kjit_operator;
 
+/* An operator of kjit's by its name, which is not copied. */
 static inline kjit_operator kjit_operator_named(const char *name)
 {
   kjit_operator operator_ = { name, NULL, 0 };
   return operator_;
 }
+/* A func of two arguments as an operator that is associative; set commutes where it may. */
 static inline kjit_operator kjit_operator_function(kjit_function *function)
 {
   kjit_operator operator_ = { NULL, function, 0 };
@@ -97,8 +105,11 @@ KJIT_API const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t
 
 /* The array that a call without one would make, as NumPy does: element type and shape. */
 typedef struct kjit_result_info {
+  /* of the elements; KJIT_ANY where nothing says it */
   kjit_type element;
+  /* number of extents */
   uint32_t rank;
+  /* rank extents */
   int64_t shape[8];
 } kjit_result_info;
 
@@ -112,6 +123,7 @@ typedef struct kjit_algorithm_options {
   kjit_stream *stream; /* default NULL: the device's default stream */
   /* default NULL: all axes of a reduction, the last one of what has one axis. -1 is the last */
   const int32_t *axes;
+  /* so many axes; default 0 */
   uint32_t axis_count;
   /* what a reduction or scan computes in; default KJIT_ANY: the result's type where that is wider,
    * else as NumPy: sums and products of small integers in 64 bits, those of f16 and bf16 in f32 */
@@ -130,6 +142,7 @@ typedef struct kjit_algorithm_options {
    * NULL; results[i] becomes what an array for the call's result i would be. result_count: as many
    * as there is place for, at least the call's */
   kjit_result_info *results;
+  /* see results */
   size_t result_count;
   /* a sort of numbers looks at the bits from begin_bit to end_bit - 1 of them only; default 0, 0:
    * at all */
@@ -138,9 +151,11 @@ typedef struct kjit_algorithm_options {
    * has true for, and other elements of the results stay as they were. signature, default NULL: the
    * core dimensions, "(m,n),(n)->(m)" */
   const kjit_operand *where;
+  /* see where */
   const char *signature;
 } kjit_algorithm_options;
 
+/* What kjit_algorithm_options.flags may have. */
 typedef enum kjit_algorithm_flags {
   KJIT_ALGORITHM_EXCLUSIVE = 1,  /* a scan's element i is made of those before i */
   KJIT_ALGORITHM_DESCENDING = 2, /* a sort's order is the other way around */

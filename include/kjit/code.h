@@ -23,9 +23,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize_async(
   kjit_kernel *kernel, kjit_device *device, const char *signature,
   void (*done)(void *user, kjit_status status, kjit_specialization *specialization), void *user);
 
+/* A kernel and a signature for kjit_specialize_all, and how it went. */
 typedef struct kjit_specialize_item {
   uint32_t size_bytes; /* sizeof(kjit_specialize_item), the same in all items of an array */
+  /* which kernel */
   kjit_kernel *kernel;
+  /* for which types, as kjit_compile takes them */
   const char *signature;
   /* filled in */
   kjit_status status;
@@ -71,6 +74,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_code(kjit_specializatio
 KJIT_API KJIT_CHECK kjit_status kjit_copy_specialization_binary(kjit_specialization *specialization,
                                                                 void **binary, size_t *size_bytes);
 
+/* How many blocks and threads a multiprocessor has at once. */
 typedef struct kjit_occupancy {
   uint32_t size_bytes; /* sizeof(kjit_occupancy), set by the host */
   uint32_t block[3];   /* what this is about */

@@ -21,13 +21,16 @@ extern "C" {
   ROW(CUBIN, "cubin", 0, "machine code; GPU targets; by ptxas, where no driver has made it") \
   ROW(SASS, "sass", 1, "the same disassembled; by nvdisasm or cuobjdump")
 
+/* What a compilation can end with; KJIT_STAGES has what each is. */
 typedef enum kjit_stage {
 #define KJIT_STAGE_ENUM(name, text, is_text, what) KJIT_STAGE_##name,
   KJIT_STAGES(KJIT_STAGE_ENUM)
 #undef KJIT_STAGE_ENUM
-    KJIT_STAGE_COUNT
+  /* how many there are: grows with versions */
+  KJIT_STAGE_COUNT
 } kjit_stage;
 
+/* What kjit_compile and its kin compile for. */
 typedef struct kjit_compile_options {
   uint32_t size_bytes; /* sizeof(kjit_compile_options) */
   const char *target;  /* "sm_75" and up, "cpu" (this machine). Default NULL: "cpu" */

@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* memory with a shape, or a view of it; see memory.h */
 typedef struct kjit_array kjit_array;
 /* a kernel compiled for one tuple of argument types and facts on one kind of device */
 typedef struct kjit_specialization kjit_specialization;
@@ -19,11 +20,13 @@ typedef struct kjit_specialization kjit_specialization;
 typedef struct kjit_tensor {
   void *data;                     /* host or device address */
   int32_t device_type, device_id; /* kjit_device_kind; ordinal */
+  /* number of dimensions, 0 to 8 */
   int32_t rank;
   uint8_t code, bits; /* element: see types.def */
   uint16_t lanes;     /* 1; of vectors 2, 3, 4, 8 or 16 */
   int64_t *shape;     /* rank extents */
   int64_t *strides;   /* rank strides in elements; NULL: row-major, contiguous */
+  /* from data to the first element */
   uint64_t byte_offset;
 } kjit_tensor;
 
@@ -54,26 +57,41 @@ static inline kjit_tensor kjit_make_tensor(void *data, kjit_type type, uint32_t 
   return tensor;
 }
 
+/* What an argument is; the functions below make each of them. */
 typedef enum kjit_arg_kind {
+  /* value has a scalar or pointer of type */
   KJIT_ARG_VALUE = 1,
+  /* value.f64 has a number without a type */
   KJIT_ARG_NUMBER,
+  /* value.tensor points to a tensor */
   KJIT_ARG_TENSOR,
+  /* value.array is a kjit array */
   KJIT_ARG_ARRAY,
+  /* value.function is a func */
   KJIT_ARG_FUNCTION,
+  /* value.address points to a value of type */
   KJIT_ARG_BY_ADDRESS
 } kjit_arg_kind;
 /* How a host array is copied for a launch on a GPU; AUTO: from what the kernel reads and writes.
  * OUT promises that the kernel writes every element. */
 typedef enum kjit_access {
+  /* as the kernel reads and writes it */
   KJIT_ACCESS_AUTO = 0,
+  /* copied in only */
   KJIT_ACCESS_IN,
+  /* copied out only */
   KJIT_ACCESS_OUT,
+  /* copied in and out */
   KJIT_ACCESS_IN_OUT
 } kjit_access;
 
+/* One argument of a call; never grows. */
 typedef struct kjit_arg {
+  /* kjit_arg_kind; kjit_access */
   uint8_t kind, access;
+  /* 0 */
   uint16_t reserved;
+  /* of a value, or of a tensor's elements; KJIT_ANY: the tensor's own */
   kjit_type type;
   union {
     int64_t i;
@@ -88,6 +106,7 @@ typedef struct kjit_arg {
   } value;
 } kjit_arg;
 
+/* An argument of a kind and type whose value is 0: what the functions below begin with. */
 static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
 {
   kjit_arg a;
@@ -142,8 +161,11 @@ static inline kjit_arg kjit_arg_elements(kjit_type element, const void *dl_tenso
 /* A device address (on the CPU, one of this process), for a parameter that is a pointer: as it is, nothing is checked. type: of kjit_get_pointer_type; parameters that say `p: f32*` take
  * kjit_arg_u64 too. */
 static inline kjit_arg kjit_arg_pointer(kjit_type type, const void *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, type); a.value.address = v; return a; }
+/* A kjit array; borrowed, and kept alive by kjit until launches with it are done. */
 static inline kjit_arg kjit_arg_array(kjit_array *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_ARRAY, KJIT_ANY); a.value.array = v; return a; }
+/* A func or built-in, for a parameter that takes a func; borrowed. */
 static inline kjit_arg kjit_arg_function(kjit_function *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_FUNCTION, KJIT_FUNC); a.value.function = v; return a; }
+/* The same argument with an access: how a host array is copied for a launch on a GPU. */
 static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.access = (uint8_t)access; return a; }
 /* clang-format on */
 
@@ -229,6 +251,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device
                                                 const char *signature,
                                                 kjit_specialization **specialization);
 
+/* What is known of a specialization. */
 typedef struct kjit_specialization_info {
   uint32_t size_bytes;   /* sizeof(kjit_specialization_info), set by the host */
   const char *signature; /* "f32[:] C, f32, const f32[:] C"; borrowed */
@@ -241,7 +264,9 @@ typedef struct kjit_specialization_info {
     constant_bytes;
   uint32_t max_threads;       /* of a block, by its registers and @launch_bounds */
   uint32_t elements_a_thread; /* of a vectorized grid_range; 0: none */
+  /* how often it was launched */
   uint64_t launches;
+  /* wall time of the stages: of the module's parsing, of its compilation, of loading */
   uint64_t parse_time_ns, infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns,
     load_time_ns;
   uint32_t max_dynamic_shared_bytes, cluster[3]; /* that a launch may ask for; @cluster, 0: none */
@@ -249,6 +274,7 @@ typedef struct kjit_specialization_info {
   uint64_t code_bytes;
   /* 0: the code was unloaded (kjit_config.code_limit_bytes), and what it alone knows is 0 */
   int is_loaded;
+  /* 1: it uses grid_sync; its code came from the disk cache, or from a blob */
   int is_cooperative, is_from_disk, is_imported;
 } kjit_specialization_info;
 

@@ -29,6 +29,7 @@ typedef enum kjit_memory {
   KJIT_MEMORY_SHARED
 } kjit_memory;
 
+/* What kjit_create_array_with makes. */
 typedef struct kjit_array_config {
   uint32_t size_bytes;  /* sizeof(kjit_array_config) */
   kjit_device *device;  /* default NULL: MISUSE */
@@ -67,6 +68,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_array_from(kjit_device *device,
  * that has the same address is not known to kjit. Releasing PINNED, MAPPED, MANAGED and SHARED
  * memory waits for the work that uses it. */
 KJIT_API kjit_array *kjit_retain_array(kjit_array *array);
+/* Gives up what creating, retaining or taking it gave. array NULL is fine. */
 KJIT_API void kjit_release_array(kjit_array *array);
 /* The array as a tensor; borrowed. device_type is DLPack's: 1 CPU, 2 CUDA, 3 pinned and mapped host
  * memory, 13 managed memory. */
@@ -84,6 +86,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_wrap_tensor(kjit_context *context, const kj
  * CPU's device both do nothing. Errors: DEVICE, ARGUMENT. */
 KJIT_API KJIT_CHECK kjit_status kjit_pin_memory(kjit_device *device, void *memory,
                                                 size_t size_bytes);
+/* Unpins what kjit_pin_memory has pinned. Errors: as above. */
 KJIT_API KJIT_CHECK kjit_status kjit_unpin_memory(kjit_device *device, void *memory);
 /* Moves MANAGED memory to a device ahead of its use: to a GPU, or to the host with the CPU's
  * device. stream: of the GPU. Other memory: nothing is done. Errors: ARGUMENT, DEVICE. */
@@ -96,6 +99,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_prefetch_array(kjit_array *array, kjit_devi
  * takes the dimension away: step 0. Nothing wraps and nothing clamps: every position has to be
  * inside. */
 typedef struct kjit_array_slice {
+  /* positions, and elements from one to the next */
   int64_t first, last, step;
 } kjit_array_slice;
 
@@ -132,6 +136,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_copy_async(kjit_context *context, const kji
  * checked. Returns when done. Errors: as kjit_copy's. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_from_host(kjit_array *array, const void *memory,
                                                     size_t size_bytes, kjit_stream *stream);
+/* The opposite; errors as above. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_to_host(const kjit_array *array, void *memory,
                                                   size_t size_bytes, kjit_stream *stream);
 /* Every element of a tensor or array becomes the value: a scalar of the element's type, or a plain
@@ -173,21 +178,32 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_memory_info(kjit_device *device, uint64
 /* Bit for bit DLPack's DLManagedTensor and DLManagedTensorVersioned (version 1.x), which any
  * framework gives and takes. */
 typedef struct kjit_managed_tensor {
+  /* the tensor itself */
   kjit_tensor tensor;
+  /* the producer's own */
   void *manager;
+  /* called once by the consumer when it is done; NULL: nothing is to be done */
   void (*deleter)(struct kjit_managed_tensor *self);
 } kjit_managed_tensor;
 
+/* The same with a version and flags. */
 typedef struct kjit_managed_tensor_versioned {
+  /* of DLPack: 1 and 0 or more */
   uint32_t major, minor;
+  /* the producer's own */
   void *manager;
+  /* called once by the consumer when it is done; NULL: nothing is to be done */
   void (*deleter)(struct kjit_managed_tensor_versioned *self);
   uint64_t flags; /* of kjit_dlpack_flags */
+  /* the tensor itself */
   kjit_tensor tensor;
 } kjit_managed_tensor_versioned;
 
+/* DLPack's flags. */
 typedef enum kjit_dlpack_flags {
+  /* the consumer must not write it */
   KJIT_DLPACK_READ_ONLY = 1,
+  /* the producer made a copy for this */
   KJIT_DLPACK_IS_COPIED = 2
 } kjit_dlpack_flags;
 
@@ -199,6 +215,7 @@ typedef enum kjit_dlpack_flags {
 KJIT_API KJIT_CHECK kjit_status kjit_take_dlpack(kjit_context *context,
                                                  kjit_managed_tensor *managed, kjit_stream *stream,
                                                  kjit_array **array);
+/* The same for the versioned form. */
 KJIT_API KJIT_CHECK kjit_status kjit_take_dlpack_versioned(kjit_context *context,
                                                            kjit_managed_tensor_versioned *managed,
                                                            kjit_stream *stream, kjit_array **array);
@@ -209,6 +226,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_take_dlpack_versioned(kjit_context *context
  * read-only array. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_dlpack(kjit_array *array, kjit_stream *consumer,
                                                    kjit_managed_tensor **managed);
+/* The same in the versioned form, which says that an array is read-only. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_dlpack_versioned(
   kjit_array *array, kjit_stream *consumer, kjit_managed_tensor_versioned **managed);
 
@@ -216,6 +234,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_export_dlpack_versioned(
 
 /* An array for another process of this machine, as bytes to send there. */
 typedef struct kjit_array_handle {
+  /* kjit's own; of this version of kjit only */
   unsigned char bytes[320];
 } kjit_array_handle;
 

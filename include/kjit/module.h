@@ -19,19 +19,27 @@ typedef struct kjit_function kjit_function; /* one func of a module: an argument
 /* ---- types: small values; equal types have equal values within a context ---- */
 
 typedef uint32_t kjit_type;
+/* Scalar types and what stands in the place of a type; further types are made by the functions
+ * below. */
 enum {
   KJIT_ANY = 0, /* no annotation: the type of the argument */
 #define KJIT_ROW(name, text, size, class_, code, bits) KJIT_##name,
 #include <kjit/types.def>
 #undef KJIT_ROW
   KJIT_SCALAR_COUNT, /* one past the last scalar */
+  /* no value: what a func without a result returns, and a type that could not be made */
   KJIT_VOID = KJIT_SCALAR_COUNT,
   KJIT_FUNC,            /* a parameter that takes a func */
   KJIT_TYPE,            /* a parameter that takes a type */
   KJIT_INDEX = KJIT_I64 /* extents and positions: i64 to every typing rule */
 };
 
-typedef enum kjit_layout { KJIT_LAYOUT_STRIDED, KJIT_LAYOUT_C, KJIT_LAYOUT_F } kjit_layout;
+/* How an array's elements lie in memory. */
+typedef enum kjit_layout {
+  KJIT_LAYOUT_STRIDED, /* in any way: a stride for each dimension */
+  KJIT_LAYOUT_C,       /* without gaps, the last index runs fastest */
+  KJIT_LAYOUT_F        /* without gaps, the first index runs fastest */
+} kjit_layout;
 
 /* An array of rank dimensions, 0 to 8. element: a scalar, vector, struct or pointer. read_only not
  * 0: `const f32[:]`. Returns KJIT_VOID and leaves a diagnostic when element is none of these or
@@ -44,6 +52,7 @@ KJIT_API kjit_type kjit_get_array_type(kjit_context *context, kjit_type element,
  * over as it is: nothing is checked or copied. */
 KJIT_API kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int read_only);
 
+/* A field of a struct; never grows. */
 typedef struct kjit_field {
   const char *name; /* copied */
   kjit_type type;   /* a scalar, vector, struct or pointer */
@@ -51,14 +60,18 @@ typedef struct kjit_field {
   int64_t shape[8]; /* of these extents */
 } kjit_field;
 
+/* Flags of a struct type. */
+enum {
+  KJIT_STRUCT_PACKED = 1 /* no padding, alignment 1 */
+};
 /* A struct with C's layout for these fields, in order; the same name with the same fields and flags
  * is the same type, and that of a `struct` declaration of the same kind. name and the fields' names
  * are names of the language. flags: 0, or KJIT_STRUCT_PACKED (no padding, alignment 1). Returns
  * KJIT_VOID and leaves a diagnostic otherwise. */
-enum { KJIT_STRUCT_PACKED = 1 };
 KJIT_API kjit_type kjit_get_struct_type(kjit_context *context, const char *name,
                                         const kjit_field *fields, size_t count, unsigned flags);
 
+/* How a type lies in memory. */
 typedef struct kjit_type_layout {
   uint32_t size_bytes;                  /* sizeof(kjit_type_layout), set by the host */
   uint32_t type_bytes, alignment_bytes; /* of the type in memory */
@@ -92,7 +105,10 @@ KJIT_API char *kjit_copy_type_text(kjit_context *context, kjit_type type);
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name,
                                                   const char *text, size_t size_bytes,
                                                   kjit_module **module);
+/* One owner more; returns module, which may be NULL. Any thread. */
 KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
+/* One owner less; the last one frees it with its kernels, after launches under way. module NULL is
+ * fine. Any thread. */
 KJIT_API void kjit_release_module(kjit_module *module);
 
 /* Canonical text: parsing it gives an equal module. Free with kjit_free. Errors: MEMORY. */
@@ -104,6 +120,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_copy_module_text(kjit_module *module, char 
  * Errors: NAME. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_kernel(kjit_module *module, const char *name,
                                                 kjit_kernel **kernel);
+/* A func by its name, or a built-in, as above; borrowed from the module. Errors: NAME. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const char *name,
                                                   kjit_function **function);
 
@@ -135,6 +152,7 @@ KJIT_API const char *kjit_get_function_name(kjit_module *module, size_t index);
 /* Names of its constants, for kjit_set_constant; as above. */
 KJIT_API const char *kjit_get_constant_name(kjit_module *module, size_t index);
 
+/* What a kernel's declaration says of a parameter. */
 typedef struct kjit_parameter_info {
   uint32_t size_bytes;  /* sizeof(kjit_parameter_info), set by the host */
   kjit_type annotation; /* KJIT_ANY: none, or one that depends on another parameter */
@@ -163,15 +181,20 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, siz
  * printer renames. NULL as a name: kjit makes one. */
 
 typedef uint32_t kjit_node;
+/* Operators; ops.def has the text of each. */
 typedef enum kjit_op {
 #define KJIT_ROW(name, text, precedence, class_) KJIT_OP_##name,
 #include <kjit/ops.def>
 #undef KJIT_ROW
+  /* how many there are: grows with versions */
   KJIT_OP_COUNT
 } kjit_op;
 
+/* A builder of an empty module. module_name is what diagnostics call it; copied, NULL: "module".
+ * Errors: MISUSE, MEMORY, FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_builder(kjit_context *context, const char *module_name,
                                                     kjit_builder **builder);
+/* Drops what was not finished. builder NULL is fine; finished modules live on. */
 KJIT_API void kjit_destroy_builder(kjit_builder *builder);
 /* Verifies and makes the module; the builder is empty afterwards and can be used again, also after
  * an error. Errors: the first recorded one; those of the verifier. */
@@ -193,6 +216,7 @@ KJIT_API void kjit_set_builder_source(kjit_builder *builder, const char *file, c
 /* Open a kernel or func; parameters and attributes come first, then statements; kjit_build_end
  * closes it. result KJIT_ANY: inferred. */
 KJIT_API void kjit_build_begin_kernel(kjit_builder *builder, const char *name);
+/* Opens a func, likewise; result: what it returns, KJIT_ANY: inferred. */
 KJIT_API void kjit_build_begin_function(kjit_builder *builder, const char *name, kjit_type result);
 /* Opens `extern func name(...) -> result`, result KJIT_VOID: none. Parameters of given types
  * follow, then kjit_build_end. See kjit_bind_extern. */
@@ -222,10 +246,14 @@ KJIT_API kjit_node kjit_build_string(kjit_builder *builder,
 KJIT_API kjit_node kjit_build_bool(kjit_builder *builder, int value);
 /* typed literal of a scalar type, read at once */
 KJIT_API kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *value);
+/* op x: KJIT_OP_NEG, KJIT_OP_POS, KJIT_OP_INVERT, KJIT_OP_NOT. */
 KJIT_API kjit_node kjit_build_unary(kjit_builder *builder, kjit_op op, kjit_node x);
+/* x op y: any other operator but KJIT_OP_STORE. */
 KJIT_API kjit_node kjit_build_binary(kjit_builder *builder, kjit_op op, kjit_node x, kjit_node y);
+/* `condition ? x : y`: only one of them is evaluated. */
 KJIT_API kjit_node kjit_build_conditional(kjit_builder *builder, kjit_node condition, kjit_node x,
                                           kjit_node y);
+/* `T(x)`: x converted to a scalar or vector type. */
 KJIT_API kjit_node kjit_build_cast(kjit_builder *builder, kjit_type type, kjit_node x);
 /* `T(parts)`: a struct from all of its fields, a vector or complex number from its parts. */
 KJIT_API kjit_node kjit_build_construct(kjit_builder *builder, kjit_type type,
@@ -242,6 +270,7 @@ KJIT_API kjit_node kjit_build_call(kjit_builder *builder, const char *function,
                                    const kjit_node *arguments, size_t count);
 /* The func called name as a value: an argument of a call. */
 KJIT_API kjit_node kjit_build_function_value(kjit_builder *builder, const char *name);
+/* `array[indices]`: an element, or with slices a view. Also a place for kjit_build_assign. */
 KJIT_API kjit_node kjit_build_index(kjit_builder *builder, kjit_node array,
                                     const kjit_node *indices, size_t count);
 /* `first:stop:step`: one of the indices of kjit_build_index, which then makes a view. 0: left out.
@@ -251,6 +280,7 @@ KJIT_API kjit_node kjit_build_slice(kjit_builder *builder, kjit_node first, kjit
 /* field: "shape", "strides", "size", "ndim", "T"; a field of a struct, "x" of a vector. Also a
  * place. */
 KJIT_API kjit_node kjit_build_select_field(kjit_builder *builder, kjit_node x, const char *field);
+/* `(items)`: at least one. */
 KJIT_API kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
 
 /* Statements. */
@@ -262,19 +292,27 @@ KJIT_API kjit_node kjit_build_var(kjit_builder *builder, const char *name, kjit_
  * dynamic shared memory. */
 KJIT_API kjit_node kjit_build_shared(kjit_builder *builder, const char *name, kjit_type element,
                                      const kjit_node *extents, size_t rank);
+/* `local name: element[extents]`: an array of each thread's own, of compile-time extents. */
 KJIT_API kjit_node kjit_build_local(kjit_builder *builder, const char *name, kjit_type element,
                                     const kjit_node *extents, size_t rank);
 /* place: an index node, a field of one or of a var, or a var. op: KJIT_OP_STORE, or the op of a
  * compound assignment. */
 KJIT_API void kjit_build_assign(kjit_builder *builder, kjit_node place, kjit_op op,
                                 kjit_node value);
+/* A call as a statement: its result is dropped. */
 KJIT_API void kjit_build_evaluate(kjit_builder *builder, kjit_node call);
 /* `print(items)`: values and strings, one line. kjit_build_assert: message NULL: none. */
 KJIT_API void kjit_build_print(kjit_builder *builder, const kjit_node *items, size_t count);
+/* `assert condition, message`: compiled where KJIT_CHECK_ASSERT is on. message NULL: none. */
 KJIT_API void kjit_build_assert(kjit_builder *builder, kjit_node condition, const char *message);
+/* `raise message`: the thread fails. */
 KJIT_API void kjit_build_raise(kjit_builder *builder, const char *message);
+/* Opens `if condition`; kjit_build_end closes it, and kjit_build_else before that opens its else.
+ */
 KJIT_API void kjit_build_if(kjit_builder *builder, kjit_node condition);
+/* The other branch of the innermost open if. */
 KJIT_API void kjit_build_else(kjit_builder *builder);
+/* Opens `while condition`, which is evaluated anew before each round. */
 KJIT_API void kjit_build_while(kjit_builder *builder, kjit_node condition);
 /* first 0: from 0; step 0: by 1. Returns the loop variable. */
 KJIT_API kjit_node kjit_build_for_range(kjit_builder *builder, const char *name, kjit_node first,
@@ -282,11 +320,14 @@ KJIT_API kjit_node kjit_build_for_range(kjit_builder *builder, const char *name,
 /* grid_range and block_range over 1 to 3 extents; writes the loop variables to variables[rank]. */
 KJIT_API void kjit_build_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
                                   kjit_node *variables);
+/* The same for block_range. */
 KJIT_API void kjit_build_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank,
                                    kjit_node *variables);
 /* Closes the innermost kernel, func, if or loop. */
 KJIT_API void kjit_build_end(kjit_builder *builder);
+/* Leaves the innermost loop. */
 KJIT_API void kjit_build_break(kjit_builder *builder);
+/* Goes on with the next round of the innermost loop. */
 KJIT_API void kjit_build_continue(kjit_builder *builder);
 KJIT_API void kjit_build_return(kjit_builder *builder, kjit_node value); /* 0: no value */
 

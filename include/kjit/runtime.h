@@ -11,20 +11,29 @@
 extern "C" {
 #endif
 
-/* DLPack's numbers */
-typedef enum kjit_device_kind { KJIT_DEVICE_CPU = 1, KJIT_DEVICE_CUDA = 2 } kjit_device_kind;
+/* What a device is, in DLPack's numbers. */
+typedef enum kjit_device_kind {
+  KJIT_DEVICE_CPU = 1, /* the processor that the host runs on */
+  KJIT_DEVICE_CUDA = 2 /* an NVIDIA GPU */
+} kjit_device_kind;
 
+/* What a device is; kjit_get_device_attribute has further numbers. */
 typedef struct kjit_device_info {
   uint32_t size_bytes; /* sizeof(kjit_device_info), set by the host */
+  /* a GPU or the CPU */
   kjit_device_kind kind;
+  /* its number among those of its kind, from 0 */
   int32_t ordinal;
   const char *name;              /* "NVIDIA H200", "AMD EPYC"; borrowed */
   const char *target;            /* "sm_90", "cpu" */
   uint32_t compute_capability;   /* 90; 0 on the CPU */
   uint32_t multiprocessor_count; /* cores on the CPU */
+  /* of one block: in all, and in x, y and z */
   uint32_t max_threads_per_block, max_block[3];
+  /* blocks of a launch in x, y and z */
   uint32_t max_grid[3];
   uint64_t max_shared_bytes; /* of one block, opted in */
+  /* all that it has; on the CPU the machine's */
   uint64_t memory_bytes;
   int32_t driver_version; /* 13000: what cuDriverGetVersion says; 0 on the CPU */
 } kjit_device_info;
@@ -38,10 +47,12 @@ KJIT_API uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind 
 /* What the device is. Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
 
+/* Numbers to ask a device for; device.def has what each is. */
 typedef enum kjit_device_attribute {
 #define KJIT_ROW(name, number, cpu, text) KJIT_DEVICE_ATTRIBUTE_##name,
 #include <kjit/device.def>
 #undef KJIT_ROW
+  /* how many there are: grows with versions */
   KJIT_DEVICE_ATTRIBUTE_COUNT
 } kjit_device_attribute;
 

@@ -57,20 +57,28 @@ typedef enum kjit_status {
 #define KJIT_ROW(name, text) KJIT_##name,
 #include <kjit/status.def>
 #undef KJIT_ROW
+  /* how many there are: grows with versions */
   KJIT_STATUS_COUNT
 } kjit_status;
 
+/* How much a message matters. */
 typedef enum kjit_severity {
+  /* the call has failed */
   KJIT_SEVERITY_ERROR,
+  /* probably not what was meant */
   KJIT_SEVERITY_WARNING,
+  /* advice about speed and types */
   KJIT_SEVERITY_REMARK,
+  /* explains the message before it */
   KJIT_SEVERITY_NOTE
 } kjit_severity;
 
 /* One message. A remark is advice: "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
   uint32_t size_bytes; /* see above; kjit's own size in diagnostics of its own */
+  /* how much it matters */
   kjit_severity severity;
+  /* what failed; KJIT_OK where nothing did */
   kjit_status status;
   const char *file;        /* NULL: no source place */
   uint32_t line, column;   /* from 1; 0: no source place */
@@ -128,7 +136,9 @@ typedef struct kjit_executor {
 typedef struct kjit_device_allocator {
   uint32_t size_bytes; /* sizeof(kjit_device_allocator) */
   void *user;          /* first argument of both */
+  /* memory, or NULL */
   void *(*allocate)(void *user, kjit_device *device, size_t size_bytes, kjit_stream *stream);
+  /* takes back what allocate gave, with the same size */
   void (*release)(void *user, kjit_device *device, void *memory, size_t size_bytes,
                   kjit_stream *stream);
 } kjit_device_allocator;
@@ -144,6 +154,7 @@ typedef struct kjit_cache_store {
   void *user;          /* first argument of all three */
   /* 1: found; the data stays until release */
   int (*load)(void *user, const uint8_t *key, const void **data, size_t *size_bytes);
+  /* takes back what load gave; NULL: nothing */
   void (*release)(void *user, const void *data);
   /* a key may come again, with other data that is as good */
   void (*store)(void *user, const uint8_t *key, const void *data, size_t size_bytes);
@@ -152,9 +163,13 @@ typedef struct kjit_cache_store {
 /* What compiled kernels check. A thread that fails a check leaves the kernel, the others go on; the
  * first failure is reported as KJIT_ERROR_KERNEL. `raise` is always compiled. */
 enum {
+  /* nothing */
   KJIT_CHECK_NONE = 0,
+  /* indices of arrays */
   KJIT_CHECK_BOUNDS = 1,
+  /* divisions by 0, of integers and floats */
   KJIT_CHECK_DIVISION = 2,
+  /* `assert` */
   KJIT_CHECK_ASSERT = 4,
   KJIT_CHECK_USUAL = 7, /* those above */
   KJIT_CHECK_BARRIER =
@@ -165,6 +180,7 @@ enum {
   /* accesses of shared memory by two threads without a barrier between them, of which one writes;
      atomics with each other are none */
   KJIT_CHECK_RACES = 32,
+  /* all of them */
   KJIT_CHECK_ALL = 63
 };
 
@@ -176,6 +192,7 @@ typedef struct kjit_import_source {
   /* what diagnostics call it, and what says which source it is: a name that the module already has
    * is not read again */
   const char *name;
+  /* its text, UTF-8 */
   const char *text;
   size_t text_bytes; /* of text, without a 0 behind it */
 } kjit_import_source;
@@ -183,11 +200,15 @@ typedef struct kjit_import_source {
 /* What debuggers and profilers are told about the code of kernels. FULL: lines and variables, for
  * gdb and cuda-gdb; the code is not optimized. */
 typedef enum kjit_debug {
+  /* nothing */
   KJIT_DEBUG_NONE = 0,
+  /* lines; the code is optimized as without */
   KJIT_DEBUG_LINES = 1,
+  /* lines and variables */
   KJIT_DEBUG_FULL = 2
 } kjit_debug;
 
+/* What a context is made with. */
 typedef struct kjit_config {
   uint32_t size_bytes;           /* sizeof(kjit_config) */
   const kjit_executor *executor; /* default NULL: OpenMP; copied */

@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* a point in a stream, with a time */
 typedef struct kjit_event kjit_event;
 /* launches and copies that were captured */
 typedef struct kjit_graph kjit_graph;
@@ -71,9 +72,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_wrap_event(kjit_device *device, void *nativ
                                                 kjit_event **event);
 /* The CUevent; NULL on the CPU. One that the host records itself is not known as recorded here. */
 KJIT_API void *kjit_get_native_event(const kjit_event *event);
+/* event NULL is fine. What waits for it goes on waiting. */
 KJIT_API void kjit_destroy_event(kjit_event *event);
 /* stream NULL: the device's default stream */
 KJIT_API KJIT_CHECK kjit_status kjit_record_event(kjit_event *event, kjit_stream *stream);
+/* Waits until the work before the event is done. Errors: MISUSE when it was never recorded, DEVICE.
+ */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_event(kjit_event *event);
 /* KJIT_NOT_READY while the work before the event is queued, without a diagnostic. Errors: MISUSE
  * when it was never recorded, DEVICE. */
@@ -135,6 +139,7 @@ KJIT_API void kjit_destroy_executable_graph(kjit_executable_graph *executable);
 /* Tells a profiler that watches the process what to look at; without one, and on the CPU, nothing
  * happens. Errors: DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_start_profiler(kjit_device *device);
+/* The opposite; errors as above. */
 KJIT_API KJIT_CHECK kjit_status kjit_stop_profiler(kjit_device *device);
 /* A range of this thread's time with a name, for profilers that show NVTX ranges, in the default
  * domain. The profiler's library is the one that NVTX_INJECTION64_PATH names, as profilers set it
@@ -142,6 +147,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_stop_profiler(kjit_device *device);
  * nest. Returns how many ranges are open on this thread, this one included; 0: nobody takes them.
  */
 KJIT_API uint32_t kjit_begin_range(kjit_context *context, const char *name);
+/* Ends the range of this thread that was begun last. */
 KJIT_API void kjit_end_range(kjit_context *context);
 
 #ifdef __cplusplus
