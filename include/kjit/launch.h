@@ -201,6 +201,9 @@ typedef struct kjit_launch_config {
   uint32_t cluster[3];
   /* of the kernel in CUDA's sense, negative is higher; 0: the stream's. Means nothing on the CPU */
   int32_t priority;
+  /* on the CPU, that this launch is spread over at most; 0, or more than kjit_config.cpu_threads:
+   * that one's. 1: the calling thread runs it */
+  uint32_t cpu_threads;
 } kjit_launch_config;
 
 /* Dispatches on the types and facts of the arguments; asynchronous on the stream. On a GPU, host

@@ -211,7 +211,7 @@ typedef enum kjit_debug {
 /* What a context is made with. */
 typedef struct kjit_config {
   uint32_t size_bytes;           /* sizeof(kjit_config) */
-  const kjit_executor *executor; /* default NULL: OpenMP; copied */
+  const kjit_executor *executor; /* default NULL: threads of kjit's own; copied */
   /* default NULL: libkjit-compiler beside libkjit, then the loader's search path; loaded at the
    * first miss */
   const char *compiler_path;
@@ -262,6 +262,10 @@ typedef struct kjit_config {
   const kjit_cache_store *cache_store; /* default NULL: cache_directory; copied */
   /* default KJIT_DEBUG_NONE; code with debug information is not kept in the disk cache */
   kjit_debug debug;
+  /* that a launch on the CPU is spread over at most, the launching one too; how many of them it is
+   * worth is measured. Default 0: the cores that the process may use, or what executor has. More
+   * than 256 count as 256. */
+  uint32_t cpu_threads;
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an

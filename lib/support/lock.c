@@ -5,7 +5,7 @@
 /* Sorted: each was taken with those before it held. */
 static _Thread_local struct {
   unsigned count;
-  uint8_t orders[KJ_LOCK_SINK + 1];
+  uint8_t orders[KJ_LOCK_WORKERS + 1];
 } held;
 
 void kj_note_locked(kj_lock_order order)

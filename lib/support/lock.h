@@ -26,7 +26,8 @@ typedef enum kj_lock_order {
   KJ_LOCK_DEVICE,          /* kjit_device.mutex */
   KJ_LOCK_LINES,           /* kj_runtime.print_mutex */
   KJ_LOCK_OBJECTS,         /* kj_runtime.objects_mutex */
-  KJ_LOCK_SINK             /* kn_print_sink.mutex */
+  KJ_LOCK_SINK,            /* kn_print_sink.mutex */
+  KJ_LOCK_WORKERS          /* of the threads that help launches on the CPU */
 } kj_lock_order;
 
 /* lock.c: what this thread holds. */

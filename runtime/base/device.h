@@ -71,6 +71,22 @@ typedef struct kj_link_input {
   size_t size_bytes;
 } kj_link_input;
 
+/* What launches of a specialization on the CPU have taken on one thread, and spread over several:
+ * by the logarithm of their size, for a unit of it. See cpu/spread.c. */
+enum { KJ_COST_CLASSES = 40 };
+typedef struct kj_cost {
+  _Atomic float unit_ns;  /* 0: not measured */
+  _Atomic uint32_t count; /* of the first measurements */
+} kj_cost;
+typedef struct kj_cost_of_size {
+  kj_cost alone, spread;
+  _Atomic uint16_t timed; /* counts launches whose time was taken */
+} kj_cost_of_size;
+typedef struct kj_cpu_cost {
+  _Atomic uint32_t surprises; /* launches of one size took very different times */
+  kj_cost_of_size sizes[KJ_COST_CLASSES];
+} kj_cpu_cost;
+
 /* A launch whose parameters are marshalled. */
 typedef struct kj_device_launch {
   const uint32_t *grid, *block;
@@ -86,6 +102,8 @@ typedef struct kj_device_launch {
   /* advice for a device that cuts the grid itself: elements of the largest grid_range */
   bool has_elements;
   uint64_t elements;
+  kj_cpu_cost *cost;    /* of its code; NULL where launches are queued */
+  uint32_t cpu_threads; /* it is spread over at most so many; 0: no limit of its own */
 } kj_device_launch;
 
 /* Where a driver's functions are, in place of the system's; for tests. */

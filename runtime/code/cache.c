@@ -277,6 +277,11 @@ static kjit_specialization *make_entry(kj_call *call, uint64_t hash)
 {
   kjit_specialization *entry = calloc(1, sizeof *entry + call->key_count * sizeof *entry->key);
   if (!entry) return NULL;
+  bool is_queued = call->device->operations->is_queued;
+  if (!is_queued && !(entry->cost = calloc(1, sizeof *entry->cost))) {
+    free(entry);
+    return NULL;
+  }
   entry->kernel = call->kernel;
   entry->hash = hash;
   entry->key_count = call->key_count;
@@ -294,6 +299,7 @@ static void free_entry(kjit_specialization *entry)
   kj_free_texts(entry);
   kj_free_diagnostics(&entry->failure);
   free(atomic_load(&entry->learned));
+  free(entry->cost);
   pthread_mutex_destroy(&entry->mutex);
   pthread_cond_destroy(&entry->changed);
   free(entry);

@@ -32,6 +32,7 @@ struct kjit_specialization {
   bool is_from_disk, is_imported;
   char *signature, *facts;
   uint64_t load_time_ns;
+  kj_cpu_cost *cost; /* where launches are not queued */
   /* what the occupancy calculator said last, and for which launch: see launch/fit.c; 0: nothing */
   _Atomic uint64_t chosen_threads, resident_blocks;
   /* Kept after loading, for whoever asks for the code in another form, and for export: what it was

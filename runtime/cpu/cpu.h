@@ -8,6 +8,47 @@
  * the host's cores, too. */
 extern const kj_device_operations kj_cpu_operations;
 
+enum { KJ_MOST_WORKERS = 256 }; /* of a launch, and of the process */
+
+/* ---- workers.c: the process's threads that help launches ---- */
+
+/* Cores that this process may use; at least 1. */
+uint32_t kj_count_cores(void);
+/* A device opens whose launches want so many threads at most, and closes: then none of its launches
+ * is under way. Closing the last one joins all workers. */
+void kj_open_workers(uint32_t threads);
+void kj_close_workers(void);
+/* Calls body(data, 0), and from workers that are free meanwhile body(data, i) for some i below
+ * count, each once. Returns when all that were called have returned. count > 1. Any number of
+ * threads at once; not under any lock. */
+void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *data);
+
+/* ---- spread.c: how many threads a launch is worth ---- */
+
+typedef struct kj_cpu_work {
+  uint64_t size; /* what the time depends on; launches of a size, within a factor of 2, are alike */
+  uint64_t units;  /* that can be run by different threads; at least 1 */
+  uint32_t most;   /* threads */
+  bool is_limited; /* they are fewer than the device's usual ones */
+  bool is_even;    /* the units are elements of a vectorized loop, and one is as the other */
+} kj_cpu_work;
+
+typedef struct kj_spread {
+  uint32_t workers, class;
+  bool is_timed; /* kj_note_time is to be called */
+  bool has_lead; /* kj_count_lead blocks are run first by one thread, then kj_follow_lead decides */
+  double alone_ns; /* one thread is expected to take; 0: nothing is known */
+} kj_spread;
+
+kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work);
+/* Into how many pieces a range is cut. */
+uint32_t kj_count_pieces(const kj_cpu_work *work, const kj_spread *spread);
+uint64_t kj_count_lead(const kj_spread *spread, uint64_t blocks);
+/* all_ns: what all blocks will take as the first ones have; changes how the rest is spread. */
+void kj_follow_lead(kj_cpu_cost *cost, const kj_cpu_work *work, kj_spread *spread, double all_ns);
+void kj_note_time(kj_cpu_cost *cost, const kj_cpu_work *work, const kj_spread *spread,
+                  uint64_t time_ns);
+
 /* ---- run.c: runs a grid on the cores of this machine ---- */
 
 typedef struct kj_cpu_launch {
@@ -17,17 +58,14 @@ typedef struct kj_cpu_launch {
   uint64_t scratch_bytes; /* of one worker, dynamic shared memory included */
   /* what of it is 0 before a worker's first block; scratch_bytes: nothing */
   uint64_t zeroed_from;
-  bool is_small;       /* not worth waking other threads */
   bool is_cooperative; /* all blocks take turns: one group */
   kj_cpu_parts parts;  /* what waits for one another, as kj_code says; grid.cluster is set */
 } kj_cpu_launch;
 
-/* Runs all blocks and returns when they are done. Any number of threads at once. Errors: MEMORY;
- * LAUNCH for more parts than can wait for one another; KERNEL where they wait forever. */
-kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
-                       kj_diagnostics *diagnostics);
 /* The device's function for a launch whose parameters are marshalled: cuts the grid where the code
- * leaves that to the runtime. */
+ * leaves that to the runtime, runs all blocks and returns when they are done. Any number of threads
+ * at once. Errors: MEMORY; LAUNCH for more parts than can wait for one another; KERNEL where they
+ * wait forever; MISUSE of the host's executor. */
 kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, const kj_code *code,
                              const kj_device_launch *launch, kj_diagnostics *diagnostics);
 /* The buffers that launches have left for the next ones. */

@@ -3,7 +3,6 @@
 #include "cpu/cpu.h"
 
 #include <fcntl.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +15,12 @@
 
 /* ---- opening ---- */
 
-static uint32_t count_workers(const kjit_context *context)
+static uint32_t count_workers(const kjit_config *config)
 {
-  const kjit_executor *executor = context->config.executor;
-  /* In a child OpenMP would wait for threads that only its parent has. */
-  int count = executor                 ? (int)executor->concurrency
-              : atomic_load(&kj_forks) ? 1
-                                       : omp_get_max_threads();
-  return count > 0 ? (uint32_t)count : 1;
+  uint32_t count = config->executor ? config->executor->concurrency : kj_count_cores();
+  if (config->cpu_threads && (config->cpu_threads < count || !config->executor))
+    count = config->cpu_threads;
+  return !count ? 1 : count < KJ_MOST_WORKERS ? count : KJ_MOST_WORKERS;
 }
 
 /* "model name" of /proc/cpuinfo; what it is called elsewhere is not worth knowing. */
@@ -59,7 +56,8 @@ static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
 {
   (void)diagnostics;
   kjit_device_info *info = &device->info;
-  device->workers = count_workers(device->context);
+  device->workers = count_workers(&device->context->config);
+  if (!device->context->config.executor) kj_open_workers(device->workers);
   long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES),
        page = sysconf(_SC_PAGESIZE);
   read_processor_name(device->name, sizeof device->name);
@@ -72,6 +70,12 @@ static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
   info->max_shared_bytes = 1 << 20;
   info->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
   return KJIT_OK;
+}
+
+static void close_device(kjit_device *device)
+{
+  if (!device->context->config.executor) kj_close_workers();
+  kj_free_scratch(device);
 }
 
 static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
@@ -447,7 +451,7 @@ const kj_device_operations kj_cpu_operations = {
   .count = count_devices,
   .forget = forget,
   .open = open_device,
-  .close = kj_free_scratch,
+  .close = close_device,
   .synchronize = synchronize,
   .read_attribute = read_attribute,
   .read_uuid = read_uuid,

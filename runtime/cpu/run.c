@@ -3,17 +3,16 @@
  * next; helping evens out blocks of unequal work. */
 #include "cpu/cpu.h"
 
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "native/support_routines.h"
+#include "support/host_process.h"
 #include "support/lock.h"
 
 enum {
   CACHE_LINE = 64,
   SMALL_SCRATCH = 8192,
-  MOST_WORKERS = 256,
   PIECES = 16 /* of one worker's share, at most */
 };
 
@@ -124,11 +123,6 @@ static void run_worker(void *data, size_t worker)
   give_scratch(crew->device, scratch);
 }
 
-static uint32_t count_threads(const kjit_device *device)
-{
-  return device->workers < MOST_WORKERS ? device->workers : MOST_WORKERS;
-}
-
 static void run_crew(crew *crew)
 {
   const kjit_executor *executor = crew->device->context->config.executor;
@@ -138,10 +132,7 @@ static void run_crew(crew *crew)
     kj_assert_no_locks();
     executor->run(executor->user, crew->workers, run_worker, crew);
   } else {
-    /* All threads, also where some have nothing to do: GCC's OpenMP ends those that a smaller team
-     * does not need, and the next larger one makes them again. */
-#pragma omp parallel for num_threads(count_threads(crew->device)) schedule(static, 1)
-    for (uint32_t i = 0; i < crew->workers; i++) run_worker(crew, i);
+    kj_share_work(crew->workers, run_worker, crew);
   }
 }
 
@@ -152,30 +143,25 @@ static bool is_done(const crew *crew)
   return true;
 }
 
-kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
-                       kj_diagnostics *diagnostics)
+/* Blocks [first, last), or groups of them. */
+static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, uint32_t workers,
+                              uint64_t first, uint64_t last, kj_diagnostics *diagnostics)
 {
   KJ_ASSERT(launch->kernel && (void *)(uintptr_t)launch->kernel != KJ_UNLOADED);
-  const uint32_t *grid = launch->grid.grid;
-  uint64_t total = (uint64_t)grid[0] * grid[1] * grid[2], scratch_bytes = launch->scratch_bytes;
-  if (launch->parts != KJ_PARTS_NONE) {
-    KJ_TRY(kj_check_parts(launch, diagnostics));
-    total = kj_count_groups(launch);
-    scratch_bytes = kj_group_scratch_bytes(launch);
-  }
-  uint32_t workers = launch->is_small ? 1 : count_threads(device);
+  uint64_t total = last - first, scratch_bytes = launch->parts == KJ_PARTS_NONE
+                                                   ? launch->scratch_bytes
+                                                   : kj_group_scratch_bytes(launch);
   if (workers > total) workers = total ? (uint32_t)total : 1;
-  share shares[MOST_WORKERS];
+  share shares[KJ_MOST_WORKERS];
   crew crew = { .device = device,
                 .launch = launch,
                 .shares = shares,
                 .workers = workers,
                 .scratch_bytes = scratch_bytes };
-  uint64_t start = 0;
   for (uint32_t i = 0; i < workers; i++) {
     uint64_t count = total / workers + (i < total % workers);
-    atomic_init(&shares[i].next, start);
-    shares[i].end = start += count;
+    atomic_init(&shares[i].next, first);
+    shares[i].end = first += count;
   }
   crew.piece = workers == 1 ? total : total / workers / PIECES;
   if (!crew.piece) crew.piece = 1;
@@ -192,32 +178,65 @@ kjit_status kj_run_cpu(kjit_device *device, const kj_cpu_launch *launch,
                   (unsigned long long)scratch_bytes);
 }
 
-/* ---- a launch ---- */
-
-/* Grids of one-thread blocks for kernels that are grid_ranges only: enough pieces that unequal ones
- * even out, none so short that starting it costs more than its work. */
-static void cut_range(const kjit_device *device, const kj_device_launch *call,
-                      kj_cpu_launch *launch)
+/* As many threads as the launch is worth, which its first blocks may have to tell. */
+static kjit_status run_spread(kjit_device *device, const kj_cpu_launch *launch,
+                              const kj_cpu_work *work, kj_spread *spread, kj_cpu_cost *cost,
+                              uint64_t blocks, kj_diagnostics *diagnostics)
 {
-  enum { PIECES_OF_RANGE = 4, LEAST = 256 };
-  uint64_t wanted = (uint64_t)device->workers * PIECES_OF_RANGE, pieces = wanted;
-  if (call->has_elements && call->elements / LEAST < wanted) pieces = call->elements / LEAST;
-  launch->grid.grid[0] = pieces ? (uint32_t)pieces : 1;
-  launch->grid.grid[1] = launch->grid.grid[2] = 1;
-  launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
+  uint64_t lead = kj_count_lead(spread, blocks);
+  uint64_t start_ns = spread->is_timed || lead ? kj_clock_ns() : 0;
+  if (lead) {
+    KJ_TRY(run_blocks(device, launch, 1, 0, lead, diagnostics));
+    double share = (double)blocks / (double)lead;
+    kj_follow_lead(cost, work, spread, share * (double)(kj_clock_ns() - start_ns));
+  }
+  KJ_TRY(run_blocks(device, launch, spread->workers, lead, blocks, diagnostics));
+  if (spread->is_timed) kj_note_time(cost, work, spread, kj_clock_ns() - start_ns);
+  return KJIT_OK;
 }
 
-/* Waking the other cores takes some microseconds. A vectorized loop is known to do little per
- * element; anything else may do much. Blocks of one thread are pieces that a kernel has cut for
- * cores, as those of lib/library do. */
-static bool is_small(const kj_device_launch *call, const kj_code *code)
+/* ---- a launch ---- */
+
+/* Elements of the largest array whose extents the code looks at: a thread that loops over a row
+ * takes as long as the row is. */
+static uint64_t count_array_elements(const kj_code *code, const char *parameters)
 {
-  enum { FEW_ELEMENTS = 16384, FEW_THREADS = 512 };
-  if (code->is_range_only && call->has_elements)
-    return call->elements < (code->elements_a_thread ? FEW_ELEMENTS : FEW_THREADS);
-  uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2],
-           threads = (uint64_t)call->block[0] * call->block[1] * call->block[2];
-  return blocks == 1 || (threads > 1 && blocks * threads < FEW_THREADS && blocks < FEW_THREADS);
+  uint64_t most = 0, elements = 1;
+  uint32_t argument = UINT32_MAX;
+  for (uint32_t i = 0; i < code->parameter_count; i++) {
+    const kj_parameter *parameter = &code->parameters[i];
+    if (parameter->kind != KJ_PARAMETER_EXTENT) continue;
+    uint64_t extent = 0;
+    memcpy(&extent, parameters + parameter->offset, parameter->size_bytes == 4 ? 4 : 8);
+    elements = parameter->argument == argument ? elements * extent : extent;
+    argument = parameter->argument;
+    if (elements > most) most = elements;
+  }
+  return most;
+}
+
+static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
+                                 const kj_device_launch *call, uint64_t blocks)
+{
+  enum { SOME_ELEMENTS = 1 << 16 }; /* of a range whose extents only the kernel knows */
+  uint32_t most = device->workers, own = call->cpu_threads;
+  kj_cpu_work work = { .most = own && own < most ? own : most, .is_limited = own && own < most };
+  work.units = !code->is_range_only ? blocks : call->has_elements ? call->elements : SOME_ELEMENTS;
+  if (!work.units) work.units = 1;
+  work.size = work.units;
+  work.is_even = code->is_range_only && call->has_elements && code->elements_a_thread;
+  if (work.is_even || work.most <= 1) return work;
+  uint64_t elements = count_array_elements(code, call->parameters);
+  if (elements > work.size) work.size = elements;
+  return work;
+}
+
+/* Grids of one-thread blocks for kernels that are grid_ranges only. */
+static void cut_range(kj_cpu_launch *launch, uint32_t pieces)
+{
+  launch->grid.grid[0] = pieces;
+  launch->grid.grid[1] = launch->grid.grid[2] = 1;
+  launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
 }
 
 /* Behind the block's memory what is known about it, where accesses are watched. */
@@ -236,8 +255,7 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
   kj_cpu_launch launch = { .parameters = call->parameters,
                            .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes,
                            .is_cooperative = code->is_cooperative,
-                           .parts = (kj_cpu_parts)code->cpu_parts,
-                           .is_small = is_small(call, code) };
+                           .parts = (kj_cpu_parts)code->cpu_parts };
   memcpy(&launch.kernel, &loaded->function, sizeof launch.kernel);
   memcpy(launch.grid.grid, call->grid, sizeof launch.grid.grid);
   memcpy(launch.grid.block, call->block, sizeof launch.grid.block);
@@ -245,6 +263,13 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
   for (int i = 0; i < 3; i++)
     launch.grid.cluster[i] = call->cluster && call->cluster[i] ? call->cluster[i] : 1;
   set_scratch(&launch, code);
-  if (code->is_range_only) cut_range(device, call, &launch);
-  return kj_run_cpu(device, &launch, diagnostics);
+  uint64_t blocks = (uint64_t)call->grid[0] * call->grid[1] * call->grid[2];
+  if (launch.parts != KJ_PARTS_NONE) {
+    KJ_TRY(kj_check_parts(&launch, diagnostics));
+    blocks = kj_count_groups(&launch);
+  }
+  kj_cpu_work work = describe_work(device, code, call, blocks);
+  kj_spread spread = kj_choose_spread(call->cost, &work);
+  if (code->is_range_only) cut_range(&launch, (uint32_t)(blocks = kj_count_pieces(&work, &spread)));
+  return run_spread(device, &launch, &work, &spread, call->cost, blocks, diagnostics);
 }

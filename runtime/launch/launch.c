@@ -192,7 +192,9 @@ kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specializati
                              .is_programmatic = is_programmatic,
                              .priority = priority,
                              .has_elements = call->has_elements,
-                             .elements = call->elements };
+                             .elements = call->elements,
+                             .cost = specialization->cost,
+                             .cpu_threads = call->config->cpu_threads };
 }
 
 static kjit_status start_code(const kj_call *call, const kjit_specialization *specialization,

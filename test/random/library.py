@@ -27,7 +27,7 @@ class Arg(c.Structure):
 
 
 class Config(c.Structure):
-    _fields_ = [("size_bytes", c.c_uint32), ("flags", c.c_uint32), ("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3), ("threads", c.c_uint64), ("dynamic_shared_bytes", c.c_uint64), ("stream", c.c_void_p), ("device", c.c_void_p), ("cluster", c.c_uint32 * 3), ("priority", c.c_int32)]
+    _fields_ = [("size_bytes", c.c_uint32), ("flags", c.c_uint32), ("grid", c.c_uint32 * 3), ("block", c.c_uint32 * 3), ("threads", c.c_uint64), ("dynamic_shared_bytes", c.c_uint64), ("stream", c.c_void_p), ("device", c.c_void_p), ("cluster", c.c_uint32 * 3), ("priority", c.c_int32), ("cpu_threads", c.c_uint32)]
 
 
 class Failure(Exception):

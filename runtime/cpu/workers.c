@@ -1,0 +1,261 @@
+/* The threads that help launches on the CPU. They belong to the process, not to a context: so
+ * several host threads that launch at once share them, and no more threads run than there are
+ * cores.
+ *
+ * A launch makes an offer and goes on with its own work. A worker that is free takes part from then
+ * on; when the launch has nothing left to give away it takes the offer back, so it only waits for
+ * workers that have begun. Which worker begins when is the scheduler's affair: on a loaded machine
+ * none may, and the launch is then as fast as one thread is.
+ *
+ * The threads start when an offer first wants them, sleep while there is none, and are joined when
+ * the last device of the process closes: a host may unload the library after that. */
+#include "cpu/cpu.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "support/lock.h"
+
+enum {
+  MOST_THREADS = KJ_MOST_WORKERS - 1,
+  /* Twice what functions of kernels may take that call themselves, and room for a worker. */
+  STACK_BYTES = 2 << 20,
+  /* Turns of waiting for workers that have begun before the thread sleeps: a piece takes about as
+   * long as going to sleep and being woken. */
+  TURNS = 200,
+  IS_WAITING = 1 << 30 /* in offer.inside: who made the offer sleeps */
+};
+
+typedef struct offer {
+  struct offer *next, **place; /* place NULL: no worker is wanted any more */
+  void (*body)(void *data, size_t index);
+  void *data;
+  size_t count, begun;     /* indices; 0 is the launching thread's */
+  _Atomic uint32_t inside; /* workers */
+} offer;
+
+static struct {
+  pthread_mutex_t users_mutex; /* protects users; held while threads are joined */
+  uint32_t users;
+  pthread_mutex_t mutex; /* protects the rest; never held while a body runs */
+  offer *offers, **end;  /* the oldest first */
+  uint32_t most;         /* threads that run bodies at once, launching ones too */
+  uint32_t running, idle, thread_count;
+  bool is_closing;
+  _Atomic uint32_t changes; /* what idle workers sleep on */
+  pthread_t threads[MOST_THREADS];
+} pool = { .users_mutex = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static void lock_pool(void) { kj_lock(&pool.mutex, KJ_LOCK_WORKERS); }
+static void unlock_pool(void) { kj_unlock(&pool.mutex, KJ_LOCK_WORKERS); }
+
+/* Both: another thread may have changed the word, or what it is in may be gone by now. The kernel
+ * looks at its address only, and who is woken looks again. */
+static void sleep_on(_Atomic uint32_t *word, uint32_t seen)
+{
+  (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+static void wake(_Atomic uint32_t *word, uint32_t most)
+{
+  (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+}
+
+/* ---- offers; with the mutex ---- */
+
+static void list_offer(offer *made)
+{
+  if (!pool.offers) pool.end = &pool.offers;
+  made->place = pool.end;
+  *pool.end = made;
+  pool.end = &made->next;
+}
+
+static void take_back(offer *made)
+{
+  if (!made->place) return;
+  *made->place = made->next;
+  if (made->next) made->next->place = made->place;
+  else pool.end = made->place;
+  made->place = NULL;
+}
+
+/* Workers that could begin now and sleep, or are about to. */
+static uint32_t count_wanted(void)
+{
+  uint64_t wanted = 0, room = pool.most > pool.running ? pool.most - pool.running : 0;
+  for (const offer *at = pool.offers; at && wanted < pool.idle; at = at->next)
+    wanted += at->count - at->begun;
+  if (wanted > room) wanted = room;
+  return wanted < pool.idle ? (uint32_t)wanted : pool.idle;
+}
+
+/* ---- workers ---- */
+
+static void join_in(offer *made)
+{
+  size_t index = made->begun++;
+  atomic_fetch_add_explicit(&made->inside, 1, memory_order_relaxed);
+  if (made->begun == made->count) take_back(made);
+  pool.running++;
+  unlock_pool();
+  made->body(made->data, index);
+  /* the offer may be gone after this */
+  _Atomic uint32_t *inside = &made->inside;
+  if (atomic_fetch_sub(inside, 1) == (IS_WAITING | 1)) wake(inside, 1);
+  lock_pool();
+  pool.running--;
+}
+
+static void *run_worker(void *nothing)
+{
+  (void)nothing;
+  lock_pool();
+  for (;;) {
+    if (pool.offers && pool.running < pool.most) {
+      join_in(pool.offers);
+      continue;
+    }
+    if (pool.is_closing) break;
+    uint32_t seen = atomic_load(&pool.changes);
+    pool.idle++;
+    unlock_pool();
+    sleep_on(&pool.changes, seen);
+    lock_pool();
+    pool.idle--;
+  }
+  unlock_pool();
+  return NULL;
+}
+
+/* Signals are the host's threads' affair, but for those that the code itself raises: a handler of
+ * the host is to see them where they happen. */
+static void block_signals(sigset_t *previous)
+{
+  static const int raised[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS };
+  sigset_t signals;
+  sigfillset(&signals);
+  for (size_t i = 0; i < sizeof raised / sizeof *raised; i++) sigdelset(&signals, raised[i]);
+  (void)pthread_sigmask(SIG_SETMASK, &signals, previous);
+}
+
+static bool start_thread(void)
+{
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes)) return false;
+  (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  bool is_started =
+    !pthread_create(&pool.threads[pool.thread_count], &attributes, run_worker, NULL);
+  (void)pthread_attr_destroy(&attributes);
+  if (is_started) pool.thread_count++;
+  return is_started;
+}
+
+/* Fewer than that where the system has no more to give. */
+static void start_threads(uint32_t most)
+{
+  sigset_t previous;
+  if (pool.thread_count >= most) return;
+  block_signals(&previous);
+  while (pool.thread_count < most && start_thread()) {}
+  (void)pthread_sigmask(SIG_SETMASK, &previous, NULL);
+}
+
+/* ---- a launch ---- */
+
+static void wait_for_workers(offer *made)
+{
+  for (int i = 0; i < TURNS && atomic_load(&made->inside); i++) {
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#endif
+  }
+  while (atomic_load(&made->inside)) {
+    uint32_t seen = atomic_fetch_or(&made->inside, IS_WAITING);
+    if (!(seen & ~(uint32_t)IS_WAITING)) return;
+    sleep_on(&made->inside, seen | IS_WAITING);
+  }
+}
+
+void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *data)
+{
+  offer made = { .body = body, .data = data, .count = count, .begun = 1 };
+  KJ_ASSERT(count > 1);
+  lock_pool();
+  pool.running++;
+  uint32_t most = pool.most < count ? pool.most : (uint32_t)count;
+  start_threads(most - 1);
+  list_offer(&made);
+  uint32_t wanted = count_wanted();
+  if (wanted) atomic_fetch_add(&pool.changes, 1);
+  unlock_pool();
+  if (wanted) wake(&pool.changes, wanted);
+  body(data, 0);
+  lock_pool();
+  take_back(&made);
+  unlock_pool();
+  wait_for_workers(&made);
+  lock_pool();
+  pool.running--;
+  wanted = count_wanted(); /* of others that had no room */
+  if (wanted) atomic_fetch_add(&pool.changes, 1);
+  unlock_pool();
+  if (wanted) wake(&pool.changes, wanted);
+}
+
+/* ---- the first and the last device ---- */
+
+uint32_t kj_count_cores(void)
+{
+  cpu_set_t cores;
+  int count = sched_getaffinity(0, sizeof cores, &cores) ? 0 : CPU_COUNT(&cores);
+  if (count <= 0) count = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more than cpu_set_t has */
+  return count <= 0 ? 1 : count < KJ_MOST_WORKERS ? (uint32_t)count : KJ_MOST_WORKERS;
+}
+
+/* The child has none of the threads, and whatever they held. */
+static void forget_parent(void)
+{
+  pthread_mutex_init(&pool.users_mutex, NULL);
+  pthread_mutex_init(&pool.mutex, NULL);
+  pool.offers = NULL;
+  pool.users = pool.most = pool.running = pool.idle = pool.thread_count = 0;
+  pool.is_closing = false;
+}
+
+static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, forget_parent); }
+
+void kj_open_workers(uint32_t threads)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  uint32_t cores = kj_count_cores(), most = threads > cores ? threads : cores;
+  pthread_once(&once, watch_forks);
+  pthread_mutex_lock(&pool.users_mutex);
+  pool.users++;
+  lock_pool();
+  if (most > pool.most) pool.most = most < KJ_MOST_WORKERS ? most : KJ_MOST_WORKERS;
+  unlock_pool();
+  pthread_mutex_unlock(&pool.users_mutex);
+}
+
+void kj_close_workers(void)
+{
+  pthread_mutex_lock(&pool.users_mutex);
+  KJ_ASSERT(pool.users);
+  if (--pool.users == 0) {
+    lock_pool();
+    pool.is_closing = true;
+    atomic_fetch_add(&pool.changes, 1);
+    unlock_pool();
+    wake(&pool.changes, INT_MAX);
+    for (uint32_t i = 0; i < pool.thread_count; i++) (void)pthread_join(pool.threads[i], NULL);
+    pool.thread_count = pool.most = 0;
+    pool.is_closing = false;
+  }
+  pthread_mutex_unlock(&pool.users_mutex);
+}
