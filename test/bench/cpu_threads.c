@@ -88,7 +88,7 @@ static void launch(const bench *b, int64_t first, int64_t last, uint32_t threads
                 b->x + first * elements, KJIT_DEVICE_CPU, 0, is_row ? 2 : 1, 2, 32, 1, of_x, NULL, 0
               };
   kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_tensor(&x) };
-  kjit_launch_config config = { .device = b->device, .cpu_threads = threads };
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = b->device, .cpu_threads = threads };
   if (elements == BLOCK) config.grid[0] = (uint32_t)(last - first);
   if (kjit_launch(b->kernel, &config, arguments, 2) != KJIT_OK) stop(b, "a launch");
 }
@@ -157,9 +157,8 @@ int main(int count, char **arguments)
   double seconds = count > 5 ? atof(arguments[5]) : 1.5;
   if (!b.subject || b.cores < 1 || b.cores > MOST_CORES)
     stop(&b, "KERNEL [cores] [least] [most] [seconds]");
-  kjit_config config;
+  kjit_config config = { .size_bytes = sizeof config };
   kjit_module *module;
-  kjit_init_config(&config);
   config.cache_directory = "";
   config.cpu_threads = (uint32_t)b.cores;
   if (kjit_create_context(&config, &b.context) != KJIT_OK) stop(&b, "kjit_create_context");

@@ -797,7 +797,7 @@ static void check_fork(kjit_context *context, kjit_device *device)
   expect_ok(context, kjit_create_event(device, &e.event));
   kjit_arg argument = kjit_arg_array(e.array);
   expect_ok(context, kjit_prepare_launch(e.kernel, NULL, &argument, 1, &e.prepared));
-  expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* OpenMP's threads are there */
+  expect_ok(context, kjit_run_prepared(e.prepared, NULL)); /* its workers may be there */
   fflush(NULL);
   kj_runtime *runtime = kj_get_runtime(context);
   pthread_mutex_t *held[] = { &context->runtime_mutex, &runtime->streams_mutex,

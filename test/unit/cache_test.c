@@ -6,16 +6,6 @@
 #include "cpu/cpu.h"
 #include "code/disk.h"
 
-/* One thread: OpenMP does not live through fork. */
-static void run_here(void *user, size_t count, void (*body)(void *data, size_t index), void *data)
-{
-  (void)user;
-  for (size_t i = 0; i < count; i++) body(data, i);
-}
-static const kjit_executor executor = { .size_bytes = sizeof executor,
-                                        .concurrency = 1,
-                                        .run = run_here };
-
 static const char program[] = "func twice(x) { return x * SCALE }\n"
                               "const SCALE = 2\n"
                               "func other(x) { return x + 1 }\n"
@@ -40,7 +30,6 @@ static kjit_context *make_context(void)
 {
   kjit_config config = { .size_bytes = sizeof config };
   kjit_context *context = NULL;
-  config.executor = &executor;
   config.cache_directory = folder;
   config.compiler_path = compiler_path;
   assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);

@@ -1,0 +1,284 @@
+/* The threads that help launches on the CPU: how many run at once, that nobody waits for one that
+ * has not begun, forks, their end; and how many a launch is worth, by a clock of the test's own. */
+#include "kj_test.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cpu/cpu.h"
+
+enum { THREADS = 4, MOST_INDICES = 40 };
+
+static unsigned count_process_threads(void)
+{
+  unsigned count = 0;
+  DIR *folder = opendir("/proc/self/task");
+  assert_non_null(folder);
+  for (struct dirent *entry; (entry = readdir(folder));) count += entry->d_name[0] != '.';
+  closedir(folder);
+  return count;
+}
+
+/* ---- sharing ---- */
+
+typedef struct shared {
+  _Atomic uint32_t inside, most, counts[MOST_INDICES];
+  pthread_t caller;
+  _Atomic bool is_foreign; /* index 0 ran elsewhere */
+} shared;
+
+static void note(void *data, size_t index)
+{
+  static _Thread_local uint32_t state;
+  shared *s = data;
+  uint32_t inside = atomic_fetch_add(&s->inside, 1) + 1, most = atomic_load(&s->most);
+  while (inside > most && !atomic_compare_exchange_weak(&s->most, &most, inside)) {}
+  atomic_fetch_add(&s->counts[index], 1);
+  if ((index == 0) != (pthread_equal(pthread_self(), s->caller) != 0)) s->is_foreign = true;
+  for (uint32_t i = (state = state * 1664525 + 1013904223) >> 28; i-- > 0;) sched_yield();
+  atomic_fetch_sub(&s->inside, 1);
+}
+
+static void *share_often(void *nothing)
+{
+  (void)nothing;
+  for (uint32_t round = 0; round < 200; round++) {
+    shared s = { .caller = pthread_self() };
+    size_t count = 2 + round % (MOST_INDICES - 1);
+    kj_share_work(count, note, &s);
+    assert_int_equal(s.inside, 0);
+    assert_int_equal(s.counts[0], 1);
+    for (size_t i = 0; i < MOST_INDICES; i++) assert_true(s.counts[i] <= (i < count));
+    assert_false(s.is_foreign);
+    assert_true(s.most <= KJ_MOST_WORKERS);
+  }
+  return NULL;
+}
+
+static void test_sharing(void **state)
+{
+  (void)state;
+  unsigned before = count_process_threads();
+  for (int round = 0; round < 3; round++) {
+    pthread_t threads[THREADS];
+    kj_open_workers(THREADS);
+    kj_open_workers(1);
+    for (int i = 0; i < THREADS; i++)
+      assert_int_equal(pthread_create(&threads[i], NULL, share_often, NULL), 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    kj_close_workers();
+    (void)share_often(NULL);
+    kj_close_workers();
+    assert_int_equal(count_process_threads(), before);
+  }
+}
+
+/* ---- one bound for all launches ---- */
+
+static shared all;
+
+static void note_all(void *data, size_t index)
+{
+  (void)data, (void)index;
+  uint32_t inside = atomic_fetch_add(&all.inside, 1) + 1, most = atomic_load(&all.most);
+  while (inside > most && !atomic_compare_exchange_weak(&all.most, &most, inside)) {}
+  usleep(200);
+  atomic_fetch_sub(&all.inside, 1);
+}
+
+static void *share_all(void *nothing)
+{
+  (void)nothing;
+  for (int i = 0; i < 50; i++) kj_share_work(8, note_all, NULL);
+  return NULL;
+}
+
+static void test_bound(void **state)
+{
+  (void)state;
+  pthread_t threads[2];
+  uint32_t most = kj_count_cores() > THREADS ? kj_count_cores() : THREADS;
+  all = (shared){ 0 };
+  kj_open_workers(THREADS);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, share_all, NULL), 0);
+  (void)share_all(NULL);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  assert_true(all.most <= most);
+  assert_true(count_process_threads() <= most);
+  kj_close_workers();
+}
+
+/* ---- all workers are busy: a launch does not wait for them ---- */
+
+static _Atomic uint32_t held;
+static _Atomic bool is_free;
+
+static void hold(void *data, size_t index)
+{
+  (void)data, (void)index;
+  atomic_fetch_add(&held, 1);
+  while (!is_free) sched_yield();
+}
+
+static void *hold_all(void *count)
+{
+  kj_share_work(*(size_t *)count, hold, NULL);
+  return NULL;
+}
+
+static void test_busy(void **state)
+{
+  (void)state;
+  pthread_t holder;
+  size_t count = kj_count_cores() > THREADS ? kj_count_cores() : THREADS;
+  held = 0;
+  is_free = false;
+  kj_open_workers(THREADS);
+  assert_int_equal(pthread_create(&holder, NULL, hold_all, &count), 0);
+  while (held < count) sched_yield();
+  shared s = { .caller = pthread_self() };
+  kj_share_work(3, note, &s); /* or this hangs */
+  assert_int_equal(s.counts[0], 1);
+  assert_int_equal(s.counts[1] + s.counts[2], 0);
+  is_free = true;
+  pthread_join(holder, NULL);
+  kj_close_workers();
+}
+
+/* ---- fork ---- */
+
+static void test_child(void **state)
+{
+  (void)state;
+  kj_open_workers(THREADS);
+  (void)share_often(NULL);
+  pid_t child = fork();
+  if (!child) {
+    alarm(20);
+    kj_open_workers(2);
+    (void)share_often(NULL);
+    kj_close_workers();
+    _exit(count_process_threads() != 1);
+  }
+  int status = 1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  (void)share_often(NULL);
+  kj_close_workers();
+}
+
+/* ---- how many threads a launch is worth ---- */
+
+/* A made-up machine: what a launch takes on so many threads. */
+typedef struct machine {
+  double unit_ns, start_ns, efficiency; /* of a second thread; below 0: they hinder each other */
+} machine;
+
+static double time_on(const machine *m, const kj_cpu_work *work, uint32_t workers)
+{
+  double alone = m->unit_ns * (double)work->size + 100;
+  return workers == 1 ? alone : m->start_ns + alone / (1 + m->efficiency * ((double)workers - 1));
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+  *seed = *seed * 1664525 + 1013904223;
+  return *seed >> 8;
+}
+
+/* One launch; what it took. One in 64 is interrupted for milliseconds. */
+static double launch_on(const machine *m, kj_cpu_cost *cost, const kj_cpu_work *work,
+                        uint32_t *seed)
+{
+  kj_spread spread = kj_choose_spread(cost, work);
+  uint64_t blocks = work->units > 1024 ? 1024 : work->units, lead = kj_count_lead(&spread, blocks);
+  double share = (double)lead / (double)blocks, time = share * time_on(m, work, 1);
+  assert_true(spread.workers >= 1 && spread.workers <= work->most && spread.workers <= work->units);
+  if (lead) kj_follow_lead(cost, work, &spread, time / share);
+  time += (1 - share) * time_on(m, work, spread.workers);
+  time *= 0.9 + next_random(seed) % 1000 * 2e-4;
+  double late = next_random(seed) % 64 ? 0 : 4e6;
+  if (spread.is_timed) kj_note_time(cost, work, &spread, (uint64_t)(time + late));
+  return time;
+}
+
+static int compare(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median_of(const machine *m, kj_cpu_cost *cost, const kj_cpu_work *work,
+                        uint32_t *seed)
+{
+  enum { LAUNCHES = 400, SETTLED = 200 };
+  double times[LAUNCHES];
+  for (int i = 0; i < LAUNCHES; i++) times[i] = launch_on(m, cost, work, seed);
+  qsort(times + SETTLED, LAUNCHES - SETTLED, sizeof *times, compare);
+  return times[SETTLED + (LAUNCHES - SETTLED) / 2];
+}
+
+static void expect_good(const machine *m, kj_cpu_cost *cost, const kj_cpu_work *work,
+                        uint32_t *seed)
+{
+  uint32_t most = work->most < work->units ? work->most : (uint32_t)work->units;
+  double own = median_of(m, cost, work, seed), alone = time_on(m, work, 1),
+         wide = time_on(m, work, most), better = alone < wide ? alone : wide;
+  if (own > 1.2 * better + 100)
+    fail_msg(
+      "size %llu, units %llu, %u threads, unit %g ns, start %g ns, efficiency %g: %g ns, not "
+      "%g or %g",
+      (unsigned long long)work->size, (unsigned long long)work->units, most, m->unit_ns,
+      m->start_ns, m->efficiency, own, alone, wide);
+}
+
+static void test_choices(void **state)
+{
+  (void)state;
+  static const double units_ns[] = { 0.1, 1, 30, 5000 }, efficiencies[] = { 1, 0.8, 0.1, -0.03 };
+  uint32_t seed = (uint32_t)(time(NULL) ^ getpid());
+  printf("seed %u\n", seed);
+  for (int i = 0; i < 400; i++) {
+    machine m = { units_ns[next_random(&seed) % 4], 2000 + next_random(&seed) % 3000,
+                  efficiencies[next_random(&seed) % 4] };
+    uint64_t size = (uint64_t)1 << next_random(&seed) % 24;
+    kj_cpu_work work = { .size = size,
+                         .units = next_random(&seed) % 2 ? size : 1 + next_random(&seed) % size,
+                         .most = 2 + next_random(&seed) % 15 };
+    kj_cpu_cost cost = { 0 };
+    expect_good(&m, &cost, &work, &seed);
+    m.efficiency = 0; /* others have the cores now, and later they are free again */
+    for (int j = 0; j < 40; j++) (void)median_of(&m, &cost, &work, &seed);
+    if (m.unit_ns * (double)size > 1e6) expect_good(&m, &cost, &work, &seed);
+  }
+}
+
+/* A kernel whose launches of one size take now nothing and now very long is spread where they do.
+ */
+static void test_varied(void **state)
+{
+  (void)state;
+  kj_cpu_cost cost = { 0 };
+  kj_cpu_work work = { .size = 4096, .units = 4096, .most = 8 };
+  machine quick = { 0.1, 3000, 1 }, slow = { 3000, 3000, 1 };
+  uint32_t seed = 1;
+  double time = 0;
+  for (int i = 0; i < 4000; i++) {
+    (void)launch_on(&quick, &cost, &work, &seed);
+    double one = launch_on(&slow, &cost, &work, &seed);
+    if (i >= 3900) time += one;
+  }
+  assert_true(time / 100 < 0.5 * time_on(&slow, &work, 1));
+}
+
+int main(void)
+{
+  static const struct CMUnitTest tests[] = {
+    TEST(test_sharing), TEST(test_bound),   TEST(test_busy),
+    TEST(test_child),   TEST(test_choices), TEST(test_varied),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
