@@ -71,15 +71,16 @@ typedef struct kj_link_input {
   size_t size_bytes;
 } kj_link_input;
 
-/* What launches of a specialization on the CPU have taken on one thread, and spread over several:
- * by the logarithm of their size, for a unit of it. See cpu/spread.c. */
+/* What launches of a specialization on the CPU have taken, by how widely they were spread and by
+ * the logarithm of their size, for a unit of it. See cpu/spread.c. */
 enum { KJ_COST_CLASSES = 40 };
+typedef enum kj_width { KJ_ALONE, KJ_SOME, KJ_ALL, KJ_WIDTHS } kj_width;
 typedef struct kj_cost {
   _Atomic float unit_ns;  /* 0: not measured */
   _Atomic uint32_t count; /* of the first measurements */
 } kj_cost;
 typedef struct kj_cost_of_size {
-  kj_cost alone, spread;
+  kj_cost widths[KJ_WIDTHS];
   _Atomic uint16_t timed; /* counts launches whose time was taken */
 } kj_cost_of_size;
 typedef struct kj_cpu_cost {

@@ -22,6 +22,9 @@ void kj_close_workers(void);
  * count, each once. Returns when all that were called have returned. count > 1. Any number of
  * threads at once; not under any lock. */
 void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *data);
+/* For a body of kj_share_work whose index is not 0, now and then: more threads run than should, and
+ * this one is to return soon. */
+bool kj_leave_work(void);
 
 /* ---- spread.c: how many threads a launch is worth ---- */
 
@@ -35,6 +38,7 @@ typedef struct kj_cpu_work {
 
 typedef struct kj_spread {
   uint32_t workers, class;
+  kj_width width;
   bool is_timed; /* kj_note_time is to be called */
   bool has_lead; /* kj_count_lead blocks are run first by one thread, then kj_follow_lead decides */
   double alone_ns; /* one thread is expected to take; 0: nothing is known */

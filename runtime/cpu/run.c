@@ -79,16 +79,19 @@ static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t las
       memcpy(crew->stuck, stuck, sizeof stuck);
 }
 
-static void work_on(crew *crew, share *share, kj_crowd *crowd, void *scratch)
+/* false: this worker is to leave the rest to the others. */
+static bool work_on(crew *crew, share *share, bool is_helper, kj_crowd *crowd, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
   while (atomic_load_explicit(&share->next, memory_order_relaxed) < share->end) {
     uint64_t first = atomic_fetch_add_explicit(&share->next, crew->piece, memory_order_relaxed);
-    if (first >= share->end) return;
+    if (first >= share->end) return true;
     uint64_t last = share->end - first < crew->piece ? share->end : first + crew->piece;
     if (crowd) run_groups(crew, crowd, first, last, scratch);
     else launch->kernel(launch->parameters, &launch->grid, first, last, scratch);
+    if (is_helper && kj_leave_work()) return false;
   }
+  return true;
 }
 
 static void work(crew *crew, size_t worker, void *scratch)
@@ -101,8 +104,9 @@ static void work(crew *crew, size_t worker, void *scratch)
     atomic_store(&crew->is_out_of_memory, true);
     return;
   }
-  for (uint32_t i = 0; i < crew->workers; i++)
-    work_on(crew, &crew->shares[(worker + i) % crew->workers], crowd, scratch);
+  bool is_helper = worker && !crew->device->context->config.executor, is_here = true;
+  for (uint32_t i = 0; i < crew->workers && is_here; i++)
+    is_here = work_on(crew, &crew->shares[(worker + i) % crew->workers], is_helper, crowd, scratch);
   kj_destroy_crowd(crowd);
 }
 

@@ -1,11 +1,12 @@
-/* How many threads a launch on the CPU is spread over: what was faster for launches of its size
+/* How many threads a launch on the CPU is spread over: what was fastest for launches of its size
  * before.
  *
  * For each size, in classes of a factor of 2, a specialization knows what a unit of work has taken,
- * by the clock: on one thread, and spread. The lesser one is chosen. That the figures are measured,
- * and not reckoned from instructions and bytes, makes them right where workers get in each other's
- * way, where memory is the limit, and where other processes have the cores; they follow what
- * changes. The other choice is tried now and then.
+ * by the clock: on one thread, on as many as get a worthwhile piece of it each, and on all. The
+ * least one is chosen. That the figures are measured, and not reckoned from instructions and bytes,
+ * makes them right where workers get in each other's way, where memory is the limit, and where
+ * other processes have the cores; they follow what changes. Each width is measured a few times
+ * first, and tried again now and then.
  *
  * A figure follows the median of what is measured: on a machine that does other things, too, single
  * launches take a thousand times as long as usual. */
@@ -46,11 +47,11 @@ static double read_figure(const kj_cost *cost)
   return (double)atomic_load_explicit(&cost->unit_ns, memory_order_relaxed);
 }
 
-/* Towards the median, by an eighth; the least of the first few, as those are slow for reasons of
+/* Towards the median, by a sixteenth; the least of the first few, as those are slow for reasons of
  * their own. Two threads that do it at once may lose one. */
 static void follow(kj_cost *cost, double measured)
 {
-  const double STEP = 1.125;
+  const double STEP = 1.0625;
   double known = read_figure(cost), next = measured;
   uint32_t count = atomic_load_explicit(&cost->count, memory_order_relaxed);
   if (count < FEW) atomic_store_explicit(&cost->count, count + 1, memory_order_relaxed);
@@ -88,10 +89,10 @@ static uint32_t class_of(uint64_t size)
 static double guess_alone(const kj_cpu_cost *cost, uint32_t class)
 {
   for (uint32_t away = 1; away < KJ_COST_CLASSES; away++) {
-    double below = class >= away ? read_figure(&cost->sizes[class - away].alone) : 0;
+    double below = class >= away ? read_figure(&cost->sizes[class - away].widths[KJ_ALONE]) : 0;
     if (below > 0) return below;
     double above =
-      class + away < KJ_COST_CLASSES ? read_figure(&cost->sizes[class + away].alone) : 0;
+      class + away < KJ_COST_CLASSES ? read_figure(&cost->sizes[class + away].widths[KJ_ALONE]) : 0;
     if (above > 0) return above;
   }
   return 0;
@@ -108,42 +109,49 @@ static bool is_varied(const kj_cpu_cost *cost)
   return atomic_load_explicit(&cost->surprises, memory_order_relaxed) >= 2 * SURPRISE;
 }
 
-static bool is_turn_of_other(kj_cost_of_size *of)
+/* Other than the one that the figures say; NONE: it is not another's turn. One thread, which may
+ * have been measured badly, often at first. */
+enum { NONE = KJ_WIDTHS };
+static kj_width take_turn(kj_cost_of_size *of)
 {
   uint32_t count = atomic_load_explicit(&of->timed, memory_order_relaxed) + 1u;
   atomic_store_explicit(&of->timed, (uint16_t)count, memory_order_relaxed);
-  return count % TRY_EVERY == 0;
+  if (is_new(&of->widths[KJ_ALONE]) && !(count & (count - 1))) return KJ_ALONE;
+  return count % TRY_EVERY ? (kj_width)NONE : (kj_width)(count / TRY_EVERY % KJ_WIDTHS);
 }
 
-/* Both choices are measured a few times before the better one is taken, but not one thread where
- * that would take long: it is only known by the first part of the work then. */
-typedef enum choice { BY_FIGURES, FIRST_ALONE, FIRST_SPREAD } choice;
-
-static choice choose_first(const kj_cost_of_size *of, const kj_cpu_work *work, double alone_ns)
+/* Whether a width that is not known yet, or is not the best one, may be tried. One thread only
+ * where that is soon done. */
+static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most)
 {
-  if (alone_ns < SHORT_NS && is_new(&of->alone)) return FIRST_ALONE;
-  bool is_new_here = is_new(&of->spread) && !work->is_limited;
-  return alone_ns >= WORTH_NS / 2 && is_new_here ? FIRST_SPREAD : BY_FIGURES;
+  if (width == KJ_ALONE) return alone_ns < SHORT_NS;
+  if (work->is_limited || alone_ns < WORTH_NS / 4) return false;
+  return width == KJ_ALL || count_worth(alone_ns, most) < most;
 }
 
-static bool is_spread_better(const kj_cost_of_size *of, const kj_cpu_work *work, double alone_ns)
+static kj_width choose_width(const kj_cost_of_size *of, const kj_cpu_work *work, double alone_ns,
+                             uint32_t most, bool *is_first)
 {
-  double alone = read_figure(&of->alone), wide = read_figure(&of->spread);
-  return alone > 0 && wide > 0 && !work->is_limited ? wide < alone : alone_ns >= WORTH_NS;
-}
-
-/* In place of what the figures say. */
-static void try_other(kj_spread *spread, const kj_cost_of_size *of, bool *is_wide)
-{
-  double alone = read_figure(&of->alone), wide = read_figure(&of->spread);
-  if (*is_wide && spread->alone_ns >= SHORT_NS) spread->has_lead = true;
-  else if (*is_wide) *is_wide = false;
-  else *is_wide = spread->alone_ns >= WORTH_NS / 4 && wide < 4 * alone;
+  kj_width best = alone_ns < WORTH_NS ? KJ_ALONE : KJ_SOME;
+  double least = 0;
+  if (work->is_limited) return best;
+  for (kj_width width = KJ_ALONE; width < KJ_WIDTHS; width++) {
+    double figure = read_figure(&of->widths[width]);
+    *is_first = is_new(&of->widths[width]) && is_worth_trying(width, work, alone_ns, most) &&
+                (width == KJ_ALONE || alone_ns >= WORTH_NS / 2);
+    if (*is_first) return width;
+    bool is_other = width != KJ_SOME || count_worth(alone_ns, most) < most;
+    if (figure == 0 || (least > 0 && figure >= least) || !is_other) continue;
+    least = figure;
+    best = width;
+  }
+  return best;
 }
 
 /* Nothing is known: all threads, but where there are many units the first ones tell. */
 static kj_spread explore(kj_spread spread, const kj_cpu_work *work, uint32_t most)
 {
+  spread.width = KJ_ALL;
   spread.workers = most;
   spread.is_timed = true;
   spread.has_lead = work->units >= LEAD;
@@ -155,28 +163,40 @@ static uint32_t count_threads(const kj_cpu_work *work)
   return work->most > work->units ? (uint32_t)work->units : work->most;
 }
 
+static void set_width(kj_spread *spread, kj_width width, uint32_t most)
+{
+  spread->workers = width == KJ_ALONE ? 1
+                    : width == KJ_ALL ? most
+                                      : count_worth(spread->alone_ns, most);
+  spread->width = width == KJ_SOME && spread->workers == most ? KJ_ALL : width;
+}
+
 kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
 {
   kj_spread spread = { .workers = 1, .class = class_of(work->size) };
   uint32_t most = count_threads(work);
   if (most <= 1) return spread;
   kj_cost_of_size *of = &cost->sizes[spread.class];
-  double unit_ns = read_figure(&of->alone);
+  const kj_cost *alone = &of->widths[KJ_ALONE];
+  double unit_ns = read_figure(alone);
   if (unit_ns == 0) unit_ns = guess_alone(cost, spread.class);
   if (unit_ns == 0 && work->is_even) unit_ns = STATIC_ELEMENT_NS;
-  if (unit_ns == 0) unit_ns = read_figure(&of->spread);
+  if (unit_ns == 0) unit_ns = read_figure(&of->widths[KJ_ALL]);
   if (unit_ns == 0) return explore(spread, work, most);
+  /* one bad measurement is no reason not to try one thread again */
+  double all = read_figure(&of->widths[KJ_ALL]);
+  if (all > 0 && unit_ns > all * most) unit_ns = all * most;
   spread.alone_ns = unit_ns * (double)work->size;
-  choice first = choose_first(of, work, spread.alone_ns);
-  bool is_wide =
-    first == BY_FIGURES ? is_spread_better(of, work, spread.alone_ns) : first == FIRST_SPREAD;
-  spread.is_timed = first != BY_FIGURES || spread.alone_ns >= LONG_NS || is_sampled();
-  if (spread.is_timed && is_turn_of_other(of)) try_other(&spread, of, &is_wide);
-  /* what this size takes on one thread is not known, and will not be tried */
-  if (is_wide && read_figure(&of->alone) == 0) spread.has_lead = true;
-  if (!is_wide && !work->is_even && is_varied(cost)) spread.has_lead = true;
+  bool is_first = false;
+  kj_width width = choose_width(of, work, spread.alone_ns, most, &is_first);
+  spread.is_timed = is_first || spread.alone_ns >= LONG_NS || is_sampled();
+  kj_width other = spread.is_timed && !is_first ? take_turn(of) : (kj_width)NONE;
+  if (other != (kj_width)NONE && is_worth_trying(other, work, spread.alone_ns, most)) width = other;
+  /* one thread is measured by the first part of the work */
+  spread.has_lead = (width != KJ_ALONE && (other == KJ_ALONE || read_figure(alone) == 0)) ||
+                    (width == KJ_ALONE && !work->is_even && is_varied(cost));
   spread.has_lead = spread.has_lead && work->units >= LEAD;
-  if (is_wide) spread.workers = count_worth(spread.alone_ns, most);
+  set_width(&spread, width, most);
   return spread;
 }
 
@@ -187,13 +207,12 @@ uint64_t kj_count_lead(const kj_spread *spread, uint64_t blocks)
 
 void kj_follow_lead(kj_cpu_cost *cost, const kj_cpu_work *work, kj_spread *spread, double all_ns)
 {
-  bool was_unknown = spread->alone_ns == 0;
-  uint32_t most = count_threads(work);
-  follow(&cost->sizes[spread->class].alone, all_ns / (double)work->size);
+  double expected_ns = spread->alone_ns;
+  follow(&cost->sizes[spread->class].widths[KJ_ALONE], all_ns / (double)work->size);
   spread->alone_ns = all_ns;
   spread->is_timed = false; /* it was no launch of the usual kind */
-  if (spread->workers > 1 && !was_unknown) return;
-  spread->workers = all_ns >= WORTH_NS ? count_worth(all_ns, most) : 1;
+  bool is_surprise = expected_ns == 0 || (spread->workers == 1 && all_ns > 4 * expected_ns);
+  if (is_surprise) set_width(spread, all_ns >= WORTH_NS ? KJ_SOME : KJ_ALONE, count_threads(work));
 }
 
 void kj_note_time(kj_cpu_cost *cost, const kj_cpu_work *work, const kj_spread *spread,
@@ -201,17 +220,17 @@ void kj_note_time(kj_cpu_cost *cost, const kj_cpu_work *work, const kj_spread *s
 {
   kj_cost_of_size *of = &cost->sizes[spread->class];
   double measured = (double)time_ns / (double)work->size;
-  if (spread->workers > 1) {
-    if (!work->is_limited) follow(&of->spread, measured);
+  if (spread->width != KJ_ALONE) {
+    if (!work->is_limited) follow(&of->widths[spread->width], measured);
     return;
   }
-  double known = read_figure(&of->alone);
+  double known = read_figure(&of->widths[KJ_ALONE]);
   uint32_t surprises = atomic_load_explicit(&cost->surprises, memory_order_relaxed);
   if (known > 0 && (measured > 8 * known || measured < known / 8)) surprises += SURPRISE;
   else if (surprises) surprises--;
   if (surprises > MOST_SURPRISES) surprises = MOST_SURPRISES;
   atomic_store_explicit(&cost->surprises, surprises, memory_order_relaxed);
-  follow(&of->alone, measured);
+  follow(&of->widths[KJ_ALONE], measured);
 }
 
 uint32_t kj_count_pieces(const kj_cpu_work *work, const kj_spread *spread)

@@ -45,8 +45,11 @@ static struct {
   uint32_t users;
   pthread_mutex_t mutex; /* protects the rest; never held while a body runs */
   offer *offers, **end;  /* the oldest first */
-  uint32_t most;         /* threads that run bodies at once, launching ones too */
-  uint32_t running, idle, thread_count;
+  /* threads that run bodies at once, launching ones too; changes only while nothing runs, or grows
+   */
+  _Atomic uint32_t most;
+  _Atomic uint32_t running; /* read without the mutex, too */
+  uint32_t idle, thread_count;
   bool is_closing;
   _Atomic uint32_t changes; /* what idle workers sleep on */
   pthread_t threads[MOST_THREADS];
@@ -97,19 +100,31 @@ static uint32_t count_wanted(void)
 
 /* ---- workers ---- */
 
+static _Thread_local bool has_left; /* it is not counted as running any more */
+
 static void join_in(offer *made)
 {
   size_t index = made->begun++;
   atomic_fetch_add_explicit(&made->inside, 1, memory_order_relaxed);
   if (made->begun == made->count) take_back(made);
   pool.running++;
+  has_left = false;
   unlock_pool();
   made->body(made->data, index);
   /* the offer may be gone after this */
   _Atomic uint32_t *inside = &made->inside;
   if (atomic_fetch_sub(inside, 1) == (IS_WAITING | 1)) wake(inside, 1);
   lock_pool();
-  pool.running--;
+  if (!has_left) pool.running--;
+}
+
+/* Others' launches have begun meanwhile, on threads of their own. */
+bool kj_leave_work(void)
+{
+  uint32_t running = atomic_load_explicit(&pool.running, memory_order_relaxed);
+  if (running <= pool.most) return false;
+  has_left = atomic_compare_exchange_strong(&pool.running, &running, running - 1);
+  return has_left;
 }
 
 static void *run_worker(void *nothing)
