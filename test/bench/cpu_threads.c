@@ -88,7 +88,9 @@ static void launch(const bench *b, int64_t first, int64_t last, uint32_t threads
                 b->x + first * elements, KJIT_DEVICE_CPU, 0, is_row ? 2 : 1, 2, 32, 1, of_x, NULL, 0
               };
   kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_tensor(&x) };
-  kjit_launch_config config = { .size_bytes = sizeof config, .device = b->device, .cpu_threads = threads };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .device = b->device,
+                                .cpu_threads = threads };
   if (elements == BLOCK) config.grid[0] = (uint32_t)(last - first);
   if (kjit_launch(b->kernel, &config, arguments, 2) != KJIT_OK) stop(b, "a launch");
 }
