@@ -121,10 +121,11 @@ static kj_width take_turn(kj_cost_of_size *of)
 }
 
 /* Whether a width that is not known yet, or is not the best one, may be tried. One thread only
- * where that is soon done. */
-static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most)
+ * where that is soon done; in its turn where it takes a little longer, too. */
+static bool is_worth_trying(kj_width width, const kj_cpu_work *work, double alone_ns, uint32_t most,
+                            bool is_turn)
 {
-  if (width == KJ_ALONE) return alone_ns < SHORT_NS;
+  if (width == KJ_ALONE) return alone_ns < (is_turn ? 10 * SHORT_NS : SHORT_NS);
   if (work->is_limited || alone_ns < WORTH_NS / 4) return false;
   return width == KJ_ALL || count_worth(alone_ns, most) < most;
 }
@@ -137,7 +138,7 @@ static kj_width choose_width(const kj_cost_of_size *of, const kj_cpu_work *work,
   if (work->is_limited) return best;
   for (kj_width width = KJ_ALONE; width < KJ_WIDTHS; width++) {
     double figure = read_figure(&of->widths[width]);
-    *is_first = is_new(&of->widths[width]) && is_worth_trying(width, work, alone_ns, most) &&
+    *is_first = is_new(&of->widths[width]) && is_worth_trying(width, work, alone_ns, most, false) &&
                 (width == KJ_ALONE || alone_ns >= WORTH_NS / 2);
     if (*is_first) return width;
     bool is_other = width != KJ_SOME || count_worth(alone_ns, most) < most;
@@ -191,7 +192,8 @@ kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
   kj_width width = choose_width(of, work, spread.alone_ns, most, &is_first);
   spread.is_timed = is_first || spread.alone_ns >= LONG_NS || is_sampled();
   kj_width other = spread.is_timed && !is_first ? take_turn(of) : (kj_width)NONE;
-  if (other != (kj_width)NONE && is_worth_trying(other, work, spread.alone_ns, most)) width = other;
+  if (other != (kj_width)NONE && is_worth_trying(other, work, spread.alone_ns, most, true))
+    width = other;
   /* one thread is measured by the first part of the work */
   spread.has_lead = (width != KJ_ALONE && (other == KJ_ALONE || read_figure(alone) == 0)) ||
                     (width == KJ_ALONE && !work->is_even && is_varied(cost));

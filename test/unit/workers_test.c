@@ -82,10 +82,13 @@ static shared all;
 static void note_all(void *data, size_t index)
 {
   (void)data;
-  uint32_t inside = atomic_fetch_add(&all.inside, 1) + 1, most = atomic_load(&all.most);
-  while (inside > most && !atomic_compare_exchange_weak(&all.most, &most, inside)) {}
-  for (int i = 0; i < 4 && !(index && kj_leave_work()); i++) usleep(100);
-  atomic_fetch_sub(&all.inside, 1);
+  for (int i = 0; i < 4; i++) {
+    uint32_t inside = atomic_fetch_add(&all.inside, 1) + 1, most = atomic_load(&all.most);
+    while (inside > most && !atomic_compare_exchange_weak(&all.most, &most, inside)) {}
+    usleep(100);
+    atomic_fetch_sub(&all.inside, 1);
+    if (index && kj_leave_work()) return;
+  }
 }
 
 static void *share_all(void *nothing)
