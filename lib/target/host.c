@@ -132,6 +132,7 @@ static void optimize(kg_emission *e)
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size == KJ_SIZE_LONG)))
     kg_settle_parallel_loops(e->c, e->module, asserts);
   if (!kg_is_unoptimized(e) && vectorizes) {
+    kg_freeze_wrapping_counters(e->context, e->module);
     kg_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
                   &e->errors);
   }

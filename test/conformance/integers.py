@@ -338,3 +338,32 @@ def _(r, rng):
         r.arrays_of(**{f"o{k}": np.zeros((2, 4), np.int32)})
         r.launch("known_counts", "1, 1", f"o{k}", value, value)
         r.expect(f"o{k}", np.array([[v.bit_count(), bits - v.bit_length(), trailing, (v & -v).bit_length()]] * 2, np.int32))
+
+
+def sum_wrapped(r, rng, kernel, index, width, step=1):
+    """Thread t adds up so many of the row t of x, those from step * t on and then from 0 on, and leaves zeros there."""
+    rows, count, first = 32, int(rng.integers(width // 8, width // 4 + 1)) * 4, int(rng.integers(0, 100))
+    x = rng.integers(1, 100, (rows, width)).astype(np.uint32)
+    left, sums = x.copy(), np.zeros(rows, np.uint32)
+    for row in range(rows):
+        order = (step * row + np.arange(count)) % width
+        sums[row] = first + x[row, order].sum()
+        left[row, order] = 0
+    label = f"{index}{width}"
+    r.arrays_of(**{f"x{label}": x.reshape(-1), f"out{label}": np.zeros(rows, np.uint32)})
+    r.launch(kernel, "1, 32", f"out{label}", f"x{label}", f"{first}{index}", str(count), str(width))
+    r.expect(f"out{label}", sums)
+    r.expect(f"x{label}", left.reshape(-1))
+
+
+@row("subscripts that wrap around in their last bits")
+def _(r, rng):
+    for index in ("i32", "u32", "i64"):
+        for width in (8, 32, 64):
+            sum_wrapped(r, rng, "wrapped_masks", index, width)
+
+
+@row("subscripts that wrap around in a type of few bits")
+def _(r, rng):
+    for index in ("i32", "u32", "i64"):
+        sum_wrapped(r, rng, "wrapped_bytes", index, 256, 8)
