@@ -5,12 +5,29 @@ import zlib
 import numpy as np
 
 
+def given_share():
+    """(K, N, SEED), or None."""
+    given = os.environ.get("KJIT_TEST_SHARE")
+    return tuple(map(int, given.split("/"))) if given else None
+
+
 def share_of(items, *names):
     """Part K of the N that SEED divides the items into at random, another division for other names; at least one item."""
-    given = os.environ.get("KJIT_TEST_SHARE")
+    given = given_share()
     if not given or not items:
         return items
-    part, parts, seed = map(int, given.split("/"))
+    part, parts, seed = given
     order = np.random.default_rng([seed, zlib.crc32(" ".join(names).encode())]).permutation(len(items)).tolist()
     chosen = sorted(order[part::parts] or order[:1])
     return [items[i] for i in chosen]
+
+
+def share_of_numbers(first, count):
+    """(first, count) of the share of so many numbers from `first` on: neighbours, where what a number stands for takes turns."""
+    given = given_share()
+    if not given:
+        return first, count
+    part, parts, seed = given
+    at = (part + seed) % parts
+    start, end = at * count // parts, (at + 1) * count // parts
+    return first + min(start, count - 1), max(end - start, 1)

@@ -1,7 +1,7 @@
 import monoids
 import numpy as np
 import orders
-from rows import row
+from rows import row, some
 
 KINDS = {"?": "bool", "u1": "u8", "i1": "i8", "u2": "u16", "i2": "i16", "u4": "u32", "i4": "i32", "u8": "u64", "i8": "i64", "f2": "f16", "f4": "f32", "f8": "f64"}
 
@@ -20,7 +20,7 @@ def launch_merge(r, rng, order, threads, each, shape=None):
 
 @row("merge: sorts of every kind of element")
 def _(r, rng):
-    for order in orders.ORDERS:
+    for order in some(rng, orders.ORDERS, 8):
         threads = int(rng.choice([20, 32, 64, 96, 250] if order.dtype.itemsize < 100 else [33, 64]))
         launch_merge(r, rng, order, threads, int(rng.integers(1, 6)), rng.choice(monoids.shapes_of(threads)))
 
@@ -32,7 +32,7 @@ def items_of(rng, threads):
 
 @row("merge: sorts in blocks of every size")
 def _(r, rng):
-    for threads in orders.SIZES:
+    for threads in some(rng, orders.SIZES, 5):
         launch_merge(r, rng, orders.BY_NAME[rng.choice(["less_i4", "dated"])], threads, items_of(rng, threads))
 
 
@@ -91,14 +91,14 @@ def launch_radix(r, rng, dtype, threads, each, like=None):
 
 @row("radix: sorts of every type")
 def _(r, rng):
-    for dtype in KINDS:
+    for dtype in some(rng, KINDS, 7):
         launch_radix(r, rng, dtype, int(rng.choice([20, 32, 64, 100, 256])), int(rng.integers(1, 6)))
     launch_radix(r, rng, "f4", 64, 3, "bf16")
 
 
 @row("radix: sorts in blocks of every size")
 def _(r, rng):
-    for threads in orders.SIZES:
+    for threads in some(rng, orders.SIZES, 5):
         launch_radix(r, rng, rng.choice(["f4", "u2", "i8"]), threads, items_of(rng, threads))
 
 

@@ -119,6 +119,12 @@ def row(name, targets=TARGETS):
     return register
 
 
+def some(rng, items, count):
+    """So many of the items, in their order: each costs compilations of its own, and another run takes others."""
+    items = list(items)
+    return [items[i] for i in sorted(rng.choice(len(items), min(count, len(items)), replace=False).tolist())]
+
+
 def wrap(values, dtype):
     """Python integers reduced into an integer type, as kjit's arithmetic wraps."""
     bits = np.dtype(dtype).itemsize * 8

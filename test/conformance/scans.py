@@ -1,7 +1,7 @@
 """Rows for scans.kir."""
 import monoids
 import numpy as np
-from rows import row
+from rows import row, some
 
 SMALL = ("add_i1", "add_u2", "add_i4", "last_i8", "add_f2", "last_f2", "add_f4", "min_f4", "add_f8", "add_c8", "add_c16", "then", "multiply", "last_tagged")
 INDEX = ("i32", "i64")
@@ -24,7 +24,7 @@ def work_of(m, tiles, sequences=1):
     return np.zeros(16 + sequences * words(m) * (tiles + -(-tiles // 32)), np.uint64)
 
 
-def launch_tiles(r, rng, m, name, n, threads, each, lanes, chunks, exclusive, times=2, in_place=False):
+def launch_tiles(r, rng, m, name, n, threads, each, lanes, chunks, exclusive, times=2, in_place=False, index=None):
     x = m.make(rng, n)
     init = m.make(rng, 1)
     want = expected(m, x, init.tolist()[0])[exclusive]
@@ -33,7 +33,7 @@ def launch_tiles(r, rng, m, name, n, threads, each, lanes, chunks, exclusive, ti
         times = 1
     monoids.arrays_of(r, m, **{f"x{name}": x, f"i{name}": init, f"r{name}": monoids.unlike(want)})
     r.array(f"w{name}", work_of(m, tiles))
-    index = rng.choice(INDEX)
+    index = index or rng.choice(INDEX)
     result = f"x{name}" if in_place else f"r{name}"
     for _ in range(times):
         r.launch("tiles", f"{tiles}, {threads}", result, f"x{name}", f"i{name}", f"w{name}", f"{n}{index}", m.op, str(bool(exclusive)).lower(), str(threads), str(each), str(lanes), str(chunks))
@@ -42,7 +42,7 @@ def launch_tiles(r, rng, m, name, n, threads, each, lanes, chunks, exclusive, ti
 
 @row("scan: tiles of every kind of element")
 def _(r, rng):
-    for number, name in enumerate(SMALL):
+    for number, name in enumerate(some(rng, SMALL, 7)):
         m = monoids.BY_NAME[name]
         threads, lanes = int(rng.choice([32, 64, 128])), int(rng.choice([1, 2, 4]))
         each = lanes * int(rng.integers(1, 4))
@@ -61,21 +61,23 @@ def _(r, rng):
 @row("scan: sizes around those of tiles and groups of tiles")
 def _(r, rng):
     m = monoids.BY_NAME["then"]
+    ways = [(*(int(v) for v in rng.integers(1, 3, 2)), int(rng.integers(2)), rng.choice(INDEX)) for _ in range(2)]  # each a compilation
     for n in (1, 2, 31, 32, 33, 63, 64, 65, 64 * 31, 64 * 32 - 1, 64 * 32, 64 * 32 + 1, 64 * 64 + 1):
-        launch_tiles(r, rng, m, f"{n}", n, 32, 2, int(rng.integers(1, 3)), int(rng.integers(1, 3)), int(rng.integers(2)))
+        lanes, chunks, exclusive, index = ways[rng.integers(2)]
+        launch_tiles(r, rng, m, f"{n}", n, 32, 2, lanes, chunks, exclusive, index=index)
 
 
 @row("scan: pieces of every kind of element", targets=("cpu",))
 def _(r, rng):
-    for number, name in enumerate(SMALL):
-        m = monoids.BY_NAME[name]
+    for number, name in enumerate(some(rng, SMALL, 10)):
+        m, exclusive, index = monoids.BY_NAME[name], int(rng.integers(2)), rng.choice(INDEX)
         for n in {1, int(rng.integers(2, 40)), int(rng.integers(40, 3000))}:
-            exclusive, grid, in_place = int(rng.integers(2)), int(rng.choice([1, 2, 7])), rng.random() < 0.3
+            grid, in_place = int(rng.choice([1, 2, 7])), rng.random() < 0.3
             x, init = m.make(rng, n), m.make(rng, 1)
             want = expected(m, x, init.tolist()[0])[exclusive]
             key = f"{number}_{n}"
             monoids.arrays_of(r, m, **{f"x{key}": x, f"i{key}": init, f"r{key}": monoids.unlike(want), f"t{key}": np.zeros(8 * grid, m.dtype)})
-            length = f"{n}{rng.choice(INDEX)}"
+            length = f"{n}{index}"
             result = f"x{key}" if in_place and not np.array_equal(x, want) else f"r{key}"
             if grid > 1:
                 r.launch("totals", f"{grid}, 1", f"x{key}", f"t{key}", length, m.op)
@@ -160,7 +162,7 @@ def launch_rows(r, rng, m, key, kernel, configuration, rows, n, work, *constants
 
 @row("scan: rows, a warp or a block for each, or tiles of them")
 def _(r, rng):
-    for number, name in enumerate(("add_u2", "last_i8", "add_f4", "then", "last_tagged")):
+    for number, name in enumerate(some(rng, ("add_u2", "last_i8", "add_f4", "then", "last_tagged"), 3)):
         m = monoids.BY_NAME[name]
         threads, lanes = int(rng.choice([32, 64, 96])), int(rng.choice([1, 2]))
         each = 2 * lanes

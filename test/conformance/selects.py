@@ -1,7 +1,7 @@
 """Rows for selects.kir: each compaction as tiles, which both targets run, and on the CPU as pieces."""
 import monoids
 import numpy as np
-from rows import row
+from rows import row, some
 
 # name of the monoid whose elements are taken: (the predicate and what it does, equality and what it compares).
 ODD = ("odd", lambda x: x & 1 != 0, "equal", lambda x: x)
@@ -20,9 +20,13 @@ def runs(rng, x, key):
     return x, np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
 
 
-def launch(r, rng, kernel, name, n, outputs, inputs, functions, words, tile):
+def random_index(rng):
+    return rng.choice(["i32", "i64"])
+
+
+def launch(r, rng, kernel, name, n, outputs, inputs, functions, words, tile, index=None):
     """As tiles of (threads, each, lanes, chunks), or as `tile` pieces: results, input arrays, what is counted, the funcs and const parameters."""
-    index = f"{n}{rng.choice(['i32', 'i64'])}"
+    index = f"{n}{index or random_index(rng)}"
     r.array(f"c{name}", np.full(1, -1))
     if isinstance(tile, int):
         r.array(f"w{name}", np.zeros(2 * tile, np.int64))
@@ -105,12 +109,12 @@ def lengths(r, rng, number, name, n, tile):
     r.expect(f"c{key}", [len(at)])
 
 
-def nonzero(r, rng, number, n, tile, share):
+def nonzero(r, rng, number, n, tile, share, index=None):
     flags = (rng.random(n) < share) * rng.integers(1, 256, n)
     key = f"{number}"
     r.array(f"x{key}", flags.astype(np.uint8))
     results(r, None, n, **{f"r{key}": np.flatnonzero(flags)})
-    launch(r, rng, "nonzero", key, n, [f"r{key}"], [f"x{key}"], [], 1, tile)
+    launch(r, rng, "nonzero", key, n, [f"r{key}"], [f"x{key}"], [], 1, tile, index)
     r.expect(f"c{key}", [np.count_nonzero(flags)])
 
 
@@ -120,12 +124,12 @@ def sizes(rng, tile):
 
 
 def every(r, rng, ways):
-    for number, name in enumerate(WAYS):
+    for number, name in enumerate(some(rng, WAYS, 5)):
         tile = ways()
         (select, unique, lengths)[rng.integers(3)](r, rng, number, name, sizes(rng, tile), tile)
+    tile, index = ways(), random_index(rng)  # one compilation for all shares
     for number, share in enumerate((0, 0.01, 0.5, 1)):
-        tile = ways()
-        nonzero(r, rng, f"n{number}", sizes(rng, tile), tile, share)
+        nonzero(r, rng, f"n{number}", sizes(rng, tile), tile, share, index)
 
 
 @row("select: tiles of every kind of element")

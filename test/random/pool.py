@@ -1,8 +1,13 @@
 """Numbered random programs in several processes: each has a context of its own, and is started again behind a program that it does not survive or that takes too long."""
 import multiprocessing.connection
+import os
 import secrets
+import sys
 import time
 import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from share import share_of_numbers
 
 
 def add_options(parser, count):
@@ -61,6 +66,7 @@ class Job:
 
 def run(options, what, start, run_one, describe_lost):
     """start(options) makes what run_one(it, seed) needs, which gives a word for what happened and a text for a failure. Gives the exit status."""
+    options.seed, options.count = share_of_numbers(options.seed, options.count)
     print(f"{options.count} {what} from --seed {options.seed}", flush=True)
     begin, step = time.monotonic(), min(options.jobs, options.count)
     jobs = [Job(options, start, run_one, describe_lost, options.seed + k, (options.count - k + step - 1) // step, step) for k in range(step)]

@@ -16,9 +16,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.dirname(os.path.abspath(__file__)), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")]
 import special_floats as floats
 import special_integers as integers
+from share import share_of
 from special_values import FLOATS, INTEGERS, class_of, decode, infinity, integer, is_nan, literal, read_npy, sign_bit, size_of, specials, ulps, write_npy
 
 SETS = {"floats": (floats, FLOATS), "integers": (integers, INTEGERS)}
@@ -281,7 +282,7 @@ def main():
     for t in options.types.split(",") if options.types else types:
         for arity, expressions in enumerate((table.ONE, table.TWO, table.THREE), 1):
             chosen = [e for e in expressions if options.only is None or options.only in e.text]
-            group = Group(t, arity, chosen, options.device)
+            group = Group(t, arity, share_of(chosen, options.set, t, str(arity)), options.device)
             if group.expressions:
                 found, count = group.run(options.kjit_run)
                 failures += found

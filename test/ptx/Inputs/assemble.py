@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """assemble.py EXAMPLES: compiles every program below for several architectures and hands the PTX to ptxas. Prints what was refused."""
 import argparse
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+from share import share_of
 
 MATRICES = "f32[:, :] C, const f32[:, :] C, const f32[:, :] C"
 PROGRAMS = [
@@ -46,13 +50,14 @@ def main():
     parser.add_argument("--information", default="", choices=["lineinfo", "debug"])
     parser.add_argument("--checks", default="none")
     arguments = parser.parse_args()
-    refused = []
+    cases, refused = [], []
+    for program, kernel, signature in PROGRAMS:
+        path = os.path.join(arguments.examples, program, program + ".kir")
+        names = [kernel] if kernel else kernels(arguments.kjit_compile, path)
+        cases += [(path, *case) for case in itertools.product(names, [signature], ("sm_75", "sm_80", "sm_90", "sm_100"), ("all", ""))]
     with tempfile.TemporaryDirectory() as folder:
-        for program, kernel, signature in PROGRAMS:
-            path = os.path.join(arguments.examples, program, program + ".kir")
-            for name in [kernel] if kernel else kernels(arguments.kjit_compile, path):
-                for arch in ("sm_75", "sm_80", "sm_90", "sm_100"):
-                    refused += filter(None, [refusal(arguments, path, name, signature, arch, facts, folder) for facts in ("all", "")])
+        for case in share_of(cases, "assemble", arguments.information, arguments.checks):
+            refused += filter(None, [refusal(arguments, *case, folder)])
     print("\n".join(refused))
     return bool(refused)
 
