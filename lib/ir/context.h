@@ -17,11 +17,12 @@ typedef struct ki_counters {
     evictions, imports;
 } ki_counters;
 
-/* Launches are counted on several cache lines, which threads share out among themselves. */
+/* Launches are counted on several cache lines, which threads share out among themselves: those that
+ * were made; calls that have begun and that have ended, whatever came of them. */
 enum { KJ_LAUNCH_COUNTERS = 64 };
 typedef struct ki_launch_counter {
-  _Atomic uint64_t count;
-  char padding[120];
+  _Atomic uint64_t count, begun, ended;
+  char padding[104];
 } ki_launch_counter;
 
 struct kjit_context {

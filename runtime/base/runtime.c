@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- attachments ---- */
 
@@ -91,9 +92,26 @@ static kjit_status open_device(kj_runtime *runtime, const kj_device_operations *
 
 /* ---- creation and end ---- */
 
+/* Calls that launch, and are another thread's: a kernel on the CPU runs within its call. What ended
+ * is read first, so that no call that has not ended is missed. */
+static void wait_for_calls(const kjit_context *context)
+{
+  enum { FIRST_NS = 20000, MOST_NS = 1000000 };
+  for (long wait_ns = FIRST_NS;; wait_ns = wait_ns < MOST_NS ? 2 * wait_ns : MOST_NS) {
+    uint64_t under_way = 0;
+    for (uint32_t i = 0; i < KJ_LAUNCH_COUNTERS; i++) {
+      uint64_t ended = atomic_load_explicit(&context->launches[i].ended, memory_order_acquire);
+      under_way += atomic_load_explicit(&context->launches[i].begun, memory_order_acquire) - ended;
+    }
+    if (!under_way) return;
+    (void)nanosleep(&(struct timespec){ .tv_nsec = wait_ns }, NULL);
+  }
+}
+
 static void stop_runtime(void *data)
 {
   kj_runtime *runtime = data;
+  wait_for_calls(runtime->context);
   stop_attachments(runtime);
   for (uint32_t i = 0; i < runtime->kind_count; i++) {
     kj_kind *kind = &runtime->kinds[i];

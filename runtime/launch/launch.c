@@ -476,6 +476,11 @@ kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
 {
   kj_diagnostics diagnostics = { 0 };
   if (!kernel) return KJIT_ERROR_MISUSE;
+  kjit_context *context = kernel->context;
+  uint32_t own = kj_slot();
+  kj_count_up(&context->launches[own].begun, own);
   kjit_status status = launch_within(kernel, config, arguments, count, &diagnostics);
-  return kj_end_launch(kernel->context, status, &diagnostics);
+  status = kj_end_launch(context, status, &diagnostics);
+  kj_count_up(&context->launches[own].ended, own); /* the context may be gone after this */
+  return status;
 }

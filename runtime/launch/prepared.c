@@ -494,6 +494,16 @@ static __attribute__((noinline, cold)) kjit_status retry(kjit_prepared *prepared
   return kj_end_launch(prepared->kernel->context, status, &diagnostics);
 }
 
+/* Launches on the CPU all come here: they have run when the call returns. */
+static kjit_status run_in_call(kjit_prepared *prepared, kjit_stream *stream, uint32_t own)
+{
+  kjit_context *context = prepared->kernel->context;
+  kj_count_up(&context->launches[own].begun, own);
+  kjit_status status = run_by_rules(prepared, stream);
+  kj_count_up(&context->launches[own].ended, own); /* the context may be gone after this */
+  return status;
+}
+
 kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
 {
   if (!prepared) return KJIT_ERROR_MISUSE;
@@ -503,7 +513,7 @@ kjit_status kjit_run_prepared(kjit_prepared *prepared, kjit_stream *stream)
   if ((!ready->is_ready && !(prepared->is_stale && follow_tables(prepared, stream))) ||
       !kj_is_usable(prepared->call.device, ready->generation, ready->forks, stream) ||
       kj_is_captured(stream) || !kj_hold_of(ready->specialization, own))
-    return run_by_rules(prepared, stream);
+    return run_in_call(prepared, stream, own);
   int result =
     kj_start_plainly(ready->specialization, &ready->shape, stream, prepared->call.parameters);
   kjit_status status = __builtin_expect(result, 0) ? retry(prepared, stream, result) : KJIT_OK;

@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <sched.h>
+
 #include "cpu/cpu.h"
 #include "code/specialization.h"
 #include "fake_compiler.h"
@@ -572,6 +575,58 @@ static void test_lazy_executor(void **state)
   kjit_destroy_context(context);
 }
 
+/* Destroying a context waits for launches on the CPU that other threads have begun. */
+typedef struct late_launch {
+  kjit_context *context;
+  kjit_kernel *kernel;
+  bool is_prepared;
+} late_launch;
+
+static _Atomic bool is_running, has_run;
+
+static void run_slowly(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                       uint64_t last, void *scratch)
+{
+  (void)parameters, (void)grid, (void)first, (void)last, (void)scratch;
+  is_running = true;
+  uint64_t end_ns = kj_clock_ns() + 50000000;
+  while (kj_clock_ns() < end_ns) sched_yield();
+  has_run = true;
+}
+
+static void *launch_late(void *data)
+{
+  const late_launch *late = data;
+  kjit_prepared *prepared = NULL;
+  kjit_launch_config config = on_cpu(late->context);
+  config.grid[0] = config.block[0] = 1;
+  if (late->is_prepared) {
+    assert_int_equal(kjit_prepare_launch(late->kernel, &config, NULL, 0, &prepared), KJIT_OK);
+    assert_int_equal(kjit_run_prepared(prepared, NULL), KJIT_OK);
+  } else {
+    assert_int_equal(kjit_launch(late->kernel, &config, NULL, 0), KJIT_OK);
+  }
+  return NULL;
+}
+
+static void test_late_launch(void **state)
+{
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    kjit_context *context = make_fake_context();
+    kjit_kernel *kernel = kernel_of(parse(context, "kernel k() { }\n"), "k");
+    late_launch late = { context, kernel, i };
+    pthread_t thread;
+    fake.kernel = run_slowly;
+    is_running = has_run = false;
+    assert_int_equal(pthread_create(&thread, NULL, launch_late, &late), 0);
+    while (!is_running) sched_yield();
+    kjit_destroy_context(context);
+    assert_true(has_run);
+    pthread_join(thread, NULL);
+  }
+}
+
 static void test_flags(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
@@ -747,12 +802,25 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-    TEST(test_relations),        TEST(test_key_of_offsets), TEST(test_attributes),
-    TEST(test_chosen_grids),     TEST(test_limits),         TEST(test_evaluator_is_bounded),
-    TEST(test_evaluator_values), TEST(test_hits),           TEST(test_one_compilation),
-    TEST(test_one_failure),      TEST(test_no_compiler),    TEST(test_every_block_once),
-    TEST(test_executor),         TEST(test_lazy_executor),  TEST(test_flags),
-    TEST(test_other_builds),     TEST(test_range_only),     TEST(test_compile_signatures),
+    TEST(test_relations),
+    TEST(test_key_of_offsets),
+    TEST(test_attributes),
+    TEST(test_chosen_grids),
+    TEST(test_limits),
+    TEST(test_evaluator_is_bounded),
+    TEST(test_evaluator_values),
+    TEST(test_hits),
+    TEST(test_one_compilation),
+    TEST(test_one_failure),
+    TEST(test_no_compiler),
+    TEST(test_every_block_once),
+    TEST(test_executor),
+    TEST(test_lazy_executor),
+    cmocka_unit_test(test_late_launch),
+    TEST(test_flags),
+    TEST(test_other_builds),
+    TEST(test_range_only),
+    TEST(test_compile_signatures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
