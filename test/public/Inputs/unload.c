@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <kjit/kjit.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +83,8 @@ int main(int count, char **arguments)
     pthread_barrier_wait(&barrier);
     launch(r, x);
     pthread_barrier_wait(&barrier);
-    if (count_threads() > 2) stop("a thread of kjit is left: joining");
+    /* a thread that was joined is listed until the system has put it away: or this hangs */
+    while (count_threads() > 2) sched_yield();
     dlclose(library);
     if (dlopen(arguments[1], RTLD_NOW | RTLD_NOLOAD)) stop("dlclose");
   }
