@@ -278,32 +278,67 @@ static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *v
   l->target->leave_kernel(l);
 }
 
-/* Code that hardly ever runs is there once a function, and takes part in the backend's work once. A
- * call would have all registers of the kernel keep to its convention. */
+/* What a failing thread of the CPU tells and does depends on this. */
+static struct kl_failing find_failing(kl_lowering *l)
+{
+  struct kl_failing found = { 0 };
+  if (l->target->shares_failures) return found;
+  LLVMValueRef args[WRITER_COUNT];
+  const kl_frame *outer = l->frame;
+  while (outer->caller) outer = outer->caller;
+  add_position(l, args);
+  memcpy(found.position, args + WRITER_BLOCK, sizeof found.position);
+  found.leave = outer->leave;
+  found.rank = kl_cpu(l)->rank;
+  found.context = kl_cpu(l)->context;
+  found.record = l->failure_record;
+  return found;
+}
+
+/* LLVM compares what comes into a block from one predecessor with what comes from each other. */
+enum { MOST_PLACES = 256 };
+
+/* On a GPU a call would have all registers of the kernel keep to its convention. */
 static void begin_shared_failure(kl_lowering *l)
 {
-  if (l->failure_function == l->function) return;
+  struct kl_failing failing = find_failing(l);
+  if (l->failure_function == l->function && !memcmp(&failing, &l->failing, sizeof failing) &&
+      l->failure_places++ < MOST_PLACES)
+    return;
   LLVMBasicBlockRef here = kl_here(l);
   l->failure_function = l->function;
+  l->failing = failing;
+  l->failure_places = 1;
   l->failure_block = kl_new_block(l, "failure");
   kl_move_to(l, l->failure_block);
   l->failure_site = LLVMBuildPhi(l->builder, l->i32, "site");
   for (unsigned i = 0; i < 2; i++) l->failure_values[i] = LLVMBuildPhi(l->builder, l->i64, "value");
-  LLVMValueRef args[WRITER_COUNT] = { l->failure_record, l->failure_site };
-  for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = l->failure_values[i];
-  write_record(l, args);
-  l->target->leave_kernel(l);
+  if (l->target->shares_failures) {
+    LLVMValueRef args[WRITER_COUNT] = { l->failure_record, l->failure_site };
+    for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = l->failure_values[i];
+    write_record(l, args);
+    l->target->leave_kernel(l);
+  } else call_writer(l, l->failure_site, l->failure_values);
   kl_move_to(l, here);
 }
 
 static void share_failure(kl_lowering *l, LLVMValueRef site, LLVMValueRef *values)
 {
-  KJ_ASSERT(l->target->shares_failures);
   begin_shared_failure(l);
   LLVMBasicBlockRef here = kl_here(l);
   kl_br(l, l->failure_block);
   LLVMAddIncoming(l->failure_site, &site, &here, 1);
   for (unsigned i = 0; i < 2; i++) LLVMAddIncoming(l->failure_values[i], &values[i], &here, 1);
+}
+
+/* Code that hardly ever runs is there once, and takes part in the backend's work once: on a GPU for
+ * each function, on the CPU where there are many places. There each call by itself is better for
+ * the code beside it, but registers are given to the positions that all calls tell in a time that
+ * grows faster than their number. */
+static bool is_shared(const kl_lowering *l)
+{
+  enum { MOST_CALLS = 32 };
+  return !l->debug && (l->target->shares_failures || l->failure_count > MOST_CALLS);
 }
 
 void kl_build_failure(kl_lowering *l, const kl_failure *failure)
@@ -319,7 +354,7 @@ void kl_build_failure(kl_lowering *l, const kl_failure *failure)
     values[i] =
       i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kl_const64(l, 0);
   describe_site(l, failure);
-  if (l->target->shares_failures && !l->debug) share_failure(l, site, values);
+  if (is_shared(l)) share_failure(l, site, values);
   else call_writer(l, site, values);
 }
 

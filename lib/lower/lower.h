@@ -121,7 +121,9 @@ struct kl_lowering {
   KJ_LIST(struct kl_shared_place) shared_places; /* of all shared variables that are used */
   uint64_t constant_bytes;                       /* of constant arrays so far */
   /* while, or for with many iterations; ranges over threads do not count */
-  bool has_loops;
+  uint32_t loop_count;
+  /* the most expressions that unrolling makes of one loop, with the loops in it */
+  uint64_t unrolled_size;
   bool has_recursion;    /* a function that calls itself */
   bool points_to_local;  /* the address of an element of a local array is taken */
   uint32_t inlined_size; /* expressions inlined so far, against a bound */
@@ -142,9 +144,15 @@ struct kl_lowering {
    * statement.c */
   bool is_checked_version;
   LLVMValueRef failure_function; /* the one that the next are in; check.c's own */
-  /* where all that fails in it ends, if the target shares_failures */
+  /* where what fails in it ends, if the target shares_failures or there are many such places */
   LLVMBasicBlockRef failure_block;
   LLVMValueRef failure_site, failure_values[2];
+  uint32_t failure_places; /* that end there */
+  /* CPU: what is told and done there is right for failures of these only */
+  struct kl_failing {
+    LLVMBasicBlockRef leave;
+    LLVMValueRef position[6], rank, context, record;
+  } failing;
 
   /* CPU, in an iteration whose float divisors of 0 are noted here and not yet failed for; NULL
    * elsewhere */

@@ -175,6 +175,7 @@ static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
             "loops around it; the limit is %d expressions: unroll by a factor",
             (unsigned long long)copies, (unsigned long long)size, (unsigned long long)outer,
             MOST_COPIED);
+  if (l->copies * size > l->unrolled_size) l->unrolled_size = l->copies * size;
   return outer;
 }
 
@@ -195,7 +196,7 @@ static int unrolling_of(const kt_stmt *stmt)
 void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
-  l->has_loops = true;
+  l->loop_count++;
   uint64_t copies = enter_copies(l, stmt);
   LLVMBasicBlockRef head = kl_new_block(l, "while"), body = kl_new_block(l, "while.body"),
                     end = kl_new_block(l, "while.end");
@@ -386,7 +387,7 @@ void kl_lower_for(kl_lowering *l, const kt_stmt *stmt)
   b.step =
     stmt->step ? lower_bound(l, stmt, stmt->step) : LLVMConstInt(LLVMTypeOf(b.first), 1, false);
   if (LLVMIsNull(b.step)) return;
-  l->has_loops = true;
+  l->loop_count++;
   uint64_t copies = enter_copies(l, stmt);
   if (kl_is_one(b.step) || (b.is_signed && has_room(stmt, b.step))) lower_plain_for(l, stmt, &b);
   else if (LLVMIsAConstantInt(b.step)) lower_counted_for(l, stmt, &b);

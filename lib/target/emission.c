@@ -132,7 +132,7 @@ void kg_check_module(kt_compilation *c, LLVMModuleRef module)
 
 static kg_module_size measure_function(LLVMValueRef function)
 {
-  enum { MOST_BLOCKS = 1024, MOST_INSTRUCTIONS = 4096 };
+  enum { MOST_BLOCKS = 1024, HUGE_BLOCKS = 2048, MOST_INSTRUCTIONS = 4096 };
   uint32_t blocks = 0, instructions = 0;
   for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b)) {
     blocks++;
@@ -140,7 +140,8 @@ static kg_module_size measure_function(LLVMValueRef function)
          i = LLVMGetNextInstruction(i))
       instructions++;
   }
-  return blocks > MOST_BLOCKS               ? KJ_SIZE_LARGE
+  return blocks > HUGE_BLOCKS               ? KJ_SIZE_HUGE
+         : blocks > MOST_BLOCKS             ? KJ_SIZE_LARGE
          : instructions > MOST_INSTRUCTIONS ? KJ_SIZE_LONG
                                             : KJ_SIZE_USUAL;
 }
@@ -171,6 +172,20 @@ kg_module_size kg_measure_module(LLVMModuleRef module)
     if (size > most) most = size;
   }
   return most;
+}
+
+/* Analysis of scalars sorts what depends on loops by each of these. */
+kg_module_size kg_measure_emission(const kg_emission *e)
+{
+  enum { MOST_LOOPS = 128 };
+  kg_module_size size = kg_measure_module(e->module);
+  return size < KJ_SIZE_LARGE && e->lowering.loop_count > MOST_LOOPS ? KJ_SIZE_LARGE : size;
+}
+
+bool kg_unrolls_much(const kg_emission *e)
+{
+  enum { MOST_EXPRESSIONS = 4096 };
+  return e->lowering.unrolled_size > MOST_EXPRESSIONS;
 }
 
 void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,

@@ -45,4 +45,10 @@ struct kg_emission {
 void kg_emit_code(kg_emission *e);
 bool kg_is_unoptimized(const kg_emission *e); /* for debuggers */
 
+/* The size of the module as it is now. */
+kg_module_size kg_measure_emission(const kg_emission *e);
+/* Whether loops that LLVM unrolls may make a small function a large one: it is measured again after
+ * that. */
+bool kg_unrolls_much(const kg_emission *e);
+
 #endif

@@ -72,17 +72,29 @@ static host_emission *own_of(kg_emission *e) { return (host_emission *)e; }
 /* Inner loops are unrolled before the loop vectorizer, loops over threads and pieces by nobody
  * before it. */
 #define SCALAR "sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>"
-#define LOOPS \
+#define UNROLLING \
   "loop-mssa(loop-rotate,licm,simple-loop-unswitch),simplifycfg,instcombine<no-verify-fixpoint>," \
-  "loop(loop-idiom,indvars,loop-deletion,loop-unroll-full),sroa," \
-  "early-cse<memssa>,instcombine<no-verify-fixpoint>,gvn,simplifycfg,loop-mssa(licm)"
+  "loop(loop-idiom,indvars,loop-deletion,loop-unroll-full)"
+#define UNROLLED \
+  "sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,gvn,simplifycfg,loop-mssa(licm)"
 #define VECTORS \
   "loop-vectorize,infer-alignment,sroa,instcombine<no-verify-fixpoint>,early-cse<memssa>,dse," \
   "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>"
+/* LARGE: no pass that compares blocks or conditions in pairs. */
+#define LARGE SCALAR ",early-cse<memssa>,simplifycfg"
+#define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 static const char *const pipelines[] = {
-  [KJ_SIZE_USUAL] = "function(" SCALAR "," LOOPS ")",
-  [KJ_SIZE_LONG] = "function(" SCALAR "," LOOPS "),globaldce",
-  [KJ_SIZE_LARGE] = "function(" SCALAR ",gvn),globaldce",
+  [KJ_SIZE_USUAL] = "function(" SCALAR "," UNROLLING "," UNROLLED ")",
+  [KJ_SIZE_LONG] = "function(" SCALAR "," UNROLLING "," UNROLLED "),globaldce",
+  [KJ_SIZE_LARGE] = "function(" LARGE "),globaldce",
+  [KJ_SIZE_HUGE] = "function(" HUGE_ "),globaldce",
+};
+/* After what unrolls. */
+static const char *const remaining[] = {
+  [KJ_SIZE_USUAL] = "function(" UNROLLED ")",
+  [KJ_SIZE_LONG] = "function(" UNROLLED "),globaldce",
+  [KJ_SIZE_LARGE] = "function(" LARGE "),globaldce",
+  [KJ_SIZE_HUGE] = "function(" HUGE_ "),globaldce",
 };
 
 /* What it relies on the whole relies on. */
@@ -122,11 +134,25 @@ static void finish_lowering(kg_emission *e)
   e->c->code->scratch_bytes = own_of(e)->state.scratch_bytes;
 }
 
+/* Returns the size that decides what else is done. */
+static kg_module_size simplify(kg_emission *e)
+{
+  LLVMTargetMachineRef machine = e->machine->machine;
+  kg_module_size size = kg_measure_emission(e);
+  if (kg_is_unoptimized(e)) return size;
+  if (size >= KJ_SIZE_LARGE || !kg_unrolls_much(e)) {
+    kg_run_passes(e->c, e->module, machine, pipelines[size], &e->errors);
+    return size;
+  }
+  kg_run_passes(e->c, e->module, machine, "function(" SCALAR "," UNROLLING ")", &e->errors);
+  size = kg_measure_emission(e);
+  kg_run_passes(e->c, e->module, machine, remaining[size], &e->errors);
+  return size;
+}
+
 static void optimize(kg_emission *e)
 {
-  kg_module_size size = kg_measure_module(e->module);
-  if (!kg_is_unoptimized(e))
-    kg_run_passes(e->c, e->module, e->machine->machine, pipelines[size], &e->errors);
+  kg_module_size size = simplify(e);
   bool asserts = kl_asserts_facts(&e->lowering), vectorizes = size == KJ_SIZE_USUAL;
   /* what is asserted makes code longer */
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size == KJ_SIZE_LONG)))
@@ -139,8 +165,12 @@ static void optimize(kg_emission *e)
   kl_name_cpu_math(e->context, e->module);
 }
 
-/* Code of many loads and stores in one block is generated without scheduling. */
-static bool is_emitted_unoptimized(const kg_emission *e) { return kg_is_dense(e->module); }
+/* Code of many loads and stores in one block is generated without scheduling; code of many blocks
+ * without the register allocator that splits live ranges between them. */
+static bool is_emitted_unoptimized(const kg_emission *e)
+{
+  return kg_is_dense(e->module) || kg_measure_emission(e) >= KJ_SIZE_LARGE;
+}
 
 static void finish(kg_emission *e) { kl_end_lowering(&own_of(e)->unchecked); }
 

@@ -73,7 +73,10 @@ typedef enum kg_module_size {
   KJ_SIZE_LONG,
   /* of many basic blocks: passes over loops and conditions ask for each pair of blocks which
      dominates which */
-  KJ_SIZE_LARGE
+  KJ_SIZE_LARGE,
+  /* so many blocks that passes over single instructions do, too: of each value they look at all
+     conditions that are known of it */
+  KJ_SIZE_HUGE
 } kg_module_size;
 kg_module_size kg_measure_module(LLVMModuleRef module);
 /* Whether a basic block has so many loads and stores that the scheduler of code generation, which

@@ -175,6 +175,7 @@ typedef struct nvptx_emission {
   char cpu[16], features[16];
   kl_nvptx_lowering state;
   bool is_large; /* see kg_module_size */
+  bool is_dense; /* see kg_is_dense */
 } nvptx_emission;
 
 /* ---- pipelines ----
@@ -194,18 +195,40 @@ typedef struct nvptx_emission {
 #define ALIGNMENT "infer-alignment,infer-address-spaces,infer-alignment"
 /* What is unrolled fully is so before its induction variables are looked at, which takes long and
  * finds nothing that the copies do not show. */
-#define LOOPS \
-  "loop-mssa(loop-rotate,licm),loop(loop-unroll-full,indvars,loop-deletion),sroa,gvn,dse,loop-" \
-  "unroll<O2>," ALIGNMENT ",instcombine<no-verify-fixpoint>,simplifycfg"
+#define UNROLLING "loop-mssa(loop-rotate,licm),loop(loop-unroll-full,indvars,loop-deletion)"
+#define UNROLLED \
+  "sroa,gvn,dse,loop-unroll<O2>," ALIGNMENT ",instcombine<no-verify-fixpoint>,simplifycfg"
+#define LOOPS UNROLLING "," UNROLLED
+/* no pass that compares blocks or conditions in pairs */
+#define LARGE EARLY ",early-cse<memssa>,simplifycfg"
+#define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
 #define STRAIGHT \
   "loop-mssa(loop-rotate,licm)," ALIGNMENT ",separate-const-offset-from-gep,early-cse<memssa>," \
   "load-store-vectorizer,nvptx-tag-invariant-loads"
+/* What code generation would do with accesses, but for the search for addresses that differ by a
+ * multiple of one value, which compares each with all before it. */
+#define DENSE "early-cse<memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
 #define LIBRARY "nvvm-reflect,always-inline,"
 
 static bool is_straight(const nvptx_emission *own)
 {
   const kl_lowering *l = &own->e.lowering;
-  return !l->has_loops && !own->state.has_branches && !l->pending.count && !l->shared_places.count;
+  return !l->loop_count && !own->state.has_branches && !l->pending.count && !l->shared_places.count;
+}
+
+static void run(kg_emission *e, const char *pipeline)
+{
+  kg_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
+}
+
+/* The rest of a pipeline whose first part has unrolled loops. */
+static void finish_unrolled(nvptx_emission *own)
+{
+  kg_module_size size = kg_measure_emission(&own->e);
+  own->is_large = size >= KJ_SIZE_LARGE;
+  run(&own->e, size == KJ_SIZE_HUGE    ? "function(" HUGE_ "),globaldce"
+               : size == KJ_SIZE_LARGE ? "function(" LARGE "),globaldce"
+                                       : "function(" UNROLLED "),globaldce");
 }
 
 static void optimize(kg_emission *e)
@@ -219,11 +242,18 @@ static void optimize(kg_emission *e)
   };
   bool has_externs = kg_link_library(e, &own->nvptx->library, &own->state, own->choice.arch->arch);
   const char *pipeline = pipelines[is_straight(own)][own->state.calls_library];
-  own->is_large = kg_measure_module(e->module) == KJ_SIZE_LARGE;
-  if (own->is_large) pipeline = LIBRARY "function(" EARLY ",gvn),globaldce";
+  kg_module_size size = kg_measure_emission(e);
+  own->is_large = size >= KJ_SIZE_LARGE;
+  bool is_measured_again = !own->is_large && !kg_is_unoptimized(e) && kg_unrolls_much(e);
+  if (is_measured_again) pipeline = LIBRARY "function(" EARLY "," UNROLLING ")";
+  if (size == KJ_SIZE_LARGE) pipeline = LIBRARY "function(" LARGE "),globaldce";
+  if (size == KJ_SIZE_HUGE) pipeline = LIBRARY "function(" HUGE_ "),globaldce";
   if (kg_is_unoptimized(e)) pipeline = LIBRARY "globaldce";
   if (has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
-  kg_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
+  run(e, pipeline);
+  if (is_measured_again) finish_unrolled(own);
+  own->is_dense = !own->is_large && !is_straight(own) && kg_is_dense(e->module);
+  if (own->is_dense && !kg_is_unoptimized(e)) run(e, "function(" DENSE ")");
   kg_rewrite_for_ptx(e->module);
 }
 
@@ -231,7 +261,7 @@ static void optimize(kg_emission *e)
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
   const nvptx_emission *own = (const nvptx_emission *)e;
-  return is_straight(own) || own->is_large;
+  return is_straight(own) || own->is_large || own->is_dense;
 }
 
 static void prepare_unoptimized(kg_emission *e) { kg_widen_offsets(e->module); }

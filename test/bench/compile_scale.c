@@ -2,12 +2,13 @@
  * in a warm process, as processor time. Prints a line for each size and form: form, target,
  * statements, median ms, microseconds a statement.
  *
- *   compile_scale [target] [most statements] [repetitions]; default sm_90, 10000, 3; target nvrtc:
- * the same kernels in CUDA C, to PTX by NVRTC
+ *   compile_scale [target] [most statements] [repetitions] [facts] [checks]; default sm_90, 10000,
+ * 3, all, none; target nvrtc: the same kernels in CUDA C, to PTX by NVRTC
  *
  * Each repetition parses a text of its own. Forms: `lets` one long chain of values, `stores`
  * independent element updates, `blocks` ifs and loops with a few statements each, `calls` as many
- * funcs as there are ten statements. */
+ * funcs as there are ten statements, `ifs` an if with three subscripts each, in a grid_range,
+ * `loops` a loop each. */
 #include <dlfcn.h>
 #include <kjit/kjit.h>
 #include <stdarg.h>
@@ -70,6 +71,28 @@ static void write_blocks(text *t, int statements, bool is_cuda)
   add(t, is_cuda ? "  r[i] = a;\n" : "  r[i] = a\n");
 }
 
+static void write_ifs(text *t, int statements, bool is_cuda)
+{
+  add(t, is_cuda ? "  float a = x[i];\n" : "  for q in grid_range(len(r)) {\n  var a = x[q]\n");
+  for (int k = 0; k < statements; k++)
+    add(t,
+        is_cuda ? "  if (x[%d] > %d) a = a * x[%d] + x[%d]; else a = a + %d;\n"
+                : "  if x[%d] > %d { a = a * x[%d] + x[%d] } else { a = a + %d }\n",
+        k, k, k + 1, k, k);
+  add(t, is_cuda ? "  r[i] = a;\n" : "  r[q] = a\n  }\n");
+}
+
+static void write_loops(text *t, int statements, bool is_cuda)
+{
+  add(t, is_cuda ? "  float a = x[i];\n" : "  var a = x[i]\n");
+  for (int k = 0; k < statements; k++)
+    add(t,
+        is_cuda ? "  for (int j = 0; j < n; j++) a = a * x[j] + %d;\n"
+                : "  for j in range(n) { a = a * x[j] + %d }\n",
+        k % 9);
+  add(t, is_cuda ? "  r[i] = a;\n" : "  r[i] = a\n");
+}
+
 static void write_calls(text *t, int statements, bool is_cuda)
 {
   add(t, is_cuda ? "  float a = x[i];\n" : "  var a = x[i]\n");
@@ -96,10 +119,11 @@ typedef struct form {
   void (*write)(text *t, int statements, bool is_cuda);
   bool has_functions;
 } form;
-static const form forms[] = { { "lets", write_lets, false },
-                              { "stores", write_stores, false },
-                              { "blocks", write_blocks, false },
-                              { "calls", write_calls, true } };
+static const form forms[] = { { "lets", write_lets, false },     { "stores", write_stores, false },
+                              { "blocks", write_blocks, false }, { "calls", write_calls, true },
+                              { "ifs", write_ifs, false },       { "loops", write_loops, false } };
+static const char *facts = "all";
+static uint32_t checks;
 
 static double now_ms(void)
 {
@@ -162,7 +186,8 @@ static bool compile(kjit_context *context, const text *t, const char *target)
   void *code = NULL;
   size_t size_bytes;
   options.target = target;
-  options.facts = "all";
+  options.facts = strcmp(facts, "none") ? facts : NULL;
+  options.checks = checks;
   kjit_status status = kjit_parse_module(context, "scale.kir", t->at, t->length, &module);
   if (status == KJIT_OK) {
     status = kjit_get_kernel(module, "k", &kernel);
@@ -214,6 +239,9 @@ int main(int argc, char **argv)
   const char *target = argc > 1 ? argv[1] : "sm_90";
   int most = argc > 2 ? atoi(argv[2]) : 10000,
       repetitions = argc > 3 && atoi(argv[3]) > 0 ? atoi(argv[3]) : 3;
+  if (argc > 4) facts = argv[4];
+  if (argc > 5 && !strcmp(argv[5], "usual"))
+    checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION | KJIT_CHECK_ASSERT;
   static const int sizes[] = { 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000 };
   kjit_context *context;
   if (kjit_create_context(NULL, &context) != KJIT_OK) return 1;

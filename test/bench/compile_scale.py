@@ -10,11 +10,11 @@ from plot import write_plot
 from report import compile_with_kjit, output_of, print_table, processor_name, say
 
 
-def measure(program, target, most, repetitions):
+def measure(program, target, most, repetitions, facts, checks):
     """{form: [(statements, ms)]}"""
     say(target)
     found = {}
-    for line in output_of([program, target, str(most), str(repetitions)]).splitlines()[1:]:
+    for line in output_of([program, target, str(most), str(repetitions), facts, checks]).splitlines()[1:]:
         form, _, statements, ms, _ = line.split()
         found.setdefault(form, []).append((int(statements), float(ms)))
     return found
@@ -33,6 +33,8 @@ def main():
     parser.add_argument("--targets", default="sm_90,cpu,nvrtc")
     parser.add_argument("--most", type=int, default=10000)
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--facts", default="all", help="what kjit may assume: none or all")
+    parser.add_argument("--checks", default="none", help="what kjit's code checks: none or usual")
     parser.add_argument("--out", default=".", help="folder of the plot")
     options = parser.parse_args()
     series = {}
@@ -41,7 +43,7 @@ def main():
         compile_with_kjit("compile_scale.c", program, options.bin_dir, "-ldl")
         for target in options.targets.split(","):
             try:
-                series |= {f"{target}, {form}": points for form, points in measure(program, target, options.most, options.repetitions).items()}
+                series |= {f"{target}, {form}": points for form, points in measure(program, target, options.most, options.repetitions, options.facts, options.checks).items()}
             except RuntimeError as error:
                 say(f"{target} is left out: {error}")
     sizes = sorted({x for points in series.values() for x, _ in points})

@@ -252,7 +252,7 @@ static LLVMValueRef reduce_some(kl_lowering *l, const kt_expr *expr, LLVMValueRe
   LLVMAddIncoming(so_far, (LLVMValueRef[]){ first, next }, (LLVMBasicBlockRef[]){ before, last },
                   2);
   kl_move_to(l, end);
-  l->has_loops = true;
+  l->loop_count++;
   return so_far;
 }
 

@@ -205,7 +205,7 @@ static void sync_grid(kl_lowering *l)
   effect(l, meet_grid, "r", &step, 1);
   kl_go_on_in(l, end);
   l->target->barrier(l);
-  l->has_loops = true;
+  l->loop_count++;
 }
 
 LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)

@@ -1,5 +1,5 @@
 """large_kernels.py KJIT_RUN DEVICE: kernels so large that they go through fewer passes give what the same statements give in Python: thousands of element updates in one block, of ifs and
-loops, and one long chain of values."""
+loops, one long chain of values, and checks of subscripts, of which one fails and is told: among few, where each place has a call of its own, and among hundreds, which share calls."""
 import subprocess
 import sys
 import tempfile
@@ -39,21 +39,48 @@ def lets(n):
     return lines, [value] + [0] * 63
 
 
-def check(kjit_run, device, name, made):
-    lines, expected = made
+def compare(n, failing=None):
+    lines, c, x = ["  var c = i32(0)"], 0, range(64)
+    for k in range(n):
+        a, b = k * 7 % 60 + 2, k * 11 % 60 + 2
+        lines.append(f"  if x[n + {64 if k == failing else a - 2}] > x[n + {b - 2}] {{ c += {k % 5 + 1} }} else {{ c = (c + {k % 7}) % 1009 }}")
+        c = c + k % 5 + 1 if x[a] > x[b] else (c + k % 7) % 1009
+    return lines + ["  r[0] = c"], [c] + [0] * 63
+
+
+def run(kjit_run, device, name, lines, checks):
     with tempfile.TemporaryDirectory() as folder:
         source, result = f"{folder}/{name}.kir", f"{folder}/r.npy"
         with open(source, "w") as file:
             file.write("kernel k(r, x, s, n) @strict {\n" + "\n".join(lines) + "\n}\n")
         np.save(f"{folder}/x.npy", np.arange(64, dtype=np.float32))
-        command = [kjit_run, source, "--device", device, "--quiet", "--checks", "none", "--arg", "r=zeros:f32[64]", "--arg", f"x=@{folder}/x.npy", "--launch", "k[1, 1](r, x, 2, 2)",
+        command = [kjit_run, source, "--device", device, "--quiet", "--checks", checks, "--arg", "r=zeros:f32[64]", "--arg", f"x=@{folder}/x.npy", "--launch", "k[1, 1](r, x, 2, 2)",
                    "--save", f"r={result}"]
-        subprocess.run(command, check=True, timeout=200)
-        found = np.load(result)
-        if not np.allclose(found, expected, rtol=1e-6):
-            sys.exit(f"{name}: {found} instead of {np.array(expected, dtype=np.float32)}")
-        print(f"{name}: right")
+        done = subprocess.run(command, timeout=200, capture_output=True, text=True)
+        return done, np.load(result) if not done.returncode else None
+
+
+def check(kjit_run, device, name, made, checks="none"):
+    lines, expected = made
+    done, found = run(kjit_run, device, name, lines, checks)
+    if done.returncode:
+        sys.exit(f"{name}: {done.stderr}")
+    if not np.allclose(found, expected, rtol=1e-6):
+        sys.exit(f"{name}: {found} instead of {np.array(expected, dtype=np.float32)}")
+    print(f"{name}: right")
+
+
+def check_failing(kjit_run, device, n, failing):
+    done, _ = run(kjit_run, device, "failing", compare(n, failing)[0], "usual")
+    for expected in (f"failing.kir:{failing + 3}:", "66"):
+        if expected not in done.stderr:
+            sys.exit(f"statement {failing} of {n} fails: expected `{expected}` in {done.stderr!r}")
 
 
 for name, made in [("stores", stores(2500)), ("blocks", blocks(1500)), ("lets", lets(6000))]:
-    check(sys.argv[1], sys.argv[2], name, made)
+    check(*sys.argv[1:3], name, made)
+for n in (60, 600):
+    check(*sys.argv[1:3], f"{n} checks", compare(n), "usual")
+    for failing in (3, n // 2, n - 1):
+        check_failing(*sys.argv[1:3], n, failing)
+print("failing: right")
