@@ -228,7 +228,8 @@ void kj_note_time(kj_cpu_cost *cost, const kj_cpu_work *work, const kj_spread *s
   }
   double known = read_figure(&of->widths[KJ_ALONE]);
   uint32_t surprises = atomic_load_explicit(&cost->surprises, memory_order_relaxed);
-  if (known > 0 && (measured > 8 * known || measured < known / 8)) surprises += SURPRISE;
+  bool is_known = !is_new(&of->widths[KJ_ALONE]);
+  if (is_known && (measured > 8 * known || measured < known / 8)) surprises += SURPRISE;
   else if (surprises) surprises--;
   if (surprises > MOST_SURPRISES) surprises = MOST_SURPRISES;
   atomic_store_explicit(&cost->surprises, surprises, memory_order_relaxed);
