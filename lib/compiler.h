@@ -90,6 +90,9 @@ typedef struct kj_compile_request {
   /* of a func: its first parameter is the address of a kj_failure_record, if it may fail; else
    * failing traps */
   bool has_record;
+  /* it looks now and then whether its launch was interrupted; of a func: only with has_record, and
+   * then the first parameter is the address of a kj_interruptible_call where anything looks */
+  bool is_interruptible;
   bool is_ahead;    /* for elsewhere: functions of the host may be missing */
   kjit_debug debug; /* what debuggers and profilers are told */
   bool is_check;    /* TYPED: nobody wants the text, but what is wrong, and code.result */
@@ -109,7 +112,9 @@ typedef struct kj_parameter {
     KJ_PARAMETER_SHARED_OFFSET,
     KJ_PARAMETER_SHARED_EXTENT,
     KJ_PARAMETER_FAILURE,
-    KJ_PARAMETER_PRINT /* the compiler's own */
+    KJ_PARAMETER_PRINT,
+    KJ_PARAMETER_INTERRUPT_WORD,
+    KJ_PARAMETER_INTERRUPT_NUMBER /* the compiler's own */
   } kind;
   uint16_t argument; /* index in the signature; SHARED: in kj_code.shared_arrays */
   /* EXTENT, STRIDE: strides in elements; TENSOR_MAP: position in kj_code.tensor_maps */
@@ -163,7 +168,27 @@ struct kj_cpu_grid {
   uint64_t scratch_stride; /* from a block's scratch to that of the next one in its cluster */
   uint64_t (*wait)(const kj_cpu_grid *part, uint32_t what, uint32_t id, uint32_t count,
                    const void *address, uint64_t value);
+  /* of interruptible code: the launch was interrupted, and the failure record says where; does not
+   * return */
+  void (*leave)(const kj_cpu_grid *grid);
 };
+
+/* ---- interrupts ---- */
+
+/* Every launch of interruptible code has a number, later ones larger ones, and the address of one
+ * of these. It is interrupted when up_to >= base + number. base is 0 but for launches of a graph,
+ * which have the number 0: what launches the graph writes it, in the order of the stream. */
+typedef struct kj_interrupt_word {
+  _Alignas(16) uint64_t up_to;
+  uint64_t base;
+} kj_interrupt_word;
+
+/* What a func that looks is handed on the CPU, where base is always 0. */
+typedef struct kj_interruptible_call {
+  kj_cpu_grid grid; /* leave */
+  const kj_interrupt_word *word;
+  uint64_t number;
+} kj_interruptible_call;
 typedef void (*kj_cpu_kernel)(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
                               uint64_t last, void *scratch);
 
@@ -179,16 +204,18 @@ typedef enum kj_failure_kind {
   KJ_FAILURE_RACE,
   KJ_FAILURE_VIEW_SIZE,
   KJ_FAILURE_VIEW_START,
+  KJ_FAILURE_INTERRUPTED,
   KJ_FAILURE_KIND_COUNT
 } kj_failure_kind;
 
 /* What the first thread that fails leaves behind: it turns state from FREE to TAKEN, fills in the
  * rest, and turns state to WRITTEN. */
 enum { KJ_FAILURE_FREE, KJ_FAILURE_TAKEN, KJ_FAILURE_WRITTEN };
+enum { KJ_NO_THREAD = -1 };
 typedef struct kj_failure_record {
   uint32_t state;
-  uint32_t site; /* line of kj_code.failures */
-  uint32_t block[3], thread[3];
+  uint32_t site;                /* line of kj_code.failures */
+  uint32_t block[3], thread[3]; /* thread KJ_NO_THREAD: all of the block */
   uint64_t values[2]; /* integers sign- or zero-extended; floats as the bits of a double */
 } kj_failure_record;
 
@@ -221,6 +248,10 @@ typedef struct kj_code {
   char *failures;
   /* in the parameter block: the address of a kj_failure_record, 8 bytes; in no kj_parameter */
   uint32_t failure_offset;
+  /* It looks whether its launch was interrupted. In the parameter block: the address of a
+   * kj_interrupt_word and the launch's number, 8 bytes each; in no kj_parameter */
+  bool is_interruptible;
+  uint32_t interrupt_offset;
   bool has_debug; /* lines at least */
   /* lines that the kernel prints, see native/support_routines.h; malloc'd; NULL: none */
   char *prints;

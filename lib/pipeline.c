@@ -31,6 +31,11 @@ static bool is_GPU(const kt_compilation *c) { return !is_cpu(c); }
 static bool is_C_FUNCTION(const kt_compilation *c) { return c->request->symbol != NULL; }
 static bool is_CPU_KERNEL(const kt_compilation *c) { return is_cpu(c) && !c->request->symbol; }
 static bool is_WITHOUT_THREAD_LOOPS(const kt_compilation *c) { return !is_CPU_KERNEL(c); }
+/* A C function whose caller has nowhere to go on is not. */
+static bool is_INTERRUPTIBLE(const kt_compilation *c)
+{
+  return c->request->is_interruptible && (!c->request->symbol || c->request->has_record);
+}
 static bool is_CHECKED(const kt_compilation *c)
 {
   return c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION);

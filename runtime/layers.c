@@ -1,6 +1,7 @@
 /* The runtime from the ground up. The layers below know none above them: what a layer adds to a
  * context or to a device stands here, and what it has added ends as it was attached. */
 #include "algorithm/algorithm.h"
+#include "base/interrupt.h"
 #include "base/runtime.h"
 #include "code/specialization.h"
 #include "cpu/cpu.h"
@@ -14,6 +15,7 @@ const kj_device_operations *const kj_device_kinds[] = { &kj_cuda_operations, &kj
                                                         NULL };
 
 const kj_layer kj_layers[] = {
+  { .open_device = kj_open_interrupts },
   { .open_runtime = kj_open_order, .open_device = kj_open_memory },
   { .open_runtime = kj_open_captures },
   { .open_device = kj_open_reports },

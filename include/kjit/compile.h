@@ -51,6 +51,7 @@ typedef struct kjit_compile_options {
   /* stage TYPED only: the typed IR as this pass leaves it, "infer" for example; the names are in
    * docs/tools.md. Default NULL: after all passes */
   const char *after_pass;
+  int32_t interruptible; /* as in kjit_config; default 0 */
 } kjit_compile_options;
 
 /* Compiles a kernel for a signature as text, a type or a value for each parameter, "f32[:] C, f32,

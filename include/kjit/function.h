@@ -33,9 +33,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_call_function(kjit_function *function,
 
 /* A C function for one signature, "f64(f64, i32)" or "void(f32[:] C, f32)": the result's type, then
  * a type or a value for each parameter as kjit_compile takes them. Compiled without checks; called
- * from any thread; valid as long as the module. A func that may fail all the same (`raise`,
- * recursion) has no such pointer, since nobody would hear of it. Errors: as kjit_call_function;
- * SYNTAX; TYPE also where the result is of another type. */
+ * from any thread; valid as long as the module, and never interrupted: there is
+ * nobody to go back to. A func that may fail all the same (`raise`, recursion) has no such pointer,
+ * since nobody would hear of it. Errors: as kjit_call_function; SYNTAX; TYPE also where the result
+ * is of another type. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_function_pointer(kjit_function *function,
                                                           const char *signature,
                                                           void (**pointer)(void));

@@ -171,6 +171,9 @@ static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.acce
 
 /* ---- launching ---- */
 
+/* something that some launches are interrupted by, and no others */
+typedef struct kjit_interrupter kjit_interrupter;
+
 typedef enum kjit_launch_flags {
   /* all blocks are resident at once, or the launch is refused; kernels that use grid_sync are
      always launched so */
@@ -204,6 +207,12 @@ typedef struct kjit_launch_config {
   /* on the CPU, that this launch is spread over at most; 0, or more than kjit_config.cpu_threads:
    * that one's. 1: the calling thread runs it */
   uint32_t cpu_threads;
+  /* not 0: the launch is interrupted when so much time has gone by since it was queued, which is
+   * after its code was compiled; needs kjit_config.interruptible */
+  uint64_t time_limit_ns;
+  /* what interrupts the launch, in place of its stream; kept until it has ended; NULL: the stream
+   */
+  kjit_interrupter *interrupter;
 } kjit_launch_config;
 
 /* Dispatches on the types and facts of the arguments; asynchronous on the stream. On a GPU, host
@@ -214,6 +223,22 @@ typedef struct kjit_launch_config {
  * COMPILE, LAUNCH, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY, DEVICE_MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
                                             const kjit_arg *arguments, size_t count);
+
+/* ---- interrupting launches ----
+ *
+ * Of contexts with kjit_config.interruptible; see kjit_interrupt, which ends all of a context. */
+
+/* Errors: MISUSE (the context is not interruptible), LAUNCH (too many), MEMORY, DEVICE_MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_create_interrupter(kjit_device *device,
+                                                        kjit_interrupter **interrupter);
+/* interrupter NULL is fine. Launches under way go on. */
+KJIT_API void kjit_destroy_interrupter(kjit_interrupter *interrupter);
+/* Ends the launches that were given the interrupter so far, as kjit_interrupt does. From any thread
+ * and from signal handlers. */
+KJIT_API void kjit_interrupt_launches(kjit_interrupter *interrupter);
+/* The same for what was launched on the stream so far, graphs too, but for launches that were given
+ * an interrupter. */
+KJIT_API void kjit_interrupt_stream(kjit_stream *stream);
 
 /* ---- prepared launches ---- */
 

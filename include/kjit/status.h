@@ -266,6 +266,9 @@ typedef struct kjit_config {
    * worth is measured. Default 0: the cores that the process may use, or what executor has. More
    * than 256 count as 256. */
   uint32_t cpu_threads;
+  /* not 0: kernels, and functions of kjit_call_function, look now and then whether they were
+   * interrupted (kjit_interrupt and its kin, kjit_launch_config.time_limit_ns); default 0 */
+  int32_t interruptible;
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an
@@ -277,6 +280,13 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
 /* Waits for launches under way and frees everything that hangs off the context: modules, kernels,
  * devices, streams and arrays must not be used afterwards. */
 KJIT_API void kjit_destroy_context(kjit_context *context);
+
+/* Ends what was launched in the context so far, on all its devices, queued launches too: those of
+ * code that is interruptible (kjit_config.interruptible), and calls of kjit_call_function. Each
+ * ends with KJIT_ERROR_INTERRUPTED, reported as failures of kernels are; arrays hold what was
+ * written, and everything is usable afterwards. Launches made later are not touched. Returns at
+ * once. From any thread and from signal handlers, while the context is there. */
+KJIT_API void kjit_interrupt(kjit_context *context);
 
 /* Counts of a context since it was made. */
 typedef struct kjit_statistics {

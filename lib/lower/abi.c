@@ -59,12 +59,12 @@ static bool has_result_address(kl_lowering *l, const kt_instance *instance)
   return instance->result != KJIT_VOID && is_composed(l, instance->result);
 }
 
-static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, bool has_record)
+static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance, unsigned hidden)
 {
   LLVMTypeRef *params =
-    KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, 2 + instance->params.count * (1 + 2 * KJ_MAX_RANK));
+    KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, 3 + instance->params.count * (1 + 2 * KJ_MAX_RANK));
   unsigned count = 0;
-  if (has_record) params[count++] = l->pointer;
+  while (count < hidden) params[count++] = l->pointer;
   if (has_result_address(l, instance)) params[count++] = l->pointer;
   for (size_t i = 0; i < instance->params.count; i++) {
     const ki_type_info *info = kl_type_info(l, instance->params.items[i]->type);
@@ -94,11 +94,10 @@ static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned inde
 }
 
 static LLVMValueRef declare(kl_lowering *l, const kt_instance *instance, const char *symbol,
-                            bool has_record)
+                            unsigned hidden)
 {
-  LLVMValueRef function =
-    LLVMAddFunction(l->module, symbol, function_type(l, instance, has_record));
-  unsigned at = 1 + has_record + has_result_address(l, instance);
+  LLVMValueRef function = LLVMAddFunction(l->module, symbol, function_type(l, instance, hidden));
+  unsigned at = 1 + hidden + has_result_address(l, instance);
   for (size_t i = 0; i < instance->params.count; i++) {
     const ki_type_info *info = kl_type_info(l, instance->params.items[i]->type);
     if (info->class_ == KJ_CLASS_ARRAY) at += 1 + info->rank * (has_strides(info) ? 2 : 1);
@@ -149,7 +148,7 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
   /* of another lowering into this module */
   if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol);
   if (!*function) {
-    *function = declare(l, instance, instance->symbol, false);
+    *function = declare(l, instance, instance->symbol, 0);
     /* A function of the host may have a name that LLVM knows from the C library: `labs`. */
     kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nobuiltin", 0);
   }
@@ -183,9 +182,9 @@ static kl_array_value take_array(kl_lowering *l, kjit_type type, unsigned *at)
   return array;
 }
 
-static void bind_parameters(kl_lowering *l, bool has_record)
+static void bind_parameters(kl_lowering *l, unsigned hidden)
 {
-  unsigned at = has_record + has_result_address(l, l->kernel);
+  unsigned at = hidden + has_result_address(l, l->kernel);
   for (size_t i = 0; i < l->kernel->params.count; i++) {
     const kt_var *param = l->kernel->params.items[i];
     const ki_type_info *info = kl_type_info(l, param->type);
@@ -235,6 +234,9 @@ static uint32_t store_composed(kl_lowering *l, kjit_type type, LLVMValueRef valu
   return (end + alignment - 1) / alignment * alignment;
 }
 
+/* Before the others: the failure record, the kj_interruptible_call. */
+static unsigned count_hidden(const kl_lowering *l) { return kl_has_record(l) + l->kernel->polls; }
+
 static void return_result(kl_lowering *l)
 {
   kjit_type type = l->kernel->result;
@@ -244,7 +246,7 @@ static void return_result(kl_lowering *l)
   }
   LLVMValueRef value = kl_load(l, kl_register_type(l, type), l->frame->result_alloca);
   if (has_result_address(l, l->kernel)) {
-    (void)store_composed(l, type, value, LLVMGetParam(l->function, l->kernel->may_fail), 0);
+    (void)store_composed(l, type, value, LLVMGetParam(l->function, count_hidden(l)), 0);
     LLVMBuildRetVoid(l->builder);
     return;
   }
@@ -254,13 +256,13 @@ static void return_result(kl_lowering *l)
 
 void kl_lower_entry(kl_lowering *l)
 {
-  bool has_record = l->kernel->may_fail;
-  l->function = declare(l, l->kernel, l->kernel->symbol, has_record);
+  bool has_record = kl_has_record(l);
+  l->function = declare(l, l->kernel, l->kernel->symbol, count_hidden(l));
   if (l->target->finish_function) l->target->finish_function(l, l->function);
   kl_begin_body(l);
   if (l->target->begin_entry) l->target->begin_entry(l);
   if (has_record) l->failure_record = LLVMGetParam(l->function, 0);
-  bind_parameters(l, has_record);
+  bind_parameters(l, count_hidden(l));
   kl_debug_parameters(l);
   l->frame->leave = kl_new_block(l, "return");
   if (l->kernel->result != KJIT_VOID) {
@@ -269,6 +271,7 @@ void kl_lower_entry(kl_lowering *l)
     /* of a call that fails */
     if (has_record) kl_store(l, LLVMConstNull(type), l->frame->result_alloca);
   }
+  kl_poll_entry(l, l->kernel);
   kl_lower_stmts(l, &l->kernel->body);
   kl_go_on_in(l, l->frame->leave);
   return_result(l);

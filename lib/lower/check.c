@@ -145,7 +145,7 @@ void kl_watch_access_at(kl_lowering *l, kj_location location, const kl_array_val
 
 void kl_plan_failures(kl_lowering *l)
 {
-  if (!l->kernel->may_fail) return;
+  if (!kl_has_record(l)) return;
   kj_parameter record = { .kind = KJ_PARAMETER_FAILURE, .argument = UINT16_MAX, .size_bytes = 8 };
   l->c->code->failure_offset = kl_add_parameter(l, record, KJIT_VOID, 8);
 }
@@ -173,6 +173,8 @@ static void add_position(kl_lowering *l, LLVMValueRef *args)
   for (unsigned d = 0; d < 3; d++) {
     args[WRITER_BLOCK + d] = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d);
     args[WRITER_THREAD + d] = l->target->position(l, KJ_BUILTIN_THREAD_IDX, d);
+    /* CPU, between loops over threads: all of the block */
+    if (!args[WRITER_THREAD + d]) args[WRITER_THREAD + d] = kl_const32(l, KJ_NO_THREAD);
   }
 }
 
@@ -269,13 +271,15 @@ static LLVMValueRef widen(kl_lowering *l, kjit_type type, LLVMValueRef value)
   return kl_bitcast(l, kl_build_convert(l, type, KJIT_F64, value), l->i64);
 }
 
-static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *values)
+static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *values,
+                        bool is_interrupted)
 {
   LLVMValueRef args[WRITER_COUNT] = { l->failure_record, site }, writer = get_writer(l);
   add_position(l, args);
   for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = values[i];
   kl_call(l, LLVMGlobalGetValueType(writer), writer, args, WRITER_COUNT);
-  l->target->leave_kernel(l);
+  if (is_interrupted && l->target->leave_interrupted) l->target->leave_interrupted(l);
+  else l->target->leave_kernel(l);
 }
 
 /* What a failing thread of the CPU tells and does depends on this. */
@@ -354,8 +358,10 @@ void kl_build_failure(kl_lowering *l, const kl_failure *failure)
     values[i] =
       i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kl_const64(l, 0);
   describe_site(l, failure);
-  if (is_shared(l)) share_failure(l, site, values);
-  else call_writer(l, site, values);
+  bool is_interrupted = failure->kind == KJ_FAILURE_INTERRUPTED;
+  if (is_shared(l) && !(is_interrupted && l->target->leave_interrupted))
+    share_failure(l, site, values);
+  else call_writer(l, site, values, is_interrupted);
 }
 
 void kl_set_likely(kl_lowering *l, LLVMValueRef branch, bool is_first)

@@ -140,6 +140,11 @@ struct kl_lowering {
   kj_buffer failures; /* kj_code.failures; freed by kl_end_lowering */
   uint32_t failure_count;
 
+  /* of interruptible code: a kj_interrupt_word in the target's global space and the launch's
+   * number; NULL where nothing looks. interrupt.c's own: what is left of the budget, in which
+   * function */
+  LLVMValueRef interrupt_word, interrupt_number, budget, budget_function;
+
   /* in the version of a loop that keeps its checks, which is for threads that will mostly fail:
    * statement.c */
   bool is_checked_version;
@@ -493,6 +498,34 @@ void kl_check_slice(kl_lowering *l, const kl_checked_slice *slice);
 void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y);
 
+/* ---- interrupt.c ---- */
+
+/* There is a failure record: a thread may fail, or be interrupted. */
+bool kl_has_record(const kl_lowering *l);
+void kl_plan_interrupts(kl_lowering *l);
+/* In a loop that polls, where an iteration of that cost ends: a thread whose launch was interrupted
+ * fails here. */
+void kl_poll(kl_lowering *l, kj_location location, uint32_t cost);
+/* At the start of an LLVM function. */
+void kl_poll_entry(kl_lowering *l, const kt_instance *instance);
+/* How many iterations of a loop go by between two looks; 1: kl_poll in each; 0: it never looks. */
+uint32_t kl_chunk_of(const kt_stmt *loop);
+/* A loop over chunks of [first, stop): begin, the loop from .first to .stop, which goes to .end
+ * when it has ended there, then in .end end with what .first of the next chunk is. `leave` comes
+ * behind all of it. span: of a chunk, in the numbers that are compared. is_signed and other_type
+ * (NULL: none), of one more value that goes from chunk to chunk, .other, are set before. Returns
+ * the block that the next chunk begins from. */
+typedef struct kl_chunks {
+  bool is_signed;
+  LLVMTypeRef other_type;
+  LLVMBasicBlockRef head, end, leave;
+  LLVMValueRef first, stop, all, other;
+} kl_chunks;
+void kl_begin_chunks(kl_lowering *l, kl_chunks *chunks, LLVMValueRef first, LLVMValueRef stop,
+                     uint64_t span, LLVMBasicBlockRef leave);
+LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *chunks, LLVMValueRef at,
+                                kj_location location);
+
 /* ---- asserted_facts.c: what the code relies on, asserted in it; nothing is built where that is
  * off ---- */
 
@@ -581,6 +614,7 @@ typedef struct kl_counted_loop {
   LLVMBasicBlockRef header;
   LLVMValueRef counter, step;
   LLVMMetadataRef id;
+  const kt_stmt *polled; /* set before: the loop looks in each iteration as this one; NULL: never */
   bool is_signed; /* set before: the counter is, and does not wrap as a signed number either */
 } kl_counted_loop;
 void kl_begin_loop(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first, LLVMValueRef stop,

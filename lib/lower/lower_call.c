@@ -159,7 +159,8 @@ static result inline_call(kl_lowering *l, const kt_expr *expr, bool wants_array)
 static bool takes_context(kl_lowering *l, const kt_instance *instance)
 {
   return l->target->thread_context &&
-         (instance->may_fail || (l->target->context_has_positions && instance->uses_positions));
+         (instance->may_fail || instance->polls ||
+          (l->target->context_has_positions && instance->uses_positions));
 }
 
 /* A thread whose recursion is too deep fails as by `raise`: there is a record to say so in wherever
@@ -190,10 +191,14 @@ static void check_stack(kl_lowering *l, const kt_instance *instance)
 
 static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance)
 {
-  LLVMTypeRef *params = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, instance->params.count + 2);
+  LLVMTypeRef *params = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, instance->params.count + 4);
   unsigned count = 0;
   if (takes_context(l, instance)) params[count++] = l->pointer;
   if (bounds_stack(l, instance)) params[count++] = l->i64;
+  if (instance->polls) {
+    params[count++] = LLVMPointerTypeInContext(l->context, l->target->global_space);
+    params[count++] = l->i64;
+  }
   for (size_t i = 0; i < instance->params.count; i++)
     params[count++] = kl_register_type(l, instance->params.items[i]->type);
   return LLVMFunctionType(kl_register_type(l, instance->result), params, count, false);
@@ -218,11 +223,15 @@ static LLVMValueRef call_function(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == expr->instance->params.count);
   const kt_instance *instance = expr->instance;
-  LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count + 2);
+  LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef, expr->args.count + 4);
   unsigned count = 0;
   LLVMValueRef context = takes_context(l, instance) ? l->target->thread_context(l) : NULL;
   if (context) args[count++] = context;
   if (bounds_stack(l, instance)) args[count++] = make_stack_limit(l);
+  if (instance->polls) {
+    args[count++] = l->interrupt_word;
+    args[count++] = l->interrupt_number;
+  }
   for (size_t i = 0; i < expr->args.count; i++)
     args[count++] = kl_lower_expr(l, expr->args.items[i]);
   LLVMValueRef function = function_of(l, instance);
@@ -237,6 +246,10 @@ static void bind_parameters(kl_lowering *l, const kt_instance *instance)
   unsigned at = takes_context(l, instance);
   if (at) l->target->use_thread_context(l, LLVMGetParam(l->function, 0));
   if (bounds_stack(l, instance)) l->stack_limit = LLVMGetParam(l->function, at++);
+  if (instance->polls) {
+    l->interrupt_word = LLVMGetParam(l->function, at++);
+    l->interrupt_number = LLVMGetParam(l->function, at++);
+  }
   for (size_t i = 0; i < instance->params.count; i++) {
     const kt_var *param = instance->params.items[i];
     LLVMValueRef value = LLVMGetParam(l->function, at++);
@@ -257,6 +270,7 @@ static void lower_function(kl_lowering *l, const kt_instance *instance)
   bind_parameters(l, instance);
   l->frame->leave = kl_new_block(l, "return");
   if (l->stack_limit) check_stack(l, instance);
+  kl_poll_entry(l, instance);
   kl_debug_parameters(l);
   result r = lower_body_with_exits(l, instance, false);
   if (r.value) LLVMBuildRet(l->builder, r.value);

@@ -129,6 +129,7 @@ static void plan(kl_lowering *l)
   if (l->checked) return;
   kl_plan_failures(l);
   kl_plan_prints(l);
+  kl_plan_interrupts(l);
   kl_check_parameters(l);
 }
 
@@ -225,7 +226,7 @@ void kl_finish_code(kl_lowering *l)
   if (!code->parameters || !code->facts || !code->entry) longjmp(*l->c->on_failure, KJ_JUMP_MEMORY);
   for (size_t i = 0; i < count; i++) code->parameters[i] = l->parameters.items[i].parameter;
   code->parameter_count = (uint32_t)count;
-  if (l->kernel->may_fail) code->failures = take_table(l, &l->failures);
+  if (kl_has_record(l)) code->failures = take_table(l, &l->failures);
   if (l->has_print) code->prints = take_table(l, &l->prints);
   code->uses_local = l->has_print || l->failure_count || l->pending.count || has_local_array(l->c);
   code->stack_bytes = l->has_recursion ? KJ_STACK_BYTES + measure_locals(l) : 0;

@@ -199,5 +199,8 @@ void kl_bind_hidden_parameters(kl_lowering *l)
     const kl_planned_parameter *planned = &l->parameters.items[i];
     if (planned->parameter.kind == KJ_PARAMETER_FAILURE) l->failure_record = planned->value;
     if (planned->parameter.kind == KJ_PARAMETER_PRINT) l->print_sink = planned->value;
+    if (planned->parameter.kind == KJ_PARAMETER_INTERRUPT_WORD) l->interrupt_word = planned->value;
+    if (planned->parameter.kind == KJ_PARAMETER_INTERRUPT_NUMBER)
+      l->interrupt_number = planned->value;
   }
 }

@@ -115,9 +115,13 @@ struct kl_lower_target {
   /* Ends the block: the current thread leaves the kernel, from an LLVM function too.
    * shares_failures: what it builds, and positions, are right anywhere in a function. */
   void (*leave_kernel)(kl_lowering *l);
+  /* The same of a thread whose launch was interrupted, wherever it is; NULL: as leave_kernel. */
+  void (*leave_interrupted)(kl_lowering *l);
+  /* What interrupts launches is far away: see interrupt.c. */
+  bool counts_down;
   bool shares_failures;
-  /* A pointer that LLVM functions take as their first argument when the instance may_fail or, where
-   * context_has_positions, uses_positions; use_ is called in them. */
+  /* A pointer that LLVM functions take as their first argument when the instance may_fail or polls
+   * or, where context_has_positions, uses_positions; use_ is called in them. */
   bool context_has_positions;
   LLVMValueRef (*thread_context)(kl_lowering *l);
   /* After the call of a function that may_fail, with its context: the thread goes on leaving. NULL:

@@ -208,6 +208,7 @@ void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
   kl_lower_stmts(l, &stmt->body);
   l->loop = loop.outer;
   kl_go_on_in(l, latch);
+  if (stmt->poll) kl_poll(l, stmt->location, stmt->poll_cost);
   mark_latch(l, kl_br(l, head), stmt->unroll);
   kl_move_to(l, end);
   l->copies = copies;
@@ -242,10 +243,13 @@ void kl_end_loop(kl_lowering *l, kl_counted_loop *loop)
     kl_branch(l, loop->loop.next);
   l->loop = loop->loop.outer;
   kl_move_to(l, loop->loop.next);
+  if (loop->polled && loop->polled->poll)
+    kl_poll(l, loop->polled->location, loop->polled->poll_cost);
+  LLVMBasicBlockRef latch = kl_here(l);
   LLVMValueRef more = kl_add(l, loop->counter, loop->step);
   if (LLVMIsAInstruction(more)) LLVMSetNUW(more, true);
   if (LLVMIsAInstruction(more)) LLVMSetNSW(more, loop->is_signed);
-  LLVMAddIncoming(loop->counter, &more, &loop->loop.next, 1);
+  LLVMAddIncoming(loop->counter, &more, &latch, 1);
   LLVMValueRef branch = kl_br(l, loop->header);
   if (loop->id) kl_set_metadata(l, branch, "llvm.loop", loop->id);
   kl_move_to(l, loop->loop.leave);
@@ -268,35 +272,59 @@ static LLVMValueRef less(kl_lowering *l, const bounds *b, LLVMValueRef x, LLVMVa
   return kl_icmp(l, b->is_signed ? LLVMIntSLT : LLVMIntULT, x, y);
 }
 
-static void lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl_loop *loop, LLVMValueRef value)
+/* Returns the block that the iteration ends in. */
+static LLVMBasicBlockRef lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl_loop *loop,
+                                         LLVMValueRef value, bool polls)
 {
   kl_set_variable(l, stmt->var, value);
   l->loop = loop;
   kl_lower_stmts(l, &stmt->body);
   l->loop = loop->outer;
   kl_go_on_in(l, loop->next);
+  if (polls) kl_poll(l, stmt->location, stmt->poll_cost);
+  return kl_here(l);
+}
+
+/* The loop in chunks, if it looks less often than in each iteration: then *b are the bounds of one.
+ * It has fewer iterations than a chunk where that is no number of the counter's type. Returns where
+ * it goes when it ends at its stop. */
+static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bounds *b,
+                                      LLVMBasicBlockRef leave, LLVMTypeRef other, kl_chunks *chunks)
+{
+  uint64_t chunk = kl_chunk_of(stmt), step = LLVMConstIntGetZExtValue(b->step), span;
+  unsigned bits = LLVMGetIntTypeWidth(LLVMTypeOf(b->first));
+  *chunks = (kl_chunks){ .is_signed = b->is_signed, .other_type = other };
+  if (chunk <= 1 || __builtin_mul_overflow(chunk, step, &span) || span >> (bits - 1)) return leave;
+  kl_begin_chunks(l, chunks, b->first, b->stop, span, leave);
+  b->first = chunks->first;
+  b->stop = chunks->stop;
+  return chunks->end;
 }
 
 /* Steps up by what cannot pass the largest number of the type: for (i = first; i < stop; i +=
  * step). */
-static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
+static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, bounds *b)
 {
-  LLVMBasicBlockRef before = kl_here(l), head = kl_new_block(l, "for"),
-                    body = kl_new_block(l, "for.body");
+  LLVMBasicBlockRef head = kl_new_block(l, "for"), body = kl_new_block(l, "for.body");
   kl_loop loop = { .outer = l->loop,
                    .next = kl_new_block(l, "for.next"),
                    .leave = kl_new_block(l, "for.end") };
+  kl_chunks chunks;
+  LLVMBasicBlockRef end = begin_chunks(l, stmt, b, loop.leave, NULL, &chunks), before = kl_here(l);
   kl_go_on_in(l, head);
   LLVMValueRef i = LLVMBuildPhi(l->builder, LLVMTypeOf(b->first), stmt->var->name);
-  kl_cond_br(l, less(l, b, i, b->stop), body, loop.leave);
+  kl_cond_br(l, less(l, b, i, b->stop), body, end);
   kl_move_to(l, body);
-  lower_loop_body(l, stmt, &loop, i);
+  LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(stmt) == 1);
   LLVMValueRef more = kl_add(l, i, b->step);
   if (b->is_signed) LLVMSetNSW(more, true);
   else LLVMSetNUW(more, true);
   mark_latch(l, kl_br(l, head), unrolling_of(stmt));
-  LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, more }, (LLVMBasicBlockRef[]){ before, loop.next },
-                  2);
+  LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, more }, (LLVMBasicBlockRef[]){ before, latch }, 2);
+  if (chunks.end) {
+    kl_move_to(l, chunks.end);
+    kl_end_chunks(l, &chunks, i, stmt->location);
+  }
   kl_move_to(l, loop.leave);
 }
 
@@ -325,22 +353,31 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   LLVMValueRef steps = kl_add(l, kl_udiv(l, kl_sub(l, distance, one), size), one);
   LLVMValueRef count = kl_select(l, runs, steps, LLVMConstNull(type));
   bounds counter = { .first = LLVMConstNull(type), .stop = count, .step = one };
-  LLVMBasicBlockRef before = kl_here(l), head = kl_new_block(l, "for"),
-                    body = kl_new_block(l, "for.body");
+  LLVMBasicBlockRef head = kl_new_block(l, "for"), body = kl_new_block(l, "for.body");
   kl_loop loop = { .outer = l->loop,
                    .next = kl_new_block(l, "for.next"),
                    .leave = kl_new_block(l, "for.end") };
+  kl_chunks chunks;
+  LLVMBasicBlockRef outside = kl_here(l),
+                    end = begin_chunks(l, stmt, &counter, loop.leave, type, &chunks),
+                    before = kl_here(l);
+  LLVMValueRef first = chunks.end ? chunks.other : b->first;
   kl_go_on_in(l, head);
   LLVMValueRef k = kl_phi(l, type), i = LLVMBuildPhi(l->builder, type, stmt->var->name);
-  kl_cond_br(l, less(l, &counter, k, counter.stop), body, loop.leave);
+  kl_cond_br(l, less(l, &counter, k, counter.stop), body, end);
   kl_move_to(l, body);
-  lower_loop_body(l, stmt, &loop, i);
+  LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(stmt) == 1);
   LLVMValueRef next_k = kl_add(l, k, one), next_i = kl_add(l, i, b->step);
   LLVMSetNUW(next_k, true);
   mark_latch(l, kl_br(l, head), unrolling_of(stmt));
-  LLVMBasicBlockRef from[2] = { before, loop.next };
+  LLVMBasicBlockRef from[2] = { before, latch };
   LLVMAddIncoming(k, (LLVMValueRef[]){ counter.first, next_k }, from, 2);
-  LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, next_i }, from, 2);
+  LLVMAddIncoming(i, (LLVMValueRef[]){ first, next_i }, from, 2);
+  if (chunks.end) {
+    kl_move_to(l, chunks.end);
+    LLVMBasicBlockRef chunk[2] = { outside, kl_end_chunks(l, &chunks, k, stmt->location) };
+    LLVMAddIncoming(first, (LLVMValueRef[]){ b->first, i }, chunk, 2);
+  }
   kl_move_to(l, loop.leave);
 }
 
@@ -358,7 +395,7 @@ static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_cond_br(l, runs, body, loop.leave);
   kl_move_to(l, body);
   LLVMValueRef i = LLVMBuildPhi(l->builder, type, stmt->var->name), left = kl_phi(l, type);
-  lower_loop_body(l, stmt, &loop, i);
+  lower_loop_body(l, stmt, &loop, i, stmt->poll != 0);
   kl_cond_br(l, kl_icmp(l, LLVMIntUGT, left, size), step, loop.leave);
   kl_move_to(l, step);
   LLVMValueRef next_left = kl_sub(l, left, size), next_i = kl_add(l, i, b->step);

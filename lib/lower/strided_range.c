@@ -309,7 +309,7 @@ static void set_loop_variable(kl_lowering *l, const kt_var *var, LLVMValueRef va
 
 static void lower_scalar_loop(kl_lowering *l, const range *r, LLVMValueRef first, LLVMValueRef stop)
 {
-  kl_counted_loop loop = { .id = r->id };
+  kl_counted_loop loop = { .id = r->id, .polled = r->stmt };
   kl_begin_loop(l, &loop, first, stop, r->count, "range");
   set_loop_variable(l, r->stmt->vars.items[0], loop.counter);
   kl_lower_stmts(l, &r->stmt->body);
@@ -374,7 +374,7 @@ static LLVMValueRef lower_groups_in_flight(kl_lowering *l, const range *r, LLVMV
   LLVMValueRef start =
     kl_select(l, is_whole, kl_add(l, kl_mul(l, warp, number(r, IN_FLIGHT)), lane), r->rank);
   LLVMValueRef apart = kl_select(l, is_whole, number(r, WARP), r->count);
-  kl_counted_loop loop = { .id = r->id };
+  kl_counted_loop loop = { .id = r->id, .polled = r->stmt };
   kl_begin_loop(l, &loop, number(r, 0), r->type == l->i32 ? kl_as_i32(l, limit) : limit,
                 r->type == l->i32 ? kl_as_i32(l, round) : round, "flight");
   for (unsigned i = 0; i < IN_FLIGHT; i++) {
@@ -395,7 +395,7 @@ static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef exten
   LLVMValueRef shift = number(r, (unsigned)__builtin_ctz(count)),
                groups = kl_lshr(l, extent, shift);
   LLVMValueRef first = is_reduction ? lower_groups_in_flight(l, r, groups, shift, count) : r->rank;
-  kl_counted_loop loop = { .id = r->id };
+  kl_counted_loop loop = { .id = r->id, .polled = r->stmt };
   kl_begin_loop(l, &loop, first, groups, r->count, "groups");
   lower_copies(l, r, exact(kl_shl(l, loop.counter, shift)), count, !is_reduction);
   kl_end_loop(l, &loop);
@@ -480,8 +480,10 @@ static void lower_box(kl_lowering *l, const range *r)
   kl_lower_stmts(l, &r->stmt->body);
   l->loop = loop.outer;
   kl_go_on_in(l, loop.next);
+  if (r->stmt->poll) kl_poll(l, r->stmt->location, r->stmt->poll_cost);
   advance(l, at, step, extents, rank, next);
-  for (size_t d = 0; d < rank; d++) LLVMAddIncoming(at[d], &next[d], &loop.next, 1);
+  LLVMBasicBlockRef end = kl_here(l);
+  for (size_t d = 0; d < rank; d++) LLVMAddIncoming(at[d], &next[d], &end, 1);
   LLVMValueRef latch = kl_br(l, head);
   if (r->id) kl_set_metadata(l, latch, "llvm.loop", r->id);
   kl_move_to(l, loop.leave);

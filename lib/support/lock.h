@@ -23,6 +23,7 @@ typedef enum kj_lock_order {
   KJ_LOCK_STREAMS,         /* of a device: its streams, captures, and the order between them */
   KJ_LOCK_POOL,            /* of a pool of memory; no driver call is made with it held */
   KJ_LOCK_PRINTS,          /* kj_prints.mutex */
+  KJ_LOCK_INTERRUPTS,      /* kj_interrupts.mutex */
   KJ_LOCK_DEVICE,          /* kjit_device.mutex */
   KJ_LOCK_LINES,           /* kj_runtime.print_mutex */
   KJ_LOCK_OBJECTS,         /* kj_runtime.objects_mutex */

@@ -279,6 +279,9 @@ struct kt_stmt {
   bool is_joint;
   /* by pass/simt.c: loops, ONCE: some threads may break (leave), continue while others go on */
   bool masks_break, masks_continue;
+  /* by pass/interrupts.c: loops: every so many iterations it looks whether the launch was
+   * interrupted; 0: never; what one of them costs, in expressions */
+  uint32_t poll, poll_cost;
   /* by pass/simt.c: GRID_FOR, BLOCK_FOR: it makes no difference which thread runs an iteration */
   bool is_threadless;
 };
@@ -302,6 +305,8 @@ struct kt_instance {
   bool is_recursive; /* calls itself, directly or through others */
   /* by pass/checks.c: raises or checks something, itself or what it calls */
   bool may_fail;
+  /* by pass/interrupts.c: it, or what it calls, looks whether the launch was interrupted */
+  bool polls;
   /* @launch_bounds but for its first value, which is in kj_code; @max_registers. 0: none */
   uint32_t min_blocks, max_cluster, max_registers;
   uint32_t block[3];           /* constant @block, else the signature's; 0: not known */

@@ -439,12 +439,15 @@ static uint64_t content_of(const ka_kept *kept, size_t work)
 }
 
 /* A kernel in which a thread fails leaves its work memory as it is then, and what is queued behind
- * it would find that. Tiles that look back only fail when another one has. */
+ * it would find that. Tiles that look back only fail when another one has, or when they are
+ * interrupted. */
 static bool may_fail(const kjit_module *module, const char *failures)
 {
   unsigned file;
+  int kind;
   for (const char *line = failures; line && *line;) {
-    bool is_known = sscanf(line, "%*d %u", &file) == 1 && file < module->sources.count;
+    bool is_known = sscanf(line, "%d %u", &kind, &file) == 2 && kind != KJ_FAILURE_INTERRUPTED &&
+                    file < module->sources.count;
     if (!is_known || strcmp(module->sources.items[file].name, "<look_back>") != 0) return true;
     line = strchr(line, '\n');
     if (line) line++;

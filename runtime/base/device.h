@@ -344,6 +344,7 @@ struct kjit_device {
   _Atomic uint64_t failures;             /* of kernels, as far as they are known */
   struct kj_failure_slot *failure_slots; /* of the loaded specializations whose threads may fail */
   struct kj_prints *prints;              /* report/print.c; NULL: kernels run in the call */
+  struct kj_interrupts *interrupts;      /* base/interrupt.c; NULL: code is not interruptible */
   uint32_t multiprocessor_threads;       /* resident at most */
   /* has_launch_attributes: launches may have a priority, or begin before the one before them ends
    */

@@ -103,6 +103,7 @@ struct kjit_stream {
    * for it */
   bool is_owned, is_borrowed, is_closing;
   _Atomic(struct kj_capture *) capture; /* graph.c; NULL: what is queued runs */
+  _Atomic uint32_t interrupts;          /* base/interrupt.h; 0: no word yet, or the device's own */
   kjit_stream *next_of_device;          /* under streams_mutex */
   kjit_stream *next_alive;              /* kjit_device.alive */
 };

@@ -397,12 +397,14 @@ static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *sign
                     const roots *r, kj_buffer *text)
 {
   const ki_decl *kernel = call->kernel->function->decl;
+  const kjit_config *config = &call->kernel->context->config;
   kj_append_format(text, "kjit %d.%d.%d\n", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR,
                    KJIT_VERSION_PATCH);
   add_digest(text, "build", disk->build);
   add_target(disk, call->device, text);
-  kj_append_format(text, "ptx %u\nchecks %x\nkernel %s\n", call->device->ptx_limit,
-                   call->kernel->context->config.checks, kernel->name);
+  kj_append_format(text, "ptx %u\nchecks %x\ninterruptible %d\nkernel %s\n",
+                   call->device->ptx_limit, config->checks, config->interruptible != 0,
+                   kernel->name);
   add_signature(call, signature, r, text);
   kj_add_extern_key(call->kernel->module, call->device->operations->takes_ptx, text);
   kj_append_text(text, "\n");

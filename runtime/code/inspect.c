@@ -144,6 +144,7 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
                                  .after_pass = options->after_pass,
                                  .checks = options->checks,
                                  .debug = options->debug,
+                                 .is_interruptible = options->interruptible != 0,
                                  .symbol = symbol,
                                  .is_ahead = true,
                                  .is_check = is_check };

@@ -66,6 +66,7 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
     .stage = stage,
     .checks = config->checks,
     .debug = config->debug,
+    .is_interruptible = config->interruptible != 0,
   };
 }
 

@@ -62,6 +62,7 @@ typedef struct kj_cpu_launch {
   uint64_t scratch_bytes; /* of one worker, dynamic shared memory included */
   /* what of it is 0 before a worker's first block; scratch_bytes: nothing */
   uint64_t zeroed_from;
+  bool is_interruptible;
   bool is_cooperative; /* all blocks take turns: one group */
   kj_cpu_parts parts;  /* what waits for one another, as kj_code says; grid.cluster is set */
 } kj_cpu_launch;
@@ -87,9 +88,11 @@ uint64_t kj_group_scratch_bytes(const kj_cpu_launch *launch);
 /* For any number of groups of the launch, one after the other. NULL: out of memory. */
 kj_crowd *kj_create_crowd(const kj_cpu_launch *launch);
 void kj_destroy_crowd(kj_crowd *crowd);
-/* Runs a group in scratch memory of its size. false: its parts wait for each other forever; the
+/* Runs a group in scratch memory of its size. STUCK: its parts wait for each other forever; the
  * text says who. */
-bool kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *stuck, size_t stuck_bytes);
+typedef enum kj_group_end { KJ_GROUP_DONE, KJ_GROUP_STUCK, KJ_GROUP_INTERRUPTED } kj_group_end;
+kj_group_end kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *stuck,
+                          size_t stuck_bytes);
 /* More parts than run together: refused, with the numbers. */
 kjit_status kj_check_parts(const kj_cpu_launch *launch, kj_diagnostics *diagnostics);
 

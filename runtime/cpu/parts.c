@@ -78,6 +78,7 @@ struct kj_crowd {
   uint32_t *cluster_live;
   barrier grid;
   uint32_t live;
+  bool is_interrupted;
   char *stacks;
   size_t stack_bytes, stacks_bytes;
   ucontext_t home;
@@ -156,6 +157,14 @@ static void resume(kj_crowd *crowd, part *p)
   __tsan_switch_to_fiber(p->fiber, 0);
 #endif
   swapcontext(&crowd->home, &p->context);
+}
+
+/* What interruptible code calls: the group is over. */
+static void leave_crowd(const kj_cpu_grid *grid)
+{
+  part *p = (part *)(uintptr_t)grid;
+  p->crowd->is_interrupted = true;
+  for (;;) go_home(p);
 }
 
 /* ---- barriers ---- */
@@ -291,6 +300,7 @@ static void start_part(kj_crowd *crowd, uint64_t group, uint32_t i, char *scratc
   p->grid.warp = i % crowd->warps;
   p->grid.scratch_stride = crowd->stride;
   p->grid.wait = wait_for;
+  p->grid.leave = leave_crowd;
   p->block = index;
   p->scratch = scratch + index * crowd->stride;
   p->state = PART_READY;
@@ -310,6 +320,7 @@ static void start_group(kj_crowd *crowd, uint64_t group, char *scratch)
   memset(crowd->cluster, 0, crowd->clusters * sizeof *crowd->cluster);
   crowd->grid = (barrier){ 0 };
   crowd->live = crowd->parts;
+  crowd->is_interrupted = false;
   for (uint32_t i = 0; i < crowd->blocks; i++) crowd->block[i].live = crowd->warps;
   for (uint32_t i = 0; i < crowd->clusters; i++)
     crowd->cluster_live[i] = crowd->cluster_blocks * crowd->warps;
@@ -367,7 +378,8 @@ static void describe_stuck(const kj_crowd *crowd, char *text, size_t bytes)
   if (p->what == KJ_WAIT_NAMED) snprintf(text + length, bytes - (size_t)length, " %u", p->id);
 }
 
-bool kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *stuck, size_t stuck_bytes)
+kj_group_end kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *stuck,
+                          size_t stuck_bytes)
 {
   start_group(crowd, group, scratch);
   while (crowd->live) {
@@ -377,12 +389,14 @@ bool kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *stuck, s
       if (!can_go_on(p)) continue;
       has_moved = true;
       resume(crowd, p);
+      /* none goes on: their stacks hold nothing that must be released */
+      if (crowd->is_interrupted) return KJ_GROUP_INTERRUPTED;
     }
     if (has_moved || wake_one_that_tries(crowd)) continue;
     describe_stuck(crowd, stuck, stuck_bytes);
-    return false; /* their stacks hold nothing that must be released */
+    return KJ_GROUP_STUCK; /* nor here */
   }
-  return true;
+  return KJ_GROUP_DONE;
 }
 
 /* ---- memory ---- */

@@ -3,6 +3,7 @@
  * next; helping evens out blocks of unequal work. */
 #include "cpu/cpu.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,10 +64,35 @@ typedef struct crew {
   share *shares;
   uint32_t workers;
   uint64_t piece; /* blocks */
-  _Atomic bool is_out_of_memory, is_stuck;
+  _Atomic bool is_out_of_memory, is_stuck, is_interrupted;
   uint64_t scratch_bytes; /* of a worker */
   char stuck[256];        /* by the one that has set is_stuck */
 } crew;
+
+/* ---- interrupts ---- */
+
+/* A call of interruptible code. The code holds nothing that has to be given back. */
+typedef struct interruptible_call {
+  kj_cpu_grid grid; /* first: the kernel hands it back */
+  jmp_buf left;
+} interruptible_call;
+
+static void leave_call(const kj_cpu_grid *grid)
+{
+  longjmp(((interruptible_call *)(uintptr_t)grid)->left, 1);
+}
+
+static __attribute__((noinline)) void run_interruptible(crew *crew, uint64_t first, uint64_t last,
+                                                        void *scratch)
+{
+  const kj_cpu_launch *launch = crew->launch;
+  interruptible_call call = { .grid = launch->grid };
+  call.grid.leave = leave_call;
+  if (setjmp(call.left) == 0) launch->kernel(launch->parameters, &call.grid, first, last, scratch);
+  else atomic_store(&crew->is_interrupted, true);
+}
+
+/* ---- work ---- */
 
 /* Groups of blocks that wait for one another. */
 static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t last, void *scratch)
@@ -74,20 +100,25 @@ static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t las
   char stuck[sizeof crew->stuck];
   for (uint64_t group = first;
        group < last && !atomic_load_explicit(&crew->is_stuck, memory_order_relaxed); group++)
-    if (!kj_run_group(crowd, group, scratch, stuck, sizeof stuck) &&
-        !atomic_exchange(&crew->is_stuck, true))
-      memcpy(crew->stuck, stuck, sizeof stuck);
+    switch (kj_run_group(crowd, group, scratch, stuck, sizeof stuck)) {
+    case KJ_GROUP_DONE: break;
+    case KJ_GROUP_INTERRUPTED: atomic_store(&crew->is_interrupted, true); return;
+    case KJ_GROUP_STUCK:
+      if (!atomic_exchange(&crew->is_stuck, true)) memcpy(crew->stuck, stuck, sizeof stuck);
+    }
 }
 
 /* false: this worker is to leave the rest to the others. */
 static bool work_on(crew *crew, share *share, bool is_helper, kj_crowd *crowd, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
-  while (atomic_load_explicit(&share->next, memory_order_relaxed) < share->end) {
+  while (atomic_load_explicit(&share->next, memory_order_relaxed) < share->end &&
+         !atomic_load_explicit(&crew->is_interrupted, memory_order_relaxed)) {
     uint64_t first = atomic_fetch_add_explicit(&share->next, crew->piece, memory_order_relaxed);
     if (first >= share->end) return true;
     uint64_t last = share->end - first < crew->piece ? share->end : first + crew->piece;
     if (crowd) run_groups(crew, crowd, first, last, scratch);
+    else if (launch->is_interruptible) run_interruptible(crew, first, last, scratch);
     else launch->kernel(launch->parameters, &launch->grid, first, last, scratch);
     if (is_helper && kj_leave_work()) return false;
   }
@@ -172,7 +203,8 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
   run_crew(&crew);
   if (atomic_load(&crew.is_stuck))
     return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
-  if (is_done(&crew)) return KJIT_OK;
+  /* the failure record says more of that */
+  if (atomic_load(&crew.is_interrupted) || is_done(&crew)) return KJIT_OK;
   if (!atomic_load(&crew.is_out_of_memory))
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
                     "the host's executor came back before the launch was done: it has to call body "
@@ -259,6 +291,7 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
   kj_cpu_launch launch = { .parameters = call->parameters,
                            .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes,
                            .is_cooperative = code->is_cooperative,
+                           .is_interruptible = code->is_interruptible,
                            .parts = (kj_cpu_parts)code->cpu_parts };
   memcpy(&launch.kernel, &loaded->function, sizeof launch.kernel);
   memcpy(launch.grid.grid, call->grid, sizeof launch.grid.grid);

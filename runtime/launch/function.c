@@ -5,9 +5,11 @@
  * kjit_call_function gives it one; a pointer is given out only for those that cannot. */
 #include <ffi.h>
 #include <kjit/function.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "code/compile_thread.h"
 #include "code/specialization.h"
 #include "launch/steps.h"
@@ -19,6 +21,7 @@ struct kj_function_code {
   kj_loaded *loaded;
   void (*entry)(void);
   uint32_t checks;
+  bool is_interruptible;
   kj_argument arguments[]; /* what it was compiled for, one for each parameter */
 };
 
@@ -55,13 +58,15 @@ static bool is_same(const kj_argument *a, const kj_argument *b)
 }
 
 static kj_function_code *find_code(const kjit_kernel *kernel, const kj_argument *arguments,
-                                   uint32_t checks)
+                                   uint32_t checks, bool is_interruptible)
 {
   for (kj_function_code *code = atomic_load_explicit(&kernel->functions, memory_order_acquire);
        code; code = code->next) {
     uint32_t i = 0;
     while (i < kernel->parameter_count && is_same(&code->arguments[i], &arguments[i])) i++;
-    if (i == kernel->parameter_count && code->checks == checks) return code;
+    if (i == kernel->parameter_count && code->checks == checks &&
+        code->is_interruptible == is_interruptible)
+      return code;
   }
   return NULL;
 }
@@ -105,6 +110,7 @@ static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function
                                  .stage = KJIT_STAGE_OBJECT,
                                  .checks = made->checks,
                                  .symbol = "kjit_function",
+                                 .is_interruptible = made->is_interruptible,
                                  .has_record = true };
   KJ_TRY(kj_get_compiler(runtime, diagnostics));
   KJ_TRY(kj_call_compiler(runtime, &request, diagnostics, &made->code));
@@ -116,14 +122,16 @@ static kjit_status compile(kjit_kernel *kernel, kj_runtime *runtime, kj_function
 
 /* Several threads may compile the same; the later ones' is dropped. No lock is held meanwhile. */
 static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, uint32_t checks,
-                            kj_diagnostics *diagnostics, kj_function_code **found)
+                            bool is_interruptible, kj_diagnostics *diagnostics,
+                            kj_function_code **found)
 {
   kj_runtime *runtime = kj_get_runtime(kernel->context);
-  if ((*found = find_code(kernel, arguments, checks))) return KJIT_OK;
+  if ((*found = find_code(kernel, arguments, checks, is_interruptible))) return KJIT_OK;
   kj_function_code *made =
     runtime ? calloc(1, sizeof *made + kernel->parameter_count * sizeof *arguments) : NULL;
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   made->checks = checks;
+  made->is_interruptible = is_interruptible;
   memcpy(made->arguments, arguments, kernel->parameter_count * sizeof *arguments);
   kjit_status status = compile(kernel, runtime, made, diagnostics);
   if (status != KJIT_OK) {
@@ -131,7 +139,7 @@ static kjit_status get_code(kjit_kernel *kernel, const kj_argument *arguments, u
     return status;
   }
   kj_lock(&kernel->mutex, KJ_LOCK_KERNEL);
-  if (!(*found = find_code(kernel, arguments, checks))) {
+  if (!(*found = find_code(kernel, arguments, checks, is_interruptible))) {
     *found = made;
     made->next = atomic_load_explicit(&kernel->functions, memory_order_relaxed);
     kernel->free_functions = free_functions;
@@ -236,7 +244,26 @@ static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
   return status;
 }
 
-static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code,
+/* A call of interruptible code, which leaves it by a jump. */
+typedef struct interruptible_call {
+  kj_interruptible_call call; /* first: its grid comes back */
+  jmp_buf left;
+} interruptible_call;
+
+static void leave_call(const kj_cpu_grid *grid)
+{
+  longjmp(((interruptible_call *)(uintptr_t)grid)->left, 1);
+}
+
+static __attribute__((noinline)) void run_interruptible(interruptible_call *call,
+                                                        ffi_cif *interface, void (*entry)(void),
+                                                        void *returned, void **values)
+{
+  call->call.grid.leave = leave_call;
+  if (setjmp(call->left) == 0) ffi_call(interface, entry, returned, values);
+}
+
+static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_function_code *code,
                        const kj_bound *bound, frame *f, kj_diagnostics *diagnostics,
                        kjit_arg *result)
 {
@@ -250,7 +277,12 @@ static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code,
   bool is_composed = is_by_address(returns);
   if (is_composed && (!result || result->kind != KJIT_ARG_BY_ADDRESS || !result->value.address))
     return refuse_result(kernel, code->code.result, diagnostics);
+  interruptible_call call;
+  kj_interruptible_launch begun = { 0 };
+  bool is_interruptible = code->code.is_interruptible;
   if (code->code.failures) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)&record);
+  memset(&call.call, 0, sizeof call.call);
+  if (is_interruptible) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)&call);
   if (is_composed) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)result->value.address);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) push_argument(f, &bound[i]);
   if (ffi_prep_cif(&interface, FFI_DEFAULT_ABI, f->count,
@@ -258,7 +290,14 @@ static kjit_status run(const kjit_kernel *kernel, const kj_function_code *code,
                    f->types) != FFI_OK)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "func `%s`: libffi cannot make this call",
                     kernel->function->decl->name);
-  ffi_call(&interface, code->entry, &returned, f->values);
+  if (is_interruptible) {
+    KJ_TRY(kj_begin_interruptible(device, 0, 0, diagnostics, &begun));
+    call.call.word = (const kj_interrupt_word *)(uintptr_t)begun.word;
+    call.call.number = begun.number;
+    run_interruptible(&call, &interface, code->entry, &returned, f->values);
+  } else {
+    ffi_call(&interface, code->entry, &returned, f->values);
+  }
   if (record.state == KJ_FAILURE_WRITTEN)
     return kj_report_failure(kernel, code->code.failures, true, &record, diagnostics);
   if (is_composed) result->type = code->code.result;
@@ -284,8 +323,10 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
       return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
     described[i].facts = 0;
   }
-  KJ_TRY(get_code(kernel, described, kernel->context->config.checks, diagnostics, &code));
-  return run(kernel, code, call->bound, f, diagnostics, result);
+  const kjit_config *options = &kernel->context->config;
+  KJ_TRY(
+    get_code(kernel, described, options->checks, options->interruptible != 0, diagnostics, &code));
+  return run(kernel, config.device, code, call->bound, f, diagnostics, result);
 }
 
 kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
@@ -298,8 +339,8 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
   if (is_elsewhere(function)) return refuse_elsewhere(context, function);
   kjit_kernel *kernel = kernel_of(function);
-  /* the record of failures, the address of the result */
-  size_t most = kernel ? 2 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
+  /* the record of failures, the interruptible call, the address of the result */
+  size_t most = kernel ? 3 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
   kj_argument *described = kernel ? calloc(kernel->parameter_count + 1, sizeof *described) : NULL;
   frame f = { .types = malloc(most * sizeof *f.types + 1),
               .values = malloc(most * sizeof *f.values + 1),
@@ -396,7 +437,7 @@ static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_ar
     if (arguments[i].kind == KJ_ARGUMENT_VALUE)
       KJ_TRY(
         check_c_type(kernel, arguments[i].type, kernel->parameters[i].decl->name, diagnostics));
-  KJ_TRY(get_code(kernel, arguments, KJIT_CHECK_NONE, diagnostics, &code));
+  KJ_TRY(get_code(kernel, arguments, KJIT_CHECK_NONE, false, diagnostics, &code));
   KJ_TRY(check_result(kernel, result, code->code.result, diagnostics));
   KJ_TRY(check_c_type(kernel, result, "its result", diagnostics));
   if (code->code.failures)

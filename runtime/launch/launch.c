@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interrupt.h"
 #include "code/kernel.h"
 #include "launch/learned.h"
 #include "launch/steps.h"
@@ -142,7 +143,7 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
                 : KJIT_OK;
 }
 
-enum { MOST_POINTERS = 512, HIDDEN = 1 };
+enum { MOST_POINTERS = 512, HIDDEN = 3 };
 
 /* The driver wants the descriptor at a multiple of 64 bytes, which the parameter block is not. */
 static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
@@ -164,12 +165,14 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
 
 /* Where a parameter of 64-byte alignment lies depends on the architecture: on sm_90 the block
  * itself starts 16 bytes beyond such a place. So the driver is handed each parameter's address and
- * puts them where they belong. The one of failures comes last. */
+ * puts them where they belong. Those of the compiler's own come last. */
 static void point_at_parameters(const kj_code *code, char *block, void **pointers)
 {
   uint32_t count = code->parameter_count;
   for (uint32_t i = 0; i < count; i++) pointers[i] = block + code->parameters[i].offset;
-  if (code->failures) pointers[count] = block + code->failure_offset;
+  if (code->failures) pointers[count++] = block + code->failure_offset;
+  for (uint32_t i = 0; code->is_interruptible && i < 2; i++)
+    pointers[count++] = block + code->interrupt_offset + i * sizeof(uint64_t);
 }
 
 /* ---- the launch ---- */
@@ -197,8 +200,82 @@ kj_device_launch kj_describe_launch(const kj_call *call, const kjit_specializati
                              .cpu_threads = call->config->cpu_threads };
 }
 
-static kjit_status start_code(const kj_call *call, const kjit_specialization *specialization,
-                              kj_diagnostics *diagnostics)
+/* ---- interruptible code ---- */
+
+/* A graph has a word of its own, for all its launches: its kernels keep what they were given. */
+static void retain_nothing(void *word) { (void)word; }
+
+static void close_graph_word(void *item)
+{
+  kjit_interrupter *word = item;
+  kjit_destroy_interrupter(word);
+}
+
+static kjit_status number_graph(void *item, kjit_device *device, kjit_stream *stream,
+                                kj_diagnostics *diagnostics)
+{
+  const kjit_interrupter *word = item;
+  kj_interrupt_slot listens;
+  KJ_TRY(kj_check_object(&word->object, "graph", diagnostics));
+  KJ_TRY(kj_find_stream_slot(device, stream, diagnostics, &listens));
+  return kj_number_graph(device, word->slot, listens, kj_native(stream), diagnostics);
+}
+
+static const kj_kept_kind graph_word = { retain_nothing, close_graph_word, number_graph };
+
+static kjit_status begin_captured(const kj_call *call, kj_diagnostics *diagnostics,
+                                  kj_interruptible_launch *begun)
+{
+  const kjit_launch_config *config = call->config;
+  kjit_interrupter *word = kj_find_kept(call->stream, &graph_word);
+  if (config->time_limit_ns || config->interrupter)
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "a launch that is captured has no %s of its own: interrupt the stream that the "
+                    "graph is launched on",
+                    config->time_limit_ns ? "time limit" : "interrupter");
+  if (!word) {
+    KJ_TRY(kj_create_interrupter(call->device, diagnostics, &word));
+    KJ_TRY(kj_keep(call->stream, &graph_word, word, diagnostics));
+  }
+  return kj_find_graph_word(call->device, word->slot, diagnostics, begun);
+}
+
+/* Code that never looks ends by itself. */
+static kjit_status begin_interruptible(const kj_call *call, const kj_code *code,
+                                       kj_diagnostics *diagnostics, kj_interruptible_launch *begun)
+{
+  const kjit_launch_config *config = call->config;
+  kj_interrupt_slot listens;
+  *begun = (kj_interruptible_launch){ 0 };
+  if ((config->time_limit_ns || config->interrupter) && !call->device->interrupts)
+    return kj_error(diagnostics, KJIT_ERROR_MISUSE,
+                    "launching `%s`: %s needs kjit_config.interruptible",
+                    call->kernel->function->decl->name,
+                    config->time_limit_ns ? "a time limit" : "an interrupter");
+  if (config->interrupter && config->interrupter->object.device != call->device)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                    "launching `%s`: the interrupter is of another device",
+                    call->kernel->function->decl->name);
+  if (!code->is_interruptible) return KJIT_OK;
+  if (kj_is_captured(call->stream)) return begin_captured(call, diagnostics, begun);
+  if (config->interrupter) {
+    KJ_TRY(kj_check_object(&config->interrupter->object, "interrupter", diagnostics));
+    listens = config->interrupter->slot;
+  } else {
+    KJ_TRY(kj_find_stream_slot(call->device, call->stream, diagnostics, &listens));
+  }
+  return kj_begin_interruptible(call->device, listens, config->time_limit_ns, diagnostics, begun);
+}
+
+static void pass_interrupt(const kj_code *code, const kj_interruptible_launch *begun, char *block)
+{
+  if (!code->is_interruptible) return;
+  memcpy(block + code->interrupt_offset, &begun->word, sizeof begun->word);
+  memcpy(block + code->interrupt_offset + sizeof begun->word, &begun->number, sizeof begun->number);
+}
+
+static kjit_status start_marshalled(const kj_call *call, const kjit_specialization *specialization,
+                                    kj_diagnostics *diagnostics)
 {
   const kj_code *code = &specialization->code;
   kjit_device *device = call->device;
@@ -211,6 +288,19 @@ static kjit_status start_code(const kj_call *call, const kjit_specialization *sp
     made.pointers = pointers;
   }
   return device->operations->launch(device, &specialization->cuda, code, &made, diagnostics);
+}
+
+static kjit_status start_code(const kj_call *call, const kjit_specialization *specialization,
+                              kj_diagnostics *diagnostics)
+{
+  const kj_code *code = &specialization->code;
+  kj_interruptible_launch begun;
+  KJ_TRY(begin_interruptible(call, code, diagnostics, &begun));
+  pass_interrupt(code, &begun, call->parameters);
+  kjit_status status = start_marshalled(call, specialization, diagnostics);
+  if (status != KJIT_OK || !call->device->operations->is_queued)
+    kj_end_interruptible(call->device, &begun);
+  return status;
 }
 
 /* What the kernel prints is delivered when it has run. */

@@ -126,6 +126,12 @@ static void say_view_start(kj_buffer *text, const site *site, const kj_failure_r
                    record->values[0], record->values[1]);
 }
 
+static void say_interrupted(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)site, (void)record;
+  kj_append_text(text, "interrupted here");
+}
+
 static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *) = {
   [KJ_FAILURE_RAISE] = say_raise,
   [KJ_FAILURE_ASSERT] = say_assert,
@@ -135,7 +141,8 @@ static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *)
   [KJ_FAILURE_UNINITIALIZED] = say_uninitialized,
   [KJ_FAILURE_RACE] = say_race,
   [KJ_FAILURE_VIEW_SIZE] = say_view_size,
-  [KJ_FAILURE_VIEW_START] = say_view_start
+  [KJ_FAILURE_VIEW_START] = say_view_start,
+  [KJ_FAILURE_INTERRUPTED] = say_interrupted
 };
 
 /* "kernel `k`", "func `f`" */
@@ -155,14 +162,17 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
   kj_buffer text = { 0 };
   kj_append_format(&text, "%s `%s`", kind_of(failing), failing->name);
   if (!failing->is_func)
-    kj_append_format(&text, ", block (%u, %u, %u), thread (%u, %u, %u)", block[0], block[1],
-                     block[2], thread[0], thread[1], thread[2]);
+    kj_append_format(&text, ", block (%u, %u, %u)", block[0], block[1], block[2]);
+  if (!failing->is_func && thread[0] != (uint32_t)KJ_NO_THREAD)
+    kj_append_format(&text, ", thread (%u, %u, %u)", thread[0], thread[1], thread[2]);
   kj_append_text(&text, ": ");
   say[site.kind](&text, &site, record);
-  (void)kj_error_at(diagnostics, failing->module, site.location, KJIT_ERROR_KERNEL, "%s",
+  kjit_status status =
+    site.kind == KJ_FAILURE_INTERRUPTED ? KJIT_ERROR_INTERRUPTED : KJIT_ERROR_KERNEL;
+  (void)kj_error_at(diagnostics, failing->module, site.location, status, "%s",
                     text.text ? text.text : failing->name);
   kj_free_buffer(&text);
-  return KJIT_ERROR_KERNEL;
+  return status;
 }
 
 /* ---- the records of a device ---- */

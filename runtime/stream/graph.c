@@ -237,6 +237,18 @@ kjit_status kj_keep(kjit_stream *stream, const kj_kept_kind *kind, void *item,
   return status;
 }
 
+void *kj_find_kept(kjit_stream *stream, const kj_kept_kind *kind)
+{
+  kj_runtime *runtime = stream->object.device->runtime;
+  lock(runtime);
+  const struct kj_capture *capture = atomic_load(&stream->capture);
+  const kj_kept *kept = capture ? capture->record->kept : NULL;
+  while (kept && kept->kind != kind) kept = kept->next;
+  void *item = kept ? kept->item : NULL;
+  unlock(runtime);
+  return item;
+}
+
 static void retain_array(void *array) { (void)kjit_retain_array(array); }
 static void release_array(void *array) { kjit_release_array(array); }
 

@@ -1,6 +1,8 @@
 /* Streams, and what the host has them call. */
 #include "stream/stream.h"
 
+#include "base/interrupt.h"
+
 #include <stdlib.h>
 
 kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream, bool waits,
@@ -29,6 +31,7 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
 static void end_stream(kjit_stream *stream, bool forget)
 {
   kj_abort_capture(stream, forget);
+  kj_close_interrupt_slot(stream->object.device, atomic_load(&stream->interrupts));
   kj_forget_stream(stream);
   kj_release_stream(stream);
 }

@@ -45,6 +45,8 @@ kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
 /* The graph keeps it. */
 kjit_status kj_keep(kjit_stream *stream, const kj_kept_kind *kind, void *item,
                     kj_diagnostics *diagnostics);
+/* What the graph keeps of that kind; NULL: nothing yet. */
+void *kj_find_kept(kjit_stream *stream, const kj_kept_kind *kind);
 kjit_status kj_keep_array(kjit_stream *stream, kjit_array *array, kj_diagnostics *diagnostics);
 kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_t count,
                            kj_diagnostics *diagnostics);

@@ -13,6 +13,7 @@ typedef enum tool_exit {
   TOOL_EXIT_IR = 3,     /* the kernel IR, its types, or what a target cannot do */
   TOOL_EXIT_FILE = 4,   /* a file is missing, broken or cannot be written */
   TOOL_EXIT_DEVICE = 5, /* a device, a launch, a driver, memory, or a program that the tool runs */
+  TOOL_EXIT_INTERRUPTED = 130, /* by Ctrl-C, as shells have it */
 } tool_exit;
 
 typedef struct tool_error {

@@ -95,6 +95,7 @@ static bool emit(compilation *c)
   emission.options.ptx_version = c->options.ptx_version;
   emission.options.facts = c->options.facts;
   emission.options.checks = c->options.checks;
+  emission.options.interruptible = c->options.is_interruptible;
   emission.options.debug = c->options.debug;
   emission.options.ptxas = c->options.ptxas;
   emission.options.after_pass = c->options.after_pass;

@@ -20,6 +20,7 @@ enum option_key {
   KEY_LIBDEVICE,
   KEY_LIST,
   KEY_CHECKS,
+  KEY_INTERRUPTIBLE,
   KEY_LINEINFO,
   KEY_DEBUG,
   KEY_FUNC,
@@ -79,6 +80,8 @@ static const struct argp_option option_table[] = {
     "What the code checks: some of bounds,division,assert,barrier,uninitialized,races; default: "
     "none",
     2 },
+  { "interruptible", KEY_INTERRUPTIBLE, 0, 0,
+    "The code looks now and then whether its launch was interrupted", 2 },
   { "lineinfo", KEY_LINEINFO, 0, 0,
     "Tell debuggers and profilers which line each instruction is of", 2 },
   { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 2 },
@@ -173,6 +176,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (!tool_parse_checks(text, &options->checks))
       argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     return 0;
+  case KEY_INTERRUPTIBLE: options->is_interruptible = true; return 0;
   case KEY_LINEINFO:
     options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;
     return 0;

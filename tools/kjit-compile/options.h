@@ -15,7 +15,7 @@ typedef struct compile_options {
   int stage; /* -1: from the output's ending, else the target's last text stage */
   uint32_t block[3], ptx_version, checks;
   kjit_debug debug;
-  bool lists_kernels, is_quiet;
+  bool lists_kernels, is_quiet, is_interruptible;
 } compile_options;
 
 /* Exits with the usage status on a wrong command line, and with 0 after --help. */

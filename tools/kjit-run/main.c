@@ -1,6 +1,7 @@
 /* kjit-run: runs kernels of a kernel IR file, and algorithms, over arrays. main() is the whole way
  * of a run; each step is a file. */
 #include "device.h"
+#include "interrupt.h"
 #include "measure.h"
 #include "options.h"
 #include "output.h"
@@ -36,6 +37,7 @@ static bool create_context(run *r)
   config.on_print = tool_show_print;
   config.libdevice_path = r->options.libdevice;
   config.checks = r->options.checks;
+  config.interruptible = r->options.interruptible;
   config.debug = r->options.debug;
   config.cache_directory = cache;
   config.cache_limit_bytes = r->options.cache_limit_bytes;
@@ -86,10 +88,13 @@ static void say_device(const run *r)
 static bool execute(run *r)
 {
   if (!run_upload(&r->error, r->context, r->device, &r->steps)) return false;
-  run_bind_steps(&r->steps, r->device);
-  return run_all_steps(&r->error, r->context, r->device, &r->steps, r->options.repeat,
-                       &r->timing) &&
-         run_download(&r->error, r->context, &r->arguments);
+  run_bind_steps(&r->steps, r->device, r->options.time_limit_ns);
+  if (r->options.interruptible) run_begin_interrupts(r->context);
+  bool ok =
+    run_all_steps(&r->error, r->context, r->device, &r->steps, r->options.repeat, &r->timing);
+  if (r->options.interruptible) run_end_interrupts();
+  if (!ok && run_was_interrupted()) r->error.exit_status = TOOL_EXIT_INTERRUPTED;
+  return ok && run_download(&r->error, r->context, &r->arguments);
 }
 
 static bool show(run *r)

@@ -3,6 +3,7 @@
 
 #include "call.h"
 #include "device.h"
+#include "interrupt.h"
 #include <driver/progress.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,9 +29,23 @@ static bool passed(runner *r, kjit_status status, const char *doing)
   return status == KJIT_OK || tool_fail_kjit(r->error, r->context, status, doing);
 }
 
+/* A call makes launches of its own, which have no limits of theirs. */
+static bool run_limited_call(runner *r, run_step *step)
+{
+  uint64_t limit = step->config.time_limit_ns;
+  if (!limit) return run_run_call(r->context, step);
+  run_set_alarm(limit);
+  bool ok = run_run_call(r->context, step) &&
+            passed(r, kjit_synchronize_device(r->device), "waiting for the call");
+  run_set_alarm(0);
+  return ok;
+}
+
 static bool run_step_once(runner *r, run_step *step)
 {
-  if (step->call) return run_run_call(r->context, step);
+  if (run_was_interrupted())
+    return tool_fail(r->error, TOOL_EXIT_INTERRUPTED, "interrupted before %s", step->name);
+  if (step->call) return run_limited_call(r, step);
   kjit_status status = kjit_launch(step->kernel, &step->config, step->arguments, step->count);
   if (status == KJIT_OK) return true;
   char *doing = tool_format("launching %s", step->name);

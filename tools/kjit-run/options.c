@@ -25,6 +25,8 @@ enum option_key {
   KEY_LIBDEVICE,
   KEY_INFO,
   KEY_CHECKS,
+  KEY_TIME_LIMIT,
+  KEY_INTERRUPTIBLE,
   KEY_CACHE,
   KEY_NO_CACHE,
   KEY_CACHE_LIMIT,
@@ -96,6 +98,12 @@ static const struct argp_option option_table[] = {
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
     "What kernels check: some of bounds,division,assert,barrier,uninitialized,races; default: "
     "usual (the first three), with --bench none",
+    1 },
+  { "time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
+    "End each launch and call that takes longer, with an error that says where it was", 1 },
+  { "interruptible", KEY_INTERRUPTIBLE, "yes|no", 0,
+    "Whether Ctrl-C ends kernels, and says where they were; default: yes, with --bench and --emit "
+    "no",
     1 },
   { "lineinfo", KEY_LINEINFO, 0, 0,
     "Tell debuggers and profilers which line each instruction is of", 1 },
@@ -182,6 +190,16 @@ static double parse_tolerance(struct argp_state *state, const char *option, cons
   return value;
 }
 
+static uint64_t parse_time(struct argp_state *state, const char *text)
+{
+  char *end;
+  double seconds = strtod(text, &end);
+  if (*end || end == text || !(seconds > 0) || seconds > 1e9)
+    argp_error(state, "--time-limit: expected a number of seconds, not '%s'", text);
+  uint64_t time_ns = (uint64_t)(seconds * 1e9);
+  return time_ns ? time_ns : 1;
+}
+
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
   run_options *options = state->input;
@@ -206,6 +224,12 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (!tool_parse_checks(text, &options->checks))
       argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     options->has_checks = true;
+    return 0;
+  case KEY_TIME_LIMIT: options->time_limit_ns = parse_time(state, text); return 0;
+  case KEY_INTERRUPTIBLE:
+    options->interruptible = strcmp(text, "yes") == 0 ? 1 : strcmp(text, "no") == 0 ? 0 : -2;
+    if (options->interruptible < 0)
+      argp_error(state, "--interruptible: expected yes or no, not '%s'", text);
     return 0;
   case KEY_LINEINFO:
     options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;
@@ -233,6 +257,10 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     options->path = text;
     return 0;
   case ARGP_KEY_END:
+    if (options->time_limit_ns && !options->interruptible)
+      argp_error(state, "--time-limit ends what is interruptible only");
+    if (options->interruptible < 0)
+      options->interruptible = options->time_limit_ns || (!options->bench && !options->emits.count);
     if (!options->has_checks) options->checks = options->bench ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
     if (!options->path && !options->lists_devices && !has_only_calls(options))
       argp_error(state, "expected a file of kernel IR ('-' is standard input)");
@@ -246,7 +274,8 @@ void run_parse_options(int argc, char **argv, run_options *options)
   char *documentation = tool_format("%s%s", before_options, values);
   const struct argp parser = { option_table, parse_option, "FILE.kir", documentation,
                                NULL,         NULL,         NULL };
-  *options = (run_options){ .repeat = 1, .rtol = 1e-5, .atol = 1e-8, .device = "auto" };
+  *options =
+    (run_options){ .repeat = 1, .rtol = 1e-5, .atol = 1e-8, .device = "auto", .interruptible = -1 };
   argp_err_exit_status = TOOL_EXIT_USAGE;
   argp_parse(&parser, argc, argv, 0, NULL, options);
   free(documentation);

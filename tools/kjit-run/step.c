@@ -105,12 +105,13 @@ void run_bind_step(run_step *step, const kjit_device_info *device)
   }
 }
 
-void run_bind_steps(run_steps *steps, kjit_device *device)
+void run_bind_steps(run_steps *steps, kjit_device *device, uint64_t time_limit_ns)
 {
   kjit_device_info info = { .size_bytes = sizeof info };
   kjit_get_device_info(device, &info);
   for (size_t i = 0; i < steps->count; i++) {
     steps->items[i].config.device = device;
+    steps->items[i].config.time_limit_ns = time_limit_ns;
     run_bind_step(&steps->items[i], &info);
   }
 }

@@ -44,7 +44,7 @@ typedef struct run_maker {
 /* Without texts: the module's only kernel, its parameters bound by name. */
 bool run_make_steps(const run_maker *m, const run_step_text *texts, size_t count, run_steps *steps);
 /* Describes the arrays where they are on the device; their memory must be there. */
-void run_bind_steps(run_steps *steps, kjit_device *device);
+void run_bind_steps(run_steps *steps, kjit_device *device, uint64_t time_limit_ns);
 void run_destroy_steps(run_steps *steps);
 
 /* "launch", "call", or "step" where there are both; is_plural: "launches" ... */

@@ -60,9 +60,8 @@ LLVMValueRef kl_cpu_thread_context(kl_lowering *l)
   kl_store(l, s->grid_pointer, context_field(l, context, GRID_FIELD, 0));
   kl_store(l, s->scratch, context_field(l, context, SCRATCH_FIELD, 0));
   if (l->print_sink) kl_store(l, l->print_sink, context_field(l, context, SINK_FIELD, 0));
-  if (!l->kernel->may_fail) return context;
   if (l->failure_record) kl_store(l, l->failure_record, context_field(l, context, RECORD_FIELD, 0));
-  kl_store(l, kl_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
+  if (l->kernel->may_fail) kl_store(l, kl_const32(l, 0), context_field(l, context, LEFT_FIELD, 0));
   return context;
 }
 
@@ -78,7 +77,7 @@ void kl_cpu_use_thread_context(kl_lowering *l, LLVMValueRef context)
   s->context = context;
   if (l->has_print)
     l->print_sink = kl_load(l, l->pointer, context_field(l, context, SINK_FIELD, 0));
-  if (l->kernel->may_fail)
+  if (kl_has_record(l))
     l->failure_record = kl_load(l, l->pointer, context_field(l, context, RECORD_FIELD, 0));
 }
 
@@ -96,6 +95,19 @@ void kl_cpu_leave_kernel(kl_lowering *l)
   else if (l->kernel->off) kl_set_variable(l, l->kernel->off, kl_const32(l, KJ_OFF_LEFT_KERNEL));
   kl_br(l, l->frame->leave);
   l->frame = inner;
+}
+
+/* The launch goes on without all that stands here. */
+static void leave_interrupted(kl_lowering *l)
+{
+  static const char *const attributes[] = { "noreturn", "nounwind", "cold" };
+  LLVMValueRef grid = kl_cpu(l)->grid_pointer;
+  LLVMTypeRef type = LLVMFunctionType(l->void_, &l->pointer, 1, false);
+  LLVMValueRef leave = kl_load_grid(l, l->pointer, offsetof(kj_cpu_grid, leave)),
+               call = kl_call(l, type, leave, &grid, 1);
+  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+    kl_add_call_attribute(l, call, attributes[i]);
+  LLVMBuildUnreachable(l->builder);
 }
 
 void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context)
@@ -296,6 +308,7 @@ const kl_lower_target kl_cpu_lowering = {
   .has_print_parameter = true,
   .print = print,
   .leave_kernel = kl_cpu_leave_kernel,
+  .leave_interrupted = leave_interrupted,
   .context_has_positions = true,
   .thread_context = kl_cpu_thread_context,
   .leave_after_call = kl_cpu_leave_after_call,

@@ -228,6 +228,7 @@ static LLVMTypeRef parameter_type(kl_lowering *l, const kl_planned_parameter *pl
   switch (KJ_AMONG(planned->parameter.kind)) {
   case KJ_PARAMETER_POINTER:
   case KJ_PARAMETER_FAILURE:
+  case KJ_PARAMETER_INTERRUPT_WORD:
   case KJ_PARAMETER_PRINT: return l->pointer;
   case KJ_PARAMETER_SCALAR: return kl_memory_type(l, planned->type);
   default: return planned->parameter.size_bytes == 4 ? l->i32 : l->i64;
@@ -336,11 +337,14 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   kl_watch_start_of_block(l);
 }
 
-/* A block in which no hoisted check can fail is left to the version without them. */
+/* Interruptible code looks once a block. A block in which no hoisted check can fail is left to the
+ * version without them. */
 void kl_cpu_begin_block(kl_lowering *l)
 {
   kl_cpu_state *s = kl_cpu(l);
   const kt_exprs *conditions = &l->c->hoisted;
+  if (l->interrupt_word && !l->checked && l->kernel->polls)
+    kl_poll(l, l->kernel->function->decl->location, 0);
   if (!l->c->unchecked) return;
   LLVMValueRef holds = LLVMConstInt(l->i1, 1, false);
   for (size_t i = 0; i < conditions->count; i++)
@@ -372,6 +376,12 @@ void kl_cpu_end_kernel(kl_lowering *l)
   LLVMBuildRetVoid(l->builder);
 }
 
+static LLVMValueRef load_call_field(kl_lowering *l, LLVMTypeRef type, size_t offset)
+{
+  LLVMValueRef at = kl_const64(l, (int64_t)offset);
+  return kl_load(l, type, kl_inbounds_gep(l, l->i8, kl_cpu(l)->grid_pointer, &at, 1));
+}
+
 /* There is neither block nor thread; a context that is handed on has something for them all the
  * same. */
 void kl_cpu_begin_entry(kl_lowering *l)
@@ -380,4 +390,8 @@ void kl_cpu_begin_entry(kl_lowering *l)
   s->rank = s->grid[0] = s->grid[1] = s->grid[2] = kl_const32(l, 0);
   for (int d = 0; d < 3; d++) s->thread[d] = s->block_index[d] = s->rank;
   s->grid_pointer = s->scratch = LLVMConstNull(l->pointer);
+  if (!l->kernel->polls) return;
+  s->grid_pointer = LLVMGetParam(l->function, 1);
+  l->interrupt_word = load_call_field(l, l->pointer, offsetof(kj_interruptible_call, word));
+  l->interrupt_number = load_call_field(l, l->i64, offsetof(kj_interruptible_call, number));
 }

@@ -290,9 +290,18 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
     last = kl_as_i32(l, last);
   }
   kl_speculation speculation;
+  kl_chunks chunks = { .is_signed = true };
+  uint32_t chunk = kl_chunk_of(r->stmt);
   bool is_speculated = kl_can_speculate(l, &r->stmt->body);
   if (is_speculated) kl_begin_speculation(l, &speculation, LLVMTypeOf(first));
+  LLVMBasicBlockRef end = chunk > 1 ? kl_new_block(l, "row.end") : NULL;
+  if (chunk > 1) {
+    kl_begin_chunks(l, &chunks, first, last, chunk, end);
+    first = chunks.first;
+    last = chunks.stop;
+  }
   kl_begin_vector_loop(l, &loop, first, last);
+  loop.polled = chunk == 1 ? r->stmt : NULL;
   kl_parallel p = begin_parallel(l, true);
   kl_set_variable(l, var, loop.counter);
   if (is_speculated) kl_begin_speculated(l, &speculation);
@@ -301,6 +310,11 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
   kl_branch(l, loop.loop.next);
   loop.id = kl_end_parallel(l, &p);
   kl_end_vector_loop(l, &loop);
+  if (chunk > 1) {
+    kl_go_on_in(l, chunks.end);
+    kl_end_chunks(l, &chunks, last, r->stmt->location);
+    kl_move_to(l, end);
+  }
   if (is_speculated) run_failing(l, r, &speculation);
 }
 
@@ -317,6 +331,7 @@ static void lower_rows(kl_lowering *l, const range *r)
   LLVMValueRef last_row = kl_udiv(l, kl_add(l, r->last, kl_sub(l, width, kl_const64(l, 1))), width);
   kl_counted_loop rows;
   kl_begin_vector_loop(l, &rows, first_row, last_row);
+  rows.polled = r->stmt;
   LLVMValueRef start = kl_mul(l, rows.counter, width);
   LLVMValueRef first = kl_intrinsic2(l, "llvm.smax", kl_sub(l, r->first, start), zero);
   LLVMValueRef last = select_less(l, kl_sub(l, r->last, start), width);
@@ -396,7 +411,7 @@ static void lower_nested_round(kl_lowering *l, const range *r, LLVMValueRef base
 static void lower_rounds(kl_lowering *l, const range *r)
 {
   kl_cpu_state *s = kl_cpu(l);
-  kl_counted_loop rounds = { 0 };
+  kl_counted_loop rounds = { .polled = r->stmt };
   kl_begin_loop(l, &rounds, r->first, r->last, kl_const64(l, s->thread_count), "rounds");
   if (s->block[1] * s->block[2] == 1) lower_linear_round(l, r, rounds.counter);
   else lower_nested_round(l, r, rounds.counter);

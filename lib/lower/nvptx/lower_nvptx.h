@@ -45,6 +45,8 @@ LLVMValueRef kl_nvptx_cluster_position(kl_lowering *l, ki_builtin_id position, u
 
 /* nvptx_memory.c */
 void kl_nvptx_barrier(kl_lowering *l);
+/* Before the body: what named barriers of interruptible code start with. */
+void kl_nvptx_begin_block(kl_lowering *l);
 LLVMValueRef kl_nvptx_barrier_reduce(kl_lowering *l, ki_barrier_reduction reduction,
                                      LLVMValueRef predicate);
 void kl_nvptx_syncwarp(kl_lowering *l, LLVMValueRef mask);

@@ -193,7 +193,44 @@ static const char meet_grid[] =
   "atom.add.acq_rel.gpu.u32 old, [at+4], $0; again: ld.acquire.gpu.u32 now, [at+4]; xor.b32 now, "
   "now, old; setp.ge.s32 p, now, 0; @p bra again; }";
 
-static void sync_grid(kl_lowering *l)
+static const char enter_grid[] =
+  "{ .reg .b32 lo, hi; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, %envreg1; mov.b64 at, {lo, "
+  "hi}; atom.add.acq_rel.gpu.u32 $0, [at+4], $1; }";
+static const char ask_grid[] =
+  "{ .reg .pred p; .reg .b32 lo, hi, now; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, "
+  "%envreg1; mov.b64 at, {lo, hi}; ld.acquire.gpu.u32 now, [at+4]; xor.b32 now, now, $1; "
+  "setp.lt.s32 p, now, 0; selp.u32 $0, 1, 0, p; }";
+
+/* Interruptible code looks while it waits: asks again until what `ask` says is not 0. */
+static void wait_until(kl_lowering *l, kj_location location, const kl_asm *ask, LLVMValueRef *args,
+                       unsigned count)
+{
+  enum { COST = 4096 }; /* of asking once, which may take long, in expressions */
+  LLVMBasicBlockRef again = kl_new_block(l, "wait"), over = kl_new_block(l, "over"),
+                    waits = kl_new_block(l, "waits");
+  kl_go_on_in(l, again);
+  LLVMValueRef answer = kl_build_asm(l, ask, args, count);
+  kl_cond_br(l, kl_icmp(l, LLVMIntNE, answer, kl_const32(l, 0)), over, waits);
+  kl_move_to(l, waits);
+  kl_poll(l, location, COST);
+  kl_br(l, again);
+  kl_move_to(l, over);
+  l->has_loops = true;
+}
+
+static void meet_grid_interruptibly(kl_lowering *l, kj_location location, LLVMValueRef step)
+{
+  LLVMValueRef old = kl_build_asm(
+    l,
+    &(kl_asm){ .text = enter_grid, .constraints = "=r,r", .result = l->i32, .is_convergent = true },
+    &step, 1);
+  wait_until(l, location,
+             &(kl_asm){
+               .text = ask_grid, .constraints = "=r,r", .result = l->i32, .is_convergent = true },
+             &old, 1);
+}
+
+static void sync_grid(kl_lowering *l, kj_location location)
 {
   LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");
   l->target->barrier(l);
@@ -202,17 +239,110 @@ static void sync_grid(kl_lowering *l)
   LLVMValueRef others = kl_sub(l, product(l, KJ_BUILTIN_GRID_DIM), kl_const32(l, 1));
   LLVMValueRef rest = kl_sub(l, LLVMConstInt(l->i32, 0x80000000u, false), others);
   LLVMValueRef step = kl_select(l, is_first_block(l), rest, kl_const32(l, 1));
-  effect(l, meet_grid, "r", &step, 1);
+  if (l->interrupt_word) meet_grid_interruptibly(l, location, step);
+  else effect(l, meet_grid, "r", &step, 1);
   kl_go_on_in(l, end);
   l->target->barrier(l);
   l->loop_count++;
+}
+
+/* ---- named barriers of interruptible code ----
+ *
+ * The hardware's wait for a number of threads, and who has left is not among them: threads that
+ * stayed would wait forever. So these are words of shared memory, a round in the upper half and in
+ * the lower one how many threads have come to it. Who is the last of a round starts the next one;
+ * threads that come meanwhile are of that already. */
+
+enum { NAMED_BARRIERS = 16 };
+
+static LLVMValueRef named_barriers(kl_lowering *l)
+{
+  static const char name[] = "kjit_named_barriers";
+  LLVMValueRef known = LLVMGetNamedGlobal(l->module, name);
+  if (known) return known;
+  LLVMTypeRef type = LLVMArrayType2(l->i64, NAMED_BARRIERS);
+  LLVMValueRef words = LLVMAddGlobalInAddressSpace(l->module, type, name, l->target->shared_space);
+  LLVMSetAlignment(words, 8);
+  LLVMSetLinkage(words, LLVMInternalLinkage);
+  LLVMSetInitializer(words, LLVMGetUndef(type));
+  uint32_t *bytes = &l->c->code->static_shared_bytes;
+  *bytes = (*bytes + 7) / 8 * 8 + NAMED_BARRIERS * 8;
+  return words;
+}
+
+static void find_named(void *data, kt_expr **at)
+{
+  const kt_expr *e = *at;
+  bool *has_any = data;
+  if (e->kind == KJ_T_BUILTIN &&
+      (e->builtin->id == KJ_BUILTIN_BARRIER_SYNC || e->builtin->id == KJ_BUILTIN_BARRIER_ARRIVE))
+    *has_any = true;
+}
+
+void kl_nvptx_begin_block(kl_lowering *l)
+{
+  bool has_any = false;
+  if (!l->interrupt_word) return;
+  for (size_t i = 0; i < l->c->instances.count; i++)
+    kt_walk_tstmts(&l->c->instances.items[i]->body, NULL, find_named, &has_any);
+  if (!has_any) return;
+  LLVMBasicBlockRef again = kl_new_block(l, "barriers"), done = kl_new_block(l, "begun");
+  LLVMValueRef rank = l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0),
+               is_first = kl_icmp(l, LLVMIntEQ, rank, kl_const32(l, 0));
+  kl_go_on_if(l, is_first, again, done);
+  for (unsigned i = 0; i < NAMED_BARRIERS; i++) {
+    LLVMValueRef at = kl_const64(l, i);
+    kl_store(l, kl_const64(l, 0), kl_inbounds_gep(l, l->i64, named_barriers(l), &at, 1));
+  }
+  kl_go_on_in(l, done);
+  l->target->barrier(l);
+}
+
+static LLVMValueRef add_to(kl_lowering *l, LLVMValueRef address, LLVMValueRef value)
+{
+  LLVMValueRef args[2] = { address, value };
+  return kl_build_asm(l,
+                      &(kl_asm){ .text = "atom.acq_rel.cta.shared.add.u64 $0, [$1], $2;",
+                                 .constraints = "=l,r,l",
+                                 .result = l->i64,
+                                 .is_convergent = true },
+                      args, 2);
+}
+
+static const char ask_round[] =
+  "{ .reg .pred p; .reg .b32 lo, hi; .reg .b64 now; ld.acquire.cta.shared.u64 now, [$1]; mov.b64 "
+  "{lo, hi}, now; sub.s32 hi, hi, $2; setp.gt.s32 p, hi, 0; selp.u32 $0, 1, 0, p; }";
+
+static void meet_named(kl_lowering *l, kj_location location, LLVMValueRef id, LLVMValueRef count,
+                       bool waits)
+{
+  LLVMBasicBlockRef last = kl_new_block(l, "last"), goes = kl_new_block(l, "came");
+  count = kl_intrinsic2(l, "llvm.umax", count, kl_const32(l, 1));
+  LLVMValueRef at = kl_zext(l, kl_and(l, id, kl_const32(l, NAMED_BARRIERS - 1)), l->i64);
+  LLVMValueRef address = kl_shared_window(l, kl_inbounds_gep(l, l->i64, named_barriers(l), &at, 1));
+  LLVMValueRef before = add_to(l, address, kl_const64(l, 1)), arrived = kl_as_i32(l, before);
+  LLVMValueRef round =
+    kl_add(l, kl_as_i32(l, kl_lshr(l, before, kl_const64(l, 32))), kl_udiv(l, arrived, count));
+  LLVMValueRef rest = kl_urem(l, kl_add(l, arrived, kl_const32(l, 1)), count);
+  kl_go_on_if(l, kl_icmp(l, LLVMIntEQ, rest, kl_const32(l, 0)), last, goes);
+  LLVMValueRef next = kl_sub(l, kl_const64(l, (int64_t)1 << 32), kl_zext(l, count, l->i64));
+  (void)add_to(l, address, next);
+  kl_go_on_in(l, goes);
+  LLVMValueRef args[2] = { address, round };
+  if (waits)
+    wait_until(l, location,
+               &(kl_asm){ .text = ask_round,
+                          .constraints = "=r,r,r",
+                          .result = l->i32,
+                          .is_convergent = true },
+               args, 2);
 }
 
 LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
 {
   static const char arrive[] = "barrier.cluster.arrive;", wait[] = "barrier.cluster.wait;";
   ki_builtin_id id = expr->builtin->id;
-  if (id == KJ_BUILTIN_GRID_SYNC) sync_grid(l);
+  if (id == KJ_BUILTIN_GRID_SYNC) sync_grid(l, expr->location);
   if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_ARRIVE)
     effect(l, arrive, "", NULL, 0);
   if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_WAIT) effect(l, wait, "", NULL, 0);
@@ -220,6 +350,10 @@ LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef args[2] = { kl_lower_index32(l, expr->args.items[0]),
                            kl_lower_index32(l, expr->args.items[1]) };
   bool is_sync = id == KJ_BUILTIN_BARRIER_SYNC;
+  if (l->interrupt_word) {
+    meet_named(l, expr->location, args[0], args[1], is_sync);
+    return NULL;
+  }
   return effect(l, is_sync ? "barrier.sync $0, $1;" : "barrier.arrive $0, $1;", "r,r", args, 2);
 }
 
@@ -289,23 +423,28 @@ LLVMValueRef kl_nvptx_mbarrier_wait(kl_lowering *l, const kt_expr *expr)
   bool is_parity = LLVMTypeOf(kl_lower_expr(l, expr->args.items[1])) == l->i32;
   const char *how = wait == KJ_PHASE_TEST || (is_wait && !has_try) ? "test_wait" : "try_wait",
              *space = has_try ? ".shared::cta" : ".shared", *scope = scope_text(l);
+  bool has_result = !is_wait || l->interrupt_word;
   const char *test =
     kj_format(l->c->arena, "mbarrier.%s%s%s%s.b64 p, [$%d], $%d;", how, is_parity ? ".parity" : "",
-              has_try ? scope : "", space, !is_wait, 1 + !is_wait);
+              has_try ? scope : "", space, has_result, 1 + has_result);
   LLVMValueRef args[2] = { address32(l, expr), kl_lower_expr(l, expr->args.items[1]) };
   const char *operand = is_parity ? "r,r" : "r,l";
   if (has_try && scope[0] && l->c->least_ptx < 80) l->c->least_ptx = 80;
+  const char *text = kj_format(l->c->arena, "{ .reg .pred p; %s selp.u32 $0, 1, 0, p; }", test);
+  const char *constraints = kj_format(l->c->arena, "=r,%s", operand);
+  const kl_asm ask = {
+    .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true
+  };
+  if (is_wait && l->interrupt_word) {
+    wait_until(l, expr->location, &ask, args, 2);
+    return NULL;
+  }
   if (is_wait)
     return effect(l,
                   kj_format(l->c->arena,
                             "{ .reg .pred p; again: %s @p bra done; bra again; done: }", test),
                   operand, args, 2);
-  const char *text = kj_format(l->c->arena, "{ .reg .pred p; %s selp.u32 $0, 1, 0, p; }", test);
-  const char *constraints = kj_format(l->c->arena, "=r,%s", operand);
-  LLVMValueRef is_over = kl_build_asm(
-    l,
-    &(kl_asm){ .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true },
-    args, 2);
+  LLVMValueRef is_over = kl_build_asm(l, &ask, args, 2);
   return kl_icmp(l, LLVMIntNE, is_over, kl_const32(l, 0));
 }
 

@@ -28,7 +28,9 @@ static LLVMAttributeRef range_attribute(kl_lowering *l, uint64_t lower, uint64_t
 static LLVMTypeRef parameter_type(kl_lowering *l, const kl_planned_parameter *p)
 {
   switch (KJ_AMONG(p->parameter.kind)) {
-  case KJ_PARAMETER_POINTER: return LLVMPointerTypeInContext(l->context, l->target->global_space);
+  case KJ_PARAMETER_POINTER:
+  case KJ_PARAMETER_INTERRUPT_WORD:
+    return LLVMPointerTypeInContext(l->context, l->target->global_space);
   case KJ_PARAMETER_SCALAR: return kl_memory_type(l, p->type);
   case KJ_PARAMETER_TENSOR_MAP: return l->pointer;
   case KJ_PARAMETER_FAILURE: return l->pointer;
@@ -39,6 +41,8 @@ static LLVMTypeRef parameter_type(kl_lowering *l, const kl_planned_parameter *p)
 static const char *parameter_name(kl_lowering *l, const kl_planned_parameter *p)
 {
   if (p->parameter.kind == KJ_PARAMETER_FAILURE) return "failure";
+  if (p->parameter.kind == KJ_PARAMETER_INTERRUPT_WORD) return "interrupt";
+  if (p->parameter.kind == KJ_PARAMETER_INTERRUPT_NUMBER) return "number";
   if (p->parameter.kind == KJ_PARAMETER_SHARED_OFFSET)
     return kj_format(l->c->arena, "shared%u_offset", p->parameter.argument);
   if (p->parameter.kind == KJ_PARAMETER_SHARED_EXTENT)
@@ -405,6 +409,7 @@ const kl_lower_target kl_nvptx_lowering_target = {
   .most_constant_bytes = CONSTANT_LIMIT,
   .scopes = { [KJ_SCOPE_DEVICE] = "device", [KJ_SCOPE_BLOCK] = "block", [KJ_SCOPE_SYSTEM] = "" },
   .begin_kernel = begin_kernel,
+  .begin_block = kl_nvptx_begin_block,
   .end_kernel = end_kernel,
   .position = position,
   .shared_pointer = shared_pointer,
@@ -416,6 +421,7 @@ const kl_lower_target kl_nvptx_lowering_target = {
   .print = kl_nvptx_print,
   .leave_kernel = leave_kernel,
   .shares_failures = true,
+  .counts_down = true,
   .thread_context = thread_context,
   .use_thread_context = use_thread_context,
   .barrier = kl_nvptx_barrier,

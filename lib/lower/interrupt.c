@@ -1,0 +1,155 @@
+/* Interruptible code: where it looks whether its launch was interrupted, and chunks of loops
+ * (docs/architecture/interrupts.md).
+ *
+ * A look reads the launch's kj_interrupt_word by a volatile load, which PTX calls relaxed at the
+ * scope of the system. LLVM takes it for a read of that one place: it moves other accesses across
+ * it, and keeps in registers what was there. On the CPU a look is that load. On a GPU the word lies
+ * in the host's memory, a microsecond away: each look counts down what the code around it costs, in
+ * a register, and only where that is used up is the word read. */
+#include "lower/instruction.h"
+#include "lower/lower.h"
+
+/* GPU: expressions that a thread executes between two reads of the word; in a recursive function
+ * one entry of so many reads it, at random. */
+enum { BUDGET = 1 << 16, SAMPLED = 1 << 16, SAMPLE = 64 };
+
+bool kl_has_record(const kl_lowering *l) { return l->kernel->may_fail || l->kernel->polls; }
+
+/* ---- parameters ---- */
+
+void kl_plan_interrupts(kl_lowering *l)
+{
+  if (!l->kernel->polls) return;
+  kj_parameter word = { .kind = KJ_PARAMETER_INTERRUPT_WORD,
+                        .argument = UINT16_MAX,
+                        .size_bytes = 8 },
+               number = { .kind = KJ_PARAMETER_INTERRUPT_NUMBER,
+                          .argument = UINT16_MAX,
+                          .size_bytes = 8 };
+  l->c->code->interrupt_offset = kl_add_parameter(l, word, KJIT_VOID, 8);
+  kl_add_parameter(l, number, KJIT_VOID, 8);
+}
+
+/* ---- a look ---- */
+
+static LLVMValueRef load_volatile(kl_lowering *l, LLVMTypeRef type, unsigned alignment)
+{
+  LLVMValueRef load = kl_load(l, type, l->interrupt_word);
+  LLVMSetVolatile(load, true);
+  LLVMSetAlignment(load, alignment);
+  return load;
+}
+
+static LLVMValueRef is_interrupted(kl_lowering *l)
+{
+  KJ_ASSERT(l->interrupt_word && l->interrupt_number);
+  if (!l->target->counts_down)
+    return kl_icmp(l, LLVMIntUGE, load_volatile(l, l->i64, 8), l->interrupt_number);
+  LLVMValueRef both = load_volatile(l, LLVMVectorType(l->i64, 2), sizeof(kj_interrupt_word));
+  LLVMValueRef up_to = kl_extract_element(l, both, kl_const32(l, 0)),
+               base = kl_extract_element(l, both, kl_const32(l, 1));
+  return kl_icmp(l, LLVMIntUGE, up_to, kl_add(l, base, l->interrupt_number));
+}
+
+static void look(kl_lowering *l, kj_location location)
+{
+  kl_failure failure = { .kind = KJ_FAILURE_INTERRUPTED, .location = location };
+  kl_fail_if(l, is_interrupted(l), &failure);
+}
+
+/* What is left of the budget: one for each LLVM function, whatever loops there are in it. */
+static LLVMValueRef get_budget(kl_lowering *l)
+{
+  if (l->budget_function == l->function) return l->budget;
+  LLVMBasicBlockRef here = kl_here(l);
+  LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
+  l->budget_function = l->function;
+  l->budget = kl_alloca(l, l->i32, "budget");
+  LLVMPositionBuilderBefore(l->builder, l->alloca_end);
+  LLVMSetCurrentDebugLocation2(l->builder, NULL);
+  kl_store(l, kl_const32(l, BUDGET), l->budget);
+  kl_move_to(l, here);
+  LLVMSetCurrentDebugLocation2(l->builder, place);
+  return l->budget;
+}
+
+/* Looks where the condition holds, which it seldom does. */
+static void look_if(kl_lowering *l, LLVMValueRef condition, kj_location location, bool is_counted)
+{
+  LLVMBasicBlockRef looks = kl_new_block(l, "look"), goes = kl_new_block(l, "goes");
+  kl_set_likely(l, kl_cond_br(l, condition, looks, goes), false);
+  kl_move_to(l, looks);
+  look(l, location);
+  if (is_counted) kl_store(l, kl_const32(l, BUDGET), l->budget);
+  kl_go_on_in(l, goes);
+}
+
+void kl_poll(kl_lowering *l, kj_location location, uint32_t cost)
+{
+  if (!l->target->counts_down) {
+    look(l, location);
+    return;
+  }
+  LLVMValueRef budget = get_budget(l);
+  LLVMValueRef left = kl_sub(l, kl_load(l, l->i32, budget), kl_const32(l, cost));
+  kl_store(l, left, budget);
+  look_if(l, kl_icmp(l, LLVMIntSLT, left, kl_const32(l, 0)), location, true);
+}
+
+void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
+{
+  kj_location location = instance->function->decl->location;
+  if (!instance->polls || !instance->is_recursive) return;
+  if (!l->target->counts_down) {
+    look(l, location);
+    return;
+  }
+  LLVMValueRef clock = kl_trunc(l, l->target->clock(l, KJ_BUILTIN_CLOCK64), l->i32);
+  LLVMValueRef sample = kl_and(l, clock, kl_const32(l, SAMPLED - 1));
+  look_if(l, kl_icmp(l, LLVMIntULT, sample, kl_const32(l, SAMPLE)), location, false);
+}
+
+/* ---- chunks ----
+ *
+ * A loop from first to stop becomes the same loop from first to the end of a chunk, within one over
+ * chunks. What the inner one is made of stays, so that it is vectorized and unrolled as before. */
+
+/* A loop that stays between loops over threads has those in it. */
+uint32_t kl_chunk_of(const kt_stmt *loop)
+{
+  bool is_around = loop->is_joint && kt_flow_of(loop) == KJ_FLOW_LOOP;
+  return loop->poll && is_around ? 1 : loop->poll;
+}
+
+void kl_begin_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef first, LLVMValueRef stop,
+                     uint64_t span, LLVMBasicBlockRef leave)
+{
+  LLVMTypeRef type = LLVMTypeOf(first);
+  LLVMBasicBlockRef before = kl_here(l);
+  LLVMIntPredicate less = c->is_signed ? LLVMIntSLT : LLVMIntULT;
+  c->head = kl_new_block(l, "chunk");
+  c->leave = leave;
+  c->end = kl_new_block(l, "chunk.end");
+  c->all = stop;
+  kl_cond_br(l, kl_icmp(l, less, first, stop), c->head, leave);
+  kl_move_to(l, c->head);
+  c->first = LLVMBuildPhi(l->builder, type, "chunk");
+  LLVMAddIncoming(c->first, &first, &before, 1);
+  c->other = c->other_type ? LLVMBuildPhi(l->builder, c->other_type, "first") : NULL;
+  LLVMValueRef size = LLVMConstInt(type, span, false);
+  LLVMValueRef is_long = kl_icmp(l, LLVMIntUGT, kl_sub(l, stop, c->first), size);
+  c->stop = kl_select(l, is_long, kl_add(l, c->first, size), stop);
+}
+
+LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, kj_location location)
+{
+  LLVMBasicBlockRef more = kl_new_block(l, "chunk.next");
+  kl_cond_br(l, kl_icmp(l, c->is_signed ? LLVMIntSLT : LLVMIntULT, at, c->all), more, c->leave);
+  kl_move_to(l, more);
+  look(l, location);
+  LLVMBasicBlockRef latch = kl_here(l);
+  LLVMMetadataRef property = kl_no_unrolling(l);
+  kl_set_metadata(l, kl_br(l, c->head), "llvm.loop", kl_loop_id(l, &property, 1));
+  LLVMAddIncoming(c->first, &at, &latch, 1);
+  return latch;
+}

@@ -1,0 +1,133 @@
+/* Marks where interruptible code looks whether it has been interrupted (docs/architecture/
+ * interrupts.md).
+ *
+ * Needs typed instances. Guarantees .poll of every loop that may run for long, and polls of
+ * instances. A loop with a constant number of iterations that is soon over has none: it is counted
+ * as that many statements of what it is in. Each other one looks once for about BUDGET expressions:
+ * every so many iterations, or in each where another loop in it looks too. */
+#include "pass/pass.h"
+
+enum { BUDGET = 1 << 16, MOST_ITERATIONS = 1 << 13, BUILTIN_COST = 4, EXTERN_COST = 64 };
+
+/* What is executed once, in expressions; whether any loop in it looks. */
+typedef struct cost {
+  uint64_t size;
+  bool polls;
+} cost;
+
+typedef struct marker {
+  kt_compilation *c;
+  cost *of; /* by instance */
+} marker;
+
+static cost add(cost a, cost b)
+{
+  uint64_t size = a.size + b.size;
+  return (cost){ size < a.size ? UINT64_MAX : size, a.polls || b.polls };
+}
+
+static cost scale(cost a, uint64_t times)
+{
+  uint64_t size;
+  return (cost){ __builtin_mul_overflow(a.size, times, &size) ? UINT64_MAX : size, a.polls };
+}
+
+/* ---- expressions ---- */
+
+/* What another thread has to do something for. */
+static bool waits(const ki_builtin *builtin)
+{
+  return builtin->flags & KJ_WAITS || builtin->id == KJ_BUILTIN_GRID_SYNC;
+}
+
+static cost measure_expr(const marker *m, const kt_expr *e)
+{
+  cost sum = { .size = 1 };
+  if (!e) return (cost){ 0 };
+  for (size_t i = 0; i < kt_operand_count(e); i++)
+    sum = add(sum, measure_expr(m, kt_operand(e, i)));
+  if (e->kind == KJ_T_CALL)
+    sum = add(sum, e->instance->function->is_extern ? (cost){ .size = EXTERN_COST }
+                                                    : m->of[e->instance->id]);
+  if (e->kind == KJ_T_BUILTIN)
+    sum = add(sum, (cost){ .size = BUILTIN_COST, .polls = waits(e->builtin) });
+  return sum;
+}
+
+/* ---- statements ---- */
+
+static cost measure_list(const marker *m, const kt_stmts *list);
+
+/* 0: not known. */
+static uint64_t count_iterations(const kt_stmt *loop)
+{
+  if (loop->kind != KJ_TS_FOR || !kt_is_constant(loop->first) || !kt_is_constant(loop->stop) ||
+      !kt_is_constant(loop->step))
+    return 0;
+  __int128 step = loop->step->integer, first = loop->first->integer, stop = loop->stop->integer;
+  if (!step) return 1;
+  __int128 distance = step > 0 ? stop - first : first - stop, size = step > 0 ? step : -step;
+  __int128 count = distance > 0 ? (distance + size - 1) / size : 1;
+  return count > UINT32_MAX ? UINT32_MAX : (uint64_t)count;
+}
+
+/* At a power of two of iterations, so that a vectorized loop has no rest in a chunk. */
+static uint32_t iterations_between(const kt_stmt *loop, cost body)
+{
+  uint64_t size = body.size ? body.size : 1, most = BUDGET / size;
+  uint32_t chunk = 1;
+  if (body.polls || loop->kind == KJ_TS_WHILE) return 1;
+  while (chunk < MOST_ITERATIONS && (uint64_t)chunk * 2 <= most) chunk *= 2;
+  return chunk;
+}
+
+static cost measure_loop(const marker *m, kt_stmt *loop)
+{
+  cost body = add(measure_list(m, &loop->body), (cost){ .size = 2 });
+  if (loop->kind == KJ_TS_WHILE) body = add(body, measure_expr(m, loop->value));
+  uint64_t count = count_iterations(loop);
+  cost all = scale(body, count);
+  if (count && !body.polls && all.size <= BUDGET) return all;
+  loop->poll = iterations_between(loop, body);
+  loop->poll_cost = body.size < BUDGET ? (uint32_t)body.size : BUDGET;
+  return (cost){ body.size, true };
+}
+
+static cost measure_stmt(const marker *m, kt_stmt *stmt)
+{
+  cost sum = { .size = 1 };
+  for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++)
+    sum = add(sum, measure_expr(m, kt_stmt_operand(stmt, i)));
+  kt_flow flow = kt_flow_of(stmt);
+  if (flow == KJ_FLOW_LOOP || flow == KJ_FLOW_RANGE) return add(sum, measure_loop(m, stmt));
+  sum = add(sum, measure_list(m, &stmt->body));
+  return add(sum, measure_list(m, &stmt->otherwise));
+}
+
+static cost measure_list(const marker *m, const kt_stmts *list)
+{
+  cost sum = { 0 };
+  for (size_t i = 0; i < list->count; i++) sum = add(sum, measure_stmt(m, list->items[i]));
+  return sum;
+}
+
+/* ---- the pass ---- */
+
+/* A function that calls itself looks whenever it is called: its calls are few at a time, but may be
+ * exponentially many. */
+void kp_mark_polls(kt_compilation *c)
+{
+  KJ_ASSERT(c->state & KJ_TREE_FAILING && c->request->is_interruptible);
+  size_t count = c->instances.count;
+  marker m = { .c = c, .of = KJ_NEW_ARRAY(c->arena, cost, count) };
+  for (size_t i = 0; i < count; i++) m.of[i].polls = c->instances.items[i]->is_recursive;
+  for (size_t i = 1; i <= count; i++) { /* callees first, the kernel last */
+    kt_instance *instance = c->instances.items[i % count];
+    m.of[i % count] = add(m.of[i % count], measure_list(&m, &instance->body));
+    instance->polls = m.of[i % count].polls;
+  }
+  /* each block, where it begins */
+  if (c->request->target.kind == KJ_TARGET_CPU && !c->request->symbol)
+    c->instances.items[0]->polls = true;
+  c->code->is_interruptible = c->instances.items[0]->polls;
+}
