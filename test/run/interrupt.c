@@ -4,7 +4,8 @@
  *
  * RUN: %programs/interrupt cpu | FileCheck %s
  * RUN: %if cuda %{ %programs/interrupt cuda | FileCheck %s %}
- * CHECK: {{^}}0 failures */
+ * CHECK: {{^}}0 failures
+ */
 #include <kjit/kjit.h>
 #include <pthread.h>
 #include <signal.h>
@@ -195,7 +196,9 @@ static kjit_status run(const world *w, kjit_kernel *kernel, const kjit_launch_co
 
 static kjit_launch_config shape_of(const endless *e)
 {
-  kjit_launch_config config = { .grid = { BLOCKS, 1, 1 }, .block = { BLOCK, 1, 1 } };
+  kjit_launch_config config = { .size_bytes = sizeof config,
+                                .grid = { BLOCKS, 1, 1 },
+                                .block = { BLOCK, 1, 1 } };
   if (e) config.flags = e->flags;
   return config;
 }
@@ -418,13 +421,11 @@ int main(int argc, char **argv)
   static const char add[] =
     "kernel add(r, n) { for i in grid_range(len(r)) { r[i] = n + i32(i) } }",
                     wait[] = "kernel wait(r, n) { while atomic_add(r[0], 0i32) != n { r[1] = 7 } }";
-  world w = { .is_gpu = argc > 1 && strcmp(argv[1], "cuda") == 0 };
+  world w = { .info.size_bytes = sizeof w.info,
+              .is_gpu = argc > 1 && strcmp(argv[1], "cuda") == 0 };
   int64_t extent = COUNT;
   kjit_module *modules[2] = { NULL, NULL };
-  kjit_config config;
-  kjit_init_config(&config);
-  config.interruptible = 1;
-  config.cache_directory = "";
+  kjit_config config = { .size_bytes = sizeof config, .cache_directory = "", .interruptible = 1 };
   if (kjit_create_context(&config, &w.context) != KJIT_OK) return EXIT_FAILURE;
   kjit_device_kind kind = w.is_gpu ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
   check(&w, "the device", "opening it", kjit_get_device(w.context, kind, 0, &w.device));
