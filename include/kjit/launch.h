@@ -11,6 +11,8 @@ extern "C" {
 
 /* memory with a shape, or a view of it; see memory.h */
 typedef struct kjit_array kjit_array;
+/* something that some launches are interrupted by, and no others */
+typedef struct kjit_interrupter kjit_interrupter;
 /* a kernel compiled for one tuple of argument types and facts on one kind of device */
 typedef struct kjit_specialization kjit_specialization;
 
@@ -170,9 +172,6 @@ static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.acce
 /* clang-format on */
 
 /* ---- launching ---- */
-
-/* something that some launches are interrupted by, and no others */
-typedef struct kjit_interrupter kjit_interrupter;
 
 typedef enum kjit_launch_flags {
   /* all blocks are resident at once, or the launch is refused; kernels that use grid_sync are
