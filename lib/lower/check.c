@@ -322,7 +322,7 @@ static void begin_shared_failure(kl_lowering *l)
     for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = l->failure_values[i];
     write_record(l, args);
     l->target->leave_kernel(l);
-  } else call_writer(l, l->failure_site, l->failure_values);
+  } else call_writer(l, l->failure_site, l->failure_values, false);
   kl_move_to(l, here);
 }
 

@@ -215,7 +215,7 @@ static void wait_until(kl_lowering *l, kj_location location, const kl_asm *ask, 
   kl_poll(l, location, COST);
   kl_br(l, again);
   kl_move_to(l, over);
-  l->has_loops = true;
+  l->loop_count++;
 }
 
 static void meet_grid_interruptibly(kl_lowering *l, kj_location location, LLVMValueRef step)
