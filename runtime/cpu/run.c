@@ -257,10 +257,14 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
   enum { SOME_ELEMENTS = 1 << 16 }; /* of a range whose extents only the kernel knows */
   uint32_t most = device->workers, own = call->cpu_threads;
   kj_cpu_work work = { .most = own && own < most ? own : most, .is_limited = own && own < most };
-  work.units = !code->is_range_only ? blocks : call->has_elements ? call->elements : SOME_ELEMENTS;
+  /* Who launches one thread has its variables carried from one element to the next. */
+  bool is_one_thread =
+         blocks == 1 && (uint64_t)call->block[0] * call->block[1] * call->block[2] == 1,
+       is_cut = code->is_range_only && !is_one_thread;
+  work.units = !is_cut ? blocks : call->has_elements ? call->elements : SOME_ELEMENTS;
   if (!work.units) work.units = 1;
   work.size = work.units;
-  work.is_even = code->is_range_only && call->has_elements && code->elements_a_thread;
+  work.is_even = is_cut && call->has_elements && code->elements_a_thread;
   if (work.is_even || work.most <= 1) return work;
   uint64_t elements = count_array_elements(code, call->parameters);
   if (elements > work.size) work.size = elements;
