@@ -48,10 +48,22 @@ enum {
   GPU_TILE = 256,      /* threads of a block */
   GPU_WIDE_VALUE = 32, /* bytes of values of which a block has fewer */
   GPU_WIDE_TILE = 128,
-  GPU_BLOCKS = 4, /* on a multiprocessor */
-  GPU_TILES = 2,  /* of a multiprocessor, before a thread has more than a few elements */
-  GPU_FEW = 3     /* elements */
+  GPU_BLOCKS = 4,            /* on a multiprocessor */
+  GPU_TILES = 2,             /* of a multiprocessor, before a thread has more than a few elements */
+  GPU_FEW = 3,               /* elements */
+  GPU_LARGE_TILE = 512,      /* where there are many small elements */
+  GPU_LARGE_LEAST = 1 << 22, /* elements */
+  GPU_LARGE_PAIR = 8,        /* bytes of a key and a value, at most */
+  GPU_LARGE_BLOCKS = 2       /* on a multiprocessor */
 };
+
+/* A block may have nearly all shared memory of a multiprocessor, which has two such tiles. */
+static bool has_large_tiles(const ka_call *call, uint64_t n, uint32_t pair, uint32_t items)
+{
+  uint64_t bytes = (uint64_t)GPU_LARGE_BLOCKS * GPU_LARGE_TILE * items * pair;
+  return n >= GPU_LARGE_LEAST && pair <= GPU_LARGE_PAIR &&
+         bytes <= call->device->info.max_shared_bytes;
+}
 
 /* Odd numbers of elements: neighbouring threads read other banks of shared memory. */
 static ka_carried_tiling choose_tiling(const parts *p)
@@ -64,8 +76,11 @@ static ka_carried_tiling choose_tiling(const parts *p)
   t.items = (uint32_t)ka_most(ka_least(GPU_PAIR_BYTES / pair, GPU_MOST_ITEMS + 1), 2) - 1;
   if (t.items > GPU_FEW) t.items |= 1;
   while (t.items > GPU_FEW && n < tiles * t.threads * t.items) t.items = t.items / 2 | 1;
+  bool is_large = has_large_tiles(call, n, pair, t.items);
+  if (is_large) t.threads = GPU_LARGE_TILE;
   t.blocks = ka_divide_up(n, (uint64_t)t.threads * t.items);
-  if (t.threads == GPU_TILE && p->operator_.name) t.at_once = GPU_BLOCKS;
+  if (t.threads >= GPU_TILE && p->operator_.name)
+    t.at_once = is_large ? GPU_LARGE_BLOCKS : GPU_BLOCKS;
   return t;
 }
 

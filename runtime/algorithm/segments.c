@@ -116,18 +116,20 @@ enum {
   TEAM_VALUE_BYTES = 64, /* that a thread reads at a time */
   TEAM_THREADS = 1024,   /* of a multiprocessor, before teams are warps */
   TEAM_MOST = 256,       /* threads */
+  TEAM_LARGE_AVERAGE = 8192, /* elements, from which on a team has as many where there are: */
+  TEAM_LARGE_LEAST = 1 << 26,
   TEAM_WARPS_BLOCK = 64, /* threads of a block of teams that are warps */
   TEAM_LEAST_READS = 4,  /* of a thread of a team that has a part of a long segment */
   TEAM_LONG = 8          /* times the average, from which on there are several teams */
 };
 
-/* Few segments have large teams; and a part of a long one is so long that there are as many parts
- * as fill the device, but few beside the segments. */
+/* Few or very long segments have large teams; and a part of a long one is so long that there are as
+ * many parts as fill the device, but few beside the segments. */
 static void choose_teams(const parts *p, uint32_t bytes, team_shape *teams)
 {
   uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->x.count;
   teams->items = (uint32_t)ka_most(ka_least(TEAM_VALUE_BYTES / bytes, 16), 1);
-  teams->size = 32;
+  teams->size = n >= TEAM_LARGE_LEAST && n / p->segments >= TEAM_LARGE_AVERAGE ? TEAM_MOST : 32;
   while (teams->size < TEAM_MOST && p->segments * teams->size < filling &&
          teams->size * teams->items <= n / p->segments)
     teams->size *= 2;

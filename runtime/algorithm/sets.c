@@ -41,7 +41,7 @@ typedef struct tiling {
   uint32_t bytes, threads, items, blocks;
 } tiling;
 
-static const tiling tilings[] = { { 4, 256, 23, 4 }, { 8, 256, 11, 3 }, { 16, 256, 7, 2 },
+static const tiling tilings[] = { { 4, 256, 23, 5 }, { 8, 256, 11, 3 }, { 16, 256, 7, 2 },
                                   { 32, 128, 7, 2 }, { 64, 128, 3, 2 }, { UINT32_MAX, 64, 3, 1 } };
 
 enum {

@@ -186,7 +186,7 @@ static void add_move(const parts *p)
 
 /* As measured on an H200. */
 enum {
-  FEW_TILES = 40,     /* in each of which an element of a long segment looks for its place */
+  FEW_TILES = 70,     /* in each of which an element of a long segment looks for its place */
   FEW_AVERAGE = 256,  /* elements of a segment, a block's work */
   FEW_SMALL_ITEMS = 9 /* of a thread, where segments of twice the average are a tile */
 };

@@ -30,7 +30,8 @@ enum {
   CPU_LARGE_TILE_BYTES = 16, /* of such an element */
   CPU_PIECES = 4,            /* of a core */
   CPU_LEAST = 16384,         /* elements of a piece */
-  RADIX_MANY = 1 << 22,      /* elements */
+  RADIX_SOME = 1 << 20,      /* elements */
+  RADIX_MANY = 1 << 22,
   DIGIT_BITS = 8,
   DIGIT_VALUES = 1 << DIGIT_BITS,
   MOVED_BYTES = 8,   /* of a value that goes through a tile, at most */
@@ -49,24 +50,27 @@ typedef enum radix_way {
 } radix_way;
 
 /* A pass of keys and values of up to so many bytes each, as was measured (docs/performance.md): few
- * elements, and many. What a tile has of one digit is written side by side, so that large tiles, of
- * many elements a thread, take less time where there are enough of them for all multiprocessors. */
+ * elements, some, and many. The bits of reals take more registers to put into order. What a tile
+ * has of one digit is written side by side, so that large tiles, of many elements a thread, take
+ * less time where there are enough of them for all multiprocessors. */
 typedef struct radix_tiling {
   uint32_t key_bytes, value_bytes;
   radix_way way;
-  tiling few, many;
+  tiling few, some, many;
+  bool are_reals; /* keys, and no others */
 } radix_tiling;
 
 static const radix_tiling radix_tilings[] = {
-  { 4, 0, RADIX_BESIDE, { 0, 256, 16, 4 }, { 0, 256, 64, 2 } },
-  { 8, 0, RADIX_BESIDE, { 0, 256, 16, 3 }, { 0, 256, 40, 2 } },
-  { 4, 4, RADIX_PACKED, { 0, 256, 16, 4 }, { 0, 256, 40, 2 } },
-  { 4, 4, RADIX_LATE, { 0, 256, 16, 3 }, { 0, 256, 40, 2 } },
-  { 8, 4, RADIX_LATE, { 0, 256, 16, 3 }, { 0, 256, 30, 2 } },
-  { 8, 8, RADIX_LATE, { 0, 256, 16, 2 }, { 0, 256, 26, 2 } },
+  { 4, 0, RADIX_BESIDE, { 0, 256, 16, 4 }, { 0, 256, 16, 4 }, { 0, 256, 56, 2 }, true },
+  { 4, 0, RADIX_BESIDE, { 0, 256, 16, 4 }, { 0, 256, 32, 4 }, { 0, 256, 64, 2 }, false },
+  { 8, 0, RADIX_BESIDE, { 0, 256, 16, 3 }, { 0, 256, 16, 3 }, { 0, 256, 40, 2 }, false },
+  { 4, 4, RADIX_PACKED, { 0, 256, 16, 4 }, { 0, 256, 16, 4 }, { 0, 256, 40, 2 }, false },
+  { 4, 4, RADIX_LATE, { 0, 256, 16, 3 }, { 0, 256, 16, 3 }, { 0, 256, 40, 2 }, false },
+  { 8, 4, RADIX_LATE, { 0, 256, 16, 3 }, { 0, 256, 16, 3 }, { 0, 256, 30, 2 }, false },
+  { 8, 8, RADIX_LATE, { 0, 256, 16, 2 }, { 0, 256, 16, 2 }, { 0, 256, 26, 2 }, false },
   /* Larger values do not go through a tile. */
-  { 4, UINT32_MAX, RADIX_BESIDE, { 0, 256, 23, 3 }, { 0, 256, 48, 2 } },
-  { 8, UINT32_MAX, RADIX_BESIDE, { 0, 384, 16, 2 }, { 0, 256, 34, 2 } },
+  { 4, UINT32_MAX, RADIX_BESIDE, { 0, 256, 23, 3 }, { 0, 256, 23, 3 }, { 0, 256, 48, 2 }, false },
+  { 8, UINT32_MAX, RADIX_BESIDE, { 0, 384, 16, 2 }, { 0, 384, 16, 2 }, { 0, 256, 34, 2 }, false },
 };
 
 /* How all digits are counted: threads, elements of each at a time, columns of counts
@@ -259,10 +263,12 @@ static void fit_tile(const ka_sort *s, radix_way way, tiling *t)
 static radix_way choose_radix_tile(const ka_sort *s, uint32_t digits, tiling *tile)
 {
   const radix_tiling *row = radix_tilings;
+  bool are_reals = ki_type(s->call->context->types, s->x.element)->class_ == KJ_CLASS_FLOAT;
+  uint64_t n = s->x.count;
   while (row->key_bytes < ka_key_bytes(s) || row->value_bytes < s->value_bytes ||
-         (row->way == RADIX_PACKED && !can_pack(s, digits)))
+         (row->are_reals && !are_reals) || (row->way == RADIX_PACKED && !can_pack(s, digits)))
     row++;
-  *tile = s->x.count >= RADIX_MANY ? row->many : row->few;
+  *tile = n >= RADIX_MANY ? row->many : n >= RADIX_SOME ? row->some : row->few;
   fit_tile(s, row->way, tile);
   return row->way;
 }
