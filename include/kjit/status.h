@@ -9,7 +9,8 @@
  * thread safe. get: borrowed, valid as long as the object it was got from. copy: the caller frees
  * with kjit_free. Strings and arrays passed in are copied unless the parameter says "kept".
  *  - Threads. Context, module, kernel, function, specialization, device, array: any number of
- * threads at once. Builder, stream, event: one thread at a time.
+ * threads at once. Builder, stream, event: one thread at a time. A thread that is in a call is not
+ * cancelled (pthread_cancel): others would wait for what it has begun.
  *  - Structs. A struct that may grow starts with size_bytes, which the host sets to its sizeof; all
  * other fields are by default 0: `kjit_config config = { .size_bytes = sizeof config };`. kjit
  * reads and writes so many bytes, so that a host built with older headers keeps working. Fields of

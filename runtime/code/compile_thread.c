@@ -26,7 +26,7 @@ static void block_signals(sigset_t *previous)
   sigset_t signals;
   sigfillset(&signals);
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&signals, faults[i]);
-  pthread_sigmask(SIG_BLOCK, &signals, previous);
+  pthread_sigmask(SIG_SETMASK, &signals, previous);
 }
 
 /* Huge pages would make memory of megabytes of what is touched once. */
@@ -128,7 +128,8 @@ struct worker {
 struct kj_compile_threads {
   pthread_mutex_t mutex; /* protects what follows, and the workers */
   worker *idle;
-  uint32_t idle_count;
+  uint32_t idle_count, count; /* count: all workers, and those that are being made */
+  pthread_cond_t returned;    /* to idle, or nobody is left who could return */
 };
 enum { MOST_IDLE = 4 };
 
@@ -189,16 +190,35 @@ static worker *make_worker(kj_compile_threads *threads)
   return NULL;
 }
 
+static worker *pop_idle(kj_compile_threads *threads)
+{
+  worker *w = threads->idle;
+  if (!w) return NULL;
+  threads->idle = w->next;
+  threads->idle_count--;
+  return w;
+}
+
+/* Where the system gives no further one, the next that others have done with: no compilation waits
+ * for another. NULL: there is not even one. */
 static worker *take_worker(kj_compile_threads *threads)
 {
   kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
-  worker *w = threads->idle;
-  if (w) {
-    threads->idle = w->next;
-    threads->idle_count--;
+  worker *w;
+  while (!(w = pop_idle(threads))) {
+    threads->count++;
+    kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+    w = make_worker(threads);
+    kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+    if (w) break;
+    if (!--threads->count) {
+      pthread_cond_broadcast(&threads->returned);
+      break;
+    }
+    if (!threads->idle) pthread_cond_wait(&threads->returned, &threads->mutex);
   }
   kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
-  return w ? w : make_worker(threads);
+  return w;
 }
 
 static void return_worker(worker *w)
@@ -210,6 +230,9 @@ static void return_worker(worker *w)
     w->next = threads->idle;
     threads->idle = w;
     threads->idle_count++;
+    pthread_cond_signal(&threads->returned);
+  } else {
+    threads->count--;
   }
   kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
   if (!is_kept) end_worker(w);
@@ -232,16 +255,18 @@ static kjit_status call(task *t)
     return t->status;
   }
   int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   worker *w = take_worker(t->runtime->compile_threads);
+  if (w) {
+    wait_for(w, t);
+    return_worker(w);
+  }
+  pthread_setcancelstate(state, NULL);
   if (!w)
     return kj_error(t->diagnostics, KJIT_ERROR_MEMORY,
                     "out of memory, or the system gives no thread to compile on (it has a stack of "
                     "%zu MiB of address space)",
                     stack_bytes >> 20);
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-  wait_for(w, t);
-  pthread_setcancelstate(state, NULL);
-  return_worker(w);
   return t->status;
 }
 
@@ -299,6 +324,7 @@ bool kj_open_compile_threads(kj_runtime *runtime)
   kj_compile_threads *made = calloc(1, sizeof *made);
   if (!made) return false;
   pthread_mutex_init(&made->mutex, NULL);
+  pthread_cond_init(&made->returned, NULL);
   runtime->compile_threads = made;
   return true;
 }
@@ -311,6 +337,7 @@ void kj_close_compile_threads(kj_runtime *runtime)
     threads->idle = w->next;
     end_worker(w);
   }
+  pthread_cond_destroy(&threads->returned);
   pthread_mutex_destroy(&threads->mutex);
   free(threads);
 }

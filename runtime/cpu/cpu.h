@@ -19,8 +19,9 @@ uint32_t kj_count_cores(void);
 void kj_open_workers(uint32_t threads);
 void kj_close_workers(void);
 /* Calls body(data, 0), and from workers that are free meanwhile body(data, i) for some i below
- * count, each once. Returns when all that were called have returned. count > 1. Any number of
- * threads at once; not under any lock. */
+ * count, each once, and again where it has returned because of kj_leave_work. Returns when all that
+ * were called have returned. count: 2 to KJ_MOST_WORKERS. Any number of threads at once; not under
+ * any lock. */
 void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *data);
 /* For a body of kj_share_work whose index is not 0, now and then: more threads run than should, and
  * this one is to return soon. */

@@ -3,6 +3,7 @@
  * next; helping evens out blocks of unequal work. */
 #include "cpu/cpu.h"
 
+#include <fenv.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,9 +142,8 @@ static void work(crew *crew, size_t worker, void *scratch)
   kj_destroy_crowd(crowd);
 }
 
-static void run_worker(void *data, size_t worker)
+static void run_kernel(crew *crew, size_t worker)
 {
-  crew *crew = data;
   _Alignas(CACHE_LINE) char small[SMALL_SCRATCH];
   if (crew->scratch_bytes <= sizeof small) {
     work(crew, worker, small);
@@ -156,6 +156,32 @@ static void run_worker(void *data, size_t worker)
   }
   work(crew, worker, scratch);
   give_scratch(crew->device, scratch);
+}
+
+/* As a new process has it; false: perhaps not. */
+static bool is_environment_default(void)
+{
+#if defined __x86_64__
+  enum { DEFAULT = 0x1f80, STATUS = 0x3f };
+  return (__builtin_ia32_stmxcsr() & ~(unsigned)STATUS) == DEFAULT;
+#else
+  return false;
+#endif
+}
+
+/* Kernels round to nearest, keep subnormal numbers and trap nothing on every thread, whatever the
+ * host has set on its own: else what a block computes would depend on who runs it. */
+static void run_worker(void *data, size_t worker)
+{
+  fenv_t own;
+  if (is_environment_default()) {
+    run_kernel(data, worker);
+    return;
+  }
+  fegetenv(&own);
+  fesetenv(FE_DFL_ENV);
+  run_kernel(data, worker);
+  fesetenv(&own);
 }
 
 static void run_crew(crew *crew)

@@ -38,6 +38,10 @@ typedef struct offer {
   void *data;
   size_t count, begun;     /* indices; 0 is the launching thread's */
   _Atomic uint32_t inside; /* workers */
+  bool is_over;            /* the launching thread has nothing left to give away */
+  /* indices of workers that have left before that, for others */
+  uint32_t left_count;
+  uint8_t left[MOST_THREADS];
 } offer;
 
 static struct {
@@ -50,6 +54,8 @@ static struct {
   _Atomic uint32_t most;
   _Atomic uint32_t running; /* read without the mutex, too */
   uint32_t idle, thread_count;
+  uint32_t asked;  /* workers that the launches under way would take */
+  cpu_set_t cores; /* of the threads that have opened devices */
   bool is_closing;
   _Atomic uint32_t changes; /* what idle workers sleep on */
   pthread_t threads[MOST_THREADS];
@@ -74,6 +80,7 @@ static void wake(_Atomic uint32_t *word, uint32_t most)
 static void list_offer(offer *made)
 {
   if (!pool.offers) pool.end = &pool.offers;
+  made->next = NULL;
   made->place = pool.end;
   *pool.end = made;
   pool.end = &made->next;
@@ -88,12 +95,29 @@ static void take_back(offer *made)
   made->place = NULL;
 }
 
+static size_t count_open(const offer *made) { return made->count - made->begun + made->left_count; }
+
+static size_t take_index(offer *made)
+{
+  size_t index = made->left_count ? made->left[--made->left_count] : made->begun++;
+  if (!count_open(made)) take_back(made);
+  return index;
+}
+
+/* The launch may go on for long after those that were too many have ended. */
+static void return_index(offer *made, size_t index)
+{
+  if (made->is_over) return;
+  made->left[made->left_count++] = (uint8_t)index;
+  if (!made->place) list_offer(made);
+}
+
 /* Workers that could begin now and sleep, or are about to. */
 static uint32_t count_wanted(void)
 {
   uint64_t wanted = 0, room = pool.most > pool.running ? pool.most - pool.running : 0;
   for (const offer *at = pool.offers; at && wanted < pool.idle; at = at->next)
-    wanted += at->count - at->begun;
+    wanted += count_open(at);
   if (wanted > room) wanted = room;
   return wanted < pool.idle ? (uint32_t)wanted : pool.idle;
 }
@@ -104,13 +128,17 @@ static _Thread_local bool has_left; /* it is not counted as running any more */
 
 static void join_in(offer *made)
 {
-  size_t index = made->begun++;
+  size_t index = take_index(made);
   atomic_fetch_add_explicit(&made->inside, 1, memory_order_relaxed);
-  if (made->begun == made->count) take_back(made);
   pool.running++;
   has_left = false;
   unlock_pool();
   made->body(made->data, index);
+  if (has_left) {
+    lock_pool();
+    return_index(made, index);
+    unlock_pool();
+  }
   /* the offer may be gone after this */
   _Atomic uint32_t *inside = &made->inside;
   if (atomic_fetch_sub(inside, 1) == (IS_WAITING | 1)) wake(inside, 1);
@@ -131,6 +159,8 @@ static void *run_worker(void *nothing)
 {
   (void)nothing;
   lock_pool();
+  /* Not those of the thread that happened to launch first, which may keep to one core. */
+  if (CPU_COUNT(&pool.cores)) (void)sched_setaffinity(0, sizeof pool.cores, &pool.cores);
   for (;;) {
     if (pool.offers && pool.running < pool.most) {
       join_in(pool.offers);
@@ -200,11 +230,11 @@ static void wait_for_workers(offer *made)
 void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *data)
 {
   offer made = { .body = body, .data = data, .count = count, .begun = 1 };
-  KJ_ASSERT(count > 1);
+  KJ_ASSERT(count > 1 && count <= KJ_MOST_WORKERS);
   lock_pool();
   pool.running++;
-  uint32_t most = pool.most < count ? pool.most : (uint32_t)count;
-  start_threads(most - 1);
+  pool.asked += (uint32_t)count - 1;
+  start_threads(pool.asked < pool.most ? pool.asked : pool.most - 1);
   list_offer(&made);
   uint32_t wanted = count_wanted();
   if (wanted) atomic_fetch_add(&pool.changes, 1);
@@ -212,11 +242,13 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   if (wanted) wake(&pool.changes, wanted);
   body(data, 0);
   lock_pool();
+  made.is_over = true;
   take_back(&made);
   unlock_pool();
   wait_for_workers(&made);
   lock_pool();
   pool.running--;
+  pool.asked -= (uint32_t)count - 1;
   wanted = count_wanted(); /* of others that had no room */
   if (wanted) atomic_fetch_add(&pool.changes, 1);
   unlock_pool();
@@ -239,8 +271,15 @@ static void forget_parent(void)
   pthread_mutex_init(&pool.users_mutex, NULL);
   pthread_mutex_init(&pool.mutex, NULL);
   pool.offers = NULL;
-  pool.users = pool.most = pool.running = pool.idle = pool.thread_count = 0;
+  pool.users = pool.most = pool.running = pool.idle = pool.thread_count = pool.asked = 0;
+  CPU_ZERO(&pool.cores);
   pool.is_closing = false;
+}
+
+static void add_cores(void)
+{
+  cpu_set_t cores;
+  if (!sched_getaffinity(0, sizeof cores, &cores)) CPU_OR(&pool.cores, &pool.cores, &cores);
 }
 
 static void watch_forks(void) { (void)pthread_atfork(NULL, NULL, forget_parent); }
@@ -253,6 +292,7 @@ void kj_open_workers(uint32_t threads)
   pthread_mutex_lock(&pool.users_mutex);
   pool.users++;
   lock_pool();
+  add_cores();
   if (most > pool.most) pool.most = most < KJ_MOST_WORKERS ? most : KJ_MOST_WORKERS;
   unlock_pool();
   pthread_mutex_unlock(&pool.users_mutex);
@@ -270,6 +310,7 @@ void kj_close_workers(void)
     wake(&pool.changes, INT_MAX);
     for (uint32_t i = 0; i < pool.thread_count; i++) (void)pthread_join(pool.threads[i], NULL);
     pool.thread_count = pool.most = 0;
+    CPU_ZERO(&pool.cores);
     pool.is_closing = false;
   }
   pthread_mutex_unlock(&pool.users_mutex);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fake_compiler.h"
@@ -168,6 +169,39 @@ static void test_many(void **state)
   assert_true(status_of("Threads") <= before + 5);
 }
 
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+static void test_no_more_threads(void **state)
+{
+  (void)state;
+  skip(); /* a sanitizer's address space is no small one */
+}
+#else
+/* No room for a second stack: who comes later waits for the thread that there is. */
+static void test_no_more_threads(void **state)
+{
+  enum { CALLER_MIB = 20, MIB_OF_KIB = 1024 };
+  kjit_kernel *kernel = make_kernel(*state);
+  pthread_t callers[CALLERS];
+  void *results[CALLERS];
+  struct rlimit before, limit;
+  assert_int_equal(compile(kernel), KJIT_OK);
+  assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+  limit = before;
+  is_held = true;
+  limit.rlim_cur = ((rlim_t)status_of("VmSize") / MIB_OF_KIB + (rlim_t)CALLERS * CALLER_MIB) * MIB;
+  assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+  for (int i = 0; i < CALLERS; i++)
+    assert_int_equal(pthread_create(&callers[i], NULL, compile_once, kernel), 0);
+  while (entered < 2) usleep(100);
+  usleep(20000);
+  assert_int_equal(entered, 2);
+  is_held = false;
+  for (int i = 0; i < CALLERS; i++) pthread_join(callers[i], &results[i]);
+  assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+  for (int i = 0; i < CALLERS; i++) assert_non_null(results[i]);
+}
+#endif
+
 /* The compilation uses the caller's memory: the caller is there until it ends. */
 static void test_cancelled_caller(void **state)
 {
@@ -212,6 +246,7 @@ int main(void)
     cmocka_unit_test_setup_teardown(test_thread, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_diagnostics, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_many, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_no_more_threads, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_cancelled_caller, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_background, set_up, tear_down),
   };

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -575,6 +576,41 @@ static void test_lazy_executor(void **state)
   kjit_destroy_context(context);
 }
 
+/* Kernels have the default floating-point environment on whichever thread, and the host its own
+ * again afterwards. */
+static _Atomic uint32_t other_roundings, arrived;
+
+static void look_at_rounding(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                             uint64_t last, void *scratch)
+{
+  (void)parameters, (void)grid, (void)last, (void)scratch;
+  volatile float one = 1, three = 3, tiny = 1e-38F;
+  other_roundings += one / three != 0x1.555556p-2F || -one / three != -0x1.555556p-2F;
+  other_roundings += fegetround() != FE_TONEAREST || tiny / three == 0;
+  arrived++;
+  uint64_t end_ns = kj_clock_ns() + 20000000;
+  while (first < 8 && arrived < 4 && kj_clock_ns() < end_ns) sched_yield();
+}
+
+static void test_rounding(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
+  kjit_launch_config config = on_cpu(*state);
+  config.grid[0] = 64;
+  config.block[0] = 1;
+  fake.kernel = look_at_rounding;
+  other_roundings = 0;
+  static const int modes[] = { FE_UPWARD, FE_TONEAREST, FE_DOWNWARD };
+  for (int i = 0; i < 3; i++) {
+    arrived = 0;
+    fesetround(modes[i]);
+    assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_OK);
+    assert_int_equal(fegetround(), modes[i]);
+    fesetround(FE_TONEAREST);
+    assert_int_equal(other_roundings, 0);
+  }
+}
+
 /* Destroying a context waits for launches on the CPU that other threads have begun. */
 typedef struct late_launch {
   kjit_context *context;
@@ -816,6 +852,7 @@ int main(void)
     TEST(test_every_block_once),
     TEST(test_executor),
     TEST(test_lazy_executor),
+    TEST(test_rounding),
     cmocka_unit_test(test_late_launch),
     TEST(test_flags),
     TEST(test_other_builds),

@@ -158,6 +158,113 @@ static void test_busy(void **state)
   kj_close_workers();
 }
 
+/* ---- launches that want less than all cores, together have all ---- */
+
+static void *hold_three(void *nothing)
+{
+  (void)nothing;
+  kj_share_work(3, hold, NULL);
+  return NULL;
+}
+
+static void test_two_launches(void **state)
+{
+  (void)state;
+  pthread_t threads[2];
+  held = 0;
+  is_free = false;
+  kj_open_workers(6);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, hold_three, NULL), 0);
+  while (held < 6) sched_yield(); /* or this hangs */
+  is_free = true;
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  kj_close_workers();
+}
+
+/* ---- a worker that has left for another launch comes back when that has ended ---- */
+
+static _Atomic uint32_t helping;
+static _Atomic bool is_long_over;
+
+static void work_long(void *data, size_t index)
+{
+  (void)data;
+  if (index) atomic_fetch_add(&helping, 1);
+  while (!is_long_over && !(index && kj_leave_work())) sched_yield();
+  if (index) atomic_fetch_sub(&helping, 1);
+}
+
+static void *launch_long(void *count)
+{
+  kj_share_work(*(size_t *)count, work_long, NULL);
+  return NULL;
+}
+
+static void *hold_two(void *nothing)
+{
+  (void)nothing;
+  kj_share_work(2, hold, NULL);
+  return NULL;
+}
+
+static void test_return(void **state)
+{
+  (void)state;
+  pthread_t longer, other;
+  size_t count = kj_count_cores() > THREADS ? kj_count_cores() : THREADS;
+  helping = held = 0;
+  is_free = is_long_over = false;
+  kj_open_workers(THREADS);
+  assert_int_equal(pthread_create(&longer, NULL, launch_long, &count), 0);
+  while (helping < count - 1) sched_yield();
+  assert_int_equal(pthread_create(&other, NULL, hold_two, NULL), 0);
+  while (helping > count - 2) sched_yield();
+  is_free = true;
+  pthread_join(other, NULL);
+  while (helping < count - 1) sched_yield(); /* or this hangs */
+  is_long_over = true;
+  pthread_join(longer, NULL);
+  kj_close_workers();
+}
+
+/* ---- workers run where the process may, not where the first launching thread does ---- */
+
+static cpu_set_t cores_of_worker;
+
+static void look_at_cores(void *data, size_t index)
+{
+  (void)data;
+  if (index) sched_getaffinity(0, sizeof cores_of_worker, &cores_of_worker);
+  if (index) is_free = true;
+  while (!is_free) sched_yield();
+}
+
+static void *launch_pinned(void *nothing)
+{
+  (void)nothing;
+  cpu_set_t all_cores, one;
+  sched_getaffinity(0, sizeof all_cores, &all_cores);
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+    if (CPU_ISSET(i, &all_cores)) CPU_SET(i, &one);
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+  kj_share_work(2, look_at_cores, NULL);
+  assert_true(CPU_EQUAL(&cores_of_worker, &all_cores));
+  return NULL;
+}
+
+static void test_cores(void **state)
+{
+  (void)state;
+  pthread_t thread;
+  is_free = false;
+  kj_open_workers(2);
+  assert_int_equal(pthread_create(&thread, NULL, launch_pinned, NULL), 0);
+  pthread_join(thread, NULL);
+  kj_close_workers();
+}
+
 /* ---- fork ---- */
 
 static void test_child(void **state)
@@ -290,8 +397,11 @@ static void test_varied(void **state)
 int main(void)
 {
   static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_sharing), cmocka_unit_test(test_bound),   cmocka_unit_test(test_busy),
-    cmocka_unit_test(test_child),   cmocka_unit_test(test_choices), cmocka_unit_test(test_varied),
+    cmocka_unit_test(test_sharing), cmocka_unit_test(test_bound),
+    cmocka_unit_test(test_busy),    cmocka_unit_test(test_two_launches),
+    cmocka_unit_test(test_return),  cmocka_unit_test(test_cores),
+    cmocka_unit_test(test_child),   cmocka_unit_test(test_choices),
+    cmocka_unit_test(test_varied),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
