@@ -5,12 +5,12 @@
  * (22, SCEVWrapPredicate::implies) compares the starts and steps of such conditions whatever their
  * widths: the sum's condition, in 32 bits, counts as one that holds for the 5 bits, too, which is
  * then never asked for. The loop reads and writes where the program does not. Conditions of one
- * width are compared rightly. So those of fewer than 32 bits are kept from arising: what is made
- * wider from fewer bits, and counts, is frozen, which scalar evolution does not look through. Such
- * indices really wrap around, so the loops that are lost are next to none. */
+ * width are compared rightly. So those of other widths than 32 and 64 are kept from arising: what
+ * is made wider from such a width, and counts, is frozen, which scalar evolution does not look
+ * through. Indices of few bits really wrap around, so the loops that are lost are next to none. */
 #include "target/host.h"
 
-enum { FEW_BITS = 32, MOST_STEPS = 64 };
+enum { MOST_STEPS = 64 };
 
 static unsigned bits_of(LLVMValueRef value)
 {
@@ -18,17 +18,27 @@ static unsigned bits_of(LLVMValueRef value)
   return LLVMGetTypeKind(type) == LLVMIntegerTypeKind ? LLVMGetIntTypeWidth(type) : 0;
 }
 
-/* How many of the last bits of the instruction's first operand it makes wider, or keeps alone; 0:
- * it does neither. */
+/* The constant's bits, or 0: it is none of at most 64. */
+static uint64_t constant_of(LLVMValueRef value)
+{
+  unsigned bits = bits_of(value);
+  return bits && bits <= 64 && LLVMIsAConstantInt(value) ? LLVMConstIntGetZExtValue(value) : 0;
+}
+
+/* How many bits of the instruction's first operand scalar evolution takes it to make wider; 0: it
+ * does not. A mask is from its first to its last bit: `(2 * k) & 31` has become `(2 * k) & 30`, and
+ * is 4 bits of k. */
 static unsigned kept_bits(LLVMValueRef instruction)
 {
   LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
   if (opcode == LLVMZExt || opcode == LLVMSExt) return bits_of(LLVMGetOperand(instruction, 0));
-  if (opcode != LLVMAnd || !bits_of(instruction) || bits_of(instruction) > 64) return 0;
-  LLVMValueRef mask = LLVMGetOperand(instruction, 1);
-  if (!LLVMIsAConstantInt(mask)) return 0;
-  uint64_t bits = LLVMConstIntGetZExtValue(mask);
-  return bits && !(bits & (bits + 1)) ? (unsigned)__builtin_popcountll(bits) : 0;
+  if (opcode != LLVMAnd && opcode != LLVMAShr) return 0;
+  uint64_t constant = constant_of(LLVMGetOperand(instruction, 1));
+  if (!constant) return 0;
+  if (opcode == LLVMAnd)
+    return 64 - (unsigned)(__builtin_clzll(constant) + __builtin_ctzll(constant));
+  unsigned bits = bits_of(instruction);
+  return constant < bits ? bits - (unsigned)constant : 0;
 }
 
 static bool is_number_from_numbers(LLVMValueRef value)
@@ -71,7 +81,7 @@ void kg_freeze_wrapping_counters(LLVMContextRef context, LLVMModuleRef module)
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
       for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i)) {
         unsigned bits = kept_bits(i);
-        if (bits <= 1 || bits >= FEW_BITS || !may_count(LLVMGetOperand(i, 0))) continue;
+        if (bits <= 1 || bits == 32 || bits == 64 || !may_count(LLVMGetOperand(i, 0))) continue;
         LLVMPositionBuilderBefore(builder, i);
         LLVMSetOperand(i, 0, LLVMBuildFreeze(builder, LLVMGetOperand(i, 0), ""));
       }

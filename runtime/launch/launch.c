@@ -228,7 +228,7 @@ static kjit_status begin_captured(const kj_call *call, kj_diagnostics *diagnosti
 {
   const kjit_launch_config *config = call->config;
   kjit_interrupter *word = kj_find_kept(call->stream, &graph_word);
-  if (config->time_limit_ns || config->interrupter)
+  if (kj_has_interrupts(config))
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                     "a launch that is captured has no %s of its own: interrupt the stream that the "
                     "graph is launched on",
@@ -247,7 +247,7 @@ static kjit_status begin_interruptible(const kj_call *call, const kj_code *code,
   const kjit_launch_config *config = call->config;
   kj_interrupt_slot listens;
   *begun = (kj_interruptible_launch){ 0 };
-  if ((config->time_limit_ns || config->interrupter) && !call->device->interrupts)
+  if (kj_has_interrupts(config) && !call->device->interrupts)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
                     "launching `%s`: %s needs kjit_config.interruptible",
                     call->kernel->function->decl->name,

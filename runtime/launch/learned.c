@@ -332,7 +332,7 @@ static inline bool is_known(const kj_known_shape *known, const kjit_specializati
     differs |= value ^ known->inputs[i];
   }
   return known->specialization == specialization && !differs && !memcmp(before, config, first) &&
-         !memcmp(&before->cluster, &config->cluster, end - rest);
+         !memcmp(&before->cluster, &config->cluster, end - rest) && !kj_has_interrupts(config);
 }
 
 static void note_shape(kj_known_shape *known, const kjit_specialization *specialization,
@@ -359,7 +359,7 @@ static int decide(const kj_learned *learned, kjit_specialization *specialization
       (learned->knows_block && memcmp(call->block, learned->block, sizeof learned->block)))
     return KJ_OTHER_WAY;
   KJ_TRY(kj_fit_shape(call, specialization, diagnostics));
-  *is_plain = learned->is_plain && !call->has_nothing &&
+  *is_plain = learned->is_plain && !call->has_nothing && !kj_has_interrupts(call->config) &&
               !kj_describe_launch(call, specialization, NULL).has_attributes;
   if (*is_plain) note_shape(known, specialization, call, call->parameters);
   return KJIT_OK;

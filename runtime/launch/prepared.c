@@ -187,7 +187,7 @@ static void set_ready(kjit_prepared *prepared)
   ready->is_ready = !prepared->is_stale && call->device->operations->is_queued &&
                     call->device->driver && !call->has_host_arrays && !call->has_nothing &&
                     !call->is_miss && !specialization->code.tensor_map_count &&
-                    !specialization->code.is_interruptible &&
+                    !specialization->code.is_interruptible && !kj_has_interrupts(call->config) &&
                     !kj_describe_launch(call, specialization, NULL).has_attributes;
   ready->forks = prepared->kernel->context->forks;
   ready->launches = prepared->kernel->context->launches;

@@ -13,6 +13,14 @@
 enum { KJ_LAUNCH_FLAGS = KJIT_LAUNCH_COOPERATIVE | KJIT_LAUNCH_NO_WAIT | KJIT_LAUNCH_PROGRAMMATIC };
 enum { KJ_CALL_ALIGNMENT = 64 }; /* of kjit_kernel.call_bytes of memory */
 
+/* Whether the launch asks for an interruption of its own. The ways that know a launch
+ * by its shape leave such launches to the rules, which refuse them where the context is not
+ * interruptible. */
+static inline bool kj_has_interrupts(const kjit_launch_config *config)
+{
+  return config->time_limit_ns || config->interrupter;
+}
+
 /* An array argument as a tensor. */
 static inline const kjit_tensor *kj_tensor_of(const kjit_arg *argument)
 {

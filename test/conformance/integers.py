@@ -367,3 +367,10 @@ def _(r, rng):
 def _(r, rng):
     for index in ("i32", "u32", "i64"):
         sum_wrapped(r, rng, "wrapped_bytes", index, 256, 8)
+
+
+@row("subscripts of pairs that wrap around in their last bits")
+def _(r, rng):
+    for index in ("i32", "u32", "i64"):
+        for width in (8, 32, 64):
+            sum_wrapped(r, rng, "wrapped_pairs", index, width, 2)

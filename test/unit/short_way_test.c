@@ -92,6 +92,30 @@ static void test_missing_block(void **state)
   kjit_release_array(array);
 }
 
+/* A context that is not interruptible refuses a time limit, whatever was launched before. */
+static void test_time_limit(void **state)
+{
+  kjit_array *array = make_vector(gpu(*state, 0), N, NULL);
+  kjit_arg argument = kjit_arg_array(array);
+  kjit_kernel *kernel = kernel_of(parse(*state, source), "set");
+  kjit_launch_config config = { .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 } };
+  kjit_prepared *prepared;
+  launch_often(kernel, &config, &argument, 1);
+  assert_true(is_direct(kernel, 0));
+  int launches = cuda.launches;
+  config.time_limit_ns = 1;
+  assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_MISUSE);
+  expect_ok(*state, kjit_prepare_launch(kernel, &config, &argument, 1, &prepared));
+  for (int i = 0; i < TIMES; i++)
+    assert_int_equal(kjit_run_prepared(prepared, NULL), KJIT_ERROR_MISUSE);
+  kjit_destroy_prepared(prepared);
+  assert_int_equal(cuda.launches, launches);
+  config.time_limit_ns = 0;
+  launch_often(kernel, &config, &argument, 1);
+  assert_int_equal(cuda.launches, launches + TIMES);
+  kjit_release_array(array);
+}
+
 /* Code that counts threads in 32 bits is for no grid with more of them. */
 static void test_wide_grid(void **state)
 {
@@ -846,6 +870,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down_gpus)
   const struct CMUnitTest tests[] = { TEST(test_missing_block),
+                                      TEST(test_time_limit),
                                       TEST(test_wide_grid),
                                       TEST(test_given_elements),
                                       TEST(test_managed_elsewhere),
