@@ -206,7 +206,8 @@ static bool is_done(const crew *crew)
 
 /* Blocks [first, last), or groups of them. */
 static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, uint32_t workers,
-                              uint64_t first, uint64_t last, kj_diagnostics *diagnostics)
+                              uint64_t first, uint64_t last, kj_diagnostics *diagnostics,
+                              bool *is_interrupted)
 {
   KJ_ASSERT(launch->kernel && (void *)(uintptr_t)launch->kernel != KJ_UNLOADED);
   uint64_t total = last - first, scratch_bytes = launch->parts == KJ_PARTS_NONE
@@ -227,10 +228,11 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
   crew.piece = workers == 1 ? total : total / workers / PIECES;
   if (!crew.piece) crew.piece = 1;
   run_crew(&crew);
+  *is_interrupted = atomic_load(&crew.is_interrupted);
   if (atomic_load(&crew.is_stuck))
     return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s", crew.stuck);
   /* the failure record says more of that */
-  if (atomic_load(&crew.is_interrupted) || is_done(&crew)) return KJIT_OK;
+  if (*is_interrupted || is_done(&crew)) return KJIT_OK;
   if (!atomic_load(&crew.is_out_of_memory))
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
                     "the host's executor came back before the launch was done: it has to call body "
@@ -240,20 +242,24 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
                   (unsigned long long)scratch_bytes);
 }
 
-/* As many threads as the launch is worth, which its first blocks may have to tell. */
+/* As many threads as the launch is worth, which its first blocks may have to tell. How long it has
+ * run until it was interrupted says nothing of the next one. */
 static kjit_status run_spread(kjit_device *device, const kj_cpu_launch *launch,
                               const kj_cpu_work *work, kj_spread *spread, kj_cpu_cost *cost,
                               uint64_t blocks, kj_diagnostics *diagnostics)
 {
+  bool is_interrupted = false;
   uint64_t lead = kj_count_lead(spread, blocks);
   uint64_t start_ns = spread->is_timed || lead ? kj_clock_ns() : 0;
   if (lead) {
-    KJ_TRY(run_blocks(device, launch, 1, 0, lead, diagnostics));
+    KJ_TRY(run_blocks(device, launch, 1, 0, lead, diagnostics, &is_interrupted));
+    if (is_interrupted) return KJIT_OK;
     double share = (double)blocks / (double)lead;
     kj_follow_lead(cost, work, spread, share * (double)(kj_clock_ns() - start_ns));
   }
-  KJ_TRY(run_blocks(device, launch, spread->workers, lead, blocks, diagnostics));
-  if (spread->is_timed) kj_note_time(cost, work, spread, kj_clock_ns() - start_ns);
+  KJ_TRY(run_blocks(device, launch, spread->workers, lead, blocks, diagnostics, &is_interrupted));
+  if (spread->is_timed && !is_interrupted)
+    kj_note_time(cost, work, spread, kj_clock_ns() - start_ns);
   return KJIT_OK;
 }
 

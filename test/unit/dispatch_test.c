@@ -576,6 +576,32 @@ static void test_lazy_executor(void **state)
   kjit_destroy_context(context);
 }
 
+/* What an interrupted launch has taken is not learned, be it in its first part or later. */
+static void leave_at_once(const void *parameters, const kj_cpu_grid *grid, uint64_t first,
+                          uint64_t last, void *scratch)
+{
+  (void)parameters, (void)first, (void)last, (void)scratch;
+  grid->leave(grid);
+}
+
+static void test_interrupted_cost(void **state)
+{
+  static const kj_cpu_cost nothing;
+  for (uint32_t blocks = 4; blocks <= 64; blocks += 60) {
+    kj_cpu_cost cost = nothing;
+    kj_cpu_kernel kernel = leave_at_once;
+    kj_code code = { .is_interruptible = true };
+    kj_device_code loaded = { .module = NULL };
+    uint32_t grid[3] = { blocks, 1, 1 }, block[3] = { 1, 1, 1 };
+    kj_device_launch launch = { .grid = grid, .block = block, .cost = &cost };
+    kj_diagnostics diagnostics = { 0 };
+    memcpy(&loaded.function, &kernel, sizeof kernel);
+    assert_int_equal(kj_launch_on_cpu(on_cpu(*state).device, &loaded, &code, &launch, &diagnostics),
+                     KJIT_OK);
+    assert_memory_equal(&cost, &nothing, sizeof cost);
+  }
+}
+
 /* Kernels have the default floating-point environment on whichever thread, and the host its own
  * again afterwards. */
 static _Atomic uint32_t other_roundings, arrived;
@@ -852,6 +878,7 @@ int main(void)
     TEST(test_every_block_once),
     TEST(test_executor),
     TEST(test_lazy_executor),
+    TEST(test_interrupted_cost),
     TEST(test_rounding),
     cmocka_unit_test(test_late_launch),
     TEST(test_flags),
