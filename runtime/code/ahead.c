@@ -265,11 +265,12 @@ static kjit_status check_items(kjit_context *context, kjit_specialize_item *item
   static const char call[] = "kjit_specialize_all";
   for (size_t i = 0; i < count; i++) {
     kjit_specialize_item read, *item = item_at(items, i);
-    KJ_TRY(ki_read_sized(context, call, KI_SPECIALIZE_ITEM, item, &read));
+    /* of another size it would be read beyond the array's end */
     if (item->size_bytes != items->size_bytes)
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
                           "%s: the size_bytes of item %zu is %u, that of the first one %u", call, i,
                           item->size_bytes, items->size_bytes);
+    KJ_TRY(ki_read_sized(context, call, KI_SPECIALIZE_ITEM, item, &read));
     item->status = KJIT_NOT_READY;
     item->specialization = NULL;
     if (!item->kernel || !item->signature)

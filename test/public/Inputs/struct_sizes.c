@@ -213,6 +213,10 @@ static void check_code(kjit_kernel *kernel, kjit_device *cpu)
   EXPECT_GUARD(all);
   EXPECT_REFUSED(kjit_specialize_all(context, cpu, all.items, 3, NULL, NULL), all.items[0],
                  "kjit_specialize_all: the size_bytes of a kjit_specialize_item is ");
+  /* one of another size than the first is not read: so many bytes are not in the array */
+  all.items[2].size_bytes = 4096;
+  EXPECT(kjit_specialize_all(context, cpu, all.items, 3, NULL, NULL) == KJIT_ERROR_MISUSE);
+  EXPECT(strstr(kjit_get_diagnostic(context, 0)->message, "the size_bytes of item 2 is 4096"));
 }
 
 static void check_infos(kjit_kernel *kernel, kjit_device *cpu)
