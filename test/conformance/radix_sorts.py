@@ -54,7 +54,8 @@ for kind in orders.KINDS:
 
 
 def launch_histogram(r, rng, number, begin, end, descending):
-    r.launch("histogram", f"{rng.integers(1, 4)}, 256", "x", "bins", "tickets", "status", number, str(begin), str(end), flag(descending), str(rng.choice([1, 4, 32])))
+    most = 32 if end - begin <= 32 else 16  # a block of a GPU has some 200 KiB
+    r.launch("histogram", f"{rng.integers(1, 4)}, 256", "x", "bins", "tickets", "status", number, str(begin), str(end), flag(descending), str(rng.choice([1, 4, most])))
 
 
 def work_of(r, rng, n, each, digits, number):

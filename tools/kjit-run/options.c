@@ -102,9 +102,7 @@ static const struct argp_option option_table[] = {
   { "time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
     "End each launch and call that takes longer, with an error that says where it was", 1 },
   { "interruptible", KEY_INTERRUPTIBLE, "yes|no", 0,
-    "Whether Ctrl-C ends kernels, and says where they were; default: yes, with --bench and --emit "
-    "no",
-    1 },
+    "Whether Ctrl-C ends kernels, and says where they were; default: with --time-limit yes", 1 },
   { "lineinfo", KEY_LINEINFO, 0, 0,
     "Tell debuggers and profilers which line each instruction is of", 1 },
   { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 1 },
@@ -259,8 +257,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case ARGP_KEY_END:
     if (options->time_limit_ns && !options->interruptible)
       argp_error(state, "--time-limit ends what is interruptible only");
-    if (options->interruptible < 0)
-      options->interruptible = options->time_limit_ns || (!options->bench && !options->emits.count);
+    if (options->interruptible < 0) options->interruptible = options->time_limit_ns != 0;
     if (!options->has_checks) options->checks = options->bench ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
     if (!options->path && !options->lists_devices && !has_only_calls(options))
       argp_error(state, "expected a file of kernel IR ('-' is standard input)");

@@ -7,7 +7,7 @@ import time
 
 tool, path, device = sys.argv[1:]
 for wait in (0.5, 1, 2, 4, 8):
-    process = subprocess.Popen([tool, path, "-q", "--device", device, "-a", "x=zeros:i32[64]", "-l", "endless(x)"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen([tool, path, "-q", "--interruptible", "yes", "--device", device, "-a", "x=zeros:i32[64]", "-l", "endless(x)"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     time.sleep(wait)
     process.send_signal(signal.SIGINT)
     try:
