@@ -9,9 +9,9 @@
 #include "lower/instruction.h"
 #include "lower/lower.h"
 
-/* GPU: expressions that a thread executes between two reads of the word; in a recursive function
- * one entry of so many reads it, at random. */
-enum { BUDGET = 1 << 16, SAMPLED = 1 << 16, SAMPLE = 64 };
+/* GPU: expressions that a thread executes between two reads of the word, of which a chunk is so
+ * many; in a recursive function one entry of so many reads it, at random. */
+enum { BUDGET = 1 << 22, CHUNK = KJ_POLL_BUDGET, SAMPLED = 1 << 16, SAMPLE = 64 };
 
 bool kl_has_record(const kl_lowering *l) { return l->kernel->may_fail || l->kernel->polls; }
 
@@ -121,6 +121,19 @@ uint32_t kl_chunk_of(const kt_stmt *loop)
   return loop->poll && is_around ? 1 : loop->poll;
 }
 
+/* What the loop does in this chunk counts, also where no other one follows: loops around it look.
+ */
+static void count_chunk(kl_lowering *l, const kl_chunks *c, uint64_t span)
+{
+  if (!l->target->counts_down) return;
+  LLVMTypeRef type = LLVMTypeOf(c->first);
+  LLVMValueRef size = kl_sub(l, c->stop, c->first), budget = get_budget(l), spent;
+  spent = span < CHUNK ? kl_mul(l, size, LLVMConstInt(type, CHUNK / span, false))
+                       : kl_udiv(l, size, LLVMConstInt(type, span / CHUNK, false));
+  if (LLVMGetIntTypeWidth(type) > 32) spent = kl_trunc(l, spent, l->i32);
+  kl_store(l, kl_sub(l, kl_load(l, l->i32, budget), spent), budget);
+}
+
 void kl_begin_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef first, LLVMValueRef stop,
                      uint64_t span, LLVMBasicBlockRef leave)
 {
@@ -139,6 +152,7 @@ void kl_begin_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef first, LLVMValue
   LLVMValueRef size = LLVMConstInt(type, span, false);
   LLVMValueRef is_long = kl_icmp(l, LLVMIntUGT, kl_sub(l, stop, c->first), size);
   c->stop = kl_select(l, is_long, kl_add(l, c->first, size), stop);
+  count_chunk(l, c, span);
 }
 
 LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, kj_location location)
@@ -146,7 +160,7 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
   LLVMBasicBlockRef more = kl_new_block(l, "chunk.next");
   kl_cond_br(l, kl_icmp(l, c->is_signed ? LLVMIntSLT : LLVMIntULT, at, c->all), more, c->leave);
   kl_move_to(l, more);
-  look(l, location);
+  kl_poll(l, location, 0);
   LLVMBasicBlockRef latch = kl_here(l);
   LLVMMetadataRef property = kl_no_unrolling(l);
   kl_set_metadata(l, kl_br(l, c->head), "llvm.loop", kl_loop_id(l, &property, 1));

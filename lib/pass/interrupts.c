@@ -7,7 +7,13 @@
  * every so many iterations, or in each where another loop in it looks too. */
 #include "pass/pass.h"
 
-enum { BUDGET = 1 << 16, MOST_ITERATIONS = 1 << 13, BUILTIN_COST = 4, EXTERN_COST = 64 };
+enum {
+  BUDGET = KJ_POLL_BUDGET,
+  MOST_ITERATIONS = 1 << 13,
+  BUILTIN_COST = 4,
+  EXTERN_COST = 64,
+  WAIT_COST = 1024 /* some microseconds */
+};
 
 /* What is executed once, in expressions; whether any loop in it looks. */
 typedef struct cost {
@@ -50,7 +56,8 @@ static cost measure_expr(const marker *m, const kt_expr *e)
     sum = add(sum, e->instance->function->is_extern ? (cost){ .size = EXTERN_COST }
                                                     : m->of[e->instance->id]);
   if (e->kind == KJ_T_BUILTIN)
-    sum = add(sum, (cost){ .size = BUILTIN_COST, .polls = waits(e->builtin) });
+    sum = add(sum, waits(e->builtin) ? (cost){ .size = WAIT_COST, .polls = true }
+                                     : (cost){ .size = BUILTIN_COST });
   return sum;
 }
 

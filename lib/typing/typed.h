@@ -286,6 +286,9 @@ struct kt_stmt {
   bool is_threadless;
 };
 
+/* Expressions that loops of interruptible code execute between two looks, about. */
+enum { KJ_POLL_BUDGET = 1 << 16 };
+
 /* ---- instances ---- */
 
 struct kt_instance {
