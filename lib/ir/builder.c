@@ -151,7 +151,8 @@ void kjit_set_builder_source(kjit_builder *builder, const char *file, const char
   if (size_bytes > KJ_MAX_SOURCE_BYTES)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
                   "kjit_set_builder_source: %zu bytes are more than a source may have", size_bytes);
-  kj_source *source = &builder->sources.items[find_source(builder, file)];
+  uint32_t number = find_source(builder, file); /* the list may move */
+  kj_source *source = &builder->sources.items[number];
   source->shown = kj_copy_string(ki_builder_arena(builder), text ? text : "", size_bytes);
   source->shown_bytes = size_bytes;
 }
