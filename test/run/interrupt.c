@@ -103,7 +103,7 @@ static const endless cases[] = {
       "kernel k(r, n) { if threadIdx.x < 32 { while true { r[1] = 1 } }\n barrier_sync(1, 64)\n"
       "r[0] = 1 }" },
   { .name = "grid_sync",
-    .text = "kernel k(r, n) { while true { grid_sync()\n r[blockIdx.x] = r[0] + 1 } }",
+    .text = "kernel k(r, n) { while true { grid_sync()\n r[blockIdx.x] = r[255] + 1 } }",
     .least_arch = 70,
     .flags = KJIT_LAUNCH_COOPERATIVE },
   { .name = "a grid that one block does not come to",
@@ -113,7 +113,7 @@ static const endless cases[] = {
     .flags = KJIT_LAUNCH_COOPERATIVE },
   { .name = "cluster",
     .text =
-      "kernel k(r, n) @cluster(2) { while true { cluster_sync()\n r[blockIdx.x] = r[0] + 1 } }",
+      "kernel k(r, n) @cluster(2) { while true { cluster_sync()\n r[blockIdx.x] = r[255] + 1 } }",
     .least_arch = 90 },
   { .name = "a cluster that one block does not come to",
     .text = "kernel k(r, n) @cluster(2) { if blockIdx.x == 1 { while true { r[1] = 1 } }\n "
