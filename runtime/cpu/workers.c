@@ -271,7 +271,12 @@ static void forget_parent(void)
   pthread_mutex_init(&pool.users_mutex, NULL);
   pthread_mutex_init(&pool.mutex, NULL);
   pool.offers = NULL;
-  pool.users = pool.most = pool.running = pool.idle = pool.thread_count = pool.asked = 0;
+  pool.users = 0;
+  pool.most = 0;
+  pool.running = 0;
+  pool.idle = 0;
+  pool.thread_count = 0;
+  pool.asked = 0;
   CPU_ZERO(&pool.cores);
   pool.is_closing = false;
 }
@@ -309,7 +314,8 @@ void kj_close_workers(void)
     unlock_pool();
     wake(&pool.changes, INT_MAX);
     for (uint32_t i = 0; i < pool.thread_count; i++) (void)pthread_join(pool.threads[i], NULL);
-    pool.thread_count = pool.most = 0;
+    pool.thread_count = 0;
+    pool.most = 0;
     CPU_ZERO(&pool.cores);
     pool.is_closing = false;
   }
