@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Makes test/public/Inputs/abi.txt, what hosts are compiled against (every public function, the place of each field, the value of each constant), and the lists
+of names in cmake/kjit.map, both from the public headers. With --check, prints what the recorded lists and the headers do not agree in, and exits 1.
+
+What a host was built with has to stay: a line that the check calls broken is put right in the header, not in the list. A line that is new is recorded by
+running this script; what comes with a later version goes into that version's node of kjit.map by itself."""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from tables import ROOT, rows
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--check", action="store_true", help="compare, change nothing")
+parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include", help="the folder of the headers; default: the tree's")
+options = parser.parse_args()
+HEADERS = options.include / "kjit"
+RECORD = ROOT / "test/public/Inputs/abi.txt"
+MAP = ROOT / "cmake/kjit.map"
+# Structs with size_bytes that kjit alone makes: a host reads what is there.
+HANDED_OUT = {"kjit_import_source", "kjit_cache_entry"}
+CC = os.environ.get("CC", "cc")
+
+
+def compile_with(arguments, text):
+    command = [CC, "-std=c11", "-I", str(options.include), "-x", "c", *arguments, "-"]
+    return subprocess.run(command, input=text, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def includes():
+    return "".join("#include <kjit/%s>\n" % header.name for header in sorted(HEADERS.glob("*.h")))
+
+
+def squeeze(text):
+    return " ".join(text.split()).replace("( ", "(")
+
+
+def declarations():
+    """What the headers declare, one after the other, without what they include and without bodies of functions."""
+    text = compile_with(["-E", "-P"], includes())
+    text = re.sub(r"__attribute__\(\(.*?\)\)\s?(?=[\w*])", "", text)
+    at = text.index("typedef struct kjit_context")
+    while at < len(text):
+        depth, end, body = 0, at, None
+        while depth or text[end] != ";":
+            depth += (text[end] == "{") - (text[end] == "}")
+            end += 1
+            if text[end - 1] == "}" and not depth and text[at:end].lstrip().startswith("static inline"):
+                break
+        yield text[at:end].strip()
+        at = end + 1
+        while at < len(text) and text[at].isspace():
+            at += 1
+
+
+def split(text, separator):
+    """At the separators that stand in no brackets."""
+    parts, depth, first = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "({[") - (letter in ")}]")
+        if letter == separator and not depth:
+            parts.append(text[first:at])
+            first = at + 1
+    return [part.strip() for part in parts + [text[first:]] if part.strip()]
+
+
+def fields(body, prefix=""):
+    """The path and the type of each field, those of unions and structs inside behind them."""
+    for member in split(body, ";"):
+        inner = re.fullmatch(r"(?:union|struct)\s*\{(.*)\}\s*(\w+)", member, re.S)
+        if inner:
+            yield prefix + inner[2], "union" if member.startswith("union") else "struct"
+            yield from fields(inner[1], prefix + inner[2] + ".")
+            continue
+        first, *others = split(member, ",")
+        called = re.search(r"\(\s*\*\s*(\w+)\s*\)", first)
+        named = called or re.search(r"(\w+)\s*((?:\[[^]]*\])*)$", first)
+        base = first[:named.start()].rstrip("* \n") + " "
+        yield prefix + named[1], squeeze(first)
+        for other in others:
+            yield prefix + re.search(r"\w+", other)[0], squeeze(base + other)
+
+
+def read_headers():
+    """Structs by name, with their fields; constants; other lines that say what a host is compiled against."""
+    structs, constants, lines, functions = {}, [], [], set()
+    for text in declarations():
+        if found := re.fullmatch(r"typedef struct (\w+)\s*\{(.*)\}\s*\w+", text, re.S):
+            structs[found[1]] = list(fields(found[2]))
+        elif found := re.fullmatch(r"(?:typedef )?enum\s*\w*\s*\{(.*)\}\s*\w*", text, re.S):
+            constants += [re.match(r"\w+", item)[0] for item in split(found[1], ",")]
+        elif found := re.match(r"(static inline .*?\b(kjit_\w+)\s*\(.*?\))\s*\{", text, re.S):
+            lines.append(squeeze(found[1]))
+        elif found := re.fullmatch(r"(?!typedef).*?\b(kjit_\w+)\s*\(.*\)", text, re.S):
+            lines.append("function " + squeeze(text))
+            functions.add(found[1])
+        elif found := re.fullmatch(r"typedef .*", text, re.S):
+            lines.append(squeeze(text))
+        else:
+            sys.exit("make-abi.py: what is this: " + text)
+    return structs, constants, lines, functions
+
+
+def measure(structs, constants):
+    """Asks the compiler for sizes, offsets and values: the lines of the record."""
+    body = []
+    for name, members in structs.items():
+        body.append('printf("struct %s: %%zu bytes, aligned to %%zu\\n", sizeof(%s), _Alignof(%s));' % (name, name, name))
+        for path, text in members:
+            body.append('printf("  %s.%s: at %%zu, %%zu bytes: %s\\n", offsetof(%s, %s), sizeof(((%s *)0)->%s));' % (name, path, text, name, path, name, path))
+    body += ['printf("%s = %%lld\\n", (long long)%s);' % (name, name) for name in constants]
+    program = "#include <stdio.h>\n%sint main(void)\n{\n%s\nreturn 0;\n}\n" % (includes(), "\n".join(body))
+    with tempfile.TemporaryDirectory() as folder:
+        compile_with(["-o", folder + "/measure"], program)
+        return subprocess.run([folder + "/measure"], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+
+
+def version():
+    numbers = re.findall(r"#define KJIT_VERSION_(MAJOR|MINOR) (\d+)", (HEADERS / "status.h").read_text())
+    return "KJIT_%s.%s" % (dict(numbers)["MAJOR"], dict(numbers)["MINOR"])
+
+
+def make_map(old, functions):
+    """The map with each function in the node that it came with. Nodes of earlier versions are as they are: a name that has gone there is a complaint."""
+    head = old[:old.index("*/") + 3]
+    nodes = {found[1]: set(re.findall(r"\bkjit_\w+(?=;)", found[2])) for found in re.finditer(r"^(KJIT_[\d.]+) \{(.*?)^\}", old, re.S | re.M)}
+    own = version()
+    earlier = set().union(*(names for node, names in nodes.items() if node != own))
+    nodes[own] = functions - earlier
+    text, before = head, None
+    for node, names in nodes.items():
+        text += "%s {\n  global:\n%s" % (node, "".join("    %s;\n" % name for name in sorted(names)))
+        text += "%s}%s;\n" % ("" if before else "  local: *;\n", " " + before if before else "")
+        before = node
+    return text, ["%s is in an earlier node of cmake/kjit.map, and no header declares it" % name for name in sorted(earlier - functions)]
+
+
+def check_sized(structs):
+    """Structs that may grow are known to the library, and old and new hosts use each in a test."""
+    known = {row[1] for row in rows("lib/ir/sized.def")}
+    growing = {name for name, members in structs.items() if members[0] == ("size_bytes", "uint32_t size_bytes")}
+    tested = (ROOT / "test/public/Inputs/struct_sizes.c").read_text()
+    return (["%s starts with size_bytes and has no row in lib/ir/sized.def" % name for name in sorted(growing - known - HANDED_OUT)] +
+            ["%s has a row in lib/ir/sized.def and does not start with size_bytes" % name for name in sorted(known - growing)] +
+            ["no host of test/public/Inputs/struct_sizes.c uses %s" % name for name in sorted(known) if not re.search(r"\b%s\b" % name, tested)])
+
+
+def compare(recorded, made):
+    """What of the record is not so any more breaks hosts; but sizes of structs that grow, and counts, grow."""
+    grown = {row[1] for row in rows("lib/ir/sized.def")}
+    gone = [line for line in recorded if line not in set(made)]
+    new = [line for line in made if line not in set(recorded)]
+    may = lambda line: re.match(r"KJIT_\w+_COUNT = ", line) or ((found := re.match(r"struct (\w+):", line)) and found[1] in grown)
+    sizes = {found[1]: int(found[2]) for line in recorded if (found := re.match(r"struct (\w+): (\d+)", line))}
+    padding = lambda line: (found := re.match(r"  (\w+)\.\w+: at (\d+)", line)) and found[1] in grown and int(found[2]) < sizes.get(found[1], 0)
+    return (["broken, hosts were built with: " + line for line in gone if not may(line)] + ["grown, before: " + line for line in gone if may(line)] +
+            [("new, where a host has left padding undefined: " if padding(line) else "new: ") + line for line in new])
+
+
+structs, constants, lines, functions = read_headers()
+made = measure(structs, constants) + lines
+text, complaints = make_map(MAP.read_text(), functions)
+complaints += check_sized(structs)
+if options.check:
+    recorded = RECORD.read_text().splitlines()
+    complaints += compare(recorded, made)
+    if not complaints and recorded != made:
+        complaints.append("test/public/Inputs/abi.txt has another order than the headers")
+    if MAP.read_text() != text:
+        complaints.append("cmake/kjit.map does not name the functions that the headers declare")
+    if complaints:
+        complaints.append("scripts/make-abi.py records what is new")
+else:
+    RECORD.write_text("\n".join(made) + "\n")
+    MAP.write_text(text)
+print("\n".join(complaints), end="\n" if complaints else "")
+sys.exit(bool(complaints))
