@@ -204,6 +204,13 @@ LLVMMetadataRef kl_loop_id(kl_lowering *l, LLVMMetadataRef *properties, unsigned
   return id;
 }
 
+LLVMMetadataRef kl_flag_property(kl_lowering *l, const char *name, bool value)
+{
+  LLVMMetadataRef parts[] = { kl_metadata_string(l, name),
+                              LLVMValueAsMetadata(LLVMConstInt(l->i1, value, false)) };
+  return LLVMMDNodeInContext2(l->context, parts, 2);
+}
+
 /* LLVM types of kernel IR types, and values between their register, memory and arithmetic forms. */
 
 uint32_t kl_scalar_bytes(kl_lowering *l, kjit_type type)

@@ -333,8 +333,11 @@ void kl_set_metadata(kl_lowering *l, LLVMValueRef instruction, const char *kind,
                      LLVMMetadataRef metadata);
 /* A distinct loop id with these properties; for llvm.loop on the branch back. */
 LLVMMetadataRef kl_loop_id(kl_lowering *l, LLVMMetadataRef *properties, unsigned count);
-/* A property of one. */
+/* Properties of one. */
+LLVMMetadataRef kl_flag_property(kl_lowering *l, const char *name, bool value);
 LLVMMetadataRef kl_no_unrolling(kl_lowering *l);
+/* The id of a loop that is neither unrolled nor vectorized. */
+LLVMMetadataRef kl_one_copy_id(kl_lowering *l);
 
 /* ---- expression.c, lower_operators.c, conversion.c, index.c ---- */
 

@@ -88,7 +88,7 @@ void kl_lower_loop(kl_lowering *l, const kt_stmt *loop)
 
 static LLVMMetadataRef unroll_property(kl_lowering *l, int unroll)
 {
-  KJ_ASSERT(unroll != KJ_UNROLL_NONE);
+  KJ_ASSERT(unroll != KJ_UNROLL_NONE && unroll != KJ_UNROLL_NEVER);
   if (unroll == KJ_UNROLL_FULL) {
     LLVMMetadataRef full = kl_metadata_string(l, "llvm.loop.unroll.full");
     return LLVMMDNodeInContext2(l->context, &full, 1);
@@ -99,18 +99,29 @@ static LLVMMetadataRef unroll_property(kl_lowering *l, int unroll)
                               2);
 }
 
-/* A version that runs only to fail is not copied. */
 LLVMMetadataRef kl_no_unrolling(kl_lowering *l)
 {
   LLVMMetadataRef text = kl_metadata_string(l, "llvm.loop.unroll.disable");
   return LLVMMDNodeInContext2(l->context, &text, 1);
 }
 
+/* Vectors are copies, too, with others for the iterations that do not fill them. */
+LLVMMetadataRef kl_one_copy_id(kl_lowering *l)
+{
+  LLVMMetadataRef properties[] = { kl_no_unrolling(l),
+                                   kl_flag_property(l, "llvm.loop.vectorize.enable", false) };
+  return kl_loop_id(l, properties, 2);
+}
+
+/* A version that runs only to fail is not copied. */
 static void mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll)
 {
   if (unroll == KJ_UNROLL_NONE && !l->is_checked_version) return;
-  LLVMMetadataRef property =
-    unroll == KJ_UNROLL_NONE ? kl_no_unrolling(l) : unroll_property(l, unroll);
+  if (unroll == KJ_UNROLL_NONE || unroll == KJ_UNROLL_NEVER) {
+    kl_set_metadata(l, branch, "llvm.loop", kl_one_copy_id(l));
+    return;
+  }
+  LLVMMetadataRef property = unroll_property(l, unroll);
   kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, &property, 1));
 }
 

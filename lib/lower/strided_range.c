@@ -282,8 +282,7 @@ typedef struct range {
 /* Mostly one iteration a thread: copies of the body would only cost compile time. */
 static LLVMMetadataRef no_unrolling(kl_lowering *l)
 {
-  LLVMMetadataRef text = kl_metadata_string(l, "llvm.loop.unroll.disable"),
-                  property = LLVMMDNodeInContext2(l->context, &text, 1);
+  LLVMMetadataRef property = kl_no_unrolling(l);
   return kl_loop_id(l, &property, 1);
 }
 

@@ -160,29 +160,30 @@ static void count_in_global(counting *c)
   ka_launch(&take, 0, 0, "histogram_take(%s, %s, %s)", store, bins, counts);
 }
 
+/* Of tables with a place for what has no bin. */
 static void count_on_cpu(counting *c)
 {
   texts t;
   ka_kernel sum;
   uint32_t tables = c->bins <= CPU_FEW ? CPU_TABLES : 1;
-  uint64_t least = (uint64_t)c->bins * tables * 2;
+  uint64_t width = (uint64_t)c->bins + 1, least = width * tables * 2;
   uint64_t pieces = block_count(c, least > CPU_LEAST ? least : CPU_LEAST, ka_core_count(c->call));
-  uint32_t work = ka_add_work(c->call, c->type, pieces * tables * c->bins, false);
+  uint32_t work = ka_add_work(c->call, c->type, pieces * tables * width, false);
   begin(c, &t);
-  const char *memory = ka_use_work(&t.kernel, work), *bins = ka_use_count(&t.kernel, c->bins),
+  const char *memory = ka_use_work(&t.kernel, work), *columns = ka_use_count(&t.kernel, width),
              *each = ka_use_constant(&t.kernel, tables),
              *rows = ka_use_count(&t.kernel, pieces * tables);
   ka_launch(&t.kernel, 1, pieces,
-            "histogram_piece(%s, %s, %s, %s, %s, %s, reshape(%s, %s, %s), %s, %s, %s)", t.load,
-            t.bin, t.guess ? t.guess : t.bin, t.amount, t.count, bins, memory, rows, bins, each,
-            t.guess ? "true" : "false", strictness(c));
+            "histogram_piece(%s, %s, %s, %s, %s, %s, reshape(%s, %s, %s), %s, %s)", t.load, t.bin,
+            t.guess ? t.guess : t.bin, t.amount, t.count, t.bins, memory, rows, columns, each,
+            strictness(c));
   ka_begin_kernel(c->call, "histogram", &sum);
-  const char *store = ka_use_output(&sum, &c->result);
-  bins = ka_use_count(&sum, c->bins);
+  const char *store = ka_use_output(&sum, &c->result), *bins = ka_use_count(&sum, c->bins);
   memory = ka_use_work(&sum, work);
   rows = ka_use_count(&sum, pieces * tables);
+  columns = ka_use_count(&sum, width);
   ka_launch(&sum, 0, 0, "histogram_sum(%s, %s, reshape(%s, %s, %s))", store, bins, memory, rows,
-            bins);
+            columns);
 }
 
 static void count(counting *c)

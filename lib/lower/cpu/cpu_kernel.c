@@ -274,15 +274,6 @@ static void step_block_index(kl_lowering *l)
   }
 }
 
-static LLVMMetadataRef flag_property(kl_lowering *l, const char *name, bool value)
-{
-  return LLVMMDNodeInContext2(l->context,
-                              (LLVMMetadataRef[]){
-                                kl_metadata_string(l, name),
-                                LLVMValueAsMetadata(LLVMConstInt(l->i1, value, false)) },
-                              2);
-}
-
 /* The threads that a call runs of each block: all, or those of one warp. */
 static void bound_unit(kl_lowering *l)
 {
@@ -366,12 +357,9 @@ void kl_cpu_end_kernel(kl_lowering *l)
   LLVMValueRef next = kl_nuw_add(l, s->number_phi, kl_const64(l, 1));
   LLVMBasicBlockRef latch = kl_here(l);
   LLVMAddIncoming(s->number_phi, &next, &latch, 1);
-  LLVMMetadataRef off = kl_metadata_string(l, "llvm.loop.unroll.disable");
-  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, &off, 1),
-                                   flag_property(l, "llvm.loop.vectorize.enable", false) };
   LLVMValueRef branch = kl_br(l, s->head);
   if (s->thread_count > 1 || l->c->code->is_range_only)
-    kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, properties, 2));
+    kl_set_metadata(l, branch, "llvm.loop", kl_one_copy_id(l));
   kl_move_to(l, s->exit);
   LLVMBuildRetVoid(l->builder);
 }

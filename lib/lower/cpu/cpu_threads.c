@@ -17,9 +17,7 @@
  * which may then interleave. */
 static LLVMMetadataRef parallel_loop_id(kl_lowering *l, bool may_unroll)
 {
-  LLVMMetadataRef enable[] = { kl_metadata_string(l, "llvm.loop.vectorize.enable"),
-                               LLVMValueAsMetadata(LLVMConstInt(l->i1, 1, false)) };
-  LLVMMetadataRef properties[] = { LLVMMDNodeInContext2(l->context, enable, 2),
+  LLVMMetadataRef properties[] = { kl_flag_property(l, "llvm.loop.vectorize.enable", true),
                                    kl_no_unrolling(l) };
   return kl_loop_id(l, properties, may_unroll ? 1 : 2);
 }

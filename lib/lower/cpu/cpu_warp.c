@@ -37,8 +37,7 @@ static LLVMValueRef condition(kl_lowering *l, const kt_stmt *stmt, size_t i, LLV
 kl_parallel kl_begin_lanes(kl_lowering *l, kl_counted_loop *loop, LLVMValueRef first,
                            LLVMValueRef stop)
 {
-  LLVMMetadataRef off = kl_metadata_string(l, "llvm.loop.unroll.disable");
-  LLVMMetadataRef property = LLVMMDNodeInContext2(l->context, &off, 1);
+  LLVMMetadataRef property = kl_no_unrolling(l);
   kl_begin_vector_loop(l, loop, first, stop);
   kl_set_rank(l, loop->counter);
   return kl_begin_parallel(l, kl_loop_id(l, &property, 1));
