@@ -253,6 +253,7 @@ typedef struct kj_code {
   bool is_interruptible;
   uint32_t interrupt_offset;
   bool has_debug; /* lines at least */
+  bool is_guest;  /* of a module with a guest's declarations */
   /* lines that the kernel prints, see native/support_routines.h; malloc'd; NULL: none */
   char *prints;
   /* CPU: in the parameter block: the address of a kn_print_sink, 8 bytes; in no kj_parameter */

@@ -138,9 +138,18 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   else kg_emit_nvptx(compiler->nvptx, c);
 }
 
-static kjit_status compile(kj_compiler *compiler, const kj_compile_request *request,
+/* What memory safety needs is compiled into guests' code whatever the host asks for. */
+static kj_compile_request make_own_request(const kj_compile_request *given)
+{
+  kj_compile_request own = *given;
+  if (own.module->has_guest) own.checks |= KJIT_CHECK_BOUNDS;
+  return own;
+}
+
+static kjit_status compile(kj_compiler *compiler, const kj_compile_request *given,
                            kj_diagnostics *diagnostics, kj_code *code)
 {
+  const kj_compile_request own = make_own_request(given), *request = &own;
   jmp_buf on_failure;
   kj_arena arena;
   kj_init_arena(&arena, &on_failure);
@@ -155,6 +164,7 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *requ
                            .diagnostics = diagnostics,
                            .on_failure = &on_failure,
                            .code = code };
+    code->is_guest = request->module->has_guest;
     run_stages(compiler, c);
   } else {
     kj_free_code(code);

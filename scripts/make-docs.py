@@ -138,6 +138,11 @@ def gaps_in_prose():
         yield "docs/builtins.prose.md tells of the built-ins in another order than lib/ir/builtins.def"
 
 
+def refused():
+    """The built-ins that guests may not use."""
+    return paragraph(", ".join(f"`{row['name']}`" for row in tables.builtins() if not row["is for guests"]))
+
+
 def groups_without_example():
     return sorted(group for group in prose() if not example(group))
 
@@ -181,7 +186,7 @@ def passes():
     return table(["pass", "runs for", "what it does"], [(f"`{name}`", runs_for[condition], what) for name, condition, what in found])
 
 
-TABLES = {"@PASSES@": passes, "@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes}
+TABLES = {"@PASSES@": passes, "@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes, "@REFUSED@": refused}
 
 
 def make(source):

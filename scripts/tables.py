@@ -40,12 +40,12 @@ def builtins():
         row = split_row(text[match.end():])
         if match[1] == "ATOMIC":
             name = f"atomic_{row[1]}"
-            yield {"id": f"ATOMIC_{row[0]}", "name": name, "at other scopes": [f"{name}_block", f"{name}_system"], "arch": "",
+            yield {"id": f"ATOMIC_{row[0]}", "name": name, "at other scopes": [f"{name}_block", f"{name}_system"], "arch": "", "is for guests": True,
                    "aliases": " ".join(filter(None, row[7:]))}
         else:
             needs = re.match(r"SM(_A)?\((\d+),", row[8])
             yield {"id": row[0], "name": row[1], "at other scopes": [], "arch": needs[2] + ("a" if needs[1] else "") if needs else "",
-                   "aliases": row[10]}
+                   "aliases": row[10], "is for guests": "KJ_GUEST" in row[9]}
 
 
 def builtin_names():

@@ -105,6 +105,14 @@ KJIT_API char *kjit_copy_type_text(kjit_context *context, kjit_type type);
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name,
                                                   const char *text, size_t size_bytes,
                                                   kjit_module **module);
+/* The same, and who wrote the text. What a text of a guest (KJIT_TRUST_GUEST) imports is kjit's own
+ * modules and what kjit_config.find_import answers, no file; what that answers is a guest's, too,
+ * unless it says otherwise. Every kernel of a module that has declarations of a guest is compiled
+ * with KJIT_CHECK_BOUNDS. Errors: those of kjit_parse_module; REFUSED: what guests may not do;
+ * MISUSE: no such trust. */
+KJIT_API KJIT_CHECK kjit_status kjit_parse_module_as(kjit_context *context, kjit_trust trust,
+                                                     const char *name, const char *text,
+                                                     size_t size_bytes, kjit_module **module);
 /* One owner more; returns module, which may be NULL. Any thread. */
 KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
 /* One owner less; the last one frees it with its kernels, after launches under way. module NULL is
@@ -199,6 +207,10 @@ KJIT_API void kjit_destroy_builder(kjit_builder *builder);
 /* Verifies and makes the module; the builder is empty afterwards and can be used again, also after
  * an error. Errors: the first recorded one; those of the verifier. */
 KJIT_API KJIT_CHECK kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module);
+/* Whose declarations the module has that is being built: a front end for guests says GUEST, and
+ * kjit_finish_builder refuses what they may not do (REFUSED). Until the module is finished; DEFAULT
+ * is kjit_config.trust. Recorded error: MISUSE, no such trust. */
+KJIT_API void kjit_set_builder_trust(kjit_builder *builder, kjit_trust trust);
 /* Status of the first recorded error, or KJIT_OK: to stop a long front end early. */
 KJIT_API kjit_status kjit_get_builder_status(const kjit_builder *builder);
 /* Location of the nodes made from now on, in the front end's own source; diagnostics name it. file

@@ -185,6 +185,17 @@ enum {
   KJIT_CHECK_ALL = 63
 };
 
+/* Who wrote a source, and so what it may do (docs/architecture/guests.md). */
+typedef enum kjit_trust {
+  /* kjit_config.trust; of kjit_config.trust itself: HOST; of an import: as the importing source */
+  KJIT_TRUST_DEFAULT = 0,
+  /* the host, or somebody whom it trusts as itself: the whole language */
+  KJIT_TRUST_HOST = 1,
+  /* anybody: what may reach memory other than the launch's arrays is refused (REFUSED), and the
+     check of bounds is compiled whatever the options say */
+  KJIT_TRUST_GUEST = 2
+} kjit_trust;
+
 /* The source that an import means: kjit sets size_bytes and makes all else 0, the host fills in
  * field by field. Everything is read until the call of kjit_parse_module that asked for it returns.
  */
@@ -196,6 +207,7 @@ typedef struct kjit_import_source {
   /* its text, UTF-8 */
   const char *text;
   size_t text_bytes; /* of text, without a 0 behind it */
+  kjit_trust trust;  /* default: that of the importing source */
 } kjit_import_source;
 
 /* What debuggers and profilers are told about the code of kernels. FULL: lines and variables, for
@@ -270,6 +282,10 @@ typedef struct kjit_config {
   /* not 0: kernels, and functions of kjit_call_function, look now and then whether they were
    * interrupted (kjit_interrupt and its kin, kjit_launch_config.time_limit_ns); default 0 */
   int32_t interruptible;
+  /* not looked at: hosts that were built without what follows have padding here */
+  uint32_t reserved;
+  /* of modules that are parsed or built without saying; default: KJIT_TRUST_HOST */
+  kjit_trust trust;
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an

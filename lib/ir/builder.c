@@ -100,7 +100,10 @@ static void finish(kjit_builder *builder)
   if (builder->function)
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "`%s` is still open: a kjit_build_end is missing",
                   builder->function->decl->name);
-  ki_finish_module(builder->module, &builder->diagnostics);
+  kjit_module *module = builder->module;
+  bool is_guest = ki_is_guest(builder->trust, ki_trusts_nobody(builder->context));
+  for (size_t i = 0; i < module->decls.count; i++) module->decls.items[i]->is_guest = is_guest;
+  ki_finish_module(module, &builder->diagnostics);
 }
 
 kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
@@ -123,6 +126,14 @@ kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module)
   } else ki_destroy_module(made);
   start_module(builder);
   return status;
+}
+
+void kjit_set_builder_trust(kjit_builder *builder, kjit_trust trust)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return;
+  if (!ki_is_trust(trust))
+    ki_fail_build(builder, KJIT_ERROR_MISUSE, "kjit_set_builder_trust: %d is no trust", (int)trust);
+  builder->trust = trust;
 }
 
 /* The number of a source, which is added where it is new. */

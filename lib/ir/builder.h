@@ -38,6 +38,7 @@ struct kjit_builder {
   KJ_LIST(ki_open_block) frames;
   KJ_LIST(kj_source) sources;
   ki_function *function; /* being built, or NULL */
+  kjit_trust trust;      /* of the module */
 };
 
 /* Opens a public call: false when there is nothing to do, because the builder is NULL or has

@@ -35,7 +35,10 @@ enum {
   /* the first argument is a place in shared memory: its address is the first operand in the typed
      IR */
   KJ_ADDRESS = 4096,
-  KJ_ARRAY = 8192 /* the first argument is a local array as a whole */
+  KJ_ARRAY = 8192, /* the first argument is a local array as a whole */
+  /* guests may use it (verify_guest.c): with the checks that their code has, it reaches no memory
+     but its operands', and ends no process and no device, whatever its arguments are */
+  KJ_GUEST = 16384
 };
 
 /* Whose threads see an atomic operation or a fence in one order. */

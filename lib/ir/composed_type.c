@@ -29,12 +29,7 @@ bool ki_is_element(ki_types *types, kjit_type type)
 
 bool ki_holds_pointer(const ki_types *types, kjit_type type)
 {
-  const ki_type_info *info = ki_type(types, type);
-  if (info->class_ == KJ_CLASS_POINTER) return true;
-  if (info->class_ == KJ_CLASS_ARRAY) return ki_holds_pointer(types, info->element);
-  for (uint32_t i = 0; info->class_ == KJ_CLASS_STRUCT && i < info->count; i++)
-    if (ki_holds_pointer(types, info->items[i])) return true;
-  return false;
+  return ki_type(types, type)->holds_pointer;
 }
 
 bool ki_is_too_deep(const ki_types *types, kjit_type part)

@@ -148,6 +148,11 @@ static void free_context(kjit_context *context)
   free(context);
 }
 
+bool ki_is_trust(kjit_trust trust)
+{
+  return trust == KJIT_TRUST_DEFAULT || trust == KJIT_TRUST_HOST || trust == KJIT_TRUST_GUEST;
+}
+
 /* The configuration, and what it points to, become the context's own. What a host brings has to be
  * whole: a function that is missing would only be found when it is called. */
 static kjit_status read_config(kjit_context *made, const kjit_config *given)
@@ -171,7 +176,7 @@ static kjit_status read_config(kjit_context *made, const kjit_config *given)
     config->cache_store = &made->cache_store;
     if (!made->cache_store.load) return KJIT_ERROR_MISUSE;
   }
-  return KJIT_OK;
+  return ki_is_trust(config->trust) ? KJIT_OK : KJIT_ERROR_MISUSE;
 }
 
 kjit_status kjit_create_context(const kjit_config *config, kjit_context **context)

@@ -57,6 +57,13 @@ static inline bool ki_is_forked(const kjit_context *context)
   return atomic_load_explicit(&kj_forks, memory_order_relaxed) != context->forks;
 }
 
+bool ki_is_trust(kjit_trust trust); /* for numbers from a host */
+/* Whether sources of whom nobody has said anything are guests'. */
+static inline bool ki_trusts_nobody(const kjit_context *context)
+{
+  return context->config.trust == KJIT_TRUST_GUEST;
+}
+
 /* The context's table of types; lives as long as the context. */
 ki_types *ki_context_types(kjit_context *context);
 

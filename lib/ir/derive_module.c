@@ -285,6 +285,7 @@ static void fill_copy(kjit_module *copy, const kjit_module *module, const ki_lib
   copy->parse_time_ns = module->parse_time_ns + (added ? added->parse_time_ns : 0);
   copy->is_linked = module->is_linked || added;
   copy->has_tensor_copies = module->has_tensor_copies || (added && added->has_tensor_copies);
+  copy->has_guest = module->has_guest || (added && added->has_guest);
   copy->hands_over_writer = module->hands_over_writer || (added && added->hands_over_writer);
 }
 

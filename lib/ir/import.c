@@ -5,6 +5,9 @@
  * brings along (lib/library). What those import themselves, and what kjit's algorithms import, are
  * first looked for among them: no file of the same name comes between. A source is read once,
  * however often and in whatever circle it is imported.
+ *
+ * A guest's source imports what the host answers and what kjit brings along; for it no file is
+ * looked for.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,12 +48,16 @@ static bool is_known(const importer *in, const char *identity)
   return false;
 }
 
-static void add(importer *in, const char *identity, const char *name, const char *text,
-                size_t size_bytes)
+static void add(importer *in, const char *identity, const ki_text *text)
 {
   KJ_PUSH(in->arena, &in->identities, kj_copy_string(in->arena, identity, strlen(identity)));
-  ki_add_source(in->module, name, text, size_bytes);
+  ki_add_source(in->module, text);
   ki_parse_source(in->module, (uint32_t)in->module->sources.count - 1, in->diagnostics);
+}
+
+static const kj_source *importing_source(const importer *in, const ki_import *import)
+{
+  return &in->module->sources.items[import->location.file];
 }
 
 /* ---- the host's sources ---- */
@@ -62,14 +69,16 @@ static bool add_from_library(importer *in, const ki_import *import)
   while (source->name && strcmp(source->name, import->name)) source++;
   if (!source->name) return false;
   const char *identity = kj_format(in->arena, "<%s>", source->name);
-  if (!is_known(in, identity)) add(in, identity, identity, source->text, source->size_bytes);
+  const ki_text text = { .name = identity, .text = source->text, .size_bytes = source->size_bytes };
+  if (!is_known(in, identity)) add(in, identity, &text);
   return true;
 }
 
 /* Whether the importing source is kjit's own: its name is in brackets. */
 static bool is_of_library(const importer *in, const ki_import *import)
 {
-  const char *name = in->module->sources.items[import->location.file].name;
+  const char *name = importing_source(in, import)->name;
+  if (importing_source(in, import)->is_guest) return false;
   if (!strcmp(name, KI_ALGORITHM_SOURCE)) return true;
   for (const kj_library_source *source = kj_library; source->name; source++) {
     size_t length = strlen(source->name);
@@ -82,9 +91,9 @@ static bool is_of_library(const importer *in, const ki_import *import)
 static void ask_host(importer *in, const ki_import *import)
 {
   const kjit_config *config = &in->module->context->config;
+  const kj_source *from = importing_source(in, import);
   kjit_import_source found = { .size_bytes = sizeof found };
-  if (!config->find_import(config->user, in->module->sources.items[import->location.file].name,
-                           import->name, &found)) {
+  if (!config->find_import(config->user, from->name, import->name, &found)) {
     if (!add_from_library(in, import))
       fail(in, import, KJIT_ERROR_NAME, "there is no source `%s` to import%s", import->name, "");
   } else if (!found.name || (!found.text && found.text_bytes))
@@ -92,8 +101,15 @@ static void ask_host(importer *in, const ki_import *import)
          found.name ? "text" : "name", import->name);
   else if (found.text_bytes > KJ_MAX_SOURCE_BYTES)
     fail(in, import, KJIT_ERROR_SYNTAX, "`%s` is larger than a source may be%s", import->name, "");
+  else if (!ki_is_trust(found.trust))
+    fail(in, import, KJIT_ERROR_MISUSE, "find_import gives no trust that there is for `%s`%s",
+         import->name, "");
   else if (!is_known(in, found.name))
-    add(in, found.name, found.name, found.text ? found.text : "", found.text_bytes);
+    add(in, found.name,
+        &(ki_text){ .name = found.name,
+                    .text = found.text ? found.text : "",
+                    .size_bytes = found.text_bytes,
+                    .is_guest = ki_is_guest(found.trust, from->is_guest) });
 }
 
 /* ---- files ---- */
@@ -174,7 +190,16 @@ static void read_import_file(importer *in, const ki_import *import)
                           : strerror(errno));
     return;
   }
-  add(in, canonical, path, text, size_bytes);
+  add(in, canonical, &(ki_text){ .name = path, .text = text, .size_bytes = size_bytes });
+}
+
+static void import_for_guest(importer *in, const ki_import *import)
+{
+  if (!add_from_library(in, import))
+    fail(in, import, KJIT_ERROR_REFUSED,
+         "a guest's source imports what the host's find_import answers and kjit's own modules: "
+         "`%s` is neither%s",
+         import->name, "");
 }
 
 /* ---- all ---- */
@@ -203,6 +228,7 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
     }
     if (is_of_library(in, &import) && add_from_library(in, &import)) continue;
     if (module->context->config.find_import) ask_host(in, &import);
+    else if (importing_source(in, &import)->is_guest) import_for_guest(in, &import);
     else read_import_file(in, &import);
   }
   module->imports.count = 0;
@@ -210,40 +236,50 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
 
 /* A module from its text: parsed, with its imports, and finished. */
 
-void ki_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes)
+bool ki_is_guest(kjit_trust trust, bool is_default)
+{
+  return trust == KJIT_TRUST_DEFAULT ? is_default : trust == KJIT_TRUST_GUEST;
+}
+
+void ki_add_source(kjit_module *module, const ki_text *text)
 {
   size_t count = module->sources.count;
   kj_source *sources = KJ_NEW_ARRAY(&module->arena, kj_source, count + 1);
   if (count) memcpy(sources, module->sources.items, count * sizeof *sources);
-  sources[count] = (kj_source){ .name = kj_copy_string(&module->arena, name, strlen(name)),
-                                .text = kj_copy_string(&module->arena, text, size_bytes),
-                                .size_bytes = size_bytes };
+  sources[count] =
+    (kj_source){ .name = kj_copy_string(&module->arena, text->name, strlen(text->name)),
+                 .text = kj_copy_string(&module->arena, text->text, text->size_bytes),
+                 .size_bytes = text->size_bytes,
+                 .is_guest = text->is_guest };
   module->sources = (kj_sources){ sources, count + 1 };
 }
 
-static void read_text(kjit_module *module, const char *name, const char *text, size_t size_bytes,
-                      bool with_imports, kj_diagnostics *diagnostics)
+static void read_text(kjit_module *module, const ki_text *text, bool with_imports,
+                      kj_diagnostics *diagnostics)
 {
-  bool is_too_long = size_bytes > KJ_MAX_SOURCE_BYTES;
-  ki_add_source(module, name, text, is_too_long ? 0 : size_bytes);
+  bool is_too_long = text->size_bytes > KJ_MAX_SOURCE_BYTES;
+  ki_text read = *text;
+  if (!read.name) read.name = "module";
+  if (is_too_long) read.size_bytes = 0;
+  ki_add_source(module, &read);
   if (is_too_long)
     kj_report(diagnostics, &module->sources, (kj_location){ 0, 1, 1 }, KJIT_SEVERITY_ERROR,
-              KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read", size_bytes,
+              KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read", text->size_bytes,
               KJ_MAX_SOURCE_BYTES);
   else ki_parse_source(module, 0, diagnostics);
   if (with_imports && !diagnostics->error_count) ki_read_imports(module, diagnostics);
   if (diagnostics->error_count) longjmp(*module->arena.on_failure, KJ_JUMP_ERROR);
 }
 
-static kjit_status make_module(kjit_module *made, const char *name, const char *text,
-                               size_t size_bytes, bool verify, kj_diagnostics *diagnostics)
+static kjit_status make_module(kjit_module *made, const ki_text *text, bool verify,
+                               kj_diagnostics *diagnostics)
 {
   jmp_buf on_failure;
   made->arena.on_failure = &on_failure;
   int jump = setjmp(on_failure);
   if (jump == 0) {
     uint64_t start = kj_clock_ns();
-    read_text(made, name ? name : "module", text, size_bytes, verify, diagnostics);
+    read_text(made, text, verify, diagnostics);
     if (verify) ki_finish_module(made, diagnostics);
     made->parse_time_ns = kj_clock_ns() - start;
   }
@@ -254,9 +290,8 @@ static kjit_status make_module(kjit_module *made, const char *name, const char *
   return diagnostics->status;
 }
 
-static kjit_status parse_module(kjit_context *context, ki_types *types, const char *name,
-                                const char *text, size_t size_bytes, bool verify,
-                                kj_diagnostics *diagnostics, kjit_module **module)
+static kjit_status parse_module(kjit_context *context, ki_types *types, const ki_text *text,
+                                bool verify, kj_diagnostics *diagnostics, kjit_module **module)
 {
   *module = NULL;
   kjit_module *made = ki_create_module(context, types);
@@ -265,7 +300,7 @@ static kjit_status parse_module(kjit_context *context, ki_types *types, const ch
               "out of memory");
     return KJIT_ERROR_MEMORY;
   }
-  kjit_status status = make_module(made, name, text, size_bytes, verify, diagnostics);
+  kjit_status status = make_module(made, text, verify, diagnostics);
   if (status == KJIT_OK) {
     ki_publish_module(made);
     *module = made;
@@ -273,15 +308,16 @@ static kjit_status parse_module(kjit_context *context, ki_types *types, const ch
   return status;
 }
 
-kjit_status ki_parse_module(kjit_context *context, ki_types *types, const char *name,
-                            const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
-                            kjit_module **module)
+kjit_status ki_parse_module(kjit_context *context, ki_types *types, const ki_text *text,
+                            kj_diagnostics *diagnostics, kjit_module **module)
 {
-  return parse_module(context, types, name, text, size_bytes, true, diagnostics, module);
+  return parse_module(context, types, text, true, diagnostics, module);
 }
 
 kjit_status ki_read_module(ki_types *types, const char *name, const char *text, size_t size_bytes,
                            kj_diagnostics *diagnostics, kjit_module **module)
 {
-  return parse_module(NULL, types, name, text, size_bytes, false, diagnostics, module);
+  return parse_module(NULL, types,
+                      &(ki_text){ .name = name, .text = text, .size_bytes = size_bytes }, false,
+                      diagnostics, module);
 }

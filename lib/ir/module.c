@@ -76,15 +76,27 @@ void kjit_release_module(kjit_module *module)
 kjit_status kjit_parse_module(kjit_context *context, const char *name, const char *text,
                               size_t size_bytes, kjit_module **module)
 {
+  return kjit_parse_module_as(context, KJIT_TRUST_DEFAULT, name, text, size_bytes, module);
+}
+
+kjit_status kjit_parse_module_as(kjit_context *context, kjit_trust trust, const char *name,
+                                 const char *text, size_t size_bytes, kjit_module **module)
+{
   if (!context) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!module || (!text && size_bytes))
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_parse_module needs a text and a place for the module");
+  if (!ki_is_trust(trust))
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_module_as: %d is no trust",
+                        (int)trust);
+  const ki_text source = { .name = name,
+                           .text = text ? text : "",
+                           .size_bytes = size_bytes,
+                           .is_guest = ki_is_guest(trust, ki_trusts_nobody(context)) };
   kj_diagnostics diagnostics = { 0 };
   kjit_module *parsed = NULL;
-  ki_parse_module(context, context->types, name, text ? text : "", size_bytes, &diagnostics,
-                  &parsed);
+  ki_parse_module(context, context->types, &source, &diagnostics, &parsed);
   kjit_status status = ki_finish_call(context, &diagnostics);
   if (status == KJIT_OK) *module = parsed;
   return status;

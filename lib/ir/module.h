@@ -148,6 +148,7 @@ struct ki_decl {
    * parameters instead of it: expressions name those only */
   ki_decls fields;
   kjit_type struct_type; /* STRUCT: set by the verifier or the builder */
+  bool is_guest;         /* of the module: a guest's, see verify_guest.c */
 };
 
 struct ki_function {
@@ -253,6 +254,7 @@ struct kjit_module {
   bool has_tensor_copies; /* somewhere: their descriptors are large parameters */
   /* a built-in that changes a place, or gives its address away, is an argument somewhere */
   bool hands_over_writer;
+  bool has_guest; /* some declaration is a guest's: all of it is compiled as guests' code is */
   /* that it was made from, retained; their texts and data are its own too */
   kjit_module *bases[2];
 };
@@ -301,15 +303,22 @@ extern const ki_op_info ki_op_table[KJIT_OP_COUNT];
 
 /* ---- the parts that make, check and print modules ---- */
 
+/* A source as somebody hands it over. */
+typedef struct ki_text {
+  const char *name, *text;
+  size_t size_bytes;
+  bool is_guest;
+} ki_text;
+/* Whether a trust that somebody has given is that of a guest; is_default: what DEFAULT is. */
+bool ki_is_guest(kjit_trust trust, bool is_default);
 /* Text to a finished module: parse (recursive descent straight into the arena), then
  * ki_finish_module. On failure *module is NULL and diagnostics say why. */
-kjit_status ki_parse_module(kjit_context *context, ki_types *types, const char *name,
-                            const char *text, size_t size_bytes, kj_diagnostics *diagnostics,
-                            kjit_module **module);
+kjit_status ki_parse_module(kjit_context *context, ki_types *types, const ki_text *text,
+                            kj_diagnostics *diagnostics, kjit_module **module);
 /* A source is a program somebody wrote or emitted; columns and lines are 32 bits. */
 enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
 /* Another source of the module; name and text are copied. */
-void ki_add_source(kjit_module *module, const char *name, const char *text, size_t size_bytes);
+void ki_add_source(kjit_module *module, const ki_text *text);
 /* The declarations of a source into the module. Errors are reported. */
 void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
 /* What kjit's algorithms name their texts. */

@@ -501,5 +501,8 @@ void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnos
   ki_init_lexer(&parser->lexer, source->text, source->size_bytes, &module->arena, &module->sources,
                 diagnostics);
   parser->lexer.file = file;
+  size_t first = module->decls.count;
   parse_declarations(parser);
+  for (size_t i = first; i < module->decls.count; i++)
+    module->decls.items[i]->is_guest = source->is_guest;
 }

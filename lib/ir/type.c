@@ -200,6 +200,15 @@ static uint32_t count_levels(const ki_types *types, const ki_type_info *info)
   return levels + 1;
 }
 
+static bool holds_pointer(const ki_types *types, const ki_type_info *info)
+{
+  bool holds = info->class_ == KJ_CLASS_POINTER ||
+               (info->element && ki_type(types, info->element)->holds_pointer);
+  for (uint32_t i = 0; i < info->count && info->items && !holds; i++)
+    holds = ki_type(types, info->items[i])->holds_pointer;
+  return holds;
+}
+
 /* Gives info its own copies of what wanted points to. */
 static bool copy_parts(ki_type_info *info, const ki_type_info *wanted)
 {
@@ -234,6 +243,7 @@ static kjit_type add_type(ki_types *types, uint32_t bucket, const ki_type_info *
     return KJIT_ANY;
   }
   made.levels = count_levels(types, wanted);
+  made.holds_pointer = holds_pointer(types, wanted);
   *composed(types, types->count) = made;
   return types->buckets[bucket] = KJ_FIRST_COMPOSED + types->count++;
 }

@@ -69,8 +69,9 @@ typedef struct ki_type_info {
   const kjit_type *items;
   uint32_t count;
   /* of types within types: 1 for those that are made of scalars only; set by interning, no part of
-   * what makes types equal */
+   * what makes types equal. So is whether it is a pointer, or one is somewhere in it */
   uint32_t levels;
+  bool holds_pointer;
   /* structs, one for each item */
   const char *const *field_names;
   const uint32_t *offsets_bytes;

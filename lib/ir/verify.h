@@ -120,4 +120,9 @@ void ki_resolve_struct(ki_verifier *v, ki_decl *decl);
 /* Recursion, call depth, barriers in ranges through calls. */
 void ki_verify_calls(ki_verifier *v);
 
+/* ---- verify_guest.c ---- */
+
+/* That what is a guest's asks for nothing that guests may not do. Names are resolved. */
+void ki_verify_guests(ki_verifier *v);
+
 #endif

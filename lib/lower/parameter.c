@@ -280,8 +280,7 @@ static void mark_expr(void *data, kt_expr **at)
   finder *p = data;
   const kt_expr *expr = *at;
   bool has_subscript = expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW ||
-                       expr->kind == KJ_T_ADDRESS ||
-                       (expr->kind == KJ_T_BUILTIN && (expr->builtin->flags & KJ_PLACE));
+                       expr->kind == KJ_T_ADDRESS || kt_accesses_place(expr);
   if (has_subscript && kl_check_of_expr(p->l, expr) != KJ_CHECK_NONE) mark_checked(p, expr->x);
   switch (expr->kind) {
   case KJ_T_VAR:

@@ -56,6 +56,9 @@ static bool is_sliced(const marker *m, const kt_expr *view)
 
 static bool subscripts(const marker *m, const kt_expr *e)
 {
+  /* a hint, which is often about what a later iteration reads */
+  if (e->kind == KJ_T_BUILTIN && e->type == KJIT_VOID && (e->builtin->flags & KJ_READS))
+    return false;
   /* nobody knows how much there is */
   if (e->x && e->x->kind == KJ_T_POINTED && e->x->args.count == 0) return false;
   if (e->kind == KJ_T_LOAD || e->kind == KJ_T_ADDRESS)
@@ -63,8 +66,7 @@ static bool subscripts(const marker *m, const kt_expr *e)
   if (e->kind == KJ_T_ELEMENT || (e->kind == KJ_T_INSERT && e->args.count))
     return !are_in_static_parts(m, e->x, &e->args);
   if (e->kind == KJ_T_VIEW) return !are_in_static_bounds(m, e->x, &e->args) || is_sliced(m, e);
-  return e->kind == KJ_T_BUILTIN && (e->builtin->flags & KJ_PLACE) &&
-         !are_in_static_bounds(m, e->x, &e->indices);
+  return kt_accesses_place(e) && !are_in_static_bounds(m, e->x, &e->indices);
 }
 
 /* ---- what is watched ---- */

@@ -350,9 +350,21 @@ static void refuse(const finder *f, const char *where)
             name);
 }
 
+/* A function whose caller has no record traps where it fails. */
+static void refuse_trap(kt_compilation *c)
+{
+  const kt_instance *root = c->instances.items[0];
+  if (c->module->has_guest && !c->request->has_record && root->may_fail)
+    kt_fail(c, root->function->decl->location, KJIT_ERROR_REFUSED,
+            "func `%s` of a guest may fail, which ends the process of who calls it as a C "
+            "function; kjit_call_function reports it",
+            root->function->decl->name);
+}
+
 void kp_check_c_function(kt_compilation *c)
 {
   KJ_ASSERT(c->request->symbol);
+  refuse_trap(c);
   finder f = { .c = c };
   bool is_cpu = c->request->target.kind == KJ_TARGET_CPU;
   for (size_t i = 0; i < c->instances.count; i++) {

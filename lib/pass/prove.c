@@ -101,8 +101,7 @@ static kt_proof prove(kp_prover *p, const kt_expr *e)
   case KJ_T_VIEW: return e->dimensions ? KJ_PROOF_NONE : prove_subscript(p, e->x, &e->args);
   case KJ_T_BINARY: return prove_divisor(p, e->y);
   case KJ_T_BUILTIN:
-    if (e->builtin->flags & KJ_PLACE)
-      return e->x ? prove_subscript(p, e->x, &e->indices) : KJ_PROOF_NONE;
+    if (kt_accesses_place(e)) return prove_subscript(p, e->x, &e->indices);
     return e->args.count == 2 ? prove_divisor(p, e->args.items[1]) : KJ_PROOF_NONE;
   default: return KJ_PROOF_NONE;
   }

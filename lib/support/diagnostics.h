@@ -4,6 +4,7 @@
 
 #include <kjit/status.h>
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "support/containers.h"
 
@@ -27,6 +28,7 @@ typedef struct kj_source {
   size_t size_bytes;
   const char *shown;
   size_t shown_bytes;
+  bool is_guest; /* what it declares is a guest's */
 } kj_source;
 
 typedef struct kj_sources {

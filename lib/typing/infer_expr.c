@@ -322,10 +322,20 @@ static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
   }
 }
 
+/* Guests name no pointers, but arguments may be some, and so may what the host's own funcs give. */
+static void refuse_pointer(kt_scope *s, const kt_expr *value)
+{
+  if (!ki_holds_pointer(s->c->types, value->type)) return;
+  kt_fail(s->c, value->location, KJIT_ERROR_REFUSED, "guests may not use pointers: this is %s",
+          kt_type_text(s->c, value->type));
+}
+
 kt_expr *kt_infer_effect(kt_scope *s, const ki_expr *expr)
 {
   kt_count_work(s->inference, expr->location);
-  return infer_kind(s, expr);
+  kt_expr *value = infer_kind(s, expr);
+  if (s->function && s->function->decl->is_guest) refuse_pointer(s, value);
+  return value;
 }
 
 kt_expr *kt_infer_expr(kt_scope *s, const ki_expr *expr)

@@ -173,6 +173,12 @@ static inline bool kt_has_new_shape(const kt_expr *view)
   return view->dimensions && view->indices.count && view->dimensions[0].source == KJ_VIEW_SAME;
 }
 
+/* A built-in whose place, .x[.indices], is its own to access. */
+static inline bool kt_accesses_place(const kt_expr *e)
+{
+  return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_PLACE | KJ_READS)) && e->x;
+}
+
 /* Of a CONST. */
 static inline ki_value kt_value_of(const kt_expr *constant)
 {

@@ -163,8 +163,8 @@ static kjit_status make(kjit_context *context, const cached *wanted, const ki_me
     /* texts come again with other funcs: what they have in common is parsed once */
     status = wanted->count ? ka_find_kernel(context, made->text, wanted->length, NULL, 0,
                                             &made->module, &made->kernel)
-                           : kjit_parse_module(context, KI_ALGORITHM_SOURCE, made->text,
-                                               wanted->length, &made->module);
+                           : kjit_parse_module_as(context, KJIT_TRUST_HOST, KI_ALGORITHM_SOURCE,
+                                                  made->text, wanted->length, &made->module);
   }
   if (status == KJIT_OK) status = link(context, meanings, wanted->count, &made->module);
   if (status == KJIT_OK) status = kjit_get_kernel(made->module, "run", &made->kernel);

@@ -130,7 +130,8 @@ static void work(crew *crew, size_t worker, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
   kj_crowd *crowd = NULL;
-  if (launch->zeroed_from < launch->scratch_bytes)
+  if (launch->is_cleared) memset(scratch, 0, crew->scratch_bytes);
+  else if (launch->zeroed_from < launch->scratch_bytes)
     memset((char *)scratch + launch->zeroed_from, 0, launch->scratch_bytes - launch->zeroed_from);
   if (crew->launch->parts != KJ_PARTS_NONE && !(crowd = kj_create_crowd(crew->launch))) {
     atomic_store(&crew->is_out_of_memory, true);
@@ -326,6 +327,7 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
 {
   kj_cpu_launch launch = { .parameters = call->parameters,
                            .scratch_bytes = code->scratch_bytes + call->dynamic_shared_bytes,
+                           .is_cleared = code->is_guest,
                            .is_cooperative = code->is_cooperative,
                            .is_interruptible = code->is_interruptible,
                            .parts = (kj_cpu_parts)code->cpu_parts };

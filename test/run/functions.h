@@ -29,7 +29,7 @@ static bool says(const char *part)
   return found;
 }
 
-static kjit_module *parse(const char *text)
+static inline kjit_module *parse(const char *text)
 {
   kjit_module *module = NULL;
   REQUIRE(kjit_parse_module(context, "functions.kir", text, strlen(text), &module) == KJIT_OK);
@@ -56,7 +56,7 @@ static inline kjit_tensor tensor_of(void *data, uint8_t code, uint8_t bits, int6
 }
 
 /* The exit status of the program; tests has what is to be tested. */
-static int run_tests(void (*tests)(void))
+static inline int run_tests(void (*tests)(void))
 {
   kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";

@@ -375,8 +375,8 @@ static void check_row(const row *r, int expected_jump)
   kj_diagnostics diagnostics = { 0 };
   kj_buffer text = { 0 };
   kjit_module *module = NULL;
-  if (ki_parse_module(NULL, types, "row", r->text, strlen(r->text), &diagnostics, &module) !=
-      KJIT_OK) {
+  const ki_text source = { .name = "row", .text = r->text, .size_bytes = strlen(r->text) };
+  if (ki_parse_module(NULL, types, &source, &diagnostics, &module) != KJIT_OK) {
     kj_print_diagnostics(&diagnostics, &text);
     fail_msg("%s: not parsed:\n%s", r->what, text.text);
   }

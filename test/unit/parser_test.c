@@ -339,7 +339,8 @@ static void expect_accesses(const char *text, const char *expected)
 {
   kj_diagnostics diagnostics = { 0 };
   kjit_module *module = NULL;
-  if (ki_parse_module(NULL, types, "test", text, strlen(text), &diagnostics, &module) != KJIT_OK)
+  const ki_text source = { .name = "test", .text = text, .size_bytes = strlen(text) };
+  if (ki_parse_module(NULL, types, &source, &diagnostics, &module) != KJIT_OK)
     fail_msg("%s", diagnostics.items[0].message);
   const ki_function *function = ki_find_decl(module, "k")->function;
   bool read[16] = { 0 }, written[16] = { 0 };

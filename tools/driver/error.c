@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A status without a row would be a success. */
+_Static_assert(KJIT_STATUS_COUNT == KJIT_ERROR_REFUSED + 1, "exit_of_status lacks a row");
 static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
   [KJIT_OK] = TOOL_EXIT_OK,
   [KJIT_NOT_READY] = TOOL_EXIT_DEVICE,
@@ -21,12 +23,14 @@ static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
   [KJIT_ERROR_LAUNCH] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_KERNEL] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_INTERRUPTED] = TOOL_EXIT_DEVICE,
+  [KJIT_ERROR_REFUSED] = TOOL_EXIT_IR,
   [KJIT_ERROR_DEVICE] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_NO_DEVICE] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_NO_COMPILER] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_MEMORY] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_DEVICE_MEMORY] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_IO] = TOOL_EXIT_FILE,
+  [KJIT_ERROR_FORKED] = TOOL_EXIT_DEVICE,
 };
 
 static void out_of_memory(void)

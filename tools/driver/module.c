@@ -27,7 +27,8 @@ bool tool_take_module_option(tool_module_options *options, int key, const char *
                       : key == TOOL_KEY_CONST  ? &options->constants
                                                : NULL;
   if (texts) add(texts, text);
-  return texts != NULL;
+  if (key == TOOL_KEY_GUEST) options->is_guest = true;
+  return texts || key == TOOL_KEY_GUEST;
 }
 
 void tool_destroy_module_options(tool_module_options *options)
@@ -167,7 +168,8 @@ bool tool_open_module(tool_error *error, kjit_context *context, const char *path
   if (!path) text = tool_copy_text("", 0);
   else if (!tool_read_file(error, path, &text, &size_bytes)) return false;
   kjit_status status =
-    kjit_parse_module(context, path ? path : "(no FILE.kir)", text, size_bytes, module);
+    kjit_parse_module_as(context, options->is_guest ? KJIT_TRUST_GUEST : KJIT_TRUST_HOST,
+                         path ? path : "(no FILE.kir)", text, size_bytes, module);
   free(text);
   if (status != KJIT_OK) return tool_fail_kjit(error, context, status, "parsing");
   for (size_t i = 0; i < options->externs.count; i++)

@@ -15,6 +15,7 @@ typedef struct tool_module_options {
   tool_texts folders;   /* --import-path DIR */
   tool_texts externs;   /* --extern NAME=FILE */
   tool_texts constants; /* --const NAME=VALUE */
+  bool is_guest;        /* --guest */
 } tool_module_options;
 
 #define TOOL_MODULE_HELP \
@@ -32,11 +33,19 @@ typedef struct tool_module_options {
       "What an extern func is: PTX or LLVM IR (.ptx .bc .ll) for GPUs, a shared library (.so, " \
       ".so.6) with a C function of that name for the CPU", \
       1 }, \
+    { "const", \
+      TOOL_KEY_CONST, \
+      "NAME=VALUE", \
+      0, \
+      "The value of a constant: a number, true, false, a scalar such as 2.5f32", \
+      1 }, \
   { \
-    "const", TOOL_KEY_CONST, "NAME=VALUE", 0, \
-      "The value of a constant: a number, true, false, a scalar such as 2.5f32", 1 \
+    "guest", TOOL_KEY_GUEST, 0, 0, \
+      "Take the file as written by somebody who is not trusted: what may reach other memory than " \
+      "the arguments is refused, and bounds are checked", \
+      1 \
   }
-enum { TOOL_KEY_EXTERN = 1000, TOOL_KEY_CONST };
+enum { TOOL_KEY_EXTERN = 1000, TOOL_KEY_CONST, TOOL_KEY_GUEST };
 
 /* Takes one of these options; false: the key is none of them. Exits when out of memory. */
 bool tool_take_module_option(tool_module_options *options, int key, const char *text);

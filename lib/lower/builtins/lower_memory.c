@@ -19,7 +19,7 @@ static element lower_element(kl_lowering *l, const kt_expr *expr, uint32_t how)
   const ki_type_info *info = kl_type_info(l, e.array.type);
   e.type = info->element;
   e.is_shared = info->space == KJ_SPACE_SHARED;
-  e.pointer = kl_element_pointer(l, &e.array, &expr->indices);
+  e.pointer = kl_checked_pointer(l, &e.array, &expr->indices, kl_check_of_expr(l, expr));
   if (expr->is_watched) kl_watch_access_at(l, expr->location, &e.array, e.pointer, how);
   return e;
 }
