@@ -95,6 +95,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stre
 /* The arrays and work memory that it keeps are released in the order of the streams that it ran on.
  * plan NULL is fine. */
 KJIT_API void kjit_destroy_plan(kjit_plan *plan);
+/* The context that the plan belongs to. */
+KJIT_API kjit_context *kjit_get_plan_context(const kjit_plan *plan);
 /* How many launches a run is. */
 KJIT_API size_t kjit_get_plan_size(const kjit_plan *plan);
 /* One of them, for kjit_get_prepared_specialization: what was compiled. Borrowed from the plan, and

@@ -232,6 +232,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_interrupter(kjit_device *device,
                                                         kjit_interrupter **interrupter);
 /* interrupter NULL is fine. Launches under way go on. */
 KJIT_API void kjit_destroy_interrupter(kjit_interrupter *interrupter);
+/* The context that the interrupter belongs to. */
+KJIT_API kjit_context *kjit_get_interrupter_context(const kjit_interrupter *interrupter);
 /* Ends the launches that were given the interrupter so far, as kjit_interrupt does. From any thread
  * and from signal handlers. */
 KJIT_API void kjit_interrupt_launches(kjit_interrupter *interrupter);
@@ -254,6 +256,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_prepare_launch(kjit_kernel *kernel,
                                                     kjit_prepared **prepared);
 /* prepared NULL is fine. Launches under way go on. */
 KJIT_API void kjit_destroy_prepared(kjit_prepared *prepared);
+/* The context that the prepared launch belongs to. */
+KJIT_API kjit_context *kjit_get_prepared_context(const kjit_prepared *prepared);
 /* Replaces one argument by one of the same type and, for arrays, the same number of dimensions.
  * Extents, facts and compile-time values are looked at again at the next run, which uses another
  * specialization where the one at hand does not hold. On an error the argument stays. Errors:
@@ -311,6 +315,8 @@ KJIT_API kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_
 /* Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_specialization_info(const kjit_specialization *specialization,
                                                   kjit_specialization_info *info);
+/* The context that the specialization's kernel belongs to. */
+KJIT_API kjit_context *kjit_get_specialization_context(const kjit_specialization *specialization);
 
 #ifdef __cplusplus
 }

@@ -75,6 +75,8 @@ KJIT_API void kjit_release_array(kjit_array *array);
 KJIT_API const kjit_tensor *kjit_get_tensor(const kjit_array *array);
 KJIT_API kjit_type kjit_get_array_element(const kjit_array *array);   /* KJIT_ANY for NULL */
 KJIT_API kjit_device *kjit_get_array_device(const kjit_array *array); /* borrowed; NULL for NULL */
+/* The context that the array belongs to. */
+KJIT_API kjit_context *kjit_get_array_context(const kjit_array *array);
 
 /* Memory of the host's own as an array: nothing is copied or freed; it has to outlive the array and
  * everything queued with it. The tensor's device_type says where it is. Errors: ARGUMENT,

@@ -118,6 +118,8 @@ KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
 /* One owner less; the last one frees it with its kernels, after launches under way. module NULL is
  * fine. Any thread. */
 KJIT_API void kjit_release_module(kjit_module *module);
+/* The context that the module belongs to. */
+KJIT_API kjit_context *kjit_get_module_context(const kjit_module *module);
 
 /* Canonical text: parsing it gives an equal module. Free with kjit_free. Errors: MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_module_text(kjit_module *module, char **text);
@@ -131,6 +133,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_kernel(kjit_module *module, const char 
 /* A func by its name, or a built-in, as above; borrowed from the module. Errors: NAME. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_function(kjit_module *module, const char *name,
                                                   kjit_function **function);
+/* The context that the kernel's module belongs to. */
+KJIT_API kjit_context *kjit_get_kernel_context(const kjit_kernel *kernel);
+/* The context that the module belongs to that the func was asked for. */
+KJIT_API kjit_context *kjit_get_function_context(const kjit_function *function);
 
 /* A new module: module, with the funcs and constants of library behind its `extern func name(...)`
  * and `extern const name: type` declarations of the same name, and with all of library's
@@ -204,6 +210,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_create_builder(kjit_context *context, const
                                                     kjit_builder **builder);
 /* Drops what was not finished. builder NULL is fine; finished modules live on. */
 KJIT_API void kjit_destroy_builder(kjit_builder *builder);
+/* The context that the builder makes modules for; it has to be there. */
+KJIT_API kjit_context *kjit_get_builder_context(const kjit_builder *builder);
 /* Verifies and makes the module; the builder is empty afterwards and can be used again, also after
  * an error. Errors: the first recorded one; those of the verifier. */
 KJIT_API KJIT_CHECK kjit_status kjit_finish_builder(kjit_builder *builder, kjit_module **module);

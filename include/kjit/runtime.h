@@ -44,6 +44,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_device(kjit_context *context, kjit_devi
                                                 int32_t ordinal, kjit_device **device);
 /* How many devices of the kind there are; 0 without a driver. Never fails. */
 KJIT_API uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind);
+/* The context that the device belongs to. */
+KJIT_API kjit_context *kjit_get_device_context(const kjit_device *device);
 /* What the device is. Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_device_info(const kjit_device *device, kjit_device_info *info);
 

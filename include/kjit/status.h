@@ -11,6 +11,9 @@
  *  - Threads. Context, module, kernel, function, specialization, device, array: any number of
  * threads at once. Builder, stream, event: one thread at a time. A thread that is in a call is not
  * cancelled (pthread_cancel): others would wait for what it has begun.
+ *  - Contexts. kjit_get_module_context and its kin tell what context an object belongs to, so that
+ * diagnostics can be asked for: borrowed, not retained; NULL for NULL, and for an object whose
+ * context has ended. They never fail.
  *  - Structs. A struct that may grow starts with size_bytes, which the host sets to its sizeof; all
  * other fields are by default 0: `kjit_config config = { .size_bytes = sizeof config };`. kjit
  * reads and writes so many bytes, so that a host built with older headers keeps working. Fields of
@@ -294,9 +297,19 @@ typedef struct kjit_config {
 KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
                                                     kjit_context **context);
 
-/* Waits for launches under way and frees everything that hangs off the context: modules, kernels,
- * devices, streams and arrays must not be used afterwards. */
-KJIT_API void kjit_destroy_context(kjit_context *context);
+/* One owner more; returns context, which may be NULL. Any thread. */
+KJIT_API kjit_context *kjit_retain_context(kjit_context *context);
+/* One owner less, of those that kjit_create_context and kjit_retain_context have made; NULL is
+ * fine. The last one ends the context. That waits for launches and calls of kjit_call_function
+ * under way; where the code is interruptible, kjit_interrupt before it ends them. Then everything
+ * that hangs off the context is freed: devices, memory, code, threads. What the host has made or
+ * retained and not released yet (modules, arrays, streams, events, graphs, prepared launches,
+ * plans, interrupters) may be released and destroyed afterwards, and used for nothing else; until
+ * then a few hundred bytes of each remain. No other thread may be in a call on what is freed, but
+ * in those that are waited for. Any thread, but for code of the host that a call on the context
+ * runs: a function that a kernel calls, an executor, a callback. Errors: MISUSE (from there, and
+ * nothing has changed), FORKED. */
+KJIT_API kjit_status kjit_destroy_context(kjit_context *context);
 
 /* Ends what was launched in the context so far, on all its devices, queued launches too: those of
  * code that is interruptible (kjit_config.interruptible), and calls of kjit_call_function. Each

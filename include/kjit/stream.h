@@ -52,6 +52,8 @@ KJIT_API void *kjit_get_native_stream(const kjit_stream *stream);
 /* stream NULL is fine. Work that is queued is done. Arrays that were made on it go on in the order
  * of the default stream; while streams of the device are captured the call waits for the stream. */
 KJIT_API void kjit_destroy_stream(kjit_stream *stream);
+/* The context that the stream belongs to. */
+KJIT_API kjit_context *kjit_get_stream_context(const kjit_stream *stream);
 /* Waits. Here errors of kernels arrive, as at kjit_synchronize_device; failures of kernels on the
  * device's other streams may be among them. */
 KJIT_API KJIT_CHECK kjit_status kjit_synchronize_stream(kjit_stream *stream);
@@ -74,6 +76,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_wrap_event(kjit_device *device, void *nativ
 KJIT_API void *kjit_get_native_event(const kjit_event *event);
 /* event NULL is fine. What waits for it goes on waiting. */
 KJIT_API void kjit_destroy_event(kjit_event *event);
+/* The context that the event belongs to. */
+KJIT_API kjit_context *kjit_get_event_context(const kjit_event *event);
 /* stream NULL: the device's default stream */
 KJIT_API KJIT_CHECK kjit_status kjit_record_event(kjit_event *event, kjit_stream *stream);
 /* Waits until the work before the event is done. Errors: MISUSE when it was never recorded, DEVICE.
@@ -119,6 +123,8 @@ KJIT_API int kjit_is_capturing(const kjit_stream *stream);
 KJIT_API size_t kjit_get_graph_size(const kjit_graph *graph);
 /* graph NULL is fine; executable graphs made of it live on. */
 KJIT_API void kjit_destroy_graph(kjit_graph *graph);
+/* The context that the graph belongs to. */
+KJIT_API kjit_context *kjit_get_graph_context(const kjit_graph *graph);
 /* Errors: DEVICE, DEVICE_MEMORY, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_instantiate_graph(kjit_graph *graph,
                                                        kjit_executable_graph **executable);
@@ -133,6 +139,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_launch_graph(kjit_executable_graph *executa
                                                   kjit_stream *stream);
 /* executable NULL is fine. Launches under way go on. */
 KJIT_API void kjit_destroy_executable_graph(kjit_executable_graph *executable);
+/* The context that the executable graph belongs to. */
+KJIT_API kjit_context *kjit_get_executable_graph_context(const kjit_executable_graph *executable);
 
 /* ---- profiling ---- */
 

@@ -88,6 +88,11 @@ void kjit_destroy_builder(kjit_builder *builder)
   free(builder);
 }
 
+kjit_context *kjit_get_builder_context(const kjit_builder *builder)
+{
+  return builder ? builder->context : NULL;
+}
+
 kjit_status kjit_get_builder_status(const kjit_builder *builder)
 {
   if (!builder) return KJIT_ERROR_MISUSE;

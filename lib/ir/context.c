@@ -131,6 +131,10 @@ static bool copy_strings(kjit_config *config)
   return copied;
 }
 
+_Thread_local const ki_host_code *ki_own_host_code;
+
+kjit_context ki_ended_context = { .forks = UINT32_MAX };
+
 static void free_context(kjit_context *context)
 {
   for (ki_thread_record *record = context->records, *next; record; record = next) {
@@ -191,6 +195,7 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   }
   kj_watch_forks();
   made->forks = atomic_load(&kj_forks);
+  atomic_store(&made->owners, 1);
   pthread_mutex_init(&made->mutex, NULL);
   pthread_mutex_init(&made->runtime_mutex, NULL);
   bool copied = copy_strings(&made->config);
@@ -203,14 +208,41 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   return KJIT_OK;
 }
 
-void kjit_destroy_context(kjit_context *context)
+kjit_context *kjit_retain_context(kjit_context *context)
 {
-  /* threads that it would wait for, and the GPU, are the parent's */
-  if (!context || ki_is_forked(context)) return;
+  if (context) atomic_fetch_add_explicit(&context->owners, 1, memory_order_relaxed);
+  return context;
+}
+
+static void end_context(kjit_context *context)
+{
   if (context->runtime && context->wait_runtime) context->wait_runtime(context->runtime);
-  while (context->modules) context->destroy_module(context->modules);
+  while (context->modules) context->end_module(context->modules);
   if (context->runtime && context->destroy_runtime) context->destroy_runtime(context->runtime);
   free_context(context);
+}
+
+static const ki_host_code *find_host_code(const kjit_context *context, bool is_diagnostic)
+{
+  const ki_host_code *at = ki_own_host_code;
+  while (at && (at->context != context || at->is_diagnostic < is_diagnostic)) at = at->outer;
+  return at;
+}
+
+kjit_status kjit_destroy_context(kjit_context *context)
+{
+  if (!context) return KJIT_OK;
+  /* threads that it would wait for, and the GPU, are the parent's */
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  uint32_t owners = atomic_load(&context->owners);
+  do {
+    if (owners == 1 && find_host_code(context, false))
+      return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                          "kjit_destroy_context: called by code of the host that a launch, or "
+                          "another call on the context, runs: it would wait for that call");
+  } while (!atomic_compare_exchange_weak(&context->owners, &owners, owners - 1));
+  if (owners == 1) end_context(context);
+  return KJIT_OK;
 }
 
 ki_types *ki_context_types(kjit_context *context) { return context->types; }
@@ -282,13 +314,23 @@ static ki_thread_record *get_record(kjit_context *context)
   return record;
 }
 
+/* What fails in on_diagnostic itself is not handed to it: it would be called for ever. */
+static void report_all(kjit_context *context, const kj_diagnostics *diagnostics)
+{
+  ki_host_code code;
+  if (find_host_code(context, true)) return;
+  ki_enter_host(&code, context);
+  code.is_diagnostic = true;
+  for (size_t i = 0; i < diagnostics->count; i++)
+    context->config.on_diagnostic(context->config.user, &diagnostics->items[i]);
+  ki_leave_host(&code);
+}
+
 kjit_status ki_finish_call(kjit_context *context, kj_diagnostics *diagnostics)
 {
   kjit_status status = diagnostics->status;
   kj_assert_no_locks();
-  if (context && context->config.on_diagnostic)
-    for (size_t i = 0; i < diagnostics->count; i++)
-      context->config.on_diagnostic(context->config.user, &diagnostics->items[i]);
+  if (context && context->config.on_diagnostic) report_all(context, diagnostics);
   ki_thread_record *record = context && status != KJIT_OK ? get_record(context) : NULL;
   if (record) {
     kj_free_diagnostics(&record->diagnostics);

@@ -7,6 +7,7 @@
 
 #include "support/diagnostics.h"
 #include "support/host_process.h"
+#include "support/lock.h"
 
 typedef struct ki_types ki_types; /* ir/type.h */
 typedef struct ki_thread_record ki_thread_record;
@@ -35,15 +36,16 @@ struct kjit_context {
   ki_types *types;
   ki_counters counters;
   ki_launch_counter launches[KJ_LAUNCH_COUNTERS];
+  _Atomic uint32_t owners;   /* kjit_create_context, kjit_retain_context */
   uint32_t forks;            /* kj_forks when it was made */
   pthread_mutex_t mutex;     /* protects records and modules */
   ki_thread_record *records; /* the last failed call of each thread */
-  /* every live module, so that destroying the context frees those that were not released */
+  /* every live module, so that the context's end ends those that were not released */
   struct kjit_module *modules;
-  void (*destroy_module)(struct kjit_module *module); /* set with the first of them */
+  void (*end_module)(struct kjit_module *module); /* set with the first of them */
   /* Devices, the compiler, arrays: made by the runtime under runtime_mutex when first needed.
-   * Destroying the context calls wait_runtime (may be NULL), then releases the modules with their
-   * kernels, then calls destroy_runtime. */
+   * The context's end calls wait_runtime (may be NULL), which ends all objects but the modules,
+   * then ends the modules with their kernels, then calls destroy_runtime. */
   pthread_mutex_t runtime_mutex;
   void *runtime;
   void (*wait_runtime)(void *runtime);
@@ -63,6 +65,38 @@ static inline bool ki_trusts_nobody(const kjit_context *context)
 {
   return context->config.trust == KJIT_TRUST_GUEST;
 }
+
+/* The context of objects whose own has ended; no call that looks at ki_is_forked goes on with it.
+ */
+extern kjit_context ki_ended_context;
+
+/* What a host gets when it asks an object for its context. */
+static inline kjit_context *ki_told_context(kjit_context *context)
+{
+  return context == &ki_ended_context ? NULL : context;
+}
+
+/* ---- code of the host that runs within a call on a context ----
+ * Each thread knows in which calls it is: what waits for one of them, or frees what it uses, is
+ * refused. */
+typedef struct ki_host_code {
+  const struct ki_host_code *outer;
+  const kjit_context *context;
+  bool is_diagnostic; /* on_diagnostic */
+} ki_host_code;
+
+extern _Thread_local const ki_host_code *ki_own_host_code
+  __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Around each call of the host's code; code stays where it is until ki_leave_host. */
+static inline void ki_enter_host(ki_host_code *code, const kjit_context *context)
+{
+  kj_assert_no_locks();
+  *code = (ki_host_code){ .outer = ki_own_host_code, .context = context };
+  ki_own_host_code = code;
+}
+
+static inline void ki_leave_host(const ki_host_code *code) { ki_own_host_code = code->outer; }
 
 /* The context's table of types; lives as long as the context. */
 ki_types *ki_context_types(kjit_context *context);

@@ -93,7 +93,11 @@ static void ask_host(importer *in, const ki_import *import)
   const kjit_config *config = &in->module->context->config;
   const kj_source *from = importing_source(in, import);
   kjit_import_source found = { .size_bytes = sizeof found };
-  if (!config->find_import(config->user, from->name, import->name, &found)) {
+  ki_host_code code;
+  ki_enter_host(&code, in->module->context);
+  bool is_found = config->find_import(config->user, from->name, import->name, &found);
+  ki_leave_host(&code);
+  if (!is_found) {
     if (!add_from_library(in, import))
       fail(in, import, KJIT_ERROR_NAME, "there is no source `%s` to import%s", import->name, "");
   } else if (!found.name || (!found.text && found.text_bytes))

@@ -10,6 +10,22 @@
 
 /* ---- life ---- */
 
+/* The context's end. */
+static void end_module(kjit_module *module)
+{
+  module->is_left = true;
+  ki_destroy_module(module);
+}
+
+/* What the host has not released yet. */
+static void leave_module(kjit_module *module)
+{
+  uint32_t references = atomic_load(&module->references);
+  *module = (kjit_module){ .context = &ki_ended_context, .is_left = true };
+  atomic_store(&module->references, references);
+  module->forks = kj_keep_remains(&module->remains, module);
+}
+
 void ki_publish_module(kjit_module *module)
 {
   kjit_context *context = module->context;
@@ -18,7 +34,7 @@ void ki_publish_module(kjit_module *module)
   module->next = context->modules;
   if (module->next) module->next->previous = module;
   context->modules = module;
-  context->destroy_module = ki_destroy_module;
+  context->end_module = end_module;
   module->is_published = true;
   pthread_mutex_unlock(&context->mutex);
 }
@@ -54,7 +70,8 @@ void ki_destroy_module(kjit_module *module)
   }
   kj_free_arena(&module->arena);
   kjit_module *bases[] = { module->bases[0], module->bases[1] };
-  free(module);
+  if (module->is_left) leave_module(module);
+  else free(module);
   for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) kjit_release_module(bases[i]);
 }
 
@@ -66,9 +83,15 @@ kjit_module *kjit_retain_module(kjit_module *module)
 
 void kjit_release_module(kjit_module *module)
 {
-  if (module && ki_is_forked(module->context)) return;
-  if (module && atomic_fetch_sub_explicit(&module->references, 1, memory_order_acq_rel) == 1)
-    ki_destroy_module(module);
+  if (!module || (!module->is_left && ki_is_forked(module->context))) return;
+  if (atomic_fetch_sub_explicit(&module->references, 1, memory_order_acq_rel) != 1) return;
+  if (module->is_left) kj_drop_remains(&module->remains, module->forks);
+  else ki_destroy_module(module);
+}
+
+kjit_context *kjit_get_module_context(const kjit_module *module)
+{
+  return module ? ki_told_context(module->context) : NULL;
 }
 
 /* ---- text ---- */

@@ -12,6 +12,7 @@
 
 #include "ir/builtin.h"
 #include "ir/type.h"
+#include "support/host_process.h"
 #include "support/diagnostics.h"
 
 typedef struct ki_module ki_module; /* = kjit_module */
@@ -250,6 +251,11 @@ struct kjit_module {
   ki_builtin_func *builtin_funcs; /* under the context's mutex; they stay as long as the module */
   kjit_module *previous, *next;   /* in the context's list of published modules */
   bool is_published;
+  /* its context has ended before the host's release: nothing but these, references and context
+   * means anything any more; forks: kj_forks then */
+  bool is_left;
+  uint32_t forks;
+  kj_remains remains;
   bool is_linked;         /* of several modules: names may be there twice */
   bool has_tensor_copies; /* somewhere: their descriptors are large parameters */
   /* a built-in that changes a place, or gives its address away, is an argument somewhere */

@@ -1,9 +1,11 @@
-/* What a library must mind in a process that is not its own: forks, and signals of writing. */
+/* What a library must mind in a process that is not its own: forks, objects that are released late,
+ * signals of writing. */
 #include "support/host_process.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,14 +21,66 @@ const kjit_diagnostic kj_forked_diagnostic = {
              "in this process"
 };
 
-static void count_fork(void) { atomic_fetch_add(&kj_forks, 1); }
+static pthread_mutex_t remains_mutex = PTHREAD_MUTEX_INITIALIZER;
+static kj_remains *all_remains; /* under remains_mutex */
 
-static void watch(void) { (void)pthread_atfork(NULL, NULL, count_fork); }
+/* Another thread may have held the mutex, and have been within the list. */
+static void begin_child(void)
+{
+  atomic_fetch_add(&kj_forks, 1);
+  pthread_mutex_init(&remains_mutex, NULL);
+  all_remains = NULL;
+}
+
+static void watch(void) { (void)pthread_atfork(NULL, NULL, begin_child); }
 
 void kj_watch_forks(void)
 {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, watch);
+}
+
+/* ---- objects that are released late ---- */
+
+uint32_t kj_keep_remains(kj_remains *remains, void *memory)
+{
+  *remains = (kj_remains){ .memory = memory };
+  pthread_mutex_lock(&remains_mutex);
+  remains->next = all_remains;
+  if (remains->next) remains->next->previous = remains;
+  all_remains = remains;
+  pthread_mutex_unlock(&remains_mutex);
+  return atomic_load(&kj_forks);
+}
+
+void kj_drop_remains(kj_remains *remains, uint32_t forks)
+{
+  if (forks != atomic_load(&kj_forks)) return;
+  pthread_mutex_lock(&remains_mutex);
+  if (remains->next) remains->next->previous = remains->previous;
+  if (remains->previous) remains->previous->next = remains->next;
+  else all_remains = remains->next;
+  pthread_mutex_unlock(&remains_mutex);
+  free(remains->memory);
+}
+
+size_t kj_count_remains(void)
+{
+  size_t count = 0;
+  pthread_mutex_lock(&remains_mutex);
+  for (const kj_remains *at = all_remains; at; at = at->next) count++;
+  pthread_mutex_unlock(&remains_mutex);
+  return count;
+}
+
+/* Nobody can release anything any more. */
+__attribute__((destructor)) static void free_remains(void)
+{
+  for (kj_remains *at = all_remains, *next; at; at = next) {
+    next = at->next;
+    free(at->memory);
+  }
+  all_remains = NULL;
 }
 
 /* ---- write ---- */

@@ -172,30 +172,27 @@ struct kjit_plan {
   } steps[];
 };
 
-static void free_plan(kjit_plan *plan)
+static void destroy_plan(kj_object *object)
 {
-  free(plan->zeros);
-  free(plan);
-}
-
-/* The context's end: launches, modules and arrays go by themselves. */
-static void forget_plan(kj_object *object) { free_plan((kjit_plan *)object); }
-
-static void destroy_plan(kjit_plan *plan)
-{
+  kjit_plan *plan = (kjit_plan *)object;
   for (size_t i = 0; i < plan->count; i++) {
     kjit_destroy_prepared(plan->steps[i].prepared);
     if (plan->steps[i].module) kjit_release_module(plan->steps[i].module);
   }
   for (size_t i = 0; i < plan->zero_count; i++) kjit_release_array(plan->zeros[i]);
-  free_plan(plan);
+  free(plan->zeros);
+  plan->count = 0;
+  kj_free_object(&plan->object, plan);
+}
+
+kjit_context *kjit_get_plan_context(const kjit_plan *plan)
+{
+  return kj_told_context(plan ? &plan->object : NULL);
 }
 
 void kjit_destroy_plan(kjit_plan *plan)
 {
-  if (!plan || ki_is_forked(plan->context)) return;
-  kj_remove_object(&plan->object);
-  destroy_plan(plan);
+  if (plan && kj_take_object(&plan->object)) destroy_plan(&plan->object);
 }
 
 size_t kjit_get_plan_size(const kjit_plan *plan) { return plan ? plan->count : 0; }
@@ -268,12 +265,12 @@ static void prepare(ka_call *call)
     kjit_status status = kjit_prepare_launch(step->kernel, &step->config, step->arguments,
                                              step->count, &plan->steps[i].prepared);
     if (status != KJIT_OK) {
-      destroy_plan(plan);
+      destroy_plan(&plan->object);
       ka_try(call, status);
     }
     plan->steps[i].module = kjit_retain_module(step->module);
   }
-  kj_add_object(call->device, &plan->object, forget_plan);
+  kj_add_object(call->device, &plan->object, destroy_plan);
   *call->options.plan = plan;
 }
 

@@ -466,7 +466,7 @@ static void free_interrupter(kj_object *object)
   kjit_interrupter *interrupter = (kjit_interrupter *)object;
   bool is_there = object->generation == atomic_load(&object->device->generation);
   if (is_there) kj_close_interrupt_slot(object->device, interrupter->slot);
-  free(interrupter);
+  kj_free_object(object, interrupter);
 }
 
 kjit_status kj_create_interrupter(kjit_device *device, kj_diagnostics *diagnostics,
@@ -503,9 +503,12 @@ void kjit_interrupt_launches(kjit_interrupter *interrupter)
     kj_interrupt_slot_now(interrupter->object.device, interrupter->slot);
 }
 
+kjit_context *kjit_get_interrupter_context(const kjit_interrupter *interrupter)
+{
+  return kj_told_context(interrupter ? &interrupter->object : NULL);
+}
+
 void kjit_destroy_interrupter(kjit_interrupter *interrupter)
 {
-  if (!interrupter || ki_is_forked(interrupter->object.device->context)) return;
-  kj_remove_object(&interrupter->object);
-  free_interrupter(&interrupter->object);
+  if (interrupter && kj_take_object(&interrupter->object)) free_interrupter(&interrupter->object);
 }

@@ -108,6 +108,27 @@ static void wait_for_calls(const kjit_context *context)
   }
 }
 
+static void unlink_object(kj_runtime *runtime, kj_object *object)
+{
+  kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  if (object->previous) object->previous->next = object->next;
+  if (!object->previous) runtime->objects = object->next;
+  if (object->next) object->next->previous = object->previous;
+  kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+}
+
+static void end_objects(kj_runtime *runtime)
+{
+  /* code that is unloaded goes with the waits of what follows */
+  kjit_release_module(atomic_exchange(&runtime->library, NULL));
+  while (runtime->objects) {
+    kj_object *object = runtime->objects;
+    unlink_object(runtime, object);
+    object->is_left = true;
+    object->destroy(object);
+  }
+}
+
 static void stop_runtime(void *data)
 {
   kj_runtime *runtime = data;
@@ -123,6 +144,7 @@ static void stop_runtime(void *data)
       kj_free_diagnostics(&ignored);
     }
   }
+  end_objects(runtime);
 }
 
 static void close_kind(kj_kind *kind)
@@ -135,11 +157,6 @@ static void close_kind(kj_kind *kind)
 static void destroy_runtime(void *data)
 {
   kj_runtime *runtime = data;
-  while (runtime->objects) {
-    kj_object *object = runtime->objects;
-    kj_remove_object(object);
-    object->destroy(object);
-  }
   for (uint32_t i = 0; i < runtime->kind_count; i++) close_kind(&runtime->kinds[i]);
   destroy_attachments(runtime);
   pthread_mutex_destroy(&runtime->objects_mutex);
@@ -205,14 +222,26 @@ void kj_add_object(kjit_device *device, kj_object *object, void (*destroy)(kj_ob
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
 
-void kj_remove_object(kj_object *object)
+bool kj_take_object(kj_object *object)
 {
-  kj_runtime *runtime = object->device->runtime;
-  kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
-  if (object->previous) object->previous->next = object->next;
-  if (!object->previous) runtime->objects = object->next;
-  if (object->next) object->next->previous = object->previous;
-  kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  bool is_ours = !object->is_left && !ki_is_forked(object->device->context);
+  if (object->is_left) kj_drop_remains(&object->remains, object->generation);
+  if (is_ours) unlink_object(object->device->runtime, object);
+  return is_ours;
+}
+
+/* What calls on an object find whose context has ended. */
+static const kj_device_operations no_operations;
+static kjit_device ended_device = { .context = &ki_ended_context, .operations = &no_operations };
+
+void kj_free_object(kj_object *object, void *memory)
+{
+  if (!object->is_left) {
+    free(memory);
+    return;
+  }
+  object->device = &ended_device;
+  object->generation = kj_keep_remains(&object->remains, memory);
 }
 
 kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagnostics *diagnostics)
@@ -392,6 +421,11 @@ kjit_status kjit_get_device(kjit_context *context, kjit_device_kind kind, int32_
   if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   (void)kj_find_device(runtime, kind, ordinal, &diagnostics, device);
   return ki_finish_call(context, &diagnostics);
+}
+
+kjit_context *kjit_get_device_context(const kjit_device *device)
+{
+  return device ? device->context : NULL;
 }
 
 uint32_t kjit_get_device_count(kjit_context *context, kjit_device_kind kind)

@@ -24,17 +24,35 @@ kjit_status kj_find_device(kj_runtime *runtime, kjit_device_kind kind, int32_t o
 kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics,
                               kjit_device **device);
 
-/* ---- objects of a host: so that destroying the context frees those that were not released ---- */
+/* ---- objects of a host: so that the context's end frees what those have that were not released.
+ * Their memory stays for the release: whoever holds references to others gives them back at the
+ * context's end as ever, so that only the host's are left. ---- */
 
 typedef struct kj_object {
-  struct kj_object *previous, *next;
-  kjit_device *device;
-  uint32_t generation;                       /* of the device when it was made */
-  void (*destroy)(struct kj_object *object); /* frees it; the object is in no list then */
+  union {
+    struct {
+      struct kj_object *previous, *next;
+      void (*destroy)(
+        struct kj_object *object); /* ends with kj_free_object; it is in no list then */
+    };
+    kj_remains remains; /* behind kj_free_object, where is_left */
+  };
+  kjit_device *device; /* one that is none, where its context has ended */
+  uint32_t generation; /* of the device when it was made; behind the context's end kj_forks then */
+  bool is_left;        /* its context ends, or has ended, before the host's release */
 } kj_object;
 
 void kj_add_object(kjit_device *device, kj_object *object, void (*destroy)(kj_object *object));
-void kj_remove_object(kj_object *object);
+/* The host's release: takes the object out of the context's list for what destroys it. false: there
+ * is nothing to destroy, as its context has ended, or is another process's. */
+bool kj_take_object(kj_object *object);
+/* The last step of destroying. memory: the object's, malloc's. */
+void kj_free_object(kj_object *object, void *memory);
+/* For a host that asks; object NULL: NULL. */
+static inline kjit_context *kj_told_context(const kj_object *object)
+{
+  return object ? ki_told_context(object->device->context) : NULL;
+}
 /* DEVICE when the device is lost, or was reset after the object was made. */
 kjit_status kj_check_object(const kj_object *object, const char *what, kj_diagnostics *diagnostics);
 

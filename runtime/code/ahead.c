@@ -171,8 +171,10 @@ static void run_signature(kj_job *base, bool is_given_up)
     status = specialize_signature(job->kernel, job->device, job->signature, &diagnostics, &made);
     (void)ki_finish_call(job->kernel->context, &diagnostics);
   }
-  kj_assert_no_locks();
+  ki_host_code code;
+  ki_enter_host(&code, job->kernel->context);
   job->done(job->user, status, status == KJIT_OK ? made : NULL);
+  ki_leave_host(&code);
   kjit_release_module(job->module);
   free(job);
 }
@@ -325,8 +327,10 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
   }
   for (size_t done = 1; done <= count; done++) {
     const batch_job *job = take_done(&b);
-    kj_assert_no_locks();
+    ki_host_code code;
+    ki_enter_host(&code, context);
     if (progress) progress(user, done, count, job->item);
+    ki_leave_host(&code);
   }
   kjit_status status = report_items(context, jobs, count);
   pthread_mutex_destroy(&b.mutex);

@@ -481,6 +481,7 @@ kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics)
   pthread_mutex_init(&runtime->compiler_mutex, NULL);
   kj_attach_to_runtime(runtime, &runtime->code_attachment, &class);
   runtime->disk = kj_open_disk(&runtime->context->config);
+  if (runtime->disk) runtime->disk->context = runtime->context;
   if (runtime->disk && kj_open_compile_threads(runtime)) return KJIT_OK;
   return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
 }

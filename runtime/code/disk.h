@@ -19,6 +19,7 @@ static inline bool kj_same_digest(kj_digest a, kj_digest b)
 }
 
 struct kj_disk {
+  const kjit_context *context;   /* whose calls call the store; NULL: none */
   const kjit_cache_store *store; /* the host's, instead of a directory; NULL: none */
   char *directory;               /* NULL: none */
   const char *libdevice_path;    /* of the configuration */

@@ -398,12 +398,17 @@ static bool fetch_stored(kj_disk *disk, const kj_disk_key *key, const kj_digest 
   const void *data = NULL;
   size_t size_bytes = 0;
   make_store_key(key, bytes);
-  kj_assert_no_locks();
-  if (store->load(store->user, bytes, &data, &size_bytes) != 1 || !data) return false;
+  ki_host_code host_code;
+  ki_enter_host(&host_code, disk->context);
+  bool is_found = store->load(store->user, bytes, &data, &size_bytes) == 1 && data;
+  ki_leave_host(&host_code);
+  if (!is_found) return false;
   /* entries are read as structs, and the host's memory may lie anywhere */
   void *copy = size_bytes <= most_bytes ? malloc(size_bytes + 1) : NULL;
   if (copy) memcpy(copy, data, size_bytes);
+  ki_enter_host(&host_code, disk->context);
   if (store->release) store->release(store->user, data);
+  ki_leave_host(&host_code);
   kj_entry_state state =
     copy ? kj_unpack_entry(copy, size_bytes, key, compiler, code) : KJ_ENTRY_OTHER;
   free(copy);
@@ -419,8 +424,10 @@ static void publish_stored(kj_disk *disk, const kj_disk_key *key, kj_digest comp
   if (!store->store) return;
   void *entry = kj_pack_entry(key, compiler, code, &size_bytes);
   make_store_key(key, bytes);
-  kj_assert_no_locks();
+  ki_host_code host_code;
+  ki_enter_host(&host_code, disk->context);
   if (entry) store->store(store->user, bytes, entry, size_bytes);
+  ki_leave_host(&host_code);
   free(entry);
 }
 
@@ -522,7 +529,7 @@ static kjit_status copy_key(kj_disk *disk, const char *name, char **copy)
   return is_whole && !*copy ? KJIT_ERROR_MEMORY : KJIT_OK;
 }
 
-static kjit_status visit_file(kj_disk *disk, const kj_disk_file *file,
+static kjit_status visit_file(const kjit_context *context, kj_disk *disk, const kj_disk_file *file,
                               void (*visit)(void *user, const kjit_cache_entry *entry), void *user)
 {
   char *key = NULL;
@@ -533,8 +540,10 @@ static kjit_status visit_file(kj_disk *disk, const kj_disk_file *file,
                              .file_bytes = file->size_bytes,
                              .used_ns = file->used_ns };
   if (key) read_lines(key, &entry);
-  kj_assert_no_locks();
+  ki_host_code code;
+  ki_enter_host(&code, context);
   visit(user, &entry);
+  ki_leave_host(&code);
   free(key);
   return KJIT_OK;
 }
@@ -551,7 +560,7 @@ kjit_status kjit_visit_cache(kjit_context *context,
   kj_disk *disk = get_disk(context, &diagnostics);
   kjit_status status = disk ? kj_list_disk(disk, &files, &count) : KJIT_OK;
   for (size_t i = 0; i < count && status == KJIT_OK; i++)
-    status = visit_file(disk, &files[i], visit, user);
+    status = visit_file(context, disk, &files[i], visit, user);
   free(files);
   if (disk) (void)report(disk, status, &diagnostics);
   return ki_finish_call(context, &diagnostics);

@@ -148,13 +148,18 @@ static void unload_listed(kjit_device *device)
 
 static void relieve(kj_attachment *attachment) { unload_listed(attachment->device); }
 
-/* What a device that is lost keeps goes with its context. */
+/* The device asks this attachment no more when it waits. What a device that is lost keeps goes with
+ * its context. */
 static void destroy_list(kj_attachment *attachment)
 {
-  unload_listed(attachment->device);
-  for (kj_unloading *at = take_all((unloading_list *)attachment), *next; at; at = next) {
+  kj_diagnostics ignored = { 0 };
+  kj_unloading *left = take_all((unloading_list *)attachment);
+  bool is_done = left && kj_synchronize(attachment->device, true, NULL, &ignored) == KJIT_OK;
+  kj_free_diagnostics(&ignored);
+  for (kj_unloading *at = left, *next; at; at = next) {
     next = at->next;
-    free(at);
+    if (is_done) unload(attachment->device, at);
+    else free(at);
   }
   attachment->device->unloading = NULL;
   free(attachment);

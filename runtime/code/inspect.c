@@ -376,6 +376,21 @@ static kjit_context *context_of(const kjit_specialization *specialization)
   return specialization->kernel->context;
 }
 
+kjit_context *kjit_get_specialization_context(const kjit_specialization *specialization)
+{
+  return specialization ? context_of(specialization) : NULL;
+}
+
+kjit_context *kjit_get_kernel_context(const kjit_kernel *kernel)
+{
+  return kernel ? kernel->context : NULL;
+}
+
+kjit_context *kjit_get_function_context(const kjit_function *function)
+{
+  return function ? kj_function_of(function)->function->module->context : NULL;
+}
+
 /* ---- code ---- */
 
 static kjit_status compile_stage(kjit_specialization *specialization, kjit_stage stage,

@@ -341,8 +341,10 @@ static kjit_status call_host(kjit_device *device, void *stream, void (*function)
                              void *user, kj_diagnostics *diagnostics)
 {
   (void)device, (void)stream, (void)diagnostics;
-  kj_assert_no_locks();
+  ki_host_code code;
+  ki_enter_host(&code, device->context);
   function(user);
+  ki_leave_host(&code);
   return KJIT_OK;
 }
 

@@ -172,27 +172,45 @@ static bool is_environment_default(void)
 
 /* Kernels round to nearest, keep subnormal numbers and trap nothing on every thread, whatever the
  * host has set on its own: else what a block computes would depend on who runs it. */
-static void run_worker(void *data, size_t worker)
+static void run_in_environment(crew *crew, size_t worker)
 {
   fenv_t own;
   if (is_environment_default()) {
-    run_kernel(data, worker);
+    run_kernel(crew, worker);
     return;
   }
   fegetenv(&own);
   fesetenv(FE_DFL_ENV);
-  run_kernel(data, worker);
+  run_kernel(crew, worker);
   fesetenv(&own);
+}
+
+/* The kernel may call functions of the host. */
+static void run_worker(void *data, size_t worker)
+{
+  crew *own = data;
+  ki_host_code code;
+  ki_enter_host(&code, own->device->context);
+  run_in_environment(own, worker);
+  ki_leave_host(&code);
+}
+
+static void call_executor(crew *crew)
+{
+  const kjit_context *context = crew->device->context;
+  const kjit_executor *executor = context->config.executor;
+  ki_host_code code;
+  ki_enter_host(&code, context);
+  executor->run(executor->user, crew->workers, run_worker, crew);
+  ki_leave_host(&code);
 }
 
 static void run_crew(crew *crew)
 {
-  const kjit_executor *executor = crew->device->context->config.executor;
   if (crew->workers == 1) {
     run_worker(crew, 0);
-  } else if (executor) {
-    kj_assert_no_locks();
-    executor->run(executor->user, crew->workers, run_worker, crew);
+  } else if (crew->device->context->config.executor) {
+    call_executor(crew);
   } else {
     kj_share_work(crew->workers, run_worker, crew);
   }

@@ -294,10 +294,12 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
     KJ_TRY(kj_begin_interruptible(device, 0, 0, diagnostics, &begun));
     call.call.word = (const kj_interrupt_word *)(uintptr_t)begun.word;
     call.call.number = begun.number;
-    run_interruptible(&call, &interface, code->entry, &returned, f->values);
-  } else {
-    ffi_call(&interface, code->entry, &returned, f->values);
   }
+  ki_host_code host_code; /* an extern func is the host's */
+  ki_enter_host(&host_code, kernel->context);
+  if (is_interruptible) run_interruptible(&call, &interface, code->entry, &returned, f->values);
+  else ffi_call(&interface, code->entry, &returned, f->values);
+  ki_leave_host(&host_code);
   if (record.state == KJ_FAILURE_WRITTEN)
     return kj_report_failure(kernel, code->code.failures, true, &record, diagnostics);
   if (is_composed) result->type = code->code.result;
@@ -329,15 +331,9 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   return run(kernel, config.device, code, call->bound, f, diagnostics, result);
 }
 
-kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
-                               kjit_arg *result)
+static kjit_status call_in_memory(kjit_context *context, kjit_function *function,
+                                  const kjit_arg *arguments, size_t count, kjit_arg *result)
 {
-  if (!function) return KJIT_ERROR_MISUSE;
-  kjit_context *context = kj_function_of(function)->function->module->context;
-  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
-  if (!arguments && count)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
-  if (is_elsewhere(function)) return refuse_elsewhere(context, function);
   kjit_kernel *kernel = kernel_of(function);
   /* the record of failures, the interruptible call, the address of the result */
   size_t most = kernel ? 3 + (size_t)kernel->parameter_count * MOST_PARTS : 0;
@@ -360,6 +356,22 @@ kjit_status kjit_call_function(kjit_function *function, const kjit_arg *argument
   free(memory);
   kjit_status reported = ki_finish_call(context, &diagnostics);
   return status != KJIT_OK ? status : reported;
+}
+
+kjit_status kjit_call_function(kjit_function *function, const kjit_arg *arguments, size_t count,
+                               kjit_arg *result)
+{
+  if (!function) return KJIT_ERROR_MISUSE;
+  kjit_context *context = kj_function_of(function)->function->module->context;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!arguments && count)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_call_function: arguments is NULL");
+  if (is_elsewhere(function)) return refuse_elsewhere(context, function);
+  uint32_t own = kj_slot();
+  kj_count_up(&context->launches[own].begun, own);
+  kjit_status status = call_in_memory(context, function, arguments, count, result);
+  kj_count_up(&context->launches[own].ended, own); /* the context may be gone after this */
+  return status;
 }
 
 /* ---- C function pointers ---- */

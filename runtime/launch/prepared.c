@@ -251,13 +251,21 @@ static void free_prepared(kjit_prepared *prepared)
   free(prepared->kept);
   free(prepared->memory);
   free(prepared->call.own_parameters);
-  free(prepared);
+  kj_free_object(&prepared->object, prepared);
 }
 
-/* The context's end: its modules and arrays go by themselves. */
+static void release_arguments(kjit_prepared *prepared)
+{
+  for (size_t i = 0; i < prepared->count; i++) release_kept(&prepared->arguments[i]);
+}
+
 static void destroy_object(kj_object *object)
 {
-  free_prepared((kjit_prepared *)((char *)object - offsetof(kjit_prepared, object)));
+  kjit_prepared *prepared = (kjit_prepared *)((char *)object - offsetof(kjit_prepared, object));
+  kjit_module *module = prepared->kernel->module;
+  release_arguments(prepared);
+  free_prepared(prepared);
+  kjit_release_module(module);
 }
 
 static kjit_prepared *make_prepared(kjit_kernel *kernel, const kjit_launch_config *config,
@@ -290,11 +298,6 @@ static kjit_status fill_prepared(kjit_prepared *prepared, const kjit_arg *argume
   if (status == KJIT_OK) set_ready(prepared);
   kj_release(found, false);
   return status;
-}
-
-static void release_arguments(kjit_prepared *prepared)
-{
-  for (size_t i = 0; i < prepared->count; i++) release_kept(&prepared->arguments[i]);
 }
 
 kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *config,
@@ -330,14 +333,14 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
   return kj_end_launch(context, status, &diagnostics);
 }
 
+kjit_context *kjit_get_prepared_context(const kjit_prepared *prepared)
+{
+  return kj_told_context(prepared ? &prepared->object : NULL);
+}
+
 void kjit_destroy_prepared(kjit_prepared *prepared)
 {
-  if (!prepared || ki_is_forked(prepared->kernel->context)) return;
-  kjit_module *module = prepared->kernel->module;
-  kj_remove_object(&prepared->object);
-  release_arguments(prepared);
-  free_prepared(prepared);
-  kjit_release_module(module);
+  if (prepared && kj_take_object(&prepared->object)) destroy_object(&prepared->object);
 }
 
 /* ---- replacing ---- */

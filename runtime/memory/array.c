@@ -22,7 +22,9 @@ static kjit_array *allocate_array(void)
   return array;
 }
 
-void kj_drop_array(kjit_array *array) { free(((char **)array)[-1]); }
+static void *memory_of(const kjit_array *array) { return ((char *const *)array)[-1]; }
+
+void kj_drop_array(kjit_array *array) { free(memory_of(array)); }
 
 static void destroy_array(kj_object *object)
 {
@@ -32,7 +34,10 @@ static void destroy_array(kj_object *object)
     kj_copy_uses(&array->block->use, &array->line.use);
     kj_release_block(array->block);
   }
-  kj_drop_array(array);
+  array->block = NULL;
+  array->tensor.data = NULL;
+  array->line.form = 0;
+  kj_free_object(object, memory_of(array));
 }
 
 /* ---- memory ---- */
@@ -297,10 +302,14 @@ kjit_array *kjit_retain_array(kjit_array *array)
 
 void kjit_release_array(kjit_array *array)
 {
-  if (!array || ki_is_forked(array->object.device->context)) return;
+  if (!array || (!array->object.is_left && ki_is_forked(array->object.device->context))) return;
   if (atomic_fetch_sub_explicit(&array->references, 1, memory_order_acq_rel) != 1) return;
-  kj_remove_object(&array->object);
-  destroy_array(&array->object);
+  if (kj_take_object(&array->object)) destroy_array(&array->object);
+}
+
+kjit_context *kjit_get_array_context(const kjit_array *array)
+{
+  return kj_told_context(array ? &array->object : NULL);
 }
 
 const kjit_tensor *kjit_get_tensor(const kjit_array *array)

@@ -53,7 +53,7 @@ static kjit_status get_library(kjit_context *context, kjit_module **library)
   KJ_TRY(kjit_parse_module_as(context, KJIT_TRUST_HOST, "kjit's own kernels", source,
                               sizeof source - 1, &made));
   if (atomic_compare_exchange_strong(&runtime->library, &known, made)) {
-    *library = made; /* the context frees it with its other modules */
+    *library = made; /* the context's end releases it */
   } else {
     kjit_release_module(made);
     *library = known;

@@ -175,15 +175,15 @@ typedef struct export
 export;
 
 /* The context's end: the consumer still has the struct. */
-static void forget_export(kj_object *object) { atomic_store(&((export *)object)->array, NULL); }
+static void forget_export(kj_object *object)
+{
+  kjit_release_array(atomic_exchange(&((export *)object)->array, NULL));
+}
 
 static void end_export(export *given)
 {
   kjit_array *array = atomic_load(&given->array);
-  if (array && !ki_is_forked(array->object.device->context)) {
-    kj_remove_object(&given->object);
-    kjit_release_array(array);
-  }
+  if (array && kj_take_object(&given->object)) kjit_release_array(array);
   free(given);
 }
 

@@ -142,7 +142,8 @@ void kj_release_stream(kjit_stream *stream)
   kj_note_destroyed(stream);
   if (stream->is_owned && !is_stale(stream))
     device->operations->destroy_stream(device, stream->native);
-  free(stream);
+  stream->native = NULL;
+  kj_free_object(&stream->object, stream);
 }
 
 /* ---- captures ---- */

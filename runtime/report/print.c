@@ -39,8 +39,10 @@ static void deliver_lines(kj_runtime *runtime)
   const kjit_config *config = &runtime->context->config;
   kj_buffer text = take_lines(runtime, true);
   while (text.length) {
-    kj_assert_no_locks();
+    ki_host_code code;
+    ki_enter_host(&code, runtime->context);
     if (config->on_print) config->on_print(config->user, text.text, text.length);
+    ki_leave_host(&code);
     kj_free_buffer(&text);
     text = take_lines(runtime, false);
   }

@@ -9,7 +9,8 @@ static void destroy_event(kj_object *object)
   bool is_there = object->generation == atomic_load(&object->device->generation);
   if (event->native && !event->is_wrapped && is_there)
     object->device->operations->destroy_event(object->device, event->native);
-  free(event);
+  event->native = NULL;
+  kj_free_object(object, event);
 }
 
 kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
@@ -56,11 +57,14 @@ void *kjit_get_native_event(const kjit_event *event)
   return event && event->object.device->operations->is_queued ? event->native : NULL;
 }
 
+kjit_context *kjit_get_event_context(const kjit_event *event)
+{
+  return kj_told_context(event ? &event->object : NULL);
+}
+
 void kjit_destroy_event(kjit_event *event)
 {
-  if (!event || ki_is_forked(event->object.device->context)) return;
-  kj_remove_object(&event->object);
-  destroy_event(&event->object);
+  if (event && kj_take_object(&event->object)) destroy_event(&event->object);
 }
 
 /* ---- recording and waiting ---- */

@@ -189,21 +189,20 @@ static kj_record *abort_capture(kjit_stream *stream)
   return NULL;
 }
 
-void kj_abort_capture(kjit_stream *stream, bool forget)
+void kj_abort_capture(kjit_stream *stream)
 {
   kj_runtime *runtime = stream->object.device->runtime;
   if (!atomic_load(&stream->capture)) return;
   lock(runtime);
   kj_record *record = abort_capture(stream);
   unlock(runtime);
-  kj_release_record(record, forget);
-  if (!forget) kj_settle_parked(runtime, true);
+  kj_release_record(record);
+  kj_settle_parked(runtime, true);
 }
 
 static void abort_captures(kj_attachment *attachment)
 {
-  while (attachment->runtime->captures)
-    kj_abort_capture(attachment->runtime->captures->origin, false);
+  while (attachment->runtime->captures) kj_abort_capture(attachment->runtime->captures->origin);
 }
 
 kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics)
@@ -328,7 +327,7 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
     status = device->operations->begin_capture(device, stream->native, diagnostics);
   if (status != KJIT_OK) (void)close_capture(capture);
   unlock(device->runtime);
-  if (status != KJIT_OK) kj_release_record(record, false);
+  if (status != KJIT_OK) kj_release_record(record);
   return status;
 }
 
@@ -342,14 +341,15 @@ kjit_status kjit_begin_capture(kjit_stream *stream)
   return ki_finish_call(context, &diagnostics);
 }
 
-static void free_graph(kjit_graph *graph, bool forget)
+static void free_graph(kjit_graph *graph)
 {
   release_native(&graph->object, graph->object.device->operations->destroy_graph, graph->native);
-  kj_release_record(graph->record, forget);
-  free(graph);
+  kj_release_record(graph->record);
+  graph->size = 0;
+  kj_free_object(&graph->object, graph);
 }
 
-static void destroy_graph(kj_object *object) { free_graph((kjit_graph *)object, true); }
+static void destroy_graph(kj_object *object) { free_graph((kjit_graph *)object); }
 
 /* Under streams_mutex. The record is the graph's in any case. */
 static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, kjit_graph *graph,
@@ -387,7 +387,7 @@ static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics,
                       "the capture was begun on another stream, and ends there");
   else status = close_into(stream, capture, made, diagnostics);
   unlock(device->runtime);
-  if (status != KJIT_OK) free_graph(made, false);
+  if (status != KJIT_OK) free_graph(made);
   kj_settle_parked(device->runtime, true); /* what could not be ordered meanwhile */
   KJ_TRY(status);
   kj_add_object(device, &made->object, destroy_graph);
@@ -418,26 +418,29 @@ int kjit_is_capturing(const kjit_stream *stream)
 
 size_t kjit_get_graph_size(const kjit_graph *graph) { return graph ? graph->size : 0; }
 
+kjit_context *kjit_get_graph_context(const kjit_graph *graph)
+{
+  return kj_told_context(graph ? &graph->object : NULL);
+}
+
 void kjit_destroy_graph(kjit_graph *graph)
 {
-  if (!graph || ki_is_forked(graph->object.device->context)) return;
-  kj_remove_object(&graph->object);
-  free_graph(graph, false);
+  if (graph && kj_take_object(&graph->object)) free_graph(graph);
 }
 
 /* ---- executable graphs ---- */
 
-static void free_executable(kjit_executable_graph *executable, bool forget)
+static void free_executable(kjit_executable_graph *executable)
 {
   release_native(&executable->object, executable->object.device->operations->destroy_executable,
                  executable->native);
-  kj_release_record(executable->record, forget);
-  free(executable);
+  kj_release_record(executable->record);
+  kj_free_object(&executable->object, executable);
 }
 
 static void destroy_executable(kj_object *object)
 {
-  free_executable((kjit_executable_graph *)object, true);
+  free_executable((kjit_executable_graph *)object);
 }
 
 static kjit_status instantiate(const kjit_graph *graph, kj_diagnostics *diagnostics, void **native)
@@ -490,7 +493,7 @@ static kjit_status update(kjit_executable_graph *executable, const kjit_graph *g
   KJ_TRY(status);
   kj_record *before = executable->record;
   executable->record = kj_retain_record(graph->record);
-  kj_release_record(before, false);
+  kj_release_record(before);
   return KJIT_OK;
 }
 
@@ -521,7 +524,7 @@ static kjit_status run(const kjit_executable_graph *executable, kjit_stream *str
 {
   kj_record *record = kj_retain_record(executable->record);
   kjit_status status = kj_run_record(record, stream);
-  kj_release_record(record, false);
+  kj_release_record(record);
   return status;
 }
 
@@ -541,9 +544,12 @@ kjit_status kjit_launch_graph(kjit_executable_graph *executable, kjit_stream *st
   return ki_finish_call(device->context, &diagnostics);
 }
 
+kjit_context *kjit_get_executable_graph_context(const kjit_executable_graph *executable)
+{
+  return kj_told_context(executable ? &executable->object : NULL);
+}
+
 void kjit_destroy_executable_graph(kjit_executable_graph *executable)
 {
-  if (!executable || ki_is_forked(executable->object.device->context)) return;
-  kj_remove_object(&executable->object);
-  free_executable(executable, false);
+  if (executable && kj_take_object(&executable->object)) free_executable(executable);
 }

@@ -16,18 +16,17 @@ kj_record *kj_retain_record(kj_record *record)
   return record;
 }
 
-void kj_release_record(kj_record *record, bool forget)
+void kj_release_record(kj_record *record)
 {
   if (!record || atomic_fetch_sub_explicit(&record->references, 1, memory_order_acq_rel) != 1)
     return;
   for (size_t i = 0; i < record->operations.count; i++) {
     kj_operation *operation = record->operations.items[i];
-    if (forget) free(operation);
-    else operation->destroy(operation);
+    operation->destroy(operation);
   }
   for (kj_kept *kept = record->kept, *next; kept; kept = next) {
     next = kept->next;
-    if (!forget) kept->kind->release(kept->item);
+    kept->kind->release(kept->item);
     free(kept);
   }
   free(record->operations.items);

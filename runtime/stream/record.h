@@ -25,9 +25,8 @@ typedef struct kj_record {
 /* NULL: out of memory. */
 kj_record *kj_make_record(void);
 kj_record *kj_retain_record(kj_record *record);
-/* The last reference gives back everything; with `forget` (the context's end) nothing that is an
- * object of the context. */
-void kj_release_record(kj_record *record, bool forget);
+/* The last reference gives back everything. */
+void kj_release_record(kj_record *record);
 /* Once each. false: out of memory, and nothing was added. */
 bool kj_add_pointer(kj_pointers *pointers, void *item);
 bool kj_add_kept(kj_record *record, const kj_kept_kind *kind, void *item);

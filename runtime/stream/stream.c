@@ -28,16 +28,21 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
 
 /* ---- creation and end ---- */
 
-static void end_stream(kjit_stream *stream, bool forget)
+static void end_stream(kjit_stream *stream)
 {
-  kj_abort_capture(stream, forget);
+  kj_abort_capture(stream);
   kj_close_interrupt_slot(stream->object.device, atomic_load(&stream->interrupts));
   kj_forget_stream(stream);
   kj_release_stream(stream);
 }
 
-/* The context's end. */
-static void destroy_stream(kj_object *object) { end_stream((kjit_stream *)object, true); }
+/* The context's end. Nobody releases what is the device's. */
+static void destroy_stream(kj_object *object)
+{
+  kjit_stream *stream = (kjit_stream *)object;
+  object->is_left = !stream->is_borrowed;
+  end_stream(stream);
+}
 
 /* Of a default stream: id has the number of its device. */
 static kjit_stream *make_stream(kjit_device *device, void *native, kj_stream_id threads)
@@ -175,11 +180,14 @@ kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream)
 
 void *kjit_get_native_stream(const kjit_stream *stream) { return stream ? stream->native : NULL; }
 
+kjit_context *kjit_get_stream_context(const kjit_stream *stream)
+{
+  return kj_told_context(stream ? &stream->object : NULL);
+}
+
 void kjit_destroy_stream(kjit_stream *stream)
 {
-  if (!stream || stream->is_borrowed || ki_is_forked(stream->object.device->context)) return;
-  kj_remove_object(&stream->object);
-  end_stream(stream, false);
+  if (stream && !stream->is_borrowed && kj_take_object(&stream->object)) end_stream(stream);
 }
 
 /* ---- waiting and asking ---- */
@@ -213,6 +221,7 @@ kjit_status kjit_query_stream(kjit_stream *stream)
 
 typedef struct host_callback {
   kj_operation operation;
+  const kjit_context *context;
   void (*function)(void *user);
   void *user;
 } host_callback;
@@ -221,7 +230,10 @@ static kjit_status run_callback(kj_operation *operation, kjit_stream *stream)
 {
   (void)stream;
   host_callback *callback = (host_callback *)operation;
+  ki_host_code code;
+  ki_enter_host(&code, callback->context);
   callback->function(callback->user);
+  ki_leave_host(&code);
   return KJIT_OK;
 }
 
@@ -233,6 +245,7 @@ static kjit_status record_callback(kjit_stream *stream, void (*function)(void *u
   host_callback *callback = calloc(1, sizeof *callback);
   if (!callback) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *callback = (host_callback){ .operation = { .run = run_callback, .destroy = free_callback },
+                               .context = stream->object.device->context,
                                .function = function,
                                .user = user };
   return kj_record_operation(stream, &callback->operation, diagnostics);

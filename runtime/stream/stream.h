@@ -58,8 +58,8 @@ uint64_t kj_capture_number(kjit_stream *stream);
 kjit_status kj_join_capture(kjit_stream *stream, kjit_event *event, kj_diagnostics *diagnostics);
 /* A host has wrapped a stream once more: where it is captured by kjit, the new object is, too. */
 kjit_status kj_capture_alias(kjit_stream *stream, kj_diagnostics *diagnostics);
-/* The stream goes: what was captured is dropped. forget: as in kj_release_record. */
-void kj_abort_capture(kjit_stream *stream, bool forget);
+/* The stream goes: what was captured is dropped. */
+void kj_abort_capture(kjit_stream *stream);
 /* The layer's part of a runtime: captures that are under way when the context ends are dropped, as
  * nothing can be waited for while they go on. */
 kjit_status kj_open_captures(kj_runtime *runtime, kj_diagnostics *diagnostics);
