@@ -84,6 +84,7 @@ static void use_bins(counting *c, texts *t)
     t->bin = kj_format(arena, "bind_back(histogram_between, %s, %s)", edge, t->bins);
   } else {
     const kjit_arg numbers[] = { kjit_arg_f64(c->low), kjit_arg_f64(c->high),
+                                 kjit_arg_f64((c->high - c->low) / c->bins),
                                  kjit_arg_f64(c->bins / (c->high - c->low)),
                                  kjit_arg_f64(doubt_of(c)) };
     const char *list = t->bins;
