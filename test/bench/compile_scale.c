@@ -2,13 +2,14 @@
  * in a warm process, as processor time. Prints a line for each size and form: form, target,
  * statements, median ms, microseconds a statement.
  *
- *   compile_scale [target] [most statements] [repetitions] [facts] [checks]; default sm_90, 10000,
- * 3, all, none; target nvrtc: the same kernels in CUDA C, to PTX by NVRTC
+ *   compile_scale [target] [most statements] [repetitions] [facts] [checks] [form]; default sm_90,
+ * 10000, 3, all, none, each; target nvrtc: the same kernels in CUDA C, to PTX by NVRTC
  *
  * Each repetition parses a text of its own. Forms: `lets` one long chain of values, `stores`
  * independent element updates, `blocks` ifs and loops with a few statements each, `calls` as many
  * funcs as there are ten statements, `ifs` an if with three subscripts each, in a grid_range,
- * `loops` a loop each. */
+ * `loops` a loop each, `sums` a loop over the array each, `sines` and `strided` one unrolled loop,
+ * of calls of sin and of stores; arrays of the last three may have any strides. */
 #include <dlfcn.h>
 #include <kjit/kjit.h>
 #include <stdarg.h>
@@ -93,6 +94,34 @@ static void write_loops(text *t, int statements, bool is_cuda)
   add(t, is_cuda ? "  r[i] = a;\n" : "  r[i] = a\n");
 }
 
+static void write_sums(text *t, int statements, bool is_cuda)
+{
+  add(t, is_cuda ? "  float a = x[i];\n" : "  var a = x[i]\n");
+  for (int k = 0; k < statements; k++)
+    add(t,
+        is_cuda ? "  for (int j = 0; j < n; j++) a = a * x[j * n] + %d;\n"
+                : "  for j in range(len(x)) { a = a * x[j] + %d }\n",
+        k % 9);
+  add(t, is_cuda ? "  r[i] = a;\n" : "  r[i] = a\n");
+}
+
+static void write_sines(text *t, int statements, bool is_cuda)
+{
+  add(t,
+      is_cuda ? "  float a = x[i];\n#pragma unroll\n  for (int j = 0; j < %d; j++) a = sinf(a) + "
+                "x[j * n];\n  r[i] = a;\n"
+              : "  var a = x[i]\n  for j in range(%d) @unroll { a = sin(a) + x[j] }\n  r[i] = a\n",
+      statements);
+}
+
+static void write_strided(text *t, int statements, bool is_cuda)
+{
+  add(t,
+      is_cuda ? "#pragma unroll\n  for (int j = 0; j < %d; j++) r[(i + j) * n] = s + j;\n"
+              : "  for j in range(%d) @unroll { r[i + j] = s + j }\n",
+      statements);
+}
+
 static void write_calls(text *t, int statements, bool is_cuda)
 {
   add(t, is_cuda ? "  float a = x[i];\n" : "  var a = x[i]\n");
@@ -117,11 +146,15 @@ static void write_functions(text *t, int statements, bool is_cuda)
 typedef struct form {
   const char *name;
   void (*write)(text *t, int statements, bool is_cuda);
-  bool has_functions;
+  bool has_functions, is_strided;
 } form;
-static const form forms[] = { { "lets", write_lets, false },     { "stores", write_stores, false },
-                              { "blocks", write_blocks, false }, { "calls", write_calls, true },
-                              { "ifs", write_ifs, false },       { "loops", write_loops, false } };
+static const form forms[] = {
+  { "lets", write_lets, false, false },      { "stores", write_stores, false, false },
+  { "blocks", write_blocks, false, false },  { "calls", write_calls, true, false },
+  { "ifs", write_ifs, false, false },        { "loops", write_loops, false, false },
+  { "sums", write_sums, false, true },       { "sines", write_sines, false, true },
+  { "strided", write_strided, false, true },
+};
 static const char *facts = "all";
 static uint32_t checks;
 
@@ -178,8 +211,9 @@ static bool compile_cuda(const text *t)
 
 /* ---- measuring ---- */
 
-static bool compile(kjit_context *context, const text *t, const char *target)
+static bool compile(kjit_context *context, const form *f, const text *t, const char *target)
 {
+  const char *types = f->is_strided ? "f32[:], f32[:], f32, i32" : "f32[:] C, f32[:] C, f32, i32";
   kjit_compile_options options = { .size_bytes = sizeof options };
   kjit_module *module;
   kjit_kernel *kernel;
@@ -193,8 +227,7 @@ static bool compile(kjit_context *context, const text *t, const char *target)
     status = kjit_get_kernel(module, "k", &kernel);
     kjit_stage stage = strcmp(target, "cpu") ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT;
     if (status == KJIT_OK)
-      status =
-        kjit_compile(kernel, "f32[:] C, f32[:] C, f32, i32", &options, stage, &code, &size_bytes);
+      status = kjit_compile(kernel, types, &options, stage, &code, &size_bytes);
     kjit_free(context, code);
     kjit_release_module(module);
   }
@@ -219,7 +252,7 @@ static bool measure(kjit_context *context, const form *f, const char *target, in
   for (int k = 0; k < repetitions && is_compiled; k++) {
     text t = make_text(f, statements, k + statements, create != NULL);
     double start = now_ms();
-    is_compiled = create ? compile_cuda(&t) : compile(context, &t, target);
+    is_compiled = create ? compile_cuda(&t) : compile(context, f, &t, target);
     times[k] = now_ms() - start;
     free(t.at);
   }
@@ -242,7 +275,7 @@ int main(int argc, char **argv)
   if (argc > 4) facts = argv[4];
   if (argc > 5 && !strcmp(argv[5], "usual"))
     checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION | KJIT_CHECK_ASSERT;
-  static const int sizes[] = { 10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000 };
+  static const int sizes[] = { 10, 30, 100, 300, 1000, 4000, 10000, 30000, 100000 };
   kjit_context *context;
   if (kjit_create_context(NULL, &context) != KJIT_OK) return 1;
   if (!strcmp(target, "nvrtc") && !open_nvrtc()) {
@@ -250,12 +283,14 @@ int main(int argc, char **argv)
     return 1;
   }
   text warm = make_text(&forms[0], 10, 0, create != NULL);
-  bool all = create ? compile_cuda(&warm) : compile(context, &warm, target);
+  bool all = create ? compile_cuda(&warm) : compile(context, &forms[0], &warm, target);
   free(warm.at);
   printf("%-8s %-6s %8s %10s %10s\n", "form", "target", "size", "ms", "us each");
-  for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
+  for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+    if (argc > 6 && strcmp(argv[6], forms[f].name)) continue;
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes && sizes[k] <= most; k++)
       all = measure(context, &forms[f], target, sizes[k], repetitions) && all;
+  }
   kjit_destroy_context(context);
   return all ? 0 : 1;
 }
