@@ -130,7 +130,21 @@ void kg_check_module(kt_compilation *c, LLVMModuleRef module)
 #endif
 }
 
-static kg_module_size measure_function(LLVMValueRef function)
+/* ---- size ---- */
+
+static unsigned optnone(void)
+{
+  static const char name[] = "optnone";
+  return LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+}
+
+static bool is_settled(LLVMValueRef function)
+{
+  return LLVMGetEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                     optnone());
+}
+
+kg_module_size kg_measure_function(LLVMValueRef function)
 {
   enum { MOST_BLOCKS = 1024, HUGE_BLOCKS = 2048, MOST_INSTRUCTIONS = 4096 };
   uint32_t blocks = 0, instructions = 0;
@@ -146,29 +160,50 @@ static kg_module_size measure_function(LLVMValueRef function)
                                             : KJ_SIZE_USUAL;
 }
 
-static bool is_dense(LLVMBasicBlockRef block)
+static bool is_access(LLVMValueRef instruction)
 {
-  enum { MOST_ACCESSES = 1024 };
-  uint32_t accesses = 0;
-  for (LLVMValueRef i = LLVMGetFirstInstruction(block); i && accesses <= MOST_ACCESSES;
-       i = LLVMGetNextInstruction(i))
-    accesses += LLVMGetInstructionOpcode(i) == LLVMLoad || LLVMGetInstructionOpcode(i) == LLVMStore;
-  return accesses > MOST_ACCESSES;
+  LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
+  return opcode == LLVMLoad || opcode == LLVMStore;
+}
+
+static bool is_address(LLVMValueRef instruction)
+{
+  if (LLVMGetInstructionOpcode(instruction) != LLVMGetElementPtr) return false;
+  unsigned last = (unsigned)LLVMGetNumOperands(instruction) - 1;
+  return !LLVMIsAConstantInt(LLVMGetOperand(instruction, last));
+}
+
+static bool has_more_than(LLVMModuleRef module, uint32_t most,
+                          bool (*is_counted)(LLVMValueRef instruction))
+{
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    if (is_settled(f)) continue;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
+      uint32_t count = 0;
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+        if (is_counted(i) && ++count > most) return true;
+    }
+  }
+  return false;
 }
 
 bool kg_is_dense(LLVMModuleRef module)
 {
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
-      if (is_dense(b)) return true;
-  return false;
+  enum { MOST_ACCESSES = 1024 };
+  return has_more_than(module, MOST_ACCESSES, is_access);
+}
+
+bool kg_has_many_addresses(LLVMModuleRef module)
+{
+  enum { MOST_ADDRESSES = 256 };
+  return has_more_than(module, MOST_ADDRESSES, is_address);
 }
 
 kg_module_size kg_measure_module(LLVMModuleRef module)
 {
   kg_module_size most = KJ_SIZE_USUAL;
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-    kg_module_size size = measure_function(f);
+    kg_module_size size = is_settled(f) ? KJ_SIZE_USUAL : kg_measure_function(f);
     if (size > most) most = size;
   }
   return most;
@@ -188,16 +223,37 @@ bool kg_unrolls_much(const kg_emission *e)
   return e->lowering.unrolled_size > MOST_EXPRESSIONS;
 }
 
-void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
-                   const char *pipeline, kg_llvm_errors *errors)
+typedef struct unit {
+  LLVMModuleRef module;
+  LLVMValueRef function; /* NULL: the whole module */
+} unit;
+
+static void run_passes(kt_compilation *c, unit of, LLVMTargetMachineRef machine,
+                       const char *pipeline, kg_llvm_errors *errors)
 {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   enter_llvm(c, errors);
-  LLVMErrorRef error = LLVMRunPasses(module, pipeline, machine, options);
+  LLVMErrorRef error = of.function
+                         ? LLVMRunPassesOnFunction(of.function, pipeline, machine, options)
+                         : LLVMRunPasses(of.module, pipeline, machine, options);
   leave_llvm();
   LLVMDisposePassBuilderOptions(options);
   kg_check_llvm_error(c, error, "optimizing");
   kg_check_llvm_errors(c, errors, "optimizing");
+}
+
+void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                   const char *pipeline, kg_llvm_errors *errors)
+{
+  run_passes(c, (unit){ .module = module }, machine, pipeline, errors);
+}
+
+void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipeline)
+{
+  run_passes(e->c, (unit){ .module = e->module, .function = function }, e->machine->machine,
+             pipeline, &e->errors);
+  kl_add_attribute(&e->lowering, function, (unsigned)LLVMAttributeFunctionIndex, "noinline", 0);
+  kl_add_attribute(&e->lowering, function, (unsigned)LLVMAttributeFunctionIndex, "optnone", 0);
 }
 
 /* false: out of memory, which the caller reports after it has let go of what it copies from. */

@@ -45,6 +45,9 @@ struct kg_emission {
 void kg_emit_code(kg_emission *e);
 bool kg_is_unoptimized(const kg_emission *e); /* for debuggers */
 
+/* Optimizes the function by a pipeline of function passes and by nothing later: it is not part of
+ * the module's size, and code generation takes short cuts for it alone. */
+void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipeline);
 /* The size of the module as it is now. */
 kg_module_size kg_measure_emission(const kg_emission *e);
 /* Whether loops that LLVM unrolls may make a small function a large one: it is measured again after

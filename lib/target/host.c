@@ -134,10 +134,24 @@ static void finish_lowering(kg_emission *e)
   e->c->code->scratch_bytes = own_of(e)->state.scratch_bytes;
 }
 
+/* The version with all checks runs at the edges of arrays, where the one without them cannot, and
+ * before it fails: a large one is made simple and left at that. Above KJ_SIZE_LARGE nothing of the
+ * module gets more. */
+static void settle_checked(kg_emission *e)
+{
+  enum { MOST_BLOCKS = 128 };
+  LLVMValueRef function = LLVMGetNamedFunction(e->module, e->lowering.kernel->symbol);
+  if (!e->c->unchecked || kg_measure_function(function) >= KJ_SIZE_LARGE ||
+      LLVMCountBasicBlocks(function) <= MOST_BLOCKS)
+    return;
+  kg_settle_function(e, function, LARGE);
+}
+
 /* Returns the size that decides what else is done. */
 static kg_module_size simplify(kg_emission *e)
 {
   LLVMTargetMachineRef machine = e->machine->machine;
+  if (!kg_is_unoptimized(e)) settle_checked(e);
   kg_module_size size = kg_measure_emission(e);
   if (kg_is_unoptimized(e)) return size;
   if (size >= KJ_SIZE_LARGE || !kg_unrolls_much(e)) {

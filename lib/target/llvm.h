@@ -79,9 +79,14 @@ typedef enum kg_module_size {
   KJ_SIZE_HUGE
 } kg_module_size;
 kg_module_size kg_measure_module(LLVMModuleRef module);
+kg_module_size kg_measure_function(LLVMValueRef function);
 /* Whether a basic block has so many loads and stores that the scheduler of code generation, which
  * compares each with the others, takes most of the time. */
 bool kg_is_dense(LLVMModuleRef module);
+/* Whether a block has so many different addresses that are no constant distance from another that
+ * the search for those that differ by a multiple of one value, which compares each with all before
+ * it, takes most of the time. */
+bool kg_has_many_addresses(LLVMModuleRef module);
 /* Runs a pipeline in LLVM's text form. */
 void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
                    const char *pipeline, kg_llvm_errors *errors);

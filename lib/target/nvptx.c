@@ -175,7 +175,7 @@ typedef struct nvptx_emission {
   char cpu[16], features[16];
   kl_nvptx_lowering state;
   bool is_large; /* see kg_module_size */
-  bool is_dense; /* see kg_is_dense */
+  bool is_dense; /* see kg_is_dense and kg_has_many_addresses */
 } nvptx_emission;
 
 /* ---- pipelines ----
@@ -196,9 +196,15 @@ typedef struct nvptx_emission {
 /* What is unrolled fully is so before its induction variables are looked at, which takes long and
  * finds nothing that the copies do not show. */
 #define UNROLLING "loop-mssa(loop-rotate,licm),loop(loop-unroll-full,indvars,loop-deletion)"
-#define UNROLLED \
-  "sroa,gvn,dse,loop-unroll<O2>," ALIGNMENT ",instcombine<no-verify-fixpoint>,simplifycfg"
+#define UNROLLED_BY(options) \
+  "sroa,gvn,dse,loop-unroll<O2" options ">," ALIGNMENT \
+  ",instcombine<no-verify-fixpoint>,simplifycfg"
+#define UNROLLED UNROLLED_BY("")
+/* Copies of the bodies of loops whose numbers of iterations are known at launch only are most of
+ * the code where there are many loops; ptxas makes such copies too. */
+#define UNROLLED_LITTLE UNROLLED_BY(";no-runtime")
 #define LOOPS UNROLLING "," UNROLLED
+#define MANY_LOOPS UNROLLING "," UNROLLED_LITTLE
 /* no pass that compares blocks or conditions in pairs */
 #define LARGE EARLY ",early-cse<memssa>,simplifycfg"
 #define HUGE_ "sroa,early-cse<memssa>,simplifycfg,instsimplify"
@@ -216,6 +222,12 @@ static bool is_straight(const nvptx_emission *own)
   return !l->loop_count && !own->state.has_branches && !l->pending.count && !l->shared_places.count;
 }
 
+static bool has_many_loops(const nvptx_emission *own)
+{
+  enum { MOST_LOOPS = 32 };
+  return own->e.lowering.loop_count > MOST_LOOPS;
+}
+
 static void run(kg_emission *e, const char *pipeline)
 {
   kg_run_passes(e->c, e->module, e->machine->machine, pipeline, &e->errors);
@@ -228,20 +240,25 @@ static void finish_unrolled(nvptx_emission *own)
   own->is_large = size >= KJ_SIZE_LARGE;
   run(&own->e, size == KJ_SIZE_HUGE    ? "function(" HUGE_ "),globaldce"
                : size == KJ_SIZE_LARGE ? "function(" LARGE "),globaldce"
+               : has_many_loops(own)   ? "function(" UNROLLED_LITTLE "),globaldce"
                                        : "function(" UNROLLED "),globaldce");
 }
 
 static void optimize(kg_emission *e)
 {
   nvptx_emission *own = (nvptx_emission *)e;
-  static const char *const pipelines[2][2] = {
-    /* [is_straight][calls_library] */
+  enum { WITH_LOOPS, WITH_MANY_LOOPS, STRAIGHT_ON };
+  static const char *const pipelines[][2] = {
+    /* [kind][calls_library] */
     { "function(" EARLY "," LOOPS "),globaldce",
       LIBRARY "function(" EARLY "," LOOPS "),globaldce" },
+    { "function(" EARLY "," MANY_LOOPS "),globaldce",
+      LIBRARY "function(" EARLY "," MANY_LOOPS "),globaldce" },
     { "function(" EARLY "," STRAIGHT ")", LIBRARY "function(" EARLY "," STRAIGHT "),globaldce" },
   };
   bool has_externs = kg_link_library(e, &own->nvptx->library, &own->state, own->choice.arch->arch);
-  const char *pipeline = pipelines[is_straight(own)][own->state.calls_library];
+  int kind = is_straight(own) ? STRAIGHT_ON : has_many_loops(own) ? WITH_MANY_LOOPS : WITH_LOOPS;
+  const char *pipeline = pipelines[kind][own->state.calls_library];
   kg_module_size size = kg_measure_emission(e);
   own->is_large = size >= KJ_SIZE_LARGE;
   bool is_measured_again = !own->is_large && !kg_is_unoptimized(e) && kg_unrolls_much(e);
@@ -252,7 +269,8 @@ static void optimize(kg_emission *e)
   if (has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
   run(e, pipeline);
   if (is_measured_again) finish_unrolled(own);
-  own->is_dense = !own->is_large && !is_straight(own) && kg_is_dense(e->module);
+  own->is_dense = !own->is_large && !is_straight(own) &&
+                  (kg_is_dense(e->module) || kg_has_many_addresses(e->module));
   if (own->is_dense && !kg_is_unoptimized(e)) run(e, "function(" DENSE ")");
   kg_rewrite_for_ptx(e->module);
 }

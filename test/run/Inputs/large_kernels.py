@@ -39,8 +39,8 @@ def lets(n):
     return lines, [value] + [0] * 63
 
 
-def compare(n, failing=None):
-    lines, c, x = ["  var c = i32(0)"], 0, range(64)
+def compare(n, failing=None, first="  var c = i32(0)"):
+    lines, c, x = [first], 0, range(64)
     for k in range(n):
         a, b = k * 7 % 60 + 2, k * 11 % 60 + 2
         lines.append(f"  if x[n + {64 if k == failing else a - 2}] > x[n + {b - 2}] {{ c += {k % 5 + 1} }} else {{ c = (c + {k % 7}) % 1009 }}")
@@ -77,10 +77,14 @@ def check_failing(kjit_run, device, n, failing):
             sys.exit(f"statement {failing} of {n} fails: expected `{expected}` in {done.stderr!r}")
 
 
-for name, made in [("stores", stores(2500)), ("blocks", blocks(1500)), ("lets", lets(6000))]:
+# Of an access that would be out of bounds, so that the version with all checks runs, and is not made.
+UNREACHED = "  var c = i32(0)\n  if s > 5 { c += i32(x[n + 64]) }"
+
+for name, made in [("stores", stores(2500)), ("blocks", blocks(1500)), ("50 loops", blocks(150)), ("lets", lets(6000))]:
     check(*sys.argv[1:3], name, made)
 for n in (60, 600):
     check(*sys.argv[1:3], f"{n} checks", compare(n), "usual")
+    check(*sys.argv[1:3], f"{n} checks and one that is not reached", compare(n, first=UNREACHED), "usual")
     for failing in (3, n // 2, n - 1):
         check_failing(*sys.argv[1:3], n, failing)
 print("failing: right")
