@@ -214,12 +214,16 @@ kjit_context *kjit_retain_context(kjit_context *context)
   return context;
 }
 
+/* The context has no owner any more: nobody else could end what a cancelled thread had left. */
 static void end_context(kjit_context *context)
 {
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   if (context->runtime && context->wait_runtime) context->wait_runtime(context->runtime);
   while (context->modules) context->end_module(context->modules);
   if (context->runtime && context->destroy_runtime) context->destroy_runtime(context->runtime);
   free_context(context);
+  pthread_setcancelstate(state, NULL);
 }
 
 static const ki_host_code *find_host_code(const kjit_context *context, bool is_diagnostic)

@@ -481,8 +481,8 @@ static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, ui
 
 /* Whoever waited for an attempt gets its outcome. One who comes after a failure tries again: what
  * failed may have been the machine. */
-kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
-                          kjit_specialization **specialization)
+static kjit_status join_attempt(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                                kjit_specialization **specialization)
 {
   kjit_specialization *entry = get_entry(call, hash);
   if (!entry) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -502,5 +502,16 @@ kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnost
   kjit_status status = atomic_load(&entry->state) == KJ_READY ? KJIT_OK : diagnostics->status;
   kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   /* another attempt began between this one's end and this thread's waking: join that one */
-  return is_settled ? status : kj_specialize(call, hash, diagnostics, specialization);
+  return is_settled ? status : join_attempt(call, hash, diagnostics, specialization);
+}
+
+/* A thread that is cancelled here would leave others to wait for it, or go with a lock. */
+kjit_status kj_specialize(kj_call *call, uint64_t hash, kj_diagnostics *diagnostics,
+                          kjit_specialization **specialization)
+{
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  kjit_status status = join_attempt(call, hash, diagnostics, specialization);
+  pthread_setcancelstate(state, NULL);
+  return status;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -331,10 +332,13 @@ static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_bu
   return status;
 }
 
+/* A thread that is cancelled meanwhile would leave the child and its pipes. */
 kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostics, void **output,
                            size_t *output_bytes)
 {
+  int state;
   ends e;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   kj_buffer out = { 0 }, err = { 0 }, result = { 0 },
             *wanted = process->has_result ? &result : &out;
   kjit_status status = open_ends(process, &e) ? run(process, &e, &out, &err, &result, diagnostics)
@@ -350,6 +354,7 @@ kjit_status kj_run_process(const kj_process *process, kj_diagnostics *diagnostic
   kj_free_buffer(&out);
   kj_free_buffer(&err);
   kj_free_buffer(&result);
+  pthread_setcancelstate(state, NULL);
   return status;
 }
 

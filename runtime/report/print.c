@@ -34,9 +34,13 @@ static kj_buffer take_lines(kj_runtime *runtime, bool is_first)
   return taken;
 }
 
+/* What the host does with lines is where threads are cancelled, as a rule: others would leave
+ * theirs to this one for ever. */
 static void deliver_lines(kj_runtime *runtime)
 {
   const kjit_config *config = &runtime->context->config;
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   kj_buffer text = take_lines(runtime, true);
   while (text.length) {
     ki_host_code code;
@@ -47,6 +51,7 @@ static void deliver_lines(kj_runtime *runtime)
     text = take_lines(runtime, false);
   }
   kj_free_buffer(&text);
+  pthread_setcancelstate(state, NULL);
 }
 
 static void warn_of_lost_lines(kjit_context *context, uint64_t lost, const char *where)
