@@ -45,7 +45,10 @@ class FuzzTest(Program):
     def command(self, test, lit_config):
         source_dir = test.config.kjit_source_dir
         here = os.path.dirname(test.getSourcePath())
-        corpora = [folder for folder in (os.path.join(here, "corpus", stem(test)), os.path.join(source_dir, "examples"), os.path.join(source_dir, "test")) if os.path.isdir(folder)]
+        folders = [os.path.join(here, "corpus", stem(test))]
+        if stem(test) not in test.config.fuzz_own_corpus:
+            folders += [os.path.join(source_dir, "examples"), os.path.join(source_dir, "test")]
+        corpora = [folder for folder in folders if os.path.isdir(folder)]
         runs = lit_config.params.get("fuzz_runs", test.config.fuzz_runs.get(stem(test), "20000"))
         return [os.path.join(test.config.kjit_test_dir, "fuzz", stem(test)), "-runs=%s" % runs, "-seed=%s" % lit_config.params.get("fuzz_seed", "1"),
                 "-dict=" + os.path.join(here, "kir.dict"), "-max_total_time=%s" % lit_config.params.get("fuzz_seconds", "60"), *corpora]

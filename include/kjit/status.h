@@ -123,8 +123,8 @@ typedef struct kjit_executor {
   uint32_t size_bytes;  /* sizeof(kjit_executor) */
   uint32_t concurrency; /* how many bodies run at once; 0 counts as 1 */
   void *user;           /* first argument of run */
-  /* Its threads need a stack of 1 MiB where functions of kernels call themselves: 512 KiB of it may
-   * be used for that. */
+  /* Its threads need a stack of 2 MiB: local arrays may take 1 MiB of it, and functions of kernels
+   * that call themselves 512 KiB. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 

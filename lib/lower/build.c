@@ -69,14 +69,43 @@ void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block
   kl_move_to(l, block);
 }
 
+/* Of all functions together: no way through calls, recursion apart, has more of them on the stack.
+ * What is inlined several times is there several times. */
+static void count_stack(kl_lowering *l, LLVMTypeRef type)
+{
+  uint64_t bytes = LLVMABISizeOfType(LLVMGetModuleDataLayout(l->module), type);
+  l->stack_bytes += bytes;
+  if (!l->target->stack_limit_bytes || l->stack_bytes <= l->target->stack_limit_bytes) return;
+  const ki_decl *decl = l->kernel->function->decl;
+  kt_fail(l->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+          "the local arrays and variables of `%s` and of what it calls take more than %u KiB of a "
+          "thread's stack",
+          decl->name, l->target->stack_limit_bytes / 1024);
+}
+
 LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name)
 {
   KJ_ASSERT(l->alloca_end);
+  count_stack(l, type);
   LLVMBasicBlockRef at = kl_here(l);
   /* positioning takes that of the instruction there */
   LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
   LLVMPositionBuilderBefore(l->builder, l->alloca_end);
   LLVMValueRef memory = LLVMBuildAlloca(l->builder, type, name);
+  kl_move_to(l, at);
+  LLVMSetCurrentDebugLocation2(l->builder, place);
+  return memory;
+}
+
+LLVMValueRef kl_alloca_array(kl_lowering *l, LLVMTypeRef type, const char *name, uint32_t alignment)
+{
+  LLVMValueRef memory = kl_alloca(l, type, name);
+  LLVMSetAlignment(memory, alignment);
+  if (!l->c->module->has_guest) return memory;
+  LLVMBasicBlockRef at = kl_here(l);
+  LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
+  LLVMPositionBuilderBefore(l->builder, l->alloca_end);
+  LLVMBuildMemSet(l->builder, memory, LLVMConstNull(l->i8), LLVMSizeOf(type), alignment);
   kl_move_to(l, at);
   LLVMSetCurrentDebugLocation2(l->builder, place);
   return memory;

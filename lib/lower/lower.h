@@ -111,6 +111,7 @@ struct kl_lowering {
   LLVMValueRef function; /* being filled */
   /* its first block: allocas go to its start. Code starts in another one that it falls into */
   LLVMBasicBlockRef entry;
+  uint64_t stack_bytes;    /* of allocas so far */
   LLVMValueRef alloca_end; /* allocas are inserted before this one: the entry's terminator */
   kl_frame *frame;
   kl_loop *loop;
@@ -309,6 +310,9 @@ void kl_go_on_if(kl_lowering *l, LLVMValueRef condition, LLVMBasicBlockRef block
                  LLVMBasicBlockRef otherwise);
 void kl_branch(kl_lowering *l, LLVMBasicBlockRef block);                    /* unless terminated */
 LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name); /* in the entry block */
+/* The same for a local array, which is 0 in guests' code. */
+LLVMValueRef kl_alloca_array(kl_lowering *l, LLVMTypeRef type, const char *name,
+                             uint32_t alignment);
 /* An intrinsic by its full base name with its overload types; "internal error" diagnostic where
  * LLVM does not know it. */
 LLVMValueRef kl_intrinsic(kl_lowering *l, const char *name, LLVMTypeRef *overloads,

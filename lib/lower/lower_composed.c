@@ -128,7 +128,10 @@ LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer,
     LLVMValueRef load = kl_load(l, kl_memory_type(l, type), pointer);
     LLVMSetAlignment(load, alignment);
     kl_annotate_load(l, load, object);
-    return kl_from_memory(l, type, load);
+    /* What LLVM finds to be undefined, a check and the access behind it have to see as one value:
+     * memory that nothing has written, or that another thread writes meanwhile. */
+    bool is_frozen = l->c->module->has_guest;
+    return kl_from_memory(l, type, is_frozen ? LLVMBuildFreeze(l->builder, load, "") : load);
   }
   LLVMValueRef value = LLVMGetPoison(kl_register_type(l, type));
   uint32_t count = kl_part_count(l, type);

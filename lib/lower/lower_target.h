@@ -105,6 +105,9 @@ struct kl_lower_target {
   LLVMValueRef (*integer_abs)(kl_lowering *l, LLVMValueRef x);
   /* What an i32 or i64 goes through that holds the bits of a float or double; NULL: nothing. */
   LLVMValueRef (*float_bits)(kl_lowering *l, LLVMValueRef bits);
+  /* Most bytes of local arrays and variables on the stack; 0: no limit. What runs the code has this
+   * and recursion_bytes, and as much again for what else functions keep there. */
+  uint32_t stack_limit_bytes;
   /* How many bytes of stack recursion may take, and where it stands, as an i64. */
   uint32_t recursion_bytes;
   LLVMValueRef (*stack_pointer)(kl_lowering *l);

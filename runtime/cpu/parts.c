@@ -21,7 +21,7 @@ enum {
   WARP = KJ_WARP_THREADS,
   NAMED = 16,
   MOST_PARTS = 16384,
-  STACK_BYTES = 512 * 1024,
+  STACK_BYTES = 2 << 20, /* as a worker's (workers.c) */
   CACHE_LINE = 64,
   MOST_TRIES = 1 << 16,
   PARITY_SHIFT = 63

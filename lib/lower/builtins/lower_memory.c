@@ -46,7 +46,8 @@ LLVMValueRef kl_lower_hinted_load(kl_lowering *l, const kt_expr *expr)
   LLVMSetAlignment(load, kl_scalar_bytes(l, e.type));
   kl_annotate_access(l, load, e.array.object);
   kl_set_metadata(l, load, "invariant.load", LLVMMDNodeInContext2(l->context, NULL, 0));
-  return kl_from_memory(l, e.type, load);
+  return kl_from_memory(l, e.type,
+                        l->c->module->has_guest ? LLVMBuildFreeze(l->builder, load, "") : load);
 }
 
 LLVMValueRef kl_lower_hinted_store(kl_lowering *l, const kt_expr *expr)

@@ -304,6 +304,7 @@ const kl_lower_target kl_cpu_lowering = {
   .integer_abs = NULL,
   .float_bits = NULL,
   .recursion_bytes = 512 * 1024,
+  .stack_limit_bytes = 1024 * 1024,
   .stack_pointer = stack_pointer,
   .has_print_parameter = true,
   .print = print,

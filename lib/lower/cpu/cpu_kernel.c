@@ -150,10 +150,9 @@ LLVMValueRef kl_cpu_local_pointer(kl_lowering *l, const kt_var *var)
   }
   if (var->lowered) return scratch_at(l, offset_of(var));
   kl_variable_state *state = &l->frame->states[var->index];
-  if (!state->memory) {
-    state->memory = kl_alloca(l, LLVMArrayType2(l->i8, array_bytes(l, var)), var->name);
-    LLVMSetAlignment(state->memory, var->alignment > 16 ? var->alignment : 16);
-  }
+  if (!state->memory)
+    state->memory = kl_alloca_array(l, LLVMArrayType2(l->i8, array_bytes(l, var)), var->name,
+                                    var->alignment > 16 ? var->alignment : 16);
   return state->memory;
 }
 

@@ -325,9 +325,8 @@ static LLVMValueRef local_pointer(kl_lowering *l, const kt_var *var)
   if (state->memory) return state->memory;
   const ki_type_info *info = kl_type_info(l, var->type);
   state->memory =
-    kl_alloca(l, LLVMArrayType2(kl_memory_type(l, info->element), ki_element_count(info)),
-              var->name);
-  LLVMSetAlignment(state->memory, kt_storage_alignment(l->c->types, var));
+    kl_alloca_array(l, LLVMArrayType2(kl_memory_type(l, info->element), ki_element_count(info)),
+                    var->name, kt_storage_alignment(l->c->types, var));
   return state->memory;
 }
 
