@@ -80,6 +80,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
+  is_held = false; /* of a test that has failed */
   kjit_destroy_context(*state);
   return 0;
 }
@@ -149,6 +150,16 @@ static void test_diagnostics(void **state)
 
 static void *compile_once(void *kernel) { return compile(kernel) == KJIT_OK ? kernel : NULL; }
 
+/* With a stack of its own size: the usual one may be as large as the machine likes. */
+static void start_caller(pthread_t *caller, kjit_kernel *kernel)
+{
+  pthread_attr_t attributes;
+  assert_int_equal(pthread_attr_init(&attributes), 0);
+  assert_int_equal(pthread_attr_setstacksize(&attributes, MIB), 0);
+  assert_int_equal(pthread_create(caller, &attributes, compile_once, kernel), 0);
+  pthread_attr_destroy(&attributes);
+}
+
 /* As many as there are callers; afterwards a few are kept. */
 static void test_many(void **state)
 {
@@ -157,7 +168,7 @@ static void test_many(void **state)
   long before = status_of("Threads");
   is_held = true;
   for (int i = 0; i < CALLERS; i++)
-    assert_int_equal(pthread_create(&callers[i], NULL, compile_once, kernel), 0);
+    start_caller(&callers[i], kernel);
   while (entered < CALLERS) usleep(100);
   assert_int_equal(status_of("Threads"), before + 2 * CALLERS);
   is_held = false;
@@ -191,7 +202,7 @@ static void test_no_more_threads(void **state)
   limit.rlim_cur = ((rlim_t)status_of("VmSize") / MIB_OF_KIB + (rlim_t)CALLERS * CALLER_MIB) * MIB;
   assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
   for (int i = 0; i < CALLERS; i++)
-    assert_int_equal(pthread_create(&callers[i], NULL, compile_once, kernel), 0);
+    start_caller(&callers[i], kernel);
   while (entered < 2) usleep(100);
   usleep(20000);
   assert_int_equal(entered, 2);
@@ -209,7 +220,7 @@ static void test_cancelled_caller(void **state)
   pthread_t caller;
   void *result;
   is_held = true;
-  assert_int_equal(pthread_create(&caller, NULL, compile_once, kernel), 0);
+  start_caller(&caller, kernel);
   while (!entered) usleep(100);
   pthread_cancel(caller);
   usleep(20000);
