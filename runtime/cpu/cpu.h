@@ -41,6 +41,7 @@ typedef struct kj_spread {
   uint32_t workers, class;
   kj_width width;
   bool is_timed; /* kj_note_time is to be called */
+  bool is_trial; /* of a width that is not the best one by what is known */
   bool has_lead; /* kj_count_lead blocks are run first by one thread, then kj_follow_lead decides */
   double alone_ns; /* one thread is expected to take; 0: nothing is known */
 } kj_spread;

@@ -34,7 +34,8 @@ enum {
   LEAD = 32,            /* a part of the work that is run before it is decided about the rest */
   PIECES = 8,           /* of a worker, where the runtime cuts */
   LEAST_ELEMENTS = 256, /* of a piece of a vectorized loop */
-  TRY_EVERY = 256,      /* timed launches of a size: the other choice is tried */
+  FIRST_TRY = 8,        /* another choice is tried after so many timed launches of a size, */
+  TRY_EVERY = 256,      /* twice as many, and so on, and later after each so many */
   SAMPLE_EVERY = 32,    /* launches of a thread: one is timed, about */
   FEW = 4,              /* measurements, from which on a figure is to be trusted */
   MOST_SURPRISES = 48,
@@ -63,6 +64,15 @@ static void follow(kj_cost *cost, double measured)
 static bool is_new(const kj_cost *cost)
 {
   return atomic_load_explicit(&cost->count, memory_order_relaxed) < FEW;
+}
+
+/* What is tried now and then may have been measured while the cores did something else: a time that
+ * is far less than what is known counts for more than a step. */
+static void follow_trial(kj_cost *cost, double measured)
+{
+  double known = read_figure(cost);
+  if (is_new(cost) || measured >= known / 2) follow(cost, measured);
+  else atomic_store_explicit(&cost->unit_ns, (float)sqrt(measured * known), memory_order_relaxed);
 }
 
 /* ---- when the clock is read ---- */
@@ -109,15 +119,19 @@ static bool is_varied(const kj_cpu_cost *cost)
   return atomic_load_explicit(&cost->surprises, memory_order_relaxed) >= 2 * SURPRISE;
 }
 
-/* Other than the one that the figures say; NONE: it is not another's turn. One thread, which may
+/* Other than the best one by the figures; NONE: it is not another's turn. One thread, which may
  * have been measured badly, often at first. */
 enum { NONE = KJ_WIDTHS };
-static kj_width take_turn(kj_cost_of_size *of)
+static kj_width take_turn(kj_cost_of_size *of, kj_width best)
 {
   uint32_t count = atomic_load_explicit(&of->timed, memory_order_relaxed) + 1u;
   atomic_store_explicit(&of->timed, (uint16_t)count, memory_order_relaxed);
-  if (is_new(&of->widths[KJ_ALONE]) && !(count & (count - 1))) return KJ_ALONE;
-  return count % TRY_EVERY ? (kj_width)NONE : (kj_width)(count / TRY_EVERY % KJ_WIDTHS);
+  bool is_power = !(count & (count - 1));
+  if (is_new(&of->widths[KJ_ALONE]) && is_power) return KJ_ALONE;
+  bool is_early = is_power && count >= FIRST_TRY && count < TRY_EVERY;
+  if (!is_early && count % TRY_EVERY) return (kj_width)NONE;
+  uint32_t turn = is_early ? (uint32_t)__builtin_ctz(count) : count / TRY_EVERY;
+  return (kj_width)((best + 1 + turn % (KJ_WIDTHS - 1)) % KJ_WIDTHS);
 }
 
 /* Whether a width that is not known yet, or is not the best one, may be tried. One thread only
@@ -191,9 +205,10 @@ kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
   bool is_first = false;
   kj_width width = choose_width(of, work, spread.alone_ns, most, &is_first);
   spread.is_timed = is_first || spread.alone_ns >= LONG_NS || is_sampled();
-  kj_width other = spread.is_timed && !is_first ? take_turn(of) : (kj_width)NONE;
-  if (other != (kj_width)NONE && is_worth_trying(other, work, spread.alone_ns, most, true))
-    width = other;
+  kj_width other = spread.is_timed && !is_first ? take_turn(of, width) : (kj_width)NONE;
+  spread.is_trial =
+    other != (kj_width)NONE && is_worth_trying(other, work, spread.alone_ns, most, true);
+  if (spread.is_trial) width = other;
   /* one thread is measured by the first part of the work */
   spread.has_lead = (width != KJ_ALONE && (other == KJ_ALONE || read_figure(alone) == 0)) ||
                     (width == KJ_ALONE && !work->is_even && is_varied(cost));
@@ -222,8 +237,9 @@ void kj_note_time(kj_cpu_cost *cost, const kj_cpu_work *work, const kj_spread *s
 {
   kj_cost_of_size *of = &cost->sizes[spread->class];
   double measured = (double)time_ns / (double)work->size;
+  void (*note)(kj_cost *, double) = spread->is_trial ? follow_trial : follow;
   if (spread->width != KJ_ALONE) {
-    if (!work->is_limited) follow(&of->widths[spread->width], measured);
+    if (!work->is_limited) note(&of->widths[spread->width], measured);
     return;
   }
   double known = read_figure(&of->widths[KJ_ALONE]);
@@ -233,7 +249,7 @@ void kj_note_time(kj_cpu_cost *cost, const kj_cpu_work *work, const kj_spread *s
   else if (surprises) surprises--;
   if (surprises > MOST_SURPRISES) surprises = MOST_SURPRISES;
   atomic_store_explicit(&cost->surprises, surprises, memory_order_relaxed);
-  follow(&of->widths[KJ_ALONE], measured);
+  note(&of->widths[KJ_ALONE], measured);
 }
 
 uint32_t kj_count_pieces(const kj_cpu_work *work, const kj_spread *spread)

@@ -8,7 +8,10 @@
  * none may, and the launch is then as fast as one thread is.
  *
  * The threads start when an offer first wants them, sleep while there is none, and are joined when
- * the last device of the process closes: a host may unload the library after that. */
+ * the last device of the process closes: a host may unload the library after that. To wake a thread
+ * takes its waker a microsecond or two: so a launch wakes a few, which wake a few more each. Where
+ * launches follow each other closely, workers look for the next one for a while before they sleep,
+ * but not where other threads want their cores. */
 #include "cpu/cpu.h"
 
 #include <errno.h>
@@ -29,6 +32,12 @@ enum {
   /* Turns of waiting for workers that have begun before the thread sleeps: a piece takes about as
    * long as going to sleep and being woken. */
   TURNS = 200,
+  FAN = 3, /* threads that one wakes at a time */
+  /* How long a worker looks for the next launch, if the last one came as soon; what between two
+   * readings of the clock shows that another thread had the core; how long none looks then. */
+  LOOKING_NS = 50 * 1000,
+  LOST_CORE_NS = 20 * 1000,
+  CROWDED_NS = 10 * 1000 * 1000,
   IS_WAITING = 1 << 30 /* in offer.inside: who made the offer sleeps */
 };
 
@@ -54,12 +63,17 @@ static struct {
   _Atomic uint32_t most;
   _Atomic uint32_t running; /* read without the mutex, too */
   uint32_t idle, thread_count;
+  uint32_t sleeping, woken; /* of the idle ones; of those, on their way */
+  uint64_t ended_ns;        /* the last launch, by kj_clock_ns() */
+  bool is_frequent;         /* launches follow each other closely */
+  _Atomic uint64_t crowded_until_ns;
   uint32_t asked;  /* workers that the launches under way would take */
   cpu_set_t cores; /* of the threads that have opened devices */
   bool is_closing;
   _Atomic uint32_t changes; /* what idle workers sleep on */
   pthread_t threads[MOST_THREADS];
-} pool = { .users_mutex = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER };
+} pool = { .users_mutex = PTHREAD_MUTEX_INITIALIZER,
+           .mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP };
 
 static void lock_pool(void) { kj_lock(&pool.mutex, KJ_LOCK_WORKERS); }
 static void unlock_pool(void) { kj_unlock(&pool.mutex, KJ_LOCK_WORKERS); }
@@ -73,6 +87,13 @@ static void sleep_on(_Atomic uint32_t *word, uint32_t seen)
 static void wake(_Atomic uint32_t *word, uint32_t most)
 {
   (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+}
+
+static void pause_core(void)
+{
+#if defined __x86_64__
+  __builtin_ia32_pause();
+#endif
 }
 
 /* ---- offers; with the mutex ---- */
@@ -112,7 +133,7 @@ static void return_index(offer *made, size_t index)
   if (!made->place) list_offer(made);
 }
 
-/* Workers that could begin now and sleep, or are about to. */
+/* Idle workers that could begin now. */
 static uint32_t count_wanted(void)
 {
   uint64_t wanted = 0, room = pool.most > pool.running ? pool.most - pool.running : 0;
@@ -120,6 +141,18 @@ static uint32_t count_wanted(void)
     wanted += count_open(at);
   if (wanted > room) wanted = room;
   return wanted < pool.idle ? (uint32_t)wanted : pool.idle;
+}
+
+/* How many that sleep are to be woken; those that look see by themselves that something changed.
+ * After the change none falls asleep, so at least so many will come. */
+static uint32_t announce(void)
+{
+  uint32_t wanted = count_wanted(), coming = pool.idle - pool.sleeping + pool.woken;
+  if (wanted) atomic_fetch_add(&pool.changes, 1);
+  if (wanted <= coming) return 0;
+  uint32_t more = wanted - coming < FAN ? wanted - coming : FAN;
+  pool.woken += more;
+  return more;
 }
 
 /* ---- workers ---- */
@@ -132,7 +165,9 @@ static void join_in(offer *made)
   atomic_fetch_add_explicit(&made->inside, 1, memory_order_relaxed);
   pool.running++;
   has_left = false;
+  uint32_t wanted = announce();
   unlock_pool();
+  if (wanted) wake(&pool.changes, wanted);
   made->body(made->data, index);
   if (has_left) {
     lock_pool();
@@ -155,6 +190,42 @@ bool kj_leave_work(void)
   return has_left;
 }
 
+/* Until something changes, for LOOKING_NS at most. */
+static void look_for_change(uint32_t seen)
+{
+  enum { TURNS_OF_CLOCK = 16 };
+  uint64_t start_ns = kj_clock_ns(), last_ns = start_ns;
+  for (uint32_t turn = 1; atomic_load(&pool.changes) == seen; turn++) {
+    pause_core();
+    if (turn % TURNS_OF_CLOCK) continue;
+    uint64_t now_ns = kj_clock_ns();
+    if (now_ns - last_ns > LOST_CORE_NS) atomic_store(&pool.crowded_until_ns, now_ns + CROWDED_NS);
+    if (now_ns - last_ns > LOST_CORE_NS || now_ns - start_ns > LOOKING_NS) return;
+    last_ns = now_ns;
+  }
+}
+
+/* With the mutex, which is free meanwhile. */
+static void wait_for_change(void)
+{
+  uint32_t seen = atomic_load(&pool.changes);
+  pool.idle++;
+  if (pool.is_frequent && kj_clock_ns() >= atomic_load(&pool.crowded_until_ns)) {
+    unlock_pool();
+    look_for_change(seen);
+    lock_pool();
+  }
+  pool.sleeping++;
+  while (atomic_load(&pool.changes) == seen) {
+    unlock_pool();
+    sleep_on(&pool.changes, seen);
+    lock_pool();
+  }
+  pool.sleeping--;
+  if (pool.woken) pool.woken--;
+  pool.idle--;
+}
+
 static void *run_worker(void *nothing)
 {
   (void)nothing;
@@ -167,12 +238,7 @@ static void *run_worker(void *nothing)
       continue;
     }
     if (pool.is_closing) break;
-    uint32_t seen = atomic_load(&pool.changes);
-    pool.idle++;
-    unlock_pool();
-    sleep_on(&pool.changes, seen);
-    lock_pool();
-    pool.idle--;
+    wait_for_change();
   }
   unlock_pool();
   return NULL;
@@ -215,11 +281,7 @@ static void start_threads(uint32_t most)
 
 static void wait_for_workers(offer *made)
 {
-  for (int i = 0; i < TURNS && atomic_load(&made->inside); i++) {
-#if defined __x86_64__
-    __builtin_ia32_pause();
-#endif
-  }
+  for (int i = 0; i < TURNS && atomic_load(&made->inside); i++) pause_core();
   while (atomic_load(&made->inside)) {
     uint32_t seen = atomic_fetch_or(&made->inside, IS_WAITING);
     if (!(seen & ~(uint32_t)IS_WAITING)) return;
@@ -236,8 +298,8 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   pool.asked += (uint32_t)count - 1;
   start_threads(pool.asked < pool.most ? pool.asked : pool.most - 1);
   list_offer(&made);
-  uint32_t wanted = count_wanted();
-  if (wanted) atomic_fetch_add(&pool.changes, 1);
+  pool.is_frequent = kj_clock_ns() - pool.ended_ns < LOOKING_NS;
+  uint32_t wanted = announce();
   unlock_pool();
   if (wanted) wake(&pool.changes, wanted);
   body(data, 0);
@@ -249,8 +311,8 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   lock_pool();
   pool.running--;
   pool.asked -= (uint32_t)count - 1;
-  wanted = count_wanted(); /* of others that had no room */
-  if (wanted) atomic_fetch_add(&pool.changes, 1);
+  pool.ended_ns = kj_clock_ns();
+  wanted = announce(); /* for others that had no room */
   unlock_pool();
   if (wanted) wake(&pool.changes, wanted);
 }
@@ -268,13 +330,15 @@ uint32_t kj_count_cores(void)
 /* The child has none of the threads, and whatever they held. */
 static void forget_parent(void)
 {
-  pthread_mutex_init(&pool.users_mutex, NULL);
-  pthread_mutex_init(&pool.mutex, NULL);
+  pool.users_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+  pool.mutex = (pthread_mutex_t)PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
   pool.offers = NULL;
   pool.users = 0;
   pool.most = 0;
   pool.running = 0;
   pool.idle = 0;
+  pool.sleeping = 0;
+  pool.woken = 0;
   pool.thread_count = 0;
   pool.asked = 0;
   CPU_ZERO(&pool.cores);
