@@ -7,11 +7,13 @@
  * workers that have begun. Which worker begins when is the scheduler's affair: on a loaded machine
  * none may, and the launch is then as fast as one thread is.
  *
+ * Where launches follow each other closely a worker looks for the next one for a while before it
+ * sleeps, but not where other threads want its core. It looks at a box of its own, into which the
+ * launch puts the offer: so workers do not get in each other's way at the mutex.
+ *
  * The threads start when an offer first wants them, sleep while there is none, and are joined when
  * the last device of the process closes: a host may unload the library after that. To wake a thread
- * takes its waker a microsecond or two: so a launch wakes a few, which wake a few more each. Where
- * launches follow each other closely, workers look for the next one for a while before they sleep,
- * but not where other threads want their cores. */
+ * takes its waker a microsecond or two: so a launch wakes a few, which wake a few more each. */
 #include "cpu/cpu.h"
 
 #include <errno.h>
@@ -53,6 +55,13 @@ typedef struct offer {
   uint8_t left[MOST_THREADS];
 } offer;
 
+/* Of a thread; a line of the cache for each. */
+typedef struct box {
+  _Alignas(64) _Atomic uintptr_t state; /* BUSY, LOOKING, or the offer that it is to take part in */
+  size_t index;                         /* there; written before that, with the mutex */
+} box;
+enum { BUSY, LOOKING };
+
 static struct {
   pthread_mutex_t users_mutex; /* protects users; held while threads are joined */
   uint32_t users;
@@ -62,16 +71,18 @@ static struct {
    */
   _Atomic uint32_t most;
   _Atomic uint32_t running; /* read without the mutex, too */
-  uint32_t idle, thread_count;
-  uint32_t sleeping, woken; /* of the idle ones; of those, on their way */
+  _Atomic uint32_t listed;  /* offers */
+  uint32_t sleeping, woken; /* threads; of those, on their way */
+  uint32_t thread_count;
   uint64_t ended_ns;        /* the last launch, by kj_clock_ns() */
-  bool is_frequent;         /* launches follow each other closely */
+  _Atomic bool is_frequent; /* launches follow each other closely */
   _Atomic uint64_t crowded_until_ns;
   uint32_t asked;  /* workers that the launches under way would take */
   cpu_set_t cores; /* of the threads that have opened devices */
   bool is_closing;
   _Atomic uint32_t changes; /* what idle workers sleep on */
   pthread_t threads[MOST_THREADS];
+  box boxes[MOST_THREADS];
 } pool = { .users_mutex = PTHREAD_MUTEX_INITIALIZER,
            .mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP };
 
@@ -105,6 +116,8 @@ static void list_offer(offer *made)
   made->place = pool.end;
   *pool.end = made;
   pool.end = &made->next;
+  pool.listed++;
+  atomic_fetch_add(&pool.changes, 1);
 }
 
 static void take_back(offer *made)
@@ -114,6 +127,7 @@ static void take_back(offer *made)
   if (made->next) made->next->place = made->place;
   else pool.end = made->place;
   made->place = NULL;
+  pool.listed--;
 }
 
 static size_t count_open(const offer *made) { return made->count - made->begun + made->left_count; }
@@ -133,52 +147,74 @@ static void return_index(offer *made, size_t index)
   if (!made->place) list_offer(made);
 }
 
-/* Idle workers that could begin now. */
-static uint32_t count_wanted(void)
-{
-  uint64_t wanted = 0, room = pool.most > pool.running ? pool.most - pool.running : 0;
-  for (const offer *at = pool.offers; at && wanted < pool.idle; at = at->next)
-    wanted += count_open(at);
-  if (wanted > room) wanted = room;
-  return wanted < pool.idle ? (uint32_t)wanted : pool.idle;
-}
-
-/* How many that sleep are to be woken; those that look see by themselves that something changed.
- * After the change none falls asleep, so at least so many will come. */
+/* How many that sleep are to be woken, of those that could begin now. After this none falls asleep
+ * before it has looked at the offers, so at least so many will come. */
 static uint32_t announce(void)
 {
-  uint32_t wanted = count_wanted(), coming = pool.idle - pool.sleeping + pool.woken;
-  if (wanted) atomic_fetch_add(&pool.changes, 1);
-  if (wanted <= coming) return 0;
-  uint32_t more = wanted - coming < FAN ? wanted - coming : FAN;
-  pool.woken += more;
-  return more;
+  uint64_t wanted = 0, room = pool.most > pool.running ? pool.most - pool.running : 0;
+  for (const offer *at = pool.offers; at && wanted < room; at = at->next) wanted += count_open(at);
+  if (wanted > room) wanted = room;
+  if (wanted > pool.sleeping) wanted = pool.sleeping;
+  if (wanted <= pool.woken) return 0;
+  wanted -= pool.woken;
+  if (wanted > FAN) wanted = FAN;
+  pool.woken += (uint32_t)wanted;
+  atomic_fetch_add(&pool.changes, 1);
+  return (uint32_t)wanted;
+}
+
+/* To workers that look, as many as there is room for. */
+static void hand_out(offer *made)
+{
+  for (uint32_t i = 0; i < pool.thread_count && made->begun < made->count; i++) {
+    box *to = &pool.boxes[i];
+    uintptr_t looking = LOOKING;
+    if (pool.running >= pool.most) return;
+    if (atomic_load_explicit(&to->state, memory_order_relaxed) != LOOKING) continue;
+    to->index = made->begun;
+    pool.running++;
+    atomic_fetch_add_explicit(&made->inside, 1, memory_order_relaxed);
+    if (atomic_compare_exchange_strong(&to->state, &looking, (uintptr_t)made)) {
+      made->begun++;
+    } else {
+      pool.running--;
+      atomic_fetch_sub_explicit(&made->inside, 1, memory_order_relaxed);
+    }
+  }
+}
+
+/* From those that have not begun: another thread has their core, perhaps. Without the mutex. */
+static void take_from_boxes(offer *made, uint32_t thread_count)
+{
+  for (uint32_t i = 0; i < thread_count; i++) {
+    uintptr_t own = (uintptr_t)made;
+    if (atomic_load_explicit(&pool.boxes[i].state, memory_order_relaxed) != own ||
+        !atomic_compare_exchange_strong(&pool.boxes[i].state, &own, LOOKING))
+      continue;
+    pool.running--;
+    atomic_fetch_sub(&made->inside, 1);
+  }
 }
 
 /* ---- workers ---- */
 
 static _Thread_local bool has_left; /* it is not counted as running any more */
 
-static void join_in(offer *made)
+/* It is counted as running, and inside. */
+static void take_part(offer *made, size_t index)
 {
-  size_t index = take_index(made);
-  atomic_fetch_add_explicit(&made->inside, 1, memory_order_relaxed);
-  pool.running++;
   has_left = false;
-  uint32_t wanted = announce();
-  unlock_pool();
-  if (wanted) wake(&pool.changes, wanted);
   made->body(made->data, index);
   if (has_left) {
     lock_pool();
     return_index(made, index);
     unlock_pool();
+  } else {
+    pool.running--;
   }
   /* the offer may be gone after this */
   _Atomic uint32_t *inside = &made->inside;
   if (atomic_fetch_sub(inside, 1) == (IS_WAITING | 1)) wake(inside, 1);
-  lock_pool();
-  if (!has_left) pool.running--;
 }
 
 /* Others' launches have begun meanwhile, on threads of their own. */
@@ -190,31 +226,57 @@ bool kj_leave_work(void)
   return has_left;
 }
 
-/* Until something changes, for LOOKING_NS at most. */
-static void look_for_change(uint32_t seen)
+/* For LOOKING_NS at most. Returns what it is to take part in; NULL: something else has changed, or
+ * nothing. */
+static offer *look_for_offer(box *own, uint32_t seen)
 {
   enum { TURNS_OF_CLOCK = 16 };
-  uint64_t start_ns = kj_clock_ns(), last_ns = start_ns;
-  for (uint32_t turn = 1; atomic_load(&pool.changes) == seen; turn++) {
-    pause_core();
-    if (turn % TURNS_OF_CLOCK) continue;
-    uint64_t now_ns = kj_clock_ns();
-    if (now_ns - last_ns > LOST_CORE_NS) atomic_store(&pool.crowded_until_ns, now_ns + CROWDED_NS);
-    if (now_ns - last_ns > LOST_CORE_NS || now_ns - start_ns > LOOKING_NS) return;
+  uint64_t start_ns = kj_clock_ns(), last_ns = start_ns, now_ns = start_ns;
+  atomic_store(&own->state, LOOKING);
+  for (uint32_t turn = 1;; turn++) {
+    uintptr_t state = atomic_load(&own->state);
+    bool is_lost = now_ns - last_ns > LOST_CORE_NS;
+    bool is_over = is_lost || now_ns - start_ns > LOOKING_NS || atomic_load(&pool.changes) != seen;
+    if (is_lost) pool.crowded_until_ns = now_ns + CROWDED_NS;
     last_ns = now_ns;
+    /* an offer may come, or be revoked, until the box says that it is busy */
+    if ((state != LOOKING || is_over) && atomic_compare_exchange_strong(&own->state, &state, BUSY))
+      return state == LOOKING ? NULL : (offer *)state;
+    pause_core();
+    if (turn % TURNS_OF_CLOCK == 0) now_ns = kj_clock_ns();
+  }
+}
+
+/* After work, without the mutex. */
+static void look_around(box *own)
+{
+  while (pool.is_frequent && kj_clock_ns() >= pool.crowded_until_ns) {
+    uint32_t seen = atomic_load(&pool.changes);
+    offer *made = pool.listed ? NULL : look_for_offer(own, seen);
+    if (!made) return;
+    take_part(made, own->index);
   }
 }
 
 /* With the mutex, which is free meanwhile. */
+static void join_in(box *own)
+{
+  offer *made = pool.offers;
+  size_t index = take_index(made);
+  atomic_fetch_add_explicit(&made->inside, 1, memory_order_relaxed);
+  pool.running++;
+  uint32_t wanted = announce();
+  unlock_pool();
+  if (wanted) wake(&pool.changes, wanted);
+  take_part(made, index);
+  look_around(own);
+  lock_pool();
+}
+
+/* As before. */
 static void wait_for_change(void)
 {
   uint32_t seen = atomic_load(&pool.changes);
-  pool.idle++;
-  if (pool.is_frequent && kj_clock_ns() >= atomic_load(&pool.crowded_until_ns)) {
-    unlock_pool();
-    look_for_change(seen);
-    lock_pool();
-  }
   pool.sleeping++;
   while (atomic_load(&pool.changes) == seen) {
     unlock_pool();
@@ -223,22 +285,17 @@ static void wait_for_change(void)
   }
   pool.sleeping--;
   if (pool.woken) pool.woken--;
-  pool.idle--;
 }
 
-static void *run_worker(void *nothing)
+static void *run_worker(void *own)
 {
-  (void)nothing;
   lock_pool();
   /* Not those of the thread that happened to launch first, which may keep to one core. */
   if (CPU_COUNT(&pool.cores)) (void)sched_setaffinity(0, sizeof pool.cores, &pool.cores);
   for (;;) {
-    if (pool.offers && pool.running < pool.most) {
-      join_in(pool.offers);
-      continue;
-    }
-    if (pool.is_closing) break;
-    wait_for_change();
+    if (pool.offers && pool.running < pool.most) join_in(own);
+    else if (pool.is_closing) break;
+    else wait_for_change();
   }
   unlock_pool();
   return NULL;
@@ -260,8 +317,8 @@ static bool start_thread(void)
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes)) return false;
   (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-  bool is_started =
-    !pthread_create(&pool.threads[pool.thread_count], &attributes, run_worker, NULL);
+  bool is_started = !pthread_create(&pool.threads[pool.thread_count], &attributes, run_worker,
+                                    &pool.boxes[pool.thread_count]);
   (void)pthread_attr_destroy(&attributes);
   if (is_started) pool.thread_count++;
   return is_started;
@@ -297,8 +354,10 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   pool.running++;
   pool.asked += (uint32_t)count - 1;
   start_threads(pool.asked < pool.most ? pool.asked : pool.most - 1);
-  list_offer(&made);
+  uint32_t thread_count = pool.thread_count;
   pool.is_frequent = kj_clock_ns() - pool.ended_ns < LOOKING_NS;
+  hand_out(&made);
+  if (made.begun < made.count) list_offer(&made);
   uint32_t wanted = announce();
   unlock_pool();
   if (wanted) wake(&pool.changes, wanted);
@@ -307,6 +366,7 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   made.is_over = true;
   take_back(&made);
   unlock_pool();
+  take_from_boxes(&made, thread_count);
   wait_for_workers(&made);
   lock_pool();
   pool.running--;
@@ -336,11 +396,12 @@ static void forget_parent(void)
   pool.users = 0;
   pool.most = 0;
   pool.running = 0;
-  pool.idle = 0;
+  pool.listed = 0;
   pool.sleeping = 0;
   pool.woken = 0;
   pool.thread_count = 0;
   pool.asked = 0;
+  for (size_t i = 0; i < MOST_THREADS; i++) pool.boxes[i].state = BUSY;
   CPU_ZERO(&pool.cores);
   pool.is_closing = false;
 }
