@@ -73,6 +73,14 @@ KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *si
 KJIT_API KJIT_CHECK kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
                                            const kjit_compile_options *options);
 
+/* The work of a child process that compiles for another one (kjit_config.compile_in_child): what
+ * the program kjit-compile-child does. socket: what that process has given to this one, its
+ * descriptor
+ * 3. Returns when that process has ended or wants no more; of another build of kjit it does
+ * nothing. A program that has kjit inside may call this instead, as the first thing it does, and be
+ * its own kjit_config.compile_child_path. Errors: MEMORY. */
+KJIT_API kjit_status kjit_serve_compilations(int socket);
+
 #ifdef __cplusplus
 }
 #endif

@@ -289,6 +289,17 @@ typedef struct kjit_config {
   uint32_t reserved;
   /* of modules that are parsed or built without saying; default: KJIT_TRUST_HOST */
   kjit_trust trust;
+  /* the program that compiles in a child process; default NULL: kjit-compile-child, which is
+   * installed with libkjit */
+  const char *compile_child_path;
+  /* that a child process may take for one compilation; then it is killed, and the compilation
+   * fails. Default 0: 600 s */
+  uint64_t compile_child_limit_ns;
+  /* not 0: LLVM and the assembler of the CUDA driver run in child processes that stay, as many as
+   * compile at once: a crash there is KJIT_ERROR_COMPILER_LOST of one compilation, and the next one
+   * has a new child. The host's process has no LLVM in it; debuggers are not told of code that was
+   * compiled for the CPU. The host gets SIGCHLD when a child ends. Default 0 */
+  int32_t compile_in_child;
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an

@@ -121,7 +121,8 @@ kjit_status ki_write_sized(kjit_context *context, const char *call, ki_sized whi
 static bool copy_strings(kjit_config *config)
 {
   const char **strings[] = { &config->compiler_path, &config->libdevice_path,
-                             &config->cache_directory, &config->import_path };
+                             &config->cache_directory, &config->import_path,
+                             &config->compile_child_path };
   bool copied = true;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
     if (!*strings[i]) continue;
@@ -147,6 +148,7 @@ static void free_context(kjit_context *context)
   free((void *)context->config.libdevice_path);
   free((void *)context->config.cache_directory);
   free((void *)context->config.import_path);
+  free((void *)context->config.compile_child_path);
   pthread_mutex_destroy(&context->mutex);
   pthread_mutex_destroy(&context->runtime_mutex);
   free(context);

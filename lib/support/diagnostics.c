@@ -38,14 +38,18 @@ static kjit_diagnostic *add_item(kj_diagnostics *diagnostics)
   return &diagnostics->items[diagnostics->count];
 }
 
+static void count_message(kj_diagnostics *diagnostics, kjit_severity severity, kjit_status status)
+{
+  KJ_ASSERT(severity != KJIT_SEVERITY_ERROR || status != KJIT_OK);
+  if (severity != KJIT_SEVERITY_ERROR) return;
+  diagnostics->error_count++;
+  if (diagnostics->status == KJIT_OK) diagnostics->status = status;
+}
+
 void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
                     kjit_severity severity, kjit_status status, const char *format, va_list list)
 {
-  KJ_ASSERT(severity != KJIT_SEVERITY_ERROR || status != KJIT_OK);
-  if (severity == KJIT_SEVERITY_ERROR) {
-    diagnostics->error_count++;
-    if (diagnostics->status == KJIT_OK) diagnostics->status = status;
-  }
+  count_message(diagnostics, severity, status);
   kjit_diagnostic *item = add_item(diagnostics);
   char *message = NULL;
   if (!item || vasprintf(&message, format, list) < 0) return;
@@ -69,6 +73,22 @@ void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_locati
   va_start(list, format);
   kj_report_list(diagnostics, sources, location, severity, status, format, list);
   va_end(list);
+}
+
+static char *copy_text(const char *text) { return text ? strdup(text) : NULL; }
+
+void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given)
+{
+  count_message(diagnostics, given->severity, given->status);
+  kjit_diagnostic *item = add_item(diagnostics);
+  char *message = item ? strdup(given->message) : NULL;
+  if (!message) return;
+  *item = *given;
+  item->size_bytes = sizeof *item;
+  item->message = message;
+  item->file = copy_text(given->file);
+  item->source_line = copy_text(given->source_line);
+  diagnostics->count++;
 }
 
 static void free_items(kj_diagnostics *diagnostics, size_t first)

@@ -52,6 +52,8 @@ void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_locati
   __attribute__((format(printf, 6, 7)));
 void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
                     kjit_severity severity, kjit_status status, const char *format, va_list list);
+/* A copy of a message that was made elsewhere. */
+void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given);
 void kj_free_diagnostics(kj_diagnostics *diagnostics);
 /* Forgets all messages but the first count, none of which is an error. */
 void kj_drop_diagnostics(kj_diagnostics *diagnostics, size_t count);

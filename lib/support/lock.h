@@ -18,6 +18,7 @@ typedef enum kj_lock_order {
   KJ_LOCK_COMPILER,        /* kj_runtime.compiler_mutex */
   KJ_LOCK_BACKGROUND,      /* of the background threads */
   KJ_LOCK_COMPILE_THREADS, /* of the threads to which compilations are handed over */
+  KJ_LOCK_CHILDREN,        /* of the child processes that compile */
   KJ_LOCK_AHEAD,           /* of the threads that compile ahead */
   KJ_LOCK_DISK,            /* kj_disk.mutex */
   KJ_LOCK_STREAMS,         /* of a device: its streams, captures, and the order between them */

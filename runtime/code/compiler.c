@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "code/child.h"
 #include "code/compile_thread.h"
 #include "code/disk.h"
 
@@ -80,6 +81,7 @@ static kjit_status check_interface(const kj_compiler_interface *interface,
                   has_build ? interface->build : "of a version before 0.2");
 }
 
+/* Opens the library and finds its interface. */
 static kjit_status find_interface(kj_runtime *runtime, kj_diagnostics *diagnostics)
 {
   if (runtime->interface) return KJIT_OK;
@@ -100,7 +102,9 @@ kjit_status kj_get_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
 {
   if (atomic_load_explicit(&runtime->has_compiler, memory_order_acquire)) return KJIT_OK;
   kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
-  kjit_status status = find_interface(runtime, diagnostics);
+  bool is_child = runtime->context->config.compile_in_child && !runtime->interface;
+  kjit_status status =
+    is_child ? kj_open_children(runtime, diagnostics) : find_interface(runtime, diagnostics);
   if (status == KJIT_OK && !runtime->compiler) status = kj_create_compiler(runtime, diagnostics);
   if (status == KJIT_OK) atomic_store_explicit(&runtime->has_compiler, true, memory_order_release);
   kj_unlock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
@@ -114,7 +118,7 @@ bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
   kj_lock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
   const kj_compiler_interface *interface = runtime->interface;
   kj_unlock(&runtime->compiler_mutex, KJ_LOCK_COMPILER);
-  if (interface) {
+  if (interface && !runtime->context->config.compile_in_child) {
     *identity = kj_identify_address((const void *)(uintptr_t)interface->compile);
     return true;
   }

@@ -73,6 +73,8 @@ void *kj_pack_entry(const kj_disk_key *key, kj_digest compiler, const kj_code *c
  * memory is OTHER. */
 kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
                                const kj_digest *compiler, kj_code *code);
+/* Whether a loader and a launch may go by what it says of parameters and arrays. */
+bool kj_is_sound_code(const kj_code *code);
 /* The text of the key of a whole entry, for listings; borrowed from bytes, not 0-terminated. NULL:
  * broken. */
 const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_bytes,

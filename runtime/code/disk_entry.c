@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/child.h"
 #include "code/disk.h"
 
 #define XXH_INLINE_ALL
@@ -128,9 +129,10 @@ static const char *get(const char *from, void *to, size_t size_bytes)
   return from + size_bytes;
 }
 
-static bool is_sound(const kj_code *code)
+bool kj_is_sound_code(const kj_code *code)
 {
-  if (code->tensor_map_count > KJ_MOST_MAPS) return false;
+  if (code->tensor_map_count > KJ_MOST_MAPS || code->shared_array_count > KJ_MOST_SHARED_ARRAYS)
+    return false;
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *p = &code->parameters[i];
     uint32_t most = p->kind == KJ_PARAMETER_TENSOR_MAP ? code->tensor_map_count : KJ_MAX_RANK;
@@ -168,7 +170,7 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
   if (!read_texts(h, &at, code, &has_ends)) return KJ_ENTRY_OTHER;
   get(at, code->data, h->data_bytes);
   ((char *)code->data)[h->data_bytes] = 0;
-  return has_ends && is_sound(code) ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
+  return has_ends && kj_is_sound_code(code) ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
 }
 
 kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
@@ -344,7 +346,7 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
   if (device->operations->link && !is_elf(code->data, code->size_bytes)) {
     /* one with PTX of the host has been linked already */
     kj_link_input input = { code->entry, code->data, code->size_bytes };
-    return device->operations->link(device, &input, 1, diagnostics, binary, size_bytes);
+    return kj_link(device, &input, 1, diagnostics, binary, size_bytes);
   }
   *binary = malloc(code->size_bytes + 1);
   if (!*binary) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");

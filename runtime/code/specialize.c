@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "code/child.h"
 #include "code/compile_thread.h"
 #include "code/disk.h"
 #include "report/report.h"
@@ -122,8 +123,8 @@ static bool fetch(kj_call *call, kjit_specialization *specialization, const kj_d
          keep_fetched(call, specialization);
 }
 
-/* PTX becomes machine code before it is loaded: where this is kept, and where the host's PTX is
- * part of it. */
+/* PTX becomes machine code before it is loaded: where this is kept, where the host's PTX is part of
+ * it, and where the driver's assembler runs in a child process. */
 static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagnostics)
 {
   void *cubin;
@@ -132,8 +133,7 @@ static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagn
   if (!inputs) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   inputs[0] = (kj_link_input){ code->entry, code->data, code->size_bytes };
   size_t count = 1 + kj_list_extern_ptx(call->kernel->module, code->data, inputs + 1);
-  kjit_status status =
-    call->device->operations->link(call->device, inputs, count, diagnostics, &cubin, &size_bytes);
+  kjit_status status = kj_link(call->device, inputs, count, diagnostics, &cubin, &size_bytes);
   free(inputs);
   if (status != KJIT_OK) return status;
   free(code->data);
@@ -180,14 +180,15 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
                                                takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
   KJ_TRY(kj_call_compiler(runtime, &request, diagnostics, code));
   bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
-  if (takes_ptx && kj_has_extern_ptx(call->kernel->module))
-    KJ_TRY(link_code(call, code, diagnostics));
+  bool is_linked = kj_has_extern_ptx(call->kernel->module) ||
+                   (call->device->operations->link && runtime->context->config.compile_in_child);
+  if (takes_ptx && is_linked) KJ_TRY(link_code(call, code, diagnostics));
   else if (is_kept && takes_ptx) is_kept = can_link(call, code);
   KJ_TRY(load_code(call, specialization, true, diagnostics));
-  if (is_kept && (takes_ptx || can_be_loaded(call, code)))
-    kj_publish_entry(runtime->disk, key,
-                     kj_identify_address((const void *)(uintptr_t)runtime->interface->compile),
-                     code);
+  kj_digest compiler;
+  if (is_kept && (takes_ptx || can_be_loaded(call, code)) &&
+      kj_identify_compiler(runtime, &compiler))
+    kj_publish_entry(runtime->disk, key, compiler, code);
   return KJIT_OK;
 }
 

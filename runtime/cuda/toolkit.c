@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,11 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/program.h"
 #include "base/status.h"
 #include "support/host_process.h"
 #include "support/paths.h"
-
-extern char **environ;
 
 /* ---- finding ---- */
 
@@ -97,25 +95,17 @@ static void close_ends(ends *e)
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) close_end(all[i]);
 }
 
-/* Past the numbers that the child gives them: a host may have closed its standard streams. */
-static bool lift(int *end)
-{
-  int lifted = fcntl(*end, F_DUPFD_CLOEXEC, CHILD_END);
-  close_end(end);
-  *end = lifted;
-  return lifted >= 0;
-}
-
 static bool open_memory(int *end)
 {
   *end = memfd_create("kjit", MFD_CLOEXEC);
-  return *end >= 0 && lift(end);
+  return *end >= 0 && kj_lift_file(end, CHILD_END);
 }
 
 static bool open_pipe(int pair[2])
 {
   if (pipe2(pair, O_CLOEXEC) < 0) return false;
-  bool is_read_lifted = lift(&pair[0]), is_write_lifted = lift(&pair[1]);
+  bool is_read_lifted = kj_lift_file(&pair[0], CHILD_END),
+       is_write_lifted = kj_lift_file(&pair[1], CHILD_END);
   return is_read_lifted && is_write_lifted;
 }
 
@@ -129,49 +119,6 @@ static bool open_ends(const kj_process *process, ends *e)
 }
 
 /* ---- running ---- */
-
-static int add_actions(posix_spawn_file_actions_t *actions, const ends *e)
-{
-  int failure = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  if (!failure) failure = posix_spawn_file_actions_adddup2(actions, e->out[1], STDOUT_FILENO);
-  if (!failure) failure = posix_spawn_file_actions_adddup2(actions, e->err[1], STDERR_FILENO);
-  if (!failure) failure = posix_spawn_file_actions_adddup2(actions, e->input, CHILD_INPUT);
-  if (!failure && e->result >= 0)
-    failure = posix_spawn_file_actions_adddup2(actions, e->result, CHILD_RESULT);
-  return failure ? failure
-                 : posix_spawn_file_actions_addclosefrom_np(actions, e->result >= 0 ? CHILD_END
-                                                                                    : CHILD_RESULT);
-}
-
-static int add_signals(posix_spawnattr_t *attributes)
-{
-  sigset_t none, usual;
-  sigemptyset(&none);
-  sigemptyset(&usual);
-  sigaddset(&usual, SIGPIPE);
-  sigaddset(&usual, SIGCHLD);
-  int failure = posix_spawnattr_setsigmask(attributes, &none);
-  if (!failure) failure = posix_spawnattr_setsigdefault(attributes, &usual);
-  return failure
-           ? failure
-           : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-}
-
-static int spawn(pid_t *child, const char *const *arguments, const ends *e)
-{
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  int failure = add_actions(&actions, e);
-  if (!failure) failure = add_signals(&attributes);
-  if (!failure)
-    failure =
-      posix_spawn(child, arguments[0], &actions, &attributes, (char *const *)arguments, environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return failure;
-}
 
 /* How a program ended. */
 typedef struct outcome {
@@ -218,21 +165,13 @@ static void drain(const kj_process *process, ends *e, uint64_t deadline_ns, kj_b
   }
 }
 
-/* Only while it is there to be waited for: its number may be another process's otherwise. */
-static void kill_child(pid_t child)
-{
-  siginfo_t info;
-  if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
-    (void)kill(child, SIGKILL);
-}
-
 /* It has closed its ends, or has to go. */
 static void reap(pid_t child, uint64_t deadline_ns, outcome *how)
 {
   enum { FIRST_NS = 50000, LAST_NS = 10000000 };
   long pause_ns = FIRST_NS;
   bool is_killed = how->is_late || how->is_too_long;
-  if (is_killed) kill_child(child);
+  if (is_killed) kj_kill_program(child);
   for (;;) {
     pid_t reaped = waitpid(child, &how->status, is_killed ? 0 : WNOHANG);
     if (reaped == child) return;
@@ -241,7 +180,7 @@ static void reap(pid_t child, uint64_t deadline_ns, outcome *how)
     if (how->is_unknown) return;
     if (!milliseconds_left(deadline_ns)) {
       how->is_late = is_killed = true;
-      kill_child(child);
+      kj_kill_program(child);
       continue;
     }
     nanosleep(&(struct timespec){ .tv_nsec = pause_ns }, NULL);
@@ -309,7 +248,9 @@ static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_bu
   pid_t child;
   outcome how = { 0 };
   uint64_t deadline_ns = kj_clock_ns() + (uint64_t)process->limit_ms * 1000000;
-  int failure = spawn(&child, process->arguments, e);
+  int files[] = { -1, e->out[1], e->err[1], e->input, e->result };
+  int failure =
+    kj_start_program(&child, process->arguments, files, e->result >= 0 ? CHILD_END : CHILD_RESULT);
   close_end(&e->out[1]);
   close_end(&e->err[1]);
   if (failure)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* A status without a row would be a success. */
-_Static_assert(KJIT_STATUS_COUNT == KJIT_ERROR_REFUSED + 1, "exit_of_status lacks a row");
+_Static_assert(KJIT_STATUS_COUNT == KJIT_ERROR_COMPILER_LOST + 1, "exit_of_status lacks a row");
 static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
   [KJIT_OK] = TOOL_EXIT_OK,
   [KJIT_NOT_READY] = TOOL_EXIT_DEVICE,
@@ -24,6 +24,7 @@ static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
   [KJIT_ERROR_KERNEL] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_INTERRUPTED] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_REFUSED] = TOOL_EXIT_IR,
+  [KJIT_ERROR_COMPILER_LOST] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_DEVICE] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_NO_DEVICE] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_NO_COMPILER] = TOOL_EXIT_DEVICE,

@@ -27,6 +27,7 @@ enum option_key {
   KEY_CHECKS,
   KEY_TIME_LIMIT,
   KEY_INTERRUPTIBLE,
+  KEY_IN_CHILD,
   KEY_CACHE,
   KEY_NO_CACHE,
   KEY_CACHE_LIMIT,
@@ -103,6 +104,10 @@ static const struct argp_option option_table[] = {
     "End each launch and call that takes longer, with an error that says where it was", 1 },
   { "interruptible", KEY_INTERRUPTIBLE, "yes|no", 0,
     "Whether Ctrl-C ends kernels, and says where they were; default: with --time-limit yes", 1 },
+  { "compile-in-child", KEY_IN_CHILD, "yes|no", OPTION_ARG_OPTIONAL,
+    "Compile in a child process, so that a crash of LLVM or of the driver's assembler is an error; "
+    "default: no",
+    1 },
   { "lineinfo", KEY_LINEINFO, 0, 0,
     "Tell debuggers and profilers which line each instruction is of", 1 },
   { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 1 },
@@ -228,6 +233,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     options->interruptible = strcmp(text, "yes") == 0 ? 1 : strcmp(text, "no") == 0 ? 0 : -2;
     if (options->interruptible < 0)
       argp_error(state, "--interruptible: expected yes or no, not '%s'", text);
+    return 0;
+  case KEY_IN_CHILD:
+    options->compiles_in_child = !text || strcmp(text, "yes") == 0;
+    if (!options->compiles_in_child && strcmp(text, "no") != 0)
+      argp_error(state, "--compile-in-child: expected yes or no, not '%s'", text);
     return 0;
   case KEY_LINEINFO:
     options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;

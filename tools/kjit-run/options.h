@@ -39,6 +39,7 @@ typedef struct run_options {
   kjit_debug debug;
   uint64_t time_limit_ns; /* of a launch or a call; 0: none */
   int interruptible;      /* 0, 1; -1: not said yet */
+  bool compiles_in_child;
   bool lists_devices, shows_time, shows_info, is_verbose, is_quiet;
 } run_options;
 
