@@ -25,6 +25,8 @@ enum { DATA_BYTES = 1 << 13, GUARD_BYTES = 1 << 24, MOST_ARGUMENTS = 8, MOST_RAN
 enum { CANARY = 0xa5, TIME_LIMIT_NS = 20 * 1000 * 1000 };
 
 static bool tells;
+static kjit_context *context; /* one for all inputs: none may spoil it */
+static kjit_device *cpu;
 
 static uint32_t draw(uint32_t *state, uint32_t count)
 {
@@ -152,15 +154,30 @@ static void draw_shape(guarded *a, uint32_t *state)
                    (is_last ? DATA_BYTES - (size_t)room * a->element_bytes : 0);
 }
 
+/* The element that an annotation such as `i64[:]` names, else any. */
+static const struct element *draw_element(const kjit_parameter_info *info, uint32_t *state)
+{
+  static const struct element number = { 0, 64, 1 }, byte = { 1, 8, 1 }, word = { 0, 32, 1 };
+  char *text = info->annotation == KJIT_ANY ? NULL : kjit_copy_type_text(context, info->annotation);
+  const struct element *found = !text                       ? NULL
+                                : !strncmp(text, "i64[", 4) ? &number
+                                : !strncmp(text, "u8[", 3)  ? &byte
+                                : !strncmp(text, "i32[", 4) ? &word
+                                                            : NULL;
+  kjit_free(context, text);
+  return found ? found : &elements[draw(state, sizeof elements / sizeof *elements)];
+}
+
 /* rank -1: any. */
 static void draw_array(guarded *a, const kjit_parameter_info *info, int32_t rank, uint32_t *state)
 {
-  const struct element *e = &elements[draw(state, sizeof elements / sizeof *elements)];
+  const struct element *e = draw_element(info, state);
+  if (info->annotation != KJIT_ANY) rank = 1;
   a->element_bytes = element_size(e);
   a->is_written = info->is_written;
   a->tensor =
     (kjit_tensor){ .device_type = 1, .code = e->code, .bits = e->bits, .lanes = e->lanes };
-  static const int32_t ranks[] = { 1, 1, 2, 1, 3, 2, 1, 0 };
+  static const int32_t ranks[] = { 1, 1, 1, 1, 3, 2, 1, 0 };
   a->tensor.rank = rank >= 0 ? rank : ranks[draw(state, 8)];
   a->tensor.shape = a->shape;
   draw_shape(a, state);
@@ -200,9 +217,6 @@ static void check_array(guarded *a, const char *kernel, size_t parameter)
 
 /* ---- launches ---- */
 
-static kjit_context *context; /* one for all inputs: none may spoil it */
-static kjit_device *cpu;
-
 static kjit_arg draw_scalar(uint32_t *state)
 {
   static const int64_t values[] = { 0,
@@ -221,7 +235,7 @@ static kjit_arg draw_scalar(uint32_t *state)
                                     63,
                                     100 };
   int64_t value = values[draw(state, sizeof values / sizeof *values)];
-  switch (draw(state, 5)) {
+  switch (draw(state, 9)) {
   case 0: return kjit_arg_i32((int32_t)value);
   case 1: return kjit_arg_u64((uint64_t)value);
   case 2: return kjit_arg_u8((uint8_t)value);
@@ -240,8 +254,7 @@ static void run_kernel(kjit_kernel *kernel, const char *name, const int32_t *ran
   kjit_parameter_info info = { .size_bytes = sizeof info };
   for (; count < MOST_ARGUMENTS && kjit_get_parameter_info(kernel, count, &info) == KJIT_OK;
        count++) {
-    bool is_drawn = !info.is_const && !info.is_function &&
-                    (info.is_read || info.is_written || draw(state, 4) == 0);
+    bool is_drawn = !info.is_const && !info.is_function && (info.is_read || info.is_written);
     is_array[count] = ranks ? count < 3 : is_drawn;
     if (is_array[count]) draw_array(&arrays[count], &info, ranks ? ranks[count] : -1, state);
     arguments[count] = is_array[count] ? kjit_arg_tensor(&arrays[count].tensor)
@@ -300,7 +313,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   for (size_t i = 0; i < 4 && (name = kjit_get_kernel_name(module, i)); i++) {
     kjit_kernel *kernel;
     if (kjit_get_kernel(module, name, &kernel) != KJIT_OK) abort();
-    for (int round = 0; round < 2; round++)
+    for (int round = 0; round < (text == made ? 2 : 4); round++)
       run_kernel(kernel, name, text == made ? ranks : NULL, &state);
   }
   kjit_release_module(module);

@@ -204,6 +204,8 @@ static void hand_out(kl_lowering *l, const kt_stmt *stmt, const kt_mma *mma, con
     LLVMValueRef sum = kl_load(l, c->type, place_at(l, c, kt_place_result(i), lane, false));
     fragment = kl_insert_element(l, fragment, kl_matrix_narrow(l, mma, sum), kl_const32(l, i));
   }
+  /* lanes that are not there have left their part of the matrices undefined (kl_load_value) */
+  if (l->c->module->has_guest) fragment = LLVMBuildFreeze(l->builder, fragment, "");
   kl_set_lane_result(l, stmt, rank, fragment);
 }
 
