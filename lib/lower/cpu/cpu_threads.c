@@ -223,8 +223,15 @@ static LLVMValueRef mul64(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
   return no_wrap(kl_mul(l, x, y));
 }
 
+/* Of two extents: 2^63 - 1 where there are more elements, which nobody will see the end of. */
+static LLVMValueRef multiply_extents(kl_lowering *l, LLVMValueRef x, LLVMValueRef y)
+{
+  return kl_intrinsic(l, "llvm.smul.fix.sat", &l->i64, 1,
+                      (LLVMValueRef[]){ x, y, kl_const32(l, 0) }, 3);
+}
+
 /* Large pieces start at multiples of 64 elements, so that no two workers write into one cache line.
- */
+ * There may be 2^63 - 1 elements: what is rounded up, and sums, are unsigned. */
 static void find_piece(kl_lowering *l, range *r)
 {
   const kl_cpu_state *s = kl_cpu(l);
@@ -236,18 +243,18 @@ static void find_piece(kl_lowering *l, range *r)
   LLVMValueRef rounded =
     kl_and(l, kl_add(l, size, kl_const64(l, ROUNDED_PIECE - 1)), kl_const64(l, -ROUNDED_PIECE));
   size = kl_select(l, kl_icmp(l, LLVMIntUGE, whole, kl_const64(l, LEAST_ROUNDED)), rounded, size);
-  r->first = select_less(l, kl_mul(l, size, s->block_number), r->total);
-  r->last = select_less(l, kl_add(l, r->first, size), r->total);
+  r->first = kl_intrinsic2(l, "llvm.umin", kl_mul(l, size, s->block_number), r->total);
+  r->last = kl_intrinsic2(l, "llvm.umin", kl_add(l, r->first, size), r->total);
 }
 
 static range start_range(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->extents.count == stmt->vars.count && stmt->extents.count <= MAX_RANGE_RANK);
-  range r = { .stmt = stmt, .rank = (uint32_t)stmt->extents.count, .total = kl_const64(l, 1) };
+  range r = { .stmt = stmt, .rank = (uint32_t)stmt->extents.count };
   for (uint32_t d = 0; d < r.rank; d++) {
     r.extents[d] =
       kl_intrinsic2(l, "llvm.smax", kl_lower_expr(l, stmt->extents.items[d]), kl_const64(l, 0));
-    r.total = mul64(l, r.total, r.extents[d]);
+    r.total = d ? multiply_extents(l, r.total, r.extents[d]) : r.extents[d];
   }
   r.first = kl_const64(l, 0);
   r.last = r.total;
