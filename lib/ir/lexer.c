@@ -365,29 +365,10 @@ void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_aren
 
 /* ---- encoding ---- */
 
-/* Bytes of the UTF-8 sequence at text, 0 when it is none (RFC 3629: no overlong forms, no
- * surrogates). */
-static size_t sequence_length(const unsigned char *text, size_t left)
-{
-  unsigned char c = text[0];
-  if (c && c < 0x80) return 1;
-  size_t length = c >= 0xc2 && c < 0xe0   ? 2
-                  : c >= 0xe0 && c < 0xf0 ? 3
-                  : c >= 0xf0 && c < 0xf5 ? 4
-                                          : 0;
-  if (length == 0 || length > left) return 0;
-  for (size_t i = 1; i < length; i++)
-    if ((text[i] & 0xc0) != 0x80) return 0;
-  if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] >= 0xa0) ||
-      (c == 0xf0 && text[1] < 0x90) || (c == 0xf4 && text[1] >= 0x90))
-    return 0;
-  return length;
-}
-
 bool ki_is_utf8(const char *text)
 {
   for (size_t left = strlen(text), length; left; text += length, left -= length) {
-    length = sequence_length((const unsigned char *)text, left);
+    length = kj_character_bytes(text, left);
     if (length == 0) return false;
   }
   return true;
@@ -399,7 +380,7 @@ bool ki_check_text(const kj_sources *sources, uint32_t file, kj_diagnostics *dia
   size_t size_bytes = sources->items[file].size_bytes;
   kj_location place = { file, 1, 1 };
   for (size_t i = 0; i < size_bytes;) {
-    size_t length = sequence_length((const unsigned char *)text + i, size_bytes - i);
+    size_t length = kj_character_bytes(text + i, size_bytes - i);
     if (length == 0) {
       kj_report(diagnostics, sources, place, KJIT_SEVERITY_ERROR, KJIT_ERROR_SYNTAX,
                 text[i] ? "byte 0x%02x is not UTF-8: the text of a module is"

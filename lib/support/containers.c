@@ -301,3 +301,22 @@ void kj_free_buffer(kj_buffer *buffer)
   free(buffer->text);
   *buffer = (kj_buffer){ 0 };
 }
+
+/* RFC 3629: no overlong forms, no surrogates. */
+size_t kj_character_bytes(const char *start, size_t left)
+{
+  const unsigned char *text = (const unsigned char *)start;
+  unsigned char c = text[0];
+  if (c && c < 0x80) return 1;
+  size_t length = c >= 0xc2 && c < 0xe0   ? 2
+                  : c >= 0xe0 && c < 0xf0 ? 3
+                  : c >= 0xf0 && c < 0xf5 ? 4
+                                          : 0;
+  if (length == 0 || length > left) return 0;
+  for (size_t i = 1; i < length; i++)
+    if ((text[i] & 0xc0) != 0x80) return 0;
+  if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] >= 0xa0) ||
+      (c == 0xf0 && text[1] < 0x90) || (c == 0xf4 && text[1] >= 0x90))
+    return 0;
+  return length;
+}

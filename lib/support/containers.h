@@ -90,4 +90,7 @@ char *kj_take_text(kj_buffer *buffer);
 char *kj_keep_text(kj_arena *arena, kj_buffer *buffer);
 void kj_free_buffer(kj_buffer *buffer);
 
+/* Bytes of the UTF-8 character at text; 0 where there is none, or a 0 byte. left: at least 1. */
+size_t kj_character_bytes(const char *text, size_t left);
+
 #endif

@@ -5,6 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool is_inside_character(char c) { return ((unsigned char)c & 0xc0) == 0x80; } /* of UTF-8 */
+
+/* What is quoted of a source may be anything: bytes that are no text, and control characters, which
+ * a terminal would obey, become question marks; columns stay. text NULL is fine. */
+static char *clean(char *text, const char *kept)
+{
+  size_t left = text ? strlen(text) : 0, bytes;
+  for (char *at = text; left; at += bytes, left -= bytes) {
+    bool is_control = (unsigned char)*at < 0x20 || *at == 0x7f;
+    bytes = is_control && !strchr(kept, *at) ? 0 : kj_character_bytes(at, left);
+    if (bytes) continue;
+    *at = '?';
+    bytes = 1;
+  }
+  return text;
+}
+
 static char *copy_line(const kj_source *source, uint32_t line)
 {
   KJ_ASSERT(source->text || !source->size_bytes);
@@ -24,6 +41,18 @@ static char *copy_line(const kj_source *source, uint32_t line)
   memcpy(copy, start, length);
   copy[length] = 0;
   return copy;
+}
+
+/* A sentence is for people: names in it, and what a kernel says, may be as long as their source. */
+static char *shorten(char *message)
+{
+  enum { MOST_BYTES = 8192 }; /* the logs of assemblers are messages, too */
+  static const char mark[] = "...";
+  if (!message || strlen(message) <= MOST_BYTES) return message;
+  size_t end = MOST_BYTES - sizeof mark;
+  while (end && is_inside_character(message[end])) end--;
+  memcpy(message + end, mark, sizeof mark);
+  return message;
 }
 
 static kjit_diagnostic *add_item(kj_diagnostics *diagnostics)
@@ -53,15 +82,16 @@ void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_l
   kjit_diagnostic *item = add_item(diagnostics);
   char *message = NULL;
   if (!item || vasprintf(&message, format, list) < 0) return;
-  *item = (kjit_diagnostic){
-    .size_bytes = sizeof *item, .severity = severity, .status = status, .message = message
-  };
+  *item = (kjit_diagnostic){ .size_bytes = sizeof *item,
+                             .severity = severity,
+                             .status = status,
+                             .message = clean(shorten(message), "\n\t") };
   if (sources && location.line && location.file < sources->count) {
     const kj_source *source = &sources->items[location.file];
-    item->file = strdup(source->name);
+    item->file = clean(strdup(source->name), "");
     item->line = location.line;
     item->column = location.column;
-    item->source_line = copy_line(source, location.line);
+    item->source_line = clean(copy_line(source, location.line), "\t");
   }
   diagnostics->count++;
 }
@@ -125,8 +155,6 @@ typedef struct window {
   size_t first, end;
   bool is_cut_before, is_cut_after;
 } window;
-
-static bool is_inside_character(char c) { return ((unsigned char)c & 0xc0) == 0x80; } /* of UTF-8 */
 
 static window choose_window(const char *line, size_t caret)
 {
