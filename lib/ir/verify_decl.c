@@ -281,8 +281,8 @@ void ki_verify_constant(ki_verifier *v, ki_decl *decl)
 /* ---- constants made of others ---- */
 
 /* What evaluates a constant recurses as deep as its tree is high with the trees of the constants in
- * it, in whatever order they are declared. */
-enum { MOST_LEVELS = 1000, UNDER_WAY = MOST_LEVELS + 1 };
+ * it, in whatever order they are declared; on a stack of the host, of 128 KiB. */
+enum { MOST_LEVELS = 500, UNDER_WAY = MOST_LEVELS + 1 };
 
 static uint32_t measure_constant(ki_verifier *v, ki_decl *decl, uint32_t *heights, uint32_t level);
 
