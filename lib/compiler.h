@@ -283,7 +283,8 @@ typedef struct kj_code {
   uint32_t elements_a_thread;
   uint32_t max_threads; /* @launch_bounds; 0: none */
   kjit_type result;     /* of a func */
-  /* GPU: what a thread's stack needs for recursion; 0: the driver finds out by itself */
+  /* CPU: all that a thread needs, but for what functions outside of the code take. GPU: what one
+   * needs where there is recursion; 0: the driver finds out by itself */
   uint32_t stack_bytes;
   bool is_cooperative; /* grid_sync: all blocks of the grid have to be resident at once */
   uint32_t cluster[3]; /* @cluster; 0: none */
@@ -302,6 +303,8 @@ static inline void kj_free_code(kj_code *code)
 
 /* Of a GPU thread, where functions call themselves; some of it is left for what they call. */
 enum { KJ_STACK_BYTES = 8 * 1024, KJ_RECURSION_BYTES = 7 * 1024 };
+/* Of a thread of the CPU; what needs more is refused. */
+enum { KJ_MOST_STACK_BYTES = 16 << 20 };
 
 /* ---- the interface ---- */
 

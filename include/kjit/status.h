@@ -123,8 +123,7 @@ typedef struct kjit_executor {
   uint32_t size_bytes;  /* sizeof(kjit_executor) */
   uint32_t concurrency; /* how many bodies run at once; 0 counts as 1 */
   void *user;           /* first argument of run */
-  /* Its threads need a stack of 2 MiB: local arrays may take 1 MiB of it, and functions of kernels
-   * that call themselves 512 KiB. */
+  /* Its threads need a stack of 128 KiB: code that needs more is given one for its call. */
   void (*run)(void *user, size_t count, void (*body)(void *data, size_t index), void *data);
 } kjit_executor;
 

@@ -164,10 +164,11 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
 }
 
 /* A thread whose recursion is too deep fails as by `raise`: there is a record to say so in wherever
- * there is a kernel around. */
+ * there is a kernel around. Functions between two recursions hand the limit on: together they stay
+ * within it. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
 {
-  return instance->is_recursive && l->kernel->may_fail;
+  return (instance->is_recursive || instance->reaches_recursion) && l->kernel->may_fail;
 }
 
 /* The least value that the stack's pointer may have: handed on by functions that have one. */
@@ -269,7 +270,7 @@ static void lower_function(kl_lowering *l, const kt_instance *instance)
   kl_begin_body(l);
   bind_parameters(l, instance);
   l->frame->leave = kl_new_block(l, "return");
-  if (l->stack_limit) check_stack(l, instance);
+  if (l->stack_limit && instance->is_recursive) check_stack(l, instance);
   kl_poll_entry(l, instance);
   kl_debug_parameters(l);
   result r = lower_body_with_exits(l, instance, false);

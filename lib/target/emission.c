@@ -76,16 +76,39 @@ void kg_start_llvm(void)
 
 /* ---- errors ---- */
 
+/* LLVM-C tells the size of a frame in no other way than by the warning that it is over a limit,
+ * behind its place. */
+static void note_frame(kg_llvm_errors *errors, const char *warning)
+{
+  enum { CALL_BYTES = 64 }; /* of the return address, and of alignment */
+  static const char start[] = "stack frame size (";
+  const char *at = strstr(warning, start);
+  unsigned long long bytes = at ? strtoull(at + sizeof start - 1, NULL, 10) : 0;
+  if (bytes) errors->stack_bytes += bytes + CALL_BYTES;
+}
+
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *data)
 {
   kg_llvm_errors *errors = data;
-  if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
+  LLVMDiagnosticSeverity severity = LLVMGetDiagInfoSeverity(info);
+  if (severity != LLVMDSError && severity != LLVMDSWarning) return;
   char *text = LLVMGetDiagInfoDescription(info);
-  if (errors->count++ == 0) {
+  if (severity == LLVMDSWarning) {
+    note_frame(errors, text);
+  } else if (errors->count++ == 0) {
     strncpy(errors->first, text, sizeof errors->first - 1);
     errors->first[sizeof errors->first - 1] = 0;
   }
   LLVMDisposeMessage(text);
+}
+
+void kg_report_frames(LLVMContextRef context, LLVMModuleRef module)
+{
+  static const char name[] = "warn-stack-size";
+  LLVMAttributeRef attribute = LLVMCreateStringAttribute(context, name, sizeof name - 1, "0", 1);
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    if (!LLVMIsDeclaration(f))
+      LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
 LLVMContextRef kg_create_llvm_context(kg_llvm_errors *errors, bool keeps_names)

@@ -177,6 +177,7 @@ static void optimize(kg_emission *e)
                   &e->errors);
   }
   kl_name_cpu_math(e->context, e->module);
+  kg_report_frames(e->context, e->module);
 }
 
 /* Code of many loads and stores in one block is generated without scheduling; code of many blocks
@@ -184,6 +185,24 @@ static void optimize(kg_emission *e)
 static bool is_emitted_unoptimized(const kg_emission *e)
 {
   return kg_is_dense(e->module) || kg_measure_emission(e) >= KJ_SIZE_LARGE;
+}
+
+/* What a thread needs that runs the code: all frames once, as a function that does not call itself
+ * is in a chain of calls once, and what recursion may take. */
+static void bound_stack(kg_emission *e)
+{
+  const kl_lowering *lowerings[] = { &e->lowering, &own_of(e)->unchecked };
+  uint64_t bytes = e->errors.stack_bytes;
+  if (lowerings[0]->has_recursion || lowerings[1]->has_recursion)
+    bytes += e->steps->lowering->recursion_bytes;
+  const ki_decl *root = e->c->instances.items[0]->function->decl;
+  if (bytes > KJ_MOST_STACK_BYTES)
+    kt_fail(
+      e->c, root->location, KJIT_ERROR_UNSUPPORTED,
+      "`%s` and the functions that it calls need %llu KiB of stack; the limit is %d: fewer or "
+      "smaller local arrays and structs, or shared ones",
+      root->name, (unsigned long long)(bytes / 1024), KJ_MOST_STACK_BYTES / 1024);
+  e->c->code->stack_bytes = (uint32_t)bytes;
 }
 
 static void finish(kg_emission *e) { kl_end_lowering(&own_of(e)->unchecked); }
@@ -209,4 +228,5 @@ void kg_emit_host(kg_host *host, kt_compilation *c)
                                    .relocation = LLVMRelocPIC,
                                    .model = LLVMCodeModelSmall };
   kg_emit_code(&own->e);
+  bound_stack(&own->e);
 }

@@ -55,6 +55,9 @@ typedef struct kg_llvm_errors {
    * leaked */
   bool is_fatal;
   char first[512];
+  /* of the frames of all functions that kg_report_frames was asked for, when they have been emitted
+   */
+  uint64_t stack_bytes;
 } kg_llvm_errors;
 
 /* A context with a diagnostic handler that counts into *errors; value names only where a dump will
@@ -94,6 +97,8 @@ void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef
 void kg_check_module(kt_compilation *c, LLVMModuleRef module);
 /* The module as text, malloc'd, in code->data. */
 void kg_take_module_text(kt_compilation *c, LLVMModuleRef module);
+/* Emission adds the size of each function's frame to kg_llvm_errors.stack_bytes. */
+void kg_report_frames(LLVMContextRef context, LLVMModuleRef module);
 /* Assembly or object code, in code->data; text gets a 0 byte after it. */
 void kg_emit_module(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
                     LLVMCodeGenFileType type, kg_llvm_errors *errors);

@@ -256,6 +256,8 @@ static bool take_from_callees(kt_inferred *record)
     has_changed |= take_flag(&own->has_barrier, callee->has_barrier);
     has_changed |= take_flag(&own->has_warp, callee->has_warp);
     has_changed |= take_flag(&own->uses_positions, callee->uses_positions);
+    has_changed |=
+      take_flag(&own->reaches_recursion, callee->is_recursive || callee->reaches_recursion);
   }
   return has_changed;
 }

@@ -311,7 +311,8 @@ struct kt_instance {
   bool has_barrier, has_warp;  /* itself or what it calls */
   /* a KJ_THREAD position or blockIdx, gridDim ..., itself or what it calls */
   bool uses_positions;
-  bool is_recursive; /* calls itself, directly or through others */
+  bool is_recursive;      /* calls itself, directly or through others */
+  bool reaches_recursion; /* calls one that does, directly or through others */
   /* by pass/checks.c: raises or checks something, itself or what it calls */
   bool may_fail;
   /* by pass/interrupts.c: it, or what it calls, looks whether the launch was interrupted */

@@ -64,7 +64,8 @@ typedef struct kj_cpu_launch {
   uint64_t scratch_bytes; /* of one worker, dynamic shared memory included */
   /* what of it is 0 before a worker's first block; scratch_bytes: nothing */
   uint64_t zeroed_from;
-  bool is_cleared; /* all of a worker's is: guests see nothing of what was there before */
+  bool is_cleared;      /* all of a worker's is: guests see nothing of what was there before */
+  uint32_t stack_bytes; /* as kj_code has it */
   bool is_interruptible;
   bool is_cooperative; /* all blocks take turns: one group */
   kj_cpu_parts parts;  /* what waits for one another, as kj_code says; grid.cluster is set */

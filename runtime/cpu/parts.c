@@ -13,6 +13,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "base/stack.h"
+
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -21,7 +23,7 @@ enum {
   WARP = KJ_WARP_THREADS,
   NAMED = 16,
   MOST_PARTS = 16384,
-  STACK_BYTES = 2 << 20, /* as a worker's (workers.c) */
+  LEAST_STACK_BYTES = 512 * 1024,
   CACHE_LINE = 64,
   MOST_TRIES = 1 << 16,
   PARITY_SHIFT = 63
@@ -404,7 +406,8 @@ kj_group_end kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *
 static bool map_stacks(kj_crowd *crowd)
 {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  crowd->stack_bytes = STACK_BYTES;
+  crowd->stack_bytes = page + kj_whole_stack_bytes(crowd->launch->stack_bytes);
+  if (crowd->stack_bytes < LEAST_STACK_BYTES) crowd->stack_bytes = LEAST_STACK_BYTES;
   crowd->stacks_bytes = crowd->parts * crowd->stack_bytes;
   void *stacks = mmap(NULL, crowd->stacks_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stack.h"
 #include "native/support_routines.h"
 #include "support/host_process.h"
 #include "support/lock.h"
@@ -159,6 +160,26 @@ static void run_kernel(crew *crew, size_t worker)
   give_scratch(crew->device, scratch);
 }
 
+typedef struct worker_call {
+  crew *crew;
+  size_t worker;
+} worker_call;
+
+static void run_call(void *data)
+{
+  worker_call *call = data;
+  run_kernel(call->crew, call->worker);
+}
+
+/* Parts have stacks of their own. */
+static void run_with_stack(crew *crew, size_t worker)
+{
+  const kj_cpu_launch *launch = crew->launch;
+  worker_call call = { .crew = crew, .worker = worker };
+  uint32_t bytes = launch->parts == KJ_PARTS_NONE ? launch->stack_bytes : 0;
+  if (!kj_call_with_stack(bytes, run_call, &call)) atomic_store(&crew->is_out_of_memory, true);
+}
+
 /* As a new process has it; false: perhaps not. */
 static bool is_environment_default(void)
 {
@@ -176,12 +197,12 @@ static void run_in_environment(crew *crew, size_t worker)
 {
   fenv_t own;
   if (is_environment_default()) {
-    run_kernel(crew, worker);
+    run_with_stack(crew, worker);
     return;
   }
   fegetenv(&own);
   fesetenv(FE_DFL_ENV);
-  run_kernel(crew, worker);
+  run_with_stack(crew, worker);
   fesetenv(&own);
 }
 
@@ -256,9 +277,10 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
                     "the host's executor came back before the launch was done: it has to call body "
                     "for every index first");
-  return kj_error(diagnostics, KJIT_ERROR_MEMORY,
-                  "out of memory: a worker of the launch needs %llu bytes of scratch",
-                  (unsigned long long)scratch_bytes);
+  return kj_error(
+    diagnostics, KJIT_ERROR_MEMORY,
+    "out of memory: a worker of the launch needs %llu bytes of scratch, and %u of stack",
+    (unsigned long long)scratch_bytes, launch->stack_bytes);
 }
 
 /* As many threads as the launch is worth, which its first blocks may have to tell. How long it has
@@ -348,6 +370,7 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
                            .is_cleared = code->is_guest,
                            .is_cooperative = code->is_cooperative,
                            .is_interruptible = code->is_interruptible,
+                           .stack_bytes = code->stack_bytes,
                            .parts = (kj_cpu_parts)code->cpu_parts };
   memcpy(&launch.kernel, &loaded->function, sizeof launch.kernel);
   memcpy(launch.grid.grid, call->grid, sizeof launch.grid.grid);

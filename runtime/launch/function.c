@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/interrupt.h"
+#include "base/stack.h"
 #include "code/compile_thread.h"
 #include "code/specialization.h"
 #include "launch/steps.h"
@@ -255,19 +256,27 @@ static void leave_call(const kj_cpu_grid *grid)
   longjmp(((interruptible_call *)(uintptr_t)grid)->left, 1);
 }
 
-static __attribute__((noinline)) void run_interruptible(interruptible_call *call,
-                                                        ffi_cif *interface, void (*entry)(void),
-                                                        void *returned, void **values)
+typedef struct foreign_call {
+  ffi_cif interface;
+  void (*entry)(void);
+  void *returned, **values;
+  interruptible_call *interruptible; /* NULL: nothing ends it */
+} foreign_call;
+
+static void run_foreign(void *data)
 {
-  call->call.grid.leave = leave_call;
-  if (setjmp(call->left) == 0) ffi_call(interface, entry, returned, values);
+  foreign_call *f = data;
+  if (f->interruptible) {
+    f->interruptible->call.grid.leave = leave_call;
+    if (setjmp(f->interruptible->left)) return;
+  }
+  ffi_call(&f->interface, f->entry, f->returned, f->values);
 }
 
 static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_function_code *code,
                        const kj_bound *bound, frame *f, kj_diagnostics *diagnostics,
                        kjit_arg *result)
 {
-  ffi_cif interface;
   kj_failure_record record = { .state = KJ_FAILURE_FREE };
   union {
     ffi_arg integer;
@@ -285,7 +294,8 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
   if (is_interruptible) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)&call);
   if (is_composed) push(f, &ffi_type_pointer, (uint64_t)(uintptr_t)result->value.address);
   for (uint32_t i = 0; i < kernel->parameter_count; i++) push_argument(f, &bound[i]);
-  if (ffi_prep_cif(&interface, FFI_DEFAULT_ABI, f->count,
+  foreign_call foreign = { .entry = code->entry, .returned = &returned, .values = f->values };
+  if (ffi_prep_cif(&foreign.interface, FFI_DEFAULT_ABI, f->count,
                    is_composed ? &ffi_type_void : ffi_type_of(code->code.result),
                    f->types) != FFI_OK)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED, "func `%s`: libffi cannot make this call",
@@ -294,12 +304,16 @@ static kjit_status run(const kjit_kernel *kernel, kjit_device *device, const kj_
     KJ_TRY(kj_begin_interruptible(device, 0, 0, diagnostics, &begun));
     call.call.word = (const kj_interrupt_word *)(uintptr_t)begun.word;
     call.call.number = begun.number;
+    foreign.interruptible = &call;
   }
   ki_host_code host_code; /* an extern func is the host's */
   ki_enter_host(&host_code, kernel->context);
-  if (is_interruptible) run_interruptible(&call, &interface, code->entry, &returned, f->values);
-  else ffi_call(&interface, code->entry, &returned, f->values);
+  bool has_run = kj_call_with_stack(code->code.stack_bytes, run_foreign, &foreign);
   ki_leave_host(&host_code);
+  if (!has_run)
+    return kj_error(diagnostics, KJIT_ERROR_MEMORY,
+                    "func `%s`: out of memory: it needs %u bytes of stack",
+                    kernel->function->decl->name, code->code.stack_bytes);
   if (record.state == KJ_FAILURE_WRITTEN)
     return kj_report_failure(kernel, code->code.failures, true, &record, diagnostics);
   if (is_composed) result->type = code->code.result;

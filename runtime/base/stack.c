@@ -1,0 +1,109 @@
+/* Calls with enough stack: on the thread's own where there is room, else on one made for the call.
+ * Code knows how much it needs (kj_code.stack_bytes); threads of hosts have as little as they were
+ * made with. */
+#include "base/stack.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+enum {
+  SMALL_BYTES = 32 * 1024, /* every thread that may call kjit has it */
+  SPARE_BYTES = 64 * 1024, /* for functions outside of the code, and signal handlers */
+  GUARD_BYTES = 64 * 1024
+};
+
+/* ---- the thread's own ---- */
+
+/* Asked once for each thread, since the answer for a main thread is read from a file. */
+static _Thread_local struct {
+  bool is_known;
+  uintptr_t lowest, end; /* equal: nobody knows */
+} own;
+
+static void find_own_stack(void)
+{
+  pthread_attr_t attributes;
+  void *lowest;
+  size_t bytes;
+  own.is_known = true;
+  if (pthread_getattr_np(pthread_self(), &attributes)) return;
+  if (pthread_attr_getstack(&attributes, &lowest, &bytes) == 0) {
+    own.lowest = (uintptr_t)lowest;
+    own.end = own.lowest + bytes;
+  }
+  pthread_attr_destroy(&attributes);
+}
+
+/* Not on a stack that somebody else has switched to: a host's coroutine, a part. */
+static bool has_room(uint64_t bytes)
+{
+  if (!own.is_known) find_own_stack();
+  uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+  return here > own.lowest && here < own.end && here - own.lowest >= bytes;
+}
+
+/* ---- one for the call ---- */
+
+typedef struct stack_call {
+  void (*call)(void *data);
+  void *data;
+  ucontext_t caller, callee;
+#if defined(__SANITIZE_THREAD__)
+  void *caller_fiber;
+#endif
+} stack_call;
+
+static void run_on_stack(unsigned low, unsigned high)
+{
+  stack_call *c = (stack_call *)((uintptr_t)low | (uintptr_t)high << 32);
+  c->call(c->data);
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(c->caller_fiber, 0);
+#endif
+  swapcontext(&c->callee, &c->caller);
+}
+
+static void switch_stack(stack_call *c, char *stack, size_t bytes)
+{
+  getcontext(&c->callee);
+  c->callee.uc_stack.ss_sp = stack;
+  c->callee.uc_stack.ss_size = bytes;
+  c->callee.uc_link = NULL;
+  makecontext(&c->callee, (void (*)(void))run_on_stack, 2, (unsigned)(uintptr_t)c,
+              (unsigned)((uintptr_t)c >> 32));
+#if defined(__SANITIZE_THREAD__)
+  void *fiber = __tsan_create_fiber(0);
+  c->caller_fiber = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(fiber, 0);
+#endif
+  swapcontext(&c->caller, &c->callee);
+#if defined(__SANITIZE_THREAD__)
+  __tsan_destroy_fiber(fiber);
+#endif
+}
+
+size_t kj_whole_stack_bytes(uint64_t bytes)
+{
+  return (size_t)((bytes + SPARE_BYTES + GUARD_BYTES - 1) / GUARD_BYTES * GUARD_BYTES);
+}
+
+bool kj_call_with_stack(uint64_t bytes, void (*call)(void *data), void *data)
+{
+  if (bytes <= SMALL_BYTES || has_room(bytes + SPARE_BYTES)) {
+    call(data);
+    return true;
+  }
+  size_t size = GUARD_BYTES + kj_whole_stack_bytes(bytes);
+  char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) return false;
+  bool is_guarded = mprotect(stack, GUARD_BYTES, PROT_NONE) == 0;
+  stack_call c = { .call = call, .data = data };
+  if (is_guarded) switch_stack(&c, stack + GUARD_BYTES, size - GUARD_BYTES);
+  munmap(stack, size);
+  return is_guarded;
+}
