@@ -10,6 +10,7 @@
  * UNSUPPORTED: sanitizer
  * RUN: %python %S/generate.py --each --count 20 --kind endless.,recursion.,printing.,wrong.,malformed.,allocating. > %t.kernels
  * RUN: %programs/hostile cpu %t.kernels usual 10 | FileCheck %s
+ * RUN: %programs/hostile sm_90 %t.kernels | FileCheck %s
  * RUN: %if cuda %{ %python %S/generate.py --each --count 20 --kind endless.,recursion.,printing.,wrong.,malformed.,allocating. --device cuda > %t.cuda %}
  * RUN: %if cuda %{ %programs/hostile cuda %t.cuda usual 20 | FileCheck %s %}
  * CHECK: {{^}}0 failures
