@@ -2,6 +2,7 @@
  * print, or that end while their launches are queued; signals in between all of that, with and
  * without SA_RESTART; children that are forked meanwhile.
  *
+ * UNSUPPORTED: sanitizer
  * RUN: rm -rf %t && %programs/host_threads cpu %t | FileCheck %s
  * RUN: %if cuda %{ %programs/host_threads cuda %t | FileCheck %s %}
  * CHECK: {{^}}0 failures

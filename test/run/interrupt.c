@@ -1,6 +1,7 @@
 /* interrupt cpu|cuda: kernels that never end, or not before the test is over, each ended by its
  * time limit; the other ways to interrupt, from a thread and a signal handler, one of several
- * launches, queues, graphs and funcs; and after each a kernel that has to run.
+ * launches, queues, graphs and funcs; and after each a kernel that has to run. At last a context is
+ * destroyed whose launch never ends.
  *
  * RUN: %programs/interrupt cpu | FileCheck %s
  * RUN: %if cuda %{ %programs/interrupt cuda | FileCheck %s %}
@@ -416,6 +417,44 @@ static void check_function(const world *w)
   kjit_release_module(module);
 }
 
+/* ---- the end of the context ---- */
+
+typedef struct last_launch {
+  const world *w;
+  kjit_kernel *kernel;
+  kjit_status status;
+} last_launch;
+
+static void *launch_last(void *data)
+{
+  last_launch *l = data;
+  kjit_launch_config config = shape_of(NULL);
+  kjit_arg arguments[] = { kjit_arg_array(l->w->r), kjit_arg_i64(INT64_MAX) };
+  l->status = kjit_launch(l->kernel, &config, arguments, 2);
+  return NULL;
+}
+
+/* It waits for what was launched, which were for ever without the interrupt. On a GPU that is
+ * queued when the thread ends. */
+static void end_context(const world *w, kjit_kernel *kernel)
+{
+  const volatile int32_t *r = kjit_get_tensor(w->r)->data;
+  kjit_arg array = kjit_arg_array(w->r), zero = kjit_arg_number(0);
+  last_launch l = { .w = w, .kernel = kernel };
+  pthread_t thread;
+  check(w, "the end", "clearing the array", kjit_fill(w->context, &array, &zero, NULL));
+  pthread_create(&thread, NULL, launch_last, &l);
+  if (w->is_gpu) pthread_join(thread, NULL);
+  else
+    while (r[1] != 7) sleep_ms(1);
+  kjit_interrupt(w->context);
+  kjit_destroy_context(w->context);
+  if (!w->is_gpu) pthread_join(thread, NULL);
+  if (l.status == (w->is_gpu ? KJIT_OK : KJIT_ERROR_INTERRUPTED)) return;
+  printf("the end: the last launch: %s\n", kjit_get_status_name(l.status));
+  failures++;
+}
+
 int main(int argc, char **argv)
 {
   static const char add[] =
@@ -448,9 +487,9 @@ int main(int argc, char **argv)
     check_graph(&w, endless);
     check_function(&w);
   }
+  end_context(&w, endless);
   for (int i = 0; i < 2; i++) kjit_release_module(modules[i]);
   kjit_release_array(w.r);
-  kjit_destroy_context(w.context);
   printf("%d failures\n", failures);
   return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }
