@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""interrupt_cost.py [EXAMPLE...]: what interruptible code costs, for the example programs: least time of kjit-run --bench without and with it, taken in turn, and their ratio; the geometric mean last."""
+"""interrupt_cost.py [EXAMPLE...]: what interruptible code costs, for the example programs: least time of kjit-run --bench in microseconds without and with it, taken in turn, their ratio, and what a launch takes of the host; the geometric mean last."""
 import argparse
 import math
 import os
@@ -39,16 +39,36 @@ def rows(n, side, bodies, steps, product):
     }
 
 
-def measure(tool, device, row, is_interruptible, repetitions):
+def command_of(arguments, row, is_interruptible, repetitions):
     folder, arrays, launch, _ = row
-    command = [tool, "-q", "--device", device, "--interruptible", "yes" if is_interruptible else "no", os.path.join(EXAMPLES, folder, folder + ".kir"), "--launch", launch, "--bench", str(repetitions)]
+    command = [arguments.kjit_run, "-q", "--device", arguments.device, "--interruptible", "yes" if is_interruptible else "no", os.path.join(EXAMPLES, folder, folder + ".kir"), "--launch", launch, "--bench", str(repetitions)]
     for array in arrays.split():
         command += ["--arg", array]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    found = re.search(r"(?:min|least) ([0-9.]+) (ns|us|ms|s)\b", done.stdout)
+    return command
+
+
+def measure(arguments, row, is_interruptible):
+    """Microseconds: of the launch on the device, the least; of the host, for a launch, the median."""
+    done = subprocess.run(command_of(arguments, row, is_interruptible, arguments.repetitions), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    found = re.search(r"min ([0-9.]+) (ns|us|ms|s)\b.*host ([0-9.]+) us", done.stdout)
     if not found:
-        print(f"{launch}: {done.stdout.strip()[:600]}")
-    return float(found.group(1)) * UNITS[found.group(2)] if found else math.inf
+        print(f"{row[2]}: {done.stdout.strip()[:600]}")
+    return (float(found.group(1)) * UNITS[found.group(2)], float(found.group(3))) if found else (math.inf, math.inf)
+
+
+def count(arguments, row, is_interruptible):
+    """Thousands of instructions of a launch on the CPU, by valgrind, on one core: of some launches more. The code comes from the disk cache, where the first run has put it, made for the processor that valgrind shows. valgrind cannot read the libraries' own debug information: strip a copy of them."""
+    counts = []
+    for repetitions in (1, 1, 4):
+        watch = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+        command = ["taskset", "-c", "0", *watch, *command_of(arguments, row, is_interruptible, repetitions)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        found = re.search(r"I\s+refs:\s+([0-9,]+)", done.stdout)
+        counts.append(int(found.group(1).replace(",", "")) if found else 0)
+        if done.returncode:
+            print(f"{row[2]}: {done.stdout.strip()[:600]}")
+            return math.inf
+    return (counts[2] - counts[1]) / 3 / 1000
 
 
 def main():
@@ -58,23 +78,26 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repetitions", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--instructions", action="store_true", help="CPU: thousands of instructions instead of microseconds, which other processes do not change; smaller arrays")
     arguments = parser.parse_args()
-    all_rows = rows(2000000, 1000, 2048, 200, 256) if arguments.device == "cpu" else rows(1 << 26, 4096, 32768, 1000, 4096)
+    sizes = (1 << 26, 4096, 32768, 1000, 4096) if arguments.device != "cpu" else (100000, 200, 512, 50, 96) if arguments.instructions else (2000000, 1000, 2048, 200, 256)
+    all_rows = rows(*sizes)
     ratios = []
-    print(f"{'example':20}{'plain us':>14}{'interruptible us':>18}{'ratio':>8}", flush=True)
+    print(f"{'example':20}{'plain':>14}{'interruptible':>18}{'ratio':>8}{'host':>8}{'':>8}", flush=True)
     for name in arguments.examples or all_rows:
         row = all_rows[name]
         if row[3] and not arguments.device.startswith(row[3]):
             continue
-        least = [math.inf, math.inf]
-        for _ in range(arguments.rounds):
+        least, host = [math.inf, math.inf], [math.inf, math.inf]
+        for _ in range(1 if arguments.instructions else arguments.rounds):
             for way in range(2):
-                least[way] = min(least[way], measure(arguments.kjit_run, arguments.device, row, way == 1, arguments.repetitions))
+                found = (count(arguments, row, way == 1), math.nan) if arguments.instructions else measure(arguments, row, way == 1)
+                least[way], host[way] = min(least[way], found[0]), min(host[way], found[1])
         if max(least) == math.inf:
             print(f"{name:20}{'was not measured':>40}", flush=True)
             continue
         ratios.append(least[1] / least[0])
-        print(f"{name:20}{least[0]:14.1f}{least[1]:18.1f}{ratios[-1]:8.3f}", flush=True)
+        print(f"{name:20}{least[0]:14.1f}{least[1]:18.1f}{ratios[-1]:8.3f}{host[0]:8.1f}{host[1]:8.1f}", flush=True)
     if ratios:
         print(f"geometric mean {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, most {max(ratios):.3f}")
 

@@ -85,6 +85,11 @@ def checks_of(options, seed):
     return sets[seed % len(sets)]
 
 
+def is_interruptible(options, seed):
+    """Looks whether it was interrupted change no result: every third kernel has them, unless the options say."""
+    return {"yes": True, "no": False}.get(options.interruptible, seed % 3 == 1)
+
+
 def run_one(libraries, seed):
     """A word for what happened, and a text for a failure."""
     options = libraries.options
@@ -154,7 +159,7 @@ def run_kernel(libraries, seed, kernel, program):
     before = {n: a.copy() for n, a in kernel.arrays.items() if isinstance(a, np.ndarray)}
     found, has_failed = [], False
     try:
-        libraries.get(checks).run(kernel.text(), given, kernel.grid, kernel.block, host_function(kernel))
+        libraries.get(checks, is_interruptible(libraries.options, seed)).run(kernel.text(), given, kernel.grid, kernel.block, host_function(kernel))
     except library.Failure as failure:
         if "uninitialized memory and of races do" in str(failure):
             return "refused", None, None
@@ -170,20 +175,21 @@ def run_kernel(libraries, seed, kernel, program):
     found += differences(kernel, arguments, evaluated, open_, before if has_failed and kernel.range_names else None)
     if found:
         inputs = [f"# {n} = {to_list(a, next(t for m, t, _ in kernel.parameters if m == n))[:8]}" for n, a in before.items() if n[0] != "o"]
-        return "failed", describe(seed, kernel, [f"checks: {','.join(checks) or 'none'}", *found, *inputs]), None
+        return "failed", describe(seed, kernel, [f"checks: {','.join(checks) or 'none'}, interruptible: {is_interruptible(libraries.options, seed)}", *found, *inputs]), None
     return "right" if not failing else "right, a thread fails", None, None if has_failed else with_wanted(kernel, evaluated, open_)
 
 
 class Libraries:
-    """A context for each set of checks."""
+    """A context for each set of checks, and for code that can be interrupted or not."""
 
     def __init__(self, options):
         self.options, self.known = options, {}
 
-    def get(self, checks):
-        if checks not in self.known:
-            self.known[checks] = library.Library(self.options.libdir, self.options.device, checks, self.options.debug)
-        return self.known[checks]
+    def get(self, checks, interruptible):
+        key = checks, interruptible
+        if key not in self.known:
+            self.known[key] = library.Library(self.options.libdir, self.options.device, checks, self.options.debug, interruptible)
+        return self.known[key]
 
 
 def describe_lost(seed, options, why):
@@ -197,6 +203,7 @@ def main():
     parser.add_argument("--checks", default="none", help="none, usual, all, names with commas, or each: in turn every check and every two")
     parser.add_argument("--known", action="store_true", help="kernels with more numbers, which come as parameters, literals, const parameters, constants of the module, and mixed: the same bits each time")
     parser.add_argument("--debug", action="store_true", help="code that is not optimized")
+    parser.add_argument("--interruptible", default="some", choices=("some", "yes", "no"), help="code that can be interrupted: every third kernel, all, none")
     pool.add_options(parser, 300)
     parser.add_argument("--print", action="store_true", help="only print the kernels")
     options = parser.parse_args()

@@ -63,7 +63,7 @@ def number_arg(value):
 class ContextConfig(c.Structure):
     """The first fields of kjit_config: a host may have fewer than kjit."""
     _fields_ = [("size_bytes", c.c_uint32), ("executor", c.c_void_p), ("compiler_path", c.c_char_p), ("libdevice_path", c.c_char_p), ("on_diagnostic", c.c_void_p),
-                ("user", c.c_void_p), ("checks", c.c_uint32), ("between", c.c_uint64 * 10), ("debug", c.c_uint32)]
+                ("user", c.c_void_p), ("checks", c.c_uint32), ("between", c.c_uint64 * 10), ("debug", c.c_uint32), ("cpu_threads", c.c_uint32), ("interruptible", c.c_int32)]
 
 
 CHECKS = {"bounds": 1, "division": 2, "assert": 4, "barrier": 8, "uninitialized": 16, "races": 32}
@@ -73,7 +73,7 @@ Poke = c.CFUNCTYPE(c.c_int32, c.c_int64, c.c_int32)
 class Library:
     """A context. checks: names of CHECKS."""
 
-    def __init__(self, folder, device, checks=(), is_debug=False):
+    def __init__(self, folder, device, checks=(), is_debug=False, is_interruptible=False):
         names = [os.path.join(folder, "libkjit.so")] + sorted(glob.glob(os.path.join(folder, "libkjit.so.*")))
         self.device_name = device
         self.c = c.CDLL(next(name for name in names if os.path.exists(name)))
@@ -84,6 +84,7 @@ class Library:
         config = ContextConfig(size_bytes=c.sizeof(ContextConfig))
         config.checks = sum(CHECKS[name] for name in checks)
         config.debug = 2 if is_debug else 0
+        config.interruptible = is_interruptible
         if self.c.kjit_create_context(c.byref(config), c.byref(self.context)):
             raise Failure("no context")
         self.device = c.c_void_p()
