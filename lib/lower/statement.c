@@ -204,23 +204,66 @@ static int unrolling_of(const kt_stmt *stmt)
 
 /* ---- while ---- */
 
+/* Where a round of iterations begins and the next one, of how many: they are copies of each other,
+ * with one look behind the last. */
+typedef struct rounds {
+  uint64_t count;
+  LLVMBasicBlockRef head;
+  LLVMValueRef at;
+} rounds;
+
+/* Not where loops around it make copies of it already. */
+static rounds begin_rounds(kl_lowering *l, const kt_stmt *stmt)
+{
+  enum { MOST_ROUNDS = 64 };
+  rounds r = { .count = stmt->poll };
+  if (stmt->poll <= 1 || l->copies * stmt->poll > MOST_ROUNDS) return (rounds){ 0 };
+  LLVMValueRef zero = kl_const32(l, 0);
+  r.head = kl_new_block(l, "while.round");
+  kl_go_on_in(l, r.head);
+  LLVMBasicBlockRef head = kl_new_block(l, "while");
+  kl_go_on_in(l, head);
+  r.at = LLVMBuildPhi(l->builder, l->i32, "round");
+  LLVMAddIncoming(r.at, &zero, &r.head, 1);
+  return r;
+}
+
+/* Behind an iteration: the others of the round. Returns where the next round begins. */
+static LLVMBasicBlockRef end_rounds(kl_lowering *l, const rounds *r, LLVMBasicBlockRef head)
+{
+  LLVMBasicBlockRef here = kl_here(l), over = kl_new_block(l, "while.over");
+  LLVMValueRef next = kl_add(l, r->at, kl_const32(l, 1));
+  LLVMValueRef branch =
+    kl_cond_br(l, kl_icmp(l, LLVMIntULT, next, kl_const32(l, (int64_t)r->count)), head, over);
+  mark_latch(l, branch, KJ_UNROLL_FULL);
+  LLVMAddIncoming(r->at, &next, &here, 1);
+  kl_move_to(l, over);
+  return r->head;
+}
+
 void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
   l->loop_count++;
   uint64_t copies = enter_copies(l, stmt);
-  LLVMBasicBlockRef head = kl_new_block(l, "while"), body = kl_new_block(l, "while.body"),
-                    end = kl_new_block(l, "while.end");
-  LLVMBasicBlockRef latch = kl_new_block(l, "while.next");
+  rounds r = begin_rounds(l, stmt);
+  LLVMBasicBlockRef head = r.count ? kl_here(l) : kl_new_block(l, "while"),
+                    body = kl_new_block(l, "while.body"), end = kl_new_block(l, "while.end"),
+                    latch = kl_new_block(l, "while.next"), again = head;
   kl_loop loop = { .outer = l->loop, .leave = end, .next = latch };
-  kl_go_on_in(l, head);
+  if (!r.count) kl_go_on_in(l, head);
   kl_go_on_if(l, kl_lower_condition(l, stmt->value), body, end);
   l->loop = &loop;
   kl_lower_stmts(l, &stmt->body);
   l->loop = loop.outer;
   kl_go_on_in(l, latch);
-  if (stmt->poll) kl_poll(l, stmt->location, stmt->poll_cost);
-  mark_latch(l, kl_br(l, head), stmt->unroll);
+  if (r.count) again = end_rounds(l, &r, head);
+  if (stmt->poll) kl_poll(l, stmt->location, stmt->poll_cost * (r.count ? r.count : 1));
+  LLVMValueRef branch = kl_br(l, again);
+  if (r.count) {
+    LLVMMetadataRef property = kl_no_unrolling(l);
+    kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, &property, 1));
+  } else mark_latch(l, branch, stmt->unroll);
   kl_move_to(l, end);
   l->copies = copies;
 }

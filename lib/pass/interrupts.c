@@ -4,21 +4,24 @@
  * Needs typed instances. Guarantees .poll of every loop that may run for long, and polls of
  * instances. A loop with a constant number of iterations that is soon over has none: it is counted
  * as that many statements of what it is in. Each other one looks once for about BUDGET expressions:
- * every so many iterations, or in each where another loop in it looks too. */
+ * every so many iterations, or in each where another loop in it looks too. On the CPU a `while`
+ * without loops in it looks every few iterations, which become copies of each other. */
 #include "pass/pass.h"
 
 enum {
   BUDGET = KJ_POLL_BUDGET,
   MOST_ITERATIONS = 1 << 13,
+  MOST_COPIES = 8,
+  COPIED = 400, /* expressions, all copies together */
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
   WAIT_COST = 1024 /* some microseconds */
 };
 
-/* What is executed once, in expressions; whether any loop in it looks. */
+/* What is executed once, in expressions; whether any loop in it looks, and whether there is any. */
 typedef struct cost {
   uint64_t size;
-  bool polls;
+  bool polls, has_loops;
 } cost;
 
 typedef struct marker {
@@ -29,13 +32,14 @@ typedef struct marker {
 static cost add(cost a, cost b)
 {
   uint64_t size = a.size + b.size;
-  return (cost){ size < a.size ? UINT64_MAX : size, a.polls || b.polls };
+  return (cost){ size < a.size ? UINT64_MAX : size, a.polls || b.polls,
+                 a.has_loops || b.has_loops };
 }
 
 static cost scale(cost a, uint64_t times)
 {
-  uint64_t size;
-  return (cost){ __builtin_mul_overflow(a.size, times, &size) ? UINT64_MAX : size, a.polls };
+  if (__builtin_mul_overflow(a.size, times, &a.size)) a.size = UINT64_MAX;
+  return a;
 }
 
 /* ---- expressions ---- */
@@ -78,12 +82,23 @@ static uint64_t count_iterations(const kt_stmt *loop)
   return count > UINT32_MAX ? UINT32_MAX : (uint64_t)count;
 }
 
+/* A `while` may end before each; what @unroll asks for is copied already. */
+static uint32_t count_copies(const marker *m, const kt_stmt *loop, cost body)
+{
+  uint32_t copies = 1;
+  bool is_cpu = m->c->request->target.kind == KJ_TARGET_CPU;
+  if (!is_cpu || loop->unroll != KJ_UNROLL_NONE || body.has_loops) return 1;
+  while (copies < MOST_COPIES && copies * 2 * body.size <= COPIED) copies *= 2;
+  return copies;
+}
+
 /* At a power of two of iterations, so that a vectorized loop has no rest in a chunk. */
-static uint32_t iterations_between(const kt_stmt *loop, cost body)
+static uint32_t iterations_between(const marker *m, const kt_stmt *loop, cost body)
 {
   uint64_t size = body.size ? body.size : 1, most = BUDGET / size;
   uint32_t chunk = 1;
-  if (body.polls || loop->kind == KJ_TS_WHILE) return 1;
+  if (body.polls) return 1;
+  if (loop->kind == KJ_TS_WHILE) return count_copies(m, loop, body);
   while (chunk < MOST_ITERATIONS && (uint64_t)chunk * 2 <= most) chunk *= 2;
   return chunk;
 }
@@ -94,10 +109,11 @@ static cost measure_loop(const marker *m, kt_stmt *loop)
   if (loop->kind == KJ_TS_WHILE) body = add(body, measure_expr(m, loop->value));
   uint64_t count = count_iterations(loop);
   cost all = scale(body, count);
+  all.has_loops = true;
   if (count && !body.polls && all.size <= BUDGET) return all;
-  loop->poll = iterations_between(loop, body);
+  loop->poll = iterations_between(m, loop, body);
   loop->poll_cost = body.size < BUDGET ? (uint32_t)body.size : BUDGET;
-  return (cost){ body.size, true };
+  return (cost){ .size = body.size, .polls = true, .has_loops = true };
 }
 
 static cost measure_stmt(const marker *m, kt_stmt *stmt)
