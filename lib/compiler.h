@@ -96,6 +96,12 @@ typedef struct kj_compile_request {
   bool is_ahead;    /* for elsewhere: functions of the host may be missing */
   kjit_debug debug; /* what debuggers and profilers are told */
   bool is_check;    /* TYPED: nobody wants the text, but what is wrong, and code.result */
+  /* every field a number, or KJIT_NO_LIMIT; size_bytes 0: none. In libkjit that means the
+   * context's, which kj_call_compiler fills in with what follows */
+  kjit_compile_limits limits;
+  /* it is interrupted when this is no longer interrupts_before; NULL: never */
+  const _Atomic uint64_t *interrupts;
+  uint64_t interrupts_before;
 } kj_compile_request;
 
 /* ---- out: code ---- */

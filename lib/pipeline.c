@@ -80,6 +80,7 @@ static void run_passes(kt_compilation *c)
     if (!pass->is_for(c)) continue;
     KJ_ASSERT((c->state & pass->needs) == pass->needs);
     if (KJ_HAS_ASSERTIONS || pass->verify == VERIFY_RELEASE) kt_verify_typed(c);
+    kt_begin_step(c, kj_format(c->arena, "the pass `%s`", pass->name));
     pass->run(c);
     c->state |= pass->gives;
     if (last && strcmp(last, pass->name) == 0) return;
@@ -100,6 +101,7 @@ static kt_compilation *make_unchecked(kt_compilation *c)
                                  .arena = c->arena,
                                  .diagnostics = c->diagnostics,
                                  .on_failure = c->on_failure,
+                                 .budget = c->budget,
                                  .code = KJ_NEW(c->arena, kj_code),
                                  .drops_hoisted = true };
   run_passes(unchecked);
@@ -154,20 +156,26 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
   kj_arena arena;
   kj_init_arena(&arena, &on_failure);
   memset(code, 0, sizeof *code);
+  kt_budget budget;
+  kt_open_budget(&budget, request);
+  kt_compilation *volatile c = NULL;
   int jump = setjmp(on_failure);
   if (jump == 0) {
-    kt_compilation *c = KJ_NEW(&arena, kt_compilation);
+    c = KJ_NEW(&arena, kt_compilation);
     *c = (kt_compilation){ .request = request,
                            .module = request->module,
                            .types = request->module->types,
                            .arena = &arena,
                            .diagnostics = diagnostics,
                            .on_failure = &on_failure,
+                           .budget = &budget,
                            .code = code };
     code->is_guest = request->module->has_guest;
+    arena.most_bytes = budget.limits[KJ_LIMIT_MEMORY];
     run_stages(compiler, c);
   } else {
     kj_free_code(code);
+    if (jump == KJ_JUMP_LIMIT) kt_report_memory_limit(c);
     if (jump == KJ_JUMP_MEMORY)
       kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
                 "out of memory while compiling");

@@ -172,6 +172,12 @@ def statuses():
     return table(["status", "meaning"], [(f"`KJIT_{n}`", t) for n, t in rows("include/kjit/status.def", "KJIT_ROW")])
 
 
+def limits():
+    return table(["limit", "field of `kjit_compile_limits`", "default", "what is counted"],
+                 [(f"`{name}`" + (f", in {unit}" if unit else ""), f"`{field}`", f"{int(value) // int(scale):,}" + (f" {unit}" if unit else ""), what)
+                  for _, field, value, name, unit, scale, what in rows("include/kjit/limits.def", "KJIT_ROW")])
+
+
 def device_attributes():
     def on_cpu(value):
         return "cores" if value == "KJ_CPU_CORES" else value
@@ -186,7 +192,7 @@ def passes():
     return table(["pass", "runs for", "what it does"], [(f"`{name}`", runs_for[condition], what) for name, condition, what in found])
 
 
-TABLES = {"@PASSES@": passes, "@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes, "@REFUSED@": refused}
+TABLES = {"@PASSES@": passes, "@OPS@": operators, "@TYPES@": types, "@ATTRIBUTES@": attributes, "@BUILTINS@": builtins, "@LIBRARY@": library, "@STATUS@": statuses, "@DEVICE@": device_attributes, "@REFUSED@": refused, "@LIMITS@": limits}
 
 
 def make(source):

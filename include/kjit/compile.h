@@ -51,7 +51,8 @@ typedef struct kjit_compile_options {
   /* stage TYPED only: the typed IR as this pass leaves it, "infer" for example; the names are in
    * docs/tools.md. Default NULL: after all passes */
   const char *after_pass;
-  int32_t interruptible; /* as in kjit_config; default 0 */
+  int32_t interruptible;             /* as in kjit_config; default 0 */
+  const kjit_compile_limits *limits; /* default NULL: kjit_config.compile_limits */
 } kjit_compile_options;
 
 /* Compiles a kernel for a signature as text, a type or a value for each parameter, "f32[:] C, f32,
@@ -60,7 +61,8 @@ typedef struct kjit_compile_options {
  * programs ptxas, nvdisasm, cuobjdump as child processes, found on PATH, in bin of $CUDA_HOME and
  * $CUDA_PATH, or of a toolkit in /usr/local. Errors: NAME, SYNTAX, TYPE, ARGUMENT, UNSUPPORTED,
  * COMPILE (a program that fails, too: with what it wrote), NO_COMPILER (or a program is missing),
- * IO (a program cannot be run, or this process reaps children that are not its own). */
+ * IO (a program cannot be run, or this process reaps children that are not its own), LIMIT,
+ * INTERRUPTED (kjit_interrupt). */
 KJIT_API KJIT_CHECK kjit_status kjit_compile(kjit_kernel *kernel, const char *signature,
                                              const kjit_compile_options *options, kjit_stage stage,
                                              void **code, size_t *size_bytes);

@@ -223,6 +223,34 @@ typedef enum kjit_debug {
   KJIT_DEBUG_FULL = 2
 } kjit_debug;
 
+/* What one compilation may use at most, so that no kernel, be it a guest's, keeps its host busy or
+ * takes its memory: a compilation that needs more ends with KJIT_ERROR_LIMIT, which names the
+ * limit, what was over it and where, and leaves nothing behind. A field of 0 is the default,
+ * KJIT_NO_LIMIT is none. limits.def has the same with the names in the tools. Each is looked at
+ * where it grows; the time, and kjit_interrupt, between the statements and expressions that are
+ * typed and lowered, between passes, and before LLVM generates code, but not in one of LLVM's
+ * passes nor while it generates code: how long that takes goes with the instructions. */
+typedef struct kjit_compile_limits {
+  uint32_t size_bytes; /* sizeof(kjit_compile_limits) */
+  uint64_t time_ns;    /* processor time of the thread that compiles; default 20 s */
+  /* instances of functions, one for each function and tuple of argument types, literals and
+   * functions that it is called with; default 4096 */
+  uint64_t instances;
+  /* statements and expressions that are typed, in each instance anew; default 4,000,000 */
+  uint64_t expressions;
+  /* statements and expressions that `@unroll` makes of one loop and of those in it; default 32,768
+   */
+  uint64_t unrolled;
+  /* instructions of LLVM at once, those of unrolled loops as often as there are copies; default
+   * 1,000,000 */
+  uint64_t instructions;
+  /* kjit's own: the typed kernel IR and what belongs to it; default 4 GiB. What LLVM takes goes
+   * with its instructions */
+  uint64_t memory_bytes;
+  uint64_t code_bytes; /* the PTX, assembly or object that is made; default 64 MiB */
+} kjit_compile_limits;
+#define KJIT_NO_LIMIT UINT64_MAX
+
 /* What a context is made with. */
 typedef struct kjit_config {
   uint32_t size_bytes;           /* sizeof(kjit_config) */
@@ -299,6 +327,7 @@ typedef struct kjit_config {
    * has a new child. The host's process has no LLVM in it; debuggers are not told of code that was
    * compiled for the CPU. The host gets SIGCHLD when a child ends. Default 0 */
   int32_t compile_in_child;
+  const kjit_compile_limits *compile_limits; /* of each compilation; default NULL: all 0; copied */
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an
@@ -324,8 +353,11 @@ KJIT_API kjit_status kjit_destroy_context(kjit_context *context);
 /* Ends what was launched in the context so far, on all its devices, queued launches too: those of
  * code that is interruptible (kjit_config.interruptible), and calls of kjit_call_function. Each
  * ends with KJIT_ERROR_INTERRUPTED, reported as failures of kernels are; arrays hold what was
- * written, and everything is usable afterwards. Launches made later are not touched. Returns at
- * once. From any thread and from signal handlers, while the context is there. */
+ * written, and everything is usable afterwards. Compilations under way end with the same status,
+ * whatever else the context was made with, where they look (kjit_compile_limits), but not those in
+ * child processes (compile_in_child); the next of the same
+ * kernel begins anew. Launches and compilations made later are not touched. Returns at once. From
+ * any thread and from signal handlers, while the context is there. */
 KJIT_API void kjit_interrupt(kjit_context *context);
 
 /* Counts of a context since it was made. */

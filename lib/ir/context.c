@@ -115,6 +115,36 @@ kjit_status ki_write_sized(kjit_context *context, const char *call, ki_sized whi
   return KJIT_OK;
 }
 
+/* ---- limits ---- */
+
+/* Every field has a row. */
+enum {
+  LIMIT_COUNT = 0
+#define KJIT_ROW(name, field, value, text, unit, scale, what) +1
+#include <kjit/limits.def>
+#undef KJIT_ROW
+};
+_Static_assert(sizeof(kjit_compile_limits) == (1 + LIMIT_COUNT) * sizeof(uint64_t), "limits.def");
+
+static const kjit_compile_limits default_limits = {
+#define KJIT_ROW(name, field, value, text, unit, scale, what) .field = value,
+#include <kjit/limits.def>
+#undef KJIT_ROW
+};
+
+kjit_status ki_read_limits(kjit_context *context, const char *call,
+                           const kjit_compile_limits *given, const kjit_compile_limits *defaults,
+                           kjit_compile_limits *own)
+{
+  if (!defaults) defaults = &default_limits;
+  KJ_TRY(ki_read_sized(context, call, KI_COMPILE_LIMITS, given, own));
+#define KJIT_ROW(name, field, value, text, unit, scale, what) \
+  if (!own->field) own->field = defaults->field;
+#include <kjit/limits.def>
+#undef KJIT_ROW
+  return KJIT_OK;
+}
+
 /* ---- creation ---- */
 
 /* Makes the strings of the configuration the context's own. */
@@ -182,6 +212,8 @@ static kjit_status read_config(kjit_context *made, const kjit_config *given)
     config->cache_store = &made->cache_store;
     if (!made->cache_store.load) return KJIT_ERROR_MISUSE;
   }
+  KJ_TRY(ki_read_limits(NULL, call, config->compile_limits, NULL, &made->compile_limits));
+  config->compile_limits = &made->compile_limits;
   return ki_is_trust(config->trust) ? KJIT_OK : KJIT_ERROR_MISUSE;
 }
 

@@ -33,6 +33,8 @@ struct kjit_context {
   kjit_executor executor;
   kjit_device_allocator device_allocator;
   kjit_cache_store cache_store;
+  kjit_compile_limits compile_limits; /* all of them numbers, or KJIT_NO_LIMIT */
+  _Atomic uint64_t interrupts;        /* calls of kjit_interrupt, for compilations under way */
   ki_types *types;
   ki_counters counters;
   ki_launch_counter launches[KJ_LAUNCH_COUNTERS];
@@ -97,6 +99,12 @@ static inline void ki_enter_host(ki_host_code *code, const kjit_context *context
 }
 
 static inline void ki_leave_host(const ki_host_code *code) { ki_own_host_code = code->outer; }
+
+/* The limits of the host's struct, those of a context (NULL: the defaults) where it has 0 or is
+ * NULL. Errors: those of ki_read_sized. */
+kjit_status ki_read_limits(kjit_context *context, const char *call,
+                           const kjit_compile_limits *given, const kjit_compile_limits *defaults,
+                           kjit_compile_limits *own);
 
 /* The context's table of types; lives as long as the context. */
 ki_types *ki_context_types(kjit_context *context);

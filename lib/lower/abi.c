@@ -241,17 +241,17 @@ static void return_result(kl_lowering *l)
 {
   kjit_type type = l->kernel->result;
   if (type == KJIT_VOID) {
-    LLVMBuildRetVoid(l->builder);
+    LLVMBuildRetVoid(kl_next(l));
     return;
   }
   LLVMValueRef value = kl_load(l, kl_register_type(l, type), l->frame->result_alloca);
   if (has_result_address(l, l->kernel)) {
     (void)store_composed(l, type, value, LLVMGetParam(l->function, count_hidden(l)), 0);
-    LLVMBuildRetVoid(l->builder);
+    LLVMBuildRetVoid(kl_next(l));
     return;
   }
   bool is_pointer = kl_type_info(l, type)->class_ == KJ_CLASS_POINTER;
-  LLVMBuildRet(l->builder, is_pointer ? as_pointer(l, value, l->pointer) : to_c(l, type, value));
+  LLVMBuildRet(kl_next(l), is_pointer ? as_pointer(l, value, l->pointer) : to_c(l, type, value));
 }
 
 void kl_lower_entry(kl_lowering *l)

@@ -27,9 +27,9 @@ static void call_report(kl_lowering *l, const char *fact, LLVMValueRef value)
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
       kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, attributes[i], 0);
   }
-  LLVMValueRef args[] = { LLVMBuildGlobalString(l->builder, fact, "fact"), value };
+  LLVMValueRef args[] = { LLVMBuildGlobalString(kl_next(l), fact, "fact"), value };
   kl_call(l, type, function, args, 2);
-  LLVMBuildUnreachable(l->builder);
+  LLVMBuildUnreachable(kl_next(l));
 }
 
 /* NULL: of no statement. */

@@ -91,7 +91,7 @@ LLVMValueRef kl_alloca(kl_lowering *l, LLVMTypeRef type, const char *name)
   /* positioning takes that of the instruction there */
   LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
   LLVMPositionBuilderBefore(l->builder, l->alloca_end);
-  LLVMValueRef memory = LLVMBuildAlloca(l->builder, type, name);
+  LLVMValueRef memory = LLVMBuildAlloca(kl_next(l), type, name);
   kl_move_to(l, at);
   LLVMSetCurrentDebugLocation2(l->builder, place);
   return memory;

@@ -207,7 +207,7 @@ static void write_record(kl_lowering *l, LLVMValueRef *args)
   LLVMAtomicOrdering relaxed = LLVMAtomicOrderingMonotonic;
   LLVMValueRef state = field_at(l, args[WRITER_RECORD], offsetof(kj_failure_record, state));
   LLVMValueRef pair =
-    LLVMBuildAtomicCmpXchgSyncScope(l->builder, state, kl_const32(l, KJ_FAILURE_FREE),
+    LLVMBuildAtomicCmpXchgSyncScope(kl_next(l), state, kl_const32(l, KJ_FAILURE_FREE),
                                     kl_const32(l, KJ_FAILURE_TAKEN), relaxed, relaxed,
                                     kl_sync_scope(l, KJ_SCOPE_DEVICE));
   kl_go_on_if(l, kl_extract_value(l, pair, 1), first, end);
@@ -223,7 +223,7 @@ static void fill_writer(kl_lowering *l, LLVMValueRef writer)
   for (unsigned i = 0; i < WRITER_COUNT; i++) args[i] = LLVMGetParam(writer, i);
   kl_move_to(l, LLVMAppendBasicBlockInContext(l->context, writer, "entry"));
   write_record(l, args);
-  LLVMBuildRetVoid(l->builder);
+  LLVMBuildRetVoid(kl_next(l));
   kl_move_to(l, here);
 }
 
@@ -315,8 +315,8 @@ static void begin_shared_failure(kl_lowering *l)
   l->failure_places = 1;
   l->failure_block = kl_new_block(l, "failure");
   kl_move_to(l, l->failure_block);
-  l->failure_site = LLVMBuildPhi(l->builder, l->i32, "site");
-  for (unsigned i = 0; i < 2; i++) l->failure_values[i] = LLVMBuildPhi(l->builder, l->i64, "value");
+  l->failure_site = LLVMBuildPhi(kl_next(l), l->i32, "site");
+  for (unsigned i = 0; i < 2; i++) l->failure_values[i] = LLVMBuildPhi(kl_next(l), l->i64, "value");
   if (l->target->shares_failures) {
     LLVMValueRef args[WRITER_COUNT] = { l->failure_record, l->failure_site };
     for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = l->failure_values[i];
@@ -350,7 +350,7 @@ void kl_build_failure(kl_lowering *l, const kl_failure *failure)
   KJ_ASSERT(failure->count <= 2);
   if (!l->failure_record) { /* nobody to tell */
     kl_intrinsic(l, "llvm.trap", NULL, 0, NULL, 0);
-    LLVMBuildUnreachable(l->builder);
+    LLVMBuildUnreachable(kl_next(l));
     return;
   }
   LLVMValueRef values[2], site = kl_const32(l, l->failure_count++);

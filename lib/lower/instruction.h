@@ -1,5 +1,5 @@
 /* LLVM's instructions without a name, at the place where code is being built:
- * LLVMBuildAdd(l->builder, x, y, "") is kl_add(l, x, y). The names are those of LLVM IR. */
+ * LLVMBuildAdd(kl_next(l), x, y, "") is kl_add(l, x, y). The names are those of LLVM IR. */
 #ifndef KJ_LOWER_INSTRUCTION_H
 #define KJ_LOWER_INSTRUCTION_H
 
@@ -8,10 +8,17 @@
 #include "lower/lower.h"
 #include "lower/lower_target.h"
 
+/* The builder, for an instruction: counted as often as unrolling copies it. */
+static inline LLVMBuilderRef kl_next(kl_lowering *l)
+{
+  l->instruction_count += l->copies;
+  return l->builder;
+}
+
 #define KL_ONE(name, Name) \
   static inline LLVMValueRef kl_##name(kl_lowering *l, LLVMValueRef x) \
   { \
-    return LLVMBuild##Name(l->builder, x, ""); \
+    return LLVMBuild##Name(kl_next(l), x, ""); \
   }
 KL_ONE(neg, Neg)
 KL_ONE(not, Not)
@@ -21,7 +28,7 @@ KL_ONE(fneg, FNeg)
 #define KL_TWO(name, Name) \
   static inline LLVMValueRef kl_##name(kl_lowering *l, LLVMValueRef x, LLVMValueRef y) \
   { \
-    return LLVMBuild##Name(l->builder, x, y, ""); \
+    return LLVMBuild##Name(kl_next(l), x, y, ""); \
   }
 KL_TWO(add, Add)
 KL_TWO(sub, Sub)
@@ -49,7 +56,7 @@ KL_TWO(extract_element, ExtractElement)
 #define KL_CAST(name, Name) \
   static inline LLVMValueRef kl_##name(kl_lowering *l, LLVMValueRef x, LLVMTypeRef type) \
   { \
-    return LLVMBuild##Name(l->builder, x, type, ""); \
+    return LLVMBuild##Name(kl_next(l), x, type, ""); \
   }
 KL_CAST(bitcast, BitCast)
 KL_CAST(zext, ZExt)
@@ -67,80 +74,80 @@ KL_CAST(addrspacecast, AddrSpaceCast)
 static inline LLVMValueRef kl_icmp(kl_lowering *l, LLVMIntPredicate predicate, LLVMValueRef x,
                                    LLVMValueRef y)
 {
-  return LLVMBuildICmp(l->builder, predicate, x, y, "");
+  return LLVMBuildICmp(kl_next(l), predicate, x, y, "");
 }
 
 static inline LLVMValueRef kl_fcmp(kl_lowering *l, LLVMRealPredicate predicate, LLVMValueRef x,
                                    LLVMValueRef y)
 {
-  return LLVMBuildFCmp(l->builder, predicate, x, y, "");
+  return LLVMBuildFCmp(kl_next(l), predicate, x, y, "");
 }
 
 static inline LLVMValueRef kl_select(kl_lowering *l, LLVMValueRef condition, LLVMValueRef x,
                                      LLVMValueRef y)
 {
-  return LLVMBuildSelect(l->builder, condition, x, y, "");
+  return LLVMBuildSelect(kl_next(l), condition, x, y, "");
 }
 
 static inline LLVMValueRef kl_phi(kl_lowering *l, LLVMTypeRef type)
 {
-  return LLVMBuildPhi(l->builder, type, "");
+  return LLVMBuildPhi(kl_next(l), type, "");
 }
 
 static inline LLVMValueRef kl_load(kl_lowering *l, LLVMTypeRef type, LLVMValueRef pointer)
 {
-  return LLVMBuildLoad2(l->builder, type, pointer, "");
+  return LLVMBuildLoad2(kl_next(l), type, pointer, "");
 }
 
 static inline LLVMValueRef kl_store(kl_lowering *l, LLVMValueRef value, LLVMValueRef pointer)
 {
-  return LLVMBuildStore(l->builder, value, pointer);
+  return LLVMBuildStore(kl_next(l), value, pointer);
 }
 
 static inline LLVMValueRef kl_gep(kl_lowering *l, LLVMTypeRef type, LLVMValueRef pointer,
                                   LLVMValueRef *indices, unsigned count)
 {
-  return LLVMBuildGEP2(l->builder, type, pointer, indices, count, "");
+  return LLVMBuildGEP2(kl_next(l), type, pointer, indices, count, "");
 }
 
 static inline LLVMValueRef kl_inbounds_gep(kl_lowering *l, LLVMTypeRef type, LLVMValueRef pointer,
                                            LLVMValueRef *indices, unsigned count)
 {
-  return LLVMBuildInBoundsGEP2(l->builder, type, pointer, indices, count, "");
+  return LLVMBuildInBoundsGEP2(kl_next(l), type, pointer, indices, count, "");
 }
 
 static inline LLVMValueRef kl_extract_value(kl_lowering *l, LLVMValueRef whole, unsigned index)
 {
-  return LLVMBuildExtractValue(l->builder, whole, index, "");
+  return LLVMBuildExtractValue(kl_next(l), whole, index, "");
 }
 
 static inline LLVMValueRef kl_insert_value(kl_lowering *l, LLVMValueRef whole, LLVMValueRef part,
                                            unsigned index)
 {
-  return LLVMBuildInsertValue(l->builder, whole, part, index, "");
+  return LLVMBuildInsertValue(kl_next(l), whole, part, index, "");
 }
 
 static inline LLVMValueRef kl_insert_element(kl_lowering *l, LLVMValueRef vector, LLVMValueRef lane,
                                              LLVMValueRef index)
 {
-  return LLVMBuildInsertElement(l->builder, vector, lane, index, "");
+  return LLVMBuildInsertElement(kl_next(l), vector, lane, index, "");
 }
 
 static inline LLVMValueRef kl_call(kl_lowering *l, LLVMTypeRef type, LLVMValueRef function,
                                    LLVMValueRef *arguments, unsigned count)
 {
-  return LLVMBuildCall2(l->builder, type, function, arguments, count, "");
+  return LLVMBuildCall2(kl_next(l), type, function, arguments, count, "");
 }
 
 static inline LLVMValueRef kl_br(kl_lowering *l, LLVMBasicBlockRef to)
 {
-  return LLVMBuildBr(l->builder, to);
+  return LLVMBuildBr(kl_next(l), to);
 }
 
 static inline LLVMValueRef kl_cond_br(kl_lowering *l, LLVMValueRef condition,
                                       LLVMBasicBlockRef holds, LLVMBasicBlockRef fails)
 {
-  return LLVMBuildCondBr(l->builder, condition, holds, fails);
+  return LLVMBuildCondBr(kl_next(l), condition, holds, fails);
 }
 
 static inline LLVMBasicBlockRef kl_here(kl_lowering *l) { return LLVMGetInsertBlock(l->builder); }

@@ -128,8 +128,9 @@ struct kl_lowering {
   bool has_recursion;    /* a function that calls itself */
   bool points_to_local;  /* the address of an element of a local array is taken */
   uint32_t inlined_size; /* expressions inlined so far, against a bound */
-  /* what @unroll makes of the statements here, all loops around them together; 0 counts as 1 */
+  /* what @unroll makes of the statements here, all loops around them together */
   uint64_t copies;
+  uint64_t instruction_count; /* made so far, each as often as it is copied */
   /* instances that became LLVM functions and have no body yet */
   KJ_LIST(const kt_instance *) pending;
   LLVMValueRef *functions;    /* by instance id; NULL: none yet */

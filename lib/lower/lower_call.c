@@ -274,8 +274,8 @@ static void lower_function(kl_lowering *l, const kt_instance *instance)
   kl_poll_entry(l, instance);
   kl_debug_parameters(l);
   result r = lower_body_with_exits(l, instance, false);
-  if (r.value) LLVMBuildRet(l->builder, r.value);
-  else LLVMBuildRetVoid(l->builder);
+  if (r.value) LLVMBuildRet(kl_next(l), r.value);
+  else LLVMBuildRetVoid(kl_next(l));
 }
 
 /* A function's body may call for more. */

@@ -146,6 +146,8 @@ void kl_lower(kl_lowering *l)
   KJ_ASSERT(!l->builder && l->module);
   l->builder = LLVMCreateBuilderInContext(l->context);
   l->kernel = l->c->instances.items[0];
+  l->copies = 1;
+  kt_begin_step(l->c, "lowering to LLVM IR");
   set_types(l);
   plan(l);
   kl_plan_calls(l);

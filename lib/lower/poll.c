@@ -146,9 +146,9 @@ void kl_begin_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef first, LLVMValue
   c->all = stop;
   kl_cond_br(l, kl_icmp(l, less, first, stop), c->head, leave);
   kl_move_to(l, c->head);
-  c->first = LLVMBuildPhi(l->builder, type, "chunk");
+  c->first = LLVMBuildPhi(kl_next(l), type, "chunk");
   LLVMAddIncoming(c->first, &first, &before, 1);
-  c->other = c->other_type ? LLVMBuildPhi(l->builder, c->other_type, "first") : NULL;
+  c->other = c->other_type ? LLVMBuildPhi(kl_next(l), c->other_type, "first") : NULL;
   LLVMValueRef size = LLVMConstInt(type, span, false);
   LLVMValueRef is_long = kl_icmp(l, LLVMIntUGT, kl_sub(l, stop, c->first), size);
   c->stop = kl_select(l, is_long, kl_add(l, c->first, size), stop);

@@ -125,9 +125,8 @@ static void mark_latch(kl_lowering *l, LLVMValueRef branch, int unroll)
   kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, &property, 1));
 }
 
-/* In expressions, all copies together: what is unrolled without being asked, and what @unroll may
- * ask for. */
-enum { MOST_UNROLLED = 1024, MOST_ITERATIONS = 64, MOST_COPIED = 1 << 15 };
+/* In expressions, all copies together: what is unrolled without being asked. */
+enum { MOST_UNROLLED = 1024, MOST_ITERATIONS = 64 };
 
 static void count_expr(void *data, kt_expr **expr)
 {
@@ -169,9 +168,8 @@ static void count_plain_stmt(void *data, kt_stmt *stmt)
  * after it. */
 static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
 {
-  uint64_t outer = l->copies ? l->copies : 1,
-           copies = stmt->unroll > 0 ? (uint64_t)stmt->unroll : 1, size = 0;
-  l->copies = outer;
+  uint64_t outer = l->copies, copies = stmt->unroll > 0 ? (uint64_t)stmt->unroll : 1, size = 0,
+           most = l->c->budget->limits[KJ_LIMIT_UNROLLED], made;
   if (stmt->unroll == KJ_UNROLL_NONE) return outer;
   if (has_constant_bounds(stmt)) {
     uint64_t count = count_iterations(stmt);
@@ -179,14 +177,15 @@ static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
   }
   if (copies == 1) return outer;
   kt_walk_tstmts(&((kt_stmt *)stmt)->body, count_plain_stmt, count_expr, &size);
-  if (__builtin_mul_overflow(outer, copies, &l->copies) || l->copies > MOST_COPIED ||
-      l->copies * size > MOST_COPIED)
-    kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "@unroll makes %llu copies of this loop's body of %llu expressions, %llu times by the "
-            "loops around it; the limit is %d expressions: unroll by a factor",
-            (unsigned long long)copies, (unsigned long long)size, (unsigned long long)outer,
-            MOST_COPIED);
-  if (l->copies * size > l->unrolled_size) l->unrolled_size = l->copies * size;
+  if (__builtin_mul_overflow(outer, copies, &l->copies) ||
+      __builtin_mul_overflow(l->copies, size ? size : 1, &made))
+    l->copies = made = UINT64_MAX - 1;
+  if (made > most)
+    kt_check_limit(l->c, KJ_LIMIT_UNROLLED, made, stmt->location,
+                   "@unroll makes %llu copies of this loop's body of %llu expressions, %llu times "
+                   "by the loops around it; unroll by a factor",
+                   (unsigned long long)copies, (unsigned long long)size, (unsigned long long)outer);
+  if (made > l->unrolled_size) l->unrolled_size = made;
   return outer;
 }
 
@@ -366,7 +365,7 @@ static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, bounds *b)
   kl_chunks chunks;
   LLVMBasicBlockRef end = begin_chunks(l, stmt, b, loop.leave, NULL, &chunks), before = kl_here(l);
   kl_go_on_in(l, head);
-  LLVMValueRef i = LLVMBuildPhi(l->builder, LLVMTypeOf(b->first), stmt->var->name);
+  LLVMValueRef i = LLVMBuildPhi(kl_next(l), LLVMTypeOf(b->first), stmt->var->name);
   kl_cond_br(l, less(l, b, i, b->stop), body, end);
   kl_move_to(l, body);
   LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(stmt) == 1);
@@ -417,7 +416,7 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
                     before = kl_here(l);
   LLVMValueRef first = chunks.end ? chunks.other : b->first;
   kl_go_on_in(l, head);
-  LLVMValueRef k = kl_phi(l, type), i = LLVMBuildPhi(l->builder, type, stmt->var->name);
+  LLVMValueRef k = kl_phi(l, type), i = LLVMBuildPhi(kl_next(l), type, stmt->var->name);
   kl_cond_br(l, less(l, &counter, k, counter.stop), body, end);
   kl_move_to(l, body);
   LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(stmt) == 1);
@@ -448,7 +447,7 @@ static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
                    .leave = kl_new_block(l, "for.end") };
   kl_cond_br(l, runs, body, loop.leave);
   kl_move_to(l, body);
-  LLVMValueRef i = LLVMBuildPhi(l->builder, type, stmt->var->name), left = kl_phi(l, type);
+  LLVMValueRef i = LLVMBuildPhi(kl_next(l), type, stmt->var->name), left = kl_phi(l, type);
   lower_loop_body(l, stmt, &loop, i, stmt->poll != 0);
   kl_cond_br(l, kl_icmp(l, LLVMIntUGT, left, size), step, loop.leave);
   kl_move_to(l, step);
@@ -592,6 +591,14 @@ static void (*const lower_by_kind[])(kl_lowering *, const kt_stmt *) = {
   [KJ_TS_FAIL] = kl_lower_fail,      [KJ_TS_PRINT] = kl_lower_print,
 };
 
+static void fail_instructions(kl_lowering *l, kj_location location)
+{
+  const ki_decl *decl = l->frame->instance->function->decl;
+  kt_check_limit(l->c, KJ_LIMIT_INSTRUCTIONS, l->instruction_count, location,
+                 "this statement of `%s` makes the code too large%s", decl->name,
+                 l->copies > 1 ? ", by the loops around it that are unrolled" : "");
+}
+
 void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(!kl_is_terminated(l));
@@ -599,6 +606,9 @@ void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)
   /* its statements have places of their own */
   if (stmt->kind != KJ_TS_THREADS) kl_debug_statement(l, stmt->location);
   lower_by_kind[stmt->kind](l, stmt);
+  kt_poll(l->c, stmt->location);
+  if (l->instruction_count > l->c->budget->limits[KJ_LIMIT_INSTRUCTIONS])
+    fail_instructions(l, stmt->location);
 }
 
 void kl_lower_stmts(kl_lowering *l, const kt_stmts *stmts)

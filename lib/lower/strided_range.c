@@ -503,8 +503,8 @@ void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef ra
   range r = { .stmt = stmt, .type = is_narrow ? l->i32 : l->i64, .id = no_unrolling(l) };
   /* Frozen: LLVM would take the sums and products of positions apart and compute them anew for each
    * loop. */
-  r.rank = LLVMBuildFreeze(l->builder, is_narrow ? rank : kl_extend_position(l, rank), "");
-  r.count = LLVMBuildFreeze(l->builder, is_narrow ? count : kl_extend_position(l, count), "");
+  r.rank = LLVMBuildFreeze(kl_next(l), is_narrow ? rank : kl_extend_position(l, rank), "");
+  r.count = LLVMBuildFreeze(kl_next(l), is_narrow ? count : kl_extend_position(l, count), "");
   if (stmt->vars.count == 1) lower_line(l, &r);
   else lower_box(l, &r);
 }

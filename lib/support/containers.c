@@ -99,15 +99,30 @@ void kj_free_arena(kj_arena *arena)
   kj_init_arena(arena, arena->on_failure);
 }
 
-static _Noreturn void fail(kj_arena *arena) { longjmp(*arena->on_failure, KJ_JUMP_MEMORY); }
+/* What reports that it was over its limit may allocate again. */
+static _Noreturn void fail(kj_arena *arena)
+{
+  int jump = arena->is_over ? KJ_JUMP_LIMIT : KJ_JUMP_MEMORY;
+  if (arena->is_over) arena->most_bytes = 0;
+  arena->is_over = false;
+  longjmp(*arena->on_failure, jump);
+}
+
+static bool keeps_to_limit(kj_arena *arena, size_t more)
+{
+  arena->is_over = arena->most_bytes && arena->used_bytes + more > arena->most_bytes;
+  return !arena->is_over;
+}
 
 static bool add_block(kj_arena *arena, size_t size_bytes)
 {
   size_t payload = arena->blocks ? 2 * arena->blocks->size_bytes : LEAST_BYTES;
   if (payload > MOST_BYTES) payload = MOST_BYTES;
   if (payload < size_bytes) payload = size_bytes;
+  if (!keeps_to_limit(arena, payload)) return false;
   kj_arena_block *block = calloc(1, ALIGNMENT + payload);
   if (!block) return false;
+  arena->used_bytes += payload;
   block->next = arena->blocks;
   block->size_bytes = payload;
   arena->blocks = block;
@@ -116,7 +131,7 @@ static bool add_block(kj_arena *arena, size_t size_bytes)
   return true;
 }
 
-/* NULL: out of memory. */
+/* NULL: out of memory, or over the limit. */
 static void *try_allocate(kj_arena *arena, size_t size_bytes)
 {
   KJ_ASSERT(arena->next <= arena->end);

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "support/assert.h"
@@ -19,9 +20,12 @@ typedef struct kj_arena {
   kj_arena_block *blocks;
   char *next, *end;
   jmp_buf *on_failure;
+  /* of all blocks; most_bytes 0: any number. What would be more jumps with KJ_JUMP_LIMIT */
+  size_t used_bytes, most_bytes;
+  bool is_over; /* on the way to that */
 } kj_arena;
 
-enum { KJ_JUMP_ERROR = 1, KJ_JUMP_MEMORY = 2 };
+enum { KJ_JUMP_ERROR = 1, KJ_JUMP_MEMORY = 2, KJ_JUMP_LIMIT = 3 };
 
 void kj_init_arena(kj_arena *arena, jmp_buf *on_failure);
 void kj_free_arena(kj_arena *arena); /* frees all blocks; the arena can be used again */

@@ -7,7 +7,6 @@
 #include <llvm-c/ErrorHandling.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,13 +35,13 @@ static void on_fatal_error(const char *reason)
   kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_COMPILE, "internal error: LLVM gave up: %s", reason);
 }
 
-static void enter_llvm(kt_compilation *c, kg_llvm_errors *errors)
+void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors)
 {
   running.c = c;
   running.errors = errors;
 }
 
-static void leave_llvm(void) { running.c = NULL; }
+void kg_leave_llvm(void) { running.c = NULL; }
 
 /* A pass of code generation for NVPTX that makes sums of others where they are the same but for
  * their order: it takes up to a tenth of a kernel's emission and finds next to nothing, as LLVM's
@@ -153,85 +152,6 @@ void kg_check_module(kt_compilation *c, LLVMModuleRef module)
 #endif
 }
 
-/* ---- size ---- */
-
-static unsigned optnone(void)
-{
-  static const char name[] = "optnone";
-  return LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
-}
-
-static bool is_settled(LLVMValueRef function)
-{
-  return LLVMGetEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                                     optnone());
-}
-
-kg_module_size kg_measure_function(LLVMValueRef function)
-{
-  enum { MOST_BLOCKS = 1024, HUGE_BLOCKS = 2048, MOST_INSTRUCTIONS = 4096 };
-  uint32_t blocks = 0, instructions = 0;
-  for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b)) {
-    blocks++;
-    for (LLVMValueRef i = LLVMGetFirstInstruction(b); i && instructions <= MOST_INSTRUCTIONS;
-         i = LLVMGetNextInstruction(i))
-      instructions++;
-  }
-  return blocks > HUGE_BLOCKS               ? KJ_SIZE_HUGE
-         : blocks > MOST_BLOCKS             ? KJ_SIZE_LARGE
-         : instructions > MOST_INSTRUCTIONS ? KJ_SIZE_LONG
-                                            : KJ_SIZE_USUAL;
-}
-
-static bool is_access(LLVMValueRef instruction)
-{
-  LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
-  return opcode == LLVMLoad || opcode == LLVMStore;
-}
-
-static bool is_address(LLVMValueRef instruction)
-{
-  if (LLVMGetInstructionOpcode(instruction) != LLVMGetElementPtr) return false;
-  unsigned last = (unsigned)LLVMGetNumOperands(instruction) - 1;
-  return !LLVMIsAConstantInt(LLVMGetOperand(instruction, last));
-}
-
-static bool has_more_than(LLVMModuleRef module, uint32_t most,
-                          bool (*is_counted)(LLVMValueRef instruction))
-{
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-    if (is_settled(f)) continue;
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
-      uint32_t count = 0;
-      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
-        if (is_counted(i) && ++count > most) return true;
-    }
-  }
-  return false;
-}
-
-bool kg_is_dense(LLVMModuleRef module)
-{
-  enum { MOST_ACCESSES = 1024 };
-  return has_more_than(module, MOST_ACCESSES, is_access);
-}
-
-bool kg_has_many_addresses(LLVMModuleRef module)
-{
-  enum { MOST_ADDRESSES = 256 };
-  return has_more_than(module, MOST_ADDRESSES, is_address);
-}
-
-kg_module_size kg_measure_module(LLVMModuleRef module)
-{
-  kg_module_size most = KJ_SIZE_USUAL;
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-    kg_module_size size = is_settled(f) ? KJ_SIZE_USUAL : kg_measure_function(f);
-    if (size > most) most = size;
-  }
-  return most;
-}
-
 /* Analysis of scalars sorts what depends on loops by each of these. */
 kg_module_size kg_measure_emission(const kg_emission *e)
 {
@@ -246,35 +166,9 @@ bool kg_unrolls_much(const kg_emission *e)
   return e->lowering.unrolled_size > MOST_EXPRESSIONS;
 }
 
-typedef struct unit {
-  LLVMModuleRef module;
-  LLVMValueRef function; /* NULL: the whole module */
-} unit;
-
-static void run_passes(kt_compilation *c, unit of, LLVMTargetMachineRef machine,
-                       const char *pipeline, kg_llvm_errors *errors)
-{
-  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  enter_llvm(c, errors);
-  LLVMErrorRef error = of.function
-                         ? LLVMRunPassesOnFunction(of.function, pipeline, machine, options)
-                         : LLVMRunPasses(of.module, pipeline, machine, options);
-  leave_llvm();
-  LLVMDisposePassBuilderOptions(options);
-  kg_check_llvm_error(c, error, "optimizing");
-  kg_check_llvm_errors(c, errors, "optimizing");
-}
-
-void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
-                   const char *pipeline, kg_llvm_errors *errors)
-{
-  run_passes(c, (unit){ .module = module }, machine, pipeline, errors);
-}
-
 void kg_settle_function(kg_emission *e, LLVMValueRef function, const char *pipeline)
 {
-  run_passes(e->c, (unit){ .module = e->module, .function = function }, e->machine->machine,
-             pipeline, &e->errors);
+  kg_run_function_passes(e->c, function, e->machine->machine, pipeline, &e->errors);
   kl_add_attribute(&e->lowering, function, (unsigned)LLVMAttributeFunctionIndex, "noinline", 0);
   kl_add_attribute(&e->lowering, function, (unsigned)LLVMAttributeFunctionIndex, "optnone", 0);
 }
@@ -304,19 +198,24 @@ void kg_emit_module(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRe
 {
   char *message = NULL;
   LLVMMemoryBufferRef buffer = NULL;
-  enter_llvm(c, errors);
+  kt_begin_step(c, "LLVM's code generation");
+  kg_enter_llvm(c, errors);
   LLVMBool has_failed =
     LLVMTargetMachineEmitToMemoryBuffer(machine, module, type, &message, &buffer);
-  leave_llvm();
+  kg_leave_llvm();
   if (has_failed) {
     char *copy = kj_format(c->arena, "%s", message);
     LLVMDisposeMessage(message);
     kt_fail(c, nowhere, KJIT_ERROR_COMPILE, "emitting: %s", copy);
   }
-  bool is_kept =
-    errors->count > 0 || set_data(c, LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+  size_t size = LLVMGetBufferSize(buffer);
+  bool is_large = size > c->budget->limits[KJ_LIMIT_CODE];
+  bool is_kept = is_large || errors->count > 0 || set_data(c, LLVMGetBufferStart(buffer), size);
   LLVMDisposeMemoryBuffer(buffer);
   if (!is_kept) longjmp(*c->on_failure, KJ_JUMP_MEMORY);
+  kt_check_limit(c, KJ_LIMIT_CODE, size, c->request->kernel->decl->location,
+                 "LLVM has generated so much from %llu instructions",
+                 (unsigned long long)(is_large ? kg_count_instructions(module, UINT64_MAX) : 0));
   kg_check_llvm_errors(c, errors, "emitting");
 }
 

@@ -60,6 +60,10 @@ typedef struct kg_llvm_errors {
   uint64_t stack_bytes;
 } kg_llvm_errors;
 
+/* Around calls of LLVM that may end the process: then the compilation fails instead. */
+void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors);
+void kg_leave_llvm(void);
+
 /* A context with a diagnostic handler that counts into *errors; value names only where a dump will
  * show them. */
 LLVMContextRef kg_create_llvm_context(kg_llvm_errors *errors, bool keeps_names);
@@ -77,8 +81,8 @@ typedef enum kg_module_size {
   /* of many basic blocks: passes over loops and conditions ask for each pair of blocks which
      dominates which */
   KJ_SIZE_LARGE,
-  /* so many blocks that passes over single instructions do, too: of each value they look at all
-     conditions that are known of it */
+  /* so many blocks, or instructions, that passes over single instructions do, too: of each value
+     they look at all conditions that are known of it, and at chains of others */
   KJ_SIZE_HUGE
 } kg_module_size;
 kg_module_size kg_measure_module(LLVMModuleRef module);
@@ -90,9 +94,15 @@ bool kg_is_dense(LLVMModuleRef module);
  * the search for those that differ by a multiple of one value, which compares each with all before
  * it, takes most of the time. */
 bool kg_has_many_addresses(LLVMModuleRef module);
-/* Runs a pipeline in LLVM's text form. */
+/* May stop counting when there are more than most. */
+uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most);
+/* Runs a pipeline in LLVM's text form. Fails where a limit of the compilation is reached: between
+ * the passes of a large module, which run one by one. */
 void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
                    const char *pipeline, kg_llvm_errors *errors);
+/* The same for one function, at once. */
+void kg_run_function_passes(kt_compilation *c, LLVMValueRef function, LLVMTargetMachineRef machine,
+                            const char *pipeline, kg_llvm_errors *errors);
 /* The verifier, in builds with assertions: its message as an internal error. */
 void kg_check_module(kt_compilation *c, LLVMModuleRef module);
 /* The module as text, malloc'd, in code->data. */

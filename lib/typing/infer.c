@@ -13,8 +13,6 @@
 
 /* Scopes: what inference knows of the function that it is in. */
 
-enum { WORK_LIMIT = 4000000 };
-
 void kt_init_scope(kt_scope *s, kt_inference *inference)
 {
   memset(s, 0, sizeof *s);
@@ -23,13 +21,26 @@ void kt_init_scope(kt_scope *s, kt_inference *inference)
   s->arena = inference->c->arena;
 }
 
-void kt_count_work(kt_inference *inference, kj_location location)
+/* Where most of it is, if the instances of one function stand out: it is for a message. */
+static const char *describe_work(const kt_inference *inference)
 {
-  if (++inference->work > WORK_LIMIT)
-    kt_fail(inference->c, location, KJIT_ERROR_UNSUPPORTED,
-            "this specialization is too large: more than %d statements and expressions over all "
-            "instances of its functions",
-            WORK_LIMIT);
+  const kt_inferred *most = inference->records.items[0];
+  for (size_t i = 1; i < inference->records.count; i++)
+    if (inference->records.items[i]->work > most->work) most = inference->records.items[i];
+  return kj_format(inference->c->arena,
+                   "%zu instances of functions are typed, the largest is `%s%s`",
+                   inference->records.count, most->instance->function->decl->name,
+                   most->instance->made_for);
+}
+
+void kt_count_work(kt_scope *s, kj_location location)
+{
+  kt_compilation *c = s->c;
+  kt_poll(c, location);
+  if (s->record) s->record->work++;
+  if (++c->budget->expressions > c->budget->limits[KJ_LIMIT_EXPRESSIONS])
+    kt_check_limit(c, KJ_LIMIT_EXPRESSIONS, c->budget->expressions, location,
+                   "this specialization is too large: %s", describe_work(s->inference));
 }
 
 kt_var *kt_add_variable(kt_scope *s, kt_tvar_kind kind, const char *name, kjit_type type,
@@ -106,7 +117,7 @@ void kt_report_messages(kt_inference *inference, const kt_inferred *record)
 
 /* Instances: one for each function and what its parameters are bound to. */
 
-enum { INSTANCE_LIMIT = 4096, DEPTH_LIMIT = 64 };
+enum { DEPTH_LIMIT = 64 };
 
 bool kt_equal_bound(const kt_bound *a, const kt_bound *b)
 {
@@ -187,6 +198,20 @@ static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_lo
           name);
 }
 
+/* For a message: text is made where it is needed only. */
+static const char *describe_instances(kt_inference *inference, const ki_function *function)
+{
+  kt_compilation *c = inference->c;
+  size_t count = 0;
+  if (inference->records.count < c->budget->limits[KJ_LIMIT_INSTANCES]) return "";
+  for (size_t i = 0; i < inference->records.count; i++)
+    count += inference->records.items[i]->instance->function == function;
+  return kj_format(c->arena,
+                   "%zu of the instances are of `%s`; a function is one for all numbers where "
+                   "its parameters have types, and another for each literal where they have none",
+                   count, function->decl->name);
+}
+
 kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_bound *bounds,
                              kj_location location)
 {
@@ -210,11 +235,8 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
     record->is_reentered |= !record->is_done;
     return record;
   }
-  if (inference->records.count >= INSTANCE_LIMIT)
-    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-            "more than %d instances of functions in one kernel: `%s` is called with a new literal "
-            "or function each time",
-            INSTANCE_LIMIT, name);
+  kt_check_limit(s->c, KJ_LIMIT_INSTANCES, inference->records.count + 1, location, "%s",
+                 describe_instances(inference, function));
   if (inference->depth >= DEPTH_LIMIT) fail_depth(s, function, location);
   kt_inferred *record = kt_add_inferred(inference, function, bounds, is_strict, is_fastmath);
   record->instance->caller = s->instance;
@@ -348,6 +370,7 @@ void kt_infer(kt_compilation *c)
 {
   kt_inference inference = { .c = c };
   const ki_function *kernel = c->request->kernel;
+  c->budget->step = "inference of types";
   inference.constant_count = c->module->decls.count;
   inference.constants = KJ_NEW_ARRAY(c->arena, kt_constant *, inference.constant_count + 1);
   kt_bound *bounds = kt_bind_signature(&inference, kernel);

@@ -100,6 +100,7 @@ struct kt_inferred {
   KJ_LIST(kt_message) messages;   /* of the last round */
   KJ_LIST(kt_inferred *) callees; /* of the last round */
   bool is_reached;
+  uint64_t work; /* statements and expressions inferred, all rounds together */
 };
 
 /* Elements of a module constant, before they have met a type. */
@@ -119,7 +120,6 @@ typedef struct kt_inference {
   kt_constant **constants;        /* by index of the module's declaration */
   size_t constant_count;
   uint32_t block[3]; /* what @block of the kernel says at compile time; 0: not known */
-  uint64_t work;     /* statements and expressions inferred, all rounds together */
   uint32_t depth;
   bool has_double; /* some argument is f64: no remarks about f64 */
   uint32_t remark_count;
@@ -194,7 +194,8 @@ void kt_find_recursion(kt_inference *inference);
 
 /* A scope that has no variables, for expressions outside functions. */
 void kt_init_scope(kt_scope *s, kt_inference *inference);
-void kt_count_work(kt_inference *inference, kj_location location);
+/* One statement or expression, against the limits of the compilation. */
+void kt_count_work(kt_scope *s, kj_location location);
 /* Variables of a scope; level as far as known. */
 kt_var *kt_add_variable(kt_scope *s, kt_tvar_kind kind, const char *name, kjit_type type,
                         kj_location location, kt_level level);

@@ -332,7 +332,7 @@ static void refuse_pointer(kt_scope *s, const kt_expr *value)
 
 kt_expr *kt_infer_effect(kt_scope *s, const ki_expr *expr)
 {
-  kt_count_work(s->inference, expr->location);
+  kt_count_work(s, expr->location);
   kt_expr *value = infer_kind(s, expr);
   if (s->function && s->function->decl->is_guest) refuse_pointer(s, value);
   return value;

@@ -347,7 +347,7 @@ static void infer_name_target(kt_scope *s, const ki_expr *expr, target *t)
 
 static void infer_target(kt_scope *s, const ki_expr *expr, target *t)
 {
-  kt_count_work(s->inference, expr->location);
+  kt_count_work(s, expr->location);
   bool is_position = expr->kind == KJ_EXPR_FIELD && expr->x->kind == KJ_EXPR_BUILTIN;
   if (expr->kind == KJ_EXPR_DECL) infer_name_target(s, expr, t);
   else if (expr->kind == KJ_EXPR_INDEX) infer_index_target(s, expr, t);
@@ -443,7 +443,7 @@ static void infer_part_place(kt_scope *s, const ki_expr *expr, kt_place *place)
 void kt_infer_place(kt_scope *s, const ki_expr *expr, kt_place *place)
 {
   *place = (kt_place){ .location = expr->location };
-  kt_count_work(s->inference, expr->location);
+  kt_count_work(s, expr->location);
   if (expr->kind == KJ_EXPR_INDEX || expr->kind == KJ_EXPR_FIELD) infer_part_place(s, expr, place);
   else if (expr->kind == KJ_EXPR_DECL) infer_name_place(s, expr, place);
   else

@@ -484,7 +484,7 @@ void kt_infer_block(kt_scope *s, const ki_stmts *stmts, kt_stmts *out)
   kt_stmts *outer = s->out;
   s->out = out;
   for (size_t i = 0; i < stmts->count && !has_jumped(out); i++) {
-    kt_count_work(s->inference, stmts->items[i]->location);
+    kt_count_work(s, stmts->items[i]->location);
     infer_table[stmts->items[i]->kind](s, stmts->items[i]);
   }
   s->out = outer;

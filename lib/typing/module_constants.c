@@ -59,7 +59,7 @@ static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *consta
     if (depth != constant->rank)
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
               "a constant array has the same depth everywhere: expected `{`");
-    kt_count_work(s->inference, expr->location);
+    kt_count_work(s, expr->location);
     kt_expr *element = kt_infer_expr(s, expr);
     if (!is_known(s, element))
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,

@@ -33,9 +33,27 @@ typedef enum kt_tree_state {
   KJ_TREE_NARROW = 32   /* ranges are known, is_narrow is set */
 } kt_tree_state;
 
+/* The rows of <kjit/limits.def>. */
+typedef enum kt_limit {
+#define KJIT_ROW(name, field, value, text, unit, scale, what) KJ_LIMIT_##name,
+#include <kjit/limits.def>
+#undef KJIT_ROW
+  KJ_LIMIT_COUNT
+} kt_limit;
+
+/* What a compilation has used of its limits: budget.c's own but for the counts. */
+typedef struct kt_budget {
+  uint64_t limits[KJ_LIMIT_COUNT];
+  uint64_t started_ns; /* processor time of this thread */
+  uint64_t expressions, instances;
+  uint32_t until_look; /* calls of kt_poll */
+  const char *step;    /* what is being done, for messages */
+} kt_budget;
+
 typedef struct kt_compilation kt_compilation;
 struct kt_compilation {
   const kj_compile_request *request;
+  kt_budget *budget; /* one for the unchecked version, too */
   const kjit_module *module;
   ki_types *types;
   kj_arena *arena; /* scratch: everything of this compilation */
@@ -70,6 +88,28 @@ _Noreturn void kt_fail(kt_compilation *c, kj_location location, kjit_status stat
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
 void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, const char *format,
              ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- limits: budget.c ---- */
+
+void kt_open_budget(kt_budget *budget, const kj_compile_request *request);
+/* Fails with INTERRUPTED or LIMIT where the compilation was interrupted or its time is over;
+ * location: what is being worked on. kt_poll looks now and then only: it is for each statement and
+ * expression. */
+void kt_look(kt_compilation *c, kj_location location);
+static inline void kt_poll(kt_compilation *c, kj_location location)
+{
+  enum { CALLS = 64 };
+  if (c->budget->until_look-- != 0) return;
+  c->budget->until_look = CALLS;
+  kt_look(c, location);
+}
+/* The same before a step, which messages name. */
+void kt_begin_step(kt_compilation *c, const char *step);
+/* Fails where there are more than the limit; format: what is large there. */
+void kt_check_limit(kt_compilation *c, kt_limit limit, uint64_t needed, kj_location location,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The arena would be over its limit: reports and returns. */
+void kt_report_memory_limit(kt_compilation *c);
 /* Text of a type in the arena, for messages. */
 const char *kt_type_text(kt_compilation *c, kjit_type type);
 

@@ -441,6 +441,7 @@ kjit_status kj_open_interrupts(kjit_device *device, kj_diagnostics *diagnostics)
 
 void kjit_interrupt(kjit_context *context)
 {
+  if (context && !ki_is_forked(context)) atomic_fetch_add(&context->interrupts, 1);
   kj_runtime *runtime = context ? __atomic_load_n(&context->runtime, __ATOMIC_ACQUIRE) : NULL;
   if (!runtime || ki_is_forked(context)) return;
   for (uint32_t i = 0; i < runtime->kind_count; i++) {

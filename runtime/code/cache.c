@@ -391,7 +391,7 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
   }
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
   if (status != KJIT_OK) copy_diagnostics(diagnostics, &entry->failure);
-  else entry->is_hopeless = false;
+  if (status == KJIT_OK || status == KJIT_ERROR_INTERRUPTED) entry->is_hopeless = false;
   atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED,
                         memory_order_release);
   pthread_cond_broadcast(&entry->changed);

@@ -406,7 +406,9 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
                            kj_diagnostics *diagnostics, kj_code *code)
 {
   children *all = (children *)compiler;
-  kj_child_request request = { .compile = given };
+  kj_compile_request sent = *given;
+  kj_child_request request = { .compile = &sent };
+  sent.interrupts = NULL; /* a word of this process */
   *code = (kj_code){ 0 };
   return ask(all, &request, (errand){ "compiled", given->kernel->decl->name }, diagnostics, code);
 }

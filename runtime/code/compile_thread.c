@@ -292,10 +292,15 @@ static kjit_status run_compile(task *t)
 kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *request,
                              kj_diagnostics *diagnostics, kj_code *code)
 {
+  kjit_context *context = runtime->context;
+  kj_compile_request own = *request;
+  if (!own.limits.size_bytes) own.limits = *context->config.compile_limits;
+  own.interrupts = &context->interrupts;
+  own.interrupts_before = atomic_load(&context->interrupts);
   return call(&(task){ .run = run_compile,
                        .runtime = runtime,
                        .diagnostics = diagnostics,
-                       .request = request,
+                       .request = &own,
                        .made = code });
 }
 

@@ -148,6 +148,7 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
                                  .symbol = symbol,
                                  .is_ahead = true,
                                  .is_check = is_check };
+  if (options->limits) request.limits = *options->limits;
   KJ_TRY(read_target(r, options->target ? options->target : "cpu", &request.target));
   bool is_cpu = request.target.kind == KJ_TARGET_CPU;
   if (!has_stage(stage, !is_cpu))
@@ -189,11 +190,23 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const cha
   return status;
 }
 
+/* *read points to *limits. */
+static kjit_status read_options(kjit_context *context, const char *call,
+                                const kjit_compile_options *options, kjit_compile_options *read,
+                                kjit_compile_limits *limits)
+{
+  KJ_TRY(ki_read_sized(context, call, KI_COMPILE_OPTIONS, options, read));
+  KJ_TRY(ki_read_limits(context, call, read->limits, context->config.compile_limits, limits));
+  read->limits = limits;
+  return KJIT_OK;
+}
+
 static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char *signature,
                               const char *symbol, const kjit_compile_options *options,
                               kjit_stage stage, void **code, size_t *size_bytes)
 {
   kjit_compile_options read;
+  kjit_compile_limits limits;
   kjit_context *context = kernel->context;
   if (!signature || !code || !size_bytes)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: %s is NULL", call,
@@ -202,7 +215,7 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
                                    : "size_bytes");
   if ((unsigned)stage >= KJIT_STAGE_COUNT)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
-  KJ_TRY(ki_read_sized(context, call, KI_COMPILE_OPTIONS, options, &read));
+  KJ_TRY(read_options(context, call, options, &read, &limits));
   if (read.after_pass && stage != KJIT_STAGE_TYPED)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass is for the stage TYPED", call);
   if ((unsigned)read.debug > KJIT_DEBUG_FULL)
@@ -236,10 +249,11 @@ kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
 {
   static const char call[] = "kjit_check";
   kjit_compile_options read;
+  kjit_compile_limits limits;
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   KJ_TRY(kj_check_call(kernel ? kernel->context : NULL, call, signature ? NULL : "signature"));
-  KJ_TRY(ki_read_sized(kernel->context, call, KI_COMPILE_OPTIONS, options, &read));
+  KJ_TRY(read_options(kernel->context, call, options, &read, &limits));
   kjit_status status =
     compile(kernel, signature, NULL, &read, (kjit_stage)CHECK_ONLY, &diagnostics, &made);
   kj_free_code(&made);

@@ -343,13 +343,16 @@ static int infer(const kj_compile_request *request, ki_types *types, kj_diagnost
   int jump = setjmp(on_failure);
   if (jump == 0) {
     kt_compilation *c = KJ_NEW(&arena, kt_compilation);
+    kt_budget *budget = KJ_NEW(&arena, kt_budget);
+    kt_open_budget(budget, request);
     *c = (kt_compilation){ .request = request,
                            .code = KJ_NEW(&arena, kj_code),
                            .module = request->module,
                            .types = types,
                            .arena = &arena,
                            .diagnostics = diagnostics,
-                           .on_failure = &on_failure };
+                           .on_failure = &on_failure,
+                           .budget = budget };
     kt_infer(c);
     kt_verify_typed(c);
     kt_print_typed(c, text);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* A status without a row would be a success. */
-_Static_assert(KJIT_STATUS_COUNT == KJIT_ERROR_COMPILER_LOST + 1, "exit_of_status lacks a row");
+_Static_assert(KJIT_STATUS_COUNT == KJIT_ERROR_LIMIT + 1, "exit_of_status lacks a row");
 static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
   [KJIT_OK] = TOOL_EXIT_OK,
   [KJIT_NOT_READY] = TOOL_EXIT_DEVICE,
@@ -20,6 +20,7 @@ static const tool_exit exit_of_status[KJIT_STATUS_COUNT] = {
   [KJIT_ERROR_ARGUMENT] = TOOL_EXIT_IR,
   [KJIT_ERROR_UNSUPPORTED] = TOOL_EXIT_IR,
   [KJIT_ERROR_COMPILE] = TOOL_EXIT_IR,
+  [KJIT_ERROR_LIMIT] = TOOL_EXIT_IR,
   [KJIT_ERROR_LAUNCH] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_KERNEL] = TOOL_EXIT_DEVICE,
   [KJIT_ERROR_INTERRUPTED] = TOOL_EXIT_DEVICE,

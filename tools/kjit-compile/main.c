@@ -28,6 +28,7 @@ static bool create_context(compilation *c)
   kjit_config config = { .size_bytes = sizeof config };
   if (!c->options.is_quiet) config.on_diagnostic = tool_show_remark;
   config.libdevice_path = c->options.libdevice;
+  if (c->options.limits.size_bytes) config.compile_limits = &c->options.limits;
   char *import_path = tool_import_path(&c->options.module);
   config.import_path = import_path;
   kjit_status status = kjit_create_context(&config, &c->context);

@@ -3,6 +3,7 @@
 
 #include <argp.h>
 #include <driver/checks.h>
+#include <driver/limits.h>
 #include <driver/emit.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ enum option_key {
   KEY_LIST,
   KEY_CHECKS,
   KEY_INTERRUPTIBLE,
+  KEY_COMPILE_LIMIT,
   KEY_LINEINFO,
   KEY_DEBUG,
   KEY_FUNC,
@@ -82,6 +84,7 @@ static const struct argp_option option_table[] = {
     2 },
   { "interruptible", KEY_INTERRUPTIBLE, 0, 0,
     "The code looks now and then whether its launch was interrupted", 2 },
+  TOOL_LIMIT_HELP(KEY_COMPILE_LIMIT, 2),
   { "lineinfo", KEY_LINEINFO, 0, 0,
     "Tell debuggers and profilers which line each instruction is of", 2 },
   { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 2 },
@@ -177,6 +180,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
       argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     return 0;
   case KEY_INTERRUPTIBLE: options->is_interruptible = true; return 0;
+  case KEY_COMPILE_LIMIT: tool_parse_limit(state, text, &options->limits); return 0;
   case KEY_LINEINFO:
     options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;
     return 0;

@@ -15,6 +15,7 @@ typedef struct compile_options {
   int stage; /* -1: from the output's ending, else the target's last text stage */
   uint32_t block[3], ptx_version, checks;
   kjit_debug debug;
+  kjit_compile_limits limits; /* size_bytes 0: none given */
   bool lists_kernels, is_quiet, is_interruptible;
 } compile_options;
 

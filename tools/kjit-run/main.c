@@ -40,6 +40,7 @@ static bool create_context(run *r)
   config.interruptible = r->options.interruptible;
   config.debug = r->options.debug;
   config.compile_in_child = r->options.compiles_in_child;
+  if (r->options.limits.size_bytes) config.compile_limits = &r->options.limits;
   config.cache_directory = cache;
   config.cache_limit_bytes = r->options.cache_limit_bytes;
   char *import_path = tool_import_path(&r->options.module);

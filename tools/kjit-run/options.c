@@ -3,6 +3,7 @@
 
 #include <argp.h>
 #include <driver/checks.h>
+#include <driver/limits.h>
 #include <driver/emit.h>
 #include <driver/file.h>
 #include <errno.h>
@@ -28,6 +29,7 @@ enum option_key {
   KEY_TIME_LIMIT,
   KEY_INTERRUPTIBLE,
   KEY_IN_CHILD,
+  KEY_COMPILE_LIMIT,
   KEY_CACHE,
   KEY_NO_CACHE,
   KEY_CACHE_LIMIT,
@@ -108,6 +110,7 @@ static const struct argp_option option_table[] = {
     "Compile in a child process, so that a crash of LLVM or of the driver's assembler is an error; "
     "default: no",
     1 },
+  TOOL_LIMIT_HELP(KEY_COMPILE_LIMIT, 1),
   { "lineinfo", KEY_LINEINFO, 0, 0,
     "Tell debuggers and profilers which line each instruction is of", 1 },
   { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 1 },
@@ -239,6 +242,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (!options->compiles_in_child && strcmp(text, "no") != 0)
       argp_error(state, "--compile-in-child: expected yes or no, not '%s'", text);
     return 0;
+  case KEY_COMPILE_LIMIT: tool_parse_limit(state, text, &options->limits); return 0;
   case KEY_LINEINFO:
     options->debug = options->debug == KJIT_DEBUG_FULL ? KJIT_DEBUG_FULL : KJIT_DEBUG_LINES;
     return 0;

@@ -37,8 +37,9 @@ typedef struct run_options {
   uint32_t checks;        /* KJIT_CHECK_*; all unless told otherwise or it benchmarks */
   bool has_checks;
   kjit_debug debug;
-  uint64_t time_limit_ns; /* of a launch or a call; 0: none */
-  int interruptible;      /* 0, 1; -1: not said yet */
+  kjit_compile_limits limits; /* size_bytes 0: none given */
+  uint64_t time_limit_ns;     /* of a launch or a call; 0: none */
+  int interruptible;          /* 0, 1; -1: not said yet */
   bool compiles_in_child;
   bool lists_devices, shows_time, shows_info, is_verbose, is_quiet;
 } run_options;

@@ -65,7 +65,7 @@ static LLVMValueRef give_value(kl_lowering *l, const place *p, LLVMValueRef valu
 
 static void fence(kl_lowering *l, const place *p, LLVMAtomicOrdering order)
 {
-  LLVMBuildFenceSyncScope(l->builder, order, scope_of(l, p), "");
+  LLVMBuildFenceSyncScope(kl_next(l), order, scope_of(l, p), "");
 }
 
 static void begin_order(kl_lowering *l, const place *p)
@@ -163,7 +163,7 @@ static LLVMValueRef build_cas(kl_lowering *l, const place *p, LLVMValueRef expec
     *is_stored = kl_icmp(l, LLVMIntEQ, held, expected);
     return held;
   }
-  LLVMValueRef pair = LLVMBuildAtomicCmpXchgSyncScope(l->builder, p->pointer, expected, desired,
+  LLVMValueRef pair = LLVMBuildAtomicCmpXchgSyncScope(kl_next(l), p->pointer, expected, desired,
                                                       relaxed, relaxed, scope_of(l, p));
   kl_annotate_atomic(l, pair, p->array.object);
   *is_stored = kl_extract_value(l, pair, 1);
@@ -248,7 +248,7 @@ static LLVMValueRef build_rmw(kl_lowering *l, const place *p, LLVMAtomicRMWBinOp
     kl_annotate_atomic(l, native, p->array.object);
     return kl_bitcast(l, native, LLVMTypeOf(value));
   }
-  LLVMValueRef old = LLVMBuildAtomicRMWSyncScope(l->builder, op, p->pointer, value,
+  LLVMValueRef old = LLVMBuildAtomicRMWSyncScope(kl_next(l), op, p->pointer, value,
                                                  LLVMAtomicOrderingMonotonic, scope_of(l, p));
   kl_annotate_atomic(l, old, p->array.object);
   return old;

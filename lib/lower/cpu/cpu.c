@@ -107,7 +107,7 @@ static void leave_interrupted(kl_lowering *l)
                call = kl_call(l, type, leave, &grid, 1);
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
     kl_add_call_attribute(l, call, attributes[i]);
-  LLVMBuildUnreachable(l->builder);
+  LLVMBuildUnreachable(kl_next(l));
 }
 
 void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context)
@@ -221,7 +221,7 @@ static LLVMValueRef no_activemask(kl_lowering *l)
 static void fence(kl_lowering *l, ki_memory_scope scope)
 {
   if (scope != KJ_SCOPE_BLOCK)
-    LLVMBuildFence(l->builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
+    LLVMBuildFence(kl_next(l), LLVMAtomicOrderingSequentiallyConsistent, false, "");
 }
 
 /* LLVM calls functions of a library where the instruction is missing. */

@@ -279,7 +279,7 @@ LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
   LLVMValueRef source = kl_lower_source(l, expr, &from),
                destination = kl_lower_destination(l, expr, &to);
   LLVMValueRef bytes = kl_mul(l, kl_lower_expr(l, expr->args.items[0]), kl_const64(l, size));
-  LLVMBuildMemCpy(l->builder, destination, size, source, size, bytes);
+  LLVMBuildMemCpy(kl_next(l), destination, size, source, size, bytes);
   if (expr->args.count > 1)
     change_word(l, scratch_pointer(l, kl_lower_expr(l, expr->args.items[1])), zero64(l), bytes);
   return NULL;

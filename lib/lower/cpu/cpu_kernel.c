@@ -315,7 +315,7 @@ void kl_cpu_begin_kernel(kl_lowering *l)
   s->head = kl_new_block(l, "blocks");
   s->exit = kl_new_block(l, "exit");
   kl_go_on_in(l, s->head);
-  s->block_number = s->number_phi = LLVMBuildPhi(l->builder, l->i64, "number");
+  s->block_number = s->number_phi = LLVMBuildPhi(kl_next(l), l->i64, "number");
   LLVMAddIncoming(s->number_phi, &first, &before, 1);
   kl_cond_br(l, kl_icmp(l, LLVMIntULT, s->number_phi, s->last), body, s->exit);
   kl_move_to(l, body);
@@ -360,7 +360,7 @@ void kl_cpu_end_kernel(kl_lowering *l)
   if (s->thread_count > 1 || l->c->code->is_range_only)
     kl_set_metadata(l, branch, "llvm.loop", kl_one_copy_id(l));
   kl_move_to(l, s->exit);
-  LLVMBuildRetVoid(l->builder);
+  LLVMBuildRetVoid(kl_next(l));
 }
 
 static LLVMValueRef load_call_field(kl_lowering *l, LLVMTypeRef type, size_t offset)

@@ -185,7 +185,7 @@ static void begin_kernel(kl_lowering *l)
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
 }
 
-static void end_kernel(kl_lowering *l) { LLVMBuildRetVoid(l->builder); }
+static void end_kernel(kl_lowering *l) { LLVMBuildRetVoid(kl_next(l)); }
 
 /* ---- positions ---- */
 
@@ -390,7 +390,7 @@ static LLVMValueRef stack_pointer(kl_lowering *l)
 static void leave_kernel(kl_lowering *l)
 {
   kl_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
-  LLVMBuildUnreachable(l->builder);
+  LLVMBuildUnreachable(kl_next(l));
 }
 
 static LLVMValueRef thread_context(kl_lowering *l) { return l->failure_record; }

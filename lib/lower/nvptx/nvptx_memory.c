@@ -172,7 +172,7 @@ static const char *begin_wide(kl_lowering *l, ki_memory_scope scope, LLVMAtomicO
                               const char *ordered)
 {
   bool is_fenced = order == LLVMAtomicOrderingSequentiallyConsistent;
-  if (is_fenced) LLVMBuildFenceSyncScope(l->builder, order, kl_sync_scope(l, scope), "");
+  if (is_fenced) LLVMBuildFenceSyncScope(kl_next(l), order, kl_sync_scope(l, scope), "");
   return order == LLVMAtomicOrderingMonotonic ? "relaxed" : ordered;
 }
 

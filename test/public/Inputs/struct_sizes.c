@@ -189,6 +189,13 @@ static void check_code(kjit_kernel *kernel, kjit_device *cpu)
   EXPECT_READ(kjit_compile(kernel, "f32[:]", &options.value, KJIT_STAGE_TYPED, &code, &size_bytes),
               options, "kjit_compile: the size_bytes of a kjit_compile_options is ");
   kjit_free(context, code);
+#ifndef OLDER
+  GUARDED(kjit_compile_limits, limits);
+  options.value.limits = &limits.value;
+  EXPECT_READ(kjit_compile(kernel, "f32[:]", &options.value, KJIT_STAGE_TYPED, &code, &size_bytes),
+              limits, "kjit_compile: the size_bytes of a kjit_compile_limits is ");
+  kjit_free(context, code);
+#endif
   EXPECT_FILLED(kjit_get_specialization_info(made, &info.value), info,
                 "kjit_get_specialization_info: the size_bytes of a kjit_specialization_info is ");
   EXPECT(!strcmp(info.value.target, "cpu") && info.value.launches >= 4);

@@ -1,0 +1,205 @@
+/* How large a module is, and LLVM's passes over it. */
+#include <llvm-c/Core.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <string.h>
+
+#include "target/llvm.h"
+
+/* ---- size ---- */
+
+static uint64_t count_instructions(LLVMValueRef function, uint64_t most)
+{
+  uint64_t count = 0;
+  for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+    for (LLVMValueRef i = LLVMGetFirstInstruction(b); i && count <= most;
+         i = LLVMGetNextInstruction(i))
+      count++;
+  return count;
+}
+
+uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most)
+{
+  uint64_t count = 0;
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f && count <= most;
+       f = LLVMGetNextFunction(f))
+    count += count_instructions(f, most - count);
+  return count;
+}
+
+static unsigned optnone(void)
+{
+  static const char name[] = "optnone";
+  return LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+}
+
+static bool is_settled(LLVMValueRef function)
+{
+  return LLVMGetEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                     optnone());
+}
+
+kg_module_size kg_measure_function(LLVMValueRef function)
+{
+  enum {
+    MOST_BLOCKS = 1024,
+    HUGE_BLOCKS = 2048,
+    MOST_INSTRUCTIONS = 4096,
+    HUGE_INSTRUCTIONS = 1 << 16
+  };
+  uint32_t blocks = LLVMCountBasicBlocks(function);
+  uint64_t instructions = count_instructions(function, HUGE_INSTRUCTIONS);
+  return blocks > HUGE_BLOCKS || instructions > HUGE_INSTRUCTIONS ? KJ_SIZE_HUGE
+         : blocks > MOST_BLOCKS                                   ? KJ_SIZE_LARGE
+         : instructions > MOST_INSTRUCTIONS                       ? KJ_SIZE_LONG
+                                                                  : KJ_SIZE_USUAL;
+}
+
+static bool is_access(LLVMValueRef instruction)
+{
+  LLVMOpcode opcode = LLVMGetInstructionOpcode(instruction);
+  return opcode == LLVMLoad || opcode == LLVMStore;
+}
+
+static bool is_address(LLVMValueRef instruction)
+{
+  if (LLVMGetInstructionOpcode(instruction) != LLVMGetElementPtr) return false;
+  unsigned last = (unsigned)LLVMGetNumOperands(instruction) - 1;
+  return !LLVMIsAConstantInt(LLVMGetOperand(instruction, last));
+}
+
+static bool has_more_than(LLVMModuleRef module, uint32_t most,
+                          bool (*is_counted)(LLVMValueRef instruction))
+{
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    if (is_settled(f)) continue;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
+      uint32_t count = 0;
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+        if (is_counted(i) && ++count > most) return true;
+    }
+  }
+  return false;
+}
+
+bool kg_is_dense(LLVMModuleRef module)
+{
+  enum { MOST_ACCESSES = 1024 };
+  return has_more_than(module, MOST_ACCESSES, is_access);
+}
+
+bool kg_has_many_addresses(LLVMModuleRef module)
+{
+  enum { MOST_ADDRESSES = 256 };
+  return has_more_than(module, MOST_ADDRESSES, is_address);
+}
+
+kg_module_size kg_measure_module(LLVMModuleRef module)
+{
+  kg_module_size most = KJ_SIZE_USUAL;
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    kg_module_size size = is_settled(f) ? KJ_SIZE_USUAL : kg_measure_function(f);
+    if (size > most) most = size;
+  }
+  return most;
+}
+
+/* ---- passes ----
+ *
+ * LLVM-C gives no way to stop passes that run, so those over a large module are run one by one, and
+ * what was spent is looked at between them. What a pass finds out for the next one is found out
+ * again then, which is little beside the passes themselves. */
+
+static void check_instructions(kt_compilation *c, LLVMModuleRef module, const char *after)
+{
+  uint64_t count = kg_count_instructions(module, c->budget->limits[KJ_LIMIT_INSTRUCTIONS]);
+  kt_check_limit(c, KJ_LIMIT_INSTRUCTIONS, count, c->request->kernel->decl->location,
+                 "LLVM has made so many by the end of %s", after);
+}
+
+typedef struct unit {
+  LLVMModuleRef module;
+  LLVMValueRef function; /* NULL: the whole module */
+} unit;
+
+static void run(kt_compilation *c, unit of, LLVMTargetMachineRef machine, const char *pipeline,
+                kg_llvm_errors *errors)
+{
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  kg_enter_llvm(c, errors);
+  LLVMErrorRef error = of.function
+                         ? LLVMRunPassesOnFunction(of.function, pipeline, machine, options)
+                         : LLVMRunPasses(of.module, pipeline, machine, options);
+  kg_leave_llvm();
+  LLVMDisposePassBuilderOptions(options);
+  kg_check_llvm_error(c, error, "optimizing");
+  kg_check_llvm_errors(c, errors, "optimizing");
+}
+
+static void run_pass(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                     const char *pipeline, kg_llvm_errors *errors)
+{
+  run(c, (unit){ .module = module }, machine, pipeline, errors);
+}
+
+/* Up to the comma that ends the pass which begins here: those in brackets belong to it. */
+static size_t measure_pass(const char *text)
+{
+  size_t length = 0;
+  for (int open = 0; text[length] && (open > 0 || (text[length] != ',' && text[length] != ')'));
+       length++)
+    open += text[length] == '(' || text[length] == '<'   ? 1
+            : text[length] == ')' || text[length] == '>' ? -1
+                                                         : 0;
+  return length;
+}
+
+static void run_step(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                     const char *step, kg_llvm_errors *errors)
+{
+  const char *name = kj_format(c->arena, "LLVM's pass %s", step);
+  kt_begin_step(c, name);
+  run_pass(c, module, machine, step, errors);
+  check_instructions(c, module, name);
+}
+
+static void run_steps(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                      const char *pipeline, kg_llvm_errors *errors)
+{
+  static const char of_functions[] = "function(";
+  size_t prefix = sizeof of_functions - 1;
+  bool is_inside = false;
+  for (const char *at = pipeline; *at;) {
+    bool opens = !is_inside && strncmp(at, of_functions, prefix) == 0;
+    if (opens) at += prefix;
+    is_inside |= opens;
+    size_t length = measure_pass(at);
+    const char *pass = kj_copy_string(c->arena, at, length);
+    run_step(c, module, machine, is_inside ? kj_format(c->arena, "function(%s)", pass) : pass,
+             errors);
+    at += length;
+    if (*at == ')') is_inside = false, at++;
+    if (*at == ',') at++;
+  }
+}
+
+void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,
+                   const char *pipeline, kg_llvm_errors *errors)
+{
+  enum { MOST_AT_ONCE = 1 << 14 };
+  bool is_large = kg_count_instructions(module, MOST_AT_ONCE) > MOST_AT_ONCE;
+  if (is_large) {
+    check_instructions(c, module, c->budget->step);
+    run_steps(c, module, machine, pipeline, errors);
+  } else {
+    kt_begin_step(c, "LLVM's passes");
+    run_pass(c, module, machine, pipeline, errors);
+    check_instructions(c, module, "its passes");
+  }
+}
+
+void kg_run_function_passes(kt_compilation *c, LLVMValueRef function, LLVMTargetMachineRef machine,
+                            const char *pipeline, kg_llvm_errors *errors)
+{
+  kt_begin_step(c, "LLVM's passes");
+  run(c, (unit){ .function = function }, machine, pipeline, errors);
+}

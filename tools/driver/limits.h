@@ -1,0 +1,21 @@
+/* --compile-limit of the tools. */
+#ifndef TOOL_LIMITS_H
+#define TOOL_LIMITS_H
+
+#include <argp.h>
+#include <kjit/kjit.h>
+
+/* key of the option, group of the help */
+#define TOOL_LIMIT_HELP(key, group) \
+  { \
+    "compile-limit", key, "NAME=N", 0, \
+      "What a compilation may use of time (in s), instances, expressions, unrolled, " \
+      "instructions, " \
+      "memory (in MiB) or code (in KiB); none: any number. May be given several times", \
+      group \
+  }
+
+/* Ends the program where the text is none: see argp_error. */
+void tool_parse_limit(struct argp_state *state, const char *text, kjit_compile_limits *limits);
+
+#endif
