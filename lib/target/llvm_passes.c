@@ -116,6 +116,28 @@ static void check_instructions(kt_compilation *c, LLVMModuleRef module, const ch
                  "LLVM has made so many by the end of %s", after);
 }
 
+/* LLVM follows each variable of a function through its blocks, in one pass, until all are in
+ * registers: that takes time with the product of both. The steps that it may take. */
+static uint64_t count_steps(LLVMValueRef function)
+{
+  uint64_t variables = 0;
+  if (LLVMIsDeclaration(function)) return 0;
+  for (LLVMValueRef i = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(function)); i;
+       i = LLVMGetNextInstruction(i))
+    variables += LLVMGetInstructionOpcode(i) == LLVMAlloca;
+  return variables * LLVMCountBasicBlocks(function);
+}
+
+/* A step takes about a quarter of a microsecond, so many of them as long as an instruction. */
+static void check_steps(kt_compilation *c, uint64_t steps)
+{
+  enum { STEPS = 32 };
+  kt_check_limit(c, KJ_LIMIT_INSTRUCTIONS, steps / STEPS, c->request->kernel->decl->location,
+                 "its functions have so many variables and branches that LLVM would take %llu "
+                 "steps to follow each variable through all basic blocks",
+                 (unsigned long long)steps);
+}
+
 typedef struct unit {
   LLVMModuleRef module;
   LLVMValueRef function; /* NULL: the whole module */
@@ -187,6 +209,10 @@ void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef
 {
   enum { MOST_AT_ONCE = 1 << 14 };
   bool is_large = kg_count_instructions(module, MOST_AT_ONCE) > MOST_AT_ONCE;
+  uint64_t steps = 0;
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    steps += count_steps(f);
+  check_steps(c, steps);
   if (is_large) {
     check_instructions(c, module, c->budget->step);
     run_steps(c, module, machine, pipeline, errors);
@@ -201,5 +227,6 @@ void kg_run_function_passes(kt_compilation *c, LLVMValueRef function, LLVMTarget
                             const char *pipeline, kg_llvm_errors *errors)
 {
   kt_begin_step(c, "LLVM's passes");
+  check_steps(c, count_steps(function));
   run(c, (unit){ .function = function }, machine, pipeline, errors);
 }

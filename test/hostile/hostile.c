@@ -11,6 +11,9 @@
  * RUN: %python %S/generate.py --each --count 20 --kind endless.,recursion.,printing.,wrong.,malformed.,allocating. > %t.kernels
  * RUN: %programs/hostile cpu %t.kernels usual 10 | FileCheck %s
  * RUN: %programs/hostile sm_90 %t.kernels | FileCheck %s
+ * RUN: %python %S/generate.py --each --count 0 --seed 88 --kind growing.,wide.,huge.,deep. > %t.large
+ * RUN: %programs/hostile cpu %t.large usual 10 | FileCheck %s
+ * RUN: %programs/hostile sm_90 %t.large | FileCheck %s
  * RUN: %if cuda %{ %python %S/generate.py --each --count 20 --kind endless.,recursion.,printing.,wrong.,malformed.,allocating. --device cuda > %t.cuda %}
  * RUN: %if cuda %{ %programs/hostile cuda %t.cuda usual 20 | FileCheck %s %}
  * CHECK: {{^}}0 failures
@@ -142,10 +145,13 @@ static void count_lines(void *user, const char *text, size_t size_bytes)
   printed_bytes += size_bytes;
 }
 
+/* As somebody sets them whose users do not wait for longer; the others are the defaults. */
+static const kjit_compile_limits limits = { .size_bytes = sizeof limits, .time_ns = 5000000000 };
+
 #define CONTEXT(...) \
   { \
     .size_bytes = sizeof(kjit_config), .cache_directory = "", .find_import = find_import, \
-    .on_print = count_lines, .interruptible = 1, __VA_ARGS__ \
+    .on_print = count_lines, .interruptible = 1, .compile_limits = &limits, __VA_ARGS__ \
   }
 static const struct {
   const char *name;
