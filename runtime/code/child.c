@@ -27,6 +27,7 @@
 typedef struct child {
   struct child *next; /* idle */
   pid_t process;
+  bool has_served;              /* a compilation before the one of now */
   int socket, handle, messages; /* handle: of the process, to wait for its end; -1: none */
 } child;
 
@@ -113,6 +114,7 @@ static bool is_alive(const child *c)
 typedef enum outcome {
   ANSWERED,
   ENDED,       /* the process has ended */
+  NOT_BEGUN,   /* it has ended before it had the request */
   LATE,        /* it has taken too long */
   OTHER_BUILD, /* it is of another build of kjit */
   NO_SENSE,    /* what it said is no answer */
@@ -179,20 +181,38 @@ static outcome send_message(const exchange *e, const kj_buffer *message)
   return so_far == ANSWERED ? send_all(e, message->text, message->length) : so_far;
 }
 
+static outcome receive_frame(const exchange *e, uint64_t *size_bytes)
+{
+  kj_frame frame;
+  outcome so_far = receive_all(e, (char *)&frame, sizeof frame);
+  if (so_far != ANSWERED) return so_far;
+  if (!kj_is_own_frame(&frame)) return OTHER_BUILD;
+  *size_bytes = frame.size_bytes;
+  return ANSWERED;
+}
+
+/* One that ended while it was idle can look alive for a moment more, and takes what is sent: only
+ * one that says that it has begun has had the request. */
+static outcome send_request(const exchange *e, const kj_buffer *request)
+{
+  uint64_t nothing;
+  outcome so_far = send_message(e, request);
+  if (so_far == LATE) return LATE;
+  /* one of another build answers that, and reads no further */
+  so_far = receive_frame(e, &nothing);
+  if (so_far == ENDED) return NOT_BEGUN;
+  return so_far == ANSWERED && nothing ? NO_SENSE : so_far;
+}
+
 /* *answer is malloc'd. */
 static outcome converse(const exchange *e, const kj_buffer *request, char **answer,
                         size_t *answer_bytes)
 {
-  kj_frame frame;
-  outcome so_far = send_message(e, request);
-  if (so_far == LATE) return LATE;
-  /* one of another build answers that, and reads no further */
-  so_far = receive_all(e, (char *)&frame, sizeof frame);
+  outcome so_far = send_request(e, request);
+  if (so_far == ANSWERED) so_far = receive_frame(e, answer_bytes);
   if (so_far != ANSWERED) return so_far;
-  if (!kj_is_own_frame(&frame)) return OTHER_BUILD;
-  if (frame.size_bytes > (uint64_t)KJ_MOST_MESSAGE_MIB << 20) return NO_SENSE;
-  *answer_bytes = frame.size_bytes;
-  *answer = malloc(frame.size_bytes + 1);
+  if (*answer_bytes > (uint64_t)KJ_MOST_MESSAGE_MIB << 20) return NO_SENSE;
+  *answer = malloc(*answer_bytes + 1);
   return *answer ? receive_all(e, *answer, *answer_bytes) : NO_MEMORY;
 }
 
@@ -232,6 +252,19 @@ static child *start_child(const children *all, kj_diagnostics *diagnostics)
   return NULL;
 }
 
+/* Another in the place of c, which has ended; c NULL: in one that is free. NULL: reported. */
+static child *replace_child(children *all, child *c, kj_diagnostics *diagnostics)
+{
+  if (c) end_child(c);
+  c = start_child(all, diagnostics);
+  if (c) return c;
+  kj_lock(&all->mutex, KJ_LOCK_CHILDREN);
+  all->count--;
+  pthread_cond_signal(&all->returned);
+  kj_unlock(&all->mutex, KJ_LOCK_CHILDREN);
+  return NULL;
+}
+
 static child *pop_idle(children *all)
 {
   child *c = all->idle;
@@ -249,15 +282,7 @@ static child *take_child(children *all, kj_diagnostics *diagnostics)
   child *c = pop_idle(all);
   if (!c) all->count++;
   kj_unlock(&all->mutex, KJ_LOCK_CHILDREN);
-  if (c && is_alive(c)) return c;
-  if (c) end_child(c);
-  c = start_child(all, diagnostics);
-  if (c) return c;
-  kj_lock(&all->mutex, KJ_LOCK_CHILDREN);
-  all->count--;
-  pthread_cond_signal(&all->returned);
-  kj_unlock(&all->mutex, KJ_LOCK_CHILDREN);
-  return NULL;
+  return c && is_alive(c) ? c : replace_child(all, c, diagnostics);
 }
 
 /* c NULL: it has ended. */
@@ -292,8 +317,9 @@ static char *read_last_words(const child *c)
 }
 
 /* What it will write next comes first. */
-static void forget_words(const child *c)
+static void keep_child(child *c)
 {
+  c->has_served = true;
   if (ftruncate(c->messages, 0) == 0) (void)lseek(c->messages, 0, SEEK_SET);
 }
 
@@ -315,10 +341,11 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
                                const char *name, kj_diagnostics *diagnostics)
 {
   enum { PATIENCE_MS = 2000 };
+  bool has_ended = how == ENDED || how == NOT_BEGUN;
   int status = 0;
   kj_buffer what = { 0 };
   /* it may close its end of the socket before it is to be waited for */
-  if (how == ENDED && c->handle >= 0)
+  if (has_ended && c->handle >= 0)
     (void)poll(&(struct pollfd){ .fd = c->handle, .events = POLLIN }, 1, PATIENCE_MS);
   bool is_known = end_process(c, &status);
   char *words = read_last_words(c);
@@ -328,7 +355,7 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
     return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
                     "libkjit and the program %s are of different builds", all->path);
   }
-  if (how == ENDED) describe_end(status, is_known, &what);
+  if (has_ended) describe_end(status, is_known, &what);
   else if (how == LATE)
     kj_append_format(&what, "took longer than %g s and was killed", (double)all->limit_ns / 1e9);
   else kj_append_text(&what, "gave an answer that makes no sense, and was killed");
@@ -361,17 +388,18 @@ static kjit_status ask(children *all, const kj_child_request *request, errand e,
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
   child *c = take_child(all, diagnostics);
-  if (!c) {
-    kj_free_buffer(&bytes);
-    return diagnostics->status;
+  outcome how = NOT_BEGUN;
+  while (c) {
+    how = converse(&(exchange){ c, kj_clock_ns() + all->limit_ns }, &bytes, &answer, &answer_bytes);
+    if (how != NOT_BEGUN || !c->has_served) break;
+    c = replace_child(all, c, diagnostics);
   }
-  outcome how =
-    converse(&(exchange){ c, kj_clock_ns() + all->limit_ns }, &bytes, &answer, &answer_bytes);
   kj_free_buffer(&bytes);
+  if (!c) return diagnostics->status;
   if (how == ANSWERED && !kj_take_answer(types, answer, answer_bytes, diagnostics, code, &status))
     how = NO_SENSE;
   free(answer);
-  if (how == ANSWERED) forget_words(c);
+  if (how == ANSWERED) keep_child(c);
   else if (how == NO_MEMORY) end_child(c);
   else status = report_lost(all, c, how, e.task, e.name, diagnostics);
   return_child(all, how == ANSWERED ? c : NULL);

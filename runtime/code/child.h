@@ -25,7 +25,8 @@ kjit_status kj_link(kjit_device *device, const kj_link_input *inputs, size_t cou
 /* ---- child_messages.c: what the two say to each other ---- */
 
 /* Before each message. Processes of different builds refuse each other by it: the messages are
- * structs as these have them in memory. */
+ * structs as these have them in memory. A child answers a request twice: by a frame of size 0 when
+ * it has read it, and by what became of it. */
 typedef struct kj_frame {
   char build[64]; /* kj_build, and zeros */
   uint64_t size_bytes;

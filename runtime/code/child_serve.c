@@ -69,6 +69,13 @@ static bool send_message(int socket, const void *bytes, size_t size_bytes)
   return send_all(socket, &frame, sizeof frame) && send_all(socket, bytes, size_bytes);
 }
 
+/* To the host: the request has been read. */
+static bool send_begun(int socket)
+{
+  kj_frame frame = kj_make_frame(0);
+  return send_all(socket, &frame, sizeof frame);
+}
+
 /* ---- requests ---- */
 
 static kjit_status compile(kj_runtime *runtime, const kj_child_request *request,
@@ -130,8 +137,7 @@ static char *receive_message(int socket, size_t *size_bytes)
   kj_frame frame;
   if (!receive_all(socket, &frame, sizeof frame)) return NULL;
   if (!kj_is_own_frame(&frame)) {
-    frame = kj_make_frame(0);
-    (void)send_all(socket, &frame, sizeof frame);
+    (void)send_begun(socket); /* which says of what build this is */
     return NULL;
   }
   *size_bytes = frame.size_bytes;
@@ -167,7 +173,7 @@ static bool serve_message(int socket, kjit_context **context)
       is_served = start && open_context(start, context) == KJIT_OK;
     } else {
       const kj_child_request *request = kj_unpack_request(*context, bytes, size_bytes, &arena);
-      is_served = request && answer_request(socket, *context, request);
+      is_served = request && send_begun(socket) && answer_request(socket, *context, request);
     }
   }
   kj_free_arena(&arena);
