@@ -167,7 +167,9 @@ static kg_module_size simplify(kg_emission *e)
 static void optimize(kg_emission *e)
 {
   kg_module_size size = simplify(e);
-  bool asserts = kl_asserts_facts(&e->lowering), vectorizes = size == KJ_SIZE_USUAL;
+  bool vectorizes = size == KJ_SIZE_USUAL;
+  /* A guest's kernel may have races, after which values are any and nothing is worse. */
+  bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;
   /* what is asserted makes code longer */
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size == KJ_SIZE_LONG)))
     kg_settle_parallel_loops(e->c, e->module, asserts);

@@ -1,7 +1,9 @@
 /* Sources of guests beside the host's own: who is trusted, by which call, import and default; and
  * that code of the one is never taken for the other's.
- * RUN: rm -rf %t && %programs/guests %t
+ * RUN: rm -rf %t && %if assertions %{ env FACTS_ARE_ASSERTED=1 %} %programs/guests %t
  */
+#include <stdlib.h>
+
 #include "functions.h"
 
 static const char *cache;
@@ -91,13 +93,15 @@ static void test_trust(void)
   kjit_destroy_context(context);
 }
 
-/* The same text of both, in one context and through one disk cache: only the guest's is checked. */
+/* The same text of both, in one context and through one disk cache: only the guest's is checked.
+ * Where facts are asserted the host's may not do what a check would find, either. */
 static void test_code(void)
 {
+  int64_t beyond = getenv("FACTS_ARE_ASSERTED") ? 3 : 40;
   for (int round = 0; round < 2; round++) {
     kjit_module *host = NULL, *guest = NULL;
     open_context(KJIT_TRUST_DEFAULT, false);
-    REQUIRE(parse_as(KJIT_TRUST_HOST, peek, &host) == KJIT_OK && launch(host, 40) == KJIT_OK);
+    REQUIRE(parse_as(KJIT_TRUST_HOST, peek, &host) == KJIT_OK && launch(host, beyond) == KJIT_OK);
     REQUIRE(parse_as(KJIT_TRUST_GUEST, peek, &guest) == KJIT_OK && launch(guest, 3) == KJIT_OK);
     REQUIRE(launch(guest, 40) == KJIT_ERROR_KERNEL && says("index 40 of 0..3"));
     REQUIRE(launch(guest, INT64_MIN) == KJIT_ERROR_KERNEL);
