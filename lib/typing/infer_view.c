@@ -90,8 +90,21 @@ static kt_expr *choose(kt_scope *s, const kt_expr *step, const kt_expr *up, cons
   return kt_make_cond(s, goes_up, kt_copy_texpr(s, up), kt_copy_texpr(s, down), location);
 }
 
-/* (span + |step| - 1) // |step|; a step of 0 gives no elements. all: the extent, where no bound is
- * given. */
+/* |step|, and no sum with it: the least number has none, and counts as the one after it, which
+ * leaves as many elements. */
+static kt_expr *size_of_step(kt_scope *s, const kt_expr *step, kj_location location)
+{
+  kt_operands least = { .builtin = &ki_builtin_table[KJ_BUILTIN_MAX], .location = location };
+  KJ_PUSH(s->arena, &least.values, kt_copy_texpr(s, step));
+  KJ_PUSH(s->arena, &least.values, integer(s, -INT64_MAX, location));
+  kt_expr *zero = integer(s, 0, location),
+          *down = subtract(s, zero, kt_new_builtin(s, &least, KJIT_INDEX), location);
+  return kt_keep_value(s, choose(s, step, step, down, location));
+}
+
+/* (span - 1) // |step| + 1, which does not overflow and is 0 for a span of 0: a number of elements
+ * below 0 would be one that no index is too large for. A step of 0 gives no elements. all: the
+ * extent, where no bound is given. */
 static kt_expr *count_elements(kt_scope *s, const kt_expr *first, const kt_expr *stop,
                                const kt_expr *step, const kt_expr *all, kj_location location)
 {
@@ -101,20 +114,23 @@ static kt_expr *count_elements(kt_scope *s, const kt_expr *first, const kt_expr 
                     : step->integer > 0 ? subtract(s, stop, first, location)
                                         : subtract(s, first, stop, location);
     span = at_least_zero(s, span, location);
-    return size == 1 ? span
-                     : kt_make_binary(s, KJIT_OP_FLOORDIV, add(s, span, size - 1, location),
-                                      integer(s, size, location), location);
+    if (size == 1) return span;
+    if (size > INT64_MAX) size = INT64_MAX;
+    return add(s,
+               kt_make_binary(s, KJIT_OP_FLOORDIV, add(s, span, -1, location),
+                              integer(s, size, location), location),
+               1, location);
   }
-  kt_expr *zero = integer(s, 0, location);
+  kt_expr *zero = integer(s, 0, location), *one = integer(s, 1, location);
   kt_expr *span = at_least_zero(s,
                                 choose(s, step, subtract(s, stop, first, location),
                                        subtract(s, first, stop, location), location),
                                 location);
-  kt_expr *size =
-    kt_keep_value(s, choose(s, step, step, subtract(s, zero, step, location), location));
-  kt_expr *most =
-    add(s, kt_make_binary(s, KJIT_OP_ADD, span, kt_copy_texpr(s, size), location), -1, location);
-  return kt_make_binary(s, KJIT_OP_FLOORDIV, most, size, location);
+  kt_expr *rounds = kt_make_binary(s, KJIT_OP_FLOORDIV, add(s, span, -1, location),
+                                   size_of_step(s, step, location), location);
+  kt_expr *is_step = kt_make_binary(s, KJIT_OP_NE, kt_copy_texpr(s, step), zero, location);
+  return kt_make_binary(s, KJIT_OP_ADD, rounds,
+                        kt_make_cond(s, is_step, one, integer(s, 0, location), location), location);
 }
 
 static kt_expr *infer_step(kt_scope *s, const ki_expr *slice)
