@@ -42,19 +42,35 @@ void kl_plan_calls(kl_lowering *l)
   }
 }
 
+/* A local array of the function's own would end with it. */
+static bool returns_local(kl_lowering *l, kjit_type type)
+{
+  const ki_type_info *info = kl_type_info(l, type);
+  bool returns = info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_LOCAL;
+  for (uint32_t i = 0; info->class_ == KJ_CLASS_TUPLE && i < info->count && !returns; i++)
+    returns = returns_local(l, info->items[i]);
+  return returns;
+}
+
 bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
 {
   KJ_ASSERT(instance->id < l->c->instances.count && l->calls);
   const struct kl_call_plan *plan = &l->calls[instance->id];
   const ki_attributes *attributes = &instance->function->attributes;
-  bool is_asked = ki_get_attribute(attributes, KJ_ATTRIBUTE_INLINE) != NULL;
-  if (instance->is_recursive || ki_get_attribute(attributes, KJ_ATTRIBUTE_NOINLINE)) return false;
+  bool is_needed = returns_local(l, instance->result),
+       is_asked = is_needed || ki_get_attribute(attributes, KJ_ATTRIBUTE_INLINE);
+  /* the type that one that calls itself says it returns is of no local array */
+  KJ_ASSERT(!(is_needed && instance->is_recursive));
+  if (instance->is_recursive || (!is_needed && ki_get_attribute(attributes, KJ_ATTRIBUTE_NOINLINE)))
+    return false;
   uint32_t most = is_asked || plan->size <= SMALL_BODY ? MOST_SMALL_INLINED : MOST_INLINED;
   bool fits = l->inlined_size + plan->size <= most;
   if (is_asked && !fits)
     kt_fail(l->c, instance->function->decl->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` is @inline, and with it more than %d statements and expressions would be inlined",
-            instance->function->decl->name, MOST_SMALL_INLINED);
+            "`%s` %s, and with it more than %d statements and expressions would be inlined",
+            instance->function->decl->name,
+            is_needed ? "returns a local array, which has to be inlined" : "is @inline",
+            MOST_SMALL_INLINED);
   return fits;
 }
 
