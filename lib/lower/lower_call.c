@@ -42,24 +42,14 @@ void kl_plan_calls(kl_lowering *l)
   }
 }
 
-/* A local array of the function's own would end with it. */
-static bool returns_local(kl_lowering *l, kjit_type type)
-{
-  const ki_type_info *info = kl_type_info(l, type);
-  bool returns = info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_LOCAL;
-  for (uint32_t i = 0; info->class_ == KJ_CLASS_TUPLE && i < info->count && !returns; i++)
-    returns = returns_local(l, info->items[i]);
-  return returns;
-}
-
 bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
 {
   KJ_ASSERT(instance->id < l->c->instances.count && l->calls);
   const struct kl_call_plan *plan = &l->calls[instance->id];
   const ki_attributes *attributes = &instance->function->attributes;
-  bool is_needed = returns_local(l, instance->result),
+  bool is_needed = kt_holds_local(l->c->types, instance->result),
        is_asked = is_needed || ki_get_attribute(attributes, KJ_ATTRIBUTE_INLINE);
-  /* the type that one that calls itself says it returns is of no local array */
+  /* its local array would end with it; what calls itself says that it returns none */
   KJ_ASSERT(!(is_needed && instance->is_recursive));
   if (instance->is_recursive || (!is_needed && ki_get_attribute(attributes, KJ_ATTRIBUTE_NOINLINE)))
     return false;

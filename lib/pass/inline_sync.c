@@ -1,4 +1,5 @@
-/* Inlines synchronizing functions into the kernel and makes every synchronization a statement.
+/* Inlines synchronizing functions into the kernel, and those that return a local array, which is
+ * the caller's then; makes every synchronization a statement.
  *
  * Needs: typed instances. Guarantees: the kernel calls no function that holds a barrier, a warp
  * operation or a grid_range; a barrier or warp operation is the whole value of an ASSIGN or
@@ -18,9 +19,17 @@ bool kp_is_sync_builtin(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_BARRIER | KJ_WARP));
 }
+/* One that is inlined here. */
 static bool is_joint_call(const kp_inliner *in, const kt_expr *e)
 {
   return e->kind == KJ_T_CALL && in->is_joint[e->instance->id];
+}
+
+static bool has_joint_stmt(const kt_stmts *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (list->items[i]->is_joint) return true;
+  return false;
 }
 
 static bool is_joint_node(void *data, const kt_expr *e)
@@ -96,9 +105,9 @@ static kt_expr *hoist_logic(kp_inliner *in, kt_expr *e, kt_stmts *out)
   kt_expr *condition = kp_new_var(in->s, var, e->location);
   if (e->op == KJIT_OP_OR) condition = kp_new_unary(in->s, KJIT_OP_NOT, condition);
   kt_stmt *stmt = kt_new_if(in->s->c, condition, e->location);
-  stmt->is_joint = true;
   kt_expr *value = kp_hoist(in, e->y, &stmt->body);
   kp_push_inlined(in, &stmt->body, kp_new_assign(in->s, var, value));
+  stmt->is_joint = has_joint_stmt(&stmt->body);
   kp_push_inlined(in, out, stmt);
   return kp_new_var(in->s, var, e->location);
 }
@@ -111,11 +120,11 @@ static kt_expr *hoist_cond(kp_inliner *in, kt_expr *e, kt_stmts *out)
   kt_var *var = kp_new_holder(in->s, KJ_V_VAR, "chosen", e);
   kp_push_inlined(in, out, kp_new_assign(in->s, var, NULL)); /* declared */
   kt_stmt *stmt = kt_new_if(in->s->c, e->x, e->location);
-  stmt->is_joint = true;
   kt_expr *y = kp_hoist(in, e->y, &stmt->body);
   kp_push_inlined(in, &stmt->body, kp_new_assign(in->s, var, y));
   kt_expr *z = kp_hoist(in, e->z, &stmt->otherwise);
   kp_push_inlined(in, &stmt->otherwise, kp_new_assign(in->s, var, z));
+  stmt->is_joint = has_joint_stmt(&stmt->body) || has_joint_stmt(&stmt->otherwise);
   kp_push_inlined(in, out, stmt);
   return kp_new_var(in->s, var, e->location);
 }
@@ -209,6 +218,9 @@ static void find_joint_instances(kp_inliner *in)
       in->is_joint[i] |= found.is_joint;
     }
   }
+  /* not who calls them */
+  for (size_t i = 0; i < c->instances.count; i++)
+    in->is_joint[i] |= kt_holds_local(c->types, c->instances.items[i]->result);
 }
 
 /* ---- variables ---- */
@@ -268,13 +280,6 @@ static void declare(kp_inliner *in, kt_var *var, kt_stmts *out)
 }
 
 /* ---- inlining ---- */
-
-static bool has_joint_stmt(const kt_stmts *list)
-{
-  for (size_t i = 0; i < list->count; i++)
-    if (list->items[i]->is_joint) return true;
-  return false;
-}
 
 static void check_recursion(kp_inliner *in, const kt_expr *call)
 {

@@ -193,6 +193,13 @@ static bool can_remake(kp_simt *s, kt_var *var)
   return own->remake == KJ_REMAKE_YES;
 }
 
+/* Its slot leads to local arrays, and says nowhere to which. */
+static bool leads_to_local(kp_simt *s, kt_var *var)
+{
+  return is_own(var) && var->kind != KJ_V_LOCAL && kt_holds_local(s->c->types, var->type) &&
+         (var->simt->is_shared_out || var->simt->needs_slot) && !can_remake(s, var);
+}
+
 static void decide(kp_simt *s, kt_var *var)
 {
   KJ_ASSERT(var->simt);
@@ -380,7 +387,10 @@ void kp_place_variables(kp_simt *s)
     if (!locals->items[i]->simt) locals->items[i]->simt = KJ_NEW(s->c->arena, kp_simt_variable);
   scan at = { .s = s };
   scan_list(&at, &s->kernel->body);
-  for (size_t i = 0; i < locals->count && at.has_local_address && at.region_count > 1; i++)
+  bool are_kept = at.has_local_address;
+  for (size_t i = 0; i < locals->count && !are_kept; i++)
+    are_kept = leads_to_local(s, locals->items[i]);
+  for (size_t i = 0; i < locals->count && are_kept && at.region_count > 1; i++)
     if (locals->items[i]->kind == KJ_V_LOCAL) need_slot(locals->items[i]);
   for (size_t i = 0; i < locals->count; i++) decide(s, locals->items[i]);
   remaking made = { .s = s };

@@ -142,6 +142,15 @@ kt_source_of_value kt_source_of(const kt_expr *expr)
   return expr_kinds[expr->kind].source;
 }
 
+bool kt_holds_local(const ki_types *types, kjit_type type)
+{
+  const ki_type_info *info = ki_type(types, type);
+  bool holds = info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_LOCAL;
+  for (uint32_t i = 0; info->class_ == KJ_CLASS_TUPLE && i < info->count && !holds; i++)
+    holds = kt_holds_local(types, info->items[i]);
+  return holds;
+}
+
 bool kt_is_cheap_kind(kt_tkind kind)
 {
   KJ_ASSERT((unsigned)kind < KJ_T_COUNT);

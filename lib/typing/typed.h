@@ -135,6 +135,8 @@ typedef enum kt_source_of_value {
   KJ_FROM_CALL
 } kt_source_of_value;
 kt_source_of_value kt_source_of(const kt_expr *expr);
+/* An array of the thread's own memory, or a tuple that has one. */
+bool kt_holds_local(const ki_types *types, kjit_type type);
 /* Its kind may be worth computing again instead of keeping the value. */
 bool kt_is_cheap_kind(kt_tkind kind);
 
