@@ -267,10 +267,11 @@ void kp_push_inlined(kp_inliner *in, kt_stmts *out, kt_stmt *stmt)
 {
   KJ_ASSERT(stmt);
   if (++in->statement_count > MAX_STATEMENTS)
-    kt_fail(in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "kernel `%s` is too large: functions that hold a barrier or warp operation are "
-            "inlined, to more than %d statements",
-            in->s->kernel->function->decl->name, MAX_STATEMENTS);
+    kt_fail(
+      in->s->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
+      "kernel `%s` is too large: functions that hold a barrier or warp operation, or return a "
+      "local array, are inlined, to more than %d statements",
+      in->s->kernel->function->decl->name, MAX_STATEMENTS);
   kp_append_stmt(in->s, out, stmt);
 }
 
