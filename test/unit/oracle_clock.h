@@ -138,7 +138,8 @@ static _Thread_local struct {
    * none */
   int fail_at, fail_more, fail_with, fail_malloc_at;
   bool is_in_driver;
-  bool may_break; /* captures: the program itself has broken the rules, or ends them */
+  bool is_in_function; /* that a stream has called */
+  bool may_break;      /* captures: the program itself has broken the rules, or ends them */
 } oracle_here = { .thread = 1 };
 
 /* Called at such a moment, once, with no lock of the driver held: as another thread could do. */
@@ -146,6 +147,7 @@ typedef void (*oracle_hook)(void);
 static _Atomic(oracle_hook) oracle_after_begin; /* the driver has begun a capture */
 static _Atomic(oracle_hook) oracle_before_wait; /* somebody is about to wait for a whole device */
 static _Atomic(oracle_hook) oracle_after_wait;  /* the driver has waited for it */
+static _Atomic(oracle_hook) oracle_in_function; /* one of the host is done, and has not returned */
 
 /* ---- telling ---- */
 

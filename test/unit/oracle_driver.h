@@ -1,6 +1,6 @@
 /* The driver that the oracle looks at: what is queued is not run, but its place in the order is
  * known, and what it uses. Host functions are the exception: they are called when their stream gets
- * there, at the latest when the host waits for it.
+ * there, at the latest when the host waits for it, by whichever thread is in the driver then.
  *
  * As CUDA documents it and driver 580 does it: the default stream is ordered with the streams that
  * are not made as non-blocking, in both directions. Copies of host memory that is not pinned have
@@ -49,6 +49,7 @@ static oracle_scope oracle_enter(const char *name, bool can_fail)
 {
   pthread_mutex_lock(&oracle.mutex);
   oracle_pause();
+  if (oracle_here.is_in_function) oracle_violation("a function that a stream calls calls %s", name);
   oracle_result->driver_calls++;
   oracle.call_count++;
   oracle_here.is_in_driver = true;
@@ -180,44 +181,119 @@ static int oracle_cuStreamDestroy(void *handle)
 
 typedef struct oracle_function {
   uint32_t stream, tick;
+  bool is_called; /* by a thread, and has not returned yet */
   oracle_clock clock;
   void (*function)(void *user);
   void *user;
 } oracle_function;
 
+enum { ORACLE_FUNCTIONS = 256 };
+
+/* Those that have not returned, in the order that they were queued in, and where they lie. */
 static struct {
   uint32_t count;
-  oracle_function items[256];
+  oracle_function *items[ORACLE_FUNCTIONS];
+  oracle_function places[ORACLE_FUNCTIONS]; /* without a function: free */
 } oracle_functions;
+static pthread_cond_t oracle_function_returns = PTHREAD_COND_INITIALIZER;
 
-/* Those that come before the clock are called, NULL: the first one. The first that was queued is
- * first in every order. Under the mutex, which is let go meanwhile. */
-static void oracle_run_functions(const oracle_clock *clock)
+static bool oracle_is_function_before(const oracle_function *function, const oracle_clock *clock)
+{
+  return function->tick <= clock->at[function->stream];
+}
+
+/* A stream comes to a function when those before it have returned. NULL: to none that comes before
+ * the clock; clock NULL: to none at all. */
+static oracle_function *oracle_next_function(const oracle_clock *clock)
 {
   for (uint32_t i = 0; i < oracle_functions.count; i++) {
-    oracle_function function = oracle_functions.items[i];
-    if (clock && function.tick > clock->at[function.stream]) continue;
-    oracle_functions.count--;
-    memmove(&oracle_functions.items[i], &oracle_functions.items[i + 1],
-            (oracle_functions.count - i) * sizeof function);
-    oracle_trace("      host function of %s is called\n",
-                 oracle_stream_text(oracle.streams[function.stream]));
-    oracle_call_out(function.function, function.user);
-    /* what it did it may have told to the host */
-    oracle_join(&oracle.host, &function.clock);
-    if (!clock) return;
-    i = UINT32_MAX;
+    oracle_function *function = oracle_functions.items[i];
+    bool is_next = !function->is_called && (!clock || oracle_is_function_before(function, clock));
+    for (uint32_t k = 0; k < i && is_next; k++)
+      is_next = !oracle_is_function_before(oracle_functions.items[k], &function->clock);
+    if (is_next) return function;
   }
+  return NULL;
+}
+
+static void oracle_remove_function(oracle_function *function)
+{
+  uint32_t i = 0;
+  while (oracle_functions.items[i] != function) i++;
+  memmove(&oracle_functions.items[i], &oracle_functions.items[i + 1],
+          (--oracle_functions.count - i) * sizeof *oracle_functions.items);
+  *function = (oracle_function){ 0 };
+}
+
+/* What comes before the function has happened when it is called, and whoever learns something from
+ * it knows that, before it has returned, too. What it does itself is over when it has. */
+static void oracle_call_function(oracle_function *function)
+{
+  oracle_clock before = function->clock;
+  before.at[function->stream] = function->tick - 1;
+  function->is_called = true;
+  oracle_trace("      host function of %s is called\n",
+               oracle_stream_text(oracle.streams[function->stream]));
+  oracle_join(&oracle.host, &before);
+  oracle_here.is_in_function = true;
+  oracle_call_out(function->function, function->user);
+  oracle_here.is_in_function = false;
+  oracle_call_out(oracle_call_hook, &oracle_in_function);
+  oracle_join(&oracle.host, &function->clock);
+  oracle_remove_function(function);
+  pthread_cond_broadcast(&oracle_function_returns);
+}
+
+static bool oracle_has_functions(const oracle_clock *clock)
+{
+  for (uint32_t i = 0; i < oracle_functions.count; i++)
+    if (oracle_is_function_before(oracle_functions.items[i], clock)) return true;
+  return false;
+}
+
+/* Those that come before the clock are called, those that other threads have called are waited for.
+ * Under the mutex, which is let go meanwhile. */
+static void oracle_run_functions(const oracle_clock *clock)
+{
+  while (oracle_has_functions(clock)) {
+    oracle_function *function = oracle_next_function(clock);
+    if (function) oracle_call_function(function);
+    else pthread_cond_wait(&oracle_function_returns, &oracle.mutex);
+  }
+}
+
+/* Whether other threads have called some of those that come before the clock. */
+static bool oracle_has_called_functions(const oracle_clock *clock)
+{
+  for (uint32_t i = 0; i < oracle_functions.count; i++) {
+    const oracle_function *function = oracle_functions.items[i];
+    if (function->is_called && oracle_is_function_before(function, clock)) return true;
+  }
+  return false;
+}
+
+/* Some stream gets on by one. */
+static void oracle_run_function(void)
+{
+  oracle_function *function = oracle_next_function(NULL);
+  if (function) oracle_call_function(function);
 }
 
 static void oracle_add_function(const oracle_stream *stream, void (*function)(void *user),
                                 void *user)
 {
-  enum { MOST = sizeof oracle_functions.items / sizeof *oracle_functions.items };
-  if (oracle_functions.count == MOST) oracle_run_functions(NULL);
-  oracle_functions.items[oracle_functions.count++] =
-    (oracle_function){ stream->index, stream->clock.at[stream->index], stream->clock, function,
-                       user };
+  while (oracle_functions.count == ORACLE_FUNCTIONS) {
+    if (oracle_next_function(NULL)) oracle_run_function();
+    else pthread_cond_wait(&oracle_function_returns, &oracle.mutex);
+  }
+  oracle_function *made = oracle_functions.places;
+  while (made->function) made++;
+  *made = (oracle_function){ .stream = stream->index,
+                             .tick = stream->clock.at[stream->index],
+                             .clock = stream->clock,
+                             .function = function,
+                             .user = user };
+  oracle_functions.items[oracle_functions.count++] = made;
 }
 
 static int oracle_cuLaunchHostFunc(void *handle, void (*function)(void *user), void *user)
@@ -233,14 +309,15 @@ static int oracle_cuLaunchHostFunc(void *handle, void (*function)(void *user), v
 /* Nothing that is queued on the device happens any more, and nothing that was uses anything. */
 static void oracle_stop_device(uint32_t device)
 {
-  uint32_t count = 0;
   oracle.is_faulty[device] = true;
   for (uint32_t i = 0; i < oracle.stream_count; i++)
     if (oracle.streams[i]->device == device) oracle_join(&oracle.host, &oracle.streams[i]->clock);
-  for (uint32_t i = 0; i < oracle_functions.count; i++)
-    if (oracle.streams[oracle_functions.items[i].stream]->device != device)
-      oracle_functions.items[count++] = oracle_functions.items[i];
-  oracle_functions.count = count;
+  for (uint32_t i = oracle_functions.count; i-- > 0;) {
+    oracle_function *function = oracle_functions.items[i];
+    if (!function->is_called && oracle.streams[function->stream]->device == device)
+      oracle_remove_function(function);
+  }
+  pthread_cond_broadcast(&oracle_function_returns);
 }
 
 /* A kernel has failed. With driver 580 the calls for every other device of the process give the
@@ -291,11 +368,12 @@ static int oracle_cuStreamQuery(void *handle)
   ORACLE_CALL();
   oracle_stream *stream = oracle_stream_of(handle, ORACLE_NAME);
   ORACLE_TRY(oracle_look_at(stream, ORACLE_NAME));
-  bool is_done = oracle.call_count % 3 == 0;
+  oracle_clock clock = oracle_next(stream);
+  bool is_done = oracle.call_count % 3 == 0 && !oracle_has_called_functions(&clock);
   oracle_trace("      cuStreamQuery of %s: %s\n", oracle_stream_text(stream),
                is_done ? "done" : "not ready");
   if (!is_done) return CUDA_NOT_READY;
-  oracle_wait(oracle_next(stream));
+  oracle_wait(clock);
   return 0;
 }
 
@@ -392,7 +470,7 @@ static int oracle_cuEventQuery(void *handle)
   ORACLE_CALL();
   const oracle_event *event = oracle_event_of(handle, ORACLE_NAME);
   ORACLE_TRY(oracle_check_event(event));
-  if (oracle.call_count % 3) return CUDA_NOT_READY;
+  if (oracle.call_count % 3 || oracle_has_called_functions(&event->clock)) return CUDA_NOT_READY;
   oracle_wait(event->clock);
   return 0;
 }

@@ -111,7 +111,7 @@ static void do_progress(random_actor *actor, random_numbers x)
   (void)actor, (void)x;
   world_begin("a host function");
   pthread_mutex_lock(&oracle.mutex);
-  oracle_run_functions(NULL);
+  oracle_run_function();
   pthread_mutex_unlock(&oracle.mutex);
   (void)world_end(KJIT_OK);
 }

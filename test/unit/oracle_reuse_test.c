@@ -70,23 +70,24 @@ static void pass_by_the_threads_stream(void)
   (void)array_on(0, NULL);
 }
 
+static float host[32 * 64];
+static int64_t extents[] = { 32, 32 }, strides[] = { 64, 2 };
+static kjit_tensor columns = { .data = host,
+                               .device_type = 1,
+                               .rank = 2,
+                               .code = 2,
+                               .bits = 32,
+                               .lanes = 1,
+                               .shape = extents,
+                               .strides = strides };
+
 /* Only copies of tensors were queued on the stream, by memory in between. */
 static void destroy_a_stream_of_copies(void)
 {
-  static float host[32 * 64];
-  int64_t extents[] = { 32, 32 }, strides[] = { 64, 2 };
   world_stream own = non_blocking(0), other = non_blocking(0);
   world_array first = world_make_array(0, KJIT_MEMORY_DEVICE, (int64_t[]){ 32, 64 }, own.stream),
               part = world_slice(&first, (kjit_array_slice[]){ { 0, 32, 1 }, { 0, 64, 2 } });
-  kjit_tensor tensor = { .data = host,
-                         .device_type = 1,
-                         .rank = 2,
-                         .code = 2,
-                         .bits = 32,
-                         .lanes = 1,
-                         .shape = extents,
-                         .strides = strides };
-  kjit_arg to = kjit_arg_tensor(kjit_get_tensor(part.array)), from = kjit_arg_tensor(&tensor);
+  kjit_arg to = kjit_arg_tensor(kjit_get_tensor(part.array)), from = kjit_arg_tensor(&columns);
   world_stream copies = non_blocking(0);
   world_order(first.memory, copies.native);
   (void)WORLD_CALL(kjit_copy_async, world.context, &to, &from, copies.stream);
@@ -321,6 +322,53 @@ static void pass_by_an_event(void)
   (void)world_synchronize(own.stream, own.native);
 }
 
+/* ---- host functions ---- */
+
+static void call_a_function(void)
+{
+  world_begin("a host function");
+  pthread_mutex_lock(&oracle.mutex);
+  oracle_run_function();
+  pthread_mutex_unlock(&oracle.mutex);
+  (void)world_end(KJIT_OK);
+}
+
+static void make_from_columns(void)
+{
+  kjit_array *made;
+  (void)WORLD_CALL(kjit_create_array_from, world.devices[0], &columns, NULL, &made);
+}
+
+/* A copy's pinned memory is given back by a function that its stream calls, and somebody else has
+ * it before that function has returned. */
+static void take_what_a_function_gives(void)
+{
+  world_stream own = non_blocking(0);
+  world_array array = array_on(0, own.stream);
+  kjit_arg to = kjit_arg_array(array.array), from = kjit_arg_tensor(&columns);
+  (void)WORLD_CALL(kjit_copy_async, world.context, &to, &from, own.stream);
+  call_a_function(); /* which gathers */
+  elsewhere = make_from_columns;
+  oracle_in_function = do_elsewhere;
+  call_a_function();
+}
+
+static world_array copied;
+static void release_copied(void) { world_release_array(&copied); }
+
+/* ... or frees memory that it writes. Whoever waits for the stream waits for that. */
+static void free_what_a_function_writes(void)
+{
+  world_stream own = non_blocking(0);
+  world_array source = world_make_array(0, KJIT_MEMORY_PINNED, shape, NULL);
+  copied = world_make_array(0, KJIT_MEMORY_PINNED, shape, NULL);
+  (void)world_copy(0, own.stream, &copied, &source, true);
+  elsewhere = release_copied;
+  oracle_in_function = do_elsewhere;
+  call_a_function();
+  if (!is_late) oracle_violation("memory is freed while a function of a stream uses it");
+}
+
 /* ---- the table ---- */
 
 static const row rows[] = {
@@ -345,6 +393,8 @@ static const row rows[] = {
   { "failed_gather", fail_to_wait_for_a_gather, NULL },
   { "other_threads_wait", take_what_a_threads_stream_waits_for, NULL },
   { "event", pass_by_an_event, NULL },
+  { "given_by_function", take_what_a_function_gives, NULL },
+  { "used_by_function", free_what_a_function_writes, NULL },
 };
 
 int main(int count, char **arguments)
