@@ -105,9 +105,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_elapsed_time(kjit_event *first, kjit_ev
  * the host's to keep. What cannot be kept gives MISUSE or UNSUPPORTED, and the capture goes on
  * without it: host arrays of a launch on a GPU, copies through memory in between, and whatever
  * waits (kjit_synchronize_stream, kjit_synchronize_device, kjit_copy). What the host captures by
- * CUDA itself on a stream that it has wrapped is left alone, but such a graph keeps neither code
- * loaded nor arrays alive. Errors: MISUSE (it is capturing, or is one of the default streams),
- * DEVICE, MEMORY. */
+ * CUDA itself on a stream that it has wrapped is left alone, where that capture begins while no
+ * other thread is in a call of kjit, but such a graph keeps neither code loaded nor arrays alive.
+ * Errors: MISUSE (it is capturing, or is one of the default streams), DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_begin_capture(kjit_stream *stream);
 /* Ends the capture that was begun on this stream. On a GPU nothing comes of it, and the status is
  * MISUSE, where a stream that joined was not joined back by an event, or where the driver has given

@@ -144,8 +144,11 @@ static oracle_stream *oracle_stream_of(void *handle, const char *call)
   return stream;
 }
 
+/* There is room left for each thread's own streams, which cannot fail. */
 static int oracle_make_stream(void **stream, unsigned flags)
 {
+  enum { THREADS_OWN = 32 };
+  if (oracle.stream_count + THREADS_OWN > ORACLE_STREAMS) return CUDA_OUT_OF_MEMORY;
   oracle_stream *made = oracle_add_stream(oracle_current(), !(flags & 1));
   if (!made) return CUDA_OUT_OF_MEMORY;
   oracle_trace("      cuStreamCreate: %s\n", oracle_stream_text(made));

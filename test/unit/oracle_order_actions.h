@@ -56,6 +56,16 @@ static void do_record(random_actor *actor, random_numbers x)
   }
 }
 
+/* NULL: it was not recorded in one that is under way. */
+static const oracle_capture *capture_of_event(const kjit_event *event)
+{
+  const oracle_event *native = kjit_get_native_event(event);
+  pthread_mutex_lock(&oracle.mutex);
+  const oracle_capture *capture = native ? oracle_capture_of(native->capture) : NULL;
+  pthread_mutex_unlock(&oracle.mutex);
+  return capture;
+}
+
 static void do_wait_event(random_actor *actor, random_numbers x)
 {
   kjit_stream *stream;
@@ -63,6 +73,10 @@ static void do_wait_event(random_actor *actor, random_numbers x)
   if (!actor->events[i].event || !pick_stream(actor, device, x[2], true, &stream)) return;
   if (!stream) device = actor->events[i].device;
   if (!stream && has_blocking_capture(device)) return;
+  /* in a capture it would keep the other threads from the default stream, see do_begin */
+  if (oracle.is_threaded && world_native(device, stream)->is_blocking &&
+      capture_of_event(actor->events[i].event))
+    return;
   oracle_here.joins = world_native(device, stream);
   oracle_here.may_break = true; /* where an event of outside is waited for */
   (void)WORLD_CALL(kjit_wait_event, stream, actor->events[i].event);
@@ -73,12 +87,8 @@ static void do_ask_event(random_actor *actor, random_numbers x)
   kjit_event *event = actor->events[x[0] % EVENTS].event;
   if (!event) return;
   /* of a capture that the program has begun kjit knows nothing, nor does the program ask then */
-  const oracle_event *native = kjit_get_native_event(event);
-  pthread_mutex_lock(&oracle.mutex);
-  const oracle_capture *capture = native ? oracle_capture_of(native->capture) : NULL;
-  bool is_hosts = capture && capture->is_hosts;
-  pthread_mutex_unlock(&oracle.mutex);
-  if (is_hosts) return;
+  const oracle_capture *capture = capture_of_event(event);
+  if (capture && capture->is_hosts) return;
   if (x[1] & 1) (void)WORLD_CALL(kjit_query_event, event);
   else (void)WORLD_CALL(kjit_synchronize_event, event);
 }
@@ -186,7 +196,10 @@ static void do_hosts_begin(random_actor *actor, random_numbers x)
   if (stream->native->gone || (oracle.is_threaded && stream->native->is_blocking)) return;
   oracle_here.context = &fake_primary[stream->device];
   oracle_trace("  the program captures %s\n", oracle_stream_text(stream->native));
-  if (!oracle_cuStreamBeginCapture(stream->native, RELAXED)) {
+  if (oracle.is_threaded) pthread_rwlock_wrlock(&world_calls);
+  int result = oracle_cuStreamBeginCapture(stream->native, RELAXED);
+  if (oracle.is_threaded) pthread_rwlock_unlock(&world_calls);
+  if (!result) {
     actor->hosts = stream;
     actor->hosts_device = stream->device;
   }

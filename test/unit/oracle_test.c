@@ -154,8 +154,7 @@ static void run_program(void *user)
   worker workers[MOST_THREADS];
   oracle_reset_state();
   oracle.is_traced = of->is_traced;
-  /* among threads one may begin as kjit has asked */
-  oracle.checks_host_captures = of->threads == 1;
+  oracle.checks_host_captures = true;
   oracle.is_threaded = of->threads > 1;
   oracle.random = of->seed;
   oracle.spreads_faults = of->features & SPREADS_FAULTS;

@@ -112,8 +112,13 @@ static world_state world;
 
 /* ---- calls ---- */
 
+/* Of several threads: a capture of the program's own begins while none of them is in a call, which
+ * may have asked before whether the stream is captured. */
+static pthread_rwlock_t world_calls = PTHREAD_RWLOCK_INITIALIZER;
+
 static void world_begin(const char *name)
 {
+  if (oracle.is_threaded) pthread_rwlock_rdlock(&world_calls);
   pthread_mutex_lock(&oracle.mutex);
   oracle_here.owner = oracle.owner_count++;
   pthread_mutex_unlock(&oracle.mutex);
@@ -129,6 +134,7 @@ static kjit_status world_end(kjit_status status)
   oracle_here.fail_at = oracle_here.fail_more = oracle_here.fail_malloc_at = 0;
   if (status != KJIT_OK && status != KJIT_NOT_READY)
     oracle_trace("    status %d: %s\n", (int)status, last_message(world.context));
+  if (oracle.is_threaded) pthread_rwlock_unlock(&world_calls);
   return status;
 }
 /* The status of function(arguments), a function of kjit. */
