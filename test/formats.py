@@ -51,4 +51,4 @@ class FuzzTest(Program):
         corpora = [folder for folder in folders if os.path.isdir(folder)]
         runs = lit_config.params.get("fuzz_runs", test.config.fuzz_runs.get(stem(test), "20000"))
         return [os.path.join(test.config.kjit_test_dir, "fuzz", stem(test)), "-runs=%s" % runs, "-seed=%s" % lit_config.params.get("fuzz_seed", "1"),
-                "-dict=" + os.path.join(here, "kir.dict"), "-max_total_time=%s" % lit_config.params.get("fuzz_seconds", "60"), "-timeout=200", *corpora]
+                "-dict=" + os.path.join(here, test.config.fuzz_dictionaries.get(stem(test), "kir.dict")), "-max_total_time=%s" % lit_config.params.get("fuzz_seconds", "60"), "-timeout=200", *corpora]

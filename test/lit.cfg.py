@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
 # Substitutions: %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle).
+# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle).
 import glob
 import os
 import platform
@@ -97,6 +97,7 @@ for name, value in [
     ("%hosts", config.kjit_example_dir),
     ("%accuracy", os.path.join(config.kjit_test_dir, "accuracy", "accuracy")),
     ("%programs", os.path.join(config.kjit_test_dir, "run")),
+    ("%fuzz", os.path.join(config.kjit_test_dir, "fuzz")),
     ("%examples", os.path.join(source_dir, "examples")),
     # As many ranks as a test wants, all on this host; as root too: a container.
     ("%mpirun", "mpirun --oversubscribe --allow-run-as-root --mca btl self,vader --mca plm isolated -n"),

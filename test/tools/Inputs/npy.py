@@ -73,3 +73,32 @@ for dtype, option, status, reason in [(body, "", 2, "the file holds structs: say
     np.save(source, np.zeros(2, dtype))
     process = subprocess.run([kjit_run, structs, "--device", "cpu", "--arg", f"s=@{source}{option}", "--launch", "f(s)"], capture_output=True, text=True)
     assert process.returncode == status and reason in process.stderr, (reason, process)
+
+# Headers made to cost more than they say: each is refused at once, and in little memory.
+LARGEST = "'|V18446744073709551615'"
+for descr, tail, reason in [
+        (f"[('a', '<f4'), ('p', {LARGEST}), ('b', '<f4')]", "", "of field 'p' is not supported"),
+        (f"[('a', [('b', '<f4'), ('', {LARGEST}), ('', '|V4')], (65536,))]", "", "a field ''"),
+        ("[('a', '|u1', (65536,)), ('b', '|u1')]", "", "a struct of more than 65536 bytes"),
+        ("[" + "('', [('b', [('c', '|u1')], (256,))], (65536,)), " * 9000 + "]", "", "a field ''"),
+        ("[" + "('a', [('b', [], (65536,))], (65536,)), " * 9000 + "]", "", "a struct without fields"),
+        ("[('%s', [('b', '|u1')], (65536,))]" % ("a" * 500000), "", "have names of more than"),
+        ("[('a', " * 40 + "'|u1'" + ")]" * 40, "", "or 32 levels"),
+        ("[('a', '|u1'), ('a', '|u1')]", "", "has the field 'a' twice"),
+        ("[('a.b', '|u1')]", "", "a field 'a.b'"),
+        ("'<f4'", " + 1", "expected nothing behind the '}', found '+ 1"),
+        ("'<f4'", "\0", "expected nothing behind the '}'"),
+        ("'3i1'", "", "type '3i1' is not supported")]:
+    header = f"{{'descr': {descr}, 'fortran_order': False, 'shape': (2,), }}{tail}\n".encode()
+    with open(source, "wb") as file:
+        file.write(b"\x93NUMPY\2\0" + len(header).to_bytes(4, "little") + header)
+    command = ["sh", "-c", 'ulimit -t 5; exec "$@"', "sh", kjit_run, structs, "--device", "cpu", "--arg", f"s=@{source}:as=Body", "--launch", "f(s)"]
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.returncode == 4 and reason in process.stderr, (reason, process.returncode, process.stderr[:300])
+
+# Padding with a shape has the size of all of it: here that of the struct's own.
+padded = np.dtype([("id", "i1"), ("p", "V1", (3,)), ("pairs", pair, (2, 3)), ("q", "V2", (2,)), ("w", "f8"), ("z", "c8")])
+x = np.frombuffer(rng.integers(0, 100, 7 * padded.itemsize, np.uint8).tobytes(), padded)
+np.save(source, x)
+subprocess.run([kjit_run, structs, "--device", "cpu", "--arg", f"s=@{source}:as=Body", "--arg", "n=zeros:i32[1]", "--launch", "f(s)", "--save", f"s.w={part}"], check=True)
+assert padded.itemsize == body.itemsize and np.array_equal(np.load(part), x["w"]), seed
