@@ -37,7 +37,8 @@ bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status statu
 /* Prints "program: error: text" and forgets the error; returns its exit status. */
 tool_exit tool_report(tool_error *error);
 /* To be called first. Where the program ends, what was printed has to have arrived, by --help,
- * --list and all else: if not, it says so and exits with TOOL_EXIT_FILE. */
+ * --list and all else: if not, it says so and exits with TOOL_EXIT_FILE. A file that grows over a
+ * limit is an error of writing, no signal. */
 void tool_watch_output(void);
 
 /* malloc'd; exits when out of memory */

@@ -1,5 +1,6 @@
 #include <driver/file.h>
 
+#include <driver/output_file.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,16 +53,10 @@ bool tool_read_file(tool_error *error, const char *path, char **text, size_t *si
 
 bool tool_write_file(tool_error *error, const char *path, const void *data, size_t size_bytes)
 {
-  bool is_standard = !path || !strcmp(path, "-");
-  if (is_standard) {
-    fwrite(data, 1, size_bytes, stdout); /* tool_watch_output sees whether it arrives */
-    return true;
-  }
-  FILE *file = fopen(path, "wb");
-  if (!file) return fail_open(error, path);
-  bool ok = fwrite(data, 1, size_bytes, file) == size_bytes;
-  ok &= fclose(file) == 0;
-  return ok || tool_fail(error, TOOL_EXIT_FILE, "%s: writing failed: %s", path, strerror(errno));
+  tool_output_file output;
+  if (!tool_create_output(error, path, &output)) return false;
+  fwrite(data, 1, size_bytes, output.stream);
+  return tool_finish_output(error, &output, true);
 }
 
 bool tool_check_cache_folder(tool_error *error, const char *path)

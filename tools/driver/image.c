@@ -1,6 +1,6 @@
 #include <driver/image.h>
 
-#include <errno.h>
+#include <driver/output_file.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,11 +105,10 @@ bool tool_write_image(tool_error *error, const char *path, const tool_array *arr
 {
   bool is_color = is_color_path(path);
   tool_image_range range = given->is_given ? *given : find_range(array);
-  FILE *file = fopen(path, "wb");
-  if (!file) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
-  bool ok = fprintf(file, "P%c\n%lld %lld\n255\n", is_color ? '6' : '5', (long long)array->shape[1],
-                    (long long)array->shape[0]) > 0;
-  ok = ok && write_rows(file, array, &range, is_color);
-  ok &= fclose(file) == 0;
-  return ok || tool_fail(error, TOOL_EXIT_FILE, "%s: writing failed: %s", path, strerror(errno));
+  tool_output_file output;
+  if (!tool_create_output(error, path, &output)) return false;
+  bool ok = fprintf(output.stream, "P%c\n%lld %lld\n255\n", is_color ? '6' : '5',
+                    (long long)array->shape[1], (long long)array->shape[0]) > 0 &&
+            write_rows(output.stream, array, &range, is_color);
+  return tool_finish_output(error, &output, ok);
 }

@@ -2,6 +2,7 @@
 #include <driver/npy.h>
 
 #include <driver/npy_header.h>
+#include <driver/output_file.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -216,9 +217,9 @@ static bool write_header(FILE *file, const tool_array *array, kjit_type element)
 bool tool_write_npy(tool_error *error, const char *path, const tool_array *array)
 {
   kjit_type element = tool_elements[array->element].numpy ? array->element : KJIT_F32;
-  FILE *file = fopen(path, "wb");
-  if (!file) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
-  bool ok = write_header(file, array, element) && write_elements(file, array, element);
-  ok &= fclose(file) == 0;
-  return ok || tool_fail(error, TOOL_EXIT_FILE, "%s: writing failed: %s", path, strerror(errno));
+  tool_output_file output;
+  if (!tool_create_output(error, path, &output)) return false;
+  bool ok =
+    write_header(output.stream, array, element) && write_elements(output.stream, array, element);
+  return tool_finish_output(error, &output, ok);
 }

@@ -2,8 +2,7 @@
 
 #include "call.h"
 #include <driver/emit.h>
-#include <driver/file.h>
-#include <errno.h>
+#include <driver/output_file.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +103,7 @@ static bool parse_emit(tool_error *error, const char *text, kjit_stage *stage, c
   const char *equals = strchr(text, '=');
   char *name = tool_copy_text(text, equals ? (size_t)(equals - text) : strlen(text)),
        *names = tool_stage_names();
-  *path = equals && strcmp(equals + 1, "-") != 0 ? equals + 1 : NULL;
+  *path = equals ? equals + 1 : NULL;
   bool known =
     tool_find_stage(name, stage) ||
     tool_fail(error, TOOL_EXIT_USAGE, "--emit: expected one of %s, not '%s'", names, name);
@@ -150,8 +149,8 @@ static bool emit_specialization(tool_error *error, tool_emission *emission, cons
 static bool emit_stage(tool_error *error, tool_emission *emission, const run_steps *steps,
                        kjit_stage stage, const char *path)
 {
-  FILE *file = path ? fopen(path, "wb") : stdout;
-  if (!file) return tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: %s", path, strerror(errno));
+  tool_output_file output;
+  if (!tool_create_output(error, path, &output)) return tool_prefix(error, "--emit");
   visit v;
   size_t step = 0, index = 0;
   bool ok = true, has_module = false; /* the host's, all of it */
@@ -160,13 +159,10 @@ static bool emit_stage(tool_error *error, tool_emission *emission, const run_ste
     if (v.step->call) of_step.module = NULL;
     else if (stage == KJIT_STAGE_KIR && has_module) continue;
     has_module = has_module || !v.step->call;
-    ok = emit_specialization(error, &of_step, &v, stage, file);
+    ok = emit_specialization(error, &of_step, &v, stage, output.stream);
   }
-  if (!path) return ok; /* tool_watch_output sees to its errors */
-  bool failed = ferror(file);
-  failed |= fclose(file) != 0;
-  return ok && (!failed || tool_fail(error, TOOL_EXIT_FILE, "--emit: %s: writing failed: %s", path,
-                                     strerror(errno)));
+  if (tool_finish_output(error, &output, ok)) return true;
+  return ok ? tool_prefix(error, "--emit") : false;
 }
 
 bool run_emit(tool_error *error, const run_options *options, kjit_context *context,
