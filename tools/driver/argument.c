@@ -1,7 +1,7 @@
 #include <driver/argument.h>
 
 #include <driver/generate.h>
-#include <driver/npy.h>
+#include <driver/array_file.h>
 #include <driver/record.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,7 +267,7 @@ static bool scan_file(tool_scanner *scanner, tool_array *array)
     end = suffix;
   }
   char *copy = tool_copy_text(path, (size_t)(end - path));
-  bool ok = tool_read_npy(scanner->error, copy, array, &leaves),
+  bool ok = tool_load_array(scanner->error, copy, array, &leaves),
        is_structured = leaves.count || record.context;
   free(copy);
   if (suffix) scanner->at = suffix;

@@ -214,12 +214,15 @@ static bool write_header(FILE *file, const tool_array *array, kjit_type element)
   return ok;
 }
 
-bool tool_write_npy(tool_error *error, const char *path, const tool_array *array)
+bool tool_write_npy_stream(FILE *file, const tool_array *array)
 {
   kjit_type element = tool_elements[array->element].numpy ? array->element : KJIT_F32;
+  return write_header(file, array, element) && write_elements(file, array, element);
+}
+
+bool tool_write_npy(tool_error *error, const char *path, const tool_array *array)
+{
   tool_output_file output;
   if (!tool_create_output(error, path, &output)) return false;
-  bool ok =
-    write_header(output.stream, array, element) && write_elements(output.stream, array, element);
-  return tool_finish_output(error, &output, ok);
+  return tool_finish_output(error, &output, tool_write_npy_stream(output.stream, array));
 }

@@ -4,12 +4,14 @@
 #define TOOL_NPY_H
 
 #include <driver/record.h>
+#include <stdio.h>
 
 /* Nothing is allocated before the header has been compared with the file's real size. An array of
  * structs comes as one of bytes with as many lanes as an element has bytes, and its numbers are
  * added to *leaves, which stays empty for all others; leaves NULL: they are refused. */
 bool tool_read_npy(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
 /* Elements in row-major order; bf16, which numpy does not have, is written as f32. */
+bool tool_write_npy_stream(FILE *file, const tool_array *array); /* false: see the stream */
 bool tool_write_npy(tool_error *error, const char *path, const tool_array *array);
 
 #endif

@@ -42,7 +42,8 @@ static const char before_options[] = "Runs kernels of a kernel IR file over arra
 
 static const char values[] =
   "VALUE of --arg is one of\n"
-  "  @FILE.npy[:as=TYPE]      a file of numpy.save, converted to TYPE if given\n"
+  "  @FILE.npy[:as=TYPE]      a file of numpy.save, converted to TYPE if given;\n"
+  "                           also .csv, .png, .pgm, .ppm\n"
   "  zeros:TYPE[SHAPE]        also ones: and full:...:value=V\n"
   "  arange:TYPE[SHAPE]       0, 1, 2 ... in row-major order; :start=A:step=B\n"
   "  rand:TYPE[SHAPE]         uniform in [0, 1); :low=A:high=B:seed=N\n"
@@ -69,7 +70,8 @@ static const char values[] =
   "the module or a name such as add. A RESULT with a new name is made. Without a launch no "
   "FILE.kir is needed.\n"
   "\n"
-  "EXPECTED of --check is FILE.npy, a VALUE as above (a single number stands for all elements) or "
+  "EXPECTED of --check is a file as of --save, a VALUE as above (a single number stands for all "
+  "elements) or "
   "the name of another --arg.\n"
   "\n"
   "Exit status: 0 success; 1 a --check failed; 2 wrong command line; 3 the kernel IR or its types "
@@ -116,7 +118,8 @@ static const struct argp_option option_table[] = {
   { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 1 },
   { 0, 0, 0, 0, "Results", 2 },
   { "print", 'p', "NAME", 0, "Print an array, or a view of it such as r[:10]", 2 },
-  { "save", 's', "NAME=FILE.npy", 0, "Write an array, or a view of it, as numpy.save does", 2 },
+  { "save", 's', "NAME=FILE", 0,
+    "Write an array, or a view of it, by the ending of FILE: .npy, .csv, .png, .pgm or .ppm", 2 },
   { "check", 'c', "NAME=EXPECTED", 0, "Compare an array; a difference makes the exit status 1", 2 },
   { "rtol", KEY_RTOL, "X", 0, "Relative tolerance of --check for floats (1e-5)", 2 },
   { "atol", KEY_ATOL, "X", 0, "Absolute tolerance of --check for floats (1e-8)", 2 },

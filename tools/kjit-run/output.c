@@ -1,6 +1,6 @@
 #include "output.h"
 
-#include <driver/npy.h>
+#include <driver/array_file.h>
 #include <driver/print.h>
 #include <driver/record.h>
 #include <driver/progress.h>
@@ -49,10 +49,36 @@ static bool broadcast(tool_scanner *scanner, tool_arguments *owner, const tool_v
   return true;
 }
 
-static bool is_npy_path(const char *text)
+/* A column of numbers has the shape of the array that it is compared with: a .csv file has no
+ * other way to say that an array is of one column, or of one number. */
+static void take_shape_of_column(const tool_array *like, tool_array *column)
 {
-  size_t length = strlen(text);
-  return length > 4 && !strcmp(text + length - 4, ".npy");
+  bool is_column = like->rank == 0 || (like->rank == 2 && like->shape[1] == 1);
+  if (column->rank != 1 || !is_column || tool_count(like) != tool_count(column)) return;
+  column->rank = like->rank;
+  memcpy(column->shape, like->shape, sizeof like->shape);
+  column->strides[0] = column->strides[1] = 1;
+}
+
+static bool is_table(const char *path)
+{
+  size_t length = strlen(path);
+  return length > 4 && !strcmp(path + length - 4, ".csv");
+}
+
+/* Decimal digits say a float of the array's own type: that of the least digits is another f64. */
+static bool scan_table(tool_scanner *scanner, run_outputs *outputs, run_output *output)
+{
+  const tool_element *element = &tool_elements[output->array.element];
+  bool is_float = element->class_ == TOOL_FLOAT && !output->array.record.context;
+  char *text =
+    tool_format("%s%s%s", scanner->at, is_float ? ":as=" : "", is_float ? element->text : "");
+  tool_scanner whole = tool_scan(scanner->option, text, scanner->error);
+  bool ok = tool_scan_file(&outputs->expected, &whole, &output->expected);
+  free(text);
+  scanner->at += strlen(scanner->at);
+  if (ok) take_shape_of_column(&output->array, &output->expected.array);
+  return ok;
 }
 
 static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner,
@@ -61,8 +87,11 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
   if (output->array.record.context) scanner->record = &output->array.record;
-  if (is_npy_path(at) && *at != '@')
-    return tool_scan_file(&outputs->expected, scanner, &output->expected);
+  if (tool_is_array_path(at)) {
+    scanner->at += *at == '@';
+    return is_table(at) ? scan_table(scanner, outputs, output)
+                        : tool_scan_file(&outputs->expected, scanner, &output->expected);
+  }
   size_t length = *at == '@' || tool_is_value(scanner) ? 0 : tool_name_length(scanner);
   bool is_reference = length && tool_find_argument(arguments, at, length) && at[length] != ':';
   if (is_reference
@@ -106,7 +135,8 @@ static bool prepare_output(tool_error *error, const tool_arguments *arguments,
            check_shapes(&scanner, output);
   output->path = scanner.at;
   if (!*output->path) return tool_expected(&scanner, "a path");
-  return text->kind != RUN_IMAGE || tool_check_image(error, output->path, &output->array);
+  return text->kind == RUN_IMAGE ? tool_check_image(error, output->path, &output->array)
+                                 : tool_check_save(error, "--save", output->path, &output->array);
 }
 
 static bool parse_range(tool_error *error, const char *text, tool_image_range *range)
@@ -225,7 +255,7 @@ static bool write_file(tool_error *error, const run_outputs *outputs, const run_
 {
   tool_progress("writing files", 0);
   bool ok = output->kind == RUN_SAVE
-              ? tool_write_npy(error, output->path, &output->array)
+              ? tool_save_array(error, output->path, &output->array)
               : tool_write_image(error, output->path, &output->array, &outputs->range);
   tool_stop_progress();
   return ok;
