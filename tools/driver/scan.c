@@ -283,6 +283,43 @@ static bool scan_number(tool_scanner *scanner, tool_number *number)
          negate(scanner, start, magnitude, negative, number);
 }
 
+/* Where "e6" or ".5e6" stands behind decimal digits: how many zeros the number gets, of which its
+ * digits behind the point take some. NULL: no exponent is here. */
+static const char *find_exponent(const char *at, const char **fraction, uint32_t *exponent)
+{
+  *fraction = at;
+  if (*at == '.' && isdigit((unsigned char)at[1]))
+    for (at++, *fraction = at; isdigit((unsigned char)*at);) at++;
+  if (*at != 'e' && *at != 'E') return NULL;
+  at += at[1] == '+' ? 2 : 1;
+  if (!isdigit((unsigned char)*at)) return NULL;
+  for (*exponent = 0; isdigit((unsigned char)*at); at++)
+    if (*exponent < 1000) *exponent = *exponent * 10 + (uint32_t)(*at - '0');
+  return at;
+}
+
+/* "1e6", "2.5e3" are the integers that they say; others keep their point and what follows. */
+static bool scan_exponent(tool_scanner *scanner, const char *start, uint64_t *value)
+{
+  uint32_t exponent;
+  const char *digit, *end = find_exponent(scanner->at, &digit, &exponent);
+  if (!end || number_base(start) != 10) return true;
+  bool fits = true, has_fraction = *scanner->at == '.';
+  for (; exponent; exponent--) {
+    bool is_digit = has_fraction && isdigit((unsigned char)*digit);
+    fits = fits && !__builtin_mul_overflow(*value, 10, value) &&
+           !__builtin_add_overflow(*value, is_digit ? (uint64_t)(*digit - '0') : 0, value);
+    digit += is_digit;
+  }
+  for (; has_fraction && *digit == '0';) digit++;
+  if (has_fraction && isdigit((unsigned char)*digit))
+    return tool_scan_fail(scanner, start, "expected an integer, not '%.*s'", (int)(end - start),
+                          start);
+  if (!fits) return tool_scan_fail(scanner, start, "the number needs more than 64 bits");
+  scanner->at = end;
+  return true;
+}
+
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
 {
   tool_skip_blanks(scanner);
@@ -290,7 +327,9 @@ bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
   bool negative = tool_accept(scanner, '-');
   uint64_t magnitude;
   tool_number number = tool_make_integer(0);
-  if (!scan_unsigned(scanner, what, &magnitude) ||
+  tool_skip_blanks(scanner);
+  const char *digits = scanner->at;
+  if (!scan_unsigned(scanner, what, &magnitude) || !scan_exponent(scanner, digits, &magnitude) ||
       !negate(scanner, start, magnitude, negative, &number))
     return false;
   if (number.kind == TOOL_NUMBER_UNSIGNED)

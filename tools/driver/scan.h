@@ -43,7 +43,8 @@ bool tool_accept_word(tool_scanner *scanner, const char *word);
 /* of the identifier here, after blanks; 0: none */
 size_t tool_name_length(tool_scanner *scanner);
 bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
-bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value); /* with sign */
+/* With sign; "1e6" and "2.5e3" are integers too. */
+bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value);
 bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type);
 /* Whether a text is the name of a vector: of what type and how many its lanes are. */
 bool tool_split_vector(const char *text, size_t length, kjit_type *type, uint32_t *lanes);

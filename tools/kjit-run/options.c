@@ -6,7 +6,7 @@
 #include <driver/limits.h>
 #include <driver/emit.h>
 #include <driver/file.h>
-#include <errno.h>
+#include <driver/scan.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,11 +182,12 @@ static void append_output(run_options *options, run_output_kind kind, const char
 
 static uint64_t parse_count(struct argp_state *state, const char *option, const char *text)
 {
-  char *end;
-  errno = 0;
-  long long value = strtoll(text, &end, 10);
-  if (errno || *end || end == text || value < 1)
+  tool_error ignored = { 0 };
+  tool_scanner scanner = tool_scan(option, text, &ignored);
+  int64_t value = 0;
+  if (!tool_scan_integer(&scanner, "a number", &value) || !tool_at_end(&scanner) || value < 1)
     argp_error(state, "%s: expected a number from 1, not '%s'", option, text);
+  free(ignored.text);
   return (uint64_t)value;
 }
 
