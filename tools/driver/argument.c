@@ -2,6 +2,7 @@
 
 #include <driver/generate.h>
 #include <driver/array_file.h>
+#include <driver/similar.h>
 #include <driver/record.h>
 #include <stdlib.h>
 #include <string.h>
@@ -300,6 +301,17 @@ bool tool_scan_file(tool_arguments *arguments, tool_scanner *scanner, tool_argum
 
 /* ---- values ---- */
 
+static bool no_such_argument(const tool_arguments *arguments, tool_scanner *scanner, const char *at,
+                             size_t length)
+{
+  tool_similar similar = { .name = at, .length = length };
+  for (size_t i = 0; i < arguments->count; i++) tool_offer_name(&similar, arguments->items[i].name);
+  char *meant = tool_similar_text(&similar);
+  tool_scan_fail(scanner, at, "no --arg has the name '%.*s'%s", (int)length, at, meant);
+  free(meant);
+  return false;
+}
+
 bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
                          tool_argument *argument)
 {
@@ -307,7 +319,7 @@ bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
   const char *at = scanner->at;
   if (!length) return tool_expected(scanner, "the name of an --arg");
   tool_argument *found = tool_find_argument(arguments, at, length);
-  if (!found) return tool_scan_fail(scanner, at, "no --arg has the name '%.*s'", (int)length, at);
+  if (!found) return no_such_argument(arguments, scanner, at, length);
   found->is_used = true;
   scanner->at += length;
   *argument = *found;

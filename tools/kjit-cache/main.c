@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <argp.h>
 #include <driver/file.h>
+#include <driver/similar.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,6 +198,7 @@ int main(int argc, char **argv)
   tool t = { 0 };
   tool_watch_output();
   argp_err_exit_status = TOOL_EXIT_USAGE;
+  tool_check_option_names(option_table, argc, argv);
   argp_parse(&parser, argc, argv, 0, NULL, &t.options);
   if (create_context(&t)) run_command(&t);
   tool_exit exit_status = tool_report(&t.error);

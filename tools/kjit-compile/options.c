@@ -5,6 +5,7 @@
 #include <driver/checks.h>
 #include <driver/limits.h>
 #include <driver/emit.h>
+#include <driver/similar.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +220,7 @@ void compile_parse_options(int argc, char **argv, compile_options *options)
                                NULL,         NULL,         NULL };
   *options = (compile_options){ .stage = -1, .arch = "cpu" };
   argp_err_exit_status = TOOL_EXIT_USAGE;
+  tool_check_option_names(option_table, argc, argv);
   argp_parse(&parser, argc, argv, 0, NULL, options);
   free(documentation);
   free(stages);

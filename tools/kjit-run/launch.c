@@ -1,6 +1,7 @@
 #include "launch.h"
 
 #include <ctype.h>
+#include <driver/similar.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,10 +146,16 @@ static bool find_kernel(const run_maker *m, tool_scanner *scanner, run_step *ste
   const char *at = scanner->at;
   if (!tool_scan_name(scanner, "the name of a kernel", &step->name)) return false;
   if (kjit_get_kernel(m->module, step->name, &step->kernel) == KJIT_OK) return true;
-  const char *first = kjit_get_kernel_name(m->module, 0);
-  return tool_scan_fail(scanner, at, "the module has no kernel '%s'%s%s", step->name,
-                        first ? "; its first one is " : " and no kernel at all",
-                        first ? first : "");
+  const char *first = kjit_get_kernel_name(m->module, 0), *name;
+  tool_similar similar = { .name = step->name, .length = strlen(step->name) };
+  for (size_t i = 0; (name = kjit_get_kernel_name(m->module, i)); i++)
+    tool_offer_name(&similar, name);
+  char *meant = similar.nearest ? tool_similar_text(&similar)
+                : first         ? tool_format("; its first one is %s", first)
+                                : tool_copy_text(" and no kernel at all", 21);
+  tool_scan_fail(scanner, at, "the module has no kernel '%s'%s", step->name, meant);
+  free(meant);
+  return false;
 }
 
 bool run_scan_launch(const run_maker *m, const char *text, run_step *step)
