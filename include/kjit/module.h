@@ -113,6 +113,29 @@ KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const c
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module_as(kjit_context *context, kjit_trust trust,
                                                      const char *name, const char *text,
                                                      size_t size_bytes, kjit_module **module);
+/* The text of a front end's own source, of which messages quote lines; never grows. */
+typedef struct kjit_quoted_text {
+  const char *file;  /* as line directives and builders' locations name it */
+  const char *text;  /* any text; nothing reads it but messages; NULL only if it is empty */
+  size_t text_bytes; /* of text */
+} kjit_quoted_text;
+
+/* How a text is parsed. All 0: as kjit_parse_module does it. */
+typedef struct kjit_parse_options {
+  uint32_t size_bytes; /* sizeof(kjit_parse_options), set by the host */
+  kjit_trust trust;    /* as for kjit_parse_module_as */
+  /* the texts behind line directives, `@line(12, 5, "prog.py")`: messages about what follows a
+   * directive name that place, and quote its line, with a caret, where the file is one of these.
+   * quoted_count of them, read until the call returns; default: none */
+  const kjit_quoted_text *quoted;
+  size_t quoted_count; /* of quoted */
+} kjit_parse_options;
+/* kjit_parse_module with options, NULL: none. Errors: those of kjit_parse_module_as; MISUSE: a
+ * quoted text without a name. */
+KJIT_API KJIT_CHECK kjit_status kjit_parse_module_with(kjit_context *context,
+                                                       const kjit_parse_options *options,
+                                                       const char *name, const char *text,
+                                                       size_t size_bytes, kjit_module **module);
 /* One owner more; returns module, which may be NULL. Any thread. */
 KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
 /* One owner less; the last one frees it with its kernels, after launches under way. module NULL is

@@ -85,7 +85,7 @@ typedef struct kjit_diagnostic {
   /* what failed; KJIT_OK where nothing did */
   kjit_status status;
   const char *file;        /* NULL: no source place */
-  uint32_t line, column;   /* from 1; 0: no source place */
+  uint32_t line, column;   /* from 1; 0: no source place; column 0: a front end's line alone */
   const char *message;     /* one sentence, no trailing newline */
   const char *source_line; /* the line itself for a caret, or NULL */
 } kjit_diagnostic;

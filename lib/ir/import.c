@@ -23,8 +23,6 @@
 #include "ir/context.h"
 #include "support/host_process.h"
 
-enum { MAX_SOURCES = 1000 };
-
 typedef struct importer {
   kjit_module *module;
   kj_arena *arena;
@@ -57,7 +55,7 @@ static void add(importer *in, const char *identity, const ki_text *text)
 
 static const kj_source *importing_source(const importer *in, const ki_import *import)
 {
-  return &in->module->sources.items[import->location.file];
+  return &in->module->sources.items[import->importer];
 }
 
 /* ---- the host's sources ---- */
@@ -135,7 +133,7 @@ static size_t folder_length(const char *path)
 /* NULL: there is no such file. */
 static const char *find_file(importer *in, const ki_import *import)
 {
-  const char *source = in->module->sources.items[import->location.file].name,
+  const char *source = importing_source(in, import)->name,
              *folders = in->module->context->config.import_path;
   const char *path = join(in, source, folder_length(source), import->name);
   if (access(path, F_OK) == 0) return path;
@@ -225,9 +223,9 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
   /* which grows meanwhile */
   for (size_t i = 0; i < module->imports.count && !diagnostics->error_count; i++) {
     const ki_import import = module->imports.items[i];
-    if (module->sources.count >= MAX_SOURCES) {
+    if (module->sources.count >= KJ_MAX_SOURCES) {
       kj_report(diagnostics, &module->sources, import.location, KJIT_SEVERITY_ERROR,
-                KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources", MAX_SOURCES);
+                KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources", KJ_MAX_SOURCES);
       return;
     }
     if (is_of_library(in, &import) && add_from_library(in, &import)) continue;
@@ -245,17 +243,35 @@ bool ki_is_guest(kjit_trust trust, bool is_default)
   return trust == KJIT_TRUST_DEFAULT ? is_default : trust == KJIT_TRUST_GUEST;
 }
 
-void ki_add_source(kjit_module *module, const ki_text *text)
+static uint32_t append_source(kjit_module *module, const kj_source *source)
 {
   size_t count = module->sources.count;
   kj_source *sources = KJ_NEW_ARRAY(&module->arena, kj_source, count + 1);
   if (count) memcpy(sources, module->sources.items, count * sizeof *sources);
-  sources[count] =
-    (kj_source){ .name = kj_copy_string(&module->arena, text->name, strlen(text->name)),
-                 .text = kj_copy_string(&module->arena, text->text, text->size_bytes),
-                 .size_bytes = text->size_bytes,
-                 .is_guest = text->is_guest };
+  sources[count] = *source;
   module->sources = (kj_sources){ sources, count + 1 };
+  return (uint32_t)count;
+}
+
+void ki_add_source(kjit_module *module, const ki_text *text)
+{
+  const kj_source source = { .name = kj_copy_string(&module->arena, text->name, strlen(text->name)),
+                             .text = kj_copy_string(&module->arena, text->text, text->size_bytes),
+                             .size_bytes = text->size_bytes,
+                             .is_guest = text->is_guest };
+  (void)append_source(module, &source);
+}
+
+uint32_t ki_add_named_source(kjit_module *module, uint32_t of, const char *name, const char *shown,
+                             size_t shown_bytes)
+{
+  const kj_source source = { .name = kj_copy_string(&module->arena, name, strlen(name)),
+                             .shown =
+                               shown ? kj_copy_string(&module->arena, shown, shown_bytes) : NULL,
+                             .shown_bytes = shown_bytes,
+                             .is_guest = module->sources.items[of].is_guest,
+                             .is_named = true };
+  return append_source(module, &source);
 }
 
 static void read_text(kjit_module *module, const ki_text *text, bool with_imports,
@@ -266,6 +282,9 @@ static void read_text(kjit_module *module, const ki_text *text, bool with_import
   if (!read.name) read.name = "module";
   if (is_too_long) read.size_bytes = 0;
   ki_add_source(module, &read);
+  for (size_t i = 0; i < text->quoted_count; i++)
+    (void)ki_add_named_source(module, 0, text->quoted[i].file, text->quoted[i].text,
+                              text->quoted[i].text_bytes);
   if (is_too_long)
     kj_report(diagnostics, &module->sources, (kj_location){ 0, 1, 1 }, KJIT_SEVERITY_ERROR,
               KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read", text->size_bytes,

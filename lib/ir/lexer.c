@@ -1,3 +1,5 @@
+/* Tokens; and line directives, `@line(12, 5, "prog.py")`, which are blanks to the grammar and say
+ * of which place of a front end's own source what follows was made. */
 #include "ir/lexer.h"
 
 #include <math.h>
@@ -34,9 +36,24 @@ static char peek(const ki_lexer *lexer, size_t ahead)
   return (size_t)(lexer->end - lexer->at) > ahead ? lexer->at[ahead] : 0;
 }
 
+static uint32_t column_here(const ki_lexer *lexer)
+{
+  return (uint32_t)(lexer->at - lexer->line_start) + 1;
+}
+
 static kj_location here(const ki_lexer *lexer)
 {
-  return (kj_location){ lexer->file, lexer->line, (uint32_t)(lexer->at - lexer->line_start) + 1 };
+  if (lexer->directed.line) return lexer->directed;
+  return (kj_location){ lexer->file, lexer->line, column_here(lexer) };
+}
+
+void ki_note_text_place(const ki_lexer *lexer)
+{
+  const ki_token *token = &lexer->token;
+  if (!lexer->directed.line) return;
+  kj_report(lexer->diagnostics, lexer->sources,
+            (kj_location){ lexer->file, token->line, token->column }, KJIT_SEVERITY_NOTE, KJIT_OK,
+            "found here in the text that was made of it");
 }
 
 void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status, const char *format, ...)
@@ -46,6 +63,7 @@ void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status, const
   kj_report_list(lexer->diagnostics, lexer->sources, location, KJIT_SEVERITY_ERROR, status, format,
                  list);
   va_end(list);
+  ki_note_text_place(lexer);
   longjmp(*lexer->on_error, KJ_JUMP_ERROR);
 }
 
@@ -76,6 +94,103 @@ static void skip_comment(ki_lexer *lexer)
   lexer->at = newline ? newline : lexer->end;
 }
 
+/* ---- line directives ---- */
+
+static void read_string(ki_lexer *lexer);
+
+static bool is_at_directive(const ki_lexer *lexer)
+{
+  static const char word[] = "@line";
+  size_t length = sizeof word - 1;
+  return (size_t)(lexer->end - lexer->at) >= length && memcmp(lexer->at, word, length) == 0 &&
+         !is_word(peek(lexer, length));
+}
+
+static _Noreturn void refuse_directive(ki_lexer *lexer)
+{
+  ki_fail_at(
+    lexer, here(lexer), KJIT_ERROR_SYNTAX,
+    "a line directive is `@line(12, \"prog.py\")`, `@line(12, 5, \"prog.py\")`: line, column "
+    "and file, of which column and file may be left out, or `@line()`");
+}
+
+static void skip_spaces(ki_lexer *lexer)
+{
+  while (peek(lexer, 0) == ' ' || peek(lexer, 0) == '\t') lexer->at++;
+}
+
+static bool accept_character(ki_lexer *lexer, char c)
+{
+  skip_spaces(lexer);
+  if (peek(lexer, 0) != c) return false;
+  lexer->at++;
+  skip_spaces(lexer);
+  return true;
+}
+
+/* From 1. */
+static uint32_t read_directed_number(ki_lexer *lexer)
+{
+  uint32_t value = 0;
+  const char *start = lexer->at;
+  for (; is_digit(peek(lexer, 0)); lexer->at++)
+    if (__builtin_mul_overflow(value, 10u, &value) ||
+        __builtin_add_overflow(value, (uint32_t)(peek(lexer, 0) - '0'), &value))
+      ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
+                 "lines and columns of a line directive are at most 4294967295");
+  if (lexer->at == start) refuse_directive(lexer);
+  if (value == 0)
+    ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
+               "lines and columns of a line directive count from 1");
+  return value;
+}
+
+static uint32_t find_directed_file(ki_lexer *lexer, const char *name)
+{
+  kj_map_entry *entry = kj_get_entry(&lexer->directed_files, name, strlen(name));
+  if (entry->value) return (uint32_t)(uintptr_t)entry->value;
+  if (lexer->sources->count >= KJ_MAX_SOURCES)
+    ki_fail_at(lexer, here(lexer), KJIT_ERROR_UNSUPPORTED,
+               "a module is made of at most %d sources, those among them that its line directives "
+               "name",
+               KJ_MAX_SOURCES);
+  uint32_t number = ki_add_named_source(lexer->module, lexer->file, name, NULL, 0);
+  entry->value = (void *)(uintptr_t)number;
+  return number;
+}
+
+/* `@line(12, 5, "prog.py")`: all that follows, up to the next one, was made of that place. */
+static void read_directive(ki_lexer *lexer)
+{
+  kj_location place = { 0 };
+  lexer->directed.line = 0; /* errors of the directive itself are the text's */
+  lexer->token.line = lexer->line;
+  lexer->token.column = column_here(lexer);
+  lexer->token.start = lexer->at;
+  if (!lexer->module)
+    ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX, "a type has no line directives");
+  lexer->at += strlen("@line");
+  if (!accept_character(lexer, '(')) refuse_directive(lexer);
+  if (accept_character(lexer, ')')) return;
+  place.line = read_directed_number(lexer);
+  bool more = accept_character(lexer, ',');
+  if (more && is_digit(peek(lexer, 0))) {
+    place.column = read_directed_number(lexer);
+    more = accept_character(lexer, ',');
+  }
+  if (more && peek(lexer, 0) != '"') refuse_directive(lexer);
+  if (more) {
+    lexer->token.location = here(lexer);
+    read_string(lexer);
+    lexer->directed_file = find_directed_file(lexer, lexer->token.string);
+  }
+  if (!accept_character(lexer, ')')) refuse_directive(lexer);
+  if (!lexer->directed_file)
+    lexer->directed_file = find_directed_file(lexer, lexer->sources->items[lexer->file].name);
+  place.file = lexer->directed_file;
+  lexer->directed = place;
+}
+
 /* Skips what is between tokens; returns whether a newline was. */
 static bool skip_blanks(ki_lexer *lexer)
 {
@@ -88,6 +203,9 @@ static bool skip_blanks(ki_lexer *lexer)
       lexer->line_start = lexer->at + 1;
     } else if (c == '#') {
       skip_comment(lexer);
+      lexer->at--;
+    } else if (c == '@' && is_at_directive(lexer)) {
+      read_directive(lexer);
       lexer->at--;
     } else if (c != ' ' && c != '\t' && c != '\r') break;
   }
@@ -337,9 +455,12 @@ static void read_punctuation(ki_lexer *lexer)
 void ki_next_token(ki_lexer *lexer)
 {
   bool newline = skip_blanks(lexer);
-  lexer->token = (ki_token){
-    .kind = KJ_TOKEN_END, .location = here(lexer), .newline_before = newline, .start = lexer->at
-  };
+  lexer->token = (ki_token){ .kind = KJ_TOKEN_END,
+                             .location = here(lexer),
+                             .line = lexer->line,
+                             .column = column_here(lexer),
+                             .newline_before = newline,
+                             .start = lexer->at };
   if (lexer->at == lexer->end) return;
   char c = *lexer->at;
   if (is_letter(c)) read_name(lexer);
@@ -359,6 +480,7 @@ void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_aren
                        .sources = sources,
                        .diagnostics = diagnostics };
   kj_init_map(&lexer->names, arena);
+  kj_init_map(&lexer->directed_files, arena);
   static const char byte_order_mark[] = "\xef\xbb\xbf";
   if (size_bytes >= 3 && memcmp(text, byte_order_mark, 3) == 0) lexer->at += 3;
 }

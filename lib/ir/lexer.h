@@ -109,7 +109,8 @@ extern const ki_token_info ki_token_table[KJ_TOKEN_COUNT];
 
 typedef struct ki_token {
   ki_token_kind kind;
-  kj_location location;
+  kj_location location;  /* the front end's, behind a line directive */
+  uint32_t line, column; /* in the text */
   bool newline_before;
   const char *start; /* in the text */
   size_t length;
@@ -123,7 +124,13 @@ typedef struct ki_token {
 typedef struct ki_lexer {
   const char *at, *end, *line_start;
   uint32_t file, line; /* file: index of the source */
-  kj_arena *arena;     /* of names and strings */
+  /* what the last line directive says of all that follows; line 0: there is none, or it has ended
+   */
+  kj_location directed;
+  uint32_t directed_file; /* of the last one that named a file; 0: none has */
+  kj_map directed_files;  /* name -> number of the source */
+  kjit_module *module;    /* which directives add sources to; NULL: there may be none */
+  kj_arena *arena;        /* of names and strings */
   kj_map names;
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
@@ -137,6 +144,8 @@ void ki_init_lexer(ki_lexer *lexer, const char *text, size_t size_bytes, kj_aren
                    const kj_sources *sources, kj_diagnostics *diagnostics);
 /* Replaces lexer->token by the next one. */
 void ki_next_token(ki_lexer *lexer);
+/* Behind an error of a text with line directives: where in that text it was found. */
+void ki_note_text_place(const ki_lexer *lexer);
 /* Reports one error and jumps. */
 _Noreturn void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));

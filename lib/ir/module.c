@@ -105,18 +105,53 @@ kjit_status kjit_parse_module(kjit_context *context, const char *name, const cha
 kjit_status kjit_parse_module_as(kjit_context *context, kjit_trust trust, const char *name,
                                  const char *text, size_t size_bytes, kjit_module **module)
 {
+  const kjit_parse_options options = { .size_bytes = sizeof options, .trust = trust };
+  return kjit_parse_module_with(context, &options, name, text, size_bytes, module);
+}
+
+static kjit_status check_quoted(kjit_context *context, const kjit_parse_options *options)
+{
+  if (!options->quoted && options->quoted_count)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_options.quoted is NULL");
+  if (options->quoted_count >= KJ_MAX_SOURCES)
+    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,
+                        "kjit_parse_options.quoted: a module is made of at most %d sources",
+                        KJ_MAX_SOURCES);
+  for (size_t i = 0; i < options->quoted_count; i++) {
+    const kjit_quoted_text *quoted = &options->quoted[i];
+    if (!quoted->file || (!quoted->text && quoted->text_bytes))
+      return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                          "kjit_parse_options.quoted: %s of a text is NULL",
+                          quoted->file ? "the text" : "the name");
+    if (quoted->text_bytes > KJ_MAX_SOURCE_BYTES)
+      return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                          "kjit_parse_options.quoted: %zu bytes are more than a source may have",
+                          quoted->text_bytes);
+  }
+  return KJIT_OK;
+}
+
+kjit_status kjit_parse_module_with(kjit_context *context, const kjit_parse_options *options,
+                                   const char *name, const char *text, size_t size_bytes,
+                                   kjit_module **module)
+{
   if (!context) return KJIT_ERROR_MISUSE;
   if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
   if (!module || (!text && size_bytes))
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_parse_module needs a text and a place for the module");
-  if (!ki_is_trust(trust))
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_module_as: %d is no trust",
-                        (int)trust);
+  kjit_parse_options given;
+  KJ_TRY(ki_read_sized(context, "kjit_parse_module_with", KI_PARSE_OPTIONS, options, &given));
+  if (!ki_is_trust(given.trust))
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_options.trust: %d is no trust",
+                        (int)given.trust);
+  KJ_TRY(check_quoted(context, &given));
   const ki_text source = { .name = name,
                            .text = text ? text : "",
                            .size_bytes = size_bytes,
-                           .is_guest = ki_is_guest(trust, ki_trusts_nobody(context)) };
+                           .is_guest = ki_is_guest(given.trust, ki_trusts_nobody(context)),
+                           .quoted = given.quoted,
+                           .quoted_count = given.quoted_count };
   kj_diagnostics diagnostics = { 0 };
   kjit_module *parsed = NULL;
   ki_parse_module(context, context->types, &source, &diagnostics, &parsed);

@@ -232,6 +232,7 @@ struct ki_stmt {
 typedef struct ki_import {
   const char *name;
   kj_location location;
+  uint32_t importer; /* the source that imports; location may name a front end's */
 } ki_import;
 
 struct kjit_module {
@@ -314,6 +315,8 @@ typedef struct ki_text {
   const char *name, *text;
   size_t size_bytes;
   bool is_guest;
+  const kjit_quoted_text *quoted; /* what its line directives name, where the host has the texts */
+  size_t quoted_count;
 } ki_text;
 /* Whether a trust that somebody has given is that of a guest; is_default: what DEFAULT is. */
 bool ki_is_guest(kjit_trust trust, bool is_default);
@@ -323,8 +326,13 @@ kjit_status ki_parse_module(kjit_context *context, ki_types *types, const ki_tex
                             kj_diagnostics *diagnostics, kjit_module **module);
 /* A source is a program somebody wrote or emitted; columns and lines are 32 bits. */
 enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
+enum { KJ_MAX_SOURCES = 1000 }; /* of a module, those among them that line directives name */
 /* Another source of the module; name and text are copied. */
 void ki_add_source(kjit_module *module, const ki_text *text);
+/* Another source without a text, which directives of the source `of` name: its number. shown may be
+ * NULL; it and name are copied. */
+uint32_t ki_add_named_source(kjit_module *module, uint32_t of, const char *name, const char *shown,
+                             size_t shown_bytes);
 /* The declarations of a source into the module. Errors are reported. */
 void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
 /* What kjit's algorithms name their texts. */

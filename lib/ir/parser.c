@@ -44,6 +44,7 @@ kj_location ki_found_at(const ki_parser *parser)
   const ki_token *previous = &parser->previous;
   bool at_end = ki_at(parser, KJ_TOKEN_END) || ki_at_line_end(parser);
   if (!at_end || !previous->start) return ki_place(parser);
+  if (parser->lexer.directed.line) return previous->location;
   return (kj_location){ previous->location.file, previous->location.line,
                         previous->location.column + (uint32_t)previous->length };
 }
@@ -66,6 +67,7 @@ void ki_fail_parse(ki_parser *parser, kj_location location, kjit_status status, 
                  status, format, list);
   va_end(list);
   explain_slashes(parser, location);
+  ki_note_text_place(&parser->lexer);
   longjmp(*parser->lexer.on_error, KJ_JUMP_ERROR);
 }
 
@@ -388,7 +390,7 @@ static void parse_import(ki_parser *parser)
 {
   ki_advance(parser);
   ki_token name = ki_expect(parser, KJ_TOKEN_STRING, "with the name of the file after `import`");
-  ki_import import = { name.string, name.location };
+  ki_import import = { name.string, name.location, parser->lexer.file };
   KJ_PUSH(parser->arena, &parser->module->imports, import);
 }
 
@@ -453,9 +455,15 @@ static bool begins_declaration(const char *at, const char *end)
   return false;
 }
 
+static bool is_directive_line(const char *at, const char *end)
+{
+  static const char word[] = "@line(";
+  return (size_t)(end - at) >= sizeof word && memcmp(at, word, sizeof word - 1) == 0;
+}
+
 /* After an error: closes what the broken declaration left open and goes on at the next line that
- * begins a declaration. Looks at lines, not tokens, so that what is skipped gives no errors of its
- * own. */
+ * begins a declaration, or at the line directives right before it. Looks at lines, not tokens, so
+ * that what is skipped gives no errors of its own. */
 static void recover(ki_parser *parser)
 {
   while (parser->scope) ki_close_scope(parser);
@@ -463,13 +471,19 @@ static void recover(ki_parser *parser)
   parser->nesting = parser->open = 0;
   parser->overflow = NULL;
   ki_lexer *lexer = &parser->lexer;
-  const char *at = lexer->token.start - (lexer->token.location.column - 1), *end = lexer->end;
-  uint32_t line = lexer->token.location.line;
+  const char *at = lexer->token.start - (lexer->token.column - 1), *end = lexer->end,
+             *directives = NULL;
+  uint32_t line = lexer->token.line, directives_line = 0;
   while (at < end && (line <= parser->declaration_line || !begins_declaration(at, end))) {
+    bool is_directive = line > lexer->token.line && is_directive_line(at, end);
+    if (is_directive && !directives) directives = at, directives_line = line;
+    if (!is_directive) directives = NULL;
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     at = newline ? newline + 1 : end;
     line++;
   }
+  lexer->directed.line = 0;
+  if (directives) at = directives, line = directives_line;
   lexer->at = lexer->line_start = at;
   lexer->line = line;
   ki_advance(parser);
@@ -485,7 +499,7 @@ static void parse_declarations(ki_parser *parser)
   else if (diagnostics->error_count >= MAX_ERRORS) return;
   else recover(parser);
   while (!ki_at(parser, KJ_TOKEN_END)) {
-    parser->declaration_line = ki_place(parser).line;
+    parser->declaration_line = parser->lexer.token.line;
     parse_declaration(parser);
   }
 }
@@ -493,16 +507,23 @@ static void parse_declarations(ki_parser *parser)
 void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics)
 {
   if (!ki_check_text(&module->sources, file, diagnostics)) return;
-  const kj_source *source = &module->sources.items[file];
+  const kj_source source = module->sources.items[file]; /* the list may move */
   ki_parser *parser = KJ_NEW(&module->arena, ki_parser);
   parser->module = module;
   parser->types = module->types;
   parser->arena = &module->arena;
-  ki_init_lexer(&parser->lexer, source->text, source->size_bytes, &module->arena, &module->sources,
+  ki_init_lexer(&parser->lexer, source.text, source.size_bytes, &module->arena, &module->sources,
                 diagnostics);
   parser->lexer.file = file;
+  parser->lexer.module = module;
+  for (uint32_t i = 0; i < module->sources.count; i++) {
+    const kj_source *named = &module->sources.items[i];
+    if (named->is_named)
+      kj_get_entry(&parser->lexer.directed_files, named->name, strlen(named->name))->value =
+        (void *)(uintptr_t)i;
+  }
   size_t first = module->decls.count;
   parse_declarations(parser);
   for (size_t i = first; i < module->decls.count; i++)
-    module->decls.items[i]->is_guest = source->is_guest;
+    module->decls.items[i]->is_guest = source.is_guest;
 }

@@ -9,6 +9,46 @@
 
 /* Expressions and types as text. */
 
+/* ---- line directives ---- */
+
+/* Whether the place is in a front end's own source. */
+static bool is_named_place(const ki_printer *p, kj_location at)
+{
+  return at.line && at.file < p->module->sources.count && !p->module->sources.items[at.file].text;
+}
+
+/* Before a token that has the place: the directive by which a parser gives it that, where it would
+ * not anyway. What has no place takes that of what stands before it. */
+static bool put_place(ki_printer *p, kj_location at, const char *behind)
+{
+  const kj_location own = { 0 };
+  if (!p->has_places || !at.line) return false;
+  if (!is_named_place(p, at)) at = own;
+  bool is_same_file = at.file == p->place.file;
+  if (is_same_file && at.line == p->place.line && at.column == p->place.column) return false;
+  if (!at.line && !p->place.line) return false;
+  ki_put(p, "@line(");
+  if (at.line) kj_append_format(p->buffer, "%u", at.line);
+  if (at.line && at.column) kj_append_format(p->buffer, ", %u", at.column);
+  if (at.line && (!is_same_file || !p->place.line)) {
+    ki_put(p, ", ");
+    ki_put_string(p, p->module->sources.items[at.file].name);
+  }
+  ki_put(p, ")");
+  ki_put(p, behind);
+  p->place = at;
+  return true;
+}
+
+static bool names_places(const kjit_module *module)
+{
+  for (size_t i = 0; i < module->sources.count; i++)
+    if (!module->sources.items[i].text) return true;
+  return false;
+}
+
+/* ---- lists, strings ---- */
+
 void ki_put_list(ki_printer *p, const ki_exprs *list)
 {
   for (size_t i = 0; i < list->count; i++) {
@@ -109,6 +149,7 @@ static void print_suffix(ki_printer *p, kjit_type type)
 static void print_unary(ki_printer *p, const ki_expr *expr)
 {
   const ki_op_info *op = &ki_op_table[expr->op];
+  put_place(p, expr->location, " ");
   ki_put(p, op->text);
   if (expr->op == KJIT_OP_NOT) ki_put(p, " ");
   ki_put_expr(p, expr->x, op->precedence);
@@ -121,14 +162,18 @@ static void print_binary(ki_printer *p, const ki_expr *expr)
   const ki_op_info *op = &ki_op_table[expr->op];
   bool is_power = op->class_ == KJ_OP_POWER, is_compare = op->class_ == KJ_OP_COMPARE;
   ki_put_expr(p, expr->x, op->precedence + (is_power || is_compare));
-  kj_append_format(p->buffer, " %s ", op->text);
+  ki_put(p, " ");
+  put_place(p, expr->location, " ");
+  kj_append_format(p->buffer, "%s ", op->text);
   ki_put_expr(p, expr->y, is_power ? ki_op_table[KJIT_OP_NEG].precedence : op->precedence + 1);
 }
 
 static void print_conditional(ki_printer *p, const ki_expr *expr)
 {
   ki_put_expr(p, expr->x, 1);
-  ki_put(p, " ? ");
+  ki_put(p, " ");
+  put_place(p, expr->location, " ");
+  ki_put(p, "? ");
   ki_put_expr(p, expr->y, KJ_LEVEL_CONDITIONAL);
   ki_put(p, " : ");
   ki_put_expr(p, expr->z, KJ_LEVEL_CONDITIONAL);
@@ -136,6 +181,7 @@ static void print_conditional(ki_printer *p, const ki_expr *expr)
 
 static void print_slice(ki_printer *p, const ki_expr *expr)
 {
+  put_place(p, expr->location, " ");
   if (expr->x) ki_put_expr(p, expr->x, 1);
   ki_put(p, ":");
   if (expr->y) ki_put_expr(p, expr->y, 1);
@@ -157,11 +203,38 @@ static void print_field(ki_printer *p, const ki_expr *expr)
   /* `5.x` is a number with a suffix */
   bool is_number = expr->x->kind == KJ_EXPR_INT || expr->x->kind == KJ_EXPR_FLOAT;
   ki_put_expr(p, expr->x, is_number ? KJ_LEVEL_PRIMARY + 1 : KJ_LEVEL_POSTFIX);
-  kj_append_format(p->buffer, ".%s", expr->name);
+  ki_put(p, ".");
+  put_place(p, expr->location, " ");
+  ki_put(p, expr->name);
+}
+
+static bool begins_with_own_token(const ki_expr *expr)
+{
+  switch (expr->kind) {
+  case KJ_EXPR_INT:
+  case KJ_EXPR_FLOAT:
+  case KJ_EXPR_BOOL:
+  case KJ_EXPR_STRING:
+  case KJ_EXPR_DECL:
+  case KJ_EXPR_NAME:
+  case KJ_EXPR_BUILTIN:
+  case KJ_EXPR_TYPE:
+  case KJ_EXPR_TUPLE:
+  case KJ_EXPR_AGGREGATE: return true;
+  case KJ_EXPR_UNARY:
+  case KJ_EXPR_BINARY:
+  case KJ_EXPR_COND:
+  case KJ_EXPR_CALL:
+  case KJ_EXPR_INDEX:
+  case KJ_EXPR_SLICE:
+  case KJ_EXPR_FIELD: return false;
+  }
+  return false;
 }
 
 static void print_node(ki_printer *p, const ki_expr *expr)
 {
+  if (begins_with_own_token(expr)) put_place(p, expr->location, " ");
   switch (expr->kind) {
   case KJ_EXPR_INT:
     kj_append_format(p->buffer, "%llu", (unsigned long long)expr->integer);
@@ -299,7 +372,9 @@ static void start_line(ki_printer *p)
 static void print_attributes(ki_printer *p, const ki_attributes *attributes)
 {
   for (size_t i = 0; i < attributes->count; i++) {
-    kj_append_format(p->buffer, " @%s", attributes->items[i].info->name);
+    ki_put(p, " ");
+    put_place(p, attributes->items[i].location, " ");
+    kj_append_format(p->buffer, "@%s", attributes->items[i].info->name);
     if (attributes->items[i].values.count == 0) continue;
     ki_put(p, "(");
     ki_put_list(p, &attributes->items[i].values);
@@ -309,8 +384,11 @@ static void print_attributes(ki_printer *p, const ki_attributes *attributes)
 
 static void print_names(ki_printer *p, const ki_decls *decls)
 {
-  for (size_t i = 0; i < decls->count; i++)
-    kj_append_format(p->buffer, "%s%s", i ? ", " : "", ki_printed_name(p->naming, decls->items[i]));
+  for (size_t i = 0; i < decls->count; i++) {
+    if (i) ki_put(p, ", ");
+    put_place(p, decls->items[i]->location, " ");
+    ki_put(p, ki_printed_name(p->naming, decls->items[i]));
+  }
 }
 
 static void print_annotation(ki_printer *p, const ki_decl *decl)
@@ -364,6 +442,7 @@ static void print_if(ki_printer *p, const ki_stmt *stmt)
     return;
   }
   ki_put(p, " ");
+  put_place(p, stmt->otherwise.items[0]->location, " ");
   print_if(p, stmt->otherwise.items[0]);
 }
 
@@ -427,6 +506,7 @@ static void print_body(ki_printer *p, const ki_stmts *body)
   p->indent++;
   for (size_t i = 0; i < body->count; i++) {
     start_line(p);
+    if (put_place(p, body->items[i]->location, "\n")) start_line(p);
     print_stmt(p, body->items[i]);
     ki_put(p, "\n");
   }
@@ -439,8 +519,9 @@ static void print_body(ki_printer *p, const ki_stmts *body)
 
 static void print_parameter(ki_printer *p, const ki_decl *param)
 {
-  kj_append_format(p->buffer, "%s%s", param->is_const ? "const " : "",
-                   ki_printed_name(p->naming, param));
+  if (param->is_const) ki_put(p, "const ");
+  put_place(p, param->location, " ");
+  ki_put(p, ki_printed_name(p->naming, param));
   if (param->is_func) ki_put(p, ": func");
   if (param->is_type) ki_put(p, ": " KJ_TYPE_WORD);
   print_annotation(p, param);
@@ -494,6 +575,7 @@ static void print_struct(ki_printer *p, const ki_decl *decl)
 
 static void print_alone(ki_printer *p, const ki_decl *decl)
 {
+  put_place(p, decl->location, "\n");
   if (decl->kind == KJ_DECL_FUNCTION) print_function(p, decl->function);
   else if (decl->kind == KJ_DECL_STRUCT) print_struct(p, decl);
   else print_constant(p, decl);
@@ -536,7 +618,8 @@ void ki_print_module(const kjit_module *module, kj_buffer *buffer)
   if (setjmp(on_failure) == 0) {
     ki_naming naming;
     ki_choose_names(&naming, module, &arena);
-    print_module(&(ki_printer){ .module = module, .naming = &naming, .buffer = buffer });
+    print_module(&(ki_printer){
+      .module = module, .naming = &naming, .buffer = buffer, .has_places = names_places(module) });
   } else buffer->failed = 1;
   kj_free_arena(&arena);
 }

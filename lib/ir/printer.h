@@ -34,6 +34,8 @@ typedef struct ki_printer {
   const ki_naming *naming; /* NULL: names as given */
   kj_buffer *buffer;
   int indent;
+  bool has_places; /* line directives are printed, so that a parser gives the nodes their places */
+  kj_location place; /* that a parser would give the next token; line 0: its own in the text */
 } ki_printer;
 
 /* How tightly an expression holds together; the numbers between are those of ops.def. */

@@ -119,10 +119,19 @@ static LLVMMetadataRef get_subprogram(kl_lowering *l, const kt_instance *instanc
 
 /* ---- places ---- */
 
+/* A line is one of its scope's file, but for statements that a line directive inside of a function
+ * says are of another one. */
+static LLVMMetadataRef scope_in_file(kl_lowering *l, const kl_frame *frame, kj_location location)
+{
+  if (location.file == frame->instance->function->decl->location.file) return frame->scope;
+  return LLVMDIBuilderCreateLexicalBlockFile(l->debug->builder, frame->scope,
+                                             get_file(l, location.file), 0);
+}
+
 static LLVMMetadataRef make_place(kl_lowering *l, const kl_frame *frame, kj_location location)
 {
-  return LLVMDIBuilderCreateDebugLocation(l->context, location.line, location.column, frame->scope,
-                                          frame->inlined_at);
+  return LLVMDIBuilderCreateDebugLocation(l->context, location.line, location.column,
+                                          scope_in_file(l, frame, location), frame->inlined_at);
 }
 
 void kl_begin_debug_function(kl_lowering *l)

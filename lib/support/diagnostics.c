@@ -180,10 +180,12 @@ static void print_caret(const kjit_diagnostic *item, kj_buffer *buffer)
   static const char mark[] = "...";
   const char *line = item->source_line;
   if (!line) return;
-  size_t caret = item->column ? item->column - 1 : 0;
+  size_t caret = item->column ? item->column - 1 : 0; /* 0: front ends may know lines alone */
   window w = choose_window(line, caret);
-  kj_append_format(buffer, "  %s%.*s%s\n  ", w.is_cut_before ? mark : "", (int)(w.end - w.first),
+  kj_append_format(buffer, "  %s%.*s%s\n", w.is_cut_before ? mark : "", (int)(w.end - w.first),
                    line + w.first, w.is_cut_after ? mark : "");
+  if (!item->column) return;
+  kj_append_text(buffer, "  ");
   if (w.is_cut_before) kj_append_format(buffer, "%*s", (int)sizeof mark - 1, "");
   for (size_t i = w.first; i < caret && i < w.end; i++)
     if (!is_inside_character(line[i])) kj_append(buffer, line[i] == '\t' ? "\t" : " ", 1);
@@ -194,8 +196,9 @@ void kj_print_diagnostic(const kjit_diagnostic *diagnostic, kj_buffer *buffer)
 {
   KJ_ASSERT((unsigned)diagnostic->severity <= KJIT_SEVERITY_NOTE);
   static const char *const severities[] = { "error", "warning", "remark", "note" };
-  if (diagnostic->file)
-    kj_append_format(buffer, "%s:%u:%u: ", diagnostic->file, diagnostic->line, diagnostic->column);
+  if (diagnostic->file) kj_append_format(buffer, "%s:%u:", diagnostic->file, diagnostic->line);
+  if (diagnostic->file && diagnostic->column) kj_append_format(buffer, "%u:", diagnostic->column);
+  if (diagnostic->file) kj_append_text(buffer, " ");
   kj_append_format(buffer, "%s: %s\n", severities[diagnostic->severity], diagnostic->message);
   print_caret(diagnostic, buffer);
 }

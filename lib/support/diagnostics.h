@@ -21,14 +21,15 @@ typedef struct kj_location {
 } kj_location;
 
 /* Where a location's text is found. name and text are 0-terminated and live as long as the module.
- * text NULL: a front end's own source, which is no kernel IR; what messages quote of it is shown,
- * or NULL. */
+ * text NULL: a front end's own source, which is no kernel IR, named by a builder's location or by a
+ * line directive; what messages quote of it is shown, or NULL. */
 typedef struct kj_source {
   const char *name, *text;
   size_t size_bytes;
   const char *shown;
   size_t shown_bytes;
   bool is_guest; /* what it declares is a guest's */
+  bool is_named; /* no text, and all its places stand in the directives of another source */
 } kj_source;
 
 typedef struct kj_sources {

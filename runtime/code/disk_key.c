@@ -384,10 +384,11 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
   key->has_sources = true;
   for (size_t i = 0; i < sources->count; i++) {
     const kj_source *source = &sources->items[i];
-    key->has_sources = key->has_sources && source->name && source->text;
+    key->has_sources =
+      key->has_sources && source->name && (source->text != NULL || source->is_named);
     if (!key->has_sources) return;
     sum[1] = kj_digest_bytes(source->name, strlen(source->name));
-    sum[2] = kj_digest_bytes(source->text, source->size_bytes);
+    sum[2] = kj_digest_bytes(source->text ? source->text : "", source->size_bytes);
     sum[0] = kj_digest_bytes(sum, sizeof sum);
   }
   key->sources = sum[0];

@@ -214,6 +214,50 @@ static void test_quotes(void)
   kjit_destroy_builder(b);
 }
 
+/* Line directives of a text, with the front end's text and without, and of a builder's module as
+ * text. */
+static void test_directives(void)
+{
+  static const char text[] = "@line(2, 13, \"a.py\") kernel k(r, x) { r[0] = x[0] + 1 }",
+                    own[] = "def k(r, x):\n  r[0] = x[0] + 1\n";
+  const kjit_quoted_text quoted[] = { { "b.py", NULL, 0 }, { "a.py", own, sizeof own - 1 } };
+  kjit_parse_options options = { .size_bytes = sizeof options,
+                                 .quoted = quoted,
+                                 .quoted_count = 2 };
+  for (int has_text = 0; has_text < 2; has_text++) {
+    kjit_module *module;
+    const kjit_parse_options *given = has_text ? &options : NULL;
+    EXPECT(kjit_parse_module_with(context, given, "made", text, sizeof text - 1, &module) ==
+           KJIT_OK);
+    EXPECT(kjit_check(kernel_of(module, "k"), "f32[:], f32", NULL) == KJIT_ERROR_TYPE);
+    EXPECT(says("a.py:2:13: error: "));
+    EXPECT(has_text ? says("  r[0] = x[0] + 1\n              ^\n")
+                    : !kjit_get_diagnostic(context, 0)->source_line);
+    kjit_release_module(module);
+  }
+  kjit_module *module, *again;
+  kjit_builder *b;
+  char *printed;
+  EXPECT(kjit_create_builder(context, "made", &b) == KJIT_OK);
+  build_kernel(b, "a.lisp");
+  EXPECT(kjit_finish_builder(b, &module) == KJIT_OK);
+  EXPECT(kjit_copy_module_text(module, &printed) == KJIT_OK);
+  EXPECT(kjit_parse_module(context, "printed", printed, strlen(printed), &again) == KJIT_OK);
+  EXPECT(kjit_check(kernel_of(again, "k"), "f32[:], f32[:]", NULL) == KJIT_ERROR_TYPE);
+  EXPECT(says("a.lisp:2:13: error: "));
+  kjit_free(context, printed);
+  kjit_release_module(again);
+  kjit_release_module(module);
+  kjit_destroy_builder(b);
+  options.quoted = NULL;
+  EXPECT(kjit_parse_module_with(context, &options, "made", text, sizeof text - 1, &module) ==
+         KJIT_ERROR_MISUSE);
+  EXPECT(says("kjit_parse_options.quoted is NULL"));
+  options = (kjit_parse_options){ .size_bytes = sizeof options, .trust = (kjit_trust)9 };
+  EXPECT(kjit_parse_module_with(context, &options, "made", text, sizeof text - 1, &module) ==
+         KJIT_ERROR_MISUSE);
+}
+
 int main(void)
 {
   EXPECT(kjit_create_context(NULL, &context) == KJIT_OK);
@@ -223,6 +267,7 @@ int main(void)
   test_names();
   test_check();
   test_quotes();
+  test_directives();
   kjit_destroy_context(context);
   return 0;
 }

@@ -275,6 +275,16 @@ static void check_diagnostics(void)
   EXPECT(!kjit_copy_diagnostic_text(&diagnostic.value));
 }
 
+static void check_parsing(void)
+{
+  static const char text[] = "kernel k(x) { x[0] = 1 }";
+  GUARDED(kjit_parse_options, options);
+  kjit_module *module;
+  EXPECT_READ(kjit_parse_module_with(context, &options.value, "k.kir", text, sizeof text - 1,
+                                     &module),
+              options, "kjit_parse_module_with: the size_bytes of a kjit_parse_options is ");
+}
+
 int main(void)
 {
   static const char text[] = "kernel k(x) { for i in grid_range(len(x)) { x[i] = i } }";
@@ -290,6 +300,7 @@ int main(void)
   check_infos(kernel, cpu);
   check_algorithms();
   check_diagnostics();
+  check_parsing();
   kjit_release_module(module);
   kjit_destroy_context(context);
   puts("the same");
