@@ -213,6 +213,9 @@ typedef enum kj_failure_kind {
   KJ_FAILURE_INTERRUPTED,
   KJ_FAILURE_KIND_COUNT
 } kj_failure_kind;
+/* What a site of BOUNDS says beside its kind where negative indices count from the end: the index
+ * that is told has the extent added to it already. */
+#define KJ_WRAPPED_INDEX "w"
 
 /* What the first thread that fails leaves behind: it turns state from FREE to TAKEN, fills in the
  * rest, and turns state to WRITTEN. */

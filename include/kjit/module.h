@@ -120,6 +120,11 @@ typedef struct kjit_quoted_text {
   size_t text_bytes; /* of text */
 } kjit_quoted_text;
 
+/* Rules that all kernels and funcs of a source have; the same as attributes of each of them. */
+enum {
+  KJIT_RULE_WRAP = 1 /* `@wrap`: negative indices and slices as in Python */
+};
+
 /* How a text is parsed. All 0: as kjit_parse_module does it. */
 typedef struct kjit_parse_options {
   uint32_t size_bytes; /* sizeof(kjit_parse_options), set by the host */
@@ -129,9 +134,13 @@ typedef struct kjit_parse_options {
    * quoted_count of them, read until the call returns; default: none */
   const kjit_quoted_text *quoted;
   size_t quoted_count; /* of quoted */
+  /* KJIT_RULE_... joined with |: as if the text began with `default` and these attributes; what it
+   * imports is not touched. default 0 */
+  uint32_t rules;
+  uint32_t reserved; /* 0 */
 } kjit_parse_options;
 /* kjit_parse_module with options, NULL: none. Errors: those of kjit_parse_module_as; MISUSE: a
- * quoted text without a name. */
+ * quoted text without a name; no such rule. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module_with(kjit_context *context,
                                                        const kjit_parse_options *options,
                                                        const char *name, const char *text,

@@ -258,7 +258,8 @@ void ki_add_source(kjit_module *module, const ki_text *text)
   const kj_source source = { .name = kj_copy_string(&module->arena, text->name, strlen(text->name)),
                              .text = kj_copy_string(&module->arena, text->text, text->size_bytes),
                              .size_bytes = text->size_bytes,
-                             .is_guest = text->is_guest };
+                             .is_guest = text->is_guest,
+                             .rules = text->rules };
   (void)append_source(module, &source);
 }
 

@@ -145,11 +145,15 @@ kjit_status kjit_parse_module_with(kjit_context *context, const kjit_parse_optio
   if (!ki_is_trust(given.trust))
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_options.trust: %d is no trust",
                         (int)given.trust);
+  if (given.rules & ~(uint32_t)KI_ALL_RULES)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_options.rules: 0x%x is no rule",
+                        given.rules & ~(uint32_t)KI_ALL_RULES);
   KJ_TRY(check_quoted(context, &given));
   const ki_text source = { .name = name,
                            .text = text ? text : "",
                            .size_bytes = size_bytes,
                            .is_guest = ki_is_guest(given.trust, ki_trusts_nobody(context)),
+                           .rules = given.rules,
                            .quoted = given.quoted,
                            .quoted_count = given.quoted_count };
   kj_diagnostics diagnostics = { 0 };

@@ -286,6 +286,13 @@ typedef enum ki_attribute_id {
   KJ_ATTRIBUTE_COUNT
 } ki_attribute_id;
 extern const ki_attribute_info ki_attribute_table[KJ_ATTRIBUTE_COUNT];
+/* The attributes that a host asks for with kjit_parse_options.rules. */
+enum { KI_RULE_COUNT = 1, KI_ALL_RULES = KJIT_RULE_WRAP };
+typedef struct ki_rule {
+  uint32_t rule;
+  ki_attribute_id attribute;
+} ki_rule;
+extern const ki_rule ki_rule_table[KI_RULE_COUNT];
 /* NULL: none of that name. */
 const ki_attribute_info *ki_find_attribute(const char *name);
 /* The attribute among those given, or NULL. */
@@ -315,6 +322,7 @@ typedef struct ki_text {
   const char *name, *text;
   size_t size_bytes;
   bool is_guest;
+  uint32_t rules;                 /* KJIT_RULE_...: defaults that the host gives */
   const kjit_quoted_text *quoted; /* what its line directives name, where the host has the texts */
   size_t quoted_count;
 } ki_text;

@@ -178,6 +178,37 @@ void ki_parse_attributes(ki_parser *parser, ki_attributes *attributes)
   }
 }
 
+/* A kernel or func has its source's defaults as attributes of its own; those that it says itself
+ * stay. */
+static void add_defaults(ki_parser *parser, ki_attributes *attributes)
+{
+  for (size_t i = 0; i < parser->defaults.count; i++) {
+    const ki_attribute *attribute = &parser->defaults.items[i];
+    ki_attribute_id id = (ki_attribute_id)(attribute->info - ki_attribute_table);
+    if (!ki_get_attribute(attributes, id)) KJ_PUSH(parser->arena, attributes, *attribute);
+  }
+}
+
+/* `default @wrap`: a word of the language here only. */
+static void parse_defaults(ki_parser *parser)
+{
+  ki_advance(parser);
+  if (!ki_at(parser, KJ_TOKEN_AT))
+    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "expected an attribute after `default`, as in `default @wrap`, found %s",
+                  ki_describe_token(parser));
+  size_t first = parser->defaults.count;
+  ki_parse_attributes(parser, &parser->defaults);
+  for (size_t i = first; i < parser->defaults.count; i++) {
+    const ki_attribute *attribute = &parser->defaults.items[i];
+    const unsigned places = KJ_PLACE_KERNEL | KJ_PLACE_FUNC;
+    if ((attribute->info->places & places) != places || attribute->values.count)
+      ki_fail_parse(parser, attribute->location, KJIT_ERROR_SYNTAX,
+                    "`@%s` is no default: it is not for every kernel and func",
+                    attribute->info->name);
+  }
+}
+
 /* ---- parameters ---- */
 
 /* `float *x`, `int n`: the type comes first elsewhere. */
@@ -302,6 +333,7 @@ static void parse_function(ki_parser *parser, bool is_kernel, bool is_extern)
   parse_result(parser);
   if (!is_extern) {
     ki_parse_attributes(parser, &function->attributes);
+    add_defaults(parser, &function->attributes);
     ki_parse_block(parser, &function->body);
   }
   ki_close_scope(parser);
@@ -431,6 +463,10 @@ static void parse_declaration(ki_parser *parser)
   case KJ_TOKEN_STRUCT: parse_struct(parser); break;
   case KJ_TOKEN_EXTERN: parse_extern(parser); break;
   case KJ_TOKEN_IMPORT: parse_import(parser); break;
+  case KJ_TOKEN_NAME:
+    if (strcmp(parser->lexer.token.name->key, "default") != 0) refuse_declaration(parser);
+    parse_defaults(parser);
+    break;
   default: refuse_declaration(parser);
   }
   if (!ki_at(parser, KJ_TOKEN_END) && !ki_accept(parser, KJ_TOKEN_SEMICOLON) &&
@@ -522,6 +558,11 @@ void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnos
       kj_get_entry(&parser->lexer.directed_files, named->name, strlen(named->name))->value =
         (void *)(uintptr_t)i;
   }
+  for (int i = 0; i < KI_RULE_COUNT; i++)
+    if (source.rules & ki_rule_table[i].rule)
+      KJ_PUSH(parser->arena, &parser->defaults,
+              ((ki_attribute){ .info = &ki_attribute_table[ki_rule_table[i].attribute],
+                               .location = { file, 1, 1 } }));
   size_t first = module->decls.count;
   parse_declarations(parser);
   for (size_t i = first; i < module->decls.count; i++)

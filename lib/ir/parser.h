@@ -29,6 +29,7 @@ typedef struct ki_parser {
   ki_token previous;         /* the token before the lookahead */
   ki_token slashes;          /* the last // used as an operator */
   uint32_t declaration_line; /* where the declaration being parsed begins */
+  ki_attributes defaults;    /* of the kernels and funcs that follow in this source */
   /* the integer literal that only fits its type when it is negated, or NULL */
   ki_expr *overflow;
 } ki_parser;

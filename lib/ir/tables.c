@@ -37,6 +37,8 @@ const ki_attribute_info ki_attribute_table[KJ_ATTRIBUTE_COUNT] = {
 #undef X
 };
 
+const ki_rule ki_rule_table[KI_RULE_COUNT] = { { KJIT_RULE_WRAP, KJ_ATTRIBUTE_WRAP } };
+
 const ki_op_info ki_op_table[KJIT_OP_COUNT] = {
 #define KJIT_ROW(name, text, precedence, class_) { #name, text, precedence, KJ_OP_##class_ },
 #include <kjit/ops.def>

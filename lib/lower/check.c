@@ -426,11 +426,14 @@ void kl_lower_fail(kl_lowering *l, const kt_stmt *stmt)
 
 /* ---- bounds ---- */
 
-static kl_failure describe_index(const kt_expr *index, LLVMValueRef value, LLVMValueRef extent)
+static kl_failure describe_index(const kl_lowering *l, const kt_expr *index, LLVMValueRef value,
+                                 LLVMValueRef extent)
 {
   kl_failure failure = {
     .kind = KJ_FAILURE_BOUNDS, .location = index->location, .count = 2, .values = { value, extent }
   };
+  if (ki_get_attribute(&l->frame->instance->function->attributes, KJ_ATTRIBUTE_WRAP))
+    failure.message = KJ_WRAPPED_INDEX;
   failure.types[0] = index->type == KJIT_U64 ? KJIT_U64 : KJIT_I64;
   failure.types[1] = KJIT_I64;
   return failure;
@@ -446,7 +449,7 @@ void kl_check_index(kl_lowering *l, kl_check check, const kt_expr *index, LLVMVa
                     LLVMValueRef extent)
 {
   KJ_ASSERT(check != KJ_CHECK_NONE);
-  kl_failure failure = describe_index(index, value, extent);
+  kl_failure failure = describe_index(l, index, value, extent);
   failure.is_asserted = check == KJ_CHECK_ASSERTED;
   kl_fail_if(l, is_outside(l, value, extent), &failure);
 }
@@ -465,7 +468,7 @@ static void check_together(kl_lowering *l, const kt_exprs *indices, LLVMValueRef
   kl_set_likely(l, kl_cond_br(l, any, fails, passes), false);
   kl_move_to(l, fails);
   for (size_t i = 0; i < indices->count; i++) {
-    kl_failure failure = describe_index(indices->items[i], values[i], extents[i]);
+    kl_failure failure = describe_index(l, indices->items[i], values[i], extents[i]);
     if (i + 1 < indices->count) kl_fail_if(l, outside[i], &failure);
     else kl_build_failure(l, &failure);
   }

@@ -258,7 +258,7 @@ static void visit_stmts(pass *p, kt_stmts *stmts)
   for (size_t i = 0; i < stmts->count; i++) visit_stmt(p, stmts->items[i]);
 }
 
-void kp_narrow_indices(kt_compilation *c)
+static void find_ranges(kt_compilation *c)
 {
   pass p = { .c = c, .signature = c->request->signature, .limits = kp_find_limits(c) };
   for (size_t i = 0; i < c->instances.count; i++)
@@ -275,5 +275,46 @@ void kp_narrow_indices(kt_compilation *c)
     visit_stmts(&p, &instance->body);
     count_in_stmts(&p, &instance->body);
     visit_stmts(&p, &instance->body);
+  }
+}
+
+void kp_narrow_indices(kt_compilation *c) { find_ranges(c); }
+
+/* ---- indices that count from the end ---- */
+
+static void drop_wrap(void *data, kt_expr **at)
+{
+  (void)data;
+  const kt_expr *e = *at;
+  if (e->is_wrap && e->z->range.known && e->z->range.least >= 0) *at = e->z;
+}
+
+/* What was found is of the tree as it is now: other passes change that, and find it anew. */
+static void forget_range(void *data, kt_expr **at)
+{
+  (void)data;
+  (*at)->range = (kt_interval){ 0 };
+  (*at)->is_narrow = false;
+}
+
+static void forget_ranges(const kt_vars *vars)
+{
+  for (size_t i = 0; i < vars->count; i++) {
+    vars->items[i]->range = (kt_interval){ 0 };
+    vars->items[i]->is_narrow = false;
+  }
+}
+
+/* `i < 0 ? i + extent : i` becomes i where the range of i says so. Needs: typed instances.
+ * Guarantees: no value changes. */
+void kp_drop_wraps(kt_compilation *c)
+{
+  if (!c->has_wraps) return;
+  find_ranges(c);
+  for (size_t i = 0; i < c->instances.count; i++) {
+    kt_walk_tstmts(&c->instances.items[i]->body, NULL, drop_wrap, NULL);
+    kt_walk_tstmts(&c->instances.items[i]->body, NULL, forget_range, NULL);
+    forget_ranges(&c->instances.items[i]->params);
+    forget_ranges(&c->instances.items[i]->locals);
   }
 }

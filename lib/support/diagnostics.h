@@ -28,8 +28,9 @@ typedef struct kj_source {
   size_t size_bytes;
   const char *shown;
   size_t shown_bytes;
-  bool is_guest; /* what it declares is a guest's */
-  bool is_named; /* no text, and all its places stand in the directives of another source */
+  bool is_guest;  /* what it declares is a guest's */
+  uint32_t rules; /* KJIT_RULE_...: what the host asks of its kernels and funcs */
+  bool is_named;  /* no text, and all its places stand in the directives of another source */
 } kj_source;
 
 typedef struct kj_sources {

@@ -154,6 +154,7 @@ typedef struct kt_scope {
   bool is_range_body;     /* the innermost loop is one of them */
   uint32_t runtime_count; /* shared arrays with extents of the launch */
   uint64_t local_bytes, shared_bytes;
+  bool wraps;               /* the function is `@wrap` */
   KJ_LIST(kt_level) levels; /* of variables, by index */
   KJ_LIST(kt_constant_use) constant_uses;
   uint32_t temporary_count;
@@ -378,6 +379,8 @@ kt_expr *kt_make_shape(kt_scope *s, kt_expr *array, kj_location location);
 kt_expr *kt_make_size(kt_scope *s, kt_expr *array, kj_location location);
 /* `-` and a literal: counts from the end. */
 bool kt_is_from_end(const ki_expr *expr, __int128 *distance);
+/* In a function that is `@wrap`: the index, of an extent, with what a negative one means. */
+kt_expr *kt_wrap_index(kt_scope *s, kt_expr *index, kt_expr *extent);
 
 /* ---- composed_value.c ---- */
 

@@ -277,6 +277,7 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
   s->record = record;
   s->instance = record->instance;
   s->function = record->instance->function;
+  s->wraps = ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_WRAP);
   s->meanings = KJ_NEW_ARRAY(s->arena, kt_meaning, s->function->local_count + 1);
   s->guesses = KJ_NEW_ARRAY(s->arena, kt_guess, s->function->local_count + 1);
   const kt_instance *outer = s->c->chain;

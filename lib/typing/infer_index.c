@@ -127,9 +127,30 @@ static void check_rank(kt_scope *s, const indexing *at)
           rank == 1 ? "" : "s", kt_type_text(s->c, at->base->type), at->indices.count);
 }
 
+kt_expr *kt_wrap_index(kt_scope *s, kt_expr *index, kt_expr *extent)
+{
+  kj_location location = index->location;
+  kjit_type type = kt_concrete_type(index);
+  if (!s->wraps || type == KJIT_BOOL || kt_class_of(s->c, type) == KJ_CLASS_UNSIGNED) return index;
+  if (kt_is_constant(index) && index->integer >= 0) return index;
+  index = kt_keep_value(s, kt_convert(s, index, KJIT_INDEX, location));
+  kt_expr *from_end = kt_make_binary(s, KJIT_OP_ADD, kt_copy_texpr(s, index), extent, location);
+  if (kt_is_constant(index)) return from_end;
+  kt_expr *zero = kt_new_integer(s, KJIT_INDEX, 0, location),
+          *is_negative = kt_make_binary(s, KJIT_OP_LT, kt_copy_texpr(s, index), zero, location),
+          *wrapped = kt_make_cond(s, is_negative, from_end, index, location);
+  if (wrapped->kind == KJ_T_COND) wrapped->is_wrap = s->c->has_wraps = true;
+  return wrapped;
+}
+
 static void add_index(kt_scope *s, indexing *at, kt_expr *index)
 {
+  uint32_t dimension = (uint32_t)at->indices.count;
   check_index_type(s, index);
+  if (s->wraps && dimension < ki_type(s->c->types, at->base->type)->rank)
+    index =
+      kt_wrap_index(s, index,
+                    kt_make_extent(s, kt_copy_texpr(s, at->base), dimension, index->location));
   KJ_PUSH(s->arena, &at->indices, kt_make_concrete(s, index));
   check_rank(s, at);
 }
@@ -182,7 +203,7 @@ static void add_argument(kt_scope *s, indexing *at, const ki_expr *expr)
     add_index(s, at, kt_make_item(s, kt_copy_texpr(s, index), i, expr->location));
 }
 
-/* Whether extents of the array are asked for. */
+/* Whether the end of what is indexed is asked for. */
 static bool has_from_end(const ki_exprs *args)
 {
   __int128 distance;
@@ -195,7 +216,7 @@ static bool has_from_end(const ki_exprs *args)
 static void infer_indices(kt_scope *s, indexing *at)
 {
   const ki_exprs *args = &at->expr->args;
-  if (has_from_end(args)) at->base = kt_keep_value(s, at->base);
+  if (s->wraps || has_from_end(args)) at->base = kt_keep_value(s, at->base);
   for (size_t i = 0; i < args->count; i++) {
     size_t mark = s->out->count;
     add_argument(s, at, args->items[i]);
@@ -268,6 +289,7 @@ static kt_expr *infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
   __int128 index = kt_is_from_end(arg, &distance)
                      ? count - distance
                      : kt_infer_constant(s, arg, "the index of a tuple");
+  if (s->wraps && index < 0) index += count;
   if (index < 0 || index >= count)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u",
             kt_integer_text(s->arena, kt_is_from_end(arg, &distance) ? -distance : index), count);
@@ -291,6 +313,7 @@ static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
   kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
                                : kt_infer_expr(s, arg);
   check_index_type(s, index);
+  index = kt_wrap_index(s, index, kt_new_integer(s, KJIT_INDEX, count, arg->location));
   kt_settle(s, &vector, 1, mark);
   if (!kt_is_constant(index)) {
     kt_expr *element =
@@ -322,6 +345,7 @@ static kt_expr *infer_part_index(kt_scope *s, const ki_expr *arg, int64_t extent
                      ? kt_new_integer(s, KJIT_INDEX, extent - distance, arg->location)
                      : kt_infer_expr(s, arg);
   check_index_type(s, index);
+  index = kt_wrap_index(s, index, kt_new_integer(s, KJIT_INDEX, extent, arg->location));
   if (kt_is_constant(index) && (index->integer < 0 || index->integer >= extent))
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of 0..%lld",
             kt_integer_text(s->arena, index->integer), (long long)extent - 1);

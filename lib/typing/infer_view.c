@@ -56,11 +56,54 @@ static kt_expr *infer_part(kt_scope *s, const ki_expr *expr, const char *what)
   return kt_keep_value(s, kt_convert(s, value, KJIT_INDEX, expr->location));
 }
 
+static kt_expr *choose(kt_scope *s, const kt_expr *step, const kt_expr *up, const kt_expr *down,
+                       kj_location location)
+{
+  if (kt_is_constant(step)) return kt_copy_texpr(s, step->integer > 0 ? up : down);
+  kt_expr *goes_up =
+    kt_make_binary(s, KJIT_OP_GT, kt_copy_texpr(s, step), integer(s, 0, location), location);
+  return kt_make_cond(s, goes_up, kt_copy_texpr(s, up), kt_copy_texpr(s, down), location);
+}
+
+/* min(x, most) or max(x, most) of indices. */
+static kt_expr *limit(kt_scope *s, ki_builtin_id id, kt_expr *x, kt_expr *to, kj_location location)
+{
+  bool takes_larger = id == KJ_BUILTIN_MAX;
+  if (kt_is_constant(x) && kt_is_constant(to))
+    return (x->integer > to->integer) == takes_larger ? x : to;
+  kt_operands operands = { .builtin = &ki_builtin_table[id], .location = location };
+  KJ_PUSH(s->arena, &operands.values, x);
+  KJ_PUSH(s->arena, &operands.values, to);
+  return kt_new_builtin(s, &operands, KJIT_INDEX);
+}
+
+/* A bound of a slice as Python clamps it: between 0 and the extent where the step goes up, between
+ * -1 and the extent less 1 where it goes down; a negative one counts from the end first. */
+static kt_expr *clamp_bound(kt_scope *s, kt_expr *bound, const kt_expr *extent, const kt_expr *step)
+{
+  kj_location location = bound->location;
+  kt_expr *zero = integer(s, 0, location);
+  kt_expr *least = kt_keep_value(s, choose(s, step, zero, integer(s, -1, location), location)),
+          *last = add(s, kt_copy_texpr(s, extent), -1, location),
+          *most = kt_keep_value(s, choose(s, step, extent, last, location));
+  if (kt_is_constant(bound) && bound->integer >= 0)
+    return kt_keep_value(s, limit(s, KJ_BUILTIN_MIN, bound, most, location));
+  kt_expr *from_end = limit(s, KJ_BUILTIN_MAX,
+                            kt_make_binary(s, KJIT_OP_ADD, kt_copy_texpr(s, bound),
+                                           kt_copy_texpr(s, extent), location),
+                            least, location);
+  if (kt_is_constant(bound)) return kt_keep_value(s, from_end);
+  kt_expr *is_negative =
+    kt_make_binary(s, KJIT_OP_LT, kt_copy_texpr(s, bound), kt_copy_texpr(s, zero), location);
+  kt_expr *from_start = limit(s, KJ_BUILTIN_MIN, kt_copy_texpr(s, bound), most, location);
+  return kt_keep_value(s, kt_make_cond(s, is_negative, from_end, from_start, location));
+}
+
 static kt_expr *infer_bound(kt_scope *s, const ki_expr *expr, const kt_expr *extent,
                             const char *what)
 {
   __int128 distance;
-  if (!kt_is_from_end(expr, &distance)) return infer_part(s, expr, what);
+  if (s->wraps || !kt_is_from_end(expr, &distance)) return infer_part(s, expr, what);
   return kt_keep_value(s,
                        subtract(s, extent, integer(s, distance, expr->location), expr->location));
 }
@@ -79,15 +122,6 @@ static void check_bound(kt_scope *s, const ki_expr *expr, const kt_expr *bound,
   kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
           "position %s is outside of %s: slices do not clamp",
           kt_integer_text(s->arena, bound->integer), of);
-}
-
-static kt_expr *choose(kt_scope *s, const kt_expr *step, const kt_expr *up, const kt_expr *down,
-                       kj_location location)
-{
-  if (kt_is_constant(step)) return kt_copy_texpr(s, step->integer > 0 ? up : down);
-  kt_expr *goes_up =
-    kt_make_binary(s, KJIT_OP_GT, kt_copy_texpr(s, step), integer(s, 0, location), location);
-  return kt_make_cond(s, goes_up, kt_copy_texpr(s, up), kt_copy_texpr(s, down), location);
 }
 
 /* |step|, and no sum with it: the least number has none, and counts as the one after it, which
@@ -154,6 +188,8 @@ kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array,
   bool is_plain = is_value(step, 1), goes_down = kt_is_constant(step) && step->integer < 0;
   if (!first && !stop && is_plain) return (kt_slice){ .is_whole = true, .start = zero };
   const kt_expr *all = first || stop ? NULL : extent;
+  if (s->wraps && first) first = clamp_bound(s, first, extent, step);
+  if (s->wraps && stop) stop = clamp_bound(s, stop, extent, step);
   check_bound(s, slice->x, first, extent, goes_down);
   check_bound(s, slice->y, stop, extent, goes_down);
   kt_expr *last = add(s, kt_copy_texpr(s, extent), -1, location);

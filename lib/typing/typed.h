@@ -72,6 +72,7 @@ struct kt_compilation {
   uint32_t least_ptx;
   uint32_t ptx;     /* version of the code, by target/nvptx.c */
   bool has_cluster; /* by pass/launch_needs.c: built-ins of clusters */
+  bool has_wraps;   /* by inference: some index counts from the end where it is negative */
   /* out, by lowering: which facts the code relies on, for kj_code.facts */
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
   /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
@@ -200,6 +201,7 @@ struct kt_expr {
   bool is_left_out;
   kt_proof proof; /* of is_checked */
   bool is_power;  /* BINARY DIV: made of `**`, so its divisor is not checked */
+  bool is_wrap;   /* COND: index .z, which counts from the end where it is negative; see range.c */
   /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
    * (native/support_routines.h) */
   bool is_watched;

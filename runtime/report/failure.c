@@ -68,8 +68,14 @@ static void say_bounds(kj_buffer *text, const site *site, const kj_failure_recor
 {
   int64_t extent = (int64_t)record->values[1];
   bool is_negative = site->formats[0] == 'i' && (int64_t)record->values[0] < 0;
+  bool wraps = strncmp(site->message, KJ_WRAPPED_INDEX, sizeof KJ_WRAPPED_INDEX - 1) == 0;
   kj_append_text(text, "index ");
-  append_value(text, site->formats[0], record->values[0]);
+  append_value(text, site->formats[0],
+               record->values[0] - (wraps && is_negative ? (uint64_t)extent : 0));
+  if (wraps && extent > 0) {
+    kj_append_format(text, " of %" PRId64 "..%" PRId64, -extent, extent - 1);
+    return;
+  }
   if (extent > 0) kj_append_format(text, " of 0..%" PRId64, extent - 1);
   else kj_append_text(text, " is out of bounds: the extent is 0");
   if (is_negative) kj_append_text(text, "; negative indices do not wrap");

@@ -253,6 +253,16 @@ static void test_directives(void)
   EXPECT(kjit_parse_module_with(context, &options, "made", text, sizeof text - 1, &module) ==
          KJIT_ERROR_MISUSE);
   EXPECT(says("kjit_parse_options.quoted is NULL"));
+  options = (kjit_parse_options){ .size_bytes = sizeof options, .rules = 1u << 31 };
+  EXPECT(kjit_parse_module_with(context, &options, "made", text, sizeof text - 1, &module) ==
+         KJIT_ERROR_MISUSE);
+  EXPECT(says("kjit_parse_options.rules: 0x80000000 is no rule"));
+  options.rules = KJIT_RULE_WRAP;
+  EXPECT(kjit_parse_module_with(context, &options, "made", text, sizeof text - 1, &module) ==
+         KJIT_OK);
+  EXPECT(kjit_copy_module_text(module, &printed) == KJIT_OK && strstr(printed, " @wrap {"));
+  kjit_free(context, printed);
+  kjit_release_module(module);
   options = (kjit_parse_options){ .size_bytes = sizeof options, .trust = (kjit_trust)9 };
   EXPECT(kjit_parse_module_with(context, &options, "made", text, sizeof text - 1, &module) ==
          KJIT_ERROR_MISUSE);
