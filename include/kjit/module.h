@@ -198,6 +198,12 @@ KJIT_API const char *kjit_get_function_name(kjit_module *module, size_t index);
 /* Names of its constants, for kjit_set_constant; as above. */
 KJIT_API const char *kjit_get_constant_name(kjit_module *module, size_t index);
 
+/* The type of a struct that the module, or what it imports, declares. Errors: NAME. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_struct(kjit_module *module, const char *name,
+                                                kjit_type *type);
+/* Names of its structs, for kjit_get_struct; as for kernels. */
+KJIT_API const char *kjit_get_struct_name(kjit_module *module, size_t index);
+
 /* What a kernel's declaration says of a parameter. */
 typedef struct kjit_parameter_info {
   uint32_t size_bytes;  /* sizeof(kjit_parameter_info), set by the host */

@@ -77,6 +77,21 @@ typedef enum kjit_severity {
   KJIT_SEVERITY_NOTE
 } kjit_severity;
 
+/* Why a thread of a kernel failed. */
+typedef enum kjit_failure {
+  KJIT_FAILURE_NONE = 0,          /* no thread failed: the message is about something else */
+  KJIT_FAILURE_RAISE = 1,         /* `raise` */
+  KJIT_FAILURE_ASSERT = 2,        /* an `assert` whose condition does not hold */
+  KJIT_FAILURE_BOUNDS = 3,        /* an index or a slice out of bounds */
+  KJIT_FAILURE_DIVISION = 4,      /* a division by zero */
+  KJIT_FAILURE_BARRIER = 5,       /* others of the block wait at a barrier that it has passed by */
+  KJIT_FAILURE_UNINITIALIZED = 6, /* a read of what nobody has written */
+  KJIT_FAILURE_RACE = 7,          /* an access that races with another thread's */
+  KJIT_FAILURE_VIEW_SIZE = 8,     /* a `view` or `reshape` of more bytes than there are */
+  KJIT_FAILURE_VIEW_START = 9,    /* a `view` that is not aligned */
+  KJIT_FAILURE_INTERRUPTED = 10   /* it was interrupted */
+} kjit_failure;
+
 /* One message. A remark is advice: "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
   uint32_t size_bytes; /* see above; kjit's own size in diagnostics of its own */
@@ -88,6 +103,13 @@ typedef struct kjit_diagnostic {
   uint32_t line, column;   /* from 1; 0: no source place; column 0: a front end's line alone */
   const char *message;     /* one sentence, no trailing newline */
   const char *source_line; /* the line itself for a caret, or NULL */
+  /* why a thread failed; then the message is about that thread, and what follows is set */
+  kjit_failure failure;
+  /* the thread's block, and its position in that, x first; of a func that the host called all 0 */
+  uint32_t block[3], thread[3];
+  int32_t is_whole_block; /* not 0: what failed is all of the block, and thread means nothing */
+  /* RAISE and ASSERT: the text that stands in the kernel, NULL where an assert has none */
+  const char *failure_text;
 } kjit_diagnostic;
 
 /* The version of the library that runs, as KJIT_VERSION_NUMBER is that of the headers. Never fails.

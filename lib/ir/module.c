@@ -287,6 +287,28 @@ const char *kjit_get_constant_name(kjit_module *module, size_t index)
   return get_name(module, KJ_DECL_CONST, false, index);
 }
 
+const char *kjit_get_struct_name(kjit_module *module, size_t index)
+{
+  return get_name(module, KJ_DECL_STRUCT, false, index);
+}
+
+kjit_status kjit_get_struct(kjit_module *module, const char *name, kjit_type *type)
+{
+  if (!module) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (!name || !type)
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
+                        "kjit_get_struct needs a name and a place for the type");
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (decl->kind != KJ_DECL_STRUCT || strcmp(decl->name, name) != 0) continue;
+    *type = decl->struct_type;
+    return KJIT_OK;
+  }
+  return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no struct `%s`",
+                      module->sources.items[0].name, name);
+}
+
 /* ---- types ---- */
 
 kjit_type kjit_get_pointer_type(kjit_context *context, kjit_type element, int read_only)

@@ -118,7 +118,22 @@ void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given
   item->message = message;
   item->file = copy_text(given->file);
   item->source_line = copy_text(given->source_line);
+  item->failure_text = copy_text(given->failure_text);
   diagnostics->count++;
+}
+
+void kj_describe_failure(kj_diagnostics *diagnostics, kjit_failure failure, const uint32_t *block,
+                         const uint32_t *thread, bool is_whole_block, const char *text)
+{
+  if (!diagnostics->count) return; /* out of memory */
+  kjit_diagnostic *item = &diagnostics->items[diagnostics->count - 1];
+  item->failure = failure;
+  item->is_whole_block = is_whole_block;
+  for (int d = 0; d < 3; d++) {
+    item->block[d] = block[d];
+    item->thread[d] = is_whole_block ? 0 : thread[d];
+  }
+  item->failure_text = text ? clean(strdup(text), "\n\t") : NULL;
 }
 
 static void free_items(kj_diagnostics *diagnostics, size_t first)
@@ -127,6 +142,7 @@ static void free_items(kj_diagnostics *diagnostics, size_t first)
     free((void *)diagnostics->items[i].file);
     free((void *)diagnostics->items[i].message);
     free((void *)diagnostics->items[i].source_line);
+    free((void *)diagnostics->items[i].failure_text);
   }
 }
 

@@ -54,6 +54,10 @@ void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_locati
   __attribute__((format(printf, 6, 7)));
 void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
                     kjit_severity severity, kjit_status status, const char *format, va_list list);
+/* What the last message says of a thread that failed, for hosts that want no text; text may be NULL
+ * and is copied. */
+void kj_describe_failure(kj_diagnostics *diagnostics, kjit_failure failure, const uint32_t *block,
+                         const uint32_t *thread, bool is_whole_block, const char *text);
 /* A copy of a message that was made elsewhere. */
 void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given);
 void kj_free_diagnostics(kj_diagnostics *diagnostics);

@@ -101,6 +101,7 @@ static const kj_field diagnostic_outline_fields[] = {
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kjit_diagnostic, file) },
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kjit_diagnostic, message) },
   { .kind = KJ_FIELD_TEXT, .offset = offsetof(kjit_diagnostic, source_line) },
+  { .kind = KJ_FIELD_TEXT, .offset = offsetof(kjit_diagnostic, failure_text) },
 };
 static KJ_OUTLINE(diagnostic_outline, kjit_diagnostic);
 

@@ -151,6 +151,39 @@ static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *)
   [KJ_FAILURE_INTERRUPTED] = say_interrupted
 };
 
+static const kjit_failure failure_of[] = { [KJ_FAILURE_RAISE] = KJIT_FAILURE_RAISE,
+                                           [KJ_FAILURE_ASSERT] = KJIT_FAILURE_ASSERT,
+                                           [KJ_FAILURE_BOUNDS] = KJIT_FAILURE_BOUNDS,
+                                           [KJ_FAILURE_DIVISION] = KJIT_FAILURE_DIVISION,
+                                           [KJ_FAILURE_BARRIER] = KJIT_FAILURE_BARRIER,
+                                           [KJ_FAILURE_UNINITIALIZED] = KJIT_FAILURE_UNINITIALIZED,
+                                           [KJ_FAILURE_RACE] = KJIT_FAILURE_RACE,
+                                           [KJ_FAILURE_VIEW_SIZE] = KJIT_FAILURE_VIEW_SIZE,
+                                           [KJ_FAILURE_VIEW_START] = KJIT_FAILURE_VIEW_START,
+                                           [KJ_FAILURE_INTERRUPTED] = KJIT_FAILURE_INTERRUPTED };
+_Static_assert(sizeof failure_of / sizeof *failure_of == KJ_FAILURE_KIND_COUNT, "all kinds");
+
+/* What stands in the kernel: of other kinds the message is kjit's own. */
+static bool has_text(const site *site)
+{
+  bool is_given = *site->message && *site->message != '\n';
+  return site->kind == KJ_FAILURE_RAISE || (site->kind == KJ_FAILURE_ASSERT && is_given);
+}
+
+static void describe(const kj_failing *failing, const site *site, const kj_failure_record *record,
+                     kj_diagnostics *diagnostics)
+{
+  static const uint32_t none[3] = { 0 };
+  kj_buffer text = { 0 };
+  kj_append(&text, "", 0);
+  if (has_text(site)) append_message(&text, site);
+  bool is_whole = !failing->is_func && record->thread[0] == (uint32_t)KJ_NO_THREAD;
+  kj_describe_failure(diagnostics, failure_of[site->kind], failing->is_func ? none : record->block,
+                      failing->is_func ? none : record->thread, is_whole,
+                      has_text(site) ? text.text : NULL);
+  kj_free_buffer(&text);
+}
+
 /* "kernel `k`", "func `f`" */
 static const char *kind_of(const kj_failing *failing)
 {
@@ -177,6 +210,7 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
     site.kind == KJ_FAILURE_INTERRUPTED ? KJIT_ERROR_INTERRUPTED : KJIT_ERROR_KERNEL;
   (void)kj_error_at(diagnostics, failing->module, site.location, status, "%s",
                     text.text ? text.text : failing->name);
+  describe(failing, &site, record, diagnostics);
   kj_free_buffer(&text);
   return status;
 }

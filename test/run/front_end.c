@@ -268,6 +268,74 @@ static void test_directives(void)
          KJIT_ERROR_MISUSE);
 }
 
+/* A failed thread as numbers: kind, place, block, thread, and the text that the kernel has. */
+static void test_failures(void)
+{
+  static const char text[] =
+    "@line(1, \"prog.py\") kernel k(r, what) {\n"
+    "  if blockIdx.x != 1 or threadIdx.y != 2 { return }\n"
+    "  @line(10, 3)\n  if what == 0 { raise \"no\\nroom\" }\n"
+    "  @line(11, 4)\n  if what == 1 { assert what == 0, \"what is zero\" }\n"
+    "  @line(12)\n  if what == 2 { assert what == 0 }\n"
+    "  @line(13, 6)\n  if what == 3 { r[what + 4] = 1 }\n"
+    "  @line(14, 7)\n  if what == 4 { r[0] = what // r[1] }\n}";
+  const struct {
+    kjit_failure failure;
+    uint32_t line, column;
+    const char *text;
+  } rows[] = { { KJIT_FAILURE_RAISE, 10, 3, "no\nroom" },
+               { KJIT_FAILURE_ASSERT, 11, 4, "what is zero" },
+               { KJIT_FAILURE_ASSERT, 12, 0, NULL },
+               { KJIT_FAILURE_BOUNDS, 13, 6, NULL },
+               { KJIT_FAILURE_DIVISION, 14, 7, NULL } };
+  kjit_config config = { .size_bytes = sizeof config,
+                         .checks = KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION | KJIT_CHECK_ASSERT };
+  kjit_context *checked, *outer = context;
+  kjit_launch_config launch = { .size_bytes = sizeof launch, .grid = { 2 }, .block = { 1, 3 } };
+  int32_t data[2] = { 0 };
+  const int64_t extent = 2;
+  kjit_tensor r = kjit_make_tensor(data, KJIT_I32, 1, &extent);
+  EXPECT(kjit_create_context(&config, &checked) == KJIT_OK);
+  context = checked;
+  kjit_module *module = parse(text);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const kjit_arg arguments[] = { kjit_arg_tensor(&r), kjit_arg_i32((int32_t)i) };
+    EXPECT(kjit_launch(kernel_of(module, "k"), &launch, arguments, 2) == KJIT_ERROR_KERNEL);
+    const kjit_diagnostic *found = kjit_get_diagnostic(context, 0);
+    EXPECT(found->failure == rows[i].failure && !strcmp(found->file, "prog.py"));
+    EXPECT(found->line == rows[i].line && found->column == rows[i].column);
+    EXPECT(found->block[0] == 1 && found->block[1] == 0 && found->block[2] == 0);
+    EXPECT(found->thread[0] == 0 && found->thread[1] == 2 && !found->is_whole_block);
+    EXPECT(rows[i].text ? found->failure_text && !strcmp(found->failure_text, rows[i].text)
+                        : !found->failure_text);
+  }
+  kjit_kernel *none;
+  EXPECT(kjit_get_kernel(module, "none", &none) == KJIT_ERROR_NAME);
+  EXPECT(kjit_get_diagnostic(context, 0)->failure == KJIT_FAILURE_NONE);
+  kjit_release_module(module);
+  context = outer;
+  EXPECT(kjit_destroy_context(checked) == KJIT_OK);
+}
+
+static void test_structs(void)
+{
+  kjit_module *module =
+    parse("struct P { x: f32; n: i64 }\nstruct Q { p: P }\nkernel k(r) { r[0] = 1 }");
+  kjit_type type = KJIT_ANY;
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
+  EXPECT(kjit_get_struct(module, "P", &type) == KJIT_OK);
+  EXPECT(kjit_get_type_layout(context, type, &layout) == KJIT_OK && layout.type_bytes == 16);
+  char *name = kjit_copy_type_text(context, type);
+  EXPECT(name && !strcmp(name, "P"));
+  kjit_free(context, name);
+  EXPECT(!strcmp(kjit_get_struct_name(module, 1), "Q") && !kjit_get_struct_name(module, 2));
+  EXPECT(kjit_get_struct(module, "k", &type) == KJIT_ERROR_NAME);
+  EXPECT(says("module test.kir has no struct `k`"));
+  EXPECT(kjit_get_struct(module, NULL, &type) == KJIT_ERROR_MISUSE);
+  EXPECT(kjit_get_struct(NULL, "P", &type) == KJIT_ERROR_MISUSE);
+  kjit_release_module(module);
+}
+
 int main(void)
 {
   EXPECT(kjit_create_context(NULL, &context) == KJIT_OK);
@@ -278,6 +346,8 @@ int main(void)
   test_check();
   test_quotes();
   test_directives();
+  test_failures();
+  test_structs();
   kjit_destroy_context(context);
   return 0;
 }
