@@ -143,9 +143,13 @@ struct kl_lowering {
   uint32_t failure_count;
 
   /* of interruptible code: a kj_interrupt_word in the target's global space and the launch's
-   * number; NULL where nothing looks. interrupt.c's own: what is left of the budget, in which
-   * function */
-  LLVMValueRef interrupt_word, interrupt_number, budget, budget_function;
+   * number; NULL where nothing looks. poll.c's own: what is left of the budget and when the word
+   * was read, in which function */
+  LLVMValueRef interrupt_word, interrupt_number, budget, read_at, budget_function;
+  /* loops around what is lowered that look; that have products of a warpgroup in them */
+  uint32_t polling_loops, product_loops;
+  /* of a loop that is made twice: it does not look; it looks, and is no more than that */
+  bool is_short_version, is_long_version;
 
   /* in the version of a loop that keeps its checks, which is for threads that will mostly fail:
    * statement.c */
@@ -506,18 +510,32 @@ void kl_check_slice(kl_lowering *l, const kl_checked_slice *slice);
 void kl_check_divisor(kl_lowering *l, const kt_expr *expr, kjit_type type, LLVMValueRef x,
                       LLVMValueRef y);
 
-/* ---- interrupt.c ---- */
+/* ---- poll.c ---- */
 
 /* There is a failure record: a thread may fail, or be interrupted. */
 bool kl_has_record(const kl_lowering *l);
 void kl_plan_interrupts(kl_lowering *l);
 /* In a loop that polls, where an iteration of that cost ends: a thread whose launch was interrupted
- * fails here. */
+ * fails here. Nothing in the short version of a loop. */
 void kl_poll(kl_lowering *l, kj_location location, uint32_t cost);
+/* The same while a thread waits for others, in any version. */
+void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost);
 /* At the start of an LLVM function. */
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance);
 /* How many iterations of a loop go by between two looks; 1: kl_poll in each; 0: it never looks. */
-uint32_t kl_chunk_of(const kt_stmt *loop);
+uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop);
+/* A loop that is made twice: begin, with what the caller knows of its number of iterations, lower
+ * it, go on, lower it again, end. Nothing happens, and kl_go_on_long returns false, where the loop
+ * is made once only. limit: 2^limit iterations are few. */
+typedef struct kl_polled_twice {
+  const kt_stmt *loop;
+  LLVMBasicBlockRef is_long, end;
+} kl_polled_twice;
+bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop);
+unsigned kl_few_iterations(const kt_stmt *loop);
+void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, LLVMValueRef spent);
+void kl_begin_long(kl_lowering *l, kl_polled_twice *t);
+void kl_end_long(kl_lowering *l, kl_polled_twice *t);
 /* A loop over chunks of [first, stop): begin, the loop from .first to .stop, which goes to .end
  * when it has ended there, then in .end end with what .first of the next chunk is. `leave` comes
  * behind all of it. span: of a chunk, in the numbers that are compared. is_signed and other_type

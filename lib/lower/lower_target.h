@@ -120,8 +120,10 @@ struct kl_lower_target {
   void (*leave_kernel)(kl_lowering *l);
   /* The same of a thread whose launch was interrupted, wherever it is; NULL: as leave_kernel. */
   void (*leave_interrupted)(kl_lowering *l);
-  /* What interrupts launches is far away: see interrupt.c. */
+  /* What interrupts launches is far away: see poll.c. */
   bool counts_down;
+  /* Waits for the products of the warpgroup, before a thread leaves; NULL: there are none. */
+  void (*finish_products)(kl_lowering *l);
   bool shares_failures;
   /* A pointer that LLVM functions take as their first argument when the instance may_fail or polls
    * or, where context_has_positions, uses_positions; use_ is called in them. */

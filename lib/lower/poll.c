@@ -5,13 +5,22 @@
  * scope of the system. LLVM takes it for a read of that one place: it moves other accesses across
  * it, and keeps in registers what was there. On the CPU a look is that load. On a GPU the word lies
  * in the host's memory, a microsecond away: each look counts down what the code around it costs, in
- * a register, and only where that is used up is the word read. */
+ * a register. Where that is used up it looks at the clock, and reads the word where some time has
+ * gone by since the last read, or since the first look at the clock. */
 #include "lower/instruction.h"
 #include "lower/lower.h"
 
-/* GPU: expressions that a thread executes between two reads of the word, of which a chunk is so
- * many; in a recursive function one entry of so many reads it, at random. */
-enum { BUDGET = 1 << 22, CHUNK = KJ_POLL_BUDGET, SAMPLED = 1 << 16, SAMPLE = 64 };
+/* GPU: expressions that a thread executes between two looks at the clock, of which a chunk is so
+ * many, and cycles between two reads of the word; expressions of a loop that is soon over; in a
+ * recursive function one entry of so many reads the word, at random. */
+enum {
+  BUDGET = 1 << 20,
+  CHUNK = KJ_POLL_BUDGET,
+  PERIOD = 1 << 26,
+  SHORT = 1 << 22,
+  SAMPLED = 1 << 16,
+  SAMPLE = 64
+};
 
 bool kl_has_record(const kl_lowering *l) { return l->kernel->may_fail || l->kernel->polls; }
 
@@ -51,13 +60,25 @@ static LLVMValueRef is_interrupted(kl_lowering *l)
   return kl_icmp(l, LLVMIntUGE, up_to, kl_add(l, base, l->interrupt_number));
 }
 
+/* Where a thread may leave while products of its warpgroup are under way, ptxas would wait for each
+ * of them by itself, where it is made (its remark C7518): so they are waited for on the way out. */
 static void look(kl_lowering *l, kj_location location)
 {
   kl_failure failure = { .kind = KJ_FAILURE_INTERRUPTED, .location = location };
-  kl_fail_if(l, is_interrupted(l), &failure);
+  if (!l->product_loops || !l->target->finish_products) {
+    kl_fail_if(l, is_interrupted(l), &failure);
+    return;
+  }
+  LLVMBasicBlockRef leaves = kl_new_block(l, "leaves"), stays = kl_new_block(l, "stays");
+  kl_set_likely(l, kl_cond_br(l, is_interrupted(l), leaves, stays), false);
+  kl_move_to(l, leaves);
+  l->target->finish_products(l);
+  kl_build_failure(l, &failure);
+  kl_move_to(l, stays);
 }
 
-/* What is left of the budget: one for each LLVM function, whatever loops there are in it. */
+/* What is left of the budget: one for each LLVM function, whatever loops there are in it. Both
+ * start as constants, so that they take no registers in front of the first loop that looks. */
 static LLVMValueRef get_budget(kl_lowering *l)
 {
   if (l->budget_function == l->function) return l->budget;
@@ -65,12 +86,38 @@ static LLVMValueRef get_budget(kl_lowering *l)
   LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(l->builder);
   l->budget_function = l->function;
   l->budget = kl_alloca(l, l->i32, "budget");
+  l->read_at = kl_alloca(l, l->i32, "read_at");
   LLVMPositionBuilderBefore(l->builder, l->alloca_end);
   LLVMSetCurrentDebugLocation2(l->builder, NULL);
   kl_store(l, kl_const32(l, BUDGET), l->budget);
+  kl_store(l, kl_const32(l, 0), l->read_at);
   kl_move_to(l, here);
   LLVMSetCurrentDebugLocation2(l->builder, place);
   return l->budget;
+}
+
+/* The low half: a wrap of it, after seconds, only delays a look. */
+static LLVMValueRef read_clock(kl_lowering *l)
+{
+  return kl_trunc(l, l->target->clock(l, KJ_BUILTIN_CLOCK64), l->i32);
+}
+
+/* Goes to `goes` where it is too early to read the word. A kernel of many short blocks never reads
+ * it so: those reads would take longer than the blocks. The first time only notes the time, an odd
+ * number. */
+static void wait_for_period(kl_lowering *l, LLVMBasicBlockRef goes)
+{
+  LLVMBasicBlockRef reads = kl_new_block(l, "read");
+  LLVMValueRef zero = kl_const32(l, 0), now = kl_or(l, read_clock(l), kl_const32(l, 1));
+  LLVMValueRef before = kl_load(l, l->i32, l->read_at),
+               is_first = kl_icmp(l, LLVMIntEQ, before, zero);
+  LLVMValueRef elapsed = kl_select(l, is_first, zero, kl_sub(l, now, before)),
+               is_over = kl_icmp(l, LLVMIntUGT, elapsed, kl_const32(l, PERIOD));
+  LLVMValueRef notes = kl_or(l, is_first, is_over);
+  kl_store(l, kl_select(l, notes, now, before), l->read_at);
+  kl_store(l, kl_const32(l, BUDGET), l->budget);
+  kl_set_likely(l, kl_cond_br(l, is_over, reads, goes), false);
+  kl_move_to(l, reads);
 }
 
 /* Looks where the condition holds, which it seldom does. */
@@ -79,12 +126,17 @@ static void look_if(kl_lowering *l, LLVMValueRef condition, kj_location location
   LLVMBasicBlockRef looks = kl_new_block(l, "look"), goes = kl_new_block(l, "goes");
   kl_set_likely(l, kl_cond_br(l, condition, looks, goes), false);
   kl_move_to(l, looks);
+  if (is_counted) wait_for_period(l, goes);
   look(l, location);
-  if (is_counted) kl_store(l, kl_const32(l, BUDGET), l->budget);
   kl_go_on_in(l, goes);
 }
 
 void kl_poll(kl_lowering *l, kj_location location, uint32_t cost)
+{
+  if (!l->is_short_version) kl_poll_waiting(l, location, cost);
+}
+
+void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost)
 {
   if (!l->target->counts_down) {
     look(l, location);
@@ -104,8 +156,7 @@ void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
     look(l, location);
     return;
   }
-  LLVMValueRef clock = kl_trunc(l, l->target->clock(l, KJ_BUILTIN_CLOCK64), l->i32);
-  LLVMValueRef sample = kl_and(l, clock, kl_const32(l, SAMPLED - 1));
+  LLVMValueRef sample = kl_and(l, read_clock(l), kl_const32(l, SAMPLED - 1));
   look_if(l, kl_icmp(l, LLVMIntULT, sample, kl_const32(l, SAMPLE)), location, false);
 }
 
@@ -115,9 +166,10 @@ void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
  * chunks. What the inner one is made of stays, so that it is vectorized and unrolled as before. */
 
 /* A loop that stays between loops over threads has those in it. */
-uint32_t kl_chunk_of(const kt_stmt *loop)
+uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop)
 {
   bool is_around = loop->is_joint && kt_flow_of(loop) == KJ_FLOW_LOOP;
+  if (l->is_short_version) return 0;
   return loop->poll && is_around ? 1 : loop->poll;
 }
 
@@ -166,4 +218,58 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
   kl_set_metadata(l, kl_br(l, c->head), "llvm.loop", kl_loop_id(l, &property, 1));
   LLVMAddIncoming(c->first, &at, &latch, 1);
   return latch;
+}
+
+/* ---- loops that are made twice ----
+ *
+ * ptxas unrolls a loop less that starts where a chunk does or has a way out, and one that counts
+ * executes more instructions. So an innermost loop whose iterations are few and short does not
+ * look: one version of it is what it is in code that is not interruptible. The other one, for many
+ * iterations, looks. Loops around both look, with what the short version took counted. */
+
+bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop)
+{
+  return loop->poll && loop->is_polled_twice && !l->is_short_version && !l->is_checked_version &&
+         l->target->counts_down;
+}
+
+unsigned kl_few_iterations(const kt_stmt *loop)
+{
+  unsigned limit = 0;
+  while (((uint64_t)loop->poll_cost << (limit + 1)) <= SHORT) limit++;
+  return limit;
+}
+
+/* Below 0 it makes no difference by how much, so that many loops in a row cannot make it wrap. */
+static void spend(kl_lowering *l, LLVMValueRef spent)
+{
+  LLVMValueRef budget = get_budget(l), left = kl_sub(l, kl_load(l, l->i32, budget), spent);
+  kl_store(l, kl_intrinsic2(l, "llvm.smax", left, kl_const32(l, -1)), budget);
+}
+
+void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, LLVMValueRef spent)
+{
+  KJ_ASSERT(kl_is_polled_twice(l, t->loop));
+  LLVMBasicBlockRef is_few = kl_new_block(l, "short");
+  t->is_long = kl_new_block(l, "long");
+  t->end = kl_new_block(l, "twice.end");
+  kl_set_likely(l, kl_cond_br(l, is_short, is_few, t->is_long), true);
+  kl_move_to(l, is_few);
+  if (l->polling_loops > 1) spend(l, spent ? spent : kl_const32(l, BUDGET / 4));
+  l->is_short_version = true;
+}
+
+void kl_begin_long(kl_lowering *l, kl_polled_twice *t)
+{
+  KJ_ASSERT(l->is_short_version);
+  l->is_short_version = false;
+  l->is_long_version = true;
+  kl_branch(l, t->end);
+  kl_move_to(l, t->is_long);
+}
+
+void kl_end_long(kl_lowering *l, kl_polled_twice *t)
+{
+  l->is_long_version = false;
+  kl_go_on_in(l, t->end);
 }

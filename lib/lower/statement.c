@@ -344,7 +344,7 @@ static LLVMBasicBlockRef lower_loop_body(kl_lowering *l, const kt_stmt *stmt, kl
 static LLVMBasicBlockRef begin_chunks(kl_lowering *l, const kt_stmt *stmt, bounds *b,
                                       LLVMBasicBlockRef leave, LLVMTypeRef other, kl_chunks *chunks)
 {
-  uint64_t chunk = kl_chunk_of(stmt), step = LLVMConstIntGetZExtValue(b->step), span;
+  uint64_t chunk = kl_chunk_of(l, stmt), step = LLVMConstIntGetZExtValue(b->step), span;
   unsigned bits = LLVMGetIntTypeWidth(LLVMTypeOf(b->first));
   *chunks = (kl_chunks){ .is_signed = b->is_signed, .other_type = other };
   if (chunk <= 1 || __builtin_mul_overflow(chunk, step, &span) || span >> (bits - 1)) return leave;
@@ -368,7 +368,7 @@ static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, bounds *b)
   LLVMValueRef i = LLVMBuildPhi(kl_next(l), LLVMTypeOf(b->first), stmt->var->name);
   kl_cond_br(l, less(l, b, i, b->stop), body, end);
   kl_move_to(l, body);
-  LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(stmt) == 1);
+  LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(l, stmt) == 1);
   LLVMValueRef more = kl_add(l, i, b->step);
   if (b->is_signed) LLVMSetNSW(more, true);
   else LLVMSetNUW(more, true);
@@ -419,7 +419,7 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   LLVMValueRef k = kl_phi(l, type), i = LLVMBuildPhi(kl_next(l), type, stmt->var->name);
   kl_cond_br(l, less(l, &counter, k, counter.stop), body, end);
   kl_move_to(l, body);
-  LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(stmt) == 1);
+  LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(l, stmt) == 1);
   LLVMValueRef next_k = kl_add(l, k, one), next_i = kl_add(l, i, b->step);
   LLVMSetNUW(next_k, true);
   mark_latch(l, kl_br(l, head), unrolling_of(stmt));
@@ -434,7 +434,8 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* Any step: tested before it is taken. */
+/* Any step: tested before it is taken. Looks, too, only where another iteration follows: threads
+ * that share out a range like this often have one each. */
 static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
@@ -448,12 +449,13 @@ static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_cond_br(l, runs, body, loop.leave);
   kl_move_to(l, body);
   LLVMValueRef i = LLVMBuildPhi(kl_next(l), type, stmt->var->name), left = kl_phi(l, type);
-  lower_loop_body(l, stmt, &loop, i, stmt->poll != 0);
+  lower_loop_body(l, stmt, &loop, i, false);
   kl_cond_br(l, kl_icmp(l, LLVMIntUGT, left, size), step, loop.leave);
   kl_move_to(l, step);
+  if (stmt->poll) kl_poll(l, stmt->location, stmt->poll_cost);
   LLVMValueRef next_left = kl_sub(l, left, size), next_i = kl_add(l, i, b->step);
+  LLVMBasicBlockRef from[2] = { before, kl_here(l) };
   mark_latch(l, kl_br(l, body), stmt->unroll);
-  LLVMBasicBlockRef from[2] = { before, step };
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, next_i }, from, 2);
   LLVMAddIncoming(left, (LLVMValueRef[]){ distance, next_left }, from, 2);
   kl_move_to(l, loop.leave);
@@ -468,6 +470,37 @@ static bool has_room(const kt_stmt *stmt, LLVMValueRef step)
   return by > 0 && stmt->var->range.most <= most - by;
 }
 
+static void lower_for_version(kl_lowering *l, const kt_stmt *stmt, bounds b)
+{
+  if (kl_is_one(b.step) || (b.is_signed && has_room(stmt, b.step))) lower_plain_for(l, stmt, &b);
+  else if (LLVMIsAConstantInt(b.step)) lower_counted_for(l, stmt, &b);
+  else lower_general_for(l, stmt, &b);
+}
+
+/* What of a step of 1 is the distance to the stop, of others how many steps fit into it. Where the
+ * loop has no iterations it makes no difference which version that is. */
+static void lower_for_twice(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
+{
+  kl_polled_twice t = { .loop = stmt };
+  LLVMTypeRef type = LLVMTypeOf(b->first);
+  unsigned bits = LLVMGetIntTypeWidth(type), few = kl_few_iterations(stmt);
+  LLVMValueRef runs, distance, size, spent = NULL;
+  if (kl_is_one(b->step)) {
+    distance = kl_sub(l, b->stop, b->first);
+    size = b->step;
+    LLVMValueRef count = bits > 32 ? kl_trunc(l, distance, l->i32) : kl_zext(l, distance, l->i32);
+    spent = kl_mul(l, count, kl_const32(l, stmt->poll_cost));
+  } else measure(l, b, &runs, &distance, &size);
+  LLVMValueRef is_short =
+    few < bits ? kl_icmp(l, LLVMIntULT, kl_lshr(l, distance, LLVMConstInt(type, few, false)), size)
+               : LLVMConstInt(l->i1, 1, false);
+  kl_begin_short(l, &t, is_short, spent);
+  lower_for_version(l, stmt, *b);
+  kl_begin_long(l, &t);
+  lower_for_version(l, stmt, *b);
+  kl_end_long(l, &t);
+}
+
 void kl_lower_for(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_TS_FOR);
@@ -479,9 +512,8 @@ void kl_lower_for(kl_lowering *l, const kt_stmt *stmt)
   if (LLVMIsNull(b.step)) return;
   l->loop_count++;
   uint64_t copies = enter_copies(l, stmt);
-  if (kl_is_one(b.step) || (b.is_signed && has_room(stmt, b.step))) lower_plain_for(l, stmt, &b);
-  else if (LLVMIsAConstantInt(b.step)) lower_counted_for(l, stmt, &b);
-  else lower_general_for(l, stmt, &b);
+  if (kl_is_polled_twice(l, stmt)) lower_for_twice(l, stmt, &b);
+  else lower_for_version(l, stmt, b);
   l->copies = copies;
 }
 
@@ -605,7 +637,11 @@ void kl_lower_stmt(kl_lowering *l, const kt_stmt *stmt)
   l->location = stmt->location;
   /* its statements have places of their own */
   if (stmt->kind != KJ_TS_THREADS) kl_debug_statement(l, stmt->location);
+  l->polling_loops += stmt->poll != 0;
+  l->product_loops += stmt->has_products;
   lower_by_kind[stmt->kind](l, stmt);
+  l->polling_loops -= stmt->poll != 0;
+  l->product_loops -= stmt->has_products;
   kt_poll(l->c, stmt->location);
   if (l->instruction_count > l->c->budget->limits[KJ_LIMIT_INSTRUCTIONS])
     fail_instructions(l, stmt->location);

@@ -254,7 +254,8 @@ static bool is_empty(const kl_lowering *l, const uint64_t *set)
 static uint32_t vector_count(kl_lowering *l, const kt_stmt *stmt, bool *is_reduction)
 {
   KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
-  if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || kl_shows_variables(l))
+  if (stmt->vars.count != 1 || l->vector_variable || l->is_checked_version || l->is_long_version ||
+      kl_shows_variables(l))
     return 1;
   uint32_t words = l->c->request->signature->count / 64 + 1;
   scan s = { .l = l, .var = stmt->vars.items[0] };
@@ -495,6 +496,39 @@ static bool are_narrow(const kt_vars *vars)
   return true;
 }
 
+static void lower_range_version(kl_lowering *l, const range *r)
+{
+  if (r->stmt->vars.count == 1) lower_line(l, r);
+  else lower_box(l, r);
+}
+
+/* extent / 2^few < count. The number of elements of a box may be larger than 2^64: the product is
+ * one of f32, which is infinite then. */
+static LLVMValueRef has_few_rounds(kl_lowering *l, const range *r)
+{
+  unsigned few = kl_few_iterations(r->stmt);
+  if (r->stmt->vars.count == 1)
+    return kl_icmp(l, LLVMIntULT, kl_lshr(l, lower_extent(l, r, 0), number(r, few)), r->count);
+  LLVMTypeRef f32 = LLVMFloatTypeInContext(l->context);
+  LLVMValueRef elements = NULL, most = LLVMBuildUIToFP(kl_next(l), r->count, f32, "");
+  for (size_t d = 0; d < r->stmt->vars.count; d++) {
+    LLVMValueRef extent = LLVMBuildUIToFP(kl_next(l), lower_extent(l, r, d), f32, "");
+    elements = elements ? LLVMBuildFMul(kl_next(l), elements, extent, "") : extent;
+  }
+  most = LLVMBuildFMul(kl_next(l), most, LLVMConstReal(f32, (double)((uint64_t)1 << few)), "");
+  return kl_fcmp(l, LLVMRealOLT, elements, most);
+}
+
+static void lower_range_twice(kl_lowering *l, const range *r)
+{
+  kl_polled_twice t = { .loop = r->stmt };
+  kl_begin_short(l, &t, has_few_rounds(l, r), NULL);
+  lower_range_version(l, r);
+  kl_begin_long(l, &t);
+  lower_range_version(l, r);
+  kl_end_long(l, &t);
+}
+
 void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank,
                             LLVMValueRef count)
 {
@@ -505,6 +539,6 @@ void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef ra
    * loop. */
   r.rank = LLVMBuildFreeze(kl_next(l), is_narrow ? rank : kl_extend_position(l, rank), "");
   r.count = LLVMBuildFreeze(kl_next(l), is_narrow ? count : kl_extend_position(l, count), "");
-  if (stmt->vars.count == 1) lower_line(l, &r);
-  else lower_box(l, &r);
+  if (kl_is_polled_twice(l, stmt)) lower_range_twice(l, &r);
+  else lower_range_version(l, &r);
 }

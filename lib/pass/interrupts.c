@@ -4,24 +4,28 @@
  * Needs typed instances. Guarantees .poll of every loop that may run for long, and polls of
  * instances. A loop with a constant number of iterations that is soon over has none: it is counted
  * as that many statements of what it is in. Each other one looks once for about BUDGET expressions:
- * every so many iterations, or in each where another loop in it looks too. On the CPU a `while`
- * without loops in it looks every few iterations, which become copies of each other. */
+ * every so many iterations, or in each where another loop in it looks too. A `while` without loops
+ * in it looks every few iterations, which become copies of each other. On a GPU a short innermost
+ * loop is made twice, without looks for where its iterations are few (lower/poll.c). */
 #include "pass/pass.h"
 
 enum {
   BUDGET = KJ_POLL_BUDGET,
   MOST_ITERATIONS = 1 << 13,
   MOST_COPIES = 8,
-  COPIED = 400, /* expressions, all copies together */
+  COPIED = 400,       /* expressions, all copies together */
+  MOST_TWICE = 512,   /* expressions of an iteration: beside more a look costs nothing */
+  CALL_COST = BUDGET, /* of what a called function executes in loops that look by themselves */
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
   WAIT_COST = 1024 /* some microseconds */
 };
 
-/* What is executed once, in expressions; whether any loop in it looks, and whether there is any. */
+/* What is executed once, in expressions; whether any loop in it looks, and whether there is any;
+ * whether threads meet in it, and whether it has products of a warpgroup. */
 typedef struct cost {
   uint64_t size;
-  bool polls, has_loops;
+  bool polls, has_loops, meets, has_products;
 } cost;
 
 typedef struct marker {
@@ -32,8 +36,8 @@ typedef struct marker {
 static cost add(cost a, cost b)
 {
   uint64_t size = a.size + b.size;
-  return (cost){ size < a.size ? UINT64_MAX : size, a.polls || b.polls,
-                 a.has_loops || b.has_loops };
+  return (cost){ size < a.size ? UINT64_MAX : size, a.polls || b.polls, a.has_loops || b.has_loops,
+                 a.meets || b.meets, a.has_products || b.has_products };
 }
 
 static cost scale(cost a, uint64_t times)
@@ -44,10 +48,36 @@ static cost scale(cost a, uint64_t times)
 
 /* ---- expressions ---- */
 
+/* Of a warpgroup, which go on while it does something else. */
+static bool is_product(const ki_builtin *builtin)
+{
+  return builtin->id >= KJ_BUILTIN_WGMMA_F16 && builtin->id <= KJ_BUILTIN_WGMMA_WAIT;
+}
+
 /* What another thread has to do something for. */
 static bool waits(const ki_builtin *builtin)
 {
   return builtin->flags & KJ_WAITS || builtin->id == KJ_BUILTIN_GRID_SYNC;
+}
+
+/* Threads that meet must do so in the same place of the code, in whatever version of a loop. */
+static bool meets(const ki_builtin *builtin)
+{
+  return builtin->flags & (KJ_BARRIER | KJ_WARP | KJ_WAITS) || builtin->id == KJ_BUILTIN_PTX ||
+         builtin->id == KJ_BUILTIN_PTX_EFFECT || is_product(builtin);
+}
+
+static bool is_gpu(const marker *m) { return m->c->request->target.kind != KJ_TARGET_CPU; }
+
+/* On a GPU a function that is not inlined counts by itself what its loops do; here it is a guess.
+ */
+static cost measure_call(const marker *m, const kt_instance *callee)
+{
+  if (callee->function->is_extern) return (cost){ .size = EXTERN_COST, .meets = true };
+  cost of = m->of[callee->id];
+  if (of.polls && is_gpu(m)) of = add(of, (cost){ .size = CALL_COST });
+  of.meets |= callee->has_barrier || callee->has_warp;
+  return of;
 }
 
 static cost measure_expr(const marker *m, const kt_expr *e)
@@ -56,12 +86,13 @@ static cost measure_expr(const marker *m, const kt_expr *e)
   if (!e) return (cost){ 0 };
   for (size_t i = 0; i < kt_operand_count(e); i++)
     sum = add(sum, measure_expr(m, kt_operand(e, i)));
-  if (e->kind == KJ_T_CALL)
-    sum = add(sum, e->instance->function->is_extern ? (cost){ .size = EXTERN_COST }
-                                                    : m->of[e->instance->id]);
-  if (e->kind == KJ_T_BUILTIN)
-    sum = add(sum, waits(e->builtin) ? (cost){ .size = WAIT_COST, .polls = true }
-                                     : (cost){ .size = BUILTIN_COST });
+  if (e->kind == KJ_T_CALL) sum = add(sum, measure_call(m, e->instance));
+  if (e->kind != KJ_T_BUILTIN) return sum;
+  cost own =
+    waits(e->builtin) ? (cost){ .size = WAIT_COST, .polls = true } : (cost){ .size = BUILTIN_COST };
+  own.meets = meets(e->builtin);
+  own.has_products = is_product(e->builtin);
+  sum = add(sum, own);
   return sum;
 }
 
@@ -86,8 +117,7 @@ static uint64_t count_iterations(const kt_stmt *loop)
 static uint32_t count_copies(const marker *m, const kt_stmt *loop, cost body)
 {
   uint32_t copies = 1;
-  bool is_cpu = m->c->request->target.kind == KJ_TARGET_CPU;
-  if (!is_cpu || loop->unroll != KJ_UNROLL_NONE || body.has_loops) return 1;
+  if (loop->unroll != KJ_UNROLL_NONE || body.has_loops || (is_gpu(m) && body.meets)) return 1;
   while (copies < MOST_COPIES && copies * 2 * body.size <= COPIED) copies *= 2;
   return copies;
 }
@@ -108,12 +138,16 @@ static cost measure_loop(const marker *m, kt_stmt *loop)
   cost body = add(measure_list(m, &loop->body), (cost){ .size = 2 });
   if (loop->kind == KJ_TS_WHILE) body = add(body, measure_expr(m, loop->value));
   uint64_t count = count_iterations(loop);
+  loop->has_products = body.has_products && is_gpu(m);
   cost all = scale(body, count);
   all.has_loops = true;
   if (count && !body.polls && all.size <= BUDGET) return all;
   loop->poll = iterations_between(m, loop, body);
   loop->poll_cost = body.size < BUDGET ? (uint32_t)body.size : BUDGET;
-  return (cost){ .size = body.size, .polls = true, .has_loops = true };
+  loop->is_polled_twice = is_gpu(m) && !m->c->request->debug && loop->kind != KJ_TS_WHILE &&
+                          !body.polls && !body.meets && body.size <= MOST_TWICE;
+  body.polls = body.has_loops = true;
+  return body;
 }
 
 static cost measure_stmt(const marker *m, kt_stmt *stmt)

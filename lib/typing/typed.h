@@ -332,6 +332,9 @@ struct kt_stmt {
   /* by pass/interrupts.c: loops: every so many iterations it looks whether the launch was
    * interrupted; 0: never; what one of them costs, in expressions */
   uint32_t poll, poll_cost;
+  /* by pass/interrupts.c: loops, GPU only: it is made twice, without looks for where it is soon
+   * over; its body has matrix products that go on while the thread does */
+  bool is_polled_twice, has_products;
   /* by pass/simt.c: GRID_FOR, BLOCK_FOR: it makes no difference which thread runs an iteration */
   bool is_threadless;
 };

@@ -331,7 +331,7 @@ static void print_unroll(typed_printer *p, const kt_stmt *s)
 {
   if (s->is_joint) put(p, " joint");
   if (s->is_threadless) put(p, " threadless");
-  if (s->poll) kj_append_format(p->out, " poll(%u)", s->poll);
+  if (s->poll) kj_append_format(p->out, " poll(%u)%s", s->poll, s->is_polled_twice ? " twice" : "");
   if (s->unroll == KJ_UNROLL_FULL) put(p, " @unroll");
   else if (s->unroll != KJ_UNROLL_NONE) kj_append_format(p->out, " @unroll(%d)", s->unroll);
 }

@@ -1,12 +1,20 @@
 #!/usr/bin/env python3
-"""interrupt_cost.py [EXAMPLE...]: what interruptible code costs, for the example programs: least time of kjit-run --bench in microseconds without and with it, taken in turn, their ratio, and what a launch takes of the host; the geometric mean last."""
+"""interrupt_cost.py [EXAMPLE...]: what interruptible code costs, for the example programs: least time of kjit-run --bench in microseconds without and with it, taken in turn, their ratio, and what a launch takes of the host; the geometric mean last.
+
+--sass compares machine code for a GPU instead, without one: of the loop with most of an example's own instructions (multiplications, loads, products of tensor cores) how many instructions there are for each of those, registers, all instructions, spilled bytes and what ptxas remarks."""
 import argparse
 import math
 import os
 import re
 import subprocess
+import tempfile
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
+# The instruction that an example's inner loop is about.
+WORK = {
+    "axpy": "FFMA", "vector_add": "FADD", "vector_add_stride": "FADD", "vector_add_guard": "FADD", "abs_sum": "FADD", "histogram256": "ATOMS", "black_scholes": "MUFU", "diffusion": "FADD",
+    "mandelbrot": "DSETP", "normalize_rows": "FFMA", "transpose": "STG", "matmul_naive": "FFMA", "matmul": "FFMA", "nbody": "MUFU", "product_f32": "FFMA", "product_bf16": "HGMMA",
+}
 UNITS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}
 
 
@@ -71,6 +79,111 @@ def count(arguments, row, is_interruptible):
     return (counts[2] - counts[1]) / 3 / 1000
 
 
+# ---- machine code ----
+
+
+def type_of(argument, is_const):
+    """As kjit-compile has it, of an argument or of a literal of a launch."""
+    array = re.fullmatch(r"\w+:(\w+)\[([^\]]*)\]", re.sub(r":(low|high)=[^:]*", "", argument))
+    if array:
+        return f"{array.group(1)}[{', '.join([':'] * (array.group(2).count(',') + 1))}] C"
+    scalar = re.fullmatch(r"-?[0-9.]+([fiu][0-9]+)?", argument)
+    return argument if is_const else scalar.group(1) or "i32"
+
+
+def signature_of(arguments, row):
+    folder, arrays, launch, _ = row
+    values = dict(array.split("=", 1) for array in arrays.split())
+    kernel, block, given = re.fullmatch(r"(\w+)(?:\[[^,]*,([^\]]*)\])?(?:\((.*)\))?", launch).groups()
+    source = os.path.join(EXAMPLES, folder, folder + ".kir")
+    listed = subprocess.run([arguments.kjit_compile, source, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    parameters = re.search(rf"^{kernel}\((.*)\)", listed, re.M).group(1)
+    names = [re.sub(r"\[[^\]]*\]", "", parameter) for parameter in re.split(r", (?![^\[]*\])", parameters)]
+    options = [source, "--kernel", kernel, *(["--block", block] if block else [])]
+    for name, value in zip(names, given.split(", ") if given else names):
+        if ":" in name:
+            continue
+        is_const = name.startswith("const ")
+        options += ["--type", f"{name.split()[-1]}={type_of(values.get(value, value), is_const)}"]
+    return options
+
+
+def read_sass(text):
+    """The instructions, and of each branch back where it goes and stands."""
+    instructions, labels = [], {}
+    for line in text.splitlines():
+        label = re.match(r"(\.L\w+):", line)
+        instruction = re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", line)
+        if label:
+            labels[label.group(1)] = len(instructions)
+        elif instruction:
+            instructions.append(instruction.group(1))
+    goals = [re.search(r"BRA.*`\((\.L\w+)\)", instruction) for instruction in instructions]
+    goals = [labels.get(goal.group(1)) if goal else None for goal in goals]
+    while instructions and instructions[-1] == "NOP":
+        instructions.pop()
+    return instructions, goals
+
+
+def is_look(instruction):
+    return "SR_CLOCKLO" in instruction or "STRONG.SYS" in instruction
+
+
+def executed_in(instructions, goals, first, last):
+    """What a loop executes where it does not look at the clock or at the word: those stand in parts that a branch goes around, or goes to."""
+    hot, at = [], first
+    while at <= last:
+        hot.append(instructions[at])
+        goal = goals[at]
+        if goal is not None and at < goal <= last and any(map(is_look, instructions[at + 1 : goal])):
+            at = goal
+        else:
+            at += 1
+    return hot
+
+
+def operation_of(instruction):
+    return re.sub(r"^@!?U?P\w+\s+", "", instruction).split()[0].split(".")[0]
+
+
+def hottest(instructions, goals, work):
+    """(how many of the instruction, all of its loop): of loops that have them and are around no other that has, the one with most, and of those with as many the shortest; code without loops is one."""
+    loops = [(goal, at) for at, goal in enumerate(goals[: len(instructions)]) if goal is not None and goal < at]
+    holds = [loop for loop in loops if any(operation_of(x) == work for x in instructions[loop[0] : loop[1] + 1])]
+    inner = [a for a in holds if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in holds)]
+    found = []
+    for first, last in inner or [(0, len(instructions) - 1)]:
+        hot = executed_in(instructions, goals, first, last)
+        found.append((sum(operation_of(x) == work for x in hot), len(hot)))
+    return max(found, key=lambda loop: (loop[0], -loop[1]))
+
+
+def compare_sass(arguments, name, row):
+    options, architecture = signature_of(arguments, row), "sm_90a"
+    seen = []
+    with tempfile.TemporaryDirectory() as folder:
+        ptx, cubin = os.path.join(folder, "a.ptx"), os.path.join(folder, "a.cubin")
+        for way in ([], ["--interruptible"]):
+            subprocess.run([arguments.kjit_compile, *options, "--arch", architecture, "--facts", "all", "--quiet", *way, "--emit", "ptx", "--output", ptx], check=True)
+            made = subprocess.run([arguments.ptxas, "--verbose", "--gpu-name", architecture, ptx, "--output-file", cubin], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True).stdout
+            command = [arguments.nvdisasm, "--print-code", cubin] if "nvdisasm" in arguments.nvdisasm else [arguments.nvdisasm, "--dump-sass", cubin]
+            text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+            instructions, goals = read_sass(text)
+            count, length = hottest(instructions, goals, WORK[name])
+            registers, spilled = re.search(r"Used (\d+) registers", made).group(1), re.search(r"(\d+) bytes spill stores", made).group(1)
+            seen.append((length / count, len(instructions), registers, spilled, " ".join(sorted(set(re.findall(r"C7\d+", made))))))
+    ratio = seen[1][0] / seen[0][0]
+    both = [f"{a} {b}" for a, b in zip(*seen)][1:]
+    print(f"{name:18}{WORK[name]:>7}{seen[0][0]:9.2f}{seen[1][0]:9.2f}{ratio:8.3f}{both[0]:>12}{both[1]:>9}{both[2]:>6} {both[3]}", flush=True)
+    return ratio
+
+
+def print_sass(arguments, all_rows):
+    print(f"{'example':18}{'per':>7}{'plain':>9}{'interr.':>9}{'ratio':>8}{'all':>12}{'regs':>9}{'spill':>6} remarks")
+    ratios = [compare_sass(arguments, name, all_rows[name]) for name in arguments.examples or all_rows]
+    print(f"most {max(ratios):.3f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("examples", nargs="*")
@@ -78,10 +191,17 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--repetitions", type=int, default=15)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sass", action="store_true", help="instructions of machine code for sm_90a instead; needs ptxas and nvdisasm (or cuobjdump), no GPU")
+    parser.add_argument("--kjit-compile", default=os.environ.get("KJIT_COMPILE", "kjit-compile"))
+    parser.add_argument("--ptxas", default="ptxas")
+    parser.add_argument("--nvdisasm", default="nvdisasm")
     parser.add_argument("--instructions", action="store_true", help="CPU: thousands of instructions instead of microseconds, which other processes do not change; smaller arrays")
     arguments = parser.parse_args()
     sizes = (1 << 26, 4096, 32768, 1000, 4096) if arguments.device != "cpu" else (100000, 200, 512, 50, 96) if arguments.instructions else (2000000, 1000, 2048, 200, 256)
     all_rows = rows(*sizes)
+    if arguments.sass:
+        print_sass(arguments, all_rows)
+        return
     ratios = []
     print(f"{'example':20}{'plain':>14}{'interruptible':>18}{'ratio':>8}{'host':>8}{'':>8}", flush=True)
     for name in arguments.examples or all_rows:

@@ -296,7 +296,7 @@ static void lower_row(kl_lowering *l, const range *r, LLVMValueRef first, LLVMVa
   }
   kl_speculation speculation;
   kl_chunks chunks = { .is_signed = true };
-  uint32_t chunk = kl_chunk_of(r->stmt);
+  uint32_t chunk = kl_chunk_of(l, r->stmt);
   bool is_speculated = kl_can_speculate(l, &r->stmt->body);
   if (is_speculated) kl_begin_speculation(l, &speculation, LLVMTypeOf(first));
   LLVMBasicBlockRef end = chunk > 1 ? kl_new_block(l, "row.end") : NULL;

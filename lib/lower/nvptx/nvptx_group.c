@@ -212,7 +212,7 @@ static void wait_until(kl_lowering *l, kj_location location, const kl_asm *ask, 
   LLVMValueRef answer = kl_build_asm(l, ask, args, count);
   kl_cond_br(l, kl_icmp(l, LLVMIntNE, answer, kl_const32(l, 0)), over, waits);
   kl_move_to(l, waits);
-  kl_poll(l, location, COST);
+  kl_poll_waiting(l, location, COST);
   kl_br(l, again);
   kl_move_to(l, over);
   l->loop_count++;

@@ -393,6 +393,15 @@ static void leave_kernel(kl_lowering *l)
   LLVMBuildUnreachable(kl_next(l));
 }
 
+static void finish_products(kl_lowering *l)
+{
+  kl_asm wait = { .text = "wgmma.wait_group.sync.aligned 0;",
+                  .constraints = "",
+                  .result = LLVMVoidTypeInContext(l->context),
+                  .is_convergent = true };
+  kl_build_asm(l, &wait, NULL, 0);
+}
+
 static LLVMValueRef thread_context(kl_lowering *l) { return l->failure_record; }
 static void use_thread_context(kl_lowering *l, LLVMValueRef context)
 {
@@ -421,6 +430,7 @@ const kl_lower_target kl_nvptx_lowering_target = {
   .leave_kernel = leave_kernel,
   .shares_failures = true,
   .counts_down = true,
+  .finish_products = finish_products,
   .thread_context = thread_context,
   .use_thread_context = use_thread_context,
   .barrier = kl_nvptx_barrier,
