@@ -343,7 +343,8 @@ KJIT_API kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *item
 
 /* Statements. */
 KJIT_API kjit_node kjit_build_let(kjit_builder *builder, const char *name, kjit_node value);
-/* KJIT_ANY: from the value */
+/* type KJIT_ANY: from the value. value 0: none, `var x`; with KJIT_ANY its type is then what all of
+ * its assignments join to. */
 KJIT_API kjit_node kjit_build_var(kjit_builder *builder, const char *name, kjit_type type,
                                   kjit_node value);
 /* extents: compile-time expressions. kjit_build_shared with rank 1 and extents NULL: the launch's

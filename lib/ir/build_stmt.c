@@ -33,10 +33,11 @@ kjit_node kjit_build_var(kjit_builder *builder, const char *name, kjit_type type
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
   ki_type_expr *annotation = ki_use_type(builder, type);
-  ki_expr *expr = ki_use_node(builder, value);
+  ki_expr *expr = value ? ki_use_node(builder, value) : NULL;
   ki_decl *decl = ki_build_local(builder, KJ_DECL_VAR, name, "v");
   ki_stmt *stmt = add_stmt(builder, KJ_STMT_DECLARE);
   decl->type_expr = annotation;
+  decl->is_open = !expr;
   stmt->value = decl->value = expr;
   return declare(builder, stmt, decl);
 }

@@ -136,6 +136,7 @@ struct ki_decl {
   bool is_const;
   bool is_func, is_type; /* PARAM: takes a func; takes a type, which expressions then name */
   bool is_assigned;      /* VAR: assigned after its declaration */
+  bool is_open; /* VAR: declared without a value; its type is what its assignments join to */
   ki_type_expr *type_expr;
   ki_expr *value;
   ki_attributes attributes;
@@ -194,7 +195,8 @@ typedef struct ki_bound_extern {
 /* ---- statements ---- */
 
 typedef enum ki_stmt_kind {
-  KJ_STMT_DECLARE,  /* let, var: .decls (several: destructures .value), .value */
+  /* let, var: .decls (several: destructures .value), .value; NULL: vars without one */
+  KJ_STMT_DECLARE,
   KJ_STMT_STORAGE,  /* shared, local: .decls[0] */
   KJ_STMT_ASSIGN,   /* .places .op .value (several places: destructures; op STORE then) */
   KJ_STMT_EVALUATE, /* .value: a call */

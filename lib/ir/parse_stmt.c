@@ -83,6 +83,21 @@ static token_list parse_names(ki_parser *parser, const char *where)
   return names;
 }
 
+static bool is_at_end_of_statement(const ki_parser *parser)
+{
+  return parser->lexer.token.newline_before || ki_at(parser, KJ_TOKEN_RIGHT_BRACE) ||
+         ki_at(parser, KJ_TOKEN_SEMICOLON) || ki_at(parser, KJ_TOKEN_END);
+}
+
+/* `= values`; NULL: a var without one. */
+static ki_expr *parse_first_value(ki_parser *parser, const char *name, bool is_var)
+{
+  if (ki_accept(parser, KJ_TOKEN_ASSIGN)) return ki_parse_exprs(parser);
+  if (is_var && is_at_end_of_statement(parser)) return NULL;
+  ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
+                "expected `=` and a value for `%s`, found %s", name, ki_describe_token(parser));
+}
+
 static ki_stmt *parse_let_or_var(ki_parser *parser)
 {
   ki_stmt *stmt = new_stmt(parser, KJ_STMT_DECLARE);
@@ -99,16 +114,12 @@ static ki_stmt *parse_let_or_var(ki_parser *parser)
     type = ki_parse_type_expr(parser);
     ki_make_argument_type(parser, type);
   }
-  if (!ki_at(parser, KJ_TOKEN_ASSIGN))
-    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
-                  "expected `=` and a value for `%s`, found %s", names.items[0].name->key,
-                  ki_describe_token(parser));
-  ki_advance(parser);
-  stmt->value = ki_parse_exprs(parser);
+  stmt->value = parse_first_value(parser, names.items[0].name->key, is_var);
   for (size_t i = 0; i < names.count; i++) { /* after the value, which does not see them */
     ki_decl *decl = declare_local(parser, is_var ? KJ_DECL_VAR : KJ_DECL_LET, &names.items[i]);
     decl->type_expr = type;
     decl->value = names.count == 1 ? stmt->value : NULL;
+    decl->is_open = !stmt->value;
     KJ_PUSH(parser->arena, &stmt->decls, decl);
   }
   return stmt;
@@ -235,9 +246,7 @@ static ki_stmt *parse_word(ki_parser *parser, ki_stmt_kind kind)
 static ki_stmt *parse_return(ki_parser *parser)
 {
   ki_stmt *stmt = parse_word(parser, KJ_STMT_RETURN);
-  bool has_value = !parser->lexer.token.newline_before && !ki_at(parser, KJ_TOKEN_RIGHT_BRACE) &&
-                   !ki_at(parser, KJ_TOKEN_SEMICOLON) && !ki_at(parser, KJ_TOKEN_END);
-  if (has_value) stmt->value = ki_parse_exprs(parser);
+  if (!is_at_end_of_statement(parser)) stmt->value = ki_parse_exprs(parser);
   return stmt;
 }
 

@@ -403,6 +403,7 @@ static void print_declare(ki_printer *p, const ki_stmt *stmt)
   ki_put(p, stmt->decls.items[0]->kind == KJ_DECL_VAR ? "var " : "let ");
   print_names(p, &stmt->decls);
   print_annotation(p, stmt->decls.items[0]);
+  if (!stmt->value) return;
   ki_put(p, " = ");
   if (stmt->decls.count > 1) print_values(p, stmt->value);
   else ki_put_expr(p, stmt->value, KJ_LEVEL_CONDITIONAL);

@@ -132,9 +132,9 @@ static void verify_count(ki_verifier *v, const ki_expr *value, size_t names, con
 static void verify_declare(ki_verifier *v, ki_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_STMT_DECLARE && stmt->decls.count);
-  ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
+  if (stmt->value) ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
   ki_verify_type(v, stmt->decls.items[0]->type_expr, false);
-  verify_count(v, stmt->value, stmt->decls.count, "names");
+  if (stmt->value) verify_count(v, stmt->value, stmt->decls.count, "names");
   for (size_t i = 0; i < stmt->decls.count; i++) ki_show_local(v, stmt->decls.items[i]);
 }
 

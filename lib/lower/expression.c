@@ -193,6 +193,7 @@ static LLVMValueRef (*const lower_by_kind[])(kl_lowering *, const kt_expr *) = {
   [KJ_T_MEMBER] = NULL,
   [KJ_T_ADDRESS] = kl_lower_address,
   [KJ_T_POINTED] = NULL,
+  [KJ_T_EMPTY] = NULL,
 };
 
 /* Ranges of all others are those of what was stored. */
@@ -216,6 +217,12 @@ LLVMValueRef kl_lower_expr(kl_lowering *l, const kt_expr *expr)
   return value;
 }
 
+static kl_array_value lower_empty(kl_lowering *l, const kt_expr *expr)
+{
+  KJ_ASSERT(expr->kind == KJ_T_EMPTY && !kl_type_info(l, expr->type)->is_static);
+  return kl_unpack_array(l, expr->type, LLVMConstNull(kl_register_type(l, expr->type)));
+}
+
 kl_array_value kl_lower_array(kl_lowering *l, const kt_expr *expr)
 {
   switch (KJ_AMONG(expr->kind)) {
@@ -224,6 +231,7 @@ kl_array_value kl_lower_array(kl_lowering *l, const kt_expr *expr)
   case KJ_T_VIEW: return kl_lower_view(l, expr);
   case KJ_T_MEMBER: return kl_lower_member(l, expr);
   case KJ_T_POINTED: return kl_lower_pointed(l, expr);
+  case KJ_T_EMPTY: return lower_empty(l, expr);
   default: return kl_unpack_array(l, expr->type, lower_by_kind[expr->kind](l, expr));
   }
 }

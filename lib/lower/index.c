@@ -203,6 +203,12 @@ static bool has_small_offsets(kl_lowering *l, const kl_array_value *array)
   return l->c->request->signature->offsets32;
 }
 
+/* Global memory is that of arguments, also where it is not known of which. */
+static void note_offsets(kl_lowering *l, const kl_array_value *array)
+{
+  if (kl_type_info(l, array->type)->space == KJ_SPACE_GLOBAL) l->c->used_offsets32 = true;
+}
+
 static LLVMValueRef lower_index(kl_lowering *l, const kt_expr *index, bool is_small)
 {
   if (is_small) return kl_lower_index32(l, index);
@@ -241,7 +247,7 @@ LLVMValueRef kl_element_pointer(kl_lowering *l, const kl_array_value *array,
   LLVMValueRef values[KJ_MAX_RANK];
   for (size_t i = 0; i < indices->count; i++)
     values[i] = lower_index(l, indices->items[i], is_small);
-  if (is_small && indices->count && kl_is_argument(array->object)) l->c->used_offsets32 = true;
+  if (is_small && indices->count) note_offsets(l, array);
   return kl_element_pointer_at(l, array, values, (uint32_t)indices->count);
 }
 
@@ -266,7 +272,7 @@ static LLVMValueRef exact_pointer(kl_lowering *l, const kl_array_value *array,
   if (kl_is_vector_access(l, array, indices)) return vector_pointer(l, array);
   bool is_small = has_small_offsets(l, array);
   for (size_t i = 0; i < indices->count && is_small; i++) values[i] = kl_as_i32(l, values[i]);
-  if (is_small && indices->count && kl_is_argument(array->object)) l->c->used_offsets32 = true;
+  if (is_small && indices->count) note_offsets(l, array);
   return kl_element_pointer_at(l, array, values, (uint32_t)indices->count);
 }
 

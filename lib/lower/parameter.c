@@ -129,7 +129,8 @@ static void add_sources(finder *p, const kt_expr *expr, uint64_t *set)
   case KJ_T_ELEMENT:
   case KJ_T_INSERT:
   case KJ_T_ADDRESS:
-  case KJ_T_POINTED: return; /* no array argument, nor part of one */
+  case KJ_T_POINTED:
+  case KJ_T_EMPTY: return; /* no array argument, nor part of one */
   }
 }
 
@@ -321,7 +322,8 @@ static void mark_expr(void *data, kt_expr **at)
   case KJ_T_ELEMENT:
   case KJ_T_INSERT:
   case KJ_T_MEMBER:
-  case KJ_T_POINTED: return; /* nothing of their own */
+  case KJ_T_POINTED:
+  case KJ_T_EMPTY: return; /* nothing of their own */
   }
 }
 

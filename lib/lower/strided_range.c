@@ -198,7 +198,8 @@ static void scan_expr(scan *s, const kt_expr *expr)
   case KJ_T_INSERT:
   case KJ_T_MEMBER:
   case KJ_T_ADDRESS:
-  case KJ_T_POINTED: break;
+  case KJ_T_POINTED:
+  case KJ_T_EMPTY: break;
   }
   s->cost++;
   for (size_t i = 0; i < kt_operand_count(expr); i++) scan_expr(s, kt_operand(expr, i));

@@ -1,8 +1,8 @@
 /* What the files of inference share. Other parts see typing/typed.h only.
  *
- * A function body is inferred in rounds: the type of a `var` that starts with a literal, the type
- * of the result and which variables differ between threads are guesses that only go up; the round
- * in which no guess changed is the one that is kept. */
+ * A function body is inferred in rounds: the type of a `var` that its assignments decide
+ * (joined.c), the type of the result and which variables differ between threads are guesses that
+ * only go up; the round in which no guess changed is the one that is kept. */
 #ifndef KJ_TYPING_INFER_H
 #define KJ_TYPING_INFER_H
 
@@ -28,7 +28,8 @@ typedef enum kt_meaning_kind {
   /* .value: a constant, a weak tree or a tuple of such and of variables; copied where it is used */
   KJ_MEANS_VALUE,
   KJ_MEANS_CALLEE, /* .callee */
-  KJ_MEANS_TYPE    /* .type */
+  KJ_MEANS_TYPE,   /* .type */
+  KJ_MEANS_UNTYPED /* a var that nothing with a type has been assigned to, in no round */
 } kt_meaning_kind;
 
 /* What a declaration stands for in the instance being inferred. */
@@ -39,11 +40,15 @@ typedef struct kt_meaning {
   kt_callee callee;
   kjit_type type;
   bool is_scalar; /* a shared scalar: its name is its element */
+  /* of a var whose type its assignments decide: what each of them has to fit; KJIT_ANY: nothing */
+  kjit_type annotation;
+  kt_var *is_set; /* whether the var has been assigned, for the check of that; NULL: not checked */
 } kt_meaning;
 
 /* What is guessed about a declaration, kept from round to round. */
 typedef struct kt_guess {
-  kjit_type type; /* VAR that starts with a literal: join of what was assigned */
+  kjit_type type;       /* VAR that its assignments decide the type of: what they join to */
+  kj_location location; /* of the value that made it this type */
   kt_level level;
   bool was_read;   /* in this round */
   bool is_default; /* it has met literals only */
@@ -144,9 +149,15 @@ typedef struct kt_scope {
   kt_guess *guesses;
   kt_stmts *out; /* where statements go */
   kjit_type result_annotation;
-  bool is_changed;     /* a guess went up in this round */
-  bool is_quiet;       /* inside something that is not evaluated */
-  kt_level level;      /* of the control flow here */
+  bool is_changed;          /* a guess went up in this round */
+  bool has_open;            /* some var is declared without a value: statements may wait */
+  jmp_buf *on_wait;         /* out of a statement that reads a var without a type */
+  const ki_decl *waits_for; /* the first one that did so in this round; NULL: none */
+  kj_location waits_at;
+  bool
+    looks_inside; /* no other statement tells a type any more: those inside of waiting ones may */
+  bool is_quiet;  /* inside something that is not evaluated */
+  kt_level level; /* of the control flow here */
   kt_level left_level; /* how far threads that have returned may differ */
   /* the same for those that have left the iteration of the innermost loop */
   kt_level skipped_level;
@@ -252,6 +263,27 @@ bool kt_is_stable(const kt_expr *value);
 bool kt_is_too_wide(const kt_expr *value);
 /* A let or a var with its first value. */
 void kt_declare(kt_scope *s, const ki_decl *decl, kt_expr *value);
+/* A var without one. */
+void kt_declare_open(kt_scope *s, const ki_decl *decl);
+/* What is KJ_MEANS_UNTYPED becomes a variable, whose type is KJIT_ANY until the value that is now
+ * assigned gives it one. */
+void kt_start_untyped(kt_scope *s, const ki_decl *decl);
+
+/* ---- joined.c ---- */
+
+/* A value that is assigned to a var whose type its assignments decide raises the guess for it.
+ * Returns the value as it is assigned, still of its own type. */
+kt_expr *kt_raise_guess(kt_scope *s, const ki_decl *decl, kt_expr *value);
+/* Whether a type is an array or a tuple with one in it: then an annotation says what the arrays
+ * have to fit, and their memory is that of the values. */
+bool kt_holds_array(const kt_compilation *c, kjit_type type);
+/* The value of a var before it is assigned. */
+kt_expr *kt_make_unset(kt_scope *s, kjit_type type, kj_location location);
+/* The var has no type yet: the statement that is being inferred is left for the next round. */
+_Noreturn void kt_wait_for_type(kt_scope *s, const ki_decl *decl, kj_location location);
+/* A var is read: with the check of uninitialized memory on, a thread that has not assigned it
+ * fails. */
+void kt_check_set(kt_scope *s, const ki_decl *decl, kj_location location);
 
 /* ---- infer_expr.c, typed.c, operators.c ---- */
 
@@ -470,6 +502,8 @@ kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location);
 /* A type that arrays of both can be used as: what they do not share, layout and static extents, is
  * forgotten. KJIT_ANY: there is none. */
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b);
+/* The type of an array as one whose extents are not known at compile time. */
+kjit_type kt_forget_extents(kt_scope *s, kjit_type array);
 /* The array as one of such a type. */
 kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type);
 

@@ -4,8 +4,6 @@
 
 #include "typing/infer.h"
 
-enum { ROUND_LIMIT = 64 };
-
 /* ---- parameters ---- */
 
 static void bind_weak(kt_scope *s, const ki_decl *decl, const kt_bound *bound)
@@ -165,6 +163,8 @@ static void start_round(kt_scope *s)
   s->constant_uses.count = 0;
   s->out = &instance->body;
   s->is_changed = false;
+  s->waits_for = NULL;
+  s->on_wait = NULL;
   s->level = s->left_level = s->skipped_level = KJ_LEVEL_GRID;
   s->temporary_count = 0;
   s->local_bytes = s->shared_bytes = 0;
@@ -178,7 +178,7 @@ static void infer_round(kt_scope *s, bool is_late)
   bind_parameters(s);
   if (s->instance->is_kernel) kt_infer_block_shape(s);
   kt_infer_block(s, &s->function->body, &s->instance->body);
-  if (!s->is_changed || is_late) settle_guesses(s);
+  if ((!s->is_changed && !s->waits_for) || is_late) settle_guesses(s);
 }
 
 /* Takes back what an error in the middle of a round has left behind. */
@@ -196,8 +196,14 @@ static void forget_round(kt_scope *s, size_t messages, size_t records, uint32_t 
   s->range_count = 0;
 }
 
-/* A round in which a guess has gone up proves nothing about the types: an error in it, a literal
- * that does not fit, say, may be none in the next. */
+/* Whether another round comes, which knows more than this one. */
+static bool is_open_round(const kt_scope *s)
+{
+  return s->is_changed || (s->waits_for && !s->looks_inside);
+}
+
+/* A round in which a guess has gone up, or a statement waits, proves nothing about the types: an
+ * error in it, a literal that does not fit, say, may be none in the next. */
 static void try_round(kt_scope *s, bool is_late)
 {
   kt_compilation *c = s->c;
@@ -212,7 +218,7 @@ static void try_round(kt_scope *s, bool is_late)
   }
   c->on_failure = outer;
   if (jump == 0) return;
-  if (jump != KJ_JUMP_ERROR || !s->is_changed) longjmp(*outer, jump);
+  if (jump != KJ_JUMP_ERROR || !is_open_round(s)) longjmp(*outer, jump);
   forget_round(s, messages, records, depth);
 }
 
@@ -270,6 +276,31 @@ static void finish_extern(kt_scope *s)
   s->record->is_done = true;
 }
 
+/* Rounds, each of which raises a guess or lets statements go on that waited: more variables may
+ * take more of them. */
+static void infer_rounds(kt_scope *s)
+{
+  enum { ROUND_LIMIT = 64, ROUNDS_OF_VARIABLE = 8 };
+  size_t limit = ROUND_LIMIT, rounds = 0;
+  for (size_t i = 0; i < s->function->locals.count; i++)
+    if (s->function->locals.items[i]->is_open) limit += ROUNDS_OF_VARIABLE;
+  s->has_open = limit > ROUND_LIMIT;
+  do {
+    if (++rounds > limit)
+      kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle",
+              s->function->decl->name);
+    try_round(s, rounds > limit / 2);
+    if (s->is_changed || !s->waits_for) continue;
+    const char *name = s->waits_for->name;
+    if (s->looks_inside)
+      kt_fail(s->c, s->waits_at, KJIT_ERROR_TYPE,
+              "`%s` is read here, and nothing is assigned to it that gives it a type: declare it "
+              "`var %s: f32`, say",
+              name, name);
+    s->looks_inside = true;
+  } while (s->is_changed || s->waits_for);
+}
+
 void kt_infer_body(kt_inference *inference, kt_inferred *record)
 {
   kt_scope scope, *s = &scope;
@@ -288,13 +319,7 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
     s->c->chain = outer;
     return;
   }
-  int rounds = 0;
-  do {
-    if (++rounds > ROUND_LIMIT)
-      kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle",
-              s->function->decl->name);
-    try_round(s, rounds > ROUND_LIMIT / 2);
-  } while (s->is_changed);
+  infer_rounds(s);
   note_double_variables(s);
   check_end(s);
   if (s->instance->is_kernel) kt_infer_launch(s);

@@ -265,8 +265,14 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   if (meaning->kind == KJ_MEANS_CALLEE)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is a function here: call it, or hand it to a parameter", decl->name);
+  bool is_unknown = meaning->kind == KJ_MEANS_UNTYPED ||
+                    (meaning->kind == KJ_MEANS_VARIABLE && meaning->var->type == KJIT_ANY);
+  if (is_unknown) kt_wait_for_type(s, decl, expr->location);
+  if (meaning->kind == KJ_MEANS_NOTHING && s->waits_for) /* its declaration waits */
+    kt_wait_for_type(s, s->waits_for, s->waits_at);
   if (meaning->kind == KJ_MEANS_NOTHING)
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no value here yet", decl->name);
+  kt_check_set(s, decl, expr->location);
   kt_expr *var = kt_make_var(s, meaning->var, expr->location);
   if (!meaning->is_scalar) return var;
   kt_expr *load =

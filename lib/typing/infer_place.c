@@ -336,7 +336,8 @@ static void infer_name_target(kt_scope *s, const ki_expr *expr, target *t)
   bool is_variable = meaning && meaning->kind == KJ_MEANS_VARIABLE;
   if (is_variable && meaning->is_scalar)
     set_element(s, expr, kt_make_var(s, meaning->var, expr->location), (kt_exprs){ 0 }, t);
-  else if (is_variable && meaning->var->kind == KJ_V_VAR) {
+  else if (is_variable && meaning->var->kind == KJ_V_VAR && meaning->var->type != KJIT_ANY &&
+           !kt_is_array(s->c, meaning->var->type)) {
     s->guesses[decl->index].was_read = true;
     *t = (target){ .place = { .var = meaning->var,
                               .decl = decl,
@@ -368,6 +369,7 @@ static void infer_name_place(kt_scope *s, const ki_expr *expr, kt_place *place)
     place->type = ki_type(s->c->types, meaning->var->type)->element;
     return;
   }
+  if (meaning && meaning->kind == KJ_MEANS_UNTYPED) kt_start_untyped(s, decl);
   if (meaning && meaning->kind == KJ_MEANS_VARIABLE && meaning->var->kind == KJ_V_VAR) {
     place->var = meaning->var;
     place->type = meaning->var->type;
@@ -460,6 +462,7 @@ static void copy_list(kt_scope *s, kt_exprs *to, const kt_exprs *from)
 
 static kt_expr *load_whole(kt_scope *s, const kt_place *place)
 {
+  if (place->var && place->var->type == KJIT_ANY) kt_wait_for_type(s, place->decl, place->location);
   if (place->var) return kt_make_var(s, place->var, place->location);
   kt_exprs indices = { 0 };
   copy_list(s, &indices, &place->indices);

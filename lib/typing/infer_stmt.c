@@ -221,6 +221,9 @@ static void infer_declare(kt_scope *s, const ki_stmt *stmt)
 {
   kt_callee callee;
   bool is_single = stmt->decls.count == 1;
+  for (size_t i = 0; !stmt->value && i < stmt->decls.count; i++)
+    kt_declare_open(s, stmt->decls.items[i]);
+  if (!stmt->value) return;
   if (is_single && stmt->decls.items[0]->kind == KJ_DECL_LET &&
       kt_as_callee(s, stmt->value, &callee)) {
     s->meanings[stmt->decls.items[0]->index] =
@@ -264,6 +267,7 @@ static void infer_compound(kt_scope *s, const ki_stmt *stmt)
   if (place.array && kt_has_effect(value)) value = kt_keep_value(s, value);
   kt_keep_place(s, &place);
   if (place.var) s->guesses[place.decl->index].was_read = true;
+  if (place.var) kt_check_set(s, place.decl, stmt->location);
   kt_store_place(s, &place,
                  kt_make_binary(s, stmt->op, kt_load_place(s, &place), value, stmt->location),
                  stmt->location);
@@ -479,13 +483,42 @@ static bool has_jumped(const kt_stmts *out)
   return last->kind == KJ_TS_RETURN || last->kind == KJ_TS_BREAK || last->kind == KJ_TS_CONTINUE;
 }
 
+/* A statement may have to wait until a type is known that others give. What is in its blocks is
+ * looked at when there is no other way to go on: a condition that is not known yet may be one that
+ * leaves a block out. */
+static void infer_or_wait(kt_scope *s, const ki_stmt *stmt)
+{
+  jmp_buf here, *const outer = s->on_wait;
+  kt_stmts *const out = s->out, ignored = { 0 };
+  const kt_level level = s->level, skipped = s->skipped_level;
+  const uint32_t ranges = s->range_count;
+  const bool is_quiet = s->is_quiet, is_range_body = s->is_range_body;
+  if (setjmp(here) == 0) {
+    s->on_wait = &here;
+    infer_table[stmt->kind](s, stmt);
+    s->on_wait = outer;
+    return;
+  }
+  s->on_wait = outer;
+  s->out = out;
+  s->level = level;
+  s->skipped_level = skipped;
+  s->range_count = ranges;
+  s->is_quiet = is_quiet;
+  s->is_range_body = is_range_body;
+  if (!s->looks_inside) return;
+  kt_infer_block(s, &stmt->body, &ignored);
+  kt_infer_block(s, &stmt->otherwise, &ignored);
+}
+
 void kt_infer_block(kt_scope *s, const ki_stmts *stmts, kt_stmts *out)
 {
   kt_stmts *outer = s->out;
   s->out = out;
   for (size_t i = 0; i < stmts->count && !has_jumped(out); i++) {
     kt_count_work(s, stmts->items[i]->location);
-    infer_table[stmts->items[i]->kind](s, stmts->items[i]);
+    if (s->has_open) infer_or_wait(s, stmts->items[i]);
+    else infer_table[stmts->items[i]->kind](s, stmts->items[i]);
   }
   s->out = outer;
 }

@@ -1,5 +1,4 @@
-/* Temporaries, let and var: values that are kept, and the guesses for variables that start with a
- * literal. */
+/* Temporaries, let and var: values that are kept. */
 #include "typing/infer.h"
 
 /* ---- temporaries ---- */
@@ -164,36 +163,6 @@ bool kt_is_too_wide(const kt_expr *value)
          !ki_integer_fits(KJIT_I32, value->integer);
 }
 
-/* A float literal and an integer make f64 only where no float is met: one that is assigned later
- * decides. */
-static kjit_type join_guess(kt_scope *s, kjit_type guess, kjit_type type, kj_location location)
-{
-  if (guess == KJIT_ANY) return type;
-  if (kt_has_parts(s->c, type) || kt_has_parts(s->c, guess))
-    return kt_promote_parts(s, guess, type, location);
-  bool is_open = (guess == KJ_WEAK_FLOAT && (kt_is_integer(s->c, type) || type == KJIT_BOOL)) ||
-                 (type == KJ_WEAK_FLOAT && kt_is_integer(s->c, guess));
-  return is_open ? KJ_WEAK_FLOAT : kt_join(s, guess, type, location);
-}
-
-/* The guess for a var that starts with a literal, raised by a value that is assigned. */
-static void raise_guess(kt_scope *s, const ki_decl *decl, const kt_expr *value)
-{
-  kt_guess *guess = &s->guesses[decl->index];
-  if (!kt_is_number(s->c, value->type) && !kt_has_parts(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name,
-            kt_type_text(s->c, value->type));
-  kjit_type type = kt_is_too_wide(value) ? KJIT_I64 : value->type;
-  kjit_type joined = join_guess(s, guess->type, type, value->location);
-  if (joined == KJIT_ANY)
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "`%s` starts with a literal and is assigned %s and %s, which no type holds both: give "
-            "it a type, `var %s: i64 = ...`",
-            decl->name, kt_type_text(s->c, guess->type), kt_type_text(s->c, type), decl->name);
-  if (guess->type != KJIT_ANY && joined != guess->type) s->is_changed = true;
-  guess->type = joined;
-}
-
 static void raise_level(kt_scope *s, const ki_decl *decl, kt_var *var, const kt_expr *value)
 {
   kt_guess *guess = &s->guesses[decl->index];
@@ -204,55 +173,99 @@ static void raise_level(kt_scope *s, const ki_decl *decl, kt_var *var, const kt_
   s->levels.items[var->index] = level;
 }
 
-static void bind_var(kt_scope *s, const ki_decl *decl, kt_expr *value)
+/* A var whose type its assignments decide; annotation: what each of them has to fit. */
+static void bind_joined(kt_scope *s, const ki_decl *decl, kt_var *var, kjit_type annotation)
+{
+  kt_bind_variable(s, decl, var);
+  s->meanings[decl->index].annotation = annotation;
+}
+
+/* As it is assigned in the round that is kept; others may still change the type. */
+static kt_expr *give_joined_type(kt_scope *s, kt_expr *value, kjit_type type)
+{
+  return s->is_changed || ki_is_weak(type) ? value : kt_give_type(s, value, type);
+}
+
+static void bind_var(kt_scope *s, const ki_decl *decl, kt_expr *value, kjit_type annotation)
 {
   kt_guess *guess = &s->guesses[decl->index];
-  kjit_type type;
-  if (kt_is_array(s->c, value->type))
-    kt_fail(s->c, decl->location, KJIT_ERROR_TYPE,
-            "`%s`: an array is named with `let`; only its elements can be assigned", decl->name);
-  if (ki_is_weak(value->type)) {
-    raise_guess(s, decl, value);
-    type = guess->type;
-  } else {
-    value = kt_make_concrete(s, value);
-    type = value->type;
-  }
+  bool is_joined = ki_is_weak(value->type) || kt_is_array(s->c, value->type);
+  if (is_joined) {
+    s->meanings[decl->index].annotation = annotation;
+    value = kt_raise_guess(s, decl, value);
+  } else value = kt_make_concrete(s, value);
+  kjit_type type = is_joined ? guess->type : value->type;
   kt_var *var = kt_add_variable(s, KJ_V_VAR, decl->name, type, decl->location, guess->level);
   raise_level(s, decl, var, value);
-  kt_bind_variable(s, decl, var);
-  kt_emit_assign(s, var, ki_is_weak(type) ? value : kt_convert(s, value, type, value->location),
-                 decl->location);
+  bind_joined(s, decl, var, is_joined ? annotation : KJIT_ANY);
+  kt_emit_assign(s, var, is_joined ? give_joined_type(s, value, type) : value, decl->location);
 }
 
 void kt_assign_variable(kt_scope *s, const kt_place *place, kt_expr *value, kj_location location)
 {
   const ki_decl *decl = place->decl;
-  kt_var *var = place->var;
+  kt_var *var = place->var, *is_set = s->meanings[decl->index].is_set;
+  bool is_joined = s->guesses[decl->index].type != KJIT_ANY || var->type == KJIT_ANY;
   raise_level(s, decl, var, value);
-  if (s->guesses[decl->index].type != KJIT_ANY) {
-    raise_guess(s, decl, value);
+  if (is_joined) {
+    value = kt_raise_guess(s, decl, value);
     /* what follows in this round, which is not kept, shall meet no literal any more */
     if (s->is_changed) var->type = s->guesses[decl->index].type;
-    bool is_final = !s->is_changed && !ki_is_weak(var->type);
-    kt_emit_assign(s, var, is_final ? kt_convert(s, value, var->type, value->location) : value,
-                   location);
+    value = give_joined_type(s, value, var->type);
+  } else {
+    value =
+      kt_fit_annotation(s, value, var->type, kj_format(s->arena, "`%s`", decl->name), location);
+  }
+  kt_emit_assign(s, var, value, location);
+  if (is_set) kt_emit_assign(s, is_set, kt_new_integer(s, KJIT_BOOL, 1, location), location);
+}
+
+/* Whether a thread has assigned it is kept beside it, where somebody asks. */
+static void watch(kt_scope *s, const ki_decl *decl)
+{
+  if (!(s->c->request->checks & KJIT_CHECK_UNINITIALIZED)) return;
+  kt_var *is_set = kt_add_variable(s, KJ_V_VAR, kj_format(s->arena, "%s is set", decl->name),
+                                   KJIT_BOOL, decl->location, KJ_LEVEL_THREAD);
+  kt_emit_assign(s, is_set, kt_new_integer(s, KJIT_BOOL, 0, decl->location), decl->location);
+  s->meanings[decl->index].is_set = is_set;
+}
+
+void kt_declare_open(kt_scope *s, const ki_decl *decl)
+{
+  kt_guess *guess = &s->guesses[decl->index];
+  kjit_type annotation = decl->type_expr ? kt_infer_type(s, decl->type_expr) : KJIT_ANY;
+  bool is_joined = annotation == KJIT_ANY || kt_holds_array(s->c, annotation);
+  kjit_type type = is_joined ? guess->type : annotation;
+  if (type == KJIT_ANY) {
+    s->meanings[decl->index] = (kt_meaning){ .kind = KJ_MEANS_UNTYPED, .annotation = annotation };
     return;
   }
-  kt_emit_assign(s, var,
-                 kt_fit_annotation(s, value, var->type, kj_format(s->arena, "`%s`", decl->name),
-                                   location),
-                 location);
+  kt_var *var = kt_add_variable(s, KJ_V_VAR, decl->name, type, decl->location, guess->level);
+  bind_joined(s, decl, var, is_joined ? annotation : KJIT_ANY);
+  if (ki_is_weak(type)) return; /* another round comes */
+  kt_expr *unset = kt_make_unset(s, type, decl->location);
+  raise_level(s, decl, var, unset);
+  kt_emit_assign(s, var, unset, decl->location);
+  watch(s, decl);
+}
+
+void kt_start_untyped(kt_scope *s, const ki_decl *decl)
+{
+  kjit_type annotation = s->meanings[decl->index].annotation;
+  kt_level level = s->guesses[decl->index].level;
+  bind_joined(s, decl, kt_add_variable(s, KJ_V_VAR, decl->name, KJIT_ANY, decl->location, level),
+              annotation);
 }
 
 void kt_declare(kt_scope *s, const ki_decl *decl, kt_expr *value)
 {
+  kjit_type annotation = KJIT_ANY;
   if (decl->type_expr) {
-    kjit_type annotation = kt_infer_type(s, decl->type_expr);
+    annotation = kt_infer_type(s, decl->type_expr);
     value = kt_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name),
                               value->location);
   }
-  if (decl->kind == KJ_DECL_VAR) bind_var(s, decl, value);
+  if (decl->kind == KJ_DECL_VAR) bind_var(s, decl, value, annotation);
   else bind_let(s, decl, value);
 }
 

@@ -316,12 +316,23 @@ kt_expr *kt_make_transpose(kt_scope *s, kt_expr *array, kj_location location)
   return make_permuted(s, array, map, kt_intern_array(s, &type), location);
 }
 
+kjit_type kt_forget_extents(kt_scope *s, kjit_type array)
+{
+  const ki_type_info *info = ki_type(s->c->types, array);
+  ki_type_info plain = without_extents(info, info->rank);
+  return info->is_static ? kt_intern_array(s, &plain) : array;
+}
+
+/* 0 is that of the element, which no other is above. */
+static uint32_t lower_alignment(uint32_t a, uint32_t b) { return !a ? b : !b ? a : a < b ? a : b; }
+
 kjit_type kt_join_arrays(kt_scope *s, kjit_type a, kjit_type b)
 {
   const ki_type_info *x = ki_type(s->c->types, a), *y = ki_type(s->c->types, b);
   if (x->element != y->element || x->rank != y->rank || x->space != y->space) return KJIT_ANY;
   ki_type_info joined = without_extents(x, x->rank);
   if (x->layout != y->layout) joined.layout = KJIT_LAYOUT_STRIDED;
+  joined.alignment_bytes = lower_alignment(x->alignment_bytes, y->alignment_bytes);
   joined.read_only = x->read_only || y->read_only;
   return kt_intern_array(s, &joined);
 }

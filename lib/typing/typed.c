@@ -36,6 +36,20 @@ void kt_fail(kt_compilation *c, kj_location location, kjit_status status, const 
   longjmp(*c->on_failure, KJ_JUMP_ERROR);
 }
 
+void kt_fail_twice(kt_compilation *c, kj_location location, kj_location other, const char *note,
+                   const char *format, ...)
+{
+  KJ_ASSERT(c->on_failure);
+  va_list list;
+  va_start(list, format);
+  kj_report_list(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_ERROR,
+                 KJIT_ERROR_TYPE, format, list);
+  va_end(list);
+  report_note(c, other, note);
+  report_chain(c);
+  longjmp(*c->on_failure, KJ_JUMP_ERROR);
+}
+
 void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, const char *format,
              ...)
 {

@@ -87,6 +87,10 @@ struct kt_compilation {
  * worked on is added as notes. */
 _Noreturn void kt_fail(kt_compilation *c, kj_location location, kjit_status status,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same for an error of types that two places make together; note: of the other one. */
+_Noreturn void kt_fail_twice(kt_compilation *c, kj_location location, kj_location other,
+                             const char *note, const char *format, ...)
+  __attribute__((format(printf, 5, 6)));
 void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, const char *format,
              ...) __attribute__((format(printf, 4, 5)));
 

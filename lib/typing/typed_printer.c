@@ -282,6 +282,7 @@ static void put_expr(typed_printer *p, const kt_expr *e)
   case KJ_T_MEMBER: print_member(p, e); return;
   case KJ_T_ADDRESS: print_address(p, e); return;
   case KJ_T_POINTED: print_pointed(p, e); return;
+  case KJ_T_EMPTY: put(p, "nothing"); return;
   }
 }
 

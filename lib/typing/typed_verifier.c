@@ -346,6 +346,12 @@ static void check_pointed(verifier *v, const kt_expr *e)
     REQUIRE(e->args.items[i]->type == KJIT_INDEX, e->location, "an extent that is no index");
 }
 
+static void check_empty(verifier *v, const kt_expr *e)
+{
+  REQUIRE(is_array(v, e->type) && !info_of(v, e->type)->is_static, e->location,
+          "no elements in an array of static extents");
+}
+
 static void check_var_expr(verifier *v, const kt_expr *e)
 {
   check_var(v, e->var, e->location);
@@ -372,6 +378,7 @@ static const check check_table[] = {
   [KJ_T_BUILTIN] = check_builtin, [KJ_T_CALL] = check_call,       [KJ_T_TUPLE] = check_tuple,
   [KJ_T_ITEM] = check_item,       [KJ_T_ELEMENT] = check_element, [KJ_T_INSERT] = check_insert,
   [KJ_T_MEMBER] = check_member,   [KJ_T_ADDRESS] = check_address, [KJ_T_POINTED] = check_pointed,
+  [KJ_T_EMPTY] = check_empty,
 };
 
 _Static_assert(sizeof check_table / sizeof *check_table == KJ_T_COUNT, "a kind without a check");

@@ -97,7 +97,12 @@ static void say_barrier(kj_buffer *text, const site *site, const kj_failure_reco
 
 static void say_uninitialized(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
-  (void)site;
+  if (*site->message && *site->message != '\n') { /* a var */
+    kj_append_text(text, "`");
+    append_message(text, site);
+    kj_append_text(text, "` is read before it is assigned");
+    return;
+  }
   kj_append_format(text, "element %" PRId64 " is read before it is written",
                    (int64_t)record->values[0]);
 }

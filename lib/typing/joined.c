@@ -1,0 +1,185 @@
+/* Variables whose type their assignments decide: those that start with a literal, those that are
+ * declared without a value, and those that hold arrays.
+ *
+ * The type is a guess that each assignment may raise, from round to round, until none does. Types
+ * only go up: numbers to wider ones, arrays to such of any strides, const, and with extents that
+ * are not known at compile time. A variable without a value is read as a type only once something
+ * was assigned to it, in this round or an earlier one; until then what reads it waits. */
+#include "typing/infer.h"
+
+/* ---- waiting ---- */
+
+void kt_wait_for_type(kt_scope *s, const ki_decl *decl, kj_location location)
+{
+  KJ_ASSERT(s->has_open && s->on_wait);
+  if (!s->waits_for) {
+    s->waits_for = decl;
+    s->waits_at = location;
+  }
+  longjmp(*s->on_wait, 1);
+}
+
+/* ---- types ---- */
+
+bool kt_holds_array(const kt_compilation *c, kjit_type type)
+{
+  if (!kt_is_tuple(c, type)) return kt_is_array(c, type);
+  const ki_type_info *info = ki_type(c->types, type);
+  for (uint32_t i = 0; i < info->count; i++)
+    if (kt_holds_array(c, info->items[i])) return true;
+  return false;
+}
+
+/* A type with the items of a tuple exchanged. */
+typedef kjit_type (*change)(kt_scope *s, kjit_type item, kjit_type by);
+
+static kjit_type change_items(kt_scope *s, kjit_type type, kjit_type by, change with)
+{
+  const ki_type_info *info = ki_type(s->c->types, type);
+  const kjit_type *others = by ? ki_type(s->c->types, by)->items : NULL;
+  kjit_type *items = KJ_NEW_ARRAY(s->arena, kjit_type, info->count + 1);
+  for (uint32_t i = 0; i < info->count; i++)
+    items[i] = with(s, info->items[i], others ? others[i] : KJIT_ANY);
+  kjit_type made = ki_intern_tuple(s->c->types, items, info->count);
+  if (made == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
+  return made;
+}
+
+/* Before it is assigned, a variable for arrays holds one without elements. */
+static kjit_type open_type(kt_scope *s, kjit_type type, kjit_type by)
+{
+  (void)by;
+  if (kt_is_tuple(s->c, type)) return change_items(s, type, KJIT_ANY, open_type);
+  return kt_is_array(s->c, type) ? kt_forget_extents(s, type) : type;
+}
+
+/* The type of a value that fits an annotation, as the annotation has it; in memory of its own. */
+static kjit_type annotated_type(kt_scope *s, kjit_type type, kjit_type annotation)
+{
+  if (kt_is_tuple(s->c, type)) return change_items(s, type, annotation, annotated_type);
+  if (!kt_is_array(s->c, type)) return annotation;
+  ki_type_info info = *ki_type(s->c->types, annotation);
+  info.space = ki_type(s->c->types, type)->space;
+  return kt_join_arrays(s, type, kt_intern_array(s, &info));
+}
+
+static bool is_numeric(const kt_compilation *c, kjit_type type)
+{
+  return kt_is_number(c, type) || kt_has_parts(c, type);
+}
+
+/* A float literal and an integer make f64 only where no float is met: one that is assigned later
+ * decides. */
+static kjit_type join_numbers(kt_scope *s, kjit_type guess, kjit_type type, kj_location location)
+{
+  if (kt_has_parts(s->c, type) || kt_has_parts(s->c, guess))
+    return guess == type ? type : kt_promote_parts(s, guess, type, location);
+  bool is_open = (guess == KJ_WEAK_FLOAT && (kt_is_integer(s->c, type) || type == KJIT_BOOL)) ||
+                 (type == KJ_WEAK_FLOAT && kt_is_integer(s->c, guess));
+  return is_open ? KJ_WEAK_FLOAT : kt_join(s, guess, type, location);
+}
+
+static kjit_type join(kt_scope *s, kjit_type guess, kjit_type type, kj_location location)
+{
+  if (guess == KJIT_ANY) return type;
+  if (is_numeric(s->c, guess) && is_numeric(s->c, type))
+    return join_numbers(s, guess, type, location);
+  return kt_join_values(s, guess, type, location);
+}
+
+/* ---- errors ---- */
+
+static const char *memory_of(const ki_type_info *array)
+{
+  switch (array->space) {
+  case KJ_SPACE_GLOBAL: return "global";
+  case KJ_SPACE_SHARED: return "shared";
+  case KJ_SPACE_LOCAL: return "local";
+  case KJ_SPACE_CONST: return "constant";
+  case KJ_SPACE_GENERIC: return "what a pointer leads to as";
+  case KJ_SPACE_VALUE: break;
+  }
+  return "no";
+}
+
+static const char *reason_of(kt_scope *s, kjit_type a, kjit_type b)
+{
+  const ki_type_info *x = ki_type(s->c->types, a), *y = ki_type(s->c->types, b);
+  if (!kt_is_array(s->c, a) || !kt_is_array(s->c, b)) return "no type holds both";
+  if (x->element != y->element) return "their elements are of different types";
+  if (x->rank != y->rank)
+    return kj_format(s->arena, "one has %u dimension%s, the other %u", y->rank,
+                     y->rank == 1 ? "" : "s", x->rank);
+  return kj_format(s->arena, "one is in %s memory, the other in %s memory", memory_of(y),
+                   memory_of(x));
+}
+
+static _Noreturn void fail_join(kt_scope *s, const ki_decl *decl, const kt_guess *guess,
+                                kjit_type type, kj_location location)
+{
+  const char *name = decl->name, *old = kt_type_text(s->c, guess->type),
+             *new = kt_type_text(s->c, type);
+  const char *note = kj_format(s->arena, "`%s` is assigned %s here", name, old);
+  bool is_literal = ki_is_weak(guess->type) || ki_is_weak(type);
+  if (is_numeric(s->c, type) && is_numeric(s->c, guess->type) && !decl->is_open && !is_literal)
+    kt_fail_twice(s->c, location, guess->location, note,
+                  "`%s` starts with a literal and is assigned %s and %s, which no type holds both: "
+                  "give it a type, `var %s: i64 = ...`",
+                  name, old, new, name);
+  kt_fail_twice(s->c, location, guess->location, note,
+                "`%s` is assigned %s here and %s elsewhere: %s", name, new, old,
+                reason_of(s, guess->type, type));
+}
+
+/* ---- guesses ---- */
+
+kt_expr *kt_raise_guess(kt_scope *s, const ki_decl *decl, kt_expr *value)
+{
+  kt_guess *guess = &s->guesses[decl->index];
+  kjit_type annotation = s->meanings[decl->index].annotation;
+  bool starts_with_number = !decl->is_open && is_numeric(s->c, guess->type);
+  if (starts_with_number && !is_numeric(s->c, value->type))
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name,
+            kt_type_text(s->c, value->type));
+  if (annotation != KJIT_ANY)
+    value = kt_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name),
+                              value->location);
+  if (!is_numeric(s->c, value->type)) value = kt_make_concrete(s, value);
+  kjit_type type = kt_is_too_wide(value) ? KJIT_I64 : value->type;
+  if (annotation != KJIT_ANY) type = annotated_type(s, type, annotation);
+  if (decl->is_open) type = open_type(s, type, KJIT_ANY);
+  kjit_type joined = join(s, guess->type, type, value->location);
+  if (joined == KJIT_ANY) fail_join(s, decl, guess, type, value->location);
+  if (joined == guess->type) return value;
+  if (guess->type != KJIT_ANY || decl->is_open) s->is_changed = true;
+  guess->type = joined;
+  guess->location = value->location;
+  return value;
+}
+
+/* ---- before the first assignment ---- */
+
+kt_expr *kt_make_unset(kt_scope *s, kjit_type type, kj_location location)
+{
+  KJ_ASSERT(type != KJIT_ANY && !ki_is_weak(type));
+  if (kt_is_array(s->c, type)) return kt_new_texpr(s->c, KJ_T_EMPTY, type, location);
+  if (!kt_is_tuple(s->c, type)) return kt_make_zero(s, type, location);
+  const ki_type_info *info = ki_type(s->c->types, type);
+  kt_exprs items = { 0 };
+  for (uint32_t i = 0; i < info->count; i++)
+    KJ_PUSH(s->arena, &items, kt_make_unset(s, info->items[i], location));
+  return kt_make_tuple(s, &items, location);
+}
+
+void kt_check_set(kt_scope *s, const ki_decl *decl, kj_location location)
+{
+  kt_var *is_set = s->meanings ? s->meanings[decl->index].is_set : NULL;
+  if (!is_set || s->is_quiet) return;
+  kt_stmt *failure = kt_new_tstmt(s->c, KJ_TS_FAIL, location);
+  failure->failure = KJ_FAILURE_UNINITIALIZED;
+  failure->message = decl->name;
+  kt_stmt *branch = kt_new_tstmt(s->c, KJ_TS_IF, location);
+  branch->value = kt_make_unary(s, KJIT_OP_NOT, kt_make_var(s, is_set, location), location);
+  KJ_PUSH(s->arena, &branch->body, failure);
+  kt_emit(s, branch);
+}
