@@ -468,7 +468,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         make(body)
         self.tr.env, self.hidden = env, hidden
         for name in self.tr.joins:
-            if name in env:
+            if name in env and self.tr.joins[name]:
                 env[name] = Typed(self.tr.joins[name], "v_" + name)
         return body
 
@@ -507,6 +507,63 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             e, _ = self.value(depth)
             self.emit(out, ("var", name, None, e))
         self.vars.append(name)
+
+    def open_variable(self, out, depth):
+        """A var without a value, which every way assigns."""
+        name = self.name("v")
+        self.emit(out, ("open", [name]))
+
+        def assign(b):
+            e = self.r.choice((lit(1), lit(0.5), lit(-3))) if self.r.random() < 0.3 else self.value(depth)[0]
+            self.emit(b, ("set", [var(name)], "", [e]))
+
+        if self.r.random() < 0.5:
+            test = self.test(1)
+            yes, no = (self.in_block(lambda b: (self.statements(b, self.r.randint(0, 1), depth - 1), assign(b))) for _ in range(2))
+            out.append(("if", test, yes, no))
+        else:
+            assign(out)
+        self.tr.env[name] = Typed(self.tr.joins[name], "v_" + name)
+        self.vars.append(name)
+
+    def like(self, name):
+        """The arrays that a var may hold beside this one: inputs, or the thread's own."""
+        a, is_own = self.tr.env[name], self.is_own_array(name)
+        return [n for n in self.holdable() if self.is_own_array(n) == is_own and (self.tr.env[n].element, self.tr.env[n].shape) == (a.element, a.shape)]
+
+    def is_own_array(self, name): return self.held.get(name, name)[0] == "a"
+
+    def holdable(self):
+        names = [n for n, v in self.tr.env.items() if isinstance(v, Array) and n not in self.unreadable and n not in self.hidden and n not in self.own and n != self.far]
+        return [n for n in names if n in self.held or n[0] == "x" or (n[0] == "a" and self.tr.env[n].py.startswith("l_"))]
+
+    def array_variable(self, out, depth):
+        """A var that holds an array, and those that take turns in it."""
+        names = self.holdable()
+        several = [n for n in names if len(self.like(n)) > 1]
+        if not names:
+            return self.declare(out, depth)
+        held = [n for n in names if n in self.held]
+        if not held or self.r.random() < 0.4:
+            name, array = self.name("h"), self.r.choice(several or names)
+            self.emit(out, ("avar", name, array))
+            self.held[name] = self.held.get(array, array)
+            held = [name]
+            if self.is_own_array(name):
+                self.writable.append(name)
+        name = self.r.choice(held)
+        values = [self.r.choice([n for n in self.like(name) if n != name] or [name])]
+        others = [n for n in self.like(name) if n in held and n != name]
+        change = ("aset", [name], values)
+        if others and self.r.random() < 0.5:
+            other = self.r.choice(others)
+            change = ("aset", [name, other], [other, self.r.choice((name, values[0]))])
+        if self.r.random() < 0.6:
+            out.append(("if", self.test(1), self.in_block(lambda b: self.emit(b, change)), []))
+        else:
+            self.emit(out, change)
+        self.vars.append(self.name("v"))
+        self.emit(out, ("var", self.vars[-1], None, self.element(name)))
 
     def let(self, out, depth):
         pairs = [f for f in self.kernel.functions if not f.is_single]
@@ -618,7 +675,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
     def statements(self, out, count, depth):
         r = self.r
         for _ in range(count):
-            makers = [self.rounds, self.call_effect] if self.own and r.random() < 0.25 else [self.may_fail] if r.random() < 0.01 and "i0" in self.tr.env else [self.let, self.let, self.declare, self.assign, self.assign, self.swap, self.store_element, self.vector_statement, self.record_statement] + ([self.branch, self.loop, self.branch] if depth > 0 else [])
+            makers = [self.rounds, self.call_effect] if self.own and r.random() < 0.25 else [self.may_fail] if r.random() < 0.01 and "i0" in self.tr.env else [self.let, self.let, self.declare, self.open_variable, self.array_variable, self.array_variable, self.assign, self.assign, self.swap, self.store_element, self.vector_statement, self.record_statement] + ([self.branch, self.loop, self.branch] if depth > 0 else [])
             if depth == self.depth:
                 makers += [self.local] + ([self.local_records] if self.structs else [])
             for _ in range(3):
@@ -678,6 +735,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         self.tr, self.depth = translator, depth
         self.vars, self.writable, self.places, self.extents = [], [], [], []
         self.hidden, self.unreadable, self.changeable = set(), set(), set()
+        self.held = {}  # vars that hold an array: one that they may hold
         self.own, self.counters = {}, {}
 
     def element_type(self):
@@ -691,7 +749,7 @@ class Generator(parts.Generation, records.Generation, far.Generation):
             k.parameters.append((f"o{n}", self.element_type(), shape))
         for n in range(inputs):
             own = shape if r.random() < 0.8 else tuple(r.randint(1, 9) for _ in range(r.randint(1, 3)))
-            k.parameters.append((f"x{n}", self.element_type(), own))
+            k.parameters.append((f"x{n}", *((self.element_type(), own) if n == 0 or r.random() < 0.4 else k.parameters[-1][1:])))
         for n in range(r.randint(0, 2) if not self.is_known else r.randint(2, 6)):
             k.parameters.append((f"s{n}", self.element_type(), None))
         self.given = [n for n, t, s in k.parameters if s is None and isinstance(t, str)] if self.is_known else []

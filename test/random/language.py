@@ -80,6 +80,12 @@ def block_text(body, indent):
             lines.append(f"{pad}let {', '.join(s[1])} = {', '.join(text_of(e) for e in s[2])}")
         elif kind == "var":
             lines.append(f"{pad}var {s[1]}{': ' + s[2] if s[2] else ''} = {text_of(s[3])}")
+        elif kind == "open":
+            lines.append(f"{pad}var {', '.join(s[1])}")
+        elif kind == "avar":
+            lines.append(f"{pad}var {s[1]} = {s[2]}")
+        elif kind == "aset":
+            lines.append(f"{pad}{', '.join(s[1])} = {', '.join(s[2])}")
         elif kind == "set":
             lines.append(f"{pad}{', '.join(text_of(p) for p in s[1])} {s[2]}= {', '.join(text_of(e) for e in s[3])}")
         elif kind == "if":
@@ -735,12 +741,35 @@ class Translator(parts.Translation, records.Translation):
         self.env[name] = Typed(t, "v_" + name)
         return [f"v_{name} = {to_type(e, t) if not is_weak(t) else repr(e.value)}"]
 
+    def stmt_open(self, s, _):
+        """Vars without a value: of the type that their assignments join to, and read only where they were assigned."""
+        for name in s[1]:
+            if self.joins.setdefault(name, None):
+                self.env[name] = Typed(self.joins[name], "v_" + name)
+        return [f"v_{name} = None" for name in s[1]]
+
+    def stmt_avar(self, s, _):
+        """A var that holds an array: another name for its elements."""
+        a = self.env[s[2]]
+        self.env[s[1]] = Array("v_" + s[1], a.element, a.shape)
+        return [f"v_{s[1]} = {a.py}"]
+
+    def stmt_aset(self, s, _):
+        return [f"{', '.join(self.env[n].py for n in s[1])} = {', '.join(self.env[n].py for n in s[2])}"]
+
     def assign_var(self, name, e):
         if name in self.joins:
             t = concrete(e).ty if e.ty == "wi" and e.value is not None and concrete(e).ty == "i64" else e.ty
-            if self.joins[name] == "wf" and not is_float(t):
+            if self.joins[name] is None:
+                if is_weak(t) and e.value is None:
+                    raise TypeMismatch("weak var")
+                joined = t
+            elif self.joins[name] == "wf" and not is_float(t):
                 return "None"  # what float it becomes, another assignment may say
-            joined = join(self.joins[name], t)
+            elif t == "wf" and self.joins[name] in INTEGERS:
+                joined = "wf"
+            else:
+                joined = join(self.joins[name], t)
             if joined != self.joins[name]:
                 self.joins[name] = joined
                 if not self.is_generating:

@@ -118,6 +118,9 @@ static void every_statement(void **state)
   kjit_node four = kjit_build_integer(b, 4);
   kjit_node own = kjit_build_local(b, "own", KJIT_I32, &four, 1);
   kjit_node acc = kjit_build_var(b, "acc", KJIT_F64, kjit_build_float(b, 0.5));
+  kjit_node late = kjit_build_var(b, "late", KJIT_ANY, 0);
+  kjit_build_var(b, "held", kjit_get_array_type(f->context, KJIT_F32, 1, KJIT_LAYOUT_C, 1), 0);
+  kjit_build_assign(b, late, KJIT_OP_STORE, acc);
   kjit_node rows =
     kjit_build_let(b, "rows",
                    at(b, kjit_build_select_field(b, x, "shape"), kjit_build_integer(b, 0)));
@@ -160,6 +163,9 @@ static void every_statement(void **state)
                  "  shared rest: u8[]\n"
                  "  local own: i32[4]\n"
                  "  var acc: f64 = 0.5\n"
+                 "  var late\n"
+                 "  var held: const f32[:] C\n"
+                 "  late = acc\n"
                  "  let rows = x.shape[0]\n"
                  "  for i in range(0, rows, 2) @unroll {\n"
                  "    if i < threadIdx.x {\n"
