@@ -89,20 +89,11 @@ static void note_assignment(scan *at, kt_var *var, kt_expr *value)
   own->home = at->region;
 }
 
-/* A local array, or a tuple that holds one. */
-static bool holds_local(kt_compilation *c, kjit_type type)
-{
-  const ki_type_info *info = ki_type(c->types, type);
-  for (uint32_t i = 0; info->class_ == KJ_CLASS_TUPLE && i < info->count; i++)
-    if (holds_local(c, info->items[i])) return true;
-  return info->class_ == KJ_CLASS_ARRAY && info->space == KJ_SPACE_LOCAL;
-}
-
 static void note_stmt(void *data, kt_stmt *stmt)
 {
   scan *at = data;
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_VAR &&
-      holds_local(at->s->c, stmt->var->type))
+      kt_holds_local(at->s->c->types, stmt->var->type))
     at->has_local_address = true;
   if (stmt->kind == KJ_TS_ASSIGN) note_assignment(at, stmt->var, stmt->value);
   if (stmt->kind == KJ_TS_FOR) note_assignment(at, stmt->var, NULL);
