@@ -49,8 +49,7 @@ bool kp_is_cheap(const kt_expr *e, uint32_t budget) { return !kt_any_texpr(e, is
 
 typedef struct scan {
   kp_simt *s;
-  /* of a local array's element, or in a variable that changes: it may be followed anywhere */
-  bool has_local_address;
+  bool has_local_address; /* of a local array's element: it may be followed anywhere */
   uint32_t region, region_count, loops;
 } scan;
 
@@ -92,9 +91,6 @@ static void note_assignment(scan *at, kt_var *var, kt_expr *value)
 static void note_stmt(void *data, kt_stmt *stmt)
 {
   scan *at = data;
-  if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_VAR &&
-      kt_holds_local(at->s->c->types, stmt->var->type))
-    at->has_local_address = true;
   if (stmt->kind == KJ_TS_ASSIGN) note_assignment(at, stmt->var, stmt->value);
   if (stmt->kind == KJ_TS_FOR) note_assignment(at, stmt->var, NULL);
 }
