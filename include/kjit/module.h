@@ -338,7 +338,7 @@ KJIT_API kjit_node kjit_build_slice(kjit_builder *builder, kjit_node first, kjit
 /* field: "shape", "strides", "size", "ndim", "T"; a field of a struct, "x" of a vector. Also a
  * place. */
 KJIT_API kjit_node kjit_build_select_field(kjit_builder *builder, kjit_node x, const char *field);
-/* `(items)`: at least one. */
+/* `(items)`; none: `()`. */
 KJIT_API kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *items, size_t count);
 
 /* Statements. */
@@ -373,9 +373,13 @@ KJIT_API void kjit_build_if(kjit_builder *builder, kjit_node condition);
 KJIT_API void kjit_build_else(kjit_builder *builder);
 /* Opens `while condition`, which is evaluated anew before each round. */
 KJIT_API void kjit_build_while(kjit_builder *builder, kjit_node condition);
-/* first 0: from 0; step 0: by 1. Returns the loop variable. */
+/* first 0: from 0; step 0: by 1; stop a tuple of extents: all positions in them, row-major, of
+ * which the loop variable is a tuple. Returns the loop variable. */
 KJIT_API kjit_node kjit_build_for_range(kjit_builder *builder, const char *name, kjit_node first,
                                         kjit_node stop, kjit_node step);
+/* `for name in value`: through the items of a tuple, a copy of the body for each, or along the
+ * first dimension of an array. Returns the loop variable. */
+KJIT_API kjit_node kjit_build_for_items(kjit_builder *builder, const char *name, kjit_node value);
 /* grid_range and block_range over 1 to 3 extents; writes the loop variables to variables[rank]. */
 KJIT_API void kjit_build_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
                                   kjit_node *variables);

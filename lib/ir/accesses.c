@@ -238,6 +238,10 @@ static void walk_value(walk *w, const ki_expr *expr, word *set)
     walk_value(w, expr->y, set);
     walk_value(w, expr->z, set);
     break;
+  case KJ_EXPR_BINARY: /* the sum of two tuples has their items */
+    walk_value(w, expr->x, expr->op == KJIT_OP_ADD ? set : NULL);
+    walk_value(w, expr->y, expr->op == KJIT_OP_ADD ? set : NULL);
+    break;
   case KJ_EXPR_FIELD: walk_value(w, expr->x, is_property(w, expr->name) ? NULL : set); break;
   default: /* operators make new values */
     walk_value(w, expr->x, NULL);
@@ -266,8 +270,12 @@ static void walk_stmt(walk *w, const ki_stmt *stmt)
 {
   word *value = new_set(w);
   walk_value(w, stmt->value, value);
-  walk_list(w, &stmt->args, NULL);
-  if (stmt->kind == KJ_STMT_DECLARE)
+  if (stmt->kind == KJ_STMT_FOR && stmt->range == KJ_ITEMS) {
+    walk_value(w, stmt->args.items[0], value);
+    mark(w, value, w->effects->read);
+  } else walk_list(w, &stmt->args, NULL);
+  /* the counters of a range are numbers, and their sets empty */
+  if (stmt->kind == KJ_STMT_DECLARE || stmt->kind == KJ_STMT_FOR)
     for (size_t i = 0; i < stmt->decls.count; i++) join(w, set_of(w, stmt->decls.items[i]), value);
   if (stmt->kind == KJ_STMT_ASSIGN) walk_assign(w, stmt, value);
   walk_stmts(w, &stmt->body);

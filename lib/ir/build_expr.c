@@ -455,7 +455,6 @@ kjit_node kjit_build_select_field(kjit_builder *builder, kjit_node x, const char
 kjit_node kjit_build_tuple(kjit_builder *builder, const kjit_node *items, size_t count)
 {
   if (!KJ_ENTER_BUILDER(builder)) return 0;
-  if (count == 0) ki_fail_build(builder, KJIT_ERROR_MISUSE, "a tuple has at least one item");
   ki_expr *expr = ki_make_expr(builder, KJ_EXPR_TUPLE);
   ki_use_nodes(builder, items, count, &expr->args);
   return ki_add_expr(builder, expr);

@@ -190,6 +190,17 @@ kjit_node kjit_build_for_range(kjit_builder *builder, const char *name, kjit_nod
   return variable;
 }
 
+kjit_node kjit_build_for_items(kjit_builder *builder, const char *name, kjit_node value)
+{
+  if (!KJ_ENTER_BUILDER(builder)) return 0;
+  ki_exprs args = { 0 };
+  ki_use_nodes(builder, &value, 1, &args);
+  ki_stmt *stmt = add_for(builder, KJ_ITEMS, &args);
+  kjit_node variable = declare(builder, stmt, ki_build_local(builder, KJ_DECL_LOOP, name, "v"));
+  open_block(builder, stmt);
+  return variable;
+}
+
 static void add_grid_loop(kjit_builder *builder, ki_range range, const kjit_node *extents,
                           size_t rank, kjit_node *variables)
 {

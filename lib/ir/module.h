@@ -202,7 +202,8 @@ typedef enum ki_stmt_kind {
   KJ_STMT_EVALUATE, /* .value: a call */
   KJ_STMT_IF,       /* .value .body .otherwise */
   KJ_STMT_WHILE,    /* .value .body .attributes */
-  /* .decls loop variables, .range, .args (1..3 for range; extents otherwise), .body, .attributes */
+  /* .decls loop variables, .range, .args (1..3 for range; ITEMS: the value; else extents), .body,
+     .attributes */
   KJ_STMT_FOR,
   KJ_STMT_BREAK,
   KJ_STMT_CONTINUE,
@@ -212,9 +213,15 @@ typedef enum ki_stmt_kind {
   KJ_STMT_PRINT   /* .args */
 } ki_stmt_kind;
 
-typedef enum ki_range { KJ_RANGE, KJ_GRID_RANGE, KJ_BLOCK_RANGE } ki_range;
-enum { KJ_RANGE_COUNT = 3 };
+/* ITEMS: what the loop goes through is a value and no range. */
+typedef enum ki_range { KJ_RANGE, KJ_GRID_RANGE, KJ_BLOCK_RANGE, KJ_ITEMS } ki_range;
+enum { KJ_RANGE_COUNT = 3 }; /* of those with a name */
 extern const char *const ki_range_names[KJ_RANGE_COUNT];
+/* Whether threads share out the iterations. */
+static inline bool ki_is_shared_out(ki_range range)
+{
+  return range == KJ_GRID_RANGE || range == KJ_BLOCK_RANGE;
+}
 
 struct ki_stmt {
   ki_stmt_kind kind;

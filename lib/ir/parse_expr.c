@@ -141,11 +141,15 @@ static void refuse_cast(ki_parser *parser, const ki_expr *expr, kj_location plac
                   alias ? alias : expr->name);
 }
 
-/* `(x)` is x; `(x, y)` and `(x,)` are tuples. */
+/* `(x)` is x; `()`, `(x, y)` and `(x,)` are tuples. */
 static ki_expr *parse_paren(ki_parser *parser)
 {
   kj_location place = ki_place(parser);
   ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
+  if (ki_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
+    ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);
+    return seal(parser, new_expr(parser, KJ_EXPR_TUPLE, place));
+  }
   ki_expr *first = ki_parse_expr(parser);
   if (!ki_at(parser, KJ_TOKEN_COMMA)) {
     ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, NULL);

@@ -197,17 +197,18 @@ static ki_stmt *parse_while(ki_parser *parser)
   return stmt;
 }
 
+/* A range, or a value whose items the loop goes through. */
 static void parse_range(ki_parser *parser, ki_stmt *stmt)
 {
-  kj_location place = ki_place(parser);
   const char *name = ki_at(parser, KJ_TOKEN_NAME) ? parser->lexer.token.name->key : "";
   int range = 0;
   while (range < KJ_RANGE_COUNT && strcmp(ki_range_names[range], name) != 0) range++;
-  if (range == KJ_RANGE_COUNT)
-    ki_fail_parse(
-      parser, place, KJIT_ERROR_SYNTAX,
-      "expected `range(...)`, `grid_range(...)` or `block_range(...)` after `in`, found %s",
-      ki_describe_token(parser));
+  if (range == KJ_RANGE_COUNT) {
+    stmt->range = KJ_ITEMS;
+    ki_expr *value = ki_parse_exprs(parser);
+    KJ_PUSH(parser->arena, &stmt->args, value);
+    return;
+  }
   stmt->range = (ki_range)range;
   ki_advance(parser);
   ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, "after the range");

@@ -19,10 +19,11 @@ static ki_type_expr *parse_tuple(ki_parser *parser)
 {
   ki_type_expr *tuple = new_type(parser, KJ_TYPE_TUPLE, ki_place(parser));
   ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
-  do {
+  while (!ki_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
     ki_type_expr *item = ki_parse_type_expr(parser);
     KJ_PUSH(parser->arena, &tuple->items, item);
-  } while (ki_accept(parser, KJ_TOKEN_COMMA) && !ki_at(parser, KJ_TOKEN_RIGHT_PAREN));
+    if (!ki_accept(parser, KJ_TOKEN_COMMA)) break;
+  }
   ki_close_bracket(parser, KJ_TOKEN_RIGHT_PAREN, "after the types of a tuple");
   return tuple;
 }

@@ -459,9 +459,10 @@ static void print_for(ki_printer *p, const ki_stmt *stmt)
 {
   ki_put(p, "for ");
   print_names(p, &stmt->decls);
-  kj_append_format(p->buffer, " in %s(", ki_range_names[stmt->range]);
+  ki_put(p, " in ");
+  if (stmt->range != KJ_ITEMS) kj_append_format(p->buffer, "%s(", ki_range_names[stmt->range]);
   ki_put_list(p, &stmt->args);
-  ki_put(p, ")");
+  if (stmt->range != KJ_ITEMS) ki_put(p, ")");
   print_attributes(p, &stmt->attributes);
   print_body(p, &stmt->body);
 }

@@ -49,7 +49,8 @@ static void verify_root(ki_verifier *v, const ki_expr *place)
   bool has_index = false;
   for (; root->kind == KJ_EXPR_INDEX || root->kind == KJ_EXPR_FIELD; root = root->x)
     has_index |= root->kind == KJ_EXPR_INDEX;
-  if (root->kind == KJ_EXPR_TUPLE || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
+  bool is_item = root->kind == KJ_EXPR_TUPLE && place->x == root; /* an item may be an array */
+  if (is_item || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
     ki_fail_verify(
       v, place->location, KJIT_ERROR_TYPE,
       "this cannot be changed: only a `var`, elements of arrays and fields of these can");
@@ -193,10 +194,18 @@ static void verify_while(ki_verifier *v, ki_stmt *stmt)
   KJ_ASSERT(stmt->kind == KJ_STMT_WHILE);
   ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
   ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
+  const ki_attribute *is_static = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_STATIC);
+  if (is_static)
+    ki_fail_verify(v, is_static->location, KJIT_ERROR_TYPE,
+                   "`@static` is for a `range`: nobody knows how often a `while` runs");
   verify_loop_body(v, stmt);
 }
 
-static const char *range_name(const ki_stmt *stmt) { return ki_range_names[stmt->range]; }
+static const char *range_name(const ki_stmt *stmt)
+{
+  KJ_ASSERT(stmt->range != KJ_ITEMS);
+  return ki_range_names[stmt->range];
+}
 
 /* Whether it is no tuple whatever the types are. */
 static bool is_number(const ki_expr *expr)
@@ -210,10 +219,17 @@ static void verify_range(ki_verifier *v, ki_stmt *stmt)
   KJ_ASSERT(stmt->kind == KJ_STMT_FOR);
   size_t names = stmt->decls.count, count = stmt->args.count;
   ki_verify_exprs(v, &stmt->args, KJ_ROLE_VALUE);
+  if (stmt->range == KJ_ITEMS) {
+    if (is_number(stmt->args.items[0]))
+      ki_fail_verify(
+        v, stmt->args.items[0]->location, KJIT_ERROR_TYPE,
+        "a loop goes through a tuple or counts: `for i in range(n)`; this is a number");
+    return;
+  }
   if (count < 1 || count > 3)
     ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`%s` takes 1 to 3 arguments, not %zu",
                    range_name(stmt), count);
-  else if (stmt->range == KJ_RANGE && names != 1)
+  else if (stmt->range == KJ_RANGE && names != 1 && (count != 1 || is_number(stmt->args.items[0])))
     ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "`range` counts with one name, here are %zu",
                    names);
   else if (stmt->range != KJ_RANGE && names != count &&
@@ -225,7 +241,7 @@ static void verify_range(ki_verifier *v, ki_stmt *stmt)
 
 static void verify_grid_loop(ki_verifier *v, ki_stmt *stmt)
 {
-  KJ_ASSERT(stmt->range != KJ_RANGE);
+  KJ_ASSERT(ki_is_shared_out(stmt->range));
   ki_summary *summary = &v->summaries[v->decl->index];
   if (v->range)
     ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE, "a %s inside a %s", range_name(stmt),
@@ -240,14 +256,28 @@ static void verify_grid_loop(ki_verifier *v, ki_stmt *stmt)
                    range_name(stmt));
 }
 
+/* A loop of the thread's own. */
+static void verify_own_loop(ki_verifier *v, ki_stmt *stmt)
+{
+  const ki_attribute *is_static = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_STATIC),
+                     *unroll = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_UNROLL);
+  ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
+  if (is_static && unroll)
+    ki_fail_verify(v, unroll->location, KJIT_ERROR_TYPE,
+                   "`@static` makes copies of the body already: `@unroll` has nothing to unroll");
+  if (is_static && stmt->range == KJ_ITEMS)
+    ki_fail_verify(v, is_static->location, KJIT_ERROR_TYPE,
+                   "`@static` is for a `range`: a loop through a tuple is static anyway");
+}
+
 static void verify_for(ki_verifier *v, ki_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_STMT_FOR);
   verify_range(v, stmt);
   const ki_stmt *range = v->range;
-  if (stmt->range == KJ_RANGE) ki_verify_attributes(v, &stmt->attributes, KJ_PLACE_LOOP);
-  else verify_grid_loop(v, stmt);
-  if (stmt->range != KJ_RANGE && !range) v->range = stmt;
+  if (ki_is_shared_out(stmt->range)) verify_grid_loop(v, stmt);
+  else verify_own_loop(v, stmt);
+  if (ki_is_shared_out(stmt->range) && !range) v->range = stmt;
   size_t kept = v->shown.count;
   for (size_t i = 0; i < stmt->decls.count; i++) ki_show_local(v, stmt->decls.items[i]);
   verify_loop_body(v, stmt);
@@ -262,7 +292,7 @@ static void verify_jump(ki_verifier *v, const ki_stmt *stmt)
   if (!v->loop)
     ki_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
   else if (stmt->kind == KJ_STMT_BREAK && v->loop->kind == KJ_STMT_FOR &&
-           v->loop->range != KJ_RANGE)
+           ki_is_shared_out(v->loop->range))
     ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
                    "`break` in a %s: its iterations are independent; `continue` ends one",
                    range_name(v->loop));

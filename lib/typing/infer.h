@@ -108,6 +108,18 @@ struct kt_inferred {
   uint64_t work; /* statements and expressions inferred, all rounds together */
 };
 
+/* One copy of the body of a static loop: its declarations mean something else in each, so that what
+ * is guessed about them is, too. */
+typedef struct kt_copy kt_copy;
+struct kt_copy {
+  const ki_stmt *loop;
+  uint32_t number;       /* of the copy */
+  kt_copy *outer;        /* the copy that the loop stands in; the function has one, too */
+  uint32_t first, count; /* its declarations, by index */
+  kt_guess *guesses;     /* of these, while the copy is not being inferred */
+  KJ_LIST(kt_copy *) inner;
+};
+
 /* Elements of a module constant, before they have met a type. */
 typedef struct kt_constant {
   const char *name;
@@ -147,6 +159,7 @@ typedef struct kt_scope {
   const ki_function *function;
   kt_meaning *meanings; /* by index of the declaration, as guesses */
   kt_guess *guesses;
+  kt_copy *copy; /* that is being inferred; NULL: no function is */
   kt_stmts *out; /* where statements go */
   kjit_type result_annotation;
   bool is_changed;          /* a guess went up in this round */
@@ -236,6 +249,42 @@ void kt_infer_block(kt_scope *s, const ki_stmts *stmts, kt_stmts *out);
 void kt_emit(kt_scope *s, kt_stmt *stmt);
 void kt_infer_while(kt_scope *s, const ki_stmt *stmt);
 void kt_infer_for(kt_scope *s, const ki_stmt *stmt);
+int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt);
+/* The body of a loop, run under a level. is_range: threads share out its iterations. */
+void kt_infer_loop_body(kt_scope *s, const ki_stmt *stmt, kt_stmts *body, kt_level level,
+                        bool is_range);
+/* Start, stop and step of `range` have one type, that of the variable. */
+kjit_type kt_range_type(kt_scope *s, const kt_exprs *values, kj_location location);
+/* The same for extents: index. */
+kt_exprs kt_convert_extents(kt_scope *s, const kt_exprs *values);
+/* Items of a tuple as values of their own; the tuple is evaluated once. */
+kt_exprs kt_take_items(kt_scope *s, kt_expr *tuple, kj_location location);
+kt_level kt_level_of_list(const kt_scope *s, const kt_exprs *values);
+/* Fails where a tuple does not have as many items as there are names. */
+void kt_check_names(kt_scope *s, size_t names, const kt_expr *value, kj_location location);
+/* Control never comes past the last statement: a static `if` has left its jump here. What follows
+ * is of the branch not taken, and is not typed. */
+bool kt_has_jumped(const kt_stmts *out);
+
+/* ---- infer_copies.c: loops whose body is inferred once for each item or number, and those over
+ * the positions of an array ---- */
+
+void kt_infer_items_loop(kt_scope *s, const ki_stmt *stmt);
+void kt_infer_static_range(kt_scope *s, const ki_stmt *stmt, const kt_exprs *values);
+void kt_infer_shape_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *shape);
+/* After an error in the middle of copies: back to the function. */
+void kt_leave_copies(kt_scope *s);
+/* All guesses of the function, those of copies too. */
+void kt_each_guess(const kt_scope *s,
+                   void (*visit)(void *data, const ki_decl *decl, kt_guess *guess), void *data);
+
+/* ---- tuple_value.c: operators on tuples, and items chosen at run time ---- */
+
+/* `t[i]`, `t[1:]`. */
+kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple);
+/* `t + u`, `t == u`, `t < u`; at least one is a tuple. NULL: it is no operation on tuples. */
+kt_expr *kt_make_tuple_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
+                              kj_location location);
 
 /* ---- infer_expr.c ---- */
 

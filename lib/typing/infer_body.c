@@ -124,26 +124,26 @@ static void check_end(kt_scope *s)
           s->function->decl->name);
 }
 
-/* Variables that have met literals only. */
-static void settle_guesses(kt_scope *s)
+/* A variable that has met literals only. */
+static void settle_guess(void *data, const ki_decl *decl, kt_guess *guess)
 {
-  for (size_t i = 0; i < s->function->locals.count; i++) {
-    const ki_decl *decl = s->function->locals.items[i];
-    kt_guess *guess = &s->guesses[decl->index];
-    if (!ki_is_weak(guess->type)) continue;
-    guess->type = guess->type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
-    guess->is_default = true;
-    s->is_changed = true;
-  }
+  kt_scope *s = data;
+  (void)decl;
+  if (!ki_is_weak(guess->type)) return;
+  guess->type = guess->type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
+  guess->is_default = true;
+  s->is_changed = true;
 }
 
-static void note_double_variables(kt_scope *s)
+static void note_double_variable(void *data, const ki_decl *decl, kt_guess *guess)
 {
-  for (size_t i = 0; i < s->function->locals.count; i++) {
-    const ki_decl *decl = s->function->locals.items[i];
-    const kt_guess *guess = &s->guesses[decl->index];
-    if (guess->is_default && guess->type == KJIT_F64) kt_note_double(s, decl->location);
-  }
+  if (guess->is_default && guess->type == KJIT_F64) kt_note_double(data, decl->location);
+}
+
+static void forget_read(void *data, const ki_decl *decl, kt_guess *guess)
+{
+  (void)data, (void)decl;
+  guess->was_read = false;
 }
 
 static void start_round(kt_scope *s)
@@ -151,7 +151,7 @@ static void start_round(kt_scope *s)
   kt_instance *instance = s->instance;
   uint32_t count = s->function->local_count + 1;
   memset(s->meanings, 0, count * sizeof *s->meanings);
-  for (uint32_t i = 0; i < count; i++) s->guesses[i].was_read = false;
+  kt_each_guess(s, forget_read, NULL);
   instance->params = (kt_vars){ 0 };
   instance->locals = (kt_vars){ 0 };
   instance->body = (kt_stmts){ 0 };
@@ -178,7 +178,7 @@ static void infer_round(kt_scope *s, bool is_late)
   bind_parameters(s);
   if (s->instance->is_kernel) kt_infer_block_shape(s);
   kt_infer_block(s, &s->function->body, &s->instance->body);
-  if ((!s->is_changed && !s->waits_for) || is_late) settle_guesses(s);
+  if ((!s->is_changed && !s->waits_for) || is_late) kt_each_guess(s, settle_guess, s);
 }
 
 /* Takes back what an error in the middle of a round has left behind. */
@@ -194,6 +194,7 @@ static void forget_round(kt_scope *s, size_t messages, size_t records, uint32_t 
   s->c->chain = s->instance;
   s->is_quiet = s->is_range_body = false;
   s->range_count = 0;
+  kt_leave_copies(s);
 }
 
 /* Whether another round comes, which knows more than this one. */
@@ -311,6 +312,7 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
   s->wraps = ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_WRAP);
   s->meanings = KJ_NEW_ARRAY(s->arena, kt_meaning, s->function->local_count + 1);
   s->guesses = KJ_NEW_ARRAY(s->arena, kt_guess, s->function->local_count + 1);
+  s->copy = &(kt_copy){ .count = s->function->local_count };
   const kt_instance *outer = s->c->chain;
   s->c->chain = s->instance;
   fix_result(s);
@@ -320,7 +322,7 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
     return;
   }
   infer_rounds(s);
-  note_double_variables(s);
+  kt_each_guess(s, note_double_variable, s);
   check_end(s);
   if (s->instance->is_kernel) kt_infer_launch(s);
   finish_result(s);

@@ -214,6 +214,8 @@ static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_bu
   size_t most = builtin->most + (size_t)(builtin->flags & KJ_ORDER ? 1 : 0);
   size_t bound = captured ? captured->count : 0;
   check_count(s, builtin->name, expr->args.count + bound, builtin->least, most, expr->location);
+  if (builtin->id == KJ_BUILTIN_IS_ARRAY || builtin->id == KJ_BUILTIN_IS_TUPLE)
+    operands.type_argument = kt_infer_type_of(s, expr->args.items[0]);
   if (builtin->flags & KJ_UNEVALUATED) return kt_apply_rule(s, &operands);
   ki_exprs rest = expr->args;
   bool has_first = builtin->flags & (KJ_TYPE_ARG | KJ_PLACE | KJ_READS | KJ_ADDRESS | KJ_ARRAY);

@@ -278,24 +278,6 @@ static kt_expr *make_element(kt_scope *s, indexing *at)
   return load;
 }
 
-static kt_expr *infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
-{
-  uint32_t count = ki_type(s->c->types, tuple->type)->count;
-  __int128 distance;
-  if (expr->args.count != 1)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a tuple takes one index, got %zu",
-            expr->args.count);
-  const ki_expr *arg = expr->args.items[0];
-  __int128 index = kt_is_from_end(arg, &distance)
-                     ? count - distance
-                     : kt_infer_constant(s, arg, "the index of a tuple");
-  if (s->wraps && index < 0) index += count;
-  if (index < 0 || index >= count)
-    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u",
-            kt_integer_text(s->arena, kt_is_from_end(arg, &distance) ? -distance : index), count);
-  return kt_make_item(s, tuple, (uint32_t)index, expr->location);
-}
-
 /* `v[i]`, `v[-1]`: a lane known at compile time is an item. */
 static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
 {
@@ -424,7 +406,7 @@ static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer
 
 kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base)
 {
-  if (kt_is_tuple(s->c, base->type)) return infer_item(s, expr, base);
+  if (kt_is_tuple(s->c, base->type)) return kt_infer_item(s, expr, base);
   if (kt_is_vector(s->c, base->type)) return infer_lane(s, expr, base);
   if (kt_is_value_array(s->c, base->type)) return infer_part(s, expr, base);
   if (kt_is_pointer(s->c, base->type)) return infer_pointed(s, expr, base);

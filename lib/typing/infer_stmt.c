@@ -3,7 +3,7 @@
 
 /* Inference of loops. */
 
-static int infer_unroll(kt_scope *s, const ki_stmt *stmt)
+int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt)
 {
   const ki_attribute *attribute = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_UNROLL);
   if (!attribute) return KJ_UNROLL_NONE;
@@ -15,9 +15,8 @@ static int infer_unroll(kt_scope *s, const ki_stmt *stmt)
   return (int)factor;
 }
 
-/* The body of a loop, run under a level. */
-static void infer_body(kt_scope *s, const ki_stmt *stmt, kt_stmts *body, kt_level level,
-                       bool is_range)
+void kt_infer_loop_body(kt_scope *s, const ki_stmt *stmt, kt_stmts *body, kt_level level,
+                        bool is_range)
 {
   kt_level outer = s->level, skipped = s->skipped_level;
   bool was_range = s->is_range_body;
@@ -41,7 +40,7 @@ void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
   s->out = out;
   if (kt_is_constant(condition) && !condition->integer) return;
   kt_stmt *loop = kt_new_tstmt(s->c, KJ_TS_WHILE, stmt->location);
-  loop->unroll = infer_unroll(s, stmt);
+  loop->unroll = kt_infer_unroll(s, stmt);
   loop->value = condition;
   if (before.count) {
     loop->value = kt_new_integer(s, KJIT_BOOL, 1, stmt->location);
@@ -51,12 +50,11 @@ void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
     loop->body = before;
     KJ_PUSH(s->arena, &loop->body, leave);
   }
-  infer_body(s, stmt, &loop->body, kt_level_of(s, condition), false);
+  kt_infer_loop_body(s, stmt, &loop->body, kt_level_of(s, condition), false);
   kt_emit(s, loop);
 }
 
-/* Start, stop and step have one type, that of the variable. */
-static kjit_type range_type(kt_scope *s, const kt_exprs *values, kj_location location)
+kjit_type kt_range_type(kt_scope *s, const kt_exprs *values, kj_location location)
 {
   kjit_type type = KJIT_ANY;
   for (size_t i = 0; i < values->count; i++) {
@@ -79,7 +77,7 @@ static kjit_type range_type(kt_scope *s, const kt_exprs *values, kj_location loc
   return type;
 }
 
-static kt_level level_of_list(const kt_scope *s, const kt_exprs *values)
+kt_level kt_level_of_list(const kt_scope *s, const kt_exprs *values)
 {
   kt_level level = KJ_LEVEL_GRID;
   for (size_t i = 0; i < values->count; i++)
@@ -95,8 +93,8 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
   if (values->count < 1 || values->count > 3)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`range` takes 1 to 3 values: (stop), (start, stop) or (start, stop, step)");
-  kjit_type type = range_type(s, values, stmt->location);
-  kt_level level = level_of_list(s, values);
+  kjit_type type = kt_range_type(s, values, stmt->location);
+  kt_level level = kt_level_of_list(s, values);
   kt_stmt *loop = kt_new_tstmt(s->c, KJ_TS_FOR, stmt->location);
   bool has_start = values->count > 1;
   loop->first = has_start ? kt_convert(s, values->items[0], type, stmt->location)
@@ -107,10 +105,10 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
   if (kt_is_constant(loop->step) && loop->step->integer == 0)
     kt_fail(s->c, values->items[2]->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
   const ki_decl *decl = stmt->decls.items[0];
-  loop->unroll = infer_unroll(s, stmt);
+  loop->unroll = kt_infer_unroll(s, stmt);
   loop->var = kt_add_variable(s, KJ_V_LOOP, decl->name, type, decl->location, level);
   kt_bind_variable(s, decl, loop->var);
-  infer_body(s, stmt, &loop->body, level, false);
+  kt_infer_loop_body(s, stmt, &loop->body, level, false);
   kt_emit(s, loop);
 }
 
@@ -132,26 +130,35 @@ static void check_range_loop(kt_scope *s, const ki_stmt *stmt, const kt_exprs *e
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`%s` after a return that not all threads of the %s take: all must reach it", name,
             whole);
-  if (level_of_list(s, extents) > most)
+  if (kt_level_of_list(s, extents) > most)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "an extent of `%s` is not the same for all threads of the %s", name, whole);
   if (is_grid) s->record->has_grid_range = true;
   else s->record->has_block_range = true;
 }
 
-static void convert_extents(kt_scope *s, const ki_stmt *stmt, const kt_exprs *values,
-                            kt_exprs *extents)
+kt_exprs kt_convert_extents(kt_scope *s, const kt_exprs *values)
 {
+  kt_exprs extents = { 0 };
   for (size_t i = 0; i < values->count; i++) {
     kt_expr *value = values->items[i];
     if (!kt_is_integer(s->c, value->type))
       kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent is an integer, got %s",
               kt_type_text(s->c, value->type));
-    KJ_PUSH(s->arena, extents, kt_convert(s, value, KJIT_INDEX, value->location));
+    KJ_PUSH(s->arena, &extents, kt_convert(s, value, KJIT_INDEX, value->location));
   }
-  if (extents->count <= 3) return;
-  kt_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`%s` has 1 to 3 dimensions, got %zu",
-          ki_range_names[stmt->range], extents->count);
+  return extents;
+}
+
+kt_exprs kt_take_items(kt_scope *s, kt_expr *tuple, kj_location location)
+{
+  KJ_ASSERT(kt_is_tuple(s->c, tuple->type));
+  kt_exprs items = { 0 };
+  tuple = kt_keep_value(s, tuple);
+  uint32_t count = ki_type(s->c->types, tuple->type)->count;
+  for (uint32_t i = 0; i < count; i++)
+    KJ_PUSH(s->arena, &items, kt_make_item(s, kt_copy_texpr(s, tuple), i, location));
+  return items;
 }
 
 /* One name for several extents is a tuple. An array of no dimension has one element and no index.
@@ -177,15 +184,12 @@ static void bind_loop_variables(kt_scope *s, const ki_stmt *stmt, kt_stmt *loop,
 
 static void infer_range_loop(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
 {
-  kt_exprs extents = { 0 };
-  if (values->count == 1 && kt_is_tuple(s->c, values->items[0]->type)) {
-    kt_expr *tuple = kt_keep_value(s, values->items[0]);
-    uint32_t count = ki_type(s->c->types, tuple->type)->count;
-    *values = (kt_exprs){ 0 };
-    for (uint32_t i = 0; i < count; i++)
-      KJ_PUSH(s->arena, values, kt_make_item(s, kt_copy_texpr(s, tuple), i, stmt->location));
-  }
-  convert_extents(s, stmt, values, &extents);
+  if (values->count == 1 && kt_is_tuple(s->c, values->items[0]->type))
+    *values = kt_take_items(s, values->items[0], stmt->location);
+  kt_exprs extents = kt_convert_extents(s, values);
+  if (extents.count > 3)
+    kt_fail(s->c, stmt->location, KJIT_ERROR_UNSUPPORTED, "`%s` has 1 to 3 dimensions, got %zu",
+            ki_range_names[stmt->range], extents.count);
   check_range_loop(s, stmt, &extents);
   size_t rank = extents.count;
   if (rank == 0) KJ_PUSH(s->arena, &extents, kt_new_integer(s, KJIT_INDEX, 1, stmt->location));
@@ -193,23 +197,31 @@ static void infer_range_loop(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
     kt_new_tstmt(s->c, stmt->range == KJ_GRID_RANGE ? KJ_TS_GRID_FOR : KJ_TS_BLOCK_FOR,
                  stmt->location);
   loop->extents = extents;
-  loop->unroll = infer_unroll(s, stmt);
+  loop->unroll = kt_infer_unroll(s, stmt);
   bind_loop_variables(s, stmt, loop, rank);
-  infer_body(s, stmt, &loop->body, KJ_LEVEL_THREAD, true);
+  kt_infer_loop_body(s, stmt, &loop->body, KJ_LEVEL_THREAD, true);
   kt_emit(s, loop);
 }
 
 void kt_infer_for(kt_scope *s, const ki_stmt *stmt)
 {
   kt_exprs values = { 0 };
+  if (stmt->range == KJ_ITEMS) {
+    kt_infer_items_loop(s, stmt);
+    return;
+  }
   kt_infer_list(s, &stmt->args, &values);
-  if (stmt->range == KJ_RANGE) infer_range(s, stmt, &values);
-  else infer_range_loop(s, stmt, &values);
+  bool is_shape = values.count == 1 && kt_is_tuple(s->c, values.items[0]->type);
+  if (stmt->range != KJ_RANGE) infer_range_loop(s, stmt, &values);
+  else if (ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_STATIC))
+    kt_infer_static_range(s, stmt, &values);
+  else if (is_shape) kt_infer_shape_loop(s, stmt, values.items[0]);
+  else infer_range(s, stmt, &values);
 }
 
 /* ---- declarations ---- */
 
-static void check_items(kt_scope *s, size_t names, const kt_expr *value, kj_location location)
+void kt_check_names(kt_scope *s, size_t names, const kt_expr *value, kj_location location)
 {
   uint32_t count = kt_is_tuple(s->c, value->type) ? ki_type(s->c->types, value->type)->count : 1;
   if (count == names) return;
@@ -235,7 +247,7 @@ static void infer_declare(kt_scope *s, const ki_stmt *stmt)
     kt_declare(s, stmt->decls.items[0], value);
     return;
   }
-  check_items(s, stmt->decls.count, value, stmt->location);
+  kt_check_names(s, stmt->decls.count, value, stmt->location);
   if (value->kind != KJ_T_TUPLE) value = kt_keep_value(s, value);
   for (size_t i = 0; i < stmt->decls.count; i++) {
     kt_expr *item = value->kind == KJ_T_TUPLE
@@ -277,7 +289,7 @@ static void infer_compound(kt_scope *s, const ki_stmt *stmt)
 static void infer_multiple(kt_scope *s, const ki_stmt *stmt)
 {
   kt_expr *value = kt_infer_expr(s, stmt->value);
-  check_items(s, stmt->places.count, value, stmt->location);
+  kt_check_names(s, stmt->places.count, value, stmt->location);
   value = kt_keep_value(s, value);
   for (size_t i = 0; i < stmt->places.count; i++) {
     kt_place place;
@@ -473,9 +485,7 @@ static const infer infer_table[] = {
   [KJ_STMT_PRINT] = kt_infer_print,
 };
 
-/* Control never comes past the last statement: a static `if` has left its jump here. What follows
- * is of the branch not taken, and is not typed. */
-static bool has_jumped(const kt_stmts *out)
+bool kt_has_jumped(const kt_stmts *out)
 {
   const kt_stmt *last = out->count ? out->items[out->count - 1] : NULL;
   if (!last) return false;
@@ -515,7 +525,7 @@ void kt_infer_block(kt_scope *s, const ki_stmts *stmts, kt_stmts *out)
 {
   kt_stmts *outer = s->out;
   s->out = out;
-  for (size_t i = 0; i < stmts->count && !has_jumped(out); i++) {
+  for (size_t i = 0; i < stmts->count && !kt_has_jumped(out); i++) {
     kt_count_work(s, stmts->items[i]->location);
     if (s->has_open) infer_or_wait(s, stmts->items[i]);
     else infer_table[stmts->items[i]->kind](s, stmts->items[i]);

@@ -297,6 +297,11 @@ void kt_declare_storage(kt_scope *s, const ki_decl *decl)
     info.rank = 1;
     info.is_static = false;
   } else if (is_sized) {
+    if (s->copy->outer)
+      kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+              "the launch sizes `%s`, and this is a copy of the body of a static loop: declare it "
+              "before the loop",
+              decl->name);
     kt_check_runtime_extents(s, decl);
     info.rank = (uint32_t)written->extents.count;
     info.is_static = false;

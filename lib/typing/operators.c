@@ -276,6 +276,9 @@ static kt_expr *make_compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj
 kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   bool x_parts = kt_has_parts(s->c, x->type), y_parts = kt_has_parts(s->c, y->type);
+  bool has_tuple = kt_is_tuple(s->c, x->type) || kt_is_tuple(s->c, y->type);
+  kt_expr *of_tuples = has_tuple ? kt_make_tuple_binary(s, op, x, y, location) : NULL;
+  if (of_tuples) return of_tuples;
   if (!x_parts) require_numbers(s, op, x);
   if (!y_parts) require_numbers(s, op, y);
   if (x_parts || y_parts) return kt_make_binary_parts(s, op, x, y, location);

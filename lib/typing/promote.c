@@ -76,13 +76,20 @@ kt_expr *kt_new_number(kt_scope *s, kjit_type type, double value, kj_location lo
   return kt_new_value(s, ki_float_value(type, value), location);
 }
 
+static void find_open(void *data, const ki_decl *decl, kt_guess *guess)
+{
+  bool *is_open = data;
+  (void)decl;
+  *is_open = *is_open || ki_is_weak(guess->type);
+}
+
 /* Whether some var has met nothing but literals so far: then this round is not the last, and what
  * meets the var may have another type in the next. */
 static bool is_open_round(const kt_scope *s)
 {
-  for (size_t i = 0; s->guesses && i < s->function->locals.count; i++)
-    if (ki_is_weak(s->guesses[s->function->locals.items[i]->index].type)) return true;
-  return false;
+  bool is_open = false;
+  if (s->copy) kt_each_guess(s, find_open, &is_open);
+  return is_open;
 }
 
 static kt_expr *constant_to_float(kt_scope *s, const kt_expr *constant, kjit_type type,

@@ -102,12 +102,12 @@ kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
 kt_expr *kt_rule_len(kt_scope *s, const kt_operands *o)
 {
   kt_expr *array = o->values.items[0];
-  if (kt_is_vector(s->c, array->type)) {
+  if (kt_is_vector(s->c, array->type) || kt_is_tuple(s->c, array->type)) {
     kt_drop_value(s, array);
     return kt_new_integer(s, KJ_WEAK_INT, ki_type(s->c->types, array->type)->count, o->location);
   }
   if (!kt_is_array(s->c, array->type) && !kt_is_value_array(s->c, array->type))
-    fail_operand(s, o, array, "an array");
+    fail_operand(s, o, array, "an array or a tuple");
   if (ki_type(s->c->types, array->type)->rank == 0)
     kt_fail(s->c, array->location, KJIT_ERROR_TYPE, "an array of no dimension has no length");
   return kt_make_extent(s, array, 0, o->location);
@@ -153,6 +153,8 @@ kt_expr *kt_rule_type_test(kt_scope *s, const kt_operands *o)
     [KJ_BUILTIN_IS_VECTOR] = 1u << KJ_CLASS_VECTOR,
     [KJ_BUILTIN_IS_STRUCT] = 1u << KJ_CLASS_STRUCT,
     [KJ_BUILTIN_IS_POINTER] = 1u << KJ_CLASS_POINTER,
+    [KJ_BUILTIN_IS_ARRAY] = 1u << KJ_CLASS_ARRAY,
+    [KJ_BUILTIN_IS_TUPLE] = 1u << KJ_CLASS_TUPLE,
   };
   KJ_ASSERT(classes[o->builtin->id]);
   bool holds = classes[o->builtin->id] >> ki_type(s->c->types, o->type_argument)->class_ & 1;

@@ -10,12 +10,13 @@
 typedef struct kt_operands {
   const ki_builtin *builtin;
   kj_location location;
-  kjit_type type_argument; /* KJ_TYPE_ARG; of `f32[n, m]` the element type */
-  kt_exprs extents;        /* of such an argument: n, m */
-  kt_place place;          /* KJ_PLACE */
-  kt_exprs values;         /* the others, evaluated */
-  const char *field;       /* KJ_XYZ: "x" */
-  const ki_expr *text;     /* ptx: the string */
+  /* KJ_TYPE_ARG; of `f32[n, m]` the element type; of what is not evaluated its type */
+  kjit_type type_argument;
+  kt_exprs extents;    /* of such an argument: n, m */
+  kt_place place;      /* KJ_PLACE */
+  kt_exprs values;     /* the others, evaluated */
+  const char *field;   /* KJ_XYZ: "x" */
+  const ki_expr *text; /* ptx: the string */
 } kt_operands;
 /* One for each rule named in builtins.def: gives the typed call, or a constant. */
 #define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \

@@ -1,0 +1,241 @@
+/* Tuples as operands: items by an index, slices, sums and comparisons. A tuple is evaluated once,
+ * whatever is taken of it. */
+#include "typing/infer.h"
+
+static uint32_t count_of(const kt_scope *s, const kt_expr *tuple)
+{
+  KJ_ASSERT(kt_is_tuple(s->c, tuple->type));
+  return ki_type(s->c->types, tuple->type)->count;
+}
+
+static kt_expr *item_of(kt_scope *s, const kt_expr *tuple, uint32_t index, kj_location location)
+{
+  return kt_make_item(s, kt_copy_texpr(s, tuple), index, location);
+}
+
+/* ---- an item that is chosen when the kernel runs ---- */
+
+/* A balanced tree of choices between the items from first on. */
+static kt_expr *choose(kt_scope *s, const kt_expr *tuple, const kt_expr *index, uint32_t first,
+                       uint32_t count, kj_location location)
+{
+  if (count == 1) return item_of(s, tuple, first, location);
+  uint32_t low = count / 2;
+  kt_expr *is_low = kt_make_binary(s, KJIT_OP_LT, kt_copy_texpr(s, index),
+                                   kt_new_integer(s, KJ_WEAK_INT, first + low, location), location);
+  kt_expr *x = choose(s, tuple, index, first, low, location),
+          *y = choose(s, tuple, index, first + low, count - low, location);
+  return kt_make_cond(s, is_low, x, y, location);
+}
+
+/* Layouts of arrays may differ; anything else has one type. */
+static void check_one_type(kt_scope *s, const kt_expr *tuple, const ki_expr *arg)
+{
+  const ki_type_info *info = ki_type(s->c->types, tuple->type);
+  kjit_type joined = info->items[0];
+  for (uint32_t i = 1; i < info->count; i++) {
+    bool are_arrays = kt_is_array(s->c, joined) && kt_is_array(s->c, info->items[i]);
+    if (are_arrays) joined = kt_join_arrays(s, joined, info->items[i]);
+    else if (joined != info->items[i]) joined = KJIT_ANY;
+    if (joined == KJIT_ANY)
+      kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
+              "the items of %s have several types: which one it is must be known at compile time. "
+              "`for v in t` and `for i in range(len(t)) @static` go through them",
+              kt_type_text(s->c, tuple->type));
+  }
+}
+
+/* As the check of an array's bounds. */
+static void check_bounds(kt_scope *s, const kt_expr *index, uint32_t count, kj_location location)
+{
+  if (!(s->c->request->checks & KJIT_CHECK_BOUNDS)) return;
+  kt_expr *extent = kt_new_integer(s, KJIT_I64, count, location);
+  kt_expr *exact = index->type == KJIT_U64
+                     ? kt_copy_texpr(s, index)
+                     : kt_convert(s, kt_copy_texpr(s, index), KJIT_I64, location);
+  kt_expr *is_high = kt_make_binary(s, KJIT_OP_GE, kt_copy_texpr(s, exact),
+                                    kt_new_integer(s, KJ_WEAK_INT, count, location), location);
+  kt_expr *is_outside = kt_new_texpr(s->c, KJ_T_LOGIC, KJIT_BOOL, location);
+  is_outside->op = KJIT_OP_OR;
+  is_outside->x = kt_make_binary(s, KJIT_OP_LT, kt_copy_texpr(s, exact),
+                                 kt_new_integer(s, KJ_WEAK_INT, 0, location), location);
+  is_outside->y = is_high;
+  kt_stmt *failure = kt_new_tstmt(s->c, KJ_TS_FAIL, location),
+          *branch = kt_new_if(s->c, index->type == KJIT_U64 ? is_high : is_outside, location);
+  failure->failure = KJ_FAILURE_BOUNDS;
+  KJ_PUSH(s->arena, &failure->indices, exact);
+  KJ_PUSH(s->arena, &failure->indices, extent);
+  KJ_PUSH(s->arena, &branch->body, failure);
+  kt_emit(s, branch);
+}
+
+static kt_expr *choose_item(kt_scope *s, const ki_expr *arg, kt_expr *tuple, kt_expr *index,
+                            kj_location location)
+{
+  uint32_t count = count_of(s, tuple);
+  if (count == 0) kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "the tuple `()` has no items");
+  check_one_type(s, tuple, arg);
+  tuple = kt_keep_value(s, tuple);
+  index = kt_keep_value(s, kt_make_concrete(s, index));
+  check_bounds(s, index, count, arg->location);
+  return choose(s, tuple, index, 0, count, location);
+}
+
+/* ---- slices ---- */
+
+/* A bound of a slice: from 0 to the number of items. */
+static int64_t infer_bound(kt_scope *s, const ki_expr *expr, int64_t absent, uint32_t count)
+{
+  __int128 distance;
+  if (!expr) return absent;
+  bool is_from_end = kt_is_from_end(expr, &distance);
+  __int128 bound =
+    is_from_end ? count - distance : kt_infer_constant(s, expr, "a bound of a slice of a tuple");
+  if (bound < 0 || bound > count)
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the bound %s of a slice of a tuple of %u",
+            kt_integer_text(s->arena, is_from_end ? -distance : bound), count);
+  return (int64_t)bound;
+}
+
+static kt_expr *infer_slice(kt_scope *s, const ki_expr *slice, kt_expr *tuple, kj_location location)
+{
+  int64_t count = count_of(s, tuple);
+  int64_t step = slice->z ? kt_infer_constant(s, slice->z, "the step of a slice of a tuple") : 1;
+  if (step == 0) kt_fail(s->c, slice->z->location, KJIT_ERROR_TYPE, "the step of a slice is 0");
+  int64_t first = infer_bound(s, slice->x, step > 0 ? 0 : count - 1, (uint32_t)count),
+          stop = infer_bound(s, slice->y, step > 0 ? count : -1, (uint32_t)count);
+  bool is_outside = step < 0 && first == count && count;
+  if (is_outside)
+    kt_fail(s->c, slice->x->location, KJIT_ERROR_TYPE, "index %lld of a tuple of %lld",
+            (long long)first, (long long)count);
+  kt_exprs items = { 0 };
+  tuple = kt_keep_value(s, tuple);
+  /* a step beyond either end is as good as any that large */
+  step = step > count ? count + 1 : step < -count ? -count - 1 : step;
+  for (int64_t i = first; step > 0 ? i < stop : i > stop && i < count; i += step)
+    KJ_PUSH(s->arena, &items, item_of(s, tuple, (uint32_t)i, location));
+  return kt_make_tuple(s, &items, location);
+}
+
+kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
+{
+  uint32_t count = count_of(s, tuple);
+  __int128 distance = 0;
+  if (expr->args.count != 1)
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a tuple takes one index, got %zu",
+            expr->args.count);
+  const ki_expr *arg = expr->args.items[0];
+  if (arg->kind == KJ_EXPR_SLICE) return infer_slice(s, arg, tuple, expr->location);
+  bool is_from_end = kt_is_from_end(arg, &distance);
+  size_t mark = s->out->count;
+  kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
+                               : kt_infer_expr(s, arg);
+  if (!kt_is_integer(s->c, index->type))
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "an index is an integer, got %s",
+            kt_type_text(s->c, index->type));
+  kt_settle(s, &tuple, 1, mark);
+  if (!kt_is_constant(index)) return choose_item(s, arg, tuple, index, expr->location);
+  if (index->integer < 0 || index->integer >= count)
+    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u",
+            kt_integer_text(s->arena, is_from_end ? -distance : index->integer), count);
+  return kt_make_item(s, tuple, (uint32_t)index->integer, expr->location);
+}
+
+/* ---- sums and comparisons ---- */
+
+static kt_expr *concatenate(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
+{
+  kt_exprs items = { 0 };
+  x = kt_keep_value(s, x);
+  y = kt_keep_value(s, y);
+  for (uint32_t i = 0; i < count_of(s, x); i++)
+    KJ_PUSH(s->arena, &items, item_of(s, x, i, location));
+  for (uint32_t i = 0; i < count_of(s, y); i++)
+    KJ_PUSH(s->arena, &items, item_of(s, y, i, location));
+  return kt_make_tuple(s, &items, location);
+}
+
+static kt_expr *make_both(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
+{
+  if (kt_is_constant(x)) return x->integer ? y : x;
+  if (kt_is_constant(y)) return y->integer ? x : y;
+  kt_expr *both = kt_new_texpr(s->c, KJ_T_LOGIC, KJIT_BOOL, location);
+  both->op = KJIT_OP_AND;
+  both->x = x;
+  both->y = y;
+  return both;
+}
+
+/* Two tuples with as many items each, kept. */
+typedef struct pair {
+  const kt_expr *x, *y;
+  kj_location location;
+} pair;
+
+static kt_expr *compare_items(kt_scope *s, const pair *p, kjit_op op, uint32_t index)
+{
+  kt_expr *truth = kt_make_binary(s, op, item_of(s, p->x, index, p->location),
+                                  item_of(s, p->y, index, p->location), p->location);
+  if (truth->type == KJIT_BOOL) return truth;
+  kt_fail(
+    s->c, p->location, KJIT_ERROR_TYPE,
+    "item %u of the tuples is a vector, which `%s` compares lane by lane: write `all(t[%u] %s "
+    "u[%u])`",
+    index, ki_op_table[op].text, index, ki_op_table[op].text, index);
+}
+
+/* Trees are balanced: passes recurse into them. */
+static kt_expr *are_equal(kt_scope *s, const pair *p, uint32_t first, uint32_t count)
+{
+  if (count == 0) return kt_new_integer(s, KJIT_BOOL, 1, p->location);
+  if (count == 1) return compare_items(s, p, KJIT_OP_EQ, first);
+  kt_expr *x = are_equal(s, p, first, count / 2),
+          *y = are_equal(s, p, first + count / 2, count - count / 2);
+  return make_both(s, x, y, p->location);
+}
+
+/* As Python does: the first items that differ decide, and NaN differs from everything. */
+static kt_expr *are_ordered(kt_scope *s, const pair *p, kjit_op op, uint32_t first, uint32_t count)
+{
+  if (count == 1) return compare_items(s, p, op, first);
+  kt_expr *is_same = are_equal(s, p, first, count / 2),
+          *low = are_ordered(s, p, op, first, count / 2),
+          *high = are_ordered(s, p, op, first + count / 2, count - count / 2);
+  if (kt_is_constant(is_same)) return is_same->integer ? high : low;
+  return kt_make_cond(s, is_same, high, low, p->location);
+}
+
+static kt_expr *compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
+{
+  uint32_t count = count_of(s, x);
+  if (count != count_of(s, y))
+    kt_fail(s->c, location, KJIT_ERROR_TYPE,
+            "tuples of %u and %u items are compared (%s and %s): compare `len` of them, which is "
+            "known at compile time",
+            count, count_of(s, y), kt_type_text(s->c, x->type), kt_type_text(s->c, y->type));
+  pair p = { .location = location };
+  p.x = kt_keep_value(s, x);
+  p.y = kt_keep_value(s, y);
+  if (op == KJIT_OP_EQ) return are_equal(s, &p, 0, count);
+  if (op == KJIT_OP_NE) return kt_make_unary(s, KJIT_OP_NOT, are_equal(s, &p, 0, count), location);
+  bool are_empty_ordered = op == KJIT_OP_LE || op == KJIT_OP_GE;
+  return count ? are_ordered(s, &p, op, 0, count)
+               : kt_new_integer(s, KJIT_BOOL, are_empty_ordered, location);
+}
+
+static _Noreturn void fail_mixed(kt_scope *s, kjit_op op, const kt_expr *x, const kt_expr *y,
+                                 kj_location location)
+{
+  const kt_expr *tuple = kt_is_tuple(s->c, x->type) ? x : y, *other = tuple == x ? y : x;
+  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of a tuple, %s, and %s, which is none%s",
+          ki_op_table[op].text, kt_type_text(s->c, tuple->type), kt_type_text(s->c, other->type),
+          kt_is_number(s->c, other->type) ? "; write which item: `t[0]`" : "");
+}
+
+kt_expr *kt_make_tuple_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
+{
+  bool compares = ki_op_table[op].class_ == KJ_OP_COMPARE;
+  if (!compares && op != KJIT_OP_ADD) return NULL;
+  if (!kt_is_tuple(s->c, x->type) || !kt_is_tuple(s->c, y->type)) fail_mixed(s, op, x, y, location);
+  return compares ? compare(s, op, x, y, location) : concatenate(s, x, y, location);
+}
