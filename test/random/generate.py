@@ -9,6 +9,7 @@ import far
 import language as l
 import parts
 import records
+import tuples
 from language import Array, Bound, Function, Program, Touch, Translator, Typed, TypeMismatch, block_text, is_float, is_weak, text_of
 from library import NUMPY
 from values import BITS, FLOATS, INTEGERS, PRECISION, ROUND, SCALARS, limits
@@ -112,7 +113,7 @@ class Kernel:
         return "\n".join(lines + ["}", ""])
 
 
-class Generator(parts.Generation, records.Generation, far.Generation):
+class Generator(parts.Generation, records.Generation, far.Generation, tuples.Generation):
     lane_types = ("f32", "i32", "f64", "u32", "f16", "bf16", "u8", "i64", "u64", "i16", "bool", "f32")
 
     def __init__(self, seed, is_far, is_known):
@@ -261,6 +262,8 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         sub = lambda d=depth - 1: self.grow(r.randint(0, d))
         if r.random() < 0.08:
             return self.part_expr(depth - 1)
+        if r.random() < 0.15 and self.tuples():
+            return self.tuple_expr()
         if not self.is_small and r.random() < 0.08:
             return self.shifted(sub)
         if self.edge_share and r.random() < self.edge_share:
@@ -467,10 +470,15 @@ class Generator(parts.Generation, records.Generation, far.Generation):
         body = []
         make(body)
         self.tr.env, self.hidden = env, hidden
+        self.join_again()
+        return body
+
+    def join_again(self):
+        """The vars as what they have met by now."""
+        env = self.tr.env
         for name in self.tr.joins:
             if name in env and self.tr.joins[name]:
                 env[name] = Typed(self.tr.joins[name], "v_" + name)
-        return body
 
     def variables(self):
         return [n for n in self.vars if n in self.tr.env and n not in self.protected]
@@ -675,9 +683,11 @@ class Generator(parts.Generation, records.Generation, far.Generation):
     def statements(self, out, count, depth):
         r = self.r
         for _ in range(count):
-            makers = [self.rounds, self.call_effect] if self.own and r.random() < 0.25 else [self.may_fail] if r.random() < 0.01 and "i0" in self.tr.env else [self.let, self.let, self.declare, self.open_variable, self.array_variable, self.array_variable, self.assign, self.assign, self.swap, self.store_element, self.vector_statement, self.record_statement] + ([self.branch, self.loop, self.branch] if depth > 0 else [])
+            makers = [self.rounds, self.call_effect] if self.own and r.random() < 0.25 else [self.may_fail] if r.random() < 0.01 and "i0" in self.tr.env else [self.let, self.let, self.declare, self.open_variable, self.array_variable, self.array_variable, self.assign, self.assign, self.swap, self.store_element, self.vector_statement, self.record_statement, self.tuple_statement, self.tuple_statement] + ([self.branch, self.loop, self.branch, self.positions] if depth > 0 else [])
+            if self.tuples() and r.random() < 0.2:
+                makers = [self.tuple_statement]
             if depth == self.depth:
-                makers += [self.local] + ([self.local_records] if self.structs else [])
+                makers += [self.local, self.tuple_sum, self.tuple_sum] + ([self.local_records] if self.structs else [])
             for _ in range(3):
                 mark, env = len(out), dict(self.tr.env)
                 try:

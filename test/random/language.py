@@ -9,6 +9,7 @@ import operator
 import parts
 from parts import TypeMismatch
 import records
+import tuples
 import values
 from values import Ambiguous, BITS, FLOATS, INTEGERS, PRECISION, UNSIGNED, MOST, ROUND, convert, int_to_float, limits, wrap
 
@@ -67,6 +68,8 @@ def bare_text(e):
         return f"{e[1].name}({e[2]}, {text_of(e[3])}, {text_of(e[4])})", 13
     if kind == "poke":
         return f"poke({text_of(e[1])}, {text_of(e[2])})", 13
+    if kind in tuples.NUMBERS:
+        return tuples.text(e, text_of), 13
     if kind == "item":
         return f"{text_of(e[1], 13)}[{e[2]}]", 13
     raise AssertionError(kind)
@@ -109,6 +112,8 @@ def block_text(body, indent):
             lines.append(f"{pad}{'let ' + s[2] + ' = ' if s[2] else ''}{s[1]}({', '.join(text_of(e) for e in s[3])})")
         elif kind in ("vlet", "vset"):
             lines.append(pad + parts.statement_text(s, text_of))
+        elif kind in tuples.STATEMENTS:
+            lines += tuples.statement_lines(s, pad, text_of, lambda inner: block_text(inner, indent + 1))
         elif kind in records.STATEMENTS:
             lines.append(pad + records.statement_text(s, text_of))
         elif kind == "alias":
@@ -339,11 +344,12 @@ class Program:
         return f"{py_name}({', '.join('None' if isinstance(a, str) or not isinstance(a, Bound) and is_weak(a.ty) else a.py for a in arguments)})", result
 
 
-class Translator(parts.Translation, records.Translation):
+class Translator(parts.Translation, records.Translation, tuples.Translation):
     def __init__(self, program, env=None, joins=None, is_generating=False):
         self.program, self.env = program, dict(env or {})
         self.joins = {} if joins is None else joins
         self.is_generating, self.result, self.site = is_generating, None, 0
+        self.join_keys = {}  # of vars in joins: in each copy of a loop through a tuple they are others
 
     # -- expressions --
 
@@ -734,18 +740,21 @@ class Translator(parts.Translation, records.Translation):
         elif is_weak(e.ty):
             if e.value is None:
                 raise TypeMismatch("weak var")
-            t = self.joins.get(name, concrete(e).ty if concrete(e).ty == "i64" else e.ty)
-            self.joins[name] = t
+            key = self.join_keys[name] = name + self.path
+            t = self.joins.get(key, concrete(e).ty if concrete(e).ty == "i64" else e.ty)
+            self.joins[key] = t
         else:
             t = e.ty
+            self.join_keys.pop(name, None)
         self.env[name] = Typed(t, "v_" + name)
         return [f"v_{name} = {to_type(e, t) if not is_weak(t) else repr(e.value)}"]
 
     def stmt_open(self, s, _):
         """Vars without a value: of the type that their assignments join to, and read only where they were assigned."""
         for name in s[1]:
-            if self.joins.setdefault(name, None):
-                self.env[name] = Typed(self.joins[name], "v_" + name)
+            key = self.join_keys[name] = name + self.path
+            if self.joins.setdefault(key, None):
+                self.env[name] = Typed(self.joins[key], "v_" + name)
         return [f"v_{name} = None" for name in s[1]]
 
     def stmt_avar(self, s, _):
@@ -758,20 +767,21 @@ class Translator(parts.Translation, records.Translation):
         return [f"{', '.join(self.env[n].py for n in s[1])} = {', '.join(self.env[n].py for n in s[2])}"]
 
     def assign_var(self, name, e):
-        if name in self.joins:
+        key = self.join_keys.get(name)
+        if key in self.joins:
             t = concrete(e).ty if e.ty == "wi" and e.value is not None and concrete(e).ty == "i64" else e.ty
-            if self.joins[name] is None:
+            if self.joins[key] is None:
                 if is_weak(t) and e.value is None:
                     raise TypeMismatch("weak var")
                 joined = t
-            elif self.joins[name] == "wf" and not is_float(t):
+            elif self.joins[key] == "wf" and not is_float(t):
                 return "None"  # what float it becomes, another assignment may say
-            elif t == "wf" and self.joins[name] in INTEGERS:
+            elif t == "wf" and self.joins[key] in INTEGERS:
                 joined = "wf"
             else:
-                joined = join(self.joins[name], t)
-            if joined != self.joins[name]:
-                self.joins[name] = joined
+                joined = join(self.joins[key], t)
+            if joined != self.joins[key]:
+                self.joins[key] = joined
                 if not self.is_generating:
                     raise Restart
                 self.env[name] = Typed(joined, "v_" + name)
@@ -813,7 +823,8 @@ class Translator(parts.Translation, records.Translation):
     def stmt_for(self, s, is_thread):
         kind, names, args, body = s[1:5]
         values = [self.expr(a) for a in args]
-        outer = dict(self.env)
+        outer, left = dict(self.env), self.left
+        self.left = None
         if kind == "range":
             t = self.range_type(values)
             self.env[names[0]] = Typed(t, "v_" + names[0])
@@ -825,16 +836,19 @@ class Translator(parts.Translation, records.Translation):
             loop = f"for {', '.join('v_' + n for n in names)}, in product({', '.join(f'range({x})' for x in extents)}):"
             inner = [f"if ({flat(names, extents)}) % block_size != pos_thread_rank: continue"]
             lines = [loop, *["  " + line for line in inner], *self.inner(body, is_thread)]
-        self.env = outer
+        self.env, self.left = outer, left
         return lines
 
     def stmt_while(self, s, is_thread):
         test = self.expr(s[1])
         if self.decided(test) is False:
             return []
-        return [f"while {condition(test)}:", *self.inner(s[2], is_thread)]
+        left, self.left = self.left, None
+        lines = [f"while {condition(test)}:", *self.inner(s[2], is_thread)]
+        self.left = left
+        return lines
 
-    def stmt_break(self, s, _): return ["break"]
+    def stmt_break(self, s, _): return [f"{self.left} = True", "break"] if self.left else ["break"]
     def stmt_continue(self, s, _): return ["continue"]
 
     def stmt_return(self, s, _):
