@@ -28,15 +28,23 @@ static kt_expr *choose(kt_scope *s, const kt_expr *tuple, const kt_expr *index, 
   return kt_make_cond(s, is_low, x, y, location);
 }
 
-/* Layouts of arrays may differ; anything else has one type. */
+/* Layouts of arrays may differ, and literals take the type of the others; else there is one type.
+ */
+static kjit_type join_items(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
+{
+  if (kt_is_array(s->c, a) && kt_is_array(s->c, b)) return kt_join_arrays(s, a, b);
+  bool has_literal = a != b && (ki_is_weak(a) || ki_is_weak(b));
+  if (!has_literal) return a == b ? a : KJIT_ANY;
+  kjit_type joined = kt_join_values(s, a, b, location);
+  return joined == a || joined == b ? joined : KJIT_ANY;
+}
+
 static void check_one_type(kt_scope *s, const kt_expr *tuple, const ki_expr *arg)
 {
   const ki_type_info *info = ki_type(s->c->types, tuple->type);
   kjit_type joined = info->items[0];
   for (uint32_t i = 1; i < info->count; i++) {
-    bool are_arrays = kt_is_array(s->c, joined) && kt_is_array(s->c, info->items[i]);
-    if (are_arrays) joined = kt_join_arrays(s, joined, info->items[i]);
-    else if (joined != info->items[i]) joined = KJIT_ANY;
+    joined = join_items(s, joined, info->items[i], arg->location);
     if (joined == KJIT_ANY)
       kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
               "the items of %s have several types: which one it is must be known at compile time. "

@@ -36,6 +36,8 @@ ROWS = {
     "is_complex": row("r[i] = is_complex(dtype(x)) ? 9 : 7", r"\b7;", types="i32"),
     "is_vector": row("r[i] = is_vector(vector(dtype(x), 2)) ? 7 : 9", r"\b7;", types="i32"),
     "is_struct": row("r[i] = is_struct(dtype(x)) ? 9 : 7", r"\b7;", types="i32"),
+    "is_array": row("r[i] = is_array(x) and not is_array(x[0]) ? 7 : 9", r"\b7;", types="i32"),
+    "is_tuple": row("r[i] = is_tuple((x, i)) and not is_tuple(x) ? 7 : 9", r"\b7;", types="i32"),
     "is_pointer": row("r[i] = is_pointer(dtype(x)*) ? 7 : 9", r"\b7;", types="i32"),
     "bitcast": row("r[i] = bitcast(i32, y[i]) + 1", r"add\.s32", types=("i32", "i32", "f32", "f32")),
     "bind_back": row("r[i] = call(bind_back(max, x[i]), y[i])", r"max\.f32", before="func call(f: func, v) { return f(v) }"),

@@ -112,6 +112,44 @@ def _(r, rng):
     r.expect("t", [1 + 3 * i + j, 6, deep[i, k, k], 7, 5, 6, deep.sum()])
 
 
+def items_of(t, at):
+    total = 0.0
+    for v in t:
+        if isinstance(v, np.ndarray):
+            total += v[at]
+        elif isinstance(v, tuple):
+            total += items_of(v, at)
+        elif v < 0:
+            break
+        else:
+            total = 2 * total + v
+    return total
+
+
+def sum_until(a, most):
+    total = 0
+    for v in a.ravel().tolist():
+        if v % 7 == 0:
+            continue
+        if v == most:
+            break
+        total = 3 * total + v
+    return total
+
+
+@row("through tuples and positions")
+def _(r, rng):
+    x, y = (rng.integers(-20, 60, 40).astype(np.int32) for _ in range(2))
+    f = rng.integers(-9, 9, 40).astype(np.float64)
+    cube, plane = (rng.integers(-20, 60, shape).astype(np.int64) for shape in ((2, 3, 2), (1, 9)))
+    r.arrays_of(out=np.zeros((40, 6)), x=x, y=y, f=f, cube=cube, plane=plane)
+    r.launch("through_tuples", "", "out", "x", "y", "f", "cube", "plane")
+    a, b = x.tolist(), y.tolist()
+    rows = [[items_of((a[i], (f, b[i]), f, a[(i + 1) % 40]), i), (a[i], b[i], 5)[(i + 4) % 3], (a[i] % 3, b[i] % 3, i) < (b[i] % 3, a[i] % 3, 30), (a[i] % 3, f[i] > 0) == (b[i] % 3, True),
+             sum_until(cube, a[i]) + 2 * sum_until(plane, b[i]), 4] for i in range(40)]
+    r.expect("out", np.array(rows, np.float64))
+
+
 @row("functions, tuples, const parameters, defaults")
 def _(r, rng):
     x, y = rng.integers(-100, 100, 70).astype(np.int32), rng.integers(-100, 100, 70).astype(np.int32)
