@@ -99,6 +99,40 @@ static void axpy(void **state)
     f, "kernel axpy(r, a, x) {\n  for i3 in grid_range(len(r)) {\n    r[i3] = a * x[i3]\n  }\n}\n");
 }
 
+/* Tuples, the empty one too, and the loops through them. */
+static void loops_through_tuples(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_build_begin_kernel(b, "k");
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY), items[2] = { x };
+  items[1] = kjit_build_tuple(b, NULL, 0);
+  kjit_node v = kjit_build_for_items(b, "v", kjit_build_tuple(b, items, 2));
+  kjit_build_if(b, kjit_build_call(b, "is_tuple", &v, 1));
+  kjit_build_continue(b);
+  kjit_build_end(b);
+  kjit_node places = kjit_build_for_range(b, "at", 0, kjit_build_select_field(b, v, "shape"), 0);
+  kjit_build_assign(b, kjit_build_index(b, v, &places, 1), KJIT_OP_STORE, kjit_build_integer(b, 3));
+  kjit_build_end(b);
+  kjit_build_end(b);
+  kjit_build_for_range(b, "i", 0, kjit_build_integer(b, 2), 0);
+  kjit_build_attribute(b, "static", NULL, 0);
+  kjit_build_end(b);
+  kjit_build_end(b);
+  expect_text(f, "kernel k(x) {\n"
+                 "  for v in (x, ()) {\n"
+                 "    if is_tuple(v) {\n"
+                 "      continue\n"
+                 "    }\n"
+                 "    for at in range(v.shape) {\n"
+                 "      v[at] = 3\n"
+                 "    }\n"
+                 "  }\n"
+                 "  for i in range(2) @static {\n"
+                 "  }\n"
+                 "}\n");
+}
+
 static void every_statement(void **state)
 {
   fixture *f = *state;
@@ -578,6 +612,7 @@ int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(axpy, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(loops_through_tuples, set_up, tear_down),
     cmocka_unit_test_setup_teardown(every_statement, set_up, tear_down),
     cmocka_unit_test_setup_teardown(literals, set_up, tear_down),
     cmocka_unit_test_setup_teardown(constants, set_up, tear_down),
