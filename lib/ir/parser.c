@@ -250,6 +250,9 @@ static void split_tuple(ki_parser *parser, ki_decl *tuple)
 {
   const ki_type_expr *type = tuple->type_expr;
   const ki_expr *value = tuple->value;
+  if (type->items.count == 0)
+    ki_fail_parse(parser, type->location, KJIT_ERROR_TYPE,
+                  "a kernel takes the items of a tuple one after the other, and `()` has none");
   if (value && (value->kind != KJ_EXPR_TUPLE || value->args.count != type->items.count))
     ki_fail_parse(parser, value->location, KJIT_ERROR_TYPE,
                   "the default of a tuple is a tuple of %zu values", type->items.count);
