@@ -524,9 +524,9 @@ void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost);
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance);
 /* How many iterations of a loop go by between two looks; 1: kl_poll in each; 0: it never looks. */
 uint32_t kl_chunk_of(const kl_lowering *l, const kt_stmt *loop);
-/* A loop that is made twice: begin, with what the caller knows of its number of iterations, lower
- * it, go on, lower it again, end. Nothing happens, and kl_go_on_long returns false, where the loop
- * is made once only. limit: 2^limit iterations are few. */
+/* A loop that is made twice: begin the short version, lower the loop, begin the long one, lower it
+ * again, end. is_short: whether its iterations are few, fewer than 2^kl_few_iterations about;
+ * spent: what they take, in expressions, an i32; NULL: a guess. */
 typedef struct kl_polled_twice {
   const kt_stmt *loop;
   LLVMBasicBlockRef is_long, end;

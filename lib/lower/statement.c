@@ -434,8 +434,7 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_move_to(l, loop.leave);
 }
 
-/* Any step: tested before it is taken. Looks, too, only where another iteration follows: threads
- * that share out a range like this often have one each. */
+/* Any step: tested before it is taken. */
 static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   LLVMTypeRef type = LLVMTypeOf(b->first);
@@ -449,13 +448,12 @@ static void lower_general_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   kl_cond_br(l, runs, body, loop.leave);
   kl_move_to(l, body);
   LLVMValueRef i = LLVMBuildPhi(kl_next(l), type, stmt->var->name), left = kl_phi(l, type);
-  lower_loop_body(l, stmt, &loop, i, false);
+  lower_loop_body(l, stmt, &loop, i, stmt->poll != 0);
   kl_cond_br(l, kl_icmp(l, LLVMIntUGT, left, size), step, loop.leave);
   kl_move_to(l, step);
-  if (stmt->poll) kl_poll(l, stmt->location, stmt->poll_cost);
   LLVMValueRef next_left = kl_sub(l, left, size), next_i = kl_add(l, i, b->step);
-  LLVMBasicBlockRef from[2] = { before, kl_here(l) };
   mark_latch(l, kl_br(l, body), stmt->unroll);
+  LLVMBasicBlockRef from[2] = { before, step };
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, next_i }, from, 2);
   LLVMAddIncoming(left, (LLVMValueRef[]){ distance, next_left }, from, 2);
   kl_move_to(l, loop.leave);
