@@ -1,0 +1,379 @@
+/* Objects of Python as arguments of kernels: numbers, scalars of NumPy, buffers, arrays. */
+#include "binding.h"
+
+#include <math.h>
+
+/* numpy.generic once numpy is there, whose scalars have a type; 0-dimensional arrays are arrays. */
+static PyTypeObject *numpy_generic;
+
+/* The formats of the buffer protocol, by the type's number; the bytes tell `l` of 4 from `l` of 8.
+ */
+static const char *const classes[] = { "?", "bhilqn", "BHILQN", "efd" };
+
+typedef struct scalar_row {
+  uint8_t code, bits, size_bytes;
+} scalar_row;
+
+static const scalar_row scalars[KJIT_SCALAR_COUNT] = {
+  { 0, 0, 0 },
+#define KJIT_ROW(name, text, size, class_, code, bits) { code, bits, size },
+#include <kjit/types.def>
+#undef KJIT_ROW
+};
+
+static kjit_type find_scalar(uint8_t code, Py_ssize_t size_bytes)
+{
+  for (kjit_type type = 1; type < KJIT_SCALAR_COUNT; type++)
+    if (scalars[type].code == code && scalars[type].size_bytes == size_bytes) return type;
+  return KJIT_VOID;
+}
+
+/* KJIT_VOID: kjit has no such element. */
+static kjit_type parse_format(const char *format, Py_ssize_t size_bytes)
+{
+  static const uint8_t codes[] = { 6, 0, 1, 2 };
+  if (!format) format = "B";
+  if (*format == '@' || *format == '=' || *format == '<') format++;
+  if (format[0] == 'Z' && format[1] && strchr("fd", format[1]) && !format[2])
+    return find_scalar(5, size_bytes);
+  if (!format[0] || format[1]) return KJIT_VOID;
+  for (size_t i = 0; i < sizeof codes; i++)
+    if (strchr(classes[i], format[0])) return find_scalar(codes[i], size_bytes);
+  return KJIT_VOID;
+}
+
+static const char *say_name(const char *name) { return name ? name : "an argument"; }
+
+static int refuse_element(const char *name, PyObject *object, const char *format)
+{
+  binding_fail(KJIT_ERROR_ARGUMENT,
+               "parameter `%s`: elements of the format '%s' (of %R) are none of kjit's: bool, "
+               "integers of 8 to 64 bits, f16, f32, f64, c64, c128, in the machine's byte order",
+               say_name(name), format ? format : "", (PyObject *)Py_TYPE(object));
+  return -1;
+}
+
+static int fill_tensor(const char *name, binding_argument *storage)
+{
+  Py_buffer *view = &storage->buffer;
+  kjit_type type = parse_format(view->format, view->itemsize);
+  if (type == KJIT_VOID) return refuse_element(name, view->obj, view->format);
+  if (view->ndim > BINDING_MAX_RANK) {
+    binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: %d dimensions; kjit's arrays have 8 at most",
+                 say_name(name), view->ndim);
+    return -1;
+  }
+  Py_ssize_t alignment =
+    type == KJIT_C64 || type == KJIT_C128 ? view->itemsize / 2 : view->itemsize;
+  int is_aligned = (uintptr_t)view->buf % (uintptr_t)alignment == 0;
+  for (int i = 0; i < view->ndim; i++) {
+    storage->shape[i] = view->shape[i];
+    if (view->strides) {
+      if (view->shape[i] > 1 && view->strides[i] % view->itemsize) is_aligned = 0;
+      storage->strides[i] = view->strides[i] / view->itemsize;
+    }
+  }
+  if (!is_aligned) {
+    binding_fail(KJIT_ERROR_ARGUMENT,
+                 "parameter `%s`: the array's elements are not aligned; copy it first",
+                 say_name(name));
+    return -1;
+  }
+  storage->tensor = kjit_make_tensor(view->buf, type, (uint32_t)view->ndim, storage->shape);
+  if (view->strides) storage->tensor.strides = storage->strides;
+  return 0;
+}
+
+/* In place. Of what is read-only an array is made that says so: tensors cannot. */
+static int take_buffer(context_object *context, PyObject *object, const char *name,
+                       binding_argument *storage, kjit_arg *arg)
+{
+  if (PyObject_GetBuffer(object, &storage->buffer, PyBUF_RECORDS_RO)) {
+    storage->buffer.obj = NULL;
+    return -1;
+  }
+  if (fill_tensor(name, storage)) {
+    PyBuffer_Release(&storage->buffer);
+    storage->buffer.obj = NULL;
+    return -1;
+  }
+  if (!storage->buffer.readonly) {
+    *arg = kjit_arg_tensor(&storage->tensor);
+    return 0;
+  }
+  Py_buffer buffer = storage->buffer;
+  storage->buffer.obj = NULL;
+  storage->keep = binding_take_tensor(context, NULL, &storage->tensor, NULL, 1, &buffer);
+  if (!storage->keep) return -1;
+  *arg = kjit_arg_array(((array_object *)storage->keep)->array);
+  return 0;
+}
+
+/* Elements of ml_dtypes have no format: bfloat16 goes as the 16 bits that it is. */
+static int take_bfloat(context_object *context, PyObject *object, const char *name,
+                       binding_argument *storage, kjit_arg *arg)
+{
+  PyObject *bits = PyObject_CallMethod(object, "view", "s", "uint16");
+  if (!bits) return -1;
+  int outcome = take_buffer(context, bits, name, storage, arg);
+  Py_DECREF(bits);
+  if (outcome) return -1;
+  if (storage->keep) {
+    binding_free_argument(storage);
+    binding_fail(KJIT_ERROR_UNSUPPORTED,
+                 "parameter `%s`: a read-only array of bfloat16: copy it first", say_name(name));
+    return -1;
+  }
+  storage->tensor.code = scalars[KJIT_BF16].code;
+  return 0;
+}
+
+static int is_bfloat(PyObject *object)
+{
+  PyObject *dtype = PyObject_GetAttrString(object, "dtype");
+  PyObject *name = dtype ? PyObject_GetAttrString(dtype, "name") : NULL;
+  int is = name && PyUnicode_Check(name) && !PyUnicode_CompareWithASCIIString(name, "bfloat16");
+  Py_XDECREF(name);
+  Py_XDECREF(dtype);
+  PyErr_Clear();
+  return is;
+}
+
+static int take_scalar(PyObject *object, const char *name, binding_argument *storage, kjit_arg *arg)
+{
+  Py_buffer view;
+  if (PyObject_GetBuffer(object, &view, PyBUF_FORMAT)) return -1;
+  kjit_type type = view.ndim ? KJIT_VOID : parse_format(view.format, view.itemsize);
+  if (type == KJIT_VOID) {
+    refuse_element(name, object, view.format);
+    PyBuffer_Release(&view);
+    return -1;
+  }
+  memcpy(storage->value, view.buf, (size_t)view.itemsize);
+  PyBuffer_Release(&view);
+  *arg = kjit_arg_value(type, storage->value);
+  return 0;
+}
+
+static int take_integer(PyObject *object, const char *name, kjit_arg *arg)
+{
+  int overflow;
+  long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (value == -1 && !overflow && PyErr_Occurred()) return -1;
+  if (!overflow) {
+    int is_short = value >= INT32_MIN && value <= INT32_MAX;
+    *arg = is_short ? kjit_arg_number((double)value) : kjit_arg_i64(value);
+    return 0;
+  }
+  unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
+  if (overflow < 0 || (large == ~0ULL && PyErr_Occurred())) {
+    PyErr_Clear();
+    binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: an integer of more than 64 bits",
+                 say_name(name));
+    return -1;
+  }
+  *arg = kjit_arg_u64(large);
+  return 0;
+}
+
+static int take_array(context_object *context, array_object *array, binding_argument *storage,
+                      kjit_arg *arg)
+{
+  if (array->context == context) {
+    *arg = kjit_arg_array(array->array);
+    return 0;
+  }
+  const kjit_tensor *tensor = kjit_get_tensor(array->array);
+  if (!tensor || array->context->generation != binding_generation) {
+    binding_fail(KJIT_ERROR_FORKED,
+                 "the array was made by the process that this one was forked from");
+    return -1;
+  }
+  storage->tensor = *tensor;
+  storage->is_foreign = tensor->device_type != KJIT_DEVICE_CPU;
+  if (array->is_read_only) {
+    storage->keep = binding_take_tensor(context, (PyObject *)array, tensor, NULL, 1, NULL);
+    if (!storage->keep) return -1;
+    *arg = kjit_arg_array(((array_object *)storage->keep)->array);
+    return 0;
+  }
+  *arg = kjit_arg_tensor(&storage->tensor);
+  return 0;
+}
+
+static int take_complex(PyObject *object, binding_argument *storage, kjit_arg *arg)
+{
+  storage->value[0] = PyComplex_RealAsDouble(object);
+  storage->value[1] = PyComplex_ImagAsDouble(object);
+  *arg = kjit_arg_value(KJIT_C128, storage->value);
+  return 0;
+}
+
+static int take_real(PyObject *object, kjit_arg *arg)
+{
+  double value = PyFloat_AsDouble(object);
+  if (value == -1 && PyErr_Occurred()) return -1;
+  *arg = kjit_arg_real(value);
+  return 0;
+}
+
+/* numpy.generic is looked up again as long as nobody has imported numpy. */
+static int is_numpy_scalar(PyObject *object)
+{
+  if (!numpy_generic) {
+    PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
+    PyObject *numpy = PyDict_GetItemString(modules, "numpy");
+    PyObject *generic = numpy ? PyObject_GetAttrString(numpy, "generic") : NULL;
+    if (generic && PyType_Check(generic)) numpy_generic = (PyTypeObject *)Py_NewRef(generic);
+    Py_XDECREF(generic);
+    PyErr_Clear();
+  }
+  return numpy_generic && PyObject_TypeCheck(object, numpy_generic);
+}
+
+int binding_init_arguments(void) { return 0; }
+
+/* A failure of the object's own is the cause of one that names the parameter. */
+static int explain(PyObject *object, const char *name)
+{
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: %R gives no array: %S", say_name(name),
+               (PyObject *)Py_TYPE(object), value ? value : Py_None);
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return -1;
+}
+
+static int is_kjit_error(void)
+{
+  PyObject *errors = PyImport_ImportModule("kjit._errors");
+  PyObject *error = errors ? PyObject_GetAttrString(errors, "Error") : NULL;
+  Py_XDECREF(errors);
+  int is = error && PyErr_ExceptionMatches(error);
+  Py_XDECREF(error);
+  return is;
+}
+
+static int take_other(context_object *context, PyObject *object, const char *name,
+                      binding_argument *storage, kjit_arg *arg)
+{
+  if (PyObject_CheckBuffer(object)) {
+    if (!take_buffer(context, object, name, storage, arg)) return 0;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (is_bfloat(object)) {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(trace);
+      return take_bfloat(context, object, name, storage, arg);
+    }
+    PyErr_Restore(type, value, trace);
+    return -1;
+  }
+  if (PyLong_Check(object)) return take_integer(object, name, arg);
+  if (PyFloat_Check(object)) return take_real(object, arg);
+  if (PyComplex_Check(object)) return take_complex(object, storage, arg);
+  storage->keep = binding_import(context, object);
+  if (storage->keep) {
+    *arg = kjit_arg_array(((array_object *)storage->keep)->array);
+    return 0;
+  }
+  if (PyErr_Occurred()) return -1;
+  binding_fail(
+    KJIT_ERROR_ARGUMENT,
+    "parameter `%s`: %R is neither a number nor an array (NumPy's, kjit's, or one with the "
+    "buffer protocol, __dlpack__ or __cuda_array_interface__)%s",
+    say_name(name), (PyObject *)Py_TYPE(object),
+    PyCallable_Check(object)
+      ? "; a function is used by a kernel as a global or a variable around it"
+      : "");
+  return -1;
+}
+
+int binding_take_argument(context_object *context, PyObject *object, const char *name,
+                          binding_argument *storage, kjit_arg *arg)
+{
+  storage->buffer.obj = NULL;
+  storage->keep = NULL;
+  storage->is_foreign = 0;
+  if (Py_TYPE(object) == binding_array_type)
+    return take_array(context, (array_object *)object, storage, arg);
+  if (PyFloat_CheckExact(object)) return take_real(object, arg);
+  if (PyBool_Check(object)) {
+    *arg = kjit_arg_bool(object == Py_True);
+    return 0;
+  }
+  if (PyLong_CheckExact(object)) return take_integer(object, name, arg);
+  int outcome = is_numpy_scalar(object) ? take_scalar(object, name, storage, arg)
+                                        : take_other(context, object, name, storage, arg);
+  if (outcome && PyErr_ExceptionMatches(PyExc_Exception) && !is_kjit_error())
+    return explain(object, name);
+  return outcome;
+}
+
+void binding_free_argument(binding_argument *storage)
+{
+  if (storage->buffer.obj) PyBuffer_Release(&storage->buffer);
+  storage->buffer.obj = NULL;
+  Py_CLEAR(storage->keep);
+}
+
+/* ---- values ---- */
+
+static double half_to_double(uint16_t bits)
+{
+  int exponent = bits >> 10 & 31;
+  double fraction = (bits & 1023) / 1024.0;
+  double size = exponent == 31 ? (bits & 1023 ? NAN : INFINITY)
+                : exponent     ? ldexp(1 + fraction, exponent - 15)
+                               : ldexp(fraction, -14);
+  return bits >> 15 ? -size : size;
+}
+
+static double bfloat_to_double(uint16_t bits)
+{
+  uint32_t wide = (uint32_t)bits << 16;
+  float value;
+  memcpy(&value, &wide, sizeof value);
+  return (double)value;
+}
+
+PyObject *binding_make_value(kjit_type type, const void *bytes)
+{
+  union {
+    int8_t i8;
+    int16_t i16;
+    int32_t i32;
+    int64_t i64;
+    uint8_t u8;
+    uint16_t u16;
+    uint32_t u32;
+    uint64_t u64;
+    float f32[2];
+    double f64[2];
+  } v;
+  memset(&v, 0, sizeof v);
+  if (type < KJIT_SCALAR_COUNT) memcpy(&v, bytes, scalars[type].size_bytes);
+  switch (type) {
+  case KJIT_VOID: Py_RETURN_NONE;
+  case KJIT_BOOL: return PyBool_FromLong(v.u8);
+  case KJIT_I8: return PyLong_FromLong(v.i8);
+  case KJIT_I16: return PyLong_FromLong(v.i16);
+  case KJIT_I32: return PyLong_FromLong(v.i32);
+  case KJIT_I64: return PyLong_FromLongLong(v.i64);
+  case KJIT_U8: return PyLong_FromUnsignedLong(v.u8);
+  case KJIT_U16: return PyLong_FromUnsignedLong(v.u16);
+  case KJIT_U32: return PyLong_FromUnsignedLong(v.u32);
+  case KJIT_U64: return PyLong_FromUnsignedLongLong(v.u64);
+  case KJIT_F16: return PyFloat_FromDouble(half_to_double(v.u16));
+  case KJIT_BF16: return PyFloat_FromDouble(bfloat_to_double(v.u16));
+  case KJIT_F32: return PyFloat_FromDouble((double)v.f32[0]);
+  case KJIT_F64: return PyFloat_FromDouble(v.f64[0]);
+  case KJIT_C64: return PyComplex_FromDoubles((double)v.f32[0], (double)v.f32[1]);
+  case KJIT_C128: return PyComplex_FromDoubles(v.f64[0], v.f64[1]);
+  default: return binding_fail(KJIT_ERROR_UNSUPPORTED, "a value of this type has none in Python");
+  }
+}

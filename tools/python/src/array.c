@@ -1,0 +1,435 @@
+/* kjit's own arrays: memory of a device with a shape. */
+#include "binding.h"
+
+PyTypeObject *binding_array_type;
+
+static const char *const numpy_names[KJIT_SCALAR_COUNT] = {
+  [KJIT_BOOL] = "bool",     [KJIT_I8] = "int8",         [KJIT_I16] = "int16",
+  [KJIT_I32] = "int32",     [KJIT_I64] = "int64",       [KJIT_U8] = "uint8",
+  [KJIT_U16] = "uint16",    [KJIT_U32] = "uint32",      [KJIT_U64] = "uint64",
+  [KJIT_F16] = "float16",   [KJIT_F32] = "float32",     [KJIT_F64] = "float64",
+  [KJIT_C64] = "complex64", [KJIT_C128] = "complex128",
+};
+
+PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only)
+{
+  allocfunc allocate = (allocfunc)PyType_GetSlot(binding_array_type, Py_tp_alloc);
+  array_object *self = (array_object *)allocate(binding_array_type, 0);
+  if (!self) {
+    kjit_release_array(array);
+    return NULL;
+  }
+  self->context = (context_object *)Py_NewRef((PyObject *)context);
+  self->array = array;
+  self->device = kjit_get_array_device(array);
+  self->is_read_only = is_read_only;
+  return (PyObject *)self;
+}
+
+static void free_array(PyObject *object)
+{
+  array_object *self = (array_object *)object;
+  PyTypeObject *type = Py_TYPE(object);
+  kjit_release_array(self->array);
+  Py_XDECREF((PyObject *)self->context);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+/* NULL: an exception is set. */
+static const kjit_tensor *get_tensor(PyObject *object)
+{
+  array_object *self = (array_object *)object;
+  const kjit_tensor *tensor = kjit_get_tensor(self->array);
+  if (tensor && self->context->generation == binding_generation) return tensor;
+  binding_fail(KJIT_ERROR_FORKED,
+               "the array was made by the process that this one was forked from");
+  return NULL;
+}
+
+PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_type *element)
+{
+  const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  if (!name) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an element type is named by a text");
+    return NULL;
+  }
+  if (binding_finish(context, kjit_parse_type(context->context, name, element))) return NULL;
+  return text;
+}
+
+int binding_parse_shape(PyObject *object, int64_t *shape, uint32_t *rank)
+{
+  if (PyIndex_Check(object)) {
+    shape[0] = PyNumber_AsSsize_t(object, PyExc_OverflowError);
+    *rank = 1;
+    if (shape[0] == -1 && PyErr_Occurred()) return -1;
+  } else {
+    Py_ssize_t count = PySequence_Size(object);
+    if (count < 0) return -1;
+    if (count > BINDING_MAX_RANK) {
+      binding_fail(KJIT_ERROR_ARGUMENT, "a shape of %zd dimensions: 8 are the most", count);
+      return -1;
+    }
+    *rank = (uint32_t)count;
+    for (Py_ssize_t i = 0; i < count; i++) {
+      PyObject *item = PySequence_GetItem(object, i);
+      shape[i] = item ? PyNumber_AsSsize_t(item, PyExc_OverflowError) : -1;
+      Py_XDECREF(item);
+      if (shape[i] == -1 && PyErr_Occurred()) return -1;
+    }
+  }
+  return 0;
+}
+
+/* ---- making arrays ---- */
+
+static PyObject *create_empty(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  PyObject *shape, *element, *device = Py_None;
+  if (!PyArg_ParseTuple(args, "O!OO|O", binding_context_type, &context, &shape, &element, &device))
+    return NULL;
+  int64_t extents[BINDING_MAX_RANK];
+  kjit_array_config config = { .size_bytes = sizeof config, .shape = extents };
+  if (binding_parse_shape(shape, extents, &config.rank) ||
+      !binding_parse_element(context, element, &config.element))
+    return NULL;
+  config.device = binding_get_device(context, device);
+  if (!config.device) return NULL;
+  kjit_array *array = NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(context, status = kjit_create_array_with(&config, &array));
+  return binding_finish(context, status) ? NULL : binding_wrap_array(context, array, 0);
+}
+
+/* copy_of(context, object, device): a new array with the elements of any array. */
+static PyObject *create_copy(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  PyObject *object, *device = Py_None;
+  if (!PyArg_ParseTuple(args, "O!O|O", binding_context_type, &context, &object, &device))
+    return NULL;
+  kjit_device *place = binding_get_device(context, device);
+  if (!place) return NULL;
+  binding_argument storage;
+  kjit_arg arg;
+  if (binding_take_argument(context, object, "object", &storage, &arg)) return NULL;
+  const kjit_tensor *tensor = arg.kind == KJIT_ARG_TENSOR  ? arg.value.tensor
+                              : arg.kind == KJIT_ARG_ARRAY ? kjit_get_tensor(arg.value.array)
+                                                           : NULL;
+  PyObject *result = NULL;
+  if (!tensor) binding_fail(KJIT_ERROR_ARGUMENT, "%R is no array", (PyObject *)Py_TYPE(object));
+  else {
+    kjit_array *array = NULL;
+    kjit_status status;
+    BINDING_UNLOCKED(context, status = kjit_create_array_from(place, tensor, NULL, &array));
+    if (!binding_finish(context, status)) result = binding_wrap_array(context, array, 0);
+  }
+  binding_free_argument(&storage);
+  return result;
+}
+
+static PyObject *import_array(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  PyObject *object;
+  if (!PyArg_ParseTuple(args, "O!O", binding_context_type, &context, &object)) return NULL;
+  PyObject *array = binding_import(context, object);
+  if (!array && !PyErr_Occurred())
+    PyErr_Format(PyExc_TypeError, "%R has neither __dlpack__ nor __cuda_array_interface__",
+                 (PyObject *)Py_TYPE(object));
+  return array;
+}
+
+/* ---- what an array is ---- */
+
+static PyObject *get_shape(PyObject *object, void *unused)
+{
+  (void)unused;
+  const kjit_tensor *t = get_tensor(object);
+  PyObject *tuple = t ? PyTuple_New(t->rank) : NULL;
+  for (int i = 0; tuple && i < t->rank; i++) {
+    PyObject *extent = PyLong_FromLongLong(t->shape[i]);
+    if (!extent || PyTuple_SetItem(tuple, i, extent)) Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
+static PyObject *get_dtype(PyObject *object, void *unused)
+{
+  (void)unused;
+  array_object *self = (array_object *)object;
+  if (!get_tensor(object)) return NULL;
+  char *text = kjit_copy_type_text(self->context->context, kjit_get_array_element(self->array));
+  PyObject *name = text ? PyUnicode_FromString(text) : PyErr_NoMemory();
+  kjit_free(self->context->context, text);
+  return name;
+}
+
+static int64_t count_elements(const kjit_tensor *t)
+{
+  int64_t size = 1;
+  for (int i = 0; i < t->rank; i++) size *= t->shape[i];
+  return size;
+}
+
+static PyObject *get_size(PyObject *object, void *unused)
+{
+  (void)unused;
+  const kjit_tensor *t = get_tensor(object);
+  return t ? PyLong_FromLongLong(count_elements(t)) : NULL;
+}
+
+static PyObject *get_rank(PyObject *object, void *unused)
+{
+  (void)unused;
+  const kjit_tensor *t = get_tensor(object);
+  return t ? PyLong_FromLong(t->rank) : NULL;
+}
+
+static PyObject *get_device(PyObject *object, void *unused)
+{
+  (void)unused;
+  const kjit_tensor *t = get_tensor(object);
+  if (!t) return NULL;
+  if (t->device_type == KJIT_DEVICE_CPU) return PyUnicode_FromString("cpu");
+  return PyUnicode_FromFormat("cuda:%d", (int)t->device_id);
+}
+
+static PyObject *get_read_only(PyObject *object, void *unused)
+{
+  (void)unused;
+  return PyBool_FromLong(((array_object *)object)->is_read_only);
+}
+
+static Py_ssize_t get_length(PyObject *object)
+{
+  const kjit_tensor *t = get_tensor(object);
+  if (!t) return -1;
+  if (t->rank) return (Py_ssize_t)t->shape[0];
+  PyErr_SetString(PyExc_TypeError, "len() of an array without dimensions");
+  return -1;
+}
+
+/* ---- views ---- */
+
+static PyObject *finish_view(array_object *self, kjit_status status, kjit_array *view)
+{
+  if (binding_finish(self->context, status)) return NULL;
+  return binding_wrap_array(self->context, view, self->is_read_only);
+}
+
+static PyObject *transpose(PyObject *object, void *unused)
+{
+  (void)unused;
+  array_object *self = (array_object *)object;
+  if (!get_tensor(object)) return NULL;
+  kjit_array *view = NULL;
+  kjit_status status = kjit_transpose_array(self->array, NULL, &view);
+  return finish_view(self, status, view);
+}
+
+static PyObject *reshape(PyObject *object, PyObject *args)
+{
+  array_object *self = (array_object *)object;
+  int64_t shape[BINDING_MAX_RANK];
+  uint32_t rank;
+  if (!get_tensor(object)) return NULL;
+  PyObject *first = PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : args;
+  if (binding_parse_shape(first, shape, &rank)) return NULL;
+  kjit_array *view = NULL;
+  kjit_status status = kjit_reshape_array(self->array, shape, rank, &view);
+  return finish_view(self, status, view);
+}
+
+static int read_slice(PyObject *item, int64_t extent, int axis, kjit_array_slice *slice)
+{
+  if (PyObject_TypeCheck(item, &PySlice_Type)) {
+    Py_ssize_t first, last, step;
+    if (PySlice_Unpack(item, &first, &last, &step)) return -1;
+    Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)extent, &first, &last, step);
+    *slice = (kjit_array_slice){ first, first + count * step, step };
+    if (!count) *slice = (kjit_array_slice){ 0, 0, 1 };
+    return 0;
+  }
+  if (!PyIndex_Check(item)) {
+    PyErr_Format(PyExc_TypeError, "an index is an integer or a slice, not %R",
+                 (PyObject *)Py_TYPE(item));
+    return -1;
+  }
+  Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
+  if (index == -1 && PyErr_Occurred()) return -1;
+  Py_ssize_t place = index < 0 ? index + (Py_ssize_t)extent : index;
+  if (place < 0 || place >= extent) {
+    PyErr_Format(PyExc_IndexError, "index %zd is out of bounds: axis %d has %zd", index, axis,
+                 (Py_ssize_t)extent);
+    return -1;
+  }
+  *slice = (kjit_array_slice){ place, place + 1, 0 };
+  return 0;
+}
+
+static PyObject *get_view(PyObject *object, PyObject *key)
+{
+  array_object *self = (array_object *)object;
+  const kjit_tensor *t = get_tensor(object);
+  if (!t) return NULL;
+  kjit_array_slice slices[BINDING_MAX_RANK];
+  Py_ssize_t count = PyTuple_Check(key) ? PyTuple_Size(key) : 1;
+  if (count > t->rank) {
+    PyErr_Format(PyExc_IndexError, "%zd indices for %d dimensions", count, (int)t->rank);
+    return NULL;
+  }
+  for (int i = 0; i < count; i++)
+    if (read_slice(PyTuple_Check(key) ? PyTuple_GetItem(key, i) : key, t->shape[i], i, &slices[i]))
+      return NULL;
+  kjit_array *view = NULL;
+  kjit_status status = kjit_slice_array(self->array, slices, (uint32_t)count, &view);
+  return finish_view(self, status, view);
+}
+
+/* ---- contents ---- */
+
+/* Copies between this array and an object, which is an argument. */
+static int copy_with(array_object *self, PyObject *object, int is_into_self)
+{
+  binding_argument storage;
+  kjit_arg other, own = kjit_arg_array(self->array);
+  if (binding_take_argument(self->context, object, is_into_self ? "source" : "destination",
+                            &storage, &other))
+    return -1;
+  int is_scalar = other.kind != KJIT_ARG_TENSOR && other.kind != KJIT_ARG_ARRAY;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context,
+                   status = is_scalar
+                              ? kjit_fill(self->context->context, &own, &other, NULL)
+                              : kjit_copy(self->context->context, is_into_self ? &own : &other,
+                                          is_into_self ? &other : &own, NULL));
+  int outcome = binding_finish(self->context, status);
+  binding_free_argument(&storage);
+  return outcome;
+}
+
+static int refuse_writing(array_object *self)
+{
+  if (!self->is_read_only) return 0;
+  PyErr_SetString(PyExc_ValueError, "the array is read-only");
+  return -1;
+}
+
+static PyObject *copy_from(PyObject *object, PyObject *source)
+{
+  array_object *self = (array_object *)object;
+  if (!get_tensor(object) || refuse_writing(self) || copy_with(self, source, 1)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static int set_view(PyObject *object, PyObject *key, PyObject *value)
+{
+  if (!value) {
+    PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
+    return -1;
+  }
+  if (refuse_writing((array_object *)object)) return -1;
+  PyObject *view = get_view(object, key);
+  if (!view) return -1;
+  int outcome = copy_with((array_object *)view, value, 1);
+  Py_DECREF(view);
+  return outcome;
+}
+
+static PyObject *copy_to_host(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  array_object *self = (array_object *)object;
+  if (!get_tensor(object)) return NULL;
+  kjit_type element = kjit_get_array_element(self->array);
+  if (element >= KJIT_SCALAR_COUNT || !numpy_names[element])
+    return binding_fail(KJIT_ERROR_UNSUPPORTED, "NumPy has no elements of this type");
+  PyObject *numpy = PyImport_ImportModule("numpy");
+  PyObject *shape = numpy ? get_shape(object, NULL) : NULL;
+  PyObject *result =
+    shape ? PyObject_CallMethod(numpy, "empty", "Os", shape, numpy_names[element]) : NULL;
+  Py_XDECREF(shape);
+  Py_XDECREF(numpy);
+  if (result && copy_with(self, result, 0)) Py_CLEAR(result);
+  return result;
+}
+
+static PyObject *refuse_array(PyObject *object, PyObject *args, PyObject *names)
+{
+  (void)args, (void)names;
+  (void)object;
+  PyErr_SetString(
+    PyExc_TypeError,
+    "the array is not in the host's memory, or NumPy has not its elements: to_host() copies it");
+  return NULL;
+}
+
+static PyObject *show(PyObject *object)
+{
+  PyObject *shape = get_shape(object, NULL);
+  PyObject *dtype = shape ? get_dtype(object, NULL) : NULL;
+  PyObject *device = dtype ? get_device(object, NULL) : NULL;
+  PyObject *text =
+    device ? PyUnicode_FromFormat("<kjit.Array %U, shape %R, on %U>", dtype, shape, device) : NULL;
+  Py_XDECREF(shape);
+  Py_XDECREF(dtype);
+  Py_XDECREF(device);
+  return text;
+}
+
+static PyMethodDef methods[] = {
+  { "to_host", copy_to_host, METH_NOARGS, "A new NumPy array with the elements." },
+  { "copy_from", copy_from, METH_O,
+    "Copies the elements of another array, or fills with a number." },
+  { "reshape", reshape, METH_VARARGS, "The same elements under another shape, a view." },
+  { "__dlpack__", (PyCFunction)(void (*)(void))binding_export_dlpack, METH_FASTCALL | METH_KEYWORDS,
+    NULL },
+  { "__dlpack_device__", binding_get_dlpack_device, METH_NOARGS, NULL },
+  { "__array__", (PyCFunction)(void (*)(void))refuse_array, METH_VARARGS | METH_KEYWORDS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+static PyGetSetDef fields[] = {
+  { "shape", get_shape, NULL, "extents", NULL },
+  { "dtype", get_dtype, NULL, "the element type's name, \"f32\"", NULL },
+  { "ndim", get_rank, NULL, "number of dimensions", NULL },
+  { "size", get_size, NULL, "number of elements", NULL },
+  { "device", get_device, NULL, "where it is, \"cpu\" or \"cuda:0\"", NULL },
+  { "T", transpose, NULL, "the view with the dimensions in reverse order", NULL },
+  { "is_read_only", get_read_only, NULL, "whether kernels may not write it", NULL },
+  { "__cuda_array_interface__", binding_get_cuda_interface, NULL, NULL, NULL },
+  { NULL, NULL, NULL, NULL, NULL },
+};
+static PyType_Slot slots[] = {
+  { Py_tp_dealloc, (void *)free_array },
+  { Py_tp_methods, methods },
+  { Py_tp_getset, fields },
+  { Py_tp_repr, (void *)show },
+  { Py_mp_length, (void *)get_length },
+  { Py_mp_subscript, (void *)get_view },
+  { Py_mp_ass_subscript, (void *)set_view },
+  { Py_bf_getbuffer, (void *)binding_get_buffer },
+  { Py_bf_releasebuffer, (void *)binding_release_buffer },
+  { Py_tp_doc, (void *)"Memory of a device with a shape." },
+  { 0, NULL },
+};
+static PyType_Spec spec = { "kjit._kjit.Array", sizeof(array_object), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots };
+
+static PyMethodDef functions[] = {
+  { "empty", create_empty, METH_VARARGS, NULL },
+  { "copy_of", create_copy, METH_VARARGS, NULL },
+  { "import_array", import_array, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+
+int binding_add_array(PyObject *module)
+{
+  binding_array_type = binding_make_type(module, &spec);
+  return binding_array_type ? PyModule_AddFunctions(module, functions) : -1;
+}

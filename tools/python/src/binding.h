@@ -1,0 +1,145 @@
+/* What the files of the extension kjit._kjit share. One file a subject: module.c (the module,
+ * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
+ * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
+ * (printed lines), argument.c (objects of Python as arguments), kernel.c (kernels and launchers),
+ * function.c (calls of funcs).
+ *
+ * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
+ * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
+#ifndef KJIT_PYTHON_BINDING_H
+#define KJIT_PYTHON_BINDING_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+#include <kjit/kjit.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#define BINDING_MAX_RANK 8
+
+typedef struct binding_mailbox binding_mailbox;
+
+typedef struct context_object {
+  PyObject_HEAD kjit_context *context;
+  binding_mailbox *mailbox; /* lines and warnings that wait for the interpreter */
+  unsigned generation;      /* of the process, see binding_generation */
+  atomic_int calls; /* threads that are in a call of libkjit, without the interpreter's lock */
+} context_object;
+
+typedef struct device_object {
+  PyObject_HEAD context_object *context;
+  kjit_device *device; /* borrowed from the context */
+} device_object;
+
+typedef struct stream_object {
+  PyObject_HEAD context_object *context;
+  kjit_stream *stream;
+  kjit_device *device;
+} stream_object;
+
+typedef struct module_object {
+  PyObject_HEAD context_object *context;
+  kjit_module *module;
+} module_object;
+
+typedef struct array_object {
+  PyObject_HEAD context_object *context;
+  kjit_array *array;
+  kjit_device *device;
+  int is_read_only;
+} array_object;
+
+extern PyTypeObject *binding_context_type, *binding_device_type, *binding_stream_type,
+  *binding_module_type, *binding_array_type, *binding_kernel_type, *binding_launcher_type;
+
+/* *place becomes value, whose reference it takes over. */
+static inline void binding_set(PyObject **place, PyObject *value)
+{
+  PyObject *old = *place;
+  *place = value;
+  Py_XDECREF(old);
+}
+
+/* ---- module.c ---- */
+
+/* How often the process was forked on the way from the one that imported kjit: what was made under
+ * another number belongs to the parent. */
+extern unsigned binding_generation;
+
+/* Sets the exception of a status, with the context's diagnostics of this thread. Returns NULL. */
+PyObject *binding_raise(context_object *context, kjit_status status);
+/* 0, or -1 with an exception set: of the status, or one that handing over lines and warnings gave.
+ */
+int binding_finish(context_object *context, kjit_status status);
+/* An exception of kjit's of the class that belongs to the status, with a text of the binding's own.
+ * Returns NULL. */
+PyObject *binding_fail(kjit_status status, const char *format, ...);
+PyTypeObject *binding_make_type(PyObject *module, PyType_Spec *spec);
+/* Calls run without the interpreter's lock. */
+#define BINDING_UNLOCKED(context, statement) \
+  do { \
+    atomic_fetch_add(&(context)->calls, 1); \
+    Py_BEGIN_ALLOW_THREADS statement; \
+    Py_END_ALLOW_THREADS atomic_fetch_sub(&(context)->calls, 1); \
+  } while (0)
+
+/* ---- context.c ---- */
+
+int binding_add_context(PyObject *module);
+/* The device of an argument `device`: a Device of the context, a text such as "cuda:1", None for
+ * the context's first. NULL: an exception is set. */
+kjit_device *binding_get_device(context_object *context, PyObject *object);
+/* Of an argument `stream`: a Stream of the context, None. 0, or -1 with an exception. */
+int binding_get_stream(context_object *context, PyObject *object, kjit_stream **stream);
+
+/* ---- array.c, exchange.c ---- */
+
+int binding_add_array(PyObject *module);
+/* Takes over the reference to the kjit array; NULL: an exception is set, and it is released. */
+PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only);
+PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_type *element);
+/* extents from an int or a sequence of ints; 0, or -1 with an exception. */
+int binding_parse_shape(PyObject *object, int64_t *shape, uint32_t *rank);
+int binding_get_buffer(PyObject *self, Py_buffer *view, int flags);
+void binding_release_buffer(PyObject *self, Py_buffer *view);
+PyObject *binding_export_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t count,
+                                PyObject *names);
+PyObject *binding_get_dlpack_device(PyObject *self, PyObject *unused);
+PyObject *binding_get_cuda_interface(PyObject *self, void *unused);
+/* Objects with __dlpack__ or __cuda_array_interface__ as an array of the context; a new reference.
+ * NULL without an exception: the object has neither. */
+PyObject *binding_import(context_object *context, PyObject *object);
+/* A tensor in memory that belongs to owner as an array, which keeps a reference to owner as long as
+ * kjit may use the memory, and its buffer if it is not NULL (taken over, on failure too). stream:
+ * see kjit_take_dlpack_versioned. NULL: an exception is set. */
+PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kjit_tensor *tensor,
+                              kjit_stream *stream, int is_read_only, const Py_buffer *buffer);
+
+/* ---- argument.c ---- */
+
+/* One argument of a call, and what it keeps until the call is over. */
+typedef struct binding_argument {
+  Py_buffer buffer; /* buffer.obj NULL: none */
+  PyObject *keep;   /* an array that was made for the call, or NULL */
+  kjit_tensor tensor;
+  int64_t strides[BINDING_MAX_RANK], shape[BINDING_MAX_RANK];
+  double value[2];
+  int is_foreign; /* an array of another context, on a GPU */
+} binding_argument;
+
+/* name: of the parameter, for messages, or NULL. 0, or -1 with an exception and nothing to free. */
+int binding_take_argument(context_object *context, PyObject *object, const char *name,
+                          binding_argument *storage, kjit_arg *arg);
+void binding_free_argument(binding_argument *storage);
+int binding_init_arguments(void);
+/* A value of a scalar type as an object of Python. */
+PyObject *binding_make_value(kjit_type type, const void *bytes);
+
+/* ---- kernel.c, function.c ---- */
+
+int binding_add_kernel(PyObject *module);
+int binding_add_functions(PyObject *module);
+
+#endif

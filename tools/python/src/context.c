@@ -1,0 +1,465 @@
+/* Contexts, their devices and streams, and modules of kernel IR. */
+#include "mailbox.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+PyTypeObject *binding_context_type, *binding_device_type, *binding_stream_type,
+  *binding_module_type;
+
+/* Of all objects here: heap types own a reference to their type. */
+static void free_object(PyObject *self)
+{
+  PyTypeObject *type = Py_TYPE(self);
+  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  release(self);
+  Py_DECREF(type);
+}
+
+static void *new_object(PyTypeObject *type)
+{
+  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  return allocate(type, 0);
+}
+
+/* ---- contexts ---- */
+
+/* Context(checks, debug, cache_directory) */
+static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+  unsigned checks = 0;
+  int debug = 0;
+  const char *cache = NULL;
+  static char checks_name[] = "checks", debug_name[] = "debug", cache_name[] = "cache_directory";
+  static char *keywords[] = { checks_name, debug_name, cache_name, NULL };
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|Iiz", keywords, &checks, &debug, &cache))
+    return NULL;
+  context_object *self = new_object(type);
+  if (!self) return NULL;
+  self->generation = binding_generation;
+  self->mailbox = binding_create_mailbox();
+  if (!self->mailbox) {
+    Py_DECREF((PyObject *)self);
+    return PyErr_NoMemory();
+  }
+  kjit_config config = { .size_bytes = sizeof config,
+                         .checks = checks,
+                         .debug = (kjit_debug)debug,
+                         .cache_directory = cache,
+                         .user = self->mailbox,
+                         .on_print = binding_post_lines,
+                         .on_diagnostic = binding_post_diagnostic };
+  kjit_status status = kjit_create_context(&config, &self->context);
+  if (status == KJIT_OK) return (PyObject *)self;
+  self->context = NULL;
+  Py_DECREF((PyObject *)self);
+  return binding_fail(status, "a context cannot be made with these settings");
+}
+
+static void end_context(PyObject *object)
+{
+  context_object *self = (context_object *)object;
+  if (self->context) {
+    kjit_context *context = self->context;
+    /* In a forked child this does nothing. Lines that a GPU still has arrive here, and are lost
+     * with the mailbox: whoever wants them synchronizes. */
+    Py_BEGIN_ALLOW_THREADS(void) kjit_destroy_context(context);
+    Py_END_ALLOW_THREADS
+  }
+  binding_destroy_mailbox(self->mailbox);
+  free_object(object);
+}
+
+static PyObject *parse_module(PyObject *object, PyObject *args)
+{
+  context_object *self = (context_object *)object;
+  const char *name, *text;
+  Py_ssize_t size;
+  if (!PyArg_ParseTuple(args, "ss#", &name, &text, &size)) return NULL;
+  module_object *module = new_object(binding_module_type);
+  if (!module) return NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(self, status = kjit_parse_module(self->context, name, text, (size_t)size,
+                                                    &module->module));
+  if (status != KJIT_OK) module->module = NULL;
+  module->context = (context_object *)Py_NewRef(object);
+  if (binding_finish(self, status)) {
+    Py_DECREF((PyObject *)module);
+    module = NULL;
+  }
+  return (PyObject *)module;
+}
+
+static PyObject *wrap_device(context_object *context, kjit_device *device)
+{
+  device_object *self = new_object(binding_device_type);
+  if (!self) return NULL;
+  self->context = (context_object *)Py_NewRef((PyObject *)context);
+  self->device = device;
+  return (PyObject *)self;
+}
+
+static kjit_device *open_device(context_object *context, kjit_device_kind kind, int ordinal)
+{
+  kjit_device *device = NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(context, status = kjit_get_device(context->context, kind, ordinal, &device));
+  return binding_finish(context, status) ? NULL : device;
+}
+
+static kjit_device *parse_device(context_object *context, const char *text)
+{
+  if (!strcmp(text, "cpu")) return open_device(context, KJIT_DEVICE_CPU, 0);
+  if (!strcmp(text, "cuda")) return open_device(context, KJIT_DEVICE_CUDA, 0);
+  if (!strncmp(text, "cuda:", 5) && text[5] >= '0' && text[5] <= '9') {
+    char *end;
+    long ordinal = strtol(text + 5, &end, 10);
+    if (!*end && ordinal < 1024) return open_device(context, KJIT_DEVICE_CUDA, (int)ordinal);
+  }
+  binding_fail(KJIT_ERROR_NO_DEVICE, "no device is called '%s': \"cpu\", \"cuda\", \"cuda:1\"",
+               text);
+  return NULL;
+}
+
+kjit_device *binding_get_device(context_object *context, PyObject *object)
+{
+  if (!object || object == Py_None) {
+    /* The first one, as for a launch: a GPU before the CPU. */
+    uint32_t count = kjit_get_device_count(context->context, KJIT_DEVICE_CUDA);
+    return open_device(context, count ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, 0);
+  }
+  if (PyUnicode_Check(object)) {
+    const char *text = PyUnicode_AsUTF8AndSize(object, NULL);
+    return text ? parse_device(context, text) : NULL;
+  }
+  if (PyObject_TypeCheck(object, binding_device_type)) {
+    device_object *device = (device_object *)object;
+    if (device->context == context) return device->device;
+    kjit_device_info info = { .size_bytes = sizeof info };
+    if (kjit_get_device_info(device->device, &info) != KJIT_OK) info.kind = KJIT_DEVICE_CPU;
+    return open_device(context, info.kind, info.ordinal);
+  }
+  PyErr_Format(PyExc_TypeError, "a device is a kjit.Device or a text such as \"cpu\", not %R",
+               (PyObject *)Py_TYPE(object));
+  return NULL;
+}
+
+static PyObject *get_device(PyObject *object, PyObject *args)
+{
+  PyObject *name = Py_None;
+  if (!PyArg_ParseTuple(args, "|O", &name)) return NULL;
+  kjit_device *device = binding_get_device((context_object *)object, name);
+  return device ? wrap_device((context_object *)object, device) : NULL;
+}
+
+static PyObject *list_devices(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  context_object *self = (context_object *)object;
+  PyObject *list = PyList_New(0);
+  uint32_t count = kjit_get_device_count(self->context, KJIT_DEVICE_CUDA);
+  for (uint32_t i = 0; list && i <= count; i++) {
+    kjit_device *device =
+      open_device(self, i < count ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, i < count ? (int)i : 0);
+    PyObject *item = device ? wrap_device(self, device) : NULL;
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+  }
+  return list;
+}
+
+static PyObject *get_statistics(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  kjit_statistics s = { .size_bytes = sizeof s };
+  kjit_status status = kjit_get_statistics(((context_object *)object)->context, &s);
+  if (status != KJIT_OK) return binding_raise((context_object *)object, status);
+  return Py_BuildValue("{sKsKsKsKsKsKsK}", "launches", s.launches, "memory_hits", s.memory_hits,
+                       "compilations", s.compilations, "compile_time_ns", s.compile_time_ns,
+                       "disk_hits", s.disk_hits, "disk_misses", s.disk_misses, "evictions",
+                       s.evictions);
+}
+
+/* leave(seconds): ends compilations under way and waits until no thread is in a call of libkjit, at
+ * the end of the interpreter. */
+static PyObject *leave_context(PyObject *object, PyObject *args)
+{
+  context_object *self = (context_object *)object;
+  double seconds;
+  if (!PyArg_ParseTuple(args, "d", &seconds)) return NULL;
+  if (self->generation != binding_generation) Py_RETURN_NONE;
+  Py_BEGIN_ALLOW_THREADS const struct timespec pause = { 0, 1000000 };
+  for (int i = 0; atomic_load(&self->calls) && i < (int)(seconds * 1000); i++) {
+    kjit_interrupt(self->context);
+    nanosleep(&pause, NULL);
+  }
+  Py_END_ALLOW_THREADS if (binding_empty_mailbox(self->mailbox)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *is_forked(PyObject *object, void *unused)
+{
+  (void)unused;
+  return PyBool_FromLong(((context_object *)object)->generation != binding_generation);
+}
+
+static PyMethodDef context_methods[] = {
+  { "parse", parse_module, METH_VARARGS, "parse(name, text): a module of kernel IR" },
+  { "device", get_device, METH_VARARGS, "device(name=None): a device of the context" },
+  { "devices", list_devices, METH_NOARGS, "all devices, GPUs first" },
+  { "statistics", get_statistics, METH_NOARGS, "counts since the context was made" },
+  { "leave", leave_context, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+static PyGetSetDef context_fields[] = {
+  { "is_forked", is_forked, NULL,
+    "whether it was made by the process that this one was forked from", NULL },
+  { NULL, NULL, NULL, NULL, NULL },
+};
+static PyType_Slot context_slots[] = {
+  { Py_tp_new, (void *)create_context },
+  { Py_tp_dealloc, (void *)end_context },
+  { Py_tp_methods, context_methods },
+  { Py_tp_getset, context_fields },
+  { Py_tp_doc, (void *)"A context of libkjit." },
+  { 0, NULL },
+};
+static PyType_Spec context_spec = { "kjit._kjit.Context", sizeof(context_object), 0,
+                                    Py_TPFLAGS_DEFAULT, context_slots };
+
+/* ---- devices ---- */
+
+static void free_device(PyObject *object)
+{
+  Py_XDECREF((PyObject *)((device_object *)object)->context);
+  free_object(object);
+}
+
+static void get_info(PyObject *object, kjit_device_info *info)
+{
+  memset(info, 0, sizeof *info);
+  info->size_bytes = sizeof *info;
+  if (kjit_get_device_info(((device_object *)object)->device, info) != KJIT_OK) {
+    info->kind = KJIT_DEVICE_CPU;
+    info->name = info->target = "";
+  }
+}
+
+static PyObject *get_kind(PyObject *object, void *unused)
+{
+  (void)unused;
+  kjit_device_info info;
+  get_info(object, &info);
+  return PyUnicode_FromString(info.kind == KJIT_DEVICE_CUDA ? "cuda" : "cpu");
+}
+
+static PyObject *get_ordinal(PyObject *object, void *unused)
+{
+  (void)unused;
+  kjit_device_info info;
+  get_info(object, &info);
+  return PyLong_FromLong(info.ordinal);
+}
+
+static PyObject *get_name(PyObject *object, void *unused)
+{
+  (void)unused;
+  kjit_device_info info;
+  get_info(object, &info);
+  return PyUnicode_FromString(info.name);
+}
+
+static PyObject *get_target(PyObject *object, void *unused)
+{
+  (void)unused;
+  kjit_device_info info;
+  get_info(object, &info);
+  return PyUnicode_FromString(info.target);
+}
+
+static PyObject *synchronize_device(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  device_object *self = (device_object *)object;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_synchronize_device(self->device));
+  if (binding_finish(self->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *create_stream(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  device_object *self = (device_object *)object;
+  stream_object *stream = new_object(binding_stream_type);
+  if (!stream) return NULL;
+  stream->context = (context_object *)Py_NewRef((PyObject *)self->context);
+  stream->device = self->device;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_create_stream(self->device, &stream->stream));
+  if (status != KJIT_OK) stream->stream = NULL;
+  if (binding_finish(self->context, status)) {
+    Py_DECREF((PyObject *)stream);
+    stream = NULL;
+  }
+  return (PyObject *)stream;
+}
+
+static PyObject *show_device(PyObject *object)
+{
+  kjit_device_info info;
+  get_info(object, &info);
+  if (info.kind == KJIT_DEVICE_CPU) return PyUnicode_FromFormat("<kjit.Device cpu: %s>", info.name);
+  return PyUnicode_FromFormat("<kjit.Device cuda:%d: %s>", (int)info.ordinal, info.name);
+}
+
+static PyMethodDef device_methods[] = {
+  { "synchronize", synchronize_device, METH_NOARGS,
+    "Waits for all that is queued on the device. Failures of kernels arrive here." },
+  { "stream", create_stream, METH_NOARGS, "A new stream of the device." },
+  { NULL, NULL, 0, NULL },
+};
+static PyGetSetDef device_fields[] = {
+  { "kind", get_kind, NULL, "\"cpu\" or \"cuda\"", NULL },
+  { "ordinal", get_ordinal, NULL, "its number among those of its kind", NULL },
+  { "name", get_name, NULL, "what the maker calls it", NULL },
+  { "target", get_target, NULL, "\"sm_90\", \"cpu\"", NULL },
+  { NULL, NULL, NULL, NULL, NULL },
+};
+static PyType_Slot device_slots[] = {
+  { Py_tp_dealloc, (void *)free_device },
+  { Py_tp_methods, device_methods },
+  { Py_tp_getset, device_fields },
+  { Py_tp_repr, (void *)show_device },
+  { Py_tp_doc, (void *)"A GPU, or the CPU." },
+  { 0, NULL },
+};
+static PyType_Spec device_spec = { "kjit._kjit.Device", sizeof(device_object), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                   device_slots };
+
+/* ---- streams ---- */
+
+static void free_stream(PyObject *object)
+{
+  stream_object *self = (stream_object *)object;
+  kjit_destroy_stream(self->stream);
+  Py_XDECREF((PyObject *)self->context);
+  free_object(object);
+}
+
+int binding_get_stream(context_object *context, PyObject *object, kjit_stream **stream)
+{
+  *stream = NULL;
+  if (!object || object == Py_None) return 0;
+  if (!PyObject_TypeCheck(object, binding_stream_type)) {
+    PyErr_Format(PyExc_TypeError, "a stream is a kjit.Stream or None, not %R",
+                 (PyObject *)Py_TYPE(object));
+    return -1;
+  }
+  stream_object *self = (stream_object *)object;
+  if (self->context != context) {
+    binding_fail(KJIT_ERROR_ARGUMENT, "the stream belongs to another context: kernels with checks= "
+                                      "or debug= of their own have streams of their own");
+    return -1;
+  }
+  *stream = self->stream;
+  return 0;
+}
+
+static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  stream_object *self = (stream_object *)object;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_synchronize_stream(self->stream));
+  if (binding_finish(self->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *get_stream_device(PyObject *object, void *unused)
+{
+  (void)unused;
+  stream_object *self = (stream_object *)object;
+  return wrap_device(self->context, self->device);
+}
+
+static PyMethodDef stream_methods[] = {
+  { "synchronize", synchronize_stream, METH_NOARGS,
+    "Waits for all that is queued on the stream. Failures of kernels arrive here." },
+  { NULL, NULL, 0, NULL },
+};
+static PyGetSetDef stream_fields[] = {
+  { "device", get_stream_device, NULL, "the device that it belongs to", NULL },
+  { NULL, NULL, NULL, NULL, NULL },
+};
+static PyType_Slot stream_slots[] = {
+  { Py_tp_dealloc, (void *)free_stream },
+  { Py_tp_methods, stream_methods },
+  { Py_tp_getset, stream_fields },
+  { Py_tp_doc, (void *)"A queue of launches and copies. On the CPU work is done at once." },
+  { 0, NULL },
+};
+static PyType_Spec stream_spec = { "kjit._kjit.Stream", sizeof(stream_object), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                   stream_slots };
+
+/* ---- modules of kernel IR ---- */
+
+static void free_module(PyObject *object)
+{
+  module_object *self = (module_object *)object;
+  kjit_release_module(self->module);
+  Py_XDECREF((PyObject *)self->context);
+  free_object(object);
+}
+
+/* set_constant(name, value): a module in which the constant has the value. */
+static PyObject *set_constant(PyObject *object, PyObject *args)
+{
+  module_object *self = (module_object *)object;
+  const char *name;
+  PyObject *value;
+  if (!PyArg_ParseTuple(args, "sO", &name, &value)) return NULL;
+  binding_argument storage;
+  kjit_arg arg;
+  if (binding_take_argument(self->context, value, name, &storage, &arg)) return NULL;
+  module_object *changed = new_object(binding_module_type);
+  if (changed) {
+    changed->context = (context_object *)Py_NewRef((PyObject *)self->context);
+    kjit_status status = kjit_set_constant(self->module, name, &arg, &changed->module);
+    if (status != KJIT_OK) changed->module = NULL;
+    if (binding_finish(self->context, status)) {
+      Py_DECREF((PyObject *)changed);
+      changed = NULL;
+    }
+  }
+  binding_free_argument(&storage);
+  return (PyObject *)changed;
+}
+
+static PyMethodDef module_methods[] = {
+  { "set_constant", set_constant, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+static PyType_Slot module_slots[] = {
+  { Py_tp_dealloc, (void *)free_module },
+  { Py_tp_methods, module_methods },
+  { Py_tp_doc, (void *)"A module of kernel IR." },
+  { 0, NULL },
+};
+static PyType_Spec module_spec = { "kjit._kjit.Module", sizeof(module_object), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                   module_slots };
+
+int binding_add_context(PyObject *module)
+{
+  binding_context_type = binding_make_type(module, &context_spec);
+  binding_device_type = binding_make_type(module, &device_spec);
+  binding_stream_type = binding_make_type(module, &stream_spec);
+  binding_module_type = binding_make_type(module, &module_spec);
+  return binding_context_type && binding_device_type && binding_stream_type && binding_module_type
+           ? 0
+           : -1;
+}

@@ -1,0 +1,300 @@
+/* Memory that goes between kjit and others: the buffer protocol, DLPack, the CUDA array interface.
+ * What an object says of itself is checked before it is used. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+/* ---- tensors that belong to an object of Python ---- */
+
+typedef struct owned_tensor {
+  kjit_managed_tensor_versioned managed;
+  PyObject *owner;  /* or NULL */
+  Py_buffer buffer; /* obj NULL: none */
+  int64_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
+} owned_tensor;
+
+static void drop_owned(owned_tensor *owned)
+{
+  /* At the interpreter's end nobody may ask for its lock: the references stay. */
+  if (Py_IsInitialized()) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    if (owned->buffer.obj) PyBuffer_Release(&owned->buffer);
+    Py_XDECREF(owned->owner);
+    PyGILState_Release(state);
+  }
+  free(owned);
+}
+
+static void delete_owned(kjit_managed_tensor_versioned *managed) { drop_owned(managed->manager); }
+
+PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kjit_tensor *tensor,
+                              kjit_stream *stream, int is_read_only, const Py_buffer *buffer)
+{
+  owned_tensor *owned = calloc(1, sizeof *owned);
+  if (!owned) {
+    Py_buffer unused;
+    if (buffer) {
+      unused = *buffer;
+      PyBuffer_Release(&unused);
+    }
+    return PyErr_NoMemory();
+  }
+  owned->owner = Py_XNewRef(owner);
+  if (buffer) owned->buffer = *buffer;
+  owned->managed.major = 1;
+  owned->managed.manager = owned;
+  owned->managed.deleter = delete_owned;
+  owned->managed.flags = is_read_only ? KJIT_DLPACK_READ_ONLY : 0;
+  owned->managed.tensor = *tensor;
+  for (int i = 0; i < tensor->rank; i++) {
+    owned->shape[i] = tensor->shape[i];
+    if (tensor->strides) owned->strides[i] = tensor->strides[i];
+  }
+  owned->managed.tensor.shape = owned->shape;
+  if (tensor->strides) owned->managed.tensor.strides = owned->strides;
+  kjit_array *array = NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(context, status = kjit_take_dlpack_versioned(context->context, &owned->managed,
+                                                                stream, &array));
+  if (binding_finish(context, status)) return NULL;
+  return binding_wrap_array(context, array, is_read_only);
+}
+
+/* ---- the buffer protocol, for arrays of the CPU ---- */
+
+typedef struct exported_buffer {
+  Py_ssize_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
+} exported_buffer;
+
+static const char *const formats[KJIT_SCALAR_COUNT] = {
+  [KJIT_BOOL] = "?", [KJIT_I8] = "b",  [KJIT_I16] = "h",  [KJIT_I32] = "i",   [KJIT_I64] = "q",
+  [KJIT_U8] = "B",   [KJIT_U16] = "H", [KJIT_U32] = "I",  [KJIT_U64] = "Q",   [KJIT_F16] = "e",
+  [KJIT_F32] = "f",  [KJIT_F64] = "d", [KJIT_C64] = "Zf", [KJIT_C128] = "Zd",
+};
+
+int binding_get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+  array_object *self = (array_object *)object;
+  const kjit_tensor *t = kjit_get_tensor(self->array);
+  kjit_type element = kjit_get_array_element(self->array);
+  view->obj = NULL;
+  const char *problem = NULL;
+  if (!t || self->context->generation != binding_generation)
+    problem = "the array was made by the process that this one was forked from";
+  else if (t->device_type == KJIT_DEVICE_CUDA)
+    problem = "the array is on a GPU: to_host() copies it";
+  else if (element >= KJIT_SCALAR_COUNT || !formats[element])
+    problem = "buffers have no format for elements of this type";
+  else if (self->is_read_only && (flags & PyBUF_WRITABLE)) problem = "the array is read-only";
+  if (problem) {
+    PyErr_SetString(PyExc_BufferError, problem);
+    return -1;
+  }
+  exported_buffer *exported = calloc(1, sizeof *exported);
+  if (!exported) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  Py_ssize_t size_bytes = t->bits / 8, total = size_bytes, stride = size_bytes;
+  int is_contiguous = 1;
+  for (int i = t->rank - 1; i >= 0; i--) {
+    exported->shape[i] = (Py_ssize_t)t->shape[i];
+    exported->strides[i] = t->strides ? (Py_ssize_t)t->strides[i] * size_bytes : stride;
+    if (exported->shape[i] > 1 && exported->strides[i] != stride) is_contiguous = 0;
+    stride *= exported->shape[i];
+    total *= exported->shape[i];
+  }
+  if (!is_contiguous && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
+    free(exported);
+    PyErr_SetString(PyExc_BufferError, "the array is a view with strides");
+    return -1;
+  }
+  view->buf = (char *)t->data + t->byte_offset;
+  view->obj = Py_NewRef(object);
+  view->len = total;
+  view->itemsize = size_bytes;
+  view->readonly = self->is_read_only;
+  view->ndim = t->rank;
+  view->format = flags & PyBUF_FORMAT ? (char *)formats[element] : NULL;
+  view->shape = flags & PyBUF_ND ? exported->shape : NULL;
+  view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? exported->strides : NULL;
+  view->suboffsets = NULL;
+  view->internal = exported;
+  return 0;
+}
+
+void binding_release_buffer(PyObject *object, Py_buffer *view)
+{
+  (void)object;
+  free(view->internal);
+}
+
+/* ---- DLPack, outwards ---- */
+
+/* libkjit's managed tensor and the object whose context it needs, behind one of the binding's own.
+ */
+typedef struct lent_tensor {
+  kjit_managed_tensor plain;
+  kjit_managed_tensor_versioned versioned;
+  kjit_managed_tensor_versioned *inner;
+  PyObject *array;
+} lent_tensor;
+
+static void drop_lent(lent_tensor *lent)
+{
+  if (Py_IsInitialized()) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    if (lent->inner->deleter) lent->inner->deleter(lent->inner);
+    Py_DECREF(lent->array);
+    PyGILState_Release(state);
+  }
+  free(lent);
+}
+
+static void delete_plain(kjit_managed_tensor *managed) { drop_lent(managed->manager); }
+static void delete_versioned(kjit_managed_tensor_versioned *managed)
+{
+  drop_lent(managed->manager);
+}
+
+/* Nobody has taken the capsule's tensor: its name is still the first one. */
+static void free_plain(PyObject *capsule)
+{
+  kjit_managed_tensor *managed =
+    PyCapsule_IsValid(capsule, "dltensor") ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
+  if (managed) managed->deleter(managed);
+}
+
+static void free_versioned(PyObject *capsule)
+{
+  kjit_managed_tensor_versioned *managed = PyCapsule_IsValid(capsule, "dltensor_versioned")
+                                             ? PyCapsule_GetPointer(capsule, "dltensor_versioned")
+                                             : NULL;
+  if (managed) managed->deleter(managed);
+}
+
+static PyObject *lend(array_object *self, kjit_stream *consumer, int is_versioned)
+{
+  lent_tensor *lent = calloc(1, sizeof *lent);
+  if (!lent) return PyErr_NoMemory();
+  kjit_status status;
+  BINDING_UNLOCKED(self->context,
+                   status = kjit_export_dlpack_versioned(self->array, consumer, &lent->inner));
+  if (binding_finish(self->context, status)) {
+    free(lent);
+    return NULL;
+  }
+  lent->array = Py_NewRef((PyObject *)self);
+  lent->plain.tensor = lent->versioned.tensor = lent->inner->tensor;
+  lent->plain.manager = lent->versioned.manager = lent;
+  lent->plain.deleter = delete_plain;
+  lent->versioned.deleter = delete_versioned;
+  lent->versioned.major = 1;
+  lent->versioned.flags = lent->inner->flags;
+  PyObject *capsule = is_versioned
+                        ? PyCapsule_New(&lent->versioned, "dltensor_versioned", free_versioned)
+                        : PyCapsule_New(&lent->plain, "dltensor", free_plain);
+  if (!capsule) drop_lent(lent);
+  return capsule;
+}
+
+/* stream: None and 1 are the default stream, 2 the thread's, -1 none, else a cudaStream_t. */
+static int get_consumer(array_object *self, PyObject *object, kjit_stream **stream, int *is_own)
+{
+  *stream = NULL, *is_own = 0;
+  if (!object || object == Py_None) return 0;
+  long long handle = PyLong_AsLongLong(object);
+  if (handle == -1 && PyErr_Occurred()) return -1;
+  if (handle == -1 || handle == 1) return 0;
+  if (handle == 0) {
+    PyErr_SetString(PyExc_ValueError,
+                    "stream 0 is ambiguous: 1 is the default stream, 2 the thread's");
+    return -1;
+  }
+  kjit_status status = handle == 2
+                         ? kjit_get_thread_stream(self->device, stream)
+                         : kjit_wrap_stream(self->device, (void *)(intptr_t)handle, stream);
+  *is_own = handle != 2 && status == KJIT_OK;
+  return binding_finish(self->context, status);
+}
+
+PyObject *binding_export_dlpack(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                                PyObject *names)
+{
+  array_object *self = (array_object *)object;
+  PyObject *stream = NULL, *max_version = NULL, *copy = NULL;
+  if (count) {
+    PyErr_SetString(PyExc_TypeError, "__dlpack__ takes keyword arguments only");
+    return NULL;
+  }
+  Py_ssize_t named = names ? PyTuple_Size(names) : 0;
+  for (Py_ssize_t i = 0; i < named; i++) {
+    PyObject *name = PyTuple_GetItem(names, i); /* borrowed */
+    if (!PyUnicode_CompareWithASCIIString(name, "stream")) stream = args[i];
+    else if (!PyUnicode_CompareWithASCIIString(name, "max_version")) max_version = args[i];
+    else if (!PyUnicode_CompareWithASCIIString(name, "copy")) copy = args[i];
+    else if (PyUnicode_CompareWithASCIIString(name, "dl_device") || args[i] != Py_None) {
+      PyErr_Format(PyExc_BufferError, "__dlpack__: %U cannot be had", name);
+      return NULL;
+    }
+  }
+  if (copy && copy == Py_True) {
+    PyErr_SetString(PyExc_BufferError, "__dlpack__ makes no copies: copy() does");
+    return NULL;
+  }
+  int is_versioned = 0;
+  if (max_version && max_version != Py_None) {
+    int major, minor;
+    if (!PyArg_ParseTuple(max_version, "ii", &major, &minor)) return NULL;
+    is_versioned = major >= 1;
+  }
+  if (self->is_read_only && !is_versioned) {
+    PyErr_SetString(PyExc_BufferError, "the array is read-only, which DLPack below 1.0 cannot say");
+    return NULL;
+  }
+  kjit_stream *consumer;
+  int is_own;
+  if (get_consumer(self, stream, &consumer, &is_own)) return NULL;
+  PyObject *capsule = lend(self, consumer, is_versioned);
+  if (is_own) kjit_destroy_stream(consumer);
+  return capsule;
+}
+
+PyObject *binding_get_dlpack_device(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  const kjit_tensor *t = kjit_get_tensor(((array_object *)object)->array);
+  return t ? Py_BuildValue("ii", (int)t->device_type, (int)t->device_id)
+           : binding_fail(KJIT_ERROR_FORKED, "the array's context has ended");
+}
+
+PyObject *binding_get_cuda_interface(PyObject *object, void *unused)
+{
+  (void)unused;
+  array_object *self = (array_object *)object;
+  const kjit_tensor *t = kjit_get_tensor(self->array);
+  if (!t || t->device_type == KJIT_DEVICE_CPU || t->lanes != 1 || t->code == 4 || t->code > 6) {
+    /* AttributeError: hasattr says that there is none. */
+    PyErr_SetString(PyExc_AttributeError,
+                    "__cuda_array_interface__: the array is not on a GPU, or its "
+                    "elements have no name there");
+    return NULL;
+  }
+  static const char letters[] = "iufxxcb";
+  PyObject *shape = PyTuple_New(t->rank), *strides = t->strides ? PyTuple_New(t->rank) : NULL;
+  for (int i = 0; shape && i < t->rank; i++) {
+    PyTuple_SetItem(shape, i, PyLong_FromLongLong(t->shape[i]));
+    if (strides) PyTuple_SetItem(strides, i, PyLong_FromLongLong(t->strides[i] * t->bits / 8));
+  }
+  if (!shape || PyErr_Occurred()) {
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return NULL;
+  }
+  PyObject *typestr =
+    PyUnicode_FromFormat("%c%c%d", t->bits == 8 ? '|' : '<', letters[t->code], t->bits / 8);
+  return Py_BuildValue("{sNsNs(KO)sNsisi}", "shape", shape, "typestr", typestr, "data",
+                       (unsigned long long)(uintptr_t)t->data + t->byte_offset,
+                       self->is_read_only ? Py_True : Py_False, "strides",
+                       strides ? strides : Py_NewRef(Py_None), "version", 3, "stream", 1);
+}

@@ -1,0 +1,248 @@
+/* Arrays of others, by __dlpack__ and __cuda_array_interface__. */
+#include "binding.h"
+
+static PyObject *refuse(PyObject *object, const char *what)
+{
+  return binding_fail(KJIT_ERROR_ARGUMENT, "%R: %s", (PyObject *)Py_TYPE(object), what);
+}
+
+/* ---- DLPack ---- */
+
+/* What a tensor says must be possible: 0 to 8 dimensions, extents that are not negative, an
+ * address. NULL: it is. */
+static const char *find_flaw(const kjit_tensor *t, long device_type, long device_id)
+{
+  if (t->rank < 0 || t->rank > BINDING_MAX_RANK) return "__dlpack__ gives more than 8 dimensions";
+  if (t->rank && !t->shape) return "__dlpack__ gives no shape";
+  int64_t size = 1;
+  for (int i = 0; i < t->rank; i++) {
+    if (t->shape[i] < 0) return "__dlpack__ gives a negative extent";
+    if (__builtin_mul_overflow(size, t->shape[i], &size))
+      return "__dlpack__ gives an impossible shape";
+  }
+  if (size && !t->data) return "__dlpack__ gives no memory";
+  if (t->device_type != device_type || t->device_id != device_id)
+    return "__dlpack__ and __dlpack_device__ contradict each other";
+  return NULL;
+}
+
+static PyObject *call_dlpack(PyObject *object, int is_on_gpu)
+{
+  PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
+  PyObject *none = method ? PyTuple_New(0) : NULL;
+  PyObject *names = none ? Py_BuildValue("{s(ii)}", "max_version", 1, 0) : NULL;
+  PyObject *one = names && is_on_gpu ? PyLong_FromLong(1) : NULL; /* the default stream */
+  if (one) PyDict_SetItemString(names, "stream", one);
+  PyObject *capsule = names && !PyErr_Occurred() ? PyObject_Call(method, none, names) : NULL;
+  if (!capsule && names && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    /* A producer from before DLPack 1.0 does not know the word. */
+    PyErr_Clear();
+    PyDict_DelItemString(names, "max_version");
+    capsule = PyObject_Call(method, none, names);
+  }
+  Py_XDECREF(one);
+  Py_XDECREF(names);
+  Py_XDECREF(none);
+  Py_XDECREF(method);
+  return capsule;
+}
+
+static PyObject *take_capsule(context_object *context, PyObject *object, PyObject *capsule,
+                              long device_type, long device_id)
+{
+  int is_versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
+  if (!is_versioned && !PyCapsule_IsValid(capsule, "dltensor"))
+    return refuse(object, "__dlpack__ gives no DLPack capsule, or one that was used before");
+  kjit_array *array = NULL;
+  kjit_status status;
+  int is_read_only = 0;
+  if (is_versioned) {
+    kjit_managed_tensor_versioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+    /* Of another major version only the deleter is known. */
+    const char *flaw = m->major == 1 ? find_flaw(&m->tensor, device_type, device_id) : NULL;
+    if (flaw) return refuse(object, flaw);
+    is_read_only = m->major == 1 && (m->flags & KJIT_DLPACK_READ_ONLY);
+    if (PyCapsule_SetName(capsule, "used_dltensor_versioned")) return NULL;
+    BINDING_UNLOCKED(context,
+                     status = kjit_take_dlpack_versioned(context->context, m, NULL, &array));
+  } else {
+    kjit_managed_tensor *m = PyCapsule_GetPointer(capsule, "dltensor");
+    const char *flaw = find_flaw(&m->tensor, device_type, device_id);
+    if (flaw) return refuse(object, flaw);
+    if (PyCapsule_SetName(capsule, "used_dltensor")) return NULL;
+    BINDING_UNLOCKED(context, status = kjit_take_dlpack(context->context, m, NULL, &array));
+  }
+  if (binding_finish(context, status)) return NULL;
+  return binding_wrap_array(context, array, is_read_only);
+}
+
+static PyObject *import_dlpack(context_object *context, PyObject *object)
+{
+  PyObject *device = PyObject_CallMethod(object, "__dlpack_device__", NULL);
+  if (!device) return NULL;
+  PyObject *type = NULL, *id = NULL;
+  long device_type = 0, device_id = 0;
+  if (PyTuple_Check(device) && PyTuple_Size(device) == 2) {
+    type = PyNumber_Long(PyTuple_GetItem(device, 0));
+    id = type ? PyNumber_Long(PyTuple_GetItem(device, 1)) : NULL;
+    if (id) device_type = PyLong_AsLong(type), device_id = PyLong_AsLong(id);
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(id);
+  Py_DECREF(device);
+  if (!id) return PyErr_Occurred() ? NULL : refuse(object, "__dlpack_device__ gives no (type, id)");
+  if (PyErr_Occurred()) return NULL;
+  /* CPU, CUDA, CUDA's pinned memory and managed memory. */
+  if (device_type != 1 && device_type != 2 && device_type != 3 && device_type != 13)
+    return refuse(object, "it is on a device that kjit has none of");
+  PyObject *capsule = call_dlpack(object, device_type != 1);
+  if (!capsule) return NULL;
+  PyObject *array = take_capsule(context, object, capsule, device_type, device_id);
+  Py_DECREF(capsule);
+  return array;
+}
+
+/* ---- the CUDA array interface ---- */
+
+typedef struct cuda_interface {
+  kjit_tensor tensor;
+  int64_t shape[BINDING_MAX_RANK], strides[BINDING_MAX_RANK];
+  int is_read_only;
+  unsigned long long stream; /* 0: none is given */
+} cuda_interface;
+
+static int parse_typestr(const char *text, kjit_tensor *tensor)
+{
+  static const char letters[] = "iufxxcb";
+  if (strlen(text) < 3 || (text[0] != '<' && text[0] != '|' && text[0] != '=')) return -1;
+  const char *letter = strchr(letters, text[1]);
+  if (!letter || text[1] == 'x') return -1;
+  int bytes = text[3] ? 10 * (text[2] - '0') + (text[3] - '0') : text[2] - '0';
+  if (bytes < 1 || bytes > 16 || (text[3] && text[4])) return -1;
+  tensor->code = (uint8_t)(letter - letters);
+  tensor->bits = (uint8_t)(8 * bytes);
+  tensor->lanes = 1;
+  return 0;
+}
+
+static int parse_integers(PyObject *tuple, int64_t *values, int count)
+{
+  for (int i = 0; i < count; i++) {
+    PyObject *item = PyTuple_GetItem(tuple, i); /* borrowed */
+    values[i] = item ? PyLong_AsLongLong(item) : -1;
+    if (values[i] == -1 && PyErr_Occurred()) return -1;
+  }
+  return 0;
+}
+
+/* NULL: it is right; else what is wrong; or an exception is set. */
+static const char *read_interface(PyObject *dictionary, cuda_interface *out)
+{
+  if (!PyDict_Check(dictionary)) return "__cuda_array_interface__ is no dictionary";
+  PyObject *shape = PyDict_GetItemString(dictionary, "shape");
+  PyObject *typestr = PyDict_GetItemString(dictionary, "typestr");
+  PyObject *data = PyDict_GetItemString(dictionary, "data");
+  PyObject *strides = PyDict_GetItemString(dictionary, "strides");
+  PyObject *mask = PyDict_GetItemString(dictionary, "mask");
+  PyObject *stream = PyDict_GetItemString(dictionary, "stream");
+  PyObject *version = PyDict_GetItemString(dictionary, "version");
+  if (!version || !PyLong_Check(version) || PyLong_AsLong(version) < 2)
+    return "__cuda_array_interface__: version 2 or 3 is needed";
+  if (!shape || !PyTuple_Check(shape) || PyTuple_Size(shape) > BINDING_MAX_RANK)
+    return "__cuda_array_interface__: shape is a tuple of at most 8 integers";
+  if (mask && mask != Py_None) return "__cuda_array_interface__: arrays with a mask are not taken";
+  int rank = (int)PyTuple_Size(shape);
+  const char *text =
+    typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8AndSize(typestr, NULL) : NULL;
+  if (!text || parse_typestr(text, &out->tensor))
+    return "__cuda_array_interface__: kjit has no such typestr";
+  if (parse_integers(shape, out->shape, rank))
+    return "__cuda_array_interface__: shape is a tuple of integers";
+  int64_t size = 1;
+  for (int i = 0; i < rank; i++)
+    if (out->shape[i] < 0 || __builtin_mul_overflow(size, out->shape[i], &size))
+      return "__cuda_array_interface__: an impossible shape";
+  out->tensor.rank = rank;
+  out->tensor.shape = out->shape;
+  if (strides && strides != Py_None) {
+    if (!PyTuple_Check(strides) || PyTuple_Size(strides) != rank ||
+        parse_integers(strides, out->strides, rank))
+      return "__cuda_array_interface__: strides are as many integers as shape has";
+    for (int i = 0; i < rank; i++) {
+      if (out->strides[i] % (out->tensor.bits / 8))
+        return "__cuda_array_interface__: strides are no whole numbers of elements";
+      out->strides[i] /= out->tensor.bits / 8;
+    }
+    out->tensor.strides = out->strides;
+  }
+  if (!data || !PyTuple_Check(data) || PyTuple_Size(data) != 2 ||
+      !PyLong_Check(PyTuple_GetItem(data, 0)))
+    return "__cuda_array_interface__: data is a pair of address and read-only flag";
+  unsigned long long address = PyLong_AsUnsignedLongLong(PyTuple_GetItem(data, 0));
+  if (PyErr_Occurred()) return "__cuda_array_interface__: no address";
+  if (size && !address) return "__cuda_array_interface__: the address is 0";
+  out->tensor.data = (void *)(uintptr_t)address;
+  out->is_read_only = PyObject_IsTrue(PyTuple_GetItem(data, 1)) != 0;
+  if (stream && stream != Py_None) {
+    out->stream = PyLong_Check(stream) ? PyLong_AsUnsignedLongLong(stream) : 0;
+    if (!out->stream || PyErr_Occurred())
+      return "__cuda_array_interface__: stream is 1, 2 or a handle; 0 is ambiguous";
+  }
+  return NULL;
+}
+
+/* What the producer has queued comes before what kjit's default stream does next. */
+static kjit_status wait_for_producer(kjit_device *device, unsigned long long handle,
+                                     kjit_stream **producer)
+{
+  kjit_event *event = NULL;
+  kjit_stream *own = NULL;
+  kjit_status status = handle == 2 ? kjit_get_thread_stream(device, producer)
+                                   : kjit_wrap_stream(device, (void *)(uintptr_t)handle, producer);
+  if (status == KJIT_OK) status = kjit_create_event(device, &event);
+  if (status == KJIT_OK) status = kjit_record_event(event, *producer);
+  if (status == KJIT_OK) status = kjit_get_default_stream(device, &own);
+  if (status == KJIT_OK) status = kjit_wait_event(own, event);
+  kjit_destroy_event(event);
+  return status;
+}
+
+static PyObject *import_interface(context_object *context, PyObject *object, PyObject *dictionary)
+{
+  cuda_interface interface;
+  memset(&interface, 0, sizeof interface);
+  const char *flaw = read_interface(dictionary, &interface);
+  if (flaw) {
+    PyErr_Clear();
+    return refuse(object, flaw);
+  }
+  /* The interface does not say which GPU: the first one, which is the current one of most programs.
+   */
+  kjit_device *device = NULL;
+  kjit_status status = kjit_get_device(context->context, KJIT_DEVICE_CUDA, 0, &device);
+  kjit_stream *producer = NULL;
+  if (status == KJIT_OK && interface.stream > 1)
+    status = wait_for_producer(device, interface.stream, &producer);
+  PyObject *array = NULL;
+  if (!binding_finish(context, status)) {
+    interface.tensor.device_type = KJIT_DEVICE_CUDA;
+    array = binding_take_tensor(context, object, &interface.tensor, producer,
+                                interface.is_read_only, NULL);
+  }
+  if (interface.stream > 2) kjit_destroy_stream(producer);
+  return array;
+}
+
+PyObject *binding_import(context_object *context, PyObject *object)
+{
+  if (PyType_Check(object)) return NULL; /* the class itself, with its methods unbound */
+  if (PyObject_HasAttrString(object, "__dlpack__") &&
+      PyObject_HasAttrString(object, "__dlpack_device__"))
+    return import_dlpack(context, object);
+  if (!PyObject_HasAttrString(object, "__cuda_array_interface__")) return NULL;
+  PyObject *dictionary = PyObject_GetAttrString(object, "__cuda_array_interface__");
+  if (!dictionary) return NULL;
+  PyObject *array = import_interface(context, object, dictionary);
+  Py_DECREF(dictionary);
+  return array;
+}

@@ -1,0 +1,389 @@
+/* Kernels and their launches. kjit.Kernel in Python derives from Kernel here, which calls its
+ * method _load() for the module of kernel IR at the first launch, and again in a forked process. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+PyTypeObject *binding_kernel_type, *binding_launcher_type;
+
+/* Launchers that one kernel keeps; a program with more configurations makes them anew. */
+#define MOST_LAUNCHERS 256
+/* Arguments whose storage is on the stack. */
+#define FEW 12
+
+typedef struct kernel_object {
+  PyObject_HEAD module_object *module; /* NULL: not loaded */
+  kjit_kernel *kernel;                 /* borrowed from the module */
+  unsigned generation;                 /* in which it was loaded */
+  PyObject *names;                     /* tuple of the parameters' names */
+  PyObject *defaults;                  /* tuple of the values of the last of them */
+  PyObject *device;    /* as binding_get_device takes it; None: where the arrays are */
+  kjit_device *place;  /* of device; NULL: where the arrays are */
+  PyObject *launchers; /* dictionary by the subscript */
+} kernel_object;
+
+typedef struct launcher_object {
+  PyObject_HEAD kernel_object *kernel;
+  PyObject *key; /* it keeps the stream */
+  unsigned generation;
+  kjit_launch_config config;
+} launcher_object;
+
+/* ---- loading ---- */
+
+static int load(kernel_object *self)
+{
+  PyObject *made = PyObject_CallMethod((PyObject *)self, "_load", NULL);
+  if (!made) return -1;
+  PyObject *module, *names, *defaults, *device;
+  const char *name;
+  if (!PyArg_ParseTuple(made, "O!sO!O!O", binding_module_type, &module, &name, &PyTuple_Type,
+                        &names, &PyTuple_Type, &defaults, &device)) {
+    Py_DECREF(made);
+    return -1;
+  }
+  context_object *context = ((module_object *)module)->context;
+  kjit_kernel *kernel = NULL;
+  kjit_device *place = NULL;
+  int outcome =
+    binding_finish(context, kjit_get_kernel(((module_object *)module)->module, name, &kernel));
+  if (!outcome && device != Py_None && !(place = binding_get_device(context, device))) outcome = -1;
+  if (!outcome) {
+    module_object *old = self->module;
+    self->module = (module_object *)Py_NewRef(module);
+    Py_XDECREF((PyObject *)old);
+    binding_set(&self->names, Py_NewRef(names));
+    binding_set(&self->defaults, Py_NewRef(defaults));
+    binding_set(&self->device, Py_NewRef(device));
+    self->kernel = kernel;
+    self->place = place;
+    self->generation = binding_generation;
+  }
+  Py_DECREF(made);
+  return outcome;
+}
+
+static int make_ready(kernel_object *self)
+{
+  return self->kernel && self->generation == binding_generation ? 0 : load(self);
+}
+
+/* ---- arguments ---- */
+
+static const char *get_name(kernel_object *self, Py_ssize_t index)
+{
+  PyObject *name = index < PyTuple_Size(self->names) ? PyTuple_GetItem(self->names, index) : NULL;
+  const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+  if (!text) PyErr_Clear();
+  return text;
+}
+
+static int find_name(kernel_object *self, PyObject *name)
+{
+  Py_ssize_t count = PyTuple_Size(self->names);
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!PyUnicode_Compare(PyTuple_GetItem(self->names, i), name)) return (int)i;
+  return -1;
+}
+
+/* The arguments in the order of the parameters: a new tuple, with keywords and defaults filled in.
+ */
+static PyObject *arrange(kernel_object *self, PyObject *args, PyObject *keywords)
+{
+  Py_ssize_t count = PyTuple_Size(self->names), given = PyTuple_Size(args);
+  Py_ssize_t first_default = count - PyTuple_Size(self->defaults);
+  if (given > count) {
+    PyErr_Format(PyExc_TypeError, "the kernel takes %zd arguments, %zd were given", count, given);
+    return NULL;
+  }
+  PyObject *result = PyTuple_New(count), *key, *value;
+  PyObject **found = calloc((size_t)count + 1, sizeof *found); /* borrowed */
+  if (!result || !found) goto fail;
+  for (Py_ssize_t i = 0; i < given; i++) found[i] = PyTuple_GetItem(args, i);
+  for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);) {
+    int index = find_name(self, key);
+    if (index < 0 || found[index]) {
+      PyErr_Format(PyExc_TypeError,
+                   index < 0 ? "the kernel has no parameter `%U`" : "two values for `%U`", key);
+      goto fail;
+    }
+    found[index] = value;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (!found[i] && i >= first_default)
+      found[i] = PyTuple_GetItem(self->defaults, i - first_default);
+    if (!found[i]) {
+      PyErr_Format(PyExc_TypeError, "the argument for the parameter `%U` is missing",
+                   PyTuple_GetItem(self->names, i));
+      goto fail;
+    }
+    PyTuple_SetItem(result, i, Py_NewRef(found[i]));
+  }
+  free(found);
+  return result;
+fail:
+  free(found);
+  Py_XDECREF(result);
+  return NULL;
+}
+
+/* ---- launching ---- */
+
+/* Arrays of another context are not known to this one's order of streams: it waits instead. */
+static int wait_for_foreign(context_object *context, kernel_object *self)
+{
+  kjit_device *device = self->place ? self->place : binding_get_device(context, Py_None);
+  if (!device) return -1;
+  kjit_status status;
+  BINDING_UNLOCKED(context, status = kjit_synchronize_device(device));
+  return binding_finish(context, status);
+}
+
+static PyObject *launch_with(kernel_object *self, const kjit_launch_config *config, PyObject *args)
+{
+  context_object *context = self->module->context;
+  Py_ssize_t count = PyTuple_Size(args), taken = 0;
+  binding_argument few[FEW], *storage = few;
+  kjit_arg few_args[FEW], *list = few_args;
+  if (count > FEW) {
+    storage = calloc((size_t)count, sizeof *storage);
+    list = calloc((size_t)count, sizeof *list);
+  }
+  int outcome = -1, is_foreign = 0;
+  if (!storage || !list) PyErr_NoMemory();
+  else {
+    for (; taken < count; taken++) {
+      if (binding_take_argument(context, PyTuple_GetItem(args, taken), get_name(self, taken),
+                                &storage[taken], &list[taken]))
+        break;
+      is_foreign |= storage[taken].is_foreign;
+    }
+    if (taken == count) {
+      /* Another thread may load the kernel again meanwhile. */
+      module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
+      kjit_kernel *kernel = self->kernel;
+      kjit_status status;
+      BINDING_UNLOCKED(context, status = kjit_launch(kernel, config, list, (size_t)count));
+      outcome = binding_finish(context, status);
+      Py_DECREF((PyObject *)module);
+      if (!outcome && is_foreign) outcome = wait_for_foreign(context, self);
+    }
+  }
+  for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);
+  if (storage != few) free(storage);
+  if (list != few_args) free(list);
+  if (outcome) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *launch(kernel_object *self, const kjit_launch_config *config, PyObject *args,
+                        PyObject *keywords)
+{
+  if (!keywords && PyTuple_Size(args) == PyTuple_Size(self->names))
+    return launch_with(self, config, args);
+  PyObject *arranged = arrange(self, args, keywords);
+  if (!arranged) return NULL;
+  PyObject *result = launch_with(self, config, arranged);
+  Py_DECREF(arranged);
+  return result;
+}
+
+static PyObject *call_kernel(PyObject *object, PyObject *args, PyObject *keywords)
+{
+  kernel_object *self = (kernel_object *)object;
+  if (make_ready(self)) return NULL;
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = self->place };
+  return launch(self, &config, args, keywords);
+}
+
+/* ---- launchers ---- */
+
+static int read_extents(PyObject *object, uint32_t extents[3], const char *what)
+{
+  Py_ssize_t count = PyTuple_Check(object) ? PyTuple_Size(object) : 1;
+  if (count < 1 || count > 3) {
+    binding_fail(KJIT_ERROR_ARGUMENT, "a %s has 1 to 3 extents, not %zd", what, count);
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *item = PyTuple_Check(object) ? PyTuple_GetItem(object, i) : object;
+    if (!PyIndex_Check(item)) {
+      binding_fail(KJIT_ERROR_ARGUMENT, "the extents of a %s are integers, not %R", what,
+                   (PyObject *)Py_TYPE(item));
+      return -1;
+    }
+    Py_ssize_t value = PyNumber_AsSsize_t(item, NULL);
+    if (value == -1 && PyErr_Occurred()) return -1;
+    if (value < 1 || value > (Py_ssize_t)UINT32_MAX) {
+      binding_fail(KJIT_ERROR_LAUNCH,
+                   "the extents of a %s are at least 1 and at most 2^32 - 1, not %zd", what, value);
+      return -1;
+    }
+    extents[i] = (uint32_t)value;
+  }
+  return 0;
+}
+
+/* kernel[grid], kernel[grid, block], kernel[grid, block, stream, shared bytes]; None: not given. */
+static int read_key(launcher_object *self)
+{
+  context_object *context = self->kernel->module->context;
+  PyObject *parts[4] = { Py_None, Py_None, Py_None, Py_None };
+  Py_ssize_t count = PyTuple_Check(self->key) ? PyTuple_Size(self->key) : 1;
+  if (count < 1 || count > 4) {
+    PyErr_SetString(PyExc_TypeError, "a launch is kernel[grid, block, stream, shared bytes](...)");
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < count; i++)
+    parts[i] = PyTuple_Check(self->key) ? PyTuple_GetItem(self->key, i) : self->key;
+  kjit_launch_config config = { .size_bytes = sizeof config };
+  if (parts[0] != Py_None && read_extents(parts[0], config.grid, "grid")) return -1;
+  if (parts[1] != Py_None && read_extents(parts[1], config.block, "block")) return -1;
+  if (binding_get_stream(context, parts[2], &config.stream)) return -1;
+  if (parts[3] != Py_None) {
+    Py_ssize_t bytes = PyIndex_Check(parts[3]) ? PyNumber_AsSsize_t(parts[3], NULL) : -1;
+    if (bytes < 0) {
+      PyErr_Clear();
+      binding_fail(KJIT_ERROR_ARGUMENT, "shared memory is a number of bytes, not %R", parts[3]);
+      return -1;
+    }
+    config.dynamic_shared_bytes = (uint64_t)bytes;
+  }
+  config.device = config.stream ? NULL : self->kernel->place;
+  self->config = config;
+  self->generation = self->kernel->generation;
+  return 0;
+}
+
+static PyObject *call_launcher(PyObject *object, PyObject *args, PyObject *keywords)
+{
+  launcher_object *self = (launcher_object *)object;
+  if (make_ready(self->kernel)) return NULL;
+  if (self->generation != self->kernel->generation && read_key(self)) return NULL;
+  return launch(self->kernel, &self->config, args, keywords);
+}
+
+static PyObject *configure(PyObject *object, PyObject *key)
+{
+  kernel_object *self = (kernel_object *)object;
+  if (!self->launchers && !(self->launchers = PyDict_New())) return NULL;
+  PyObject *known = PyDict_GetItemWithError(self->launchers, key); /* borrowed */
+  if (known) return Py_NewRef(known);
+  if (PyErr_Occurred() || make_ready(self)) return NULL;
+  allocfunc allocate = (allocfunc)PyType_GetSlot(binding_launcher_type, Py_tp_alloc);
+  launcher_object *launcher = (launcher_object *)allocate(binding_launcher_type, 0);
+  if (!launcher) return NULL;
+  launcher->kernel = (kernel_object *)Py_NewRef(object);
+  launcher->key = Py_NewRef(key);
+  if (read_key(launcher)) {
+    Py_DECREF((PyObject *)launcher);
+    return NULL;
+  }
+  if (PyDict_Size(self->launchers) >= MOST_LAUNCHERS) PyDict_Clear(self->launchers);
+  if (PyDict_SetItem(self->launchers, key, (PyObject *)launcher)) {
+    Py_DECREF((PyObject *)launcher);
+    return NULL;
+  }
+  return (PyObject *)launcher;
+}
+
+static int traverse_launcher(PyObject *object, visitproc visit, void *arg)
+{
+  launcher_object *self = (launcher_object *)object;
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT((PyObject *)self->kernel);
+  Py_VISIT(self->key);
+  return 0;
+}
+
+static int clear_launcher(PyObject *object)
+{
+  /* The kernel stays: a launcher that is called by a finalizer needs it. Its dictionary breaks the
+   * circle. */
+  Py_CLEAR(((launcher_object *)object)->key);
+  return 0;
+}
+
+static void free_launcher(PyObject *object)
+{
+  launcher_object *self = (launcher_object *)object;
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  Py_CLEAR(self->key);
+  Py_XDECREF((PyObject *)self->kernel);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+static PyObject *show_launcher(PyObject *object)
+{
+  launcher_object *self = (launcher_object *)object;
+  return PyUnicode_FromFormat("%R[%R]", (PyObject *)self->kernel, self->key ? self->key : Py_None);
+}
+
+static PyType_Slot launcher_slots[] = {
+  { Py_tp_dealloc, (void *)free_launcher },
+  { Py_tp_traverse, (void *)traverse_launcher },
+  { Py_tp_clear, (void *)clear_launcher },
+  { Py_tp_call, (void *)call_launcher },
+  { Py_tp_repr, (void *)show_launcher },
+  { Py_tp_doc, (void *)"A kernel with a configuration." },
+  { 0, NULL },
+};
+static PyType_Spec launcher_spec = { "kjit._kjit.Launcher", sizeof(launcher_object), 0,
+                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                       Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                     launcher_slots };
+
+/* ---- the base of kjit.Kernel ---- */
+
+static int traverse_kernel(PyObject *object, visitproc visit, void *arg)
+{
+  kernel_object *self = (kernel_object *)object;
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->launchers);
+  Py_VISIT(self->defaults);
+  Py_VISIT(self->device);
+  return 0;
+}
+
+static int clear_kernel(PyObject *object)
+{
+  kernel_object *self = (kernel_object *)object;
+  Py_CLEAR(self->launchers);
+  return 0;
+}
+
+static void free_kernel(PyObject *object)
+{
+  kernel_object *self = (kernel_object *)object;
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  Py_CLEAR(self->launchers);
+  Py_CLEAR(self->defaults);
+  Py_CLEAR(self->device);
+  Py_CLEAR(self->names);
+  Py_XDECREF((PyObject *)self->module);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+static PyType_Slot kernel_slots[] = {
+  { Py_tp_dealloc, (void *)free_kernel },
+  { Py_tp_traverse, (void *)traverse_kernel },
+  { Py_tp_clear, (void *)clear_kernel },
+  { Py_tp_call, (void *)call_kernel },
+  { Py_mp_subscript, (void *)configure },
+  { Py_tp_doc, (void *)"What kjit.Kernel derives from." },
+  { 0, NULL },
+};
+static PyType_Spec kernel_spec = { "kjit._kjit.Kernel", sizeof(kernel_object), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+                                   kernel_slots };
+
+int binding_add_kernel(PyObject *module)
+{
+  binding_kernel_type = binding_make_type(module, &kernel_spec);
+  binding_launcher_type = binding_make_type(module, &launcher_spec);
+  return binding_kernel_type && binding_launcher_type ? 0 : -1;
+}

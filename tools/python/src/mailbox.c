@@ -1,0 +1,157 @@
+/* What a kernel prints, and what the compiler warns of, arrives on threads that must not wait for
+ * the interpreter's lock (they hold libkjit's attention, and at the interpreter's end would never
+ * get it). It is kept in a mailbox, and handed over by the thread of Python that made the call,
+ * after it. */
+#include "mailbox.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Text beyond this is counted and dropped: a kernel may print without end. */
+#define ROOM ((size_t)64 << 20)
+
+typedef struct binding_text {
+  char *bytes;
+  size_t size, capacity;
+} binding_text;
+
+struct binding_mailbox {
+  pthread_mutex_t mutex;
+  atomic_int is_filled;
+  size_t dropped_bytes;
+  binding_text lines;
+  binding_text warnings; /* file, line, column, message, each with a 0 behind it */
+};
+
+static int append(binding_mailbox *box, binding_text *text, const char *bytes, size_t size)
+{
+  if (size > ROOM - text->size) return -1;
+  if (text->size + size > text->capacity) {
+    size_t capacity = 2 * (text->size + size);
+    char *grown = realloc(text->bytes, capacity);
+    if (!grown) return -1;
+    text->bytes = grown, text->capacity = capacity;
+  }
+  memcpy(text->bytes + text->size, bytes, size);
+  text->size += size;
+  atomic_store(&box->is_filled, 1);
+  return 0;
+}
+
+binding_mailbox *binding_create_mailbox(void)
+{
+  binding_mailbox *box = calloc(1, sizeof *box);
+  if (box && pthread_mutex_init(&box->mutex, NULL)) {
+    free(box);
+    return NULL;
+  }
+  return box;
+}
+
+void binding_destroy_mailbox(binding_mailbox *box)
+{
+  if (!box) return;
+  free(box->lines.bytes);
+  free(box->warnings.bytes);
+  pthread_mutex_destroy(&box->mutex);
+  free(box);
+}
+
+void binding_post_lines(void *user, const char *text, size_t size_bytes)
+{
+  binding_mailbox *box = user;
+  pthread_mutex_lock(&box->mutex);
+  if (append(box, &box->lines, text, size_bytes)) {
+    box->dropped_bytes += size_bytes;
+    atomic_store(&box->is_filled, 1);
+  }
+  pthread_mutex_unlock(&box->mutex);
+}
+
+/* Failures are exceptions of the call that fails, remarks are not for everybody. */
+void binding_post_diagnostic(void *user, const kjit_diagnostic *d)
+{
+  binding_mailbox *box = user;
+  if (d->severity != KJIT_SEVERITY_WARNING) return;
+  char place[64];
+  int length = snprintf(place, sizeof place, "%u:%u", d->line, d->column);
+  const char *parts[] = { d->file ? d->file : "", place, d->message };
+  (void)length;
+  size_t sizes[3], total = 0;
+  for (int i = 0; i < 3; i++) total += sizes[i] = strlen(parts[i]) + 1;
+  pthread_mutex_lock(&box->mutex);
+  if (total <= ROOM - box->warnings.size)
+    for (int i = 0; i < 3 && !append(box, &box->warnings, parts[i], sizes[i]); i++) {}
+  pthread_mutex_unlock(&box->mutex);
+}
+
+static int write_lines(const binding_text *text, size_t dropped)
+{
+  PyObject *out = PySys_GetObject("stdout"); /* borrowed; None where there is none */
+  if (!out || out == Py_None) return 0;
+  PyObject *lines = PyUnicode_DecodeUTF8(text->bytes, (Py_ssize_t)text->size, "replace");
+  if (lines && dropped)
+    binding_set(&lines, PyUnicode_FromFormat("%U(kjit: %zu bytes more were printed, and dropped)\n",
+                                             lines, dropped));
+  PyObject *result = lines ? PyObject_CallMethod(out, "write", "O", lines) : NULL;
+  Py_XDECREF(lines);
+  Py_XDECREF(result);
+  return result ? 0 : -1;
+}
+
+/* kjit._errors.warn(file, place, message) */
+static int give_warnings(const binding_text *text)
+{
+  PyObject *errors = PyImport_ImportModule("kjit._errors");
+  const char *at = text->bytes, *end = at + text->size;
+  int outcome = errors ? 0 : -1;
+  while (!outcome && at < end) {
+    const char *place = at + strlen(at) + 1, *message = place + strlen(place) + 1;
+    if (message >= end) break;
+    PyObject *result = PyObject_CallMethod(errors, "warn", "sss", at, place, message);
+    if (!result) outcome = -1;
+    Py_XDECREF(result);
+    at = message + strlen(message) + 1;
+  }
+  Py_XDECREF(errors);
+  return outcome;
+}
+
+int binding_empty_mailbox(binding_mailbox *box)
+{
+  if (!atomic_load_explicit(&box->is_filled, memory_order_relaxed)) return 0;
+  pthread_mutex_lock(&box->mutex);
+  binding_text lines = box->lines, warnings = box->warnings;
+  size_t dropped = box->dropped_bytes;
+  memset(&box->lines, 0, sizeof box->lines);
+  memset(&box->warnings, 0, sizeof box->warnings);
+  box->dropped_bytes = 0;
+  atomic_store(&box->is_filled, 0);
+  pthread_mutex_unlock(&box->mutex);
+  int outcome = lines.size || dropped ? write_lines(&lines, dropped) : 0;
+  if (!outcome && warnings.size) outcome = give_warnings(&warnings);
+  free(lines.bytes);
+  free(warnings.bytes);
+  return outcome;
+}
+
+int binding_finish(context_object *context, kjit_status status)
+{
+  if (atomic_load_explicit(&context->mailbox->is_filled, memory_order_relaxed)) {
+    /* The failure comes first: what writing the lines gives would hide it. */
+    if (status != KJIT_OK) {
+      binding_raise(context, status);
+      PyObject *type, *value, *trace;
+      PyErr_Fetch(&type, &value, &trace);
+      if (binding_empty_mailbox(context->mailbox)) PyErr_Clear();
+      PyErr_Restore(type, value, trace);
+      return -1;
+    }
+    return binding_empty_mailbox(context->mailbox);
+  }
+  if (status == KJIT_OK) return 0;
+  binding_raise(context, status);
+  return -1;
+}

@@ -1,0 +1,140 @@
+/* The module kjit._kjit itself: errors as exceptions, what kernels print, what has to happen when
+ * the process forks. */
+#include "binding.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+
+unsigned binding_generation;
+
+/* kjit._errors.make(status, diagnostics) gives an exception. */
+static PyObject *make_error;
+/* The interpreter that the types belong to. */
+static int64_t interpreter = -1;
+
+static void count_fork(void) { binding_generation++; }
+
+/* The diagnostics of this thread as tuples (severity, status, file, line, column, message, source
+ * line). */
+static PyObject *list_diagnostics(kjit_context *context)
+{
+  PyObject *list = PyList_New(0);
+  const kjit_diagnostic *d;
+  for (size_t i = 0; list && (d = kjit_get_diagnostic(context, i)); i++) {
+    PyObject *row =
+      Py_BuildValue("isziizz", (int)d->severity, kjit_get_status_name(d->status), d->file,
+                    (int)d->line, (int)d->column, d->message, d->source_line);
+    if (!row || PyList_Append(list, row)) Py_CLEAR(list);
+    Py_XDECREF(row);
+  }
+  return list;
+}
+
+static PyObject *raise_made(kjit_status status, PyObject *diagnostics)
+{
+  if (!diagnostics) return NULL;
+  if (!make_error) {
+    PyErr_SetString(PyExc_RuntimeError, kjit_get_status_name(status));
+    Py_DECREF(diagnostics);
+    return NULL;
+  }
+  PyObject *error =
+    PyObject_CallFunction(make_error, "sN", kjit_get_status_name(status), diagnostics);
+  if (error) {
+    PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_DECREF(error);
+  }
+  return NULL;
+}
+
+PyObject *binding_raise(context_object *context, kjit_status status)
+{
+  return raise_made(status, list_diagnostics(context->context));
+}
+
+PyObject *binding_fail(kjit_status status, const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  PyObject *text = PyUnicode_FromFormatV(format, list);
+  va_end(list);
+  if (!text) return NULL;
+  PyObject *row = Py_BuildValue("[(isOiiNO)]", KJIT_SEVERITY_ERROR, kjit_get_status_name(status),
+                                Py_None, 0, 0, text, Py_None);
+  return raise_made(status, row);
+}
+
+PyTypeObject *binding_make_type(PyObject *module, PyType_Spec *spec)
+{
+  PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(spec);
+  if (!type) return NULL;
+  const char *name = strrchr(spec->name, '.') + 1;
+  if (PyModule_AddObjectRef(module, name, (PyObject *)type)) Py_CLEAR(type);
+  return type;
+}
+
+static PyObject *set_error_factory(PyObject *module, PyObject *factory)
+{
+  (void)module;
+  binding_set(&make_error, Py_NewRef(factory));
+  Py_RETURN_NONE;
+}
+
+/* status_names(): of all failures, in their order. */
+static PyObject *status_names(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  PyObject *list = PyList_New(0);
+  for (int i = KJIT_ERROR_MISUSE; list && i < KJIT_STATUS_COUNT; i++) {
+    PyObject *name = PyUnicode_FromString(kjit_get_status_name((kjit_status)i));
+    if (!name || PyList_Append(list, name)) Py_CLEAR(list);
+    Py_XDECREF(name);
+  }
+  return list;
+}
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+  (void)module, (void)unused;
+  uint32_t number = kjit_get_version();
+  return PyUnicode_FromFormat("%u.%u.%u", number / 10000, number / 100 % 100, number % 100);
+}
+
+static PyMethodDef functions[] = {
+  { "set_error_factory", set_error_factory, METH_O, NULL },
+  { "status_names", status_names, METH_NOARGS, NULL },
+  { "version", version, METH_NOARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+
+/* The types are those of one interpreter: another one, with a lock of its own, must not use them.
+ */
+static int fill_module(PyObject *module)
+{
+  int64_t here = PyInterpreterState_GetID(PyInterpreterState_Get());
+  if (interpreter >= 0 && interpreter != here) {
+    PyErr_SetString(PyExc_ImportError, "kjit can be imported by one interpreter of a process only");
+    return -1;
+  }
+  if (interpreter < 0) pthread_atfork(NULL, NULL, count_fork);
+  interpreter = here;
+  if (binding_init_arguments()) return -1;
+  if (binding_add_context(module) || binding_add_array(module)) return -1;
+  return binding_add_kernel(module) || binding_add_functions(module) ? -1 : 0;
+}
+
+static PyModuleDef_Slot slots[] = {
+  { Py_mod_exec, (void *)fill_module },
+  { 0, NULL },
+};
+
+static struct PyModuleDef definition = {
+  .m_base = PyModuleDef_HEAD_INIT,
+  .m_name = "kjit._kjit",
+  .m_doc = "libkjit for the package kjit, which is what programs import.",
+  .m_methods = functions,
+  .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__kjit(void);
+PyMODINIT_FUNC PyInit__kjit(void) { return PyModuleDef_Init(&definition); }
