@@ -1,0 +1,65 @@
+"""Arrays of kjit's own, and devices."""
+from . import _kjit, _state, dtypes
+
+
+def _place(device):
+    return device if device is not None else _state.device()
+
+
+def _element(dtype):
+    name = dtypes.name_of(dtype)
+    if name is None:
+        raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32")
+    return name
+
+
+def empty(shape, dtype="f64", device=None):
+    """A new array, contents undefined. device: None, "cpu", "cuda", "cuda:1", a Device."""
+    return _kjit.empty(_state.context(), shape, _element(dtype), _place(device))
+
+
+def full(shape, value, dtype="f64", device=None):
+    """A new array whose elements are all the number."""
+    made = empty(shape, dtype, device)
+    made.copy_from(value)
+    return made
+
+
+def zeros(shape, dtype="f64", device=None):
+    """A new array of zeros."""
+    return full(shape, False if _element(dtype) == "bool" else 0, dtype, device)
+
+
+def array(source, dtype=None, device=None):
+    """A new array with the elements of another one: NumPy's, kjit's, one with the buffer protocol, __dlpack__ or
+    __cuda_array_interface__; or of a list."""
+    if dtype is not None or isinstance(source, (list, tuple, int, float, complex)):
+        import numpy
+        source = numpy.asarray(source if not isinstance(source, _kjit.Array) else source.to_host(),
+                               dtypes._NUMPY.get(_element(dtype)) if dtype is not None else None)
+    return _kjit.copy_of(_state.context(), source, _place(device))
+
+
+def from_dlpack(source):
+    """The array of another library, in place: one with __dlpack__ or __cuda_array_interface__."""
+    return _kjit.import_array(_state.context(), source)
+
+
+def device(name=None):
+    """A device: None is the first GPU, else the CPU."""
+    return _state.context().device(_place(name))
+
+
+def devices():
+    """All devices, GPUs first."""
+    return _state.context().devices()
+
+
+def synchronize(name=None):
+    """Waits for all that is queued on a device. Failures of kernels on a GPU arrive here."""
+    device(name).synchronize()
+
+
+def statistics():
+    """Counts of launches, compilations and cache hits since the program began."""
+    return _state.context().statistics()

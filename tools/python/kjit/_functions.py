@@ -1,0 +1,142 @@
+"""kjit.jit and kjit.func: functions of Python as kernels and funcs of the kernel IR."""
+import functools
+import types
+
+from . import _kjit, _state, dtypes
+from ._errors import Error
+from .frontend import module as modules
+from .frontend import source as sources
+
+_OPTIONS = {"checks", "debug", "fastmath", "strict", "block", "grid", "cluster", "launch_bounds", "max_registers", "device", "inline"}
+_EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
+
+
+def _attributes(options):
+    """Options that are attributes of the kernel IR, as text."""
+    text = "".join(f" @{name}" for name in ("fastmath", "strict") if options.get(name))
+    if options.get("inline") is not None:
+        text += " @inline" if options["inline"] else " @noinline"
+    for name in _EXTENTS:
+        value = options.get(name)
+        if value is not None:
+            extents = value if isinstance(value, tuple) else (value,)
+            if not all(type(e) is int and e > 0 for e in extents):
+                raise ValueError(f"{name} is a positive integer or a tuple of them, not {value!r}")
+            text += f" @{name}({', '.join(map(str, extents))})"
+    return text
+
+
+def _check_function(function, word):
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"kjit.{word} takes a function of Python, not {type(function).__name__}")
+
+
+class _Compiled:
+    """What kernels and funcs share: the function, its options, its module of kernel IR."""
+
+    def _prepare(self, function, options):
+        unknown = set(options) - _OPTIONS
+        if unknown:
+            raise TypeError(f"no option is called {min(unknown)!r}: {', '.join(sorted(_OPTIONS))}")
+        self.py_func = function
+        self.attributes = _attributes(options)
+        self._bits = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
+        self._device = options.get("device")
+        self._made = None
+        function.__kjit_source__ = sources.remember(function)
+        functools.update_wrapper(self, function)
+
+    def _text(self):
+        """(name in the module, module's name, text, line map, constant arrays)"""
+        if self._made is None:
+            with _state.lock():
+                if self._made is None:
+                    builder = modules.Builder()
+                    name = builder.function(self, self._kind)
+                    builder.write_all()
+                    self._made = (name, *builder.finish(), builder.arrays)
+        return self._made
+
+    def _module(self):
+        """(module, name in it)"""
+        name, title, text, _, arrays = self._text()
+        module = _state.context(*self._bits).parse(title, text)
+        for symbol, value in arrays.items():
+            module = module.set_constant(symbol, value)
+        return module, name
+
+    def _parameters(self):
+        code = self.py_func.__code__
+        return code.co_varnames[:code.co_argcount]
+
+    @property
+    def ir(self):
+        """The kernel IR that the function became."""
+        return self._text()[2]
+
+
+class Kernel(_Compiled, _kjit.Kernel):
+    """A kernel: `kernel[grid, block, stream, shared_bytes](...)`, or `kernel(...)` where a grid_range gives the launch."""
+    _kind = "kernel"
+    is_kjit_kernel = True
+
+    def __init__(self, function, **options):
+        _check_function(function, "jit")
+        self._prepare(function, options)
+
+    def _load(self):
+        """For the extension: (module, name, parameters, defaults, device)."""
+        module, name = self._module()
+        device = self._device if self._device is not None else _state.device()
+        return module, name, self._parameters(), self.py_func.__defaults__ or (), device
+
+    def __repr__(self):
+        return f"<kjit.Kernel {self.py_func.__qualname__}>"
+
+
+class Function(_Compiled):
+    """A func: kernels call it, and so does Python, on the CPU: `f(2, 3.0)` gives a number."""
+    _kind = "func"
+
+    def __init__(self, function, **options):
+        _check_function(function, "func")
+        self._prepare(function, options)
+        self._loaded = None
+
+    def __call__(self, *args, **keywords):
+        loaded = self._loaded
+        if loaded is None or loaded[0] is not _state.context(*self._bits):
+            module, name = self._module()
+            loaded = self._loaded = _state.context(*self._bits), module, name, self._parameters()
+        if keywords or len(args) != len(loaded[3]):
+            import inspect
+            bound = inspect.signature(self.py_func).bind(*args, **keywords)
+            bound.apply_defaults()
+            args = bound.args
+        return _kjit.call_function(loaded[1], loaded[2], loaded[3], tuple(args))
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self):
+        return f"<kjit.Function {self.py_func.__qualname__}>"
+
+
+def jit(function=None, **options):
+    """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; on the CPU "barrier",
+    "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict, block, grid, cluster, launch_bounds,
+    max_registers, device ("cpu", "cuda:0")."""
+    if function is None:
+        return functools.partial(jit, **options)
+    return Kernel(function, **options)
+
+
+def func(function=None, **options):
+    """Makes a function one that kernels call, and that Python calls on the CPU. Options: checks, debug, fastmath, strict,
+    inline."""
+    if function is None:
+        return functools.partial(func, **options)
+    return Function(function, **options)
+
+
+__all__ = ["Error", "Function", "Kernel", "dtypes", "func", "jit"]

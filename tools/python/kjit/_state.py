@@ -1,0 +1,71 @@
+"""Contexts of libkjit: one for each way of compiling, made when it is first needed and anew in a forked process."""
+import atexit
+import os
+import threading
+
+from . import _kjit
+
+_CHECKS = {"none": 0, "bounds": 1, "division": 2, "assert": 4, "usual": 7, "barrier": 8, "uninitialized": 16, "races": 32, "all": 63}
+_DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
+
+_lock = threading.RLock()
+_contexts = {}
+
+
+def _renew():
+    """In a forked child the parent's contexts stay as they are, and its lock may be held by nobody who is here."""
+    global _lock
+    _lock = threading.RLock()
+    _contexts.clear()
+
+
+os.register_at_fork(after_in_child=_renew)
+
+
+def check_bits(checks):
+    """The number of a set of checks: a name, names with commas, a list of names."""
+    if checks is None or checks is False:
+        return 0
+    if checks is True:
+        return _CHECKS["usual"]
+    bits = 0
+    for name in checks.split(",") if isinstance(checks, str) else checks:
+        if name not in _CHECKS:
+            raise ValueError(f"no check is called {name!r}: {', '.join(_CHECKS)}")
+        bits |= _CHECKS[name]
+    return bits
+
+
+def debug_level(debug):
+    if debug not in _DEBUG:
+        raise ValueError(f"debug is \"lines\" or \"full\", not {debug!r}")
+    return _DEBUG[debug]
+
+
+def lock():
+    return _lock
+
+
+def context(checks=0, debug=0):
+    key = checks, debug
+    found = _contexts.get(key)
+    if found is None or found.is_forked:
+        with _lock:
+            found = _contexts.get(key)
+            if found is None or found.is_forked:
+                found = _contexts[key] = _kjit.Context(checks, debug)
+    return found
+
+
+def device():
+    """What programs that say nothing run on: the environment's KJIT_DEVICE, or None: where the arrays are."""
+    return os.environ.get("KJIT_DEVICE") or None
+
+
+@atexit.register
+def _leave():
+    """Lines that a GPU has printed are handed over; threads that are still compiling are told to end, and waited for."""
+    for found in list(_contexts.values()):
+        if found.is_forked:
+            continue
+        found.leave(2.0)

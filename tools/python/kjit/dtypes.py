@@ -1,0 +1,72 @@
+"""Element types, in annotations and in kernels: kjit.f32, kjit.f32[:, :], kjit.const[kjit.i32]."""
+from ._names import TYPES
+
+_NUMPY = {"bool": "bool_", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+          "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
+          "c128": "complex128"}
+
+
+class DType:
+    """A type of the kernel IR. `t[:]`, `t[:, :]` is an array of any strides, `t[:, ::1]` a row-major one, as in
+    annotations of parameters; `t(x)` in a kernel converts, from Python it is NumPy's scalar of the type."""
+    __slots__ = ("text",)
+
+    def __init__(self, text):
+        self.text = text
+
+    def __getitem__(self, key):
+        parts = key if isinstance(key, tuple) else (key,)
+        dims = []
+        for part in parts:
+            if not isinstance(part, slice) or part.start is not None or part.stop is not None or part.step not in (None, 1):
+                raise TypeError(f"an array type is {self.text}[:], one colon a dimension, or {self.text}[:, ::1]")
+            dims.append("::1" if part.step == 1 else ":")
+        if len(dims) == 1:
+            dims = [":" if d == ":" else ": C" for d in dims]
+        return DType(f"{self.text}[{', '.join(dims)}]") if dims != [": C"] else DType(f"{self.text}[:] C")
+
+    def __call__(self, value):
+        if self.text not in _NUMPY:
+            raise TypeError(f"NumPy has no scalar of the type {self.text}; in a kernel {self.text}(x) converts")
+        import numpy
+        return getattr(numpy, _NUMPY[self.text])(value)
+
+    def __eq__(self, other):
+        return isinstance(other, DType) and other.text == self.text
+
+    def __hash__(self):
+        return hash(self.text)
+
+    def __repr__(self):
+        return f"kjit.{self.text}"
+
+
+class Const:
+    """kjit.const, kjit.const[kjit.i32]: the annotation of a parameter that is a compile-time value."""
+    __slots__ = ("type",)
+
+    def __init__(self, type_=None):
+        self.type = type_
+
+    def __getitem__(self, type_):
+        return Const(type_)
+
+    def __repr__(self):
+        return "kjit.const" if self.type is None else f"kjit.const[{self.type!r}]"
+
+
+const = Const()
+SCALARS = {name: DType(name) for name in TYPES}
+_BY_NUMPY = {numpy: name for name, numpy in _NUMPY.items()} | {"bool": "bool", "bfloat16": "bf16"}
+
+
+def name_of(thing):
+    """The kernel IR's name of a type given in any of Python's ways, or None."""
+    if isinstance(thing, DType):
+        return thing.text
+    if isinstance(thing, str):
+        return thing if thing in SCALARS else _BY_NUMPY.get(thing)
+    if thing in (bool, float, complex, int):
+        return {bool: "bool", float: "f64", complex: "c128", int: "i64"}[thing]
+    name = getattr(thing, "name", None) or getattr(thing, "__name__", None)
+    return _BY_NUMPY.get(name) if isinstance(name, str) else None

@@ -1,0 +1,131 @@
+"""Where variables are declared. Python's belong to the function, those of the kernel IR to a block: each is declared
+at its first assignment where that reaches all of its uses, else before the statement that holds them all."""
+import ast
+
+COMPOUND = (ast.If, ast.For, ast.While)
+
+
+def blocks(statement):
+    """The blocks of a compound statement."""
+    return [statement.body, statement.orelse] if isinstance(statement, ast.If) else [statement.body]
+
+
+def header(statement):
+    return statement.iter if isinstance(statement, ast.For) else statement.test
+
+
+def loop_names(statement):
+    target = statement.target
+    return [n.id for n in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(n, ast.Name)]
+
+
+def targets(statement):
+    """Expressions that a simple statement assigns to."""
+    if isinstance(statement, ast.Assign):
+        return [t for target in statement.targets for t in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])]
+    return [statement.target] if isinstance(statement, (ast.AnnAssign, ast.AugAssign)) else []
+
+
+class Scope:
+    """declare: id(statement) -> names declared by this assignment; hoist: id(statement) -> names declared before it;
+    stores: name -> how often it is assigned; late: nodes of names that nothing has assigned."""
+
+    def __init__(self, body, parameters):
+        self.parameters = parameters
+        self.mentions, self.stores, self.values = {}, {}, {}
+        self.declare, self.hoist, self.unassigned, self.loop_clash = {}, {}, [], []
+        for statement in body:
+            self._collect(statement)
+        self.names = set(self.stores)
+        for name in sorted(self.names - set(parameters)):
+            self._place(body, name)
+
+    def _collect(self, statement):
+        names = set()
+        if isinstance(statement, COMPOUND):
+            names |= self._names(header(statement))
+            if isinstance(statement, ast.For):
+                for name in loop_names(statement):
+                    self._store(name, None)
+                    names.add(name)
+            for block in blocks(statement):
+                for inner in block:
+                    names |= self._collect(inner)
+        else:
+            names |= self._names(statement)
+            for target in targets(statement):
+                base = target.value if isinstance(target, ast.Attribute) else target
+                if isinstance(base, ast.Name):
+                    self._store(base.id, getattr(statement, "value", None))
+        self.mentions[id(statement)] = names
+        return names
+
+    @staticmethod
+    def _names(node):
+        return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+    def _store(self, name, value):
+        self.stores[name] = self.stores.get(name, 0) + 1
+        self.values.setdefault(name, []).append(value)
+
+    def _first(self, body, name):
+        """What a block does first with a name: "assigned" on all ways, "read" on some, "maybe" assigned, "none"."""
+        outcome = "none"
+        for statement in body:
+            if name not in self.mentions[id(statement)]:
+                if isinstance(statement, (ast.Return, ast.Raise)):
+                    return "assigned" if outcome == "none" else outcome
+                continue
+            if isinstance(statement, COMPOUND):
+                found = self._first_of_compound(statement, name)
+            elif self._assigns(statement, name):
+                found = "assigned"
+            else:
+                found = "read"
+            if found in ("assigned", "read"):
+                return found
+            outcome = "maybe"
+        return outcome
+
+    def _first_of_compound(self, statement, name):
+        if name in self._names(header(statement)):
+            return "read"
+        if isinstance(statement, ast.For) and name in loop_names(statement):
+            return "maybe"
+        found = [self._first(block, name) for block in blocks(statement)]
+        if "read" in found:
+            return "read"
+        if isinstance(statement, ast.If) and all(f == "assigned" for f in found):
+            return "assigned"
+        return "maybe"
+
+    def _assigns(self, statement, name):
+        """A plain assignment to the name, whose value does not have it."""
+        return (isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None
+                and any(isinstance(t, ast.Name) and t.id == name for t in targets(statement))
+                and name not in self._names(statement.value)
+                and all(isinstance(t, ast.Name) or name not in self._names(t) for t in targets(statement)))
+
+    def _place(self, body, name):
+        found = [s for s in body if name in self.mentions[id(s)]]
+        if not found:
+            return
+        loops = [s for s in found if isinstance(s, ast.For) and name in loop_names(s)]
+        if loops:
+            if len(loops) < len(found) or any(name in self._names(s.iter) for s in found):
+                self.loop_clash.append((loops[0].target, name))
+            return  # it is each loop's own
+        if all(isinstance(s, COMPOUND) and name not in self._names(header(s))
+               and all(self._first(block, name) != "read" for block in blocks(s)) for s in found):
+            for statement in found:
+                for block in blocks(statement):
+                    self._place(block, name)
+            return
+        first = found[0]
+        if self._assigns(first, name):
+            self.declare.setdefault(id(first), []).append(name)
+        elif isinstance(first, COMPOUND) and name not in self._names(header(first)):
+            self.hoist.setdefault(id(first), []).append(name)
+        else:
+            node = next(n for n in ast.walk(first) if isinstance(n, ast.Name) and n.id == name)
+            self.unassigned.append((node, name))

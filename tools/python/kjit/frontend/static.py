@@ -1,0 +1,68 @@
+"""What is known when a kernel is compiled: globals, variables around the function, and what follows from them."""
+import ast
+import builtins
+import operator
+import types
+
+from .. import _names
+from . import words
+
+UNKNOWN = object()
+_COMPARE = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+            ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not}
+_PLAIN = (bool, int, float, complex, str, type(None))
+
+
+class Names:
+    """The names of a function of Python that are not its own variables."""
+
+    def __init__(self, function, own):
+        self.function, self.own = function, own
+        self.around = {}
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            try:
+                self.around[name] = cell.cell_contents
+            except ValueError:
+                pass  # not assigned yet
+
+    def look_up(self, name):
+        if name in self.own:
+            return UNKNOWN
+        for table in (self.around, self.function.__globals__, vars(builtins)):
+            if name in table:
+                return table[name]
+        # As in the kernel IR: `for i in grid_range(n)` without an import.
+        for table in (words.LOOPS, words.ARRAYS, words.BUILTINS):
+            if name in table:
+                return table[name]
+        if name in _names.TYPES:
+            from ..dtypes import SCALARS
+            return SCALARS[name]
+        return UNKNOWN
+
+    def value(self, node):
+        """The object that an expression is, or UNKNOWN. Runs no code of the program but attributes of modules."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name):
+            return self.look_up(node.id)
+        if isinstance(node, ast.Attribute):
+            base = self.value(node.value)
+            if base is UNKNOWN or isinstance(base, words.Word):
+                return UNKNOWN
+            if isinstance(base, (types.ModuleType, type, types.SimpleNamespace)):
+                return getattr(base, node.attr, UNKNOWN)
+            if isinstance(base, tuple) and node.attr in getattr(base, "_fields", ()):
+                return getattr(base, node.attr)
+            return UNKNOWN
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            value = self.value(node.operand)
+            return not value if isinstance(value, _PLAIN) else UNKNOWN
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
+            left, right = self.value(node.left), self.value(node.comparators[0])
+            if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
+                try:
+                    return _COMPARE[type(node.ops[0])](left, right)
+                except TypeError:
+                    return UNKNOWN
+        return UNKNOWN
