@@ -1,5 +1,5 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
-# Substitutions: %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
+# Substitutions: %kjit-python (with the package kjit), %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
 # %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle).
 import glob
@@ -80,6 +80,7 @@ for name, value in [
     ("%cpu", kjit_run + " --device cpu"),
     ("%cuda-gdb", cuda_gdb or "cuda-gdb"),  # before %cuda, which it begins with
     ("%cuda", kjit_run + " --device cuda"),
+    ("%kjit-python", "env PYTHONPATH=%s %s" % (os.path.join(config.kjit_build_dir or "", "python"), config.kjit_python)),
     ("%python", config.kjit_python),
     ("%pyarrow-python", pyarrow_python or config.kjit_python),
     ("%cc", config.kjit_cc),

@@ -8,7 +8,10 @@ from . import _kjit
 
 class Error(Exception):
     """What every failure of kjit is. `status` is libkjit's name of it; `file`, `line`, `column` (from 1) the place in the
-    Python source, or None; `message` the sentence alone, which str() gives with place, source line and caret."""
+    Python source, or None; `message` the sentence alone, which str() gives with place, source line and caret. Of a
+    thread that failed (KernelError) `block` and `thread` are its positions in x, y and z, else None."""
+    __module__ = "kjit"
+    block = thread = None
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
         super().__init__(text)
@@ -18,10 +21,12 @@ class Error(Exception):
 
 class SourceError(Error):
     """Python that no kernel can have; the message says what to write instead."""
+    __module__ = "kjit"
 
 
 class KjitWarning(UserWarning):
     """Something in a kernel that was probably not meant."""
+    __module__ = "kjit"
 
 
 def _define(name, status, *bases, doc):
@@ -55,6 +60,9 @@ KernelError = CLASSES["KJIT_ERROR_KERNEL"]
 
 # Modules of kernel IR by the name that libkjit calls them, for their line maps.
 _modules = weakref.WeakValueDictionary()
+# What a failing thread says: of which kernel, block and thread; of an index.
+_THREAD = re.compile(r"kernel `(.*?)`, block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\): ")
+_BOUNDS = re.compile(r"index -?\d+ of ")
 # (exception class of Python) -> class that is both it and KernelError
 _both = {}
 
@@ -99,9 +107,9 @@ def _translate(file, line, column):
 
 def _failure_class(raised, message):
     if raised is None:
-        if "out of bounds" in message or message.startswith("index "):
+        if _BOUNDS.search(message):
             raised = IndexError
-        elif message.startswith("division of"):
+        elif ": division of " in message:
             raised = ZeroDivisionError
         else:
             return KernelError
@@ -118,6 +126,8 @@ def make(status, diagnostics):
     """The exception for a status and the diagnostics of libkjit; the extension calls this."""
     texts, first, raised = [], None, None
     for severity, _, file, line, column, message, source in diagnostics:
+        if severity == 2:  # a remark is advice about speed
+            continue
         place, quoted, failure = _translate(file, line, column)
         kind = ("error", "warning", "remark", "note")[severity]
         texts.append(show(kind, message, place, quoted if quoted is not None else source))
@@ -131,6 +141,10 @@ def make(status, diagnostics):
     error = kind(text)
     error.status, error.message, error.notes = status, message, tuple(texts[1:])
     error.file, error.line, error.column = place or (None, None, None)
+    thread = _THREAD.match(message) if isinstance(error, KernelError) else None
+    if thread:
+        numbers = tuple(map(int, thread.groups()[1:]))
+        error.block, error.thread = numbers[:3], numbers[3:]
     return error
 
 

@@ -51,11 +51,17 @@ class _Compiled:
         if self._made is None:
             with _state.lock():
                 if self._made is None:
-                    builder = modules.Builder()
-                    name = builder.function(self, self._kind)
-                    builder.write_all()
-                    self._made = (name, *builder.finish(), builder.arrays)
+                    try:
+                        self._made = self._write()
+                    except Error as error:  # its place is in the program, not here
+                        raise error.with_traceback(None) from None
         return self._made
+
+    def _write(self):
+        builder = modules.Builder()
+        name = builder.function(self, self._kind)
+        builder.write_all()
+        return (name, *builder.finish(), builder.arrays)
 
     def _module(self):
         """(module, name in it)"""

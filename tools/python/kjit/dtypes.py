@@ -66,7 +66,11 @@ def name_of(thing):
         return thing.text
     if isinstance(thing, str):
         return thing if thing in SCALARS else _BY_NUMPY.get(thing)
-    if thing in (bool, float, complex, int):
-        return {bool: "bool", float: "f64", complex: "c128", int: "i64"}[thing]
-    name = getattr(thing, "name", None) or getattr(thing, "__name__", None)
-    return _BY_NUMPY.get(name) if isinstance(name, str) else None
+    for kind, text in ((bool, "bool"), (float, "f64"), (complex, "c128"), (int, "i64")):
+        if thing is kind:
+            return text
+    is_type = isinstance(thing, type) and thing.__module__ in ("numpy", "ml_dtypes")
+    if not is_type and not any(kind.__name__ == "dtype" and kind.__module__ == "numpy" for kind in type(thing).__mro__):
+        return None
+    name = thing.__name__ if is_type else getattr(thing, "name", None)
+    return _BY_NUMPY.get(name)

@@ -415,7 +415,7 @@ class Emitter:
         name = words.builtin_name(value)
         if name is not None:
             return [name]
-        if isinstance(value, dtypes.DType) or dtypes.name_of(value) and value not in (bool, int, float, complex) and not isinstance(value, str):
+        if not isinstance(value, str) and not any(value is kind for kind in (int, float, complex)) and dtypes.name_of(value):
             return [dtypes.name_of(value)]
         if getattr(value, "is_kjit_kernel", False):
             raise self.error(node, "a kernel calls no kernel: make the function a kjit.func")
