@@ -10,7 +10,7 @@
     r, x, y = np.empty(1000), np.arange(1000.), np.ones(1000)
     axpy(r, 2, x, y)
 """
-from . import _errors, _kjit
+from . import _kjit
 from ._arrays import array, device, devices, empty, from_dlpack, full, statistics, synchronize, zeros
 from ._errors import CLASSES as _CLASSES
 from ._errors import Error, KjitWarning, SourceError
@@ -32,4 +32,3 @@ _HIDDEN = {"len", "min", "max", "abs", "pow", "round", "print", "bool", "any", "
 __all__ = sorted({"Array", "DType", "Device", "Error", "Function", "Kernel", "KjitWarning", "SourceError", "Stream", "array", "const",
                   "device", "devices", "empty", "from_dlpack", "full", "func", "jit", "statistics", "synchronize", "zeros",
                   *(kind.__name__ for kind in _CLASSES.values()), *_SCALARS, *_words.BUILTINS, *_words.LOOPS, *_words.ARRAYS} - _HIDDEN)
-del _errors

@@ -158,4 +158,4 @@ def warn(file, place, message):
         warnings.warn(message, KjitWarning, stacklevel=2)
 
 
-_kjit.set_error_factory(make)
+_kjit.set_error_factory(make, Error)

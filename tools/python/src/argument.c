@@ -247,16 +247,6 @@ static int explain(PyObject *object, const char *name)
   return -1;
 }
 
-static int is_kjit_error(void)
-{
-  PyObject *errors = PyImport_ImportModule("kjit._errors");
-  PyObject *error = errors ? PyObject_GetAttrString(errors, "Error") : NULL;
-  Py_XDECREF(errors);
-  int is = error && PyErr_ExceptionMatches(error);
-  Py_XDECREF(error);
-  return is;
-}
-
 static int take_other(context_object *context, PyObject *object, const char *name,
                       binding_argument *storage, kjit_arg *arg)
 {
@@ -309,7 +299,7 @@ int binding_take_argument(context_object *context, PyObject *object, const char 
   if (PyLong_CheckExact(object)) return take_integer(object, name, arg);
   int outcome = is_numpy_scalar(object) ? take_scalar(object, name, storage, arg)
                                         : take_other(context, object, name, storage, arg);
-  if (outcome && PyErr_ExceptionMatches(PyExc_Exception) && !is_kjit_error())
+  if (outcome && PyErr_ExceptionMatches(PyExc_Exception) && !binding_is_error())
     return explain(object, name);
   return outcome;
 }

@@ -76,6 +76,8 @@ int binding_finish(context_object *context, kjit_status status);
 /* An exception of kjit's of the class that belongs to the status, with a text of the binding's own.
  * Returns NULL. */
 PyObject *binding_fail(kjit_status status, const char *format, ...);
+/* Whether the exception that is set is one of kjit's. */
+int binding_is_error(void);
 PyTypeObject *binding_make_type(PyObject *module, PyType_Spec *spec);
 /* Calls run without the interpreter's lock. */
 #define BINDING_UNLOCKED(context, statement) \

@@ -9,6 +9,8 @@ unsigned binding_generation;
 
 /* kjit._errors.make(status, diagnostics) gives an exception. */
 static PyObject *make_error;
+/* kjit.Error */
+static PyObject *error_class;
 /* The interpreter that the types belong to. */
 static int64_t interpreter = -1;
 
@@ -73,12 +75,17 @@ PyTypeObject *binding_make_type(PyObject *module, PyType_Spec *spec)
   return type;
 }
 
-static PyObject *set_error_factory(PyObject *module, PyObject *factory)
+static PyObject *set_error_factory(PyObject *module, PyObject *args)
 {
   (void)module;
+  PyObject *factory, *class;
+  if (!PyArg_ParseTuple(args, "OO", &factory, &class)) return NULL;
   binding_set(&make_error, Py_NewRef(factory));
+  binding_set(&error_class, Py_NewRef(class));
   Py_RETURN_NONE;
 }
+
+int binding_is_error(void) { return error_class && PyErr_ExceptionMatches(error_class); }
 
 /* status_names(): of all failures, in their order. */
 static PyObject *status_names(PyObject *module, PyObject *unused)
@@ -101,7 +108,7 @@ static PyObject *version(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-  { "set_error_factory", set_error_factory, METH_O, NULL },
+  { "set_error_factory", set_error_factory, METH_VARARGS, NULL },
   { "status_names", status_names, METH_NOARGS, NULL },
   { "version", version, METH_NOARGS, NULL },
   { NULL, NULL, 0, NULL },

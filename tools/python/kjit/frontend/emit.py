@@ -556,7 +556,7 @@ class Emitter:
         name = words.builtin_name(thing)
         if name is not None:
             return self.call_builtin(node, name)
-        if modules.is_function(thing):
+        if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
             return self.call_function(node, thing)
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
 

@@ -1,0 +1,217 @@
+# RUN: %kjit-python %s
+"""What a kernel takes, in place; what it refuses, with a sentence; objects that lie."""
+import array
+import ctypes
+import gc
+import sys
+
+import kjit
+import numpy as np
+
+random = np.random.default_rng()
+
+
+@kjit.jit
+def double(x):
+    for at in kjit.grid_range(x.shape):
+        x[at] = x[at] + x[at]
+
+
+@kjit.jit
+def store(r, v):
+    r[0] = v
+
+
+@kjit.func
+def name_of(v):
+    return v
+
+
+def refused(function, message, kind=kjit.ArgumentError):
+    try:
+        function()
+    except kind as error:
+        assert message in str(error), (message, str(error))
+    else:
+        raise AssertionError("not refused: " + message)
+
+
+# Every element type, and every way that elements lie in memory.
+for dtype in "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split():
+    values = random.integers(0, 2 if dtype == "b1" else 20, (4, 5, 6)).astype(dtype)
+    if dtype != "b1":
+        for view in (values, values[::2], values[:, ::-1], values.T, values[1], values[1, 2, 3:4], values[:0], values[..., 0],
+                     np.broadcast_to(values[0], values.shape).copy()):
+            expected = view + view
+            double(view)
+            np.testing.assert_array_equal(view, expected)
+    r = np.zeros(1, dtype)
+    store[1, 1](r, values[1, 1, 1])
+    assert r[0] == values[1, 1, 1]
+    got = name_of(values[1, 1, 1]) if dtype[0] != "c" else None
+    assert got is None or got == values[1, 1, 1]
+zero = np.array(3.0)
+double(zero)
+assert zero == 6
+
+# Numbers have no type of their own, NumPy's have.
+for value, expected in [(3, 3), (2**31 - 1, 2**31 - 1), (2**31, 2**31), (-2**63, -2**63), (2**64 - 1, 2**64 - 1), (True, True), (0.1, 0.1),
+                        (float("inf"), float("inf")), (np.float32(0.1), float(np.float32(0.1))), (np.uint64(2**63), 2**63), (np.bool_(True), True),
+                        (np.float16(0.1), float(np.float16(0.1)))]:
+    got = name_of(value)
+    assert got == expected and type(got) is type(expected), (value, got)
+for value in (np.nan, np.float32(np.nan), np.float16(np.nan)):
+    assert np.isnan(name_of(value))
+half = np.zeros(1, np.float16)
+store[1, 1](half, 0.1)
+assert half[0] == np.float16(0.1)
+c = np.zeros(1, np.complex128)
+store[1, 1](c, 1 - 2j)
+assert c[0] == 1 - 2j
+refused(lambda: name_of(2**64), "more than 64 bits")
+refused(lambda: name_of(-2**64), "more than 64 bits")
+
+# The buffer protocol.
+plain = array.array("d", [1, 2])
+double(plain)
+assert plain.tolist() == [2, 4]
+room = bytearray(b"\x01\x02")
+double(room)
+assert room == b"\x02\x04"
+for kind in (ctypes.c_float, ctypes.c_long, ctypes.c_uint8, ctypes.c_double):
+    numbers = (kind * 3)(1, 2, 3)
+    double(numbers)
+    assert list(numbers) == [2, 4, 6], kind
+double(memoryview(plain))
+assert plain.tolist() == [4, 8]
+
+# Read-only means read-only.
+fixed = np.arange(4.0)
+fixed.flags.writeable = False
+refused(lambda: double(fixed), "parameter `x`: the kernel writes it")
+refused(lambda: double(b"abcd"), "the kernel writes it")
+assert fixed.tolist() == [0, 1, 2, 3]
+r = np.zeros(1)
+
+
+@kjit.jit
+def first(r, x):
+    r[0] = x[1]
+
+
+for source in (fixed, b"\x05\x07", memoryview(b"\x05\x01"), fixed[::-1]):
+    first[1, 1](r, source)
+    assert r[0] == np.asarray(memoryview(source))[1]
+before = sys.getrefcount(fixed)
+for _ in range(100):
+    first[1, 1](r, fixed)
+gc.collect()
+assert sys.getrefcount(fixed) == before
+
+# What no kernel takes.
+bad = np.zeros(8, np.uint8)[1:5].view(np.float32)
+refused(lambda: double(bad), "not aligned")
+refused(lambda: double(np.zeros(3, ">f4")), "byte order")
+refused(lambda: double(np.zeros(3, [("a", "f4"), ("b", "i4")])), "none of kjit's")
+refused(lambda: double(np.zeros(3, [("a", "u1"), ("b", "f4")])["b"]), "not aligned")
+double(np.zeros(3, [("a", "f4"), ("b", "i4")])["a"])
+refused(lambda: double(np.zeros(3, object)), "none of kjit's")
+refused(lambda: double(np.zeros(3, "U3")), "none of kjit's")
+refused(lambda: double(np.zeros(3, "M8[s]")), "parameter `x`")
+refused(lambda: double(np.zeros(3, np.longdouble)), "none of kjit's")
+refused(lambda: double(np.zeros((1,) * 9)), "9 dimensions")
+for thing in (None, "text", [1, 2], (1, 2), {}, object(), double, name_of, max, int, np.float32, Ellipsis):
+    refused(lambda: double(thing), "parameter `x`")
+refused(lambda: double(), "is missing", TypeError)
+refused(lambda: double(1, 2), "1 arguments, 2", TypeError)
+refused(lambda: double(y=3), "no parameter `y`", TypeError)
+refused(lambda: double(fixed, x=3), "two values", TypeError)
+for key, message in [(0, "at least 1"), (-1, "at least 1"), ((1, 2, 3, 4, 5), "a launch is"), ((1, (1, 1, 1, 1)), "1 to 3"), ((), "a launch is"),
+                     ((1, 1, "stream"), "a stream is"), ((1, 1, None, -1), "bytes"), (1.5, "integers"), ("x", "integers"), ((1, 5000), "block"),
+                     (2**40, "at most"), (10**30, "at most")]:
+    refused(lambda: double[key](zero), message, (kjit.Error, TypeError))
+refused(lambda: double[[1]](zero), "unhashable", TypeError)
+
+# kjit's own arrays.
+a = kjit.array(np.arange(12.0).reshape(3, 4), device="cpu")
+double(a)
+assert a.shape == (3, 4) and a.dtype == "f64" and a.size == 12 and a.ndim == 2 and a.device == "cpu" and len(a) == 3
+np.testing.assert_array_equal(np.asarray(a), 2 * np.arange(12.0).reshape(3, 4))
+np.asarray(a)[0, 0] = 7
+assert a.to_host()[0, 0] == 7
+a[1, ::2] = 5
+a[2] = np.ones(4)
+np.testing.assert_array_equal(a[1:, 1:].T.to_host(), np.asarray(a)[1:, 1:].T)
+np.testing.assert_array_equal(a.reshape(4, -1).to_host(), np.asarray(a).reshape(4, 3))
+np.testing.assert_array_equal(a[::-1, -2].to_host(), np.asarray(a)[::-1, -2])
+np.testing.assert_array_equal(np.from_dlpack(a[1]), np.asarray(a)[1])
+assert kjit.zeros(3, kjit.i32, "cpu").to_host().tolist() == [0, 0, 0] and kjit.full((2, 1), 2.5, "f32", "cpu").to_host().tolist() == [[2.5], [2.5]]
+assert kjit.array([1, 2.5], device="cpu").to_host().tolist() == [1, 2.5] and kjit.array(np.zeros(3), kjit.f32, "cpu").dtype == "f32"
+taken = kjit.from_dlpack(np.arange(3.0))
+double(taken)
+assert taken.to_host().tolist() == [0, 2, 4]
+view = memoryview(a)
+keeper = np.asarray(a[1])
+shape = a.shape
+del a
+gc.collect()
+assert view.shape == shape and keeper[0] == 5
+for index, kind in [(3, IndexError), ((0, 0, 0), IndexError), (None, TypeError), ("x", TypeError), (1.0, TypeError)]:
+    refused(lambda: kjit.zeros((3, 2), "f32", "cpu")[index], "", kind)
+for shape in (-1, (2, -3), (1,) * 9, "x", 1.5, (2**62, 2**62), 2**70):
+    refused(lambda: kjit.empty(shape, "f32", "cpu"), "", (kjit.Error, TypeError, OverflowError))
+refused(lambda: kjit.empty(3, "f33", "cpu"), "no element type", TypeError)
+refused(lambda: kjit.empty(3, "f32", "gpu"), "no device is called", kjit.NoDeviceError)
+refused(lambda: kjit.empty(3, "f32", "cuda:999"), "", kjit.NoDeviceError)
+brain = kjit.zeros(3, kjit.bf16, "cpu")
+store[1, 1](brain, 1.0)
+refused(lambda: memoryview(brain), "no format", BufferError)
+refused(lambda: brain.to_host(), "NumPy has no", kjit.UnsupportedError)
+
+# An array of one context in a kernel of another.
+checked = kjit.jit(checks="all")(double.py_func)
+b = kjit.full(3, 2.5, "f64", "cpu")
+checked(b)
+assert b.to_host().tolist() == [5, 5, 5]
+
+
+# Objects that lie.
+class Dlpack:
+    def __init__(self, capsule=None, device=(1, 0)):
+        self.capsule, self.device = capsule, device
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, stream=None, max_version=None):
+        if isinstance(self.capsule, Exception):
+            raise self.capsule
+        return self.capsule
+
+
+owner = np.arange(3.0)
+used = owner.__dlpack__()
+taken = kjit.from_dlpack(Dlpack(used))
+for lie, message in [(Dlpack(None), "no DLPack capsule"), (Dlpack(used), "used before"), (Dlpack(3), "no DLPack capsule"), (Dlpack(owner.__dlpack__(), (3, 0)), "contradict"),
+                     (Dlpack(device=(9, 0)), "none of"), (Dlpack(device=None), "(type, id)"), (Dlpack(device=(1,)), "(type, id)"), (Dlpack(device=("a", 0)), "x"),
+                     (Dlpack(ZeroDivisionError("mine")), "mine"), (Dlpack(device=(2, 0)), ""), (Dlpack(device=(2**70, 0)), "")]:
+    refused(lambda: double(lie), message if message != "x" else "parameter `x`")
+
+
+class Cuda:
+    def __init__(self, **changes):
+        self.__cuda_array_interface__ = {"shape": (3,), "typestr": "<f4", "data": (4096, False), "version": 3} | changes
+
+
+for changes, message in [({"shape": 3}, "shape"), ({"shape": (-1,)}, "impossible"), ({"shape": ("a",)}, "integers"), ({"shape": (2**62, 2**62)}, "impossible"),
+                         ({"typestr": ">f4"}, "typestr"), ({"typestr": "<f99"}, "typestr"), ({"typestr": None}, "typestr"), ({"typestr": "<x4"}, "typestr"), ({"data": None}, "data"),
+                         ({"data": (0, False)}, "address is 0"), ({"data": (-5, False)}, "no address"), ({"data": ("a", 1)}, "data"), ({"strides": (3,)}, "whole numbers"),
+                         ({"strides": (4, 4)}, "as many"), ({"version": 1}, "version"), ({"version": "3"}, "version"), ({"mask": 1}, "mask"), ({"stream": 0}, "ambiguous"),
+                         ({"stream": "x"}, "stream"), ({"shape": (1,) * 9}, "8")]:
+    refused(lambda: double(Cuda(**changes)), message)
+if not any(d.kind == "cuda" for d in kjit.devices()):
+    refused(lambda: double(Cuda()), "")
+liar = Cuda()
+liar.__cuda_array_interface__ = 3
+refused(lambda: double(liar), "no dictionary")
+print("arguments: good", file=sys.stderr)

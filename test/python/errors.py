@@ -1,0 +1,246 @@
+# RUN: %kjit-python %s
+"""Each error names the line of Python that is wrong: the one with the comment `# E: text of the message`."""
+import os
+import re
+import sys
+import tempfile
+import traceback
+
+import kjit
+import numpy as np
+from kjit import _errors, _kjit, grid_range
+
+status = set(_kjit.status_names())
+assert status == set(_errors.CLASSES), status ^ set(_errors.CLASSES)
+
+SNIPPETS = """
+try:  # E: exceptions are not caught in a kernel
+    pass
+except ValueError:
+    pass
+---
+with open("a"):  # E: a kernel has no `with`
+    pass
+---
+yield 3  # E: write to an array
+---
+class A:  # E: outside of the kernel
+    pass
+---
+def g(): pass  # E: outside of the kernel
+---
+f = lambda: 3  # E: outside of the kernel
+---
+import math  # E: import outside
+---
+global G; G = 3  # E: assigns to no global
+---
+del x  # E: not deleted
+---
+y = [1, 2]  # E: kernels have no lists
+---
+y = {1: 2}  # E: no dictionaries
+---
+y = [k for k in range(3)]  # E: write a loop
+---
+y = sum(k for k in range(3))  # E: write a loop
+---
+print(f"{x[0]}")  # E: print("x =", x)
+---
+print("a", end="")  # E: no keywords
+---
+if (y := 3) > 2:  # E: a statement of its own
+    pass
+---
+match x[0]:  # E: write if and elif
+    case 1: pass
+---
+for k in x:  # E: a loop in a kernel runs over range
+    pass
+---
+for k in range(3):
+    pass
+else:
+    x[0] = 1  # E: has no else
+---
+for k in range(3):  # E: another name
+    pass
+x[0] = k
+---
+x[0] = later  # E: `later` is used before it is assigned
+later = 3
+---
+x[0] = nobody  # E: `nobody` is not defined
+---
+x[0] = nobody(3)  # E: `nobody` is not defined
+---
+return 3  # E: a kernel returns nothing
+---
+x @ x  # E: only calls stand alone
+---
+y = x @ x  # E: matrix product
+---
+y = x[0] is x[1]  # E: compares numbers
+---
+y = float(x[0])  # E: kjit.f32(x)
+---
+y = int(x[0])  # E: kjit.i32(x)
+---
+y = x.sum()  # E: no methods
+---
+x[0] = x.strides[0]  # E: strides count bytes
+---
+x[None] = 3  # E: no None
+---
+x[0] = "text"  # E: a text is nothing that a kernel can use
+---
+x[0] = None  # E: None is nothing
+---
+x[0] = os  # E: an object of module
+---
+G[0] = 3  # E: belongs to Python around the kernel
+---
+x[0] = 1, 2 == nobody  # E: `nobody` is not defined
+---
+a, (b, c) = 1, (2, 3)  # E: a target is a name
+---
+a, b = 1, 2, 3  # E: 3 values for 2 variables
+---
+raise ValueError(x[0])  # E: has one text
+---
+raise  # E: raise ValueError
+---
+raise x  # E: a class of exceptions
+---
+assert x[0] > 0, x[0]  # E: the message of an assert
+---
+t = kjit.shared((x[0] > 0, 3), "nothing")  # E: is no type of kjit
+---
+t = kjit.shared(4)  # E: kjit.shared(shape, dtype)
+---
+if x[0] > 0:
+    t = kjit.local(4, kjit.f32)  # E: assigned once
+    t = kjit.local(5, kjit.f32)
+---
+x[0] = kjit.local(4, kjit.f32)  # E: one name has
+---
+x[0] = other(x)  # E: a kernel calls no kernel
+---
+x[0] = helper(1, 2, 3)  # E: too many positional arguments
+---
+x[0] = 0 < helper(1) < 2  # E: give its value a name first
+---
+x[0] = helper(1) and 2  # E: give this one a name first
+---
+x[0] = x[0] +  x  # E: got
+---
+x[1.5] = 0  # E: an index is an integer
+---
+x[0] = kjit.sqrt(x)  # E: sqrt
+---
+x[0] = kjit.sqrt(1, 2)  # E: sqrt
+---
+kjit.atomic_add(3, x[0])  # E: an atomic changes an element
+---
+y = True + helper  # E: func
+---
+x[0] = 1 / (kjit.i32(3) / 2)  # E: //
+---
+for k in grid_range(len(x)):
+    break  # E: grid_range
+---
+x[0] = helper(x)  # E: of `helper`
+"""
+
+
+def helper(a):
+    return a + a
+
+
+@kjit.jit
+def other(x):
+    x[0] = 1
+
+
+def place_of(text):
+    """The line with the mark, and what the message says."""
+    for number, line in enumerate(text.split("\n"), 1):
+        found = re.search(r"# E: (.*)", line)
+        if found:
+            return number, found[1]
+    raise AssertionError("no mark in " + text)
+
+
+wrong = []
+with tempfile.TemporaryDirectory() as folder:
+    for count, snippet in enumerate(SNIPPETS.split("\n---\n")):
+        text = "def kernel(x):\n" + "\n".join("    " + line for line in snippet.strip("\n").split("\n")) + "\n"
+        path = os.path.join(folder, f"s{count}.py")
+        with open(path, "w") as file:
+            file.write(text)
+        names = {"kjit": kjit, "G": np.zeros(3), "os": os, "helper": helper, "other": other, "grid_range": grid_range}
+        exec(compile(text, path, "exec"), names)
+        line, message = place_of(text)
+        kernel = kjit.jit(names["kernel"])
+        try:
+            kernel[1, 1](np.zeros(4, np.float32))
+        except kjit.Error as error:
+            text = str(error)
+            if message == "of `helper`":  # inside of what is called, and the note leads here
+                assert error.file == __file__ and any(path in note for note in error.notes) or message in text, text
+                continue
+            shown = text.split("\n")
+            inside = [f for f in traceback.extract_tb(error.__traceback__) if "emit.py" in f.filename]
+            if message not in error.message or (error.file, error.line) != (path, line) or inside or not shown[2].endswith("^") \
+                    or not shown[0].startswith(f"{path}:{line}:{error.column}: error: "):
+                wrong.append(f"expected {line}: {message}\n{text}")
+        else:
+            wrong.append("no error: " + snippet)
+assert not wrong, "\n".join(wrong)
+
+# Failures of threads, with their places and Python's own classes.
+
+
+@kjit.jit(checks="all")
+def failing(x, n):
+    i = kjit.grid(1)
+    if n == 1 and i == 33:
+        raise LookupError("nothing there")
+    assert n != 2 or i != 5, "five"
+    if n == 3:
+        x[i + 100] = 1
+    x[i] = kjit.i32(7) // (n - 4)
+
+
+def failure(n):
+    try:
+        failing[2, 32](np.zeros(64, np.int32), np.int32(n))
+    except kjit.KernelError as error:
+        return error
+
+
+error = failure(1)
+assert isinstance(error, LookupError) and error.block == (1, 0, 0) and error.thread == (1, 0, 0), error
+assert error.file == __file__ and "raise LookupError" in str(error), error
+assert isinstance(failure(2), AssertionError) and "five" in str(failure(2)) and failure(2).thread == (5, 0, 0)
+assert isinstance(failure(3), IndexError) and "x[i + 100]" in str(failure(3)), failure(3)
+assert isinstance(failure(4), ZeroDivisionError), failure(4)
+assert failure(5) is None
+
+# Sources that are not there, and what is no function.
+names = {}
+exec("def f(x): pass", names)
+for bad, kind, message in [(lambda: kjit.jit(names["f"])(np.zeros(3)), kjit.SourceError, "is not to be found"), (lambda: kjit.jit(3), TypeError, "function"),
+                           (lambda: kjit.jit(max), TypeError, "function"), (lambda: kjit.jit(speed=3), TypeError, None),
+                           (lambda: kjit.jit(checks="no")(helper), ValueError, "no check"), (lambda: kjit.jit(block=-1)(helper), ValueError, "positive"),
+                           (lambda: kjit.jit(debug="no")(helper), ValueError, "debug"), (lambda: kjit.grid(1), TypeError, "in a kernel"),
+                           (lambda: kjit.jit(sped=3)(helper), TypeError, "no option"), (lambda: _kjit.Array(), TypeError, "cannot create"),
+                           (lambda: kjit.threadIdx.x, TypeError, "in a kernel"), (lambda: kjit.func(helper)(), TypeError, "missing"),
+                           (lambda: kjit.func(helper)(1, 2), TypeError, "too many"), (lambda: kjit.func(helper)("a"), kjit.ArgumentError, "`a`")]:
+    try:
+        bad()
+    except kind as error:
+        assert message is None or message in str(error), error
+    else:
+        assert message is None, message
+print("errors: good", file=sys.stderr)

@@ -1,0 +1,125 @@
+# RUN: %kjit-python %s
+"""Functions of Python, changed at random: each compiles and runs, or is refused by an error of kjit. Whatever happens
+is an exception of kjit's; a crash ends this process."""
+import ast
+import copy
+import os
+import random
+import sys
+import tempfile
+import time
+
+import kjit
+import numpy as np
+
+SEED = int(os.environ.get("KJIT_FUZZ_SEED", "0")) or random.randrange(1, 2**31)
+SECONDS = float(os.environ.get("KJIT_FUZZ_SECONDS", "4"))
+SOURCE = '''
+def kernel(r, x, n):
+    """Words."""
+    i = kjit.grid(1)
+    tile = kjit.shared((8, 2), kjit.f32)
+    own = kjit.local(4, kjit.i32)
+    own[0], own[1] = i, i + 1
+    tile[i % 8, 0] = x[i % len(x)]
+    kjit.syncthreads()
+    total: kjit.f32 = 0.0
+    a, b = x[0], 2
+    if i < n and not n > 100 or a == b:
+        c = helper(a, b)
+    elif 0 <= i < 4:
+        c = PAIR[0]
+    else:
+        c = TABLE[1]
+    for k in range(0, n, 2):
+        if k > 6:
+            break
+        total += (c if k & 1 else -c) * own[0] // 3
+        continue
+    while b < 5:
+        b += 1
+    for j in kjit.grid_range(len(r)):
+        r[j] = total + j ** 2 - math.sqrt(abs(a))
+    assert n < 1000, "much"
+    if n == 77:
+        raise KeyError("text")
+    print("x", n, (1, a))
+    kjit.atomic_add(r[0], tile[0, 1])
+    return
+'''
+
+
+def helper(u, v=3):
+    return min(u, v, 2) + (u, v)[1]
+
+
+def inner(node):
+    """(parent, field, index) of each expression and statement."""
+    for parent in ast.walk(node):
+        for field, value in ast.iter_fields(parent):
+            for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+                if isinstance(child, (ast.expr, ast.stmt, ast.operator, ast.cmpop)):
+                    yield parent, field, index, child
+
+
+def mutate(tree, luck):
+    places = list(inner(tree))
+    parent, field, index, child = luck.choice(places)
+    kinds = [c for _, _, _, c in places if isinstance(c, ast.expr) == isinstance(child, ast.expr) and isinstance(c, ast.stmt) == isinstance(child, ast.stmt)]
+    new = copy.deepcopy(luck.choice(kinds))
+    chance = luck.random()
+    if isinstance(child, ast.expr) and chance < 0.3:
+        new = ast.parse(luck.choice(["0", "-1", "1.5", "2j", "None", "'t'", "x", "r", "n", "zz", "helper", "kjit", "kjit.f32", "True", "()", "(1, 2.5)", "x[::-1]", "10**30",
+                                     "x.shape", "math.nan", "[1]", "lambda: 0", "x.T", "kjit.threadIdx.x", "print", "range(3)", "kjit.warpsize", "np.pi", "1e400"]), mode="eval").body
+    values = getattr(parent, field)
+    if index is None:
+        setattr(parent, field, new)
+    elif isinstance(child, ast.stmt) and chance > 0.7 and len(values) > 1:
+        del values[index]
+    elif isinstance(child, ast.stmt) and chance > 0.4:
+        values.insert(index, new)
+    else:
+        values[index] = new
+
+
+luck = random.Random(SEED)
+print("seed", SEED, file=sys.stderr)
+original = ast.parse(SOURCE)
+ends, outcomes, count = time.monotonic() + SECONDS, {}, 0
+sys.stdout = open(os.devnull, "w")
+with tempfile.TemporaryDirectory() as folder:
+    while time.monotonic() < ends:
+        count += 1
+        tree = copy.deepcopy(original)
+        for _ in range(luck.randrange(4)):
+            mutate(tree, luck)
+        try:
+            text = ast.unparse(ast.fix_missing_locations(tree))
+            path = os.path.join(folder, f"f{count}.py")
+            code = compile(text, path, "exec")
+        except (SyntaxError, ValueError, TypeError, AttributeError, RecursionError, KeyError):
+            continue  # no Python at all
+        with open(path, "w") as file:
+            file.write(text)
+        names = {"kjit": kjit, "helper": helper, "PAIR": (1, 2.5), "TABLE": np.array([1.5, 2.5]), "math": __import__("math"), "np": np}
+        try:
+            exec(code, names)
+        except Exception:
+            continue
+        try:
+            kernel = kjit.jit(checks="bounds,division,assert")(names["kernel"])
+            kernel[1, 8](np.zeros(16, np.float32), np.ones(8, np.float32), 5)
+            outcome = "ran"
+        except kjit.Error as error:
+            outcome = type(error).__name__
+            assert error.message and (error.file or isinstance(error, (kjit.ArgumentError, kjit.LimitError, kjit.LaunchError))), (text, error)
+        except TypeError as error:
+            outcome = "TypeError"
+            assert "argument" in str(error) or "missing" in str(error), (text, error)
+        except BaseException:
+            print(text, file=sys.stderr)
+            raise
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+        os.remove(path)
+print(count, outcomes, file=sys.stderr)
+assert outcomes.get("ran") and outcomes.get("SourceError") and outcomes.get("TypingError"), outcomes

@@ -1,0 +1,203 @@
+# RUN: %kjit-python %s
+"""Ends and beginnings: garbage, threads, forks, interpreters that end while kernels run."""
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+import tracemalloc
+import weakref
+
+import kjit
+import numpy as np
+
+
+@kjit.jit
+def add(r, x, n):
+    for i in kjit.grid_range(len(r)):
+        r[i] = x[i] + n
+
+
+@kjit.jit
+def slow(r, n):
+    total = 0
+    for k in range(n):
+        total = (total * 5 + k) % 1000003
+    r[kjit.threadIdx.x] = total
+
+
+@kjit.func
+def raising(n):
+    if n > 2:
+        raise ValueError("more than two")
+    return n
+
+
+def make(k):
+    @kjit.jit
+    def kernel(r):
+        for i in kjit.grid_range(len(r)):
+            r[i] = k
+    return kernel
+
+
+# Kernels are garbage like anything else, though they, their launchers and globals refer to each other.
+made = [make(k) for k in range(3)]
+r = np.zeros(10)
+for kernel in made:
+    kernel(r)
+    kernel[1, 10](r)
+    kernel.itself = kernel
+gone = [weakref.ref(kernel.py_func) for kernel in made]
+launcher = made[0][1, 10]
+del made, kernel
+gc.collect()
+assert [g() is None for g in gone] == [False, True, True]
+launcher(r)  # which keeps its kernel
+del launcher
+gc.collect()
+assert gone[0]() is None
+
+# Launches leak nothing, those that fail neither.
+x = np.arange(10.0)
+own = kjit.array(x, device="cpu")
+fixed = x.copy()
+fixed.flags.writeable = False
+
+
+def launch_often(times):
+    for _ in range(times):
+        add[1, 32](r, x, 2)
+        add(r, fixed, n=2.5)
+        add(own, own, 1)
+        own[2:4].T.reshape(2)
+        np.from_dlpack(own)
+        try:
+            add(fixed, x, 1)
+        except kjit.ArgumentError:
+            pass
+        try:
+            raising(3)
+        except ValueError:
+            pass
+        try:
+            add(r, x, "text")
+        except TypeError:
+            pass
+
+
+launch_often(50)
+gc.collect()
+tracemalloc.start()
+counts = [sys.getrefcount(o) for o in (r, x, own, fixed, add, kjit.Array)]
+before, objects = tracemalloc.get_traced_memory()[0], len(gc.get_objects())
+launch_often(500)
+gc.collect()
+assert [sys.getrefcount(o) for o in (r, x, own, fixed, add, kjit.Array)] == counts
+assert tracemalloc.get_traced_memory()[0] - before < 20000, tracemalloc.get_traced_memory()[0] - before
+assert len(gc.get_objects()) - objects < 20
+tracemalloc.stop()
+
+# Threads of Python launch at once, the first of them compiling; the interpreter goes on meanwhile.
+fresh = make(7)
+problems = []
+
+
+def many(number):
+    try:
+        mine = np.zeros(1000)
+        for n in range(50):
+            fresh(mine)
+            add[4, 256](mine, mine, n)
+        if not (mine == 7 + 49).all():
+            problems.append(mine)
+    except BaseException as error:
+        problems.append(error)
+
+
+threads = [threading.Thread(target=many, args=(n,)) for n in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert not problems, problems[0]
+
+thread = threading.Thread(target=lambda: slow[1, 1](np.zeros(1), 30_000_000))
+slow[1, 1](np.zeros(1), 1)
+thread.start()
+ticks = 0
+while thread.is_alive():
+    time.sleep(0.001)
+    ticks += 1
+assert ticks > 10, ticks
+
+
+# A forked child has contexts of its own; what the parent's were is refused there.
+def in_child(function):
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            function()
+            code = 0
+        except BaseException as error:
+            print("in the child:", repr(error), file=sys.stderr)
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def child():
+    mine = np.zeros(10)
+    add(mine, x, 3)
+    add[1, 32](mine, mine, 0)
+    make(3)(mine)
+    assert raising(1) == 1 and (mine == 3).all()
+    for use in (lambda: add(own, own, 1), lambda: own.shape, lambda: memoryview(own), own.to_host, lambda: own[0]):
+        try:
+            use()
+        except (kjit.ForkedError, BufferError):
+            pass
+        else:
+            raise AssertionError("an array of the parent was used")
+    fork_again = os.fork()
+    if not fork_again:
+        try:
+            add(mine, x, 1)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(fork_again, 0)[1] == 0
+    gc.collect()
+
+
+in_child(child)
+stop = threading.Event()
+busy = threading.Thread(target=lambda: [add(np.zeros(10), x, 1) for _ in iter(stop.is_set, True)])
+busy.start()
+for _ in range(5):
+    in_child(child)
+stop.set()
+busy.join()
+add(own, own, 1)
+
+# Interpreters that end: with arrays and views alive, with a daemon thread that launches or compiles, in a circle, by an exception, by sys.exit in a thread.
+BEGIN = "import sys, threading, time, kjit, numpy as np\nsys.path.insert(0, %r)\nimport lifetimes_kernels as k\nr = np.zeros(1000)\n" % os.path.join(os.path.dirname(__file__), "Inputs")
+ENDS = {
+    "arrays": "k.fill(r, 1); a = kjit.zeros(9, 'f8' and 'f64', 'cpu'); b = a[1:]; m = memoryview(b); np.asarray(b); d = np.from_dlpack(a); c = b.__dlpack__(); sys.keep = [a, b, m, d, c]",
+    "launching": "k.fill(r, 1); threading.Thread(target=lambda: [k.fill(r, 1) for _ in range(10**9)], daemon=True).start(); time.sleep(0.05)",
+    "endless": "k.endless[1, 1](r, 1); threading.Thread(target=lambda: k.endless[1, 1](r, 2), daemon=True).start(); time.sleep(0.05)",
+    "compiling": "[threading.Thread(target=lambda n=n: k.make(n)(r), daemon=True).start() for n in range(20)]; time.sleep(0.02)",
+    "circle": "k.fill(r, 1); a = kjit.zeros(9, 'f64', 'cpu'); l = [k.fill, k.fill[1, 1], a, kjit._kjit]; l.append(l); k.fill.circle = l; del l",
+    "exception": "k.fill(r, 1)\ntry:\n  k.failing(r)\nexcept ValueError as e: sys.kept = e\nsys.exit(0)",
+    "finalizer": "class F:\n  def __del__(self): k.fill(r, 1)\nf = F(); f.f = f; k.fill(r, 1)",
+    "modules": "k.fill(r, 1); del sys.modules['kjit._kjit'], sys.modules['kjit']; import importlib",
+    "atexit": "import atexit; atexit.register(lambda: k.fill(r, 1)); k.fill(r, 1)",
+    "printing": "k.printing[1, 1](r); sys.stdout = None; k.printing[1, 1](r)",
+}
+running = {name: subprocess.Popen([sys.executable, "-c", BEGIN + end], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for name, end in ENDS.items()}
+for name, process in running.items():
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0 and "Fatal" not in err, (name, process.returncode, err)
+print("lifetimes: good", file=sys.stderr)
