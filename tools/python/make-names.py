@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """make-names.py SOURCE OUTPUT: kjit/_names.py, the names of built-ins and scalar types from the tables that the
-documentation is made from."""
+documentation is made from, and beside it the stubs, __init__.pyi."""
 import pathlib
 import re
 import sys
@@ -19,3 +19,12 @@ types = [row[1] for row in tables.rows("include/kjit/types.def", "KJIT_ROW")]
 output.parent.mkdir(parents=True, exist_ok=True)
 output.write_text('"""Made by make-names.py from lib/ir/builtins.def and include/kjit/types.def."""\n'
                   f"BUILTINS = {builtins!r}\nTYPES = {types!r}\n")
+
+# Stubs beside it: what type checkers and editors know of the package.
+words = "\n".join(f"def {name}(*args: Any, **keywords: Any) -> Any: ..." if "(" in told or not re.search(rf"^`{name}`", prose, re.MULTILINE)
+                  else f"{name}: Any" for name, told in builtins.items() if name not in types)
+header = (source / "tools/python/kjit/stub.in.pyi").read_text()
+errors = re.findall(r'\("(\w+)", "KJIT_ERROR_\w+"(?:, (\w+))?, "', (source / "tools/python/kjit/_errors.py").read_text())
+classes = "\n".join(f"class {name}(Error{', ' + base if base else ''}): ..." for name, base in errors)
+scalars = "\n".join(f"{name}: DType" for name in types if name != "bool")
+(output.parent / "__init__.pyi").write_text(f"{header}\n{classes}\n\n{scalars}\n\n{words}\n")

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Makes the wheel of the package for Python: kjit-VERSION-cp311-abi3-manylinux_*.whl, with libkjit, libkjit-compiler and kjit-compile-child inside, stripped. It needs
+# no network.
+#   scripts/make-wheel.sh [FOLDER [BUILD]]    into FOLDER (default: dist), from the build tree BUILD (default: build/wheel, which is made)
+set -eu
+cd "$(dirname "$0")/.."
+folder=${1:-dist}
+build=${2:-}
+if [ -z "$build" ]; then
+  build=build/wheel
+  cmake --preset release -B "$build" -DKJIT_PYTHON=ON -DKJIT_TESTS=OFF -DKJIT_STATIC_RUNTIME=ON
+  cmake --build "$build" -j "$(nproc)" --target kjit-python kjit-python-package kjit-compile-child
+fi
+mkdir -p "$folder"
+/usr/bin/env python3 tools/python/make-wheel.py "$build" "$folder"

@@ -1,0 +1,23 @@
+# RUN: %kjit-python %s %srcdir
+"""The programs of docs/python.md and README.md run, one after the other in one set of names."""
+import os
+import re
+import sys
+import tempfile
+
+import numpy as np
+
+source = sys.argv[1]
+for page in ("docs/python.md", "README.md"):
+    text = open(os.path.join(source, page)).read()
+    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert programs
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+        file.write("\n".join(programs))
+        file.flush()
+        names = {"__name__": "documented"}
+        exec(compile("\n".join(programs), file.name, "exec"), names)
+    if page == "README.md":
+        assert names["r"].tolist() == [12, 24, 36]
+    else:
+        np.testing.assert_allclose(names["r"], names["x"] + names["y"], rtol=1e-5)

@@ -1,0 +1,53 @@
+# RUN: %kjit-python %s %builddir %srcdir %t
+"""The wheel, by scripts/make-wheel.sh from this build: installed into a fresh environment, it computes there, loads
+quickly, and leaves LLVM alone until something is compiled."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+build, source, scratch = sys.argv[1:]
+shutil.rmtree(scratch, ignore_errors=True)
+subprocess.run([os.path.join(source, "scripts/make-wheel.sh"), scratch, build], check=True)
+wheel, = glob.glob(os.path.join(scratch, "*.whl"))
+assert re.fullmatch(r"kjit-\d+\.\d+\.\d+-cp311-abi3-manylinux_\d+_\d+_\w+\.whl", os.path.basename(wheel)), wheel
+environment = os.path.join(scratch, "environment")
+try:
+    import ensurepip  # noqa: F401
+    pip = True
+except ImportError:
+    pip = False
+subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", *([] if pip else ["--without-pip"]), environment], check=True)
+python = os.path.join(environment, "bin/python3")
+clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+if pip:
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--disable-pip-version-check", wheel], check=True, env=clean)
+else:
+    place = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"], check=True, text=True, stdout=subprocess.PIPE, env=clean).stdout.strip()
+    zipfile.ZipFile(wheel).extractall(place)
+
+program = os.path.join(scratch, "program.py")
+with open(program, "w") as file:
+    file.write("""
+import sys, time
+start = time.perf_counter()
+import kjit
+took = time.perf_counter() - start
+maps = open("/proc/self/maps").read()
+assert "libkjit.so" in maps and "libkjit-compiler" not in maps and sys.argv[1] in kjit.__file__, kjit.__file__
+assert "numpy" not in sys.modules
+import numpy as np
+@kjit.jit
+def twice(x):
+    for i in kjit.grid_range(len(x)):
+        x[i] *= 2
+x = np.arange(5.0)
+twice(x)
+assert x.tolist() == [0, 2, 4, 6, 8] and (sys.argv[1] + "/lib") in open("/proc/self/maps").read()
+print("import kjit: %.1f ms" % (1000 * took))
+""")
+subprocess.run([python, program, environment], check=True, env=clean)
+shutil.rmtree(scratch)
