@@ -11,6 +11,7 @@
     axpy(r, 2, x, y)
 """
 from . import _kjit
+from ._algorithms import argsort, reduce, scan, sort, vectorize
 from ._arrays import array, device, devices, empty, from_dlpack, full, statistics, synchronize, zeros
 from ._errors import CLASSES as _CLASSES
 from ._errors import Error, KjitWarning, SourceError
@@ -29,6 +30,6 @@ globals().update(_words.ARRAYS)
 
 # What `from kjit import *` brings: not what would hide Python's own functions.
 _HIDDEN = {"len", "min", "max", "abs", "pow", "round", "print", "bool", "any", "all", "zip", "range", "map", "filter", "sum"}
-__all__ = sorted({"Array", "DType", "Device", "Error", "Function", "Kernel", "KjitWarning", "SourceError", "Stream", "array", "const",
-                  "device", "devices", "empty", "from_dlpack", "full", "func", "jit", "statistics", "synchronize", "zeros",
+__all__ = sorted({"Array", "DType", "Device", "Error", "Function", "Kernel", "KjitWarning", "SourceError", "Stream", "argsort", "array", "const",
+                  "device", "devices", "empty", "from_dlpack", "full", "func", "jit", "reduce", "scan", "sort", "statistics", "synchronize", "vectorize", "zeros",
                   *(kind.__name__ for kind in _CLASSES.values()), *_SCALARS, *_words.BUILTINS, *_words.LOOPS, *_words.ARRAYS} - _HIDDEN)

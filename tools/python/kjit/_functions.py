@@ -109,11 +109,21 @@ class Function(_Compiled):
         self._prepare(function, options)
         self._loaded = None
 
-    def __call__(self, *args, **keywords):
+    def _load(self):
         loaded = self._loaded
         if loaded is None or loaded[0] is not _state.context(*self._bits):
             module, name = self._module()
             loaded = self._loaded = _state.context(*self._bits), module, name, self._parameters()
+        return loaded
+
+    def _loaded_module(self):
+        """(module, name) for an algorithm, which runs in the context without checks."""
+        if self._bits != (0, 0):
+            raise TypeError(f"{self!r} is compiled with checks or for a debugger; an algorithm takes a func without")
+        return self._load()[1:3]
+
+    def __call__(self, *args, **keywords):
+        loaded = self._load()
         if keywords or len(args) != len(loaded[3]):
             import inspect
             bound = inspect.signature(self.py_func).bind(*args, **keywords)

@@ -2,7 +2,7 @@
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
  * (printed lines), argument.c (objects of Python as arguments), kernel.c (kernels and launchers),
- * function.c (calls of funcs).
+ * function.c (calls of funcs), algorithm.c (algorithms over whole arrays).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -139,9 +139,10 @@ int binding_init_arguments(void);
 /* A value of a scalar type as an object of Python. */
 PyObject *binding_make_value(kjit_type type, const void *bytes);
 
-/* ---- kernel.c, function.c ---- */
+/* ---- kernel.c, function.c, algorithm.c ---- */
 
 int binding_add_kernel(PyObject *module);
 int binding_add_functions(PyObject *module);
+int binding_add_algorithms(PyObject *module);
 
 #endif

@@ -127,7 +127,10 @@ static int fill_module(PyObject *module)
   interpreter = here;
   if (binding_init_arguments()) return -1;
   if (binding_add_context(module) || binding_add_array(module)) return -1;
-  return binding_add_kernel(module) || binding_add_functions(module) ? -1 : 0;
+  return binding_add_kernel(module) || binding_add_functions(module) ||
+             binding_add_algorithms(module)
+           ? -1
+           : 0;
 }
 
 static PyModuleDef_Slot slots[] = {
