@@ -4,7 +4,7 @@ import re
 import sys
 
 readme, folder = sys.argv[1:]
-blocks = re.findall(r"^```(c?)\n(.*?)^```", open(readme).read(), re.MULTILINE | re.DOTALL)
+blocks = re.findall(r"^```(\w*)\n(.*?)^```", open(readme).read(), re.MULTILINE | re.DOTALL)
 for number, program in enumerate(text for language, text in blocks if language == "c"):
     open(os.path.join(folder, f"host{number}.c"), "w").write(program)
 for _, text in blocks:
