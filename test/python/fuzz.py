@@ -1,6 +1,6 @@
 # RUN: %kjit-python %s
 """Functions of Python, changed at random: each compiles and runs, or is refused by an error of kjit. Whatever happens
-is an exception of kjit's; a crash ends this process."""
+is an exception of kjit's; a crash ends this process. There is no `while`: one without an end would be what was asked for."""
 import ast
 import copy
 import os
@@ -24,9 +24,9 @@ def kernel(r, x, n):
     tile[i % 8, 0] = x[i % len(x)]
     kjit.syncthreads()
     total: kjit.f32 = 0.0
-    a, b = x[0], 2
-    if i < n and not n > 100 or a == b:
-        c = helper(a, b)
+    a, d = x[0], 2
+    if i < n and not n > 100 or a == d:
+        c = helper(a, d)
     elif 0 <= i < 4:
         c = PAIR[0]
     else:
@@ -36,8 +36,8 @@ def kernel(r, x, n):
             break
         total += (c if k & 1 else -c) * own[0] // 3
         continue
-    while b < 5:
-        b += 1
+    for b in range(2, 5):
+        own[b % 4] += b
     for j in kjit.grid_range(len(r)):
         r[j] = total + j ** 2 - math.sqrt(abs(a))
     assert n < 1000, "much"
