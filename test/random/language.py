@@ -7,15 +7,11 @@ import math
 import operator
 
 import parts
-from parts import TypeMismatch
+from parts import Restart, TypeMismatch
 import records
 import tuples
 import values
 from values import Ambiguous, BITS, FLOATS, INTEGERS, PRECISION, UNSIGNED, MOST, ROUND, convert, int_to_float, limits, wrap
-
-
-class Restart(Exception):
-    """A var that starts with a literal has met a wider type."""
 
 
 # ---- text ----
@@ -782,7 +778,7 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
                 joined = join(self.joins[key], t)
             if joined != self.joins[key]:
                 self.joins[key] = joined
-                if not self.is_generating:
+                if self.path or not self.is_generating:
                     raise Restart
                 self.env[name] = Typed(joined, "v_" + name)
             return to_type(e, joined) if not is_weak(joined) else "None"

@@ -12,6 +12,10 @@ PART = {"c64": "f32", "c128": "f64"}
 LETTERS = "xyzw"
 
 
+class Restart(Exception):
+    """A var that starts with a literal has met a wider type."""
+
+
 class TypeMismatch(Exception):
     pass
 

@@ -3,7 +3,7 @@
 Numbers: ("titem", name, k), ("tdyn", name, index), ("tcmp", op, name, name). Statements: ("tlet", name, expressions), ("each", variable, name, body), ("positions", names, extents, body).
 A loop through a tuple is its body once for each item, with what the item is; every declaration in it is another one each time.
 """
-from parts import TypeMismatch
+from parts import Restart, TypeMismatch
 
 
 def lit(value): return ("lit", value, repr(value), "wf" if isinstance(value, float) else "wi")
@@ -72,14 +72,23 @@ class Translation:
         return [f"{n} = {e.py}" for e, n in zip(values, names) if e.py is not None]
 
     def stmt_each(self, s, is_thread):
-        name, items, body = s[1], self.items(s[2]), s[3]
         outer, path, left = dict(self.env), self.path, self.left
+        while True:
+            try:
+                return self.copies(s, path, is_thread)
+            except Restart:  # a var of a copy has met another type: all that reads it is translated again
+                if path or not self.is_generating:
+                    raise
+            finally:
+                self.env, self.path, self.left = dict(outer), path, left
+
+    def copies(self, s, path, is_thread):
+        name, items, body = s[1], self.items(s[2]), s[3]
         flag = f"left_{name}{path.replace('.', '_')}"
         lines = [f"{flag} = False"]
         for k, item in enumerate(items):
             self.env[name], self.path, self.left = item, f"{path}.{k}", flag
             lines += [f"for once_ in range(0 if {flag} else 1):", *self.inner(body, is_thread)]
-        self.env, self.path, self.left = outer, path, left
         return lines
 
     def stmt_positions(self, s, is_thread):

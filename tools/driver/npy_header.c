@@ -248,6 +248,16 @@ static bool is_name(const char *text)
   return !*text;
 }
 
+static bool has_shape_next(reader *r)
+{
+  const char *at = r->at;
+  bool is_next = accept(r, ",");
+  skip_blanks(r);
+  is_next = is_next && *r->at != ')';
+  r->at = at;
+  return is_next;
+}
+
 /* A type and, if one follows, its shape. */
 static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t depth,
                        uint64_t *size_bytes)
@@ -257,10 +267,15 @@ static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t de
   uint64_t count, bytes;
   bool has_shape;
   if (*r->at != '[') {
-    if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length) ||
-        !read_count(r, &count, &has_shape))
+    if (!read_string(r, "the type of a field as a string, such as '<f4'", &text, &length))
       return false;
-    if (is_padding(text, length, &bytes)) {
+    bool is_gap = is_padding(text, length, &bytes);
+    if (is_gap && !bytes && has_shape_next(r)) /* NumPy refuses that, or makes bytes of it */
+      return tool_fail(r->error, TOOL_EXIT_FILE,
+                       "%s: a field of type '|V0' with a shape: there are no bytes in it",
+                       r->header->path);
+    if (!read_count(r, &count, &has_shape)) return false;
+    if (is_gap) {
       *size_bytes = count * bytes;
       return true;
     }
@@ -417,9 +432,12 @@ static bool read_dictionary(reader *r)
     if (!(r->seen & 1u << i))
       return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: '%s' is missing",
                        r->header->path, entries[i].key);
+  const char *behind = r->at, *end = r->header->text + r->header->text_bytes;
   skip_blanks(r);
-  return r->at == r->header->text + r->header->text_bytes ||
-         bad_header(r, "nothing behind the '}'");
+  if (r->at < end) return bad_header(r, "nothing behind the '}'");
+  /* Python takes blanks that begin the last line for an indentation. */
+  return !memchr(behind, '\n', (size_t)(end - behind)) || end[-1] == '\n' ||
+         bad_header(r, "no blanks behind the last line");
 }
 
 /* The bytes of a struct are one dimension more. */
