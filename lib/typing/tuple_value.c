@@ -77,6 +77,17 @@ static void check_bounds(kt_scope *s, const kt_expr *index, uint32_t count, kj_l
   kt_emit(s, branch);
 }
 
+/* `@wrap`: a negative index counts from the end. */
+static kt_expr *wrap(kt_scope *s, kt_expr *index, uint32_t count, kj_location location)
+{
+  kt_expr *wide = kt_keep_value(s, kt_convert(s, index, KJIT_I64, location));
+  kt_expr *is_negative = kt_make_binary(s, KJIT_OP_LT, kt_copy_texpr(s, wide),
+                                        kt_new_integer(s, KJIT_I64, 0, location), location);
+  kt_expr *from_end = kt_make_binary(s, KJIT_OP_ADD, kt_copy_texpr(s, wide),
+                                     kt_new_integer(s, KJIT_I64, count, location), location);
+  return kt_make_cond(s, is_negative, from_end, wide, location);
+}
+
 static kt_expr *choose_item(kt_scope *s, const ki_expr *arg, kt_expr *tuple, kt_expr *index,
                             kj_location location)
 {
@@ -85,6 +96,8 @@ static kt_expr *choose_item(kt_scope *s, const ki_expr *arg, kt_expr *tuple, kt_
   check_one_type(s, tuple, arg);
   tuple = kt_keep_value(s, tuple);
   index = kt_keep_value(s, kt_make_concrete(s, index));
+  bool may_wrap = s->wraps && kt_class_of(s->c, index->type) == KJ_CLASS_SIGNED;
+  if (may_wrap) index = kt_keep_value(s, wrap(s, index, count, location));
   check_bounds(s, index, count, arg->location);
   return choose(s, tuple, index, 0, count, location);
 }
@@ -99,6 +112,8 @@ static int64_t infer_bound(kt_scope *s, const ki_expr *expr, int64_t absent, uin
   bool is_from_end = kt_is_from_end(expr, &distance);
   __int128 bound =
     is_from_end ? count - distance : kt_infer_constant(s, expr, "a bound of a slice of a tuple");
+  if (s->wraps && !is_from_end && bound < 0) bound += count;
+  if (s->wraps) bound = bound < 0 ? 0 : bound > count ? count : bound;
   if (bound < 0 || bound > count)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the bound %s of a slice of a tuple of %u",
             kt_integer_text(s->arena, is_from_end ? -distance : bound), count);
@@ -112,6 +127,7 @@ static kt_expr *infer_slice(kt_scope *s, const ki_expr *slice, kt_expr *tuple, k
   if (step == 0) kt_fail(s->c, slice->z->location, KJIT_ERROR_TYPE, "the step of a slice is 0");
   int64_t first = infer_bound(s, slice->x, step > 0 ? 0 : count - 1, (uint32_t)count),
           stop = infer_bound(s, slice->y, step > 0 ? count : -1, (uint32_t)count);
+  if (s->wraps && step < 0 && first == count) first = count - 1;
   bool is_outside = step < 0 && first == count && count;
   if (is_outside)
     kt_fail(s->c, slice->x->location, KJIT_ERROR_TYPE, "index %lld of a tuple of %lld",
@@ -142,6 +158,8 @@ kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "an index is an integer, got %s",
             kt_type_text(s->c, index->type));
   kt_settle(s, &tuple, 1, mark);
+  if (s->wraps && !is_from_end && kt_is_constant(index) && index->integer < 0)
+    index = kt_new_integer(s, index->type, index->integer + count, arg->location);
   if (!kt_is_constant(index)) return choose_item(s, arg, tuple, index, expr->location);
   if (index->integer < 0 || index->integer >= count)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a tuple of %u",
