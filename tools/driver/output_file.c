@@ -83,17 +83,17 @@ static bool create_temporary(tool_error *error, tool_output_file *output, mode_t
   const char *slash = strrchr(output->target, '/');
   int folder_length = slash ? (int)(slash + 1 - output->target) : 0;
   output->temporary = tool_format("%.*s.kjit-XXXXXX", folder_length, output->target);
+  watch_ends(output->temporary); /* before there is a file: any thread may take the signal */
   int file = mkostemp(output->temporary, O_CLOEXEC);
   if (file >= 0) {
-    watch_ends(output->temporary);
     fchmod(file, mode);
     output->stream = fdopen(file, "wb");
     if (output->stream) return true;
     close(file);
     unlink(output->temporary);
-    stop_watching();
   }
   fail_open(error, output->path);
+  stop_watching();
   free(output->temporary);
   free(output->target);
   return false;
