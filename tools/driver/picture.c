@@ -103,8 +103,8 @@ static bool parse_netpbm(tool_error *error, const char *path, const char *text, 
       !isspace((unsigned char)*at))
     return tool_fail(error, TOOL_EXIT_FILE,
                      "%s: expected a header of columns, rows, and 255 as the greatest value", path);
-  uint64_t expected = (uint64_t)(rows * columns * depth),
-           found = (uint64_t)(text + size - (at + 1));
+  uint64_t expected = (uint64_t)rows * (uint64_t)columns * (uint64_t)depth, /* below 2^64 */
+    found = (uint64_t)(text + size - (at + 1));
   if (expected != found)
     return tool_fail(error, TOOL_EXIT_FILE, "%s: the header promises %llu bytes, the file has %llu",
                      path, (unsigned long long)expected, (unsigned long long)found);
