@@ -170,9 +170,12 @@ static LLVMValueRef field_at(kl_lowering *l, LLVMValueRef record, size_t offset)
 /* The thread's position is read where it is needed: few ever fail. */
 static void add_position(kl_lowering *l, LLVMValueRef *args)
 {
+  const kl_lower_target *target = l->target;
+  LLVMValueRef (*read)(kl_lowering *, ki_builtin_id, uint32_t) =
+    target->failing_position ? target->failing_position : target->position;
   for (unsigned d = 0; d < 3; d++) {
-    args[WRITER_BLOCK + d] = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d);
-    args[WRITER_THREAD + d] = l->target->position(l, KJ_BUILTIN_THREAD_IDX, d);
+    args[WRITER_BLOCK + d] = read(l, KJ_BUILTIN_BLOCK_IDX, d);
+    args[WRITER_THREAD + d] = read(l, KJ_BUILTIN_THREAD_IDX, d);
     /* CPU, between loops over threads: all of the block */
     if (!args[WRITER_THREAD + d]) args[WRITER_THREAD + d] = kl_const32(l, KJ_NO_THREAD);
   }

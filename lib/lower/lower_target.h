@@ -27,6 +27,9 @@ struct kl_lower_target {
   /* THREAD_IDX, BLOCK_IDX, BLOCK_DIM, GRID_DIM (dimension 0..2), THREAD_RANK, WARP_RANK, LANEID: a
    * non-negative i32, or an i64. */
   LLVMValueRef (*position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
+  /* THREAD_IDX and BLOCK_IDX of a thread that fails, read where it does, so that no register holds
+   * them from the kernel's start to there. NULL: position. */
+  LLVMValueRef (*failing_position)(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
   /* Memory of a variable with is_slot, for the current thread: of its memory type. NULL where no
    * variable is a slot. */
   LLVMValueRef (*slot_pointer)(kl_lowering *l, const kt_var *var);
