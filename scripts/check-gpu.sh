@@ -38,6 +38,7 @@ for tool in memcheck racecheck synccheck; do
   echo "check-gpu: $tool"
   for example in examples/*/run.py; do
     case $example in
+      examples/arrow/*) ;; # a library for other programs: what uses it is among the hosts below
       examples/diffusion/*) check $tool "$example" python3 "$example" --rows 203 --cols 157 --iterations 20 ;;
       *) check $tool "$example" python3 "$example" ;;
     esac
@@ -53,5 +54,8 @@ for host in memory graphs concurrent; do
   # shellcheck disable=SC2046
   count memcheck "$host" $(sanitize memcheck) --report-api-errors no "$hosts/$host" cuda
 done
+programs=$(cd "$hosts/../../examples" && pwd)
+# shellcheck disable=SC2046
+count memcheck columns $(sanitize memcheck) --report-api-errors no "$programs/columns_check" cuda examples/arrow 300
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

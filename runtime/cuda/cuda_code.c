@@ -346,6 +346,25 @@ static int launch_once(const kjit_device *device, const kj_device_code *function
                                         launch->stream, launch->pointers, extra);
 }
 
+/* Every GPU has 512 KiB of local memory for a thread; driver 580 keeps about 1 KiB of it, loads
+ * code that needs more, and calls the launch's values invalid, which nobody would understand. */
+static bool needs_too_much_local(const kj_device_code *function, int result)
+{
+  enum { SURELY_LAUNCHED = 508 * 1024 };
+  return result == KJ_CU_INVALID_VALUE && function->local_bytes > SURELY_LAUNCHED;
+}
+
+static kjit_status report_local(const kjit_device *device, const kj_device_code *function,
+                                kj_diagnostics *diagnostics)
+{
+  char place[24];
+  return kj_error(
+    diagnostics, KJIT_ERROR_UNSUPPORTED,
+    "kernel `%s` on %s: a thread needs %u bytes for its local arrays and those of the "
+    "functions that it is in; a GPU has 512 KiB for them",
+    function->mark->name, kj_device_text(device, place), function->local_bytes);
+}
+
 /* Tried with driver 580: a function never runs in another context than its own, and a stream of its
  * context is enough to find that. Any error may be of the context that is current, too. */
 kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
@@ -361,9 +380,11 @@ kjit_status kj_retry_launch(kjit_device *device, const kj_device_code *function,
     result = launch_once(device, function, launch);
   }
   kjit_status status =
-    kj_check_kernel_call(device, function->mark->name, result,
-                         launch->has_attributes ? "cuLaunchKernelEx" : "cuLaunchKernel",
-                         diagnostics);
+    needs_too_much_local(function, result)
+      ? report_local(device, function, diagnostics)
+      : kj_check_kernel_call(device, function->mark->name, result,
+                             launch->has_attributes ? "cuLaunchKernelEx" : "cuLaunchKernel",
+                             diagnostics);
   kj_leave_device(device, previous);
   return status;
 }

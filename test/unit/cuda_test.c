@@ -280,6 +280,21 @@ static void test_device_arrays(void **state)
                       "static, 232000 dynamic), cuda:0 allows 232448");
 }
 
+static void test_too_much_local_memory(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 }, .device = gpu(*state, 0)
+  };
+  cuda.local_bytes = 4000000;
+  assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_UNSUPPORTED);
+  /* the first one was followed by the remark about the local memory */
+  assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_UNSUPPORTED);
+  assert_string_equal(last_message(*state),
+                      "kernel `k` on cuda:0: a thread needs 4000000 bytes for its local arrays and "
+                      "those of the functions that it is in; a GPU has 512 KiB for them");
+}
+
 static void test_refused_ptx(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
@@ -513,6 +528,7 @@ int main(void)
     TEST(test_overlapping_host_arrays),
     TEST(test_strided_host_arrays),
     TEST(test_device_arrays),
+    TEST(test_too_much_local_memory),
     TEST(test_refused_ptx),
     TEST(test_out_of_memory),
     TEST(test_foreign_context),

@@ -53,6 +53,7 @@ typedef struct fake_driver {
   /* the option for debug information that code was loaded and linked with */
   _Atomic int load_debug, link_debug;
   int registers, extended; /* of a thread, 0: 32; launches with attributes */
+  int local_bytes;         /* of a thread */
   unsigned attribute_count;
   kj_cu_launch_attribute attributes[16]; /* of the last launch that had some, by id */
   /* fake_cuda_memory.h */
@@ -390,6 +391,7 @@ static int fake_cuFuncGetAttribute(int *value, int attribute, void *function)
   int registers = cuda.registers ? cuda.registers : 32;
   *value = attribute == 0   ? (cuda.registers ? 65536 / registers / 32 * 32 : 512)
            : attribute == 1 ? 1000
+           : attribute == 3 ? cuda.local_bytes
            : attribute == 4 ? registers
                             : 0;
   return 0;
@@ -410,6 +412,7 @@ static int fake_cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigne
   FAKE_CALL();
   FAKE_NEEDS_MEMORY();
   /* as driver 580 does */
+  if (cuda.local_bytes > 511 * 1024) return CUDA_INVALID_VALUE;
   if (!stream && function != cuda.current)
     return cuda.current ? CUDA_INVALID_HANDLE : CUDA_INVALID_CONTEXT;
   if (fake_is_captured(stream))
