@@ -534,6 +534,8 @@ typedef struct kl_polled_twice {
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop);
 unsigned kl_few_iterations(const kt_stmt *loop);
 void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, LLVMValueRef spent);
+/* count: of iterations, at most; where it wraps there are none. */
+void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count);
 void kl_begin_long(kl_lowering *l, kl_polled_twice *t);
 void kl_end_long(kl_lowering *l, kl_polled_twice *t);
 /* A loop over chunks of [first, stop): begin, the loop from .first to .stop, which goes to .end

@@ -259,6 +259,16 @@ void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, L
   l->is_short_version = true;
 }
 
+void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count)
+{
+  LLVMTypeRef type = LLVMTypeOf(count);
+  unsigned bits = LLVMGetIntTypeWidth(type), few = kl_few_iterations(t->loop);
+  LLVMValueRef narrow = bits > 32 ? kl_trunc(l, count, l->i32) : kl_zext(l, count, l->i32),
+               spent = kl_mul(l, narrow, kl_const32(l, t->loop->poll_cost)), rest;
+  rest = few < bits ? kl_lshr(l, count, LLVMConstInt(type, few, false)) : LLVMConstNull(type);
+  kl_begin_short(l, t, kl_icmp(l, LLVMIntEQ, rest, LLVMConstNull(type)), spent);
+}
+
 void kl_begin_long(kl_lowering *l, kl_polled_twice *t)
 {
   KJ_ASSERT(l->is_short_version);

@@ -216,7 +216,7 @@ static rounds begin_rounds(kl_lowering *l, const kt_stmt *stmt)
 {
   enum { MOST_ROUNDS = 64 };
   rounds r = { .count = stmt->poll };
-  if (stmt->poll <= 1 || l->copies * stmt->poll > MOST_ROUNDS) return (rounds){ 0 };
+  if (l->is_short_version || stmt->poll <= 1 || l->copies * stmt->poll > MOST_ROUNDS) return (rounds){ 0 };
   LLVMValueRef zero = kl_const32(l, 0);
   r.head = kl_new_block(l, "while.round");
   kl_go_on_in(l, r.head);
@@ -240,11 +240,8 @@ static LLVMBasicBlockRef end_rounds(kl_lowering *l, const rounds *r, LLVMBasicBl
   return r->head;
 }
 
-void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
+static void lower_while_version(kl_lowering *l, const kt_stmt *stmt)
 {
-  KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
-  l->loop_count++;
-  uint64_t copies = enter_copies(l, stmt);
   rounds r = begin_rounds(l, stmt);
   LLVMBasicBlockRef head = r.count ? kl_here(l) : kl_new_block(l, "while"),
                     body = kl_new_block(l, "while.body"), end = kl_new_block(l, "while.end"),
@@ -264,6 +261,32 @@ void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
     kl_set_metadata(l, branch, "llvm.loop", kl_loop_id(l, &property, 1));
   } else mark_latch(l, branch, stmt->unroll);
   kl_move_to(l, end);
+}
+
+/* Where there are no iterations the distance wraps, and it makes no difference which version that
+ * is. */
+static void lower_while_twice(kl_lowering *l, const kt_stmt *stmt)
+{
+  kl_polled_twice t = { .loop = stmt };
+  kt_counter counter;
+  bool is_counted = kt_find_counter(stmt, &counter);
+  KJ_ASSERT(is_counted);
+  LLVMValueRef distance =
+    kl_sub(l, kl_lower_expr(l, counter.stop), kl_lower_expr(l, counter.at));
+  kl_begin_short_of(l, &t, distance);
+  lower_while_version(l, stmt);
+  kl_begin_long(l, &t);
+  lower_while_version(l, stmt);
+  kl_end_long(l, &t);
+}
+
+void kl_lower_while(kl_lowering *l, const kt_stmt *stmt)
+{
+  KJ_ASSERT(stmt->kind == KJ_TS_WHILE);
+  l->loop_count++;
+  uint64_t copies = enter_copies(l, stmt);
+  if (kl_is_polled_twice(l, stmt)) lower_while_twice(l, stmt);
+  else lower_while_version(l, stmt);
   l->copies = copies;
 }
 
@@ -480,19 +503,18 @@ static void lower_for_version(kl_lowering *l, const kt_stmt *stmt, bounds b)
 static void lower_for_twice(kl_lowering *l, const kt_stmt *stmt, const bounds *b)
 {
   kl_polled_twice t = { .loop = stmt };
-  LLVMTypeRef type = LLVMTypeOf(b->first);
-  unsigned bits = LLVMGetIntTypeWidth(type), few = kl_few_iterations(stmt);
-  LLVMValueRef runs, distance, size, spent = NULL;
-  if (kl_is_one(b->step)) {
-    distance = kl_sub(l, b->stop, b->first);
-    size = b->step;
-    LLVMValueRef count = bits > 32 ? kl_trunc(l, distance, l->i32) : kl_zext(l, distance, l->i32);
-    spent = kl_mul(l, count, kl_const32(l, stmt->poll_cost));
-  } else measure(l, b, &runs, &distance, &size);
-  LLVMValueRef is_short =
-    few < bits ? kl_icmp(l, LLVMIntULT, kl_lshr(l, distance, LLVMConstInt(type, few, false)), size)
-               : LLVMConstInt(l->i1, 1, false);
-  kl_begin_short(l, &t, is_short, spent);
+  if (kl_is_one(b->step)) kl_begin_short_of(l, &t, kl_sub(l, b->stop, b->first));
+  else {
+    LLVMValueRef runs, distance, size;
+    measure(l, b, &runs, &distance, &size);
+    LLVMTypeRef type = LLVMTypeOf(distance);
+    unsigned few = kl_few_iterations(stmt);
+    LLVMValueRef is_short =
+      few < LLVMGetIntTypeWidth(type)
+        ? kl_icmp(l, LLVMIntULT, kl_lshr(l, distance, LLVMConstInt(type, few, false)), size)
+        : LLVMConstInt(l->i1, 1, false);
+    kl_begin_short(l, &t, is_short, NULL);
+  }
   lower_for_version(l, stmt, *b);
   kl_begin_long(l, &t);
   lower_for_version(l, stmt, *b);

@@ -133,6 +133,15 @@ static uint32_t iterations_between(const marker *m, const kt_stmt *loop, cost bo
   return chunk;
 }
 
+/* On a GPU: not where threads meet, and only where the number of iterations can be told. */
+static bool is_made_twice(const marker *m, const kt_stmt *loop, cost body)
+{
+  kt_counter counter;
+  if (!is_gpu(m) || m->c->request->debug || body.polls || body.meets || body.size > MOST_TWICE)
+    return false;
+  return loop->kind != KJ_TS_WHILE || kt_find_counter(loop, &counter);
+}
+
 static cost measure_loop(const marker *m, kt_stmt *loop)
 {
   cost body = add(measure_list(m, &loop->body), (cost){ .size = 2 });
@@ -144,8 +153,7 @@ static cost measure_loop(const marker *m, kt_stmt *loop)
   if (count && !body.polls && all.size <= BUDGET) return all;
   loop->poll = iterations_between(m, loop, body);
   loop->poll_cost = body.size < BUDGET ? (uint32_t)body.size : BUDGET;
-  loop->is_polled_twice = is_gpu(m) && !m->c->request->debug && loop->kind != KJ_TS_WHILE &&
-                          !body.polls && !body.meets && body.size <= MOST_TWICE;
+  loop->is_polled_twice = is_made_twice(m, loop, body);
   body.polls = body.has_loops = true;
   return body;
 }

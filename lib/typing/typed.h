@@ -432,6 +432,14 @@ void kt_walk_texpr(kt_expr **expr, void (*visit)(void *data, kt_expr **expr), vo
 void kt_walk_tstmts(kt_stmts *stmts, void (*visit_stmt)(void *data, kt_stmt *stmt),
                     void (*visit_expr)(void *data, kt_expr **expr), void *data);
 
+/* A `while` that, from where it begins, runs at most .stop - .at times: while .at, a variable to
+ * which each iteration adds 1 and which nothing else changes, is less than .stop, which does not
+ * change in it. Both are integers of one type, without effect, and cannot fail. */
+typedef struct kt_counter {
+  const kt_expr *at, *stop;
+} kt_counter;
+bool kt_find_counter(const kt_stmt *loop, kt_counter *found);
+
 /* Whether a node has a property. */
 typedef bool (*kt_texpr_test)(void *data, const kt_expr *expr);
 typedef bool (*kt_tstmt_test)(void *data, const kt_stmt *stmt);

@@ -147,7 +147,7 @@ def operation_of(instruction):
 
 
 def hottest(instructions, goals, work):
-    """(how many of the instruction, all of its loop): of loops that have them and are around no other that has, the one with most, and of those with as many the shortest; code without loops is one."""
+    """(how many of the instruction, all of its loop): of loops that have them and are around no other that has, the one with the fewest others beside each, which is the unrolled version for many iterations, or the one that does not look; code without loops is one."""
     loops = [(goal, at) for at, goal in enumerate(goals[: len(instructions)]) if goal is not None and goal < at]
     holds = [loop for loop in loops if any(operation_of(x) == work for x in instructions[loop[0] : loop[1] + 1])]
     inner = [a for a in holds if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in holds)]
@@ -155,7 +155,7 @@ def hottest(instructions, goals, work):
     for first, last in inner or [(0, len(instructions) - 1)]:
         hot = executed_in(instructions, goals, first, last)
         found.append((sum(operation_of(x) == work for x in hot), len(hot)))
-    return max(found, key=lambda loop: (loop[0], -loop[1]))
+    return min((loop for loop in found if loop[0]), key=lambda loop: (loop[1] / loop[0], -loop[0]))
 
 
 def compare_sass(arguments, name, row):
