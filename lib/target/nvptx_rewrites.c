@@ -315,10 +315,61 @@ static LLVMValueRef share_test_of_vote(LLVMBuilderRef builder, LLVMValueRef i)
   return replace(i, is_negated ? is_clear : is_set);
 }
 
+/* Ballots on several conditions at once. The assembler of driver 580 can end by SIGSEGV where a
+ * predicate that and, or, xor make is voted on behind a reciprocal, quotient or square root
+ * (ptxas 13.0 does not). It is made the lane's bit, of which the assembler does not know that it is
+ * not 0, and that is voted on: two instructions more. */
+
+static bool is_made_of_conditions(LLVMValueRef value)
+{
+  if (!LLVMIsAInstruction(value)) return false;
+  switch ((int)LLVMGetInstructionOpcode(value)) {
+  case LLVMSelect:
+  case LLVMPHI: return true;
+  case LLVMAnd:
+  case LLVMOr:
+  case LLVMXor: return LLVMGetIntTypeWidth(LLVMTypeOf(value)) == 1;
+  case LLVMZExt:
+  case LLVMSExt: return LLVMGetIntTypeWidth(LLVMTypeOf(LLVMGetOperand(value, 0))) == 1;
+  default: return false;
+  }
+}
+
+/* Code generation makes logic of a comparison of what is selected, too. */
+static bool is_of_several(LLVMValueRef condition)
+{
+  if (!LLVMIsAICmpInst(condition)) return is_made_of_conditions(condition);
+  return is_made_of_conditions(LLVMGetOperand(condition, 0)) ||
+         is_made_of_conditions(LLVMGetOperand(condition, 1));
+}
+
+static LLVMValueRef read_own_bit(LLVMBuilderRef builder, LLVMValueRef before)
+{
+  static const char name[] = "llvm.nvvm.read.ptx.sreg.lanemask.eq";
+  LLVMModuleRef module =
+    LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(before)));
+  unsigned id = LLVMLookupIntrinsicID(name, sizeof name - 1);
+  LLVMValueRef read = LLVMGetIntrinsicDeclaration(module, id, NULL, 0);
+  return LLVMBuildCall2(builder, LLVMGlobalGetValueType(read), read, NULL, 0, "");
+}
+
+static LLVMValueRef vote_on_own_bit(LLVMBuilderRef builder, LLVMValueRef i)
+{
+  enum { CONDITION = 1 };
+  if (!is_call_of(i, "llvm.nvvm.vote.ballot.") || !is_of_several(LLVMGetOperand(i, CONDITION)))
+    return LLVMGetNextInstruction(i);
+  LLVMPositionBuilderBefore(builder, i);
+  LLVMValueRef own = read_own_bit(builder, i), zero = LLVMConstNull(LLVMTypeOf(own)),
+               bit = LLVMBuildSelect(builder, LLVMGetOperand(i, CONDITION), own, zero, "");
+  LLVMSetOperand(i, CONDITION, LLVMBuildICmp(builder, LLVMIntNE, bit, zero, ""));
+  return LLVMGetNextInstruction(i);
+}
+
 void kg_rewrite_for_ptx(LLVMModuleRef module)
 {
   rewrite_each(module, keep_sign_of_zero);
   rewrite_each(module, widen_negation);
   rewrite_each(module, keep_number_of_clamp);
   rewrite_each(module, share_test_of_vote);
+  rewrite_each(module, vote_on_own_bit);
 }
