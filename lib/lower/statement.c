@@ -216,7 +216,8 @@ static rounds begin_rounds(kl_lowering *l, const kt_stmt *stmt)
 {
   enum { MOST_ROUNDS = 64 };
   rounds r = { .count = stmt->poll };
-  if (l->is_short_version || stmt->poll <= 1 || l->copies * stmt->poll > MOST_ROUNDS) return (rounds){ 0 };
+  if (l->is_short_version || stmt->poll <= 1 || l->copies * stmt->poll > MOST_ROUNDS)
+    return (rounds){ 0 };
   LLVMValueRef zero = kl_const32(l, 0);
   r.head = kl_new_block(l, "while.round");
   kl_go_on_in(l, r.head);
@@ -271,8 +272,7 @@ static void lower_while_twice(kl_lowering *l, const kt_stmt *stmt)
   kt_counter counter;
   bool is_counted = kt_find_counter(stmt, &counter);
   KJ_ASSERT(is_counted);
-  LLVMValueRef distance =
-    kl_sub(l, kl_lower_expr(l, counter.stop), kl_lower_expr(l, counter.at));
+  LLVMValueRef distance = kl_sub(l, kl_lower_expr(l, counter.stop), kl_lower_expr(l, counter.at));
   kl_begin_short_of(l, &t, distance);
   lower_while_version(l, stmt);
   kl_begin_long(l, &t);
