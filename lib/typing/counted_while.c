@@ -52,9 +52,11 @@ static bool find_in(const kt_stmt *loop, const kt_expr *condition, kt_counter *f
   const kt_expr *at = is_less ? condition->x : condition->y,
                 *stop = is_less ? condition->y : condition->x;
   if (at->kind != KJ_T_VAR || !ki_is_integral(at->type) || at->type != stop->type) return false;
-  if (stop->kind != KJ_T_CONST && stop->kind != KJ_T_VAR) return false;
+  /* a plain number that a launch was given is one, too */
+  const kt_expr *value = stop->kind == KJ_T_CONVERT ? stop->x : stop;
+  if (value->kind != KJ_T_CONST && value->kind != KJ_T_VAR) return false;
   *found = (kt_counter){ .at = at, .stop = stop };
-  return counts_up(loop, at->var, stop->kind == KJ_T_VAR ? stop->var : NULL);
+  return counts_up(loop, at->var, value->kind == KJ_T_VAR ? value->var : NULL);
 }
 
 bool kt_find_counter(const kt_stmt *loop, kt_counter *found)
