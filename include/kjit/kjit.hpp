@@ -1,0 +1,590 @@
+/* kjit/kjit.hpp: kjit for C++17 and later, header only. Handles own what they name, failures are
+ * exceptions, a kernel is called like a function, and its arguments are what a program has:
+ * numbers, vectors, spans, mdspans, kjit's arrays.
+ *
+ *   kjit::context context;
+ *   kjit::module module = context.parse("axpy.kir", text);
+ *   std::vector<float> r(1000), x(1000), y(1000);
+ *   module.kernel("axpy")(r, 2.5f, x, y);
+ *
+ * Everything here is made of the C interface, which a program may use beside it: get() of a handle
+ * is the C object. What holds for the C functions (status.h: threads, processes) holds here. A
+ * handle of a context that has ended is fine to destroy and good for nothing else. */
+#ifndef KJIT_KJIT_HPP
+#define KJIT_KJIT_HPP
+
+#include <kjit/kjit.h>
+
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace kjit {
+
+/* ---- failures ---- */
+
+/* What every failing call throws: its status, and as what() the status's name and the diagnostics,
+ * with source lines and carets. */
+class error : public std::runtime_error {
+public:
+  error(kjit_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
+  kjit_status status() const noexcept { return status_; }
+
+private:
+  kjit_status status_;
+};
+
+/* Throws the failure of a call on the context, if it is one; for calls of the C interface, too.
+ * context may be NULL. */
+inline void check(kjit_context *context, kjit_status status)
+{
+  if (status == KJIT_OK) return;
+  std::string text = kjit_get_status_name(status);
+  if (char *diagnostics = context ? kjit_copy_diagnostics_text(context) : nullptr) {
+    std::unique_ptr<char, void (*)(char *)> kept(diagnostics, [](char *p) { kjit_free(NULL, p); });
+    text.append("\n").append(diagnostics);
+  }
+  throw error(status, text);
+}
+
+/* ---- types ---- */
+
+/* The type of kjit that a C++ type is. Of a type that kjit has and C++ has not (a half of one's
+ * own), specialize it: template <> struct kjit::type_of<my_half> { static constexpr kjit_type value
+ * = KJIT_F16; }; */
+template <typename T, typename = void> struct type_of;
+template <> struct type_of<bool> {
+  static constexpr kjit_type value = KJIT_BOOL;
+};
+template <> struct type_of<float> {
+  static constexpr kjit_type value = KJIT_F32;
+};
+template <> struct type_of<double> {
+  static constexpr kjit_type value = KJIT_F64;
+};
+template <> struct type_of<std::complex<float>> {
+  static constexpr kjit_type value = KJIT_C64;
+};
+template <> struct type_of<std::complex<double>> {
+  static constexpr kjit_type value = KJIT_C128;
+};
+template <typename T>
+struct type_of<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
+  static constexpr kjit_type value = std::is_signed_v<T> ? (sizeof(T) == 1   ? KJIT_I8
+                                                            : sizeof(T) == 2 ? KJIT_I16
+                                                            : sizeof(T) == 4 ? KJIT_I32
+                                                                             : KJIT_I64)
+                                                         : (sizeof(T) == 1   ? KJIT_U8
+                                                            : sizeof(T) == 2 ? KJIT_U16
+                                                            : sizeof(T) == 4 ? KJIT_U32
+                                                                             : KJIT_U64);
+};
+
+/* ---- views of memory ---- */
+
+/* Elements in host memory, N dimensions, strides in elements. Nothing is owned. */
+template <typename T, std::size_t N = 1> struct view {
+  static_assert(N <= 8, "an array of kjit has at most 8 dimensions");
+  T *data;
+  std::array<std::int64_t, N> shape, strides;
+
+  view(T *first, const std::array<std::int64_t, N> &extents,
+       const std::array<std::int64_t, N> &steps)
+      : data(first), shape(extents), strides(steps)
+  {
+  }
+  /* Row-major, without gaps. */
+  view(T *first, const std::array<std::int64_t, N> &extents) : data(first), shape(extents)
+  {
+    std::int64_t step = 1;
+    for (std::size_t d = N; d-- > 0; step *= shape[d]) strides[d] = step;
+  }
+};
+
+/* A plain number, which takes the type of what it meets, as a literal does. */
+struct number {
+  double value;
+  explicit number(double v) : value(v) {}
+};
+
+/* Of a view or container that a kernel writes all of: nothing is copied to a GPU before. */
+template <typename V> struct out_only {
+  V &value;
+};
+template <typename V> out_only<V> out(V &value) { return { value }; }
+
+/* ---- handles ---- */
+
+namespace detail {
+
+/* Owns a C object, and its context, so that the object outlives no context that it needs. */
+template <typename T, void (*release)(T *)> class owned {
+public:
+  owned() = default;
+  explicit owned(T *object) : object_(object, release) {}
+  T *get() const noexcept { return object_.get(); }
+
+private:
+  std::shared_ptr<T> object_;
+};
+
+inline void end_context(kjit_context *context) { (void)kjit_destroy_context(context); }
+
+/* kjit_arg and what it points to, where it stays: an argument is made in its place. */
+class argument {
+public:
+  template <typename T> explicit argument(const T &value) { set(value); }
+  argument(const argument &) = delete;
+  argument &operator=(const argument &) = delete;
+  /* Of a launch, from now on at this address. */
+  kjit_arg get()
+  {
+    if (arg_.kind == KJIT_ARG_TENSOR) {
+      tensor_.shape = shape_.data();
+      tensor_.strides = strides_.data();
+      arg_.value.tensor = &tensor_;
+    }
+    return arg_;
+  }
+  bool is_const() const { return is_const_; }
+
+private:
+  kjit_arg arg_ = {};
+  kjit_tensor tensor_ = {};
+  std::array<std::int64_t, 8> shape_ = {}, strides_ = {};
+  bool is_const_ = false;
+
+  template <typename T, std::size_t N> void set_view(const view<T, N> &v)
+  {
+    using element = std::remove_const_t<T>;
+    for (std::size_t d = 0; d < N; d++) shape_[d] = v.shape[d], strides_[d] = v.strides[d];
+    tensor_ = kjit_make_tensor(const_cast<element *>(v.data), type_of<element>::value, N, nullptr);
+    arg_ = kjit_arg_tensor(&tensor_);
+    is_const_ = std::is_const_v<T>;
+    if (is_const_) arg_ = kjit_with_access(arg_, KJIT_ACCESS_IN);
+  }
+
+  template <typename T> using contents = decltype(std::declval<T &>().data());
+  template <typename T, typename = void> struct is_range : std::false_type {
+  };
+  template <typename T>
+  struct is_range<T, std::void_t<contents<T>, decltype(std::declval<T &>().size())>>
+      : std::is_pointer<contents<T>> {
+  };
+  template <typename T, typename = void> struct is_mdspan : std::false_type {
+  };
+  template <typename T>
+  struct is_mdspan<T, std::void_t<decltype(T::rank()), decltype(std::declval<T &>().data_handle()),
+                                  decltype(std::declval<T &>().stride(0))>> : std::true_type {
+  };
+  template <typename T, typename = void> struct is_handle : std::false_type {
+  };
+  template <typename T>
+  struct is_handle<T, std::void_t<decltype(std::declval<T &>().as_argument())>> : std::true_type {
+  };
+
+  template <typename T> void set(const T &value)
+  {
+    if constexpr (is_handle<const T>::value) arg_ = value.as_argument();
+    else if constexpr (std::is_array_v<T>)
+      set_view(view<const std::remove_extent_t<T>>(value, { std::extent_v<T> }));
+    else if constexpr (is_mdspan<const T>::value) set_mdspan(value);
+    else if constexpr (is_range<const T>::value) {
+      using pointer = contents<const T>;
+      set_view(view<std::remove_pointer_t<pointer>>(value.data(), { std::int64_t(value.size()) }));
+    } else set_scalar(value);
+  }
+  template <typename T, std::size_t N> void set(const view<T, N> &v) { set_view(v); }
+  template <typename T> void set(const out_only<T> &v)
+  {
+    static_assert(!std::is_const_v<T>, "kjit::out needs something that can be written");
+    set_mutable(v.value);
+    arg_ = kjit_with_access(arg_, KJIT_ACCESS_OUT);
+  }
+  void set(const number &v) { arg_ = kjit_arg_number(v.value); }
+  void set(const kjit_arg &v) { arg_ = v; }
+  template <typename T> void set_scalar(const T &value)
+  {
+    arg_ = kjit_make_arg(KJIT_ARG_VALUE, type_of<T>::value);
+    if constexpr (std::is_same_v<T, float>) arg_.value.f32 = value;
+    else if constexpr (std::is_same_v<T, double>) arg_.value.f64 = value;
+    else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) arg_.value.i = value;
+    else if constexpr (std::is_integral_v<T>) arg_.value.u = value;
+    else arg_ = kjit_arg_value(type_of<T>::value, &value);
+  }
+  template <typename T> void set_mdspan(const T &v)
+  {
+    constexpr std::size_t rank = T::rank();
+    std::array<std::int64_t, rank> shape{}, strides{};
+    for (std::size_t d = 0; d < rank; d++)
+      shape[d] = std::int64_t(v.extent(d)), strides[d] = std::int64_t(v.stride(d));
+    set_view(view<std::remove_pointer_t<decltype(v.data_handle())>, rank>(v.data_handle(), shape,
+                                                                          strides));
+  }
+
+public:
+  /* Of something that the caller may write, too: a vector as it is, not as const. */
+  struct writable {};
+  template <typename T> argument(T &value, writable) { set_mutable(value); }
+
+private:
+  template <typename T> void set_mutable(T &value)
+  {
+    if constexpr (std::is_array_v<T>)
+      set_view(view<std::remove_extent_t<T>>(value, { std::extent_v<T> }));
+    else if constexpr (!is_handle<T>::value && !is_mdspan<T>::value && is_range<T>::value)
+      set_view(
+        view<std::remove_pointer_t<contents<T>>>(value.data(), { std::int64_t(value.size()) }));
+    else set(value);
+  }
+};
+
+} // namespace detail
+
+/* A queue of launches and copies on one device. Copies of the handle are the same stream. */
+class stream : public detail::owned<kjit_stream, kjit_destroy_stream> {
+public:
+  using owned::owned;
+  /* Waits; failures of kernels arrive here. */
+  void synchronize() const
+  {
+    check(kjit_get_stream_context(get()), kjit_synchronize_stream(get()));
+  }
+};
+
+/* One GPU, or the CPU; belongs to its context. */
+class device {
+public:
+  explicit device(kjit_device *object) : object_(object) {}
+  kjit_device *get() const noexcept { return object_; }
+  /* Waits for everything queued there; failures of kernels arrive here. */
+  void synchronize() const
+  {
+    check(kjit_get_device_context(object_), kjit_synchronize_device(object_));
+  }
+  kjit_device_info info() const
+  {
+    kjit_device_info found = {};
+    found.size_bytes = sizeof found;
+    check(kjit_get_device_context(object_), kjit_get_device_info(object_, &found));
+    return found;
+  }
+  stream create_stream() const
+  {
+    kjit_stream *made = nullptr;
+    check(kjit_get_device_context(object_), kjit_create_stream(object_, &made));
+    return stream(made);
+  }
+
+private:
+  kjit_device *object_;
+};
+
+/* Memory of a device with a shape, row-major where it is made here. Copies of the handle are the
+ * same memory; views keep it alive. */
+template <typename T> class array : public detail::owned<kjit_array, kjit_release_array> {
+public:
+  using detail::owned<kjit_array, kjit_release_array>::owned;
+  /* New memory; its contents are undefined. */
+  array(const device &where, const std::vector<std::int64_t> &shape) : array(make(where, shape)) {}
+  std::vector<std::int64_t> shape() const
+  {
+    const kjit_tensor *tensor = kjit_get_tensor(this->get());
+    return tensor ? std::vector<std::int64_t>(tensor->shape, tensor->shape + tensor->rank)
+                  : std::vector<std::int64_t>();
+  }
+  std::size_t size() const
+  {
+    std::size_t count = 1;
+    for (std::int64_t extent : shape()) count *= std::size_t(extent);
+    return count;
+  }
+  /* All elements, in row-major order, from as many contiguous ones of the host; returns when done.
+   */
+  template <typename R> void copy_from(const R &elements, const stream &on = stream())
+  {
+    static_assert(
+      std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(std::data(elements))>>, T>,
+      "elements of the array's type");
+    check(context(), kjit_copy_from_host(this->get(), std::data(elements),
+                                         std::size(elements) * sizeof(T), on.get()));
+  }
+  /* The elements in row-major order; waits for what is queued before on the stream. */
+  std::vector<T> to_vector(const stream &on = stream()) const
+  {
+    static_assert(!std::is_same_v<T, bool>,
+                  "std::vector<bool> has no memory to copy to: take std::uint8_t");
+    std::vector<T> elements(size());
+    check(context(),
+          kjit_copy_to_host(this->get(), elements.data(), elements.size() * sizeof(T), on.get()));
+    return elements;
+  }
+  /* Every element becomes the value, queued on the stream. */
+  void fill(const T &value, const stream &on = stream())
+  {
+    detail::argument scalar(value);
+    kjit_arg destination = as_argument(), source = scalar.get();
+    check(context(), kjit_fill(context(), &destination, &source, on.get()));
+  }
+  /* The same elements, in row-major order, under another shape. */
+  array reshape(const std::vector<std::int64_t> &shape) const
+  {
+    kjit_array *made = nullptr;
+    check(context(),
+          kjit_reshape_array(this->get(), shape.data(), std::uint32_t(shape.size()), &made));
+    return array(made);
+  }
+  kjit_arg as_argument() const { return kjit_arg_array(this->get()); }
+
+private:
+  kjit_context *context() const { return kjit_get_array_context(this->get()); }
+  static kjit_array *make(const device &where, const std::vector<std::int64_t> &shape)
+  {
+    kjit_array *made = nullptr;
+    check(kjit_get_device_context(where.get()),
+          kjit_create_array(where.get(), type_of<T>::value, shape.data(),
+                            std::uint32_t(shape.size()), &made));
+    return made;
+  }
+};
+
+/* A new array of one dimension with the elements of a contiguous range. */
+template <typename R> auto to_device(const device &where, const R &elements)
+{
+  using element = std::remove_const_t<std::remove_pointer_t<decltype(std::data(elements))>>;
+  array<element> made(where, { std::int64_t(std::size(elements)) });
+  made.copy_from(elements);
+  return made;
+}
+
+/* A kernel, and how it is launched: called like a function. A lvalue argument that can be written
+ * is one that the kernel may write; const ones, and temporaries, are read only, and a kernel that
+ * writes them is refused (ARGUMENT). Memory of the host that is an argument has to live until the
+ * stream has passed the launch; on the CPU, and where a GPU was given memory of the host, the call
+ * returns when it has. */
+class kernel {
+public:
+  kernel(kjit_module *owner, kjit_kernel *object)
+      : module_(kjit_retain_module(owner), kjit_release_module), object_(object)
+  {
+    config_.size_bytes = sizeof config_;
+    kjit_parameter_info info = {};
+    info.size_bytes = sizeof info;
+    for (std::size_t i = 0; kjit_get_parameter_info(object, i, &info) == KJIT_OK; i++)
+      parameters_.push_back({ info.name, info.is_written != 0 });
+  }
+  kjit_kernel *get() const noexcept { return object_; }
+
+  /* The same kernel with another launch: blocks, threads of a block, a stream, a device, bytes of
+   * dynamic shared memory. What is not said is chosen. */
+  kernel grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) const
+  {
+    kernel k = *this;
+    set(k.config_.grid, x, y, z);
+    return k;
+  }
+  kernel block(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) const
+  {
+    kernel k = *this;
+    set(k.config_.block, x, y, z);
+    return k;
+  }
+  kernel on(const stream &s) const
+  {
+    kernel k = *this;
+    k.stream_ = s;
+    k.config_.stream = s.get();
+    return k;
+  }
+  kernel on(const device &d) const
+  {
+    kernel k = *this;
+    k.config_.device = d.get();
+    return k;
+  }
+  kernel shared(std::uint64_t size_bytes) const
+  {
+    kernel k = *this;
+    k.config_.dynamic_shared_bytes = size_bytes;
+    return k;
+  }
+  /* Any other field of the configuration. */
+  kjit_launch_config &config() noexcept { return config_; }
+
+  template <typename... Ts> void operator()(Ts &&...values) const
+  {
+    if constexpr (sizeof...(Ts) == 0) launch(nullptr, 0);
+    else {
+      detail::argument kept[] = { make(std::forward<Ts>(values))... };
+      kjit_arg arguments[sizeof...(Ts)];
+      for (std::size_t i = 0; i < sizeof...(Ts); i++) {
+        arguments[i] = kept[i].get();
+        if (kept[i].is_const()) refuse_if_written(i);
+      }
+      launch(arguments, sizeof...(Ts));
+    }
+  }
+
+private:
+  struct parameter {
+    const char *name;
+    bool is_written;
+  };
+  std::shared_ptr<kjit_module> module_;
+  kjit_kernel *object_;
+  kjit_launch_config config_ = {};
+  stream stream_;
+  std::vector<parameter> parameters_;
+
+  static void set(std::uint32_t (&to)[3], std::uint32_t x, std::uint32_t y, std::uint32_t z)
+  {
+    to[0] = x, to[1] = y, to[2] = z;
+  }
+  template <typename T> static detail::argument make(T &&value)
+  {
+    if constexpr (std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>)
+      return detail::argument(value, detail::argument::writable());
+    else return detail::argument(value);
+  }
+  void launch(const kjit_arg *arguments, std::size_t count) const
+  {
+    check(kjit_get_kernel_context(object_), kjit_launch(object_, &config_, arguments, count));
+  }
+  void refuse_if_written(std::size_t i) const
+  {
+    if (i < parameters_.size() && parameters_[i].is_written)
+      throw error(KJIT_ERROR_ARGUMENT,
+                  std::string("KJIT_ERROR_ARGUMENT\nthe kernel writes parameter `") +
+                    parameters_[i].name + "`, and the argument is const");
+  }
+};
+
+/* A func, which kernels take as an argument and the host calls on the CPU. */
+class function {
+public:
+  function(kjit_module *owner, kjit_function *object)
+      : module_(kjit_retain_module(owner), kjit_release_module), object_(object)
+  {
+  }
+  kjit_function *get() const noexcept { return object_; }
+  kjit_arg as_argument() const { return kjit_arg_function(object_); }
+  /* The func's result, which has to be of this type, for arguments in the machine's memory. */
+  template <typename R, typename... Ts> R call(const Ts &...values) const
+  {
+    detail::argument kept[] = { detail::argument(number(0)), detail::argument(values)... };
+    kjit_arg arguments[sizeof...(Ts) + 1], result = {};
+    for (std::size_t i = 0; i < sizeof...(Ts); i++) arguments[i] = kept[i + 1].get();
+    kjit_context *context = kjit_get_function_context(object_);
+    check(context, kjit_call_function(object_, arguments, sizeof...(Ts), &result));
+    if constexpr (!std::is_void_v<R>) {
+      if (result.type != type_of<R>::value)
+        throw error(KJIT_ERROR_TYPE, "KJIT_ERROR_TYPE\nthe func returns " +
+                                       text_of(context, result.type) + ", not " +
+                                       text_of(context, type_of<R>::value));
+      if constexpr (std::is_same_v<R, float>) return result.value.f32;
+      else if constexpr (std::is_same_v<R, double>) return result.value.f64;
+      else if constexpr (std::is_signed_v<R>) return R(result.value.i);
+      else return R(result.value.u);
+    }
+  }
+
+private:
+  std::shared_ptr<kjit_module> module_;
+  kjit_function *object_;
+
+  static std::string text_of(kjit_context *context, kjit_type type)
+  {
+    std::unique_ptr<char, void (*)(char *)> text(kjit_copy_type_text(context, type),
+                                                 [](char *p) { kjit_free(NULL, p); });
+    return text ? text.get() : "?";
+  }
+};
+
+/* Kernels and funcs. Copies of the handle are the same module. */
+class module : public detail::owned<kjit_module, kjit_release_module> {
+public:
+  using owned::owned;
+  /* By name. */
+  kjit::kernel kernel(const char *name) const
+  {
+    kjit_kernel *found = nullptr;
+    check(kjit_get_module_context(get()), kjit_get_kernel(get(), name, &found));
+    return kjit::kernel(get(), found);
+  }
+  kjit::function function(const char *name) const
+  {
+    kjit_function *found = nullptr;
+    check(kjit_get_module_context(get()), kjit_get_function(get(), name, &found));
+    return kjit::function(get(), found);
+  }
+  /* The canonical text. */
+  std::string text() const
+  {
+    char *copy = nullptr;
+    check(kjit_get_module_context(get()), kjit_copy_module_text(get(), &copy));
+    std::unique_ptr<char, void (*)(char *)> kept(copy, [](char *p) { kjit_free(NULL, p); });
+    return copy;
+  }
+};
+
+/* Everything hangs off it. Copies of the handle are the same context; the last one ends it. */
+class context : public detail::owned<kjit_context, detail::end_context> {
+public:
+  context() : context(config()) {}
+  explicit context(const kjit_config &config) : owned(make(config)) {}
+  /* Defaults, to be changed and given to the constructor. */
+  static kjit_config config()
+  {
+    kjit_config defaults = {};
+    defaults.size_bytes = sizeof defaults;
+    return defaults;
+  }
+  kjit::module parse(const char *name, std::string_view text) const
+  {
+    kjit_module *made = nullptr;
+    check(get(), kjit_parse_module(get(), name, text.data(), text.size(), &made));
+    return kjit::module(made);
+  }
+  kjit::device device(kjit_device_kind kind, std::int32_t ordinal = 0) const
+  {
+    kjit_device *found = nullptr;
+    check(get(), kjit_get_device(get(), kind, ordinal, &found));
+    return kjit::device(found);
+  }
+  kjit::device cpu() const { return device(KJIT_DEVICE_CPU); }
+  kjit::device cuda(std::int32_t ordinal = 0) const { return device(KJIT_DEVICE_CUDA, ordinal); }
+  std::uint32_t device_count(kjit_device_kind kind) const
+  {
+    return kjit_get_device_count(get(), kind);
+  }
+  kjit_statistics statistics() const
+  {
+    kjit_statistics found = {};
+    found.size_bytes = sizeof found;
+    check(get(), kjit_get_statistics(get(), &found));
+    return found;
+  }
+  /* Throws the failure of a call of the C interface on this context. */
+  void check(kjit_status status) const { kjit::check(get(), status); }
+
+private:
+  static void check(kjit_context *context, kjit_status status) { kjit::check(context, status); }
+  static kjit_context *make(const kjit_config &config)
+  {
+    kjit_context *made = nullptr;
+    check(nullptr, kjit_create_context(&config, &made));
+    return made;
+  }
+};
+
+} // namespace kjit
+#endif
