@@ -1,28 +1,66 @@
-"""assemble.py FILE.ptx...: each assembled by the driver, as the runtime does it; a crash of the driver's assembler is one of this program."""
-import ctypes
+#!/usr/bin/env python3
+"""assemble.py EXAMPLES: compiles every program below for several architectures and hands the PTX to ptxas. Prints what was refused."""
+import argparse
+import itertools
+import os
+import subprocess
 import sys
+import tempfile
 
-PTX = 1  # CUjitInputType
-driver = ctypes.CDLL("libcuda.so.1")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+from share import share_of
+
+MATRICES = "f32[:, :] C, const f32[:, :] C, const f32[:, :] C"
+PROGRAMS = [
+    ("axpy", "axpy", "f32[:] C, f32, const f32[:] C, const f32[:] C"),
+    ("axpy", "axpy", "f64[:], f64, const f64[:], const f64[:] C"),
+    ("vector_add", None, "f32[:] C, const f32[:] C, const f32[:] C"),
+    ("abs_sum", "abs_sum", "f32[:] C, const f32[:] C"),
+    ("normalize_rows", "normalize_rows", "f32[:, :] C, const f32[:, :] C"),
+    ("matmul", "matmul_naive", MATRICES),
+    ("matmul", "matmul", MATRICES + ", 16"),
+    ("diffusion", "diffusion", "f32[:, :] C, const f32[:, :] C, 8"),
+    ("black_scholes", "black_scholes", "f32[:] C, f32[:] C, const f32[:] C, const f32[:] C, const f32[:] C, f32, f32"),
+    ("black_scholes", "black_scholes", "f64[:] C, f64[:] C, const f64[:] C, const f64[:] C, const f64[:] C, f64, f64"),
+]
 
 
-def ask(call, *arguments):
-    result = getattr(driver, call)(*arguments)
-    if result:
-        sys.exit(f"{call} gives {result}")
+def kernels(compiler, path):
+    lines = subprocess.run([compiler, path, "--list"], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return [line.split("(")[0].strip() for line in lines if "(" in line]
 
 
-context, device = ctypes.c_void_p(), ctypes.c_int()
-ask("cuInit", 0)
-ask("cuDeviceGet", ctypes.byref(device), 0)
-ask("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-ask("cuCtxSetCurrent", context)
-for path in sys.argv[1:]:
-    with open(path, "rb") as file:
-        text = file.read() + b"\0"
-    link, cubin, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
-    ask("cuLinkCreate_v2", 0, None, None, ctypes.byref(link))
-    ask("cuLinkAddData_v2", link, PTX, text, ctypes.c_size_t(len(text)), path.encode(), 0, None, None)
-    ask("cuLinkComplete", link, ctypes.byref(cubin), ctypes.byref(size))
-    ask("cuLinkDestroy", link)
-    print(f"assembled to {size.value} bytes")
+def refusal(arguments, path, kernel, signature, arch, facts, folder):
+    ptx = os.path.join(folder, "code.ptx")
+    command = [arguments.kjit_compile, path, "-q", "-k", kernel, "-s", signature, "--arch", arch, "--facts", facts, "--checks", arguments.checks, "--emit", "ptx", "-o", ptx]
+    option = {"": [], "lineinfo": ["-lineinfo"], "debug": ["-g"]}[arguments.information]
+    command += ["--" + arguments.information] if arguments.information else []
+    for step in (command, [arguments.ptxas, *option, "-arch", arch, ptx, "-o", os.path.join(folder, "code.cubin")]):
+        result = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if result.returncode:
+            return " ".join(step) + "\n" + result.stdout
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("examples")
+    parser.add_argument("--kjit-compile", required=True)
+    parser.add_argument("--ptxas", required=True)
+    parser.add_argument("--information", default="", choices=["lineinfo", "debug"])
+    parser.add_argument("--checks", default="none")
+    arguments = parser.parse_args()
+    cases, refused = [], []
+    for program, kernel, signature in PROGRAMS:
+        path = os.path.join(arguments.examples, program, program + ".kir")
+        names = [kernel] if kernel else kernels(arguments.kjit_compile, path)
+        cases += [(path, *case) for case in itertools.product(names, [signature], ("sm_75", "sm_80", "sm_90", "sm_100"), ("all", ""))]
+    with tempfile.TemporaryDirectory() as folder:
+        for case in share_of(cases, "assemble", arguments.information, arguments.checks):
+            refused += filter(None, [refusal(arguments, *case, folder)])
+    print("\n".join(refused))
+    return bool(refused)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
