@@ -121,7 +121,7 @@ static void close_objects(objects *o)
 
 /* Builds with sanitizers, which take twenty times as long, try some of them. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { STRIDE = 64 };
+enum { STRIDE = 256 };
 #else
 enum { STRIDE = 1 };
 #endif
