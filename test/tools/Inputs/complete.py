@@ -1,0 +1,11 @@
+"""complete.py COMPLETION TOOL: what bash offers, by the file COMPLETION, for a command line's last word; each line of the input is one such line, words apart by blanks, `=` by itself as bash has it."""
+import subprocess
+import sys
+
+script, tool = sys.argv[1:]
+for line in sys.stdin:
+    words = [tool] + line.rstrip("\n").split(" ")
+    quoted = " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
+    program = f"compopt() {{ :; }}; source {script}; COMP_WORDS=({quoted}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); $(complete -p {tool} | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo \"${{COMPREPLY[*]}}\""
+    done = subprocess.run(["bash", "--norc", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(f"{line.rstrip()}: {done.stdout.rstrip()}")
