@@ -424,9 +424,10 @@ static const char *make_line(kt_scope *s, const ki_exprs *items)
 /* Arrays are references, and a line holds what is known when it is printed. */
 static void check_value(kt_scope *s, const kt_expr *value)
 {
-  if (!kt_is_array(s->c, value->type)) return;
+  if (!kt_holds_array(s->c, value->type)) return;
   kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-          "an array (%s) cannot be printed: print its elements, or its `.shape`",
+          "%s (%s) cannot be printed: print its elements, or its `.shape`",
+          kt_is_array(s->c, value->type) ? "an array" : "a tuple with an array in it",
           kt_type_text(s->c, value->type));
 }
 
