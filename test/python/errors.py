@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 import traceback
+import warnings
 
 import kjit
 import numpy as np
@@ -55,7 +56,19 @@ if (y := 3) > 2:  # E: a statement of its own
 match x[0]:  # E: write if and elif
     case 1: pass
 ---
-for k in x:  # E: a loop in a kernel runs over range
+for k in 3.5:  # E: for
+    pass
+---
+for k in enumerate(x):  # E: range(len(a))
+    pass
+---
+for k, (a, b) in x:  # E: plain names
+    pass
+---
+for k in kjit.static(x):  # E: static(range(n))
+    pass
+---
+for k in kjit.static(range(len(x))):  # E: static
     pass
 ---
 for k in range(3):
@@ -63,9 +76,18 @@ for k in range(3):
 else:
     x[0] = 1  # E: has no else
 ---
-for k in range(3):  # E: another name
-    pass
-x[0] = k
+y: kjit.f32 = 1
+y: kjit.f64 = 2  # E: another type than in line 2
+---
+y = x
+y = 3  # E: an integer literal here and f32[:] C elsewhere
+---
+x[0] = "ü" == x; x[1] = nobody  # E: a text is nothing
+---
+π = x[1]; x[0] = π + x  # E: got
+---
+y = y_later + 1  # E: `y_later` is used before it is assigned
+y_later = 1
 ---
 x[0] = later  # E: `later` is used before it is assigned
 later = 3
@@ -226,6 +248,41 @@ assert isinstance(failure(2), AssertionError) and "five" in str(failure(2)) and 
 assert isinstance(failure(3), IndexError) and "x[i + 100]" in str(failure(3)), failure(3)
 assert isinstance(failure(4), ZeroDivisionError), failure(4)
 assert failure(5) is None
+assert failure(1).text == "nothing there" and failure(2).text == "five" and failure(3).text is None
+
+
+@kjit.jit(checks="all")
+def parting(x):
+    if kjit.threadIdx.x > 3:
+        kjit.syncthreads()
+    x[0] = 1
+
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    try:
+        parting[1, 32](np.zeros(4))
+        assert False, "a barrier that not all reach"
+    except kjit.KernelError as error:
+        assert error.line in (parting.py_func.__code__.co_firstlineno + 2, parting.py_func.__code__.co_firstlineno + 3), error
+message = str(caught[0].message)
+assert caught[0].category is kjit.KjitWarning and caught[0].filename == __file__ and "  kjit.syncthreads()\n" in message and message.endswith("^"), message
+
+# Columns count characters.
+
+
+@kjit.jit
+def wide(x):
+    ä, x[0] = 1, 2; raise KeyError("ü")  # noqa: E702
+
+
+try:
+    wide[1, 1](np.zeros(3))
+except KeyError as error:
+    caret = str(error.args[0]).split("\n")
+    assert error.column == 21 and error.text == "ü" and caret[2].index("^") == caret[1].index("raise"), (error.column, caret)
+else:
+    assert False
 
 # Sources that are not there, and what is no function.
 names = {}

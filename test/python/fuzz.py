@@ -36,6 +36,20 @@ def kernel(r, x, n):
             break
         total += (c if k & 1 else -c) * own[0] // 3
         continue
+    for s in PAIR:
+        total += s
+    for s in kjit.static(range(2)):
+        total += PAIR[s]
+    for k in range(3):
+        total += k
+    rows = x
+    if n > 3:
+        rows = x[n:]
+    for v in rows:
+        total = total + v * k
+    late: kjit.f32
+    if d > a:
+        late = total
     for b in range(2, 5):
         own[b % 4] += b
     for j in kjit.grid_range(len(r)):
@@ -107,7 +121,7 @@ with tempfile.TemporaryDirectory() as folder:
         except Exception:
             continue
         try:
-            kernel = kjit.jit(checks="bounds,division,assert")(names["kernel"])
+            kernel = kjit.jit(checks="bounds,division,assert", wrap=luck.random() < 0.5)(names["kernel"])
             kernel[1, 8](np.zeros(16, np.float32), np.ones(8, np.float32), 5)
             outcome = "ran"
         except kjit.Error as error:

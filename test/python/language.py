@@ -221,6 +221,88 @@ carried[1, 1](small)
 assert small.tolist() == [2, 4, 8, 16, 32, 64, 128, 256]
 
 
+# Variables: one type of all assignments, wherever they are; arrays; what is left of a loop's variable.
+SIZES, PAIRS = (2, 0.5, 4), ((1, 2.5), (3, 4.5))
+
+
+@kjit.jit
+def joined(r, n, x, y):
+    a = n
+    if n > 2:
+        a = 2.5 * a
+    rows = x
+    if n > 3:
+        rows = y[::2]
+    typed: kjit.f32
+    for k in range(n):
+        typed = a + k
+        if k == 5:
+            break
+    r[0], r[1], r[2], r[3] = a, rows[1], typed, k
+    for k in range(3):
+        r[4] += k
+    if n > 0:
+        for m in range(2 * n):
+            pass
+        for m in range(3, 7):
+            r[5] += m
+        r[6] = m
+    x = y                             # a parameter that is an array
+    r[7] = x[3]
+
+
+for n in (2, 4, 9):
+    r = np.zeros(8)
+    joined[1, 1](r, np.int32(n), x, y)
+    a = n * 2.5 if n > 2 else n
+    k = min(n - 1, 5)
+    assert r.tolist() == [a, (y[2] if n > 3 else x[1]), np.float32(a + k), k, 3, 18, 6, y[3]], (n, r)
+
+
+@kjit.jit
+def loops(r, m, n: kjit.const):
+    for v in SIZES:                   # a copy of the body for each item
+        r[0] += v
+    for p, q in PAIRS:
+        r[1] += p * q
+    for i in kjit.static(range(n)):
+        r[2] += PAIRS[i % 2][1] * i
+    for at in range(m.shape):
+        r[3] += m[at]
+    for row in m:
+        for v in row:
+            r[4] = 2 * r[4] + v
+    for v in (m[0], m[1]):
+        r[5] += len(v) + v[0]
+
+
+m = random.integers(0, 100, (2, 3)).astype(np.float64)
+r = np.zeros(6)
+loops[1, 1](r, m, 3)
+folded = 0
+for v in m.ravel():
+    folded = 2 * folded + v
+assert r.tolist() == [6.5, 16, 0 + 4.5 + 2 * 2.5, m.sum(), folded, 6 + m[0, 0] + m[1, 0]], (r, m)
+
+
+def last(a, i):
+    return a[i - len(a)]
+
+
+@kjit.jit(wrap=True)
+def wrapped(r, x, n):
+    r[0], r[1] = x[n], last(x, 3)     # functions without a decorator as the kernel
+    part = x[n:100]
+    r[2] = len(part)
+    r[-1 + n] = 5
+
+
+r = np.zeros(6)
+wrapped[1, 1](r, x, -2)
+assert r.tolist() == [x[-2], x[3], 2, 5, 0, 0], r
+assert "@wrap" in wrapped.ir and "@line" not in wrapped.ir
+
+
 class Sums:
     @kjit.func
     def twice(self):

@@ -1,7 +1,5 @@
 """Errors and warnings of libkjit as exceptions, at places of the Python source."""
-import re
 import warnings
-import weakref
 
 from . import _kjit
 
@@ -9,9 +7,10 @@ from . import _kjit
 class Error(Exception):
     """What every failure of kjit is. `status` is libkjit's name of it; `file`, `line`, `column` (from 1) the place in the
     Python source, or None; `message` the sentence alone, which str() gives with place, source line and caret. Of a
-    thread that failed (KernelError) `block` and `thread` are its positions in x, y and z, else None."""
+    thread that failed (KernelError) `block` and `thread` are its positions in x, y and z, else None (`thread` also where
+    all of a block failed), and `text` what the kernel's raise or assert says, or None."""
     __module__ = "kjit"
-    block = thread = None
+    block = thread = text = None
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
         super().__init__(text)
@@ -58,61 +57,43 @@ CLASSES = {row[1]: _define(row[0], *row[1:-1], doc=row[-1]) for row in [
 ]}
 KernelError = CLASSES["KJIT_ERROR_KERNEL"]
 
-# Modules of kernel IR by the name that libkjit calls them, for their line maps.
-_modules = weakref.WeakValueDictionary()
-# What a failing thread says: of which kernel, block and thread; of an index.
-_THREAD = re.compile(r"kernel `(.*?)`, block \((\d+), (\d+), (\d+)\), thread \((\d+), (\d+), (\d+)\): ")
-_BOUNDS = re.compile(r"index -?\d+ of ")
+# kjit_failure's numbers, each with the exception of Python that it is, too.
+_RAISE = 1
+FAILURES = {_RAISE: None, 2: AssertionError, 3: IndexError, 4: ZeroDivisionError}
+# (file, line, column) of a `raise` -> its class
+_raised = {}
 # (exception class of Python) -> class that is both it and KernelError
 _both = {}
 
 
-class LineMap:
-    """Where each line of a module's kernel IR comes from. places[i]: of line i + 1, pairs of a column there (from 1) and
-    (file, line, column) in Python. failures: line -> exception class of `raise` and `assert`."""
+def remember_raise(place, kind):
+    """The class of exceptions that a `raise` at a place of Python raises: kernels have its text only."""
+    _raised[place] = kind
 
-    def __init__(self, name, places, failures, quote):
-        self.name, self.places, self.failures, self.quote = name, places, failures, quote
-        _modules[name] = self
 
-    def find(self, line, column):
-        marks = self.places[line - 1] if 0 < line <= len(self.places) else []
-        best = None
-        for at, place in marks:
-            if best is None or at <= column:
-                best = place
-        return best
+def character_column(line, column):
+    """The column (from 1) of a character, from one that counts bytes of UTF-8 as libkjit's do."""
+    if line is None or not column:
+        return column or None
+    return len(line.encode("utf-8", "replace")[:column - 1].decode(errors="replace")) + 1
 
 
 def show(kind, message, place, quoted):
-    """The text that kjit's tools print for a message: place, sentence, source line and caret."""
+    """The text that kjit's tools print for a message: place, sentence, source line and caret. The column counts bytes."""
     if not place:
         return f"{kind}: {message}"
-    file, line, column = place
-    text = f"{file}:{line}:{column}: {kind}: {message}"
+    file, line, column = place[0], place[1], character_column(quoted, place[2])
+    text = f"{file}:{line}:{f'{column}:' if column else ''} {kind}: {message}"
     if quoted is None:
         return text
-    blank = re.sub(r"[^\t]", " ", quoted[:column - 1])
-    return f"{text}\n  {quoted}\n  {blank}^"
+    blank = "".join(c if c == "\t" else " " for c in quoted[:column - 1]) if column else None
+    return f"{text}\n  {quoted}" + (f"\n  {blank}^" if column else "")
 
 
-def _translate(file, line, column):
-    """The place in Python, the source line, and the map's exception class there."""
-    module = _modules.get(file)
-    if not module:
-        return ((file, line, column) if file and line else None), None, None
-    place = module.find(line, column)
-    return place, module.quote(place), module.failures.get(line)
-
-
-def _failure_class(raised, message):
+def _failure_class(failure, place):
+    raised = _raised.get(place) if failure == _RAISE else FAILURES.get(failure)
     if raised is None:
-        if _BOUNDS.search(message):
-            raised = IndexError
-        elif ": division of " in message:
-            raised = ZeroDivisionError
-        else:
-            return KernelError
+        return KernelError
     if raised not in _both:
         try:
             _both[raised] = type(raised.__name__, (KernelError, raised), {"__module__": "kjit", "__doc__": raised.__doc__})
@@ -123,37 +104,34 @@ def _failure_class(raised, message):
 
 
 def make(status, diagnostics):
-    """The exception for a status and the diagnostics of libkjit; the extension calls this."""
-    texts, first, raised = [], None, None
-    for severity, _, file, line, column, message, source in diagnostics:
+    """The exception for a status and the diagnostics of libkjit; the extension calls this. Each is a tuple (severity, file,
+    line, column, message, source line), of a thread that failed with (number of the failure, block, thread, text) behind it,
+    where thread is None if all of the block failed."""
+    texts, first, failure = [], None, None
+    for severity, file, line, column, message, quoted, *thread in diagnostics:
         if severity == 2:  # a remark is advice about speed
             continue
-        place, quoted, failure = _translate(file, line, column)
-        kind = ("error", "warning", "remark", "note")[severity]
-        texts.append(show(kind, message, place, quoted if quoted is not None else source))
+        place = (file, line, column) if file and line else None
+        texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
-            first, raised = (message, place), failure
-    message, place = first or (status, None)
+            first, failure = (message, place, quoted), thread
+    message, place, quoted = first or (status, None, None)
     kind = CLASSES.get(status, Error)
-    if kind is KernelError:
-        kind = _failure_class(raised, message)
+    if kind is KernelError and failure:
+        kind = _failure_class(failure[0], place)
     text = "\n".join(texts) or status
     error = kind(text)
     error.status, error.message, error.notes = status, message, tuple(texts[1:])
-    error.file, error.line, error.column = place or (None, None, None)
-    thread = _THREAD.match(message) if isinstance(error, KernelError) else None
-    if thread:
-        numbers = tuple(map(int, thread.groups()[1:]))
-        error.block, error.thread = numbers[:3], numbers[3:]
+    error.file, error.line, error.column = (*place[:2], character_column(quoted, place[2])) if place else (None, None, None)
+    if failure:
+        error.block, error.thread, error.text = failure[1:]
     return error
 
 
-def warn(file, place, message):
+def warn(file, line, column, message, quoted):
     """A warning of libkjit; the extension calls this."""
-    line, column = map(int, place.split(":"))
-    found, quoted, _ = _translate(file, line, column)
-    if found:
-        warnings.warn_explicit(show("warning", message, found, quoted), KjitWarning, found[0], found[1])
+    if file and line:
+        warnings.warn_explicit(show("warning", message, (file, line, column), quoted), KjitWarning, file, line)
     else:
         warnings.warn(message, KjitWarning, stacklevel=2)
 

@@ -7,13 +7,13 @@ from ._errors import Error
 from .frontend import module as modules
 from .frontend import source as sources
 
-_OPTIONS = {"checks", "debug", "fastmath", "strict", "block", "grid", "cluster", "launch_bounds", "max_registers", "device", "inline"}
+_OPTIONS = {"checks", "debug", "fastmath", "strict", "block", "grid", "cluster", "launch_bounds", "max_registers", "device", "inline", "wrap"}
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
 
 def _attributes(options):
     """Options that are attributes of the kernel IR, as text."""
-    text = "".join(f" @{name}" for name in ("fastmath", "strict") if options.get(name))
+    text = "".join(f" @{name}" for name in ("fastmath", "strict", "wrap") if options.get(name))
     if options.get("inline") is not None:
         text += " @inline" if options["inline"] else " @noinline"
     for name in _EXTENTS:
@@ -41,13 +41,13 @@ class _Compiled:
         self.py_func = function
         self.attributes = _attributes(options)
         self._bits = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
-        self._device = options.get("device")
+        self._device, self._wraps = options.get("device"), bool(options.get("wrap"))
         self._made = None
         function.__kjit_source__ = sources.remember(function)
         functools.update_wrapper(self, function)
 
-    def _text(self):
-        """(name in the module, module's name, text, line map, constant arrays)"""
+    def _made_module(self):
+        """The module of kernel IR that the function became, as frontend.module.Made."""
         if self._made is None:
             with _state.lock():
                 if self._made is None:
@@ -58,18 +58,18 @@ class _Compiled:
         return self._made
 
     def _write(self):
-        builder = modules.Builder()
+        builder = modules.Builder(" @wrap" if self._wraps else "")
         name = builder.function(self, self._kind)
         builder.write_all()
-        return (name, *builder.finish(), builder.arrays)
+        return builder.finish(name)
 
     def _module(self):
         """(module, name in it)"""
-        name, title, text, _, arrays = self._text()
-        module = _state.context(*self._bits).parse(title, text)
-        for symbol, value in arrays.items():
+        made = self._made_module()
+        module = _state.context(*self._bits).parse(made.title, made.text, made.quoted())
+        for symbol, value in made.arrays.items():
             module = module.set_constant(symbol, value)
-        return module, name
+        return module, made.name
 
     def _parameters(self):
         code = self.py_func.__code__
@@ -78,7 +78,7 @@ class _Compiled:
     @property
     def ir(self):
         """The kernel IR that the function became."""
-        return self._text()[2]
+        return self._made_module().plain
 
 
 class Kernel(_Compiled, _kjit.Kernel):
@@ -140,8 +140,8 @@ class Function(_Compiled):
 
 def jit(function=None, **options):
     """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; on the CPU "barrier",
-    "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict, block, grid, cluster, launch_bounds,
-    max_registers, device ("cpu", "cuda:0")."""
+    "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict, wrap (negative indices and
+    slices as in Python), block, grid, cluster, launch_bounds, max_registers, device ("cpu", "cuda:0")."""
     if function is None:
         return functools.partial(jit, **options)
     return Kernel(function, **options)
@@ -149,7 +149,7 @@ def jit(function=None, **options):
 
 def func(function=None, **options):
     """Makes a function one that kernels call, and that Python calls on the CPU. Options: checks, debug, fastmath, strict,
-    inline."""
+    wrap, inline."""
     if function is None:
         return functools.partial(func, **options)
     return Function(function, **options)

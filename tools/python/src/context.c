@@ -71,23 +71,48 @@ static void end_context(PyObject *object)
   free_object(object);
 }
 
+/* From a tuple of pairs (file, text), which keeps what the entries borrow. NULL: an exception. */
+static kjit_quoted_text *read_quoted(PyObject *pairs, size_t *count)
+{
+  *count = (size_t)PyTuple_Size(pairs);
+  kjit_quoted_text *list = calloc(*count + 1, sizeof *list);
+  if (!list) return (void *)PyErr_NoMemory();
+  for (size_t i = 0; i < *count; i++) {
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(PyTuple_GetItem(pairs, (Py_ssize_t)i), "ss#", &list[i].file,
+                          &list[i].text, &size)) {
+      free(list);
+      return NULL;
+    }
+    list[i].text_bytes = (size_t)size;
+  }
+  return list;
+}
+
+/* parse(name, text, quoted): quoted are the sources behind line directives. */
 static PyObject *parse_module(PyObject *object, PyObject *args)
 {
   context_object *self = (context_object *)object;
   const char *name, *text;
   Py_ssize_t size;
-  if (!PyArg_ParseTuple(args, "ss#", &name, &text, &size)) return NULL;
-  module_object *module = new_object(binding_module_type);
-  if (!module) return NULL;
-  kjit_status status;
-  BINDING_UNLOCKED(self, status = kjit_parse_module(self->context, name, text, (size_t)size,
-                                                    &module->module));
-  if (status != KJIT_OK) module->module = NULL;
-  module->context = (context_object *)Py_NewRef(object);
-  if (binding_finish(self, status)) {
-    Py_DECREF((PyObject *)module);
-    module = NULL;
+  PyObject *pairs;
+  kjit_parse_options options = { .size_bytes = sizeof options };
+  if (!PyArg_ParseTuple(args, "ss#O!", &name, &text, &size, &PyTuple_Type, &pairs)) return NULL;
+  kjit_quoted_text *quoted = read_quoted(pairs, &options.quoted_count);
+  module_object *module = quoted ? new_object(binding_module_type) : NULL;
+  if (module) {
+    options.quoted = quoted;
+    kjit_status status;
+    BINDING_UNLOCKED(self, status = kjit_parse_module_with(self->context, &options, name, text,
+                                                           (size_t)size, &module->module));
+    if (status != KJIT_OK) module->module = NULL;
+    module->context = (context_object *)Py_NewRef(object);
+    if (binding_finish(self, status)) {
+      Py_DECREF((PyObject *)module);
+      module = NULL;
+    }
   }
+  free(quoted);
   return (PyObject *)module;
 }
 
@@ -205,7 +230,9 @@ static PyObject *is_forked(PyObject *object, void *unused)
 }
 
 static PyMethodDef context_methods[] = {
-  { "parse", parse_module, METH_VARARGS, "parse(name, text): a module of kernel IR" },
+  { "parse", parse_module, METH_VARARGS,
+    "parse(name, text, ((file, text), ...)): a module of kernel IR; the pairs are quoted by "
+    "messages" },
   { "device", get_device, METH_VARARGS, "device(name=None): a device of the context" },
   { "devices", list_devices, METH_NOARGS, "all devices, GPUs first" },
   { "statistics", get_statistics, METH_NOARGS, "counts since the context was made" },

@@ -22,7 +22,7 @@ struct binding_mailbox {
   atomic_int is_filled;
   size_t dropped_bytes;
   binding_text lines;
-  binding_text warnings; /* file, line, column, message, each with a 0 behind it */
+  binding_text warnings; /* file, line:column, message, source line, each with a 0 behind it */
 };
 
 static int append(binding_mailbox *box, binding_text *text, const char *bytes, size_t size)
@@ -77,13 +77,14 @@ void binding_post_diagnostic(void *user, const kjit_diagnostic *d)
   if (d->severity != KJIT_SEVERITY_WARNING) return;
   char place[64];
   int length = snprintf(place, sizeof place, "%u:%u", d->line, d->column);
-  const char *parts[] = { d->file ? d->file : "", place, d->message };
+  const char *parts[] = { d->file ? d->file : "", place, d->message,
+                          d->source_line ? d->source_line : "" };
   (void)length;
-  size_t sizes[3], total = 0;
-  for (int i = 0; i < 3; i++) total += sizes[i] = strlen(parts[i]) + 1;
+  size_t sizes[4], total = 0;
+  for (int i = 0; i < 4; i++) total += sizes[i] = strlen(parts[i]) + 1;
   pthread_mutex_lock(&box->mutex);
   if (total <= ROOM - box->warnings.size)
-    for (int i = 0; i < 3 && !append(box, &box->warnings, parts[i], sizes[i]); i++) {}
+    for (int i = 0; i < 4 && !append(box, &box->warnings, parts[i], sizes[i]); i++) {}
   pthread_mutex_unlock(&box->mutex);
 }
 
@@ -101,7 +102,7 @@ static int write_lines(const binding_text *text, size_t dropped)
   return result ? 0 : -1;
 }
 
-/* kjit._errors.warn(file, place, message) */
+/* kjit._errors.warn(file, line, column, message, source line) */
 static int give_warnings(const binding_text *text)
 {
   PyObject *errors = PyImport_ImportModule("kjit._errors");
@@ -109,11 +110,15 @@ static int give_warnings(const binding_text *text)
   int outcome = errors ? 0 : -1;
   while (!outcome && at < end) {
     const char *place = at + strlen(at) + 1, *message = place + strlen(place) + 1;
-    if (message >= end) break;
-    PyObject *result = PyObject_CallMethod(errors, "warn", "sss", at, place, message);
+    const char *quoted = message < end ? message + strlen(message) + 1 : end;
+    if (quoted >= end) break; /* there was no memory for all of it */
+    char *colon;
+    long line = strtol(place, &colon, 10), column = strtol(colon + 1, NULL, 10);
+    PyObject *result = PyObject_CallMethod(errors, "warn", "sllsz", at, line, column, message,
+                                           *quoted ? quoted : NULL);
     if (!result) outcome = -1;
     Py_XDECREF(result);
-    at = message + strlen(message) + 1;
+    at = quoted + strlen(quoted) + 1;
   }
   Py_XDECREF(errors);
   return outcome;

@@ -16,16 +16,30 @@ static int64_t interpreter = -1;
 
 static void count_fork(void) { binding_generation++; }
 
-/* The diagnostics of this thread as tuples (severity, status, file, line, column, message, source
- * line). */
+static PyObject *make_position(const uint32_t at[3])
+{
+  return Py_BuildValue("(III)", at[0], at[1], at[2]);
+}
+
+/* One diagnostic as kjit._errors.make takes it. */
+static PyObject *make_row(const kjit_diagnostic *d)
+{
+  if (d->failure == KJIT_FAILURE_NONE)
+    return Py_BuildValue("iziizz", (int)d->severity, d->file, (int)d->line, (int)d->column,
+                         d->message, d->source_line);
+  PyObject *thread = d->is_whole_block ? Py_NewRef(Py_None) : make_position(d->thread);
+  return Py_BuildValue("iziizziNNz", (int)d->severity, d->file, (int)d->line, (int)d->column,
+                       d->message, d->source_line, (int)d->failure, make_position(d->block), thread,
+                       d->failure_text);
+}
+
+/* The diagnostics of this thread. */
 static PyObject *list_diagnostics(kjit_context *context)
 {
   PyObject *list = PyList_New(0);
   const kjit_diagnostic *d;
   for (size_t i = 0; list && (d = kjit_get_diagnostic(context, i)); i++) {
-    PyObject *row =
-      Py_BuildValue("isziizz", (int)d->severity, kjit_get_status_name(d->status), d->file,
-                    (int)d->line, (int)d->column, d->message, d->source_line);
+    PyObject *row = make_row(d);
     if (!row || PyList_Append(list, row)) Py_CLEAR(list);
     Py_XDECREF(row);
   }
@@ -61,8 +75,7 @@ PyObject *binding_fail(kjit_status status, const char *format, ...)
   PyObject *text = PyUnicode_FromFormatV(format, list);
   va_end(list);
   if (!text) return NULL;
-  PyObject *row = Py_BuildValue("[(isOiiNO)]", KJIT_SEVERITY_ERROR, kjit_get_status_name(status),
-                                Py_None, 0, 0, text, Py_None);
+  PyObject *row = Py_BuildValue("[(iOiiNO)]", KJIT_SEVERITY_ERROR, Py_None, 0, 0, text, Py_None);
   return raise_made(status, row);
 }
 

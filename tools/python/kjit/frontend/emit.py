@@ -4,6 +4,7 @@ import ast
 import inspect
 
 from .. import dtypes
+from .._errors import remember_raise
 from . import module as modules
 from . import static, words
 from .scope import Scope
@@ -13,13 +14,6 @@ _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 _DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
-
-
-def quote(text):
-    text = text.encode("utf-8", "replace").decode()
-    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("\r", ""), ("\0", "")):
-        text = text.replace(plain, escaped)
-    return f'"{text}"'
 
 
 class Emitter:
@@ -43,9 +37,10 @@ class Emitter:
         self.static = static.Names(python, self.scope.names | set(self.parameters))
         for where, name in self.scope.unassigned:
             raise self.error(where, f"`{name}` is used before it is assigned")
-        for where, name in self.scope.loop_clash:
-            raise self.error(where, f"`{name}` is the variable of this loop and is used outside of it, too: a kernel's loop variables "
-                                    "end with the loop, give it another name")
+        for annotations in self.scope.types.values():
+            for other in annotations[1:]:
+                if ast.dump(other) != ast.dump(annotations[0]):
+                    raise self.error(other, f"another type than in line {annotations[0].lineno}: a variable of a kernel has one type")
 
     # ---- help ----
 
@@ -66,11 +61,21 @@ class Emitter:
         self.temporaries += 1
         return self.local(f"t{self.temporaries}_of_{self.node.lineno}")
 
-    def put(self, depth, *parts, raised=None):
+    def put(self, depth, *parts):
         flat = ["  " * depth]
         for part in parts:
             flat.extend(part if isinstance(part, list) else [part])
-        self.lines.append((flat, raised))
+        self.lines.append(flat)
+
+    def declare(self, depth, node, name):
+        """A variable without a value: what it is assigned says its type, or its annotation."""
+        kind = self.scope.types.get(name)
+        of = [": ", *self.type_parts(kind[0])] if kind else []
+        self.put(depth, [self.source.place(node)], f"var {self.local(name)}", of)
+
+    def type_parts(self, node):
+        """The type that an annotation of a variable is."""
+        return [self.source.place(node), self.type_text(self.static_value(node), node)]
 
     # ---- the declaration ----
 
@@ -94,7 +99,7 @@ class Emitter:
                 head += [" -> ", self.source.place(result), self.type_text(annotated, result)]
         self.put(0, head, f"{attributes} {{")
         for argument, parameter in copies:
-            self.put(1, [self.source.place(argument)], f"var {self.local(argument.arg)} = 0")
+            self.declare(1, argument, argument.arg)
             self.put(1, [self.source.place(argument)], f"{self.local(argument.arg)} = {parameter}")
         self.block(self.body, 1)
         self.put(0, "}")
@@ -130,14 +135,8 @@ class Emitter:
             if not method:
                 raise self.error(statement, f"a kernel has no statement of this kind ({type(statement).__name__})")
             for name in self.scope.hoist.get(id(statement), ()):
-                self.put(depth, [self.source.place(statement)], f"var {self.local(name)} = {self.zero(name)}")
+                self.declare(depth, statement, name)
             method(statement, depth)
-
-    def zero(self, name):
-        """What a variable without a value starts with: it has the type that its assignments have together."""
-        values = self.scope.values.get(name, [])
-        is_truth = values and all(v is not None and self.is_truth(v) for v in values)
-        return "false" if is_truth else "0"
 
     @staticmethod
     def is_truth(node):
@@ -187,7 +186,7 @@ class Emitter:
 
     def text_or_value(self, node):
         value = self.static_value(node)
-        return [quote(value)] if isinstance(value, str) else self.expression(node)
+        return [modules.quote(value)] if isinstance(value, str) else self.expression(node)
 
     def do_Assert(self, statement, depth):
         parts = [self.source.place(statement), "assert ", *self.condition(statement.test)]
@@ -195,8 +194,8 @@ class Emitter:
             text = self.static_value(statement.msg)
             if not isinstance(text, str):
                 raise self.error(statement.msg, "the message of an assert is a text that is known when the kernel is compiled")
-            parts += [", ", quote(text)]
-        self.put(depth, parts, raised=AssertionError)
+            parts += [", ", modules.quote(text)]
+        self.put(depth, parts)
 
     def do_Raise(self, statement, depth):
         call = statement.exc
@@ -211,7 +210,9 @@ class Emitter:
             text = self.static_value(call.args[0]) if len(call.args) == 1 and not call.keywords else None
             if not isinstance(text, str):
                 raise self.error(call, "an exception of a kernel has one text, known when the kernel is compiled")
-        self.put(depth, [self.source.place(statement)], f"raise {quote(text)}", raised=kind)
+        place = self.source.place(statement)
+        remember_raise(place, kind)
+        self.put(depth, [place], f"raise {modules.quote(text)}")
 
     def do_If(self, statement, depth):
         known = self.static_value(statement.test)
@@ -242,38 +243,47 @@ class Emitter:
     def do_For(self, statement, depth):
         if statement.orelse:
             raise self.error(statement.orelse[0], "a loop in a kernel has no else")
-        call, attribute = statement.iter, ""
-        if isinstance(call, ast.Call) and self.static_value(call.func) is words.LOOPS["unroll"]:
-            if not 1 <= len(call.args) <= 2 or call.keywords:
-                raise self.error(call, "unroll(range(n)) or unroll(range(n), factor)")
-            factor = self.static_value(call.args[1]) if len(call.args) == 2 else None
-            if len(call.args) == 2 and type(factor) is not int:
-                raise self.error(call.args[1], "the factor of unroll is an integer that is known when the kernel is compiled")
-            call, attribute = call.args[0], " @unroll" + (f"({factor})" if factor is not None else "")
-        word = self.loop_word(call)
-        if word is None:
-            raise self.error(statement.iter, "a loop in a kernel runs over range, kjit.grid_range or kjit.block_range")
-        if call.keywords or not call.args:
-            raise self.error(call, f"{word}() takes numbers, one at least")
+        head, attribute = self.loop_head(statement.iter)
         target = statement.target
-        names = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
         if not all(isinstance(n, ast.Name) for n in names):
             raise self.error(target, "the variables of a loop are plain names")
         copies, heads = [], []
         for name in names:
-            text = self.local(name.id)
-            if self.is_stored_inside(statement.body, name.id):
-                copies.append((name, text))
+            text, is_outer = self.local(name.id), (id(statement), name.id) in self.scope.outer
+            if is_outer or self.is_stored_inside(statement.body, name.id):
+                copies.append((name, text, is_outer))
                 text = self.local(name.id + "_counts")
             heads += ([", "] if heads else []) + [self.source.place(name), text]
-        parts = [self.source.place(statement), "for ", *heads, " in ", self.source.place(call), f"{word}("]
-        for i, argument in enumerate(call.args):
-            parts += ([", "] if i else []) + self.expression(argument)
-        self.put(depth, parts, f"){attribute} {{")
-        for name, text in copies:
-            self.put(depth + 1, [self.source.place(name)], f"var {text} = {self.local(name.id + '_counts')}")
+        self.put(depth, [self.source.place(statement), "for ", *heads, " in ", *head], f"{attribute} {{")
+        for name, text, is_outer in copies:
+            if not is_outer:
+                self.declare(depth + 1, name, name.id)
+            self.put(depth + 1, [self.source.place(name)], f"{text} = {self.local(name.id + '_counts')}")
         self.block(statement.body, depth + 1)
         self.put(depth, "}")
+
+    def loop_head(self, call):
+        """What a loop goes over, and its attribute."""
+        attribute = ""
+        kind = self.static_value(call.func) if isinstance(call, ast.Call) else None
+        if kind is words.LOOPS["unroll"] or kind is words.LOOPS["static"]:
+            most = 2 if kind.name == "unroll" else 1
+            if not 1 <= len(call.args) <= most or call.keywords or self.loop_word(call.args[0]) != "range":
+                raise self.error(call, "unroll(range(n)) or unroll(range(n), factor)" if most == 2 else "static(range(n))")
+            factor = self.static_value(call.args[1]) if len(call.args) == 2 else None
+            if len(call.args) == 2 and type(factor) is not int:
+                raise self.error(call.args[1], "the factor of unroll is an integer that is known when the kernel is compiled")
+            call, attribute = call.args[0], f" @{kind.name}" + (f"({factor})" if factor is not None else "")
+        word = self.loop_word(call)
+        if word is None:  # the items of a tuple, or what is behind the first index of an array
+            return self.expression(call), attribute
+        if call.keywords or not call.args:
+            raise self.error(call, f"{word}() takes numbers, one at least")
+        parts = [self.source.place(call), f"{word}("]
+        for i, argument in enumerate(call.args):
+            parts += ([", "] if i else []) + self.expression(argument)
+        return [*parts, ")"], attribute
 
     @staticmethod
     def is_stored_inside(body, name):
@@ -300,7 +310,7 @@ class Emitter:
             return
         target = statement.targets[0]
         if not isinstance(target, (ast.Tuple, ast.List)):
-            return self.store(statement, [target], self.expression(statement.value), depth, statement.value)
+            return self.store(statement, [target], self.expression(statement.value), depth)
         value = self.expression(statement.value)
         if isinstance(statement.value, ast.Tuple):  # swaps: all values before all places
             value = []
@@ -310,7 +320,7 @@ class Emitter:
                 raise self.error(statement, f"{len(statement.value.elts)} values for {len(target.elts)} variables")
         self.store(statement, target.elts, value, depth)
 
-    def store(self, statement, targets, value, depth, node=None):
+    def store(self, statement, targets, value, depth):
         """The value to the targets; those that are declared here with let or var."""
         for target in targets:
             if not isinstance(target, (ast.Name, ast.Subscript, ast.Attribute)):
@@ -318,13 +328,14 @@ class Emitter:
             self.forbid_global(target)
         new = [t for t in targets if isinstance(t, ast.Name) and t.id in self.scope.declare.get(id(statement), ())]
         place = [self.source.place(targets[0])]
-        if new and len(new) == len(targets) and all(self.scope.stores[t.id] == 1 for t in new):
+        if new and len(new) == len(targets) and all(self.scope.stores[t.id] == 1 and t.id not in self.scope.types for t in new):
             names = ", ".join(self.local(t.id) for t in new)
             return self.put(depth, place, f"let {names} = ", value)
-        if len(targets) == 1 and new and isinstance(node, (ast.Constant, ast.Tuple)):
-            return self.put(depth, place, f"var {self.local(new[0].id)} = ", value)
+        if len(targets) == 1 and new and new[0].id in self.scope.types:
+            kind = self.type_parts(self.scope.types[new[0].id][0])
+            return self.put(depth, place, f"var {self.local(new[0].id)}: ", kind, " = ", value)
         for target in new:
-            self.put(depth, [self.source.place(target)], f"var {self.local(target.id)} = {self.zero(target.id)}")
+            self.declare(depth, target, target.id)
         left = []
         for i, target in enumerate(targets):
             left += ([", "] if i else []) + self.expression(target)
@@ -338,14 +349,13 @@ class Emitter:
             raise self.error(target, f"`{base.id}` belongs to Python around the kernel, which is a constant here: hand it over as an argument")
 
     def do_AnnAssign(self, statement, depth):
-        if statement.value is None or not isinstance(statement.target, ast.Name):
-            raise self.error(statement, "a variable with a type has a value, too: x: kjit.f32 = 0")
+        if not isinstance(statement.target, ast.Name):
+            raise self.error(statement, "a variable may have a type, an element or a field has none of its own: x: kjit.f32 = 0")
         name = statement.target.id
-        kind = self.static_value(statement.annotation)
-        if name not in self.scope.declare.get(id(statement), ()):
-            raise self.error(statement, f"the type of `{name}` stands at its first assignment, which all of its uses follow")
-        self.put(depth, [self.source.place(statement)], f"var {self.local(name)}: {self.type_text(kind, statement.annotation)} = ",
-                 self.expression(statement.value))
+        if statement.value is not None:
+            self.store(statement, [statement.target], self.expression(statement.value), depth)
+        elif name in self.scope.declare.get(id(statement), ()):
+            self.declare(depth, statement, name)
 
     def do_AugAssign(self, statement, depth):
         operator = _BINARY.get(type(statement.op))

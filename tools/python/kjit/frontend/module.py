@@ -1,10 +1,9 @@
 """A module of kernel IR from functions of Python."""
-import hashlib
 import math
 import types
 
 from .. import dtypes
-from .._errors import LineMap
+from .._errors import remember_raise
 from . import source as sources
 from . import words
 from .emit import Emitter
@@ -13,13 +12,33 @@ from .emit import Emitter
 MOST_FUNCTIONS = 1000
 
 
+class Made:
+    """A module that is written. name: of the kernel or func in it; title: what libkjit calls the module; text: kernel IR
+    with line directives; plain: without; sources: those that directives name; arrays: name -> constant array; lines: for
+    each line of the plain text the place (file, line, column) of Python that it comes from, or None."""
+
+    def __init__(self, name, title, text, plain, sources, arrays, lines):
+        self.name, self.title, self.text, self.plain = name, title, text, plain
+        self.sources, self.arrays, self.lines = sources, arrays, lines
+
+    def quoted(self):
+        """(file, text) of each source, for libkjit's messages."""
+        return tuple((printable(source.file), "".join(source.lines)) for source in self.sources)
+
+
+def printable(text):
+    """Text that can be encoded: names of files may be bytes that are no UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class Builder:
     """symbols: id(function) -> its name in the module; pending: functions that are not written yet; arrays: name ->
-    constant array."""
+    constant array. rules: attributes of all functions that have no decorator of kjit's."""
 
-    def __init__(self):
+    def __init__(self, rules=""):
+        self.rules = rules
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
-        self.lines, self.failures, self.arrays, self.quotes = [], {}, {}, {}
+        self.lines, self.constants, self.arrays, self.sources = [], [], {}, {}
 
     def new_name(self, wanted):
         wanted = "".join(c if c.isascii() and c.isalnum() or c == "_" else "_" for c in wanted) or "f"
@@ -32,14 +51,14 @@ class Builder:
         self.names.add(name)
         return name
 
-    def function(self, thing, kind="func", options=None):
+    def function(self, thing, kind="func"):
         """The name of a function in the module, which writes it later."""
         if id(thing) not in self.symbols:
             python = getattr(thing, "py_func", thing)
             name = self.new_name("lambda_" if python.__name__ == "<lambda>" else python.__name__)
             self.symbols[id(thing)] = name
             self.kept.append(thing)
-            self.pending.append((name, python, kind, options or getattr(thing, "attributes", "")))
+            self.pending.append((name, python, kind, getattr(thing, "attributes", self.rules)))
         return self.symbols[id(thing)]
 
     def array(self, value, name):
@@ -51,7 +70,7 @@ class Builder:
             self.symbols[id(value)] = symbol
             self.kept.append(value)
             self.arrays[symbol] = value
-            self.lines.append([f"extern const {symbol}: {element}[{', '.join(map(str, value.shape))}]"])
+            self.constants.append([f"extern const {symbol}: {element}[{', '.join(map(str, value.shape))}]"])
         return self.symbols[id(value)]
 
     def write_all(self):
@@ -77,30 +96,38 @@ class Builder:
             if not clash:
                 break
             avoid |= clash
-        for line, raised in lines:
-            self.lines.append(line)
-            if raised:
-                self.failures[len(self.lines)] = raised
-        self.quotes[source.file] = source
+        self.lines += lines
+        self.sources[source.file] = source
 
-    def finish(self):
-        """(name, text, line map)"""
-        texts, places = [], []
-        for parts in self.lines:
-            column, marks, text = 1, [], []
+    def finish(self, name):
+        """What was written, as a Made. Each place in a line becomes a line directive before the text that follows it."""
+        texts, plains, lines = [], [], []
+        known, file = None, None
+        for parts in self.constants + self.lines:
+            text, plain, place, first = [], [], None, None
             for part in parts:
                 if isinstance(part, tuple):
-                    marks.append((column, part))
-                else:
-                    text.append(part)
-                    column += len(part.encode())
+                    place = part
+                    continue
+                if place and place != known and part.strip():
+                    of = "" if place[0] == file else f", {quote(printable(place[0]))}"
+                    text.append(f"@line({place[1]}, {place[2]}{of}) ")
+                    known, file = place, place[0]
+                first = first or place
+                text.append(part)
+                plain.append(part)
             texts.append("".join(text))
-            places.append(marks)
-        text = "\n".join(texts) + "\n"
-        digest = hashlib.sha1(repr((text, places)).encode()).hexdigest()[:12]
-        quote = lambda place: self.quotes[place[0]].quote(place[1]) if place and place[0] in self.quotes else None  # noqa: E731
-        name = f"<kjit {digest}>"
-        return name, text, LineMap(name, places, self.failures, quote)
+            plains.append("".join(plain))
+            lines.append(first)
+        return Made(name, f"<kjit {name}>", "\n".join(texts) + "\n", "\n".join(plains) + "\n", list(self.sources.values()), self.arrays, lines)
+
+
+def quote(text):
+    """A string of the kernel IR."""
+    text = printable(text)
+    for plain, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("\r", ""), ("\0", "")):
+        text = text.replace(plain, escaped)
+    return f'"{text}"'
 
 
 def literal(value):

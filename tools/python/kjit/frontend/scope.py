@@ -19,6 +19,10 @@ def loop_names(statement):
     return [n.id for n in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(n, ast.Name)]
 
 
+def _targets_of(statement):
+    return loop_names(statement) if isinstance(statement, ast.For) else []
+
+
 def targets(statement):
     """Expressions that a simple statement assigns to."""
     if isinstance(statement, ast.Assign):
@@ -28,17 +32,19 @@ def targets(statement):
 
 class Scope:
     """declare: id(statement) -> names declared by this assignment; hoist: id(statement) -> names declared before it;
-    stores: name -> how often it is assigned; late: nodes of names that nothing has assigned."""
+    stores: name -> how often it is assigned; types: name -> its annotations; outer: (id(loop), name) of loops whose
+    variable is used behind them, too; unassigned: nodes of names that nothing has assigned."""
 
     def __init__(self, body, parameters):
-        self.parameters = parameters
-        self.mentions, self.stores, self.values = {}, {}, {}
-        self.declare, self.hoist, self.unassigned, self.loop_clash = {}, {}, [], []
+        self.mentions, self.stores, self.types = {}, {}, {}
+        self.declare, self.hoist, self.outer, self.unassigned = {}, {}, set(), []
         for statement in body:
             self._collect(statement)
         self.names = set(self.stores)
         for name in sorted(self.names - set(parameters)):
             self._place(body, name)
+        for name in self.names & set(parameters):
+            self._mark_loops(body, name)
 
     def _collect(self, statement):
         names = set()
@@ -46,7 +52,7 @@ class Scope:
             names |= self._names(header(statement))
             if isinstance(statement, ast.For):
                 for name in loop_names(statement):
-                    self._store(name, None)
+                    self._store(name)
                     names.add(name)
             for block in blocks(statement):
                 for inner in block:
@@ -56,7 +62,9 @@ class Scope:
             for target in targets(statement):
                 base = target.value if isinstance(target, ast.Attribute) else target
                 if isinstance(base, ast.Name):
-                    self._store(base.id, getattr(statement, "value", None))
+                    self._store(base.id)
+                    if isinstance(statement, ast.AnnAssign) and base is target:
+                        self.types.setdefault(base.id, []).append(statement.annotation)
         self.mentions[id(statement)] = names
         return names
 
@@ -64,9 +72,8 @@ class Scope:
     def _names(node):
         return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
-    def _store(self, name, value):
+    def _store(self, name):
         self.stores[name] = self.stores.get(name, 0) + 1
-        self.values.setdefault(name, []).append(value)
 
     def _first(self, body, name):
         """What a block does first with a name: "assigned" on all ways, "read" on some, "maybe" assigned, "none"."""
@@ -80,6 +87,8 @@ class Scope:
                 found = self._first_of_compound(statement, name)
             elif self._assigns(statement, name):
                 found = "assigned"
+            elif isinstance(statement, ast.AnnAssign) and statement.value is None:
+                found = "maybe"
             else:
                 found = "read"
             if found in ("assigned", "read"):
@@ -110,22 +119,28 @@ class Scope:
         found = [s for s in body if name in self.mentions[id(s)]]
         if not found:
             return
-        loops = [s for s in found if isinstance(s, ast.For) and name in loop_names(s)]
-        if loops:
-            if len(loops) < len(found) or any(name in self._names(s.iter) for s in found):
-                self.loop_clash.append((loops[0].target, name))
-            return  # it is each loop's own
-        if all(isinstance(s, COMPOUND) and name not in self._names(header(s))
-               and all(self._first(block, name) != "read" for block in blocks(s)) for s in found):
-            for statement in found:
+        loops = [s for s in found if isinstance(s, ast.For) and name in loop_names(s) and name not in self._names(s.iter)]
+        others = [s for s in found if s not in loops]
+        if all(isinstance(s, COMPOUND) and self._first_of_compound(s, name) != "read" and name not in _targets_of(s) for s in others):
+            for statement in others:
                 for block in blocks(statement):
                     self._place(block, name)
-            return
+            return  # of a loop's variable each loop has its own
         first = found[0]
         if self._assigns(first, name):
+            self.declare.setdefault(id(first), []).append(name)
+        elif isinstance(first, ast.AnnAssign) and first.value is None and isinstance(first.target, ast.Name):
             self.declare.setdefault(id(first), []).append(name)
         elif isinstance(first, COMPOUND) and name not in self._names(header(first)):
             self.hoist.setdefault(id(first), []).append(name)
         else:
             node = next(n for n in ast.walk(first) if isinstance(n, ast.Name) and n.id == name)
             self.unassigned.append((node, name))
+        self._mark_loops(found, name)
+
+    def _mark_loops(self, body, name):
+        """The name is declared around these statements: loops in them assign to it and declare none of their own."""
+        for statement in body:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.For) and name in loop_names(node):
+                    self.outer.add((id(node), name))

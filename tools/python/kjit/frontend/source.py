@@ -2,7 +2,7 @@
 import ast
 import linecache
 
-from .._errors import SourceError, show
+from .._errors import SourceError, character_column, show
 
 _sources = {}  # by file
 
@@ -21,22 +21,20 @@ class Source:
     def quote(self, line):
         return self.lines[line - 1].rstrip("\n") if 0 < line <= len(self.lines) else None
 
-    def column(self, line, offset):
-        """From an offset in bytes of UTF-8 to a column from 1."""
-        return len((self.quote(line) or "").encode()[:offset].decode(errors="replace")) + 1
-
     def place(self, node):
-        return self.file, node.lineno, self.column(node.lineno, node.col_offset)
+        """Line and column from 1, which counts bytes of UTF-8 as libkjit's columns do."""
+        return self.file, node.lineno, node.col_offset + 1
 
     def error(self, node, message):
-        place = self.place(node)
-        return SourceError(show("error", message, place, self.quote(place[1])), "KJIT_ERROR_SYNTAX", message, *place)
+        place, quoted = self.place(node), self.quote(node.lineno)
+        column = character_column(quoted, place[2])
+        return SourceError(show("error", message, place, quoted), "KJIT_ERROR_SYNTAX", message, *place[:2], column)
 
     def operator_place(self, left, right, text):
         """Where between two operands their operator stands."""
-        start = self.column(left.end_lineno, left.end_col_offset)
         if left.end_lineno == right.lineno:
-            at = (self.quote(right.lineno) or "").find(text, start - 1)
+            line = (self.quote(right.lineno) or "").encode("utf-8", "replace")
+            at = line.find(text.encode(), left.end_col_offset)
             if at >= 0:
                 return self.file, right.lineno, at + 1
         return self.place(left)

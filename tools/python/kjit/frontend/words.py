@@ -31,6 +31,7 @@ LOOPS = {name: Word(name, doc) for name, doc in [
     ("grid_range", "for i in grid_range(n): every i below n is visited once by some thread of the grid."),
     ("block_range", "for i in block_range(n): every i below n is visited once by some thread of the block."),
     ("unroll", "for i in unroll(range(4)): the loop's body is repeated instead of looping; a second argument is the factor."),
+    ("static", "for i in static(range(4)): copies of the body, one behind the other, in each of which i is a constant."),
 ]}
 ARRAYS = {name: Word(name, doc) for name, doc in [
     ("shared", "tile = shared((16, 16), f32): an array of the block, extents known at compile time; extent 0: the launch's own size."),
