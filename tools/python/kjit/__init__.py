@@ -11,25 +11,45 @@
     axpy(r, 2, x, y)
 """
 from . import _kjit
-from ._algorithms import argsort, reduce, scan, sort, vectorize
 from ._arrays import array, device, devices, empty, from_dlpack, full, statistics, synchronize, zeros
 from ._errors import CLASSES as _CLASSES
 from ._errors import Error, KjitWarning, SourceError
 from ._functions import Function, Kernel, func, jit
 from ._kjit import Array, Device, Stream
-from .dtypes import DType, const
 from .dtypes import SCALARS as _SCALARS
-from .frontend import words as _words
+from .dtypes import DType, const
 
 __version__ = _kjit.version()
 globals().update({kind.__name__: kind for kind in _CLASSES.values()})
 globals().update({name: kind for name, kind in _SCALARS.items() if name != "bool"})
-globals().update(_words.BUILTINS)
-globals().update(_words.LOOPS)
-globals().update(_words.ARRAYS)
+
+# What an import of kjit does not wait for: name -> module that has it.
+_LATER = dict.fromkeys(("argsort", "reduce", "scan", "sort", "vectorize"), "_algorithms")
 
 # What `from kjit import *` brings: not what would hide Python's own functions.
 _HIDDEN = {"len", "min", "max", "abs", "pow", "round", "print", "bool", "any", "all", "zip", "range", "map", "filter", "sum"}
-__all__ = sorted({"Array", "DType", "Device", "Error", "Function", "Kernel", "KjitWarning", "SourceError", "Stream", "argsort", "array", "const",
-                  "device", "devices", "empty", "from_dlpack", "full", "func", "jit", "reduce", "scan", "sort", "statistics", "synchronize", "vectorize", "zeros",
-                  *(kind.__name__ for kind in _CLASSES.values()), *_SCALARS, *_words.BUILTINS, *_words.LOOPS, *_words.ARRAYS} - _HIDDEN)
+
+
+def _words():
+    from .frontend import words
+    return words.ALL
+
+
+def __getattr__(name):
+    if name in _LATER:
+        import importlib
+        value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+    elif name == "__all__":
+        own = {n for n, v in globals().items() if n[0] != "_" and type(v).__name__ != "module"}
+        value = sorted((own | set(_LATER) | set(_words())) - _HIDDEN)
+    else:
+        # Words of the kernel language. Names with a bar are what Python itself looks for.
+        value = None if name.startswith("_") else _words().get(name)
+        if value is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER, *_words(), "__all__"})

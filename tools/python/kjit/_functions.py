@@ -4,8 +4,6 @@ import types
 
 from . import _kjit, _state, dtypes
 from ._errors import Error
-from .frontend import module as modules
-from .frontend import source as sources
 
 _OPTIONS = {"checks", "debug", "fastmath", "strict", "block", "grid", "cluster", "launch_bounds", "max_registers", "device", "inline", "wrap"}
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
@@ -43,6 +41,7 @@ class _Compiled:
         self._bits = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
         self._device, self._wraps = options.get("device"), bool(options.get("wrap"))
         self._made = None
+        from .frontend import source as sources  # not at the import of kjit, which waits for nothing
         function.__kjit_source__ = sources.remember(function)
         functools.update_wrapper(self, function)
 
@@ -58,6 +57,7 @@ class _Compiled:
         return self._made
 
     def _write(self):
+        from .frontend import module as modules
         builder = modules.Builder(" @wrap" if self._wraps else "")
         name = builder.function(self, self._kind)
         builder.write_all()

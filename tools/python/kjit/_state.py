@@ -1,21 +1,21 @@
 """Contexts of libkjit: one for each way of compiling, made when it is first needed and anew in a forked process."""
 import atexit
 import os
-import threading
+from _thread import RLock
 
 from . import _kjit
 
 _CHECKS = {"none": 0, "bounds": 1, "division": 2, "assert": 4, "usual": 7, "barrier": 8, "uninitialized": 16, "races": 32, "all": 63}
 _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 
-_lock = threading.RLock()
+_lock = RLock()
 _contexts = {}
 
 
 def _renew():
     """In a forked child the parent's contexts stay as they are, and its lock may be held by nobody who is here."""
     global _lock
-    _lock = threading.RLock()
+    _lock = RLock()
     _contexts.clear()
 
 

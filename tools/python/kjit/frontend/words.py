@@ -38,6 +38,7 @@ ARRAYS = {name: Word(name, doc) for name, doc in [
     ("local", "t = local(8, f32): an array of the thread."),
 ]}
 BUILTINS = {name: Word(name, doc) for name, doc in _names.BUILTINS.items()}
+ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
 # Python's own functions; None: with a reason in REFUSED.
 _PYTHON = {"abs": "abs", "min": "min", "max": "max", "len": "len", "pow": "pow", "bool": "bool", "round": "rint"}
