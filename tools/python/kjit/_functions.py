@@ -31,6 +31,7 @@ def _check_function(function, word):
 
 class _Compiled:
     """What kernels and funcs share: the function, its options, its module of kernel IR."""
+    is_typed = False  # whether numbers of Python are i64 and f64
 
     def _prepare(self, function, options):
         unknown = set(options) - _OPTIONS
@@ -58,7 +59,7 @@ class _Compiled:
 
     def _write(self):
         from .frontend import module as modules
-        builder = modules.Builder(" @wrap" if self._wraps else "")
+        builder = modules.Builder(" @wrap" if self._wraps else "", self.is_typed)
         name = builder.function(self, self._kind)
         builder.write_all()
         return builder.finish(name)
@@ -94,14 +95,14 @@ class Kernel(_Compiled, _kjit.Kernel):
         """For the extension: (module, name, parameters, defaults, device)."""
         module, name = self._module()
         device = self._device if self._device is not None else _state.device()
-        return module, name, self._parameters(), self.py_func.__defaults__ or (), device
+        return module, name, self._parameters(), self.py_func.__defaults__ or (), device, self.is_typed
 
     def __repr__(self):
         return f"<kjit.Kernel {self.py_func.__qualname__}>"
 
 
-class Function(_Compiled):
-    """A func: kernels call it, and so does Python, on the CPU: `f(2, 3.0)` gives a number."""
+class Function(_Compiled, _kjit.Function):
+    """A func: kernels call it, and so does Python, on the CPU: `f(2, 3.0)` gives a number, or a tuple of numbers."""
     _kind = "func"
 
     def __init__(self, function, **options):
@@ -110,26 +111,18 @@ class Function(_Compiled):
         self._loaded = None
 
     def _load(self):
-        loaded = self._loaded
-        if loaded is None or loaded[0] is not _state.context(*self._bits):
-            module, name = self._module()
-            loaded = self._loaded = _state.context(*self._bits), module, name, self._parameters()
-        return loaded
+        """For the extension: (module, name, parameters, defaults, whether numbers of Python have types)."""
+        module, name = self._module()
+        return module, name, self._parameters(), self.py_func.__defaults__ or (), self.is_typed
 
     def _loaded_module(self):
         """(module, name) for an algorithm, which runs in the context without checks."""
         if self._bits != (0, 0):
             raise TypeError(f"{self!r} is compiled with checks or for a debugger; an algorithm takes a func without")
-        return self._load()[1:3]
-
-    def __call__(self, *args, **keywords):
-        loaded = self._load()
-        if keywords or len(args) != len(loaded[3]):
-            import inspect
-            bound = inspect.signature(self.py_func).bind(*args, **keywords)
-            bound.apply_defaults()
-            args = bound.args
-        return _kjit.call_function(loaded[1], loaded[2], loaded[3], tuple(args))
+        context = _state.context()
+        if self._loaded is None or self._loaded[0] is not context:
+            self._loaded = (context, *self._module())
+        return self._loaded[1:]
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)

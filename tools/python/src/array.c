@@ -11,6 +11,11 @@ static const char *const numpy_names[KJIT_SCALAR_COUNT] = {
   [KJIT_C64] = "complex64", [KJIT_C128] = "complex128",
 };
 
+const char *binding_get_numpy_name(kjit_type type)
+{
+  return type < KJIT_SCALAR_COUNT ? numpy_names[type] : NULL;
+}
+
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only)
 {
   allocfunc allocate = (allocfunc)PyType_GetSlot(binding_array_type, Py_tp_alloc);

@@ -1,8 +1,9 @@
 /* What the files of the extension kjit._kjit share. One file a subject: module.c (the module,
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
- * (printed lines), argument.c (objects of Python as arguments), kernel.c (kernels and launchers),
- * function.c (calls of funcs), algorithm.c (algorithms over whole arrays).
+ * (printed lines), argument.c (objects of Python as arguments), parameter.c (arguments in the order
+ * of parameters), kernel.c (kernels and launchers), function.c (calls of funcs), algorithm.c
+ * (algorithms over whole arrays).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -101,6 +102,8 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_stream **
 int binding_add_array(PyObject *module);
 /* Takes over the reference to the kjit array; NULL: an exception is set, and it is released. */
 PyObject *binding_wrap_array(context_object *context, kjit_array *array, int is_read_only);
+/* "float32"; NULL: NumPy has no such element. */
+const char *binding_get_numpy_name(kjit_type type);
 PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_type *element);
 /* extents from an int or a sequence of ints; 0, or -1 with an exception. */
 int binding_parse_shape(PyObject *object, int64_t *shape, uint32_t *rank);
@@ -139,7 +142,31 @@ int binding_init_arguments(void);
 /* A value of a scalar type as an object of Python. */
 PyObject *binding_make_value(kjit_type type, const void *bytes);
 
+/* ---- parameter.c ---- */
+
+/* The parameters of a kernel or func; all 0 at first. */
+typedef struct binding_parameters {
+  PyObject *names;    /* tuple of their names, NULL: not known yet */
+  PyObject *defaults; /* tuple of the values of the last of them */
+  int is_typed;       /* numbers of Python are i64 and f64, as Numba has it */
+  const char *what;   /* for messages: "the kernel" */
+} binding_parameters;
+
+void binding_set_parameters(binding_parameters *self, const char *what, PyObject *names,
+                            PyObject *defaults, int is_typed);
+void binding_clear_parameters(binding_parameters *self);
+/* The arguments in the order of the parameters: a new tuple, with keywords and defaults filled in.
+ * NULL: an exception is set. */
+PyObject *binding_arrange(const binding_parameters *self, PyObject *args, PyObject *keywords);
+/* binding_take_argument for the parameter of that number. */
+int binding_take_parameter(context_object *context, const binding_parameters *self,
+                           Py_ssize_t index, PyObject *object, binding_argument *storage,
+                           kjit_arg *arg);
+
 /* ---- kernel.c, function.c, algorithm.c ---- */
+
+/* That launches of this thread on the CPU are spread over at most; 0: the usual ones. */
+extern _Thread_local uint32_t binding_cpu_threads;
 
 int binding_add_kernel(PyObject *module);
 int binding_add_functions(PyObject *module);

@@ -1,50 +1,286 @@
-/* Funcs that Python calls, on the CPU. */
+/* Funcs that Python calls, on the CPU. kjit.Function in Python derives from Function here, which
+ * calls its method _load() for the module of kernel IR at the first call, and again in a forked
+ * process. */
 #include "binding.h"
+
+#include <stdlib.h>
+
+static PyTypeObject *function_type;
 
 /* Arguments of a call at most; the language has no such limit, programs that people write do not
  * meet it. */
 #define MOST 64
+/* What a func returns is at most so large: the language has tuples of up to 1024 numbers. */
+#define MOST_RESULT_BYTES ((size_t)1024 * 16)
 
-/* call_function(module, name, parameters, arguments): what the func returns. */
-static PyObject *call_function(PyObject *unused, PyObject *const *args, Py_ssize_t given)
+typedef struct function_object {
+  PyObject_HEAD module_object *module; /* NULL: not loaded */
+  kjit_function *function;             /* borrowed from the module */
+  PyObject *driver;                    /* what is called instead, or NULL */
+  unsigned generation;                 /* in which it was loaded */
+  binding_parameters parameters;
+} function_object;
+
+/* _load() gives (module, name, parameters, defaults, is_typed), or something to call instead. */
+static int load(function_object *self)
 {
-  (void)unused;
-  if (given != 4 || !PyObject_TypeCheck(args[0], binding_module_type) || !PyTuple_Check(args[2]) ||
-      !PyTuple_Check(args[3])) {
-    PyErr_SetString(PyExc_TypeError, "call_function(module, name, parameters, arguments)");
-    return NULL;
+  PyObject *made = PyObject_CallMethod((PyObject *)self, "_load", NULL);
+  if (!made) return -1;
+  int outcome = 0;
+  if (!PyTuple_Check(made)) binding_set(&self->driver, Py_NewRef(made));
+  else {
+    PyObject *module, *names, *defaults;
+    const char *name;
+    int is_typed;
+    kjit_function *function = NULL;
+    outcome = PyArg_ParseTuple(made, "O!sO!O!p", binding_module_type, &module, &name, &PyTuple_Type,
+                               &names, &PyTuple_Type, &defaults, &is_typed)
+                ? 0
+                : -1;
+    if (!outcome) {
+      module_object *loaded = (module_object *)module;
+      outcome = binding_finish(loaded->context, kjit_get_function(loaded->module, name, &function));
+    }
+    if (!outcome) {
+      module_object *old = self->module;
+      self->module = (module_object *)Py_NewRef(module);
+      Py_XDECREF((PyObject *)old);
+      binding_set_parameters(&self->parameters, "the function", names, defaults, is_typed);
+      self->function = function;
+    }
   }
-  module_object *module = (module_object *)args[0];
-  context_object *context = module->context;
-  const char *name = PyUnicode_AsUTF8AndSize(args[1], NULL);
-  Py_ssize_t count = PyTuple_Size(args[3]), taken = 0;
-  if (!name) return NULL;
-  if (count > MOST || count != PyTuple_Size(args[2]))
-    return binding_fail(KJIT_ERROR_ARGUMENT, "the func %s takes %zd arguments, %zd were given",
-                        name, PyTuple_Size(args[2]), count);
-  kjit_function *function;
-  kjit_status status = kjit_get_function(module->module, name, &function);
-  if (binding_finish(context, status)) return NULL;
+  if (!outcome) self->generation = binding_generation;
+  Py_DECREF(made);
+  return outcome;
+}
+
+/* ---- results ---- */
+
+/* How values become objects: numbers of Python, or where `keeps_types`, scalars of NumPy for what
+ * numbers of Python would not be again. */
+typedef struct result_reader {
+  kjit_context *context;
+  int keeps_types;
+} result_reader;
+
+static PyObject *make_number(const result_reader *reader, kjit_type type, const void *bytes)
+{
+  PyObject *value = binding_make_value(type, bytes);
+  const char *name = binding_get_numpy_name(type);
+  if (!value || !reader->keeps_types || !name || type == KJIT_BOOL || type == KJIT_I64 ||
+      type == KJIT_F64 || type == KJIT_C128)
+    return value;
+  PyObject *numpy = PyImport_ImportModule("numpy");
+  PyObject *scalar = numpy ? PyObject_CallMethod(numpy, name, "O", value) : NULL;
+  Py_XDECREF(numpy);
+  Py_DECREF(value);
+  return scalar;
+}
+
+static PyObject *make_result(const result_reader *reader, const char *text, const char *bytes,
+                             size_t *size, size_t *alignment);
+
+/* The end of the item of a tuple's text that begins at text. */
+static const char *find_end(const char *text)
+{
+  int depth = 0;
+  for (; *text; text++) {
+    if (*text == '(' || *text == '[') depth++;
+    if ((*text == ')' || *text == ']') && depth-- == 0) return text;
+    if (*text == ',' && depth == 0) return text;
+  }
+  return text;
+}
+
+/* The item of a tuple behind *at, which moves past it. */
+static PyObject *make_item(const result_reader *reader, const char *text, size_t length,
+                           const char *bytes, size_t *at, size_t *alignment)
+{
+  char *part = strndup(text, length);
+  if (!part) return PyErr_NoMemory();
+  /* Once for the layout, and again at the place that follows from it. */
+  size_t size = 0, own = 1;
+  PyObject *item = make_result(reader, part, NULL, &size, &own);
+  *at = (*at + own - 1) / own * own;
+  if (item) binding_set(&item, make_result(reader, part, bytes ? bytes + *at : NULL, &size, &own));
+  free(part);
+  *at += size;
+  if (own > *alignment) *alignment = own;
+  return item;
+}
+
+/* "(f32, (i64, bool))" at bytes, as a struct of C. */
+static PyObject *make_tuple(const result_reader *reader, const char *text, const char *bytes,
+                            size_t *size, size_t *alignment)
+{
+  PyObject *list = PyList_New(0);
+  size_t at = 0;
+  *alignment = 1;
+  for (text++; list && *text && *text != ')';) {
+    const char *end = find_end(text);
+    PyObject *item = make_item(reader, text, (size_t)(end - text), bytes, &at, alignment);
+    if (!item || PyList_Append(list, item)) Py_CLEAR(list);
+    Py_XDECREF(item);
+    for (text = end; *text == ',' || *text == ' ';) text++;
+  }
+  *size = (at + *alignment - 1) / *alignment * *alignment;
+  PyObject *tuple = list ? PyList_AsTuple(list) : NULL;
+  Py_XDECREF(list);
+  return tuple;
+}
+
+/* bytes NULL: None, for the sake of size and alignment. */
+static PyObject *make_result(const result_reader *reader, const char *text, const char *bytes,
+                             size_t *size, size_t *alignment)
+{
+  if (*text == '(') return make_tuple(reader, text, bytes, size, alignment);
+  kjit_type type;
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
+  if (kjit_parse_type(reader->context, text, &type) != KJIT_OK || type >= KJIT_SCALAR_COUNT ||
+      kjit_get_type_layout(reader->context, type, &layout) != KJIT_OK)
+    return binding_fail(KJIT_ERROR_UNSUPPORTED, "a value of the type %s has none in Python", text);
+  *size = layout.type_bytes;
+  *alignment = layout.alignment_bytes;
+  if (!bytes) Py_RETURN_NONE;
+  return make_number(reader, type, bytes);
+}
+
+static PyObject *take_result(const result_reader *reader, const kjit_arg *result)
+{
+  if (result->kind != KJIT_ARG_BY_ADDRESS) return make_number(reader, result->type, &result->value);
+  char *text = kjit_copy_type_text(reader->context, result->type);
+  if (!text) return PyErr_NoMemory();
+  size_t size, alignment;
+  PyObject *value = make_result(reader, text, result->value.address, &size, &alignment);
+  kjit_free(reader->context, text);
+  return value;
+}
+
+/* ---- calls ---- */
+
+static PyObject *call_with(function_object *self, PyObject *args)
+{
+  context_object *context = self->module->context;
+  Py_ssize_t count = PyTuple_Size(args), taken = 0;
+  if (count > MOST)
+    return binding_fail(KJIT_ERROR_ARGUMENT, "a func that Python calls takes %d arguments at most",
+                        MOST);
   binding_argument storage[MOST];
-  kjit_arg list[MOST], result = kjit_make_arg(KJIT_ARG_VALUE, KJIT_ANY);
-  for (; taken < count; taken++) {
-    const char *parameter = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args[2], taken), NULL);
-    if (!parameter || binding_take_argument(context, PyTuple_GetItem(args[3], taken), parameter,
-                                            &storage[taken], &list[taken]))
+  kjit_arg list[MOST];
+  max_align_t room[MOST_RESULT_BYTES / sizeof(max_align_t)];
+  kjit_arg result = kjit_make_arg(KJIT_ARG_BY_ADDRESS, KJIT_ANY);
+  result.value.address = room;
+  for (; taken < count; taken++)
+    if (binding_take_parameter(context, &self->parameters, taken, PyTuple_GetItem(args, taken),
+                               &storage[taken], &list[taken]))
       break;
-  }
   PyObject *value = NULL;
   if (taken == count) {
+    /* Another thread may load the func again meanwhile. */
+    module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
+    kjit_function *function = self->function;
+    kjit_status status;
     BINDING_UNLOCKED(context, status = kjit_call_function(function, list, (size_t)count, &result));
-    if (!binding_finish(context, status)) value = binding_make_value(result.type, &result.value);
+    const result_reader reader = { context->context, self->parameters.is_typed };
+    if (!binding_finish(context, status)) value = take_result(&reader, &result);
+    Py_DECREF((PyObject *)module);
   }
   for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);
   return value;
 }
 
+static PyObject *call_function(PyObject *object, PyObject *args, PyObject *keywords)
+{
+  function_object *self = (function_object *)object;
+  int is_ready = (self->function || self->driver) && self->generation == binding_generation;
+  if (!is_ready && load(self)) return NULL;
+  if (self->driver) {
+    PyObject *driver = Py_NewRef(self->driver), *result = PyObject_Call(driver, args, keywords);
+    Py_DECREF(driver);
+    return result;
+  }
+  if (!keywords && PyTuple_Size(args) == PyTuple_Size(self->parameters.names))
+    return call_with(self, args);
+  PyObject *arranged = binding_arrange(&self->parameters, args, keywords);
+  if (!arranged) return NULL;
+  PyObject *result = call_with(self, arranged);
+  Py_DECREF(arranged);
+  return result;
+}
+
+/* ---- the base of kjit.Function ---- */
+
+static int traverse_function(PyObject *object, visitproc visit, void *arg)
+{
+  function_object *self = (function_object *)object;
+  Py_VISIT(Py_TYPE(object));
+  Py_VISIT(self->parameters.defaults);
+  Py_VISIT(self->driver);
+  return 0;
+}
+
+static int clear_function(PyObject *object)
+{
+  Py_CLEAR(((function_object *)object)->driver);
+  return 0;
+}
+
+static void free_function(PyObject *object)
+{
+  function_object *self = (function_object *)object;
+  PyTypeObject *type = Py_TYPE(object);
+  PyObject_GC_UnTrack(object);
+  Py_CLEAR(self->driver);
+  binding_clear_parameters(&self->parameters);
+  Py_XDECREF((PyObject *)self->module);
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
+static PyType_Slot function_slots[] = {
+  { Py_tp_dealloc, (void *)free_function },
+  { Py_tp_traverse, (void *)traverse_function },
+  { Py_tp_clear, (void *)clear_function },
+  { Py_tp_call, (void *)call_function },
+  { Py_tp_doc, (void *)"What kjit.Function derives from." },
+  { 0, NULL },
+};
+static PyType_Spec function_spec = { "kjit._kjit.Function", sizeof(function_object), 0,
+                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+                                     function_slots };
+
+/* ---- threads ---- */
+
+_Thread_local uint32_t binding_cpu_threads;
+
+/* set_threads(n): that this thread's launches on the CPU are spread over; 0: the usual ones. */
+static PyObject *set_threads(PyObject *unused, PyObject *number)
+{
+  (void)unused;
+  long value = PyLong_AsLong(number);
+  if (value == -1 && PyErr_Occurred()) return NULL;
+  if (value < 0 || value > 256) {
+    PyErr_SetString(PyExc_ValueError, "threads are 1 to 256");
+    return NULL;
+  }
+  binding_cpu_threads = (uint32_t)value;
+  Py_RETURN_NONE;
+}
+
+static PyObject *get_threads(PyObject *unused, PyObject *none)
+{
+  (void)unused, (void)none;
+  return PyLong_FromUnsignedLong(binding_cpu_threads);
+}
+
 static PyMethodDef functions[] = {
-  { "call_function", (PyCFunction)(void (*)(void))call_function, METH_FASTCALL, NULL },
+  { "set_threads", set_threads, METH_O, NULL },
+  { "get_threads", get_threads, METH_NOARGS, NULL },
   { NULL, NULL, 0, NULL },
 };
 
-int binding_add_functions(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+int binding_add_functions(PyObject *module)
+{
+  function_type = binding_make_type(module, &function_spec);
+  return function_type ? PyModule_AddFunctions(module, functions) : -1;
+}

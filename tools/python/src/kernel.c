@@ -15,8 +15,7 @@ typedef struct kernel_object {
   PyObject_HEAD module_object *module; /* NULL: not loaded */
   kjit_kernel *kernel;                 /* borrowed from the module */
   unsigned generation;                 /* in which it was loaded */
-  PyObject *names;                     /* tuple of the parameters' names */
-  PyObject *defaults;                  /* tuple of the values of the last of them */
+  binding_parameters parameters;
   PyObject *device;    /* as binding_get_device takes it; None: where the arrays are */
   kjit_device *place;  /* of device; NULL: where the arrays are */
   PyObject *launchers; /* dictionary by the subscript */
@@ -37,8 +36,9 @@ static int load(kernel_object *self)
   if (!made) return -1;
   PyObject *module, *names, *defaults, *device;
   const char *name;
-  if (!PyArg_ParseTuple(made, "O!sO!O!O", binding_module_type, &module, &name, &PyTuple_Type,
-                        &names, &PyTuple_Type, &defaults, &device)) {
+  int is_typed;
+  if (!PyArg_ParseTuple(made, "O!sO!O!Op", binding_module_type, &module, &name, &PyTuple_Type,
+                        &names, &PyTuple_Type, &defaults, &device, &is_typed)) {
     Py_DECREF(made);
     return -1;
   }
@@ -52,8 +52,7 @@ static int load(kernel_object *self)
     module_object *old = self->module;
     self->module = (module_object *)Py_NewRef(module);
     Py_XDECREF((PyObject *)old);
-    binding_set(&self->names, Py_NewRef(names));
-    binding_set(&self->defaults, Py_NewRef(defaults));
+    binding_set_parameters(&self->parameters, "the kernel", names, defaults, is_typed);
     binding_set(&self->device, Py_NewRef(device));
     self->kernel = kernel;
     self->place = place;
@@ -68,65 +67,6 @@ static int make_ready(kernel_object *self)
   return self->kernel && self->generation == binding_generation ? 0 : load(self);
 }
 
-/* ---- arguments ---- */
-
-static const char *get_name(kernel_object *self, Py_ssize_t index)
-{
-  PyObject *name = index < PyTuple_Size(self->names) ? PyTuple_GetItem(self->names, index) : NULL;
-  const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-  if (!text) PyErr_Clear();
-  return text;
-}
-
-static int find_name(kernel_object *self, PyObject *name)
-{
-  Py_ssize_t count = PyTuple_Size(self->names);
-  for (Py_ssize_t i = 0; i < count; i++)
-    if (!PyUnicode_Compare(PyTuple_GetItem(self->names, i), name)) return (int)i;
-  return -1;
-}
-
-/* The arguments in the order of the parameters: a new tuple, with keywords and defaults filled in.
- */
-static PyObject *arrange(kernel_object *self, PyObject *args, PyObject *keywords)
-{
-  Py_ssize_t count = PyTuple_Size(self->names), given = PyTuple_Size(args);
-  Py_ssize_t first_default = count - PyTuple_Size(self->defaults);
-  if (given > count) {
-    PyErr_Format(PyExc_TypeError, "the kernel takes %zd arguments, %zd were given", count, given);
-    return NULL;
-  }
-  PyObject *result = PyTuple_New(count), *key, *value;
-  PyObject **found = calloc((size_t)count + 1, sizeof *found); /* borrowed */
-  if (!result || !found) goto fail;
-  for (Py_ssize_t i = 0; i < given; i++) found[i] = PyTuple_GetItem(args, i);
-  for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);) {
-    int index = find_name(self, key);
-    if (index < 0 || found[index]) {
-      PyErr_Format(PyExc_TypeError,
-                   index < 0 ? "the kernel has no parameter `%U`" : "two values for `%U`", key);
-      goto fail;
-    }
-    found[index] = value;
-  }
-  for (Py_ssize_t i = 0; i < count; i++) {
-    if (!found[i] && i >= first_default)
-      found[i] = PyTuple_GetItem(self->defaults, i - first_default);
-    if (!found[i]) {
-      PyErr_Format(PyExc_TypeError, "the argument for the parameter `%U` is missing",
-                   PyTuple_GetItem(self->names, i));
-      goto fail;
-    }
-    PyTuple_SetItem(result, i, Py_NewRef(found[i]));
-  }
-  free(found);
-  return result;
-fail:
-  free(found);
-  Py_XDECREF(result);
-  return NULL;
-}
-
 /* ---- launching ---- */
 
 /* Arrays of another context are not known to this one's order of streams: it waits instead. */
@@ -139,8 +79,10 @@ static int wait_for_foreign(context_object *context, kernel_object *self)
   return binding_finish(context, status);
 }
 
-static PyObject *launch_with(kernel_object *self, const kjit_launch_config *config, PyObject *args)
+static PyObject *launch_with(kernel_object *self, const kjit_launch_config *given, PyObject *args)
 {
+  kjit_launch_config config = *given;
+  config.cpu_threads = binding_cpu_threads;
   context_object *context = self->module->context;
   Py_ssize_t count = PyTuple_Size(args), taken = 0;
   binding_argument few[FEW], *storage = few;
@@ -153,8 +95,8 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *conf
   if (!storage || !list) PyErr_NoMemory();
   else {
     for (; taken < count; taken++) {
-      if (binding_take_argument(context, PyTuple_GetItem(args, taken), get_name(self, taken),
-                                &storage[taken], &list[taken]))
+      if (binding_take_parameter(context, &self->parameters, taken, PyTuple_GetItem(args, taken),
+                                 &storage[taken], &list[taken]))
         break;
       is_foreign |= storage[taken].is_foreign;
     }
@@ -163,7 +105,7 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *conf
       module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
       kjit_kernel *kernel = self->kernel;
       kjit_status status;
-      BINDING_UNLOCKED(context, status = kjit_launch(kernel, config, list, (size_t)count));
+      BINDING_UNLOCKED(context, status = kjit_launch(kernel, &config, list, (size_t)count));
       outcome = binding_finish(context, status);
       Py_DECREF((PyObject *)module);
       if (!outcome && is_foreign) outcome = wait_for_foreign(context, self);
@@ -179,9 +121,9 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *conf
 static PyObject *launch(kernel_object *self, const kjit_launch_config *config, PyObject *args,
                         PyObject *keywords)
 {
-  if (!keywords && PyTuple_Size(args) == PyTuple_Size(self->names))
+  if (!keywords && PyTuple_Size(args) == PyTuple_Size(self->parameters.names))
     return launch_with(self, config, args);
-  PyObject *arranged = arrange(self, args, keywords);
+  PyObject *arranged = binding_arrange(&self->parameters, args, keywords);
   if (!arranged) return NULL;
   PyObject *result = launch_with(self, config, arranged);
   Py_DECREF(arranged);
@@ -342,7 +284,7 @@ static int traverse_kernel(PyObject *object, visitproc visit, void *arg)
   kernel_object *self = (kernel_object *)object;
   Py_VISIT(Py_TYPE(object));
   Py_VISIT(self->launchers);
-  Py_VISIT(self->defaults);
+  Py_VISIT(self->parameters.defaults);
   Py_VISIT(self->device);
   return 0;
 }
@@ -360,9 +302,8 @@ static void free_kernel(PyObject *object)
   PyTypeObject *type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   Py_CLEAR(self->launchers);
-  Py_CLEAR(self->defaults);
+  binding_clear_parameters(&self->parameters);
   Py_CLEAR(self->device);
-  Py_CLEAR(self->names);
   Py_XDECREF((PyObject *)self->module);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);

@@ -17,8 +17,8 @@ _DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
 
 
 class Emitter:
-    def __init__(self, builder, python, source, node, avoid):
-        self.builder, self.python, self.source, self.node = builder, python, source, node
+    def __init__(self, builder, python, source, node, avoid, is_typed=False):
+        self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = None
         arguments = node.args
@@ -293,7 +293,7 @@ class Emitter:
         if not isinstance(call, ast.Call):
             return None
         found = self.static_value(call.func)
-        if found is range:
+        if found is range or getattr(found, "kjit_loop", None) == "prange":
             return "range"
         return found.name if found in (words.LOOPS["grid_range"], words.LOOPS["block_range"]) else None
 
@@ -363,6 +363,9 @@ class Emitter:
             raise self.error(statement, "a kernel has no matrix product of arrays: write the loops")
         self.forbid_global(statement.target)
         place = self.source.operator_place(statement.target, statement.value, operator + "=")
+        if operator == "/" and self.is_typed and isinstance(statement.target, ast.Name):
+            target = self.expression(statement.target)
+            return self.put(depth, target, " = ", self.dividend(target), " ", [place], "/ ", self.expression(statement.value))
         self.put(depth, self.expression(statement.target), " ", [place], f"{operator}= ", self.expression(statement.value))
 
     def array_declaration(self, statement, depth):
@@ -419,7 +422,7 @@ class Emitter:
 
     def known(self, value, node):
         """The text of an object of Python that is known."""
-        text = modules.literal(value)
+        text = modules.literal(value, self.is_typed)
         if text is not None:
             return [text]
         name = words.builtin_name(value)
@@ -504,7 +507,15 @@ class Emitter:
         if not operator:
             raise self.error(node, "a kernel has no matrix product of arrays: write the loops")
         place = self.source.operator_place(node.left, node.right, operator)
+        if operator == "/" and self.is_typed:
+            return ["(", *self.dividend(self.expression(node.left)), " ", place, "/ ", *self.expression(node.right), ")"]
         return ["(", *self.expression(node.left), " ", place, operator, " ", *self.expression(node.right), ")"]
+
+    def dividend(self, parts):
+        """Where numbers of Python have types, the quotient of integers is a float."""
+        symbol = self.builder.function(words.DIVIDEND)
+        self.used.add(symbol)
+        return [f"{symbol}(", *parts, ")"]
 
     def of_Compare(self, node):
         operands = [node.left, *node.comparators]
@@ -564,8 +575,16 @@ class Emitter:
         if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS or thing is range:
             raise self.error(node, "this stands in a statement of its own, not in an expression")
         name = words.builtin_name(thing)
+        conversion = words.conversion(thing) if self.is_typed and len(node.args) == 1 and not node.keywords else None
+        if conversion:
+            inner = [self.source.place(node), conversion, "(", *self.expression(node.args[0]), ")"]
+            return ["i64(", *inner, ")"] if thing is round else inner
         if name is not None:
             return self.call_builtin(node, name)
+        if isinstance(thing, words.Text):
+            symbol = self.builder.function(thing)
+            self.used.add(symbol)
+            return [self.source.place(node), symbol, *self.positional(node)]
         if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
             return self.call_function(node, thing)
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]

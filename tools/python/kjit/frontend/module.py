@@ -33,10 +33,11 @@ def printable(text):
 
 class Builder:
     """symbols: id(function) -> its name in the module; pending: functions that are not written yet; arrays: name ->
-    constant array. rules: attributes of all functions that have no decorator of kjit's."""
+    constant array. rules: attributes of all functions that have no decorator of kjit's; is_typed: whether numbers of
+    Python are i64 and f64 in those, as Numba has it."""
 
-    def __init__(self, rules=""):
-        self.rules = rules
+    def __init__(self, rules="", is_typed=False):
+        self.rules, self.is_typed = rules, is_typed
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources = [], [], {}, {}
 
@@ -54,11 +55,15 @@ class Builder:
     def function(self, thing, kind="func"):
         """The name of a function in the module, which writes it later."""
         if id(thing) not in self.symbols:
-            python = getattr(thing, "py_func", thing)
-            name = self.new_name("lambda_" if python.__name__ == "<lambda>" else python.__name__)
+            own = getattr(thing, "node", None) or getattr(thing, "py_func", thing)
+            wanted = getattr(own, "name", None) or own.__name__
+            name = self.new_name("lambda_" if wanted == "<lambda>" else wanted)
             self.symbols[id(thing)] = name
             self.kept.append(thing)
-            self.pending.append((name, python, kind, getattr(thing, "attributes", self.rules)))
+            if isinstance(thing, words.Text):
+                self.constants.append([thing.text.replace(f"func {thing.__name__}(", f"func {name}(")])
+            else:
+                self.pending.append((name, thing, kind))
         return self.symbols[id(thing)]
 
     def array(self, value, name):
@@ -77,20 +82,22 @@ class Builder:
         written = 0
         while self.pending:
             written += 1
-            name, python, kind, attributes = self.pending.pop(0)
+            name, thing, kind = self.pending.pop(0)
+            python = getattr(thing, "py_func", thing)
             source = getattr(python, "__kjit_source__", None) or sources.remember(python)
-            node = sources.find(python, source)
+            node = getattr(thing, "node", None) or sources.find(python, source)
             if written > MOST_FUNCTIONS:
                 raise source.error(node, f"a kernel that calls more than {MOST_FUNCTIONS} functions")
             try:
-                self._write(name, python, kind, attributes, source, node)
+                self._write(name, thing, python, kind, source, node)
             except RecursionError:
                 raise source.error(node, "an expression or statement is nested too deeply") from None
 
-    def _write(self, name, python, kind, attributes, source, node):
+    def _write(self, name, thing, python, kind, source, node):
+        attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
         avoid = set()
         while True:
-            emitter = Emitter(self, python, source, node, avoid)
+            emitter = Emitter(self, python, source, node, avoid, is_typed)
             lines = emitter.write(name, kind, attributes)
             clash = emitter.used & set(emitter.renamed.values())
             if not clash:
@@ -130,12 +137,13 @@ def quote(text):
     return f'"{text}"'
 
 
-def literal(value):
-    """The text of a number or tuple that is known, or None."""
+def literal(value, is_typed=False):
+    """The text of a number or tuple that is known, or None. is_typed: numbers of Python have types, as Numba has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return f"({int(value)})" if value < 0 else str(int(value))
+        text = str(int(value)) + (("i64" if value < 2**63 else "u64") if is_typed else "")
+        return f"({text})" if value < 0 else text
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "shape", None) == ():
         name, plain = dtypes.name_of(value.dtype), value.item()
         if name is None or not isinstance(plain, (bool, int, float, complex)):
@@ -143,18 +151,19 @@ def literal(value):
         return literal(plain) if name in ("bool", "c128") else f"{name}({literal(plain)})" if name != "c64" \
             else f"c64({literal(plain.real)}, {literal(plain.imag)})"
     if isinstance(value, float):
-        if math.isnan(value):
-            return "nan"
-        text = "inf" if math.isinf(value) else repr(abs(float(value)))
+        if math.isnan(value) or math.isinf(value):
+            text = "nan" if math.isnan(value) else "inf" if value > 0 else "(-inf)"
+            return f"f64({text})" if is_typed else text
+        text = repr(abs(float(value))) + ("f64" if is_typed else "")
         return f"(-{text})" if math.copysign(1, value) < 0 else text
     if isinstance(value, complex):
         return f"c128({literal(value.real)}, {literal(value.imag)})"
     if isinstance(value, tuple):
-        items = [literal(item) for item in value]
+        items = [literal(item, is_typed) for item in value]
         return None if None in items else "(" + ", ".join(items) + ("," if len(items) == 1 else "") + ")"
     return None
 
 
 def is_function(thing):
     """Something that a kernel may call: a function of Python, or kjit.func's of one."""
-    return isinstance(thing, types.FunctionType) or isinstance(getattr(thing, "py_func", None), types.FunctionType)
+    return isinstance(thing, (types.FunctionType, words.Text)) or isinstance(getattr(thing, "py_func", None), types.FunctionType)

@@ -75,7 +75,7 @@ class Scope:
     def _store(self, name):
         self.stores[name] = self.stores.get(name, 0) + 1
 
-    def _first(self, body, name):
+    def first(self, body, name):
         """What a block does first with a name: "assigned" on all ways, "read" on some, "maybe" assigned, "none"."""
         outcome = "none"
         for statement in body:
@@ -101,7 +101,7 @@ class Scope:
             return "read"
         if isinstance(statement, ast.For) and name in loop_names(statement):
             return "maybe"
-        found = [self._first(block, name) for block in blocks(statement)]
+        found = [self.first(block, name) for block in blocks(statement)]
         if "read" in found:
             return "read"
         if isinstance(statement, ast.If) and all(f == "assigned" for f in found):

@@ -27,6 +27,13 @@ class Word:
         return f"kjit.{self.name}"
 
 
+class Text:
+    """A func that is written in the kernel IR, for modules whose functions call it."""
+
+    def __init__(self, name, text):
+        self.__name__, self.text = name, text
+
+
 LOOPS = {name: Word(name, doc) for name, doc in [
     ("grid_range", "for i in grid_range(n): every i below n is visited once by some thread of the grid."),
     ("block_range", "for i in block_range(n): every i below n is visited once by some thread of the block."),
@@ -39,6 +46,15 @@ ARRAYS = {name: Word(name, doc) for name, doc in [
 ]}
 BUILTINS = {name: Word(name, doc) for name, doc in _names.BUILTINS.items()}
 ALL = {**BUILTINS, **LOOPS, **ARRAYS}
+
+# Where numbers of Python have types: what converts to them.
+_CONVERSIONS = ((int, "i64"), (float, "f64"), (round, "rint"))
+# What is divided there: Python's `/` of integers is a float.
+DIVIDEND = Text("dividend", """
+func dividend(a) {
+  if is_integer(dtype(a)) or dtype(a) == bool { return f64(a) }
+  return a
+}""")
 
 # Python's own functions; None: with a reason in REFUSED.
 _PYTHON = {"abs": "abs", "min": "min", "max": "max", "len": "len", "pow": "pow", "bool": "bool", "round": "rint"}
@@ -82,6 +98,11 @@ def builtin_name(thing):
     if word is None and type(thing).__name__ == "ufunc":
         word = _NUMPY.get(thing.__name__, thing.__name__)
     return word if word in _names.BUILTINS or word == "bool" else None
+
+
+def conversion(thing):
+    """The built-in for one of Python's conversions where numbers of Python have types, or None."""
+    return next((word for kind, word in _CONVERSIONS if kind is thing), None)
 
 
 # Statements and expressions that no kernel has: what to write instead.

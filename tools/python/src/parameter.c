@@ -1,0 +1,84 @@
+/* The parameters of a kernel or func, and the arguments of a call in their order. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+void binding_set_parameters(binding_parameters *self, const char *what, PyObject *names,
+                            PyObject *defaults, int is_typed)
+{
+  self->what = what;
+  binding_set(&self->names, Py_NewRef(names));
+  binding_set(&self->defaults, Py_NewRef(defaults));
+  self->is_typed = is_typed;
+}
+
+void binding_clear_parameters(binding_parameters *self)
+{
+  Py_CLEAR(self->names);
+  Py_CLEAR(self->defaults);
+}
+
+static int find_name(const binding_parameters *self, PyObject *name)
+{
+  Py_ssize_t count = PyTuple_Size(self->names);
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!PyUnicode_Compare(PyTuple_GetItem(self->names, i), name)) return (int)i;
+  return -1;
+}
+
+PyObject *binding_arrange(const binding_parameters *self, PyObject *args, PyObject *keywords)
+{
+  Py_ssize_t count = PyTuple_Size(self->names), given = PyTuple_Size(args);
+  Py_ssize_t first_default = count - PyTuple_Size(self->defaults);
+  if (given > count) {
+    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, %zd were given", self->what, count,
+                 given);
+    return NULL;
+  }
+  PyObject *result = PyTuple_New(count), *key, *value;
+  PyObject **found = calloc((size_t)count + 1, sizeof *found); /* borrowed */
+  if (!result || !found) goto fail;
+  for (Py_ssize_t i = 0; i < given; i++) found[i] = PyTuple_GetItem(args, i);
+  for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);) {
+    int index = find_name(self, key);
+    if (index < 0) PyErr_Format(PyExc_TypeError, "%s has no parameter `%U`", self->what, key);
+    else if (found[index]) PyErr_Format(PyExc_TypeError, "two values for `%U`", key);
+    if (PyErr_Occurred()) goto fail;
+    found[index] = value;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (!found[i] && i >= first_default)
+      found[i] = PyTuple_GetItem(self->defaults, i - first_default);
+    if (!found[i]) {
+      PyErr_Format(PyExc_TypeError, "the argument for the parameter `%U` is missing",
+                   PyTuple_GetItem(self->names, i));
+      goto fail;
+    }
+    PyTuple_SetItem(result, i, Py_NewRef(found[i]));
+  }
+  free(found);
+  return result;
+fail:
+  free(found);
+  Py_XDECREF(result);
+  return NULL;
+}
+
+static const char *get_name(const binding_parameters *self, Py_ssize_t index)
+{
+  PyObject *name = index < PyTuple_Size(self->names) ? PyTuple_GetItem(self->names, index) : NULL;
+  const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+  if (!text) PyErr_Clear();
+  return text;
+}
+
+int binding_take_parameter(context_object *context, const binding_parameters *self,
+                           Py_ssize_t index, PyObject *object, binding_argument *storage,
+                           kjit_arg *arg)
+{
+  if (binding_take_argument(context, object, get_name(self, index), storage, arg)) return -1;
+  if (self->is_typed && arg->kind == KJIT_ARG_NUMBER)
+    *arg =
+      arg->type == KJIT_F64 ? kjit_arg_f64(arg->value.f64) : kjit_arg_i64((int64_t)arg->value.f64);
+  return 0;
+}
