@@ -15,7 +15,7 @@ from ._arrays import array, device, devices, empty, from_dlpack, full, statistic
 from ._errors import CLASSES as _CLASSES
 from ._errors import Error, KjitWarning, SourceError
 from ._functions import Function, Kernel, func, jit
-from ._kjit import Array, Device, Stream
+from ._kjit import Array, Device, Event, Graph, Stream
 from .dtypes import SCALARS as _SCALARS
 from .dtypes import DType, const
 

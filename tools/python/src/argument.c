@@ -268,6 +268,7 @@ static int take_other(context_object *context, PyObject *object, const char *nam
   if (PyComplex_Check(object)) return take_complex(object, storage, arg);
   storage->keep = binding_import(context, object);
   if (storage->keep) {
+    storage->producer = ((array_object *)storage->keep)->producer;
     *arg = kjit_arg_array(((array_object *)storage->keep)->array);
     return 0;
   }
@@ -289,6 +290,7 @@ int binding_take_argument(context_object *context, PyObject *object, const char 
   storage->buffer.obj = NULL;
   storage->keep = NULL;
   storage->is_foreign = 0;
+  storage->producer.is_known = 0;
   if (Py_TYPE(object) == binding_array_type)
     return take_array(context, (array_object *)object, storage, arg);
   if (PyFloat_CheckExact(object)) return take_real(object, arg);

@@ -1,7 +1,8 @@
 /* What the files of the extension kjit._kjit share. One file a subject: module.c (the module,
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
- * (printed lines), argument.c (objects of Python as arguments), parameter.c (arguments in the order
+ * (printed lines), argument.c (objects of Python as arguments), stream.c (streams,
+ * events, graphs), parameter.c (arguments in the order
  * of parameters), kernel.c (kernels and launchers), function.c (calls of funcs), algorithm.c
  * (algorithms over whole arrays).
  *
@@ -22,11 +23,22 @@
 
 typedef struct binding_mailbox binding_mailbox;
 
+/* A stream of another library, as an object of kjit's that is kept. */
+typedef struct binding_wrap {
+  uint64_t handle;
+  kjit_device *device;
+  kjit_stream *stream;
+} binding_wrap;
+
+enum { BINDING_MOST_WRAPS = 16 };
+
 typedef struct context_object {
   PyObject_HEAD kjit_context *context;
   binding_mailbox *mailbox; /* lines and warnings that wait for the interpreter */
   unsigned generation;      /* of the process, see binding_generation */
   atomic_int calls; /* threads that are in a call of libkjit, without the interpreter's lock */
+  binding_wrap wraps[BINDING_MOST_WRAPS]; /* see stream.c */
+  int wrap_count;
 } context_object;
 
 typedef struct device_object {
@@ -45,11 +57,21 @@ typedef struct module_object {
   kjit_module *module;
 } module_object;
 
+/* The stream on which another library goes on with an array: a CUstream, 0 and 1 for the default
+ * stream, 2 for the thread's. */
+typedef struct binding_producer {
+  int is_known;
+  int lives_on; /* its streams are never destroyed */
+  int device;   /* number of the GPU */
+  uint64_t handle;
+} binding_producer;
+
 typedef struct array_object {
   PyObject_HEAD context_object *context;
   kjit_array *array;
   kjit_device *device;
   int is_read_only;
+  binding_producer producer; /* of an array that was imported */
 } array_object;
 
 extern PyTypeObject *binding_context_type, *binding_device_type, *binding_stream_type,
@@ -80,6 +102,9 @@ PyObject *binding_fail(kjit_status status, const char *format, ...);
 /* Whether the exception that is set is one of kjit's. */
 int binding_is_error(void);
 PyTypeObject *binding_make_type(PyObject *module, PyType_Spec *spec);
+/* An object whose fields are 0, and its end: heap types own a reference to their type. */
+void *binding_new_object(PyTypeObject *type);
+void binding_free_object(PyObject *object);
 /* Calls run without the interpreter's lock. */
 #define BINDING_UNLOCKED(context, statement) \
   do { \
@@ -94,8 +119,35 @@ int binding_add_context(PyObject *module);
 /* The device of an argument `device`: a Device of the context, a text such as "cuda:1", None for
  * the context's first. NULL: an exception is set. */
 kjit_device *binding_get_device(context_object *context, PyObject *object);
-/* Of an argument `stream`: a Stream of the context, None. 0, or -1 with an exception. */
-int binding_get_stream(context_object *context, PyObject *object, kjit_stream **stream);
+PyObject *binding_wrap_device(context_object *context, kjit_device *device);
+
+/* ---- stream.c ---- */
+
+int binding_add_streams(PyObject *module);
+PyObject *binding_create_stream(PyObject *device, PyObject *args, PyObject *names);
+PyObject *binding_create_event(PyObject *device, PyObject *unused);
+/* Of an argument `stream`: None, a Stream of the context, or a stream of another library: its
+ * number, or an object with `__cuda_stream__` or with the attribute that PyTorch's, CuPy's or
+ * Numba's have. That one is on device, NULL: the context's first. keeper becomes a new reference to
+ * what the stream needs, or NULL. 0, or -1 with an exception. */
+int binding_get_stream(context_object *context, PyObject *object, kjit_device *device,
+                       PyObject **keeper, kjit_stream **stream);
+/* The streams of a launch that follows those of its arguments. */
+typedef struct binding_followed {
+  kjit_stream *streams[4];
+  kjit_device *devices[4];
+  int is_own[4], count;
+} binding_followed;
+struct binding_argument;
+/* A launch without a stream of its own goes to the one on which the library of its arrays goes on,
+ * and waits for others that its arrays come from. 0, or -1 with an exception. */
+int binding_begin_following(context_object *context, const struct binding_argument *arguments,
+                            Py_ssize_t count, kjit_launch_config *config,
+                            binding_followed *followed);
+/* Those others wait for the launch. Always to be called after the function above. */
+kjit_status binding_end_following(binding_followed *followed);
+/* The streams of others that were kept. */
+void binding_free_wraps(context_object *context);
 
 /* ---- array.c, exchange.c ---- */
 
@@ -113,6 +165,9 @@ PyObject *binding_export_dlpack(PyObject *self, PyObject *const *args, Py_ssize_
                                 PyObject *names);
 PyObject *binding_get_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *binding_get_cuda_interface(PyObject *self, void *unused);
+/* Objects whose type has DLPack's exchange API. 1: done, and what tensor and producer then say
+ * holds as long as the object; 0: it has none; -1: an exception is set. */
+int binding_exchange(PyObject *object, kjit_tensor *tensor, binding_producer *producer);
 /* Objects with __dlpack__ or __cuda_array_interface__ as an array of the context; a new reference.
  * NULL without an exception: the object has neither. */
 PyObject *binding_import(context_object *context, PyObject *object);
@@ -126,6 +181,7 @@ PyObject *binding_take_tensor(context_object *context, PyObject *owner, const kj
 
 /* One argument of a call, and what it keeps until the call is over. */
 typedef struct binding_argument {
+  binding_producer producer;
   Py_buffer buffer; /* buffer.obj NULL: none */
   PyObject *keep;   /* an array that was made for the call, or NULL */
   kjit_tensor tensor;

@@ -1,27 +1,11 @@
-/* Contexts, their devices and streams, and modules of kernel IR. */
+/* Contexts, their devices, and modules of kernel IR. */
 #include "mailbox.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-PyTypeObject *binding_context_type, *binding_device_type, *binding_stream_type,
-  *binding_module_type;
-
-/* Of all objects here: heap types own a reference to their type. */
-static void free_object(PyObject *self)
-{
-  PyTypeObject *type = Py_TYPE(self);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(self);
-  Py_DECREF(type);
-}
-
-static void *new_object(PyTypeObject *type)
-{
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  return allocate(type, 0);
-}
+PyTypeObject *binding_context_type, *binding_device_type, *binding_module_type;
 
 /* ---- contexts ---- */
 
@@ -35,7 +19,7 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
   static char *keywords[] = { checks_name, debug_name, cache_name, NULL };
   if (!PyArg_ParseTupleAndKeywords(args, names, "|Iiz", keywords, &checks, &debug, &cache))
     return NULL;
-  context_object *self = new_object(type);
+  context_object *self = binding_new_object(type);
   if (!self) return NULL;
   self->generation = binding_generation;
   self->mailbox = binding_create_mailbox();
@@ -60,6 +44,7 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
 static void end_context(PyObject *object)
 {
   context_object *self = (context_object *)object;
+  binding_free_wraps(self);
   if (self->context) {
     kjit_context *context = self->context;
     /* In a forked child this does nothing. Lines that a GPU still has arrive here, and are lost
@@ -68,7 +53,7 @@ static void end_context(PyObject *object)
     Py_END_ALLOW_THREADS
   }
   binding_destroy_mailbox(self->mailbox);
-  free_object(object);
+  binding_free_object(object);
 }
 
 /* From a tuple of pairs (file, text), which keeps what the entries borrow. NULL: an exception. */
@@ -99,7 +84,7 @@ static PyObject *parse_module(PyObject *object, PyObject *args)
   kjit_parse_options options = { .size_bytes = sizeof options };
   if (!PyArg_ParseTuple(args, "ss#O!", &name, &text, &size, &PyTuple_Type, &pairs)) return NULL;
   kjit_quoted_text *quoted = read_quoted(pairs, &options.quoted_count);
-  module_object *module = quoted ? new_object(binding_module_type) : NULL;
+  module_object *module = quoted ? binding_new_object(binding_module_type) : NULL;
   if (module) {
     options.quoted = quoted;
     kjit_status status;
@@ -116,9 +101,9 @@ static PyObject *parse_module(PyObject *object, PyObject *args)
   return (PyObject *)module;
 }
 
-static PyObject *wrap_device(context_object *context, kjit_device *device)
+PyObject *binding_wrap_device(context_object *context, kjit_device *device)
 {
-  device_object *self = new_object(binding_device_type);
+  device_object *self = binding_new_object(binding_device_type);
   if (!self) return NULL;
   self->context = (context_object *)Py_NewRef((PyObject *)context);
   self->device = device;
@@ -175,7 +160,7 @@ static PyObject *get_device(PyObject *object, PyObject *args)
   PyObject *name = Py_None;
   if (!PyArg_ParseTuple(args, "|O", &name)) return NULL;
   kjit_device *device = binding_get_device((context_object *)object, name);
-  return device ? wrap_device((context_object *)object, device) : NULL;
+  return device ? binding_wrap_device((context_object *)object, device) : NULL;
 }
 
 static PyObject *list_devices(PyObject *object, PyObject *unused)
@@ -187,7 +172,7 @@ static PyObject *list_devices(PyObject *object, PyObject *unused)
   for (uint32_t i = 0; list && i <= count; i++) {
     kjit_device *device =
       open_device(self, i < count ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU, i < count ? (int)i : 0);
-    PyObject *item = device ? wrap_device(self, device) : NULL;
+    PyObject *item = device ? binding_wrap_device(self, device) : NULL;
     if (!item || PyList_Append(list, item)) Py_CLEAR(list);
     Py_XDECREF(item);
   }
@@ -260,7 +245,7 @@ static PyType_Spec context_spec = { "kjit._kjit.Context", sizeof(context_object)
 static void free_device(PyObject *object)
 {
   Py_XDECREF((PyObject *)((device_object *)object)->context);
-  free_object(object);
+  binding_free_object(object);
 }
 
 static void get_info(PyObject *object, kjit_device_info *info)
@@ -315,24 +300,6 @@ static PyObject *synchronize_device(PyObject *object, PyObject *unused)
   Py_RETURN_NONE;
 }
 
-static PyObject *create_stream(PyObject *object, PyObject *unused)
-{
-  (void)unused;
-  device_object *self = (device_object *)object;
-  stream_object *stream = new_object(binding_stream_type);
-  if (!stream) return NULL;
-  stream->context = (context_object *)Py_NewRef((PyObject *)self->context);
-  stream->device = self->device;
-  kjit_status status;
-  BINDING_UNLOCKED(self->context, status = kjit_create_stream(self->device, &stream->stream));
-  if (status != KJIT_OK) stream->stream = NULL;
-  if (binding_finish(self->context, status)) {
-    Py_DECREF((PyObject *)stream);
-    stream = NULL;
-  }
-  return (PyObject *)stream;
-}
-
 static PyObject *show_device(PyObject *object)
 {
   kjit_device_info info;
@@ -344,7 +311,11 @@ static PyObject *show_device(PyObject *object)
 static PyMethodDef device_methods[] = {
   { "synchronize", synchronize_device, METH_NOARGS,
     "Waits for all that is queued on the device. Failures of kernels arrive here." },
-  { "stream", create_stream, METH_NOARGS, "A new stream of the device." },
+  { "stream", (PyCFunction)(void (*)(void))binding_create_stream, METH_VARARGS | METH_KEYWORDS,
+    "stream(priority=0, non_blocking=False): a new stream of the device. Lower priorities run "
+    "first; a "
+    "non-blocking stream is not ordered with the default stream." },
+  { "event", binding_create_event, METH_NOARGS, "A new event of the device." },
   { NULL, NULL, 0, NULL },
 };
 static PyGetSetDef device_fields[] = {
@@ -366,72 +337,6 @@ static PyType_Spec device_spec = { "kjit._kjit.Device", sizeof(device_object), 0
                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                    device_slots };
 
-/* ---- streams ---- */
-
-static void free_stream(PyObject *object)
-{
-  stream_object *self = (stream_object *)object;
-  kjit_destroy_stream(self->stream);
-  Py_XDECREF((PyObject *)self->context);
-  free_object(object);
-}
-
-int binding_get_stream(context_object *context, PyObject *object, kjit_stream **stream)
-{
-  *stream = NULL;
-  if (!object || object == Py_None) return 0;
-  if (!PyObject_TypeCheck(object, binding_stream_type)) {
-    PyErr_Format(PyExc_TypeError, "a stream is a kjit.Stream or None, not %R",
-                 (PyObject *)Py_TYPE(object));
-    return -1;
-  }
-  stream_object *self = (stream_object *)object;
-  if (self->context != context) {
-    binding_fail(KJIT_ERROR_ARGUMENT, "the stream belongs to another context: kernels with checks= "
-                                      "or debug= of their own have streams of their own");
-    return -1;
-  }
-  *stream = self->stream;
-  return 0;
-}
-
-static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
-{
-  (void)unused;
-  stream_object *self = (stream_object *)object;
-  kjit_status status;
-  BINDING_UNLOCKED(self->context, status = kjit_synchronize_stream(self->stream));
-  if (binding_finish(self->context, status)) return NULL;
-  Py_RETURN_NONE;
-}
-
-static PyObject *get_stream_device(PyObject *object, void *unused)
-{
-  (void)unused;
-  stream_object *self = (stream_object *)object;
-  return wrap_device(self->context, self->device);
-}
-
-static PyMethodDef stream_methods[] = {
-  { "synchronize", synchronize_stream, METH_NOARGS,
-    "Waits for all that is queued on the stream. Failures of kernels arrive here." },
-  { NULL, NULL, 0, NULL },
-};
-static PyGetSetDef stream_fields[] = {
-  { "device", get_stream_device, NULL, "the device that it belongs to", NULL },
-  { NULL, NULL, NULL, NULL, NULL },
-};
-static PyType_Slot stream_slots[] = {
-  { Py_tp_dealloc, (void *)free_stream },
-  { Py_tp_methods, stream_methods },
-  { Py_tp_getset, stream_fields },
-  { Py_tp_doc, (void *)"A queue of launches and copies. On the CPU work is done at once." },
-  { 0, NULL },
-};
-static PyType_Spec stream_spec = { "kjit._kjit.Stream", sizeof(stream_object), 0,
-                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                                   stream_slots };
-
 /* ---- modules of kernel IR ---- */
 
 static void free_module(PyObject *object)
@@ -439,7 +344,7 @@ static void free_module(PyObject *object)
   module_object *self = (module_object *)object;
   kjit_release_module(self->module);
   Py_XDECREF((PyObject *)self->context);
-  free_object(object);
+  binding_free_object(object);
 }
 
 /* set_constant(name, value): a module in which the constant has the value. */
@@ -452,7 +357,7 @@ static PyObject *set_constant(PyObject *object, PyObject *args)
   binding_argument storage;
   kjit_arg arg;
   if (binding_take_argument(self->context, value, name, &storage, &arg)) return NULL;
-  module_object *changed = new_object(binding_module_type);
+  module_object *changed = binding_new_object(binding_module_type);
   if (changed) {
     changed->context = (context_object *)Py_NewRef((PyObject *)self->context);
     kjit_status status = kjit_set_constant(self->module, name, &arg, &changed->module);
@@ -484,9 +389,6 @@ int binding_add_context(PyObject *module)
 {
   binding_context_type = binding_make_type(module, &context_spec);
   binding_device_type = binding_make_type(module, &device_spec);
-  binding_stream_type = binding_make_type(module, &stream_spec);
   binding_module_type = binding_make_type(module, &module_spec);
-  return binding_context_type && binding_device_type && binding_stream_type && binding_module_type
-           ? 0
-           : -1;
+  return binding_context_type && binding_device_type && binding_module_type ? 0 : -1;
 }

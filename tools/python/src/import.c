@@ -26,6 +26,42 @@ static const char *find_flaw(const kjit_tensor *t, long device_type, long device
   return NULL;
 }
 
+/* An integer attribute of an attribute's result: torch.cuda.current_stream(0).cuda_stream. -1:
+ * there is none. */
+static long long ask_library(const char *module, const char *function, int device, const char *name)
+{
+  PyObject *root = PyDict_GetItemString(PyImport_GetModuleDict(), module); /* borrowed */
+  PyObject *cuda = root ? PyObject_GetAttrString(root, "cuda") : NULL;
+  PyObject *stream = !cuda         ? NULL
+                     : device >= 0 ? PyObject_CallMethod(cuda, function, "i", device)
+                                   : PyObject_CallMethod(cuda, function, NULL);
+  PyObject *number = stream ? PyObject_GetAttrString(stream, name) : NULL;
+  long long handle = number && PyLong_Check(number) ? PyLong_AsLongLong(number) : -1;
+  Py_XDECREF(number);
+  Py_XDECREF(stream);
+  Py_XDECREF(cuda);
+  PyErr_Clear();
+  return handle;
+}
+
+/* Libraries that have a current stream, and how it is asked for: what they queue next goes there.
+ */
+static void find_current_stream(PyObject *object, int device, binding_producer *producer)
+{
+  PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
+  const char *text =
+    module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
+  PyErr_Clear();
+  long long handle = -1;
+  if (text && (!strcmp(text, "torch") || !strncmp(text, "torch.", 6)))
+    handle = ask_library("torch", "current_stream", device, "cuda_stream");
+  else if (text && !strncmp(text, "cupy", 4))
+    handle = ask_library("cupy", "get_current_stream", -1, "ptr");
+  Py_XDECREF(module);
+  if (handle >= 0)
+    *producer = (binding_producer){ .is_known = 1, .device = device, .handle = (uint64_t)handle };
+}
+
 static PyObject *call_dlpack(PyObject *object, int is_on_gpu)
 {
   PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
@@ -99,7 +135,77 @@ static PyObject *import_dlpack(context_object *context, PyObject *object)
   if (!capsule) return NULL;
   PyObject *array = take_capsule(context, object, capsule, device_type, device_id);
   Py_DECREF(capsule);
+  if (array && device_type == KJIT_DEVICE_CUDA)
+    find_current_stream(object, (int)device_id, &((array_object *)array)->producer);
   return array;
+}
+
+/* ---- DLPack's exchange API: functions of C that a type has as `__dlpack_c_exchange_api__` ---- */
+
+/* As DLPack 1.3 has it; of the functions only those that kjit calls have their types. */
+typedef struct exchange_api {
+  uint32_t major, minor;
+  const struct exchange_api *older; /* of another major version */
+  void (*allocate)(void);
+  int (*take)(void *object, kjit_managed_tensor_versioned **tensor);
+  void (*give)(void);
+  int (*look)(void *object, kjit_tensor *tensor);
+  int (*get_current_stream)(int32_t device_type, int32_t device_id, void **stream);
+} exchange_api;
+
+/* What was found out of types, which are kept: the next object's type is one of few. */
+static struct known_type {
+  PyTypeObject *type;
+  const exchange_api *api; /* NULL: it has none that kjit knows */
+} known_types[16];
+static unsigned next_known;
+
+static const exchange_api *find_api(PyTypeObject *type)
+{
+  for (unsigned i = 0; i < sizeof known_types / sizeof *known_types; i++)
+    if (known_types[i].type == type) return known_types[i].api;
+  const exchange_api *api = NULL;
+  PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
+  if (capsule && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
+    api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+  PyErr_Clear();
+  while (api && api->major != 1) api = api->older;
+  if (api && (!api->look || !api->get_current_stream)) api = NULL;
+  Py_XDECREF(capsule); /* the type has it */
+  struct known_type *place =
+    &known_types[next_known++ % (sizeof known_types / sizeof *known_types)];
+  PyTypeObject *old = place->type;
+  *place = (struct known_type){ (PyTypeObject *)Py_NewRef((PyObject *)type), api };
+  Py_XDECREF((PyObject *)old);
+  return api;
+}
+
+int binding_exchange(PyObject *object, kjit_tensor *tensor, binding_producer *producer)
+{
+  const exchange_api *api = find_api(Py_TYPE(object));
+  if (!api) return 0;
+  if (api->look(object, tensor)) {
+    if (!PyErr_Occurred()) refuse(object, "its DLPack exchange API fails without saying why");
+    return -1;
+  }
+  const char *flaw = find_flaw(tensor, tensor->device_type, tensor->device_id);
+  if (!flaw && tensor->device_type != 1 && tensor->device_type != 2 && tensor->device_type != 3 &&
+      tensor->device_type != 13)
+    flaw = "it is on a device that kjit has none of";
+  if (flaw) {
+    refuse(object, flaw);
+    return -1;
+  }
+  if (tensor->device_type != KJIT_DEVICE_CUDA) return 1;
+  void *stream = NULL;
+  if (api->get_current_stream(tensor->device_type, tensor->device_id, &stream)) {
+    if (!PyErr_Occurred()) refuse(object, "its DLPack exchange API gives no stream");
+    return -1;
+  }
+  *producer = (binding_producer){
+    .is_known = 1, .lives_on = 1, .device = tensor->device_id, .handle = (uint64_t)(uintptr_t)stream
+  };
+  return 1;
 }
 
 /* ---- the CUDA array interface ---- */
@@ -230,6 +336,9 @@ static PyObject *import_interface(context_object *context, PyObject *object, PyO
                                 interface.is_read_only, NULL);
   }
   if (interface.stream > 2) kjit_destroy_stream(producer);
+  if (array && interface.stream)
+    ((array_object *)array)->producer =
+      (binding_producer){ .is_known = 1, .handle = interface.stream };
   return array;
 }
 

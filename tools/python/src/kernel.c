@@ -23,7 +23,8 @@ typedef struct kernel_object {
 
 typedef struct launcher_object {
   PyObject_HEAD kernel_object *kernel;
-  PyObject *key; /* it keeps the stream */
+  PyObject *key;    /* it keeps a stream of kjit's */
+  PyObject *stream; /* a stream of another library as one of kjit's, or NULL */
   unsigned generation;
   kjit_launch_config config;
 } launcher_object;
@@ -100,12 +101,15 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
         break;
       is_foreign |= storage[taken].is_foreign;
     }
-    if (taken == count) {
+    binding_followed followed = { .count = 0 };
+    if (taken == count && !binding_begin_following(context, storage, count, &config, &followed)) {
       /* Another thread may load the kernel again meanwhile. */
       module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
       kjit_kernel *kernel = self->kernel;
       kjit_status status;
       BINDING_UNLOCKED(context, status = kjit_launch(kernel, &config, list, (size_t)count));
+      kjit_status ended = binding_end_following(&followed);
+      if (status == KJIT_OK) status = ended;
       outcome = binding_finish(context, status);
       Py_DECREF((PyObject *)module);
       if (!outcome && is_foreign) outcome = wait_for_foreign(context, self);
@@ -181,7 +185,10 @@ static int read_key(launcher_object *self)
   kjit_launch_config config = { .size_bytes = sizeof config };
   if (parts[0] != Py_None && read_extents(parts[0], config.grid, "grid")) return -1;
   if (parts[1] != Py_None && read_extents(parts[1], config.block, "block")) return -1;
-  if (binding_get_stream(context, parts[2], &config.stream)) return -1;
+  PyObject *keeper;
+  if (binding_get_stream(context, parts[2], self->kernel->place, &keeper, &config.stream))
+    return -1;
+  binding_set(&self->stream, keeper);
   if (parts[3] != Py_None) {
     Py_ssize_t bytes = PyIndex_Check(parts[3]) ? PyNumber_AsSsize_t(parts[3], NULL) : -1;
     if (bytes < 0) {
@@ -252,6 +259,7 @@ static void free_launcher(PyObject *object)
   PyTypeObject *type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   Py_CLEAR(self->key);
+  Py_CLEAR(self->stream);
   Py_XDECREF((PyObject *)self->kernel);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);

@@ -88,6 +88,20 @@ PyTypeObject *binding_make_type(PyObject *module, PyType_Spec *spec)
   return type;
 }
 
+void *binding_new_object(PyTypeObject *type)
+{
+  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  return allocate(type, 0);
+}
+
+void binding_free_object(PyObject *object)
+{
+  PyTypeObject *type = Py_TYPE(object);
+  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  release(object);
+  Py_DECREF(type);
+}
+
 static PyObject *set_error_factory(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -139,7 +153,8 @@ static int fill_module(PyObject *module)
   if (interpreter < 0) pthread_atfork(NULL, NULL, count_fork);
   interpreter = here;
   if (binding_init_arguments()) return -1;
-  if (binding_add_context(module) || binding_add_array(module)) return -1;
+  if (binding_add_context(module) || binding_add_streams(module) || binding_add_array(module))
+    return -1;
   return binding_add_kernel(module) || binding_add_functions(module) ||
              binding_add_algorithms(module)
            ? -1

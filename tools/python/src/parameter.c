@@ -76,6 +76,17 @@ int binding_take_parameter(context_object *context, const binding_parameters *se
                            Py_ssize_t index, PyObject *object, binding_argument *storage,
                            kjit_arg *arg)
 {
+  PyTypeObject *type = Py_TYPE(object);
+  int is_other = type != binding_array_type && type != &PyFloat_Type && type != &PyLong_Type;
+  int exchanged = is_other ? binding_exchange(object, &storage->tensor, &storage->producer) : 0;
+  if (exchanged < 0) return -1;
+  if (exchanged) {
+    storage->buffer.obj = NULL;
+    storage->keep = NULL;
+    storage->is_foreign = 0;
+    *arg = kjit_arg_tensor(&storage->tensor);
+    return 0;
+  }
   if (binding_take_argument(context, object, get_name(self, index), storage, arg)) return -1;
   if (self->is_typed && arg->kind == KJIT_ARG_NUMBER)
     *arg =

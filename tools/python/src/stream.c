@@ -1,0 +1,561 @@
+/* Streams of kjit and of others, events, graphs. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+static PyTypeObject *event_type, *graph_type;
+PyTypeObject *binding_stream_type;
+
+typedef struct event_object {
+  PyObject_HEAD context_object *context;
+  kjit_event *event;
+} event_object;
+
+/* What was queued on a stream between __enter__ and __exit__, to be launched again and again. */
+typedef struct graph_object {
+  PyObject_HEAD context_object *context;
+  stream_object *stream;
+  kjit_graph *graph;                 /* NULL: not captured yet */
+  kjit_executable_graph *executable; /* NULL: not launched yet */
+} graph_object;
+
+/* ---- streams of others ---- */
+
+static int read_number(PyObject *number, uint64_t *handle)
+{
+  unsigned long long value = number && PyLong_Check(number) ? PyLong_AsUnsignedLongLong(number) : 0;
+  int is_right = number && PyLong_Check(number) && !PyErr_Occurred();
+  PyErr_Clear();
+  if (is_right) *handle = value;
+  return is_right;
+}
+
+/* `__cuda_stream__` gives (version, handle); it is a method, in older programs an attribute. */
+static int read_protocol(PyObject *object, uint64_t *handle)
+{
+  PyObject *found = PyObject_GetAttrString(object, "__cuda_stream__");
+  if (found && PyCallable_Check(found)) binding_set(&found, PyObject_CallNoArgs(found));
+  int is_right = found && PyTuple_Check(found) && PyTuple_Size(found) == 2 &&
+                 read_number(PyTuple_GetItem(found, 1), handle);
+  Py_XDECREF(found);
+  PyErr_Clear();
+  return is_right;
+}
+
+/* The CUstream that an object of another library is. */
+static int read_handle(PyObject *object, uint64_t *handle)
+{
+  static const char *const names[] = { "cuda_stream", "ptr", "handle" }; /* PyTorch, CuPy, Numba */
+  if (PyBool_Check(object)) return 0;
+  if (read_number(object, handle) || read_protocol(object, handle)) return 1;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    PyObject *found = PyObject_GetAttrString(object, names[i]);
+    PyErr_Clear();
+    PyObject *value = found && !PyLong_Check(found) ? PyObject_GetAttrString(found, "value") : NULL;
+    PyErr_Clear();
+    int is_right = read_number(value ? value : found, handle);
+    Py_XDECREF(value);
+    Py_XDECREF(found);
+    if (is_right) return 1;
+  }
+  return 0;
+}
+
+/* is_own: the caller destroys it. */
+static kjit_status open_handle(kjit_device *device, uint64_t handle, kjit_stream **stream,
+                               int *is_own)
+{
+  *is_own = handle > 2;
+  if (handle < 2) return kjit_get_default_stream(device, stream);
+  if (handle == 2) return kjit_get_thread_stream(device, stream);
+  return kjit_wrap_stream(device, (void *)(uintptr_t)handle, stream);
+}
+
+static stream_object *make_stream(context_object *context, kjit_device *device)
+{
+  stream_object *stream = binding_new_object(binding_stream_type);
+  if (!stream) return NULL;
+  stream->context = (context_object *)Py_NewRef((PyObject *)context);
+  stream->device = device;
+  return stream;
+}
+
+int binding_get_stream(context_object *context, PyObject *object, kjit_device *device,
+                       PyObject **keeper, kjit_stream **stream)
+{
+  *stream = NULL, *keeper = NULL;
+  if (!object || object == Py_None) return 0;
+  if (PyObject_TypeCheck(object, binding_stream_type)) {
+    stream_object *self = (stream_object *)object;
+    if (self->context != context) {
+      binding_fail(KJIT_ERROR_ARGUMENT, "the stream belongs to another context: kernels with "
+                                        "checks= or debug= of their own have streams of their own");
+      return -1;
+    }
+    *stream = self->stream;
+    *keeper = Py_NewRef(object);
+    return 0;
+  }
+  uint64_t handle;
+  if (!read_handle(object, &handle)) {
+    PyErr_Format(PyExc_TypeError,
+                 "a stream is a kjit.Stream, one of another library (with __cuda_stream__), its "
+                 "number, or None, not %R",
+                 (PyObject *)Py_TYPE(object));
+    return -1;
+  }
+  if (!device && !(device = binding_get_device(context, Py_None))) return -1;
+  stream_object *made = make_stream(context, device);
+  if (!made) return -1;
+  int is_own;
+  kjit_status status = open_handle(device, handle, &made->stream, &is_own);
+  if (status != KJIT_OK) made->stream = NULL;
+  if (binding_finish(context, status)) {
+    Py_DECREF((PyObject *)made);
+    return -1;
+  }
+  *stream = made->stream;
+  *keeper = (PyObject *)made;
+  return 0;
+}
+
+/* ---- launches that follow the streams of their arrays ---- */
+
+/* One of the streams that are kept, or a new one, which is kept if its library's streams live on.
+ */
+static kjit_status follow(context_object *context, const binding_producer *producer,
+                          kjit_stream **stream, int *is_own)
+{
+  kjit_device *device;
+  kjit_status status =
+    kjit_get_device(context->context, KJIT_DEVICE_CUDA, producer->device, &device);
+  if (status != KJIT_OK) return status;
+  for (int i = 0; i < context->wrap_count; i++)
+    if (context->wraps[i].handle == producer->handle && context->wraps[i].device == device) {
+      *stream = context->wraps[i].stream, *is_own = 0;
+      return KJIT_OK;
+    }
+  status = open_handle(device, producer->handle, stream, is_own);
+  if (status == KJIT_OK && *is_own && producer->lives_on &&
+      context->wrap_count < BINDING_MOST_WRAPS) {
+    context->wraps[context->wrap_count++] = (binding_wrap){ producer->handle, device, *stream };
+    *is_own = 0;
+  }
+  return status;
+}
+
+/* What first has queued so far comes before what later queues from now on. */
+static kjit_status put_in_order(kjit_stream *first, kjit_stream *later, kjit_device *device)
+{
+  kjit_event *event = NULL;
+  kjit_status status = kjit_create_event(device, &event);
+  if (status == KJIT_OK) status = kjit_record_event(event, first);
+  if (status == KJIT_OK) status = kjit_wait_event(later, event);
+  kjit_destroy_event(event);
+  return status;
+}
+
+/* NULL: there is none, which the launch says. */
+static kjit_device *device_of(context_object *context, const binding_producer *producer)
+{
+  kjit_device *device = NULL;
+  kjit_status status =
+    kjit_get_device(context->context, KJIT_DEVICE_CUDA, producer->device, &device);
+  return status == KJIT_OK ? device : NULL;
+}
+
+int binding_begin_following(context_object *context, const binding_argument *arguments,
+                            Py_ssize_t count, kjit_launch_config *config,
+                            binding_followed *followed)
+{
+  followed->count = 0;
+  if (config->stream) return 0;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    const binding_producer *producer = &arguments[i].producer;
+    if (!producer->is_known) continue;
+    /* A kernel that is to run elsewhere: its launch says what is wrong. */
+    if (config->device && config->device != device_of(context, producer)) continue;
+    kjit_stream *stream = NULL;
+    int is_own = 0, is_known = 0;
+    kjit_status status = follow(context, producer, &stream, &is_own);
+    for (int k = 0; status == KJIT_OK && k < followed->count; k++)
+      is_known |= followed->streams[k] == stream ||
+                  (kjit_get_native_stream(stream) == kjit_get_native_stream(followed->streams[k]));
+    if (status == KJIT_OK && (is_known || followed->count == 4)) {
+      if (is_own) kjit_destroy_stream(stream);
+      continue;
+    }
+    if (status == KJIT_OK) {
+      followed->streams[followed->count] = stream;
+      followed->devices[followed->count] = device_of(context, producer);
+      followed->is_own[followed->count++] = is_own;
+      if (followed->count > 1)
+        status = put_in_order(stream, followed->streams[0], device_of(context, producer));
+    }
+    if (binding_finish(context, status)) {
+      (void)binding_end_following(followed);
+      return -1;
+    }
+  }
+  if (followed->count) {
+    config->stream = followed->streams[0];
+    config->device = NULL;
+  }
+  return 0;
+}
+
+kjit_status binding_end_following(binding_followed *followed)
+{
+  kjit_status status = KJIT_OK;
+  for (int i = 1; i < followed->count; i++) {
+    kjit_status one =
+      put_in_order(followed->streams[0], followed->streams[i], followed->devices[0]);
+    if (status == KJIT_OK) status = one;
+  }
+  for (int i = 0; i < followed->count; i++)
+    if (followed->is_own[i]) kjit_destroy_stream(followed->streams[i]);
+  followed->count = 0;
+  return status;
+}
+
+void binding_free_wraps(context_object *context)
+{
+  for (int i = 0; i < context->wrap_count; i++) kjit_destroy_stream(context->wraps[i].stream);
+  context->wrap_count = 0;
+}
+
+/* ---- streams of kjit ---- */
+
+static void free_stream(PyObject *object)
+{
+  stream_object *self = (stream_object *)object;
+  kjit_destroy_stream(self->stream);
+  Py_XDECREF((PyObject *)self->context);
+  binding_free_object(object);
+}
+
+PyObject *binding_create_stream(PyObject *object, PyObject *args, PyObject *names)
+{
+  device_object *self = (device_object *)object;
+  static char priority_name[] = "priority", blocking_name[] = "non_blocking";
+  static char *keywords[] = { priority_name, blocking_name, NULL };
+  int priority = 0, is_non_blocking = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|ip", keywords, &priority, &is_non_blocking))
+    return NULL;
+  stream_object *stream = make_stream(self->context, self->device);
+  if (!stream) return NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context,
+                   status = kjit_create_stream_with(self->device, priority,
+                                                    is_non_blocking ? KJIT_STREAM_NON_BLOCKING : 0,
+                                                    &stream->stream));
+  if (status != KJIT_OK) stream->stream = NULL;
+  if (binding_finish(self->context, status)) {
+    Py_DECREF((PyObject *)stream);
+    return NULL;
+  }
+  return (PyObject *)stream;
+}
+
+static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  stream_object *self = (stream_object *)object;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_synchronize_stream(self->stream));
+  if (binding_finish(self->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* Whether the work is done, of a status that says NOT_READY where it is not. */
+static PyObject *answer(context_object *context, kjit_status status)
+{
+  if (status == KJIT_NOT_READY) Py_RETURN_FALSE;
+  if (binding_finish(context, status)) return NULL;
+  Py_RETURN_TRUE;
+}
+
+static PyObject *query_stream(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  stream_object *self = (stream_object *)object;
+  return answer(self->context, kjit_query_stream(self->stream));
+}
+
+static PyObject *wait_for_event(PyObject *object, PyObject *event)
+{
+  stream_object *self = (stream_object *)object;
+  if (!PyObject_TypeCheck(event, event_type)) {
+    PyErr_Format(PyExc_TypeError, "an event is a kjit.Event, not %R", (PyObject *)Py_TYPE(event));
+    return NULL;
+  }
+  if (binding_finish(self->context, kjit_wait_event(self->stream, ((event_object *)event)->event)))
+    return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *capture_stream(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  stream_object *self = (stream_object *)object;
+  graph_object *graph = binding_new_object(graph_type);
+  if (!graph) return NULL;
+  graph->context = (context_object *)Py_NewRef((PyObject *)self->context);
+  graph->stream = (stream_object *)Py_NewRef(object);
+  return (PyObject *)graph;
+}
+
+static PyObject *get_cuda_stream(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  uintptr_t native = (uintptr_t)kjit_get_native_stream(((stream_object *)object)->stream);
+  return Py_BuildValue("(iK)", 0, (unsigned long long)native);
+}
+
+static PyObject *get_stream_handle(PyObject *object, void *unused)
+{
+  (void)unused;
+  uintptr_t native = (uintptr_t)kjit_get_native_stream(((stream_object *)object)->stream);
+  return PyLong_FromUnsignedLongLong(native);
+}
+
+static PyObject *get_stream_device(PyObject *object, void *unused)
+{
+  (void)unused;
+  stream_object *self = (stream_object *)object;
+  return binding_wrap_device(self->context, self->device);
+}
+
+static PyMethodDef stream_methods[] = {
+  { "synchronize", synchronize_stream, METH_NOARGS,
+    "Waits for all that is queued on the stream. Failures of kernels arrive here." },
+  { "query", query_stream, METH_NOARGS, "Whether all that was queued is done." },
+  { "wait", wait_for_event, METH_O,
+    "wait(event): what is queued from now on waits for the event as it was last recorded." },
+  { "capture", capture_stream, METH_NOARGS,
+    "with stream.capture() as graph: launches on the stream are kept instead of run; "
+    "graph.launch() runs them. Arrays have to live as long as the graph, if they are not kjit's." },
+  { "__cuda_stream__", get_cuda_stream, METH_NOARGS, "(0, handle), for other libraries." },
+  { NULL, NULL, 0, NULL },
+};
+static PyGetSetDef stream_fields[] = {
+  { "device", get_stream_device, NULL, "the device that it belongs to", NULL },
+  { "handle", get_stream_handle, NULL, "the CUstream as a number; 0 on the CPU", NULL },
+  { NULL, NULL, NULL, NULL, NULL },
+};
+static PyType_Slot stream_slots[] = {
+  { Py_tp_dealloc, (void *)free_stream },
+  { Py_tp_methods, stream_methods },
+  { Py_tp_getset, stream_fields },
+  { Py_tp_doc, (void *)"A queue of launches and copies. On the CPU work is done at once." },
+  { 0, NULL },
+};
+static PyType_Spec stream_spec = { "kjit._kjit.Stream", sizeof(stream_object), 0,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                   stream_slots };
+
+/* ---- events ---- */
+
+PyObject *binding_create_event(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  device_object *self = (device_object *)object;
+  event_object *event = binding_new_object(event_type);
+  if (!event) return NULL;
+  event->context = (context_object *)Py_NewRef((PyObject *)self->context);
+  kjit_status status = kjit_create_event(self->device, &event->event);
+  if (status != KJIT_OK) event->event = NULL;
+  if (binding_finish(self->context, status)) {
+    Py_DECREF((PyObject *)event);
+    return NULL;
+  }
+  return (PyObject *)event;
+}
+
+static void free_event(PyObject *object)
+{
+  event_object *self = (event_object *)object;
+  kjit_destroy_event(self->event);
+  Py_XDECREF((PyObject *)self->context);
+  binding_free_object(object);
+}
+
+static PyObject *record_event(PyObject *object, PyObject *args)
+{
+  event_object *self = (event_object *)object;
+  PyObject *stream_or_none = Py_None, *keeper;
+  kjit_stream *stream;
+  if (!PyArg_ParseTuple(args, "|O", &stream_or_none)) return NULL;
+  if (binding_get_stream(self->context, stream_or_none, NULL, &keeper, &stream)) return NULL;
+  kjit_status status = kjit_record_event(self->event, stream);
+  Py_XDECREF(keeper);
+  if (binding_finish(self->context, status)) return NULL;
+  return Py_NewRef(object);
+}
+
+static PyObject *synchronize_event(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  event_object *self = (event_object *)object;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_synchronize_event(self->event));
+  if (binding_finish(self->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *query_event(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  event_object *self = (event_object *)object;
+  return answer(self->context, kjit_query_event(self->event));
+}
+
+static PyObject *measure_since(PyObject *object, PyObject *first)
+{
+  event_object *self = (event_object *)object;
+  if (!PyObject_TypeCheck(first, event_type)) {
+    PyErr_Format(PyExc_TypeError, "an event is a kjit.Event, not %R", (PyObject *)Py_TYPE(first));
+    return NULL;
+  }
+  uint64_t time_ns = 0;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_get_elapsed_time(((event_object *)first)->event,
+                                                                 self->event, &time_ns));
+  if (binding_finish(self->context, status)) return NULL;
+  return PyFloat_FromDouble(1e-9 * (double)time_ns);
+}
+
+static PyMethodDef event_methods[] = {
+  { "record", record_event, METH_VARARGS,
+    "record(stream=None): the event is where the stream is now. Returns the event." },
+  { "synchronize", synchronize_event, METH_NOARGS, "Waits for the work before the event." },
+  { "query", query_event, METH_NOARGS, "Whether the work before the event is done." },
+  { "since", measure_since, METH_O,
+    "since(first): seconds of the device from another event to this one; waits for this one." },
+  { NULL, NULL, 0, NULL },
+};
+static PyType_Slot event_slots[] = {
+  { Py_tp_dealloc, (void *)free_event },
+  { Py_tp_methods, event_methods },
+  { Py_tp_doc, (void *)"A point in a stream, with a time." },
+  { 0, NULL },
+};
+static PyType_Spec event_spec = { "kjit._kjit.Event", sizeof(event_object), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  event_slots };
+
+/* ---- graphs ---- */
+
+static void free_graph(PyObject *object)
+{
+  graph_object *self = (graph_object *)object;
+  kjit_destroy_executable_graph(self->executable);
+  kjit_destroy_graph(self->graph);
+  Py_XDECREF((PyObject *)self->stream);
+  Py_XDECREF((PyObject *)self->context);
+  binding_free_object(object);
+}
+
+static PyObject *enter_graph(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  graph_object *self = (graph_object *)object;
+  if (self->graph) return binding_fail(KJIT_ERROR_MISUSE, "the graph was captured before");
+  if (binding_finish(self->context, kjit_begin_capture(self->stream->stream))) return NULL;
+  return Py_NewRef(object);
+}
+
+static PyObject *exit_graph(PyObject *object, PyObject *args)
+{
+  graph_object *self = (graph_object *)object;
+  PyObject *type, *value, *trace;
+  if (!PyArg_ParseTuple(args, "OOO", &type, &value, &trace)) return NULL;
+  kjit_graph *graph = NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_end_capture(self->stream->stream, &graph));
+  if (type != Py_None) { /* the exception is what counts */
+    if (status == KJIT_OK) kjit_destroy_graph(graph);
+    Py_RETURN_FALSE;
+  }
+  if (binding_finish(self->context, status)) return NULL;
+  self->graph = graph;
+  Py_RETURN_FALSE;
+}
+
+static int make_executable(graph_object *self)
+{
+  if (!self->graph) {
+    binding_fail(KJIT_ERROR_MISUSE, "the graph is not captured: with stream.capture() as graph:");
+    return -1;
+  }
+  if (self->executable) return 0;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_instantiate_graph(self->graph, &self->executable));
+  if (status != KJIT_OK) self->executable = NULL;
+  return binding_finish(self->context, status);
+}
+
+static PyObject *launch_graph(PyObject *object, PyObject *args)
+{
+  graph_object *self = (graph_object *)object;
+  PyObject *stream_or_none = (PyObject *)self->stream, *keeper;
+  kjit_stream *stream;
+  if (!PyArg_ParseTuple(args, "|O", &stream_or_none) || make_executable(self)) return NULL;
+  if (binding_get_stream(self->context, stream_or_none, self->stream->device, &keeper, &stream))
+    return NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_launch_graph(self->executable, stream));
+  Py_XDECREF(keeper);
+  if (binding_finish(self->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *update_graph(PyObject *object, PyObject *other)
+{
+  graph_object *self = (graph_object *)object;
+  if (!PyObject_TypeCheck(other, graph_type) || !((graph_object *)other)->graph) {
+    PyErr_SetString(PyExc_TypeError, "update() takes another graph that was captured");
+    return NULL;
+  }
+  if (make_executable(self)) return NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context,
+                   status = kjit_update_graph(self->executable, ((graph_object *)other)->graph));
+  if (binding_finish(self->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+static Py_ssize_t count_nodes(PyObject *object)
+{
+  graph_object *self = (graph_object *)object;
+  return self->graph ? (Py_ssize_t)kjit_get_graph_size(self->graph) : 0;
+}
+
+static PyMethodDef graph_methods[] = {
+  { "__enter__", enter_graph, METH_NOARGS, NULL },
+  { "__exit__", exit_graph, METH_VARARGS, NULL },
+  { "launch", launch_graph, METH_VARARGS,
+    "launch(stream=None): queues all that is in the graph, on the stream that was captured or on "
+    "another one." },
+  { "update", update_graph, METH_O,
+    "update(other): takes the arguments of another graph with the same operations." },
+  { NULL, NULL, 0, NULL },
+};
+static PyType_Slot graph_slots[] = {
+  { Py_tp_dealloc, (void *)free_graph },
+  { Py_tp_methods, graph_methods },
+  { Py_sq_length, (void *)count_nodes },
+  { Py_tp_doc, (void *)"Launches and copies that were captured; len() is how many." },
+  { 0, NULL },
+};
+static PyType_Spec graph_spec = { "kjit._kjit.Graph", sizeof(graph_object), 0,
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                  graph_slots };
+
+int binding_add_streams(PyObject *module)
+{
+  binding_stream_type = binding_make_type(module, &stream_spec);
+  event_type = binding_make_type(module, &event_spec);
+  graph_type = binding_make_type(module, &graph_spec);
+  return binding_stream_type && event_type && graph_type ? 0 : -1;
+}
