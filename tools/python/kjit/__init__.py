@@ -25,6 +25,7 @@ globals().update({name: kind for name, kind in _SCALARS.items() if name != "bool
 
 # What an import of kjit does not wait for: name -> module that has it.
 _LATER = dict.fromkeys(("argsort", "reduce", "scan", "sort", "vectorize"), "_algorithms")
+_LATER.update({"benchmark": "_benchmark", "keep_sources": "frontend.source"})
 _LATER.update(dict.fromkeys(("get_num_threads", "njit", "prange", "set_num_threads"), "_njit"))
 
 # What `from kjit import *` brings: not what would hide Python's own functions.

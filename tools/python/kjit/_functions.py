@@ -37,7 +37,7 @@ class _Compiled:
         unknown = set(options) - _OPTIONS
         if unknown:
             raise TypeError(f"no option is called {min(unknown)!r}: {', '.join(sorted(_OPTIONS))}")
-        self.py_func = function
+        self.py_func, self._options = function, options
         self.attributes = _attributes(options)
         self._bits = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
         self._device, self._wraps = options.get("device"), bool(options.get("wrap"))
@@ -72,6 +72,14 @@ class _Compiled:
             module = module.set_constant(symbol, value)
         return module, made.name
 
+    @classmethod
+    def _remake(cls, function, options):
+        return cls(function, **options)
+
+    def __reduce__(self):
+        from . import _portable
+        return _portable.reduce(self)
+
     def _parameters(self):
         code = self.py_func.__code__
         return code.co_varnames[:code.co_argcount]
@@ -96,6 +104,38 @@ class Kernel(_Compiled, _kjit.Kernel):
         module, name = self._module()
         device = self._device if self._device is not None else _state.device()
         return module, name, self._parameters(), self.py_func.__defaults__ or (), device, self.is_typed
+
+    def _loaded_module(self):
+        """(module, name), the module being the one that launches use."""
+        return self._launched_module, self._made_module().name
+
+    @property
+    def specializations(self):
+        """What was compiled so far, in its order: a dictionary each, with `signature`, `facts`, `target`, `registers`,
+        `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`."""
+        return _kjit.list_specializations(*self._loaded_module())
+
+    def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
+        """The code of the kernel at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm", "sass"; "object" and "cubin"
+        as bytes. signature: the types of the parameters as text, "f32[:], f32", or None for what was compiled last.
+        target: "cpu", "sm_90" and so on; None: that of what was compiled last, else "cpu". lines: the lines of Python stand
+        before what comes from them, which needs a compilation with debug information, that changes no code."""
+        from . import _inspect
+        made = self._made_module()
+        if stage == "kir":
+            return _inspect.annotate(stage, made.plain, made) if lines else made.plain
+        module, name = self._loaded_module()
+        facts = None
+        if signature is None:
+            known = [s for s in _kjit.list_specializations(module, name) if target in (None, s["target"])]
+            if not known:
+                raise ValueError("nothing was compiled yet: launch the kernel first, or say for which types: "
+                                 "kernel.inspect(\"ptx\", \"f32[:], f32\", \"sm_90\")")
+            signature, facts, target = known[-1]["signature"], known[-1]["facts"], known[-1]["target"]
+        checks, debug = self._bits
+        has_lines = lines and stage in _inspect.STAGES_WITH_LINES
+        text = _kjit.compile_code(module, name, signature, stage, target, facts, checks, debug or int(has_lines))
+        return _inspect.annotate(stage, text, made) if has_lines else text
 
     def __repr__(self):
         return f"<kjit.Kernel {self.py_func.__qualname__}>"

@@ -126,6 +126,11 @@ class Njit(_functions.Function):
         self._is_parallel = bool(options.get("parallel"))
         self._prepare(function, {"checks": checks, "debug": options.get("debug"), "fastmath": options.get("fastmath"), "inline": inline, "wrap": True})
         self._splitter_made = self._loaded = None
+        self._options = options
+
+    @classmethod
+    def _remake(cls, function, options):
+        return cls(function, options)
 
     @property
     def _splitter(self):

@@ -219,7 +219,7 @@ int binding_take_parameter(context_object *context, const binding_parameters *se
                            Py_ssize_t index, PyObject *object, binding_argument *storage,
                            kjit_arg *arg);
 
-/* ---- kernel.c, function.c, algorithm.c ---- */
+/* ---- kernel.c, function.c, algorithm.c, code.c ---- */
 
 /* That launches of this thread on the CPU are spread over at most; 0: the usual ones. */
 extern _Thread_local uint32_t binding_cpu_threads;
@@ -227,5 +227,6 @@ extern _Thread_local uint32_t binding_cpu_threads;
 int binding_add_kernel(PyObject *module);
 int binding_add_functions(PyObject *module);
 int binding_add_algorithms(PyObject *module);
+int binding_add_code(PyObject *module);
 
 #endif

@@ -317,12 +317,24 @@ static void free_kernel(PyObject *object)
   Py_DECREF(type);
 }
 
+static PyObject *get_module(PyObject *object, void *unused)
+{
+  (void)unused;
+  kernel_object *self = (kernel_object *)object;
+  return make_ready(self) ? NULL : Py_NewRef((PyObject *)self->module);
+}
+
+static PyGetSetDef kernel_fields[] = {
+  { "_launched_module", get_module, NULL, "the module of kernel IR that launches use", NULL },
+  { NULL, NULL, NULL, NULL, NULL },
+};
 static PyType_Slot kernel_slots[] = {
   { Py_tp_dealloc, (void *)free_kernel },
   { Py_tp_traverse, (void *)traverse_kernel },
   { Py_tp_clear, (void *)clear_kernel },
   { Py_tp_call, (void *)call_kernel },
   { Py_mp_subscript, (void *)configure },
+  { Py_tp_getset, kernel_fields },
   { Py_tp_doc, (void *)"What kjit.Kernel derives from." },
   { 0, NULL },
 };

@@ -84,7 +84,7 @@ class Builder:
             written += 1
             name, thing, kind = self.pending.pop(0)
             python = getattr(thing, "py_func", thing)
-            source = getattr(python, "__kjit_source__", None) or sources.remember(python)
+            source = sources.of(python)
             node = getattr(thing, "node", None) or sources.find(python, source)
             if written > MOST_FUNCTIONS:
                 raise source.error(node, f"a kernel that calls more than {MOST_FUNCTIONS} functions")

@@ -27,7 +27,7 @@ class Loop:
 class Splitter:
     def __init__(self, function, is_parallel):
         self.function, self.is_parallel = function, is_parallel
-        self.source = getattr(function, "__kjit_source__", None) or sources.remember(function)
+        self.source = sources.of(function)
         self.node = sources.find(function, self.source)
         self.loops = []
         if not isinstance(self.node, ast.FunctionDef):

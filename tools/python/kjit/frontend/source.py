@@ -1,6 +1,12 @@
 """The source of functions: text and syntax tree of their file, and their place in it."""
+import __future__
+
 import ast
+import collections
 import linecache
+import sys
+import threading
+import types
 
 from .._errors import SourceError, character_column, show
 
@@ -8,8 +14,10 @@ _sources = {}  # by file
 
 
 class Source:
-    def __init__(self, file, lines):
-        self.file, self.lines = file, lines
+    """is_fixed: it came with the function, from another process."""
+
+    def __init__(self, file, lines, is_fixed=False):
+        self.file, self.lines, self.is_fixed = file, lines, is_fixed
         self._tree = None
 
     @property
@@ -40,22 +48,81 @@ class Source:
         return self.place(left)
 
 
+def of(function):
+    """The source that is remembered of a function, else as it is now."""
+    known = getattr(function, "__kjit_source__", None)
+    return known if known and known.file == function.__code__.co_filename else remember(function)
+
+
 def remember(function):
     """The source as it is now: the file may be another one when the function is compiled."""
+    fixed = getattr(function, "__kjit_source__", None)
+    if fixed and fixed.is_fixed:
+        return fixed
     file = function.__code__.co_filename
     linecache.checkcache(file)
-    lines = linecache.getlines(file, function.__globals__)
+    lines = linecache.getlines(file, function.__globals__) or _recover(function)
     known = _sources.get(file)
     if not known or known.lines != lines:
         known = _sources[file] = Source(file, lines)
     return known
 
 
+# ---- texts without a file ----
+
+_MOST_TEXTS = 1000
+_texts = collections.deque(maxlen=_MOST_TEXTS)  # (file, text) of the latest
+_keeps = False
+_here = threading.local()  # is_busy: this thread compiles a text to compare it
+
+
+def keep_sources():
+    """From now on texts that are compiled (exec, eval, compile) are kept, the latest 1000, so that functions in them can be
+    kernels: such a function knows no file to read its source from. It cannot be undone in this process."""
+    global _keeps
+    if not _keeps:
+        _keeps = True
+        sys.addaudithook(_hear)
+
+
+def _hear(event, arguments):
+    if event == "compile" and not getattr(_here, "is_busy", False):
+        text, file = arguments
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "replace")
+        if isinstance(text, str) and isinstance(file, str) and ("def " in text or "lambda" in text):
+            _texts.append((file, text))
+
+
+def _contains(code, wanted):
+    return any(isinstance(c, types.CodeType) and (c == wanted or _contains(c, wanted)) for c in code.co_consts)
+
+
+def _recover(function):
+    """The lines of a text that was kept, or that Python was started with (-c), whose code the function is; or none."""
+    code = function.__code__
+    texts = [text for file, text in reversed(_texts) if file == code.co_filename]
+    if code.co_filename == "<string>" and "-c" in sys.orig_argv[:-1]:
+        texts.append(sys.orig_argv[sys.orig_argv.index("-c") + 1])
+    _here.is_busy = True
+    try:
+        for text in texts:
+            try:
+                whole = compile(text, code.co_filename, "exec", code.co_flags & __future__.annotations.compiler_flag, True)
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+            if _contains(whole, code):
+                return text.splitlines(keepends=True)
+    finally:
+        _here.is_busy = False
+    return []
+
+
 def find(function, source):
     """The function's node in the tree of its source."""
     code = function.__code__
     missing = SourceError(f"the source of {function.__qualname__} is not to be found ({code.co_filename}): kjit reads it; "
-                          "define the function in a file, or in a cell of a notebook", "KJIT_ERROR_SYNTAX")
+                          "define the function in a file or in a cell of a notebook, or call kjit.keep_sources() before the text is compiled", "KJIT_ERROR_SYNTAX")
     if not source.lines:
         raise missing
     try:

@@ -1,0 +1,139 @@
+"""Kernels and funcs in pickles. One that a module has by its name goes by that name, any other by value: its code, its
+source, and what it knows of the names around it, as far as the code uses them."""
+import dis
+import marshal
+import sys
+import types
+
+from .frontend import source as sources
+
+_VERSION = sys.version_info[:2]
+
+
+def find(module, qualname):
+    """What a module has under a name."""
+    __import__(module)
+    thing = sys.modules[module]
+    for name in qualname.split("."):
+        thing = getattr(thing, name)
+    return thing
+
+
+def is_found(thing):
+    """Whether another process finds the same by module and name."""
+    module, qualname = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    if not module or not qualname or module == "__main__" or "<" in qualname:
+        return False
+    try:
+        return find(module, qualname) is thing
+    except (ImportError, AttributeError, KeyError):
+        return False
+
+
+def reduce(compiled):
+    """What __reduce__ of a kernel or func gives."""
+    if is_found(compiled):
+        return find, (compiled.__module__, compiled.__qualname__)
+    return restore, (_VERSION, *_Packer(compiled).pack())
+
+
+def _global_names(code):
+    """Names of globals that code loads, and code within it."""
+    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _global_names(constant)
+    return names
+
+
+class _Packer:
+    """A table of the functions and kernels that go by value. Values are pairs: ("function", number), ("compiled", number),
+    ("module", name) or ("value", object)."""
+
+    def __init__(self, root):
+        self.functions, self.compiled, self.spaces, self.numbers, self.kept = [], [], [], {}, []
+        self.root = self.value(root)
+
+    def pack(self):
+        return self.functions, self.compiled, self.spaces, self.root
+
+    def value(self, thing):
+        from ._functions import _Compiled
+        if isinstance(thing, types.ModuleType):
+            return "module", thing.__name__
+        if isinstance(thing, tuple) and type(thing) is tuple:
+            return "tuple", tuple(self.value(item) for item in thing)
+        if isinstance(thing, _Compiled) and not is_found(thing):
+            return "compiled", self.number(thing, self.compiled, self.pack_compiled)
+        if isinstance(thing, types.FunctionType) and not is_found(thing):
+            return "function", self.number(thing, self.functions, self.pack_function)
+        return "value", thing
+
+    def number(self, thing, table, pack):
+        if id(thing) not in self.numbers:
+            self.numbers[id(thing)] = len(table)
+            self.kept.append(thing)
+            table.append(None)  # circles lead here
+            table[self.numbers[id(thing)]] = pack(thing)
+        return self.numbers[id(thing)]
+
+    def pack_compiled(self, thing):
+        return type(thing), self.number(thing.py_func, self.functions, self.pack_function), thing._options
+
+    def space(self, names):
+        """Globals of functions of one module are one dictionary afterwards, too."""
+        if id(names) not in self.numbers:
+            self.numbers[id(names)] = len(self.spaces)
+            self.spaces.append({"__name__": ("value", names.get("__name__", "kjit_unpickled"))})
+        return self.numbers[id(names)]
+
+    def pack_function(self, thing):
+        code, space = thing.__code__, self.space(thing.__globals__)
+        for name in sorted(_global_names(code)):
+            if name in thing.__globals__ and name not in self.spaces[space]:
+                self.spaces[space][name] = None
+                self.spaces[space][name] = self.value(thing.__globals__[name])
+        source = sources.of(thing)
+        cells = []
+        for cell in thing.__closure__ or ():
+            try:
+                cells.append(self.value(cell.cell_contents))
+            except ValueError:
+                cells.append(None)  # not assigned yet
+        values = [self.value(v) for v in (thing.__defaults__ or ())]
+        annotations = {k: self.value(v) for k, v in thing.__annotations__.items()}
+        return marshal.dumps(code), space, thing.__qualname__, thing.__doc__, cells, values, annotations, (source.file, source.lines)
+
+
+def restore(version, functions, compiled, spaces, root):
+    """The opposite of _Packer: functions first, then what is made of them, then what they refer to."""
+    if version != _VERSION:
+        raise ValueError(f"a kernel pickled by Python {version[0]}.{version[1]} cannot be read by {_VERSION[0]}.{_VERSION[1]}")
+    new_spaces = [{"__builtins__": __builtins__} for _ in spaces]
+    new_functions = []
+    for code, space, qualname, doc, cells, _, _, (file, lines) in functions:
+        closure = tuple(types.CellType() for _ in cells) if cells else None
+        made = types.FunctionType(marshal.loads(code), new_spaces[space], closure=closure)
+        made.__qualname__, made.__doc__ = qualname, doc
+        made.__kjit_source__ = sources.Source(file, lines, is_fixed=True)
+        new_functions.append(made)
+    new_compiled = [kind._remake(new_functions[number], options) for kind, number, options in compiled]
+
+    def value(pair):
+        kind, inner = pair
+        if kind == "module":
+            __import__(inner)
+            return sys.modules[inner]
+        if kind == "tuple":
+            return tuple(value(item) for item in inner)
+        return inner if kind == "value" else (new_functions if kind == "function" else new_compiled)[inner]
+    for names, packed in zip(new_spaces, spaces):
+        names.update({name: value(pair) for name, pair in packed.items()})
+    for made, (_, _, _, _, cells, values, annotations, _) in zip(new_functions, functions):
+        made.__module__ = made.__globals__["__name__"]
+        made.__defaults__ = tuple(map(value, values)) or None
+        made.__annotations__ = {k: value(v) for k, v in annotations.items()}
+        for cell, pair in zip(made.__closure__ or (), cells):
+            if pair is not None:
+                cell.cell_contents = value(pair)
+    return value(root)

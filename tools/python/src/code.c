@@ -1,0 +1,103 @@
+/* What was compiled of a kernel, and code to look at. */
+#include "binding.h"
+
+static const struct stage_row {
+  const char *name;
+  int is_text;
+} stages[KJIT_STAGE_COUNT] = {
+#define STAGE_ROW(name, text, is_text, what) [KJIT_STAGE_##name] = { text, is_text },
+  KJIT_STAGES(STAGE_ROW)
+#undef STAGE_ROW
+};
+
+static int find_stage(const char *name, kjit_stage *stage)
+{
+  for (int i = 0; i < KJIT_STAGE_COUNT; i++)
+    if (!strcmp(stages[i].name, name)) {
+      *stage = (kjit_stage)i;
+      return 0;
+    }
+  PyObject *known = PyUnicode_FromString("");
+  for (int i = 0; known && i < KJIT_STAGE_COUNT; i++)
+    binding_set(&known, PyUnicode_FromFormat("%U%s%s", known, i ? ", " : "", stages[i].name));
+  if (known) PyErr_Format(PyExc_ValueError, "no stage is called '%s': %U", name, known);
+  Py_XDECREF(known);
+  return -1;
+}
+
+static kjit_kernel *find_kernel(module_object *module, const char *name)
+{
+  kjit_kernel *kernel = NULL;
+  kjit_status status = kjit_get_kernel(module->module, name, &kernel);
+  return binding_finish(module->context, status) ? NULL : kernel;
+}
+
+/* compile_code(module, name, signature, stage, target, facts, checks, debug): text, or bytes. */
+static PyObject *compile_code(PyObject *unused, PyObject *args)
+{
+  (void)unused;
+  PyObject *object;
+  const char *name, *signature, *stage_name;
+  kjit_compile_options options = { .size_bytes = sizeof options };
+  int debug;
+  if (!PyArg_ParseTuple(args, "O!ssszzIi", binding_module_type, &object, &name, &signature,
+                        &stage_name, &options.target, &options.facts, &options.checks, &debug))
+    return NULL;
+  options.debug = (kjit_debug)debug;
+  module_object *module = (module_object *)object;
+  kjit_stage stage;
+  kjit_kernel *kernel = find_stage(stage_name, &stage) ? NULL : find_kernel(module, name);
+  if (!kernel) return NULL;
+  void *code = NULL;
+  size_t size = 0;
+  kjit_status status;
+  BINDING_UNLOCKED(module->context,
+                   status = kjit_compile(kernel, signature, &options, stage, &code, &size));
+  if (status != KJIT_OK) code = NULL;
+  PyObject *result = NULL;
+  if (!binding_finish(module->context, status))
+    result = stages[stage].is_text ? PyUnicode_DecodeUTF8(code, (Py_ssize_t)size, "replace")
+                                   : PyBytes_FromStringAndSize(code, (Py_ssize_t)size);
+  kjit_free(module->context->context, code);
+  return result;
+}
+
+static PyObject *make_specialization(const kjit_specialization_info *info)
+{
+  return Py_BuildValue("{sssssssIsIsIsIsKsKsK}", "signature", info->signature, "facts", info->facts,
+                       "target", info->target, "registers", info->registers, "shared_bytes",
+                       info->shared_bytes, "local_bytes", info->local_bytes, "max_threads",
+                       info->max_threads, "launches", (unsigned long long)info->launches,
+                       "code_bytes", (unsigned long long)info->code_bytes, "compile_time_ns",
+                       (unsigned long long)(info->infer_time_ns + info->lower_time_ns +
+                                            info->optimize_time_ns + info->emit_time_ns));
+}
+
+/* list_specializations(module, name): a dictionary for each, in the order of their compilation. */
+static PyObject *list_specializations(PyObject *unused, PyObject *args)
+{
+  (void)unused;
+  PyObject *object;
+  const char *name;
+  if (!PyArg_ParseTuple(args, "O!s", binding_module_type, &object, &name)) return NULL;
+  module_object *module = (module_object *)object;
+  kjit_kernel *kernel = find_kernel(module, name);
+  PyObject *list = kernel ? PyList_New(0) : NULL;
+  kjit_specialization *specialization;
+  for (size_t i = 0; list && (specialization = kjit_get_specialization(kernel, i)); i++) {
+    kjit_specialization_info info = { .size_bytes = sizeof info };
+    kjit_status status = kjit_get_specialization_info(specialization, &info);
+    PyObject *row = binding_finish(module->context, status) ? NULL : make_specialization(&info);
+    if (!row || PyList_Append(list, row)) Py_CLEAR(list);
+    Py_XDECREF(row);
+  }
+  return list;
+}
+
+static PyMethodDef functions[] = {
+  { "compile_code", compile_code, METH_VARARGS, NULL },
+  { "list_specializations", list_specializations, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+
+int binding_add_code(PyObject *module) { return PyModule_AddFunctions(module, functions); }
