@@ -99,6 +99,27 @@ assert tracemalloc.get_traced_memory()[0] - before < 20 * 2000, tracemalloc.get_
 assert len(gc.get_objects()) - objects < 1000  # the interpreter keeps some tuples for later
 tracemalloc.stop()
 
+# A million launches, and half as many calls of funcs, leave the memory of the process as it is.
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def launch_a_lot(times):
+    small, configured = np.zeros(4), add[1, 4]
+    for _ in range(times):
+        add(small, x, 1)
+        configured(small, x, 2)
+        raising(2)
+
+
+launch_a_lot(20_000)
+before = resident_bytes()
+launch_a_lot(500_000)
+assert resident_bytes() - before < 1 << 20, resident_bytes() - before
+
 # Threads of Python launch at once, the first of them compiling; the interpreter goes on meanwhile.
 fresh = make(7)
 problems = []

@@ -1,0 +1,52 @@
+# RUN: %python %s %srcdir %builddir %cc
+"""The extension under AddressSanitizer: compiled once more with it, in an interpreter that has the sanitizer loaded, under
+the tests that hand it the oddest things. What Python and NumPy keep until the end is no finding; what the extension does
+is. (The library itself runs under sanitizers in builds of its own.)"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+
+source, build, compiler = sys.argv[1:4]
+TESTS = ("arguments.py", "streams.py", "njit.py", "errors.py")
+package, here = os.path.join(build, "python", "kjit"), os.path.join(source, "tools/python/src")
+library = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
+if "clang" in os.path.basename(os.path.realpath(shutil.which(compiler) or compiler)):
+    library = subprocess.run([compiler, "-print-file-name=libclang_rt.asan-x86_64.so"], capture_output=True, text=True).stdout.strip()
+if not os.path.isabs(library):
+    print("skipped: the compiler has no shared library of AddressSanitizer")
+    sys.exit(0)
+
+
+def clean(report):
+    """The leaks of a report whose memory the extension allocated."""
+    blocks = re.split(r"\n(?=(?:Direct|Indirect) leak of)", report)
+    return [block for block in blocks[1:] if re.search(r"#[1-3] .*(_kjit\.abi3\.so|tools/python/src/)", block)]
+
+
+with tempfile.TemporaryDirectory() as folder:
+    shutil.copytree(package, os.path.join(folder, "kjit"), ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    target = os.path.join(folder, "kjit", "_kjit.abi3.so")
+    sources = [os.path.join(here, name) for name in sorted(os.listdir(here)) if name.endswith(".c")]
+    runs = [subprocess.Popen([compiler, "-std=gnu11", "-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address", "-fPIC", "-c", file, "-o",
+                              os.path.join(folder, os.path.basename(file) + ".o"), "-I", os.path.join(source, "include"),
+                              "-I", os.path.join(build, "include"), "-I", sysconfig.get_path("include")]) for file in sources]
+    assert not any(run.wait() for run in runs)
+    libraries = os.path.join(build, "lib")
+    subprocess.run([compiler, "-shared", "-fsanitize=address", "-shared-libasan" if "clang" in library else "-shared-libgcc", "-o", target,
+                    *(os.path.join(folder, os.path.basename(file) + ".o") for file in sources), "-L", libraries, "-lkjit", "-lm",
+                    f"-Wl,-rpath,{libraries}"], check=True)
+    environment = {**os.environ, "LD_PRELOAD": library, "PYTHONPATH": folder, "PYTHONMALLOC": "malloc",
+                   "ASAN_OPTIONS": "detect_leaks=1:exitcode=0:halt_on_error=1:detect_stack_use_after_return=0:handle_segv=1:abort_on_error=0",
+                   "LSAN_OPTIONS": "exitcode=0:report_objects=0:max_leaks=0"}
+    for test in TESTS:
+        run = subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), test)], capture_output=True, text=True,
+                             env=environment, timeout=280)
+        assert "ERROR: AddressSanitizer" not in run.stderr, (test, run.stderr[-6000:])
+        assert run.returncode == 0, (test, run.stderr[-3000:])
+        found = clean(run.stderr)
+        assert not found, (test, "\n".join(found)[:6000])
+        print(test, "good", "(no leaks were looked for)" if "LeakSanitizer has encountered a fatal error" in run.stderr else "", file=sys.stderr)
