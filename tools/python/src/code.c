@@ -64,13 +64,16 @@ static PyObject *compile_code(PyObject *unused, PyObject *args)
 
 static PyObject *make_specialization(const kjit_specialization_info *info)
 {
+  unsigned long long compile_time_ns = info->infer_time_ns;
+  compile_time_ns += info->lower_time_ns;
+  compile_time_ns += info->optimize_time_ns;
+  compile_time_ns += info->emit_time_ns;
   return Py_BuildValue("{sssssssIsIsIsIsKsKsK}", "signature", info->signature, "facts", info->facts,
                        "target", info->target, "registers", info->registers, "shared_bytes",
                        info->shared_bytes, "local_bytes", info->local_bytes, "max_threads",
                        info->max_threads, "launches", (unsigned long long)info->launches,
                        "code_bytes", (unsigned long long)info->code_bytes, "compile_time_ns",
-                       (unsigned long long)(info->infer_time_ns + info->lower_time_ns +
-                                            info->optimize_time_ns + info->emit_time_ns));
+                       compile_time_ns);
 }
 
 /* list_specializations(module, name): a dictionary for each, in the order of their compilation. */
