@@ -1,15 +1,16 @@
 """kjit: functions of Python as kernels for GPUs and the CPU.
 
-    import kjit, numpy as np
+import kjit, numpy as np
 
-    @kjit.jit
-    def axpy(r, a, x, y):
-        for i in kjit.grid_range(len(r)):
-            r[i] = a * x[i] + y[i]
+@kjit.jit
+def axpy(r, a, x, y):
+    for i in kjit.grid_range(len(r)):
+        r[i] = a * x[i] + y[i]
 
-    r, x, y = np.empty(1000), np.arange(1000.), np.ones(1000)
-    axpy(r, 2, x, y)
+r, x, y = np.empty(1000), np.arange(1000.), np.ones(1000)
+axpy(r, 2, x, y)
 """
+
 from . import _kjit
 from ._arrays import array, device, devices, empty, from_dlpack, full, statistics, synchronize, zeros
 from ._errors import CLASSES as _CLASSES
@@ -29,17 +30,35 @@ _LATER.update({"benchmark": "_benchmark", "keep_sources": "frontend.source"})
 _LATER.update(dict.fromkeys(("get_num_threads", "njit", "prange", "set_num_threads"), "_njit"))
 
 # What `from kjit import *` brings: not what would hide Python's own functions.
-_HIDDEN = {"len", "min", "max", "abs", "pow", "round", "print", "bool", "any", "all", "zip", "range", "map", "filter", "sum"}
+_HIDDEN = {
+    "len",
+    "min",
+    "max",
+    "abs",
+    "pow",
+    "round",
+    "print",
+    "bool",
+    "any",
+    "all",
+    "zip",
+    "range",
+    "map",
+    "filter",
+    "sum",
+}
 
 
 def _words():
     from .frontend import words
+
     return words.ALL
 
 
 def __getattr__(name):
     if name in _LATER:
         import importlib
+
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
     elif name == "__all__":
         own = {n for n, v in globals().items() if n[0] != "_" and type(v).__name__ != "module"}

@@ -1,4 +1,5 @@
 """Times of functions over sizes, as a table and as a figure."""
+
 import html
 import math
 import time
@@ -25,13 +26,20 @@ class Benchmark:
 
     def series(self, label):
         """Sizes and values of one label: seconds, or amounts a second."""
-        pairs = sorted((n, seconds if self.amount is None else self.amount(n) / seconds) for name, n, seconds in self.rows if name == label)
+        pairs = sorted(
+            (n, seconds if self.amount is None else self.amount(n) / seconds)
+            for name, n, seconds in self.rows
+            if name == label
+        )
         return [n for n, _ in pairs], [v for _, v in pairs]
 
     def __str__(self):
         table = {(label, n): v for label in self.labels for n, v in zip(*self.series(label))}
         cells = [[self.size_name, *(f"{label} [{self.unit}]" for label in self.labels)]]
-        cells += [[str(n), *(f"{table[label, n]:.4g}" if (label, n) in table else "" for label in self.labels)] for n in self.sizes]
+        cells += [
+            [str(n), *(f"{table[label, n]:.4g}" if (label, n) in table else "" for label in self.labels)]
+            for n in self.sizes
+        ]
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in cells)
 
@@ -40,6 +48,7 @@ class Benchmark:
     def figure(self):
         """A figure of matplotlib, which has to be installed."""
         from matplotlib import pyplot
+
         figure, axes = pyplot.subplots()
         for label in self.labels:
             axes.loglog(*self.series(label), marker="o", label=label)
@@ -65,8 +74,11 @@ class Benchmark:
         series = [(label, *self.series(label)) for label in self.labels]
         across = _Axis([n for _, sizes, _ in series for n in sizes], _LEFT, _WIDTH - _RIGHT)
         up = _Axis([v for _, _, values in series for v in values], _HEIGHT - _BOTTOM, _TOP)
-        parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
-                 'font-family="sans-serif" font-size="12">', f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>']
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" '
+            'font-family="sans-serif" font-size="12">',
+            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        ]
         for value in across.ticks:
             x = across.place(value)
             parts.append(f'<line x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{_HEIGHT - _BOTTOM}" stroke="#ddd"/>')
@@ -75,7 +87,9 @@ class Benchmark:
             y = up.place(value)
             parts.append(f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#ddd"/>')
             parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
-        parts.append(f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 12}" text-anchor="middle">{html.escape(self.size_name)}</text>')
+        parts.append(
+            f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 12}" text-anchor="middle">{html.escape(self.size_name)}</text>'
+        )
         parts.append(f'<text x="14" y="{_TOP - 12}">{html.escape(self.unit)}</text>')
         for i, (label, sizes, values) in enumerate(series):
             colour = _COLOURS[i % len(_COLOURS)]
@@ -99,7 +113,7 @@ class _Axis:
         steps = (1,) if high - low > 2 else (1, 2, 5)
         powers = range(math.floor(low) - 1, math.ceil(high) + 1)
         ticks = [m * 10.0**p for p in powers for m in steps if low - 1e-9 <= math.log10(m * 10.0**p) <= high + 1e-9]
-        self.ticks = ticks[::max(1, len(ticks) // 10)] or [10**low]
+        self.ticks = ticks[:: max(1, len(ticks) // 10)] or [10**low]
 
     def place(self, value):
         part = (math.log10(max(value, 1e-300)) - self.low) / (self.high - self.low)
@@ -146,7 +160,12 @@ def benchmark(functions, sizes, arguments, *, devices=(None,), seconds=0.1, size
                 given = arguments(n)
                 given = given if isinstance(given, tuple) else (given,)
                 if device is not None:
-                    given = tuple(_arrays.array(a, device=device) if type(a).__module__ == "numpy" and getattr(a, "ndim", 0) else a for a in given)
+                    given = tuple(
+                        _arrays.array(a, device=device)
+                        if type(a).__module__ == "numpy" and getattr(a, "ndim", 0)
+                        else a
+                        for a in given
+                    )
                 waits = device is not None or any(isinstance(a, _kjit.Array) for a in given)
                 place = _arrays.device(device) if waits else None
                 took = _measure(lambda: function(*given), place.synchronize if waits else lambda: None, seconds)

@@ -1,4 +1,5 @@
 """Errors and warnings of libkjit as exceptions, at places of the Python source."""
+
 import warnings
 
 from . import _kjit
@@ -9,6 +10,7 @@ class Error(Exception):
     Python source, or None; `message` the sentence alone, which str() gives with place, source line and caret. Of a
     thread that failed (KernelError) `block` and `thread` are its positions in x, y and z, else None (`thread` also where
     all of a block failed), and `text` what the kernel's raise or assert says, or None."""
+
     __module__ = "kjit"
     block = thread = text = None
 
@@ -20,11 +22,13 @@ class Error(Exception):
 
 class SourceError(Error):
     """Python that no kernel can have; the message says what to write instead."""
+
     __module__ = "kjit"
 
 
 class KjitWarning(UserWarning):
     """Something in a kernel that was probably not meant."""
+
     __module__ = "kjit"
 
 
@@ -33,28 +37,31 @@ def _define(name, status, *bases, doc):
 
 
 # libkjit's statuses, each with its class; test/python/errors.py checks that none is missing.
-CLASSES = {row[1]: _define(row[0], *row[1:-1], doc=row[-1]) for row in [
-    ("MisuseError", "KJIT_ERROR_MISUSE", "The call itself is wrong."),
-    ("ParseError", "KJIT_ERROR_SYNTAX", "The text is not kernel IR."),
-    ("TypingError", "KJIT_ERROR_TYPE", "The types of an expression, a call or a signature do not fit."),
-    ("UnknownNameError", "KJIT_ERROR_NAME", "A name is unknown or declared twice."),
-    ("ArgumentError", "KJIT_ERROR_ARGUMENT", TypeError, "The arguments do not fit the kernel."),
-    ("UnsupportedError", "KJIT_ERROR_UNSUPPORTED", "kjit, the target or the architecture lacks it."),
-    ("CompileError", "KJIT_ERROR_COMPILE", "The backend, the assembler or the driver refused the code."),
-    ("LaunchError", "KJIT_ERROR_LAUNCH", "A limit of the device was exceeded."),
-    ("KernelError", "KJIT_ERROR_KERNEL", "A thread failed: raise, assert or a check."),
-    ("DeviceError", "KJIT_ERROR_DEVICE", "A fault on the device."),
-    ("NoDeviceError", "KJIT_ERROR_NO_DEVICE", "No such device, or no driver for it."),
-    ("NoCompilerError", "KJIT_ERROR_NO_COMPILER", "libkjit-compiler could not be loaded."),
-    ("HostMemoryError", "KJIT_ERROR_MEMORY", MemoryError, "Out of host memory."),
-    ("DeviceMemoryError", "KJIT_ERROR_DEVICE_MEMORY", MemoryError, "Out of device memory."),
-    ("FileError", "KJIT_ERROR_IO", "A file could not be read or written."),
-    ("ForkedError", "KJIT_ERROR_FORKED", "The object belongs to the process that this one was forked from."),
-    ("InterruptError", "KJIT_ERROR_INTERRUPTED", "A launch or a compilation was interrupted."),
-    ("RefusedError", "KJIT_ERROR_REFUSED", "A guest's source asks for what guests may not do."),
-    ("CompilerLostError", "KJIT_ERROR_COMPILER_LOST", "The child process that was compiling has ended."),
-    ("LimitError", "KJIT_ERROR_LIMIT", "A compilation went over one of its limits."),
-]}
+CLASSES = {
+    row[1]: _define(row[0], *row[1:-1], doc=row[-1])
+    for row in [
+        ("MisuseError", "KJIT_ERROR_MISUSE", "The call itself is wrong."),
+        ("ParseError", "KJIT_ERROR_SYNTAX", "The text is not kernel IR."),
+        ("TypingError", "KJIT_ERROR_TYPE", "The types of an expression, a call or a signature do not fit."),
+        ("UnknownNameError", "KJIT_ERROR_NAME", "A name is unknown or declared twice."),
+        ("ArgumentError", "KJIT_ERROR_ARGUMENT", TypeError, "The arguments do not fit the kernel."),
+        ("UnsupportedError", "KJIT_ERROR_UNSUPPORTED", "kjit, the target or the architecture lacks it."),
+        ("CompileError", "KJIT_ERROR_COMPILE", "The backend, the assembler or the driver refused the code."),
+        ("LaunchError", "KJIT_ERROR_LAUNCH", "A limit of the device was exceeded."),
+        ("KernelError", "KJIT_ERROR_KERNEL", "A thread failed: raise, assert or a check."),
+        ("DeviceError", "KJIT_ERROR_DEVICE", "A fault on the device."),
+        ("NoDeviceError", "KJIT_ERROR_NO_DEVICE", "No such device, or no driver for it."),
+        ("NoCompilerError", "KJIT_ERROR_NO_COMPILER", "libkjit-compiler could not be loaded."),
+        ("HostMemoryError", "KJIT_ERROR_MEMORY", MemoryError, "Out of host memory."),
+        ("DeviceMemoryError", "KJIT_ERROR_DEVICE_MEMORY", MemoryError, "Out of device memory."),
+        ("FileError", "KJIT_ERROR_IO", "A file could not be read or written."),
+        ("ForkedError", "KJIT_ERROR_FORKED", "The object belongs to the process that this one was forked from."),
+        ("InterruptError", "KJIT_ERROR_INTERRUPTED", "A launch or a compilation was interrupted."),
+        ("RefusedError", "KJIT_ERROR_REFUSED", "A guest's source asks for what guests may not do."),
+        ("CompilerLostError", "KJIT_ERROR_COMPILER_LOST", "The child process that was compiling has ended."),
+        ("LimitError", "KJIT_ERROR_LIMIT", "A compilation went over one of its limits."),
+    ]
+}
 KernelError = CLASSES["KJIT_ERROR_KERNEL"]
 
 # kjit_failure's numbers, each with the exception of Python that it is, too.
@@ -75,7 +82,7 @@ def character_column(line, column):
     """The column (from 1) of a character, from one that counts bytes of UTF-8 as libkjit's do."""
     if line is None or not column:
         return column or None
-    return len(line.encode("utf-8", "replace")[:column - 1].decode(errors="replace")) + 1
+    return len(line.encode("utf-8", "replace")[: column - 1].decode(errors="replace")) + 1
 
 
 def show(kind, message, place, quoted):
@@ -86,7 +93,7 @@ def show(kind, message, place, quoted):
     text = f"{file}:{line}:{f'{column}:' if column else ''} {kind}: {message}"
     if quoted is None:
         return text
-    blank = "".join(c if c == "\t" else " " for c in quoted[:column - 1]) if column else None
+    blank = "".join(c if c == "\t" else " " for c in quoted[: column - 1]) if column else None
     return f"{text}\n  {quoted}" + (f"\n  {blank}^" if column else "")
 
 
@@ -96,7 +103,9 @@ def _failure_class(failure, place):
         return KernelError
     if raised not in _both:
         try:
-            _both[raised] = type(raised.__name__, (KernelError, raised), {"__module__": "kjit", "__doc__": raised.__doc__})
+            _both[raised] = type(
+                raised.__name__, (KernelError, raised), {"__module__": "kjit", "__doc__": raised.__doc__}
+            )
             _both[raised]("")
         except TypeError:  # a class whose objects are made otherwise
             _both[raised] = KernelError
@@ -122,7 +131,9 @@ def make(status, diagnostics):
     text = "\n".join(texts) or status
     error = kind(text)
     error.status, error.message, error.notes = status, message, tuple(texts[1:])
-    error.file, error.line, error.column = (*place[:2], character_column(quoted, place[2])) if place else (None, None, None)
+    error.file, error.line, error.column = (
+        (*place[:2], character_column(quoted, place[2])) if place else (None, None, None)
+    )
     if failure:
         error.block, error.thread, error.text = failure[1:]
     return error

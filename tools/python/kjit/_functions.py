@@ -1,11 +1,25 @@
 """kjit.jit and kjit.func: functions of Python as kernels and funcs of the kernel IR."""
+
 import functools
 import types
 
 from . import _kjit, _state, dtypes
 from ._errors import Error
 
-_OPTIONS = {"checks", "debug", "fastmath", "strict", "block", "grid", "cluster", "launch_bounds", "max_registers", "device", "inline", "wrap"}
+_OPTIONS = {
+    "checks",
+    "debug",
+    "fastmath",
+    "strict",
+    "block",
+    "grid",
+    "cluster",
+    "launch_bounds",
+    "max_registers",
+    "device",
+    "inline",
+    "wrap",
+}
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
 
@@ -31,6 +45,7 @@ def _check_function(function, word):
 
 class _Compiled:
     """What kernels and funcs share: the function, its options, its module of kernel IR."""
+
     is_typed = False  # whether numbers of Python are i64 and f64
 
     def _prepare(self, function, options):
@@ -43,6 +58,7 @@ class _Compiled:
         self._device, self._wraps = options.get("device"), bool(options.get("wrap"))
         self._made = None
         from .frontend import source as sources  # not at the import of kjit, which waits for nothing
+
         function.__kjit_source__ = sources.remember(function)
         functools.update_wrapper(self, function)
 
@@ -59,6 +75,7 @@ class _Compiled:
 
     def _write(self):
         from .frontend import module as modules
+
         builder = modules.Builder(" @wrap" if self._wraps else "", self.is_typed)
         name = builder.function(self, self._kind)
         builder.write_all()
@@ -78,11 +95,12 @@ class _Compiled:
 
     def __reduce__(self):
         from . import _portable
+
         return _portable.reduce(self)
 
     def _parameters(self):
         code = self.py_func.__code__
-        return code.co_varnames[:code.co_argcount]
+        return code.co_varnames[: code.co_argcount]
 
     @property
     def ir(self):
@@ -92,6 +110,7 @@ class _Compiled:
 
 class Kernel(_Compiled, _kjit.Kernel):
     """A kernel: `kernel[grid, block, stream, shared_bytes](...)`, or `kernel(...)` where a grid_range gives the launch."""
+
     _kind = "kernel"
     is_kjit_kernel = True
 
@@ -121,6 +140,7 @@ class Kernel(_Compiled, _kjit.Kernel):
         target: "cpu", "sm_90" and so on; None: that of what was compiled last, else "cpu". lines: the lines of Python stand
         before what comes from them, which needs a compilation with debug information, that changes no code."""
         from . import _inspect
+
         made = self._made_module()
         if stage == "kir":
             return _inspect.annotate(stage, made.plain, made) if lines else made.plain
@@ -129,8 +149,10 @@ class Kernel(_Compiled, _kjit.Kernel):
         if signature is None:
             known = [s for s in _kjit.list_specializations(module, name) if target in (None, s["target"])]
             if not known:
-                raise ValueError("nothing was compiled yet: launch the kernel first, or say for which types: "
-                                 "kernel.inspect(\"ptx\", \"f32[:], f32\", \"sm_90\")")
+                raise ValueError(
+                    "nothing was compiled yet: launch the kernel first, or say for which types: "
+                    "kernel.inspect(\"ptx\", \"f32[:], f32\", \"sm_90\")"
+                )
             signature, facts, target = known[-1]["signature"], known[-1]["facts"], known[-1]["target"]
         checks, debug = self._bits
         has_lines = lines and stage in _inspect.STAGES_WITH_LINES
@@ -143,6 +165,7 @@ class Kernel(_Compiled, _kjit.Kernel):
 
 class Function(_Compiled, _kjit.Function):
     """A func: kernels call it, and so does Python, on the CPU: `f(2, 3.0)` gives a number, or a tuple of numbers."""
+
     _kind = "func"
 
     def __init__(self, function, **options):

@@ -1,4 +1,5 @@
 """Code of kernels to look at, with the lines of Python that it comes from."""
+
 import os
 import re
 
@@ -25,7 +26,9 @@ class _Beside:
     def add(self, text, file, number):
         place = (file, number) if number else None
         if place and place != self.last and text.strip():
-            source = self.sources.get(file) or next((s for f, s in self.sources.items() if os.path.basename(f) == os.path.basename(file or "")), None)
+            source = self.sources.get(file) or next(
+                (s for f, s in self.sources.items() if os.path.basename(f) == os.path.basename(file or "")), None
+            )
             quoted = source.quote(number) if source else None
             if quoted is not None:
                 self.lines.append(f"{self.mark} {os.path.basename(source.file)}:{number}: {quoted.strip()}")
@@ -70,11 +73,16 @@ def _of_llvm(text, beside):
             if node is None:
                 return None
         return None
+
     for line in text.split("\n"):
         if _DEBUG_NODE.match(line):
             continue
         found = _DBG.search(line)
-        place = (file_of(found[1]), int(field(found[1], "line") or 0)) if found and not line.startswith("define") else (None, 0)
+        place = (
+            (file_of(found[1]), int(field(found[1], "line") or 0))
+            if found and not line.startswith("define")
+            else (None, 0)
+        )
         beside.add(_DBG.sub("", line), *place)
 
 

@@ -1,4 +1,5 @@
 """njit, prange and the number of threads: functions on the CPU as users of Numba write them."""
+
 import ast
 import functools
 import os
@@ -43,6 +44,7 @@ def get_num_threads():
 
 class _Part(_functions._Compiled):
     """The code of one loop of a function."""
+
     is_typed = True
     __name__ = "loop"
 
@@ -79,28 +81,34 @@ class _ParallelLoop(_Part, _kjit.Kernel):
                 self(count, start, step, *values)
             return None
         import numpy
+
         number = len(reductions)
         firsts, inputs = values[:number], values[number:]
         if not count:
             return firsts if number > 1 else firsts[0]
         parts = min(count, _MOST_PARTS)
         raw, kinds = numpy.empty(parts * number * _PART_BYTES, numpy.uint8), numpy.zeros(number, numpy.int64)
-        begins = [first if begin is None else type(first)(begin) for first, (_, begin) in zip(firsts, reductions.values())]
+        begins = [
+            first if begin is None else type(first)(begin) for first, (_, begin) in zip(firsts, reductions.values())
+        ]
         self(raw, kinds, parts, count, start, step, *begins, *inputs)
         sums = raw.reshape(parts, number, _PART_BYTES)
-        results = [_join(first, sums[:, i], int(kinds[i]), operator, begin)
-                   for i, (first, (operator, begin)) in enumerate(zip(firsts, reductions.values()))]
+        results = [
+            _join(first, sums[:, i], int(kinds[i]), operator, begin)
+            for i, (first, (operator, begin)) in enumerate(zip(firsts, reductions.values()))
+        ]
         return results if number > 1 else results[0]
 
 
 def _join(first, parts, kind, operator, begin):
     """What a reduction becomes: the sums of all parts, in their order, behind what it was before."""
     import numpy
+
     name = "bool" if kind >> 8 == 6 else f"{_CLASSES[kind >> 8]}{kind & 255}"
     if name not in dtypes._NUMPY:
         raise TypeError(f"a sum of {name} has no type in NumPy: convert what is summed up, kjit.f32(x)")
     dtype = numpy.dtype(dtypes._NUMPY[name])
-    values = numpy.ascontiguousarray(parts[:, :dtype.itemsize]).view(dtype).ravel()
+    values = numpy.ascontiguousarray(parts[:, : dtype.itemsize]).view(dtype).ravel()
     joined = getattr(numpy, operator)
     with numpy.errstate(all="ignore"):  # as in the loop itself
         result = joined.reduce(values)
@@ -111,6 +119,7 @@ def _join(first, parts, kind, operator, begin):
 
 class Njit(_functions.Function):
     """A function on the CPU, made by kjit.njit."""
+
     is_typed = True
 
     def __init__(self, function, options):
@@ -124,7 +133,16 @@ class Njit(_functions.Function):
         checks = ["assert"] + ["division"] * (model == "python") + ["bounds"] * bool(options.get("boundscheck"))
         inline = True if options.get("inline") == "always" else None
         self._is_parallel = bool(options.get("parallel"))
-        self._prepare(function, {"checks": checks, "debug": options.get("debug"), "fastmath": options.get("fastmath"), "inline": inline, "wrap": True})
+        self._prepare(
+            function,
+            {
+                "checks": checks,
+                "debug": options.get("debug"),
+                "fastmath": options.get("fastmath"),
+                "inline": inline,
+                "wrap": True,
+            },
+        )
         self._splitter_made = self._loaded = None
         self._options = options
 
@@ -164,10 +182,20 @@ class Njit(_functions.Function):
         self._parts = [_ParallelLoop(self, loop) if loop.bounds else _SerialLoop(self, loop) for loop in splitter.loops]
         names = {id(part.loop): f"__kjit_loop_{i}" for i, part in enumerate(self._parts)}
         node = splitter.node
-        inner = ast.FunctionDef(name=node.name, args=_bare(node.args), body=_fill(body, names), decorator_list=[], returns=None)
+        inner = ast.FunctionDef(
+            name=node.name, args=_bare(node.args), body=_fill(body, names), decorator_list=[], returns=None
+        )
         around = {**splitter.static.around, **{names[id(p.loop)]: p.run if p.loop.bounds else p for p in self._parts}}
-        arguments = ast.arguments(posonlyargs=[], args=[ast.arg(arg=n) for n in around], kwonlyargs=[], kw_defaults=[], defaults=[])
-        outer = ast.FunctionDef(name="around", args=arguments, body=[inner, ast.Return(ast.Name(node.name, ast.Load()))], decorator_list=[], returns=None)
+        arguments = ast.arguments(
+            posonlyargs=[], args=[ast.arg(arg=n) for n in around], kwonlyargs=[], kw_defaults=[], defaults=[]
+        )
+        outer = ast.FunctionDef(
+            name="around",
+            args=arguments,
+            body=[inner, ast.Return(ast.Name(node.name, ast.Load()))],
+            decorator_list=[],
+            returns=None,
+        )
         ast.copy_location(inner, node)
         tree = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
         space = {}
@@ -182,12 +210,19 @@ class Njit(_functions.Function):
 
 def _bare(arguments):
     """Parameters without annotations and defaults, which are the function's."""
+
     def bare(items):
         return [ast.copy_location(ast.arg(arg=a.arg), a) for a in items]
+
     if arguments.vararg or arguments.kwarg:
         raise TypeError("a function for njit has no *args and no **kwargs")
-    return ast.arguments(posonlyargs=bare(arguments.posonlyargs), args=bare(arguments.args), kwonlyargs=bare(arguments.kwonlyargs),
-                         kw_defaults=[None] * len(arguments.kwonlyargs), defaults=[])
+    return ast.arguments(
+        posonlyargs=bare(arguments.posonlyargs),
+        args=bare(arguments.args),
+        kwonlyargs=bare(arguments.kwonlyargs),
+        kw_defaults=[None] * len(arguments.kwonlyargs),
+        defaults=[],
+    )
 
 
 def _fill(body, names):
@@ -223,7 +258,11 @@ def njit(function=None, **options):
     f64 in it, negative indices count from the end. Options: parallel (loops over kjit.prange run on all cores; sums,
     products, min, max and bit operations of scalars in them are reductions), fastmath, boundscheck, error_model ("python":
     a division by zero raises; "numpy"), debug, inline ("always"); nopython, nogil and cache are what is always so."""
-    if isinstance(function, (str, list, tuple)) or function is not None and not isinstance(function, types.FunctionType):
+    if (
+        isinstance(function, (str, list, tuple))
+        or function is not None
+        and not isinstance(function, types.FunctionType)
+    ):
         raise TypeError("kjit.njit takes a function and no signature: it compiles for the types of each call")
     if function is None:
         return functools.partial(njit, **options)

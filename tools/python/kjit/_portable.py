@@ -1,5 +1,6 @@
 """Kernels and funcs in pickles. One that a module has by its name goes by that name, any other by value: its code, its
 source, and what it knows of the names around it, as far as the code uses them."""
+
 import dis
 import marshal
 import sys
@@ -59,6 +60,7 @@ class _Packer:
 
     def value(self, thing):
         from ._functions import _Compiled
+
         if isinstance(thing, types.ModuleType):
             return "module", thing.__name__
         if isinstance(thing, tuple) and type(thing) is tuple:
@@ -102,13 +104,24 @@ class _Packer:
                 cells.append(None)  # not assigned yet
         values = [self.value(v) for v in (thing.__defaults__ or ())]
         annotations = {k: self.value(v) for k, v in thing.__annotations__.items()}
-        return marshal.dumps(code), space, thing.__qualname__, thing.__doc__, cells, values, annotations, (source.file, source.lines)
+        return (
+            marshal.dumps(code),
+            space,
+            thing.__qualname__,
+            thing.__doc__,
+            cells,
+            values,
+            annotations,
+            (source.file, source.lines),
+        )
 
 
 def restore(version, functions, compiled, spaces, root):
     """The opposite of _Packer: functions first, then what is made of them, then what they refer to."""
     if version != _VERSION:
-        raise ValueError(f"a kernel pickled by Python {version[0]}.{version[1]} cannot be read by {_VERSION[0]}.{_VERSION[1]}")
+        raise ValueError(
+            f"a kernel pickled by Python {version[0]}.{version[1]} cannot be read by {_VERSION[0]}.{_VERSION[1]}"
+        )
     new_spaces = [{"__builtins__": __builtins__} for _ in spaces]
     new_functions = []
     for code, space, qualname, doc, cells, _, _, (file, lines) in functions:
@@ -127,6 +140,7 @@ def restore(version, functions, compiled, spaces, root):
         if kind == "tuple":
             return tuple(value(item) for item in inner)
         return inner if kind == "value" else (new_functions if kind == "function" else new_compiled)[inner]
+
     for names, packed in zip(new_spaces, spaces):
         names.update({name: value(pair) for name, pair in packed.items()})
     for made, (_, _, _, _, cells, values, annotations, _) in zip(new_functions, functions):

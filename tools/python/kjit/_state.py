@@ -1,11 +1,22 @@
 """Contexts of libkjit: one for each way of compiling, made when it is first needed and anew in a forked process."""
+
 import atexit
 import os
 from _thread import RLock
 
 from . import _kjit
 
-_CHECKS = {"none": 0, "bounds": 1, "division": 2, "assert": 4, "usual": 7, "barrier": 8, "uninitialized": 16, "races": 32, "all": 63}
+_CHECKS = {
+    "none": 0,
+    "bounds": 1,
+    "division": 2,
+    "assert": 4,
+    "usual": 7,
+    "barrier": 8,
+    "uninitialized": 16,
+    "races": 32,
+    "all": 63,
+}
 _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 
 _lock = RLock()

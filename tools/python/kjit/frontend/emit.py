@@ -1,4 +1,5 @@
 """Statements of one function as text of the kernel IR."""
+
 import ast
 import inspect
 
@@ -8,6 +9,7 @@ from . import module as modules
 from . import static, words
 from .expression import BINARY, Expressions
 from .scope import Scope
+
 
 class Emitter(Expressions):
     """One function. avoid: names that its variables must not have."""
@@ -22,7 +24,9 @@ class Emitter(Expressions):
             raise self.error(bad, "a kernel's parameters are plain ones: no *args, **kwargs or keyword-only parameters")
         self.arguments = [*arguments.posonlyargs, *arguments.args]
         self.parameters = [a.arg for a in self.arguments]
-        self.body = node.body if isinstance(node, ast.FunctionDef) else [ast.copy_location(ast.Return(node.body), node.body)]
+        self.body = (
+            node.body if isinstance(node, ast.FunctionDef) else [ast.copy_location(ast.Return(node.body), node.body)]
+        )
         for statement in self.body:
             for inner in ast.walk(statement):
                 name = type(inner).__name__
@@ -35,7 +39,9 @@ class Emitter(Expressions):
         for annotations in self.scope.types.values():
             for other in annotations[1:]:
                 if ast.dump(other) != ast.dump(annotations[0]):
-                    raise self.error(other, f"another type than in line {annotations[0].lineno}: a variable of a kernel has one type")
+                    raise self.error(
+                        other, f"another type than in line {annotations[0].lineno}: a variable of a kernel has one type"
+                    )
 
     # ---- help ----
 
@@ -103,7 +109,9 @@ class Emitter(Expressions):
     def annotation(self, name, node):
         value = self.python.__annotations__.get(name, inspect.Parameter.empty)
         if isinstance(value, str):
-            value = self.static_value(ast.parse(value, mode="eval").body) if value.isidentifier() or "." in value else value
+            value = (
+                self.static_value(ast.parse(value, mode="eval").body) if value.isidentifier() or "." in value else value
+            )
         return None if value in (inspect.Parameter.empty, None) else value
 
     def parameter(self, argument, name):
@@ -113,7 +121,9 @@ class Emitter(Expressions):
         if value is None:
             return [name]
         if isinstance(value, dtypes.Const):
-            return [f"const {name}" + ("" if value.type is None else ": " + self.type_text(value.type, argument.annotation))]
+            return [
+                f"const {name}" + ("" if value.type is None else ": " + self.type_text(value.type, argument.annotation))
+            ]
         return [f"{name}: {self.type_text(value, argument.annotation)}"]
 
     def type_text(self, value, node):
@@ -165,7 +175,10 @@ class Emitter(Expressions):
 
     def print(self, call, depth):
         if call.keywords:
-            raise self.error(call.keywords[0].value, "print() in a kernel takes no keywords: it prints one line, with a blank between values")
+            raise self.error(
+                call.keywords[0].value,
+                "print() in a kernel takes no keywords: it prints one line, with a blank between values",
+            )
         parts = [self.source.place(call), "print("]
         for i, argument in enumerate(call.args or [ast.copy_location(ast.Constant(""), call)]):
             parts += ([", "] if i else []) + self.text_or_value(argument)
@@ -180,7 +193,9 @@ class Emitter(Expressions):
         if statement.msg is not None:
             text = self.static_value(statement.msg)
             if not isinstance(text, str):
-                raise self.error(statement.msg, "the message of an assert is a text that is known when the kernel is compiled")
+                raise self.error(
+                    statement.msg, "the message of an assert is a text that is known when the kernel is compiled"
+                )
             parts += [", ", modules.quote(text)]
         self.put(depth, parts)
 
@@ -204,8 +219,11 @@ class Emitter(Expressions):
     def do_If(self, statement, depth):
         known = self.static_value(statement.test)
         if isinstance(known, static._PLAIN):
-            return self.block(statement.body if known else statement.orelse, depth) if not self.declares(statement) else \
-                self.inner(["if true {"], statement.body if known else statement.orelse, depth)
+            return (
+                self.block(statement.body if known else statement.orelse, depth)
+                if not self.declares(statement)
+                else self.inner(["if true {"], statement.body if known else statement.orelse, depth)
+            )
         self.put(depth, [self.source.place(statement)], "if ", self.condition(statement.test), " {")
         self.block(statement.body, depth + 1)
         if statement.orelse:
@@ -215,7 +233,11 @@ class Emitter(Expressions):
 
     def declares(self, statement):
         """Whether names are declared inside: they must not come into the block around."""
-        return any(id(s) in self.scope.declare or id(s) in self.scope.hoist for s in ast.walk(statement) if isinstance(s, ast.stmt))
+        return any(
+            id(s) in self.scope.declare or id(s) in self.scope.hoist
+            for s in ast.walk(statement)
+            if isinstance(s, ast.stmt)
+        )
 
     def inner(self, head, body, depth):
         self.put(depth, head)
@@ -225,7 +247,9 @@ class Emitter(Expressions):
     def do_While(self, statement, depth):
         if statement.orelse:
             raise self.error(statement.orelse[0], "a loop in a kernel has no else")
-        self.inner([self.source.place(statement), "while ", *self.condition(statement.test), " {"], statement.body, depth)
+        self.inner(
+            [self.source.place(statement), "while ", *self.condition(statement.test), " {"], statement.body, depth
+        )
 
     def do_For(self, statement, depth):
         if statement.orelse:
@@ -257,10 +281,14 @@ class Emitter(Expressions):
         if kind is words.LOOPS["unroll"] or kind is words.LOOPS["static"]:
             most = 2 if kind.name == "unroll" else 1
             if not 1 <= len(call.args) <= most or call.keywords or self.loop_word(call.args[0]) != "range":
-                raise self.error(call, "unroll(range(n)) or unroll(range(n), factor)" if most == 2 else "static(range(n))")
+                raise self.error(
+                    call, "unroll(range(n)) or unroll(range(n), factor)" if most == 2 else "static(range(n))"
+                )
             factor = self.static_value(call.args[1]) if len(call.args) == 2 else None
             if len(call.args) == 2 and type(factor) is not int:
-                raise self.error(call.args[1], "the factor of unroll is an integer that is known when the kernel is compiled")
+                raise self.error(
+                    call.args[1], "the factor of unroll is an integer that is known when the kernel is compiled"
+                )
             call, attribute = call.args[0], f" @{kind.name}" + (f"({factor})" if factor is not None else "")
         word = self.loop_word(call)
         if word is None:  # the items of a tuple, or what is behind the first index of an array
@@ -274,7 +302,9 @@ class Emitter(Expressions):
 
     @staticmethod
     def is_stored_inside(body, name):
-        return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for s in body for n in ast.walk(s))
+        return any(
+            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for s in body for n in ast.walk(s)
+        )
 
     def loop_word(self, call):
         if not isinstance(call, ast.Call):
@@ -315,7 +345,11 @@ class Emitter(Expressions):
             self.forbid_global(target)
         new = [t for t in targets if isinstance(t, ast.Name) and t.id in self.scope.declare.get(id(statement), ())]
         place = [self.source.place(targets[0])]
-        if new and len(new) == len(targets) and all(self.scope.stores[t.id] == 1 and t.id not in self.scope.types for t in new):
+        if (
+            new
+            and len(new) == len(targets)
+            and all(self.scope.stores[t.id] == 1 and t.id not in self.scope.types for t in new)
+        ):
             names = ", ".join(self.local(t.id) for t in new)
             return self.put(depth, place, f"let {names} = ", value)
         if len(targets) == 1 and new and new[0].id in self.scope.types:
@@ -333,11 +367,16 @@ class Emitter(Expressions):
         while isinstance(base, (ast.Subscript, ast.Attribute)):
             base = base.value
         if isinstance(base, ast.Name) and base.id not in self.scope.names and base.id not in self.parameters:
-            raise self.error(target, f"`{base.id}` belongs to Python around the kernel, which is a constant here: hand it over as an argument")
+            raise self.error(
+                target,
+                f"`{base.id}` belongs to Python around the kernel, which is a constant here: hand it over as an argument",
+            )
 
     def do_AnnAssign(self, statement, depth):
         if not isinstance(statement.target, ast.Name):
-            raise self.error(statement, "a variable may have a type, an element or a field has none of its own: x: kjit.f32 = 0")
+            raise self.error(
+                statement, "a variable may have a type, an element or a field has none of its own: x: kjit.f32 = 0"
+            )
         name = statement.target.id
         if statement.value is not None:
             self.store(statement, [statement.target], self.expression(statement.value), depth)
@@ -352,8 +391,12 @@ class Emitter(Expressions):
         place = self.source.operator_place(statement.target, statement.value, operator + "=")
         if operator == "/" and self.is_typed and isinstance(statement.target, ast.Name):
             target = self.expression(statement.target)
-            return self.put(depth, target, " = ", self.dividend(target), " ", [place], "/ ", self.expression(statement.value))
-        self.put(depth, self.expression(statement.target), " ", [place], f"{operator}= ", self.expression(statement.value))
+            return self.put(
+                depth, target, " = ", self.dividend(target), " ", [place], "/ ", self.expression(statement.value)
+            )
+        self.put(
+            depth, self.expression(statement.target), " ", [place], f"{operator}= ", self.expression(statement.value)
+        )
 
     def array_declaration(self, statement, depth):
         """tile = kjit.shared(shape, dtype)"""
@@ -364,9 +407,16 @@ class Emitter(Expressions):
         if word not in words.ARRAYS.values():
             return False
         target = statement.targets[0]
-        if len(statement.targets) > 1 or not isinstance(target, ast.Name) or self.scope.stores[target.id] > 1 or \
-                target.id not in self.scope.declare.get(id(statement), ()):
-            raise self.error(statement, f"kjit.{word.name} makes an array that one name has, assigned once: tile = kjit.{word.name}(shape, dtype)")
+        if (
+            len(statement.targets) > 1
+            or not isinstance(target, ast.Name)
+            or self.scope.stores[target.id] > 1
+            or target.id not in self.scope.declare.get(id(statement), ())
+        ):
+            raise self.error(
+                statement,
+                f"kjit.{word.name} makes an array that one name has, assigned once: tile = kjit.{word.name}(shape, dtype)",
+            )
         align = next((k.value for k in call.keywords if k.arg == "align"), None)
         if len(call.args) != 2 or len(call.keywords) != (align is not None):
             raise self.error(call, f"kjit.{word.name}(shape, dtype) or kjit.{word.name}(shape, dtype, align=bytes)")

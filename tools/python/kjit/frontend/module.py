@@ -1,4 +1,5 @@
 """A module of kernel IR from functions of Python."""
+
 import math
 import types
 
@@ -126,7 +127,15 @@ class Builder:
             texts.append("".join(text))
             plains.append("".join(plain))
             lines.append(first)
-        return Made(name, f"<kjit {name}>", "\n".join(texts) + "\n", "\n".join(plains) + "\n", list(self.sources.values()), self.arrays, lines)
+        return Made(
+            name,
+            f"<kjit {name}>",
+            "\n".join(texts) + "\n",
+            "\n".join(plains) + "\n",
+            list(self.sources.values()),
+            self.arrays,
+            lines,
+        )
 
 
 def quote(text):
@@ -148,8 +157,13 @@ def literal(value, is_typed=False):
         name, plain = dtypes.name_of(value.dtype), value.item()
         if name is None or not isinstance(plain, (bool, int, float, complex)):
             return None
-        return literal(plain) if name in ("bool", "c128") else f"{name}({literal(plain)})" if name != "c64" \
+        return (
+            literal(plain)
+            if name in ("bool", "c128")
+            else f"{name}({literal(plain)})"
+            if name != "c64"
             else f"c64({literal(plain.real)}, {literal(plain.imag)})"
+        )
     if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
             text = "nan" if math.isnan(value) else "inf" if value > 0 else "(-inf)"
@@ -166,4 +180,6 @@ def literal(value, is_typed=False):
 
 def is_function(thing):
     """Something that a kernel may call: a function of Python, or kjit.func's of one."""
-    return isinstance(thing, (types.FunctionType, words.Text)) or isinstance(getattr(thing, "py_func", None), types.FunctionType)
+    return isinstance(thing, (types.FunctionType, words.Text)) or isinstance(
+        getattr(thing, "py_func", None), types.FunctionType
+    )

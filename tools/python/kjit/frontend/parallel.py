@@ -2,6 +2,7 @@
 
 Such a function stays a function of Python, in which each loop without NumPy is a call of compiled code: a kernel for a
 loop over prange, a func for any other. Loops that hold such loops, and what is between them, run in Python."""
+
 import ast
 
 from . import source as sources
@@ -9,8 +10,15 @@ from . import static, words
 from .scope import COMPOUND, Scope, blocks
 
 # Reductions: operator of `acc += e` -> (operator that joins the parts, what each part begins with; None: what acc is).
-_AUGMENTED = {ast.Add: ("add", 0), ast.Sub: ("add", 0), ast.Mult: ("multiply", 1), ast.Div: ("multiply", 1),
-              ast.BitOr: ("bitwise_or", None), ast.BitAnd: ("bitwise_and", None), ast.BitXor: ("bitwise_xor", 0)}
+_AUGMENTED = {
+    ast.Add: ("add", 0),
+    ast.Sub: ("add", 0),
+    ast.Mult: ("multiply", 1),
+    ast.Div: ("multiply", 1),
+    ast.BitOr: ("bitwise_or", None),
+    ast.BitAnd: ("bitwise_and", None),
+    ast.BitXor: ("bitwise_xor", 0),
+}
 _LEFT_ONLY = (ast.Sub, ast.Div)  # acc = e - acc is none
 _CHOICES = {"min": ("minimum", None), "max": ("maximum", None)}
 
@@ -42,8 +50,12 @@ class Splitter:
     # ---- what is what ----
 
     def is_prange(self, statement):
-        return (self.is_parallel and isinstance(statement, ast.For) and isinstance(statement.iter, ast.Call)
-                and getattr(self.static.value(statement.iter.func), "kjit_loop", None) == "prange")
+        return (
+            self.is_parallel
+            and isinstance(statement, ast.For)
+            and isinstance(statement.iter, ast.Call)
+            and getattr(self.static.value(statement.iter.func), "kjit_loop", None) == "prange"
+        )
 
     def needs_python(self, node):
         """Whether there is a loop over prange in it, or a call of NumPy's or of an array that no kernel has."""
@@ -71,8 +83,24 @@ class Splitter:
         """The body of the function that stays in Python, whose statements of the class Loop are to become calls."""
         for inner in ast.walk(self.node):
             name = type(inner).__name__
-            if name in ("Try", "TryStar", "With", "Match", "FunctionDef", "AsyncFunctionDef", "ClassDef", "Global", "Nonlocal", "Yield", "YieldFrom", "Await") \
-                    and inner is not self.node:
+            if (
+                name
+                in (
+                    "Try",
+                    "TryStar",
+                    "With",
+                    "Match",
+                    "FunctionDef",
+                    "AsyncFunctionDef",
+                    "ClassDef",
+                    "Global",
+                    "Nonlocal",
+                    "Yield",
+                    "YieldFrom",
+                    "Await",
+                )
+                and inner is not self.node
+            ):
                 raise self.source.error(inner, words.INSTEAD[name])
         return self._block(self.node.body, [])
 
@@ -80,7 +108,7 @@ class Splitter:
         """behind: the statements that follow the block, in their order."""
         result = []
         for i, statement in enumerate(body):
-            rest = [*body[i + 1:], *behind]
+            rest = [*body[i + 1 :], *behind]
             if self.is_prange(statement):
                 result.append(self._parallel(statement, rest))
             elif isinstance(statement, (ast.For, ast.While)) and not self.needs_python(statement):
@@ -88,7 +116,9 @@ class Splitter:
             elif isinstance(statement, COMPOUND):
                 again = [] if isinstance(statement, ast.If) else [statement]
                 parts = [self._block(b, [*again, *rest]) for b in blocks(statement)]
-                copied = ast.copy_location(type(statement)(**{f: getattr(statement, f) for f in statement._fields}), statement)
+                copied = ast.copy_location(
+                    type(statement)(**{f: getattr(statement, f) for f in statement._fields}), statement
+                )
                 copied.body = parts[0]
                 if isinstance(statement, ast.If):
                     copied.orelse = parts[1]
@@ -110,20 +140,34 @@ class Splitter:
                     raise self.source.error(node, what)
 
     def _function(self, statement, name, parameters, body):
-        arguments = ast.arguments(posonlyargs=[], args=[ast.arg(arg=p) for p in parameters], kwonlyargs=[], kw_defaults=[], defaults=[])
-        node = ast.FunctionDef(name=f"{self.node.name}_{name}_{statement.lineno}", args=arguments, body=body, decorator_list=[], returns=None)
+        arguments = ast.arguments(
+            posonlyargs=[], args=[ast.arg(arg=p) for p in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
+        )
+        node = ast.FunctionDef(
+            name=f"{self.node.name}_{name}_{statement.lineno}",
+            args=arguments,
+            body=body,
+            decorator_list=[],
+            returns=None,
+        )
         for new in ast.walk(node):
             if isinstance(new, (ast.expr, ast.stmt, ast.arg)) and not hasattr(new, "lineno"):
                 ast.copy_location(new, statement)
         return node
 
     def _serial(self, statement, behind):
-        self._forbid(statement, (ast.Return,), "a loop that stands beside NumPy's calls or prange is code of its own, which cannot return from the "
-                                               "function: assign to a variable, break, and return behind the loop")
+        self._forbid(
+            statement,
+            (ast.Return,),
+            "a loop that stands beside NumPy's calls or prange is code of its own, which cannot return from the "
+            "function: assign to a variable, break, and return behind the loop",
+        )
         mentioned = sorted(self.scope.mentions[id(statement)] & self.locals)
         stored = _stores(statement)
         outputs = [n for n in mentioned if n in stored and self.scope.first(behind, n) == "read"]
-        inputs = [n for n in mentioned if self._loads(statement, n) or n in outputs and self._is_set_before(statement, n)]
+        inputs = [
+            n for n in mentioned if self._loads(statement, n) or n in outputs and self._is_set_before(statement, n)
+        ]
         body = [statement]
         if outputs:
             values = [ast.Name(n, ast.Load()) for n in outputs]
@@ -133,8 +177,10 @@ class Splitter:
     def _is_set_before(self, statement, name):
         """Whether the name may have a value before: then it keeps that where the loop assigns nothing."""
         inside = {id(n) for n in ast.walk(statement)}
-        return name in self.parameters or any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and id(n) not in inside
-                                              for n in ast.walk(self.node))
+        return name in self.parameters or any(
+            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and id(n) not in inside
+            for n in ast.walk(self.node)
+        )
 
     def _keep(self, loop):
         self.loops.append(loop)
@@ -162,18 +208,33 @@ class Splitter:
                 private.add(name)
         for name in sorted(private):
             if self.scope.first(behind, name) == "read":
-                raise self.source.error(statement, f"`{name}` is used behind the loop over prange, each of whose iterations has its own: only what is "
-                                                   "summed up (+=, *=, min, max and their kin) is there behind it")
+                raise self.source.error(
+                    statement,
+                    f"`{name}` is used behind the loop over prange, each of whose iterations has its own: only what is "
+                    "summed up (+=, *=, min, max and their kin) is there behind it",
+                )
         mentioned = sorted(set().union(*(self.scope.mentions[id(s)] for s in statement.body)) & self.locals)
         inputs = [n for n in mentioned if n not in private and n not in reductions]
         bounds = call.args if len(call.args) > 1 else [ast.copy_location(ast.Constant(0), call), call.args[0]]
         node = self._kernel(statement, target, inputs, reductions)
-        return self._keep(Loop(statement, node, inputs, list(reductions), reductions, [*bounds, *[ast.copy_location(ast.Constant(1), call)][len(bounds) - 2:]]))
+        return self._keep(
+            Loop(
+                statement,
+                node,
+                inputs,
+                list(reductions),
+                reductions,
+                [*bounds, *[ast.copy_location(ast.Constant(1), call)][len(bounds) - 2 :]],
+            )
+        )
 
     def _check_private(self, statement, name):
         if self.scope.first(statement.body, name) == "read":
-            raise self.source.error(statement, f"`{name}` goes from one iteration of prange to the next, which run at once: only sums, products, min, "
-                                               "max and bit operations do (`acc += x`), which the loop does nothing else with")
+            raise self.source.error(
+                statement,
+                f"`{name}` goes from one iteration of prange to the next, which run at once: only sums, products, min, "
+                "max and bit operations do (`acc += x`), which the loop does nothing else with",
+            )
 
     def _reduction(self, statement, name):
         """(operator, begin) if all that the loop does with a name is to sum something up in it."""
@@ -183,7 +244,12 @@ class Splitter:
                 names += 1
             if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name) and inner.target.id == name:
                 found.add((_AUGMENTED.get(type(inner.op)), 1, id(inner)))
-            elif isinstance(inner, ast.Assign) and len(inner.targets) == 1 and isinstance(inner.targets[0], ast.Name) and inner.targets[0].id == name:
+            elif (
+                isinstance(inner, ast.Assign)
+                and len(inner.targets) == 1
+                and isinstance(inner.targets[0], ast.Name)
+                and inner.targets[0].id == name
+            ):
                 found.add((self._assigned_reduction(inner.value, name), 2, id(inner)))
         kinds = {kind for kind, _, _ in found}
         if len(kinds) != 1 or None in kinds or sum(count for _, count, _ in found) != names:
@@ -193,7 +259,10 @@ class Splitter:
     def _assigned_reduction(self, value, name):
         def is_it(node):
             return isinstance(node, ast.Name) and node.id == name
-        if isinstance(value, ast.BinOp) and (is_it(value.left) or is_it(value.right) and not isinstance(value.op, _LEFT_ONLY)):
+
+        if isinstance(value, ast.BinOp) and (
+            is_it(value.left) or is_it(value.right) and not isinstance(value.op, _LEFT_ONLY)
+        ):
             return _AUGMENTED.get(type(value.op))
         if isinstance(value, ast.Call) and len(value.args) == 2 and not value.keywords and any(map(is_it, value.args)):
             thing = self.static.value(value.func)
@@ -215,11 +284,14 @@ class Splitter:
 
         def binary(left, kind, right):
             return ast.BinOp(left, kind(), right)
+
         place = binary(load(start), ast.Add, binary(load(at), ast.Mult, load(step)))
         body = [ast.Assign([ast.Name(target.id, ast.Store())], place), *statement.body]
         grid = ast.Constant(words.LOOPS["grid_range"])
         if not reductions:
-            loop = ast.For(target=ast.Name(at, ast.Store()), iter=ast.Call(grid, [load(count)], []), body=body, orelse=[])
+            loop = ast.For(
+                target=ast.Name(at, ast.Store()), iter=ast.Call(grid, [load(count)], []), body=body, orelse=[]
+            )
             return self._function(statement, "prange", [count, start, step, *inputs], [loop])
         raw, kinds, parts, part = (self._fresh(n) for n in ("raw", "kinds", "parts", "part"))
         first = {name: self._fresh(name + "_first") for name in reductions}
@@ -227,16 +299,39 @@ class Splitter:
         def bound(extra):
             number = binary(load(part), ast.Add, ast.Constant(1)) if extra else load(part)
             return binary(binary(number, ast.Mult, load(count)), ast.FloorDiv, load(parts))
-        inner = ast.For(target=ast.Name(at, ast.Store()), iter=ast.Call(ast.Constant(range), [bound(0), bound(1)], []), body=body, orelse=[])
+
+        inner = ast.For(
+            target=ast.Name(at, ast.Store()),
+            iter=ast.Call(ast.Constant(range), [bound(0), bound(1)], []),
+            body=body,
+            orelse=[],
+        )
         begin = [ast.Assign([ast.Name(n, ast.Store())], load(first[n])) for n in reductions]
-        keep = [ast.Expr(ast.Call(ast.Constant(KEEP), [load(raw), load(kinds), load(part), ast.Constant(i), ast.Constant(len(reductions)), load(n)], []))
-                for i, n in enumerate(reductions)]
-        outer = ast.For(target=ast.Name(part, ast.Store()), iter=ast.Call(grid, [load(parts)], []), body=[*begin, inner, *keep], orelse=[])
-        return self._function(statement, "prange", [raw, kinds, parts, count, start, step, *first.values(), *inputs], [outer])
+        keep = [
+            ast.Expr(
+                ast.Call(
+                    ast.Constant(KEEP),
+                    [load(raw), load(kinds), load(part), ast.Constant(i), ast.Constant(len(reductions)), load(n)],
+                    [],
+                )
+            )
+            for i, n in enumerate(reductions)
+        ]
+        outer = ast.For(
+            target=ast.Name(part, ast.Store()),
+            iter=ast.Call(grid, [load(parts)], []),
+            body=[*begin, inner, *keep],
+            orelse=[],
+        )
+        return self._function(
+            statement, "prange", [raw, kinds, parts, count, start, step, *first.values(), *inputs], [outer]
+        )
 
 
 # Keeps a part's sum in bytes, and its type as a number: its class as DLPack numbers it times 256, and its bits.
-KEEP = words.Text("keep_part", """
+KEEP = words.Text(
+    "keep_part",
+    """
 func keep_part(raw, kinds, part, i, n, value) {
   bitcast(dtype(value)*, pointer(raw[(part * n + i) * 16]))[0] = value
   if part == 0 {
@@ -247,11 +342,15 @@ func keep_part(raw, kinds, part, i, n, value) {
     else if is_signed(dtype(value)) { kinds[i] = 8 * sizeof(dtype(value)) }
     else { kinds[i] = 256 + 8 * sizeof(dtype(value)) }
   }
-}""")
+}""",
+)
 
 
 def _is_of_numpy(thing):
-    return str(getattr(thing, "__module__", None) or type(thing).__module__).split(".")[0] == "numpy" or type(thing).__name__ == "ufunc"
+    return (
+        str(getattr(thing, "__module__", None) or type(thing).__module__).split(".")[0] == "numpy"
+        or type(thing).__name__ == "ufunc"
+    )
 
 
 def _stores(statement):
@@ -264,5 +363,3 @@ def _walk_same_loop(statement):
     if not isinstance(statement, (ast.For, ast.While)):
         for child in ast.iter_child_nodes(statement):
             yield from _walk_same_loop(child)
-
-

@@ -1,5 +1,6 @@
 """Where variables are declared. Python's belong to the function, those of the kernel IR to a block: each is declared
 at its first assignment where that reaches all of its uses, else before the statement that holds them all."""
+
 import ast
 
 COMPOUND = (ast.If, ast.For, ast.While)
@@ -26,7 +27,11 @@ def _targets_of(statement):
 def targets(statement):
     """Expressions that a simple statement assigns to."""
     if isinstance(statement, ast.Assign):
-        return [t for target in statement.targets for t in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])]
+        return [
+            t
+            for target in statement.targets
+            for t in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
+        ]
     return [statement.target] if isinstance(statement, (ast.AnnAssign, ast.AugAssign)) else []
 
 
@@ -110,18 +115,26 @@ class Scope:
 
     def _assigns(self, statement, name):
         """A plain assignment to the name, whose value does not have it."""
-        return (isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None
-                and any(isinstance(t, ast.Name) and t.id == name for t in targets(statement))
-                and name not in self._names(statement.value)
-                and all(isinstance(t, ast.Name) or name not in self._names(t) for t in targets(statement)))
+        return (
+            isinstance(statement, (ast.Assign, ast.AnnAssign))
+            and statement.value is not None
+            and any(isinstance(t, ast.Name) and t.id == name for t in targets(statement))
+            and name not in self._names(statement.value)
+            and all(isinstance(t, ast.Name) or name not in self._names(t) for t in targets(statement))
+        )
 
     def _place(self, body, name):
         found = [s for s in body if name in self.mentions[id(s)]]
         if not found:
             return
-        loops = [s for s in found if isinstance(s, ast.For) and name in loop_names(s) and name not in self._names(s.iter)]
+        loops = [
+            s for s in found if isinstance(s, ast.For) and name in loop_names(s) and name not in self._names(s.iter)
+        ]
         others = [s for s in found if s not in loops]
-        if all(isinstance(s, COMPOUND) and self._first_of_compound(s, name) != "read" and name not in _targets_of(s) for s in others):
+        if all(
+            isinstance(s, COMPOUND) and self._first_of_compound(s, name) != "read" and name not in _targets_of(s)
+            for s in others
+        ):
             for statement in others:
                 for block in blocks(statement):
                     self._place(block, name)

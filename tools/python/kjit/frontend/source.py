@@ -1,4 +1,5 @@
 """The source of functions: text and syntax tree of their file, and their place in it."""
+
 import __future__
 
 import ast
@@ -108,7 +109,9 @@ def _recover(function):
     try:
         for text in texts:
             try:
-                whole = compile(text, code.co_filename, "exec", code.co_flags & __future__.annotations.compiler_flag, True)
+                whole = compile(
+                    text, code.co_filename, "exec", code.co_flags & __future__.annotations.compiler_flag, True
+                )
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
             if _contains(whole, code):
@@ -121,8 +124,11 @@ def _recover(function):
 def find(function, source):
     """The function's node in the tree of its source."""
     code = function.__code__
-    missing = SourceError(f"the source of {function.__qualname__} is not to be found ({code.co_filename}): kjit reads it; "
-                          "define the function in a file or in a cell of a notebook, or call kjit.keep_sources() before the text is compiled", "KJIT_ERROR_SYNTAX")
+    missing = SourceError(
+        f"the source of {function.__qualname__} is not to be found ({code.co_filename}): kjit reads it; "
+        "define the function in a file or in a cell of a notebook, or call kjit.keep_sources() before the text is compiled",
+        "KJIT_ERROR_SYNTAX",
+    )
     if not source.lines:
         raise missing
     try:
@@ -134,7 +140,9 @@ def find(function, source):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             if code.co_firstlineno == min([node.lineno, *(d.lineno for d in node.decorator_list)]):
                 return node
-        elif isinstance(node, ast.AsyncFunctionDef) and node.lineno == code.co_firstlineno and node.name == code.co_name:
+        elif (
+            isinstance(node, ast.AsyncFunctionDef) and node.lineno == code.co_firstlineno and node.name == code.co_name
+        ):
             raise source.error(node, "an async function cannot be compiled: write a plain one")
         elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
             if node.lineno == code.co_firstlineno and (node.body.lineno, node.body.col_offset) in positions:

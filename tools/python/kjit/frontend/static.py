@@ -1,4 +1,5 @@
 """What is known when a kernel is compiled: globals, variables around the function, and what follows from them."""
+
 import ast
 import builtins
 import operator
@@ -8,8 +9,16 @@ from .. import _names
 from . import words
 
 UNKNOWN = object()
-_COMPARE = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-            ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not}
+_COMPARE = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
 _PLAIN = (bool, int, float, complex, str, type(None))
 
 
@@ -37,6 +46,7 @@ class Names:
                 return table[name]
         if name in _names.TYPES:
             from ..dtypes import SCALARS
+
             return SCALARS[name]
         return UNKNOWN
 

@@ -1,11 +1,14 @@
 """What names of Python mean in a kernel: kjit's own words, functions of the standard library and of NumPy."""
+
 import builtins
 import math
 
 from .. import _names
 
-KEYWORDS = frozenset("""kernel func extern const struct import let var shared local if else while for in break continue return
-assert raise print and or not true false range grid_range block_range type""".split())
+KEYWORDS = frozenset(
+    """kernel func extern const struct import let var shared local if else while for in break continue return
+assert raise print and or not true false range grid_range block_range type""".split()
+)
 RESERVED = KEYWORDS | frozenset(_names.TYPES) | frozenset(_names.BUILTINS)
 
 
@@ -34,27 +37,45 @@ class Text:
         self.__name__, self.text = name, text
 
 
-LOOPS = {name: Word(name, doc) for name, doc in [
-    ("grid_range", "for i in grid_range(n): every i below n is visited once by some thread of the grid."),
-    ("block_range", "for i in block_range(n): every i below n is visited once by some thread of the block."),
-    ("unroll", "for i in unroll(range(4)): the loop's body is repeated instead of looping; a second argument is the factor."),
-    ("static", "for i in static(range(4)): copies of the body, one behind the other, in each of which i is a constant."),
-]}
-ARRAYS = {name: Word(name, doc) for name, doc in [
-    ("shared", "tile = shared((16, 16), f32): an array of the block, extents known at compile time; extent 0: the launch's own size."),
-    ("local", "t = local(8, f32): an array of the thread."),
-]}
+LOOPS = {
+    name: Word(name, doc)
+    for name, doc in [
+        ("grid_range", "for i in grid_range(n): every i below n is visited once by some thread of the grid."),
+        ("block_range", "for i in block_range(n): every i below n is visited once by some thread of the block."),
+        (
+            "unroll",
+            "for i in unroll(range(4)): the loop's body is repeated instead of looping; a second argument is the factor.",
+        ),
+        (
+            "static",
+            "for i in static(range(4)): copies of the body, one behind the other, in each of which i is a constant.",
+        ),
+    ]
+}
+ARRAYS = {
+    name: Word(name, doc)
+    for name, doc in [
+        (
+            "shared",
+            "tile = shared((16, 16), f32): an array of the block, extents known at compile time; extent 0: the launch's own size.",
+        ),
+        ("local", "t = local(8, f32): an array of the thread."),
+    ]
+}
 BUILTINS = {name: Word(name, doc) for name, doc in _names.BUILTINS.items()}
 ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
 # Where numbers of Python have types: what converts to them.
 _CONVERSIONS = ((int, "i64"), (float, "f64"), (round, "rint"))
 # What is divided there: Python's `/` of integers is a float.
-DIVIDEND = Text("dividend", """
+DIVIDEND = Text(
+    "dividend",
+    """
 func dividend(a) {
   if is_integer(dtype(a)) or dtype(a) == bool { return f64(a) }
   return a
-}""")
+}""",
+)
 
 # Python's own functions; None: with a reason in REFUSED.
 _PYTHON = {"abs": "abs", "min": "min", "max": "max", "len": "len", "pow": "pow", "bool": "bool", "round": "rint"}
@@ -62,18 +83,41 @@ REFUSED = {
     "int": "int(x): write kjit.i32(x) or kjit.i64(x), which say how many bits there are",
     "float": "float(x): write kjit.f32(x) or kjit.f64(x), which say how many bits there are",
     "complex": "complex(x, y): write kjit.c64(x, y) or kjit.c128(x, y)",
-    "sum": "sum(): write a loop", "any": "any(): write a loop", "all": "all(): write a loop",
-    "enumerate": "enumerate(): write `for i in range(len(a))`", "zip": "zip(): write `for i in range(len(a))`",
-    "reversed": "reversed(): write `range(n - 1, -1, -1)`", "map": "map(): write a loop", "filter": "filter(): write a loop",
+    "sum": "sum(): write a loop",
+    "any": "any(): write a loop",
+    "all": "all(): write a loop",
+    "enumerate": "enumerate(): write `for i in range(len(a))`",
+    "zip": "zip(): write `for i in range(len(a))`",
+    "reversed": "reversed(): write `range(n - 1, -1, -1)`",
+    "map": "map(): write a loop",
+    "filter": "filter(): write a loop",
     "isinstance": "isinstance(): a kernel's types are known when it is compiled: kjit.is_float(x), kjit.is_integer(x)",
-    "list": "list(): write kjit.local(n, dtype)", "dict": "dict(): kernels have no dictionaries",
-    "set": "set(): kernels have no sets", "str": "str(): kernels have text in print, assert and raise only",
-    "open": "open(): kernels reach no files", "input": "input(): kernels read no input", "type": "type(x): write x.dtype",
-    "divmod": "divmod(a, b): write a // b and a % b", "sorted": "sorted(): kernels have no lists", "iter": "iter(): write a loop",
+    "list": "list(): write kjit.local(n, dtype)",
+    "dict": "dict(): kernels have no dictionaries",
+    "set": "set(): kernels have no sets",
+    "str": "str(): kernels have text in print, assert and raise only",
+    "open": "open(): kernels reach no files",
+    "input": "input(): kernels read no input",
+    "type": "type(x): write x.dtype",
+    "divmod": "divmod(a, b): write a // b and a % b",
+    "sorted": "sorted(): kernels have no lists",
+    "iter": "iter(): write a loop",
 }
 _MATH = {"fabs": "abs", "pow": "pow", "isfinite": "isfinite", "gamma": "tgamma"}
-_NUMPY = {"absolute": "abs", "minimum": "min", "maximum": "max", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-          "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "power": "pow", "conjugate": "conj"}
+_NUMPY = {
+    "absolute": "abs",
+    "minimum": "min",
+    "maximum": "max",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "power": "pow",
+    "conjugate": "conj",
+}
 
 
 def _known():
@@ -107,17 +151,34 @@ def conversion(thing):
 
 # Statements and expressions that no kernel has: what to write instead.
 INSTEAD = {
-    "Try": "exceptions are not caught in a kernel: test for the condition, or let it raise", "TryStar": "exceptions are not caught in a kernel",
-    "With": "a kernel has no `with`", "Yield": "a kernel yields nothing: write to an array",
-    "YieldFrom": "a kernel yields nothing: write to an array", "Await": "a kernel does not wait for coroutines",
-    "ClassDef": "a class is defined outside of the kernel", "FunctionDef": "define the function outside of the kernel, which may call it",
-    "AsyncFunctionDef": "define the function outside of the kernel", "Lambda": "define the function outside of the kernel, with def or lambda",
-    "Import": "import outside of the kernel", "ImportFrom": "import outside of the kernel", "Global": "a kernel assigns to no global: write to an array",
-    "Nonlocal": "a kernel assigns to no variable around it: write to an array", "Delete": "variables are not deleted in a kernel",
-    "Match": "write if and elif", "AsyncFor": "write a plain for", "AsyncWith": "a kernel has no `with`",
-    "List": "kernels have no lists: a tuple, or kjit.local(n, dtype)", "Dict": "kernels have no dictionaries", "Set": "kernels have no sets",
-    "ListComp": "write a loop over a kjit.local array", "DictComp": "kernels have no dictionaries", "SetComp": "kernels have no sets",
-    "GeneratorExp": "write a loop", "JoinedStr": "text is not put together in a kernel: print(\"x =\", x)",
-    "FormattedValue": "text is not put together in a kernel: print(\"x =\", x)", "NamedExpr": "assign in a statement of its own",
-    "Starred": "arguments are written one by one", "Slice": "a slice stands in the index of an array only",
+    "Try": "exceptions are not caught in a kernel: test for the condition, or let it raise",
+    "TryStar": "exceptions are not caught in a kernel",
+    "With": "a kernel has no `with`",
+    "Yield": "a kernel yields nothing: write to an array",
+    "YieldFrom": "a kernel yields nothing: write to an array",
+    "Await": "a kernel does not wait for coroutines",
+    "ClassDef": "a class is defined outside of the kernel",
+    "FunctionDef": "define the function outside of the kernel, which may call it",
+    "AsyncFunctionDef": "define the function outside of the kernel",
+    "Lambda": "define the function outside of the kernel, with def or lambda",
+    "Import": "import outside of the kernel",
+    "ImportFrom": "import outside of the kernel",
+    "Global": "a kernel assigns to no global: write to an array",
+    "Nonlocal": "a kernel assigns to no variable around it: write to an array",
+    "Delete": "variables are not deleted in a kernel",
+    "Match": "write if and elif",
+    "AsyncFor": "write a plain for",
+    "AsyncWith": "a kernel has no `with`",
+    "List": "kernels have no lists: a tuple, or kjit.local(n, dtype)",
+    "Dict": "kernels have no dictionaries",
+    "Set": "kernels have no sets",
+    "ListComp": "write a loop over a kjit.local array",
+    "DictComp": "kernels have no dictionaries",
+    "SetComp": "kernels have no sets",
+    "GeneratorExp": "write a loop",
+    "JoinedStr": "text is not put together in a kernel: print(\"x =\", x)",
+    "FormattedValue": "text is not put together in a kernel: print(\"x =\", x)",
+    "NamedExpr": "assign in a statement of its own",
+    "Starred": "arguments are written one by one",
+    "Slice": "a slice stands in the index of an array only",
 }

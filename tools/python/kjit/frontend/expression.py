@@ -1,0 +1,303 @@
+"""Expressions of a function as text of the kernel IR: lists of texts and of places (file, line, column), which say where in
+Python the text behind them comes from."""
+
+import ast
+import inspect
+
+from .. import dtypes
+from . import module as modules
+from . import static, words
+
+BINARY = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
+_UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+_DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
+
+
+class Expressions:
+    """What Emitter, which has the function's names, knows of expressions."""
+
+    def static_value(self, node):
+        return self.static.value(node)
+
+    def expression(self, node):
+        value = self.static_value(node)
+        if value is not static.UNKNOWN and not isinstance(node, ast.Constant):
+            return [self.source.place(node), *self.known(value, node)]
+        method = getattr(self, "of_" + type(node).__name__, None)
+        if not method:
+            raise self.error(node, f"a kernel has no expression of this kind ({type(node).__name__})")
+        return method(node)
+
+    def known(self, value, node):
+        """The text of an object of Python that is known."""
+        text = modules.literal(value, self.is_typed)
+        if text is not None:
+            return [text]
+        name = words.builtin_name(value)
+        if name is not None:
+            return [name]
+        if (
+            not isinstance(value, str)
+            and not any(value is kind for kind in (int, float, complex))
+            and dtypes.name_of(value)
+        ):
+            return [dtypes.name_of(value)]
+        if getattr(value, "is_kjit_kernel", False):
+            raise self.error(node, "a kernel calls no kernel: make the function a kjit.func")
+        if modules.is_function(value):
+            symbol = self.builder.function(value)
+            self.used.add(symbol)
+            return [symbol]
+        if type(value).__module__ == "numpy" and hasattr(value, "shape"):
+            symbol = self.builder.array(value, node.id if isinstance(node, ast.Name) else "constant")
+            if symbol:
+                self.used.add(symbol)
+                return [symbol]
+        reason = (
+            words.REFUSED.get(getattr(value, "__name__", None))
+            if getattr(value, "__module__", None) == "builtins"
+            else None
+        )
+        if reason:
+            raise self.error(node, reason)
+        what = (
+            "None" if value is None else "a text" if isinstance(value, str) else f"an object of {type(value).__name__}"
+        )
+        raise self.error(
+            node,
+            f"{what} is nothing that a kernel can use: numbers, tuples of numbers, NumPy arrays, functions and kjit's own words are",
+        )
+
+    def of_Constant(self, node):
+        return [self.source.place(node), *self.known(node.value, node)]
+
+    def of_Name(self, node):
+        if node.id in self.scope.names or node.id in self.parameters:
+            return [self.source.place(node), self.local(node.id)]
+        raise self.error(node, f"`{node.id}` is not defined")
+
+    def of_Attribute(self, node):
+        base = self.static_value(node.value)
+        if isinstance(base, words.Word):
+            return [self.source.place(node), f"{base.name}.{node.attr}"]
+        if base is not static.UNKNOWN:
+            raise self.error(
+                node,
+                f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
+            )
+        if node.attr == "dtype":
+            return [self.source.place(node), "dtype(", *self.expression(node.value), ")"]
+        if node.attr == "strides":
+            raise self.error(
+                node, "strides count bytes in NumPy and elements in kjit; a kernel does without them: index the array"
+            )
+        return [*self.expression(node.value), ".", node.attr]
+
+    def of_Subscript(self, node):
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if isinstance(node.slice, ast.Tuple) and not items:
+            items = []
+        parts = [*self.expression(node.value), "["]
+        for i, item in enumerate(items):
+            parts += ([", "] if i else []) + (self.slice(item) if isinstance(item, ast.Slice) else self.index(item))
+        return [self.source.place(node), *parts, "]"]
+
+    def index(self, node):
+        value = self.static_value(node)
+        if value is None or value is ...:
+            raise self.error(node, "an index of a kernel is an integer or a slice, no None and no ...")
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            return [self.source.place(node), "-", *self.expression(node.operand)]  # counts from the end
+        return self.expression(node)
+
+    def slice(self, node):
+        parts = [] if node.lower is None else self.index(node.lower)
+        parts += [":"] + ([] if node.upper is None else self.index(node.upper))
+        return parts + ([] if node.step is None else [":", *self.expression(node.step)])
+
+    def of_Tuple(self, node):
+        if not node.elts:
+            raise self.error(node, "a tuple without items")
+        parts = [self.source.place(node), "("]
+        for i, item in enumerate(node.elts):
+            parts += ([", "] if i else []) + self.expression(item)
+        return [*parts, ",)" if len(node.elts) == 1 else ")"]
+
+    def of_UnaryOp(self, node):
+        if isinstance(node.op, ast.Not):
+            return [self.source.place(node), "(not ", *self.condition(node.operand), ")"]
+        return [self.source.place(node), f"({_UNARY[type(node.op)]}", *self.expression(node.operand), ")"]
+
+    def of_BinOp(self, node):
+        operator = BINARY.get(type(node.op))
+        if not operator:
+            raise self.error(node, "a kernel has no matrix product of arrays: write the loops")
+        place = self.source.operator_place(node.left, node.right, operator)
+        if operator == "/" and self.is_typed:
+            return [
+                "(",
+                *self.dividend(self.expression(node.left)),
+                " ",
+                place,
+                "/ ",
+                *self.expression(node.right),
+                ")",
+            ]
+        return ["(", *self.expression(node.left), " ", place, operator, " ", *self.expression(node.right), ")"]
+
+    def dividend(self, parts):
+        """Where numbers of Python have types, the quotient of integers is a float."""
+        symbol = self.builder.function(words.DIVIDEND)
+        self.used.add(symbol)
+        return [f"{symbol}(", *parts, ")"]
+
+    def of_Compare(self, node):
+        operands = [node.left, *node.comparators]
+        for operator in node.ops:
+            if type(operator) not in _COMPARE:
+                raise self.error(
+                    node, "a kernel compares numbers: `is` and `in` need values that are known when it is compiled"
+                )
+        for middle in operands[1:-1]:
+            if any(isinstance(n, ast.Call) for n in ast.walk(middle)):
+                raise self.error(middle, "a call in the middle of a chained comparison: give its value a name first")
+        parts = []
+        for left, operator, right in zip(operands, node.ops, operands[1:]):
+            text = _COMPARE[type(operator)]
+            place = self.source.operator_place(left, right, text)
+            parts.append(["(", *self.expression(left), " ", place, text, " ", *self.expression(right), ")"])
+        if len(parts) == 1:
+            return parts[0]
+        joined = ["("]
+        for i, part in enumerate(parts):
+            joined += ([" and "] if i else []) + part
+        return [*joined, ")"]
+
+    @staticmethod
+    def is_truth(node):
+        if isinstance(node, ast.Compare) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return True
+        if isinstance(node, ast.BoolOp):
+            return all(Expressions.is_truth(v) for v in node.values)
+        return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+    def condition(self, node):
+        """An expression of which only the truth counts."""
+        if isinstance(node, ast.BoolOp):
+            word = " and " if isinstance(node.op, ast.And) else " or "
+            parts = ["("]
+            for i, value in enumerate(node.values):
+                parts += ([word] if i else []) + self.condition(value)
+            return [*parts, ")"]
+        return self.expression(node)
+
+    def of_BoolOp(self, node):
+        """As in Python, one of the operands: `a and b` is b if a holds, else a."""
+        if self.is_truth(node):
+            return self.condition(node)
+        result = self.expression(node.values[-1])
+        for value in reversed(node.values[:-1]):
+            if not isinstance(value, _DIRECT) and not self.is_truth(value):
+                raise self.error(
+                    value,
+                    "as a value, `and` and `or` give one of their operands: give this one a name first, or write `a if c else b`",
+                )
+            first = self.expression(value)
+            both = [result, first] if isinstance(node.op, ast.And) else [first, result]
+            result = ["(", *first, " ? ", *both[0], " : ", *both[1], ")"]
+        return result
+
+    def of_IfExp(self, node):
+        return [
+            self.source.place(node),
+            "(",
+            *self.condition(node.test),
+            " ? ",
+            *self.expression(node.body),
+            " : ",
+            *self.expression(node.orelse),
+            ")",
+        ]
+
+    # ---- calls ----
+
+    def of_Call(self, node):
+        thing = self.static_value(node.func)
+        if thing is static.UNKNOWN:
+            return self.call_unknown(node)
+        if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
+            raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")
+        if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS or thing is range:
+            raise self.error(node, "this stands in a statement of its own, not in an expression")
+        name = words.builtin_name(thing)
+        conversion = words.conversion(thing) if self.is_typed and len(node.args) == 1 and not node.keywords else None
+        if conversion:
+            inner = [self.source.place(node), conversion, "(", *self.expression(node.args[0]), ")"]
+            return ["i64(", *inner, ")"] if thing is round else inner
+        if name is not None:
+            return self.call_builtin(node, name)
+        if isinstance(thing, words.Text):
+            symbol = self.builder.function(thing)
+            self.used.add(symbol)
+            return [self.source.place(node), symbol, *self.positional(node)]
+        if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
+            return self.call_function(node, thing)
+        return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+
+    def call_unknown(self, node):
+        if isinstance(node.func, ast.Name):
+            if node.func.id not in self.parameters and node.func.id not in self.scope.names:
+                raise self.error(node.func, f"`{node.func.id}` is not defined")
+            return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+        if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
+            raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
+        return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+
+    def positional(self, node):
+        if node.keywords:
+            raise self.error(node.keywords[0].value, "this takes no keyword arguments")
+        parts = ["("]
+        for i, argument in enumerate(node.args):
+            parts += ([", "] if i else []) + self.text_or_value(argument)
+        return [*parts, ")"]
+
+    def call_builtin(self, node, name):
+        if name in ("min", "max") and len(node.args) > 2 and not node.keywords:
+            parts = self.expression(node.args[0])
+            for argument in node.args[1:]:
+                parts = [self.source.place(node), f"{name}(", *parts, ", ", *self.expression(argument), ")"]
+            return parts
+        if name == "rint" and len(node.args) > 1:
+            raise self.error(node, "round(x, n) with digits: a kernel rounds to whole numbers only")
+        return [self.source.place(node), name, *self.positional(node)]
+
+    def call_function(self, node, thing):
+        python = getattr(thing, "py_func", thing)
+        symbol = self.builder.function(thing)
+        self.used.add(symbol)
+        try:
+            bound = inspect.signature(python).bind(*node.args, **{k.arg or "**": k.value for k in node.keywords})
+        except TypeError as problem:
+            raise self.error(node, f"{python.__name__}(): {problem}") from None
+        parts = [self.source.place(node), f"{symbol}("]
+        for i, (name, parameter) in enumerate(inspect.signature(python).parameters.items()):
+            parts += [", "] if i else []
+            if name in bound.arguments and isinstance(bound.arguments[name], ast.AST):
+                parts += self.expression(bound.arguments[name])
+            else:
+                parts += self.known(parameter.default, node)
+        return [*parts, ")"]
