@@ -212,7 +212,7 @@ with tempfile.TemporaryDirectory() as folder:
                 assert error.file == __file__ and any(path in note for note in error.notes) or message in text, text
                 continue
             shown = text.split("\n")
-            inside = [f for f in traceback.extract_tb(error.__traceback__) if "frontend" in f.filename]
+            inside = [f for f in traceback.extract_tb(error.__traceback__) if "kjit/frontend" in f.filename]
             if message not in error.message or (error.file, error.line) != (path, line) or inside or not shown[2].endswith("^") \
                     or not shown[0].startswith(f"{path}:{line}:{error.column}: error: "):
                 wrong.append(f"expected {line}: {message}\n{text}")
