@@ -128,6 +128,13 @@ a, (b, c) = 1, (2, 3)  # E: a target is a name
 ---
 a, b = 1, 2, 3  # E: 3 values for 2 variables
 ---
+() = x[0]  # E: no variable takes
+---
+for () in x:  # E: plain names
+    pass
+---
+x[0] = sourceless(x[0])  # E: the source of sourceless is not to be found
+---
 raise ValueError(x[0])  # E: has one text
 ---
 raise  # E: raise ValueError
@@ -193,6 +200,8 @@ def place_of(text):
     raise AssertionError("no mark in " + text)
 
 
+space = {}
+exec("def sourceless(a):\n    return a", space)
 wrong = []
 with tempfile.TemporaryDirectory() as folder:
     for count, snippet in enumerate(SNIPPETS.split("\n---\n")):
@@ -200,7 +209,8 @@ with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, f"s{count}.py")
         with open(path, "w") as file:
             file.write(text)
-        names = {"kjit": kjit, "G": np.zeros(3), "os": os, "helper": helper, "other": other, "grid_range": grid_range}
+        names = {"kjit": kjit, "G": np.zeros(3), "os": os, "helper": helper, "other": other, "grid_range": grid_range,
+                 "sourceless": space["sourceless"]}
         exec(compile(text, path, "exec"), names)
         line, message = place_of(text)
         kernel = kjit.jit(names["kernel"])

@@ -1,13 +1,16 @@
 # RUN: %kjit-python %s
 """Functions of Python, changed at random: each compiles and runs, or is refused by an error of kjit. Whatever happens
-is an exception of kjit's; a crash ends this process. There is no `while`: one without an end would be what was asked for."""
+is an exception of kjit's; a crash ends this process. An endless loop would be what was
+asked for: kernels have no `while`, and one of Python ends by a signal."""
 import ast
 import copy
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
+import traceback
 
 import kjit
 import numpy as np
@@ -62,6 +65,35 @@ def kernel(r, x, n):
     return
 '''
 
+# The same for functions on the CPU, whose loops become code of their own.
+CPU_SOURCE = '''
+def kernel(r, x, n):
+    """Words."""
+    total, least, count = 0.0, x[0], 0
+    v = np.zeros_like(r)
+    for t in range(2):
+        for i in prange(1, len(x) - 1):
+            a = x[i]
+            if a < 0 or i == n:
+                continue
+            total += helper(a, 2) * TABLE[t]
+            least = min(least, a)
+            count = count + 1
+            r[i] = a / n + PAIR[0]
+        for j in range(n):
+            if j > 3:
+                break
+            v[j] = total // (j + 1)
+            last = j
+        if count > n:
+            total /= 2
+        else:
+            total = total + last
+    for i in prange(0, n, 2):
+        v[i] += i
+    return total, least, v[1:3]
+'''
+
 
 def helper(u, v=3):
     return min(u, v, 2) + (u, v)[1]
@@ -76,14 +108,14 @@ def inner(node):
                     yield parent, field, index, child
 
 
-def mutate(tree, luck):
+def mutate(tree, luck, large):
     places = list(inner(tree))
     parent, field, index, child = luck.choice(places)
     kinds = [c for _, _, _, c in places if isinstance(c, ast.expr) == isinstance(child, ast.expr) and isinstance(c, ast.stmt) == isinstance(child, ast.stmt)]
     new = copy.deepcopy(luck.choice(kinds))
     chance = luck.random()
     if isinstance(child, ast.expr) and chance < 0.3:
-        new = ast.parse(luck.choice(["0", "-1", "1.5", "2j", "None", "'t'", "x", "r", "n", "zz", "helper", "kjit", "kjit.f32", "True", "()", "(1, 2.5)", "x[::-1]", "10**30",
+        new = ast.parse(luck.choice([*large, "0", "-1", "1.5", "2j", "None", "'t'", "x", "r", "n", "zz", "helper", "kjit", "kjit.f32", "True", "()", "(1, 2.5)", "x[::-1]",
                                      "x.shape", "math.nan", "[1]", "lambda: 0", "x.T", "kjit.threadIdx.x", "print", "range(3)", "kjit.warpsize", "np.pi", "1e400"]), mode="eval").body
     values = getattr(parent, field)
     if index is None:
@@ -96,17 +128,28 @@ def mutate(tree, luck):
         values[index] = new
 
 
+class Endless(Exception):
+    """A loop of Python that goes on."""
+
+
+def end(number, frame):
+    raise Endless
+
+
+signal.signal(signal.SIGALRM, end)
 luck = random.Random(SEED)
 print("seed", SEED, file=sys.stderr)
-original = ast.parse(SOURCE)
+originals = [ast.parse(SOURCE), ast.parse(CPU_SOURCE)]
+ran = [0, 0]
 ends, outcomes, count = time.monotonic() + SECONDS, {}, 0
 sys.stdout = open(os.devnull, "w")
 with tempfile.TemporaryDirectory() as folder:
     while time.monotonic() < ends:
         count += 1
-        tree = copy.deepcopy(original)
+        which = luck.randrange(2)
+        tree = copy.deepcopy(originals[which])
         for _ in range(luck.randrange(4)):
-            mutate(tree, luck)
+            mutate(tree, luck, () if which else ("10**30",))  # which wraps around where numbers have types
         try:
             text = ast.unparse(ast.fix_missing_locations(tree))
             path = os.path.join(folder, f"f{count}.py")
@@ -115,25 +158,39 @@ with tempfile.TemporaryDirectory() as folder:
             continue  # no Python at all
         with open(path, "w") as file:
             file.write(text)
-        names = {"kjit": kjit, "helper": helper, "PAIR": (1, 2.5), "TABLE": np.array([1.5, 2.5]), "math": __import__("math"), "np": np}
+        names = {"kjit": kjit, "helper": helper, "PAIR": (1, 2.5), "TABLE": np.array([1.5, 2.5]), "math": __import__("math"), "np": np, "prange": kjit.prange}
         try:
             exec(code, names)
         except Exception:
             continue
+        if "kernel" not in names:
+            continue
         try:
+            if which:
+                signal.setitimer(signal.ITIMER_REAL, 1)
+                kjit.njit(parallel=True, boundscheck=True)(names["kernel"])(np.zeros(16), np.linspace(-1.0, 2, 16), 5)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                ran[1] += 1
+                continue
             kernel = kjit.jit(checks="bounds,division,assert", wrap=luck.random() < 0.5)(names["kernel"])
             kernel[1, 8](np.zeros(16, np.float32), np.ones(8, np.float32), 5)
             outcome = "ran"
+            ran[0] += 1
         except kjit.Error as error:
+            signal.setitimer(signal.ITIMER_REAL, 0)
             outcome = type(error).__name__
             assert error.message and (error.file or isinstance(error, (kjit.ArgumentError, kjit.LimitError, kjit.LaunchError))), (text, error)
-        except TypeError as error:
-            outcome = "TypeError"
-            assert "argument" in str(error) or "missing" in str(error), (text, error)
+        except Exception as error:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            outcome = type(error).__name__
+            # What is between the loops of a function on the CPU is Python, with exceptions of its own.
+            last = traceback.extract_tb(error.__traceback__)[-1].filename
+            inside = "kjit/frontend" in last and not last.endswith("words.py")  # words have no meaning outside of kernels
+            assert which and not inside or isinstance(error, TypeError) and ("argument" in str(error) or "missing" in str(error)), (text, error)
         except BaseException:
             print(text, file=sys.stderr)
             raise
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         os.remove(path)
 print(count, outcomes, file=sys.stderr)
-assert outcomes.get("ran") and outcomes.get("SourceError") and outcomes.get("TypingError"), outcomes
+assert all(ran) and outcomes.get("SourceError") and outcomes.get("TypingError"), outcomes

@@ -257,7 +257,7 @@ class Emitter(Expressions):
         head, attribute = self.loop_head(statement.iter)
         target = statement.target
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        if not all(isinstance(n, ast.Name) for n in names):
+        if not names or not all(isinstance(n, ast.Name) for n in names):
             raise self.error(target, "the variables of a loop are plain names")
         copies, heads = [], []
         for name in names:
@@ -328,6 +328,8 @@ class Emitter(Expressions):
         target = statement.targets[0]
         if not isinstance(target, (ast.Tuple, ast.List)):
             return self.store(statement, [target], self.expression(statement.value), depth)
+        if not target.elts:
+            raise self.error(target, "no variable takes the value")
         value = self.expression(statement.value)
         if isinstance(statement.value, ast.Tuple):  # swaps: all values before all places
             value = []

@@ -59,7 +59,7 @@ class Expressions:
         if getattr(value, "is_kjit_kernel", False):
             raise self.error(node, "a kernel calls no kernel: make the function a kjit.func")
         if modules.is_function(value):
-            symbol = self.builder.function(value)
+            symbol = self.builder.function(value, where=(self.source, node))
             self.used.add(symbol)
             return [symbol]
         if type(value).__module__ == "numpy" and hasattr(value, "shape"):
@@ -287,7 +287,7 @@ class Expressions:
 
     def call_function(self, node, thing):
         python = getattr(thing, "py_func", thing)
-        symbol = self.builder.function(thing)
+        symbol = self.builder.function(thing, where=(self.source, node))
         self.used.add(symbol)
         try:
             bound = inspect.signature(python).bind(*node.args, **{k.arg or "**": k.value for k in node.keywords})

@@ -4,7 +4,7 @@ import math
 import types
 
 from .. import dtypes
-from .._errors import remember_raise
+from .._errors import SourceError
 from . import source as sources
 from . import words
 from .emit import Emitter
@@ -53,8 +53,8 @@ class Builder:
         self.names.add(name)
         return name
 
-    def function(self, thing, kind="func"):
-        """The name of a function in the module, which writes it later."""
+    def function(self, thing, kind="func", where=None):
+        """The name of a function in the module, which writes it later. where: the source and the node that use it."""
         if id(thing) not in self.symbols:
             own = getattr(thing, "node", None) or getattr(thing, "py_func", thing)
             wanted = getattr(own, "name", None) or own.__name__
@@ -64,7 +64,7 @@ class Builder:
             if isinstance(thing, words.Text):
                 self.constants.append([thing.text.replace(f"func {thing.__name__}(", f"func {name}(")])
             else:
-                self.pending.append((name, thing, kind))
+                self.pending.append((name, thing, kind, where))
         return self.symbols[id(thing)]
 
     def array(self, value, name):
@@ -83,10 +83,15 @@ class Builder:
         written = 0
         while self.pending:
             written += 1
-            name, thing, kind = self.pending.pop(0)
+            name, thing, kind, where = self.pending.pop(0)
             python = getattr(thing, "py_func", thing)
             source = sources.of(python)
-            node = getattr(thing, "node", None) or sources.find(python, source)
+            try:
+                node = getattr(thing, "node", None) or sources.find(python, source)
+            except SourceError as error:
+                if error.file is None and where:  # what is wrong is at the call
+                    error = where[0].error(where[1], error.message)
+                raise error from None
             if written > MOST_FUNCTIONS:
                 raise source.error(node, f"a kernel that calls more than {MOST_FUNCTIONS} functions")
             try:
