@@ -1,0 +1,47 @@
+# Debian packages by CPack: scripts/make-packages.sh. libkjit0 has the two libraries and the program that compiles in a child process, libkjit-dev what is needed to
+# build against them, kjit-tools the programs with their manual pages and completion, kjit-doc the pages and examples. Debug symbols are packages of their own.
+set(CPACK_PACKAGE_NAME kjit)
+set(CPACK_PACKAGE_VENDOR "the kjit project")
+set(CPACK_PACKAGE_CONTACT "the kjit project <kjit@localhost>")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL runtime development tools documentation)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(same "= ${PROJECT_VERSION}")
+
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libkjit${PROJECT_VERSION_MAJOR})
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "compiles and runs kernels from inside a program: libraries
+ A kernel is written in a small kernel IR, is specialized to the types of a
+ call's arguments, compiled through LLVM to PTX for an NVIDIA GPU or to native
+ code for the CPU, and kept for the next call. No CUDA toolkit is needed.")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "libcuda1, libclc-22")
+
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkjit-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "compiles and runs kernels from inside a program: headers
+ For C and C++, with files for pkg-config and CMake.")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libkjit${PROJECT_VERSION_MAJOR} (${same})")
+
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME kjit-tools)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "runs and compiles kernels of kernel IR files
+ kjit-run runs kernels and algorithms over arrays, kjit-compile compiles ahead
+ of time, kjit-cache tidies the directory of compiled code.")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_DEPENDS "libkjit${PROJECT_VERSION_MAJOR} (${same})")
+
+set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_NAME kjit-doc)
+set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_SECTION doc)
+set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_ARCHITECTURE all)
+set(CPACK_COMPONENT_DOCUMENTATION_DESCRIPTION "pages and examples of kjit
+ The language, the tools, embedding in C, C++ and Python, how it is built.")
+include(CPack)

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Makes the Debian packages and tries them as somebody who has nothing: installs them in a bare Debian root, runs a kernel, builds and runs the README's C and C++ programs by pkg-config and an
+# outside project by CMake, and removes the packages again, after which the root has the files that it had. Needs root, mmdebstrap and Debian's mirrors.
+#   scripts/check-packages.sh [FOLDER]    packages in FOLDER; default: they are made into dist
+set -eu
+cd "$(dirname "$0")/.."
+folder=${1:-}
+if [ -z "$folder" ]; then
+  folder=dist
+  scripts/make-packages.sh "$folder"
+fi
+root=$(mktemp -d)
+trap 'umount "$root/proc" 2> /dev/null || true; rm -rf --one-file-system "$root"' EXIT
+echo "check-packages: a bare root"
+mmdebstrap --quiet --variant=minbase --mode=root bookworm "$root"
+mountpoint -q "$root/proc" || mount -t proc proc "$root/proc" 2> /dev/null || true
+cp -r /etc/apt/sources.list.d /etc/apt/apt.conf.d "$root/etc/apt/"
+work=$root/tmp/kjit
+mkdir -p "$work/project"
+cp "$folder"/*.deb "$work/"
+cp test/install/Inputs/* "$work/project/"
+python3 test/public/Inputs/readme_example.py README.md "$work" > "$work/command.sh"
+cat > "$work/try.sh" <<'TRY'
+set -eu
+export DEBIAN_FRONTEND=noninteractive HOME=/tmp/kjit
+cd /tmp/kjit
+quietly() { "$@" > log 2>&1 || { cat log >&2; exit 1; }; }
+files() { find / -xdev \( -path /proc -o -path /tmp -o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log \) -prune -o -print | sort; }
+quietly apt-get update
+quietly apt-get install -y --no-install-recommends gcc g++ libc6-dev pkg-config cmake make libgomp1 libpng16-16 libzstd1 zlib1g
+files > before
+quietly apt-get install -y --no-install-recommends ./libkjit0_*.deb ./libkjit-dev_*.deb ./kjit-tools_*.deb ./kjit-doc_*.deb
+kjit-run --version
+sh -eu command.sh
+for program in host0 host1; do
+  gcc -Wall -Werror $(pkg-config --cflags kjit) $program.c $(pkg-config --libs kjit) -o $program
+  ./$program
+done
+g++ -std=c++17 -Wall -Werror $(pkg-config --cflags kjit) host.cpp $(pkg-config --libs kjit) -o host
+./host
+quietly cmake -S project -B build
+quietly cmake --build build
+build/host
+quietly apt-get purge -y libkjit0 libkjit-dev kjit-tools kjit-doc
+files > after
+diff before after
+echo "check-packages: installed, used and removed without a trace"
+TRY
+chroot "$root" bash /tmp/kjit/try.sh
