@@ -1,7 +1,7 @@
 # RUN: %kjit-python %s
 """Functions of Python, changed at random: each compiles and runs, or is refused by an error of kjit. Whatever happens
-is an exception of kjit's; a crash ends this process. An endless loop would be what was
-asked for: kernels have no `while`, and one of Python ends by a signal."""
+is an exception of kjit's; a crash ends this process. Functions for the CPU give what Python itself does. An endless
+loop would be what was asked for: kernels have no `while`, and one of Python ends by a signal."""
 import ast
 import copy
 import os
@@ -11,6 +11,8 @@ import sys
 import tempfile
 import time
 import traceback
+import types
+import warnings
 
 import kjit
 import numpy as np
@@ -128,6 +130,10 @@ def mutate(tree, luck, large):
         values[index] = new
 
 
+class Done(BaseException):
+    """A function for the CPU has run."""
+
+
 class Endless(Exception):
     """A loop of Python that goes on."""
 
@@ -136,11 +142,39 @@ def end(number, frame):
     raise Endless
 
 
+def compute(function):
+    r = np.zeros(16)
+    return r, function(r, np.linspace(-1.0, 2, 16), 5)
+
+
+def compare(mine, result, function, text):
+    """Whether there was something to compare: Python itself may fail where compiled code has some value."""
+    signal.setitimer(signal.ITIMER_REAL, 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = compute(function)
+    except Exception:
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def same(a, b):
+        if isinstance(b, tuple):
+            return isinstance(a, tuple) and len(a) == len(b) and all(map(same, a, b))
+        if not isinstance(b, (int, float, complex, np.ndarray, np.generic)):
+            return type(a) is type(b)
+        return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True)
+    assert same((mine, result), expected), (text, mine, result, expected)
+    return True
+
+
 signal.signal(signal.SIGALRM, end)
+WORDS = {name: getattr(kjit, name) for name in kjit.__all__}  # programs may assign to attributes of modules
 luck = random.Random(SEED)
 print("seed", SEED, file=sys.stderr)
 originals = [ast.parse(SOURCE), ast.parse(CPU_SOURCE)]
-ran = [0, 0]
+ran, compared = [0, 0], 0
 ends, outcomes, count = time.monotonic() + SECONDS, {}, 0
 sys.stdout = open(os.devnull, "w")
 with tempfile.TemporaryDirectory() as folder:
@@ -158,24 +192,28 @@ with tempfile.TemporaryDirectory() as folder:
             continue  # no Python at all
         with open(path, "w") as file:
             file.write(text)
-        names = {"kjit": kjit, "helper": helper, "PAIR": (1, 2.5), "TABLE": np.array([1.5, 2.5]), "math": __import__("math"), "np": np, "prange": kjit.prange}
+        names = {"kjit": types.SimpleNamespace(**WORDS), "helper": helper, "PAIR": (1, 2.5), "TABLE": np.array([1.5, 2.5]), "math": __import__("math"),
+                 "np": types.SimpleNamespace(zeros_like=np.zeros_like, pi=np.pi), "prange": kjit.prange}
         try:
             exec(code, names)
         except Exception:
             continue
         if "kernel" not in names:
             continue
+        to_compare = None
         try:
             if which:
                 signal.setitimer(signal.ITIMER_REAL, 1)
-                kjit.njit(parallel=True, boundscheck=True)(names["kernel"])(np.zeros(16), np.linspace(-1.0, 2, 16), 5)
+                mine, result = compute(kjit.njit(parallel=True, boundscheck=True)(names["kernel"]))
                 signal.setitimer(signal.ITIMER_REAL, 0)
-                ran[1] += 1
-                continue
+                to_compare = mine, result
+                raise Done
             kernel = kjit.jit(checks="bounds,division,assert", wrap=luck.random() < 0.5)(names["kernel"])
             kernel[1, 8](np.zeros(16, np.float32), np.ones(8, np.float32), 5)
             outcome = "ran"
             ran[0] += 1
+        except Done:
+            ran[1] += 1
         except kjit.Error as error:
             signal.setitimer(signal.ITIMER_REAL, 0)
             outcome = type(error).__name__
@@ -190,7 +228,10 @@ with tempfile.TemporaryDirectory() as folder:
         except BaseException:
             print(text, file=sys.stderr)
             raise
+        if to_compare:
+            outcome = "agreed" if compare(*to_compare, names["kernel"], text) else "python fails"
+            compared += outcome == "agreed"
         outcomes[outcome] = outcomes.get(outcome, 0) + 1
         os.remove(path)
 print(count, outcomes, file=sys.stderr)
-assert all(ran) and outcomes.get("SourceError") and outcomes.get("TypingError"), outcomes
+assert all(ran) and compared and outcomes.get("SourceError") and outcomes.get("TypingError"), outcomes
