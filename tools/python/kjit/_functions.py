@@ -18,6 +18,7 @@ _OPTIONS = {
     "max_registers",
     "device",
     "inline",
+    "interruptible",
     "wrap",
 }
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
@@ -54,7 +55,8 @@ class _Compiled:
             raise TypeError(f"no option is called {min(unknown)!r}: {', '.join(sorted(_OPTIONS))}")
         self.py_func, self._options = function, options
         self.attributes = _attributes(options)
-        self._bits = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
+        checks, debug = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
+        self._bits = checks, debug, bool(options.get("interruptible"))  # the context
         self._device, self._wraps = options.get("device"), bool(options.get("wrap"))
         self._made = None
         from .frontend import source as sources  # not at the import of kjit, which waits for nothing
@@ -154,7 +156,7 @@ class Kernel(_Compiled, _kjit.Kernel):
                     "kernel.inspect(\"ptx\", \"f32[:], f32\", \"sm_90\")"
                 )
             signature, facts, target = known[-1]["signature"], known[-1]["facts"], known[-1]["target"]
-        checks, debug = self._bits
+        checks, debug, _ = self._bits
         has_lines = lines and stage in _inspect.STAGES_WITH_LINES
         text = _kjit.compile_code(module, name, signature, stage, target, facts, checks, debug or int(has_lines))
         return _inspect.annotate(stage, text, made) if has_lines else text
@@ -180,8 +182,8 @@ class Function(_Compiled, _kjit.Function):
 
     def _loaded_module(self):
         """(module, name) for an algorithm, which runs in the context without checks."""
-        if self._bits != (0, 0):
-            raise TypeError(f"{self!r} is compiled with checks or for a debugger; an algorithm takes a func without")
+        if any(self._bits):
+            raise TypeError(f"{self!r} is compiled with checks, for a debugger or interruptible; an algorithm takes none of these")
         context = _state.context()
         if self._loaded is None or self._loaded[0] is not context:
             self._loaded = (context, *self._module())
@@ -197,7 +199,8 @@ class Function(_Compiled, _kjit.Function):
 def jit(function=None, **options):
     """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; on the CPU "barrier",
     "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict, wrap (negative indices and
-    slices as in Python), block, grid, cluster, launch_bounds, max_registers, device ("cpu", "cuda:0")."""
+    slices as in Python), interruptible (Ctrl-C ends a launch under way), block, grid, cluster, launch_bounds,
+    max_registers, device ("cpu", "cuda:0")."""
     if function is None:
         return functools.partial(jit, **options)
     return Kernel(function, **options)
@@ -205,7 +208,7 @@ def jit(function=None, **options):
 
 def func(function=None, **options):
     """Makes a function one that kernels call, and that Python calls on the CPU. Options: checks, debug, fastmath, strict,
-    wrap, inline."""
+    wrap, interruptible, inline."""
     if function is None:
         return functools.partial(func, **options)
     return Function(function, **options)

@@ -13,7 +13,7 @@ from .frontend import parallel
 _MOST_PARTS = 128
 _PART_BYTES = 16
 _CLASSES = {0: "i", 1: "u", 2: "f", 4: "bf", 5: "c"}  # DLPack's numbers
-_OPTIONS = {"parallel", "fastmath", "boundscheck", "error_model", "debug", "inline", "nopython", "nogil", "cache"}
+_OPTIONS = {"parallel", "fastmath", "boundscheck", "error_model", "interruptible", "debug", "inline", "nopython", "nogil", "cache"}
 
 
 def prange(*bounds):
@@ -140,7 +140,7 @@ class Njit(_functions.Function):
                 "debug": options.get("debug"),
                 "fastmath": options.get("fastmath"),
                 "inline": inline,
-                "wrap": True,
+                "wrap": True, "interruptible": options.get("interruptible"),
             },
         )
         self._splitter_made = self._loaded = None
@@ -257,7 +257,7 @@ def njit(function=None, **options):
     and returns numbers and tuples of them; with calls of NumPy that make arrays, those too. Numbers of Python are i64 and
     f64 in it, negative indices count from the end. Options: parallel (loops over kjit.prange run on all cores; sums,
     products, min, max and bit operations of scalars in them are reductions), fastmath, boundscheck, error_model ("python":
-    a division by zero raises; "numpy"), debug, inline ("always"); nopython, nogil and cache are what is always so."""
+    a division by zero raises; "numpy"), debug, interruptible, inline ("always"); nopython, nogil and cache are what is always so."""
     if (
         isinstance(function, (str, list, tuple))
         or function is not None

@@ -57,14 +57,14 @@ def lock():
     return _lock
 
 
-def context(checks=0, debug=0):
-    key = checks, debug
+def context(checks=0, debug=0, interruptible=False):
+    key = checks, debug, interruptible
     found = _contexts.get(key)
     if found is None or found.is_forked:
         with _lock:
             found = _contexts.get(key)
             if found is None or found.is_forked:
-                found = _contexts[key] = _kjit.Context(checks, debug)
+                found = _contexts[key] = _kjit.Context(*key)
     return found
 
 

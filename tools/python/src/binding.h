@@ -15,6 +15,7 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 #include <kjit/kjit.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -36,6 +37,7 @@ typedef struct context_object {
   PyObject_HEAD kjit_context *context;
   binding_mailbox *mailbox; /* lines and warnings that wait for the interpreter */
   unsigned generation;      /* of the process, see binding_generation */
+  int is_interruptible;     /* its code looks now and then whether it is to end */
   atomic_int calls; /* threads that are in a call of libkjit, without the interpreter's lock */
   binding_wrap wraps[BINDING_MOST_WRAPS]; /* see stream.c */
   int wrap_count;
@@ -112,6 +114,22 @@ void binding_free_object(PyObject *object);
     Py_BEGIN_ALLOW_THREADS statement; \
     Py_END_ALLOW_THREADS atomic_fetch_sub(&(context)->calls, 1); \
   } while (0)
+
+/* ---- interrupt.c ---- */
+
+typedef struct binding_interruptible {
+  int is_begun;
+  struct sigaction before;
+} binding_interruptible;
+
+/* From here to the end, Ctrl-C ends calls of libkjit on the context, where their code is
+ * interruptible or is being compiled. On other threads than the main one nothing happens. */
+int binding_begin_interruptible(context_object *context, binding_interruptible *saved);
+/* 0, or -1 with the exception that Python's handler of the signal has raised. */
+int binding_end_interruptible(binding_interruptible *saved);
+/* binding_finish for a call that Ctrl-C may have ended: then its exception is KeyboardInterrupt. */
+int binding_finish_interruptible(context_object *context, kjit_status status,
+                                 binding_interruptible *saved);
 
 /* ---- context.c ---- */
 

@@ -9,19 +9,22 @@ PyTypeObject *binding_context_type, *binding_device_type, *binding_module_type;
 
 /* ---- contexts ---- */
 
-/* Context(checks, debug, cache_directory) */
+/* Context(checks, debug, interruptible, cache_directory) */
 static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *names)
 {
   unsigned checks = 0;
-  int debug = 0;
+  int debug = 0, is_interruptible = 0;
   const char *cache = NULL;
-  static char checks_name[] = "checks", debug_name[] = "debug", cache_name[] = "cache_directory";
-  static char *keywords[] = { checks_name, debug_name, cache_name, NULL };
-  if (!PyArg_ParseTupleAndKeywords(args, names, "|Iiz", keywords, &checks, &debug, &cache))
+  static char checks_name[] = "checks", debug_name[] = "debug", cache_name[] = "cache_directory",
+              interruptible_name[] = "interruptible";
+  static char *keywords[] = { checks_name, debug_name, interruptible_name, cache_name, NULL };
+  if (!PyArg_ParseTupleAndKeywords(args, names, "|Iipz", keywords, &checks, &debug,
+                                   &is_interruptible, &cache))
     return NULL;
   context_object *self = binding_new_object(type);
   if (!self) return NULL;
   self->generation = binding_generation;
+  self->is_interruptible = is_interruptible;
   self->mailbox = binding_create_mailbox();
   if (!self->mailbox) {
     Py_DECREF((PyObject *)self);
@@ -31,6 +34,7 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
                          .checks = checks,
                          .debug = (kjit_debug)debug,
                          .cache_directory = cache,
+                         .interruptible = is_interruptible,
                          .user = self->mailbox,
                          .on_print = binding_post_lines,
                          .on_diagnostic = binding_post_diagnostic };
@@ -295,8 +299,10 @@ static PyObject *synchronize_device(PyObject *object, PyObject *unused)
   (void)unused;
   device_object *self = (device_object *)object;
   kjit_status status;
+  binding_interruptible saved;
+  binding_begin_interruptible(self->context, &saved);
   BINDING_UNLOCKED(self->context, status = kjit_synchronize_device(self->device));
-  if (binding_finish(self->context, status)) return NULL;
+  if (binding_finish_interruptible(self->context, status, &saved)) return NULL;
   Py_RETURN_NONE;
 }
 

@@ -18,6 +18,7 @@ typedef struct function_object {
   kjit_function *function;             /* borrowed from the module */
   PyObject *driver;                    /* what is called instead, or NULL */
   unsigned generation;                 /* in which it was loaded */
+  int has_run;                         /* then a call hardly ever compiles */
   binding_parameters parameters;
 } function_object;
 
@@ -180,9 +181,14 @@ static PyObject *call_with(function_object *self, PyObject *args)
     module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
     kjit_function *function = self->function;
     kjit_status status;
+    binding_interruptible saved = { 0 };
+    if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
     BINDING_UNLOCKED(context, status = kjit_call_function(function, list, (size_t)count, &result));
     const result_reader reader = { context->context, self->parameters.is_typed };
-    if (!binding_finish(context, status)) value = take_result(&reader, &result);
+    if (!binding_finish_interruptible(context, status, &saved)) {
+      self->has_run = 1;
+      value = take_result(&reader, &result);
+    }
     Py_DECREF((PyObject *)module);
   }
   for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);

@@ -15,6 +15,7 @@ typedef struct kernel_object {
   PyObject_HEAD module_object *module; /* NULL: not loaded */
   kjit_kernel *kernel;                 /* borrowed from the module */
   unsigned generation;                 /* in which it was loaded */
+  int has_run;                         /* then a launch hardly ever compiles */
   binding_parameters parameters;
   PyObject *device;    /* as binding_get_device takes it; None: where the arrays are */
   kjit_device *place;  /* of device; NULL: where the arrays are */
@@ -56,6 +57,7 @@ static int load(kernel_object *self)
     binding_set_parameters(&self->parameters, "the kernel", names, defaults, is_typed);
     binding_set(&self->device, Py_NewRef(device));
     self->kernel = kernel;
+    self->has_run = 0;
     self->place = place;
     self->generation = binding_generation;
   }
@@ -107,10 +109,13 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
       module_object *module = (module_object *)Py_NewRef((PyObject *)self->module);
       kjit_kernel *kernel = self->kernel;
       kjit_status status;
+      binding_interruptible saved = { 0 };
+      if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
       BINDING_UNLOCKED(context, status = kjit_launch(kernel, &config, list, (size_t)count));
       kjit_status ended = binding_end_following(&followed);
       if (status == KJIT_OK) status = ended;
-      outcome = binding_finish(context, status);
+      outcome = binding_finish_interruptible(context, status, &saved);
+      self->has_run |= !outcome;
       Py_DECREF((PyObject *)module);
       if (!outcome && is_foreign) outcome = wait_for_foreign(context, self);
     }

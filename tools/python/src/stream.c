@@ -262,8 +262,10 @@ static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
   (void)unused;
   stream_object *self = (stream_object *)object;
   kjit_status status;
+  binding_interruptible saved;
+  binding_begin_interruptible(self->context, &saved);
   BINDING_UNLOCKED(self->context, status = kjit_synchronize_stream(self->stream));
-  if (binding_finish(self->context, status)) return NULL;
+  if (binding_finish_interruptible(self->context, status, &saved)) return NULL;
   Py_RETURN_NONE;
 }
 
