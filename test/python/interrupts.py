@@ -12,6 +12,7 @@ import numpy as np
 
 PROGRAM = '''
 import signal, sys, threading, kjit, numpy as np
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs tests may ignore it
 
 @kjit.jit(interruptible=True)
 def endless(r, n):
@@ -70,6 +71,8 @@ program = PROGRAM.replace("{lines}", lines).replace("{compiles}", "lambda: kerne
 process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            env={**os.environ, "KJIT_DEVICE": "cpu"})
 timer, seen = None, []
+last = threading.Timer(60, process.kill)
+last.start()
 for line in process.stdout:
     seen.append(line.strip())
     if timer:
@@ -78,6 +81,7 @@ for line in process.stdout:
         timer = threading.Timer(0.4, lambda: process.send_signal(signal.SIGINT))
         timer.start()
 error = process.stderr.read()
+last.cancel()
 assert process.wait(100) == 0, (seen, error)
 assert seen == ["ready", "interrupted"] * 3 + ["handled by the program's own handler"] + ["ready", "interrupted"] * 2, (seen, error)
 
