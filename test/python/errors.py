@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
 """Each error names the line of Python that is wrong: the one with the comment `# E: text of the message`."""
+import linecache
 import os
 import re
 import sys
@@ -296,6 +297,19 @@ except KeyError as error:
     assert error.column == 21 and error.text == "ü" and caret[2].index("^") == caret[1].index("raise"), (error.column, caret)
 else:
     assert False
+
+# Files whose names no text can have; the class of an exception is found all the same.
+for name in ("a\x01b\t\"q\\.py", "\udc80x.py", "new\nline.py", "x" * 5000):
+    text = "@kjit.jit\ndef kernel(x):\n    raise LookupError('here')\n"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+    names = {"kjit": kjit}
+    exec(compile(text, name, "exec"), names)
+    try:
+        names["kernel"][1, 1](np.zeros(1))
+    except LookupError as error:
+        assert error.line == 3 and error.text == "here" and "raise LookupError" in str(error), error
+    else:
+        raise AssertionError(name)
 
 # Sources that are not there, and what is no function.
 names = {}

@@ -75,7 +75,12 @@ _both = {}
 
 def remember_raise(place, kind):
     """The class of exceptions that a `raise` at a place of Python raises: kernels have its text only."""
-    _raised[place] = kind
+    _raised[_as_shown(place)] = kind
+
+
+def _as_shown(place):
+    """A place with its file as messages of libkjit name it, which have no control characters."""
+    return "".join(c if c.isprintable() else "?" for c in place[0] if c not in "\r\0"), *place[1:]
 
 
 def character_column(line, column):
@@ -98,7 +103,7 @@ def show(kind, message, place, quoted):
 
 
 def _failure_class(failure, place):
-    raised = _raised.get(place) if failure == _RAISE else FAILURES.get(failure)
+    raised = (_raised.get(_as_shown(place)) if place else None) if failure == _RAISE else FAILURES.get(failure)
     if raised is None:
         return KernelError
     if raised not in _both:
