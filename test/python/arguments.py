@@ -1,5 +1,6 @@
 # RUN: %kjit-python %s
 """What a kernel takes, in place; what it refuses, with a sentence; objects that lie."""
+import mmap
 import array
 import ctypes
 import gc
@@ -196,6 +197,31 @@ for lie, message in [(Dlpack(None), "no DLPack capsule"), (Dlpack(used), "used b
                      (Dlpack(device=(9, 0)), "none of"), (Dlpack(device=None), "(type, id)"), (Dlpack(device=(1,)), "(type, id)"), (Dlpack(device=("a", 0)), "x"),
                      (Dlpack(ZeroDivisionError("mine")), "mine"), (Dlpack(device=(2, 0)), ""), (Dlpack(device=(2**70, 0)), "")]:
     refused(lambda: double(lie), message if message != "x" else "parameter `x`")
+
+
+# Memory that is not the machine's, as CuPy's is: the buffer protocol is there and refuses, DLPack does not.
+class Elsewhere(mmap.mmap):
+    def __new__(cls, values):
+        made = super().__new__(cls, -1, 4096)
+        made.values = values
+        made.close()
+        return made
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+
+values = np.arange(3.0)
+for _ in range(3):
+    double(Elsewhere(values))
+assert values.tolist() == [0, 8, 16]
+shut = mmap.mmap(-1, 4096)
+shut.close()
+refused(lambda: double(shut), "closed")
+refused(lambda: double(Elsewhere(Dlpack(ZeroDivisionError("mine")))), "closed")
 
 
 class Cuda:

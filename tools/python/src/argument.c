@@ -247,32 +247,68 @@ static int explain(PyObject *object, const char *name)
   return -1;
 }
 
-static int take_other(context_object *context, PyObject *object, const char *name,
-                      binding_argument *storage, kjit_arg *arg)
+/* An array of another library, by DLPack or __cuda_array_interface__; 1: it is none, and no error
+ * is set. */
+static int take_foreign(context_object *context, PyObject *object, binding_argument *storage,
+                        kjit_arg *arg)
 {
-  if (PyObject_CheckBuffer(object)) {
-    if (!take_buffer(context, object, name, storage, arg)) return 0;
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    if (is_bfloat(object)) {
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(trace);
-      return take_bfloat(context, object, name, storage, arg);
-    }
+  storage->keep = binding_import(context, object);
+  if (!storage->keep) return PyErr_Occurred() ? -1 : 1;
+  storage->producer = ((array_object *)storage->keep)->producer;
+  *arg = kjit_arg_array(((array_object *)storage->keep)->array);
+  return 0;
+}
+
+/* CuPy's arrays have the buffer protocol, and raise where the memory is a GPU's. The type that has
+ * done so last is asked for DLPack first. */
+static PyTypeObject *without_buffer;
+
+static int take_instead_of_buffer(context_object *context, PyObject *object,
+                                  binding_argument *storage, kjit_arg *arg)
+{
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  int outcome = take_foreign(context, object, storage, arg);
+  if (outcome) {
+    PyErr_Clear();
     PyErr_Restore(type, value, trace);
     return -1;
   }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  without_buffer = Py_TYPE(object);
+  return 0;
+}
+
+static int take_from_buffer(context_object *context, PyObject *object, const char *name,
+                            binding_argument *storage, kjit_arg *arg)
+{
+  if (Py_TYPE(object) == without_buffer && !take_foreign(context, object, storage, arg)) return 0;
+  PyErr_Clear();
+  if (!take_buffer(context, object, name, storage, arg)) return 0;
+  int is_refused = !binding_is_error(); /* by the object */
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  if (!is_bfloat(object)) {
+    PyErr_Restore(type, value, trace);
+    return is_refused ? take_instead_of_buffer(context, object, storage, arg) : -1;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return take_bfloat(context, object, name, storage, arg);
+}
+
+static int take_other(context_object *context, PyObject *object, const char *name,
+                      binding_argument *storage, kjit_arg *arg)
+{
+  if (PyObject_CheckBuffer(object)) return take_from_buffer(context, object, name, storage, arg);
   if (PyLong_Check(object)) return take_integer(object, name, arg);
   if (PyFloat_Check(object)) return take_real(object, arg);
   if (PyComplex_Check(object)) return take_complex(object, storage, arg);
-  storage->keep = binding_import(context, object);
-  if (storage->keep) {
-    storage->producer = ((array_object *)storage->keep)->producer;
-    *arg = kjit_arg_array(((array_object *)storage->keep)->array);
-    return 0;
-  }
-  if (PyErr_Occurred()) return -1;
+  int outcome = take_foreign(context, object, storage, arg);
+  if (outcome <= 0) return outcome;
   binding_fail(
     KJIT_ERROR_ARGUMENT,
     "parameter `%s`: %R is neither a number nor an array (NumPy's, kjit's, or one with the "

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""python.py PYTHON_FOLDER [--device cuda|cpu] [--no-peers]: what the package for Python takes, beside CuPy, Numba, PyTorch and Triton where they are installed, in one run: from the start of the interpreter to the end of the first
+kernel, the second kernel, the host's time of a launch by kind of argument, launches from eight threads, memory after a million launches, bytes a second of axpy. PYTHON_FOLDER holds the package
+kjit, such as build/ci/python."""
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+from gpu_peers import is_installed
+from report import print_table, processor_name, say
+
+FIRST = """
+import time
+start = time.perf_counter()
+import kjit
+imported = time.perf_counter()
+@kjit.jit
+def axpy(r, a, x, y):
+    for i in kjit.grid_range(len(r)):
+        r[i] = a * x[i] + y[i]
+@kjit.jit
+def other(r, a, x, y):
+    for i in kjit.grid_range(len(r)):
+        r[i] = a * x[i] - 3 * y[i] * y[i]
+a = kjit.zeros(1000, "f32")
+axpy(a, 2, a, a)
+kjit.synchronize()
+first = time.perf_counter()
+other(a, 2, a, a)
+kjit.synchronize()
+print(imported - start, first - start, time.perf_counter() - first)
+"""
+PEER_FIRST = {
+    "numba": """
+import time
+start = time.perf_counter()
+import numpy
+if not hasattr(numpy, "row_stack"): numpy.row_stack = numpy.vstack
+from numba import cuda
+imported = time.perf_counter()
+def kernel(sign):
+    @cuda.jit
+    def axpy(r, a, x, y):
+        i = cuda.grid(1)
+        if i < r.shape[0]:
+            r[i] = a * x[i] + sign * y[i]
+    return axpy
+a = cuda.to_device(numpy.zeros(1000, numpy.float32))
+kernel(1)[4, 256](a, 2, a, a)
+cuda.synchronize()
+first = time.perf_counter()
+kernel(-3)[4, 256](a, 2, a, a)
+cuda.synchronize()
+print(imported - start, first - start, time.perf_counter() - first)
+""",
+    "cupy": """
+import time
+start = time.perf_counter()
+import cupy
+imported = time.perf_counter()
+a = cupy.zeros(1000, cupy.float32)
+def run(name, text):
+    cupy.RawKernel("extern \\"C\\" __global__ void " + name + "(float *r, float a, float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) r[i] = " + text + "; }", name)((4,), (256,), (a, cupy.float32(2), a, a, 1000))
+    cupy.cuda.get_current_stream().synchronize()
+run("axpy", "a * x[i] + y[i]")
+first = time.perf_counter()
+run("other", "a * x[i] - 3 * y[i] * y[i]")
+print(imported - start, first - start, time.perf_counter() - first)
+""",
+}
+ROUNDS, LAUNCHES = 40, 250
+
+
+def run_first(text, environment):
+    """[ms of the import, to the end of the first kernel, of the second one], or Nones; the least of three processes with nothing on disk."""
+    found = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment | {"XDG_CACHE_HOME": folder, "CUPY_CACHE_DIR": folder, "CUDA_CACHE_DISABLE": "1"})
+        if done.returncode:
+            say(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed")
+            return [None] * 3
+        found.append([1e3 * float(seconds) for seconds in done.stdout.split()])
+    return [min(times) for times in zip(*found)]
+
+
+def median_us(launch, wait):
+    launch()
+    wait()
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter_ns()
+        for _ in range(LAUNCHES):
+            launch()
+        times.append((time.perf_counter_ns() - start) / LAUNCHES / 1e3)
+        wait()
+    return sorted(times)[ROUNDS // 2]
+
+
+def make_kernels(kjit):
+
+    @kjit.jit
+    def axpy(r, a, x, y):
+        for i in kjit.grid_range(len(r)):
+            r[i] = a * x[i] + y[i]
+
+    @kjit.jit
+    def axpy_guard(r, a, x, y):
+        i = kjit.grid(1)
+        if i < len(r):
+            r[i] = a * x[i] + y[i]
+
+    return axpy, axpy_guard
+
+
+def measure_launches(kjit, device, peers):
+    axpy, axpy_guard = make_kernels(kjit)
+    wait, n = kjit.synchronize, 1000
+    own = [kjit.zeros(n, "f32", device) for _ in range(3)]
+    bound = axpy_guard[4, 256]
+    rows = [["kjit, its own arrays", median_us(lambda: axpy(own[0], 2.5, own[1], own[2]), wait)],
+            ["kjit, its own arrays, kernel[4, 256]", median_us(lambda: axpy_guard[4, 256](own[0], 2.5, own[1], own[2]), wait)],
+            ["kjit, the same, kernel[4, 256] kept", median_us(lambda: bound(own[0], 2.5, own[1], own[2]), wait)]]
+    if device == "cpu":
+        arrays = [np.zeros(n, np.float32) for _ in range(3)]
+        return rows + [["kjit, NumPy's arrays", median_us(lambda: axpy(arrays[0], 2.5, arrays[1], arrays[2]), wait)]]
+    if "cupy" in peers:
+        import cupy
+        c = [cupy.zeros(n, cupy.float32) for _ in range(3)]
+        raw = cupy.RawKernel('extern "C" __global__ void axpy(float *r, float a, float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) r[i] = a * x[i] + y[i]; }', "axpy")
+        rows += [["kjit, CuPy's arrays", median_us(lambda: axpy(c[0], 2.5, c[1], c[2]), wait)],
+                 ["CuPy, RawKernel", median_us(lambda: raw((4,), (256,), (c[0], np.float32(2.5), c[1], c[2], n)), cupy.cuda.get_current_stream().synchronize)]]
+    if "torch" in peers:
+        import torch
+        t = [torch.zeros(n, device="cuda") for _ in range(3)]
+        rows.append(["kjit, PyTorch's arrays", median_us(lambda: axpy(t[0], 2.5, t[1], t[2]), wait)])
+        if "triton" in peers:
+            from gpu_peers_triton import axpy as triton_axpy
+            rows.append(["Triton, PyTorch's arrays", median_us(lambda: triton_axpy[(1,)](t[0], 2.5, t[1], t[2], n, BLOCK=1024), torch.cuda.synchronize)])
+    if "numba" in peers:
+        if not hasattr(np, "row_stack"):
+            np.row_stack = np.vstack
+        from numba import cuda
+
+        @cuda.jit
+        def theirs(r, a, x, y):
+            i = cuda.grid(1)
+            if i < r.shape[0]:
+                r[i] = a * x[i] + y[i]
+
+        d = [cuda.to_device(np.zeros(n, np.float32)) for _ in range(3)]
+        rows.append(["Numba, its own arrays", median_us(lambda: theirs[4, 256](d[0], np.float32(2.5), d[1], d[2]), cuda.synchronize)])
+    return rows
+
+
+def measure_speed(kjit, device, peers):
+    """GB/s of axpy over 2^28 f32 (CPU: 2^24)."""
+    n = 1 << (28 if device != "cpu" else 24)
+    axpy, axpy_guard = make_kernels(kjit)
+    r, x, y = (kjit.zeros(n, "f32", device) for _ in range(3))
+    gigabytes = 12 * n / 1e9
+
+    def rate(launch):
+        launch()
+        kjit.synchronize()
+        least = float("inf")
+        where = kjit.device(device)
+        for _ in range(10):
+            first = where.event().record()
+            launch()
+            last = where.event().record()
+            last.synchronize()
+            least = min(least, last.since(first))
+        return gigabytes / least
+
+    rows = [["kjit, grid_range", rate(lambda: axpy(r, 2.5, x, y))], ["kjit, i = grid(1); if i < n", rate(lambda: axpy_guard[n // 256, 256](r, 2.5, x, y))]]
+    del r, x, y
+    if "numba" in peers:
+        if not hasattr(np, "row_stack"):
+            np.row_stack = np.vstack
+        from numba import cuda
+
+        @cuda.jit
+        def theirs(r, a, x, y):
+            i = cuda.grid(1)
+            if i < r.shape[0]:
+                r[i] = a * x[i] + y[i]
+
+        arrays = [cuda.device_array(n, np.float32) for _ in range(3)]
+        least = float("inf")
+        for _ in range(11):
+            first, last = cuda.event(), cuda.event()
+            first.record()
+            theirs[n // 256, 256](arrays[0], np.float32(2.5), arrays[1], arrays[2])
+            last.record()
+            last.synchronize()
+            least = min(least, cuda.event_elapsed_time(first, last) / 1e3)
+        rows.append(["Numba, the same", gigabytes / least])
+    return rows
+
+
+def measure_threads(kjit, device):
+    """us a launch of all, from one thread and from eight, each on a stream of its own."""
+    _, axpy_guard = make_kernels(kjit)
+    where = kjit.device(device)
+
+    def run(count, streams, arrays):
+        bound = axpy_guard[4, 256, streams]
+        for _ in range(count):
+            bound(arrays[0], 2.5, arrays[1], arrays[2])
+        streams.synchronize()
+
+    rows = []
+    for threads in (1, 8):
+        work = [(5000, where.stream(non_blocking=True), [kjit.zeros(1000, "f32", device) for _ in range(3)]) for _ in range(threads)]
+        run(*work[0])
+        all_threads = [threading.Thread(target=run, args=each) for each in work]
+        start = time.perf_counter()
+        for thread in all_threads:
+            thread.start()
+        for thread in all_threads:
+            thread.join()
+        rows.append([f"{threads} threads", (time.perf_counter() - start) / (5000 * threads) * 1e6])
+    return rows
+
+
+def measure_leaks(kjit, device):
+    axpy, _ = make_kernels(kjit)
+    own = [kjit.zeros(1000, "f32", device) for _ in range(3)]
+
+    def run(count):
+        for _ in range(count):
+            axpy(own[0], 2.5, own[1], own[2])
+        kjit.synchronize()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = run(100000)
+    return [["most memory of the process after 100,000 launches, after 1,100,000, KiB", f"{before}, {run(1000000)}"]]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--no-peers", action="store_true")
+    arguments = parser.parse_args()
+    folder = os.path.abspath(arguments.folder)
+    sys.path.insert(0, folder)
+    peers = [] if arguments.no_peers or arguments.device == "cpu" else [name for name in ("cupy", "torch", "triton", "numba") if is_installed(name)]
+    environment = os.environ | {"PYTHONPATH": folder + os.pathsep + os.environ.get("PYTHONPATH", ""), "KJIT_DEVICE": arguments.device}
+    say("first kernels")
+    firsts = [["kjit", *run_first(FIRST, environment)]] + [[name, *run_first(text, environment)] for name, text in PEER_FIRST.items() if name in peers]
+    os.environ["KJIT_DEVICE"] = arguments.device
+    import kjit
+    machine = kjit.device(arguments.device).name if arguments.device == "cuda" else processor_name()
+    cells = lambda rows: [[row[0], *("" if v is None else v if isinstance(v, str) else f"{v:.2f}" for v in row[1:])] for row in rows]
+    print_table("To the end of the first kernel, nothing on disk, ms", machine, ["", "import", "import and first kernel", "second kernel"], cells(firsts))
+    say("launches")
+    print_table("The host's time of a launch, three arrays and a scalar, us", machine, ["", "us"], cells(measure_launches(kjit, arguments.device, peers)))
+    print_table("Launches from threads, us for each of all", machine, ["", "us"], cells(measure_threads(kjit, arguments.device)))
+    say("speed")
+    print_table("axpy, GB/s", machine, ["", "GB/s"], cells(measure_speed(kjit, arguments.device, peers)))
+    say("a million launches")
+    print_table("Memory", machine, ["", ""], measure_leaks(kjit, arguments.device))
+
+
+if __name__ == "__main__":
+    main()
