@@ -122,7 +122,8 @@ typedef struct kjit_quoted_text {
 
 /* Rules that all kernels and funcs of a source have; the same as attributes of each of them. */
 enum {
-  KJIT_RULE_WRAP = 1 /* `@wrap`: negative indices and slices as in Python */
+  KJIT_RULE_WRAP = 1, /* `@wrap`: negative indices and slices as in Python */
+  KJIT_RULE_NUMBA = 2 /* `@numba`: the types of Numba, and the indices of `@wrap` */
 };
 
 /* How a text is parsed. All 0: as kjit_parse_module does it. */

@@ -296,7 +296,7 @@ typedef enum ki_attribute_id {
 } ki_attribute_id;
 extern const ki_attribute_info ki_attribute_table[KJ_ATTRIBUTE_COUNT];
 /* The attributes that a host asks for with kjit_parse_options.rules. */
-enum { KI_RULE_COUNT = 1, KI_ALL_RULES = KJIT_RULE_WRAP };
+enum { KI_RULE_COUNT = 2, KI_ALL_RULES = KJIT_RULE_WRAP | KJIT_RULE_NUMBA };
 typedef struct ki_rule {
   uint32_t rule;
   ki_attribute_id attribute;
@@ -306,6 +306,8 @@ extern const ki_rule ki_rule_table[KI_RULE_COUNT];
 const ki_attribute_info *ki_find_attribute(const char *name);
 /* The attribute among those given, or NULL. */
 const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribute_id id);
+/* Whether negative indices count from the end: `@wrap`, or `@numba`. */
+bool ki_wraps_indices(const ki_attributes *attributes);
 
 typedef struct ki_op_info {
   const char *name, *text;

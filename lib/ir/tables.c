@@ -37,7 +37,8 @@ const ki_attribute_info ki_attribute_table[KJ_ATTRIBUTE_COUNT] = {
 #undef X
 };
 
-const ki_rule ki_rule_table[KI_RULE_COUNT] = { { KJIT_RULE_WRAP, KJ_ATTRIBUTE_WRAP } };
+const ki_rule ki_rule_table[KI_RULE_COUNT] = { { KJIT_RULE_WRAP, KJ_ATTRIBUTE_WRAP },
+                                               { KJIT_RULE_NUMBA, KJ_ATTRIBUTE_NUMBA } };
 
 const ki_op_info ki_op_table[KJIT_OP_COUNT] = {
 #define KJIT_ROW(name, text, precedence, class_) { #name, text, precedence, KJ_OP_##class_ },
@@ -84,4 +85,10 @@ const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribu
     if (strcmp(attributes->items[i].info->name, ki_attribute_table[id].name) == 0)
       return &attributes->items[i];
   return NULL;
+}
+
+bool ki_wraps_indices(const ki_attributes *attributes)
+{
+  return ki_get_attribute(attributes, KJ_ATTRIBUTE_WRAP) ||
+         ki_get_attribute(attributes, KJ_ATTRIBUTE_NUMBA);
 }

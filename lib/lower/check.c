@@ -435,7 +435,7 @@ static kl_failure describe_index(const kl_lowering *l, const kt_expr *index, LLV
   kl_failure failure = {
     .kind = KJ_FAILURE_BOUNDS, .location = index->location, .count = 2, .values = { value, extent }
   };
-  if (ki_get_attribute(&l->frame->instance->function->attributes, KJ_ATTRIBUTE_WRAP))
+  if (ki_wraps_indices(&l->frame->instance->function->attributes))
     failure.message = KJ_WRAPPED_INDEX;
   failure.types[0] = index->type == KJIT_U64 ? KJIT_U64 : KJIT_I64;
   failure.types[1] = KJIT_I64;

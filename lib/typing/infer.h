@@ -178,7 +178,8 @@ typedef struct kt_scope {
   bool is_range_body;     /* the innermost loop is one of them */
   uint32_t runtime_count; /* shared arrays with extents of the launch */
   uint64_t local_bytes, shared_bytes;
-  bool wraps;               /* the function is `@wrap` */
+  bool wraps;               /* the function is `@wrap` or `@numba` */
+  bool has_numba_types;     /* the function is `@numba` */
   KJ_LIST(kt_level) levels; /* of variables, by index */
   KJ_LIST(kt_constant_use) constant_uses;
   uint32_t temporary_count;
@@ -364,6 +365,9 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value);
 kt_expr *kt_make_one(kt_scope *s, kjit_type type, kj_location location);
 kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
+/* The same by the language's own rules, in functions that are `@numba` too. */
+kt_expr *kt_make_own_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
+kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 kt_expr *kt_make_cond(kt_scope *s, kt_expr *condition, kt_expr *x, kt_expr *y,
                       kj_location location);
 /* Fails where the tuple has more numbers than are passed around; each function may put what it was
@@ -589,6 +593,24 @@ kjit_type kt_concrete_element(const kt_constant *constant);
 /* The array with elements of a type. */
 kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_type element,
                                 kj_location location);
+
+/* ---- numba.c: the types of a function that is `@numba`; for s->has_numba_types only ---- */
+
+/* kt_make_binary and kt_make_unary by Numba's table. NULL: it is not about such operands, and the
+ * language's own rules hold: vectors, tuples, bf16. */
+kt_expr *kt_make_numba_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
+                              kj_location location);
+kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
+/* The type of a variable that is assigned both. KJIT_ANY: the table does not say. */
+kjit_type kt_join_numba(kjit_type a, kjit_type b);
+/* The type of the numbers of a range. KJIT_ANY: as above. */
+kjit_type kt_numba_range_type(const kt_exprs *values);
+/* What `abs`, `min` and `max`, and what a math function of floats is computed in and gives.
+ * KJIT_ANY: as above. */
+kjit_type kt_numba_number_type(const kt_exprs *values);
+kjit_type kt_numba_float_type(const ki_builtin *builtin, const kt_exprs *values);
+/* That of a literal, and of what else is weak. */
+kjit_type kt_numba_literal_type(const kt_expr *value);
 
 /* ---- promote.c ---- */
 

@@ -309,7 +309,8 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
   s->record = record;
   s->instance = record->instance;
   s->function = record->instance->function;
-  s->wraps = ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_WRAP);
+  s->wraps = ki_wraps_indices(&s->function->attributes);
+  s->has_numba_types = ki_get_attribute(&s->function->attributes, KJ_ATTRIBUTE_NUMBA);
   s->meanings = KJ_NEW_ARRAY(s->arena, kt_meaning, s->function->local_count + 1);
   s->guesses = KJ_NEW_ARRAY(s->arena, kt_guess, s->function->local_count + 1);
   s->copy = &(kt_copy){ .count = s->function->local_count };

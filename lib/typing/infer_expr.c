@@ -93,6 +93,8 @@ static kjit_type join_tuples(kt_scope *s, const ki_type_info *a, const ki_type_i
 kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   if (a == b) return a;
+  kjit_type joined = s->has_numba_types ? kt_join_numba(a, b) : KJIT_ANY;
+  if (joined != KJIT_ANY) return joined;
   if (kt_is_number(s->c, a) && kt_is_number(s->c, b)) return kt_join(s, a, b, location);
   if (kt_has_parts(s->c, a) || kt_has_parts(s->c, b)) return kt_promote_parts(s, a, b, location);
   if (kt_is_array(s->c, a) && kt_is_array(s->c, b)) return kt_join_arrays(s, a, b);
@@ -293,7 +295,8 @@ static kt_expr *infer_integer(kt_scope *s, const ki_expr *expr, __int128 integer
 static kt_expr *infer_unary(kt_scope *s, const ki_expr *expr)
 {
   bool is_least = expr->op == KJIT_OP_NEG && expr->x->kind == KJ_EXPR_INT &&
-                  kt_class_of(s->c, expr->x->type) == KJ_CLASS_SIGNED;
+                  (kt_class_of(s->c, expr->x->type) == KJ_CLASS_SIGNED ||
+                   (s->has_numba_types && ki_is_weak(expr->x->type)));
   return is_least ? infer_integer(s, expr->x, -expr->x->integer)
                   : kt_make_unary(s, expr->op, kt_infer_expr(s, expr->x), expr->location);
 }
@@ -340,6 +343,7 @@ kt_expr *kt_infer_effect(kt_scope *s, const ki_expr *expr)
 {
   kt_count_work(s, expr->location);
   kt_expr *value = infer_kind(s, expr);
+  if (s->has_numba_types && ki_is_weak(value->type)) value = kt_make_concrete(s, value);
   if (s->function && s->function->decl->is_guest) refuse_pointer(s, value);
   return value;
 }

@@ -70,6 +70,7 @@ kjit_type kt_range_type(kt_scope *s, const kt_exprs *values, kj_location locatio
               kt_type_text(s->c, type), kt_type_text(s->c, value->type));
     type = common;
   }
+  if (s->has_numba_types) type = kt_numba_range_type(values);
   if (!ki_is_weak(type)) return type;
   type = KJIT_I32;
   for (size_t i = 0; i < values->count; i++)

@@ -189,7 +189,9 @@ static kt_expr *give_joined_type(kt_scope *s, kt_expr *value, kjit_type type)
 static void bind_var(kt_scope *s, const ki_decl *decl, kt_expr *value, kjit_type annotation)
 {
   kt_guess *guess = &s->guesses[decl->index];
-  bool is_joined = ki_is_weak(value->type) || kt_is_array(s->c, value->type);
+  bool is_number = ki_is_scalar(value->type) && annotation == KJIT_ANY;
+  bool is_joined =
+    ki_is_weak(value->type) || kt_is_array(s->c, value->type) || (s->has_numba_types && is_number);
   if (is_joined) {
     s->meanings[decl->index].annotation = annotation;
     value = kt_raise_guess(s, decl, value);

@@ -82,6 +82,7 @@ static kjit_type join_numbers(kt_scope *s, kjit_type guess, kjit_type type, kj_l
 static kjit_type join(kt_scope *s, kjit_type guess, kjit_type type, kj_location location)
 {
   if (guess == KJIT_ANY) return type;
+  if (s->has_numba_types) return kt_join_values(s, guess, type, location);
   if (is_numeric(s->c, guess) && is_numeric(s->c, type))
     return join_numbers(s, guess, type, location);
   return kt_join_values(s, guess, type, location);

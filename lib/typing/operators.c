@@ -273,7 +273,7 @@ static kt_expr *make_compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj
   return expr;
 }
 
-kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
+kt_expr *kt_make_own_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   bool x_parts = kt_has_parts(s->c, x->type), y_parts = kt_has_parts(s->c, y->type);
   bool has_tuple = kt_is_tuple(s->c, x->type) || kt_is_tuple(s->c, y->type);
@@ -292,9 +292,20 @@ kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_loca
   }
 }
 
+kt_expr *kt_make_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
+{
+  kt_expr *made = s->has_numba_types ? kt_make_numba_binary(s, op, x, y, location) : NULL;
+  return made ? made : kt_make_own_binary(s, op, x, y, location);
+}
+
 kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
 {
   if (value->type == KJIT_BOOL) return value;
+  bool is_python_number =
+    s->has_numba_types && (kt_is_float(s->c, value->type) || kt_is_complex(s->c, value->type));
+  if (is_python_number)
+    return kt_make_binary(s, KJIT_OP_NE, value, kt_make_zero(s, value->type, value->location),
+                          value->location);
   if (kt_is_integer(s->c, value->type))
     return make_compare(s, KJIT_OP_NE, value, kt_new_integer(s, KJ_WEAK_INT, 0, value->location),
                         value->location);
@@ -307,7 +318,7 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
           kt_type_text(s->c, value->type), hint);
 }
 
-kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)
+kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)
 {
   if (kt_has_parts(s->c, x->type)) return kt_make_unary_parts(s, op, x, location);
   if (op == KJIT_OP_NOT) x = kt_make_condition(s, x);
@@ -323,4 +334,10 @@ kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location
   expr->op = op;
   expr->x = x;
   return expr;
+}
+
+kt_expr *kt_make_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)
+{
+  kt_expr *made = s->has_numba_types ? kt_make_numba_unary(s, op, x, location) : NULL;
+  return made ? made : kt_make_own_unary(s, op, x, location);
 }

@@ -229,7 +229,7 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
   if (!kt_keeps_parts(s->c, value->type, type) || !ki_is_scalar(to) || !kt_is_number(s->c, from))
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what,
             kt_type_text(s->c, type), kt_type_text(s->c, value->type));
-  bool drops_fraction = kt_is_float(s->c, from) && !kt_is_float(s->c, to);
+  bool drops_fraction = kt_is_float(s->c, from) && !kt_is_float(s->c, to) && !s->has_numba_types;
   if (drops_fraction) {
     const char *wanted = kt_type_text(s->c, type);
     const char *given = value->type == KJ_WEAK_FLOAT ? "a float" : kt_type_text(s->c, value->type);
@@ -263,7 +263,10 @@ static kt_expr *make_concrete_array(kt_scope *s, kt_expr *value)
 {
   const kt_constant *constant = kt_weak_constant(s, value);
   if (!constant) return value;
-  return kt_make_constant_array(s, constant, kt_concrete_element(constant), value->location);
+  kjit_type element = s->has_numba_types && constant->element == KJ_WEAK_INT
+                        ? KJIT_I64
+                        : kt_concrete_element(constant);
+  return kt_make_constant_array(s, constant, element, value->location);
 }
 
 kt_expr *kt_make_concrete(kt_scope *s, kt_expr *value)
@@ -271,6 +274,8 @@ kt_expr *kt_make_concrete(kt_scope *s, kt_expr *value)
   if (kt_is_tuple(s->c, value->type)) return make_concrete_tuple(s, value);
   if (kt_is_array(s->c, value->type)) return make_concrete_array(s, value);
   if (!ki_is_weak(value->type)) return value;
+  if (s->has_numba_types)
+    return kt_convert(s, value, kt_numba_literal_type(value), value->location);
   if (value->type == KJ_WEAK_FLOAT) kt_note_double(s, value->location);
   return kt_convert(s, value, concrete_scalar(value), value->location);
 }

@@ -237,6 +237,9 @@ static kt_expr *apply_common(kt_scope *s, const kt_operands *o, kjit_type type)
 
 kt_expr *kt_rule_numeric(kt_scope *s, const kt_operands *o)
 {
+  kjit_type numba = s->has_numba_types ? kt_numba_number_type(&o->values) : KJIT_ANY;
+  if (numba != KJIT_ANY)
+    return kt_convert(s, apply_common(s, o, ki_arithmetic_type(numba)), numba, o->location);
   return apply_common(s, o, promote_all(s, o));
 }
 
@@ -280,6 +283,8 @@ kt_expr *kt_rule_bit_count(kt_scope *s, const kt_operands *o)
 /* The float type of the operands: integers count as f64. */
 static kjit_type promote_to_float(kt_scope *s, const kt_operands *o)
 {
+  kjit_type numba = s->has_numba_types ? kt_numba_float_type(o->builtin, &o->values) : KJIT_ANY;
+  if (numba != KJIT_ANY) return numba;
   kjit_type type = promote_all(s, o);
   if (type == KJ_WEAK_INT) return KJ_WEAK_FLOAT;
   if (kt_is_float(s->c, type)) return type;
