@@ -263,6 +263,12 @@ static void test_directives(void)
   EXPECT(kjit_copy_module_text(module, &printed) == KJIT_OK && strstr(printed, " @wrap {"));
   kjit_free(context, printed);
   kjit_release_module(module);
+  options.rules = KJIT_RULE_WRAP | KJIT_RULE_NUMBA;
+  EXPECT(kjit_parse_module_with(context, &options, "made", text, sizeof text - 1, &module) ==
+         KJIT_OK);
+  EXPECT(kjit_copy_module_text(module, &printed) == KJIT_OK && strstr(printed, " @wrap @numba {"));
+  kjit_free(context, printed);
+  kjit_release_module(module);
   options = (kjit_parse_options){ .size_bytes = sizeof options, .trust = (kjit_trust)9 };
   EXPECT(kjit_parse_module_with(context, &options, "made", text, sizeof text - 1, &module) ==
          KJIT_ERROR_MISUSE);
