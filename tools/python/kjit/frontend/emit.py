@@ -14,7 +14,7 @@ from .scope import Scope
 class Emitter(Expressions):
     """One function. avoid: names that its variables must not have."""
 
-    def __init__(self, builder, python, source, node, avoid, is_typed=False):
+    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None):
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = None
@@ -33,7 +33,13 @@ class Emitter(Expressions):
                 if name in words.INSTEAD and name != "Slice":
                     raise self.error(inner, words.INSTEAD[name])
         self.scope = Scope(self.body, self.parameters)
-        self.static = static.Names(python, self.scope.names | set(self.parameters))
+        # A parameter with a known value is a name of the function's surroundings, unless it is assigned to.
+        known = known or {}
+        around = {n: v for n, v in known.items() if n not in self.scope.stores}
+        self.assigned = {n: v for n, v in known.items() if n in self.scope.stores}
+        self.arguments = [a for a in self.arguments if a.arg not in known]
+        self.parameters = [a.arg for a in self.arguments] + list(self.assigned)
+        self.static = static.Names(python, (self.scope.names | set(self.parameters)) - set(around), around)
         for where, name in self.scope.unassigned:
             raise self.error(where, f"`{name}` is used before it is assigned")
         for annotations in self.scope.types.values():
@@ -102,6 +108,9 @@ class Emitter(Expressions):
         for argument, parameter in copies:
             self.declare(1, argument, argument.arg)
             self.put(1, [self.source.place(argument)], f"{self.local(argument.arg)} = {parameter}")
+        for parameter, value in self.assigned.items():
+            self.declare(1, self.node, parameter)
+            self.put(1, [self.source.place(self.node)], f"{self.local(parameter)} = ", self.known(value, self.node))
         self.block(self.body, 1)
         self.put(0, "}")
         return self.lines
@@ -406,7 +415,9 @@ class Emitter(Expressions):
         if not isinstance(call, ast.Call):
             return False
         word = self.static_value(call.func)
-        if word not in words.ARRAYS.values():
+        if isinstance(word, words.ArrayForm):
+            call, word = self.plain_array_call(call, word), words.ARRAYS[word.word]
+        elif not isinstance(word, words.Word) or word not in words.ARRAYS.values():
             return False
         target = statement.targets[0]
         if (
@@ -436,6 +447,16 @@ class Emitter(Expressions):
             parts += [" @align(", *self.expression(align), ")"]
         self.put(depth, parts)
         return True
+
+    def plain_array_call(self, call, form):
+        """kjit.shared(shape, dtype, align=bytes) in place of a word with other parameters."""
+        bound = form.bind(call)
+        if isinstance(bound, str):
+            raise self.error(call, bound)
+        align = bound["alignment"]
+        is_given = align != "None" and not (isinstance(align, ast.Constant) and align.value is None)
+        keywords = [ast.keyword(arg="align", value=align)] if is_given else []
+        return ast.copy_location(ast.Call(call.func, [bound["shape"], bound["dtype"]], keywords), call)
 
     def element(self, node):
         value = self.static_value(node)

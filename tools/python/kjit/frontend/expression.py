@@ -239,6 +239,10 @@ class Expressions:
         thing = self.static_value(node.func)
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
+        if isinstance(thing, words.ArrayForm):
+            raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")
+        if isinstance(thing, words.Form):
+            return thing.expand(self, node)
         if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
             raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")
         if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS or thing is range:
@@ -287,17 +291,24 @@ class Expressions:
 
     def call_function(self, node, thing):
         python = getattr(thing, "py_func", thing)
-        symbol = self.builder.function(thing, where=(self.source, node))
-        self.used.add(symbol)
         try:
             bound = inspect.signature(python).bind(*node.args, **{k.arg or "**": k.value for k in node.keywords})
         except TypeError as problem:
             raise self.error(node, f"{python.__name__}(): {problem}") from None
-        parts = [self.source.place(node), f"{symbol}("]
-        for i, (name, parameter) in enumerate(inspect.signature(python).parameters.items()):
-            parts += [", "] if i else []
-            if name in bound.arguments and isinstance(bound.arguments[name], ast.AST):
-                parts += self.expression(bound.arguments[name])
-            else:
-                parts += self.known(parameter.default, node)
-        return [*parts, ")"]
+        bound.apply_defaults()
+        if self.is_typed:
+            values = {name: self.handed_over(value) for name, value in bound.arguments.items()}
+            thing = self.builder.specialize(thing, {n: v for n, v in values.items() if v is not static.UNKNOWN})
+        symbol = self.builder.function(thing, where=(self.source, node))
+        self.used.add(symbol)
+        inside = getattr(thing, "known", {})
+        parts = []
+        for name, value in bound.arguments.items():
+            if name not in inside:
+                parts += [", "] if parts else []
+                parts += self.expression(value) if isinstance(value, ast.AST) else self.known(value, node)
+        return [self.source.place(node), f"{symbol}(", *parts, ")"]
+
+    def handed_over(self, value):
+        """What is known of an argument, or UNKNOWN."""
+        return self.static_value(value) if isinstance(value, ast.AST) else value

@@ -40,7 +40,7 @@ class Builder:
     def __init__(self, rules="", is_typed=False):
         self.rules, self.is_typed = rules, is_typed
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
-        self.lines, self.constants, self.arrays, self.sources = [], [], {}, {}
+        self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
 
     def new_name(self, wanted):
         wanted = "".join(c if c.isascii() and c.isalnum() or c == "_" else "_" for c in wanted) or "f"
@@ -66,6 +66,18 @@ class Builder:
             else:
                 self.pending.append((name, thing, kind, where))
         return self.symbols[id(thing)]
+
+    def specialize(self, thing, known):
+        """A function some of whose parameters have values that are known where it is called: numbers, types, functions,
+        texts. In the function they are constants, as what stands around it."""
+        python = getattr(thing, "py_func", thing)
+        known = {n: v for n, v in known.items() if not hasattr(v, "shape") or v.shape == ()}
+        if not known or not isinstance(python, types.FunctionType):
+            return thing
+        key = id(thing), tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
+        if key not in self.specialized:
+            self.specialized[key] = Specialized(thing, python, known)
+        return self.specialized[key]
 
     def array(self, value, name):
         if id(value) not in self.symbols:
@@ -103,7 +115,7 @@ class Builder:
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
         avoid = set()
         while True:
-            emitter = Emitter(self, python, source, node, avoid, is_typed)
+            emitter = Emitter(self, python, source, node, avoid, is_typed, getattr(thing, "known", None))
             lines = emitter.write(name, kind, attributes)
             clash = emitter.used & set(emitter.renamed.values())
             if not clash:
@@ -141,6 +153,19 @@ class Builder:
             self.arrays,
             lines,
         )
+
+
+PLAIN = (bool, int, float, complex, str, type(None))
+
+
+class Specialized:
+    """A function with the values of some parameters, by name, in `known`."""
+
+    def __init__(self, thing, python, known):
+        self.py_func, self.known = python, known
+        for name in ("attributes", "is_typed"):
+            if hasattr(thing, name):
+                setattr(self, name, getattr(thing, name))
 
 
 def quote(text):

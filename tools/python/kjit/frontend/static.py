@@ -19,15 +19,24 @@ _COMPARE = {
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
 }
+_ARITHMETIC = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
 _PLAIN = (bool, int, float, complex, str, type(None))
 
 
 class Names:
     """The names of a function of Python that are not its own variables."""
 
-    def __init__(self, function, own):
+    def __init__(self, function, own, known=None):
+        """known: values of parameters."""
         self.function, self.own = function, own
         self.around = {}
+        self.around.update(known or {})
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             try:
                 self.around[name] = cell.cell_contents
@@ -64,6 +73,16 @@ class Names:
                 return getattr(base, node.attr, UNKNOWN)
             if isinstance(base, tuple) and node.attr in getattr(base, "_fields", ()):
                 return getattr(base, node.attr)
+            return UNKNOWN
+        if isinstance(node, ast.Tuple):
+            values = tuple(self.value(item) for item in node.elts)
+            return values if values and all(isinstance(v, _PLAIN) and v is not None for v in values) else UNKNOWN
+        if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+            left, right = self.value(node.left), self.value(node.right)
+            # Of integers only, as a kernel computes them.
+            if type(left) is int and type(right) is int and not (right == 0 and isinstance(node.op, (ast.FloorDiv, ast.Mod))):
+                result = _ARITHMETIC[type(node.op)](left, right)
+                return result if abs(result) < 2**62 else UNKNOWN
             return UNKNOWN
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             value = self.value(node.operand)

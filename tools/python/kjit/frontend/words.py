@@ -1,7 +1,9 @@
 """What names of Python mean in a kernel: kjit's own words, functions of the standard library and of NumPy."""
 
+import ast
 import builtins
 import math
+import re
 
 from .. import _names
 
@@ -35,6 +37,66 @@ class Text:
 
     def __init__(self, name, text):
         self.__name__, self.text = name, text
+
+
+class Form:
+    """A word of a module such as kjit.cuda whose text in the kernel IR is put together from its arguments. parameters: their
+    names, behind which `=` and the text of a default may stand; text: with `{name}` for each argument's text. The argument
+    `index` is what stands between an array's brackets."""
+
+    def __init__(self, name, parameters, text, doc=None):
+        self.name, self.text, self.__doc__ = name, text, doc
+        self.parameters = dict(p.split("=", 1) if "=" in p else (p, None) for p in parameters.split())
+
+    def bind(self, call):
+        """What each parameter is: a node, the text of its default; or a text that says what is wrong."""
+        if len(call.args) > len(self.parameters):
+            return f"{self.name}() takes {len(self.parameters)} arguments at most"
+        bound = dict(zip(self.parameters, call.args))
+        for keyword in call.keywords:
+            if keyword.arg not in self.parameters:
+                return f"{self.name}() has no parameter `{keyword.arg}`"
+            if keyword.arg in bound:
+                return f"{self.name}(): two values for `{keyword.arg}`"
+            bound[keyword.arg] = keyword.value
+        for name, default in self.parameters.items():
+            if name not in bound and default is None:
+                return f"{self.name}(): the argument for `{name}` is missing"
+            bound.setdefault(name, default)
+        return bound
+
+    def expand(self, emitter, call):
+        """The parts of the call's text."""
+        bound = self.bind(call)
+        if isinstance(bound, str):
+            raise emitter.error(call, bound)
+        parts = [emitter.source.place(call)]
+        for i, piece in enumerate(re.split(r"\{(\w+)\}", self.text)):
+            value = bound[piece] if i % 2 else piece
+            parts += [value] if isinstance(value, str) else self.argument(emitter, piece, value)
+        return parts
+
+    def argument(self, emitter, name, node):
+        if name != "index":
+            return emitter.expression(node)
+        parts = []
+        for i, item in enumerate(node.elts if isinstance(node, ast.Tuple) else [node]):
+            parts += ([", "] if i else []) + emitter.index(item)
+        return parts
+
+    def __call__(self, *args, **keywords):
+        raise TypeError(f"{self.name} can be used in a kernel only")
+
+    def __repr__(self):
+        return f"<{self.name} of kernels>"
+
+
+class ArrayForm(Form):
+    """A word that makes an array as kjit.shared or kjit.local does, by its name there, `word`."""
+
+    def __init__(self, name, word, doc=None):
+        super().__init__(name, "shape dtype alignment=None", "", doc)
+        self.word = word
 
 
 LOOPS = {

@@ -1,0 +1,336 @@
+"""Runs one file of numba-cuda's tests with kjit.cuda in the place of numba.cuda: numba_standin.py FOLDER FILE RESULTS, FOLDER
+being that of the tests. RESULTS has a line for each test method as it ends: name, outcome, reason, as JSON."""
+import contextlib
+import importlib.abc
+import importlib.machinery
+import io
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+import types
+import unittest
+
+import numpy as np
+
+import kjit
+from kjit import cuda
+
+kjit.keep_sources()  # of functions that exec makes
+
+FOLDER, FILE, RESULTS = sys.argv[1:4]
+
+
+class Missing:
+    """A name that kjit.cuda has not: using it fails by that name."""
+
+    def __init__(self, name):
+        object.__setattr__(self, "_name", name)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Missing(f"{self._name}.{name}")
+
+    def _fail(self, *args, **keywords):
+        raise NotImplementedError(f"not there: {self._name}")
+
+    __call__ = __getitem__ = __iter__ = __enter__ = __mul__ = __add__ = __lt__ = __bool__ = _fail
+
+    def __mro_entries__(self, bases):
+        self._fail()
+
+
+class Module(types.ModuleType):
+    """A module of numba's that is not there."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Missing(f"{self.__name__}.{name}")
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        if name.startswith("numba.cuda.tests."):
+            return None  # the wheel's own
+        if name.split(".")[0] in ("numba", "numba_cuda", "cuda", "llvmlite"):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return Module(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+def place(name, **content):
+    module = Module(name)
+    module.__path__ = []
+    module.__dict__.update(content)
+    sys.modules[name] = module
+    parent, _, last = name.rpartition(".")
+    if parent in sys.modules and parent != "numba.cuda":
+        setattr(sys.modules[parent], last, module)
+    return module
+
+
+class Config(types.ModuleType):
+    ENABLE_CUDASIM = False
+    CUDA_LOW_OCCUPANCY_WARNINGS = CUDA_WARN_ON_IMPLICIT_COPY = 0
+    CUDA_DEFAULT_PTX_CC = (7, 5)
+    CUDA_USE_NVIDIA_BINDING = True
+    CUDA_MEMORY_MANAGER = "default"
+    CUDA_ENABLE_PYNVJITLINK = CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY = False
+    CUDA_ENABLE_NRT = False
+    CUDA_ARRAY_INTERFACE_SYNC = True
+    DEBUG_JITTED_ARRAYS = CUDA_LAUNCH_BLOCKING = False
+    CUDA_DEBUGINFO_DEFAULT = 0
+    NPY_RELAXED_STRIDES_CHECKING = 1
+    PYVERSION = sys.version_info[:2]
+
+
+class TestCase(unittest.TestCase):
+    longMessage = True
+    FLOAT16_RTOL = np.finfo(np.float16).eps
+
+    @property
+    def random(self):
+        return np.random.RandomState(42)
+
+    @contextlib.contextmanager
+    def assertTypingError(self):
+        with self.assertRaises((cuda.errors.TypingError, TypeError, NotImplementedError)) as caught:
+            yield caught
+
+    @contextlib.contextmanager
+    def assertRefCount(self, *objects):
+        before = [sys.getrefcount(o) for o in objects]
+        yield
+        for one, count in zip(objects, before):
+            self.assertEqual(sys.getrefcount(one), count)
+
+    def assertPreciseEqual(self, first, second, prec="exact", ulps=1, msg=None, ignore_sign_on_zero=False, abs_tol=None):
+        first, second = np.asarray(first), np.asarray(second)
+        self.assertEqual(first.dtype.kind, second.dtype.kind)
+        self.assertEqual(first.shape, second.shape)
+        if prec == "exact":
+            np.testing.assert_array_equal(first, second)
+        else:
+            np.testing.assert_allclose(first, second, rtol=1e-15 * ulps if prec == "double" else 1e-6 * ulps)
+
+    def assertFileCheckMatches(self, *args, **keywords):
+        raise unittest.SkipTest("FileCheck's patterns are Numba's code")
+
+    assertFileCheckAsm = assertFileCheckLLVM = assertFileCheckMatches
+
+
+class ForeignArray:
+    def __init__(self, array):
+        self._arr = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+def same(thing):
+    return thing
+
+
+def make_testing():
+    def skips(when):
+        return lambda reason: unittest.skipIf(when, reason)
+
+    content = {f"skip_unless_cc_{n}": same for n in ("50", "53", "60", "75", "90")}
+    content |= {name: skips(False) for name in ("skip_on_cudasim", "skip_under_cuda_memcheck", "skip_if_external_memmgr", "skip_on_arm",
+                                                "skip_on_wsl2", "skip_with_nvdisasm", "skip_on_nvjitlink_13_1_sm_120")}
+    content |= {name: skips(True) for name in ("skip_unless_cudasim", "skip_unless_conda_cudatoolkit", "skip_without_nvdisasm",
+                                               "skip_if_nvjitlink_missing")}
+    for name, reason in (("skip_if_cudadevrt_missing", "cudadevrt missing"), ("skip_on_standalone_numba_cuda", "requires base numba install"),
+                         ("skip_if_cuda_includes_missing", "CUDA include dir not available"),
+                         ("skip_if_curand_kernel_missing", "curand_kernel.h not available")):
+        content[name] = unittest.skip(reason)
+    content["skip_if_cudadevrt_missing"] = same
+    return place("numba.cuda.testing", CUDATestCase=TestCase, unittest=unittest, ForeignArray=ForeignArray,
+                 xfail_unless_cudasim=unittest.expectedFailure, cc_X_or_above=lambda major, minor: True,
+                 test_data_dir=os.path.join(FOLDER, "data"), numba_cuda_dir=os.path.dirname(FOLDER), **content)
+
+
+def make_support(config):
+    @contextlib.contextmanager
+    def override_config(name, value):
+        old = getattr(config, name)
+        setattr(config, name, value)
+        try:
+            yield
+        finally:
+            setattr(config, name, old)
+
+    def run_in_subprocess(code, flags=(), env=None, timeout=30):
+        raise unittest.SkipTest("a program that imports numba itself, in a process of its own")
+
+    return place("numba.cuda.tests.support", TestCase=TestCase, override_config=override_config, run_in_subprocess=run_in_subprocess,
+                 captured_stdout=lambda: contextlib.redirect_stdout(io.StringIO()),
+                 captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skip("requires cffi"),
+                 skip_if_py314=same, expected_failure_py314=same, windows_only=unittest.skip("Windows only test"),
+                 skip_if_numpy_2=same, IS_NUMPY_2=False, skip_if_typeguard=same)
+
+
+def make_pytest():
+    """Enough of pytest for classes of unittest: parametrize runs the method with each value."""
+    def parametrize(names, values, ids=None, indirect=False):
+        listed = [n.strip() for n in names.split(",")] if isinstance(names, str) else list(names)
+
+        def decorate(method):
+            def each(self, *args, **keywords):
+                for value in values:
+                    value = getattr(value, "values", value) if isinstance(value, Param) else value
+                    given = dict(zip(listed, value if len(listed) > 1 else (value,)))
+                    with self.subTest(**given):
+                        method(self, *args, **given, **keywords)
+            each.__name__ = method.__name__
+            return each
+        return decorate
+
+    class Param:
+        def __init__(self, *values, **keywords):
+            self.values = values if len(values) > 1 else values[0]
+
+    class Mark:
+        def __getattr__(self, name):
+            if name == "parametrize":
+                return parametrize
+            return lambda *args, **keywords: same
+
+    @contextlib.contextmanager
+    def raises(kind, match=None):
+        import re
+        try:
+            yield
+        except kind as error:
+            assert match is None or re.search(match, str(error)), error
+            return
+        raise AssertionError(f"not raised: {kind}")
+
+    sys.modules["pytest"] = types.ModuleType("pytest")
+    sys.modules["pytest"].__dict__.update(mark=Mark(), param=Param, raises=raises, fixture=lambda *a, **k: a[0] if a and callable(a[0]) else same)
+
+
+def install():
+    sys.meta_path.insert(0, Finder())
+    numba = place("numba", cuda=cuda, __version__="0.0")
+    sys.modules["numba.cuda"] = cuda
+    cuda.__dict__.setdefault("__path__", []) if not hasattr(cuda, "__path__") else None
+    sys.modules["numba.cuda.types"] = numba.types = cuda.types
+    config = Config("numba.cuda.core.config")
+    core = place("numba.cuda.core", errors=cuda.errors, config=config)
+    sys.modules["numba.cuda.core.errors"] = sys.modules["numba.core.errors"] = cuda.errors
+    sys.modules["numba.cuda.core.config"] = sys.modules["numba.cuda.config"] = config
+    place("numba.core", errors=cuda.errors, types=cuda.types, config=config)
+    cuda.config, cuda.core = config, core
+    place("numba.cuda.utils", PYVERSION=sys.version_info[:2])
+    place("numba.cuda.np")
+    place("numba.cuda.np.numpy_support", from_dtype=cuda.types.from_dtype, as_dtype=cuda.types.as_dtype,
+          numpy_version=tuple(map(int, np.__version__.split(".")[:2])))
+    place("numba.cuda.typing", signature=lambda result, *args: result(*args))
+    place("numba.cuda.typing.typeof", typeof=cuda.types.typeof)
+    place("numba.cuda.cudadrv")
+    place("numba.cuda.cudadrv.driver", CudaAPIError=cuda.errors.CudaAPIError)
+    place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray)
+    place("numba.cuda.cudadrv.devices", get_context=cuda.current_context, gpus=cuda.gpus)
+    place("numba.cuda.dispatcher", CUDADispatcher=cuda._dispatcher.Dispatcher)
+    place("numba.cuda.compiler", compile_ptx=cuda.compile_ptx, compile=cuda.compile)
+    tests = types.ModuleType("numba.cuda.tests")
+    tests.__path__ = [FOLDER]
+    sys.modules["numba.cuda.tests"] = tests
+    tests.load_testsuite = lambda *args: None
+    tests.support = make_support(config)
+    testing = make_testing()
+    cuda.__dict__.update(testing=testing, tests=tests)
+    for name in ("random", "cg"):
+        with contextlib.suppress(ImportError):
+            sys.modules[f"numba.cuda.{name}"] = getattr(cuda, name)
+    with contextlib.suppress(ImportError):
+        import pytest  # noqa: F401
+    if "pytest" not in sys.modules:
+        make_pytest()
+
+
+def first_line(error):
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:160]
+
+
+class Result(unittest.TestResult):
+    def __init__(self, file):
+        super().__init__()
+        self.file, self.worst = file, None
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.worst, self.start = None, time.time()
+        self.file.write(json.dumps([name_of(test), "began", ""]) + "\n")
+        self.file.flush()
+
+    def stopTest(self, test):
+        outcome, reason = self.worst or ("pass", "")
+        self.file.write(json.dumps([name_of(test), outcome, reason, round(time.time() - self.start, 2)]) + "\n")
+        self.file.flush()
+
+    def addError(self, test, error):
+        if os.environ.get("NUMBA_SUITE_TRACE"):
+            traceback.print_exception(*error)
+        self.worst = "fail", first_line(error[1])
+
+    addFailure = addError
+
+    def addSubTest(self, test, subtest, error):
+        if error is not None and self.worst is None:
+            self.addError(test, error)
+
+    def addSkip(self, test, reason):
+        self.worst = "skip", reason
+
+    def addExpectedFailure(self, test, error):
+        self.worst = "pass", ""
+
+    def addUnexpectedSuccess(self, test):
+        self.worst = "fail", "passes, though it is expected to fail"
+
+
+def name_of(test):
+    return f"{type(test).__name__}.{test._testMethodName}"
+
+
+def tests_of(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from tests_of(item)
+        else:
+            yield item
+
+
+def main():
+    install()
+    wanted = os.environ.get("NUMBA_SUITE_TEST")
+    package, _, last = os.path.splitext(os.path.relpath(FILE, FOLDER))[0].replace(os.sep, ".").rpartition(".")
+    with open(RESULTS, "a") as file:
+        done = {json.loads(line)[0] for line in open(RESULTS)}
+        try:
+            module = importlib.import_module(f"numba.cuda.tests.{package}.{last}")
+            suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+        except BaseException as error:
+            if os.environ.get("NUMBA_SUITE_TRACE"):
+                traceback.print_exc()
+            file.write(json.dumps(["*", "fail", "import: " + first_line(error)]) + "\n")
+            return
+        result = Result(file)
+        for test in tests_of(suite):
+            if name_of(test) not in done and (not wanted or wanted in name_of(test)):
+                test.run(result)
+    sys.stdout.flush()
+
+
+threading.current_thread().name = "main"
+main()

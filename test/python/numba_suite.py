@@ -1,0 +1,187 @@
+# RUN: %kjit-python %s --folder %builddir/numba-suite --share 12
+"""numba-cuda's own tests, which are fetched with pip and not changed, run with kjit.cuda in the place of numba.cuda:
+
+    python3 test/python/numba_suite.py --folder build/numba-suite            # all of them, against numba_suite.txt
+    python3 test/python/numba_suite.py --folder build/numba-suite --update   # writes what came out to numba_suite.txt
+    python3 test/python/numba_suite.py --folder ... --only test_atomics      # some files, with what fails
+
+numba_suite.txt has what is expected of each method: pass; fail, with the reason; skip, with the reason that the test itself
+gives; out, with the reason why it is out of scope: its test is not run. --share N: the files that each Nth run of seconds
+takes, of which the test command runs those that are quick. The device is that of KJIT_DEVICE, the CPU unless it is set."""
+import argparse
+import ast
+import collections
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+VERSION = "0.30.4"
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXPECTED = os.path.join(HERE, "Inputs", "numba_suite.txt")
+CHILD = os.path.join(HERE, "Inputs", "numba_standin.py")
+SECONDS = 240  # for a file
+
+# Files that are about Numba's insides: which, why.
+OUT = {
+    "core/": "Numba's serializer and name mangler", "nrt/": "NRT, Numba's runtime for memory", "nocuda/": "Numba's insides",
+    "cudasim/": "Numba's simulator", "benchmarks/": "benchmarks for pytest",
+    "cudapy/test_analysis.py": "Numba's IR", "cudapy/test_ir.py": "Numba's IR", "cudapy/test_ir_utils.py": "Numba's IR",
+    "cudapy/test_byteflow.py": "Numba's bytecode analysis", "cudapy/test_compiler.py": "Numba's compiler", "cudapy/test_typeinfer.py": "Numba's typing",
+    "cudapy/test_typeconv.py": "Numba's typing", "cudapy/test_extending.py": "the extension API", "cudapy/test_extending_types.py": "the extension API",
+    "cudapy/test_overload.py": "the extension API", "cudapy/test_tracing.py": "Numba's tracing", "cudapy/test_copy_propagate.py": "Numba's IR",
+    "cudapy/test_make_function_to_jit_function.py": "Numba's IR", "cudapy/test_debuginfo_types.py": "LLVM's debug information as Numba writes it",
+    "cudapy/test_debuginfo.py": "LLVM's debug information as Numba writes it", "cudapy/test_numba_interop.py": "numba itself",
+    "cudapy/test_cffi.py": "linking CUDA C", "cudapy/test_fp8_bindings.py": "linking CUDA C", "cudapy/test_bfloat16_bindings.py": "linking CUDA C",
+    "cudadrv/test_linker.py": "linking CUDA C", "cudadrv/test_linkable_code.py": "linking CUDA C", "cudadrv/test_nvjitlink.py": "linking CUDA C",
+    "cudadrv/test_nvrtc.py": "linking CUDA C", "cudadrv/test_nvvm_driver.py": "NVVM", "cudadrv/test_module_callbacks.py": "linking CUDA C",
+    "cudadrv/test_emm_plugins.py": "memory managers", "cudadrv/test_deallocations.py": "Numba's list of deallocations",
+    "cudadrv/test_cuda_driver.py": "Numba's bindings to the driver", "cudadrv/test_inline_ptx.py": "Numba's bindings to LLVM",
+    "cudadrv/test_cuda_memory.py": "Numba's bindings to the driver", "doc_examples/test_ffi.py": "linking CUDA C",
+    "doc_examples/test_cpointer.py": "linking CUDA C", "cudapy/test_caching.py": "Numba's cache files",
+    "cudapy/test_cupy_bfloat16_interop.py": "CuPy",
+}
+
+
+def fetch(folder):
+    """The folder of the tests; None: pip cannot get them."""
+    tests = os.path.join(folder, f"numba-cuda-{VERSION}", "tests")
+    if not os.path.isdir(tests):
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
+                       "--python-version", "3.11", "--dest", place, f"numba-cuda=={VERSION}"]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+            wheels = glob.glob(os.path.join(place, "*.whl"))
+            if done.returncode or not wheels:
+                print(done.stdout[-400:])
+                return None
+            with zipfile.ZipFile(wheels[0]) as wheel:
+                inside = "numba_cuda/numba/cuda/tests/"
+                wheel.extractall(place, [n for n in wheel.namelist() if n.startswith(inside)])
+            os.makedirs(os.path.dirname(tests), exist_ok=True)
+            os.rename(os.path.join(place, inside), tests)
+    return tests
+
+
+def methods_of(path):
+    """Names of the test methods as they are written: Class.method."""
+    return [f"{c.name}.{m.name}" for c in ast.parse(open(path).read()).body if isinstance(c, ast.ClassDef)
+            for m in c.body if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef)) and m.name.startswith("test")]
+
+
+def run_file(tests, name):
+    """{method: (outcome, reason, seconds)}"""
+    written = methods_of(os.path.join(tests, name))
+    why = next((reason for start, reason in OUT.items() if name.startswith(start)), None)
+    if why:
+        return {m: ("out", why, 0) for m in written}
+    found, crashes = {}, 0
+    with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as results:
+        while True:
+            begun = None
+            environment = {**os.environ, "KJIT_DEVICE": os.environ.get("KJIT_DEVICE") or "cpu", "PYTHONDONTWRITEBYTECODE": "1"}
+            try:
+                code = subprocess.run([sys.executable, CHILD, tests, os.path.join(tests, name), results.name], timeout=SECONDS, env=environment,
+                                      stdin=subprocess.DEVNULL, stdout=None if os.environ.get("NUMBA_SUITE_TRACE") else subprocess.DEVNULL,
+                                      stderr=None if os.environ.get("NUMBA_SUITE_TRACE") else subprocess.DEVNULL).returncode
+            except subprocess.TimeoutExpired:
+                code = "time"
+            for line in open(results.name):
+                method, outcome, *rest = json.loads(line)
+                if outcome == "began":
+                    begun = method
+                    continue
+                begun = None
+                found[method] = (outcome, rest[0], rest[1] if len(rest) > 1 else 0)
+            if begun is None and code != "time":
+                break
+            crashes += 1
+            if begun is None or crashes > 20:
+                break
+            # The next process goes on behind it.
+            reason = f"no end within {SECONDS} seconds" if code == "time" else f"CRASH: the interpreter ended with {code}"
+            found[begun] = ("fail", reason, 0)
+            with open(results.name, "a") as file:
+                file.write(json.dumps([begun, "fail", reason]) + "\n")
+    if "*" in found:
+        return {m: found["*"] for m in written}
+    for method in written:
+        found.setdefault(method, ("fail", "not run: its class is not of unittest", 0))
+    return found
+
+
+def clean(reason):
+    """Without what differs from run to run."""
+    reason = re.sub(r"0x[0-9a-f]+", "0x...", reason)
+    return re.sub(r"\S*/(\w+\.py:\d+)", r"\1", reason)[:110]
+
+
+def read_expected():
+    expected, file = {}, None
+    for line in open(EXPECTED) if os.path.exists(EXPECTED) else ():
+        if line.startswith("  "):
+            method, outcome, *reason = line.split(None, 2)
+            expected[file][method] = outcome, reason[0].strip() if reason else ""
+        elif line.strip() and not line.startswith("#"):
+            file = line.strip()
+            expected[file] = {}
+    return expected
+
+
+def write_expected(found):
+    with open(EXPECTED, "w") as out:
+        out.write(f"# What is expected of the tests of numba-cuda {VERSION}, on the CPU; written by numba_suite.py --update.\n")
+        for name in sorted(found):
+            out.write(name + "\n")
+            for method, (outcome, reason, _) in sorted(found[name].items()):
+                out.write(f"  {method} {outcome}" + (f" {clean(reason)}" if reason else "") + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--share", type=int, help="only every Nth file")
+    parser.add_argument("--only", help="only files whose names match")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    tests = fetch(options.folder)
+    if tests is None:
+        print(f"SKIPPED: pip cannot fetch numba-cuda {VERSION}: no network")
+        return 0
+    names = sorted(os.path.relpath(p, tests) for p in glob.glob(os.path.join(tests, "**", "test_*.py"), recursive=True))
+    if options.only:
+        names = [n for n in names if re.search(options.only, n)]
+    if options.share:
+        names = names[::options.share]
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        found = dict(zip(names, pool.map(lambda n: run_file(tests, n), names)))
+    counts = collections.Counter(o for rows in found.values() for o, _, _ in rows.values())
+    print(", ".join(f"{outcome} {count}" for outcome, count in counts.most_common()))
+    crashed = [(n, m) for n, rows in found.items() for m, (o, reason, _) in rows.items() if reason.startswith("CRASH")]
+    expected = read_expected()
+    if options.update:
+        write_expected({**{n: {m: (*r, 0) for m, r in rows.items()} for n, rows in expected.items()}, **found})
+        return bool(crashed)
+    changed = 0
+    for name, rows in found.items():
+        for method, (outcome, reason, seconds) in rows.items():
+            wanted = expected.get(name, {}).get(method, ("nothing", ""))[0]
+            if wanted != outcome:
+                changed += 1
+                print(f"{name} {method}: {wanted} is expected, {outcome} came: {clean(reason)}")
+            elif options.only and outcome == "fail":
+                print(f"{name} {method}: {clean(reason)}")
+    for name, method in crashed:
+        print(f"{name} {method}: the interpreter crashed")
+    return changed > 0 or bool(crashed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""numba.cuda's names, for programs that were written for Numba: `from kjit import cuda` in place of `from numba import cuda`.
+Numbers of Python are int64 and float64 here, `/` of integers is a float, and indices below 0 count from the end."""
+
+from . import arrays as _arrays
+from . import compiling as _compiling
+from . import devices as _devices
+from . import dispatcher as _dispatcher
+from . import errors, types
+from . import streams as _streams
+from . import words as _words
+
+globals().update(types.NAMES)
+globals().update(_words.FORMS)
+globals().update(_words.PLACES)
+atomic, shared, local, const = _words.atomic, _words.shared, _words.local, _words.const
+fp16, libdevice = _words.fp16, _words.libdevice
+implementation = "kjit"
+HAS_NUMBA = False
+
+_FROM = {
+    _dispatcher: "jit declare_device",
+    _arrays: "device_array device_array_like to_device as_cuda_array from_cuda_array_interface is_cuda_array pinned_array "
+             "pinned_array_like mapped_array mapped_array_like managed_array pinned mapped defer_cleanup In Out InOut",
+    _streams: "stream default_stream legacy_default_stream per_thread_default_stream external_stream event event_elapsed_time "
+              "synchronize",
+    _devices: "gpus get_current_device current_context select_device close list_devices detect is_available is_supported_version "
+              "profiling profile_start profile_stop require_context",
+    _compiling: "compile compile_ptx compile_ptx_for_current_device compile_for_current_device",
+    errors: "CudaSupportError",
+}
+for _module, _names in _FROM.items():
+    globals().update({name: getattr(_module, name) for name in _names.split()})
+
+# What numba.cuda has and kjit.cuda does not: what to do instead.
+_REFUSED = {
+    "CUSource": "CUDA C is not linked: write the function in Python", "PTXSource": "PTX is not linked: kjit.ptx in a kernel",
+    "LTOIR": "code is not linked", "Object": "code is not linked", "Fatbin": "code is not linked", "Cubin": "code is not linked",
+    "Archive": "code is not linked",
+    "set_memory_manager": "memory of other managers: hand over their arrays, which kernels take in place",
+    "BaseCUDAMemoryManager": "memory of other managers: hand over their arrays, which kernels take in place",
+    "extending": "Numba's extension API: write a function", "intrinsic": "Numba's extension API: write a function",
+}
+
+
+def __getattr__(name):
+    if name in ("random", "cg", "reduction"):
+        import importlib
+
+        return importlib.import_module("." + name, __name__)
+    if name in ("reduce", "Reduce", "vectorize", "guvectorize"):
+        from . import reduction
+
+        return getattr(reduction, name)
+    if name in _REFUSED:
+        raise AttributeError(f"kjit.cuda.{name} is not there: {_REFUSED[name]}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,435 @@
+"""Arrays of a device, and pinned, mapped and managed memory of the host."""
+
+import contextlib
+import functools
+import operator
+
+import numpy
+
+from .. import _arrays, _kjit, _state, dtypes
+from . import streams
+
+
+def _contiguous_strides(shape, itemsize, order="C"):
+    strides, step = [], itemsize
+    for extent in reversed(shape) if order == "C" else shape:
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides) if order == "C" else strides)
+
+
+def _shape_of(shape):
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    try:
+        return tuple(operator.index(s) for s in shape)
+    except TypeError:
+        raise TypeError(f"Invalid type for shape: {shape!r}; integers or a tuple of them") from None
+
+
+class DeviceNDArray:
+    """An array of a device with NumPy's attributes. `a[i]` of one element is a scalar of NumPy, else a view."""
+
+    def __init__(self, own, dtype, strides, stream=0, base=None):
+        self._own, self.dtype, self.strides, self.stream, self._base = own, numpy.dtype(dtype), tuple(strides), stream, base
+        self.shape, self.ndim = own.shape, len(own.shape)
+
+    @property
+    def size(self):
+        return functools.reduce(operator.mul, self.shape, 1)
+
+    @property
+    def nbytes(self):
+        return self.size * self.dtype.itemsize
+
+    alloc_size = nbytes
+    __cuda_memory__ = True
+    __cuda_ndarray__ = True
+
+    @property
+    def is_c(self):
+        return self._lies("C")
+
+    def _lies(self, order):
+        wanted = _contiguous_strides(self.shape, self.dtype.itemsize, order)
+        return self.size == 0 or all(e == 1 or s == w for e, s, w in zip(self.shape, self.strides, wanted))
+
+    def is_c_contiguous(self):
+        return self._lies("C")
+
+    def is_f_contiguous(self):
+        return self._lies("F")
+
+    @property
+    def flags(self):
+        c, f = self._lies("C"), self._lies("F")
+        return {"C_CONTIGUOUS": c, "F_CONTIGUOUS": f, "WRITEABLE": True}
+
+    @property
+    def __cuda_array_interface__(self):
+        own = getattr(self._own, "__cuda_array_interface__", None)
+        pointer = own["data"][0] if own else self._host().ctypes.data
+        return {
+            "shape": self.shape,
+            "strides": None if self.is_c_contiguous() else self.strides,
+            "data": (pointer if self.size else 0, False),
+            "typestr": self.dtype.str,
+            "stream": int(self.stream) or None if self.stream else None,
+            "version": 3,
+        }
+
+    def _host(self):
+        """The elements in place, of an array in the machine's memory."""
+        return numpy.asarray(self._own)
+
+    @property
+    def device_ctypes_pointer(self):
+        import ctypes
+
+        return ctypes.c_uint64(self.__cuda_array_interface__["data"][0])
+
+    # ---- copies ----
+
+    def copy_to_host(self, ary=None, stream=0):
+        """The elements in NumPy's array ary, or in a new one."""
+        if ary is None:
+            ary = numpy.empty(self.shape, self.dtype, "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C")
+        else:
+            _check_copy(self, ary)
+        if self.size:
+            ary[...] = self._own.to_host()
+        return ary
+
+    def copy_to_device(self, ary, stream=0):
+        """Copies the elements of another array of the same size, dtype and order here."""
+        if ary.size == 0:
+            return
+        source = ary if isinstance(ary, DeviceNDArray) else numpy.asarray(ary) if not _has_interface(ary) else as_cuda_array(ary)
+        _check_copy(self, source)
+        self._own.copy_from(source._own if isinstance(source, DeviceNDArray) else numpy.ascontiguousarray(source).astype(self.dtype))
+
+    # ---- views ----
+
+    def _view(self, own, strides, dtype=None):
+        return DeviceNDArray(own, dtype or self.dtype, strides, self.stream, self)
+
+    @property
+    def T(self):
+        return self._view(self._own.T, self.strides[::-1])
+
+    def transpose(self, axes=None):
+        if axes and tuple(axes) == tuple(range(self.ndim)):
+            return self
+        if axes and tuple(axes) != tuple(range(self.ndim))[::-1]:
+            raise NotImplementedError("transposing a non-2D DeviceNDArray isn't supported")
+        return self.T
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def _slice(self, key):
+        key = key if isinstance(key, tuple) else (key,)
+        count = sum(k is not Ellipsis for k in key)
+        if count > self.ndim:
+            raise IndexError("too many indices for array")
+        if any(k is Ellipsis for k in key):
+            at = next(i for i, k in enumerate(key) if k is Ellipsis)
+            key = key[:at] + (slice(None),) * (self.ndim - count) + key[at + 1:]
+        key += (slice(None),) * (self.ndim - len(key))
+        strides, shape = [], []
+        for k, extent, stride in zip(key, self.shape, self.strides):
+            if isinstance(k, slice):
+                first, last, step = k.indices(extent)
+                strides.append(stride * step)
+                shape.append(len(range(first, last, step)))
+            else:
+                operator.index(k)
+        return self._view(self._own[key] if self.ndim else self._own, strides)
+
+    def __getitem__(self, key):
+        view = self._slice(key)
+        return view._own.to_host()[()] if not view.shape else view
+
+    getitem = __getitem__
+
+    def __setitem__(self, key, value):
+        view = self._slice(key)
+        if isinstance(value, DeviceNDArray):
+            value = value.copy_to_host()
+        given = numpy.asarray(value)
+        if given.ndim > view.ndim:
+            raise ValueError(f"Can't assign {given.ndim}-D array to {view.ndim}-D self")
+        for extent, wanted in zip(given.shape[::-1], view.shape[::-1]):
+            if extent not in (1, wanted):
+                raise ValueError(f"Can't copy sequence with size {extent} to array axis with dimension {wanted}")
+        if view.size:
+            view._own.copy_from(numpy.ascontiguousarray(numpy.broadcast_to(given, view.shape), dtype=self.dtype))
+
+    def setitem(self, key, value, stream=0):
+        self[key] = value
+
+    def __iter__(self):
+        for i in range(len(self)):
+            yield self[i]
+
+    def reshape(self, *newshape, order="C"):
+        """The same elements under another shape."""
+        shape = newshape[0] if len(newshape) == 1 and isinstance(newshape[0], (tuple, list)) else newshape
+        unknown = [i for i, s in enumerate(shape) if s == -1]
+        if len(unknown) > 1:
+            raise ValueError("can only specify one unknown dimension")
+        rest = functools.reduce(operator.mul, (s for s in shape if s != -1), 1)
+        if unknown and rest and self.size % rest == 0:
+            shape = tuple(self.size // rest if s == -1 else s for s in shape)
+        if functools.reduce(operator.mul, shape, 1) != self.size:
+            raise ValueError("cannot reshape array: total size of new array must be unchanged")
+        if order == "F":
+            if not self.is_f_contiguous():
+                raise NotImplementedError("reshape would require copy")
+            return self._view(self._own.T.reshape(*reversed(shape)).T, _contiguous_strides(shape, self.dtype.itemsize, "F"))
+        if not self.is_c_contiguous():
+            raise NotImplementedError("reshape would require copy")
+        return self._view(self._own.reshape(*shape), _contiguous_strides(shape, self.dtype.itemsize))
+
+    def ravel(self, order="C", stream=0):
+        if order == "A":
+            order = "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C"
+        return self.reshape(self.size, order=order)
+
+    def squeeze(self, axis=None, stream=0):
+        axes = [i for i, e in enumerate(self.shape) if e == 1] if axis is None else [axis] if isinstance(axis, int) else list(axis)
+        if any(self.shape[a] != 1 for a in axes):
+            raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+        return self._slice(tuple(0 if i in axes else slice(None) for i in range(self.ndim)))
+
+    def split(self, section, stream=0):
+        """Parts of a one-dimensional array, of section elements each."""
+        if self.ndim != 1:
+            raise ValueError("not implemented for non-1D arrays")
+        return [self[at:at + section] for at in range(0, self.size, section)]
+
+    def view(self, dtype):
+        """The same bytes as elements of another type."""
+        dtype = numpy.dtype(dtype)
+        if dtype == self.dtype:
+            return self._view(self._own, self.strides)
+        raise NotImplementedError(f"kjit.cuda: a view of {self.dtype} as {dtype}: use cuda.to_device(a.view(dtype))")
+
+    def bind(self, stream=0):
+        return DeviceNDArray(self._own, self.dtype, self.strides, stream, self)
+
+    def __array__(self, *args, **keywords):
+        if args and args[0] is not None:
+            return self.copy_to_host().astype(args[0])
+        return self.copy_to_host()
+
+    def __reduce__(self):
+        return to_device, (self.copy_to_host(),)
+
+    def __repr__(self):
+        return f"<kjit.cuda.DeviceNDArray {self.dtype}, shape {self.shape}, on {self._own.device}>"
+
+
+def _check_copy(one, other):
+    if other.dtype != one.dtype and numpy.dtype(other.dtype).itemsize != one.dtype.itemsize:
+        raise TypeError(f"incompatible dtype: {other.dtype} vs. {one.dtype}")
+    if tuple(other.shape) != tuple(one.shape):
+        raise ValueError(f"incompatible shape: {tuple(other.shape)} vs. {one.shape}")
+    ours = "F" if one.is_f_contiguous() and not one.is_c_contiguous() else "C" if one.is_c_contiguous() else "A"
+    if isinstance(other, numpy.ndarray) and one.ndim > 1 and ours != "A":
+        theirs = other.flags["F_CONTIGUOUS"] if ours == "F" else other.flags["C_CONTIGUOUS"]
+        if not theirs:
+            raise ValueError(f"incompatible strides: {other.strides} vs. {one.strides}")
+
+
+def _has_interface(thing):
+    return hasattr(thing, "__cuda_array_interface__")
+
+
+def _element(dtype):
+    dtype = numpy.dtype(dtypes._NUMPY.get(dtype.text) if isinstance(dtype, dtypes.DType) else dtype)
+    text = dtypes.name_of(dtype)
+    if text is None:
+        raise NotImplementedError(f"kjit.cuda has no arrays of {dtype}: numbers, bools and complex numbers only")
+    return dtype, text
+
+
+def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
+    """A new array of the device, contents undefined."""
+    shape = _shape_of(shape)
+    dtype, text = _element(dtype)
+    if strides is not None:
+        strides = _shape_of(strides)
+        order = "F" if strides == _contiguous_strides(shape, dtype.itemsize, "F") and \
+            strides != _contiguous_strides(shape, dtype.itemsize) else "C"
+        if strides != _contiguous_strides(shape, dtype.itemsize, order):
+            raise NotImplementedError("kjit.cuda.device_array: strides are those of contiguous rows or columns")
+    own = _arrays.empty(shape[::-1] if order == "F" else shape, text)
+    return DeviceNDArray(own.T if order == "F" else own, dtype, _contiguous_strides(shape, dtype.itemsize, order), stream)
+
+
+def device_array_like(ary, stream=0):
+    """A new array of the device with the shape, the dtype and the order of another one."""
+    if hasattr(ary, "is_f_contiguous"):
+        is_f = ary.is_f_contiguous() and not ary.is_c_contiguous()
+    else:
+        is_f = ary.flags["F_CONTIGUOUS"] and not ary.flags["C_CONTIGUOUS"]
+    return device_array(ary.shape, ary.dtype, order="F" if is_f else "C", stream=stream)
+
+
+def to_device(obj, stream=0, copy=True, to=None):
+    """A copy of an array on the device; to: the array of the device that is filled."""
+    if to is not None:
+        to.copy_to_device(obj, stream)
+        return to
+    if _has_interface(obj):
+        obj = as_cuda_array(obj).copy_to_host() if copy else None
+        if obj is None:
+            return as_cuda_array(obj)
+    host = numpy.asarray(obj)
+    made = device_array_like(host, stream) if host.ndim else device_array((), host.dtype)
+    if host.size:
+        if made.is_f_contiguous() and not made.is_c_contiguous():
+            made._own.T.copy_from(numpy.ascontiguousarray(host.T))
+        else:
+            made._own.copy_from(numpy.ascontiguousarray(host).reshape(host.shape))
+    return made
+
+
+def as_cuda_array(obj, sync=True):
+    """The array of another library, in place."""
+    if isinstance(obj, DeviceNDArray):
+        return obj
+    if not _has_interface(obj):
+        raise TypeError("*obj* doesn't implement the cuda array interface.")
+    return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)
+
+
+def from_cuda_array_interface(desc, owner=None, sync=True):
+    """The array that a dictionary of the CUDA array interface describes, in place. owner: what its memory lives as long as."""
+    version = desc.get("version")
+    if version is not None and version >= 1 and desc.get("mask") is not None:
+        raise NotImplementedError("Masked arrays are not supported")
+    dtype = numpy.dtype(desc["typestr"])
+    shape, strides = tuple(desc["shape"]), desc.get("strides")
+    if any(s < 0 for s in shape):
+        raise ValueError("negative extents")
+    strides = tuple(strides) if strides is not None else _contiguous_strides(shape, dtype.itemsize)
+    if len(strides) != len(shape):
+        raise ValueError("strides and shape of different lengths")
+    if _arrays.device().kind == "cpu":
+        # The CPU's memory has the same description.
+        count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
+        import ctypes
+
+        pointer = desc["data"][0]
+        if not count or not pointer:
+            own = _kjit.copy_of(_state.context(), numpy.empty(shape, dtype), "cpu")
+            return DeviceNDArray(own, dtype, strides, 0, owner)
+        low = sum((e - 1) * s for e, s in zip(shape, strides) if s < 0)
+        raw = (ctypes.c_char * count).from_address(pointer + low)
+        host = numpy.ndarray(shape, dtype, raw, -low, strides)
+        if desc["data"][1]:
+            host.flags.writeable = False
+        return DeviceNDArray(_import_host(host), dtype, strides, 0, owner)
+    foreign = _Described(desc, owner)
+    return DeviceNDArray(_kjit.import_array(_state.context(), foreign), dtype, strides, 0, owner)
+
+
+class _Described:
+    def __init__(self, desc, owner):
+        self.__cuda_array_interface__, self.owner = desc, owner
+
+
+def _import_host(host):
+    """An array of NumPy, in place, as one of kjit."""
+    return _kjit.import_array(_state.context(), host)
+
+
+def is_cuda_array(obj):
+    """Whether as_cuda_array takes it."""
+    return _has_interface(obj)
+
+
+# ---- memory of the host that devices reach ----
+
+
+def pinned_array(shape, dtype=numpy.float64, strides=None, order="C"):
+    """An array of NumPy for copies to and from a device. Its memory is the machine's as any, which kjit copies through
+    pinned memory of its own."""
+    return numpy.ndarray(shape, _element(dtype)[0], order=order) if strides is None else \
+        numpy.lib.stride_tricks.as_strided(numpy.empty(shape, _element(dtype)[0]), shape, strides)
+
+
+def pinned_array_like(ary):
+    return numpy.empty_like(ary)
+
+
+def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, portable=False, wc=False):
+    """An array of the CPU; on a GPU it is copied there and back by each launch."""
+    return numpy.ndarray(shape, _element(dtype)[0], order=order)
+
+
+def mapped_array_like(ary, stream=0, portable=False, wc=False):
+    return numpy.empty_like(ary)
+
+
+def managed_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, attach_global=True):
+    """An array that both sides use; on a GPU it is copied there and back by each launch."""
+    return numpy.ndarray(shape, _element(dtype)[0], order=order)
+
+
+@contextlib.contextmanager
+def pinned(*arylist):
+    """Nothing to be done: kjit copies through pinned memory of its own."""
+    yield
+
+
+@contextlib.contextmanager
+def mapped(*arylist, **kws):
+    """The arrays as ones that kernels take."""
+    yield arylist[0] if len(arylist) == 1 else list(arylist)
+
+
+@contextlib.contextmanager
+def defer_cleanup():
+    """Memory is freed when nothing needs it, in the block, too."""
+    yield
+
+
+# ---- arguments ----
+
+
+class _Argument:
+    def __init__(self, value):
+        self.value = value
+
+
+class In(_Argument):
+    """An array that a kernel only reads."""
+
+
+class Out(_Argument):
+    """An array that a kernel only writes."""
+
+
+class InOut(_Argument):
+    """An array that a kernel reads and writes."""
+
+
+def take(value, after):
+    """A kernel's argument as the extension takes it. after: functions to be called after the launch."""
+    if type(value) in (int, float, numpy.ndarray):
+        return value
+    if isinstance(value, _Argument):
+        value = value.value
+    if isinstance(value, DeviceNDArray):
+        return value._own
+    if isinstance(value, (list,)):
+        raise TypeError("a list is no argument of a kernel: numpy.array(values)")
+    if _has_interface(value) and _arrays.device().kind == "cpu" and not isinstance(value, _kjit.Array):
+        return as_cuda_array(value)._own
+    if isinstance(value, tuple):
+        return tuple(take(v, after) for v in value)
+    return value

@@ -1,0 +1,214 @@
+"""Devices and contexts by Numba's names. On the CPU there is one device, whose capability is that of what code is made for."""
+
+import contextlib
+import os
+
+from .. import _arrays
+from . import arrays
+
+_DEFAULT_CAPABILITY = (7, 5)
+
+
+class Device:
+    """A device: a GPU, or the CPU in its place."""
+
+    def __init__(self, id_):
+        self.id, self._own = id_, _all()[id_]
+
+    @property
+    def name(self):
+        return self._own.name.encode()
+
+    @property
+    def compute_capability(self):
+        target = self._own.target
+        digits = target[3:].rstrip("abcdefghijklmnopqrstuvwxyz") if target.startswith("sm_") else ""
+        return (int(digits[:-1]), int(digits[-1])) if digits else _DEFAULT_CAPABILITY
+
+    WARP_SIZE = 32
+    MAX_THREADS_PER_BLOCK = 1024
+    MAX_BLOCK_DIM_X = MAX_BLOCK_DIM_Y = 1024
+    MAX_BLOCK_DIM_Z = 64
+    MAX_GRID_DIM_X = 2**31 - 1
+    MAX_GRID_DIM_Y = MAX_GRID_DIM_Z = 65535
+    UNIFIED_ADDRESSING = True
+    supports_float16 = supports_bfloat16 = True
+
+    def get_primary_context(self):
+        return Context(self)
+
+    def reset(self):
+        """Waits for what is queued."""
+        self._own.synchronize()
+
+    def __eq__(self, other):
+        return isinstance(other, Device) and self.id == other.id
+
+    def __hash__(self):
+        return hash(self.id)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
+
+    def __repr__(self):
+        return f"<CUDA device {self.id} '{self.name.decode()}'>"
+
+
+def _all():
+    wanted = os.environ.get("KJIT_DEVICE") or ""
+    found = [d for d in _arrays.devices() if d.kind == "cuda"]
+    return _arrays.devices()[-1:] if wanted == "cpu" or not found else found
+
+
+class Context:
+    """What belongs to a device."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def synchronize(self):
+        """Waits for all that is queued."""
+        self.device._own.synchronize()
+
+    def get_compute_capability(self):
+        return self.device.compute_capability
+
+    compute_capability = property(get_compute_capability)
+
+    def create_stream(self):
+        from . import streams
+
+        return streams.stream()
+
+    def create_event(self, timing=True):
+        from . import streams
+
+        return streams.event(timing)
+
+    def reset(self):
+        self.device.reset()
+
+    def defer_cleanup(self):
+        return arrays.defer_cleanup()
+
+    def push(self):
+        """Nothing to be done: a thread needs no context."""
+
+    def pop(self):
+        """Nothing to be done: a thread needs no context."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
+
+    def __eq__(self, other):
+        return isinstance(other, Context) and self.device == other.device
+
+    def __hash__(self):
+        return hash(self.device)
+
+
+class _Devices:
+    """All devices, by number."""
+
+    @property
+    def lst(self):
+        return [Device(i) for i in range(len(_all()))]
+
+    @property
+    def current(self):
+        return get_current_device()
+
+    def __getitem__(self, index):
+        return self.lst[index]
+
+    def __iter__(self):
+        return iter(self.lst)
+
+    def __len__(self):
+        return len(_all())
+
+    def __repr__(self):
+        return repr(self.lst)
+
+
+gpus = _Devices()
+
+
+def get_current_device():
+    """The device that launches use."""
+    return Device(0)
+
+
+def current_context(devnum=None):
+    """The context of a device."""
+    return Context(Device(devnum or 0))
+
+
+def select_device(device_id):
+    """The context of the device; launches are on the first one, or where their arrays are."""
+    if device_id != 0 and device_id >= len(gpus):
+        raise RuntimeError(f"no device {device_id}: there are {len(gpus)}")
+    if device_id != 0:
+        raise NotImplementedError("kjit.cuda.select_device: another device than the first is chosen by the environment's KJIT_DEVICE")
+    return Context(Device(device_id))
+
+
+def close():
+    """Waits for what is queued."""
+    get_current_device().reset()
+
+
+def list_devices():
+    return gpus
+
+
+def detect():
+    """Prints the devices; whether there are any."""
+    print(f"Found {len(gpus)} CUDA devices")
+    for device in gpus:
+        cc = device.compute_capability
+        print(f"id {device.id}    {device.name}                              [SUPPORTED]\n"
+              f"                      Compute Capability: {cc[0]}.{cc[1]}")
+    print("Summary:\n"
+          f"\t{len(gpus)}/{len(gpus)} devices are supported")
+    return True
+
+
+def is_available():
+    """Whether kernels can run, which the CPU does where there is no GPU."""
+    return True
+
+
+def is_supported_version():
+    return True
+
+
+def code_target(cc=None):
+    """The name of what code is made for, "sm_90"."""
+    major, minor = cc if cc is not None else get_current_device().compute_capability
+    return f"sm_{major}{minor}"
+
+
+@contextlib.contextmanager
+def profiling():
+    """The block is what a profiler looks at."""
+    yield
+
+
+def profile_start():
+    """Nothing to be done: a profiler looks at all."""
+
+
+def profile_stop():
+    """Nothing to be done: a profiler looks at all."""
+
+
+def require_context(function):
+    """A decorator that changes nothing: a thread needs no context."""
+    return function

@@ -1,0 +1,420 @@
+"""kjit.cuda.jit: kernels and device functions with Numba's rules."""
+
+import functools
+import types as python_types
+
+from .. import _functions, _kjit, _state
+from . import arrays, streams, types
+
+# Options that change nothing here: what they ask for is so, or has no meaning for kjit.
+_WITHOUT_EFFECT = {"opt", "lineinfo", "cache", "lto", "nopython", "error_model", "fastmath", "debug", "inline", "forceinline",
+                   "max_registers", "launch_bounds", "device", "boundscheck", "cooperative", "shared_memory_carveout", "nrt",
+                   "abi", "abi_info", "output", "target", "link", "extensions", "chain_rules"}
+_REFUSED = {
+    "link": "link= of CUDA C or PTX is not there: write the function in Python, or use kjit.ptx in a kernel",
+    "extensions": "extensions= is not there: convert the arguments before the launch",
+}
+
+
+class _Kernel(_functions.Kernel):
+    """The kernel of kjit that a dispatcher launches."""
+
+    is_typed = True
+
+
+def _options(given):
+    for name, why in _REFUSED.items():
+        if given.get(name):
+            raise NotImplementedError(f"kjit.cuda.jit: {why}")
+    unknown = set(given) - _WITHOUT_EFFECT
+    if unknown:
+        raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_WITHOUT_EFFECT)}")
+    options = {"wrap": True}
+    if given.get("debug"):
+        options |= {"checks": "usual", "debug": "lines"}
+    if given.get("fastmath"):
+        options["fastmath"] = True
+    if given.get("max_registers"):
+        options["max_registers"] = int(given["max_registers"])
+    if given.get("launch_bounds") is not None:
+        bounds = given["launch_bounds"]
+        options["launch_bounds"] = bounds if isinstance(bounds, int) else tuple(bounds)
+    if given.get("inline") in ("always", True) or given.get("forceinline"):
+        options["inline"] = True
+    elif given.get("inline") == "never":
+        options["inline"] = False
+    return options
+
+
+class Dispatcher:
+    """A function that `cuda.jit` was given: `kernel[grid, block, stream, shared](...)`, and what other kernels call."""
+
+    is_typed = True
+
+    def __init__(self, py_func, signatures, given):
+        if not isinstance(py_func, python_types.FunctionType):
+            raise TypeError(f"cuda.jit takes a function of Python, not {type(py_func).__name__}")
+        self.py_func, self.targetoptions = py_func, given
+        self._kjit_options = _options(given)
+        self._is_device = bool(given.get("device"))
+        # In a kernel of one launch inlining is for callers.
+        kernel_options = {k: v for k, v in self._kjit_options.items() if k != "inline"}
+        self.attributes = _functions._attributes({k: v for k, v in self._kjit_options.items()
+                                                  if k in ("wrap", "fastmath", "inline")})
+        self.overloads, self.signatures, self._configurations = {}, [], {}
+        self._kernel = _Kernel(py_func, **kernel_options)
+        self.func_code = py_func.__code__
+        functools.update_wrapper(self, py_func)
+        for signature in signatures:
+            self._add(signature)
+        self._is_fixed = bool(signatures)
+
+    @property
+    def ir(self):
+        """The kernel IR that the function became."""
+        return self._kernel.ir
+
+    # ---- signatures ----
+
+    def _add(self, signature):
+        signature = types.parse(signature)
+        result = signature.return_type
+        if not self._is_device and result not in (None, types.void):
+            raise TypeError("CUDA kernel must have void return type.")
+        count = self.py_func.__code__.co_argcount
+        if len(signature.args) != count:
+            raise TypeError(f"the signature {signature} has {len(signature.args)} types, the function {count} parameters")
+        if signature.args not in self.overloads:
+            self.overloads[signature.args] = Overload(self, signature)
+            self.signatures.append(signature)
+        return self.overloads[signature.args]
+
+    def compile(self, signature):
+        """The kernel for the types of a signature."""
+        return self._add(signature)
+
+    def compile_device(self, args, return_type=None):
+        return self._add(types.Signature(return_type, args))
+
+    def specialize(self, *args):
+        """A dispatcher for arguments of these types only."""
+        made = Dispatcher(self.py_func, [tuple(types.typeof(a) for a in args)], self.targetoptions)
+        made._is_specialized = True
+        return made
+
+    _is_specialized = False
+
+    @property
+    def specialized(self):
+        return self._is_specialized
+
+    @property
+    def nopython_signatures(self):
+        return list(self.signatures)
+
+    def disable_compile(self, val=True):
+        """No launch with other types from now on."""
+        self._is_fixed = val
+
+    # ---- launches ----
+
+    def configure(self, griddim, blockdim, stream=0, sharedmem=0):
+        grid, block = normalize(griddim, blockdim)
+        key = grid, block, streams.unwrap(stream), int(sharedmem)
+        try:
+            return self._configurations[key]
+        except KeyError:
+            made = self._configurations[key] = Configured(self, key, griddim, blockdim, stream)
+            return made
+
+    def __getitem__(self, key):
+        if not isinstance(key, tuple) or len(key) not in (2, 3, 4):
+            raise ValueError("must specify at least the griddim and blockdim: kernel[griddim, blockdim, stream, sharedmem]")
+        return self.configure(*key)
+
+    def forall(self, ntasks, tpb=0, stream=0, sharedmem=0):
+        """A launch with a thread for each of the tasks at least."""
+        if ntasks < 0:
+            raise ValueError(f"Can't create ForAll with negative task count: {ntasks}")
+        return ForAll(self, ntasks, tpb, stream, sharedmem)
+
+    def __call__(self, *args, **keywords):
+        if self._is_device:
+            raise TypeError(f"{self.py_func.__name__} is a device function: kernels call it")
+        raise ValueError("Kernel launch configuration was not specified. Use the syntax:\n\n"
+                         "kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)")
+
+    def _fit(self, args):
+        """The arguments as one of the signatures has them."""
+        best = None
+        for signature in self.signatures:
+            if len(signature.args) != len(args):
+                continue
+            fits = [_fit_one(kind, a) for kind, a in zip(signature.args, args)]
+            if all(f is not None for f in fits):
+                worst = sum(f[0] for f in fits)
+                if best is None or worst < best[0]:
+                    best = worst, [f[1] for f in fits]
+        if best is None:
+            found = ", ".join(str(types.typeof(a)) for a in args)
+            raise TypeError(f"No matching definition for argument type(s) {found}: {', '.join(map(str, self.signatures))}")
+        return best[1]
+
+    def _launch(self, launcher, args, keywords):
+        if keywords:
+            import inspect
+
+            bound = inspect.signature(self.py_func).bind(*args, **keywords)
+            bound.apply_defaults()
+            args = bound.args
+        if self._is_fixed and len(args) == self.py_func.__code__.co_argcount:
+            args = self._fit(args)
+        after = []
+        values = [arrays.take(a, after) for a in args]
+        launcher(*values)
+        if not self._is_fixed:
+            self._remember(args)
+        for finish in after:
+            finish()
+
+    def _remember(self, args):
+        key = tuple(_brief(a) for a in args)
+        if key not in self._seen:
+            self._seen.add(key)
+            try:
+                self._add(tuple(types.typeof(a) for a in args))
+            except (TypeError, NotImplementedError):
+                pass  # arguments that have no type of Numba's
+
+    @functools.cached_property
+    def _seen(self):
+        return set()
+
+    # ---- inspection ----
+
+    def _inspect(self, stage, signature, target):
+        def one(types_):
+            text = ", ".join(t.text for t in types_)
+            return self._kernel.inspect(stage, text, target, lines=False)
+        if signature is not None:
+            return one(types.parse(signature).args)
+        return {s.args: one(s.args) for s in self.signatures}
+
+    def inspect_llvm(self, signature=None):
+        """The LLVM IR by signature, or of one."""
+        return self._inspect("llvm-opt", signature, _target())
+
+    def inspect_asm(self, signature=None):
+        """The PTX by signature, or of one."""
+        return self._inspect("ptx", signature, _target())
+
+    def inspect_lto_ptx(self, signature=None):
+        return self.inspect_asm(signature)
+
+    def inspect_sass(self, signature=None):
+        return self._inspect("sass", signature, _target())
+
+    def inspect_types(self, file=None):
+        import sys
+
+        for signature in self.signatures:
+            print(f"{self.py_func.__name__} {signature.args}\n{self._inspect('typed', signature, 'cpu')}", file=file or sys.stdout)
+
+    def _number(self, name, signature):
+        if signature is None:
+            return {s.args: self._number(name, s) for s in self.signatures}
+        text = ", ".join(t.text for t in types.parse(signature).args)
+        rows = [r for r in self._kernel.specializations if r["signature"] == text] or self._kernel.specializations
+        if not rows:
+            raise ValueError("nothing was compiled yet: launch the kernel first")
+        return rows[-1][name]
+
+    def get_regs_per_thread(self, signature=None):
+        return self._number("registers", signature)
+
+    def get_shared_mem_per_block(self, signature=None):
+        return self._number("shared_bytes", signature)
+
+    def get_local_mem_per_thread(self, signature=None):
+        return self._number("local_bytes", signature)
+
+    def get_max_threads_per_block(self, signature=None):
+        return self._number("max_threads", signature)
+
+    def get_const_mem_size(self, signature=None):
+        return 0 if signature is not None else {s.args: 0 for s in self.signatures}
+
+    def __reduce__(self):
+        raise_from = _functions._Compiled.__reduce__(self._kernel)
+        return _remake, (raise_from, [s.args for s in self.signatures] if self._is_fixed else [], self.targetoptions)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else python_types.MethodType(self, instance)
+
+    def __repr__(self):
+        return f"<kjit.cuda.Dispatcher {self.py_func.__qualname__}>"
+
+
+def _remake(reduced, signatures, given):
+    kernel = reduced[0](*reduced[1])
+    return Dispatcher(kernel.py_func, signatures, given)
+
+
+def _target():
+    from . import devices
+
+    return devices.code_target()
+
+
+def _brief(value):
+    dtype = getattr(value, "dtype", None)
+    return type(value), dtype, getattr(value, "ndim", 0)
+
+
+def _fit_one(kind, value):
+    """(how bad, the value as the type has it), or None."""
+    import numpy
+
+    if isinstance(kind, types.Array):
+        dtype = getattr(value, "dtype", None)
+        if dtype is None:
+            interface = getattr(value, "__cuda_array_interface__", None)
+            if interface is None:
+                return None
+            return (0, value)
+        if value.ndim != kind.ndim or types.from_dtype(dtype).text != kind.dtype.text:
+            return (8, value) if _same_bits(value, kind) else None
+        if kind.layout != "A" and types.typeof(value).layout not in (kind.layout, "C" if value.ndim == 1 else kind.layout):
+            return None
+        return (0, value)
+    if not isinstance(value, (bool, int, float, complex, numpy.generic)):
+        return None
+    found, wanted = numpy.asarray(value).dtype, types.as_dtype(kind)
+    if found == wanted:
+        return 0, wanted.type(value)
+    if numpy.can_cast(found, wanted, "safe"):
+        return 1, wanted.type(value)
+    if found.kind == "c" and wanted.kind != "c":
+        return None
+    if wanted.kind == "b":
+        return 4, wanted.type(value)
+    return (2 if found.kind == wanted.kind else 3), numpy.asarray(value).astype(wanted)[()]
+
+
+def _same_bits(value, kind):
+    """Integers with and without sign: the kernel is compiled for what comes."""
+    found, wanted = value.dtype, types.as_dtype(kind.dtype)
+    return value.ndim == kind.ndim and found.kind in "iu" and wanted.kind in "iu" and found.itemsize == wanted.itemsize
+
+
+class Overload:
+    """A kernel for one signature."""
+
+    def __init__(self, dispatcher, signature):
+        self.dispatcher, self.signature = dispatcher, signature
+        self.entry_name = dispatcher.py_func.__name__
+
+    def inspect_llvm(self):
+        return self.dispatcher.inspect_llvm(self.signature)
+
+    def inspect_asm(self, cc=None):
+        return self.dispatcher.inspect_asm(self.signature)
+
+    def __getattr__(self, name):
+        numbers = {"regs_per_thread": "registers", "shared_mem_per_block": "shared_bytes", "local_mem_per_thread": "local_bytes",
+                   "max_threads_per_block": "max_threads"}
+        if name in numbers:
+            return self.dispatcher._number(numbers[name], self.signature)
+        if name == "const_mem_size":
+            return 0
+        raise AttributeError(name)
+
+
+class Configured:
+    """A dispatcher with a configuration."""
+
+    def __init__(self, dispatcher, key, griddim, blockdim, stream):
+        self.dispatcher, self.griddim, self.blockdim, self.stream, self.sharedmem = dispatcher, key[0], key[1], stream, key[3]
+        self._key = key
+        self._launcher = None
+
+    def __call__(self, *args, **keywords):
+        if self.dispatcher._is_device:
+            raise TypeError(f"{self.dispatcher.py_func.__name__} is a device function: kernels call it")
+        if self._launcher is None:
+            self._launcher = self.dispatcher._kernel[self._key]
+        self.dispatcher._launch(self._launcher, args, keywords)
+
+
+class ForAll:
+    """A launch by the number of tasks."""
+
+    def __init__(self, dispatcher, ntasks, tpb, stream, sharedmem):
+        self.dispatcher, self.ntasks, self.thread_per_block, self.stream, self.sharedmem = dispatcher, ntasks, tpb, stream, sharedmem
+
+    def __call__(self, *args, **keywords):
+        if self.ntasks == 0:
+            return
+        block = self.thread_per_block or 128
+        self.dispatcher[(self.ntasks + block - 1) // block, block, self.stream, self.sharedmem](*args, **keywords)
+
+
+def normalize(griddim, blockdim):
+    """The extents of grid and block as three integers each."""
+    import operator
+
+    def check(dim, name):
+        if not isinstance(dim, (tuple, list)):
+            dim = [dim]
+        if len(dim) > 3 or len(dim) < 1:
+            raise ValueError(f"{name} must be a sequence of 1, 2 or 3 integers, got {list(dim)!r}")
+        try:
+            dim = tuple(operator.index(d) for d in dim)
+        except TypeError:
+            raise TypeError(f"{name} must be a sequence of integers, got {list(dim)!r}") from None
+        return dim + (1,) * (3 - len(dim))
+
+    return check(griddim, "griddim"), check(blockdim, "blockdim")
+
+
+def jit(func_or_sig=None, device=False, **options):
+    """Makes a function of Python a kernel, `kernel[grid, block](...)`, or a function that kernels call. func_or_sig: the
+    function; or a signature or a list of them, "void(float32[:], int32)". Options: device, debug, fastmath, max_registers,
+    launch_bounds, inline; opt, lineinfo, cache and lto change nothing. link= and extensions= are refused."""
+    for name in ("argtypes", "restype", "bind"):
+        if name in options:
+            raise errors_deprecated(name)
+    options["device"] = device
+    if isinstance(func_or_sig, Dispatcher):
+        raise TypeError("A jit decorator was called on an already jitted function")
+    if isinstance(func_or_sig, python_types.FunctionType):
+        return Dispatcher(func_or_sig, [], options)
+    _options(options)
+    if func_or_sig is None:
+        signatures = []
+    elif isinstance(func_or_sig, list):
+        signatures = func_or_sig
+    else:
+        signatures = [func_or_sig]
+    parsed = [types.parse(s) for s in signatures]
+
+    def decorate(function):
+        if isinstance(function, Dispatcher):
+            raise TypeError("A jit decorator was called on an already jitted function")
+        return Dispatcher(function, parsed, options)
+
+    return decorate
+
+
+def errors_deprecated(name):
+    from .errors import DeprecationError
+
+    return DeprecationError(f"Deprecated keyword argument `{name}`: give a signature, cuda.jit(\"void(int32[:])\")")
+
+
+def declare_device(name, sig=None, link=None, use_cooperative=False, abi=None):
+    """Refused: functions of CUDA C are not linked."""
+    raise NotImplementedError("kjit.cuda.declare_device: CUDA C is not linked: write the function in Python")
+
+
+__all__ = ["Dispatcher", "declare_device", "jit", "_kjit", "_state"]

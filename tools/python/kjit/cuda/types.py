@@ -1,0 +1,158 @@
+"""Numba's types by their names: `int32`, `float32[:, ::1]`, `void(int32[:], float64)`."""
+
+from .. import dtypes
+
+
+class Type(dtypes.DType):
+    """A scalar type. `t[:]` is an array of it; `t(x)` converts, `t(int32, int32)` is the signature of a func with this
+    result."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, text, name):
+        super().__init__(text)
+        self.name = name
+
+    def __getitem__(self, key):
+        return Array(self, key if isinstance(key, tuple) else (key,))
+
+    def __call__(self, *values):
+        if all(isinstance(v, dtypes.DType) for v in values):
+            return Signature(self, values)
+        if len(values) != 1:
+            raise TypeError(f"{self.name}(x) converts one value, {self.name}(int32, ...) is a signature of types")
+        return super().__call__(values[0])
+
+    def __repr__(self):
+        return self.name
+
+    __str__ = __repr__
+
+    @property
+    def bitwidth(self):
+        return 8 if self.text == "bool" else int(self.text.lstrip("biufc"))
+
+
+class Array(Type):
+    """An array of any strides, `t[:, :]`; of rows one behind the other, `t[:, ::1]`; of columns, `t[::1, :]`."""
+
+    __slots__ = ("dtype", "ndim", "layout")
+
+    def __init__(self, dtype, key=None, ndim=None, layout="A"):
+        if key is not None:
+            for part in key:
+                if not isinstance(part, slice) or part.start is not None or part.stop is not None:
+                    raise TypeError(f"an array type is {dtype}[:], one colon a dimension, or {dtype}[:, ::1]")
+            ndim = len(key)
+            layout = "C" if key[-1].step == 1 else "F" if key[0].step == 1 else "A"
+        self.dtype, self.ndim, self.layout = dtype, ndim, layout
+        super().__init__(dtypes.DType.__getitem__(dtype, (slice(None),) * ndim).text, f"array({dtype.name}, {ndim}d, {layout})")
+
+    def __eq__(self, other):
+        return isinstance(other, Array) and (self.dtype, self.ndim, self.layout) == (other.dtype, other.ndim, other.layout)
+
+    def __hash__(self):
+        return hash((self.text, self.layout))
+
+    def copy(self, dtype=None, ndim=None, layout=None):
+        return Array(dtype or self.dtype, None, self.ndim if ndim is None else ndim, layout or self.layout)
+
+
+class Void(Type):
+    """What a kernel returns."""
+
+    __slots__ = ()
+
+    def __call__(self, *values):
+        return Signature(self, values)
+
+
+class Signature:
+    """Types of the parameters, `args`, and of the result, `return_type`; None: not said."""
+
+    def __init__(self, return_type, args):
+        self.return_type, self.args = return_type, tuple(args)
+
+    def __iter__(self):
+        return iter(self.args)
+
+    def __eq__(self, other):
+        return isinstance(other, Signature) and self.args == other.args and self.return_type == other.return_type
+
+    def __hash__(self):
+        return hash(self.args)
+
+    def __repr__(self):
+        return f"({', '.join(map(str, self.args))}) -> {self.return_type}"
+
+
+_NAMES = {
+    "bool": "boolean", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
+    "c128": "complex128",
+}
+BY_TEXT = {text: Type(text, name) for text, name in _NAMES.items()}
+_OTHERS = {
+    "bool_": "bool", "byte": "u8", "char": "i8", "uchar": "u8", "short": "i16", "ushort": "u16", "intc": "i32", "uintc": "u32",
+    "int_": "i64", "uint": "u64", "long_": "i64", "ulong": "u64", "longlong": "i64", "ulonglong": "u64", "intp": "i64",
+    "uintp": "u64", "ssize_t": "i64", "size_t": "u64", "float_": "f32", "double": "f64",
+    "b1": "bool", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64",
+    "f2": "f16", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128",
+}
+void = none = Void("void", "none")
+NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] for name, text in _OTHERS.items()}
+NAMES |= {"void": void, "none": none}
+globals().update(NAMES)
+number_domain = tuple(BY_TEXT[t] for t in BY_TEXT if t != "bool")
+
+
+def parse(thing):
+    """The signature that Numba's users write: a text, types in a tuple, a Signature."""
+    if isinstance(thing, Signature):
+        return thing
+    if isinstance(thing, str):
+        try:
+            made = eval(thing, {"__builtins__": {}}, dict(NAMES))  # a text of the program's own, as it writes types
+        except Exception as problem:
+            raise TypeError(f"no signature of types: {thing!r}: {problem}") from None
+        return parse(made)
+    if isinstance(thing, dtypes.DType):
+        thing = (thing,)
+    if isinstance(thing, (tuple, list)):
+        for kind in thing:
+            if not isinstance(kind, dtypes.DType):
+                raise TypeError(f"a signature has types of kjit.cuda, not {kind!r}")
+        return Signature(None, thing)
+    raise TypeError(f"no signature: {thing!r}")
+
+
+def from_dtype(dtype):
+    """The type of elements of NumPy's dtype."""
+    text = dtypes.name_of(dtype)
+    if text not in BY_TEXT:
+        raise NotImplementedError(f"{dtype} has no type in kjit.cuda")
+    return BY_TEXT[text]
+
+
+def as_dtype(kind):
+    """NumPy's dtype of a scalar type."""
+    import numpy
+
+    return numpy.dtype(dtypes._NUMPY[kind.text])
+
+
+def typeof(value):
+    """The type of an argument."""
+    import numpy
+
+    for plain, text in ((bool, "bool"), (int, "i64"), (float, "f64"), (complex, "c128")):
+        if type(value) is plain:
+            return BY_TEXT[text]
+    if isinstance(value, numpy.generic):
+        return from_dtype(value.dtype)
+    if hasattr(value, "dtype") and hasattr(value, "ndim"):
+        flags = getattr(value, "flags", None)
+        is_c = flags.c_contiguous if hasattr(flags, "c_contiguous") else value.is_c_contiguous()
+        is_f = flags.f_contiguous if hasattr(flags, "f_contiguous") else value.is_f_contiguous()
+        return Array(from_dtype(value.dtype), None, value.ndim, "C" if is_c else "F" if is_f else "A")
+    raise TypeError(f"an object of {type(value).__name__} is no argument of a kernel")

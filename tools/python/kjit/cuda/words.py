@@ -1,0 +1,110 @@
+"""What numba.cuda's names mean in a kernel: texts of the kernel IR with the places of arguments."""
+
+import types
+
+from ..frontend import words
+from ..frontend.words import ArrayForm, Form
+
+_ATOMICS = {
+    "add": "add", "sub": "sub", "max": "max", "min": "min", "nanmax": "nanmax", "nanmin": "nanmin", "and_": "and",
+    "or_": "or", "xor": "xor", "inc": "inc", "dec": "dec", "exch": "exch",
+}
+
+
+class ConstantArray(Form):
+    """const.array_like(a): an array of NumPy that is known when the kernel is compiled."""
+
+    def expand(self, emitter, call):
+        bound = self.bind(call)
+        if isinstance(bound, str):
+            raise emitter.error(call, bound)
+        value = emitter.static_value(bound["ary"])
+        if type(value).__module__ != "numpy" or not hasattr(value, "shape"):
+            raise emitter.error(bound["ary"], "const.array_like() takes an array of NumPy that is a global or belongs to the "
+                                              "function around the kernel")
+        return emitter.known(value, bound["ary"])
+
+
+atomic = types.SimpleNamespace(**{
+    name: Form(f"cuda.atomic.{name}", "ary index value", f"atomic_{word}({{ary}}[{{index}}], dtype({{ary}})({{value}}))")
+    for name, word in _ATOMICS.items()
+})
+atomic.compare_and_swap = Form("cuda.atomic.compare_and_swap", "ary old val",
+                               "atomic_cas({ary}[0], dtype({ary})({old}), dtype({ary})({val}))")
+atomic.cas = Form("cuda.atomic.cas", "ary index old val", "atomic_cas({ary}[{index}], dtype({ary})({old}), dtype({ary})({val}))")
+shared = types.SimpleNamespace(array=ArrayForm("cuda.shared.array", "shared"))
+local = types.SimpleNamespace(array=ArrayForm("cuda.local.array", "local"))
+const = types.SimpleNamespace(array_like=ConstantArray("cuda.const.array_like", "ary", ""))
+
+_ALL_LANES = "u32(4294967295)"
+_FORMS = {
+    "grid": ("ndim", "grid({ndim})"),
+    "gridsize": ("ndim", "gridsize({ndim})"),
+    "syncthreads": ("", "syncthreads()"),
+    "syncthreads_count": ("predicate", "syncthreads_count({predicate} != 0)"),
+    "syncthreads_and": ("predicate", "i32(syncthreads_and({predicate} != 0))"),
+    "syncthreads_or": ("predicate", "i32(syncthreads_or({predicate} != 0))"),
+    "syncwarp": (f"mask={_ALL_LANES}", "syncwarp(u32({mask}))"),
+    "threadfence": ("", "threadfence()"),
+    "threadfence_block": ("", "threadfence_block()"),
+    "threadfence_system": ("", "threadfence_system()"),
+    "shfl_sync": ("mask value src_lane", "shfl_sync(u32({mask}), {value}, i32({src_lane}))"),
+    "shfl_up_sync": ("mask value delta", "shfl_up_sync(u32({mask}), {value}, i32({delta}))"),
+    "shfl_down_sync": ("mask value delta", "shfl_down_sync(u32({mask}), {value}, i32({delta}))"),
+    "shfl_xor_sync": ("mask value lane_mask", "shfl_xor_sync(u32({mask}), {value}, i32({lane_mask}))"),
+    "all_sync": ("mask predicate", "all_sync(u32({mask}), {predicate} != 0)"),
+    "any_sync": ("mask predicate", "any_sync(u32({mask}), {predicate} != 0)"),
+    "eq_sync": ("mask predicate", "eq_sync(u32({mask}), {predicate} != 0)"),
+    "ballot_sync": ("mask predicate", "ballot_sync(u32({mask}), {predicate} != 0)"),
+    "match_any_sync": ("mask value", "match_any_sync(u32({mask}), {value})"),
+    "match_all_sync": ("mask value", "match_all_sync(u32({mask}), {value})"),
+    "activemask": ("", "activemask()"),
+    "lanemask_lt": ("", "lanemask_lt()"),
+    "nanosleep": ("ns", "nanosleep(u32({ns}))"),
+    "popc": ("x", "popc({x})"), "brev": ("x", "brev({x})"), "clz": ("x", "clz({x})"), "ffs": ("x", "ffs({x})"),
+    "cbrt": ("x", "cbrt({x})"), "fma": ("a b c", "fma({a}, {b}, {c})"),
+    "selp": ("a b c", "({a} ? {b} : {c})"),
+    "ldca": ("array index", "ldca({array}[{index}])"), "ldcg": ("array index", "ldcg({array}[{index}])"),
+    "ldcs": ("array index", "ldcs({array}[{index}])"), "ldlu": ("array index", "ldlu({array}[{index}])"),
+    "ldcv": ("array index", "ldcv({array}[{index}])"),
+    "stcg": ("array index value", "stcg({array}[{index}], dtype({array})({value}))"),
+    "stcs": ("array index value", "stcs({array}[{index}], dtype({array})({value}))"),
+    "stwb": ("array index value", "stwb({array}[{index}], dtype({array})({value}))"),
+    "stwt": ("array index value", "stwt({array}[{index}], dtype({array})({value}))"),
+}
+FORMS = {name: Form(f"cuda.{name}", *row) for name, row in _FORMS.items()}
+PLACES = {name: words.BUILTINS[name] for name in ("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize")}
+
+_BINARY_HALF = {"hadd": "+", "hsub": "-", "hmul": "*", "hdiv": "/", "heq": "==", "hne": "!=", "hge": ">=", "hgt": ">", "hle": "<=", "hlt": "<"}
+_UNARY_HALF = {
+    "habs": "abs", "hsin": "sin", "hcos": "cos", "hlog": "log", "hlog2": "log2", "hlog10": "log10", "hexp": "exp", "hexp2": "exp2",
+    "hexp10": "exp10", "hsqrt": "sqrt", "hrsqrt": "rsqrt", "hfloor": "floor", "hceil": "ceil", "hrint": "rint", "htrunc": "trunc",
+}
+fp16 = types.SimpleNamespace(
+    **{n: Form(f"cuda.fp16.{n}", "a b", f"(f16({{a}}) {word} f16({{b}}))") for n, word in _BINARY_HALF.items()},
+    **{n: Form(f"cuda.fp16.{n}", "a", f"{word}(f16({{a}}))") for n, word in _UNARY_HALF.items()},
+    hneg=Form("cuda.fp16.hneg", "a", "(-f16({a}))"), hrcp=Form("cuda.fp16.hrcp", "a", "(f16(1) / f16({a}))"),
+    hfma=Form("cuda.fp16.hfma", "a b c", "fma(f16({a}), f16({b}), f16({c}))"),
+    hmax=Form("cuda.fp16.hmax", "a b", "max(f16({a}), f16({b}))"), hmin=Form("cuda.fp16.hmin", "a b", "min(f16({a}), f16({b}))"),
+)
+
+# Of libdevice, what is a built-in of the same meaning: for float with an f behind, for double without.
+_LIBDEVICE = """sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt rsqrt
+cbrt rcbrt erf erfc erfinv erfcinv erfcx normcdf normcdfinv tgamma lgamma floor ceil trunc round rint j0 j1 y0 y1 sinpi cospi
+saturate""".split()
+_LIBDEVICE_TWO = "pow atan2 hypot fmod remainder copysign nextafter fdim".split()
+libdevice = types.SimpleNamespace()
+for _kind, _end in (("f32", "f"), ("f64", "")):
+    for _name in _LIBDEVICE:
+        setattr(libdevice, _name + _end, Form(f"libdevice.{_name}{_end}", "x", f"{_name}({_kind}({{x}}))"))
+    for _name in _LIBDEVICE_TWO:
+        setattr(libdevice, _name + _end, Form(f"libdevice.{_name}{_end}", "x y", f"{_name}({_kind}({{x}}), {_kind}({{y}}))"))
+    setattr(libdevice, "fma" + _end, Form(f"libdevice.fma{_end}", "x y z", f"fma({_kind}({{x}}), {_kind}({{y}}), {_kind}({{z}}))"))
+    setattr(libdevice, "fabs" + _end, Form(f"libdevice.fabs{_end}", "x", f"abs({_kind}({{x}}))"))
+    setattr(libdevice, "sincos" + _end, Form(f"libdevice.sincos{_end}", "x", f"sincos({_kind}({{x}}))"))
+    setattr(libdevice, "modf" + _end, Form(f"libdevice.modf{_end}", "x", f"modf({_kind}({{x}}))"))
+    setattr(libdevice, "frexp" + _end, Form(f"libdevice.frexp{_end}", "x", f"frexp({_kind}({{x}}))"))
+for _name in ("sin", "cos", "tan", "exp", "exp10", "log", "log2", "log10"):
+    setattr(libdevice, f"fast_{_name}f", Form(f"libdevice.fast_{_name}f", "x", f"fast_{_name}(f32({{x}}))"))
+libdevice.fast_powf = Form("libdevice.fast_powf", "x y", "fast_pow(f32({x}), f32({y}))")
+libdevice.fast_fdividef = Form("libdevice.fast_fdividef", "x y", "fast_divide(f32({x}), f32({y}))")
