@@ -52,11 +52,33 @@ class Module(types.ModuleType):
         return Missing(f"{self.__name__}.{name}")
 
 
+class Tolerant(Missing):
+    """A decorator of the extension API, which leaves what it decorates as it is: kernels that use that fail."""
+
+    def __call__(self, *args, **keywords):
+        is_decorating = len(args) == 1 and not keywords and (isinstance(args[0], type) or callable(args[0])) and not isinstance(args[0], Missing)
+        return args[0] if is_decorating and not issubclass(type(args[0]), type) else Tolerant(self._name)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Tolerant(f"{self._name}.{name}")
+
+
+class Extension(types.ModuleType):
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name[:1].isupper() or name == "models":
+            return type(name, (), {}) if name != "models" else Extension("models")
+        return Tolerant(f"{self.__name__}.{name}")
+
+
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path, target=None):
         if name.startswith("numba.cuda.tests."):
             return None  # the wheel's own
-        if name.split(".")[0] in ("numba", "numba_cuda", "cuda", "llvmlite"):
+        if name.split(".")[0] in ("numba", "numba_cuda", "cuda", "llvmlite", "cffi", "ml_dtypes", "cupy"):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -170,7 +192,10 @@ def make_support(config):
     def run_in_subprocess(code, flags=(), env=None, timeout=30):
         raise unittest.SkipTest("a program that imports numba itself, in a process of its own")
 
-    return place("numba.cuda.tests.support", TestCase=TestCase, override_config=override_config, run_in_subprocess=run_in_subprocess,
+    class Mixin:
+        """Counts of NRT, which is not there."""
+
+    return place("numba.cuda.tests.support", TestCase=TestCase, MemoryLeakMixin=Mixin, EnableNRTStatsMixin=Mixin, override_config=override_config, run_in_subprocess=run_in_subprocess,
                  captured_stdout=lambda: contextlib.redirect_stdout(io.StringIO()),
                  captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skip("requires cffi"),
                  skip_if_py314=same, expected_failure_py314=same, windows_only=unittest.skip("Windows only test"),
@@ -214,7 +239,25 @@ def make_pytest():
         raise AssertionError(f"not raised: {kind}")
 
     sys.modules["pytest"] = types.ModuleType("pytest")
-    sys.modules["pytest"].__dict__.update(mark=Mark(), param=Param, raises=raises, fixture=lambda *a, **k: a[0] if a and callable(a[0]) else same)
+    @contextlib.contextmanager
+    def warns(kind=Warning, match=None):
+        import re
+        import warnings
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            yield seen
+        assert any(issubclass(w.category, kind) and (match is None or re.search(match, str(w.message))) for w in seen), "no warning"
+
+    def importorskip(name, *args, **keywords):
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            raise unittest.SkipTest(f"could not import {name}") from None
+        if isinstance(module, Module):
+            raise unittest.SkipTest(f"could not import {name}")
+        return module
+
+    sys.modules["pytest"].__dict__.update(mark=Mark(), warns=warns, importorskip=importorskip, param=Param, raises=raises, fixture=lambda *a, **k: a[0] if a and callable(a[0]) else same)
 
 
 def install():
@@ -224,23 +267,32 @@ def install():
     cuda.__dict__.setdefault("__path__", []) if not hasattr(cuda, "__path__") else None
     sys.modules["numba.cuda.types"] = numba.types = cuda.types
     config = Config("numba.cuda.core.config")
+    for name in ("extending", "cudaimpl", "cudadecl", "cgutils", "models", "core.imputils"):
+        sys.modules[f"numba.cuda.{name}"] = Extension(f"numba.cuda.{name}")
+    for name in ("utils", "launchconfig", "cudadrv", "cgutils", "extending", "cudaimpl", "compiler", "typing", "np", "libdevicefuncs",
+                 "vector_types", "device_init", "cudadecl", "descriptor", "dispatcher", "simulator", "typeconv", "kernels"):
+        setattr(cuda, name, sys.modules.get(f"numba.cuda.{name}") or Missing(f"numba.cuda.{name}"))
     core = place("numba.cuda.core", errors=cuda.errors, config=config)
     sys.modules["numba.cuda.core.errors"] = sys.modules["numba.core.errors"] = cuda.errors
     sys.modules["numba.cuda.core.config"] = sys.modules["numba.cuda.config"] = config
     place("numba.core", errors=cuda.errors, types=cuda.types, config=config)
     cuda.config, cuda.core = config, core
-    place("numba.cuda.utils", PYVERSION=sys.version_info[:2])
+    cuda.utils = place("numba.cuda.utils", PYVERSION=sys.version_info[:2])
     place("numba.cuda.np")
     place("numba.cuda.np.numpy_support", from_dtype=cuda.types.from_dtype, as_dtype=cuda.types.as_dtype,
           numpy_version=tuple(map(int, np.__version__.split(".")[:2])))
     place("numba.cuda.typing", signature=lambda result, *args: result(*args))
     place("numba.cuda.typing.typeof", typeof=cuda.types.typeof)
-    place("numba.cuda.cudadrv")
+    cuda.cudadrv = place("numba.cuda.cudadrv")
+    cuda.launchconfig = place("numba.cuda.launchconfig")
+    numba.vectorize, numba.guvectorize, numba.typeof = cuda.vectorize, cuda.guvectorize, cuda.types.typeof
     place("numba.cuda.cudadrv.driver", CudaAPIError=cuda.errors.CudaAPIError)
-    place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray)
+    place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray, is_contiguous=cuda._arrays.is_contiguous,
+          auto_device=cuda._arrays.auto_device)
+    cuda.devicearray = sys.modules["numba.cuda.cudadrv.devicearray"]
     place("numba.cuda.cudadrv.devices", get_context=cuda.current_context, gpus=cuda.gpus)
     place("numba.cuda.dispatcher", CUDADispatcher=cuda._dispatcher.Dispatcher)
-    place("numba.cuda.compiler", compile_ptx=cuda.compile_ptx, compile=cuda.compile)
+    place("numba.cuda.compiler", **{n: getattr(cuda, n) for n in dir(cuda) if n.startswith("compile")})
     tests = types.ModuleType("numba.cuda.tests")
     tests.__path__ = [FOLDER]
     sys.modules["numba.cuda.tests"] = tests

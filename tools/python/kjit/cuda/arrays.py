@@ -87,6 +87,12 @@ class DeviceNDArray:
 
         return ctypes.c_uint64(self.__cuda_array_interface__["data"][0])
 
+    @property
+    def _numba_type_(self):
+        from . import types
+
+        return types.typeof(self)
+
     # ---- copies ----
 
     def copy_to_host(self, ary=None, stream=0):
@@ -241,6 +247,18 @@ def _check_copy(one, other):
         theirs = other.flags["F_CONTIGUOUS"] if ours == "F" else other.flags["C_CONTIGUOUS"]
         if not theirs:
             raise ValueError(f"incompatible strides: {other.strides} vs. {one.strides}")
+
+
+def is_contiguous(ary):
+    """Whether the elements lie one behind the other."""
+    return ary.is_c_contiguous() or ary.is_f_contiguous()
+
+
+def auto_device(obj, stream=0, copy=True):
+    """(array of the device, whether it is a copy)"""
+    if isinstance(obj, DeviceNDArray) or _has_interface(obj):
+        return as_cuda_array(obj), False
+    return to_device(obj, stream, copy), True
 
 
 def _has_interface(thing):

@@ -9,12 +9,12 @@ class Type(dtypes.DType):
 
     __slots__ = ("name",)
 
-    def __init__(self, text, name):
+    def __init__(self, text="", name=None):
         super().__init__(text)
-        self.name = name
+        self.name = name or text
 
     def __getitem__(self, key):
-        return Array(self, key if isinstance(key, tuple) else (key,))
+        return Array.of_key(self, key if isinstance(key, tuple) else (key,))
 
     def __call__(self, *values):
         if all(isinstance(v, dtypes.DType) for v in values):
@@ -38,15 +38,17 @@ class Array(Type):
 
     __slots__ = ("dtype", "ndim", "layout")
 
-    def __init__(self, dtype, key=None, ndim=None, layout="A"):
-        if key is not None:
-            for part in key:
-                if not isinstance(part, slice) or part.start is not None or part.stop is not None:
-                    raise TypeError(f"an array type is {dtype}[:], one colon a dimension, or {dtype}[:, ::1]")
-            ndim = len(key)
-            layout = "C" if key[-1].step == 1 else "F" if key[0].step == 1 else "A"
+    def __init__(self, dtype, ndim, layout="A"):
         self.dtype, self.ndim, self.layout = dtype, ndim, layout
         super().__init__(dtypes.DType.__getitem__(dtype, (slice(None),) * ndim).text, f"array({dtype.name}, {ndim}d, {layout})")
+
+    @classmethod
+    def of_key(cls, dtype, key):
+        """The type that `dtype[:, ::1]` is, by what stands between the brackets."""
+        for part in key:
+            if not isinstance(part, slice) or part.start is not None or part.stop is not None:
+                raise TypeError(f"an array type is {dtype}[:], one colon a dimension, or {dtype}[:, ::1]")
+        return cls(dtype, len(key), "C" if key[-1].step == 1 else "F" if key[0].step == 1 else "A")
 
     def __eq__(self, other):
         return isinstance(other, Array) and (self.dtype, self.ndim, self.layout) == (other.dtype, other.ndim, other.layout)
@@ -55,7 +57,7 @@ class Array(Type):
         return hash((self.text, self.layout))
 
     def copy(self, dtype=None, ndim=None, layout=None):
-        return Array(dtype or self.dtype, None, self.ndim if ndim is None else ndim, layout or self.layout)
+        return Array(dtype or self.dtype, self.ndim if ndim is None else ndim, layout or self.layout)
 
 
 class Void(Type):
@@ -154,5 +156,5 @@ def typeof(value):
         flags = getattr(value, "flags", None)
         is_c = flags.c_contiguous if hasattr(flags, "c_contiguous") else value.is_c_contiguous()
         is_f = flags.f_contiguous if hasattr(flags, "f_contiguous") else value.is_f_contiguous()
-        return Array(from_dtype(value.dtype), None, value.ndim, "C" if is_c else "F" if is_f else "A")
+        return Array(from_dtype(value.dtype), value.ndim, "C" if is_c else "F" if is_f else "A")
     raise TypeError(f"an object of {type(value).__name__} is no argument of a kernel")

@@ -267,6 +267,8 @@ class Expressions:
             if node.func.id not in self.parameters and node.func.id not in self.scope.names:
                 raise self.error(node.func, f"`{node.func.id}` is not defined")
             return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in words.METHODS and not node.args:
+            return [self.source.place(node), words.METHODS[node.func.attr]]
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]

@@ -127,6 +127,9 @@ ARRAYS = {
 BUILTINS = {name: Word(name, doc) for name, doc in _names.BUILTINS.items()}
 ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
+# Methods that values have where numbers of Python have types: what they are without the value.
+METHODS = {"sync": "grid_sync()"}
+
 # Where numbers of Python have types: what converts to them.
 _CONVERSIONS = ((int, "i64"), (float, "f64"), (round, "rint"))
 # What is divided there: Python's `/` of integers is a float.

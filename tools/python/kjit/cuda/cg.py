@@ -1,0 +1,6 @@
+"""Cooperative groups: the grid."""
+
+from ..frontend.words import Form
+
+this_grid = Form("cuda.cg.this_grid", "", "0", "The group of all threads of the grid; `group.sync()` waits for all of them.")
+thisgrid = this_grid

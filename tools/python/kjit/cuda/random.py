@@ -1,0 +1,114 @@
+"""xoroshiro128+, a random generator with a state for each thread, and numbers from it."""
+
+import math
+
+import numpy
+
+from .. import _functions, dtypes
+from . import arrays
+
+u64, f32 = dtypes.SCALARS["u64"], dtypes.SCALARS["f32"]
+
+# A state is a row of two 64-bit numbers.
+_WORDS = 2
+_DOUBLE_STEP = 1.0 / (1 << 53)
+_FIRST = numpy.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = numpy.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = numpy.uint64(0x94D049BB133111EB)
+_JUMP_1 = numpy.uint64(0xBEAC0467EBA5FACB)
+_JUMP_2 = numpy.uint64(0xD86B048B86AA9922)
+_TWO_PI = 2 * math.pi
+
+
+class _Kernel(_functions.Kernel):
+    is_typed = True
+
+
+def _rotated(x, k):
+    return (x << u64(k)) | (x >> u64(64 - k))
+
+
+def xoroshiro128p_next(states, index):
+    """The next 64 random bits of a state."""
+    s0 = states[index, 0]
+    s1 = states[index, 1]
+    result = s0 + s1
+    mixed = s1 ^ s0
+    states[index, 0] = _rotated(s0, 55) ^ mixed ^ (mixed << u64(14))
+    states[index, 1] = _rotated(mixed, 36)
+    return result
+
+
+def _jumped(states, index):
+    """2^64 steps on."""
+    s0 = u64(0)
+    s1 = u64(0)
+    for part in range(2):
+        bits = _JUMP_1 if part == 0 else _JUMP_2
+        for b in range(64):
+            if (bits >> u64(b)) & u64(1) != u64(0):
+                s0 ^= states[index, 0]
+                s1 ^= states[index, 1]
+            xoroshiro128p_next(states, index)
+    states[index, 0] = s0
+    states[index, 1] = s1
+    return s0
+
+
+def _init(states, seed, start, count):
+    z = seed + _FIRST
+    z = (z ^ (z >> u64(30))) * _MIX_1
+    z = (z ^ (z >> u64(27))) * _MIX_2
+    z = z ^ (z >> u64(31))
+    states[0, 0] = z
+    states[0, 1] = z
+    for i in range(start):
+        _jumped(states, 0)
+    for i in range(1, count):
+        states[i, 0] = states[i - 1, 0]
+        states[i, 1] = states[i - 1, 1]
+        _jumped(states, i)
+
+
+def xoroshiro128p_uniform_float32(states, index):
+    """A float32 in [0, 1) from states[index]."""
+    return f32(xoroshiro128p_uniform_float64(states, index))
+
+
+def xoroshiro128p_uniform_float64(states, index):
+    """A float64 in [0, 1) from states[index]."""
+    return (xoroshiro128p_next(states, index) >> u64(11)) * _DOUBLE_STEP
+
+
+def xoroshiro128p_normal_float32(states, index):
+    """A float32 of the normal distribution with mean 0 and deviation 1 from states[index]."""
+    return f32(xoroshiro128p_normal_float64(states, index))
+
+
+def xoroshiro128p_normal_float64(states, index):
+    """A float64 of the normal distribution with mean 0 and deviation 1 from states[index]."""
+    u1 = xoroshiro128p_uniform_float64(states, index)
+    u2 = xoroshiro128p_uniform_float64(states, index)
+    return math.sqrt(-2.0 * math.log(1.0 - u1)) * math.cos(_TWO_PI * u2)
+
+
+_init_kernel = None
+
+
+def init_xoroshiro128p_states(states, seed, subsequence_start=0, stream=0):
+    """Fills states of create_xoroshiro128p_states: each is 2^64 steps behind the one before."""
+    global _init_kernel
+    if _init_kernel is None:
+        _init_kernel = _Kernel(_init, device="cpu")
+    host = numpy.zeros(states.shape, numpy.uint64)
+    if len(host):
+        _init_kernel[1, 1](host, numpy.uint64(seed % 2**64), int(subsequence_start), len(host))
+        states.copy_to_device(host)
+
+
+def create_xoroshiro128p_states(n, seed, subsequence_start=0, stream=0):
+    """An array of the device with the states of n random generators, which do not overlap. seed: an integer;
+    subsequence_start: how many states are left out first."""
+    states = arrays.device_array((n, _WORDS), numpy.uint64)
+    init_xoroshiro128p_states(states, seed, subsequence_start)
+    return states

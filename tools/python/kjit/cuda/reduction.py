@@ -1,0 +1,267 @@
+"""reduce, vectorize and guvectorize: functions of elements as functions of arrays."""
+
+import linecache
+
+import numpy
+
+from .. import _algorithms, _functions
+from . import arrays, dispatcher, types
+
+
+class _Func(_functions.Function):
+    """A func with Numba's rules."""
+
+    is_typed = True
+
+
+def _func(thing):
+    return _Func(getattr(thing, "py_func", thing), wrap=True)
+
+
+def _is_device(value):
+    return isinstance(value, arrays.DeviceNDArray) or hasattr(value, "__cuda_array_interface__")
+
+
+class Reduce:
+    """A function of two values that is associative over all elements of an array of one dimension."""
+
+    def __init__(self, functor):
+        self._func = _func(functor)
+
+    def __call__(self, arr, size=None, res=None, init=0, stream=0):
+        """The result, as a scalar of NumPy; or None with res, an array of the device whose first element becomes it. size: of
+        the elements at the front only. init: what the result begins with."""
+        if arr.ndim != 1:
+            raise TypeError("only support 1D array")
+        count = arr.shape[0] if size is None else size
+        if res is not None and res.dtype != arr.dtype:
+            raise TypeError(f"the result's elements are {res.dtype}, the array's {arr.dtype}")
+        first = numpy.dtype(arr.dtype).type(init)
+        if count <= 0:
+            result = first
+        else:
+            own = (arrays.as_cuda_array(arr) if _is_device(arr) else arr)[:count]
+            own = own._own if isinstance(own, arrays.DeviceNDArray) else numpy.ascontiguousarray(own)
+            found = _algorithms._run("reduce", None, (own,), self._func._loaded_module(), None, 0, first)
+            result = found.to_host()[()] if hasattr(found, "to_host") else found
+        if res is None:
+            return result
+        res[0:1] = result
+        return None
+
+
+reduce = Reduce
+
+
+# ---- vectorize ----
+
+_OPTIONS = {"target", "nopython", "cache", "identity", "fastmath", "inline"}
+
+
+def _check_options(options):
+    for name in options:
+        if name not in _OPTIONS:
+            raise KeyError(f"Unrecognized options. Unrecognized option: {name!r}; known are {sorted(_OPTIONS)}")
+    if options.get("target") not in (None, "cuda"):
+        raise NotImplementedError(f"kjit.cuda.vectorize(target={options['target']!r}): kjit.vectorize is for both sides")
+
+
+class DeviceUfunc:
+    """A function of elements over arrays, which broadcast. `ufunc(x, y, out=r)`; `ufunc.reduce(x)`."""
+
+    def __init__(self, function, signatures):
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self._func = _func(function)
+        self._rows = [([types.as_dtype(a) for a in s.args], types.as_dtype(s.return_type)) for s in signatures]
+        self.nin = len(self._rows[0][0])
+        self.nout, self.nargs = 1, self.nin + 1
+
+    def _choose(self, found):
+        for inputs, result in self._rows:
+            if list(inputs) == list(found):
+                return inputs, result
+        for inputs, result in self._rows:
+            if all(numpy.can_cast(f, i, "safe") for f, i in zip(found, inputs)):
+                return inputs, result
+        raise TypeError(f"no matching signature of {self.__name__} for elements {', '.join(map(str, found))}")
+
+    def __call__(self, *args, out=None, stream=0):
+        if len(args) == self.nin + 1 and out is None:
+            args, out = args[:-1], args[-1]
+        if len(args) != self.nin:
+            raise TypeError(f"{self.__name__} takes {self.nin} arrays, {len(args)} were given")
+        is_device = any(_is_device(a) for a in args) or _is_device(out)
+        given = [arrays.as_cuda_array(a) if _is_device(a) else numpy.asarray(a) for a in args]
+        # A plain number takes the type of what it meets.
+        found = [g.dtype for g in given]
+        try:
+            inputs, result = self._choose(found)
+        except TypeError:
+            inputs, result = self._choose_weakly(args, found)
+        operands = []
+        for g, dtype in zip(given, inputs):
+            if isinstance(g, arrays.DeviceNDArray):
+                operands.append(g._own if g.dtype == dtype else arrays.to_device(g.copy_to_host().astype(dtype))._own)
+            else:
+                g = numpy.ascontiguousarray(g, dtype).reshape(g.shape)
+                operands.append(arrays.to_device(g)._own if is_device else g)
+        shape = numpy.broadcast_shapes(*(g.shape for g in given))
+        if out is None:
+            made = arrays.device_array(shape, result) if is_device else numpy.empty(shape, result)
+        else:
+            made = out
+        target = arrays.as_cuda_array(made)._own if _is_device(made) else made
+        if made.size:
+            _algorithms._run("map", target, tuple(operands), self._func._loaded_module())
+        return made if out is not None or is_device or shape else made[()]
+
+    def _choose_weakly(self, args, found):
+        for inputs, result in self._rows:
+            if all(numpy.can_cast(f, i, "same_kind") if isinstance(a, (int, float, complex)) else numpy.can_cast(f, i, "safe")
+                   for a, f, i in zip(args, found, inputs)):
+                return inputs, result
+        raise TypeError(f"no matching signature of {self.__name__} for elements {', '.join(map(str, found))}")
+
+    def reduce(self, arg, stream=0):
+        """The function over all elements of an array of one dimension."""
+        if self.nin != 2:
+            raise ValueError("reduce only supports binary functions")
+        if arg.ndim != 1:
+            raise ValueError("reduce only supports arrays of one dimension")
+        inputs, _ = self._choose([numpy.dtype(arg.dtype)] * 2)
+        host = arrays.as_cuda_array(arg).copy_to_host() if _is_device(arg) else numpy.asarray(arg)
+        return _algorithms._run("reduce", None, (numpy.ascontiguousarray(host, inputs[0]),), self._func._loaded_module())
+
+
+def vectorize(ftylist_or_function=(), **options):
+    """Makes a function of elements one of arrays. The first argument: signatures, "float32(float32, float32)", for which it is
+    compiled."""
+    _check_options(options)
+    if not isinstance(ftylist_or_function, (list, tuple, str, types.Signature)):
+        raise TypeError("cuda.vectorize takes signatures: @vectorize([\"float32(float32, float32)\"])")
+    listed = [ftylist_or_function] if isinstance(ftylist_or_function, (str, types.Signature)) else list(ftylist_or_function)
+    signatures = [types.parse(s) for s in listed]
+    if not signatures:
+        raise TypeError("cuda.vectorize takes signatures: @vectorize([\"float32(float32, float32)\"])")
+    for signature in signatures:
+        if signature.return_type in (None, types.void):
+            raise TypeError(f"the signature {signature} says no result: float32(float32)")
+    return lambda function: DeviceUfunc(getattr(function, "py_func", function), signatures)
+
+
+# ---- guvectorize ----
+
+
+def _parse_layout(text):
+    sides = text.replace(" ", "").split("->")
+    if len(sides) != 2:
+        raise ValueError(f"a layout is \"(m,n),(n)->(m)\", not {text!r}")
+    found = []
+    for side in sides:
+        if side[:1] != "(" or side[-1:] != ")":
+            raise ValueError(f"a layout is \"(m,n),(n)->(m)\", not {text!r}")
+        found.append([tuple(d for d in part.split(",") if d) for part in side[1:-1].split("),(")])
+    return found
+
+
+class GUFunc:
+    """A function of small arrays over larger ones, whose first dimensions broadcast."""
+
+    def __init__(self, function, signatures, layout):
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.signature = layout
+        self._inputs, self._outputs = _parse_layout(layout)
+        self._signatures = signatures
+        count = len(self._inputs) + len(self._outputs)
+        for signature in signatures:
+            if len(signature.args) != count:
+                raise TypeError(f"the signature {signature} has {len(signature.args)} types, the layout {layout} {count}")
+            if signature.return_type not in (None, types.void):
+                raise TypeError("guvectorized functions cannot return values: " f"signature {signature} specifies {signature.return_type} return type")
+        self._kernel = _make_kernel(function, count)
+        self.nin, self.nout = len(self._inputs), len(self._outputs)
+
+    def _choose(self, given):
+        rows = [[types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args] for s in self._signatures]
+        found = [numpy.dtype(g.dtype) for g in given]
+        for cast in ("no", "safe", "same_kind"):
+            for index, row in enumerate(rows):
+                if all(numpy.can_cast(f, r, cast) for f, r in zip(found, row)):
+                    return self._signatures[index], row
+        raise TypeError(f"no matching signature of {self.__name__} for elements {', '.join(map(str, found))}")
+
+    def __call__(self, *args, out=None, stream=0):
+        if len(args) not in (self.nin, self.nin + self.nout):
+            raise TypeError(f"gufunc accepts {self.nin} positional arguments (when inputs only) or {self.nin + self.nout} positional "
+                            f"arguments (when inputs and outputs). Got {len(args)} positional argument(s)")
+        outs = list(args[self.nin:]) or ([out] if out is not None and self.nout == 1 else list(out or ()))
+        is_device = any(_is_device(a) for a in [*args, *outs])
+        given = [arrays.as_cuda_array(a).copy_to_host() if _is_device(a) else numpy.asarray(a) for a in args[:self.nin]]
+        signature, row = self._choose(given)
+        sizes, loops = {}, []
+        for g, core in zip(given, self._inputs):
+            if g.ndim < len(core):
+                raise ValueError(f"{self.__name__}: an array of {g.ndim} dimensions for ({','.join(core)})")
+            for name, extent in zip(core, g.shape[g.ndim - len(core):]):
+                if sizes.setdefault(name, extent) != extent:
+                    raise ValueError(f"{self.__name__}: the dimension {name} is {sizes[name]} and {extent}")
+            loops.append(g.shape[:g.ndim - len(core)])
+        loop = numpy.broadcast_shapes(*loops)
+        count = int(numpy.prod(loop, dtype=numpy.int64))
+        flat = []
+        for g, core, own, dtype, kind in zip(given, self._inputs, loops, row, signature.args):
+            inner = g.shape[g.ndim - len(core):]
+            whole = numpy.broadcast_to(g, loop + inner).astype(dtype).reshape((count,) + inner)
+            flat.append(whole[:, None] if not core and isinstance(kind, types.Array) else whole)
+        results = []
+        for i, core in enumerate(self._outputs):
+            missing = [d for d in core if d not in sizes]
+            if missing and not outs:
+                raise ValueError(f"{self.__name__}: the extent of {missing[0]} is known from no array: give out=")
+            shape = loop + tuple(sizes[d] for d in core) if not missing else tuple(outs[i].shape)
+            start = outs[i] if outs else None
+            if start is not None and tuple(start.shape) != shape:
+                raise ValueError(f"{self.__name__}: out has the shape {tuple(start.shape)}, not {shape}")
+            host = numpy.zeros(shape, row[self.nin + i]) if start is None else \
+                (arrays.as_cuda_array(start).copy_to_host() if _is_device(start) else numpy.array(start)).astype(row[self.nin + i])
+            whole = host.reshape((count,) + (shape[len(loop):] or (1,)))
+            results.append((host, whole))
+            flat.append(whole)
+        if count:
+            self._kernel[(count + 63) // 64, 64](count, *(arrays.to_device(f) if f.size else f for f in flat[:self.nin]),
+                                                 *(w for _, w in results))
+        finished = []
+        for i, (host, whole) in enumerate(results):
+            host = whole.reshape(host.shape)
+            if not outs:
+                finished.append(arrays.to_device(host) if is_device else host if host.shape else host[()])
+            else:
+                outs[i].copy_to_device(host.astype(outs[i].dtype)) if isinstance(outs[i], arrays.DeviceNDArray) else outs[i].__setitem__(..., host)
+                finished.append(outs[i])
+        return finished[0] if self.nout == 1 else tuple(finished)
+
+
+def _make_kernel(function, count):
+    """A kernel, each thread of which calls the function with one row of each array."""
+    names = [f"a{i}" for i in range(count)]
+    file = f"<kjit.cuda.guvectorize of {count}>"
+    text = (f"def rows({', '.join(['count', *names])}):\n    i = grid(1)\n    if i < count:\n"
+            f"        core({', '.join(f'{n}[i]' for n in names)})\n")
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    from . import words
+
+    space = {"core": dispatcher.Dispatcher(function, [], {"device": True}), "grid": words.FORMS["grid"]}
+    exec(compile(text, file, "exec"), space)
+    return dispatcher.Dispatcher(space["rows"], [], {})
+
+
+def guvectorize(ftylist, signature, **options):
+    """Makes a function of small arrays one of larger ones. signature: the layout, "(m,n),(n)->(m)"."""
+    writable = options.pop("writable_args", None)
+    if writable:
+        raise TypeError("writable_args are not supported")
+    _check_options(options)
+    listed = [ftylist] if isinstance(ftylist, (str, types.Signature)) or \
+        isinstance(ftylist, tuple) and all(isinstance(t, types.Type) for t in ftylist) else list(ftylist)
+    parsed = [types.parse(s) for s in listed]
+    return lambda function: GUFunc(getattr(function, "py_func", function), parsed, signature)
