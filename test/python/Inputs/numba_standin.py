@@ -64,6 +64,9 @@ class Tolerant(Missing):
             raise AttributeError(name)
         return Tolerant(f"{self._name}.{name}")
 
+    def __mro_entries__(self, bases):
+        return ()
+
 
 class Extension(types.ModuleType):
     def __getattr__(self, name):
@@ -110,7 +113,7 @@ class Config(types.ModuleType):
     CUDA_ENABLE_NRT = False
     CUDA_ARRAY_INTERFACE_SYNC = True
     DEBUG_JITTED_ARRAYS = CUDA_LAUNCH_BLOCKING = False
-    CUDA_DEBUGINFO_DEFAULT = 0
+    CUDA_DEBUGINFO_DEFAULT = DISABLE_PERFORMANCE_WARNINGS = 0
     NPY_RELAXED_STRIDES_CHECKING = 1
     PYVERSION = sys.version_info[:2]
 
@@ -122,6 +125,10 @@ class TestCase(unittest.TestCase):
     @property
     def random(self):
         return np.random.RandomState(42)
+
+    def reset_module_warnings(self, module):
+        module = sys.modules[module] if isinstance(module, str) else module
+        module.__dict__.pop("__warningregistry__", None)
 
     @contextlib.contextmanager
     def assertTypingError(self):
@@ -195,7 +202,7 @@ def make_support(config):
     class Mixin:
         """Counts of NRT, which is not there."""
 
-    return place("numba.cuda.tests.support", TestCase=TestCase, MemoryLeakMixin=Mixin, EnableNRTStatsMixin=Mixin, override_config=override_config, run_in_subprocess=run_in_subprocess,
+    return place("numba.cuda.tests.support", TestCase=TestCase, MemoryLeakMixin=Mixin, CheckWarningsMixin=Mixin, EnableNRTStatsMixin=Mixin, override_config=override_config, run_in_subprocess=run_in_subprocess,
                  captured_stdout=lambda: contextlib.redirect_stdout(io.StringIO()),
                  captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skip("requires cffi"),
                  skip_if_py314=same, expected_failure_py314=same, windows_only=unittest.skip("Windows only test"),
@@ -271,7 +278,12 @@ def install():
         sys.modules[f"numba.cuda.{name}"] = Extension(f"numba.cuda.{name}")
     for name in ("utils", "launchconfig", "cudadrv", "cgutils", "extending", "cudaimpl", "compiler", "typing", "np", "libdevicefuncs",
                  "vector_types", "device_init", "cudadecl", "descriptor", "dispatcher", "simulator", "typeconv", "kernels"):
+        if name in ("types", "dispatcher"):
+            continue
         setattr(cuda, name, sys.modules.get(f"numba.cuda.{name}") or Missing(f"numba.cuda.{name}"))
+    if not hasattr(cuda.errors, "NumbaTypeError"):
+        for name in ("NumbaTypeError", "NumbaValueError", "NumbaNotImplementedError", "RequireLiteralValue", "ConstantInferenceError"):
+            setattr(cuda.errors, name, cuda.errors.TypingError)
     core = place("numba.cuda.core", errors=cuda.errors, config=config)
     sys.modules["numba.cuda.core.errors"] = sys.modules["numba.core.errors"] = cuda.errors
     sys.modules["numba.cuda.core.config"] = sys.modules["numba.cuda.config"] = config
@@ -286,7 +298,8 @@ def install():
     cuda.cudadrv = place("numba.cuda.cudadrv")
     cuda.launchconfig = place("numba.cuda.launchconfig")
     numba.vectorize, numba.guvectorize, numba.typeof = cuda.vectorize, cuda.guvectorize, cuda.types.typeof
-    place("numba.cuda.cudadrv.driver", CudaAPIError=cuda.errors.CudaAPIError)
+    place("numba.cuda.cudadrv.driver", CudaAPIError=cuda.errors.CudaAPIError, _have_nvjitlink=lambda: False,
+          LinkerError=cuda.errors.CudaAPIError)
     place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray, is_contiguous=cuda._arrays.is_contiguous,
           auto_device=cuda._arrays.auto_device)
     cuda.devicearray = sys.modules["numba.cuda.cudadrv.devicearray"]

@@ -38,8 +38,19 @@ _REFUSED = {
     "Archive": "code is not linked",
     "set_memory_manager": "memory of other managers: hand over their arrays, which kernels take in place",
     "BaseCUDAMemoryManager": "memory of other managers: hand over their arrays, which kernels take in place",
+    "CPointer": "pointers: hand over arrays", "Record": "records as types: hand over the array",
     "extending": "Numba's extension API: write a function", "intrinsic": "Numba's extension API: write a function",
 }
+
+
+def refuse(name):
+    """What stands for a name that numba.cuda has and kjit.cuda has not: an error, when it is called."""
+
+    def refused(*args, **keywords):
+        raise NotImplementedError(f"kjit.cuda.{name} is not there: {_REFUSED[name]}")
+
+    refused.__name__ = name
+    return refused
 
 
 def __getattr__(name):
@@ -52,5 +63,5 @@ def __getattr__(name):
 
         return getattr(reduction, name)
     if name in _REFUSED:
-        raise AttributeError(f"kjit.cuda.{name} is not there: {_REFUSED[name]}")
+        return refuse(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -63,7 +63,7 @@ class Dispatcher:
                                                   if k in ("wrap", "fastmath", "inline")})
         self.overloads, self.signatures, self._configurations = {}, [], {}
         self._kernel = _Kernel(py_func, **kernel_options)
-        self.func_code = py_func.__code__
+        self.func_code, self.extensions = py_func.__code__, []
         functools.update_wrapper(self, py_func)
         for signature in signatures:
             self._add(signature)
@@ -98,11 +98,21 @@ class Dispatcher:
 
     def specialize(self, *args):
         """A dispatcher for arguments of these types only."""
-        made = Dispatcher(self.py_func, [tuple(types.typeof(a) for a in args)], self.targetoptions)
+        if self._is_specialized:
+            raise RuntimeError("Dispatcher already specialized")
+        kinds = tuple(a if isinstance(a, types.Type) else types.typeof(a) for a in args)
+        known = self._specialized.get(kinds)
+        if known is not None:
+            return known
+        made = self._specialized[kinds] = Dispatcher(self.py_func, [kinds], self.targetoptions)
         made._is_specialized = True
         return made
 
     _is_specialized = False
+
+    @functools.cached_property
+    def _specialized(self):
+        return {}
 
     @property
     def specialized(self):

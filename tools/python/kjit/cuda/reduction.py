@@ -1,6 +1,7 @@
 """reduce, vectorize and guvectorize: functions of elements as functions of arrays."""
 
 import linecache
+import types as python_types
 
 import numpy
 
@@ -73,10 +74,13 @@ class DeviceUfunc:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._func = _func(function)
         self._rows = [([types.as_dtype(a) for a in s.args], types.as_dtype(s.return_type)) for s in signatures]
-        self.nin = len(self._rows[0][0])
+        self.nin = function.__code__.co_argcount
         self.nout, self.nargs = 1, self.nin + 1
 
     def _choose(self, found):
+        if not self._rows:  # the types are those of what comes
+            sample = tuple(numpy.zeros(1, f) for f in found)
+            return found, _algorithms._run("map", None, sample, self._func._loaded_module()).dtype
         for inputs, result in self._rows:
             if list(inputs) == list(found):
                 return inputs, result
@@ -137,12 +141,12 @@ def vectorize(ftylist_or_function=(), **options):
     """Makes a function of elements one of arrays. The first argument: signatures, "float32(float32, float32)", for which it is
     compiled."""
     _check_options(options)
+    if isinstance(ftylist_or_function, python_types.FunctionType):
+        return DeviceUfunc(ftylist_or_function, [])
     if not isinstance(ftylist_or_function, (list, tuple, str, types.Signature)):
         raise TypeError("cuda.vectorize takes signatures: @vectorize([\"float32(float32, float32)\"])")
     listed = [ftylist_or_function] if isinstance(ftylist_or_function, (str, types.Signature)) else list(ftylist_or_function)
     signatures = [types.parse(s) for s in listed]
-    if not signatures:
-        raise TypeError("cuda.vectorize takes signatures: @vectorize([\"float32(float32, float32)\"])")
     for signature in signatures:
         if signature.return_type in (None, types.void):
             raise TypeError(f"the signature {signature} says no result: float32(float32)")

@@ -108,6 +108,13 @@ globals().update(NAMES)
 number_domain = tuple(BY_TEXT[t] for t in BY_TEXT if t != "bool")
 
 
+class CPointer:
+    """Refused: pointers of C."""
+
+    def __init__(self, dtype):
+        raise NotImplementedError("kjit.cuda.types.CPointer: pointers are not there: hand over arrays")
+
+
 def parse(thing):
     """The signature that Numba's users write: a text, types in a tuple, a Signature."""
     if isinstance(thing, Signature):
@@ -154,6 +161,8 @@ def typeof(value):
         return from_dtype(value.dtype)
     if hasattr(value, "dtype") and hasattr(value, "ndim"):
         flags = getattr(value, "flags", None)
+        if not hasattr(flags, "c_contiguous") and not hasattr(value, "is_c_contiguous"):
+            return Array(from_dtype(value.dtype), value.ndim, "C")
         is_c = flags.c_contiguous if hasattr(flags, "c_contiguous") else value.is_c_contiguous()
         is_f = flags.f_contiguous if hasattr(flags, "f_contiguous") else value.is_f_contiguous()
         return Array(from_dtype(value.dtype), value.ndim, "C" if is_c else "F" if is_f else "A")

@@ -6,7 +6,7 @@ import inspect
 
 from .. import dtypes
 from . import module as modules
-from . import static, words
+from . import library, static, words
 
 BINARY = {
     ast.Add: "+",
@@ -211,7 +211,8 @@ class Expressions:
             return self.condition(node)
         result = self.expression(node.values[-1])
         for value in reversed(node.values[:-1]):
-            if not isinstance(value, _DIRECT) and not self.is_truth(value):
+            is_direct = isinstance(value, _DIRECT) or self.is_typed and not any(isinstance(n, ast.Call) for n in ast.walk(value))
+            if not is_direct and not self.is_truth(value):
                 raise self.error(
                     value,
                     "as a value, `and` and `or` give one of their operands: give this one a name first, or write `a if c else b`",
@@ -239,6 +240,8 @@ class Expressions:
         thing = self.static_value(node.func)
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
+        if self.is_typed:
+            thing = library.instead(thing, len(node.args) + len(node.keywords))
         if isinstance(thing, words.ArrayForm):
             raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")
         if isinstance(thing, words.Form):
@@ -260,7 +263,7 @@ class Expressions:
             return [self.source.place(node), symbol, *self.positional(node)]
         if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
             return self.call_function(node, thing)
-        return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+        return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]
 
     def call_unknown(self, node):
         if isinstance(node.func, ast.Name):
@@ -268,7 +271,9 @@ class Expressions:
                 raise self.error(node.func, f"`{node.func.id}` is not defined")
             return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in words.METHODS and not node.args:
-            return [self.source.place(node), words.METHODS[node.func.attr]]
+            before, _, after = words.METHODS[node.func.attr].partition("{value}")
+            value = self.expression(node.func.value) if after else []
+            return [self.source.place(node), before, *value, after]
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]

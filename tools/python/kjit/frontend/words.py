@@ -127,8 +127,10 @@ ARRAYS = {
 BUILTINS = {name: Word(name, doc) for name, doc in _names.BUILTINS.items()}
 ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
-# Methods that values have where numbers of Python have types: what they are without the value.
-METHODS = {"sync": "grid_sync()"}
+# Methods that values have where numbers of Python have types.
+METHODS = {
+    "sync": "grid_sync()", "conjugate": "conj({value})", "bit_count": "popc({value})", "item": "{value}[0]", "copy": "{value}",
+}
 
 # Where numbers of Python have types: what converts to them.
 _CONVERSIONS = ((int, "i64"), (float, "f64"), (round, "rint"))
