@@ -67,6 +67,9 @@ class Tolerant(Missing):
     def __mro_entries__(self, bases):
         return ()
 
+    def __setattr__(self, name, value):
+        pass
+
 
 class Extension(types.ModuleType):
     def __getattr__(self, name):
@@ -289,6 +292,11 @@ def install():
     sys.modules["numba.cuda.core.config"] = sys.modules["numba.cuda.config"] = config
     place("numba.core", errors=cuda.errors, types=cuda.types, config=config)
     cuda.config, cuda.core = config, core
+    for name in ("CUSource", "PTXSource", "LTOIR", "Object", "Fatbin", "Cubin", "Archive"):
+        setattr(cuda, name, Tolerant(f"numba.cuda.{name}"))
+    sys.modules["cffi"] = Extension("cffi")
+    sys.modules["cffi"].FFI = Tolerant("cffi.FFI")
+    place("numba.cuda.misc.special", literal_unroll=cuda.literal_unroll)
     cuda.utils = place("numba.cuda.utils", PYVERSION=sys.version_info[:2])
     place("numba.cuda.np")
     place("numba.cuda.np.numpy_support", from_dtype=cuda.types.from_dtype, as_dtype=cuda.types.as_dtype,

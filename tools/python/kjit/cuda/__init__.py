@@ -24,7 +24,7 @@ _FROM = {
     _streams: "stream default_stream legacy_default_stream per_thread_default_stream external_stream event event_elapsed_time "
               "synchronize",
     _devices: "gpus get_current_device current_context select_device close list_devices detect is_available is_supported_version "
-              "profiling profile_start profile_stop require_context",
+              "is_float16_supported is_bfloat16_supported profiling profile_start profile_stop require_context",
     _compiling: "compile compile_ptx compile_ptx_for_current_device compile_for_current_device",
     errors: "CudaSupportError",
 }

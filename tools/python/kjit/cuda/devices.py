@@ -189,6 +189,16 @@ def is_supported_version():
     return True
 
 
+def is_float16_supported(cc=None):
+    """Whether kernels compute with float16."""
+    return True
+
+
+def is_bfloat16_supported(cc=None):
+    """Whether kjit.cuda has functions of bfloat16 by Numba's names; kernels of kjit.jit have the type bf16."""
+    return False
+
+
 def code_target(cc=None):
     """The name of what code is made for, "sm_90"."""
     major, minor = cc if cc is not None else get_current_device().compute_capability

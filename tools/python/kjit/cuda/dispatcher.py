@@ -101,17 +101,18 @@ class Dispatcher:
         if self._is_specialized:
             raise RuntimeError("Dispatcher already specialized")
         kinds = tuple(a if isinstance(a, types.Type) else types.typeof(a) for a in args)
-        known = self._specialized.get(kinds)
+        known = self.specializations.get(kinds)
         if known is not None:
             return known
-        made = self._specialized[kinds] = Dispatcher(self.py_func, [kinds], self.targetoptions)
+        made = self.specializations[kinds] = Dispatcher(self.py_func, [kinds], self.targetoptions)
         made._is_specialized = True
         return made
 
     _is_specialized = False
 
     @functools.cached_property
-    def _specialized(self):
+    def specializations(self):
+        """The dispatchers that specialize() made, by types."""
         return {}
 
     @property

@@ -30,7 +30,7 @@ class Type(dtypes.DType):
 
     @property
     def bitwidth(self):
-        return 8 if self.text == "bool" else int(self.text.lstrip("biufc"))
+        return 8 if self.text == "bool" else int(self.text.lstrip("iufc"))
 
 
 class Array(Type):
@@ -58,6 +58,44 @@ class Array(Type):
 
     def copy(self, dtype=None, ndim=None, layout=None):
         return Array(dtype or self.dtype, self.ndim if ndim is None else ndim, layout or self.layout)
+
+
+class Number(Type):
+    """A number."""
+
+    __slots__ = ()
+
+
+class Boolean(Type):
+    """The truth."""
+
+    __slots__ = ()
+
+
+class Integer(Number):
+    """An integer."""
+
+    __slots__ = ()
+
+    @property
+    def signed(self):
+        return self.text[0] == "i"
+
+
+class Float(Number):
+    """A float."""
+
+    __slots__ = ()
+
+
+class Complex(Number):
+    """A complex number."""
+
+    __slots__ = ()
+
+    @property
+    def underlying_float(self):
+        return BY_TEXT["f32" if self.text == "c64" else "f64"]
 
 
 class Void(Type):
@@ -93,7 +131,8 @@ _NAMES = {
     "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
     "c128": "complex128",
 }
-BY_TEXT = {text: Type(text, name) for text, name in _NAMES.items()}
+_CLASSES = {"b": Boolean, "i": Integer, "u": Integer, "f": Float, "c": Complex}
+BY_TEXT = {text: _CLASSES[text[0]](text, name) for text, name in _NAMES.items()}
 _OTHERS = {
     "bool_": "bool", "byte": "u8", "char": "i8", "uchar": "u8", "short": "i16", "ushort": "u16", "intc": "i32", "uintc": "u32",
     "int_": "i64", "uint": "u64", "long_": "i64", "ulong": "u64", "longlong": "i64", "ulonglong": "u64", "intp": "i64",
@@ -105,7 +144,12 @@ void = none = Void("void", "none")
 NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] for name, text in _OTHERS.items()}
 NAMES |= {"void": void, "none": none}
 globals().update(NAMES)
-number_domain = tuple(BY_TEXT[t] for t in BY_TEXT if t != "bool")
+signed_domain = frozenset(BY_TEXT[t] for t in ("i8", "i16", "i32", "i64"))
+unsigned_domain = frozenset(BY_TEXT[t] for t in ("u8", "u16", "u32", "u64"))
+integer_domain = signed_domain | unsigned_domain
+real_domain = frozenset(BY_TEXT[t] for t in ("f32", "f64"))
+complex_domain = frozenset(BY_TEXT[t] for t in ("c64", "c128"))
+number_domain = integer_domain | real_domain | complex_domain
 
 
 class CPointer:

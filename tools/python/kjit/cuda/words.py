@@ -61,6 +61,7 @@ _FORMS = {
     "activemask": ("", "activemask()"),
     "lanemask_lt": ("", "lanemask_lt()"),
     "nanosleep": ("ns", "nanosleep(u32({ns}))"),
+    "literal_unroll": ("items", "{items}"),
     "popc": ("x", "popc({x})"), "brev": ("x", "brev({x})"), "clz": ("x", "clz({x})"), "ffs": ("x", "ffs({x})"),
     "cbrt": ("x", "cbrt({x})"), "fma": ("a b c", "fma({a}, {b}, {c})"),
     "selp": ("a b c", "({a} ? {b} : {c})"),
