@@ -268,7 +268,7 @@ static bool scan_file(tool_scanner *scanner, tool_array *array)
     end = suffix;
   }
   char *copy = tool_copy_text(path, (size_t)(end - path));
-  bool ok = tool_load_array(scanner->error, copy, array, &leaves),
+  bool ok = tool_load_array(scanner->error, copy, scanner->array_name, array, &leaves),
        is_structured = leaves.count || record.context;
   free(copy);
   if (suffix) scanner->at = suffix;
@@ -390,7 +390,10 @@ bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, 
                               tool_argument *argument)
 {
   *argument = (tool_argument){ .is_array = true };
-  if (tool_accept(scanner, '@')) return tool_scan_file(arguments, scanner, argument);
+  if (tool_accept(scanner, '@')) {
+    if (!scanner->array_name) scanner->array_name = name;
+    return tool_scan_file(arguments, scanner, argument);
+  }
   if (is_vector(scanner)) {
     argument->is_array = false;
     return scan_vector(scanner, &argument->value);

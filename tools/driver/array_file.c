@@ -3,11 +3,13 @@
 #include <ctype.h>
 #include <driver/file.h>
 #include <driver/npy.h>
+#include <driver/npz.h>
 #include <driver/output_file.h>
 #include <driver/picture.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- .csv ---- */
 
@@ -143,22 +145,26 @@ static const struct kind {
   const char *ending;
   /* What the array would have to be of; NULL: it can be written. */
   const char *(*misfit)(const tool_array *array);
+  /* NULL: .npz, whose arrays have names */
   bool (*write)(FILE *file, const tool_array *array);
   bool (*read)(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves);
 } kinds[] = {
   { ".npy", misfit_nothing, tool_write_npy_stream, tool_read_npy },
+  { ".npz", tool_misfit_npz, NULL, NULL },
   { ".csv", misfit_table, write_table, read_table },
   { ".png", tool_misfit_png, tool_write_png, tool_read_png },
   { ".pgm", tool_misfit_pgm, tool_write_netpbm, tool_read_netpbm },
   { ".ppm", tool_misfit_ppm, tool_write_netpbm, tool_read_netpbm },
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
-#define KINDS ".npy, .csv, .png, .pgm or .ppm"
+#define KINDS ".npy, .npz, .csv, .png, .pgm or .ppm"
 
 static const struct kind *find_kind(const char *path)
 {
+  const char *name;
   size_t length = strlen(path);
   if (!strcmp(path, "-")) return &kinds[0];
+  if (tool_split_npz(path, &name)) return &kinds[1];
   for (size_t i = 0; i < KIND_COUNT; i++) {
     size_t ending = strlen(kinds[i].ending);
     if (length > ending && !strcmp(path + length - ending, kinds[i].ending)) return &kinds[i];
@@ -168,10 +174,34 @@ static const struct kind *find_kind(const char *path)
 
 bool tool_is_array_path(const char *text) { return strcmp(text, "-") != 0 && find_kind(text); }
 
+bool tool_is_table_path(const char *text)
+{
+  const struct kind *kind = find_kind(text);
+  return kind && kind->write == write_table;
+}
+
 /* Devices have no ending, and get what numpy.save writes. */
 static const struct kind *find_written(const char *path)
 {
   return strncmp(path, "/dev/", 5) ? find_kind(path) : &kinds[0];
+}
+
+/* ---- writing ---- */
+
+/* An archive's writer goes back in it. */
+static bool check_archive(tool_error *error, const char *option, const char *path)
+{
+  const char *name, *end = tool_split_npz(path, &name);
+  struct stat status;
+  char *file = tool_copy_text(path, (size_t)(end - path));
+  bool ok =
+    stat(file, &status) != 0 || S_ISREG(status.st_mode) ||
+    tool_fail(error, TOOL_EXIT_USAGE,
+              "%s: %s: a .npz file is written to a regular file, and this is none", option, file);
+  free(file);
+  return ok && (!name || *name ||
+                tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: expected the array's name behind ':'",
+                          option, path));
 }
 
 bool tool_check_save(tool_error *error, const char *option, const char *path,
@@ -182,7 +212,7 @@ bool tool_check_save(tool_error *error, const char *option, const char *path,
     return tool_fail(error, TOOL_EXIT_USAGE, "%s: expected a name that ends in " KINDS ", not '%s'",
                      option, path);
   const char *misfit = kind->misfit(array);
-  if (!misfit) return true;
+  if (!misfit) return kind->write || check_archive(error, option, path);
   char *shape = tool_shape_text(array);
   tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: a %s file holds %s, not %s", option, path,
             kind->ending, misfit, shape);
@@ -190,15 +220,50 @@ bool tool_check_save(tool_error *error, const char *option, const char *path,
   return false;
 }
 
-bool tool_save_array(tool_error *error, const char *path, const tool_array *array)
+bool tool_is_same_archive(const char *path, const char *other)
 {
-  tool_output_file output;
-  if (!tool_create_output(error, path, &output)) return false;
-  return tool_finish_output(error, &output, find_written(path)->write(output.stream, array));
+  const char *name, *end = find_written(path)->write ? NULL : tool_split_npz(path, &name),
+                    *other_end = find_written(other)->write ? NULL : tool_split_npz(other, &name);
+  return end && other_end && end - path == other_end - other &&
+         !memcmp(path, other, (size_t)(end - path));
 }
 
-bool tool_load_array(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves)
+const char *tool_saved_name(const char *path, const char *label)
+{
+  const char *name;
+  tool_split_npz(path, &name);
+  return name ? name : label;
+}
+
+bool tool_save_arrays(tool_error *error, const char *path, const tool_named_array *arrays,
+                      size_t count)
+{
+  const struct kind *kind = find_written(path);
+  const char *name, *end = kind->write ? NULL : tool_split_npz(path, &name);
+  char *file = tool_copy_text(path, end ? (size_t)(end - path) : strlen(path));
+  tool_output_file output;
+  bool ok = tool_create_output(error, file, &output);
+  if (ok) {
+    bool is_complete = kind->write ? kind->write(output.stream, arrays[0].array)
+                                   : tool_write_npz(output.stream, arrays, count);
+    if (!is_complete && !ferror(output.stream))
+      tool_fail(error, TOOL_EXIT_FILE, "%s: a %s file cannot hold this", file, kind->ending);
+    ok = tool_finish_output(error, &output, is_complete);
+  }
+  free(file);
+  return ok;
+}
+
+/* ---- reading ---- */
+
+bool tool_load_array(tool_error *error, const char *path, const char *usual, tool_array *array,
+                     tool_leaves *leaves)
 {
   const struct kind *kind = find_kind(path);
-  return (kind ? kind->read : tool_read_npy)(error, path, array, leaves);
+  const char *name, *end = tool_split_npz(path, &name);
+  if (!end) return (kind ? kind->read : tool_read_npy)(error, path, array, leaves);
+  char *file = tool_copy_text(path, (size_t)(end - path));
+  bool ok = tool_read_npz(error, file, name, usual, array, leaves);
+  free(file);
+  return ok;
 }

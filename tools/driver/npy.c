@@ -16,8 +16,8 @@ enum { MAGIC_BYTES = 6, PREAMBLE_BYTES = 8, ALIGNMENT = 64, MAX_HEADER_BYTES = 1
 
 typedef struct reader {
   tool_error *error;
-  const char *path;
-  int file;
+  const tool_bytes *bytes;
+  const char *path;    /* theirs */
   uint64_t size_bytes; /* of the file */
   uint32_t version;    /* of the format */
   char *header;        /* the dictionary, 0-terminated */
@@ -29,32 +29,7 @@ typedef struct reader {
 
 static bool read_exactly(reader *r, void *to, uint64_t size)
 {
-  for (uint64_t done = 0; done < size;) {
-    ssize_t got = read(r->file, (char *)to + done, size - done > 1u << 30 ? 1u << 30 : size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: %s", r->path, strerror(errno));
-    if (got == 0)
-      return tool_fail(r->error, TOOL_EXIT_FILE,
-                       "%s: the file ended while it was read, %llu bytes early", r->path,
-                       (unsigned long long)(size - done));
-    done += (uint64_t)got;
-  }
-  return true;
-}
-
-static bool open_file(reader *r)
-{
-  struct stat status;
-  /* not blocking: a named pipe is refused below, not waited for */
-  r->file = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (r->file < 0) return tool_fail(r->error, TOOL_EXIT_FILE, "%s: %s", r->path, strerror(errno));
-  if (fstat(r->file, &status) < 0)
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: %s", r->path, strerror(errno));
-  if (!S_ISREG(status.st_mode))
-    return tool_fail(r->error, TOOL_EXIT_FILE, "%s: expected a regular file, not a %s", r->path,
-                     S_ISDIR(status.st_mode) ? "directory" : "device or pipe");
-  r->size_bytes = (uint64_t)status.st_size;
-  return true;
+  return r->bytes->read(r->bytes, r->error, to, size);
 }
 
 static bool read_preamble(reader *r)
@@ -130,7 +105,7 @@ static void normalize_bools(const tool_array *array)
 
 static bool read_array(reader *r, tool_array *array, tool_leaves *leaves)
 {
-  if (!open_file(r) || !read_header(r, leaves) || !compare_sizes(r)) return false;
+  if (!read_header(r, leaves) || !compare_sizes(r)) return false;
   tool_array result;
   if (!tool_create_array(r->error, &r->shape, &result)) return tool_prefix(r->error, "%s", r->path);
   if (!read_exactly(r, result.memory->data, result.memory->size_bytes)) {
@@ -142,12 +117,58 @@ static bool read_array(reader *r, tool_array *array, tool_leaves *leaves)
   return true;
 }
 
+bool tool_read_npy_bytes(tool_error *error, const tool_bytes *bytes, tool_array *array,
+                         tool_leaves *leaves)
+{
+  reader r = {
+    .error = error, .bytes = bytes, .path = bytes->path, .size_bytes = bytes->size_bytes
+  };
+  bool ok = read_array(&r, array, leaves);
+  free(r.header);
+  return ok;
+}
+
+/* ---- files ---- */
+
+static bool read_file(const tool_bytes *bytes, tool_error *error, void *to, uint64_t size)
+{
+  int file = *(const int *)bytes->state;
+  for (uint64_t done = 0; done < size;) {
+    ssize_t got = read(file, (char *)to + done, size - done > 1u << 30 ? 1u << 30 : size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", bytes->path, strerror(errno));
+    if (got == 0)
+      return tool_fail(error, TOOL_EXIT_FILE,
+                       "%s: the file ended while it was read, %llu bytes early", bytes->path,
+                       (unsigned long long)(size - done));
+    done += (uint64_t)got;
+  }
+  return true;
+}
+
+bool tool_open_regular(tool_error *error, const char *path, int *file, uint64_t *size_bytes)
+{
+  struct stat status;
+  /* not blocking: a named pipe is refused below, not waited for */
+  *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (*file < 0) return tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
+  bool ok =
+    fstat(*file, &status) == 0 || tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno));
+  if (ok && !S_ISREG(status.st_mode))
+    ok = tool_fail(error, TOOL_EXIT_FILE, "%s: expected a regular file, not a %s", path,
+                   S_ISDIR(status.st_mode) ? "directory" : "device or pipe");
+  if (ok) *size_bytes = (uint64_t)status.st_size;
+  else close(*file);
+  return ok;
+}
+
 bool tool_read_npy(tool_error *error, const char *path, tool_array *array, tool_leaves *leaves)
 {
-  reader r = { .error = error, .path = path, .file = -1 };
-  bool ok = read_array(&r, array, leaves);
-  if (r.file >= 0) close(r.file);
-  free(r.header);
+  int file;
+  tool_bytes bytes = { .path = path, .state = &file, .read = read_file };
+  if (!tool_open_regular(error, path, &file, &bytes.size_bytes)) return false;
+  bool ok = tool_read_npy_bytes(error, &bytes, array, leaves);
+  close(file);
   return ok;
 }
 

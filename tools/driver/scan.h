@@ -12,6 +12,8 @@ typedef struct tool_scanner {
   kjit_context *context; /* whose structs can be named; NULL: none */
   /* what the structs of a file are that comes without `:as=`; NULL: it has to be said */
   const struct tool_record *record;
+  /* which array of a .npz file is read where the text names none; NULL: only one that is alone */
+  const char *array_name;
 } tool_scanner;
 
 /* A typed value ("2.5f32", "true", "f16(2)", "c64(1, -2)") or, with type KJIT_ANY, an untyped

@@ -45,6 +45,7 @@ static const char values[] =
   "VALUE of --arg is one of\n"
   "  @FILE.npy[:as=TYPE]      a file of numpy.save, converted to TYPE if given;\n"
   "                           also .csv, .png, .pgm, .ppm\n"
+  "  @FILE.npz[:NAME]         an array of a file of numpy.savez\n"
   "  zeros:TYPE[SHAPE]        also ones: and full:...:value=V\n"
   "  arange:TYPE[SHAPE]       0, 1, 2 ... in row-major order; :start=A:step=B\n"
   "  rand:TYPE[SHAPE]         uniform in [0, 1); :low=A:high=B:seed=N\n"
@@ -120,7 +121,7 @@ static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Results", 2 },
   { "print", 'p', "NAME", 0, "Print an array, or a view of it such as r[:10]", 2 },
   { "save", 's', "NAME=FILE", 0,
-    "Write an array, or a view of it, by the ending of FILE: .npy, .csv, .png, .pgm or .ppm", 2 },
+    "Write an array, or a view of it, by the ending of FILE: .npy, .npz, .csv, .png, .pgm or .ppm", 2 },
   { "check", 'c', "NAME=EXPECTED", 0, "Compare an array; a difference makes the exit status 1", 2 },
   { "rtol", KEY_RTOL, "X", 0, "Relative tolerance of --check for floats (1e-5)", 2 },
   { "atol", KEY_ATOL, "X", 0, "Absolute tolerance of --check for floats (1e-8)", 2 },

@@ -60,12 +60,6 @@ static void take_shape_of_column(const tool_array *like, tool_array *column)
   column->strides[0] = column->strides[1] = 1;
 }
 
-static bool is_table(const char *path)
-{
-  size_t length = strlen(path);
-  return length > 4 && !strcmp(path + length - 4, ".csv");
-}
-
 /* Decimal digits say a float of the array's own type: that of the least digits is another f64. */
 static bool scan_table(tool_scanner *scanner, run_outputs *outputs, run_output *output)
 {
@@ -87,10 +81,11 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
   tool_skip_blanks(scanner);
   const char *at = scanner->at;
   if (output->array.record.context) scanner->record = &output->array.record;
+  scanner->array_name = output->label;
   if (tool_is_array_path(at)) {
     scanner->at += *at == '@';
-    return is_table(at) ? scan_table(scanner, outputs, output)
-                        : tool_scan_file(&outputs->expected, scanner, &output->expected);
+    return tool_is_table_path(at) ? scan_table(scanner, outputs, output)
+                                  : tool_scan_file(&outputs->expected, scanner, &output->expected);
   }
   size_t length = *at == '@' || tool_is_value(scanner) ? 0 : tool_name_length(scanner);
   bool is_reference = length && tool_find_argument(arguments, at, length) && at[length] != ':';
@@ -153,6 +148,21 @@ static bool parse_range(tool_error *error, const char *text, tool_image_range *r
                    "--image-range: expected LOW:HIGH with LOW less than HIGH, not '%s'", text);
 }
 
+/* Arrays in one file have names of their own. */
+static bool check_names(tool_error *error, const run_outputs *outputs)
+{
+  for (size_t i = 0; i < outputs->count; i++)
+    for (size_t k = 0; k < i; k++) {
+      const run_output *a = &outputs->items[k], *b = &outputs->items[i];
+      if (a->kind == RUN_SAVE && b->kind == RUN_SAVE && tool_is_same_archive(a->path, b->path) &&
+          !strcmp(tool_saved_name(a->path, a->label), tool_saved_name(b->path, b->label)))
+        return tool_fail(error, TOOL_EXIT_USAGE,
+                         "--save: %s: two arrays named '%s': FILE.npz:NAME gives another name",
+                         b->path, tool_saved_name(b->path, b->label));
+    }
+  return true;
+}
+
 bool run_prepare_outputs(tool_error *error, const run_options *options,
                          const tool_arguments *arguments, run_outputs *outputs)
 {
@@ -163,7 +173,7 @@ bool run_prepare_outputs(tool_error *error, const run_options *options,
   for (size_t i = 0; i < outputs->count; i++)
     if (!prepare_output(error, arguments, &options->outputs[i], outputs, &outputs->items[i]))
       return false;
-  return true;
+  return check_names(error, outputs);
 }
 
 /* ---- after it ---- */
@@ -251,11 +261,35 @@ static bool check(const run_output *output, const tool_tolerance *tolerance)
   return !c.different;
 }
 
+/* With all that goes to the same .npz file, when the first of them comes. */
+static bool save(tool_error *error, const run_outputs *outputs, const run_output *output)
+{
+  size_t count = 0;
+  const run_output *end = outputs->items + outputs->count;
+  tool_named_array *arrays = tool_allocate(outputs->count * sizeof *arrays);
+  arrays[count++] =
+    (tool_named_array){ tool_saved_name(output->path, output->label), &output->array };
+  for (const run_output *other = outputs->items; other < end; other++) {
+    if (other->kind != RUN_SAVE || other == output ||
+        !tool_is_same_archive(output->path, other->path))
+      continue;
+    if (other < output) {
+      free(arrays);
+      return true;
+    }
+    arrays[count++] =
+      (tool_named_array){ tool_saved_name(other->path, other->label), &other->array };
+  }
+  bool ok = tool_save_arrays(error, output->path, arrays, count);
+  free(arrays);
+  return ok;
+}
+
 static bool write_file(tool_error *error, const run_outputs *outputs, const run_output *output)
 {
   tool_progress("writing files", 0);
   bool ok = output->kind == RUN_SAVE
-              ? tool_save_array(error, output->path, &output->array)
+              ? save(error, outputs, output)
               : tool_write_image(error, output->path, &output->array, &outputs->range);
   tool_stop_progress();
   return ok;
