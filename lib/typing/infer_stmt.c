@@ -54,6 +54,13 @@ void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
   kt_emit(s, loop);
 }
 
+static _Noreturn void fail_range(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
+{
+  kt_fail(s->c, location, KJIT_ERROR_TYPE,
+          "`range` of %s and %s: no integer type holds both; convert one", kt_type_text(s->c, a),
+          kt_type_text(s->c, b));
+}
+
 kjit_type kt_range_type(kt_scope *s, const kt_exprs *values, kj_location location)
 {
   kjit_type type = KJIT_ANY;
@@ -62,15 +69,17 @@ kjit_type kt_range_type(kt_scope *s, const kt_exprs *values, kj_location locatio
     if (!kt_is_integer(s->c, value->type))
       kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`range` needs integers, got %s",
               kt_type_text(s->c, value->type));
+    if (s->has_numba_types) continue;
     kjit_type common =
       i ? kt_promote(s, type, value->type, location) : ki_arithmetic_type(value->type);
-    if (common == KJIT_ANY)
-      kt_fail(s->c, location, KJIT_ERROR_TYPE,
-              "`range` of %s and %s: no integer type holds both; convert one",
-              kt_type_text(s->c, type), kt_type_text(s->c, value->type));
+    if (common == KJIT_ANY) fail_range(s, type, value->type, location);
     type = common;
   }
-  if (s->has_numba_types) type = kt_numba_range_type(values);
+  if (s->has_numba_types) {
+    type = kt_numba_range_type(values);
+    if (type == KJIT_ANY)
+      fail_range(s, values->items[0]->type, values->items[values->count - 1]->type, location);
+  }
   if (!ki_is_weak(type)) return type;
   type = KJIT_I32;
   for (size_t i = 0; i < values->count; i++)
