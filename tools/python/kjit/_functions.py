@@ -20,13 +20,14 @@ _OPTIONS = {
     "inline",
     "interruptible",
     "wrap",
+    "numba",
 }
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
 
 def _attributes(options):
     """Options that are attributes of the kernel IR, as text."""
-    text = "".join(f" @{name}" for name in ("fastmath", "strict", "wrap") if options.get(name))
+    text = "".join(f" @{name}" for name in ("fastmath", "strict", "wrap", "numba") if options.get(name))
     if options.get("inline") is not None:
         text += " @inline" if options["inline"] else " @noinline"
     for name in _EXTENTS:
@@ -57,7 +58,8 @@ class _Compiled:
         self.attributes = _attributes(options)
         checks, debug = _state.check_bits(options.get("checks")), _state.debug_level(options.get("debug"))
         self._bits = checks, debug, bool(options.get("interruptible"))  # the context
-        self._device, self._wraps = options.get("device"), bool(options.get("wrap"))
+        self._device = options.get("device")
+        self._rules = "".join(f" @{name}" for name in ("wrap", "numba") if options.get(name))
         self._made = None
         from .frontend import source as sources  # not at the import of kjit, which waits for nothing
 
@@ -78,7 +80,7 @@ class _Compiled:
     def _write(self):
         from .frontend import module as modules
 
-        builder = modules.Builder(" @wrap" if self._wraps else "", self.is_typed)
+        builder = modules.Builder(self._rules, self.is_typed)
         name = builder.function(self, self._kind)
         builder.write_all()
         return builder.finish(name)

@@ -50,7 +50,7 @@ class _Part(_functions._Compiled):
 
     def __init__(self, whole, loop):
         self.py_func, self.node, self.loop = whole.py_func, loop.node, loop
-        self.attributes, self._bits, self._wraps = whole.attributes, whole._bits, True
+        self.attributes, self._bits, self._rules = whole.attributes, whole._bits, " @wrap"
         self._made = None
 
     def _parameters(self):

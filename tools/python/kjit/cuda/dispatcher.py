@@ -29,7 +29,7 @@ def _options(given):
     unknown = set(given) - _WITHOUT_EFFECT
     if unknown:
         raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_WITHOUT_EFFECT)}")
-    options = {"wrap": True}
+    options = {"numba": True}
     if given.get("debug"):
         options |= {"checks": "usual", "debug": "lines"}
     if given.get("fastmath"):
@@ -60,7 +60,7 @@ class Dispatcher:
         # In a kernel of one launch inlining is for callers.
         kernel_options = {k: v for k, v in self._kjit_options.items() if k != "inline"}
         self.attributes = _functions._attributes({k: v for k, v in self._kjit_options.items()
-                                                  if k in ("wrap", "fastmath", "inline")})
+                                                  if k in ("numba", "fastmath", "inline")})
         self.overloads, self.signatures, self._configurations = {}, [], {}
         self._kernel = _Kernel(py_func, **kernel_options)
         self.func_code, self.extensions = py_func.__code__, []

@@ -16,7 +16,7 @@ class _Func(_functions.Function):
 
 
 def _func(thing):
-    return _Func(getattr(thing, "py_func", thing), wrap=True)
+    return _Func(getattr(thing, "py_func", thing), numba=True)
 
 
 def _is_device(value):

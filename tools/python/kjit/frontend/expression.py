@@ -241,6 +241,12 @@ class Expressions:
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
         if self.is_typed:
+            filled = library.fill_of(thing, len(node.args))
+            if filled:
+                symbol = self.builder.function(filled[0])
+                self.used.add(symbol)
+                _, *rest = self.positional(node)
+                return [self.source.place(node), f"{symbol}(", *self.known(filled[1], node.func), ", ", *rest]
             thing = library.instead(thing, len(node.args) + len(node.keywords))
         if isinstance(thing, words.ArrayForm):
             raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")

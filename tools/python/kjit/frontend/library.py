@@ -142,6 +142,18 @@ def _round_digits(x, n):
     return _BUILTINS["rint"](x / scale) * scale
 
 
+def _logical_and(a, b):
+    return bool(a) & bool(b)
+
+
+def _logical_or(a, b):
+    return bool(a) | bool(b)
+
+
+def _logical_xor(a, b):
+    return bool(a) ^ bool(b)
+
+
 _OPERATORS = {
     "add": _add, "sub": _sub, "mul": _mul, "truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "pow": _pow,
     "and_": _and, "or_": _or, "xor": _xor, "lshift": _lshift, "rshift": _rshift, "neg": _neg, "not_": _not,
@@ -165,6 +177,42 @@ _TABLE |= {
 }
 
 
+# Of NumPy's ufuncs, by name: those that are no built-ins.
+_UFUNCS = {
+    "add": _add, "subtract": _sub, "multiply": _mul, "divide": _truediv, "true_divide": _truediv, "floor_divide": _floordiv,
+    "remainder": _mod, "bitwise_and": _and, "bitwise_or": _or, "bitwise_xor": _xor, "invert": _invert, "bitwise_not": _invert,
+    "left_shift": _lshift, "right_shift": _rshift, "negative": _neg, "equal": _eq, "not_equal": _ne, "less": _lt, "less_equal": _le,
+    "greater": _gt, "greater_equal": _ge, "logical_and": _logical_and, "logical_or": _logical_or, "logical_xor": _logical_xor,
+    "logical_not": _not, "deg2rad": _radians, "radians": _radians, "rad2deg": _degrees, "degrees": _degrees,
+    "fmax": _BUILTINS["max"], "fmin": _BUILTINS["min"],
+}
+
+# A ufunc of NumPy with the array that it fills.
+_FILL = {
+    1: words.Text("ufunc_fill_1", """
+func ufunc_fill_1(f: func, a, r) @numba {
+  if is_array(a) { for at in range(r.shape) { r[at] = f(a[at]) } } else { for at in range(r.shape) { r[at] = f(a) } }
+}"""),
+    2: words.Text("ufunc_fill_2", """
+func ufunc_fill_2(f: func, a, b, r) @numba {
+  for at in range(r.shape) {
+    if is_array(a) and is_array(b) { r[at] = f(a[at], b[at]) } else if is_array(a) { r[at] = f(a[at], b) }
+    else if is_array(b) { r[at] = f(a, b[at]) } else { r[at] = f(a, b) }
+  }
+}"""),
+}
+
+
+def fill_of(thing, count):
+    """(the func that fills an array with a ufunc of NumPy, what the ufunc is for an element), where it is called with one
+    argument more than it takes; or None."""
+    if type(thing).__name__ != "ufunc" or count != thing.nin + 1 or thing.nout != 1 or thing.nin not in _FILL:
+        return None
+    return _FILL[thing.nin], instead(thing, thing.nin)
+
+
 def instead(thing, count):
     """What a function of Python's own is in a kernel, given so many arguments; the thing itself where nothing is known."""
+    if type(thing).__name__ == "ufunc" and thing.__name__ in _UFUNCS and count == thing.nin:
+        return _UFUNCS[thing.__name__]
     return _TABLE.get((id(thing), count)) or _TABLE.get((id(thing), None)) or thing
