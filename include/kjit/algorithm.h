@@ -435,6 +435,32 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit
                                                const kjit_operator *operator_,
                                                const kjit_algorithm_options *options);
 
+/* ---- products ---- */
+
+/* result becomes the sum of products that expression asks for, as numpy.einsum: "ij,jk->ik". Each
+ * axis of an operand has a letter, A to Z or a to z, or is one of those of "...", which broadcast
+ * from the last one on; axes of extent 1 broadcast. A letter that an operand repeats is its
+ * diagonal; letters that the result does not have are summed over. Without "->" the result has the
+ * ellipsis, then the letters that come once, in their order. operands: 1 to 10, of one type of
+ * numbers; messages call them x0, x1. They are multiplied in pairs, in the order of the fewest
+ * products, with work memory between these. A func as result gets each sum once, f(i, k, v,
+ * arrays): a bias, an activation. Sums are computed in options.accumulator, by default the
+ * result's type where that is wider, of f16 and bf16 f32; an array for the result (options.results)
+ * has the operands' type. options NULL: all defaults. Errors: ARGUMENT (expression, shapes,
+ * operands that overlap or cannot be written, too little work memory), TYPE (operands of several
+ * types, elements that are no numbers), UNSUPPORTED (more operands, products between of more than 8
+ * axes); those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result,
+                                            const char *expression, const kjit_operand *operands,
+                                            size_t operand_count,
+                                            const kjit_algorithm_options *options);
+/* result becomes the product of matrices x and y, as numpy.matmul: their last two axes are
+ * multiplied, the others broadcast; an operand of one axis is a row on the left, a column on the
+ * right, and the result is without that axis. Errors and all else: as kjit_einsum. */
+KJIT_API KJIT_CHECK kjit_status kjit_matmul(kjit_context *context, const kjit_operand *result,
+                                            const kjit_operand *x, const kjit_operand *y,
+                                            const kjit_algorithm_options *options);
+
 /* ---- search ---- */
 
 /* result, of integers, becomes for each of values its place in sorted, an operand of one axis: how

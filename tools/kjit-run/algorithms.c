@@ -218,6 +218,18 @@ static kjit_status call_histogram_edges(kjit_context *context, const run_argumen
                               options);
 }
 
+static kjit_status call_einsum(kjit_context *context, const run_argument *a,
+                               const kjit_algorithm_options *options)
+{
+  return kjit_einsum(context, a[0].operands, a[1].text, a[2].operands, a[2].count, options);
+}
+
+static kjit_status call_matmul(kjit_context *context, const run_argument *a,
+                               const kjit_algorithm_options *options)
+{
+  return kjit_matmul(context, a[0].operands, a[1].operands, a[2].operands, options);
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
@@ -318,6 +330,11 @@ static const run_algorithm rows[] = {
   { "histogram_edges",
     { RESULT("result"), INPUT("x"), INPUT("edges"), PERHAPS("weights") }, 0, false,
     call_histogram_edges },
+  { "einsum",
+    { RESULT("result"), { "expression", RUN_TEXT, false, false }, INPUTS("x") },
+    1 << RUN_ACCUMULATOR, false, call_einsum },
+  { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, 1 << RUN_ACCUMULATOR, false,
+    call_matmul },
   { "map", { RESULTS("r"), FUNC, INPUTS("x") }, MAPPING, false, call_map },
 };
 /* clang-format on */

@@ -13,7 +13,8 @@ typedef enum run_role {
   RUN_OPERATOR,
   RUN_FUNCTION,
   RUN_INTEGER, /* of the call itself: the number of bins */
-  RUN_REAL
+  RUN_REAL,
+  RUN_TEXT /* "ij,jk->ik" */
 } run_role;
 
 typedef struct run_parameter {
@@ -49,6 +50,7 @@ typedef struct run_argument {
   kjit_function *function;
   int64_t integer;
   double real;
+  const char *text;
 } run_argument;
 
 enum { RUN_MOST_PARAMETERS = 8 };

@@ -10,7 +10,8 @@
 static bool has_operand(const run_call *call, const run_part *part)
 {
   run_role role = call->algorithm->parameters[part->parameter].role;
-  return role != RUN_INTEGER && role != RUN_REAL && !part->operator_name && !part->new_length;
+  return role != RUN_INTEGER && role != RUN_REAL && role != RUN_TEXT && !part->operator_name &&
+         !part->new_length;
 }
 
 static kjit_operand bind_operand(const run_step *step, const run_part *part)
@@ -30,6 +31,7 @@ static void bind_part(const run_step *step, size_t index, run_argument *argument
   *operator_ = (kjit_operator){ part->operator_name, NULL, step->call->commutes };
   argument->integer = part->integer;
   argument->real = part->real;
+  argument->text = part->text;
   if (has_operand(step->call, part)) {
     *operand = bind_operand(step, part);
     argument->function = operator_->function = step->operands[part->operand].function;
@@ -222,6 +224,7 @@ void run_destroy_call(run_call *call)
   kjit_destroy_plan(call->plan);
   free(call->initial_bytes);
   free(call->signature);
+  for (size_t i = 0; i < call->part_count; i++) free(call->parts[i].text);
   free(call->parts);
   free(call->operands);
   free(call->operators);

@@ -16,6 +16,7 @@ typedef struct run_part {
   const char *operator_name; /* of an operator that is no func; static storage */
   int64_t integer;           /* of RUN_INTEGER, which is no operand */
   double real;
+  char *text;        /* of RUN_TEXT */
   const char *at;    /* in the text */
   size_t new_length; /* not 0: the length of the name of an array that the call makes */
 } run_part;

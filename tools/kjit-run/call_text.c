@@ -135,6 +135,16 @@ static bool scan_real(tool_scanner *scanner, double *real)
   return true;
 }
 
+/* "ij,jk->ik", in quotation marks */
+static bool scan_text(tool_scanner *scanner, char **text)
+{
+  const char *end = *scanner->at == '"' ? strchr(scanner->at + 1, '"') : NULL;
+  if (!end) return tool_expected(scanner, "a text in quotation marks");
+  *text = tool_copy_text(scanner->at + 1, (size_t)(end - scanner->at - 1));
+  scanner->at = end + 1;
+  return true;
+}
+
 static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step, size_t parameter)
 {
   tool_skip_blanks(scanner);
@@ -147,6 +157,7 @@ static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step,
   case RUN_INTEGER:
     return tool_scan_integer(scanner, step->call->algorithm->parameters[parameter].name,
                              &part->integer);
+  case RUN_TEXT: return scan_text(scanner, &part->text);
   case RUN_REAL: return scan_real(scanner, &part->real);
   default: return run_scan_operand(m, scanner, step, part);
   }

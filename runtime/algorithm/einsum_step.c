@@ -1,0 +1,139 @@
+/* One step of an einsum as a kernel: lib/library/product.kir with two funcs, for ij,jk->ik
+ *
+ *   func product_term(g0, g1, g2, g3, x_0, y_0) @inline { return f32(x_0[g1, g3]) * f32(y_0[g3,
+ * g2]) } func product_put(g0, g1, g2, v, result_0) @inline { result_0[g1, g2] = f32(v) }
+ *
+ * g0 to g3 are the linear indices of four groups of letters: of both factors and the result, of the
+ * first one and the result, of the second one and the result, and those that are summed. */
+#include "algorithm/einsum.h"
+#include "ir/context.h"
+
+enum { GROUPS = 4, SUMMED = 3 };
+
+typedef struct step {
+  const ka_einsum *e;
+  ka_kernel kernel;
+  uint64_t groups[GROUPS];
+  const char *extents[KA_LETTERS], *list; /* parameters, where an index is taken apart by them */
+} step;
+
+static void divide_letters(step *s, uint64_t a, uint64_t b, uint64_t target)
+{
+  uint64_t summed = (a | b) & ~target;
+  s->groups[SUMMED] = summed;
+  s->groups[1] = target & a & ~b;
+  s->groups[2] = target & b & ~a;
+  s->groups[0] = target & ~(s->groups[1] | s->groups[2]);
+}
+
+/* Also of letters that stand in the place of a work memory's. */
+static void use_extents(step *s)
+{
+  s->list = "";
+  for (uint32_t letter = 0; letter < KA_LETTERS; letter++) {
+    bool is_used = false;
+    for (uint32_t g = 0; g < GROUPS; g++) is_used = is_used || (s->groups[g] >> letter & 1);
+    if (!is_used) continue;
+    s->extents[letter] = ka_use_count(&s->kernel, (uint64_t)s->e->extents[letter]);
+    s->list = kj_format(&s->e->call->arena, "%s, %s", s->list, s->extents[letter]);
+  }
+}
+
+/* The statements that make the indices i0, i1 ... of the letters; the last letter is fastest. */
+static void write_indices(step *s, uint32_t group_count)
+{
+  for (uint32_t g = 0; g < group_count; g++) {
+    uint64_t left = s->groups[g];
+    kj_append_format(s->kernel.funcs, "  let r%u_0 = g%u\n", g, g);
+    for (uint32_t i = 0; left; i++) {
+      uint32_t letter = 63 - (uint32_t)__builtin_clzll(left);
+      left &= ~(UINT64_C(1) << letter);
+      if (!left) kj_append_format(s->kernel.funcs, "  let i%u = r%u_%u\n", letter, g, i);
+      else
+        kj_append_format(s->kernel.funcs, "  let i%u = r%u_%u %% %s\n  let r%u_%u = r%u_%u // %s\n",
+                         letter, g, i, s->extents[letter], g, i + 1, g, i, s->extents[letter]);
+    }
+  }
+}
+
+static const char *work_index(const step *s, const ka_factor *factor)
+{
+  const char *index = "0";
+  for (uint32_t i = 0; i < factor->rank; i++) {
+    uint32_t letter = factor->letters[i];
+    index = i ? kj_format(&s->e->call->arena, "(%s) * %s + i%u", index, s->extents[letter], letter)
+              : kj_format(&s->e->call->arena, "i%u", letter);
+  }
+  return index;
+}
+
+/* Along axes that broadcast the index is 0. */
+static const char *list_indices(const step *s, const ka_factor *factor, const char *type)
+{
+  kj_arena *arena = &s->e->call->arena;
+  const char *list = "";
+  for (uint32_t i = 0; i < factor->rank; i++) {
+    uint32_t letter = factor->letters[i];
+    const char *index = factor->mask >> letter & 1 ? kj_format(arena, "i%u", letter) : "0";
+    list = kj_format(arena, "%s%s%s(%s)", list, i ? ", " : "", type, index);
+  }
+  return list;
+}
+
+static const char *use_factor(step *s, const ka_factor *factor, const char **names)
+{
+  kj_arena *arena = &s->e->call->arena;
+  if (!factor->operand) {
+    const char *work = ka_use_work(&s->kernel, factor->work);
+    *names = kj_format(arena, "%s, %s", *names, work);
+    return kj_format(arena, "%s[%s]", work, work_index(s, factor));
+  }
+  const ka_operand *x = factor->operand;
+  const char *arrays = ka_use_arrays(&s->kernel, x);
+  *names = kj_format(arena, "%s%s", *names, arrays);
+  if (!x->function)
+    return kj_format(arena, "%s_0[%s]", x->name, factor->rank ? list_indices(s, factor, "") : "0");
+  const char *list = list_indices(s, factor, "i64"),
+             *callee = ka_use_function(&s->kernel, x->function,
+                                       x->rank + x->array_count + (x->is_output ? 1 : 0));
+  if (x->is_output) return kj_format(arena, "%s(%s%sv%s)", callee, list, *list ? ", " : "", arrays);
+  const char *rest = !*list && *arrays ? arrays + 2 : arrays;
+  return kj_format(arena, "%s(%s%s)", callee, list, rest);
+}
+
+void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
+                       const ka_factor *target)
+{
+  ka_call *call = e->call;
+  step s = { .e = e };
+  const char *inputs = "", *outputs = "", *counts[GROUPS];
+  const char *type = ka_type_text(call, e->accumulator);
+  uint64_t count = ka_count_letters(e, target->mask);
+  divide_letters(&s, a->mask, b ? b->mask : 0, target->mask);
+  uint64_t summed = ka_count_letters(e, s.groups[SUMMED]);
+  if (!count) return;
+  call->is_wide = call->is_wide || count > INT32_MAX / 2 || summed > INT32_MAX / 2;
+  ka_begin_kernel(call, "product", &s.kernel);
+  use_extents(&s);
+  const char *term = kj_format(&call->arena, "%s(%s)", type, use_factor(&s, a, &inputs));
+  if (b) term = kj_format(&call->arena, "%s * %s(%s)", term, type, use_factor(&s, b, &inputs));
+  kj_append_format(s.kernel.funcs, "func product_term(g0, g1, g2, g3%s%s) @inline {\n", inputs,
+                   s.list);
+  write_indices(&s, GROUPS);
+  kj_append_format(s.kernel.funcs, "  return %s\n}\n", term);
+  const char *place = use_factor(&s, target, &outputs);
+  kj_append_format(s.kernel.funcs, "func product_put(g0, g1, g2, v%s%s) @inline {\n", outputs,
+                   s.list);
+  write_indices(&s, SUMMED);
+  if (target->operand && target->operand->function)
+    kj_append_format(s.kernel.funcs, "  %s\n}\n", place);
+  else
+    kj_append_format(s.kernel.funcs, "  %s = %s(v)\n}\n", place,
+                     target->operand ? ka_type_text(call, target->operand->element) : type);
+  for (uint32_t g = 0; g < GROUPS; g++)
+    counts[g] = ka_use_count(&s.kernel, ka_count_letters(e, s.groups[g]));
+  ka_launch(&s.kernel, 0, 0,
+            "product_all(bind_back(product_term%s%s), bind_back(product_put%s%s), %s, %s, %s, %s, "
+            "zero(%s))",
+            inputs, s.list, outputs, s.list, counts[0], counts[1], counts[2], counts[3], type);
+}

@@ -1,0 +1,83 @@
+"""Products of matrices and Einstein sums of random expressions, in layouts of all kinds."""
+import numpy as np
+
+from cases import Case, cases, some_cases
+
+LETTERS = "abcdeXYZ"
+KINDS = ["f2", "f4", "f8", "c8", "c16", "i1", "u1", "i4", "u8"]
+EPSILON = {"f2": 2.0**-10, "f4": 2.0**-23, "f8": 2.0**-52, "c8": 2.0**-22, "c16": 2.0**-51}
+SUMS = {"f2": 2.0**-23, **{k: EPSILON[k] for k in ("f4", "f8", "c8", "c16")}}
+
+
+def draw(rng, shape, kind):
+    """Elements of random strides: transposed in memory, sometimes."""
+    order = rng.permutation(len(shape))
+    x = rng.standard_normal([shape[i] for i in order])
+    if kind[0] == "c":
+        x = x + 1j * rng.standard_normal(x.shape)
+    if kind[0] in "iu":
+        x = rng.integers(0 if kind[0] == "u" else -9, 10, x.shape)
+    return np.transpose(x.astype(kind), np.argsort(order))
+
+
+def expect(case, expression, operands, kind, factors):
+    """The error is at most that of so many additions and roundings of the sum of the absolute values."""
+    if kind[0] in "iu":
+        wide = [x.astype("u8" if kind[0] == "u" else "i8") for x in operands]
+        return case.expect("r", np.einsum(expression, *wide).astype(kind))
+    wide = [x.astype("c16" if kind[0] == "c" else "f8") for x in operands]
+    value, size = np.einsum(expression, *wide), np.einsum(expression, *[np.abs(x) for x in wide])
+    atol = float(np.max(size, initial=0)) * (factors * SUMS[kind] + EPSILON[kind] / 2)
+    return case.expect("r", value.astype(kind), atol=atol)
+
+
+def random_expression(rng):
+    """Letters of each operand, the extents, and the letters of the result or None."""
+    extents = {letter: int(rng.choice([0, 1, 2, 3, 4, 5], p=[0.04, 0.16, 0.2, 0.2, 0.2, 0.2])) for letter in LETTERS}
+    terms = ["".join(rng.choice(list(LETTERS[:5 if count > 2 else 8]), rng.integers(0, 4))) for count in [int(rng.integers(1, 6))] for _ in range(count)]
+    used = sorted(set("".join(terms)))
+    result = "".join(rng.permutation([letter for letter in used if rng.random() < 0.4])) if rng.random() < 0.8 else None
+    return terms, extents, result
+
+
+@some_cases(60)
+def expressions(rng):
+    made = 0
+    while made < 90:
+        terms, extents, result = random_expression(rng)
+        kind = str(rng.choice(KINDS))
+        dots = int(rng.integers(0, 3)) if rng.random() < 0.3 else None
+        shapes = []
+        for term in terms:
+            own = {letter: 1 if rng.random() < 0.15 else extents[letter] for letter in term}
+            shapes.append([own[letter] for letter in term])
+        texts = list(terms)
+        if dots is not None:
+            ahead = [int(n) for n in rng.integers(1, 4, 2)]
+            for i in range(len(terms)):
+                rank = int(rng.integers(0, dots + 1))
+                shapes[i] = [1 if rng.random() < 0.3 else n for n in ahead[2 - rank:]] + shapes[i]
+                texts[i] = "..." + terms[i]
+        expression = ",".join(texts) + ("" if result is None else "->" + ("..." if dots is not None else "") + result)
+        operands = {f"x{i}": draw(rng, shape, kind) for i, shape in enumerate(shapes)}
+        length = int(np.prod([max(n, 1) for n in extents.values()]))
+        case = Case(f"einsum {expression} {shapes} {kind}", "{r} = einsum(\"%s\", %s)" % (expression, ", ".join("{%s}" % name for name in operands)), **operands)
+        made += 1
+        yield expect(case, expression, list(operands.values()), kind, length + 8)
+
+
+@some_cases(40)
+def matrices(rng):
+    for kind in KINDS:
+        for m, n, k in [(1, 1, 1), (4, 16, 7), (3, 15, 4), (5, 17, 0), (0, 3, 2), (33, 31, 65), (8, 48, 100)]:
+            for batches in [((), ()), ((3,), (3,)), ((2, 1), (3,))]:
+                x, y = draw(rng, [*batches[0], m, k], kind), draw(rng, [*batches[1], k, n], kind)
+                yield expect(Case(f"matmul {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
+
+
+@cases
+def vectors(rng):
+    x, y, b = draw(rng, [37], "f8"), draw(rng, [2, 37, 20], "f8"), draw(rng, [20], "f8")
+    yield expect(Case("row", "{r} = matmul({x}, {y})", x=x, y=y), "j,ajk->ak", [x, y], "f8", 40)
+    yield expect(Case("column", "{r} = matmul({y}, {b})", y=y, b=b), "ajk,k->aj", [y, b], "f8", 40)
+    yield expect(Case("inner", "{r} = matmul({x}, {y})", x=x, y=x[::-1]), "j,j->", [x, x[::-1]], "f8", 40)
