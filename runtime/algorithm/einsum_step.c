@@ -1,7 +1,9 @@
 /* One step of an einsum as a kernel: lib/library/product.kir with two funcs, for ij,jk->ik
  *
- *   func product_term(g0, g1, g2, g3, x_0, y_0) @inline { return f32(x_0[g1, g3]) * f32(y_0[g3,
- * g2]) } func product_put(g0, g1, g2, v, result_0) @inline { result_0[g1, g2] = f32(v) }
+ *   func product_term(g0, g1, g2, g3, x_0, y_0) @inline {
+ *     return f32(x_0[g1, g3]) * f32(y_0[g3, g2])
+ *   }
+ *   func product_put(g0, g1, g2, v, result_0) @inline { result_0[g1, g2] = f32(v) }
  *
  * g0 to g3 are the linear indices of four groups of letters: of both factors and the result, of the
  * first one and the result, of the second one and the result, and those that are summed. */

@@ -81,3 +81,10 @@ def vectors(rng):
     yield expect(Case("row", "{r} = matmul({x}, {y})", x=x, y=y), "j,ajk->ak", [x, y], "f8", 40)
     yield expect(Case("column", "{r} = matmul({y}, {b})", y=y, b=b), "ajk,k->aj", [y, b], "f8", 40)
     yield expect(Case("inner", "{r} = matmul({x}, {y})", x=x, y=x[::-1]), "j,j->", [x, x[::-1]], "f8", 40)
+
+
+@cases
+def paths(rng):
+    """Pairs of which most orders would take more products than time, and a func as the result."""
+    x = [rng.standard_normal(shape) for shape in [(300, 200), (200, 400), (400,)]]
+    yield expect(Case("chain", "{r} = einsum(\"ij,jk,k->i\", {x}, {y}, {z})", x=x[0], y=x[1], z=x[2]), "ij,jk,k->i", x, "f8", 700)
