@@ -85,6 +85,9 @@ def vectors(rng):
 
 @cases
 def paths(rng):
-    """Pairs of which most orders would take more products than time, and a func as the result."""
+    """Pairs of which most orders would take more products than time; funcs as the result and as an operand."""
     x = [rng.standard_normal(shape) for shape in [(300, 200), (200, 400), (400,)]]
     yield expect(Case("chain", "{r} = einsum(\"ij,jk,k->i\", {x}, {y}, {z})", x=x[0], y=x[1], z=x[2]), "ij,jk,k->i", x, "f8", 700)
+    x, y, b, s = (rng.standard_normal(shape) for shape in [(21, 30), (30, 18), 18, 30])
+    case = Case("funcs", "biased({r}, {b})[21, 18] = matmul(scaled({x}, {s})[21, 30], {y})", x=x, y=y, b=b, s=s, r=np.zeros((21, 18)))
+    yield case.expect("r", np.maximum(x * s @ y + b, 0), atol=1e-11)
