@@ -89,9 +89,9 @@ static void read_factor(reader *r, ka_factor *factor)
   uint32_t count, ellipsis = 0, rank = factor->operand->rank;
   bool has_ellipsis = read_letters(r, letters, &count, &ellipsis);
   if (has_ellipsis ? count > rank : count != rank)
-    ka_fail(r->e->call, KJIT_ERROR_ARGUMENT,
-            "`%s` has %u axes, and the expression has %u letter%s%s", factor->operand->name, rank,
-            count, count == 1 ? "" : "s", has_ellipsis ? " beside the ellipsis" : "");
+    ka_fail(r->e->call, KJIT_ERROR_ARGUMENT, "`%s` has %u %s, and the expression has %u letter%s%s",
+            factor->operand->name, rank, rank == 1 ? "axis" : "axes", count, count == 1 ? "" : "s",
+            has_ellipsis ? " beside the ellipsis" : "");
   insert_ellipsis(factor, letters, count, ellipsis, has_ellipsis ? rank - count : 0);
   if (rank - count > r->ellipsis_rank) r->ellipsis_rank = rank - count;
   for (uint32_t i = 0; i < rank; i++) {
