@@ -20,11 +20,11 @@ HAS_NUMBA = False
 _FROM = {
     _dispatcher: "jit declare_device",
     _arrays: "device_array device_array_like to_device as_cuda_array from_cuda_array_interface is_cuda_array pinned_array "
-             "pinned_array_like mapped_array mapped_array_like managed_array pinned mapped defer_cleanup In Out InOut",
+    "pinned_array_like mapped_array mapped_array_like managed_array pinned mapped defer_cleanup In Out InOut",
     _streams: "stream default_stream legacy_default_stream per_thread_default_stream external_stream event event_elapsed_time "
-              "synchronize",
+    "synchronize",
     _devices: "gpus get_current_device current_context select_device close list_devices detect is_available is_supported_version "
-              "is_float16_supported is_bfloat16_supported profiling profile_start profile_stop require_context",
+    "is_float16_supported is_bfloat16_supported profiling profile_start profile_stop require_context",
     _compiling: "compile compile_ptx compile_ptx_for_current_device compile_for_current_device",
     errors: "CudaSupportError",
 }
@@ -33,13 +33,19 @@ for _module, _names in _FROM.items():
 
 # What numba.cuda has and kjit.cuda does not: what to do instead.
 _REFUSED = {
-    "CUSource": "CUDA C is not linked: write the function in Python", "PTXSource": "PTX is not linked: kjit.ptx in a kernel",
-    "LTOIR": "code is not linked", "Object": "code is not linked", "Fatbin": "code is not linked", "Cubin": "code is not linked",
+    "CUSource": "CUDA C is not linked: write the function in Python",
+    "PTXSource": "PTX is not linked: kjit.ptx in a kernel",
+    "LTOIR": "code is not linked",
+    "Object": "code is not linked",
+    "Fatbin": "code is not linked",
+    "Cubin": "code is not linked",
     "Archive": "code is not linked",
     "set_memory_manager": "memory of other managers: hand over their arrays, which kernels take in place",
     "BaseCUDAMemoryManager": "memory of other managers: hand over their arrays, which kernels take in place",
-    "CPointer": "pointers: hand over arrays", "Record": "records as types: hand over the array",
-    "extending": "Numba's extension API: write a function", "intrinsic": "Numba's extension API: write a function",
+    "CPointer": "pointers: hand over arrays",
+    "Record": "records as types: hand over the array",
+    "extending": "Numba's extension API: write a function",
+    "intrinsic": "Numba's extension API: write a function",
 }
 
 

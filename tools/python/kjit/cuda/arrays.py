@@ -7,7 +7,6 @@ import operator
 import numpy
 
 from .. import _arrays, _kjit, _state, dtypes
-from . import streams
 
 
 def _contiguous_strides(shape, itemsize, order="C"):
@@ -30,7 +29,13 @@ class DeviceNDArray:
     """An array of a device with NumPy's attributes. `a[i]` of one element is a scalar of NumPy, else a view."""
 
     def __init__(self, own, dtype, strides, stream=0, base=None):
-        self._own, self.dtype, self.strides, self.stream, self._base = own, numpy.dtype(dtype), tuple(strides), stream, base
+        self._own, self.dtype, self.strides, self.stream, self._base = (
+            own,
+            numpy.dtype(dtype),
+            tuple(strides),
+            stream,
+            base,
+        )
         self.shape, self.ndim = own.shape, len(own.shape)
 
     @property
@@ -98,7 +103,9 @@ class DeviceNDArray:
     def copy_to_host(self, ary=None, stream=0):
         """The elements in NumPy's array ary, or in a new one."""
         if ary is None:
-            ary = numpy.empty(self.shape, self.dtype, "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C")
+            ary = numpy.empty(
+                self.shape, self.dtype, "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C"
+            )
         else:
             _check_copy(self, ary)
         if self.size:
@@ -109,9 +116,17 @@ class DeviceNDArray:
         """Copies the elements of another array of the same size, dtype and order here."""
         if ary.size == 0:
             return
-        source = ary if isinstance(ary, DeviceNDArray) else numpy.asarray(ary) if not _has_interface(ary) else as_cuda_array(ary)
+        source = (
+            ary
+            if isinstance(ary, DeviceNDArray)
+            else numpy.asarray(ary)
+            if not _has_interface(ary)
+            else as_cuda_array(ary)
+        )
         _check_copy(self, source)
-        self._own.copy_from(source._own if isinstance(source, DeviceNDArray) else numpy.ascontiguousarray(source).astype(self.dtype))
+        self._own.copy_from(
+            source._own if isinstance(source, DeviceNDArray) else numpy.ascontiguousarray(source).astype(self.dtype)
+        )
 
     # ---- views ----
 
@@ -141,7 +156,7 @@ class DeviceNDArray:
             raise IndexError("too many indices for array")
         if any(k is Ellipsis for k in key):
             at = next(i for i, k in enumerate(key) if k is Ellipsis)
-            key = key[:at] + (slice(None),) * (self.ndim - count) + key[at + 1:]
+            key = key[:at] + (slice(None),) * (self.ndim - count) + key[at + 1 :]
         key += (slice(None),) * (self.ndim - len(key))
         strides, shape = [], []
         for k, extent, stride in zip(key, self.shape, self.strides):
@@ -193,7 +208,9 @@ class DeviceNDArray:
         if order == "F":
             if not self.is_f_contiguous():
                 raise NotImplementedError("reshape would require copy")
-            return self._view(self._own.T.reshape(*reversed(shape)).T, _contiguous_strides(shape, self.dtype.itemsize, "F"))
+            return self._view(
+                self._own.T.reshape(*reversed(shape)).T, _contiguous_strides(shape, self.dtype.itemsize, "F")
+            )
         if not self.is_c_contiguous():
             raise NotImplementedError("reshape would require copy")
         return self._view(self._own.reshape(*shape), _contiguous_strides(shape, self.dtype.itemsize))
@@ -204,7 +221,13 @@ class DeviceNDArray:
         return self.reshape(self.size, order=order)
 
     def squeeze(self, axis=None, stream=0):
-        axes = [i for i, e in enumerate(self.shape) if e == 1] if axis is None else [axis] if isinstance(axis, int) else list(axis)
+        axes = (
+            [i for i, e in enumerate(self.shape) if e == 1]
+            if axis is None
+            else [axis]
+            if isinstance(axis, int)
+            else list(axis)
+        )
         if any(self.shape[a] != 1 for a in axes):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
         return self._slice(tuple(0 if i in axes else slice(None) for i in range(self.ndim)))
@@ -213,7 +236,7 @@ class DeviceNDArray:
         """Parts of a one-dimensional array, of section elements each."""
         if self.ndim != 1:
             raise ValueError("not implemented for non-1D arrays")
-        return [self[at:at + section] for at in range(0, self.size, section)]
+        return [self[at : at + section] for at in range(0, self.size, section)]
 
     def view(self, dtype):
         """The same bytes as elements of another type."""
@@ -279,12 +302,18 @@ def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
     dtype, text = _element(dtype)
     if strides is not None:
         strides = _shape_of(strides)
-        order = "F" if strides == _contiguous_strides(shape, dtype.itemsize, "F") and \
-            strides != _contiguous_strides(shape, dtype.itemsize) else "C"
+        order = (
+            "F"
+            if strides == _contiguous_strides(shape, dtype.itemsize, "F")
+            and strides != _contiguous_strides(shape, dtype.itemsize)
+            else "C"
+        )
         if strides != _contiguous_strides(shape, dtype.itemsize, order):
             raise NotImplementedError("kjit.cuda.device_array: strides are those of contiguous rows or columns")
     own = _arrays.empty(shape[::-1] if order == "F" else shape, text)
-    return DeviceNDArray(own.T if order == "F" else own, dtype, _contiguous_strides(shape, dtype.itemsize, order), stream)
+    return DeviceNDArray(
+        own.T if order == "F" else own, dtype, _contiguous_strides(shape, dtype.itemsize, order), stream
+    )
 
 
 def device_array_like(ary, stream=0):
@@ -376,8 +405,11 @@ def is_cuda_array(obj):
 def pinned_array(shape, dtype=numpy.float64, strides=None, order="C"):
     """An array of NumPy for copies to and from a device. Its memory is the machine's as any, which kjit copies through
     pinned memory of its own."""
-    return numpy.ndarray(shape, _element(dtype)[0], order=order) if strides is None else \
-        numpy.lib.stride_tricks.as_strided(numpy.empty(shape, _element(dtype)[0]), shape, strides)
+    return (
+        numpy.ndarray(shape, _element(dtype)[0], order=order)
+        if strides is None
+        else numpy.lib.stride_tricks.as_strided(numpy.empty(shape, _element(dtype)[0]), shape, strides)
+    )
 
 
 def pinned_array_like(ary):

@@ -2,5 +2,7 @@
 
 from ..frontend.words import Form
 
-this_grid = Form("cuda.cg.this_grid", "", "0", "The group of all threads of the grid; `group.sync()` waits for all of them.")
+this_grid = Form(
+    "cuda.cg.this_grid", "", "0", "The group of all threads of the grid; `group.sync()` waits for all of them."
+)
 thisgrid = this_grid

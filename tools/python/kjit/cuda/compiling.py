@@ -3,11 +3,26 @@
 from . import devices, dispatcher, types
 
 
-def compile_ptx(pyfunc, sig, debug=None, lineinfo=False, device=False, fastmath=False, cc=None, opt=None, abi="c", abi_info=None,
-                output="ptx", forceinline=False, launch_bounds=None):
+def compile_ptx(
+    pyfunc,
+    sig,
+    debug=None,
+    lineinfo=False,
+    device=False,
+    fastmath=False,
+    cc=None,
+    opt=None,
+    abi="c",
+    abi_info=None,
+    output="ptx",
+    forceinline=False,
+    launch_bounds=None,
+):
     """(PTX, type of the result) of a kernel for the types of a signature."""
     if device:
-        raise NotImplementedError("kjit.cuda.compile_ptx(device=True): kjit makes kernels only; their functions are a part of them")
+        raise NotImplementedError(
+            "kjit.cuda.compile_ptx(device=True): kjit makes kernels only; their functions are a part of them"
+        )
     made = dispatcher.Dispatcher(pyfunc, [sig], {"debug": bool(debug), "fastmath": fastmath, "lineinfo": lineinfo})
     signature = made.signatures[0]
     if signature.return_type not in (None, types.void):

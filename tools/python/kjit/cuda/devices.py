@@ -155,7 +155,9 @@ def select_device(device_id):
     if device_id != 0 and device_id >= len(gpus):
         raise RuntimeError(f"no device {device_id}: there are {len(gpus)}")
     if device_id != 0:
-        raise NotImplementedError("kjit.cuda.select_device: another device than the first is chosen by the environment's KJIT_DEVICE")
+        raise NotImplementedError(
+            "kjit.cuda.select_device: another device than the first is chosen by the environment's KJIT_DEVICE"
+        )
     return Context(Device(device_id))
 
 
@@ -173,10 +175,11 @@ def detect():
     print(f"Found {len(gpus)} CUDA devices")
     for device in gpus:
         cc = device.compute_capability
-        print(f"id {device.id}    {device.name}                              [SUPPORTED]\n"
-              f"                      Compute Capability: {cc[0]}.{cc[1]}")
-    print("Summary:\n"
-          f"\t{len(gpus)}/{len(gpus)} devices are supported")
+        print(
+            f"id {device.id}    {device.name}                              [SUPPORTED]\n"
+            f"                      Compute Capability: {cc[0]}.{cc[1]}"
+        )
+    print(f"Summary:\n\t{len(gpus)}/{len(gpus)} devices are supported")
     return True
 
 

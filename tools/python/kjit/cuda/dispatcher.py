@@ -3,13 +3,31 @@
 import functools
 import types as python_types
 
-from .. import _functions, _kjit, _state
+from .. import _functions
 from . import arrays, streams, types
 
 # Options that change nothing here: what they ask for is so, or has no meaning for kjit.
-_WITHOUT_EFFECT = {"opt", "lineinfo", "cache", "lto", "nopython", "error_model", "fastmath", "debug", "inline", "forceinline",
-                   "max_registers", "launch_bounds", "device", "boundscheck", "cooperative", "shared_memory_carveout", "nrt",
-                   "abi", "abi_info", "output", "target", "link", "extensions", "chain_rules"}
+_WITHOUT_EFFECT = {
+    "opt",
+    "lineinfo",
+    "cache",
+    "lto",
+    "nopython",
+    "cooperative",
+    "shared_memory_carveout",
+}
+_KNOWN = _WITHOUT_EFFECT | {
+    "device",
+    "debug",
+    "fastmath",
+    "inline",
+    "forceinline",
+    "max_registers",
+    "launch_bounds",
+    "boundscheck",
+    "link",
+    "extensions",
+}
 _REFUSED = {
     "link": "link= of CUDA C or PTX is not there: write the function in Python, or use kjit.ptx in a kernel",
     "extensions": "extensions= is not there: convert the arguments before the launch",
@@ -26,12 +44,14 @@ def _options(given):
     for name, why in _REFUSED.items():
         if given.get(name):
             raise NotImplementedError(f"kjit.cuda.jit: {why}")
-    unknown = set(given) - _WITHOUT_EFFECT
+    unknown = set(given) - _KNOWN
     if unknown:
-        raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_WITHOUT_EFFECT)}")
+        raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_KNOWN)}")
     options = {"numba": True}
     if given.get("debug"):
         options |= {"checks": "usual", "debug": "lines"}
+    elif given.get("boundscheck"):
+        options["checks"] = "bounds"
     if given.get("fastmath"):
         options["fastmath"] = True
     if given.get("max_registers"):
@@ -59,8 +79,9 @@ class Dispatcher:
         self._is_device = bool(given.get("device"))
         # In a kernel of one launch inlining is for callers.
         kernel_options = {k: v for k, v in self._kjit_options.items() if k != "inline"}
-        self.attributes = _functions._attributes({k: v for k, v in self._kjit_options.items()
-                                                  if k in ("numba", "fastmath", "inline")})
+        self.attributes = _functions._attributes(
+            {k: v for k, v in self._kjit_options.items() if k in ("numba", "fastmath", "inline")}
+        )
         self.overloads, self.signatures, self._configurations = {}, [], {}
         self._kernel = _Kernel(py_func, **kernel_options)
         self.func_code, self.extensions = py_func.__code__, []
@@ -83,7 +104,9 @@ class Dispatcher:
             raise TypeError("CUDA kernel must have void return type.")
         count = self.py_func.__code__.co_argcount
         if len(signature.args) != count:
-            raise TypeError(f"the signature {signature} has {len(signature.args)} types, the function {count} parameters")
+            raise TypeError(
+                f"the signature {signature} has {len(signature.args)} types, the function {count} parameters"
+            )
         if signature.args not in self.overloads:
             self.overloads[signature.args] = Overload(self, signature)
             self.signatures.append(signature)
@@ -140,7 +163,9 @@ class Dispatcher:
 
     def __getitem__(self, key):
         if not isinstance(key, tuple) or len(key) not in (2, 3, 4):
-            raise ValueError("must specify at least the griddim and blockdim: kernel[griddim, blockdim, stream, sharedmem]")
+            raise ValueError(
+                "must specify at least the griddim and blockdim: kernel[griddim, blockdim, stream, sharedmem]"
+            )
         return self.configure(*key)
 
     def forall(self, ntasks, tpb=0, stream=0, sharedmem=0):
@@ -152,8 +177,10 @@ class Dispatcher:
     def __call__(self, *args, **keywords):
         if self._is_device:
             raise TypeError(f"{self.py_func.__name__} is a device function: kernels call it")
-        raise ValueError("Kernel launch configuration was not specified. Use the syntax:\n\n"
-                         "kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)")
+        raise ValueError(
+            "Kernel launch configuration was not specified. Use the syntax:\n\n"
+            "kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)"
+        )
 
     def _fit(self, args):
         """The arguments as one of the signatures has them."""
@@ -168,7 +195,9 @@ class Dispatcher:
                     best = worst, [f[1] for f in fits]
         if best is None:
             found = ", ".join(str(types.typeof(a)) for a in args)
-            raise TypeError(f"No matching definition for argument type(s) {found}: {', '.join(map(str, self.signatures))}")
+            raise TypeError(
+                f"No matching definition for argument type(s) {found}: {', '.join(map(str, self.signatures))}"
+            )
         return best[1]
 
     def _launch(self, launcher, args, keywords):
@@ -207,6 +236,7 @@ class Dispatcher:
         def one(types_):
             text = ", ".join(t.text for t in types_)
             return self._kernel.inspect(stage, text, target, lines=False)
+
         if signature is not None:
             return one(types.parse(signature).args)
         return {s.args: one(s.args) for s in self.signatures}
@@ -229,7 +259,10 @@ class Dispatcher:
         import sys
 
         for signature in self.signatures:
-            print(f"{self.py_func.__name__} {signature.args}\n{self._inspect('typed', signature, 'cpu')}", file=file or sys.stdout)
+            print(
+                f"{self.py_func.__name__} {signature.args}\n{self._inspect('typed', signature, 'cpu')}",
+                file=file or sys.stdout,
+            )
 
     def _number(self, name, signature):
         if signature is None:
@@ -256,8 +289,8 @@ class Dispatcher:
         return 0 if signature is not None else {s.args: 0 for s in self.signatures}
 
     def __reduce__(self):
-        raise_from = _functions._Compiled.__reduce__(self._kernel)
-        return _remake, (raise_from, [s.args for s in self.signatures] if self._is_fixed else [], self.targetoptions)
+        kernel = self._kernel.__reduce__()
+        return _remake, (kernel, [s.args for s in self.signatures] if self._is_fixed else [], self.targetoptions)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else python_types.MethodType(self, instance)
@@ -295,7 +328,10 @@ def _fit_one(kind, value):
             return (0, value)
         if value.ndim != kind.ndim or types.from_dtype(dtype).text != kind.dtype.text:
             return (8, value) if _same_bits(value, kind) else None
-        if kind.layout != "A" and types.typeof(value).layout not in (kind.layout, "C" if value.ndim == 1 else kind.layout):
+        if kind.layout != "A" and types.typeof(value).layout not in (
+            kind.layout,
+            "C" if value.ndim == 1 else kind.layout,
+        ):
             return None
         return (0, value)
     if not isinstance(value, (bool, int, float, complex, numpy.generic)):
@@ -332,8 +368,12 @@ class Overload:
         return self.dispatcher.inspect_asm(self.signature)
 
     def __getattr__(self, name):
-        numbers = {"regs_per_thread": "registers", "shared_mem_per_block": "shared_bytes", "local_mem_per_thread": "local_bytes",
-                   "max_threads_per_block": "max_threads"}
+        numbers = {
+            "regs_per_thread": "registers",
+            "shared_mem_per_block": "shared_bytes",
+            "local_mem_per_thread": "local_bytes",
+            "max_threads_per_block": "max_threads",
+        }
         if name in numbers:
             return self.dispatcher._number(numbers[name], self.signature)
         if name == "const_mem_size":
@@ -345,7 +385,13 @@ class Configured:
     """A dispatcher with a configuration."""
 
     def __init__(self, dispatcher, key, griddim, blockdim, stream):
-        self.dispatcher, self.griddim, self.blockdim, self.stream, self.sharedmem = dispatcher, key[0], key[1], stream, key[3]
+        self.dispatcher, self.griddim, self.blockdim, self.stream, self.sharedmem = (
+            dispatcher,
+            key[0],
+            key[1],
+            stream,
+            key[3],
+        )
         self._key = key
         self._launcher = None
 
@@ -361,7 +407,13 @@ class ForAll:
     """A launch by the number of tasks."""
 
     def __init__(self, dispatcher, ntasks, tpb, stream, sharedmem):
-        self.dispatcher, self.ntasks, self.thread_per_block, self.stream, self.sharedmem = dispatcher, ntasks, tpb, stream, sharedmem
+        self.dispatcher, self.ntasks, self.thread_per_block, self.stream, self.sharedmem = (
+            dispatcher,
+            ntasks,
+            tpb,
+            stream,
+            sharedmem,
+        )
 
     def __call__(self, *args, **keywords):
         if self.ntasks == 0:
@@ -391,10 +443,11 @@ def normalize(griddim, blockdim):
 def jit(func_or_sig=None, device=False, **options):
     """Makes a function of Python a kernel, `kernel[grid, block](...)`, or a function that kernels call. func_or_sig: the
     function; or a signature or a list of them, "void(float32[:], int32)". Options: device, debug, fastmath, max_registers,
-    launch_bounds, inline; opt, lineinfo, cache and lto change nothing. link= and extensions= are refused."""
+    launch_bounds, inline, boundscheck; opt, lineinfo, cache, lto, cooperative and shared_memory_carveout change nothing.
+    link= and extensions= are refused."""
     for name in ("argtypes", "restype", "bind"):
         if name in options:
-            raise errors_deprecated(name)
+            raise _deprecated(name)
     options["device"] = device
     if isinstance(func_or_sig, Dispatcher):
         raise TypeError("A jit decorator was called on an already jitted function")
@@ -417,15 +470,12 @@ def jit(func_or_sig=None, device=False, **options):
     return decorate
 
 
-def errors_deprecated(name):
+def _deprecated(name):
     from .errors import DeprecationError
 
-    return DeprecationError(f"Deprecated keyword argument `{name}`: give a signature, cuda.jit(\"void(int32[:])\")")
+    return DeprecationError(f'Deprecated keyword argument `{name}`: give a signature, cuda.jit("void(int32[:])")')
 
 
 def declare_device(name, sig=None, link=None, use_cooperative=False, abi=None):
     """Refused: functions of CUDA C are not linked."""
     raise NotImplementedError("kjit.cuda.declare_device: CUDA C is not linked: write the function in Python")
-
-
-__all__ = ["Dispatcher", "declare_device", "jit", "_kjit", "_state"]

@@ -64,7 +64,9 @@ def _check_options(options):
         if name not in _OPTIONS:
             raise KeyError(f"Unrecognized options. Unrecognized option: {name!r}; known are {sorted(_OPTIONS)}")
     if options.get("target") not in (None, "cuda"):
-        raise NotImplementedError(f"kjit.cuda.vectorize(target={options['target']!r}): kjit.vectorize is for both sides")
+        raise NotImplementedError(
+            f"kjit.cuda.vectorize(target={options['target']!r}): kjit.vectorize is for both sides"
+        )
 
 
 class DeviceUfunc:
@@ -121,8 +123,12 @@ class DeviceUfunc:
 
     def _choose_weakly(self, args, found):
         for inputs, result in self._rows:
-            if all(numpy.can_cast(f, i, "same_kind") if isinstance(a, (int, float, complex)) else numpy.can_cast(f, i, "safe")
-                   for a, f, i in zip(args, found, inputs)):
+            if all(
+                numpy.can_cast(f, i, "same_kind")
+                if isinstance(a, (int, float, complex))
+                else numpy.can_cast(f, i, "safe")
+                for a, f, i in zip(args, found, inputs)
+            ):
                 return inputs, result
         raise TypeError(f"no matching signature of {self.__name__} for elements {', '.join(map(str, found))}")
 
@@ -134,7 +140,9 @@ class DeviceUfunc:
             raise ValueError("reduce only supports arrays of one dimension")
         inputs, _ = self._choose([numpy.dtype(arg.dtype)] * 2)
         host = arrays.as_cuda_array(arg).copy_to_host() if _is_device(arg) else numpy.asarray(arg)
-        return _algorithms._run("reduce", None, (numpy.ascontiguousarray(host, inputs[0]),), self._func._loaded_module())
+        return _algorithms._run(
+            "reduce", None, (numpy.ascontiguousarray(host, inputs[0]),), self._func._loaded_module()
+        )
 
 
 def vectorize(ftylist_or_function=(), **options):
@@ -144,8 +152,10 @@ def vectorize(ftylist_or_function=(), **options):
     if isinstance(ftylist_or_function, python_types.FunctionType):
         return DeviceUfunc(ftylist_or_function, [])
     if not isinstance(ftylist_or_function, (list, tuple, str, types.Signature)):
-        raise TypeError("cuda.vectorize takes signatures: @vectorize([\"float32(float32, float32)\"])")
-    listed = [ftylist_or_function] if isinstance(ftylist_or_function, (str, types.Signature)) else list(ftylist_or_function)
+        raise TypeError('cuda.vectorize takes signatures: @vectorize(["float32(float32, float32)"])')
+    listed = (
+        [ftylist_or_function] if isinstance(ftylist_or_function, (str, types.Signature)) else list(ftylist_or_function)
+    )
     signatures = [types.parse(s) for s in listed]
     for signature in signatures:
         if signature.return_type in (None, types.void):
@@ -159,11 +169,11 @@ def vectorize(ftylist_or_function=(), **options):
 def _parse_layout(text):
     sides = text.replace(" ", "").split("->")
     if len(sides) != 2:
-        raise ValueError(f"a layout is \"(m,n),(n)->(m)\", not {text!r}")
+        raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
     found = []
     for side in sides:
         if side[:1] != "(" or side[-1:] != ")":
-            raise ValueError(f"a layout is \"(m,n),(n)->(m)\", not {text!r}")
+            raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
         found.append([tuple(d for d in part.split(",") if d) for part in side[1:-1].split("),(")])
     return found
 
@@ -179,14 +189,22 @@ class GUFunc:
         count = len(self._inputs) + len(self._outputs)
         for signature in signatures:
             if len(signature.args) != count:
-                raise TypeError(f"the signature {signature} has {len(signature.args)} types, the layout {layout} {count}")
+                raise TypeError(
+                    f"the signature {signature} has {len(signature.args)} types, the layout {layout} {count}"
+                )
             if signature.return_type not in (None, types.void):
-                raise TypeError("guvectorized functions cannot return values: " f"signature {signature} specifies {signature.return_type} return type")
+                raise TypeError(
+                    "guvectorized functions cannot return values: "
+                    f"signature {signature} specifies {signature.return_type} return type"
+                )
         self._kernel = _make_kernel(function, count)
         self.nin, self.nout = len(self._inputs), len(self._outputs)
 
     def _choose(self, given):
-        rows = [[types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args] for s in self._signatures]
+        rows = [
+            [types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args]
+            for s in self._signatures
+        ]
         found = [numpy.dtype(g.dtype) for g in given]
         for cast in ("no", "safe", "same_kind"):
             for index, row in enumerate(rows):
@@ -196,25 +214,29 @@ class GUFunc:
 
     def __call__(self, *args, out=None, stream=0):
         if len(args) not in (self.nin, self.nin + self.nout):
-            raise TypeError(f"gufunc accepts {self.nin} positional arguments (when inputs only) or {self.nin + self.nout} positional "
-                            f"arguments (when inputs and outputs). Got {len(args)} positional argument(s)")
-        outs = list(args[self.nin:]) or ([out] if out is not None and self.nout == 1 else list(out or ()))
+            raise TypeError(
+                f"gufunc accepts {self.nin} positional arguments (when inputs only) or {self.nin + self.nout} positional "
+                f"arguments (when inputs and outputs). Got {len(args)} positional argument(s)"
+            )
+        outs = list(args[self.nin :]) or ([out] if out is not None and self.nout == 1 else list(out or ()))
         is_device = any(_is_device(a) for a in [*args, *outs])
-        given = [arrays.as_cuda_array(a).copy_to_host() if _is_device(a) else numpy.asarray(a) for a in args[:self.nin]]
+        given = [
+            arrays.as_cuda_array(a).copy_to_host() if _is_device(a) else numpy.asarray(a) for a in args[: self.nin]
+        ]
         signature, row = self._choose(given)
         sizes, loops = {}, []
         for g, core in zip(given, self._inputs):
             if g.ndim < len(core):
                 raise ValueError(f"{self.__name__}: an array of {g.ndim} dimensions for ({','.join(core)})")
-            for name, extent in zip(core, g.shape[g.ndim - len(core):]):
+            for name, extent in zip(core, g.shape[g.ndim - len(core) :]):
                 if sizes.setdefault(name, extent) != extent:
                     raise ValueError(f"{self.__name__}: the dimension {name} is {sizes[name]} and {extent}")
-            loops.append(g.shape[:g.ndim - len(core)])
+            loops.append(g.shape[: g.ndim - len(core)])
         loop = numpy.broadcast_shapes(*loops)
         count = int(numpy.prod(loop, dtype=numpy.int64))
         flat = []
         for g, core, own, dtype, kind in zip(given, self._inputs, loops, row, signature.args):
-            inner = g.shape[g.ndim - len(core):]
+            inner = g.shape[g.ndim - len(core) :]
             whole = numpy.broadcast_to(g, loop + inner).astype(dtype).reshape((count,) + inner)
             flat.append(whole[:, None] if not core and isinstance(kind, types.Array) else whole)
         results = []
@@ -226,21 +248,29 @@ class GUFunc:
             start = outs[i] if outs else None
             if start is not None and tuple(start.shape) != shape:
                 raise ValueError(f"{self.__name__}: out has the shape {tuple(start.shape)}, not {shape}")
-            host = numpy.zeros(shape, row[self.nin + i]) if start is None else \
-                (arrays.as_cuda_array(start).copy_to_host() if _is_device(start) else numpy.array(start)).astype(row[self.nin + i])
-            whole = host.reshape((count,) + (shape[len(loop):] or (1,)))
+            host = (
+                numpy.zeros(shape, row[self.nin + i])
+                if start is None
+                else (arrays.as_cuda_array(start).copy_to_host() if _is_device(start) else numpy.array(start)).astype(
+                    row[self.nin + i]
+                )
+            )
+            whole = host.reshape((count,) + (shape[len(loop) :] or (1,)))
             results.append((host, whole))
             flat.append(whole)
         if count:
-            self._kernel[(count + 63) // 64, 64](count, *(arrays.to_device(f) if f.size else f for f in flat[:self.nin]),
-                                                 *(w for _, w in results))
+            self._kernel[(count + 63) // 64, 64](
+                count, *(arrays.to_device(f) if f.size else f for f in flat[: self.nin]), *(w for _, w in results)
+            )
         finished = []
         for i, (host, whole) in enumerate(results):
             host = whole.reshape(host.shape)
             if not outs:
                 finished.append(arrays.to_device(host) if is_device else host if host.shape else host[()])
             else:
-                outs[i].copy_to_device(host.astype(outs[i].dtype)) if isinstance(outs[i], arrays.DeviceNDArray) else outs[i].__setitem__(..., host)
+                outs[i].copy_to_device(host.astype(outs[i].dtype)) if isinstance(
+                    outs[i], arrays.DeviceNDArray
+                ) else outs[i].__setitem__(..., host)
                 finished.append(outs[i])
         return finished[0] if self.nout == 1 else tuple(finished)
 
@@ -249,8 +279,10 @@ def _make_kernel(function, count):
     """A kernel, each thread of which calls the function with one row of each array."""
     names = [f"a{i}" for i in range(count)]
     file = f"<kjit.cuda.guvectorize of {count}>"
-    text = (f"def rows({', '.join(['count', *names])}):\n    i = grid(1)\n    if i < count:\n"
-            f"        core({', '.join(f'{n}[i]' for n in names)})\n")
+    text = (
+        f"def rows({', '.join(['count', *names])}):\n    i = grid(1)\n    if i < count:\n"
+        f"        core({', '.join(f'{n}[i]' for n in names)})\n"
+    )
     linecache.cache[file] = len(text), None, text.splitlines(True), file
     from . import words
 
@@ -265,7 +297,12 @@ def guvectorize(ftylist, signature, **options):
     if writable:
         raise TypeError("writable_args are not supported")
     _check_options(options)
-    listed = [ftylist] if isinstance(ftylist, (str, types.Signature)) or \
-        isinstance(ftylist, tuple) and all(isinstance(t, types.Type) for t in ftylist) else list(ftylist)
+    listed = (
+        [ftylist]
+        if isinstance(ftylist, (str, types.Signature))
+        or isinstance(ftylist, tuple)
+        and all(isinstance(t, types.Type) for t in ftylist)
+        else list(ftylist)
+    )
     parsed = [types.parse(s) for s in listed]
     return lambda function: GUFunc(getattr(function, "py_func", function), parsed, signature)

@@ -38,11 +38,17 @@ class Stream:
         return self._own is not None or self._kind in ("legacy", "per-thread")
 
     def __int__(self):
-        return {"legacy": 1, "per-thread": 2}.get(self._kind, 0) if self._own is None else self._own.__cuda_stream__()[1]
+        return (
+            {"legacy": 1, "per-thread": 2}.get(self._kind, 0) if self._own is None else self._own.__cuda_stream__()[1]
+        )
 
     def __repr__(self):
-        words = {"default": "Default CUDA stream", "legacy": "Legacy default CUDA stream", "per-thread": "Per-thread default CUDA stream",
-                 "external": "External CUDA stream"}
+        words = {
+            "default": "Default CUDA stream",
+            "legacy": "Legacy default CUDA stream",
+            "per-thread": "Per-thread default CUDA stream",
+            "external": "External CUDA stream",
+        }
         return f"<{words.get(self._kind, 'CUDA stream')} on {_arrays.device()}>"
 
 

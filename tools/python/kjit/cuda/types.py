@@ -40,7 +40,9 @@ class Array(Type):
 
     def __init__(self, dtype, ndim, layout="A"):
         self.dtype, self.ndim, self.layout = dtype, ndim, layout
-        super().__init__(dtypes.DType.__getitem__(dtype, (slice(None),) * ndim).text, f"array({dtype.name}, {ndim}d, {layout})")
+        super().__init__(
+            dtypes.DType.__getitem__(dtype, (slice(None),) * ndim).text, f"array({dtype.name}, {ndim}d, {layout})"
+        )
 
     @classmethod
     def of_key(cls, dtype, key):
@@ -51,7 +53,11 @@ class Array(Type):
         return cls(dtype, len(key), "C" if key[-1].step == 1 else "F" if key[0].step == 1 else "A")
 
     def __eq__(self, other):
-        return isinstance(other, Array) and (self.dtype, self.ndim, self.layout) == (other.dtype, other.ndim, other.layout)
+        return isinstance(other, Array) and (self.dtype, self.ndim, self.layout) == (
+            other.dtype,
+            other.ndim,
+            other.layout,
+        )
 
     def __hash__(self):
         return hash((self.text, self.layout))
@@ -127,18 +133,58 @@ class Signature:
 
 
 _NAMES = {
-    "bool": "boolean", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
-    "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "c64": "complex64",
+    "bool": "boolean",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "c64": "complex64",
     "c128": "complex128",
 }
 _CLASSES = {"b": Boolean, "i": Integer, "u": Integer, "f": Float, "c": Complex}
 BY_TEXT = {text: _CLASSES[text[0]](text, name) for text, name in _NAMES.items()}
 _OTHERS = {
-    "bool_": "bool", "byte": "u8", "char": "i8", "uchar": "u8", "short": "i16", "ushort": "u16", "intc": "i32", "uintc": "u32",
-    "int_": "i64", "uint": "u64", "long_": "i64", "ulong": "u64", "longlong": "i64", "ulonglong": "u64", "intp": "i64",
-    "uintp": "u64", "ssize_t": "i64", "size_t": "u64", "float_": "f32", "double": "f64",
-    "b1": "bool", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64",
-    "f2": "f16", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128",
+    "bool_": "bool",
+    "byte": "u8",
+    "char": "i8",
+    "uchar": "u8",
+    "short": "i16",
+    "ushort": "u16",
+    "intc": "i32",
+    "uintc": "u32",
+    "int_": "i64",
+    "uint": "u64",
+    "long_": "i64",
+    "ulong": "u64",
+    "longlong": "i64",
+    "ulonglong": "u64",
+    "intp": "i64",
+    "uintp": "u64",
+    "ssize_t": "i64",
+    "size_t": "u64",
+    "float_": "f32",
+    "double": "f64",
+    "b1": "bool",
+    "i1": "i8",
+    "i2": "i16",
+    "i4": "i32",
+    "i8": "i64",
+    "u1": "u8",
+    "u2": "u16",
+    "u4": "u32",
+    "u8": "u64",
+    "f2": "f16",
+    "f4": "f32",
+    "f8": "f64",
+    "c8": "c64",
+    "c16": "c128",
 }
 void = none = Void("void", "none")
 NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] for name, text in _OTHERS.items()}

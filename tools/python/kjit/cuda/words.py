@@ -6,8 +6,18 @@ from ..frontend import words
 from ..frontend.words import ArrayForm, Form
 
 _ATOMICS = {
-    "add": "add", "sub": "sub", "max": "max", "min": "min", "nanmax": "nanmax", "nanmin": "nanmin", "and_": "and",
-    "or_": "or", "xor": "xor", "inc": "inc", "dec": "dec", "exch": "exch",
+    "add": "add",
+    "sub": "sub",
+    "max": "max",
+    "min": "min",
+    "nanmax": "nanmax",
+    "nanmin": "nanmin",
+    "and_": "and",
+    "or_": "or",
+    "xor": "xor",
+    "inc": "inc",
+    "dec": "dec",
+    "exch": "exch",
 }
 
 
@@ -20,18 +30,28 @@ class ConstantArray(Form):
             raise emitter.error(call, bound)
         value = emitter.static_value(bound["ary"])
         if type(value).__module__ != "numpy" or not hasattr(value, "shape"):
-            raise emitter.error(bound["ary"], "const.array_like() takes an array of NumPy that is a global or belongs to the "
-                                              "function around the kernel")
+            raise emitter.error(
+                bound["ary"],
+                "const.array_like() takes an array of NumPy that is a global or belongs to the "
+                "function around the kernel",
+            )
         return emitter.known(value, bound["ary"])
 
 
-atomic = types.SimpleNamespace(**{
-    name: Form(f"cuda.atomic.{name}", "ary index value", f"atomic_{word}({{ary}}[{{index}}], dtype({{ary}})({{value}}))")
-    for name, word in _ATOMICS.items()
-})
-atomic.compare_and_swap = Form("cuda.atomic.compare_and_swap", "ary old val",
-                               "atomic_cas({ary}[0], dtype({ary})({old}), dtype({ary})({val}))")
-atomic.cas = Form("cuda.atomic.cas", "ary index old val", "atomic_cas({ary}[{index}], dtype({ary})({old}), dtype({ary})({val}))")
+atomic = types.SimpleNamespace(
+    **{
+        name: Form(
+            f"cuda.atomic.{name}", "ary index value", f"atomic_{word}({{ary}}[{{index}}], dtype({{ary}})({{value}}))"
+        )
+        for name, word in _ATOMICS.items()
+    }
+)
+atomic.compare_and_swap = Form(
+    "cuda.atomic.compare_and_swap", "ary old val", "atomic_cas({ary}[0], dtype({ary})({old}), dtype({ary})({val}))"
+)
+atomic.cas = Form(
+    "cuda.atomic.cas", "ary index old val", "atomic_cas({ary}[{index}], dtype({ary})({old}), dtype({ary})({val}))"
+)
 shared = types.SimpleNamespace(array=ArrayForm("cuda.shared.array", "shared"))
 local = types.SimpleNamespace(array=ArrayForm("cuda.local.array", "local"))
 const = types.SimpleNamespace(array_like=ConstantArray("cuda.const.array_like", "ary", ""))
@@ -62,11 +82,17 @@ _FORMS = {
     "lanemask_lt": ("", "lanemask_lt()"),
     "nanosleep": ("ns", "nanosleep(u32({ns}))"),
     "literal_unroll": ("items", "{items}"),
-    "popc": ("x", "popc({x})"), "brev": ("x", "brev({x})"), "clz": ("x", "clz({x})"), "ffs": ("x", "ffs({x})"),
-    "cbrt": ("x", "cbrt({x})"), "fma": ("a b c", "fma({a}, {b}, {c})"),
+    "popc": ("x", "popc({x})"),
+    "brev": ("x", "brev({x})"),
+    "clz": ("x", "clz({x})"),
+    "ffs": ("x", "ffs({x})"),
+    "cbrt": ("x", "cbrt({x})"),
+    "fma": ("a b c", "fma({a}, {b}, {c})"),
     "selp": ("a b c", "({a} ? {b} : {c})"),
-    "ldca": ("array index", "ldca({array}[{index}])"), "ldcg": ("array index", "ldcg({array}[{index}])"),
-    "ldcs": ("array index", "ldcs({array}[{index}])"), "ldlu": ("array index", "ldlu({array}[{index}])"),
+    "ldca": ("array index", "ldca({array}[{index}])"),
+    "ldcg": ("array index", "ldcg({array}[{index}])"),
+    "ldcs": ("array index", "ldcs({array}[{index}])"),
+    "ldlu": ("array index", "ldlu({array}[{index}])"),
     "ldcv": ("array index", "ldcv({array}[{index}])"),
     "stcg": ("array index value", "stcg({array}[{index}], dtype({array})({value}))"),
     "stcs": ("array index value", "stcs({array}[{index}], dtype({array})({value}))"),
@@ -76,17 +102,43 @@ _FORMS = {
 FORMS = {name: Form(f"cuda.{name}", *row) for name, row in _FORMS.items()}
 PLACES = {name: words.BUILTINS[name] for name in ("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize")}
 
-_BINARY_HALF = {"hadd": "+", "hsub": "-", "hmul": "*", "hdiv": "/", "heq": "==", "hne": "!=", "hge": ">=", "hgt": ">", "hle": "<=", "hlt": "<"}
+_BINARY_HALF = {
+    "hadd": "+",
+    "hsub": "-",
+    "hmul": "*",
+    "hdiv": "/",
+    "heq": "==",
+    "hne": "!=",
+    "hge": ">=",
+    "hgt": ">",
+    "hle": "<=",
+    "hlt": "<",
+}
 _UNARY_HALF = {
-    "habs": "abs", "hsin": "sin", "hcos": "cos", "hlog": "log", "hlog2": "log2", "hlog10": "log10", "hexp": "exp", "hexp2": "exp2",
-    "hexp10": "exp10", "hsqrt": "sqrt", "hrsqrt": "rsqrt", "hfloor": "floor", "hceil": "ceil", "hrint": "rint", "htrunc": "trunc",
+    "habs": "abs",
+    "hsin": "sin",
+    "hcos": "cos",
+    "hlog": "log",
+    "hlog2": "log2",
+    "hlog10": "log10",
+    "hexp": "exp",
+    "hexp2": "exp2",
+    "hexp10": "exp10",
+    "hsqrt": "sqrt",
+    "hrsqrt": "rsqrt",
+    "hfloor": "floor",
+    "hceil": "ceil",
+    "hrint": "rint",
+    "htrunc": "trunc",
 }
 fp16 = types.SimpleNamespace(
     **{n: Form(f"cuda.fp16.{n}", "a b", f"(f16({{a}}) {word} f16({{b}}))") for n, word in _BINARY_HALF.items()},
     **{n: Form(f"cuda.fp16.{n}", "a", f"{word}(f16({{a}}))") for n, word in _UNARY_HALF.items()},
-    hneg=Form("cuda.fp16.hneg", "a", "(-f16({a}))"), hrcp=Form("cuda.fp16.hrcp", "a", "(f16(1) / f16({a}))"),
+    hneg=Form("cuda.fp16.hneg", "a", "(-f16({a}))"),
+    hrcp=Form("cuda.fp16.hrcp", "a", "(f16(1) / f16({a}))"),
     hfma=Form("cuda.fp16.hfma", "a b c", "fma(f16({a}), f16({b}), f16({c}))"),
-    hmax=Form("cuda.fp16.hmax", "a b", "max(f16({a}), f16({b}))"), hmin=Form("cuda.fp16.hmin", "a b", "min(f16({a}), f16({b}))"),
+    hmax=Form("cuda.fp16.hmax", "a b", "max(f16({a}), f16({b}))"),
+    hmin=Form("cuda.fp16.hmin", "a b", "min(f16({a}), f16({b}))"),
 )
 
 # Of libdevice, what is a built-in of the same meaning: for float with an f behind, for double without.
@@ -99,8 +151,14 @@ for _kind, _end in (("f32", "f"), ("f64", "")):
     for _name in _LIBDEVICE:
         setattr(libdevice, _name + _end, Form(f"libdevice.{_name}{_end}", "x", f"{_name}({_kind}({{x}}))"))
     for _name in _LIBDEVICE_TWO:
-        setattr(libdevice, _name + _end, Form(f"libdevice.{_name}{_end}", "x y", f"{_name}({_kind}({{x}}), {_kind}({{y}}))"))
-    setattr(libdevice, "fma" + _end, Form(f"libdevice.fma{_end}", "x y z", f"fma({_kind}({{x}}), {_kind}({{y}}), {_kind}({{z}}))"))
+        setattr(
+            libdevice, _name + _end, Form(f"libdevice.{_name}{_end}", "x y", f"{_name}({_kind}({{x}}), {_kind}({{y}}))")
+        )
+    setattr(
+        libdevice,
+        "fma" + _end,
+        Form(f"libdevice.fma{_end}", "x y z", f"fma({_kind}({{x}}), {_kind}({{y}}), {_kind}({{z}}))"),
+    )
     setattr(libdevice, "fabs" + _end, Form(f"libdevice.fabs{_end}", "x", f"abs({_kind}({{x}}))"))
     setattr(libdevice, "sincos" + _end, Form(f"libdevice.sincos{_end}", "x", f"sincos({_kind}({{x}}))"))
     setattr(libdevice, "modf" + _end, Form(f"libdevice.modf{_end}", "x", f"modf({_kind}({{x}}))"))

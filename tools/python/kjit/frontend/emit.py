@@ -211,7 +211,7 @@ class Emitter(Expressions):
     def do_Raise(self, statement, depth):
         call = statement.exc
         if call is None or statement.cause is not None:
-            raise self.error(statement, "in a kernel: raise ValueError(\"a text\")")
+            raise self.error(statement, 'in a kernel: raise ValueError("a text")')
         is_call = isinstance(call, ast.Call)
         kind = self.static_value(call.func if is_call else call)
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):

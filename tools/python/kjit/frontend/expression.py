@@ -211,7 +211,11 @@ class Expressions:
             return self.condition(node)
         result = self.expression(node.values[-1])
         for value in reversed(node.values[:-1]):
-            is_direct = isinstance(value, _DIRECT) or self.is_typed and not any(isinstance(n, ast.Call) for n in ast.walk(value))
+            is_direct = (
+                isinstance(value, _DIRECT)
+                or self.is_typed
+                and not any(isinstance(n, ast.Call) for n in ast.walk(value))
+            )
             if not is_direct and not self.is_truth(value):
                 raise self.error(
                     value,

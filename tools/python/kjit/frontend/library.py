@@ -155,51 +155,117 @@ def _logical_xor(a, b):
 
 
 _OPERATORS = {
-    "add": _add, "sub": _sub, "mul": _mul, "truediv": _truediv, "floordiv": _floordiv, "mod": _mod, "pow": _pow,
-    "and_": _and, "or_": _or, "xor": _xor, "lshift": _lshift, "rshift": _rshift, "neg": _neg, "not_": _not,
-    "invert": _invert, "eq": _eq, "ne": _ne, "lt": _lt, "le": _le, "gt": _gt, "ge": _ge,
-    "iadd": _add, "isub": _sub, "imul": _mul, "itruediv": _truediv, "ifloordiv": _floordiv, "imod": _mod, "ipow": _pow,
-    "iand": _and, "ior": _or, "ixor": _xor, "ilshift": _lshift, "irshift": _rshift,
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "truediv": _truediv,
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "pow": _pow,
+    "and_": _and,
+    "or_": _or,
+    "xor": _xor,
+    "lshift": _lshift,
+    "rshift": _rshift,
+    "neg": _neg,
+    "not_": _not,
+    "invert": _invert,
+    "eq": _eq,
+    "ne": _ne,
+    "lt": _lt,
+    "le": _le,
+    "gt": _gt,
+    "ge": _ge,
+    "iadd": _add,
+    "isub": _sub,
+    "imul": _mul,
+    "itruediv": _truediv,
+    "ifloordiv": _floordiv,
+    "imod": _mod,
+    "ipow": _pow,
+    "iand": _and,
+    "ior": _or,
+    "ixor": _xor,
+    "ilshift": _lshift,
+    "irshift": _rshift,
 }
 _TABLE = {(id(getattr(operator, name)), None): function for name, function in _OPERATORS.items()}
 _TABLE |= {
-    (id(math.radians), None): _radians, (id(math.degrees), None): _degrees, (id(math.log), 2): _log_base,
-    (id(cmath.phase), None): _BUILTINS["arg"], (id(cmath.polar), None): _polar, (id(cmath.rect), None): _rect,
-    (id(cmath.isfinite), None): _complex_isfinite, (id(cmath.isnan), None): _complex_isnan,
-    (id(cmath.isinf), None): _complex_isinf, (id(cmath.log), 2): _log_base,
+    (id(math.radians), None): _radians,
+    (id(math.degrees), None): _degrees,
+    (id(math.log), 2): _log_base,
+    (id(cmath.phase), None): _BUILTINS["arg"],
+    (id(cmath.polar), None): _polar,
+    (id(cmath.rect), None): _rect,
+    (id(cmath.isfinite), None): _complex_isfinite,
+    (id(cmath.isnan), None): _complex_isnan,
+    (id(cmath.isinf), None): _complex_isinf,
+    (id(cmath.log), 2): _log_base,
     (id(complex), 2): words.Form("complex", "real imag", "c128({real}, {imag})"),
     (id(round), 2): _round_digits,
 }
 _TABLE |= {
     (id(getattr(cmath, name)), count): _BUILTINS[name]
-    for name in dir(cmath) if name in _names.BUILTINS and callable(getattr(cmath, name)) and not name.startswith("is")
+    for name in dir(cmath)
+    if name in _names.BUILTINS and callable(getattr(cmath, name)) and not name.startswith("is")
     for count in (1,)
 }
 
 
 # Of NumPy's ufuncs, by name: those that are no built-ins.
 _UFUNCS = {
-    "add": _add, "subtract": _sub, "multiply": _mul, "divide": _truediv, "true_divide": _truediv, "floor_divide": _floordiv,
-    "remainder": _mod, "bitwise_and": _and, "bitwise_or": _or, "bitwise_xor": _xor, "invert": _invert, "bitwise_not": _invert,
-    "left_shift": _lshift, "right_shift": _rshift, "negative": _neg, "equal": _eq, "not_equal": _ne, "less": _lt, "less_equal": _le,
-    "greater": _gt, "greater_equal": _ge, "logical_and": _logical_and, "logical_or": _logical_or, "logical_xor": _logical_xor,
-    "logical_not": _not, "deg2rad": _radians, "radians": _radians, "rad2deg": _degrees, "degrees": _degrees,
-    "fmax": _BUILTINS["max"], "fmin": _BUILTINS["min"],
+    "add": _add,
+    "subtract": _sub,
+    "multiply": _mul,
+    "divide": _truediv,
+    "true_divide": _truediv,
+    "floor_divide": _floordiv,
+    "remainder": _mod,
+    "bitwise_and": _and,
+    "bitwise_or": _or,
+    "bitwise_xor": _xor,
+    "invert": _invert,
+    "bitwise_not": _invert,
+    "left_shift": _lshift,
+    "right_shift": _rshift,
+    "negative": _neg,
+    "equal": _eq,
+    "not_equal": _ne,
+    "less": _lt,
+    "less_equal": _le,
+    "greater": _gt,
+    "greater_equal": _ge,
+    "logical_and": _logical_and,
+    "logical_or": _logical_or,
+    "logical_xor": _logical_xor,
+    "logical_not": _not,
+    "deg2rad": _radians,
+    "radians": _radians,
+    "rad2deg": _degrees,
+    "degrees": _degrees,
+    "fmax": _BUILTINS["max"],
+    "fmin": _BUILTINS["min"],
 }
 
 # A ufunc of NumPy with the array that it fills.
 _FILL = {
-    1: words.Text("ufunc_fill_1", """
+    1: words.Text(
+        "ufunc_fill_1",
+        """
 func ufunc_fill_1(f: func, a, r) @numba {
   if is_array(a) { for at in range(r.shape) { r[at] = f(a[at]) } } else { for at in range(r.shape) { r[at] = f(a) } }
-}"""),
-    2: words.Text("ufunc_fill_2", """
+}""",
+    ),
+    2: words.Text(
+        "ufunc_fill_2",
+        """
 func ufunc_fill_2(f: func, a, b, r) @numba {
   for at in range(r.shape) {
     if is_array(a) and is_array(b) { r[at] = f(a[at], b[at]) } else if is_array(a) { r[at] = f(a[at], b) }
     else if is_array(b) { r[at] = f(a, b[at]) } else { r[at] = f(a, b) }
   }
-}"""),
+}""",
+    ),
 }
 
 

@@ -80,7 +80,11 @@ class Names:
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             left, right = self.value(node.left), self.value(node.right)
             # Of integers only, as a kernel computes them.
-            if type(left) is int and type(right) is int and not (right == 0 and isinstance(node.op, (ast.FloorDiv, ast.Mod))):
+            if (
+                type(left) is int
+                and type(right) is int
+                and not (right == 0 and isinstance(node.op, (ast.FloorDiv, ast.Mod)))
+            ):
                 result = _ARITHMETIC[type(node.op)](left, right)
                 return result if abs(result) < 2**62 else UNKNOWN
             return UNKNOWN

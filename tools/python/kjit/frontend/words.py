@@ -129,7 +129,11 @@ ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
 # Methods that values have where numbers of Python have types.
 METHODS = {
-    "sync": "grid_sync()", "conjugate": "conj({value})", "bit_count": "popc({value})", "item": "{value}[0]", "copy": "{value}",
+    "sync": "grid_sync()",
+    "conjugate": "conj({value})",
+    "bit_count": "popc({value})",
+    "item": "{value}[0]",
+    "copy": "{value}",
 }
 
 # Where numbers of Python have types: what converts to them.
@@ -243,8 +247,8 @@ INSTEAD = {
     "DictComp": "kernels have no dictionaries",
     "SetComp": "kernels have no sets",
     "GeneratorExp": "write a loop",
-    "JoinedStr": "text is not put together in a kernel: print(\"x =\", x)",
-    "FormattedValue": "text is not put together in a kernel: print(\"x =\", x)",
+    "JoinedStr": 'text is not put together in a kernel: print("x =", x)',
+    "FormattedValue": 'text is not put together in a kernel: print("x =", x)',
     "NamedExpr": "assign in a statement of its own",
     "Starred": "arguments are written one by one",
     "Slice": "a slice stands in the index of an array only",
