@@ -4,7 +4,7 @@ import numpy as np
 from cases import Case, cases, some_cases
 
 LETTERS = "abcdeXYZ"
-KINDS = ["f2", "f4", "f8", "c8", "c16", "i1", "u1", "i4", "u8"]
+KINDS = ["f2", "f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 EPSILON = {"f2": 2.0**-10, "f4": 2.0**-23, "f8": 2.0**-52, "c8": 2.0**-22, "c16": 2.0**-51}
 SUMS = {"f2": 2.0**-23, **{k: EPSILON[k] for k in ("f4", "f8", "c8", "c16")}}
 
