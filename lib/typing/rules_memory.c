@@ -105,6 +105,9 @@ static kt_expr *make_extent(kt_scope *s, kt_expr *value)
   if (kt_is_constant(value) && value->integer < 0)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent of `view` is at least 0, got %s",
             kt_integer_text(s->arena, value->integer));
+  if (kt_is_constant(value) && !ki_integer_fits(KJIT_INDEX, value->integer)) /* of u64 */
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent of `view` is an i64, got %s",
+            kt_integer_text(s->arena, value->integer));
   return kt_keep_value(s, kt_convert(s, value, KJIT_INDEX, value->location));
 }
 
