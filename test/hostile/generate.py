@@ -40,6 +40,7 @@ def main():
         if options.number not in (None, number):
             continue
         kernel = kernels.KINDS[name].make(kernels.rng_of(options.seed, name, number))
+        kernels.give_rule(kernels.rng_of(options.seed, name + " rule", number), name, kernel)
         text = kernel.text if isinstance(kernel.text, bytes) else kernel.text.encode()
         sys.stdout.buffer.write(text if options.text else kernels.record(number, name, kernel))
 

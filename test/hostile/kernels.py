@@ -34,6 +34,13 @@ def kind(family, statuses=ANY, contexts=SAFE, targets=("cpu", "cuda")):
     return add
 
 
+def give_rule(rng, name, kernel):
+    """Every other kernel of a kind that is checked and may end in any way has the types of Numba, which may make an error of it."""
+    row = KINDS[name]
+    if row.statuses is ANY and row.contexts is CHECKED and isinstance(kernel.text, str) and rng.random() < 0.5:
+        kernel.text = "default @numba\n" + kernel.text
+
+
 def record(number, name, kernel):
     """A kernel as hostile.c reads it: a line of words, then each source with its size in bytes."""
     row = KINDS[name]
