@@ -497,6 +497,42 @@ KJIT_API KJIT_CHECK kjit_status kjit_histogram_edges(
   kjit_context *context, const kjit_operand *result, const kjit_operand *x,
   const kjit_operand *edges, const kjit_operand *weights, const kjit_algorithm_options *options);
 
+/* ---- random numbers ---- */
+
+/* x, an array or a func that writes, becomes random numbers: its elements in row-major order are
+ * the numbers offset, offset + 1 and so on of the seed. Number i of a seed depends on nothing but
+ * the seed and i (Philox4x32-10), so that parts of an array may be filled by several calls, and a
+ * call has no state. Of types of up to 32 bits number i is made of word i, of those of 64 bits of
+ * the words 2 * i and 2 * i + 1. Uniform numbers and integers have the same bits on every device;
+ * normal and exponential ones differ by the rounding of log, sqrt and sincospi there.
+ * options.accumulator: the type of the numbers that a func gets, by default f32, or i64 of
+ * integers. options NULL: all defaults. Errors: ARGUMENT (numbers that are not finite or too large,
+ * an x that cannot be written), TYPE (elements that are no floats of 16 bits or more, or for
+ * kjit_random_integers no integers); those of kjit_launch. */
+
+/* From low to high: of 0 and 1 in [0, 1), of others the greatest one may be high by rounding.
+ * Numbers in [0, 1) have 53 bits in f64, 24 in f32, 11 in f16 and 8 in bf16. */
+KJIT_API KJIT_CHECK kjit_status kjit_random_uniform(kjit_context *context, const kjit_operand *x,
+                                                    uint64_t seed, uint64_t offset, double low,
+                                                    double high,
+                                                    const kjit_algorithm_options *options);
+/* Of this mean and standard deviation, which is not negative. */
+KJIT_API KJIT_CHECK kjit_status kjit_random_normal(kjit_context *context, const kjit_operand *x,
+                                                   uint64_t seed, uint64_t offset, double mean,
+                                                   double deviation,
+                                                   const kjit_algorithm_options *options);
+/* Exponentially distributed, of mean scale, which is not negative. */
+KJIT_API KJIT_CHECK kjit_status kjit_random_exponential(kjit_context *context,
+                                                        const kjit_operand *x, uint64_t seed,
+                                                        uint64_t offset, double scale,
+                                                        const kjit_algorithm_options *options);
+/* Integers from least to greatest, which are among them, each as likely as the others. Both are
+ * numbers of the type of x; of u64 the bits of these. */
+KJIT_API KJIT_CHECK kjit_status kjit_random_integers(kjit_context *context, const kjit_operand *x,
+                                                     uint64_t seed, uint64_t offset, int64_t least,
+                                                     int64_t greatest,
+                                                     const kjit_algorithm_options *options);
+
 #ifdef __cplusplus
 }
 #endif

@@ -230,6 +230,40 @@ static kjit_status call_matmul(kjit_context *context, const run_argument *a,
   return kjit_matmul(context, a[0].operands, a[1].operands, a[2].operands, options);
 }
 
+/* Parameters that may be left out; an offset is 0 then. */
+static double real_or(const run_argument *a, double otherwise)
+{
+  return a->count ? a->real : otherwise;
+}
+
+static kjit_status call_random_uniform(kjit_context *context, const run_argument *a,
+                                       const kjit_algorithm_options *options)
+{
+  return kjit_random_uniform(context, a[0].operands, (uint64_t)a[1].integer, (uint64_t)a[2].integer,
+                             real_or(&a[3], 0), real_or(&a[4], 1), options);
+}
+
+static kjit_status call_random_normal(kjit_context *context, const run_argument *a,
+                                      const kjit_algorithm_options *options)
+{
+  return kjit_random_normal(context, a[0].operands, (uint64_t)a[1].integer, (uint64_t)a[2].integer,
+                            real_or(&a[3], 0), real_or(&a[4], 1), options);
+}
+
+static kjit_status call_random_exponential(kjit_context *context, const run_argument *a,
+                                           const kjit_algorithm_options *options)
+{
+  return kjit_random_exponential(context, a[0].operands, (uint64_t)a[1].integer,
+                                 (uint64_t)a[2].integer, real_or(&a[3], 1), options);
+}
+
+static kjit_status call_random_integers(kjit_context *context, const run_argument *a,
+                                        const kjit_algorithm_options *options)
+{
+  return kjit_random_integers(context, a[0].operands, (uint64_t)a[1].integer,
+                              (uint64_t)a[2].integer, a[3].integer, a[4].integer, options);
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
@@ -237,11 +271,15 @@ static kjit_status call_matmul(kjit_context *context, const run_argument *a,
 #define PERHAPS_RESULT(name) { name, RUN_RESULT, true, false }
 #define RESULTS(name) { name, RUN_RESULT, false, true }
 #define IN_PLACE(name) { name, RUN_IN_PLACE, false, false }
+#define WRITTEN(name) { name, RUN_WRITTEN, false, false }
 #define INPUT(name) { name, RUN_INPUT, false, false }
 #define PERHAPS(name) { name, RUN_INPUT, true, false }
 #define INPUTS(name) { name, RUN_INPUT, true, true }
 #define INTEGER(name) { name, RUN_INTEGER, false, false }
+#define PERHAPS_INTEGER(name) { name, RUN_INTEGER, true, false }
 #define REAL(name) { name, RUN_REAL, false, false }
+#define PERHAPS_REAL(name) { name, RUN_REAL, true, false }
+#define SEEDED WRITTEN("x"), INTEGER("seed"), PERHAPS_INTEGER("offset")
 #define OPERATOR { "operator", RUN_OPERATOR, false, false }
 #define OPERATORS { "operator", RUN_OPERATOR, false, true }
 #define FUNC { "func", RUN_FUNCTION, false, false }
@@ -335,6 +373,14 @@ static const run_algorithm rows[] = {
     1 << RUN_ACCUMULATOR, false, call_einsum },
   { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, 1 << RUN_ACCUMULATOR, false,
     call_matmul },
+  { "random_uniform", { SEEDED, PERHAPS_REAL("low"), PERHAPS_REAL("high") },
+    1 << RUN_ACCUMULATOR, false, call_random_uniform },
+  { "random_normal", { SEEDED, PERHAPS_REAL("mean"), PERHAPS_REAL("deviation") },
+    1 << RUN_ACCUMULATOR, false, call_random_normal },
+  { "random_exponential", { SEEDED, PERHAPS_REAL("scale") }, 1 << RUN_ACCUMULATOR, false,
+    call_random_exponential },
+  { "random_integers", { SEEDED, INTEGER("least"), INTEGER("greatest") }, 1 << RUN_ACCUMULATOR,
+    false, call_random_integers },
   { "map", { RESULTS("r"), FUNC, INPUTS("x") }, MAPPING, false, call_map },
 };
 /* clang-format on */

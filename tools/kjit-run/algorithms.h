@@ -10,6 +10,7 @@ typedef enum run_role {
   RUN_RESULT,
   RUN_INPUT,
   RUN_IN_PLACE, /* read and written */
+  RUN_WRITTEN,  /* a result among the operands */
   RUN_OPERATOR,
   RUN_FUNCTION,
   RUN_INTEGER, /* of the call itself: the number of bins */

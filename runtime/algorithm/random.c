@@ -1,0 +1,256 @@
+/* Fills with random numbers of a seed, lib/library/random_fill.kir: one launch without work memory,
+ * in which a thread makes the numbers of a block of Philox, four words. */
+#include <math.h>
+#include <string.h>
+
+#include "algorithm/algorithm.h"
+#include "ir/context.h"
+
+typedef enum random_law { UNIFORM, NORMAL, EXPONENTIAL, INTEGERS } random_law;
+
+typedef struct random_given {
+  const kjit_operand *x;
+  uint64_t seed, offset;
+  double first, second; /* by laws below */
+  int64_t least, greatest;
+  random_law law;
+} random_given;
+
+typedef struct filling {
+  ka_call *call;
+  const random_given *given;
+  ka_operand x;
+  kjit_type type; /* of the numbers */
+  bool is_double; /* two words each, and two a block */
+} filling;
+
+static const struct {
+  const char *numbers, *first, *second;
+} laws[] = {
+  [UNIFORM] = { "random_uniforms", "low", "high" },
+  [NORMAL] = { "random_normals", "mean", "deviation" },
+  [EXPONENTIAL] = { "random_exponentials", "scale", NULL },
+  [INTEGERS] = { "random_integers", NULL, NULL },
+};
+
+/* How many bits of a word a uniform number in [0, 1) leaves out, so that it is exact in the type,
+ * and the unit of the others. */
+static const struct {
+  kjit_type type;
+  const char *drop, *unit;
+} floats[] = {
+  { KJIT_F16, "21u32", "4.8828125e-4f32" },
+  { KJIT_BF16, "24u32", "3.90625e-3f32" },
+  { KJIT_F32, "8u32", "5.9604644775390625e-8f32" },
+  { KJIT_F64, NULL, NULL },
+};
+enum { FLOATS = sizeof floats / sizeof *floats };
+
+static size_t find_float(kjit_type type)
+{
+  size_t i = 0;
+  while (i < FLOATS && floats[i].type != type) i++;
+  return i;
+}
+
+/* ---- checks ---- */
+
+static void check_floats(const filling *f)
+{
+  const random_given *given = f->given;
+  const double numbers[] = { given->first, given->second };
+  const char *names[] = { laws[given->law].first, laws[given->law].second };
+  if (find_float(f->type) == FLOATS)
+    ka_fail(f->call, KJIT_ERROR_TYPE,
+            "`x` has elements of type %s: f16, bf16, f32 or f64 are expected",
+            ka_type_text(f->call, f->type));
+  for (size_t i = 0; i < 2 && names[i]; i++) {
+    bool is_spread = (given->law == NORMAL && i == 1) || given->law == EXPONENTIAL;
+    if (!isfinite(numbers[i]) || (!f->is_double && fabs(numbers[i]) > (double)0x1.fffffep127f))
+      ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is no finite number", names[i], numbers[i]);
+    if (is_spread && numbers[i] < 0)
+      ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is negative", names[i], numbers[i]);
+  }
+  if (given->law != UNIFORM) return;
+  double width = given->second - given->first;
+  if (width < 0)
+    ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`high`, %g, is less than `low`, %g", given->second,
+            given->first);
+  if (!isfinite(width) || (!f->is_double && width > (double)0x1.fffffep127f))
+    ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`high`, %g, is too far from `low`, %g", given->second,
+            given->first);
+}
+
+static void check_bound(const filling *f, const char *name, int64_t bound, uint32_t bits,
+                        bool is_signed)
+{
+  int64_t most = is_signed ? (int64_t)(UINT64_MAX >> (65 - bits)) : (int64_t)(UINT64_MAX >> 1),
+          least = is_signed ? -most - 1 : 0;
+  if (!is_signed && bits == 64) return; /* its bits */
+  if (!is_signed) most = (int64_t)(UINT64_MAX >> (64 - bits));
+  if (bound < least || bound > most)
+    ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %lld, does not fit %s, the type of `x`", name,
+            (long long)bound, ka_type_text(f->call, f->type));
+}
+
+static void check_integers(const filling *f)
+{
+  ka_call *call = f->call;
+  int64_t least = f->given->least, greatest = f->given->greatest;
+  if (!ka_is_integer(call, f->type) || f->type == KJIT_BOOL)
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s: integers are expected",
+            ka_type_text(call, f->type));
+  bool is_signed = ki_type(call->context->types, f->type)->class_ == KJ_CLASS_SIGNED;
+  uint32_t bits = 8 * kj_element_bytes(call->context->types, f->type);
+  check_bound(f, "least", least, bits, is_signed);
+  check_bound(f, "greatest", greatest, bits, is_signed);
+  if (is_signed ? least <= greatest : (uint64_t)least <= (uint64_t)greatest) return;
+  if (is_signed)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`greatest`, %lld, is less than `least`, %lld",
+            (long long)greatest, (long long)least);
+  ka_fail(call, KJIT_ERROR_ARGUMENT, "`greatest`, %llu, is less than `least`, %llu",
+          (unsigned long long)greatest, (unsigned long long)least);
+}
+
+/* The accumulator is what the numbers are computed in; x has this type then, or is a func. */
+static void choose_type(filling *f)
+{
+  bool is_integers = f->given->law == INTEGERS;
+  kjit_type given = f->call->options.accumulator;
+  f->type = f->x.function ? (is_integers ? KJIT_I64 : KJIT_F32) : f->x.element;
+  if (given != KJIT_ANY && !f->x.function && given != f->type)
+    ka_fail(f->call, KJIT_ERROR_TYPE,
+            "`x` has elements of type %s: options.accumulator, %s, is for funcs",
+            ka_type_text(f->call, f->type), ka_type_text(f->call, given));
+  if (given != KJIT_ANY) f->type = given;
+  f->is_double = f->type == KJIT_F64 || f->type == KJIT_I64 || f->type == KJIT_U64;
+  if (is_integers) check_integers(f);
+  else check_floats(f);
+}
+
+/* ---- the kernel ---- */
+
+static kjit_arg real_argument(const filling *f, double number)
+{
+  return f->is_double ? kjit_arg_f64(number) : kjit_arg_f32((float)number);
+}
+
+static kjit_arg word_argument(const filling *f, uint64_t number)
+{
+  return f->is_double ? kjit_arg_u64(number) : kjit_arg_u32((uint32_t)number);
+}
+
+/* What the law has besides the block and the seed, each behind a comma. */
+static const char *use_numbers(ka_kernel *kernel, const filling *f)
+{
+  kj_arena *arena = &f->call->arena;
+  const random_given *given = f->given;
+  kjit_arg first, second;
+  const char *before = "";
+  if (given->law == INTEGERS) {
+    first = word_argument(f, (uint64_t)given->least);
+    second = word_argument(f, (uint64_t)given->greatest - (uint64_t)given->least + 1);
+  } else {
+    first = real_argument(f, given->first);
+    second = real_argument(f, given->law == UNIFORM ? given->second - given->first : given->second);
+  }
+  size_t i = find_float(f->type);
+  if (given->law == UNIFORM && !f->is_double)
+    before = kj_format(arena, ", %s, %s", floats[i].drop, floats[i].unit);
+  const char *list = kj_format(arena, "%s, %s", before, ka_use_value(kernel, &first));
+  if (given->law == EXPONENTIAL) return list;
+  return kj_format(arena, "%s, %s", list, ka_use_value(kernel, &second));
+}
+
+static void add_step(const filling *f)
+{
+  ka_call *call = f->call;
+  const random_given *given = f->given;
+  uint32_t numbers = f->is_double ? 2 : 4;
+  const kjit_arg of_seed = kjit_arg_u64(given->seed), of_offset = kjit_arg_u64(given->offset);
+  ka_kernel kernel;
+  ka_begin_kernel(call, "random_fill", &kernel);
+  const char *store = ka_use_output(&kernel, &f->x), *count = ka_use_count(&kernel, f->x.count),
+             *seed = ka_use_value(&kernel, &of_seed), *offset = ka_use_value(&kernel, &of_offset),
+             *more = use_numbers(&kernel, f),
+             *shift = ka_use_constant(&kernel, (int64_t)(given->offset % numbers)),
+             *word = given->law == INTEGERS ? "u" : "f";
+  ka_launch(&kernel, 0, 0,
+            "random_fill(bind_back(%s_%s%u%s), bind_back(random_store, %s, %s(0)), %s, %s, %s, %u, "
+            "%s)",
+            laws[given->law].numbers, word, f->is_double ? 64 : 32, more, store,
+            ka_type_text(call, f->type), seed, offset, count, numbers, shift);
+}
+
+/* ---- the calls ---- */
+
+static void build_random(ka_call *call, const void *data)
+{
+  const random_given *given = data;
+  filling *f = KJ_NEW(&call->arena, filling);
+  uint32_t axes[KJ_MAX_RANK];
+  *f = (filling){ .call = call, .given = given };
+  ka_read_output(call, "x", given->x, &f->x);
+  choose_type(f);
+  if (given->offset > INT64_MAX || f->x.count > INT64_MAX - given->offset)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`offset`, %llu, is too large: a seed has 2**63 numbers",
+            (unsigned long long)given->offset);
+  if (ka_describe(call, 0, f->type, f->x.rank, f->x.shape)) return;
+  for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;
+  ka_arrange(call, &f->x, axes, 1, &f->x.rank);
+  ka_choose_device(call);
+  if (f->x.count) add_step(f);
+}
+
+static uint64_t bits_of(double number)
+{
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return bits;
+}
+
+/* Which numbers are kept with the steps: two calls that differ in one are different calls. */
+static kjit_status fill(kjit_context *context, const char *name, const random_given *given,
+                        const kjit_algorithm_options *options)
+{
+  bool is_integers = given->law == INTEGERS;
+  const ka_inputs inputs = {
+    { given->x },
+    .numbers = { given->seed, given->offset,
+                 is_integers ? (uint64_t)given->least : bits_of(given->first),
+                 is_integers ? (uint64_t)given->greatest : bits_of(given->second) },
+  };
+  return ka_perform_kept(context, name, KA_ACCUMULATOR, options, build_random, given, &inputs);
+}
+
+kjit_status kjit_random_uniform(kjit_context *context, const kjit_operand *x, uint64_t seed,
+                                uint64_t offset, double low, double high,
+                                const kjit_algorithm_options *options)
+{
+  const random_given given = { x, seed, offset, low, high, 0, 0, UNIFORM };
+  return fill(context, "kjit_random_uniform", &given, options);
+}
+
+kjit_status kjit_random_normal(kjit_context *context, const kjit_operand *x, uint64_t seed,
+                               uint64_t offset, double mean, double deviation,
+                               const kjit_algorithm_options *options)
+{
+  const random_given given = { x, seed, offset, mean, deviation, 0, 0, NORMAL };
+  return fill(context, "kjit_random_normal", &given, options);
+}
+
+kjit_status kjit_random_exponential(kjit_context *context, const kjit_operand *x, uint64_t seed,
+                                    uint64_t offset, double scale,
+                                    const kjit_algorithm_options *options)
+{
+  const random_given given = { x, seed, offset, scale, 0, 0, 0, EXPONENTIAL };
+  return fill(context, "kjit_random_exponential", &given, options);
+}
+
+kjit_status kjit_random_integers(kjit_context *context, const kjit_operand *x, uint64_t seed,
+                                 uint64_t offset, int64_t least, int64_t greatest,
+                                 const kjit_algorithm_options *options)
+{
+  const random_given given = { x, seed, offset, 0, 0, least, greatest, INTEGERS };
+  return fill(context, "kjit_random_integers", &given, options);
+}
