@@ -18,7 +18,8 @@ enum {
   CALL_COST = BUDGET, /* of what a called function executes in loops that look by themselves */
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
-  WAIT_COST = 1024 /* some microseconds */
+  WAIT_COST = 1024, /* some microseconds */
+  PRINT_COST = 4096 /* all threads of a GPU may count lines in one place */
 };
 
 /* What is executed once, in expressions; whether any loop in it looks, and whether there is any;
@@ -160,7 +161,7 @@ static cost measure_loop(const marker *m, kt_stmt *loop)
 
 static cost measure_stmt(const marker *m, kt_stmt *stmt)
 {
-  cost sum = { .size = 1 };
+  cost sum = { .size = stmt->kind == KJ_TS_PRINT ? PRINT_COST : 1 };
   for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++)
     sum = add(sum, measure_expr(m, kt_stmt_operand(stmt, i)));
   kt_flow flow = kt_flow_of(stmt);
