@@ -162,24 +162,26 @@ static const char *use_numbers(ka_kernel *kernel, const filling *f)
   return kj_format(arena, "%s, %s", list, ka_use_value(kernel, &second));
 }
 
+enum { CPU_TOGETHER = 16 }; /* blocks of Philox: vectors of as many words */
+
 static void add_step(const filling *f)
 {
   ka_call *call = f->call;
   const random_given *given = f->given;
-  uint32_t numbers = f->is_double ? 2 : 4;
+  uint32_t numbers = f->is_double ? 2 : 4, together = ka_is_cpu(call) ? CPU_TOGETHER : 1;
   const kjit_arg of_seed = kjit_arg_u64(given->seed), of_offset = kjit_arg_u64(given->offset);
   ka_kernel kernel;
   ka_begin_kernel(call, "random_fill", &kernel);
   const char *store = ka_use_output(&kernel, &f->x), *count = ka_use_count(&kernel, f->x.count),
              *seed = ka_use_value(&kernel, &of_seed), *offset = ka_use_value(&kernel, &of_offset),
              *more = use_numbers(&kernel, f),
-             *shift = ka_use_constant(&kernel, (int64_t)(given->offset % numbers)),
+             *shift = ka_use_constant(&kernel, (int64_t)(given->offset % (numbers * together))),
              *word = given->law == INTEGERS ? "u" : "f";
   ka_launch(&kernel, 0, 0,
             "random_fill(bind_back(%s_%s%u%s), bind_back(random_store, %s, %s(0)), %s, %s, %s, %u, "
-            "%s)",
+            "%u, %s)",
             laws[given->law].numbers, word, f->is_double ? 64 : 32, more, store,
-            ka_type_text(call, f->type), seed, offset, count, numbers, shift);
+            ka_type_text(call, f->type), seed, offset, count, numbers, together, shift);
 }
 
 /* ---- the calls ---- */

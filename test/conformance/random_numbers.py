@@ -138,3 +138,49 @@ def _(r, rng):
         r.launch(f"floats_{kind}", f"4, {threads // 4}", *names, f"states_{kind}")
         for name in names:
             r.verify([name], looks_uniform if name[0] == "u" else looks_normal)
+
+
+@row("numbers of a seed by their position: Philox's sequence 0")
+def _(r, rng):
+    seed, first, n = int(rng.integers(0, 2**63)), int(rng.integers(2**33, 2**36)), 6000
+    key = (seed & 0xFFFFFFFF, seed >> 32)
+    word = lambda i: philox((i >> 2 & 0xFFFFFFFF, i >> 34, 0, 0), key)[i & 3]
+    w32 = np.array([word(first + i) for i in range(n)], np.uint32)
+    w64 = np.array([word(2 * (first + i)) | word(2 * (first + i) + 1) << 32 for i in range(n)], np.uint64)
+    r.arrays_of(w32=np.zeros(n, np.uint32), w64=np.zeros(n, np.uint64))
+    floats = {f"{law}{bits}s": np.zeros((n, ), f"f{bits // 8}") for law in "une" for bits in (32, 64)}
+    r.arrays_of(**floats)
+    r.launch("by_position", "", "w32", "w64", *floats, f"{seed}u64", f"{first}u64")
+    r.expect("w32", w32)
+    r.expect("w64", w64)
+    r.expect("u32s", ((w32 >> 8) * 2.0**-24).astype("f4"))
+    r.expect("u64s", (w64 >> np.uint64(11)) * 2.0**-53)
+    for bits in (32, 64):
+        r.verify([f"n{bits}s"], looks_normal)
+        r.verify([f"e{bits}s"], looks_exponential)
+
+
+def looks_exponential(values):
+    """As looks_normal: Kolmogorov's distance from the distribution."""
+    x = np.sort(np.asarray(values, np.float64))
+    assert x.min() >= 0 and abs(x.mean() - 1) < 5.5 / math.sqrt(x.size)
+    distance = np.abs(1 - np.exp(-x) - (np.arange(x.size) + 0.5) / x.size).max()
+    assert distance * math.sqrt(x.size) < 2.9, distance
+
+
+@row("integers without bias: a third of them more often drawn again than not")
+def _(r, rng):
+    n = 30000
+    for name, count32, count64 in (("few", 3, 3), ("two_thirds", 2**32 // 3 * 2, 2**64 // 3 * 2), ("most", 2**31 + 1, 2**63 + 1)):
+        r.arrays_of(**{f"r32_{name}": np.zeros(n, np.uint32), f"r64_{name}": np.zeros(n, np.uint64)})
+        r.launch("below", "", f"r32_{name}", f"r64_{name}", f"{int(rng.integers(0, 2**63))}u64", f"{int(rng.integers(0, 2**40))}u64", f"{count32}u32", f"{count64}u64")
+        for got, count in ((f"r32_{name}", count32), (f"r64_{name}", count64)):
+            r.verify([got], lambda values, count=count: looks_even(values, count))
+
+
+def looks_even(values, count):
+    """Chi square of three equal parts, two degrees of freedom."""
+    parts = np.bincount([int(v) * 3 // count for v in values], minlength=3)
+    assert parts.size == 3
+    chi = ((parts - len(values) / 3) ** 2 / (len(values) / 3)).sum()
+    assert chi < 32, parts
