@@ -392,6 +392,16 @@ static void histogram(int64_t n, const kjit_algorithm_options *o)
   kjit_operand x = head(data.reals, KJIT_F32, n), r = head(data.counts, KJIT_U32, 256);
   TRY(kjit_histogram(context, &r, &x, 256, 0, 1, NULL, o));
 }
+static void uniform(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.result, KJIT_F32, n);
+  TRY(kjit_random_uniform(context, &x, 7, 0, 0, 1, o));
+}
+static void normal(int64_t n, const kjit_algorithm_options *o)
+{
+  kjit_operand x = head(data.result, KJIT_F32, n);
+  TRY(kjit_random_normal(context, &x, 7, 0, 0, 1, o));
+}
 static void sort_many(int64_t n, const kjit_algorithm_options *o)
 {
   kjit_operand x = head(data.many, KJIT_U32, n), r = head(data.values_out, KJIT_U32, n);
@@ -524,6 +534,8 @@ static const struct row {
   { "run-length encode", run_lengths, 0, NULL },
   { "histogram, 256 bins of u32", bincount, 0, NULL },
   { "histogram, 256 bins of f32", histogram, 0, NULL },
+  { "uniform f32", uniform, 0, NULL },
+  { "normal f32", normal, 0, NULL },
   { "map a * x + y f32", line, 0, NULL },
   { "map exp f32", exponential, 0, NULL },
   { "map a[:, None] * b[None] + c, rows of 4096 f32", broadcast, 16, NULL },

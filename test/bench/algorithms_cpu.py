@@ -50,6 +50,7 @@ class NumPy:
         self.reals = (self.words >> 8).astype(np.float32) / np.float32(1 << 24)
         self.wide_reals = self.reals.astype(np.float64)
         self.other_reals = 1 - self.reals
+        self.generator = np.random.Generator(np.random.Philox(7))
 
     def calls(self, n):
         words, few, reals, wide_reals, other_reals, wide = (array[:n] for array in (self.words, self.few, self.reals, self.wide_reals, self.other_reals, self.wide))
@@ -65,6 +66,8 @@ class NumPy:
             "unique, 256 values": lambda: few[np.concatenate(([True], few[1:] != few[:-1]))],
             "histogram, 256 bins of u32": lambda: np.bincount(few, minlength=256),
             "histogram, 256 bins of f32": lambda: np.histogram(reals, 256, (0, 1)),
+            "uniform f32": lambda: self.generator.random(n, np.float32),
+            "normal f32": lambda: self.generator.standard_normal(n, np.float32),
             "radix sort u32": lambda: np.sort(words),
             "radix sort u64": lambda: np.sort(wide),
             "radix sort f32": lambda: np.sort(reals),

@@ -42,6 +42,7 @@ def cupy_rows():
     x, y = (cp.random.random(N, dtype=cp.float32) for _ in range(2))
     few, many, wide = words & 255, words & 0xFFFFF, x.astype(cp.float64)
     square, narrow = x.reshape(4096, 4096), x.reshape(-1, 16)
+    generator = cp.random.Generator(cp.random.Philox4x3210(7))
     column, row = x[:4096, None], x[None, :4096]
     return [
         ("sum", "sum f32", lambda: x.sum()),
@@ -60,6 +61,8 @@ def cupy_rows():
         ("unique, 2^20 values", "sort and unique, 2^20 values", lambda: cp.unique(many)),
         ("bincount, 256 bins of u32", "histogram, 256 bins of u32", lambda: cp.bincount(few, minlength=256)),
         ("histogram, 256 bins of f32", "histogram, 256 bins of f32", lambda: cp.histogram(x, 256, (0, 1))),
+        ("uniform, Philox", "uniform f32", lambda: generator.random(x.size, dtype=cp.float32)),
+        ("standard_normal, Philox", "normal f32", lambda: generator.standard_normal(x.size, dtype=cp.float32)),
         ("2.5 * x + y", "map a * x + y f32", lambda: cp.float32(2.5) * x + y),
         ("a[:, None] * b[None] + c, 4096 x 4096", "map a[:, None] * b[None] + c, rows of 4096 f32", lambda: column * row + square),
     ]
