@@ -132,3 +132,10 @@ def operands(rng):
     yield Case("a func of integers", f"random_integers(put_twice({{x}})[50], seed={seed}, offset={at}, least=1, greatest=6)", x=np.zeros(50, "i8")).expect("x", 2 * np.array(dice))
     large = int(rng.integers(40000, 90001))
     yield filled("many", "f4", f"random_uniform({{x}}, seed={seed}, offset={at})", fraction("f4", seed, at, large), large)
+
+
+@cases
+def orders(rng):
+    for n in (1, 2, int(rng.integers(3, 3000))):
+        seed = int(rng.integers(0, 2**63))
+        yield Case(f"order of {n}", f"{{r}} = argsort(key({seed}u64)[{n}])").expect("r", np.argsort(wide(seed, 0, n), kind="stable"))
