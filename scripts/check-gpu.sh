@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the examples, the conformance rows and the hosts that allocate, copy and capture on a GPU under compute-sanitizer: memcheck, racecheck, synccheck. Needs the CUDA toolkit's
+# Runs the examples, the conformance rows, algorithms, and the hosts that allocate, copy and capture on a GPU under compute-sanitizer: memcheck, racecheck, synccheck. Needs the CUDA toolkit's
 # compute-sanitizer and NumPy.
 #   scripts/check-gpu.sh [BIN_DIR]     default: build/release/bin; of a bundle: bin. Ends with "N passed, N failed, N skipped"; logs of what failed are shown.
 set -u
@@ -45,6 +45,16 @@ for tool in memcheck racecheck synccheck; do
   done
   for rows in test/conformance/{barriers,shared,warp,arrays,atomics,flow,vectors,structs,complex,shared_extents,groups,copies,fragments,recursion}.kir; do
     check $tool "$rows" python3 test/conformance/check.py "$rows"
+  done
+done
+# Algorithms on few elements: each family's cases, of every kind, in one process of the tool for each case.
+echo "check-gpu: algorithms"
+for family in test/algorithm/*.test; do
+  command=$(sed -n 's|^# RUN: %if cuda %{ %python %S/check.py|python3 test/algorithm/check.py|p' "$family" | head -n 1 | sed 's|%S|test/algorithm|g; s| --kjit-run.*||')
+  [ -n "$command" ] || continue
+  for tool in memcheck racecheck; do
+    # shellcheck disable=SC2086
+    count $tool "$family" $command --small --device cuda --kjit-run "$(sanitize $tool) $bin/kjit-run"
   done
 done
 # Hosts try what the driver refuses, too: what counts are accesses of memory. Not stress: under the tool a capture of one thread was seen to be broken while others load code, which does
