@@ -151,7 +151,7 @@ void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost)
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
 {
   kj_location location = instance->function->decl->location;
-  if (!instance->polls || !instance->is_recursive) return;
+  if (!instance->polls_first) return;
   if (!l->target->counts_down) {
     look(l, location);
     return;

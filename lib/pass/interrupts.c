@@ -180,7 +180,17 @@ static cost measure_list(const marker *m, const kt_stmts *list)
 /* ---- the pass ---- */
 
 /* A function that calls itself looks whenever it is called: its calls are few at a time, but may be
- * exponentially many. */
+ * exponentially many. So may those of functions that call the next one twice, and that one the
+ * next: of such one that executes more than a budget looks, too. */
+static void mark_entry(const marker *m, kt_instance *instance)
+{
+  cost *of = &m->of[instance->id];
+  bool is_long = !of->polls && of->size > BUDGET && !instance->is_kernel;
+  of->polls |= is_long;
+  instance->polls = of->polls;
+  instance->polls_first = is_long || instance->is_recursive;
+}
+
 void kp_mark_polls(kt_compilation *c)
 {
   KJ_ASSERT(c->state & KJ_TREE_FAILING && c->request->is_interruptible);
@@ -190,7 +200,7 @@ void kp_mark_polls(kt_compilation *c)
   for (size_t i = 1; i <= count; i++) { /* callees first, the kernel last */
     kt_instance *instance = c->instances.items[i % count];
     m.of[i % count] = add(m.of[i % count], measure_list(&m, &instance->body));
-    instance->polls = m.of[i % count].polls;
+    mark_entry(&m, instance);
   }
   /* each block, where it begins */
   if (c->request->target.kind == KJ_TARGET_CPU && !c->request->symbol)

@@ -368,6 +368,7 @@ struct kt_instance {
   bool may_fail;
   /* by pass/interrupts.c: it, or what it calls, looks whether the launch was interrupted */
   bool polls;
+  bool polls_first; /* it does where it begins */
   /* @launch_bounds but for its first value, which is in kj_code; @max_registers. 0: none */
   uint32_t min_blocks, max_cluster, max_registers;
   uint32_t block[3];           /* constant @block, else the signature's; 0: not known */
