@@ -209,7 +209,8 @@ ENDS = {
     "arrays": "k.fill(r, 1); a = kjit.zeros(9, 'f8' and 'f64', 'cpu'); b = a[1:]; m = memoryview(b); np.asarray(b); d = np.from_dlpack(a); c = b.__dlpack__(); sys.keep = [a, b, m, d, c]",
     "launching": "k.fill(r, 1); threading.Thread(target=lambda: [k.fill(r, 1) for _ in range(10**9)], daemon=True).start(); time.sleep(0.05)",
     "endless": "k.endless[1, 1](r, 1); threading.Thread(target=lambda: k.endless[1, 1](r, 2), daemon=True).start(); time.sleep(0.05)",
-    "compiling": "[threading.Thread(target=lambda n=n: k.make(n)(r), daemon=True).start() for n in range(20)]; time.sleep(0.02)",
+    # What a daemon thread writes while the interpreter ends can abort CPython ("could not acquire lock for stderr"), so that it says nothing of its interrupted compilation.
+    "compiling": "def make(n):\n  try: k.make(n)(r)\n  except kjit.Error: pass\n[threading.Thread(target=make, args=(n,), daemon=True).start() for n in range(20)]; time.sleep(0.02)",
     "circle": "k.fill(r, 1); a = kjit.zeros(9, 'f64', 'cpu'); l = [k.fill, k.fill[1, 1], a, kjit._kjit]; l.append(l); k.fill.circle = l; del l",
     "exception": "k.fill(r, 1)\ntry:\n  k.failing[1, 1](r)\nexcept ValueError as e: sys.kept = e\nsys.exit(0)",
     "finalizer": "class F:\n  def __del__(self): k.fill(r, 1)\nf = F(); f.f = f; k.fill(r, 1)",
