@@ -126,7 +126,7 @@ template <typename V> out_only<V> out(V &value) { return { value }; }
 
 namespace detail {
 
-/* Owns a C object, and its context, so that the object outlives no context that it needs. */
+/* Shares a C object with its copies; the last of them releases it. */
 template <typename T, void (*release)(T *)> class owned {
 public:
   owned() = default;
