@@ -1,12 +1,12 @@
-/* One step of an einsum as a kernel: lib/library/product.kir with two funcs, for ij,jk->ik
+/* One step of an einsum as a kernel: lib/library/product.kir with three funcs, for ij,jk->ik
  *
- *   func product_term(g0, g1, g2, g3, x_0, y_0) @inline {
- *     return f32(x_0[g1, g3]) * f32(y_0[g3, g2])
- *   }
+ *   func product_left(g0, g1, g3, x_0) @inline { return x_0[g1, g3] }
+ *   func product_right(g0, g2, g3, y_0) @inline { return y_0[g3, g2] }
  *   func product_put(g0, g1, g2, v, result_0) @inline { result_0[g1, g2] = f32(v) }
  *
  * g0 to g3 are the linear indices of four groups of letters: of both factors and the result, of the
- * first one and the result, of the second one and the result, and those that are summed. */
+ * first one and the result, of the second one and the result, and those that are summed. Without a
+ * second factor product_right gives one. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
@@ -41,10 +41,12 @@ static void use_extents(step *s)
   }
 }
 
-/* The statements that make the indices i0, i1 ... of the letters; the last letter is fastest. */
-static void write_indices(step *s, uint32_t group_count)
+/* The statements that make the indices i0, i1 ... of the letters of some groups; the last letter is
+ * fastest. */
+static void write_indices(step *s, const uint8_t *groups, uint32_t group_count)
 {
-  for (uint32_t g = 0; g < group_count; g++) {
+  for (uint32_t at = 0; at < group_count; at++) {
+    uint32_t g = groups[at];
     uint64_t left = s->groups[g];
     kj_append_format(s->kernel.funcs, "  let r%u_0 = g%u\n", g, g);
     for (uint32_t i = 0; left; i++) {
@@ -103,12 +105,41 @@ static const char *use_factor(step *s, const ka_factor *factor, const char **nam
   return kj_format(arena, "%s(%s%s)", callee, list, rest);
 }
 
+/* What the left factor, or the right one, is at an index of each of its groups. */
+static void write_factor(step *s, const char *name, const uint8_t *groups, const ka_factor *factor,
+                         const char **arrays)
+{
+  *arrays = "";
+  const char *value = factor ? use_factor(s, factor, arrays) : "1";
+  kj_append_format(s->kernel.funcs, "func %s(g%u, g%u, g%u%s%s) @inline {\n", name, groups[0],
+                   groups[1], groups[2], *arrays, s->list);
+  if (factor) write_indices(s, groups, 3);
+  kj_append_format(s->kernel.funcs, "  return %s\n}\n", value);
+}
+
+static void write_store(step *s, const ka_factor *target, const char *type, const char **arrays)
+{
+  static const uint8_t groups[] = { 0, 1, 2 };
+  *arrays = "";
+  const char *place = use_factor(s, target, arrays);
+  kj_append_format(s->kernel.funcs, "func product_put(g0, g1, g2, v%s%s) @inline {\n", *arrays,
+                   s->list);
+  write_indices(s, groups, 3);
+  if (target->operand && target->operand->function)
+    kj_append_format(s->kernel.funcs, "  %s\n}\n", place);
+  else
+    kj_append_format(
+      s->kernel.funcs, "  %s = %s(v)\n}\n", place,
+      target->operand ? ka_type_text(s->e->call, target->operand->element) : type);
+}
+
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target)
 {
+  static const uint8_t left[] = { 0, 1, SUMMED }, right[] = { 0, 2, SUMMED };
   ka_call *call = e->call;
   step s = { .e = e };
-  const char *inputs = "", *outputs = "", *counts[GROUPS];
+  const char *of_left, *of_right, *outputs, *counts[GROUPS];
   const char *type = ka_type_text(call, e->accumulator);
   uint64_t count = ka_count_letters(e, target->mask);
   divide_letters(&s, a->mask, b ? b->mask : 0, target->mask);
@@ -117,25 +148,14 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
   call->is_wide = call->is_wide || count > INT32_MAX / 2 || summed > INT32_MAX / 2;
   ka_begin_kernel(call, "product", &s.kernel);
   use_extents(&s);
-  const char *term = kj_format(&call->arena, "%s(%s)", type, use_factor(&s, a, &inputs));
-  if (b) term = kj_format(&call->arena, "%s * %s(%s)", term, type, use_factor(&s, b, &inputs));
-  kj_append_format(s.kernel.funcs, "func product_term(g0, g1, g2, g3%s%s) @inline {\n", inputs,
-                   s.list);
-  write_indices(&s, GROUPS);
-  kj_append_format(s.kernel.funcs, "  return %s\n}\n", term);
-  const char *place = use_factor(&s, target, &outputs);
-  kj_append_format(s.kernel.funcs, "func product_put(g0, g1, g2, v%s%s) @inline {\n", outputs,
-                   s.list);
-  write_indices(&s, SUMMED);
-  if (target->operand && target->operand->function)
-    kj_append_format(s.kernel.funcs, "  %s\n}\n", place);
-  else
-    kj_append_format(s.kernel.funcs, "  %s = %s(v)\n}\n", place,
-                     target->operand ? ka_type_text(call, target->operand->element) : type);
+  write_factor(&s, "product_left", left, a, &of_left);
+  write_factor(&s, "product_right", right, b, &of_right);
+  write_store(&s, target, type, &outputs);
   for (uint32_t g = 0; g < GROUPS; g++)
     counts[g] = ka_use_count(&s.kernel, ka_count_letters(e, s.groups[g]));
   ka_launch(&s.kernel, 0, 0,
-            "product_all(bind_back(product_term%s%s), bind_back(product_put%s%s), %s, %s, %s, %s, "
-            "zero(%s))",
-            inputs, s.list, outputs, s.list, counts[0], counts[1], counts[2], counts[3], type);
+            "product_all(bind_back(product_left%s%s), bind_back(product_right%s%s), "
+            "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s))",
+            of_left, s.list, of_right, s.list, outputs, s.list, counts[0], counts[1], counts[2],
+            counts[3], type);
 }
