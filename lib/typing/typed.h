@@ -76,7 +76,7 @@ struct kt_compilation {
    * thread; NULL: there is none */
   const char *divergent_barrier;
   kj_location divergent_location;
-  bool has_wraps;   /* by inference: some index counts from the end where it is negative */
+  bool has_wraps; /* by inference: some index counts from the end where it is negative */
   /* out, by lowering: which facts the code relies on, for kj_code.facts */
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
   /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
