@@ -169,6 +169,16 @@ static bool is_deep(const step *s, const ka_factor *factor, uint64_t own)
   return stride_along(s->e, factor, along) <= stride_along(s->e, factor, across);
 }
 
+/* Columns are what neighbours in the result lie along: sums of neighbouring columns are stored
+ * together. */
+static bool is_turned(const step *s, const ka_factor *target)
+{
+  if (!s->groups[1] || !s->groups[2]) return s->groups[1] != 0;
+  uint32_t of_rows = 63 - (uint32_t)__builtin_clzll(s->groups[1]),
+           of_columns = 63 - (uint32_t)__builtin_clzll(s->groups[2]);
+  return stride_along(s->e, target, of_rows) < stride_along(s->e, target, of_columns);
+}
+
 /* ---- launches ---- */
 
 static void use_counts(step *s, const char **counts)
@@ -330,6 +340,12 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
   uint64_t count = ka_count_letters(e, target->mask);
   divide_letters(&s, a->mask, b ? b->mask : 0, target->mask);
   if (!count) return;
+  if (b && is_turned(&s, target)) {
+    const ka_factor *right = a;
+    a = b;
+    b = right;
+    divide_letters(&s, a->mask, b->mask, target->mask);
+  }
   s.product = (ka_product){ .accumulator = e->accumulator,
                             .batch = ka_count_letters(e, s.groups[0]),
                             .m = ka_count_letters(e, s.groups[1]),

@@ -2,7 +2,7 @@
  * how many parts each sum is split. */
 #include "algorithm/einsum.h"
 
-/* test/bench/products.py --tiles times each of them. cost: of a term of a sum in a tile, beside the
+/* test/bench/product_tiles.py times each of them. cost: of a term of a sum in a tile, beside the
  * largest; the smaller ones read shared memory more often. at_once: blocks on a multiprocessor. */
 typedef struct tile_row {
   bool has_mma;
@@ -12,11 +12,12 @@ typedef struct tile_row {
 } tile_row;
 
 static const tile_row tile_table[] = {
-  { false, 1, 4, 128, 128, 16, 1, 1.0 }, { false, 1, 4, 64, 64, 16, 3, 1.35 },
-  { false, 5, 8, 128, 64, 16, 1, 1.0 },  { false, 5, 8, 64, 64, 16, 2, 1.15 },
-  { false, 9, 16, 64, 64, 8, 1, 1.0 },   { false, 9, 16, 32, 32, 16, 2, 1.5 },
-  { true, 4, 4, 128, 128, 16, 1, 1.0 },  { true, 4, 4, 64, 64, 16, 3, 1.3 },
-  { true, 8, 8, 128, 128, 16, 1, 1.0 },  { true, 8, 8, 64, 64, 16, 2, 1.3 },
+  { false, 1, 4, 256, 128, 8, 1, 1.0 }, { false, 1, 4, 128, 128, 8, 1, 1.15 },
+  { false, 1, 4, 64, 64, 16, 3, 1.5 },  { false, 5, 8, 128, 64, 16, 1, 1.0 },
+  { false, 5, 8, 64, 64, 16, 2, 1.15 }, { false, 9, 16, 64, 64, 8, 1, 1.0 },
+  { false, 9, 16, 32, 32, 16, 2, 1.5 }, { true, 4, 4, 128, 128, 16, 2, 1.0 },
+  { true, 4, 4, 64, 64, 16, 3, 1.7 },   { true, 8, 8, 64, 128, 16, 2, 1.0 },
+  { true, 8, 8, 64, 64, 16, 2, 1.24 },
 };
 
 enum {
@@ -37,16 +38,17 @@ static uint64_t count_tiles(const ka_product *p, const tile_row *row)
   return p->batch * ka_divide_up(p->m, row->rows) * ka_divide_up(p->n, row->columns);
 }
 
-/* In terms that a multiprocessor adds one after the other. */
+/* In terms that a multiprocessor adds one after the other. Fewer blocks than it could hold wait
+ * longer for what they load. */
 static double estimate(const ka_call *call, const ka_product *p, const tile_row *row,
                        uint64_t parts)
 {
-  uint64_t at_once = (uint64_t)ka_core_count(call) * row->at_once;
-  double waves = (double)ka_divide_up(count_tiles(p, row) * parts, at_once);
-  double terms = (double)row->rows * row->columns * row->at_once * row->cost,
+  uint64_t cores = ka_core_count(call), blocks = ka_divide_up(count_tiles(p, row) * parts, cores);
+  double idle = (double)(row->at_once - ka_least(blocks, row->at_once)) / row->at_once;
+  double terms = (double)row->rows * row->columns * row->cost * (1 + idle / 2),
          deep = (double)ka_divide_up(p->k, parts) + 2 * row->depth;
-  double sums = (double)p->batch * (double)p->m * (double)p->n / ka_core_count(call);
-  return waves * terms * deep + (parts > 1 ? sums * (double)parts * cost_of_part : 0);
+  double sums = (double)p->batch * (double)p->m * (double)p->n / (double)cores;
+  return (double)blocks * terms * deep + (parts > 1 ? sums * (double)parts * cost_of_part : 0);
 }
 
 static ka_product_plan plan_tiles(const ka_call *call, const ka_product *p)

@@ -127,7 +127,7 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *pl
       least = cost;
       plan->rows = row->groups;
       plan->columns = row->bands;
-      plan->depth = row->stages;
+      plan->depth = (uint32_t)ka_least(row->stages, ka_divide_up(slices, parts));
       plan->parts = parts;
       plan->blocks = count_blocks(p, row) * parts;
     }

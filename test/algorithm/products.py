@@ -75,6 +75,38 @@ def matrices(rng):
                 yield expect(Case(f"matmul {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
 
 
+def lay_out(rng, x, kind):
+    """The matrices as rows or as columns, of a larger array or not."""
+    room = np.zeros([*x.shape[:-2], *(n + int(rng.choice([0, 8])) for n in x.shape[-2:])], kind)
+    if rng.random() < 0.5:
+        room = np.swapaxes(np.zeros([*x.shape[:-2], *room.shape[:-3:-1]], kind), -1, -2)
+    place = room[..., :x.shape[-2], :x.shape[-1]]
+    place[...] = x
+    return place
+
+
+@some_cases(10)
+def tiles(rng):
+    """Around the borders of tiles, in layouts that tensor copies take and in others."""
+    for m, n, k in [(128, 256, 64), (136, 72, 200), (64, 64, 1000), (257, 129, 131), (200, 16, 72), (24, 333, 500)]:
+        for kind in ["f2", "f4", "f8", "i4", "c8"]:
+            for batches in [[], [3]]:
+                scale = 30 if kind[0] == "i" else 1
+                x, y = (lay_out(rng, (rng.standard_normal([*batches, *shape]) * scale).astype(kind), kind) for shape in ((m, k), (k, n)))
+                case = Case(f"tiles {x.shape} {x.strides} {y.shape} {y.strides} {kind}", "{r} = matmul({x}, {y})", x=x, y=y)
+                yield expect(case, "...ij,...jk->...ik", [x, y], kind, k + 2)
+
+
+@some_cases(4)
+def rounded(rng):
+    """Factors of 11 bits."""
+    for m, n, k in [(128, 64, 96), (130, 70, 33), (3, 200, 500), (300, 300, 40)]:
+        x, y = (lay_out(rng, rng.standard_normal(shape), "f4") for shape in ((m, k), (k, n)))
+        size = np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))
+        case = Case(f"tf32 {x.shape} {y.shape}", "{r} = matmul({x}, {y}, tf32=true)", x=x, y=y)
+        yield case.expect("r", (x.astype("f8") @ y.astype("f8")).astype("f4"), atol=float(size.max()) * 2.0**-10)
+
+
 @cases
 def vectors(rng):
     x, y, b = draw(rng, [37], "f8"), draw(rng, [2, 37, 20], "f8"), draw(rng, [20], "f8")

@@ -18,7 +18,8 @@ BF16 = [""]
 
 # Of kjit_matmul: batch, rows, sum, columns.
 SHAPES = [(1, 4096, 4096, 4096), (1, 8192, 8192, 8192), (1, 1000, 1000, 1000), (1, 127, 4096, 333), (256, 128, 128, 128), (1, 65536, 64, 64), (1, 4096, 4096, 1), (1, 1, 1 << 24, 1)]
-TYPES = {"f32": "float32", "f64": "float64", "bf16": "bfloat16", "f16": "float16"}
+CALLS = 10  # in a row, since short ones take less than it takes to start them
+TYPES = {"f32": "float32", "tf32": "float32", "f64": "float64", "bf16": "bfloat16", "f16": "float16"}
 
 
 def teraflops(us):
@@ -29,9 +30,9 @@ def time_call(kjit_run, kind, shape, repetitions):
     """Median device time of a matmul in microseconds."""
     batch, m, k, n = shape
     lead, element = f"{batch}, " if batch > 1 else "", "f32" if kind == "tf32" else kind
-    command = [kjit_run, "--device", "cuda", "--quiet", "--bench", str(repetitions), "--arg", f"a=rand:{element}[{lead}{m}, {k}]:low=-1", "--arg", f"b=rand:{element}[{lead}{k}, {n}]:low=-1",
+    command = [kjit_run, "--device", "cuda", "--quiet", "--bench", str(repetitions), "--repeat", str(CALLS), "--arg", f"a=rand:{element}[{lead}{m}, {k}]:low=-1", "--arg", f"b=rand:{element}[{lead}{k}, {n}]:low=-1",
                "--arg", f"c=zeros:{element}[{lead}{m}, {n}]", "--call", "c = matmul(a, b)" if kind != "tf32" else "c = matmul(a, b, tf32=true)"]
-    return float(re.search(r"median ([0-9.]+) us", output_of(command)).group(1))
+    return float(re.search(r"median ([0-9.]+) us", output_of(command)).group(1)) / CALLS
 
 
 def time_torch(kind, shape, repetitions):
@@ -44,12 +45,13 @@ def time_torch(kind, shape, repetitions):
     times = []
     for i in range(repetitions + 5):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(200000)  # both are queued before the first one runs
+        torch.cuda._sleep(1000000)  # so that all are queued before the first one runs
         start.record()
-        torch.matmul(a, b, out=c)
+        for _ in range(CALLS):
+            torch.matmul(a, b, out=c)
         end.record()
         torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) * 1e3)
+        times.append(start.elapsed_time(end) * 1e3 / CALLS)
     return statistics.median(times[5:])
 
 
