@@ -173,6 +173,7 @@ static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.acce
 
 /* ---- launching ---- */
 
+/* How a launch is made. */
 typedef enum kjit_launch_flags {
   /* all blocks are resident at once, or the launch is refused; kernels that use grid_sync are
      always launched so */
