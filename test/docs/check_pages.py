@@ -6,6 +6,7 @@ is that file. A block of the language `console` has commands behind `$ `, each f
 for any text, and alone on a line for any lines. Comments in front of a block say more:
 
   <!-- exit: 3 -->             the last command of the block ends with this status; without, all end with 0
+  <!-- first: COMMAND -->      what is done before the block and not shown; $SOURCE is the tree
   <!-- part of: FILE -->       the block's lines stand in this file of the page, or of the tree
   <!-- run by: TEST -->        that test, or the files under that folder, run what the block shows
   <!-- not run: REASON -->     why nothing runs it
@@ -20,18 +21,25 @@ import subprocess
 import sys
 import textwrap
 
-BLOCK = re.compile(r"(?:^<!-- (exit|part of|run by|not run): ([^>]*?) -->\n+)?^```([\w+-]*)\n(.*?)^```$",
+BLOCK = re.compile(r"(?:^<!-- (exit|first|part of|run by|not run): (.*?) -->\n+)?^```([\w+-]*)\n(.*?)^```$",
                    re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"(?:/\*|//|#|%)\s*([\w-][\w./-]*\.\w+|CMakeLists\.txt)(?=[:\s])")
 COMMAND = re.compile(r"^\$ ((?:.*\\\n)*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
-NAME = re.compile(r"\b((?:kjit_|KJIT_)\w*[A-Za-z0-9])\b(?![*=])(?:\.(\w+))?")
+NAME = re.compile(r"(?<![\w/])((?:kjit_|KJIT_)\w*[A-Za-z0-9])\b(?![*=])(?:\.(\w+))?")
+
+
+def inner_names(root):
+    """What pages on the architecture may name, too."""
+    headers = (path for folder in ("lib", "runtime") for path in (root / folder).rglob("*.h"))
+    return {word for path in headers for word in re.findall(r"\w+", path.read_text())}
 
 
 def names_of_api(root):
     """What stands in the headers; of what the tables there make names of, the names."""
     text = "".join(path.read_text() for path in sorted((root / "include/kjit").glob("*")))
+    text += " KJIT_DEVICE "  # a variable of the environment, of the package for Python
     rows = re.findall(r"^\s*(?:KJIT_)?ROW\((\w+)", text, re.MULTILINE)
     made = {prefix + row for prefix in ("KJIT_", "KJIT_OP_", "KJIT_STAGE_", "KJIT_DEVICE_ATTRIBUTE_") for row in rows}
     return set(re.findall(r"\w+", text)) | made
@@ -45,7 +53,7 @@ def make_tools(folder, root, options):
         (folder / name).chmod(0o755)
     (folder / "kjit.pc").write_text(f"Name: kjit\nDescription: kernels\nVersion: 0\nCflags: -I{root}/include\n"
                                     f"Libs: -L{options['libdir']} -lkjit -Wl,-rpath,{options['libdir']}\n")
-    environment = dict(os.environ, PKG_CONFIG_PATH=str(folder), PYTHONDONTWRITEBYTECODE="1")
+    environment = dict(os.environ, PKG_CONFIG_PATH=str(folder), PYTHONDONTWRITEBYTECODE="1", SOURCE=str(root))
     environment["PATH"] = os.pathsep.join([str(folder), options["bindir"], environment.get("PATH", "")])
     return environment
 
@@ -103,14 +111,16 @@ class Page:
         blocks = [(found.start(4), *found.groups()) for found in BLOCK.finditer(self.text)]
         for position, mark, value, language, block in blocks:
             name = FILE.match(block)
-            if mark in (None, "exit") and language != "console" and name:
+            if mark == "first":
+                self.run(position, f"$ {value}\n", 0)
+            if mark in (None, "exit", "first") and language != "console" and name:
                 self.save(name[1], block)
-            elif mark is None and language == "console" or mark == "exit":
-                self.run(position, block, int(value or 0))
+            elif mark in (None, "exit", "first") and language == "console":
+                self.run(position, block, int(value) if mark == "exit" else 0)
             elif mark == "run by":
                 if not (self.root / value).exists():
                     self.complain(position, f"there is no {value}")
-            elif mark is None:
+            elif mark not in ("part of", "not run"):
                 self.complain(position, "nothing runs this block, and no comment says why")
         for position, mark, value, language, block in blocks:
             if mark == "part of":
@@ -131,10 +141,12 @@ def main():
     options = dict(argument.split("=", 1) for argument in sys.argv[3:] if "=" in argument)
     shutil.rmtree(folder, ignore_errors=True)
     environment = make_tools(folder / "tools", root, options)
-    pages = sorted(page for name in sys.argv[3:] if "=" not in name for page in root.glob(name))
-    wrong, names = 0, names_of_api(root)
+    pages = sorted(page for name in sys.argv[3:] if "=" not in name for page in root.glob(name)
+                   if not page.name.endswith((".in.md", ".prose.md")))
+    wrong, names, inner = 0, names_of_api(root), inner_names(root)
     for page in pages:
-        wrong += Page(page, root, folder / page.relative_to(root).with_suffix(""), environment, names).check()
+        wrong += Page(page, root, folder / page.relative_to(root), environment,
+                      names | inner if "architecture" in page.parts else names).check()
     print(f"{len(pages)} pages, {wrong} wrong")
     return 1 if wrong or not pages else 0
 
