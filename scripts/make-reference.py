@@ -2,7 +2,7 @@
 """Makes a page for each function, type and macro of the public headers: Markdown for the site (scripts/make-site.sh), and
 man(3) pages.
 
-    make-reference.py --markdown FOLDER --man FOLDER
+    make-reference.py [--markdown FOLDER] [--man FOLDER] [--include FOLDER]
 
 Doxygen reads the headers, of which it gets the comments as text (--filter): they are sentences in plain words and have
 no commands of its own. Exits 1 where a page would have nothing to say."""
@@ -17,7 +17,6 @@ import xml.etree.ElementTree as xml
 
 from tables import ROOT, rows
 
-INCLUDE = ROOT / "include"
 DOXYFILE = """
 INPUT = {include}/kjit
 FILE_PATTERNS = *.h
@@ -59,8 +58,8 @@ def filter_header(path):
 
 def introduction_of(header):
     """What the header says of itself."""
-    comment = re.match(r"/\* (?:kjit/[\w.]+: )?(.*?)\*/", (INCLUDE / "kjit" / header).read_text(), re.DOTALL)[1]
-    return paragraphs_of(re.sub(r"\n \* ?", "\n", comment))
+    comment = re.match(r"/\* (?:kjit/[\w.]+: )?(.*?)\*/", header.read_text(), re.DOTALL)[1]
+    return paragraphs_of(re.sub(r"\n \* ?", "\n", comment[0].upper() + comment[1:]))
 
 
 def words_of(element):
@@ -76,7 +75,7 @@ def declaration_of(member, header):
     """A type as it stands in the header; a function as its prototype, a parameter a line where it is long."""
     place = member.find("location")
     if member.get("kind") != "function":
-        lines = (INCLUDE / "kjit" / header).read_text().splitlines()
+        lines = header.read_text().splitlines()
         first, last = int(place.get("bodystart") or place.get("line")), int(place.get("bodyend") or -1)
         last = last if last >= first else int(place.get("line"))
         if member.tag == "compounddef" or member.get("kind") == "enum":
@@ -93,7 +92,7 @@ def declaration_of(member, header):
 class Entry:
     def __init__(self, kind, name, header, declaration, paragraphs):
         self.kind, self.name, self.header, self.declaration = kind, name, header, declaration
-        self.description, self.errors = [], None
+        self.description, self.errors, self.constants = [], None, []
         for paragraph in paragraphs:
             text, mark, errors = paragraph.partition("Errors: ")
             self.description += [text.strip()] if text.strip() else []
@@ -105,29 +104,31 @@ class Entry:
         return re.split(r"(?<=[a-z0-9)\]`])\.(?: |$)", text)[0].rstrip(".")
 
 
-def read_headers():
+def read_headers(include):
     """All entries, and what each header says of itself."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = DOXYFILE.format(include=INCLUDE, python=sys.executable, script=pathlib.Path(__file__).resolve(),
+        settings = DOXYFILE.format(include=include, python=sys.executable, script=pathlib.Path(__file__).resolve(),
                                    output=folder)
         subprocess.run(["doxygen", "-"], input=settings, text=True, check=True)
         compounds = [xml.parse(path).getroot().find("compounddef") for path in sorted(pathlib.Path(folder, "xml").glob("*.xml"))
                      if re.match(r"struct|\w+_8h\.xml", path.name)]
     entries, introductions = {}, {}
     for compound in compounds:
-        header = pathlib.Path(compound.find("location").get("file")).name
+        path = include / "kjit" / pathlib.Path(compound.find("location").get("file")).name
+        header = path.name
         if compound.get("kind") == "struct":
             name = compound.find("compoundname").text
-            entries[name] = Entry("type", name, header, declaration_of(compound, header), words_of(compound))
+            entries[name] = Entry("type", name, header, declaration_of(compound, path), words_of(compound))
             continue
-        introductions[header] = introduction_of(header)
+        introductions[header] = introduction_of(path)
         for member in compound.iter("memberdef"):
             kind, name = member.get("kind"), member.find("name").text
             if INTERNAL.match(name or "") or kind not in ("function", "define", "enum", "typedef"):
                 continue
             if kind == "enum" and not re.match(r"\w", name or ""):
                 name = member.find("enumvalue/name").text  # the first of constants without a type
-            entry = Entry(kind if kind in KINDS else "type", name, header, declaration_of(member, header), words_of(member))
+            entry = Entry(kind if kind in KINDS else "type", name, header, declaration_of(member, path), words_of(member))
+            entry.constants = [value.find("name").text for value in member.findall("enumvalue")]
             if name not in entries or kind == "enum":
                 entries[name] = entry
     return entries, introductions
@@ -143,7 +144,9 @@ def values_from_tables(entry):
 
 def write_markdown(folder, entries, introductions):
     folder.mkdir(parents=True, exist_ok=True)
-    link = lambda name: f"[`{name}`]({name}.md)" if name in entries else f"`{name}`"
+    pages = {constant: name for name, entry in entries.items() for constant in entry.constants}
+    pages.update({name: name for name in entries})
+    link = lambda name: f"[`{name}`]({pages[name]}.md)" if name in pages else f"`{name}`"
 
     def prose(text, own):
         text = re.sub(r"([<>*_|\[\]])", r"\\\1", text)
@@ -171,7 +174,7 @@ def write_markdown(folder, entries, introductions):
 
 def write_man(folder, entries):
     folder.mkdir(parents=True, exist_ok=True)
-    version = ".".join(re.findall(r"KJIT_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", (INCLUDE / "kjit/status.h").read_text()))
+    version = ".".join(re.findall(r"KJIT_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", (ROOT / "include/kjit/status.h").read_text()))
     escape = lambda text: re.sub(r"(?m)^([.'])", r"\\&\1", text.replace("\\", "\\e").replace("-", "\\-"))
     fold = lambda text: escape(textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False))
     for name, entry in entries.items():
@@ -188,9 +191,9 @@ def write_man(folder, entries):
         (folder / f"{name}.3").write_text("\n".join(parts) + "\n")
 
 
-def gaps(entries):
+def gaps(entries, include):
     """Functions of the headers without a page, and pages that say nothing."""
-    for header in sorted((INCLUDE / "kjit").glob("*.h")):
+    for header in sorted((include / "kjit").glob("*.h")):
         code = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
         for name in re.findall(r"(?:KJIT_API|static inline)[^;{(]*?\b(kjit_\w+)\s*\(", code):
             if name not in entries:
@@ -206,9 +209,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--man", type=pathlib.Path)
+    parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include", help="the headers")
     options = parser.parse_args()
-    entries, introductions = read_headers()
-    missing = list(gaps(entries))
+    entries, introductions = read_headers(options.include.resolve())
+    missing = list(gaps(entries, options.include))
     print("\n".join(missing) if missing else f"{len(entries)} pages of {len(introductions)} headers")
     if options.markdown:
         write_markdown(options.markdown, entries, introductions)

@@ -120,7 +120,7 @@ static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
   return a;
 }
 /* clang-format off */
-/* Scalars of every type; kjit_arg_value takes complex numbers, vectors and structs, too. */
+/* ---- scalars of every type; kjit_arg_value takes complex numbers, vectors and structs, too ---- */
 /* A bool: whether v is not 0. */
 static inline kjit_arg kjit_arg_bool(int v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_BOOL); a.value.u = v != 0; return a; }
 /* An i8. */

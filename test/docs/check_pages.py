@@ -141,8 +141,8 @@ def main():
     options = dict(argument.split("=", 1) for argument in sys.argv[3:] if "=" in argument)
     shutil.rmtree(folder, ignore_errors=True)
     environment = make_tools(folder / "tools", root, options)
-    pages = sorted(page for name in sys.argv[3:] if "=" not in name for page in root.glob(name)
-                   if not page.name.endswith((".in.md", ".prose.md")))
+    pages = sorted({page for name in sys.argv[3:] if "=" not in name for page in root.glob(name)
+                   if not page.name.endswith((".in.md", ".prose.md"))})
     wrong, names, inner = 0, names_of_api(root), inner_names(root)
     for page in pages:
         wrong += Page(page, root, folder / page.relative_to(root), environment,

@@ -1,7 +1,6 @@
-/* embedding.c: the fragments of C in docs/embedding.md and docs/algorithms.md, each in a function that makes what it
- * needs. test/docs/check_pages.py compares the pages with this file.
- * REQUIRES: build
- * UNSUPPORTED: sanitizer
+/* embedding.c: the fragments of C in docs/embedding.md and docs/algorithms.md, each in a function
+ * that makes what it needs. test/docs/check_pages.py compares the pages with this file. REQUIRES:
+ * build UNSUPPORTED: sanitizer
  * RUN: %cc -std=c99 -Wall -Wextra -Werror -I%include %s -o %t -L%libdir -lkjit -Wl,-rpath,%libdir
  * RUN: %t | FileCheck %s
  */
@@ -35,6 +34,9 @@ static float first_of(kjit_array *array)
   check(kjit_copy_to_host(array, values, sizeof values, NULL));
   return values[0];
 }
+
+/* clang-format off */
+/* lines as the pages have them */
 
 static void make_structs(kjit_stream *stream)
 {
