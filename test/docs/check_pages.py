@@ -52,7 +52,8 @@ PROGRESS = re.compile(r"^kjit-\w+: [\w ]+: \d+ s\n", re.MULTILINE)
 def make_tools(folder, root, options):
     """A folder with the compilers, Python and kjit's entry for pkg-config as they would be where kjit is installed."""
     folder.mkdir(parents=True)
-    for name, command in (("cc", options["cc"]), ("c++", options["cxx"]), ("python3", options["python"])):
+    warnings = " -Wall -Wextra -Werror"
+    for name, command in (("cc", options["cc"] + warnings), ("c++", options["cxx"] + warnings), ("python3", options["python"])):
         (folder / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         (folder / name).chmod(0o755)
     (folder / "kjit.pc").write_text(f"Name: kjit\nDescription: kernels\nVersion: 0\nCflags: -I{root}/include\n"
