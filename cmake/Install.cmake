@@ -17,6 +17,13 @@ if(manuals)
   install(FILES ${manuals} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
 endif()
 
+# man(3) of the API, from the comments in the headers, where there is what reads them.
+find_program(KJIT_DOXYGEN doxygen)
+if(KJIT_DOXYGEN)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  install(CODE "execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/make-reference.py --man \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man3\" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)" COMPONENT development)
+endif()
+
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kjit)
 install(EXPORT kjit NAMESPACE kjit:: DESTINATION ${package} COMPONENT development)
 configure_package_config_file(cmake/kjitConfig.cmake.in ${PROJECT_BINARY_DIR}/kjitConfig.cmake INSTALL_DESTINATION ${package})

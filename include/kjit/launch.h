@@ -120,7 +120,7 @@ static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
   return a;
 }
 /* clang-format off */
-/* Scalars of every type; kjit_arg_value takes complex numbers, vectors and structs, too. */
+/* ---- scalars of every type; kjit_arg_value takes complex numbers, vectors and structs, too ---- */
 /* A bool: whether v is not 0. */
 static inline kjit_arg kjit_arg_bool(int v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_BOOL); a.value.u = v != 0; return a; }
 /* An i8. */
@@ -173,6 +173,7 @@ static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.acce
 
 /* ---- launching ---- */
 
+/* How a launch is made. */
 typedef enum kjit_launch_flags {
   /* all blocks are resident at once, or the launch is refused; kernels that use grid_sync are
      always launched so */

@@ -15,4 +15,5 @@ root/usr/bin/kjit-run --version
 for file in man/man1/kjit-run.1 bash-completion/completions/kjit-run zsh/vendor-completions/_kjit-run doc/kjit/docs/ir.md doc/kjit/examples/axpy/axpy.kir doc/kjit/NOTICE; do
   test -s root/usr/share/$file || { echo "missing: $file"; exit 1; }
 done
+if command -v doxygen > /dev/null; then test -s root/usr/share/man/man3/kjit_launch.3 || { echo "missing: man(3)"; exit 1; }; fi
 if dpkg-deb -c libkjit0_*.deb | grep -E 'include|bin/|\.so ->'; then echo "libkjit0 has what is not its own"; exit 1; fi
