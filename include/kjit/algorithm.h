@@ -532,6 +532,21 @@ KJIT_API KJIT_CHECK kjit_status kjit_random_integers(kjit_context *context, cons
                                                      uint64_t seed, uint64_t offset, int64_t least,
                                                      int64_t greatest,
                                                      const kjit_algorithm_options *options);
+/* x, integers of one axis or a func of one index, becomes the numbers from 0 to n - 1 of a random
+ * order of n elements, each order as likely as the others. The same ones on every device; for
+ * another n they are others. Errors: ARGUMENT (not one axis, a type that does not hold n - 1), TYPE
+ * (elements that are no integers); those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_random_permutation(kjit_context *context,
+                                                        const kjit_operand *x, uint64_t seed,
+                                                        const kjit_algorithm_options *options);
+/* result becomes x with the elements of its first axis, numbers or rows, in the order that
+ * kjit_random_permutation has: result[i] is x[p[i]]. It has the shape and type of x, and must not
+ * overlap it. Errors: ARGUMENT (shapes, operands that overlap or cannot be written), TYPE; those of
+ * kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_random_shuffle(kjit_context *context,
+                                                    const kjit_operand *result,
+                                                    const kjit_operand *x, uint64_t seed,
+                                                    const kjit_algorithm_options *options);
 
 #ifdef __cplusplus
 }

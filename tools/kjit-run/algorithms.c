@@ -264,6 +264,19 @@ static kjit_status call_random_integers(kjit_context *context, const run_argumen
                               (uint64_t)a[2].integer, a[3].integer, a[4].integer, options);
 }
 
+static kjit_status call_random_permutation(kjit_context *context, const run_argument *a,
+                                           const kjit_algorithm_options *options)
+{
+  return kjit_random_permutation(context, a[0].operands, (uint64_t)a[1].integer, options);
+}
+
+static kjit_status call_random_shuffle(kjit_context *context, const run_argument *a,
+                                       const kjit_algorithm_options *options)
+{
+  return kjit_random_shuffle(context, a[0].operands, a[1].operands, (uint64_t)a[2].integer,
+                             options);
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
@@ -381,6 +394,9 @@ static const run_algorithm rows[] = {
     call_random_exponential },
   { "random_integers", { SEEDED, INTEGER("least"), INTEGER("greatest") }, 1 << RUN_ACCUMULATOR,
     false, call_random_integers },
+  { "random_permutation", { WRITTEN("x"), INTEGER("seed") }, 0, false, call_random_permutation },
+  { "random_shuffle", { RESULT("result"), INPUT("x"), INTEGER("seed") }, 0, false,
+    call_random_shuffle },
   { "map", { RESULTS("r"), FUNC, INPUTS("x") }, MAPPING, false, call_map },
 };
 /* clang-format on */
