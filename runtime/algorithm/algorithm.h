@@ -166,6 +166,8 @@ void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
 /* An input, or a value for all elements: rank 0. */
 void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
                       ka_operand *operand);
+/* The type of an argument of an operand's func, as a signature has it. Errors: ARGUMENT. */
+const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
 /* The output's array does not overlap the arrays of the other operand; may_be_same: but may be the
  * very same elements. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,

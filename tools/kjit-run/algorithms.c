@@ -230,6 +230,20 @@ static kjit_status call_matmul(kjit_context *context, const run_argument *a,
   return kjit_matmul(context, a[0].operands, a[1].operands, a[2].operands, options);
 }
 
+static kjit_status call_pairs(kjit_context *context, const run_argument *a,
+                              const kjit_algorithm_options *options)
+{
+  return kjit_pairs(context, a[0].operands, a[1].operands, a[2].operands, a[4].operands, a[4].count,
+                    &a[3].operator_, options);
+}
+
+static kjit_status call_pairs_smallest(kjit_context *context, const run_argument *a,
+                                       const kjit_algorithm_options *options)
+{
+  return kjit_pairs_smallest(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                             a[5].operands, a[5].count, a[4].integer, options);
+}
+
 /* Parameters that may be left out; an offset is 0 then. */
 static double real_or(const run_argument *a, double otherwise)
 {
@@ -296,6 +310,7 @@ static kjit_status call_random_shuffle(kjit_context *context, const run_argument
 #define OPERATOR { "operator", RUN_OPERATOR, false, false }
 #define OPERATORS { "operator", RUN_OPERATOR, false, true }
 #define FUNC { "func", RUN_FUNCTION, false, false }
+#define PAIRED { "func", RUN_CALLED, false, false }
 #define LESS { "less", RUN_FUNCTION, true, false }
 #define EQUAL { "equal", RUN_FUNCTION, true, false }
 
@@ -386,6 +401,12 @@ static const run_algorithm rows[] = {
     1 << RUN_ACCUMULATOR, false, call_einsum },
   { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, 1 << RUN_ACCUMULATOR, false,
     call_matmul },
+  { "pairs", { RESULT("result"), PAIRED, INPUT("x"), OPERATOR, INPUTS("y") },
+    1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES, false, call_pairs },
+  { "pairs_smallest",
+    { RESULT("result"), PERHAPS_RESULT("result_places"), PAIRED, INPUT("x"), INTEGER("k"),
+      INPUTS("y") },
+    0, false, call_pairs_smallest },
   { "random_uniform", { SEEDED, PERHAPS_REAL("low"), PERHAPS_REAL("high") },
     1 << RUN_ACCUMULATOR, false, call_random_uniform },
   { "random_normal", { SEEDED, PERHAPS_REAL("mean"), PERHAPS_REAL("deviation") },
