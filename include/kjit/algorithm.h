@@ -155,6 +155,10 @@ typedef struct kjit_algorithm_options {
   const kjit_operand *where;
   /* see where */
   const char *signature;
+  /* of pairs: so many rows of y are read at a time; default 0: all. Rows in memory of the host come
+   * to the device through two buffers, beside the kernels on the rows before; the call returns when
+   * it is done, and cannot be prepared */
+  uint64_t chunk;
 } kjit_algorithm_options;
 
 /* What kjit_algorithm_options.flags may have. */

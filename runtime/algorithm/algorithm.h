@@ -84,7 +84,8 @@ typedef enum ka_option {
   KA_RIGHT = 64,
   KA_BITS = 128,
   KA_WHERE = 256,
-  KA_SIGNATURE = 512
+  KA_SIGNATURE = 512,
+  KA_CHUNK = 1024
 } ka_option;
 
 /* All that a public function was called with, but for its options. */

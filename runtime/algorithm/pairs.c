@@ -6,13 +6,6 @@
 
 #include "ir/context.h"
 
-typedef struct pairing {
-  const kjit_operand *result, *result_places, *function, *x, *y;
-  size_t y_count;
-  const kjit_operator *operator_; /* NULL: the k least */
-  int64_t k;
-} pairing;
-
 /* What a block has of x and of y is in registers and in shared memory. */
 enum { MOST_ROW_BYTES = 4096, MOST_Y_BYTES = 8192, MOST_K = 64 };
 
@@ -39,7 +32,7 @@ static void read_rows(ka_pairs *p, const char *name, const kjit_operand *given, 
   ka_arrange(call, operand, axes, 2, ranks);
 }
 
-static void read_all_rows(ka_pairs *p, const pairing *given)
+static void read_all_rows(ka_pairs *p, const ka_pairing *given)
 {
   ka_call *call = p->call;
   uint32_t bytes = 0;
@@ -61,7 +54,11 @@ static void read_all_rows(ka_pairs *p, const pairing *given)
   if (bytes > MOST_Y_BYTES)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED, "rows of all `y0` to `y%zu` have %u bytes: at most %d",
             p->y_count - 1, bytes, MOST_Y_BYTES);
-  p->n = (uint64_t)p->y[0].operand.shape[0];
+  p->n = p->total = (uint64_t)p->y[0].operand.shape[0];
+  p->piece = given->piece;
+  if (!p->piece) return;
+  p->total = p->piece->total;
+  call->is_wide = call->is_wide || p->piece->is_wide;
 }
 
 /* Its type depends on the rows that it gets, which no operand's func has. */
@@ -154,42 +151,13 @@ static kjit_type result_type(const ka_pairs *p)
 
 /* ---- the calls ---- */
 
-static void begin(ka_pairs *p, const pairing *given)
-{
-  read_function(p, given->function);
-  read_all_rows(p, given);
-  ka_choose_device(p->call);
-  p->element = ka_infer_pair(p);
-}
-
-static void build_pairs(ka_call *call, const void *data)
-{
-  const pairing *given = data;
-  ka_pairs *p = KJ_NEW(&call->arena, ka_pairs);
-  *p = (ka_pairs){ .call = call };
-  begin(p, given);
-  bool is_asked = call->options.results;
-  kjit_type result = KJIT_ANY;
-  if (!is_asked) {
-    read_result(p, "result", given->result, &p->result);
-    if (!p->result.function) result = p->result.element;
-  }
-  choose_types(p, given->operator_, result);
-  if (is_asked) {
-    (void)ka_describe(call, 0, result_type(p), 1, p->x.operand.shape);
-    return;
-  }
-  if (p->m && p->n) ka_pairs_steps(p);
-  else if (p->m) ka_fill_pairs(p);
-}
-
 static void check_k(const ka_pairs *p, int64_t k)
 {
   if (k < 1 || k > MOST_K)
     ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`k` is %lld: 1 to %d", (long long)k, MOST_K);
-  if ((uint64_t)k > p->n)
+  if ((uint64_t)k > p->total)
     ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`k` is %lld, and `y0` has %llu rows", (long long)k,
-            (unsigned long long)p->n);
+            (unsigned long long)p->total);
 }
 
 static void check_places(const ka_pairs *p)
@@ -201,33 +169,61 @@ static void check_places(const ka_pairs *p)
           ka_type_text(p->call, p->result_places.element));
 }
 
-static void build_smallest(ka_call *call, const void *data)
+static void read_results(ka_pairs *p, const ka_pairing *given)
 {
-  const pairing *given = data;
-  ka_pairs *p = KJ_NEW(&call->arena, ka_pairs);
-  *p = (ka_pairs){ .call = call };
-  begin(p, given);
-  check_k(p, given->k);
-  p->k = given->k;
-  choose_order(p);
-  const int64_t shape[] = { (int64_t)p->m, p->k };
-  if (ka_describe(call, 0, p->element, 2, shape)) {
-    if (given->result_places || call->options.result_count > 1)
-      (void)ka_describe(call, 1, KJIT_I64, 2, shape);
-    return;
-  }
   read_result(p, "result", given->result, &p->result);
   p->has_places = given->result_places != NULL;
-  if (p->has_places) {
-    read_result(p, "result_places", given->result_places, &p->result_places);
-    check_places(p);
-    ka_check_overlap(call, &p->result_places, &p->result, false);
+  if (!p->has_places) return;
+  read_result(p, "result_places", given->result_places, &p->result_places);
+  check_places(p);
+  ka_check_overlap(p->call, &p->result_places, &p->result, false);
+}
+
+/* The call only asks what its results would be. */
+static void describe_results(const ka_pairs *p)
+{
+  ka_call *call = p->call;
+  const int64_t shape[] = { (int64_t)p->m, p->k };
+  if (!p->k) (void)ka_describe(call, 0, result_type(p), 1, shape);
+  if (p->k) (void)ka_describe(call, 0, p->element, 2, shape);
+  if (p->k && call->options.result_count > 1) (void)ka_describe(call, 1, KJIT_I64, 2, shape);
+}
+
+ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given)
+{
+  ka_pairs *p = KJ_NEW(&call->arena, ka_pairs);
+  *p = (ka_pairs){ .call = call };
+  read_function(p, given->function);
+  read_all_rows(p, given);
+  ka_choose_device(call);
+  p->element = ka_infer_pair(p);
+  if (!given->operator_) {
+    check_k(p, given->k);
+    p->k = given->k;
+    choose_order(p);
   }
-  if (p->m) ka_pairs_steps(p);
+  if (p->m > (INT32_MAX / 2 - (1 << 20)) / (p->k ? (uint64_t)p->k : 1)) call->is_wide = true;
+  if (!call->options.results) read_results(p, given);
+  bool has_array = !call->options.results && !p->result.function;
+  if (given->operator_) choose_types(p, given->operator_, has_array ? p->result.element : KJIT_ANY);
+  return p;
+}
+
+void ka_build_pairs(ka_call *call, const void *data)
+{
+  ka_pairs *p = ka_read_pairs(call, data);
+  if (call->options.results) describe_results(p);
+  else if (p->m && p->n) ka_pairs_steps(p);
+  else if (p->m) ka_fill_pairs(p);
+}
+
+uint32_t ka_pairs_options(const ka_pairing *given)
+{
+  return KA_CHUNK | (given->operator_ ? KA_ACCUMULATOR : 0);
 }
 
 /* More operands than a call's inputs have are no call that can be made. */
-static ka_inputs list_inputs(const pairing *given)
+static ka_inputs list_inputs(const ka_pairing *given)
 {
   ka_inputs inputs = { { given->result, given->result_places, given->function, given->x },
                        .operator_ = given->operator_,
@@ -237,20 +233,31 @@ static ka_inputs list_inputs(const pairing *given)
   return inputs;
 }
 
+static kjit_status perform(kjit_context *context, const char *name, const ka_pairing *given,
+                           const kjit_algorithm_options *options)
+{
+  kjit_algorithm_options own;
+  const ka_inputs inputs = list_inputs(given);
+  KJ_TRY(kj_check_call(context, name, NULL));
+  KJ_TRY(ki_read_sized(context, name, KI_ALGORITHM_OPTIONS, options, &own));
+  if (own.chunk && !own.results) return ka_stream_pairs(context, name, given, options);
+  return ka_perform_kept(context, name, ka_pairs_options(given), options, ka_build_pairs, given,
+                         &inputs);
+}
+
 kjit_status kjit_pairs(kjit_context *context, const kjit_operand *result,
                        const kjit_operand *function, const kjit_operand *x, const kjit_operand *y,
                        size_t y_count, const kjit_operator *operator_,
                        const kjit_algorithm_options *options)
 {
-  const pairing given = { .result = result,
-                          .function = function,
-                          .x = x,
-                          .y = y,
-                          .y_count = y_count,
-                          .operator_ = operator_ };
-  const ka_inputs inputs = list_inputs(&given);
-  return ka_perform_kept(context, "kjit_pairs", KA_ACCUMULATOR, options, build_pairs, &given,
-                         &inputs);
+  static const kjit_operator none = { 0 };
+  const ka_pairing given = { .result = result,
+                             .function = function,
+                             .x = x,
+                             .y = y,
+                             .y_count = y_count,
+                             .operator_ = operator_ ? operator_ : &none };
+  return perform(context, "kjit_pairs", &given, options);
 }
 
 kjit_status kjit_pairs_smallest(kjit_context *context, const kjit_operand *result,
@@ -258,8 +265,6 @@ kjit_status kjit_pairs_smallest(kjit_context *context, const kjit_operand *resul
                                 const kjit_operand *x, const kjit_operand *y, size_t y_count,
                                 int64_t k, const kjit_algorithm_options *options)
 {
-  const pairing given = { result, result_places, function, x, y, y_count, NULL, k };
-  const ka_inputs inputs = list_inputs(&given);
-  return ka_perform_kept(context, "kjit_pairs_smallest", 0, options, build_smallest, &given,
-                         &inputs);
+  const ka_pairing given = { result, result_places, function, x, y, y_count, NULL, k, NULL };
+  return perform(context, "kjit_pairs_smallest", &given, options);
 }

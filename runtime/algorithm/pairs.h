@@ -14,13 +14,22 @@ typedef struct ka_rows {
   uint32_t bytes; /* of a row */
 } ka_rows;
 
+/* Where y comes in pieces, one call each: slot 0 of found has what the pieces before have left, and
+ * the others what the blocks that share this piece find. */
+typedef struct ka_piece {
+  uint64_t first, total; /* the number of its first row; of the rows of y altogether */
+  bool is_wide, is_last;
+  kjit_array *found, *places;
+} ka_piece;
+
 typedef struct ka_pairs {
   ka_call *call;
   ka_operand function; /* with its last arguments */
   ka_rows x, y[KA_MOST_PAIRED];
   size_t y_count;
-  uint64_t m, n;
-  kjit_type element; /* what the func returns */
+  uint64_t m, n, total;  /* rows of x, of y now, and altogether */
+  const ka_piece *piece; /* NULL: y is whole */
+  kjit_type element;     /* what the func returns */
   /* how it is reduced: the k least, or by one of these */
   int64_t k;
   ka_operator operator_;
@@ -30,8 +39,30 @@ typedef struct ka_pairs {
   uint32_t bytes;                /* of what is combined */
   ka_operand result, result_places;
   bool has_places;
-  uint64_t chunk; /* rows of y at a time; 0: all */
 } ka_pairs;
+
+/* Rows of y by pieces of options.chunk (pairs_stream.c). */
+typedef struct ka_pairing {
+  const kjit_operand *result, *result_places, *function, *x, *y;
+  size_t y_count;
+  const kjit_operator *operator_; /* NULL: the k least */
+  int64_t k;
+  const ka_piece *piece;
+} ka_pairing;
+kjit_status ka_stream_pairs(kjit_context *context, const char *name, const ka_pairing *given,
+                            const kjit_algorithm_options *options);
+/* pairs.c: the call of a whole y, or of a piece; and all that is known before there are steps. */
+void ka_build_pairs(ka_call *call, const void *data);
+ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given);
+/* The options that these calls take. */
+uint32_t ka_pairs_options(const ka_pairing *given);
+
+/* How many elements of which type found and places have for a piece of n rows. */
+typedef struct ka_found {
+  kjit_type element, place;
+  uint64_t count, place_count;
+} ka_found;
+ka_found ka_count_found(const ka_pairs *p, uint64_t n);
 
 /* What the func returns. Errors: as kjit_get_result_type; TYPE. */
 kjit_type ka_infer_pair(ka_pairs *p);

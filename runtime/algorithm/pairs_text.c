@@ -175,20 +175,18 @@ static void write_pair(ka_pairs *p, pair_texts *t, const char *names, const char
   const char *element = declare_values(p, t), *callee = use_function(p, &t->kernel);
   bool is_converted = ki_is_scalar(p->value) && p->value != p->element;
   kj_append_format(t->kernel.funcs,
-                   "func pair_of(l, j, i, near, xs%s, offset%s) @inline {\n"
-                   "  let at = near + offset\n"
+                   "func pair_of(l, j, i, at, xs%s%s) @inline {\n"
                    "  let x = %s(%s(%s, i64(i), i64(at)%s))\n  return %s\n}\n",
                    names, more, is_converted ? ka_type_text(p->call, p->value) : "", callee, rows,
                    more, element);
 }
 
-/* Rows of y from `first` on, `count` of them. */
-static void begin_pairs(ka_pairs *p, uint64_t first, uint64_t count, pair_texts *t)
+static void begin_pairs(ka_pairs *p, pair_texts *t)
 {
   ka_call *call = p->call;
   kj_arena *arena = &call->arena;
   bool is_cpu = ka_is_cpu(call);
-  pair_shape s = choose_shape(p, count);
+  pair_shape s = choose_shape(p, p->n);
   ka_begin_kernel(call, "pairs", &t->kernel);
   t->shape = s;
   const char *x = ka_use_input(&t->kernel, &p->x.operand, KJIT_ANY), *names = "", *takes = "",
@@ -210,12 +208,11 @@ static void begin_pairs(ka_pairs *p, uint64_t first, uint64_t count, pair_texts 
   }
   kj_append_format(t->kernel.funcs, "func pair_y(first, count%s, const T) @inline {\n%s}\n",
                    parameters, takes);
-  const char *more = ka_use_arrays(&t->kernel, &p->function),
-             *offset = ka_use_count(&t->kernel, first);
+  const char *more = ka_use_arrays(&t->kernel, &p->function);
   write_pair(p, t, names, more);
   t->take_x = kj_format(arena, "bind_back(pair_x, xs, %s)", x);
   t->take_y = kj_format(arena, "bind_back(pair_y%s, %u)", bound, s.threads);
-  t->pair = kj_format(arena, "bind_back(pair_of, xs%s, %s%s)", names, offset, more);
+  t->pair = kj_format(arena, "bind_back(pair_of, xs%s%s)", names, more);
 }
 
 /* ---- results ---- */
@@ -229,7 +226,7 @@ static const char *finish_result(ka_pairs *p, ka_kernel *kernel)
                    "func finished(i, v, store: func) @inline { store(i, v.most + log(v.sum)) }\n");
     put = kj_format(arena, "bind_back(finished, %s)", put);
   } else if (p->reduction) {
-    put = ka_finish_values(kernel, p->reduction, p->value, put, p->n);
+    put = ka_finish_values(kernel, p->reduction, p->value, put, p->total);
   }
   return kj_format(arena, "bind_back(pairs_put, %s)", put);
 }
@@ -245,69 +242,91 @@ static const char *finish_smallest(ka_pairs *p, ka_kernel *kernel)
   return kj_format(&p->call->arena, "bind_back(pairs_put_smallest, %s, %s)", put, put_place);
 }
 
-/* ---- work memory ---- */
+/* ---- what parts find ---- */
 
-/* What parts find, of each row of x; values only where the k least are looked for. */
-typedef struct pair_work {
-  uint32_t found, places;
-  uint64_t count;
-} pair_work;
-
-static pair_work add_found(ka_pairs *p, uint64_t parts)
+ka_found ka_count_found(const ka_pairs *p, uint64_t n)
 {
-  ka_call *call = p->call;
-  pair_work w = { .count = parts * p->m * (p->k ? (uint64_t)p->k : 1) };
-  if (p->k) {
-    w.found = ka_add_work(call, p->value, w.count, false);
-    w.places = ka_add_work(call, call->is_wide ? KJIT_I64 : KJIT_I32, w.count, false);
-  } else if (p->accumulator == KJIT_ANY) {
-    w.found = ka_add_work(call, KJIT_U64, ka_count_words(p->bytes, w.count), false);
-  } else {
-    w.found = ka_add_work(call, p->accumulator, w.count, false);
+  uint64_t count = (choose_shape(p, n).parts + 1) * p->m * (p->k ? (uint64_t)p->k : 1);
+  ka_found found = { p->accumulator, p->call->is_wide ? KJIT_I64 : KJIT_I32, count, 0 };
+  if (p->k) found.place_count = count;
+  else if (p->accumulator == KJIT_ANY) {
+    found.element = KJIT_U64;
+    found.count = ka_count_words(p->bytes, count);
   }
-  return w;
+  return found;
 }
 
-/* The work memory as the kernel sees it. */
-static const char *use_found(ka_pairs *p, pair_texts *t, const pair_work *w)
+/* Slots for each row of x, as arguments of a kernel, of work memory where y is whole. `own` is the
+ * first slot of this call's parts. */
+typedef struct pair_slots {
+  kjit_arg found, places;
+  uint64_t own, count;
+} pair_slots;
+
+static pair_slots find_slots(ka_pairs *p)
 {
-  const char *words = ka_use_work(&t->kernel, w->found);
+  ka_found f = ka_count_found(p, p->n);
+  pair_slots s = { .own = 1, .count = choose_shape(p, p->n).parts + 1 };
+  if (p->piece) {
+    s.found = kjit_arg_array(p->piece->found);
+    if (p->k) s.places = kjit_arg_array(p->piece->places);
+    return s;
+  }
+  s.found = (kjit_arg){ .value.u = ka_add_work(p->call, f.element, f.count, false) };
+  if (p->k) s.places = (kjit_arg){ .value.u = ka_add_work(p->call, f.place, f.place_count, false) };
+  return s;
+}
+
+/* As the kernel sees what is combined. */
+static const char *use_found(ka_pairs *p, pair_texts *t, const pair_slots *s)
+{
+  const char *words = ka_use_array(&t->kernel, &s->found);
   if (p->k || p->accumulator != KJIT_ANY) return words;
   return kj_format(&p->call->arena, "view(%s[%s], bitcast(%s*, pointer(%s[0])))", t->type,
-                   ka_use_count(&t->kernel, w->count), t->type, words);
+                   ka_use_count(&t->kernel, s->count * p->m), t->type, words);
+}
+
+/* Into the slots from `slot` on. */
+static const char *keep_found(ka_pairs *p, pair_texts *t, const pair_slots *s, uint64_t slot,
+                              const char *m)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *found = use_found(p, t, s), *first = ka_use_count(&t->kernel, slot);
+  if (!p->k) return kj_format(arena, "bind_back(pairs_keep, %s, %s, %s)", found, m, first);
+  return kj_format(arena, "bind_back(pairs_keep_smallest, %s, %s, %s, %s, %lld)", found,
+                   ka_use_array(&t->kernel, &s->places), m, first, (long long)p->k);
+}
+
+static const char *finish(ka_pairs *p, pair_texts *t)
+{
+  return p->k ? finish_smallest(p, &t->kernel) : finish_result(p, &t->kernel);
 }
 
 /* ---- the steps ---- */
 
-static const char *store_of(ka_pairs *p, pair_texts *t, const pair_work *w, const char *m)
-{
-  kj_arena *arena = &p->call->arena;
-  if (!w) return p->k ? finish_smallest(p, &t->kernel) : finish_result(p, &t->kernel);
-  const char *found = use_found(p, t, w);
-  if (!p->k) return kj_format(arena, "bind_back(pairs_keep, %s, %s)", found, m);
-  return kj_format(arena, "bind_back(pairs_keep_smallest, %s, %s, %s, %lld)", found,
-                   ka_use_work(&t->kernel, w->places), m, (long long)p->k);
-}
-
-static void launch_pairs(ka_pairs *p, pair_texts *t, uint64_t n, const pair_work *w)
+static void launch_pairs(ka_pairs *p, pair_texts *t, const pair_slots *slots)
 {
   kj_arena *arena = &p->call->arena;
   const pair_shape *s = &t->shape;
-  const char *m = ka_use_count(&t->kernel, p->m), *rows = ka_use_count(&t->kernel, n),
-             *parts = ka_use_count(&t->kernel, s->parts), *store = store_of(p, t, w, m),
+  const char *m = ka_use_count(&t->kernel, p->m), *n = ka_use_count(&t->kernel, p->n),
+             *offset = ka_use_count(&t->kernel, p->piece ? p->piece->first : 0),
+             *parts = ka_use_count(&t->kernel, s->parts),
+             *store = slots ? keep_found(p, t, slots, slots->own, m) : finish(p, t),
              *locals = kj_keep_text(arena, t->kernel.body);
   if (p->k)
     ka_launch(&t->kernel, s->threads, s->groups * s->parts,
-              "%s  pairs_smallest(%s, %s, %s, %s, %s, %s, %s, %lld, THREADS, %u, %u)", locals,
-              t->take_x, t->take_y, t->pair, store, m, rows, parts, (long long)p->k, s->rows,
+              "%s  pairs_smallest(%s, %s, %s, %s, %s, %s, %s, %s, %lld, THREADS, %u, %u)", locals,
+              t->take_x, t->take_y, t->pair, store, m, n, offset, parts, (long long)p->k, s->rows,
               s->tile);
   else
     ka_launch(&t->kernel, s->threads, s->groups * s->parts,
-              "%s  pairs_reduce(%s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u)", locals,
-              t->take_x, t->take_y, t->pair, t->operator_, store, m, rows, parts, s->rows, s->tile);
+              "%s  pairs_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u)", locals,
+              t->take_x, t->take_y, t->pair, t->operator_, store, m, n, offset, parts, s->rows,
+              s->tile);
 }
 
-static void combine_parts(ka_pairs *p, uint64_t count, const pair_work *w)
+/* What is in the slots from `from` on, to the result, or, where more pieces come, to slot 0. */
+static void combine_slots(ka_pairs *p, const pair_slots *slots, uint64_t from)
 {
   pair_texts t = { 0 };
   bool is_cpu = ka_is_cpu(p->call);
@@ -316,25 +335,30 @@ static void combine_parts(ka_pairs *p, uint64_t count, const pair_work *w)
            blocks = ka_least(ka_divide_up(p->m, threads), most);
   ka_begin_kernel(p->call, "pairs", &t.kernel);
   (void)declare_values(p, &t);
-  const char *m = ka_use_count(&t.kernel, p->m), *parts = ka_use_count(&t.kernel, count),
-             *found = use_found(p, &t, w), *store = store_of(p, &t, NULL, m);
+  bool is_last = !p->piece || p->piece->is_last;
+  const char *m = ka_use_count(&t.kernel, p->m), *first = ka_use_count(&t.kernel, from),
+             *end = ka_use_count(&t.kernel, slots->count), *found = use_found(p, &t, slots),
+             *store = is_last ? finish(p, &t) : keep_found(p, &t, slots, 0, m);
   if (p->k)
-    ka_launch(&t.kernel, threads, blocks, "pairs_smallest_combine(%s, %s, %s, %s, %s, %lld)", found,
-              ka_use_work(&t.kernel, w->places), store, m, parts, (long long)p->k);
+    ka_launch(&t.kernel, threads, blocks, "pairs_smallest_combine(%s, %s, %s, %s, %s, %s, %lld)",
+              found, ka_use_array(&t.kernel, &slots->places), store, m, first, end,
+              (long long)p->k);
   else
-    ka_launch(&t.kernel, threads, blocks, "pairs_combine(%s, %s, %s, %s, %s)", found, t.operator_,
-              store, m, parts);
+    ka_launch(&t.kernel, threads, blocks, "pairs_combine(%s, %s, %s, %s, %s, %s)", found,
+              t.operator_, store, m, first, end);
 }
 
 void ka_pairs_steps(ka_pairs *p)
 {
   pair_texts t = { 0 };
-  pair_work w;
-  begin_pairs(p, 0, p->n, &t);
-  uint64_t parts = t.shape.parts;
-  if (parts > 1) w = add_found(p, parts);
-  launch_pairs(p, &t, p->n, parts > 1 ? &w : NULL);
-  if (parts > 1) combine_parts(p, parts, &w);
+  begin_pairs(p, &t);
+  if (!p->piece && t.shape.parts == 1) {
+    launch_pairs(p, &t, NULL);
+    return;
+  }
+  pair_slots slots = find_slots(p);
+  launch_pairs(p, &t, &slots);
+  combine_slots(p, &slots, p->piece && p->piece->first ? 0 : slots.own);
 }
 
 /* ---- without rows of y ---- */

@@ -116,3 +116,29 @@ def least(rng):
                 yield case.expect("r", np.take_along_axis(all_pairs, places, 1)).expect("p", places)
     x, y = rows(rng, 90, 3, "f8"), rows(rng, 800, 3, "f8")
     yield Case("values alone", "{r} = pairs_smallest(squared, {x}, 7, {y})", x=x, y=y).expect("r", np.sort(squares(x, y), 1)[:, :7], rtol=1e-13)
+
+
+@some_cases(40)
+def pieces(rng):
+    """y by pieces, whose results are those of all of it: around tiles, single rows, and more than there are."""
+    for m, n in ((40, 700), (1, 513), (129, 90)):
+        for chunk in (1 if n < 100 else 37, 256, 257, n - 1, n, 3 * n):
+            x, y = rows(rng, m, 3, "f8"), rows(rng, n, 3, "f8")
+            wide, end = squares(x, y), ", {y}, chunk=%d)" % chunk
+            arrays = {"x": x, "y": y}
+            name = f"{m} {n} by {chunk}"
+            yield Case(f"sums {name}", "{r} = pairs(gauss(0.5f64), {x}, add" + end, **arrays).expect("r", np.exp(-0.5 * wide).sum(1), rtol=1e-12)
+            yield Case(f"means {name}", "{r} = pairs(squared, {x}, mean" + end, **arrays).expect("r", wide.mean(1), rtol=1e-12)
+            yield Case(f"nearest {name}", "{r} = pairs(squared, {x}, argmin" + end, **arrays).expect("r", wide.argmin(1))
+            yield Case(f"logaddexp {name}", "{r} = pairs(squared, {x}, logaddexp" + end, **arrays).expect("r", np.logaddexp.reduce(wide, axis=1), rtol=1e-12)
+            k = min(n, 9)
+            least = np.argsort(wide, axis=1, kind="stable")[:, :k]
+            yield Case(f"{k} least {name}", "{r}, {p} = pairs_smallest(squared, {x}, %d" % k + end, **arrays).expect("r", np.take_along_axis(wide, least, 1), rtol=1e-13).expect("p", least)
+            a, b, scale = rng.integers(0, 9, m).astype("i4"), rng.integers(0, 9, n).astype("i4"), rng.integers(1, 99, 2).astype("f8")
+            both = np.add.outer(a, b) + np.arange(m)[:, None] * scale[0] + np.arange(n) * scale[1]
+            yield Case(f"places {name}", "{r} = pairs(places({s}), {x}, add" + end, x=a, y=b, s=scale).expect("r", both.sum(1))
+            c = rng.integers(1, 999, n)
+            want = [next((int(c[j]) for j in range(n - 1, -1, -1) if (i + j) % 3 == 0), 0) for i in range(m)]
+            yield Case(f"last {name}", "{r} = pairs(either, {x}, last" + end, x=a.astype("i8"), y=c).expect("r", np.array(want))
+            w = rng.standard_normal(n)
+            yield Case(f"weights {name}", "{r} = pairs(weighted(0.5f64), {x}, add, {y}[::-1], {w}, chunk=%d)" % chunk, w=w, **arrays).expect("r", np.exp(-0.5 * wide)[:, ::-1] @ w, atol=1e-11)

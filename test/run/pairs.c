@@ -44,6 +44,8 @@ static const char *const funcs = "func squared(x, y, i, j) {\n"
                                  "func complex_(x, y, i, j) { return c64(x[0], y[0]) }\n"
                                  "func whole(x, y, i, j) { return x }\n"
                                  "func scaled(x, y, i, j, s) { return x[0] * y[0] * s }\n"
+                                 "func weight(x, y, w, i, j) { return w }\n"
+                                 "func row(j, k, y) { return 2 * y[j, k] }\n"
                                  "func first(a, b) { return a }\n";
 
 typedef struct operands {
@@ -202,6 +204,77 @@ static void test_refused_k(const operands *o)
   kjit_release_array(least);
 }
 
+/* ---- y by pieces ---- */
+
+/* Rows that lie apart in memory of the host, from its end on. */
+enum { APART = 5 };
+static float apart[N][APART], weights[N];
+
+static kjit_tensor tensor_of_y(int64_t *shape, int64_t *strides)
+{
+  shape[0] = N;
+  shape[1] = WIDTH;
+  strides[0] = -APART;
+  strides[1] = 1;
+  for (int j = 0; j < N; j++) memcpy(apart[N - 1 - j], of_y[j], sizeof of_y[j]);
+  kjit_tensor tensor = kjit_make_tensor(apart[N - 1], KJIT_F32, 2, shape);
+  tensor.strides = strides;
+  return tensor;
+}
+
+static void test_pieces(const operands *o)
+{
+  const kjit_operator min = kjit_operator_named("min"), add = kjit_operator_named("add");
+  const uint64_t chunks[] = { 333, 1000, N - 1, N, 2 * N };
+  int64_t shape[2], strides[2], line = N;
+  kjit_tensor y = tensor_of_y(shape, strides), w = kjit_make_tensor(weights, KJIT_F32, 1, &line);
+  kjit_operand of_tensors[] = { kjit_operand_of(kjit_arg_tensor(&y)),
+                                kjit_operand_of(kjit_arg_tensor(&w)) },
+               weight = called(o, "weight");
+  kjit_algorithm_options options = { .size_bytes = sizeof options, .device = device };
+  double sum = 0;
+  for (int j = 0; j < N; j++) sum += weights[j] = (float)(rand() % 100);
+  for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+    memset(got, 0, sizeof got);
+    REQUIRE(kjit_copy_from_host(o->r, got, sizeof got, NULL) == KJIT_OK);
+    options.chunk = chunks[i];
+    REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, of_tensors, 1, &min, &options) ==
+            KJIT_OK);
+    check(o->r);
+    REQUIRE(kjit_pairs(context, &o->of_r, &weight, &o->of_x, of_tensors, 2, &add, &options) ==
+            KJIT_OK);
+    read_array(o->r, got, sizeof got);
+    for (int k = 0; k < M; k++) REQUIRE(got[k] == (float)sum);
+  }
+}
+
+static void test_refused_pieces(const operands *o)
+{
+  const kjit_operator min = kjit_operator_named("min"), none = kjit_operator_named("sum");
+  kjit_plan *plan = NULL;
+  uint64_t bytes = 0;
+  const kjit_arg of_y = kjit_arg_array(o->y);
+  const int64_t shape[] = { N, WIDTH };
+  kjit_operand twice = kjit_operand_function(find(o->module, "row"), &of_y, 1, shape, 2);
+  kjit_algorithm_options options = { .size_bytes = sizeof options, .chunk = 100, .plan = &plan };
+  REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &o->of_y, 1, &min, &options) ==
+          KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("options.plan: a call with options.chunk cannot be prepared"));
+  options.plan = NULL;
+  options.work_bytes = &bytes;
+  REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &o->of_y, 1, &min, &options) ==
+          KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("options.work_bytes: a call with options.chunk cannot be prepared"));
+  options.work_bytes = NULL;
+  REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &twice, 1, &min, &options) ==
+          KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`y0` is a func: with options.chunk y is of arrays"));
+  REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &o->of_y, 1, &none, &options) ==
+          KJIT_ERROR_NAME);
+  REQUIRE(kjit_reduce(context, &o->of_r, &o->of_x, &min, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("it does not take options.chunk"));
+}
+
 static void test_all(void)
 {
   operands o = { .module = parse(funcs) };
@@ -222,6 +295,8 @@ static void test_all(void)
   test_refused_funcs(&o);
   test_refused_rows(&o);
   test_refused_k(&o);
+  test_pieces(&o);
+  test_refused_pieces(&o);
   kjit_release_array(o.x);
   kjit_release_array(o.y);
   kjit_release_array(o.r);

@@ -18,6 +18,7 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_SIGNATURE] = "signature",
   [RUN_OUTER] = "outer",
   [RUN_RIGHT] = "right",
+  [RUN_CHUNK] = "chunk",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -402,11 +403,11 @@ static const run_algorithm rows[] = {
   { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, 1 << RUN_ACCUMULATOR, false,
     call_matmul },
   { "pairs", { RESULT("result"), PAIRED, INPUT("x"), OPERATOR, INPUTS("y") },
-    1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES, false, call_pairs },
+    1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES | 1 << RUN_CHUNK, false, call_pairs },
   { "pairs_smallest",
     { RESULT("result"), PERHAPS_RESULT("result_places"), PAIRED, INPUT("x"), INTEGER("k"),
       INPUTS("y") },
-    0, false, call_pairs_smallest },
+    1 << RUN_CHUNK, false, call_pairs_smallest },
   { "random_uniform", { SEEDED, PERHAPS_REAL("low"), PERHAPS_REAL("high") },
     1 << RUN_ACCUMULATOR, false, call_random_uniform },
   { "random_normal", { SEEDED, PERHAPS_REAL("mean"), PERHAPS_REAL("deviation") },
