@@ -30,8 +30,9 @@ enum {
   GPU_TILE_BYTES = 8192,
   GPU_BLOCKS = 8, /* of a multiprocessor */
   CPU_ROWS = 64,
-  CPU_ROWS_OF_K = 16,    /* where the k least are looked for: fewer find one at a time */
-  CPU_ROW_BYTES = 32768, /* of x, of all rows side by side */
+  CPU_ROWS_OF_K = 16,     /* where the k least are looked for: fewer find one at a time */
+  CPU_ROW_BYTES = 32768,  /* of x, of all rows side by side */
+  CPU_VALUE_BYTES = 1024, /* of what is combined, of all rows */
   CPU_TILE = 256,
   CPU_TILE_BYTES = 16384,
   CPU_BLOCKS = 4, /* of a core */
@@ -64,6 +65,7 @@ static pair_shape choose_shape(const ka_pairs *p, uint64_t n)
   uint64_t cores = ka_core_count(p->call);
   if (is_cpu) {
     s.rows = halve_until(p->k ? CPU_ROWS_OF_K : CPU_ROWS, p->x.bytes, CPU_ROW_BYTES, p->m);
+    while (s.rows > 1 && s.rows * p->bytes > CPU_VALUE_BYTES) s.rows /= 2;
     s.tile = halve_until(CPU_TILE, bytes_of_y(p), CPU_TILE_BYTES, n);
   } else {
     while (s.threads > 32 && s.threads / 2 >= p->m) s.threads /= 2;
