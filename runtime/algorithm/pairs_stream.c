@@ -153,17 +153,10 @@ typedef struct cut {
   kjit_array *view; /* to be released */
 } cut;
 
-static kjit_status cut_rows(const kjit_arg *whole, const kj_view *view, uint64_t first,
-                            uint64_t count, cut *rows)
+static void cut_tensor(const kjit_tensor *whole, const kj_view *view, uint64_t first,
+                       uint64_t count, cut *rows)
 {
-  rows->argument = *whole;
-  if (whole->kind == KJIT_ARG_ARRAY) {
-    const kjit_array_slice slice = { (int64_t)first, (int64_t)(first + count), 1 };
-    KJ_TRY(kjit_slice_array(whole->value.array, &slice, 1, &rows->view));
-    rows->argument.value.array = rows->view;
-    return KJIT_OK;
-  }
-  rows->tensor = *whole->value.tensor;
+  rows->tensor = *whole;
   memcpy(rows->shape, view->shape, sizeof rows->shape);
   rows->shape[0] = (int64_t)count;
   rows->tensor.shape = rows->shape;
@@ -171,24 +164,52 @@ static kjit_status cut_rows(const kjit_arg *whole, const kj_view *view, uint64_t
   uint64_t address = view->address + first * (uint64_t)view->strides[0] * view->element_bytes;
   rows->tensor.data = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
   rows->tensor.byte_offset = 0;
-  rows->argument.value.tensor = &rows->tensor;
+  rows->argument = kjit_arg_elements(view->element, &rows->tensor);
+}
+
+static kjit_status cut_array(kjit_array *whole, uint64_t first, uint64_t count, cut *rows)
+{
+  const kjit_array_slice slice = { (int64_t)first, (int64_t)(first + count), 1 };
+  KJ_TRY(kjit_slice_array(whole, &slice, 1, &rows->view));
+  rows->argument = kjit_arg_array(rows->view);
   return KJIT_OK;
 }
 
-/* The first rows of a buffer. */
-static kjit_status cut_buffer(kjit_array *buffer, uint64_t count, cut *rows)
+static const kjit_tensor *tensor_of(const kjit_arg *argument)
 {
-  const kjit_arg whole = kjit_arg_array(buffer);
-  return cut_rows(&whole, NULL, 0, count, rows);
+  return argument->kind == KJIT_ARG_ARRAY ? kjit_get_tensor(argument->value.array)
+                                          : argument->value.tensor;
 }
 
-static kjit_status copy_rows(streaming *s, const source *from, const kjit_arg *rows, uint64_t count,
-                             int b)
+static kjit_status cut_rows(const kjit_arg *whole, const kj_view *view, uint64_t first,
+                            uint64_t count, cut *rows)
+{
+  if (whole->kind == KJIT_ARG_ARRAY) return cut_array(whole->value.array, first, count, rows);
+  cut_tensor(whole->value.tensor, view, first, count, rows);
+  return KJIT_OK;
+}
+
+/* By the host, which waits for nothing: as memory of its own, since copies of a kjit array would be
+ * ordered behind the kernels that are queued. */
+static kjit_status fill_pinned(const streaming *s, const kjit_arg *whole, const source *from,
+                               uint64_t first, uint64_t count, int b)
+{
+  cut rows = { .view = NULL }, pinned = { .view = NULL };
+  kj_view view = from->view;
+  const kjit_tensor *memory = kjit_get_tensor(from->pinned[b]);
+  view.address = (uint64_t)(uintptr_t)memory->data + memory->byte_offset;
+  cut_tensor(tensor_of(whole), &from->view, first, count, &rows);
+  cut_tensor(memory, &view, 0, count, &pinned);
+  rows.tensor.device_type = pinned.tensor.device_type = KJIT_DEVICE_CPU;
+  rows.tensor.device_id = pinned.tensor.device_id = 0;
+  return kjit_copy(s->context, &pinned.argument, &rows.argument, NULL);
+}
+
+static kjit_status queue_copy(const streaming *s, const source *from, uint64_t count, int b)
 {
   cut pinned = { .view = NULL }, device = { .view = NULL };
-  kjit_status status = cut_buffer(from->pinned[b], count, &pinned);
-  if (status == KJIT_OK) status = cut_buffer(from->device[b], count, &device);
-  if (status == KJIT_OK) status = kjit_copy(s->context, &pinned.argument, rows, NULL);
+  kjit_status status = cut_array(from->pinned[b], 0, count, &pinned);
+  if (status == KJIT_OK) status = cut_array(from->device[b], 0, count, &device);
   if (status == KJIT_OK)
     status = kjit_copy_async(s->context, &device.argument, &pinned.argument, s->copies);
   kjit_release_array(pinned.view);
@@ -206,11 +227,8 @@ static kjit_status stage(streaming *s, uint64_t piece, uint64_t first, uint64_t 
   for (size_t i = 0; i < s->given->y_count; i++) {
     const source *from = &s->sources[i];
     if (!from->is_staged) continue;
-    cut rows = { .view = NULL };
-    kjit_status status = cut_rows(&s->given->y[i].argument, &from->view, first, count, &rows);
-    if (status == KJIT_OK) status = copy_rows(s, from, &rows.argument, count, b);
-    kjit_release_array(rows.view);
-    KJ_TRY(status);
+    KJ_TRY(fill_pinned(s, &s->given->y[i].argument, from, first, count, b));
+    KJ_TRY(queue_copy(s, from, count, b));
   }
   KJ_TRY(kjit_record_event(s->copied[b], s->copies));
   return kjit_wait_event(s->compute, s->copied[b]);
@@ -228,7 +246,7 @@ static kjit_status reduce_piece(streaming *s, int b, uint64_t first, uint64_t co
   kjit_status status = KJIT_OK;
   for (size_t i = 0; i < given.y_count && status == KJIT_OK; i++) {
     const source *from = &s->sources[i];
-    status = from->is_staged ? cut_buffer(from->device[b], count, &rows[i])
+    status = from->is_staged ? cut_array(from->device[b], 0, count, &rows[i])
                              : cut_rows(&given.y[i].argument, &from->view, first, count, &rows[i]);
     y[i] = kjit_operand_of(rows[i].argument);
   }

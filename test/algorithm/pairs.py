@@ -22,7 +22,7 @@ def squares(x, y, kind="f8"):
     return ((x.astype(kind)[:, None, :] - y.astype(kind)[None]) ** 2).sum(2)
 
 
-@some_cases(30)
+@some_cases(16)
 def sums(rng):
     for m, n, d in SHAPES + [(0, 5, 2), (4, 0, 2), (0, 0, 1)]:
         for kind in ("f4", "f8"):
@@ -32,7 +32,7 @@ def sums(rng):
             yield case.expect("r", want.astype(kind), atol=float(want.max(initial=1)) * (d + 20 + n) * EPSILON[kind])
 
 
-@some_cases(30)
+@some_cases(16)
 def numbers(rng):
     """Operands of one axis, in all types of numbers: integers as NumPy adds them, halfs in f32."""
     for kind in FLOATS + INTEGERS:
@@ -48,7 +48,7 @@ def numbers(rng):
             yield case.expect("r", all_pairs.sum(1).astype(kind), atol=float(size) * (n + 4) * EPSILON["f4" if kind == "f2" else kind] + (float(size) * EPSILON["f2"] if kind == "f2" else 0))
 
 
-@some_cases(50)
+@some_cases(30)
 def names(rng):
     makers = {"min": np.min, "max": np.max, "argmin": np.argmin, "argmax": np.argmax, "any": np.any, "all": np.all, "count_nonzero": np.count_nonzero}
     for kind in ("f4", "f8", "i2", "i8", "u4"):
@@ -102,7 +102,7 @@ def calls(rng):
     yield Case("views", "{r}[::-2] = pairs(squared, {x}, add, {y}[::-1])", x=x, y=y, r=np.zeros(66)).expect("r", r, rtol=1e-12)
 
 
-@some_cases(40)
+@some_cases(20)
 def least(rng):
     for m, n, d in SHAPES:
         for kind in ("f4", "f8", "i4", "u1"):
@@ -118,7 +118,7 @@ def least(rng):
     yield Case("values alone", "{r} = pairs_smallest(squared, {x}, 7, {y})", x=x, y=y).expect("r", np.sort(squares(x, y), 1)[:, :7], rtol=1e-13)
 
 
-@some_cases(40)
+@some_cases(24)
 def pieces(rng):
     """y by pieces, whose results are those of all of it: around tiles, single rows, and more than there are."""
     for m, n in ((40, 700), (1, 513), (129, 90)):
