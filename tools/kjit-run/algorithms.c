@@ -18,6 +18,7 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_SIGNATURE] = "signature",
   [RUN_OUTER] = "outer",
   [RUN_RIGHT] = "right",
+  [RUN_TF32] = "tf32",
   [RUN_CHUNK] = "chunk",
 };
 
@@ -323,6 +324,7 @@ enum {
   SCANNING = AXIS | SCANNING_LINES,
   ORDER = 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT,
   SORTING = AXIS | ORDER,
+  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32,
   MAPPING = 1 << RUN_WHERE | 1 << RUN_SIGNATURE | 1 << RUN_OUTER
 };
 
@@ -399,8 +401,8 @@ static const run_algorithm rows[] = {
     call_histogram_edges },
   { "einsum",
     { RESULT("result"), { "expression", RUN_TEXT, false, false }, INPUTS("x") },
-    1 << RUN_ACCUMULATOR, false, call_einsum },
-  { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, 1 << RUN_ACCUMULATOR, false,
+    MULTIPLYING, false, call_einsum },
+  { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, MULTIPLYING, false,
     call_matmul },
   { "pairs", { RESULT("result"), PAIRED, INPUT("x"), OPERATOR, INPUTS("y") },
     1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES | 1 << RUN_CHUNK, false, call_pairs },
