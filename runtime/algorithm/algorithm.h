@@ -85,7 +85,8 @@ typedef enum ka_option {
   KA_BITS = 128,
   KA_WHERE = 256,
   KA_SIGNATURE = 512,
-  KA_TF32 = 1024
+  KA_TF32 = 1024,
+  KA_CHUNK = 2048
 } ka_option;
 
 /* All that a public function was called with, but for its options. */
@@ -167,6 +168,8 @@ void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
 /* An input, or a value for all elements: rank 0. */
 void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
                       ka_operand *operand);
+/* The type of an argument of an operand's func, as a signature has it. Errors: ARGUMENT. */
+const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
 /* The output's array does not overlap the arrays of the other operand; may_be_same: but may be the
  * very same elements. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,

@@ -310,6 +310,7 @@ static void refuse_others(ka_call *call, uint32_t takes)
     { KA_BITS, o->begin_bit || o->end_bit, "begin_bit and end_bit" },
     { KA_WHERE, o->where != NULL, "where" },
     { KA_SIGNATURE, o->signature != NULL, "signature" },
+    { KA_CHUNK, o->chunk != 0, "chunk" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].is_given && !(takes & rows[i].option))

@@ -211,10 +211,11 @@ bool run_run_call(kjit_context *context, run_step *step)
   kjit_status status = KJIT_OK;
   if (!call->plan) {
     call->options.device = step->config.device;
-    call->options.plan = &call->plan;
+    /* what comes by pieces is no plan */
+    call->options.plan = call->options.chunk ? NULL : &call->plan;
     status = perform(context, step);
   }
-  if (status == KJIT_OK) status = kjit_run_plan(call->plan, NULL);
+  if (status == KJIT_OK && call->plan) status = kjit_run_plan(call->plan, NULL);
   return status == KJIT_OK || fail_call(context, call, status);
 }
 
