@@ -309,7 +309,8 @@ def install():
     place("numba.cuda.cudadrv.driver", CudaAPIError=cuda.errors.CudaAPIError, _have_nvjitlink=lambda: False,
           LinkerError=cuda.errors.CudaAPIError)
     place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray, is_contiguous=cuda._arrays.is_contiguous,
-          auto_device=cuda._arrays.auto_device)
+          auto_device=cuda._arrays.auto_device, DeviceRecord=cuda._records.DeviceRecord,
+          from_record_like=cuda._records.from_record_like)
     cuda.devicearray = sys.modules["numba.cuda.cudadrv.devicearray"]
     place("numba.cuda.cudadrv.devices", get_context=cuda.current_context, gpus=cuda.gpus)
     place("numba.cuda.dispatcher", CUDADispatcher=cuda._dispatcher.Dispatcher)

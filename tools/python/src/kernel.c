@@ -127,14 +127,39 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
   Py_RETURN_NONE;
 }
 
+/* kjit.Kernel knows the kernel for tuples of this shape, what such arguments are one after the
+ * other, and what is to be called behind the launch, or None. */
+static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
+                                 PyObject *args)
+{
+  PyObject *apart = PyObject_CallMethod((PyObject *)self, "_take_apart", "(O)", args);
+  PyObject *result = NULL, *kernel, *items, *finish;
+  if (apart && PyArg_ParseTuple(apart, "O!O!O", binding_kernel_type, &kernel, &PyTuple_Type, &items,
+                                &finish) &&
+      !make_ready((kernel_object *)kernel))
+    result = launch_with((kernel_object *)kernel, config, items);
+  if (result && finish != Py_None) binding_set(&result, PyObject_CallNoArgs(finish));
+  Py_XDECREF(apart);
+  return result;
+}
+
+static PyObject *launch_ordered(kernel_object *self, const kjit_launch_config *config,
+                                PyObject *args)
+{
+  Py_ssize_t count = PyTuple_Size(args);
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (binding_is_composed(PyTuple_GetItem(args, i))) return launch_composed(self, config, args);
+  return launch_with(self, config, args);
+}
+
 static PyObject *launch(kernel_object *self, const kjit_launch_config *config, PyObject *args,
                         PyObject *keywords)
 {
   if (!keywords && PyTuple_Size(args) == PyTuple_Size(self->parameters.names))
-    return launch_with(self, config, args);
+    return launch_ordered(self, config, args);
   PyObject *arranged = binding_arrange(&self->parameters, args, keywords);
   if (!arranged) return NULL;
-  PyObject *result = launch_with(self, config, arranged);
+  PyObject *result = launch_ordered(self, config, arranged);
   Py_DECREF(arranged);
   return result;
 }

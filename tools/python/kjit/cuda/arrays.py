@@ -7,6 +7,7 @@ import operator
 import numpy
 
 from .. import _arrays, _kjit, _state, dtypes
+from . import records
 
 
 def _contiguous_strides(shape, itemsize, order="C"):
@@ -71,20 +72,14 @@ class DeviceNDArray:
 
     @property
     def __cuda_array_interface__(self):
-        own = getattr(self._own, "__cuda_array_interface__", None)
-        pointer = own["data"][0] if own else self._host().ctypes.data
         return {
             "shape": self.shape,
             "strides": None if self.is_c_contiguous() else self.strides,
-            "data": (pointer if self.size else 0, False),
+            "data": (self._own._address if self.size else 0, False),
             "typestr": self.dtype.str,
             "stream": int(self.stream) or None if self.stream else None,
             "version": 3,
         }
-
-    def _host(self):
-        """The elements in place, of an array in the machine's memory."""
-        return numpy.asarray(self._own)
 
     @property
     def device_ctypes_pointer(self):
@@ -170,7 +165,11 @@ class DeviceNDArray:
 
     def __getitem__(self, key):
         view = self._slice(key)
-        return view._own.to_host()[()] if not view.shape else view
+        if view.shape:
+            return view
+        if self.dtype.names:
+            return records.DeviceRecord(self.dtype, self.stream, view._own)
+        return view._own.to_host()[()]
 
     getitem = __getitem__
 
@@ -178,7 +177,7 @@ class DeviceNDArray:
         view = self._slice(key)
         if isinstance(value, DeviceNDArray):
             value = value.copy_to_host()
-        given = numpy.asarray(value)
+        given = numpy.asarray(value, self.dtype if self.dtype.names else None)
         if given.ndim > view.ndim:
             raise ValueError(f"Can't assign {given.ndim}-D array to {view.ndim}-D self")
         for extent, wanted in zip(given.shape[::-1], view.shape[::-1]):
@@ -281,6 +280,10 @@ def auto_device(obj, stream=0, copy=True):
     """(array of the device, whether it is a copy)"""
     if isinstance(obj, DeviceNDArray) or _has_interface(obj):
         return as_cuda_array(obj), False
+    if isinstance(obj, records.DeviceRecord):
+        return obj, False
+    if isinstance(obj, numpy.void):
+        return records.to_device(obj, stream), True
     return to_device(obj, stream, copy), True
 
 
@@ -290,9 +293,11 @@ def _has_interface(thing):
 
 def _element(dtype):
     dtype = numpy.dtype(dtypes._NUMPY.get(dtype.text) if isinstance(dtype, dtypes.DType) else dtype)
-    text = dtypes.name_of(dtype)
+    text = _arrays._record_name(dtype) or dtypes.name_of(dtype)
     if text is None:
-        raise NotImplementedError(f"kjit.cuda has no arrays of {dtype}: numbers, bools and complex numbers only")
+        raise NotImplementedError(
+            f"kjit.cuda has no arrays of {dtype}: numbers, bools, complex numbers and records of these only"
+        )
     return dtype, text
 
 
@@ -472,14 +477,17 @@ def take(value, after):
     """A kernel's argument as the extension takes it. after: functions to be called after the launch."""
     if type(value) in (int, float, numpy.ndarray):
         return value
+    if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):
+        value = value.value.copy()  # what the kernel makes of it is nobody's
     if isinstance(value, _Argument):
         value = value.value
-    if isinstance(value, DeviceNDArray):
+    if isinstance(value, (DeviceNDArray, records.DeviceRecord)):
         return value._own
     if isinstance(value, (list,)):
         raise TypeError("a list is no argument of a kernel: numpy.array(values)")
     if _has_interface(value) and _arrays.device().kind == "cpu" and not isinstance(value, _kjit.Array):
         return as_cuda_array(value)._own
     if isinstance(value, tuple):
-        return tuple(take(v, after) for v in value)
+        items = [take(v, after) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value

@@ -232,10 +232,15 @@ class Dispatcher:
 
     # ---- inspection ----
 
+    def _for_types(self, kinds):
+        """(the kernel for arguments of these types, their types as its parameters have them)"""
+        kernel = self._kernel._for_shapes(tuple(k.shape() if isinstance(k, types.BaseTuple) else None for k in kinds))
+        return kernel, ", ".join(_flat_texts(kinds))
+
     def _inspect(self, stage, signature, target):
         def one(types_):
-            text = ", ".join(t.text for t in types_)
-            return self._kernel.inspect(stage, text, target, lines=False)
+            kernel, text = self._for_types(types_)
+            return kernel.inspect(stage, text, target, lines=False)
 
         if signature is not None:
             return one(types.parse(signature).args)
@@ -267,8 +272,8 @@ class Dispatcher:
     def _number(self, name, signature):
         if signature is None:
             return {s.args: self._number(name, s) for s in self.signatures}
-        text = ", ".join(t.text for t in types.parse(signature).args)
-        rows = [r for r in self._kernel.specializations if r["signature"] == text] or self._kernel.specializations
+        kernel, text = self._for_types(types.parse(signature).args)
+        rows = [r for r in kernel.specializations if r["signature"] == text] or kernel.specializations
         if not rows:
             raise ValueError("nothing was compiled yet: launch the kernel first")
         return rows[-1][name]
@@ -297,6 +302,14 @@ class Dispatcher:
 
     def __repr__(self):
         return f"<kjit.cuda.Dispatcher {self.py_func.__qualname__}>"
+
+
+def _flat_texts(kinds):
+    for kind in kinds:
+        if isinstance(kind, types.BaseTuple):
+            yield from _flat_texts(kind)
+        else:  # a record is handed over where it is
+            yield kind.text + "[]" if isinstance(kind, types.Record) else kind.text
 
 
 def _remake(reduced, signatures, given):
@@ -334,6 +347,14 @@ def _fit_one(kind, value):
         ):
             return None
         return (0, value)
+    if isinstance(kind, types.BaseTuple):
+        fits = isinstance(value, tuple) and len(value) == len(kind) and [_fit_one(k, v) for k, v in zip(kind, value)]
+        if fits is False or None in fits:
+            return None
+        items = [item for _, item in fits]
+        return sum(bad for bad, _ in fits), type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(kind, types.Record):
+        return (0, value) if getattr(value, "dtype", None) == kind.dtype else None
     if not isinstance(value, (bool, int, float, complex, numpy.generic)):
         return None
     found, wanted = numpy.asarray(value).dtype, types.as_dtype(kind)

@@ -14,10 +14,11 @@ from .scope import Scope
 class Emitter(Expressions):
     """One function. avoid: names that its variables must not have."""
 
-    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None):
+    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None):
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = None
+        self.shapes = dict(shapes or {})  # of names that are tuples
         arguments = node.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
             bad = arguments.vararg or arguments.kwarg or arguments.kwonlyargs[0]
@@ -123,7 +124,18 @@ class Emitter(Expressions):
             )
         return None if value in (inspect.Parameter.empty, None) else value
 
+    def tuple_parameter(self, argument, name, shape):
+        """Of a kernel: what its items are, their types say."""
+        value = None if argument.annotation is None else self.annotation(argument.arg, argument.annotation)
+        is_const = isinstance(value, dtypes.Const) and value.type is None
+        if value is not None and not is_const:
+            raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, and was given a tuple")
+        return [f"{'const ' if is_const else ''}{name}: {shape.type_text()}"]
+
     def parameter(self, argument, name):
+        shape = self.shapes.get(argument.arg)
+        if shape is not None and self.kind == "kernel":
+            return self.tuple_parameter(argument, name, shape)
         if argument.annotation is None:
             return [name]
         value = self.annotation(argument.arg, argument.annotation)
@@ -136,7 +148,9 @@ class Emitter(Expressions):
         return [f"{name}: {self.type_text(value, argument.annotation)}"]
 
     def type_text(self, value, node):
-        text = dtypes.name_of(value)
+        text = dtypes.name_of(value) or self.builder.record(value)
+        if text is not None and text.startswith("record_"):
+            self.builder.declare(text)
         if text is None:
             raise self.error(node, f"{value!r} is no type of kjit: kjit.f32, kjit.f32[:, :], kjit.const")
         return text
@@ -335,6 +349,10 @@ class Emitter(Expressions):
                 self.store(statement, [target], [name], depth)
             return
         target = statement.targets[0]
+        if isinstance(target, ast.Name) and self.scope.stores[target.id] == 1:
+            shape = self.shape_of(statement.value)
+            if shape is not None:
+                self.shapes[target.id] = shape
         if not isinstance(target, (ast.Tuple, ast.List)):
             return self.store(statement, [target], self.expression(statement.value), depth)
         if not target.elts:

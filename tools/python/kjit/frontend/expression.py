@@ -4,7 +4,7 @@ Python the text behind them comes from."""
 import ast
 import inspect
 
-from .. import dtypes
+from .. import _records, dtypes
 from . import module as modules
 from . import library, static, words
 
@@ -67,6 +67,11 @@ class Expressions:
             if symbol:
                 self.used.add(symbol)
                 return [symbol]
+        if isinstance(value, tuple):  # of arrays, functions
+            parts = ["("]
+            for i, item in enumerate(value):
+                parts += ([", "] if i else []) + self.known(item, node)
+            return [*parts, ",)" if len(value) == 1 else ")"]
         reason = (
             words.REFUSED.get(getattr(value, "__name__", None))
             if getattr(value, "__module__", None) == "builtins"
@@ -99,15 +104,39 @@ class Expressions:
                 node,
                 f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
             )
+        shape = self.shape_of(node.value)
+        if shape is not None and shape.fields and node.attr in shape.fields:
+            place = self.source.place(node)
+            return [*self.expression(node.value), place, f"[{shape.fields.index(node.attr)}]"]
         if node.attr == "dtype":
             return [self.source.place(node), "dtype(", *self.expression(node.value), ")"]
         if node.attr == "strides":
             raise self.error(
                 node, "strides count bytes in NumPy and elements in kjit; a kernel does without them: index the array"
             )
-        return [*self.expression(node.value), ".", node.attr]
+        return [*self.expression(node.value), ".", _records.field_name(node.attr)]
+
+    def shape_of(self, node):
+        """What is known of the tuple that an expression is, or None."""
+        if isinstance(node, ast.Name):
+            return self.shapes.get(node.id)
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            return None
+        shape = self.shape_of(node.value)
+        if shape is None:
+            return None
+        if isinstance(node, ast.Attribute):
+            return shape[shape.fields.index(node.attr)] if node.attr in (shape.fields or ()) else None
+        index = self.static_value(node.slice)
+        if isinstance(node.slice, ast.UnaryOp) and isinstance(node.slice.op, ast.USub):
+            index = self.static_value(node.slice.operand)
+            index = -index if type(index) is int else index
+        return shape[index] if type(index) is int and -len(shape) <= index < len(shape) else None
 
     def of_Subscript(self, node):
+        name = self.static_value(node.slice)
+        if isinstance(name, str):  # a field of a record
+            return [*self.expression(node.value), self.source.place(node), f".{_records.field_name(name)}"]
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(node.slice, ast.Tuple) and not items:
             items = []
@@ -313,9 +342,13 @@ class Expressions:
         except TypeError as problem:
             raise self.error(node, f"{python.__name__}(): {problem}") from None
         bound.apply_defaults()
-        if self.is_typed:
-            values = {name: self.handed_over(value) for name, value in bound.arguments.items()}
-            thing = self.builder.specialize(thing, {n: v for n, v in values.items() if v is not static.UNKNOWN})
+        values, shapes = {}, {}
+        for name, value in bound.arguments.items():
+            values[name] = self.handed_over(value) if self.is_typed else static.UNKNOWN
+            shape = self.shape_of(value) if isinstance(value, ast.AST) else None
+            if shape is not None and shape.has_fields():
+                shapes[name] = shape
+        thing = self.builder.specialize(thing, {n: v for n, v in values.items() if v is not static.UNKNOWN}, shapes)
         symbol = self.builder.function(thing, where=(self.source, node))
         self.used.add(symbol)
         inside = getattr(thing, "known", {})
