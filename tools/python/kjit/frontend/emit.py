@@ -19,6 +19,7 @@ class Emitter(Expressions):
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = None
         self.shapes = dict(shapes or {})  # of names that are tuples
+        self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
         arguments = node.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
             bad = arguments.vararg or arguments.kwarg or arguments.kwonlyargs[0]
@@ -170,6 +171,8 @@ class Emitter(Expressions):
         pass
 
     def do_Break(self, statement, depth):
+        if self.flags[-1]:
+            self.put(depth, f"{self.flags[-1]} = false")
         self.put(depth, [self.source.place(statement)], "break")
 
     def do_Continue(self, statement, depth):
@@ -268,15 +271,112 @@ class Emitter(Expressions):
         self.put(depth, "}")
 
     def do_While(self, statement, depth):
-        if statement.orelse:
-            raise self.error(statement.orelse[0], "a loop in a kernel has no else")
+        self.begin_loop(statement, depth)
         self.inner(
             [self.source.place(statement), "while ", *self.condition(statement.test), " {"], statement.body, depth
         )
+        self.end_loop(statement, depth)
+
+    # ---- loops with an else: it runs where no break has ended the loop ----
+
+    def begin_loop(self, statement, depth):
+        flag = self.temporary() if statement.orelse and self.has_break(statement.body) else None
+        if flag:
+            self.put(depth, f"var {flag} = true")
+        self.flags.append(flag)
+
+    def end_loop(self, statement, depth):
+        flag = self.flags.pop()
+        if statement.orelse:
+            self.inner([f"if {flag or 'true'} {{"], statement.orelse, depth)
+
+    @classmethod
+    def has_break(cls, body):
+        for statement in body:
+            if isinstance(statement, ast.Break):
+                return True
+            inner = statement.orelse if isinstance(statement, (ast.For, ast.While)) else ()
+            if isinstance(statement, ast.If):
+                inner = [*statement.body, *statement.orelse]
+            if cls.has_break(inner):
+                return True
+        return False
 
     def do_For(self, statement, depth):
-        if statement.orelse:
-            raise self.error(statement.orelse[0], "a loop in a kernel has no else")
+        self.begin_loop(statement, depth)
+        if self.static_value(getattr(statement.iter, "func", statement.iter)) in (enumerate, zip):
+            self.loop_of_items(statement, depth)
+        else:
+            self.loop(statement, depth)
+        self.end_loop(statement, depth)
+
+    # ---- enumerate and zip: loops over a number, by which the items are taken ----
+
+    def loop_of_items(self, statement, depth):
+        counter, lengths = self.temporary(), []
+        item = self.items_of(statement.iter, counter, lengths, depth)
+        if not lengths:
+            raise self.error(statement.iter, "a loop over nothing: zip() takes one thing at least")
+        length = lengths[0]
+        for other in lengths[1:]:
+            length = ["min(", *length, ", ", *other, ")"]
+        self.put(depth, [self.source.place(statement)], f"for {counter} in range(", length, ") {")
+        self.take_item(statement, statement.target, item, depth + 1)
+        self.block(statement.body, depth + 1)
+        self.put(depth, "}")
+
+    def items_of(self, node, counter, lengths, depth):
+        """What item number `counter` of something is: a text, or a tuple of such; lengths: of what is gone through."""
+        kind = self.static_value(node.func) if isinstance(node, ast.Call) else None
+        if kind is zip and not node.keywords:
+            return tuple(self.items_of(a, counter, lengths, depth) for a in node.args)
+        if kind is enumerate and 1 <= len(node.args) + len(node.keywords) <= 2 and node.args:
+            start = node.args[1:] + [k.value for k in node.keywords if k.arg == "start"]
+            item = self.items_of(node.args[0], counter, lengths, depth)
+            return [f"({counter} + ", *self.expression(start[0]), ")"] if start else [counter], item
+        name = self.temporary()
+        if kind is range and 1 <= len(node.args) <= 3 and not node.keywords:
+            values = [self.expression(a) for a in node.args]
+            first, last, step = [["0"], values[0], ["1"]] if len(values) == 1 else [*values, ["1"]][:3]
+            symbol = self.builder.function(words.RANGE)
+            self.used.add(symbol)
+            self.put(depth, f"let {name} = (", first, ", ", step, f", {symbol}(", first, ", ", last, ", ", step, "))")
+            lengths.append([f"{name}[2]"])
+            return [f"({name}[0] + {counter} * {name}[1])"]
+        self.put(depth, [self.source.place(node)], f"let {name} = ", self.expression(node))
+        lengths.append([f"len({name})"])
+        return [f"{name}[{counter}]"]
+
+    def take_item(self, statement, target, item, depth):
+        if isinstance(target, (ast.Tuple, ast.List)):
+            if not isinstance(item, tuple):
+                parts = self.temporary()
+                self.put(depth, f"let {parts} = ", item)
+                item = tuple([f"{parts}[{i}]"] for i in range(len(target.elts)))
+            if len(item) != len(target.elts):
+                raise self.error(target, f"{len(item)} values for {len(target.elts)} variables")
+            for one, part in zip(target.elts, item):
+                self.take_item(statement, one, part, depth)
+            return
+        if not isinstance(target, ast.Name):
+            raise self.error(target, "the variables of a loop are plain names")
+        text = self.local(target.id)
+        if isinstance(item, tuple):
+            item = self.join_items(item)
+        is_outer = (id(statement), target.id) in self.scope.outer
+        if not is_outer and not self.is_stored_inside(statement.body, target.id):
+            return self.put(depth, [self.source.place(target)], f"let {text} = ", item)
+        if not is_outer:
+            self.declare(depth, target, target.id)
+        self.put(depth, [self.source.place(target)], f"{text} = ", item)
+
+    def join_items(self, item):
+        parts = ["("]
+        for i, part in enumerate(item):
+            parts += ([", "] if i else []) + (self.join_items(part) if isinstance(part, tuple) else part)
+        return [*parts, ",)" if len(item) == 1 else ")"]
+
+    def loop(self, statement, depth):
         head, attribute = self.loop_head(statement.iter)
         target = statement.target
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
@@ -395,7 +495,10 @@ class Emitter(Expressions):
         base = target
         while isinstance(base, (ast.Subscript, ast.Attribute)):
             base = base.value
-        if isinstance(base, ast.Name) and base.id not in self.scope.names and base.id not in self.parameters:
+        is_around = isinstance(base, ast.Name) and base.id not in self.scope.names and base.id not in self.parameters
+        if is_around and base is not target and self.is_captured(self.static_value(base)):
+            return
+        if is_around:
             raise self.error(
                 target,
                 f"`{base.id}` belongs to Python around the kernel, which is a constant here: hand it over as an argument",

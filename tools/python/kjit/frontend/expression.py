@@ -67,6 +67,8 @@ class Expressions:
             if symbol:
                 self.used.add(symbol)
                 return [symbol]
+        if self.is_captured(value):
+            return self.captured(value, node)
         if isinstance(value, tuple):  # of arrays, functions
             parts = ["("]
             for i, item in enumerate(value):
@@ -86,6 +88,24 @@ class Expressions:
             node,
             f"{what} is nothing that a kernel can use: numbers, tuples of numbers, NumPy arrays, functions and kjit's own words are",
         )
+
+    def is_captured(self, value):
+        """Whether it is an array of a device, which Numba's kernels reach where it is."""
+        return self.is_typed and not isinstance(value, type) and hasattr(value, "__cuda_array_interface__")
+
+    def captured(self, value, node):
+        """An array of a device by its address, which is a part of the code."""
+        import numpy
+
+        described = value.__cuda_array_interface__
+        dtype, shape, strides = numpy.dtype(described["typestr"]), described["shape"], described.get("strides")
+        name = dtypes.name_of(dtype)
+        expected = tuple(dtype.itemsize * int(numpy.prod(shape[i + 1 :])) for i in range(len(shape)))
+        if name is None or strides is not None and tuple(strides) != expected or 0 in shape:
+            raise self.error(node, "an array of a device that a kernel reaches without an argument has numbers, row by row without gaps")
+        self.builder.kept.append(value)
+        extents = ", ".join(map(str, shape or (1,)))
+        return [f"view({name}[{extents}], bitcast({name}*, {described['data'][0]}u64))"]
 
     def of_Constant(self, node):
         return [self.source.place(node), *self.known(node.value, node)]
@@ -135,6 +155,8 @@ class Expressions:
 
     def of_Subscript(self, node):
         name = self.static_value(node.slice)
+        if self.is_captured(self.static_value(node.value)) and isinstance(node.slice, ast.Tuple) and not node.slice.elts:
+            return [self.source.place(node), *self.expression(node.value), "[0]"]
         if isinstance(name, str):  # a field of a record
             return [*self.expression(node.value), self.source.place(node), f".{_records.field_name(name)}"]
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -313,6 +335,10 @@ class Expressions:
             before, _, after = words.METHODS[node.func.attr].partition("{value}")
             value = self.expression(node.func.value) if after else []
             return [self.source.place(node), before, *value, after]
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in library.METHODS and not node.args + node.keywords:
+            symbol = self.builder.function(library.METHODS[node.func.attr])
+            self.used.add(symbol)
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.func.value), ")"]
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]

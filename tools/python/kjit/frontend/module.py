@@ -18,7 +18,8 @@ class Made:
     with line directives; plain: without; sources: those that directives name; arrays: name -> constant array; lines: for
     each line of the plain text the place (file, line, column) of Python that it comes from, or None."""
 
-    def __init__(self, name, title, text, plain, sources, arrays, lines):
+    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=()):
+        self.kept = kept  # what the text refers to
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
 
@@ -174,6 +175,7 @@ class Builder:
             list(self.sources.values()),
             self.arrays,
             lines,
+            self.kept,
         )
 
 

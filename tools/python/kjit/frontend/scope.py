@@ -8,7 +8,7 @@ COMPOUND = (ast.If, ast.For, ast.While)
 
 def blocks(statement):
     """The blocks of a compound statement."""
-    return [statement.body, statement.orelse] if isinstance(statement, ast.If) else [statement.body]
+    return [statement.body, statement.orelse] if isinstance(statement, ast.If) or statement.orelse else [statement.body]
 
 
 def header(statement):
@@ -16,8 +16,7 @@ def header(statement):
 
 
 def loop_names(statement):
-    target = statement.target
-    return [n.id for n in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(n, ast.Name)]
+    return [n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)]
 
 
 def _targets_of(statement):
