@@ -232,6 +232,7 @@ kjit_type binding_find_named_record(context_object *context, PyObject *name);
 PyObject *binding_view_plainly(PyObject *object);
 /* The dtype behind the name of a struct; a new reference, or NULL with an exception. */
 PyObject *binding_get_record_dtype(const char *name);
+int binding_add_records(PyObject *module);
 
 /* ---- parameter.c ---- */
 

@@ -107,6 +107,25 @@ kjit_type binding_find_named_record(context_object *context, PyObject *name)
 
 PyObject *binding_view_plainly(PyObject *object) { return call_records("view_plainly", object); }
 
+/* find_record(context, name): makes the struct in the context, where texts of types then name it. */
+static PyObject *find_record(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  PyObject *name;
+  if (!PyArg_ParseTuple(args, "O!U", binding_context_type, &context, &name) ||
+      binding_find_named_record(context, name) == KJIT_VOID)
+    return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+  { "find_record", find_record, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+
+int binding_add_records(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+
 PyObject *binding_get_record_dtype(const char *name)
 {
   PyObject *text = PyUnicode_FromString(name);

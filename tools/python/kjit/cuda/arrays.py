@@ -287,6 +287,11 @@ def auto_device(obj, stream=0, copy=True):
     return to_device(obj, stream, copy), True
 
 
+def is_on_cpu():
+    """Whether launches are on the CPU."""
+    return _arrays.device().kind == "cpu"
+
+
 def _has_interface(thing):
     return hasattr(thing, "__cuda_array_interface__")
 

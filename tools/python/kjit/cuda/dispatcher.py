@@ -1,9 +1,10 @@
 """kjit.cuda.jit: kernels and device functions with Numba's rules."""
 
 import functools
+import re
 import types as python_types
 
-from .. import _functions
+from .. import _functions, _kjit, _state
 from . import arrays, streams, types
 
 # Options that change nothing here: what they ask for is so, or has no meaning for kjit.
@@ -38,6 +39,31 @@ class _Kernel(_functions.Kernel):
     """The kernel of kjit that a dispatcher launches."""
 
     is_typed = True
+
+
+class _DeviceFunction(_functions._Compiled):
+    """A device function alone: a C function for other code."""
+
+    _kind = "func"
+    is_typed = True
+
+    def __init__(self, function, **options):
+        self._prepare(function, options)
+
+    def code(self, stage, signature, target, symbol=None):
+        """Its code at a stage, with debug information where it is compiled for a debugger."""
+        module, name = self._module()
+        _know_records(self, signature)
+        return _kjit.compile_function(module, name, signature, symbol, stage, target, self._bits[1])
+
+    def find_result(self, signature):
+        """The name of the type of its result."""
+        _know_records(self, signature)
+        return _kjit.get_result_type(*self._module(), signature)
+
+
+def _device_text(kinds):
+    return ", ".join(kind.text for kind in kinds)
 
 
 def _options(given):
@@ -86,9 +112,11 @@ class Dispatcher:
         self._kernel = _Kernel(py_func, **kernel_options)
         self.func_code, self.extensions = py_func.__code__, []
         functools.update_wrapper(self, py_func)
+        self._is_fixed = bool(signatures)
         for signature in signatures:
             self._add(signature)
-        self._is_fixed = bool(signatures)
+        for signature in self.signatures:
+            self._check(signature)
 
     @property
     def ir(self):
@@ -111,6 +139,28 @@ class Dispatcher:
             self.overloads[signature.args] = Overload(self, signature)
             self.signatures.append(signature)
         return self.overloads[signature.args]
+
+    def _check(self, signature):
+        """Types that are given with the function have to be types that it takes."""
+        target = "cpu" if arrays.is_on_cpu() else _target()
+        if not self._is_device:
+            self._inspect("typed", signature, target)
+            return
+        self._function.find_result(_device_text(signature.args))
+
+    @property
+    def result(self):
+        """The type of what a device function returns as its only signature says, as text, or None."""
+        results = {s.return_type for s in self.signatures} if self._is_device and self._is_fixed else ()
+        kind = next(iter(results)) if len(results) == 1 else None
+        return None if kind in (None, types.void) else kind.text
+
+    @functools.cached_property
+    def _function(self):
+        """The function as one that other code calls."""
+        made = _DeviceFunction(self.py_func, **self._kjit_options)
+        made.result = self.result
+        return made
 
     def compile(self, signature):
         """The kernel for the types of a signature."""
@@ -235,10 +285,14 @@ class Dispatcher:
     def _for_types(self, kinds):
         """(the kernel for arguments of these types, their types as its parameters have them)"""
         kernel = self._kernel._for_shapes(tuple(k.shape() if isinstance(k, types.BaseTuple) else None for k in kinds))
-        return kernel, ", ".join(_flat_texts(kinds))
+        text = ", ".join(_flat_texts(kinds))
+        _know_records(kernel, text)
+        return kernel, text
 
     def _inspect(self, stage, signature, target):
         def one(types_):
+            if self._is_device:
+                return self._function.code(stage, _device_text(types_), target)
             kernel, text = self._for_types(types_)
             return kernel.inspect(stage, text, target, lines=False)
 
@@ -302,6 +356,12 @@ class Dispatcher:
 
     def __repr__(self):
         return f"<kjit.cuda.Dispatcher {self.py_func.__qualname__}>"
+
+
+def _know_records(compiled, text):
+    """The records that a text of types names are types of the context that compiles."""
+    for name in re.findall(r"record_\w+", text):
+        _kjit.find_record(_state.context(*compiled._bits), name)
 
 
 def _flat_texts(kinds):

@@ -17,7 +17,7 @@ class Emitter(Expressions):
     def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None):
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
-        self.kind = None
+        self.kind = self.result = None  # the type of the result, where who calls it says so
         self.shapes = dict(shapes or {})  # of names that are tuples
         self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
         arguments = node.args
@@ -101,7 +101,9 @@ class Emitter(Expressions):
                 copies.append((argument, parameter))
             head += [self.source.place(argument), *self.parameter(argument, parameter)]
         head.append(")")
-        result = getattr(self.node, "returns", None)
+        if self.result and kind == "func":
+            head += [f" -> {self.result}"]
+        result = None if self.result else getattr(self.node, "returns", None)
         if result is not None and kind == "func":
             annotated = self.annotation("return", result)
             if annotated is not None:

@@ -187,7 +187,10 @@ _log2 = words.Text(
     "ufunc_log2",
     """
 func ufunc_log2(a) @numba {
-  if is_complex(dtype(a)) { return log(a) / dtype(a)(0.6931471805599453, 0) }
+  if is_complex(dtype(a)) {
+    let z = log(a)
+    return dtype(a)(z.real * 1.4426950408889634, z.imag * 1.4426950408889634)
+  }
   return log2(a)
 }""",
 )

@@ -82,6 +82,8 @@ class Builder:
             name = self.new_name("lambda_" if wanted == "<lambda>" else wanted)
             self.symbols[id(thing)] = name
             self.kept.append(thing)
+            if not isinstance(thing, Specialized):  # what calls itself finds itself
+                self.symbols.setdefault(id(getattr(thing, "py_func", thing)), name)
             if isinstance(thing, words.Text):
                 self.constants.append([thing.text.replace(f"func {thing.__name__}(", f"func {name}(")])
             else:
@@ -139,6 +141,7 @@ class Builder:
         avoid = set()
         while True:
             emitter = Emitter(self, python, source, node, avoid, is_typed, getattr(thing, "known", None), shapes)
+            emitter.result = getattr(thing, "result", None)
             lines = emitter.write(name, kind, attributes)
             clash = emitter.used & set(emitter.renamed.values())
             if not clash:
@@ -187,7 +190,7 @@ class Specialized:
 
     def __init__(self, thing, python, known, shapes):
         self.py_func, self.known, self.shapes = python, {**getattr(thing, "known", {}), **known}, shapes
-        for name in ("attributes", "is_typed"):
+        for name in ("attributes", "is_typed", "result"):
             if hasattr(thing, name):
                 setattr(self, name, getattr(thing, name))
 

@@ -127,7 +127,12 @@ class Scope:
         if not found:
             return
         loops = [
-            s for s in found if isinstance(s, ast.For) and name in loop_names(s) and name not in self._names(s.iter)
+            s
+            for s in found
+            if isinstance(s, ast.For)
+            and name in loop_names(s)
+            and name not in self._names(s.iter)
+            and not any(name in self.mentions[id(inner)] for inner in s.orelse)
         ]
         others = [s for s in found if s not in loops]
         if all(

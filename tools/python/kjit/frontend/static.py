@@ -53,6 +53,8 @@ class Names:
         for table in (words.LOOPS, words.ARRAYS, words.BUILTINS):
             if name in table:
                 return table[name]
+        if name == self.function.__name__:
+            return self.function  # as its decorator runs, nothing has its name yet
         if name in _names.TYPES:
             from ..dtypes import SCALARS
 
