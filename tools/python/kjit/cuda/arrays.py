@@ -1,6 +1,7 @@
 """Arrays of a device, and pinned, mapped and managed memory of the host."""
 
 import contextlib
+import enum
 import functools
 import operator
 
@@ -104,8 +105,12 @@ class DeviceNDArray:
         else:
             _check_copy(self, ary)
         if self.size:
-            ary[...] = self._own.to_host()
+            ary[...] = self._to_host()
         return ary
+
+    def _to_host(self):
+        host = self._own.to_host()
+        return host.view(self.dtype) if self.dtype.kind in "mM" else host
 
     def copy_to_device(self, ary, stream=0):
         """Copies the elements of another array of the same size, dtype and order here."""
@@ -135,7 +140,9 @@ class DeviceNDArray:
     def transpose(self, axes=None):
         if axes and tuple(axes) == tuple(range(self.ndim)):
             return self
-        if axes and tuple(axes) != tuple(range(self.ndim))[::-1]:
+        if axes and self.ndim == 2 and sorted(axes) != [0, 1]:
+            raise ValueError(f"invalid axes list {tuple(axes)}")
+        if self.ndim > 2 or axes and tuple(axes) != (1, 0):
             raise NotImplementedError("transposing a non-2D DeviceNDArray isn't supported")
         return self.T
 
@@ -169,7 +176,7 @@ class DeviceNDArray:
             return view
         if self.dtype.names:
             return records.DeviceRecord(self.dtype, self.stream, view._own)
-        return view._own.to_host()[()]
+        return view._to_host()[()]
 
     getitem = __getitem__
 
@@ -184,7 +191,8 @@ class DeviceNDArray:
             if extent not in (1, wanted):
                 raise ValueError(f"Can't copy sequence with size {extent} to array axis with dimension {wanted}")
         if view.size:
-            view._own.copy_from(numpy.ascontiguousarray(numpy.broadcast_to(given, view.shape), dtype=self.dtype))
+            given = numpy.ascontiguousarray(numpy.broadcast_to(given, view.shape), dtype=self.dtype)
+            view._own.copy_from(given.reshape(view.shape))
 
     def setitem(self, key, value, stream=0):
         self[key] = value
@@ -242,7 +250,22 @@ class DeviceNDArray:
         dtype = numpy.dtype(dtype)
         if dtype == self.dtype:
             return self._view(self._own, self.strides)
-        raise NotImplementedError(f"kjit.cuda: a view of {self.dtype} as {dtype}: use cuda.to_device(a.view(dtype))")
+        shape, strides = list(self.shape), list(self.strides)
+        if dtype.itemsize != self.dtype.itemsize:
+            if not self.ndim or self.shape[-1] != 1 and self.strides[-1] != self.dtype.itemsize:
+                raise ValueError("To change to a dtype of a different size, the last axis must be contiguous")
+            size = shape[-1] * self.dtype.itemsize
+            if size % dtype.itemsize:
+                raise ValueError(
+                    "When changing to a larger dtype, its size must be a divisor of the total size in bytes"
+                    " of the last axis of the array."
+                )
+            shape[-1], strides[-1] = size // dtype.itemsize, dtype.itemsize
+        interface = self.__cuda_array_interface__
+        described = {**interface, "typestr": dtype.str, "shape": tuple(shape), "strides": tuple(strides), "stream": None}
+        if dtype.names:
+            described["typestr"], described["descr"] = f"|V{dtype.itemsize}", dtype.descr
+        return from_cuda_array_interface(described, owner=self, sync=False)
 
     def bind(self, stream=0):
         return DeviceNDArray(self._own, self.dtype, self.strides, stream, self)
@@ -298,7 +321,7 @@ def _has_interface(thing):
 
 def _element(dtype):
     dtype = numpy.dtype(dtypes._NUMPY.get(dtype.text) if isinstance(dtype, dtypes.DType) else dtype)
-    text = _arrays._record_name(dtype) or dtypes.name_of(dtype)
+    text = "i64" if dtype.kind in "mM" else _arrays._record_name(dtype) or dtypes.name_of(dtype)
     if text is None:
         raise NotImplementedError(
             f"kjit.cuda has no arrays of {dtype}: numbers, bools, complex numbers and records of these only"
@@ -422,8 +445,16 @@ def pinned_array(shape, dtype=numpy.float64, strides=None, order="C"):
     )
 
 
+def _host_like(ary):
+    """An array of NumPy with the shape, the dtype and the order of another one."""
+    if isinstance(ary, numpy.ndarray):
+        return numpy.empty_like(ary)
+    is_f = ary.is_f_contiguous() and not ary.is_c_contiguous()
+    return numpy.empty(ary.shape, ary.dtype, order="F" if is_f else "C")
+
+
 def pinned_array_like(ary):
-    return numpy.empty_like(ary)
+    return _host_like(ary)
 
 
 def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, portable=False, wc=False):
@@ -432,7 +463,7 @@ def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, 
 
 
 def mapped_array_like(ary, stream=0, portable=False, wc=False):
-    return numpy.empty_like(ary)
+    return _host_like(ary)
 
 
 def managed_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, attach_global=True):
@@ -488,6 +519,10 @@ def take(value, after):
         value = value.value
     if isinstance(value, (DeviceNDArray, records.DeviceRecord)):
         return value._own
+    if isinstance(value, (numpy.datetime64, numpy.timedelta64)):
+        return value.view(numpy.int64)  # counts of their unit
+    if isinstance(value, enum.Enum):
+        return take(value.value, after)
     if isinstance(value, (list,)):
         raise TypeError("a list is no argument of a kernel: numpy.array(values)")
     if _has_interface(value) and _arrays.device().kind == "cpu" and not isinstance(value, _kjit.Array):

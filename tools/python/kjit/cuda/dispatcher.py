@@ -66,6 +66,22 @@ def _device_text(kinds):
     return ", ".join(kind.text for kind in kinds)
 
 
+_CARVEOUTS = ("default", "maxl1", "maxshared")
+
+
+def _check_values(given):
+    carveout, bounds = given.get("shared_memory_carveout"), given.get("launch_bounds")
+    if isinstance(carveout, str) and carveout.lower() not in _CARVEOUTS:
+        raise ValueError(f"Invalid carveout value {carveout!r}: MaxL1, MaxShared, default, or -1 to 100")
+    if isinstance(carveout, int) and not -1 <= carveout <= 100:
+        raise ValueError(f"Carveout value must be between -1 and 100, not {carveout}")
+    if isinstance(bounds, (tuple, list)) and len(bounds) > 3:
+        raise ValueError(
+            f"Got {len(bounds)} launch bounds: {tuple(bounds)}. Three are the most: threads of a block, blocks of a "
+            "multiprocessor, blocks of a cluster"
+        )
+
+
 def _options(given):
     for name, why in _REFUSED.items():
         if given.get(name):
@@ -73,6 +89,7 @@ def _options(given):
     unknown = set(given) - _KNOWN
     if unknown:
         raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_KNOWN)}")
+    _check_values(given)
     options = {"numba": True}
     if given.get("debug"):
         options |= {"checks": "usual", "debug": "lines"}
@@ -171,7 +188,7 @@ class Dispatcher:
 
     def specialize(self, *args):
         """A dispatcher for arguments of these types only."""
-        if self._is_specialized:
+        if self._is_specialized or self._is_fixed and self.signatures:
             raise RuntimeError("Dispatcher already specialized")
         kinds = tuple(a if isinstance(a, types.Type) else types.typeof(a) for a in args)
         known = self.specializations.get(kinds)
@@ -457,6 +474,8 @@ class Overload:
         }
         if name in numbers:
             return self.dispatcher._number(numbers[name], self.signature)
+        if name == "cooperative":
+            return "grid_sync()" in self.dispatcher.ir
         if name == "const_mem_size":
             return 0
         raise AttributeError(name)

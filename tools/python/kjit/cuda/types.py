@@ -317,6 +317,8 @@ def from_dtype(dtype):
     """The type of elements of NumPy's dtype."""
     if getattr(dtype, "names", None):
         return Record(dtype)
+    if getattr(dtype, "kind", None) in ("M", "m"):  # counts of their unit
+        return BY_TEXT["i64"]
     text = dtypes.name_of(dtype)
     if text not in BY_TEXT:
         raise NotImplementedError(f"{dtype} has no type in kjit.cuda")

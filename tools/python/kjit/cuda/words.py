@@ -114,6 +114,7 @@ _BINARY_HALF = {
     "hle": "<=",
     "hlt": "<",
 }
+_COMPARISONS = ("heq", "hne", "hge", "hgt", "hle", "hlt")
 _UNARY_HALF = {
     "habs": "abs",
     "hsin": "sin",
@@ -140,6 +141,9 @@ fp16 = types.SimpleNamespace(
     hmax=Form("cuda.fp16.hmax", "a b", "max(f16({a}), f16({b}))"),
     hmin=Form("cuda.fp16.hmin", "a b", "min(f16({a}), f16({b}))"),
 )
+
+for _name in _COMPARISONS:
+    getattr(fp16, _name).is_truth = True
 
 # Of libdevice, what is a built-in of the same meaning: for float with an f behind, for double without.
 _LIBDEVICE = """sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt rsqrt

@@ -197,8 +197,11 @@ class Emitter(Expressions):
             raise self.error(value, "a number that nobody uses")
         if not isinstance(value, ast.Call):
             raise self.error(value, "an expression that nobody uses: only calls stand alone")
-        if self.static_value(value.func) is print:
+        called = self.static_value(value.func)
+        if called is print:
             return self.print(value, depth)
+        if getattr(called, "is_group", False):  # of threads, which nobody uses
+            return
         self.put(depth, self.expression(value))
 
     def print(self, call, depth):

@@ -2,6 +2,7 @@
 Python the text behind them comes from."""
 
 import ast
+import enum
 import inspect
 
 from .. import _records, dtypes
@@ -67,6 +68,8 @@ class Expressions:
             if symbol:
                 self.used.add(symbol)
                 return [symbol]
+        if isinstance(value, enum.Enum):
+            return self.known(value.value, node)
         if self.is_captured(value):
             return self.captured(value, node)
         if isinstance(value, tuple):  # of arrays, functions
@@ -218,6 +221,8 @@ class Expressions:
 
     def of_Compare(self, node):
         operands = [node.left, *node.comparators]
+        if len(operands) == 2 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and self.is_typed:
+            return self.identity(node, operands)
         for operator in node.ops:
             if type(operator) not in _COMPARE:
                 raise self.error(
@@ -238,12 +243,22 @@ class Expressions:
             joined += ([" and "] if i else []) + part
         return [*joined, ")"]
 
-    @staticmethod
-    def is_truth(node):
+    def identity(self, node, operands):
+        """Numbers are the same thing where they are equal; nothing that a kernel has is None."""
+        values = [self.static_value(operand) for operand in operands]
+        is_not = isinstance(node.ops[0], ast.IsNot)
+        if any(value is None for value in values):
+            return [self.source.place(node), "true" if is_not != all(value is None for value in values) else "false"]
+        sign = "!=" if is_not else "=="
+        return ["(", *self.expression(operands[0]), " ", self.source.place(node), f"{sign} ", *self.expression(operands[1]), ")"]
+
+    def is_truth(self, node):
+        if isinstance(node, ast.Call) and getattr(self.static_value(node.func), "is_truth", False):
+            return True
         if isinstance(node, ast.Compare) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return True
         if isinstance(node, ast.BoolOp):
-            return all(Expressions.is_truth(v) for v in node.values)
+            return all(self.is_truth(v) for v in node.values)
         return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
     def condition(self, node):
@@ -335,6 +350,11 @@ class Expressions:
             before, _, after = words.METHODS[node.func.attr].partition("{value}")
             value = self.expression(node.func.value) if after else []
             return [self.source.place(node), before, *value, after]
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "reshape" and node.args and not node.keywords:
+            parts = [self.source.place(node), "reshape(", *self.expression(node.func.value)]
+            for argument in node.args:
+                parts += [", ", *self.expression(argument)]
+            return [*parts, ")"]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in library.METHODS and not node.args + node.keywords:
             symbol = self.builder.function(library.METHODS[node.func.attr])
             self.used.add(symbol)
