@@ -310,6 +310,7 @@ def install():
     place("numba.cuda.typing.typeof", typeof=cuda.types.typeof)
     cuda.cudadrv = place("numba.cuda.cudadrv")
     cuda.launchconfig = place("numba.cuda.launchconfig")
+    numba.errors = cuda.errors
     numba.vectorize, numba.guvectorize, numba.typeof = cuda.vectorize, cuda.guvectorize, cuda.types.typeof
     place("numba.cuda.cudadrv.driver", CudaAPIError=cuda.errors.CudaAPIError, _have_nvjitlink=lambda: False,
           LinkerError=cuda.errors.CudaAPIError)

@@ -83,6 +83,11 @@ class DeviceNDArray:
         }
 
     @property
+    def gpu_data(self):
+        """The memory."""
+        return self._own
+
+    @property
     def device_ctypes_pointer(self):
         import ctypes
 

@@ -347,7 +347,7 @@ def typeof(value):
         if hasattr(value, "_fields"):
             return NamedUniTuple(kinds[0], len(kinds), type(value)) if is_one else NamedTuple(kinds, type(value))
         return UniTuple(kinds[0], len(kinds)) if is_one else Tuple(kinds)
-    if hasattr(value, "gpu_data"):  # a record of a device
+    if hasattr(value, "gpu_data") and value.dtype.names and value.shape == ():  # a record of a device
         return value._numba_type_
     if isinstance(value, numpy.generic):
         return from_dtype(value.dtype)

@@ -580,7 +580,7 @@ class Emitter(Expressions):
         if isinstance(bound, str):
             raise self.error(call, bound)
         align = bound["alignment"]
-        is_given = align != "None" and not (isinstance(align, ast.Constant) and align.value is None)
+        is_given = align != "None" and self.static_value(align) is not None
         keywords = [ast.keyword(arg="align", value=align)] if is_given else []
         return ast.copy_location(ast.Call(call.func, [bound["shape"], bound["dtype"]], keywords), call)
 
