@@ -192,3 +192,19 @@ refused(lambda: shear[1, 1](np.zeros(3, [("a", "f4")]), by), "the value is recor
 frozen = points.copy()
 frozen.flags.writeable = False
 refused(lambda: shear[1, 1](frozen, by), "read-only")
+
+
+@kjit.jit
+def read_only(r, p):
+    r[0] = p.x
+
+
+@kjit.jit
+def written(p):
+    p.x = 2
+
+
+seen = np.zeros(1)
+read_only[1, 1](seen, frozen[3])
+assert seen[0] == frozen[3]["x"]
+refused(lambda: written[1, 1](frozen[3]), "read-only", ValueError)

@@ -53,7 +53,8 @@ def take_apart(value, items, after):
         if value.flags.owndata or not array.flags.writeable:
             array = array.copy()
             after.append(lambda: write_back(value, array))
-        value = array
+        items.append(array)
+        return
     items.append(value)
 
 
@@ -64,6 +65,10 @@ def is_record(value):
 
 
 def write_back(record, array):
-    """What a kernel has made of the copy of a record."""
+    """What a kernel has made of the copy of a record. Of one that is read-only nothing must have changed."""
+    if not record.flags.writeable:
+        if record.tobytes() != array.tobytes():
+            raise ValueError("the kernel has written to a record that is read-only")
+        return
     for name in record.dtype.names:
         record[name] = array[name]

@@ -253,8 +253,10 @@ class Expressions:
         return ["(", *self.expression(operands[0]), " ", self.source.place(node), f"{sign} ", *self.expression(operands[1]), ")"]
 
     def is_truth(self, node):
-        if isinstance(node, ast.Call) and getattr(self.static_value(node.func), "is_truth", False):
-            return True
+        if isinstance(node, ast.Call):
+            thing = self.static_value(node.func)
+            if getattr(thing, "is_truth", False) or getattr(thing, "result", None) == "bool":
+                return True
         if isinstance(node, ast.Compare) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return True
         if isinstance(node, ast.BoolOp):
