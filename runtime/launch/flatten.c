@@ -19,8 +19,8 @@ typedef struct walk {
 static kjit_status refuse(const walk *w, const char *expected, const char *got)
 {
   const kjit_kernel *kernel = w->kernel;
-  const ki_decl *decl = w->count < kernel->parameter_count ? kernel->parameters[w->count].decl
-                                                           : kernel->function->decl;
+  const ki_decl *decl =
+    w->count < kernel->parameter_count ? kernel->parameters[w->count].decl : kernel->function->decl;
   return kj_error_at(w->diagnostics, kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
                      "%s `%s`: expected %s, got %s",
                      decl->kind == KJ_DECL_PARAM ? "parameter" : "kernel", decl->name, expected,
@@ -32,12 +32,14 @@ static kjit_status walk_list(walk *w, const kjit_arg *list, size_t count);
 static kjit_status walk_tuple(walk *w, const kjit_arg *tuple)
 {
   if (w->sign < w->end && *w->sign == KI_SHAPE_ARGUMENT)
-    return refuse(w, "an argument that is no tuple; a parameter takes one where its type says so, "
-                     "`box: (_, f32[:])`",
+    return refuse(w,
+                  "an argument that is no tuple; a parameter takes one where its type says so, "
+                  "`box: (_, f32[:])`",
                   "a tuple");
   if (w->sign == w->end || *w->sign == KI_SHAPE_CLOSE)
     return refuse(w, w->depth ? "the end of a tuple" : "no more arguments", "a tuple");
-  if (tuple->reserved && !tuple->value.items) return refuse(w, "a tuple", "one whose items are NULL");
+  if (tuple->reserved && !tuple->value.items)
+    return refuse(w, "a tuple", "one whose items are NULL");
   w->sign++;
   w->depth++;
   KJ_TRY(walk_list(w, tuple->value.items, tuple->reserved));
@@ -84,8 +86,9 @@ kjit_status kj_flatten_arguments(const kjit_kernel *kernel, const kjit_arg *argu
   *flat = (kj_flat_arguments){ 0 };
   walk w = start(kernel, diagnostics);
   if (!kernel->function->has_tuples)
-    return refuse(&w, "arguments that are no tuples; a parameter takes one where its type says so, "
-                      "`box: (_, f32[:])`",
+    return refuse(&w,
+                  "arguments that are no tuples; a parameter takes one where its type says so, "
+                  "`box: (_, f32[:])`",
                   "a tuple");
   KJ_TRY(walk_list(&w, arguments, count));
   kjit_arg *items = malloc((w.count + 1) * sizeof *items);

@@ -522,8 +522,7 @@ static kjit_status launch_within(kjit_kernel *kernel, const kjit_launch_config *
 
 /* The items of tuples are arguments as any: no tuple comes back here. */
 static kjit_status launch_flat(kjit_kernel *kernel, const kjit_launch_config *config,
-                               const kjit_arg *arguments, size_t count,
-                               kj_diagnostics *diagnostics)
+                               const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
 {
   kj_flat_arguments flat;
   KJ_TRY(kj_flatten_arguments(kernel, arguments, count, diagnostics, &flat));

@@ -14,12 +14,12 @@
 #include <kjit/kjit.h>
 
 enum { COUNT = 37 };
-static const char text[] =
-  "kernel add(r: f64[:], box: (_, (f64[:], _), ()), n = 2) {\n"
-  "  for i in grid_range(len(r)) { r[i] = box[0] * box[1][0][i] + box[1][1] * f64(n + len(box[2])) }\n"
-  "}\n"
-  "kernel plain(r, n) { for i in grid_range(len(r)) { r[i] = n } }\n"
-  "kernel nothing(x: ()) { let a = len(x) }\n";
+static const char text[] = "kernel add(r: f64[:], box: (_, (f64[:], _), ()), n = 2) {\n"
+                           "  for i in grid_range(len(r)) { r[i] = box[0] * box[1][0][i] + "
+                           "box[1][1] * f64(n + len(box[2])) }\n"
+                           "}\n"
+                           "kernel plain(r, n) { for i in grid_range(len(r)) { r[i] = n } }\n"
+                           "kernel nothing(x: ()) { let a = len(x) }\n";
 
 typedef struct world {
   kjit_context *context;
@@ -137,20 +137,24 @@ static void test_refused(void **state)
   kjit_arg list[] = { kjit_arg_tensor(&w->result), kjit_arg_tuple(box, 3), kjit_arg_i64(5),
                       kjit_arg_i64(5) };
   kjit_arg plain[] = { list[0], kjit_arg_tuple(inner, 1) };
-  expect_refusal(w, w->plain, plain, 2,
-                 "parameter `r`: expected arguments that are no tuples; a parameter takes one where "
-                 "its type says so, `box: (_, f32[:])`, got a tuple");
+  expect_refusal(
+    w, w->plain, plain, 2,
+    "parameter `r`: expected arguments that are no tuples; a parameter takes one where "
+    "its type says so, `box: (_, f32[:])`, got a tuple");
   list[1] = kjit_arg_tuple(box, 2);
   expect_refusal(w, w->add, list, 3, "parameter `n`: expected a tuple of more items, got its end");
   list[1] = kjit_arg_tuple(box, 4);
-  expect_refusal(w, w->add, list, 3, "parameter `n`: expected a tuple of fewer items, got one more");
+  expect_refusal(w, w->add, list, 3,
+                 "parameter `n`: expected a tuple of fewer items, got one more");
   list[1] = kjit_arg_tuple(box, 3);
   box[1] = kjit_arg_tuple(inner, 3);
-  expect_refusal(w, w->add, list, 3, "parameter `n`: expected a tuple of fewer items, got one more");
-  box[1] = kjit_arg_f64(1);
   expect_refusal(w, w->add, list, 3,
-                 "parameter `box[1][0]`: expected a tuple, as others among these arguments are, got "
-                 "one item of it");
+                 "parameter `n`: expected a tuple of fewer items, got one more");
+  box[1] = kjit_arg_f64(1);
+  expect_refusal(
+    w, w->add, list, 3,
+    "parameter `box[1][0]`: expected a tuple, as others among these arguments are, got "
+    "one item of it");
   box[1] = kjit_arg_tuple(NULL, 2);
   expect_refusal(w, w->add, list, 3,
                  "parameter `box[1][0]`: expected a tuple, got one whose items are NULL");

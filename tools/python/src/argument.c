@@ -146,8 +146,7 @@ static int take_dates(context_object *context, PyObject *object, const char *nam
 {
   PyObject *view = binding_view_plainly(object);
   if (!view) return -1;
-  int outcome =
-    view == Py_None ? 1 : take_buffer_as(context, view, object, name, storage, arg);
+  int outcome = view == Py_None ? 1 : take_buffer_as(context, view, object, name, storage, arg);
   Py_DECREF(view);
   return outcome;
 }

@@ -134,8 +134,9 @@ static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *
 {
   PyObject *apart = PyObject_CallMethod((PyObject *)self, "_take_apart", "(O)", args);
   PyObject *result = NULL, *kernel, *items, *finish;
-  if (apart && PyArg_ParseTuple(apart, "O!O!O", binding_kernel_type, &kernel, &PyTuple_Type, &items,
-                                &finish) &&
+  if (apart &&
+      PyArg_ParseTuple(apart, "O!O!O", binding_kernel_type, &kernel, &PyTuple_Type, &items,
+                       &finish) &&
       !make_ready((kernel_object *)kernel))
     result = launch_with((kernel_object *)kernel, config, items);
   if (result && finish != Py_None) binding_set(&result, PyObject_CallNoArgs(finish));

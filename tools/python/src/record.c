@@ -79,8 +79,7 @@ static kjit_type find(context_object *context, PyObject *key, const char *functi
   PyObject *known = PyDict_GetItemWithError(context->records, key); /* borrowed */
   if (known) return (kjit_type)PyLong_AsUnsignedLong(known);
   PyObject *described = PyErr_Occurred() ? NULL : call_records(function, key);
-  kjit_type type =
-    described && described != Py_None ? make_struct(context, described) : KJIT_VOID;
+  kjit_type type = described && described != Py_None ? make_struct(context, described) : KJIT_VOID;
   Py_XDECREF(described);
   PyObject *number = type == KJIT_VOID ? NULL : PyLong_FromUnsignedLong(type);
   if (number && PyDict_SetItem(context->records, key, number)) type = KJIT_VOID;
@@ -107,7 +106,8 @@ kjit_type binding_find_named_record(context_object *context, PyObject *name)
 
 PyObject *binding_view_plainly(PyObject *object) { return call_records("view_plainly", object); }
 
-/* find_record(context, name): makes the struct in the context, where texts of types then name it. */
+/* find_record(context, name): makes the struct in the context, where texts of types then name it.
+ */
 static PyObject *find_record(PyObject *module, PyObject *args)
 {
   (void)module;
