@@ -204,6 +204,8 @@ def written(p):
     p.x = 2
 
 
+refused(lambda: written[1, 1](np.void(b"abcd")), "numpy.void", TypeError)
+refused(lambda: written[1, 1]((np.void(b"abcd"),)), "numpy.void", TypeError)
 seen = np.zeros(1)
 read_only[1, 1](seen, frozen[3])
 assert seen[0] == frozen[3]["x"]

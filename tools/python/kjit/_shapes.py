@@ -1,5 +1,7 @@
 """Tuples as arguments: what is known of one when a kernel is compiled, and its items one after the other."""
 
+import sys
+
 
 class Shape(tuple):
     """The shapes of a tuple's items, None for what is no tuple; fields: the names of a named tuple's items, or None."""
@@ -60,8 +62,12 @@ def take_apart(value, items, after):
 
 def is_record(value):
     """Whether it is a scalar of NumPy that has fields."""
-    kind = type(value)
-    return kind.__module__ == "numpy" and kind.__name__ in ("void", "record") and value.dtype.names is not None
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.void):
+        return False
+    if value.dtype.names is None:
+        raise TypeError("bytes without a type (numpy.void) are no argument of a kernel")
+    return True
 
 
 def write_back(record, array):

@@ -275,18 +275,15 @@ static int is_numpy_scalar(PyObject *object)
 
 int binding_init_arguments(void) { return 0; }
 
-/* numpy.void, of which records are, once numpy is there; the type of what was none last. */
-static PyTypeObject *numpy_void, *plain_type;
+PyTypeObject *binding_plain_type;
+/* numpy.void, of which records are, once numpy is there. */
+static PyTypeObject *numpy_void;
 
-int binding_is_composed(PyObject *object)
+int binding_find_composed(PyObject *object)
 {
-  PyTypeObject *type = Py_TYPE(object);
-  if (type == plain_type || type == &PyFloat_Type || type == &PyLong_Type ||
-      type == binding_array_type)
-    return 0;
   if (PyTuple_Check(object)) return 1;
   if (!is_numpy_scalar(object)) {
-    binding_set((PyObject **)(void *)&plain_type, Py_NewRef((PyObject *)type));
+    binding_set((PyObject **)(void *)&binding_plain_type, Py_NewRef((PyObject *)Py_TYPE(object)));
     return 0;
   }
   if (!numpy_void) {

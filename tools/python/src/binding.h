@@ -217,7 +217,14 @@ int binding_init_arguments(void);
 PyObject *binding_make_value(kjit_type type, const void *bytes);
 
 /* Whether an argument is taken apart, or by reference, by kjit.Kernel: a tuple, a record. */
-int binding_is_composed(PyObject *object);
+int binding_find_composed(PyObject *object);
+extern PyTypeObject *binding_plain_type; /* of what was neither, last */
+static inline int binding_is_composed(PyObject *object)
+{
+  PyTypeObject *type = Py_TYPE(object);
+  return type != binding_array_type && type != binding_plain_type && type != &PyFloat_Type &&
+         type != &PyLong_Type && binding_find_composed(object);
+}
 
 /* ---- record.c: dtypes of NumPy with fields as structs ---- */
 

@@ -82,6 +82,9 @@ static int wait_for_foreign(context_object *context, kernel_object *self)
   return binding_finish(context, status);
 }
 
+static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
+                                 PyObject *args);
+
 static PyObject *launch_with(kernel_object *self, const kjit_launch_config *given, PyObject *args)
 {
   kjit_launch_config config = *given;
@@ -94,12 +97,14 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
     storage = calloc((size_t)count, sizeof *storage);
     list = calloc((size_t)count, sizeof *list);
   }
-  int outcome = -1, is_foreign = 0;
+  int outcome = -1, is_foreign = 0, is_composed = 0;
   if (!storage || !list) PyErr_NoMemory();
   else {
     for (; taken < count; taken++) {
-      if (binding_take_parameter(context, &self->parameters, taken, PyTuple_GetItem(args, taken),
-                                 &storage[taken], &list[taken]))
+      PyObject *object = PyTuple_GetItem(args, taken);
+      is_composed = binding_is_composed(object);
+      if (is_composed || binding_take_parameter(context, &self->parameters, taken, object,
+                                                &storage[taken], &list[taken]))
         break;
       is_foreign |= storage[taken].is_foreign;
     }
@@ -123,6 +128,7 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
   for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);
   if (storage != few) free(storage);
   if (list != few_args) free(list);
+  if (is_composed) return launch_composed(self, given, args);
   if (outcome) return NULL;
   Py_RETURN_NONE;
 }
@@ -144,23 +150,14 @@ static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *
   return result;
 }
 
-static PyObject *launch_ordered(kernel_object *self, const kjit_launch_config *config,
-                                PyObject *args)
-{
-  Py_ssize_t count = PyTuple_Size(args);
-  for (Py_ssize_t i = 0; i < count; i++)
-    if (binding_is_composed(PyTuple_GetItem(args, i))) return launch_composed(self, config, args);
-  return launch_with(self, config, args);
-}
-
 static PyObject *launch(kernel_object *self, const kjit_launch_config *config, PyObject *args,
                         PyObject *keywords)
 {
   if (!keywords && PyTuple_Size(args) == PyTuple_Size(self->parameters.names))
-    return launch_ordered(self, config, args);
+    return launch_with(self, config, args);
   PyObject *arranged = binding_arrange(&self->parameters, args, keywords);
   if (!arranged) return NULL;
-  PyObject *result = launch_ordered(self, config, arranged);
+  PyObject *result = launch_with(self, config, arranged);
   Py_DECREF(arranged);
   return result;
 }
