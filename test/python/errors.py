@@ -60,7 +60,7 @@ match x[0]:  # E: write if and elif
 for k in 3.5:  # E: for
     pass
 ---
-for k in enumerate(x):  # E: range(len(a))
+for k, (a, b) in enumerate(zip(x)):  # E: 1 values for 2
     pass
 ---
 for k, (a, b) in x:  # E: plain names
@@ -72,10 +72,8 @@ for k in kjit.static(x):  # E: static(range(n))
 for k in kjit.static(range(len(x))):  # E: static
     pass
 ---
-for k in range(3):
+for k in zip():  # E: one thing at least
     pass
-else:
-    x[0] = 1  # E: has no else
 ---
 y: kjit.f32 = 1
 y: kjit.f64 = 2  # E: another type than in line 2
