@@ -103,7 +103,8 @@ static const struct argp_option option_table[] = {
   { "device", 'd', "cpu|cuda[:N]|auto", 0,
     "Where to run; auto (the default) is the first GPU, else the CPU", 1 },
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
-    "What kernels check: some of bounds,division,assert,barrier,uninitialized,races; default: "
+    "What kernels check: some of bounds,division,assert,barrier,uninitialized,races and "
+    "the halves of division, integer-division,float-division; default: "
     "usual (the first three), with --bench none",
     1 },
   { "time-limit", KEY_TIME_LIMIT, "SECONDS", 0,

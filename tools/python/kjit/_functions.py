@@ -199,10 +199,10 @@ class Function(_Compiled, _kjit.Function):
 
 
 def jit(function=None, **options):
-    """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; on the CPU "barrier",
-    "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict, wrap (negative indices and
-    slices as in Python), interruptible (Ctrl-C ends a launch under way), block, grid, cluster, launch_bounds,
-    max_registers, device ("cpu", "cuda:0")."""
+    """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; "integer-division" and
+    "float-division", the halves of "division"; on the CPU "barrier", "uninitialized", "races", "all"), debug ("lines",
+    "full"), fastmath, strict, wrap (negative indices and slices as in Python), interruptible (Ctrl-C ends a launch
+    under way), block, grid, cluster, launch_bounds, max_registers, device ("cpu", "cuda:0")."""
     if function is None:
         return functools.partial(jit, **options)
     return Kernel(function, **options)
