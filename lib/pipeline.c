@@ -140,7 +140,8 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   else kg_emit_nvptx(compiler->nvptx, c);
 }
 
-/* The checks spelled out. What memory safety needs is compiled into guests' code whatever the host asks for. */
+/* The checks spelled out. What memory safety needs is compiled into guests' code whatever the host
+ * asks for. */
 static kj_compile_request make_own_request(const kj_compile_request *given)
 {
   kj_compile_request own = *given;
