@@ -289,6 +289,7 @@ typedef struct kj_code {
   kj_tensor_map tensor_maps[KJ_MOST_MAPS]; /* GPU */
   uint32_t tensor_map_count;
   uint64_t scratch_bytes; /* CPU */
+  uint32_t vector_bits;   /* CPU: of the widest vectors in the optimized LLVM IR; 0: none */
   uint32_t cpu_parts;     /* CPU: kj_cpu_parts */
   /* CPU: behind the scratch memory, dynamic shared memory included, comes a kn_watch, zeroed for
    * each worker */

@@ -135,7 +135,8 @@ class Kernel(_Compiled, _kjit.Kernel):
     @property
     def specializations(self):
         """What was compiled so far, in its order: a dictionary each, with `signature`, `facts`, `target`, `registers`,
-        `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`."""
+        `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`; for the
+        CPU `stack_bytes`, `vector_bits` and `block_bytes`."""
         return _kjit.list_specializations(*self._loaded_module())
 
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
