@@ -10,6 +10,13 @@ static const char *kind_text(kjit_device_kind kind)
   return kind == KJIT_DEVICE_CUDA ? "cuda" : "cpu";
 }
 
+char *run_device_name(const kjit_device *device)
+{
+  kjit_device_info info = { .size_bytes = sizeof info };
+  kjit_get_device_info(device, &info);
+  return tool_format("%s:%d", kind_text(info.kind), info.ordinal);
+}
+
 char *run_device_text(const kjit_device *device)
 {
   kjit_device_info info = { .size_bytes = sizeof info };
