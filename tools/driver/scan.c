@@ -112,8 +112,32 @@ bool tool_scan_name(tool_scanner *scanner, const char *what, char **name)
   return true;
 }
 
+/* What the types are called in C, CUDA and NumPy. */
+static const char *element_of_others(const char *name, size_t length)
+{
+  static const struct {
+    const char *theirs, *ours;
+  } rows[] = { { "float", "f32" },     { "double", "f64" },     { "half", "f16" },
+               { "int", "i32" },       { "long", "i64" },       { "short", "i16" },
+               { "char", "i8" },       { "unsigned", "u32" },   { "uint", "u32" },
+               { "float16", "f16" },   { "float32", "f32" },    { "float64", "f64" },
+               { "bfloat16", "bf16" }, { "int8", "i8" },        { "int16", "i16" },
+               { "int32", "i32" },     { "int64", "i64" },      { "uint8", "u8" },
+               { "uint16", "u16" },    { "uint32", "u32" },     { "uint64", "u64" },
+               { "complex64", "c64" }, { "complex128", "c128" } };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (strlen(rows[i].theirs) == length && !memcmp(rows[i].theirs, name, length))
+      return rows[i].ours;
+  return NULL;
+}
+
 static bool expected_element(tool_scanner *scanner, const char *others)
 {
+  size_t length = tool_name_length(scanner);
+  const char *ours = element_of_others(scanner->at, length);
+  if (ours)
+    return tool_scan_fail(scanner, scanner->at, "'%.*s' is called %s here", (int)length,
+                          scanner->at, ours);
   char *names = tool_element_names(), *what = tool_format("an element type (%s)%s", names, others);
   tool_expected(scanner, what);
   free(names);

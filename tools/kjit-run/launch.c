@@ -179,7 +179,7 @@ bool run_scan_launch(const run_maker *m, const char *text, run_step *step)
   if (tool_accept(&scanner, '[') && !scan_configuration(&scanner, &step->config)) return false;
   bool is_by_name = tool_at_end(&scanner);
   if (!is_by_name && !tool_accept(&scanner, '('))
-    return tool_expected(&scanner, "'[', '(' or the end");
+    return tool_expected(&scanner, "[GRID, BLOCK], (ARGUMENTS) or the end");
   bool ok = is_by_name ? bind_by_name(m, step)
                        : run_scan_operands(m, &scanner, step) && tool_expect_end(&scanner);
   if (ok) count_traffic(step);
