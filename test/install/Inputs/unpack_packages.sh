@@ -15,4 +15,13 @@ root/usr/bin/kjit-run --version
 for file in man/man1/kjit-run.1 bash-completion/completions/kjit-run zsh/vendor-completions/_kjit-run doc/kjit/docs/ir.md doc/kjit/examples/axpy/axpy.kir doc/kjit/NOTICE; do
   test -s root/usr/share/$file || { echo "missing: $file"; exit 1; }
 done
+# What is stripped has its symbols in a package apart, which names the file that it is of.
+for package in libkjit0 kjit-tools; do
+  ids=$(dpkg-deb -f "$package"-dbgsym_*.ddeb Build-Ids)
+  for id in $ids; do
+    dpkg-deb -c "$package"-dbgsym_*.ddeb | grep -q "\.build-id/${id:0:2}/${id:2}\.debug" || { echo "$package: no symbols of $id"; exit 1; }
+  done
+  test "$(echo "$ids" | wc -w)" -ge 3
+done
+if readelf -S root/usr/bin/kjit-run | grep '\.symtab'; then echo "kjit-run is not stripped"; exit 1; fi
 if dpkg-deb -c libkjit0_*.deb | grep -E 'include|bin/|\.so ->'; then echo "libkjit0 has what is not its own"; exit 1; fi
