@@ -16,6 +16,10 @@
 #ifndef KJIT_KJIT_HPP
 #define KJIT_KJIT_HPP
 
+#if __cplusplus < 201703L
+#error "kjit/kjit.hpp needs C++17 or later: -std=c++17"
+#endif
+
 #include <kjit/kjit.h>
 
 #include <array>
