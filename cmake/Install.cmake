@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 get_property(tools GLOBAL PROPERTY KJIT_TOOLS)
 set_target_properties(kjit kjit-compiler PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS kjit EXPORT kjit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
-install(TARGETS kjit-compiler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+install(TARGETS kjit-compiler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_SKIP) # opened by its full name, linked by nobody
 if(tools)
   install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()

@@ -5,7 +5,9 @@ cd "$1"
 for package in libkjit0 libkjit-dev kjit-tools kjit-doc; do
   dpkg-deb -f "$package"_*.deb Package Depends
   dpkg-deb -x "$package"_*.deb root
+  test -s root/usr/share/doc/"$package"/copyright || { echo "$package: no licence"; exit 1; }
 done
+dpkg-deb -I libkjit0_*.deb shlibs | grep '^libkjit 0 libkjit0 (>= '
 python3 "$3" "$4" . > command.sh
 export PKG_CONFIG_SYSROOT_DIR=$PWD/root PKG_CONFIG_LIBDIR=$PWD/root/usr/lib/pkgconfig
 # shellcheck disable=SC2046
