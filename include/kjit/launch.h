@@ -314,6 +314,15 @@ typedef struct kjit_specialization_info {
   int is_loaded;
   /* 1: it uses grid_sync; its code came from the disk cache, or from a blob */
   int is_cooperative, is_from_disk, is_imported;
+  /* The CPU's. Stack of a thread of the machine, as all functions of the code need it together, but
+     for what functions outside of the code take. On a GPU 0, or what recursion needs. */
+  uint32_t stack_bytes;
+  /* bits of the widest vectors that the code computes with, which a processor with narrower
+     registers takes in parts; 0: it has none. On a GPU 0 */
+  uint32_t vector_bits;
+  /* memory that a block takes of the thread that runs it: its shared arrays, dynamic ones aside,
+     and what its threads keep where they wait for each other. On a GPU 0 */
+  uint64_t block_bytes;
 } kjit_specialization_info;
 
 /* The kernel's specializations in the order of their compilation; borrowed from the kernel; NULL

@@ -222,6 +222,11 @@ typedef struct kjit_parameter_info {
 /* What a front end or a tool needs to bind arguments by name. Errors: ARGUMENT past the end. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index,
                                                         kjit_parameter_info *info);
+/* The same of a func. Errors: ARGUMENT also for built-ins, and funcs that are extern: their bodies
+ * are not known. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_function_parameter_info(kjit_function *function,
+                                                                 size_t index,
+                                                                 kjit_parameter_info *info);
 
 /* ---- builder: one call a node, the text form's tree ----
  * What makes a part of the module is called kjit_build_*; create, destroy, finish, get and set are

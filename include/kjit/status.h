@@ -207,7 +207,12 @@ enum {
      atomics with each other are none */
   KJIT_CHECK_RACES = 32,
   /* all of them */
-  KJIT_CHECK_ALL = 63
+  KJIT_CHECK_ALL = 63,
+  /* divisions of integers by 0, which without it give 0: half of KJIT_CHECK_DIVISION */
+  KJIT_CHECK_INTEGER_DIVISION = 64,
+  /* divisions of floats and complex numbers by 0, which without it give an infinity or NaN: the
+     other half */
+  KJIT_CHECK_FLOAT_DIVISION = 128
 };
 
 /* Who wrote a source, and so what it may do (docs/architecture/guests.md). */

@@ -473,8 +473,10 @@ bool kt_has_effect(const kt_expr *expr);
 /* The operators, and the built-ins, that the division check is about. */
 bool kt_is_division(kjit_op op);
 bool kt_is_division_builtin(ki_builtin_id id);
-/* Whether it divides by something that may be 0. */
-bool kt_divides(const kt_expr *expr);
+/* Whether the request checks divisors of a type; of a vector: of its lanes' type. */
+bool kt_checks_divisor(const kt_compilation *c, kjit_type type);
+/* Whether it divides by something that may be 0, and the request checks that. */
+bool kt_checks_division(const kt_compilation *c, const kt_expr *expr);
 /* Whether nothing is lost if it is not evaluated: it has no effect, and nothing in it fails a check
  * of the request. */
 bool kt_can_drop(const kt_compilation *c, const kt_expr *expr);

@@ -257,6 +257,22 @@ assert isinstance(failure(2), AssertionError) and "five" in str(failure(2)) and 
 assert isinstance(failure(3), IndexError) and "x[i + 100]" in str(failure(3)), failure(3)
 assert isinstance(failure(4), ZeroDivisionError), failure(4)
 assert failure(5) is None
+
+
+@kjit.jit(device="cpu", checks="integer-division")
+def halves(r, n, x):
+    r[0] = n // (n - 1)
+    r[1] = 1.0 / x
+
+
+quotients = np.zeros(2, np.float32)
+halves[1, 1](quotients, 3, np.float32(0))
+assert quotients[0] == 1 and np.isinf(quotients[1]), quotients
+try:
+    halves[1, 1](quotients, 1, np.float32(1))
+    assert False, "a division by zero went unnoticed"
+except ZeroDivisionError:
+    pass
 assert failure(1).text == "nothing there" and failure(2).text == "five" and failure(3).text is None
 
 

@@ -197,6 +197,7 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
 {
   step->call = tool_allocate(sizeof *step->call);
   step->call->scanner = tool_scan("--call", text, m->error);
+  step->call->scanner.size = m->arguments->size;
   step->call->options = (kjit_algorithm_options){ .size_bytes = sizeof step->call->options };
   if (!run_scan_call_text(m, step) || !create_results(m, step)) return false;
   count_traffic(step);

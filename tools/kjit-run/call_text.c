@@ -73,6 +73,8 @@ bool run_scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step,
   }
   if (tool_find_argument(m->arguments, scanner->at, length))
     return tool_scan_reference(m->arguments, scanner, &run_append_operand(step)->argument);
+  if (tool_is_size(scanner))
+    return tool_scan_value(scanner, &run_append_operand(step)->argument.value);
   return scan_computed(m, scanner, step, part);
 }
 

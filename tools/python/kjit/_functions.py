@@ -178,7 +178,8 @@ class Kernel(_Compiled, _kjit.Kernel):
     @property
     def specializations(self):
         """What was compiled so far, in its order: a dictionary each, with `signature`, `facts`, `target`, `registers`,
-        `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`."""
+        `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`; for the
+        CPU `stack_bytes`, `vector_bits` and `block_bytes`."""
         return _kjit.list_specializations(*self._loaded_module())
 
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
@@ -242,10 +243,10 @@ class Function(_Compiled, _kjit.Function):
 
 
 def jit(function=None, **options):
-    """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; on the CPU "barrier",
-    "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict, wrap (negative indices and
-    slices as in Python), interruptible (Ctrl-C ends a launch under way), block, grid, cluster, launch_bounds,
-    max_registers, device ("cpu", "cuda:0")."""
+    """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; "integer-division" and
+    "float-division", the halves of "division"; on the CPU "barrier", "uninitialized", "races", "all"), debug ("lines",
+    "full"), fastmath, strict, wrap (negative indices and slices as in Python), interruptible (Ctrl-C ends a launch
+    under way), block, grid, cluster, launch_bounds, max_registers, device ("cpu", "cuda:0")."""
     if function is None:
         return functools.partial(jit, **options)
     return Kernel(function, **options)

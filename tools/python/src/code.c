@@ -75,12 +75,14 @@ static PyObject *make_specialization(const kjit_specialization_info *info)
   compile_time_ns += info->lower_time_ns;
   compile_time_ns += info->optimize_time_ns;
   compile_time_ns += info->emit_time_ns;
-  return Py_BuildValue("{sssssssIsIsIsIsKsKsK}", "signature", info->signature, "facts", info->facts,
-                       "target", info->target, "registers", info->registers, "shared_bytes",
-                       info->shared_bytes, "local_bytes", info->local_bytes, "max_threads",
-                       info->max_threads, "launches", (unsigned long long)info->launches,
-                       "code_bytes", (unsigned long long)info->code_bytes, "compile_time_ns",
-                       compile_time_ns);
+  return Py_BuildValue("{sssssssIsIsIsIsKsKsKsIsIsK}", "signature", info->signature, "facts",
+                       info->facts, "target", info->target, "registers", info->registers,
+                       "shared_bytes", info->shared_bytes, "local_bytes", info->local_bytes,
+                       "max_threads", info->max_threads, "launches",
+                       (unsigned long long)info->launches, "code_bytes",
+                       (unsigned long long)info->code_bytes, "compile_time_ns", compile_time_ns,
+                       "stack_bytes", info->stack_bytes, "vector_bits", info->vector_bits,
+                       "block_bytes", (unsigned long long)info->block_bytes);
 }
 
 /* list_specializations(module, name): a dictionary for each, in the order of their compilation. */
