@@ -461,6 +461,38 @@ KJIT_API KJIT_CHECK kjit_status kjit_matmul(kjit_context *context, const kjit_op
                                             const kjit_operand *x, const kjit_operand *y,
                                             const kjit_algorithm_options *options);
 
+/* ---- sparse matrices ---- */
+
+/* A matrix in compressed sparse rows, as scipy.sparse.csr_array has it: row i has the entries
+ * offsets[i] up to offsets[i + 1] - 1, of which entry k is data[k] in column columns[k]. offsets
+ * has shape[0] + 1 elements; data and columns may have more elements than there are entries.
+ * Entries of one row and column are added. Operands are arrays of any strides, or funcs of the
+ * index; columns and offsets are i32 or i64, each of its own type. The same three of the transposed
+ * matrix are the matrix in compressed sparse columns: kjit_csr_transpose. */
+typedef struct kjit_csr {
+  const kjit_operand *data, *columns, *offsets;
+  int64_t shape[2];
+} kjit_csr;
+
+/* result becomes the product of the matrix and the vector x, of shape[1] elements: shape[0] sums.
+ * Each part of the entries takes the same time, whatever the lengths of the rows are, and the same
+ * call gives the same bits in every run on one device. data and x are numbers of one type, in which
+ * an array for the result (options.results) is, too; sums are computed in options.accumulator, by
+ * default the result's type where that is wider, of f16 and bf16 f32. Where offsets descend or lead
+ * out of data, it is the failure of a thread, as `raise` in a kernel. Columns are read as they are:
+ * those outside of the matrix are outside of x, which kjit_csr_check finds, and kernels that check
+ * their indices. options NULL: all defaults. Messages call the operands of a matrix `data`,
+ * `columns` and `offsets`. Errors: ARGUMENT (shapes, operands that overlap or cannot be written,
+ * too little work memory), TYPE (operands of several types, elements that are no numbers, indices
+ * that are neither i32 nor i64), UNSUPPORTED; those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_spmv(kjit_context *context, const kjit_operand *result,
+                                          const kjit_csr *a, const kjit_operand *x,
+                                          const kjit_algorithm_options *options);
+/* The same for x of several columns: x has two axes, and so has result. */
+KJIT_API KJIT_CHECK kjit_status kjit_spmm(kjit_context *context, const kjit_operand *result,
+                                          const kjit_csr *a, const kjit_operand *x,
+                                          const kjit_algorithm_options *options);
+
 /* ---- search ---- */
 
 /* result, of integers, becomes for each of values its place in sorted, an operand of one axis: how
