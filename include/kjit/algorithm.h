@@ -474,6 +474,63 @@ typedef struct kjit_csr {
   int64_t shape[2];
 } kjit_csr;
 
+/* A matrix by coordinates, as scipy.sparse.coo_array has it: entry k is data[k] in row rows[k] and
+ * column columns[k], in any order. Entries of one row and column are added. */
+typedef struct kjit_coo {
+  const kjit_operand *data, *rows, *columns;
+  int64_t shape[2];
+} kjit_coo;
+
+/* What kjit_csr_check asks for besides indices that are in range. */
+typedef enum kjit_csr_flags {
+  KJIT_CSR_SORTED = 1, /* columns ascend in each row, or stay */
+  KJIT_CSR_UNIQUE = 2  /* no column comes twice in a row; it asks for sorted columns, too */
+} kjit_csr_flags;
+
+/* Conversions and checks are several calls, one after the other, whose work memory comes from the
+ * device's pool: they take none of options.plan, work and work_bytes. The operands of a result are
+ * written; messages call them `result_data`, `result_columns`, `result_offsets`. options NULL: all
+ * defaults. Errors, where nothing else is said: those of kjit_spmv. */
+
+/* Waits until the device has looked at the matrix. flags: of kjit_csr_flags. Errors: ARGUMENT:
+ * offsets that descend or lead out of data, columns outside of the matrix, and what flags ask
+ * against, each by name and with the first place; those of kjit_spmv. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit_csr *a,
+                                               uint32_t flags,
+                                               const kjit_algorithm_options *options);
+/* result becomes the matrix in CSR, entries of one row and column added (of bool: or), columns
+ * sorted in each row, as SciPy's tocsr. data and columns of the result have room for as many entries
+ * as a has; result.offsets[shape[0]] is how many there are. Arrays for them (options.results): data,
+ * columns, offsets. An entry outside of the matrix is the failure of a thread. Errors: ARGUMENT,
+ * TYPE (elements that cannot be added), UNSUPPORTED (rows times columns is beyond 2^64). */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_from_coo(kjit_context *context, const kjit_csr *result,
+                                                  const kjit_coo *a,
+                                                  const kjit_algorithm_options *options);
+/* rows, of i32 or i64, becomes the row of each entry: with data and columns of a it is the matrix by
+ * coordinates. What is no entry stays as it was. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_to_coo(kjit_context *context, const kjit_operand *rows,
+                                                const kjit_csr *a,
+                                                const kjit_algorithm_options *options);
+/* result, of shape[1] rows, becomes the transposed matrix, which is a in compressed sparse columns:
+ * its columns are the rows of a, sorted in each of its rows. Nothing is added. data and columns have
+ * room for as many entries as those of a. A column outside of the matrix is the failure of a
+ * thread. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_transpose(kjit_context *context, const kjit_csr *result,
+                                                   const kjit_csr *a,
+                                                   const kjit_algorithm_options *options);
+/* result becomes the elements of x, of two axes, that are not 0. data and columns of the result have
+ * as much room as the host has counted; more entries than that are the failure of a thread, and
+ * offsets are right then. Arrays for them (options.results) have room for all elements of x. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_from_dense(kjit_context *context, const kjit_csr *result,
+                                                    const kjit_operand *x,
+                                                    const kjit_algorithm_options *options);
+/* result, an array of two axes, becomes the matrix, entries of one row and column added. On a GPU
+ * floats that come three times and more are added in any order. A column outside of the matrix is
+ * the failure of a thread. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_to_dense(kjit_context *context, const kjit_operand *result,
+                                                  const kjit_csr *a,
+                                                  const kjit_algorithm_options *options);
+
 /* result becomes the product of the matrix and the vector x, of shape[1] elements: shape[0] sums.
  * Each part of the entries takes the same time, whatever the lengths of the rows are, and the same
  * call gives the same bits in every run on one device. data and x are numbers of one type, in which

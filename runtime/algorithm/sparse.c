@@ -70,7 +70,7 @@ void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr)
   call->is_wide = call->is_wide || csr->count + csr->rows >= (uint64_t)INT32_MAX - (1 << 20);
 }
 
-static void arrange_csr(ka_call *call, ka_csr *csr)
+void ka_arrange_csr(ka_call *call, ka_csr *csr)
 {
   ka_arrange_line(call, &csr->data);
   ka_arrange_line(call, &csr->columns);
@@ -231,7 +231,7 @@ static void build_product(ka_call *call, const void *data)
   read_result(p, given, shape);
   ka_choose_device(call);
   if (!p->result.count) return;
-  arrange_csr(call, &p->a);
+  ka_arrange_csr(call, &p->a);
   ka_arrange(call, &p->x, axes, given->rank, one_each);
   ka_arrange(call, &p->result, axes, given->rank, one_each);
   if (given->rank == 1) add_vector(p);

@@ -26,12 +26,24 @@ class Csr(c.Structure):
     _fields_ = [("data", c.POINTER(Operand)), ("columns", c.POINTER(Operand)), ("offsets", c.POINTER(Operand)), ("shape", c.c_int64 * 2)]
 
 
+class Coo(c.Structure):
+    _fields_ = [("data", c.POINTER(Operand)), ("rows", c.POINTER(Operand)), ("columns", c.POINTER(Operand)), ("shape", c.c_int64 * 2)]
+
+
+SORTED, UNIQUE = 1, 2
+
+
 class Sparse(Algorithms):
     def csr(self, data, columns, offsets, shape):
         """Arrays, or operands, as a matrix."""
         operands = [x if isinstance(x, Operand) else self.array(x) for x in (data, columns, offsets)]
         self.keep.append(operands)
         return Csr(*[c.pointer(x) for x in operands], (c.c_int64 * 2)(*shape))
+
+    def coo(self, data, rows, columns, shape):
+        operands = [self.array(x) for x in (data, rows, columns)]
+        self.keep.append(operands)
+        return Coo(*[c.pointer(x) for x in operands], (c.c_int64 * 2)(*shape))
 
     def call(self, name, *arguments, **options):
         made = [c.byref(x) if isinstance(x, c.Structure) else x for x in arguments]
@@ -125,6 +137,19 @@ def tolerance_of(kind, matrix, sizes):
     return sizes * (EPSILON[kind] * (longest + 2) + relative) + absolute
 
 
+def dense_of(matrix, columns):
+    """Entries of one place added; of bool: or."""
+    rows, where, data = entries_of(matrix)
+    dense = np.zeros((len(matrix[2]) - 1, columns), wide(data).dtype if data.dtype != bool else bool)
+    (np.logical_or if data.dtype == bool else np.add).at(dense, (rows, where), data)
+    return dense
+
+
+def same(title, got, want):
+    if got.shape != np.shape(want) or not np.array_equal(got, np.asarray(want).astype(got.dtype)):
+        raise SystemExit(f"WRONG: {title}: {got}, expected {want}")
+
+
 # ---- products ----
 
 def check_product(rng, kjit, functions):
@@ -155,6 +180,113 @@ def check_funcs(rng, kjit, functions):
     entries = kjit.function(functions["scaled"], [data, factor], [len(data)])
     kjit.call("kjit_spmv", kjit.function(functions["add_to"], [y], [rows]), kjit.csr(entries, where, offsets, (rows, columns)), kjit.function(functions["square"], [x], [columns]))
     compare("product of funcs", y, want, 1e-11 + sizes * 1e-12)
+
+
+# ---- conversions ----
+
+EXACT = ["f4", "f8", "c8", "i1", "i2", "i4", "i8", "u1", "u4", "u8", "?"]
+
+
+def exact_csr(rng):
+    """A matrix of small integers, whose sums have no rounding: (matrix, shape, kind)."""
+    kind = str(rng.choice(EXACT))
+    rows, columns = (int(n) for n in rng.choice([0, 1, 5, 40, 700, 3000], 2))
+    data, where, offsets = random_csr(rng, "f8", rows, columns, str(rng.choice(["few", "empty", "long"])))
+    data = strided(rng, np.round(np.clip(np.abs(data) * 3, 0, 4)).astype(kind))
+    return (data, where, offsets), (rows, columns), kind
+
+
+def result_arrays(rng, kind, room, rows):
+    index = str(rng.choice(INDICES))
+    return [strided(rng, np.full(n, 77).astype(t)) for n, t in ((room, kind), (room, index), (rows + 1, index))]
+
+
+def check_conversions(rng, kjit, functions):
+    matrix, (rows, columns), kind = exact_csr(rng)
+    data, where, offsets = matrix
+    room, count = len(data), int(offsets[-1])
+    title = f"{kind}[{rows}, {columns}], {count} entries"
+    kjit.begin()
+    a = kjit.csr(*matrix, (rows, columns))
+    row_of = strided(rng, np.full(room, 77).astype(str(rng.choice(INDICES))))
+    kjit.call("kjit_csr_to_coo", kjit.array(row_of), a)
+    of_entries = np.repeat(np.arange(rows), np.diff(offsets.astype(int)))
+    same(f"rows of {title}", row_of, np.concatenate([of_entries, np.full(room - count, 77)]))
+    # transposed: sorted by columns, those of a column in their order
+    flipped = result_arrays(rng, kind, room, columns)
+    kjit.call("kjit_csr_transpose", kjit.csr(*flipped, (columns, rows)), a)
+    order = np.argsort(where[:count], kind="stable")
+    same(f"offsets of {title} transposed", flipped[2], np.searchsorted(where[:count][order], np.arange(columns + 1)))
+    same(f"columns of {title} transposed", flipped[1][:count], of_entries[order])
+    same(f"data of {title} transposed", flipped[0][:count], data[:count][order])
+    # dense
+    result = strided(rng, np.full((rows, columns), 3).astype(kind))
+    kjit.call("kjit_csr_to_dense", kjit.array(result), a)
+    dense = dense_of(matrix, columns).astype(kind)
+    same(f"{title} as a dense matrix", result, dense)
+    # from coordinates in any order
+    shuffled = rng.permutation(count)
+    coo = [strided(rng, x[shuffled]) for x in (data[:count], of_entries.astype(str(rng.choice(INDICES))), where[:count])]
+    made = result_arrays(rng, kind, count, rows)
+    kjit.call("kjit_csr_from_coo", kjit.csr(*made, (rows, columns)), kjit.coo(*coo, (rows, columns)))
+    places = np.unique(of_entries * max(columns, 1) + where[:count])
+    same(f"offsets of {title} from coordinates", made[2], np.searchsorted(places, np.arange(rows + 1) * max(columns, 1)))
+    same(f"columns of {title} from coordinates", made[1][:len(places)], places % max(columns, 1))
+    same(f"data of {title} from coordinates", made[0][:len(places)], dense.reshape(-1)[places])
+    made_csr = kjit.csr(*made, (rows, columns))
+    kjit.require(kjit.c.kjit_csr_check(kjit.context, c.byref(made_csr), c.c_uint32(SORTED | UNIQUE), c.byref(kjit.options())))
+    # from the dense matrix
+    at, across = np.nonzero(dense)
+    found = result_arrays(rng, kind, len(at) + int(rng.integers(0, 3)), rows)
+    kjit.call("kjit_csr_from_dense", kjit.csr(*found, (rows, columns)), kjit.array(strided(rng, dense)))
+    same(f"offsets of {title} from a dense matrix", found[2], np.searchsorted(at, np.arange(rows + 1)))
+    same(f"columns of {title} from a dense matrix", found[1][:len(at)], across)
+    same(f"data of {title} from a dense matrix", found[0][:len(at)], dense[at, across])
+
+
+def check_checks(kjit):
+    good = (np.ones(5), np.array([0, 2, 1, 0, 2]), np.array([0, 2, 2, 5]))
+    cases = [(good, UNIQUE, "sorted in its row at entry 3"), (good, SORTED, "sorted in its row at entry 3"), (good, 0, None),
+             ((good[0], np.array([0, 3, 1, 0, 2]), good[2]), 0, "leads out of the matrix of 3 columns at entry 1"),
+             ((good[0], np.array([0, 2, 1, -1, 2]), good[2]), 0, "leads out of the matrix of 3 columns at entry 3"),
+             ((good[0], good[1], np.array([0, 2, 1, 5])), 0, "`offsets` descend or lead out of `data` at row 1"),
+             ((good[0], good[1], np.array([0, 2, 2, 6])), 0, "`offsets` descend or lead out of `data` at row 2"),
+             ((good[0], good[1], np.array([-1, 2, 2, 5])), 0, "`offsets` descend or lead out of `data` at row 0"),
+             ((good[0], np.array([0, 2, 0, 1, 1]), good[2]), UNIQUE, "`columns` has a column twice in a row at entry 4"),
+             ((good[0], np.array([0, 2, 0, 1, 1]), good[2]), SORTED, None),
+             ((good[0], np.array([1, 2, 0, 1, 2]), good[2]), SORTED | UNIQUE, None)]
+    for matrix, flags, message in cases:
+        for index in INDICES:
+            kjit.begin()
+            a = kjit.csr(matrix[0], matrix[1].astype(index), matrix[2].astype(index), (3, 3))
+            if message:
+                kjit.refuse("kjit_csr_check", message, a, c.c_uint32(flags))
+            else:
+                kjit.call("kjit_csr_check", a, c.c_uint32(flags))
+
+
+def check_refused_conversions(kjit, device):
+    data, columns, offsets = np.ones(4), np.array([0, 2, 1, 0]), np.array([0, 1, 1, 4])
+    kjit.begin()
+    room = kjit.csr(np.ones(4), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3))
+    a, coo = kjit.csr(data, columns, offsets, (3, 3)), kjit.coo(data, columns, columns, (3, 3))
+    refuse = kjit.refuse
+    refuse("kjit_csr_from_coo", "the result has the shape (3, 3): expected (3, 4)", room, kjit.coo(data, columns, columns, (3, 4)))
+    refuse("kjit_csr_from_coo", "`rows` has 3 elements, and `data` has 4", room, kjit.coo(data, columns[:3], columns, (3, 3)))
+    refuse("kjit_csr_from_coo", "rows times columns is beyond 2^64", room, kjit.coo(data, columns, columns, (2**40, 2**40)))
+    refuse("kjit_csr_from_coo", "`result_data` has to have room for 4 entries: it has 3", kjit.csr(np.ones(3), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), coo)
+    refuse("kjit_csr_from_coo", "`result_data` has elements of type f32: expected f64", kjit.csr(np.ones(4, "f4"), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), coo)
+    refuse("kjit_csr_transpose", "`result_offsets` has 3 elements: a matrix of 3 rows", kjit.csr(np.ones(4), np.zeros(4, "i4"), np.zeros(3, "i4"), (3, 3)), a)
+    refuse("kjit_csr_transpose", "`result_data` is written and overlaps `data`", kjit.csr(data, np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), a)
+    refuse("kjit_csr_to_dense", "`result` has to have the shape (3, 3)", kjit.array(np.zeros((3, 4))), a)
+    refuse("kjit_csr_to_dense", "takes no options.work", kjit.array(np.zeros((3, 3))), a, work_bytes=c.addressof(c.c_uint64()))
+    refuse("kjit_csr_from_dense", "`x` has 1 axes: a matrix has two", room, kjit.array(data))
+    if device == "cpu":
+        outside = kjit.csr(data, columns + 1, offsets, (3, 3))
+        refuse("kjit_csr_transpose", "a column is outside of the matrix", room, outside)
+        refuse("kjit_csr_to_dense", "a column is outside of the matrix", kjit.array(np.zeros((3, 3))), outside)
+        refuse("kjit_csr_from_coo", "an entry is outside of the matrix", room, kjit.coo(data, columns, columns - 1, (3, 3)))
+        refuse("kjit_csr_from_dense", "the matrix has more entries than", room, kjit.array(np.ones((3, 3))))
 
 
 def check_errors(kjit, device):
@@ -196,7 +328,9 @@ def main():
     module = kjit.parse(MODULE)
     functions = {name: kjit.find(module, name) for name in ("scaled", "square", "add_to")}
     check_errors(kjit, given.device)
-    checks = [check_product, check_product, check_product, check_funcs]
+    check_checks(kjit)
+    check_refused_conversions(kjit, given.device)
+    checks = [check_product, check_conversions, check_product, check_funcs]
     for number in range(given.count):
         checks[number % len(checks)](np.random.default_rng([seed, number]), kjit, functions)
     kjit.release(module)
