@@ -44,8 +44,8 @@ const char *ka_use_long(ka_kernel *kernel, int64_t value);
 /* Reads an operand of one axis in an inner call; what stands for it in the kernel's text. */
 const char *ka_use_line(ka_kernel *kernel, const char *name, const kjit_operand *given,
                         bool is_output);
-/* A result in CSR, of data of such elements and with room for `room` entries, which must not overlap
- * the inputs. Errors: MISUSE, ARGUMENT, TYPE. */
+/* A result in CSR, of data of such elements and with room for `room` entries, which must not
+ * overlap the inputs. Errors: MISUSE, ARGUMENT, TYPE. */
 void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type element, uint64_t room,
                          const int64_t *shape, const ka_operand *const *inputs, size_t input_count);
 /* ka_describe for its three operands. */

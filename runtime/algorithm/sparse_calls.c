@@ -1,15 +1,12 @@
-/* Calls that are made of other calls, one after the other in the order of the stream: conversions of
- * sparse matrices, and solvers. */
+/* Calls that are made of other calls, one after the other in the order of the stream: conversions
+ * of sparse matrices, and solvers. */
 #include "algorithm/sparse.h"
 #include "ir/context.h"
 
 void ka_begin_calls(ka_call *call)
 {
   const kjit_algorithm_options *o = &call->options;
-  const char *given = o->plan         ? "plan"
-                      : o->work_bytes ? "work_bytes"
-                      : o->work       ? "work"
-                                      : NULL;
+  const char *given = o->plan ? "plan" : o->work_bytes ? "work_bytes" : o->work ? "work" : NULL;
   if (given)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "it is made of several calls, and takes no options.%s",
             given);
@@ -65,7 +62,7 @@ const char *ka_use_long(ka_kernel *kernel, int64_t value)
 /* ---- operands ---- */
 
 const char *ka_use_line(ka_kernel *kernel, const char *name, const kjit_operand *given,
-                            bool is_output)
+                        bool is_output)
 {
   ka_operand *operand = KJ_NEW(&kernel->call->arena, ka_operand);
   if (is_output) ka_read_output(kernel->call, name, given, operand);
@@ -76,8 +73,8 @@ const char *ka_use_line(ka_kernel *kernel, const char *name, const kjit_operand 
 
 /* ---- a matrix as a result ---- */
 
-void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type element, uint64_t room, const int64_t *shape,
-                         const ka_operand *const *inputs, size_t input_count)
+void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type element, uint64_t room,
+                         const int64_t *shape, const ka_operand *const *inputs, size_t input_count)
 {
   ka_operand data, columns, offsets, *outputs[] = { &data, &columns, &offsets };
   if (!result) ka_fail(call, KJIT_ERROR_MISUSE, "the result is NULL");
@@ -110,14 +107,13 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
     ka_fail(call, KJIT_ERROR_TYPE, "`result_offsets` is of i32, and there may be %llu entries",
             (unsigned long long)room);
   for (size_t i = 0; i < 3; i++) {
-    for (size_t k = 0; k < input_count; k++)
-      ka_check_overlap(call, outputs[i], inputs[k], false);
+    for (size_t k = 0; k < input_count; k++) ka_check_overlap(call, outputs[i], inputs[k], false);
     for (size_t k = 0; k < i; k++) ka_check_overlap(call, outputs[i], outputs[k], false);
   }
 }
 
 bool ka_describe_csr(ka_call *call, kjit_type element, uint64_t room, kjit_type index,
-                            const int64_t *shape)
+                     const int64_t *shape)
 {
   const int64_t extents[] = { (int64_t)room, shape[0] + 1 };
   if (!ka_describe(call, 0, element, 1, &extents[0])) return false;

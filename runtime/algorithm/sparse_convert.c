@@ -104,7 +104,8 @@ static void build_keys(ka_call *call, const void *data)
   const char *row = ka_use_line(&kernel, "rows", c->coo->rows, false),
              *column = ka_use_line(&kernel, "columns", c->coo->columns, false),
              *keys = ka_use_kept(&kernel, c->keys), *n = ka_use_count(&kernel, c->count),
-             *rows = ka_use_long(&kernel, c->shape[0]), *columns = ka_use_long(&kernel, c->shape[1]);
+             *rows = ka_use_long(&kernel, c->shape[0]),
+             *columns = ka_use_long(&kernel, c->shape[1]);
   ka_launch(&kernel, 0, 0, "sparse_keys(%s, %s, %s, %s, %s, %s)", row, column, keys, n, rows,
             columns);
 }
@@ -283,8 +284,8 @@ static void build_transpose_step(ka_call *call, const void *data)
              *offset = ka_use_line(&kernel, "result_offsets", c->result->offsets, true),
              *n = ka_use_count(&kernel, c->count),
              *columns = ka_use_count(&kernel, (uint64_t)c->shape[1]);
-  ka_launch(&kernel, 0, 0, "sparse_transpose(%s, %s, %s, %s, %s, %s, %s, %s, %s)", entry, rows, keys,
-            places, put, column, offset, n, columns);
+  ka_launch(&kernel, 0, 0, "sparse_transpose(%s, %s, %s, %s, %s, %s, %s, %s, %s)", entry, rows,
+            keys, places, put, column, offset, n, columns);
 }
 
 static void build_transpose(ka_call *call, const void *given)

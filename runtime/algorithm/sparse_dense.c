@@ -50,8 +50,8 @@ static void build_counts(ka_call *call, const void *data)
   const char *element = use_matrix(&kernel, d->x), *counts = ka_use_kept(&kernel, d->counts),
              *s = ka_use_count(&kernel, d->rows), *columns = ka_use_count(&kernel, d->columns),
              *pieces = ka_use_count(&kernel, d->pieces);
-  ka_launch(&kernel, count_threads(call), count_blocks(call, d),
-            "sparse_count(%s, %s, %s, %s, %s)", element, counts, s, columns, pieces);
+  ka_launch(&kernel, count_threads(call), count_blocks(call, d), "sparse_count(%s, %s, %s, %s, %s)",
+            element, counts, s, columns, pieces);
 }
 
 static void build_entries(ka_call *call, const void *data)
@@ -100,8 +100,7 @@ static void build_from_dense(ka_call *call, const void *given)
   const ka_operand *inputs[] = { &x };
   d.call = call;
   ka_read_input(call, "x", d.x, &x);
-  if (x.rank != 2)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %u axes: a matrix has two", x.rank);
+  if (x.rank != 2) ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %u axes: a matrix has two", x.rank);
   if (!ki_is_scalar(x.element))
     ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s: expected numbers or bool",
             ka_type_text(call, x.element));
@@ -171,12 +170,12 @@ static void build_to_dense(ka_call *call, const void *given)
   ka_read_output(call, "result", d.x, &result);
   if (result.function)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` is a func: an array is expected");
-  if (result.rank != 2 || result.shape[0] != d.csr->shape[0] ||
-      result.shape[1] != d.csr->shape[1])
+  if (result.rank != 2 || result.shape[0] != d.csr->shape[0] || result.shape[1] != d.csr->shape[1])
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape (%lld, %lld)",
             (long long)d.csr->shape[0], (long long)d.csr->shape[1]);
   if (result.element != csr.data.element || !ki_is_scalar(result.element))
-    ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s, and `data` of type %s: "
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "`result` has elements of type %s, and `data` of type %s: "
             "expected numbers or bool of one type",
             ka_type_text(call, result.element), ka_type_text(call, csr.data.element));
   const ka_operand *inputs[] = { &csr.data, &csr.columns, &csr.offsets };

@@ -30,7 +30,25 @@ class Coo(c.Structure):
     _fields_ = [("data", c.POINTER(Operand)), ("rows", c.POINTER(Operand)), ("columns", c.POINTER(Operand)), ("shape", c.c_int64 * 2)]
 
 
+Multiply = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(Operand), c.POINTER(Operand), c.c_void_p)
+
+
+class LinearOperator(c.Structure):
+    _fields_ = [("matrix", c.POINTER(Csr)), ("transposed", c.POINTER(Csr)), ("multiply", Multiply), ("multiply_transposed", Multiply), ("user", c.c_void_p), ("shape", c.c_int64 * 2)]
+
+
+class SolveOptions(c.Structure):
+    _fields_ = [("size_bytes", c.c_uint32), ("damp", c.c_double), ("matrix_tolerance", c.c_double), ("b_tolerance", c.c_double), ("condition_limit", c.c_double), ("residual_tolerance", c.c_double),
+                ("iteration_limit", c.c_int64), ("device", c.c_void_p), ("stream", c.c_void_p)]
+
+
+class Solution(c.Structure):
+    _fields_ = [("size_bytes", c.c_uint32), ("status", c.c_int), ("iterations", c.c_int64), ("residual_norm", c.c_double), ("normal_residual_norm", c.c_double), ("matrix_norm", c.c_double),
+                ("condition", c.c_double), ("solution_norm", c.c_double)]
+
+
 SORTED, UNIQUE = 1, 2
+SOLVED, LEAST_SQUARES, CONDITION, ITERATIONS, INDEFINITE, OVERFLOW = range(6)
 
 
 class Sparse(Algorithms):
@@ -49,9 +67,15 @@ class Sparse(Algorithms):
         made = [c.byref(x) if isinstance(x, c.Structure) else x for x in arguments]
         self.require(getattr(self.c, name)(self.context, *made, c.byref(self.options(**options))))
 
+    def solve(self, name, x, a, b, **options):
+        """The solution of kjit_cg or kjit_lsmr."""
+        made, solution = SolveOptions(size_bytes=c.sizeof(SolveOptions), device=self.device, **options), Solution(size_bytes=c.sizeof(Solution))
+        self.require(getattr(self.c, name)(self.context, c.byref(self.array(x)), c.byref(a), c.byref(self.array(b)), c.byref(made), c.byref(solution)))
+        return solution
+
     def refuse(self, name, message, *arguments, **options):
         try:
-            self.call(name, *arguments, **options)
+            (self.solve if name in ("kjit_cg", "kjit_lsmr") else self.call)(name, *arguments, **options)
         except Failure as failure:
             if message in str(failure):
                 return
@@ -289,6 +313,154 @@ def check_refused_conversions(kjit, device):
         refuse("kjit_csr_from_dense", "the matrix has more entries than", room, kjit.array(np.ones((3, 3))))
 
 
+# ---- solvers ----
+
+def operator(kjit, matrix, shape, kind):
+    """By its entries, sometimes with the transposed ones; or by functions of the host, which call kjit_spmv. What these need is kept by kjit."""
+    a = LinearOperator(shape=(c.c_int64 * 2)(*shape))
+    csr = kjit.csr(*matrix, shape)
+    flipped = [np.zeros(len(matrix[0]), matrix[0].dtype), np.zeros(len(matrix[0]), "i4"), np.zeros(shape[1] + 1, "i4")]
+    transposed = kjit.csr(*flipped, shape[::-1])
+    if kind != "matrix":
+        kjit.call("kjit_csr_transpose", transposed, csr)
+    if kind == "functions":
+        multiply = [Multiply(lambda user, result, x, options, m=m: kjit.c.kjit_spmv(kjit.context, result, c.byref(m), x, c.c_void_p(options))) for m in (csr, transposed)]
+        a.multiply, a.multiply_transposed = multiply
+        kjit.keep.append(multiply)
+    else:
+        a.matrix = c.pointer(csr)
+        if kind == "both":
+            a.transposed = c.pointer(transposed)
+    kjit.keep.append((csr, transposed))
+    return a
+
+
+KINDS_OF_OPERATOR = ["matrix", "both", "functions"]
+
+
+def near(title, got, want, tolerance):
+    if not np.max(np.abs(np.asarray(got, "f8") - want), initial=0) <= tolerance:
+        raise SystemExit(f"WRONG: {title}: {got}, expected {want} within {tolerance}")
+
+
+def check_lsmr(rng, kjit, functions):
+    """Beside the normal equations, solved densely."""
+    kind = "f8" if rng.random() < 0.7 else "f4"
+    rows, columns = (int(n) for n in rng.choice([1, 7, 60, 200], 2))
+    damp = float(rng.choice([0, 0.1, 2.0]))
+    data, where, offsets = random_csr(rng, kind, rows, columns, str(rng.choice(["few", "empty", "long"])))
+    matrix, shape = (data, where, offsets), (rows, columns)
+    dense, b = dense_of(matrix, columns), strided(rng, rng.standard_normal(rows).astype(kind))
+    want = np.linalg.lstsq(np.vstack([dense, damp * np.eye(columns)]), np.concatenate([b.astype("f8"), np.zeros(columns)]), rcond=1e-10)[0]
+    singular = np.linalg.svd(dense, compute_uv=False)
+    singular = np.hypot(singular[singular > 1e-10 * singular.max(initial=1e-300)], damp)
+    x = strided(rng, np.full(columns, 7).astype(kind))
+    kjit.begin()
+    solution = kjit.solve("kjit_lsmr", x, operator(kjit, matrix, shape, str(rng.choice(KINDS_OF_OPERATOR))), b, damp=damp, matrix_tolerance=1e-14, b_tolerance=1e-14, condition_limit=1e14,
+                          iteration_limit=20 * (rows + columns))
+    condition = float(singular.max() / singular.min()) if singular.size else 1.0
+    title = f"lsmr of {kind}[{rows}, {columns}] with damp {damp}, condition {condition:.3}: status {solution.status} after {solution.iterations} iterations"
+    allowed = (1e-12 if kind == "f8" else 1e-5) * condition**2 * max(1.0, float(np.linalg.norm(want)), float(np.linalg.norm(b)) / float(singular.max(initial=1e-300)) if singular.size else 1.0)
+    if condition < (1e4 if kind == "f8" else 30):
+        near(title, x, want, allowed)
+        residual = np.sqrt(np.linalg.norm(b - dense @ want)**2 + damp**2 * np.linalg.norm(want)**2)
+        near(f"{title}: the residual's norm", solution.residual_norm, residual, (1e-9 if kind == "f8" else 1e-4) * condition * (1 + float(np.linalg.norm(b))))
+        near(f"{title}: the solution's norm", solution.solution_norm, float(np.linalg.norm(x.astype("f8"))), 1e-5 * (1 + float(np.linalg.norm(want))))
+    if solution.status in (INDEFINITE, OVERFLOW):
+        raise SystemExit(f"WRONG: {title}")
+
+
+def laplacian(n):
+    """Of a line of n points, plus a little: symmetric positive definite."""
+    entries = [(i, j, 2.01 if i == j else -1.0) for i in range(n) for j in (i - 1, i, i + 1) if 0 <= j < n]
+    rows, columns, data = (np.array(x) for x in zip(*entries))
+    return data, columns, np.searchsorted(rows, np.arange(n + 1))
+
+
+def check_cg(rng, kjit, functions):
+    kind = "f8" if rng.random() < 0.7 else "f4"
+    n = int(rng.choice([1, 2, 50, 333]))
+    data, where, offsets = laplacian(n)
+    matrix = (strided(rng, data.astype(kind)), strided(rng, where.astype(str(rng.choice(INDICES)))), strided(rng, offsets))
+    dense, b = dense_of(matrix, n), strided(rng, rng.standard_normal(n).astype(kind))
+    x = strided(rng, np.full(n, 7).astype(kind))
+    kjit.begin()
+    a = operator(kjit, matrix, (n, n), str(rng.choice(["matrix", "functions"])))
+    tolerance = 1e-10 if kind == "f8" else 1e-5
+    solution = kjit.solve("kjit_cg", x, a, b, residual_tolerance=tolerance)
+    title = f"cg of {kind}[{n}, {n}]: status {solution.status} after {solution.iterations} iterations"
+    if solution.status != SOLVED:
+        raise SystemExit(f"WRONG: {title}")
+    near(title, x, np.linalg.solve(dense, b.astype("f8")), (1e-7 if kind == "f8" else 2e-2) * float(np.linalg.norm(b)))
+    residual = float(np.linalg.norm(b - dense @ x.astype("f8")))
+    near(f"{title}: the residual's norm", solution.residual_norm, residual, 1e-12 if kind == "f8" else 1e-4)
+
+
+def check_endings(kjit):
+    """Systems that do not converge, are not positive definite, have no solution or are nothing."""
+    kjit.begin()
+    matrix, b, x = laplacian(300), np.ones(300), np.zeros(300)
+    a, dense = operator(kjit, matrix, (300, 300), "matrix"), dense_of(matrix, 300)
+    for name in ("kjit_cg", "kjit_lsmr"):
+        solution = kjit.solve(name, x, a, b, iteration_limit=7)
+        if (solution.status, solution.iterations) != (ITERATIONS, 7):
+            raise SystemExit(f"WRONG: {name} ends with status {solution.status} after {solution.iterations} iterations, which are at most 7")
+        near(f"{name} after 7 iterations", solution.residual_norm, np.linalg.norm(b - dense @ x), 1e-9 * np.linalg.norm(b))
+    # the residual of conjugate gradients goes up and down here; x has the least one
+    rng = np.random.default_rng(5)
+    steep = np.linalg.qr(rng.standard_normal((60, 60)))[0]
+    steep = steep @ np.diag(np.logspace(0, 9, 60)) @ steep.T
+    full = (steep.reshape(-1), np.tile(np.arange(60), 60), np.arange(0, 3601, 60))
+    right, y, least = rng.standard_normal(60), np.zeros(60), np.inf
+    for limit in range(1, 25):
+        kjit.begin()
+        solution = kjit.solve("kjit_cg", y, operator(kjit, full, (60, 60), "matrix"), right, iteration_limit=limit, residual_tolerance=1e-14)
+        residual = float(np.linalg.norm(right - steep @ y))
+        if residual > least * (1 + 1e-6):
+            raise SystemExit(f"WRONG: kjit_cg gives a residual of {residual} after {limit} iterations, and {least} before")
+        least = min(least, residual)
+    kjit.begin()
+    minus = operator(kjit, (-matrix[0], *matrix[1:]), (300, 300), "matrix")
+    solution = kjit.solve("kjit_cg", x, minus, b)
+    if solution.status != INDEFINITE or x.any() or abs(solution.residual_norm - np.sqrt(300)) > 1e-12:
+        raise SystemExit(f"WRONG: status {solution.status} of a negative definite matrix")
+    solution = kjit.solve("kjit_lsmr", np.zeros(1), operator(kjit, (np.ones(2), np.zeros(2, int), np.arange(3)), (2, 1), "matrix"), np.array([1.0, -1.0]))
+    if solution.status != LEAST_SQUARES or abs(solution.residual_norm - np.sqrt(2)) > 1e-12:
+        raise SystemExit(f"WRONG: status {solution.status} of a system without a solution")
+    for shape in ((0, 0), (3, 0), (0, 3)):
+        nothing, x = (np.zeros(0), np.zeros(0, int), np.zeros(shape[0] + 1, int)), np.full(shape[1], 7.0)
+        solution = kjit.solve("kjit_lsmr", x, operator(kjit, nothing, shape, "matrix"), np.ones(shape[0]))
+        if x.any() or abs(solution.residual_norm - np.sqrt(shape[0])) > 1e-12:
+            raise SystemExit(f"WRONG: a system of the shape {shape}")
+    infinite = b.copy()
+    infinite[3] = np.inf
+    a = operator(kjit, matrix, (300, 300), "matrix")
+    if kjit.solve("kjit_cg", np.zeros(300), a, infinite).status != OVERFLOW or kjit.solve("kjit_lsmr", np.zeros(300), a, infinite).status != OVERFLOW:
+        raise SystemExit("WRONG: what is infinite is not told")
+
+
+def check_refused_solvers(kjit):
+    matrix, b, x = laplacian(4), np.ones(4), np.zeros(4)
+    kjit.begin()
+    a, refuse = operator(kjit, matrix, (4, 4), "matrix"), kjit.refuse
+    refuse("kjit_cg", "`b` has 3 elements, and the matrix 4 rows", x, a, b[:3])
+    refuse("kjit_lsmr", "`x` has 3 elements, and the matrix 4 columns", x[:3], a, b)
+    refuse("kjit_lsmr", "`x` is written and overlaps `b`", b, a, b)
+    refuse("kjit_lsmr", "options.damp is -1: it is not negative", x, a, b, damp=-1.0)
+    refuse("kjit_lsmr", "options.b_tolerance is nan", x, a, b, b_tolerance=float("nan"))
+    refuse("kjit_cg", "options.iteration_limit is -2", x, a, b, iteration_limit=-2)
+    refuse("kjit_cg", "`b` has elements of type i64: a solver takes f32 and f64", x, a, b.astype("i8"))
+    refuse("kjit_cg", "`data` has elements of type f64, and `b` of type f32", x.astype("f4"), a, b.astype("f4"))
+    refuse("kjit_cg", "the operator has no matrix and no function multiply", x, LinearOperator(shape=(c.c_int64 * 2)(4, 4)), b)
+    wide = operator(kjit, (matrix[0], matrix[1], matrix[2]), (4, 5), "matrix")
+    refuse("kjit_cg", "the matrix has the shape (4, 5): kjit_cg takes one of as many rows as columns", np.zeros(5), wide, b)
+    one_way = operator(kjit, matrix, (4, 4), "functions")
+    one_way.multiply_transposed = Multiply()
+    refuse("kjit_lsmr", "no function multiply_transposed", x, one_way, b)
+    failing = Multiply(lambda *_: 1)
+    refuse("kjit_cg", "", x, LinearOperator(multiply=failing, shape=(c.c_int64 * 2)(4, 4)), b)
+
+
 def check_errors(kjit, device):
     data, columns, offsets, x, y = np.ones(4), np.array([0, 2, 1, 0]), np.array([0, 1, 1, 4]), np.ones(3), np.zeros(3)
     kjit.begin()
@@ -330,7 +502,9 @@ def main():
     check_errors(kjit, given.device)
     check_checks(kjit)
     check_refused_conversions(kjit, given.device)
-    checks = [check_product, check_conversions, check_product, check_funcs]
+    check_endings(kjit)
+    check_refused_solvers(kjit)
+    checks = [check_product, check_conversions, check_product, check_lsmr, check_funcs, check_cg]
     for number in range(given.count):
         checks[number % len(checks)](np.random.default_rng([seed, number]), kjit, functions)
     kjit.release(module)
