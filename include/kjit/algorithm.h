@@ -470,15 +470,16 @@ KJIT_API KJIT_CHECK kjit_status kjit_matmul(kjit_context *context, const kjit_op
  * index; columns and offsets are i32 or i64, each of its own type. The same three of the transposed
  * matrix are the matrix in compressed sparse columns: kjit_csr_transpose. */
 typedef struct kjit_csr {
+  /* of each entry its value and its column; of each row where its entries begin, and the end */
   const kjit_operand *data, *columns, *offsets;
-  int64_t shape[2];
+  int64_t shape[2]; /* rows and columns */
 } kjit_csr;
 
 /* A matrix by coordinates, as scipy.sparse.coo_array has it: entry k is data[k] in row rows[k] and
  * column columns[k], in any order. Entries of one row and column are added. */
 typedef struct kjit_coo {
-  const kjit_operand *data, *rows, *columns;
-  int64_t shape[2];
+  const kjit_operand *data, *rows, *columns; /* of each entry */
+  int64_t shape[2];                          /* rows and columns */
 } kjit_coo;
 
 /* What kjit_csr_check asks for besides indices that are in range. */
@@ -566,8 +567,8 @@ typedef struct kjit_linear_operator {
   const kjit_csr *transposed;         /* for kjit_lsmr, of matrix; NULL: the call makes it, once */
   kjit_multiply *multiply;            /* called by the thread that calls the solver */
   kjit_multiply *multiply_transposed; /* for kjit_lsmr */
-  void *user;
-  int64_t shape[2]; /* where there is no matrix */
+  void *user;                         /* what these are called with */
+  int64_t shape[2];                   /* where there is no matrix */
 } kjit_linear_operator;
 
 /* Of a solver; 0 stands for the default. */
@@ -601,10 +602,10 @@ typedef enum kjit_solve_status {
  * Euclidean; those of kjit_lsmr are its estimates, of the matrix with damp times the unit matrix
  * below. */
 typedef struct kjit_solution {
-  uint32_t size_bytes; /* sizeof(kjit_solution); filled in by the host */
-  kjit_solve_status status;
-  int64_t iterations;
-  double residual_norm; /* of b - A x; of kjit_cg computed anew from x */
+  uint32_t size_bytes;      /* sizeof(kjit_solution); filled in by the host */
+  kjit_solve_status status; /* how the solver has ended */
+  int64_t iterations;       /* that it has done */
+  double residual_norm;     /* of b - A x; of kjit_cg computed anew from x */
   /* of kjit_lsmr: of A^T (b - A x) - damp^2 x; of the matrix (Frobenius); its condition */
   double normal_residual_norm, matrix_norm, condition;
   double solution_norm; /* of x */

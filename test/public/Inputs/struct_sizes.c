@@ -281,9 +281,8 @@ static void check_solvers(void)
   for (int i = 0; i < 5; i++) operands[i] = kjit_operand_of(kjit_arg_tensor(&tensors[i]));
   kjit_csr matrix = { &operands[0], &operands[1], &operands[2], { 1, 1 } };
   kjit_linear_operator a = { .matrix = &matrix };
-  EXPECT_READ(
-    kjit_cg(context, &operands[4], &a, &operands[3], &options.value, &solution.value), options,
-    "kjit_cg: the size_bytes of a kjit_solve_options is ");
+  EXPECT_READ(kjit_cg(context, &operands[4], &a, &operands[3], &options.value, &solution.value),
+              options, "kjit_cg: the size_bytes of a kjit_solve_options is ");
   EXPECT(result == 2 && solution.value.status == KJIT_SOLVED);
   EXPECT_FILLED(kjit_cg(context, &operands[4], &a, &operands[3], &options.value, &solution.value),
                 solution, "kjit_cg: the size_bytes of a kjit_solution is ");
