@@ -105,22 +105,23 @@ enum {
   GPU_COLUMNS = 4,   /* of a lane, at most */
   CPU_PIECES = 4,    /* of a core */
   CPU_LEAST = 4096,  /* steps of a piece */
-  CPU_COLUMNS = 16   /* that a thread has in registers */
+  CPU_COLUMNS = 32   /* that a thread has in registers */
 };
 
 /* How columns are dealt: `lanes` threads have `each` columns. */
 typedef struct tile {
-  uint32_t lanes, each;
+  uint32_t lanes, each, rest;
   uint64_t chunk, chunks, tiles;
 } tile;
 
 static tile choose_tile(const product *p, uint64_t columns)
 {
   uint64_t steps = p->a.count + p->a.rows;
-  tile t = { 1, 1, GPU_CHUNK, 0, 0 };
+  tile t = { 1, 1, 0, GPU_CHUNK, 0, 0 };
   if (ka_is_cpu(p->call)) {
     uint64_t pieces = (uint64_t)CPU_PIECES * ka_core_count(p->call);
-    while (t.each < CPU_COLUMNS && t.each < columns) t.each *= 2;
+    while (t.each < CPU_COLUMNS && 2 * t.each <= columns) t.each *= 2;
+    t.rest = (uint32_t)(columns % t.each);
     t.chunk = ka_most(ka_divide_up(steps, pieces), CPU_LEAST);
   } else {
     while (t.lanes < 32 && t.lanes < columns) t.lanes *= 2;
@@ -158,9 +159,9 @@ static void add_matrix(product *p)
                *x = ka_use_input(&kernel, &p->x, p->accumulator);
     ka_launch(&kernel, threads, ka_divide_up(t.chunks, threads / t.lanes) * t.tiles,
               "sparse_product_parts(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, "
-              "%u)",
+              "%u, %u)",
               term, column, x, store, offset, n, s, chunk, chunks, extent, head, tail, t.lanes,
-              t.each);
+              t.each, t.rest);
   }
 }
 
