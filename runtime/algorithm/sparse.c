@@ -105,7 +105,8 @@ enum {
   GPU_COLUMNS = 4,   /* of a lane, at most */
   CPU_PIECES = 4,    /* of a core */
   CPU_LEAST = 4096,  /* steps of a piece */
-  CPU_COLUMNS = 32   /* that a thread has in registers */
+  CPU_FEW = 8,       /* columns that a thread has in registers; of more, loops are vectors: */
+  CPU_COLUMNS = 64
 };
 
 /* How columns are dealt: `lanes` threads have `each` columns. */
@@ -120,7 +121,8 @@ static tile choose_tile(const product *p, uint64_t columns)
   tile t = { 1, 1, 0, GPU_CHUNK, 0, 0 };
   if (ka_is_cpu(p->call)) {
     uint64_t pieces = (uint64_t)CPU_PIECES * ka_core_count(p->call);
-    while (t.each < CPU_COLUMNS && 2 * t.each <= columns) t.each *= 2;
+    while (t.each < CPU_FEW && 2 * t.each <= columns) t.each *= 2;
+    if (columns >= 2 * CPU_FEW) t.each = CPU_COLUMNS;
     t.rest = (uint32_t)(columns % t.each);
     t.chunk = ka_most(ka_divide_up(steps, pieces), CPU_LEAST);
   } else {

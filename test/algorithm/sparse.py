@@ -179,7 +179,7 @@ def same(title, got, want):
 def check_product(rng, kjit, functions):
     kind = str(rng.choice(KINDS))
     rows, columns = (int(n) for n in rng.choice([0, 1, 5, 40, 700, 3000], 2, p=[0.06, 0.1, 0.14, 0.2, 0.25, 0.25]))
-    across = None if rng.random() < 0.5 else int(rng.choice([0, 1, 2, 3, 7, 16, 17, 33, 70]))
+    across = None if rng.random() < 0.5 else int(rng.choice([0, 1, 2, 3, 7, 16, 17, 33, 70, 127, 130]))
     matrix = random_csr(rng, kind, rows, columns)
     x = strided(rng, values(rng, kind, columns * (1 if across is None else across)).reshape([columns] if across is None else [columns, across]))
     y, again = (strided(rng, np.full([rows, *x.shape[1:]], 77).astype(kind)) for _ in range(2))
