@@ -492,7 +492,7 @@ bool tool_add_argument(tool_arguments *arguments, const char *option, const char
   if (tool_find_argument(arguments, name, strlen(name)))
     ok = tool_scan_fail(&scanner, text, "'%s' is given twice", name);
   ok = ok && tool_expect(&scanner, '=');
-  if (ok && *scanner.at == '@' && tool_is_sparse_file(scanner.at + 1)) {
+  if (ok && *scanner.at == '@' && tool_is_sparse_file(scanner.at + 1, name)) {
     ok = add_sparse(arguments, &scanner, name);
     free(name);
     return ok;

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool tool_is_sparse_file(const char *path)
+bool tool_is_sparse_file(const char *path, const char *argument)
 {
   const char *name;
   return tool_split_npz(path, &name) && !name && tool_has_npz_array(path, "format") &&
-         tool_has_npz_array(path, "shape");
+         tool_has_npz_array(path, "shape") && !tool_has_npz_array(path, argument);
 }
 
 static bool read_shape(tool_error *error, const char *path, int64_t *shape)
