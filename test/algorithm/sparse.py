@@ -461,6 +461,22 @@ def check_refused_solvers(kjit):
     refuse("kjit_cg", "", x, LinearOperator(multiply=failing, shape=(c.c_int64 * 2)(4, 4)), b)
 
 
+def check_bf16(rng, kjit):
+    """Entries and a matrix of bf16, sums of f32."""
+    data, where, offsets = random_csr(rng, "f4", 300, 200, "long")
+    x = rng.standard_normal((200, 5)).astype("f4")
+    data, x = ((v.view("u4") & 0xFFFF0000).view("f4") for v in (np.ascontiguousarray(data), x))
+    kjit.begin()
+    halves = []
+    for v in (data, x):
+        halves.append(kjit.array((v.view("u4") >> 16).astype("u2")))
+        kjit.keep[-1][0].code = 4  # kDLBfloat
+    matrix, y = (data, where, offsets), np.zeros((300, 5), "f4")
+    kjit.call("kjit_spmm", kjit.array(y), kjit.csr(halves[0], where, offsets, (300, 200)), halves[1])
+    sums, sizes = product(matrix, x)
+    compare("product of bf16", y, sums, tolerance_of("f4", matrix, sizes))
+
+
 def check_errors(kjit, device):
     data, columns, offsets, x, y = np.ones(4), np.array([0, 2, 1, 0]), np.array([0, 1, 1, 4]), np.ones(3), np.zeros(3)
     kjit.begin()
@@ -502,6 +518,7 @@ def main():
     check_errors(kjit, given.device)
     check_checks(kjit)
     check_refused_conversions(kjit, given.device)
+    check_bf16(np.random.default_rng([seed, given.count]), kjit)
     check_endings(kjit)
     check_refused_solvers(kjit)
     checks = [check_product, check_conversions, check_product, check_lsmr, check_funcs, check_cg]
