@@ -164,7 +164,10 @@ typedef enum kjit_algorithm_flags {
   /* a map of each element of the first operand with each of the second, and so on: the results'
    * shape is those of the operands one after the other */
   KJIT_ALGORITHM_OUTER = 8,
-  KJIT_ALGORITHM_RIGHT = 16 /* a search goes behind elements that are equal */
+  KJIT_ALGORITHM_RIGHT = 16, /* a search goes behind elements that are equal */
+  /* factors of a product of f32 are rounded to tf32, of 11 significant bits, where tensor cores
+   * take that (GPUs of sm_80); sums stay f32. Elsewhere it changes nothing */
+  KJIT_ALGORITHM_TF32 = 32
 } kjit_algorithm_flags;
 
 /* ---- reduce ---- */
@@ -446,7 +449,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit
  * products, with work memory between these. A func as result gets each sum once, f(i, k, v,
  * arrays): a bias, an activation. Sums are computed in options.accumulator, by default the
  * result's type where that is wider, of f16 and bf16 f32; an array for the result (options.results)
- * has the operands' type. options NULL: all defaults. Errors: ARGUMENT (expression, shapes,
+ * has the operands' type. Tensor cores of GPUs multiply f16, bf16 and f64, and f32 with
+ * KJIT_ALGORITHM_TF32. options NULL: all defaults. Errors: ARGUMENT (expression, shapes,
  * operands that overlap or cannot be written, too little work memory), TYPE (operands of several
  * types, elements that are no numbers), UNSUPPORTED (more operands, products between of more than 8
  * axes); those of kjit_launch. */

@@ -163,6 +163,40 @@ bool kp_stmt_may_fail(const kt_stmt *s)
   return kt_any_in_tstmt(s, stmt_fails_itself, fails_itself, NULL);
 }
 
+/* ---- barriers of clusters in interruptible code of a GPU ---- */
+
+static bool is_cluster_barrier(void *data, const kt_expr *e)
+{
+  (void)data;
+  return e->kind == KJ_T_BUILTIN && kt_is_cluster_barrier(e->builtin->id);
+}
+
+static bool is_no_stmt(void *data, const kt_stmt *stmt)
+{
+  (void)data;
+  (void)stmt;
+  return false;
+}
+
+/* The hardware's waits for a cluster cannot look whether the launch was interrupted. So each
+ * arrives before it waits, which lowering checks, and no thread of a block waits elsewhere. */
+static void mark_cluster_barriers(kt_compilation *c)
+{
+  bool has_any = false;
+  if (!c->request->is_interruptible || c->request->target.kind == KJ_TARGET_CPU) return;
+  for (size_t i = 0; i < c->instances.count; i++) {
+    kt_instance *instance = c->instances.items[i];
+    if (!kt_any_in_tstmts(&instance->body, is_no_stmt, is_cluster_barrier, NULL)) continue;
+    instance->may_fail = has_any = true;
+  }
+  if (has_any && c->divergent_barrier)
+    kt_fail(c, c->divergent_location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` under a condition that depends on the thread, in a kernel with barriers of its "
+            "cluster: where code is interruptible all threads of a block meet at the same one, "
+            "since nothing ends the hardware's wait",
+            c->divergent_barrier);
+}
+
 /* ---- the pass ---- */
 
 void kp_mark_checks(kt_compilation *c)
@@ -177,6 +211,7 @@ void kp_mark_checks(kt_compilation *c)
   kt_instance *kernel = c->instances.items[0];
   /* pass/simt.c looks at the barriers */
   if ((m.checks & KJIT_CHECK_BARRIER) && kernel->has_barrier) kernel->may_fail = true;
+  mark_cluster_barriers(c);
   for (size_t i = 0; m.checks && i < c->instances.count; i++)
     kt_walk_tstmts(&c->instances.items[i]->body, mark_stmt, mark_expr, &m);
 }

@@ -18,8 +18,8 @@ enum {
   CALL_COST = BUDGET, /* of what a called function executes in loops that look by themselves */
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
-  WAIT_COST = 1024, /* some microseconds */
-  PRINT_COST = 4096 /* all threads of a GPU may count lines in one place */
+  WAIT_COST = 1024,    /* some microseconds */
+  PRINT_COST = 1 << 20 /* threads of a GPU wait for the host, which writes their lines */
 };
 
 /* What is executed once, in expressions; whether any loop in it looks, and whether there is any;

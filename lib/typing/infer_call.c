@@ -513,11 +513,14 @@ static void check_synchronization(kt_scope *s, const kt_inferred *record, const 
   if (record->has_block_range && (s->level == KJ_LEVEL_THREAD || s->left_level == KJ_LEVEL_THREAD))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` has a block_range and not all threads of the block reach this call", name);
-  if (instance->has_barrier && s->level == KJ_LEVEL_THREAD)
+  if (instance->has_barrier && s->level == KJ_LEVEL_THREAD) {
+    s->c->divergent_barrier = name;
+    s->c->divergent_location = location;
     kt_note_message(s, location, KJIT_SEVERITY_WARNING,
                     "`%s` has a barrier and is called under a condition that depends on the "
                     "thread: all threads of the block must reach it",
                     name);
+  }
 }
 
 static void take_properties(kt_scope *s, const kt_inferred *record)

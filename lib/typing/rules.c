@@ -440,11 +440,14 @@ static void check_synchronization(kt_scope *s, const kt_operands *o)
             "`%s` in the body of a grid_range or block_range: its iterations are independent and "
             "not all threads have one",
             o->builtin->name);
-  if (is_barrier && s->level == KJ_LEVEL_THREAD)
+  if (is_barrier && s->level == KJ_LEVEL_THREAD) {
+    s->c->divergent_barrier = o->builtin->name;
+    s->c->divergent_location = o->location;
     kt_note_message(
       s, o->location, KJIT_SEVERITY_WARNING,
       "`%s` under a condition that depends on the thread: all threads of the block must reach it",
       o->builtin->name);
+  }
   if (!s->instance) return;
   s->instance->has_barrier |= is_barrier;
   s->instance->has_warp |= is_warp;

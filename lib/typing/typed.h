@@ -72,7 +72,11 @@ struct kt_compilation {
   uint32_t least_ptx;
   uint32_t ptx;     /* version of the code, by target/nvptx.c */
   bool has_cluster; /* by pass/launch_needs.c: built-ins of clusters */
-  bool has_wraps;   /* by inference: some index counts from the end where it is negative */
+  /* by inference: the last barrier, or call of what has one, under a condition that depends on the
+   * thread; NULL: there is none */
+  const char *divergent_barrier;
+  kj_location divergent_location;
+  bool has_wraps; /* by inference: some index counts from the end where it is negative */
   /* out, by lowering: which facts the code relies on, for kj_code.facts */
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
   /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
@@ -222,6 +226,12 @@ static inline bool kt_has_new_shape(const kt_expr *view)
 }
 
 /* A built-in whose place, .x[.indices], is its own to access. */
+static inline bool kt_is_cluster_barrier(ki_builtin_id id)
+{
+  return id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_ARRIVE ||
+         id == KJ_BUILTIN_CLUSTER_WAIT;
+}
+
 static inline bool kt_accesses_place(const kt_expr *e)
 {
   return e->kind == KJ_T_BUILTIN && (e->builtin->flags & (KJ_PLACE | KJ_READS)) && e->x;

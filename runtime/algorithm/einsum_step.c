@@ -1,20 +1,29 @@
-/* One step of an einsum as a kernel: lib/library/product.kir with two funcs, for ij,jk->ik
+/* One step of an einsum as a kernel: lib/library/product.kir with three funcs, for ij,jk->ik
  *
- *   func product_term(g0, g1, g2, g3, x_0, y_0) @inline {
- *     return f32(x_0[g1, g3]) * f32(y_0[g3, g2])
- *   }
+ *   func product_left(g0, g1, g3, x_0) @inline { return x_0[g1, g3] }
+ *   func product_right(g0, g2, g3, y_0) @inline { return y_0[g3, g2] }
  *   func product_put(g0, g1, g2, v, result_0) @inline { result_0[g1, g2] = f32(v) }
  *
  * g0 to g3 are the linear indices of four groups of letters: of both factors and the result, of the
- * first one and the result, of the second one and the result, and those that are summed. */
+ * first one and the result, of the second one and the result, and those that are summed. Without a
+ * second factor product_right gives one. */
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
-enum { GROUPS = 4, SUMMED = 3 };
+enum {
+  GROUPS = 4,
+  SUMMED = 3,
+  THREADS = 256,
+  /* TILE_THREADS of the library */ WARPGROUP = 128,
+  MOST_ADDED = 64 /* parts, by one thread */
+};
+static const uint8_t left_groups[] = { 0, 1, SUMMED }, right_groups[] = { 0, 2, SUMMED };
 
 typedef struct step {
   const ka_einsum *e;
   ka_kernel kernel;
+  ka_product product;
+  ka_matrix matrices[2]; /* the factors, where tensor cores multiply them */
   uint64_t groups[GROUPS];
   const char *extents[KA_LETTERS], *list; /* parameters, where an index is taken apart by them */
 } step;
@@ -41,10 +50,12 @@ static void use_extents(step *s)
   }
 }
 
-/* The statements that make the indices i0, i1 ... of the letters; the last letter is fastest. */
-static void write_indices(step *s, uint32_t group_count)
+/* The statements that make the indices i0, i1 ... of the letters of some groups; the last letter is
+ * fastest. */
+static void write_indices(step *s, const uint8_t *groups, uint32_t group_count)
 {
-  for (uint32_t g = 0; g < group_count; g++) {
+  for (uint32_t at = 0; at < group_count; at++) {
+    uint32_t g = groups[at];
     uint64_t left = s->groups[g];
     kj_append_format(s->kernel.funcs, "  let r%u_0 = g%u\n", g, g);
     for (uint32_t i = 0; left; i++) {
@@ -103,39 +114,234 @@ static const char *use_factor(step *s, const ka_factor *factor, const char **nam
   return kj_format(arena, "%s(%s%s)", callee, list, rest);
 }
 
+/* What the left factor, or the right one, is at an index of each of its groups. */
+static void write_factor(step *s, const char *name, const uint8_t *groups, const ka_factor *factor,
+                         const char **arrays)
+{
+  *arrays = "";
+  const char *value = factor ? use_factor(s, factor, arrays) : "1";
+  kj_append_format(s->kernel.funcs, "func %s(g%u, g%u, g%u%s%s) @inline {\n", name, groups[0],
+                   groups[1], groups[2], *arrays, s->list);
+  if (factor) write_indices(s, groups, 3);
+  kj_append_format(s->kernel.funcs, "  return %s\n}\n", value);
+}
+
+static void write_store(step *s, const ka_factor *target, const char *type, const char **arrays)
+{
+  static const uint8_t groups[] = { 0, 1, 2 };
+  *arrays = "";
+  const char *place = use_factor(s, target, arrays);
+  kj_append_format(s->kernel.funcs, "func product_put(g0, g1, g2, v%s%s) @inline {\n", *arrays,
+                   s->list);
+  write_indices(s, groups, 3);
+  if (target->operand && target->operand->function)
+    kj_append_format(s->kernel.funcs, "  %s\n}\n", place);
+  else
+    kj_append_format(s->kernel.funcs, "  %s = %s(v)\n}\n", place,
+                     target->operand ? ka_type_text(s->e->call, target->operand->element) : type);
+}
+
+/* ---- how matrices lie in memory ---- */
+
+/* Elements between neighbours along a letter; of a func, and of work memory, as in an array whose
+ * last axis is fastest. */
+static uint64_t stride_along(const ka_einsum *e, const ka_factor *factor, uint32_t letter)
+{
+  bool is_array = factor->operand && !factor->operand->function;
+  uint64_t stride = 0, inner = 1;
+  for (uint32_t i = factor->rank; i-- > 0;) {
+    if (factor->letters[i] == letter) {
+      int64_t own = is_array ? factor->operand->view.strides[i] : (int64_t)inner;
+      stride += (uint64_t)(own < 0 ? -own : own);
+    }
+    inner *= (uint64_t)e->extents[factor->letters[i]];
+  }
+  return stride;
+}
+
+/* Its neighbours along the sum are nearer than those along its own letters. */
+static bool is_deep(const step *s, const ka_factor *factor, uint64_t own)
+{
+  uint64_t summed = s->groups[SUMMED] & (factor ? factor->mask : 0);
+  if (!summed || !own) return summed != 0;
+  uint32_t along = 63 - (uint32_t)__builtin_clzll(summed),
+           across = 63 - (uint32_t)__builtin_clzll(own);
+  return stride_along(s->e, factor, along) <= stride_along(s->e, factor, across);
+}
+
+/* ---- launches ---- */
+
+static void use_counts(step *s, const char **counts)
+{
+  for (uint32_t g = 0; g < GROUPS; g++)
+    counts[g] = ka_use_count(&s->kernel, ka_count_letters(s->e, s->groups[g]));
+}
+
+static void launch_on_cpu(step *s, const ka_factor *a, const ka_factor *b, const ka_factor *target)
+{
+  const char *of_left, *of_right, *outputs, *counts[GROUPS];
+  const char *type = ka_type_text(s->e->call, s->e->accumulator);
+  ka_begin_kernel(s->e->call, "product", &s->kernel);
+  use_extents(s);
+  write_factor(s, "product_left", left_groups, a, &of_left);
+  write_factor(s, "product_right", right_groups, b, &of_right);
+  write_store(s, target, type, &outputs);
+  use_counts(s, counts);
+  ka_launch(&s->kernel, 0, 0,
+            "product_all(bind_back(product_left%s%s), bind_back(product_right%s%s), "
+            "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s))",
+            of_left, s->list, of_right, s->list, outputs, s->list, counts[0], counts[1], counts[2],
+            counts[3], type);
+}
+
+/* The text that the factors are handed over by. */
+static const char *use_matrices(step *s, const ka_factor *a, const ka_factor *b)
+{
+  const ka_factor *factors[] = { a, b };
+  const char *text = "";
+  for (uint32_t i = 0; i < 2; i++) {
+    const ka_matrix *matrix = &s->matrices[i];
+    ka_view_operand(s->e->call, factors[i]->operand, matrix->extents, matrix->strides, 3);
+    text =
+      kj_format(&s->e->call->arena, "%s%s, ", text, ka_use_rows(&s->kernel, factors[i]->operand));
+  }
+  return text;
+}
+
+static const char *use_funcs(step *s, const ka_factor *a, const ka_factor *b)
+{
+  const char *of_left, *of_right;
+  write_factor(s, "product_left", left_groups, a, &of_left);
+  write_factor(s, "product_right", right_groups, b, &of_right);
+  return kj_format(&s->e->call->arena,
+                   "bind_back(product_left%s%s), bind_back(product_right%s%s), ", of_left, s->list,
+                   of_right, s->list);
+}
+
+/* A part of a sum, as it is written to work memory, and read there. */
+static const char *use_part(step *s, uint32_t work, const char *const *counts, bool is_read)
+{
+  kj_arena *arena = &s->e->call->arena;
+  const char *name = ka_use_work(&s->kernel, work);
+  const char *bound = kj_format(arena, ", %s, %s, %s, %s", name, counts[0], counts[1], counts[2]);
+  kj_append_format(s->kernel.funcs,
+                   "func product_part(part, g0, g1, g2%s%s) @inline {\n  %s%s[((part * %s + g0) * "
+                   "%s + g1) * %s + g2]%s\n}\n",
+                   is_read ? "" : ", v", bound, is_read ? "return " : "", name, counts[0],
+                   counts[1], counts[2], is_read ? "" : " = v");
+  return kj_format(arena, "bind_back(product_part%s)", bound);
+}
+
+static const char *use_whole(step *s, const ka_factor *target, const char *type)
+{
+  const char *outputs;
+  write_store(s, target, type, &outputs);
+  kj_append_format(s->kernel.funcs,
+                   "func product_whole(part, g0, g1, g2, v%s%s) @inline { product_put(g0, g1, g2, "
+                   "v%s%s) }\n",
+                   outputs, s->list, outputs, s->list);
+  return kj_format(&s->e->call->arena, "bind_back(product_whole%s%s)", outputs, s->list);
+}
+
+static void add_parts(step *s, const ka_factor *target, uint32_t work, uint64_t parts)
+{
+  const char *outputs, *counts[GROUPS], *type = ka_type_text(s->e->call, s->e->accumulator);
+  ka_begin_kernel(s->e->call, "product_tiles", &s->kernel);
+  use_extents(s);
+  write_store(s, target, type, &outputs);
+  use_counts(s, counts);
+  const char *partial = use_part(s, work, counts, true), *count = ka_use_count(&s->kernel, parts);
+  bool are_many = parts > MOST_ADDED;
+  ka_launch(&s->kernel, are_many ? THREADS : 0, are_many ? ka_count_letters(s->e, target->mask) : 0,
+            "product_sum_%sparts(%s, bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s))",
+            are_many ? "many_" : "", partial, outputs, s->list, counts[0], counts[1], counts[2],
+            count, type);
+}
+
+/* Rows of the enumeration ka_product_kind: the library's module and func, and what its constants
+ * are. */
+static const char *const module_of[] = { [KA_PRODUCT_TENSOR] = "product_tensor",
+                                         [KA_PRODUCT_TILES] = "product_tiles",
+                                         [KA_PRODUCT_WARPS] = "product_tiles",
+                                         [KA_PRODUCT_THREADS] = "product_tiles" };
+
+static uint32_t count_threads(const ka_product_plan *plan)
+{
+  if (plan->kind == KA_PRODUCT_TENSOR) return WARPGROUP * (plan->rows + 1);
+  return plan->kind == KA_PRODUCT_THREADS ? 0 : THREADS;
+}
+
+static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const ka_factor *target,
+                          const ka_product_plan *plan)
+{
+  ka_call *call = s->e->call;
+  kj_arena *arena = &call->arena;
+  const char *counts[GROUPS], *type = ka_type_text(call, s->e->accumulator);
+  bool is_split = plan->parts > 1, is_tiled = plan->kind <= KA_PRODUCT_TILES;
+  uint64_t count = ka_count_letters(s->e, target->mask);
+  uint32_t work = is_split ? ka_add_work(call, s->e->accumulator, plan->parts * count, false) : 0;
+  ka_begin_kernel(call, module_of[plan->kind], &s->kernel);
+  s->kernel.blocks = plan->at_once;
+  use_extents(s);
+  const char *factors =
+    plan->kind == KA_PRODUCT_TENSOR ? use_matrices(s, a, b) : use_funcs(s, a, b);
+  use_counts(s, counts);
+  const char *store = is_split ? use_part(s, work, counts, false) : use_whole(s, target, type);
+  const char *parts = ka_use_count(&s->kernel, plan->parts);
+  const char *shape = kj_format(arena, "%s%s, %s, %s, zero(%s), %s", is_tiled ? "" : counts[0],
+                                is_tiled ? counts[1] : kj_format(arena, ", %s", counts[1]),
+                                counts[2], counts[3], type, parts);
+  const char *tile = kj_format(arena, ", %u, %u, %u, %s, %s%s", plan->rows, plan->columns,
+                               plan->depth, s->product.is_left_deep ? "true" : "false",
+                               s->product.is_right_deep ? "true" : "false",
+                               plan->kind == KA_PRODUCT_TENSOR ? ""
+                               : plan->has_mma                 ? ", true"
+                                                               : ", false");
+  static const char *const name_of[] = { [KA_PRODUCT_TENSOR] = "tensor",
+                                         [KA_PRODUCT_TILES] = "tiles",
+                                         [KA_PRODUCT_WARPS] = "warps",
+                                         [KA_PRODUCT_THREADS] = "threads" };
+  ka_launch(&s->kernel, count_threads(plan), plan->blocks, "product_%s(%s%s, %s%s)",
+            name_of[plan->kind], factors, store, shape, is_tiled ? tile : "");
+  if (is_split) add_parts(s, target, work, plan->parts);
+}
+
+/* By tensor cores, where they can. */
+static ka_product_plan plan_on_gpu(step *s, const ka_factor *a, const ka_factor *b)
+{
+  ka_product_plan plan;
+  const uint64_t left[] = { s->groups[0], s->groups[1], s->groups[SUMMED] },
+                 right[] = { s->groups[0], s->groups[2], s->groups[SUMMED] };
+  if (!ka_plan_tensor(s->e, &s->product, &plan) ||
+      !ka_read_matrix(s->e, a, left, &s->matrices[0]) ||
+      !ka_read_matrix(s->e, b, right, &s->matrices[1]) ||
+      (s->e->element == KJIT_F32 && !(s->matrices[0].is_deep && s->matrices[1].is_deep)))
+    return ka_plan_product(s->e->call, &s->product);
+  s->product.is_left_deep = s->matrices[0].is_deep;
+  s->product.is_right_deep = s->matrices[1].is_deep;
+  return plan;
+}
+
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target)
 {
   ka_call *call = e->call;
   step s = { .e = e };
-  const char *inputs = "", *outputs = "", *counts[GROUPS];
-  const char *type = ka_type_text(call, e->accumulator);
   uint64_t count = ka_count_letters(e, target->mask);
   divide_letters(&s, a->mask, b ? b->mask : 0, target->mask);
-  uint64_t summed = ka_count_letters(e, s.groups[SUMMED]);
   if (!count) return;
-  call->is_wide = call->is_wide || count > INT32_MAX / 2 || summed > INT32_MAX / 2;
-  ka_begin_kernel(call, "product", &s.kernel);
-  use_extents(&s);
-  const char *term = kj_format(&call->arena, "%s(%s)", type, use_factor(&s, a, &inputs));
-  if (b) term = kj_format(&call->arena, "%s * %s(%s)", term, type, use_factor(&s, b, &inputs));
-  kj_append_format(s.kernel.funcs, "func product_term(g0, g1, g2, g3%s%s) @inline {\n", inputs,
-                   s.list);
-  write_indices(&s, GROUPS);
-  kj_append_format(s.kernel.funcs, "  return %s\n}\n", term);
-  const char *place = use_factor(&s, target, &outputs);
-  kj_append_format(s.kernel.funcs, "func product_put(g0, g1, g2, v%s%s) @inline {\n", outputs,
-                   s.list);
-  write_indices(&s, SUMMED);
-  if (target->operand && target->operand->function)
-    kj_append_format(s.kernel.funcs, "  %s\n}\n", place);
-  else
-    kj_append_format(s.kernel.funcs, "  %s = %s(v)\n}\n", place,
-                     target->operand ? ka_type_text(call, target->operand->element) : type);
-  for (uint32_t g = 0; g < GROUPS; g++)
-    counts[g] = ka_use_count(&s.kernel, ka_count_letters(e, s.groups[g]));
-  ka_launch(&s.kernel, 0, 0,
-            "product_all(bind_back(product_term%s%s), bind_back(product_put%s%s), %s, %s, %s, %s, "
-            "zero(%s))",
-            inputs, s.list, outputs, s.list, counts[0], counts[1], counts[2], counts[3], type);
+  s.product = (ka_product){ .accumulator = e->accumulator,
+                            .batch = ka_count_letters(e, s.groups[0]),
+                            .m = ka_count_letters(e, s.groups[1]),
+                            .n = ka_count_letters(e, s.groups[2]),
+                            .k = ka_count_letters(e, s.groups[SUMMED]),
+                            .is_left_deep = is_deep(&s, a, s.groups[1]),
+                            .is_right_deep = is_deep(&s, b, s.groups[2]),
+                            .has_mma = !ka_is_cpu(call) && b && ka_has_mma(e) };
+  ka_product_plan plan = { .parts = 1 };
+  if (!ka_is_cpu(call)) plan = plan_on_gpu(&s, a, b);
+  call->is_wide =
+    call->is_wide || count * plan.parts > INT32_MAX / 2 || s.product.k > INT32_MAX / 2;
+  if (ka_is_cpu(call)) launch_on_cpu(&s, a, b, target);
+  else launch_on_gpu(&s, a, b, target, &plan);
 }

@@ -19,6 +19,7 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_SIGNATURE] = "signature",
   [RUN_OUTER] = "outer",
   [RUN_RIGHT] = "right",
+  [RUN_TF32] = "tf32",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -296,6 +297,7 @@ enum {
   SCANNING = AXIS | SCANNING_LINES,
   ORDER = 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT,
   SORTING = AXIS | ORDER,
+  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32,
   MAPPING = 1 << RUN_WHERE | 1 << RUN_SIGNATURE | 1 << RUN_OUTER
 };
 
@@ -372,8 +374,8 @@ static const run_algorithm rows[] = {
     call_histogram_edges, false },
   { "einsum",
     { RESULT("result"), { "expression", RUN_TEXT, false, false }, INPUTS("x") },
-    1 << RUN_ACCUMULATOR, false, call_einsum, false },
-  { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, 1 << RUN_ACCUMULATOR, false,
+    MULTIPLYING, false, call_einsum, false },
+  { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, MULTIPLYING, false,
     call_matmul, false },
   { "spmv", { RESULT("result"), MATRIX("a"), INPUT("x") }, 1 << RUN_ACCUMULATOR, false,
     run_call_spmv, false },

@@ -39,6 +39,7 @@ typedef enum run_option {
   RUN_SIGNATURE,
   RUN_OUTER,
   RUN_RIGHT,
+  RUN_TF32,
   RUN_OPTION_COUNT
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];

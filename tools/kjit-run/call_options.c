@@ -123,6 +123,7 @@ bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, 
   case RUN_WHERE: return scan_where(m, scanner, step);
   case RUN_SIGNATURE: return scan_signature(call, scanner);
   case RUN_OUTER: return scan_flag_of(call, scanner, KJIT_ALGORITHM_OUTER);
+  case RUN_TF32: return scan_flag_of(call, scanner, KJIT_ALGORITHM_TF32);
   case RUN_RIGHT: return scan_flag_of(call, scanner, KJIT_ALGORITHM_RIGHT);
   case RUN_OPTION_COUNT: break;
   }

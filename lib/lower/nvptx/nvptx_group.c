@@ -255,37 +255,55 @@ static void sync_grid(kl_lowering *l, kj_location location)
 
 enum { NAMED_BARRIERS = 16 };
 
-static LLVMValueRef named_barriers(kl_lowering *l)
+/* Shared memory of the module's own. */
+static LLVMValueRef shared_words(kl_lowering *l, const char *name, LLVMTypeRef word, uint32_t count,
+                                 uint32_t word_bytes)
 {
-  static const char name[] = "kjit_named_barriers";
   LLVMValueRef known = LLVMGetNamedGlobal(l->module, name);
   if (known) return known;
-  LLVMTypeRef type = LLVMArrayType2(l->i64, NAMED_BARRIERS);
+  LLVMTypeRef type = LLVMArrayType2(word, count);
   LLVMValueRef words = LLVMAddGlobalInAddressSpace(l->module, type, name, l->target->shared_space);
   LLVMSetAlignment(words, 8);
   LLVMSetLinkage(words, LLVMInternalLinkage);
   LLVMSetInitializer(words, LLVMGetUndef(type));
   uint32_t *bytes = &l->c->code->static_shared_bytes;
-  *bytes = (*bytes + 7) / 8 * 8 + NAMED_BARRIERS * 8;
+  *bytes = (*bytes + 7) / 8 * 8 + count * word_bytes;
   return words;
 }
 
-static void find_named(void *data, kt_expr **at)
+static LLVMValueRef named_barriers(kl_lowering *l)
 {
-  const kt_expr *e = *at;
-  bool *has_any = data;
-  if (e->kind == KJ_T_BUILTIN &&
-      (e->builtin->id == KJ_BUILTIN_BARRIER_SYNC || e->builtin->id == KJ_BUILTIN_BARRIER_ARRIVE))
-    *has_any = true;
+  return shared_words(l, "kjit_named_barriers", l->i64, NAMED_BARRIERS, 8);
 }
 
-void kl_nvptx_begin_block(kl_lowering *l)
+/* A wait for the cluster of a thread that has not arrived would never end, nor would the others' if
+ * it arrived twice. So in interruptible code each thread has a byte of shared memory: whether it
+ * has arrived and not yet waited. */
+enum { MOST_THREADS = 1024 };
+
+static LLVMValueRef cluster_arrival(kl_lowering *l)
 {
-  bool has_any = false;
-  if (!l->interrupt_word) return;
-  for (size_t i = 0; i < l->c->instances.count; i++)
-    kt_walk_tstmts(&l->c->instances.items[i]->body, NULL, find_named, &has_any);
-  if (!has_any) return;
+  LLVMValueRef bytes = shared_words(l, "kjit_cluster_arrivals", l->i8, MOST_THREADS, 1);
+  LLVMValueRef rank = kl_zext(l, l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0), l->i64);
+  return kl_inbounds_gep(l, l->i8, bytes, &rank, 1);
+}
+
+typedef struct block_needs {
+  bool named, cluster;
+} block_needs;
+
+static void find_needs(void *data, kt_expr **at)
+{
+  const kt_expr *e = *at;
+  block_needs *needs = data;
+  if (e->kind != KJ_T_BUILTIN) return;
+  ki_builtin_id id = e->builtin->id;
+  needs->named |= id == KJ_BUILTIN_BARRIER_SYNC || id == KJ_BUILTIN_BARRIER_ARRIVE;
+  needs->cluster |= kt_is_cluster_barrier(id);
+}
+
+static void begin_named_barriers(kl_lowering *l)
+{
   LLVMBasicBlockRef again = kl_new_block(l, "barriers"), done = kl_new_block(l, "begun");
   LLVMValueRef rank = l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0),
                is_first = kl_icmp(l, LLVMIntEQ, rank, kl_const32(l, 0));
@@ -296,6 +314,16 @@ void kl_nvptx_begin_block(kl_lowering *l)
   }
   kl_go_on_in(l, done);
   l->target->barrier(l);
+}
+
+void kl_nvptx_begin_block(kl_lowering *l)
+{
+  block_needs needs = { 0 };
+  if (!l->c->request->is_interruptible) return;
+  for (size_t i = 0; i < l->c->instances.count; i++)
+    kt_walk_tstmts(&l->c->instances.items[i]->body, NULL, find_needs, &needs);
+  if (needs.named && l->interrupt_word) begin_named_barriers(l);
+  if (needs.cluster) kl_store(l, LLVMConstInt(l->i8, 0, false), cluster_arrival(l));
 }
 
 static LLVMValueRef add_to(kl_lowering *l, LLVMValueRef address, LLVMValueRef value)
@@ -338,11 +366,31 @@ static void meet_named(kl_lowering *l, kj_location location, LLVMValueRef id, LL
                args, 2);
 }
 
+/* ---- barriers of clusters in interruptible code ---- */
+
+static void check_cluster_barrier(kl_lowering *l, const kt_expr *expr)
+{
+  if (!l->c->request->is_interruptible) return;
+  bool waits = expr->builtin->id == KJ_BUILTIN_CLUSTER_WAIT;
+  LLVMValueRef byte = cluster_arrival(l), zero = LLVMConstInt(l->i8, 0, false);
+  LLVMValueRef is_wrong = kl_icmp(l, waits ? LLVMIntEQ : LLVMIntNE, kl_load(l, l->i8, byte), zero);
+  kl_failure failure = {
+    .kind = KJ_FAILURE_RAISE,
+    .location = expr->location,
+    .message = waits ? "`cluster_wait` without `cluster_arrive` before"
+                     : "arrives at the cluster's barrier once more without `cluster_wait` between"
+  };
+  kl_fail_if(l, is_wrong, &failure);
+  if (expr->builtin->id != KJ_BUILTIN_CLUSTER_SYNC)
+    kl_store(l, LLVMConstInt(l->i8, !waits, false), byte);
+}
+
 LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
 {
   static const char arrive[] = "barrier.cluster.arrive;", wait[] = "barrier.cluster.wait;";
   ki_builtin_id id = expr->builtin->id;
   if (id == KJ_BUILTIN_GRID_SYNC) sync_grid(l, expr->location);
+  if (kt_is_cluster_barrier(id)) check_cluster_barrier(l, expr);
   if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_ARRIVE)
     effect(l, arrive, "", NULL, 0);
   if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_WAIT) effect(l, wait, "", NULL, 0);
