@@ -496,6 +496,178 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs_smallest(
   const kjit_operand *function, const kjit_operand *x, const kjit_operand *y, size_t y_count,
   int64_t k, const kjit_algorithm_options *options);
 
+/* ---- sparse matrices ---- */
+
+/* A matrix in compressed sparse rows, as scipy.sparse.csr_array has it: row i has the entries
+ * offsets[i] up to offsets[i + 1] - 1, of which entry k is data[k] in column columns[k]. offsets
+ * has shape[0] + 1 elements; data and columns may have more elements than there are entries.
+ * Entries of one row and column are added. Operands are arrays of any strides, or funcs of the
+ * index; columns and offsets are i32 or i64, each of its own type. The same three of the transposed
+ * matrix are the matrix in compressed sparse columns: kjit_csr_transpose. */
+typedef struct kjit_csr {
+  /* of each entry its value and its column; of each row where its entries begin, and the end */
+  const kjit_operand *data, *columns, *offsets;
+  int64_t shape[2]; /* rows and columns */
+} kjit_csr;
+
+/* A matrix by coordinates, as scipy.sparse.coo_array has it: entry k is data[k] in row rows[k] and
+ * column columns[k], in any order. Entries of one row and column are added. */
+typedef struct kjit_coo {
+  const kjit_operand *data, *rows, *columns; /* of each entry */
+  int64_t shape[2];                          /* rows and columns */
+} kjit_coo;
+
+/* What kjit_csr_check asks for besides indices that are in range. */
+typedef enum kjit_csr_flags {
+  KJIT_CSR_SORTED = 1, /* columns ascend in each row, or stay */
+  KJIT_CSR_UNIQUE = 2  /* no column comes twice in a row; it asks for sorted columns, too */
+} kjit_csr_flags;
+
+/* Conversions and checks are several calls, one after the other, whose work memory comes from the
+ * device's pool: they take none of options.plan, work and work_bytes. The operands of a result are
+ * written; messages call them `result_data`, `result_columns`, `result_offsets`. options NULL: all
+ * defaults. Errors, where nothing else is said: those of kjit_spmv. */
+
+/* Waits until the device has looked at the matrix. flags: of kjit_csr_flags. Errors: ARGUMENT:
+ * offsets that descend or lead out of data, columns outside of the matrix, and what flags ask
+ * against, each by name and with the first place; those of kjit_spmv. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit_csr *a,
+                                               uint32_t flags,
+                                               const kjit_algorithm_options *options);
+/* result becomes the matrix in CSR, entries of one row and column added (of bool: or), columns
+ * sorted in each row, as SciPy's tocsr. data and columns of the result have room for as many
+ * entries as a has; result.offsets[shape[0]] is how many there are. Arrays for them
+ * (options.results): data, columns, offsets. An entry outside of the matrix is the failure of a
+ * thread. Errors: ARGUMENT, TYPE (elements that cannot be added), UNSUPPORTED (rows times columns
+ * is beyond 2^64). */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_from_coo(kjit_context *context, const kjit_csr *result,
+                                                  const kjit_coo *a,
+                                                  const kjit_algorithm_options *options);
+/* rows, of i32 or i64, becomes the row of each entry: with data and columns of a it is the matrix
+ * by coordinates. What is no entry stays as it was. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_to_coo(kjit_context *context, const kjit_operand *rows,
+                                                const kjit_csr *a,
+                                                const kjit_algorithm_options *options);
+/* result, of shape[1] rows, becomes the transposed matrix, which is a in compressed sparse columns:
+ * its columns are the rows of a, sorted in each of its rows. Nothing is added. data and columns
+ * have room for as many entries as those of a. A column outside of the matrix is the failure of a
+ * thread. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_transpose(kjit_context *context, const kjit_csr *result,
+                                                   const kjit_csr *a,
+                                                   const kjit_algorithm_options *options);
+/* result becomes the elements of x, of two axes, that are not 0. data and columns of the result
+ * have as much room as the host has counted; more entries than that are the failure of a thread,
+ * and offsets are right then. Arrays for them (options.results) have room for all elements of x. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_from_dense(kjit_context *context, const kjit_csr *result,
+                                                    const kjit_operand *x,
+                                                    const kjit_algorithm_options *options);
+/* result, an array of two axes, becomes the matrix, entries of one row and column added. On a GPU
+ * floats that come three times and more are added in any order. A column outside of the matrix is
+ * the failure of a thread. */
+KJIT_API KJIT_CHECK kjit_status kjit_csr_to_dense(kjit_context *context, const kjit_operand *result,
+                                                  const kjit_csr *a,
+                                                  const kjit_algorithm_options *options);
+
+/* result becomes the product of the matrix and the vector x, of shape[1] elements: shape[0] sums.
+ * Each part of the entries takes the same time, whatever the lengths of the rows are, and the same
+ * call gives the same bits in every run on one device. data and x are numbers of one type, in which
+ * an array for the result (options.results) is, too; sums are computed in options.accumulator, by
+ * default the result's type where that is wider, of f16 and bf16 f32. Where offsets descend or lead
+ * out of data, it is the failure of a thread, as `raise` in a kernel. Columns are read as they are:
+ * those outside of the matrix are outside of x, which kjit_csr_check finds, and kernels that check
+ * their indices. options NULL: all defaults. Messages call the operands of a matrix `data`,
+ * `columns` and `offsets`. Errors: ARGUMENT (shapes, operands that overlap or cannot be written,
+ * too little work memory), TYPE (operands of several types, elements that are no numbers, indices
+ * that are neither i32 nor i64), UNSUPPORTED; those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_spmv(kjit_context *context, const kjit_operand *result,
+                                          const kjit_csr *a, const kjit_operand *x,
+                                          const kjit_algorithm_options *options);
+/* The same for x of several columns: x has two axes, and so has result. */
+KJIT_API KJIT_CHECK kjit_status kjit_spmm(kjit_context *context, const kjit_operand *result,
+                                          const kjit_csr *a, const kjit_operand *x,
+                                          const kjit_algorithm_options *options);
+
+/* ---- solvers ---- */
+
+/* result becomes a matrix, or its transpose, times x; both are arrays of one axis on
+ * options->device, and what is queued goes to options->stream, so that options fit every call of
+ * this header. user is the operator's. A status that is not KJIT_OK ends the solver, which returns
+ * it. */
+typedef kjit_status kjit_multiply(void *user, const kjit_operand *result, const kjit_operand *x,
+                                  const kjit_algorithm_options *options);
+
+/* A matrix of a linear system, by its entries or by what it does. */
+typedef struct kjit_linear_operator {
+  const kjit_csr *matrix;             /* NULL: multiply */
+  const kjit_csr *transposed;         /* for kjit_lsmr, of matrix; NULL: the call makes it, once */
+  kjit_multiply *multiply;            /* called by the thread that calls the solver */
+  kjit_multiply *multiply_transposed; /* for kjit_lsmr */
+  void *user;                         /* what these are called with */
+  int64_t shape[2];                   /* where there is no matrix */
+} kjit_linear_operator;
+
+/* Of a solver; 0 stands for the default. */
+typedef struct kjit_solve_options {
+  uint32_t size_bytes; /* sizeof(kjit_solve_options) */
+  double damp;         /* of kjit_lsmr: not negative; default 0 */
+  /* relative errors of the matrix and of b, which a solution of kjit_lsmr is allowed to explain;
+   * default 1e-6. Less than the rounding is as good as that */
+  double matrix_tolerance, b_tolerance;
+  /* of kjit_lsmr: it ends where the estimated condition is beyond this; default 1e8 */
+  double condition_limit;
+  /* of kjit_cg: it ends where the residual is that part of b; default 1e-5 */
+  double residual_tolerance;
+  /* default: of kjit_lsmr as many as the lesser extent, of kjit_cg 10 for each row */
+  int64_t iteration_limit;
+  kjit_device *device; /* as in kjit_algorithm_options */
+  kjit_stream *stream; /* likewise */
+} kjit_solve_options;
+
+/* How a solver has ended. */
+typedef enum kjit_solve_status {
+  KJIT_SOLVED = 0,               /* the residual is within the tolerances */
+  KJIT_SOLVED_LEAST_SQUARES = 1, /* no x has such a residual; this one is the least */
+  KJIT_SOLVE_CONDITION = 2,      /* the matrix is too ill-conditioned to go on */
+  KJIT_SOLVE_ITERATIONS = 3,     /* there were as many as are allowed */
+  KJIT_SOLVE_INDEFINITE = 4,     /* kjit_cg: the matrix is not positive definite */
+  KJIT_SOLVE_OVERFLOW = 5        /* what is computed is no longer finite */
+} kjit_solve_status;
+
+/* What is known about the x that a solver gives: the best so far, however it has ended. Norms are
+ * Euclidean; those of kjit_lsmr are its estimates, of the matrix with damp times the unit matrix
+ * below. */
+typedef struct kjit_solution {
+  uint32_t size_bytes;      /* sizeof(kjit_solution); filled in by the host */
+  kjit_solve_status status; /* how the solver has ended */
+  int64_t iterations;       /* that it has done */
+  double residual_norm;     /* of b - A x; of kjit_cg computed anew from x */
+  /* of kjit_lsmr: of A^T (b - A x) - damp^2 x; of the matrix (Frobenius); its condition */
+  double normal_residual_norm, matrix_norm, condition;
+  double solution_norm; /* of x */
+} kjit_solution;
+
+/* The text of a status: "the residual is within the tolerances". Static; NULL: no such status. */
+KJIT_API const char *kjit_get_solve_status_text(kjit_solve_status status);
+
+/* x becomes the solution of A x = b for a symmetric positive definite matrix, by the method of
+ * conjugate gradients, from zeros. b and x have one axis, and A as many rows and columns; elements
+ * are f32 or f64, those of the matrix, too. Vectors stay on the device; the host reads two sums of
+ * an iteration and waits for them. A system that does not converge is no error: *solution says so,
+ * and x has the least residual that was met. options NULL: all defaults. Errors: ARGUMENT (shapes,
+ * operands that overlap or cannot be written, options that are negative or no numbers), TYPE
+ * (elements that are neither f32 nor f64), MISUSE (no matrix and no function, solution is NULL);
+ * those of kjit_spmv, and of the operator's function. */
+KJIT_API KJIT_CHECK kjit_status kjit_cg(kjit_context *context, const kjit_operand *x,
+                                        const kjit_linear_operator *a, const kjit_operand *b,
+                                        const kjit_solve_options *options, kjit_solution *solution);
+/* x becomes what makes |b - A x|^2 + damp^2 |x|^2 least, for a matrix of any shape, by LSMR (Fong
+ * and Saunders, 2011), from zeros; where several do, the shortest one. The rest as kjit_cg; the
+ * host reads three sums of an iteration. */
+KJIT_API KJIT_CHECK kjit_status kjit_lsmr(kjit_context *context, const kjit_operand *x,
+                                          const kjit_linear_operator *a, const kjit_operand *b,
+                                          const kjit_solve_options *options,
+                                          kjit_solution *solution);
+
 /* ---- search ---- */
 
 /* result, of integers, becomes for each of values its place in sorted, an operand of one axis: how

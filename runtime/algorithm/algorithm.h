@@ -307,6 +307,20 @@ uint64_t ka_count_words(uint32_t bytes, uint64_t count);
 const char *ka_view_words(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                           const char *words, uint64_t count);
 
+/* ---- segments.c ---- */
+
+/* Elements that a family computes where they are read: use gives the text of a func of an index,
+ * an i64, as ka_use_input does. */
+typedef struct ka_elements {
+  const char *(*use)(ka_kernel *kernel, const void *data);
+  const void *data;
+} ka_elements;
+
+/* Adds the steps that sum the segments of `count` elements of the accumulator's type, as
+ * kjit_reduce_segments does. Operands are arranged, the device is chosen, is_wide is decided. */
+void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_operand *offsets,
+                         uint64_t count, kjit_type accumulator, const ka_elements *elements);
+
 /* ---- carried.c ---- */
 
 /* What parts of a line give on to the next ones: a value with a number about it, a struct of the

@@ -16,7 +16,8 @@ typedef struct parts {
   kjit_type value, accumulator;  /* what elements are converted to, and what is combined */
   bool is_exclusive;
   ka_operand result, x, offsets;
-  uint64_t segments, steps; /* of the path */
+  const ka_elements *elements;     /* instead of x, not NULL then */
+  uint64_t count, segments, steps; /* elements; of the path */
   ka_carried carried;
   const char *identity; /* text; NULL: none */
 } parts;
@@ -38,7 +39,8 @@ typedef struct texts {
 static void begin(const parts *p, const char *module, texts *t)
 {
   ka_begin_kernel(p->call, module, &t->kernel);
-  t->load = ka_use_input(&t->kernel, &p->x, p->value);
+  t->load = p->elements ? p->elements->use(&t->kernel, p->elements->data)
+                        : ka_use_input(&t->kernel, &p->x, p->value);
   t->offset = ka_use_input(&t->kernel, &p->offsets, KJIT_ANY);
   if (p->reduction) {
     t->load = ka_prepare_elements(&t->kernel, p->reduction, p->value, t->load, 1);
@@ -47,7 +49,7 @@ static void begin(const parts *p, const char *module, texts *t)
     t->op = ka_use_operator(&t->kernel, &p->operator_, p->accumulator);
   }
   t->carried = ka_use_carried(&t->kernel, &p->carried, p->accumulator);
-  t->n = ka_use_count(&t->kernel, p->x.count);
+  t->n = ka_use_count(&t->kernel, p->count);
   t->segments = ka_use_count(&t->kernel, p->segments);
 }
 
@@ -127,7 +129,7 @@ enum {
  * many parts as fill the device, but few beside the segments. */
 static void choose_teams(const parts *p, uint32_t bytes, team_shape *teams)
 {
-  uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->x.count;
+  uint64_t filling = (uint64_t)ka_core_count(p->call) * TEAM_THREADS, n = p->count;
   teams->items = (uint32_t)ka_most(ka_least(TEAM_VALUE_BYTES / bytes, 16), 1);
   teams->size = n >= TEAM_LARGE_LEAST && n / p->segments >= TEAM_LARGE_AVERAGE ? TEAM_MOST : 32;
   while (teams->size < TEAM_MOST && p->segments * teams->size < filling &&
@@ -167,7 +169,7 @@ static void add_teams(const parts *p, uint32_t bytes)
 
 static void add_reduction(const parts *p, uint32_t bytes)
 {
-  uint64_t n = p->x.count;
+  uint64_t n = p->count;
   bool is_long = n / p->segments >= TEAM_LEAST && p->segments <= TEAM_SEGMENTS + n / TEAM_AVERAGE;
   if (!ka_is_cpu(p->call) && is_long && commutes(p)) add_teams(p, bytes);
   else add_path(p, bytes);
@@ -228,7 +230,8 @@ static void read_inputs(parts *p, const segmentation *given)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "`offsets` has no elements: there is one more than segments, the end of the last one");
   p->segments = p->offsets.count - 1;
-  p->steps = p->x.count + p->segments;
+  p->count = p->x.count;
+  p->steps = p->count + p->segments;
   call->is_wide = call->is_wide || p->steps >= (uint64_t)INT32_MAX - (1 << 20);
 }
 
@@ -311,6 +314,27 @@ static void build_reduction(ka_call *call, const void *data)
   ka_check_overlap(call, &p->result, &p->x, false);
   ka_check_overlap(call, &p->result, &p->offsets, false);
   uint32_t bytes = finish_types(p);
+  if (p->segments) add_reduction(p, bytes);
+}
+
+void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_operand *offsets,
+                         uint64_t count, kjit_type accumulator, const ka_elements *elements)
+{
+  const kjit_operator add = kjit_operator_named("add");
+  parts *p = KJ_NEW(&call->arena, parts);
+  *p = (parts){ .call = call,
+                .value = accumulator,
+                .accumulator = accumulator,
+                .result = *result,
+                .offsets = *offsets,
+                .elements = elements,
+                .count = count,
+                .segments = offsets->count - 1 };
+  uint32_t bytes = kj_element_bytes(call->context->types, accumulator);
+  ka_read_operator(call, &add, &p->operator_);
+  p->steps = count + p->segments;
+  p->identity = kj_format(&call->arena, "zero(%s)", ka_type_text(call, accumulator));
+  p->carried = ka_carry(call, "state", KJIT_I32, accumulator, "", bytes);
   if (p->segments) add_reduction(p, bytes);
 }
 

@@ -3,6 +3,7 @@
 #include <driver/generate.h>
 #include <driver/array_file.h>
 #include <driver/similar.h>
+#include <driver/sparse_file.h>
 #include <driver/record.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,10 @@ static void keep_memory(tool_arguments *arguments, tool_memory *memory)
 
 void tool_destroy_arguments(tool_arguments *arguments)
 {
-  for (size_t i = 0; i < arguments->count; i++) free(arguments->items[i].name);
+  for (size_t i = 0; i < arguments->count; i++) {
+    free(arguments->items[i].name);
+    free(arguments->items[i].sparse);
+  }
   for (size_t i = 0; i < arguments->memory_count; i++) tool_destroy_memory(arguments->memories[i]);
   free(arguments->items);
   free(arguments->memories);
@@ -322,6 +326,11 @@ bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
   if (!found) return no_such_argument(arguments, scanner, at, length);
   found->is_used = true;
   scanner->at += length;
+  if (found->sparse)
+    return tool_scan_fail(scanner, at,
+                          "'%s' is a sparse matrix: csr_check, csr_to_dense, spmv, "
+                          "spmm, cg and lsmr take one",
+                          found->name);
   *argument = *found;
   if (found->is_array) return tool_scan_view(scanner, &argument->array);
   tool_skip_blanks(scanner);
@@ -451,6 +460,26 @@ bool tool_add_array(tool_arguments *arguments, const char *name, size_t length,
   return true;
 }
 
+void tool_keep_array(tool_arguments *arguments, const char *name, const tool_array *array)
+{
+  tool_argument argument = { .is_array = true, .is_used = true, .array = *array };
+  argument.name = tool_copy_text(name, strlen(name));
+  keep_memory(arguments, array->memory);
+  keep_argument(arguments, &argument);
+}
+
+/* "@FILE.npz" of scipy.sparse.save_npz, and nothing else of it. */
+static bool add_sparse(tool_arguments *arguments, tool_scanner *scanner, const char *name)
+{
+  tool_argument argument = { .name = tool_copy_text(name, strlen(name)) };
+  size_t own = arguments->count;
+  argument.sparse = tool_allocate(sizeof *argument.sparse);
+  keep_argument(arguments, &argument);
+  argument.sparse->first = own + 1;
+  return tool_read_sparse(arguments, scanner->error, scanner->at + 1, name, argument.sparse) ||
+         tool_prefix(scanner->error, "%s %s", scanner->option, scanner->text);
+}
+
 bool tool_add_argument(tool_arguments *arguments, const char *option, const char *text,
                        tool_error *error)
 {
@@ -463,8 +492,14 @@ bool tool_add_argument(tool_arguments *arguments, const char *option, const char
   bool ok = true;
   if (tool_find_argument(arguments, name, strlen(name)))
     ok = tool_scan_fail(&scanner, text, "'%s' is given twice", name);
-  ok = ok && tool_expect(&scanner, '=') &&
-       tool_scan_argument_value(arguments, &scanner, name, &argument) && tool_expect_end(&scanner);
+  ok = ok && tool_expect(&scanner, '=');
+  if (ok && *scanner.at == '@' && tool_is_sparse_file(scanner.at + 1, name)) {
+    ok = add_sparse(arguments, &scanner, name);
+    free(name);
+    return ok;
+  }
+  ok = ok && tool_scan_argument_value(arguments, &scanner, name, &argument) &&
+       tool_expect_end(&scanner);
   if (!ok) {
     free(name);
     return false;

@@ -9,7 +9,17 @@ typedef struct tool_argument {
   bool is_array, is_used; /* used: something else on the command line names it */
   tool_value value;       /* of a scalar */
   tool_array array;
+  struct tool_sparse *sparse; /* not NULL: a matrix of a file of scipy.sparse.save_npz; owned */
 } tool_argument;
+
+/* A sparse matrix: the first of three arrays, which are arguments behind it that nobody can name.
+ */
+typedef struct tool_sparse {
+  bool is_coo;  /* data, rows, columns; else data, columns, offsets */
+  bool is_made; /* an --arg in COO: `made` is the first of the three that it has in CSR */
+  size_t first, made;
+  int64_t shape[2];
+} tool_sparse;
 
 typedef struct tool_arguments {
   tool_argument *items;
@@ -26,6 +36,8 @@ bool tool_add_argument(tool_arguments *arguments, const char *option, const char
 /* An array of zeros that no --arg makes. */
 bool tool_add_array(tool_arguments *arguments, const char *name, size_t length,
                     const tool_shape *shape, tool_error *error);
+/* The same from elements that are there, of memory that becomes the arguments'. */
+void tool_keep_array(tool_arguments *arguments, const char *name, const tool_array *array);
 void tool_destroy_arguments(tool_arguments *arguments);
 /* NULL: none */
 tool_argument *tool_find_argument(const tool_arguments *arguments, const char *name, size_t length);

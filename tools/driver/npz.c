@@ -237,6 +237,54 @@ bool tool_read_npz(tool_error *error, const char *path, const char *name, const 
   return ok;
 }
 
+bool tool_has_npz_array(const char *path, const char *name)
+{
+  tool_error ignored = { 0 };
+  archive a = { .error = &ignored, .path = path };
+  found f = { 0 };
+  if (!open_archive(&a)) {
+    free(ignored.text);
+    return false;
+  }
+  a.entry = tool_allocate(MOST_NAME_BYTES + 1);
+  bool has = list_entries(&a, name, NULL, &f) && f.named == 1;
+  unzClose(a.zip);
+  free(a.entry);
+  free(ignored.text);
+  return has;
+}
+
+/* Behind the header of version 1.0, whose length is two bytes, where it says bytes. */
+static char *text_of(const char *npy, size_t size)
+{
+  size_t header = size >= 10 ? 10 + (uint8_t)npy[8] + 256 * (size_t)(uint8_t)npy[9] : size;
+  bool is_text = size > header && !memcmp(npy, "\x93NUMPY\x01", 7) &&
+                 memmem(npy, header, "'descr': '|S", 12) && memmem(npy, header, "'shape': ()", 11);
+  return is_text ? tool_copy_text(npy + header, size - header) : NULL;
+}
+
+char *tool_read_npz_text(tool_error *error, const char *path, const char *name)
+{
+  enum { MOST_TEXT = 4096 };
+  archive a = { .error = error, .path = path };
+  char *text = NULL, npy[MOST_TEXT];
+  if (!open_archive(&a)) return NULL;
+  a.entry = tool_allocate(MOST_NAME_BYTES + 1);
+  if (find_entry(&a, name, NULL) && check_entry(&a)) {
+    uint64_t size = a.info.uncompressed_size;
+    const tool_bytes bytes = { path, size, &a, read_entry };
+    bool is_open = size <= MOST_TEXT && unzOpenCurrentFile(a.zip) == UNZ_OK,
+         ok = is_open && read_entry(&bytes, error, npy, size);
+    if (is_open) ok = unzCloseCurrentFile(a.zip) == UNZ_OK && ok;
+    text = ok ? text_of(npy, size) : NULL;
+    if (!text && !error->text)
+      tool_fail(error, TOOL_EXIT_FILE, "%s:%s: expected a text of bytes", path, name);
+  }
+  unzClose(a.zip);
+  free(a.entry);
+  return text;
+}
+
 /* ---- writing: the archive goes through the stream that the output file has ---- */
 
 static voidpf ZCALLBACK open_stream(voidpf stream, const void *name, int mode)
@@ -332,6 +380,19 @@ bool tool_read_npz(tool_error *error, const char *path, const char *name, const 
 {
   (void)name, (void)usual, (void)array, (void)leaves;
   return tool_fail(error, TOOL_EXIT_FILE, "%s: this kjit was built without minizip", path);
+}
+
+bool tool_has_npz_array(const char *path, const char *name)
+{
+  (void)path, (void)name;
+  return false; /* tool_read_npz says why */
+}
+
+char *tool_read_npz_text(tool_error *error, const char *path, const char *name)
+{
+  (void)name;
+  tool_fail(error, TOOL_EXIT_FILE, "%s: this kjit was built without minizip", path);
+  return NULL;
 }
 
 bool tool_write_npz(FILE *file, const tool_named_array *arrays, size_t count)

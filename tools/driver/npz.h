@@ -24,6 +24,11 @@ const char *tool_misfit_npz(const tool_array *array);
  * and what is unpacked has the checksum that the archive says, or it is an error. */
 bool tool_read_npz(tool_error *error, const char *path, const char *name, const char *usual,
                    tool_array *array, tool_leaves *leaves);
+/* Whether the file can be read and has such an array; nothing is said where not. */
+bool tool_has_npz_array(const char *path, const char *name);
+/* The text that an array without dimensions has, of bytes, as numpy.array(b"csr"); the caller
+ * frees. NULL: an error. */
+char *tool_read_npz_text(tool_error *error, const char *path, const char *name);
 /* Uncompressed, as numpy.savez does. The stream has to be that of a regular file. false: see the
  * stream, or too many bytes for the format. */
 bool tool_write_npz(FILE *file, const tool_named_array *arrays, size_t count);

@@ -16,7 +16,8 @@ typedef enum run_role {
   RUN_CALLED,  /* a func with its last arguments */
   RUN_INTEGER, /* of the call itself: the number of bins */
   RUN_REAL,
-  RUN_TEXT /* "ij,jk->ik" */
+  RUN_TEXT,  /* "ij,jk->ik" */
+  RUN_MATRIX /* sparse */
 } run_role;
 
 typedef struct run_parameter {
@@ -55,6 +56,8 @@ typedef struct run_argument {
   int64_t integer;
   double real;
   const char *text;
+  kjit_operand arrays[3]; /* of the matrix */
+  kjit_csr matrix;
 } run_argument;
 
 enum { RUN_MOST_PARAMETERS = 8 };
@@ -66,6 +69,7 @@ typedef struct run_algorithm {
   bool is_in_place;
   kjit_status (*call)(kjit_context *context, const run_argument *arguments,
                       const kjit_algorithm_options *options);
+  bool takes_no_plan; /* the host decides on the way: it is called anew in each run */
 } run_algorithm;
 
 /* NULL: none */

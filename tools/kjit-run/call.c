@@ -22,6 +22,17 @@ static kjit_operand bind_operand(const run_step *step, const run_part *part)
   return kjit_operand_function(function, value + 1, part->array_count, part->shape, part->rank);
 }
 
+/* Its three operands follow each other. */
+static void bind_matrix(const run_step *step, const run_part *part, run_argument *argument)
+{
+  for (size_t i = 0; i < 3; i++)
+    argument->arrays[i] = kjit_operand_of(step->arguments[part->operand + i]);
+  argument->matrix = (kjit_csr){ &argument->arrays[0],
+                                 &argument->arrays[1],
+                                 &argument->arrays[2],
+                                 { part->shape[0], part->shape[1] } };
+}
+
 /* argument: of the part's parameter, which may have several. */
 static void bind_part(const run_step *step, size_t index, run_argument *argument)
 {
@@ -32,7 +43,9 @@ static void bind_part(const run_step *step, size_t index, run_argument *argument
   argument->integer = part->integer;
   argument->real = part->real;
   argument->text = part->text;
-  if (has_operand(step->call, part)) {
+  if (step->call->algorithm->parameters[part->parameter].role == RUN_MATRIX)
+    bind_matrix(step, part, argument);
+  else if (has_operand(step->call, part)) {
     *operand = bind_operand(step, part);
     argument->function = operator_->function = step->operands[part->operand].function;
   }
@@ -210,8 +223,12 @@ bool run_run_call(kjit_context *context, run_step *step)
 {
   run_call *call = step->call;
   kjit_status status = KJIT_OK;
+  call->options.device = step->config.device;
+  if (call->algorithm->takes_no_plan) {
+    status = perform(context, step);
+    return status == KJIT_OK || fail_call(context, call, status);
+  }
   if (!call->plan) {
-    call->options.device = step->config.device;
     /* what comes by pieces is no plan */
     call->options.plan = call->options.chunk ? NULL : &call->plan;
     status = perform(context, step);

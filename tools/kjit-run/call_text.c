@@ -6,6 +6,7 @@
 #include "call.h"
 
 #include "launch.h"
+#include "sparse.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,7 @@ static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step,
     return tool_scan_integer(scanner, step->call->algorithm->parameters[parameter].name,
                              &part->integer);
   case RUN_TEXT: return scan_text(scanner, &part->text);
+  case RUN_MATRIX: return run_scan_matrix(m, scanner, step, part);
   case RUN_REAL: return scan_real(scanner, &part->real);
   default: return run_scan_operand(m, scanner, step, part);
   }

@@ -264,6 +264,30 @@ static void check_algorithms(void)
   EXPECT(sum == 6);
 }
 
+/* x = 2, of the matrix (3). */
+static void check_solvers(void)
+{
+  GUARDED(kjit_solve_options, options);
+  GUARDED(kjit_solution, solution);
+  float three = 3, six = 6, result = 0;
+  int32_t first = 0, ends[] = { 0, 1 };
+  int64_t one = 1, two = 2;
+  kjit_tensor tensors[] = { kjit_make_tensor(&three, KJIT_F32, 1, &one),
+                            kjit_make_tensor(&first, KJIT_I32, 1, &one),
+                            kjit_make_tensor(ends, KJIT_I32, 1, &two),
+                            kjit_make_tensor(&six, KJIT_F32, 1, &one),
+                            kjit_make_tensor(&result, KJIT_F32, 1, &one) };
+  kjit_operand operands[5];
+  for (int i = 0; i < 5; i++) operands[i] = kjit_operand_of(kjit_arg_tensor(&tensors[i]));
+  kjit_csr matrix = { &operands[0], &operands[1], &operands[2], { 1, 1 } };
+  kjit_linear_operator a = { .matrix = &matrix };
+  EXPECT_READ(kjit_cg(context, &operands[4], &a, &operands[3], &options.value, &solution.value),
+              options, "kjit_cg: the size_bytes of a kjit_solve_options is ");
+  EXPECT(result == 2 && solution.value.status == KJIT_SOLVED);
+  EXPECT_FILLED(kjit_cg(context, &operands[4], &a, &operands[3], &options.value, &solution.value),
+                solution, "kjit_cg: the size_bytes of a kjit_solution is ");
+}
+
 static void check_diagnostics(void)
 {
   GUARDED(kjit_diagnostic, diagnostic);
@@ -299,6 +323,7 @@ int main(void)
   check_code(kernel, cpu);
   check_infos(kernel, cpu);
   check_algorithms();
+  check_solvers();
   check_diagnostics();
   check_parsing();
   kjit_release_module(module);

@@ -1,0 +1,69 @@
+/* Solvers of linear systems: what they do to vectors of a device, from iteration to iteration. */
+#ifndef KA_SOLVER_H
+#define KA_SOLVER_H
+
+#include "algorithm/sparse.h"
+
+enum { KA_MOST_SCALARS = 4 };
+
+/* Something that is done again and again, with other numbers each time. */
+typedef struct ka_task {
+  kjit_plan *plan;
+  size_t scalars[KA_MOST_SCALARS]; /* where they are among the kernel's arguments */
+} ka_task;
+
+/* A product: a plan, or a function of the host. */
+typedef struct ka_multiplication {
+  kjit_plan *plan;
+  kjit_multiply *function;
+  kjit_operand result, x;
+} ka_multiplication;
+
+typedef struct ka_solver {
+  ka_call *call;
+  const kjit_linear_operator *a;
+  kjit_solve_options options;
+  kjit_type element; /* of all vectors: f32 or f64 */
+  uint64_t rows, columns;
+  ka_operand x, b;
+  const kjit_operand *given_x, *given_b;
+  kjit_array *sum; /* one f64 */
+  KJ_LIST(kjit_plan *) plans;
+  kjit_solution solution;
+} ka_solver;
+
+/* Steps the vectors until the solution is found or there is none; gives the vector of x. */
+typedef kjit_array *ka_iterate(ka_solver *solver);
+
+/* The call of a solver: reads operands and options, runs it, writes x and the solution. */
+kjit_status ka_solve(kjit_context *context, const char *name, const kjit_operand *x,
+                     const kjit_linear_operator *a, const kjit_operand *b,
+                     const kjit_solve_options *options, kjit_solution *solution,
+                     ka_iterate *iterate);
+
+/* A vector, contents undefined; of zeros; of what b has. */
+kjit_array *ka_new_vector(ka_solver *solver, uint64_t count);
+kjit_array *ka_new_zeros(ka_solver *solver, uint64_t count);
+kjit_array *ka_take_right_side(ka_solver *solver);
+
+/* result = A x, or with the transposed matrix. */
+ka_multiplication ka_prepare_product(ka_solver *solver, kjit_array *result, kjit_array *x);
+ka_multiplication ka_prepare_transposed(ka_solver *solver, kjit_array *result, kjit_array *x);
+void ka_multiply(ka_solver *solver, const ka_multiplication *m);
+
+/* The text is a kernel's body with the arrays and then their number of elements, `%s` each, and the
+ * names of the scalars behind commas: "solver_combine(%s, %s, %s%s)". */
+typedef struct ka_vectors {
+  const char *function; /* of lib/library/solver.kir */
+  kjit_array *arrays[6];
+  size_t array_count;
+  size_t scalar_count;
+  uint64_t count;
+} ka_vectors;
+ka_task ka_prepare_task(ka_solver *solver, const ka_vectors *vectors);
+void ka_run_task(ka_solver *solver, const ka_task *task, const double *scalars, size_t count);
+/* The sum of the products of two vectors' elements; the host waits for it. */
+ka_task ka_prepare_sum(ka_solver *solver, kjit_array *x, kjit_array *y, uint64_t count);
+double ka_read_sum(ka_solver *solver, const ka_task *task);
+
+#endif

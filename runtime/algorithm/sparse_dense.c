@@ -1,0 +1,209 @@
+/* kjit_csr_from_dense and kjit_csr_to_dense. From a dense matrix, pieces of its rows are counted, a
+ * scan says where the entries of each go, and they are written; to one, entries are added to zeros
+ * at their places. */
+#include "algorithm/sparse.h"
+#include "ir/context.h"
+
+typedef struct dense {
+  ka_call *call;
+  const kjit_csr *csr;
+  const kjit_operand *x;
+  uint64_t rows, columns, pieces, room;
+  bool is_wide;
+  kjit_array *counts, *places, *values;
+} dense;
+
+enum { PIECE = 1024, WARP = 32 }; /* SPARSE_PIECE of lib/library/sparse.kir; threads of a piece */
+
+static void begin(ka_call *call, const dense *d, ka_kernel *kernel)
+{
+  call->is_wide = d->is_wide;
+  ka_begin_kernel(call, "sparse", kernel);
+}
+
+/* ---- from a dense matrix ---- */
+
+static const char *use_matrix(ka_kernel *kernel, const kjit_operand *given)
+{
+  static const uint32_t axes[] = { 0, 1 }, one_each[] = { 1, 1 };
+  ka_operand *operand = KJ_NEW(&kernel->call->arena, ka_operand);
+  ka_read_input(kernel->call, "x", given, operand);
+  ka_arrange(kernel->call, operand, axes, 2, one_each);
+  return ka_use_input(kernel, operand, KJIT_ANY);
+}
+
+static uint32_t count_threads(const ka_call *call) { return ka_is_cpu(call) ? 1 : 8 * WARP; }
+
+/* A grid whose blocks go on until there are no more pieces. */
+static uint64_t count_blocks(const ka_call *call, const dense *d)
+{
+  uint64_t pieces = d->rows * d->pieces, cores = ka_core_count(call);
+  if (ka_is_cpu(call)) return ka_most(ka_least(pieces, 4 * cores), 1);
+  return ka_most(ka_least(ka_divide_up(pieces, 8), 16 * cores), 1);
+}
+
+static void build_counts(ka_call *call, const void *data)
+{
+  const dense *d = data;
+  ka_kernel kernel;
+  begin(call, d, &kernel);
+  const char *element = use_matrix(&kernel, d->x), *counts = ka_use_kept(&kernel, d->counts),
+             *s = ka_use_count(&kernel, d->rows), *columns = ka_use_count(&kernel, d->columns),
+             *pieces = ka_use_count(&kernel, d->pieces);
+  ka_launch(&kernel, count_threads(call), count_blocks(call, d), "sparse_count(%s, %s, %s, %s, %s)",
+            element, counts, s, columns, pieces);
+}
+
+static void build_entries(ka_call *call, const void *data)
+{
+  const dense *d = data;
+  ka_kernel kernel;
+  begin(call, d, &kernel);
+  const char *element = use_matrix(&kernel, d->x), *before = ka_use_kept(&kernel, d->counts),
+             *put = ka_use_line(&kernel, "result_data", d->csr->data, true),
+             *column = ka_use_line(&kernel, "result_columns", d->csr->columns, true),
+             *offset = ka_use_line(&kernel, "result_offsets", d->csr->offsets, true),
+             *s = ka_use_count(&kernel, d->rows), *columns = ka_use_count(&kernel, d->columns),
+             *pieces = ka_use_count(&kernel, d->pieces),
+             *room = ka_use_long(&kernel, (int64_t)d->room);
+  ka_launch(&kernel, count_threads(call), count_blocks(call, d),
+            "sparse_from_dense(%s, %s, %s, %s, %s, %s, %s, %s, %s)", element, before, put, column,
+            offset, s, columns, pieces, room);
+}
+
+/* How many entries there are before each piece, in place; behind the last piece how many there are.
+ */
+static void scan_counts(dense *d)
+{
+  ka_call *call = d->call;
+  const kjit_operator add = kjit_operator_named("add");
+  kjit_algorithm_options options = ka_inner_options(call);
+  kjit_operand counts = kjit_operand_array(d->counts);
+  options.flags = KJIT_ALGORITHM_EXCLUSIVE;
+  ka_try(call, kjit_scan(call->context, &counts, &counts, &add, &options));
+}
+
+/* Of the operands that take entries; more room in one than in the other is of no use. */
+static uint64_t count_room(ka_call *call, const kjit_csr *result)
+{
+  ka_operand data, columns;
+  if (!result) ka_fail(call, KJIT_ERROR_MISUSE, "the result is NULL");
+  ka_read_output(call, "result_data", result->data, &data);
+  ka_read_output(call, "result_columns", result->columns, &columns);
+  return ka_least(data.count, columns.count);
+}
+
+static void build_from_dense(ka_call *call, const void *given)
+{
+  dense d = *(const dense *)given;
+  ka_operand x;
+  const ka_operand *inputs[] = { &x };
+  d.call = call;
+  ka_read_input(call, "x", d.x, &x);
+  if (x.rank != 2) ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %u axes: a matrix has two", x.rank);
+  if (!ki_is_scalar(x.element))
+    ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s: expected numbers or bool",
+            ka_type_text(call, x.element));
+  if (ka_describe_csr(call, x.element, x.count,
+                      x.count > INT32_MAX || x.shape[1] > INT32_MAX ? KJIT_I64 : KJIT_I32, x.shape))
+    return;
+  d.rows = (uint64_t)x.shape[0];
+  d.columns = (uint64_t)x.shape[1];
+  d.pieces = ka_divide_up(d.columns, PIECE);
+  d.room = count_room(call, d.csr);
+  ka_check_csr_result(call, d.csr, x.element, 0, x.shape, inputs, 1);
+  ka_begin_calls(call);
+  d.is_wide = call->is_wide || d.rows * ka_most(d.pieces, 1) >= INT32_MAX / 2;
+  d.counts = ka_new_array(call, KJIT_I64, d.rows * d.pieces + 1);
+  ka_fill_array(call, d.counts, 0);
+  if (d.rows && d.pieces) {
+    ka_call_inner(call, build_counts, &d);
+    scan_counts(&d);
+  }
+  ka_call_inner(call, build_entries, &d);
+}
+
+kjit_status kjit_csr_from_dense(kjit_context *context, const kjit_csr *result,
+                                const kjit_operand *x, const kjit_algorithm_options *options)
+{
+  const dense given = { .csr = result, .x = x };
+  return ka_perform(context, "kjit_csr_from_dense", 0, options, build_from_dense, &given);
+}
+
+/* ---- to a dense matrix ---- */
+
+static void build_places(ka_call *call, const void *data)
+{
+  const dense *d = data;
+  ka_kernel kernel;
+  begin(call, d, &kernel);
+  const char *offset = ka_use_line(&kernel, "offsets", d->csr->offsets, false),
+             *column = ka_use_line(&kernel, "columns", d->csr->columns, false),
+             *entry = ka_use_line(&kernel, "data", d->csr->data, false),
+             *places = ka_use_kept(&kernel, d->places), *values = ka_use_kept(&kernel, d->values),
+             *n = ka_use_count(&kernel, d->room), *s = ka_use_count(&kernel, d->rows),
+             *columns = ka_use_long(&kernel, (int64_t)d->columns);
+  ka_launch(&kernel, 0, 0, "sparse_dense_places(%s, %s, %s, %s, %s, %s, %s, %s)", offset, column,
+            entry, places, values, n, s, columns);
+}
+
+/* Into row-major elements, which are zeros. */
+static void add_entries(dense *d, kjit_array *elements, kjit_type element)
+{
+  ka_call *call = d->call;
+  kjit_algorithm_options options = ka_inner_options(call);
+  const kjit_operator operator_ = kjit_operator_named(element == KJIT_BOOL ? "or" : "add");
+  kjit_operand x = kjit_operand_array(elements), places = kjit_operand_array(d->places),
+               values = kjit_operand_array(d->values);
+  ka_call_inner(call, build_places, d);
+  ka_try(call, kjit_update_at(call->context, &x, &places, &values, &operator_, &options));
+}
+
+static void build_to_dense(ka_call *call, const void *given)
+{
+  dense d = *(const dense *)given;
+  ka_csr csr;
+  ka_operand result;
+  d.call = call;
+  ka_read_csr(call, d.csr, &csr);
+  if (ka_describe(call, 0, csr.data.element, 2, d.csr->shape)) return;
+  ka_read_output(call, "result", d.x, &result);
+  if (result.function)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` is a func: an array is expected");
+  if (result.rank != 2 || result.shape[0] != d.csr->shape[0] || result.shape[1] != d.csr->shape[1])
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape (%lld, %lld)",
+            (long long)d.csr->shape[0], (long long)d.csr->shape[1]);
+  if (result.element != csr.data.element || !ki_is_scalar(result.element))
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "`result` has elements of type %s, and `data` of type %s: "
+            "expected numbers or bool of one type",
+            ka_type_text(call, result.element), ka_type_text(call, csr.data.element));
+  const ka_operand *inputs[] = { &csr.data, &csr.columns, &csr.offsets };
+  for (size_t i = 0; i < 3; i++) ka_check_overlap(call, &result, inputs[i], false);
+  ka_begin_calls(call);
+  if (!result.count) return;
+  d.rows = (uint64_t)result.shape[0];
+  d.columns = (uint64_t)result.shape[1];
+  d.room = csr.count;
+  d.is_wide = call->is_wide || d.room + d.rows >= (uint64_t)INT32_MAX - (1 << 20);
+  kjit_array *elements = ka_new_array(call, result.element, result.count), *shaped = NULL;
+  ka_fill_array(call, elements, 0);
+  d.places = ka_new_array(call, KJIT_I64, d.room);
+  d.values = ka_new_array(call, result.element, d.room);
+  if (d.room) add_entries(&d, elements, result.element);
+  const int64_t strides[] = { result.shape[1], 1 };
+  kj_diagnostics diagnostics = { 0 };
+  KJ_PUSH(&call->arena, &call->views, NULL);
+  (void)kj_make_view(elements, result.element, result.shape, strides, 2, 0, &diagnostics, &shaped);
+  call->views.items[call->views.count - 1] = shaped;
+  ka_try(call, ki_finish_call(call->context, &diagnostics));
+  kjit_arg source = kjit_arg_array(shaped);
+  ka_try(call, kjit_copy(call->context, &d.x->argument, &source, call->options.stream));
+}
+
+kjit_status kjit_csr_to_dense(kjit_context *context, const kjit_operand *result, const kjit_csr *a,
+                              const kjit_algorithm_options *options)
+{
+  const dense given = { .csr = a, .x = result };
+  return ka_perform(context, "kjit_csr_to_dense", 0, options, build_to_dense, &given);
+}

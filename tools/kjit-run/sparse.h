@@ -1,0 +1,25 @@
+/* Sparse matrices as operands of a --call: an --arg of a file of scipy.sparse.save_npz. */
+#ifndef RUN_SPARSE_H
+#define RUN_SPARSE_H
+
+#include "call.h"
+
+/* The name of such an --arg: the part gets three operands, in CSR. A matrix in COO is converted
+ * once, on the CPU. */
+bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part);
+
+/* For the table of algorithms. */
+kjit_status run_call_spmv(kjit_context *context, const run_argument *a,
+                          const kjit_algorithm_options *options);
+kjit_status run_call_spmm(kjit_context *context, const run_argument *a,
+                          const kjit_algorithm_options *options);
+kjit_status run_call_csr_check(kjit_context *context, const run_argument *a,
+                               const kjit_algorithm_options *options);
+kjit_status run_call_csr_to_dense(kjit_context *context, const run_argument *a,
+                                  const kjit_algorithm_options *options);
+kjit_status run_call_cg(kjit_context *context, const run_argument *a,
+                        const kjit_algorithm_options *options);
+kjit_status run_call_lsmr(kjit_context *context, const run_argument *a,
+                          const kjit_algorithm_options *options);
+
+#endif
