@@ -33,6 +33,18 @@ typedef struct ka_einsum {
 /* So many elements have these letters. Errors: ARGUMENT. */
 uint64_t ka_count_letters(const ka_einsum *e, uint64_t mask);
 
+/* product_cpu.c */
+
+/* How the CPU does a product. */
+typedef struct ka_product_tiling {
+  bool is_packed;                 /* by product_packed; else product_all */
+  uint64_t rows, columns, blocks; /* of a tile, at most; of the grid */
+} ka_product_tiling;
+
+/* `batch` products of m rows and n columns, of sums of k terms. */
+ka_product_tiling ka_tile_product(const ka_call *call, uint64_t batch, uint64_t m, uint64_t n,
+                                  uint64_t k);
+
 /* einsum_path.c: the steps, in the order that costs least. */
 void ka_contract(ka_einsum *e);
 

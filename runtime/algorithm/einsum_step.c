@@ -146,16 +146,25 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
   uint64_t summed = ka_count_letters(e, s.groups[SUMMED]);
   if (!count) return;
   call->is_wide = call->is_wide || count > INT32_MAX / 2 || summed > INT32_MAX / 2;
-  ka_begin_kernel(call, "product", &s.kernel);
+  ka_product_tiling t = { .is_packed = false };
+  if (ka_is_cpu(call))
+    t = ka_tile_product(call, ka_count_letters(e, s.groups[0]), ka_count_letters(e, s.groups[1]),
+                        ka_count_letters(e, s.groups[2]), summed);
+  ka_begin_kernel(call, t.is_packed ? "product_cpu" : "product", &s.kernel);
   use_extents(&s);
   write_factor(&s, "product_left", left, a, &of_left);
   write_factor(&s, "product_right", right, b, &of_right);
   write_store(&s, target, type, &outputs);
   for (uint32_t g = 0; g < GROUPS; g++)
     counts[g] = ka_use_count(&s.kernel, ka_count_letters(e, s.groups[g]));
-  ka_launch(&s.kernel, 0, 0,
-            "product_all(bind_back(product_left%s%s), bind_back(product_right%s%s), "
-            "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s))",
-            of_left, s.list, of_right, s.list, outputs, s.list, counts[0], counts[1], counts[2],
-            counts[3], type);
+  const char *operands =
+    kj_format(&call->arena,
+              "bind_back(product_left%s%s), bind_back(product_right%s%s), "
+              "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s)",
+              of_left, s.list, of_right, s.list, outputs, s.list, counts[0], counts[1], counts[2],
+              counts[3], type);
+  if (t.is_packed)
+    ka_launch(&s.kernel, 1, t.blocks, "product_packed(%s, %s, %s)", operands,
+              ka_use_count(&s.kernel, t.rows), ka_use_count(&s.kernel, t.columns));
+  else ka_launch(&s.kernel, 0, 0, "product_all(%s)", operands);
 }
