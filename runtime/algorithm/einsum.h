@@ -41,6 +41,10 @@ typedef struct ka_product_tiling {
   uint64_t rows, columns, blocks; /* of a tile, at most; of the grid */
 } ka_product_tiling;
 
+/* Whether the rows of the product are to be the other factor's letters: so that neighbours in the
+ * result's memory, which are of the letters `rows`, lie across. */
+bool ka_turns_product(const ka_factor *target, uint64_t rows);
+
 /* `batch` products of m rows and n columns, of sums of k terms. */
 ka_product_tiling ka_tile_product(const ka_call *call, uint64_t batch, uint64_t m, uint64_t n,
                                   uint64_t k);

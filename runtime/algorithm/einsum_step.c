@@ -147,6 +147,12 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
   if (!count) return;
   call->is_wide = call->is_wide || count > INT32_MAX / 2 || summed > INT32_MAX / 2;
   ka_product_tiling t = { .is_packed = false };
+  if (ka_is_cpu(call) && b && ka_turns_product(target, s.groups[1])) {
+    const ka_factor *first = a;
+    a = b;
+    b = first;
+    divide_letters(&s, a->mask, b->mask, target->mask);
+  }
   if (ka_is_cpu(call))
     t = ka_tile_product(call, ka_count_letters(e, s.groups[0]), ka_count_letters(e, s.groups[1]),
                         ka_count_letters(e, s.groups[2]), summed);

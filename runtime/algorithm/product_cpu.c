@@ -27,6 +27,22 @@ static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
          multiply(multiply(batch, k), multiply(m, n)) >= WORTH_TERMS;
 }
 
+bool ka_turns_product(const ka_factor *target, uint64_t rows)
+{
+  const ka_operand *result = target->operand;
+  uint64_t least = UINT64_MAX;
+  bool is_row = false;
+  for (uint32_t i = target->rank; i-- > 0;) {
+    if (!(target->mask >> target->letters[i] & 1)) continue;
+    int64_t own = result && !result->function ? result->view.strides[i] : (int64_t)(target->rank - i);
+    uint64_t stride = (uint64_t)(own < 0 ? -own : own);
+    if (stride >= least) continue;
+    least = stride;
+    is_row = rows >> target->letters[i] & 1;
+  }
+  return is_row;
+}
+
 ka_product_tiling ka_tile_product(const ka_call *call, uint64_t batch, uint64_t m, uint64_t n,
                                   uint64_t k)
 {
