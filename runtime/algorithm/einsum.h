@@ -41,9 +41,9 @@ typedef struct ka_product_tiling {
   uint64_t rows, columns, blocks; /* of a tile, at most; of the grid */
 } ka_product_tiling;
 
-/* Whether the rows of the product are to be the other factor's letters: so that neighbours in the
- * result's memory, which are of the letters `rows`, lie across. */
-bool ka_turns_product(const ka_factor *target, uint64_t rows);
+/* Whether the letter along which elements are nearest in memory is one of these. Of a func it is the
+ * last one. */
+bool ka_is_nearest_along(const ka_factor *factor, uint64_t letters);
 
 /* `batch` products of m rows and n columns, of sums of k terms. */
 ka_product_tiling ka_tile_product(const ka_call *call, uint64_t batch, uint64_t m, uint64_t n,

@@ -147,7 +147,8 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
   if (!count) return;
   call->is_wide = call->is_wide || count > INT32_MAX / 2 || summed > INT32_MAX / 2;
   ka_product_tiling t = { .is_packed = false };
-  if (ka_is_cpu(call) && b && ka_turns_product(target, s.groups[1])) {
+  /* neighbours in the result lie across */
+  if (ka_is_cpu(call) && b && ka_is_nearest_along(target, s.groups[1])) {
     const ka_factor *first = a;
     a = b;
     b = first;
@@ -170,7 +171,8 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
               of_left, s.list, of_right, s.list, outputs, s.list, counts[0], counts[1], counts[2],
               counts[3], type);
   if (t.is_packed)
-    ka_launch(&s.kernel, 1, t.blocks, "product_packed(%s, %s, %s)", operands,
-              ka_use_count(&s.kernel, t.rows), ka_use_count(&s.kernel, t.columns));
+    ka_launch(&s.kernel, 1, t.blocks, "product_packed(%s, %s, %s, %s)", operands,
+              ka_use_count(&s.kernel, t.rows), ka_use_count(&s.kernel, t.columns),
+              ka_is_nearest_along(a, s.groups[SUMMED]) ? "true" : "false");
   else ka_launch(&s.kernel, 0, 0, "product_all(%s)", operands);
 }

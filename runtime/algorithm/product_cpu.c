@@ -27,20 +27,20 @@ static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
          multiply(multiply(batch, k), multiply(m, n)) >= WORTH_TERMS;
 }
 
-bool ka_turns_product(const ka_factor *target, uint64_t rows)
+bool ka_is_nearest_along(const ka_factor *factor, uint64_t letters)
 {
-  const ka_operand *result = target->operand;
+  const ka_operand *x = factor->operand;
   uint64_t least = UINT64_MAX;
-  bool is_row = false;
-  for (uint32_t i = target->rank; i-- > 0;) {
-    if (!(target->mask >> target->letters[i] & 1)) continue;
-    int64_t own = result && !result->function ? result->view.strides[i] : (int64_t)(target->rank - i);
+  bool is_along = false;
+  for (uint32_t i = factor->rank; i-- > 0;) {
+    if (!(factor->mask >> factor->letters[i] & 1)) continue;
+    int64_t own = x && !x->function ? x->view.strides[i] : (int64_t)(factor->rank - i);
     uint64_t stride = (uint64_t)(own < 0 ? -own : own);
     if (stride >= least) continue;
     least = stride;
-    is_row = rows >> target->letters[i] & 1;
+    is_along = letters >> factor->letters[i] & 1;
   }
-  return is_row;
+  return is_along;
 }
 
 ka_product_tiling ka_tile_product(const ka_call *call, uint64_t batch, uint64_t m, uint64_t n,
