@@ -3,7 +3,7 @@
 
 enum {
   /* The library has its own bounds of a tile, by the type and the machine's vectors. */
-  MOST_ROWS = 256,
+  MOST_ROWS = 182,
   MOST_COLUMNS = 192,
   LEAST_ROWS = 56,
   LEAST_COLUMNS = 64,
