@@ -171,8 +171,9 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
               of_left, s.list, of_right, s.list, outputs, s.list, counts[0], counts[1], counts[2],
               counts[3], type);
   if (t.is_packed)
-    ka_launch(&s.kernel, 1, t.blocks, "product_packed(%s, %s, %s, %s)", operands,
+    ka_launch(&s.kernel, 1, t.blocks, "product_packed(%s, %s, %s, %s, %s)", operands,
               ka_use_count(&s.kernel, t.rows), ka_use_count(&s.kernel, t.columns),
-              ka_is_nearest_along(a, s.groups[SUMMED]) ? "true" : "false");
+              ka_is_nearest_along(a, s.groups[SUMMED]) ? "true" : "false",
+              b && ka_is_nearest_along(b, s.groups[SUMMED]) ? "true" : "false");
   else ka_launch(&s.kernel, 0, 0, "product_all(%s)", operands);
 }

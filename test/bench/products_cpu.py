@@ -35,7 +35,7 @@ func left_at(g, i, l, x) @inline { return x[i, l] }
 func right_at(g, j, l, y) @inline { return y[l, j] }
 func put(g, i, j, v, z) @inline { z[i, j] = v }
 kernel tuned(z, x: const dtype(x)[:, :], y: const dtype(y)[:, :], const THREADS) @block(THREADS) {
-  product_packed(bind_back(left_at, x), bind_back(right_at, y), bind_back(put, z), 1, i32(z.shape[0]), i32(z.shape[1]), i32(x.shape[1]), zero(dtype(z)), 1024, 1024, true)
+  product_packed(bind_back(left_at, x), bind_back(right_at, y), bind_back(put, z), 1, i32(z.shape[0]), i32(z.shape[1]), i32(x.shape[1]), zero(dtype(z)), 1024, 1024, true, false)
 }
 """
 
