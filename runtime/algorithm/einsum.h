@@ -41,8 +41,8 @@ typedef struct ka_product_tiling {
   uint64_t rows, columns, blocks; /* of a tile, at most; of the grid */
 } ka_product_tiling;
 
-/* Whether the letter along which elements are nearest in memory is one of these. Of a func it is the
- * last one. */
+/* Whether the letter along which elements are nearest in memory is one of these. Of a func it is
+ * the last one. */
 bool ka_is_nearest_along(const ka_factor *factor, uint64_t letters);
 
 /* `batch` products of m rows and n columns, of sums of k terms. */
