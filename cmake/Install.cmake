@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 get_property(tools GLOBAL PROPERTY KJIT_TOOLS)
 set_target_properties(kjit kjit-compiler PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS kjit EXPORT kjit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
-install(TARGETS kjit-compiler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
+install(TARGETS kjit-compiler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_SKIP) # opened by its full name, linked by nobody
 if(tools)
   install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 endif()
@@ -11,10 +11,17 @@ install(DIRECTORY include/kjit DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT
 install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
 install(FILES README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documentation)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs COMPONENT documentation FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.in.md" EXCLUDE PATTERN "*.prose.md" EXCLUDE PATTERN "man" EXCLUDE)
-install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT documentation PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples USE_SOURCE_PERMISSIONS COMPONENT documentation PATTERN "__pycache__" EXCLUDE)
 file(GLOB manuals CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/man/*.1)
 if(manuals)
   install(FILES ${manuals} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
+endif()
+
+# man(3) of the API, from the comments in the headers, where there is what reads them.
+find_program(KJIT_DOXYGEN doxygen)
+if(KJIT_DOXYGEN)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  install(CODE "execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/make-reference.py --man \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man3\" OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)" COMPONENT development)
 endif()
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kjit)

@@ -6,7 +6,9 @@ set(CPACK_PACKAGE_CONTACT "the kjit project <kjit@localhost>")
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_STRIP_FILES ON)
+# CPack puts debug symbols into packages of their own, libkjit0-dbgsym and kjit-tools-dbgsym, and strips what they are of; installing must not do that before it.
+set(CPACK_DEBIAN_RUNTIME_DEBUGINFO_PACKAGE ON)
+set(CPACK_DEBIAN_TOOLS_DEBUGINFO_PACKAGE ON)
 set(CPACK_COMPONENTS_ALL runtime development tools documentation)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -23,7 +25,9 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "compiles and runs kernels from inside a
  A kernel is written in a small kernel IR, is specialized to the types of a
  call's arguments, compiled through LLVM to PTX for an NVIDIA GPU or to native
  code for the CPU, and kept for the next call. No CUDA toolkit is needed.")
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_GENERATE_SHLIBS ON)
+# What packages of programs that link libkjit will depend on, and ldconfig's trigger. The interface grows, so at least this version.
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "libcuda1, libclc-22")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkjit-dev)
@@ -44,4 +48,9 @@ set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_ARCHITECTURE all)
 set(CPACK_COMPONENT_DOCUMENTATION_DESCRIPTION "pages and examples of kjit
  The language, the tools, embedding in C, C++ and Python, how it is built.")
+# Where Debian looks for the licence of each; not where kjit is installed without packages.
+foreach(component runtime development tools documentation)
+  string(TOUPPER ${component} variable)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_DEBIAN_${variable}_PACKAGE_NAME} COMPONENT ${component} EXCLUDE_FROM_ALL)
+endforeach()
 include(CPack)

@@ -78,6 +78,15 @@ typedef struct kj_target {
   uint32_t vector_bytes; /* of the widest access or register; filled in by the compiler */
 } kj_target;
 
+/* The checks with KJIT_CHECK_DIVISION as the two that it stands for, so that the same checks are the
+ * same bits in keys and in the compiler. */
+enum { KJ_CHECK_DIVISIONS = KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION };
+static inline uint32_t kj_spell_out_checks(uint32_t checks)
+{
+  if (checks & KJIT_CHECK_DIVISION) checks |= KJ_CHECK_DIVISIONS;
+  return checks & ~(uint32_t)KJIT_CHECK_DIVISION;
+}
+
 typedef struct kj_compile_request {
   const kjit_module *module;
   const ki_function *kernel;
@@ -86,7 +95,7 @@ typedef struct kj_compile_request {
   kjit_stage stage; /* where to stop: PTX or OBJECT to run, any other to look at */
   const char
     *after_pass;      /* TYPED: the trees as this pass leaves them; NULL: as the last one does */
-  uint32_t checks;    /* KJIT_CHECK_* */
+  uint32_t checks;    /* KJIT_CHECK_*, DIVISION spelled out by the compiler */
   const char *symbol; /* NULL: kernel is one. Else it is a func, made a C function of that name */
   /* of a func: its first parameter is the address of a kj_failure_record, if it may fail; else
    * failing traps */
@@ -281,6 +290,7 @@ typedef struct kj_code {
   kj_tensor_map tensor_maps[KJ_MOST_MAPS]; /* GPU */
   uint32_t tensor_map_count;
   uint64_t scratch_bytes; /* CPU */
+  uint32_t vector_bits;   /* CPU: of the widest vectors in the optimized LLVM IR; 0: none */
   uint32_t cpu_parts;     /* CPU: kj_cpu_parts */
   /* CPU: behind the scratch memory, dynamic shared memory included, comes a kn_watch, zeroed for
    * each worker */

@@ -40,7 +40,7 @@ static bool is_INTERRUPTIBLE(const kt_compilation *c)
 }
 static bool is_CHECKED(const kt_compilation *c)
 {
-  return c->request->checks & (KJIT_CHECK_BOUNDS | KJIT_CHECK_DIVISION);
+  return c->request->checks & (KJIT_CHECK_BOUNDS | KJ_CHECK_DIVISIONS);
 }
 /* A load that fails must not keep a store before it from being done. */
 static bool is_GPU_NEVER_FAILING(const kt_compilation *c)
@@ -142,13 +142,15 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
   else kg_emit_nvptx(compiler->nvptx, c);
 }
 
-/* What memory safety needs is compiled into guests' code whatever the host asks for. */
+/* The checks spelled out. What memory safety needs is compiled into guests' code whatever the host
+ * asks for. */
 static kj_compile_request make_own_request(const kj_compiler *compiler,
                                            const kj_compile_request *given)
 {
   kj_compile_request own = *given;
   own.target.vector_bytes =
     own.target.kind == KJ_TARGET_CPU ? kg_vector_bytes(compiler->host) : KJ_GPU_VECTOR_BYTES;
+  own.checks = kj_spell_out_checks(own.checks);
   if (own.module->has_guest) own.checks |= KJIT_CHECK_BOUNDS;
   return own;
 }

@@ -78,7 +78,7 @@ def example(group):
     if not path.exists():
         return None
     lines = [line for line in path.read_text().splitlines() if not re.match(r"# (RUN|CHECK|REQUIRES|UNSUPPORTED)[-A-Z]*:", line)]
-    return "```\n" + "\n".join(lines).strip() + "\n```"
+    return f"<!-- run by: {path.relative_to(ROOT)} -->\n```\n" + "\n".join(lines).strip() + "\n```"
 
 
 def prose():

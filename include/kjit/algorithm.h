@@ -155,6 +155,10 @@ typedef struct kjit_algorithm_options {
   const kjit_operand *where;
   /* see where */
   const char *signature;
+  /* of pairs: so many rows of y are read at a time; default 0: all. Rows in memory of the host come
+   * to the device through two buffers, beside the kernels on the rows before; the call returns when
+   * it is done, and cannot be prepared */
+  uint64_t chunk;
 } kjit_algorithm_options;
 
 /* What kjit_algorithm_options.flags may have. */
@@ -164,7 +168,10 @@ typedef enum kjit_algorithm_flags {
   /* a map of each element of the first operand with each of the second, and so on: the results'
    * shape is those of the operands one after the other */
   KJIT_ALGORITHM_OUTER = 8,
-  KJIT_ALGORITHM_RIGHT = 16 /* a search goes behind elements that are equal */
+  KJIT_ALGORITHM_RIGHT = 16, /* a search goes behind elements that are equal */
+  /* factors of a product of f32 are rounded to tf32, of 11 significant bits, where tensor cores
+   * take that (GPUs of sm_80); sums stay f32. Elsewhere it changes nothing */
+  KJIT_ALGORITHM_TF32 = 32
 } kjit_algorithm_flags;
 
 /* ---- reduce ---- */
@@ -446,7 +453,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit
  * products, with work memory between these. A func as result gets each sum once, f(i, k, v,
  * arrays): a bias, an activation. Sums are computed in options.accumulator, by default the
  * result's type where that is wider, of f16 and bf16 f32; an array for the result (options.results)
- * has the operands' type. options NULL: all defaults. Errors: ARGUMENT (expression, shapes,
+ * has the operands' type. Tensor cores of GPUs multiply f16, bf16 and f64, and f32 with
+ * KJIT_ALGORITHM_TF32. options NULL: all defaults. Errors: ARGUMENT (expression, shapes,
  * operands that overlap or cannot be written, too little work memory), TYPE (operands of several
  * types, elements that are no numbers), UNSUPPORTED (more operands, products between of more than 8
  * axes); those of kjit_launch. */
@@ -460,6 +468,33 @@ KJIT_API KJIT_CHECK kjit_status kjit_einsum(kjit_context *context, const kjit_op
 KJIT_API KJIT_CHECK kjit_status kjit_matmul(kjit_context *context, const kjit_operand *result,
                                             const kjit_operand *x, const kjit_operand *y,
                                             const kjit_algorithm_options *options);
+
+/* ---- pairs ---- */
+
+/* result[i] becomes operator over all j of function(x[i], y0[j], y1[j] ..., i, j, more), without
+ * the matrix of all pairs. x and y, y_count operands, 1 to 8, are of one axis, whose elements the
+ * func gets as numbers, or of two, whose rows it gets as arrays with extents known at compile time;
+ * i and j are i64. function: kjit_operand_function of a func, its arguments behind these, and no
+ * shape. operator_: as of kjit_reduce, all its names; of logaddexp the greatest value and the sum
+ * of the exponentials of distances from it are kept. Values are combined in the order of j, in
+ * parts, which are the same in every run on one device. Without rows of y: the operator's identity,
+ * else an error. Messages call y y0, y1. The result's type and options.accumulator are those of
+ * kjit_reduce. Errors: ARGUMENT (shapes, operands that overlap or cannot be written, too little
+ * work memory), TYPE (what the func returns, an operator that has no meaning for it), NAME,
+ * UNSUPPORTED (rows of more than 4096 bytes, or 8192 in all of y); those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_pairs(kjit_context *context, const kjit_operand *result,
+                                           const kjit_operand *function, const kjit_operand *x,
+                                           const kjit_operand *y, size_t y_count,
+                                           const kjit_operator *operator_,
+                                           const kjit_algorithm_options *options);
+/* Row i of result becomes the k least of these values, 1 to 64 and at most as many as y has rows,
+ * in ascending order, and that of result_places, integers or NULL, the j that they are of; of equal
+ * values the first ones, NaN behind all numbers. An array for result_places (options.results) is of
+ * i64. Errors: as kjit_pairs. */
+KJIT_API KJIT_CHECK kjit_status kjit_pairs_smallest(
+  kjit_context *context, const kjit_operand *result, const kjit_operand *result_places,
+  const kjit_operand *function, const kjit_operand *x, const kjit_operand *y, size_t y_count,
+  int64_t k, const kjit_algorithm_options *options);
 
 /* ---- search ---- */
 
@@ -532,6 +567,21 @@ KJIT_API KJIT_CHECK kjit_status kjit_random_integers(kjit_context *context, cons
                                                      uint64_t seed, uint64_t offset, int64_t least,
                                                      int64_t greatest,
                                                      const kjit_algorithm_options *options);
+/* x, integers of one axis or a func of one index, becomes the numbers from 0 to n - 1 of a random
+ * order of n elements, each order as likely as the others. The same ones on every device; for
+ * another n they are others. Errors: ARGUMENT (not one axis, a type that does not hold n - 1), TYPE
+ * (elements that are no integers); those of kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_random_permutation(kjit_context *context,
+                                                        const kjit_operand *x, uint64_t seed,
+                                                        const kjit_algorithm_options *options);
+/* result becomes x with the elements of its first axis, numbers or rows, in the order that
+ * kjit_random_permutation has: result[i] is x[p[i]]. It has the shape and type of x, and must not
+ * overlap it. Errors: ARGUMENT (shapes, operands that overlap or cannot be written), TYPE; those of
+ * kjit_launch. */
+KJIT_API KJIT_CHECK kjit_status kjit_random_shuffle(kjit_context *context,
+                                                    const kjit_operand *result,
+                                                    const kjit_operand *x, uint64_t seed,
+                                                    const kjit_algorithm_options *options);
 
 #ifdef __cplusplus
 }

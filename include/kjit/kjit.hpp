@@ -8,10 +8,17 @@
  *   module.kernel("axpy")(r, 2.5f, x, y);
  *
  * Everything here is made of the C interface, which a program may use beside it: get() of a handle
- * is the C object. What holds for the C functions (status.h: threads, processes) holds here. A
- * handle of a context that has ended is fine to destroy and good for nothing else. */
+ * is the C object. What holds for the C functions (status.h: threads, processes) holds here.
+ *
+ * A handle keeps alive what it hangs on: a kernel its module, and all of them the context, which
+ * ends with the last. One that is empty, made by the default constructor or moved from, is refused
+ * by every call (MISUSE). Handles that are made of C objects keep only what they are told to. */
 #ifndef KJIT_KJIT_HPP
 #define KJIT_KJIT_HPP
+
+#if __cplusplus < 201703L
+#error "kjit/kjit.hpp needs C++17 or later: -std=c++17"
+#endif
 
 #include <kjit/kjit.h>
 
@@ -33,8 +40,9 @@ namespace kjit {
 /* ---- failures ---- */
 
 /* What every failing call throws: its status, and as what() the status's name and the diagnostics,
- * with source lines and carets. */
-class error : public std::runtime_error {
+ * with source lines and carets. Visible, so that another library catches what one with hidden
+ * symbols throws. */
+class KJIT_API error : public std::runtime_error {
 public:
   error(kjit_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
   kjit_status status() const noexcept { return status_; }
@@ -50,7 +58,8 @@ inline void check(kjit_context *context, kjit_status status)
   if (status == KJIT_OK) return;
   std::string text = kjit_get_status_name(status);
   if (char *diagnostics = context ? kjit_copy_diagnostics_text(context) : nullptr) {
-    std::unique_ptr<char, void (*)(char *)> kept(diagnostics, [](char *p) { kjit_free(NULL, p); });
+    std::unique_ptr<char, void (*)(char *)> kept(diagnostics,
+                                                 [](char *p) { kjit_free(nullptr, p); });
     text.append("\n").append(diagnostics);
   }
   throw error(status, text);
@@ -78,7 +87,8 @@ template <> struct type_of<std::complex<double>> {
   static constexpr kjit_type value = KJIT_C128;
 };
 template <typename T>
-struct type_of<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
+struct type_of<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool> &&
+                                   sizeof(T) <= sizeof(std::uint64_t)>> {
   static constexpr kjit_type value = std::is_signed_v<T> ? (sizeof(T) == 1   ? KJIT_I8
                                                             : sizeof(T) == 2 ? KJIT_I16
                                                             : sizeof(T) == 4 ? KJIT_I32
@@ -126,12 +136,31 @@ template <typename V> out_only<V> out(V &value) { return { value }; }
 
 namespace detail {
 
-/* Shares a C object with its copies; the last of them releases it. */
+/* What an object hangs on, as something that keeps it alive: a context, or what keeps one. */
+using keeper = std::shared_ptr<void>;
+
+/* Shares a C object with its copies; the last of them releases it, and then what it hangs on. */
 template <typename T, void (*release)(T *)> class owned {
 public:
   owned() = default;
-  explicit owned(T *object) : object_(object, release) {}
+  explicit owned(T *object, keeper on = nullptr) : object_(object, releaser{ std::move(on) }) {}
   T *get() const noexcept { return object_.get(); }
+  keeper keep() const noexcept { return object_; }
+
+private:
+  struct releaser {
+    keeper on;
+    void operator()(T *object) const { release(object); }
+  };
+  std::shared_ptr<T> object_;
+};
+
+/* Names an object that another one owns, and keeps that alive. */
+template <typename T> class borrowed {
+public:
+  explicit borrowed(T *object, const keeper &on = nullptr) : object_(on, object) {}
+  T *get() const noexcept { return object_.get(); }
+  keeper keep() const noexcept { return object_; }
 
 private:
   std::shared_ptr<T> object_;
@@ -248,6 +277,28 @@ private:
   }
 };
 
+/* An lvalue that can be written is an argument that may be; all else is read. */
+template <typename T> argument make_argument(T &&value)
+{
+  if constexpr (std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>)
+    return argument(value, argument::writable());
+  else return argument(value);
+}
+
+/* Of an argument whose elements are const. What cannot be told of the parameter (there is none, or
+ * it is a built-in's) is not refused here. */
+template <typename T>
+void refuse_if_written(kjit_status (*tell)(T *, std::size_t, kjit_parameter_info *), T *object,
+                       const char *what, std::size_t index)
+{
+  kjit_parameter_info info = {};
+  info.size_bytes = sizeof info;
+  if (tell(object, index, &info) != KJIT_OK || !info.is_written) return;
+  throw error(KJIT_ERROR_ARGUMENT, std::string("KJIT_ERROR_ARGUMENT\nthe ") + what +
+                                     " writes parameter `" + info.name +
+                                     "`, and the argument is const");
+}
+
 } // namespace detail
 
 /* A queue of launches and copies on one device. Copies of the handle are the same stream. */
@@ -257,36 +308,32 @@ public:
   /* Waits; failures of kernels arrive here. */
   void synchronize() const
   {
-    check(kjit_get_stream_context(get()), kjit_synchronize_stream(get()));
+    kjit::check(kjit_get_stream_context(get()), kjit_synchronize_stream(get()));
   }
 };
 
 /* One GPU, or the CPU; belongs to its context. */
-class device {
+class device : public detail::borrowed<kjit_device> {
 public:
-  explicit device(kjit_device *object) : object_(object) {}
-  kjit_device *get() const noexcept { return object_; }
+  using borrowed::borrowed;
   /* Waits for everything queued there; failures of kernels arrive here. */
   void synchronize() const
   {
-    check(kjit_get_device_context(object_), kjit_synchronize_device(object_));
+    kjit::check(kjit_get_device_context(get()), kjit_synchronize_device(get()));
   }
   kjit_device_info info() const
   {
     kjit_device_info found = {};
     found.size_bytes = sizeof found;
-    check(kjit_get_device_context(object_), kjit_get_device_info(object_, &found));
+    kjit::check(kjit_get_device_context(get()), kjit_get_device_info(get(), &found));
     return found;
   }
   stream create_stream() const
   {
     kjit_stream *made = nullptr;
-    check(kjit_get_device_context(object_), kjit_create_stream(object_, &made));
-    return stream(made);
+    kjit::check(kjit_get_device_context(get()), kjit_create_stream(get(), &made));
+    return stream(made, keep());
   }
-
-private:
-  kjit_device *object_;
 };
 
 /* Memory of a device with a shape, row-major where it is made here. Copies of the handle are the
@@ -295,7 +342,10 @@ template <typename T> class array : public detail::owned<kjit_array, kjit_releas
 public:
   using detail::owned<kjit_array, kjit_release_array>::owned;
   /* New memory; its contents are undefined. */
-  array(const device &where, const std::vector<std::int64_t> &shape) : array(make(where, shape)) {}
+  array(const device &where, const std::vector<std::int64_t> &shape)
+      : array(make(where, shape), where.keep())
+  {
+  }
   std::vector<std::int64_t> shape() const
   {
     const kjit_tensor *tensor = kjit_get_tensor(this->get());
@@ -304,8 +354,10 @@ public:
   }
   std::size_t size() const
   {
-    std::size_t count = 1;
-    for (std::int64_t extent : shape()) count *= std::size_t(extent);
+    const kjit_tensor *tensor = kjit_get_tensor(this->get());
+    std::size_t count = tensor ? 1 : 0;
+    for (std::int32_t d = 0; tensor && d < tensor->rank; d++)
+      count *= std::size_t(tensor->shape[d]);
     return count;
   }
   /* All elements, in row-major order, from as many contiguous ones of the host; returns when done.
@@ -315,8 +367,8 @@ public:
     static_assert(
       std::is_same_v<std::remove_const_t<std::remove_pointer_t<decltype(std::data(elements))>>, T>,
       "elements of the array's type");
-    check(context(), kjit_copy_from_host(this->get(), std::data(elements),
-                                         std::size(elements) * sizeof(T), on.get()));
+    kjit::check(context(), kjit_copy_from_host(this->get(), std::data(elements),
+                                               std::size(elements) * sizeof(T), on.get()));
   }
   /* The elements in row-major order; waits for what is queued before on the stream. */
   std::vector<T> to_vector(const stream &on = stream()) const
@@ -324,8 +376,8 @@ public:
     static_assert(!std::is_same_v<T, bool>,
                   "std::vector<bool> has no memory to copy to: take std::uint8_t");
     std::vector<T> elements(size());
-    check(context(),
-          kjit_copy_to_host(this->get(), elements.data(), elements.size() * sizeof(T), on.get()));
+    kjit::check(context(), kjit_copy_to_host(this->get(), elements.data(),
+                                             elements.size() * sizeof(T), on.get()));
     return elements;
   }
   /* Every element becomes the value, queued on the stream. */
@@ -333,15 +385,15 @@ public:
   {
     detail::argument scalar(value);
     kjit_arg destination = as_argument(), source = scalar.get();
-    check(context(), kjit_fill(context(), &destination, &source, on.get()));
+    kjit::check(context(), kjit_fill(context(), &destination, &source, on.get()));
   }
   /* The same elements, in row-major order, under another shape. */
   array reshape(const std::vector<std::int64_t> &shape) const
   {
     kjit_array *made = nullptr;
-    check(context(),
-          kjit_reshape_array(this->get(), shape.data(), std::uint32_t(shape.size()), &made));
-    return array(made);
+    kjit::check(context(),
+                kjit_reshape_array(this->get(), shape.data(), std::uint32_t(shape.size()), &made));
+    return array(made, this->keep());
   }
   kjit_arg as_argument() const { return kjit_arg_array(this->get()); }
 
@@ -350,9 +402,9 @@ private:
   static kjit_array *make(const device &where, const std::vector<std::int64_t> &shape)
   {
     kjit_array *made = nullptr;
-    check(kjit_get_device_context(where.get()),
-          kjit_create_array(where.get(), type_of<T>::value, shape.data(),
-                            std::uint32_t(shape.size()), &made));
+    kjit::check(kjit_get_device_context(where.get()),
+                kjit_create_array(where.get(), type_of<T>::value, shape.data(),
+                                  std::uint32_t(shape.size()), &made));
     return made;
   }
 };
@@ -367,22 +419,17 @@ template <typename R> auto to_device(const device &where, const R &elements)
 }
 
 /* A kernel, and how it is launched: called like a function. A lvalue argument that can be written
- * is one that the kernel may write; const ones, and temporaries, are read only, and a kernel that
- * writes them is refused (ARGUMENT). Memory of the host that is an argument has to live until the
- * stream has passed the launch; on the CPU, and where a GPU was given memory of the host, the call
- * returns when it has. */
-class kernel {
+ * is one that the kernel may write; elements that are const, and temporaries that own theirs, are
+ * read only, and a kernel that writes them is refused (ARGUMENT). A handle of an array, const or
+ * not, names memory that may be written, as a span does. Memory of the host that is an argument has
+ * to live until the stream has passed the launch; on the CPU, and where a GPU was given memory of
+ * the host, the call returns when it has. */
+class kernel : public detail::borrowed<kjit_kernel> {
 public:
-  kernel(kjit_module *owner, kjit_kernel *object)
-      : module_(kjit_retain_module(owner), kjit_release_module), object_(object)
+  explicit kernel(kjit_kernel *object, const detail::keeper &on = nullptr) : borrowed(object, on)
   {
     config_.size_bytes = sizeof config_;
-    kjit_parameter_info info = {};
-    info.size_bytes = sizeof info;
-    for (std::size_t i = 0; kjit_get_parameter_info(object, i, &info) == KJIT_OK; i++)
-      parameters_.push_back({ info.name, info.is_written != 0 });
   }
-  kjit_kernel *get() const noexcept { return object_; }
 
   /* The same kernel with another launch: blocks, threads of a block, a stream, a device, bytes of
    * dynamic shared memory. What is not said is chosen. */
@@ -409,6 +456,7 @@ public:
   {
     kernel k = *this;
     k.config_.device = d.get();
+    k.device_ = d.keep();
     return k;
   }
   kernel shared(std::uint64_t size_bytes) const
@@ -424,67 +472,62 @@ public:
   {
     if constexpr (sizeof...(Ts) == 0) launch(nullptr, 0);
     else {
-      detail::argument kept[] = { make(std::forward<Ts>(values))... };
+      detail::argument kept[] = { detail::make_argument(std::forward<Ts>(values))... };
       kjit_arg arguments[sizeof...(Ts)];
       for (std::size_t i = 0; i < sizeof...(Ts); i++) {
         arguments[i] = kept[i].get();
-        if (kept[i].is_const()) refuse_if_written(i);
+        if (kept[i].is_const())
+          detail::refuse_if_written(kjit_get_parameter_info, get(), "kernel", i);
       }
       launch(arguments, sizeof...(Ts));
     }
   }
 
 private:
-  struct parameter {
-    const char *name;
-    bool is_written;
-  };
-  std::shared_ptr<kjit_module> module_;
-  kjit_kernel *object_;
   kjit_launch_config config_ = {};
   stream stream_;
-  std::vector<parameter> parameters_;
+  detail::keeper device_;
 
   static void set(std::uint32_t (&to)[3], std::uint32_t x, std::uint32_t y, std::uint32_t z)
   {
     to[0] = x, to[1] = y, to[2] = z;
   }
-  template <typename T> static detail::argument make(T &&value)
-  {
-    if constexpr (std::is_lvalue_reference_v<T> && !std::is_const_v<std::remove_reference_t<T>>)
-      return detail::argument(value, detail::argument::writable());
-    else return detail::argument(value);
-  }
   void launch(const kjit_arg *arguments, std::size_t count) const
   {
-    check(kjit_get_kernel_context(object_), kjit_launch(object_, &config_, arguments, count));
-  }
-  void refuse_if_written(std::size_t i) const
-  {
-    if (i < parameters_.size() && parameters_[i].is_written)
-      throw error(KJIT_ERROR_ARGUMENT,
-                  std::string("KJIT_ERROR_ARGUMENT\nthe kernel writes parameter `") +
-                    parameters_[i].name + "`, and the argument is const");
+    kjit::check(kjit_get_kernel_context(get()), kjit_launch(get(), &config_, arguments, count));
   }
 };
 
 /* A func, which kernels take as an argument and the host calls on the CPU. */
-class function {
+class function : public detail::borrowed<kjit_function> {
 public:
-  function(kjit_module *owner, kjit_function *object)
-      : module_(kjit_retain_module(owner), kjit_release_module), object_(object)
+  using borrowed::borrowed;
+  kjit_arg as_argument() const { return kjit_arg_function(get()); }
+  /* The func's result, which has to be of this type, for arguments in the machine's memory: what is
+   * const or a temporary is not written, as with kernels. */
+  template <typename R, typename... Ts> R call(Ts &&...values) const
   {
+    static_assert(std::is_void_v<R> || std::is_arithmetic_v<R>,
+                  "call a func that returns several values with kjit_call_function");
+    if constexpr (sizeof...(Ts) == 0) return call_with<R>(nullptr, 0);
+    else {
+      detail::argument kept[] = { detail::make_argument(std::forward<Ts>(values))... };
+      kjit_arg arguments[sizeof...(Ts)];
+      for (std::size_t i = 0; i < sizeof...(Ts); i++) {
+        arguments[i] = kept[i].get();
+        if (kept[i].is_const())
+          detail::refuse_if_written(kjit_get_function_parameter_info, get(), "func", i);
+      }
+      return call_with<R>(arguments, sizeof...(Ts));
+    }
   }
-  kjit_function *get() const noexcept { return object_; }
-  kjit_arg as_argument() const { return kjit_arg_function(object_); }
-  /* The func's result, which has to be of this type, for arguments in the machine's memory. */
-  template <typename R, typename... Ts> R call(const Ts &...values) const
+
+private:
+  template <typename R> R call_with(const kjit_arg *arguments, std::size_t count) const
   {
-    detail::argument kept[] = { detail::argument(number(0)), detail::argument(values)... };
-    kjit_arg arguments[sizeof...(Ts) + 1], result = {};
-    for (std::size_t i = 0; i < sizeof...(Ts); i++) arguments[i] = kept[i + 1].get();
-    kjit_context *context = kjit_get_function_context(object_);
-    check(context, kjit_call_function(object_, arguments, sizeof...(Ts), &result));
+    kjit_arg result = {};
+    kjit_context *context = kjit_get_function_context(get());
+    kjit::check(context, kjit_call_function(get(), arguments, count, &result));
     if constexpr (!std::is_void_v<R>) {
       if (result.type != type_of<R>::value)
         throw error(KJIT_ERROR_TYPE, "KJIT_ERROR_TYPE\nthe func returns " +
@@ -496,15 +539,10 @@ public:
       else return R(result.value.u);
     }
   }
-
-private:
-  std::shared_ptr<kjit_module> module_;
-  kjit_function *object_;
-
   static std::string text_of(kjit_context *context, kjit_type type)
   {
     std::unique_ptr<char, void (*)(char *)> text(kjit_copy_type_text(context, type),
-                                                 [](char *p) { kjit_free(NULL, p); });
+                                                 [](char *p) { kjit_free(nullptr, p); });
     return text ? text.get() : "?";
   }
 };
@@ -514,29 +552,30 @@ class module : public detail::owned<kjit_module, kjit_release_module> {
 public:
   using owned::owned;
   /* By name. */
-  kjit::kernel kernel(const char *name) const
+  kjit::kernel kernel(const std::string &name) const
   {
     kjit_kernel *found = nullptr;
-    check(kjit_get_module_context(get()), kjit_get_kernel(get(), name, &found));
-    return kjit::kernel(get(), found);
+    kjit::check(kjit_get_module_context(get()), kjit_get_kernel(get(), name.c_str(), &found));
+    return kjit::kernel(found, keep());
   }
-  kjit::function function(const char *name) const
+  kjit::function function(const std::string &name) const
   {
     kjit_function *found = nullptr;
-    check(kjit_get_module_context(get()), kjit_get_function(get(), name, &found));
-    return kjit::function(get(), found);
+    kjit::check(kjit_get_module_context(get()), kjit_get_function(get(), name.c_str(), &found));
+    return kjit::function(found, keep());
   }
   /* The canonical text. */
   std::string text() const
   {
     char *copy = nullptr;
-    check(kjit_get_module_context(get()), kjit_copy_module_text(get(), &copy));
-    std::unique_ptr<char, void (*)(char *)> kept(copy, [](char *p) { kjit_free(NULL, p); });
+    kjit::check(kjit_get_module_context(get()), kjit_copy_module_text(get(), &copy));
+    std::unique_ptr<char, void (*)(char *)> kept(copy, [](char *p) { kjit_free(nullptr, p); });
     return copy;
   }
 };
 
-/* Everything hangs off it. Copies of the handle are the same context; the last one ends it. */
+/* Everything hangs off it. Copies of the handle are the same context, which ends with the last of
+ * them and of the handles that came from it. */
 class context : public detail::owned<kjit_context, detail::end_context> {
 public:
   context() : context(config()) {}
@@ -548,17 +587,17 @@ public:
     defaults.size_bytes = sizeof defaults;
     return defaults;
   }
-  kjit::module parse(const char *name, std::string_view text) const
+  kjit::module parse(const std::string &name, std::string_view text) const
   {
     kjit_module *made = nullptr;
-    check(get(), kjit_parse_module(get(), name, text.data(), text.size(), &made));
-    return kjit::module(made);
+    kjit::check(get(), kjit_parse_module(get(), name.c_str(), text.data(), text.size(), &made));
+    return kjit::module(made, keep());
   }
   kjit::device device(kjit_device_kind kind, std::int32_t ordinal = 0) const
   {
     kjit_device *found = nullptr;
-    check(get(), kjit_get_device(get(), kind, ordinal, &found));
-    return kjit::device(found);
+    kjit::check(get(), kjit_get_device(get(), kind, ordinal, &found));
+    return kjit::device(found, keep());
   }
   kjit::device cpu() const { return device(KJIT_DEVICE_CPU); }
   kjit::device cuda(std::int32_t ordinal = 0) const { return device(KJIT_DEVICE_CUDA, ordinal); }
@@ -570,18 +609,17 @@ public:
   {
     kjit_statistics found = {};
     found.size_bytes = sizeof found;
-    check(get(), kjit_get_statistics(get(), &found));
+    kjit::check(get(), kjit_get_statistics(get(), &found));
     return found;
   }
   /* Throws the failure of a call of the C interface on this context. */
   void check(kjit_status status) const { kjit::check(get(), status); }
 
 private:
-  static void check(kjit_context *context, kjit_status status) { kjit::check(context, status); }
   static kjit_context *make(const kjit_config &config)
   {
     kjit_context *made = nullptr;
-    check(nullptr, kjit_create_context(&config, &made));
+    kjit::check(nullptr, kjit_create_context(&config, &made));
     return made;
   }
 };

@@ -72,7 +72,9 @@ typedef enum kjit_arg_kind {
   /* value.function is a func */
   KJIT_ARG_FUNCTION,
   /* value.address points to a value of type */
-  KJIT_ARG_BY_ADDRESS
+  KJIT_ARG_BY_ADDRESS,
+  /* value.items points to the arguments that the tuple is made of, as many as reserved says */
+  KJIT_ARG_TUPLE
 } kjit_arg_kind;
 /* How a host array is copied for a launch on a GPU; AUTO: from what the kernel reads and writes.
  * OUT promises that the kernel writes every element. */
@@ -91,7 +93,7 @@ typedef enum kjit_access {
 typedef struct kjit_arg {
   /* kjit_arg_kind; kjit_access */
   uint8_t kind, access;
-  /* 0 */
+  /* how many items a tuple has; else 0 */
   uint16_t reserved;
   /* of a value, or of a tensor's elements; KJIT_ANY: the tensor's own */
   kjit_type type;
@@ -105,6 +107,7 @@ typedef struct kjit_arg {
     const kjit_tensor *tensor;
     kjit_array *array;
     kjit_function *function;
+    const struct kjit_arg *items;
   } value;
 } kjit_arg;
 
@@ -120,7 +123,7 @@ static inline kjit_arg kjit_make_arg(kjit_arg_kind kind, kjit_type type)
   return a;
 }
 /* clang-format off */
-/* Scalars of every type; kjit_arg_value takes complex numbers, vectors and structs, too. */
+/* ---- scalars of every type; kjit_arg_value takes complex numbers, vectors and structs, too ---- */
 /* A bool: whether v is not 0. */
 static inline kjit_arg kjit_arg_bool(int v) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_BOOL); a.value.u = v != 0; return a; }
 /* An i8. */
@@ -167,12 +170,16 @@ static inline kjit_arg kjit_arg_pointer(kjit_type type, const void *v) { kjit_ar
 static inline kjit_arg kjit_arg_array(kjit_array *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_ARRAY, KJIT_ANY); a.value.array = v; return a; }
 /* A func or built-in, for a parameter that takes a func; borrowed. */
 static inline kjit_arg kjit_arg_function(kjit_function *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_FUNCTION, KJIT_FUNC); a.value.function = v; return a; }
+/* A tuple of arguments, tuples among them, read during the call only, as the items are; count up to 65535, items NULL for 0. For kernels whose parameters say that they take tuples, `box: (_, f32[:])`,
+ * and launches, prepared ones too; kjit_set_prepared_argument counts the items one by one. */
+static inline kjit_arg kjit_arg_tuple(const kjit_arg *items, uint16_t count) { kjit_arg a = kjit_make_arg(KJIT_ARG_TUPLE, KJIT_ANY); a.reserved = count; a.value.items = items; return a; }
 /* The same argument with an access: how a host array is copied for a launch on a GPU. */
 static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.access = (uint8_t)access; return a; }
 /* clang-format on */
 
 /* ---- launching ---- */
 
+/* How a launch is made. */
 typedef enum kjit_launch_flags {
   /* all blocks are resident at once, or the launch is refused; kernels that use grid_sync are
      always launched so */
@@ -307,6 +314,15 @@ typedef struct kjit_specialization_info {
   int is_loaded;
   /* 1: it uses grid_sync; its code came from the disk cache, or from a blob */
   int is_cooperative, is_from_disk, is_imported;
+  /* The CPU's. Stack of a thread of the machine, as all functions of the code need it together, but
+     for what functions outside of the code take. On a GPU 0, or what recursion needs. */
+  uint32_t stack_bytes;
+  /* bits of the widest vectors that the code computes with, which a processor with narrower
+     registers takes in parts; 0: it has none. On a GPU 0 */
+  uint32_t vector_bits;
+  /* memory that a block takes of the thread that runs it: its shared arrays, dynamic ones aside,
+     and what its threads keep where they wait for each other. On a GPU 0 */
+  uint64_t block_bytes;
 } kjit_specialization_info;
 
 /* The kernel's specializations in the order of their compilation; borrowed from the kernel; NULL

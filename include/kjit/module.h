@@ -18,6 +18,7 @@ typedef struct kjit_function kjit_function; /* one func of a module: an argument
 
 /* ---- types: small values; equal types have equal values within a context ---- */
 
+/* A type: one of the constants below, or what a function below has given. */
 typedef uint32_t kjit_type;
 /* Scalar types and what stands in the place of a type; further types are made by the functions
  * below. */
@@ -221,6 +222,11 @@ typedef struct kjit_parameter_info {
 /* What a front end or a tool needs to bind arguments by name. Errors: ARGUMENT past the end. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index,
                                                         kjit_parameter_info *info);
+/* The same of a func. Errors: ARGUMENT also for built-ins, and funcs that are extern: their bodies
+ * are not known. */
+KJIT_API KJIT_CHECK kjit_status kjit_get_function_parameter_info(kjit_function *function,
+                                                                 size_t index,
+                                                                 kjit_parameter_info *info);
 
 /* ---- builder: one call a node, the text form's tree ----
  * What makes a part of the module is called kjit_build_*; create, destroy, finish, get and set are
@@ -233,6 +239,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, siz
  * Statements go to the innermost open block. Names need not be unique or valid identifiers: the
  * printer renames. NULL as a name: kjit makes one. */
 
+/* An expression or a name of the module under construction; 0: none, or one that failed. */
 typedef uint32_t kjit_node;
 /* Operators; ops.def has the text of each. */
 typedef enum kjit_op {
@@ -302,7 +309,7 @@ KJIT_API kjit_node kjit_build_integer(kjit_builder *builder, int64_t value); /* 
 KJIT_API kjit_node kjit_build_float(kjit_builder *builder, double value);    /* weak literal */
 KJIT_API kjit_node kjit_build_string(kjit_builder *builder,
                                      const char *text); /* an item of kjit_build_print */
-KJIT_API kjit_node kjit_build_bool(kjit_builder *builder, int value);
+KJIT_API kjit_node kjit_build_bool(kjit_builder *builder, int value); /* true unless 0 */
 /* typed literal of a scalar type, read at once */
 KJIT_API kjit_node kjit_build_value(kjit_builder *builder, kjit_type type, const void *value);
 /* op x: KJIT_OP_NEG, KJIT_OP_POS, KJIT_OP_INVERT, KJIT_OP_NOT. */

@@ -57,6 +57,7 @@ typedef struct kjit_context kjit_context; /* everything hangs off it; two contex
 typedef struct kjit_device kjit_device;   /* one GPU, or the CPU */
 typedef struct kjit_stream kjit_stream;   /* a queue of launches and copies on one device */
 
+/* What a function returns: KJIT_OK, KJIT_NOT_READY, or what has failed. */
 typedef enum kjit_status {
 #define KJIT_ROW(name, text) KJIT_##name,
 #include <kjit/status.def>
@@ -206,7 +207,12 @@ enum {
      atomics with each other are none */
   KJIT_CHECK_RACES = 32,
   /* all of them */
-  KJIT_CHECK_ALL = 63
+  KJIT_CHECK_ALL = 63,
+  /* divisions of integers by 0, which without it give 0: half of KJIT_CHECK_DIVISION */
+  KJIT_CHECK_INTEGER_DIVISION = 64,
+  /* divisions of floats and complex numbers by 0, which without it give an infinity or NaN: the
+     other half */
+  KJIT_CHECK_FLOAT_DIVISION = 128
 };
 
 /* Who wrote a source, and so what it may do (docs/architecture/guests.md). */
@@ -271,6 +277,7 @@ typedef struct kjit_compile_limits {
   uint64_t memory_bytes;
   uint64_t code_bytes; /* the PTX, assembly or object that is made; default 64 MiB */
 } kjit_compile_limits;
+/* For fields of kjit_compile_limits: no limit. */
 #define KJIT_NO_LIMIT UINT64_MAX
 
 /* What a context is made with. */

@@ -18,6 +18,7 @@ typedef struct kjit_executable_graph kjit_executable_graph;
 
 /* ---- streams. On the CPU work is done when the call that queues it returns ---- */
 
+/* How a stream is made. */
 typedef enum kjit_stream_flags {
   /* not ordered with the default stream, which launches and copies without a stream use */
   KJIT_STREAM_NON_BLOCKING = 1
@@ -67,6 +68,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_add_host_callback(kjit_device *device, kjit
 
 /* ---- events, with timing. On the CPU they are clock readings ---- */
 
+/* An event that can be recorded on the device's streams, with a time. Errors: DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_event(kjit_device *device, kjit_event **event);
 /* The host's CUevent, not owned: it has to live until the kjit_event is destroyed, and counts as
  * recorded. Errors: MISUSE (NULL), UNSUPPORTED on the CPU. */

@@ -136,6 +136,7 @@ struct ki_decl {
   bool is_const;
   bool is_func, is_type; /* PARAM: takes a func; takes a type, which expressions then name */
   bool is_assigned;      /* VAR: assigned after its declaration */
+  bool is_split;         /* PARAM of a kernel: a tuple, .fields are parameters instead of it */
   bool is_open; /* VAR: declared without a value; its type is what its assignments join to */
   ki_type_expr *type_expr;
   ki_expr *value;
@@ -153,11 +154,17 @@ struct ki_decl {
   bool is_guest;         /* of the module: a guest's, see verify_guest.c */
 };
 
+enum { KI_SHAPE_ARGUMENT = '-', KI_SHAPE_OPEN = '(', KI_SHAPE_CLOSE = ')' };
+
 struct ki_function {
   ki_decl *decl;
   kjit_module *module; /* set when the module is finished */
   bool is_kernel, is_extern;
   ki_decls params;
+  /* The parameters as they were written, a sign each, tuples in parentheses: "-(--(-))()". Of
+   * functions that were parsed; who has no tuples needs none of it. */
+  KJ_LIST(char) shape;
+  bool has_tuples;
   /* every LET, VAR, SHARED, LOCAL, LOOP of the body, in order of declaration */
   ki_decls locals;
   ki_type_expr *result; /* annotation or NULL */

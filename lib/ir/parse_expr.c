@@ -65,7 +65,7 @@ static ki_expr *parse_number(ki_parser *parser)
 /* Of a parameter that is a tuple: its items, or one of them where the index is a number. */
 static ki_expr *name_items(ki_parser *parser, ki_decl *decl, kj_location location)
 {
-  if (!decl->fields.count) {
+  if (!decl->is_split) {
     ki_expr *expr = new_expr(parser, KJ_EXPR_DECL, location);
     expr->decl = decl;
     return expr;
@@ -100,7 +100,7 @@ static ki_expr *parse_name(ki_parser *parser)
 {
   const ki_token *token = &parser->lexer.token;
   const ki_binding *binding = token->name->value;
-  if (binding && binding->decl->fields.count) {
+  if (binding && binding->decl->is_split) {
     ki_expr *tuple = name_items(parser, binding->decl, token->location);
     ki_advance(parser);
     return tuple;

@@ -15,12 +15,25 @@ static ki_type_expr *new_type(ki_parser *parser, ki_type_expr_kind kind, kj_loca
 
 /* ---- bases ---- */
 
+/* NULL: it is another type. */
+static ki_type_expr *accept_any(ki_parser *parser)
+{
+  if (!parser->takes_any || !ki_at(parser, KJ_TOKEN_NAME) ||
+      strcmp(parser->lexer.token.name->key, "_") != 0)
+    return NULL;
+  ki_type_expr *any = new_type(parser, KJ_TYPE_FIXED, ki_place(parser));
+  any->type = KJIT_ANY;
+  ki_advance(parser);
+  return any;
+}
+
 static ki_type_expr *parse_tuple(ki_parser *parser)
 {
   ki_type_expr *tuple = new_type(parser, KJ_TYPE_TUPLE, ki_place(parser));
   ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
   while (!ki_at(parser, KJ_TOKEN_RIGHT_PAREN)) {
-    ki_type_expr *item = ki_parse_type_expr(parser);
+    ki_type_expr *any = accept_any(parser);
+    ki_type_expr *item = any ? any : ki_parse_type_expr(parser);
     KJ_PUSH(parser->arena, &tuple->items, item);
     if (!ki_accept(parser, KJ_TOKEN_COMMA)) break;
   }

@@ -241,18 +241,25 @@ static void parse_parameter_type(ki_parser *parser, ki_decl *param)
                   "a type is known at compile time anyway: `%s: type`, without `const`",
                   param->name);
   if (param->is_func || param->is_type) return;
+  parser->takes_any = parser->function->is_kernel;
   param->type_expr = ki_parse_type_expr(parser);
+  parser->takes_any = false;
   ki_make_argument_type(parser, param->type_expr);
 }
 
-/* Hosts know no tuples: a kernel takes the items, of tuples in it too, one after the other. */
+/* How the parameters were written, for hosts that hand over tuples. */
+static void note_shape(ki_parser *parser, char sign)
+{
+  if (parser->function->is_kernel) KJ_PUSH(parser->arena, &parser->function->shape, sign);
+}
+
+/* A kernel takes the items of a tuple, of tuples in it too, one after the other. */
 static void split_tuple(ki_parser *parser, ki_decl *tuple)
 {
   const ki_type_expr *type = tuple->type_expr;
   const ki_expr *value = tuple->value;
-  if (type->items.count == 0)
-    ki_fail_parse(parser, type->location, KJIT_ERROR_TYPE,
-                  "a kernel takes the items of a tuple one after the other, and `()` has none");
+  parser->function->has_tuples = tuple->is_split = true;
+  note_shape(parser, KI_SHAPE_OPEN);
   if (value && (value->kind != KJ_EXPR_TUPLE || value->args.count != type->items.count))
     ki_fail_parse(parser, value->location, KJIT_ERROR_TYPE,
                   "the default of a tuple is a tuple of %zu values", type->items.count);
@@ -263,11 +270,12 @@ static void split_tuple(ki_parser *parser, ki_decl *tuple)
                        .location = type->items.items[i]->location,
                        .is_const = tuple->is_const,
                        .function = tuple->function,
-                       .type_expr = type->items.items[i],
+                       .type_expr = ki_is_any(type->items.items[i]) ? NULL : type->items.items[i],
                        .value = value ? value->args.items[i] : NULL };
     add_parameter(parser, item);
     KJ_PUSH(parser->arena, &tuple->fields, item);
   }
+  note_shape(parser, KI_SHAPE_CLOSE);
 }
 
 static void add_parameter(ki_parser *parser, ki_decl *param)
@@ -276,8 +284,12 @@ static void add_parameter(ki_parser *parser, ki_decl *param)
   param->index = (uint32_t)function->params.count;
   bool is_split =
     function->is_kernel && param->type_expr && param->type_expr->kind == KJ_TYPE_TUPLE;
-  if (is_split) split_tuple(parser, param);
-  else KJ_PUSH(parser->arena, &function->params, param);
+  if (is_split) {
+    split_tuple(parser, param);
+    return;
+  }
+  note_shape(parser, KI_SHAPE_ARGUMENT);
+  KJ_PUSH(parser->arena, &function->params, param);
 }
 
 static void parse_parameter(ki_parser *parser)

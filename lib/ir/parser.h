@@ -30,6 +30,8 @@ typedef struct ki_parser {
   ki_token slashes;          /* the last // used as an operator */
   uint32_t declaration_line; /* where the declaration being parsed begins */
   ki_attributes defaults;    /* of the kernels and funcs that follow in this source */
+  /* `_` may stand for the type of an item: the tuple is the parameter of a kernel */
+  bool takes_any;
   /* the integer literal that only fits its type when it is negated, or NULL */
   ki_expr *overflow;
 } ki_parser;
@@ -69,6 +71,11 @@ ki_expr *ki_parse_exprs(ki_parser *parser);
 /* Expressions up to the closing parenthesis, which is taken. */
 void ki_parse_arguments(ki_parser *parser, ki_exprs *list);
 ki_type_expr *ki_parse_type_expr(ki_parser *parser);
+/* What `_`, an item of any type in the tuple that a parameter of a kernel takes, is parsed to. */
+static inline bool ki_is_any(const ki_type_expr *type)
+{
+  return type->kind == KJ_TYPE_FIXED && type->type == KJIT_ANY;
+}
 /* `f32[]` as the type of an argument is an array of rank 0; as a declaration in shared memory it is
  * an array of the launch's size. */
 void ki_make_argument_type(ki_parser *parser, ki_type_expr *type);

@@ -129,7 +129,7 @@ static void mark_expr(void *data, kt_expr **at)
   kt_expr *e = *at;
   if (m->checks & WATCHES) watch_expr(m, e);
   if ((m->checks & KJIT_CHECK_BOUNDS) && subscripts(m, e)) e->is_checked = true;
-  if ((m->checks & KJIT_CHECK_DIVISION) && kt_divides(e)) e->is_checked = true;
+  if (kt_checks_division(m->c, e)) e->is_checked = true;
 }
 
 static void mark_stmt(void *data, kt_stmt *stmt)

@@ -18,7 +18,7 @@ enum {
   CALL_COST = BUDGET, /* of what a called function executes in loops that look by themselves */
   BUILTIN_COST = 4,
   EXTERN_COST = 64,
-  WAIT_COST = 1024, /* some microseconds */
+  WAIT_COST = 1024,    /* some microseconds */
   PRINT_COST = 1 << 20 /* threads of a GPU wait for the host, which writes their lines */
 };
 

@@ -184,6 +184,7 @@ static void optimize(kg_emission *e)
                   &e->errors);
   }
   kl_name_cpu_math(e->context, e->module);
+  e->c->code->vector_bits = kg_measure_vectors(e->module, e->machine->layout);
   kg_report_frames(e->context, e->module);
 }
 

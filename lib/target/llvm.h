@@ -96,6 +96,8 @@ bool kg_is_dense(LLVMModuleRef module);
 bool kg_has_many_addresses(LLVMModuleRef module);
 /* May stop counting when there are more than most. */
 uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most);
+/* The bits of the widest vectors that instructions of the module make, masks aside; 0: none. */
+uint32_t kg_measure_vectors(LLVMModuleRef module, LLVMTargetDataRef layout);
 /* Runs a pipeline in LLVM's text form. Fails where a limit of the compilation is reached: between
  * the passes of a large module, which run one by one. */
 void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef machine,

@@ -26,6 +26,25 @@ uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most)
   return count;
 }
 
+static uint32_t vector_bits(LLVMTypeRef type, LLVMTargetDataRef layout)
+{
+  if (LLVMGetTypeKind(type) != LLVMVectorTypeKind) return 0;
+  unsigned long long lane = LLVMSizeOfTypeInBits(layout, LLVMGetElementType(type));
+  return lane > 1 ? (uint32_t)lane * LLVMGetVectorSize(type) : 0;
+}
+
+uint32_t kg_measure_vectors(LLVMModuleRef module, LLVMTargetDataRef layout)
+{
+  uint32_t most = 0;
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i)) {
+        uint32_t bits = vector_bits(LLVMTypeOf(i), layout);
+        if (bits > most) most = bits;
+      }
+  return most;
+}
+
 static unsigned optnone(void)
 {
   static const char name[] = "optnone";

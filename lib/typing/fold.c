@@ -47,7 +47,7 @@ static kt_expr *new_result(kt_scope *s, ki_outcome outcome, ki_value result, con
  * that nothing gives a type have no place at run time; their quotient is 0. */
 static bool is_checked_division(const kt_scope *s, const kt_expr *divisor)
 {
-  return (s->c->request->checks & KJIT_CHECK_DIVISION) && !ki_is_weak(divisor->type) &&
+  return !ki_is_weak(divisor->type) && kt_checks_divisor(s->c, divisor->type) &&
          !ki_is_true(kt_value_of(divisor));
 }
 

@@ -157,6 +157,15 @@ kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
                            : kt_make_item(s, value, component.index, location);
 }
 
+/* An array without dimensions is its one element to who names a field of that. */
+static bool is_field_of_only(const kt_scope *s, kjit_type array, const char *name,
+                             ki_component *component)
+{
+  const ki_type_info *info = ki_type(s->c->types, array);
+  return kt_is_array(s->c, array) && info->rank == 0 && kt_is_struct(s->c, info->element) &&
+         kt_find_component(s->c, info->element, name, component);
+}
+
 kt_expr *kt_infer_field(kt_scope *s, const ki_expr *expr)
 {
   ki_component component;
@@ -165,8 +174,9 @@ kt_expr *kt_infer_field(kt_scope *s, const ki_expr *expr)
   kt_expr *x = kt_infer_expr(s, expr->x);
   if (kt_is_array(s->c, x->type) || kt_is_value_array(s->c, x->type)) {
     kt_expr *property = kt_infer_property(s, expr, x);
-    if (!property) fail_array_field(s, expr);
-    return property;
+    if (property) return property;
+    if (!is_field_of_only(s, x->type, expr->name, &component)) fail_array_field(s, expr);
+    return read_member(s, x, &(kt_exprs){ 0 }, component, expr->location);
   }
   if (kt_find_component(s->c, x->type, expr->name, &component))
     return kt_read_component(s, x, component, expr->location);
@@ -293,11 +303,14 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
   infer_target(s, expr->x, t);
   read_pointer(s, t);
   if (t->value && kt_is_array(s->c, t->value->type)) {
-    t->value = kt_infer_property(s, expr, t->value);
-    if (!t->value) fail_array_field(s, expr);
-    if (!kt_is_array(s->c, t->value->type))
+    kt_expr *property = kt_infer_property(s, expr, t->value);
+    if (property && !kt_is_array(s->c, property->type))
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` cannot be changed", expr->name);
-    return;
+    if (!property && !is_field_of_only(s, t->value->type, expr->name, &component))
+      fail_array_field(s, expr);
+    if (property) t->value = property;
+    else set_element(s, expr, t->value, (kt_exprs){ 0 }, t);
+    if (property) return;
   }
   if (t->value && kt_is_pointer(s->c, t->value->type))
     set_element(s, expr, kt_make_pointed(s, t->value, expr->location),

@@ -221,10 +221,22 @@ kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location loc
                                  : new_convert(s, value, type, location);
 }
 
+/* A struct is stored from an array without dimensions, too, which is its one element. */
+static bool is_only_element(const kt_scope *s, kjit_type array, kjit_type element)
+{
+  const ki_type_info *info = ki_type(s->c->types, array);
+  return kt_is_struct(s->c, element) && kt_is_array(s->c, array) && info->rank == 0 &&
+         info->element == element;
+}
+
 kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const char *what,
                            kj_location location)
 {
   if (value->type == type) return value;
+  if (is_only_element(s, value->type, type)) {
+    const kt_place only = { .array = value, .type = type, .location = location };
+    return kt_load_place(s, &only);
+  }
   kjit_type from = kt_part_type(s->c, value->type), to = kt_part_type(s->c, type);
   if (!kt_keeps_parts(s->c, value->type, type) || !ki_is_scalar(to) || !kt_is_number(s->c, from))
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what,

@@ -310,13 +310,23 @@ bool kt_is_division_builtin(ki_builtin_id id)
   return id == KJ_BUILTIN_CEIL_DIV || id == KJ_BUILTIN_DIV_TRUNC || id == KJ_BUILTIN_REM_TRUNC;
 }
 
-bool kt_divides(const kt_expr *expr)
+bool kt_checks_divisor(const kt_compilation *c, kjit_type type)
+{
+  if (!ki_is_weak(type) && ki_type(c->types, type)->class_ == KJ_CLASS_VECTOR)
+    type = ki_get_component(c->types, type, 0).type;
+  bool is_integer = type == KJIT_BOOL || ki_is_integral(type);
+  return c->request->checks &
+         (is_integer ? KJIT_CHECK_INTEGER_DIVISION : KJIT_CHECK_FLOAT_DIVISION);
+}
+
+bool kt_checks_division(const kt_compilation *c, const kt_expr *expr)
 {
   const kt_expr *divisor = NULL;
   if (expr->kind == KJ_T_BINARY && !expr->is_power && kt_is_division(expr->op)) divisor = expr->y;
   if (expr->kind == KJ_T_BUILTIN && kt_is_division_builtin(expr->builtin->id))
     divisor = expr->args.items[1];
-  return divisor && !(divisor->kind == KJ_T_CONST && ki_is_true(kt_value_of(divisor)));
+  return divisor && kt_checks_divisor(c, divisor->type) &&
+         !(divisor->kind == KJ_T_CONST && ki_is_true(kt_value_of(divisor)));
 }
 
 static bool matters(void *data, const kt_expr *expr)
@@ -328,7 +338,7 @@ static bool matters(void *data, const kt_expr *expr)
                   expr->kind == KJ_T_ADDRESS || expr->kind == KJ_T_ELEMENT ||
                   expr->kind == KJ_T_INSERT;
   return has_own_effect(NULL, expr) || ((checks & OF_ACCESSES) && accesses) ||
-         ((checks & KJIT_CHECK_DIVISION) && kt_divides(expr));
+         kt_checks_division(c, expr);
 }
 
 bool kt_can_drop(const kt_compilation *c, const kt_expr *expr)

@@ -76,7 +76,7 @@ struct kt_compilation {
    * thread; NULL: there is none */
   const char *divergent_barrier;
   kj_location divergent_location;
-  bool has_wraps;   /* by inference: some index counts from the end where it is negative */
+  bool has_wraps; /* by inference: some index counts from the end where it is negative */
   /* out, by lowering: which facts the code relies on, for kj_code.facts */
   bool used_aligned16, used_rows_aligned16, used_offsets32, used_grid32, used_disjoint, used_same;
   /* by pass/prove.c, CPU only: what holds in a block whose hoisted checks cannot fail, in terms of
@@ -473,8 +473,10 @@ bool kt_has_effect(const kt_expr *expr);
 /* The operators, and the built-ins, that the division check is about. */
 bool kt_is_division(kjit_op op);
 bool kt_is_division_builtin(ki_builtin_id id);
-/* Whether it divides by something that may be 0. */
-bool kt_divides(const kt_expr *expr);
+/* Whether the request checks divisors of a type; of a vector: of its lanes' type. */
+bool kt_checks_divisor(const kt_compilation *c, kjit_type type);
+/* Whether it divides by something that may be 0, and the request checks that. */
+bool kt_checks_division(const kt_compilation *c, const kt_expr *expr);
 /* Whether nothing is lost if it is not evaluated: it has no effect, and nothing in it fails a check
  * of the request. */
 bool kt_can_drop(const kt_compilation *c, const kt_expr *expr);

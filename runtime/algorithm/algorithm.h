@@ -84,7 +84,9 @@ typedef enum ka_option {
   KA_RIGHT = 64,
   KA_BITS = 128,
   KA_WHERE = 256,
-  KA_SIGNATURE = 512
+  KA_SIGNATURE = 512,
+  KA_TF32 = 1024,
+  KA_CHUNK = 2048
 } ka_option;
 
 /* All that a public function was called with, but for its options. */
@@ -166,6 +168,8 @@ void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
 /* An input, or a value for all elements: rank 0. */
 void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
                       ka_operand *operand);
+/* The type of an argument of an operand's func, as a signature has it. Errors: ARGUMENT. */
+const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
 /* The output's array does not overlap the arrays of the other operand; may_be_same: but may be the
  * very same elements. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
@@ -237,6 +241,8 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
 /* What those are made of, for families that write the access themselves: parameters for what the
  * operand has, `x_0`, `x_1`; their names, each behind a comma. */
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
+/* An array whose last axis has stride 1, as the type of its parameter says; its name. */
+const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
 /* The name of a func in the kernel's text; count: of its arguments. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);

@@ -319,7 +319,8 @@ kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result, const
   einsum_given given = { .result = result, .expression = expression, .count = operand_count };
   for (size_t i = 0; operands && i < operand_count && i < KA_MOST_FACTORS; i++)
     given.operands[i] = &operands[i];
-  return ka_perform(context, "kjit_einsum", KA_ACCUMULATOR, options, build_einsum, &given);
+  return ka_perform(context, "kjit_einsum", KA_ACCUMULATOR | KA_TF32, options, build_einsum,
+                    &given);
 }
 
 kjit_status kjit_matmul(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
@@ -329,6 +330,6 @@ kjit_status kjit_matmul(kjit_context *context, const kjit_operand *result, const
     .result = result, .operands = { x, y }, .count = 2, .is_matmul = true
   };
   const ka_inputs inputs = { .operands = { result, x, y } };
-  return ka_perform_kept(context, "kjit_matmul", KA_ACCUMULATOR, options, build_einsum, &given,
-                         &inputs);
+  return ka_perform_kept(context, "kjit_matmul", KA_ACCUMULATOR | KA_TF32, options, build_einsum,
+                         &given, &inputs);
 }

@@ -28,6 +28,33 @@ typedef struct ka_einsum {
   kjit_type element, accumulator;
 } ka_einsum;
 
+/* A step as a product of matrices, `batch` of them: of m rows and n columns, sums of k terms. */
+typedef struct ka_product {
+  kjit_type accumulator;
+  uint64_t batch, m, n, k;
+  /* neighbours in the factor's memory are neighbours along the sum, as in the rows of a left one */
+  bool is_left_deep, is_right_deep;
+  bool has_mma; /* the device's tensor cores multiply such factors into such sums */
+} ka_product;
+
+typedef enum ka_product_kind {
+  KA_PRODUCT_TENSOR, /* tensor cores: library's product_tensor; the others: product_tiles */
+  KA_PRODUCT_TILES,  /* sums of a block in registers, factors in shared memory */
+  KA_PRODUCT_WARPS,  /* a sum for each warp */
+  KA_PRODUCT_THREADS
+} ka_product_kind;
+
+/* How a GPU does it. */
+typedef struct ka_product_plan {
+  ka_product_kind kind;
+  /* of tiles; KA_PRODUCT_TENSOR: warpgroups, bands of columns, slots of slices */
+  uint32_t rows, columns, depth;
+  bool has_mma;     /* KA_PRODUCT_TILES: by tensor cores */
+  uint32_t at_once; /* blocks on a multiprocessor; 0: the compiler chooses */
+  uint64_t parts;   /* of each sum; over 1: added in a launch of their own */
+  uint64_t blocks;
+} ka_product_plan;
+
 /* einsum.c */
 
 /* So many elements have these letters. Errors: ARGUMENT. */
@@ -41,13 +68,23 @@ typedef struct ka_product_tiling {
   uint64_t rows, columns, blocks; /* of a tile, at most; of the grid */
 } ka_product_tiling;
 
-/* Whether the letter along which elements are nearest in memory is one of these. Of a func it is
- * the last one. */
-bool ka_is_nearest_along(const ka_factor *factor, uint64_t letters);
+ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product);
 
-/* `batch` products of m rows and n columns, of sums of k terms. */
-ka_product_tiling ka_tile_product(const ka_call *call, uint64_t batch, uint64_t m, uint64_t n,
-                                  uint64_t k);
+/* A factor as tensor copies fetch it: of the batch, of rows, and of neighbours in memory, which lie
+ * along the sum (is_deep) or across it. */
+typedef struct ka_matrix {
+  int64_t extents[3], strides[3];
+  bool is_deep;
+} ka_matrix;
+
+/* product_tensor.c; false: not by tensor cores */
+bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
+                    ka_matrix *matrix);
+bool ka_has_mma(const ka_einsum *e);
+bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
+
+/* product_plan.c */
+ka_product_plan ka_plan_product(const ka_call *call, const ka_product *product);
 
 /* einsum_path.c: the steps, in the order that costs least. */
 void ka_contract(ka_einsum *e);

@@ -10,11 +10,20 @@
 #include "algorithm/einsum.h"
 #include "ir/context.h"
 
-enum { GROUPS = 4, SUMMED = 3 };
+enum {
+  GROUPS = 4,
+  SUMMED = 3,
+  THREADS = 256,
+  /* TILE_THREADS of the library */ WARPGROUP = 128,
+  MOST_ADDED = 64 /* parts, by one thread */
+};
+static const uint8_t left_groups[] = { 0, 1, SUMMED }, right_groups[] = { 0, 2, SUMMED };
 
 typedef struct step {
   const ka_einsum *e;
   ka_kernel kernel;
+  ka_product product;
+  ka_matrix matrices[2]; /* the factors, where tensor cores multiply them */
   uint64_t groups[GROUPS];
   const char *extents[KA_LETTERS], *list; /* parameters, where an index is taken apart by them */
 } step;
@@ -128,52 +137,237 @@ static void write_store(step *s, const ka_factor *target, const char *type, cons
   if (target->operand && target->operand->function)
     kj_append_format(s->kernel.funcs, "  %s\n}\n", place);
   else
-    kj_append_format(
-      s->kernel.funcs, "  %s = %s(v)\n}\n", place,
-      target->operand ? ka_type_text(s->e->call, target->operand->element) : type);
+    kj_append_format(s->kernel.funcs, "  %s = %s(v)\n}\n", place,
+                     target->operand ? ka_type_text(s->e->call, target->operand->element) : type);
+}
+
+/* ---- how matrices lie in memory ---- */
+
+/* Elements between neighbours along a letter; of a func, and of work memory, as in an array whose
+ * last axis is fastest. */
+static uint64_t stride_along(const ka_einsum *e, const ka_factor *factor, uint32_t letter)
+{
+  bool is_array = factor->operand && !factor->operand->function;
+  uint64_t stride = 0, inner = 1;
+  for (uint32_t i = factor->rank; i-- > 0;) {
+    if (factor->letters[i] == letter) {
+      int64_t own = is_array ? factor->operand->view.strides[i] : (int64_t)inner;
+      stride += (uint64_t)(own < 0 ? -own : own);
+    }
+    inner *= (uint64_t)e->extents[factor->letters[i]];
+  }
+  return stride;
+}
+
+/* Its neighbours along the sum are nearer than those along its own letters. */
+static bool is_deep(const step *s, const ka_factor *factor, uint64_t own)
+{
+  uint64_t summed = s->groups[SUMMED] & (factor ? factor->mask : 0);
+  if (!summed || !own) return summed != 0;
+  uint32_t along = 63 - (uint32_t)__builtin_clzll(summed),
+           across = 63 - (uint32_t)__builtin_clzll(own);
+  return stride_along(s->e, factor, along) <= stride_along(s->e, factor, across);
+}
+
+/* Columns are what neighbours in the result lie along: sums of neighbouring columns are stored
+ * together. */
+static bool is_turned(const step *s, const ka_factor *target)
+{
+  if (!s->groups[1] || !s->groups[2]) return s->groups[1] != 0;
+  uint32_t of_rows = 63 - (uint32_t)__builtin_clzll(s->groups[1]),
+           of_columns = 63 - (uint32_t)__builtin_clzll(s->groups[2]);
+  return stride_along(s->e, target, of_rows) < stride_along(s->e, target, of_columns);
+}
+
+/* ---- launches ---- */
+
+static void use_counts(step *s, const char **counts)
+{
+  for (uint32_t g = 0; g < GROUPS; g++)
+    counts[g] = ka_use_count(&s->kernel, ka_count_letters(s->e, s->groups[g]));
+}
+
+static void launch_on_cpu(step *s, const ka_factor *a, const ka_factor *b, const ka_factor *target)
+{
+  const char *of_left, *of_right, *outputs, *counts[GROUPS];
+  const char *type = ka_type_text(s->e->call, s->e->accumulator);
+  ka_product_tiling t = ka_tile_product(s->e->call, &s->product);
+  ka_begin_kernel(s->e->call, t.is_packed ? "product_cpu" : "product", &s->kernel);
+  use_extents(s);
+  write_factor(s, "product_left", left_groups, a, &of_left);
+  write_factor(s, "product_right", right_groups, b, &of_right);
+  write_store(s, target, type, &outputs);
+  use_counts(s, counts);
+  const char *operands = kj_format(&s->e->call->arena,
+                                   "bind_back(product_left%s%s), bind_back(product_right%s%s), "
+                                   "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s)",
+                                   of_left, s->list, of_right, s->list, outputs, s->list, counts[0],
+                                   counts[1], counts[2], counts[3], type);
+  if (!t.is_packed) {
+    ka_launch(&s->kernel, 0, 0, "product_all(%s)", operands);
+    return;
+  }
+  const char *rows = ka_use_count(&s->kernel, t.rows),
+             *columns = ka_use_count(&s->kernel, t.columns);
+  ka_launch(&s->kernel, 1, t.blocks, "product_packed(%s, %s, %s, %s, %s)", operands, rows, columns,
+            s->product.is_left_deep ? "true" : "false",
+            s->product.is_right_deep ? "true" : "false");
+}
+
+/* The text that the factors are handed over by. */
+static const char *use_matrices(step *s, const ka_factor *a, const ka_factor *b)
+{
+  const ka_factor *factors[] = { a, b };
+  const char *text = "";
+  for (uint32_t i = 0; i < 2; i++) {
+    const ka_matrix *matrix = &s->matrices[i];
+    ka_view_operand(s->e->call, factors[i]->operand, matrix->extents, matrix->strides, 3);
+    text =
+      kj_format(&s->e->call->arena, "%s%s, ", text, ka_use_rows(&s->kernel, factors[i]->operand));
+  }
+  return text;
+}
+
+static const char *use_funcs(step *s, const ka_factor *a, const ka_factor *b)
+{
+  const char *of_left, *of_right;
+  write_factor(s, "product_left", left_groups, a, &of_left);
+  write_factor(s, "product_right", right_groups, b, &of_right);
+  return kj_format(&s->e->call->arena,
+                   "bind_back(product_left%s%s), bind_back(product_right%s%s), ", of_left, s->list,
+                   of_right, s->list);
+}
+
+/* A part of a sum, as it is written to work memory, and read there. */
+static const char *use_part(step *s, uint32_t work, const char *const *counts, bool is_read)
+{
+  kj_arena *arena = &s->e->call->arena;
+  const char *name = ka_use_work(&s->kernel, work);
+  const char *bound = kj_format(arena, ", %s, %s, %s, %s", name, counts[0], counts[1], counts[2]);
+  kj_append_format(s->kernel.funcs,
+                   "func product_part(part, g0, g1, g2%s%s) @inline {\n  %s%s[((part * %s + g0) * "
+                   "%s + g1) * %s + g2]%s\n}\n",
+                   is_read ? "" : ", v", bound, is_read ? "return " : "", name, counts[0],
+                   counts[1], counts[2], is_read ? "" : " = v");
+  return kj_format(arena, "bind_back(product_part%s)", bound);
+}
+
+static const char *use_whole(step *s, const ka_factor *target, const char *type)
+{
+  const char *outputs;
+  write_store(s, target, type, &outputs);
+  kj_append_format(s->kernel.funcs,
+                   "func product_whole(part, g0, g1, g2, v%s%s) @inline { product_put(g0, g1, g2, "
+                   "v%s%s) }\n",
+                   outputs, s->list, outputs, s->list);
+  return kj_format(&s->e->call->arena, "bind_back(product_whole%s%s)", outputs, s->list);
+}
+
+static void add_parts(step *s, const ka_factor *target, uint32_t work, uint64_t parts)
+{
+  const char *outputs, *counts[GROUPS], *type = ka_type_text(s->e->call, s->e->accumulator);
+  ka_begin_kernel(s->e->call, "product_tiles", &s->kernel);
+  use_extents(s);
+  write_store(s, target, type, &outputs);
+  use_counts(s, counts);
+  const char *partial = use_part(s, work, counts, true), *count = ka_use_count(&s->kernel, parts);
+  bool are_many = parts > MOST_ADDED;
+  ka_launch(&s->kernel, are_many ? THREADS : 0, are_many ? ka_count_letters(s->e, target->mask) : 0,
+            "product_sum_%sparts(%s, bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s))",
+            are_many ? "many_" : "", partial, outputs, s->list, counts[0], counts[1], counts[2],
+            count, type);
+}
+
+/* Rows of the enumeration ka_product_kind: the library's module and func, and what its constants
+ * are. */
+static const char *const module_of[] = { [KA_PRODUCT_TENSOR] = "product_tensor",
+                                         [KA_PRODUCT_TILES] = "product_tiles",
+                                         [KA_PRODUCT_WARPS] = "product_tiles",
+                                         [KA_PRODUCT_THREADS] = "product_tiles" };
+
+static uint32_t count_threads(const ka_product_plan *plan)
+{
+  if (plan->kind == KA_PRODUCT_TENSOR) return WARPGROUP * (plan->rows + 1);
+  return plan->kind == KA_PRODUCT_THREADS ? 0 : THREADS;
+}
+
+static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const ka_factor *target,
+                          const ka_product_plan *plan)
+{
+  ka_call *call = s->e->call;
+  kj_arena *arena = &call->arena;
+  const char *counts[GROUPS], *type = ka_type_text(call, s->e->accumulator);
+  bool is_split = plan->parts > 1, is_tiled = plan->kind <= KA_PRODUCT_TILES;
+  uint64_t count = ka_count_letters(s->e, target->mask);
+  uint32_t work = is_split ? ka_add_work(call, s->e->accumulator, plan->parts * count, false) : 0;
+  ka_begin_kernel(call, module_of[plan->kind], &s->kernel);
+  s->kernel.blocks = plan->at_once;
+  use_extents(s);
+  const char *factors =
+    plan->kind == KA_PRODUCT_TENSOR ? use_matrices(s, a, b) : use_funcs(s, a, b);
+  use_counts(s, counts);
+  const char *store = is_split ? use_part(s, work, counts, false) : use_whole(s, target, type);
+  const char *parts = ka_use_count(&s->kernel, plan->parts);
+  const char *shape = kj_format(arena, "%s%s, %s, %s, zero(%s), %s", is_tiled ? "" : counts[0],
+                                is_tiled ? counts[1] : kj_format(arena, ", %s", counts[1]),
+                                counts[2], counts[3], type, parts);
+  const char *tile = kj_format(arena, ", %u, %u, %u, %s, %s%s", plan->rows, plan->columns,
+                               plan->depth, s->product.is_left_deep ? "true" : "false",
+                               s->product.is_right_deep ? "true" : "false",
+                               plan->kind == KA_PRODUCT_TENSOR ? ""
+                               : plan->has_mma                 ? ", true"
+                                                               : ", false");
+  static const char *const name_of[] = { [KA_PRODUCT_TENSOR] = "tensor",
+                                         [KA_PRODUCT_TILES] = "tiles",
+                                         [KA_PRODUCT_WARPS] = "warps",
+                                         [KA_PRODUCT_THREADS] = "threads" };
+  ka_launch(&s->kernel, count_threads(plan), plan->blocks, "product_%s(%s%s, %s%s)",
+            name_of[plan->kind], factors, store, shape, is_tiled ? tile : "");
+  if (is_split) add_parts(s, target, work, plan->parts);
+}
+
+/* By tensor cores, where they can. */
+static ka_product_plan plan_on_gpu(step *s, const ka_factor *a, const ka_factor *b)
+{
+  ka_product_plan plan;
+  const uint64_t left[] = { s->groups[0], s->groups[1], s->groups[SUMMED] },
+                 right[] = { s->groups[0], s->groups[2], s->groups[SUMMED] };
+  if (!ka_plan_tensor(s->e, &s->product, &plan) ||
+      !ka_read_matrix(s->e, a, left, &s->matrices[0]) ||
+      !ka_read_matrix(s->e, b, right, &s->matrices[1]) ||
+      (s->e->element == KJIT_F32 && !(s->matrices[0].is_deep && s->matrices[1].is_deep)))
+    return ka_plan_product(s->e->call, &s->product);
+  s->product.is_left_deep = s->matrices[0].is_deep;
+  s->product.is_right_deep = s->matrices[1].is_deep;
+  return plan;
 }
 
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target)
 {
-  static const uint8_t left[] = { 0, 1, SUMMED }, right[] = { 0, 2, SUMMED };
   ka_call *call = e->call;
   step s = { .e = e };
-  const char *of_left, *of_right, *outputs, *counts[GROUPS];
-  const char *type = ka_type_text(call, e->accumulator);
   uint64_t count = ka_count_letters(e, target->mask);
   divide_letters(&s, a->mask, b ? b->mask : 0, target->mask);
-  uint64_t summed = ka_count_letters(e, s.groups[SUMMED]);
   if (!count) return;
-  call->is_wide = call->is_wide || count > INT32_MAX / 2 || summed > INT32_MAX / 2;
-  ka_product_tiling t = { .is_packed = false };
-  /* neighbours in the result lie across */
-  if (ka_is_cpu(call) && b && ka_is_nearest_along(target, s.groups[1])) {
-    const ka_factor *first = a;
+  if (b && is_turned(&s, target)) {
+    const ka_factor *right = a;
     a = b;
-    b = first;
+    b = right;
     divide_letters(&s, a->mask, b->mask, target->mask);
   }
-  if (ka_is_cpu(call))
-    t = ka_tile_product(call, ka_count_letters(e, s.groups[0]), ka_count_letters(e, s.groups[1]),
-                        ka_count_letters(e, s.groups[2]), summed);
-  ka_begin_kernel(call, t.is_packed ? "product_cpu" : "product", &s.kernel);
-  use_extents(&s);
-  write_factor(&s, "product_left", left, a, &of_left);
-  write_factor(&s, "product_right", right, b, &of_right);
-  write_store(&s, target, type, &outputs);
-  for (uint32_t g = 0; g < GROUPS; g++)
-    counts[g] = ka_use_count(&s.kernel, ka_count_letters(e, s.groups[g]));
-  const char *operands =
-    kj_format(&call->arena,
-              "bind_back(product_left%s%s), bind_back(product_right%s%s), "
-              "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s)",
-              of_left, s.list, of_right, s.list, outputs, s.list, counts[0], counts[1], counts[2],
-              counts[3], type);
-  if (t.is_packed)
-    ka_launch(&s.kernel, 1, t.blocks, "product_packed(%s, %s, %s, %s, %s)", operands,
-              ka_use_count(&s.kernel, t.rows), ka_use_count(&s.kernel, t.columns),
-              ka_is_nearest_along(a, s.groups[SUMMED]) ? "true" : "false",
-              b && ka_is_nearest_along(b, s.groups[SUMMED]) ? "true" : "false");
-  else ka_launch(&s.kernel, 0, 0, "product_all(%s)", operands);
+  s.product = (ka_product){ .accumulator = e->accumulator,
+                            .batch = ka_count_letters(e, s.groups[0]),
+                            .m = ka_count_letters(e, s.groups[1]),
+                            .n = ka_count_letters(e, s.groups[2]),
+                            .k = ka_count_letters(e, s.groups[SUMMED]),
+                            .is_left_deep = is_deep(&s, a, s.groups[1]),
+                            .is_right_deep = is_deep(&s, b, s.groups[2]),
+                            .has_mma = !ka_is_cpu(call) && b && ka_has_mma(e) };
+  ka_product_plan plan = { .parts = 1 };
+  if (!ka_is_cpu(call)) plan = plan_on_gpu(&s, a, b);
+  call->is_wide =
+    call->is_wide || count * plan.parts > INT32_MAX / 2 || s.product.k > INT32_MAX / 2;
+  if (ka_is_cpu(call)) launch_on_cpu(&s, a, b, target);
+  else launch_on_gpu(&s, a, b, target, &plan);
 }

@@ -128,6 +128,17 @@ const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand)
   return names;
 }
 
+const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand)
+{
+  kj_arena *arena = &kernel->call->arena;
+  const char *name = kj_format(arena, "%s_0", operand->name),
+             *element = ka_type_text(kernel->call, operand->element);
+  KJ_ASSERT(operand->array_count == 1 && !operand->function);
+  add_parameter(kernel, name, kj_format(arena, ": const %s[:, :, ::1]", element),
+                &operand->arrays[0]);
+  return name;
+}
+
 /* Names of the extents that a linear index is taken apart by: parameters, too. */
 typedef struct indices {
   const char *extents;            /* behind commas */

@@ -92,7 +92,7 @@ static bool is_array(const kjit_arg *argument)
   return argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR;
 }
 
-static const char *argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument)
+const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument)
 {
   if (is_array(argument)) {
     kj_view view = view_array(call, operand->name, argument);
@@ -117,7 +117,7 @@ static kjit_type infer_element(ka_call *call, const ka_operand *operand)
     signature = kj_format(&call->arena, "%s%si64", signature, comma);
   for (size_t i = 0; i < operand->array_count; i++, comma = ", ")
     signature = kj_format(&call->arena, "%s%s%s", signature, comma,
-                          argument_type(call, operand, &operand->arrays[i]));
+                          ka_argument_type(call, operand, &operand->arrays[i]));
   ka_try(call, kjit_get_result_type(operand->function, signature, &type));
   if (!ki_is_element(call->context->types, type))
     ka_fail(call, KJIT_ERROR_TYPE, "the func of `%s` returns %s: an element is expected",

@@ -27,26 +27,10 @@ static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
          multiply(multiply(batch, k), multiply(m, n)) >= WORTH_TERMS;
 }
 
-bool ka_is_nearest_along(const ka_factor *factor, uint64_t letters)
+ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product)
 {
-  const ka_operand *x = factor->operand;
-  uint64_t least = UINT64_MAX;
-  bool is_along = false;
-  for (uint32_t i = factor->rank; i-- > 0;) {
-    if (!(factor->mask >> factor->letters[i] & 1)) continue;
-    int64_t own = x && !x->function ? x->view.strides[i] : (int64_t)(factor->rank - i);
-    uint64_t stride = (uint64_t)(own < 0 ? -own : own);
-    if (stride >= least) continue;
-    least = stride;
-    is_along = letters >> factor->letters[i] & 1;
-  }
-  return is_along;
-}
-
-ka_product_tiling ka_tile_product(const ka_call *call, uint64_t batch, uint64_t m, uint64_t n,
-                                  uint64_t k)
-{
-  if (!is_worth_packing(batch, m, n, k)) return (ka_product_tiling){ .is_packed = false };
+  uint64_t batch = product->batch, m = product->m, n = product->n;
+  if (!is_worth_packing(batch, m, n, product->k)) return (ka_product_tiling){ .is_packed = false };
   uint64_t cores = ka_core_count(call), tiles = 0;
   ka_product_tiling t = { .is_packed = true,
                           .rows = ka_least(m, MOST_ROWS),

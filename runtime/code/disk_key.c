@@ -404,8 +404,8 @@ static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *sign
   add_digest(text, "build", disk->build);
   add_target(disk, call->device, text);
   kj_append_format(text, "ptx %u\nchecks %x\nguest %d\ninterruptible %d\nkernel %s\n",
-                   call->device->ptx_limit, config->checks, call->kernel->module->has_guest,
-                   config->interruptible != 0, kernel->name);
+                   call->device->ptx_limit, kj_spell_out_checks(config->checks),
+                   call->kernel->module->has_guest, config->interruptible != 0, kernel->name);
   add_signature(call, signature, r, text);
   kj_add_extern_key(call->kernel->module, call->device->operations->takes_ptx, text);
   kj_append_text(text, "\n");

@@ -352,6 +352,9 @@ static void describe_code(const kjit_specialization *specialization, kjit_specia
   info->max_threads = cuda->max_threads;
   info->max_dynamic_shared_bytes = cuda->max_dynamic_shared_bytes;
   info->elements_a_thread = code->elements_a_thread;
+  info->stack_bytes = code->stack_bytes;
+  info->vector_bits = code->vector_bits;
+  info->block_bytes = code->scratch_bytes;
   info->is_cooperative = code->is_cooperative;
   memcpy(info->cluster, code->cluster, sizeof info->cluster);
   info->infer_time_ns = code->infer_time_ns;

@@ -402,12 +402,12 @@ kjit_status kjit_get_kernel(kjit_module *module, const char *name, kjit_kernel *
 
 /* ---- what the host is told ---- */
 
-kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_parameter_info *info)
+static kjit_status tell_parameter(const char *call, const kjit_kernel *kernel, const char *what,
+                                  size_t index, kjit_parameter_info *info)
 {
-  if (!kernel) return KJIT_ERROR_MISUSE;
   if (index >= kernel->parameter_count)
     return ki_fail_call(kernel->context, KJIT_ERROR_ARGUMENT,
-                        "kernel `%s` has %u parameters: there is no parameter %zu",
+                        "%s `%s` has %u parameters: there is no parameter %zu", what,
                         kernel->function->decl->name, kernel->parameter_count, index);
   const kj_parameter_row *row = &kernel->parameters[index];
   const ki_type_expr *written = row->decl->type_expr;
@@ -422,7 +422,28 @@ kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_para
     .is_read = row->is_read,
     .is_written = row->is_written,
   };
-  return ki_write_sized(kernel->context, "kjit_get_parameter_info", KI_PARAMETER_INFO, &own, info);
+  return ki_write_sized(kernel->context, call, KI_PARAMETER_INFO, &own, info);
+}
+
+kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index, kjit_parameter_info *info)
+{
+  if (!kernel) return KJIT_ERROR_MISUSE;
+  return tell_parameter("kjit_get_parameter_info", kernel, "kernel", index, info);
+}
+
+kjit_status kjit_get_function_parameter_info(kjit_function *function, size_t index,
+                                             kjit_parameter_info *info)
+{
+  if (!function) return KJIT_ERROR_MISUSE;
+  const ki_decl *decl = kj_function_of(function);
+  kjit_context *context = decl->function->module->context;
+  if (decl->function->is_extern || decl->function->builtin)
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "`%s` is %s: what its parameters are for is not known", decl->name,
+                        decl->function->builtin ? "a built-in" : "extern");
+  const kjit_kernel *known = kj_get_kernel_object(decl->function->module, decl->index);
+  if (!known) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  return tell_parameter("kjit_get_function_parameter_info", known, "func", index, info);
 }
 
 /* ---- calls ---- */

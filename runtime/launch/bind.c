@@ -39,6 +39,7 @@ static const char *name_kind(const kjit_arg *argument)
   case KJIT_ARG_TENSOR:
   case KJIT_ARG_ARRAY: return "an array";
   case KJIT_ARG_FUNCTION: return "a func";
+  case KJIT_ARG_TUPLE: return "a tuple";
   default: return "an argument of no known kind";
   }
 }

@@ -516,6 +516,21 @@ static kjit_status launch_in(char *memory, kjit_kernel *kernel, const kjit_launc
   return status;
 }
 
+static kjit_status launch_within(kjit_kernel *kernel, const kjit_launch_config *config,
+                                 const kjit_arg *arguments, size_t count,
+                                 kj_diagnostics *diagnostics);
+
+/* The items of tuples are arguments as any: no tuple comes back here. */
+static kjit_status launch_flat(kjit_kernel *kernel, const kjit_launch_config *config,
+                               const kjit_arg *arguments, size_t count, kj_diagnostics *diagnostics)
+{
+  kj_flat_arguments flat;
+  KJ_TRY(kj_flatten_arguments(kernel, arguments, count, diagnostics, &flat));
+  kjit_status status = launch_within(kernel, config, flat.items, flat.count, diagnostics);
+  free(flat.items);
+  return status;
+}
+
 static __attribute__((noinline)) kjit_status
 launch_by_rules(kjit_kernel *kernel, const kjit_launch_config *config, const kjit_arg *arguments,
                 size_t count, kj_diagnostics *diagnostics)
@@ -531,6 +546,8 @@ launch_by_rules(kjit_kernel *kernel, const kjit_launch_config *config, const kji
   }
   if (count && !arguments)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_launch: arguments is NULL");
+  if (kj_has_tuples(arguments, count))
+    return launch_flat(kernel, config, arguments, count, diagnostics);
   if (kj_is_recorded(config->stream))
     return kj_record_launch(config->stream, kernel, config, arguments, count);
   uint32_t unknown = config->flags & ~(uint32_t)KJ_LAUNCH_FLAGS; /* the learned way takes none */

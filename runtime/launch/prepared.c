@@ -300,6 +300,29 @@ static kjit_status fill_prepared(kjit_prepared *prepared, const kjit_arg *argume
   return status;
 }
 
+static kjit_status prepare(kjit_kernel *kernel, const kjit_launch_config *config,
+                           const kjit_arg *arguments, size_t count, kjit_prepared **prepared)
+{
+  kjit_context *context = kernel->context;
+  if (count > kernel->parameter_count)
+    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
+                        "kernel `%s`: expected at most %u arguments, got %zu",
+                        kernel->function->decl->name, kernel->parameter_count, count);
+  kjit_prepared *made = kj_get_runtime(context) ? make_prepared(kernel, config, count) : NULL;
+  if (!made) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_diagnostics diagnostics = { 0 };
+  kjit_status status = fill_prepared(made, arguments, &diagnostics);
+  if (status == KJIT_OK) {
+    (void)kjit_retain_module(kernel->module);
+    kj_add_object(made->call.device, &made->object, destroy_object);
+    *prepared = made;
+  } else {
+    release_arguments(made);
+    free_prepared(made);
+  }
+  return kj_end_launch(context, status, &diagnostics);
+}
+
 kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *config,
                                 const kjit_arg *arguments, size_t count, kjit_prepared **prepared)
 {
@@ -314,23 +337,14 @@ kjit_status kjit_prepare_launch(kjit_kernel *kernel, const kjit_launch_config *c
   if (read.flags & ~(uint32_t)KJ_LAUNCH_FLAGS)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_prepare_launch: unknown flags %#x",
                         read.flags & ~(uint32_t)KJ_LAUNCH_FLAGS);
-  if (count > kernel->parameter_count)
-    return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
-                        "kernel `%s`: expected at most %u arguments, got %zu",
-                        kernel->function->decl->name, kernel->parameter_count, count);
-  kjit_prepared *made = kj_get_runtime(context) ? make_prepared(kernel, &read, count) : NULL;
-  if (!made) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_flat_arguments flat = { 0 };
   kj_diagnostics diagnostics = { 0 };
-  kjit_status status = fill_prepared(made, arguments, &diagnostics);
-  if (status == KJIT_OK) {
-    (void)kjit_retain_module(kernel->module);
-    kj_add_object(made->call.device, &made->object, destroy_object);
-    *prepared = made;
-  } else {
-    release_arguments(made);
-    free_prepared(made);
-  }
-  return kj_end_launch(context, status, &diagnostics);
+  if (!kj_has_tuples(arguments, count)) return prepare(kernel, &read, arguments, count, prepared);
+  if (kj_flatten_arguments(kernel, arguments, count, &diagnostics, &flat) != KJIT_OK)
+    return ki_finish_call(context, &diagnostics);
+  kjit_status status = prepare(kernel, &read, flat.items, flat.count, prepared);
+  free(flat.items);
+  return status;
 }
 
 kjit_context *kjit_get_prepared_context(const kjit_prepared *prepared)

@@ -28,6 +28,24 @@ static inline const kjit_tensor *kj_tensor_of(const kjit_arg *argument)
                                            : &argument->value.array->tensor;
 }
 
+/* ---- flatten.c: tuples among the arguments ---- */
+
+/* The items of tuples one after the other, in place of them. */
+typedef struct kj_flat_arguments {
+  kjit_arg *items; /* NULL: there was no tuple, the arguments are as they were */
+  size_t count;
+} kj_flat_arguments;
+static inline bool kj_has_tuples(const kjit_arg *arguments, size_t count)
+{
+  for (size_t i = 0; arguments && i < count; i++)
+    if (arguments[i].kind == KJIT_ARG_TUPLE) return true;
+  return false;
+}
+/* For arguments that have tuples: makes the items; free them. Errors: ARGUMENT (the kernel's
+ * parameters are others), MEMORY. */
+kjit_status kj_flatten_arguments(const kjit_kernel *kernel, const kjit_arg *arguments, size_t count,
+                                 kj_diagnostics *diagnostics, kj_flat_arguments *flat);
+
 /* ---- bind.c, place.c, match.c: arguments, device ---- */
 
 /* Reads the arguments into call->bound. Errors: ARGUMENT, located at the parameter. */

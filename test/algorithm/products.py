@@ -83,13 +83,13 @@ TERMS = [1, 2, 31, 33, 64, 255, 256, 257, 512, 513, 600]
 
 
 @some_cases(40)
-def tiles(rng):
+def tile_borders(rng):
     """Around the borders of tiles, in every type."""
     for kind in KINDS:
         for batch in ((), (), (), (2,)):
             m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, COLUMNS, TERMS))
             x, y = draw(rng, [*batch, m, k], kind), draw(rng, [*batch, k, n], kind)
-            yield expect(Case(f"tiles {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
+            yield expect(Case(f"borders {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
 
 
 @some_cases(12)
@@ -117,6 +117,38 @@ def steps(rng):
     x, y = (rng.standard_normal(shape) for shape in [(40, 600), (600, 50)])
     case = Case("once", "gathered({r})[40, 50] = matmul({x}, {y})", x=x, y=y, r=np.ones((40, 50)))
     yield case.expect("r", 1 + x @ y, atol=1e-10)
+
+
+def lay_out(rng, x, kind):
+    """The matrices as rows or as columns, of a larger array or not."""
+    room = np.zeros([*x.shape[:-2], *(n + int(rng.choice([0, 8])) for n in x.shape[-2:])], kind)
+    if rng.random() < 0.5:
+        room = np.swapaxes(np.zeros([*x.shape[:-2], *room.shape[:-3:-1]], kind), -1, -2)
+    place = room[..., :x.shape[-2], :x.shape[-1]]
+    place[...] = x
+    return place
+
+
+@some_cases(10)
+def tiles(rng):
+    """Around the borders of tiles, in layouts that tensor copies take and in others."""
+    for m, n, k in [(128, 256, 64), (136, 72, 200), (64, 64, 1000), (257, 129, 131), (200, 16, 72), (24, 333, 500)]:
+        for kind in ["f2", "f4", "f8", "i4", "c8"]:
+            for batches in [[], [3]]:
+                scale = 30 if kind[0] == "i" else 1
+                x, y = (lay_out(rng, (rng.standard_normal([*batches, *shape]) * scale).astype(kind), kind) for shape in ((m, k), (k, n)))
+                case = Case(f"tiles {x.shape} {x.strides} {y.shape} {y.strides} {kind}", "{r} = matmul({x}, {y})", x=x, y=y)
+                yield expect(case, "...ij,...jk->...ik", [x, y], kind, k + 2)
+
+
+@some_cases(4)
+def rounded(rng):
+    """Factors of 11 bits."""
+    for m, n, k in [(128, 64, 96), (130, 70, 33), (3, 200, 500), (300, 300, 40)]:
+        x, y = (lay_out(rng, rng.standard_normal(shape), "f4") for shape in ((m, k), (k, n)))
+        size = np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))
+        case = Case(f"tf32 {x.shape} {y.shape}", "{r} = matmul({x}, {y}, tf32=true)", x=x, y=y)
+        yield case.expect("r", (x.astype("f8") @ y.astype("f8")).astype("f4"), atol=float(size.max()) * 2.0**-10)
 
 
 @cases

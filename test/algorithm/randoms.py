@@ -1,4 +1,4 @@
-"""Random numbers of a seed beside an own Philox4x32-10 in NumPy: uniform numbers and integers bit for bit, others up to the rounding of log, sqrt, sin and cos."""
+"""Random numbers of a seed beside an own Philox4x32-10 in NumPy: uniform numbers, integers and permutations bit for bit, others up to the rounding of log, sqrt, sin and cos."""
 import numpy as np
 
 import values
@@ -139,3 +139,52 @@ def orders(rng):
     for n in (1, 2, int(rng.integers(3, 3000))):
         seed = int(rng.integers(0, 2**63))
         yield Case(f"order of {n}", f"{{r}} = argsort(key({seed}u64)[{n}])").expect("r", np.argsort(wide(seed, 0, n), kind="stable"))
+
+
+def permutation(seed, n):
+    """Places sorted by the upper bits of Philox's words; those of one key by Fisher and Yates."""
+    bits = min(-(-(3 + max(n - 1, 0).bit_length()) // 8) * 8, 32)
+    counters = np.zeros((-(-n // 4), 4), np.uint64)
+    counters[:, 0], counters[:, 3] = np.arange(len(counters)), WORD - 1
+    keys = philox(counters, seed).reshape(-1)[:n] >> np.uint64(32 - bits)
+    places = np.argsort(keys, kind="stable").tolist()
+    keys = np.sort(keys).tolist()
+    start = 0
+    for i in range(1, n):
+        if keys[i] != keys[i - 1]:
+            start = i
+            continue
+        many, attempt = i - start + 1, 0
+        word = int(philox(np.array([[i >> 2, 0, 1, WORD - 1]], np.uint64), seed)[0, i & 3])
+        while word * many % 2**32 < 2**32 % many:
+            word = int(philox(np.array([[i >> 2, 0, attempt, WORD]], np.uint64), seed)[0, i & 3])
+            attempt += 1
+        other = start + (word * many >> 32)
+        places[i], places[other] = places[other], places[i]
+    return np.array(places, "i8")
+
+
+@cases
+def permutations(rng):
+    """Around the sizes where keys get another digit, and where a sort is another one."""
+    for n in (0, 1, 2, 3, 32, 33, int(rng.integers(34, 4000)), 8192, 8193, int(rng.integers(9000, 70000))):
+        seed = int(rng.integers(0, 2**63))
+        for kind in ("i4", "u8") if n > 33 else ("i1",):
+            yield filled(f"permutation {n} {kind}", kind, f"random_permutation({{x}}, seed={seed})", permutation(seed, n), n)
+    seed, n = int(rng.integers(0, 2**63)), int(rng.integers(100, 3000))
+    seen = np.zeros(2 * n, "i4")
+    seen[::-2] = permutation(seed, n)
+    yield Case("permutation of a view", f"random_permutation({{x}}[::-2], seed={seed})", x=np.zeros(2 * n, "i4")).expect("x", seen)
+    twice = 2 * permutation(seed, n)
+    yield Case("permutation of a func", f"random_permutation(put_twice({{x}})[{n}], seed={seed})", x=np.zeros(n, "i8")).expect("x", twice)
+
+
+@cases
+def shuffles(rng):
+    for shape in ((0, 3), (3, 0), (1,), (200,), (61, 5), (40, 3, 4), (9001, 2)):
+        x = rng.standard_normal(shape).astype(str(rng.choice(["f4", "f8"])))
+        seed = int(rng.integers(0, 2**63))
+        yield Case(f"shuffle {shape}", f"{{r}} = random_shuffle({{x}}, seed={seed})", x=x).expect("r", x[permutation(seed, shape[0])])
+    x = rng.standard_normal((6, 70))
+    yield Case("shuffle of columns", f"{{r}} = random_shuffle({{x}}.T[::-1], seed={seed})", x=x).expect("r", x.T[::-1][permutation(seed, 70)])
+

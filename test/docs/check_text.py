@@ -1,5 +1,5 @@
 """Checks texts of the tree, says what is wrong and exits 1: lines of documents are at most 120 columns wide, rows of
-tables aside; files that documents and comments name are there, and so is what documents link to."""
+tables aside; files that documents and comments name are there, and so is what documents link to, also within a page."""
 import pathlib
 import re
 import sys
@@ -11,7 +11,10 @@ FOLDERS = "cmake|docs|examples|include|lib|runtime|scripts|test|tools"
 PATH = re.compile(rf"(?<![\w/.<-])(?:{FOLDERS})/[\w./*-]+")
 # A file of the source by its name alone, or from a folder in lib or runtime; not one of the system: <math.h>.
 NAME = re.compile(r"(?<![\w/.<*-])(?:\w+/)*\w+\.(?:c|h|def)\b(?!>)")
-LINK = re.compile(r"\]\(([\w./-]+\.\w+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([\w./-]+\.\w+|)(?:#([^)]*))?\)")
+GENERATED = "docs/reference/"  # scripts/make-site.sh makes it, and follows links to it
+# The first line of a code block that is a file of the document's own (check_pages.py).
+OWN = re.compile(r"^```\w*\n(?:/\*|//|#|%) *([\w./-]+\.\w+)[: ]", re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 SOURCES = ("lib", "runtime", "include", "tools", "test")
 BUILT = ("lib/kjit", "lib/pkgconfig", "lib/cmake")  # where an installation puts things
@@ -52,6 +55,21 @@ def missing(text, needs_suffix):
             yield line_of(text, found), found[0]
 
 
+def places(path):
+    """What links may name in a document: its headings in small letters, words joined by hyphens."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
+            for heading in re.findall(r"^#+ (.+)", text, re.MULTILINE)}
+
+
+def broken(path, target, place):
+    """Whether a link of the document leads nowhere."""
+    file = (path.parent / target).resolve() if target else path
+    if str(file).startswith(str(ROOT.resolve() / GENERATED)):
+        return False
+    return not file.exists() or (place and file.suffix == ".md" and place not in places(file))
+
+
 def complain(path, line, what):
     print(f"{path.relative_to(ROOT)}:{line}: {what}")
     return 1
@@ -60,13 +78,14 @@ def complain(path, line, what):
 def check_document(path):
     text, wrong = path.read_text(), 0
     for number, line in enumerate(text.splitlines(), 1):
-        if len(line) > COLUMNS and not line.startswith("|"):
+        if len(line) > COLUMNS and not line.startswith(("|", "<!-- first: ")):
             wrong += complain(path, number, f"{len(line)} columns; a line has at most {COLUMNS}, rows of tables aside")
+    own = set(OWN.findall(text))
     for number, named in missing(text, False):
-        wrong += complain(path, number, f"there is no {named}")
+        wrong += named not in own and complain(path, number, f"there is no {named}")
     for found in LINK.finditer(text):
-        if not (path.parent / found[1]).exists():
-            wrong += complain(path, line_of(text, found), f"the link leads to no file: {found[1]}")
+        if broken(path, found[1], found[2]):
+            wrong += complain(path, line_of(text, found), f"the link leads nowhere: {found[0][2:-1]}")
     return wrong
 
 

@@ -1,5 +1,5 @@
 # RUN: %kjit-python %s %srcdir
-"""The programs of docs/python.md and README.md run, one after the other in one set of names."""
+"""The programs of docs/python.md, docs/numba.md and README.md run, one after the other in one set of names."""
 import os
 import re
 import sys
@@ -8,7 +8,7 @@ import tempfile
 import numpy as np
 
 source = sys.argv[1]
-for page in ("docs/python.md", "README.md"):
+for page in ("docs/python.md", "docs/numba.md", "README.md"):
     text = open(os.path.join(source, page)).read()
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert programs
@@ -19,5 +19,7 @@ for page in ("docs/python.md", "README.md"):
         exec(compile("\n".join(programs), file.name, "exec"), names)
     if page == "README.md":
         assert names["r"].tolist() == [12, 24, 36]
+    elif page == "docs/numba.md":
+        np.testing.assert_allclose(names["r"].copy_to_host(), 3.5 * np.arange(1000.0))
     else:
         np.testing.assert_allclose(names["r"], names["x"] + names["y"], rtol=1e-5)

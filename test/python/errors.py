@@ -60,7 +60,7 @@ match x[0]:  # E: write if and elif
 for k in 3.5:  # E: for
     pass
 ---
-for k in enumerate(x):  # E: range(len(a))
+for k, (a, b) in enumerate(zip(x)):  # E: 1 values for 2
     pass
 ---
 for k, (a, b) in x:  # E: plain names
@@ -72,10 +72,8 @@ for k in kjit.static(x):  # E: static(range(n))
 for k in kjit.static(range(len(x))):  # E: static
     pass
 ---
-for k in range(3):
+for k in zip():  # E: one thing at least
     pass
-else:
-    x[0] = 1  # E: has no else
 ---
 y: kjit.f32 = 1
 y: kjit.f64 = 2  # E: another type than in line 2
@@ -259,6 +257,22 @@ assert isinstance(failure(2), AssertionError) and "five" in str(failure(2)) and 
 assert isinstance(failure(3), IndexError) and "x[i + 100]" in str(failure(3)), failure(3)
 assert isinstance(failure(4), ZeroDivisionError), failure(4)
 assert failure(5) is None
+
+
+@kjit.jit(device="cpu", checks="integer-division")
+def halves(r, n, x):
+    r[0] = n // (n - 1)
+    r[1] = 1.0 / x
+
+
+quotients = np.zeros(2, np.float32)
+halves[1, 1](quotients, 3, np.float32(0))
+assert quotients[0] == 1 and np.isinf(quotients[1]), quotients
+try:
+    halves[1, 1](quotients, 1, np.float32(1))
+    assert False, "a division by zero went unnoticed"
+except ZeroDivisionError:
+    pass
 assert failure(1).text == "nothing there" and failure(2).text == "five" and failure(3).text is None
 
 

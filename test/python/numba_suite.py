@@ -49,6 +49,7 @@ OUT = {
     "cudadrv/test_cuda_ndarray.py TestCoreContiguous": "Numba's array_core", "cudapy/test_gufunc_scheduling.py": "Numba's scheduler of gufuncs",
     "cudapy/test_debug.py TestDebugOutput": "dumps of Numba's IR", "cudapy/test_dispatcher.py TestDispatcher.test_capture_compile": "Numba's hook into compilations",
     "cudapy/test_launch_config_sensitive.py": "Numba's hook into compilations",
+    "cudapy/test_vectorize_decor.py BaseVectorizeDecor": "a class that others derive from, whose tests are theirs",
 }
 
 # Names that kjit.cuda refuses, as what they ask for is out of scope: a test that comes to them is, too.

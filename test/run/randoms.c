@@ -160,6 +160,62 @@ static void test_refused(kjit_array *x)
   kjit_release_array(z);
 }
 
+/* Every place has every number as often, and of four numbers every order comes as often: the
+ * chi-square of many seeds, as far above its mean as chance gets once in 10**10 runs. */
+static void test_orders(void)
+{
+  enum { SEEDS = 2400, WIDTH = 16, ORDERS = 24 };
+  kjit_array *x = make_line(KJIT_I32, WIDTH), *y = make_line(KJIT_I32, 4);
+  kjit_operand of_x = kjit_operand_array(x), of_y = kjit_operand_array(y);
+  double orders[ORDERS] = { 0 }, places[WIDTH][WIDTH] = { 0 }, sum = 0;
+  for (int i = 0; i < SEEDS; i++) {
+    int32_t got[WIDTH], four[4];
+    uint64_t seed = (uint64_t)rand() << 32 | (uint64_t)rand();
+    REQUIRE(kjit_random_permutation(context, &of_x, seed, NULL) == KJIT_OK);
+    REQUIRE(kjit_random_permutation(context, &of_y, seed, NULL) == KJIT_OK);
+    read_array(x, got, sizeof got);
+    read_array(y, four, sizeof four);
+    for (int k = 0; k < WIDTH; k++) places[k][got[k]]++;
+    int order = 0;
+    for (int k = 0; k < 3; k++) {
+      int less = 0;
+      for (int j = k + 1; j < 4; j++) less += four[j] < four[k];
+      order = order * (4 - k) + less;
+    }
+    orders[order]++;
+  }
+  for (int i = 0; i < ORDERS; i++) sum += pow(orders[i] - SEEDS / ORDERS, 2) / (SEEDS / ORDERS);
+  REQUIRE(sum < 100); /* 23 on average */
+  sum = 0;
+  for (int i = 0; i < WIDTH * WIDTH; i++)
+    sum += pow(places[i / WIDTH][i % WIDTH] - SEEDS / WIDTH, 2) / (SEEDS / WIDTH);
+  REQUIRE(sum > 120 && sum < 393); /* 225 on average */
+  kjit_release_array(x);
+  kjit_release_array(y);
+}
+
+static void test_refused_orders(kjit_array *x)
+{
+  kjit_array *i = make_line(KJIT_I8, 129), *j = make_line(KJIT_I8, 128);
+  kjit_operand real = kjit_operand_array(x), bytes = kjit_operand_array(i),
+               fit = kjit_operand_array(j);
+  kjit_algorithm_options options = { .size_bytes = sizeof options, .accumulator = KJIT_F64 };
+  REQUIRE(kjit_random_permutation(context, &real, 1, NULL) == KJIT_ERROR_TYPE);
+  REQUIRE(says("`x` has elements of type f32: positions are integers"));
+  REQUIRE(kjit_random_permutation(context, &bytes, 1, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`x` has 129 elements: i8 does not hold their positions"));
+  REQUIRE(kjit_random_permutation(context, &fit, 1, NULL) == KJIT_OK);
+  REQUIRE(kjit_random_permutation(context, &fit, 1, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("it does not take options.accumulator"));
+  REQUIRE(kjit_random_shuffle(context, &fit, &bytes, 1, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`result` has to have the shape of `x`"));
+  REQUIRE(kjit_random_shuffle(context, &bytes, &bytes, 1, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`result` is written and overlaps `x`"));
+  REQUIRE(kjit_random_shuffle(context, NULL, &bytes, 1, NULL) == KJIT_ERROR_MISUSE);
+  kjit_release_array(i);
+  kjit_release_array(j);
+}
+
 static void test_all(void)
 {
   kjit_array *x = make_line(KJIT_F32, COUNT);
@@ -168,6 +224,8 @@ static void test_all(void)
   test_all_of_u64();
   test_func(x);
   test_refused(x);
+  test_orders();
+  test_refused_orders(x);
   kjit_release_array(x);
 }
 

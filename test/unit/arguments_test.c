@@ -377,11 +377,32 @@ static void test_parameter_info(void **state)
   assert_int_equal(kjit_get_parameter_info(kernel, 4, &info), KJIT_ERROR_ARGUMENT);
 }
 
+static void test_function_parameter_info(void **state)
+{
+  kjit_module *module = parse(*state, "func put(x, y) { x[0] = y[0]\n return 1 }\n"
+                                      "func twice(x, y) { return put(x, y) + put(x, y) }\n");
+  kjit_function *func = NULL;
+  kjit_parameter_info info = { .size_bytes = sizeof info };
+  assert_int_equal(kjit_get_function(module, "twice", &func), KJIT_OK);
+  assert_int_equal(kjit_get_function_parameter_info(func, 0, &info), KJIT_OK);
+  assert_string_equal(info.name, "x");
+  assert_true(info.is_written && !info.is_read);
+  assert_int_equal(kjit_get_function_parameter_info(func, 1, &info), KJIT_OK);
+  assert_true(info.is_read && !info.is_written);
+  assert_int_equal(kjit_get_function_parameter_info(func, 2, &info), KJIT_ERROR_ARGUMENT);
+  assert_string_equal(last_message(*state),
+                      "func `twice` has 2 parameters: there is no parameter 2");
+  assert_int_equal(kjit_get_function_parameter_info(NULL, 0, &info), KJIT_ERROR_MISUSE);
+  assert_int_equal(kjit_get_function(module, "max", &func), KJIT_OK);
+  assert_int_equal(kjit_get_function_parameter_info(func, 0, &info), KJIT_ERROR_ARGUMENT);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
     TEST(test_counts),
+    TEST(test_function_parameter_info),
     TEST(test_numbers_are_weak),
     TEST(test_reals_are_floats),
     TEST(test_annotated_scalars),

@@ -41,7 +41,7 @@ void tool_destroy_arguments(tool_arguments *arguments)
   for (size_t i = 0; i < arguments->memory_count; i++) tool_destroy_memory(arguments->memories[i]);
   free(arguments->items);
   free(arguments->memories);
-  *arguments = (tool_arguments){ .context = arguments->context };
+  *arguments = (tool_arguments){ .context = arguments->context, .size = arguments->size };
 }
 
 /* ---- generators ---- */
@@ -399,7 +399,7 @@ bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, 
     return scan_vector(scanner, &argument->value);
   }
   if (tool_at_end(scanner)) return expected_value(scanner);
-  if (tool_is_value(scanner)) {
+  if (tool_is_value(scanner) || tool_is_size(scanner)) {
     argument->is_array = false;
     return tool_scan_value(scanner, &argument->value);
   }
@@ -457,6 +457,7 @@ bool tool_add_argument(tool_arguments *arguments, const char *option, const char
   tool_scanner scanner = tool_scan(option, text, error);
   tool_argument argument = { 0 };
   scanner.context = arguments->context;
+  scanner.size = arguments->size;
   char *name = NULL;
   if (!tool_scan_name(&scanner, "NAME=VALUE", &name)) return false;
   bool ok = true;

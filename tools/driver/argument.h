@@ -17,6 +17,7 @@ typedef struct tool_arguments {
   tool_memory **memories; /* of all arrays, each once; owned */
   size_t memory_count;
   kjit_context *context; /* borrowed: knows the structs that can be named; NULL: none */
+  tool_size *size;       /* borrowed: a name that stands for an integer; NULL: none */
 } tool_arguments;
 
 /* text: "x=zeros:f32[1000]". */

@@ -6,10 +6,16 @@ static const struct {
   const char *name;
   uint32_t checks;
 } rows[] = {
-  { "none", KJIT_CHECK_NONE },         { "usual", KJIT_CHECK_USUAL },
-  { "all", KJIT_CHECK_ALL },           { "bounds", KJIT_CHECK_BOUNDS },
-  { "division", KJIT_CHECK_DIVISION }, { "assert", KJIT_CHECK_ASSERT },
-  { "barrier", KJIT_CHECK_BARRIER },   { "uninitialized", KJIT_CHECK_UNINITIALIZED },
+  { "none", KJIT_CHECK_NONE },
+  { "usual", KJIT_CHECK_USUAL },
+  { "all", KJIT_CHECK_ALL },
+  { "bounds", KJIT_CHECK_BOUNDS },
+  { "division", KJIT_CHECK_DIVISION },
+  { "assert", KJIT_CHECK_ASSERT },
+  { "integer-division", KJIT_CHECK_INTEGER_DIVISION },
+  { "float-division", KJIT_CHECK_FLOAT_DIVISION },
+  { "barrier", KJIT_CHECK_BARRIER },
+  { "uninitialized", KJIT_CHECK_UNINITIALIZED },
   { "races", KJIT_CHECK_RACES },
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };

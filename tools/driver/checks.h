@@ -6,7 +6,8 @@
 #include <stdbool.h>
 
 #define TOOL_CHECKS_EXPECTED \
-  "usual, all, none, or some of bounds,division,assert,barrier,uninitialized,races"
+  "usual, all, none, or some of bounds,division,assert,barrier,uninitialized,races," \
+  "integer-division,float-division"
 /* false: text is none of these. */
 bool tool_parse_checks(const char *text, uint32_t *checks);
 

@@ -1,6 +1,7 @@
 #include <driver/image.h>
 
 #include <driver/output_file.h>
+#include <driver/picture.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,20 +63,7 @@ static size_t put_color(double value, const tool_image_range *range, uint8_t *pi
   return 3;
 }
 
-static bool write_rows(FILE *file, const tool_array *array, const tool_image_range *range,
-                       bool is_color)
-{
-  bool ok = true;
-  uint8_t *line = tool_allocate((size_t)array->shape[1] * 3);
-  for (int64_t row = 0; ok && row < array->shape[0]; row++) {
-    size_t used = 0;
-    for (int64_t column = 0; column < array->shape[1]; column++)
-      used += (is_color ? put_color : put_gray)(value_at(array, row, column), range, line + used);
-    ok = fwrite(line, 1, used, file) == used;
-  }
-  free(line);
-  return ok;
-}
+/* ---- files ---- */
 
 static bool has_suffix(const char *path, const char *suffix)
 {
@@ -83,15 +71,40 @@ static bool has_suffix(const char *path, const char *suffix)
   return length > suffix_length && !strcmp(path + length - suffix_length, suffix);
 }
 
-static bool is_color_path(const char *path) { return has_suffix(path, ".ppm"); }
+typedef struct format {
+  const char *ending;
+  bool is_color;
+  const char *(*misfit)(const tool_array *picture);
+  bool (*write)(FILE *file, const tool_array *picture);
+} format;
+static const format formats[] = { { ".ppm", true, tool_misfit_ppm, tool_write_netpbm },
+                                  { ".png", true, tool_misfit_png, tool_write_png },
+                                  { ".pgm", false, tool_misfit_pgm, tool_write_netpbm } };
+
+/* Standard output gets the first; NULL: the ending is none of them. */
+static const format *find_format(const char *path)
+{
+  if (!strcmp(path, "-")) return &formats[0];
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (has_suffix(path, formats[i].ending)) return &formats[i];
+  return NULL;
+}
 
 bool tool_check_image(tool_error *error, const char *path, const tool_array *array)
 {
-  if (!is_color_path(path) && !has_suffix(path, ".pgm"))
+  const format *f = find_format(path);
+  if (!f)
     return tool_fail(error, TOOL_EXIT_USAGE,
-                     "--image: expected a path that ends in .pgm or .ppm, not '%s'", path);
+                     "--image: expected a path that ends in .png, .ppm or .pgm, not '%s'", path);
+  tool_array picture = { .element = KJIT_U8 }; /* as make_picture makes it, without memory */
   bool is_real = tool_elements[array->element].class_ != TOOL_COMPLEX && !array->record.context;
-  if (array->rank == 2 && tool_count(array) && is_real) return true;
+  if (array->rank == 2 && tool_count(array) && is_real) {
+    picture.rank = f->is_color ? 3 : 2;
+    memcpy(picture.shape, (int64_t[]){ array->shape[0], array->shape[1], 3 }, 3 * sizeof(int64_t));
+    const char *misfit = f->misfit(&picture);
+    return !misfit || tool_fail(error, TOOL_EXIT_USAGE, "--image: %s: a %s file holds %s", path,
+                                f->ending, misfit);
+  }
   char *shape = tool_shape_text(array);
   tool_fail(error, TOOL_EXIT_USAGE,
             "--image: expected a two-dimensional array of real numbers with elements, not %s",
@@ -100,15 +113,36 @@ bool tool_check_image(tool_error *error, const char *path, const tool_array *arr
   return false;
 }
 
+static bool make_picture(tool_error *error, const tool_array *array, const tool_image_range *range,
+                         bool is_color, tool_array *picture)
+{
+  tool_shape shape = { .element = KJIT_U8,
+                       .rank = is_color ? 3 : 2,
+                       .extents = { array->shape[0], array->shape[1], 3 } };
+  if (!tool_create_array(error, &shape, picture)) return tool_prefix(error, "--image");
+  uint8_t *pixel = picture->memory->data;
+  for (int64_t row = 0; row < array->shape[0]; row++)
+    for (int64_t column = 0; column < array->shape[1]; column++)
+      pixel += (is_color ? put_color : put_gray)(value_at(array, row, column), range, pixel);
+  return true;
+}
+
+static bool write_picture(tool_error *error, const char *path, const format *f,
+                          const tool_array *picture)
+{
+  tool_output_file output;
+  return tool_create_output(error, path, &output) &&
+         tool_finish_output(error, &output, f->write(output.stream, picture));
+}
+
 bool tool_write_image(tool_error *error, const char *path, const tool_array *array,
                       const tool_image_range *given)
 {
-  bool is_color = is_color_path(path);
+  const format *f = find_format(path);
   tool_image_range range = given->is_given ? *given : find_range(array);
-  tool_output_file output;
-  if (!tool_create_output(error, path, &output)) return false;
-  bool ok = fprintf(output.stream, "P%c\n%lld %lld\n255\n", is_color ? '6' : '5',
-                    (long long)array->shape[1], (long long)array->shape[0]) > 0 &&
-            write_rows(output.stream, array, &range, is_color);
-  return tool_finish_output(error, &output, ok);
+  tool_array picture;
+  if (!make_picture(error, array, &range, f->is_color, &picture)) return false;
+  bool ok = write_picture(error, path, f, &picture);
+  tool_destroy_memory(picture.memory);
+  return ok;
 }

@@ -112,8 +112,32 @@ bool tool_scan_name(tool_scanner *scanner, const char *what, char **name)
   return true;
 }
 
+/* What the types are called in C, CUDA and NumPy. */
+static const char *element_of_others(const char *name, size_t length)
+{
+  static const struct {
+    const char *theirs, *ours;
+  } rows[] = { { "float", "f32" },     { "double", "f64" },     { "half", "f16" },
+               { "int", "i32" },       { "long", "i64" },       { "short", "i16" },
+               { "char", "i8" },       { "unsigned", "u32" },   { "uint", "u32" },
+               { "float16", "f16" },   { "float32", "f32" },    { "float64", "f64" },
+               { "bfloat16", "bf16" }, { "int8", "i8" },        { "int16", "i16" },
+               { "int32", "i32" },     { "int64", "i64" },      { "uint8", "u8" },
+               { "uint16", "u16" },    { "uint32", "u32" },     { "uint64", "u64" },
+               { "complex64", "c64" }, { "complex128", "c128" } };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (strlen(rows[i].theirs) == length && !memcmp(rows[i].theirs, name, length))
+      return rows[i].ours;
+  return NULL;
+}
+
 static bool expected_element(tool_scanner *scanner, const char *others)
 {
+  size_t length = tool_name_length(scanner);
+  const char *ours = element_of_others(scanner->at, length);
+  if (ours)
+    return tool_scan_fail(scanner, scanner->at, "'%.*s' is called %s here", (int)length,
+                          scanner->at, ours);
   char *names = tool_element_names(), *what = tool_format("an element type (%s)%s", names, others);
   tool_expected(scanner, what);
   free(names);
@@ -271,6 +295,12 @@ static bool scan_number(tool_scanner *scanner, tool_number *number)
     *number = tool_make_real(infinite ? (negative ? -INFINITY : INFINITY) : NAN);
     return true;
   }
+  if (tool_is_size(scanner)) {
+    int64_t value;
+    if (!tool_scan_integer(scanner, "a number", &value)) return false;
+    *number = tool_make_integer(negative ? -value : value);
+    return true;
+  }
   size_t length = number_base(scanner->at) == 10 ? real_length(scanner->at) : 0;
   if (length) {
     double value;
@@ -320,9 +350,23 @@ static bool scan_exponent(tool_scanner *scanner, const char *start, uint64_t *va
   return true;
 }
 
-bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
+/* "^20" behind an integer. */
+static bool scan_power(tool_scanner *scanner, const char *start, uint64_t *value)
 {
-  tool_skip_blanks(scanner);
+  uint64_t base = *value, exponent;
+  if (*scanner->at != '^') return true;
+  scanner->at++;
+  if (!scan_unsigned(scanner, "an exponent", &exponent)) return false;
+  bool fits = base < 2 || exponent < 64;
+  if (exponent) *value = base;
+  else *value = 1;
+  for (uint64_t i = 1; fits && base > 1 && i < exponent; i++)
+    fits = !__builtin_mul_overflow(*value, base, value);
+  return fits || tool_scan_fail(scanner, start, "the number needs more than 64 bits");
+}
+
+static bool scan_plain_integer(tool_scanner *scanner, const char *what, int64_t *value)
+{
   const char *start = scanner->at;
   bool negative = tool_accept(scanner, '-');
   uint64_t magnitude;
@@ -330,11 +374,51 @@ bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
   tool_skip_blanks(scanner);
   const char *digits = scanner->at;
   if (!scan_unsigned(scanner, what, &magnitude) || !scan_exponent(scanner, digits, &magnitude) ||
+      !scan_power(scanner, digits, &magnitude) ||
       !negate(scanner, start, magnitude, negative, &number))
     return false;
   if (number.kind == TOOL_NUMBER_UNSIGNED)
     return tool_scan_fail(scanner, start, "the number is too large for i64");
   *value = number.i;
+  return true;
+}
+
+bool tool_is_size(tool_scanner *scanner)
+{
+  size_t length = tool_name_length(scanner);
+  return scanner->size && strlen(scanner->size->name) == length &&
+         !memcmp(scanner->size->name, scanner->at, length);
+}
+
+static bool scan_factor(tool_scanner *scanner, const char *what, int64_t *value)
+{
+  if (!tool_is_size(scanner)) return scan_plain_integer(scanner, what, value);
+  scanner->at += strlen(scanner->size->name);
+  scanner->size->is_used = true;
+  *value = scanner->size->value;
+  return true;
+}
+
+bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
+{
+  tool_skip_blanks(scanner);
+  const char *start = scanner->at;
+  if (!scan_factor(scanner, what, value)) return false;
+  while (scanner->size) {
+    int64_t factor;
+    bool is_product = tool_accept(scanner, '*');
+    if (!is_product && !tool_accept(scanner, '/')) break;
+    tool_skip_blanks(scanner);
+    if (!scan_factor(scanner, "an integer", &factor)) return false;
+    if (is_product && __builtin_mul_overflow(*value, factor, value))
+      return tool_scan_fail(scanner, start, "the number is too large for i64");
+    if (is_product) continue;
+    if (factor <= 0 || *value % factor != 0)
+      return tool_scan_fail(scanner, start, "%lld / %lld has a remainder, with %s = %lld",
+                            (long long)*value, (long long)factor, scanner->size->name,
+                            (long long)scanner->size->value);
+    *value /= factor;
+  }
   return true;
 }
 

@@ -5,6 +5,13 @@
 
 #include <driver/element.h>
 
+/* A name that stands for an integer: `n` of --sweep. */
+typedef struct tool_size {
+  const char *name;
+  int64_t value;
+  bool is_used; /* a text names it */
+} tool_size;
+
 typedef struct tool_scanner {
   const char *option; /* "--arg": what the error names */
   const char *text, *at;
@@ -14,6 +21,7 @@ typedef struct tool_scanner {
   const struct tool_record *record;
   /* which array of a .npz file is read where the text names none; NULL: only one that is alone */
   const char *array_name;
+  tool_size *size; /* which texts may name; NULL: none */
 } tool_scanner;
 
 /* A typed value ("2.5f32", "true", "f16(2)", "c64(1, -2)") or, with type KJIT_ANY, an untyped
@@ -45,7 +53,10 @@ bool tool_accept_word(tool_scanner *scanner, const char *word);
 /* of the identifier here, after blanks; 0: none */
 size_t tool_name_length(tool_scanner *scanner);
 bool tool_scan_name(tool_scanner *scanner, const char *what, char **name);
-/* With sign; "1e6" and "2.5e3" are integers too. */
+/* Whether the name of the scanner's size stands here. */
+bool tool_is_size(tool_scanner *scanner);
+/* With sign; "1e6", "2.5e3" and "2^20" are integers too. Where there is a size also its name, and
+ * products and quotients of it, of which no division may have a remainder. */
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value);
 bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type);
 /* Whether a text is the name of a vector: of what type and how many its lanes are. */

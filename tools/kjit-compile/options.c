@@ -80,7 +80,8 @@ static const struct argp_option option_table[] = {
   { "block", 'b', "XxYxZ", 0, "The block shape, when it is known", 2 },
   { "facts", KEY_FACTS, "FACTS", 0, "What the code may assume of the arguments", 2 },
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
-    "What the code checks: some of bounds,division,assert,barrier,uninitialized,races; default: "
+    "What the code checks: some of bounds,division,assert,barrier,uninitialized,races and "
+    "the halves of division, integer-division,float-division; default: "
     "none",
     2 },
   { "interruptible", KEY_INTERRUPTIBLE, 0, 0,

@@ -18,6 +18,8 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_SIGNATURE] = "signature",
   [RUN_OUTER] = "outer",
   [RUN_RIGHT] = "right",
+  [RUN_TF32] = "tf32",
+  [RUN_CHUNK] = "chunk",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -230,6 +232,20 @@ static kjit_status call_matmul(kjit_context *context, const run_argument *a,
   return kjit_matmul(context, a[0].operands, a[1].operands, a[2].operands, options);
 }
 
+static kjit_status call_pairs(kjit_context *context, const run_argument *a,
+                              const kjit_algorithm_options *options)
+{
+  return kjit_pairs(context, a[0].operands, a[1].operands, a[2].operands, a[4].operands, a[4].count,
+                    &a[3].operator_, options);
+}
+
+static kjit_status call_pairs_smallest(kjit_context *context, const run_argument *a,
+                                       const kjit_algorithm_options *options)
+{
+  return kjit_pairs_smallest(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
+                             a[5].operands, a[5].count, a[4].integer, options);
+}
+
 /* Parameters that may be left out; an offset is 0 then. */
 static double real_or(const run_argument *a, double otherwise)
 {
@@ -264,6 +280,19 @@ static kjit_status call_random_integers(kjit_context *context, const run_argumen
                               (uint64_t)a[2].integer, a[3].integer, a[4].integer, options);
 }
 
+static kjit_status call_random_permutation(kjit_context *context, const run_argument *a,
+                                           const kjit_algorithm_options *options)
+{
+  return kjit_random_permutation(context, a[0].operands, (uint64_t)a[1].integer, options);
+}
+
+static kjit_status call_random_shuffle(kjit_context *context, const run_argument *a,
+                                       const kjit_algorithm_options *options)
+{
+  return kjit_random_shuffle(context, a[0].operands, a[1].operands, (uint64_t)a[2].integer,
+                             options);
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
@@ -283,6 +312,7 @@ static kjit_status call_random_integers(kjit_context *context, const run_argumen
 #define OPERATOR { "operator", RUN_OPERATOR, false, false }
 #define OPERATORS { "operator", RUN_OPERATOR, false, true }
 #define FUNC { "func", RUN_FUNCTION, false, false }
+#define PAIRED { "func", RUN_CALLED, false, false }
 #define LESS { "less", RUN_FUNCTION, true, false }
 #define EQUAL { "equal", RUN_FUNCTION, true, false }
 
@@ -294,6 +324,7 @@ enum {
   SCANNING = AXIS | SCANNING_LINES,
   ORDER = 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT,
   SORTING = AXIS | ORDER,
+  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32,
   MAPPING = 1 << RUN_WHERE | 1 << RUN_SIGNATURE | 1 << RUN_OUTER
 };
 
@@ -370,9 +401,15 @@ static const run_algorithm rows[] = {
     call_histogram_edges },
   { "einsum",
     { RESULT("result"), { "expression", RUN_TEXT, false, false }, INPUTS("x") },
-    1 << RUN_ACCUMULATOR, false, call_einsum },
-  { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, 1 << RUN_ACCUMULATOR, false,
+    MULTIPLYING, false, call_einsum },
+  { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, MULTIPLYING, false,
     call_matmul },
+  { "pairs", { RESULT("result"), PAIRED, INPUT("x"), OPERATOR, INPUTS("y") },
+    1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES | 1 << RUN_CHUNK, false, call_pairs },
+  { "pairs_smallest",
+    { RESULT("result"), PERHAPS_RESULT("result_places"), PAIRED, INPUT("x"), INTEGER("k"),
+      INPUTS("y") },
+    1 << RUN_CHUNK, false, call_pairs_smallest },
   { "random_uniform", { SEEDED, PERHAPS_REAL("low"), PERHAPS_REAL("high") },
     1 << RUN_ACCUMULATOR, false, call_random_uniform },
   { "random_normal", { SEEDED, PERHAPS_REAL("mean"), PERHAPS_REAL("deviation") },
@@ -381,6 +418,9 @@ static const run_algorithm rows[] = {
     call_random_exponential },
   { "random_integers", { SEEDED, INTEGER("least"), INTEGER("greatest") }, 1 << RUN_ACCUMULATOR,
     false, call_random_integers },
+  { "random_permutation", { WRITTEN("x"), INTEGER("seed") }, 0, false, call_random_permutation },
+  { "random_shuffle", { RESULT("result"), INPUT("x"), INTEGER("seed") }, 0, false,
+    call_random_shuffle },
   { "map", { RESULTS("r"), FUNC, INPUTS("x") }, MAPPING, false, call_map },
 };
 /* clang-format on */

@@ -13,6 +13,7 @@ typedef enum run_role {
   RUN_WRITTEN,  /* a result among the operands */
   RUN_OPERATOR,
   RUN_FUNCTION,
+  RUN_CALLED,  /* a func with its last arguments */
   RUN_INTEGER, /* of the call itself: the number of bins */
   RUN_REAL,
   RUN_TEXT /* "ij,jk->ik" */
@@ -38,6 +39,8 @@ typedef enum run_option {
   RUN_SIGNATURE,
   RUN_OUTER,
   RUN_RIGHT,
+  RUN_TF32,
+  RUN_CHUNK,
   RUN_OPTION_COUNT
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];

@@ -197,6 +197,7 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
 {
   step->call = tool_allocate(sizeof *step->call);
   step->call->scanner = tool_scan("--call", text, m->error);
+  step->call->scanner.size = m->arguments->size;
   step->call->options = (kjit_algorithm_options){ .size_bytes = sizeof step->call->options };
   if (!run_scan_call_text(m, step) || !create_results(m, step)) return false;
   count_traffic(step);
@@ -211,10 +212,11 @@ bool run_run_call(kjit_context *context, run_step *step)
   kjit_status status = KJIT_OK;
   if (!call->plan) {
     call->options.device = step->config.device;
-    call->options.plan = &call->plan;
+    /* what comes by pieces is no plan */
+    call->options.plan = call->options.chunk ? NULL : &call->plan;
     status = perform(context, step);
   }
-  if (status == KJIT_OK) status = kjit_run_plan(call->plan, NULL);
+  if (status == KJIT_OK && call->plan) status = kjit_run_plan(call->plan, NULL);
   return status == KJIT_OK || fail_call(context, call, status);
 }
 

@@ -89,6 +89,17 @@ static bool scan_bit(tool_scanner *scanner, uint32_t *bit)
   return true;
 }
 
+static bool scan_chunk(tool_scanner *scanner, uint64_t *rows)
+{
+  int64_t number;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "a number of rows", &number)) return false;
+  if (number < 0) return tool_scan_fail(scanner, at, "a number of rows must not be negative");
+  *rows = (uint64_t)number;
+  return true;
+}
+
 static bool scan_where(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
   tool_skip_blanks(scanner);
@@ -123,7 +134,9 @@ bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, 
   case RUN_WHERE: return scan_where(m, scanner, step);
   case RUN_SIGNATURE: return scan_signature(call, scanner);
   case RUN_OUTER: return scan_flag_of(call, scanner, KJIT_ALGORITHM_OUTER);
+  case RUN_TF32: return scan_flag_of(call, scanner, KJIT_ALGORITHM_TF32);
   case RUN_RIGHT: return scan_flag_of(call, scanner, KJIT_ALGORITHM_RIGHT);
+  case RUN_CHUNK: return scan_chunk(scanner, &call->options.chunk);
   case RUN_OPTION_COUNT: break;
   }
   return false;

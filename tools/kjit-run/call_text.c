@@ -47,14 +47,20 @@ static bool scan_shape(tool_scanner *scanner, run_part *part)
   return tool_accept(scanner, ']') || tool_expected(scanner, "',' or ']'");
 }
 
-/* "distance(x, y, 2.0f32)[1000, 50]" */
-static bool scan_computed(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
+/* "distance(x, y, 2.0f32)" */
+static bool scan_called(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
 {
   part->operand = step->count;
   if (!run_scan_function(m, scanner, run_append_operand(step))) return false;
   if (tool_accept(scanner, '(') && !run_scan_operands(m, scanner, step)) return false;
   part->array_count = step->count - part->operand - 1;
-  return scan_shape(scanner, part);
+  return true;
+}
+
+/* "distance(x, y, 2.0f32)[1000, 50]" */
+static bool scan_computed(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
+{
+  return scan_called(m, scanner, step, part) && scan_shape(scanner, part);
 }
 
 bool run_scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part)
@@ -67,6 +73,8 @@ bool run_scan_operand(const run_maker *m, tool_scanner *scanner, run_step *step,
   }
   if (tool_find_argument(m->arguments, scanner->at, length))
     return tool_scan_reference(m->arguments, scanner, &run_append_operand(step)->argument);
+  if (tool_is_size(scanner))
+    return tool_scan_value(scanner, &run_append_operand(step)->argument.value);
   return scan_computed(m, scanner, step, part);
 }
 
@@ -154,6 +162,7 @@ static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step,
   case RUN_FUNCTION:
     part->operand = step->count;
     return run_scan_function(m, scanner, run_append_operand(step));
+  case RUN_CALLED: return scan_called(m, scanner, step, part);
   case RUN_INTEGER:
     return tool_scan_integer(scanner, step->call->algorithm->parameters[parameter].name,
                              &part->integer);

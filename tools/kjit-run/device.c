@@ -10,12 +10,26 @@ static const char *kind_text(kjit_device_kind kind)
   return kind == KJIT_DEVICE_CUDA ? "cuda" : "cpu";
 }
 
+char *run_device_name(const kjit_device *device)
+{
+  kjit_device_info info = { .size_bytes = sizeof info };
+  kjit_get_device_info(device, &info);
+  return tool_format("%s:%d", kind_text(info.kind), info.ordinal);
+}
+
 char *run_device_text(const kjit_device *device)
 {
   kjit_device_info info = { .size_bytes = sizeof info };
   kjit_get_device_info(device, &info);
   return tool_format("%s:%d %s (%s)", kind_text(info.kind), info.ordinal,
                      info.name ? info.name : "unknown", info.target ? info.target : "unknown");
+}
+
+kjit_device_kind run_get_device_kind(const kjit_device *device)
+{
+  kjit_device_info info = { .size_bytes = sizeof info };
+  kjit_get_device_info(device, &info);
+  return info.kind;
 }
 
 static bool parse_device(kjit_context *context, const char *text, kjit_device_kind *kind,
@@ -116,9 +130,7 @@ static bool upload(tool_error *error, kjit_context *context, kjit_device *device
 
 bool run_upload(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps)
 {
-  kjit_device_info info = { .size_bytes = sizeof info };
-  kjit_get_device_info(device, &info);
-  if (info.kind == KJIT_DEVICE_CPU) return true;
+  if (run_get_device_kind(device) == KJIT_DEVICE_CPU) return true;
   tool_progress("copying arrays to the device", 0);
   for (size_t i = 0; i < steps->count; i++) {
     for (size_t k = 0; k < steps->items[i].count; k++) {

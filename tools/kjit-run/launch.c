@@ -93,6 +93,7 @@ static bool scan_operand(const run_maker *m, tool_scanner *scanner, run_step *st
   if (tool_is_value(scanner)) return tool_scan_value(scanner, &operand->argument.value);
   if (tool_find_argument(m->arguments, scanner->at, tool_name_length(scanner)))
     return tool_scan_reference(m->arguments, scanner, &operand->argument);
+  if (tool_is_size(scanner)) return tool_scan_value(scanner, &operand->argument.value);
   return run_scan_function(m, scanner, operand);
 }
 
@@ -105,12 +106,24 @@ bool run_scan_operands(const run_maker *m, tool_scanner *scanner, run_step *step
   return tool_accept(scanner, ')') || tool_expected(scanner, "',' or ')'");
 }
 
+/* A parameter that is called as the size of --sweep and as no --arg takes the size. */
+static bool bind_size(const run_maker *m, const char *name, run_step *step)
+{
+  tool_size *size = m->arguments->size;
+  if (!size || strcmp(size->name, name) != 0) return false;
+  size->is_used = true;
+  run_append_operand(step)->argument.value =
+    (tool_value){ .type = KJIT_ANY, .number = tool_make_integer(size->value) };
+  return true;
+}
+
 static bool bind_by_name(const run_maker *m, run_step *step)
 {
   kjit_parameter_info info = { .size_bytes = sizeof info };
   for (size_t i = 0; kjit_get_parameter_info(step->kernel, i, &info) == KJIT_OK; i++) {
     tool_argument *found = tool_find_argument(m->arguments, info.name, strlen(info.name));
     if (found) found->is_used = true;
+    if (!found && bind_size(m, info.name, step)) continue;
     if (!found && info.has_default) return true;
     if (!found && info.is_function)
       return tool_fail(
@@ -161,11 +174,12 @@ static bool find_kernel(const run_maker *m, tool_scanner *scanner, run_step *ste
 bool run_scan_launch(const run_maker *m, const char *text, run_step *step)
 {
   tool_scanner scanner = tool_scan("--launch", text, m->error);
+  scanner.size = m->arguments->size;
   if (!find_kernel(m, &scanner, step)) return false;
   if (tool_accept(&scanner, '[') && !scan_configuration(&scanner, &step->config)) return false;
   bool is_by_name = tool_at_end(&scanner);
   if (!is_by_name && !tool_accept(&scanner, '('))
-    return tool_expected(&scanner, "'[', '(' or the end");
+    return tool_expected(&scanner, "[GRID, BLOCK], (ARGUMENTS) or the end");
   bool ok = is_by_name ? bind_by_name(m, step)
                        : run_scan_operands(m, &scanner, step) && tool_expect_end(&scanner);
   if (ok) count_traffic(step);

@@ -7,6 +7,7 @@
 #include "output.h"
 #include "report.h"
 #include "step.h"
+#include "sweep.h"
 
 #include <driver/file.h>
 #include <driver/progress.h>
@@ -107,7 +108,7 @@ static bool show(run *r)
       !run_bench(&r->error, r->context, r->device, &r->steps, r->options.repeat, r->options.bench))
     return false;
   if (r->options.shows_time) run_show_times(&r->steps, &r->timing);
-  if (r->options.shows_info) run_show_info(&r->steps);
+  if (r->options.shows_info) run_show_info(&r->steps, r->device);
   return run_emit(&r->error, &r->options, r->context, r->module, &r->steps);
 }
 
@@ -121,9 +122,21 @@ static void warn_of_unused(const run *r)
               r->arguments.items[i].name, run_step_word(&r->steps, false));
 }
 
+static bool sweep(run *r)
+{
+  const run_sweeper sweeper = { &r->error, r->context, r->module, &r->options };
+  if (r->options.interruptible) run_begin_interrupts(r->context);
+  bool ok = run_make_sweep(&sweeper);
+  if (r->options.interruptible) run_end_interrupts();
+  if (!ok && run_was_interrupted()) r->error.exit_status = TOOL_EXIT_INTERRUPTED;
+  return ok;
+}
+
 static bool run_module(run *r)
 {
-  if (!parse_module(r) || !prepare(r)) return false;
+  if (!run_check_sweep(&r->error, &r->options) || !parse_module(r)) return false;
+  if (r->options.sweep) return sweep(r);
+  if (!prepare(r)) return false;
   if (!r->options.is_quiet) warn_of_unused(r);
   if (r->options.is_verbose) say_device(r);
   return execute(r) && show(r);

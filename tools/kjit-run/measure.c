@@ -131,48 +131,99 @@ static bool measure_one(runner *r, uint64_t repeat, uint64_t *device_ns, uint64_
          passed(r, kjit_get_elapsed_time(r->first, r->last, device_ns), "reading events");
 }
 
-static bool measure(runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns,
-                    uint64_t *host_ns)
+/* The times of repetitions; grows. */
+typedef struct times {
+  uint64_t *device_ns, *host_ns;
+  uint64_t count, capacity;
+} times;
+
+static bool make_room(tool_error *error, times *t, uint64_t capacity)
 {
-  if (!measure_one(r, repeat, &device_ns[0], &host_ns[0])) return false; /* warms up */
+  uint64_t *device_ns = realloc(t->device_ns, capacity * sizeof *device_ns);
+  if (device_ns) t->device_ns = device_ns;
+  uint64_t *host_ns = realloc(t->host_ns, capacity * sizeof *host_ns);
+  if (host_ns) t->host_ns = host_ns;
+  t->capacity = capacity;
+  return (device_ns && host_ns) ||
+         tool_fail(error, TOOL_EXIT_DEVICE, "no memory for the times of %llu repetitions",
+                   (unsigned long long)capacity);
+}
+
+static bool measure_next(runner *r, uint64_t repeat, times *t)
+{
+  if (t->count == t->capacity && !make_room(r->error, t, 2 * t->capacity)) return false;
+  if (!measure_one(r, repeat, &t->device_ns[t->count], &t->host_ns[t->count])) return false;
+  t->count++;
+  return true;
+}
+
+/* At least FEWEST, then until MOMENT_NS have passed, or there are MOST. */
+static bool measure_moment(runner *r, uint64_t repeat, times *t)
+{
+  enum { FEWEST = 5, MOST = 1000, MOMENT_NS = 200000000 };
+  uint64_t start = clock_ns();
+  while (t->count < FEWEST || (t->count < MOST && clock_ns() - start < MOMENT_NS))
+    if (!measure_next(r, repeat, t)) return false;
+  return true;
+}
+
+static bool measure_times(runner *r, uint64_t repeat, uint64_t count, times *t)
+{
+  if (!make_room(r->error, t, count ? count : 16) || !measure_next(r, repeat, t)) return false;
+  t->count = 0; /* that one has warmed up */
+  if (!count) return measure_moment(r, repeat, t);
   tool_progress("benchmarking, repetition", count);
   for (uint64_t i = 0; i < count; i++) {
     tool_progress_at(i);
-    if (!measure_one(r, repeat, &device_ns[i], &host_ns[i])) return false;
+    if (!measure_next(r, repeat, t)) return false;
   }
   return true;
 }
 
-static void report(const runner *r, uint64_t repeat, uint64_t count, uint64_t *device_ns,
-                   uint64_t *host_ns)
+bool run_measure(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps,
+                 uint64_t repeat, uint64_t count, run_measurement *result)
 {
-  uint64_t bytes = 0, steps = repeat * r->steps->count, middle = median(device_ns, count);
-  const char *step = run_step_word(r->steps, false);
-  for (size_t i = 0; i < r->steps->count; i++) bytes += r->steps->items[i].traffic_bytes * repeat;
-  char *device = run_device_text(r->device);
+  runner r = { error, context, device, steps, NULL, NULL };
+  times t = { 0 };
+  bool ok = open_events(&r) && measure_times(&r, repeat, count, &t);
+  if (ok) {
+    *result = (run_measurement){ .repetitions = t.count,
+                                 .median_ns = median(t.device_ns, t.count),
+                                 .least_ns = t.device_ns[0],
+                                 .host_ns = median(t.host_ns, t.count) };
+    for (size_t i = 0; i < steps->count; i++)
+      result->bytes += steps->items[i].traffic_bytes * repeat;
+  }
+  close_events(&r);
+  free(t.device_ns);
+  free(t.host_ns);
+  return ok;
+}
+
+static void report(kjit_device *measured, const run_steps *all, uint64_t repeat,
+                   const run_measurement *m)
+{
+  uint64_t steps = repeat * all->count;
+  const char *step = run_step_word(all, false);
+  char *device = run_device_text(measured);
   printf("bench: %llu repetitions of %llu %s on %s: median %.2f us, min %.2f us",
-         (unsigned long long)count, (unsigned long long)steps, run_step_word(r->steps, steps != 1),
-         device, (double)middle / 1e3, (double)device_ns[0] / 1e3);
-  if (steps > 1) printf(", %.2f us a %s", (double)middle / 1e3 / (double)steps, step);
-  if (bytes && middle)
-    printf(", %.1f GB/s (%llu bytes)", (double)bytes / (double)middle, (unsigned long long)bytes);
-  printf(", host %.2f us a %s\n", (double)median(host_ns, count) / 1e3, step);
+         (unsigned long long)m->repetitions, (unsigned long long)steps,
+         run_step_word(all, steps != 1), device, (double)m->median_ns / 1e3,
+         (double)m->least_ns / 1e3);
+  if (steps > 1) printf(", %.2f us a %s", (double)m->median_ns / 1e3 / (double)steps, step);
+  if (m->bytes && m->median_ns)
+    printf(", %.1f GB/s (%llu bytes)", (double)m->bytes / (double)m->median_ns,
+           (unsigned long long)m->bytes);
+  printf(", host %.2f us a %s\n", (double)m->host_ns / 1e3, step);
   free(device);
 }
 
 bool run_bench(tool_error *error, kjit_context *context, kjit_device *device, run_steps *steps,
                uint64_t repeat, uint64_t count)
 {
-  runner r = { error, context, device, steps, NULL, NULL };
-  uint64_t *device_ns = calloc(count, sizeof *device_ns), *host_ns = calloc(count, sizeof *host_ns);
-  bool ok = device_ns && host_ns
-              ? open_events(&r) && measure(&r, repeat, count, device_ns, host_ns)
-              : tool_fail(error, TOOL_EXIT_DEVICE, "no memory for the times of %llu repetitions",
-                          (unsigned long long)count);
+  run_measurement result;
+  bool ok = run_measure(error, context, device, steps, repeat, count, &result);
   tool_stop_progress();
-  if (ok) report(&r, repeat, count, device_ns, host_ns);
-  close_events(&r);
-  free(device_ns);
-  free(host_ns);
+  if (ok) report(device, steps, repeat, &result);
   return ok;
 }

@@ -35,7 +35,12 @@ enum option_key {
   KEY_NO_CACHE,
   KEY_CACHE_LIMIT,
   KEY_LINEINFO,
-  KEY_DEBUG
+  KEY_DEBUG,
+  KEY_SWEEP,
+  KEY_PLOT,
+  KEY_PLOT_OF,
+  KEY_CSV,
+  KEY_BESIDE
 };
 
 static const char before_options[] = "Runs kernels of a kernel IR file over arrays: on a GPU when "
@@ -103,8 +108,9 @@ static const struct argp_option option_table[] = {
   { "device", 'd', "cpu|cuda[:N]|auto", 0,
     "Where to run; auto (the default) is the first GPU, else the CPU", 1 },
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
-    "What kernels check: some of bounds,division,assert,barrier,uninitialized,races; default: "
-    "usual (the first three), with --bench none",
+    "What kernels check: some of bounds,division,assert,barrier,uninitialized,races and "
+    "the halves of division, integer-division,float-division; default: "
+    "usual (the first three), with --bench and --sweep none",
     1 },
   { "time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
     "End each launch and call that takes longer, with an error that says where it was", 1 },
@@ -126,16 +132,26 @@ static const struct argp_option option_table[] = {
   { "check", 'c', "NAME=EXPECTED", 0, "Compare an array; a difference makes the exit status 1", 2 },
   { "rtol", KEY_RTOL, "X", 0, "Relative tolerance of --check for floats (1e-5)", 2 },
   { "atol", KEY_ATOL, "X", 0, "Absolute tolerance of --check for floats (1e-8)", 2 },
-  { "image", KEY_IMAGE, "NAME=FILE.ppm", 0,
-    "Write a two-dimensional array as a picture: .ppm in colour, .pgm in gray", 2 },
+  { "image", KEY_IMAGE, "NAME=FILE.png", 0,
+    "Write a two-dimensional array as a picture: .png and .ppm in colour, .pgm in gray", 2 },
   { "image-range", KEY_RANGE, "LOW:HIGH", 0,
     "Values shown as the first and last colour; default: the least and the largest", 2 },
   { 0, 0, 0, 0, "Measuring and looking inside", 3 },
   { "bench", 'b', "N", 0, "After the run, time N repetitions on the device: median, least, GB/s",
     3 },
+  { "sweep", KEY_SWEEP, "NAME=FIRST:LAST[:*F|:+D]", 0,
+    "Time each launch and call over sizes, which --arg, --launch and --call name; sizes double "
+    "unless *F or +D says how they grow; --device may name several: cpu,cuda:0",
+    3 },
+  { "plot", KEY_PLOT, "FILE.svg", 0, "Draw the times of --sweep over sizes", 3 },
+  { "plot-of", KEY_PLOT_OF, "time|bandwidth", 0, "What --plot draws; default: time", 3 },
+  { "csv", KEY_CSV, "FILE", 0, "Where the rows of --sweep go; default: standard output", 3 },
+  { "beside", KEY_BESIDE, "FILE.csv[:X:Y[:NAME]]", 0,
+    "Draw the rows of another --csv too, or the column Y of any table over its column X", 3 },
   { "time", 't', 0, 0,
     "Show where the time went: parse, infer, lower, optimize, emit, load, launch", 3 },
-  { "info", KEY_INFO, 0, 0, "Show each specialization: signature, facts, registers, memory", 3 },
+  { "info", KEY_INFO, 0, 0,
+    "Show each specialization: signature, facts, registers, memory, stack, vectors", 3 },
   { "emit", 'e', "STAGE[=FILE]", 0,
     "Show what was compiled: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object", 3 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0, "Math functions for GPUs, LLVM bitcode", 3 },
@@ -238,6 +254,15 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
       argp_error(state, "--checks: expected " TOOL_CHECKS_EXPECTED ", not '%s'", text);
     options->has_checks = true;
     return 0;
+  case KEY_SWEEP: options->sweep = text; return 0;
+  case KEY_PLOT: options->plot = text; return 0;
+  case KEY_PLOT_OF:
+    options->plots_bandwidth = strcmp(text, "bandwidth") == 0;
+    if (!options->plots_bandwidth && strcmp(text, "time") != 0)
+      argp_error(state, "--plot-of: expected time or bandwidth, not '%s'", text);
+    return 0;
+  case KEY_CSV: options->csv = text; return 0;
+  case KEY_BESIDE: append(&options->besides, text); return 0;
   case KEY_TIME_LIMIT: options->time_limit_ns = parse_time(state, text); return 0;
   case KEY_INTERRUPTIBLE:
     options->interruptible = strcmp(text, "yes") == 0 ? 1 : strcmp(text, "no") == 0 ? 0 : -2;
@@ -279,7 +304,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (options->time_limit_ns && !options->interruptible)
       argp_error(state, "--time-limit ends what is interruptible only");
     if (options->interruptible < 0) options->interruptible = options->time_limit_ns != 0;
-    if (!options->has_checks) options->checks = options->bench ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
+    if (!options->has_checks)
+      options->checks = options->bench || options->sweep ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
     if (!options->path && !options->lists_devices && !has_only_calls(options))
       argp_error(state, "expected a file of kernel IR ('-' is standard input)");
     return 0;
@@ -306,5 +332,6 @@ void run_destroy_options(run_options *options)
   free(options->arguments.items);
   free(options->steps);
   free(options->emits.items);
+  free(options->besides.items);
   free(options->outputs);
 }

@@ -25,6 +25,9 @@ typedef struct run_options {
   tool_module_options module;
   const char *path; /* of the IR; NULL: none given, then calls need none */
   run_texts arguments, emits;
+  const char *sweep, *plot, *csv; /* NULL: none; of the rows: standard output */
+  run_texts besides;
+  bool plots_bandwidth; /* else times */
   run_step_text *steps; /* in the order of the command line */
   size_t step_count;
   run_output_text *outputs; /* in the order of the command line */

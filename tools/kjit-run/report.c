@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include "call.h"
+#include "device.h"
 #include <driver/emit.h>
 #include <driver/output_file.h>
 #include <stdio.h>
@@ -80,17 +81,33 @@ void run_show_times(const run_steps *steps, const run_timing *timing)
          (double)timing->device_ns / 1e6);
 }
 
-void run_show_info(const run_steps *steps)
+static void show_gpu_code(const kjit_specialization_info *i)
 {
+  printf("  registers %u, shared %u bytes, local %u bytes, constant %u bytes, at most %u threads "
+         "a block\n",
+         i->registers, i->shared_bytes, i->local_bytes, i->constant_bytes, i->max_threads);
+}
+
+/* How many registers code for the CPU uses says nothing: all of them are there for every kernel. */
+static void show_cpu_code(const kjit_specialization_info *i)
+{
+  printf("  object %llu bytes, stack %u bytes, memory of a block %llu bytes, ",
+         (unsigned long long)i->code_bytes, i->stack_bytes, (unsigned long long)i->block_bytes);
+  if (i->vector_bits) printf("vectors of up to %u bits\n", i->vector_bits);
+  else printf("no vectors\n");
+}
+
+void run_show_info(const run_steps *steps, const kjit_device *device)
+{
+  bool is_gpu = run_get_device_kind(device) == KJIT_DEVICE_CUDA;
   visit v;
   size_t step = 0, index = 0;
   while (next_specialization(steps, &step, &index, &v)) {
     const kjit_specialization_info *i = &v.info;
     printf("info %s(%s) on %s\n", v.step->name, i->signature, i->target);
     printf("  facts: %s\n", i->facts && *i->facts ? i->facts : "none");
-    printf("  registers %u, shared %u bytes, local %u bytes, constant %u bytes, at most %u threads "
-           "a block\n",
-           i->registers, i->shared_bytes, i->local_bytes, i->constant_bytes, i->max_threads);
+    if (is_gpu) show_gpu_code(i);
+    else show_cpu_code(i);
     if (i->elements_a_thread) printf("  grid_range: %u elements a thread\n", i->elements_a_thread);
     printf("  launches: %llu\n", (unsigned long long)i->launches);
   }

@@ -6,7 +6,7 @@
 #include "options.h"
 
 void run_show_times(const run_steps *steps, const run_timing *timing);
-void run_show_info(const run_steps *steps);
+void run_show_info(const run_steps *steps, const kjit_device *device);
 /* Finds a wrong stage before the run. */
 bool run_check_emits(tool_error *error, const run_options *options, kjit_device *device);
 bool run_emit(tool_error *error, const run_options *options, kjit_context *context,

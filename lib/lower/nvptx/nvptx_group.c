@@ -373,8 +373,7 @@ static void check_cluster_barrier(kl_lowering *l, const kt_expr *expr)
   if (!l->c->request->is_interruptible) return;
   bool waits = expr->builtin->id == KJ_BUILTIN_CLUSTER_WAIT;
   LLVMValueRef byte = cluster_arrival(l), zero = LLVMConstInt(l->i8, 0, false);
-  LLVMValueRef is_wrong =
-    kl_icmp(l, waits ? LLVMIntEQ : LLVMIntNE, kl_load(l, l->i8, byte), zero);
+  LLVMValueRef is_wrong = kl_icmp(l, waits ? LLVMIntEQ : LLVMIntNE, kl_load(l, l->i8, byte), zero);
   kl_failure failure = {
     .kind = KJ_FAILURE_RAISE,
     .location = expr->location,

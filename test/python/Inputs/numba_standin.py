@@ -6,7 +6,9 @@ import importlib.machinery
 import io
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -200,7 +202,10 @@ def make_support(config):
             setattr(config, name, old)
 
     def run_in_subprocess(code, flags=(), env=None, timeout=30):
-        raise unittest.SkipTest("a program that imports numba itself, in a process of its own")
+        done = subprocess.run([sys.executable, *flags, "-c", code], timeout=timeout, capture_output=True, env=env)
+        if done.returncode:
+            raise AssertionError(f"process failed with code {done.returncode}: {done.stderr.decode()[-300:]}")
+        return done.stdout.decode(), done.stderr.decode()
 
     class Mixin:
         """Counts of NRT, which is not there."""
@@ -305,11 +310,13 @@ def install():
     place("numba.cuda.typing.typeof", typeof=cuda.types.typeof)
     cuda.cudadrv = place("numba.cuda.cudadrv")
     cuda.launchconfig = place("numba.cuda.launchconfig")
+    numba.errors = cuda.errors
     numba.vectorize, numba.guvectorize, numba.typeof = cuda.vectorize, cuda.guvectorize, cuda.types.typeof
     place("numba.cuda.cudadrv.driver", CudaAPIError=cuda.errors.CudaAPIError, _have_nvjitlink=lambda: False,
           LinkerError=cuda.errors.CudaAPIError)
     place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray, is_contiguous=cuda._arrays.is_contiguous,
-          auto_device=cuda._arrays.auto_device)
+          auto_device=cuda._arrays.auto_device, DeviceRecord=cuda._records.DeviceRecord,
+          from_record_like=cuda._records.from_record_like)
     cuda.devicearray = sys.modules["numba.cuda.cudadrv.devicearray"]
     place("numba.cuda.cudadrv.devices", get_context=cuda.current_context, gpus=cuda.gpus)
     place("numba.cuda.dispatcher", CUDADispatcher=cuda._dispatcher.Dispatcher)
@@ -405,5 +412,17 @@ def main():
     sys.stdout.flush()
 
 
-threading.current_thread().name = "main"
-main()
+def serve_programs(folder):
+    """Programs that tests run in processes of their own find the stand-in, too: the interpreter loads it as it starts."""
+    with open(os.path.join(folder, "sitecustomize.py"), "w") as file:
+        file.write(f"import sys\nsys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})\n"
+                   f"before, sys.argv = getattr(sys, 'argv', ['']), ['', {FOLDER!r}, '', '']\n"
+                   "import numba_standin\nnumba_standin.install()\nsys.argv = before\n")
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+
+
+if __name__ == "__main__":
+    threading.current_thread().name = "main"
+    with tempfile.TemporaryDirectory() as folder:
+        serve_programs(folder)
+        main()

@@ -1,4 +1,10 @@
 /* kjit.hpp: every kind of argument, handles, failures; on the device that the argument names. */
+#include <kjit/kjit.h>
+
+/* What a host had before it went over to kjit.hpp, under a name that this has, too. */
+inline void check(kjit_context *, kjit_status) {}
+template <typename... Ts> void make_argument(Ts &&...) {}
+
 #include <kjit/kjit.hpp>
 
 #include <cstdio>
@@ -26,6 +32,7 @@ static const char text[] =
   "syncthreads()\n r[threadIdx.x] = t[63 - threadIdx.x] }\n"
   "func half(v) { return v / 2 }\n"
   "func count(x: f64[:]) { return i64(len(x)) }\n"
+  "func set_first(x) { x[0] = 5\n return 1 }\n"
   "func is_large(v) { return v > 10 }\n"
   "kernel failing(r) @block(1) @grid(1) { raise \"no\" }\n";
 
@@ -183,12 +190,64 @@ static void check_funcs(const kjit::module &module)
   EXPECT(module.function("is_large").call<bool>(11) && !module.function("is_large").call<bool>(9));
   EXPECT(status_of([&] { module.function("half").call<float>(5.0); }, "returns f64, not f32") ==
          KJIT_ERROR_TYPE);
+  const std::vector<double> same(3);
+  EXPECT(status_of([&] { module.function("set_first").call<std::int32_t>(same); },
+                   "the func writes parameter `x`, and the argument is const") ==
+         KJIT_ERROR_ARGUMENT);
+  EXPECT(same[0] == 0);
+  EXPECT(module.function("set_first").call<std::int32_t>(x) == 1 && x[0] == 5);
+}
+
+/* Empty handles, made so or moved from, are refused and end nothing. */
+static void check_empty(kjit::context context, const kjit::device &given)
+{
+  float r[1] = {};
+  kjit::module module = context.parse("empty.kir", text), taken = std::move(module);
+  kjit::kernel kernel = taken.kernel("put").on(given), other = std::move(kernel);
+  kjit::function func = taken.function("half"), other_func = std::move(func);
+  kjit::device device = given, other_device = std::move(device);
+  kjit::array<float> none;
+  kjit::stream stream;
+  const auto is_refused = [](auto call) { return status_of(call, "") == KJIT_ERROR_MISUSE; };
+  EXPECT(!module.get() && !kernel.get() && !func.get() && !device.get() && !none.size());
+  EXPECT(is_refused([&] { module.kernel("put"); }) && is_refused([&] { module.function("half"); }));
+  EXPECT(is_refused([&] { (void)module.text(); }) && is_refused([&] { kernel(r, 1.0f); }));
+  EXPECT(is_refused([&] { func.call<double>(1.0); }) && is_refused([&] { device.synchronize(); }));
+  EXPECT(is_refused([&] { (void)device.info(); }) && is_refused([&] { device.create_stream(); }));
+  EXPECT(is_refused([&] { kjit::array<float>(device, { 3 }); }));
+  EXPECT(is_refused([&] { (void)none.to_vector(); }) && is_refused([&] { none.fill(1); }));
+  EXPECT(is_refused([&] { none.copy_from(r); }) && is_refused([&] { none.reshape({ 1 }); }));
+  EXPECT(is_refused([&] { stream.synchronize(); }));
+  EXPECT(status_of([&] { other(none, 1.0f); }, "") == KJIT_ERROR_ARGUMENT);
+  kjit::context last = std::move(context);
+  EXPECT(is_refused([&] { context.parse("empty.kir", text); }));
+  EXPECT(is_refused([&] { context.cpu(); }) && is_refused([&] { (void)context.statistics(); }));
+  EXPECT(context.device_count(KJIT_DEVICE_CPU) == 0);
+  other(r, 7.0f);
+  EXPECT(r[0] == 7 && other_func.call<double>(3.0) == 1.5 && other_device.info().name);
+}
+
+/* Whatever is left of a context keeps it, and what lies between. */
+static void check_lifetimes(bool is_cuda)
+{
+  const auto open = [&](const kjit::context &c) { return is_cuda ? c.cuda() : c.cpu(); };
+  float r[1] = {};
+  kjit::kernel put = kjit::context().parse("lives.kir", text).kernel("put").block(1);
+  put(r, 3.0f);
+  EXPECT(r[0] == 3);
+  EXPECT(kjit::context().parse("lives.kir", text).function("half").call<double>(3.0) == 1.5);
+  kjit::array<float> a = kjit::to_device(open(kjit::context()), std::vector<float>(4, 2.0f));
+  kjit::array<float> b = kjit::array<float>(a).reshape({ 2, 2 });
+  a = kjit::array<float>();
+  EXPECT(b.to_vector() == std::vector<float>(4, 2.0f));
+  kjit::stream stream = open(kjit::context()).create_stream();
+  stream.synchronize();
 }
 
 int main(int argc, char **argv)
 {
   bool is_cuda = argc > 1 && !std::strcmp(argv[1], "cuda");
-  kjit::kernel *late;
+  std::unique_ptr<kjit::kernel> late;
   kjit::array<float> later;
   {
     kjit::context context;
@@ -198,10 +257,15 @@ int main(int argc, char **argv)
     check_launches(context, module, device);
     check_failures(context, module, device);
     check_funcs(module);
-    late = new kjit::kernel(module.kernel("axpy"));
+    check_empty(context, device);
+    check_lifetimes(is_cuda);
+    late = std::make_unique<kjit::kernel>(module.kernel("axpy").on(device));
     later = kjit::to_device(device, std::vector<float>(10));
   }
-  delete late; /* after its context */
+  std::vector<float> r(10), x(10, 1.5f);
+  (*late)(r, 2.0f, x, x);
+  EXPECT(r[9] == 4.5f && later.to_vector() == std::vector<float>(10));
+  late.reset();
   std::printf("%s\n", failures ? "wrong" : "right");
   return failures != 0;
 }

@@ -6,8 +6,18 @@ def _place(device):
     return device if device is not None else _state.device()
 
 
+def _record_name(dtype):
+    """The struct that a dtype of NumPy with fields is, or None."""
+    if isinstance(dtype, str) and dtype.startswith("record_"):
+        return dtype
+    if getattr(dtype, "names", None) is None:
+        return None
+    from . import _records
+    return _records.name_of(dtype)
+
+
 def _element(dtype):
-    name = dtypes.name_of(dtype)
+    name = dtypes.name_of(dtype) or _record_name(dtype)
     if name is None:
         raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32")
     return name
@@ -27,6 +37,9 @@ def full(shape, value, dtype="f64", device=None):
 
 def zeros(shape, dtype="f64", device=None):
     """A new array of zeros."""
+    if _record_name(dtype):
+        import numpy
+        return array(numpy.zeros(shape, dtype), device=device)
     return full(shape, False if _element(dtype) == "bool" else 0, dtype, device)
 
 
@@ -37,6 +50,11 @@ def array(source, dtype=None, device=None):
         import numpy
         source = numpy.asarray(source if not isinstance(source, _kjit.Array) else source.to_host(),
                                dtypes._NUMPY.get(_element(dtype)) if dtype is not None else None)
+    name = _record_name(getattr(source, "dtype", None))
+    if name:
+        made = _kjit.empty(_state.context(), source.shape, name, _place(device))
+        made.copy_from(source)
+        return made
     return _kjit.copy_of(_state.context(), source, _place(device))
 
 

@@ -81,9 +81,13 @@ class _Compiled:
         from .frontend import module as modules
 
         builder = modules.Builder(self._rules, self.is_typed)
-        name = builder.function(self, self._kind)
+        name = builder.function(self, self._kind, shapes=self._named_shapes())
         builder.write_all()
         return builder.finish(name)
+
+    def _named_shapes(self):
+        """The shapes of parameters that take tuples, by name."""
+        return {}
 
     def _module(self):
         """(module, name in it)"""
@@ -126,7 +130,46 @@ class Kernel(_Compiled, _kjit.Kernel):
         """For the extension: (module, name, parameters, defaults, device)."""
         module, name = self._module()
         device = self._device if self._device is not None else _state.device()
-        return module, name, self._parameters(), self.py_func.__defaults__ or (), device, self.is_typed
+        defaults = () if self._shapes else self.py_func.__defaults__ or ()
+        return module, name, self._parameters(), defaults, device, self.is_typed
+
+    # ---- tuples and records as arguments ----
+
+    _shapes = ()  # of a kernel that was made of another one for tuples: of each parameter, or None
+
+    def _named_shapes(self):
+        names = _Compiled._parameters(self)
+        return {name: shape for name, shape in zip(names, self._shapes) if shape is not None}
+
+    def _take_apart(self, args):
+        """For the extension: (the kernel for tuples of these shapes, the arguments one after the other, what is to be called
+        behind the launch, or None)."""
+        from ._shapes import shape_of, take_apart
+
+        items, after = [], []
+        for value in args:
+            take_apart(value, items, after)
+        kernel = self._for_shapes(tuple(shape_of(value) for value in args))
+        return kernel, tuple(items), (lambda: [finish() for finish in after] and None) if after else None
+
+    def _for_shapes(self, shapes):
+        """The kernel that takes the items of tuples of these shapes; itself where there is none."""
+        if not any(shape is not None for shape in shapes):
+            return self
+        with _state.lock():
+            variants = self.__dict__.setdefault("_variants", {})
+            if shapes not in variants:
+                made = type(self).__new__(type(self))
+                made.__dict__.update(self.__dict__, _made=None, _shapes=shapes)
+                variants[shapes] = made
+        return variants[shapes]
+
+    def _parameters(self):
+        names = super()._parameters()
+        if not self._shapes:
+            return names
+        listed = zip(names, self._shapes)
+        return tuple(one for name, shape in listed for one in ([name] if shape is None else shape.names(name)))
 
     def _loaded_module(self):
         """(module, name), the module being the one that launches use."""
@@ -135,7 +178,8 @@ class Kernel(_Compiled, _kjit.Kernel):
     @property
     def specializations(self):
         """What was compiled so far, in its order: a dictionary each, with `signature`, `facts`, `target`, `registers`,
-        `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`."""
+        `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`; for the
+        CPU `stack_bytes`, `vector_bits` and `block_bytes`."""
         return _kjit.list_specializations(*self._loaded_module())
 
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
@@ -199,10 +243,10 @@ class Function(_Compiled, _kjit.Function):
 
 
 def jit(function=None, **options):
-    """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; on the CPU "barrier",
-    "uninitialized", "races", "all"), debug ("lines", "full"), fastmath, strict, wrap (negative indices and
-    slices as in Python), interruptible (Ctrl-C ends a launch under way), block, grid, cluster, launch_bounds,
-    max_registers, device ("cpu", "cuda:0")."""
+    """Makes a function a kernel. Options: checks ("bounds", "division", "assert", "usual"; "integer-division" and
+    "float-division", the halves of "division"; on the CPU "barrier", "uninitialized", "races", "all"), debug ("lines",
+    "full"), fastmath, strict, wrap (negative indices and slices as in Python), interruptible (Ctrl-C ends a launch
+    under way), block, grid, cluster, launch_bounds, max_registers, device ("cpu", "cuda:0")."""
     if function is None:
         return functools.partial(jit, **options)
     return Kernel(function, **options)

@@ -16,6 +16,8 @@ _CHECKS = {
     "uninitialized": 16,
     "races": 32,
     "all": 63,
+    "integer-division": 64,
+    "float-division": 128,
 }
 _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 

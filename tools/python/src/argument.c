@@ -53,18 +53,33 @@ static int refuse_element(const char *name, PyObject *object, const char *format
   return -1;
 }
 
-static int fill_tensor(const char *name, binding_argument *storage)
+/* The alignment of the elements of a buffer of that type; record: of a struct. */
+static Py_ssize_t find_alignment(context_object *context, kjit_type type, kjit_type record,
+                                 Py_ssize_t size_bytes)
+{
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
+  if (record == KJIT_VOID)
+    return type == KJIT_C64 || type == KJIT_C128 ? size_bytes / 2 : size_bytes;
+  if (kjit_get_type_layout(context->context, record, &layout) != KJIT_OK) return 1;
+  return (Py_ssize_t)layout.alignment_bytes;
+}
+
+/* record becomes the type of the elements where they are structs, else KJIT_VOID. */
+static int fill_tensor(context_object *context, PyObject *object, const char *name,
+                       binding_argument *storage, kjit_type *record)
 {
   Py_buffer *view = &storage->buffer;
   kjit_type type = parse_format(view->format, view->itemsize);
-  if (type == KJIT_VOID) return refuse_element(name, view->obj, view->format);
+  *record = type == KJIT_VOID ? binding_find_record(context, object) : KJIT_VOID;
+  if (PyErr_Occurred()) return -1;
+  if (type == KJIT_VOID && *record == KJIT_VOID)
+    return refuse_element(name, view->obj, view->format);
   if (view->ndim > BINDING_MAX_RANK) {
     binding_fail(KJIT_ERROR_ARGUMENT, "parameter `%s`: %d dimensions; kjit's arrays have 8 at most",
                  say_name(name), view->ndim);
     return -1;
   }
-  Py_ssize_t alignment =
-    type == KJIT_C64 || type == KJIT_C128 ? view->itemsize / 2 : view->itemsize;
+  Py_ssize_t alignment = find_alignment(context, type, *record, view->itemsize);
   int is_aligned = (uintptr_t)view->buf % (uintptr_t)alignment == 0;
   for (int i = 0; i < view->ndim; i++) {
     storage->shape[i] = view->shape[i];
@@ -84,22 +99,31 @@ static int fill_tensor(const char *name, binding_argument *storage)
   return 0;
 }
 
-/* In place. Of what is read-only an array is made that says so: tensors cannot. */
-static int take_buffer(context_object *context, PyObject *object, const char *name,
-                       binding_argument *storage, kjit_arg *arg)
+/* In place. Of what is read-only an array is made that says so: tensors cannot. typed has the dtype
+ * of records: the object, or what it is a view of. */
+static int take_buffer_as(context_object *context, PyObject *object, PyObject *typed,
+                          const char *name, binding_argument *storage, kjit_arg *arg)
 {
   if (PyObject_GetBuffer(object, &storage->buffer, PyBUF_RECORDS_RO)) {
     storage->buffer.obj = NULL;
     return -1;
   }
-  if (fill_tensor(name, storage)) {
+  kjit_type record;
+  if (fill_tensor(context, typed, name, storage, &record)) {
     PyBuffer_Release(&storage->buffer);
     storage->buffer.obj = NULL;
     return -1;
   }
   if (!storage->buffer.readonly) {
-    *arg = kjit_arg_tensor(&storage->tensor);
+    *arg = record == KJIT_VOID ? kjit_arg_tensor(&storage->tensor)
+                               : kjit_arg_elements(record, &storage->tensor);
     return 0;
+  }
+  if (record != KJIT_VOID) {
+    binding_free_argument(storage);
+    binding_fail(KJIT_ERROR_UNSUPPORTED,
+                 "parameter `%s`: a read-only array of records: copy it first", say_name(name));
+    return -1;
   }
   Py_buffer buffer = storage->buffer;
   storage->buffer.obj = NULL;
@@ -107,6 +131,24 @@ static int take_buffer(context_object *context, PyObject *object, const char *na
   if (!storage->keep) return -1;
   *arg = kjit_arg_array(((array_object *)storage->keep)->array);
   return 0;
+}
+
+static int take_buffer(context_object *context, PyObject *object, const char *name,
+                       binding_argument *storage, kjit_arg *arg)
+{
+  return take_buffer_as(context, object, object, name, storage, arg);
+}
+
+/* NumPy gives no buffer of dates, which are counts of their unit, and none of records that have
+ * some. 1: the object is none of these, and no error is set. */
+static int take_dates(context_object *context, PyObject *object, const char *name,
+                      binding_argument *storage, kjit_arg *arg)
+{
+  PyObject *view = binding_view_plainly(object);
+  if (!view) return -1;
+  int outcome = view == Py_None ? 1 : take_buffer_as(context, view, object, name, storage, arg);
+  Py_DECREF(view);
+  return outcome;
 }
 
 /* Elements of ml_dtypes have no format: bfloat16 goes as the 16 bits that it is. */
@@ -233,6 +275,28 @@ static int is_numpy_scalar(PyObject *object)
 
 int binding_init_arguments(void) { return 0; }
 
+PyTypeObject *binding_plain_type;
+/* numpy.void, of which records are, once numpy is there. */
+static PyTypeObject *numpy_void;
+
+int binding_find_composed(PyObject *object)
+{
+  if (PyTuple_Check(object)) return 1;
+  if (!is_numpy_scalar(object)) {
+    binding_set((PyObject **)(void *)&binding_plain_type, Py_NewRef((PyObject *)Py_TYPE(object)));
+    return 0;
+  }
+  if (!numpy_void) {
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *found = numpy ? PyObject_GetAttrString(numpy, "void") : NULL;
+    if (found && PyType_Check(found)) numpy_void = (PyTypeObject *)Py_NewRef(found);
+    Py_XDECREF(found);
+    Py_XDECREF(numpy);
+    PyErr_Clear();
+  }
+  return numpy_void && PyObject_TypeCheck(object, numpy_void);
+}
+
 /* A failure of the object's own is the cause of one that names the parameter. */
 static int explain(PyObject *object, const char *name)
 {
@@ -290,6 +354,13 @@ static int take_from_buffer(context_object *context, PyObject *object, const cha
   int is_refused = !binding_is_error(); /* by the object */
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
+  int dated = is_refused ? take_dates(context, object, name, storage, arg) : 1;
+  if (dated <= 0) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return dated;
+  }
   if (!is_bfloat(object)) {
     PyErr_Restore(type, value, trace);
     return is_refused ? take_instead_of_buffer(context, object, storage, arg) : -1;

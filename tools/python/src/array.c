@@ -59,8 +59,9 @@ PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_ty
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an element type is named by a text");
     return NULL;
   }
-  if (binding_finish(context, kjit_parse_type(context->context, name, element))) return NULL;
-  return text;
+  if (!strncmp(name, "record_", 7)) *element = binding_find_named_record(context, text);
+  else if (binding_finish(context, kjit_parse_type(context->context, name, element))) return NULL;
+  return *element == KJIT_VOID ? NULL : text;
 }
 
 int binding_parse_shape(PyObject *object, int64_t *shape, uint32_t *rank)
@@ -194,6 +195,13 @@ static PyObject *get_rank(PyObject *object, void *unused)
   (void)unused;
   const kjit_tensor *t = get_tensor(object);
   return t ? PyLong_FromLong(t->rank) : NULL;
+}
+
+static PyObject *get_address(PyObject *object, void *unused)
+{
+  (void)unused;
+  const kjit_tensor *t = get_tensor(object);
+  return t ? PyLong_FromVoidPtr((char *)t->data + t->byte_offset) : NULL;
 }
 
 static PyObject *get_device(PyObject *object, void *unused)
@@ -347,19 +355,31 @@ static int set_view(PyObject *object, PyObject *key, PyObject *value)
   return outcome;
 }
 
+/* NumPy's name of the elements, or the dtype of records. */
+static PyObject *make_dtype(array_object *self)
+{
+  kjit_type element = kjit_get_array_element(self->array);
+  if (element < KJIT_SCALAR_COUNT && numpy_names[element])
+    return PyUnicode_FromString(numpy_names[element]);
+  char *text = kjit_copy_type_text(self->context->context, element);
+  PyObject *dtype = text && !strncmp(text, "record_", 7) ? binding_get_record_dtype(text) : NULL;
+  kjit_free(self->context->context, text);
+  if (!dtype && !PyErr_Occurred())
+    binding_fail(KJIT_ERROR_UNSUPPORTED, "NumPy has no elements of this type");
+  return dtype;
+}
+
 static PyObject *copy_to_host(PyObject *object, PyObject *unused)
 {
   (void)unused;
   array_object *self = (array_object *)object;
   if (!get_tensor(object)) return NULL;
-  kjit_type element = kjit_get_array_element(self->array);
-  if (element >= KJIT_SCALAR_COUNT || !numpy_names[element])
-    return binding_fail(KJIT_ERROR_UNSUPPORTED, "NumPy has no elements of this type");
-  PyObject *numpy = PyImport_ImportModule("numpy");
+  PyObject *dtype = make_dtype(self);
+  PyObject *numpy = dtype ? PyImport_ImportModule("numpy") : NULL;
   PyObject *shape = numpy ? get_shape(object, NULL) : NULL;
-  PyObject *result =
-    shape ? PyObject_CallMethod(numpy, "empty", "Os", shape, numpy_names[element]) : NULL;
+  PyObject *result = shape ? PyObject_CallMethod(numpy, "empty", "OO", shape, dtype) : NULL;
   Py_XDECREF(shape);
+  Py_XDECREF(dtype);
   Py_XDECREF(numpy);
   if (result && copy_with(self, result, 0)) Py_CLEAR(result);
   return result;
@@ -405,6 +425,7 @@ static PyGetSetDef fields[] = {
   { "ndim", get_rank, NULL, "number of dimensions", NULL },
   { "size", get_size, NULL, "number of elements", NULL },
   { "device", get_device, NULL, "where it is, \"cpu\" or \"cuda:0\"", NULL },
+  { "_address", get_address, NULL, NULL, NULL },
   { "T", transpose, NULL, "the view with the dimensions in reverse order", NULL },
   { "is_read_only", get_read_only, NULL, "whether kernels may not write it", NULL },
   { "__cuda_array_interface__", binding_get_cuda_interface, NULL, NULL, NULL },

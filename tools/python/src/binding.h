@@ -1,10 +1,9 @@
 /* What the files of the extension kjit._kjit share. One file a subject: module.c (the module,
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
- * (printed lines), argument.c (objects of Python as arguments), stream.c (streams,
- * events, graphs), parameter.c (arguments in the order
- * of parameters), kernel.c (kernels and launchers), function.c (calls of funcs), algorithm.c
- * (algorithms over whole arrays).
+ * (printed lines), argument.c (objects of Python as arguments), record.c (records), stream.c
+ * (streams, events, graphs), parameter.c (arguments in the order of parameters), kernel.c (kernels
+ * and launchers), function.c (calls of funcs), algorithm.c (algorithms over whole arrays).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -41,6 +40,7 @@ typedef struct context_object {
   atomic_int calls; /* threads that are in a call of libkjit, without the interpreter's lock */
   binding_wrap wraps[BINDING_MOST_WRAPS]; /* see stream.c */
   int wrap_count;
+  PyObject *records; /* dictionary: dtype of NumPy, or name -> number of the struct, see record.c */
 } context_object;
 
 typedef struct device_object {
@@ -215,6 +215,30 @@ void binding_free_argument(binding_argument *storage);
 int binding_init_arguments(void);
 /* A value of a scalar type as an object of Python. */
 PyObject *binding_make_value(kjit_type type, const void *bytes);
+
+/* Whether an argument is taken apart, or by reference, by kjit.Kernel: a tuple, a record. */
+int binding_find_composed(PyObject *object);
+extern PyTypeObject *binding_plain_type; /* of what was neither, last */
+static inline int binding_is_composed(PyObject *object)
+{
+  PyTypeObject *type = Py_TYPE(object);
+  return type != binding_array_type && type != binding_plain_type && type != &PyFloat_Type &&
+         type != &PyLong_Type && binding_find_composed(object);
+}
+
+/* ---- record.c: dtypes of NumPy with fields as structs ---- */
+
+/* The struct that the elements of an object with such a dtype are; KJIT_VOID without an exception:
+ * it has no dtype of that kind. */
+kjit_type binding_find_record(context_object *context, PyObject *object);
+/* The struct of that name, which kjit._records has given; KJIT_VOID: an exception is set. */
+kjit_type binding_find_named_record(context_object *context, PyObject *name);
+/* An array of NumPy whose dtype has no buffer as a view that has one, None for anything else; a new
+ * reference, or NULL with an exception. */
+PyObject *binding_view_plainly(PyObject *object);
+/* The dtype behind the name of a struct; a new reference, or NULL with an exception. */
+PyObject *binding_get_record_dtype(const char *name);
+int binding_add_records(PyObject *module);
 
 /* ---- parameter.c ---- */
 

@@ -32,6 +32,18 @@ static kjit_kernel *find_kernel(module_object *module, const char *name)
   return binding_finish(module->context, status) ? NULL : kernel;
 }
 
+/* What a compilation has made, which is freed. */
+static PyObject *take_code(module_object *module, kjit_status status, kjit_stage stage, void *code,
+                           size_t size)
+{
+  PyObject *result = NULL;
+  if (!binding_finish(module->context, status))
+    result = stages[stage].is_text ? PyUnicode_DecodeUTF8(code, (Py_ssize_t)size, "replace")
+                                   : PyBytes_FromStringAndSize(code, (Py_ssize_t)size);
+  kjit_free(module->context->context, code);
+  return result;
+}
+
 /* compile_code(module, name, signature, stage, target, facts, checks, debug): text, or bytes. */
 static PyObject *compile_code(PyObject *unused, PyObject *args)
 {
@@ -54,12 +66,7 @@ static PyObject *compile_code(PyObject *unused, PyObject *args)
   BINDING_UNLOCKED(module->context,
                    status = kjit_compile(kernel, signature, &options, stage, &code, &size));
   if (status != KJIT_OK) code = NULL;
-  PyObject *result = NULL;
-  if (!binding_finish(module->context, status))
-    result = stages[stage].is_text ? PyUnicode_DecodeUTF8(code, (Py_ssize_t)size, "replace")
-                                   : PyBytes_FromStringAndSize(code, (Py_ssize_t)size);
-  kjit_free(module->context->context, code);
-  return result;
+  return take_code(module, status, stage, code, size);
 }
 
 static PyObject *make_specialization(const kjit_specialization_info *info)
@@ -68,12 +75,14 @@ static PyObject *make_specialization(const kjit_specialization_info *info)
   compile_time_ns += info->lower_time_ns;
   compile_time_ns += info->optimize_time_ns;
   compile_time_ns += info->emit_time_ns;
-  return Py_BuildValue("{sssssssIsIsIsIsKsKsK}", "signature", info->signature, "facts", info->facts,
-                       "target", info->target, "registers", info->registers, "shared_bytes",
-                       info->shared_bytes, "local_bytes", info->local_bytes, "max_threads",
-                       info->max_threads, "launches", (unsigned long long)info->launches,
-                       "code_bytes", (unsigned long long)info->code_bytes, "compile_time_ns",
-                       compile_time_ns);
+  return Py_BuildValue("{sssssssIsIsIsIsKsKsKsIsIsK}", "signature", info->signature, "facts",
+                       info->facts, "target", info->target, "registers", info->registers,
+                       "shared_bytes", info->shared_bytes, "local_bytes", info->local_bytes,
+                       "max_threads", info->max_threads, "launches",
+                       (unsigned long long)info->launches, "code_bytes",
+                       (unsigned long long)info->code_bytes, "compile_time_ns", compile_time_ns,
+                       "stack_bytes", info->stack_bytes, "vector_bits", info->vector_bits,
+                       "block_bytes", (unsigned long long)info->block_bytes);
 }
 
 /* list_specializations(module, name): a dictionary for each, in the order of their compilation. */
@@ -97,7 +106,63 @@ static PyObject *list_specializations(PyObject *unused, PyObject *args)
   return list;
 }
 
+static kjit_function *find_function(module_object *module, const char *name)
+{
+  kjit_function *function = NULL;
+  kjit_status status = kjit_get_function(module->module, name, &function);
+  return binding_finish(module->context, status) ? NULL : function;
+}
+
+/* compile_function(module, name, signature, symbol, stage, target, debug): a func as a C function
+ * for other code, text or bytes. */
+static PyObject *compile_function(PyObject *unused, PyObject *args)
+{
+  (void)unused;
+  PyObject *object;
+  const char *name, *signature, *symbol, *stage_name;
+  kjit_compile_options options = { .size_bytes = sizeof options };
+  int debug;
+  if (!PyArg_ParseTuple(args, "O!sszszi", binding_module_type, &object, &name, &signature, &symbol,
+                        &stage_name, &options.target, &debug))
+    return NULL;
+  options.debug = (kjit_debug)debug;
+  module_object *module = (module_object *)object;
+  kjit_stage stage;
+  kjit_function *function = find_stage(stage_name, &stage) ? NULL : find_function(module, name);
+  if (!function) return NULL;
+  void *code = NULL;
+  size_t size = 0;
+  kjit_status status;
+  BINDING_UNLOCKED(module->context, status = kjit_compile_function(function, signature, symbol,
+                                                                   &options, stage, &code, &size));
+  if (status != KJIT_OK) code = NULL;
+  return take_code(module, status, stage, code, size);
+}
+
+/* get_result_type(module, name, signature): the name of the type, "void" of none. */
+static PyObject *get_result_type(PyObject *unused, PyObject *args)
+{
+  (void)unused;
+  PyObject *object;
+  const char *name, *signature;
+  if (!PyArg_ParseTuple(args, "O!ss", binding_module_type, &object, &name, &signature)) return NULL;
+  module_object *module = (module_object *)object;
+  kjit_function *function = find_function(module, name);
+  kjit_type type = KJIT_VOID;
+  kjit_status status = KJIT_OK;
+  if (!function) return NULL;
+  BINDING_UNLOCKED(module->context, status = kjit_get_result_type(function, signature, &type));
+  if (binding_finish(module->context, status)) return NULL;
+  if (type == KJIT_VOID) return PyUnicode_FromString("void");
+  char *text = kjit_copy_type_text(module->context->context, type);
+  PyObject *result = text ? PyUnicode_FromString(text) : PyErr_NoMemory();
+  kjit_free(module->context->context, text);
+  return result;
+}
+
 static PyMethodDef functions[] = {
+  { "compile_function", compile_function, METH_VARARGS, NULL },
+  { "get_result_type", get_result_type, METH_VARARGS, NULL },
   { "compile_code", compile_code, METH_VARARGS, NULL },
   { "list_specializations", list_specializations, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },

@@ -57,6 +57,7 @@ static void end_context(PyObject *object)
     Py_END_ALLOW_THREADS
   }
   binding_destroy_mailbox(self->mailbox);
+  Py_CLEAR(self->records);
   binding_free_object(object);
 }
 

@@ -82,6 +82,9 @@ static int wait_for_foreign(context_object *context, kernel_object *self)
   return binding_finish(context, status);
 }
 
+static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
+                                 PyObject *args);
+
 static PyObject *launch_with(kernel_object *self, const kjit_launch_config *given, PyObject *args)
 {
   kjit_launch_config config = *given;
@@ -94,12 +97,14 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
     storage = calloc((size_t)count, sizeof *storage);
     list = calloc((size_t)count, sizeof *list);
   }
-  int outcome = -1, is_foreign = 0;
+  int outcome = -1, is_foreign = 0, is_composed = 0;
   if (!storage || !list) PyErr_NoMemory();
   else {
     for (; taken < count; taken++) {
-      if (binding_take_parameter(context, &self->parameters, taken, PyTuple_GetItem(args, taken),
-                                 &storage[taken], &list[taken]))
+      PyObject *object = PyTuple_GetItem(args, taken);
+      is_composed = binding_is_composed(object);
+      if (is_composed || binding_take_parameter(context, &self->parameters, taken, object,
+                                                &storage[taken], &list[taken]))
         break;
       is_foreign |= storage[taken].is_foreign;
     }
@@ -123,8 +128,26 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
   for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);
   if (storage != few) free(storage);
   if (list != few_args) free(list);
+  if (is_composed) return launch_composed(self, given, args);
   if (outcome) return NULL;
   Py_RETURN_NONE;
+}
+
+/* kjit.Kernel knows the kernel for tuples of this shape, what such arguments are one after the
+ * other, and what is to be called behind the launch, or None. */
+static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
+                                 PyObject *args)
+{
+  PyObject *apart = PyObject_CallMethod((PyObject *)self, "_take_apart", "(O)", args);
+  PyObject *result = NULL, *kernel, *items, *finish;
+  if (apart &&
+      PyArg_ParseTuple(apart, "O!O!O", binding_kernel_type, &kernel, &PyTuple_Type, &items,
+                       &finish) &&
+      !make_ready((kernel_object *)kernel))
+    result = launch_with((kernel_object *)kernel, config, items);
+  if (result && finish != Py_None) binding_set(&result, PyObject_CallNoArgs(finish));
+  Py_XDECREF(apart);
+  return result;
 }
 
 static PyObject *launch(kernel_object *self, const kjit_launch_config *config, PyObject *args,

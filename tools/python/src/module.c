@@ -156,7 +156,8 @@ static int fill_module(PyObject *module)
   if (binding_add_context(module) || binding_add_streams(module) || binding_add_array(module))
     return -1;
   return binding_add_kernel(module) || binding_add_functions(module) ||
-             binding_add_algorithms(module) || binding_add_code(module)
+             binding_add_algorithms(module) || binding_add_code(module) ||
+             binding_add_records(module)
            ? -1
            : 0;
 }

@@ -5,6 +5,7 @@ from . import arrays as _arrays
 from . import compiling as _compiling
 from . import devices as _devices
 from . import dispatcher as _dispatcher
+from . import records as _records
 from . import errors, types
 from . import streams as _streams
 from . import words as _words

@@ -1,12 +1,14 @@
 """Arrays of a device, and pinned, mapped and managed memory of the host."""
 
 import contextlib
+import enum
 import functools
 import operator
 
 import numpy
 
 from .. import _arrays, _kjit, _state, dtypes
+from . import records
 
 
 def _contiguous_strides(shape, itemsize, order="C"):
@@ -71,20 +73,19 @@ class DeviceNDArray:
 
     @property
     def __cuda_array_interface__(self):
-        own = getattr(self._own, "__cuda_array_interface__", None)
-        pointer = own["data"][0] if own else self._host().ctypes.data
         return {
             "shape": self.shape,
             "strides": None if self.is_c_contiguous() else self.strides,
-            "data": (pointer if self.size else 0, False),
+            "data": (self._own._address if self.size else 0, False),
             "typestr": self.dtype.str,
             "stream": int(self.stream) or None if self.stream else None,
             "version": 3,
         }
 
-    def _host(self):
-        """The elements in place, of an array in the machine's memory."""
-        return numpy.asarray(self._own)
+    @property
+    def gpu_data(self):
+        """The memory."""
+        return self._own
 
     @property
     def device_ctypes_pointer(self):
@@ -109,8 +110,12 @@ class DeviceNDArray:
         else:
             _check_copy(self, ary)
         if self.size:
-            ary[...] = self._own.to_host()
+            ary[...] = self._to_host()
         return ary
+
+    def _to_host(self):
+        host = self._own.to_host()
+        return host.view(self.dtype) if self.dtype.kind in "mM" else host
 
     def copy_to_device(self, ary, stream=0):
         """Copies the elements of another array of the same size, dtype and order here."""
@@ -140,7 +145,9 @@ class DeviceNDArray:
     def transpose(self, axes=None):
         if axes and tuple(axes) == tuple(range(self.ndim)):
             return self
-        if axes and tuple(axes) != tuple(range(self.ndim))[::-1]:
+        if axes and self.ndim == 2 and sorted(axes) != [0, 1]:
+            raise ValueError(f"invalid axes list {tuple(axes)}")
+        if self.ndim > 2 or axes and tuple(axes) != (1, 0):
             raise NotImplementedError("transposing a non-2D DeviceNDArray isn't supported")
         return self.T
 
@@ -170,7 +177,11 @@ class DeviceNDArray:
 
     def __getitem__(self, key):
         view = self._slice(key)
-        return view._own.to_host()[()] if not view.shape else view
+        if view.shape:
+            return view
+        if self.dtype.names:
+            return records.DeviceRecord(self.dtype, self.stream, view._own)
+        return view._to_host()[()]
 
     getitem = __getitem__
 
@@ -178,14 +189,15 @@ class DeviceNDArray:
         view = self._slice(key)
         if isinstance(value, DeviceNDArray):
             value = value.copy_to_host()
-        given = numpy.asarray(value)
+        given = numpy.asarray(value, self.dtype if self.dtype.names else None)
         if given.ndim > view.ndim:
             raise ValueError(f"Can't assign {given.ndim}-D array to {view.ndim}-D self")
         for extent, wanted in zip(given.shape[::-1], view.shape[::-1]):
             if extent not in (1, wanted):
                 raise ValueError(f"Can't copy sequence with size {extent} to array axis with dimension {wanted}")
         if view.size:
-            view._own.copy_from(numpy.ascontiguousarray(numpy.broadcast_to(given, view.shape), dtype=self.dtype))
+            given = numpy.ascontiguousarray(numpy.broadcast_to(given, view.shape), dtype=self.dtype)
+            view._own.copy_from(given.reshape(view.shape))
 
     def setitem(self, key, value, stream=0):
         self[key] = value
@@ -243,7 +255,22 @@ class DeviceNDArray:
         dtype = numpy.dtype(dtype)
         if dtype == self.dtype:
             return self._view(self._own, self.strides)
-        raise NotImplementedError(f"kjit.cuda: a view of {self.dtype} as {dtype}: use cuda.to_device(a.view(dtype))")
+        shape, strides = list(self.shape), list(self.strides)
+        if dtype.itemsize != self.dtype.itemsize:
+            if not self.ndim or self.shape[-1] != 1 and self.strides[-1] != self.dtype.itemsize:
+                raise ValueError("To change to a dtype of a different size, the last axis must be contiguous")
+            size = shape[-1] * self.dtype.itemsize
+            if size % dtype.itemsize:
+                raise ValueError(
+                    "When changing to a larger dtype, its size must be a divisor of the total size in bytes"
+                    " of the last axis of the array."
+                )
+            shape[-1], strides[-1] = size // dtype.itemsize, dtype.itemsize
+        interface = self.__cuda_array_interface__
+        described = {**interface, "typestr": dtype.str, "shape": tuple(shape), "strides": tuple(strides), "stream": None}
+        if dtype.names:
+            described["typestr"], described["descr"] = f"|V{dtype.itemsize}", dtype.descr
+        return from_cuda_array_interface(described, owner=self, sync=False)
 
     def bind(self, stream=0):
         return DeviceNDArray(self._own, self.dtype, self.strides, stream, self)
@@ -281,7 +308,16 @@ def auto_device(obj, stream=0, copy=True):
     """(array of the device, whether it is a copy)"""
     if isinstance(obj, DeviceNDArray) or _has_interface(obj):
         return as_cuda_array(obj), False
+    if isinstance(obj, records.DeviceRecord):
+        return obj, False
+    if isinstance(obj, numpy.void):
+        return records.to_device(obj, stream), True
     return to_device(obj, stream, copy), True
+
+
+def is_on_cpu():
+    """Whether launches are on the CPU."""
+    return _arrays.device().kind == "cpu"
 
 
 def _has_interface(thing):
@@ -290,9 +326,11 @@ def _has_interface(thing):
 
 def _element(dtype):
     dtype = numpy.dtype(dtypes._NUMPY.get(dtype.text) if isinstance(dtype, dtypes.DType) else dtype)
-    text = dtypes.name_of(dtype)
+    text = "i64" if dtype.kind in "mM" else _arrays._record_name(dtype) or dtypes.name_of(dtype)
     if text is None:
-        raise NotImplementedError(f"kjit.cuda has no arrays of {dtype}: numbers, bools and complex numbers only")
+        raise NotImplementedError(
+            f"kjit.cuda has no arrays of {dtype}: numbers, bools, complex numbers and records of these only"
+        )
     return dtype, text
 
 
@@ -412,8 +450,16 @@ def pinned_array(shape, dtype=numpy.float64, strides=None, order="C"):
     )
 
 
+def _host_like(ary):
+    """An array of NumPy with the shape, the dtype and the order of another one."""
+    if isinstance(ary, numpy.ndarray):
+        return numpy.empty_like(ary)
+    is_f = ary.is_f_contiguous() and not ary.is_c_contiguous()
+    return numpy.empty(ary.shape, ary.dtype, order="F" if is_f else "C")
+
+
 def pinned_array_like(ary):
-    return numpy.empty_like(ary)
+    return _host_like(ary)
 
 
 def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, portable=False, wc=False):
@@ -422,7 +468,7 @@ def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, 
 
 
 def mapped_array_like(ary, stream=0, portable=False, wc=False):
-    return numpy.empty_like(ary)
+    return _host_like(ary)
 
 
 def managed_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, attach_global=True):
@@ -472,14 +518,21 @@ def take(value, after):
     """A kernel's argument as the extension takes it. after: functions to be called after the launch."""
     if type(value) in (int, float, numpy.ndarray):
         return value
+    if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):
+        value = value.value.copy()  # what the kernel makes of it is nobody's
     if isinstance(value, _Argument):
         value = value.value
-    if isinstance(value, DeviceNDArray):
+    if isinstance(value, (DeviceNDArray, records.DeviceRecord)):
         return value._own
+    if isinstance(value, (numpy.datetime64, numpy.timedelta64)):
+        return value.view(numpy.int64)  # counts of their unit
+    if isinstance(value, enum.Enum):
+        return take(value.value, after)
     if isinstance(value, (list,)):
         raise TypeError("a list is no argument of a kernel: numpy.array(values)")
     if _has_interface(value) and _arrays.device().kind == "cpu" and not isinstance(value, _kjit.Array):
         return as_cuda_array(value)._own
     if isinstance(value, tuple):
-        return tuple(take(v, after) for v in value)
+        items = [take(v, after) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value

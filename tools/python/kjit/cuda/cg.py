@@ -5,4 +5,5 @@ from ..frontend.words import Form
 this_grid = Form(
     "cuda.cg.this_grid", "", "0", "The group of all threads of the grid; `group.sync()` waits for all of them."
 )
+this_grid.is_group = True
 thisgrid = this_grid

@@ -20,14 +20,22 @@ def compile_ptx(
 ):
     """(PTX, type of the result) of a kernel for the types of a signature."""
     if device:
-        raise NotImplementedError(
-            "kjit.cuda.compile_ptx(device=True): kjit makes kernels only; their functions are a part of them"
-        )
+        return _compile_device(pyfunc, sig, cc, {"debug": bool(debug), "fastmath": fastmath, "device": True})
     made = dispatcher.Dispatcher(pyfunc, [sig], {"debug": bool(debug), "fastmath": fastmath, "lineinfo": lineinfo})
     signature = made.signatures[0]
     if signature.return_type not in (None, types.void):
         raise TypeError("CUDA kernel must have void return type.")
     return made._inspect("ptx", signature, devices.code_target(cc)), types.void
+
+
+def _compile_device(pyfunc, sig, cc, options):
+    """(PTX of a `.visible .func` with the C ABI, type of the result) of a device function."""
+    signature = types.parse(sig)
+    function = dispatcher.Dispatcher(pyfunc, [], options)._function
+    text = dispatcher._device_text(signature.args)
+    ptx = function.code("ptx", text, devices.code_target(cc))
+    result = function.find_result(text)
+    return ptx, types.void if result == "void" else types.BY_TEXT.get(result)
 
 
 def compile_ptx_for_current_device(pyfunc, sig, **options):

@@ -1,9 +1,10 @@
 """kjit.cuda.jit: kernels and device functions with Numba's rules."""
 
 import functools
+import re
 import types as python_types
 
-from .. import _functions
+from .. import _functions, _kjit, _state
 from . import arrays, streams, types
 
 # Options that change nothing here: what they ask for is so, or has no meaning for kjit.
@@ -40,6 +41,47 @@ class _Kernel(_functions.Kernel):
     is_typed = True
 
 
+class _DeviceFunction(_functions._Compiled):
+    """A device function alone: a C function for other code."""
+
+    _kind = "func"
+    is_typed = True
+
+    def __init__(self, function, **options):
+        self._prepare(function, options)
+
+    def code(self, stage, signature, target, symbol=None):
+        """Its code at a stage, with debug information where it is compiled for a debugger."""
+        module, name = self._module()
+        _know_records(self, signature)
+        return _kjit.compile_function(module, name, signature, symbol, stage, target, self._bits[1])
+
+    def find_result(self, signature):
+        """The name of the type of its result."""
+        _know_records(self, signature)
+        return _kjit.get_result_type(*self._module(), signature)
+
+
+def _device_text(kinds):
+    return ", ".join(kind.text for kind in kinds)
+
+
+_CARVEOUTS = ("default", "maxl1", "maxshared")
+
+
+def _check_values(given):
+    carveout, bounds = given.get("shared_memory_carveout"), given.get("launch_bounds")
+    if isinstance(carveout, str) and carveout.lower() not in _CARVEOUTS:
+        raise ValueError(f"Invalid carveout value {carveout!r}: MaxL1, MaxShared, default, or -1 to 100")
+    if isinstance(carveout, int) and not -1 <= carveout <= 100:
+        raise ValueError(f"Carveout value must be between -1 and 100, not {carveout}")
+    if isinstance(bounds, (tuple, list)) and len(bounds) > 3:
+        raise ValueError(
+            f"Got {len(bounds)} launch bounds: {tuple(bounds)}. Three are the most: threads of a block, blocks of a "
+            "multiprocessor, blocks of a cluster"
+        )
+
+
 def _options(given):
     for name, why in _REFUSED.items():
         if given.get(name):
@@ -47,6 +89,7 @@ def _options(given):
     unknown = set(given) - _KNOWN
     if unknown:
         raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_KNOWN)}")
+    _check_values(given)
     options = {"numba": True}
     if given.get("debug"):
         options |= {"checks": "usual", "debug": "lines"}
@@ -86,9 +129,11 @@ class Dispatcher:
         self._kernel = _Kernel(py_func, **kernel_options)
         self.func_code, self.extensions = py_func.__code__, []
         functools.update_wrapper(self, py_func)
+        self._is_fixed = bool(signatures)
         for signature in signatures:
             self._add(signature)
-        self._is_fixed = bool(signatures)
+        for signature in self.signatures:
+            self._check(signature)
 
     @property
     def ir(self):
@@ -112,6 +157,28 @@ class Dispatcher:
             self.signatures.append(signature)
         return self.overloads[signature.args]
 
+    def _check(self, signature):
+        """Types that are given with the function have to be types that it takes."""
+        target = "cpu" if arrays.is_on_cpu() else _target()
+        if not self._is_device:
+            self._inspect("typed", signature, target)
+            return
+        self._function.find_result(_device_text(signature.args))
+
+    @property
+    def result(self):
+        """The type of what a device function returns as its only signature says, as text, or None."""
+        results = {s.return_type for s in self.signatures} if self._is_device and self._is_fixed else ()
+        kind = next(iter(results)) if len(results) == 1 else None
+        return None if kind in (None, types.void) else kind.text
+
+    @functools.cached_property
+    def _function(self):
+        """The function as one that other code calls."""
+        made = _DeviceFunction(self.py_func, **self._kjit_options)
+        made.result = self.result
+        return made
+
     def compile(self, signature):
         """The kernel for the types of a signature."""
         return self._add(signature)
@@ -121,7 +188,7 @@ class Dispatcher:
 
     def specialize(self, *args):
         """A dispatcher for arguments of these types only."""
-        if self._is_specialized:
+        if self._is_specialized or self._is_fixed and self.signatures:
             raise RuntimeError("Dispatcher already specialized")
         kinds = tuple(a if isinstance(a, types.Type) else types.typeof(a) for a in args)
         known = self.specializations.get(kinds)
@@ -232,10 +299,19 @@ class Dispatcher:
 
     # ---- inspection ----
 
+    def _for_types(self, kinds):
+        """(the kernel for arguments of these types, their types as its parameters have them)"""
+        kernel = self._kernel._for_shapes(tuple(k.shape() if isinstance(k, types.BaseTuple) else None for k in kinds))
+        text = ", ".join(_flat_texts(kinds))
+        _know_records(kernel, text)
+        return kernel, text
+
     def _inspect(self, stage, signature, target):
         def one(types_):
-            text = ", ".join(t.text for t in types_)
-            return self._kernel.inspect(stage, text, target, lines=False)
+            if self._is_device:
+                return self._function.code(stage, _device_text(types_), target)
+            kernel, text = self._for_types(types_)
+            return kernel.inspect(stage, text, target, lines=False)
 
         if signature is not None:
             return one(types.parse(signature).args)
@@ -267,8 +343,8 @@ class Dispatcher:
     def _number(self, name, signature):
         if signature is None:
             return {s.args: self._number(name, s) for s in self.signatures}
-        text = ", ".join(t.text for t in types.parse(signature).args)
-        rows = [r for r in self._kernel.specializations if r["signature"] == text] or self._kernel.specializations
+        kernel, text = self._for_types(types.parse(signature).args)
+        rows = [r for r in kernel.specializations if r["signature"] == text] or kernel.specializations
         if not rows:
             raise ValueError("nothing was compiled yet: launch the kernel first")
         return rows[-1][name]
@@ -297,6 +373,20 @@ class Dispatcher:
 
     def __repr__(self):
         return f"<kjit.cuda.Dispatcher {self.py_func.__qualname__}>"
+
+
+def _know_records(compiled, text):
+    """The records that a text of types names are types of the context that compiles."""
+    for name in re.findall(r"record_\w+", text):
+        _kjit.find_record(_state.context(*compiled._bits), name)
+
+
+def _flat_texts(kinds):
+    for kind in kinds:
+        if isinstance(kind, types.BaseTuple):
+            yield from _flat_texts(kind)
+        else:  # a record is handed over where it is
+            yield kind.text + "[]" if isinstance(kind, types.Record) else kind.text
 
 
 def _remake(reduced, signatures, given):
@@ -334,6 +424,14 @@ def _fit_one(kind, value):
         ):
             return None
         return (0, value)
+    if isinstance(kind, types.BaseTuple):
+        fits = isinstance(value, tuple) and len(value) == len(kind) and [_fit_one(k, v) for k, v in zip(kind, value)]
+        if fits is False or None in fits:
+            return None
+        items = [item for _, item in fits]
+        return sum(bad for bad, _ in fits), type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(kind, types.Record):
+        return (0, value) if getattr(value, "dtype", None) == kind.dtype else None
     if not isinstance(value, (bool, int, float, complex, numpy.generic)):
         return None
     found, wanted = numpy.asarray(value).dtype, types.as_dtype(kind)
@@ -376,6 +474,8 @@ class Overload:
         }
         if name in numbers:
             return self.dispatcher._number(numbers[name], self.signature)
+        if name == "cooperative":
+            return "grid_sync()" in self.dispatcher.ir
         if name == "const_mem_size":
             return 0
         raise AttributeError(name)

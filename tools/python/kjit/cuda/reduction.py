@@ -218,6 +218,7 @@ class GUFunc:
                 f"gufunc accepts {self.nin} positional arguments (when inputs only) or {self.nin + self.nout} positional "
                 f"arguments (when inputs and outputs). Got {len(args)} positional argument(s)"
             )
+        args = [arrays.as_cuda_array(a) if arrays._has_interface(a) else a for a in args]
         outs = list(args[self.nin :]) or ([out] if out is not None and self.nout == 1 else list(out or ()))
         is_device = any(_is_device(a) for a in [*args, *outs])
         given = [

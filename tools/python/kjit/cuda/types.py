@@ -104,6 +104,93 @@ class Complex(Number):
         return BY_TEXT["f32" if self.text == "c64" else "f64"]
 
 
+class Record(Type):
+    """A record: the elements of a dtype of NumPy with fields."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype):
+        from .. import _records
+
+        self.dtype = dtype
+        super().__init__(_records.name_of(dtype), f"Record({', '.join(dtype.names)})")
+
+    @property
+    def size(self):
+        return self.dtype.itemsize
+
+    @property
+    def bitwidth(self):
+        return 8 * self.dtype.itemsize
+
+    def typeof(self, name):
+        """The type of a field."""
+        return from_dtype(self.dtype[name])
+
+
+class BaseTuple(Type):
+    """A tuple of the types."""
+
+    __slots__ = ("types",)
+
+    def __init__(self, kinds, name=None):
+        self.types = tuple(kinds)
+        inner = ", ".join(kind.text for kind in self.types)
+        super().__init__(f"({inner})", name or f"Tuple({', '.join(map(str, self.types))})")
+
+    def __len__(self):
+        return len(self.types)
+
+    def __iter__(self):
+        return iter(self.types)
+
+    @property
+    def count(self):
+        return len(self.types)
+
+    def shape(self):
+        """As arguments of this type have it."""
+        from .._shapes import Shape
+
+        return Shape((k.shape() if isinstance(k, BaseTuple) else None for k in self.types), getattr(self, "fields", None))
+
+
+class Tuple(BaseTuple):
+    """A tuple of the types."""
+
+    __slots__ = ()
+
+
+class UniTuple(BaseTuple):
+    """A tuple of so many items of one type."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype, count):
+        self.dtype = dtype
+        super().__init__((dtype,) * count, f"UniTuple({dtype}, {count})")
+
+
+class NamedTuple(BaseTuple):
+    """A named tuple of the types, of the class."""
+
+    __slots__ = ("instance_class", "fields")
+
+    def __init__(self, kinds, cls):
+        self.instance_class, self.fields = cls, tuple(cls._fields)
+        super().__init__(kinds, f"{cls.__name__}({', '.join(map(str, kinds))})")
+
+
+class NamedUniTuple(NamedTuple):
+    """A named tuple of so many items of one type."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype, count, cls):
+        self.dtype = dtype
+        super().__init__((dtype,) * count, cls)
+
+
 class Void(Type):
     """What a kernel returns."""
 
@@ -189,6 +276,7 @@ _OTHERS = {
 void = none = Void("void", "none")
 NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] for name, text in _OTHERS.items()}
 NAMES |= {"void": void, "none": none}
+_COMPOSED = {"Tuple": Tuple, "UniTuple": UniTuple}
 globals().update(NAMES)
 signed_domain = frozenset(BY_TEXT[t] for t in ("i8", "i16", "i32", "i64"))
 unsigned_domain = frozenset(BY_TEXT[t] for t in ("u8", "u16", "u32", "u64"))
@@ -211,7 +299,7 @@ def parse(thing):
         return thing
     if isinstance(thing, str):
         try:
-            made = eval(thing, {"__builtins__": {}}, dict(NAMES))  # a text of the program's own, as it writes types
+            made = eval(thing, {"__builtins__": {}}, NAMES | _COMPOSED)  # a text of the program's own, as it writes types
         except Exception as problem:
             raise TypeError(f"no signature of types: {thing!r}: {problem}") from None
         return parse(made)
@@ -227,6 +315,10 @@ def parse(thing):
 
 def from_dtype(dtype):
     """The type of elements of NumPy's dtype."""
+    if getattr(dtype, "names", None):
+        return Record(dtype)
+    if getattr(dtype, "kind", None) in ("M", "m"):  # counts of their unit
+        return BY_TEXT["i64"]
     text = dtypes.name_of(dtype)
     if text not in BY_TEXT:
         raise NotImplementedError(f"{dtype} has no type in kjit.cuda")
@@ -237,6 +329,8 @@ def as_dtype(kind):
     """NumPy's dtype of a scalar type."""
     import numpy
 
+    if isinstance(kind, Record):
+        return kind.dtype
     return numpy.dtype(dtypes._NUMPY[kind.text])
 
 
@@ -247,6 +341,14 @@ def typeof(value):
     for plain, text in ((bool, "bool"), (int, "i64"), (float, "f64"), (complex, "c128")):
         if type(value) is plain:
             return BY_TEXT[text]
+    if isinstance(value, tuple):
+        kinds = [typeof(item) for item in value]
+        is_one = bool(kinds) and all(kind == kinds[0] for kind in kinds)
+        if hasattr(value, "_fields"):
+            return NamedUniTuple(kinds[0], len(kinds), type(value)) if is_one else NamedTuple(kinds, type(value))
+        return UniTuple(kinds[0], len(kinds)) if is_one else Tuple(kinds)
+    if hasattr(value, "gpu_data") and value.dtype.names and value.shape == ():  # a record of a device
+        return value._numba_type_
     if isinstance(value, numpy.generic):
         return from_dtype(value.dtype)
     if hasattr(value, "dtype") and hasattr(value, "ndim"):

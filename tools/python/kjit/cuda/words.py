@@ -1,5 +1,6 @@
 """What numba.cuda's names mean in a kernel: texts of the kernel IR with the places of arguments."""
 
+import ast
 import types
 
 from ..frontend import words
@@ -38,9 +39,25 @@ class ConstantArray(Form):
         return emitter.known(value, bound["ary"])
 
 
+class Atomic(Form):
+    """An atomic on an element of an array, or on a part of a complex one."""
+
+    def expand(self, emitter, call):
+        bound = self.bind(call)
+        array = None if isinstance(bound, str) else bound["ary"]
+        if not isinstance(array, ast.Attribute) or array.attr not in ("real", "imag"):
+            return super().expand(emitter, call)
+        part = Form(self.name, " ".join(self.parameters), self.text.replace("[{index}]", f"[{{index}}].{array.attr}"))
+        part.text = part.text.replace("dtype({ary})(", f"dtype({{ary}}[{{index}}].{array.attr})(")
+        rest = {name: node for name, node in bound.items() if isinstance(node, ast.AST)}
+        rest["ary"] = array.value
+        keywords = [ast.keyword(arg=name, value=node) for name, node in rest.items()]
+        return part.expand(emitter, ast.copy_location(ast.Call(call.func, [], keywords), call))
+
+
 atomic = types.SimpleNamespace(
     **{
-        name: Form(
+        name: Atomic(
             f"cuda.atomic.{name}", "ary index value", f"atomic_{word}({{ary}}[{{index}}], dtype({{ary}})({{value}}))"
         )
         for name, word in _ATOMICS.items()
@@ -114,6 +131,7 @@ _BINARY_HALF = {
     "hle": "<=",
     "hlt": "<",
 }
+_COMPARISONS = ("heq", "hne", "hge", "hgt", "hle", "hlt")
 _UNARY_HALF = {
     "habs": "abs",
     "hsin": "sin",
@@ -140,6 +158,9 @@ fp16 = types.SimpleNamespace(
     hmax=Form("cuda.fp16.hmax", "a b", "max(f16({a}), f16({b}))"),
     hmin=Form("cuda.fp16.hmin", "a b", "min(f16({a}), f16({b}))"),
 )
+
+for _name in _COMPARISONS:
+    getattr(fp16, _name).is_truth = True
 
 # Of libdevice, what is a built-in of the same meaning: for float with an f behind, for double without.
 _LIBDEVICE = """sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt rsqrt

@@ -8,16 +8,19 @@ from .._errors import remember_raise
 from . import module as modules
 from . import static, words
 from .expression import BINARY, Expressions
+from .loops import Loops
 from .scope import Scope
 
 
-class Emitter(Expressions):
+class Emitter(Loops, Expressions):
     """One function. avoid: names that its variables must not have."""
 
-    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None):
+    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None):
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
-        self.kind = None
+        self.kind = self.result = None  # the type of the result, where who calls it says so
+        self.shapes = dict(shapes or {})  # of names that are tuples
+        self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
         arguments = node.args
         if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
             bad = arguments.vararg or arguments.kwarg or arguments.kwonlyargs[0]
@@ -99,7 +102,9 @@ class Emitter(Expressions):
                 copies.append((argument, parameter))
             head += [self.source.place(argument), *self.parameter(argument, parameter)]
         head.append(")")
-        result = getattr(self.node, "returns", None)
+        if self.result and kind == "func":
+            head += [f" -> {self.result}"]
+        result = None if self.result else getattr(self.node, "returns", None)
         if result is not None and kind == "func":
             annotated = self.annotation("return", result)
             if annotated is not None:
@@ -123,7 +128,18 @@ class Emitter(Expressions):
             )
         return None if value in (inspect.Parameter.empty, None) else value
 
+    def tuple_parameter(self, argument, name, shape):
+        """Of a kernel: what its items are, their types say."""
+        value = None if argument.annotation is None else self.annotation(argument.arg, argument.annotation)
+        is_const = isinstance(value, dtypes.Const) and value.type is None
+        if value is not None and not is_const:
+            raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, and was given a tuple")
+        return [f"{'const ' if is_const else ''}{name}: {shape.type_text()}"]
+
     def parameter(self, argument, name):
+        shape = self.shapes.get(argument.arg)
+        if shape is not None and self.kind == "kernel":
+            return self.tuple_parameter(argument, name, shape)
         if argument.annotation is None:
             return [name]
         value = self.annotation(argument.arg, argument.annotation)
@@ -136,7 +152,9 @@ class Emitter(Expressions):
         return [f"{name}: {self.type_text(value, argument.annotation)}"]
 
     def type_text(self, value, node):
-        text = dtypes.name_of(value)
+        text = dtypes.name_of(value) or self.builder.record(value)
+        if text is not None and text.startswith("record_"):
+            self.builder.declare(text)
         if text is None:
             raise self.error(node, f"{value!r} is no type of kjit: kjit.f32, kjit.f32[:, :], kjit.const")
         return text
@@ -156,6 +174,8 @@ class Emitter(Expressions):
         pass
 
     def do_Break(self, statement, depth):
+        if self.flags[-1]:
+            self.put(depth, f"{self.flags[-1]} = false")
         self.put(depth, [self.source.place(statement)], "break")
 
     def do_Continue(self, statement, depth):
@@ -178,8 +198,11 @@ class Emitter(Expressions):
             raise self.error(value, "a number that nobody uses")
         if not isinstance(value, ast.Call):
             raise self.error(value, "an expression that nobody uses: only calls stand alone")
-        if self.static_value(value.func) is print:
+        called = self.static_value(value.func)
+        if called is print:
             return self.print(value, depth)
+        if getattr(called, "is_group", False):  # of threads, which nobody uses
+            return
         self.put(depth, self.expression(value))
 
     def print(self, call, depth):
@@ -253,76 +276,6 @@ class Emitter(Expressions):
         self.block(body, depth + 1)
         self.put(depth, "}")
 
-    def do_While(self, statement, depth):
-        if statement.orelse:
-            raise self.error(statement.orelse[0], "a loop in a kernel has no else")
-        self.inner(
-            [self.source.place(statement), "while ", *self.condition(statement.test), " {"], statement.body, depth
-        )
-
-    def do_For(self, statement, depth):
-        if statement.orelse:
-            raise self.error(statement.orelse[0], "a loop in a kernel has no else")
-        head, attribute = self.loop_head(statement.iter)
-        target = statement.target
-        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        if not names or not all(isinstance(n, ast.Name) for n in names):
-            raise self.error(target, "the variables of a loop are plain names")
-        copies, heads = [], []
-        for name in names:
-            text, is_outer = self.local(name.id), (id(statement), name.id) in self.scope.outer
-            if is_outer or self.is_stored_inside(statement.body, name.id):
-                copies.append((name, text, is_outer))
-                text = self.local(name.id + "_counts")
-            heads += ([", "] if heads else []) + [self.source.place(name), text]
-        self.put(depth, [self.source.place(statement), "for ", *heads, " in ", *head], f"{attribute} {{")
-        for name, text, is_outer in copies:
-            if not is_outer:
-                self.declare(depth + 1, name, name.id)
-            self.put(depth + 1, [self.source.place(name)], f"{text} = {self.local(name.id + '_counts')}")
-        self.block(statement.body, depth + 1)
-        self.put(depth, "}")
-
-    def loop_head(self, call):
-        """What a loop goes over, and its attribute."""
-        attribute = ""
-        kind = self.static_value(call.func) if isinstance(call, ast.Call) else None
-        if kind is words.LOOPS["unroll"] or kind is words.LOOPS["static"]:
-            most = 2 if kind.name == "unroll" else 1
-            if not 1 <= len(call.args) <= most or call.keywords or self.loop_word(call.args[0]) != "range":
-                raise self.error(
-                    call, "unroll(range(n)) or unroll(range(n), factor)" if most == 2 else "static(range(n))"
-                )
-            factor = self.static_value(call.args[1]) if len(call.args) == 2 else None
-            if len(call.args) == 2 and type(factor) is not int:
-                raise self.error(
-                    call.args[1], "the factor of unroll is an integer that is known when the kernel is compiled"
-                )
-            call, attribute = call.args[0], f" @{kind.name}" + (f"({factor})" if factor is not None else "")
-        word = self.loop_word(call)
-        if word is None:  # the items of a tuple, or what is behind the first index of an array
-            return self.expression(call), attribute
-        if call.keywords or not call.args:
-            raise self.error(call, f"{word}() takes numbers, one at least")
-        parts = [self.source.place(call), f"{word}("]
-        for i, argument in enumerate(call.args):
-            parts += ([", "] if i else []) + self.expression(argument)
-        return [*parts, ")"], attribute
-
-    @staticmethod
-    def is_stored_inside(body, name):
-        return any(
-            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for s in body for n in ast.walk(s)
-        )
-
-    def loop_word(self, call):
-        if not isinstance(call, ast.Call):
-            return None
-        found = self.static_value(call.func)
-        if found is range or getattr(found, "kjit_loop", None) == "prange":
-            return "range"
-        return found.name if found in (words.LOOPS["grid_range"], words.LOOPS["block_range"]) else None
-
     # ---- assignments ----
 
     def do_Assign(self, statement, depth):
@@ -335,6 +288,10 @@ class Emitter(Expressions):
                 self.store(statement, [target], [name], depth)
             return
         target = statement.targets[0]
+        if isinstance(target, ast.Name) and self.scope.stores[target.id] == 1:
+            shape = self.shape_of(statement.value)
+            if shape is not None:
+                self.shapes[target.id] = shape
         if not isinstance(target, (ast.Tuple, ast.List)):
             return self.store(statement, [target], self.expression(statement.value), depth)
         if not target.elts:
@@ -377,7 +334,10 @@ class Emitter(Expressions):
         base = target
         while isinstance(base, (ast.Subscript, ast.Attribute)):
             base = base.value
-        if isinstance(base, ast.Name) and base.id not in self.scope.names and base.id not in self.parameters:
+        is_around = isinstance(base, ast.Name) and base.id not in self.scope.names and base.id not in self.parameters
+        if is_around and base is not target and self.is_captured(self.static_value(base)):
+            return
+        if is_around:
             raise self.error(
                 target,
                 f"`{base.id}` belongs to Python around the kernel, which is a constant here: hand it over as an argument",
@@ -454,7 +414,7 @@ class Emitter(Expressions):
         if isinstance(bound, str):
             raise self.error(call, bound)
         align = bound["alignment"]
-        is_given = align != "None" and not (isinstance(align, ast.Constant) and align.value is None)
+        is_given = align != "None" and self.static_value(align) is not None
         keywords = [ast.keyword(arg="align", value=align)] if is_given else []
         return ast.copy_location(ast.Call(call.func, [bound["shape"], bound["dtype"]], keywords), call)
 

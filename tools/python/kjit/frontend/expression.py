@@ -2,9 +2,10 @@
 Python the text behind them comes from."""
 
 import ast
+import enum
 import inspect
 
-from .. import dtypes
+from .. import _records, dtypes
 from . import module as modules
 from . import library, static, words
 
@@ -67,6 +68,15 @@ class Expressions:
             if symbol:
                 self.used.add(symbol)
                 return [symbol]
+        if isinstance(value, enum.Enum):
+            return self.known(value.value, node)
+        if self.is_captured(value):
+            return self.captured(value, node)
+        if isinstance(value, tuple):  # of arrays, functions
+            parts = ["("]
+            for i, item in enumerate(value):
+                parts += ([", "] if i else []) + self.known(item, node)
+            return [*parts, ",)" if len(value) == 1 else ")"]
         reason = (
             words.REFUSED.get(getattr(value, "__name__", None))
             if getattr(value, "__module__", None) == "builtins"
@@ -81,6 +91,24 @@ class Expressions:
             node,
             f"{what} is nothing that a kernel can use: numbers, tuples of numbers, NumPy arrays, functions and kjit's own words are",
         )
+
+    def is_captured(self, value):
+        """Whether it is an array of a device, which Numba's kernels reach where it is."""
+        return self.is_typed and not isinstance(value, type) and hasattr(value, "__cuda_array_interface__")
+
+    def captured(self, value, node):
+        """An array of a device by its address, which is a part of the code."""
+        import numpy
+
+        described = value.__cuda_array_interface__
+        dtype, shape, strides = numpy.dtype(described["typestr"]), described["shape"], described.get("strides")
+        name = dtypes.name_of(dtype)
+        expected = tuple(dtype.itemsize * int(numpy.prod(shape[i + 1 :])) for i in range(len(shape)))
+        if name is None or strides is not None and tuple(strides) != expected or 0 in shape:
+            raise self.error(node, "an array of a device that a kernel reaches without an argument has numbers, row by row without gaps")
+        self.builder.kept.append(value)
+        extents = ", ".join(map(str, shape or (1,)))
+        return [f"view({name}[{extents}], bitcast({name}*, {described['data'][0]}u64))"]
 
     def of_Constant(self, node):
         return [self.source.place(node), *self.known(node.value, node)]
@@ -99,15 +127,41 @@ class Expressions:
                 node,
                 f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
             )
+        shape = self.shape_of(node.value)
+        if shape is not None and shape.fields and node.attr in shape.fields:
+            place = self.source.place(node)
+            return [*self.expression(node.value), place, f"[{shape.fields.index(node.attr)}]"]
         if node.attr == "dtype":
             return [self.source.place(node), "dtype(", *self.expression(node.value), ")"]
         if node.attr == "strides":
             raise self.error(
                 node, "strides count bytes in NumPy and elements in kjit; a kernel does without them: index the array"
             )
-        return [*self.expression(node.value), ".", node.attr]
+        return [*self.expression(node.value), ".", _records.field_name(node.attr)]
+
+    def shape_of(self, node):
+        """What is known of the tuple that an expression is, or None."""
+        if isinstance(node, ast.Name):
+            return self.shapes.get(node.id)
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            return None
+        shape = self.shape_of(node.value)
+        if shape is None:
+            return None
+        if isinstance(node, ast.Attribute):
+            return shape[shape.fields.index(node.attr)] if node.attr in (shape.fields or ()) else None
+        index = self.static_value(node.slice)
+        if isinstance(node.slice, ast.UnaryOp) and isinstance(node.slice.op, ast.USub):
+            index = self.static_value(node.slice.operand)
+            index = -index if type(index) is int else index
+        return shape[index] if type(index) is int and -len(shape) <= index < len(shape) else None
 
     def of_Subscript(self, node):
+        name = self.static_value(node.slice)
+        if self.is_captured(self.static_value(node.value)) and isinstance(node.slice, ast.Tuple) and not node.slice.elts:
+            return [self.source.place(node), *self.expression(node.value), "[0]"]
+        if isinstance(name, str):  # a field of a record
+            return [*self.expression(node.value), self.source.place(node), f".{_records.field_name(name)}"]
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(node.slice, ast.Tuple) and not items:
             items = []
@@ -167,6 +221,8 @@ class Expressions:
 
     def of_Compare(self, node):
         operands = [node.left, *node.comparators]
+        if len(operands) == 2 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and self.is_typed:
+            return self.identity(node, operands)
         for operator in node.ops:
             if type(operator) not in _COMPARE:
                 raise self.error(
@@ -187,12 +243,24 @@ class Expressions:
             joined += ([" and "] if i else []) + part
         return [*joined, ")"]
 
-    @staticmethod
-    def is_truth(node):
+    def identity(self, node, operands):
+        """Numbers are the same thing where they are equal; nothing that a kernel has is None."""
+        values = [self.static_value(operand) for operand in operands]
+        is_not = isinstance(node.ops[0], ast.IsNot)
+        if any(value is None for value in values):
+            return [self.source.place(node), "true" if is_not != all(value is None for value in values) else "false"]
+        sign = "!=" if is_not else "=="
+        return ["(", *self.expression(operands[0]), " ", self.source.place(node), f"{sign} ", *self.expression(operands[1]), ")"]
+
+    def is_truth(self, node):
+        if isinstance(node, ast.Call):
+            thing = self.static_value(node.func)
+            if getattr(thing, "is_truth", False) or getattr(thing, "result", None) == "bool":
+                return True
         if isinstance(node, ast.Compare) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return True
         if isinstance(node, ast.BoolOp):
-            return all(Expressions.is_truth(v) for v in node.values)
+            return all(self.is_truth(v) for v in node.values)
         return isinstance(node, ast.Constant) and isinstance(node.value, bool)
 
     def condition(self, node):
@@ -284,6 +352,15 @@ class Expressions:
             before, _, after = words.METHODS[node.func.attr].partition("{value}")
             value = self.expression(node.func.value) if after else []
             return [self.source.place(node), before, *value, after]
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "reshape" and node.args and not node.keywords:
+            parts = [self.source.place(node), "reshape(", *self.expression(node.func.value)]
+            for argument in node.args:
+                parts += [", ", *self.expression(argument)]
+            return [*parts, ")"]
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in library.METHODS and not node.args + node.keywords:
+            symbol = self.builder.function(library.METHODS[node.func.attr])
+            self.used.add(symbol)
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.func.value), ")"]
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
@@ -313,9 +390,13 @@ class Expressions:
         except TypeError as problem:
             raise self.error(node, f"{python.__name__}(): {problem}") from None
         bound.apply_defaults()
-        if self.is_typed:
-            values = {name: self.handed_over(value) for name, value in bound.arguments.items()}
-            thing = self.builder.specialize(thing, {n: v for n, v in values.items() if v is not static.UNKNOWN})
+        values, shapes = {}, {}
+        for name, value in bound.arguments.items():
+            values[name] = self.handed_over(value) if self.is_typed else static.UNKNOWN
+            shape = self.shape_of(value) if isinstance(value, ast.AST) else None
+            if shape is not None and shape.has_fields():
+                shapes[name] = shape
+        thing = self.builder.specialize(thing, {n: v for n, v in values.items() if v is not static.UNKNOWN}, shapes)
         symbol = self.builder.function(thing, where=(self.source, node))
         self.used.add(symbol)
         inside = getattr(thing, "known", {})

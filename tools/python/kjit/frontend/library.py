@@ -10,6 +10,7 @@ from . import words
 
 _RADIAN = math.pi / 180
 _BUILTINS = words.BUILTINS
+_rint = words.BUILTINS["rint"]
 
 
 def _add(a, b):
@@ -117,15 +118,15 @@ def _rect(r, phi):
 
 
 def _complex_isfinite(z):
-    return math.isfinite(z.real) and math.isfinite(z.imag)
+    return math.isfinite(z.real) & math.isfinite(z.imag)
 
 
 def _complex_isnan(z):
-    return math.isnan(z.real) or math.isnan(z.imag)
+    return math.isnan(z.real) | math.isnan(z.imag)
 
 
 def _complex_isinf(z):
-    return math.isinf(z.real) or math.isinf(z.imag)
+    return math.isinf(z.real) | math.isinf(z.imag)
 
 
 def _round_digits(x, n):
@@ -137,21 +138,78 @@ def _round_digits(x, n):
         y = x * scale
         if not math.isfinite(y):
             return x
-        return _BUILTINS["rint"](y) / scale
+        return _rint(y) / scale
     scale = 10.0 ** (-n)
-    return _BUILTINS["rint"](x / scale) * scale
+    return _rint(x / scale) * scale
+
+
+# What NumPy's ufuncs do with complex numbers: they are ordered by their real parts, then by their imaginary ones.
+def _order(name, operator, otherwise):
+    return words.Text(
+        f"ufunc_{name}",
+        f"""
+func ufunc_{name}(a, b) @numba {{
+  if is_complex(dtype(a)) and is_complex(dtype(b)) {{
+    return a.real != b.real ? a.real {operator} b.real : a.imag {operator} b.imag
+  }}
+  return {otherwise}
+}}""",
+    )
+
+
+def _pick(name, operator, is_nan_given, otherwise):
+    """The greater or the lesser; where one is no number that one, or the other one."""
+    first, second = ("a", "b") if is_nan_given else ("b", "a")
+    return words.Text(
+        f"ufunc_{name}",
+        f"""
+func ufunc_{name}(a, b) @numba {{
+  if is_complex(dtype(a)) and is_complex(dtype(b)) {{
+    if isnan(a.real) or isnan(a.imag) {{ return {first} }}
+    if isnan(b.real) or isnan(b.imag) {{ return {second} }}
+    let is_first = a.real != b.real ? a.real {operator} b.real : a.imag {operator} b.imag
+    return is_first ? a : b
+  }}
+  return {otherwise}(a, b)
+}}""",
+    )
+
+
+_truth = words.Text(
+    "ufunc_truth",
+    """
+func ufunc_truth(a) @numba {
+  if is_complex(dtype(a)) { return a.real != 0 or a.imag != 0 }
+  return bool(a)
+}""",
+)
+_log2 = words.Text(
+    "ufunc_log2",
+    """
+func ufunc_log2(a) @numba {
+  if is_complex(dtype(a)) {
+    let z = log(a)
+    return dtype(a)(z.real * 1.4426950408889634, z.imag * 1.4426950408889634)
+  }
+  return log2(a)
+}""",
+)
 
 
 def _logical_and(a, b):
-    return bool(a) & bool(b)
+    return _truth(a) & _truth(b)
 
 
 def _logical_or(a, b):
-    return bool(a) | bool(b)
+    return _truth(a) | _truth(b)
 
 
 def _logical_xor(a, b):
-    return bool(a) ^ bool(b)
+    return _truth(a) ^ _truth(b)
+
+
+def _logical_not(a):
+    return not _truth(a)
 
 
 _OPERATORS = {
@@ -231,20 +289,23 @@ _UFUNCS = {
     "negative": _neg,
     "equal": _eq,
     "not_equal": _ne,
-    "less": _lt,
-    "less_equal": _le,
-    "greater": _gt,
-    "greater_equal": _ge,
+    "less": _order("less", "<", "a < b"),
+    "less_equal": _order("less_equal", "<=", "a <= b"),
+    "greater": _order("greater", ">", "a > b"),
+    "greater_equal": _order("greater_equal", ">=", "a >= b"),
     "logical_and": _logical_and,
     "logical_or": _logical_or,
     "logical_xor": _logical_xor,
-    "logical_not": _not,
+    "logical_not": _logical_not,
+    "log2": _log2,
+    "maximum": _pick("maximum", ">=", True, "max"),
+    "minimum": _pick("minimum", "<=", True, "min"),
     "deg2rad": _radians,
     "radians": _radians,
     "rad2deg": _degrees,
     "degrees": _degrees,
-    "fmax": _BUILTINS["max"],
-    "fmin": _BUILTINS["min"],
+    "fmax": _pick("fmax", ">=", False, "max"),
+    "fmin": _pick("fmin", "<=", False, "min"),
 }
 
 # A ufunc of NumPy with the array that it fills.
@@ -269,6 +330,62 @@ func ufunc_fill_2(f: func, a, b, r) @numba {
 }
 
 
+# Reductions of arrays, all of an array by one thread, as NumPy types them: sums of integers and bools have 64 bits.
+def _reduction(name, body):
+    return words.Text(f"array_{name}", f"\nfunc array_{name}(a) @numba {{\n{body}\n}}")
+
+
+_WIDE = """  if dtype(a) == bool {{ var t = 0i64; for at in range(a.shape) {{ t {op} i64(a[at]) }}; return t }}
+  if is_integer(dtype(a)) and is_signed(dtype(a)) {{ var s = {start}i64; for at in range(a.shape) {{ s {op} i64(a[at]) }}; return s }}
+  if is_integer(dtype(a)) {{ var u = {start}u64; for at in range(a.shape) {{ u {op} u64(a[at]) }}; return u }}
+  var f = dtype(a)({start})
+  for at in range(a.shape) {{ {skip}f {op} a[at] }}
+  return f"""
+_SKIP = "if isnan(a[at]) { continue }; "
+_LEAST = """  var best = dtype(a)(0)
+  var is_first = true
+  for at in range(a.shape) {{
+    let v = a[at]
+    {nan}if is_first or v {op} best {{ best = v }}
+    is_first = false
+  }}
+  return {result}"""
+_NAN_STOPS = "if is_float(dtype(a)) { if isnan(v) { return v } }; "
+_NAN_SKIPS = "if is_float(dtype(a)) { if isnan(v) { continue } }; "
+_NONE_LEFT = "is_float(dtype(a)) and is_first ? dtype(a)(nan) : best"
+_MEAN = """  var s = 0f64
+  var n = 0i64
+  for at in range(a.shape) {{ {skip}s += f64(a[at]); n += 1 }}
+  return s / f64(n)"""
+_VARIANCE = """  var s = 0f64
+  for at in range(a.shape) {{ s += f64(a[at]) }}
+  let mean = s / f64(a.size)
+  var t = 0f64
+  for at in range(a.shape) {{ let d = f64(a[at]) - mean; t += d * d }}
+  return {result}(t / f64(a.size))"""
+_REDUCTIONS = {
+    "sum": _reduction("sum", _WIDE.format(op="+=", start=0, skip="")),
+    "prod": _reduction("prod", _WIDE.format(op="*=", start=1, skip="").replace("var t = 0i64", "var t = 1i64")),
+    "nansum": _reduction("nansum", _WIDE.format(op="+=", start=0, skip=_SKIP)),
+    "nanprod": _reduction("nanprod", _WIDE.format(op="*=", start=1, skip=_SKIP).replace("var t = 0i64", "var t = 1i64")),
+    "min": _reduction("min", _LEAST.format(op="<", nan=_NAN_STOPS, result="best")),
+    "max": _reduction("max", _LEAST.format(op=">", nan=_NAN_STOPS, result="best")),
+    "nanmin": _reduction("nanmin", _LEAST.format(op="<", nan=_NAN_SKIPS, result=_NONE_LEFT)),
+    "nanmax": _reduction("nanmax", _LEAST.format(op=">", nan=_NAN_SKIPS, result=_NONE_LEFT)),
+    "mean": _reduction("mean", _MEAN.format(skip="")),
+    "nanmean": _reduction("nanmean", _MEAN.format(skip="if isnan(f64(a[at])) { continue }; ")),
+    "var": _reduction("var", _VARIANCE.format(result="")),
+    "std": _reduction("std", _VARIANCE.format(result="sqrt")),
+    "all": _reduction("all", "  for at in range(a.shape) { if not (a[at] != dtype(a)(0)) { return false } }\n  return true"),
+    "any": _reduction("any", "  for at in range(a.shape) { if a[at] != dtype(a)(0) { return true } }\n  return false"),
+    "count_nonzero": _reduction(
+        "count_nonzero", "  var n = 0i64\n  for at in range(a.shape) { if a[at] != dtype(a)(0) { n += 1 } }\n  return n"
+    ),
+}
+_REDUCTIONS["amin"], _REDUCTIONS["amax"] = _REDUCTIONS["min"], _REDUCTIONS["max"]
+METHODS = {name: _REDUCTIONS[name] for name in ("sum", "prod", "min", "max", "mean", "var", "std", "all", "any")}
+
+
 def fill_of(thing, count):
     """(the func that fills an array with a ufunc of NumPy, what the ufunc is for an element), where it is called with one
     argument more than it takes; or None."""
@@ -281,4 +398,6 @@ def instead(thing, count):
     """What a function of Python's own is in a kernel, given so many arguments; the thing itself where nothing is known."""
     if type(thing).__name__ == "ufunc" and thing.__name__ in _UFUNCS and count == thing.nin:
         return _UFUNCS[thing.__name__]
+    if count == 1 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _REDUCTIONS:
+        return _REDUCTIONS[thing.__name__]
     return _TABLE.get((id(thing), count)) or _TABLE.get((id(thing), None)) or thing

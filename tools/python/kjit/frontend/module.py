@@ -18,7 +18,8 @@ class Made:
     with line directives; plain: without; sources: those that directives name; arrays: name -> constant array; lines: for
     each line of the plain text the place (file, line, column) of Python that it comes from, or None."""
 
-    def __init__(self, name, title, text, plain, sources, arrays, lines):
+    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=()):
+        self.kept = kept  # what the text refers to
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
 
@@ -41,6 +42,7 @@ class Builder:
         self.rules, self.is_typed = rules, is_typed
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
+        self.records = set()
 
     def new_name(self, wanted):
         wanted = "".join(c if c.isascii() and c.isalnum() or c == "_" else "_" for c in wanted) or "f"
@@ -53,35 +55,58 @@ class Builder:
         self.names.add(name)
         return name
 
-    def function(self, thing, kind="func", where=None):
-        """The name of a function in the module, which writes it later. where: the source and the node that use it."""
+    def record(self, dtype):
+        """The name of the struct that a dtype of NumPy with fields is, which the module declares; None: it is another dtype."""
+        from .. import _records
+
+        name = _records.name_of(dtype) if _records.is_record(dtype) else None
+        self.declare(name)
+        return name
+
+    def declare(self, record):
+        if record is None or record in self.records:
+            return
+        from .. import _records
+
+        self.records.add(record)
+        for inner in _records.inner(record):
+            self.declare(inner)
+        self.constants.append([_records.declaration(record)])
+
+    def function(self, thing, kind="func", where=None, shapes=None):
+        """The name of a function in the module, which writes it later. where: the source and the node that use it; shapes: of
+        the parameters of a kernel that take tuples."""
         if id(thing) not in self.symbols:
             own = getattr(thing, "node", None) or getattr(thing, "py_func", thing)
             wanted = getattr(own, "name", None) or own.__name__
             name = self.new_name("lambda_" if wanted == "<lambda>" else wanted)
             self.symbols[id(thing)] = name
             self.kept.append(thing)
+            if not isinstance(thing, Specialized):  # what calls itself finds itself
+                self.symbols.setdefault(id(getattr(thing, "py_func", thing)), name)
             if isinstance(thing, words.Text):
                 self.constants.append([thing.text.replace(f"func {thing.__name__}(", f"func {name}(")])
             else:
-                self.pending.append((name, thing, kind, where))
+                self.pending.append((name, thing, kind, where, shapes))
         return self.symbols[id(thing)]
 
-    def specialize(self, thing, known):
+    def specialize(self, thing, known, shapes=()):
         """A function some of whose parameters have values that are known where it is called: numbers, types, functions,
-        texts. In the function they are constants, as what stands around it."""
+        texts. In the function they are constants, as what stands around it. shapes: of parameters that are given tuples
+        whose items have names."""
         python = getattr(thing, "py_func", thing)
         known = {n: v for n, v in known.items() if not hasattr(v, "shape") or v.shape == ()}
-        if not known or not isinstance(python, types.FunctionType):
+        shapes = dict(shapes)
+        if not (known or shapes) or not isinstance(python, types.FunctionType):
             return thing
-        key = id(thing), tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
+        key = id(thing), tuple(shapes.items()), tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
         if key not in self.specialized:
-            self.specialized[key] = Specialized(thing, python, known)
+            self.specialized[key] = Specialized(thing, python, known, shapes)
         return self.specialized[key]
 
     def array(self, value, name):
         if id(value) not in self.symbols:
-            element = dtypes.name_of(value.dtype)
+            element = dtypes.name_of(value.dtype) or self.record(value.dtype)
             if element is None:
                 return None
             symbol = self.new_name(name)
@@ -95,7 +120,7 @@ class Builder:
         written = 0
         while self.pending:
             written += 1
-            name, thing, kind, where = self.pending.pop(0)
+            name, thing, kind, where, shapes = self.pending.pop(0)
             python = getattr(thing, "py_func", thing)
             source = sources.of(python)
             try:
@@ -107,15 +132,16 @@ class Builder:
             if written > MOST_FUNCTIONS:
                 raise source.error(node, f"a kernel that calls more than {MOST_FUNCTIONS} functions")
             try:
-                self._write(name, thing, python, kind, source, node)
+                self._write(name, thing, python, kind, source, node, shapes or getattr(thing, "shapes", None))
             except RecursionError:
                 raise source.error(node, "an expression or statement is nested too deeply") from None
 
-    def _write(self, name, thing, python, kind, source, node):
+    def _write(self, name, thing, python, kind, source, node, shapes):
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
         avoid = set()
         while True:
-            emitter = Emitter(self, python, source, node, avoid, is_typed, getattr(thing, "known", None))
+            emitter = Emitter(self, python, source, node, avoid, is_typed, getattr(thing, "known", None), shapes)
+            emitter.result = getattr(thing, "result", None)
             lines = emitter.write(name, kind, attributes)
             clash = emitter.used & set(emitter.renamed.values())
             if not clash:
@@ -152,6 +178,7 @@ class Builder:
             list(self.sources.values()),
             self.arrays,
             lines,
+            self.kept,
         )
 
 
@@ -159,11 +186,11 @@ PLAIN = (bool, int, float, complex, str, type(None))
 
 
 class Specialized:
-    """A function with the values of some parameters, by name, in `known`."""
+    """A function with the values of some parameters, by name, in `known`, and the shapes of tuples."""
 
-    def __init__(self, thing, python, known):
-        self.py_func, self.known = python, known
-        for name in ("attributes", "is_typed"):
+    def __init__(self, thing, python, known, shapes):
+        self.py_func, self.known, self.shapes = python, {**getattr(thing, "known", {}), **known}, shapes
+        for name in ("attributes", "is_typed", "result"):
             if hasattr(thing, name):
                 setattr(self, name, getattr(thing, name))
 

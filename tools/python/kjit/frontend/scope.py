@@ -8,7 +8,7 @@ COMPOUND = (ast.If, ast.For, ast.While)
 
 def blocks(statement):
     """The blocks of a compound statement."""
-    return [statement.body, statement.orelse] if isinstance(statement, ast.If) else [statement.body]
+    return [statement.body, statement.orelse] if isinstance(statement, ast.If) or statement.orelse else [statement.body]
 
 
 def header(statement):
@@ -16,8 +16,7 @@ def header(statement):
 
 
 def loop_names(statement):
-    target = statement.target
-    return [n.id for n in (target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(n, ast.Name)]
+    return [n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)]
 
 
 def _targets_of(statement):
@@ -128,7 +127,12 @@ class Scope:
         if not found:
             return
         loops = [
-            s for s in found if isinstance(s, ast.For) and name in loop_names(s) and name not in self._names(s.iter)
+            s
+            for s in found
+            if isinstance(s, ast.For)
+            and name in loop_names(s)
+            and name not in self._names(s.iter)
+            and not any(name in self.mentions[id(inner)] for inner in s.orelse)
         ]
         others = [s for s in found if s not in loops]
         if all(

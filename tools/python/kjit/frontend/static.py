@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import enum
 import operator
 import types
 
@@ -53,6 +54,8 @@ class Names:
         for table in (words.LOOPS, words.ARRAYS, words.BUILTINS):
             if name in table:
                 return table[name]
+        if name == self.function.__name__:
+            return self.function  # as its decorator runs, nothing has its name yet
         if name in _names.TYPES:
             from ..dtypes import SCALARS
 
@@ -69,11 +72,17 @@ class Names:
             base = self.value(node.value)
             if base is UNKNOWN or isinstance(base, words.Word):
                 return UNKNOWN
+            if isinstance(base, enum.Enum) and node.attr in ("value", "name"):
+                return getattr(base, node.attr)
             if isinstance(base, (types.ModuleType, type, types.SimpleNamespace)):
                 return getattr(base, node.attr, UNKNOWN)
             if isinstance(base, tuple) and node.attr in getattr(base, "_fields", ()):
                 return getattr(base, node.attr)
             return UNKNOWN
+        if isinstance(node, ast.Subscript):
+            base, key = self.value(node.value), self.value(node.slice)
+            is_member = isinstance(base, enum.EnumMeta) and isinstance(key, str)
+            return base.__members__.get(key, UNKNOWN) if is_member else UNKNOWN
         if isinstance(node, ast.Tuple):
             values = tuple(self.value(item) for item in node.elts)
             return values if values and all(isinstance(v, _PLAIN) and v is not None for v in values) else UNKNOWN

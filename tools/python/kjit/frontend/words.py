@@ -148,6 +148,16 @@ func dividend(a) {
 }""",
 )
 
+# How many numbers a range has.
+RANGE = Text(
+    "range_length",
+    """
+func range_length(first, last, step) {
+  if step > 0 { return last > first ? (i64(last) - i64(first) + i64(step) - 1) // i64(step) : 0i64 }
+  return last < first ? (i64(first) - i64(last) - i64(step) - 1) // -i64(step) : 0i64
+}""",
+)
+
 # Python's own functions; None: with a reason in REFUSED.
 _PYTHON = {"abs": "abs", "min": "min", "max": "max", "len": "len", "pow": "pow", "bool": "bool", "round": "rint"}
 REFUSED = {
@@ -157,8 +167,8 @@ REFUSED = {
     "sum": "sum(): write a loop",
     "any": "any(): write a loop",
     "all": "all(): write a loop",
-    "enumerate": "enumerate(): write `for i in range(len(a))`",
-    "zip": "zip(): write `for i in range(len(a))`",
+    "enumerate": "enumerate() stands in the head of a loop only",
+    "zip": "zip() stands in the head of a loop only",
     "reversed": "reversed(): write `range(n - 1, -1, -1)`",
     "map": "map(): write a loop",
     "filter": "filter(): write a loop",

@@ -1,0 +1,58 @@
+"""Sphinx with MyST makes the site of the Markdown that GitHub shows, too: what the pages link to is what the menu has
+(scripts/make-site.sh)."""
+import pathlib
+import re
+
+from pygments.lexer import RegexLexer, words
+from pygments.token import Comment, Keyword, Name, Number, String, Text
+
+project = "kjit"
+extensions = ["myst_parser"]
+source_suffix = {".md": "markdown"}
+root_doc = "index"
+exclude_patterns = ["*.in.md", "*.prose.md", "site", "man"]
+html_theme = "furo"
+html_title = "kjit"
+html_static_path = ["static"]
+html_css_files = ["kjit.css"]
+smartquotes = False  # messages are quoted as they are
+html_show_sourcelink = False
+html_copy_source = False
+html_show_copyright = False
+myst_heading_anchors = 4
+highlight_language = "kir"
+
+
+class KernelIR(RegexLexer):
+    """The language of blocks that say none."""
+    name, aliases = "kir", ["kir"]
+    tokens = {"root": [
+        (r"#.*", Comment), (r'"[^"\n]*"', String), (r"\$ .*", Text), (r"@\w+", Name.Decorator),
+        (words(("kernel", "func", "extern", "const", "struct", "import", "default", "let", "var", "shared", "local", "if",
+                "else", "while", "for", "in", "break", "continue", "return", "assert", "raise", "print", "and", "or",
+                "not", "true", "false"), r"\b", r"\b"), Keyword),
+        (r"\b(?:bool|[iu](?:8|16|32|64)|b?f16|f32|f64|c64|c128)\b(?:x\d+)?", Keyword.Type),
+        (r"\b\d[\w.]*", Number), (r"\w+", Name), (r"\s+", Text), (r".", Text)]}
+
+
+def add_menu(app, document, source):
+    """The first page's lists of links are the menu, a part for each heading; the map of the architecture has its pages,
+    the list of headers theirs."""
+    text, parts = source[0], []
+    if document == "index":
+        for heading, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", text, re.MULTILINE):
+            parts.append((heading, re.findall(r"^- \[.*\]\(([\w./-]+)\.md\)", body, re.MULTILINE)))
+    elif document == "architecture":
+        parts.append(("", sorted(f"architecture/{path.stem}" for path in pathlib.Path(app.srcdir, "architecture").glob("*.md"))))
+    elif document == "reference/index":
+        parts.append(("", re.findall(r"^- \[.*\]\(([\w./-]+)\.md\)", text, re.MULTILINE)))
+    elif re.match(r"reference/kjit_|reference/KJIT_", document):
+        source[0] = "---\norphan: true\n---\n" + text  # reached from the page of its header
+    for heading, pages in parts:
+        caption = f":caption: {heading}\n" if heading else ""
+        source[0] += f"\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```\n"
+
+
+def setup(app):
+    app.add_lexer("kir", KernelIR)
+    app.connect("source-read", add_menu)

@@ -1,0 +1,440 @@
+/* The kernels of reductions over pairs: lib/library/pairs.kir with funcs over what a thread has of
+ * x and what its block has of y. On a GPU, for the sum of f(x, y0, i, j):
+ *
+ *   extern func hosts_0(a0, a1, a2, a3)
+ *   func pair_x(l, i, xs, x: func) @inline { for k in range(3) @unroll { xs[l, k] = x(i, k) } }
+ *   func pair_y0(first, count, y0s, y0: func, const T) @inline {
+ *     for e in range(i32(thread_rank), count * 3, T) { y0s[e // 3, e % 3] = y0(first + ..., e % 3)
+ * }
+ *   }
+ *   func pair_y(first, count, y0s, y0: func, const T) @inline { pair_y0(first, count, y0s, y0, T) }
+ *   func pair_of(l, j, i, at, xs, y0s) @inline {
+ *     let x = f32(hosts_0(xs[l], y0s[j], i64(i), i64(at)))
+ *     return x
+ *   }
+ *   kernel run(...) @block(THREADS) {
+ *     local xs: f32[4, 3]
+ *     shared y0s: f32[256, 3]
+ *     pairs_reduce(bind_back(pair_x, xs, ...), bind_back(pair_y, y0s, ..., THREADS), ...)
+ *   } */
+#include "algorithm/pairs.h"
+#include "ir/context.h"
+
+/* ---- the shape of a launch ---- */
+
+enum {
+  GPU_THREADS = 128,
+  GPU_ROWS = 4,       /* of a thread */
+  GPU_ROW_BYTES = 64, /* of x, of all rows of a thread: in registers */
+  GPU_TILE = 256,     /* rows of y */
+  GPU_TILE_BYTES = 8192,
+  GPU_BLOCKS = 8, /* of a multiprocessor */
+  CPU_ROWS = 64,
+  CPU_ROWS_OF_K = 16,     /* where the k least are looked for: fewer find one at a time */
+  CPU_ROW_BYTES = 32768,  /* of x, of all rows side by side */
+  CPU_VALUE_BYTES = 1024, /* of what is combined, of all rows */
+  CPU_TILE = 256,
+  CPU_TILE_BYTES = 16384,
+  CPU_BLOCKS = 4, /* of a core */
+  MOST_UNROLLED = 64,
+  COMBINE_THREADS = 128
+};
+
+typedef struct pair_shape {
+  uint32_t threads, rows, tile; /* rows: of a thread */
+  uint64_t groups, parts;
+} pair_shape;
+
+static uint32_t bytes_of_y(const ka_pairs *p)
+{
+  uint32_t bytes = 0;
+  for (size_t i = 0; i < p->y_count; i++) bytes += p->y[i].bytes;
+  return bytes;
+}
+
+static uint32_t halve_until(uint32_t most, uint32_t bytes, uint32_t room, uint64_t needed)
+{
+  while (most > 1 && ((uint64_t)most * bytes > room || most / 2 >= needed)) most /= 2;
+  return most;
+}
+
+static pair_shape choose_shape(const ka_pairs *p, uint64_t n)
+{
+  bool is_cpu = ka_is_cpu(p->call);
+  pair_shape s = { .threads = is_cpu ? 1 : GPU_THREADS };
+  uint64_t cores = ka_core_count(p->call);
+  if (is_cpu) {
+    s.rows = halve_until(p->k ? CPU_ROWS_OF_K : CPU_ROWS, p->x.bytes, CPU_ROW_BYTES, p->m);
+    while (s.rows > 1 && s.rows * p->bytes > CPU_VALUE_BYTES) s.rows /= 2;
+    s.tile = halve_until(CPU_TILE, bytes_of_y(p), CPU_TILE_BYTES, n);
+  } else {
+    while (s.threads > 32 && s.threads / 2 >= p->m) s.threads /= 2;
+    s.rows = p->k ? 1
+                  : halve_until(GPU_ROWS, p->x.bytes + p->bytes, GPU_ROW_BYTES,
+                                ka_divide_up(p->m, s.threads));
+    s.tile = halve_until(GPU_TILE, bytes_of_y(p), GPU_TILE_BYTES, n);
+  }
+  uint64_t wanted = (is_cpu ? CPU_BLOCKS : GPU_BLOCKS) * cores;
+  s.groups = ka_divide_up(p->m, (uint64_t)s.threads * s.rows);
+  s.parts = ka_most(ka_least(ka_divide_up(wanted, s.groups), ka_divide_up(n, s.tile)), 1);
+  return s;
+}
+
+/* ---- rows ---- */
+
+static const char *row_extent(const ka_pairs *p, const ka_rows *rows)
+{
+  return kj_format(&p->call->arena, "%u", rows->width);
+}
+
+/* "f32[64, 3]"; of one axis "f32[64]". The rows of x stand side by side on the CPU. */
+static const char *array_type(const ka_pairs *p, const ka_rows *rows, uint32_t count,
+                              bool is_transposed)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *type = ka_type_text(p->call, rows->operand.element);
+  if (rows->operand.rank == 1) return kj_format(arena, "%s[%u]", type, count);
+  return is_transposed ? kj_format(arena, "%s[%u, %u]", type, rows->width, count)
+                       : kj_format(arena, "%s[%u, %u]", type, count, rows->width);
+}
+
+static void write_x(const ka_pairs *p, ka_kernel *kernel)
+{
+  bool is_cpu = ka_is_cpu(p->call);
+  if (p->x.operand.rank == 1) {
+    kj_append_text(kernel->funcs,
+                   "func pair_x(l, i, xs, x: func) @inline { xs[l] = x(i, 0i32) }\n");
+    return;
+  }
+  kj_append_format(kernel->funcs,
+                   "func pair_x(l, i, xs, x: func) @inline {\n"
+                   "  for k in range(%si32)%s { xs[%s] = x(i, k) }\n}\n",
+                   row_extent(p, &p->x), p->x.width <= MOST_UNROLLED ? " @unroll" : "",
+                   is_cpu ? "k, l" : "l, k");
+}
+
+static void write_y(const ka_pairs *p, ka_kernel *kernel, size_t index)
+{
+  const ka_rows *y = &p->y[index];
+  const char *extent = row_extent(p, y), *name = y->operand.name;
+  kj_append_format(kernel->funcs,
+                   "func pair_%s(first, count, ys, y: func, const T) @inline {\n"
+                   "  for e in range(T > 1 ? i32(thread_rank) : 0i32, count * %s, T) {\n",
+                   name, extent);
+  if (y->operand.rank == 1)
+    kj_append_text(kernel->funcs, "    ys[e] = y(first + dtype(first)(e), 0i32)\n");
+  else
+    kj_append_format(kernel->funcs,
+                     "    ys[e // %s, e %% %s] = y(first + dtype(first)(e // %s), e %% %s)\n",
+                     extent, extent, extent, extent);
+  kj_append_text(kernel->funcs, "  }\n}\n");
+}
+
+/* ---- what is reduced ---- */
+
+typedef struct pair_texts {
+  ka_kernel kernel;
+  pair_shape shape;
+  const char *take_x, *take_y, *pair;
+  const char *operator_; /* none of the k least */
+  const char *type;      /* of what is combined */
+} pair_texts;
+
+/* The struct that is combined, if it is one, and the text of what is made of `x` at `at`. */
+static const char *declare_values(ka_pairs *p, pair_texts *t)
+{
+  ka_call *call = p->call;
+  const char *type = ka_type_text(call, p->value);
+  t->type = type;
+  if (p->k) return "x";
+  if (p->is_exponential) {
+    kj_append_format(t->kernel.funcs, "struct pair_values { most: %s; sum: %s }\n", type, type);
+    t->operator_ = "pairs_logaddexp";
+    t->type = "pair_values";
+    return "pair_values(x, 1)";
+  }
+  if (!p->reduction) {
+    ka_declare_structs(&t->kernel, p->accumulator);
+    t->operator_ = ka_use_operator(&t->kernel, &p->operator_, p->accumulator);
+    return "x";
+  }
+  t->type = ka_declare_reduced(&t->kernel, p->reduction, p->value, "pair_values");
+  t->operator_ = ka_reduction_operator(p->reduction);
+  return ka_reduced_element(call, p->reduction, "pair_values", "at");
+}
+
+static const char *use_function(const ka_pairs *p, ka_kernel *kernel)
+{
+  return ka_use_function(kernel, p->function.function, 3 + p->y_count + p->function.array_count);
+}
+
+static void write_pair(ka_pairs *p, pair_texts *t, const char *names, const char *more)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *rows = p->x.operand.rank == 1 ? "xs[l]" : ka_is_cpu(p->call) ? "xs[:, l]" : "xs[l]";
+  for (size_t i = 0; i < p->y_count; i++)
+    rows = kj_format(arena, "%s, %ss[j]", rows, p->y[i].operand.name);
+  const char *element = declare_values(p, t), *callee = use_function(p, &t->kernel);
+  bool is_converted = ki_is_scalar(p->value) && p->value != p->element;
+  kj_append_format(t->kernel.funcs,
+                   "func pair_of(l, j, i, at, xs%s%s) @inline {\n"
+                   "  let x = %s(%s(%s, i64(i), i64(at)%s))\n  return %s\n}\n",
+                   names, more, is_converted ? ka_type_text(p->call, p->value) : "", callee, rows,
+                   more, element);
+}
+
+static void begin_pairs(ka_pairs *p, pair_texts *t)
+{
+  ka_call *call = p->call;
+  kj_arena *arena = &call->arena;
+  bool is_cpu = ka_is_cpu(call);
+  pair_shape s = choose_shape(p, p->n);
+  ka_begin_kernel(call, "pairs", &t->kernel);
+  t->shape = s;
+  const char *x = ka_use_input(&t->kernel, &p->x.operand, KJIT_ANY), *names = "", *takes = "",
+             *parameters = "", *bound = "";
+  ka_declare_structs(&t->kernel, p->x.operand.element);
+  write_x(p, &t->kernel);
+  kj_append_format(t->kernel.body, "local xs: %s\n", array_type(p, &p->x, s.rows, is_cpu));
+  for (size_t i = 0; i < p->y_count; i++) {
+    const char *name = p->y[i].operand.name;
+    const char *y = ka_use_input(&t->kernel, &p->y[i].operand, KJIT_ANY);
+    ka_declare_structs(&t->kernel, p->y[i].operand.element);
+    write_y(p, &t->kernel, i);
+    kj_append_format(t->kernel.body, "  %s %ss: %s\n", is_cpu ? "local" : "shared", name,
+                     array_type(p, &p->y[i], s.tile, false));
+    names = kj_format(arena, "%s, %ss", names, name);
+    parameters = kj_format(arena, "%s, %ss, %s: func", parameters, name, name);
+    bound = kj_format(arena, "%s, %ss, %s", bound, name, y);
+    takes = kj_format(arena, "%s  pair_%s(first, count, %ss, %s, T)\n", takes, name, name, name);
+  }
+  kj_append_format(t->kernel.funcs, "func pair_y(first, count%s, const T) @inline {\n%s}\n",
+                   parameters, takes);
+  const char *more = ka_use_arrays(&t->kernel, &p->function);
+  write_pair(p, t, names, more);
+  t->take_x = kj_format(arena, "bind_back(pair_x, xs, %s)", x);
+  t->take_y = kj_format(arena, "bind_back(pair_y%s, %u)", bound, s.threads);
+  t->pair = kj_format(arena, "bind_back(pair_of, xs%s%s)", names, more);
+}
+
+/* ---- results ---- */
+
+static const char *finish_result(ka_pairs *p, ka_kernel *kernel)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *put = ka_use_output(kernel, &p->result);
+  if (p->is_exponential) {
+    kj_append_text(kernel->funcs,
+                   "func finished(i, v, store: func) @inline { store(i, v.most + log(v.sum)) }\n");
+    put = kj_format(arena, "bind_back(finished, %s)", put);
+  } else if (p->reduction) {
+    put = ka_finish_values(kernel, p->reduction, p->value, put, p->total);
+  }
+  return kj_format(arena, "bind_back(pairs_put, %s)", put);
+}
+
+static const char *finish_smallest(ka_pairs *p, ka_kernel *kernel)
+{
+  const char *put = ka_use_output(kernel, &p->result),
+             *put_place = p->has_places ? ka_use_output(kernel, &p->result_places) : NULL;
+  if (!put_place) {
+    kj_append_text(kernel->funcs, "func pair_no_place(i, q, at) @inline { }\n");
+    put_place = "pair_no_place";
+  }
+  return kj_format(&p->call->arena, "bind_back(pairs_put_smallest, %s, %s)", put, put_place);
+}
+
+/* ---- what parts find ---- */
+
+ka_found ka_count_found(const ka_pairs *p, uint64_t n)
+{
+  uint64_t count = (choose_shape(p, n).parts + 1) * p->m * (p->k ? (uint64_t)p->k : 1);
+  ka_found found = { p->accumulator, p->call->is_wide ? KJIT_I64 : KJIT_I32, count, 0 };
+  if (p->k) found.place_count = count;
+  else if (p->accumulator == KJIT_ANY) {
+    found.element = KJIT_U64;
+    found.count = ka_count_words(p->bytes, count);
+  }
+  return found;
+}
+
+/* Slots for each row of x, as arguments of a kernel, of work memory where y is whole. `own` is the
+ * first slot of this call's parts. */
+typedef struct pair_slots {
+  kjit_arg found, places;
+  uint64_t own, count;
+} pair_slots;
+
+static pair_slots find_slots(ka_pairs *p)
+{
+  ka_found f = ka_count_found(p, p->n);
+  pair_slots s = { .own = 1, .count = choose_shape(p, p->n).parts + 1 };
+  if (p->piece) {
+    s.found = kjit_arg_array(p->piece->found);
+    if (p->k) s.places = kjit_arg_array(p->piece->places);
+    return s;
+  }
+  s.found = (kjit_arg){ .value.u = ka_add_work(p->call, f.element, f.count, false) };
+  if (p->k) s.places = (kjit_arg){ .value.u = ka_add_work(p->call, f.place, f.place_count, false) };
+  return s;
+}
+
+/* As the kernel sees what is combined. */
+static const char *use_found(ka_pairs *p, pair_texts *t, const pair_slots *s)
+{
+  const char *words = ka_use_array(&t->kernel, &s->found);
+  if (p->k || p->accumulator != KJIT_ANY) return words;
+  return kj_format(&p->call->arena, "view(%s[%s], bitcast(%s*, pointer(%s[0])))", t->type,
+                   ka_use_count(&t->kernel, s->count * p->m), t->type, words);
+}
+
+/* Into the slots from `slot` on. */
+static const char *keep_found(ka_pairs *p, pair_texts *t, const pair_slots *s, uint64_t slot,
+                              const char *m)
+{
+  kj_arena *arena = &p->call->arena;
+  const char *found = use_found(p, t, s), *first = ka_use_count(&t->kernel, slot);
+  if (!p->k) return kj_format(arena, "bind_back(pairs_keep, %s, %s, %s)", found, m, first);
+  return kj_format(arena, "bind_back(pairs_keep_smallest, %s, %s, %s, %s, %lld)", found,
+                   ka_use_array(&t->kernel, &s->places), m, first, (long long)p->k);
+}
+
+static const char *finish(ka_pairs *p, pair_texts *t)
+{
+  return p->k ? finish_smallest(p, &t->kernel) : finish_result(p, &t->kernel);
+}
+
+/* ---- the steps ---- */
+
+static void launch_pairs(ka_pairs *p, pair_texts *t, const pair_slots *slots)
+{
+  kj_arena *arena = &p->call->arena;
+  const pair_shape *s = &t->shape;
+  const char *m = ka_use_count(&t->kernel, p->m), *n = ka_use_count(&t->kernel, p->n),
+             *offset = ka_use_count(&t->kernel, p->piece ? p->piece->first : 0),
+             *parts = ka_use_count(&t->kernel, s->parts),
+             *store = slots ? keep_found(p, t, slots, slots->own, m) : finish(p, t),
+             *locals = kj_keep_text(arena, t->kernel.body);
+  if (p->k)
+    ka_launch(&t->kernel, s->threads, s->groups * s->parts,
+              "%s  pairs_smallest(%s, %s, %s, %s, %s, %s, %s, %s, %lld, THREADS, %u, %u)", locals,
+              t->take_x, t->take_y, t->pair, store, m, n, offset, parts, (long long)p->k, s->rows,
+              s->tile);
+  else
+    ka_launch(&t->kernel, s->threads, s->groups * s->parts,
+              "%s  pairs_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u)", locals,
+              t->take_x, t->take_y, t->pair, t->operator_, store, m, n, offset, parts, s->rows,
+              s->tile);
+}
+
+/* What is in the slots from `from` on, to the result, or, where more pieces come, to slot 0. */
+static void combine_slots(ka_pairs *p, const pair_slots *slots, uint64_t from)
+{
+  pair_texts t = { 0 };
+  bool is_cpu = ka_is_cpu(p->call);
+  uint32_t threads = is_cpu ? 1 : COMBINE_THREADS;
+  uint64_t most = (is_cpu ? CPU_BLOCKS : 2 * GPU_BLOCKS) * (uint64_t)ka_core_count(p->call),
+           blocks = ka_least(ka_divide_up(p->m, threads), most);
+  ka_begin_kernel(p->call, "pairs", &t.kernel);
+  (void)declare_values(p, &t);
+  bool is_last = !p->piece || p->piece->is_last;
+  const char *m = ka_use_count(&t.kernel, p->m), *first = ka_use_count(&t.kernel, from),
+             *end = ka_use_count(&t.kernel, slots->count), *found = use_found(p, &t, slots),
+             *store = is_last ? finish(p, &t) : keep_found(p, &t, slots, 0, m);
+  if (p->k)
+    ka_launch(&t.kernel, threads, blocks, "pairs_smallest_combine(%s, %s, %s, %s, %s, %s, %lld)",
+              found, ka_use_array(&t.kernel, &slots->places), store, m, first, end,
+              (long long)p->k);
+  else
+    ka_launch(&t.kernel, threads, blocks, "pairs_combine(%s, %s, %s, %s, %s, %s)", found,
+              t.operator_, store, m, first, end);
+}
+
+void ka_pairs_steps(ka_pairs *p)
+{
+  pair_texts t = { 0 };
+  begin_pairs(p, &t);
+  if (!p->piece && t.shape.parts == 1) {
+    launch_pairs(p, &t, NULL);
+    return;
+  }
+  pair_slots slots = find_slots(p);
+  launch_pairs(p, &t, &slots);
+  combine_slots(p, &slots, p->piece && p->piece->first ? 0 : slots.own);
+}
+
+/* ---- without rows of y ---- */
+
+static const char *value_of_nothing(ka_pairs *p)
+{
+  ka_call *call = p->call;
+  if (p->reduction) return ka_reduction_empty(call, p->reduction);
+  if (!p->operator_.has_identity)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`y0` has no rows, and the operator no identity");
+  return kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_.name,
+                   ka_type_text(call, p->value));
+}
+
+void ka_fill_pairs(ka_pairs *p)
+{
+  ka_kernel kernel;
+  ka_begin_kernel(p->call, "reduce", &kernel);
+  const char *put = ka_use_output(&kernel, &p->result), *value = value_of_nothing(p),
+             *count = ka_use_count(&kernel, p->m);
+  ka_launch(&kernel, ka_is_cpu(p->call) ? 1 : COMBINE_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
+            value, count);
+}
+
+/* ---- the func's type ---- */
+
+/* A func of what the host's is called with behind the rows, which have their types. */
+static void write_probe(ka_pairs *p, ka_kernel *kernel)
+{
+  ka_call *call = p->call;
+  kj_arena *arena = &call->arena;
+  const char *list = "", *parameters = "", *more = "";
+  for (size_t i = 0; i < p->function.array_count; i++) {
+    parameters = kj_format(arena, "%s%sm%zu", parameters, i ? ", " : "", i);
+    more = kj_format(arena, "%s, m%zu", more, i);
+  }
+  const char *callee = use_function(p, kernel);
+  for (size_t i = 0; i <= p->y_count; i++) {
+    const ka_rows *rows = i ? &p->y[i - 1] : &p->x;
+    ka_declare_structs(kernel, rows->operand.element);
+    kj_append_format(kernel->body, "  local rows_%zu: %s\n", i, array_type(p, rows, 1, false));
+    list = kj_format(arena, "%s%srows_%zu[0]", list, i ? ", " : "", i);
+  }
+  /* a func that no kernel reaches goes when the host's funcs are linked */
+  kj_append_format(kernel->funcs,
+                   "func pair_type(%s) {\n%s  return %s(%s, 0i64, 0i64%s)\n}\n"
+                   "kernel run(%s) { let x = pair_type(%s) }\n",
+                   parameters, kernel->body->text, callee, list, more, parameters, parameters);
+}
+
+kjit_type ka_infer_pair(ka_pairs *p)
+{
+  ka_call *call = p->call;
+  ka_kernel kernel;
+  kjit_module *module = NULL;
+  kjit_kernel *none = NULL;
+  kjit_function *probe = NULL;
+  kjit_type type = KJIT_VOID;
+  const char *signature = "";
+  ka_begin_kernel(call, "pairs", &kernel);
+  write_probe(p, &kernel);
+  for (size_t i = 0; i < p->function.array_count; i++)
+    signature = kj_format(&call->arena, "%s%s%s", signature, i ? ", " : "",
+                          ka_argument_type(call, &p->function, &p->function.arrays[i]));
+  const char *text = kernel.funcs->failed ? NULL : kernel.funcs->text;
+  if (!text) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+  ka_try(call, ka_find_kernel(call->context, text, kernel.funcs->length, kernel.meanings.items,
+                              kernel.meanings.count, &module, &none));
+  kjit_status status = kjit_get_function(module, "pair_type", &probe);
+  if (status == KJIT_OK) status = kjit_get_result_type(probe, signature, &type);
+  kjit_release_module(module);
+  ka_try(call, status);
+  if (!ki_is_element(call->context->types, type))
+    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s: an element is expected",
+            type == KJIT_VOID ? "nothing" : "what no array holds");
+  return type;
+}

@@ -1,0 +1,95 @@
+/* How a GPU computes a product: by tiles of which size, or a sum for each warp or thread, and in
+ * how many parts each sum is split. */
+#include "algorithm/einsum.h"
+
+/* test/bench/product_tiles.py times each of them. cost: of a term of a sum in a tile, beside the
+ * largest; the smaller ones read shared memory more often. at_once: blocks on a multiprocessor. */
+typedef struct tile_row {
+  bool has_mma;
+  uint32_t least_bytes, most_bytes; /* of the type of sums */
+  uint32_t rows, columns, depth, at_once;
+  double cost;
+} tile_row;
+
+static const tile_row tile_table[] = {
+  { false, 1, 4, 256, 128, 8, 1, 1.0 }, { false, 1, 4, 128, 128, 8, 1, 1.15 },
+  { false, 1, 4, 64, 64, 16, 3, 1.5 },  { false, 5, 8, 128, 64, 16, 1, 1.0 },
+  { false, 5, 8, 64, 64, 16, 2, 1.15 }, { false, 9, 16, 64, 64, 8, 1, 1.0 },
+  { false, 9, 16, 32, 32, 16, 2, 1.5 }, { true, 4, 4, 128, 128, 16, 2, 1.0 },
+  { true, 4, 4, 64, 64, 16, 3, 1.7 },   { true, 8, 8, 64, 128, 16, 2, 1.0 },
+  { true, 8, 8, 64, 64, 16, 2, 1.24 },
+};
+
+enum {
+  THIN = 4,      /* rows or columns, up to which tiles would be empty for the most part */
+  THREADS = 256, /* TILE_THREADS of the library */
+  WARP = 32,
+  LEAST_DEPTH = 128, /* terms of a part */
+  MOST_PARTS = 64,
+  MOST_THIN_PARTS = 2048,
+  WAVES = 4 /* blocks of thin products for what a multiprocessor holds of them */
+};
+
+/* Elements that a part's sum costs on its way through memory, in terms. */
+static const double cost_of_part = 24;
+
+static uint64_t count_tiles(const ka_product *p, const tile_row *row)
+{
+  return p->batch * ka_divide_up(p->m, row->rows) * ka_divide_up(p->n, row->columns);
+}
+
+/* In terms that a multiprocessor adds one after the other. Fewer blocks than it could hold wait
+ * longer for what they load. */
+static double estimate(const ka_call *call, const ka_product *p, const tile_row *row,
+                       uint64_t parts)
+{
+  uint64_t cores = ka_core_count(call), blocks = ka_divide_up(count_tiles(p, row) * parts, cores);
+  double idle = (double)(row->at_once - ka_least(blocks, row->at_once)) / row->at_once;
+  double terms = (double)row->rows * row->columns * row->cost * (1 + idle / 2),
+         deep = (double)ka_divide_up(p->k, parts) + 2 * row->depth;
+  double sums = (double)p->batch * (double)p->m * (double)p->n / (double)cores;
+  return (double)blocks * terms * deep + (parts > 1 ? sums * (double)parts * cost_of_part : 0);
+}
+
+static ka_product_plan plan_tiles(const ka_call *call, const ka_product *p)
+{
+  ka_product_plan plan = { .kind = KA_PRODUCT_TILES, .has_mma = p->has_mma };
+  uint32_t bytes = ki_type(call->context->types, p->accumulator)->size_bytes;
+  double least = 0;
+  for (size_t i = 0; i < sizeof tile_table / sizeof *tile_table; i++) {
+    const tile_row *row = &tile_table[i];
+    if (bytes < row->least_bytes || bytes > row->most_bytes || row->has_mma != p->has_mma) continue;
+    for (uint64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
+      double cost = estimate(call, p, row, parts);
+      if (parts > 1 && p->k / parts < LEAST_DEPTH) break;
+      if (plan.blocks && cost >= least) continue;
+      least = cost;
+      plan.rows = row->rows;
+      plan.columns = row->columns;
+      plan.depth = row->depth;
+      plan.at_once = row->at_once;
+      plan.parts = parts;
+      plan.blocks = count_tiles(p, row) * parts;
+    }
+  }
+  return plan;
+}
+
+/* Few rows or columns: where the larger factor's neighbours lie along the sum the lanes of a warp
+ * do, too; else neighbouring threads make neighbouring sums. */
+static ka_product_plan plan_thin(const ka_call *call, const ka_product *p)
+{
+  bool is_deep = p->m >= p->n ? p->is_left_deep : p->is_right_deep;
+  ka_product_plan plan = { .kind = is_deep ? KA_PRODUCT_WARPS : KA_PRODUCT_THREADS };
+  uint64_t sums = p->batch * p->m * p->n, for_one = is_deep ? WARP : 1;
+  uint64_t wanted = (uint64_t)ka_core_count(call) * WAVES * THREADS / for_one,
+           most = p->k / (LEAST_DEPTH * for_one);
+  plan.parts = ka_most(1, ka_least(ka_least(wanted / sums, most), MOST_THIN_PARTS));
+  plan.blocks = is_deep ? ka_divide_up(sums * plan.parts, THREADS / WARP) : 0;
+  return plan;
+}
+
+ka_product_plan ka_plan_product(const ka_call *call, const ka_product *p)
+{
+  return ka_least(p->m, p->n) <= THIN ? plan_thin(call, p) : plan_tiles(call, p);
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""pairs.py BIN_DIR: reductions over pairs of rows without their matrix (kjit_pairs), f32 points in 3 dimensions, in one run beside PyTorch, and KeOps where it is installed, on the first GPU; with --device cpu
+beside a loop in C (gcc -O3 -march=native -ffast-math -fopenmp) and NumPy by blocks of rows. BIN_DIR is the folder of kjit-run. Times are medians, in ms."""
+import argparse
+import os
+import re
+import statistics
+import tempfile
+import time
+
+from report import EXAMPLES, HERE, output_of, print_table, processor_name, say
+
+CALLS = {
+    "sum of exp(-d^2)": "r = pairs(gauss(1f32), x, add, y)",
+    "nearest": "r = pairs(squared, x, argmin, y)",
+    "10 nearest": "r, p = pairs_smallest(squared, x, 10, y)",
+}
+
+
+def measure_kjit(arguments, call):
+    shapes = [f"x=rand:f32[{arguments.rows}, 3]", f"y=rand:f32[{arguments.points}, 3]"]
+    command = [os.path.join(arguments.bin_dir, "kjit-run"), os.path.join(EXAMPLES, "pairs", "pairs.kir"), "--device", arguments.device, "--quiet", "--bench", str(arguments.repetitions), "--call", call]
+    for shape in shapes:
+        command += ["--arg", shape]
+    return float(re.search(r"median ([0-9.]+) us", output_of(command)).group(1)) / 1e3
+
+
+def torch_calls(arguments):
+    """PyTorch makes the matrix, here in parts of as many rows as fit; KeOps does not."""
+    import torch
+    x, y = (torch.rand(n, 3, device="cuda") for n in (arguments.rows, arguments.points))
+    parts = x.split(max(1, 2**31 // arguments.points))
+    squared = lambda part: torch.cdist(part, y, compute_mode="donot_use_mm_for_euclid_dist").square_()
+    peers = {"PyTorch": {
+        "sum of exp(-d^2)": lambda: torch.cat([squared(part).neg_().exp_().sum(1) for part in parts]),
+        "nearest": lambda: torch.cat([squared(part).argmin(1) for part in parts]),
+        "10 nearest": lambda: [squared(part).topk(10, dim=1, largest=False) for part in parts],
+    }}
+    try:
+        from pykeops.torch import LazyTensor
+    except ImportError:
+        say("no KeOps")
+        return peers
+    lazy = ((LazyTensor(x[:, None]) - LazyTensor(y[None])) ** 2).sum(-1)
+    peers["KeOps"] = {"sum of exp(-d^2)": lambda: (-lazy).exp().sum(1), "nearest": lambda: lazy.argmin(1), "10 nearest": lambda: lazy.Kmin_argKmin(10, dim=1)}
+    return peers
+
+
+def measure_gpu(arguments):
+    try:
+        import torch
+        peers = torch_calls(arguments)
+    except ImportError:
+        say("no PyTorch")
+        return {}
+    found = {}
+    for peer, calls in peers.items():
+        found[peer] = {}
+        for name, call in calls.items():
+            times = []
+            for _ in range(arguments.repetitions + 2):
+                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                start.record()
+                call()
+                end.record()
+                torch.cuda.synchronize()
+                times.append(start.elapsed_time(end))
+            found[peer][name] = statistics.median(times[2:])
+    return found
+
+
+def measure_numpy(arguments):
+    """Once, by blocks whose matrix stays in the cache."""
+    import numpy as np
+    rng = np.random.default_rng()
+    x, y = (rng.random((n, 3), dtype="f4") for n in (arguments.rows, arguments.points))
+    start = time.perf_counter()
+    for first in range(0, len(x), 16):
+        d = sum((x[first:first + 16, k, None] - y[:, k]) ** 2 for k in range(3))
+        np.exp(-d).sum(1)
+    return 1e3 * (time.perf_counter() - start)
+
+
+def measure_cpu(arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "pairs_loop")
+        output_of(["gcc", "-O3", "-march=native", "-ffast-math", "-fopenmp", os.path.join(HERE, "pairs_loop.c"), "-o", program, "-lm"])
+        sums, places = output_of([program, str(arguments.rows), str(arguments.points), str(arguments.repetitions)]).split()[:2]
+    return {"C": {"sum of exp(-d^2)": float(sums), "nearest": float(places)}, "NumPy": {"sum of exp(-d^2)": measure_numpy(arguments)}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bin_dir")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--rows", type=int, default=20000)
+    parser.add_argument("--points", type=int, default=100000)
+    parser.add_argument("--repetitions", type=int, default=5)
+    arguments = parser.parse_args()
+    found = measure_cpu(arguments) if arguments.device == "cpu" else measure_gpu(arguments)
+    rows = []
+    for name, call in CALLS.items():
+        ms = measure_kjit(arguments, call)
+        cells = [name, f"{ms:.2f}"]
+        for times in found.values():
+            cells += [f"{times[name]:.2f}", f"{times[name] / ms:.2f}"] if name in times else ["", ""]
+        rows.append(cells)
+    devices = output_of([os.path.join(arguments.bin_dir, "kjit-run"), "--devices"]).splitlines()
+    machine = processor_name() if arguments.device == "cpu" else next((line for line in devices if line.startswith("cuda")), "no GPU")
+    peers = [cell for peer in found for cell in (f"{peer}, ms", f"{peer} / kjit")]
+    print_table(f"{arguments.rows} rows with {arguments.points} points in 3 dimensions, f32", machine, ["reduction", "kjit, ms", *peers], rows)
+
+
+if __name__ == "__main__":
+    main()

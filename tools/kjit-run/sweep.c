@@ -1,0 +1,333 @@
+#include "sweep.h"
+
+#include "device.h"
+#include "measure.h"
+#include <driver/output_file.h>
+#include <driver/progress.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the sizes ---- */
+
+typedef struct sizes {
+  tool_size size; /* the name is owned */
+  int64_t first, last, step;
+  bool is_sum; /* the next size is step more, else step times as much */
+} sizes;
+
+static bool scan_step(tool_scanner *scanner, sizes *s)
+{
+  s->step = 2;
+  if (!tool_accept(scanner, ':')) return true;
+  s->is_sum = tool_accept(scanner, '+');
+  if (!s->is_sum && !tool_accept(scanner, '*'))
+    return tool_expected(scanner, "'*' and a factor, or '+' and a distance");
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "how the sizes grow", &s->step)) return false;
+  return s->step > (s->is_sum ? 0 : 1) ||
+         tool_scan_fail(scanner, at, "sizes have to grow: *2 or +1 at least");
+}
+
+static bool scan_range(tool_scanner *scanner, sizes *s)
+{
+  if (!tool_expect(scanner, '=')) return false;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "the first size", &s->first) || !tool_expect(scanner, ':') ||
+      !tool_scan_integer(scanner, "the last size", &s->last) || !scan_step(scanner, s) ||
+      !tool_expect_end(scanner))
+    return false;
+  if (s->first < 1) return tool_scan_fail(scanner, at, "the first size must be at least 1");
+  return s->last >= s->first ||
+         tool_scan_fail(scanner, at, "the last size must not be less than the first");
+}
+
+/* 0: there is none after this one. */
+static int64_t next_size(const sizes *s, int64_t size)
+{
+  int64_t next;
+  bool overflows = s->is_sum ? __builtin_add_overflow(size, s->step, &next)
+                             : __builtin_mul_overflow(size, s->step, &next);
+  return overflows || next > s->last ? 0 : next;
+}
+
+static size_t count_sizes(const sizes *s, size_t most)
+{
+  size_t count = 0;
+  for (int64_t size = s->first; size && count <= most; size = next_size(s, size)) count++;
+  return count;
+}
+
+/* "n=2^10:2^28", "n=1000:1e6:*10", "n=100:1000:+100" */
+static bool parse_sizes(tool_error *error, const char *text, sizes *s)
+{
+  enum { MOST = 1000 };
+  tool_scanner scanner = tool_scan("--sweep", text, error);
+  char *name = NULL;
+  *s = (sizes){ 0 };
+  if (!tool_scan_name(&scanner, "the name of a size, as in n=2^10:2^28", &name)) return false;
+  s->size.name = name;
+  bool ok = scan_range(&scanner, s);
+  if (ok && run_is_column(name))
+    ok = tool_scan_fail(&scanner, text, "'%s' is a column of the rows already", name);
+  if (ok && count_sizes(s, MOST) > MOST)
+    ok = tool_scan_fail(&scanner, text, "these are more than %d sizes", MOST);
+  if (!ok) free(name);
+  return ok;
+}
+
+static bool refuse(tool_error *error, bool is_given, const char *option)
+{
+  return !is_given ||
+         tool_fail(error, TOOL_EXIT_USAGE, "--sweep measures, and %s is of a single run", option);
+}
+
+bool run_check_sweep(tool_error *error, const run_options *o)
+{
+  static const char *const names[] = {
+    [RUN_PRINT] = "--print", [RUN_SAVE] = "--save", [RUN_IMAGE] = "--image", [RUN_CHECK] = "--check"
+  };
+  const struct {
+    bool is_given;
+    const char *option;
+  } needing[] = { { o->plot != NULL, "--plot" },
+                  { o->csv != NULL, "--csv" },
+                  { o->besides.count > 0, "--beside" },
+                  { o->plots_bandwidth, "--plot-of" } };
+  for (size_t i = 0; !o->sweep && i < sizeof needing / sizeof *needing; i++)
+    if (needing[i].is_given)
+      return tool_fail(error, TOOL_EXIT_USAGE, "%s is of a sweep: --sweep n=2^10:2^28 makes one",
+                       needing[i].option);
+  if (!o->sweep) return true;
+  if (!o->plot && (o->besides.count || o->plots_bandwidth))
+    return tool_fail(error, TOOL_EXIT_USAGE, "%s is of a plot: --plot FILE.svg makes one",
+                     o->besides.count ? "--beside" : "--plot-of");
+  const char *ending = o->plot ? strrchr(o->plot, '.') : NULL;
+  if (o->plot && strcmp(o->plot, "-") != 0 && (!ending || strcmp(ending, ".svg") != 0))
+    return tool_fail(error, TOOL_EXIT_USAGE, "--plot: expected a FILE.svg, not '%s'", o->plot);
+  if (o->plot && !strcmp(o->plot, "-") && (!o->csv || !strcmp(o->csv, "-")))
+    return tool_fail(error, TOOL_EXIT_USAGE,
+                     "--plot -: the rows are on standard output: --csv FILE puts them elsewhere");
+  for (size_t i = 0; i < o->output_count; i++)
+    if (!refuse(error, true, names[o->outputs[i].kind])) return false;
+  return refuse(error, o->emits.count > 0, "--emit") && refuse(error, o->shows_time, "--time") &&
+         refuse(error, o->shows_info, "--info");
+}
+
+/* ---- measuring ---- */
+
+typedef struct sweep {
+  const run_sweeper *s;
+  sizes sizes;
+  FILE *rows;
+  run_plot plot, beside;       /* of the sweep; of the tables that --beside names */
+  uint64_t done;               /* sizes, of all devices */
+  const kjit_device **devices; /* that --device has named so far; owned */
+  size_t device_count;
+} sweep;
+
+static bool make_arguments(sweep *w, tool_arguments *arguments)
+{
+  const run_texts *texts = &w->s->options->arguments;
+  for (size_t i = 0; i < texts->count; i++)
+    if (!tool_add_argument(arguments, "--arg", texts->items[i], w->s->error)) return false;
+  return true;
+}
+
+/* The name of a step, with a number where others before it have the same. */
+static char *label_step(const run_steps *steps, size_t index)
+{
+  size_t number = 1;
+  for (size_t i = 0; i < index; i++)
+    number += !strcmp(steps->items[i].name, steps->items[index].name);
+  return number == 1 ? tool_format("%s", steps->items[index].name)
+                     : tool_format("%s #%zu", steps->items[index].name, number);
+}
+
+static void draw(sweep *w, const run_row *row)
+{
+  char *name = tool_format("%s, %s (%s)", row->step, row->device, row->device_name);
+  run_line *line = run_find_line(&w->plot, name);
+  if (!line) line = run_add_line(&w->plot, name);
+  double seconds = row->median_ns / 1e9;
+  run_add_point(line, (double)row->size,
+                w->plot.quantity == RUN_TIME ? seconds : (double)row->bytes / seconds);
+  free(name);
+}
+
+static bool measure_step(sweep *w, kjit_device *device, run_steps *steps, size_t index)
+{
+  const run_options *o = w->s->options;
+  run_steps alone = { &steps->items[index], 1 };
+  run_measurement m;
+  if (!run_measure(w->s->error, w->s->context, device, &alone, o->repeat, o->bench, &m))
+    return false;
+  kjit_device_info info = { .size_bytes = sizeof info };
+  kjit_get_device_info(device, &info);
+  run_row row = { .device = run_device_name(device),
+                  .device_name = tool_format("%s", info.name ? info.name : "unknown"),
+                  .step = label_step(steps, index),
+                  .size = w->sizes.size.value,
+                  .repetitions = m.repetitions,
+                  .bytes = m.bytes / o->repeat,
+                  .median_ns = (double)m.median_ns / (double)o->repeat,
+                  .least_ns = (double)m.least_ns / (double)o->repeat };
+  tool_stop_progress(); /* whose line is on the same terminal */
+  run_write_row(&row, w->rows);
+  draw(w, &row);
+  run_destroy_row(&row);
+  return true;
+}
+
+static bool measure_steps(sweep *w, kjit_device *device, tool_arguments *arguments,
+                          run_steps *steps)
+{
+  const run_sweeper *s = w->s;
+  const run_maker maker = { s->error, s->context, s->module, arguments };
+  run_timing ignored;
+  if (!make_arguments(w, arguments) ||
+      !run_make_steps(&maker, s->options->steps, s->options->step_count, steps))
+    return false;
+  if (!w->sizes.size.is_used)
+    return tool_fail(s->error, TOOL_EXIT_USAGE,
+                     "--sweep: no --arg, --launch or --call names '%s': all sizes would be one",
+                     w->sizes.size.name);
+  if (!run_upload(s->error, s->context, device, steps)) return false;
+  run_bind_steps(steps, device, s->options->time_limit_ns);
+  /* all of them once: a step may need what those before it have made */
+  if (!run_all_steps(s->error, s->context, device, steps, 1, &ignored)) return false;
+  for (size_t i = 0; i < steps->count; i++)
+    if (!measure_step(w, device, steps, i)) return false;
+  return true;
+}
+
+static bool measure_size(sweep *w, kjit_device *device)
+{
+  tool_arguments arguments = { .context = w->s->context, .size = &w->sizes.size };
+  run_steps steps = { 0 };
+  bool ok = measure_steps(w, device, &arguments, &steps);
+  run_destroy_steps(&steps);
+  tool_destroy_arguments(&arguments);
+  return ok || tool_prefix(w->s->error, "--sweep, %s = %lld", w->sizes.size.name,
+                           (long long)w->sizes.size.value);
+}
+
+static bool is_new_device(sweep *w, const kjit_device *device, const char *name)
+{
+  for (size_t i = 0; i < w->device_count; i++)
+    if (w->devices[i] == device)
+      return tool_fail(w->s->error, TOOL_EXIT_USAGE, "--device: '%s' names a device again", name);
+  const kjit_device **devices = tool_allocate((w->device_count + 1) * sizeof *devices);
+  if (w->device_count) memcpy(devices, w->devices, w->device_count * sizeof *devices);
+  free(w->devices);
+  w->devices = devices;
+  w->devices[w->device_count++] = device;
+  return true;
+}
+
+static bool measure_device(sweep *w, const char *name)
+{
+  kjit_device *device;
+  if (!run_open_device(w->s->error, w->s->context, name, &device) ||
+      !is_new_device(w, device, name))
+    return false;
+  for (int64_t size = w->sizes.first; size; size = next_size(&w->sizes, size)) {
+    w->sizes.size.value = size;
+    tool_progress_at(w->done++);
+    if (!measure_size(w, device)) return false;
+  }
+  return true;
+}
+
+/* "cpu", "cpu,cuda:1" */
+static bool measure_devices(sweep *w)
+{
+  const char *at = w->s->options->device;
+  for (;; at++) {
+    size_t length = strcspn(at, ",");
+    char *name = tool_copy_text(at, length);
+    bool ok = measure_device(w, name);
+    free(name);
+    at += length;
+    if (!ok || !*at) return ok;
+  }
+}
+
+/* ---- the results ---- */
+
+/* What is drawn beside comes behind the sweep's own lines. */
+static void move_besides(sweep *w)
+{
+  for (size_t i = 0; i < w->beside.line_count; i++) {
+    run_line *from = &w->beside.lines[i], *to = run_add_line(&w->plot, from->name);
+    to->points = from->points;
+    to->count = from->count;
+    *from = (run_line){ .name = from->name };
+  }
+}
+
+static bool write_plot(sweep *w)
+{
+  const run_options *o = w->s->options;
+  tool_output_file output;
+  size_t points = 0;
+  for (size_t i = 0; i < w->plot.line_count; i++) points += w->plot.lines[i].count;
+  if (!points)
+    return tool_fail(w->s->error, TOOL_EXIT_USAGE,
+                     "--plot-of bandwidth: no step has arrays whose bytes could be counted");
+  move_besides(w);
+  if (!tool_create_output(w->s->error, o->plot, &output)) return tool_prefix(w->s->error, "--plot");
+  run_write_plot(&w->plot, output.stream);
+  return tool_finish_output(w->s->error, &output, true) || tool_prefix(w->s->error, "--plot");
+}
+
+/* Before the sweep: whoever has waited for it does not want to hear of a misspelled file. */
+static bool read_besides(sweep *w)
+{
+  const run_options *o = w->s->options;
+  w->beside.quantity = w->plot.quantity;
+  for (size_t i = 0; i < o->besides.count; i++)
+    if (!run_add_beside(w->s->error, o->besides.items[i], w->sizes.size.name, &w->beside))
+      return false;
+  return true;
+}
+
+static char *make_title(const sweep *w)
+{
+  const char *path = w->s->options->path, *slash = path ? strrchr(path, '/') : NULL;
+  const char *file = slash ? slash + 1 : path;
+  return tool_format("%s over %s%s%s",
+                     w->s->options->plots_bandwidth ? "Bandwidth" : "Time of a launch",
+                     w->sizes.size.name, file ? ", " : "", file ? file : "");
+}
+
+static bool make(sweep *w)
+{
+  const run_options *o = w->s->options;
+  tool_output_file output;
+  w->plot = (run_plot){ .title = make_title(w),
+                        .x_name = w->sizes.size.name,
+                        .quantity = o->plots_bandwidth ? RUN_BANDWIDTH : RUN_TIME };
+  if (!read_besides(w)) return false;
+  if (!tool_create_output(w->s->error, o->csv, &output)) return tool_prefix(w->s->error, "--csv");
+  w->rows = output.stream;
+  run_write_head(w->sizes.size.name, w->rows);
+  bool ok = measure_devices(w);
+  tool_stop_progress();
+  if (!tool_finish_output(w->s->error, &output, ok))
+    return ok ? tool_prefix(w->s->error, "--csv") : false;
+  return ok && (!o->plot || write_plot(w));
+}
+
+bool run_make_sweep(const run_sweeper *s)
+{
+  sweep w = { .s = s };
+  if (!parse_sizes(s->error, s->options->sweep, &w.sizes)) return false;
+  bool ok = make(&w);
+  run_destroy_plot(&w.plot);
+  run_destroy_plot(&w.beside);
+  free(w.devices);
+  free((char *)w.sizes.size.name);
+  return ok;
+}

@@ -1,0 +1,128 @@
+"""Records: dtypes of NumPy that have fields, as structs of the kernel IR. A struct is named by what its dtype says, so that it
+has the same name in every process."""
+
+import hashlib
+
+from . import dtypes
+from .frontend.words import KEYWORDS
+
+_by_name, _described = {}, {}
+
+
+def is_record(dtype):
+    """Whether it is a dtype of NumPy with fields."""
+    return getattr(dtype, "names", None) is not None and hasattr(dtype, "fields")
+
+
+def field_name(name):
+    """What a field is called in the kernel IR."""
+    if name.isidentifier() and name.isascii():
+        return name + "_" if name in KEYWORDS else name
+    return "field_" + name.encode().hex()
+
+
+def _element(dtype):
+    """(the kernel IR's name of a field's type, its extents, bytes, alignment); texts are arrays of their characters, dates
+    are counts of their unit."""
+    extents = ()
+    if dtype.subdtype is not None:
+        dtype, extents = dtype.subdtype
+    if is_record(dtype):
+        return name_of(dtype), extents, dtype.itemsize, _layout(dtype)[3]
+    if not dtype.isnative:
+        raise TypeError(f"a field of {dtype}: its bytes are in another order than the machine's")
+    if dtype.kind in "SU" and dtype.itemsize:
+        size = 1 if dtype.kind == "S" else 4
+        return f"u{8 * size}", (*extents, dtype.itemsize // size), size, size
+    if dtype.kind in "Mm":
+        return "i64", extents, 8, 8
+    name = dtypes.name_of(dtype)
+    if name is None:
+        raise TypeError(f"a field of {dtype}, which kernels have no values of: numbers, bools, texts, dates and records")
+    return name, extents, dtype.itemsize, dtype.itemsize
+
+
+def _layout(dtype):
+    """(fields as (name, type, extents, offset), whether they are packed, bytes, alignment). Where C would lay them out otherwise, they
+    are packed, with bytes of nobody's between them."""
+    rows = []
+    for name in dtype.names:
+        kind, offset = dtype.fields[name][:2]
+        rows.append((offset, field_name(name), *_element(kind), kind.itemsize))
+    if len({row[1] for row in rows}) < len(rows):
+        raise TypeError(f"two fields of {dtype} have the same name in kernels")
+    rows.sort(key=lambda row: row[0])
+    at, alignment, is_natural = 0, 1, True
+    for offset, name, _, _, _, own, size in rows:
+        alignment = max(alignment, own)
+        is_natural = is_natural and offset == (at + own - 1) // own * own
+        if offset < at:
+            raise TypeError(f"the fields of {dtype} overlap: {name} begins within the one before it")
+        at = offset + size
+    if is_natural and dtype.itemsize == (at + alignment - 1) // alignment * alignment:
+        return tuple((name, kind, extents, offset) for offset, name, kind, extents, *_ in rows), False, dtype.itemsize, alignment
+    fields, at = [], 0
+    for offset, name, kind, extents, _, _, size in rows:
+        if offset > at:
+            fields.append((f"gap_at_{at}", "u8", (offset - at,), at))
+        fields.append((name, kind, extents, offset))
+        at = offset + size
+    if dtype.itemsize > at:
+        fields.append((f"gap_at_{at}", "u8", (dtype.itemsize - at,), at))
+    return tuple(fields), True, dtype.itemsize, 1
+
+
+def describe(dtype):
+    """(name, fields, whether they are packed, bytes) of the struct, for the extension; None: it is no dtype with fields."""
+    if not is_record(dtype):
+        return None
+    if dtype not in _described:
+        fields, is_packed, size, _ = _layout(dtype)
+        if not fields:
+            raise TypeError(f"{dtype} has no fields")
+        text = repr((fields, is_packed))
+        said = "_".join(field for field, *_ in fields)[:30]  # for messages
+        name = f"record_{said}_{hashlib.blake2s(text.encode(), digest_size=6).hexdigest()}"
+        _described[dtype] = name, fields, is_packed, size
+        _by_name.setdefault(name, dtype)
+    return _described[dtype]
+
+
+def name_of(dtype):
+    """The name of the struct, or None."""
+    described = describe(dtype)
+    return described[0] if described else None
+
+
+def view_plainly(array):
+    """A view of an array of dates, which are counts of their unit, or of records, that has the buffer protocol; None: it is
+    another array."""
+    dtype = getattr(array, "dtype", None)
+    if getattr(dtype, "kind", None) not in ("M", "m", "V") or not hasattr(array, "view"):
+        return None
+    if dtype.kind == "V":
+        return array.view(f"V{dtype.itemsize}") if is_record(dtype) else None
+    return array.view("i8") if dtype.isnative else None
+
+
+def dtype_of(name):
+    """The dtype behind the name of a struct."""
+    if name not in _by_name:
+        raise TypeError(f"{name} is no record of this process")
+    return _by_name[name]
+
+
+def describe_named(name):
+    return describe(dtype_of(name))
+
+
+def declaration(name):
+    """The text that declares the struct in a module."""
+    _, fields, is_packed, _ = describe_named(name)
+    rows = (f"{field}: {kind}" + (f"[{', '.join(map(str, extents))}]" if extents else "") for field, kind, extents, _ in fields)
+    return f"struct {name}{' @packed' if is_packed else ''} {{ {'; '.join(rows)} }}"
+
+
+def inner(name):
+    """The names of the records that are fields of it."""
+    return [kind for _, kind, *_ in describe_named(name)[1] if kind.startswith("record_")]

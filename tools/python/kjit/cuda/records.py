@@ -1,0 +1,135 @@
+"""Records of a device: what an element of an array of records is there."""
+
+import numpy
+
+from .. import _arrays, _records
+
+
+class _Part:
+    """A part of a record of the device: own is the array of the whole one, path the names that lead to the part."""
+
+    def __init__(self, own, whole, path, dtype):
+        self._own, self._whole, self._path, self.dtype = own, whole, path, dtype
+
+    def _read(self):
+        whole = numpy.empty((), self._whole)
+        whole[...] = self._own.to_host()
+        return whole, self._follow(whole)
+
+    def _follow(self, part):
+        for name in self._path:
+            part = part[name]
+        return part
+
+    def _change(self, key, value):
+        """Other parts keep what they have."""
+        whole, part = self._read()
+        part[key] = value
+        self._own.copy_from(whole)
+
+
+class Field(_Part):
+    """A field that is an array: its elements are read and written."""
+
+    @property
+    def shape(self):
+        return self.dtype.shape
+
+    @property
+    def ndim(self):
+        return len(self.dtype.shape)
+
+    def __getitem__(self, key):
+        return self._read()[1][key]
+
+    def __setitem__(self, key, value):
+        self._change(key, value)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, *args, **keywords):
+        return numpy.asarray(self._read()[1], *args, **keywords)
+
+
+class DeviceRecord(_Part):
+    """A record of a device with NumPy's fields, `r["a"]`; of a dtype alone a new one, contents undefined."""
+
+    def __init__(self, dtype, stream=0, own=None, whole=None, path=()):
+        dtype = numpy.dtype(dtype)
+        if not _records.is_record(dtype):
+            raise TypeError(f"{dtype} has no fields: a record is of a dtype that has")
+        own = _arrays.empty((), _records.name_of(dtype)) if own is None else own
+        super().__init__(own, whole or dtype, path, dtype)
+        self.shape = self.strides = ()
+        self.ndim, self.size, self.stream = 0, 1, stream
+        self.nbytes = self.alloc_size = dtype.itemsize
+
+    __cuda_memory__ = True
+
+    @property
+    def gpu_data(self):
+        return self._own
+
+    @property
+    def device_ctypes_pointer(self):
+        import ctypes
+
+        return ctypes.c_void_p(self._own._address)
+
+    @property
+    def _numba_type_(self):
+        from . import types
+
+        return types.from_dtype(self.dtype)
+
+    def copy_to_host(self, ary=None, stream=0):
+        """The record as one of NumPy, or into ary."""
+        part = self._read()[1]
+        if ary is None:
+            return part[()] if isinstance(part, numpy.ndarray) else part
+        if ary.dtype != self.dtype:
+            raise TypeError(f"incompatible dtype: {ary.dtype} vs. {self.dtype}")
+        for name in self.dtype.names:
+            ary[name] = part[name]
+        return ary
+
+    def copy_to_device(self, ary, stream=0):
+        """Copies another record here."""
+        ary = ary.copy_to_host() if isinstance(ary, DeviceRecord) else ary
+        if ary.dtype != self.dtype:
+            raise TypeError(f"incompatible dtype: {ary.dtype} vs. {self.dtype}")
+        whole, part = self._read()
+        for name in self.dtype.names:
+            part[name] = ary[name]
+        self._own.copy_from(whole)
+
+    def __getitem__(self, name):
+        kind = self.dtype[name]
+        path = (*self._path, name)
+        if _records.is_record(kind):
+            return DeviceRecord(kind, self.stream, self._own, self._whole, path)
+        if kind.shape:
+            return Field(self._own, self._whole, path, kind)
+        return self._read()[1][name]
+
+    def __setitem__(self, name, value):
+        self._change(name, value)
+
+    def __array__(self, *args, **keywords):
+        return numpy.asarray(self._read()[1], *args, **keywords)
+
+    def __repr__(self):
+        return f"<kjit.cuda.DeviceRecord {self.dtype}>"
+
+
+def from_record_like(rec, stream=0):
+    """A new record of the device with the dtype of another one."""
+    return DeviceRecord(rec.dtype, stream)
+
+
+def to_device(rec, stream=0):
+    """A copy of a record on the device."""
+    made = from_record_like(rec, stream)
+    made.copy_to_device(rec)
+    return made

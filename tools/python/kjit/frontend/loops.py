@@ -1,0 +1,176 @@
+"""Loops of one function as text of the kernel IR."""
+
+import ast
+
+from . import words
+
+
+class Loops:
+    """What Emitter, which has the function's names, knows of loops."""
+
+    def do_While(self, statement, depth):
+        self.begin_loop(statement, depth)
+        self.inner(
+            [self.source.place(statement), "while ", *self.condition(statement.test), " {"], statement.body, depth
+        )
+        self.end_loop(statement, depth)
+
+    # ---- loops with an else: it runs where no break has ended the loop ----
+
+    def begin_loop(self, statement, depth):
+        flag = self.temporary() if statement.orelse and self.has_break(statement.body) else None
+        if flag:
+            self.put(depth, f"var {flag} = true")
+        self.flags.append(flag)
+
+    def end_loop(self, statement, depth):
+        flag = self.flags.pop()
+        if statement.orelse:
+            self.inner([f"if {flag or 'true'} {{"], statement.orelse, depth)
+
+    @classmethod
+    def has_break(cls, body):
+        for statement in body:
+            if isinstance(statement, ast.Break):
+                return True
+            inner = statement.orelse if isinstance(statement, (ast.For, ast.While)) else ()
+            if isinstance(statement, ast.If):
+                inner = [*statement.body, *statement.orelse]
+            if cls.has_break(inner):
+                return True
+        return False
+
+    def do_For(self, statement, depth):
+        self.begin_loop(statement, depth)
+        if self.static_value(getattr(statement.iter, "func", statement.iter)) in (enumerate, zip):
+            self.loop_of_items(statement, depth)
+        else:
+            self.loop(statement, depth)
+        self.end_loop(statement, depth)
+
+    # ---- enumerate and zip: loops over a number, by which the items are taken ----
+
+    def loop_of_items(self, statement, depth):
+        counter, lengths = self.temporary(), []
+        item = self.items_of(statement.iter, counter, lengths, depth)
+        if not lengths:
+            raise self.error(statement.iter, "a loop over nothing: zip() takes one thing at least")
+        length = lengths[0]
+        for other in lengths[1:]:
+            length = ["min(", *length, ", ", *other, ")"]
+        self.put(depth, [self.source.place(statement)], f"for {counter} in range(", length, ") {")
+        self.take_item(statement, statement.target, item, depth + 1)
+        self.block(statement.body, depth + 1)
+        self.put(depth, "}")
+
+    def items_of(self, node, counter, lengths, depth):
+        """What item number `counter` of something is: a text, or a tuple of such; lengths: of what is gone through."""
+        kind = self.static_value(node.func) if isinstance(node, ast.Call) else None
+        if kind is zip and not node.keywords:
+            return tuple(self.items_of(a, counter, lengths, depth) for a in node.args)
+        if kind is enumerate and 1 <= len(node.args) + len(node.keywords) <= 2 and node.args:
+            start = node.args[1:] + [k.value for k in node.keywords if k.arg == "start"]
+            item = self.items_of(node.args[0], counter, lengths, depth)
+            return [f"({counter} + ", *self.expression(start[0]), ")"] if start else [counter], item
+        name = self.temporary()
+        if kind is range and 1 <= len(node.args) <= 3 and not node.keywords:
+            values = [self.expression(a) for a in node.args]
+            first, last, step = [["0"], values[0], ["1"]] if len(values) == 1 else [*values, ["1"]][:3]
+            symbol = self.builder.function(words.RANGE)
+            self.used.add(symbol)
+            self.put(depth, f"let {name} = (", first, ", ", step, f", {symbol}(", first, ", ", last, ", ", step, "))")
+            lengths.append([f"{name}[2]"])
+            return [f"({name}[0] + {counter} * {name}[1])"]
+        self.put(depth, [self.source.place(node)], f"let {name} = ", self.expression(node))
+        lengths.append([f"len({name})"])
+        return [f"{name}[{counter}]"]
+
+    def take_item(self, statement, target, item, depth):
+        if isinstance(target, (ast.Tuple, ast.List)):
+            if not isinstance(item, tuple):
+                parts = self.temporary()
+                self.put(depth, f"let {parts} = ", item)
+                item = tuple([f"{parts}[{i}]"] for i in range(len(target.elts)))
+            if len(item) != len(target.elts):
+                raise self.error(target, f"{len(item)} values for {len(target.elts)} variables")
+            for one, part in zip(target.elts, item):
+                self.take_item(statement, one, part, depth)
+            return
+        if not isinstance(target, ast.Name):
+            raise self.error(target, "the variables of a loop are plain names")
+        text = self.local(target.id)
+        if isinstance(item, tuple):
+            item = self.join_items(item)
+        is_outer = (id(statement), target.id) in self.scope.outer
+        if not is_outer and not self.is_stored_inside(statement.body, target.id):
+            return self.put(depth, [self.source.place(target)], f"let {text} = ", item)
+        if not is_outer:
+            self.declare(depth, target, target.id)
+        self.put(depth, [self.source.place(target)], f"{text} = ", item)
+
+    def join_items(self, item):
+        parts = ["("]
+        for i, part in enumerate(item):
+            parts += ([", "] if i else []) + (self.join_items(part) if isinstance(part, tuple) else part)
+        return [*parts, ",)" if len(item) == 1 else ")"]
+
+    def loop(self, statement, depth):
+        head, attribute = self.loop_head(statement.iter)
+        target = statement.target
+        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        if not names or not all(isinstance(n, ast.Name) for n in names):
+            raise self.error(target, "the variables of a loop are plain names")
+        copies, heads = [], []
+        for name in names:
+            text, is_outer = self.local(name.id), (id(statement), name.id) in self.scope.outer
+            if is_outer or self.is_stored_inside(statement.body, name.id):
+                copies.append((name, text, is_outer))
+                text = self.local(name.id + "_counts")
+            heads += ([", "] if heads else []) + [self.source.place(name), text]
+        self.put(depth, [self.source.place(statement), "for ", *heads, " in ", *head], f"{attribute} {{")
+        for name, text, is_outer in copies:
+            if not is_outer:
+                self.declare(depth + 1, name, name.id)
+            self.put(depth + 1, [self.source.place(name)], f"{text} = {self.local(name.id + '_counts')}")
+        self.block(statement.body, depth + 1)
+        self.put(depth, "}")
+
+    def loop_head(self, call):
+        """What a loop goes over, and its attribute."""
+        attribute = ""
+        kind = self.static_value(call.func) if isinstance(call, ast.Call) else None
+        if kind is words.LOOPS["unroll"] or kind is words.LOOPS["static"]:
+            most = 2 if kind.name == "unroll" else 1
+            if not 1 <= len(call.args) <= most or call.keywords or self.loop_word(call.args[0]) != "range":
+                raise self.error(
+                    call, "unroll(range(n)) or unroll(range(n), factor)" if most == 2 else "static(range(n))"
+                )
+            factor = self.static_value(call.args[1]) if len(call.args) == 2 else None
+            if len(call.args) == 2 and type(factor) is not int:
+                raise self.error(
+                    call.args[1], "the factor of unroll is an integer that is known when the kernel is compiled"
+                )
+            call, attribute = call.args[0], f" @{kind.name}" + (f"({factor})" if factor is not None else "")
+        word = self.loop_word(call)
+        if word is None:  # the items of a tuple, or what is behind the first index of an array
+            return self.expression(call), attribute
+        if call.keywords or not call.args:
+            raise self.error(call, f"{word}() takes numbers, one at least")
+        parts = [self.source.place(call), f"{word}("]
+        for i, argument in enumerate(call.args):
+            parts += ([", "] if i else []) + self.expression(argument)
+        return [*parts, ")"], attribute
+
+    @staticmethod
+    def is_stored_inside(body, name):
+        return any(
+            isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for s in body for n in ast.walk(s)
+        )
+
+    def loop_word(self, call):
+        if not isinstance(call, ast.Call):
+            return None
+        found = self.static_value(call.func)
+        if found is range or getattr(found, "kjit_loop", None) == "prange":
+            return "range"
+        return found.name if found in (words.LOOPS["grid_range"], words.LOOPS["block_range"]) else None

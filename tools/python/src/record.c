@@ -1,0 +1,135 @@
+/* Records: dtypes of NumPy that have fields are structs of the kernel IR. What fields a struct has
+ * kjit._records says; here the types are made, and kept by context. */
+#include "binding.h"
+
+/* ---- making structs ---- */
+
+/* (name, type's name, extents, offset) of a field. */
+static int read_field(context_object *context, PyObject *row, kjit_field *field, uint32_t *offset)
+{
+  PyObject *type, *extents;
+  const char *name;
+  if (!PyArg_ParseTuple(row, "sUO!I", &name, &type, &PyTuple_Type, &extents, offset)) return -1;
+  field->name = name;
+  return binding_parse_shape(extents, field->shape, &field->rank) ||
+             !binding_parse_element(context, type, &field->type)
+           ? -1
+           : 0;
+}
+
+/* What NumPy has where in an element, the struct has there, too. */
+static int check_layout(context_object *context, kjit_type type, const kjit_field *fields,
+                        const uint32_t *offsets, Py_ssize_t count, uint32_t size_bytes)
+{
+  kjit_type_layout layout = { .size_bytes = sizeof layout };
+  kjit_field own;
+  uint32_t offset;
+  int is_same = kjit_get_type_layout(context->context, type, &layout) == KJIT_OK &&
+                layout.type_bytes == size_bytes && layout.field_count == (uint32_t)count;
+  for (Py_ssize_t i = 0; is_same && i < count; i++) {
+    is_same = kjit_get_type_field(context->context, type, (uint32_t)i, &own, &offset) == KJIT_OK &&
+              !strcmp(own.name, fields[i].name) && offset == offsets[i];
+  }
+  if (is_same) return 0;
+  binding_fail(KJIT_ERROR_UNSUPPORTED, "records whose fields no struct has at their places");
+  return -1;
+}
+
+/* (name, fields, is_packed, bytes) */
+static kjit_type make_struct(context_object *context, PyObject *described)
+{
+  PyObject *rows;
+  const char *name;
+  int is_packed;
+  unsigned size_bytes;
+  if (!PyArg_ParseTuple(described, "sO!pI", &name, &PyTuple_Type, &rows, &is_packed, &size_bytes))
+    return KJIT_VOID;
+  Py_ssize_t count = PyTuple_Size(rows);
+  kjit_field *fields = PyMem_Calloc((size_t)count + 1, sizeof *fields);
+  uint32_t *offsets = PyMem_Calloc((size_t)count + 1, sizeof *offsets);
+  kjit_type made = KJIT_VOID;
+  if (!fields || !offsets) PyErr_NoMemory();
+  for (Py_ssize_t i = 0; !PyErr_Occurred() && i < count; i++)
+    if (read_field(context, PyTuple_GetItem(rows, i), &fields[i], &offsets[i])) break;
+  if (!PyErr_Occurred()) {
+    made = kjit_get_struct_type(context->context, name, fields, (size_t)count,
+                                is_packed ? KJIT_STRUCT_PACKED : 0);
+    if (made == KJIT_VOID) binding_raise(context, KJIT_ERROR_ARGUMENT);
+    else if (check_layout(context, made, fields, offsets, count, size_bytes)) made = KJIT_VOID;
+  }
+  PyMem_Free(offsets);
+  PyMem_Free(fields);
+  return made;
+}
+
+/* ---- by dtype, by name ---- */
+
+static PyObject *call_records(const char *function, PyObject *argument)
+{
+  PyObject *module = PyImport_ImportModule("kjit._records");
+  PyObject *result = module ? PyObject_CallMethod(module, function, "(O)", argument) : NULL;
+  Py_XDECREF(module);
+  return result;
+}
+
+/* The struct that a function of kjit._records describes for the key; None: none. */
+static kjit_type find(context_object *context, PyObject *key, const char *function)
+{
+  if (!context->records && !(context->records = PyDict_New())) return KJIT_VOID;
+  PyObject *known = PyDict_GetItemWithError(context->records, key); /* borrowed */
+  if (known) return (kjit_type)PyLong_AsUnsignedLong(known);
+  PyObject *described = PyErr_Occurred() ? NULL : call_records(function, key);
+  kjit_type type = described && described != Py_None ? make_struct(context, described) : KJIT_VOID;
+  Py_XDECREF(described);
+  PyObject *number = type == KJIT_VOID ? NULL : PyLong_FromUnsignedLong(type);
+  if (number && PyDict_SetItem(context->records, key, number)) type = KJIT_VOID;
+  Py_XDECREF(number);
+  return type;
+}
+
+kjit_type binding_find_record(context_object *context, PyObject *object)
+{
+  PyObject *dtype = PyObject_GetAttrString(object, "dtype");
+  if (!dtype) {
+    PyErr_Clear();
+    return KJIT_VOID;
+  }
+  kjit_type type = find(context, dtype, "describe");
+  Py_DECREF(dtype);
+  return type;
+}
+
+kjit_type binding_find_named_record(context_object *context, PyObject *name)
+{
+  return find(context, name, "describe_named");
+}
+
+PyObject *binding_view_plainly(PyObject *object) { return call_records("view_plainly", object); }
+
+/* find_record(context, name): makes the struct in the context, where texts of types then name it.
+ */
+static PyObject *find_record(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  PyObject *name;
+  if (!PyArg_ParseTuple(args, "O!U", binding_context_type, &context, &name) ||
+      binding_find_named_record(context, name) == KJIT_VOID)
+    return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+  { "find_record", find_record, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+
+int binding_add_records(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+
+PyObject *binding_get_record_dtype(const char *name)
+{
+  PyObject *text = PyUnicode_FromString(name);
+  PyObject *dtype = text ? call_records("dtype_of", text) : NULL;
+  Py_XDECREF(text);
+  return dtype;
+}
