@@ -75,6 +75,7 @@ typedef struct kj_target {
   char suffix;   /* 'a', 'f' or 0 */
   /* 78: PTX 7.8; 0: the least that arch and the code need. A driver's limit otherwise */
   uint32_t ptx_version;
+  uint32_t vector_bytes; /* of the widest access or register; filled in by the compiler */
 } kj_target;
 
 /* The checks with KJIT_CHECK_DIVISION as the two that it stands for, so that the same checks are the

@@ -8,6 +8,8 @@
 #include "target/target.h"
 #include "support/host_process.h"
 
+enum { KJ_GPU_VECTOR_BYTES = 16 }; /* of a load or store of a thread */
+
 struct kj_compiler {
   kg_nvptx *nvptx;
   kg_host *host;
@@ -142,9 +144,12 @@ static void run_stages(kj_compiler *compiler, kt_compilation *c)
 
 /* The checks spelled out. What memory safety needs is compiled into guests' code whatever the host
  * asks for. */
-static kj_compile_request make_own_request(const kj_compile_request *given)
+static kj_compile_request make_own_request(const kj_compiler *compiler,
+                                           const kj_compile_request *given)
 {
   kj_compile_request own = *given;
+  own.target.vector_bytes =
+    own.target.kind == KJ_TARGET_CPU ? kg_vector_bytes(compiler->host) : KJ_GPU_VECTOR_BYTES;
   own.checks = kj_spell_out_checks(own.checks);
   if (own.module->has_guest) own.checks |= KJIT_CHECK_BOUNDS;
   return own;
@@ -153,7 +158,7 @@ static kj_compile_request make_own_request(const kj_compile_request *given)
 static kjit_status compile(kj_compiler *compiler, const kj_compile_request *given,
                            kj_diagnostics *diagnostics, kj_code *code)
 {
-  const kj_compile_request own = make_own_request(given), *request = &own;
+  const kj_compile_request own = make_own_request(compiler, given), *request = &own;
   jmp_buf on_failure;
   kj_arena arena;
   kj_init_arena(&arena, &on_failure);

@@ -48,6 +48,11 @@ kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host)
   return KJIT_OK;
 }
 
+uint32_t kg_vector_bytes(const kg_host *host)
+{
+  return host->lowering.has_avx512 ? 64 : host->lowering.has_avx ? 32 : 16;
+}
+
 void kg_destroy_host(kg_host *host)
 {
   if (!host) return;

@@ -91,6 +91,8 @@ kt_expr *kt_rule_target(kt_scope *s, const kt_operands *o)
   case KJ_BUILTIN_GPU: return kt_new_integer(s, KJ_WEAK_INT, 1, o->location);
   case KJ_BUILTIN_ARCH:
     return kt_new_integer(s, KJ_WEAK_INT, is_gpu ? target->arch : 0, o->location);
+  case KJ_BUILTIN_VECTOR_BYTES:
+    return kt_new_integer(s, KJ_WEAK_INT, target->vector_bytes, o->location);
   default:
     KJ_ASSERT(o->builtin->id == KJ_BUILTIN_CPU);
     return kt_new_integer(s, KJ_WEAK_INT, 0, o->location);

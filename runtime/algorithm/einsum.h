@@ -60,6 +60,16 @@ typedef struct ka_product_plan {
 /* So many elements have these letters. Errors: ARGUMENT. */
 uint64_t ka_count_letters(const ka_einsum *e, uint64_t mask);
 
+/* product_cpu.c */
+
+/* How the CPU does a product. */
+typedef struct ka_product_tiling {
+  bool is_packed;                 /* by product_packed; else product_all */
+  uint64_t rows, columns, blocks; /* of a tile, at most; of the grid */
+} ka_product_tiling;
+
+ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product);
+
 /* A factor as tensor copies fetch it: of the batch, of rows, and of neighbours in memory, which lie
  * along the sum (is_deep) or across it. */
 typedef struct ka_matrix {

@@ -191,17 +191,27 @@ static void launch_on_cpu(step *s, const ka_factor *a, const ka_factor *b, const
 {
   const char *of_left, *of_right, *outputs, *counts[GROUPS];
   const char *type = ka_type_text(s->e->call, s->e->accumulator);
-  ka_begin_kernel(s->e->call, "product", &s->kernel);
+  ka_product_tiling t = ka_tile_product(s->e->call, &s->product);
+  ka_begin_kernel(s->e->call, t.is_packed ? "product_cpu" : "product", &s->kernel);
   use_extents(s);
   write_factor(s, "product_left", left_groups, a, &of_left);
   write_factor(s, "product_right", right_groups, b, &of_right);
   write_store(s, target, type, &outputs);
   use_counts(s, counts);
-  ka_launch(&s->kernel, 0, 0,
-            "product_all(bind_back(product_left%s%s), bind_back(product_right%s%s), "
-            "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s))",
-            of_left, s->list, of_right, s->list, outputs, s->list, counts[0], counts[1], counts[2],
-            counts[3], type);
+  const char *operands = kj_format(&s->e->call->arena,
+                                   "bind_back(product_left%s%s), bind_back(product_right%s%s), "
+                                   "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s)",
+                                   of_left, s->list, of_right, s->list, outputs, s->list, counts[0],
+                                   counts[1], counts[2], counts[3], type);
+  if (!t.is_packed) {
+    ka_launch(&s->kernel, 0, 0, "product_all(%s)", operands);
+    return;
+  }
+  const char *rows = ka_use_count(&s->kernel, t.rows),
+             *columns = ka_use_count(&s->kernel, t.columns);
+  ka_launch(&s->kernel, 1, t.blocks, "product_packed(%s, %s, %s, %s, %s)", operands, rows, columns,
+            s->product.is_left_deep ? "true" : "false",
+            s->product.is_right_deep ? "true" : "false");
 }
 
 /* The text that the factors are handed over by. */

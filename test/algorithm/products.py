@@ -75,6 +75,50 @@ def matrices(rng):
                 yield expect(Case(f"matmul {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
 
 
+# On the CPU 14, 12, 6 or 5 rows and 4 to 32 columns of sums are in registers, up to 192 rows and columns in a tile, and terms are taken 256 at a time; a GPU's
+# tiles are of powers of two.
+ROWS = [1, 5, 6, 7, 12, 13, 14, 15, 29, 64, 127, 129, 181, 183, 191, 193, 260]
+COLUMNS = [1, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 96, 97, 128, 192, 193, 257]
+TERMS = [1, 2, 31, 33, 64, 255, 256, 257, 512, 513, 600]
+
+
+@some_cases(40)
+def tile_borders(rng):
+    """Around the borders of tiles, in every type."""
+    for kind in KINDS:
+        for batch in ((), (), (), (2,)):
+            m, n, k = (int(rng.choice(sizes)) for sizes in (ROWS, COLUMNS, TERMS))
+            x, y = draw(rng, [*batch, m, k], kind), draw(rng, [*batch, k, n], kind)
+            yield expect(Case(f"borders {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
+
+
+@some_cases(12)
+def small_tiles(rng):
+    """The same where all checks find the time."""
+    for kind in KINDS:
+        for m, n, k in ((15, 33, 70), (29, 17, 100), (6, 9, 300), (14, 32, 64), (65, 5, 40)):
+            x, y = draw(rng, [m, k], kind), draw(rng, [k, n], kind)
+            yield expect(Case(f"small tiles {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "ij,jk->ik", [x, y], kind, k + 2)
+
+
+@cases
+def steps(rng):
+    """Every second element, from the end; results that lie transposed; groups of letters that are no single axis."""
+    wide = rng.standard_normal((70, 530))
+    x, y = wide[::-2, ::2], rng.standard_normal((265, 40))
+    case = Case("steps", "{r} = matmul({x}[::-2, ::2], {y})", x=wide, y=y)
+    yield case.expect("r", x @ y, atol=1e-11)
+    a, b = rng.standard_normal((9, 20, 3, 11)), rng.standard_normal((11, 7, 20, 5))
+    for result in ("acek", "keac", "ecka"):
+        yield expect(Case(f"groups {result}", "{r} = einsum(\"abcd,dkbe->%s\", {a}, {b})" % result, a=a, b=b), f"abcd,dkbe->{result}", [a, b], "f8", 230)
+    x, y = rng.integers(-3, 4, (37, 300)).astype("f4"), rng.integers(-3, 4, (300, 45)).astype("f4")
+    case = Case("bf16", "{r} = matmul({x}, {y})").array("x", x, "bf16").array("y", y, "bf16")
+    yield case.expect("r", x @ y, rtol=2.0**-8, kind="bf16")
+    x, y = (rng.standard_normal(shape) for shape in [(40, 600), (600, 50)])
+    case = Case("once", "gathered({r})[40, 50] = matmul({x}, {y})", x=x, y=y, r=np.ones((40, 50)))
+    yield case.expect("r", 1 + x @ y, atol=1e-10)
+
+
 def lay_out(rng, x, kind):
     """The matrices as rows or as columns, of a larger array or not."""
     room = np.zeros([*x.shape[:-2], *(n + int(rng.choice([0, 8])) for n in x.shape[-2:])], kind)

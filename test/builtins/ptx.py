@@ -103,6 +103,7 @@ ROWS = {
     "cpu": row("r[i] = target == cpu ? 7 : 9", r"\b9;", types="i32"),
     "gpu": row("r[i] = target == gpu ? 7 : 9", r"\b7;", types="i32"),
     "arch": row("r[i] = arch", r"\b90;", types="i32"),
+    "vector_bytes": row("r[i] = vector_bytes", r"\b16;", types="i32"),
     # integers
     "popc": row("r[i] = popc(x[i])", r"popc\.b32", types="i32"),
     "clz": row("r[i] = clz(x[i])", r"clz\.b32", types="i32"),

@@ -37,14 +37,22 @@ def _(r, rng):
     r.expect("out", x // 2)
 
 
+def vector_bytes():
+    """Of a register, by what the system says of this machine's processor."""
+    with open("/proc/cpuinfo") as file:
+        flags = next(line for line in file if line.startswith("flags")).split()
+    return 64 if {"avx512f", "avx512vl", "avx512bw"} <= set(flags) else 32 if "avx" in flags else 16
+
+
 def describe_known(r, on_cpu):
-    r.arrays_of(a=np.zeros(1, np.float16), b=np.zeros(1, np.uint8), c=np.zeros(1, np.bool_), out=np.full(8, 9, np.int32))
+    r.arrays_of(a=np.zeros(1, np.float16), b=np.zeros(1, np.uint8), c=np.zeros(1, np.bool_), out=np.full(9, 9, np.int32))
     r.launch("known", "1, 32", "out", "a", "b", "c")
 
     def check(out):
         np.testing.assert_array_equal(out[:6], [1, -1, 9, 2, 1, 0] if on_cpu else [0, 9, 14, 2, 1, 0])
         assert out[6] == 0 if on_cpu else out[6] >= 75
         assert out[7] == 9
+        assert out[8] == (vector_bytes() if on_cpu else 16)
 
     r.verify(["out"], check)
 
