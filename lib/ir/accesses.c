@@ -221,6 +221,17 @@ static bool is_property(const walk *w, const char *name)
   return is_named && !is_field(w->finder->module, name);
 }
 
+/* Of an array of rank 0 it reads the element. */
+static void walk_field(walk *w, const ki_expr *expr, word *set)
+{
+  KJ_ASSERT(expr->kind == KJ_EXPR_FIELD);
+  word *base = new_set(w);
+  walk_value(w, expr->x, base);
+  if (is_property(w, expr->name)) return;
+  mark(w, base, w->effects->read);
+  add(w, set, base);
+}
+
 static void walk_value(walk *w, const ki_expr *expr, word *set)
 {
   if (!expr) return;
@@ -242,7 +253,7 @@ static void walk_value(walk *w, const ki_expr *expr, word *set)
     walk_value(w, expr->x, expr->op == KJIT_OP_ADD ? set : NULL);
     walk_value(w, expr->y, expr->op == KJIT_OP_ADD ? set : NULL);
     break;
-  case KJ_EXPR_FIELD: walk_value(w, expr->x, is_property(w, expr->name) ? NULL : set); break;
+  case KJ_EXPR_FIELD: walk_field(w, expr, set); break;
   default: /* operators make new values */
     walk_value(w, expr->x, NULL);
     walk_value(w, expr->y, NULL);
@@ -261,6 +272,8 @@ static void walk_assign(walk *w, const ki_stmt *stmt, const word *value)
   for (size_t i = 0; i < stmt->places.count; i++) {
     const ki_expr *place = stmt->places.items[i];
     walk_place(w, place, stmt->op != KJIT_OP_STORE);
+    /* an array of rank 0 is stored as its element */
+    if (place->kind != KJ_EXPR_DECL) mark(w, value, w->effects->read);
     if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function)
       join(w, set_of(w, place->decl), value);
   }

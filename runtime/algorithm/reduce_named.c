@@ -155,7 +155,8 @@ const char *ka_reduced_element(ka_call *call, const ka_reduction *r, const char 
   switch (r->values) {
   case FOUND: return kj_format(&call->arena, "%s(x, %s(%s))", name, index, position);
   case MOMENTS:
-    return kj_format(&call->arena, "%s(1, x, x - x)", name); /* a NaN or an infinity spreads */
+    /* a NaN or an infinity spreads; where x is a product, x - x would be contracted */
+    return kj_format(&call->arena, "%s(1, x, x * 0)", name);
   case PLAIN: break;
   }
   return r->element;

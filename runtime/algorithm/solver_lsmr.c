@@ -130,9 +130,10 @@ static bool is_done(const bidiagonalization *l, int64_t limit, kjit_solve_status
   const ka_solver *s = l->solver;
   const kjit_solve_options *o = &s->options;
   const kjit_solution *k = &s->solution;
-  double of_a = fmax(o->matrix_tolerance != 0 ? o->matrix_tolerance : 1e-6, DBL_EPSILON),
-         of_b = fmax(o->b_tolerance != 0 ? o->b_tolerance : 1e-6, DBL_EPSILON),
-         most = fmin(o->condition_limit != 0 ? o->condition_limit : 1e8, 1 / DBL_EPSILON);
+  double rounding = s->element == KJIT_F32 ? FLT_EPSILON : DBL_EPSILON;
+  double of_a = fmax(o->matrix_tolerance != 0 ? o->matrix_tolerance : 1e-6, rounding),
+         of_b = fmax(o->b_tolerance != 0 ? o->b_tolerance : 1e-6, rounding),
+         most = fmin(o->condition_limit != 0 ? o->condition_limit : 1e8, 1 / rounding);
   double goal = of_b * l->norm_b + of_a * k->matrix_norm * k->solution_norm;
   if (!isfinite(k->residual_norm) || !isfinite(k->solution_norm)) *status = KJIT_SOLVE_OVERFLOW;
   else if (k->residual_norm <= goal) *status = KJIT_SOLVED;

@@ -18,7 +18,7 @@ static const char *find_compiler(void)
   ssize_t length = readlink("/proc/self/exe", path, 4096);
   path[length > 0 ? length : 0] = 0;
   char *slash = strrchr(path, '/');
-  if (slash) strcpy(slash, "/../../lib/libkjit-compiler.so");
+  if (slash) strcpy(slash, "/../../lib/libkjit-compiler.so.0");
   return path;
 }
 

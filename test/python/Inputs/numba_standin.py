@@ -99,7 +99,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def place(name, **content):
     module = Module(name)
-    module.__path__ = []
+    module.__path__, module.__spec__ = [], importlib.machinery.ModuleSpec(name, None, is_package=True)
     module.__dict__.update(content)
     sys.modules[name] = module
     parent, _, last = name.rpartition(".")

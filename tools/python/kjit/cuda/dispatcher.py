@@ -4,7 +4,7 @@ import functools
 import re
 import types as python_types
 
-from .. import _functions, _kjit, _state
+from .. import _arrays, _functions, _kjit, _state
 from . import arrays, streams, types
 
 # Options that change nothing here: what they ask for is so, or has no meaning for kjit.
@@ -36,9 +36,15 @@ _REFUSED = {
 
 
 class _Kernel(_functions.Kernel):
-    """The kernel of kjit that a dispatcher launches."""
+    """The kernel of kjit that a dispatcher launches: where there is a GPU, on it, whatever arrays it is given."""
 
     is_typed = True
+
+    def _load(self):
+        *made, device, is_typed = super()._load()
+        if device is None and _arrays.device().kind == "cuda":
+            device = "cuda:0"
+        return *made, device, is_typed
 
 
 class _DeviceFunction(_functions._Compiled):
