@@ -18,8 +18,8 @@ static const char *find_compiler(void)
   ssize_t length = readlink("/proc/self/exe", path, 4096);
   path[length > 0 ? length : 0] = 0;
   char *slash = strrchr(path, '/');
-  if (slash) strcpy(slash, "/../../lib/libkjit-compiler.so.0");
-  return path;
+  if (slash) strcpy(slash, "/../../lib/libkjit-compiler.so");
+  return access(path, R_OK) == 0 ? path : NULL; /* of an installation: where that has it */
 }
 
 static int set_up(void **state)
