@@ -7,7 +7,7 @@ import random
 SAFE = ("usual", "all_checks", "unchecked", "guest", "debug")  # harmless without checks, too
 CHECKED = ("usual", "all_checks", "guest", "debug")  # what the usual checks find would touch memory of the host
 REFUSED = ("MISUSE", "SYNTAX", "TYPE", "NAME", "ARGUMENT", "UNSUPPORTED", "COMPILE", "LIMIT", "LAUNCH", "MEMORY")  # what never runs
-ANY = REFUSED + ("OK", "KERNEL", "INTERRUPTED")
+ANY = REFUSED + ("OK", "KERNEL", "INTERRUPTED", "DEVICE_MEMORY")
 
 KINDS = {}
 

@@ -365,8 +365,13 @@ static void accesses(void **state)
   expect_accesses("func set(a, i, v) { a[i] = v }\nkernel k(x, y) { set(x, 0, y[0]) }", "wr");
   expect_accesses("func pick(a, b) { return a }\nkernel k(x, y) { let v = pick(x, y)\n v[0] = 1 }",
                   "ww");
+  /* what op gives may be a view of what is bound to it */
   expect_accesses(
-    "func add(a, b) { return a + b }\nkernel k(op: func, r, x) { r[0] = op(x[0], x[1]) }", "-wr");
+    "func add(a, b) { return a + b }\nkernel k(op: func, r, x) { r[0] = op(x[0], x[1]) }", "rwr");
+  /* arrays of rank 0 as their elements */
+  expect_accesses("struct P { a: f32 }\nkernel k(r, by, n) { r[0] = by.a + n.size }", "wr-");
+  expect_accesses("struct P { a: f32 }\nkernel k(r, by) { r[0] = by }", "wr");
+  expect_accesses("struct P { a: f32 }\nkernel k(r, by) { by.a = r[0] }", "rw");
   expect_accesses("func set(a) { a[0] = 1 }\nkernel k(op: func, x) { op(x) }", "-b");
   /* what a bound func hands out */
   expect_accesses(
