@@ -28,6 +28,8 @@
 typedef struct ka_work {
   kjit_type element;
   uint64_t count;
+  uint32_t rank; /* 0: of one axis */
+  int64_t shape[3];
   bool starts_zero;  /* and its kernels leave it as they want to find it */
   kjit_array *array; /* plan.c */
   uint64_t content;  /* kept_call.c: what a call like this one leaves in it; 0: not known */
@@ -125,6 +127,9 @@ bool ka_describe(ka_call *call, size_t index, kjit_type element, uint32_t rank,
 
 /* A new piece of work memory; its number. */
 uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero);
+
+/* The same as an array of three axes, row by row. */
+uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t shape[3]);
 
 /* The text of a type, in the call's arena. */
 const char *ka_type_text(ka_call *call, kjit_type type);
@@ -246,6 +251,8 @@ const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
 /* The name of a func in the kernel's text; count: of its arguments. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);
+/* Work memory of three axes, read only, of these elements. */
+const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element);
 /* An array as work memory is handed over. */
 const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array);
 /* A number of elements: i32, or i64 where the call is wide. */

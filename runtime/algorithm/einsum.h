@@ -75,12 +75,16 @@ ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product
 typedef struct ka_matrix {
   int64_t extents[3], strides[3];
   bool is_deep;
+  bool is_packed; /* it is put into work memory first, of these extents */
+  uint32_t work;
 } ka_matrix;
 
 /* product_tensor.c; false: not by tensor cores */
 bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t groups[3],
                     ka_matrix *matrix);
-bool ka_has_mma(const ka_einsum *e);
+/* How it is packed for them, deep; false: it is not used often enough. uses: of each element. */
+bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix);
+bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b);
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
 
 /* product_plan.c */

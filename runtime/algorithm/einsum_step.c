@@ -221,6 +221,11 @@ static const char *use_matrices(step *s, const ka_factor *a, const ka_factor *b)
   const char *text = "";
   for (uint32_t i = 0; i < 2; i++) {
     const ka_matrix *matrix = &s->matrices[i];
+    if (matrix->is_packed) {
+      text = kj_format(&s->e->call->arena, "%s%s, ", text,
+                       ka_use_work_rows(&s->kernel, matrix->work, s->e->element));
+      continue;
+    }
     ka_view_operand(s->e->call, factors[i]->operand, matrix->extents, matrix->strides, 3);
     text =
       kj_format(&s->e->call->arena, "%s%s, ", text, ka_use_rows(&s->kernel, factors[i]->operand));
@@ -278,6 +283,25 @@ static void add_parts(step *s, const ka_factor *target, uint32_t work, uint64_t 
             count, type);
 }
 
+/* A launch that puts a factor where tensor copies can fetch it. */
+static void pack_factor(step *s, const ka_factor *factor, bool is_right)
+{
+  ka_matrix *matrix = &s->matrices[is_right];
+  const uint8_t *groups = is_right ? right_groups : left_groups;
+  const char *arrays, *depth, *to;
+  bool is_deep = is_right ? s->product.is_right_deep : s->product.is_left_deep;
+  uint64_t blocks = (uint64_t)matrix->extents[0] * ka_divide_up((uint64_t)matrix->extents[1], 32) *
+                    ka_divide_up((uint64_t)matrix->extents[2], 32);
+  matrix->work = ka_add_work_matrices(s->e->call, s->e->element, matrix->extents);
+  ka_begin_kernel(s->e->call, "product_tensor", &s->kernel);
+  use_extents(s);
+  write_factor(s, "product_factor", groups, factor, &arrays);
+  to = ka_use_work(&s->kernel, matrix->work);
+  depth = ka_use_count(&s->kernel, s->product.k);
+  ka_launch(&s->kernel, THREADS, blocks, "product_pack(bind_back(product_factor%s%s), %s, %s, %s)",
+            arrays, s->list, to, depth, is_deep ? "true" : "false");
+}
+
 /* Rows of the enumeration ka_product_kind: the library's module and func, and what its constants
  * are. */
 static const char *const module_of[] = { [KA_PRODUCT_TENSOR] = "product_tensor",
@@ -300,6 +324,12 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
   bool is_split = plan->parts > 1, is_tiled = plan->kind <= KA_PRODUCT_TILES;
   uint64_t count = ka_count_letters(s->e, target->mask);
   uint32_t work = is_split ? ka_add_work(call, s->e->accumulator, plan->parts * count, false) : 0;
+  if (plan->kind == KA_PRODUCT_TENSOR) {
+    if (s->matrices[0].is_packed) pack_factor(s, a, false);
+    if (s->matrices[1].is_packed) pack_factor(s, b, true);
+    s->product.is_left_deep = s->matrices[0].is_deep;
+    s->product.is_right_deep = s->matrices[1].is_deep;
+  }
   ka_begin_kernel(call, module_of[plan->kind], &s->kernel);
   s->kernel.blocks = plan->at_once;
   use_extents(s);
@@ -326,19 +356,22 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
   if (is_split) add_parts(s, target, work, plan->parts);
 }
 
+static bool read_or_pack(step *s, const ka_factor *factor, bool is_right, uint64_t uses)
+{
+  const uint64_t groups[] = { s->groups[0], s->groups[is_right ? 2 : 1], s->groups[SUMMED] };
+  ka_matrix *matrix = &s->matrices[is_right];
+  bool is_read =
+    ka_read_matrix(s->e, factor, groups, matrix) && (matrix->is_deep || s->e->element != KJIT_F32);
+  return is_read || ka_pack_matrix(s->e, groups, uses, matrix);
+}
+
 /* By tensor cores, where they can. */
 static ka_product_plan plan_on_gpu(step *s, const ka_factor *a, const ka_factor *b)
 {
   ka_product_plan plan;
-  const uint64_t left[] = { s->groups[0], s->groups[1], s->groups[SUMMED] },
-                 right[] = { s->groups[0], s->groups[2], s->groups[SUMMED] };
-  if (!ka_plan_tensor(s->e, &s->product, &plan) ||
-      !ka_read_matrix(s->e, a, left, &s->matrices[0]) ||
-      !ka_read_matrix(s->e, b, right, &s->matrices[1]) ||
-      (s->e->element == KJIT_F32 && !(s->matrices[0].is_deep && s->matrices[1].is_deep)))
+  if (!ka_plan_tensor(s->e, &s->product, &plan) || !read_or_pack(s, a, false, s->product.n) ||
+      !read_or_pack(s, b, true, s->product.m))
     return ka_plan_product(s->e->call, &s->product);
-  s->product.is_left_deep = s->matrices[0].is_deep;
-  s->product.is_right_deep = s->matrices[1].is_deep;
   return plan;
 }
 
@@ -363,7 +396,7 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
                             .k = ka_count_letters(e, s.groups[SUMMED]),
                             .is_left_deep = is_deep(&s, a, s.groups[1]),
                             .is_right_deep = is_deep(&s, b, s.groups[2]),
-                            .has_mma = !ka_is_cpu(call) && b && ka_has_mma(e) };
+                            .has_mma = !ka_is_cpu(call) && b && ka_has_mma(e, a, b) };
   ka_product_plan plan = { .parts = 1 };
   if (!ka_is_cpu(call)) plan = plan_on_gpu(&s, a, b);
   call->is_wide =

@@ -63,6 +63,17 @@ const char *ka_use_work(ka_kernel *kernel, uint32_t work)
   return name;
 }
 
+const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element)
+{
+  kjit_arg argument = { .value.u = work };
+  const char *name = numbered(kernel, "w");
+  add_parameter(kernel, name,
+                kj_format(&kernel->call->arena, ": const %s[:, :, ::1]",
+                          ka_type_text(kernel->call, element)),
+                &argument);
+  return name;
+}
+
 const char *ka_use_array(ka_kernel *kernel, const kjit_arg *array)
 {
   const char *name = numbered(kernel, "w");

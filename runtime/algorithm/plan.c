@@ -66,6 +66,16 @@ uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool star
   return (uint32_t)call->works.count - 1;
 }
 
+uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t shape[3])
+{
+  uint32_t number =
+    ka_add_work(call, element, (uint64_t)shape[0] * (uint64_t)shape[1] * (uint64_t)shape[2], false);
+  ka_work *work = &call->works.items[number];
+  work->rank = 3;
+  memcpy(work->shape, shape, sizeof work->shape);
+  return number;
+}
+
 static uint64_t work_bytes(const ka_call *call, const ka_work *work)
 {
   uint64_t bytes = work->count * kj_element_bytes(call->context->types, work->element);
@@ -99,10 +109,11 @@ static void check_work(ka_call *call, const kj_view *view)
 static void cut_work(ka_call *call, ka_work *work, uint64_t offset)
 {
   kj_diagnostics diagnostics = { 0 };
-  int64_t extent = (int64_t)work->count, stride = 1;
+  const int64_t extent = (int64_t)work->count, *shape = work->rank ? work->shape : &extent;
+  const int64_t strides[] = { shape[1] * shape[2], shape[2], 1 }, one = 1;
   kjit_array *piece = NULL;
-  (void)kj_make_view(call->options.work, work->element, &extent, &stride, 1, (int64_t)offset,
-                     &diagnostics, &piece);
+  (void)kj_make_view(call->options.work, work->element, shape, work->rank ? strides : &one,
+                     work->rank ? work->rank : 1, (int64_t)offset, &diagnostics, &piece);
   work->array = piece;
   ka_try(call, ki_finish_call(call->context, &diagnostics));
 }
@@ -123,8 +134,8 @@ static void allocate_work(ka_call *call)
     kjit_array_config config = { .size_bytes = sizeof config,
                                  .device = call->device,
                                  .element = work->element,
-                                 .rank = 1,
-                                 .shape = &extent,
+                                 .rank = work->rank ? (int32_t)work->rank : 1,
+                                 .shape = work->rank ? work->shape : &extent,
                                  .stream = call->options.stream };
     bool is_ready = false;
     if (call->options.work) {

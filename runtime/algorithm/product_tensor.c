@@ -9,12 +9,15 @@ enum {
   ROW_BYTES = 128, /* of a slice */
   SIDE = 64,       /* rows of a warpgroup, columns of a band */
   MOST_PARTS = 64,
-  LEAST_SLICES = 4 /* of a part */
+  LEAST_SLICES = 4, /* of a part */
+  LEAST_USES = 512  /* of an element, so that packing it takes little beside the product */
 };
 
-/* Whether tensor cores multiply these elements into these sums, f16 and bf16 as tf32, too. */
-bool ka_has_mma(const ka_einsum *e)
+/* Whether tensor cores multiply these elements into these sums, f16 and bf16 as tf32, too. A factor
+ * in work memory has more bits than those. */
+bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b)
 {
+  bool has_work = !a->operand || !b->operand;
   const struct {
     kjit_type element, accumulator;
     uint32_t architecture;
@@ -25,7 +28,8 @@ bool ka_has_mma(const ka_einsum *e)
                { KJIT_F32, KJIT_F32, 80, e->call->options.flags & KJIT_ALGORITHM_TF32 } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].element == e->element && rows[i].accumulator == e->accumulator)
-      return rows[i].is_wished && e->call->device->info.compute_capability >= rows[i].architecture;
+      return rows[i].is_wished && (!has_work || e->element == e->accumulator) &&
+             e->call->device->info.compute_capability >= rows[i].architecture;
   return false;
 }
 
@@ -69,6 +73,17 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
     matrix->strides[i] = strides[order[i]];
     if (i < 2 && (matrix->strides[i] <= 0 || matrix->strides[i] % unit)) return false;
   }
+  return true;
+}
+
+bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix)
+{
+  int64_t unit = COPY_BYTES / (int64_t)ki_type(e->call->context->types, e->element)->size_bytes;
+  if (uses < LEAST_USES) return false;
+  *matrix = (ka_matrix){ .is_deep = true, .is_packed = true };
+  for (uint32_t i = 0; i < 3; i++) matrix->extents[i] = (int64_t)ka_count_letters(e, groups[i]);
+  if (matrix->extents[1] > INT32_MAX / 2 || matrix->extents[2] > INT32_MAX / 2) return false;
+  matrix->extents[2] = (matrix->extents[2] + unit - 1) / unit * unit;
   return true;
 }
 

@@ -132,7 +132,7 @@ def lay_out(rng, x, kind):
 @some_cases(10)
 def tiles(rng):
     """Around the borders of tiles, in layouts that tensor copies take and in others."""
-    for m, n, k in [(128, 256, 64), (136, 72, 200), (64, 64, 1000), (257, 129, 131), (200, 16, 72), (24, 333, 500)]:
+    for m, n, k in [(128, 256, 64), (136, 72, 200), (64, 64, 1000), (257, 129, 131), (200, 16, 72), (24, 333, 500), (601, 530, 77)]:
         for kind in ["f2", "f4", "f8", "i4", "c8"]:
             for batches in [[], [3]]:
                 scale = 30 if kind[0] == "i" else 1
@@ -144,7 +144,7 @@ def tiles(rng):
 @some_cases(4)
 def rounded(rng):
     """Factors of 11 bits."""
-    for m, n, k in [(128, 64, 96), (130, 70, 33), (3, 200, 500), (300, 300, 40)]:
+    for m, n, k in [(128, 64, 96), (130, 70, 33), (3, 200, 500), (300, 300, 40), (515, 600, 33), (640, 512, 64)]:
         x, y = (lay_out(rng, rng.standard_normal(shape), "f4") for shape in ((m, k), (k, n)))
         size = np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))
         case = Case(f"tf32 {x.shape} {y.shape}", "{r} = matmul({x}, {y}, tf32=true)", x=x, y=y)
