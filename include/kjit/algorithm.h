@@ -169,8 +169,8 @@ typedef enum kjit_algorithm_flags {
    * shape is those of the operands one after the other */
   KJIT_ALGORITHM_OUTER = 8,
   KJIT_ALGORITHM_RIGHT = 16, /* a search goes behind elements that are equal */
-  /* factors of a product of f32 are rounded to tf32, of 11 significant bits, where tensor cores
-   * take that (GPUs of sm_80); sums stay f32. Elsewhere it changes nothing */
+  /* factors of a product of f32 are cut to tf32, of 11 significant bits, where tensor cores take
+   * that (GPUs of sm_80); sums stay f32. Elsewhere it changes nothing */
   KJIT_ALGORITHM_TF32 = 32
 } kjit_algorithm_flags;
 

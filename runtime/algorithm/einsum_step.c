@@ -358,7 +358,11 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
 
 static bool read_or_pack(step *s, const ka_factor *factor, bool is_right, uint64_t uses)
 {
-  const uint64_t groups[] = { s->groups[0], s->groups[is_right ? 2 : 1], s->groups[SUMMED] };
+  uint64_t ones = 0; /* letters along which there is nothing to step */
+  for (uint32_t letter = 0; letter < KA_LETTERS; letter++)
+    ones |= s->e->extents[letter] == 1 ? UINT64_C(1) << letter : 0;
+  const uint64_t groups[] = { s->groups[0] & ~ones, s->groups[is_right ? 2 : 1] & ~ones,
+                              s->groups[SUMMED] & ~ones };
   ka_matrix *matrix = &s->matrices[is_right];
   bool is_read =
     ka_read_matrix(s->e, factor, groups, matrix) && (matrix->is_deep || s->e->element != KJIT_F32);

@@ -1,16 +1,18 @@
 /* Products on the tensor cores of GPUs of sm_90a, by lib/library/product_tensor.kir: which factors
  * tensor copies can fetch, and tiles of which size a product gets. */
+#include <string.h>
+
 #include "algorithm/einsum.h"
 
 enum {
-  ARCHITECTURE = 90,
   COPY_BYTES = 16, /* rows and matrices start at multiples of so many, for tensor copies */
   LEAST = 16,      /* rows, columns and terms, below which tiles would be empty for the most part */
   ROW_BYTES = 128, /* of a slice */
   SIDE = 64,       /* rows of a warpgroup, columns of a band */
   MOST_PARTS = 64,
-  LEAST_SLICES = 4, /* of a part */
-  LEAST_USES = 512  /* of an element, so that packing it takes little beside the product */
+  LEAST_SLICES = 4,            /* of a part */
+  MOST_EXTENT = INT32_MAX / 2, /* the library's places in a matrix are i32 */
+  LEAST_USES = 512 /* of an element, so that packing it takes little beside the product */
 };
 
 /* Whether tensor cores multiply these elements into these sums, f16 and bf16 as tf32, too. A factor
@@ -63,6 +65,8 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
     extents[i] = e->extents[letter];
     if (!find_letter(factor, letter, &strides[i])) return false;
   }
+  for (uint32_t i = 0; i < 3; i++)
+    if (extents[i] > MOST_EXTENT) return false;
   matrix->is_deep = strides[2] == 1;
   uint32_t fast = matrix->is_deep ? 2 : 1, slow = matrix->is_deep ? 1 : 2;
   if (strides[fast] != 1 || view->address % COPY_BYTES) return false;
@@ -82,7 +86,8 @@ bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses,
   if (uses < LEAST_USES) return false;
   *matrix = (ka_matrix){ .is_deep = true, .is_packed = true };
   for (uint32_t i = 0; i < 3; i++) matrix->extents[i] = (int64_t)ka_count_letters(e, groups[i]);
-  if (matrix->extents[1] > INT32_MAX / 2 || matrix->extents[2] > INT32_MAX / 2) return false;
+  for (uint32_t i = 0; i < 3; i++)
+    if (matrix->extents[i] > MOST_EXTENT) return false;
   matrix->extents[2] = (matrix->extents[2] + unit - 1) / unit * unit;
   return true;
 }
@@ -127,8 +132,9 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *pl
 {
   const ka_call *call = e->call;
   double least = 0;
-  if (call->device->info.compute_capability != ARCHITECTURE || !p->has_mma ||
-      e->accumulator != KJIT_F32 || p->m < LEAST || p->n < LEAST || p->k < LEAST)
+  /* a driver that knows sm_90a makes tensor maps, too */
+  if (strcmp(call->device->target, "sm_90a") != 0 || !p->has_mma || e->accumulator != KJIT_F32 ||
+      p->m < LEAST || p->n < LEAST || p->k < LEAST)
     return false;
   uint64_t slices =
     ka_divide_up(p->k * ki_type(call->context->types, e->element)->size_bytes, ROW_BYTES);

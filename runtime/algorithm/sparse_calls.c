@@ -103,9 +103,10 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
   if (columns.element == KJIT_I32 && shape[1] > INT32_MAX)
     ka_fail(call, KJIT_ERROR_TYPE, "`result_columns` is of i32, and there are %lld columns",
             (long long)shape[1]);
-  if (offsets.element == KJIT_I32 && room > INT32_MAX)
+  uint64_t most = room ? room : data.count; /* of a dense matrix they are not counted yet */
+  if (offsets.element == KJIT_I32 && most > INT32_MAX)
     ka_fail(call, KJIT_ERROR_TYPE, "`result_offsets` is of i32, and there may be %llu entries",
-            (unsigned long long)room);
+            (unsigned long long)most);
   for (size_t i = 0; i < 3; i++) {
     for (size_t k = 0; k < input_count; k++) ka_check_overlap(call, outputs[i], inputs[k], false);
     for (size_t k = 0; k < i; k++) ka_check_overlap(call, outputs[i], outputs[k], false);

@@ -164,6 +164,13 @@ def paths(rng):
     """Pairs of which most orders would take more products than time; funcs as the result and as an operand."""
     x = [rng.standard_normal(shape) for shape in [(300, 200), (200, 400), (400,)]]
     yield expect(Case("chain", "{r} = einsum(\"ij,jk,k->i\", {x}, {y}, {z})", x=x[0], y=x[1], z=x[2]), "ij,jk,k->i", x, "f8", 700)
+    # sums in between are not rounded to the factors' type
+    x, y = np.ones((3001, 64, 64), "f2"), np.ones((64, 64), "f2")
+    yield Case("sums of three axes", "{r} = einsum(\"aij,jk->ik\", {x}, {y})", x=x, y=y, r=np.zeros((64, 64), "f4")).expect("r", np.full((64, 64), 192064, "f4"))
+    x = [np.ones((64, 3001), "f2"), np.ones((3001, 64), "f2"), np.ones((64, 64), "f2")]
+    yield Case("chain of f16", "{r} = einsum(\"ij,jk,kl->il\", {x}, {y}, {z})", x=x[0], y=x[1], z=x[2], r=np.zeros((64, 64), "f4")).expect("r", np.full((64, 64), 192064, "f4"))
+    x, y = rng.integers(-3, 4, (1, 130, 72)).astype("f2"), rng.integers(-3, 4, (1, 72, 264)).astype("f2")
+    yield Case("a batch of one", "{r} = matmul({x}, {y})", x=x, y=y).expect("r", x @ y)
     x, y, b, s = (rng.standard_normal(shape) for shape in [(21, 30), (30, 18), 18, 30])
     case = Case("funcs", "biased({r}, {b})[21, 18] = matmul(scaled({x}, {s})[21, 30], {y})", x=x, y=y, b=b, s=s, r=np.zeros((21, 18)))
     yield case.expect("r", np.maximum(x * s @ y + b, 0), atol=1e-11)

@@ -778,7 +778,7 @@ static int use_own_context(void)
 
 static int be_child(everything *e)
 {
-  alarm(20); /* ends one that waits for a lock */
+  alarm(150); /* ends one that waits for a lock */
   int failed = use_after_fork(e);
   if (failed) return failed;
   const kjit_diagnostic *diagnostic = kjit_get_diagnostic(e->context, 0);

@@ -2,6 +2,7 @@
  * many that miss at once, and objects that are damaged. */
 #include "kj_test.h"
 
+#include "built_compiler.h"
 #include "cache_folder.h"
 #include "cpu/cpu.h"
 #include "code/disk.h"
@@ -13,18 +14,6 @@ static const char program[] = "func twice(x) { return x * SCALE }\n"
                               "= sin(twice(x[i])) + n }\n}\n";
 
 static const char *compiler_path;
-
-/* Where the build has it: thread sanitizer's dlopen does not know the program's own search path. */
-static void find_compiler(void)
-{
-  static char path[4200];
-  char self[4096] = { 0 }, *slash;
-  if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0 || !(slash = strrchr(self, '/')))
-    return;
-  *slash = 0;
-  snprintf(path, sizeof path, "%s/../../lib/libkjit-compiler.so", self);
-  if (access(path, R_OK) == 0) compiler_path = path;
-}
 
 static kjit_context *make_context(void)
 {
@@ -274,7 +263,7 @@ int main(int argc, char **argv)
     snprintf(folder, sizeof folder, "%s", argv[2]);
     return launch_alone(0);
   }
-  find_compiler();
+  compiler_path = find_built_compiler();
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
   const struct CMUnitTest tests[] = {
     TEST(test_sixteen_misses), /* first: processes that have compiled do not fork well */

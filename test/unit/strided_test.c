@@ -7,27 +7,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "built_compiler.h"
 #include "memory/array.h"
 
 static kjit_context *context;
 static kjit_device *cpu;
-
-static const char *find_compiler(void)
-{
-  static char path[4200];
-  ssize_t length = readlink("/proc/self/exe", path, 4096);
-  path[length > 0 ? length : 0] = 0;
-  char *slash = strrchr(path, '/');
-  if (slash) strcpy(slash, "/../../lib/libkjit-compiler.so");
-  return access(path, R_OK) == 0 ? path : NULL; /* of an installation: where that has it */
-}
 
 static int set_up(void **state)
 {
   (void)state;
   kjit_config config = { .size_bytes = sizeof config };
   config.cache_directory = "";
-  config.compiler_path = find_compiler(); /* sanitizers hide this program's run path from dlopen */
+  config.compiler_path = find_built_compiler();
   return kjit_create_context(&config, &context) == KJIT_OK &&
              kjit_get_device(context, KJIT_DEVICE_CPU, 0, &cpu) == KJIT_OK
            ? 0

@@ -13,6 +13,8 @@
 
 #include <kjit/kjit.h>
 
+#include "built_compiler.h"
+
 enum { COUNT = 37 };
 static const char text[] = "kernel add(r: f64[:], box: (_, (f64[:], _), ()), n = 2) {\n"
                            "  for i in grid_range(len(r)) { r[i] = box[0] * box[1][0][i] + "
@@ -43,7 +45,7 @@ static int set_up(void **state)
   world *w = calloc(1, sizeof *w);
   assert_non_null(w);
   *state = w;
-  kjit_config config = { .size_bytes = sizeof config };
+  kjit_config config = { .size_bytes = sizeof config, .compiler_path = find_built_compiler() };
   ok(w, kjit_create_context(&config, &w->context));
   ok(w, kjit_parse_module(w->context, "tuples.kir", text, sizeof text - 1, &w->module));
   ok(w, kjit_get_kernel(w->module, "add", &w->add));
