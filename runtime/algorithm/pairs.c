@@ -23,9 +23,10 @@ static void read_rows(ka_pairs *p, const char *name, const kjit_operand *given, 
   rows->bytes = kj_element_bytes(call->context->types, operand->element);
   uint64_t width = operand->rank == 2 ? (uint64_t)operand->shape[1] : 1;
   if (!width) ka_fail(call, KJIT_ERROR_ARGUMENT, "rows of `%s` have no elements", name);
-  if (width * rows->bytes > MOST_ROW_BYTES)
-    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "rows of `%s` have %llu bytes: at most %d", name,
-            (unsigned long long)(width * rows->bytes), MOST_ROW_BYTES);
+  unsigned long long bytes = (unsigned long long)width * rows->bytes;
+  if (bytes > MOST_ROW_BYTES)
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "rows of `%s` have %llu bytes: at most %d", name, bytes,
+            MOST_ROW_BYTES);
   rows->width = (uint32_t)width;
   rows->bytes *= rows->width;
   const uint32_t ranks[] = { 1, operand->rank - 1 };
