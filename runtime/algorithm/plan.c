@@ -110,7 +110,7 @@ static void cut_work(ka_call *call, ka_work *work, uint64_t offset)
 {
   kj_diagnostics diagnostics = { 0 };
   const int64_t extent = (int64_t)work->count, *shape = work->rank ? work->shape : &extent;
-  const int64_t strides[] = { shape[1] * shape[2], shape[2], 1 }, one = 1;
+  const int64_t strides[] = { work->shape[1] * work->shape[2], work->shape[2], 1 }, one = 1;
   kjit_array *piece = NULL;
   (void)kj_make_view(call->options.work, work->element, shape, work->rank ? strides : &one,
                      work->rank ? work->rank : 1, (int64_t)offset, &diagnostics, &piece);

@@ -133,8 +133,8 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *pl
   const ka_call *call = e->call;
   double least = 0;
   /* a driver that knows sm_90a makes tensor maps, too */
-  if (strcmp(call->device->target, "sm_90a") != 0 || !p->has_mma || e->accumulator != KJIT_F32 ||
-      p->m < LEAST || p->n < LEAST || p->k < LEAST)
+  if (strcmp(call->device->code_target, "sm_90a") != 0 || !p->has_mma ||
+      e->accumulator != KJIT_F32 || p->m < LEAST || p->n < LEAST || p->k < LEAST)
     return false;
   uint64_t slices =
     ka_divide_up(p->k * ki_type(call->context->types, e->element)->size_bytes, ROW_BYTES);
