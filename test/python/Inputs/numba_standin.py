@@ -338,7 +338,7 @@ def install():
 
 
 def first_line(error):
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).replace(FOLDER + os.sep, "").split())  # wherever the tests lie
     return f"{type(error).__name__}: {text}"[:160]
 
 
