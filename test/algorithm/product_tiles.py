@@ -9,7 +9,7 @@ import tempfile
 
 import numpy as np
 
-KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "product_tiles.kir")
+KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "product_tiles.kir")
 # Type, rows, columns and depth of a tile, tensor cores: the rows of runtime/algorithm/product_plan.c.
 TILES = [("f4", 256, 128, 8, False), ("f4", 128, 128, 8, False), ("f4", 64, 64, 16, False), ("f8", 128, 64, 16, False), ("f8", 64, 64, 16, False), ("i8", 64, 64, 16, False),
          ("c8", 64, 64, 16, False), ("c16", 64, 64, 8, False), ("c16", 32, 32, 16, False), ("f4", 128, 128, 16, True), ("f4", 64, 64, 16, True), ("f8", 64, 128, 16, True), ("f8", 64, 64, 16, True)]
