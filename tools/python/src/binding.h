@@ -3,7 +3,8 @@
  * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
  * (printed lines), argument.c (objects of Python as arguments), record.c (records), stream.c
  * (streams, events, graphs), parameter.c (arguments in the order of parameters), kernel.c (kernels
- * and launchers), function.c (calls of funcs), algorithm.c (algorithms over whole arrays).
+ * and launchers), function.c (calls of funcs), algorithm.c and what algorithm.h names (algorithms
+ * over whole arrays).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
