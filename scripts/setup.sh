@@ -13,17 +13,19 @@ packages=(
 checks=(libmpfr-dev gdb libopenmpi-dev openmpi-bin python3-mpi4py python3-distributed clang libomp-dev clang-format clang-tidy python3-venv)
 [ "${1:-}" = --checks ] && packages+=("${checks[@]}")
 
-# What an example is compared with and Debian has no package of: in build/python, where test/lit.cfg.py looks for it. Without a network that test is skipped.
-pyarrow=21.0.0
-install_pyarrow() {
+# What Debian has no package of, or another release in each: what an example is compared with, and what looks for mistakes in Python. In build/python, where
+# test/lit.cfg.py and scripts/test look for it. Without a network these checks are skipped.
+python_packages=(pyarrow==21.0.0 ruff==0.8.4 mypy==1.13.0)
+install_python_packages() {
   local folder
   folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/python
-  "$folder/bin/python3" -c "import pyarrow; assert pyarrow.__version__ == '$pyarrow'" 2> /dev/null && return
-  echo "set-up: pyarrow $pyarrow in $folder"
+  "$folder/bin/python3" -c "import importlib.metadata as m, sys; assert all(m.version(n) == v for n, v in (p.split('==') for p in sys.argv[1:]))" \
+    "${python_packages[@]}" 2> /dev/null && return
+  echo "set-up: ${python_packages[*]} in $folder"
   /usr/bin/python3 -m venv --clear --system-site-packages "$folder" &&
-    "$folder/bin/pip" install -q --disable-pip-version-check --timeout 20 --retries 2 --only-binary :all: "pyarrow==$pyarrow" &&
+    "$folder/bin/pip" install -q --disable-pip-version-check --timeout 20 --retries 2 --only-binary :all: "${python_packages[@]}" &&
     "$folder/bin/python3" -c "import pyarrow" ||
-    echo "set-up: pyarrow cannot be installed here: the test run/columns_pyarrow is skipped" >&2
+    echo "set-up: ${python_packages[*]} cannot be installed here: what needs them is skipped" >&2
 }
 
 if ! command -v dpkg-query > /dev/null; then
@@ -39,7 +41,7 @@ for package in "${packages[@]}"; do
 done
 if [ ${#missing[@]} -eq 0 ]; then
   echo "set-up: no package is missing"
-  [ "${1:-}" = --checks ] && install_pyarrow
+  [ "${1:-}" = --checks ] && install_python_packages
   exit 0
 fi
 
@@ -69,5 +71,5 @@ run "${apt[@]}" install -y --no-install-recommends "${missing[@]}" || {
   echo "set-up: failed. llvm-22 is in Debian 12's security repository: is 'bookworm-security main' among apt's sources?" >&2
   exit 1
 }
-[ "${1:-}" = --checks ] && install_pyarrow
+[ "${1:-}" = --checks ] && install_python_packages
 echo "set-up: done"

@@ -10,7 +10,7 @@ def compute_pi(rng_states, iterations, out):
     """The share of random points that lie in a quarter of a circle, by 4, of each thread."""
     thread_id = cuda.grid(1)
     inside = 0
-    for i in range(iterations):
+    for _ in range(iterations):
         x = xoroshiro128p_uniform_float32(rng_states, thread_id)
         y = xoroshiro128p_uniform_float32(rng_states, thread_id)
         if x**2 + y**2 <= 1.0:

@@ -168,6 +168,6 @@ def benchmark(functions, sizes, arguments, *, devices=(None,), seconds=0.1, size
                     )
                 waits = device is not None or any(isinstance(a, _kjit.Array) for a in given)
                 place = _arrays.device(device) if waits else None
-                took = _measure(lambda: function(*given), place.synchronize if waits else lambda: None, seconds)
+                took = _measure(lambda function=function, given=given: function(*given), place.synchronize if waits else lambda: None, seconds)
                 rows.append((label if device is None else f"{label} ({device})", n, took))
     return Benchmark(rows, size_name, amount, unit or ("s" if amount is None else "1/s"))

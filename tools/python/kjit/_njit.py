@@ -21,7 +21,7 @@ def prange(*bounds):
     return range(*bounds)
 
 
-prange.kjit_loop = "prange"
+prange.kjit_loop = "prange"  # type: ignore[attr-defined]
 
 
 def _cores():

@@ -6,7 +6,8 @@ import hashlib
 from . import dtypes
 from .frontend.words import KEYWORDS
 
-_by_name, _described = {}, {}
+_by_name: dict[str, object] = {}
+_described: dict[object, tuple] = {}
 
 
 def is_record(dtype):

@@ -2,7 +2,7 @@
 
 import atexit
 import os
-from _thread import RLock
+from _thread import RLock  # type: ignore[attr-defined]
 
 from . import _kjit
 
@@ -22,7 +22,7 @@ _CHECKS = {
 _DEBUG = {False: 0, None: 0, "lines": 1, True: 2, "full": 2}
 
 _lock = RLock()
-_contexts = {}
+_contexts: dict[tuple[int, int, bool], _kjit.Context] = {}
 
 
 def _renew():

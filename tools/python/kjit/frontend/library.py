@@ -247,7 +247,7 @@ _OPERATORS = {
     "ilshift": _lshift,
     "irshift": _rshift,
 }
-_TABLE = {(id(getattr(operator, name)), None): function for name, function in _OPERATORS.items()}
+_TABLE: dict[tuple[int, int | None], object] = {(id(getattr(operator, name)), None): function for name, function in _OPERATORS.items()}
 _TABLE |= {
     (id(math.radians), None): _radians,
     (id(math.degrees), None): _degrees,

@@ -11,7 +11,7 @@ import types
 
 from .._errors import SourceError, character_column, show
 
-_sources = {}  # by file
+_sources: dict[str, object] = {}  # by file
 
 
 class Source:
@@ -72,7 +72,7 @@ def remember(function):
 # ---- texts without a file ----
 
 _MOST_TEXTS = 1000
-_texts = collections.deque(maxlen=_MOST_TEXTS)  # (file, text) of the latest
+_texts: collections.deque = collections.deque(maxlen=_MOST_TEXTS)  # (file, text) of the latest
 _keeps = False
 _here = threading.local()  # is_busy: this thread compiles a text to compare it
 

@@ -44,6 +44,8 @@ class Form:
     names, behind which `=` and the text of a default may stand; text: with `{name}` for each argument's text. The argument
     `index` is what stands between an array's brackets."""
 
+    is_group = False  # a group of threads, whose methods are words, too
+
     def __init__(self, name, parameters, text, doc=None):
         self.name, self.text, self.__doc__ = name, text, doc
         self.parameters = dict(p.split("=", 1) if "=" in p else (p, None) for p in parameters.split())

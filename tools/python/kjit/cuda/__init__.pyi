@@ -1,0 +1,172 @@
+"""Types of kjit.cuda, made by tools/python/make-stubs.py."""
+from typing import Any
+
+from . import arrays as arrays
+from . import cg as cg
+from . import compiling as compiling
+from . import devices as devices
+from . import dispatcher as dispatcher
+from . import errors as errors
+from . import random as random
+from . import records as records
+from . import streams as streams
+from . import types as types
+from . import words as words
+CudaSupportError: Any
+HAS_NUMBA: Any
+class In: ...
+class InOut: ...
+class Out: ...
+class Reduce:
+    def __call__(self, arr: Any, size: Any = ..., res: Any = ..., init: Any = ..., stream: Any = ...) -> Any: ...
+    def __init__(self, functor: Any) -> None: ...
+activemask: Any
+all_sync: Any
+any_sync: Any
+def as_cuda_array(obj: Any, sync: Any = ...) -> Any: ...
+atomic: Any
+b1: Any
+ballot_sync: Any
+blockDim: Any
+blockIdx: Any
+bool_: Any
+boolean: Any
+brev: Any
+byte: Any
+c16: Any
+c8: Any
+cbrt: Any
+char: Any
+def close() -> Any: ...
+clz: Any
+def compile(pyfunc: Any, sig: Any, output: Any = ..., **options: Any) -> Any: ...
+def compile_for_current_device(pyfunc: Any, sig: Any, **options: Any) -> Any: ...
+def compile_ptx(pyfunc: Any, sig: Any, debug: Any = ..., lineinfo: Any = ..., device: Any = ..., fastmath: Any = ..., cc: Any = ..., opt: Any = ..., abi: Any = ..., abi_info: Any = ..., output: Any = ..., forceinline: Any = ..., launch_bounds: Any = ...) -> Any: ...
+def compile_ptx_for_current_device(pyfunc: Any, sig: Any, **options: Any) -> Any: ...
+complex128: Any
+complex64: Any
+const: Any
+def current_context(devnum: Any = ...) -> Any: ...
+def declare_device(name: Any, sig: Any = ..., link: Any = ..., use_cooperative: Any = ..., abi: Any = ...) -> Any: ...
+def default_stream() -> Any: ...
+def defer_cleanup() -> Any: ...
+def detect() -> Any: ...
+def device_array(shape: Any, dtype: Any = ..., strides: Any = ..., order: Any = ..., stream: Any = ...) -> Any: ...
+def device_array_like(ary: Any, stream: Any = ...) -> Any: ...
+double: Any
+eq_sync: Any
+def event(timing: Any = ...) -> Any: ...
+def event_elapsed_time(evtstart: Any, evtend: Any) -> Any: ...
+def external_stream(ptr: Any) -> Any: ...
+f2: Any
+f4: Any
+f8: Any
+ffs: Any
+float16: Any
+float32: Any
+float64: Any
+float_: Any
+fma: Any
+fp16: Any
+def from_cuda_array_interface(desc: Any, owner: Any = ..., sync: Any = ...) -> Any: ...
+def get_current_device() -> Any: ...
+gpus: Any
+grid: Any
+gridDim: Any
+gridsize: Any
+def guvectorize(ftylist: Any, signature: Any, **options: Any) -> Any: ...
+i1: Any
+i2: Any
+i4: Any
+i8: Any
+implementation: Any
+int16: Any
+int32: Any
+int64: Any
+int8: Any
+int_: Any
+intc: Any
+intp: Any
+def is_available() -> Any: ...
+def is_bfloat16_supported(cc: Any = ...) -> Any: ...
+def is_cuda_array(obj: Any) -> Any: ...
+def is_float16_supported(cc: Any = ...) -> Any: ...
+def is_supported_version() -> Any: ...
+def jit(func_or_sig: Any = ..., device: Any = ..., **options: Any) -> Any: ...
+laneid: Any
+lanemask_lt: Any
+ldca: Any
+ldcg: Any
+ldcs: Any
+ldcv: Any
+ldlu: Any
+def legacy_default_stream() -> Any: ...
+libdevice: Any
+def list_devices() -> Any: ...
+literal_unroll: Any
+local: Any
+long_: Any
+longlong: Any
+def managed_array(shape: Any, dtype: Any = ..., strides: Any = ..., order: Any = ..., stream: Any = ..., attach_global: Any = ...) -> Any: ...
+def mapped(*arylist: Any, **kws: Any) -> Any: ...
+def mapped_array(shape: Any, dtype: Any = ..., strides: Any = ..., order: Any = ..., stream: Any = ..., portable: Any = ..., wc: Any = ...) -> Any: ...
+def mapped_array_like(ary: Any, stream: Any = ..., portable: Any = ..., wc: Any = ...) -> Any: ...
+match_all_sync: Any
+match_any_sync: Any
+nanosleep: Any
+none: Any
+def per_thread_default_stream() -> Any: ...
+def pinned(*arylist: Any) -> Any: ...
+def pinned_array(shape: Any, dtype: Any = ..., strides: Any = ..., order: Any = ...) -> Any: ...
+def pinned_array_like(ary: Any) -> Any: ...
+popc: Any
+def profile_start() -> Any: ...
+def profile_stop() -> Any: ...
+def profiling() -> Any: ...
+reduce: Any
+def refuse(name: Any) -> Any: ...
+def require_context(function: Any) -> Any: ...
+def select_device(device_id: Any) -> Any: ...
+selp: Any
+shared: Any
+shfl_down_sync: Any
+shfl_sync: Any
+shfl_up_sync: Any
+shfl_xor_sync: Any
+short: Any
+size_t: Any
+ssize_t: Any
+stcg: Any
+stcs: Any
+def stream() -> Any: ...
+stwb: Any
+stwt: Any
+def synchronize() -> Any: ...
+syncthreads: Any
+syncthreads_and: Any
+syncthreads_count: Any
+syncthreads_or: Any
+syncwarp: Any
+threadIdx: Any
+threadfence: Any
+threadfence_block: Any
+threadfence_system: Any
+def to_device(obj: Any, stream: Any = ..., copy: Any = ..., to: Any = ...) -> Any: ...
+u1: Any
+u2: Any
+u4: Any
+u8: Any
+uchar: Any
+uint: Any
+uint16: Any
+uint32: Any
+uint64: Any
+uint8: Any
+uintc: Any
+uintp: Any
+ulong: Any
+ulonglong: Any
+ushort: Any
+def vectorize(ftylist_or_function: Any = ..., **options: Any) -> Any: ...
+void: Any
+warpsize: Any
