@@ -24,19 +24,22 @@ def _element(dtype):
 
 
 def empty(shape, dtype="f64", device=None):
-    """A new array, contents undefined. device: None, "cpu", "cuda", "cuda:1", a Device."""
+    """A new array, contents undefined. shape: its extents in elements, an integer or a tuple of up to 8. dtype: of the
+    elements, kjit.f32, "f32", numpy.float32, a dtype of NumPy, also one with fields. device: "cpu", "cuda", "cuda:1", a
+    Device; None: what KJIT_DEVICE names, else the first one. TypeError: no such element type. NoDeviceError: no such device.
+    DeviceMemoryError: it does not fit."""
     return _kjit.empty(_state.context(), shape, _element(dtype), _place(device))
 
 
 def full(shape, value, dtype="f64", device=None):
-    """A new array whose elements are all the number."""
+    """A new array whose elements are all `value`, a number. shape, dtype and device: see `kjit.empty`."""
     made = empty(shape, dtype, device)
     made.copy_from(value)
     return made
 
 
 def zeros(shape, dtype="f64", device=None):
-    """A new array of zeros."""
+    """A new array of zeros. shape, dtype and device: see `kjit.empty`."""
     if _record_name(dtype):
         import numpy
         return array(numpy.zeros(shape, dtype), device=device)
@@ -44,8 +47,9 @@ def zeros(shape, dtype="f64", device=None):
 
 
 def array(source, dtype=None, device=None):
-    """A new array with the elements of another one: NumPy's, kjit's, one with the buffer protocol, __dlpack__ or
-    __cuda_array_interface__; or of a list."""
+    """A new array with the shape and elements of `source`: an array of NumPy, of kjit, one with the buffer protocol,
+    __dlpack__ or __cuda_array_interface__; or a list. dtype: converts the elements, in the host's memory. device: see
+    `kjit.empty`. ArgumentError: elements that kjit has not, that are not aligned, or in another byte order."""
     if dtype is not None or isinstance(source, (list, tuple, int, float, complex)):
         import numpy
         source = numpy.asarray(source if not isinstance(source, _kjit.Array) else source.to_host(),
@@ -59,12 +63,13 @@ def array(source, dtype=None, device=None):
 
 
 def from_dlpack(source):
-    """The array of another library, in place: one with __dlpack__ or __cuda_array_interface__."""
+    """The array of another library, in place: `source` has __dlpack__ or __cuda_array_interface__. What is read-only there is
+    so here. TypeError: it has neither. ArgumentError: what it says of itself does not fit."""
     return _kjit.import_array(_state.context(), source)
 
 
 def device(name=None):
-    """A device: None is the first GPU, else the CPU."""
+    """The device called `name`, "cpu", "cuda", "cuda:1", a Device; None: see `kjit.empty`. NoDeviceError: there is none."""
     return _state.context().device(_place(name))
 
 
@@ -74,10 +79,11 @@ def devices():
 
 
 def synchronize(name=None):
-    """Waits for all that is queued on a device. Failures of kernels on a GPU arrive here."""
+    """Waits for all that is queued on the device called `name`, see `kjit.device`. Failures of kernels on a GPU arrive here, as
+    KernelError."""
     device(name).synchronize()
 
 
 def statistics():
-    """Counts of launches, compilations and cache hits since the program began."""
+    """Counts of launches, compilations and cache hits since the program began, a dictionary; `compile_time_ns` is in ns."""
     return _state.context().statistics()

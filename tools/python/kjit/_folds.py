@@ -27,7 +27,7 @@ def counted(outcome, out):
 
 
 def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=False, **options):
-    """operator over all elements of an array, or along axes: an array without these axes, of NumPy for its arrays and on the
+    """operator over all elements of x, or along axes: an array without these axes, of NumPy for its arrays and on the
     device for kjit's and others'.
 
     operator: an associative function of two values, or a name: "add", "mul", "min", "max", "and", "or", "xor", "logaddexp",
@@ -67,13 +67,13 @@ def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=Non
 def reduce_segments(x, offsets, operator="add", *, initial=None, out=None, commutes=False, **options):
     """operator over each segment of x, an array of one dimension: segment i has the elements offsets[i] up to
     offsets[i + 1] - 1, so that there is one integer more than there are segments. Empty segments get `initial`, else the
-    operator's identity. KernelError: offsets that descend or lead out of x. options: see `kjit.reduce`."""
+    operator's identity. KernelError: offsets that descend or lead out of x. commutes and options: see `kjit.reduce`."""
     arguments = x, offsets, Plain(operator_of(operator, commutes))
     return one(perform("reduce_segments", 1, arguments, listed(out), initial=initial, **options))
 
 
 def scan_segments(x, offsets, operator="add", *, exclusive=False, initial=None, out=None, commutes=False, **options):
-    """A scan that starts anew in each segment of x, see `kjit.reduce_segments`. Elements of `out` in no segment stay as they
+    """A scan that starts anew in each segment of x, see `kjit.reduce_segments`; exclusive: see `kjit.scan`. Elements of `out` in no segment stay as they
     were; without `out` they are undefined. options and errors: see there."""
     arguments = x, offsets, Plain(operator_of(operator, commutes))
     flags = EXCLUSIVE if exclusive else 0
@@ -92,7 +92,7 @@ def reduce_by_key(keys, x, operator="add", equal=None, *, initial=None, out=None
 def scan_by_key(
     keys, x, operator="add", equal=None, *, exclusive=False, initial=None, out=None, commutes=False, **options
 ):
-    """A scan that starts anew with each run of equal keys, see `kjit.reduce_by_key`; the result has the shape of x, and `out` may
+    """A scan that starts anew with each run of equal keys, see `kjit.reduce_by_key`; exclusive: see `kjit.scan`; the result has the shape of x, and `out` may
     be x itself. options and errors: see `kjit.reduce`."""
     arguments = keys, x, Plain(operator_of(operator, commutes)), Plain(equal_of(equal))
     flags = EXCLUSIVE if exclusive else 0

@@ -12,8 +12,8 @@ def _order(descending):
 
 def sort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """The elements in order, along one axis, by default the last: an array of the shape and type of x, which `out` may be.
-    less(a, b): whether a comes before b, a strict order as that of <; without it numbers ascend, NaNs last. Equal elements keep
-    their order. begin_bit, end_bit: only these bits of integers are looked at. options: see `kjit.reduce`. ArgumentError: axes,
+    less(a, b): whether a comes before b, a strict order as that of <; without it numbers ascend, NaNs last. descending: that order the other way
+    around. Equal elements keep their order. begin_bit, end_bit: only these bits of integers are looked at. options: see `kjit.reduce`. ArgumentError: axes,
     shapes. TypingError: elements without an order."""
     options |= {"begin_bit": begin_bit, "end_bit": end_bit}
     return one(

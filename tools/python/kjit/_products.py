@@ -132,7 +132,7 @@ class CSR:
 
 
 def csr(source, shape=None, *, device=None, **options):
-    """A matrix in compressed sparse rows, `kjit.CSR`, of
+    """A matrix in compressed sparse rows, `kjit.CSR`, of source:
 
     - a matrix of SciPy, of any format; one of CSR in place,
     - (data, indices, indptr), arrays in place, with `shape` (rows, columns),

@@ -459,6 +459,7 @@ def _host_like(ary):
 
 
 def pinned_array_like(ary):
+    """A pinned array of NumPy of the shape, element type and order of another array, contents undefined."""
     return _host_like(ary)
 
 
@@ -468,6 +469,7 @@ def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, 
 
 
 def mapped_array_like(ary, stream=0, portable=False, wc=False):
+    """A mapped array of NumPy of the shape, element type and order of another array, contents undefined."""
     return _host_like(ary)
 
 

@@ -51,4 +51,5 @@ def compile(pyfunc, sig, output="ptx", **options):
 
 
 def compile_for_current_device(pyfunc, sig, **options):
+    """As compile, for the device that launches use."""
     return compile(pyfunc, sig, cc=devices.get_current_device().compute_capability, **options)

@@ -167,6 +167,7 @@ def close():
 
 
 def list_devices():
+    """All devices, by number."""
     return gpus
 
 
@@ -189,6 +190,7 @@ def is_available():
 
 
 def is_supported_version():
+    """Whether the CUDA runtime is one that is supported: kjit needs the driver only, so that it always is."""
     return True
 
 

@@ -74,10 +74,12 @@ def default_stream():
 
 
 def legacy_default_stream():
+    """The default stream that waits for all others of the device."""
     return Stream(None, "legacy")
 
 
 def per_thread_default_stream():
+    """The default stream of the thread that launches."""
     return Stream(None, "per-thread")
 
 

@@ -47,8 +47,16 @@ class Form:
     is_group = False  # a group of threads, whose methods are words, too
 
     def __init__(self, name, parameters, text, doc=None):
-        self.name, self.text, self.__doc__ = name, text, doc
+        self.name, self.text = name, text
         self.parameters = dict(p.split("=", 1) if "=" in p else (p, None) for p in parameters.split())
+        self.__doc__ = doc or self._describe()
+
+    def _describe(self):
+        """What the built-in does that the text calls."""
+        shown = re.sub(r"\{(\w+)\}", r"\1", self.text)
+        called = next((name for name in re.findall(r"([a-z]\w*)\(", shown) if name not in _names.TYPES), None)
+        told = f"in a kernel `{shown}` of the kernel IR. " if shown else ""
+        return f"{self.name}({', '.join(self.parameters)}): {told}{_names.BUILTINS.get(called, '')}".strip(": ")
 
     def bind(self, call):
         """What each parameter is: a node, the text of its default; or a text that says what is wrong."""
