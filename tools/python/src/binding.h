@@ -2,7 +2,7 @@
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
  * (printed lines), argument.c (objects of Python as arguments), record.c (records), stream.c
- * (streams, events, graphs), parameter.c (arguments in the order of parameters), kernel.c (kernels
+ * (streams, events, graphs), memory.c (what devices say, other processes), parameter.c (arguments in the order of parameters), kernel.c (kernels
  * and launchers), function.c (calls of funcs), algorithm.c (algorithms over whole arrays).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
@@ -138,6 +138,14 @@ int binding_add_context(PyObject *module);
  * the context's first. NULL: an exception is set. */
 kjit_device *binding_get_device(context_object *context, PyObject *object);
 PyObject *binding_wrap_device(context_object *context, kjit_device *device);
+
+/* ---- memory.c ---- */
+
+int binding_add_memory(PyObject *module);
+PyObject *binding_get_memory_info(PyObject *device, PyObject *unused);
+PyObject *binding_get_attribute(PyObject *device, PyObject *text);
+PyObject *binding_get_uuid(PyObject *device, void *unused);
+PyObject *binding_trim_memory(PyObject *device, PyObject *unused);
 
 /* ---- stream.c ---- */
 
