@@ -394,10 +394,7 @@ static int take_other(context_object *context, PyObject *object, const char *nam
 int binding_take_argument(context_object *context, PyObject *object, const char *name,
                           binding_argument *storage, kjit_arg *arg)
 {
-  storage->buffer.obj = NULL;
-  storage->keep = NULL;
-  storage->is_foreign = 0;
-  storage->producer.is_known = 0;
+  binding_begin_argument(storage);
   if (Py_TYPE(object) == binding_array_type)
     return take_array(context, (array_object *)object, storage, arg);
   if (PyFloat_CheckExact(object)) return take_real(object, arg);

@@ -3,6 +3,7 @@
 #include "binding.h"
 
 #include <stdlib.h>
+#include <structmember.h>
 
 PyTypeObject *binding_kernel_type, *binding_launcher_type;
 
@@ -11,11 +12,20 @@ PyTypeObject *binding_kernel_type, *binding_launcher_type;
 /* Arguments whose storage is on the stack. */
 #define FEW 12
 
+/* Of Python from 3.12 on in the limited API, and in 3.11 of the same name and number without. */
+#define HAS_VECTORCALL (1UL << 11)
+/* As PEP 590 has it: the values of keywords, whose names are a tuple, stand behind the arguments.
+ */
+typedef PyObject *(*vector_function)(PyObject *object, PyObject *const *args, size_t count,
+                                     PyObject *names);
+static Py_ssize_t count_of(size_t count) { return (Py_ssize_t)(count & SIZE_MAX >> 1); }
+
 typedef struct kernel_object {
-  PyObject_HEAD module_object *module; /* NULL: not loaded */
-  kjit_kernel *kernel;                 /* borrowed from the module */
-  unsigned generation;                 /* in which it was loaded */
-  int has_run;                         /* then a launch hardly ever compiles */
+  PyObject_HEAD vector_function call;
+  module_object *module; /* NULL: not loaded */
+  kjit_kernel *kernel;   /* borrowed from the module */
+  unsigned generation;   /* in which it was loaded */
+  int has_run;           /* then a launch hardly ever compiles */
   binding_parameters parameters;
   PyObject *device;    /* as binding_get_device takes it; None: where the arrays are */
   kjit_device *place;  /* of device; NULL: where the arrays are */
@@ -23,7 +33,8 @@ typedef struct kernel_object {
 } kernel_object;
 
 typedef struct launcher_object {
-  PyObject_HEAD kernel_object *kernel;
+  PyObject_HEAD vector_function call;
+  kernel_object *kernel;
   PyObject *key;    /* it keeps a stream of kjit's */
   PyObject *stream; /* a stream of another library as one of kjit's, or NULL */
   unsigned generation;
@@ -82,15 +93,22 @@ static int wait_for_foreign(context_object *context, kernel_object *self)
   return binding_finish(context, status);
 }
 
-static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
-                                 PyObject *args);
+/* The arguments of a call, borrowed. is_apart: what is taken apart was. */
+typedef struct call {
+  PyObject *const *items;
+  Py_ssize_t count;
+  int is_apart;
+} call;
 
-static PyObject *launch_with(kernel_object *self, const kjit_launch_config *given, PyObject *args)
+static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
+                                 const call *args);
+
+static PyObject *launch_with(kernel_object *self, const kjit_launch_config *given, const call *args)
 {
   kjit_launch_config config = *given;
   config.cpu_threads = binding_cpu_threads;
   context_object *context = self->module->context;
-  Py_ssize_t count = PyTuple_Size(args), taken = 0;
+  Py_ssize_t count = args->count, taken = 0;
   binding_argument few[FEW], *storage = few;
   kjit_arg few_args[FEW], *list = few_args;
   if (count > FEW) {
@@ -101,8 +119,8 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
   if (!storage || !list) PyErr_NoMemory();
   else {
     for (; taken < count; taken++) {
-      PyObject *object = PyTuple_GetItem(args, taken);
-      is_composed = binding_is_composed(object);
+      PyObject *object = args->items[taken];
+      is_composed = !args->is_apart && binding_is_composed(object);
       if (is_composed || binding_take_parameter(context, &self->parameters, taken, object,
                                                 &storage[taken], &list[taken]))
         break;
@@ -133,32 +151,59 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
   Py_RETURN_NONE;
 }
 
-/* kjit.Kernel knows the kernel for tuples of this shape, what such arguments are one after the
- * other, and what is to be called behind the launch, or None. */
-static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
-                                 PyObject *args)
+/* With the items of a tuple of arguments. */
+static PyObject *launch_tuple(kernel_object *self, const kjit_launch_config *config,
+                              PyObject *tuple, PyObject *keywords, int is_apart);
+
+static PyObject *make_tuple(const call *args)
 {
-  PyObject *apart = PyObject_CallMethod((PyObject *)self, "_take_apart", "(O)", args);
-  PyObject *result = NULL, *kernel, *items, *finish;
+  PyObject *tuple = PyTuple_New(args->count);
+  for (Py_ssize_t i = 0; tuple && i < args->count; i++)
+    PyTuple_SetItem(tuple, i, Py_NewRef(args->items[i]));
+  return tuple;
+}
+
+/* kjit.Kernel knows the kernel for tuples of this shape and for these functions, what such
+ * arguments are one after the other, and what is to be called behind the launch, or None. */
+static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
+                                 const call *args)
+{
+  PyObject *tuple = make_tuple(args), *result = NULL, *kernel, *items, *finish;
+  PyObject *apart =
+    tuple ? PyObject_CallMethod((PyObject *)self, "_take_apart", "(O)", tuple) : NULL;
   if (apart &&
       PyArg_ParseTuple(apart, "O!O!O", binding_kernel_type, &kernel, &PyTuple_Type, &items,
                        &finish) &&
       !make_ready((kernel_object *)kernel))
-    result = launch_with((kernel_object *)kernel, config, items);
+    result = launch_tuple((kernel_object *)kernel, config, items, NULL, 1);
   if (result && finish != Py_None) binding_set(&result, PyObject_CallNoArgs(finish));
   Py_XDECREF(apart);
+  Py_XDECREF(tuple);
   return result;
 }
 
-static PyObject *launch(kernel_object *self, const kjit_launch_config *config, PyObject *args,
+static PyObject *launch(kernel_object *self, const kjit_launch_config *config, const call *args,
                         PyObject *keywords)
 {
-  if (!keywords && PyTuple_Size(args) == PyTuple_Size(self->parameters.names))
+  if (args->is_apart || (!keywords && args->count == self->parameters.count))
     return launch_with(self, config, args);
-  PyObject *arranged = binding_arrange(&self->parameters, args, keywords);
+  PyObject *arranged = binding_arrange(&self->parameters, args->items, args->count, keywords);
   if (!arranged) return NULL;
-  PyObject *result = launch_with(self, config, arranged);
+  PyObject *result = launch_tuple(self, config, arranged, NULL, 0);
   Py_DECREF(arranged);
+  return result;
+}
+
+static PyObject *launch_tuple(kernel_object *self, const kjit_launch_config *config,
+                              PyObject *tuple, PyObject *keywords, int is_apart)
+{
+  Py_ssize_t count = PyTuple_Size(tuple);
+  PyObject *few[FEW], **items = few;
+  if (count > FEW && !(items = PyMem_Calloc((size_t)count, sizeof *items))) return PyErr_NoMemory();
+  for (Py_ssize_t i = 0; i < count; i++) items[i] = PyTuple_GetItem(tuple, i);
+  const call args = { items, count, is_apart };
+  PyObject *result = launch(self, config, &args, keywords);
+  if (items != few) PyMem_Free(items);
   return result;
 }
 
@@ -167,7 +212,17 @@ static PyObject *call_kernel(PyObject *object, PyObject *args, PyObject *keyword
   kernel_object *self = (kernel_object *)object;
   if (make_ready(self)) return NULL;
   kjit_launch_config config = { .size_bytes = sizeof config, .device = self->place };
-  return launch(self, &config, args, keywords);
+  return launch_tuple(self, &config, args, keywords, 0);
+}
+
+static PyObject *call_kernel_with(PyObject *object, PyObject *const *items, size_t count,
+                                  PyObject *names)
+{
+  kernel_object *self = (kernel_object *)object;
+  if (make_ready(self)) return NULL;
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = self->place };
+  const call args = { items, count_of(count), 0 };
+  return launch(self, &config, &args, names);
 }
 
 /* ---- launchers ---- */
@@ -232,12 +287,26 @@ static int read_key(launcher_object *self)
   return 0;
 }
 
+static int make_launcher_ready(launcher_object *self)
+{
+  if (make_ready(self->kernel)) return -1;
+  return self->generation == self->kernel->generation ? 0 : read_key(self);
+}
+
 static PyObject *call_launcher(PyObject *object, PyObject *args, PyObject *keywords)
 {
   launcher_object *self = (launcher_object *)object;
-  if (make_ready(self->kernel)) return NULL;
-  if (self->generation != self->kernel->generation && read_key(self)) return NULL;
-  return launch(self->kernel, &self->config, args, keywords);
+  if (make_launcher_ready(self)) return NULL;
+  return launch_tuple(self->kernel, &self->config, args, keywords, 0);
+}
+
+static PyObject *call_launcher_with(PyObject *object, PyObject *const *items, size_t count,
+                                    PyObject *names)
+{
+  launcher_object *self = (launcher_object *)object;
+  if (make_launcher_ready(self)) return NULL;
+  const call args = { items, count_of(count), 0 };
+  return launch(self->kernel, &self->config, &args, names);
 }
 
 static PyObject *configure(PyObject *object, PyObject *key)
@@ -250,6 +319,7 @@ static PyObject *configure(PyObject *object, PyObject *key)
   allocfunc allocate = (allocfunc)PyType_GetSlot(binding_launcher_type, Py_tp_alloc);
   launcher_object *launcher = (launcher_object *)allocate(binding_launcher_type, 0);
   if (!launcher) return NULL;
+  launcher->call = call_launcher_with;
   launcher->kernel = (kernel_object *)Py_NewRef(object);
   launcher->key = Py_NewRef(key);
   if (read_key(launcher)) {
@@ -299,21 +369,34 @@ static PyObject *show_launcher(PyObject *object)
   return PyUnicode_FromFormat("%R[%R]", (PyObject *)self->kernel, self->key ? self->key : Py_None);
 }
 
+static PyMemberDef launcher_members[] = {
+  { "__vectorcalloffset__", T_PYSSIZET, offsetof(launcher_object, call), READONLY, NULL },
+  { NULL, 0, 0, 0, NULL },
+};
 static PyType_Slot launcher_slots[] = {
   { Py_tp_dealloc, (void *)free_launcher },
   { Py_tp_traverse, (void *)traverse_launcher },
   { Py_tp_clear, (void *)clear_launcher },
   { Py_tp_call, (void *)call_launcher },
+  { Py_tp_members, launcher_members },
   { Py_tp_repr, (void *)show_launcher },
   { Py_tp_doc, (void *)"A kernel with a configuration." },
   { 0, NULL },
 };
 static PyType_Spec launcher_spec = { "kjit._kjit.Launcher", sizeof(launcher_object), 0,
-                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
+                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | HAS_VECTORCALL |
                                        Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                      launcher_slots };
 
 /* ---- the base of kjit.Kernel ---- */
+
+static PyObject *create_kernel(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+  (void)args, (void)keywords;
+  kernel_object *self = binding_new_object(type);
+  if (self) self->call = call_kernel_with;
+  return (PyObject *)self;
+}
 
 static int traverse_kernel(PyObject *object, visitproc visit, void *arg)
 {
@@ -356,18 +439,25 @@ static PyGetSetDef kernel_fields[] = {
   { "_launched_module", get_module, NULL, "the module of kernel IR that launches use", NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
+static PyMemberDef kernel_members[] = {
+  { "__vectorcalloffset__", T_PYSSIZET, offsetof(kernel_object, call), READONLY, NULL },
+  { NULL, 0, 0, 0, NULL },
+};
 static PyType_Slot kernel_slots[] = {
+  { Py_tp_new, (void *)create_kernel },
   { Py_tp_dealloc, (void *)free_kernel },
   { Py_tp_traverse, (void *)traverse_kernel },
   { Py_tp_clear, (void *)clear_kernel },
   { Py_tp_call, (void *)call_kernel },
+  { Py_tp_members, kernel_members },
   { Py_mp_subscript, (void *)configure },
   { Py_tp_getset, kernel_fields },
   { Py_tp_doc, (void *)"What kjit.Kernel derives from." },
   { 0, NULL },
 };
 static PyType_Spec kernel_spec = { "kjit._kjit.Kernel", sizeof(kernel_object), 0,
-                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
+                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | HAS_VECTORCALL |
+                                     Py_TPFLAGS_BASETYPE,
                                    kernel_slots };
 
 int binding_add_kernel(PyObject *module)
