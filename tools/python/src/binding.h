@@ -240,7 +240,8 @@ int binding_init_arguments(void);
 /* A value of a scalar type as an object of Python. */
 PyObject *binding_make_value(kjit_type type, const void *bytes);
 
-/* Whether an argument is taken apart, or by reference, by kjit.Kernel: a tuple, a record. */
+/* Whether an argument is not handed over as it is, but by kjit.Kernel: a tuple, a record, a
+ * function. */
 int binding_find_composed(PyObject *object);
 extern PyTypeObject *binding_plain_type; /* of what was neither, last */
 static inline int binding_is_composed(PyObject *object)

@@ -1,5 +1,6 @@
 /* Kernels and their launches. kjit.Kernel in Python derives from Kernel here, which calls its
- * method _load() for the module of kernel IR at the first launch, and again in a forked process. */
+ * methods _begin() and _load(), for the module of kernel IR, at the first launch, and again in a
+ * forked process. */
 #include "binding.h"
 
 #include <stdlib.h>
@@ -22,14 +23,15 @@ static Py_ssize_t count_of(size_t count) { return (Py_ssize_t)(count & SIZE_MAX 
 
 typedef struct kernel_object {
   PyObject_HEAD vector_function call;
-  module_object *module; /* NULL: not loaded */
-  kjit_kernel *kernel;   /* borrowed from the module */
-  unsigned generation;   /* in which it was loaded */
-  int has_run;           /* then a launch hardly ever compiles */
+  context_object *context; /* NULL: nothing is known yet */
+  unsigned generation;     /* in which that was said */
   binding_parameters parameters;
-  PyObject *device;    /* as binding_get_device takes it; None: where the arrays are */
-  kjit_device *place;  /* of device; NULL: where the arrays are */
-  PyObject *launchers; /* dictionary by the subscript */
+  PyObject *device;      /* as binding_get_device takes it; None: where the arrays are */
+  kjit_device *place;    /* of device; NULL: where the arrays are */
+  module_object *module; /* NULL: not loaded */
+  kjit_kernel *kernel;   /* borrowed from the module; NULL: not loaded */
+  int has_run;           /* then a launch hardly ever compiles */
+  PyObject *launchers;   /* dictionary by the subscript */
 } kernel_object;
 
 typedef struct launcher_object {
@@ -43,42 +45,68 @@ typedef struct launcher_object {
 
 /* ---- loading ---- */
 
-static int load(kernel_object *self)
+/* What a launch needs to know before it is clear what is to be loaded: a kernel some of whose
+ * arguments are functions is another one for each. */
+static int begin(kernel_object *self)
 {
-  PyObject *made = PyObject_CallMethod((PyObject *)self, "_load", NULL);
+  PyObject *made = PyObject_CallMethod((PyObject *)self, "_begin", NULL);
   if (!made) return -1;
-  PyObject *module, *names, *defaults, *device;
-  const char *name;
+  PyObject *context, *names, *defaults, *device;
   int is_typed;
-  if (!PyArg_ParseTuple(made, "O!sO!O!Op", binding_module_type, &module, &name, &PyTuple_Type,
-                        &names, &PyTuple_Type, &defaults, &device, &is_typed)) {
-    Py_DECREF(made);
-    return -1;
-  }
-  context_object *context = ((module_object *)module)->context;
-  kjit_kernel *kernel = NULL;
   kjit_device *place = NULL;
-  int outcome =
-    binding_finish(context, kjit_get_kernel(((module_object *)module)->module, name, &kernel));
-  if (!outcome && device != Py_None && !(place = binding_get_device(context, device))) outcome = -1;
+  int outcome = PyArg_ParseTuple(made, "O!O!O!Op", binding_context_type, &context, &PyTuple_Type,
+                                 &names, &PyTuple_Type, &defaults, &device, &is_typed)
+                  ? 0
+                  : -1;
+  if (!outcome && device != Py_None &&
+      !(place = binding_get_device((context_object *)context, device)))
+    outcome = -1;
   if (!outcome) {
-    module_object *old = self->module;
-    self->module = (module_object *)Py_NewRef(module);
+    context_object *old = self->context;
+    self->context = (context_object *)Py_NewRef(context);
     Py_XDECREF((PyObject *)old);
     binding_set_parameters(&self->parameters, "the kernel", names, defaults, is_typed);
     binding_set(&self->device, Py_NewRef(device));
-    self->kernel = kernel;
-    self->has_run = 0;
     self->place = place;
+    self->kernel = NULL;
     self->generation = binding_generation;
   }
   Py_DECREF(made);
   return outcome;
 }
 
+static int make_known(kernel_object *self)
+{
+  return self->context && self->generation == binding_generation ? 0 : begin(self);
+}
+
+static int load(kernel_object *self)
+{
+  PyObject *made = PyObject_CallMethod((PyObject *)self, "_load", NULL);
+  if (!made) return -1;
+  PyObject *module;
+  const char *name;
+  kjit_kernel *kernel = NULL;
+  int outcome = PyArg_ParseTuple(made, "O!s", binding_module_type, &module, &name) ? 0 : -1;
+  if (!outcome)
+    outcome = binding_finish(((module_object *)module)->context,
+                             kjit_get_kernel(((module_object *)module)->module, name, &kernel));
+  if (!outcome) {
+    module_object *old = self->module;
+    self->module = (module_object *)Py_NewRef(module);
+    Py_XDECREF((PyObject *)old);
+    self->kernel = kernel;
+    self->has_run = 0;
+  }
+  Py_DECREF(made);
+  return outcome;
+}
+
+/* kernel is NULL from begin() on, so that what it is is of this process. */
 static int make_ready(kernel_object *self)
 {
-  return self->kernel && self->generation == binding_generation ? 0 : load(self);
+  if (make_known(self)) return -1;
+  return self->kernel ? 0 : load(self);
 }
 
 /* ---- launching ---- */
@@ -103,11 +131,22 @@ typedef struct call {
 static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *config,
                                  const call *args);
 
+static int is_composed(const call *args)
+{
+  if (args->is_apart) return 0;
+  for (Py_ssize_t i = 0; i < args->count; i++)
+    if (binding_is_composed(args->items[i])) return 1;
+  return 0;
+}
+
 static PyObject *launch_with(kernel_object *self, const kjit_launch_config *given, const call *args)
 {
+  if (is_composed(args)) return launch_composed(self, given, args);
+  if (make_ready(self)) return NULL;
   kjit_launch_config config = *given;
   config.cpu_threads = binding_cpu_threads;
-  context_object *context = self->module->context;
+  if (!config.stream) config.device = self->place;
+  context_object *context = self->context;
   Py_ssize_t count = args->count, taken = 0;
   binding_argument few[FEW], *storage = few;
   kjit_arg few_args[FEW], *list = few_args;
@@ -115,14 +154,12 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
     storage = calloc((size_t)count, sizeof *storage);
     list = calloc((size_t)count, sizeof *list);
   }
-  int outcome = -1, is_foreign = 0, is_composed = 0;
+  int outcome = -1, is_foreign = 0;
   if (!storage || !list) PyErr_NoMemory();
   else {
     for (; taken < count; taken++) {
-      PyObject *object = args->items[taken];
-      is_composed = !args->is_apart && binding_is_composed(object);
-      if (is_composed || binding_take_parameter(context, &self->parameters, taken, object,
-                                                &storage[taken], &list[taken]))
+      if (binding_take_parameter(context, &self->parameters, taken, args->items[taken],
+                                 &storage[taken], &list[taken]))
         break;
       is_foreign |= storage[taken].is_foreign;
     }
@@ -146,7 +183,6 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
   for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);
   if (storage != few) free(storage);
   if (list != few_args) free(list);
-  if (is_composed) return launch_composed(self, given, args);
   if (outcome) return NULL;
   Py_RETURN_NONE;
 }
@@ -174,7 +210,7 @@ static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *
   if (apart &&
       PyArg_ParseTuple(apart, "O!O!O", binding_kernel_type, &kernel, &PyTuple_Type, &items,
                        &finish) &&
-      !make_ready((kernel_object *)kernel))
+      !make_known((kernel_object *)kernel))
     result = launch_tuple((kernel_object *)kernel, config, items, NULL, 1);
   if (result && finish != Py_None) binding_set(&result, PyObject_CallNoArgs(finish));
   Py_XDECREF(apart);
@@ -210,8 +246,8 @@ static PyObject *launch_tuple(kernel_object *self, const kjit_launch_config *con
 static PyObject *call_kernel(PyObject *object, PyObject *args, PyObject *keywords)
 {
   kernel_object *self = (kernel_object *)object;
-  if (make_ready(self)) return NULL;
-  kjit_launch_config config = { .size_bytes = sizeof config, .device = self->place };
+  if (make_known(self)) return NULL;
+  kjit_launch_config config = { .size_bytes = sizeof config };
   return launch_tuple(self, &config, args, keywords, 0);
 }
 
@@ -219,8 +255,8 @@ static PyObject *call_kernel_with(PyObject *object, PyObject *const *items, size
                                   PyObject *names)
 {
   kernel_object *self = (kernel_object *)object;
-  if (make_ready(self)) return NULL;
-  kjit_launch_config config = { .size_bytes = sizeof config, .device = self->place };
+  if (make_known(self)) return NULL;
+  kjit_launch_config config = { .size_bytes = sizeof config };
   const call args = { items, count_of(count), 0 };
   return launch(self, &config, &args, names);
 }
@@ -256,7 +292,7 @@ static int read_extents(PyObject *object, uint32_t extents[3], const char *what)
 /* kernel[grid], kernel[grid, block], kernel[grid, block, stream, shared bytes]; None: not given. */
 static int read_key(launcher_object *self)
 {
-  context_object *context = self->kernel->module->context;
+  context_object *context = self->kernel->context;
   PyObject *parts[4] = { Py_None, Py_None, Py_None, Py_None };
   Py_ssize_t count = PyTuple_Check(self->key) ? PyTuple_Size(self->key) : 1;
   if (count < 1 || count > 4) {
@@ -281,7 +317,6 @@ static int read_key(launcher_object *self)
     }
     config.dynamic_shared_bytes = (uint64_t)bytes;
   }
-  config.device = config.stream ? NULL : self->kernel->place;
   self->config = config;
   self->generation = self->kernel->generation;
   return 0;
@@ -289,7 +324,7 @@ static int read_key(launcher_object *self)
 
 static int make_launcher_ready(launcher_object *self)
 {
-  if (make_ready(self->kernel)) return -1;
+  if (make_known(self->kernel)) return -1;
   return self->generation == self->kernel->generation ? 0 : read_key(self);
 }
 
@@ -315,7 +350,7 @@ static PyObject *configure(PyObject *object, PyObject *key)
   if (!self->launchers && !(self->launchers = PyDict_New())) return NULL;
   PyObject *known = PyDict_GetItemWithError(self->launchers, key); /* borrowed */
   if (known) return Py_NewRef(known);
-  if (PyErr_Occurred() || make_ready(self)) return NULL;
+  if (PyErr_Occurred() || make_known(self)) return NULL;
   allocfunc allocate = (allocfunc)PyType_GetSlot(binding_launcher_type, Py_tp_alloc);
   launcher_object *launcher = (launcher_object *)allocate(binding_launcher_type, 0);
   if (!launcher) return NULL;
@@ -424,6 +459,7 @@ static void free_kernel(PyObject *object)
   binding_clear_parameters(&self->parameters);
   Py_CLEAR(self->device);
   Py_XDECREF((PyObject *)self->module);
+  Py_XDECREF((PyObject *)self->context);
   ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
   Py_DECREF(type);
 }
