@@ -178,17 +178,30 @@ static kjit_device *device_of(context_object *context, const binding_producer *p
   return status == KJIT_OK ? device : NULL;
 }
 
+/* Whether two arrays of one launch certainly have the same stream. */
+static int are_alike(const binding_producer *a, const binding_producer *b)
+{
+  return a->device == b->device && a->library == b->library &&
+         (a->library || a->handle == b->handle);
+}
+
 int binding_begin_following(context_object *context, const binding_argument *arguments,
                             Py_ssize_t count, kjit_launch_config *config,
                             binding_followed *followed)
 {
+  const binding_producer *last = NULL;
   followed->count = 0;
   if (config->stream) return 0;
   for (Py_ssize_t i = 0; i < count; i++) {
-    const binding_producer *producer = &arguments[i].producer;
-    if (!producer->is_known) continue;
+    binding_producer asked = arguments[i].producer, *producer = &asked;
+    if (!producer->is_known || (last && are_alike(last, producer))) continue;
+    last = &arguments[i].producer;
     /* A kernel that is to run elsewhere: its launch says what is wrong. */
     if (config->device && config->device != device_of(context, producer)) continue;
+    if (producer->library && binding_ask_stream(producer)) {
+      (void)binding_end_following(followed);
+      return -1;
+    }
     kjit_stream *stream = NULL;
     int is_own = 0, is_known = 0;
     kjit_status status = follow(context, producer, &stream, &is_own);

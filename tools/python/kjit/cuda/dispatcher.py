@@ -42,8 +42,8 @@ class _Kernel(_functions.Kernel):
 
     is_typed = True
 
-    def _load(self):
-        *made, device, is_typed = super()._load()
+    def _begin(self):
+        *made, device, is_typed = super()._begin()
         if device is None and _arrays.device().kind == "cuda":
             device = "cuda:0"
         return *made, device, is_typed
