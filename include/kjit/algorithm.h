@@ -141,8 +141,8 @@ typedef struct kjit_algorithm_options {
    * Default NULL: from the device's pool, in the order of the stream */
   kjit_array *work;
   /* not NULL: nothing is run or prepared, and the results' operands are not looked at and may be
-   * NULL; results[i] becomes what an array for the call's result i would be. result_count: as many
-   * as there is place for, at least the call's */
+   * NULL; results[i] becomes what an array for the call's result i would be, those behind the
+   * call's stay as they were. result_count: as many as there is place for, at least the call's */
   kjit_result_info *results;
   /* see results */
   size_t result_count;
@@ -310,8 +310,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
  * signature names, for all others that broadcast. An operand of `()` is an element, a result of
  * `()` an array of one. What overlaps is refused then.
  *
- * options.results tells what func returns for the operands, and the shape that they broadcast to;
- * of results that func writes the element is KJIT_ANY.
+ * options.results tells what func returns for the operands, and the shape that they broadcast to,
+ * for as many results as func returns, whatever result_count is; of results that func writes the
+ * element is KJIT_ANY.
  *
  * Errors: ARGUMENT (shapes that do not broadcast, operands that overlap or cannot be written, a
  * signature that does not fit), TYPE (what func returns), SYNTAX (of the signature), UNSUPPORTED;

@@ -94,6 +94,9 @@ static void infer_results(ka_map *map)
   const ki_type_info *info = ki_type(call->context->types, type);
   bool is_tuple = info->class_ == KJ_CLASS_TUPLE;
   size_t count = type == KJIT_VOID ? 0 : is_tuple ? info->count : 1;
+  /* Who asks what the results would be need not know how many there are. */
+  if (call->options.results && count && count <= call->options.result_count)
+    map->result_count = count;
   if (count != map->result_count)
     ka_fail(call, KJIT_ERROR_TYPE, "func returns %s for these operands: %zu result%s, and %zu %s",
             count ? ka_type_text(call, type) : "nothing", count, count == 1 ? "" : "s",
@@ -203,7 +206,9 @@ static void build_map(ka_call *call, const void *data)
   if (((const ki_decl *)given->function)->function->module->context != call->context)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "function is of another context");
   if (!given->result_count) ka_fail(call, KJIT_ERROR_ARGUMENT, "there is no result");
-  map.results = KJ_NEW_ARRAY(&call->arena, ka_mapped, map.result_count);
+  size_t asked = call->options.results ? call->options.result_count : 0;
+  map.results =
+    KJ_NEW_ARRAY(&call->arena, ka_mapped, asked > map.result_count ? asked : map.result_count);
   read_operands(&map, given);
   if (map.has_signature) ka_read_signature(&map, call->options.signature);
   for (size_t i = 0; i < map.operand_count; i++)

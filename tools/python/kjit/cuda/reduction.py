@@ -7,7 +7,7 @@ import warnings
 
 import numpy
 
-from .. import _algorithms, _functions
+from .. import _algorithms, _folds, _functions
 from . import arrays, dispatcher, types
 
 
@@ -59,7 +59,7 @@ class Reduce:
         else:
             own = (arrays.as_cuda_array(arr) if _is_device(arr) else arr)[:count]
             own = own._own if isinstance(own, arrays.DeviceNDArray) else numpy.ascontiguousarray(own)
-            found = _algorithms._run("reduce", None, (own,), self._func._loaded_module(), None, 0, first)
+            found = _folds.reduce(own, self._func, initial=first)
             result = found.to_host()[()] if hasattr(found, "to_host") else found
         if res is None:
             return result
@@ -111,9 +111,9 @@ def _counts(array):
 class DeviceUfunc:
     """A function of elements over arrays, which broadcast. `ufunc(x, y, out=r)`; `ufunc.reduce(x)`."""
 
-    def __init__(self, function, signatures):
+    def __init__(self, function, signatures, device=None):
         self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._func = _func(function)
+        self._func, self._device = _func(function), device
         self._rows = [([types.as_dtype(a) for a in s.args], types.as_dtype(_result_of(function, s))) for s in signatures]
         self.nin = function.__code__.co_argcount
         self.nout, self.nargs = 1, self.nin + 1
@@ -121,7 +121,7 @@ class DeviceUfunc:
     def _choose(self, found):
         if not self._rows:  # the types are those of what comes
             sample = tuple(numpy.zeros(1, f) for f in found)
-            return found, _algorithms._run("map", None, sample, self._func._loaded_module()).dtype
+            return found, _algorithms.map(self._func, *sample).dtype
         for inputs, result in self._rows:
             if list(inputs) == list(found):
                 return inputs, result
@@ -158,7 +158,7 @@ class DeviceUfunc:
             made = out
         target = arrays.as_cuda_array(made)._own if _is_device(made) else _counts(made)
         if made.size:
-            _algorithms._run("map", target, tuple(operands), self._func._loaded_module())
+            _algorithms.map(self._func, *operands, out=target, device=self._device)
         return made if out is not None or is_device or shape else made[()]
 
     def _choose_weakly(self, args, found):
@@ -180,24 +180,41 @@ class DeviceUfunc:
             raise ValueError("reduce only supports arrays of one dimension")
         inputs, _ = self._choose([numpy.dtype(arg.dtype)] * 2)
         host = arrays.as_cuda_array(arg).copy_to_host() if _is_device(arg) else numpy.asarray(arg)
-        return _algorithms._run(
-            "reduce", None, (numpy.ascontiguousarray(host, inputs[0]),), self._func._loaded_module()
-        )
+        return _folds.reduce(numpy.ascontiguousarray(host, inputs[0]), self._func, device=self._device)
 
 
 def vectorize(ftylist_or_function=(), **options):
     """Makes a function of elements one of arrays. The first argument: signatures, "float32(float32, float32)", for which it is
     compiled."""
     _check_options(options)
+    return _vectorize(ftylist_or_function, None)
+
+
+# ---- numba.vectorize, for all targets ----
+
+_TARGETS = {"cpu": "cpu", "parallel": "cpu", "cuda": None}  # None: where KJIT_DEVICE says, else the first GPU
+
+
+def vectorize_for(signatures, *, target="cpu", **options):
+    """kjit.vectorize with signatures, as numba.vectorize has them."""
+    if target not in _TARGETS:
+        raise ValueError(f"vectorize(target={target!r}): known are {', '.join(_TARGETS)}")
+    _check_options(options)
+    if signatures is None:  # the types are those of each call
+        return lambda function: DeviceUfunc(function, [], _TARGETS[target])
+    return _vectorize(signatures, _TARGETS[target])
+
+
+def _vectorize(ftylist_or_function, device):
     if isinstance(ftylist_or_function, python_types.FunctionType):
-        return DeviceUfunc(ftylist_or_function, [])
+        return DeviceUfunc(ftylist_or_function, [], device)
     if not isinstance(ftylist_or_function, (list, tuple, str, types.Signature)):
         raise TypeError('cuda.vectorize takes signatures: @vectorize(["float32(float32, float32)"])')
     listed = (
         [ftylist_or_function] if isinstance(ftylist_or_function, (str, types.Signature)) else list(ftylist_or_function)
     )
     signatures = [types.parse(s) for s in listed]
-    return lambda function: DeviceUfunc(getattr(function, "py_func", function), signatures)
+    return lambda function: DeviceUfunc(getattr(function, "py_func", function), signatures, device)
 
 
 # ---- guvectorize ----
