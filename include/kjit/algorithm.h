@@ -159,6 +159,14 @@ typedef struct kjit_algorithm_options {
    * to the device through two buffers, beside the kernels on the rows before; the call returns when
    * it is done, and cannot be prepared */
   uint64_t chunk;
+  /* of pairs: device_count devices of one kind share the rows of x, of which each goes through all
+   * of y; default NULL, 0: device alone. One may be named several times. x, y and the results are
+   * arrays, wherever they lie: what is not on a device is copied there, and back. Work is in the
+   * order of the default stream of each device; what the arrays need is queued on the default
+   * streams of theirs, or done. The call returns when it is done, and cannot be prepared */
+  kjit_device *const *devices;
+  /* see devices */
+  size_t device_count;
 } kjit_algorithm_options;
 
 /* What kjit_algorithm_options.flags may have. */

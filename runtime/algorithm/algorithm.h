@@ -88,7 +88,8 @@ typedef enum ka_option {
   KA_WHERE = 256,
   KA_SIGNATURE = 512,
   KA_TF32 = 1024,
-  KA_CHUNK = 2048
+  KA_CHUNK = 2048,
+  KA_DEVICES = 4096
 } ka_option;
 
 /* All that a public function was called with, but for its options. */

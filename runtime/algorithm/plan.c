@@ -322,6 +322,7 @@ static void refuse_others(ka_call *call, uint32_t takes)
     { KA_WHERE, o->where != NULL, "where" },
     { KA_SIGNATURE, o->signature != NULL, "signature" },
     { KA_CHUNK, o->chunk != 0, "chunk" },
+    { KA_DEVICES, o->device_count != 0, "devices" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].is_given && !(takes & rows[i].option))

@@ -219,18 +219,35 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
 
 /* ---- the run ---- */
 
+/* So many of the device's kind; where there are fewer, each of them several times. */
+static kjit_status choose_devices(kjit_context *context, run_call *call)
+{
+  kjit_device_info info = { .size_bytes = sizeof info };
+  kjit_status status = kjit_get_device_info(call->options.device, &info);
+  uint32_t count = kjit_get_device_count(context, info.kind);
+  for (size_t i = 0; i < call->device_count && status == KJIT_OK; i++) {
+    int32_t ordinal = (int32_t)(((uint32_t)info.ordinal + i) % count);
+    status = kjit_get_device(context, info.kind, ordinal, &call->devices[i]);
+  }
+  call->options.devices = call->devices;
+  call->options.device_count = call->device_count;
+  return status;
+}
+
 bool run_run_call(kjit_context *context, run_step *step)
 {
   run_call *call = step->call;
   kjit_status status = KJIT_OK;
   call->options.device = step->config.device;
+  if (call->device_count) status = choose_devices(context, call);
+  if (status != KJIT_OK) return fail_call(context, call, status);
   if (call->algorithm->takes_no_plan) {
     status = perform(context, step);
     return status == KJIT_OK || fail_call(context, call, status);
   }
   if (!call->plan) {
-    /* what comes by pieces is no plan */
-    call->options.plan = call->options.chunk ? NULL : &call->plan;
+    /* what comes by pieces and shares is no plan */
+    call->options.plan = call->options.chunk || call->device_count ? NULL : &call->plan;
     status = perform(context, step);
   }
   if (status == KJIT_OK && call->plan) status = kjit_run_plan(call->plan, NULL);

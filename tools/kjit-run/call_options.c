@@ -100,6 +100,18 @@ static bool scan_chunk(tool_scanner *scanner, uint64_t *rows)
   return true;
 }
 
+static bool scan_devices(tool_scanner *scanner, size_t *count)
+{
+  int64_t number;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "a number of devices", &number)) return false;
+  if (number < 1 || number > RUN_MOST_DEVICES)
+    return tool_scan_fail(scanner, at, "1 to %d devices share a call", RUN_MOST_DEVICES);
+  *count = (size_t)number;
+  return true;
+}
+
 static bool scan_where(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
   tool_skip_blanks(scanner);
@@ -137,6 +149,7 @@ bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, 
   case RUN_TF32: return scan_flag_of(call, scanner, KJIT_ALGORITHM_TF32);
   case RUN_RIGHT: return scan_flag_of(call, scanner, KJIT_ALGORITHM_RIGHT);
   case RUN_CHUNK: return scan_chunk(scanner, &call->options.chunk);
+  case RUN_DEVICES: return scan_devices(scanner, &call->device_count);
   case RUN_OPTION_COUNT: break;
   }
   return false;
