@@ -22,6 +22,7 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_TF32] = "tf32",
   [RUN_CHUNK] = "chunk",
   [RUN_DEVICES] = "devices",
+  [RUN_EPILOGUE] = "epilogue",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -327,7 +328,7 @@ enum {
   SCANNING = AXIS | SCANNING_LINES,
   ORDER = 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT,
   SORTING = AXIS | ORDER,
-  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32,
+  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32 | 1 << RUN_EPILOGUE,
   MAPPING = 1 << RUN_WHERE | 1 << RUN_SIGNATURE | 1 << RUN_OUTER
 };
 

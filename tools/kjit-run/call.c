@@ -82,6 +82,13 @@ static kjit_status perform(kjit_context *context, run_step *step)
     call->where_operand = bind_operand(step, &call->where);
     call->options.where = &call->where_operand;
   }
+  if (call->option_at[RUN_EPILOGUE]) {
+    for (size_t i = 0; i < call->extra_count; i++)
+      call->extra_operands[i] = bind_operand(step, &call->extras[i]);
+    call->options.epilogue = step->operands[call->epilogue].function;
+    call->options.epilogue_operands = call->extra_operands;
+    call->options.epilogue_operand_count = call->extra_count;
+  }
   call->options.signature = call->signature;
   return call->algorithm->call(context, arguments, &call->options);
 }
@@ -98,20 +105,27 @@ static char *name_part(const run_call *call, size_t index)
                           : tool_format("`%s`", row->name);
 }
 
+/* Where a message names an operand, if that is before what was found. */
+static void look_for(const char *message, char *name, const char *name_at, const char **first,
+                     const char **at)
+{
+  const char *found = strstr(message, name);
+  if (found && (!*first || found < *first)) {
+    *first = found;
+    *at = name_at;
+  }
+  free(name);
+}
+
 /* Messages of the library call operands `x` and options options.axes; the caret goes to the one
  * that stands first. */
 static const char *find_culprit(const run_call *call, const char *message)
 {
   const char *first = NULL, *at = call->scanner.at;
-  for (size_t i = 0; i < call->part_count; i++) {
-    char *name = name_part(call, i);
-    const char *found = strstr(message, name);
-    if (found && (!first || found < first)) {
-      first = found;
-      at = call->parts[i].at;
-    }
-    free(name);
-  }
+  for (size_t i = 0; i < call->part_count; i++)
+    look_for(message, name_part(call, i), call->parts[i].at, &first, &at);
+  for (size_t i = 0; i < call->extra_count; i++)
+    look_for(message, tool_format("`e%zu`", i), call->extras[i].at, &first, &at);
   for (size_t i = 0; i < RUN_OPTION_COUNT; i++) {
     const char *found = call->option_at[i] ? strstr(message, run_option_names[i]) : NULL;
     if (!found || (first && found >= first)) continue;

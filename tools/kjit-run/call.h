@@ -23,6 +23,7 @@ typedef struct run_part {
 
 enum { RUN_MOST_DEVICES = 64 };
 
+enum { RUN_MOST_EXTRAS = 8 };
 typedef struct run_call {
   const run_algorithm *algorithm;
   tool_scanner scanner; /* of the text, for errors; at: the algorithm's name */
@@ -42,6 +43,10 @@ typedef struct run_call {
   run_part where; /* where it is given */
   kjit_operand where_operand;
   char *signature;
+  size_t epilogue;                  /* operand, where it is given */
+  run_part extras[RUN_MOST_EXTRAS]; /* its operands */
+  size_t extra_count;
+  kjit_operand extra_operands[RUN_MOST_EXTRAS];
   kjit_plan *plan; /* made by the first run */
 } run_call;
 

@@ -130,6 +130,25 @@ static bool scan_signature(run_call *call, tool_scanner *scanner)
   return true;
 }
 
+/* "gelu" or "gelu(bias, 0.5)" */
+static bool scan_epilogue(const run_maker *m, tool_scanner *scanner, run_step *step)
+{
+  run_call *call = step->call;
+  call->epilogue = step->count;
+  if (!run_scan_function(m, scanner, run_append_operand(step))) return false;
+  if (!tool_accept(scanner, '(') || tool_accept(scanner, ')')) return true;
+  do {
+    tool_skip_blanks(scanner);
+    if (call->extra_count == RUN_MOST_EXTRAS)
+      return tool_scan_fail(scanner, scanner->at, "an epilogue has at most %d operands",
+                            RUN_MOST_EXTRAS);
+    run_part *part = &call->extras[call->extra_count++];
+    *part = (run_part){ .at = scanner->at };
+    if (!run_scan_operand(m, scanner, step, part)) return false;
+  } while (tool_accept(scanner, ','));
+  return tool_accept(scanner, ')') || tool_expected(scanner, "',' or ')'");
+}
+
 bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, run_option option)
 {
   run_call *call = step->call;
@@ -150,6 +169,7 @@ bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, 
   case RUN_RIGHT: return scan_flag_of(call, scanner, KJIT_ALGORITHM_RIGHT);
   case RUN_CHUNK: return scan_chunk(scanner, &call->options.chunk);
   case RUN_DEVICES: return scan_devices(scanner, &call->device_count);
+  case RUN_EPILOGUE: return scan_epilogue(m, scanner, step);
   case RUN_OPTION_COUNT: break;
   }
   return false;
