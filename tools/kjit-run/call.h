@@ -21,9 +21,8 @@ typedef struct run_part {
   size_t new_length; /* not 0: the length of the name of an array that the call makes */
 } run_part;
 
-enum { RUN_MOST_DEVICES = 64 };
+enum { RUN_MOST_DEVICES = 64, RUN_MOST_EXTRAS = 8 };
 
-enum { RUN_MOST_EXTRAS = 8 };
 typedef struct run_call {
   const run_algorithm *algorithm;
   tool_scanner scanner; /* of the text, for errors; at: the algorithm's name */
