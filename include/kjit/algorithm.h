@@ -159,6 +159,25 @@ typedef struct kjit_algorithm_options {
    * to the device through two buffers, beside the kernels on the rows before; the call returns when
    * it is done, and cannot be prepared */
   uint64_t chunk;
+  /* of pairs: device_count devices of one kind share the rows of x, of which each goes through all
+   * of y; default NULL, 0: device alone. One may be named several times. x, y and the results are
+   * arrays, wherever they lie: what is not on a device is copied there, and back. Work is in the
+   * order of the default stream of each device; what the arrays need is queued on the default
+   * streams of theirs, or done. The call returns when it is done, and cannot be prepared */
+  kjit_device *const *devices;
+  /* see devices */
+  size_t device_count;
+  /* of products, default NULL: none. What an element of the result goes through before it is
+   * stored: a func of its sum, in the type that sums are computed in, and of an element of each of
+   * epilogue_operands, which broadcast to the result's shape and are what a map's operands are:
+   * epilogue(sum, bias). What it returns is converted to the result's elements. Messages call the
+   * operands e0, e1; one may be the result itself, whose elements are read before they are written:
+   * alpha * sum + beta * old. */
+  kjit_function *epilogue;
+  /* see epilogue; borrowed during the call */
+  const kjit_operand *epilogue_operands;
+  /* so many epilogue_operands, at most 8 */
+  size_t epilogue_operand_count;
 } kjit_algorithm_options;
 
 /* What kjit_algorithm_options.flags may have. */

@@ -38,7 +38,7 @@ for package, names in ((kjit, kjit.__all__), (kjit.cuda, {n for n in dir(kjit.cu
             continue  # int32 and so on: what types.Type says
         said = f"{package.__name__}.{name}"
         if isinstance(thing, types.SimpleNamespace):
-            missing += [f"{said}.{key}" for key, value in vars(thing).items() if not own_text(value)]
+            missing += [f"{said}.{key}" for key, value in vars(thing).items() if not own_text(value) and not isinstance(value, types.SimpleNamespace)]
             continue
         if not own_text(thing) and not (isinstance(thing, type) and thing.__doc__):
             missing.append(said)
