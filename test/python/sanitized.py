@@ -11,7 +11,7 @@ import sysconfig
 import tempfile
 
 source, build, compiler = sys.argv[1:4]
-TESTS = ("arguments.py", "composed.py", "streams.py", "njit.py", "errors.py")
+TESTS = ("arguments.py", "composed.py", "streams.py", "njit.py", "errors.py", "algorithms.py")
 package, here = os.path.join(build, "python", "kjit"), os.path.join(source, "tools/python/src")
 library = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
 if "clang" in os.path.basename(os.path.realpath(shutil.which(compiler) or compiler)):
