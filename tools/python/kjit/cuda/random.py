@@ -62,7 +62,7 @@ def _init(states, seed, start, count):
     z = z ^ (z >> u64(31))
     states[0, 0] = z
     states[0, 1] = z
-    for _ in range(start):
+    for i in range(start):
         _jumped(states, 0)
     for i in range(1, count):
         states[i, 0] = states[i - 1, 0]
