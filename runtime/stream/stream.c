@@ -137,20 +137,18 @@ kjit_status kjit_wrap_stream(kjit_device *device, void *native, kjit_stream **st
 static kjit_status get_borrowed(kjit_device *device, kjit_stream **place, void *native,
                                 kj_stream_id threads, kjit_stream **stream)
 {
-  kjit_stream *made = make_stream(device, native, threads);
-  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
-  made->is_borrowed = true;
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
-  bool is_new = !*place || (*place)->object.generation != atomic_load(&device->generation);
-  if (is_new) {
+  bool is_there = *place && (*place)->object.generation == atomic_load(&device->generation);
+  kjit_stream *made = is_there ? *place : make_stream(device, native, threads);
+  if (made && !is_there) {
     /* one of an earlier generation stays with the context's objects: a host may hold it */
+    made->is_borrowed = true;
     kj_add_object(device, &made->object, destroy_stream);
     *place = made;
-  } else {
-    free(made);
   }
-  *stream = *place;
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
+  if (!made) return ki_fail_call(device->context, KJIT_ERROR_MEMORY, "out of memory");
+  *stream = made;
   return KJIT_OK;
 }
 

@@ -3,6 +3,7 @@
 kernel, the second kernel, the host's time of a launch by kind of argument, launches from eight threads, memory after a million launches, bytes a second of axpy. PYTHON_FOLDER holds the package
 kjit, such as build/ci/python."""
 import argparse
+import functools
 import os
 import resource
 import subprocess
@@ -91,14 +92,17 @@ def run_first(text, environment):
     return [min(times) for times in zip(*found)]
 
 
-def median_us(launch, wait):
-    launch()
+def median_us(launch, wait, **names):
+    """launch: the text of a statement in which names stand. A function around it would add its own call to each launch."""
+    scope = {}
+    exec(f"def run(count, {', '.join(names)}):\n    for _ in range(count):\n        {launch}\n", scope)
+    run = functools.partial(scope["run"], **names)
+    run(1)
     wait()
     times = []
     for _ in range(ROUNDS):
         start = time.perf_counter_ns()
-        for _ in range(LAUNCHES):
-            launch()
+        run(LAUNCHES)
         times.append((time.perf_counter_ns() - start) / LAUNCHES / 1e3)
         wait()
     return sorted(times)[ROUNDS // 2]
@@ -123,27 +127,28 @@ def make_kernels(kjit):
 def measure_launches(kjit, device, peers):
     axpy, axpy_guard = make_kernels(kjit)
     wait, n = kjit.synchronize, 1000
-    own = [kjit.zeros(n, "f32", device) for _ in range(3)]
-    bound = axpy_guard[4, 256]
-    rows = [["kjit, its own arrays", median_us(lambda: axpy(own[0], 2.5, own[1], own[2]), wait)],
-            ["kjit, its own arrays, kernel[4, 256]", median_us(lambda: axpy_guard[4, 256](own[0], 2.5, own[1], own[2]), wait)],
-            ["kjit, the same, kernel[4, 256] kept", median_us(lambda: bound(own[0], 2.5, own[1], own[2]), wait)]]
+    r, x, y = (kjit.zeros(n, "f32", device) for _ in range(3))
+    plain = {"axpy": axpy, "r": r, "x": x, "y": y}
+    guard = {"axpy": axpy_guard, "r": r, "x": x, "y": y}
+    rows = [["kjit, its own arrays", median_us("axpy(r, 2.5, x, y)", wait, **plain)],
+            ["kjit, its own arrays, kernel[4, 256]", median_us("axpy[4, 256](r, 2.5, x, y)", wait, **guard)],
+            ["kjit, the same, kernel[4, 256] kept", median_us("bound(r, 2.5, x, y)", wait, bound=axpy_guard[4, 256], r=r, x=x, y=y)]]
     if device == "cpu":
-        arrays = [np.zeros(n, np.float32) for _ in range(3)]
-        return rows + [["kjit, NumPy's arrays", median_us(lambda: axpy(arrays[0], 2.5, arrays[1], arrays[2]), wait)]]
+        r, x, y = (np.zeros(n, np.float32) for _ in range(3))
+        return rows + [["kjit, NumPy's arrays", median_us("axpy(r, 2.5, x, y)", wait, axpy=axpy, r=r, x=x, y=y)]]
     if "cupy" in peers:
         import cupy
-        c = [cupy.zeros(n, cupy.float32) for _ in range(3)]
+        r, x, y = (cupy.zeros(n, cupy.float32) for _ in range(3))
         raw = cupy.RawKernel('extern "C" __global__ void axpy(float *r, float a, float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) r[i] = a * x[i] + y[i]; }', "axpy")
-        rows += [["kjit, CuPy's arrays", median_us(lambda: axpy(c[0], 2.5, c[1], c[2]), wait)],
-                 ["CuPy, RawKernel", median_us(lambda: raw((4,), (256,), (c[0], np.float32(2.5), c[1], c[2], n)), cupy.cuda.get_current_stream().synchronize)]]
+        rows += [["kjit, CuPy's arrays", median_us("axpy(r, 2.5, x, y)", wait, axpy=axpy, r=r, x=x, y=y)],
+                 ["CuPy, RawKernel", median_us("raw((4,), (256,), (r, a, x, y, 1000))", cupy.cuda.get_current_stream().synchronize, raw=raw, r=r, a=np.float32(2.5), x=x, y=y)]]
     if "torch" in peers:
         import torch
-        t = [torch.zeros(n, device="cuda") for _ in range(3)]
-        rows.append(["kjit, PyTorch's arrays", median_us(lambda: axpy(t[0], 2.5, t[1], t[2]), wait)])
+        r, x, y = (torch.zeros(n, device="cuda") for _ in range(3))
+        rows.append(["kjit, PyTorch's arrays", median_us("axpy(r, 2.5, x, y)", wait, axpy=axpy, r=r, x=x, y=y)])
         if "triton" in peers:
             from gpu_peers_triton import axpy as triton_axpy
-            rows.append(["Triton, PyTorch's arrays", median_us(lambda: triton_axpy[(1,)](t[0], 2.5, t[1], t[2], n, BLOCK=1024), torch.cuda.synchronize)])
+            rows.append(["Triton, PyTorch's arrays", median_us("axpy[(1,)](r, 2.5, x, y, 1000, BLOCK=1024)", torch.cuda.synchronize, axpy=triton_axpy, r=r, x=x, y=y)])
     if "numba" in peers:
         if not hasattr(np, "row_stack"):
             np.row_stack = np.vstack
@@ -155,8 +160,8 @@ def measure_launches(kjit, device, peers):
             if i < r.shape[0]:
                 r[i] = a * x[i] + y[i]
 
-        d = [cuda.to_device(np.zeros(n, np.float32)) for _ in range(3)]
-        rows.append(["Numba, its own arrays", median_us(lambda: theirs[4, 256](d[0], np.float32(2.5), d[1], d[2]), cuda.synchronize)])
+        r, x, y = (cuda.to_device(np.zeros(n, np.float32)) for _ in range(3))
+        rows.append(["Numba, its own arrays", median_us("axpy[4, 256](r, a, x, y)", cuda.synchronize, axpy=theirs, r=r, a=np.float32(2.5), x=x, y=y)])
     return rows
 
 

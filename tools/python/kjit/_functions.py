@@ -22,6 +22,8 @@ _OPTIONS = {
     "wrap",
     "numba",
 }
+# What one kernel keeps for shapes of tuples and for functions among its arguments.
+_MOST_VARIANTS = 256
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
 
@@ -126,43 +128,68 @@ class Kernel(_Compiled, _kjit.Kernel):
         _check_function(function, "jit")
         self._prepare(function, options)
 
-    def _load(self):
-        """For the extension: (module, name, parameters, defaults, device)."""
-        module, name = self._module()
+    def _begin(self):
+        """For the extension: (context, parameters, defaults, device, whether numbers of Python have types)."""
         device = self._device if self._device is not None else _state.device()
         defaults = () if self._shapes else self.py_func.__defaults__ or ()
-        return module, name, self._parameters(), defaults, device, self.is_typed
+        return _state.context(*self._bits), self._parameters(), defaults, device, self.is_typed
 
-    # ---- tuples and records as arguments ----
+    def _load(self):
+        """For the extension: (module, name)."""
+        module, name = self._module()
+        self._is_loaded = True
+        return module, name
 
-    _shapes = ()  # of a kernel that was made of another one for tuples: of each parameter, or None
+    # ---- tuples, records and functions as arguments ----
+
+    # Of a kernel that was made of another one: of each parameter the shape of its tuple, its function, or None.
+    _shapes = ()
+    _is_loaded = False
+
+    def _of_parameters(self, kind):
+        listed = zip(_Compiled._parameters(self), self._shapes)
+        return {name: shape for name, shape in listed if isinstance(shape, kind)}
 
     def _named_shapes(self):
-        names = _Compiled._parameters(self)
-        return {name: shape for name, shape in zip(names, self._shapes) if shape is not None}
+        from ._shapes import Shape
+
+        return self._of_parameters(Shape)
+
+    @property
+    def known(self):
+        """The functions that its parameters are, by name."""
+        from ._shapes import Known
+
+        return {name: shape.function for name, shape in self._of_parameters(Known).items()}
 
     def _take_apart(self, args):
-        """For the extension: (the kernel for tuples of these shapes, the arguments one after the other, what is to be called
-        behind the launch, or None)."""
-        from ._shapes import shape_of, take_apart
+        """For the extension: (the kernel for tuples of these shapes and for these functions, the other arguments one after the
+        other, what is to be called behind the launch, or None)."""
+        from ._shapes import Known, shape_of, take_apart
 
         items, after = [], []
-        for value in args:
-            take_apart(value, items, after)
-        kernel = self._for_shapes(tuple(shape_of(value) for value in args))
+        shapes = tuple(shape_of(value) for value in args)
+        for value, shape in zip(args, shapes):
+            if not isinstance(shape, Known):
+                take_apart(value, items, after)
+        kernel = self._for_shapes(shapes)
         return kernel, tuple(items), (lambda: [finish() for finish in after] and None) if after else None
 
     def _for_shapes(self, shapes):
-        """The kernel that takes the items of tuples of these shapes; itself where there is none."""
+        """The kernel that takes the items of tuples of these shapes and calls these functions; itself where there are none."""
         if not any(shape is not None for shape in shapes):
             return self
         with _state.lock():
             variants = self.__dict__.setdefault("_variants", {})
-            if shapes not in variants:
-                made = type(self).__new__(type(self))
-                made.__dict__.update(self.__dict__, _made=None, _shapes=shapes)
-                variants[shapes] = made
-        return variants[shapes]
+            found = variants.pop(shapes, None)
+            if found is None:
+                found = type(self).__new__(type(self))
+                found.__dict__.update(self.__dict__, _made=None, _shapes=shapes, _is_loaded=False)
+                found.__dict__.pop("_variants")
+                while len(variants) >= _MOST_VARIANTS:
+                    del variants[next(iter(variants))]
+            variants[shapes] = found  # the one that was used last is the last
+        return found
 
     def _parameters(self):
         names = super()._parameters()
@@ -177,10 +204,12 @@ class Kernel(_Compiled, _kjit.Kernel):
 
     @property
     def specializations(self):
-        """What was compiled so far, in its order: a dictionary each, with `signature`, `facts`, `target`, `registers`,
+        """What was compiled so far, in its order, and behind it for tuples and functions: a dictionary each, with `signature`, `facts`, `target`, `registers`,
         `shared_bytes`, `local_bytes`, `max_threads`, `launches`, `code_bytes` and `compile_time_ns`; for the
         CPU `stack_bytes`, `vector_bits` and `block_bytes`."""
-        return _kjit.list_specializations(*self._loaded_module())
+        variants = [variant for variant in self.__dict__.get("_variants", {}).values() if variant._is_loaded]
+        own = [] if variants and not self._is_loaded else _kjit.list_specializations(*self._loaded_module())
+        return sum((variant.specializations for variant in variants), own)
 
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
         """The code of the kernel at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm", "sass"; "object" and "cubin"

@@ -5,7 +5,7 @@ import functools
 import os
 import types
 
-from . import _functions, _kjit, dtypes
+from . import _functions, _kjit, _state, dtypes
 from ._errors import Error
 from .frontend import parallel
 
@@ -68,9 +68,16 @@ class _SerialLoop(_Part, _kjit.Function):
 class _ParallelLoop(_Part, _kjit.Kernel):
     _kind = "kernel"
 
+    def _begin(self):
+        return _state.context(*self._bits), self._parameters(), (), "cpu", True
+
     def _load(self):
-        module, name = self._module()
-        return module, name, self._parameters(), (), "cpu", True
+        return self._module()
+
+    def _take_apart(self, args):
+        raise TypeError(
+            "a loop over prange uses numbers and arrays of the function around it; tuples, records and functions go by names of their own in it"
+        )
 
     def run(self, start, stop, step, *values):
         """The loop: values are what its reductions begin with, then its inputs; gives what the reductions become."""

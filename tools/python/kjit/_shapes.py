@@ -1,6 +1,12 @@
-"""Tuples as arguments: what is known of one when a kernel is compiled, and its items one after the other."""
+"""Tuples and functions as arguments: what is known of one when a kernel is compiled, and a tuple's items one after the other."""
 
 import sys
+import types
+
+
+_PLAIN = (bool, int, float, complex, str, type(None))
+# Functions around functions that are compared by what they are made of.
+_DEEPEST = 4
 
 
 class Shape(tuple):
@@ -34,11 +40,57 @@ class Shape(tuple):
             yield from [own] if item is None else item.names(own)
 
 
+class Known:
+    """A function among the arguments of a launch, which is compiled into the kernel. Two are the same where they are one object,
+    or functions of Python with the same code, in the same module, with the same values around it: such as a lambda makes each
+    time that it is evaluated."""
+
+    def __init__(self, function):
+        self.function = function
+        self.kept = []  # whose identity is a part of the key
+        self.key = self._key(function, 0)
+
+    def _key(self, thing, depth):
+        if isinstance(thing, _PLAIN):
+            return type(thing), repr(thing)
+        self.kept.append(thing)
+        if not isinstance(thing, types.FunctionType) or thing.__kwdefaults__ or thing.__annotations__ or depth > _DEEPEST:
+            return id(thing)
+        around = [self._key(value, depth + 1) for value in thing.__defaults__ or ()]
+        for cell in thing.__closure__ or ():
+            try:
+                around.append(self._key(cell.cell_contents, depth + 1))
+            except ValueError:
+                around.append("not assigned yet")
+        return id(thing.__code__), id(thing.__globals__), tuple(around)
+
+    def __eq__(self, other):
+        return isinstance(other, Known) and self.key == other.key
+
+    def __hash__(self):
+        return hash(self.key)
+
+    def names(self, name):
+        """It is none of the parameters of the kernel IR."""
+        return ()
+
+
 def shape_of(value):
-    """The shape of an argument; None: it is no tuple."""
+    """The shape of an argument; None: it is neither a tuple nor a function."""
     if not isinstance(value, tuple):
-        return None
-    return Shape((shape_of(item) for item in value), getattr(type(value), "_fields", None))
+        return Known(value) if callable(value) and is_function(value) else None
+    return Shape((shape_of(item) if isinstance(item, tuple) else None for item in value), getattr(type(value), "_fields", None))
+
+
+def is_function(value):
+    """Whether it is something that a kernel can call: a function of Python, a func, a built-in of the kernel IR by any of its names."""
+    if isinstance(value, types.FunctionType):
+        return True
+    if not callable(value) or isinstance(value, type):
+        return False
+    from .frontend import module, words
+
+    return module.is_function(value) or words.builtin_name(value) is not None
 
 
 def take_apart(value, items, after):
@@ -46,6 +98,8 @@ def take_apart(value, items, after):
     one, in place where its memory is an array's."""
     if isinstance(value, tuple):
         for item in value:
+            if is_function(item):
+                raise TypeError("a function among the items of a tuple: a kernel takes it as an argument of its own")
             take_apart(item, items, after)
         return
     if is_record(value):

@@ -279,9 +279,17 @@ PyTypeObject *binding_plain_type;
 /* numpy.void, of which records are, once numpy is there. */
 static PyTypeObject *numpy_void;
 
+/* A function is compiled into the kernel; an array that can be called is an array. */
+static int is_function(PyObject *object)
+{
+  return PyCallable_Check(object) && !PyType_Check(object) && !PyObject_CheckBuffer(object) &&
+         !PyObject_HasAttrString(object, "__dlpack__") &&
+         !PyObject_HasAttrString(object, "__cuda_array_interface__");
+}
+
 int binding_find_composed(PyObject *object)
 {
-  if (PyTuple_Check(object)) return 1;
+  if (PyTuple_Check(object) || is_function(object)) return 1;
   if (!is_numpy_scalar(object)) {
     binding_set((PyObject **)(void *)&binding_plain_type, Py_NewRef((PyObject *)Py_TYPE(object)));
     return 0;
@@ -386,7 +394,8 @@ static int take_other(context_object *context, PyObject *object, const char *nam
     "buffer protocol, __dlpack__ or __cuda_array_interface__)%s",
     say_name(name), (PyObject *)Py_TYPE(object),
     PyCallable_Check(object)
-      ? "; a function is used by a kernel as a global or a variable around it"
+      ? "; of what can be called, kernels take functions of Python, kjit.funcs and the kernel "
+        "language's own functions"
       : "");
   return -1;
 }
@@ -394,10 +403,7 @@ static int take_other(context_object *context, PyObject *object, const char *nam
 int binding_take_argument(context_object *context, PyObject *object, const char *name,
                           binding_argument *storage, kjit_arg *arg)
 {
-  storage->buffer.obj = NULL;
-  storage->keep = NULL;
-  storage->is_foreign = 0;
-  storage->producer.is_known = 0;
+  binding_begin_argument(storage);
   if (Py_TYPE(object) == binding_array_type)
     return take_array(context, (array_object *)object, storage, arg);
   if (PyFloat_CheckExact(object)) return take_real(object, arg);

@@ -1,9 +1,10 @@
 /* What the files of the extension kjit._kjit share. One file a subject: module.c (the module,
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
- * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
- * (printed lines), argument.c (objects of Python as arguments), record.c (records), stream.c
- * (streams, events, graphs), parameter.c (arguments in the order of parameters), kernel.c (kernels
- * and launchers), function.c (calls of funcs), algorithm.c (algorithms over whole arrays).
+ * array.c (kjit's own arrays), exchange.c, import.c and direct.c (memory of and for others),
+ * mailbox.c (printed lines), argument.c (objects of Python as arguments), record.c (records),
+ * stream.c (streams, events, graphs), memory.c (what devices say, other processes), parameter.c
+ * (arguments in the order of parameters), kernel.c (kernels and launchers), function.c (calls of
+ * funcs), algorithm.c and what algorithm.h names (algorithms over whole arrays).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -41,6 +42,7 @@ typedef struct context_object {
   binding_wrap wraps[BINDING_MOST_WRAPS]; /* see stream.c */
   int wrap_count;
   PyObject *records; /* dictionary: dtype of NumPy, or name -> number of the struct, see record.c */
+  uint32_t gpu_count; /* 0: nobody has asked yet, or there is none */
 } context_object;
 
 typedef struct device_object {
@@ -66,6 +68,7 @@ typedef struct binding_producer {
   int lives_on; /* its streams are never destroyed */
   int device;   /* number of the GPU */
   uint64_t handle;
+  const void *library; /* that is asked for its current stream, see direct.c; NULL: handle has it */
 } binding_producer;
 
 typedef struct array_object {
@@ -139,6 +142,14 @@ int binding_add_context(PyObject *module);
 kjit_device *binding_get_device(context_object *context, PyObject *object);
 PyObject *binding_wrap_device(context_object *context, kjit_device *device);
 
+/* ---- memory.c ---- */
+
+int binding_add_memory(PyObject *module);
+PyObject *binding_get_memory_info(PyObject *device, PyObject *unused);
+PyObject *binding_get_attribute(PyObject *device, PyObject *text);
+PyObject *binding_get_uuid(PyObject *device, void *unused);
+PyObject *binding_trim_memory(PyObject *device, PyObject *unused);
+
 /* ---- stream.c ---- */
 
 int binding_add_streams(PyObject *module);
@@ -183,12 +194,26 @@ PyObject *binding_export_dlpack(PyObject *self, PyObject *const *args, Py_ssize_
                                 PyObject *names);
 PyObject *binding_get_dlpack_device(PyObject *self, PyObject *unused);
 PyObject *binding_get_cuda_interface(PyObject *self, void *unused);
-/* Objects whose type has DLPack's exchange API. 1: done, and what tensor and producer then say
- * holds as long as the object; 0: it has none; -1: an exception is set. */
-int binding_exchange(PyObject *object, kjit_tensor *tensor, binding_producer *producer);
+struct binding_argument;
+/* Objects of libraries whose arrays are read without a capsule. 1: done, and what tensor and
+ * producer of storage then say holds as long as the object and storage; 0: of another library; -1:
+ * an exception is set. */
+int binding_look(context_object *context, PyObject *object, struct binding_argument *storage);
+/* The handle of a producer whose library is asked. 0, or -1 with an exception. */
+int binding_ask_stream(binding_producer *producer);
+int binding_init_direct(void);
 /* Objects with __dlpack__ or __cuda_array_interface__ as an array of the context; a new reference.
  * NULL without an exception: the object has neither. */
 PyObject *binding_import(context_object *context, PyObject *object);
+/* What is wrong with an object's memory, as an exception. Returns NULL. */
+PyObject *binding_refuse(PyObject *object, const char *what);
+/* What a tensor says must be possible: 0 to 8 dimensions, extents that are not negative, an
+ * address. NULL: it is. */
+const char *binding_find_flaw(const kjit_tensor *tensor, long device_type, long device_id);
+/* The element of "<f4"; -1: kjit has none such. */
+int binding_parse_typestr(const char *text, kjit_tensor *tensor);
+/* 0, or -1, with an exception or not. */
+int binding_parse_integers(PyObject *tuple, int64_t *values, int count);
 /* A tensor in memory that belongs to owner as an array, which keeps a reference to owner as long as
  * kjit may use the memory, and its buffer if it is not NULL (taken over, on failure too). stream:
  * see kjit_take_dlpack_versioned. NULL: an exception is set. */
@@ -208,6 +233,14 @@ typedef struct binding_argument {
   int is_foreign; /* an array of another context, on a GPU */
 } binding_argument;
 
+static inline void binding_begin_argument(binding_argument *storage)
+{
+  storage->buffer.obj = NULL;
+  storage->keep = NULL;
+  storage->is_foreign = 0;
+  storage->producer.is_known = 0;
+}
+
 /* name: of the parameter, for messages, or NULL. 0, or -1 with an exception and nothing to free. */
 int binding_take_argument(context_object *context, PyObject *object, const char *name,
                           binding_argument *storage, kjit_arg *arg);
@@ -216,7 +249,8 @@ int binding_init_arguments(void);
 /* A value of a scalar type as an object of Python. */
 PyObject *binding_make_value(kjit_type type, const void *bytes);
 
-/* Whether an argument is taken apart, or by reference, by kjit.Kernel: a tuple, a record. */
+/* Whether an argument is not handed over as it is, but by kjit.Kernel: a tuple, a record, a
+ * function. */
 int binding_find_composed(PyObject *object);
 extern PyTypeObject *binding_plain_type; /* of what was neither, last */
 static inline int binding_is_composed(PyObject *object)
@@ -245,6 +279,7 @@ int binding_add_records(PyObject *module);
 /* The parameters of a kernel or func; all 0 at first. */
 typedef struct binding_parameters {
   PyObject *names;    /* tuple of their names, NULL: not known yet */
+  Py_ssize_t count;   /* of names */
   PyObject *defaults; /* tuple of the values of the last of them */
   int is_typed;       /* numbers of Python are i64 and f64, as Numba has it */
   const char *what;   /* for messages: "the kernel" */
@@ -254,8 +289,10 @@ void binding_set_parameters(binding_parameters *self, const char *what, PyObject
                             PyObject *defaults, int is_typed);
 void binding_clear_parameters(binding_parameters *self);
 /* The arguments in the order of the parameters: a new tuple, with keywords and defaults filled in.
- * NULL: an exception is set. */
-PyObject *binding_arrange(const binding_parameters *self, PyObject *args, PyObject *keywords);
+ * keywords: a dictionary, or a tuple of names whose values stand behind the args, or NULL. NULL: an
+ * exception is set. */
+PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args, Py_ssize_t given,
+                          PyObject *keywords);
 /* binding_take_argument for the parameter of that number. */
 int binding_take_parameter(context_object *context, const binding_parameters *self,
                            Py_ssize_t index, PyObject *object, binding_argument *storage,

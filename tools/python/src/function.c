@@ -159,10 +159,10 @@ static PyObject *take_result(const result_reader *reader, const kjit_arg *result
 
 /* ---- calls ---- */
 
-static PyObject *call_with(function_object *self, PyObject *args)
+static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssize_t count)
 {
   context_object *context = self->module->context;
-  Py_ssize_t count = PyTuple_Size(args), taken = 0;
+  Py_ssize_t taken = 0;
   if (count > MOST)
     return binding_fail(KJIT_ERROR_ARGUMENT, "a func that Python calls takes %d arguments at most",
                         MOST);
@@ -172,8 +172,8 @@ static PyObject *call_with(function_object *self, PyObject *args)
   kjit_arg result = kjit_make_arg(KJIT_ARG_BY_ADDRESS, KJIT_ANY);
   result.value.address = room;
   for (; taken < count; taken++)
-    if (binding_take_parameter(context, &self->parameters, taken, PyTuple_GetItem(args, taken),
-                               &storage[taken], &list[taken]))
+    if (binding_take_parameter(context, &self->parameters, taken, args[taken], &storage[taken],
+                               &list[taken]))
       break;
   PyObject *value = NULL;
   if (taken == count) {
@@ -195,21 +195,29 @@ static PyObject *call_with(function_object *self, PyObject *args)
   return value;
 }
 
+static PyObject *call_driver(function_object *self, PyObject *args, PyObject *keywords)
+{
+  PyObject *driver = Py_NewRef(self->driver), *result = PyObject_Call(driver, args, keywords);
+  Py_DECREF(driver);
+  return result;
+}
+
 static PyObject *call_function(PyObject *object, PyObject *args, PyObject *keywords)
 {
   function_object *self = (function_object *)object;
   int is_ready = (self->function || self->driver) && self->generation == binding_generation;
   if (!is_ready && load(self)) return NULL;
-  if (self->driver) {
-    PyObject *driver = Py_NewRef(self->driver), *result = PyObject_Call(driver, args, keywords);
-    Py_DECREF(driver);
-    return result;
-  }
-  if (!keywords && PyTuple_Size(args) == PyTuple_Size(self->parameters.names))
-    return call_with(self, args);
-  PyObject *arranged = binding_arrange(&self->parameters, args, keywords);
+  if (self->driver) return call_driver(self, args, keywords);
+  PyObject *items[MOST];
+  Py_ssize_t given = PyTuple_Size(args);
+  for (Py_ssize_t i = 0; i < given && i < MOST; i++) items[i] = PyTuple_GetItem(args, i);
+  if (given > MOST || (!keywords && given == self->parameters.count))
+    return call_with(self, items, given);
+  PyObject *arranged = binding_arrange(&self->parameters, items, given, keywords);
   if (!arranged) return NULL;
-  PyObject *result = call_with(self, arranged);
+  Py_ssize_t count = PyTuple_Size(arranged);
+  for (Py_ssize_t i = 0; i < count && i < MOST; i++) items[i] = PyTuple_GetItem(arranged, i);
+  PyObject *result = call_with(self, items, count);
   Py_DECREF(arranged);
   return result;
 }

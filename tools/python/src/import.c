@@ -1,16 +1,14 @@
 /* Arrays of others, by __dlpack__ and __cuda_array_interface__. */
 #include "binding.h"
 
-static PyObject *refuse(PyObject *object, const char *what)
+PyObject *binding_refuse(PyObject *object, const char *what)
 {
   return binding_fail(KJIT_ERROR_ARGUMENT, "%R: %s", (PyObject *)Py_TYPE(object), what);
 }
 
 /* ---- DLPack ---- */
 
-/* What a tensor says must be possible: 0 to 8 dimensions, extents that are not negative, an
- * address. NULL: it is. */
-static const char *find_flaw(const kjit_tensor *t, long device_type, long device_id)
+const char *binding_find_flaw(const kjit_tensor *t, long device_type, long device_id)
 {
   if (t->rank < 0 || t->rank > BINDING_MAX_RANK) return "__dlpack__ gives more than 8 dimensions";
   if (t->rank && !t->shape) return "__dlpack__ gives no shape";
@@ -88,23 +86,24 @@ static PyObject *take_capsule(context_object *context, PyObject *object, PyObjec
 {
   int is_versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
   if (!is_versioned && !PyCapsule_IsValid(capsule, "dltensor"))
-    return refuse(object, "__dlpack__ gives no DLPack capsule, or one that was used before");
+    return binding_refuse(object,
+                          "__dlpack__ gives no DLPack capsule, or one that was used before");
   kjit_array *array = NULL;
   kjit_status status;
   int is_read_only = 0;
   if (is_versioned) {
     kjit_managed_tensor_versioned *m = PyCapsule_GetPointer(capsule, "dltensor_versioned");
     /* Of another major version only the deleter is known. */
-    const char *flaw = m->major == 1 ? find_flaw(&m->tensor, device_type, device_id) : NULL;
-    if (flaw) return refuse(object, flaw);
+    const char *flaw = m->major == 1 ? binding_find_flaw(&m->tensor, device_type, device_id) : NULL;
+    if (flaw) return binding_refuse(object, flaw);
     is_read_only = m->major == 1 && (m->flags & KJIT_DLPACK_READ_ONLY);
     if (PyCapsule_SetName(capsule, "used_dltensor_versioned")) return NULL;
     BINDING_UNLOCKED(context,
                      status = kjit_take_dlpack_versioned(context->context, m, NULL, &array));
   } else {
     kjit_managed_tensor *m = PyCapsule_GetPointer(capsule, "dltensor");
-    const char *flaw = find_flaw(&m->tensor, device_type, device_id);
-    if (flaw) return refuse(object, flaw);
+    const char *flaw = binding_find_flaw(&m->tensor, device_type, device_id);
+    if (flaw) return binding_refuse(object, flaw);
     if (PyCapsule_SetName(capsule, "used_dltensor")) return NULL;
     BINDING_UNLOCKED(context, status = kjit_take_dlpack(context->context, m, NULL, &array));
   }
@@ -126,11 +125,13 @@ static PyObject *import_dlpack(context_object *context, PyObject *object)
   Py_XDECREF(type);
   Py_XDECREF(id);
   Py_DECREF(device);
-  if (!id) return PyErr_Occurred() ? NULL : refuse(object, "__dlpack_device__ gives no (type, id)");
+  if (!id)
+    return PyErr_Occurred() ? NULL
+                            : binding_refuse(object, "__dlpack_device__ gives no (type, id)");
   if (PyErr_Occurred()) return NULL;
   /* CPU, CUDA, CUDA's pinned memory and managed memory. */
   if (device_type != 1 && device_type != 2 && device_type != 3 && device_type != 13)
-    return refuse(object, "it is on a device that kjit has none of");
+    return binding_refuse(object, "it is on a device that kjit has none of");
   PyObject *capsule = call_dlpack(object, device_type != 1);
   if (!capsule) return NULL;
   PyObject *array = take_capsule(context, object, capsule, device_type, device_id);
@@ -138,74 +139,6 @@ static PyObject *import_dlpack(context_object *context, PyObject *object)
   if (array && device_type == KJIT_DEVICE_CUDA)
     find_current_stream(object, (int)device_id, &((array_object *)array)->producer);
   return array;
-}
-
-/* ---- DLPack's exchange API: functions of C that a type has as `__dlpack_c_exchange_api__` ---- */
-
-/* As DLPack 1.3 has it; of the functions only those that kjit calls have their types. */
-typedef struct exchange_api {
-  uint32_t major, minor;
-  const struct exchange_api *older; /* of another major version */
-  void (*allocate)(void);
-  int (*take)(void *object, kjit_managed_tensor_versioned **tensor);
-  void (*give)(void);
-  int (*look)(void *object, kjit_tensor *tensor);
-  int (*get_current_stream)(int32_t device_type, int32_t device_id, void **stream);
-} exchange_api;
-
-/* What was found out of types, which are kept: the next object's type is one of few. */
-static struct known_type {
-  PyTypeObject *type;
-  const exchange_api *api; /* NULL: it has none that kjit knows */
-} known_types[16];
-static unsigned next_known;
-
-static const exchange_api *find_api(PyTypeObject *type)
-{
-  for (unsigned i = 0; i < sizeof known_types / sizeof *known_types; i++)
-    if (known_types[i].type == type) return known_types[i].api;
-  const exchange_api *api = NULL;
-  PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
-  if (capsule && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
-    api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
-  PyErr_Clear();
-  while (api && api->major != 1) api = api->older;
-  if (api && (!api->look || !api->get_current_stream)) api = NULL;
-  Py_XDECREF(capsule); /* the type has it */
-  struct known_type *place =
-    &known_types[next_known++ % (sizeof known_types / sizeof *known_types)];
-  PyTypeObject *old = place->type;
-  *place = (struct known_type){ (PyTypeObject *)Py_NewRef((PyObject *)type), api };
-  Py_XDECREF((PyObject *)old);
-  return api;
-}
-
-int binding_exchange(PyObject *object, kjit_tensor *tensor, binding_producer *producer)
-{
-  const exchange_api *api = find_api(Py_TYPE(object));
-  if (!api) return 0;
-  if (api->look(object, tensor)) {
-    if (!PyErr_Occurred()) refuse(object, "its DLPack exchange API fails without saying why");
-    return -1;
-  }
-  const char *flaw = find_flaw(tensor, tensor->device_type, tensor->device_id);
-  if (!flaw && tensor->device_type != 1 && tensor->device_type != 2 && tensor->device_type != 3 &&
-      tensor->device_type != 13)
-    flaw = "it is on a device that kjit has none of";
-  if (flaw) {
-    refuse(object, flaw);
-    return -1;
-  }
-  if (tensor->device_type != KJIT_DEVICE_CUDA) return 1;
-  void *stream = NULL;
-  if (api->get_current_stream(tensor->device_type, tensor->device_id, &stream)) {
-    if (!PyErr_Occurred()) refuse(object, "its DLPack exchange API gives no stream");
-    return -1;
-  }
-  *producer = (binding_producer){
-    .is_known = 1, .lives_on = 1, .device = tensor->device_id, .handle = (uint64_t)(uintptr_t)stream
-  };
-  return 1;
 }
 
 /* ---- the CUDA array interface ---- */
@@ -217,7 +150,7 @@ typedef struct cuda_interface {
   unsigned long long stream; /* 0: none is given */
 } cuda_interface;
 
-static int parse_typestr(const char *text, kjit_tensor *tensor)
+int binding_parse_typestr(const char *text, kjit_tensor *tensor)
 {
   static const char letters[] = "iufxxcb";
   if (strlen(text) < 3 || (text[0] != '<' && text[0] != '|' && text[0] != '=')) return -1;
@@ -231,7 +164,7 @@ static int parse_typestr(const char *text, kjit_tensor *tensor)
   return 0;
 }
 
-static int parse_integers(PyObject *tuple, int64_t *values, int count)
+int binding_parse_integers(PyObject *tuple, int64_t *values, int count)
 {
   for (int i = 0; i < count; i++) {
     PyObject *item = PyTuple_GetItem(tuple, i); /* borrowed */
@@ -260,9 +193,9 @@ static const char *read_interface(PyObject *dictionary, cuda_interface *out)
   int rank = (int)PyTuple_Size(shape);
   const char *text =
     typestr && PyUnicode_Check(typestr) ? PyUnicode_AsUTF8AndSize(typestr, NULL) : NULL;
-  if (!text || parse_typestr(text, &out->tensor))
+  if (!text || binding_parse_typestr(text, &out->tensor))
     return "__cuda_array_interface__: kjit has no such typestr";
-  if (parse_integers(shape, out->shape, rank))
+  if (binding_parse_integers(shape, out->shape, rank))
     return "__cuda_array_interface__: shape is a tuple of integers";
   int64_t size = 1;
   for (int i = 0; i < rank; i++)
@@ -272,7 +205,7 @@ static const char *read_interface(PyObject *dictionary, cuda_interface *out)
   out->tensor.shape = out->shape;
   if (strides && strides != Py_None) {
     if (!PyTuple_Check(strides) || PyTuple_Size(strides) != rank ||
-        parse_integers(strides, out->strides, rank))
+        binding_parse_integers(strides, out->strides, rank))
       return "__cuda_array_interface__: strides are as many integers as shape has";
     for (int i = 0; i < rank; i++) {
       if (out->strides[i] % (out->tensor.bits / 8))
@@ -320,7 +253,7 @@ static PyObject *import_interface(context_object *context, PyObject *object, PyO
   const char *flaw = read_interface(dictionary, &interface);
   if (flaw) {
     PyErr_Clear();
-    return refuse(object, flaw);
+    return binding_refuse(object, flaw);
   }
   /* The interface does not say which GPU: the first one, which is the current one of most programs.
    */

@@ -152,12 +152,12 @@ static int fill_module(PyObject *module)
   }
   if (interpreter < 0) pthread_atfork(NULL, NULL, count_fork);
   interpreter = here;
-  if (binding_init_arguments()) return -1;
+  if (binding_init_arguments() || binding_init_direct()) return -1;
   if (binding_add_context(module) || binding_add_streams(module) || binding_add_array(module))
     return -1;
   return binding_add_kernel(module) || binding_add_functions(module) ||
              binding_add_algorithms(module) || binding_add_code(module) ||
-             binding_add_records(module)
+             binding_add_records(module) || binding_add_memory(module)
            ? -1
            : 0;
 }

@@ -7,6 +7,7 @@ void binding_set_parameters(binding_parameters *self, const char *what, PyObject
                             PyObject *defaults, int is_typed)
 {
   self->what = what;
+  self->count = PyTuple_Size(names);
   binding_set(&self->names, Py_NewRef(names));
   binding_set(&self->defaults, Py_NewRef(defaults));
   self->is_typed = is_typed;
@@ -26,26 +27,52 @@ static int find_name(const binding_parameters *self, PyObject *name)
   return -1;
 }
 
-PyObject *binding_arrange(const binding_parameters *self, PyObject *args, PyObject *keywords)
+/* The value of a keyword argument goes to its parameter. */
+static int place_keyword(const binding_parameters *self, PyObject *key, PyObject *value,
+                         PyObject **found)
 {
-  Py_ssize_t count = PyTuple_Size(self->names), given = PyTuple_Size(args);
+  int index = find_name(self, key);
+  if (index < 0) PyErr_Format(PyExc_TypeError, "%s has no parameter `%U`", self->what, key);
+  else if (found[index]) PyErr_Format(PyExc_TypeError, "two values for `%U`", key);
+  if (PyErr_Occurred()) return -1;
+  found[index] = value;
+  return 0;
+}
+
+static int place_keywords(const binding_parameters *self, PyObject *const *values,
+                          PyObject *keywords, PyObject **found)
+{
+  PyObject *key, *value;
+  if (!keywords) return 0;
+  if (PyDict_Check(keywords)) {
+    for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, &value);)
+      if (place_keyword(self, key, value, found)) return -1;
+    return 0;
+  }
+  Py_ssize_t count = PyTuple_Size(keywords);
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (place_keyword(self, PyTuple_GetItem(keywords, i), values[i], found)) return -1;
+  return 0;
+}
+
+PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args, Py_ssize_t given,
+                          PyObject *keywords)
+{
+  Py_ssize_t count = PyTuple_Size(self->names);
   Py_ssize_t first_default = count - PyTuple_Size(self->defaults);
   if (given > count) {
     PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, %zd were given", self->what, count,
                  given);
     return NULL;
   }
-  PyObject *result = PyTuple_New(count), *key, *value;
+  PyObject *result = PyTuple_New(count);
   PyObject **found = calloc((size_t)count + 1, sizeof *found); /* borrowed */
-  if (!result || !found) goto fail;
-  for (Py_ssize_t i = 0; i < given; i++) found[i] = PyTuple_GetItem(args, i);
-  for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);) {
-    int index = find_name(self, key);
-    if (index < 0) PyErr_Format(PyExc_TypeError, "%s has no parameter `%U`", self->what, key);
-    else if (found[index]) PyErr_Format(PyExc_TypeError, "two values for `%U`", key);
-    if (PyErr_Occurred()) goto fail;
-    found[index] = value;
+  if (!result || !found) {
+    if (result) PyErr_NoMemory();
+    goto fail;
   }
+  for (Py_ssize_t i = 0; i < given; i++) found[i] = args[i];
+  if (place_keywords(self, args + given, keywords, found)) goto fail;
   for (Py_ssize_t i = 0; i < count; i++) {
     if (!found[i] && i >= first_default)
       found[i] = PyTuple_GetItem(self->defaults, i - first_default);
@@ -72,24 +99,30 @@ static const char *get_name(const binding_parameters *self, Py_ssize_t index)
   return text;
 }
 
+static kjit_arg type_number(const kjit_arg *arg)
+{
+  return arg->type == KJIT_F64 ? kjit_arg_f64(arg->value.f64)
+                               : kjit_arg_i64((int64_t)arg->value.f64);
+}
+
 int binding_take_parameter(context_object *context, const binding_parameters *self,
                            Py_ssize_t index, PyObject *object, binding_argument *storage,
                            kjit_arg *arg)
 {
   PyTypeObject *type = Py_TYPE(object);
-  int is_other = type != binding_array_type && type != &PyFloat_Type && type != &PyLong_Type;
-  int exchanged = is_other ? binding_exchange(object, &storage->tensor, &storage->producer) : 0;
-  if (exchanged < 0) return -1;
-  if (exchanged) {
-    storage->buffer.obj = NULL;
-    storage->keep = NULL;
-    storage->is_foreign = 0;
+  int is_number = type == &PyFloat_Type || type == &PyLong_Type;
+  if (type == binding_array_type && ((array_object *)object)->context == context) {
+    binding_begin_argument(storage);
+    *arg = kjit_arg_array(((array_object *)object)->array);
+    return 0;
+  }
+  int looked = is_number || type == binding_array_type ? 0 : binding_look(context, object, storage);
+  if (looked < 0) return -1;
+  if (looked) {
     *arg = kjit_arg_tensor(&storage->tensor);
     return 0;
   }
   if (binding_take_argument(context, object, get_name(self, index), storage, arg)) return -1;
-  if (self->is_typed && arg->kind == KJIT_ARG_NUMBER)
-    *arg =
-      arg->type == KJIT_F64 ? kjit_arg_f64(arg->value.f64) : kjit_arg_i64((int64_t)arg->value.f64);
+  if (self->is_typed && arg->kind == KJIT_ARG_NUMBER) *arg = type_number(arg);
   return 0;
 }

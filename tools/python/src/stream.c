@@ -119,6 +119,20 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_device *d
   return 0;
 }
 
+/* open_stream(context, object): a stream of another library as one of kjit's. */
+static PyObject *open_stream(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  PyObject *object, *keeper;
+  kjit_stream *stream;
+  if (!PyArg_ParseTuple(args, "O!O", binding_context_type, &context, &object) ||
+      binding_get_stream(context, object, NULL, &keeper, &stream))
+    return NULL;
+  if (keeper) return keeper;
+  Py_RETURN_NONE;
+}
+
 /* ---- launches that follow the streams of their arrays ---- */
 
 /* One of the streams that are kept, or a new one, which is kept if its library's streams live on.
@@ -164,17 +178,30 @@ static kjit_device *device_of(context_object *context, const binding_producer *p
   return status == KJIT_OK ? device : NULL;
 }
 
+/* Whether two arrays of one launch certainly have the same stream. */
+static int are_alike(const binding_producer *a, const binding_producer *b)
+{
+  return a->device == b->device && a->library == b->library &&
+         (a->library || a->handle == b->handle);
+}
+
 int binding_begin_following(context_object *context, const binding_argument *arguments,
                             Py_ssize_t count, kjit_launch_config *config,
                             binding_followed *followed)
 {
+  const binding_producer *last = NULL;
   followed->count = 0;
   if (config->stream) return 0;
   for (Py_ssize_t i = 0; i < count; i++) {
-    const binding_producer *producer = &arguments[i].producer;
-    if (!producer->is_known) continue;
+    binding_producer asked = arguments[i].producer, *producer = &asked;
+    if (!producer->is_known || (last && are_alike(last, producer))) continue;
+    last = &arguments[i].producer;
     /* A kernel that is to run elsewhere: its launch says what is wrong. */
     if (config->device && config->device != device_of(context, producer)) continue;
+    if (producer->library && binding_ask_stream(producer)) {
+      (void)binding_end_following(followed);
+      return -1;
+    }
     kjit_stream *stream = NULL;
     int is_own = 0, is_known = 0;
     kjit_status status = follow(context, producer, &stream, &is_own);
@@ -554,10 +581,16 @@ static PyType_Spec graph_spec = { "kjit._kjit.Graph", sizeof(graph_object), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   graph_slots };
 
+static PyMethodDef functions[] = {
+  { "open_stream", open_stream, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+
 int binding_add_streams(PyObject *module)
 {
   binding_stream_type = binding_make_type(module, &stream_spec);
   event_type = binding_make_type(module, &event_spec);
   graph_type = binding_make_type(module, &graph_spec);
-  return binding_stream_type && event_type && graph_type ? 0 : -1;
+  if (!binding_stream_type || !event_type || !graph_type) return -1;
+  return PyModule_AddFunctions(module, functions);
 }

@@ -4,7 +4,7 @@ import ast
 import inspect
 
 from .. import dtypes
-from .._errors import remember_raise
+from .._errors import SourceError, SourceTypeError, remember_raise
 from . import module as modules
 from . import static, words
 from .expression import BINARY, Expressions
@@ -37,7 +37,7 @@ class Emitter(Loops, Expressions):
                     raise self.error(inner, words.INSTEAD[name])
         self.scope = Scope(self.body, self.parameters)
         # A parameter with a known value is a name of the function's surroundings, unless it is assigned to.
-        known = known or {}
+        self.given = known = known or {}
         around = {n: v for n, v in known.items() if n not in self.scope.stores}
         self.assigned = {n: v for n, v in known.items() if n in self.scope.stores}
         self.arguments = [a for a in self.arguments if a.arg not in known]
@@ -54,10 +54,10 @@ class Emitter(Loops, Expressions):
 
     # ---- help ----
 
-    def error(self, node, message):
+    def error(self, node, message, kind=SourceError):
         if not hasattr(node, "lineno"):
             node = self.node
-        return self.source.error(node, message)
+        return self.source.error(node, message, kind)
 
     def local(self, name):
         if name not in self.renamed:
@@ -93,6 +93,8 @@ class Emitter(Loops, Expressions):
         self.kind = kind
         self.used.add(name)
         copies = []
+        if kind == "kernel":
+            self.check_given()
         head = [self.source.place(self.node), f"{kind} {name}("]
         for i, argument in enumerate(self.arguments):
             head += [", "] if i else []
@@ -127,6 +129,13 @@ class Emitter(Loops, Expressions):
                 self.static_value(ast.parse(value, mode="eval").body) if value.isidentifier() or "." in value else value
             )
         return None if value in (inspect.Parameter.empty, None) else value
+
+    def check_given(self):
+        """Parameters of a kernel that are given functions say nothing else."""
+        for argument in [*self.node.args.posonlyargs, *self.node.args.args]:
+            value = self.annotation(argument.arg, argument.annotation) if argument.arg in self.given and argument.annotation else None
+            if value is not None and not (isinstance(value, dtypes.Const) and value.type is None):
+                raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, and was given a function")
 
     def tuple_parameter(self, argument, name, shape):
         """Of a kernel: what its items are, their types say."""
@@ -186,7 +195,9 @@ class Emitter(Loops, Expressions):
         if statement.value is None or isinstance(statement.value, ast.Constant) and statement.value.value is None:
             self.put(depth, place, "return")
         elif self.kind == "kernel":
-            raise self.error(statement, "a kernel returns nothing: write to an array, or make it a kjit.func")
+            numba = "CUDA kernel must have void return type: " if self.is_typed else ""
+            advice = "write to an array, or make it a device function"
+            raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
         else:
             self.put(depth, place, "return ", self.expression(statement.value))
 

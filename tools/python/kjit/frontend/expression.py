@@ -87,6 +87,8 @@ class Expressions:
         what = (
             "None" if value is None else "a text" if isinstance(value, str) else f"an object of {type(value).__name__}"
         )
+        if self.is_typed and isinstance(node, ast.Name):
+            what = f"Untyped global name '{node.id}': {what}"
         raise self.error(
             node,
             f"{what} is nothing that a kernel can use: numbers, tuples of numbers, NumPy arrays, functions and kjit's own words are",
@@ -347,6 +349,11 @@ class Expressions:
         if isinstance(node.func, ast.Name):
             if node.func.id not in self.parameters and node.func.id not in self.scope.names:
                 raise self.error(node.func, f"`{node.func.id}` is not defined")
+            if self.kind == "kernel" and node.func.id in self.parameters and node.func.id not in self.scope.stores:
+                raise self.error(
+                    node.func,
+                    f"`{node.func.id}` is called, but its argument is no function that a kernel can call: a function of Python, a kjit.func, or one of the kernel language",
+                )
             return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in words.METHODS and not node.args:
             before, _, after = words.METHODS[node.func.attr].partition("{value}")
@@ -392,7 +399,7 @@ class Expressions:
         bound.apply_defaults()
         values, shapes = {}, {}
         for name, value in bound.arguments.items():
-            values[name] = self.handed_over(value) if self.is_typed else static.UNKNOWN
+            values[name] = self.handed_over(value)
             shape = self.shape_of(value) if isinstance(value, ast.AST) else None
             if shape is not None and shape.has_fields():
                 shapes[name] = shape
@@ -408,5 +415,7 @@ class Expressions:
         return [self.source.place(node), f"{symbol}(", *parts, ")"]
 
     def handed_over(self, value):
-        """What is known of an argument, or UNKNOWN."""
-        return self.static_value(value) if isinstance(value, ast.AST) else value
+        """What is known of an argument, or UNKNOWN; where numbers of Python have no types, functions only."""
+        known = self.static_value(value) if isinstance(value, ast.AST) else value
+        is_handed_over = self.is_typed or modules.is_function(known) or words.builtin_name(known) is not None
+        return known if is_handed_over else static.UNKNOWN

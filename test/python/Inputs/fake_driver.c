@@ -1,0 +1,40 @@
+/* The driver of test/unit/fake_cuda.h as a libcuda.so.1: what a launch would have handed to a GPU
+ * is looked at by whoever has opened it, too. */
+#include "../../unit/fake_cuda.h"
+
+#define X(name, symbol, parameters) \
+  extern __typeof__(fake_##name) exported_##name __asm__(symbol) \
+    __attribute__((alias("fake_" #name), visibility("default")));
+#include "cuda/driver.def"
+#undef X
+
+#define EXPORT __attribute__((visibility("default")))
+typedef struct fake_seen {
+  int64_t launches, allocations, events, streams, orders;
+  uint64_t stream, ordered[2]; /* ordered: the last stream that was put behind another one */
+  unsigned grid[3], block[3];
+  int64_t parameter_bytes;
+  char parameters[1024];
+} fake_seen;
+
+EXPORT void fake_set_devices(int count);
+EXPORT void fake_set_devices(int count)
+{
+  (void)find_fake;
+  cuda.devices = count;
+}
+
+EXPORT void fake_look(fake_seen *seen);
+EXPORT void fake_look(fake_seen *seen)
+{
+  *seen = (fake_seen){ .launches = cuda.launches,
+                       .allocations = cuda.allocations,
+                       .events = cuda.events,
+                       .streams = cuda.streams,
+                       .orders = cuda.orders,
+                       .stream = (uintptr_t)cuda.stream,
+                       .parameter_bytes = (int64_t)cuda.parameter_bytes };
+  memcpy(seen->grid, cuda.grid, sizeof seen->grid);
+  memcpy(seen->block, cuda.block, sizeof seen->block);
+  memcpy(seen->parameters, cuda.parameters, sizeof seen->parameters);
+}

@@ -1,0 +1,271 @@
+# REQUIRES: build
+# RUN: mkdir -p %t && %cc -shared -fPIC -O1 -D_GNU_SOURCE= -I%srcdir/include -I%srcdir/lib -I%srcdir/runtime %S/Inputs/fake_driver.c -o %t/libcuda.so.1
+# RUN: env LD_LIBRARY_PATH=%t %kjit-python %s
+"""Launches on a GPU, on a driver that only notes what it is given: arrays of CuPy and of libraries with DLPack's exchange API
+are read where they are, follow their library's stream, and leave nothing behind."""
+import ctypes
+import random
+import struct
+import sys
+import threading
+import types
+
+import numpy as np
+
+driver = ctypes.CDLL("libcuda.so.1")
+DEVICES = 2
+driver.fake_set_devices(DEVICES)
+
+import kjit  # noqa: E402
+
+
+class Seen(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_int64) for n in ("launches", "allocations", "events", "streams", "orders")] + [
+        ("stream", ctypes.c_uint64), ("ordered", ctypes.c_uint64 * 2), ("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("parameter_bytes", ctypes.c_int64), ("parameters", ctypes.c_char * 1024)]
+
+
+def look():
+    seen = Seen()
+    driver.fake_look(ctypes.byref(seen))
+    return seen
+
+
+def words(seen):
+    """The parameters of the last launch, as numbers of 64 bits."""
+    data = ctypes.string_at(ctypes.addressof(seen) + Seen.parameters.offset, seen.parameter_bytes // 8 * 8)
+    return struct.unpack(f"<{len(data) // 8}Q", data)
+
+
+# ---- CuPy, as far as a launch looks at it ----
+
+class MemoryPointer:
+    def __init__(self, ptr, device_id):
+        self.ptr, self.device_id = ptr, device_id
+
+
+class ndarray:
+    """An array of CuPy over the memory of an array of NumPy, as the attributes say that a launch reads."""
+
+    dlpacks = 0
+
+    def __init__(self, array, device=0):
+        self.array, self.dtype, self.ndim, self.size, self.shape, self.strides = array, array.dtype, array.ndim, array.size, array.shape, array.strides
+        self._c_contiguous = array.flags.c_contiguous
+        self.data = MemoryPointer(array.ctypes.data, device)
+
+    def __dlpack_device__(self):
+        ndarray.dlpacks += 1
+        return 2, self.data.device_id
+
+    def __dlpack__(self, **options):
+        raise BufferError("no capsule today")
+
+
+class Derived(ndarray):
+    pass
+
+
+class Stream:
+    def __init__(self, ptr):
+        self.ptr = ptr
+
+
+current, asked = {0: 0, 1: 0}, []
+
+
+def get_current_stream(device_id=-1):
+    asked.append(device_id)
+    return Stream(current[device_id])
+
+
+cupy = types.ModuleType("cupy")
+cupy.ndarray, cupy.cuda = ndarray, types.SimpleNamespace(get_current_stream=get_current_stream)
+ndarray.__module__ = "cupy"
+sys.modules["cupy"] = cupy
+
+
+@kjit.jit
+def axpy(r, a, x, y):
+    for i in kjit.grid_range(len(r)):
+        r[i] = a * x[i] + y[i]
+
+
+@kjit.jit
+def scale(m, n):
+    for i, j in kjit.grid_range(m.shape):
+        m[i, j] *= n
+
+
+def refused(kind, call, text=""):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+        return
+    raise AssertionError(f"{kind.__name__} was not raised")
+
+
+rng = np.random.default_rng()
+for kind in ("f4", "f8", "i4", "u2", "f2", "c8"):
+    for device in range(DEVICES):
+        n = int(rng.integers(1, 5000))
+        arrays = [ndarray(np.zeros(n, kind), device) for _ in range(3)]
+        before, asked[:] = look(), []
+        axpy(arrays[0], 2, arrays[1], arrays[2])
+        after = look()
+        assert after.launches == before.launches + 1 and asked == [device] and not after.stream
+        assert [a.data.ptr for a in arrays] == [w for w in words(after) if w in {a.data.ptr for a in arrays}]
+
+# Shapes and strides: those of rows without gaps are not asked for their tuples, others are.
+for _ in range(30):
+    rows, columns = (int(n) for n in rng.integers(1, 40, 2))
+    whole = np.zeros((2 * rows, 3 * columns), random.choice(("f4", "f8")))
+    part = random.choice((whole, whole[::2], whole[:, ::3], whole.T, whole[::-1], whole[:rows, :columns]))
+    before = look()
+    scale(ndarray(part), 3)
+    after = look()
+    assert after.launches == before.launches + 1 and part.ctypes.data in words(after)
+    numbers = {part.size, *part.shape} | {s // part.itemsize % 2**32 for s in part.strides}
+    halves = {w >> shift & 0xFFFFFFFF for w in words(after) for shift in (0, 32)} | set(words(after))
+    assert any(n in halves for n in numbers), (part.shape, part.strides, words(after))
+assert not ndarray.dlpacks
+
+# The launch goes to the library's current stream of that GPU; arrays of two GPUs are refused.
+x = [ndarray(np.zeros(10, "f4"), 1) for _ in range(3)]
+for handle in (0x1000, 0x2000, 0, 0x1000):
+    current[1] = handle
+    axpy(x[0], 2, x[1], x[2])
+    assert look().stream == handle, (hex(look().stream), hex(handle))
+current[1] = 0x3000
+streams = look().streams
+stream = kjit.device("cuda:1").stream()
+axpy[1, 32, stream](x[0], 2, x[1], x[2])  # which says where to
+assert look().stream == stream.handle and look().streams == streams + 1
+refused(kjit.Error, lambda: axpy(x[0], 2, ndarray(np.zeros(10, "f4"), 0), x[2]))
+current[1] = "no number"
+refused(TypeError, lambda: axpy(x[0], 2, x[1], x[2]))
+current[1] = 0
+
+# Objects that lie, and what only looks like CuPy's, go by the protocols, whose message it is.
+for name, lie in [("data", None), ("data", MemoryPointer("a", 0)), ("data", MemoryPointer(4096, 2**40)), ("data", MemoryPointer(0, 0)), ("dtype", "f4"), ("dtype", np.dtype("M8[s]")),
+                  ("dtype", np.dtype([("x", "f4")])), ("ndim", 9), ("ndim", -1), ("ndim", None), ("size", -1), ("size", "3"), ("size", 2**70)]:
+    bad = ndarray(np.zeros(10, "f4"))
+    setattr(bad, name, lie)
+    refused(kjit.ArgumentError, lambda bad=bad: axpy(bad, 2, bad, bad))
+for shape, strides in [((3,), (4,)), ((-3, 2), (8, 4)), (3, 4), (("a", 2), (8, 4)), ((2**40, 2**40), (8, 4)), ((3, 2), (7, 4)), ((3, 2), (8,)), ((3, 2), None)]:
+    bad = ndarray(np.zeros((6, 8), "f4")[::2, ::2])
+    bad.shape, bad.strides = shape, strides
+    refused(kjit.ArgumentError, lambda bad=bad: scale(bad, 2))
+missing = ndarray(np.zeros(10, "f4"))
+del missing._c_contiguous
+refused(kjit.ArgumentError, lambda: axpy(missing, 2, missing, missing), "no capsule today")
+refused(kjit.ArgumentError, lambda: axpy(Derived(np.zeros(3)), 2, x[1], x[2]), "no capsule today")
+assert ndarray.dlpacks
+
+# ---- a library with the exchange API ----
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+LOOK = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
+STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
+
+class Table(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p), ("allocate", ctypes.c_void_p), ("take", ctypes.c_void_p), ("give", ctypes.c_void_p),
+                ("look", LOOK), ("stream", STREAM)]
+
+
+@LOOK
+def look_at(owner, tensor):
+    owner.shape = (ctypes.c_int64 * 1)(owner.array.size)
+    tensor[0] = Tensor(owner.array.ctypes.data, 2, owner.device, 1, 2, 32, 1, owner.shape, None, 0)
+    return 0
+
+
+asks, others_stream = 0, 0x7000
+
+
+@STREAM
+def stream_of(kind, number, out):
+    global asks
+    asks += 1
+    if others_stream is None:
+        return -1
+    out[0] = others_stream
+    return 0
+
+
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.argtypes, new_capsule.restype = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p], ctypes.py_object
+table = Table(1, 3, None, None, None, None, look_at, stream_of)
+
+
+class Library:
+    __dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(table), b"dlpack_exchange_api", None)
+
+    def __init__(self, array, device=0):
+        self.array, self.device = array, device
+
+
+mine = [Library(np.zeros(100, "f4")) for _ in range(3)]
+axpy(mine[0], 2, mine[1], mine[2])
+assert asks == 1 and look().stream == 0x7000  # once for all three
+# Arrays of two libraries: the launch is behind what both have queued, and both go on behind it.
+before = look()
+theirs = ndarray(np.zeros(100, "f4"))
+current[0] = 0x9000
+axpy(mine[0], 2, theirs, mine[2])
+after = look()
+assert after.stream == 0x7000 and after.orders == before.orders + 2 and after.events == before.events, (after.stream, after.orders - before.orders)
+current[0] = 0
+others_stream = None
+refused(kjit.ArgumentError, lambda: axpy(mine[0], 2, mine[1], mine[2]), "gives no stream")
+others_stream = 0
+
+# ---- eight threads with a stream each, and nothing is left behind ----
+
+own = [kjit.zeros(1000, "f32", "cuda") for _ in range(3)]
+problems, done = [], [0] * 8
+streams = [kjit.device("cuda:0").stream(non_blocking=True) for _ in range(8)]
+
+
+def many(number, count):
+    try:
+        mine = [kjit.zeros(100, "f32", "cuda") for _ in range(3)]
+        theirs = [ndarray(np.zeros(100, "f4")) for _ in range(3)]
+        with_stream = axpy[1, 128, streams[number]]
+        for _ in range(count):
+            with_stream(mine[0], 2.5, mine[1], mine[2])
+            axpy(theirs[0], 2.5, theirs[1], theirs[2])
+            done[number] += 2
+    except BaseException as error:
+        problems.append(error)
+
+
+def from_threads(count):
+    threads = [threading.Thread(target=many, args=(n, count)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems, problems[0]
+    kjit.synchronize()
+
+
+def resident_bytes():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+from_threads(500)
+before, resident, launched = look(), resident_bytes(), sum(done)
+from_threads(3000)
+after = look()
+assert after.launches - before.launches == sum(done) - launched == 48000
+assert after.streams == before.streams and after.events <= before.events and after.allocations <= before.allocations + 8, (after.allocations, after.events, after.streams)
+assert resident_bytes() - resident < 4 << 20, resident_bytes() - resident
+print("direct: good", file=sys.stderr)
