@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the Debian packages and tries them as somebody who has nothing: installs them in a bare Debian root, runs a kernel, builds and runs the README's C and C++ programs by pkg-config and an
-# outside project by CMake, and removes the packages again, after which the root has the files that it had. Needs root, mmdebstrap and Debian's mirrors.
+# outside project by CMake, walks through the pages that teach (each file and each command as it stands there), and removes the packages again, after which the root has the files that it had.
+# Needs root, mmdebstrap and Debian's mirrors.
 #   scripts/check-packages.sh [FOLDER]    packages in FOLDER; default: they are made into dist
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,6 +20,11 @@ work=$root/tmp/kjit
 mkdir -p "$work/project"
 cp "$folder"/*.deb "$folder"/*.ddeb "$work/"
 cp test/install/Inputs/* "$work/project/"
+# The pages that somebody reads who comes from CUDA C, in the order of reading, and what they name.
+pages=(docs/tutorial.md docs/from/cuda.md docs/cpp.md docs/howto/arrays.md docs/howto/reductions.md docs/howto/streams.md)
+mkdir -p "$work/tree/test/install"
+cp --parents -r "${pages[@]}" include test/install/packages.test test/docs/check_pages.py "$work/tree/"
+printf '%s\n' "${pages[@]}" > "$work/pages"
 python3 test/public/Inputs/readme_example.py README.md "$work" > "$work/command.sh"
 cat > "$work/try.sh" <<'TRY'
 set -eu
@@ -27,7 +33,7 @@ cd /tmp/kjit
 quietly() { "$@" > log 2>&1 || { cat log >&2; exit 1; }; }
 files() { find / -xdev \( -path /proc -o -path /tmp -o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache -o -path /var/log \) -prune -o -print | sort; }
 quietly apt-get update
-quietly apt-get install -y --no-install-recommends gcc g++ libc6-dev pkg-config cmake make libgomp1 libpng16-16 libzstd1 zlib1g
+quietly apt-get install -y --no-install-recommends gcc g++ libc6-dev pkg-config cmake make python3-minimal libpython3-stdlib libgomp1 libpng16-16 libzstd1 zlib1g
 files > before
 quietly apt-get install -y --no-install-recommends ./libkjit0_*.deb ./libkjit-dev_*.deb ./kjit-tools_*.deb ./kjit-doc_*.deb
 kjit-run --version
@@ -41,6 +47,8 @@ g++ -std=c++17 -Wall -Werror $(pkg-config --cflags kjit) host.cpp $(pkg-config -
 quietly cmake -S project -B build
 quietly cmake --build build
 build/host
+mapfile -t pages < pages
+python3 -B tree/test/docs/check_pages.py tree walk installed "${pages[@]}"
 # Debug symbols, for the very files that are installed, come and go beside them.
 quietly dpkg -i ./libkjit0-dbgsym_*.ddeb ./kjit-tools-dbgsym_*.ddeb
 for file in /usr/bin/kjit-run /usr/lib/*/libkjit.so.0 /usr/lib/*/libkjit-compiler.so.*; do

@@ -1,10 +1,47 @@
 #!/usr/bin/env python3
-"""check-site.py FOLDER: follows every link of the HTML pages in the folder that leads to a file of it, also to a place in
-a page; says which lead nowhere and exits 1. Links to other sites are not followed."""
+"""check-site.py FOLDER [--browser]: follows every link of the HTML pages in the folder that leads to a file of it, also to a
+place in a page; says which lead nowhere and exits 1. Links to other sites are not followed.
+
+--browser: opens each page in Chromium, too (Debian's package chromium), as wide as a phone and as a desktop, and says which
+pages are wider than that, so that they have to be moved sideways, and by what."""
+import argparse
+import functools
 import html.parser
+import http.server
+import json
+import os
 import pathlib
+import shutil
+import subprocess
 import sys
+import tempfile
+import threading
 import urllib.parse
+
+WIDTHS = (390, 1280)
+PATIENCE_S = 600  # for a page to be told of
+# Opens each page in a frame of its width, in which a page cannot tell that it is none of a window's.
+SCRIPT = """<!doctype html><body style="margin:0"><script>
+function culprit(document, width) {
+  const wide = [...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > width + 1 &&
+    !e.closest(".highlight pre, .table-wrapper, .sidebar-drawer, .toc-drawer"));
+  const last = wide[wide.length - 1];
+  return last ? last.tagName.toLowerCase() + ": " + last.textContent.trim().slice(0, 60) : "";
+}
+async function look(page, width) {
+  const frame = document.createElement("iframe");
+  frame.style = `width:${width}px;height:800px;border:0`;
+  frame.src = "/" + page;
+  document.body.replaceChildren(frame);
+  await new Promise(done => frame.onload = done);
+  const inner = frame.contentDocument, measured = inner.documentElement.scrollWidth;
+  return { page, width, measured, culprit: measured > width ? culprit(inner, width) : "" };
+}
+(async () => {
+  for (const page of PAGES) for (const width of WIDTHS)
+    await fetch("/result", { method: "POST", body: JSON.stringify(await look(page, width)) });
+})();
+</script>"""
 
 
 class Page(html.parser.HTMLParser):
@@ -33,8 +70,63 @@ def broken(root, pages):
                 yield f"{path.relative_to(root)}:{line}: the link leads nowhere: {link}"
 
 
-root = pathlib.Path(sys.argv[1]).resolve()
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def __init__(self, *arguments, pages, results, news, **named):
+        self.pages, self.results, self.news = pages, results, news
+        super().__init__(*arguments, **named)
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, body):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def do_GET(self):
+        if self.path != "/look":
+            return super().do_GET()
+        self.answer(SCRIPT.replace("PAGES", json.dumps(self.pages)).replace("WIDTHS", json.dumps(WIDTHS)))
+
+    def do_POST(self):
+        self.results.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.answer("")
+        self.news.release()
+
+
+def too_wide(root, pages):
+    """What the browser says of each page at each width."""
+    chromium = shutil.which("chromium") or sys.exit("check-site: --browser needs chromium: apt install chromium")
+    results, news, names = [], threading.Semaphore(0), [str(path.relative_to(root)) for path in pages]
+    handler = functools.partial(Handler, directory=str(root), pages=names, results=results, news=news)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, tempfile.TemporaryDirectory() as profile:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        command = [chromium, "--headless", "--disable-gpu", "--mute-audio", f"--user-data-dir={profile}",
+                   *(["--no-sandbox"] if os.geteuid() == 0 else []), f"http://127.0.0.1:{server.server_port}/look",
+                   "--remote-debugging-port=0"]  # without which it ends when the page is loaded
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
+            while len(results) < len(names) * len(WIDTHS) and news.acquire(timeout=PATIENCE_S):
+                pass
+            browser.terminate()
+        server.shutdown()
+    if len(results) < len(names) * len(WIDTHS):
+        yield f"the browser told of {len(results)} of {len(names) * len(WIDTHS)} pages"
+    for found in results:
+        if found["measured"] > found["width"]:
+            yield f"{found['page']}: {found['measured']} pixels wide where there are {found['width']}: {found['culprit']}"
+
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("folder", type=pathlib.Path)
+parser.add_argument("--browser", action="store_true", help="look at the widths of pages in Chromium, too")
+options = parser.parse_args()
+root = options.folder.resolve()
 pages = {path: Page(path) for path in sorted(root.rglob("*.html"))}
 wrong = list(broken(root, pages))
 print("\n".join(wrong + [f"{len(pages)} pages, {sum(len(page.links) for page in pages.values())} links, {len(wrong)} lead nowhere"]))
+if options.browser:
+    wide = list(too_wide(root, pages))
+    print("\n".join(wide + [f"{len(pages)} pages at {len(WIDTHS)} widths, {len(wide)} too wide"]))
+    wrong += wide
 sys.exit(bool(wrong) or not pages)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes docs/ir.md, docs/embedding.md and docs/tools.md from their .in.md files, docs/builtins.prose.md and the tables in the source; with
---check, exits 1 when one is not what would be made, or when a built-in has no prose."""
+"""Makes docs/ir.md, docs/embedding.md, docs/tools.md and docs/options.md from their .in.md files, and the manual pages from their .1.in files, with
+docs/builtins.prose.md, docs/options.prose.md and the tables in the source; with --check, exits 1 when one is not what would be made, or when a built-in or an
+option has no prose."""
 import pathlib
 import re
 import sys
@@ -138,6 +139,52 @@ def gaps_in_prose():
         yield "docs/builtins.prose.md tells of the built-ins in another order than lib/ir/builtins.def"
 
 
+def option_prose():
+    """What each option does: tool: {name: text}, from docs/options.prose.md."""
+    found = {}
+    for part in re.split(r"^## ", (ROOT / "docs/options.prose.md").read_text(), flags=re.MULTILINE)[1:]:
+        tool, *entries = re.split(r"^### ", part, flags=re.MULTILINE)
+        found[tool.strip()] = {name: " ".join(text.split()) for name, text in (entry.split("\n", 1) for entry in entries)}
+    return found
+
+
+def option_form(option):
+    value = "" if not option["value"] else f"[={option['value']}]" if option["is_optional"] else f" {option['value']}"
+    return (f"-{option['short']}, " if option["short"] else "") + f"--{option['name']}{value}"
+
+
+def options_as_table(tool):
+    texts, parts = option_prose()[tool], []
+    plain = lambda text: re.sub(r"See [A-Z]+\.", "See [the tools](tools.md).", re.sub(r"([<>*_\[\]])", r"\\\1", text))
+    for group in dict.fromkeys(option["group"] for option in tables.options_of(tool)):
+        own = [option for option in tables.options_of(tool) if option["group"] == group]
+        parts += [f"### {group}"] if group else []
+        parts += [table(["option", "what it does"], [(f"`{option_form(option)}`", plain(texts[option["name"]])) for option in own])]
+    return "\n\n".join(parts)
+
+
+def options_as_manual(tool):
+    texts, lines, group = option_prose()[tool], [], ""
+    escape = lambda text: re.sub(r"^([.'])", r"\\&\1", text.replace("\\", "\\e").replace("-", "\\-"))
+    for option in tables.options_of(tool):
+        lines += [f".SS {option['group']}"] if option["group"] != group else []
+        group = option["group"]
+        lines += [".TP", f".B {escape(option_form(option))}", escape(texts[option["name"]])]
+    lines += [".TP", ".B \\-?, \\-\\-help", "Show a summary.", ".TP", ".B \\-V, \\-\\-version", "Show the version."]
+    return "\n".join(lines)
+
+
+def gaps_in_options():
+    """What is wrong with docs/options.prose.md."""
+    for tool in tables.OPTION_TABLES:
+        names, told = [option["name"] for option in tables.options_of(tool)], option_prose().get(tool, {})
+        for name in names:
+            if not told.get(name):
+                yield f"docs/options.prose.md does not tell of {tool} --{name}"
+        for name in set(told) - set(names):
+            yield f"docs/options.prose.md tells of {tool} --{name}, which is no option"
+
+
 def refused():
     """The built-ins that guests may not use."""
     return paragraph(", ".join(f"`{row['name']}`" for row in tables.builtins() if not row["is for guests"]))
@@ -199,13 +246,18 @@ def make(source):
     text = source.read_text()
     for mark, generate in TABLES.items():
         text = text.replace(mark, generate()) if mark in text else text
-    return text
+    text = re.sub(r"@OPTIONS ([\w-]+)@", lambda found: options_as_table(found[1]), text)
+    return text.replace("@OPTIONS@", options_as_manual(source.name.split(".")[0])) if source.name.endswith(".1.in") else text
 
 
 def main():
+    gaps = list(gaps_in_options())
+    if gaps:
+        print("\n".join(gaps))
+        return 1
     stale = 0
-    for source in sorted((ROOT / "docs").glob("*.in.md")):
-        target = source.with_name(source.name.replace(".in.md", ".md"))
+    for source in sorted([*(ROOT / "docs").glob("*.in.md"), *(ROOT / "docs/man").glob("*.1.in")]):
+        target = source.with_name(source.name.replace(".in.md", ".md").replace(".1.in", ".1"))
         text = make(source)
         if "--check" not in sys.argv:
             target.write_text(text)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Makes the site of docs/ and the headers, as HTML in build/site/html, and man(3) pages in build/site/man3. Fails where Sphinx warns and where a link leads nowhere.
+# scripts/check-site.py build/site/html --browser looks at the widths of all pages in Chromium.
 # Needs Debian's doxygen, python3-sphinx, python3-myst-parser and furo: scripts/make-site.sh --install gets them (as root or with sudo).
 set -eu
 cd "$(dirname "$0")/.."

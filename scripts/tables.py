@@ -32,6 +32,25 @@ def rows(path, macro="X"):
         yield split_row(text[match.end():])
 
 
+OPTION_TABLES = {"kjit-run": "tools/kjit-run/options.c", "kjit-compile": "tools/kjit-compile/options.c", "kjit-cache": "tools/kjit-cache/main.c"}
+
+
+def options_of(tool):
+    """The options of a tool in the order of its table: dictionaries of group, name, short ("d" or None), value (None: it takes none), is_optional. A group is of the
+    options that have its number, wherever they stand."""
+    text = (ROOT / OPTION_TABLES[tool]).read_text()
+    for header in ("module.h", "limits.h"):  # what several tools have
+        for name, parameters, body in re.findall(r"#define (TOOL_\w+_HELP)(\(.*?\))? \\\n((?:.*\\\n)*.*)", (ROOT / "tools/driver" / header).read_text()):
+            text = re.sub(rf"\b{name}\b(?:\((\w+), (\d+)\))?", lambda found: re.sub(r"\bgroup\b", found[2] or "group", body.replace("\\\n", "\n")), text)
+    table = re.search(r"option_table\[\] = \{(.*?)^ *\};", text, re.DOTALL | re.MULTILINE)[1]
+    word = r'"((?:[^"\\]|\\.)*)"'
+    rows = re.findall(rf"\{{\s*(?:{word}|0),\s*(?:'(.)'|\w+),\s*(?:{word}|0),\s*(\w+),\s*((?:{word}\s*)+),?\s*(\d+)?\s*\}}", table)
+    groups = {number: eval(documentation) for name, _, _, _, documentation, _, number in rows if not name}
+    found = [{"group": groups.get(number, ""), "name": name, "short": short or None, "value": value or None, "is_optional": flags == "OPTION_ARG_OPTIONAL"}
+             for name, short, value, flags, _, _, number in rows if name]
+    return sorted(found, key=lambda option: list(groups.values()).index(option["group"]) if groups else 0)
+
+
 def builtins():
     """The built-ins as the reference has them, an atomic once: dictionaries of id, name, names at other scopes, architecture,
     aliases."""

@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
 # Substitutions: %kjit-python (with the package kjit), %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, dpkg (Debian packages can be made).
+# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made).
 import glob
 import os
 import platform
@@ -66,6 +66,7 @@ features = {
     "clangxx": shutil.which("clang++"),
     "zsh": shutil.which("zsh"),
     "doxygen": shutil.which("doxygen"),
+    "chromium": shutil.which("chromium"),
     "dpkg": shutil.which("dpkg-shlibdeps"),
     "mpi": shutil.which("mpirun") and os.path.exists(os.path.join(config.kjit_example_dir, "diffusion_mpi")),
     "sanitizer": sanitizers,

@@ -1,5 +1,6 @@
-"""Every option that a tool's --help lists is in its manual page and in docs/tools.md; names those that are not and exits
-1."""
+"""Every option that a tool's --help lists is in its manual page, in docs/tools.md and in docs/options.md; names those that
+are not and exits 1. --help prints the table that the program reads them by; make-docs.py makes the manual pages and
+docs/options.md of the source of that table."""
 import pathlib
 import re
 import subprocess
@@ -15,12 +16,13 @@ def options_of(tool):
 
 
 wrong = 0
-told = (ROOT / "docs/tools.md").read_text()
+told, listed = (ROOT / "docs/tools.md").read_text(), (ROOT / "docs/options.md").read_text()
 for tool in sys.argv[2:]:
     name = pathlib.Path(tool).name
+    own = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", listed, re.DOTALL | re.MULTILINE)[1]
     manual = (ROOT / f"docs/man/{name}.1").read_text().replace("\\-", "-")
     for option in options_of(tool):
-        for place, text in ((f"docs/man/{name}.1", manual), ("docs/tools.md", told)):
+        for place, text in ((f"docs/man/{name}.1", manual), ("docs/tools.md", told), ("docs/options.md", own)):
             if not re.search(rf"--{option}\b(?!-)", text):
                 print(f"{name} --{option} is not in {place}")
                 wrong = 1

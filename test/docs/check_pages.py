@@ -1,5 +1,5 @@
 """Runs what pages show, as their readers would: in a folder of its own for each page, with the tools and the library of
-this build.
+this build, or, with the argument `installed`, with those that are installed and the system's compilers.
 
 A code block whose first line is a comment that begins with the name of a file (`/* axpy.c: ... */`, `# axpy.kir: ...`)
 is that file. A block of the language `console` has commands behind `$ `, each followed by what it prints; `...` stands
@@ -89,7 +89,7 @@ class Page:
             self.commands.append(command)
             done = subprocess.run(["bash", "-c", command], cwd=self.folder, env=self.environment, text=True,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                  timeout=100)
+                                  timeout=600)
             wanted = status if k + 1 == len(commands) else 0
             if done.returncode != wanted:
                 self.complain(position, f"`{command}` ended with {done.returncode}, expected {wanted}:\n{done.stdout}")
@@ -145,8 +145,8 @@ def main():
     root, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     options = dict(argument.split("=", 1) for argument in sys.argv[3:] if "=" in argument)
     shutil.rmtree(folder, ignore_errors=True)
-    environment = make_tools(folder / "tools", root, options)
-    pages = sorted({page for name in sys.argv[3:] if "=" not in name for page in root.glob(name)
+    environment = dict(os.environ) if "installed" in sys.argv else make_tools(folder / "tools", root, options)
+    pages = sorted({page for name in sys.argv[3:] if "=" not in name and name != "installed" for page in root.glob(name)
                    if not page.name.endswith((".in.md", ".prose.md"))})
     wrong, names, inner = 0, names_of_api(root), inner_names(root)
     for page in pages:

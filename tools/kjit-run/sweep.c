@@ -123,6 +123,7 @@ typedef struct sweep {
   FILE *rows;
   run_plot plot, beside;       /* of the sweep; of the tables that --beside names */
   uint64_t done;               /* sizes, of all devices */
+  uint64_t row_count;          /* that were written */
   const kjit_device **devices; /* that --device has named so far; owned */
   size_t device_count;
 } sweep;
@@ -175,6 +176,7 @@ static bool measure_step(sweep *w, kjit_device *device, run_steps *steps, size_t
                   .least_ns = (double)m.least_ns / (double)o->repeat };
   tool_stop_progress(); /* whose line is on the same terminal */
   run_write_row(&row, w->rows);
+  w->row_count++;
   draw(w, &row);
   run_destroy_row(&row);
   return true;
@@ -267,19 +269,36 @@ static void move_besides(sweep *w)
   }
 }
 
-static bool write_plot(sweep *w)
+static bool write_plot(sweep *w, tool_error *error)
 {
   const run_options *o = w->s->options;
   tool_output_file output;
   size_t points = 0;
   for (size_t i = 0; i < w->plot.line_count; i++) points += w->plot.lines[i].count;
   if (!points)
-    return tool_fail(w->s->error, TOOL_EXIT_USAGE,
+    return tool_fail(error, TOOL_EXIT_USAGE,
                      "--plot-of bandwidth: no step has arrays whose bytes could be counted");
   move_besides(w);
-  if (!tool_create_output(w->s->error, o->plot, &output)) return tool_prefix(w->s->error, "--plot");
+  if (!tool_create_output(error, o->plot, &output)) return tool_prefix(error, "--plot");
   run_write_plot(&w->plot, output.stream);
-  return tool_finish_output(w->s->error, &output, true) || tool_prefix(w->s->error, "--plot");
+  return tool_finish_output(error, &output, true) || tool_prefix(error, "--plot");
+}
+
+/* Of a sweep that failed on its way: what was measured until then stays, and the error says where.
+ * The first error is the one to report; of a plot that cannot be written either nothing is said. */
+static void keep_rows(sweep *w, bool has_file)
+{
+  tool_error *error = w->s->error, of_plot = { 0 };
+  const char *csv = w->s->options->csv, *plot = w->s->options->plot;
+  bool is_file = has_file && csv && strcmp(csv, "-") != 0;
+  bool is_drawn = plot && write_plot(w, &of_plot);
+  char *text =
+    tool_format("%s\n%llu rows were measured before, and kept%s%s%s%s", error->text,
+                (unsigned long long)w->row_count, is_file ? ": " : "", is_file ? csv : "",
+                is_drawn ? (is_file ? ", " : ": ") : "", is_drawn ? plot : "");
+  free(of_plot.text);
+  free(error->text);
+  error->text = text;
 }
 
 /* Before the sweep: whoever has waited for it does not want to hear of a misspelled file. */
@@ -313,11 +332,12 @@ static bool make(sweep *w)
   if (!tool_create_output(w->s->error, o->csv, &output)) return tool_prefix(w->s->error, "--csv");
   w->rows = output.stream;
   run_write_head(w->sizes.size.name, w->rows);
-  bool ok = measure_devices(w);
+  bool ok = measure_devices(w), has_rows = ok || w->row_count > 0;
   tool_stop_progress();
-  if (!tool_finish_output(w->s->error, &output, ok))
-    return ok ? tool_prefix(w->s->error, "--csv") : false;
-  return ok && (!o->plot || write_plot(w));
+  bool has_file = tool_finish_output(w->s->error, &output, has_rows);
+  if (ok && !has_file) return tool_prefix(w->s->error, "--csv");
+  if (!ok && has_rows) keep_rows(w, has_file);
+  return ok && (!o->plot || write_plot(w, w->s->error));
 }
 
 bool run_make_sweep(const run_sweeper *s)
