@@ -644,9 +644,25 @@ def warn_of_copies(args):
             warnings.warn(text, errors.NumbaPerformanceWarning, stacklevel=5)
 
 
+def _characters(value):
+    """Texts as arrays of their characters: one dimension more."""
+    size = 1 if value.dtype.kind == "S" else 4
+    if not value.flags.c_contiguous or not value.dtype.itemsize or not value.dtype.isnative:
+        raise TypeError(f"an array of {value.dtype} with gaps, or in another order of bytes: copy it first")
+    return value.view(f"u{size}").reshape(*value.shape, value.dtype.itemsize // size)
+
+
+def wrap_arg(value, default=InOut):
+    """An array of the host as an argument of a kind; anything else as it is."""
+    return value if isinstance(value, _Argument) or not isinstance(value, numpy.ndarray) else default(value)
+
+
 def take(value, after):
     """A kernel's argument as the extension takes it. after: functions to be called after the launch."""
-    if type(value) in (int, float, numpy.ndarray):
+    kind = type(value)
+    if kind is numpy.ndarray:
+        return value if value.dtype.kind not in "SU" else _characters(value)
+    if kind is int or kind is float:
         return value
     if isinstance(value, MappedNDArray):
         return value.view(numpy.ndarray) if value._own is None else value._own

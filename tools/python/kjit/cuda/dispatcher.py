@@ -33,7 +33,6 @@ _KNOWN = _WITHOUT_EFFECT | {
 }
 _REFUSED = {
     "link": "link= of CUDA C or PTX is not there: write the function in Python, or use kjit.ptx in a kernel",
-    "extensions": "extensions= is not there: convert the arguments before the launch",
 }
 
 
@@ -148,7 +147,7 @@ def _options(given):
         options["launch_bounds"] = bounds if isinstance(bounds, int) else tuple(bounds)
     if given.get("inline") in ("always", True) or given.get("forceinline"):
         options["inline"] = True
-    elif given.get("inline") == "never":
+    elif given.get("inline") in ("never", False):
         options["inline"] = False
     return options
 
@@ -176,7 +175,7 @@ class Dispatcher:
         )
         self.overloads, self._signatures, self._configurations = {}, [], {}
         self._kernel = _Kernel(py_func, **kernel_options)
-        self.func_code, self.extensions = py_func.__code__, []
+        self.func_code, self.extensions = py_func.__code__, list(given.get("extensions") or ())
         functools.update_wrapper(self, py_func)
         self._is_fixed = bool(signatures)
         for signature in signatures:
@@ -225,6 +224,13 @@ class Dispatcher:
         results = {s.return_type for s in self._signatures} if self._is_device and self._is_fixed else ()
         kind = next(iter(results)) if len(results) == 1 else None
         return None if kind in (None, types.void) else kind.text
+
+    @property
+    def parameter_texts(self):
+        """The numbers' types that the only signature of a device function says, by position, None for others; or None."""
+        if not self._is_device or len(self._signatures) != 1 or not self._is_fixed:
+            return None
+        return tuple(k.text if isinstance(k, (types.Number, types.Boolean)) else None for k in self._signatures[0].args)
 
     @functools.cached_property
     def _function(self):
@@ -340,11 +346,23 @@ class Dispatcher:
         if self._is_fixed and len(args) == self.py_func.__code__.co_argcount:
             args = self._fit(args)
         after = []
+        if self.extensions:
+            args = self._extend(args, launcher, after)
         values = [arrays.take(a, after) for a in args]
         launcher(*values)
         self._remember(args)
         for finish in after:
             finish()
+
+    def _extend(self, args, stream, after):
+        """The arguments as extensions change them: objects with prepare_args(type, value, stream, retr)."""
+        changed = []
+        for value in args:
+            kind = types.typeof(value)
+            for extension in reversed(self.extensions):
+                kind, value = extension.prepare_args(kind, value, stream=stream, retr=after)
+            changed.append(value)
+        return changed
 
     def _remember(self, args):
         key = tuple(_brief(a) for a in args)

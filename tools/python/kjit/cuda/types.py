@@ -147,6 +147,25 @@ class NPTimedelta(_Date):
     _word = "timedelta64"
 
 
+class VectorType(Type):
+    """A vector of CUDA's, `cuda.float32x4` or `cuda.float4`: in kernels made of numbers and vectors, with lanes .x .y .z .w; one of a
+    single number is that number."""
+
+    __slots__ = ("base_type", "num_elements", "aliases")
+
+    def __init__(self, base, count, aliases):
+        self.base_type, self.num_elements = base, count
+        self.aliases = [f"{alias}{count}" for alias in aliases]
+        super().__init__(base.text if count == 1 else f"{base.text}x{count}", f"{base.name}x{count}")
+
+    @property
+    def user_facing_object(self):
+        return self
+
+    def __call__(self, *values):
+        raise TypeError(f"cuda.{self.name} is called in kernels only")
+
+
 class Record(Type):
     """A record: the elements of a dtype of NumPy with fields."""
 
@@ -330,6 +349,26 @@ integer_domain = signed_domain | unsigned_domain
 real_domain = frozenset(BY_TEXT[t] for t in ("f32", "f64"))
 complex_domain = frozenset(BY_TEXT[t] for t in ("c64", "c128"))
 number_domain = integer_domain | real_domain | complex_domain
+
+
+# CUDA's names of vectors, by the type of their numbers.
+_VECTORS = {
+    "int8": ["char"],
+    "int16": ["short"],
+    "int32": ["int"],
+    "int64": ["long", "longlong"],
+    "uint8": ["uchar"],
+    "uint16": ["ushort"],
+    "uint32": ["uint"],
+    "uint64": ["ulong", "ulonglong"],
+    "float32": ["float"],
+    "float64": ["double"],
+}
+VECTORS = {
+    made.name: made
+    for base, aliases in _VECTORS.items()
+    for made in (VectorType(NAMES[base], count, aliases) for count in (1, 2, 3, 4))
+}
 
 
 class CPointer:

@@ -118,7 +118,11 @@ class Expressions:
     def of_Name(self, node):
         if node.id in self.scope.names or node.id in self.parameters:
             return [self.source.place(node), self.local(node.id)]
-        raise self.error(node, f"`{node.id}` is not defined")
+        raise self.not_defined(node)
+
+    def not_defined(self, node):
+        numba = f"NameError: name '{node.id}' is not defined: " if self.is_typed else ""
+        return self.error(node, f"{numba}`{node.id}` is not defined")
 
     def of_Attribute(self, node):
         base = self.static_value(node.value)
@@ -129,6 +133,12 @@ class Expressions:
                 node,
                 f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
             )
+        if self.is_typed and node.attr == "data" and isinstance(node.value, ast.Attribute) and node.value.attr == "ctypes":
+            symbol = self.builder.function(library.ADDRESS)
+            self.used.add(symbol)
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.value.value), ")"]
+        if node.attr == "x" and self.is_single(node.value):
+            return self.expression(node.value)
         shape = self.shape_of(node.value)
         if shape is not None and shape.fields and node.attr in shape.fields:
             place = self.source.place(node)
@@ -140,6 +150,13 @@ class Expressions:
                 node, "strides count bytes in NumPy and elements in kjit; a kernel does without them: index the array"
             )
         return [*self.expression(node.value), ".", _records.field_name(node.attr)]
+
+    def is_single(self, node):
+        """Whether it is a vector of one number, which is a number in kernels."""
+        if isinstance(node, ast.Name):
+            node = self.values.get(node.id)
+        called = self.static_value(node.func) if isinstance(node, ast.Call) else None
+        return getattr(called, "num_elements", None) == 1
 
     def shape_of(self, node):
         """What is known of the tuple that an expression is, or None."""
@@ -348,17 +365,14 @@ class Expressions:
     def call_unknown(self, node):
         if isinstance(node.func, ast.Name):
             if node.func.id not in self.parameters and node.func.id not in self.scope.names:
-                raise self.error(node.func, f"`{node.func.id}` is not defined")
+                raise self.not_defined(node.func)
             return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in words.METHODS and not node.args:
-            before, _, after = words.METHODS[node.func.attr].partition("{value}")
-            value = self.expression(node.func.value) if after else []
+            before, has_value, after = words.METHODS[node.func.attr].partition("{value}")
+            value = self.expression(node.func.value) if has_value else []
             return [self.source.place(node), before, *value, after]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "reshape" and node.args and not node.keywords:
-            parts = [self.source.place(node), "reshape(", *self.expression(node.func.value)]
-            for argument in node.args:
-                parts += [", ", *self.expression(argument)]
-            return [*parts, ")"]
+            return self.reshape(node)
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in library.METHODS and not node.args + node.keywords:
             symbol = self.builder.function(library.METHODS[node.func.attr])
             self.used.add(symbol)
@@ -366,6 +380,22 @@ class Expressions:
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+
+    def reshape(self, node):
+        """array.reshape(2, -1), or with a tuple."""
+        array, extents = self.expression(node.func.value), [self.expression(a) for a in node.args]
+        shape = self.shape_of(node.args[0]) if len(node.args) == 1 else None
+        if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple):
+            extents = [self.expression(e) for e in node.args[0].elts]
+        elif shape is not None:
+            extents = [[*extents[0], f"[{i}]"] for i in range(len(shape))]
+        symbol = self.builder.function(library.EXTENT)
+        self.used.add(symbol)
+        parts = [self.source.place(node), "reshape(", *array]
+        for i, extent in enumerate(extents):
+            others = [part for k, other in enumerate(extents) if k != i for part in (" * i64(", *other, ")")]
+            parts += [f", {symbol}(", *array, ".size, ", *extent, ", 1i64", *others, ")"]
+        return [*parts, ")"]
 
     def positional(self, node):
         if node.keywords:
@@ -402,12 +432,19 @@ class Expressions:
         symbol = self.builder.function(thing, where=(self.source, node))
         self.used.add(symbol)
         inside = getattr(thing, "known", {})
-        parts = []
+        parts, kinds = [], self.types_of_parameters(thing, bound.arguments)
         for name, value in bound.arguments.items():
             if name not in inside:
                 parts += [", "] if parts else []
-                parts += self.expression(value) if isinstance(value, ast.AST) else self.known(value, node)
+                text = self.expression(value) if isinstance(value, ast.AST) else self.known(value, node)
+                parts += [f"{kinds[name]}(", *text, ")"] if kinds.get(name) else text
         return [self.source.place(node), f"{symbol}(", *parts, ")"]
+
+    @staticmethod
+    def types_of_parameters(thing, names):
+        """The types to which numbers are converted that a function takes, by name: its signature says them."""
+        texts = getattr(thing, "parameter_texts", None) or ()
+        return dict(zip(names, texts))
 
     def handed_over(self, value):
         """What is known of an argument, or UNKNOWN."""

@@ -261,6 +261,7 @@ _TABLE |= {
     (id(cmath.log), 2): _log_base,
     (id(complex), 2): words.Form("complex", "real imag", "c128({real}, {imag})"),
     (id(round), 2): _round_digits,
+    (id(tuple), 1): words.Form("tuple", "items", "{items}"),
 }
 _TABLE |= {
     (id(getattr(cmath, name)), count): _BUILTINS[name]
@@ -329,6 +330,31 @@ func ufunc_fill_2(f: func, a, b, r) @numba {
     ),
 }
 
+
+STORE_ARRAY = words.Text(
+    "store_array", "\nfunc store_array(r, a) @numba { for at in range(r.shape) { r[at] = dtype(r)(a[at]) } }"
+)
+# Characters, and zeros behind them.
+STORE_TEXT = words.Text(
+    "store_text",
+    """
+func store_text(r, t) @numba {
+  for at in range(len(r)) { if at < len(t) { r[at] = dtype(r)(t[at]) } else { r[at] = dtype(r)(0) } }
+}""",
+)
+ADDRESS = words.Text(
+    "array_address",
+    """
+func array_address(a) -> u64 @numba {
+  for at in range(a.shape) { return bitcast(u64, pointer(a[at])) }
+  return 0u64
+}""",
+)
+# An extent of -1 is what the others leave.
+EXTENT = words.Text(
+    "reshape_extent",
+    "\nfunc reshape_extent(size, n, others) @numba { return n < 0 ? i64(size) // max(i64(others), 1i64) : i64(n) }",
+)
 
 # Reductions of arrays, all of an array by one thread, as NumPy types them: sums of integers and bools have 64 bits.
 def _reduction(name, body):

@@ -190,7 +190,7 @@ class Specialized:
 
     def __init__(self, thing, python, known, shapes):
         self.py_func, self.known, self.shapes = python, {**getattr(thing, "known", {}), **known}, shapes
-        for name in ("attributes", "is_typed", "result"):
+        for name in ("attributes", "is_typed", "result", "parameter_texts"):
             if hasattr(thing, name):
                 setattr(self, name, getattr(thing, name))
 

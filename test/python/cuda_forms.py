@@ -1,0 +1,265 @@
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
+"""Forms of Python and names of Numba in kernels of kjit.cuda: variables that change their types, texts, vectors, `and` and `or` of
+calls, signatures of device functions, extensions."""
+import contextlib
+import io
+
+import numpy as np
+
+from kjit import cuda
+from kjit.cuda import float32, float64, int32
+
+random = np.random.default_rng()
+
+
+def fails(kind, text, function, *args, **keywords):
+    try:
+        function(*args, **keywords)
+    except kind as error:
+        assert text in str(error), error
+        return
+    raise AssertionError(f"no {kind.__name__}: {text}")
+
+
+# ---- variables that are assigned values of other types ----
+
+
+@cuda.jit
+def turn(r, a, n):
+    for i in range(n):
+        a = a.reshape(6)
+        a = a.reshape(3, 2)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            r[i, j] += a[i, j]
+    value = a[0]
+    value = value[1]
+    r[0, 0] += value
+
+
+rows = random.random((3, 2))
+result = np.zeros((3, 2))
+turn[1, 1](result, rows, 2)
+wanted = rows.copy()
+wanted[0, 0] += rows[0, 1]
+assert np.allclose(result, wanted)
+
+
+@cuda.jit
+def same_name(r, n):
+    for t in range(n):
+        for k in range(2):
+            t = r
+            if k == 1:
+                t[0] += 1
+    x = 1
+    while x < 10:
+        x = x * 2.5
+        if x > 5:
+            break
+        x = x + 1
+    r[1] = x
+
+
+result = np.zeros(2)
+same_name[1, 1](result, 3)
+assert result[0] == 3 and result[1] == 8.75, result
+
+# ---- extents that the others leave ----
+
+
+@cuda.jit
+def shapes(a, r):
+    b = a.reshape(-1, 4)
+    c = a.reshape((2, -1))
+    d = a.reshape(-1)
+    r[0], r[1], r[2], r[3], r[4] = b.shape[0], b.shape[1], c.shape[0], c.shape[1], d.shape[0]
+
+
+result = np.zeros(5, np.int64)
+shapes[1, 1](np.arange(24), result)
+assert list(result) == [6, 4, 2, 12, 24]
+
+# ---- texts ----
+names = np.zeros(4, np.dtype([("n", np.int32), ("wide", "<U8"), ("narrow", "S5")]))
+texts, plain = np.array(["unchanged"] * 3), np.array([b"123456"] * 3)
+
+
+@cuda.jit
+def write(a, t, b):
+    i = cuda.grid(1)
+    if i < len(t):
+        a[i]["wide"] = "Zürich"
+        a[i]["narrow"] = b"ab"
+        t[i] = "XYZ"
+        b[i] = b""
+
+
+write[1, 2](names, texts, plain)
+assert list(names["wide"]) == ["Zürich", "Zürich", "", ""] and list(names["narrow"]) == [b"ab", b"ab", b"", b""]
+assert list(texts) == ["XYZ", "XYZ", "unchanged"] and list(plain) == [b"", b"", b"123456"]
+fails(TypeError, "copy it first", write[1, 1], names, texts[::2], plain)
+
+# ---- fields that are arrays ----
+nested = np.zeros(2, np.dtype([("n", np.int16), ("a", np.float32, (3,)), ("b", np.int16, (2, 2))], align=True))
+
+
+@cuda.jit
+def fill(record, a, b):
+    record["a"] = a
+    record["b"] = b
+    n = b[0, 0]
+    record["n"] = n
+
+
+three, four = random.random(3), random.integers(-100, 100, (2, 2))
+fill[1, 1](nested[1], three, four)
+assert (nested["a"][1] == three.astype(np.float32)).all() and (nested["b"][1] == four).all() and nested["n"][1] == four[0, 0]
+assert not nested["a"][0].any()
+
+# ---- vectors ----
+
+
+@cuda.jit
+def vectors(r, x):
+    one = cuda.float32x1(x[0])
+    two = cuda.float2(one, x[1])
+    four = cuda.float32x4(two, x[2], one)
+    small = cuda.short3(10, 11, -12)
+    r[0], r[1], r[2], r[3], r[4], r[5] = four.x, four.y, four.z, four.w, small.z, one.x
+    total = cuda.float4(0.0, 0.0, 0.0, 0.0)
+    for v in (four, four):
+        total += v
+    r[6] = total.y
+
+
+values, result = random.random(3).astype(np.float32), np.zeros(7)
+vectors[1, 1](result, values)
+x, y, z = values.astype(float)
+assert np.allclose(result, [x, y, z, x, -12, x, 2 * y])
+assert cuda.float4 is cuda.float32x4 and cuda.int64x2 is cuda.long2 is cuda.longlong2
+fails(TypeError, "in kernels only", cuda.float4, 1, 2, 3, 4)
+
+# ---- and, or of calls; device functions whose signature says the types ----
+
+
+@cuda.jit(device=True)
+def is_small(x):
+    return x < 0.5
+
+
+@cuda.jit(device=True)
+def count(a, x):
+    a[0] += 1
+    return x > 0.25
+
+
+@cuda.jit("int32(int32, float32)", device=True)
+def whole(a, b):
+    return a & 7
+
+
+@cuda.jit
+def both(r, x, n):
+    r[0] = is_small(x[0]) and count(n, x[0])
+    r[1] = is_small(x[0]) or count(n, x[0])
+    r[2] = whole(x[1], x[0])
+
+
+for first, second in ((0.1, 9.75), (0.3, 3.5), (0.7, 15.0)):
+    result, calls = np.zeros(3), np.zeros(1, np.int64)
+    both[1, 1](result, np.array([first, second]), calls)
+    assert list(result) == [0.25 < first < 0.5, first < 0.5 or first > 0.25, int(second) & 7]
+    assert calls[0] == 1  # only the second operand that counts is called
+
+# ---- signatures of kernels ----
+
+
+@cuda.jit(["(float64[::1], float32, float64)", "(float64[::1], float64, float32)"])
+def add(r, x, y):
+    r[0] = x + y
+
+
+result = np.zeros(1)
+add[1, 1](result, np.float32(0.5), 2.0)
+assert result[0] == 2.5
+fails(TypeError, "Ambiguous overloading", add[1, 1], result, 1.0, 2.0)
+one = cuda.jit("(float64[::1], int64)")(lambda r, n: None)
+fails(TypeError, "No matching definition", one[1, 1], result, 1.5)
+fails(TypeError, "must have void return type", cuda.compile_ptx, lambda x: x[0], (float32[:],))
+fails(RuntimeError, "Cannot compile a device function as a kernel", is_small[1, 1])
+
+# ---- code for others ----
+ptx, kind = cuda.compile(lambda x, y: x * y, float32(float32, float32), abi_info={"abi_name": "product"})
+assert "product(" in ptx and ".visible .func" in ptx and kind == float32
+[ptx], kind = cuda.compile_all(is_small.py_func, (float64,), cc=(9, 0, "a"))
+assert ".target sm_90a" in ptx and kind == cuda.types.boolean
+ptx, kind = cuda.compile_ptx(add.py_func, (float64[::1], int32, int32), lineinfo=True, launch_bounds=(128, 2))
+assert ".maxntid 128" in ptx and ".minnctapersm 2" in ptx and ".loc" in ptx and kind == cuda.types.void
+fails(NotImplementedError, "C ABI is not supported for kernels", cuda.compile_ptx, add.py_func, "void(f8[::1], i4, i4)", abi="c")
+fails(NotImplementedError, "Unsupported output type: cubin", cuda.compile, is_small.py_func, (float32,), output="cubin")
+fails(NotImplementedError, "LTO-IR", cuda.compile, is_small.py_func, (float32,), output="ltoir")
+
+# ---- arguments that extensions change ----
+
+
+class Tables:
+    def prepare_args(self, kind, value, stream=None, retr=None):
+        retr.append(lambda: retrieved.append(kind))
+        return (kind, value * 2) if isinstance(value, int) else (kind, value)
+
+
+retrieved = []
+
+
+@cuda.jit(extensions=[Tables()])
+def store(r, n):
+    r[0] = n
+
+
+store[1, 1](result, 21)
+assert result[0] == 42 and retrieved[1] == cuda.types.int64
+
+# ---- truths and positions are printed as Python prints them ----
+
+
+@cuda.jit
+def say(x):
+    print(x == 0, True, cuda.threadIdx)
+
+
+with contextlib.redirect_stdout(io.StringIO()) as out:
+    say[1, 2](0)
+    say[1, 1](1)
+    cuda.synchronize()
+assert out.getvalue().split("\n") == ["True True (0, 0, 0)", "True True (1, 0, 0)", "False True (0, 0, 0)", ""], out.getvalue()
+
+# ---- names and numbers that are not right ----
+
+
+@cuda.jit
+def unknown(r):
+    r[0] = floor(r[0])  # noqa: F821
+
+
+@cuda.jit
+def no_literal(r):
+    r[0] = cuda.grid(r.size)
+
+
+@cuda.jit
+def no_type(r):
+    s = cuda.shared.array(4, dtype="int33")
+    r[0] = s[0]
+
+
+@cuda.jit
+def no_power(r):
+    s = cuda.shared.array(4, dtype=float32, alignment=3)
+    r[0] = s[0]
+
+
+fails(cuda.errors.TypingError, "NameError: name 'floor' is not defined", unknown[1, 1], result)
+fails(cuda.errors.TypingError, "RequireLiteralValue", no_literal[1, 1], result)
+fails(cuda.errors.TypingError, "Invalid NumPy dtype specified: 'int33'", no_type[1, 1], result)
+fails(ValueError, "Alignment must be a positive power of two", no_power[1, 1], result)
