@@ -3,6 +3,7 @@ being that of the tests. RESULTS has a line for each test method as it ends: nam
 import contextlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import io
 import json
 import os
@@ -83,11 +84,17 @@ class Extension(types.ModuleType):
         return Tolerant(f"{self.__name__}.{name}")
 
 
+# Packages that are not there, or of which the tests use parts that are Numba's business.
+MOCKED = {"numba", "numba_cuda", "cuda", "llvmlite", "cffi", "cupy"}
+if importlib.util.find_spec("ml_dtypes") is None:
+    MOCKED.add("ml_dtypes")
+
+
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path, target=None):
         if name.startswith("numba.cuda.tests."):
             return None  # the wheel's own
-        if name.split(".")[0] in ("numba", "numba_cuda", "cuda", "llvmlite", "cffi", "ml_dtypes", "cupy"):
+        if name.split(".")[0] in MOCKED:
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -112,7 +119,7 @@ def place(name, **content):
 # Settings of numba's that kjit.cuda.config has not.
 SETTINGS = {"CUDA_MEMORY_MANAGER": "default", "CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY": False, "CUDA_ENABLE_NRT": False,
             "DEBUG_JITTED_ARRAYS": False, "CUDA_LAUNCH_BLOCKING": False, "NPY_RELAXED_STRIDES_CHECKING": 1,
-            "PYVERSION": sys.version_info[:2]}
+            "PYVERSION": sys.version_info[:2], "CUDA_DEBUG_POLY": False, "CUDA_DEBUG_POLY_USE_TYPED_CONST": False}
 
 
 class TestCase(unittest.TestCase):
@@ -171,13 +178,13 @@ def make_testing():
     content = {f"skip_unless_cc_{n}": same for n in ("50", "53", "60", "75", "90")}
     content |= {name: skips(False) for name in ("skip_on_cudasim", "skip_under_cuda_memcheck", "skip_if_external_memmgr", "skip_on_arm",
                                                 "skip_on_wsl2", "skip_with_nvdisasm", "skip_on_nvjitlink_13_1_sm_120")}
-    content |= {name: skips(True) for name in ("skip_unless_cudasim", "skip_unless_conda_cudatoolkit", "skip_without_nvdisasm",
-                                               "skip_if_nvjitlink_missing")}
-    for name, reason in (("skip_if_cudadevrt_missing", "cudadevrt missing"), ("skip_on_standalone_numba_cuda", "requires base numba install"),
-                         ("skip_if_cuda_includes_missing", "CUDA include dir not available"),
+    content |= {name: skips(True) for name in ("skip_unless_cudasim", "skip_unless_conda_cudatoolkit", "skip_without_nvdisasm")}
+    # kjit needs no nvJitLink for functions that Numba links; LTO-IR it has not.
+    content["skip_if_nvjitlink_missing"] = lambda reason: unittest.skipIf("LTO" in reason, reason)
+    for name, reason in (("skip_if_cudadevrt_missing", "cudadevrt missing"), ("skip_if_cuda_includes_missing", "CUDA include dir not available"),
                          ("skip_if_curand_kernel_missing", "curand_kernel.h not available")):
         content[name] = unittest.skip(reason)
-    content["skip_if_cudadevrt_missing"] = same
+    content["skip_if_cudadevrt_missing"] = content["skip_on_standalone_numba_cuda"] = same
     return place("numba.cuda.testing", CUDATestCase=TestCase, unittest=unittest, ForeignArray=ForeignArray,
                  xfail_unless_cudasim=unittest.expectedFailure, cc_X_or_above=lambda major, minor: True,
                  test_data_dir=os.path.join(FOLDER, "data"), numba_cuda_dir=os.path.dirname(FOLDER), **content)
@@ -318,6 +325,8 @@ def install():
     cuda.cudadrv = place("numba.cuda.cudadrv")
     cuda.launchconfig = place("numba.cuda.launchconfig")
     numba.errors = cuda.errors
+    numba.njit = numba.jit = kjit.njit
+    cuda.HAS_NUMBA = True
     numba.vectorize, numba.guvectorize, numba.typeof = cuda.vectorize, cuda.guvectorize, cuda.types.typeof
     place("numba.cuda.cudadrv.driver", _have_nvjitlink=lambda: False, LinkerError=cuda.errors.CudaAPIError,
           **{n: v for n, v in vars(there.driver).items() if n[0] != "_"})
@@ -339,13 +348,10 @@ def install():
     tests.support = make_support(config)
     testing = make_testing()
     cuda.__dict__.update(testing=testing, tests=tests)
-    for name in ("random", "cg"):
+    for name in ("random", "cg", "bf16"):
         with contextlib.suppress(ImportError):
             sys.modules[f"numba.cuda.{name}"] = getattr(cuda, name)
-    with contextlib.suppress(ImportError):
-        import pytest  # noqa: F401
-    if "pytest" not in sys.modules:
-        make_pytest()
+    make_pytest()  # the same on every machine
 
 
 def first_line(error):

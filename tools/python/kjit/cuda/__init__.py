@@ -69,7 +69,7 @@ def refuse(name):
 
 
 def __getattr__(name):
-    if name in ("random", "cg", "reduction"):
+    if name in ("random", "cg", "reduction", "bf16"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

@@ -262,8 +262,8 @@ def is_float16_supported(cc=None):
 
 
 def is_bfloat16_supported(cc=None):
-    """Whether kjit.cuda has functions of bfloat16 by Numba's names; kernels of kjit.jit have the type bf16."""
-    return False
+    """Whether kernels compute with bfloat16."""
+    return True
 
 
 def code_target(cc=None):

@@ -563,6 +563,11 @@ class Overload:
         self.dispatcher, self.signature = dispatcher, signature
         self.entry_name = dispatcher.py_func.__name__
 
+    @property
+    def fndesc(self):
+        """Of the function in code: `mangled_name`."""
+        return python_types.SimpleNamespace(mangled_name=self.entry_name, qualname=self.dispatcher.py_func.__qualname__)
+
     def inspect_llvm(self):
         return self.dispatcher.inspect_llvm(self.signature)
 

@@ -338,9 +338,10 @@ _OTHERS = {
     "c8": "c64",
     "c16": "c128",
 }
+bfloat16 = Float("bf16", "bfloat16")
 void = none = Void("void", "none")
 NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] for name, text in _OTHERS.items()}
-NAMES |= {"void": void, "none": none}
+NAMES |= {"void": void, "none": none, "bfloat16": bfloat16}
 _COMPOSED = {"Tuple": Tuple, "UniTuple": UniTuple}
 globals().update(NAMES)
 signed_domain = frozenset(BY_TEXT[t] for t in ("i8", "i16", "i32", "i64"))
@@ -400,7 +401,7 @@ def parse(thing):
 
 def of_text(text):
     """The scalar type that the kernel IR calls so; None: it is another type."""
-    return void if text == "void" else BY_TEXT.get(text)
+    return {"void": void, "bf16": bfloat16}.get(text) or BY_TEXT.get(text)
 
 
 def from_dtype(dtype):

@@ -191,6 +191,7 @@ class Emitter(Loops, Expressions):
         if statement.value is None or isinstance(statement.value, ast.Constant) and statement.value.value is None:
             self.put(depth, place, "return")
         elif self.kind == "kernel":
+            self.expression(statement.value)  # what is wrong in it comes first
             numba = "CUDA kernel must have void return type: " if self.is_typed else ""
             advice = "write to an array, or make it a device function"
             raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
@@ -451,6 +452,8 @@ class Emitter(Loops, Expressions):
         if len(call.args) != 2 or len(call.keywords) != (align is not None):
             raise self.error(call, f"kjit.{word.name}(shape, dtype) or kjit.{word.name}(shape, dtype, align=bytes)")
         shape, dtype = call.args
+        if self.is_typed and dtypes.name_of(self.static_value(dtype)) is None:
+            self.check_element(dtype, target)
         parts = [self.source.place(target), f"{word.name} {self.local(target.id)}: ", *self.element(dtype), "["]
         extents = shape.elts if isinstance(shape, ast.Tuple) else [shape]
         known = self.static_value(shape)
@@ -479,6 +482,13 @@ class Emitter(Loops, Expressions):
             raise self.error(align, f"RequireLiteralValue: alignment must be a constant integer, not {known!r}")
         keywords = [ast.keyword(arg="align", value=align)] if is_given else []
         return ast.copy_location(ast.Call(call.func, [bound["shape"], bound["dtype"]], keywords), call)
+
+    def check_element(self, node, target):
+        """Numba's words for what is no element type, where it is seen before types are inferred."""
+        value = self.static_value(node)
+        is_known = self.builder.record(value) is not None if value is not static.UNKNOWN else isinstance(node, ast.Attribute)
+        if not is_known and not isinstance(value, str):
+            raise self.error(node, f"Cannot infer the type of variable '{target.id}': its elements have no type of kjit's")
 
     def element(self, node):
         value = self.static_value(node)

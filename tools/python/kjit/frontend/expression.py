@@ -350,6 +350,12 @@ class Expressions:
         name = words.builtin_name(thing)
         conversion = words.conversion(thing) if self.is_typed and len(node.args) == 1 and not node.keywords else None
         if conversion:
+            text = self.static_value(node.args[0])
+            if thing is float and isinstance(text, str):
+                try:
+                    return [self.source.place(node), *self.known(float(text), node)]
+                except ValueError:
+                    raise self.error(node.args[0], f"{text!r} is no number") from None
             inner = [self.source.place(node), conversion, "(", *self.expression(node.args[0]), ")"]
             return ["i64(", *inner, ")"] if thing is round else inner
         if name is not None:
