@@ -3,11 +3,12 @@
 calls, signatures of device functions, extensions."""
 import contextlib
 import io
+from fractions import Fraction
 
 import numpy as np
 
 from kjit import cuda
-from kjit.cuda import float32, float64, int32
+from kjit.cuda import bf16, float32, float64, int32
 
 random = np.random.default_rng()
 
@@ -171,6 +172,106 @@ for first, second in ((0.1, 9.75), (0.3, 3.5), (0.7, 15.0)):
     both[1, 1](result, np.array([first, second]), calls)
     assert list(result) == [0.25 < first < 0.5, first < 0.5 or first > 0.25, int(second) & 7]
     assert calls[0] == 1  # only the second operand that counts is called
+
+# ---- functions that are defined in kernels, and so many arguments as come ----
+OFFSET = 100
+
+
+@cuda.jit(device=True)
+def apply(function, *values):
+    return function(*values)
+
+
+@cuda.jit(device=True)
+def total(*values):
+    s = 0.5 * len(values)
+    for v in values:
+        s += v
+    return s
+
+
+@cuda.jit
+def closures(r, x):
+    k = 3
+
+    def inner(a, b=2):
+        def deeper(c):
+            return c * k
+
+        return deeper(a) + b + OFFSET
+
+    r[0], r[1], r[2] = inner(x[0]), apply(inner, x[0], 5), inner(b=7, a=x[0])
+    r[3], r[4], r[5] = total(), total(x[0]), total(x[0], 1, 2.5)
+
+
+@cuda.jit
+def captures(r, x):
+    z = x[0]
+
+    def inner(a):
+        return a + z
+
+    r[0] = inner(1)
+
+
+result, x = np.zeros(6), random.random(1)
+fails(cuda.errors.TypingError, "Cannot capture the non-constant value", captures[1, 1], result, x)
+closures[1, 1](result, x)
+assert np.allclose(result, [3 * x[0] + 102, 3 * x[0] + 105, 3 * x[0] + 107, 0, x[0] + 0.5, x[0] + 5]), result
+
+# ---- bfloat16 ----
+
+
+@cuda.jit
+def halves(r, x, n):
+    for i in range(x.size):
+        r[0, i] = bf16.float32_to_bfloat16_rn(x[i])
+        r[1, i] = bf16.float32_to_bfloat16_rz(x[i])
+        r[2, i] = bf16.float32_to_bfloat16_rd(x[i])
+        r[3, i] = bf16.float32_to_bfloat16_ru(x[i])
+        r[4, i] = bf16.int64_to_bfloat16_rn(n[i])
+        r[5, i] = bf16.int64_to_bfloat16_rz(n[i])
+        r[6, i] = bf16.int64_to_bfloat16_rd(n[i])
+        r[7, i] = bf16.int64_to_bfloat16_ru(n[i])
+        r[8, i] = bf16.bfloat16_to_int32_ru(bf16.bfloat16(x[i] % 100.0))
+        r[9, i] = bf16.hmax_nan(x[i], float("nan")) if i == 0 else bf16.hadd_sat(x[i], 0.5)
+
+
+def neighbours(value):
+    """The bfloat16s below and above a fraction, the same where it is one."""
+    if value == 0:
+        return 0.0, 0.0
+    size = abs(value)
+    exponent = max(int(np.floor(np.log2(float(size)))), -126)
+    while Fraction(2) ** exponent > size and exponent > -126:
+        exponent -= 1
+    while Fraction(2) ** (exponent + 1) <= size:
+        exponent += 1
+    step = Fraction(2) ** (exponent - 7)
+    low, high = size // step * step, -(-size // step) * step
+    return (float(low), float(high)) if value > 0 else (-float(high), -float(low))
+
+
+def nearest(value, low, high):
+    if low == high or abs(value - Fraction(low)) != abs(value - Fraction(high)):
+        return low if low == high or abs(value - Fraction(low)) < abs(value - Fraction(high)) else high
+    bits = np.array([low], np.float32).view(np.uint32)[0] >> 16
+    return low if bits % 2 == 0 else high
+
+
+count = 200
+x = (random.standard_normal(count) * 10.0 ** random.integers(-30, 30, count)).astype(np.float32)
+x[:6] = 1.00390625, -1.00390625, 3e-41, -1.5, 1.01171875, 0
+n = random.integers(-(2**63), 2**63, count) >> random.integers(0, 63, count)
+n[:3] = 2**63 - 1, -(2**63), 257
+result = np.zeros((10, count))
+halves[1, 1](result, x, n)
+for first, values in ((0, [Fraction(float(v)) for v in x]), (4, [Fraction(int(v)) for v in n])):
+    for i, value in enumerate(values):
+        low, high = neighbours(value)
+        zero = low if value > 0 else high
+        assert list(result[first : first + 4, i]) == [nearest(value, low, high), zero, low, high], (value, result[:, i])
+assert np.isnan(result[9, 0]) and ((result[9, 1:] >= 0) & (result[9, 1:] <= 1)).all()
 
 # ---- signatures of kernels ----
 

@@ -35,7 +35,7 @@ OUT = {
     "cudapy/test_byteflow.py": "Numba's bytecode analysis", "cudapy/test_typeinfer.py": "Numba's typing",
     "cudapy/test_typeconv.py": "Numba's typing", "cudapy/test_extending.py": "the extension API", "cudapy/test_extending_types.py": "the extension API",
     "cudapy/test_overload.py": "the extension API", "cudapy/test_tracing.py": "Numba's tracing", "cudapy/test_copy_propagate.py": "Numba's IR",
-    "cudapy/test_make_function_to_jit_function.py": "Numba's IR", "cudapy/test_debuginfo_types.py": "LLVM's debug information as Numba writes it",
+    "cudapy/test_debuginfo_types.py": "LLVM's debug information as Numba writes it",
     "cudapy/test_numba_interop.py": "numba itself",
     "cudapy/test_cffi.py": "linking CUDA C", "cudapy/test_fp8_bindings.py": "linking CUDA C", "cudapy/test_bfloat16_bindings.py": "linking CUDA C",
     "cudadrv/test_linker.py TestLinker.test_link": "linking CUDA C", "cudadrv/test_linker.py TestLinker.test_debug_kernel": "linking CUDA C", "cudadrv/test_linkable_code.py": "linking CUDA C", "cudadrv/test_nvjitlink.py": "linking CUDA C",

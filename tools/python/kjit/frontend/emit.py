@@ -6,7 +6,7 @@ import inspect
 from .. import dtypes
 from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
 from . import module as modules
-from . import library, static, words
+from . import closures, library, static, words
 from .expression import BINARY, Expressions
 from .loops import Loops
 from .scope import Scope
@@ -16,7 +16,7 @@ from .versions import split
 class Emitter(Loops, Expressions):
     """One function. avoid: names that its variables must not have."""
 
-    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None):
+    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None, spread=None):
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = self.result = None  # the type of the result, where who calls it says so
@@ -24,18 +24,25 @@ class Emitter(Loops, Expressions):
         self.values = {}  # of names that are assigned once: what
         self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
         arguments = node.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
+        if arguments.vararg and spread is None or arguments.kwarg or arguments.kwonlyargs:
             bad = arguments.vararg or arguments.kwarg or arguments.kwonlyargs[0]
             raise self.error(bad, "a kernel's parameters are plain ones: no *args, **kwargs or keyword-only parameters")
-        self.arguments = [*arguments.posonlyargs, *arguments.args]
+        self.arguments = [*arguments.posonlyargs, *arguments.args, *([arguments.vararg] if spread else [])]
+        self.spreads = {arguments.vararg.arg: spread} if arguments.vararg else {}
         self.parameters = [a.arg for a in self.arguments]
         self.body = (
             node.body if isinstance(node, ast.FunctionDef) else [ast.copy_location(ast.Return(node.body), node.body)]
         )
+        if arguments.vararg and not spread:
+            known = {**(known or {}), arguments.vararg.arg: ()}
+        if is_typed:
+            self.body, inside = closures.take_out(self, self.body)
+            known = {**(known or {}), **inside}
+        allowed = ("Slice", "Starred") if is_typed else ("Slice",)
         for statement in self.body:
             for inner in ast.walk(statement):
                 name = type(inner).__name__
-                if name in words.INSTEAD and name != "Slice":
+                if name in words.INSTEAD and name not in allowed:
                     raise self.error(inner, words.INSTEAD[name])
         if is_typed:
             self.body = split(self.body, self.parameters)

@@ -327,7 +327,28 @@ class Expressions:
 
     # ---- calls ----
 
+    def spread_out(self, node):
+        """The call with *args as one argument after the other."""
+        arguments = []
+        for argument in node.args:
+            if not isinstance(argument, ast.Starred):
+                arguments.append(argument)
+                continue
+            inner = argument.value
+            count = self.spreads.get(inner.id) if isinstance(inner, ast.Name) else None
+            if isinstance(inner, ast.Tuple):
+                arguments += inner.elts
+            elif count is not None:
+                for i in range(count):
+                    item = ast.Subscript(inner, ast.copy_location(ast.Constant(i), inner), ast.Load())
+                    arguments.append(ast.copy_location(item, inner))
+            else:
+                raise self.error(argument, words.INSTEAD["Starred"])
+        return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
+
     def of_Call(self, node):
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            node = self.spread_out(node)
         thing = self.static_value(node.func)
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
@@ -429,19 +450,29 @@ class Expressions:
             raise self.error(node, f"{python.__name__}(): {problem}") from None
         bound.apply_defaults()
         values, shapes = {}, {}
+        flags = python.__code__.co_flags
+        spread = python.__code__.co_varnames[python.__code__.co_argcount] if flags & inspect.CO_VARARGS and self.is_typed else None
+        items = bound.arguments.get(spread, ())
         for name, value in bound.arguments.items():
+            if name == spread:
+                continue
             values[name] = self.handed_over(value) if self.is_typed else static.UNKNOWN
             shape = self.shape_of(value) if isinstance(value, ast.AST) else None
             if shape is not None and shape.has_fields():
                 shapes[name] = shape
-        thing = self.builder.specialize(thing, {n: v for n, v in values.items() if v is not static.UNKNOWN}, shapes)
+        known = {n: v for n, v in values.items() if v is not static.UNKNOWN}
+        thing = self.builder.specialize(thing, known, shapes, None if spread is None else len(items))
         symbol = self.builder.function(thing, where=(self.source, node))
         self.used.add(symbol)
         inside = getattr(thing, "known", {})
         parts, kinds = [], self.types_of_parameters(thing, bound.arguments)
         for name, value in bound.arguments.items():
+            if name == spread and not items:
+                continue
             if name not in inside:
                 parts += [", "] if parts else []
+                if name == spread:
+                    value = ast.copy_location(ast.Tuple(list(items), ast.Load()), node)
                 text = self.expression(value) if isinstance(value, ast.AST) else self.known(value, node)
                 parts += [f"{kinds[name]}(", *text, ")"] if kinds.get(name) else text
         return [self.source.place(node), f"{symbol}(", *parts, ")"]
