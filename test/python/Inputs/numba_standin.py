@@ -219,7 +219,7 @@ def make_support(config):
             assert not missing, missing
 
     return place("numba.cuda.tests.support", TestCase=TestCase, MemoryLeakMixin=Mixin, CheckWarningsMixin=Mixin, EnableNRTStatsMixin=Mixin, override_config=override_config, run_in_subprocess=run_in_subprocess,
-                 captured_stdout=lambda: contextlib.redirect_stdout(io.StringIO()),
+                 ignore_internal_warnings=lambda: None, captured_stdout=lambda: contextlib.redirect_stdout(io.StringIO()),
                  captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skip("requires cffi"),
                  skip_if_py314=same, expected_failure_py314=same, windows_only=unittest.skip("Windows only test"),
                  skip_if_numpy_2=same, IS_NUMPY_2=False, skip_if_typeguard=same)
@@ -338,6 +338,7 @@ def install():
     cuda.devicearray = sys.modules["numba.cuda.cudadrv.devicearray"]
     place("numba.cuda.cudadrv.nvrtc", find_closest_arch=same, _get_nvrtc_version=lambda: (0, 0))
     place("numba.cuda.cudadrv.devices", get_context=cuda.current_context, gpus=cuda.gpus)
+    place("cuda.core._utils.cuda_utils", CUDAError=cuda.errors.CudaAPIError)
     place("numba.cuda.args", wrap_arg=cuda._arrays.wrap_arg)
     place("numba.cuda.dispatcher", CUDADispatcher=cuda._dispatcher.Dispatcher)
     place("numba.cuda.compiler", **{n: getattr(cuda, n) for n in dir(cuda) if n.startswith("compile")})

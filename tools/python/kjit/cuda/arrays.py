@@ -357,6 +357,11 @@ def auto_device(obj, stream=0, copy=True):
     return to_device(obj, stream, copy), True
 
 
+def check_enabled():
+    if config.DISABLE_CUDA:
+        raise errors.CudaSupportError(config.DISABLED)
+
+
 def is_on_cpu():
     """Whether launches are on the CPU."""
     return _arrays.device().kind == "cpu"
@@ -378,6 +383,7 @@ def _element(dtype):
 
 def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
     """A new array of the device, contents undefined."""
+    check_enabled()
     shape = _shape_of(shape)
     dtype, text = _element(dtype)
     if strides is not None:

@@ -7,7 +7,7 @@ import os
 import numpy
 
 from .. import _arrays
-from . import arrays, driver, streams
+from . import arrays, config, driver, streams
 
 MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
 
@@ -244,12 +244,12 @@ def detect():
 
 def is_available():
     """Whether kernels can run, which the CPU does where there is no GPU."""
-    return True
+    return not config.DISABLE_CUDA
 
 
 def cuda_error():
-    """What was wrong as the driver was opened: None, as the CPU takes its place."""
-    return None
+    """Why no device can be used, or None: where there is no GPU, the CPU takes its place."""
+    return config.DISABLED if config.DISABLE_CUDA else None
 
 
 def is_supported_version():

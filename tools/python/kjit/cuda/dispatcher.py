@@ -2,12 +2,15 @@
 
 import functools
 import math
+import pickle
 import re
 import types as python_types
 import warnings
 
-from .. import _arrays, _functions, _kjit, _state
+from .. import _arrays, _errors, _functions, _kjit, _state
 from . import arrays, config, errors, streams, types
+
+_LaunchError = _errors.CLASSES["KJIT_ERROR_LAUNCH"]
 
 # Options that change nothing here: what they ask for is so, or has no meaning for kjit.
 _WITHOUT_EFFECT = {
@@ -138,6 +141,8 @@ def _options(given):
             options["checks"] = "bounds"
         if given.get("lineinfo"):
             options["debug"] = "lines"
+        if not _is_optimized(given):
+            options["debug"] = "full"
     if given.get("fastmath"):
         options["fastmath"] = True
     if given.get("max_registers"):
@@ -280,6 +285,7 @@ class Dispatcher:
     # ---- launches ----
 
     def configure(self, griddim, blockdim, stream=0, sharedmem=0):
+        arrays.check_enabled()
         grid, block = normalize(griddim, blockdim)
         key = grid, block, streams.unwrap(stream), int(sharedmem)
         try:
@@ -415,7 +421,10 @@ class Dispatcher:
     def inspect_sass(self, signature=None):
         if self._is_device:
             raise RuntimeError("Cannot inspect SASS of a device function")
-        return self._inspect("sass", signature, _target())
+        try:
+            return self._inspect("sass", signature, _target())
+        except _errors.CLASSES["KJIT_ERROR_NO_COMPILER"] as error:
+            raise RuntimeError(f"nvdisasm was not found: {error}") from None
 
     def inspect_types(self, file=None):
         import sys
@@ -585,7 +594,7 @@ class Overload:
         if name in numbers:
             return self.dispatcher._number(numbers[name], self.signature)
         if name == "cooperative":
-            return "grid_sync()" in self.dispatcher.ir
+            return self.dispatcher._kernel._made_module().has_grid_group
         raise AttributeError(name)
 
     def max_cooperative_grid_blocks(self, blockdim, dynsmemsize=0):
@@ -606,22 +615,39 @@ class Configured:
         )
         self._key = key
         self._launcher = None
+        self.pre_launch_callbacks = []  # called with the dispatcher and this before each launch
 
     def __call__(self, *args, **keywords):
         if self.dispatcher._is_device:
             raise _is_no_kernel(self.dispatcher)
         if self._launcher is None:
             self._launcher = self._make_launcher()
-        self.dispatcher._launch(self._launcher, args, keywords)
+        for callback in self.pre_launch_callbacks:
+            callback(self.dispatcher, self)
+        try:
+            self.dispatcher._launch(self._launcher, args, keywords)
+        except _LaunchError as error:
+            error.args = (f"{error}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.",)
+            raise
+
+    def __reduce__(self):
+        if self.pre_launch_callbacks:
+            raise pickle.PicklingError("Cannot pickle configured launches with pre-launch callbacks")
+        grid, block, stream, shared = self._key
+        if stream is not None:
+            raise pickle.PicklingError("Cannot pickle configured launches with a stream")
+        return _configured, (self.dispatcher, grid, block, shared)
 
     def _make_launcher(self):
         kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
-        if stream is None or not any(kernel._bits):
+        if not any(kernel._bits):
             return kernel[self._key]
+        if stream is None:
+            return self._finishing(kernel[self._key])
         # A kernel with checks or debug information has a context of its own: the stream by its handle; the CPU's has none,
         # and is waited for.
         if stream.handle:
-            return kernel[grid, block, stream.handle, shared]
+            return self._finishing(kernel[grid, block, stream.handle, shared])
         launcher = kernel[grid, block, None, shared]
 
         def launch(*values):
@@ -630,6 +656,22 @@ class Configured:
             _state.context(*kernel._bits).device("cpu").synchronize()
 
         return launch
+
+    def _finishing(self, launcher):
+        """A kernel with checks raises where it is launched, as Numba's do: on a GPU the launch is waited for."""
+        kernel = self.dispatcher._kernel
+        if not kernel._bits[0] or arrays.is_on_cpu():
+            return launcher
+
+        def launch(*values):
+            launcher(*values)
+            _state.context(*kernel._bits).device(_arrays.device()).synchronize()
+
+        return launch
+
+
+def _configured(dispatcher, grid, block, shared):
+    return dispatcher[grid, block, 0, shared]
 
 
 class ForAll:

@@ -217,6 +217,7 @@ class Emitter(Loops, Expressions):
         if called is print:
             return self.print(value, depth)
         if getattr(called, "is_group", False):  # of threads, which nobody uses
+            self.builder.has_grid_group = True
             return
         self.put(depth, self.expression(value))
 

@@ -348,6 +348,10 @@ class Expressions:
 
     def of_Call(self, node):
         if any(isinstance(argument, ast.Starred) for argument in node.args):
+            if len(node.args) == 1 and not node.keywords and self.static_value(node.func) is complex and self.is_typed:
+                symbol = self.builder.function(library.COMPLEX_OF)
+                self.used.add(symbol)
+                return [self.source.place(node), f"{symbol}(", *self.expression(node.args[0].value), ")"]
             node = self.spread_out(node)
         thing = self.static_value(node.func)
         if thing is static.UNKNOWN:
@@ -363,6 +367,7 @@ class Expressions:
         if isinstance(thing, words.ArrayForm):
             raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")
         if isinstance(thing, words.Form):
+            self.builder.has_grid_group |= getattr(thing, "is_group", False)
             return thing.expand(self, node)
         if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
             raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")

@@ -350,6 +350,7 @@ func array_address(a) -> u64 @numba {
   return 0u64
 }""",
 )
+COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
 # An extent of -1 is what the others leave.
 EXTENT = words.Text(
     "reshape_extent",
@@ -405,7 +406,8 @@ _REDUCTIONS = {
     "all": _reduction("all", "  for at in range(a.shape) { if not (a[at] != dtype(a)(0)) { return false } }\n  return true"),
     "any": _reduction("any", "  for at in range(a.shape) { if a[at] != dtype(a)(0) { return true } }\n  return false"),
     "count_nonzero": _reduction(
-        "count_nonzero", "  var n = 0i64\n  for at in range(a.shape) { if a[at] != dtype(a)(0) { n += 1 } }\n  return n"
+        "count_nonzero",
+        "  if not is_array(a) { return a != dtype(a)(0) ? 1i64 : 0i64 }\n  var n = 0i64\n  for at in range(a.shape) { if a[at] != dtype(a)(0) { n += 1 } }\n  return n"
     ),
 }
 _REDUCTIONS["amin"], _REDUCTIONS["amax"] = _REDUCTIONS["min"], _REDUCTIONS["max"]

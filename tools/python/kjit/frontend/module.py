@@ -18,8 +18,8 @@ class Made:
     with line directives; plain: without; sources: those that directives name; arrays: name -> constant array; lines: for
     each line of the plain text the place (file, line, column) of Python that it comes from, or None."""
 
-    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=()):
-        self.kept = kept  # what the text refers to
+    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False):
+        self.kept, self.has_grid_group = kept, has_grid_group  # what the text refers to
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
 
@@ -43,6 +43,7 @@ class Builder:
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
         self.records = set()
+        self.has_grid_group = False  # whether threads of the whole grid wait for each other
         self.inner = {}  # functions that are defined in others, by these and their places
 
     def new_name(self, wanted):
@@ -181,6 +182,7 @@ class Builder:
             self.arrays,
             lines,
             self.kept,
+            self.has_grid_group,
         )
 
 
