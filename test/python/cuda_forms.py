@@ -3,6 +3,10 @@
 calls, signatures of device functions, extensions."""
 import contextlib
 import io
+import os
+import pickle
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -320,6 +324,115 @@ def store(r, n):
 
 store[1, 1](result, 21)
 assert result[0] == 42 and retrieved[1] == cuda.types.int64
+
+# ---- functions that call themselves ----
+
+
+@cuda.jit(device=True)
+def fibonacci(n):
+    if n < 2:
+        return n
+    return fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@cuda.jit(device=True)
+def runaway(n):
+    return runaway(n)
+
+
+@cuda.jit(device=True)
+def wavering(n):
+    if n < 2:
+        return n
+    return wavering(n - 1) * 0.5
+
+
+result = np.zeros(3)
+for function in (fibonacci, runaway, wavering):
+
+    @cuda.jit
+    def caller(r, n):
+        r[0] = function(n)
+
+    if function is runaway:
+        fails(cuda.errors.TypingError, "runaway recursion", caller[1, 1], result, 12)
+    else:
+        caller[1, 1](result, 12)
+        assert result[0] == (144 if function is fibonacci else 0.5**11)
+
+# ---- addresses, bytes as other elements, arrays that are not aligned, membership ----
+
+
+@cuda.jit("void(CPointer(float32), CPointer(float32), int64)")
+def copy(r, x, n):
+    i = cuda.grid(1)
+    if i < n:
+        r[i] = 2 * x[i]
+
+
+values = random.random(40).astype(np.float32)
+source, target = cuda.to_device(values), cuda.to_device(values * 0)
+copy[1, 64](target.device_ctypes_pointer.value, source.device_ctypes_pointer.value, 40)
+assert (target.copy_to_host() == 2 * values).all()
+fails(TypeError, "No matching definition", copy[1, 64], target, source, 40)
+
+
+@cuda.jit
+def reinterpret(r, b, first):
+    r[0] = b[first : first + 8].view(np.int32)[1]
+    r[1] = first in (4, 8)
+    r[2] = first not in (4, 8)
+
+
+data, result = random.integers(0, 255, 64, dtype=np.uint8), np.zeros(3, np.int64)
+reinterpret[1, 1](result, data, 8)
+assert list(result) == [data[8:16].view(np.int32)[1], 1, 0]
+raw = np.zeros(8 * 8 + 4, np.uint8)
+crooked = raw[4:].view(np.float64)
+assert not crooked.flags.aligned
+
+
+@cuda.jit
+def count_up(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] += i
+
+
+count_up[1, 16](crooked)
+count_up[1, 16](crooked)
+assert list(crooked) == [0, 2, 4, 6, 8, 10, 12, 14]
+
+# ---- what goes wrong in a launch, and what comes before it ----
+
+
+@cuda.jit(debug=True, opt=False)
+def stop(x):
+    if x[0] > 0:
+        raise ValueError("too much")
+
+
+fails(ValueError, "In function 'stop', file", stop[1, 1], np.ones(1))
+fails(ValueError, "tid=[0, 0, 0] ctaid=[0, 0, 0]: too much", stop[1, 1], np.ones(1))
+fails(cuda.errors.CudaAPIError, "CUDA_ERROR_INVALID_VALUE", cuda.jit(launch_bounds=32)(lambda: None)[1, 64])
+seen, configured = [], count_up[2, 8]
+configured.pre_launch_callbacks.append(lambda kernel, launch: seen.append((kernel, launch.griddim)))
+configured(np.zeros(3))
+assert seen == [(count_up, (2, 1, 1))]
+fails(pickle.PicklingError, "pre-launch callbacks", pickle.dumps, configured)
+ptx, _ = cuda.compile_ptx(lambda x, y, z: x * y + z, (float64, float64, float64), device=True, opt=False)
+assert "fma" not in ptx and "mul" in ptx
+program = "from kjit import cuda\nassert not cuda.is_available() and 'NUMBA_DISABLE_CUDA' in cuda.cuda_error()\ncuda.device_array(1)"
+done = subprocess.run(
+    [sys.executable, "-c", program], env={**os.environ, "NUMBA_DISABLE_CUDA": "1"}, capture_output=True, text=True
+)
+assert done.returncode == 1 and "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1" in done.stderr, done.stderr
+
+# ---- dates ----
+days = np.arange("2005-02", "2006-02", dtype="datetime64[D]")
+kind = cuda.types.from_dtype(days.dtype)
+difference = cuda.vectorize([(kind, kind)])(lambda start, end: end - start)
+assert (difference(days, days + 5) == np.timedelta64(5, "D")).all()
 
 # ---- truths and positions are printed as Python prints them ----
 

@@ -52,7 +52,7 @@ OUT = {
 }
 
 # Names that kjit.cuda refuses, as what they ask for is out of scope: a test that comes to them is, too.
-REFUSED = r"kjit\.cuda\.(declare_device|types\.CPointer|jit: link=|\w+Source)"
+REFUSED = r"kjit\.cuda\.(declare_device|jit: link=|\w+Source)"
 
 
 def fetch(folder):

@@ -2,8 +2,9 @@
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c and import.c (memory of and for others), mailbox.c
  * (printed lines), argument.c (objects of Python as arguments), record.c (records), stream.c
- * (streams, events, graphs), memory.c (what devices say, other processes), parameter.c (arguments in the order of parameters), kernel.c (kernels
- * and launchers), function.c (calls of funcs), algorithm.c (algorithms over whole arrays).
+ * (streams, events, graphs), memory.c (what devices say, other processes), parameter.c (arguments
+ * in the order of parameters), kernel.c (kernels and launchers), function.c (calls of funcs),
+ * algorithm.c (algorithms over whole arrays).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */

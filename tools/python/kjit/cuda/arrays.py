@@ -663,6 +663,26 @@ def wrap_arg(value, default=InOut):
     return value if isinstance(value, _Argument) or not isinstance(value, numpy.ndarray) else default(value)
 
 
+def align(values, after):
+    """The values with copies of arrays of NumPy whose elements are not aligned, which after writes back; None: all are."""
+    if all(not isinstance(v, numpy.ndarray) or v.flags.aligned for v in values):
+        return None
+    aligned = []
+    for value in values:
+        if isinstance(value, numpy.ndarray) and not value.flags.aligned:
+            made = value.copy()
+            if value.flags.writeable:
+                after.append(functools.partial(_write_back, value, made))
+            value = made
+        aligned.append(value)
+    return aligned
+
+
+def _write_back(array, copy):
+    _arrays.device().synchronize()
+    array[...] = copy
+
+
 def take(value, after):
     """A kernel's argument as the extension takes it. after: functions to be called after the launch."""
     kind = type(value)

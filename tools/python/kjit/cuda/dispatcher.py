@@ -10,6 +10,7 @@ import warnings
 from .. import _arrays, _errors, _functions, _kjit, _state
 from . import arrays, config, errors, streams, types
 
+_ArgumentError, _KernelError = _errors.CLASSES["KJIT_ERROR_ARGUMENT"], _errors.KernelError
 _LaunchError = _errors.CLASSES["KJIT_ERROR_LAUNCH"]
 
 # Options that change nothing here: what they ask for is so, or has no meaning for kjit.
@@ -143,6 +144,8 @@ def _options(given):
             options["debug"] = "lines"
         if not _is_optimized(given):
             options["debug"] = "full"
+    if not _is_optimized(given) and not given.get("fastmath"):
+        options["strict"] = True
     if given.get("fastmath"):
         options["fastmath"] = True
     if given.get("max_registers"):
@@ -176,7 +179,7 @@ class Dispatcher:
         # In a kernel of one launch inlining is for callers.
         kernel_options = {k: v for k, v in self._kjit_options.items() if k != "inline"}
         self.attributes = _functions._attributes(
-            {k: v for k, v in self._kjit_options.items() if k in ("numba", "fastmath", "inline")}
+            {k: v for k, v in self._kjit_options.items() if k in ("numba", "fastmath", "strict", "inline")}
         )
         self.overloads, self._signatures, self._configurations = {}, [], {}
         self._kernel = _Kernel(py_func, **kernel_options)
@@ -206,6 +209,9 @@ class Dispatcher:
         if not self._is_device and result not in (None, types.void):
             raise TypeError("CUDA kernel must have void return type.")
         count = self.py_func.__code__.co_argcount
+        if any(isinstance(kind, types.CPointer) for kind in signature.args):
+            names = self.py_func.__code__.co_varnames
+            self._kernel.pointers = {n: k.pointer for n, k in zip(names, signature.args) if isinstance(k, types.CPointer)}
         if len(signature.args) != count:
             raise TypeError(
                 f"the signature {signature} has {len(signature.args)} types, the function {count} parameters"
@@ -355,7 +361,13 @@ class Dispatcher:
         if self.extensions:
             args = self._extend(args, launcher, after)
         values = [arrays.take(a, after) for a in args]
-        launcher(*values)
+        try:
+            launcher(*values)
+        except _ArgumentError:
+            aligned = arrays.align(values, after)
+            if aligned is None:
+                raise
+            launcher(*aligned)
         self._remember(args)
         for finish in after:
             finish()
@@ -545,6 +557,8 @@ def _fit_one(kind, value):
         items = [item for _, item in fits]
         worst = tuple(map(sum, zip(*(bad for bad, _ in fits)))) if fits else _EXACT
         return worst, type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(kind, types.CPointer):
+        return (_EXACT, numpy.uint64(value)) if isinstance(value, (int, numpy.integer)) else None
     if isinstance(kind, types.Record):
         return (_EXACT, value) if getattr(value, "dtype", None) == kind.dtype else None
     if not isinstance(value, (bool, int, float, complex, numpy.generic)):
@@ -626,9 +640,20 @@ class Configured:
             callback(self.dispatcher, self)
         try:
             self.dispatcher._launch(self._launcher, args, keywords)
+        except _KernelError as error:
+            error.args = (f"{error}{self._numba_text(error)}",)
+            raise
         except _LaunchError as error:
             error.args = (f"{error}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.",)
             raise
+
+    def _numba_text(self, error):
+        """Where a thread failed, in Numba's words."""
+        if error.thread is None or error.block is None:
+            return ""
+        name, said = self.dispatcher.py_func.__name__, f": {error.text}" if error.text else ""
+        where = f"In function {name!r}, file {error.file}, line {error.line}"
+        return f"\n{where}\ntid={list(error.thread)} ctaid={list(error.block)}{said}"
 
     def __reduce__(self):
         if self.pre_launch_callbacks:

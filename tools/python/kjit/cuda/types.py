@@ -372,11 +372,28 @@ VECTORS = {
 }
 
 
-class CPointer:
-    """Refused: pointers of C."""
+class CPointer(Type):
+    """A pointer of C in the signature of a kernel: the kernel is given an address of the device, as an integer."""
+
+    __slots__ = ("dtype",)
 
     def __init__(self, dtype):
-        raise NotImplementedError("kjit.cuda.types.CPointer: pointers are not there: hand over arrays")
+        self.dtype = dtype
+        super().__init__("u64", f"{dtype}*")
+
+    @property
+    def pointer(self):
+        """The type of the kernel IR."""
+        return f"{self.dtype.text}*"
+
+    def __eq__(self, other):
+        return isinstance(other, CPointer) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+_COMPOSED["CPointer"] = CPointer
 
 
 def parse(thing):

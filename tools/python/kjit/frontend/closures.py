@@ -22,6 +22,16 @@ def take_out(emitter, body):
     return rest, found
 
 
+def explain(emitter, node):
+    """The error for a function that is defined in a block of statements."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    stores = [n.id for n in ast.walk(emitter.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in names]
+    several = next((name for name in stores if stores.count(name) > 1), None)
+    if several:
+        return emitter.error(node, f"Cannot capture a constant value for variable '{several}': it is assigned in several places")
+    return emitter.error(node, "a function is defined in a kernel among its first statements, in no block")
+
+
 def _constants(emitter, body):
     """What names have that are assigned once, and a constant."""
     names, stores = {}, {}

@@ -42,6 +42,8 @@ class Emitter(Loops, Expressions):
         for statement in self.body:
             for inner in ast.walk(statement):
                 name = type(inner).__name__
+                if is_typed and name == "FunctionDef":
+                    raise closures.explain(self, inner)
                 if name in words.INSTEAD and name not in allowed:
                     raise self.error(inner, words.INSTEAD[name])
         if is_typed:
@@ -100,7 +102,8 @@ class Emitter(Loops, Expressions):
 
     # ---- the declaration ----
 
-    def write(self, name, kind, attributes):
+    def write(self, name, kind, attributes, pointers=()):
+        """pointers: the types of parameters that are addresses, by name."""
         self.kind = kind
         self.used.add(name)
         copies = []
@@ -108,7 +111,9 @@ class Emitter(Loops, Expressions):
         for i, argument in enumerate(self.arguments):
             head += [", "] if i else []
             parameter = self.local(argument.arg)
-            if argument.arg in self.scope.stores:
+            if argument.arg in pointers:
+                parameter = self.local(argument.arg + "_address")
+            elif argument.arg in self.scope.stores:
                 parameter = self.local(argument.arg + "_given")
                 copies.append((argument, parameter))
             head += [self.source.place(argument), *self.parameter(argument, parameter)]
@@ -121,6 +126,9 @@ class Emitter(Loops, Expressions):
             if annotated is not None:
                 head += [" -> ", self.source.place(result), self.type_text(annotated, result)]
         self.put(0, head, f"{attributes} {{")
+        for pointer in pointers:
+            address = self.local(pointer + "_address")
+            self.put(1, f"var {self.local(pointer)} = bitcast({pointers[pointer]}, u64({address}))")
         for argument, parameter in copies:
             self.declare(1, argument, argument.arg)
             self.put(1, [self.source.place(argument)], f"{self.local(argument.arg)} = {parameter}")

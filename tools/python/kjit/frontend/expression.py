@@ -242,6 +242,8 @@ class Expressions:
         operands = [node.left, *node.comparators]
         if len(operands) == 2 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and self.is_typed:
             return self.identity(node, operands)
+        if len(operands) == 2 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.is_typed:
+            return self.membership(node, operands)
         for operator in node.ops:
             if type(operator) not in _COMPARE:
                 raise self.error(
@@ -261,6 +263,16 @@ class Expressions:
         for i, part in enumerate(parts):
             joined += ([" and "] if i else []) + part
         return [*joined, ")"]
+
+    def membership(self, node, operands):
+        """Whether a number is among those of a tuple, which is written there."""
+        value, items = operands
+        if not isinstance(items, ast.Tuple) or not items.elts or any(isinstance(n, ast.Call) for n in ast.walk(value)):
+            raise self.error(node, "`in` needs a tuple that is written there, and a value that has a name: x in (1, 2, 3)")
+        parts = ["(not (" if isinstance(node.ops[0], ast.NotIn) else "(("]
+        for i, item in enumerate(items.elts):
+            parts += ([" or "] if i else []) + [*self.expression(value), " == ", *self.expression(item)]
+        return [self.source.place(node), *parts, "))"]
 
     def identity(self, node, operands):
         """Numbers are the same thing where they are equal; nothing that a kernel has is None."""
@@ -405,6 +417,13 @@ class Expressions:
             return [self.source.place(node), before, *value, after]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "reshape" and node.args and not node.keywords:
             return self.reshape(node)
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "view" and len(node.args) == 1:
+            kind = dtypes.name_of(self.static_value(node.args[0]))
+            if kind is None:
+                raise self.error(node, "array.view(dtype) takes a type that is known when the kernel is compiled")
+            symbol = self.builder.function(library.view_as(kind))
+            self.used.add(symbol)
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.func.value), ")"]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in library.METHODS and not node.args + node.keywords:
             symbol = self.builder.function(library.METHODS[node.func.attr])
             self.used.add(symbol)

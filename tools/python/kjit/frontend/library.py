@@ -2,6 +2,7 @@
 built-ins of the kernel IR."""
 
 import cmath
+import functools
 import math
 import operator
 
@@ -351,6 +352,22 @@ func array_address(a) -> u64 @numba {
 }""",
 )
 COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
+
+
+@functools.cache
+def view_as(kind):
+    """What gives the bytes of an array of one dimension as elements of another type."""
+    name = f"view_as_{kind}"
+    return words.Text(
+        name,
+        f"""
+func {name}(a) @numba {{
+  assert a.ndim == 1
+  return view({kind}[len(a) * sizeof(dtype(a)) // sizeof({kind})], bitcast({kind}*, pointer(a[0])))
+}}""",
+    )
+
+
 # An extent of -1 is what the others leave.
 EXTENT = words.Text(
     "reshape_extent",

@@ -145,7 +145,7 @@ class Builder:
             known, spread = getattr(thing, "known", None), getattr(thing, "spread", None)
             emitter = Emitter(self, python, source, node, avoid, is_typed, known, shapes, spread)
             emitter.result = getattr(thing, "result", None)
-            lines = emitter.write(name, kind, attributes)
+            lines = emitter.write(name, kind, attributes, getattr(thing, "pointers", ()))
             clash = emitter.used & set(emitter.renamed.values())
             if not clash:
                 break
