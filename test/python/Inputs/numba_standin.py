@@ -425,7 +425,11 @@ def main():
             file.write(json.dumps(["*", "fail", "import: " + first_line(error)]) + "\n")
             return
         result = Result(file)
+        prepared = set()
         for test in tests_of(suite):
+            if type(test) not in prepared:
+                prepared.add(type(test))
+                type(test).setUpClass()
             if name_of(test) not in done and (not wanted or wanted in name_of(test)):
                 test.run(result)
     sys.stdout.flush()

@@ -22,7 +22,8 @@ def _contiguous_strides(shape, itemsize, order="C"):
 
 
 def _shape_of(shape):
-    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    is_sequence = isinstance(shape, (tuple, list)) or isinstance(shape, numpy.ndarray) and shape.ndim == 1
+    shape = tuple(shape) if is_sequence else (shape,)
     try:
         return tuple(operator.index(s) for s in shape)
     except TypeError:
