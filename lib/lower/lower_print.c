@@ -40,10 +40,13 @@ static LLVMValueRef make_word(kl_lowering *l, bool is_signed, LLVMValueRef value
   return is_signed ? kl_sext(l, value, l->i64) : kl_zext(l, value, l->i64);
 }
 
-static char letter_of(const ki_type_info *info, kjit_type type)
+static char letter_of(const line *p, const ki_type_info *info, kjit_type type)
 {
+  const kt_instance *instance = p->l->frame->instance;
   switch (KJ_AMONG(info->class_)) {
-  case KJ_CLASS_BOOL: return 'b';
+  /* Where Numba's rules hold, as Python prints it. */
+  case KJ_CLASS_BOOL:
+    return ki_get_attribute(&instance->function->attributes, KJ_ATTRIBUTE_NUMBA) ? 'B' : 'b';
   case KJ_CLASS_SIGNED: return 'i';
   case KJ_CLASS_UNSIGNED: return 'u';
   case KJ_CLASS_POINTER: return 'p';
@@ -121,7 +124,7 @@ static void put_value(line *p, kjit_type type, LLVMValueRef value)
   case KJ_CLASS_COMPLEX: put_complex(p, info, type, value); return;
   default: break;
   }
-  char letter = letter_of(info, type);
+  char letter = letter_of(p, info, type);
   if (!letter)
     kt_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED, "a value of type %s cannot be printed",
             kt_type_text(p->l->c, type));

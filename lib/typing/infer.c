@@ -212,6 +212,21 @@ static const char *describe_instances(kt_inference *inference, const ki_function
                    count, function->decl->name);
 }
 
+/* Of a function that is under way and calls itself: where Numba's rules hold, the type is that of
+ * the returns before. */
+static void take_result(kt_scope *s, kt_inferred *record, kj_location location)
+{
+  const ki_function *function = record->instance->function;
+  bool is_numba = has_attribute(function, KJ_ATTRIBUTE_NUMBA);
+  const char *name = function->decl->name;
+  if (!is_numba || record->result == KJIT_ANY || ki_is_weak(record->result))
+    kt_fail(
+      s->c, location, KJIT_ERROR_TYPE,
+      "%s`%s` calls itself: the type of its result must be given, `func %s(...) -> i64 { ... }`",
+      is_numba ? "cannot type infer runaway recursion: " : "", name, name);
+  record->instance->result = record->taken_result = record->result;
+}
+
 kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_bound *bounds,
                              kj_location location)
 {
@@ -227,11 +242,7 @@ kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_
     if (!record->is_done && has_attribute(function, KJ_ATTRIBUTE_INLINE))
       kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
               "`%s` calls itself and is @inline: a function cannot be inlined into itself", name);
-    if (!record->is_done && !record->has_fixed_result)
-      kt_fail(
-        s->c, location, KJIT_ERROR_TYPE,
-        "`%s` calls itself: the type of its result must be given, `func %s(...) -> i64 { ... }`",
-        name, name);
+    if (!record->is_done && !record->has_fixed_result) take_result(s, record, location);
     record->is_reentered |= !record->is_done;
     return record;
   }

@@ -98,7 +98,8 @@ struct kt_inferred {
   bool is_reentered; /* called while under way */
   /* instance->result is known before the body is: a call of itself may ask for it */
   bool has_fixed_result;
-  kjit_type result;         /* guess: weak types too; KJIT_ANY: no return yet */
+  kjit_type result;       /* guess: weak types too; KJIT_ANY: no return yet */
+  kjit_type taken_result; /* by calls of itself that found it among the returns before; KJIT_ANY */
   kt_expr *constant_result; /* the body does nothing but return this constant */
   kt_level result_level;
   bool has_grid_range, has_block_range;

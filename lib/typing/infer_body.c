@@ -232,6 +232,11 @@ static void finish_result(kt_scope *s)
   instance->result = record->result == KJ_WEAK_INT     ? KJIT_I32
                      : record->result == KJ_WEAK_FLOAT ? KJIT_F64
                                                        : record->result;
+  if (record->taken_result != KJIT_ANY && record->taken_result != instance->result)
+    kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE,
+            "Return type of recursive function does not converge: `%s` returns %s, and %s before",
+            s->function->decl->name, kt_type_text(s->c, instance->result),
+            kt_type_text(s->c, record->taken_result));
   bool is_constant = instance->body.count == 1 && instance->body.items[0]->kind == KJ_TS_RETURN &&
                      instance->body.items[0]->value &&
                      instance->body.items[0]->value->kind == KJ_T_CONST;

@@ -143,6 +143,7 @@ static uint32_t append_value(kj_buffer *text, char letter, const uint64_t *words
   uint64_t word = words[0];
   switch (letter) {
   case 'b': kj_append_text(text, word ? "true" : "false"); return 1;
+  case 'B': kj_append_text(text, word ? "True" : "False"); return 1;
   case 'i': kj_append_format(text, "%" PRId64, (int64_t)word); return 1;
   case 'u': kj_append_format(text, "%" PRIu64, word); return 1;
   case 'p': kj_append_format(text, "0x%" PRIx64, word); return 1;

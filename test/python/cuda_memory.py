@@ -66,6 +66,7 @@ columns = np.asfortranarray(random.random((3, 4, 5)))
 rows = cuda.to_device(np.ascontiguousarray(columns) * 0)
 rows.copy_to_device(columns)
 assert (rows.copy_to_host() == columns).all()
+assert cuda.device_array(np.array([2, 3])).shape == (2, 3)
 flipped = cuda.kernels.transpose.transpose(cuda.to_device(values))
 assert (flipped.copy_to_host() == values.T).all()
 

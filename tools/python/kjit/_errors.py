@@ -32,6 +32,12 @@ class SourceTypeError(SourceError, TypeError):
     __module__ = "kjit"
 
 
+class SourceValueError(SourceError, ValueError):
+    """The same, of what Python calls a value error."""
+
+    __module__ = "kjit"
+
+
 class KjitWarning(UserWarning):
     """Something in a kernel that was probably not meant."""
 

@@ -14,6 +14,7 @@ from . import streams as _streams
 from . import words as _words
 
 globals().update(types.NAMES)
+globals().update({name: kind for kind in types.VECTORS.values() for name in (kind.name, *kind.aliases)})
 globals().update(_words.FORMS)
 globals().update(_words.PLACES)
 atomic, shared, local, const = _words.atomic, _words.shared, _words.local, _words.const
@@ -68,7 +69,7 @@ def refuse(name):
 
 
 def __getattr__(name):
-    if name in ("random", "cg", "reduction"):
+    if name in ("random", "cg", "reduction", "bf16"):
         import importlib
 
         return importlib.import_module("." + name, __name__)

@@ -22,7 +22,8 @@ def _contiguous_strides(shape, itemsize, order="C"):
 
 
 def _shape_of(shape):
-    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    is_sequence = isinstance(shape, (tuple, list)) or isinstance(shape, numpy.ndarray) and shape.ndim == 1
+    shape = tuple(shape) if is_sequence else (shape,)
     try:
         return tuple(operator.index(s) for s in shape)
     except TypeError:
@@ -357,6 +358,11 @@ def auto_device(obj, stream=0, copy=True):
     return to_device(obj, stream, copy), True
 
 
+def check_enabled():
+    if config.DISABLE_CUDA:
+        raise errors.CudaSupportError(config.DISABLED)
+
+
 def is_on_cpu():
     """Whether launches are on the CPU."""
     return _arrays.device().kind == "cpu"
@@ -378,6 +384,7 @@ def _element(dtype):
 
 def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
     """A new array of the device, contents undefined."""
+    check_enabled()
     shape = _shape_of(shape)
     dtype, text = _element(dtype)
     if strides is not None:
@@ -644,9 +651,45 @@ def warn_of_copies(args):
             warnings.warn(text, errors.NumbaPerformanceWarning, stacklevel=5)
 
 
+def _characters(value):
+    """Texts as arrays of their characters: one dimension more."""
+    size = 1 if value.dtype.kind == "S" else 4
+    if not value.flags.c_contiguous or not value.dtype.itemsize or not value.dtype.isnative:
+        raise TypeError(f"an array of {value.dtype} with gaps, or in another order of bytes: copy it first")
+    return value.view(f"u{size}").reshape(*value.shape, value.dtype.itemsize // size)
+
+
+def wrap_arg(value, default=InOut):
+    """An array of the host as an argument of a kind; anything else as it is."""
+    return value if isinstance(value, _Argument) or not isinstance(value, numpy.ndarray) else default(value)
+
+
+def align(values, after):
+    """The values with copies of arrays of NumPy whose elements are not aligned, which after writes back; None: all are."""
+    if all(not isinstance(v, numpy.ndarray) or v.flags.aligned for v in values):
+        return None
+    aligned = []
+    for value in values:
+        if isinstance(value, numpy.ndarray) and not value.flags.aligned:
+            made = value.copy()
+            if value.flags.writeable:
+                after.append(functools.partial(_write_back, value, made))
+            value = made
+        aligned.append(value)
+    return aligned
+
+
+def _write_back(array, copy):
+    _arrays.device().synchronize()
+    array[...] = copy
+
+
 def take(value, after):
     """A kernel's argument as the extension takes it. after: functions to be called after the launch."""
-    if type(value) in (int, float, numpy.ndarray):
+    kind = type(value)
+    if kind is numpy.ndarray:
+        return value if value.dtype.kind not in "SU" else _characters(value)
+    if kind is int or kind is float:
         return value
     if isinstance(value, MappedNDArray):
         return value.view(numpy.ndarray) if value._own is None else value._own

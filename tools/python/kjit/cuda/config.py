@@ -31,10 +31,15 @@ CUDA_ARRAY_INTERFACE_SYNC = bool(_number("CUDA_ARRAY_INTERFACE_SYNC", 1))
 # What `debug=` and `opt=` of cuda.jit are where a program does not say.
 CUDA_DEBUGINFO_DEFAULT = _number("CUDA_DEBUGINFO", 0)
 OPT = _OptLevel(os.environ.get("NUMBA_OPT") or 3)
+# The environment's: no arrays of devices, no launches.
+DISABLE_CUDA = _number("DISABLE_CUDA", 0)
 # What is always so.
 ENABLE_CUDASIM = 0
 CUDA_USE_NVIDIA_BINDING = CUDA_ENABLE_PYNVJITLINK = 0
 CUDA_DEFAULT_PTX_CC = (7, 5)
+
+
+DISABLED = "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment"
 
 
 def warns_of(name):

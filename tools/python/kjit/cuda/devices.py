@@ -7,7 +7,7 @@ import os
 import numpy
 
 from .. import _arrays
-from . import arrays, driver, streams
+from . import arrays, config, driver, streams
 
 MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
 
@@ -245,12 +245,12 @@ def detect():
 
 def is_available():
     """Whether kernels can run, which the CPU does where there is no GPU."""
-    return True
+    return not config.DISABLE_CUDA
 
 
 def cuda_error():
-    """What was wrong as the driver was opened: None, as the CPU takes its place."""
-    return None
+    """Why no device can be used, or None: where there is no GPU, the CPU takes its place."""
+    return config.DISABLED if config.DISABLE_CUDA else None
 
 
 def is_supported_version():
@@ -264,8 +264,8 @@ def is_float16_supported(cc=None):
 
 
 def is_bfloat16_supported(cc=None):
-    """Whether kjit.cuda has functions of bfloat16 by Numba's names; kernels of kjit.jit have the type bf16."""
-    return False
+    """Whether kernels compute with bfloat16."""
+    return True
 
 
 def code_target(cc=None):

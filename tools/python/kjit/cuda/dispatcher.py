@@ -2,12 +2,16 @@
 
 import functools
 import math
+import pickle
 import re
 import types as python_types
 import warnings
 
-from .. import _arrays, _functions, _kjit, _state
+from .. import _arrays, _errors, _functions, _kjit, _state
 from . import arrays, config, errors, streams, types
+
+_ArgumentError, _KernelError = _errors.CLASSES["KJIT_ERROR_ARGUMENT"], _errors.KernelError
+_LaunchError = _errors.CLASSES["KJIT_ERROR_LAUNCH"]
 
 # Options that change nothing here: what they ask for is so, or has no meaning for kjit.
 _WITHOUT_EFFECT = {
@@ -33,7 +37,6 @@ _KNOWN = _WITHOUT_EFFECT | {
 }
 _REFUSED = {
     "link": "link= of CUDA C or PTX is not there: write the function in Python, or use kjit.ptx in a kernel",
-    "extensions": "extensions= is not there: convert the arguments before the launch",
 }
 
 
@@ -139,6 +142,10 @@ def _options(given):
             options["checks"] = "bounds"
         if given.get("lineinfo"):
             options["debug"] = "lines"
+        if not _is_optimized(given):
+            options["debug"] = "full"
+    if not _is_optimized(given) and not given.get("fastmath"):
+        options["strict"] = True
     if given.get("fastmath"):
         options["fastmath"] = True
     if given.get("max_registers"):
@@ -148,7 +155,7 @@ def _options(given):
         options["launch_bounds"] = bounds if isinstance(bounds, int) else tuple(bounds)
     if given.get("inline") in ("always", True) or given.get("forceinline"):
         options["inline"] = True
-    elif given.get("inline") == "never":
+    elif given.get("inline") in ("never", False):
         options["inline"] = False
     return options
 
@@ -172,11 +179,11 @@ class Dispatcher:
         # In a kernel of one launch inlining is for callers.
         kernel_options = {k: v for k, v in self._kjit_options.items() if k != "inline"}
         self.attributes = _functions._attributes(
-            {k: v for k, v in self._kjit_options.items() if k in ("numba", "fastmath", "inline")}
+            {k: v for k, v in self._kjit_options.items() if k in ("numba", "fastmath", "strict", "inline")}
         )
         self.overloads, self._signatures, self._configurations = {}, [], {}
         self._kernel = _Kernel(py_func, **kernel_options)
-        self.func_code, self.extensions = py_func.__code__, []
+        self.func_code, self.extensions = py_func.__code__, list(given.get("extensions") or ())
         functools.update_wrapper(self, py_func)
         self._is_fixed = bool(signatures)
         for signature in signatures:
@@ -202,6 +209,9 @@ class Dispatcher:
         if not self._is_device and result not in (None, types.void):
             raise TypeError("CUDA kernel must have void return type.")
         count = self.py_func.__code__.co_argcount
+        if any(isinstance(kind, types.CPointer) for kind in signature.args):
+            names = self.py_func.__code__.co_varnames
+            self._kernel.pointers = {n: k.pointer for n, k in zip(names, signature.args) if isinstance(k, types.CPointer)}
         if len(signature.args) != count:
             raise TypeError(
                 f"the signature {signature} has {len(signature.args)} types, the function {count} parameters"
@@ -225,6 +235,13 @@ class Dispatcher:
         results = {s.return_type for s in self._signatures} if self._is_device and self._is_fixed else ()
         kind = next(iter(results)) if len(results) == 1 else None
         return None if kind in (None, types.void) else kind.text
+
+    @property
+    def parameter_texts(self):
+        """The numbers' types that the only signature of a device function says, by position, None for others; or None."""
+        if not self._is_device or len(self._signatures) != 1 or not self._is_fixed:
+            return None
+        return tuple(k.text if isinstance(k, (types.Number, types.Boolean)) else None for k in self._signatures[0].args)
 
     @functools.cached_property
     def _function(self):
@@ -274,6 +291,7 @@ class Dispatcher:
     # ---- launches ----
 
     def configure(self, griddim, blockdim, stream=0, sharedmem=0):
+        arrays.check_enabled()
         grid, block = normalize(griddim, blockdim)
         key = grid, block, streams.unwrap(stream), int(sharedmem)
         try:
@@ -340,11 +358,29 @@ class Dispatcher:
         if self._is_fixed and len(args) == self.py_func.__code__.co_argcount:
             args = self._fit(args)
         after = []
+        if self.extensions:
+            args = self._extend(args, launcher, after)
         values = [arrays.take(a, after) for a in args]
-        launcher(*values)
+        try:
+            launcher(*values)
+        except _ArgumentError:
+            aligned = arrays.align(values, after)
+            if aligned is None:
+                raise
+            launcher(*aligned)
         self._remember(args)
         for finish in after:
             finish()
+
+    def _extend(self, args, stream, after):
+        """The arguments as extensions change them: objects with prepare_args(type, value, stream, retr)."""
+        changed = []
+        for value in args:
+            kind = types.typeof(value)
+            for extension in reversed(self.extensions):
+                kind, value = extension.prepare_args(kind, value, stream=stream, retr=after)
+            changed.append(value)
+        return changed
 
     def _remember(self, args):
         key = tuple(_brief(a) for a in args)
@@ -397,7 +433,10 @@ class Dispatcher:
     def inspect_sass(self, signature=None):
         if self._is_device:
             raise RuntimeError("Cannot inspect SASS of a device function")
-        return self._inspect("sass", signature, _target())
+        try:
+            return self._inspect("sass", signature, _target())
+        except _errors.CLASSES["KJIT_ERROR_NO_COMPILER"] as error:
+            raise RuntimeError(f"nvdisasm was not found: {error}") from None
 
     def inspect_types(self, file=None):
         import sys
@@ -518,6 +557,8 @@ def _fit_one(kind, value):
         items = [item for _, item in fits]
         worst = tuple(map(sum, zip(*(bad for bad, _ in fits)))) if fits else _EXACT
         return worst, type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(kind, types.CPointer):
+        return (_EXACT, numpy.uint64(value)) if isinstance(value, (int, numpy.integer)) else None
     if isinstance(kind, types.Record):
         return (_EXACT, value) if getattr(value, "dtype", None) == kind.dtype else None
     if not isinstance(value, (bool, int, float, complex, numpy.generic)):
@@ -545,6 +586,11 @@ class Overload:
         self.dispatcher, self.signature = dispatcher, signature
         self.entry_name = dispatcher.py_func.__name__
 
+    @property
+    def fndesc(self):
+        """Of the function in code: `mangled_name`."""
+        return python_types.SimpleNamespace(mangled_name=self.entry_name, qualname=self.dispatcher.py_func.__qualname__)
+
     def inspect_llvm(self):
         return self.dispatcher.inspect_llvm(self.signature)
 
@@ -562,7 +608,7 @@ class Overload:
         if name in numbers:
             return self.dispatcher._number(numbers[name], self.signature)
         if name == "cooperative":
-            return "grid_sync()" in self.dispatcher.ir
+            return self.dispatcher._kernel._made_module().has_grid_group
         raise AttributeError(name)
 
     def max_cooperative_grid_blocks(self, blockdim, dynsmemsize=0):
@@ -583,22 +629,50 @@ class Configured:
         )
         self._key = key
         self._launcher = None
+        self.pre_launch_callbacks = []  # called with the dispatcher and this before each launch
 
     def __call__(self, *args, **keywords):
         if self.dispatcher._is_device:
             raise _is_no_kernel(self.dispatcher)
         if self._launcher is None:
             self._launcher = self._make_launcher()
-        self.dispatcher._launch(self._launcher, args, keywords)
+        for callback in self.pre_launch_callbacks:
+            callback(self.dispatcher, self)
+        try:
+            self.dispatcher._launch(self._launcher, args, keywords)
+        except _KernelError as error:
+            error.args = (f"{error}{self._numba_text(error)}",)
+            raise
+        except _LaunchError as error:
+            error.args = (f"{error}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.",)
+            raise
+
+    def _numba_text(self, error):
+        """Where a thread failed, in Numba's words."""
+        if error.thread is None or error.block is None:
+            return ""
+        name, said = self.dispatcher.py_func.__name__, f": {error.text}" if error.text else ""
+        where = f"In function {name!r}, file {error.file}, line {error.line}"
+        return f"\n{where}\ntid={list(error.thread)} ctaid={list(error.block)}{said}"
+
+    def __reduce__(self):
+        if self.pre_launch_callbacks:
+            raise pickle.PicklingError("Cannot pickle configured launches with pre-launch callbacks")
+        grid, block, stream, shared = self._key
+        if stream is not None:
+            raise pickle.PicklingError("Cannot pickle configured launches with a stream")
+        return _configured, (self.dispatcher, grid, block, shared)
 
     def _make_launcher(self):
         kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
-        if stream is None or not any(kernel._bits):
+        if not any(kernel._bits):
             return kernel[self._key]
+        if stream is None:
+            return self._finishing(kernel[self._key])
         # A kernel with checks or debug information has a context of its own: the stream by its handle; the CPU's has none,
         # and is waited for.
         if stream.handle:
-            return kernel[grid, block, stream.handle, shared]
+            return self._finishing(kernel[grid, block, stream.handle, shared])
         launcher = kernel[grid, block, None, shared]
 
         def launch(*values):
@@ -607,6 +681,22 @@ class Configured:
             _state.context(*kernel._bits).device("cpu").synchronize()
 
         return launch
+
+    def _finishing(self, launcher):
+        """A kernel with checks raises where it is launched, as Numba's do: on a GPU the launch is waited for."""
+        kernel = self.dispatcher._kernel
+        if not kernel._bits[0] or arrays.is_on_cpu():
+            return launcher
+
+        def launch(*values):
+            launcher(*values)
+            _state.context(*kernel._bits).device(_arrays.device()).synchronize()
+
+        return launch
+
+
+def _configured(dispatcher, grid, block, shared):
+    return dispatcher[grid, block, 0, shared]
 
 
 class ForAll:

@@ -138,6 +138,12 @@ def _bytes_at(address, size):
     return arrays.from_cuda_array_interface(described)._own
 
 
+def _finish(stream):
+    """What is not queued on a stream is done when the call returns."""
+    if not stream:
+        _arrays.device().synchronize()
+
+
 def _host_bytes(obj, size):
     raw = (ctypes.c_ubyte * size).from_address(host_pointer(obj))
     raw.keeps = obj
@@ -160,12 +166,14 @@ def device_to_device(dst, src, size, stream=0):
     """Copies bytes of the device."""
     if size:
         _bytes_at(device_pointer(dst), size).copy_from(_bytes_at(device_pointer(src), size))
+        _finish(stream)
 
 
 def device_memset(dst, val, size, stream=0):
     """Every one of the bytes becomes val."""
     if size:
         _bytes_at(device_pointer(dst), size).copy_from(numpy.uint8(val & 255))
+        _finish(stream)
 
 
 # ---- other processes ----

@@ -28,7 +28,15 @@ TypingError = _errors.Error
 LoweringError = _errors.Error
 UnsupportedError = _errors.Error
 CudaAPIError = _errors.Error
-CudaSupportError = _errors.Error
+
+
+class CudaSupportError(_errors.Error):
+    """There is no device to use. `msg` says why."""
+
+    @property
+    def msg(self):
+        return self.message
+
 
 
 class KernelRuntimeError(RuntimeError):

@@ -9,8 +9,8 @@ from . import arrays
 
 u64, f32 = dtypes.SCALARS["u64"], dtypes.SCALARS["f32"]
 
-# A state is a row of two 64-bit numbers.
-_WORDS = 2
+# A state is two 64-bit numbers.
+xoroshiro128p_dtype = numpy.dtype([("s0", numpy.uint64), ("s1", numpy.uint64)], align=True)
 _DOUBLE_STEP = 1.0 / (1 << 53)
 _FIRST = numpy.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = numpy.uint64(0xBF58476D1CE4E5B9)
@@ -30,12 +30,12 @@ def _rotated(x, k):
 
 def xoroshiro128p_next(states, index):
     """The next 64 random bits of a state."""
-    s0 = states[index, 0]
-    s1 = states[index, 1]
+    s0 = states[index]["s0"]
+    s1 = states[index]["s1"]
     result = s0 + s1
     mixed = s1 ^ s0
-    states[index, 0] = _rotated(s0, 55) ^ mixed ^ (mixed << u64(14))
-    states[index, 1] = _rotated(mixed, 36)
+    states[index]["s0"] = _rotated(s0, 55) ^ mixed ^ (mixed << u64(14))
+    states[index]["s1"] = _rotated(mixed, 36)
     return result
 
 
@@ -47,11 +47,11 @@ def _jumped(states, index):
         bits = _JUMP_1 if part == 0 else _JUMP_2
         for b in range(64):
             if (bits >> u64(b)) & u64(1) != u64(0):
-                s0 ^= states[index, 0]
-                s1 ^= states[index, 1]
+                s0 ^= states[index]["s0"]
+                s1 ^= states[index]["s1"]
             xoroshiro128p_next(states, index)
-    states[index, 0] = s0
-    states[index, 1] = s1
+    states[index]["s0"] = s0
+    states[index]["s1"] = s1
     return s0
 
 
@@ -60,13 +60,13 @@ def _init(states, seed, start, count):
     z = (z ^ (z >> u64(30))) * _MIX_1
     z = (z ^ (z >> u64(27))) * _MIX_2
     z = z ^ (z >> u64(31))
-    states[0, 0] = z
-    states[0, 1] = z
+    states[0]["s0"] = z
+    states[0]["s1"] = z
     for i in range(start):
         _jumped(states, 0)
     for i in range(1, count):
-        states[i, 0] = states[i - 1, 0]
-        states[i, 1] = states[i - 1, 1]
+        states[i]["s0"] = states[i - 1]["s0"]
+        states[i]["s1"] = states[i - 1]["s1"]
         _jumped(states, i)
 
 
@@ -100,7 +100,7 @@ def init_xoroshiro128p_states(states, seed, subsequence_start=0, stream=0):
     global _init_kernel
     if _init_kernel is None:
         _init_kernel = _Kernel(_init, device="cpu")
-    host = numpy.zeros(states.shape, numpy.uint64)
+    host = numpy.zeros(states.shape, xoroshiro128p_dtype)
     if len(host):
         _init_kernel[1, 1](host, numpy.uint64(seed % 2**64), int(subsequence_start), len(host))
         states.copy_to_device(host)
@@ -109,6 +109,6 @@ def init_xoroshiro128p_states(states, seed, subsequence_start=0, stream=0):
 def create_xoroshiro128p_states(n, seed, subsequence_start=0, stream=0):
     """An array of the device with the states of n random generators, which do not overlap. seed: an integer;
     subsequence_start: how many states are left out first."""
-    states = arrays.device_array((n, _WORDS), numpy.uint64)
+    states = arrays.device_array(n, xoroshiro128p_dtype)
     init_xoroshiro128p_states(states, seed, subsequence_start)
     return states

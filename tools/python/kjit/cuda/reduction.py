@@ -95,6 +95,9 @@ def _result_of(function, signature):
     """The type of the result that a signature says, or else the function."""
     if signature.return_type not in (None, types.void):
         return signature.return_type
+    samples = [numpy.zeros((), types.as_dtype(a))[()] for a in signature.args]
+    if any(s.dtype.kind in "mM" for s in samples):  # differences of dates are no dates: as NumPy has it
+        return types.from_dtype(numpy.asarray(function(*samples)).dtype)
     made = dispatcher.Dispatcher(function, [], {"device": True})._function
     text = made.find_result(dispatcher._device_text(signature.args))
     kind = types.of_text(text)

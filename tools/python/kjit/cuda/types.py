@@ -147,6 +147,25 @@ class NPTimedelta(_Date):
     _word = "timedelta64"
 
 
+class VectorType(Type):
+    """A vector of CUDA's, `cuda.float32x4` or `cuda.float4`: in kernels made of numbers and vectors, with lanes .x .y .z .w; one of a
+    single number is that number."""
+
+    __slots__ = ("base_type", "num_elements", "aliases")
+
+    def __init__(self, base, count, aliases):
+        self.base_type, self.num_elements = base, count
+        self.aliases = [f"{alias}{count}" for alias in aliases]
+        super().__init__(base.text if count == 1 else f"{base.text}x{count}", f"{base.name}x{count}")
+
+    @property
+    def user_facing_object(self):
+        return self
+
+    def __call__(self, *values):
+        raise TypeError(f"cuda.{self.name} is called in kernels only")
+
+
 class Record(Type):
     """A record: the elements of a dtype of NumPy with fields."""
 
@@ -319,9 +338,10 @@ _OTHERS = {
     "c8": "c64",
     "c16": "c128",
 }
+bfloat16 = Float("bf16", "bfloat16")
 void = none = Void("void", "none")
 NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] for name, text in _OTHERS.items()}
-NAMES |= {"void": void, "none": none}
+NAMES |= {"void": void, "none": none, "bfloat16": bfloat16}
 _COMPOSED = {"Tuple": Tuple, "UniTuple": UniTuple}
 globals().update(NAMES)
 signed_domain = frozenset(BY_TEXT[t] for t in ("i8", "i16", "i32", "i64"))
@@ -332,11 +352,48 @@ complex_domain = frozenset(BY_TEXT[t] for t in ("c64", "c128"))
 number_domain = integer_domain | real_domain | complex_domain
 
 
-class CPointer:
-    """Refused: pointers of C."""
+# CUDA's names of vectors, by the type of their numbers.
+_VECTORS = {
+    "int8": ["char"],
+    "int16": ["short"],
+    "int32": ["int"],
+    "int64": ["long", "longlong"],
+    "uint8": ["uchar"],
+    "uint16": ["ushort"],
+    "uint32": ["uint"],
+    "uint64": ["ulong", "ulonglong"],
+    "float32": ["float"],
+    "float64": ["double"],
+}
+VECTORS = {
+    made.name: made
+    for base, aliases in _VECTORS.items()
+    for made in (VectorType(NAMES[base], count, aliases) for count in (1, 2, 3, 4))
+}
+
+
+class CPointer(Type):
+    """A pointer of C in the signature of a kernel: the kernel is given an address of the device, as an integer."""
+
+    __slots__ = ("dtype",)
 
     def __init__(self, dtype):
-        raise NotImplementedError("kjit.cuda.types.CPointer: pointers are not there: hand over arrays")
+        self.dtype = dtype
+        super().__init__("u64", f"{dtype}*")
+
+    @property
+    def pointer(self):
+        """The type of the kernel IR."""
+        return f"{self.dtype.text}*"
+
+    def __eq__(self, other):
+        return isinstance(other, CPointer) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+_COMPOSED["CPointer"] = CPointer
 
 
 def parse(thing):
@@ -361,7 +418,7 @@ def parse(thing):
 
 def of_text(text):
     """The scalar type that the kernel IR calls so; None: it is another type."""
-    return void if text == "void" else BY_TEXT.get(text)
+    return {"void": void, "bf16": bfloat16}.get(text) or BY_TEXT.get(text)
 
 
 def from_dtype(dtype):

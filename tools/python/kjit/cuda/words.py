@@ -117,6 +117,7 @@ _FORMS = {
     "stwt": ("array index value", "stwt({array}[{index}], dtype({array})({value}))"),
 }
 FORMS = {name: Form(f"cuda.{name}", *row) for name, row in _FORMS.items()}
+FORMS |= {name: words.LiteralForm(f"cuda.{name}", *_FORMS[name]) for name in ("grid", "gridsize")}
 PLACES = {name: words.BUILTINS[name] for name in ("threadIdx", "blockIdx", "blockDim", "gridDim", "laneid", "warpsize")}
 
 _BINARY_HALF = {
@@ -186,5 +187,7 @@ for _kind, _end in (("f32", "f"), ("f64", "")):
     setattr(libdevice, "frexp" + _end, Form(f"libdevice.frexp{_end}", "x", f"frexp({_kind}({{x}}))"))
 for _name in ("sin", "cos", "tan", "exp", "exp10", "log", "log2", "log10"):
     setattr(libdevice, f"fast_{_name}f", Form(f"libdevice.fast_{_name}f", "x", f"fast_{_name}(f32({{x}}))"))
+libdevice.sad = Form("libdevice.sad", "x y z", "u32(abs(i64(i32({x})) - i64(i32({y})))) + u32({z})")
+libdevice.usad = Form("libdevice.usad", "x y z", "u32(abs(i64(u32({x})) - i64(u32({y})))) + u32({z})")
 libdevice.fast_powf = Form("libdevice.fast_powf", "x y", "fast_pow(f32({x}), f32({y}))")
 libdevice.fast_fdividef = Form("libdevice.fast_fdividef", "x y", "fast_divide(f32({x}), f32({y}))")

@@ -4,37 +4,50 @@ import ast
 import inspect
 
 from .. import dtypes
-from .._errors import SourceError, SourceTypeError, remember_raise
+from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
 from . import module as modules
-from . import static, words
+from . import closures, library, static, words
 from .expression import BINARY, Expressions
 from .loops import Loops
 from .scope import Scope
+from .versions import split
 
 
 class Emitter(Loops, Expressions):
     """One function. avoid: names that its variables must not have."""
 
-    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None):
+    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None, spread=None):
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = self.result = None  # the type of the result, where who calls it says so
         self.shapes = dict(shapes or {})  # of names that are tuples
+        self.values = {}  # of names that are assigned once: what
         self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
         arguments = node.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
+        if arguments.vararg and spread is None or arguments.kwarg or arguments.kwonlyargs:
             bad = arguments.vararg or arguments.kwarg or arguments.kwonlyargs[0]
             raise self.error(bad, "a kernel's parameters are plain ones: no *args, **kwargs or keyword-only parameters")
-        self.arguments = [*arguments.posonlyargs, *arguments.args]
+        self.arguments = [*arguments.posonlyargs, *arguments.args, *([arguments.vararg] if spread else [])]
+        self.spreads = {arguments.vararg.arg: spread} if arguments.vararg else {}
         self.parameters = [a.arg for a in self.arguments]
         self.body = (
             node.body if isinstance(node, ast.FunctionDef) else [ast.copy_location(ast.Return(node.body), node.body)]
         )
+        if arguments.vararg and not spread:
+            known = {**(known or {}), arguments.vararg.arg: ()}
+        if is_typed:
+            self.body, inside = closures.take_out(self, self.body)
+            known = {**(known or {}), **inside}
+        allowed = ("Slice", "Starred") if is_typed else ("Slice",)
         for statement in self.body:
             for inner in ast.walk(statement):
                 name = type(inner).__name__
-                if name in words.INSTEAD and name != "Slice":
+                if is_typed and name == "FunctionDef":
+                    raise closures.explain(self, inner)
+                if name in words.INSTEAD and name not in allowed:
                     raise self.error(inner, words.INSTEAD[name])
+        if is_typed:
+            self.body = split(self.body, self.parameters)
         self.scope = Scope(self.body, self.parameters)
         # A parameter with a known value is a name of the function's surroundings, unless it is assigned to.
         self.given = known = known or {}
@@ -42,7 +55,7 @@ class Emitter(Loops, Expressions):
         self.assigned = {n: v for n, v in known.items() if n in self.scope.stores}
         self.arguments = [a for a in self.arguments if a.arg not in known]
         self.parameters = [a.arg for a in self.arguments] + list(self.assigned)
-        self.static = static.Names(python, (self.scope.names | set(self.parameters)) - set(around), around)
+        self.static = static.Names(python, (self.scope.names | set(self.parameters)) - set(around), around, is_typed)
         for where, name in self.scope.unassigned:
             raise self.error(where, f"`{name}` is used before it is assigned")
         for annotations in self.scope.types.values():
@@ -61,7 +74,7 @@ class Emitter(Loops, Expressions):
 
     def local(self, name):
         if name not in self.renamed:
-            text = name if name.isascii() else "".join(c if c.isascii() else "_" for c in name)
+            text = "".join(c if c.isascii() and c != "." else "_" for c in name)
             while text in words.RESERVED or text in self.avoid or text in self.renamed.values():
                 text += "_"
             self.renamed[name] = text
@@ -89,7 +102,8 @@ class Emitter(Loops, Expressions):
 
     # ---- the declaration ----
 
-    def write(self, name, kind, attributes):
+    def write(self, name, kind, attributes, pointers=()):
+        """pointers: the types of parameters that are addresses, by name."""
         self.kind = kind
         self.used.add(name)
         copies = []
@@ -99,7 +113,9 @@ class Emitter(Loops, Expressions):
         for i, argument in enumerate(self.arguments):
             head += [", "] if i else []
             parameter = self.local(argument.arg)
-            if argument.arg in self.scope.stores:
+            if argument.arg in pointers:
+                parameter = self.local(argument.arg + "_address")
+            elif argument.arg in self.scope.stores:
                 parameter = self.local(argument.arg + "_given")
                 copies.append((argument, parameter))
             head += [self.source.place(argument), *self.parameter(argument, parameter)]
@@ -112,6 +128,9 @@ class Emitter(Loops, Expressions):
             if annotated is not None:
                 head += [" -> ", self.source.place(result), self.type_text(annotated, result)]
         self.put(0, head, f"{attributes} {{")
+        for pointer in pointers:
+            address = self.local(pointer + "_address")
+            self.put(1, f"var {self.local(pointer)} = bitcast({pointers[pointer]}, u64({address}))")
         for argument, parameter in copies:
             self.declare(1, argument, argument.arg)
             self.put(1, [self.source.place(argument)], f"{self.local(argument.arg)} = {parameter}")
@@ -165,7 +184,8 @@ class Emitter(Loops, Expressions):
         if text is not None and text.startswith("record_"):
             self.builder.declare(text)
         if text is None:
-            raise self.error(node, f"{value!r} is no type of kjit: kjit.f32, kjit.f32[:, :], kjit.const")
+            numba = "Invalid NumPy dtype specified: " if self.is_typed and isinstance(value, str) else ""
+            raise self.error(node, f"{numba}{value!r} is no type of kjit: kjit.f32, kjit.f32[:, :], kjit.const")
         return text
 
     # ---- statements ----
@@ -195,11 +215,12 @@ class Emitter(Loops, Expressions):
         if statement.value is None or isinstance(statement.value, ast.Constant) and statement.value.value is None:
             self.put(depth, place, "return")
         elif self.kind == "kernel":
+            self.expression(statement.value)  # what is wrong in it comes first
             numba = "CUDA kernel must have void return type: " if self.is_typed else ""
             advice = "write to an array, or make it a device function"
             raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
         else:
-            self.put(depth, place, "return ", self.expression(statement.value))
+            self.put(depth, place, "return ", self.value_of(statement.value, depth))
 
     def do_Expr(self, statement, depth):
         value = statement.value
@@ -213,6 +234,7 @@ class Emitter(Loops, Expressions):
         if called is print:
             return self.print(value, depth)
         if getattr(called, "is_group", False):  # of threads, which nobody uses
+            self.builder.has_grid_group = True
             return
         self.put(depth, self.expression(value))
 
@@ -229,6 +251,10 @@ class Emitter(Loops, Expressions):
 
     def text_or_value(self, node):
         value = self.static_value(node)
+        if isinstance(value, words.Word) and value.name in words.TRIPLES and self.is_typed:
+            return ["(", ", ".join(f"i64({value.name}.{axis})" for axis in "xyz"), ")"]
+        if isinstance(value, bool) and self.is_typed:
+            return [modules.quote(str(value))]
         return [modules.quote(value)] if isinstance(value, str) else self.expression(node)
 
     def do_Assert(self, statement, depth):
@@ -300,11 +326,14 @@ class Emitter(Loops, Expressions):
             return
         target = statement.targets[0]
         if isinstance(target, ast.Name) and self.scope.stores[target.id] == 1:
+            self.values[target.id] = statement.value
             shape = self.shape_of(statement.value)
             if shape is not None:
                 self.shapes[target.id] = shape
         if not isinstance(target, (ast.Tuple, ast.List)):
-            return self.store(statement, [target], self.expression(statement.value), depth)
+            if self.is_typed and self.store_composed(statement, target, depth):
+                return
+            return self.store(statement, [target], self.value_of(statement.value, depth), depth)
         if not target.elts:
             raise self.error(target, "no variable takes the value")
         value = self.expression(statement.value)
@@ -315,6 +344,49 @@ class Emitter(Loops, Expressions):
             if len(statement.value.elts) != len(target.elts):
                 raise self.error(statement, f"{len(statement.value.elts)} values for {len(target.elts)} variables")
         self.store(statement, target.elts, value, depth)
+
+    def value_of(self, node, depth):
+        """The value of a statement. As in Python `f(x) and g(x)` is one of the two, where g is called only if need be."""
+        if not isinstance(node, ast.BoolOp) or self.is_truth(node) or not self.is_typed:
+            return self.expression(node)
+        if not any(isinstance(n, ast.Call) for n in ast.walk(node.values[0])):
+            return self.expression(node)
+        first = self.temporary()
+        self.put(depth, [self.source.place(node)], f"let {first} = ", self.expression(node.values[0]))
+        rest = node.values[1] if len(node.values) == 2 else ast.copy_location(ast.BoolOp(node.op, node.values[1:]), node)
+        second = self.expression(rest)
+        both = [*second, f" : {first}"] if isinstance(node.op, ast.And) else [f"{first} : ", *second]
+        return [f"({first} ? ", *both, ")"]
+
+    def store_composed(self, statement, target, depth):
+        """Texts become the characters of an array, and arrays are copied to fields that are arrays. Whether that was done."""
+        if not isinstance(target, (ast.Subscript, ast.Attribute)):
+            return False
+        text = self.static_value(statement.value)
+        if isinstance(text, (str, bytes)):
+            import numpy
+
+            codes = numpy.array([ord(c) for c in text] if isinstance(text, str) else list(text), numpy.uint32)
+            codes = codes if len(codes) else numpy.zeros(1, numpy.uint32)
+            self.call_text(library.STORE_TEXT, depth, target, self.known(codes, statement.value))
+            return True
+        is_field = isinstance(target, ast.Attribute) or isinstance(self.static_value(target.slice), str)
+        if not is_field or not isinstance(statement.value, (ast.Name, ast.Subscript, ast.Attribute)):
+            return False
+        self.forbid_global(target)
+        value = self.temporary()
+        self.put(depth, [self.source.place(statement)], f"let {value} = ", self.expression(statement.value))
+        self.put(depth, f"if is_array({value}) {{")
+        self.call_text(library.STORE_ARRAY, depth + 1, target, [value])
+        self.put(depth, "} else {")
+        self.put(depth + 1, self.expression(target), f" = {value}")
+        self.put(depth, "}")
+        return True
+
+    def call_text(self, function, depth, target, value):
+        symbol = self.builder.function(function)
+        self.used.add(symbol)
+        self.put(depth, [self.source.place(target)], f"{symbol}(", self.expression(target), ", ", value, ")")
 
     def store(self, statement, targets, value, depth):
         """The value to the targets; those that are declared here with let or var."""
@@ -405,6 +477,8 @@ class Emitter(Loops, Expressions):
         if len(call.args) != 2 or len(call.keywords) != (align is not None):
             raise self.error(call, f"kjit.{word.name}(shape, dtype) or kjit.{word.name}(shape, dtype, align=bytes)")
         shape, dtype = call.args
+        if self.is_typed and dtypes.name_of(self.static_value(dtype)) is None:
+            self.check_element(dtype, target)
         parts = [self.source.place(target), f"{word.name} {self.local(target.id)}: ", *self.element(dtype), "["]
         extents = shape.elts if isinstance(shape, ast.Tuple) else [shape]
         known = self.static_value(shape)
@@ -426,8 +500,20 @@ class Emitter(Loops, Expressions):
             raise self.error(call, bound)
         align = bound["alignment"]
         is_given = align != "None" and self.static_value(align) is not None
+        known = self.static_value(align) if is_given else None
+        if type(known) is int and (known <= 0 or known & (known - 1)):
+            raise self.error(align, f"Alignment must be a positive power of two, not {known}", SourceValueError)
+        if is_given and known is not static.UNKNOWN and type(known) is not int:
+            raise self.error(align, f"RequireLiteralValue: alignment must be a constant integer, not {known!r}")
         keywords = [ast.keyword(arg="align", value=align)] if is_given else []
         return ast.copy_location(ast.Call(call.func, [bound["shape"], bound["dtype"]], keywords), call)
+
+    def check_element(self, node, target):
+        """Numba's words for what is no element type, where it is seen before types are inferred."""
+        value = self.static_value(node)
+        is_known = self.builder.record(value) is not None if value is not static.UNKNOWN else isinstance(node, ast.Attribute)
+        if not is_known and not isinstance(value, str):
+            raise self.error(node, f"Cannot infer the type of variable '{target.id}': its elements have no type of kjit's")
 
     def element(self, node):
         value = self.static_value(node)

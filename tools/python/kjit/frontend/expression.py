@@ -118,7 +118,11 @@ class Expressions:
     def of_Name(self, node):
         if node.id in self.scope.names or node.id in self.parameters:
             return [self.source.place(node), self.local(node.id)]
-        raise self.error(node, f"`{node.id}` is not defined")
+        raise self.not_defined(node)
+
+    def not_defined(self, node):
+        numba = f"NameError: name '{node.id}' is not defined: " if self.is_typed else ""
+        return self.error(node, f"{numba}`{node.id}` is not defined")
 
     def of_Attribute(self, node):
         base = self.static_value(node.value)
@@ -129,6 +133,12 @@ class Expressions:
                 node,
                 f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
             )
+        if self.is_typed and node.attr == "data" and isinstance(node.value, ast.Attribute) and node.value.attr == "ctypes":
+            symbol = self.builder.function(library.ADDRESS)
+            self.used.add(symbol)
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.value.value), ")"]
+        if node.attr == "x" and self.is_single(node.value):
+            return self.expression(node.value)
         shape = self.shape_of(node.value)
         if shape is not None and shape.fields and node.attr in shape.fields:
             place = self.source.place(node)
@@ -140,6 +150,13 @@ class Expressions:
                 node, "strides count bytes in NumPy and elements in kjit; a kernel does without them: index the array"
             )
         return [*self.expression(node.value), ".", _records.field_name(node.attr)]
+
+    def is_single(self, node):
+        """Whether it is a vector of one number, which is a number in kernels."""
+        if isinstance(node, ast.Name):
+            node = self.values.get(node.id)
+        called = self.static_value(node.func) if isinstance(node, ast.Call) else None
+        return getattr(called, "num_elements", None) == 1
 
     def shape_of(self, node):
         """What is known of the tuple that an expression is, or None."""
@@ -225,6 +242,8 @@ class Expressions:
         operands = [node.left, *node.comparators]
         if len(operands) == 2 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and self.is_typed:
             return self.identity(node, operands)
+        if len(operands) == 2 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.is_typed:
+            return self.membership(node, operands)
         for operator in node.ops:
             if type(operator) not in _COMPARE:
                 raise self.error(
@@ -244,6 +263,16 @@ class Expressions:
         for i, part in enumerate(parts):
             joined += ([" and "] if i else []) + part
         return [*joined, ")"]
+
+    def membership(self, node, operands):
+        """Whether a number is among those of a tuple, which is written there."""
+        value, items = operands
+        if not isinstance(items, ast.Tuple) or not items.elts or any(isinstance(n, ast.Call) for n in ast.walk(value)):
+            raise self.error(node, "`in` needs a tuple that is written there, and a value that has a name: x in (1, 2, 3)")
+        parts = ["(not (" if isinstance(node.ops[0], ast.NotIn) else "(("]
+        for i, item in enumerate(items.elts):
+            parts += ([" or "] if i else []) + [*self.expression(value), " == ", *self.expression(item)]
+        return [self.source.place(node), *parts, "))"]
 
     def identity(self, node, operands):
         """Numbers are the same thing where they are equal; nothing that a kernel has is None."""
@@ -310,7 +339,32 @@ class Expressions:
 
     # ---- calls ----
 
+    def spread_out(self, node):
+        """The call with *args as one argument after the other."""
+        arguments = []
+        for argument in node.args:
+            if not isinstance(argument, ast.Starred):
+                arguments.append(argument)
+                continue
+            inner = argument.value
+            count = self.spreads.get(inner.id) if isinstance(inner, ast.Name) else None
+            if isinstance(inner, ast.Tuple):
+                arguments += inner.elts
+            elif count is not None:
+                for i in range(count):
+                    item = ast.Subscript(inner, ast.copy_location(ast.Constant(i), inner), ast.Load())
+                    arguments.append(ast.copy_location(item, inner))
+            else:
+                raise self.error(argument, words.INSTEAD["Starred"])
+        return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
+
     def of_Call(self, node):
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            if len(node.args) == 1 and not node.keywords and self.static_value(node.func) is complex and self.is_typed:
+                symbol = self.builder.function(library.COMPLEX_OF)
+                self.used.add(symbol)
+                return [self.source.place(node), f"{symbol}(", *self.expression(node.args[0].value), ")"]
+            node = self.spread_out(node)
         thing = self.static_value(node.func)
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
@@ -325,6 +379,7 @@ class Expressions:
         if isinstance(thing, words.ArrayForm):
             raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")
         if isinstance(thing, words.Form):
+            self.builder.has_grid_group |= getattr(thing, "is_group", False)
             return thing.expand(self, node)
         if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
             raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")
@@ -333,6 +388,12 @@ class Expressions:
         name = words.builtin_name(thing)
         conversion = words.conversion(thing) if self.is_typed and len(node.args) == 1 and not node.keywords else None
         if conversion:
+            text = self.static_value(node.args[0])
+            if thing is float and isinstance(text, str):
+                try:
+                    return [self.source.place(node), *self.known(float(text), node)]
+                except ValueError:
+                    raise self.error(node.args[0], f"{text!r} is no number") from None
             inner = [self.source.place(node), conversion, "(", *self.expression(node.args[0]), ")"]
             return ["i64(", *inner, ")"] if thing is round else inner
         if name is not None:
@@ -348,7 +409,7 @@ class Expressions:
     def call_unknown(self, node):
         if isinstance(node.func, ast.Name):
             if node.func.id not in self.parameters and node.func.id not in self.scope.names:
-                raise self.error(node.func, f"`{node.func.id}` is not defined")
+                raise self.not_defined(node.func)
             if self.kind == "kernel" and node.func.id in self.parameters and node.func.id not in self.scope.stores:
                 raise self.error(
                     node.func,
@@ -356,14 +417,18 @@ class Expressions:
                 )
             return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in words.METHODS and not node.args:
-            before, _, after = words.METHODS[node.func.attr].partition("{value}")
-            value = self.expression(node.func.value) if after else []
+            before, has_value, after = words.METHODS[node.func.attr].partition("{value}")
+            value = self.expression(node.func.value) if has_value else []
             return [self.source.place(node), before, *value, after]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "reshape" and node.args and not node.keywords:
-            parts = [self.source.place(node), "reshape(", *self.expression(node.func.value)]
-            for argument in node.args:
-                parts += [", ", *self.expression(argument)]
-            return [*parts, ")"]
+            return self.reshape(node)
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "view" and len(node.args) == 1:
+            kind = dtypes.name_of(self.static_value(node.args[0]))
+            if kind is None:
+                raise self.error(node, "array.view(dtype) takes a type that is known when the kernel is compiled")
+            symbol = self.builder.function(library.view_as(kind))
+            self.used.add(symbol)
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.func.value), ")"]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in library.METHODS and not node.args + node.keywords:
             symbol = self.builder.function(library.METHODS[node.func.attr])
             self.used.add(symbol)
@@ -371,6 +436,22 @@ class Expressions:
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+
+    def reshape(self, node):
+        """array.reshape(2, -1), or with a tuple."""
+        array, extents = self.expression(node.func.value), [self.expression(a) for a in node.args]
+        shape = self.shape_of(node.args[0]) if len(node.args) == 1 else None
+        if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple):
+            extents = [self.expression(e) for e in node.args[0].elts]
+        elif shape is not None:
+            extents = [[*extents[0], f"[{i}]"] for i in range(len(shape))]
+        symbol = self.builder.function(library.EXTENT)
+        self.used.add(symbol)
+        parts = [self.source.place(node), "reshape(", *array]
+        for i, extent in enumerate(extents):
+            others = [part for k, other in enumerate(extents) if k != i for part in (" * i64(", *other, ")")]
+            parts += [f", {symbol}(", *array, ".size, ", *extent, ", 1i64", *others, ")"]
+        return [*parts, ")"]
 
     def positional(self, node):
         if node.keywords:
@@ -398,21 +479,38 @@ class Expressions:
             raise self.error(node, f"{python.__name__}(): {problem}") from None
         bound.apply_defaults()
         values, shapes = {}, {}
+        flags = python.__code__.co_flags
+        spread = python.__code__.co_varnames[python.__code__.co_argcount] if flags & inspect.CO_VARARGS and self.is_typed else None
+        items = bound.arguments.get(spread, ())
         for name, value in bound.arguments.items():
+            if name == spread:
+                continue
             values[name] = self.handed_over(value)
             shape = self.shape_of(value) if isinstance(value, ast.AST) else None
             if shape is not None and shape.has_fields():
                 shapes[name] = shape
-        thing = self.builder.specialize(thing, {n: v for n, v in values.items() if v is not static.UNKNOWN}, shapes)
+        known = {n: v for n, v in values.items() if v is not static.UNKNOWN}
+        thing = self.builder.specialize(thing, known, shapes, None if spread is None else len(items))
         symbol = self.builder.function(thing, where=(self.source, node))
         self.used.add(symbol)
         inside = getattr(thing, "known", {})
-        parts = []
+        parts, kinds = [], self.types_of_parameters(thing, bound.arguments)
         for name, value in bound.arguments.items():
+            if name == spread and not items:
+                continue
             if name not in inside:
                 parts += [", "] if parts else []
-                parts += self.expression(value) if isinstance(value, ast.AST) else self.known(value, node)
+                if name == spread:
+                    value = ast.copy_location(ast.Tuple(list(items), ast.Load()), node)
+                text = self.expression(value) if isinstance(value, ast.AST) else self.known(value, node)
+                parts += [f"{kinds[name]}(", *text, ")"] if kinds.get(name) else text
         return [self.source.place(node), f"{symbol}(", *parts, ")"]
+
+    @staticmethod
+    def types_of_parameters(thing, names):
+        """The types to which numbers are converted that a function takes, by name: its signature says them."""
+        texts = getattr(thing, "parameter_texts", None) or ()
+        return dict(zip(names, texts))
 
     def handed_over(self, value):
         """What is known of an argument, or UNKNOWN; where numbers of Python have no types, functions only."""

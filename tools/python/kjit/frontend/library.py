@@ -2,6 +2,7 @@
 built-ins of the kernel IR."""
 
 import cmath
+import functools
 import math
 import operator
 
@@ -261,6 +262,7 @@ _TABLE |= {
     (id(cmath.log), 2): _log_base,
     (id(complex), 2): words.Form("complex", "real imag", "c128({real}, {imag})"),
     (id(round), 2): _round_digits,
+    (id(tuple), 1): words.Form("tuple", "items", "{items}"),
 }
 _TABLE |= {
     (id(getattr(cmath, name)), count): _BUILTINS[name]
@@ -330,6 +332,48 @@ func ufunc_fill_2(f: func, a, b, r) @numba {
 }
 
 
+STORE_ARRAY = words.Text(
+    "store_array", "\nfunc store_array(r, a) @numba { for at in range(r.shape) { r[at] = dtype(r)(a[at]) } }"
+)
+# Characters, and zeros behind them.
+STORE_TEXT = words.Text(
+    "store_text",
+    """
+func store_text(r, t) @numba {
+  for at in range(len(r)) { if at < len(t) { r[at] = dtype(r)(t[at]) } else { r[at] = dtype(r)(0) } }
+}""",
+)
+ADDRESS = words.Text(
+    "array_address",
+    """
+func array_address(a) -> u64 @numba {
+  for at in range(a.shape) { return bitcast(u64, pointer(a[at])) }
+  return 0u64
+}""",
+)
+COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
+
+
+@functools.cache
+def view_as(kind):
+    """What gives the bytes of an array of one dimension as elements of another type."""
+    name = f"view_as_{kind}"
+    return words.Text(
+        name,
+        f"""
+func {name}(a) @numba {{
+  assert a.ndim == 1
+  return view({kind}[len(a) * sizeof(dtype(a)) // sizeof({kind})], bitcast({kind}*, pointer(a[0])))
+}}""",
+    )
+
+
+# An extent of -1 is what the others leave.
+EXTENT = words.Text(
+    "reshape_extent",
+    "\nfunc reshape_extent(size, n, others) @numba { return n < 0 ? i64(size) // max(i64(others), 1i64) : i64(n) }",
+)
+
 # Reductions of arrays, all of an array by one thread, as NumPy types them: sums of integers and bools have 64 bits.
 def _reduction(name, body):
     return words.Text(f"array_{name}", f"\nfunc array_{name}(a) @numba {{\n{body}\n}}")
@@ -379,7 +423,8 @@ _REDUCTIONS = {
     "all": _reduction("all", "  for at in range(a.shape) { if not (a[at] != dtype(a)(0)) { return false } }\n  return true"),
     "any": _reduction("any", "  for at in range(a.shape) { if a[at] != dtype(a)(0) { return true } }\n  return false"),
     "count_nonzero": _reduction(
-        "count_nonzero", "  var n = 0i64\n  for at in range(a.shape) { if a[at] != dtype(a)(0) { n += 1 } }\n  return n"
+        "count_nonzero",
+        "  if not is_array(a) { return a != dtype(a)(0) ? 1i64 : 0i64 }\n  var n = 0i64\n  for at in range(a.shape) { if a[at] != dtype(a)(0) { n += 1 } }\n  return n"
     ),
 }
 _REDUCTIONS["amin"], _REDUCTIONS["amax"] = _REDUCTIONS["min"], _REDUCTIONS["max"]

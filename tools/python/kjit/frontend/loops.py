@@ -41,6 +41,8 @@ class Loops:
         return False
 
     def do_For(self, statement, depth):
+        if type(self.static_value(statement.iter)) is tuple and not self.static_value(statement.iter):
+            return self.block(statement.orelse, depth)
         self.begin_loop(statement, depth)
         if self.static_value(getattr(statement.iter, "func", statement.iter)) in (enumerate, zip):
             self.loop_of_items(statement, depth)

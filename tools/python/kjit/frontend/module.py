@@ -18,8 +18,8 @@ class Made:
     with line directives; plain: without; sources: those that directives name; arrays: name -> constant array; lines: for
     each line of the plain text the place (file, line, column) of Python that it comes from, or None."""
 
-    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=()):
-        self.kept = kept  # what the text refers to
+    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False):
+        self.kept, self.has_grid_group = kept, has_grid_group  # what the text refers to
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
 
@@ -43,6 +43,8 @@ class Builder:
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
         self.records = set()
+        self.has_grid_group = False  # whether threads of the whole grid wait for each other
+        self.inner = {}  # functions that are defined in others, by these and their places
 
     def new_name(self, wanted):
         wanted = "".join(c if c.isascii() and c.isalnum() or c == "_" else "_" for c in wanted) or "f"
@@ -90,18 +92,18 @@ class Builder:
                 self.pending.append((name, thing, kind, where, shapes))
         return self.symbols[id(thing)]
 
-    def specialize(self, thing, known, shapes=()):
+    def specialize(self, thing, known, shapes=(), spread=None):
         """A function some of whose parameters have values that are known where it is called: numbers, types, functions,
         texts. In the function they are constants, as what stands around it. shapes: of parameters that are given tuples
-        whose items have names."""
+        whose items have names. spread: how many arguments its *args are."""
         python = getattr(thing, "py_func", thing)
         known = {n: v for n, v in known.items() if not hasattr(v, "shape") or v.shape == ()}
         shapes = dict(shapes)
-        if not (known or shapes) or not isinstance(python, types.FunctionType):
+        if not (known or shapes or spread is not None) or not isinstance(python, types.FunctionType):
             return thing
-        key = id(thing), tuple(shapes.items()), tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
+        key = id(thing), spread, tuple(shapes.items()), tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
         if key not in self.specialized:
-            self.specialized[key] = Specialized(thing, python, known, shapes)
+            self.specialized[key] = Specialized(thing, python, known, shapes, spread)
         return self.specialized[key]
 
     def array(self, value, name):
@@ -140,9 +142,10 @@ class Builder:
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
         avoid = set()
         while True:
-            emitter = Emitter(self, python, source, node, avoid, is_typed, getattr(thing, "known", None), shapes)
+            known, spread = getattr(thing, "known", None), getattr(thing, "spread", None)
+            emitter = Emitter(self, python, source, node, avoid, is_typed, known, shapes, spread)
             emitter.result = getattr(thing, "result", None)
-            lines = emitter.write(name, kind, attributes)
+            lines = emitter.write(name, kind, attributes, getattr(thing, "pointers", ()))
             clash = emitter.used & set(emitter.renamed.values())
             if not clash:
                 break
@@ -179,6 +182,7 @@ class Builder:
             self.arrays,
             lines,
             self.kept,
+            self.has_grid_group,
         )
 
 
@@ -188,9 +192,10 @@ PLAIN = (bool, int, float, complex, str, type(None))
 class Specialized:
     """A function with the values of some parameters, by name, in `known`, and the shapes of tuples."""
 
-    def __init__(self, thing, python, known, shapes):
+    def __init__(self, thing, python, known, shapes, spread):
+        self.spread = getattr(thing, "spread", None) if spread is None else spread
         self.py_func, self.known, self.shapes = python, {**getattr(thing, "known", {}), **known}, shapes
-        for name in ("attributes", "is_typed", "result"):
+        for name in ("attributes", "is_typed", "result", "parameter_texts"):
             if hasattr(thing, name):
                 setattr(self, name, getattr(thing, name))
 

@@ -33,9 +33,9 @@ _PLAIN = (bool, int, float, complex, str, type(None))
 class Names:
     """The names of a function of Python that are not its own variables."""
 
-    def __init__(self, function, own, known=None):
-        """known: values of parameters."""
-        self.function, self.own = function, own
+    def __init__(self, function, own, known=None, is_typed=False):
+        """known: values of parameters. is_typed: as in Numba, names are those of the program only."""
+        self.function, self.own, self.is_typed = function, own, is_typed
         self.around = {}
         self.around.update(known or {})
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -50,12 +50,14 @@ class Names:
         for table in (self.around, self.function.__globals__, vars(builtins)):
             if name in table:
                 return table[name]
+        if name == self.function.__name__:
+            return self.function  # as its decorator runs, nothing has its name yet
+        if self.is_typed:
+            return UNKNOWN
         # As in the kernel IR: `for i in grid_range(n)` without an import.
         for table in (words.LOOPS, words.ARRAYS, words.BUILTINS):
             if name in table:
                 return table[name]
-        if name == self.function.__name__:
-            return self.function  # as its decorator runs, nothing has its name yet
         if name in _names.TYPES:
             from ..dtypes import SCALARS
 
@@ -86,6 +88,9 @@ class Names:
         if isinstance(node, ast.Tuple):
             values = tuple(self.value(item) for item in node.elts)
             return values if values and all(isinstance(v, _PLAIN) and v is not None for v in values) else UNKNOWN
+        if isinstance(node, ast.Call) and len(node.args) == 1 and self.is_typed and self.value(node.func) is len:
+            items = self.value(node.args[0])
+            return len(items) if isinstance(items, tuple) else UNKNOWN
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             left, right = self.value(node.left), self.value(node.right)
             # Of integers only, as a kernel computes them.

@@ -101,6 +101,18 @@ class Form:
         return f"<{self.name} of kernels>"
 
 
+class LiteralForm(Form):
+    """A word whose arguments are numbers that are known when the kernel is compiled."""
+
+    def expand(self, emitter, call):
+        for node in [*call.args, *(k.value for k in call.keywords)]:
+            if type(emitter.static_value(node)) is not int:
+                raise emitter.error(
+                    node, f"RequireLiteralValue: {self.name}() takes 1, 2 or 3, known when the kernel is compiled"
+                )
+        return super().expand(emitter, call)
+
+
 class ArrayForm(Form):
     """A word that makes an array as kjit.shared or kjit.local does, by its name there, `word`."""
 
@@ -134,6 +146,7 @@ ARRAYS = {
         ("local", "t = local(8, f32): an array of the thread."),
     ]
 }
+TRIPLES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 BUILTINS = {name: Word(name, doc) for name, doc in _names.BUILTINS.items()}
 ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
