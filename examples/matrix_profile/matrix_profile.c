@@ -24,7 +24,7 @@ static const struct {
   const char *name;
   kjit_device_kind kind;
   int threads, diagonals;
-} kinds[] = { { "cpu", KJIT_DEVICE_CPU, 1, 64 }, { "cuda", KJIT_DEVICE_CUDA, 256, 4 } };
+} kinds[] = { { "cpu", KJIT_DEVICE_CPU, 1, 64 }, { "cuda", KJIT_DEVICE_CUDA, 128, 4 } };
 
 typedef struct part {
   kjit_device *device;

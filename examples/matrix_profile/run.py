@@ -19,7 +19,7 @@ def options(parser):
     parser.add_argument("--points", type=int, default=4000)
     parser.add_argument("--window", type=int, default=100)
     parser.add_argument("--type", default="f64", choices=["f32", "f64"], help="what covariances are computed in")
-    parser.add_argument("--threads", type=int, help="of a block; default: 256 on a GPU, 1 on the CPU")
+    parser.add_argument("--threads", type=int, help="of a block; default: 128 on a GPU, 1 on the CPU")
     parser.add_argument("--diagonals", type=int, help="of a thread; default: 4 on a GPU, 64 on the CPU")
     parser.add_argument("--program", help="the program matrix_profile that is built from matrix_profile.c")
     parser.add_argument("--parts", type=int, default=1, help="of the program")
@@ -75,7 +75,7 @@ def run_kjit(p, series, m):
     devices = subprocess.run([*shlex.split(p.options.kjit_run), "--devices"], capture_output=True, text=True).stdout
     is_gpu = p.options.device == "cuda" or p.options.device == "auto" and "cuda:" in devices
     p.launch(f"prepare(keys, mean, f, g, s, x, {m})")
-    threads, diagonals = p.options.threads or (256 if is_gpu else 1), p.options.diagonals or (4 if is_gpu else 64)
+    threads, diagonals = p.options.threads or (128 if is_gpu else 1), p.options.diagonals or (4 if is_gpu else 64)
     p.launch(f"profile(keys, mean, f, g, s, x, {m}, {m // 4 + 1}, 0, 1, {threads}, {diagonals})")
     p.call(f"profile, places = map(finish, keys, {m})")
     subprocess.run(p.tool("--quiet", "--save", f"profile={p.file('profile.npy')}", "--save", f"places={p.file('places.npy')}"), check=True)

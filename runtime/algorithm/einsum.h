@@ -80,8 +80,9 @@ kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum);
 
 /* How the CPU does a product. */
 typedef struct ka_product_tiling {
-  bool is_packed;                 /* by product_packed; else product_all */
-  uint64_t rows, columns, blocks; /* of a tile, at most; of the grid */
+  bool is_packed, is_thin;        /* by product_packed, product_thin; else product_all */
+  uint64_t rows, columns, blocks; /* is_packed: of a tile, at most; of the grid */
+  uint32_t line;                  /* is_thin: sums at a time */
 } ka_product_tiling;
 
 ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product);

@@ -203,17 +203,41 @@ static void use_counts(step *s, const char **counts)
     counts[g] = ka_use_count(&s->kernel, ka_count_letters(s->e, s->groups[g]));
 }
 
+/* arrays: of the factors and the result. */
+static void launch_thin(step *s, const ka_product_tiling *t, const char *const arrays[3],
+                        const char *const *counts, const char *type)
+{
+  kj_arena *arena = &s->e->call->arena;
+  bool is_turned = s->product.m < s->product.n;
+  const char *left = kj_format(arena, "bind_back(product_left%s%s)", arrays[0], s->list),
+             *right = kj_format(arena, "bind_back(product_right%s%s)", arrays[1], s->list),
+             *put = kj_format(arena, "bind_back(product_put%s%s)", arrays[2], s->list);
+  if (is_turned) put = kj_format(arena, "bind_back(product_turned, %s)", put);
+  ka_launch(&s->kernel, 0, 0, "product_thin(%s, %s, %s, %s, %s, %s, zero(%s), %u, %s)",
+            is_turned ? right : left, is_turned ? left : right, put, counts[0],
+            counts[is_turned ? 2 : 1], counts[3], type, t->line,
+            (is_turned ? s->product.is_right_deep : s->product.is_left_deep) ? "true" : "false");
+}
+
 static void launch_on_cpu(step *s, const ka_factor *a, const ka_factor *b, const ka_factor *target)
 {
   const char *of_left, *of_right, *outputs, *counts[GROUPS];
   const char *type = ka_type_text(s->e->call, s->e->accumulator);
   ka_product_tiling t = ka_tile_product(s->e->call, &s->product);
-  ka_begin_kernel(s->e->call, t.is_packed ? "product_cpu" : "product", &s->kernel);
+  ka_begin_kernel(s->e->call,
+                  t.is_packed ? "product_cpu"
+                  : t.is_thin ? "product_thin"
+                              : "product",
+                  &s->kernel);
   use_extents(s);
   write_factor(s, "product_left", left_groups, a, &of_left);
   write_factor(s, "product_right", right_groups, b, &of_right);
   write_store(s, target, type, &outputs);
   use_counts(s, counts);
+  if (t.is_thin) {
+    launch_thin(s, &t, (const char *const[]){ of_left, of_right, outputs }, counts, type);
+    return;
+  }
   const char *operands = kj_format(&s->e->call->arena,
                                    "bind_back(product_left%s%s), bind_back(product_right%s%s), "
                                    "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s)",

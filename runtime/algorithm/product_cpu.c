@@ -11,7 +11,11 @@ enum {
   BLOCKS = 32, /* of a core, at most: each has a few of many tiles */
   /* A tile in registers takes as long as so many sums on their own. */
   WORTH_SUMS = 8,
-  WORTH_TERMS = 4096
+  WORTH_TERMS = 4096,
+  /* Of products with a vector: partial sums of one sum, and sums at a time. */
+  CHAINS = 64,
+  MOST_LINE = 512,
+  LEAST_LINE = 64
 };
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -27,9 +31,27 @@ static bool is_worth_packing(uint64_t batch, uint64_t m, uint64_t n, uint64_t k)
          multiply(multiply(batch, k), multiply(m, n)) >= WORTH_TERMS;
 }
 
+/* A matrix and a vector: nothing is read twice that would be packed. */
+static bool is_thin(const ka_product *p)
+{
+  bool is_deep = p->m >= p->n ? p->is_left_deep : p->is_right_deep;
+  return ka_least(p->m, p->n) == 1 && (!is_deep || p->k >= 2 * CHAINS) &&
+         multiply(multiply(p->batch, p->k), ka_most(p->m, p->n)) >= WORTH_TERMS;
+}
+
+static ka_product_tiling plan_thin(const ka_call *call, const ka_product *p)
+{
+  ka_product_tiling t = { .is_thin = true, .line = MOST_LINE };
+  uint64_t many = ka_most(p->m, p->n), wanted = 2 * (uint64_t)ka_core_count(call);
+  while (t.line > LEAST_LINE && multiply(p->batch, ka_divide_up(many, t.line)) < wanted)
+    t.line /= 2;
+  return t;
+}
+
 ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product)
 {
   uint64_t batch = product->batch, m = product->m, n = product->n;
+  if (is_thin(product)) return plan_thin(call, product);
   if (!is_worth_packing(batch, m, n, product->k)) return (ka_product_tiling){ .is_packed = false };
   uint64_t cores = ka_core_count(call), tiles = 0;
   ka_product_tiling t = { .is_packed = true,

@@ -67,6 +67,18 @@ def expressions(rng):
 
 
 @some_cases(40)
+def vectors(rng):
+    """A matrix and a vector, on either side: around the partial sums of a sum, and the sums that are made at a time."""
+    for kind in KINDS:
+        for many, k in [(700, 127), (64, 128), (31, 129), (65, 300), (511, 64), (513, 65), (4, 5000), (1030, 7), (1, 4200)]:
+            batch = [] if rng.random() < 0.6 else [int(rng.integers(1, 4))]
+            x, y = draw(rng, [*batch, many, k], kind), draw(rng, [*batch, k, 1], kind)
+            yield expect(Case(f"matmul {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
+            x, y = draw(rng, [*batch, 1, k], kind), draw(rng, [*batch, k, many], kind)
+            yield expect(Case(f"matmul {x.shape} {y.shape} {kind}", "{r} = matmul({x}, {y})", x=x, y=y), "...ij,...jk->...ik", [x, y], kind, k + 2)
+
+
+@some_cases(40)
 def matrices(rng):
     for kind in KINDS:
         for m, n, k in [(1, 1, 1), (4, 16, 7), (3, 15, 4), (5, 17, 0), (0, 3, 2), (33, 31, 65), (8, 48, 100)]:
