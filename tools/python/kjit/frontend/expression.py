@@ -3,7 +3,6 @@ Python the text behind them comes from."""
 
 import ast
 import enum
-import inspect
 
 from .. import _records, dtypes
 from . import module as modules
@@ -389,6 +388,8 @@ class Expressions:
         return [self.source.place(node), name, *self.positional(node)]
 
     def call_function(self, node, thing):
+        import inspect  # where no function is called nobody waits for it
+
         python = getattr(thing, "py_func", thing)
         try:
             bound = inspect.signature(python).bind(*node.args, **{k.arg or "**": k.value for k in node.keywords})
