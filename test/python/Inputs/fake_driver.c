@@ -24,6 +24,9 @@ EXPORT void fake_set_devices(int count)
   cuda.devices = count;
 }
 
+EXPORT void fake_break_next_launch(void);
+EXPORT void fake_break_next_launch(void) { cuda.fault_next_launch = true; }
+
 EXPORT void fake_look(fake_seen *seen);
 EXPORT void fake_look(fake_seen *seen)
 {
