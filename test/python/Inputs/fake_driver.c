@@ -22,6 +22,7 @@ EXPORT void fake_set_devices(int count)
 {
   (void)find_fake;
   cuda.devices = count;
+  cuda.memory_limit = (size_t)1 << 30;
 }
 
 EXPORT void fake_break_next_launch(void);
