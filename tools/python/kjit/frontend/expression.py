@@ -122,6 +122,8 @@ class Expressions:
         if isinstance(base, words.Word):
             return [self.source.place(node), f"{base.name}.{node.attr}"]
         if base is not static.UNKNOWN:
+            if self.kind == "kernel" and isinstance(node.value, ast.Name) and node.value.id in self.given:
+                raise self.error(node, f"parameter `{node.value.id}`: a function was given, which has no `{node.attr}`")
             raise self.error(
                 node,
                 f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
