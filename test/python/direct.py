@@ -39,6 +39,8 @@ def words(seen):
 # ---- CuPy, as far as a launch looks at it ----
 
 class MemoryPointer:
+    __slots__ = ("ptr", "device_id")  # attributes by descriptors, as CuPy has them
+
     def __init__(self, ptr, device_id):
         self.ptr, self.device_id = ptr, device_id
 
@@ -46,6 +48,7 @@ class MemoryPointer:
 class ndarray:
     """An array of CuPy over the memory of an array of NumPy, as the attributes say that a launch reads."""
 
+    __slots__ = ("array", "data", "dtype", "ndim", "size", "strides", "_c_contiguous", "__dict__")  # the shape is no descriptor
     dlpacks = 0
 
     def __init__(self, array, device=0):
