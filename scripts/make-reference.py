@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes a page for each function, type and macro of the public headers: Markdown for the site (scripts/make-site.sh), and
-man(3) pages.
+"""Makes a page for each function, type and macro of the public headers, with what each constant and each member is:
+Markdown for the site (scripts/make-site.sh), and man(3) pages.
 
     make-reference.py [--markdown FOLDER] [--man FOLDER] [--include FOLDER]
 
 Doxygen reads the headers, of which it gets the comments as text (--filter): they are sentences in plain words and have
-no commands of its own. Exits 1 where a page would have nothing to say."""
+no commands of its own. Exits 1 where a page, a constant or a member would have nothing to say."""
 import argparse
 import pathlib
 import re
@@ -15,30 +15,30 @@ import tempfile
 import textwrap
 import xml.etree.ElementTree as xml
 
-from tables import ROOT, rows
+from tables import ROOT, rows, split_row
 
 DOXYFILE = """
 INPUT = {include}/kjit
-FILE_PATTERNS = *.h
+FILE_PATTERNS = {patterns}
 INPUT_FILTER = "{python} {script} --filter"
 OUTPUT_DIRECTORY = {output}
 GENERATE_HTML = NO
 GENERATE_LATEX = NO
 GENERATE_XML = YES
 XML_PROGRAMLISTING = NO
-OPTIMIZE_OUTPUT_FOR_C = YES
+OPTIMIZE_OUTPUT_FOR_C = {is_c}
 EXTRACT_ALL = YES
 EXTRACT_STATIC = YES
 MACRO_EXPANSION = YES
 INCLUDE_PATH = {include}
-PREDEFINED = KJIT_API= KJIT_CHECK=
+PREDEFINED = KJIT_API= KJIT_CHECK= __cplusplus=201703L
 QUIET = YES
 WARN_IF_UNDOCUMENTED = NO
 WARN_AS_ERROR = YES
 """
 KINDS = {"function": "Functions", "type": "Types", "define": "Macros"}
 # Macros that are no part of the API but of how the headers are written.
-INTERNAL = re.compile(r"KJIT_(ROW|API|CHECK|VERSION_MINOR|VERSION_PATCH|\w+_H|STAGE_ENUM|STAGES)$")
+INTERNAL = re.compile(r"KJIT_(ROW|API|CHECK|(\w+_)?H(PP)?|STAGE_ENUM)$")
 
 
 def turn(found):
@@ -53,13 +53,17 @@ def turn(found):
 
 
 def filter_header(path):
-    print(re.sub(r"/\*.*?\*/", turn, pathlib.Path(path).read_text(), flags=re.DOTALL), end="")
+    text = re.sub(r"/\*.*?\*/", turn, pathlib.Path(path).read_text(), flags=re.DOTALL)
+    # Doxygen loses its way in the specializations of a template, which are no page's.
+    print(re.sub(r"^template <[^{;]*?>\s*struct \w+<.*?^};$", lambda found: re.sub(r"[^\n]", "", found[0]), text,
+                 flags=re.DOTALL | re.MULTILINE), end="")
 
 
 def introduction_of(header):
     """What the header says of itself."""
     comment = re.match(r"/\* (?:kjit/[\w.]+: )?(.*?)\*/", header.read_text(), re.DOTALL)[1]
-    return paragraphs_of(re.sub(r"\n \* ?", "\n", comment[0].upper() + comment[1:]))
+    begin = comment if comment.startswith("kjit ") else comment[0].upper() + comment[1:]
+    return paragraphs_of(re.sub(r"\n \* ?", "\n", begin))
 
 
 def words_of(element):
@@ -68,7 +72,10 @@ def words_of(element):
 
 
 def paragraphs_of(text):
-    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+    """Lines that are all indented are an example."""
+    parts = [part.strip("\n") for part in re.split(r"\n\s*\n", text) if part.strip()]
+    return [f"```cpp\n{textwrap.dedent(part)}\n```" if re.match(r"  \s*\S", part) and "\n" in part else " ".join(part.split())
+            for part in parts]
 
 
 def declaration_of(member, header):
@@ -79,6 +86,7 @@ def declaration_of(member, header):
         first, last = int(place.get("bodystart") or place.get("line")), int(place.get("bodyend") or -1)
         last = last if last >= first else int(place.get("line"))
         if member.tag == "compounddef" or member.get("kind") == "enum":
+            last = next(line for line in range(last, len(lines) + 1) if "}" in lines[line - 1])
             return "\n".join(lines[first - 1:last])
         return "\n".join(lines[int(place.get("line")) - 1:max(last, int(place.get("line")))])
     head = re.sub(r"^static ", "", member.find("definition").text.replace("* ", "*"))
@@ -92,7 +100,8 @@ def declaration_of(member, header):
 class Entry:
     def __init__(self, kind, name, header, declaration, paragraphs):
         self.kind, self.name, self.header, self.declaration = kind, name, header, declaration
-        self.description, self.errors, self.constants = [], None, []
+        self.description, self.errors = [], None
+        self.constants, self.members = [], []  # pairs of a name, or a prototype of C++, and what it is
         for paragraph in paragraphs:
             text, mark, errors = paragraph.partition("Errors: ")
             self.description += [text.strip()] if text.strip() else []
@@ -100,25 +109,49 @@ class Entry:
 
     def summary(self):
         """The first sentence."""
-        text = self.description[0] if self.description else self.name.split("_", 1)[1].replace("_", " ")
+        text = self.description[0] if self.description else re.split("_|::", self.name, 1)[1].replace("_", " ")
         return re.split(r"(?<=[a-z0-9)\]`])\.(?: |$)", text)[0].rstrip(".")
 
 
-def read_headers(include):
-    """All entries, and what each header says of itself."""
+def pairs_of(members, header):
+    """Names of fields or constants with their words; what one declaration names shares its comment."""
+    text = re.sub(r"/\*.*?\*/", lambda found: re.sub(r"[^\n]", " ", found[0]), header.read_text(), flags=re.DOTALL)
+    lines = text.splitlines(keepends=True)
+
+    def position(member):
+        place = member.find("location")
+        return sum(map(len, lines[:int(place.get("line")) - 1])) + int(place.get("column")) - 1
+    groups, before = [], 0
+    for member in members:
+        here = position(member) if member.tag == "memberdef" else 0
+        if not groups or not here or ";" in text[before:here]:
+            groups.append([])
+        groups[-1].append((member.find("name").text, " ".join(words_of(member))))
+        before = here
+    shared = lambda group: next((words for _, words in group if words), "")
+    return [(name, words or shared(group)) for group in groups for name, words in group]
+
+
+def compounds_of(include, patterns, is_c):
+    """What Doxygen finds in the headers of these names."""
     with tempfile.TemporaryDirectory() as folder:
         settings = DOXYFILE.format(include=include, python=sys.executable, script=pathlib.Path(__file__).resolve(),
-                                   output=folder)
+                                   output=folder, patterns=patterns, is_c="YES" if is_c else "NO")
         subprocess.run(["doxygen", "-"], input=settings, text=True, check=True)
-        compounds = [xml.parse(path).getroot().find("compounddef") for path in sorted(pathlib.Path(folder, "xml").glob("*.xml"))
-                     if re.match(r"struct|\w+_8h\.xml", path.name)]
+        return [xml.parse(path).getroot().find("compounddef") for path in sorted(pathlib.Path(folder, "xml").glob("*.xml"))
+                if re.match(r"struct|class|namespace|\w+_8h(pp)?\.xml", path.name)]
+
+
+def read_headers(include):
+    """All entries of C, and what each header says of itself."""
     entries, introductions = {}, {}
-    for compound in compounds:
+    for compound in compounds_of(include, "*.h", True):
         path = include / "kjit" / pathlib.Path(compound.find("location").get("file")).name
         header = path.name
         if compound.get("kind") == "struct":
             name = compound.find("compoundname").text
             entries[name] = Entry("type", name, header, declaration_of(compound, path), words_of(compound))
+            entries[name].members = pairs_of(compound.iter("memberdef"), path)
             continue
         introductions[header] = introduction_of(path)
         for member in compound.iter("memberdef"):
@@ -128,37 +161,114 @@ def read_headers(include):
             if kind == "enum" and not re.match(r"\w", name or ""):
                 name = member.find("enumvalue/name").text  # the first of constants without a type
             entry = Entry(kind if kind in KINDS else "type", name, header, declaration_of(member, path), words_of(member))
-            entry.constants = [value.find("name").text for value in member.findall("enumvalue")]
+            entry.constants = pairs_of(member.findall("enumvalue"), path)
+            made = words_from_tables(name, include)
+            entry.constants = [*made.items()] + [pair for pair in entry.constants if pair[0] not in made]
             if name not in entries or kind == "enum":
                 entries[name] = entry
     return entries, introductions
 
 
-def values_from_tables(entry):
-    """Constants that a header makes of a table: rows of a name and what it is."""
-    tables = {"kjit_status": [(f"KJIT_{n}", t) for n, t in rows("include/kjit/status.def", "KJIT_ROW")],
-              "kjit_device_attribute": [(f"KJIT_DEVICE_ATTRIBUTE_{n}", t)
-                                        for n, _, _, t in rows("include/kjit/device.def", "KJIT_ROW")]}
-    return tables.get(entry.name, [])
+def words_from_tables(name, include):
+    """What constants are that a header makes of a table."""
+    table = lambda file, prefix, words: {f"KJIT_{prefix}{row[0]}": words(row)
+                                         for row in rows(include / "kjit" / file, "KJIT_ROW")}
+    if name == "kjit_status":
+        return table("status.def", "", lambda row: row[1])
+    if name == "kjit_device_attribute":
+        return table("device.def", "DEVICE_ATTRIBUTE_", lambda row: row[3])
+    if name == "kjit_op":
+        return table("ops.def", "OP_", lambda row: f"`{row[1]}`")
+    if name == "KJIT_ANY":
+        return table("types.def", "", lambda row: f"`{row[1]}`, {row[2]} byte{'s' if row[2] != '1' else ''}")
+    if name == "kjit_stage":
+        text = (include / "kjit/compile.h").read_text().replace("\\\n", "")
+        return {f"KJIT_STAGE_{row[0]}": f"`{row[1]}`: {row[-1]}"
+                for row in map(split_row, re.findall(r"\bROW\((?=[A-Z])(.*)", re.sub(r"\s+ROW\(", "\nROW(", text)))}
+    return {}
+
+
+def prototype_of(member):
+    """As C++ has it, in one line."""
+    text = lambda element: " ".join("".join(element.itertext()).split()) if element is not None else ""
+    template = member.find("templateparamlist")
+    head = ""
+    if template is not None:
+        default = lambda p: f" = {text(p.find('defval'))}" if p.find("defval") is not None else ""
+        head = "template <" + ", ".join(f"{text(p.find('type'))} {text(p.find('declname'))}".strip() + default(p)
+                                        for p in template.findall("param")) + "> "
+    static = "static " if member.get("static") == "yes" else ""
+    explicit = "explicit " if member.get("explicit") == "yes" else ""
+    line = f"{head}{static}{explicit}{text(member.find('type'))} {text(member.find('name'))}{text(member.find('argsstring'))}"
+    line = re.sub(r"\b(?:inline|KJIT_API)\b", "", re.sub(r"(?<! )=(?! )", " = ", line))
+    line = re.sub(r" ?(&&|& &|[&*]) ?(?=[\w.])", lambda found: " " + found[1].replace(" ", ""), line)
+    return re.sub(r"< | (?=>)", lambda found: found[0].strip(), " ".join(line.split())).replace("detail::", "")
+
+
+def read_cpp(include):
+    """The entries of kjit.hpp: its classes with their public members, those of a handle's base among them, and its
+    functions."""
+    path = include / "kjit/kjit.hpp"
+    compounds = {compound.find("compoundname").text: compound for compound in compounds_of(include, "*.hpp", False)}
+    entries = {}
+
+    def public(compound):
+        return [(prototype_of(member), " ".join(words_of(member))) for member in compound.iter("memberdef")
+                if member.get("prot") == "public" and member.get("kind") in ("function", "variable")
+                and (not member.find("name").text.startswith("~"))]
+    for name, compound in compounds.items():
+        if compound.get("kind") == "namespace" and name == "kjit":
+            for member in compound.iter("memberdef"):
+                own = f"kjit::{member.find('name').text}"
+                if member.get("kind") == "function":
+                    entries[own] = Entry("function", own, path.name, prototype_of(member) + ";", words_of(member))
+        elif compound.get("kind") in ("class", "struct") and re.fullmatch(r"kjit::\w+", name):
+            base = compound.find("basecompoundref")
+            handle = re.match(r"(?:kjit::)?(detail::(?:owned|borrowed))\s*<\s*(\w+)", base.text) if base is not None else None
+            members = public(compound)
+            if handle:  # what a handle has of its base; a kernel has a constructor of its own
+                own = name.split("::")[1]
+                inherited = [(re.sub(r"\b(owned|borrowed)\(", f"{own}(", text.replace("T *", f"{handle[2]} *")), words)
+                             for text, words in public(compounds["kjit::" + handle[1]]) if words]
+                members += [pair for pair in inherited if not pair[0].startswith("explicit") or own != "kernel"]
+            template = "".join(prototype_of(compound).partition("> ")[:2])
+            lines = [f"{template.strip()}\n" * bool(template.strip()) + f"{compound.get('kind')} {name.split('::')[1]} {{"]
+            lines += [f"  {text};" for text, _ in members] + ["};"]
+            entries[name] = Entry("type", name, path.name, "\n".join(lines), words_of(compound))
+            entries[name].members = members
+    return entries, {path.name: introduction_of(path)}
+
+
+def file_of(name):
+    """A colon in a link would end the name of a protocol."""
+    return name.replace("::", "-")
 
 
 def write_markdown(folder, entries, introductions):
     folder.mkdir(parents=True, exist_ok=True)
-    pages = {constant: name for name, entry in entries.items() for constant in entry.constants}
-    pages.update({name: name for name in entries})
+    pages = {constant: name for name, entry in entries.items() for constant, _ in entry.constants}
+    pages.update({name: file_of(name) for name in entries})
     link = lambda name: f"[`{name}`]({pages[name]}.md)" if name in pages else f"`{name}`"
 
     def prose(text, own):
-        text = re.sub(r"([<>*_|\[\]])", r"\\\1", text)
-        return re.sub(r"\b(?:kjit|KJIT)\\_[\w\\]*\w", lambda found: "`" + found[0].replace("\\", "") + "`"
-                      if found[0].replace("\\", "") == own else link(found[0].replace("\\", "")), text)
+        if text.startswith("```"):
+            return text
+        plain = lambda part: re.sub(r"\b(?:kjit|KJIT)(?:\\_|::)[\w\\]*\w", lambda found: "`" + found[0].replace("\\", "") + "`"
+                                    if found[0].replace("\\", "") == own else link(found[0].replace("\\", "")),
+                                    re.sub(r"([<>*_|\[\]])", r"\\\1", part))
+        return "".join(part if k % 2 else plain(part) for k, part in enumerate(re.split(r"(`[^`]+`)", text)))
+
+    def table(head, pairs, own):
+        cell = lambda text: text.replace("|", "\\|")
+        return "\n".join([f"| {head} | what |", "|---|---|"] + [f"| `{cell(a)}` | {prose(b, own)} |" for a, b in pairs])
     for name, entry in entries.items():
-        parts = [f"# {name}", f"In [`<kjit/{entry.header}>`]({entry.header}.md).", f"```c\n{entry.declaration}\n```"]
+        language = "cpp" if entry.header.endswith("hpp") else "c"
+        parts = [f"# {name}", f"In [`<kjit/{entry.header}>`]({entry.header}.md).", f"```{language}\n{entry.declaration}\n```"]
         parts += [prose(text, name) for text in entry.description]
         parts += [f"**Errors:** {prose(entry.errors, name)}"] if entry.errors else []
-        parts += ["\n".join(["| constant | what |", "|---|---|"] + [f"| `{a}` | {prose(b, name)} |" for a, b in
-                                                                   values_from_tables(entry)])] if values_from_tables(entry) else []
-        (folder / f"{name}.md").write_text("\n\n".join(parts) + "\n")
+        parts += [table("constant", entry.constants, name)] if entry.constants else []
+        parts += [table("member", entry.members, name)] if entry.members else []
+        (folder / f"{pages[name]}.md").write_text("\n\n".join(parts) + "\n")
     for header, introduction in introductions.items():
         parts = [f"# kjit/{header}"] + [prose(text, None) for text in introduction]
         for kind, title in KINDS.items():
@@ -167,8 +277,8 @@ def write_markdown(folder, entries, introductions):
             parts += [f"## {title}", "\n".join(["| | |", "|---|---|"] + table)] if own else []
         (folder / f"{header}.md").write_text("\n\n".join(parts) + "\n")
     names = sorted(header for header in introductions)
-    (folder / "index.md").write_text("# Reference\n\nA page for each function, type and macro of the C API, made from "
-                                     "the comments in the headers.\n\n" + "\n".join(
+    (folder / "index.md").write_text("# Reference\n\nA page for each function, type and macro of the C API, and for each "
+                                     "class and function of kjit.hpp, made from the comments in the headers.\n\n" + "\n".join(
                                          f"- [kjit/{name}]({name}.md)" for name in names) + "\n")
 
 
@@ -183,9 +293,9 @@ def write_man(folder, entries):
         parts = [f'.TH {name.upper()} 3 "" "kjit {version}" "kjit"', ".SH NAME", f"{name} \\- {escape(entry.summary())}",
                  ".SH SYNOPSIS", ".nf", f"#include <kjit/{entry.header}>", ".PP", escape(entry.declaration), ".fi",
                  ".SH DESCRIPTION"]
-        parts += "\n.PP\n".join(fold(text) for text in entry.description).splitlines()
-        for constant, what in values_from_tables(entry):
-            parts += [".TP", f".B {constant}", fold(what)]
+        parts += "\n.PP\n".join(fold(text.replace("`", "")) for text in entry.description).splitlines()
+        for member, what in entry.constants + entry.members:
+            parts += [".TP", f'.B "{escape(member)}"', fold(what)]
         parts += [".SH ERRORS", fold(entry.errors)] if entry.errors else []
         parts += [".SH SEE ALSO", ",\n".join(f".BR {word} (3)" for word in also).replace("(3),", "(3),")] if also else []
         (folder / f"{name}.3").write_text("\n".join(parts) + "\n")
@@ -201,6 +311,9 @@ def gaps(entries, include):
     for entry in entries.values():
         if not entry.description and not entry.errors:
             yield f"{entry.header}: no comment says what {entry.name} is"
+        for name, words in entry.constants + entry.members:
+            if not words:
+                yield f"{entry.header}: no comment says what {name} of {entry.name} is"
 
 
 def main():
@@ -212,6 +325,8 @@ def main():
     parser.add_argument("--include", type=pathlib.Path, default=ROOT / "include", help="the headers")
     options = parser.parse_args()
     entries, introductions = read_headers(options.include.resolve())
+    for found, of_cpp in zip((entries, introductions), read_cpp(options.include.resolve())):
+        found.update(of_cpp)
     missing = list(gaps(entries, options.include))
     print("\n".join(missing) if missing else f"{len(entries)} pages of {len(introductions)} headers")
     if options.markdown:

@@ -9,8 +9,8 @@ packages=(
   doxygen                                          # reads the headers for their manual pages
   llvm-22-tools libcmocka-dev python3 python3-dev python3-numpy python3-psutil make pkgconf binutils dpkg-dev file # the tests: lit and FileCheck, unit tests, the package for Python, input data, the outside project; Debian packages
 )
-# The reference of the accuracy test; the debugger that looks at kernels; the MPI of an example; the second compiler, the formatter and the linter of the test command.
-checks=(libmpfr-dev gdb libopenmpi-dev openmpi-bin clang libomp-dev clang-format clang-tidy python3-venv)
+# The reference of the accuracy test; the debugger that looks at kernels; the MPI of two examples, and Dask's workers; the second compiler, the formatter and the linter of the test command.
+checks=(libmpfr-dev gdb libopenmpi-dev openmpi-bin python3-mpi4py python3-distributed clang libomp-dev clang-format clang-tidy python3-venv)
 [ "${1:-}" = --checks ] && packages+=("${checks[@]}")
 
 # What an example is compared with and Debian has no package of: in build/python, where test/lit.cfg.py looks for it. Without a network that test is skipped.

@@ -53,6 +53,8 @@ features = {
     "libclc": os.path.exists("/usr/lib/clc/nvptx64--.bc"),
     "x86": platform.machine() == "x86_64",
     "numpy": answers(config.kjit_python, "-c", "import numpy") is not None,
+    "dask": answers(config.kjit_python, "-c", "import dask.array, dask.distributed") is not None,
+    "mpi4py": shutil.which("mpirun") and answers(config.kjit_python, "-c", "import mpi4py") is not None,
     "pyarrow": pyarrow_python,
     "make": shutil.which("make") and shutil.which("pkg-config"),
     "mpfr": os.path.exists(os.path.join(config.kjit_test_dir, "accuracy", "accuracy")),

@@ -46,7 +46,7 @@ def add_menu(app, document, source):
         parts.append(("", sorted(f"architecture/{path.stem}" for path in pathlib.Path(app.srcdir, "architecture").glob("*.md"))))
     elif document == "reference/index":
         parts.append(("", re.findall(r"^- \[.*\]\(([\w./-]+)\.md\)", text, re.MULTILINE)))
-    elif re.match(r"reference/kjit_|reference/KJIT_", document):
+    elif re.match(r"reference/kjit[_-]|reference/KJIT_", document):
         source[0] = "---\norphan: true\n---\n" + text  # reached from the page of its header
     for heading, pages in parts:
         caption = f":caption: {heading}\n" if heading else ""

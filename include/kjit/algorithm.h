@@ -141,8 +141,8 @@ typedef struct kjit_algorithm_options {
    * Default NULL: from the device's pool, in the order of the stream */
   kjit_array *work;
   /* not NULL: nothing is run or prepared, and the results' operands are not looked at and may be
-   * NULL; results[i] becomes what an array for the call's result i would be. result_count: as many
-   * as there is place for, at least the call's */
+   * NULL; results[i] becomes what an array for the call's result i would be, those behind the
+   * call's stay as they were. result_count: as many as there is place for, at least the call's */
   kjit_result_info *results;
   /* see results */
   size_t result_count;
@@ -159,6 +159,25 @@ typedef struct kjit_algorithm_options {
    * to the device through two buffers, beside the kernels on the rows before; the call returns when
    * it is done, and cannot be prepared */
   uint64_t chunk;
+  /* of pairs: device_count devices of one kind share the rows of x, of which each goes through all
+   * of y; default NULL, 0: device alone. One may be named several times. x, y and the results are
+   * arrays, wherever they lie: what is not on a device is copied there, and back. Work is in the
+   * order of the default stream of each device; what the arrays need is queued on the default
+   * streams of theirs, or done. The call returns when it is done, and cannot be prepared */
+  kjit_device *const *devices;
+  /* see devices */
+  size_t device_count;
+  /* of products, default NULL: none. What an element of the result goes through before it is
+   * stored: a func of its sum, in the type that sums are computed in, and of an element of each of
+   * epilogue_operands, which broadcast to the result's shape and are what a map's operands are:
+   * epilogue(sum, bias). What it returns is converted to the result's elements. Messages call the
+   * operands e0, e1; one may be the result itself, whose elements are read before they are written:
+   * alpha * sum + beta * old. */
+  kjit_function *epilogue;
+  /* see epilogue; borrowed during the call */
+  const kjit_operand *epilogue_operands;
+  /* so many epilogue_operands, at most 8 */
+  size_t epilogue_operand_count;
 } kjit_algorithm_options;
 
 /* What kjit_algorithm_options.flags may have. */
@@ -310,8 +329,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_sort_segments(
  * signature names, for all others that broadcast. An operand of `()` is an element, a result of
  * `()` an array of one. What overlaps is refused then.
  *
- * options.results tells what func returns for the operands, and the shape that they broadcast to;
- * of results that func writes the element is KJIT_ANY.
+ * options.results tells what func returns for the operands, and the shape that they broadcast to,
+ * for as many results as func returns, whatever result_count is; of results that func writes the
+ * element is KJIT_ANY.
  *
  * Errors: ARGUMENT (shapes that do not broadcast, operands that overlap or cannot be written, a
  * signature that does not fit), TYPE (what func returns), SYNTAX (of the signature), UNSUPPORTED;

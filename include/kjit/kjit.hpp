@@ -44,7 +44,9 @@ namespace kjit {
  * symbols throws. */
 class KJIT_API error : public std::runtime_error {
 public:
+  /* Of a status, with the text that what() gives. */
   error(kjit_status status, const std::string &text) : std::runtime_error(text), status_(status) {}
+  /* What the call returned. */
   kjit_status status() const noexcept { return status_; }
 
 private:
@@ -68,8 +70,8 @@ inline void check(kjit_context *context, kjit_status status)
 /* ---- types ---- */
 
 /* The type of kjit that a C++ type is. Of a type that kjit has and C++ has not (a half of one's
- * own), specialize it: template <> struct kjit::type_of<my_half> { static constexpr kjit_type value
- * = KJIT_F16; }; */
+ * own), specialize it: `template <> struct kjit::type_of<my_half> { static constexpr kjit_type
+ * value = KJIT_F16; };` */
 template <typename T, typename = void> struct type_of;
 template <> struct type_of<bool> {
   static constexpr kjit_type value = KJIT_BOOL;
@@ -104,9 +106,11 @@ struct type_of<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, b
 /* Elements in host memory, N dimensions, strides in elements. Nothing is owned. */
 template <typename T, std::size_t N = 1> struct view {
   static_assert(N <= 8, "an array of kjit has at most 8 dimensions");
-  T *data;
-  std::array<std::int64_t, N> shape, strides;
+  T *data;                             /* of the element at index 0 in each dimension */
+  std::array<std::int64_t, N> shape;   /* the extents */
+  std::array<std::int64_t, N> strides; /* from an element to the next one of a dimension */
 
+  /* By extents and strides; a stride may be negative, or 0. */
   view(T *first, const std::array<std::int64_t, N> &extents,
        const std::array<std::int64_t, N> &steps)
       : data(first), shape(extents), strides(steps)
@@ -122,14 +126,16 @@ template <typename T, std::size_t N = 1> struct view {
 
 /* A plain number, which takes the type of what it meets, as a literal does. */
 struct number {
-  double value;
+  double value; /* integral and within i32: an integer literal; else a float literal */
+  /* A number of the host's. */
   explicit number(double v) : value(v) {}
 };
 
 /* Of a view or container that a kernel writes all of: nothing is copied to a GPU before. */
 template <typename V> struct out_only {
-  V &value;
+  V &value; /* the view or container, which has to outlive the call */
 };
+/* Says of an argument that the kernel writes all of it and reads none: udf(kjit::out(r), a, b). */
 template <typename V> out_only<V> out(V &value) { return { value }; }
 
 /* ---- handles ---- */
@@ -143,8 +149,12 @@ using keeper = std::shared_ptr<void>;
 template <typename T, void (*release)(T *)> class owned {
 public:
   owned() = default;
+  /* Takes over a C object, which the last copy releases, and keeps what keep() of another handle
+   * gave alive until then. */
   explicit owned(T *object, keeper on = nullptr) : object_(object, releaser{ std::move(on) }) {}
+  /* The C object, borrowed; of an empty handle NULL. */
   T *get() const noexcept { return object_.get(); }
+  /* What keeps the object alive: for handles that hang on it. */
   keeper keep() const noexcept { return object_; }
 
 private:
@@ -158,8 +168,11 @@ private:
 /* Names an object that another one owns, and keeps that alive. */
 template <typename T> class borrowed {
 public:
+  /* Names a C object that is released elsewhere, and keeps what keep() of another handle gave. */
   explicit borrowed(T *object, const keeper &on = nullptr) : object_(on, object) {}
+  /* The C object, borrowed; of an empty handle NULL. */
   T *get() const noexcept { return object_.get(); }
+  /* What keeps the object alive: for handles that hang on it. */
   keeper keep() const noexcept { return object_; }
 
 private:
@@ -321,6 +334,7 @@ public:
   {
     kjit::check(kjit_get_device_context(get()), kjit_synchronize_device(get()));
   }
+  /* Its name, its limits, its memory. */
   kjit_device_info info() const
   {
     kjit_device_info found = {};
@@ -328,6 +342,7 @@ public:
     kjit::check(kjit_get_device_context(get()), kjit_get_device_info(get(), &found));
     return found;
   }
+  /* A new stream on it. */
   stream create_stream() const
   {
     kjit_stream *made = nullptr;
@@ -346,12 +361,14 @@ public:
       : array(make(where, shape), where.keep())
   {
   }
+  /* The extents; of an empty handle none. */
   std::vector<std::int64_t> shape() const
   {
     const kjit_tensor *tensor = kjit_get_tensor(this->get());
     return tensor ? std::vector<std::int64_t>(tensor->shape, tensor->shape + tensor->rank)
                   : std::vector<std::int64_t>();
   }
+  /* How many elements there are. */
   std::size_t size() const
   {
     const kjit_tensor *tensor = kjit_get_tensor(this->get());
@@ -395,6 +412,7 @@ public:
                 kjit_reshape_array(this->get(), shape.data(), std::uint32_t(shape.size()), &made));
     return array(made, this->keep());
   }
+  /* For calls of the C interface. */
   kjit_arg as_argument() const { return kjit_arg_array(this->get()); }
 
 private:
@@ -426,25 +444,28 @@ template <typename R> auto to_device(const device &where, const R &elements)
  * the host, the call returns when it has. */
 class kernel : public detail::borrowed<kjit_kernel> {
 public:
+  /* Names a C object, and keeps what keep() of another handle gave. */
   explicit kernel(kjit_kernel *object, const detail::keeper &on = nullptr) : borrowed(object, on)
   {
     config_.size_bytes = sizeof config_;
   }
 
-  /* The same kernel with another launch: blocks, threads of a block, a stream, a device, bytes of
-   * dynamic shared memory. What is not said is chosen. */
+  /* The same kernel, launched with so many blocks. Like it: block, on, shared. What is not said is
+   * chosen. */
   kernel grid(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) const
   {
     kernel k = *this;
     set(k.config_.grid, x, y, z);
     return k;
   }
+  /* So many threads in each block. */
   kernel block(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) const
   {
     kernel k = *this;
     set(k.config_.block, x, y, z);
     return k;
   }
+  /* On a stream: the launch is queued. */
   kernel on(const stream &s) const
   {
     kernel k = *this;
@@ -452,6 +473,7 @@ public:
     k.config_.stream = s.get();
     return k;
   }
+  /* On a device; without one where the arrays are, else on the first. */
   kernel on(const device &d) const
   {
     kernel k = *this;
@@ -459,6 +481,7 @@ public:
     k.device_ = d.keep();
     return k;
   }
+  /* With so many bytes of dynamic shared memory. */
   kernel shared(std::uint64_t size_bytes) const
   {
     kernel k = *this;
@@ -468,6 +491,7 @@ public:
   /* Any other field of the configuration. */
   kjit_launch_config &config() noexcept { return config_; }
 
+  /* Launches it with the arguments. */
   template <typename... Ts> void operator()(Ts &&...values) const
   {
     if constexpr (sizeof...(Ts) == 0) launch(nullptr, 0);
@@ -502,6 +526,7 @@ private:
 class function : public detail::borrowed<kjit_function> {
 public:
   using borrowed::borrowed;
+  /* For calls of the C interface. */
   kjit_arg as_argument() const { return kjit_arg_function(get()); }
   /* The func's result, which has to be of this type, for arguments in the machine's memory: what is
    * const or a temporary is not written, as with kernels. */
@@ -551,13 +576,14 @@ private:
 class module : public detail::owned<kjit_module, kjit_release_module> {
 public:
   using owned::owned;
-  /* By name. */
+  /* A kernel by its name. */
   kjit::kernel kernel(const std::string &name) const
   {
     kjit_kernel *found = nullptr;
     kjit::check(kjit_get_module_context(get()), kjit_get_kernel(get(), name.c_str(), &found));
     return kjit::kernel(found, keep());
   }
+  /* A func by its name. */
   kjit::function function(const std::string &name) const
   {
     kjit_function *found = nullptr;
@@ -578,7 +604,9 @@ public:
  * them and of the handles that came from it. */
 class context : public detail::owned<kjit_context, detail::end_context> {
 public:
+  /* With the defaults. */
   context() : context(config()) {}
+  /* With a configuration: what kernels check, where code is kept. */
   explicit context(const kjit_config &config) : owned(make(config)) {}
   /* Defaults, to be changed and given to the constructor. */
   static kjit_config config()
@@ -587,24 +615,30 @@ public:
     defaults.size_bytes = sizeof defaults;
     return defaults;
   }
+  /* A module of kernel IR as text; the name is that of messages. */
   kjit::module parse(const std::string &name, std::string_view text) const
   {
     kjit_module *made = nullptr;
     kjit::check(get(), kjit_parse_module(get(), name.c_str(), text.data(), text.size(), &made));
     return kjit::module(made, keep());
   }
+  /* One of the devices of a kind. */
   kjit::device device(kjit_device_kind kind, std::int32_t ordinal = 0) const
   {
     kjit_device *found = nullptr;
     kjit::check(get(), kjit_get_device(get(), kind, ordinal, &found));
     return kjit::device(found, keep());
   }
+  /* The CPU. */
   kjit::device cpu() const { return device(KJIT_DEVICE_CPU); }
+  /* A GPU: the first unless said otherwise. */
   kjit::device cuda(std::int32_t ordinal = 0) const { return device(KJIT_DEVICE_CUDA, ordinal); }
+  /* How many there are of a kind; without a driver no GPU. */
   std::uint32_t device_count(kjit_device_kind kind) const
   {
     return kjit_get_device_count(get(), kind);
   }
+  /* Launches, compilations, hits: what the context has done. */
   kjit_statistics statistics() const
   {
     kjit_statistics found = {};

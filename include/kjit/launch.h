@@ -91,24 +91,24 @@ typedef enum kjit_access {
 
 /* One argument of a call; never grows. */
 typedef struct kjit_arg {
-  /* kjit_arg_kind; kjit_access */
-  uint8_t kind, access;
+  uint8_t kind;   /* of kjit_arg_kind */
+  uint8_t access; /* of kjit_access */
   /* how many items a tuple has; else 0 */
   uint16_t reserved;
   /* of a value, or of a tensor's elements; KJIT_ANY: the tensor's own */
   kjit_type type;
   union {
-    int64_t i;
-    uint64_t u;
-    double f64;
-    float f32;
-    float c64[2]; /* its parts */
-    const void *address;
-    const kjit_tensor *tensor;
-    kjit_array *array;
-    kjit_function *function;
-    const struct kjit_arg *items;
-  } value;
+    int64_t i;                    /* a signed integer */
+    uint64_t u;                   /* an unsigned integer, a bool; the bits of f16 and bf16 */
+    double f64;                   /* a value of that type; a number without a type */
+    float f32;                    /* a value of that type */
+    float c64[2];                 /* its parts */
+    const void *address;          /* of a value that is larger; a pointer's value */
+    const kjit_tensor *tensor;    /* borrowed until the call returns */
+    kjit_array *array;            /* borrowed */
+    kjit_function *function;      /* borrowed */
+    const struct kjit_arg *items; /* a tuple's, borrowed until the call returns */
+  } value;                        /* the one that kind and type say */
 } kjit_arg;
 
 /* An argument of a kind and type whose value is 0: what the functions below begin with. */
@@ -296,24 +296,30 @@ typedef struct kjit_specialization_info {
   /* the facts of the key as text: "aligned16(r) offsets32 disjoint(r, x)"; borrowed */
   const char *facts;
   const char *target; /* "sm_90", "cpu"; borrowed */
-  uint32_t registers, shared_bytes, local_bytes,
-    /* of a thread; static, of a block; of a thread; of the module. 0 where the target has no such
-       thing */
-    constant_bytes;
+  /* of a thread; this one and the next three: 0 where the target has no such thing */
+  uint32_t registers;
+  uint32_t shared_bytes;      /* of a block, without dynamic shared memory */
+  uint32_t local_bytes;       /* of a thread: what does not fit its registers, and local arrays */
+  uint32_t constant_bytes;    /* of the module */
   uint32_t max_threads;       /* of a block, by its registers and @launch_bounds */
   uint32_t elements_a_thread; /* of a vectorized grid_range; 0: none */
   /* how often it was launched */
   uint64_t launches;
-  /* wall time of the stages: of the module's parsing, of its compilation, of loading */
-  uint64_t parse_time_ns, infer_time_ns, lower_time_ns, optimize_time_ns, emit_time_ns,
-    load_time_ns;
-  uint32_t max_dynamic_shared_bytes, cluster[3]; /* that a launch may ask for; @cluster, 0: none */
+  uint64_t parse_time_ns;    /* wall time of a stage, as the next five: the module's text is read */
+  uint64_t infer_time_ns;    /* types are found, and kjit's passes run */
+  uint64_t lower_time_ns;    /* LLVM IR is made */
+  uint64_t optimize_time_ns; /* LLVM's passes run */
+  uint64_t emit_time_ns;     /* PTX or machine code is written */
+  uint64_t load_time_ns;     /* the driver, or the linker of the CPU, takes it */
+  uint32_t max_dynamic_shared_bytes; /* that a launch may ask for */
+  uint32_t cluster[3];               /* @cluster; 0: none */
   /* of the machine code, or of PTX where the driver was handed that */
   uint64_t code_bytes;
   /* 0: the code was unloaded (kjit_config.code_limit_bytes), and what it alone knows is 0 */
   int is_loaded;
-  /* 1: it uses grid_sync; its code came from the disk cache, or from a blob */
-  int is_cooperative, is_from_disk, is_imported;
+  int is_cooperative; /* 1: it uses grid_sync */
+  int is_from_disk;   /* 1: its code came from the disk cache */
+  int is_imported;    /* 1: its code came from a blob */
   /* The CPU's. Stack of a thread of the machine, as all functions of the code need it together, but
      for what functions outside of the code take. On a GPU 0, or what recursion needs. */
   uint32_t stack_bytes;

@@ -41,9 +41,11 @@
 #define KJIT_API
 #endif
 
-/* The version of these headers. */
+/* The version of these headers: one with another major number may lack what this one has. */
 #define KJIT_VERSION_MAJOR 0
+/* It grows with each version that adds to the interface. */
 #define KJIT_VERSION_MINOR 2
+/* It grows with each version that only mends. */
 #define KJIT_VERSION_PATCH 0
 /* One number, for comparisons: 1.23.4 is 12304. */
 #define KJIT_VERSION_NUMBER \
@@ -198,10 +200,9 @@ enum {
   /* `assert` */
   KJIT_CHECK_ASSERT = 4,
   KJIT_CHECK_USUAL = 7, /* those above */
-  KJIT_CHECK_BARRIER =
-    /* a barrier that some threads of the block do not reach although they have not left. This and
-       the next two: on the CPU only, UNSUPPORTED on a GPU */
-  8,
+  /* a barrier that some threads of the block do not reach although they have not left. This and the
+     next two: on the CPU only, UNSUPPORTED on a GPU */
+  KJIT_CHECK_BARRIER = 8,
   KJIT_CHECK_UNINITIALIZED = 16, /* reads of shared and local elements that were not written */
   /* accesses of shared memory by two threads without a barrier between them, of which one writes;
      atomics with each other are none */
@@ -360,8 +361,9 @@ typedef struct kjit_config {
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an
- * executor without run, a device_allocator without both its functions, a cache_store without load;
- * without a context there is no diagnostic). */
+ * executor without run, a device_allocator without both its functions, a cache_store without load,
+ * a trust or bits of checks that are unknown): where there is no context, only on_diagnostic is
+ * told which. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
                                                     kjit_context **context);
 

@@ -189,32 +189,48 @@ bool ki_is_trust(kjit_trust trust)
   return trust == KJIT_TRUST_DEFAULT || trust == KJIT_TRUST_HOST || trust == KJIT_TRUST_GUEST;
 }
 
+kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t checks)
+{
+  uint32_t known = KJIT_CHECK_ALL | KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION;
+  if (!(checks & ~known)) return KJIT_OK;
+  return ki_fail_call(context, KJIT_ERROR_MISUSE,
+                      "%s: the checks 0x%x have bits, 0x%x, that this kjit does not know", call,
+                      checks, checks & ~known);
+}
+
 /* The configuration, and what it points to, become the context's own. What a host brings has to be
  * whole: a function that is missing would only be found when it is called. */
 static kjit_status read_config(kjit_context *made, const kjit_config *given)
 {
   static const char call[] = "kjit_create_context";
   kjit_config *config = &made->config;
-  KJ_TRY(ki_read_sized(NULL, call, KI_CONFIG, given, config));
+  KJ_TRY(ki_read_sized(made, call, KI_CONFIG, given, config));
   if (config->executor) {
-    KJ_TRY(ki_read_sized(NULL, call, KI_EXECUTOR, config->executor, &made->executor));
+    KJ_TRY(ki_read_sized(made, call, KI_EXECUTOR, config->executor, &made->executor));
     config->executor = &made->executor;
-    if (!made->executor.run) return KJIT_ERROR_MISUSE;
+    if (!made->executor.run)
+      return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: the executor has no run", call);
   }
   if (config->device_allocator) {
     kjit_device_allocator *own = &made->device_allocator;
-    KJ_TRY(ki_read_sized(NULL, call, KI_DEVICE_ALLOCATOR, config->device_allocator, own));
+    KJ_TRY(ki_read_sized(made, call, KI_DEVICE_ALLOCATOR, config->device_allocator, own));
     config->device_allocator = own;
-    if (!own->allocate || !own->release) return KJIT_ERROR_MISUSE;
+    if (!own->allocate || !own->release)
+      return ki_fail_call(made, KJIT_ERROR_MISUSE,
+                          "%s: the device_allocator has no allocate, or no release", call);
   }
   if (config->cache_store) {
-    KJ_TRY(ki_read_sized(NULL, call, KI_CACHE_STORE, config->cache_store, &made->cache_store));
+    KJ_TRY(ki_read_sized(made, call, KI_CACHE_STORE, config->cache_store, &made->cache_store));
     config->cache_store = &made->cache_store;
-    if (!made->cache_store.load) return KJIT_ERROR_MISUSE;
+    if (!made->cache_store.load)
+      return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: the cache_store has no load", call);
   }
-  KJ_TRY(ki_read_limits(NULL, call, config->compile_limits, NULL, &made->compile_limits));
+  KJ_TRY(ki_read_limits(made, call, config->compile_limits, NULL, &made->compile_limits));
   config->compile_limits = &made->compile_limits;
-  return ki_is_trust(config->trust) ? KJIT_OK : KJIT_ERROR_MISUSE;
+  KJ_TRY(ki_verify_checks(made, call, config->checks));
+  if (ki_is_trust(config->trust)) return KJIT_OK;
+  return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: the trust %d is none of kjit_trust", call,
+                      (int)config->trust);
 }
 
 kjit_status kjit_create_context(const kjit_config *config, kjit_context **context)
@@ -222,16 +238,17 @@ kjit_status kjit_create_context(const kjit_config *config, kjit_context **contex
   if (!context) return KJIT_ERROR_MISUSE;
   kjit_context *made = calloc(1, sizeof *made);
   if (!made) return KJIT_ERROR_MEMORY;
-  kjit_status status = read_config(made, config);
-  if (status != KJIT_OK) {
-    free(made);
-    return status;
-  }
   kj_watch_forks();
   made->forks = atomic_load(&kj_forks);
   atomic_store(&made->owners, 1);
   pthread_mutex_init(&made->mutex, NULL);
   pthread_mutex_init(&made->runtime_mutex, NULL);
+  kjit_status status = read_config(made, config);
+  if (status != KJIT_OK) {
+    made->config = (kjit_config){ 0 }; /* its strings are still the host's */
+    free_context(made);
+    return status;
+  }
   bool copied = copy_strings(&made->config);
   made->types = ki_create_types();
   if (!copied || !made->types) {

@@ -532,7 +532,7 @@ typedef struct kl_polled_twice {
   LLVMBasicBlockRef is_long, end;
 } kl_polled_twice;
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop);
-unsigned kl_few_iterations(const kt_stmt *loop);
+unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop);
 void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, LLVMValueRef spent);
 /* count: of iterations, at most; where it wraps there are none. */
 void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count);

@@ -222,27 +222,32 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
 
 /* ---- loops that are made twice ----
  *
- * ptxas unrolls a loop less that starts where a chunk does or has a way out, and one that counts
- * executes more instructions. So an innermost loop whose iterations are few and short does not
- * look: one version of it is what it is in code that is not interruptible. The other one, for many
- * iterations, looks. Loops around both look, with what the short version took counted. */
+ * On the CPU a loop whose step is not known would look in each iteration, which is a third of the
+ * instructions of a small one: it does so only in the version for more iterations than a chunk has.
+ *
+ * On a GPU ptxas unrolls a loop less that starts where a chunk does or has a way out, and one that
+ * counts executes more instructions. So an innermost loop whose iterations are few and short does
+ * not look: one version of it is what it is in code that is not interruptible. The other one, for
+ * many iterations, looks. Loops around both look, with what the short version took counted. */
 
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop)
 {
-  return loop->poll && loop->is_polled_twice && !l->is_short_version && !l->is_checked_version &&
-         l->target->counts_down;
+  return loop->poll && loop->is_polled_twice && !loop->is_joint && !l->is_short_version &&
+         !l->is_checked_version;
 }
 
-unsigned kl_few_iterations(const kt_stmt *loop)
+unsigned kl_few_iterations(const kl_lowering *l, const kt_stmt *loop)
 {
   unsigned limit = 0;
-  while (((uint64_t)loop->poll_cost << (limit + 1)) <= SHORT) limit++;
+  uint64_t most = l->target->counts_down ? SHORT : CHUNK;
+  while (((uint64_t)loop->poll_cost << (limit + 1)) <= most) limit++;
   return limit;
 }
 
 /* Below 0 it makes no difference by how much, so that many loops in a row cannot make it wrap. */
 static void spend(kl_lowering *l, LLVMValueRef spent)
 {
+  KJ_ASSERT(l->target->counts_down);
   LLVMValueRef budget = get_budget(l), left = kl_sub(l, kl_load(l, l->i32, budget), spent);
   kl_store(l, kl_intrinsic2(l, "llvm.smax", left, kl_const32(l, -1)), budget);
 }
@@ -255,14 +260,15 @@ void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, L
   t->end = kl_new_block(l, "twice.end");
   kl_set_likely(l, kl_cond_br(l, is_short, is_few, t->is_long), true);
   kl_move_to(l, is_few);
-  if (l->polling_loops > 1) spend(l, spent ? spent : kl_const32(l, BUDGET / 4));
+  if (l->target->counts_down && l->polling_loops > 1)
+    spend(l, spent ? spent : kl_const32(l, BUDGET / 4));
   l->is_short_version = true;
 }
 
 void kl_begin_short_of(kl_lowering *l, kl_polled_twice *t, LLVMValueRef count)
 {
   LLVMTypeRef type = LLVMTypeOf(count);
-  unsigned bits = LLVMGetIntTypeWidth(type), few = kl_few_iterations(t->loop);
+  unsigned bits = LLVMGetIntTypeWidth(type), few = kl_few_iterations(l, t->loop);
   LLVMValueRef narrow = bits > 32 ? kl_trunc(l, count, l->i32) : kl_zext(l, count, l->i32),
                spent = kl_mul(l, narrow, kl_const32(l, t->loop->poll_cost)), rest;
   rest = few < bits ? kl_lshr(l, count, LLVMConstInt(type, few, false)) : LLVMConstNull(type);

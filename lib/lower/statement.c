@@ -508,7 +508,7 @@ static void lower_for_twice(kl_lowering *l, const kt_stmt *stmt, const bounds *b
     LLVMValueRef runs, distance, size;
     measure(l, b, &runs, &distance, &size);
     LLVMTypeRef type = LLVMTypeOf(distance);
-    unsigned few = kl_few_iterations(stmt);
+    unsigned few = kl_few_iterations(l, stmt);
     LLVMValueRef is_short =
       few < LLVMGetIntTypeWidth(type)
         ? kl_icmp(l, LLVMIntULT, kl_lshr(l, distance, LLVMConstInt(type, few, false)), size)

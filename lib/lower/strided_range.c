@@ -507,7 +507,7 @@ static void lower_range_version(kl_lowering *l, const range *r)
  * one of f32, which is infinite then. */
 static LLVMValueRef has_few_rounds(kl_lowering *l, const range *r)
 {
-  unsigned few = kl_few_iterations(r->stmt);
+  unsigned few = kl_few_iterations(l, r->stmt);
   if (r->stmt->vars.count == 1)
     return kl_icmp(l, LLVMIntULT, kl_lshr(l, lower_extent(l, r, 0), number(r, few)), r->count);
   LLVMTypeRef f32 = LLVMFloatTypeInContext(l->context);

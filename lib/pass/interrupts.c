@@ -5,8 +5,9 @@
  * instances. A loop with a constant number of iterations that is soon over has none: it is counted
  * as that many statements of what it is in. Each other one looks once for about BUDGET expressions:
  * every so many iterations, or in each where another loop in it looks too. A `while` without loops
- * in it looks every few iterations, which become copies of each other. On a GPU a short innermost
- * loop is made twice, without looks for where its iterations are few (lower/poll.c). */
+ * in it looks every few iterations, which become copies of each other. A short innermost loop, on
+ * the CPU one that cannot be cut into chunks, is made twice, without looks for where its iterations
+ * are few (lower/poll.c). */
 #include "pass/pass.h"
 
 enum {
@@ -134,12 +135,13 @@ static uint32_t iterations_between(const marker *m, const kt_stmt *loop, cost bo
   return chunk;
 }
 
-/* On a GPU: not where threads meet, and only where the number of iterations can be told. */
+/* Not where threads meet, and only where the number of iterations can be told. On the CPU loops
+ * are cut into chunks, but for those whose step is not known before they run. */
 static bool is_made_twice(const marker *m, const kt_stmt *loop, cost body)
 {
   kt_counter counter;
-  if (!is_gpu(m) || m->c->request->debug || body.polls || body.meets || body.size > MOST_TWICE)
-    return false;
+  if (m->c->request->debug || body.polls || body.meets || body.size > MOST_TWICE) return false;
+  if (!is_gpu(m)) return loop->kind == KJ_TS_FOR && loop->step && !kt_is_constant(loop->step);
   return loop->kind != KJ_TS_WHILE || kt_find_counter(loop, &counter);
 }
 

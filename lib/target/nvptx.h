@@ -45,6 +45,9 @@ bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_l
 
 /* ---- nvptx_rewrites.c ---- */
 
+/* Before the passes, of a kernel that is @fastmath: instructions on f32 take and give zeros for
+ * subnormal numbers, as all of its functions then do. */
+void kg_flush_subnormals(LLVMModuleRef module);
 /* After the passes: of what LLVM's code generation or ptxas would make something wrong or too long.
  */
 void kg_rewrite_for_ptx(LLVMModuleRef module);

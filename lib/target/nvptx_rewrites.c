@@ -25,6 +25,41 @@ static LLVMValueRef replace(LLVMValueRef instruction, LLVMValueRef by)
   return next;
 }
 
+/* ---- subnormal numbers of f32 become zeros ---- */
+
+/* llvm.nvvm.sin.approx.f and the like, as libdevice calls them: the one that flushes. NULL: there
+ * is none. */
+static LLVMValueRef find_flushing(LLVMModuleRef module, LLVMValueRef function)
+{
+  static const char prefix[] = "llvm.nvvm.", word[] = ".ftz";
+  size_t length;
+  const char *name = LLVMGetValueName2(function, &length), *end = strrchr(name, '.');
+  bool is_named = LLVMGetIntrinsicID(function) && !strncmp(name, prefix, sizeof prefix - 1);
+  if (!is_named || (strcmp(end, ".f") != 0 && strcmp(end, ".f32") != 0) || strstr(name, word))
+    return NULL;
+  char text[64];
+  int size = snprintf(text, sizeof text, "%.*s%s%s", (int)(end - name), name, word, end);
+  unsigned id = size < (int)sizeof text ? LLVMLookupIntrinsicID(text, (size_t)size) : 0;
+  if (!id) return NULL;
+  LLVMTypeRef type = LLVMFloatTypeInContext(LLVMGetModuleContext(module));
+  return LLVMGetIntrinsicDeclaration(module, id, &type, LLVMIntrinsicIsOverloaded(id) ? 1 : 0);
+}
+
+void kg_flush_subnormals(LLVMModuleRef module)
+{
+  static const char name[] = "denormal-fp-math-f32", value[] = "preserve-sign,preserve-sign";
+  LLVMAttributeRef attribute = LLVMCreateStringAttribute(LLVMGetModuleContext(module), name,
+                                                         sizeof name - 1, value, sizeof value - 1);
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    LLVMValueRef other = find_flushing(module, f);
+    if (other) LLVMReplaceAllUsesWith(f, other);
+    if (!LLVMIsDeclaration(f))
+      LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+  }
+}
+
+/* ---- offsets ---- */
+
 /* Offsets of elements. Code generation without optimization widens an index of 32 bits and
  * shifts it; of a wide product the assembler makes one instruction with the sum of pointer and
  * offset, where an address takes up to five otherwise. */

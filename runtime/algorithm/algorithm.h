@@ -88,7 +88,9 @@ typedef enum ka_option {
   KA_WHERE = 256,
   KA_SIGNATURE = 512,
   KA_TF32 = 1024,
-  KA_CHUNK = 2048
+  KA_CHUNK = 2048,
+  KA_DEVICES = 4096,
+  KA_EPILOGUE = 8192
 } ka_option;
 
 /* All that a public function was called with, but for its options. */
@@ -181,8 +183,14 @@ void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand 
                       bool may_be_same);
 /* A value that a kernel gets: of an element's type, or a number. Errors: ARGUMENT. */
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
-/* Whether a store of such a value into an array of such elements converts it. */
+/* map.c. Whether a store of such a value into an array of such elements converts it. */
 bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
+/* Numbers without a type among the operands of a func of elements take the one that the others
+ * have, as NumPy treats numbers of Python. Errors: ARGUMENT. */
+void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count);
+/* What a func returns for elements of the operands; VOID: nothing. */
+kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
+                          size_t count);
 /* Before kernels are made, when no operand is on a device. */
 void ka_choose_device(ka_call *call);
 

@@ -214,17 +214,34 @@ static void read_types(ka_einsum *e)
   }
 }
 
-static void choose_accumulator(ka_einsum *e)
+static kjit_type choose_accumulator(ka_einsum *e, kjit_type result)
 {
   const kjit_operator add = kjit_operator_named("add");
-  const ka_operand *result = e->result.operand;
   ka_operator operator_;
   ka_read_operator(e->call, &add, &operator_);
-  e->accumulator = ka_accumulator(e->call, &operator_, e->element, result->element);
-  if (!result->function && !ka_converts(e->call, e->accumulator, result->element))
-    ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, and the sums are of type %s",
+  return ka_accumulator(e->call, &operator_, e->element, result);
+}
+
+/* What an array for the result has. The sums of an epilogue have nothing to do with the result: it
+ * may be of any other type. */
+static kjit_type choose_types(ka_einsum *e)
+{
+  if (!e->epilogue.function) return e->element;
+  e->accumulator = choose_accumulator(e, KJIT_ANY);
+  return ka_infer_epilogue(e, e->accumulator);
+}
+
+static void check_result_type(ka_einsum *e, kjit_type returned)
+{
+  const ka_operand *result = e->result.operand;
+  bool has_epilogue = e->epilogue.function;
+  if (!has_epilogue) e->accumulator = choose_accumulator(e, result->element);
+  kjit_type stored = has_epilogue ? returned : e->accumulator;
+  if (!result->function && !ka_converts(e->call, stored, result->element))
+    ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s, and %s of type %s",
             result->name, ka_type_text(e->call, result->element),
-            ka_type_text(e->call, e->accumulator));
+            has_epilogue ? "what the epilogue returns is" : "the sums are",
+            ka_type_text(e->call, stored));
 }
 
 /* ---- the call ---- */
@@ -270,13 +287,17 @@ static void check_result(const ka_einsum *e, const int64_t *shape)
   if (!is_same) ka_fail(e->call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape (%s)", text);
   for (size_t i = 0; i < e->count; i++)
     ka_check_overlap(e->call, result, e->factors[i].operand, false);
+  for (size_t i = 0; i < e->epilogue.count; i++)
+    if (!e->epilogue.factors[i].operand->is_value)
+      ka_check_overlap(e->call, result, e->epilogue.factors[i].operand, true);
 }
 
 /* An array without axes as one of one element. */
 static void give_axis(ka_call *call, ka_operand *operand)
 {
   const int64_t one = 1;
-  if (!operand->rank && !operand->function) ka_view_operand(call, operand, &one, &one, 1);
+  if (!operand->rank && !operand->function && !operand->is_value)
+    ka_view_operand(call, operand, &one, &one, 1);
 }
 
 static void build_einsum(ka_call *call, const void *data)
@@ -301,16 +322,21 @@ static void build_einsum(ka_call *call, const void *data)
     e.result.mask |= UINT64_C(1) << e.result.letters[i];
   }
   (void)ka_count_letters(&e, e.result.mask);
-  if (ka_describe(call, 0, e.element, e.result.rank, shape)) return;
+  ka_read_epilogue(&e);
+  kjit_type type = choose_types(&e);
+  if (ka_describe(call, 0, type, e.result.rank, shape)) return;
   ka_read_output(call, "result", given->result, e.result.operand);
   check_result(&e, shape);
-  choose_accumulator(&e);
+  check_result_type(&e, type);
   ka_choose_device(call);
   if (!e.result.operand->count) return;
   for (size_t i = 0; i < e.count; i++) give_axis(call, e.factors[i].operand);
+  for (size_t i = 0; i < e.epilogue.count; i++) give_axis(call, e.epilogue.factors[i].operand);
   give_axis(call, e.result.operand);
   ka_contract(&e);
 }
+
+enum { taken = KA_ACCUMULATOR | KA_TF32 | KA_EPILOGUE };
 
 kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result, const char *expression,
                         const kjit_operand *operands, size_t operand_count,
@@ -319,8 +345,7 @@ kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result, const
   einsum_given given = { .result = result, .expression = expression, .count = operand_count };
   for (size_t i = 0; operands && i < operand_count && i < KA_MOST_FACTORS; i++)
     given.operands[i] = &operands[i];
-  return ka_perform(context, "kjit_einsum", KA_ACCUMULATOR | KA_TF32, options, build_einsum,
-                    &given);
+  return ka_perform(context, "kjit_einsum", taken, options, build_einsum, &given);
 }
 
 kjit_status kjit_matmul(kjit_context *context, const kjit_operand *result, const kjit_operand *x,
@@ -330,6 +355,5 @@ kjit_status kjit_matmul(kjit_context *context, const kjit_operand *result, const
     .result = result, .operands = { x, y }, .count = 2, .is_matmul = true
   };
   const ka_inputs inputs = { .operands = { result, x, y } };
-  return ka_perform_kept(context, "kjit_matmul", KA_ACCUMULATOR | KA_TF32, options, build_einsum,
-                         &given, &inputs);
+  return ka_perform_kept(context, "kjit_matmul", taken, options, build_einsum, &given, &inputs);
 }

@@ -7,6 +7,7 @@
 /* Letters are numbers: A to Z, a to z, in NumPy's order, then the axes of an ellipsis, of which the
  * last one is the last. */
 enum { KA_ELLIPSIS = 52, KA_LETTERS = KA_ELLIPSIS + KJ_MAX_RANK, KA_MOST_FACTORS = 10 };
+enum { KA_MOST_EXTRAS = 8 /* operands of an epilogue */ };
 
 /* What is multiplied: an operand, or work memory that a step before has written, whose letters
  * ascend, the last one fastest. */
@@ -18,6 +19,13 @@ typedef struct ka_factor {
   uint64_t mask;                /* that it changes along */
 } ka_factor;
 
+/* What an element of the result goes through before it is stored. */
+typedef struct ka_epilogue {
+  kjit_function *function; /* NULL: nothing */
+  size_t count;
+  ka_factor factors[KA_MOST_EXTRAS]; /* its operands behind the sum, with letters of the result */
+} ka_epilogue;
+
 typedef struct ka_einsum {
   ka_call *call;
   const char *expression;
@@ -26,6 +34,7 @@ typedef struct ka_einsum {
   ka_factor result;
   int64_t extents[KA_LETTERS];
   kjit_type element, accumulator;
+  ka_epilogue epilogue;
 } ka_einsum;
 
 /* A step as a product of matrices, `batch` of them: of m rows and n columns, sums of k terms. */
@@ -59,6 +68,13 @@ typedef struct ka_product_plan {
 
 /* So many elements have these letters. Errors: ARGUMENT. */
 uint64_t ka_count_letters(const ka_einsum *e, uint64_t mask);
+
+/* product_epilogue.c */
+
+/* Reads options.epilogue and its operands. Errors: ARGUMENT, UNSUPPORTED; those of operands. */
+void ka_read_epilogue(ka_einsum *e);
+/* What it returns for sums of a type, which numbers among its operands take. Errors: TYPE. */
+kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum);
 
 /* product_cpu.c */
 

@@ -104,6 +104,7 @@ static const char *use_factor(step *s, const ka_factor *factor, const char **nam
   const ka_operand *x = factor->operand;
   const char *arrays = ka_use_arrays(&s->kernel, x);
   *names = kj_format(arena, "%s%s", *names, arrays);
+  if (x->is_value) return arrays + 2;
   if (!x->function)
     return kj_format(arena, "%s_0[%s]", x->name, factor->rank ? list_indices(s, factor, "") : "0");
   const char *list = list_indices(s, factor, "i64"),
@@ -126,14 +127,29 @@ static void write_factor(step *s, const char *name, const uint8_t *groups, const
   kj_append_format(s->kernel.funcs, "  return %s\n}\n", value);
 }
 
+/* What becomes of a sum that is an element of the result. */
+static const char *use_epilogue(step *s, const char **arrays)
+{
+  kj_arena *arena = &s->e->call->arena;
+  const ka_epilogue *epilogue = &s->e->epilogue;
+  const char *list = "sum";
+  if (!epilogue->function) return list;
+  for (size_t i = 0; i < epilogue->count; i++)
+    list = kj_format(arena, "%s, %s", list, use_factor(s, &epilogue->factors[i], arrays));
+  return kj_format(arena, "%s(%s)",
+                   ka_use_function(&s->kernel, epilogue->function, epilogue->count + 1), list);
+}
+
 static void write_store(step *s, const ka_factor *target, const char *type, const char **arrays)
 {
   static const uint8_t groups[] = { 0, 1, 2 };
   *arrays = "";
-  const char *place = use_factor(s, target, arrays);
-  kj_append_format(s->kernel.funcs, "func product_put(g0, g1, g2, v%s%s) @inline {\n", *arrays,
+  const char *place = use_factor(s, target, arrays),
+             *value = target->operand ? use_epilogue(s, arrays) : "sum";
+  kj_append_format(s->kernel.funcs, "func product_put(g0, g1, g2, sum%s%s) @inline {\n", *arrays,
                    s->list);
   write_indices(s, groups, 3);
+  kj_append_format(s->kernel.funcs, "  let v = %s\n", value);
   if (target->operand && target->operand->function)
     kj_append_format(s->kernel.funcs, "  %s\n}\n", place);
   else

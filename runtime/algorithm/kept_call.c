@@ -174,6 +174,10 @@ bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key
   if (o->initial) put_argument(call, key, o->initial);
   put_text(key, o->signature);
   put_operand(call, key, o->where);
+  put_function(call, key, o->epilogue);
+  put(key, o->epilogue_operand_count);
+  for (size_t i = 0; i < o->epilogue_operand_count && key->is_complete; i++)
+    put_operand(call, key, o->epilogue_operands ? &o->epilogue_operands[i] : NULL);
   for (size_t i = 0; i < KA_MOST_NUMBERS; i++) put(key, inputs->numbers[i]);
   put(key, inputs->operator_ != NULL);
   if (inputs->operator_) {

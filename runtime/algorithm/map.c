@@ -12,19 +12,20 @@ typedef struct mapping {
   size_t operand_count;
 } mapping;
 
-/* ---- numbers without a type ---- */
+/* ---- funcs of elements ---- */
 
 /* As NumPy treats Python's numbers: they are of the kind that the others are, if they can be. */
-static kjit_type common_type(const ka_map *map, bool is_integer)
+static kjit_type common_type(const ka_call *call, ka_operand *const *operands, size_t count,
+                             bool is_integer)
 {
   kjit_type best = KJIT_ANY;
   uint32_t most = 0;
-  for (size_t i = 0; i < ka_argument_count(map); i++) {
-    kjit_type type = map->operands[i].operand.element;
+  for (size_t i = 0; i < count; i++) {
+    kjit_type type = operands[i]->element;
     if (!ki_is_scalar(type) || type == KJIT_BOOL) continue;
     if (type == KJIT_C64) type = KJIT_F32;
     if (type == KJIT_C128) type = KJIT_F64;
-    uint32_t rank = kj_element_bytes(map->call->context->types, type);
+    uint32_t rank = kj_element_bytes(call->context->types, type);
     if (ki_is_floating(type)) rank += 16;
     else if (!is_integer) continue;
     if (rank <= most) continue;
@@ -35,30 +36,31 @@ static kjit_type common_type(const ka_map *map, bool is_integer)
   return is_integer ? KJIT_I64 : KJIT_F64;
 }
 
-static void settle_number(ka_map *map, ka_operand *operand)
+void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count)
 {
-  kjit_arg *argument = &operand->arrays[0];
-  double number = argument->value.f64;
-  ki_value value = kj_argument_number(argument), converted;
-  kjit_type type = common_type(map, value.type == KJ_WEAK_INT);
-  if (!ki_fit_argument(value, type, &converted))
-    ka_fail(map->call, KJIT_ERROR_ARGUMENT,
-            "`%s`, %.17g, does not fit %s, the type of other operands", operand->name, number,
-            ka_type_text(map->call, type));
-  operand->element = type;
-  *argument = kjit_make_arg(KJIT_ARG_VALUE, type);
-  ki_encode_value(converted, &argument->value.u);
+  for (size_t i = 0; i < count; i++) {
+    ka_operand *operand = operands[i];
+    if (operand->element != KJIT_ANY) continue;
+    kjit_arg *argument = &operand->arrays[0];
+    double number = argument->value.f64;
+    ki_value value = kj_argument_number(argument), converted;
+    kjit_type type = common_type(call, operands, count, value.type == KJ_WEAK_INT);
+    if (!ki_fit_argument(value, type, &converted))
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`, %.17g, does not fit %s, the type of other operands",
+              operand->name, number, ka_type_text(call, type));
+    operand->element = type;
+    *argument = kjit_make_arg(KJIT_ARG_VALUE, type);
+    ki_encode_value(converted, &argument->value.u);
+  }
 }
 
-/* ---- the types of the results ---- */
-
 /* A built-in as a func of the kernel IR: only those can be asked. */
-static kjit_function *wrap_builtin(ka_map *map, kjit_module **module)
+static kjit_function *wrap_builtin(ka_call *call, const char *name, size_t count,
+                                   kjit_module **module)
 {
-  ka_call *call = map->call;
-  const char *name = ((const ki_decl *)map->function)->name, *list = "";
+  const char *list = "";
   kjit_function *wrapped = NULL;
-  for (size_t i = 0; i < ka_argument_count(map); i++)
+  for (size_t i = 0; i < count; i++)
     list = kj_format(&call->arena, "%s%sa%zu", list, i ? ", " : "", i);
   const char *text =
     kj_format(&call->arena, "func wrapped(%s) { return %s(%s) }", list, name, list);
@@ -70,30 +72,42 @@ static kjit_function *wrap_builtin(ka_map *map, kjit_module **module)
   return wrapped;
 }
 
-static kjit_type infer(ka_map *map)
+kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
+                          size_t count)
 {
-  ka_call *call = map->call;
   const char *signature = "";
+  const ki_decl *decl = (const ki_decl *)function;
   kjit_type type = KJIT_VOID;
-  kjit_function *function = map->function;
   kjit_module *module = NULL;
-  for (size_t i = 0; i < ka_argument_count(map); i++)
+  for (size_t i = 0; i < count; i++)
     signature = kj_format(&call->arena, "%s%s%s", signature, i ? ", " : "",
-                          ka_type_text(call, map->operands[i].operand.element));
-  if (((const ki_decl *)function)->function->builtin) function = wrap_builtin(map, &module);
+                          ka_type_text(call, operands[i]->element));
+  if (decl->function->builtin) function = wrap_builtin(call, decl->name, count, &module);
   kjit_status status = kjit_get_result_type(function, signature, &type);
   if (module) kjit_release_module(module);
   ka_try(call, status);
   return type;
 }
 
+/* ---- the types of the results ---- */
+
+static ka_operand *const *list_operands(ka_map *map)
+{
+  ka_operand **list = KJ_NEW_ARRAY(&map->call->arena, ka_operand *, map->operand_count + 1);
+  for (size_t i = 0; i < map->operand_count; i++) list[i] = &map->operands[i].operand;
+  return list;
+}
+
 static void infer_results(ka_map *map)
 {
   ka_call *call = map->call;
-  kjit_type type = infer(map);
+  kjit_type type = ka_infer_result(call, map->function, list_operands(map), ka_argument_count(map));
   const ki_type_info *info = ki_type(call->context->types, type);
   bool is_tuple = info->class_ == KJ_CLASS_TUPLE;
   size_t count = type == KJIT_VOID ? 0 : is_tuple ? info->count : 1;
+  /* Who asks what the results would be need not know how many there are. */
+  if (call->options.results && count && count <= call->options.result_count)
+    map->result_count = count;
   if (count != map->result_count)
     ka_fail(call, KJIT_ERROR_TYPE, "func returns %s for these operands: %zu result%s, and %zu %s",
             count ? ka_type_text(call, type) : "nothing", count, count == 1 ? "" : "s",
@@ -203,11 +217,12 @@ static void build_map(ka_call *call, const void *data)
   if (((const ki_decl *)given->function)->function->module->context != call->context)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "function is of another context");
   if (!given->result_count) ka_fail(call, KJIT_ERROR_ARGUMENT, "there is no result");
-  map.results = KJ_NEW_ARRAY(&call->arena, ka_mapped, map.result_count);
+  size_t asked = call->options.results ? call->options.result_count : 0;
+  map.results =
+    KJ_NEW_ARRAY(&call->arena, ka_mapped, asked > map.result_count ? asked : map.result_count);
   read_operands(&map, given);
   if (map.has_signature) ka_read_signature(&map, call->options.signature);
-  for (size_t i = 0; i < map.operand_count; i++)
-    if (map.operands[i].operand.element == KJIT_ANY) settle_number(&map, &map.operands[i].operand);
+  ka_settle_numbers(call, list_operands(&map), ka_argument_count(&map));
   ka_broadcast(&map);
   if (!map.has_signature) infer_results(&map);
   if (describe_results(&map)) return;

@@ -220,7 +220,7 @@ void ka_build_pairs(ka_call *call, const void *data)
 
 uint32_t ka_pairs_options(const ka_pairing *given)
 {
-  return KA_CHUNK | (given->operator_ ? KA_ACCUMULATOR : 0);
+  return KA_CHUNK | KA_DEVICES | (given->operator_ ? KA_ACCUMULATOR : 0);
 }
 
 /* More operands than a call's inputs have are no call that can be made. */
@@ -241,7 +241,8 @@ static kjit_status perform(kjit_context *context, const char *name, const ka_pai
   const ka_inputs inputs = list_inputs(given);
   KJ_TRY(kj_check_call(context, name, NULL));
   KJ_TRY(ki_read_sized(context, name, KI_ALGORITHM_OPTIONS, options, &own));
-  if (own.chunk && !own.results) return ka_stream_pairs(context, name, given, options);
+  if ((own.chunk || own.device_count) && !own.results)
+    return ka_stream_pairs(context, name, given, options);
   return ka_perform_kept(context, name, ka_pairs_options(given), options, ka_build_pairs, given,
                          &inputs);
 }

@@ -18,7 +18,8 @@ typedef struct ka_rows {
  * the others what the blocks that share this piece find. */
 typedef struct ka_piece {
   uint64_t first, total; /* the number of its first row; of the rows of y altogether */
-  bool is_wide, is_last;
+  uint64_t row;          /* the number of the first row of x, where x is a share of its rows */
+  bool is_share, is_wide, is_last;
   kjit_array *found, *places;
 } ka_piece;
 
@@ -41,7 +42,7 @@ typedef struct ka_pairs {
   bool has_places;
 } ka_pairs;
 
-/* Rows of y by pieces of options.chunk (pairs_stream.c). */
+/* Rows of y by pieces of options.chunk, and rows of x by options.devices (pairs_stream.c). */
 typedef struct ka_pairing {
   const kjit_operand *result, *result_places, *function, *x, *y;
   size_t y_count;

@@ -168,7 +168,9 @@ static const char *use_function(const ka_pairs *p, ka_kernel *kernel)
   return ka_use_function(kernel, p->function.function, 3 + p->y_count + p->function.array_count);
 }
 
-static void write_pair(ka_pairs *p, pair_texts *t, const char *names, const char *more)
+/* row: the parameter that a row's number in a share of x is counted from; "": from 0. */
+static void write_pair(ka_pairs *p, pair_texts *t, const char *names, const char *more,
+                       const char *row)
 {
   kj_arena *arena = &p->call->arena;
   const char *rows = p->x.operand.rank == 1 ? "xs[l]" : ka_is_cpu(p->call) ? "xs[:, l]" : "xs[l]";
@@ -177,10 +179,11 @@ static void write_pair(ka_pairs *p, pair_texts *t, const char *names, const char
   const char *element = declare_values(p, t), *callee = use_function(p, &t->kernel);
   bool is_converted = ki_is_scalar(p->value) && p->value != p->element;
   kj_append_format(t->kernel.funcs,
-                   "func pair_of(l, j, i, at, xs%s%s) @inline {\n"
-                   "  let x = %s(%s(%s, i64(i), i64(at)%s))\n  return %s\n}\n",
-                   names, more, is_converted ? ka_type_text(p->call, p->value) : "", callee, rows,
-                   more, element);
+                   "func pair_of(l, j, i, at, xs%s%s%s) @inline {\n"
+                   "  let x = %s(%s(%s, i64(i)%s, i64(at)%s))\n  return %s\n}\n",
+                   names, more, *row ? ", row" : "",
+                   is_converted ? ka_type_text(p->call, p->value) : "", callee, rows,
+                   *row ? " + i64(row)" : "", more, element);
 }
 
 static void begin_pairs(ka_pairs *p, pair_texts *t)
@@ -210,11 +213,13 @@ static void begin_pairs(ka_pairs *p, pair_texts *t)
   }
   kj_append_format(t->kernel.funcs, "func pair_y(first, count%s, const T) @inline {\n%s}\n",
                    parameters, takes);
-  const char *more = ka_use_arrays(&t->kernel, &p->function);
-  write_pair(p, t, names, more);
+  const char *more = ka_use_arrays(&t->kernel, &p->function), *row = "";
+  if (p->piece && p->piece->is_share)
+    row = kj_format(arena, ", %s", ka_use_count(&t->kernel, p->piece->row));
+  write_pair(p, t, names, more, row);
   t->take_x = kj_format(arena, "bind_back(pair_x, xs, %s)", x);
   t->take_y = kj_format(arena, "bind_back(pair_y%s, %u)", bound, s.threads);
-  t->pair = kj_format(arena, "bind_back(pair_of, xs%s%s)", names, more);
+  t->pair = kj_format(arena, "bind_back(pair_of, xs%s%s%s)", names, more, row);
 }
 
 /* ---- results ---- */

@@ -322,6 +322,8 @@ static void refuse_others(ka_call *call, uint32_t takes)
     { KA_WHERE, o->where != NULL, "where" },
     { KA_SIGNATURE, o->signature != NULL, "signature" },
     { KA_CHUNK, o->chunk != 0, "chunk" },
+    { KA_DEVICES, o->device_count != 0, "devices" },
+    { KA_EPILOGUE, o->epilogue != NULL, "epilogue" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     if (rows[i].is_given && !(takes & rows[i].option))
@@ -352,6 +354,10 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
   if (!ki_has_type(call->context->types, call->options.accumulator))
     ka_fail(call, KJIT_ERROR_TYPE, "options.accumulator is no type of this context");
   if (call->options.initial) ka_check_value(call, "options.initial", call->options.initial);
+  if (call->options.epilogue_operand_count &&
+      (!call->options.epilogue || !call->options.epilogue_operands))
+    ka_fail(call, KJIT_ERROR_MISUSE, "options.epilogue%s is NULL, and it has %zu operands",
+            call->options.epilogue ? "_operands" : "", call->options.epilogue_operand_count);
 }
 
 static bool is_first_of_kernel(const ka_call *call, size_t index)

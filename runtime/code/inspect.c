@@ -198,7 +198,7 @@ static kjit_status read_options(kjit_context *context, const char *call,
   KJ_TRY(ki_read_sized(context, call, KI_COMPILE_OPTIONS, options, read));
   KJ_TRY(ki_read_limits(context, call, read->limits, context->config.compile_limits, limits));
   read->limits = limits;
-  return KJIT_OK;
+  return ki_verify_checks(context, call, read->checks);
 }
 
 static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char *signature,

@@ -142,3 +142,29 @@ def pieces(rng):
             yield Case(f"last {name}", "{r} = pairs(either, {x}, last" + end, x=a.astype("i8"), y=c).expect("r", np.array(want))
             w = rng.standard_normal(n)
             yield Case(f"weights {name}", "{r} = pairs(weighted(0.5f64), {x}, add, {y}[::-1], {w}, chunk=%d)" % chunk, w=w, **arrays).expect("r", np.exp(-0.5 * wide)[:, ::-1] @ w, atol=1e-11)
+
+
+@some_cases(24)
+def shares(rng):
+    """x by devices, whose results are those of one: fewer rows than devices, as many, and more; y whole and by pieces."""
+    for m, n in ((1, 300), (3, 257), (40, 700), (129, 90)):
+        for devices, chunk in ((1, 0), (2, 0), (3, 37), (5, 0), (3, n), (7, 100)):
+            x, y = rows(rng, m, 3, "f8"), rows(rng, n, 3, "f8")
+            wide, end = squares(x, y), ", {y}, devices=%d%s)" % (devices, f", chunk={chunk}" if chunk else "")
+            arrays = {"x": x, "y": y}
+            name = f"{m} {n} on {devices} by {chunk}"
+            yield Case(f"sums {name}", "{r} = pairs(gauss(0.5f64), {x}, add" + end, **arrays).expect("r", np.exp(-0.5 * wide).sum(1), rtol=1e-12)
+            yield Case(f"nearest {name}", "{r} = pairs(squared, {x}, argmin" + end, **arrays).expect("r", wide.argmin(1))
+            k = min(n, 9)
+            least = np.argsort(wide, axis=1, kind="stable")[:, :k]
+            yield Case(f"{k} least {name}", "{r}, {p} = pairs_smallest(squared, {x}, %d" % k + end, **arrays).expect("r", np.take_along_axis(wide, least, 1), rtol=1e-13).expect("p", least)
+            yield Case(f"{k} least values {name}", "{r} = pairs_smallest(squared, {x}, %d" % k + end, **arrays).expect("r", np.sort(wide, 1)[:, :k], rtol=1e-13)
+            a, b, scale = rng.integers(0, 9, m).astype("i4"), rng.integers(0, 9, n).astype("i4"), rng.integers(1, 99, 2).astype("f8")
+            both = np.add.outer(a, b) + np.arange(m)[:, None] * scale[0] + np.arange(n) * scale[1]
+            yield Case(f"places {name}", "{r} = pairs(places({s}), {x}, add" + end, x=a, y=b, s=scale).expect("r", both.sum(1))
+            c = rng.integers(1, 999, n)
+            want = [next((int(c[j]) for j in range(n - 1, -1, -1) if (i + j) % 3 == 0), 0) for i in range(m)]
+            yield Case(f"last {name}", "{r} = pairs(either, {x}, last" + end, x=a.astype("i8"), y=c).expect("r", np.array(want))
+            views = np.zeros(2 * m)
+            views[::-2] = np.exp(-0.5 * wide)[:, ::-1].sum(1)
+            yield Case(f"views {name}", "{r}[::-2] = pairs(gauss(0.5f64), {x}, add" + end.replace("{y}", "{y}[::-1]"), r=np.zeros(2 * m), **arrays).expect("r", views, rtol=1e-12)

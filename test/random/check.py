@@ -80,7 +80,7 @@ def checks_of(options, seed):
     """Those of the kernel: what the options name, or in turn each check, each two, the usual ones and all."""
     if options.checks != "each":
         return {"none": (), "usual": ("bounds", "division", "assert"), "all": tuple(library.CHECKS)}.get(options.checks, tuple(options.checks.split(",")))
-    names = list(library.CHECKS)[:3 if options.device == "cuda" else None]
+    names = [n for n in library.CHECKS if options.device != "cuda" or n not in library.CPU_ONLY]
     sets = [*((n,) for n in names), *itertools.combinations(names, 2), tuple(names[:3]), tuple(names)]
     return sets[seed % len(sets)]
 
@@ -164,7 +164,7 @@ def run_kernel(libraries, seed, kernel, program):
         if "uninitialized memory and of races do" in str(failure):
             return "refused", None, None
         has_failed = str(failure).startswith("KJIT_ERROR_KERNEL")
-        if has_failed and "division" in checks and COMPOSED.search(kernel.text()):
+        if has_failed and evaluate.DIVISION_CHECKS.intersection(checks) and COMPOSED.search(kernel.text()):
             return "open", None, None
         if has_failed and "uninitialized" in checks and not kernel.is_straight:
             return "open", None, None  # a thread that failed has not stored what others load behind a barrier

@@ -28,7 +28,16 @@ def checked(divide):
     return function
 
 
-DIVISIONS = {name: checked(NAMES[name]) for name in ("floor_div", "floor_mod", "trunc_div", "trunc_rem", "ceil_div", "fdiv", "float_mod", "float_floor_div")}
+# The halves of the check of divisions, which "division" is both of.
+DIVISIONS = {
+    "integer-division": {name: checked(NAMES[name]) for name in ("floor_div", "floor_mod", "trunc_div", "trunc_rem", "ceil_div")},
+    "float-division": {name: checked(NAMES[name]) for name in ("fdiv", "float_mod", "float_floor_div")},
+}
+DIVISION_CHECKS = {"division", *DIVISIONS}
+
+
+def divisions_of(checks):
+    return {name: function for half, functions in DIVISIONS.items() if half in checks or "division" in checks for name, function in functions.items()}
 
 
 def touch(array, index, value, change):
@@ -52,7 +61,7 @@ def evaluate(kernel, program, arguments, checks=()):
     header = f"def thread(place, block_size, shared, {', '.join(positions)}, {', '.join(kernel.python_names())}):"
     source = "\n".join([*program.lines, header, *lines])
     scope = {**NAMES, "product": product, "touch": touch, "poke": poke, "UNWRITTEN": Unwritten(), "Failed": Failed, "checks_asserts": "assert" in checks, **OF_RECORDS,
-             **(DIVISIONS if "division" in checks else {})}
+             **divisions_of(checks)}
     exec(compile(source, "kernel", "exec"), scope)
     thread = scope["thread"]
     if kernel.range_names:

@@ -66,7 +66,8 @@ class ContextConfig(c.Structure):
                 ("user", c.c_void_p), ("checks", c.c_uint32), ("between", c.c_uint64 * 10), ("debug", c.c_uint32), ("cpu_threads", c.c_uint32), ("interruptible", c.c_int32)]
 
 
-CHECKS = {"bounds": 1, "division": 2, "assert": 4, "barrier": 8, "uninitialized": 16, "races": 32}
+CHECKS = {"bounds": 1, "division": 2, "assert": 4, "integer-division": 64, "float-division": 128, "barrier": 8, "uninitialized": 16, "races": 32}
+CPU_ONLY = ("barrier", "uninitialized", "races")
 Poke = c.CFUNCTYPE(c.c_int32, c.c_int64, c.c_int32)
 
 

@@ -268,11 +268,86 @@ static void test_refused_pieces(const operands *o)
   options.work_bytes = NULL;
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &twice, 1, &min, &options) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`y0` is a func: with options.chunk y is of arrays"));
+  REQUIRE(says("`y0` is a func: with options.chunk it has to be an array"));
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &o->of_y, 1, &none, &options) ==
           KJIT_ERROR_NAME);
   REQUIRE(kjit_reduce(context, &o->of_r, &o->of_x, &min, &options) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("it does not take options.chunk"));
+}
+
+/* ---- x by shares ---- */
+
+/* On the device several times: rows, results and pieces of all shares; results wherever they are
+ * wanted. */
+static void test_shares(const operands *o)
+{
+  const kjit_operator min = kjit_operator_named("min");
+  kjit_device *const devices[] = { device, device, device };
+  const uint64_t chunks[] = { 0, 700 };
+  int64_t shape[2], strides[2], line = M;
+  kjit_tensor y = tensor_of_y(shape, strides), r = kjit_make_tensor(got, KJIT_F32, 1, &line);
+  const kjit_operand of_tensor = kjit_operand_of(kjit_arg_tensor(&y)),
+                     of_host = kjit_operand_of(kjit_arg_tensor(&r));
+  kjit_algorithm_options options = { .size_bytes = sizeof options, .devices = devices };
+  for (options.device_count = 1; options.device_count <= 3; options.device_count++)
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+      options.chunk = chunks[i];
+      memset(got, 0, sizeof got);
+      REQUIRE(kjit_copy_from_host(o->r, got, sizeof got, NULL) == KJIT_OK);
+      REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &o->of_y, 1, &min, &options) ==
+              KJIT_OK);
+      check(o->r);
+      memset(got, 0, sizeof got);
+      REQUIRE(kjit_pairs(context, &of_host, &o->squared, &o->of_x, &of_tensor, 1, &min, &options) ==
+              KJIT_OK);
+      for (int k = 0; k < M; k++)
+        REQUIRE(got[k] >= want[k] * 0.99999f && got[k] <= want[k] * 1.00001f);
+    }
+}
+
+static void refuse_shares(const operands *o, const kjit_operand *x,
+                          const kjit_algorithm_options *options, kjit_status status,
+                          const char *text)
+{
+  const kjit_operator min = kjit_operator_named("min");
+  REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, x, &o->of_y, 1, &min, options) == status);
+  REQUIRE(says(text));
+}
+
+static void test_refused_shares(const operands *o)
+{
+  kjit_context *other = NULL;
+  kjit_device *none = NULL, *others = NULL;
+  kjit_stream *stream = NULL;
+  kjit_plan *plan = NULL;
+  const kjit_operator min = kjit_operator_named("min");
+  const kjit_arg of_x_array = kjit_arg_array(o->x);
+  const int64_t shape[] = { M, WIDTH };
+  kjit_operand twice = kjit_operand_function(find(o->module, "row"), &of_x_array, 1, shape, 2);
+  REQUIRE(kjit_create_context(NULL, &other) == KJIT_OK);
+  REQUIRE(kjit_get_device(other, KJIT_DEVICE_CPU, 0, &others) == KJIT_OK);
+  REQUIRE(kjit_get_default_stream(device, &stream) == KJIT_OK);
+  kjit_algorithm_options options = { .size_bytes = sizeof options, .device_count = 1 };
+  refuse_shares(o, &o->of_x, &options, KJIT_ERROR_MISUSE, "options.devices is NULL");
+  options.devices = &none;
+  refuse_shares(o, &o->of_x, &options, KJIT_ERROR_MISUSE, "options.devices[0] is NULL");
+  options.devices = &others;
+  refuse_shares(o, &o->of_x, &options, KJIT_ERROR_ARGUMENT,
+                "options.devices[0] belongs to another context");
+  options.devices = &device;
+  refuse_shares(o, &twice, &options, KJIT_ERROR_ARGUMENT,
+                "`x` is a func: with options.devices it has to be an array");
+  options.stream = stream;
+  refuse_shares(o, &o->of_x, &options, KJIT_ERROR_ARGUMENT,
+                "options.stream: a call with options.devices takes the default stream of each");
+  options.stream = NULL;
+  options.plan = &plan;
+  refuse_shares(o, &o->of_x, &options, KJIT_ERROR_ARGUMENT,
+                "options.plan: a call with options.devices cannot be prepared");
+  options.plan = NULL;
+  REQUIRE(kjit_reduce(context, &o->of_r, &o->of_x, &min, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("it does not take options.devices"));
+  kjit_destroy_context(other);
 }
 
 static void test_all(void)
@@ -297,6 +372,8 @@ static void test_all(void)
   test_refused_k(&o);
   test_pieces(&o);
   test_refused_pieces(&o);
+  test_shares(&o);
+  test_refused_shares(&o);
   kjit_release_array(o.x);
   kjit_release_array(o.y);
   kjit_release_array(o.r);

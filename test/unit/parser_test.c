@@ -475,6 +475,54 @@ static void diagnostics_of_threads(void **state)
   kjit_destroy_context(context);
 }
 
+/* What a configuration is refused for is told although there is no context. */
+static void keep_message(void *user, const kjit_diagnostic *diagnostic)
+{
+  snprintf(user, 256, "%s", diagnostic->message);
+}
+
+static void expect_no_context(kjit_config config, const char *part)
+{
+  kjit_context *context = NULL;
+  char message[256] = "";
+  config.size_bytes = sizeof config;
+  assert_int_equal(kjit_create_context(&config, &context), KJIT_ERROR_MISUSE);
+  config.user = message;
+  config.on_diagnostic = keep_message;
+  assert_int_equal(kjit_create_context(&config, &context), KJIT_ERROR_MISUSE);
+  assert_null(context);
+  if (!strstr(message, part)) fail_msg("\"%s\" is not in \"%s\"", part, message);
+}
+
+static void misused_config(void **state)
+{
+  (void)state;
+  kjit_context *context = NULL;
+  kjit_executor executor = { .size_bytes = sizeof executor };
+  kjit_device_allocator allocator = { .size_bytes = sizeof allocator };
+  kjit_cache_store store = { .size_bytes = sizeof store };
+  kjit_compile_limits limits = { .size_bytes = 1 };
+  /* what a host brings has all that is called */
+  expect_no_context((kjit_config){ .executor = &executor }, "the executor has no run");
+  expect_no_context((kjit_config){ .device_allocator = &allocator }, "no allocate");
+  expect_no_context((kjit_config){ .cache_store = &store }, "the cache_store has no load");
+  expect_no_context((kjit_config){ .trust = (kjit_trust)77 }, "the trust 77");
+  expect_no_context((kjit_config){ .compile_limits = &limits }, "the size_bytes of a");
+  uint32_t known = KJIT_CHECK_ALL | KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION;
+  for (int bit = 0; bit < 32; bit++) {
+    kjit_config config = { .size_bytes = sizeof config, .checks = 1u << bit };
+    if (known & config.checks) {
+      assert_int_equal(kjit_create_context(&config, &context), KJIT_OK);
+      kjit_destroy_context(context);
+    } else {
+      char part[32];
+      snprintf(part, sizeof part, "bits, 0x%x,", config.checks);
+      config.checks |= KJIT_CHECK_USUAL;
+      expect_no_context(config, part);
+    }
+  }
+}
+
 static void misuse(void **state)
 {
   (void)state;
@@ -484,17 +532,6 @@ static void misuse(void **state)
   assert_int_equal(kjit_create_context(&(kjit_config){ .size_bytes = 1 }, &context),
                    KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_create_context(NULL, NULL), KJIT_ERROR_MISUSE);
-  kjit_executor executor = { .size_bytes =
-                               sizeof executor }; /* what a host brings has all that is called */
-  kjit_device_allocator allocator = { .size_bytes = sizeof allocator };
-  kjit_cache_store store = { .size_bytes = sizeof store };
-  kjit_config configs[3];
-  for (int i = 0; i < 3; i++) configs[i] = (kjit_config){ .size_bytes = sizeof configs[i] };
-  configs[0].executor = &executor;
-  configs[1].device_allocator = &allocator;
-  configs[2].cache_store = &store;
-  for (int i = 0; i < 3; i++)
-    assert_int_equal(kjit_create_context(&configs[i], &context), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_create_context(NULL, &context), KJIT_OK);
   assert_int_equal(kjit_parse_module(NULL, "a", "", 0, &module), KJIT_ERROR_MISUSE);
   assert_int_equal(kjit_parse_module(context, "a", NULL, 3, &module), KJIT_ERROR_MISUSE);
@@ -523,6 +560,7 @@ int main(void)
     cmocka_unit_test(many_types),
     cmocka_unit_test(accesses),
     cmocka_unit_test(diagnostics_by_thread),
+    cmocka_unit_test(misused_config),
     cmocka_unit_test(misuse),
     cmocka_unit_test(diagnostics_of_threads),
   };

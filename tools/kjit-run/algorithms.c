@@ -21,6 +21,8 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_RIGHT] = "right",
   [RUN_TF32] = "tf32",
   [RUN_CHUNK] = "chunk",
+  [RUN_DEVICES] = "devices",
+  [RUN_EPILOGUE] = "epilogue",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -326,7 +328,7 @@ enum {
   SCANNING = AXIS | SCANNING_LINES,
   ORDER = 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT,
   SORTING = AXIS | ORDER,
-  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32,
+  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32 | 1 << RUN_EPILOGUE,
   MAPPING = 1 << RUN_WHERE | 1 << RUN_SIGNATURE | 1 << RUN_OUTER
 };
 
@@ -407,11 +409,12 @@ static const run_algorithm rows[] = {
   { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, MULTIPLYING, false,
     call_matmul, false },
   { "pairs", { RESULT("result"), PAIRED, INPUT("x"), OPERATOR, INPUTS("y") },
-    1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES | 1 << RUN_CHUNK, false, call_pairs, false },
+    1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES | 1 << RUN_CHUNK | 1 << RUN_DEVICES, false,
+    call_pairs, false },
   { "pairs_smallest",
     { RESULT("result"), PERHAPS_RESULT("result_places"), PAIRED, INPUT("x"), INTEGER("k"),
       INPUTS("y") },
-    1 << RUN_CHUNK, false, call_pairs_smallest, false },
+    1 << RUN_CHUNK | 1 << RUN_DEVICES, false, call_pairs_smallest, false },
   { "spmv", { RESULT("result"), MATRIX("a"), INPUT("x") }, 1 << RUN_ACCUMULATOR, false,
     run_call_spmv, false },
   { "spmm", { RESULT("result"), MATRIX("a"), INPUT("x") }, 1 << RUN_ACCUMULATOR, false,

@@ -42,6 +42,8 @@ typedef enum run_option {
   RUN_RIGHT,
   RUN_TF32,
   RUN_CHUNK,
+  RUN_DEVICES,
+  RUN_EPILOGUE,
   RUN_OPTION_COUNT
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];

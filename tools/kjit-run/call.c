@@ -82,6 +82,13 @@ static kjit_status perform(kjit_context *context, run_step *step)
     call->where_operand = bind_operand(step, &call->where);
     call->options.where = &call->where_operand;
   }
+  if (call->option_at[RUN_EPILOGUE]) {
+    for (size_t i = 0; i < call->extra_count; i++)
+      call->extra_operands[i] = bind_operand(step, &call->extras[i]);
+    call->options.epilogue = step->operands[call->epilogue].function;
+    call->options.epilogue_operands = call->extra_operands;
+    call->options.epilogue_operand_count = call->extra_count;
+  }
   call->options.signature = call->signature;
   return call->algorithm->call(context, arguments, &call->options);
 }
@@ -98,20 +105,27 @@ static char *name_part(const run_call *call, size_t index)
                           : tool_format("`%s`", row->name);
 }
 
+/* Where a message names an operand, if that is before what was found. */
+static void look_for(const char *message, char *name, const char *name_at, const char **first,
+                     const char **at)
+{
+  const char *found = strstr(message, name);
+  if (found && (!*first || found < *first)) {
+    *first = found;
+    *at = name_at;
+  }
+  free(name);
+}
+
 /* Messages of the library call operands `x` and options options.axes; the caret goes to the one
  * that stands first. */
 static const char *find_culprit(const run_call *call, const char *message)
 {
   const char *first = NULL, *at = call->scanner.at;
-  for (size_t i = 0; i < call->part_count; i++) {
-    char *name = name_part(call, i);
-    const char *found = strstr(message, name);
-    if (found && (!first || found < first)) {
-      first = found;
-      at = call->parts[i].at;
-    }
-    free(name);
-  }
+  for (size_t i = 0; i < call->part_count; i++)
+    look_for(message, name_part(call, i), call->parts[i].at, &first, &at);
+  for (size_t i = 0; i < call->extra_count; i++)
+    look_for(message, tool_format("`e%zu`", i), call->extras[i].at, &first, &at);
   for (size_t i = 0; i < RUN_OPTION_COUNT; i++) {
     const char *found = call->option_at[i] ? strstr(message, run_option_names[i]) : NULL;
     if (!found || (first && found >= first)) continue;
@@ -219,18 +233,35 @@ bool run_scan_call(const run_maker *m, const char *text, run_step *step)
 
 /* ---- the run ---- */
 
+/* So many of the device's kind; where there are fewer, each of them several times. */
+static kjit_status choose_devices(kjit_context *context, run_call *call)
+{
+  kjit_device_info info = { .size_bytes = sizeof info };
+  kjit_status status = kjit_get_device_info(call->options.device, &info);
+  uint32_t count = kjit_get_device_count(context, info.kind);
+  for (size_t i = 0; i < call->device_count && status == KJIT_OK; i++) {
+    int32_t ordinal = (int32_t)(((uint32_t)info.ordinal + i) % count);
+    status = kjit_get_device(context, info.kind, ordinal, &call->devices[i]);
+  }
+  call->options.devices = call->devices;
+  call->options.device_count = call->device_count;
+  return status;
+}
+
 bool run_run_call(kjit_context *context, run_step *step)
 {
   run_call *call = step->call;
   kjit_status status = KJIT_OK;
   call->options.device = step->config.device;
+  if (call->device_count) status = choose_devices(context, call);
+  if (status != KJIT_OK) return fail_call(context, call, status);
   if (call->algorithm->takes_no_plan) {
     status = perform(context, step);
     return status == KJIT_OK || fail_call(context, call, status);
   }
   if (!call->plan) {
-    /* what comes by pieces is no plan */
-    call->options.plan = call->options.chunk ? NULL : &call->plan;
+    /* what comes by pieces and shares is no plan */
+    call->options.plan = call->options.chunk || call->device_count ? NULL : &call->plan;
     status = perform(context, step);
   }
   if (status == KJIT_OK && call->plan) status = kjit_run_plan(call->plan, NULL);

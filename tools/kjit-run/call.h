@@ -21,6 +21,8 @@ typedef struct run_part {
   size_t new_length; /* not 0: the length of the name of an array that the call makes */
 } run_part;
 
+enum { RUN_MOST_DEVICES = 64, RUN_MOST_EXTRAS = 8 };
+
 typedef struct run_call {
   const run_algorithm *algorithm;
   tool_scanner scanner; /* of the text, for errors; at: the algorithm's name */
@@ -35,9 +37,15 @@ typedef struct run_call {
   void *initial_bytes; /* of an element of an array, as it is before the run */
   kjit_arg initial_value;
   bool commutes;
+  size_t device_count; /* which share the call; 0: the run's device alone */
+  kjit_device *devices[RUN_MOST_DEVICES];
   run_part where; /* where it is given */
   kjit_operand where_operand;
   char *signature;
+  size_t epilogue;                  /* operand, where it is given */
+  run_part extras[RUN_MOST_EXTRAS]; /* its operands */
+  size_t extra_count;
+  kjit_operand extra_operands[RUN_MOST_EXTRAS];
   kjit_plan *plan; /* made by the first run */
 } run_call;
 

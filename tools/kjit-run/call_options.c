@@ -100,6 +100,18 @@ static bool scan_chunk(tool_scanner *scanner, uint64_t *rows)
   return true;
 }
 
+static bool scan_devices(tool_scanner *scanner, size_t *count)
+{
+  int64_t number;
+  tool_skip_blanks(scanner);
+  const char *at = scanner->at;
+  if (!tool_scan_integer(scanner, "a number of devices", &number)) return false;
+  if (number < 1 || number > RUN_MOST_DEVICES)
+    return tool_scan_fail(scanner, at, "1 to %d devices share a call", RUN_MOST_DEVICES);
+  *count = (size_t)number;
+  return true;
+}
+
 static bool scan_where(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
   tool_skip_blanks(scanner);
@@ -116,6 +128,25 @@ static bool scan_signature(run_call *call, tool_scanner *scanner)
   call->signature = tool_copy_text(scanner->at, (size_t)(end - scanner->at));
   scanner->at = end + 1;
   return true;
+}
+
+/* "gelu" or "gelu(bias, 0.5)" */
+static bool scan_epilogue(const run_maker *m, tool_scanner *scanner, run_step *step)
+{
+  run_call *call = step->call;
+  call->epilogue = step->count;
+  if (!run_scan_function(m, scanner, run_append_operand(step))) return false;
+  if (!tool_accept(scanner, '(') || tool_accept(scanner, ')')) return true;
+  do {
+    tool_skip_blanks(scanner);
+    if (call->extra_count == RUN_MOST_EXTRAS)
+      return tool_scan_fail(scanner, scanner->at, "an epilogue has at most %d operands",
+                            RUN_MOST_EXTRAS);
+    run_part *part = &call->extras[call->extra_count++];
+    *part = (run_part){ .at = scanner->at };
+    if (!run_scan_operand(m, scanner, step, part)) return false;
+  } while (tool_accept(scanner, ','));
+  return tool_accept(scanner, ')') || tool_expected(scanner, "',' or ')'");
 }
 
 bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, run_option option)
@@ -137,6 +168,8 @@ bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, 
   case RUN_TF32: return scan_flag_of(call, scanner, KJIT_ALGORITHM_TF32);
   case RUN_RIGHT: return scan_flag_of(call, scanner, KJIT_ALGORITHM_RIGHT);
   case RUN_CHUNK: return scan_chunk(scanner, &call->options.chunk);
+  case RUN_DEVICES: return scan_devices(scanner, &call->device_count);
+  case RUN_EPILOGUE: return scan_epilogue(m, scanner, step);
   case RUN_OPTION_COUNT: break;
   }
   return false;

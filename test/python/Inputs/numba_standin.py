@@ -14,6 +14,7 @@ import time
 import traceback
 import types
 import unittest
+import warnings
 
 import numpy as np
 
@@ -108,19 +109,10 @@ def place(name, **content):
     return module
 
 
-class Config(types.ModuleType):
-    ENABLE_CUDASIM = False
-    CUDA_LOW_OCCUPANCY_WARNINGS = CUDA_WARN_ON_IMPLICIT_COPY = 0
-    CUDA_DEFAULT_PTX_CC = (7, 5)
-    CUDA_USE_NVIDIA_BINDING = True
-    CUDA_MEMORY_MANAGER = "default"
-    CUDA_ENABLE_PYNVJITLINK = CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY = False
-    CUDA_ENABLE_NRT = False
-    CUDA_ARRAY_INTERFACE_SYNC = True
-    DEBUG_JITTED_ARRAYS = CUDA_LAUNCH_BLOCKING = False
-    CUDA_DEBUGINFO_DEFAULT = DISABLE_PERFORMANCE_WARNINGS = 0
-    NPY_RELAXED_STRIDES_CHECKING = 1
-    PYVERSION = sys.version_info[:2]
+# Settings of numba's that kjit.cuda.config has not.
+SETTINGS = {"CUDA_MEMORY_MANAGER": "default", "CUDA_ENABLE_MINOR_VERSION_COMPATIBILITY": False, "CUDA_ENABLE_NRT": False,
+            "DEBUG_JITTED_ARRAYS": False, "CUDA_LAUNCH_BLOCKING": False, "NPY_RELAXED_STRIDES_CHECKING": 1,
+            "PYVERSION": sys.version_info[:2]}
 
 
 class TestCase(unittest.TestCase):
@@ -210,6 +202,15 @@ def make_support(config):
     class Mixin:
         """Counts of NRT, which is not there."""
 
+        @contextlib.contextmanager
+        def check_warnings(self, messages, category=RuntimeWarning):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                yield
+            texts = [str(one.message) for one in caught if issubclass(one.category, category)]
+            missing = [m for m in messages if not any(m in text for text in texts)]
+            assert not missing, missing
+
     return place("numba.cuda.tests.support", TestCase=TestCase, MemoryLeakMixin=Mixin, CheckWarningsMixin=Mixin, EnableNRTStatsMixin=Mixin, override_config=override_config, run_in_subprocess=run_in_subprocess,
                  captured_stdout=lambda: contextlib.redirect_stdout(io.StringIO()),
                  captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skip("requires cffi"),
@@ -281,7 +282,11 @@ def install():
     sys.modules["numba.cuda"] = cuda
     cuda.__dict__.setdefault("__path__", []) if not hasattr(cuda, "__path__") else None
     sys.modules["numba.cuda.types"] = numba.types = cuda.types
-    config = Config("numba.cuda.core.config")
+    config, transpose, there = cuda.config, cuda.kernels.transpose.transpose, cuda.cudadrv
+    for name, value in SETTINGS.items():
+        config.__dict__.setdefault(name, value)
+    # As on a GPU without these warnings, which Numba's own tests begin without.
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = config.CUDA_WARN_ON_IMPLICIT_COPY = 0
     for name in ("extending", "cudaimpl", "cudadecl", "cgutils", "models", "core.imputils"):
         sys.modules[f"numba.cuda.{name}"] = Extension(f"numba.cuda.{name}")
     for name in ("utils", "launchconfig", "cudadrv", "cgutils", "extending", "cudaimpl", "compiler", "typing", "np", "libdevicefuncs",
@@ -296,8 +301,8 @@ def install():
     sys.modules["numba.cuda.core.errors"] = sys.modules["numba.core.errors"] = cuda.errors
     sys.modules["numba.cuda.core.config"] = sys.modules["numba.cuda.config"] = config
     place("numba.core", errors=cuda.errors, types=cuda.types, config=config)
-    cuda.config, cuda.core = config, core
-    for name in ("CUSource", "PTXSource", "LTOIR", "Object", "Fatbin", "Cubin", "Archive"):
+    cuda.core = core
+    for name in ("CUSource", "PTXSource", "LTOIR", "Object", "Fatbin", "Cubin", "Archive", "LinkableCode"):
         setattr(cuda, name, Tolerant(f"numba.cuda.{name}"))
     sys.modules["cffi"] = Extension("cffi")
     sys.modules["cffi"].FFI = Tolerant("cffi.FFI")
@@ -312,12 +317,15 @@ def install():
     cuda.launchconfig = place("numba.cuda.launchconfig")
     numba.errors = cuda.errors
     numba.vectorize, numba.guvectorize, numba.typeof = cuda.vectorize, cuda.guvectorize, cuda.types.typeof
-    place("numba.cuda.cudadrv.driver", CudaAPIError=cuda.errors.CudaAPIError, _have_nvjitlink=lambda: False,
-          LinkerError=cuda.errors.CudaAPIError)
+    place("numba.cuda.cudadrv.driver", _have_nvjitlink=lambda: False, LinkerError=cuda.errors.CudaAPIError,
+          **{n: v for n, v in vars(there.driver).items() if n[0] != "_"})
+    place("numba.cuda.kernels.transpose", transpose=transpose)
     place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray, is_contiguous=cuda._arrays.is_contiguous,
+          verify_cuda_ndarray_interface=cuda._arrays.verify_cuda_ndarray_interface, from_array_like=cuda._arrays.from_array_like,
           auto_device=cuda._arrays.auto_device, DeviceRecord=cuda._records.DeviceRecord,
           from_record_like=cuda._records.from_record_like)
     cuda.devicearray = sys.modules["numba.cuda.cudadrv.devicearray"]
+    place("numba.cuda.cudadrv.nvrtc", find_closest_arch=same, _get_nvrtc_version=lambda: (0, 0))
     place("numba.cuda.cudadrv.devices", get_context=cuda.current_context, gpus=cuda.gpus)
     place("numba.cuda.dispatcher", CUDADispatcher=cuda._dispatcher.Dispatcher)
     place("numba.cuda.compiler", **{n: getattr(cuda, n) for n in dir(cuda) if n.startswith("compile")})

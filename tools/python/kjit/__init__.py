@@ -25,9 +25,22 @@ globals().update({kind.__name__: kind for kind in _CLASSES.values()})
 globals().update({name: kind for name, kind in _SCALARS.items() if name != "bool"})
 
 # What an import of kjit does not wait for: name -> module that has it.
-_LATER = dict.fromkeys(("argsort", "reduce", "scan", "sort", "vectorize"), "_algorithms")
-_LATER.update({"benchmark": "_benchmark", "keep_sources": "frontend.source"})
-_LATER.update(dict.fromkeys(("get_num_threads", "njit", "prange", "set_num_threads"), "_njit"))
+_LATER = {
+    name: module
+    for module, names in {
+        "_algorithms": "Plan Ufunc computed guvectorize map vectorize",
+        "_benchmark": "benchmark",
+        "_folds": "bincount histogram reduce reduce_by_key reduce_segments reduce_several scan scan_by_key scan_segments "
+        "search_sorted update_at",
+        "_njit": "get_num_threads njit prange set_num_threads",
+        "_orders": "argsort merge nonzero partition partition_three run_lengths select_where set_difference set_intersection "
+        "set_symmetric_difference set_union sort sort_pairs sort_segments top_k unique",
+        "_products": "CSR LinearOperator Solution cg csr einsum lsmr matmul pairs pairs_smallest",
+        "_random": "random_exponential random_integers random_normal random_permutation random_shuffle random_uniform",
+        "frontend.source": "keep_sources",
+    }.items()
+    for name in names.split()
+}
 
 # What `from kjit import *` brings: not what would hide Python's own functions.
 _HIDDEN = {

@@ -1,17 +1,21 @@
-"""Reductions, scans, sorts and maps over whole arrays, with functions of Python for operators."""
+"""Calls of kjit's algorithms: what operands, operators and results are, plans, and maps of functions over arrays."""
+
 import functools
 import types
 
 from . import _kjit, _state, dtypes
 from ._functions import Function
 
-_EXCLUSIVE, _DESCENDING = 1, 2
+EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32 = 1, 2, 8, 16, 32
+
+# What every algorithm takes besides its own keywords.
+_OPTIONS = ("accumulator", "device", "plan", "stream")
 
 
-def _operator(thing, names=True):
-    """What the extension takes: a name of kjit's, (module, name of the func), None."""
-    if names and isinstance(thing, str):
-        return thing
+def function_of(thing, word="an operator"):
+    """The func that a function of Python is; None stays None."""
+    if thing is None:
+        return None
     if isinstance(thing, types.FunctionType):
         # Compiled once: the func goes with the function, which it is in a circle with.
         known = thing.__dict__.get("__kjit_func__")
@@ -19,58 +23,336 @@ def _operator(thing, names=True):
             known = thing.__kjit_func__ = Function(thing)
         thing = known
     if not isinstance(thing, Function):
-        raise TypeError(f"an operator is a function of Python{', a kjit.func or a name that kjit has' if names else ' or a kjit.func'}, not {type(thing).__name__}")
-    return thing._loaded_module()
+        raise TypeError(f"{word} is a function of Python or a kjit.func, not {type(thing).__name__}")
+    return thing
 
 
-def _run(name, out, inputs, operator, axis=None, flags=0, initial=None):
-    context, device = _state.context(), _state.device()
-    axes = None if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    is_own = any(isinstance(x, _kjit.Array) for x in inputs)
-    if not is_own:
+def _pair(thing, word):
+    """What the extension takes for a func: (module, name), or None."""
+    function = function_of(thing, word)
+    return None if function is None else function._loaded_module()
+
+
+def less_of(less):
+    return _pair(less, "`less`")
+
+
+def equal_of(equal):
+    return _pair(equal, "`equal`")
+
+
+def operator_of(thing, commutes=False):
+    """What the extension takes for an operator: a name of kjit's, or (module, name of the func, whether it commutes)."""
+    if isinstance(thing, str):
+        return thing
+    if not isinstance(thing, (types.FunctionType, Function)):
+        raise TypeError(
+            f"an operator is a function of Python, a kjit.func or a name that kjit has, not {type(thing).__name__}"
+        )
+    return (*_pair(thing, "an operator"), bool(commutes))
+
+
+# ---- operands ----
+
+
+class Computed:
+    """An operand whose elements are computed where they are needed, see `kjit.computed`."""
+
+    def __init__(self, function, shape, arrays):
+        self.function, self.arrays = function_of(function, "what is computed"), arrays
+        self.shape = shape if shape is None or isinstance(shape, tuple) else (shape,)
+
+    def packed(self):
+        """What the extension takes: (module, name, shape, arrays)."""
         import numpy
-        inputs = tuple(numpy.asarray(x) if isinstance(x, (list, tuple)) else x for x in inputs)
-    run = functools.partial(_kjit.run_algorithm, context, name)
-    if out is not None:
-        run(out, inputs, operator, axes, flags, initial, device)
-        return out
-    element, shape = run(None, inputs, operator, axes, flags, initial, device)
-    if is_own:
-        place = next(x.device for x in inputs if isinstance(x, _kjit.Array))
-        made = _kjit.empty(context, shape, element, place)
-        run(made, inputs, operator, axes, flags, initial, device)
-        return made
-    made = numpy.empty(shape, dtypes._NUMPY[element])
-    run(made, inputs, operator, axes, flags, initial, device)
-    return made[()]
+
+        scalars = {bool: numpy.bool_, int: numpy.int64, float: numpy.float64}
+        return (
+            *self.function._loaded_module(),
+            self.shape,
+            tuple(scalars.get(type(a), lambda a: a)(_operand(a)) for a in self.arrays),
+        )
 
 
-def reduce(x, operator="add", *, axis=None, initial=None, out=None):
-    """operator over all elements of an array, or along axes. operator: an associative function of two values, or a name:
-    "add", "mul", "min", "max" ... (docs/algorithms.md)."""
-    return _run("reduce", out, (x,), _operator(operator), axis, 0, initial)
+def computed(function, shape, *arrays):
+    """An operand of any algorithm that is a function: where its element (i, j) is needed, `function(i, j, *arrays)` is
+    called there, and no array has it. As `out=`, it is called as `function(i, j, value, *arrays)` with each value, and has
+    to store it. shape: its extents, an integer or a tuple of up to 8, in elements. arrays: arrays and numbers; numbers of
+    Python are i64 and f64.
+
+        kjit.reduce(kjit.computed(lambda i, x, y: abs(x[i] - y[i]), len(x), x, y), "max")
+
+    TypeError: what is no function. What is wrong with the function itself is said by the algorithm."""
+    return Computed(function, shape, arrays)
 
 
-def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=None):
-    """operator over the elements up to each one, along one axis, by default the last; exclusive: over those before it."""
-    return _run("scan", out, (x,), _operator(operator), axis, _EXCLUSIVE if exclusive else 0, initial)
+def _is_foreign(x):
+    """An array of another library that is not in the host's memory."""
+    if isinstance(x, _kjit.Array) or hasattr(x, "__array_struct__"):
+        return False
+    place = getattr(x, "__dlpack_device__", None)
+    return place()[0] != 1 if place else hasattr(x, "__cuda_array_interface__")
 
 
-def sort(x, less=None, *, axis=None, descending=False, out=None):
-    """The elements in order, along one axis, by default the last. less(a, b): whether a comes before b."""
-    return _run("sort", out, (x,), None if less is None else _operator(less, names=False), axis, _DESCENDING if descending else 0)
+def _device_of(operands):
+    """Where arrays for results belong: the device of the first array that is not NumPy's, or None."""
+    for x in operands:
+        if isinstance(x, Computed):
+            found = _device_of(x.arrays)
+            if found:
+                return found
+        if isinstance(x, _kjit.Array):
+            return x.device
+        if _is_foreign(x):
+            return _kjit.import_array(_state.context(), x).device
+    return None
 
 
-def argsort(x, less=None, *, axis=None, descending=False, out=None):
-    """Where along the axis the elements are in their order."""
-    return _run("argsort", out, (x,), None if less is None else _operator(less, names=False), axis, _DESCENDING if descending else 0)
+def _operand(x):
+    if isinstance(x, Computed):
+        return x.packed()
+    if isinstance(x, (list, tuple)):
+        import numpy
+
+        return numpy.asarray(x)
+    return x
 
 
-def vectorize(function):
-    """A function of elements as one of arrays, which broadcast: `vectorize(f)(x, 2.5, out=r)`."""
-    made = function if isinstance(function, Function) else Function(function)
+def _flat(arguments):
+    """The operands among the arguments: those in tuples, too."""
+    for x in arguments:
+        yield from x.items if isinstance(x, Several) else (x,)
 
-    @functools.wraps(made.py_func)
-    def over_arrays(*operands, out=None):
-        return _run("map", out, operands, _operator(made))
-    return over_arrays
+
+class Several:
+    """An argument that is a tuple of operands."""
+
+    def __init__(self, items):
+        self.items = tuple(items)
+
+
+def _packed(x):
+    return tuple(_operand(item) for item in x.items) if isinstance(x, Several) else _operand(x)
+
+
+class Plain:
+    """An argument that is no operand: an operator, a func, a number, a text."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+# ---- results ----
+
+
+def numpy_type(element):
+    """The dtype of NumPy for an element type's name."""
+    if element in dtypes._NUMPY:
+        return dtypes._NUMPY[element]
+    if element.startswith("record_"):
+        from . import _records
+
+        return _records.dtype_of(element)
+    if element == "bf16":
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16
+    raise TypeError(f"NumPy has no elements of the type {element}: hand over kjit's own arrays")
+
+
+def new_array(shape, element, device):
+    """An array for a result: kjit's own on a device, NumPy's for None."""
+    if device is not None:
+        return _kjit.empty(_state.context(), shape, element, device)
+    import numpy
+
+    return numpy.empty(shape, numpy_type(element))
+
+
+def finished(result):
+    """A result as it is handed to the caller: scalars of NumPy for its arrays without dimensions."""
+    return result[()] if not isinstance(result, (_kjit.Array, Computed)) and getattr(result, "shape", None) == () else result
+
+
+class Plan:
+    """An algorithm that was prepared by `plan=True`: everything is looked up, compiled and allocated. `results` are the arrays
+    that it writes, the given ones or those that were made; `len(plan)` is the number of launches."""
+
+    def __init__(self, prepared, results):
+        self._prepared, self.results = prepared, results
+
+    def run(self, stream=None):
+        """Queues the launches, on `stream`, or on that of the call that made the plan. It does not wait, so that
+        `with stream.capture() as graph: plan.run(stream)` keeps it in a graph. Arrays are read and written as they are then.
+        One thread at a time, and runs on several streams have to be put in order. ForkedError: the plan is of the parent
+        process; the errors of a launch."""
+        self._prepared.run(stream)
+
+    @property
+    def result(self):
+        """The only result, or a tuple of all."""
+        return self.results[0] if len(self.results) == 1 else self.results
+
+    def __len__(self):
+        return len(self._prepared)
+
+
+def perform(name, count, arguments, out=None, *, together=False, dtype=None, made=None, **options):
+    """Runs an algorithm. arguments: what stands behind its results, operands or Several or Plain. count: how many results,
+    None: as many as it says; out: arrays for them, or None. together: the results are one argument. made: pairs (shape, element)
+    of arrays that are made without asking. Returns a tuple of the results, or a Plan."""
+    given = {key: options.pop(key) for key in _OPTIONS if key in options}
+    own = {key: options.pop(key) for key in list(options) if key in _INNER}
+    if options:
+        raise TypeError(f"no option is called {min(options)!r}: {', '.join(_OPTIONS)}")
+    if given.get("device") is None:
+        given["device"] = _state.device()
+    if given.get("accumulator") is not None:
+        given["accumulator"] = dtypes.name_of(given["accumulator"]) or given["accumulator"]
+    if own.get("where") is not None:
+        own["where"] = _operand(own["where"])
+    wants_plan = bool(given.pop("plan", False))
+    values = tuple(x.value if isinstance(x, Plain) else _packed(x) for x in arguments)
+    run = functools.partial(_kjit.run_algorithm, _state.context(), name, **given, **own)
+    is_made = out is None
+    if is_made:
+        places = [x for x in _flat(arguments) if not isinstance(x, Plain)]
+        if made is None:
+            empty = (None,) if together else (None,) * count
+            made = [(shape, element) for element, shape in run((*empty, *values), asked=count or 1)]
+        device = _device_of(places)
+        out = tuple(new_array(shape, dtype or element, device) for shape, element in made)
+    results = tuple(out)
+    written = tuple(_operand(r) for r in results)
+    written = (written,) if together else written
+    prepared = run((*written, *values), plan=wants_plan)
+    if wants_plan:
+        return Plan(prepared, results)
+    return tuple(finished(result) for result in results) if is_made else results
+
+
+_INNER = ("axes", "flags", "initial", "where", "signature", "chunk", "begin_bit", "end_bit")
+
+
+def one(outcome):
+    """The result of an algorithm that has one."""
+    return outcome if isinstance(outcome, Plan) else outcome[0]
+
+
+def axes_of(axis):
+    return None if axis is None else axis if isinstance(axis, tuple) else (axis,)
+
+
+def listed(out):
+    """`out` of an algorithm with one result as a tuple."""
+    return None if out is None else (out,)
+
+
+# ---- maps ----
+
+
+def _outputs(signature):
+    """The number of results that core dimensions name."""
+    return signature.split("->")[-1].count("(") if signature else None
+
+
+def _common_type(operands):
+    import numpy
+
+    found = [dtypes._NUMPY.get(x.dtype, x.dtype) if isinstance(x, _kjit.Array) else numpy.asarray(x).dtype for x in operands]
+    return dtypes.name_of(numpy.result_type(*found))
+
+
+def map(function, *operands, out=None, where=None, outer=False, signature=None, dtype=None, **options):
+    """What `function` returns for the elements at each place of the operands, which broadcast as NumPy's: one array, or a tuple
+    of one for each item where it returns a tuple. Operands are arrays and numbers; a number of Python takes the type that the
+    others have.
+
+    out: an array, or a tuple of as many as there are results, of the shape that the operands broadcast to. where: an array of
+    bool that broadcasts; other elements of `out` stay as they were. outer: each element of the first operand meets each of the
+    second and so on; the shape is theirs one after the other. signature: core dimensions, "(m,n),(n)->(m)": `function` is called
+    with views of the last dimensions of operands and results, and writes the results, its last arguments; all other dimensions
+    broadcast, and `()` of a result is an array of one. dtype: of results that are made; of core dimensions by default the common
+    type of the operands. options: see `kjit.reduce`.
+
+    ArgumentError: shapes that do not broadcast, results that overlap operands. TypingError: what `function` returns.
+    ParseError: of the signature."""
+    count = _outputs(signature)
+    if out is not None and not isinstance(out, tuple):
+        out = (out,)
+    if out is None and where is not None:
+        raise TypeError("where= leaves elements as they are: say which by out=")
+    element = dtypes.name_of(dtype) if dtype is not None else _common_type(operands) if signature and out is None else None
+    arguments = (Plain(_pair(function, "what is mapped")), Several(operands))
+    flags = OUTER if outer else 0
+    outcome = perform(
+        "map", count, arguments, out, together=True, dtype=element, where=where, signature=signature, flags=flags, **options
+    )
+    return outcome[0] if not isinstance(outcome, Plan) and len(outcome) == 1 else outcome
+
+
+class Ufunc:
+    """A function of elements over arrays, see `kjit.vectorize`."""
+
+    def __init__(self, function, signature=None):
+        self._function = function_of(function, "what is vectorized")
+        self.signature = signature
+        functools.update_wrapper(self, self._function.py_func)
+        self.nin = self._function.py_func.__code__.co_argcount - (_outputs(signature) or 0)
+
+    def __call__(self, *operands, out=None, where=None, dtype=None, **options):
+        """The function over arrays and numbers, which broadcast; see `kjit.map` for shapes, options and errors."""
+        if len(operands) != self.nin:
+            raise TypeError(f"{self.__name__}() takes {self.nin} arrays, {len(operands)} were given")
+        return map(self._function, *operands, out=out, where=where, dtype=dtype, signature=self.signature, **options)
+
+    def outer(self, *operands, out=None, **options):
+        """The function of each element of the first operand with each of the second; the shape is x.shape + y.shape."""
+        return map(self._function, *operands, out=out, outer=True, **options)
+
+    def reduce(self, x, *, axis=0, initial=None, out=None, **options):
+        """The function as an operator over an axis, as NumPy's `ufunc.reduce`; it has to be associative."""
+        from . import _folds
+
+        return _folds.reduce(x, self._function, axis=axis, initial=initial, out=out, **options)
+
+    def accumulate(self, x, *, axis=0, out=None, **options):
+        """The function over the elements up to each one along an axis, as NumPy's `ufunc.accumulate`."""
+        from . import _folds
+
+        return _folds.scan(x, self._function, axis=axis, out=out, **options)
+
+    def at(self, x, places, values, **options):
+        """`x[places[i]]` becomes the function of it and `values[i]`, as NumPy's `ufunc.at`; the function has to commute."""
+        from . import _folds
+
+        return _folds.update_at(x, places, values, self._function, commutes=True, **options)
+
+    def __repr__(self):
+        return f"<kjit.Ufunc {self.__qualname__}>"
+
+
+def vectorize(function=None, signatures=None, **options):
+    """Makes a function of elements one of arrays, which broadcast: `vectorize(f)(x, 2.5, out=r)`, with `outer`, `reduce`,
+    `accumulate` and `at` as NumPy's ufuncs have them. The function is compiled for the types that come, on the device where the
+    arrays are.
+
+    As users of Numba write it, with signatures first, `@vectorize(["float32(float32, float32)"], target="cuda")`: with Numba's
+    types of numbers and conversions. target: "cpu" and "parallel" run on the cores of the CPU, "cuda" on the first GPU, or where
+    KJIT_DEVICE says. `nopython`, `cache`, `identity`, `fastmath` and `inline` change nothing.
+
+    TypeError: what is no function, signatures without a result; of the call, types that no signature takes."""
+    if isinstance(function, (list, tuple, str)) or signatures is not None or options:
+        from .cuda import reduction
+
+        return reduction.vectorize_for(function if signatures is None else signatures, **options)
+    return Ufunc(function)
+
+
+def guvectorize(signature):
+    """Makes a function of small arrays one of larger ones, whose first dimensions broadcast: `@guvectorize("(n),(n)->()")`. The
+    function writes its results, its last arguments, of which one of `()` is an array of one. Called as `f(x, y, out=r)`; see
+    `kjit.map` for shapes, options and errors."""
+    if not isinstance(signature, str):
+        raise TypeError('guvectorize takes core dimensions, "(m,n),(n)->(m)"; kjit.cuda.guvectorize takes signatures, too')
+    return lambda function: Ufunc(function, signature)

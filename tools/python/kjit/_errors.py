@@ -26,6 +26,12 @@ class SourceError(Error):
     __module__ = "kjit"
 
 
+class SourceTypeError(SourceError, TypeError):
+    """The same, of what Python calls a type error."""
+
+    __module__ = "kjit"
+
+
 class KjitWarning(UserWarning):
     """Something in a kernel that was probably not meant."""
 

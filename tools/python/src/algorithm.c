@@ -1,67 +1,183 @@
-/* Algorithms over whole arrays, with funcs for operators. */
-#include "binding.h"
+/* Algorithms over whole arrays: objects of Python become the arguments of a row of the table. */
+#include "algorithm.h"
 
-#define MOST_OPERANDS 16
+/* ---- operands and operators ---- */
 
-typedef struct algorithm_call {
-  kjit_context *context;
-  const kjit_operand *result; /* NULL: only asked what it would be */
-  const kjit_operand *inputs;
-  size_t input_count;
-  kjit_function *function; /* or NULL */
-  kjit_operator operator_;
-  const kjit_algorithm_options *options;
-} algorithm_call;
-
-static kjit_status run_reduce(const algorithm_call *c)
+algorithm_call *binding_create_call(context_object *context)
 {
-  return kjit_reduce(c->context, c->result, c->inputs, &c->operator_, c->options);
+  algorithm_call *call = PyMem_Malloc(sizeof *call);
+  if (!call) return (algorithm_call *)PyErr_NoMemory();
+  call->context = (context_object *)Py_NewRef((PyObject *)context);
+  call->object_count = call->operand_count = call->operator_count = 0;
+  memset(call->arguments, 0, sizeof call->arguments);
+  return call;
 }
 
-static kjit_status run_scan(const algorithm_call *c)
+void binding_destroy_call(algorithm_call *call)
 {
-  return kjit_scan(c->context, c->result, c->inputs, &c->operator_, c->options);
+  for (int i = 0; i < call->object_count; i++) binding_free_argument(&call->objects[i]);
+  Py_DECREF((PyObject *)call->context);
+  PyMem_Free(call);
 }
 
-static kjit_status run_sort(const algorithm_call *c)
+/* The next object as an argument, NULL with an exception. */
+static kjit_arg *add_object(algorithm_call *call, PyObject *object, const char *name)
 {
-  return kjit_sort(c->context, c->result, c->inputs, c->function, c->options);
-}
-
-static kjit_status run_argsort(const algorithm_call *c)
-{
-  return kjit_argsort(c->context, c->result, c->inputs, c->function, c->options);
-}
-
-static kjit_status run_map(const algorithm_call *c)
-{
-  return kjit_map(c->context, c->result, 1, c->function, c->inputs, c->input_count, c->options);
-}
-
-static const struct algorithm_row {
-  const char *name;
-  kjit_status (*run)(const algorithm_call *c);
-} rows[] = { { "reduce", run_reduce },
-             { "scan", run_scan },
-             { "sort", run_sort },
-             { "argsort", run_argsort },
-             { "map", run_map } };
-
-/* operator: the name of one of kjit's, a pair of a module and the name of its func, or None. */
-static int read_operator(context_object *context, PyObject *object, algorithm_call *call)
-{
-  if (object == Py_None) return 0;
-  if (PyUnicode_Check(object)) {
-    call->operator_.name = PyUnicode_AsUTF8AndSize(object, NULL);
-    return call->operator_.name ? 0 : -1;
+  int at = call->object_count;
+  if (at == ALGORITHM_MOST_OBJECTS) {
+    binding_fail(KJIT_ERROR_UNSUPPORTED, "more than %d operands", ALGORITHM_MOST_OBJECTS);
+    return NULL;
   }
+  if (binding_take_argument(call->context, object, name, &call->objects[at], &call->values[at]))
+    return NULL;
+  call->object_count++;
+  return &call->values[at];
+}
+
+static int get_function(context_object *context, PyObject *object, kjit_function **function)
+{
   module_object *module;
   const char *name;
+  if (!PyTuple_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "a func is a pair of a module and a name, not %R",
+                 (PyObject *)Py_TYPE(object));
+    return -1;
+  }
   if (!PyArg_ParseTuple(object, "O!s", binding_module_type, &module, &name)) return -1;
-  kjit_status status = kjit_get_function(module->module, name, &call->function);
-  call->operator_.function = call->function;
-  return binding_finish(context, status);
+  return binding_finish(context, kjit_get_function(module->module, name, function));
 }
+
+/* (module, name, shape or None, arrays) */
+static int read_computed(algorithm_call *call, PyObject *object, kjit_operand *operand)
+{
+  PyObject *module, *name, *shape, *arrays;
+  if (!PyArg_ParseTuple(object, "OOOO!", &module, &name, &shape, &PyTuple_Type, &arrays)) return -1;
+  PyObject *pair = PyTuple_Pack(2, module, name);
+  kjit_function *function = NULL;
+  int outcome = pair ? get_function(call->context, pair, &function) : -1;
+  Py_XDECREF(pair);
+  if (outcome) return -1;
+  Py_ssize_t count = PyTuple_Size(arrays);
+  const kjit_arg *first = &call->values[call->object_count];
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!add_object(call, PyTuple_GetItem(arrays, i), "of a func")) return -1;
+  int64_t *extents = call->shapes[operand - call->operands];
+  uint32_t rank = 0;
+  if (shape != Py_None && binding_parse_shape(shape, extents, &rank)) return -1;
+  *operand =
+    kjit_operand_function(function, first, (size_t)count, shape == Py_None ? NULL : extents, rank);
+  return 0;
+}
+
+kjit_operand *binding_add_operand(algorithm_call *call, PyObject *object, const char *name)
+{
+  if (call->operand_count == ALGORITHM_MOST_OBJECTS) {
+    binding_fail(KJIT_ERROR_UNSUPPORTED, "more than %d operands", ALGORITHM_MOST_OBJECTS);
+    return NULL;
+  }
+  kjit_operand *operand = &call->operands[call->operand_count];
+  if (PyTuple_Check(object)) {
+    if (read_computed(call, object, operand)) return NULL;
+  } else {
+    const kjit_arg *arg = add_object(call, object, name);
+    if (!arg) return NULL;
+    *operand = kjit_operand_of(*arg);
+  }
+  call->operand_count++;
+  return operand;
+}
+
+/* The name of one of kjit's, or (module, name of the func, whether it commutes). */
+static kjit_operator *add_operator(algorithm_call *call, PyObject *object)
+{
+  if (call->operator_count == ALGORITHM_MOST_OPERATORS) {
+    binding_fail(KJIT_ERROR_UNSUPPORTED, "more than %d operators", ALGORITHM_MOST_OPERATORS);
+    return NULL;
+  }
+  kjit_operator *operator_ = &call->operators[call->operator_count];
+  memset(operator_, 0, sizeof *operator_);
+  if (PyUnicode_Check(object)) {
+    operator_->name = PyUnicode_AsUTF8AndSize(object, NULL);
+    if (!operator_->name) return NULL;
+  } else {
+    PyObject *module, *name;
+    if (!PyArg_ParseTuple(object, "OOp", &module, &name, &operator_->commutes)) return NULL;
+    PyObject *pair = PyTuple_Pack(2, module, name);
+    int outcome = pair ? get_function(call->context, pair, &operator_->function) : -1;
+    Py_XDECREF(pair);
+    if (outcome) return NULL;
+  }
+  call->operator_count++;
+  return operator_;
+}
+
+/* ---- the arguments of a row ---- */
+
+/* Numbers of both signs: those above the greatest i64 are the bits of a u64. */
+static int read_integer(PyObject *object, int64_t *value)
+{
+  int overflow;
+  PyObject *number = PyNumber_Index(object);
+  if (!number) return -1;
+  *value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow > 0) *value = (int64_t)PyLong_AsUnsignedLongLong(number);
+  if (overflow < 0) PyErr_SetString(PyExc_OverflowError, "an integer of more than 64 bits");
+  Py_DECREF(number);
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_several(algorithm_call *call, PyObject *object, int are_operators,
+                        algorithm_argument *a)
+{
+  if (!PyTuple_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "a tuple is expected, not %R", (PyObject *)Py_TYPE(object));
+    return -1;
+  }
+  a->count = (size_t)PyTuple_Size(object);
+  a->operands = &call->operands[call->operand_count];
+  a->operators = &call->operators[call->operator_count];
+  for (size_t i = 0; i < a->count; i++) {
+    PyObject *item = PyTuple_GetItem(object, (Py_ssize_t)i);
+    int is_read = are_operators ? add_operator(call, item) != NULL
+                                : binding_add_operand(call, item, "x") != NULL;
+    if (!is_read) return -1;
+  }
+  return 0;
+}
+
+static int read_argument(algorithm_call *call, char letter, PyObject *object, algorithm_argument *a)
+{
+  int is_none = object == Py_None;
+  switch (letter) {
+  case 'x':
+    if (!is_none) a->operands = binding_add_operand(call, object, "x");
+    return is_none || a->operands ? 0 : -1;
+  case 'X': return is_none ? 0 : read_several(call, object, 0, a);
+  case 'o': return (a->operators = add_operator(call, object)) ? 0 : -1;
+  case 'O': return read_several(call, object, 1, a);
+  case 'f': return is_none ? 0 : get_function(call->context, object, &a->function);
+  case 'i': return read_integer(object, &a->integer);
+  case 'd': a->real = PyFloat_AsDouble(object); return PyErr_Occurred() ? -1 : 0;
+  default: a->text = PyUnicode_AsUTF8AndSize(object, NULL); return a->text ? 0 : -1;
+  }
+}
+
+static int read_arguments(algorithm_call *call, const algorithm_row *row, PyObject *given,
+                          size_t result_count)
+{
+  Py_ssize_t count = (Py_ssize_t)strlen(row->parameters);
+  if (PyTuple_Size(given) != count) {
+    binding_fail(KJIT_ERROR_MISUSE, "%s takes %zd arguments", row->name, count);
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (read_argument(call, row->parameters[i], PyTuple_GetItem(given, i), &call->arguments[i]))
+      return -1;
+  if (result_count && row->parameters[0] == 'X') call->arguments[0].count = result_count;
+  return 0;
+}
+
+/* ---- options ---- */
 
 static int read_axes(PyObject *object, int32_t axes[BINDING_MAX_RANK],
                      kjit_algorithm_options *options)
@@ -83,84 +199,147 @@ static int read_axes(PyObject *object, int32_t axes[BINDING_MAX_RANK],
   return 0;
 }
 
+typedef struct given_options {
+  PyObject *axes, *initial, *device, *stream, *accumulator, *where;
+  int is_planned;
+  int32_t axis_numbers[BINDING_MAX_RANK];
+  PyObject *keeper; /* what the stream needs */
+} given_options;
+
+static int read_options(algorithm_call *call, given_options *given, kjit_algorithm_options *options)
+{
+  context_object *context = call->context;
+  if (read_axes(given->axes, given->axis_numbers, options)) return -1;
+  if (given->device != Py_None && !(options->device = binding_get_device(context, given->device)))
+    return -1;
+  if (binding_get_stream(context, given->stream, options->device, &given->keeper, &options->stream))
+    return -1;
+  if (options->stream) options->device = NULL;
+  if (given->accumulator != Py_None &&
+      !binding_parse_element(context, given->accumulator, &options->accumulator))
+    return -1;
+  if (given->initial != Py_None &&
+      !(options->initial = add_object(call, given->initial, "initial")))
+    return -1;
+  if (given->where != Py_None &&
+      !(options->where = binding_add_operand(call, given->where, "where")))
+    return -1;
+  return 0;
+}
+
+/* ---- the call ---- */
+
 static PyObject *tell_result(context_object *context, const kjit_result_info *info)
 {
-  char *text = kjit_copy_type_text(context->context, info->element);
-  PyObject *shape = text ? PyTuple_New(info->rank) : NULL;
+  char *text =
+    info->element == KJIT_ANY ? NULL : kjit_copy_type_text(context->context, info->element);
+  PyObject *shape = PyTuple_New(info->rank);
   for (uint32_t i = 0; shape && i < info->rank; i++) {
     PyObject *extent = PyLong_FromLongLong(info->shape[i]);
     if (!extent || PyTuple_SetItem(shape, i, extent)) Py_CLEAR(shape);
   }
-  PyObject *told = shape ? Py_BuildValue("sN", text, shape) : NULL;
+  PyObject *told = shape ? Py_BuildValue("zN", text, shape) : NULL;
   kjit_free(context->context, text);
-  return told || PyErr_Occurred() ? told : PyErr_NoMemory();
-}
-
-/* Runs the call, or asks what its result would be: a pair of element type and shape. */
-static PyObject *run_call(context_object *context, const struct algorithm_row *row,
-                          algorithm_call *call, kjit_algorithm_options *options)
-{
-  kjit_result_info info;
-  memset(&info, 0, sizeof info);
-  if (!call->result) options->results = &info, options->result_count = 1;
-  call->context = context->context;
-  call->options = options;
-  kjit_status status;
-  BINDING_UNLOCKED(context, status = row->run(call));
-  if (binding_finish(context, status)) return NULL;
-  return call->result ? Py_NewRef(Py_None) : tell_result(context, &info);
-}
-
-/* run_algorithm(context, name, result or None, inputs, operator, axes, flags, initial, device) */
-static PyObject *run_algorithm(PyObject *unused, PyObject *args)
-{
-  (void)unused;
-  context_object *context;
-  const char *name;
-  PyObject *result, *inputs, *operator_, *axis, *initial, *device;
-  kjit_algorithm_options options = { .size_bytes = sizeof options };
-  if (!PyArg_ParseTuple(args, "O!sOO!OOIOO", binding_context_type, &context, &name, &result,
-                        &PyTuple_Type, &inputs, &operator_, &axis, &options.flags, &initial,
-                        &device))
-    return NULL;
-  const struct algorithm_row *row = NULL;
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (!strcmp(rows[i].name, name)) row = &rows[i];
-  Py_ssize_t count = PyTuple_Size(inputs), taken = 0;
-  if (!row || count < 1 || count > MOST_OPERANDS)
-    return binding_fail(KJIT_ERROR_ARGUMENT, "%s of %zd operands", name, count);
-  algorithm_call call = { .input_count = (size_t)count };
-  int32_t axes[BINDING_MAX_RANK];
-  if (read_operator(context, operator_, &call) || read_axes(axis, axes, &options)) return NULL;
-  if (device != Py_None && !(options.device = binding_get_device(context, device))) return NULL;
-
-  /* The operands, then the result and what a reduction starts with. */
-  binding_argument storage[MOST_OPERANDS + 2];
-  kjit_operand operands[MOST_OPERANDS + 1];
-  kjit_arg arg, first;
-  int is_good = 1;
-  for (; is_good && taken < count; taken += is_good) {
-    is_good =
-      !binding_take_argument(context, PyTuple_GetItem(inputs, taken), "x", &storage[taken], &arg);
-    if (is_good) operands[taken] = kjit_operand_of(arg);
-  }
-  if (is_good && result != Py_None) {
-    is_good = !binding_take_argument(context, result, "out", &storage[taken], &arg);
-    if (is_good) operands[taken++] = kjit_operand_of(arg), call.result = &operands[count];
-  }
-  if (is_good && initial != Py_None) {
-    is_good = !binding_take_argument(context, initial, "initial", &storage[taken], &first);
-    if (is_good) taken++, options.initial = &first;
-  }
-  call.inputs = operands;
-  PyObject *told = is_good ? run_call(context, row, &call, &options) : NULL;
-  for (Py_ssize_t i = 0; i < taken; i++) binding_free_argument(&storage[i]);
   return told;
 }
 
+/* A list of (element type, shape) of what the results would be. */
+static PyObject *ask(algorithm_call *call, const algorithm_row *row,
+                     kjit_algorithm_options *options)
+{
+  kjit_result_info infos[ALGORITHM_MOST_RESULTS];
+  memset(infos, 0, sizeof infos);
+  for (size_t i = 0; i < ALGORITHM_MOST_RESULTS; i++) infos[i].element = KJIT_VOID;
+  options->results = infos;
+  options->result_count = ALGORITHM_MOST_RESULTS;
+  kjit_status status;
+  BINDING_UNLOCKED(call->context,
+                   status = row->run(call->context->context, call->arguments, options));
+  PyObject *list = binding_finish(call->context, status) ? NULL : PyList_New(0);
+  for (size_t i = 0; list && i < ALGORITHM_MOST_RESULTS && infos[i].element != KJIT_VOID; i++) {
+    PyObject *told = tell_result(call->context, &infos[i]);
+    if (!told || PyList_Append(list, told)) Py_CLEAR(list);
+    Py_XDECREF(told);
+  }
+  return list;
+}
+
+static PyObject *perform(algorithm_call *call, const algorithm_row *row,
+                         kjit_algorithm_options *options)
+{
+  kjit_launch_config config = { .size_bytes = sizeof config };
+  config.device = options->device;
+  config.stream = options->stream;
+  binding_followed followed = { .count = 0 };
+  if (!options->plan &&
+      binding_begin_following(call->context, call->objects, call->object_count, &config, &followed))
+    return NULL;
+  options->device = config.device;
+  options->stream = config.stream;
+  kjit_status status;
+  binding_interruptible saved;
+  binding_begin_interruptible(call->context, &saved);
+  BINDING_UNLOCKED(call->context,
+                   status = row->run(call->context->context, call->arguments, options));
+  kjit_status ended = binding_end_following(&followed);
+  if (status == KJIT_OK) status = ended;
+  if (binding_finish_interruptible(call->context, status, &saved)) return NULL;
+  return Py_NewRef(Py_None);
+}
+
+/* run_algorithm(context, name, arguments, asked=0, axes=None, flags=0, initial=None, device=None,
+ * stream=None, accumulator=None, where=None, signature=None, chunk=0, begin_bit=0, end_bit=0,
+ * plan=False): None, a Plan, or with asked a list of what that many results would be. */
+static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names)
+{
+  (void)unused;
+  static const char *const keywords[] = { "context", "name",        "arguments", "asked",
+                                          "axes",    "flags",       "initial",   "device",
+                                          "stream",  "accumulator", "where",     "signature",
+                                          "chunk",   "begin_bit",   "end_bit",   "plan",
+                                          NULL };
+  context_object *context;
+  const char *name;
+  PyObject *arguments;
+  unsigned asked = 0;
+  unsigned long long chunk = 0;
+  given_options given = { Py_None, Py_None, Py_None, Py_None, Py_None, Py_None, 0, { 0 }, NULL };
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O!sO!|IOIOOOOOzKIIp", (char **)(uintptr_t)keywords,
+                                   binding_context_type, &context, &name, &PyTuple_Type, &arguments,
+                                   &asked, &given.axes, &options.flags, &given.initial,
+                                   &given.device, &given.stream, &given.accumulator, &given.where,
+                                   &options.signature, &chunk, &options.begin_bit, &options.end_bit,
+                                   &given.is_planned))
+    return NULL;
+  options.chunk = chunk;
+  const algorithm_row *row = binding_find_algorithm(name);
+  if (!row) return binding_fail(KJIT_ERROR_NAME, "no algorithm is called %s", name);
+  algorithm_call *call = binding_create_call(context);
+  if (!call) return NULL;
+  kjit_plan *plan = NULL;
+  PyObject *told = NULL;
+  if (!read_arguments(call, row, arguments, asked) && !read_options(call, &given, &options)) {
+    if (given.is_planned && !asked) options.plan = &plan;
+    told = asked ? ask(call, row, &options) : perform(call, row, &options);
+  }
+  Py_XDECREF(given.keeper);
+  if (!plan) {
+    binding_destroy_call(call);
+    return told;
+  }
+  Py_XDECREF(told);
+  return binding_make_plan(context, plan, call);
+}
+
 static PyMethodDef functions[] = {
-  { "run_algorithm", run_algorithm, METH_VARARGS, NULL },
+  { "run_algorithm", (PyCFunction)(void (*)(void))run_algorithm, METH_VARARGS | METH_KEYWORDS,
+    NULL },
   { NULL, NULL, 0, NULL },
 };
 
-int binding_add_algorithms(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+int binding_add_algorithms(PyObject *module)
+{
+  if (PyModule_AddFunctions(module, functions) || binding_add_plans(module)) return -1;
+  return binding_add_solvers(module);
+}

@@ -95,10 +95,14 @@ static PyObject *create_empty(PyObject *module, PyObject *args)
   (void)module;
   context_object *context;
   PyObject *shape, *element, *device = Py_None;
-  if (!PyArg_ParseTuple(args, "O!OO|O", binding_context_type, &context, &shape, &element, &device))
+  int memory = KJIT_MEMORY_DEVICE;
+  if (!PyArg_ParseTuple(args, "O!OO|Oi", binding_context_type, &context, &shape, &element, &device,
+                        &memory))
     return NULL;
   int64_t extents[BINDING_MAX_RANK];
-  kjit_array_config config = { .size_bytes = sizeof config, .shape = extents };
+  kjit_array_config config = { .size_bytes = sizeof config,
+                               .shape = extents,
+                               .memory = (kjit_memory)memory };
   if (binding_parse_shape(shape, extents, &config.rank) ||
       !binding_parse_element(context, element, &config.element))
     return NULL;

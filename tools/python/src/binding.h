@@ -2,8 +2,9 @@
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c, import.c and direct.c (memory of and for others),
  * mailbox.c (printed lines), argument.c (objects of Python as arguments), record.c (records),
- * stream.c (streams, events, graphs), parameter.c (arguments in the order of parameters), kernel.c
- * (kernels and launchers), function.c (calls of funcs), algorithm.c (algorithms over whole arrays).
+ * stream.c (streams, events, graphs), memory.c (what devices say, other processes), parameter.c
+ * (arguments in the order of parameters), kernel.c (kernels and launchers), function.c (calls of
+ * funcs), algorithm.c and what algorithm.h names (algorithms over whole arrays).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -140,6 +141,14 @@ int binding_add_context(PyObject *module);
  * the context's first. NULL: an exception is set. */
 kjit_device *binding_get_device(context_object *context, PyObject *object);
 PyObject *binding_wrap_device(context_object *context, kjit_device *device);
+
+/* ---- memory.c ---- */
+
+int binding_add_memory(PyObject *module);
+PyObject *binding_get_memory_info(PyObject *device, PyObject *unused);
+PyObject *binding_get_attribute(PyObject *device, PyObject *text);
+PyObject *binding_get_uuid(PyObject *device, void *unused);
+PyObject *binding_trim_memory(PyObject *device, PyObject *unused);
 
 /* ---- stream.c ---- */
 

@@ -75,10 +75,11 @@ static PyObject *make_specialization(const kjit_specialization_info *info)
   compile_time_ns += info->lower_time_ns;
   compile_time_ns += info->optimize_time_ns;
   compile_time_ns += info->emit_time_ns;
-  return Py_BuildValue("{sssssssIsIsIsIsKsKsKsIsIsK}", "signature", info->signature, "facts",
+  return Py_BuildValue("{sssssssIsIsIsIsIsisKsKsKsIsIsK}", "signature", info->signature, "facts",
                        info->facts, "target", info->target, "registers", info->registers,
                        "shared_bytes", info->shared_bytes, "local_bytes", info->local_bytes,
-                       "max_threads", info->max_threads, "launches",
+                       "constant_bytes", info->constant_bytes, "is_cooperative",
+                       info->is_cooperative, "max_threads", info->max_threads, "launches",
                        (unsigned long long)info->launches, "code_bytes",
                        (unsigned long long)info->code_bytes, "compile_time_ns", compile_time_ns,
                        "stack_bytes", info->stack_bytes, "vector_bits", info->vector_bits,
@@ -104,6 +105,58 @@ static PyObject *list_specializations(PyObject *unused, PyObject *args)
     Py_XDECREF(row);
   }
   return list;
+}
+
+/* specialize(module, name, signature, device): compiles a kernel ahead of its launches. */
+static PyObject *specialize(PyObject *unused, PyObject *args)
+{
+  (void)unused;
+  PyObject *object, *place;
+  const char *name, *signature;
+  if (!PyArg_ParseTuple(args, "O!ssO", binding_module_type, &object, &name, &signature, &place))
+    return NULL;
+  module_object *module = (module_object *)object;
+  kjit_kernel *kernel = find_kernel(module, name);
+  kjit_device *device = kernel ? binding_get_device(module->context, place) : NULL;
+  if (!device) return NULL;
+  kjit_specialization *specialization;
+  kjit_status status;
+  BINDING_UNLOCKED(module->context,
+                   status = kjit_specialize(kernel, device, signature, &specialization));
+  if (binding_finish(module->context, status)) return NULL;
+  Py_RETURN_NONE;
+}
+
+/* occupancy(module, name, signature, block, shared_bytes): blocks of a cooperative launch, of the
+ * latest specialization with these types. */
+static PyObject *get_occupancy(PyObject *unused, PyObject *args)
+{
+  (void)unused;
+  PyObject *object;
+  const char *name, *signature;
+  uint32_t block[3];
+  unsigned long long shared_bytes;
+  if (!PyArg_ParseTuple(args, "O!ss(III)K", binding_module_type, &object, &name, &signature,
+                        &block[0], &block[1], &block[2], &shared_bytes))
+    return NULL;
+  module_object *module = (module_object *)object;
+  kjit_kernel *kernel = find_kernel(module, name);
+  if (!kernel) return NULL;
+  kjit_specialization *one, *found = NULL;
+  for (size_t i = 0; (one = kjit_get_specialization(kernel, i)); i++) {
+    kjit_specialization_info info = { .size_bytes = sizeof info };
+    kjit_status status = kjit_get_specialization_info(one, &info);
+    if (binding_finish(module->context, status)) return NULL;
+    if (!strcmp(info.signature, signature)) found = one;
+  }
+  if (!found)
+    return binding_fail(KJIT_ERROR_ARGUMENT, "%s was not compiled for (%s)", name, signature);
+  kjit_occupancy occupancy = { .size_bytes = sizeof occupancy };
+  kjit_status status;
+  BINDING_UNLOCKED(module->context,
+                   status = kjit_get_occupancy(found, block, shared_bytes, &occupancy));
+  if (binding_finish(module->context, status)) return NULL;
+  return PyLong_FromUnsignedLongLong(occupancy.max_cooperative_blocks);
 }
 
 static kjit_function *find_function(module_object *module, const char *name)
@@ -165,6 +218,8 @@ static PyMethodDef functions[] = {
   { "get_result_type", get_result_type, METH_VARARGS, NULL },
   { "compile_code", compile_code, METH_VARARGS, NULL },
   { "list_specializations", list_specializations, METH_VARARGS, NULL },
+  { "specialize", specialize, METH_VARARGS, NULL },
+  { "occupancy", get_occupancy, METH_VARARGS, NULL },
   { NULL, NULL, 0, NULL },
 };
 

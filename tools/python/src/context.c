@@ -323,6 +323,11 @@ static PyMethodDef device_methods[] = {
     "first; a "
     "non-blocking stream is not ordered with the default stream." },
   { "event", binding_create_event, METH_NOARGS, "A new event of the device." },
+  { "memory_info", binding_get_memory_info, METH_NOARGS, "(bytes that are free, bytes in all)." },
+  { "trim", binding_trim_memory, METH_NOARGS,
+    "Memory of arrays that are gone goes back to the driver." },
+  { "attribute", binding_get_attribute, METH_O,
+    "attribute(name): one of the numbers of kjit/device.def, \"WARP_SIZE\"." },
   { NULL, NULL, 0, NULL },
 };
 static PyGetSetDef device_fields[] = {
@@ -330,6 +335,8 @@ static PyGetSetDef device_fields[] = {
   { "ordinal", get_ordinal, NULL, "its number among those of its kind", NULL },
   { "name", get_name, NULL, "what the maker calls it", NULL },
   { "target", get_target, NULL, "\"sm_90\", \"cpu\"", NULL },
+  { "uuid", binding_get_uuid, NULL, "16 bytes that tell it from every other one; 0 on the CPU",
+    NULL },
   { NULL, NULL, NULL, NULL, NULL },
 };
 static PyType_Slot device_slots[] = {

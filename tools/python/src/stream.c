@@ -119,6 +119,20 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_device *d
   return 0;
 }
 
+/* open_stream(context, object): a stream of another library as one of kjit's. */
+static PyObject *open_stream(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  PyObject *object, *keeper;
+  kjit_stream *stream;
+  if (!PyArg_ParseTuple(args, "O!O", binding_context_type, &context, &object) ||
+      binding_get_stream(context, object, NULL, &keeper, &stream))
+    return NULL;
+  if (keeper) return keeper;
+  Py_RETURN_NONE;
+}
+
 /* ---- launches that follow the streams of their arrays ---- */
 
 /* One of the streams that are kept, or a new one, which is kept if its library's streams live on.
@@ -567,10 +581,16 @@ static PyType_Spec graph_spec = { "kjit._kjit.Graph", sizeof(graph_object), 0,
                                   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                                   graph_slots };
 
+static PyMethodDef functions[] = {
+  { "open_stream", open_stream, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+
 int binding_add_streams(PyObject *module)
 {
   binding_stream_type = binding_make_type(module, &stream_spec);
   event_type = binding_make_type(module, &event_spec);
   graph_type = binding_make_type(module, &graph_spec);
-  return binding_stream_type && event_type && graph_type ? 0 : -1;
+  if (!binding_stream_type || !event_type || !graph_type) return -1;
+  return PyModule_AddFunctions(module, functions);
 }

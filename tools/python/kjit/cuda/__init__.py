@@ -1,12 +1,15 @@
 """numba.cuda's names, for programs that were written for Numba: `from kjit import cuda` in place of `from numba import cuda`.
 Numbers of Python are int64 and float64 here, `/` of integers is a float, and indices below 0 count from the end."""
 
+import types as _types
+
 from . import arrays as _arrays
 from . import compiling as _compiling
 from . import devices as _devices
 from . import dispatcher as _dispatcher
+from . import driver as _driver
 from . import records as _records
-from . import errors, types
+from . import config, errors, types
 from . import streams as _streams
 from . import words as _words
 
@@ -15,6 +18,8 @@ globals().update(_words.FORMS)
 globals().update(_words.PLACES)
 atomic, shared, local, const = _words.atomic, _words.shared, _words.local, _words.const
 fp16, libdevice = _words.fp16, _words.libdevice
+cudadrv = _types.SimpleNamespace(driver=_driver, devices=_devices, devicearray=_arrays)
+devicearray, kernels = _arrays, _types.SimpleNamespace(transpose=_types.SimpleNamespace(transpose=_arrays.transpose))
 implementation = "kjit"
 HAS_NUMBA = False
 
@@ -24,9 +29,10 @@ _FROM = {
     "pinned_array_like mapped_array mapped_array_like managed_array pinned mapped defer_cleanup In Out InOut",
     _streams: "stream default_stream legacy_default_stream per_thread_default_stream external_stream event event_elapsed_time "
     "synchronize",
-    _devices: "gpus get_current_device current_context select_device close list_devices detect is_available is_supported_version "
+    _devices: "gpus get_current_device current_context select_device close list_devices detect is_available cuda_error is_supported_version "
     "is_float16_supported is_bfloat16_supported profiling profile_start profile_stop require_context",
-    _compiling: "compile compile_ptx compile_ptx_for_current_device compile_for_current_device",
+    _compiling: "compile compile_all compile_ptx compile_ptx_for_current_device compile_for_current_device",
+    _driver: "open_ipc_array IpcHandle",
     errors: "CudaSupportError",
 }
 for _module, _names in _FROM.items():
@@ -41,6 +47,7 @@ _REFUSED = {
     "Fatbin": "code is not linked",
     "Cubin": "code is not linked",
     "Archive": "code is not linked",
+    "LinkableCode": "code is not linked",
     "set_memory_manager": "memory of other managers: hand over their arrays, which kernels take in place",
     "BaseCUDAMemoryManager": "memory of other managers: hand over their arrays, which kernels take in place",
     "CPointer": "pointers: hand over arrays",

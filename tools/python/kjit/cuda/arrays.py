@@ -1,14 +1,16 @@
 """Arrays of a device, and pinned, mapped and managed memory of the host."""
 
 import contextlib
+import ctypes
 import enum
 import functools
 import operator
+import warnings
 
 import numpy
 
 from .. import _arrays, _kjit, _state, dtypes
-from . import records
+from . import config, errors, records
 
 
 def _contiguous_strides(shape, itemsize, order="C"):
@@ -28,9 +30,21 @@ def _shape_of(shape):
 
 
 class DeviceNDArray:
-    """An array of a device with NumPy's attributes. `a[i]` of one element is a scalar of NumPy, else a view."""
+    """An array of a device with NumPy's attributes. `a[i]` of one element is a scalar of NumPy, else a view. A new one of a
+    shape and strides has undefined contents."""
 
-    def __init__(self, own, dtype, strides, stream=0, base=None):
+    def __init__(self, shape, strides, dtype, stream=0, gpu_data=None):
+        made = device_array(shape, dtype, strides, stream=stream) if gpu_data is None else of_memory(gpu_data, shape, dtype, strides)
+        self._fill(made._own, made.dtype, made.strides, stream, made)
+
+    @classmethod
+    def _of(cls, own, dtype, strides, stream=0, base=None):
+        """On an array of kjit's own."""
+        made = cls.__new__(cls)
+        made._fill(own, dtype, strides, stream, base)
+        return made
+
+    def _fill(self, own, dtype, strides, stream, base):
         self._own, self.dtype, self.strides, self.stream, self._base = (
             own,
             numpy.dtype(dtype),
@@ -78,19 +92,26 @@ class DeviceNDArray:
             "strides": None if self.is_c_contiguous() else self.strides,
             "data": (self._own._address if self.size else 0, False),
             "typestr": self.dtype.str,
-            "stream": int(self.stream) or None if self.stream else None,
+            "stream": int(self.stream) or None,
             "version": 3,
         }
 
     @property
     def gpu_data(self):
         """The memory."""
-        return self._own
+        from . import devices, driver
+
+        return driver.memory_of(devices.current_context(), self._own, self.nbytes)
+
+    def get_ipc_handle(self):
+        """The array for another process of this machine, which pickling sends there."""
+        from . import driver
+
+        description = {"shape": self.shape, "dtype": self.dtype, "strides": self.strides}
+        return driver.IpcArrayHandle(driver.export_memory(self._own, self.nbytes), description)
 
     @property
     def device_ctypes_pointer(self):
-        import ctypes
-
         return ctypes.c_uint64(self.__cuda_array_interface__["data"][0])
 
     @property
@@ -109,6 +130,7 @@ class DeviceNDArray:
             )
         else:
             _check_copy(self, ary)
+            _check_strides(self, ary)
         if self.size:
             ary[...] = self._to_host()
         return ary
@@ -129,14 +151,16 @@ class DeviceNDArray:
             else as_cuda_array(ary)
         )
         _check_copy(self, source)
-        self._own.copy_from(
-            source._own if isinstance(source, DeviceNDArray) else numpy.ascontiguousarray(source).astype(self.dtype)
-        )
+        if isinstance(source, DeviceNDArray):
+            self._own.copy_from(source._own)
+        else:
+            host = numpy.ascontiguousarray(source).reshape(source.shape)
+            self._own.copy_from(host if self.dtype.names else host.astype(self.dtype, copy=False))
 
     # ---- views ----
 
     def _view(self, own, strides, dtype=None):
-        return DeviceNDArray(own, dtype or self.dtype, strides, self.stream, self)
+        return DeviceNDArray._of(own, dtype or self.dtype, strides, self.stream, self)
 
     @property
     def T(self):
@@ -192,9 +216,12 @@ class DeviceNDArray:
         given = numpy.asarray(value, self.dtype if self.dtype.names else None)
         if given.ndim > view.ndim:
             raise ValueError(f"Can't assign {given.ndim}-D array to {view.ndim}-D self")
-        for extent, wanted in zip(given.shape[::-1], view.shape[::-1]):
+        axes = range(view.ndim - 1, -1, -1)
+        for extent, wanted, axis in zip(given.shape[::-1], view.shape[::-1], axes):
             if extent not in (1, wanted):
-                raise ValueError(f"Can't copy sequence with size {extent} to array axis with dimension {wanted}")
+                raise ValueError(
+                    f"Can't copy sequence with size {extent} to array axis {axis} with dimension {wanted}"
+                )
         if view.size:
             given = numpy.ascontiguousarray(numpy.broadcast_to(given, view.shape), dtype=self.dtype)
             view._own.copy_from(given.reshape(view.shape))
@@ -273,7 +300,7 @@ class DeviceNDArray:
         return from_cuda_array_interface(described, owner=self, sync=False)
 
     def bind(self, stream=0):
-        return DeviceNDArray(self._own, self.dtype, self.strides, stream, self)
+        return DeviceNDArray._of(self._own, self.dtype, self.strides, stream, self)
 
     def __array__(self, *args, **keywords):
         if args and args[0] is not None:
@@ -289,14 +316,29 @@ class DeviceNDArray:
 
 def _check_copy(one, other):
     if other.dtype != one.dtype and numpy.dtype(other.dtype).itemsize != one.dtype.itemsize:
-        raise TypeError(f"incompatible dtype: {other.dtype} vs. {one.dtype}")
+        raise TypeError(f"incompatible dtype: {one.dtype} vs. {other.dtype}")
     if tuple(other.shape) != tuple(one.shape):
-        raise ValueError(f"incompatible shape: {tuple(other.shape)} vs. {one.shape}")
+        raise ValueError(f"incompatible shape: {one.shape} vs. {tuple(other.shape)}")
+
+
+def _check_strides(one, other):
+    """A copy to an array of NumPy is one of all its bytes."""
     ours = "F" if one.is_f_contiguous() and not one.is_c_contiguous() else "C" if one.is_c_contiguous() else "A"
     if isinstance(other, numpy.ndarray) and one.ndim > 1 and ours != "A":
         theirs = other.flags["F_CONTIGUOUS"] if ours == "F" else other.flags["C_CONTIGUOUS"]
         if not theirs:
-            raise ValueError(f"incompatible strides: {other.strides} vs. {one.strides}")
+            raise ValueError(f"incompatible strides: {one.strides} vs. {other.strides}")
+
+
+def verify_cuda_ndarray_interface(obj):
+    """Raises where it lacks what kernels need of an array of a device."""
+    if not getattr(obj, "__cuda_ndarray__", False):
+        raise ValueError("require an cuda ndarray object")
+    for name, kind in (("shape", tuple), ("strides", tuple), ("dtype", numpy.dtype), ("size", int)):
+        if not hasattr(obj, name):
+            raise AttributeError(name)
+        if not isinstance(getattr(obj, name), kind):
+            raise AttributeError(f"{name} must be of type {kind}")
 
 
 def is_contiguous(ary):
@@ -340,27 +382,54 @@ def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
     dtype, text = _element(dtype)
     if strides is not None:
         strides = _shape_of(strides)
-        order = (
-            "F"
-            if strides == _contiguous_strides(shape, dtype.itemsize, "F")
-            and strides != _contiguous_strides(shape, dtype.itemsize)
-            else "C"
-        )
-        if strides != _contiguous_strides(shape, dtype.itemsize, order):
-            raise NotImplementedError("kjit.cuda.device_array: strides are those of contiguous rows or columns")
+        order = next((o for o in "CF" if strides == _contiguous_strides(shape, dtype.itemsize, o)), None)
+        if order is None:
+            return _strided(shape, dtype, strides, stream)
     own = _arrays.empty(shape[::-1] if order == "F" else shape, text)
-    return DeviceNDArray(
+    return DeviceNDArray._of(
         own.T if order == "F" else own, dtype, _contiguous_strides(shape, dtype.itemsize, order), stream
     )
 
 
+def _strided(shape, dtype, strides, stream):
+    """A new array whose elements have gaps between them, or lie upon each other."""
+    if len(strides) != len(shape):
+        raise ValueError("strides and shape of different lengths")
+    count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
+    if any(s < 0 for s in strides):
+        raise ValueError(f"strides below 0 of a new array: {strides}")
+    made = of_memory(_arrays.empty(max(count, 1), "u8"), shape, dtype, strides)
+    made.stream = stream
+    return made
+
+
+def of_memory(own, shape, dtype, strides=None):
+    """The memory of an array of kjit's own as an array of another shape and other elements."""
+    dtype = numpy.dtype(dtype)
+    address = own.device_pointer_value if hasattr(own, "device_pointer_value") else own._address
+    described = {"shape": _shape_of(shape), "strides": strides, "data": (address, False), "version": 3}
+    described["typestr"] = f"|V{dtype.itemsize}" if dtype.names else dtype.str
+    if dtype.names:
+        described["descr"] = dtype.descr
+    return _import(described, own, dtype)
+
+
 def device_array_like(ary, stream=0):
     """A new array of the device with the shape, the dtype and the order of another one."""
-    if hasattr(ary, "is_f_contiguous"):
-        is_f = ary.is_f_contiguous() and not ary.is_c_contiguous()
-    else:
-        is_f = ary.flags["F_CONTIGUOUS"] and not ary.flags["C_CONTIGUOUS"]
-    return device_array(ary.shape, ary.dtype, order="F" if is_f else "C", stream=stream)
+    return device_array(ary.shape, ary.dtype, order=_order_of(ary), stream=stream)
+
+
+from_array_like = device_array_like
+
+
+def transpose(a, b=None):
+    """The transposed elements of a in b, or in a new array."""
+    if b is None:
+        b = device_array(a.shape[::-1], a.dtype)
+    if b.shape != a.shape[::-1] or b.dtype != a.dtype:
+        raise ValueError(f"{b.dtype} of the shape {b.shape} for the transposed of {a.dtype} of the shape {a.shape}")
+    b._own.copy_from(a._own.T)
+    return b
 
 
 def to_device(obj, stream=0, copy=True, to=None):
@@ -369,9 +438,9 @@ def to_device(obj, stream=0, copy=True, to=None):
         to.copy_to_device(obj, stream)
         return to
     if _has_interface(obj):
-        obj = as_cuda_array(obj).copy_to_host() if copy else None
-        if obj is None:
+        if not copy:
             return as_cuda_array(obj)
+        obj = as_cuda_array(obj).copy_to_host()
     host = numpy.asarray(obj)
     made = device_array_like(host, stream) if host.ndim else device_array((), host.dtype)
     if host.size:
@@ -396,7 +465,17 @@ def from_cuda_array_interface(desc, owner=None, sync=True):
     version = desc.get("version")
     if version is not None and version >= 1 and desc.get("mask") is not None:
         raise NotImplementedError("Masked arrays are not supported")
-    dtype = numpy.dtype(desc["typestr"])
+    made = _import(desc, owner, numpy.dtype(desc["typestr"]))
+    if desc.get("stream") is not None:
+        from . import streams
+
+        made.stream = streams.external_stream(desc["stream"])
+        if sync and config.CUDA_ARRAY_INTERFACE_SYNC:
+            made.stream.synchronize()
+    return made
+
+
+def _import(desc, owner, dtype):
     shape, strides = tuple(desc["shape"]), desc.get("strides")
     if any(s < 0 for s in shape):
         raise ValueError("negative extents")
@@ -406,20 +485,20 @@ def from_cuda_array_interface(desc, owner=None, sync=True):
     if _arrays.device().kind == "cpu":
         # The CPU's memory has the same description.
         count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
-        import ctypes
-
         pointer = desc["data"][0]
         if not count or not pointer:
             own = _kjit.copy_of(_state.context(), numpy.empty(shape, dtype), "cpu")
-            return DeviceNDArray(own, dtype, strides, 0, owner)
+            return DeviceNDArray._of(own, dtype, strides, 0, owner)
         low = sum((e - 1) * s for e, s in zip(shape, strides) if s < 0)
         raw = (ctypes.c_char * count).from_address(pointer + low)
         host = numpy.ndarray(shape, dtype, raw, -low, strides)
         if desc["data"][1]:
             host.flags.writeable = False
-        return DeviceNDArray(_import_host(host), dtype, strides, 0, owner)
+        return DeviceNDArray._of(_import_host(host), dtype, strides, 0, owner)
+    if dtype.kind in "mM":
+        desc = {**desc, "typestr": "<i8"}  # counts of their unit
     foreign = _Described(desc, owner)
-    return DeviceNDArray(_kjit.import_array(_state.context(), foreign), dtype, strides, 0, owner)
+    return DeviceNDArray._of(_kjit.import_array(_state.context(), foreign), dtype, strides, 0, owner)
 
 
 class _Described:
@@ -440,40 +519,83 @@ def is_cuda_array(obj):
 # ---- memory of the host that devices reach ----
 
 
+# libkjit's numbers of kinds of memory.
+_PINNED, _MAPPED, _MANAGED = 1, 2, 3
+
+
+class HostArray(numpy.ndarray):
+    """An array of NumPy in memory that a GPU knows: pinned memory, whose copies run beside the host's work."""
+
+    _own, stream = None, 0  # of the array itself, not of its views
+
+
+class MappedNDArray(HostArray):
+    """An array of NumPy that kernels reach in place: over the bus, or in managed memory."""
+
+    __cuda_memory__ = True
+
+    @property
+    def __cuda_array_interface__(self):
+        return {
+            "shape": self.shape,
+            "strides": None if self.flags.c_contiguous else self.strides,
+            "data": (self.ctypes.data if self.size else 0, not self.flags.writeable),
+            "typestr": self.dtype.str,
+            "stream": int(self.stream) or None,
+            "version": 3,
+        }
+
+    @property
+    def device_ctypes_pointer(self):
+        return ctypes.c_size_t(self.ctypes.data)
+
+
+def _host_array(kind, memory, shape, dtype, strides, order, stream=0):
+    shape, (dtype, text) = _shape_of(shape), _element(dtype)
+    if strides is not None:
+        count = sum((e - 1) * s for e, s in zip(shape, _shape_of(strides))) + dtype.itemsize if all(shape) else 0
+        own = _kjit.empty(_state.context(), max(count, 1), "u8", _arrays.device(), memory)
+    else:
+        own = _kjit.empty(_state.context(), shape[::-1] if order == "F" else shape, text, _arrays.device(), memory)
+        own = own.T if order == "F" else own
+        strides = _contiguous_strides(shape, dtype.itemsize, order)
+        count = dtype.itemsize * functools.reduce(operator.mul, shape, 1)
+    raw = (ctypes.c_char * max(count, 1)).from_address(own._address) if count else (ctypes.c_char * 1)()
+    raw.keeps = own
+    made = numpy.ndarray.__new__(kind, shape, dtype, raw, 0, _shape_of(strides))
+    made._own, made.stream = own if own.shape == shape else None, stream
+    return made
+
+
 def pinned_array(shape, dtype=numpy.float64, strides=None, order="C"):
-    """An array of NumPy for copies to and from a device. Its memory is the machine's as any, which kjit copies through
-    pinned memory of its own."""
-    return (
-        numpy.ndarray(shape, _element(dtype)[0], order=order)
-        if strides is None
-        else numpy.lib.stride_tricks.as_strided(numpy.empty(shape, _element(dtype)[0]), shape, strides)
-    )
-
-
-def _host_like(ary):
-    """An array of NumPy with the shape, the dtype and the order of another one."""
-    if isinstance(ary, numpy.ndarray):
-        return numpy.empty_like(ary)
-    is_f = ary.is_f_contiguous() and not ary.is_c_contiguous()
-    return numpy.empty(ary.shape, ary.dtype, order="F" if is_f else "C")
-
-
-def pinned_array_like(ary):
-    return _host_like(ary)
+    """An array of NumPy in pinned memory, whose copies to and from a GPU run beside the host's work."""
+    return _host_array(HostArray, _PINNED, shape, dtype, strides, order)
 
 
 def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, portable=False, wc=False):
-    """An array of the CPU; on a GPU it is copied there and back by each launch."""
-    return numpy.ndarray(shape, _element(dtype)[0], order=order)
-
-
-def mapped_array_like(ary, stream=0, portable=False, wc=False):
-    return _host_like(ary)
+    """An array of NumPy that kernels reach in place, on a GPU over the bus. portable and wc change nothing."""
+    return _host_array(MappedNDArray, _MAPPED, shape, dtype, strides, order, stream)
 
 
 def managed_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, attach_global=True):
-    """An array that both sides use; on a GPU it is copied there and back by each launch."""
-    return numpy.ndarray(shape, _element(dtype)[0], order=order)
+    """An array of NumPy in memory that moves to where it is used. The host touches it after synchronize()."""
+    return _host_array(MappedNDArray, _MANAGED, shape, dtype, strides, order, stream)
+
+
+def _order_of(ary):
+    if hasattr(ary, "is_f_contiguous"):
+        return "F" if ary.is_f_contiguous() and not ary.is_c_contiguous() else "C"
+    return "F" if ary.flags["F_CONTIGUOUS"] and not ary.flags["C_CONTIGUOUS"] else "C"
+
+
+def pinned_array_like(ary):
+    """A new pinned array with the shape, the dtype and the order of another one."""
+    return pinned_array(ary.shape, ary.dtype, order=_order_of(ary))
+
+
+def mapped_array_like(ary, stream=0, portable=False, wc=False):
+    """A new mapped array with the shape, the dtype and the order of another one."""
+    return mapped_array(ary.shape, ary.dtype, order=_order_of(ary), stream=stream)
 
 
 @contextlib.contextmanager
@@ -514,10 +636,20 @@ class InOut(_Argument):
     """An array that a kernel reads and writes."""
 
 
+def warn_of_copies(args):
+    """Of arrays of the host that a launch on a GPU copies there and back."""
+    for value in args:
+        if isinstance(value, numpy.ndarray) and not isinstance(value, MappedNDArray):
+            text = "Host array used in CUDA kernel will incur copy overhead to/from device."
+            warnings.warn(text, errors.NumbaPerformanceWarning, stacklevel=5)
+
+
 def take(value, after):
     """A kernel's argument as the extension takes it. after: functions to be called after the launch."""
     if type(value) in (int, float, numpy.ndarray):
         return value
+    if isinstance(value, MappedNDArray):
+        return value.view(numpy.ndarray) if value._own is None else value._own
     if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):
         value = value.value.copy()  # what the kernel makes of it is nobody's
     if isinstance(value, _Argument):

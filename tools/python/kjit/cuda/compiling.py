@@ -2,13 +2,29 @@
 
 from . import devices, dispatcher, types
 
+_OUTPUTS = ("ptx", "ltoir")
+_ABIS = ("c", "numba")
 
-def compile_ptx(
+
+def _check(device, abi, output, forceinline):
+    if output not in _OUTPUTS:
+        raise NotImplementedError(f"Unsupported output type: {output}")
+    if abi not in _ABIS:
+        raise NotImplementedError(f"Unsupported ABI: {abi}")
+    if abi == "c" and not device:
+        raise NotImplementedError("The C ABI is not supported for kernels")
+    if forceinline and output != "ltoir":
+        raise ValueError("Can only designate forced inlining in LTO-IR")
+    if output == "ltoir":
+        raise NotImplementedError("kjit.cuda.compile(output='ltoir'): LTO-IR is NVVM's; output='ptx' is what kjit makes")
+
+
+def compile(
     pyfunc,
     sig,
     debug=None,
     lineinfo=False,
-    device=False,
+    device=True,
     fastmath=False,
     cc=None,
     opt=None,
@@ -18,24 +34,38 @@ def compile_ptx(
     forceinline=False,
     launch_bounds=None,
 ):
-    """(PTX, type of the result) of a kernel for the types of a signature."""
+    """(PTX, type of the result) of a function for the types of a signature. device: of a `.visible .func` with the C ABI, by
+    the function's name or abi_info["abi_name"]; else of a kernel, with abi="numba"."""
+    _check(device, abi, output, forceinline)
+    options = {"debug": debug, "lineinfo": lineinfo, "fastmath": fastmath, "opt": opt}
+    if launch_bounds is not None:
+        options["launch_bounds"] = launch_bounds
+    options = {name: value for name, value in options.items() if value is not None}
+    pyfunc = getattr(pyfunc, "py_func", pyfunc)
     if device:
-        return _compile_device(pyfunc, sig, cc, {"debug": bool(debug), "fastmath": fastmath, "device": True})
-    made = dispatcher.Dispatcher(pyfunc, [sig], {"debug": bool(debug), "fastmath": fastmath, "lineinfo": lineinfo})
-    signature = made.signatures[0]
-    if signature.return_type not in (None, types.void):
-        raise TypeError("CUDA kernel must have void return type.")
-    return made._inspect("ptx", signature, devices.code_target(cc)), types.void
+        return _compile_device(pyfunc, sig, cc, options | {"device": True}, (abi_info or {}).get("abi_name"))
+    made = dispatcher.Dispatcher(pyfunc, [sig], options)
+    return made._inspect("ptx", made._signatures[0], devices.code_target(cc)), types.void
 
 
-def _compile_device(pyfunc, sig, cc, options):
-    """(PTX of a `.visible .func` with the C ABI, type of the result) of a device function."""
+def _compile_device(pyfunc, sig, cc, options, symbol):
     signature = types.parse(sig)
     function = dispatcher.Dispatcher(pyfunc, [], options)._function
+    if signature.return_type is not None and signature.return_type != types.void:
+        function.result = signature.return_type.text
     text = dispatcher._device_text(signature.args)
-    ptx = function.code("ptx", text, devices.code_target(cc))
-    result = function.find_result(text)
-    return ptx, types.void if result == "void" else types.BY_TEXT.get(result)
+    ptx = function.code("ptx", text, devices.code_target(cc), symbol)
+    return ptx, types.of_text(function.find_result(text))
+
+
+def compile_ptx(pyfunc, sig, debug=None, lineinfo=False, device=False, fastmath=False, cc=None, opt=None, abi="numba", **options):
+    """As compile, of a kernel where device is not said. A device function has the C ABI with either abi."""
+    return compile(pyfunc, sig, debug, lineinfo, device, fastmath, cc, opt, abi, **options)
+
+
+def compile_for_current_device(pyfunc, sig, **options):
+    """As compile, for the device that launches use."""
+    return compile(pyfunc, sig, cc=devices.get_current_device().compute_capability, **options)
 
 
 def compile_ptx_for_current_device(pyfunc, sig, **options):
@@ -43,12 +73,7 @@ def compile_ptx_for_current_device(pyfunc, sig, **options):
     return compile_ptx(pyfunc, sig, cc=devices.get_current_device().compute_capability, **options)
 
 
-def compile(pyfunc, sig, output="ptx", **options):
-    """As compile_ptx; output is "ptx"."""
-    if output != "ptx":
-        raise NotImplementedError(f"kjit.cuda.compile(output={output!r}): PTX is what is made")
-    return compile_ptx(pyfunc, sig, **options)
-
-
-def compile_for_current_device(pyfunc, sig, **options):
-    return compile(pyfunc, sig, cc=devices.get_current_device().compute_capability, **options)
+def compile_all(pyfunc, sig, **options):
+    """([PTX], type of the result): as compile, with all that has to be linked, which is one text."""
+    code, result = compile(pyfunc, sig, **options)
+    return [code], result

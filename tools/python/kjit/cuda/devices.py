@@ -1,10 +1,15 @@
 """Devices and contexts by Numba's names. On the CPU there is one device, whose capability is that of what code is made for."""
 
+import collections
 import contextlib
 import os
 
+import numpy
+
 from .. import _arrays
-from . import arrays
+from . import arrays, driver, streams
+
+MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
 
 _DEFAULT_CAPABILITY = (7, 5)
 
@@ -33,6 +38,11 @@ class Device:
     MAX_GRID_DIM_Y = MAX_GRID_DIM_Z = 65535
     UNIFIED_ADDRESSING = True
     supports_float16 = supports_bfloat16 = True
+
+    @property
+    def uuid(self):
+        h = self._own.uuid.hex()
+        return f"GPU-{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
     def get_primary_context(self):
         return Context(self)
@@ -78,15 +88,54 @@ class Context:
 
     compute_capability = property(get_compute_capability)
 
-    def create_stream(self):
-        from . import streams
+    def get_memory_info(self):
+        """Bytes of the device that are free, and all; on the CPU the machine's."""
+        return MemoryInfo(*self.device._own.memory_info())
 
+    def create_stream(self):
         return streams.stream()
 
-    def create_event(self, timing=True):
-        from . import streams
+    def create_external_stream(self, ptr):
+        return streams.external_stream(ptr)
 
+    def get_default_stream(self):
+        return streams.default_stream()
+
+    def get_legacy_default_stream(self):
+        return streams.legacy_default_stream()
+
+    def get_per_thread_default_stream(self):
+        return streams.per_thread_default_stream()
+
+    def create_event(self, timing=True):
         return streams.event(timing)
+
+    # ---- memory ----
+
+    def memalloc(self, bytesize):
+        """New memory of the device, by its address."""
+        return driver.allocate(self, bytesize)
+
+    def memhostalloc(self, bytesize, mapped=False, portable=False, wc=False):
+        """New pinned memory of the host, as an array of bytes; mapped: kernels reach it in place."""
+        return (arrays.mapped_array if mapped else arrays.pinned_array)(bytesize, numpy.uint8)
+
+    def memallocmanaged(self, bytesize, attach_global=True):
+        """New memory that moves to where it is used, as an array of bytes."""
+        return arrays.managed_array(bytesize, numpy.uint8)
+
+    def mempin(self, owner, pointer, size, mapped=False):
+        """The host's memory, which kjit copies through pinned memory of its own."""
+        return driver.MemoryPointer(self, pointer, size, keeps=owner)
+
+    def get_ipc_handle(self, memory):
+        """Memory of the device for another process of this machine."""
+        return driver.export_memory(memory._keeps, memory.size)
+
+    @property
+    def deallocations(self):
+        """What was freed and not given back to the driver: clear() gives it back."""
+        return Deallocations(self.device._own)
 
     def reset(self):
         self.device.reset()
@@ -111,6 +160,16 @@ class Context:
 
     def __hash__(self):
         return hash(self.device)
+
+
+class Deallocations:
+    """Memory of arrays that are gone, which kjit keeps for the next ones."""
+
+    def __init__(self, device):
+        self._device = device
+
+    def clear(self):
+        self._device.trim()
 
 
 class _Devices:
@@ -188,6 +247,11 @@ def is_available():
     return True
 
 
+def cuda_error():
+    """What was wrong as the driver was opened: None, as the CPU takes its place."""
+    return None
+
+
 def is_supported_version():
     return True
 
@@ -203,9 +267,8 @@ def is_bfloat16_supported(cc=None):
 
 
 def code_target(cc=None):
-    """The name of what code is made for, "sm_90"."""
-    major, minor = cc if cc is not None else get_current_device().compute_capability
-    return f"sm_{major}{minor}"
+    """The name of what code is made for, "sm_90"; of (9, 0, "a") "sm_90a"."""
+    return "sm_" + "".join(map(str, cc if cc is not None else get_current_device().compute_capability))
 
 
 @contextlib.contextmanager

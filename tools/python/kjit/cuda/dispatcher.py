@@ -1,16 +1,16 @@
 """kjit.cuda.jit: kernels and device functions with Numba's rules."""
 
 import functools
+import math
 import re
 import types as python_types
+import warnings
 
 from .. import _arrays, _functions, _kjit, _state
-from . import arrays, streams, types
+from . import arrays, config, errors, streams, types
 
 # Options that change nothing here: what they ask for is so, or has no meaning for kjit.
 _WITHOUT_EFFECT = {
-    "opt",
-    "lineinfo",
     "cache",
     "lto",
     "nopython",
@@ -20,6 +20,8 @@ _WITHOUT_EFFECT = {
 _KNOWN = _WITHOUT_EFFECT | {
     "device",
     "debug",
+    "opt",
+    "lineinfo",
     "fastmath",
     "inline",
     "forceinline",
@@ -46,6 +48,12 @@ class _Kernel(_functions.Kernel):
             device = "cuda:0"
         return *made, device, is_typed
 
+    def _specialize(self, text):
+        """(module, name), after the kernel was compiled for these types for the device that launches use."""
+        module, name = self._loaded_module()
+        _kjit.specialize(module, name, text, _arrays.device())
+        return module, name
+
 
 class _DeviceFunction(_functions._Compiled):
     """A device function alone: a C function for other code."""
@@ -57,7 +65,7 @@ class _DeviceFunction(_functions._Compiled):
         self._prepare(function, options)
 
     def code(self, stage, signature, target, symbol=None):
-        """Its code at a stage, with debug information where it is compiled for a debugger."""
+        """Its code at a stage, with debug information where it is compiled for a debugger. symbol: its name in the code."""
         module, name = self._module()
         _know_records(self, signature)
         return _kjit.compile_function(module, name, signature, symbol, stage, target, self._bits[1])
@@ -71,6 +79,9 @@ class _DeviceFunction(_functions._Compiled):
 def _device_text(kinds):
     return ", ".join(kind.text for kind in kinds)
 
+
+# Of a grid: with fewer a GPU is hardly busy.
+_FEW_BLOCKS = 128
 
 _CARVEOUTS = ("default", "maxl1", "maxshared")
 
@@ -88,6 +99,28 @@ def _check_values(given):
         )
 
 
+def _is_debug(given):
+    return bool(config.CUDA_DEBUGINFO_DEFAULT if given.get("debug") is None else given["debug"])
+
+
+def _is_optimized(given):
+    return bool(config.OPT if given.get("opt") is None else given["opt"])
+
+
+def _warn_of_options(given):
+    if not _is_debug(given):
+        return
+    if _is_optimized(given):
+        text = (
+            "debug=True with opt=True is not supported by CUDA's debuggers, which find few variables in optimized code: "
+            "opt=False keeps them"
+        )
+        warnings.warn(text, errors.NumbaInvalidConfigWarning, stacklevel=3)
+    if given.get("lineinfo"):
+        text = "debug and lineinfo are mutually exclusive. Use debug to get full debug info (this disables some optimizations)"
+        warnings.warn(text, errors.NumbaInvalidConfigWarning, stacklevel=3)
+
+
 def _options(given):
     for name, why in _REFUSED.items():
         if given.get(name):
@@ -97,10 +130,15 @@ def _options(given):
         raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_KNOWN)}")
     _check_values(given)
     options = {"numba": True}
-    if given.get("debug"):
-        options |= {"checks": "usual", "debug": "lines"}
-    elif given.get("boundscheck"):
-        options["checks"] = "bounds"
+    if _is_debug(given):
+        # Fast divisions by zero are those of IEEE 754.
+        checks = ["bounds", "assert"] if given.get("fastmath") else "usual"
+        options |= {"checks": checks, "debug": "lines" if _is_optimized(given) else "full"}
+    else:
+        if given.get("boundscheck"):
+            options["checks"] = "bounds"
+        if given.get("lineinfo"):
+            options["debug"] = "lines"
     if given.get("fastmath"):
         options["fastmath"] = True
     if given.get("max_registers"):
@@ -113,6 +151,11 @@ def _options(given):
     elif given.get("inline") == "never":
         options["inline"] = False
     return options
+
+
+def _is_no_kernel(dispatcher):
+    name = dispatcher.py_func.__name__
+    return RuntimeError(f"Cannot compile a device function as a kernel: kernels call {name}")
 
 
 class Dispatcher:
@@ -131,15 +174,20 @@ class Dispatcher:
         self.attributes = _functions._attributes(
             {k: v for k, v in self._kjit_options.items() if k in ("numba", "fastmath", "inline")}
         )
-        self.overloads, self.signatures, self._configurations = {}, [], {}
+        self.overloads, self._signatures, self._configurations = {}, [], {}
         self._kernel = _Kernel(py_func, **kernel_options)
         self.func_code, self.extensions = py_func.__code__, []
         functools.update_wrapper(self, py_func)
         self._is_fixed = bool(signatures)
         for signature in signatures:
             self._add(signature)
-        for signature in self.signatures:
+        for signature in self._signatures:
             self._check(signature)
+
+    @property
+    def signatures(self):
+        """The types of the arguments of each overload, as tuples."""
+        return list(self.overloads)
 
     @property
     def ir(self):
@@ -160,7 +208,7 @@ class Dispatcher:
             )
         if signature.args not in self.overloads:
             self.overloads[signature.args] = Overload(self, signature)
-            self.signatures.append(signature)
+            self._signatures.append(signature)
         return self.overloads[signature.args]
 
     def _check(self, signature):
@@ -174,7 +222,7 @@ class Dispatcher:
     @property
     def result(self):
         """The type of what a device function returns as its only signature says, as text, or None."""
-        results = {s.return_type for s in self.signatures} if self._is_device and self._is_fixed else ()
+        results = {s.return_type for s in self._signatures} if self._is_device and self._is_fixed else ()
         kind = next(iter(results)) if len(results) == 1 else None
         return None if kind in (None, types.void) else kind.text
 
@@ -194,7 +242,7 @@ class Dispatcher:
 
     def specialize(self, *args):
         """A dispatcher for arguments of these types only."""
-        if self._is_specialized or self._is_fixed and self.signatures:
+        if self._is_specialized or self._is_fixed and self._signatures:
             raise RuntimeError("Dispatcher already specialized")
         kinds = tuple(a if isinstance(a, types.Type) else types.typeof(a) for a in args)
         known = self.specializations.get(kinds)
@@ -217,7 +265,7 @@ class Dispatcher:
 
     @property
     def nopython_signatures(self):
-        return list(self.signatures)
+        return list(self._signatures)
 
     def disable_compile(self, val=True):
         """No launch with other types from now on."""
@@ -231,8 +279,12 @@ class Dispatcher:
         try:
             return self._configurations[key]
         except KeyError:
-            made = self._configurations[key] = Configured(self, key, griddim, blockdim, stream)
-            return made
+            pass
+        if math.prod(grid) < _FEW_BLOCKS and config.warns_of("CUDA_LOW_OCCUPANCY_WARNINGS"):
+            text = f"Grid size {math.prod(grid)} will likely result in GPU under-utilization due to low occupancy."
+            warnings.warn(text, errors.NumbaPerformanceWarning, stacklevel=3)
+        made = self._configurations[key] = Configured(self, key, griddim, blockdim, stream)
+        return made
 
     def __getitem__(self, key):
         if not isinstance(key, tuple) or len(key) not in (2, 3, 4):
@@ -249,29 +301,34 @@ class Dispatcher:
 
     def __call__(self, *args, **keywords):
         if self._is_device:
-            raise TypeError(f"{self.py_func.__name__} is a device function: kernels call it")
+            raise _is_no_kernel(self)
         raise ValueError(
             "Kernel launch configuration was not specified. Use the syntax:\n\n"
             "kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)"
         )
 
     def _fit(self, args):
-        """The arguments as one of the signatures has them."""
-        best = None
-        for signature in self.signatures:
+        """The arguments as the signature that fits best has them."""
+        fitting = []
+        for signature in self._signatures:
             if len(signature.args) != len(args):
                 continue
             fits = [_fit_one(kind, a) for kind, a in zip(signature.args, args)]
-            if all(f is not None for f in fits):
-                worst = sum(f[0] for f in fits)
-                if best is None or worst < best[0]:
-                    best = worst, [f[1] for f in fits]
-        if best is None:
+            if None not in fits:
+                worst = tuple(map(sum, zip(*(f[0] for f in fits)))) if fits else ()
+                fitting.append((worst, signature, [f[1] for f in fits]))
+        if not fitting:
             found = ", ".join(str(types.typeof(a)) for a in args)
             raise TypeError(
-                f"No matching definition for argument type(s) {found}: {', '.join(map(str, self.signatures))}"
+                f"No matching definition for argument type(s) {found}: {', '.join(map(str, self._signatures))}"
             )
-        return best[1]
+        least = min(worst for worst, *_ in fitting)
+        best = [row for row in fitting if row[0] == least]
+        if len(best) > 1:
+            found = tuple(types.typeof(a) for a in args)
+            listed = "\n".join(str(signature) for _, signature, _ in best)
+            raise TypeError(f"Ambiguous overloading for {self.py_func} {found}:\n{listed}")
+        return best[0][2]
 
     def _launch(self, launcher, args, keywords):
         if keywords:
@@ -285,8 +342,7 @@ class Dispatcher:
         after = []
         values = [arrays.take(a, after) for a in args]
         launcher(*values)
-        if not self._is_fixed:
-            self._remember(args)
+        self._remember(args)
         for finish in after:
             finish()
 
@@ -294,6 +350,10 @@ class Dispatcher:
         key = tuple(_brief(a) for a in args)
         if key not in self._seen:
             self._seen.add(key)
+            if config.warns_of("CUDA_WARN_ON_IMPLICIT_COPY"):
+                arrays.warn_of_copies(args)
+            if self._is_fixed:
+                return
             try:
                 self._add(tuple(types.typeof(a) for a in args))
             except (TypeError, NotImplementedError):
@@ -305,10 +365,10 @@ class Dispatcher:
 
     # ---- inspection ----
 
-    def _for_types(self, kinds):
-        """(the kernel for arguments of these types, their types as its parameters have them)"""
+    def _for_types(self, kinds, text_of=None):
+        """(the kernel for arguments of these types, their types as its parameters have them). text_of: what gives a type's text."""
         kernel = self._kernel._for_shapes(tuple(k.shape() if isinstance(k, types.BaseTuple) else None for k in kinds))
-        text = ", ".join(_flat_texts(kinds))
+        text = ", ".join(_flat_texts(kinds, text_of or _any_layout))
         _know_records(kernel, text)
         return kernel, text
 
@@ -321,7 +381,7 @@ class Dispatcher:
 
         if signature is not None:
             return one(types.parse(signature).args)
-        return {s.args: one(s.args) for s in self.signatures}
+        return {s.args: one(s.args) for s in self._signatures}
 
     def inspect_llvm(self, signature=None):
         """The LLVM IR by signature, or of one."""
@@ -335,12 +395,14 @@ class Dispatcher:
         return self.inspect_asm(signature)
 
     def inspect_sass(self, signature=None):
+        if self._is_device:
+            raise RuntimeError("Cannot inspect SASS of a device function")
         return self._inspect("sass", signature, _target())
 
     def inspect_types(self, file=None):
         import sys
 
-        for signature in self.signatures:
+        for signature in self._signatures:
             print(
                 f"{self.py_func.__name__} {signature.args}\n{self._inspect('typed', signature, 'cpu')}",
                 file=file or sys.stdout,
@@ -348,12 +410,19 @@ class Dispatcher:
 
     def _number(self, name, signature):
         if signature is None:
-            return {s.args: self._number(name, s) for s in self.signatures}
-        kernel, text = self._for_types(types.parse(signature).args)
-        rows = [r for r in kernel.specializations if r["signature"] == text] or kernel.specializations
-        if not rows:
-            raise ValueError("nothing was compiled yet: launch the kernel first")
-        return rows[-1][name]
+            found = {s.args: self._number(name, s) for s in self._signatures}
+            return next(iter(found.values())) if self._is_fixed and len(found) == 1 else found
+        kernel, text = self._for_types(types.parse(signature).args, _laid_out)
+        module, function = kernel._specialize(text)
+        rows = [r for r in _kjit.list_specializations(module, function) if r["signature"] == text]
+        most = _arrays.device().attribute("MAX_THREADS_PER_BLOCK") if name == "max_threads" else 0
+        return rows[-1][name] or most
+
+    def max_cooperative_grid_blocks(self, signature, blockdim, dynsmemsize=0):
+        """How many blocks a launch of the kernel for these types has at most whose threads wait for each other."""
+        kernel, text = self._for_types(types.parse(signature).args, _laid_out)
+        _, block = normalize(1, blockdim)
+        return _kjit.occupancy(*kernel._specialize(text), text, block, dynsmemsize)
 
     def get_regs_per_thread(self, signature=None):
         return self._number("registers", signature)
@@ -368,11 +437,11 @@ class Dispatcher:
         return self._number("max_threads", signature)
 
     def get_const_mem_size(self, signature=None):
-        return 0 if signature is not None else {s.args: 0 for s in self.signatures}
+        return self._number("constant_bytes", signature)
 
     def __reduce__(self):
         kernel = self._kernel.__reduce__()
-        return _remake, (kernel, [s.args for s in self.signatures] if self._is_fixed else [], self.targetoptions)
+        return _remake, (kernel, [s.args for s in self._signatures] if self._is_fixed else [], self.targetoptions)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else python_types.MethodType(self, instance)
@@ -387,12 +456,22 @@ def _know_records(compiled, text):
         _kjit.find_record(_state.context(*compiled._bits), name)
 
 
-def _flat_texts(kinds):
+def _any_layout(kind):
+    return kind.text
+
+
+def _laid_out(kind):
+    """As launches have it, whose arrays are known to be without gaps."""
+    layout = getattr(kind, "layout", "A")
+    return kind.text if layout == "A" else f"{kind.text} {layout}"
+
+
+def _flat_texts(kinds, text_of):
     for kind in kinds:
         if isinstance(kind, types.BaseTuple):
-            yield from _flat_texts(kind)
+            yield from _flat_texts(kind, text_of)
         else:  # a record is handed over where it is
-            yield kind.text + "[]" if isinstance(kind, types.Record) else kind.text
+            yield kind.text + "[]" if isinstance(kind, types.Record) else text_of(kind)
 
 
 def _remake(reduced, signatures, given):
@@ -411,6 +490,10 @@ def _brief(value):
     return type(value), dtype, getattr(value, "ndim", 0)
 
 
+# How bad it is to hand over something as another type, the worst first: values get lost; another kind of numbers; a wider one.
+_UNSAFE, _SAFE, _WIDER, _EXACT = (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)
+
+
 def _fit_one(kind, value):
     """(how bad, the value as the type has it), or None."""
     import numpy
@@ -419,37 +502,34 @@ def _fit_one(kind, value):
         dtype = getattr(value, "dtype", None)
         if dtype is None:
             interface = getattr(value, "__cuda_array_interface__", None)
-            if interface is None:
-                return None
-            return (0, value)
+            return None if interface is None else (_EXACT, value)
         if value.ndim != kind.ndim or types.from_dtype(dtype).text != kind.dtype.text:
-            return (8, value) if _same_bits(value, kind) else None
+            return (_UNSAFE, value) if _same_bits(value, kind) else None
         if kind.layout != "A" and types.typeof(value).layout not in (
             kind.layout,
             "C" if value.ndim == 1 else kind.layout,
         ):
             return None
-        return (0, value)
+        return _EXACT, value
     if isinstance(kind, types.BaseTuple):
         fits = isinstance(value, tuple) and len(value) == len(kind) and [_fit_one(k, v) for k, v in zip(kind, value)]
         if fits is False or None in fits:
             return None
         items = [item for _, item in fits]
-        return sum(bad for bad, _ in fits), type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        worst = tuple(map(sum, zip(*(bad for bad, _ in fits)))) if fits else _EXACT
+        return worst, type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(kind, types.Record):
-        return (0, value) if getattr(value, "dtype", None) == kind.dtype else None
+        return (_EXACT, value) if getattr(value, "dtype", None) == kind.dtype else None
     if not isinstance(value, (bool, int, float, complex, numpy.generic)):
         return None
     found, wanted = numpy.asarray(value).dtype, types.as_dtype(kind)
     if found == wanted:
-        return 0, wanted.type(value)
+        return _EXACT, wanted.type(value)
     if numpy.can_cast(found, wanted, "safe"):
-        return 1, wanted.type(value)
-    if found.kind == "c" and wanted.kind != "c":
+        return _WIDER if found.kind == wanted.kind else _SAFE, wanted.type(value)
+    if found.kind == "c" and wanted.kind != "c" or found.kind == "f" and wanted.kind in "iu":
         return None
-    if wanted.kind == "b":
-        return 4, wanted.type(value)
-    return (2 if found.kind == wanted.kind else 3), numpy.asarray(value).astype(wanted)[()]
+    return _UNSAFE, numpy.asarray(value).astype(wanted)[()]
 
 
 def _same_bits(value, kind):
@@ -477,14 +557,17 @@ class Overload:
             "shared_mem_per_block": "shared_bytes",
             "local_mem_per_thread": "local_bytes",
             "max_threads_per_block": "max_threads",
+            "const_mem_size": "constant_bytes",
         }
         if name in numbers:
             return self.dispatcher._number(numbers[name], self.signature)
         if name == "cooperative":
             return "grid_sync()" in self.dispatcher.ir
-        if name == "const_mem_size":
-            return 0
         raise AttributeError(name)
+
+    def max_cooperative_grid_blocks(self, blockdim, dynsmemsize=0):
+        """How many blocks a launch has at most whose threads wait for each other."""
+        return self.dispatcher.max_cooperative_grid_blocks(self.signature, blockdim, dynsmemsize)
 
 
 class Configured:
@@ -503,10 +586,27 @@ class Configured:
 
     def __call__(self, *args, **keywords):
         if self.dispatcher._is_device:
-            raise TypeError(f"{self.dispatcher.py_func.__name__} is a device function: kernels call it")
+            raise _is_no_kernel(self.dispatcher)
         if self._launcher is None:
-            self._launcher = self.dispatcher._kernel[self._key]
+            self._launcher = self._make_launcher()
         self.dispatcher._launch(self._launcher, args, keywords)
+
+    def _make_launcher(self):
+        kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
+        if stream is None or not any(kernel._bits):
+            return kernel[self._key]
+        # A kernel with checks or debug information has a context of its own: the stream by its handle; the CPU's has none,
+        # and is waited for.
+        if stream.handle:
+            return kernel[grid, block, stream.handle, shared]
+        launcher = kernel[grid, block, None, shared]
+
+        def launch(*values):
+            stream.synchronize()
+            launcher(*values)
+            _state.context(*kernel._bits).device("cpu").synchronize()
+
+        return launch
 
 
 class ForAll:
@@ -549,12 +649,14 @@ def normalize(griddim, blockdim):
 def jit(func_or_sig=None, device=False, **options):
     """Makes a function of Python a kernel, `kernel[grid, block](...)`, or a function that kernels call. func_or_sig: the
     function; or a signature or a list of them, "void(float32[:], int32)". Options: device, debug, fastmath, max_registers,
-    launch_bounds, inline, boundscheck; opt, lineinfo, cache, lto, cooperative and shared_memory_carveout change nothing.
+    launch_bounds, inline, boundscheck, lineinfo; opt=False with debug keeps variables for debuggers; cache, lto, cooperative
+    and shared_memory_carveout change nothing.
     link= and extensions= are refused."""
     for name in ("argtypes", "restype", "bind"):
         if name in options:
             raise _deprecated(name)
     options["device"] = device
+    _warn_of_options(options)
     if isinstance(func_or_sig, Dispatcher):
         raise TypeError("A jit decorator was called on an already jitted function")
     if isinstance(func_or_sig, python_types.FunctionType):

@@ -2,8 +2,12 @@
 
 import asyncio
 import contextlib
+import weakref
 
-from .. import _arrays, _kjit
+from .. import _arrays, _kjit, _state
+
+# Streams of the CPU, which have no handle of a driver's, by their numbers.
+_of_cpu = weakref.WeakValueDictionary()
 
 
 class Stream:
@@ -11,10 +15,33 @@ class Stream:
 
     def __init__(self, own=None, kind="created"):
         self._own, self._kind = own, kind
+        if isinstance(own, _kjit.Stream) and not own.handle:
+            _of_cpu[id(own)] = self
+
+    @property
+    def external(self):
+        """Whether it is one of another library."""
+        return self._kind == "external"
+
+    @property
+    def handle(self):
+        """The CUstream as a number; on the CPU a number of kjit's."""
+        return int(self)
 
     def synchronize(self):
         """Waits for all that is queued."""
-        (self._own or _arrays.device()).synchronize()
+        self._waitable().synchronize()
+
+    def _waitable(self):
+        if self._own is None:
+            return _arrays.device()
+        if isinstance(self._own, _kjit.Stream):
+            return self._own
+        on_gpu = _arrays.device().kind == "cuda"
+        return _kjit.open_stream(_state.context(), int(self)) if on_gpu else _arrays.device()
+
+    def __cuda_stream__(self):
+        return 0, int(self)
 
     @contextlib.contextmanager
     def auto_synchronize(self):
@@ -35,12 +62,12 @@ class Stream:
         return future
 
     def __bool__(self):
-        return self._own is not None or self._kind in ("legacy", "per-thread")
+        return True
 
     def __int__(self):
-        return (
-            {"legacy": 1, "per-thread": 2}.get(self._kind, 0) if self._own is None else self._own.__cuda_stream__()[1]
-        )
+        if self._own is None:
+            return {"legacy": 1, "per-thread": 2}.get(self._kind, 0)
+        return self._own.__cuda_stream__()[1] or id(self._own)
 
     def __repr__(self):
         words = {
@@ -83,6 +110,10 @@ def per_thread_default_stream():
 
 def external_stream(ptr):
     """The stream of another library by its handle."""
+    if ptr in (0, 1, 2):
+        return Stream(None, ("default", "legacy", "per-thread")[ptr])
+    if ptr in _of_cpu:
+        return Stream(_of_cpu[ptr]._own, "external")
 
     class Foreign:
         def __cuda_stream__(self):

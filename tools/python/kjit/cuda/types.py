@@ -62,6 +62,12 @@ class Array(Type):
     def __hash__(self):
         return hash((self.text, self.layout))
 
+    def __repr__(self):
+        return f"Array({self.dtype!r}, {self.ndim}, {self.layout!r}, False, aligned=True)"
+
+    def __str__(self):
+        return self.name
+
     def copy(self, dtype=None, ndim=None, layout=None):
         return Array(dtype or self.dtype, self.ndim if ndim is None else ndim, layout or self.layout)
 
@@ -102,6 +108,43 @@ class Complex(Number):
     @property
     def underlying_float(self):
         return BY_TEXT["f32" if self.text == "c64" else "f64"]
+
+
+class _Date(Type):
+    """A count of a unit of time, "D"; kernels have it as an int64."""
+
+    __slots__ = ("unit",)
+    _word = None
+
+    def __init__(self, unit=""):
+        self.unit = unit
+        super().__init__("i64", f"{self._word}[{unit}]" if unit else self._word)
+
+    @property
+    def dtype(self):
+        import numpy
+
+        return numpy.dtype(self.name)
+
+    def __eq__(self, other):
+        return isinstance(other, _Date) and self.name == other.name
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+class NPDatetime(_Date):
+    """A date of NumPy."""
+
+    __slots__ = ()
+    _word = "datetime64"
+
+
+class NPTimedelta(_Date):
+    """A difference of dates."""
+
+    __slots__ = ()
+    _word = "timedelta64"
 
 
 class Record(Type):
@@ -200,6 +243,9 @@ class Void(Type):
         return Signature(self, values)
 
 
+NoneType = Void
+
+
 class Signature:
     """Types of the parameters, `args`, and of the result, `return_type`; None: not said."""
 
@@ -216,7 +262,7 @@ class Signature:
         return hash(self.args)
 
     def __repr__(self):
-        return f"({', '.join(map(str, self.args))}) -> {self.return_type}"
+        return f"{self.args} -> {self.return_type or 'none'}"
 
 
 _NAMES = {
@@ -313,12 +359,18 @@ def parse(thing):
     raise TypeError(f"no signature: {thing!r}")
 
 
+def of_text(text):
+    """The scalar type that the kernel IR calls so; None: it is another type."""
+    return void if text == "void" else BY_TEXT.get(text)
+
+
 def from_dtype(dtype):
     """The type of elements of NumPy's dtype."""
     if getattr(dtype, "names", None):
         return Record(dtype)
-    if getattr(dtype, "kind", None) in ("M", "m"):  # counts of their unit
-        return BY_TEXT["i64"]
+    if getattr(dtype, "kind", None) in ("M", "m"):
+        unit = dtype.str.partition("[")[2].rstrip("]")
+        return (NPDatetime if dtype.kind == "M" else NPTimedelta)(unit)
     text = dtypes.name_of(dtype)
     if text not in BY_TEXT:
         raise NotImplementedError(f"{dtype} has no type in kjit.cuda")
@@ -329,7 +381,7 @@ def as_dtype(kind):
     """NumPy's dtype of a scalar type."""
     import numpy
 
-    if isinstance(kind, Record):
+    if isinstance(kind, (Record, _Date)):
         return kind.dtype
     return numpy.dtype(dtypes._NUMPY[kind.text])
 

@@ -3,7 +3,7 @@
 import ast
 
 from .. import dtypes
-from .._errors import remember_raise
+from .._errors import SourceError, SourceTypeError, remember_raise
 from . import module as modules
 from . import static, words
 from .expression import BINARY, Expressions
@@ -53,10 +53,10 @@ class Emitter(Loops, Expressions):
 
     # ---- help ----
 
-    def error(self, node, message):
+    def error(self, node, message, kind=SourceError):
         if not hasattr(node, "lineno"):
             node = self.node
-        return self.source.error(node, message)
+        return self.source.error(node, message, kind)
 
     def local(self, name):
         if name not in self.renamed:
@@ -194,7 +194,9 @@ class Emitter(Loops, Expressions):
         if statement.value is None or isinstance(statement.value, ast.Constant) and statement.value.value is None:
             self.put(depth, place, "return")
         elif self.kind == "kernel":
-            raise self.error(statement, "a kernel returns nothing: write to an array, or make it a kjit.func")
+            numba = "CUDA kernel must have void return type: " if self.is_typed else ""
+            advice = "write to an array, or make it a device function"
+            raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
         else:
             self.put(depth, place, "return ", self.expression(statement.value))
 

@@ -86,6 +86,8 @@ class Expressions:
         what = (
             "None" if value is None else "a text" if isinstance(value, str) else f"an object of {type(value).__name__}"
         )
+        if self.is_typed and isinstance(node, ast.Name):
+            what = f"Untyped global name '{node.id}': {what}"
         raise self.error(
             node,
             f"{what} is nothing that a kernel can use: numbers, tuples of numbers, NumPy arrays, functions and kjit's own words are",

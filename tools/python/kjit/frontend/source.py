@@ -34,10 +34,10 @@ class Source:
         """Line and column from 1, which counts bytes of UTF-8 as libkjit's columns do."""
         return self.file, node.lineno, node.col_offset + 1
 
-    def error(self, node, message):
+    def error(self, node, message, kind=SourceError):
         place, quoted = self.place(node), self.quote(node.lineno)
         column = character_column(quoted, place[2])
-        return SourceError(show("error", message, place, quoted), "KJIT_ERROR_SYNTAX", message, *place[:2], column)
+        return kind(show("error", message, place, quoted), "KJIT_ERROR_SYNTAX", message, *place[:2], column)
 
     def operator_place(self, left, right, text):
         """Where between two operands their operator stands."""

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""The matrix profile of a series of heartbeats with a pattern that comes twice and a beat that is missed: both are found, and all distances are compared with those of NumPy. With --program the
+C program for several devices runs in place of kjit-run, with --stumpy the stumpy package is compared, too; --points 131072 is the size that docs/performance.md speaks of."""
+import os
+import shlex
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from program import Program, beside
+
+LARGE = 20000  # points, from which on NumPy compares some rows only
+
+
+def options(parser):
+    parser.add_argument("--points", type=int, default=4000)
+    parser.add_argument("--window", type=int, default=100)
+    parser.add_argument("--type", default="f64", choices=["f32", "f64"], help="what covariances are computed in")
+    parser.add_argument("--threads", type=int, help="of a block; default: 256 on a GPU, 1 on the CPU")
+    parser.add_argument("--diagonals", type=int, help="of a thread; default: 4 on a GPU, 64 on the CPU")
+    parser.add_argument("--program", help="the program matrix_profile that is built from matrix_profile.c")
+    parser.add_argument("--parts", type=int, default=1, help="of the program")
+    parser.add_argument("--stumpy", choices=["cpu", "gpu"], help="compare with stumpy.stump or stumpy.gpu_stump, and print their times")
+
+
+def heartbeats(rng, n, m):
+    """Beats of different lengths and heights over a baseline that wanders, with noise. Returns the places of the pattern that comes twice and of the missing beat, too."""
+    series, at = 0.002 * np.cumsum(rng.standard_normal(n)) + 0.02 * rng.standard_normal(n), 0
+    beats = []
+    while at < n:
+        length = int(m * rng.uniform(0.8, 1.2))
+        t = np.linspace(-1, 1, length)[:max(0, n - at)]
+        series[at:at + length] += rng.uniform(0.8, 1.2) * (np.exp(-300 * t**2) - 0.2 * np.exp(-100 * (t - 0.15)**2) + 0.15 * np.exp(-40 * (t - 0.5)**2))
+        beats.append(at)
+        at += length
+    first, second, missed = (n * part // 10 for part in (2, 6, 8))
+    pattern = np.cumsum(rng.standard_normal(m)) / np.sqrt(m)
+    for place in (first, second):
+        series[place:place + m] = pattern + 1e-4 * rng.standard_normal(m)
+    series[missed:missed + 2 * m] = 0.3 * np.sin(np.linspace(0, 19, 2 * m)**1.5) + 0.02 * rng.standard_normal(2 * m)
+    return series, first, second, missed
+
+
+def windows_of(series, m):
+    """Each less its mean, of length 1."""
+    w = np.lib.stride_tricks.sliding_window_view(series, m)
+    w = w - w.mean(1, keepdims=True)
+    return w / np.sqrt((w * w).sum(1, keepdims=True))
+
+
+def check(series, m, rows, profile, places, tolerance):
+    """The distances of these windows from all others, by products of matrices; a place is right if it is as near as the nearest."""
+    w, least = windows_of(series, m), m // 4 + 1
+    for part in np.array_split(rows, max(1, len(rows) // 64)):
+        squared = 2 * m * np.maximum(1 - w[part] @ w.T, 0)
+        squared[np.abs(part[:, None] - np.arange(len(w))) < least] = np.inf
+        nearest = squared.min(1)
+        found = squared[np.arange(len(part)), places[part]]
+        wrong = np.flatnonzero((np.abs(profile[part]**2 - nearest) > tolerance) | (found - nearest > tolerance))
+        if len(wrong):
+            i = wrong[0]
+            sys.exit(f"window {part[i]}: distance {profile[part[i]]} from {places[part[i]]}, which is at {found[i]**0.5}; the nearest is at {nearest[i]**0.5}")
+
+
+def run_kjit(p, series, m):
+    """By kjit-run: one device."""
+    n = len(series) - m + 1
+    names = {"keys": "u64", "mean": "f64", "f": p.options.type, "g": p.options.type, "s": p.options.type}
+    for name, kind in names.items():
+        p.value(name, f"zeros:{kind}[{n}]")
+    p.array("x", series)
+    devices = subprocess.run([*shlex.split(p.options.kjit_run), "--devices"], capture_output=True, text=True).stdout
+    is_gpu = p.options.device == "cuda" or p.options.device == "auto" and "cuda:" in devices
+    p.launch(f"prepare(keys, mean, f, g, s, x, {m})")
+    threads, diagonals = p.options.threads or (256 if is_gpu else 1), p.options.diagonals or (4 if is_gpu else 64)
+    p.launch(f"profile(keys, mean, f, g, s, x, {m}, {m // 4 + 1}, 0, 1, {threads}, {diagonals})")
+    p.call(f"profile, places = map(finish, keys, {m})")
+    subprocess.run(p.tool("--quiet", "--save", f"profile={p.file('profile.npy')}", "--save", f"places={p.file('places.npy')}"), check=True)
+    return np.load(p.file("profile.npy")), np.load(p.file("places.npy"))
+
+
+def run_program(p, series, m):
+    series.tofile(p.file("series"))
+    device = "cpu" if p.options.device == "auto" else p.options.device
+    subprocess.run([p.options.program, device, str(p.options.parts), p.options.type, p.file("series"), str(m), p.file("profile"), p.file("places"), p.module], check=True)
+    return np.fromfile(p.file("profile")), np.fromfile(p.file("places"), "i8")
+
+
+def compare_stumpy(which, series, m, profile, places, tolerance):
+    if which == "gpu" and not hasattr(np, "row_stack"):
+        np.row_stack = np.vstack  # numba-cuda asks for it
+    import stumpy
+    function = stumpy.gpu_stump if which == "gpu" else stumpy.stump
+    function(series[:10 * m], m)  # compiles
+    start = time.perf_counter()
+    result = function(series, m)
+    seconds = time.perf_counter() - start
+    theirs = result[:, 0].astype("f8")
+    print(f"stumpy {stumpy.__version__}, {function.__name__}: {seconds:.3f} s; greatest difference of squared distances {np.abs(theirs**2 - profile**2).max():.2g}, {(result[:, 1] != places).sum()} places differ")
+    if np.abs(theirs**2 - profile**2).max() > tolerance:
+        sys.exit("stumpy has other distances")
+
+
+def main():
+    p = Program(beside(__file__, "matrix_profile.kir"), __doc__, options)
+    m, tolerance = p.options.window, 2 * p.options.window * (1e-7 if p.options.type == "f64" else 2e-5)
+    try:
+        print(f"matrix_profile.kir: seed {p.seed}", flush=True)
+        series, first, second, missed = heartbeats(p.rng, p.options.points, m)
+        profile, places = (run_program if p.options.program else run_kjit)(p, series, m)
+        rows = np.arange(len(profile)) if len(series) < LARGE else p.rng.choice(len(profile), 256, replace=False)
+        check(series, m, rows, profile, places, tolerance)
+        motif, discord = int(np.argmin(profile)), int(np.argmax(profile))
+        print(f"nearest: {motif} and {places[motif]}, at {profile[motif]:.4f}; farthest from all: {discord}, at {profile[discord]:.4f}")
+        if {motif, int(places[motif])} != {first, second}:
+            sys.exit(f"the pattern comes at {first} and {second}")
+        if not missed - m < discord < missed + 2 * m:
+            sys.exit(f"the missing beat is at {missed}")
+        if p.options.stumpy:
+            compare_stumpy(p.options.stumpy, series, m, profile, places, tolerance)
+        print("matrix_profile.kir: the results are right")
+    finally:
+        p.close()
+
+
+if __name__ == "__main__":
+    main()

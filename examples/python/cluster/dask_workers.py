@@ -1,0 +1,68 @@
+"""A kernel and an njit function over the blocks of a Dask array, on several worker processes: they go to the workers in pickles.
+Compiled code is kept in one directory that all of them share, so that one compiles and the others load."""
+import os
+import tempfile
+
+import dask.array
+import kjit
+import numpy as np
+from dask.distributed import Client, LocalCluster
+
+SCALE = 0.25
+
+
+def curve(v):
+    return np.exp(-v * v) * SCALE
+
+
+@kjit.jit
+def over(r, x, power):
+    for i, j in kjit.grid_range(x.shape):
+        r[i, j] = curve(x[i, j]) ** power
+
+
+@kjit.njit(parallel=True)
+def row_sums(x):
+    sums = np.zeros(len(x))
+    for i in kjit.prange(len(x)):
+        for j in range(x.shape[1]):
+            sums[i] += x[i, j]
+    return sums
+
+
+def work(block, kernel, power):
+    block = np.require(block, requirements="A")  # what comes from another process may be at any address
+    result = np.empty_like(block)
+    kernel(result, block, power)
+    return result
+
+
+def work_and_sum(block, kernel, power, sum_up):
+    return sum_up(work(block, kernel, power))
+
+
+def told():
+    """How much a worker has compiled, and how much it has loaded from the shared directory."""
+    numbers = kjit.statistics()
+    return numbers["compilations"], numbers["disk_hits"]
+
+
+if __name__ == "__main__":
+    cache = tempfile.TemporaryDirectory()
+    os.environ["XDG_CACHE_HOME"] = cache.name  # of the workers; else the user's own directory is the one they share
+    x = np.random.default_rng().standard_normal((400, 300))
+    expected = (np.exp(-x * x) * SCALE) ** 3
+    settings = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with LocalCluster(**settings) as cluster, Client(cluster) as client:
+        workers = list(client.scheduler_info()["workers"])
+        for worker in workers:  # one after the other: the first one compiles, the second one loads
+            client.submit(work_and_sum, x[:2], over, 3, row_sums, workers=[worker], pure=False).result()
+        numbers = [client.run(told, workers=[worker])[worker] for worker in workers]
+        array = dask.array.from_array(x, chunks=(50, 300))
+        sums = array.map_blocks(work_and_sum, over, 3, row_sums, drop_axis=1, dtype=x.dtype)
+        got, got_sums = dask.compute(array.map_blocks(work, over, 3, dtype=x.dtype), sums)
+    cache.cleanup()
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
+    np.testing.assert_allclose(got_sums, expected.sum(1), rtol=1e-12)
+    assert len(numbers) == 2 and numbers[0][0] > 0 and numbers[1][0] == 0 < numbers[1][1], numbers
+    print(f"{array.npartitions} blocks in 2 processes: right; the first has compiled {numbers[0][0]} times, the second has loaded")

@@ -1,0 +1,57 @@
+"""The matrix profile of a series: for each window of m values the distance, of both standardized, to the most similar other
+window. A program for numba.cuda, but for the import: a launch for each window moves along one row of the products."""
+import math
+
+from kjit import cuda
+
+import numpy as np
+
+
+@cuda.jit
+def next_row(T, m, i, before, products, first, mean, deviation, zone, profile, places):
+    """Sliding products of window i with all others, from those of window i - 1, and what they say of the nearest window."""
+    start, stride = cuda.grid(1), cuda.gridsize(1)
+    count = products.shape[0]
+    for j in range(start, count, stride):
+        if i == 0 or j == 0:
+            products[j] = first[i + j]
+        else:
+            products[j] = before[j - 1] - T[i - 1] * T[j - 1] + T[i + m - 1] * T[j + m - 1]
+        if abs(i - j) > zone:
+            correlation = (products[j] - m * mean[i] * mean[j]) / (m * deviation[i] * deviation[j])
+            distance = math.sqrt(max(0.0, 2 * m * (1 - correlation)))
+            if distance < profile[j]:
+                profile[j] = distance
+                places[j] = i
+
+
+def matrix_profile(T, m):
+    windows = np.lib.stride_tricks.sliding_window_view(T, m)
+    count = len(windows)
+    d_T, d_mean, d_deviation = cuda.to_device(T), cuda.to_device(windows.mean(1)), cuda.to_device(windows.std(1))
+    d_first = cuda.to_device(windows @ T[:m])
+    before, products = cuda.device_array(count), cuda.device_array(count)
+    profile, places = cuda.to_device(np.full(count, np.inf)), cuda.to_device(np.full(count, -1))
+    for i in range(count):
+        next_row[4, 64](d_T, m, i, before, products, d_first, d_mean, d_deviation, -(-m // 4), profile, places)
+        before, products = products, before
+    return profile.copy_to_host(), places.copy_to_host()
+
+
+def expected_profile(T, m):
+    windows = np.lib.stride_tricks.sliding_window_view(T, m)
+    windows = (windows - windows.mean(1, keepdims=True)) / windows.std(1, keepdims=True)
+    distances = np.linalg.norm(windows[:, None] - windows, axis=2)
+    i = np.arange(len(windows))
+    distances[abs(i[:, None] - i) <= -(-m // 4)] = np.inf
+    return distances.min(0), distances.argmin(0)
+
+
+random = np.random.default_rng()
+T, m = random.standard_normal(400).cumsum(), 25
+T[300 : 300 + m] = T[60 : 60 + m] + 0.01 * random.standard_normal(m)  # the same shape at two places
+profile, places = matrix_profile(T, m)
+expected, expected_places = expected_profile(T, m)
+np.testing.assert_allclose(profile, expected, rtol=1e-5, atol=1e-5)
+assert places[300] == expected_places[300] == 60 and places[60] == 300
+print(f"the matrix profile of {len(T)} values: windows 60 and 300 are {profile[60]:.3f} apart, as in NumPy")

@@ -1,0 +1,67 @@
+/* What each element of a product goes through before it is stored: options.epilogue. Its operands
+ * are factors of the result's last letters, so that kernels find their elements as they find those
+ * of what is multiplied. */
+#include "algorithm/einsum.h"
+#include "ir/context.h"
+
+/* Extents are those of the result, or 1. */
+static void fit_operand(ka_einsum *e, ka_factor *factor)
+{
+  const ka_factor *result = &e->result;
+  const ka_operand *x = factor->operand;
+  if (x->rank > result->rank)
+    ka_fail(e->call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes, and the result has %u", x->name,
+            x->rank, result->rank);
+  factor->rank = x->rank;
+  for (uint32_t i = 0; i < x->rank; i++) {
+    uint32_t letter = result->letters[result->rank - x->rank + i];
+    factor->letters[i] = (uint8_t)letter;
+    if (x->shape[i] == 1) continue;
+    if (x->shape[i] != e->extents[letter])
+      ka_fail(e->call, KJIT_ERROR_ARGUMENT,
+              "`%s` has the extent %lld along axis %u of the result, which has %lld: it does not "
+              "broadcast",
+              x->name, (long long)x->shape[i], result->rank - x->rank + i,
+              (long long)e->extents[letter]);
+    factor->mask |= UINT64_C(1) << letter;
+  }
+}
+
+void ka_read_epilogue(ka_einsum *e)
+{
+  ka_call *call = e->call;
+  const kjit_algorithm_options *o = &call->options;
+  ka_epilogue *epilogue = &e->epilogue;
+  if (!o->epilogue) return;
+  if (((const ki_decl *)o->epilogue)->function->module->context != call->context)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.epilogue is of another context");
+  if (o->epilogue_operand_count > KA_MOST_EXTRAS)
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "an epilogue of %zu operands: at most %d are taken",
+            o->epilogue_operand_count, KA_MOST_EXTRAS);
+  epilogue->function = o->epilogue;
+  epilogue->count = o->epilogue_operand_count;
+  ka_operand *operands = KJ_NEW_ARRAY(&call->arena, ka_operand, epilogue->count + 1);
+  for (size_t i = 0; i < epilogue->count; i++) {
+    ka_read_argument(call, kj_format(&call->arena, "e%zu", i), &o->epilogue_operands[i],
+                     &operands[i]);
+    epilogue->factors[i].operand = &operands[i];
+    fit_operand(e, &epilogue->factors[i]);
+  }
+}
+
+kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum)
+{
+  ka_call *call = e->call;
+  ka_operand of_sum = { .name = "sum", .element = sum },
+             *operands[KA_MOST_EXTRAS + 1] = { &of_sum };
+  size_t count = e->epilogue.count;
+  for (size_t i = 0; i < count; i++) operands[i + 1] = e->epilogue.factors[i].operand;
+  ka_settle_numbers(call, operands, count + 1);
+  kjit_type type = ka_infer_result(call, e->epilogue.function, operands, count + 1);
+  if (type == KJIT_VOID || !ki_is_element(call->context->types, type))
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "the epilogue returns %s for sums of type %s: an element is "
+            "expected",
+            type == KJIT_VOID ? "nothing" : ka_type_text(call, type), ka_type_text(call, sum));
+  return type;
+}

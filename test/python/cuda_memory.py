@@ -1,0 +1,162 @@
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
+"""Memory by its addresses, host memory that kernels reach, streams by their handles, warnings and settings of kjit.cuda."""
+import ctypes
+import gc
+import pickle
+import warnings
+
+import numpy as np
+
+from kjit import cuda
+
+random = np.random.default_rng()
+
+
+def fails(kind, text, function, *args, **keywords):
+    try:
+        function(*args, **keywords)
+    except kind as error:
+        assert text in str(error), error
+        return
+    raise AssertionError(f"no {kind.__name__}: {text}")
+
+
+# ---- memory by its addresses ----
+
+driver, context = cuda.cudadrv.driver, cuda.current_context()
+host = random.integers(0, 2**32, 100, dtype=np.uint32)
+one, two, back = context.memalloc(host.nbytes), context.memalloc(host.nbytes), np.zeros_like(host)
+driver.host_to_device(one, host, host.nbytes)
+driver.device_to_device(two, one, host.nbytes)
+driver.device_to_host(back, two, host.nbytes)
+assert (back == host).all()
+driver.device_memset(two.view(4, 8), 0x5A, 4)
+driver.device_to_host(back, two, host.nbytes)
+assert back[1] == 0x5A5A5A5A and (np.delete(back, 1) == np.delete(host, 1)).all()
+part = one.view(8, 16)
+assert part.device_pointer_value == one.device_pointer_value + 8 and part.size == 8 and one.refct == 2 and part.owner is one
+del part
+assert one.refct == 1
+fails(ValueError, "bytes 4 to 500 of 400", one.view, 4, 500)
+fails(TypeError, "Not a CUDA memory object", driver.device_memory_size, host)
+seen = []
+pointer = driver.MemoryPointer(context, ctypes.c_void_p(1234), 40, finalizer=lambda: seen.append(1))
+owned = pointer.own()
+del owned
+assert not seen
+del pointer
+gc.collect()
+assert seen == [1]
+assert driver.host_memory_size(host) == host.nbytes and driver.host_memory_size(ctypes.c_double(1)) == 8
+device = cuda.to_device(host)
+assert device.gpu_data == device.view(np.int32).gpu_data != cuda.to_device(host).gpu_data
+free, total = context.get_memory_info()
+assert 0 < free <= total
+assert len(context.device.uuid) == 40 and context.device.uuid.startswith("GPU-")
+
+# ---- strides that a new array has ----
+
+gaps = cuda.device_array((3, 4), np.int16, strides=(16, 4))
+values = random.integers(-1000, 1000, (3, 4), dtype=np.int16)
+gaps[:] = values
+assert (gaps.copy_to_host() == values).all() and gaps.strides == (16, 4)
+relaxed = cuda.cudadrv.devicearray.DeviceNDArray((1, 10), (800, 8), np.float64)
+assert relaxed.flags["C_CONTIGUOUS"] and relaxed.flags["F_CONTIGUOUS"]
+columns = np.asfortranarray(random.random((3, 4, 5)))
+rows = cuda.to_device(np.ascontiguousarray(columns) * 0)
+rows.copy_to_device(columns)
+assert (rows.copy_to_host() == columns).all()
+flipped = cuda.kernels.transpose.transpose(cuda.to_device(values))
+assert (flipped.copy_to_host() == values.T).all()
+
+# ---- memory of the host ----
+
+
+@cuda.jit
+def double(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= 2
+
+
+for make in (cuda.pinned_array, cuda.mapped_array, cuda.managed_array):
+    array = make(50, np.float32)
+    array[:] = random.random(50)
+    wanted = 2 * array
+    double[1, 64](array)
+    cuda.synchronize()
+    assert (array == wanted).all()
+    array[10:20] = 1
+    double[1, 64](array[10:20])  # a view
+    cuda.synchronize()
+    assert (array[10:20] == 2).all() and (array[:10] == wanted[:10]).all()
+    fortran = make((3, 4), np.int64, order="F")
+    assert fortran.flags.f_contiguous and not fortran.flags.c_contiguous
+    kept = make((2, 3))[1:]
+    gc.collect()
+    kept[:] = 3
+    assert (kept == 3).all() and make(0).size == 0
+stream = cuda.stream()
+mapped = cuda.mapped_array(10, stream=stream)
+assert mapped.__cuda_array_interface__["stream"] == stream.handle == int(stream) != 0
+assert mapped.__cuda_array_interface__["data"] == (mapped.ctypes.data, False)
+assert not hasattr(cuda.pinned_array(3), "__cuda_array_interface__")
+
+# ---- streams of others ----
+
+
+class Foreign:
+    def __init__(self, array):
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+array = cuda.device_array(10, stream=stream)
+taken = cuda.as_cuda_array(Foreign(array))
+assert taken.stream.external and int(taken.stream) == int(stream) and not stream.external
+taken.stream.synchronize()
+assert cuda.as_cuda_array(Foreign(cuda.device_array(3))).stream == 0
+assert int(cuda.external_stream(0x12345678).handle) == 0x12345678
+assert bool(cuda.default_stream()) and int(cuda.legacy_default_stream()) == 1
+
+
+@cuda.jit(debug=True, opt=False)
+def checked(x):
+    x[cuda.grid(1)] += 1
+
+
+counts = np.zeros(4)
+checked[1, 4, stream](counts)  # a kernel with checks has a context of its own
+assert (counts == 1).all()
+fails(IndexError, "index 4 of", lambda: (checked[1, 8, stream](counts), cuda.synchronize()))
+
+# ---- other processes ----
+
+fails(Exception, "KJIT_MEMORY_SHARED", cuda.to_device(host).get_ipc_handle)
+handle = pickle.loads(pickle.dumps(cuda.IpcHandle(None, b"x" * 320, 80)))
+assert handle.handle.reserved == b"x" * 320 and handle.size == 80 and handle.base is None
+fails(Exception, "handle", handle.open_array, context, 10, np.int64)
+fails(ValueError, "not opened", handle.close)
+
+# ---- warnings ----
+
+
+def caught(function):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        function()
+    return [(w.category.__name__, str(w.message)) for w in found]
+
+
+assert caught(lambda: double[1, 64](counts)) == []  # the CPU is busy with few blocks, and copies nothing
+cuda.config.CUDA_LOW_OCCUPANCY_WARNINGS = cuda.config.CUDA_WARN_ON_IMPLICIT_COPY = 1
+assert caught(lambda: double[2, 64])[0][0] == "NumbaPerformanceWarning"
+assert caught(lambda: double[128, 64]) == []
+one_more = cuda.jit(double.py_func)
+assert "copy overhead" in caught(lambda: one_more[128, 64](counts))[0][1]
+assert caught(lambda: one_more[128, 64](cuda.to_device(counts))) == []
+assert caught(lambda: cuda.jit(double.py_func)[128, 64](cuda.mapped_array(4))) == []
+cuda.config.DISABLE_PERFORMANCE_WARNINGS = 1
+assert caught(lambda: double[3, 64]) == []
+assert "not supported by CUDA" in caught(lambda: cuda.jit(debug=True))[0][1]
+assert caught(lambda: cuda.jit(debug=True, opt=False)) == []
+assert "mutually exclusive" in caught(lambda: cuda.jit(debug=True, opt=False, lineinfo=True))[0][1]

@@ -1,0 +1,281 @@
+"""Products, reductions over pairs, sparse matrices and linear systems."""
+
+from typing import NamedTuple
+
+from . import _kjit, _state, dtypes
+from ._algorithms import (
+    TF32,
+    Computed,
+    Plain,
+    Several,
+    _device_of,
+    _operand,
+    listed,
+    new_array,
+    one,
+    operator_of,
+    perform,
+)
+from ._arrays import array
+
+# ---- products ----
+
+
+def einsum(expression, *operands, out=None, tf32=False, **options):
+    """The sum of products that `expression` asks for, as `numpy.einsum`: "ij,jk->ik". operands: 1 to 10 arrays of one type of
+    numbers; out: an array, or `kjit.computed`, which gets each sum once. tf32: GPUs may cut factors of f32 to 11 significant bits.
+    options: see `kjit.reduce`; sums are computed in `accumulator`. ArgumentError: the expression, shapes. TypingError: several
+    types. UnsupportedError: more operands."""
+    arguments = Plain(expression), Several(operands)
+    return one(perform("einsum", 1, arguments, listed(out), flags=TF32 if tf32 else 0, **options))
+
+
+def matmul(x, y, *, out=None, tf32=False, **options):
+    """The product of matrices, as `numpy.matmul`: the last two axes are multiplied, (m, k) by (k, n), the others broadcast; an array
+    of one axis is a row on the left and a column on the right. The rest: see `kjit.einsum`."""
+    return one(perform("matmul", 1, (x, y), listed(out), flags=TF32 if tf32 else 0, **options))
+
+
+# ---- pairs ----
+
+
+def _rows(y):
+    return Several(y if isinstance(y, tuple) else (y,))
+
+
+def pairs(function, x, y, operator="add", *, arguments=(), out=None, chunk=0, commutes=False, **options):
+    """For each i operator over all j of `function(x[i], y[j], i, j, *arguments)`, without the matrix of all pairs: an array of as
+    many elements as x has rows. x and y: arrays of one axis, whose elements the function gets as numbers, or of two, whose rows it
+    gets as arrays; y may be a tuple of up to 8 of them, of which the function gets a row each. operator: see `kjit.reduce`.
+    arguments: further arrays and numbers. chunk: so many rows of y are read at a time, which brings them from the host's memory to
+    a device that need not hold them all; 0: all.
+
+        kjit.pairs(lambda x, y, i, j, s: kjit.exp(-s * (x - y) ** 2), x, y, arguments=(0.5,))
+
+    options: see `kjit.reduce`. ArgumentError: shapes, no rows of y and no identity. TypingError: what the function returns.
+    UnsupportedError: rows of more than 4096 bytes."""
+    inner = Computed(function, None, tuple(arguments))
+    given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
+    return one(perform("pairs", 1, given, listed(out), chunk=chunk, **options))
+
+
+def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, **options):
+    """(values, places): for each i the k least of `function(x[i], y[j], i, j, *arguments)` in ascending order, and the j that they
+    are of; both have the shape (rows of x, k). k: 1 to 64. out: a tuple of two arrays. The rest: see `kjit.pairs`."""
+    given = Computed(function, None, tuple(arguments)), x, _rows(y), Plain(k)
+    return perform("pairs_smallest", 2, given, out, chunk=chunk, **options)
+
+
+# ---- sparse matrices ----
+
+
+class CSR:
+    """A matrix in compressed sparse rows: row i has the entries indptr[i] up to indptr[i + 1] - 1, of which entry k is data[k] in
+    column indices[k]. `data`, `indices` and `indptr` are arrays, in place, as SciPy names them; `shape` is (rows, columns). Entries
+    of one place are added. Made by `kjit.csr`."""
+
+    def __init__(self, data, indices, indptr, shape):
+        self.data, self.indices, self.indptr = data, indices, indptr
+        self.shape = tuple(int(extent) for extent in shape)
+
+    @property
+    def nnz(self):
+        """The room for entries: the number of elements of `data`."""
+        return self.data.shape[0]
+
+    def _arguments(self):
+        return self.data, self.indices, self.indptr, Plain(self.shape[0]), Plain(self.shape[1])
+
+    def multiply(self, x, *, out=None, **options):
+        """The product with x, of shape (columns,) or (columns, n), of the type of data: an array of shape (rows,) or (rows, n).
+        options: see `kjit.reduce`. ArgumentError: shapes. TypingError: several types. KernelError: `indptr` descends."""
+        name = "spmv" if len(x.shape) == 1 else "spmm"
+        return one(perform(name, 1, (*self._arguments(), x), listed(out), **options))
+
+    def __matmul__(self, x):
+        return self.multiply(x) if hasattr(x, "shape") and not isinstance(x, CSR) else NotImplemented
+
+    def transpose(self, **options):
+        """The transposed matrix, which is this one in compressed sparse columns. Its columns are sorted in each row. options: see
+        `kjit.reduce`. KernelError: a column outside of the matrix."""
+        return CSR(*perform("csr_transpose", 3, self._arguments(), **options), self.shape[::-1])
+
+    @property
+    def T(self):
+        """The transposed matrix, see `transpose`."""
+        return self.transpose()
+
+    def check(self, *, sorted=False, unique=False, **options):
+        """Looks whether all indices are right: offsets ascend and lead to entries, columns are in the matrix; sorted: columns ascend
+        in each row; unique: and none comes twice. ArgumentError: says which one is wrong. It waits. options: see `kjit.reduce`."""
+        flags = (1 if sorted else 0) | (2 if unique else 0)
+        perform("csr_check", 0, (*self._arguments(), Plain(flags)), (), **options)
+
+    def to_dense(self, *, out=None, **options):
+        """The matrix as an array of two axes. options: see `kjit.reduce`. KernelError: a column outside of the matrix."""
+        return one(perform("csr_to_dense", 1, self._arguments(), listed(out), **options))
+
+    def to_coo(self, **options):
+        """(data, rows, columns): of each entry its value, row and column. options: see `kjit.reduce`."""
+        (rows,) = perform("csr_to_coo", 1, self._arguments(), **options)
+        return self.data, rows, self.indices
+
+    def to_scipy(self):
+        """A `scipy.sparse.csr_array` of the matrix in the host's memory."""
+        from scipy.sparse import csr_array
+
+        parts = (part.to_host() if hasattr(part, "to_host") else part for part in (self.data, self.indices, self.indptr))
+        return csr_array(tuple(parts), shape=self.shape)
+
+    def __repr__(self):
+        return f"<kjit.CSR {self.data.dtype}, shape {self.shape}, {self.nnz} entries>"
+
+
+def csr(source, shape=None, *, device=None, **options):
+    """A matrix in compressed sparse rows, `kjit.CSR`, of
+
+    - a matrix of SciPy, of any format; one of CSR in place,
+    - (data, indices, indptr), arrays in place, with `shape` (rows, columns),
+    - (data, (rows, columns)), the coordinates of entries in any order; those of one place are added, columns sorted,
+    - an array of two axes, of which the elements that are not 0 are taken.
+
+    Indices are i32 or i64. device: copies the arrays to one, "cuda"; None: they stay where they are. options: see `kjit.reduce`.
+    ArgumentError, TypingError: shapes, types. KernelError: a coordinate outside of the matrix."""
+    if isinstance(source, CSR):
+        return _moved(source, device)
+    if hasattr(source, "tocsr"):
+        found = source.tocsr()
+        return _moved(CSR(found.data, found.indices, found.indptr, found.shape), device)
+    if not isinstance(source, tuple):
+        return _moved(_csr_of_dense(source, options), device)
+    if shape is None:
+        raise TypeError("the shape of the matrix is not known: shape=(rows, columns)")
+    if len(source) == 3:
+        return _moved(CSR(*source, shape), device)
+    data, (rows, columns) = source
+    places = data, rows, columns, Plain(int(shape[0])), Plain(int(shape[1]))
+    data, indices, indptr = perform("csr_from_coo", 3, places, **options)
+    last = indptr[-1:]
+    count = int((last.to_host() if hasattr(last, "to_host") else last)[0])
+    return _moved(CSR(data[:count], indices[:count], indptr, shape), device)
+
+
+def _csr_of_dense(x, options):
+    from ._folds import reduce
+
+    x = _operand(x)
+    rows, columns = x.shape
+    count = reduce(x, "count_nonzero", **options)
+    count = int(count.to_host() if hasattr(count, "to_host") else count)
+    index = "i32" if rows * columns < 2**31 else "i64"
+    element = x.dtype if isinstance(x, _kjit.Array) else dtypes.name_of(x.dtype)
+    made = [((count,), element), ((count,), index), ((rows + 1,), index)]
+    return CSR(*perform("csr_from_dense", 3, (x, Plain(rows), Plain(columns)), made=made, **options), x.shape)
+
+
+def _moved(matrix, device):
+    if device is None:
+        return matrix
+    parts = (array(part, device=device) for part in (matrix.data, matrix.indices, matrix.indptr))
+    return CSR(*parts, matrix.shape)
+
+
+# ---- linear systems ----
+
+
+class LinearOperator:
+    """A matrix by what it does: `multiply(result, x)` stores its product with x in result, arrays of kjit on the solver's device, of
+    shape (rows,) and (columns,); `multiply_transposed` that of the transposed matrix, for `kjit.lsmr`. What they queue belongs on
+    the stream that the solver was given, by default the device's."""
+
+    def __init__(self, shape, multiply, multiply_transposed=None):
+        self.shape = tuple(shape)
+        self.multiply, self.multiply_transposed = multiply, multiply_transposed
+
+
+class Solution(NamedTuple):
+    """What `kjit.cg` and `kjit.lsmr` give. x: the best that was found, an array as b. status: 0 the residual is within the
+    tolerances, 1 no x has such a residual and this one is the least, 2 the matrix is too ill-conditioned, 3 as many iterations as
+    are allowed, 4 the matrix is not positive definite, 5 what is computed is no longer finite; text says it. Norms are Euclidean,
+    in the unit of b: of b - A x, and of x; of lsmr also estimates of A^T (b - A x) - damp^2 x, of the matrix and its condition."""
+
+    x: object
+    status: int
+    text: str
+    iterations: int
+    residual_norm: float
+    normal_residual_norm: float
+    matrix_norm: float
+    condition: float
+    solution_norm: float
+
+
+def _dense(matrix, stream):
+    return LinearOperator(
+        matrix.shape,
+        lambda result, x: matmul(matrix, x, out=result, stream=stream),
+        lambda result, x: matmul(matrix.T, x, out=result, stream=stream),
+    )
+
+
+def _packed(matrix):
+    data, indices, indptr, rows, columns = matrix._arguments()
+    return data, indices, indptr, rows.value, columns.value
+
+
+def _solve(name, a, b, out, transposed, numbers, iteration_limit, device, stream):
+    b = _operand(b)
+    if hasattr(a, "tocsr"):
+        a = csr(a)
+    if not isinstance(a, (CSR, LinearOperator)):
+        a = _dense(_operand(a), stream)
+    is_matrix = isinstance(a, CSR)
+    if out is None:
+        element = b.dtype if isinstance(b, _kjit.Array) else dtypes.name_of(b.dtype)
+        out = new_array((a.shape[1],), element, _device_of((b,)))
+    told = _kjit.solve_system(
+        _state.context(),
+        name,
+        out,
+        b,
+        _packed(a) if is_matrix else None,
+        _packed(transposed) if transposed is not None else None,
+        None if is_matrix else a.multiply,
+        None if is_matrix else a.multiply_transposed,
+        *a.shape,
+        *numbers,
+        iteration_limit or 0,
+        device if device is not None else _state.device(),
+        stream,
+    )
+    return Solution(out, *told)
+
+
+def cg(a, b, *, residual_tolerance=1e-5, iteration_limit=None, out=None, device=None, stream=None):
+    """The x that solves A x = b for a symmetric positive definite matrix, by conjugate gradients from zeros, as a `kjit.Solution`.
+    a: a matrix of SciPy, `kjit.csr`, an array of two axes, or a `kjit.LinearOperator`, of as many rows as columns; b: an array of
+    that many f32 or f64, the type of the matrix. It ends where |b - A x| is at most `residual_tolerance` |b|, or with
+    `iteration_limit` iterations, 10 for each row unless given. out: an array for x. A system that does not converge is no error: see
+    `status`. ArgumentError: shapes, tolerances. TypingError: other types; what a function of a LinearOperator raises."""
+    return _solve("cg", a, b, out, None, (residual_tolerance, 0.0, 0.0, 0.0, 0.0), iteration_limit, device, stream)
+
+
+def lsmr(
+    a,
+    b,
+    *,
+    damp=0.0,
+    matrix_tolerance=1e-6,
+    b_tolerance=1e-6,
+    condition_limit=1e8,
+    iteration_limit=None,
+    transposed=None,
+    out=None,
+    device=None,
+    stream=None,
+):
+    """The x that makes |b - A x|^2 + damp^2 |x|^2 least, for a matrix of any shape, by LSMR from zeros, as a `kjit.Solution`.
+    matrix_tolerance, b_tolerance, condition_limit: SciPy's atol, btol and conlim. iteration_limit: the lesser extent unless given.
+    transposed: the transposed matrix, `a.T`, which is made where it is not given. The rest: see `kjit.cg`."""
+    numbers = 0.0, damp, matrix_tolerance, b_tolerance, condition_limit
+    return _solve("lsmr", a, b, out, transposed, numbers, iteration_limit, device, stream)

@@ -1,0 +1,252 @@
+"""Memory by its addresses: what numba.cuda.cudadrv.driver has of it. `cuda.cudadrv.driver` is this."""
+
+import ctypes
+import weakref
+
+import numpy
+
+from .. import _arrays, _kjit, _state
+from . import arrays, errors, streams
+
+CudaAPIError = errors.CudaAPIError
+Stream = streams.Stream
+
+
+class MemoryPointer:
+    """Memory of a device: its address and its bytes. owner: the memory that it is a part of. finalizer: what is called when
+    nothing refers to it any more."""
+
+    __cuda_memory__ = True
+
+    def __init__(self, context, pointer, size, owner=None, finalizer=None, keeps=None):
+        self.context, self.size, self._keeps = context, size, keeps
+        self.device_pointer_value = int(getattr(pointer, "value", pointer) or 0)
+        self._whole = owner.owner if owner is not None else None
+        self._parts = weakref.WeakValueDictionary()  # of the whole memory
+        if owner is not None:
+            self._whole._parts[id(self)] = self
+        if finalizer is not None:
+            weakref.finalize(self, finalizer)
+
+    @property
+    def owner(self):
+        return self if self._whole is None else self._whole
+
+    @property
+    def refct(self):
+        """How many parts of the memory there are, the whole one too."""
+        return 1 + len(self.owner._parts)
+
+    @property
+    def device_pointer(self):
+        return self.device_pointer_value
+
+    handle = device_pointer
+
+    @property
+    def device_ctypes_pointer(self):
+        return ctypes.c_size_t(self.device_pointer_value)
+
+    def view(self, start, stop=None):
+        """The bytes from start to before stop."""
+        stop = self.size if stop is None else stop
+        if not 0 <= start <= stop <= self.size:
+            raise ValueError(f"bytes {start} to {stop} of {self.size}")
+        return MemoryPointer(self.context, self.device_pointer_value + start, stop - start, self)
+
+    def own(self):
+        """Another object for the same memory."""
+        return self.view(0)
+
+    def __eq__(self, other):
+        return isinstance(other, MemoryPointer) and (self.device_pointer_value, self.size) == (
+            other.device_pointer_value,
+            other.size,
+        )
+
+    def __hash__(self):
+        return hash((self.device_pointer_value, self.size))
+
+
+def allocate(context, size):
+    """New memory of the device, contents undefined."""
+    own = _arrays.empty(size, "u8")
+    return MemoryPointer(context, own._address, size, keeps=own)
+
+
+def memory_of(context, own, size):
+    """The memory of an array of kjit's own."""
+    return MemoryPointer(context, own._address if size else 0, size, keeps=own)
+
+
+# ---- what objects are ----
+
+
+def is_device_memory(obj):
+    """Whether it is memory that kernels reach."""
+    return bool(getattr(obj, "__cuda_memory__", False))
+
+
+def require_device_memory(obj):
+    if not is_device_memory(obj):
+        raise TypeError("Not a CUDA memory object.")
+
+
+def device_pointer(obj):
+    """The address of memory that kernels reach."""
+    if isinstance(obj, int):
+        return obj
+    require_device_memory(obj)
+    return obj.device_ctypes_pointer.value or 0
+
+
+def device_memory_size(obj):
+    """Its bytes."""
+    require_device_memory(obj)
+    return obj.size if isinstance(obj, MemoryPointer) else obj.nbytes
+
+
+def host_pointer(obj):
+    """The address of the host's memory: an array, an object of ctypes, anything with a buffer."""
+    if isinstance(obj, int):
+        return obj
+    if isinstance(obj, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)):
+        return ctypes.addressof(obj)
+    return (obj if isinstance(obj, numpy.ndarray) else numpy.frombuffer(obj, numpy.uint8)).ctypes.data
+
+
+def host_memory_extents(obj):
+    """The addresses of the first byte and of the one behind the last."""
+    if isinstance(obj, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)):
+        first = ctypes.addressof(obj)
+        return first, first + ctypes.sizeof(obj)
+    bounds = getattr(numpy, "byte_bounds", None) or numpy.lib.array_utils.byte_bounds
+    return bounds(numpy.asarray(obj))
+
+
+def host_memory_size(obj):
+    first, end = host_memory_extents(obj)
+    return end - first
+
+
+# ---- copies ----
+
+
+def _bytes_at(address, size):
+    """Memory of the device as an array of kjit's own."""
+    described = {"shape": (size,), "typestr": "|u1", "data": (address, False), "strides": None, "version": 3}
+    return arrays.from_cuda_array_interface(described)._own
+
+
+def _host_bytes(obj, size):
+    raw = (ctypes.c_ubyte * size).from_address(host_pointer(obj))
+    raw.keeps = obj
+    return numpy.frombuffer(raw, numpy.uint8)
+
+
+def host_to_device(dst, src, size, stream=0):
+    """Copies bytes of the host to the device."""
+    if size:
+        _bytes_at(device_pointer(dst), size).copy_from(_host_bytes(src, size))
+
+
+def device_to_host(dst, src, size, stream=0):
+    """Copies bytes of the device to the host."""
+    if size:
+        _host_bytes(dst, size)[:] = _bytes_at(device_pointer(src), size).to_host()
+
+
+def device_to_device(dst, src, size, stream=0):
+    """Copies bytes of the device."""
+    if size:
+        _bytes_at(device_pointer(dst), size).copy_from(_bytes_at(device_pointer(src), size))
+
+
+def device_memset(dst, val, size, stream=0):
+    """Every one of the bytes becomes val."""
+    if size:
+        _bytes_at(device_pointer(dst), size).copy_from(numpy.uint8(val & 255))
+
+
+# ---- other processes ----
+
+
+class _Handle:
+    def __init__(self, reserved):
+        self.reserved = reserved
+
+
+class IpcHandle:
+    """Memory of a device for another process of this machine, which pickling sends there. It lives as long as the exporter's
+    array. size: bytes."""
+
+    def __init__(self, base, handle, size):
+        self.base, self.handle, self.size = base, _Handle(handle), size
+        self._opened = None
+
+    def open_array(self, context, shape, dtype, strides=None):
+        """The memory as an array; close() gives it back."""
+        if self._opened is not None:
+            raise ValueError("IpcHandle is already opened")
+        self._opened = _kjit.open_array(_state.context(), self.handle.reserved)
+        return arrays.of_memory(self._opened, shape, dtype, strides)
+
+    def open_staged(self, context):
+        """The memory, by its address."""
+        return memory_of(context, self.open_array(context, (self.size,), numpy.uint8)._own, self.size)
+
+    open = open_direct = open_staged
+
+    def close(self):
+        if self._opened is None:
+            raise ValueError("IpcHandle not opened")
+        self._opened = None
+
+    def __reduce__(self):
+        return IpcHandle, (None, self.handle.reserved, self.size)
+
+
+class IpcArrayHandle:
+    """An array of a device for another process; `with handle as array:` opens it there."""
+
+    def __init__(self, ipc_handle, array_desc):
+        self._ipc_handle, self._description = ipc_handle, array_desc
+
+    def open(self):
+        from . import devices
+
+        return self._ipc_handle.open_array(devices.current_context(), **self._description)
+
+    def close(self):
+        self._ipc_handle.close()
+
+    def __enter__(self):
+        return self.open()
+
+    def __exit__(self, *exc):
+        self.close()
+
+
+def export_memory(own, size):
+    """The IpcHandle of an array of kjit's own."""
+    return IpcHandle(own, _kjit.export_array(own), size)
+
+
+class open_ipc_array:
+    """`with cuda.open_ipc_array(handle, shape, dtype) as array:` opens the memory behind a handle's bytes."""
+
+    def __init__(self, handle, shape, dtype, strides=None, offset=0):
+        if offset:
+            raise NotImplementedError("kjit.cuda.open_ipc_array(offset=): a handle is that of the array itself")
+        dtype = numpy.dtype(dtype)
+        self._description = {"shape": shape, "dtype": dtype, "strides": strides}
+        size = int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize
+        self._handle = IpcHandle(None, bytes(getattr(handle, "reserved", handle)), size)
+
+    def __enter__(self):
+        from . import devices
+
+        return self._handle.open_array(devices.current_context(), **self._description)
+
+    def __exit__(self, *exc):
+        self._handle.close()

@@ -1,0 +1,100 @@
+/* What a device says of its memory and of itself, and arrays for other processes. */
+#include "binding.h"
+
+/* ---- devices ---- */
+
+PyObject *binding_get_memory_info(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  device_object *self = (device_object *)object;
+  uint64_t free_bytes = 0, total_bytes = 0;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context,
+                   status = kjit_get_memory_info(self->device, &free_bytes, &total_bytes));
+  if (binding_finish(self->context, status)) return NULL;
+  return Py_BuildValue("(KK)", (unsigned long long)free_bytes, (unsigned long long)total_bytes);
+}
+
+PyObject *binding_trim_memory(PyObject *object, PyObject *unused)
+{
+  (void)unused;
+  device_object *self = (device_object *)object;
+  BINDING_UNLOCKED(self->context, kjit_trim_memory(self->device, 0));
+  Py_RETURN_NONE;
+}
+
+PyObject *binding_get_uuid(PyObject *object, void *unused)
+{
+  (void)unused;
+  device_object *self = (device_object *)object;
+  unsigned char uuid[16];
+  if (binding_finish(self->context, kjit_get_device_uuid(self->device, uuid))) return NULL;
+  return PyBytes_FromStringAndSize((const char *)uuid, sizeof uuid);
+}
+
+static const char *const attribute_names[] = {
+#define KJIT_ROW(name, number, cpu, text) #name,
+#include <kjit/device.def>
+#undef KJIT_ROW
+};
+
+PyObject *binding_get_attribute(PyObject *object, PyObject *text)
+{
+  device_object *self = (device_object *)object;
+  const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+  for (size_t i = 0; name && i < sizeof attribute_names / sizeof *attribute_names; i++) {
+    if (strcmp(name, attribute_names[i]) != 0) continue;
+    int64_t value = 0;
+    kjit_status status = kjit_get_device_attribute(self->device, (kjit_device_attribute)i, &value);
+    if (binding_finish(self->context, status)) return NULL;
+    return PyLong_FromLongLong(value);
+  }
+  if (!PyErr_Occurred())
+    binding_fail(KJIT_ERROR_ARGUMENT, "no attribute of a device is called %R", text);
+  return NULL;
+}
+
+/* ---- arrays for other processes ---- */
+
+/* export_array(array): bytes, by which another process of this machine opens it. */
+static PyObject *export_array(PyObject *module, PyObject *object)
+{
+  (void)module;
+  if (!PyObject_TypeCheck(object, binding_array_type)) {
+    PyErr_Format(PyExc_TypeError, "an array of kjit's own, not %R", (PyObject *)Py_TYPE(object));
+    return NULL;
+  }
+  array_object *self = (array_object *)object;
+  kjit_array_handle handle;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context, status = kjit_export_array(self->array, &handle));
+  if (binding_finish(self->context, status)) return NULL;
+  return PyBytes_FromStringAndSize((const char *)handle.bytes, sizeof handle.bytes);
+}
+
+/* open_array(context, bytes): the array of another process. */
+static PyObject *open_array(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  const char *bytes;
+  Py_ssize_t size;
+  if (!PyArg_ParseTuple(args, "O!y#", binding_context_type, &context, &bytes, &size)) return NULL;
+  kjit_array_handle handle;
+  if (size != (Py_ssize_t)sizeof handle.bytes)
+    return binding_fail(KJIT_ERROR_ARGUMENT, "a handle of an array has %d bytes, not %zd",
+                        (int)sizeof handle.bytes, size);
+  memcpy(handle.bytes, bytes, sizeof handle.bytes);
+  kjit_array *array = NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(context, status = kjit_import_array(context->context, &handle, &array));
+  return binding_finish(context, status) ? NULL : binding_wrap_array(context, array, 0);
+}
+
+static PyMethodDef functions[] = {
+  { "export_array", export_array, METH_O, NULL },
+  { "open_array", open_array, METH_VARARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
+
+int binding_add_memory(PyObject *module) { return PyModule_AddFunctions(module, functions); }
