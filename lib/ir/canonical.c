@@ -101,10 +101,18 @@ static bool hides_type(const ki_naming *naming, const ki_decl *decl)
   return decl->is_type && is_type;
 }
 
+/* `t[1]` of a parameter t that is printed as the tuple that it is. */
+static bool is_item(const ki_decl *decl)
+{
+  return decl->kind == KJ_DECL_PARAM && decl->function && ki_prints_tuples(decl->function) &&
+         strchr(decl->name, '[');
+}
+
 static void bind(ki_naming *naming, const ki_decl *decl)
 {
   const ki_bound *same = top(naming, decl->name);
-  if (!ki_is_name(decl->name) || (same && same->scope == naming->scope) || hides_type(naming, decl))
+  if ((!ki_is_name(decl->name) && !is_item(decl)) || (same && same->scope == naming->scope) ||
+      hides_type(naming, decl))
     rename_decl(naming, decl);
   push(naming, decl, ki_printed_name(naming, decl));
 }
@@ -259,6 +267,8 @@ static void take_names(ki_naming *naming, const kjit_module *module)
       get_text(&naming->taken, function->params.items[j]->name);
     for (size_t j = 0; function && j < function->locals.count; j++)
       get_text(&naming->taken, function->locals.items[j]->name);
+    for (size_t j = 0; function && j < function->tuples.count; j++)
+      get_text(&naming->taken, function->tuples.items[j]->name);
   }
 }
 

@@ -165,6 +165,7 @@ struct ki_function {
    * functions that were parsed; who has no tuples needs none of it. */
   KJ_LIST(char) shape;
   bool has_tuples;
+  ki_decls tuples; /* of these parameters the tuples, for their names; not those in tuples */
   /* every LET, VAR, SHARED, LOCAL, LOOP of the body, in order of declaration */
   ki_decls locals;
   ki_type_expr *result; /* annotation or NULL */

@@ -122,6 +122,7 @@ static const kj_field ki_function_outline_fields[] = {
   POINTER(ki_function, module, ki_module_outline),
   LIST(POINTERS, ki_function, params, ki_decl_outline),
   DROPPED(ki_function, shape),
+  DROPPED(ki_function, tuples),
   LIST(POINTERS, ki_function, locals, ki_decl_outline),
   POINTER(ki_function, result, type_expr_outline),
   LIST(ITEMS, ki_function, attributes, attribute_outline),

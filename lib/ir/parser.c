@@ -253,6 +253,11 @@ static void note_shape(ki_parser *parser, char sign)
   if (parser->function->is_kernel) KJ_PUSH(parser->arena, &parser->function->shape, sign);
 }
 
+static bool is_tuple_of_kernel(const ki_parser *parser, const ki_decl *param)
+{
+  return parser->function->is_kernel && param->type_expr && param->type_expr->kind == KJ_TYPE_TUPLE;
+}
+
 /* A kernel takes the items of a tuple, of tuples in it too, one after the other. */
 static void split_tuple(ki_parser *parser, ki_decl *tuple)
 {
@@ -282,9 +287,7 @@ static void add_parameter(ki_parser *parser, ki_decl *param)
 {
   ki_function *function = parser->function;
   param->index = (uint32_t)function->params.count;
-  bool is_split =
-    function->is_kernel && param->type_expr && param->type_expr->kind == KJ_TYPE_TUPLE;
-  if (is_split) {
+  if (is_tuple_of_kernel(parser, param)) {
     split_tuple(parser, param);
     return;
   }
@@ -302,6 +305,7 @@ static void parse_parameter(ki_parser *parser)
   if (ki_accept(parser, KJ_TOKEN_COLON)) parse_parameter_type(parser, param);
   if (ki_accept(parser, KJ_TOKEN_ASSIGN)) param->value = ki_parse_expr(parser);
   ki_bind(parser, name.name, param);
+  if (is_tuple_of_kernel(parser, param)) KJ_PUSH(parser->arena, &parser->function->tuples, param);
   add_parameter(parser, param);
 }
 

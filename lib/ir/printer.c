@@ -532,15 +532,86 @@ static void print_parameter(ki_printer *p, const ki_decl *param)
   ki_put_expr(p, param->value, KJ_LEVEL_CONDITIONAL);
 }
 
+/* The parameters as they were written, from some sign of the shape on. */
+typedef struct written {
+  const char *sign;
+  ki_decl *const *param;
+  ki_decl *const *tuple;
+} written;
+
+/* The type or the default of an item. */
+static void put_item(ki_printer *p, const ki_decl *item, bool is_value)
+{
+  put_place(p, item->location, " ");
+  if (is_value) ki_put_expr(p, item->value, KJ_LEVEL_CONDITIONAL);
+  else if (item->type_expr) ki_put_type(p, item->type_expr);
+  else ki_put(p, "_");
+}
+
+/* The types or the defaults of a tuple's items; at moves behind them. */
+static void put_items(ki_printer *p, written *at, bool are_values)
+{
+  size_t count = 0;
+  ki_put(p, "(");
+  for (at->sign++; *at->sign != KI_SHAPE_CLOSE; count++) {
+    if (count) ki_put(p, ", ");
+    if (*at->sign == KI_SHAPE_OPEN) {
+      put_items(p, at, are_values);
+      continue;
+    }
+    put_item(p, *at->param++, are_values);
+    at->sign++;
+  }
+  at->sign++;
+  ki_put(p, count == 1 ? ",)" : ")");
+}
+
+static void print_tuple(ki_printer *p, written *at)
+{
+  const ki_decl *tuple = *at->tuple++;
+  written again = *at;
+  if (tuple->is_const) ki_put(p, "const ");
+  put_place(p, tuple->location, " ");
+  kj_append_format(p->buffer, "%s: ", tuple->name);
+  put_items(p, at, false);
+  if (!tuple->value) return;
+  ki_put(p, " = ");
+  put_items(p, &again, true);
+}
+
+static void print_written(ki_printer *p, const ki_function *function)
+{
+  const char *end = function->shape.items + function->shape.count;
+  written at = { function->shape.items, function->params.items, function->tuples.items };
+  while (at.sign < end) {
+    if (at.sign > function->shape.items) ki_put(p, ", ");
+    if (*at.sign == KI_SHAPE_OPEN) {
+      print_tuple(p, &at);
+      continue;
+    }
+    print_parameter(p, *at.param++);
+    at.sign++;
+  }
+}
+
+static void print_parameters(ki_printer *p, const ki_function *function)
+{
+  if (ki_prints_tuples(function)) {
+    print_written(p, function);
+    return;
+  }
+  for (size_t i = 0; i < function->params.count; i++) {
+    if (i) ki_put(p, ", ");
+    print_parameter(p, function->params.items[i]);
+  }
+}
+
 static void print_function(ki_printer *p, const ki_function *function)
 {
   kj_append_format(p->buffer, "%s%s %s(", function->is_extern ? "extern " : "",
                    function->is_kernel ? "kernel" : "func",
                    ki_printed_name(p->naming, function->decl));
-  for (size_t i = 0; i < function->params.count; i++) {
-    if (i) ki_put(p, ", ");
-    print_parameter(p, function->params.items[i]);
-  }
+  print_parameters(p, function);
   ki_put(p, ")");
   if (function->result) {
     ki_put(p, " -> ");

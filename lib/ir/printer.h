@@ -23,6 +23,12 @@ typedef struct ki_naming {
 /* Decides the names of all declarations of the module, so that the text, parsed, means the same.
  * Jumps through arena->on_failure when out of memory. */
 void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *arena);
+/* Whether the tuples among the parameters of a kernel are known, so that it is printed with them
+ * and not with their items. */
+static inline bool ki_prints_tuples(const ki_function *function)
+{
+  return function->has_tuples && function->shape.count > 0;
+}
 /* naming NULL: the declaration's own name. */
 const char *ki_printed_name(const ki_naming *naming, const ki_decl *decl);
 /* One function, constant or struct of the module, as ki_print_module prints it. */

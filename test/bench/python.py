@@ -38,6 +38,25 @@ other(a, 2, a, a)
 kjit.synchronize()
 print(imported - start, first - start, time.perf_counter() - first)
 """
+# What any program waits for: the driver, its context of the GPU, its compiler of PTX.
+DRIVER_FIRST = r"""
+import ctypes, time
+start = time.perf_counter()
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, function, address = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
+TEXT = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) { .reg .b64 %r<3>; .reg .b32 %a<2>; ld.param.u64 %r1, [p]; ld.global.u32 %a1, [%r1]; add.s32 %a1, %a1, NUMBER; st.global.u32 [%r1], %a1; ret; }"
+def run(number):
+    assert not cuda.cuModuleLoadData(ctypes.byref(module), TEXT.replace("NUMBER", str(number)).encode())
+    assert not cuda.cuModuleGetFunction(ctypes.byref(function), module, b"k")
+    assert not cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, (ctypes.c_void_p * 1)(ctypes.addressof(address)), None)
+    assert not cuda.cuCtxSynchronize()
+assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not cuda.cuCtxSetCurrent(context)
+assert not cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(4000))
+run(1)
+first = time.perf_counter()
+run(2)
+print(0, first - start, time.perf_counter() - first)
+"""
 PEER_FIRST = {
     "numba": """
 import time
@@ -92,20 +111,22 @@ def run_first(text, environment):
     return [min(times) for times in zip(*found)]
 
 
-def median_us(launch, wait, **names):
-    """launch: the text of a statement in which names stand. A function around it would add its own call to each launch."""
-    scope = {}
-    exec(f"def run(count, {', '.join(names)}):\n    for _ in range(count):\n        {launch}\n", scope)
-    run = functools.partial(scope["run"], **names)
-    run(1)
-    wait()
-    times = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter_ns()
-        run(LAUNCHES)
-        times.append((time.perf_counter_ns() - start) / LAUNCHES / 1e3)
-        wait()
-    return sorted(times)[ROUNDS // 2]
+def measure_medians(tests, wait):
+    """[[name, us of a launch]] of tests, which are (name, the text of a statement, the names in it): in turns, so that all meet the
+    same machine. A function around a statement would add its own call to each launch."""
+    runs = []
+    for _, statement, names in tests:
+        scope = {}
+        exec(f"def run(count, {', '.join(names)}):\n    for _ in range(count):\n        {statement}\n", scope)
+        runs.append(functools.partial(scope["run"], **names))
+    times = [[] for _ in tests]
+    for round_ in range(ROUNDS + 1):
+        for run, found in zip(runs, times):
+            start = time.perf_counter_ns()
+            run(LAUNCHES)
+            found.append((time.perf_counter_ns() - start) / LAUNCHES / 1e3)
+            wait()
+    return [[name, sorted(found[1:])[ROUNDS // 2]] for (name, *_), found in zip(tests, times)]
 
 
 def make_kernels(kjit):
@@ -125,30 +146,30 @@ def make_kernels(kjit):
 
 
 def measure_launches(kjit, device, peers):
-    axpy, axpy_guard = make_kernels(kjit)
-    wait, n = kjit.synchronize, 1000
+    axpy, guard = make_kernels(kjit)
+    n, wait = 1000, kjit.synchronize
     r, x, y = (kjit.zeros(n, "f32", device) for _ in range(3))
-    plain = {"axpy": axpy, "r": r, "x": x, "y": y}
-    guard = {"axpy": axpy_guard, "r": r, "x": x, "y": y}
-    rows = [["kjit, its own arrays", median_us("axpy(r, 2.5, x, y)", wait, **plain)],
-            ["kjit, its own arrays, kernel[4, 256]", median_us("axpy[4, 256](r, 2.5, x, y)", wait, **guard)],
-            ["kjit, the same, kernel[4, 256] kept", median_us("bound(r, 2.5, x, y)", wait, bound=axpy_guard[4, 256], r=r, x=x, y=y)]]
+    tests = [("kjit, its own arrays", "f(r, 2.5, x, y)", {"f": axpy, "r": r, "x": x, "y": y}),
+             ("kjit, its own arrays, kernel[4, 256]", "f[4, 256](r, 2.5, x, y)", {"f": guard, "r": r, "x": x, "y": y}),
+             ("kjit, the same, kernel[4, 256] kept", "f(r, 2.5, x, y)", {"f": guard[4, 256], "r": r, "x": x, "y": y})]
     if device == "cpu":
         r, x, y = (np.zeros(n, np.float32) for _ in range(3))
-        return rows + [["kjit, NumPy's arrays", median_us("axpy(r, 2.5, x, y)", wait, axpy=axpy, r=r, x=x, y=y)]]
+        tests.append(("kjit, NumPy's arrays", "f(r, 2.5, x, y)", {"f": axpy, "r": r, "x": x, "y": y}))
     if "cupy" in peers:
         import cupy
         r, x, y = (cupy.zeros(n, cupy.float32) for _ in range(3))
         raw = cupy.RawKernel('extern "C" __global__ void axpy(float *r, float a, float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) r[i] = a * x[i] + y[i]; }', "axpy")
-        rows += [["kjit, CuPy's arrays", median_us("axpy(r, 2.5, x, y)", wait, axpy=axpy, r=r, x=x, y=y)],
-                 ["CuPy, RawKernel", median_us("raw((4,), (256,), (r, a, x, y, 1000))", cupy.cuda.get_current_stream().synchronize, raw=raw, r=r, a=np.float32(2.5), x=x, y=y)]]
+        tests += [("kjit, CuPy's arrays", "f(r, 2.5, x, y)", {"f": axpy, "r": r, "x": x, "y": y}),
+                  ("CuPy, RawKernel", "f((4,), (256,), (r, a, x, y, 1000))", {"f": raw, "a": np.float32(2.5), "r": r, "x": x, "y": y})]
+        wait = cupy.cuda.Device().synchronize
     if "torch" in peers:
         import torch
         r, x, y = (torch.zeros(n, device="cuda") for _ in range(3))
-        rows.append(["kjit, PyTorch's arrays", median_us("axpy(r, 2.5, x, y)", wait, axpy=axpy, r=r, x=x, y=y)])
+        tests.append(("kjit, PyTorch's arrays", "f(r, 2.5, x, y)", {"f": axpy, "r": r, "x": x, "y": y}))
         if "triton" in peers:
             from gpu_peers_triton import axpy as triton_axpy
-            rows.append(["Triton, PyTorch's arrays", median_us("axpy[(1,)](r, 2.5, x, y, 1000, BLOCK=1024)", torch.cuda.synchronize, axpy=triton_axpy, r=r, x=x, y=y)])
+            tests.append(("Triton, PyTorch's arrays", "f[(1,)](r, 2.5, x, y, 1000, BLOCK=1024)", {"f": triton_axpy, "r": r, "x": x, "y": y}))
+        wait = torch.cuda.synchronize
     if "numba" in peers:
         if not hasattr(np, "row_stack"):
             np.row_stack = np.vstack
@@ -161,8 +182,9 @@ def measure_launches(kjit, device, peers):
                 r[i] = a * x[i] + y[i]
 
         r, x, y = (cuda.to_device(np.zeros(n, np.float32)) for _ in range(3))
-        rows.append(["Numba, its own arrays", median_us("axpy[4, 256](r, a, x, y)", cuda.synchronize, axpy=theirs, r=r, a=np.float32(2.5), x=x, y=y)])
-    return rows
+        tests.append(("Numba, its own arrays", "f[4, 256](r, a, x, y)", {"f": theirs, "a": np.float32(2.5), "r": r, "x": x, "y": y}))
+        wait = cuda.synchronize
+    return measure_medians(tests, wait)
 
 
 def measure_speed(kjit, device, peers):
@@ -261,7 +283,8 @@ def main():
     peers = [] if arguments.no_peers or arguments.device == "cpu" else [name for name in ("cupy", "torch", "triton", "numba") if is_installed(name)]
     environment = os.environ | {"PYTHONPATH": folder + os.pathsep + os.environ.get("PYTHONPATH", ""), "KJIT_DEVICE": arguments.device}
     say("first kernels")
-    firsts = [["kjit", *run_first(FIRST, environment)]] + [[name, *run_first(text, environment)] for name, text in PEER_FIRST.items() if name in peers]
+    alone = [] if arguments.device == "cpu" else [["the driver alone", *run_first(DRIVER_FIRST, environment)]]
+    firsts = [["kjit", *run_first(FIRST, environment)]] + alone + [[name, *run_first(text, environment)] for name, text in PEER_FIRST.items() if name in peers]
     os.environ["KJIT_DEVICE"] = arguments.device
     import kjit
     machine = kjit.device(arguments.device).name if arguments.device == "cuda" else processor_name()

@@ -121,8 +121,10 @@ refused(lambda: double(np.zeros(3, "U3")), "none of kjit's")
 double(np.zeros(3, "M8[s]"))  # counts of their unit
 refused(lambda: double(np.zeros(3, np.longdouble)), "none of kjit's")
 refused(lambda: double(np.zeros((1,) * 9)), "9 dimensions")
-for thing in (None, "text", [1, 2], {}, object(), double, name_of, max, int, np.float32, Ellipsis):
+for thing in (None, "text", [1, 2], {}, object(), int, np.float32, Ellipsis, print):
     refused(lambda: double(thing), "parameter `x`")
+for thing in (double, name_of, max, lambda v: v):
+    refused(lambda: double(thing), "parameter `x`: a function was given, which has no `shape`", kjit.SourceError)
 refused(lambda: double((1, 2)), "cannot be changed", kjit.TypingError)
 refused(lambda: double(), "is missing", TypeError)
 refused(lambda: double(1, 2), "1 arguments, 2", TypeError)

@@ -39,6 +39,8 @@ def words(seen):
 # ---- CuPy, as far as a launch looks at it ----
 
 class MemoryPointer:
+    __slots__ = ("ptr", "device_id")  # attributes by descriptors, as CuPy has them
+
     def __init__(self, ptr, device_id):
         self.ptr, self.device_id = ptr, device_id
 
@@ -46,6 +48,7 @@ class MemoryPointer:
 class ndarray:
     """An array of CuPy over the memory of an array of NumPy, as the attributes say that a launch reads."""
 
+    __slots__ = ("array", "data", "dtype", "ndim", "size", "strides", "_c_contiguous", "__dict__")  # the shape is no descriptor
     dlpacks = 0
 
     def __init__(self, array, device=0):
@@ -266,6 +269,23 @@ before, resident, launched = look(), resident_bytes(), sum(done)
 from_threads(3000)
 after = look()
 assert after.launches - before.launches == sum(done) - launched == 48000
-assert after.streams == before.streams and after.events <= before.events and after.allocations <= before.allocations + 8, (after.allocations, after.events, after.streams)
+# As many as there can be at once are kept for later.
+assert after.streams == before.streams and after.events <= 16 and after.allocations <= 3 * (8 + 1), (after.allocations, after.events, after.streams)
 assert resident_bytes() - resident < 4 << 20, resident_bytes() - resident
+# ---- arrays of a device that has failed, at the end, as there is no way back ----
+
+device = kjit.device("cuda:0")
+stream = device.stream()
+event = device.event().record(stream)
+with stream.capture() as graph:
+    axpy[1, 32, stream](own[0], 2, own[1], own[2])
+view, capsule = own[0][2:5], own[1].__dlpack__(stream=1)
+kjit.synchronize()
+driver.fake_break_next_launch()
+axpy(own[0], 2, own[1], own[2])
+for use in (kjit.synchronize, lambda: axpy(own[0], 2, own[1], own[2]), lambda: axpy[1, 32, stream](own[0], 2, own[1], own[2]), own[0].to_host, lambda: own[0][0], lambda: own[0].__setitem__(0, 1), view.to_host,
+            lambda: kjit.array(np.zeros(3, "f4"), device="cuda"), lambda: kjit.zeros(3, "f32", "cuda"), device.stream, stream.query, stream.synchronize, event.synchronize, graph.launch, lambda: kjit.reduce(own[0])):
+    refused(kjit.DeviceError, use, "has failed")
+assert device.name and own[0].shape == (1000,) and repr(own[0]) and len(kjit.devices()) == DEVICES + 1
+del view, capsule, graph, event, stream
 print("direct: good", file=sys.stderr)

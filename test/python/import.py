@@ -1,7 +1,9 @@
 # RUN: %kjit-python %s
 """What an import of kjit loads, and how long it takes: programs that only might use it pay for it, too."""
+import os
 import subprocess
 import sys
+import tempfile
 
 PROGRAM = """
 import sys, time
@@ -17,6 +19,42 @@ loaded = set(runs[0][1:])
 assert "kjit._kjit" in loaded and not loaded & {"numpy", "ast", "inspect", "kjit.frontend.emit", "kjit._algorithms"}, loaded
 least = min(float(run[0]) for run in runs)
 assert least < 0.05, f"an import of kjit takes {1000 * least:.1f} ms"
+
+# A first kernel loads what it needs: what is dear and is not needed by this one stays away. Sources are read as Python reads
+# them, in whichever encoding, with whatever ends of lines, where a line in the middle has a character that ends lines elsewhere.
+KERNEL = """{head}
+# {text} \f \u2028 \x85
+import sys
+before = set(sys.modules)
+import kjit
+@kjit.jit
+def add(r, n):
+    for i in kjit.grid_range(len(r)):
+        r[i] += n  # {text}
+a = kjit.zeros(3, "f32", "cpu")
+add(a, 2.5)
+print(*[m for m in ("inspect", "hashlib", "linecache", "threading", "numpy") if m in set(sys.modules) - before])
+try:
+    @kjit.jit
+    def wrong(r): r[0] = 1; undefined(r)  # {text}
+    wrong(a)
+except kjit.SourceError as error:
+    assert (error.line, error.column) == (15, 29) and error.file == __file__, (error.line, error.column)
+else:
+    assert False
+assert memoryview(a).tolist() == [2.5] * 3"""
+with tempfile.TemporaryDirectory() as folder:
+    for number, (coding, head, text, change, is_read_here) in enumerate([
+            ("utf-8", "#", "plain", str, True), ("utf-8", "#", "\u00e4\u4e00", str, True), ("utf-8-sig", "#", "\u00e4", str, False),
+            ("utf-8", "#", "\u00e4", lambda t: t.replace("\n", "\r\n"), True), ("utf-8", "#", "\u00e4", lambda t: t.replace("\n", "\r"), True),
+            ("latin-1", "# -*- coding: latin-1 -*-", "\u00e4", lambda t: t.replace("\u2028", ""), False)]):
+        path = os.path.join(folder, f"program{number}.py")
+        with open(path, "wb") as file:
+            file.write(change(KERNEL.replace("{head}", head).replace("{text}", text)).encode(coding))
+        done = subprocess.run([sys.executable, "-S", path], capture_output=True, text=True)
+        assert done.returncode == 0, (number, done.stderr)
+        names = done.stdout.split("\n")[0].split()
+        assert names == [] if is_read_here else "linecache" in names, (number, names)
 
 # What came late is there all the same.
 import kjit  # noqa: E402

@@ -2,6 +2,7 @@
 """Ends and beginnings: garbage, threads, forks, interpreters that end while kernels run."""
 import gc
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -153,6 +154,73 @@ while thread.is_alive():
     ticks += 1
 assert ticks > 10, ticks
 
+
+# What is asked for an argument may load the kernel anew, launch it, and take it apart.
+class Restless:
+    def __dlpack_device__(self):
+        add.__init__(add.py_func)
+        add(np.zeros(3), np.ones(3), 1)
+        add[1, 32](np.zeros(3), np.ones(3), 1)
+        add.__dict__["_made"] = None
+        gc.collect()
+        return 1, 0
+
+    def __dlpack__(self, **options):
+        return np.ones(10).__dlpack__()
+
+
+for launch in (add, add[1, 32]):
+    mine = np.zeros(10)
+    launch(mine, Restless(), 4)
+    assert (mine == 5).all()
+
+# So may a handler of a signal, anywhere.
+handled = 0
+
+
+def launch_meanwhile(*unused):
+    global handled
+    handled += 1
+    add(np.zeros(3), x[:3], 1.0)
+
+
+before = signal.signal(signal.SIGALRM, launch_meanwhile)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+while handled < 20:
+    add(mine, x, 1)
+    add[1, 32](mine, x, 1)
+signal.setitimer(signal.ITIMER_REAL, 0)
+signal.signal(signal.SIGALRM, before)
+
+# A second import, after kjit was taken out of sys.modules, has the same types, so that both go on with the same arrays.
+taken = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] == "kjit"}
+again = __import__("kjit")
+
+
+def make_again(kjit):
+    @kjit.jit
+    def add(r, x, n):
+        for i in kjit.grid_range(len(r)):
+            r[i] = x[i] + n
+    return add
+
+
+new_add = make_again(again)
+assert again is not kjit and again.Array is kjit.Array and again.Error is not kjit.Error
+new_add(own, again.array(x, device="cpu"), 3)
+add(own, again.zeros(10, "f64", "cpu"), 3)
+assert (own.to_host() == 3).all()
+for refused, kind in ((lambda: add(own, x, "text"), again.ArgumentError), (lambda: new_add(own, x, "text"), again.ArgumentError)):
+    try:
+        refused()
+    except kind:
+        pass
+    else:
+        raise AssertionError("not refused")
+for name in [name for name in sys.modules if name.split(".")[0] == "kjit"]:
+    del sys.modules[name]
+sys.modules.update(taken)
+kjit._kjit.set_error_factory(kjit._errors.make, kjit.Error)  # which the second import took over
 
 # A forked child has contexts of its own; what the parent's were is refused there.
 def in_child(function):

@@ -11,7 +11,7 @@ import sysconfig
 import tempfile
 
 source, build, compiler = sys.argv[1:4]
-TESTS = ("arguments.py", "composed.py", "streams.py", "njit.py", "errors.py")
+TESTS = ("arguments.py", "composed.py", "streams.py", "njit.py", "errors.py", "functions.py", "hostile.py")
 package, here = os.path.join(build, "python", "kjit"), os.path.join(source, "tools/python/src")
 library = subprocess.run([compiler, "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
 if "clang" in os.path.basename(os.path.realpath(shutil.which(compiler) or compiler)):
@@ -40,7 +40,7 @@ with tempfile.TemporaryDirectory() as folder:
                     *(os.path.join(folder, os.path.basename(file) + ".o") for file in sources), "-L", libraries, "-lkjit", "-lm",
                     f"-Wl,-rpath,{libraries}"], check=True)
     environment = {**os.environ, "LD_PRELOAD": library, "PYTHONPATH": folder, "PYTHONMALLOC": "malloc",
-                   "ASAN_OPTIONS": "detect_leaks=1:exitcode=0:halt_on_error=1:detect_stack_use_after_return=0:handle_segv=1:abort_on_error=0",
+                   "ASAN_OPTIONS": "detect_leaks=1:exitcode=0:halt_on_error=1:allocator_may_return_null=1:detect_stack_use_after_return=0:handle_segv=1:abort_on_error=0",
                    "LSAN_OPTIONS": "exitcode=0:report_objects=0:max_leaks=0"}
     for test in (*TESTS, "algorithms.py"):
         run = subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), test)], capture_output=True, text=True,

@@ -103,6 +103,52 @@ static void test_nested(void **state)
   ok(w, kjit_launch(w->nothing, &w->config, NULL, 0));
 }
 
+/* The text of a module has the tuples, so that what is parsed from it takes them; so does a module
+ * that was made of another one. */
+static void test_text(void **state)
+{
+  world *w = *state;
+  static const char more[] =
+    "const SCALE = 2.0\n"
+    "kernel add(r: f64[:], const scales: (_, (_,)), box: (_, (f64[:], _), ()) = (1.0, (0, 2), ()), "
+    "t: () = ()) {\n"
+    "  let all = box\n"
+    "  for i in grid_range(len(r)) { let box = SCALE; r[i] = all[0] * all[1][0][i] + all[1][1] * "
+    "box "
+    "* f64(scales[0] + scales[1][0] + len(t)) }\n"
+    "}\n";
+  kjit_module *first, *second, *changed;
+  char *text_of_first, *text_of_second;
+  ok(w, kjit_parse_module(w->context, "more.kir", more, strlen(more), &first));
+  ok(w, kjit_copy_module_text(first, &text_of_first));
+  assert_non_null(strstr(text_of_first,
+                         "kernel add(r: f64[:], const scales: (_, (_,)), box: (_, (f64[:], _), ()) "
+                         "= (1.0, (0, 2), ()), t: () = ()) {"));
+  ok(w, kjit_parse_module(w->context, "again.kir", text_of_first, strlen(text_of_first), &second));
+  ok(w, kjit_copy_module_text(second, &text_of_second));
+  assert_string_equal(text_of_first, text_of_second);
+  kjit_arg three = kjit_arg_f64(3);
+  ok(w, kjit_set_constant(second, "SCALE", &three, &changed));
+  kjit_arg innermost = kjit_arg_i64(4),
+           scales[] = { kjit_arg_i64(1), kjit_arg_tuple(&innermost, 1) };
+  kjit_arg inner[] = { kjit_arg_tensor(&w->array), kjit_arg_f64(7) };
+  kjit_arg box[] = { kjit_arg_f64(3), kjit_arg_tuple(inner, 2), kjit_arg_tuple(NULL, 0) };
+  kjit_arg list[] = { kjit_arg_tensor(&w->result), kjit_arg_tuple(scales, 2),
+                      kjit_arg_tuple(box, 3) };
+  kjit_module *const modules[] = { first, second, changed };
+  for (int i = 0; i < 3; i++) {
+    kjit_kernel *add;
+    ok(w, kjit_get_kernel(modules[i], "add", &add));
+    ok(w, kjit_launch(add, &w->config, list, 3));
+    expect_sums(w, 3, 7 * (i < 2 ? 2 : 3), 5);
+  }
+  kjit_free(w->context, text_of_first);
+  kjit_free(w->context, text_of_second);
+  kjit_release_module(changed);
+  kjit_release_module(second);
+  kjit_release_module(first);
+}
+
 static void test_prepared(void **state)
 {
   world *w = *state;
@@ -173,6 +219,7 @@ static void test_refused(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = { TEST(test_nested), TEST(test_prepared), TEST(test_refused) };
+  const struct CMUnitTest tests[] = { TEST(test_nested), TEST(test_text), TEST(test_prepared),
+                                      TEST(test_refused) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

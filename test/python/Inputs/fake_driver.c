@@ -22,7 +22,11 @@ EXPORT void fake_set_devices(int count)
 {
   (void)find_fake;
   cuda.devices = count;
+  cuda.memory_limit = (size_t)1 << 30;
 }
+
+EXPORT void fake_break_next_launch(void);
+EXPORT void fake_break_next_launch(void) { cuda.fault_next_launch = true; }
 
 EXPORT void fake_look(fake_seen *seen);
 EXPORT void fake_look(fake_seen *seen)

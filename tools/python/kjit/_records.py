@@ -1,7 +1,6 @@
 """Records: dtypes of NumPy that have fields, as structs of the kernel IR. A struct is named by what its dtype says, so that it
 has the same name in every process."""
 
-import hashlib
 
 from . import dtypes
 from .frontend.words import KEYWORDS
@@ -83,6 +82,8 @@ def describe(dtype):
             raise TypeError(f"{dtype} has no fields")
         text = repr((fields, is_packed))
         said = "_".join(field for field, *_ in fields)[:30]  # for messages
+        import hashlib  # not where there are no records: it loads OpenSSL
+
         name = f"record_{said}_{hashlib.blake2s(text.encode(), digest_size=6).hexdigest()}"
         _described[dtype] = name, fields, is_packed, size
         _by_name.setdefault(name, dtype)

@@ -58,6 +58,53 @@ static const char *const texts[NAME_COUNT] = { "data", "ptr",   "device_id", "dt
                                                "size", "shape", "strides",   "_c_contiguous" };
 static PyObject *names[NAME_COUNT]; /* interned */
 
+/* Attributes of CuPy's arrays and of their pointers to memory are descriptors of their types: what
+ * looks an attribute up would find these, each time anew. */
+typedef struct attribute {
+  PyObject *descriptor; /* NULL: it is looked up */
+  descrgetfunc get;
+} attribute;
+typedef struct attributes {
+  PyTypeObject *type;
+  attribute of[NAME_COUNT];
+} attributes;
+static attributes of_arrays, of_pointers;
+
+static attribute find_attribute(PyTypeObject *type, PyObject *name)
+{
+  attribute found = { PyObject_GetAttr((PyObject *)type, name), NULL };
+  PyErr_Clear();
+  PyTypeObject *kind = found.descriptor ? Py_TYPE(found.descriptor) : NULL;
+  if (kind == &PyGetSetDescr_Type || kind == &PyMemberDescr_Type) {
+    found.get = (descrgetfunc)PyType_GetSlot(kind, Py_tp_descr_get);
+    if (found.get) return found;
+  }
+  Py_XDECREF(found.descriptor);
+  return (attribute){ NULL, NULL };
+}
+
+/* Where nothing else than its descriptors says what an object's attributes are. */
+static void learn(attributes *known, PyTypeObject *type)
+{
+  int is_plain =
+    (getattrofunc)PyType_GetSlot(type, Py_tp_getattro) == (getattrofunc)PyObject_GenericGetAttr;
+  binding_set((PyObject **)(void *)&known->type, Py_NewRef((PyObject *)type));
+  for (int i = 0; i < NAME_COUNT; i++) {
+    attribute found = is_plain ? find_attribute(type, names[i]) : (attribute){ NULL, NULL };
+    PyObject *old = known->of[i].descriptor;
+    known->of[i] = found;
+    Py_XDECREF(old);
+  }
+}
+
+static PyObject *get(const attributes *known, PyObject *object, int name)
+{
+  const attribute *of = &known->of[name];
+  if (Py_TYPE(object) == known->type && of->descriptor)
+    return of->get(of->descriptor, object, (PyObject *)known->type);
+  return PyObject_GetAttr(object, names[name]);
+}
+
 /* cupy.cuda.get_current_stream; its address also stands for the library. */
 static PyObject *get_cupys_stream;
 
@@ -77,7 +124,10 @@ static int is_cupys(PyTypeObject *type)
   PyObject *function = cuda ? PyObject_GetAttrString(cuda, "get_current_stream") : NULL;
   PyErr_Clear();
   int is = function != NULL;
-  if (is) binding_set(&get_cupys_stream, Py_NewRef(function));
+  if (is) {
+    binding_set(&get_cupys_stream, Py_NewRef(function));
+    learn(&of_arrays, type);
+  }
   Py_XDECREF(function);
   Py_XDECREF(cuda);
   Py_XDECREF(array);
@@ -113,9 +163,9 @@ static int read_dtype(PyObject *dtype, kjit_tensor *tensor)
   return 1;
 }
 
-static long long get_integer(PyObject *object, int name)
+static long long get_integer(const attributes *known, PyObject *object, int name)
 {
-  PyObject *value = object ? PyObject_GetAttr(object, names[name]) : NULL;
+  PyObject *value = object ? get(known, object, name) : NULL;
   long long number = value ? PyLong_AsLongLong(value) : -1;
   Py_XDECREF(value);
   return number;
@@ -123,7 +173,7 @@ static long long get_integer(PyObject *object, int name)
 
 static int get_integers(PyObject *object, int name, int64_t *values, int count)
 {
-  PyObject *tuple = PyObject_GetAttr(object, names[name]);
+  PyObject *tuple = get(&of_arrays, object, name);
   int is_right = tuple && PyTuple_Check(tuple) && PyTuple_Size(tuple) == count &&
                  !binding_parse_integers(tuple, values, count);
   Py_XDECREF(tuple);
@@ -134,15 +184,15 @@ static int get_integers(PyObject *object, int name, int64_t *values, int count)
 static int read_extents(PyObject *object, binding_argument *storage)
 {
   kjit_tensor *tensor = &storage->tensor;
-  long long rank = get_integer(object, NDIM);
-  PyObject *dense = PyObject_GetAttr(object, names[IS_DENSE]);
+  long long rank = get_integer(&of_arrays, object, NDIM);
+  PyObject *dense = get(&of_arrays, object, IS_DENSE);
   int is_dense = dense == Py_True;
   Py_XDECREF(dense);
   if (!dense || rank < 0 || rank > BINDING_MAX_RANK) return 0;
   tensor->rank = (int32_t)rank;
   tensor->shape = storage->shape;
   if (rank == 1 && is_dense) {
-    storage->shape[0] = get_integer(object, SIZE);
+    storage->shape[0] = get_integer(&of_arrays, object, SIZE);
     return 1;
   }
   if (!get_integers(object, SHAPE, storage->shape, tensor->rank)) return 0;
@@ -160,14 +210,15 @@ static int read_cupys(context_object *context, PyObject *object, binding_argumen
 {
   kjit_tensor *tensor = &storage->tensor;
   memset(tensor, 0, sizeof *tensor);
-  PyObject *data = PyObject_GetAttr(object, names[DATA]), *dtype = NULL;
-  long long address = get_integer(data, PTR), device = 0;
+  PyObject *data = get(&of_arrays, object, DATA), *dtype = NULL;
+  if (data && Py_TYPE(data) != of_pointers.type) learn(&of_pointers, Py_TYPE(data));
+  long long address = get_integer(&of_pointers, data, PTR), device = 0;
   if (!context->gpu_count)
     context->gpu_count = kjit_get_device_count(context->context, KJIT_DEVICE_CUDA);
-  if (context->gpu_count != 1) device = get_integer(data, DEVICE_ID);
+  if (context->gpu_count != 1) device = get_integer(&of_pointers, data, DEVICE_ID);
   Py_XDECREF(data);
   int is_right = data && !PyErr_Occurred() && device >= 0 && device <= INT32_MAX &&
-                 (dtype = PyObject_GetAttr(object, names[DTYPE])) && read_dtype(dtype, tensor) &&
+                 (dtype = get(&of_arrays, object, DTYPE)) && read_dtype(dtype, tensor) &&
                  read_extents(object, storage) && !PyErr_Occurred();
   Py_XDECREF(dtype);
   if (!is_right) return 0;

@@ -79,13 +79,28 @@ PyObject *binding_fail(kjit_status status, const char *format, ...)
   return raise_made(status, row);
 }
 
+/* The types that were made. A program that imports kjit anew, after it took it out of sys.modules,
+ * gets the same ones: objects of theirs are still there. */
+static struct made_type {
+  const PyType_Spec *spec;
+  PyTypeObject *type;
+} made_types[16];
+
+static PyTypeObject *find_type(PyType_Spec *spec)
+{
+  struct made_type *made = made_types;
+  while (made->spec && made->spec != spec) made++;
+  if (made->spec) return made->type;
+  PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(spec);
+  if (type) *made = (struct made_type){ spec, type };
+  return type;
+}
+
 PyTypeObject *binding_make_type(PyObject *module, PyType_Spec *spec)
 {
-  PyTypeObject *type = (PyTypeObject *)PyType_FromSpec(spec);
-  if (!type) return NULL;
+  PyTypeObject *type = find_type(spec);
   const char *name = strrchr(spec->name, '.') + 1;
-  if (PyModule_AddObjectRef(module, name, (PyObject *)type)) Py_CLEAR(type);
-  return type;
+  return type && !PyModule_AddObjectRef(module, name, (PyObject *)type) ? type : NULL;
 }
 
 void *binding_new_object(PyTypeObject *type)

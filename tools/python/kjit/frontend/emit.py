@@ -1,7 +1,6 @@
 """Statements of one function as text of the kernel IR."""
 
 import ast
-import inspect
 
 from .. import dtypes
 from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
@@ -142,12 +141,12 @@ class Emitter(Loops, Expressions):
         return self.lines
 
     def annotation(self, name, node):
-        value = self.python.__annotations__.get(name, inspect.Parameter.empty)
+        value = self.python.__annotations__.get(name)
         if isinstance(value, str):
             value = (
                 self.static_value(ast.parse(value, mode="eval").body) if value.isidentifier() or "." in value else value
             )
-        return None if value in (inspect.Parameter.empty, None) else value
+        return value
 
     def check_given(self):
         """Parameters of a kernel that are given functions say nothing else."""

@@ -3,7 +3,6 @@ Python the text behind them comes from."""
 
 import ast
 import enum
-import inspect
 
 from .. import _records, dtypes
 from . import module as modules
@@ -129,6 +128,8 @@ class Expressions:
         if isinstance(base, words.Word):
             return [self.source.place(node), f"{base.name}.{node.attr}"]
         if base is not static.UNKNOWN:
+            if self.kind == "kernel" and isinstance(node.value, ast.Name) and node.value.id in self.given:
+                raise self.error(node, f"parameter `{node.value.id}`: a function was given, which has no `{node.attr}`")
             raise self.error(
                 node,
                 f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
@@ -472,6 +473,8 @@ class Expressions:
         return [self.source.place(node), name, *self.positional(node)]
 
     def call_function(self, node, thing):
+        import inspect  # where no function is called nobody waits for it
+
         python = getattr(thing, "py_func", thing)
         try:
             bound = inspect.signature(python).bind(*node.args, **{k.arg or "**": k.value for k in node.keywords})

@@ -4,10 +4,10 @@ import __future__
 
 import ast
 import collections
-import linecache
+import os
 import sys
-import threading
 import types
+from _thread import _local
 
 from .._errors import SourceError, character_column, show
 
@@ -61,12 +61,48 @@ def remember(function):
     if fixed and fixed.is_fixed:
         return fixed
     file = function.__code__.co_filename
-    linecache.checkcache(file)
-    lines = linecache.getlines(file, function.__globals__) or _recover(function)
+    lines = _lines(file, function.__globals__) or _recover(function)
     known = _sources.get(file)
     if not known or known.lines != lines:
         known = _sources[file] = Source(file, lines)
     return known
+
+
+# ---- texts of files ----
+
+_files = {}  # name -> (time of its last change, its size, its lines)
+
+
+def _lines(file, names):
+    """The lines of a file as it is now, as linecache has them, which also knows cells of notebooks and archives. An import of it
+    takes as long as compiling a small function: where nobody has done so, files are read here."""
+    lines = None if "linecache" in sys.modules else _read(file)
+    if lines is None:
+        import linecache
+
+        linecache.checkcache(file)
+        lines = linecache.getlines(file, names)
+    return lines
+
+
+def _read(file):
+    """None: it is no file of its own, or its first bytes say something of its encoding."""
+    try:
+        status = os.stat(file)
+        version = status.st_mtime_ns, status.st_size
+        if file not in _files or _files[file][:2] != version:
+            with open(file, "rb") as opened:
+                head = opened.readline(200) + opened.readline(200)
+            if b"coding" in head or head.startswith(b"\xef\xbb\xbf"):
+                return None
+            with open(file, encoding="utf-8") as opened:
+                lines = opened.readlines()
+            if lines and not lines[-1].endswith("\n"):
+                lines[-1] += "\n"
+            _files[file] = *version, lines
+        return _files[file][2]
+    except (OSError, ValueError):
+        return None
 
 
 # ---- texts without a file ----
@@ -74,7 +110,7 @@ def remember(function):
 _MOST_TEXTS = 1000
 _texts: collections.deque = collections.deque(maxlen=_MOST_TEXTS)  # (file, text) of the latest
 _keeps = False
-_here = threading.local()  # is_busy: this thread compiles a text to compare it
+_here = _local()  # is_busy: this thread compiles a text to compare it
 
 
 def keep_sources():

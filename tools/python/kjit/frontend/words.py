@@ -3,7 +3,6 @@
 import ast
 import builtins
 import math
-import re
 
 from .. import _names
 
@@ -77,6 +76,8 @@ class Form:
 
     def expand(self, emitter, call):
         """The parts of the call's text."""
+        import re
+
         bound = self.bind(call)
         if isinstance(bound, str):
             raise emitter.error(call, bound)
