@@ -225,10 +225,10 @@ LLVMBasicBlockRef kl_end_chunks(kl_lowering *l, kl_chunks *c, LLVMValueRef at, k
  * On the CPU a loop whose step is not known would look in each iteration, which is a third of the
  * instructions of a small one: it does so only in the version for more iterations than a chunk has.
  *
- * On a GPU ptxas unrolls a loop less that starts where a chunk does or has a way out, and one that counts
- * executes more instructions. So an innermost loop whose iterations are few and short does not
- * look: one version of it is what it is in code that is not interruptible. The other one, for many
- * iterations, looks. Loops around both look, with what the short version took counted. */
+ * On a GPU ptxas unrolls a loop less that starts where a chunk does or has a way out, and one that
+ * counts executes more instructions. So an innermost loop whose iterations are few and short does
+ * not look: one version of it is what it is in code that is not interruptible. The other one, for
+ * many iterations, looks. Loops around both look, with what the short version took counted. */
 
 bool kl_is_polled_twice(const kl_lowering *l, const kt_stmt *loop)
 {
@@ -260,7 +260,8 @@ void kl_begin_short(kl_lowering *l, kl_polled_twice *t, LLVMValueRef is_short, L
   t->end = kl_new_block(l, "twice.end");
   kl_set_likely(l, kl_cond_br(l, is_short, is_few, t->is_long), true);
   kl_move_to(l, is_few);
-  if (l->target->counts_down && l->polling_loops > 1) spend(l, spent ? spent : kl_const32(l, BUDGET / 4));
+  if (l->target->counts_down && l->polling_loops > 1)
+    spend(l, spent ? spent : kl_const32(l, BUDGET / 4));
   l->is_short_version = true;
 }
 

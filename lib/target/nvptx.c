@@ -269,9 +269,9 @@ static void optimize(kg_emission *e)
   if (has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
   run(e, pipeline);
   if (is_measured_again) finish_unrolled(own);
-  own->is_dense = !own->is_large && !is_straight(own) &&
-                  (kg_is_dense(e->module) || kg_has_many_addresses(e->module) ||
-                   kg_is_lengthy(e->module));
+  own->is_dense =
+    !own->is_large && !is_straight(own) &&
+    (kg_is_dense(e->module) || kg_has_many_addresses(e->module) || kg_is_lengthy(e->module));
   if (own->is_dense && !kg_is_unoptimized(e)) run(e, "function(" DENSE ")");
   kg_rewrite_for_ptx(e->module);
 }
