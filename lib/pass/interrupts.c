@@ -183,12 +183,13 @@ static cost measure_list(const marker *m, const kt_stmts *list)
 
 /* A function that calls itself looks whenever it is called: its calls are few at a time, but may be
  * exponentially many. So may those of functions that call the next one twice, and that one the
- * next: of such one that executes more than a budget looks, too. On a GPU not where what it calls
- * looks, of which each call counts as a budget. */
+ * next: such one looks, too, if it executes more than a budget, as which a GPU counts each call of
+ * one that looks. There that one's own looks are none where its loops are short: each call of it
+ * starts with a budget of its own. */
 static void mark_entry(const marker *m, kt_instance *instance)
 {
   cost *of = &m->of[instance->id];
-  bool is_long = (!of->polls || !is_gpu(m)) && of->size > BUDGET && !instance->is_kernel;
+  bool is_long = of->size > BUDGET && !instance->is_kernel;
   of->polls |= is_long;
   instance->polls = of->polls;
   instance->polls_first = is_long || instance->is_recursive;

@@ -94,6 +94,10 @@ bool kg_is_dense(LLVMModuleRef module);
  * the search for those that differ by a multiple of one value, which compares each with all before
  * it, takes most of the time. */
 bool kg_has_many_addresses(LLVMModuleRef module);
+/* Whether a function has so many instructions that code generation's strength reduction, which
+ * compares those that dominate each other, and its searches for common ones take most of the time;
+ * an assembler that optimizes does that, too. */
+bool kg_is_lengthy(LLVMModuleRef module);
 /* May stop counting when there are more than most. */
 uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most);
 /* The bits of the widest vectors that instructions of the module make, masks aside; 0: none. */

@@ -112,6 +112,19 @@ bool kg_has_many_addresses(LLVMModuleRef module)
   return has_more_than(module, MOST_ADDRESSES, is_address);
 }
 
+bool kg_is_lengthy(LLVMModuleRef module)
+{
+  enum { MOST_INSTRUCTIONS = 8192 };
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    uint32_t count = 0;
+    if (is_settled(f)) continue;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+        if (++count > MOST_INSTRUCTIONS) return true;
+  }
+  return false;
+}
+
 kg_module_size kg_measure_module(LLVMModuleRef module)
 {
   kg_module_size most = KJ_SIZE_USUAL;

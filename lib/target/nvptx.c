@@ -175,7 +175,7 @@ typedef struct nvptx_emission {
   char cpu[16], features[16];
   kl_nvptx_lowering state;
   bool is_large; /* see kg_module_size */
-  bool is_dense; /* see kg_is_dense and kg_has_many_addresses */
+  bool is_dense; /* see kg_is_dense, kg_has_many_addresses and kg_is_lengthy */
 } nvptx_emission;
 
 /* ---- pipelines ----
@@ -270,8 +270,9 @@ static void optimize(kg_emission *e)
   if (has_externs) pipeline = kj_format(e->c->arena, "cgscc(inline),%s", pipeline);
   run(e, pipeline);
   if (is_measured_again) finish_unrolled(own);
-  own->is_dense = !own->is_large && !is_straight(own) &&
-                  (kg_is_dense(e->module) || kg_has_many_addresses(e->module));
+  own->is_dense =
+    !own->is_large && !is_straight(own) &&
+    (kg_is_dense(e->module) || kg_has_many_addresses(e->module) || kg_is_lengthy(e->module));
   if (own->is_dense && !kg_is_unoptimized(e)) run(e, "function(" DENSE ")");
   kg_rewrite_for_ptx(e->module);
 }

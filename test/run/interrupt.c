@@ -28,6 +28,13 @@ typedef struct endless {
   bool is_stuck_on_cpu;
 } endless;
 
+/* A func that calls the one below it eight times. */
+#define LEVEL(n, below) \
+  "func f" #n "(a, n) @noinline { var s = a\n s = (f" #below "(s, n) ^ f" #below \
+  "(s + 1, n)) * 3\n" \
+  "s = (f" #below "(s, n) ^ f" #below "(s + 1, n)) * 5\n s = (f" #below "(s, n) ^ f" #below \
+  "(s + 1, n)) * 7\n return f" #below "(s, n) ^ f" #below "(s + 1, n) }\n"
+
 static const endless cases[] = {
   { .name = "while",
     .text = "kernel k(r, n) { var i = 0i64\n while true { i = i + 1\n r[0] = i32(i) } }" },
@@ -68,6 +75,12 @@ static const endless cases[] = {
     .text =
       "func f(r, n) @noinline { var i = n\n while i != 0 { i = (i * 3) | 1\n r[1] = i32(i) } }\n"
       "kernel k(r, n) { f(r, n) }" },
+  { .name = "a tree of calls of a short loop",
+    .text =
+      "func f0(a, n) @noinline { var s = a\n for j in range(3 + (n & 1)) { s = s * 3 + j }\n "
+      "return s }\n" LEVEL(1, 0) LEVEL(2, 1) LEVEL(3, 2) LEVEL(4, 3) LEVEL(5, 4) LEVEL(6, 5)
+        LEVEL(7, 6) LEVEL(8, 7) LEVEL(9, 8) LEVEL(10, 9) LEVEL(11, 10) LEVEL(12, 11) LEVEL(13, 12)
+          LEVEL(14, 13) "kernel k(r, n) { r[0] = i32(f14(i64(threadIdx.x), n)) }" },
   { .name = "barriers",
     .text = "kernel k(r, n) { shared s: i32[64]\n let t = threadIdx.x\n s[t] = 1\n"
             "while true { syncthreads()\n let v = s[63 - t]\n syncthreads()\n s[t] = v + 1 } }" },

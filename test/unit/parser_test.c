@@ -523,6 +523,28 @@ static void misused_config(void **state)
   }
 }
 
+static void misused_options(void **state)
+{
+  (void)state;
+  static const char text[] = "kernel k() { }";
+  kjit_context *context = NULL;
+  kjit_module *module = NULL;
+  kjit_kernel *kernel = NULL;
+  void *code = NULL;
+  size_t size_bytes = 0;
+  kjit_compile_options options = { .size_bytes = sizeof options, .checks = 1u << 20 };
+  assert_int_equal(kjit_create_context(NULL, &context), KJIT_OK);
+  assert_int_equal(kjit_parse_module(context, "a", text, sizeof text - 1, &module), KJIT_OK);
+  assert_int_equal(kjit_get_kernel(module, "k", &kernel), KJIT_OK);
+  assert_int_equal(kjit_check(kernel, "", &options), KJIT_ERROR_MISUSE);
+  assert_non_null(strstr(kjit_get_diagnostic(context, 0)->message, "kjit_check: the checks"));
+  assert_int_equal(kjit_compile(kernel, "", &options, KJIT_STAGE_TYPED, &code, &size_bytes),
+                   KJIT_ERROR_MISUSE);
+  assert_non_null(strstr(kjit_get_diagnostic(context, 0)->message, "bits, 0x100000,"));
+  kjit_release_module(module);
+  kjit_destroy_context(context);
+}
+
 static void misuse(void **state)
 {
   (void)state;
@@ -561,6 +583,7 @@ int main(void)
     cmocka_unit_test(accesses),
     cmocka_unit_test(diagnostics_by_thread),
     cmocka_unit_test(misused_config),
+    cmocka_unit_test(misused_options),
     cmocka_unit_test(misuse),
     cmocka_unit_test(diagnostics_of_threads),
   };
