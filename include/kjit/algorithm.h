@@ -182,7 +182,11 @@ typedef enum kjit_algorithm_flags {
   KJIT_ALGORITHM_RIGHT = 16, /* a search goes behind elements that are equal */
   /* factors of a product of f32 are cut to tf32, of 11 significant bits, where tensor cores take
    * that (GPUs of sm_80); sums stay f32. Elsewhere it changes nothing */
-  KJIT_ALGORITHM_TF32 = 32
+  KJIT_ALGORITHM_TF32 = 32,
+  /* u8 of a product are numbers of 8 bits, as from_e4m3 or from_e5m2 reads them, in all operands;
+   * sums are f32 */
+  KJIT_ALGORITHM_E4M3 = 64,
+  KJIT_ALGORITHM_E5M2 = 128 /* see KJIT_ALGORITHM_E4M3 */
 } kjit_algorithm_flags;
 
 /* ---- reduce ---- */

@@ -89,7 +89,8 @@ typedef enum ka_option {
   KA_SIGNATURE = 512,
   KA_TF32 = 1024,
   KA_CHUNK = 2048,
-  KA_EPILOGUE = 4096
+  KA_EPILOGUE = 4096,
+  KA_FORMAT = 8192 /* of u8 */
 } ka_option;
 
 /* All that a public function was called with, but for its options. */
