@@ -465,14 +465,16 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit
  * diagonal; letters that the result does not have are summed over. Without "->" the result has the
  * ellipsis, then the letters that come once, in their order. operands: 1 to 10, of one type of
  * numbers; messages call them x0, x1. They are multiplied in pairs, in the order of the fewest
- * products, with work memory between these. A func as result gets each sum once, f(i, k, v,
- * arrays): a bias, an activation. Sums are computed in options.accumulator, by default the
- * result's type where that is wider, of f16 and bf16 f32; an array for the result (options.results)
- * has the operands' type. Tensor cores of GPUs multiply f16, bf16 and f64, and f32 with
- * KJIT_ALGORITHM_TF32. options NULL: all defaults. Errors: ARGUMENT (expression, shapes,
- * operands that overlap or cannot be written, too little work memory), TYPE (operands of several
- * types, elements that are no numbers), UNSUPPORTED (more operands, products between of more than 8
- * axes); those of kjit_launch. */
+ * products, with work memory between these. Sums are computed in options.accumulator, by default
+ * the result's type where that is wider, of f16 and bf16 f32, and with options.epilogue whatever
+ * the result is: each sum goes through that func once. An array for the result (options.results)
+ * has what the epilogue returns, else the operands' type. Tensor cores of GPUs multiply f16, bf16,
+ * f64, i8 and u8, f32 with KJIT_ALGORITHM_TF32, and u8 that are numbers of 8 bits
+ * (KJIT_ALGORITHM_E4M3, KJIT_ALGORITHM_E5M2). options NULL: all defaults. Errors: ARGUMENT
+ * (expression, shapes, operands that overlap or cannot be written or do not broadcast, too little
+ * work memory), TYPE (operands of several types, elements that are no numbers, what the epilogue
+ * returns), UNSUPPORTED (more operands, products between of more than 8 axes); those of
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result,
                                             const char *expression, const kjit_operand *operands,
                                             size_t operand_count,
