@@ -90,7 +90,8 @@ typedef enum ka_option {
   KA_TF32 = 1024,
   KA_CHUNK = 2048,
   KA_DEVICES = 4096,
-  KA_EPILOGUE = 8192
+  KA_EPILOGUE = 8192,
+  KA_FORMAT = 16384 /* of u8 */
 } ka_option;
 
 /* All that a public function was called with, but for its options. */

@@ -26,6 +26,9 @@ typedef struct ka_epilogue {
   ka_factor factors[KA_MOST_EXTRAS]; /* its operands behind the sum, with letters of the result */
 } ka_epilogue;
 
+/* What u8 stand for; the numbers are those of the library's FORMAT. */
+typedef enum ka_format { KA_INTEGER, KA_E4M3, KA_E5M2 } ka_format;
+
 typedef struct ka_einsum {
   ka_call *call;
   const char *expression;
@@ -34,12 +37,13 @@ typedef struct ka_einsum {
   ka_factor result;
   int64_t extents[KA_LETTERS];
   kjit_type element, accumulator;
+  ka_format format;
   ka_epilogue epilogue;
 } ka_einsum;
 
 /* A step as a product of matrices, `batch` of them: of m rows and n columns, sums of k terms. */
 typedef struct ka_product {
-  kjit_type accumulator;
+  kjit_type accumulator; /* of the kernel: the einsum's, or one that gives the same bits */
   uint64_t batch, m, n, k;
   /* neighbours in the factor's memory are neighbours along the sum, as in the rows of a left one */
   bool is_left_deep, is_right_deep;
@@ -47,9 +51,10 @@ typedef struct ka_product {
 } ka_product;
 
 typedef enum ka_product_kind {
-  KA_PRODUCT_TENSOR, /* tensor cores: library's product_tensor; the others: product_tiles */
-  KA_PRODUCT_TILES,  /* sums of a block in registers, factors in shared memory */
-  KA_PRODUCT_WARPS,  /* a sum for each warp */
+  KA_PRODUCT_TENSOR, /* tensor cores: library's product_tensor */
+  KA_PRODUCT_BYTES, /* the same of 8 bits in any layout: product_bytes; the others: product_tiles */
+  KA_PRODUCT_TILES, /* sums of a block in registers, factors in shared memory */
+  KA_PRODUCT_WARPS, /* a sum for each warp */
   KA_PRODUCT_THREADS
 } ka_product_kind;
 
@@ -100,8 +105,15 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
                     ka_matrix *matrix);
 /* How it is packed for them, deep; false: it is not used often enough. uses: of each element. */
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix);
-bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b);
+bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum);
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
+
+/* product_bytes.c */
+
+/* What a GPU sums products of a and b (NULL: none) in, so many of them. */
+kjit_type ka_choose_sum(const ka_einsum *e, const ka_factor *a, const ka_factor *b, uint64_t terms);
+/* False: there are no tensor cores for it, or too few rows or columns. */
+bool ka_plan_bytes(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
 
 /* product_plan.c */
 ka_product_plan ka_plan_product(const ka_call *call, const ka_product *product);

@@ -26,6 +26,7 @@ typedef struct step {
   ka_matrix matrices[2]; /* the factors, where tensor cores multiply them */
   uint64_t groups[GROUPS];
   const char *extents[KA_LETTERS], *list; /* parameters, where an index is taken apart by them */
+  const char *reads; /* what elements of factors are read by: "", or from_e4m3 */
 } step;
 
 static void divide_letters(step *s, uint64_t a, uint64_t b, uint64_t target)
@@ -124,15 +125,16 @@ static void write_factor(step *s, const char *name, const uint8_t *groups, const
   kj_append_format(s->kernel.funcs, "func %s(g%u, g%u, g%u%s%s) @inline {\n", name, groups[0],
                    groups[1], groups[2], *arrays, s->list);
   if (factor) write_indices(s, groups, 3);
-  kj_append_format(s->kernel.funcs, "  return %s\n}\n", value);
+  kj_append_format(s->kernel.funcs, "  return %s(%s)\n}\n",
+                   factor && factor->operand ? s->reads : "", value);
 }
 
 /* What becomes of a sum that is an element of the result. */
-static const char *use_epilogue(step *s, const char **arrays)
+static const char *use_epilogue(step *s, const char *sum, const char **arrays)
 {
   kj_arena *arena = &s->e->call->arena;
   const ka_epilogue *epilogue = &s->e->epilogue;
-  const char *list = "sum";
+  const char *list = sum;
   if (!epilogue->function) return list;
   for (size_t i = 0; i < epilogue->count; i++)
     list = kj_format(arena, "%s, %s", list, use_factor(s, &epilogue->factors[i], arrays));
@@ -140,12 +142,16 @@ static const char *use_epilogue(step *s, const char **arrays)
                    ka_use_function(&s->kernel, epilogue->function, epilogue->count + 1), list);
 }
 
-static void write_store(step *s, const ka_factor *target, const char *type, const char **arrays)
+static void write_store(step *s, const ka_factor *target, const char **arrays)
 {
   static const uint8_t groups[] = { 0, 1, 2 };
+  const ka_einsum *e = s->e;
+  const char *type = ka_type_text(e->call, e->accumulator);
+  bool is_same = s->product.accumulator == e->accumulator;
+  const char *sum = is_same ? "sum" : kj_format(&e->call->arena, "%s(sum)", type);
   *arrays = "";
   const char *place = use_factor(s, target, arrays),
-             *value = target->operand ? use_epilogue(s, arrays) : "sum";
+             *value = target->operand ? use_epilogue(s, sum, arrays) : sum;
   kj_append_format(s->kernel.funcs, "func product_put(g0, g1, g2, sum%s%s) @inline {\n", *arrays,
                    s->list);
   write_indices(s, groups, 3);
@@ -212,7 +218,7 @@ static void launch_on_cpu(step *s, const ka_factor *a, const ka_factor *b, const
   use_extents(s);
   write_factor(s, "product_left", left_groups, a, &of_left);
   write_factor(s, "product_right", right_groups, b, &of_right);
-  write_store(s, target, type, &outputs);
+  write_store(s, target, &outputs);
   use_counts(s, counts);
   const char *operands = kj_format(&s->e->call->arena,
                                    "bind_back(product_left%s%s), bind_back(product_right%s%s), "
@@ -273,10 +279,10 @@ static const char *use_part(step *s, uint32_t work, const char *const *counts, b
   return kj_format(arena, "bind_back(product_part%s)", bound);
 }
 
-static const char *use_whole(step *s, const ka_factor *target, const char *type)
+static const char *use_whole(step *s, const ka_factor *target)
 {
   const char *outputs;
-  write_store(s, target, type, &outputs);
+  write_store(s, target, &outputs);
   kj_append_format(s->kernel.funcs,
                    "func product_whole(part, g0, g1, g2, v%s%s) @inline { product_put(g0, g1, g2, "
                    "v%s%s) }\n",
@@ -286,10 +292,10 @@ static const char *use_whole(step *s, const ka_factor *target, const char *type)
 
 static void add_parts(step *s, const ka_factor *target, uint32_t work, uint64_t parts)
 {
-  const char *outputs, *counts[GROUPS], *type = ka_type_text(s->e->call, s->e->accumulator);
+  const char *outputs, *counts[GROUPS], *type = ka_type_text(s->e->call, s->product.accumulator);
   ka_begin_kernel(s->e->call, "product_tiles", &s->kernel);
   use_extents(s);
-  write_store(s, target, type, &outputs);
+  write_store(s, target, &outputs);
   use_counts(s, counts);
   const char *partial = use_part(s, work, counts, true), *count = ka_use_count(&s->kernel, parts);
   bool are_many = parts > MOST_ADDED;
@@ -321,6 +327,7 @@ static void pack_factor(step *s, const ka_factor *factor, bool is_right)
 /* Rows of the enumeration ka_product_kind: the library's module and func, and what its constants
  * are. */
 static const char *const module_of[] = { [KA_PRODUCT_TENSOR] = "product_tensor",
+                                         [KA_PRODUCT_BYTES] = "product_bytes",
                                          [KA_PRODUCT_TILES] = "product_tiles",
                                          [KA_PRODUCT_WARPS] = "product_tiles",
                                          [KA_PRODUCT_THREADS] = "product_tiles" };
@@ -336,10 +343,12 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
 {
   ka_call *call = s->e->call;
   kj_arena *arena = &call->arena;
-  const char *counts[GROUPS], *type = ka_type_text(call, s->e->accumulator);
+  const char *counts[GROUPS], *type = ka_type_text(call, s->product.accumulator);
   bool is_split = plan->parts > 1, is_tiled = plan->kind <= KA_PRODUCT_TILES;
   uint64_t count = ka_count_letters(s->e, target->mask);
-  uint32_t work = is_split ? ka_add_work(call, s->e->accumulator, plan->parts * count, false) : 0;
+  uint32_t work =
+    is_split ? ka_add_work(call, s->product.accumulator, plan->parts * count, false) : 0;
+  if (plan->kind <= KA_PRODUCT_BYTES) s->reads = "";
   if (plan->kind == KA_PRODUCT_TENSOR) {
     if (s->matrices[0].is_packed) pack_factor(s, a, false);
     if (s->matrices[1].is_packed) pack_factor(s, b, true);
@@ -352,18 +361,20 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
   const char *factors =
     plan->kind == KA_PRODUCT_TENSOR ? use_matrices(s, a, b) : use_funcs(s, a, b);
   use_counts(s, counts);
-  const char *store = is_split ? use_part(s, work, counts, false) : use_whole(s, target, type);
+  const char *store = is_split ? use_part(s, work, counts, false) : use_whole(s, target);
   const char *parts = ka_use_count(&s->kernel, plan->parts);
   const char *shape = kj_format(arena, "%s%s, %s, %s, zero(%s), %s", is_tiled ? "" : counts[0],
                                 is_tiled ? counts[1] : kj_format(arena, ", %s", counts[1]),
                                 counts[2], counts[3], type, parts);
-  const char *tile = kj_format(arena, ", %u, %u, %u, %s, %s%s", plan->rows, plan->columns,
+  const char *way = plan->has_mma ? "true" : "false";
+  if (plan->kind == KA_PRODUCT_TENSOR) way = kj_format(arena, "%d", (int)s->e->format);
+  if (plan->kind == KA_PRODUCT_BYTES)
+    way = kj_format(arena, "%s, %d", ka_type_text(call, s->e->element), (int)s->e->format);
+  const char *tile = kj_format(arena, ", %u, %u, %u, %s, %s, %s", plan->rows, plan->columns,
                                plan->depth, s->product.is_left_deep ? "true" : "false",
-                               s->product.is_right_deep ? "true" : "false",
-                               plan->kind == KA_PRODUCT_TENSOR ? ""
-                               : plan->has_mma                 ? ", true"
-                                                               : ", false");
+                               s->product.is_right_deep ? "true" : "false", way);
   static const char *const name_of[] = { [KA_PRODUCT_TENSOR] = "tensor",
+                                         [KA_PRODUCT_BYTES] = "bytes",
                                          [KA_PRODUCT_TILES] = "tiles",
                                          [KA_PRODUCT_WARPS] = "warps",
                                          [KA_PRODUCT_THREADS] = "threads" };
@@ -371,6 +382,14 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
             name_of[plan->kind], factors, store, shape, is_tiled ? tile : "");
   if (is_split) add_parts(s, target, work, plan->parts);
 }
+
+/* Tensor cores take f16 and bf16 that lie across the sum, too. */
+static bool may_be_across(const ka_einsum *e)
+{
+  return e->element == KJIT_F16 || e->element == KJIT_BF16;
+}
+
+static bool is_byte(const ka_einsum *e) { return e->element == KJIT_I8 || e->element == KJIT_U8; }
 
 static bool read_or_pack(step *s, const ka_factor *factor, bool is_right, uint64_t uses)
 {
@@ -381,7 +400,7 @@ static bool read_or_pack(step *s, const ka_factor *factor, bool is_right, uint64
                               s->groups[SUMMED] & ~ones };
   ka_matrix *matrix = &s->matrices[is_right];
   bool is_read =
-    ka_read_matrix(s->e, factor, groups, matrix) && (matrix->is_deep || s->e->element != KJIT_F32);
+    ka_read_matrix(s->e, factor, groups, matrix) && (matrix->is_deep || may_be_across(s->e));
   return is_read || ka_pack_matrix(s->e, groups, uses, matrix);
 }
 
@@ -389,17 +408,20 @@ static bool read_or_pack(step *s, const ka_factor *factor, bool is_right, uint64
 static ka_product_plan plan_on_gpu(step *s, const ka_factor *a, const ka_factor *b)
 {
   ka_product_plan plan;
-  if (!ka_plan_tensor(s->e, &s->product, &plan) || !read_or_pack(s, a, false, s->product.n) ||
-      !read_or_pack(s, b, true, s->product.m))
-    return ka_plan_product(s->e->call, &s->product);
-  return plan;
+  if (ka_plan_tensor(s->e, &s->product, &plan) && read_or_pack(s, a, false, s->product.n) &&
+      read_or_pack(s, b, true, s->product.m))
+    return plan;
+  if (ka_plan_bytes(s->e, &s->product, &plan)) return plan;
+  if (is_byte(s->e)) s->product.has_mma = false; /* not in the tiles of product_tiles */
+  return ka_plan_product(s->e->call, &s->product);
 }
 
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target)
 {
   ka_call *call = e->call;
-  step s = { .e = e };
+  static const char *const readers[] = { "", "from_e4m3", "from_e5m2" };
+  step s = { .e = e, .reads = readers[e->format] };
   uint64_t count = ka_count_letters(e, target->mask);
   divide_letters(&s, a->mask, b ? b->mask : 0, target->mask);
   if (!count) return;
@@ -409,14 +431,16 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
     b = right;
     divide_letters(&s, a->mask, b->mask, target->mask);
   }
-  s.product = (ka_product){ .accumulator = e->accumulator,
+  uint64_t terms = ka_count_letters(e, s.groups[SUMMED]);
+  kjit_type sum = ka_is_cpu(call) ? e->accumulator : ka_choose_sum(e, a, b, terms);
+  s.product = (ka_product){ .accumulator = sum,
                             .batch = ka_count_letters(e, s.groups[0]),
                             .m = ka_count_letters(e, s.groups[1]),
                             .n = ka_count_letters(e, s.groups[2]),
-                            .k = ka_count_letters(e, s.groups[SUMMED]),
+                            .k = terms,
                             .is_left_deep = is_deep(&s, a, s.groups[1]),
                             .is_right_deep = is_deep(&s, b, s.groups[2]),
-                            .has_mma = !ka_is_cpu(call) && b && ka_has_mma(e, a, b) };
+                            .has_mma = !ka_is_cpu(call) && b && ka_has_mma(e, a, b, sum) };
   ka_product_plan plan = { .parts = 1 };
   if (!ka_is_cpu(call)) plan = plan_on_gpu(&s, a, b);
   call->is_wide =

@@ -11,25 +11,29 @@ enum {
   SIDE = 64,       /* rows of a warpgroup, columns of a band */
   MOST_PARTS = 64,
   LEAST_SLICES = 4,            /* of a part */
+  MOST_FORMAT_BANDS = 2,       /* of numbers of 8 bits, which have two sets of sums */
   MOST_EXTENT = INT32_MAX / 2, /* the library's places in a matrix are i32 */
   LEAST_USES = 512 /* of an element, so that packing it takes little beside the product */
 };
 
 /* Whether tensor cores multiply these elements into these sums, f16 and bf16 as tf32, too. A factor
  * in work memory has more bits than those. */
-bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b)
+bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum)
 {
   bool has_work = !a->operand || !b->operand;
   const struct {
-    kjit_type element, accumulator;
+    kjit_type element, sum;
     uint32_t architecture;
     bool is_wished;
   } rows[] = { { KJIT_F16, KJIT_F32, 80, true },
                { KJIT_BF16, KJIT_F32, 80, true },
                { KJIT_F64, KJIT_F64, 90, true },
-               { KJIT_F32, KJIT_F32, 80, e->call->options.flags & KJIT_ALGORITHM_TF32 } };
+               { KJIT_F32, KJIT_F32, 80, e->call->options.flags & KJIT_ALGORITHM_TF32 },
+               { KJIT_I8, KJIT_I32, 80, true },
+               { KJIT_U8, KJIT_I32, 80, true },
+               { KJIT_U8, KJIT_F32, 89, e->format != KA_INTEGER } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (rows[i].element == e->element && rows[i].accumulator == e->accumulator)
+    if (rows[i].element == e->element && rows[i].sum == sum)
       return rows[i].is_wished && (!has_work || e->element == e->accumulator) &&
              e->call->device->info.compute_capability >= rows[i].architecture;
   return false;
@@ -134,13 +138,14 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *pl
   double least = 0;
   /* a driver that knows sm_90a makes tensor maps, too */
   if (strcmp(call->device->code_target, "sm_90a") != 0 || !p->has_mma ||
-      e->accumulator != KJIT_F32 || p->m < LEAST || p->n < LEAST || p->k < LEAST)
+      p->accumulator == KJIT_F64 || p->m < LEAST || p->n < LEAST || p->k < LEAST)
     return false;
   uint64_t slices =
     ka_divide_up(p->k * ki_type(call->context->types, e->element)->size_bytes, ROW_BYTES);
   *plan = (ka_product_plan){ .kind = KA_PRODUCT_TENSOR, .at_once = 1 };
   for (size_t i = 0; i < sizeof tile_table / sizeof *tile_table; i++) {
     const tile_row *row = &tile_table[i];
+    if (e->format && row->bands > MOST_FORMAT_BANDS) continue;
     for (uint64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
       double cost = estimate(call, p, row, parts);
       if (parts > 1 && slices / parts < LEAST_SLICES) break;
