@@ -51,10 +51,12 @@ typedef struct ka_product {
 } ka_product;
 
 typedef enum ka_product_kind {
-  KA_PRODUCT_TENSOR, /* tensor cores: library's product_tensor */
-  KA_PRODUCT_BYTES, /* the same of 8 bits in any layout: product_bytes; the others: product_tiles */
-  KA_PRODUCT_TILES, /* sums of a block in registers, factors in shared memory */
-  KA_PRODUCT_WARPS, /* a sum for each warp */
+  KA_PRODUCT_TENSOR,  /* tensor cores: library's product_tensor */
+  KA_PRODUCT_F64,     /* the same of f64: product_f64 */
+  KA_PRODUCT_BYTES,   /* of 8 bits in any layout: product_bytes; the others: product_tiles */
+  KA_PRODUCT_TILES,   /* sums of a block in registers, factors in shared memory */
+  KA_PRODUCT_VECTORS, /* a sum for each warp, of arrays that it reads 16 bytes at a time */
+  KA_PRODUCT_WARPS,   /* a sum for each warp */
   KA_PRODUCT_THREADS
 } ka_product_kind;
 
@@ -63,9 +65,11 @@ typedef struct ka_product_plan {
   ka_product_kind kind;
   /* of tiles; KA_PRODUCT_TENSOR: warpgroups, bands of columns, slots of slices */
   uint32_t rows, columns, depth;
+  uint32_t tall, wide; /* KA_PRODUCT_F64: of a warp */
+  uint32_t cluster;    /* so many blocks have a part of each sum and add them; 0: none */
   bool has_mma;     /* KA_PRODUCT_TILES: by tensor cores */
   uint32_t at_once; /* blocks on a multiprocessor; 0: the compiler chooses */
-  uint64_t parts;   /* of each sum; over 1: added in a launch of their own */
+  uint64_t parts;   /* of each sum in work memory; over 1: added in a launch of their own */
   uint64_t blocks;
 } ka_product_plan;
 
@@ -107,6 +111,8 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix);
 bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum);
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
+/* Whether the product of the transposed matrices is faster, given how they lie. */
+bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right);
 
 /* product_bytes.c */
 

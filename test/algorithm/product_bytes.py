@@ -62,7 +62,7 @@ def main():
                     parts = min(parts, slices)
                     stages = int(min(rng.integers(2, 5), -(-slices // parts)))
                     blocks = batch * parts * -(-m // (64 * groups)) * -(-n // (64 * bands))
-                    launch = f"tensor[{blocks}, {128 * (groups + 1)}](c, x, y, {length}, {groups}, {bands}, {stages}, {number}, {128 * (groups + 1)})"
+                    launch = f"tensor[{blocks}, {128 * groups}](c, x, y, {length}, {groups}, {bands}, {stages}, {number}, {128 * groups})"
                 else:
                     deep = ", ".join(str(bool(v)).lower() for v in rng.integers(0, 2, 2))
                     blocks = batch * parts * -(-m // side) * -(-n // side)
