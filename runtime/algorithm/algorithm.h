@@ -239,7 +239,7 @@ typedef struct ka_kernel {
   KJ_LIST(kjit_arg) constant_values;
   KJ_LIST(kjit_type) structs; /* of the host, that its text declares */
   uint32_t operators;         /* of the host's that it has used */
-  uint32_t blocks; /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
+  uint32_t blocks;  /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
   uint32_t cluster; /* so many blocks are a cluster; 0: none */
 } ka_kernel;
 

@@ -67,9 +67,9 @@ typedef struct ka_product_plan {
   uint32_t rows, columns, depth;
   uint32_t tall, wide; /* KA_PRODUCT_F64: of a warp */
   uint32_t cluster;    /* so many blocks have a part of each sum and add them; 0: none */
-  bool has_mma;     /* KA_PRODUCT_TILES: by tensor cores */
-  uint32_t at_once; /* blocks on a multiprocessor; 0: the compiler chooses */
-  uint64_t parts;   /* of each sum in work memory; over 1: added in a launch of their own */
+  bool has_mma;        /* KA_PRODUCT_TILES: by tensor cores */
+  uint32_t at_once;    /* blocks on a multiprocessor; 0: the compiler chooses */
+  uint64_t parts;      /* of each sum in work memory; over 1: added in a launch of their own */
   uint64_t blocks;
 } ka_product_plan;
 

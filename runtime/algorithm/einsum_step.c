@@ -16,7 +16,7 @@ enum {
   THREADS = 256,
   /* TILE_THREADS of the library */ WARPGROUP = 128,
   WARP = 32,
-  UNROLL = 4, /* vectors in flight of each factor */
+  UNROLL = 4,     /* vectors in flight of each factor */
   MOST_ADDED = 64 /* parts, by one thread */
 };
 static const uint8_t left_groups[] = { 0, 1, SUMMED }, right_groups[] = { 0, 2, SUMMED };
@@ -329,13 +329,12 @@ static void pack_factor(step *s, const ka_factor *factor, bool is_right)
 
 /* Rows of the enumeration ka_product_kind: the library's module and func, and what its constants
  * are. */
-static const char *const module_of[] = { [KA_PRODUCT_TENSOR] = "product_tensor",
-                                         [KA_PRODUCT_F64] = "product_f64",
-                                         [KA_PRODUCT_BYTES] = "product_bytes",
-                                         [KA_PRODUCT_TILES] = "product_tiles",
-                                         [KA_PRODUCT_VECTORS] = "product_tiles",
-                                         [KA_PRODUCT_WARPS] = "product_tiles",
-                                         [KA_PRODUCT_THREADS] = "product_tiles" };
+static const char *const module_of[] = {
+  [KA_PRODUCT_TENSOR] = "product_tensor", [KA_PRODUCT_F64] = "product_f64",
+  [KA_PRODUCT_BYTES] = "product_bytes",   [KA_PRODUCT_TILES] = "product_tiles",
+  [KA_PRODUCT_VECTORS] = "product_tiles", [KA_PRODUCT_WARPS] = "product_tiles",
+  [KA_PRODUCT_THREADS] = "product_tiles"
+};
 
 static uint32_t count_threads(const ka_product_plan *plan)
 {
@@ -357,20 +356,20 @@ static const char *list_constants(const step *s, const ka_product_plan *plan)
                                  text_of(s->product.is_right_deep)),
              *tile = kj_format(arena, ", %u, %u", plan->rows, plan->columns);
   switch (plan->kind) {
-    case KA_PRODUCT_TENSOR:
-      return kj_format(arena, "%s, %u, %u, %s, %s, %d", tile, plan->depth, cluster,
-                       text_of(s->is_turned), layout, (int)s->e->format);
-    case KA_PRODUCT_F64:
-      return kj_format(arena, "%s, %u, %u, %u, %u, %s, %s", tile, plan->tall, plan->wide,
-                       plan->depth, cluster, text_of(s->is_turned), layout);
-    case KA_PRODUCT_BYTES:
-      return kj_format(arena, "%s, %u, %s, %s, %d", tile, plan->depth, layout,
-                       ka_type_text(call, s->e->element), (int)s->e->format);
-    case KA_PRODUCT_TILES:
-      return kj_format(arena, "%s, %u, %s, %s, %u", tile, plan->depth, layout,
-                       text_of(plan->has_mma), cluster);
-    case KA_PRODUCT_VECTORS: return kj_format(arena, ", %d", UNROLL);
-    default: return "";
+  case KA_PRODUCT_TENSOR:
+    return kj_format(arena, "%s, %u, %u, %s, %s, %d", tile, plan->depth, cluster,
+                     text_of(s->is_turned), layout, (int)s->e->format);
+  case KA_PRODUCT_F64:
+    return kj_format(arena, "%s, %u, %u, %u, %u, %s, %s", tile, plan->tall, plan->wide, plan->depth,
+                     cluster, text_of(s->is_turned), layout);
+  case KA_PRODUCT_BYTES:
+    return kj_format(arena, "%s, %u, %s, %s, %d", tile, plan->depth, layout,
+                     ka_type_text(call, s->e->element), (int)s->e->format);
+  case KA_PRODUCT_TILES:
+    return kj_format(arena, "%s, %u, %s, %s, %u", tile, plan->depth, layout, text_of(plan->has_mma),
+                     cluster);
+  case KA_PRODUCT_VECTORS: return kj_format(arena, ", %d", UNROLL);
+  default: return "";
   }
 }
 
@@ -403,13 +402,11 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
   const char *shape = kj_format(arena, "%s%s, %s, %s, zero(%s), %s", is_tiled ? "" : counts[0],
                                 is_tiled ? counts[1] : kj_format(arena, ", %s", counts[1]),
                                 counts[2], counts[3], type, parts);
-  static const char *const name_of[] = { [KA_PRODUCT_TENSOR] = "tensor",
-                                         [KA_PRODUCT_F64] = "f64",
-                                         [KA_PRODUCT_BYTES] = "bytes",
-                                         [KA_PRODUCT_TILES] = "tiles",
-                                         [KA_PRODUCT_VECTORS] = "vectors",
-                                         [KA_PRODUCT_WARPS] = "warps",
-                                         [KA_PRODUCT_THREADS] = "threads" };
+  static const char *const name_of[] = {
+    [KA_PRODUCT_TENSOR] = "tensor",  [KA_PRODUCT_F64] = "f64",         [KA_PRODUCT_BYTES] = "bytes",
+    [KA_PRODUCT_TILES] = "tiles",    [KA_PRODUCT_VECTORS] = "vectors", [KA_PRODUCT_WARPS] = "warps",
+    [KA_PRODUCT_THREADS] = "threads"
+  };
   ka_launch(&s->kernel, count_threads(plan), plan->blocks, "product_%s(%s%s, %s%s)",
             name_of[plan->kind], factors, store, shape, list_constants(s, plan));
   if (is_split) add_parts(s, target, work, plan->parts);
@@ -475,8 +472,8 @@ static void turn(step *s, const ka_factor **a, const ka_factor **b)
 static bool have_vectors(step *s, const ka_factor *a, const ka_factor *b)
 {
   kjit_type element = s->e->element;
-  bool is_float = element == KJIT_F16 || element == KJIT_BF16 || element == KJIT_F32 ||
-                  element == KJIT_F64;
+  bool is_float =
+    element == KJIT_F16 || element == KJIT_BF16 || element == KJIT_F32 || element == KJIT_F64;
   return is_float && b && read_factor(s, a, false) && s->matrices[0].is_deep &&
          read_factor(s, b, true) && s->matrices[1].is_deep && a->operand->element == element &&
          b->operand->element == element;

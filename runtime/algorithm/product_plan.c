@@ -29,7 +29,7 @@ enum {
   MOST_PARTS = 64,
   MOST_CLUSTER = 8, /* blocks, on every device that has clusters */
   CLUSTERS = 90,    /* the architecture */
-  ALONE = 64,       /* terms that a block takes to begin and to end, if no other one adds meanwhile */
+  ALONE = 64, /* terms that a block takes to begin and to end, if no other one adds meanwhile */
   MOST_THIN_PARTS = 2048,
   WAVES = 4 /* blocks of thin products for what a multiprocessor holds of them */
 };

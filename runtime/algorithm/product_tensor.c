@@ -9,9 +9,9 @@ enum {
   LEAST = 16,      /* rows, columns and terms, below which tiles would be empty for the most part */
   ROW_BYTES = 128, /* of a slice */
   SIDE = 64,       /* rows of a warpgroup, columns of a band */
-  MOST_CLUSTER = 8,   /* blocks, on every device */
-  LEAST_SLICES = 4,   /* of a block */
-  RESERVED = 1024,    /* bytes of shared memory that the driver takes for each block */
+  MOST_CLUSTER = 8,            /* blocks, on every device */
+  LEAST_SLICES = 4,            /* of a block */
+  RESERVED = 1024,             /* bytes of shared memory that the driver takes for each block */
   MOST_FORMAT_BANDS = 2,       /* of numbers of 8 bits, which have two sets of sums */
   MOST_EXTENT = INT32_MAX / 2, /* the library's places in a matrix are i32 */
   LEAST_USES = 512 /* of an element, so that packing it takes little beside the product */
@@ -110,8 +110,8 @@ typedef struct tile_row {
 } tile_row;
 
 static const tile_row tensor_table[] = {
-  { 2, 4, 4, 1, 0, 0, 1.0, 1.0, 1 },   { 2, 2, 4, 2, 0, 0, 1.25, 1.45, 1 },
-  { 1, 2, 8, 3, 0, 0, 1.9, 1.5, 1 },   { 2, 1, 4, 4, 0, 0, 1.6, 1.75, 1 },
+  { 2, 4, 4, 1, 0, 0, 1.0, 1.0, 1 }, { 2, 2, 4, 2, 0, 0, 1.25, 1.45, 1 },
+  { 1, 2, 8, 3, 0, 0, 1.9, 1.5, 1 }, { 2, 1, 4, 4, 0, 0, 1.6, 1.75, 1 },
   { 1, 1, 4, 6, 0, 0, 2.2, 2.2, 1 },
 };
 
