@@ -190,7 +190,11 @@ typedef enum kjit_algorithm_flags {
   KJIT_ALGORITHM_RIGHT = 16, /* a search goes behind elements that are equal */
   /* factors of a product of f32 are cut to tf32, of 11 significant bits, where tensor cores take
    * that (GPUs of sm_80); sums stay f32. Elsewhere it changes nothing */
-  KJIT_ALGORITHM_TF32 = 32
+  KJIT_ALGORITHM_TF32 = 32,
+  /* u8 of a product are numbers of 8 bits, as from_e4m3 or from_e5m2 reads them, in all operands;
+   * sums are f32 */
+  KJIT_ALGORITHM_E4M3 = 64,
+  KJIT_ALGORITHM_E5M2 = 128 /* see KJIT_ALGORITHM_E4M3 */
 } kjit_algorithm_flags;
 
 /* ---- reduce ---- */
@@ -470,14 +474,16 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_at(kjit_context *context, const kjit
  * diagonal; letters that the result does not have are summed over. Without "->" the result has the
  * ellipsis, then the letters that come once, in their order. operands: 1 to 10, of one type of
  * numbers; messages call them x0, x1. They are multiplied in pairs, in the order of the fewest
- * products, with work memory between these. A func as result gets each sum once, f(i, k, v,
- * arrays): a bias, an activation. Sums are computed in options.accumulator, by default the
- * result's type where that is wider, of f16 and bf16 f32; an array for the result (options.results)
- * has the operands' type. Tensor cores of GPUs multiply f16, bf16 and f64, and f32 with
- * KJIT_ALGORITHM_TF32. options NULL: all defaults. Errors: ARGUMENT (expression, shapes,
- * operands that overlap or cannot be written, too little work memory), TYPE (operands of several
- * types, elements that are no numbers), UNSUPPORTED (more operands, products between of more than 8
- * axes); those of kjit_launch. */
+ * products, with work memory between these. Sums are computed in options.accumulator, by default
+ * the result's type where that is wider, of f16 and bf16 f32, and with options.epilogue whatever
+ * the result is: each sum goes through that func once. An array for the result (options.results)
+ * has what the epilogue returns, else the operands' type. Tensor cores of GPUs multiply f16, bf16,
+ * f64, i8 and u8, f32 with KJIT_ALGORITHM_TF32, and u8 that are numbers of 8 bits
+ * (KJIT_ALGORITHM_E4M3, KJIT_ALGORITHM_E5M2). options NULL: all defaults. Errors: ARGUMENT
+ * (expression, shapes, operands that overlap or cannot be written or do not broadcast, too little
+ * work memory), TYPE (operands of several types, elements that are no numbers, what the epilogue
+ * returns), UNSUPPORTED (more operands, products between of more than 8 axes); those of
+ * kjit_launch. */
 KJIT_API KJIT_CHECK kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result,
                                             const char *expression, const kjit_operand *operands,
                                             size_t operand_count,

@@ -90,7 +90,8 @@ typedef enum ka_option {
   KA_TF32 = 1024,
   KA_CHUNK = 2048,
   KA_DEVICES = 4096,
-  KA_EPILOGUE = 8192
+  KA_EPILOGUE = 8192,
+  KA_FORMAT = 16384 /* of u8 */
 } ka_option;
 
 /* All that a public function was called with, but for its options. */
@@ -238,7 +239,8 @@ typedef struct ka_kernel {
   KJ_LIST(kjit_arg) constant_values;
   KJ_LIST(kjit_type) structs; /* of the host, that its text declares */
   uint32_t operators;         /* of the host's that it has used */
-  uint32_t blocks; /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
+  uint32_t blocks;  /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
+  uint32_t cluster; /* so many blocks are a cluster; 0: none */
 } ka_kernel;
 
 void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel);

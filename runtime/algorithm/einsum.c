@@ -198,9 +198,24 @@ uint64_t ka_count_letters(const ka_einsum *e, uint64_t mask)
 
 /* ---- types ---- */
 
+static void read_format(ka_einsum *e)
+{
+  uint32_t flags = e->call->options.flags & (KJIT_ALGORITHM_E4M3 | KJIT_ALGORITHM_E5M2);
+  if (!flags) return;
+  if (flags & (flags - 1))
+    ka_fail(e->call, KJIT_ERROR_ARGUMENT,
+            "options.flags: one of KJIT_ALGORITHM_E4M3 and KJIT_ALGORITHM_E5M2");
+  e->format = flags == KJIT_ALGORITHM_E4M3 ? KA_E4M3 : KA_E5M2;
+  if (e->element != KJIT_U8)
+    ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: numbers of %s are u8",
+            e->factors[0].operand->name, ka_type_text(e->call, e->element),
+            e->format == KA_E4M3 ? "e4m3" : "e5m2");
+}
+
 static void read_types(ka_einsum *e)
 {
   e->element = e->factors[0].operand->element;
+  read_format(e);
   for (size_t i = 0; i < e->count; i++) {
     const ka_operand *x = e->factors[i].operand;
     if (!ki_is_scalar(x->element) || x->element == KJIT_BOOL)
@@ -219,14 +234,15 @@ static kjit_type choose_accumulator(ka_einsum *e, kjit_type result)
   const kjit_operator add = kjit_operator_named("add");
   ka_operator operator_;
   ka_read_operator(e->call, &add, &operator_);
-  return ka_accumulator(e->call, &operator_, e->element, result);
+  /* numbers of 8 bits are summed as those of 16 are */
+  return ka_accumulator(e->call, &operator_, e->format ? KJIT_F16 : e->element, result);
 }
 
 /* What an array for the result has. The sums of an epilogue have nothing to do with the result: it
  * may be of any other type. */
 static kjit_type choose_types(ka_einsum *e)
 {
-  if (!e->epilogue.function) return e->element;
+  if (!e->epilogue.function) return e->format ? KJIT_F32 : e->element;
   e->accumulator = choose_accumulator(e, KJIT_ANY);
   return ka_infer_epilogue(e, e->accumulator);
 }
@@ -336,7 +352,7 @@ static void build_einsum(ka_call *call, const void *data)
   ka_contract(&e);
 }
 
-enum { taken = KA_ACCUMULATOR | KA_TF32 | KA_EPILOGUE };
+enum { taken = KA_ACCUMULATOR | KA_TF32 | KA_EPILOGUE | KA_FORMAT };
 
 kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result, const char *expression,
                         const kjit_operand *operands, size_t operand_count,

@@ -26,6 +26,9 @@ typedef struct ka_epilogue {
   ka_factor factors[KA_MOST_EXTRAS]; /* its operands behind the sum, with letters of the result */
 } ka_epilogue;
 
+/* What u8 stand for; the numbers are those of the library's FORMAT. */
+typedef enum ka_format { KA_INTEGER, KA_E4M3, KA_E5M2 } ka_format;
+
 typedef struct ka_einsum {
   ka_call *call;
   const char *expression;
@@ -34,12 +37,13 @@ typedef struct ka_einsum {
   ka_factor result;
   int64_t extents[KA_LETTERS];
   kjit_type element, accumulator;
+  ka_format format;
   ka_epilogue epilogue;
 } ka_einsum;
 
 /* A step as a product of matrices, `batch` of them: of m rows and n columns, sums of k terms. */
 typedef struct ka_product {
-  kjit_type accumulator;
+  kjit_type accumulator; /* of the kernel: the einsum's, or one that gives the same bits */
   uint64_t batch, m, n, k;
   /* neighbours in the factor's memory are neighbours along the sum, as in the rows of a left one */
   bool is_left_deep, is_right_deep;
@@ -47,9 +51,12 @@ typedef struct ka_product {
 } ka_product;
 
 typedef enum ka_product_kind {
-  KA_PRODUCT_TENSOR, /* tensor cores: library's product_tensor; the others: product_tiles */
-  KA_PRODUCT_TILES,  /* sums of a block in registers, factors in shared memory */
-  KA_PRODUCT_WARPS,  /* a sum for each warp */
+  KA_PRODUCT_TENSOR,  /* tensor cores: library's product_tensor */
+  KA_PRODUCT_F64,     /* the same of f64: product_f64 */
+  KA_PRODUCT_BYTES,   /* of 8 bits in any layout: product_bytes; the others: product_tiles */
+  KA_PRODUCT_TILES,   /* sums of a block in registers, factors in shared memory */
+  KA_PRODUCT_VECTORS, /* a sum for each warp, of arrays that it reads 16 bytes at a time */
+  KA_PRODUCT_WARPS,   /* a sum for each warp */
   KA_PRODUCT_THREADS
 } ka_product_kind;
 
@@ -58,9 +65,11 @@ typedef struct ka_product_plan {
   ka_product_kind kind;
   /* of tiles; KA_PRODUCT_TENSOR: warpgroups, bands of columns, slots of slices */
   uint32_t rows, columns, depth;
-  bool has_mma;     /* KA_PRODUCT_TILES: by tensor cores */
-  uint32_t at_once; /* blocks on a multiprocessor; 0: the compiler chooses */
-  uint64_t parts;   /* of each sum; over 1: added in a launch of their own */
+  uint32_t tall, wide; /* KA_PRODUCT_F64: of a warp */
+  uint32_t cluster;    /* so many blocks have a part of each sum and add them; 0: none */
+  bool has_mma;        /* KA_PRODUCT_TILES: by tensor cores */
+  uint32_t at_once;    /* blocks on a multiprocessor; 0: the compiler chooses */
+  uint64_t parts;      /* of each sum in work memory; over 1: added in a launch of their own */
   uint64_t blocks;
 } ka_product_plan;
 
@@ -101,8 +110,17 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
                     ka_matrix *matrix);
 /* How it is packed for them, deep; false: it is not used often enough. uses: of each element. */
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix);
-bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b);
+bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum);
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
+/* Whether the product of the transposed matrices is faster, given how they lie. */
+bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right);
+
+/* product_bytes.c */
+
+/* What a GPU sums products of a and b (NULL: none) in, so many of them. */
+kjit_type ka_choose_sum(const ka_einsum *e, const ka_factor *a, const ka_factor *b, uint64_t terms);
+/* False: there are no tensor cores for it, or too few rows or columns. */
+bool ka_plan_bytes(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
 
 /* product_plan.c */
 ka_product_plan ka_plan_product(const ka_call *call, const ka_product *product);

@@ -15,6 +15,8 @@ enum {
   SUMMED = 3,
   THREADS = 256,
   /* TILE_THREADS of the library */ WARPGROUP = 128,
+  WARP = 32,
+  UNROLL = 4,     /* vectors in flight of each factor */
   MOST_ADDED = 64 /* parts, by one thread */
 };
 static const uint8_t left_groups[] = { 0, 1, SUMMED }, right_groups[] = { 0, 2, SUMMED };
@@ -23,9 +25,11 @@ typedef struct step {
   const ka_einsum *e;
   ka_kernel kernel;
   ka_product product;
-  ka_matrix matrices[2]; /* the factors, where tensor cores multiply them */
+  ka_matrix matrices[2]; /* the factors, where kernels take arrays */
+  bool is_turned;        /* neighbours in the result lie along the rows */
   uint64_t groups[GROUPS];
   const char *extents[KA_LETTERS], *list; /* parameters, where an index is taken apart by them */
+  const char *reads; /* what elements of factors are read by: "", or from_e4m3 */
 } step;
 
 static void divide_letters(step *s, uint64_t a, uint64_t b, uint64_t target)
@@ -124,15 +128,16 @@ static void write_factor(step *s, const char *name, const uint8_t *groups, const
   kj_append_format(s->kernel.funcs, "func %s(g%u, g%u, g%u%s%s) @inline {\n", name, groups[0],
                    groups[1], groups[2], *arrays, s->list);
   if (factor) write_indices(s, groups, 3);
-  kj_append_format(s->kernel.funcs, "  return %s\n}\n", value);
+  kj_append_format(s->kernel.funcs, "  return %s(%s)\n}\n",
+                   factor && factor->operand ? s->reads : "", value);
 }
 
 /* What becomes of a sum that is an element of the result. */
-static const char *use_epilogue(step *s, const char **arrays)
+static const char *use_epilogue(step *s, const char *sum, const char **arrays)
 {
   kj_arena *arena = &s->e->call->arena;
   const ka_epilogue *epilogue = &s->e->epilogue;
-  const char *list = "sum";
+  const char *list = sum;
   if (!epilogue->function) return list;
   for (size_t i = 0; i < epilogue->count; i++)
     list = kj_format(arena, "%s, %s", list, use_factor(s, &epilogue->factors[i], arrays));
@@ -140,12 +145,16 @@ static const char *use_epilogue(step *s, const char **arrays)
                    ka_use_function(&s->kernel, epilogue->function, epilogue->count + 1), list);
 }
 
-static void write_store(step *s, const ka_factor *target, const char *type, const char **arrays)
+static void write_store(step *s, const ka_factor *target, const char **arrays)
 {
   static const uint8_t groups[] = { 0, 1, 2 };
+  const ka_einsum *e = s->e;
+  const char *type = ka_type_text(e->call, e->accumulator);
+  bool is_same = s->product.accumulator == e->accumulator;
+  const char *sum = is_same ? "sum" : kj_format(&e->call->arena, "%s(sum)", type);
   *arrays = "";
   const char *place = use_factor(s, target, arrays),
-             *value = target->operand ? use_epilogue(s, arrays) : "sum";
+             *value = target->operand ? use_epilogue(s, sum, arrays) : sum;
   kj_append_format(s->kernel.funcs, "func product_put(g0, g1, g2, sum%s%s) @inline {\n", *arrays,
                    s->list);
   write_indices(s, groups, 3);
@@ -232,7 +241,7 @@ static void launch_on_cpu(step *s, const ka_factor *a, const ka_factor *b, const
   use_extents(s);
   write_factor(s, "product_left", left_groups, a, &of_left);
   write_factor(s, "product_right", right_groups, b, &of_right);
-  write_store(s, target, type, &outputs);
+  write_store(s, target, &outputs);
   use_counts(s, counts);
   if (t.is_thin) {
     launch_thin(s, &t, (const char *const[]){ of_left, of_right, outputs }, counts, type);
@@ -297,10 +306,10 @@ static const char *use_part(step *s, uint32_t work, const char *const *counts, b
   return kj_format(arena, "bind_back(product_part%s)", bound);
 }
 
-static const char *use_whole(step *s, const ka_factor *target, const char *type)
+static const char *use_whole(step *s, const ka_factor *target)
 {
   const char *outputs;
-  write_store(s, target, type, &outputs);
+  write_store(s, target, &outputs);
   kj_append_format(s->kernel.funcs,
                    "func product_whole(part, g0, g1, g2, v%s%s) @inline { product_put(g0, g1, g2, "
                    "v%s%s) }\n",
@@ -310,10 +319,10 @@ static const char *use_whole(step *s, const ka_factor *target, const char *type)
 
 static void add_parts(step *s, const ka_factor *target, uint32_t work, uint64_t parts)
 {
-  const char *outputs, *counts[GROUPS], *type = ka_type_text(s->e->call, s->e->accumulator);
+  const char *outputs, *counts[GROUPS], *type = ka_type_text(s->e->call, s->product.accumulator);
   ka_begin_kernel(s->e->call, "product_tiles", &s->kernel);
   use_extents(s);
-  write_store(s, target, type, &outputs);
+  write_store(s, target, &outputs);
   use_counts(s, counts);
   const char *partial = use_part(s, work, counts, true), *count = ka_use_count(&s->kernel, parts);
   bool are_many = parts > MOST_ADDED;
@@ -344,15 +353,48 @@ static void pack_factor(step *s, const ka_factor *factor, bool is_right)
 
 /* Rows of the enumeration ka_product_kind: the library's module and func, and what its constants
  * are. */
-static const char *const module_of[] = { [KA_PRODUCT_TENSOR] = "product_tensor",
-                                         [KA_PRODUCT_TILES] = "product_tiles",
-                                         [KA_PRODUCT_WARPS] = "product_tiles",
-                                         [KA_PRODUCT_THREADS] = "product_tiles" };
+static const char *const module_of[] = {
+  [KA_PRODUCT_TENSOR] = "product_tensor", [KA_PRODUCT_F64] = "product_f64",
+  [KA_PRODUCT_BYTES] = "product_bytes",   [KA_PRODUCT_TILES] = "product_tiles",
+  [KA_PRODUCT_VECTORS] = "product_tiles", [KA_PRODUCT_WARPS] = "product_tiles",
+  [KA_PRODUCT_THREADS] = "product_tiles"
+};
 
 static uint32_t count_threads(const ka_product_plan *plan)
 {
-  if (plan->kind == KA_PRODUCT_TENSOR) return WARPGROUP * (plan->rows + 1);
+  if (plan->kind == KA_PRODUCT_TENSOR) return WARPGROUP * plan->rows;
+  if (plan->kind == KA_PRODUCT_F64)
+    return WARP * (plan->rows / plan->tall) * (plan->columns / plan->wide);
   return plan->kind == KA_PRODUCT_THREADS ? 0 : THREADS;
+}
+
+static const char *text_of(bool value) { return value ? "true" : "false"; }
+
+/* What the library's func takes behind the parts. */
+static const char *list_constants(const step *s, const ka_product_plan *plan)
+{
+  ka_call *call = s->e->call;
+  kj_arena *arena = &call->arena;
+  uint32_t cluster = (uint32_t)ka_most(plan->cluster, 1);
+  const char *layout = kj_format(arena, "%s, %s", text_of(s->product.is_left_deep),
+                                 text_of(s->product.is_right_deep)),
+             *tile = kj_format(arena, ", %u, %u", plan->rows, plan->columns);
+  switch (plan->kind) {
+  case KA_PRODUCT_TENSOR:
+    return kj_format(arena, "%s, %u, %u, %s, %s, %d", tile, plan->depth, cluster,
+                     text_of(s->is_turned), layout, (int)s->e->format);
+  case KA_PRODUCT_F64:
+    return kj_format(arena, "%s, %u, %u, %u, %u, %s, %s", tile, plan->tall, plan->wide, plan->depth,
+                     cluster, text_of(s->is_turned), layout);
+  case KA_PRODUCT_BYTES:
+    return kj_format(arena, "%s, %u, %s, %s, %d", tile, plan->depth, layout,
+                     ka_type_text(call, s->e->element), (int)s->e->format);
+  case KA_PRODUCT_TILES:
+    return kj_format(arena, "%s, %u, %s, %s, %u", tile, plan->depth, layout, text_of(plan->has_mma),
+                     cluster);
+  case KA_PRODUCT_VECTORS: return kj_format(arena, ", %d", UNROLL);
+  default: return "";
+  }
 }
 
 static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const ka_factor *target,
@@ -360,11 +402,14 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
 {
   ka_call *call = s->e->call;
   kj_arena *arena = &call->arena;
-  const char *counts[GROUPS], *type = ka_type_text(call, s->e->accumulator);
+  const char *counts[GROUPS], *type = ka_type_text(call, s->product.accumulator);
   bool is_split = plan->parts > 1, is_tiled = plan->kind <= KA_PRODUCT_TILES;
   uint64_t count = ka_count_letters(s->e, target->mask);
-  uint32_t work = is_split ? ka_add_work(call, s->e->accumulator, plan->parts * count, false) : 0;
-  if (plan->kind == KA_PRODUCT_TENSOR) {
+  uint32_t work =
+    is_split ? ka_add_work(call, s->product.accumulator, plan->parts * count, false) : 0;
+  if (plan->kind <= KA_PRODUCT_BYTES) s->reads = "";
+  bool has_arrays = plan->kind <= KA_PRODUCT_F64 || plan->kind == KA_PRODUCT_VECTORS;
+  if (plan->kind <= KA_PRODUCT_F64) {
     if (s->matrices[0].is_packed) pack_factor(s, a, false);
     if (s->matrices[1].is_packed) pack_factor(s, b, true);
     s->product.is_left_deep = s->matrices[0].is_deep;
@@ -372,50 +417,109 @@ static void launch_on_gpu(step *s, const ka_factor *a, const ka_factor *b, const
   }
   ka_begin_kernel(call, module_of[plan->kind], &s->kernel);
   s->kernel.blocks = plan->at_once;
+  s->kernel.cluster = plan->cluster;
   use_extents(s);
-  const char *factors =
-    plan->kind == KA_PRODUCT_TENSOR ? use_matrices(s, a, b) : use_funcs(s, a, b);
+  const char *factors = has_arrays ? use_matrices(s, a, b) : use_funcs(s, a, b);
   use_counts(s, counts);
-  const char *store = is_split ? use_part(s, work, counts, false) : use_whole(s, target, type);
+  const char *store = is_split ? use_part(s, work, counts, false) : use_whole(s, target);
   const char *parts = ka_use_count(&s->kernel, plan->parts);
   const char *shape = kj_format(arena, "%s%s, %s, %s, zero(%s), %s", is_tiled ? "" : counts[0],
                                 is_tiled ? counts[1] : kj_format(arena, ", %s", counts[1]),
                                 counts[2], counts[3], type, parts);
-  const char *tile = kj_format(arena, ", %u, %u, %u, %s, %s%s", plan->rows, plan->columns,
-                               plan->depth, s->product.is_left_deep ? "true" : "false",
-                               s->product.is_right_deep ? "true" : "false",
-                               plan->kind == KA_PRODUCT_TENSOR ? ""
-                               : plan->has_mma                 ? ", true"
-                                                               : ", false");
-  static const char *const name_of[] = { [KA_PRODUCT_TENSOR] = "tensor",
-                                         [KA_PRODUCT_TILES] = "tiles",
-                                         [KA_PRODUCT_WARPS] = "warps",
-                                         [KA_PRODUCT_THREADS] = "threads" };
+  static const char *const name_of[] = {
+    [KA_PRODUCT_TENSOR] = "tensor",  [KA_PRODUCT_F64] = "f64",         [KA_PRODUCT_BYTES] = "bytes",
+    [KA_PRODUCT_TILES] = "tiles",    [KA_PRODUCT_VECTORS] = "vectors", [KA_PRODUCT_WARPS] = "warps",
+    [KA_PRODUCT_THREADS] = "threads"
+  };
   ka_launch(&s->kernel, count_threads(plan), plan->blocks, "product_%s(%s%s, %s%s)",
-            name_of[plan->kind], factors, store, shape, is_tiled ? tile : "");
+            name_of[plan->kind], factors, store, shape, list_constants(s, plan));
   if (is_split) add_parts(s, target, work, plan->parts);
+}
+
+/* Tensor cores take these also where they lie across the sum. */
+static bool may_be_across(const ka_einsum *e, bool is_right)
+{
+  return e->element == KJIT_F16 || e->element == KJIT_BF16 || e->element == KJIT_F64 ||
+         (e->element == KJIT_F32 && !is_right);
+}
+
+static bool is_byte(const ka_einsum *e) { return e->element == KJIT_I8 || e->element == KJIT_U8; }
+
+/* groups: those of the matrix, without letters along which there is nothing to step. */
+static void list_groups(const step *s, bool is_right, uint64_t groups[3])
+{
+  uint64_t ones = 0;
+  for (uint32_t letter = 0; letter < KA_LETTERS; letter++)
+    ones |= s->e->extents[letter] == 1 ? UINT64_C(1) << letter : 0;
+  groups[0] = s->groups[0] & ~ones;
+  groups[1] = s->groups[is_right ? 2 : 1] & ~ones;
+  groups[2] = s->groups[SUMMED] & ~ones;
+}
+
+static bool read_factor(step *s, const ka_factor *factor, bool is_right)
+{
+  uint64_t groups[3];
+  list_groups(s, is_right, groups);
+  return ka_read_matrix(s->e, factor, groups, &s->matrices[is_right]);
 }
 
 static bool read_or_pack(step *s, const ka_factor *factor, bool is_right, uint64_t uses)
 {
-  uint64_t ones = 0; /* letters along which there is nothing to step */
-  for (uint32_t letter = 0; letter < KA_LETTERS; letter++)
-    ones |= s->e->extents[letter] == 1 ? UINT64_C(1) << letter : 0;
-  const uint64_t groups[] = { s->groups[0] & ~ones, s->groups[is_right ? 2 : 1] & ~ones,
-                              s->groups[SUMMED] & ~ones };
+  uint64_t groups[3];
   ka_matrix *matrix = &s->matrices[is_right];
+  list_groups(s, is_right, groups);
   bool is_read =
-    ka_read_matrix(s->e, factor, groups, matrix) && (matrix->is_deep || s->e->element != KJIT_F32);
+    read_factor(s, factor, is_right) && (matrix->is_deep || may_be_across(s->e, is_right));
   return is_read || ka_pack_matrix(s->e, groups, uses, matrix);
 }
 
+/* The product of the transposed matrices instead. */
+static void turn(step *s, const ka_factor **a, const ka_factor **b)
+{
+  const ka_factor *right = *a;
+  ka_product *p = &s->product;
+  uint64_t rows = p->m;
+  bool is_deep = p->is_left_deep;
+  *a = *b;
+  *b = right;
+  uint64_t own = s->groups[1];
+  s->groups[1] = s->groups[2];
+  s->groups[2] = own;
+  p->m = p->n;
+  p->n = rows;
+  p->is_left_deep = p->is_right_deep;
+  p->is_right_deep = is_deep;
+  s->is_turned = !s->is_turned;
+}
+
+/* Both are arrays whose rows can be read 16 bytes at a time. */
+static bool have_vectors(step *s, const ka_factor *a, const ka_factor *b)
+{
+  kjit_type element = s->e->element;
+  bool is_float =
+    element == KJIT_F16 || element == KJIT_BF16 || element == KJIT_F32 || element == KJIT_F64;
+  return is_float && b && read_factor(s, a, false) && s->matrices[0].is_deep &&
+         read_factor(s, b, true) && s->matrices[1].is_deep && a->operand->element == element &&
+         b->operand->element == element;
+}
+
 /* By tensor cores, where they can. */
-static ka_product_plan plan_on_gpu(step *s, const ka_factor *a, const ka_factor *b)
+static ka_product_plan plan_on_gpu(step *s, const ka_factor **a, const ka_factor **b)
 {
   ka_product_plan plan;
-  if (!ka_plan_tensor(s->e, &s->product, &plan) || !read_or_pack(s, a, false, s->product.n) ||
-      !read_or_pack(s, b, true, s->product.m))
-    return ka_plan_product(s->e->call, &s->product);
+  if (ka_plan_tensor(s->e, &s->product, &plan)) {
+    if (read_factor(s, *a, false) && read_factor(s, *b, true) &&
+        ka_is_better_turned(s->e, &s->matrices[0], &s->matrices[1])) {
+      turn(s, a, b);
+      ka_plan_tensor(s->e, &s->product, &plan);
+    }
+    if (read_or_pack(s, *a, false, s->product.n) && read_or_pack(s, *b, true, s->product.m))
+      return plan;
+  }
+  if (ka_plan_bytes(s->e, &s->product, &plan)) return plan;
+  if (is_byte(s->e)) s->product.has_mma = false; /* not in the tiles of product_tiles */
+  plan = ka_plan_product(s->e->call, &s->product);
+  if (plan.kind == KA_PRODUCT_WARPS && have_vectors(s, *a, *b)) plan.kind = KA_PRODUCT_VECTORS;
   return plan;
 }
 
@@ -423,7 +527,8 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
                        const ka_factor *target)
 {
   ka_call *call = e->call;
-  step s = { .e = e };
+  static const char *const readers[] = { "", "from_e4m3", "from_e5m2" };
+  step s = { .e = e, .reads = readers[e->format] };
   uint64_t count = ka_count_letters(e, target->mask);
   divide_letters(&s, a->mask, b ? b->mask : 0, target->mask);
   if (!count) return;
@@ -433,16 +538,18 @@ void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *
     b = right;
     divide_letters(&s, a->mask, b->mask, target->mask);
   }
-  s.product = (ka_product){ .accumulator = e->accumulator,
+  uint64_t terms = ka_count_letters(e, s.groups[SUMMED]);
+  kjit_type sum = ka_is_cpu(call) ? e->accumulator : ka_choose_sum(e, a, b, terms);
+  s.product = (ka_product){ .accumulator = sum,
                             .batch = ka_count_letters(e, s.groups[0]),
                             .m = ka_count_letters(e, s.groups[1]),
                             .n = ka_count_letters(e, s.groups[2]),
-                            .k = ka_count_letters(e, s.groups[SUMMED]),
+                            .k = terms,
                             .is_left_deep = is_deep(&s, a, s.groups[1]),
                             .is_right_deep = is_deep(&s, b, s.groups[2]),
-                            .has_mma = !ka_is_cpu(call) && b && ka_has_mma(e, a, b) };
+                            .has_mma = !ka_is_cpu(call) && b && ka_has_mma(e, a, b, sum) };
   ka_product_plan plan = { .parts = 1 };
-  if (!ka_is_cpu(call)) plan = plan_on_gpu(&s, a, b);
+  if (!ka_is_cpu(call)) plan = plan_on_gpu(&s, &a, &b);
   call->is_wide =
     call->is_wide || count * plan.parts > INT32_MAX / 2 || s.product.k > INT32_MAX / 2;
   if (ka_is_cpu(call)) launch_on_cpu(&s, a, b, target);

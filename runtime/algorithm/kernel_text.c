@@ -334,6 +334,7 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
                    threads && all > 1 ? ", " : "", threads ? "const THREADS" : "");
   if (threads) kj_append_text(&text, " @block(THREADS)");
   if (kernel->blocks) kj_append_format(&text, " @launch_bounds(THREADS, %u)", kernel->blocks);
+  if (kernel->cluster) kj_append_format(&text, " @cluster(%u)", kernel->cluster);
   kj_append_text(&text, " {\n  ");
   va_list list;
   va_start(list, body);

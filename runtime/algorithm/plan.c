@@ -318,6 +318,8 @@ static void refuse_others(ka_call *call, uint32_t takes)
     { KA_OUTER, o->flags & KJIT_ALGORITHM_OUTER, "flags: KJIT_ALGORITHM_OUTER" },
     { KA_RIGHT, o->flags & KJIT_ALGORITHM_RIGHT, "flags: KJIT_ALGORITHM_RIGHT" },
     { KA_TF32, o->flags & KJIT_ALGORITHM_TF32, "flags: KJIT_ALGORITHM_TF32" },
+    { KA_FORMAT, o->flags & KJIT_ALGORITHM_E4M3, "flags: KJIT_ALGORITHM_E4M3" },
+    { KA_FORMAT, o->flags & KJIT_ALGORITHM_E5M2, "flags: KJIT_ALGORITHM_E5M2" },
     { KA_BITS, o->begin_bit || o->end_bit, "begin_bit and end_bit" },
     { KA_WHERE, o->where != NULL, "where" },
     { KA_SIGNATURE, o->signature != NULL, "signature" },
@@ -344,7 +346,8 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
   if (stream && stream->object.device != call->device)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "options.stream is on another device than options.device");
   const uint32_t known = KJIT_ALGORITHM_EXCLUSIVE | KJIT_ALGORITHM_DESCENDING |
-                         KJIT_ALGORITHM_OUTER | KJIT_ALGORITHM_RIGHT | KJIT_ALGORITHM_TF32;
+                         KJIT_ALGORITHM_OUTER | KJIT_ALGORITHM_RIGHT | KJIT_ALGORITHM_TF32 |
+                         KJIT_ALGORITHM_E4M3 | KJIT_ALGORITHM_E5M2;
   if (call->options.flags & ~known)
     ka_fail(call, KJIT_ERROR_MISUSE, "options.flags: 0x%x has bits that this kjit does not know",
             call->options.flags);

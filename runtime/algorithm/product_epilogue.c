@@ -27,6 +27,22 @@ static void fit_operand(ka_einsum *e, ka_factor *factor)
   }
 }
 
+/* A sum, and an operand for each further parameter; those at the end may have defaults. */
+static void check_parameters(const ka_einsum *e)
+{
+  const kjit_algorithm_options *o = &e->call->options;
+  const ki_decl *decl = (const ki_decl *)o->epilogue;
+  const ki_decls *params = &decl->function->params;
+  size_t given = o->epilogue_operand_count, least = 0;
+  if (decl->function->builtin) return;
+  while (least < params->count && !params->items[least]->value) least++;
+  if (given + 1 < least || given + 1 > params->count)
+    ka_fail(e->call, KJIT_ERROR_ARGUMENT,
+            "the epilogue `%s` has %zu parameter%s: it is called with a sum and %zu operand%s",
+            decl->name, (size_t)params->count, params->count == 1 ? "" : "s", given,
+            given == 1 ? "" : "s");
+}
+
 void ka_read_epilogue(ka_einsum *e)
 {
   ka_call *call = e->call;
@@ -38,6 +54,7 @@ void ka_read_epilogue(ka_einsum *e)
   if (o->epilogue_operand_count > KA_MOST_EXTRAS)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED, "an epilogue of %zu operands: at most %d are taken",
             o->epilogue_operand_count, KA_MOST_EXTRAS);
+  check_parameters(e);
   epilogue->function = o->epilogue;
   epilogue->count = o->epilogue_operand_count;
   ka_operand *operands = KJ_NEW_ARRAY(&call->arena, ka_operand, epilogue->count + 1);

@@ -13,7 +13,8 @@ typedef struct tile_row {
 
 static const tile_row tile_table[] = {
   { false, 1, 4, 256, 128, 8, 1, 1.0 }, { false, 1, 4, 128, 128, 8, 1, 1.15 },
-  { false, 1, 4, 64, 64, 16, 3, 1.5 },  { false, 5, 8, 128, 64, 16, 1, 1.0 },
+  { false, 1, 4, 128, 64, 16, 2, 1.2 }, { false, 1, 4, 64, 64, 16, 3, 1.5 },
+  { false, 1, 4, 64, 64, 32, 2, 1.5 },  { false, 5, 8, 128, 64, 16, 1, 1.0 },
   { false, 5, 8, 64, 64, 16, 2, 1.15 }, { false, 9, 16, 64, 64, 8, 1, 1.0 },
   { false, 9, 16, 32, 32, 16, 2, 1.5 }, { true, 4, 4, 128, 128, 16, 2, 1.0 },
   { true, 4, 4, 64, 64, 16, 3, 1.7 },   { true, 8, 8, 64, 128, 16, 2, 1.0 },
@@ -26,16 +27,33 @@ enum {
   WARP = 32,
   LEAST_DEPTH = 128, /* terms of a part */
   MOST_PARTS = 64,
+  MOST_CLUSTER = 8, /* blocks, on every device that has clusters */
+  CLUSTERS = 90,    /* the architecture */
+  ALONE = 64, /* terms that a block takes to begin and to end, if no other one adds meanwhile */
   MOST_THIN_PARTS = 2048,
   WAVES = 4 /* blocks of thin products for what a multiprocessor holds of them */
 };
 
 /* Elements that a part's sum costs on its way through memory, in terms. */
 static const double cost_of_part = 24;
+/* Terms: of a launch that adds parts, and of each sum of a tile whose parts a cluster adds. */
+static const double cost_of_launch = 1e6, cost_of_cluster = 100;
 
 static uint64_t count_tiles(const ka_product *p, const tile_row *row)
 {
   return p->batch * ka_divide_up(p->m, row->rows) * ka_divide_up(p->n, row->columns);
+}
+
+/* Whether the blocks of a cluster add the parts: their sums are in shared memory then. */
+static bool has_cluster(const ka_call *call, const ka_product *p, const tile_row *row,
+                        uint64_t parts)
+{
+  const kjit_device_info *info = &call->device->info;
+  uint64_t bytes = ki_type(call->context->types, p->accumulator)->size_bytes,
+           of_slices = 2 * (uint64_t)row->depth * (row->rows + row->columns + 32) * bytes,
+           of_sums = (uint64_t)row->rows * (row->columns + 8) * bytes;
+  return parts > 1 && parts <= MOST_CLUSTER && info->compute_capability >= CLUSTERS &&
+         of_slices + of_sums <= info->max_shared_bytes / row->at_once;
 }
 
 /* In terms that a multiprocessor adds one after the other. Fewer blocks than it could hold wait
@@ -45,10 +63,12 @@ static double estimate(const ka_call *call, const ka_product *p, const tile_row 
 {
   uint64_t cores = ka_core_count(call), blocks = ka_divide_up(count_tiles(p, row) * parts, cores);
   double idle = (double)(row->at_once - ka_least(blocks, row->at_once)) / row->at_once;
-  double terms = (double)row->rows * row->columns * row->cost * (1 + idle / 2),
-         deep = (double)ka_divide_up(p->k, parts) + 2 * row->depth;
-  double sums = (double)p->batch * (double)p->m * (double)p->n / (double)cores;
-  return (double)blocks * terms * deep + (parts > 1 ? sums * (double)parts * cost_of_part : 0);
+  double area = (double)row->rows * row->columns, terms = area * row->cost * (1 + idle / 2),
+         deep = (double)ka_divide_up(p->k, parts) + (row->at_once > 1 ? 2 * row->depth : ALONE);
+  double sums = (double)p->batch * (double)p->m * (double)p->n / (double)cores, added = 0;
+  if (has_cluster(call, p, row, parts)) added = (double)blocks * area * cost_of_cluster;
+  else if (parts > 1) added = sums * (double)parts * cost_of_part + cost_of_launch;
+  return (double)blocks * terms * deep + added;
 }
 
 static ka_product_plan plan_tiles(const ka_call *call, const ka_product *p)
@@ -68,7 +88,8 @@ static ka_product_plan plan_tiles(const ka_call *call, const ka_product *p)
       plan.columns = row->columns;
       plan.depth = row->depth;
       plan.at_once = row->at_once;
-      plan.parts = parts;
+      plan.cluster = has_cluster(call, p, row, parts) ? (uint32_t)parts : 0;
+      plan.parts = plan.cluster ? 1 : parts;
       plan.blocks = count_tiles(p, row) * parts;
     }
   }

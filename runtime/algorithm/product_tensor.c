@@ -9,27 +9,32 @@ enum {
   LEAST = 16,      /* rows, columns and terms, below which tiles would be empty for the most part */
   ROW_BYTES = 128, /* of a slice */
   SIDE = 64,       /* rows of a warpgroup, columns of a band */
-  MOST_PARTS = 64,
-  LEAST_SLICES = 4,            /* of a part */
+  MOST_CLUSTER = 8,            /* blocks, on every device */
+  LEAST_SLICES = 4,            /* of a block */
+  RESERVED = 1024,             /* bytes of shared memory that the driver takes for each block */
+  MOST_FORMAT_BANDS = 2,       /* of numbers of 8 bits, which have two sets of sums */
   MOST_EXTENT = INT32_MAX / 2, /* the library's places in a matrix are i32 */
   LEAST_USES = 512 /* of an element, so that packing it takes little beside the product */
 };
 
 /* Whether tensor cores multiply these elements into these sums, f16 and bf16 as tf32, too. A factor
  * in work memory has more bits than those. */
-bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b)
+bool ka_has_mma(const ka_einsum *e, const ka_factor *a, const ka_factor *b, kjit_type sum)
 {
   bool has_work = !a->operand || !b->operand;
   const struct {
-    kjit_type element, accumulator;
+    kjit_type element, sum;
     uint32_t architecture;
     bool is_wished;
   } rows[] = { { KJIT_F16, KJIT_F32, 80, true },
                { KJIT_BF16, KJIT_F32, 80, true },
                { KJIT_F64, KJIT_F64, 90, true },
-               { KJIT_F32, KJIT_F32, 80, e->call->options.flags & KJIT_ALGORITHM_TF32 } };
+               { KJIT_F32, KJIT_F32, 80, e->call->options.flags & KJIT_ALGORITHM_TF32 },
+               { KJIT_I8, KJIT_I32, 80, true },
+               { KJIT_U8, KJIT_I32, 80, true },
+               { KJIT_U8, KJIT_F32, 89, e->format != KA_INTEGER } };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (rows[i].element == e->element && rows[i].accumulator == e->accumulator)
+    if (rows[i].element == e->element && rows[i].sum == sum)
       return rows[i].is_wished && (!has_work || e->element == e->accumulator) &&
              e->call->device->info.compute_capability >= rows[i].architecture;
   return false;
@@ -70,6 +75,7 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
   matrix->is_deep = strides[2] == 1;
   uint32_t fast = matrix->is_deep ? 2 : 1, slow = matrix->is_deep ? 1 : 2;
   if (strides[fast] != 1 || view->address % COPY_BYTES) return false;
+  if (!groups[slow]) strides[slow] = (extents[fast] + unit - 1) / unit * unit;
   if (!groups[0]) strides[0] = strides[slow] * extents[slow];
   const uint32_t order[] = { 0, slow, fast };
   for (uint32_t i = 0; i < 3; i++) {
@@ -94,64 +100,123 @@ bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses,
 
 /* ---- tiles ---- */
 
-/* test/bench/products.py times them. cost: of a term of a sum, beside the largest tile: smaller
- * ones fetch more for each, and wait more often. */
+/* test/bench/products.py times them. Tiles of KA_PRODUCT_TENSOR are SIDE rows * SIDE columns, those
+ * of KA_PRODUCT_F64 have their size itself. cost: of a term of a sum, beside the largest tile;
+ * alone: what a block that has a multiprocessor for itself takes longer. at_once: blocks that its
+ * registers leave room for. */
 typedef struct tile_row {
-  uint32_t groups, bands, stages;
-  double cost;
+  uint32_t rows, columns, stages, at_once, tall, wide;
+  double cost, cost_of_f32, alone;
 } tile_row;
 
-static const tile_row tile_table[] = {
-  { 2, 4, 4, 1.0 },
-  { 2, 2, 4, 1.15 },
-  { 2, 1, 4, 1.6 },
-  { 1, 1, 4, 2.2 },
+static const tile_row tensor_table[] = {
+  { 2, 4, 4, 1, 0, 0, 1.0, 1.0, 1 }, { 2, 2, 4, 2, 0, 0, 1.25, 1.45, 1 },
+  { 1, 2, 8, 3, 0, 0, 1.9, 1.5, 1 }, { 2, 1, 4, 4, 0, 0, 1.6, 1.75, 1 },
+  { 1, 1, 4, 6, 0, 0, 2.2, 2.2, 1 },
 };
 
-/* Terms that a block takes before it multiplies and behind it, and a part's sum in memory. */
-static const double cost_of_block = 384, cost_of_part = 160;
+static const tile_row f64_table[] = {
+  { 128, 128, 4, 1, 64, 32, 1.0, 0, 1 },
+  { 128, 64, 4, 2, 64, 32, 1.04, 0, 2 },
+  { 64, 64, 4, 2, 32, 16, 1.15, 0, 1.3 },
+};
 
-static uint64_t count_blocks(const ka_product *p, const tile_row *row)
+/* Microseconds: to start a block, to store a sum, and of clusters. Terms of a tile's sums that a
+ * multiprocessor adds in one, of 2 bytes and of f64. */
+static const double start = 1.5, store = 1e-4, cost_of_cluster = 3;
+static const double terms_of_f16 = 2.75e6, terms_of_f64 = 0.23e6;
+
+typedef struct tile_size {
+  uint64_t rows, columns, shared_bytes; /* of shared memory */
+} tile_size;
+
+/* What the library's funcs declare. */
+static tile_size measure(const tile_row *row, uint64_t stages, uint32_t cluster)
 {
-  return p->batch * ka_divide_up(p->m, (uint64_t)SIDE * row->groups) *
-         ka_divide_up(p->n, (uint64_t)SIDE * row->bands);
+  bool is_f64 = row->tall != 0;
+  tile_size size = { .rows = row->rows, .columns = row->columns };
+  if (!is_f64) {
+    size.rows *= SIDE;
+    size.columns *= SIDE;
+  }
+  uint64_t warps = is_f64 ? size.rows / row->tall * (size.columns / row->wide) : 0,
+           turned = is_f64 ? warps * 16 * 17 * 8 : size.rows * 40 * 4;
+  if (cluster > 1)
+    turned = is_f64 ? size.rows * (size.columns + 4) * 8 : size.rows * (size.columns + 8) * 4;
+  size.shared_bytes =
+    1024 + stages * ((size.rows + size.columns) * ROW_BYTES + 16) + turned; /* 1024: alignment */
+  return size;
 }
 
-static double estimate(const ka_call *call, const ka_product *p, const tile_row *row,
-                       uint64_t parts)
+static uint64_t count_blocks(const ka_product *p, const tile_size *size)
 {
-  uint64_t cores = ka_core_count(call);
-  double waves = (double)ka_divide_up(count_blocks(p, row) * parts, cores),
-         area = (double)SIDE * SIDE * row->groups * row->bands,
-         deep = (double)ka_divide_up(p->k, parts) + cost_of_block,
-         sums = (double)p->batch * (double)p->m * (double)p->n / (double)cores;
-  return waves * area * deep * row->cost + (parts > 1 ? sums * (double)parts * cost_of_part : 0);
+  return p->batch * ka_divide_up(p->m, size->rows) * ka_divide_up(p->n, size->columns);
+}
+
+/* In microseconds. */
+static double estimate(const ka_einsum *e, const ka_product *p, const tile_row *row,
+                       const ka_product_plan *plan, const tile_size *size)
+{
+  uint32_t bytes = ki_type(e->call->context->types, e->element)->size_bytes;
+  bool is_f32 = e->element == KJIT_F32;
+  uint64_t cores = ka_core_count(e->call);
+  double area = (double)size->rows * (double)size->columns,
+         rounds = (double)ka_divide_up(plan->blocks, cores),
+         starts = (double)ka_divide_up(plan->blocks, cores * plan->at_once),
+         deep = (double)ka_divide_up(p->k, ka_most(plan->cluster, 1)),
+         cost = is_f32 ? row->cost_of_f32 : row->cost,
+         rate = row->tall ? terms_of_f64 : terms_of_f16 * 2 / bytes;
+  if (rounds < 2 || plan->at_once < 2) cost *= row->alone;
+  return rounds * area * deep * cost / rate + starts * (start + area * store) +
+         (plan->cluster ? cost_of_cluster + area * store : 0);
 }
 
 bool ka_plan_tensor(const ka_einsum *e, const ka_product *p, ka_product_plan *plan)
 {
   const ka_call *call = e->call;
+  const kjit_device_info *info = &call->device->info;
+  bool is_f64 = p->accumulator == KJIT_F64;
+  const tile_row *table = is_f64 ? f64_table : tensor_table;
+  size_t count =
+    is_f64 ? sizeof f64_table / sizeof *f64_table : sizeof tensor_table / sizeof *tensor_table;
+  uint64_t bytes = ki_type(call->context->types, e->element)->size_bytes,
+           slices = ka_divide_up(p->k * bytes, ROW_BYTES);
   double least = 0;
   /* a driver that knows sm_90a makes tensor maps, too */
-  if (strcmp(call->device->code_target, "sm_90a") != 0 || !p->has_mma ||
-      e->accumulator != KJIT_F32 || p->m < LEAST || p->n < LEAST || p->k < LEAST)
+  if (strcmp(call->device->code_target, "sm_90a") != 0 || !p->has_mma || p->m < LEAST ||
+      p->n < LEAST || p->k < LEAST)
     return false;
-  uint64_t slices =
-    ka_divide_up(p->k * ki_type(call->context->types, e->element)->size_bytes, ROW_BYTES);
-  *plan = (ka_product_plan){ .kind = KA_PRODUCT_TENSOR, .at_once = 1 };
-  for (size_t i = 0; i < sizeof tile_table / sizeof *tile_table; i++) {
-    const tile_row *row = &tile_table[i];
-    for (uint64_t parts = 1; parts <= MOST_PARTS; parts *= 2) {
-      double cost = estimate(call, p, row, parts);
-      if (parts > 1 && slices / parts < LEAST_SLICES) break;
+  *plan = (ka_product_plan){ .parts = 1 };
+  for (const tile_row *row = table; row < table + count; row++) {
+    if (e->format && row->columns > MOST_FORMAT_BANDS) continue;
+    for (uint32_t cluster = 1; cluster <= MOST_CLUSTER; cluster *= 2) {
+      if (cluster > 1 && slices / cluster < LEAST_SLICES) break;
+      uint32_t stages = (uint32_t)ka_least(row->stages, ka_divide_up(slices, cluster));
+      tile_size size = measure(row, stages, cluster);
+      if (size.shared_bytes > info->max_shared_bytes) continue;
+      uint64_t fit = (info->max_shared_bytes + RESERVED) / (size.shared_bytes + RESERVED);
+      ka_product_plan next = { .kind = is_f64 ? KA_PRODUCT_F64 : KA_PRODUCT_TENSOR,
+                               .rows = row->rows,
+                               .columns = row->columns,
+                               .depth = stages,
+                               .tall = row->tall,
+                               .wide = row->wide,
+                               .parts = 1,
+                               .cluster = cluster > 1 ? cluster : 0,
+                               .at_once = (uint32_t)ka_least(row->at_once, fit),
+                               .blocks = count_blocks(p, &size) * cluster };
+      double cost = estimate(e, p, row, &next, &size);
       if (plan->blocks && cost >= least) continue;
       least = cost;
-      plan->rows = row->groups;
-      plan->columns = row->bands;
-      plan->depth = (uint32_t)ka_least(row->stages, ka_divide_up(slices, parts));
-      plan->parts = parts;
-      plan->blocks = count_blocks(p, row) * parts;
+      *plan = next;
     }
   }
-  return true;
+  return plan->blocks != 0;
+}
+
+/* Tensor cores take f32 of the left factor from registers, where they may lie across the sum, and
+ * f64 best so; of the right factor f32 that lie along the sum, and f64 best so. */
+bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right)
+{
+  return (e->element == KJIT_F32 || e->element == KJIT_F64) && left->is_deep && !right->is_deep;
 }

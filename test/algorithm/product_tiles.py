@@ -11,7 +11,7 @@ import numpy as np
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "product_tiles.kir")
 # Type, rows, columns and depth of a tile, tensor cores: the rows of runtime/algorithm/product_plan.c.
-TILES = [("f4", 256, 128, 8, False), ("f4", 128, 128, 8, False), ("f4", 64, 64, 16, False), ("f8", 128, 64, 16, False), ("f8", 64, 64, 16, False), ("i8", 64, 64, 16, False),
+TILES = [("f4", 256, 128, 8, False), ("f4", 128, 128, 8, False), ("f4", 128, 64, 16, False), ("f4", 64, 64, 16, False), ("f4", 64, 64, 32, False), ("f8", 128, 64, 16, False), ("f8", 64, 64, 16, False), ("i8", 64, 64, 16, False),
          ("c8", 64, 64, 16, False), ("c16", 64, 64, 8, False), ("c16", 32, 32, 16, False), ("f4", 128, 128, 16, True), ("f4", 64, 64, 16, True), ("f8", 64, 128, 16, True), ("f8", 64, 64, 16, True)]
 NAMES = {"f4": "f32", "f8": "f64", "i8": "i64", "c8": "c64", "c16": "c128"}
 
@@ -49,6 +49,9 @@ def main():
             deep = [str(bool(v)).lower() for v in rng.integers(0, 2, 2)]
             blocks = batch * parts * -(-m // rows) * -(-n // columns)
             ways = {"tiles": f"tiles[{blocks}, 256](c, x, y, {rows}, {columns}, {depth}, {deep[0]}, {deep[1]}, {str(has_mma).lower()})"}
+            cluster = int(rng.choice([2, 4, 8]))
+            if parts == 1:
+                ways["clusters"] = f"cluster_tiles[{cluster * blocks}, 256](c, x, y, {rows}, {columns}, {depth}, {deep[0]}, {deep[1]}, {str(has_mma).lower()}, {cluster})"
             if rng.random() < 0.3:
                 ways["warps"] = f"warps[{-(-batch * parts * m * n // 8)}, 256](c, x, y)"
                 ways["threads"] = "threads(c, x, y)"

@@ -1,6 +1,7 @@
 """Products of matrices and Einstein sums of random expressions, in layouts of all kinds."""
 import numpy as np
 
+import small_floats
 from cases import Case, cases, some_cases
 
 LETTERS = "abcdeXYZ"
@@ -258,3 +259,34 @@ def last_steps(rng):
     b = rng.standard_normal(40)
     case = Case("both", "biased({r}, {b})[30, 40] = matmul({x}, {y}, epilogue=twice)", x=x[0], y=x[1], b=b, r=np.zeros((30, 40)))
     yield case.expect("r", np.maximum(2 * (x[0] @ x[1]) + b, 0), atol=1e-11)
+
+
+@some_cases(20)
+def bytes_of_integers(rng):
+    """Tensor cores sum them in 32 bits: results of any width have the bits that 64 give."""
+    for kind in ("i1", "u1"):
+        low, high = (-128, 128) if kind == "i1" else (0, 256)
+        for m, k, n in [*ENDS, (130, 200, 270), (600, 48, 530), (6, 40000, 7)]:
+            batch = [int(rng.integers(1, 4))] if rng.random() < 0.3 else []
+            x, y = (lay_out(rng, rng.integers(low, high, [*batch, *shape]).astype(kind), kind) for shape in ((m, k), (k, n)))
+            want = x.astype("i8") @ y.astype("i8")
+            for result in ("i1", "u2", "i4", "i8"):
+                case = Case(f"bytes {batch} {m} x {k} x {n} {kind} {result}", "{r} = matmul({x}, {y})", x=x, y=y, r=np.zeros(want.shape, result))
+                yield case.expect("r", want.astype(result))
+
+
+@some_cases(20)
+def small_floats_of_bytes(rng):
+    """Integers, which tensor cores sum exactly, and numbers, of which they keep about 14 bits of a sum of 128 terms."""
+    for name in small_floats.FORMATS:
+        for m, k, n in [*ENDS, (130, 200, 270), (600, 48, 530)]:
+            (x, a), (y, b) = (small_floats.pick(rng, name, shape, 4, whole=True) for shape in ((m, k), (k, n)))
+            x, y = lay_out(rng, x, "u1"), lay_out(rng, y, "u1")
+            yield Case(f"whole {name} {m} x {k} x {n}", "{r} = matmul({x}, {y}, %s=true)" % name, x=x, y=y).expect("r", (a @ b).astype("f4"))
+            case = Case(f"packed {name} {m} x {k} x {n}", "{r} = matmul({x}, {y}, %s=true, epilogue=packed_%s(0.03125))" % (name, name), x=x, y=y)
+            yield case.expect("r", small_floats.encode(name, a @ b / 32))
+            (x, a), (y, b) = (small_floats.pick(rng, name, shape, 400) for shape in ((m, k), (k, n)))
+            bias = rng.standard_normal(n).astype("f4")
+            size = float(np.max(np.abs(a) @ np.abs(b), initial=0)) + 8
+            case = Case(f"{name} {m} x {k} x {n}", "{r} = einsum(\"ij,jk->ik\", {x}, {y}, %s=true, epilogue=rectified({b}))" % name, x=x, y=y, b=bias)
+            yield case.expect("r", np.maximum(a @ b + bias, 0).astype("f4"), atol=size * 2.0**-12)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""products.py BIN_DIR: kjit_matmul on the first GPU beside cuBLAS (through PyTorch), shapes and types in one run; --examples: the matrix products of the examples, 4096 x 4096 x 4096.
+"""products.py BIN_DIR: kjit_matmul on the first GPU beside cuBLAS (through PyTorch), shapes and types in one run; --epilogues: a bias and a gelu in the product, beside the product alone, PyTorch's fused call and its three calls; --bytes: i8 and e4m3 beside torch._int_mm and torch._scaled_mm; --examples: the matrix products of the examples, 4096 x 4096 x 4096.
 BIN_DIR is the folder of kjit-run. --all also times the other tunings of each example."""
 import argparse
 import math
 import os
 import re
 import statistics
+import tempfile
 
 from report import kjit_bench, output_of, print_table, say
 
@@ -20,6 +21,15 @@ BF16 = [""]
 SHAPES = [(1, 4096, 4096, 4096), (1, 8192, 8192, 8192), (1, 1000, 1000, 1000), (1, 127, 4096, 333), (256, 128, 128, 128), (1, 65536, 64, 64), (1, 4096, 4096, 1), (1, 1, 1 << 24, 1)]
 CALLS = 10  # in a row, since short ones take less than it takes to start them
 TYPES = {"f32": "float32", "tf32": "float32", "f64": "float64", "bf16": "bfloat16", "f16": "float16"}
+
+
+# rows, sum, columns
+LAYERS = [(4096, 4096, 4096), (8192, 1024, 4096), (1024, 4096, 1024), (256, 4096, 4096), (127, 4096, 333)]
+FUNCS = '''
+func gelu_of(v) { return v * 0.5 * (1 + tanh(0.7978845608 * (v + 0.044715 * v * v * v))) }
+func biased_gelu(s, b) { return gelu_of(s + b) }
+func biased_relu(s, b) { return max(s + b, zero(dtype(s))) }
+'''
 
 
 def teraflops(us):
@@ -53,6 +63,77 @@ def time_torch(kind, shape, repetitions):
         torch.cuda.synchronize()
         times.append(start.elapsed_time(end) * 1e3 / CALLS)
     return statistics.median(times[5:])
+
+
+def time_queued(call, repetitions):
+    """Median device time of a call of PyTorch in microseconds."""
+    import torch
+    times = []
+    for i in range(repetitions + 5):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(1000000)  # so that all are queued before the first one runs
+        start.record()
+        for _ in range(CALLS):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) * 1e3 / CALLS)
+    return statistics.median(times[5:])
+
+
+def time_text(kjit_run, arguments, call, repetitions, module=None):
+    command = [kjit_run, *([module] if module else []), "--device", "cuda", "--quiet", "--bench", str(repetitions), "--repeat", str(CALLS)]
+    for argument in arguments:
+        command += ["--arg", argument]
+    return float(re.search(r"median ([0-9.]+) us", output_of([*command, "--call", call])).group(1)) / CALLS
+
+
+def measure_epilogues(kjit_run, repetitions):
+    import torch
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        module = os.path.join(folder, "funcs.kir")
+        with open(module, "w") as file:
+            file.write(FUNCS)
+        for m, k, n in LAYERS:
+            x, w, b = (torch.randn(*s, device="cuda").to(torch.bfloat16) for s in ((m, k), (k, n), (n,)))
+            out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+            arguments = [f"a=randn:bf16[{m}, {k}]", f"b=randn:bf16[{k}, {n}]", f"v=randn:bf16[{n}]", f"c=zeros:bf16[{m}, {n}]"]
+
+            def three():
+                torch.matmul(x, w, out=out)
+                out.add_(b)
+                torch.nn.functional.gelu(out, approximate="tanh")
+
+            alone = time_text(kjit_run, arguments, "c = matmul(a, b)", repetitions)
+            relu, gelu = (time_text(kjit_run, arguments, f"c = matmul(a, b, epilogue=biased_{name}(v))", repetitions, module) for name in ("relu", "gelu"))
+            peers = [time_queued(call, repetitions) for call in (lambda: torch.matmul(x, w, out=out), lambda: torch._addmm_activation(b, x, w, use_gelu=False), lambda: torch._addmm_activation(b, x, w, use_gelu=True), three)]
+            rows.append([f"{m} x {k} x {n}", *(f"{us:.1f}" for us in (alone, relu, gelu, *peers)), f"{peers[2] / gelu:.2f}", f"{peers[3] / gelu:.2f}"])
+            say(" ".join(rows[-1]))
+    return rows
+
+
+def measure_bytes(kjit_run, repetitions):
+    """The right factor lies along the sum, as torch._int_mm and torch._scaled_mm want it, or across."""
+    import torch
+    rows = []
+    for m, k, n in [(4096, 4096, 4096), (8192, 8192, 8192), (1024, 1024, 1024), (512, 4096, 4096), (65536, 64, 64)]:
+        flops = 2e-6 * m * k * n
+        one = torch.ones((), device="cuda")
+        for kind, element, result, option in (("i8", "i8", "i32", ""), ("e4m3", "u8", "bf16", ", e4m3=true")):
+            whole = torch.randint(-4, 5, (m, k), device="cuda"), torch.randint(-4, 5, (n, k), device="cuda")
+            if kind == "i8":
+                x, y = (t.to(torch.int8) for t in whole)
+                peer = time_queued(lambda: torch._int_mm(x, y.t()), repetitions)
+            else:
+                x, y = (t.to(torch.float8_e4m3fn) for t in whole)
+                peer = time_queued(lambda: torch._scaled_mm(x, y.t(), one, one, out_dtype=torch.bfloat16), repetitions)
+            fill, values = f"randint:{element}", ":low=-4:high=5" if kind == "i8" else ":low=40:high=72"  # 0.25 to 3.75
+            for layout, of_b, call in (("deep", f"[{n}, {k}]", f"c = einsum(\"ij,kj->ik\", a, b{option})"), ("across", f"[{k}, {n}]", f"c = matmul(a, b{option})")):
+                own = time_text(kjit_run, [f"a={fill}[{m}, {k}]{values}", f"b={fill}{of_b}{values}", f"c=zeros:{result}[{m}, {n}]"], call, repetitions)
+                rows.append([kind, f"{m} x {k} x {n}", layout, f"{own:.1f}", f"{flops / own:.1f}", f"{peer:.1f}", f"{flops / peer:.1f}", f"{peer / own:.2f}"])
+                say(" ".join(rows[-1]))
+    return rows
 
 
 def measure_calls(kjit_run, kinds, repetitions):
@@ -101,11 +182,20 @@ def main():
     parser.add_argument("bin_dir")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--examples", action="store_true")
+    parser.add_argument("--epilogues", action="store_true")
+    parser.add_argument("--bytes", action="store_true")
     parser.add_argument("--kind", choices=list(TYPES), default=None)
     parser.add_argument("--repetitions", type=int, default=30)
     arguments = parser.parse_args()
     kjit_run = os.path.join(arguments.bin_dir, "kjit-run")
     device = next((line for line in output_of([kjit_run, "--devices"]).splitlines() if line.startswith("cuda")), "no GPU")
+    if arguments.epilogues:
+        print_table("Epilogues of bf16 products: rows x sum x columns, us", device, ["shape", "kjit, product", "bias + relu", "bias + gelu", "cuBLAS, product", "cuBLASLt, bias + relu", "bias + gelu", "three calls", "cuBLASLt / kjit, gelu", "three / kjit"],
+                    measure_epilogues(kjit_run, arguments.repetitions))
+        return
+    if arguments.bytes:
+        print_table("Products of 8 bits beside PyTorch: rows x sum x columns", device, ["type", "shape", "right factor", "kjit, us", "TOP/s", "PyTorch, us", "TOP/s", "PyTorch / kjit"], measure_bytes(kjit_run, arguments.repetitions))
+        return
     if not arguments.examples:
         rows = measure_calls(kjit_run, [arguments.kind] if arguments.kind else list(TYPES), arguments.repetitions)
         print_table("kjit_matmul beside cuBLAS: rows x sum x columns", device, ["type", "shape", "kjit, us", "TFLOP/s", "cuBLAS, us", "TFLOP/s", "cuBLAS / kjit"], rows)

@@ -167,11 +167,36 @@ static void map(kjit_array *a, kjit_array *b, kjit_array *result)
   printf("map %g\n", first_of(result));
 }
 
+/* A product of one row and one column. */
+static void multiply(kjit_array *row, kjit_array *b, kjit_array *r)
+{
+  const float numbers[4] = { 1, 2, 3, 4 };
+  const int64_t shape[] = { 4, 1 };
+  kjit_function *biased_gelu;
+  kjit_array *column;
+  check(kjit_create_array(device, KJIT_F32, shape, 2, &column));
+  check(kjit_copy_from_host(column, numbers, sizeof numbers, NULL));
+  check(kjit_get_function(module, "biased_gelu", &biased_gelu));
+  kjit_status status;
+  kjit_operand x = kjit_operand_array(row), w = kjit_operand_array(column), result = kjit_operand_array(r);
+  kjit_operand bias = kjit_operand_array(b);
+  kjit_algorithm_options options = { .size_bytes = sizeof options, .epilogue = biased_gelu, .epilogue_operands = &bias,
+                                     .epilogue_operand_count = 1 };
+  status = kjit_matmul(context, &result, &x, &w, &options);
+  check(status);
+  kjit_release_array(column);
+  float value;
+  check(kjit_copy_to_host(r, &value, sizeof value, NULL));
+  // CHECK: product 30
+  printf("product %g\n", value);
+}
+
 int main(void)
 {
   const char *text = "kernel step(r, time, a, b) { for i in grid_range(len(r)) { r[i] += time + a + b } }\n"
                      "kernel add(r, x, v) { for i in grid_range(len(r)) { r[i] = x[i] + v } }\n"
-                     "func multiply_add(a, b, c) { return a * b + c }\n";
+                     "func multiply_add(a, b, c) { return a * b + c }\n"
+                     "func biased_gelu(s, b) {\n let v = s + b\n return v * 0.5 * (1 + tanh(0.7978845608 * (v + 0.044715 * v * v * v)))\n}\n";
   float zeros[4] = { 0 }, numbers[4] = { 1, 2, 3, 4 };
   kjit_stream *stream;
   if (kjit_create_context(NULL, &context) != KJIT_OK) return EXIT_FAILURE;
@@ -181,15 +206,16 @@ int main(void)
   make_structs(stream);
   tell_failure();
   kjit_array *r = make_array(4, zeros), *x = make_array(4, numbers), *y = make_array(4, zeros), *z = make_array(4, zeros),
-             *one = make_array(1, zeros);
+             *one = make_array(1, zeros), *bias = make_array(1, zeros);
   prepare(r, stream);
   export_array(x);
   capture(y, z, stream);
   reduce(x, one);
   reduce_several(x);
   map(x, x, r);
-  kjit_array *arrays[] = { r, x, y, z, one };
-  for (int k = 0; k < 5; k++) kjit_release_array(arrays[k]);
+  multiply(x, bias, one);
+  kjit_array *arrays[] = { r, x, y, z, one, bias };
+  for (int k = 0; k < 6; k++) kjit_release_array(arrays[k]);
   kjit_release_module(module);
   kjit_destroy_stream(stream);
   kjit_destroy_context(context);

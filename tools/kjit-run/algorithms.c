@@ -23,6 +23,8 @@ const char *const run_option_names[RUN_OPTION_COUNT] = {
   [RUN_CHUNK] = "chunk",
   [RUN_DEVICES] = "devices",
   [RUN_EPILOGUE] = "epilogue",
+  [RUN_E4M3] = "e4m3",
+  [RUN_E5M2] = "e5m2",
 };
 
 /* ---- the C functions, each with the arguments in the order of its row ---- */
@@ -328,7 +330,8 @@ enum {
   SCANNING = AXIS | SCANNING_LINES,
   ORDER = 1 << RUN_DESCENDING | 1 << RUN_BEGIN_BIT | 1 << RUN_END_BIT,
   SORTING = AXIS | ORDER,
-  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32 | 1 << RUN_EPILOGUE,
+  MULTIPLYING = 1 << RUN_ACCUMULATOR | 1 << RUN_TF32 | 1 << RUN_EPILOGUE | 1 << RUN_E4M3 |
+                1 << RUN_E5M2,
   MAPPING = 1 << RUN_WHERE | 1 << RUN_SIGNATURE | 1 << RUN_OUTER
 };
 

@@ -44,6 +44,8 @@ typedef enum run_option {
   RUN_CHUNK,
   RUN_DEVICES,
   RUN_EPILOGUE,
+  RUN_E4M3,
+  RUN_E5M2,
   RUN_OPTION_COUNT
 } run_option;
 extern const char *const run_option_names[RUN_OPTION_COUNT];

@@ -166,6 +166,8 @@ bool run_scan_option(const run_maker *m, tool_scanner *scanner, run_step *step, 
   case RUN_SIGNATURE: return scan_signature(call, scanner);
   case RUN_OUTER: return scan_flag_of(call, scanner, KJIT_ALGORITHM_OUTER);
   case RUN_TF32: return scan_flag_of(call, scanner, KJIT_ALGORITHM_TF32);
+  case RUN_E4M3: return scan_flag_of(call, scanner, KJIT_ALGORITHM_E4M3);
+  case RUN_E5M2: return scan_flag_of(call, scanner, KJIT_ALGORITHM_E5M2);
   case RUN_RIGHT: return scan_flag_of(call, scanner, KJIT_ALGORITHM_RIGHT);
   case RUN_CHUNK: return scan_chunk(scanner, &call->options.chunk);
   case RUN_DEVICES: return scan_devices(scanner, &call->device_count);
