@@ -17,6 +17,7 @@ enum {
   /* TILE_THREADS of the library */ WARPGROUP = 128,
   WARP = 32,
   UNROLL = 4,     /* vectors in flight of each factor */
+  PACKED = 64,    /* rows and terms that a block of product_pack has */
   MOST_ADDED = 64 /* parts, by one thread */
 };
 static const uint8_t left_groups[] = { 0, 1, SUMMED }, right_groups[] = { 0, 2, SUMMED };
@@ -339,8 +340,9 @@ static void pack_factor(step *s, const ka_factor *factor, bool is_right)
   const uint8_t *groups = is_right ? right_groups : left_groups;
   const char *arrays, *depth, *to;
   bool is_deep = is_right ? s->product.is_right_deep : s->product.is_left_deep;
-  uint64_t blocks = (uint64_t)matrix->extents[0] * ka_divide_up((uint64_t)matrix->extents[1], 32) *
-                    ka_divide_up((uint64_t)matrix->extents[2], 32);
+  uint64_t blocks = (uint64_t)matrix->extents[0] *
+                    ka_divide_up((uint64_t)matrix->extents[1], PACKED) *
+                    ka_divide_up((uint64_t)matrix->extents[2], PACKED);
   matrix->work = ka_add_work_matrices(s->e->call, s->e->element, matrix->extents);
   ka_begin_kernel(s->e->call, "product_tensor", &s->kernel);
   use_extents(s);
