@@ -26,7 +26,7 @@ TYPES = {"f32": "float32", "tf32": "float32", "f64": "float64", "bf16": "bfloat1
 # rows, sum, columns
 LAYERS = [(4096, 4096, 4096), (8192, 1024, 4096), (1024, 4096, 1024), (256, 4096, 4096), (127, 4096, 333)]
 FUNCS = '''
-func gelu_of(v) { return v / (1 + exp(-1.5957691216 * (v + 0.044715 * v * v * v))) }
+func gelu_of(v) { return v * 0.5 * (1 + tanh(0.7978845608 * (v + 0.044715 * v * v * v))) }
 func biased_gelu(s, b) { return gelu_of(s + b) }
 func biased_relu(s, b) { return max(s + b, zero(dtype(s))) }
 '''
