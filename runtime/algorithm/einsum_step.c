@@ -13,8 +13,8 @@
 enum {
   GROUPS = 4,
   SUMMED = 3,
-  THREADS = 256,
-  /* TILE_THREADS of the library */ WARPGROUP = 128,
+  THREADS = 256, /* TILE_THREADS of the library */
+  WARPGROUP = 128,
   WARP = 32,
   UNROLL = 4,     /* vectors in flight of each factor */
   PACKED = 64,    /* rows and terms that a block of product_pack has */

@@ -1,24 +1,21 @@
 # RUN: %kjit-python %s
-"""What an import of kjit loads, and how long it takes: programs that only might use it pay for it, too."""
+"""What an import of kjit loads: programs that only might use it pay for it, too. How long it takes is in test/bench/python.py."""
 import os
 import subprocess
 import sys
 import tempfile
 
 PROGRAM = """
-import sys, time
-began, before = time.perf_counter(), set(sys.modules)
+import sys
+before = set(sys.modules)
 import kjit
-took = time.perf_counter() - began
-print(took, *(set(sys.modules) - before))
+print(*(set(sys.modules) - before))
 with open("/proc/self/maps") as maps:
     assert "libkjit-compiler" not in maps.read()
 """
-runs = [subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True).stdout.split() for _ in range(8)]
-loaded = set(runs[0][1:])
+loaded = set(subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True).stdout.split())
 assert "kjit._kjit" in loaded and not loaded & {"numpy", "ast", "inspect", "kjit.frontend.emit", "kjit._algorithms"}, loaded
-least = min(float(run[0]) for run in runs)
-assert least < 0.05, f"an import of kjit takes {1000 * least:.1f} ms"
+assert len(loaded) < 40, sorted(loaded)
 
 # A first kernel loads what it needs: what is dear and is not needed by this one stays away. Sources are read as Python reads
 # them, in whichever encoding, with whatever ends of lines, where a line in the middle has a character that ends lines elsewhere.

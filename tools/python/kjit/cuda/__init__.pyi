@@ -14,7 +14,8 @@ from . import records as records
 from . import streams as streams
 from . import types as types
 from . import words as words
-CudaSupportError: Any
+class CudaSupportError:
+    msg: Any
 HAS_NUMBA: Any
 class In: ...
 class InOut: ...
@@ -36,6 +37,7 @@ def as_cuda_array(obj: Any, sync: Any = ...) -> Any: ...
 atomic: Any
 b1: Any
 ballot_sync: Any
+bfloat16: Any
 blockDim: Any
 blockIdx: Any
 bool_: Any
@@ -46,6 +48,10 @@ c16: Any
 c8: Any
 cbrt: Any
 char: Any
+char1: Any
+char2: Any
+char3: Any
+char4: Any
 def close() -> Any: ...
 clz: Any
 def compile(pyfunc: Any, sig: Any, debug: Any = ..., lineinfo: Any = ..., device: Any = ..., fastmath: Any = ..., cc: Any = ..., opt: Any = ..., abi: Any = ..., abi_info: Any = ..., output: Any = ..., forceinline: Any = ..., launch_bounds: Any = ...) -> Any: ...
@@ -66,6 +72,10 @@ def detect() -> Any: ...
 def device_array(shape: Any, dtype: Any = ..., strides: Any = ..., order: Any = ..., stream: Any = ...) -> Any: ...
 def device_array_like(ary: Any, stream: Any = ...) -> Any: ...
 double: Any
+double1: Any
+double2: Any
+double3: Any
+double4: Any
 eq_sync: Any
 def event(timing: Any = ...) -> Any: ...
 def event_elapsed_time(evtstart: Any, evtend: Any) -> Any: ...
@@ -74,9 +84,21 @@ f2: Any
 f4: Any
 f8: Any
 ffs: Any
+float1: Any
 float16: Any
+float2: Any
+float3: Any
 float32: Any
+float32x1: Any
+float32x2: Any
+float32x3: Any
+float32x4: Any
+float4: Any
 float64: Any
+float64x1: Any
+float64x2: Any
+float64x3: Any
+float64x4: Any
 float_: Any
 fma: Any
 fp16: Any
@@ -92,10 +114,30 @@ i2: Any
 i4: Any
 i8: Any
 implementation: Any
+int1: Any
 int16: Any
+int16x1: Any
+int16x2: Any
+int16x3: Any
+int16x4: Any
+int2: Any
+int3: Any
 int32: Any
+int32x1: Any
+int32x2: Any
+int32x3: Any
+int32x4: Any
+int4: Any
 int64: Any
+int64x1: Any
+int64x2: Any
+int64x3: Any
+int64x4: Any
 int8: Any
+int8x1: Any
+int8x2: Any
+int8x3: Any
+int8x4: Any
 int_: Any
 intc: Any
 intp: Any
@@ -118,8 +160,16 @@ libdevice: Any
 def list_devices() -> Any: ...
 literal_unroll: Any
 local: Any
+long1: Any
+long2: Any
+long3: Any
+long4: Any
 long_: Any
 longlong: Any
+longlong1: Any
+longlong2: Any
+longlong3: Any
+longlong4: Any
 def managed_array(shape: Any, dtype: Any = ..., strides: Any = ..., order: Any = ..., stream: Any = ..., attach_global: Any = ...) -> Any: ...
 def mapped(*arylist: Any, **kws: Any) -> Any: ...
 def mapped_array(shape: Any, dtype: Any = ..., strides: Any = ..., order: Any = ..., stream: Any = ..., portable: Any = ..., wc: Any = ...) -> Any: ...
@@ -151,6 +201,10 @@ shfl_sync: Any
 shfl_up_sync: Any
 shfl_xor_sync: Any
 short: Any
+short1: Any
+short2: Any
+short3: Any
+short4: Any
 size_t: Any
 ssize_t: Any
 stcg: Any
@@ -174,16 +228,52 @@ u2: Any
 u4: Any
 u8: Any
 uchar: Any
+uchar1: Any
+uchar2: Any
+uchar3: Any
+uchar4: Any
 uint: Any
+uint1: Any
 uint16: Any
+uint16x1: Any
+uint16x2: Any
+uint16x3: Any
+uint16x4: Any
+uint2: Any
+uint3: Any
 uint32: Any
+uint32x1: Any
+uint32x2: Any
+uint32x3: Any
+uint32x4: Any
+uint4: Any
 uint64: Any
+uint64x1: Any
+uint64x2: Any
+uint64x3: Any
+uint64x4: Any
 uint8: Any
+uint8x1: Any
+uint8x2: Any
+uint8x3: Any
+uint8x4: Any
 uintc: Any
 uintp: Any
 ulong: Any
+ulong1: Any
+ulong2: Any
+ulong3: Any
+ulong4: Any
 ulonglong: Any
+ulonglong1: Any
+ulonglong2: Any
+ulonglong3: Any
+ulonglong4: Any
 ushort: Any
+ushort1: Any
+ushort2: Any
+ushort3: Any
+ushort4: Any
 def vectorize(ftylist_or_function: Any = ..., **options: Any) -> Any: ...
 void: Any
 warpsize: Any

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import math
+import re
 
 from .. import _names
 
