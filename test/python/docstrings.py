@@ -5,6 +5,8 @@ import inspect
 import re
 import types
 
+import numpy as np
+
 import kjit
 import kjit.cuda
 import kjit.cuda.random
@@ -27,7 +29,7 @@ def is_described(value):
     return callable(value) or isinstance(value, property) or inspect.isgetsetdescriptor(value)
 
 
-PLAIN = (kjit.DType, type(kjit.const), type(kjit.cuda.gpus), str, int, float, bool, tuple)
+PLAIN = (np.dtype, kjit.DType, type(kjit.const), type(kjit.cuda.gpus), str, int, float, bool, tuple)
 missing, unsaid = [], []
 for package, names in ((kjit, kjit.__all__), (kjit.cuda, {n for n in dir(kjit.cuda) if n[0] != "_"} | {"Reduce", "cg", "guvectorize", "reduce", "vectorize"}), (kjit.cuda.random, dir(kjit.cuda.random))):
     for name in sorted(names):

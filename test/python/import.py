@@ -68,4 +68,3 @@ except AttributeError as error:
     assert "'kjit'" in str(error) and "'nothing'" in str(error)
 else:
     assert False
-print(f"import: {1000 * least:.1f} ms", file=sys.stderr)

@@ -35,6 +35,7 @@ class CudaSupportError(_errors.Error):
 
     @property
     def msg(self):
+        """Why there is none."""
         return self.message
 
 
