@@ -13,7 +13,7 @@ func left(g, i, l, x) @inline { return x[i, l] }
 func right(g, j, l, y) @inline { return y[l, j] }
 func put(p, g, i, j, v, c) @inline { c[i, j] = v }
 kernel run(c, x, y, const MMA, const ROWS, const COLUMNS, const DEPTH, const AT_ONCE) @block(256) @launch_bounds(256, AT_ONCE) {
-  product_tiles(bind_back(left, x), bind_back(right, y), bind_back(put, c), i32(c.shape[0]), i32(c.shape[1]), i32(x.shape[1]), zero(dtype(c)), 1, ROWS, COLUMNS, DEPTH, true, false, MMA)
+  product_tiles(bind_back(left, x), bind_back(right, y), bind_back(put, c), i32(c.shape[0]), i32(c.shape[1]), i32(x.shape[1]), zero(dtype(c)), 1, ROWS, COLUMNS, DEPTH, true, false, MMA, 1)
 }
 """
 # Rows, columns, depth, blocks on a multiprocessor.
