@@ -263,12 +263,12 @@ def nearest(value, low, high):
     return low if bits % 2 == 0 else high
 
 
-count = 200
-x = (random.standard_normal(count) * 10.0 ** random.integers(-30, 30, count)).astype(np.float32)
+amount = 200
+x = (random.standard_normal(amount) * 10.0 ** random.integers(-30, 30, amount)).astype(np.float32)
 x[:6] = 1.00390625, -1.00390625, 3e-41, -1.5, 1.01171875, 0
-n = random.integers(-(2**63), 2**63, count) >> random.integers(0, 63, count)
+n = random.integers(-(2**63), 2**63, amount) >> random.integers(0, 63, amount)
 n[:3] = 2**63 - 1, -(2**63), 257
-result = np.zeros((10, count))
+result = np.zeros((10, amount))
 halves[1, 1](result, x, n)
 for first, values in ((0, [Fraction(float(v)) for v in x]), (4, [Fraction(int(v)) for v in n])):
     for i, value in enumerate(values):

@@ -120,7 +120,7 @@ things = [
     (), deep, tuple(range(3000)), (None,), ((),), (1, (2, (x,))), Named(1, x), lambda: 0, lambda v: v, types.SimpleNamespace(shape=(3,), dtype="f8"), enum.IntEnum("E", "A B").A, kjit.device("cpu"),
     kjit.device("cpu").stream(), kjit.device("cpu").event(), weakref.proxy(add), sys._getframe(), threading.Lock(), kjit.zeros(8, "f64"), kjit.zeros((), "f64"), kjit.zeros(0, "f64")]
 calls = [
-    lambda t: fill(r, t), lambda t: copy(r, t), lambda t: fill(t, 1), lambda t: fill[1, 8](t, t), lambda t: fill(t), lambda t: fill(r=t, x=1), lambda t: fill(**{"r": r, "x": t}), lambda t: add(t, t), lambda t: fill[t],
+    lambda t: fill(r, t), lambda t: copy(r, t), lambda t: fill(t, 1), lambda t: fill[1, 8](t, t), lambda t: fill(t), lambda t: fill(r=t, x=1), lambda t: fill(r=r, x=t), lambda t: add(t, t), lambda t: fill[t],
     lambda t: fill[t, t](r, 1), lambda t: fill[1, 8, t](r, 1), lambda t: fill[1, 8, None, t](r, 1), lambda t: kjit.array(t), lambda t: kjit.from_dlpack(t), lambda t: kjit.empty(t), lambda t: kjit.zeros(3, t),
     lambda t: kjit.zeros(3, "f32", t), lambda t: kjit.full(3, t), lambda t: kjit.zeros(4, "f32")[t], lambda t: kjit.zeros(4, "f32").reshape(t), lambda t: kjit.zeros(4, "f32").__setitem__(t, 1),
     lambda t: kjit.zeros(4, "f32").__setitem__(0, t), lambda t: kjit.device(t), lambda t: kjit.jit(t), lambda t: kjit.func(t), lambda t: kjit.jit(lambda r: 0, block=t), lambda t: kjit.jit(lambda r: 0, checks=t),

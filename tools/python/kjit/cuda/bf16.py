@@ -112,4 +112,4 @@ for _word in ("max", "min"):
     _made[f"h{_word}_nan"] = Form(f"cuda.bf16.h{_word}_nan", "a b", _nan)
 _made["isnan"], _made["isinf"] = _made["hisnan"], _made["hisinf"]
 globals().update(_made)
-__all__ = ["bfloat16", *_made]
+__all__ = ["bfloat16", *_made]  # noqa: PLE0604

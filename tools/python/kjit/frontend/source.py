@@ -70,7 +70,7 @@ def remember(function):
 
 # ---- texts of files ----
 
-_files = {}  # name -> (time of its last change, its size, its lines)
+_files: dict = {}  # name -> (time of its last change, its size, its lines)
 
 
 def _lines(file, names):

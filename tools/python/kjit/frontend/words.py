@@ -45,6 +45,7 @@ class Form:
     `index` is what stands between an array's brackets."""
 
     is_group = False  # a group of threads, whose methods are words, too
+    is_truth = False  # its value is a truth
 
     def __init__(self, name, parameters, text, doc=None):
         self.name, self.text = name, text
