@@ -145,6 +145,20 @@ def pieces(rng):
 
 
 @some_cases(24)
+def biases(rng):
+    """An array of as many elements as x has rows, and one for y: the func is called with no position beyond."""
+    for m, n, _ in SHAPES:
+        for end in ("", ", chunk=37", ", devices=2", ", devices=3, chunk=100"):
+            x, y, a, b = (rng.standard_normal(count) for count in (m, n, m, n))
+            wide = np.abs(np.subtract.outer(x, y)) + a[:, None] + b
+            arrays, name = {"x": x, "y": y, "a": a, "b": b}, f"{m} {n}{end}"
+            yield Case(f"biased sums {name}", "{r} = pairs(biased({a}, {b}), {x}, add, {y}%s)" % end, **arrays).expect("r", wide.sum(1), atol=1e-10)
+            yield Case(f"biased nearest {name}", "{r} = pairs(biased({a}, {b}), {x}, argmin, {y}%s)" % end, **arrays).expect("r", wide.argmin(1))
+            k = min(n, 9)
+            yield Case(f"biased least {name}", "{r} = pairs_smallest(biased({a}, {b}), {x}, %d, {y}%s)" % (k, end), **arrays).expect("r", np.sort(wide, 1)[:, :k], rtol=1e-13)
+
+
+@some_cases(24)
 def shares(rng):
     """x by devices, whose results are those of one: fewer rows than devices, as many, and more; y whole and by pieces."""
     for m, n in ((1, 300), (3, 257), (40, 700), (129, 90)):

@@ -319,7 +319,9 @@ for kind, bad in ((kjit.ArgumentError, lambda: kjit.matmul(a, a)), (kjit.TypingE
                   (kjit.TypingError, lambda: kjit.set_union(one, two.astype(float))), (kjit.ArgumentError, lambda: kjit.random_uniform(np.zeros(3), 1, 2, 1)), (kjit.TypingError, lambda: kjit.random_uniform(n, 1)),
                   (TypeError, lambda: kjit.map(lambda u: u, x, where=x > 0)), (kjit.ArgumentError, lambda: product(stack, x)), (kjit.ArgumentError, lambda: kjit.reduce(x, plan=True, axis=9)),
                   (kjit.UnsupportedError, lambda: kjit.einsum(",".join("a" * 11), *[v] * 11)), (TypeError, lambda: kjit.histogram(v, 5, 0)), (OverflowError, lambda: kjit.random_uniform(np.zeros(3), 2**64)),
-                  (kjit.ArgumentError, lambda: kjit.cg(dense, right)), (kjit.ArgumentError, lambda: kjit.cg(definite, right, residual_tolerance=-1.0)), (ValueError, lambda: kjit.vectorize(["float64(float64)"], target="tpu"))):
+                  (kjit.ArgumentError, lambda: kjit.cg(dense, right)), (kjit.ArgumentError, lambda: kjit.cg(definite, right, residual_tolerance=-1.0)), (ValueError, lambda: kjit.vectorize(["float64(float64)"], target="tpu")),
+                  (OverflowError, lambda: kjit.pairs(squared, p, q, arguments=(1,), chunk=-1)), (OverflowError, lambda: kjit.pairs(squared, p, q, arguments=(1,), chunk=2**64)), (OverflowError, lambda: kjit.sort(n, begin_bit=2**32 + 3)),
+                  (OverflowError, lambda: kjit.sort(n, end_bit=2**32)), (TypeError, lambda: kjit.sort(n, end_bit=3.5)), (TypeError, lambda: kjit.csr(v)), (TypeError, lambda: kjit.cg(v, v)), (TypeError, lambda: kjit.lsmr(kjit.LinearOperator((3,), None), v))):
     try:
         bad()
     except kind as error:

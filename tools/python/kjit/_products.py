@@ -160,10 +160,16 @@ def csr(source, shape=None, *, device=None, **options):
     return _moved(CSR(data[:count], indices[:count], indptr, shape), device)
 
 
+def _check_matrix(x):
+    if len(x.shape) != 2:
+        raise TypeError(f"a matrix has two axes, not {len(x.shape)}")
+
+
 def _csr_of_dense(x, options):
     from ._folds import reduce
 
     x = _operand(x)
+    _check_matrix(x)
     rows, columns = x.shape
     count = reduce(x, "count_nonzero", **options)
     count = int(count.to_host() if hasattr(count, "to_host") else count)
@@ -190,6 +196,7 @@ class LinearOperator:
 
     def __init__(self, shape, multiply, multiply_transposed=None):
         self.shape = tuple(shape)
+        _check_matrix(self)
         self.multiply, self.multiply_transposed = multiply, multiply_transposed
 
 
@@ -211,6 +218,7 @@ class Solution(NamedTuple):
 
 
 def _dense(matrix, stream):
+    _check_matrix(matrix)
     return LinearOperator(
         matrix.shape,
         lambda result, x: matmul(matrix, x, out=result, stream=stream),

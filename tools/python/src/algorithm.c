@@ -227,6 +227,28 @@ static int read_options(algorithm_call *call, given_options *given, kjit_algorit
   return 0;
 }
 
+/* As PyArg_ParseTuple's O& has them: K and I would take numbers modulo 2^64 and 2^32. */
+static int take_count(PyObject *object, void *to)
+{
+  PyObject *number = PyNumber_Index(object);
+  unsigned long long value = number ? PyLong_AsUnsignedLongLong(number) : 0;
+  Py_XDECREF(number);
+  *(uint64_t *)to = value;
+  return !PyErr_Occurred();
+}
+
+static int take_word(PyObject *object, void *to)
+{
+  uint64_t value;
+  if (!take_count(object, &value)) return 0;
+  if (value > UINT32_MAX) {
+    PyErr_Format(PyExc_OverflowError, "%R has more than 32 bits", object);
+    return 0;
+  }
+  *(uint32_t *)to = (uint32_t)value;
+  return 1;
+}
+
 /* ---- the call ---- */
 
 static PyObject *tell_result(context_object *context, const kjit_result_info *info)
@@ -302,17 +324,16 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
   const char *name;
   PyObject *arguments;
   unsigned asked = 0;
-  unsigned long long chunk = 0;
   given_options given = { Py_None, Py_None, Py_None, Py_None, Py_None, Py_None, 0, { 0 }, NULL };
   kjit_algorithm_options options = { .size_bytes = sizeof options };
-  if (!PyArg_ParseTupleAndKeywords(args, names, "O!sO!|IOIOOOOOzKIIp", (char **)(uintptr_t)keywords,
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O!sO!|IOO&OOOOOzO&O&O&p", (char **)(uintptr_t)keywords,
                                    binding_context_type, &context, &name, &PyTuple_Type, &arguments,
-                                   &asked, &given.axes, &options.flags, &given.initial,
-                                   &given.device, &given.stream, &given.accumulator, &given.where,
-                                   &options.signature, &chunk, &options.begin_bit, &options.end_bit,
+                                   &asked, &given.axes, take_word, &options.flags,
+                                   &given.initial, &given.device, &given.stream, &given.accumulator,
+                                   &given.where, &options.signature, take_count, &options.chunk,
+                                   take_word, &options.begin_bit, take_word, &options.end_bit,
                                    &given.is_planned))
     return NULL;
-  options.chunk = chunk;
   const algorithm_row *row = binding_find_algorithm(name);
   if (!row) return binding_fail(KJIT_ERROR_NAME, "no algorithm is called %s", name);
   algorithm_call *call = binding_create_call(context);
@@ -324,11 +345,12 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
     told = asked ? ask(call, row, &options) : perform(call, row, &options);
   }
   Py_XDECREF(given.keeper);
-  if (!plan) {
+  if (!plan || !told) { /* also where an exception came beside the plan */
+    kjit_destroy_plan(plan);
     binding_destroy_call(call);
     return told;
   }
-  Py_XDECREF(told);
+  Py_DECREF(told);
   return binding_make_plan(context, plan, call);
 }
 
