@@ -144,7 +144,7 @@ def pieces(rng):
             yield Case(f"weights {name}", "{r} = pairs(weighted(0.5f64), {x}, add, {y}[::-1], {w}, chunk=%d)" % chunk, w=w, **arrays).expect("r", np.exp(-0.5 * wide)[:, ::-1] @ w, atol=1e-11)
 
 
-@some_cases(24)
+@some_cases(8)
 def biases(rng):
     """An array of as many elements as x has rows, and one for y: the func is called with no position beyond."""
     for m, n, _ in SHAPES:

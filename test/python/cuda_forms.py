@@ -8,9 +8,11 @@ import pickle
 import subprocess
 import sys
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 
+import kjit
 from kjit import cuda
 from kjit.cuda import bf16, float32, float64, int32
 
@@ -402,6 +404,13 @@ def count_up(x):
 count_up[1, 16](crooked)
 count_up[1, 16](crooked)
 assert list(crooked) == [0, 2, 4, 6, 8, 10, 12, 14]
+crooked.flags.writeable = False
+for flawed in (crooked, SimpleNamespace(__cuda_array_interface__={"shape": (3,), "typestr": "<f8", "data": (0, False), "version": 3})):
+    try:
+        count_up[1, 16](flawed)
+    except (kjit.ArgumentError, ValueError):
+        continue
+    raise AssertionError("an array that cannot be written is taken")
 
 # ---- what goes wrong in a launch, and what comes before it ----
 

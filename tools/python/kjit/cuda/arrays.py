@@ -493,7 +493,9 @@ def _import(desc, owner, dtype):
         # The CPU's memory has the same description.
         count = sum((e - 1) * abs(s) for e, s in zip(shape, strides)) + dtype.itemsize if all(shape) else 0
         pointer = desc["data"][0]
-        if not count or not pointer:
+        if count and not pointer:
+            raise ValueError(f"an array of shape {shape} without memory: its address is 0")
+        if not count:
             own = _kjit.copy_of(_state.context(), numpy.empty(shape, dtype), "cpu")
             return DeviceNDArray._of(own, dtype, strides, 0, owner)
         low = sum((e - 1) * s for e, s in zip(shape, strides) if s < 0)
@@ -674,6 +676,7 @@ def align(values, after):
             made = value.copy()
             if value.flags.writeable:
                 after.append(functools.partial(_write_back, value, made))
+            made.flags.writeable = value.flags.writeable  # a kernel that writes it is refused as with any other
             value = made
         aligned.append(value)
     return aligned
