@@ -326,13 +326,13 @@ static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names
   unsigned asked = 0;
   given_options given = { Py_None, Py_None, Py_None, Py_None, Py_None, Py_None, 0, { 0 }, NULL };
   kjit_algorithm_options options = { .size_bytes = sizeof options };
-  if (!PyArg_ParseTupleAndKeywords(args, names, "O!sO!|IOO&OOOOOzO&O&O&p", (char **)(uintptr_t)keywords,
-                                   binding_context_type, &context, &name, &PyTuple_Type, &arguments,
-                                   &asked, &given.axes, take_word, &options.flags,
-                                   &given.initial, &given.device, &given.stream, &given.accumulator,
-                                   &given.where, &options.signature, take_count, &options.chunk,
-                                   take_word, &options.begin_bit, take_word, &options.end_bit,
-                                   &given.is_planned))
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O!sO!|IOO&OOOOOzO&O&O&p",
+                                   (char **)(uintptr_t)keywords, binding_context_type, &context,
+                                   &name, &PyTuple_Type, &arguments, &asked, &given.axes, take_word,
+                                   &options.flags, &given.initial, &given.device, &given.stream,
+                                   &given.accumulator, &given.where, &options.signature, take_count,
+                                   &options.chunk, take_word, &options.begin_bit, take_word,
+                                   &options.end_bit, &given.is_planned))
     return NULL;
   const algorithm_row *row = binding_find_algorithm(name);
   if (!row) return binding_fail(KJIT_ERROR_NAME, "no algorithm is called %s", name);
