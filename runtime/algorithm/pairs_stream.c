@@ -196,7 +196,8 @@ static kjit_status run_pieces(ka_streaming *s)
   return KJIT_OK;
 }
 
-/* Of all shares, also where one has failed: their memory is released then. */
+/* Of all shares, also where one has failed: their memory is released then, and the host's is the
+ * caller's again. */
 static kjit_status wait_for_shares(ka_streaming *s)
 {
   kjit_status first = KJIT_OK;
@@ -219,8 +220,9 @@ static kjit_status run(ka_streaming *s)
     KJ_TRY(ka_allocate_share(s, share));
   }
   KJ_TRY(ka_allocate_pinned(s));
-  KJ_TRY(run_pieces(s));
-  KJ_TRY(wait_for_shares(s));
+  kjit_status pieces = run_pieces(s), waited = wait_for_shares(s);
+  KJ_TRY(pieces);
+  KJ_TRY(waited);
   for (size_t i = 0; i < s->share_count; i++) KJ_TRY(ka_fetch_results(s, &s->shares[i]));
   return KJIT_OK;
 }
