@@ -550,11 +550,12 @@ typedef enum kjit_csr_flags {
 } kjit_csr_flags;
 
 /* Conversions and checks are several calls, one after the other, whose work memory comes from the
- * device's pool: they take none of options.plan, work and work_bytes. The operands of a result are
+ * device's pool: they take none of options.work and work_bytes. A plan of a conversion reads the
+ * entries, and how many they are, in each run; the check takes none. The operands of a result are
  * written; messages call them `result_data`, `result_columns`, `result_offsets`. options NULL: all
  * defaults. Errors, where nothing else is said: those of kjit_spmv. */
 
-/* Waits until the device has looked at the matrix. flags: of kjit_csr_flags. Errors: ARGUMENT:
+/* Waits until the device has looked at the matrix; it takes no options.plan. flags: of kjit_csr_flags. Errors: ARGUMENT:
  * offsets that descend or lead out of data, columns outside of the matrix, and what flags ask
  * against, each by name and with the first place; those of kjit_spmv. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit_csr *a,

@@ -58,6 +58,14 @@ typedef struct ka_view {
 
 typedef struct ka_kept ka_kept;
 
+/* One of the things that a call made of others does, where it is prepared: an inner call, or a
+ * fill. */
+typedef struct ka_part {
+  kjit_plan *plan;   /* NULL: a fill, or nothing */
+  kjit_array *array; /* held; every element becomes number */
+  double number;
+} ka_part;
+
 typedef struct ka_call {
   kj_arena arena;
   jmp_buf on_failure;
@@ -69,6 +77,7 @@ typedef struct ka_call {
   bool is_wide;        /* indices are i64: more than i32 holds */
   KJ_LIST(ka_work) works;
   KJ_LIST(ka_step) steps;
+  KJ_LIST(ka_part *) parts;    /* sparse_calls.c */
   KJ_LIST(kjit_array *) views; /* made for this call */
   KJ_LIST(ka_view) viewed;     /* and of what */
   ka_kept *kept;               /* held: the steps are of a call that was made before */
@@ -100,6 +109,7 @@ typedef struct ka_inputs {
   const kjit_operand *operands[KA_MOST_INPUTS]; /* NULL: not given */
   const kjit_operator *operator_;
   kjit_function *function;
+  const char *text;                  /* an expression */
   uint64_t numbers[KA_MOST_NUMBERS]; /* what else its steps depend on */
 } ka_inputs;
 

@@ -352,6 +352,9 @@ static void build_einsum(ka_call *call, const void *data)
   ka_contract(&e);
 }
 
+_Static_assert((int)KA_MOST_FACTORS < (int)KA_MOST_INPUTS,
+               "all operands and the result are in the key");
+
 enum { taken = KA_ACCUMULATOR | KA_TF32 | KA_EPILOGUE | KA_FORMAT };
 
 kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result, const char *expression,
@@ -359,9 +362,10 @@ kjit_status kjit_einsum(kjit_context *context, const kjit_operand *result, const
                         const kjit_algorithm_options *options)
 {
   einsum_given given = { .result = result, .expression = expression, .count = operand_count };
+  ka_inputs inputs = { .operands = { result }, .text = expression, .numbers = { operand_count } };
   for (size_t i = 0; operands && i < operand_count && i < KA_MOST_FACTORS; i++)
-    given.operands[i] = &operands[i];
-  return ka_perform(context, "kjit_einsum", taken, options, build_einsum, &given);
+    inputs.operands[i + 1] = given.operands[i] = &operands[i];
+  return ka_perform_kept(context, "kjit_einsum", taken, options, build_einsum, &given, &inputs);
 }
 
 kjit_status kjit_matmul(kjit_context *context, const kjit_operand *result, const kjit_operand *x,

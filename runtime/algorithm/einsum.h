@@ -85,17 +85,6 @@ void ka_read_epilogue(ka_einsum *e);
 /* What it returns for sums of a type, which numbers among its operands take. Errors: TYPE. */
 kjit_type ka_infer_epilogue(ka_einsum *e, kjit_type sum);
 
-/* product_cpu.c */
-
-/* How the CPU does a product. */
-typedef struct ka_product_tiling {
-  bool is_packed, is_thin;        /* by product_packed, product_thin; else product_all */
-  uint64_t rows, columns, blocks; /* is_packed: of a tile, at most; of the grid */
-  uint32_t line;                  /* is_thin: sums at a time */
-} ka_product_tiling;
-
-ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product);
-
 /* A factor as tensor copies fetch it: of the batch, of rows, and of neighbours in memory, which lie
  * along the sum (is_deep) or across it. */
 typedef struct ka_matrix {
@@ -115,11 +104,9 @@ bool ka_plan_tensor(const ka_einsum *e, const ka_product *product, ka_product_pl
 /* Whether the product of the transposed matrices is faster, given how they lie. */
 bool ka_is_better_turned(const ka_einsum *e, const ka_matrix *left, const ka_matrix *right);
 
-/* product_bytes.c */
-
 /* What a GPU sums products of a and b (NULL: none) in, so many of them. */
 kjit_type ka_choose_sum(const ka_einsum *e, const ka_factor *a, const ka_factor *b, uint64_t terms);
-/* False: there are no tensor cores for it, or too few rows or columns. */
+/* Of 8 bits, in any layout. False: there are no tensor cores for it, or too few rows or columns. */
 bool ka_plan_bytes(const ka_einsum *e, const ka_product *product, ka_product_plan *plan);
 
 /* product_plan.c */
@@ -128,9 +115,41 @@ ka_product_plan ka_plan_product(const ka_call *call, const ka_product *product);
 /* einsum_path.c: the steps, in the order that costs least. */
 void ka_contract(ka_einsum *e);
 
+/* One product as it becomes a kernel. Letters are in four groups: of both factors and the result,
+ * of the first one and the result, of the second one and the result, and those that are summed. */
+enum { KA_GROUPS = 4, KA_SUMMED = 3 };
+typedef struct ka_product_step {
+  const ka_einsum *e;
+  ka_kernel kernel;
+  ka_product product;
+  ka_matrix matrices[2]; /* the factors, where kernels take arrays */
+  bool is_turned;        /* neighbours in the result lie along the rows */
+  uint64_t groups[KA_GROUPS];
+  const char *extents[KA_LETTERS], *list; /* parameters, where an index is taken apart by them */
+  const char *reads; /* what elements of factors are read by: "", or from_e4m3 */
+} ka_product_step;
+
 /* einsum_step.c: target becomes the sum of a, or of the products of a and b, over all letters that
  * it does not have; b NULL: none. */
 void ka_launch_product(const ka_einsum *e, const ka_factor *a, const ka_factor *b,
                        const ka_factor *target);
+
+/* Adds parameters for the extents of all letters, also of those that stand in the place of a work
+ * memory's; those that the funcs below take behind their arrays. */
+void ka_use_extents(ka_product_step *s);
+/* Parameters for the number of indices of each group. */
+void ka_use_group_counts(ka_product_step *s, const char **counts);
+/* Writes the func of what the left factor, or the right one, is at an index of each of its groups,
+ * and gives the names of its arrays, each behind a comma; factor NULL: one. */
+void ka_write_factor(ka_product_step *s, const char *name, bool is_right, const ka_factor *factor,
+                     const char **arrays);
+/* The same of product_put, which stores a sum. */
+void ka_write_store(ka_product_step *s, const ka_factor *target, const char **arrays);
+
+/* product_cpu.c, product_gpu.c */
+void ka_launch_on_cpu(ka_product_step *s, const ka_factor *a, const ka_factor *b,
+                      const ka_factor *target);
+void ka_launch_on_gpu(ka_product_step *s, const ka_factor *a, const ka_factor *b,
+                      const ka_factor *target);
 
 #endif

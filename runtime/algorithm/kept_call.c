@@ -186,6 +186,7 @@ bool ka_make_key(ka_call *call, ka_build *build, const ka_inputs *inputs, ka_key
     put_function(call, key, inputs->operator_->function);
   }
   put_function(call, key, inputs->function);
+  put_text(key, inputs->text);
   for (size_t i = 0; i < KA_MOST_INPUTS && key->is_complete; i++)
     put_operand(call, key, inputs->operands[i]);
   put_relations(key);

@@ -176,7 +176,10 @@ struct kjit_plan {
   bool is_clear;
   uint64_t failures;
   kjit_array **zeros;
-  size_t zero_count, count;
+  /* Of a call that is made of others, which has no launches of its own. Their plans are no objects
+   * of the device, but parts of this one. */
+  ka_part *parts;
+  size_t zero_count, part_count, count;
   struct {
     kjit_prepared *prepared;
     kjit_module *module;
@@ -186,13 +189,18 @@ struct kjit_plan {
 static void destroy_plan(kj_object *object)
 {
   kjit_plan *plan = (kjit_plan *)object;
+  for (size_t i = 0; i < plan->part_count; i++) {
+    if (plan->parts[i].plan) destroy_plan(&plan->parts[i].plan->object);
+    if (plan->parts[i].array) kjit_release_array(plan->parts[i].array);
+  }
+  free(plan->parts);
   for (size_t i = 0; i < plan->count; i++) {
     kjit_destroy_prepared(plan->steps[i].prepared);
     if (plan->steps[i].module) kjit_release_module(plan->steps[i].module);
   }
   for (size_t i = 0; i < plan->zero_count; i++) kjit_release_array(plan->zeros[i]);
   free(plan->zeros);
-  plan->count = 0;
+  plan->count = plan->part_count = 0;
   kj_free_object(&plan->object, plan);
 }
 
@@ -206,11 +214,25 @@ void kjit_destroy_plan(kjit_plan *plan)
   if (plan && kj_take_object(&plan->object)) destroy_plan(&plan->object);
 }
 
-size_t kjit_get_plan_size(const kjit_plan *plan) { return plan ? plan->count : 0; }
+size_t kjit_get_plan_size(const kjit_plan *plan)
+{
+  size_t count = plan ? plan->count : 0;
+  for (size_t i = 0; plan && i < plan->part_count; i++)
+    count += kjit_get_plan_size(plan->parts[i].plan);
+  return count;
+}
 
 const kjit_prepared *kjit_get_plan_launch(const kjit_plan *plan, size_t index)
 {
-  return plan && index < plan->count ? plan->steps[index].prepared : NULL;
+  if (!plan) return NULL;
+  if (index < plan->count) return plan->steps[index].prepared;
+  index -= plan->count;
+  for (size_t i = 0; i < plan->part_count; i++) {
+    size_t count = kjit_get_plan_size(plan->parts[i].plan);
+    if (index < count) return kjit_get_plan_launch(plan->parts[i].plan, index);
+    index -= count;
+  }
+  return NULL;
 }
 
 /* By kjit or by the host: what is queued runs with the graph, not now. */
@@ -236,6 +258,13 @@ static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t fai
   return KJIT_OK;
 }
 
+static kjit_status run_part(const kjit_plan *plan, const ka_part *part, kjit_stream *stream)
+{
+  if (part->plan) return kjit_run_plan(part->plan, stream);
+  kjit_arg array = kjit_arg_array(part->array), number = kjit_arg_number(part->number);
+  return kjit_fill(plan->context, &array, &number, stream ? stream : plan->stream);
+}
+
 kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
 {
   if (!plan) return KJIT_ERROR_MISUSE;
@@ -248,6 +277,7 @@ kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
     plan->is_clear = false;
     return status;
   }
+  for (size_t i = 0; i < plan->part_count; i++) KJ_TRY(run_part(plan, &plan->parts[i], stream));
   return KJIT_OK;
 }
 
@@ -258,12 +288,29 @@ static void keep_zeros(ka_call *call, kjit_plan *plan)
       plan->zeros[plan->zero_count++] = kjit_retain_array(call->works.items[i].array);
 }
 
+/* Teardown looks for plans that the host has: it destroys these with their owner. */
+static void keep_parts(ka_call *call, kjit_plan *plan)
+{
+  for (size_t i = 0; i < call->parts.count; i++) {
+    ka_part *part = call->parts.items[i];
+    if (!part->plan && !part->array) continue;
+    if (part->plan) (void)kj_take_object(&part->plan->object);
+    plan->parts[plan->part_count++] = *part;
+    *part = (ka_part){ 0 };
+  }
+}
+
 static void prepare(ka_call *call)
 {
   size_t count = call->steps.count;
   kjit_plan *plan = calloc(1, sizeof *plan + count * sizeof plan->steps[0]);
   if (plan) plan->zeros = calloc(call->works.count + 1, sizeof(kjit_array *));
-  if (!plan || !plan->zeros) {
+  if (plan) plan->parts = calloc(call->parts.count + 1, sizeof *plan->parts);
+  if (!plan || !plan->zeros || !plan->parts) {
+    if (plan) {
+      free(plan->zeros);
+      free(plan->parts);
+    }
     free(plan);
     ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   }
@@ -281,6 +328,7 @@ static void prepare(ka_call *call)
     }
     plan->steps[i].module = kjit_retain_module(step->module);
   }
+  keep_parts(call, plan);
   kj_add_object(call->device, &plan->object, destroy_plan);
   *call->options.plan = plan;
 }
@@ -435,6 +483,10 @@ static void end_call(ka_call *call)
 {
   for (size_t i = 0; i < call->works.count; i++)
     if (call->works.items[i].array) kjit_release_array(call->works.items[i].array);
+  for (size_t i = 0; i < call->parts.count; i++) {
+    kjit_destroy_plan(call->parts.items[i]->plan);
+    if (call->parts.items[i]->array) kjit_release_array(call->parts.items[i]->array);
+  }
   for (size_t i = 0; i < call->views.count; i++) kjit_release_array(call->views.items[i]);
   for (size_t i = 0; i < call->texts.count; i++) {
     ka_texts *texts = call->texts.items[i];

@@ -1,5 +1,7 @@
-/* How the CPU does products: which of lib/library's ways, and how tiles are shared among cores. */
+/* How the CPU does a product: which of lib/library's ways, how tiles are shared among cores, and
+ * the launch. */
 #include "algorithm/einsum.h"
+#include "ir/context.h"
 
 enum {
   /* The library has its own bounds of a tile, by the type and the machine's vectors. */
@@ -17,6 +19,12 @@ enum {
   MOST_LINE = 512,
   LEAST_LINE = 64
 };
+
+typedef struct tiling {
+  bool is_packed, is_thin;        /* by product_packed, product_thin; else product_all */
+  uint64_t rows, columns, blocks; /* is_packed: of a tile, at most; of the grid */
+  uint32_t line;                  /* is_thin: sums at a time */
+} tiling;
 
 static uint64_t multiply(uint64_t a, uint64_t b)
 {
@@ -39,24 +47,24 @@ static bool is_thin(const ka_product *p)
          multiply(multiply(p->batch, p->k), ka_most(p->m, p->n)) >= WORTH_TERMS;
 }
 
-static ka_product_tiling plan_thin(const ka_call *call, const ka_product *p)
+static tiling plan_thin(const ka_call *call, const ka_product *p)
 {
-  ka_product_tiling t = { .is_thin = true, .line = MOST_LINE };
+  tiling t = { .is_thin = true, .line = MOST_LINE };
   uint64_t many = ka_most(p->m, p->n), wanted = 2 * (uint64_t)ka_core_count(call);
   while (t.line > LEAST_LINE && multiply(p->batch, ka_divide_up(many, t.line)) < wanted)
     t.line /= 2;
   return t;
 }
 
-ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product)
+static tiling tile_product(const ka_call *call, const ka_product *product)
 {
   uint64_t batch = product->batch, m = product->m, n = product->n;
   if (is_thin(product)) return plan_thin(call, product);
-  if (!is_worth_packing(batch, m, n, product->k)) return (ka_product_tiling){ .is_packed = false };
+  if (!is_worth_packing(batch, m, n, product->k)) return (tiling){ .is_packed = false };
   uint64_t cores = ka_core_count(call), tiles = 0;
-  ka_product_tiling t = { .is_packed = true,
-                          .rows = ka_least(m, MOST_ROWS),
-                          .columns = ka_least(n, MOST_COLUMNS) };
+  tiling t = { .is_packed = true,
+               .rows = ka_least(m, MOST_ROWS),
+               .columns = ka_least(n, MOST_COLUMNS) };
   for (;;) {
     tiles = multiply(batch, multiply(ka_divide_up(m, t.rows), ka_divide_up(n, t.columns)));
     bool is_tall = t.rows >= 2 * LEAST_ROWS, is_wide = t.columns >= 2 * LEAST_COLUMNS;
@@ -66,4 +74,58 @@ ka_product_tiling ka_tile_product(const ka_call *call, const ka_product *product
   }
   t.blocks = ka_least(multiply(tiles, 2), BLOCKS * cores);
   return t;
+}
+
+/* ---- the launch ---- */
+
+/* arrays: of the factors and the result. */
+static void launch_thin(ka_product_step *s, const tiling *t, const char *const arrays[3],
+                        const char *const *counts, const char *type)
+{
+  kj_arena *arena = &s->e->call->arena;
+  bool is_turned = s->product.m < s->product.n;
+  const char *left = kj_format(arena, "bind_back(product_left%s%s)", arrays[0], s->list),
+             *right = kj_format(arena, "bind_back(product_right%s%s)", arrays[1], s->list),
+             *put = kj_format(arena, "bind_back(product_put%s%s)", arrays[2], s->list);
+  if (is_turned) put = kj_format(arena, "bind_back(product_turned, %s)", put);
+  ka_launch(&s->kernel, 0, 0, "product_thin(%s, %s, %s, %s, %s, %s, zero(%s), %u, %s)",
+            is_turned ? right : left, is_turned ? left : right, put, counts[0],
+            counts[is_turned ? 2 : 1], counts[3], type, t->line,
+            (is_turned ? s->product.is_right_deep : s->product.is_left_deep) ? "true" : "false");
+}
+
+void ka_launch_on_cpu(ka_product_step *s, const ka_factor *a, const ka_factor *b,
+                      const ka_factor *target)
+{
+  const char *of_left, *of_right, *outputs, *counts[KA_GROUPS];
+  const char *type = ka_type_text(s->e->call, s->e->accumulator);
+  tiling t = tile_product(s->e->call, &s->product);
+  ka_begin_kernel(s->e->call,
+                  t.is_packed ? "product_cpu"
+                  : t.is_thin ? "product_thin"
+                              : "product",
+                  &s->kernel);
+  ka_use_extents(s);
+  ka_write_factor(s, "product_left", false, a, &of_left);
+  ka_write_factor(s, "product_right", true, b, &of_right);
+  ka_write_store(s, target, &outputs);
+  ka_use_group_counts(s, counts);
+  if (t.is_thin) {
+    launch_thin(s, &t, (const char *const[]){ of_left, of_right, outputs }, counts, type);
+    return;
+  }
+  const char *operands = kj_format(&s->e->call->arena,
+                                   "bind_back(product_left%s%s), bind_back(product_right%s%s), "
+                                   "bind_back(product_put%s%s), %s, %s, %s, %s, zero(%s)",
+                                   of_left, s->list, of_right, s->list, outputs, s->list, counts[0],
+                                   counts[1], counts[2], counts[3], type);
+  if (!t.is_packed) {
+    ka_launch(&s->kernel, 0, 0, "product_all(%s)", operands);
+    return;
+  }
+  const char *rows = ka_use_count(&s->kernel, t.rows),
+             *columns = ka_use_count(&s->kernel, t.columns);
+  ka_launch(&s->kernel, 1, t.blocks, "product_packed(%s, %s, %s, %s, %s)", operands, rows, columns,
+            s->product.is_left_deep ? "true" : "false",
+            s->product.is_right_deep ? "true" : "false");
 }

@@ -26,16 +26,18 @@ void ka_check_extents(ka_call *call, const int64_t *shape);
 
 /* ---- calls that are made of calls: sparse_calls.c ---- */
 
-/* They are made one after the other by the outer call's build, which adds no steps of its own.
- * Refuses options.plan, work_bytes and work. */
+/* They are made one after the other by the outer call's build, which adds no steps of its own; with
+ * options.plan each is prepared, and the outer plan runs them in that order. Refuses work_bytes and
+ * work. */
 void ka_begin_calls(ka_call *call);
-/* For an inner call: the outer call's device and stream. */
-kjit_algorithm_options ka_inner_options(const ka_call *call);
+/* For one inner call: the outer call's device and stream, and a place for its plan where the outer
+ * call is prepared. */
+kjit_algorithm_options ka_inner_options(ka_call *call);
 /* A call of the outer one's name whose steps build adds. Failures leave the outer call. */
 void ka_call_inner(ka_call *call, ka_build *build, const void *data);
 /* Work memory of a line of elements until the outer call ends; never without elements. */
 kjit_array *ka_new_array(ka_call *call, kjit_type element, uint64_t count);
-/* Every element becomes the number. */
+/* Every element becomes the number, of a plan in each run. */
 void ka_fill_array(ka_call *call, kjit_array *array, double number);
 /* What a kernel's text calls an array of work memory. */
 const char *ka_use_kept(ka_kernel *kernel, kjit_array *array);

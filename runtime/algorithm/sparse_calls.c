@@ -6,18 +6,27 @@
 void ka_begin_calls(ka_call *call)
 {
   const kjit_algorithm_options *o = &call->options;
-  const char *given = o->plan ? "plan" : o->work_bytes ? "work_bytes" : o->work ? "work" : NULL;
+  const char *given = o->work_bytes ? "work_bytes" : o->work ? "work" : NULL;
   if (given)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "it is made of several calls, and takes no options.%s",
             given);
   ka_choose_device(call);
 }
 
-kjit_algorithm_options ka_inner_options(const ka_call *call)
+static ka_part *add_part(ka_call *call)
+{
+  ka_part *part = KJ_NEW(&call->arena, ka_part);
+  *part = (ka_part){ 0 };
+  KJ_PUSH(&call->arena, &call->parts, part);
+  return part;
+}
+
+kjit_algorithm_options ka_inner_options(ka_call *call)
 {
   return (kjit_algorithm_options){ .size_bytes = sizeof(kjit_algorithm_options),
                                    .device = call->device,
-                                   .stream = call->options.stream };
+                                   .stream = call->options.stream,
+                                   .plan = call->options.plan ? &add_part(call)->plan : NULL };
 }
 
 void ka_call_inner(ka_call *call, ka_build *build, const void *data)
@@ -43,6 +52,12 @@ kjit_array *ka_new_array(ka_call *call, kjit_type element, uint64_t count)
 
 void ka_fill_array(ka_call *call, kjit_array *array, double number)
 {
+  if (call->options.plan) {
+    ka_part *part = add_part(call);
+    part->array = kjit_retain_array(array);
+    part->number = number;
+    return;
+  }
   kjit_arg argument = kjit_arg_array(array), value = kjit_arg_number(number);
   ka_try(call, kjit_fill(call->context, &argument, &value, call->options.stream));
 }

@@ -60,6 +60,8 @@ static void build_check(ka_call *call, const void *data)
   ka_read_csr(call, given->a, &csr);
   if (call->options.results)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "it has no results: it does not take options.results");
+  if (call->options.plan)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "it waits for the device, and takes no options.plan");
   ka_begin_calls(call);
   c.shape[0] = given->a->shape[0];
   c.shape[1] = given->a->shape[1];
@@ -144,14 +146,14 @@ static void sort_keys(conversion *c, const kjit_operand *values, uint64_t most)
 /* The entries of one place become one. */
 static void add_equal(conversion *c, kjit_type element)
 {
-  kjit_algorithm_options options = ka_inner_options(c->call);
   const kjit_operator operator_ = kjit_operator_named(element == KJIT_BOOL ? "or" : "add");
   kjit_operand unique = kjit_operand_array(c->unique), number = kjit_operand_array(c->number),
                keys = kjit_operand_array(c->keys), sorted = kjit_operand_array(c->places);
   ka_fill_array(c->call, c->number, 0);
-  if (c->count)
-    ka_try(c->call, kjit_reduce_by_key(c->call->context, &unique, c->result->data, &number, &keys,
-                                       &sorted, &operator_, NULL, &options));
+  if (!c->count) return;
+  kjit_algorithm_options options = ka_inner_options(c->call);
+  ka_try(c->call, kjit_reduce_by_key(c->call->context, &unique, c->result->data, &number, &keys,
+                                     &sorted, &operator_, NULL, &options));
 }
 
 static void read_coo(conversion *c, ka_operand *data, ka_operand *rows, ka_operand *columns)

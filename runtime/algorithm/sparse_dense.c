@@ -10,7 +10,7 @@ typedef struct dense {
   const kjit_operand *x;
   uint64_t rows, columns, pieces, room;
   bool is_wide;
-  kjit_array *counts, *places, *values;
+  kjit_array *counts, *places, *values, *elements;
 } dense;
 
 enum { PIECE = 1024, WARP = 32 }; /* SPARSE_PIECE of lib/library/sparse.kir; threads of a piece */
@@ -148,15 +148,30 @@ static void build_places(ka_call *call, const void *data)
 }
 
 /* Into row-major elements, which are zeros. */
-static void add_entries(dense *d, kjit_array *elements, kjit_type element)
+static void add_entries(dense *d, kjit_type element)
 {
   ka_call *call = d->call;
-  kjit_algorithm_options options = ka_inner_options(call);
   const kjit_operator operator_ = kjit_operator_named(element == KJIT_BOOL ? "or" : "add");
-  kjit_operand x = kjit_operand_array(elements), places = kjit_operand_array(d->places),
+  kjit_operand x = kjit_operand_array(d->elements), places = kjit_operand_array(d->places),
                values = kjit_operand_array(d->values);
   ka_call_inner(call, build_places, d);
+  kjit_algorithm_options options = ka_inner_options(call);
   ka_try(call, kjit_update_at(call->context, &x, &places, &values, &operator_, &options));
+}
+
+static void build_result(ka_call *call, const void *data)
+{
+  static const uint32_t axes[] = { 0, 1 }, all[] = { 2 };
+  const dense *d = data;
+  ka_operand *result = KJ_NEW(&call->arena, ka_operand);
+  ka_kernel kernel;
+  call->is_wide = call->is_wide || d->rows * d->columns > INT32_MAX / 2;
+  ka_begin_kernel(call, "sparse", &kernel);
+  ka_read_output(call, "result", d->x, result);
+  ka_arrange(call, result, axes, 1, all);
+  const char *put = ka_use_output(&kernel, result), *elements = ka_use_kept(&kernel, d->elements),
+             *n = ka_use_count(&kernel, d->rows * d->columns);
+  ka_launch(&kernel, 0, 0, "sparse_give(%s, %s, %s)", elements, put, n);
 }
 
 static void build_to_dense(ka_call *call, const void *given)
@@ -186,19 +201,12 @@ static void build_to_dense(ka_call *call, const void *given)
   d.columns = (uint64_t)result.shape[1];
   d.room = csr.count;
   d.is_wide = call->is_wide || d.room + d.rows >= (uint64_t)INT32_MAX - (1 << 20);
-  kjit_array *elements = ka_new_array(call, result.element, result.count), *shaped = NULL;
-  ka_fill_array(call, elements, 0);
+  d.elements = ka_new_array(call, result.element, result.count);
+  ka_fill_array(call, d.elements, 0);
   d.places = ka_new_array(call, KJIT_I64, d.room);
   d.values = ka_new_array(call, result.element, d.room);
-  if (d.room) add_entries(&d, elements, result.element);
-  const int64_t strides[] = { result.shape[1], 1 };
-  kj_diagnostics diagnostics = { 0 };
-  KJ_PUSH(&call->arena, &call->views, NULL);
-  (void)kj_make_view(elements, result.element, result.shape, strides, 2, 0, &diagnostics, &shaped);
-  call->views.items[call->views.count - 1] = shaped;
-  ka_try(call, ki_finish_call(call->context, &diagnostics));
-  kjit_arg source = kjit_arg_array(shaped);
-  ka_try(call, kjit_copy(call->context, &d.x->argument, &source, call->options.stream));
+  if (d.room) add_entries(&d, result.element);
+  ka_call_inner(call, build_result, &d);
 }
 
 kjit_status kjit_csr_to_dense(kjit_context *context, const kjit_operand *result, const kjit_csr *a,

@@ -52,6 +52,8 @@ SOLVED, LEAST_SQUARES, CONDITION, ITERATIONS, INDEFINITE, OVERFLOW = range(6)
 
 
 class Sparse(Algorithms):
+    plans = []
+
     def csr(self, data, columns, offsets, shape):
         """Arrays, or operands, as a matrix."""
         operands = [x if isinstance(x, Operand) else self.array(x) for x in (data, columns, offsets)]
@@ -66,6 +68,18 @@ class Sparse(Algorithms):
     def call(self, name, *arguments, **options):
         made = [c.byref(x) if isinstance(x, c.Structure) else x for x in arguments]
         self.require(getattr(self.c, name)(self.context, *made, c.byref(self.options(**options))))
+
+    def prepare(self, name, *arguments, **options):
+        """The same as a plan: a function that runs it."""
+        plan = c.c_void_p()
+        self.call(name, *arguments, plan=c.addressof(plan), **options)
+        self.plans.append(plan)
+        return lambda: self.require(self.c.kjit_run_plan(plan, None))
+
+    def destroy_plans(self):
+        for plan in self.plans:
+            self.c.kjit_destroy_plan(plan)
+        self.plans = []
 
     def solve(self, name, x, a, b, **options):
         """The solution of kjit_cg or kjit_lsmr."""
@@ -225,47 +239,83 @@ def result_arrays(rng, kind, room, rows):
     return [strided(rng, np.full(n, 77).astype(t)) for n, t in ((room, kind), (room, index), (rows + 1, index))]
 
 
+class Conversions:
+    """All conversions of one matrix, of arrays with room for `room` entries, as functions of no argument that are called, or as plans."""
+
+    def __init__(self, rng, kjit, matrix, shape, kind, is_planned):
+        (rows, columns), room = shape, len(matrix[0])
+        self.matrix, self.shape, self.kind = matrix, shape, kind
+        self.count = int(matrix[2][-1])
+        self.row_of = strided(rng, np.full(room, 77).astype(str(rng.choice(INDICES))))
+        self.flipped = result_arrays(rng, kind, room, columns)
+        self.dense, self.of_dense = (strided(rng, np.zeros((rows, columns), kind)) for _ in range(2))
+        self.coo = [strided(rng, np.zeros(self.count, t)) for t in (kind, str(rng.choice(INDICES)), str(rng.choice(INDICES)))]
+        self.made = result_arrays(rng, kind, self.count, rows)
+        self.found = result_arrays(rng, kind, self.count + int(rng.integers(0, 3)), rows)
+        a = kjit.csr(*matrix, shape)
+        self.results = [self.row_of, *self.flipped, self.dense, *self.made, *self.found]
+        calls = [("kjit_csr_to_coo", kjit.array(self.row_of), a), ("kjit_csr_transpose", kjit.csr(*self.flipped, (columns, rows)), a), ("kjit_csr_to_dense", kjit.array(self.dense), a),
+                 ("kjit_csr_from_coo", kjit.csr(*self.made, shape), kjit.coo(*self.coo, shape)), ("kjit_csr_from_dense", kjit.csr(*self.found, shape), kjit.array(self.of_dense))]
+        self.steps = [kjit.prepare(*call) if is_planned else lambda call=call: kjit.call(*call) for call in calls]
+
+    def run(self, rng):
+        """With the matrix as it is now."""
+        data, where, offsets = self.matrix
+        for result in self.results:
+            result[...] = np.array(77).astype(result.dtype)
+        of_entries, shuffled = np.repeat(np.arange(self.shape[0]), np.diff(offsets.astype(int))), rng.permutation(self.count)
+        for array, values_ in zip(self.coo, (data[:self.count], of_entries, where[:self.count])):
+            array[...] = values_[shuffled]
+        self.of_dense[...] = dense_of(self.matrix, self.shape[1]).astype(self.kind)
+        for step in self.steps:
+            step()
+
+    def check(self, title):
+        (data, where, offsets), (rows, columns), count = self.matrix, self.shape, self.count
+        of_entries, dense = np.repeat(np.arange(rows), np.diff(offsets.astype(int))), self.of_dense
+        same(f"rows of {title}", self.row_of, np.concatenate([of_entries, np.full(len(data) - count, 77)]))
+        # transposed: sorted by columns, those of a column in their order
+        order = np.argsort(where[:count], kind="stable")
+        same(f"offsets of {title} transposed", self.flipped[2], np.searchsorted(where[:count][order], np.arange(columns + 1)))
+        same(f"columns of {title} transposed", self.flipped[1][:count], of_entries[order])
+        same(f"data of {title} transposed", self.flipped[0][:count], data[:count][order])
+        same(f"{title} as a dense matrix", self.dense, dense)
+        # from coordinates in any order
+        places = np.unique(of_entries * max(columns, 1) + where[:count])
+        same(f"offsets of {title} from coordinates", self.made[2], np.searchsorted(places, np.arange(rows + 1) * max(columns, 1)))
+        same(f"columns of {title} from coordinates", self.made[1][:len(places)], places % max(columns, 1))
+        same(f"data of {title} from coordinates", self.made[0][:len(places)], dense.reshape(-1)[places])
+        at, across = np.nonzero(dense)
+        same(f"offsets of {title} from a dense matrix", self.found[2], np.searchsorted(at, np.arange(rows + 1)))
+        same(f"columns of {title} from a dense matrix", self.found[1][:len(at)], across)
+        same(f"data of {title} from a dense matrix", self.found[0][:len(at)], dense[at, across])
+
+
 def check_conversions(rng, kjit, functions):
-    matrix, (rows, columns), kind = exact_csr(rng)
-    data, where, offsets = matrix
-    room, count = len(data), int(offsets[-1])
-    title = f"{kind}[{rows}, {columns}], {count} entries"
+    matrix, shape, kind = exact_csr(rng)
     kjit.begin()
-    a = kjit.csr(*matrix, (rows, columns))
-    row_of = strided(rng, np.full(room, 77).astype(str(rng.choice(INDICES))))
-    kjit.call("kjit_csr_to_coo", kjit.array(row_of), a)
-    of_entries = np.repeat(np.arange(rows), np.diff(offsets.astype(int)))
-    same(f"rows of {title}", row_of, np.concatenate([of_entries, np.full(room - count, 77)]))
-    # transposed: sorted by columns, those of a column in their order
-    flipped = result_arrays(rng, kind, room, columns)
-    kjit.call("kjit_csr_transpose", kjit.csr(*flipped, (columns, rows)), a)
-    order = np.argsort(where[:count], kind="stable")
-    same(f"offsets of {title} transposed", flipped[2], np.searchsorted(where[:count][order], np.arange(columns + 1)))
-    same(f"columns of {title} transposed", flipped[1][:count], of_entries[order])
-    same(f"data of {title} transposed", flipped[0][:count], data[:count][order])
-    # dense
-    result = strided(rng, np.full((rows, columns), 3).astype(kind))
-    kjit.call("kjit_csr_to_dense", kjit.array(result), a)
-    dense = dense_of(matrix, columns).astype(kind)
-    same(f"{title} as a dense matrix", result, dense)
-    # from coordinates in any order
-    shuffled = rng.permutation(count)
-    coo = [strided(rng, x[shuffled]) for x in (data[:count], of_entries.astype(str(rng.choice(INDICES))), where[:count])]
-    made = result_arrays(rng, kind, count, rows)
-    kjit.call("kjit_csr_from_coo", kjit.csr(*made, (rows, columns)), kjit.coo(*coo, (rows, columns)))
-    places = np.unique(of_entries * max(columns, 1) + where[:count])
-    same(f"offsets of {title} from coordinates", made[2], np.searchsorted(places, np.arange(rows + 1) * max(columns, 1)))
-    same(f"columns of {title} from coordinates", made[1][:len(places)], places % max(columns, 1))
-    same(f"data of {title} from coordinates", made[0][:len(places)], dense.reshape(-1)[places])
-    made_csr = kjit.csr(*made, (rows, columns))
+    conversions = Conversions(rng, kjit, matrix, shape, kind, False)
+    title = f"{kind}{list(shape)}, {conversions.count} entries"
+    conversions.run(rng)
+    conversions.check(title)
+    made_csr = kjit.csr(*conversions.made, shape)
     kjit.require(kjit.c.kjit_csr_check(kjit.context, c.byref(made_csr), c.c_uint32(SORTED | UNIQUE), c.byref(kjit.options())))
-    # from the dense matrix
-    at, across = np.nonzero(dense)
-    found = result_arrays(rng, kind, len(at) + int(rng.integers(0, 3)), rows)
-    kjit.call("kjit_csr_from_dense", kjit.csr(*found, (rows, columns)), kjit.array(strided(rng, dense)))
-    same(f"offsets of {title} from a dense matrix", found[2], np.searchsorted(at, np.arange(rows + 1)))
-    same(f"columns of {title} from a dense matrix", found[1][:len(at)], across)
-    same(f"data of {title} from a dense matrix", found[0][:len(at)], dense[at, across])
+
+
+def check_plans(rng, kjit, functions):
+    """Plans that are run for one matrix after the other, of as many entries in other places."""
+    (data, where, offsets), (rows, columns), kind = exact_csr(rng)
+    kjit.begin()
+    conversions = Conversions(rng, kjit, (data, where, offsets), (rows, columns), kind, True)
+    for run in range(3):
+        count = conversions.count
+        if run and count:
+            offsets[1:] = np.cumsum(rng.permutation(np.diff(offsets.astype(int))))
+            where[:count] = rng.integers(0, columns, count)
+            data[:count] = rng.integers(0, 5, count).astype(kind)
+        conversions.run(rng)
+        conversions.check(f"run {run} of plans of {kind}[{rows}, {columns}], {count} entries")
+    kjit.destroy_plans()
 
 
 def check_checks(kjit):
@@ -305,6 +355,7 @@ def check_refused_conversions(kjit, device):
     refuse("kjit_csr_to_dense", "`result` has to have the shape (3, 3)", kjit.array(np.zeros((3, 4))), a)
     refuse("kjit_csr_to_dense", "takes no options.work", kjit.array(np.zeros((3, 3))), a, work_bytes=c.addressof(c.c_uint64()))
     refuse("kjit_csr_from_dense", "`x` has 1 axes: a matrix has two", room, kjit.array(data))
+    refuse("kjit_csr_check", "it waits for the device, and takes no options.plan", a, c.c_uint32(0), plan=c.addressof(c.c_void_p()))
     if device == "cpu":
         outside = kjit.csr(data, columns + 1, offsets, (3, 3))
         refuse("kjit_csr_transpose", "a column is outside of the matrix", room, outside)
@@ -521,7 +572,7 @@ def main():
     check_bf16(np.random.default_rng([seed, given.count]), kjit)
     check_endings(kjit)
     check_refused_solvers(kjit)
-    checks = [check_product, check_conversions, check_product, check_lsmr, check_funcs, check_cg]
+    checks = [check_product, check_conversions, check_product, check_lsmr, check_funcs, check_cg, check_plans]
     for number in range(given.count):
         checks[number % len(checks)](np.random.default_rng([seed, number]), kjit, functions)
     kjit.release(module)

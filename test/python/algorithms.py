@@ -310,12 +310,32 @@ planned = kjit.sort_pairs(np.array([3.0, 1, 2]), np.arange(3), plan=True)  # arr
 planned.run()
 equal(planned.results[0], [1, 2, 3]), equal(planned.results[1], [1, 2, 0])
 
+# an einsum of three operands, and conversions of a matrix, in a graph: each launch of it reads what the arrays have then
+factors = [kjit.array(random_part, device="cpu") for random_part in (v[:60].reshape(6, 10), v[60:140].reshape(10, 8), v[140:156].reshape(8, 2))]
+chain = kjit.einsum("ij,jk,kl->il", *factors, plan=True)
+matrix = kjit.csr(m, device="cpu")
+turned, flat, lines = matrix.transpose(plan=True), matrix.to_dense(plan=True), matrix.to_coo(plan=True)
+with stream.capture() as graph:
+    for each in (chain, turned, flat, lines):
+        each.run(stream)
+for scale in (1, 3):
+    if scale > 1:
+        factors[1].copy_from(scale * factors[1].to_host())
+        matrix.data.copy_from(scale * matrix.data.to_host())
+    graph.launch()
+    stream.synchronize()
+    close(chain.result.to_host(), factors[0].to_host() @ factors[1].to_host() @ factors[2].to_host())
+    close(flat.result.to_host(), scale * dense)
+    close(kjit.CSR(*turned.results, (20, 12)).to_dense().to_host(), scale * dense.T)
+    equal(lines.result.to_host(), np.repeat(np.arange(12), np.diff(matrix.indptr.to_host())))
+assert len(flat) > 2 and len(chain) == 2
+
 # ---- what is refused, and where ----
 
 for kind, bad in ((kjit.ArgumentError, lambda: kjit.matmul(a, a)), (kjit.TypingError, lambda: kjit.matmul(a, b.astype("f4"))), (kjit.ArgumentError, lambda: kjit.einsum("ij,jk", a)),
                   (kjit.KernelError, lambda: kjit.bincount(keys, 2)), (kjit.KernelError, lambda: kjit.update_at(counts, np.array([9]), 1.0)), (kjit.ArgumentError, lambda: wrong.check()),
                   (kjit.KernelError, lambda: kjit.reduce_segments(v, np.array([5, 3]))), (kjit.ArgumentError, lambda: kjit.top_k(v, 301)), (kjit.ArgumentError, lambda: kjit.pairs_smallest(squared, p, q, 65, arguments=(1,))),
-                  (TypeError, lambda: kjit.csr((weights, columns, rows))), (TypeError, lambda: kjit.sort(v, "less")), (TypeError, lambda: kjit.sort(v, speed=3)), (kjit.ArgumentError, lambda: kjit.scan(v, out=v[:3])),
+                  (TypeError, lambda: kjit.csr((weights, columns, rows))), (TypeError, lambda: kjit.csr(dense, plan=True)), (kjit.ArgumentError, lambda: m.check(plan=True)), (TypeError, lambda: kjit.sort(v, "less")), (TypeError, lambda: kjit.sort(v, speed=3)), (kjit.ArgumentError, lambda: kjit.scan(v, out=v[:3])),
                   (kjit.TypingError, lambda: kjit.set_union(one, two.astype(float))), (kjit.ArgumentError, lambda: kjit.random_uniform(np.zeros(3), 1, 2, 1)), (kjit.TypingError, lambda: kjit.random_uniform(n, 1)),
                   (TypeError, lambda: kjit.map(lambda u: u, x, where=x > 0)), (kjit.ArgumentError, lambda: product(stack, x)), (kjit.ArgumentError, lambda: kjit.reduce(x, plan=True, axis=9)),
                   (kjit.UnsupportedError, lambda: kjit.einsum(",".join("a" * 11), *[v] * 11)), (TypeError, lambda: kjit.histogram(v, 5, 0)), (OverflowError, lambda: kjit.random_uniform(np.zeros(3), 2**64)),

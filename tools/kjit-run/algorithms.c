@@ -423,7 +423,7 @@ static const run_algorithm rows[] = {
   { "spmm", { RESULT("result"), MATRIX("a"), INPUT("x") }, 1 << RUN_ACCUMULATOR, false,
     run_call_spmm, false },
   { "csr_check", { MATRIX("a"), PERHAPS_INTEGER("flags") }, 0, false, run_call_csr_check, true },
-  { "csr_to_dense", { RESULT("result"), MATRIX("a") }, 0, false, run_call_csr_to_dense, true },
+  { "csr_to_dense", { RESULT("result"), MATRIX("a") }, 0, false, run_call_csr_to_dense, false },
   { "cg",
     { RESULT("x"), MATRIX("a"), INPUT("b"), PERHAPS_REAL("residual_tolerance"),
       PERHAPS_INTEGER("iteration_limit") },

@@ -7,6 +7,7 @@ from ._algorithms import (
     TF32,
     Computed,
     Plain,
+    Plan,
     Several,
     _device_of,
     _operand,
@@ -97,8 +98,9 @@ class CSR:
 
     def transpose(self, **options):
         """The transposed matrix, which is this one in compressed sparse columns. Its columns are sorted in each row. options: see
-        `kjit.reduce`. KernelError: a column outside of the matrix."""
-        return CSR(*perform("csr_transpose", 3, self._arguments(), **options), self.shape[::-1])
+        `kjit.reduce`; the results of a plan are data, indices and indptr. KernelError: a column outside of the matrix."""
+        outcome = perform("csr_transpose", 3, self._arguments(), **options)
+        return outcome if isinstance(outcome, Plan) else CSR(*outcome, self.shape[::-1])
 
     @property
     def T(self):
@@ -116,9 +118,9 @@ class CSR:
         return one(perform("csr_to_dense", 1, self._arguments(), listed(out), **options))
 
     def to_coo(self, **options):
-        """(data, rows, columns): of each entry its value, row and column. options: see `kjit.reduce`."""
-        (rows,) = perform("csr_to_coo", 1, self._arguments(), **options)
-        return self.data, rows, self.indices
+        """(data, rows, columns): of each entry its value, row and column. options: see `kjit.reduce`; the result of a plan is rows."""
+        outcome = perform("csr_to_coo", 1, self._arguments(), **options)
+        return outcome if isinstance(outcome, Plan) else (self.data, outcome[0], self.indices)
 
     def to_scipy(self):
         """A `scipy.sparse.csr_array` of the matrix in the host's memory."""
@@ -141,6 +143,8 @@ def csr(source, shape=None, *, device=None, **options):
 
     Indices are i32 or i64. device: copies the arrays to one, "cuda"; None: they stay where they are. options: see `kjit.reduce`.
     ArgumentError, TypingError: shapes, types. KernelError: a coordinate outside of the matrix."""
+    if options.get("plan"):
+        raise TypeError("kjit.csr waits for the number of entries, and has no plan")
     if isinstance(source, CSR):
         return _moved(source, device)
     if hasattr(source, "tocsr"):
