@@ -58,8 +58,8 @@ static void read_operator(ka_call *call, const kjit_operator *given, bool may_be
   }
   const char *known = list_names(call, may_be_reduction ? SIZE_MAX : ROWS);
   if (ka_find_reduction(given))
-    ka_fail(call, KJIT_ERROR_NAME, "`%s` does not combine two values; what does is %s, or a func",
-            given->name, known);
+    ka_fail(call, KJIT_ERROR_NAME,
+            "there is no operator `%s` of two values; there are %s, or a func", given->name, known);
   ka_fail(call, KJIT_ERROR_NAME, "there is no operator `%s`; there are %s", given->name, known);
 }
 
@@ -113,9 +113,7 @@ static void check_initial(ka_call *call, kjit_type accumulator)
   kjit_type type = initial->type;
   if (initial->kind == KJIT_ARG_NUMBER)
     type = kj_argument_number(initial).type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64;
-  bool is_fit =
-    ki_is_scalar(accumulator) ? ki_is_scalar(type) : ka_converts(call, type, accumulator);
-  if (!is_fit)
+  if (!ka_converts(call, type, accumulator))
     ka_fail(call, KJIT_ERROR_TYPE,
             "options.initial is %s, and what is computed is %s, into which that is not converted",
             initial->kind == KJIT_ARG_NUMBER ? "a number" : ka_type_text(call, type),

@@ -155,7 +155,7 @@ static void test_refused(kjit_module *module)
   REQUIRE(kjit_reduce(context, &store, &from, &add, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`three` takes 3 arguments, and is called with 2 here: 0 indices, what is stored"));
   REQUIRE(kjit_scan(context, &line, &from, &mean, NULL) == KJIT_ERROR_NAME);
-  REQUIRE(says("kjit_scan: `mean` does not combine two values; what does is add, mul"));
+  REQUIRE(says("kjit_scan: there is no operator `mean` of two values; there are add, mul"));
   kjit_array *arrays[] = { x, r, y, b };
   for (int i = 0; i < 4; i++) kjit_release_array(arrays[i]);
 }
