@@ -34,8 +34,8 @@ add_library(kj_llvm INTERFACE)
 if(KJIT_LLVM_SHARED)
   target_link_libraries(kj_llvm INTERFACE LLVM)
 else()
-  # Of the 48 MB that the compiler has stripped, 35 are code generation for the two targets and what both need, and 14 all of LLVM's passes, of which about half are named in a pipeline: text of a
-  # pipeline is read by one function that knows them all, and two of NVPTX's own passes are reached through it only. Linkers that fold functions alike save 4 MB more, but where LLVM compares
+  # The compiler, 47 MB stripped, has all of LLVM's passes, of which about half are named in a pipeline: text of a pipeline
+  # is read by one function that knows them all, and two of NVPTX's own passes are reached through it only. Linkers that fold functions alike save 4 MB more, but where LLVM compares
   # addresses of functions they change what it does.
   # Code generation only: nvptx and x86 as groups would add assembly parsers and disassemblers.
   llvm_map_components_to_libnames(KJIT_LLVM_LIBRARIES core support analysis passes target bitreader bitwriter irreader linker orcjit orcdebugging

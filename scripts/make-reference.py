@@ -256,7 +256,11 @@ def write_markdown(folder, entries, introductions):
         plain = lambda part: re.sub(r"\b(?:kjit|KJIT)(?:\\_|::)[\w\\]*\w", lambda found: "`" + found[0].replace("\\", "") + "`"
                                     if found[0].replace("\\", "") == own else link(found[0].replace("\\", "")),
                                     re.sub(r"([<>*_|\[\]])", r"\\\1", part))
-        return "".join(part if k % 2 else plain(part) for k, part in enumerate(re.split(r"(`[^`]+`)", text)))
+        linked = "".join(part if k % 2 else plain(part) for k, part in enumerate(re.split(r"(`[^`]+`)", text)))
+        return re.sub(r"(?<![\w/])docs/([\w/-]+)\.md", title, linked)  # a page of the site
+
+    def title(found):
+        return f"[{(ROOT / found[0]).read_text().splitlines()[0].lstrip('# ')}](../{found[1]}.md)"
 
     def table(head, pairs, own):
         cell = lambda text: text.replace("|", "\\|")

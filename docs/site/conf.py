@@ -19,6 +19,7 @@ smartquotes = False  # messages are quoted as they are
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
+html_use_index = False  # of the reference, whose pages have their own lists
 myst_heading_anchors = 4
 highlight_language = "kir"
 

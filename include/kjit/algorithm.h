@@ -56,7 +56,9 @@ static inline kjit_operand kjit_operand_function(kjit_function *function, const 
 /* ---- operators ---- */
 
 /* What combines two values: a func of two arguments, which has to be associative, or the name of
- * one that kjit has (docs/algorithms.md lists them: "add", "mul", "min", "max" ...). */
+ * one that kjit has (docs/algorithms.md lists them: "add", "mul", "min", "max" ...). The func
+ * returns what the two become. One that returns bool, as a comparison does, is refused (TYPE)
+ * unless elements are bool or bool is what is computed in. */
 typedef struct kjit_operator {
   const char *name;        /* NULL: function */
   kjit_function *function; /* NULL: name */
@@ -128,7 +130,10 @@ typedef struct kjit_algorithm_options {
   /* so many axes; default 0 */
   uint32_t axis_count;
   /* what a reduction or scan computes in; default KJIT_ANY: the result's type where that is wider,
-   * else as NumPy: sums and products of small integers in 64 bits, those of f16 and bf16 in f32 */
+   * else as NumPy: sums and products of small integers in 64 bits, those of f16 and bf16 in f32.
+   * With a func for an operator it is the type of the result's array where that is a number: for an
+   * i32 array elements of f32 are cut to i32 before the func sees them. KJIT_F32 here has it
+   * compute in f32, and only the result is cut */
   kjit_type accumulator;
   /* default NULL: none. A value that a reduction or scan starts with, in front of all elements */
   const kjit_arg *initial;

@@ -178,6 +178,14 @@ struct ki_function {
   const ki_builtin *builtin;
 };
 
+/* Parameters that a call must give: those before the last ones with a default. */
+static inline size_t ki_least_arguments(const ki_function *function)
+{
+  size_t count = function->params.count;
+  while (count && function->params.items[count - 1]->value) count--;
+  return count;
+}
+
 /* A built-in that somebody has asked for as a func of a module. */
 typedef struct ki_builtin_func {
   ki_decl decl;

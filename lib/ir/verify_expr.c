@@ -280,20 +280,12 @@ static void verify_builtin_call(ki_verifier *v, ki_expr *call)
     convert_type(v, call);
 }
 
-/* Parameters that a call must give: those before the last ones with a default. */
-static size_t least_arguments(const ki_function *function)
-{
-  size_t count = function->params.count;
-  while (count && function->params.items[count - 1]->value) count--;
-  return count;
-}
-
 static void verify_function_call(ki_verifier *v, ki_expr *call)
 {
   KJ_ASSERT(call->x->kind == KJ_EXPR_DECL && call->x->decl->kind == KJ_DECL_FUNCTION);
   const ki_decl *callee = call->x->decl;
   const ki_function *function = callee->function;
-  size_t least = least_arguments(function), most = function->params.count;
+  size_t least = ki_least_arguments(function), most = function->params.count;
   if (call->args.count < least || call->args.count > most) {
     fail_count(v, call, callee->name, least, most);
     ki_note_verify(v, callee->location, "`%s` is declared here", callee->name);

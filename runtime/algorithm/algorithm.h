@@ -130,6 +130,9 @@ static inline kjit_status ka_perform(kjit_context *context, const char *name, ui
 /* Reports and leaves the call. */
 _Noreturn void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
   __attribute__((format(printf, 3, 4)));
+/* The same about a func of the host's, with the place where it is declared. */
+_Noreturn void ka_fail_at(ka_call *call, const ki_decl *decl, kjit_status status,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Leaves it where a public function has failed, which has reported. */
 void ka_try(ka_call *call, kjit_status status);
 
@@ -192,6 +195,11 @@ const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kji
  * very same elements. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
                       bool may_be_same);
+/* The host's func can be called with so many arguments; what: which ones these are, for the
+ * message: "two values". Errors: TYPE. */
+void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, const char *what);
+/* The same for an operand's func: indices, what is stored, its arrays and values. */
+void ka_check_operand_arity(ka_call *call, const ka_operand *operand);
 /* A value that a kernel gets: of an element's type, or a number. Errors: ARGUMENT. */
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
 /* map.c. Whether a store of such a value into an array of such elements converts it. */
@@ -199,7 +207,9 @@ bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
 /* Numbers without a type among the operands of a func of elements take the one that the others
  * have, as NumPy treats numbers of Python. Errors: ARGUMENT. */
 void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count);
-/* What a func returns for elements of the operands; VOID: nothing. */
+/* What a func of elements is called with, for ka_check_arity. */
+#define KA_ELEMENTS "an element of each operand"
+/* What a func returns for elements of the operands; VOID: nothing. Errors: TYPE. */
 kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
                           size_t count);
 /* Before kernels are made, when no operand is on a device. */
@@ -230,6 +240,9 @@ typedef struct ka_operator {
 
 /* Errors: MISUSE, NAME. */
 void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_);
+/* The same, or a reduction by its name, which is given back; NULL: operator_ is set. */
+const struct ka_reduction *ka_read_reduction(ka_call *call, const kjit_operator *given,
+                                             ka_operator *operator_);
 /* Of integers, bool among them. */
 bool ka_is_integer(const ka_call *call, kjit_type type);
 /* What a reduction of such elements into such results computes in. Errors: TYPE. */
@@ -268,8 +281,11 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
 /* An array whose last axis has stride 1, as the type of its parameter says; its name. */
 const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
-/* The name of a func in the kernel's text; count: of its arguments. */
-const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count);
+/* The name of a func in the kernel's text; count, what: as in ka_check_arity. */
+const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
+                            const char *what);
+/* That of an operand. */
+const char *ka_use_operand_function(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_work(ka_kernel *kernel, uint32_t work);
 /* Work memory of three axes, read only, of these elements. */
 const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element);

@@ -32,7 +32,7 @@ static void begin(const parts *p, texts *t)
 {
   ka_begin_kernel(p->call, "by_key", &t->kernel);
   t->key = ka_use_input(&t->kernel, &p->keys, KJIT_ANY);
-  t->equal = p->equal ? ka_use_function(&t->kernel, p->equal, 2) : "by_key_equal";
+  t->equal = p->equal ? ka_use_function(&t->kernel, p->equal, 2, "two keys") : "by_key_equal";
   t->load = ka_use_input(&t->kernel, &p->x, p->accumulator);
   t->op = ka_use_operator(&t->kernel, &p->operator_, p->accumulator);
   t->carried = ka_use_carried(&t->kernel, &p->carried, p->accumulator);

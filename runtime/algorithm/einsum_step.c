@@ -91,8 +91,7 @@ static const char *use_factor(ka_product_step *s, const ka_factor *factor, const
   if (!x->function)
     return kj_format(arena, "%s_0[%s]", x->name, factor->rank ? list_indices(s, factor, "") : "0");
   const char *list = list_indices(s, factor, "i64"),
-             *callee = ka_use_function(&s->kernel, x->function,
-                                       x->rank + x->array_count + (x->is_output ? 1 : 0));
+             *callee = ka_use_operand_function(&s->kernel, x);
   if (x->is_output) return kj_format(arena, "%s(%s%sv%s)", callee, list, *list ? ", " : "", arrays);
   const char *rest = !*list && *arrays ? arrays + 2 : arrays;
   return kj_format(arena, "%s(%s%s)", callee, list, rest);
@@ -121,7 +120,9 @@ static const char *use_epilogue(ka_product_step *s, const char *sum, const char 
   for (size_t i = 0; i < epilogue->count; i++)
     list = kj_format(arena, "%s, %s", list, use_factor(s, &epilogue->factors[i], arrays));
   return kj_format(arena, "%s(%s)",
-                   ka_use_function(&s->kernel, epilogue->function, epilogue->count + 1), list);
+                   ka_use_function(&s->kernel, epilogue->function, epilogue->count + 1,
+                                   KA_ELEMENTS),
+                   list);
 }
 
 void ka_write_store(ka_product_step *s, const ka_factor *target, const char **arrays)

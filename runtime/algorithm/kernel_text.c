@@ -94,10 +94,12 @@ const char *ka_use_constant(ka_kernel *kernel, int64_t value)
 /* ---- the host's funcs ---- */
 
 /* A built-in by its own name, another one as an extern func that is linked. */
-const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count)
+const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
+                            const char *what)
 {
   const ki_decl *decl = (const ki_decl *)function;
   ka_call *call = kernel->call;
+  ka_check_arity(call, function, count, what);
   if (decl->function->builtin) return decl->name;
   if (decl->function->is_extern && !decl->function->bound)
     ka_fail(call, KJIT_ERROR_NAME, "`%s` is extern and stands for nothing: kjit_link_module",
@@ -110,6 +112,13 @@ const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t c
   kj_append_text(kernel->funcs, ")\n");
   KJ_PUSH(&call->arena, &kernel->meanings, ((ki_meaning){ name, decl }));
   return name;
+}
+
+const char *ka_use_operand_function(ka_kernel *kernel, const ka_operand *operand)
+{
+  size_t count = operand->rank + operand->array_count + (operand->is_output ? 1 : 0);
+  ka_check_operand_arity(kernel->call, operand);
+  return ka_use_function(kernel, operand->function, count, "");
 }
 
 /* ---- operands ---- */
@@ -244,9 +253,7 @@ static const char *use_operand(ka_kernel *kernel, const ka_operand *operand, kji
   indices found = { 0 };
   const char *arrays = ka_use_arrays(kernel, operand);
   take_extents(kernel, operand, &found);
-  if (operand->function)
-    callee = ka_use_function(kernel, operand->function,
-                             operand->rank + operand->array_count + (writes ? 1 : 0));
+  if (operand->function) callee = ka_use_operand_function(kernel, operand);
   const char *more = kj_format(arena, "%s%s%s", writes ? ", v" : "", arrays, found.extents);
   begin_function(kernel, operand, suffix, more);
   divide_indices(kernel, operand, &found);
@@ -297,7 +304,7 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
 {
   kj_arena *arena = &kernel->call->arena;
   if (operator_->name) return kj_format(arena, "operator_%s", operator_->name);
-  const char *callee = ka_use_function(kernel, operator_->function, 2),
+  const char *callee = ka_use_function(kernel, operator_->function, 2, "two values"),
              *name = kj_format(arena, "combine_%u", kernel->operators++);
   kj_append_format(kernel->funcs, "func %s(x, y) @inline { return %s(%s(x, y)) }\n", name,
                    ki_is_scalar(accumulator)

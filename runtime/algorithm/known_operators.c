@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "algorithm/algorithm.h"
+#include "code/kernel.h"
 #include "ir/context.h"
 
 typedef enum operand_kind { NUMBERS, ORDERED, INTEGERS, FLOATS } operand_kind;
@@ -25,15 +26,16 @@ const char *kjit_get_operator_name(size_t index)
   return index < ROWS ? rows[index].name : ka_get_reduction_name(index - ROWS);
 }
 
-static const char *list_names(ka_call *call)
+static const char *list_names(ka_call *call, size_t end)
 {
-  const char *list = "";
-  for (size_t i = 0; i < ROWS; i++)
-    list = kj_format(&call->arena, "%s%s%s", list, i ? ", " : "", rows[i].name);
+  const char *list = "", *name;
+  for (size_t i = 0; i < end && (name = kjit_get_operator_name(i)) != NULL; i++)
+    list = kj_format(&call->arena, "%s%s%s", list, i ? ", " : "", name);
   return list;
 }
 
-void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_)
+static void read_operator(ka_call *call, const kjit_operator *given, bool may_be_reduction,
+                          ka_operator *operator_)
 {
   if (!given || (!given->name && !given->function))
     ka_fail(call, KJIT_ERROR_MISUSE, "the operator is NULL");
@@ -41,9 +43,10 @@ void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *op
     ka_fail(call, KJIT_ERROR_MISUSE, "the operator has a name and a function");
   *operator_ = (ka_operator){ .function = given->function, .commutes = given->commutes != 0 };
   if (!given->name) {
-    const ki_decl *decl = (const ki_decl *)given->function;
+    const ki_decl *decl = kj_function_of(given->function);
     if (decl->function->module->context != call->context)
       ka_fail(call, KJIT_ERROR_ARGUMENT, "the operator is a func of another context");
+    ka_check_arity(call, given->function, 2, "two values");
     return;
   }
   for (size_t i = 0; i < ROWS; i++) {
@@ -53,8 +56,24 @@ void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *op
     };
     return;
   }
-  ka_fail(call, KJIT_ERROR_NAME, "there is no operator `%s`; there are %s", given->name,
-          list_names(call));
+  const char *known = list_names(call, may_be_reduction ? SIZE_MAX : ROWS);
+  if (ka_find_reduction(given))
+    ka_fail(call, KJIT_ERROR_NAME,
+            "there is no operator `%s` of two values; there are %s, or a func", given->name, known);
+  ka_fail(call, KJIT_ERROR_NAME, "there is no operator `%s`; there are %s", given->name, known);
+}
+
+void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_)
+{
+  read_operator(call, given, false, operator_);
+}
+
+const ka_reduction *ka_read_reduction(ka_call *call, const kjit_operator *given,
+                                      ka_operator *operator_)
+{
+  const ka_reduction *reduction = ka_find_reduction(given);
+  if (!reduction) read_operator(call, given, true, operator_);
+  return reduction;
 }
 
 bool ka_is_integer(const ka_call *call, kjit_type type)
@@ -101,6 +120,37 @@ static void check_initial(ka_call *call, kjit_type accumulator)
             ka_type_text(call, accumulator));
 }
 
+/* What a func of the host's makes of two values of that type is one, or converts to it. A
+ * comparison would convert to 0 and 1, and what it then compares these with is hardly what was
+ * meant. */
+static void check_combined(ka_call *call, const ka_operator *operator_, kjit_type element,
+                           kjit_type accumulator)
+{
+  const ki_decl *decl = kj_function_of(operator_->function);
+  if (decl->function->builtin || decl->function->is_extern) return;
+  kjit_kernel *known = kj_get_kernel_object(decl->function->module, decl->index);
+  bool is_bool = element == KJIT_BOOL;
+  uint64_t types = (uint64_t)accumulator << 2 | (is_bool ? 2 : 0) | 1;
+  if (!known) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+  if (atomic_load_explicit(&known->combines, memory_order_relaxed) == types) return;
+  ka_operand value = { .element = accumulator }, *values[] = { &value, &value };
+  kjit_type type = ka_infer_result(call, operator_->function, values, 2);
+  const char *made = ka_type_text(call, type), *combined = ka_type_text(call, accumulator);
+  if (type == KJIT_BOOL && accumulator != KJIT_BOOL && !is_bool)
+    ka_fail_at(call, decl, KJIT_ERROR_TYPE,
+               "the operator `%s` returns bool of two values of type %s, as a comparison does: "
+               "expected the value that the two become; where 0 or 1 is meant, it returns %s(...)",
+               decl->name, combined, combined);
+  bool is_fit =
+    ki_is_scalar(accumulator) ? ki_is_scalar(type) : ka_converts(call, type, accumulator);
+  if (!is_fit)
+    ka_fail_at(call, decl, KJIT_ERROR_TYPE,
+               "the operator `%s` returns %s of two values of type %s: expected the value that the "
+               "two become, of that type",
+               decl->name, type == KJIT_VOID ? "nothing" : made, combined);
+  atomic_store_explicit(&known->combines, types, memory_order_relaxed);
+}
+
 static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_, kjit_type element,
                                     kjit_type result)
 {
@@ -130,6 +180,7 @@ kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type 
                          kjit_type result)
 {
   kjit_type type = choose_accumulator(call, operator_, element, result);
+  if (operator_->function) check_combined(call, operator_, element, type);
   if (call->options.initial) check_initial(call, type);
   return type;
 }

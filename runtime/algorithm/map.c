@@ -82,6 +82,7 @@ kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *co
   for (size_t i = 0; i < count; i++)
     signature = kj_format(&call->arena, "%s%s%s", signature, i ? ", " : "",
                           ka_type_text(call, operands[i]->element));
+  ka_check_arity(call, function, count, KA_ELEMENTS);
   if (decl->function->builtin) function = wrap_builtin(call, decl->name, count, &module);
   kjit_status status = kjit_get_result_type(function, signature, &type);
   if (module) kjit_release_module(module);

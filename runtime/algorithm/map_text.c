@@ -287,8 +287,7 @@ static const char *use_mapped(writer *w, ka_mapped *mapped)
   mapped->element = ka_use_arrays(&w->kernel, operand);
   w->parameters = kj_format(&w->map->call->arena, "%s%s", w->parameters, mapped->element);
   if (!operand->function) return "";
-  return ka_use_function(&w->kernel, operand->function,
-                         operand->rank + operand->array_count + (operand->is_output ? 1 : 0));
+  return ka_use_operand_function(&w->kernel, operand);
 }
 
 void ka_launch_map(ka_map *map)
@@ -303,7 +302,8 @@ void ka_launch_map(ka_map *map)
   for (size_t i = 0; i < map->operand_count; i++) w.names[i] = use_mapped(&w, &map->operands[i]);
   w.function =
     ka_use_function(&w.kernel, map->function,
-                    ka_argument_count(map) + (map->has_signature ? map->result_count : 0));
+                    ka_argument_count(map) + (map->has_signature ? map->result_count : 0),
+                    map->has_signature ? "a part of each operand and result" : KA_ELEMENTS);
   bool is_range = map->loop_count <= 1 || map->has_signature || ka_is_cpu(map->call);
   if (is_range) launch_range(&w);
   else launch_tiles(&w);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "algorithm/algorithm.h"
+#include "code/kernel.h"
 #include "ir/context.h"
 
 /* ---- arrays ---- */
@@ -70,6 +71,30 @@ static void read_array(ka_call *call, const kjit_operand *given, ka_operand *ope
 }
 
 /* ---- funcs ---- */
+
+void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, const char *what)
+{
+  const ki_decl *decl = kj_function_of(function);
+  const ki_function *callee = decl->function;
+  size_t least = callee->builtin ? callee->builtin->least : ki_least_arguments(callee),
+         most = callee->builtin ? callee->builtin->most : callee->params.count;
+  if (count >= least && count <= most) return;
+  const char *takes = least == most ? kj_format(&call->arena, "%zu", most)
+                                    : kj_format(&call->arena, "%zu to %zu", least, most);
+  ka_fail_at(call, decl, KJIT_ERROR_TYPE,
+             "`%s` takes %s argument%s, and is called with %zu here: %s", decl->name, takes,
+             most == 1 ? "" : "s", count, what);
+}
+
+void ka_check_operand_arity(ka_call *call, const ka_operand *operand)
+{
+  bool writes = operand->is_output;
+  size_t values = operand->array_count;
+  ka_check_arity(call, operand->function, operand->rank + (writes ? 1 : 0) + values,
+                 kj_format(&call->arena, "%u ind%s%s and %zu of its arrays and values",
+                           operand->rank, operand->rank == 1 ? "ex" : "ices",
+                           writes ? ", what is stored" : "", values));
+}
 
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument)
 {
@@ -156,7 +181,9 @@ static void read_function(ka_call *call, const kjit_operand *given, ka_operand *
               "`%s` is called with a func: only arrays and values are", operand->name);
     else ka_check_value(call, operand->name, &given->arrays[i]);
   }
-  if (!operand->is_output) operand->element = infer_element(call, operand);
+  if (operand->is_output) return; /* what it is called with depends on the algorithm */
+  ka_check_operand_arity(call, operand);
+  operand->element = infer_element(call, operand);
 }
 
 static void read_operand(ka_call *call, const kjit_operand *given, ka_operand *operand)

@@ -111,14 +111,13 @@ static void read_result(ka_pairs *p, const char *name, const kjit_operand *given
 static void choose_types(ka_pairs *p, const kjit_operator *operator_, kjit_type result)
 {
   ka_call *call = p->call;
-  p->reduction = ka_find_reduction(operator_);
+  p->reduction = ka_read_reduction(call, operator_, &p->operator_);
   if (p->reduction) {
     p->value = ka_reduction_value(call, p->reduction, p->element);
     p->accumulator = ka_reduction_computed(p->reduction, p->value);
     p->bytes = ka_reduction_bytes(call, p->reduction, p->value);
     return;
   }
-  ka_read_operator(call, operator_, &p->operator_);
   p->value = p->accumulator = ka_accumulator(call, &p->operator_, p->element, result);
   p->bytes = kj_element_bytes(call->context->types, p->value);
   p->is_exponential = p->operator_.name && strcmp(p->operator_.name, "logaddexp") == 0;

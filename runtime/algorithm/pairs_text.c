@@ -165,7 +165,8 @@ static const char *declare_values(ka_pairs *p, pair_texts *t)
 
 static const char *use_function(const ka_pairs *p, ka_kernel *kernel)
 {
-  return ka_use_function(kernel, p->function.function, 3 + p->y_count + p->function.array_count);
+  return ka_use_function(kernel, p->function.function, 3 + p->y_count + p->function.array_count,
+                         "a row of x, one of y and their places, arrays and values");
 }
 
 /* row: the parameter that a row's number in a share of x is counted from; "": from 0. */

@@ -24,6 +24,21 @@ void ka_fail(ka_call *call, kjit_status status, const char *format, ...)
   longjmp(call->on_failure, KJ_JUMP_ERROR);
 }
 
+void ka_fail_at(ka_call *call, const ki_decl *decl, kjit_status status, const char *format, ...)
+{
+  kj_diagnostics diagnostics = { 0 };
+  va_list list;
+  va_start(list, format);
+  char *text = NULL;
+  int length = vasprintf(&text, format, list);
+  va_end(list);
+  (void)kj_error_at(&diagnostics, decl->function->module, decl->location, status, "%s: %s",
+                    call->name, length < 0 ? "out of memory" : text);
+  if (length >= 0) free(text);
+  call->status = ki_finish_call(call->context, &diagnostics);
+  longjmp(call->on_failure, KJ_JUMP_ERROR);
+}
+
 void ka_try(ka_call *call, kjit_status status)
 {
   if (status == KJIT_OK) return;

@@ -401,8 +401,7 @@ static void read_operators(ka_reduce *p, const reduction *given)
   p->results = KJ_NEW_ARRAY(&call->arena, ka_reduced, p->count);
   for (size_t i = 0; i < p->count; i++) {
     const kjit_operator *operator_ = given->operators ? &given->operators[i] : NULL;
-    p->results[i].reduction = ka_find_reduction(operator_);
-    if (!p->results[i].reduction) ka_read_operator(call, operator_, &p->results[i].operator_);
+    p->results[i].reduction = ka_read_reduction(call, operator_, &p->results[i].operator_);
   }
 }
 

@@ -57,7 +57,7 @@ static void build_search(ka_call *call, const void *data)
              *load = ka_use_input(&kernel, &values, KJIT_ANY),
              *store = ka_use_output(&kernel, &result), *count = ka_use_count(&kernel, values.count),
              *less = "search_less";
-  if (given->less) less = ka_use_function(&kernel, given->less, 2);
+  if (given->less) less = ka_use_function(&kernel, given->less, 2, "two elements");
   ka_launch(&kernel, 0, 0, "search_all(%s, %s, %s, %s, %s, %s, %s)", load_sorted, extent, load,
             store, count, less, call->options.flags & KJIT_ALGORITHM_RIGHT ? "true" : "false");
 }

@@ -301,8 +301,8 @@ static void build_reduction(ka_call *call, const void *data)
 {
   const segmentation *given = data;
   parts *p = KJ_NEW(&call->arena, parts);
-  *p = (parts){ .call = call, .reduction = ka_find_reduction(given->operator_) };
-  if (!p->reduction) ka_read_operator(call, given->operator_, &p->operator_);
+  *p = (parts){ .call = call };
+  p->reduction = ka_read_reduction(call, given->operator_, &p->operator_);
   read_inputs(p, given);
   if (call->options.results) {
     const int64_t extent = (int64_t)p->segments;

@@ -113,6 +113,8 @@ struct kjit_kernel {
   /* of a func: what the host called, of launch/function.c, which sets free_functions with them */
   _Atomic(kj_function_code *) functions;
   void (*free_functions)(kjit_kernel *kernel);
+  _Atomic uint64_t
+    combines; /* of a func: what algorithm/known_operators.c found it good for last */
   /* specializations */
   _Atomic bool is_sealed; /* kjit_seal_kernel */
   _Atomic(kj_table *) table;

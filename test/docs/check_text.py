@@ -12,6 +12,7 @@ PATH = re.compile(rf"(?<![\w/.<-])(?:{FOLDERS})/[\w./*-]+")
 # A file of the source by its name alone, or from a folder in lib or runtime; not one of the system: <math.h>.
 NAME = re.compile(r"(?<![\w/.<*-])(?:\w+/)*\w+\.(?:c|h|def)\b(?!>)")
 LINK = re.compile(r"\]\(([\w./-]+\.\w+|)(?:#([^)]*))?\)")
+BARE = re.compile(r"\[`?[\w./-]+\.md`?\]\(")  # who reads the site sees no files
 GENERATED = "docs/reference/"  # scripts/make-site.sh makes it, and follows links to it
 # The first line of a code block that is a file of the document's own (check_pages.py).
 OWN = re.compile(r"^```\w*\n(?:/\*|//|#|%) *([\w./-]+\.\w+)[: ]", re.MULTILINE)
@@ -83,6 +84,8 @@ def check_document(path):
     own = set(OWN.findall(text))
     for number, named in missing(text, False):
         wrong += named not in own and complain(path, number, f"there is no {named}")
+    for found in BARE.finditer(text):
+        wrong += complain(path, line_of(text, found), f"the link shows the name of a file: {found[0][1:-2]}")
     for found in LINK.finditer(text):
         if broken(path, found[1], found[2]):
             wrong += complain(path, line_of(text, found), f"the link leads nowhere: {found[0][2:-1]}")

@@ -1,0 +1,188 @@
+/* Reductions by operators of the host's: of arrays and of funcs, of elements and into results of
+ * several types, as a loop on the host has them. And what is refused, before anything is compiled:
+ * with the func's name and place in the host's text.
+ * RUN: %programs/own_operators
+ * RUN: %if cuda %{ %programs/own_operators cuda %}
+ */
+#include "algorithm_host.h"
+
+static const char funcs[] = "func longer(a, b) { return a > b ? a : b }\n"
+                            "func square(i, x) { return x[i] * x[i] }\n"
+                            "func is_longer(a, b) { return a > b }\n"
+                            "func are_odd(a, b) { return a != b }\n"
+                            "func three(a, b, c) { return a + b * c }\n"
+                            "func scaled(a, b, c = 2) { return a + b * (c // 2) }\n"
+                            "func both(a, b) { return a, b }\n"
+                            "func nothing(a, b) { }\n"
+                            "func count_both(a, b) { return i64(a > 0 and b > 0) }\n"
+                            "func at_start(x) { return x }\n";
+
+enum { COUNT = 20000 };
+
+static double to_type(double value, kjit_type type)
+{
+  return type == KJIT_I32   ? (double)(int32_t)value
+         : type == KJIT_F32 ? (double)(float)value
+                            : value;
+}
+
+static double result_in(const kjit_array *array, kjit_type type)
+{
+  union {
+    double f64;
+    float f32;
+    int32_t i32;
+  } bits = { 0 };
+  read_array(array, &bits, type == KJIT_F64 ? 8 : 4);
+  return type == KJIT_F64 ? bits.f64 : type == KJIT_F32 ? (double)bits.f32 : bits.i32;
+}
+
+static kjit_status reduce(const kjit_operand *result, const kjit_operand *x,
+                          kjit_function *function, kjit_type accumulator)
+{
+  kjit_operator operator_ = kjit_operator_function(function);
+  kjit_algorithm_options options = { .size_bytes = sizeof options, .accumulator = accumulator };
+  operator_.commutes = rand() % 2;
+  return kjit_reduce(context, result, x, &operator_, &options);
+}
+
+/* Elements are cut to what is computed in before the operator sees them, and then to the result. */
+static void test_types(kjit_module *module)
+{
+  static const kjit_type types[] = { KJIT_F32, KJIT_F64, KJIT_I32 };
+  static float values[COUNT];
+  int64_t n = 1 + rand() % COUNT;
+  for (int64_t i = 0; i < n; i++) values[i] = (float)(rand() % 4001 - 2000) / 8;
+  kjit_array *x = make_line_of(KJIT_F32, n, values, (size_t)n * sizeof *values);
+  kjit_arg argument = kjit_arg_array(x);
+  for (int way = 0; way < 2 * 3 * 2; way++) {
+    bool is_func = way % 2, is_f32 = way / 6;
+    kjit_type type = types[way / 2 % 3], computed = is_f32 ? KJIT_F32 : type;
+    kjit_array *r = make_array(type, NULL, 0);
+    kjit_operand to = kjit_operand_array(r), from = kjit_operand_array(x);
+    if (is_func) from = kjit_operand_function(find(module, "square"), &argument, 1, &n, 1);
+    double want = -1e30;
+    for (int64_t i = 0; i < n; i++) {
+      float value = is_func ? values[i] * values[i] : values[i];
+      double cut = to_type(value, computed);
+      want = cut > want ? cut : want;
+    }
+    REQUIRE(reduce(&to, &from, find(module, "longer"), is_f32 ? KJIT_F32 : KJIT_ANY) == KJIT_OK);
+    REQUIRE(result_in(r, type) == to_type(want, type));
+    kjit_release_array(r);
+  }
+  kjit_release_array(x);
+}
+
+/* 2.5 and 2.75 are both 2 to an operator that computes in i32. */
+static void test_cut(kjit_module *module)
+{
+  static const float values[] = { 2.5f, 2.75f, -7.5f };
+  kjit_array *x = make_line_of(KJIT_F32, 3, values, sizeof values),
+             *r = make_array(KJIT_I32, NULL, 0);
+  kjit_operand to = kjit_operand_array(r), from = kjit_operand_array(x);
+  REQUIRE(reduce(&to, &from, find(module, "scaled"), KJIT_ANY) == KJIT_OK);
+  REQUIRE(result_in(r, KJIT_I32) == 2 + 2 - 7);
+  REQUIRE(reduce(&to, &from, find(module, "scaled"), KJIT_F32) == KJIT_OK);
+  REQUIRE(result_in(r, KJIT_I32) == -2); /* -2.25 */
+  kjit_release_array(x);
+  kjit_release_array(r);
+}
+
+/* Comparisons of bools are operators: the parity. */
+static void test_bools(kjit_module *module)
+{
+  static bool values[COUNT];
+  int odd = 0;
+  for (int i = 0; i < COUNT; i++) odd += values[i] = rand() % 2;
+  kjit_array *x = make_line_of(KJIT_BOOL, COUNT, values, sizeof values),
+             *r = make_array(KJIT_BOOL, NULL, 0), *number = make_array(KJIT_I32, NULL, 0);
+  kjit_operand to = kjit_operand_array(r), to_number = kjit_operand_array(number),
+               from = kjit_operand_array(x);
+  bool parity = false;
+  REQUIRE(reduce(&to, &from, find(module, "are_odd"), KJIT_ANY) == KJIT_OK);
+  read_array(r, &parity, 1);
+  REQUIRE(parity == odd % 2);
+  REQUIRE(reduce(&to_number, &from, find(module, "are_odd"), KJIT_ANY) == KJIT_OK);
+  REQUIRE(result_in(number, KJIT_I32) == odd % 2);
+  kjit_release_array(x);
+  kjit_release_array(r);
+  kjit_release_array(number);
+}
+
+/* Each call twice: what is found good is not looked at again, and what is not stays refused. */
+static void test_refused(kjit_module *module)
+{
+  static const struct {
+    const char *name, *message, *place;
+  } cases[] = {
+    { "is_longer", "kjit_reduce: the operator `is_longer` returns bool of two values of type f64",
+      "functions.kir:3:6: " },
+    { "three", "kjit_reduce: `three` takes 3 arguments, and is called with 2 here: two values",
+      "functions.kir:5:6: " },
+    { "both", "the operator `both` returns (f64, f64) of two values of type f64",
+      "functions.kir:7:6: " },
+    { "nothing", "the operator `nothing` returns nothing of two values of type f64",
+      "functions.kir:8:6: " },
+    { "at_start", "`at_start` takes 1 argument, and is called with 2 here",
+      "functions.kir:10:6: " },
+  };
+  double values[3] = { 1, 2, 3 };
+  int64_t n = 3;
+  kjit_array *x = make_line_of(KJIT_F64, n, values, sizeof values),
+             *r = make_array(KJIT_F64, NULL, 0), *y = make_line(KJIT_F64, n),
+             *b = make_array(KJIT_BOOL, NULL, 0);
+  kjit_arg argument = kjit_arg_array(x);
+  kjit_function *three = find(module, "three");
+  kjit_operand to = kjit_operand_array(r), from = kjit_operand_array(x),
+               line = kjit_operand_array(y), to_bool = kjit_operand_array(b),
+               computed = kjit_operand_function(find(module, "square"), NULL, 0, &n, 1);
+  REQUIRE(reduce(&to_bool, &from, find(module, "is_longer"), KJIT_ANY) == KJIT_OK);
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+    kjit_function *function = find(module, cases[i / 2].name);
+    REQUIRE(reduce(&to, &from, function, KJIT_ANY) == KJIT_ERROR_TYPE);
+    REQUIRE(says(cases[i / 2].message) && says(cases[i / 2].place));
+  }
+  REQUIRE(reduce(&to, &from, find(module, "count_both"), KJIT_ANY) == KJIT_OK);
+  REQUIRE(result_in(r, KJIT_F64) == 1);
+  REQUIRE(reduce(&to, &computed, find(module, "longer"), KJIT_ANY) == KJIT_ERROR_TYPE);
+  REQUIRE(says("functions.kir:2:6: ") && says("`square` takes 2 arguments, and is called with 1"));
+  REQUIRE(kjit_sort(context, &line, &from, three, NULL) == KJIT_ERROR_TYPE);
+  REQUIRE(says("functions.kir:5:6: error: kjit_sort: `three` takes 3 arguments"));
+  REQUIRE(kjit_search_sorted(context, &line, &from, &from, three, NULL) != KJIT_OK);
+  kjit_operand store = kjit_operand_function(three, &argument, 1, NULL, 0);
+  kjit_operator add = kjit_operator_named("add"), mean = kjit_operator_named("mean");
+  REQUIRE(kjit_reduce(context, &store, &from, &add, NULL) == KJIT_ERROR_TYPE);
+  REQUIRE(says("`three` takes 3 arguments, and is called with 2 here: 0 indices, what is stored"));
+  REQUIRE(kjit_scan(context, &line, &from, &mean, NULL) == KJIT_ERROR_NAME);
+  REQUIRE(says("kjit_scan: there is no operator `mean` of two values; there are add, mul"));
+  kjit_array *arrays[] = { x, r, y, b };
+  for (int i = 0; i < 4; i++) kjit_release_array(arrays[i]);
+}
+
+/* The message about a name has all names that there are. */
+static void test_names(void)
+{
+  kjit_array *x = make_line(KJIT_F64, 3), *r = make_array(KJIT_F64, NULL, 0);
+  kjit_operand to = kjit_operand_array(r), from = kjit_operand_array(x);
+  kjit_operator unknown = kjit_operator_named("median");
+  REQUIRE(kjit_reduce(context, &to, &from, &unknown, NULL) == KJIT_ERROR_NAME);
+  const char *name;
+  for (size_t i = 0; (name = kjit_get_operator_name(i)) != NULL; i++) REQUIRE(says(name));
+  REQUIRE(says(", std"));
+  kjit_release_array(x);
+  kjit_release_array(r);
+}
+
+static void test_all(void)
+{
+  kjit_module *module = parse(funcs);
+  test_types(module);
+  test_cut(module);
+  test_bools(module);
+  test_refused(module);
+  test_names();
+  kjit_release_module(module);
+}
+
+int main(int argc, char **argv) { return run_algorithm_tests(argc, argv, test_all); }
