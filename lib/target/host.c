@@ -180,7 +180,7 @@ static void optimize(kg_emission *e)
   /* A guest's kernel may have races, after which values are any and nothing is worse. */
   bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;
   /* what is asserted makes code longer */
-  if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size == KJ_SIZE_LONG)))
+  if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size <= KJ_SIZE_LONG)))
     kg_settle_parallel_loops(&e->lowering, asserts);
   if (!kg_is_unoptimized(e) && vectorizes) {
     kg_freeze_wrapping_counters(e->context, e->module);
