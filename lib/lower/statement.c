@@ -189,10 +189,21 @@ static uint64_t enter_copies(kl_lowering *l, const kt_stmt *stmt)
   return outer;
 }
 
+/* A kernel with a version without checks beside it is for the edges of arrays and for what fails:
+ * large copies are made in the other only. */
+static bool is_left_whole(const kl_lowering *l, const kt_stmt *stmt)
+{
+  uint64_t size = 0;
+  if (!l->c->unchecked || stmt->unroll == KJ_UNROLL_NONE || l->copies == 1) return false;
+  kt_walk_tstmts(&((kt_stmt *)stmt)->body, count_plain_stmt, count_expr, &size);
+  return size && l->copies > MOST_UNROLLED / size;
+}
+
 /* Small loops with constant bounds are unrolled without being asked: LLVM's own threshold is lower,
  * and the addresses of a tile's rows become constants. */
-static int unrolling_of(const kt_stmt *stmt)
+static int unrolling_of(const kl_lowering *l, const kt_stmt *stmt)
 {
+  if (is_left_whole(l, stmt)) return KJ_UNROLL_NEVER;
   if (stmt->unroll != KJ_UNROLL_NONE || !has_constant_bounds(stmt)) return stmt->unroll;
   uint64_t count = count_iterations(stmt);
   if (count > MOST_ITERATIONS) return KJ_UNROLL_NONE;
@@ -395,7 +406,7 @@ static void lower_plain_for(kl_lowering *l, const kt_stmt *stmt, bounds *b)
   LLVMValueRef more = kl_add(l, i, b->step);
   if (b->is_signed) LLVMSetNSW(more, true);
   else LLVMSetNUW(more, true);
-  mark_latch(l, kl_br(l, head), unrolling_of(stmt));
+  mark_latch(l, kl_br(l, head), unrolling_of(l, stmt));
   LLVMAddIncoming(i, (LLVMValueRef[]){ b->first, more }, (LLVMBasicBlockRef[]){ before, latch }, 2);
   if (chunks.end) {
     kl_move_to(l, chunks.end);
@@ -445,7 +456,7 @@ static void lower_counted_for(kl_lowering *l, const kt_stmt *stmt, const bounds 
   LLVMBasicBlockRef latch = lower_loop_body(l, stmt, &loop, i, kl_chunk_of(l, stmt) == 1);
   LLVMValueRef next_k = kl_add(l, k, one), next_i = kl_add(l, i, b->step);
   LLVMSetNUW(next_k, true);
-  mark_latch(l, kl_br(l, head), unrolling_of(stmt));
+  mark_latch(l, kl_br(l, head), unrolling_of(l, stmt));
   LLVMBasicBlockRef from[2] = { before, latch };
   LLVMAddIncoming(k, (LLVMValueRef[]){ counter.first, next_k }, from, 2);
   LLVMAddIncoming(i, (LLVMValueRef[]){ first, next_i }, from, 2);

@@ -43,20 +43,26 @@ void kg_enter_llvm(kt_compilation *c, kg_llvm_errors *errors)
 
 void kg_leave_llvm(void) { running.c = NULL; }
 
-/* A pass of code generation for NVPTX that makes sums of others where they are the same but for
- * their order: it takes up to a tenth of a kernel's emission and finds next to nothing, as LLVM's
- * other passes and ptxas have been there. No other target here has it. LLVM-C can leave it out in
- * no other way. */
-static void leave_out_passes(void)
+/* What LLVM-C can say in no other way.
+ *
+ * A pass of code generation for NVPTX makes sums of others where they are the same but for their
+ * order: it takes up to a tenth of a kernel's emission and finds next to nothing, as LLVM's other
+ * passes and ptxas have been there. No other target here has it.
+ *
+ * The scheduler of code generation for the CPU compares each load and store of a block with those
+ * before it, up to 1000 of them as LLVM has it: that takes seconds. Above this number the older
+ * half of them stays in order. */
+static void set_options(void)
 {
-  static const char *const options[] = { "kjit", "-opt-disable=nary-reassociate" };
+  static const char *const options[] = { "kjit", "-opt-disable=nary-reassociate",
+                                         "-dag-maps-huge-region=192" };
   LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, NULL);
 }
 
 static void initialize(void)
 {
   LLVMInstallFatalErrorHandler(on_fatal_error);
-  leave_out_passes();
+  set_options();
   LLVMInitializeNVPTXTargetInfo();
   LLVMInitializeNVPTXTarget();
   LLVMInitializeNVPTXTargetMC();

@@ -142,21 +142,23 @@ static void finish_lowering(kg_emission *e)
 /* The version with all checks runs at the edges of arrays, where the one without them cannot, and
  * before it fails: a large one is made simple and left at that. Above KJ_SIZE_LARGE nothing of the
  * module gets more. */
-static void settle_checked(kg_emission *e)
+static void settle_checked(kg_emission *e, const char *pipeline)
 {
-  enum { MOST_BLOCKS = 128 };
+  enum { MOST_BLOCKS = 128, MOST_INSTRUCTIONS = 1024 };
   LLVMValueRef function = LLVMGetNamedFunction(e->module, e->lowering.kernel->symbol);
-  if (!e->c->unchecked || kg_measure_function(function) >= KJ_SIZE_LARGE ||
-      LLVMCountBasicBlocks(function) <= MOST_BLOCKS)
+  if (!e->c->unchecked || kg_is_unoptimized(e) || kg_is_settled(function) ||
+      kg_measure_function(function) >= KJ_SIZE_LARGE)
     return;
-  kg_settle_function(e, function, LARGE);
+  if (LLVMCountBasicBlocks(function) > MOST_BLOCKS ||
+      kg_count_function(function, MOST_INSTRUCTIONS) > MOST_INSTRUCTIONS)
+    kg_settle_function(e, function, pipeline);
 }
 
 /* Returns the size that decides what else is done. */
 static kg_module_size simplify(kg_emission *e)
 {
   LLVMTargetMachineRef machine = e->machine->machine;
-  if (!kg_is_unoptimized(e)) settle_checked(e);
+  settle_checked(e, LARGE);
   kg_module_size size = kg_measure_emission(e);
   if (kg_is_unoptimized(e)) return size;
   if (size >= KJ_SIZE_LARGE || !kg_unrolls_much(e)) {
@@ -164,6 +166,7 @@ static kg_module_size simplify(kg_emission *e)
     return size;
   }
   kg_run_passes(e->c, e->module, machine, "function(" SCALAR "," UNROLLING ")", &e->errors);
+  settle_checked(e, HUGE_);
   size = kg_measure_emission(e);
   kg_run_passes(e->c, e->module, machine, remaining[size], &e->errors);
   return size;
@@ -172,12 +175,13 @@ static kg_module_size simplify(kg_emission *e)
 static void optimize(kg_emission *e)
 {
   kg_module_size size = simplify(e);
-  bool vectorizes = size == KJ_SIZE_USUAL;
+  settle_checked(e, HUGE_);
+  bool vectorizes = size == KJ_SIZE_USUAL && !kg_has_long_block(e->module);
   /* A guest's kernel may have races, after which values are any and nothing is worse. */
   bool asserts = kl_asserts_facts(&e->lowering) && !e->c->module->has_guest;
   /* what is asserted makes code longer */
-  if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size == KJ_SIZE_LONG)))
-    kg_settle_parallel_loops(e->c, e->module, asserts);
+  if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size <= KJ_SIZE_LONG)))
+    kg_settle_parallel_loops(&e->lowering, asserts);
   if (!kg_is_unoptimized(e) && vectorizes) {
     kg_freeze_wrapping_counters(e->context, e->module);
     kg_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",

@@ -20,7 +20,7 @@ void kg_destroy_jit(kg_jit *jit);
 
 /* host_parallel.c: in front of the vectorizer. asserts: calls in the loops look whether what they
  * are marked for holds; then nothing vectorizes them. */
-void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module, bool asserts);
+void kg_settle_parallel_loops(kl_lowering *l, bool asserts);
 
 /* host_wrapping.c: in front of the vectorizer, which is wrong about what counts in few bits. */
 void kg_freeze_wrapping_counters(LLVMContextRef context, LLVMModuleRef module);

@@ -357,11 +357,21 @@ static bool is_copied_from_inner(const kg_loop_view *v, unsigned kind, LLVMValue
   return false;
 }
 
-void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module, bool asserts)
+/* For each access in a branch the vectorizer writes a branch for each lane, where it has no masked
+ * form: of a loop of many branches it makes thousands of blocks, in seconds, that are hardly faster
+ * than one lane at a time. */
+static bool is_branchy(const kg_loop_view *v)
 {
-  LLVMContextRef context = LLVMGetModuleContext(module);
+  enum { MOST_BLOCKS = 48 };
+  return v->blocks.count > MOST_BLOCKS;
+}
+
+void kg_settle_parallel_loops(kl_lowering *l, bool asserts)
+{
+  LLVMContextRef context = l->context;
+  LLVMModuleRef module = l->module;
   unsigned kind = LLVMGetMDKindIDInContext(context, "llvm.loop", 9);
-  kg_loop_view v = { .c = c,
+  kg_loop_view v = { .c = l->c,
                      .layout = LLVMGetModuleDataLayout(module),
                      .scope_kind = LLVMGetMDKindIDInContext(context, "alias.scope", 11),
                      .noalias_kind = LLVMGetMDKindIDInContext(context, "noalias", 7) };
@@ -374,7 +384,9 @@ void kg_settle_parallel_loops(kt_compilation *c, LLVMModuleRef module, bool asse
       if (!v.is_innermost && !asserts) continue;
       kg_count_iterations(&v);
       find_accesses(&v);
-      if (v.is_innermost) {
+      if (v.is_innermost && is_branchy(&v)) {
+        kl_set_metadata(l, branch, "llvm.loop", kl_one_copy_id(l));
+      } else if (v.is_innermost) {
         find_ordered(&v);
         hide_steps(&v, context);
         LLVMSetMetadata(branch, kind, proposal);

@@ -87,6 +87,8 @@ typedef enum kg_module_size {
 } kg_module_size;
 kg_module_size kg_measure_module(LLVMModuleRef module);
 kg_module_size kg_measure_function(LLVMValueRef function);
+/* Whether LLVM leaves the function as it is (optnone); it is in no measure of its module then. */
+bool kg_is_settled(LLVMValueRef function);
 /* Whether a basic block has so many loads and stores that the scheduler of code generation, which
  * compares each with the others, takes most of the time. */
 bool kg_is_dense(LLVMModuleRef module);
@@ -98,7 +100,11 @@ bool kg_has_many_addresses(LLVMModuleRef module);
  * compares those that dominate each other, and its searches for common ones take most of the time;
  * an assembler that optimizes does that, too. */
 bool kg_is_lengthy(LLVMModuleRef module);
+/* Whether a basic block has so many instructions that the loop vectorizer, which asks for the type
+ * and the uniformity of each by walking its operands, takes most of the time. */
+bool kg_has_long_block(LLVMModuleRef module);
 /* May stop counting when there are more than most. */
+uint64_t kg_count_function(LLVMValueRef function, uint64_t most);
 uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most);
 /* The bits of the widest vectors that instructions of the module make, masks aside; 0: none. */
 uint32_t kg_measure_vectors(LLVMModuleRef module, LLVMTargetDataRef layout);

@@ -7,7 +7,7 @@
 
 /* ---- size ---- */
 
-static uint64_t count_instructions(LLVMValueRef function, uint64_t most)
+uint64_t kg_count_function(LLVMValueRef function, uint64_t most)
 {
   uint64_t count = 0;
   for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
@@ -22,7 +22,7 @@ uint64_t kg_count_instructions(LLVMModuleRef module, uint64_t most)
   uint64_t count = 0;
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f && count <= most;
        f = LLVMGetNextFunction(f))
-    count += count_instructions(f, most - count);
+    count += kg_count_function(f, most - count);
   return count;
 }
 
@@ -51,7 +51,7 @@ static unsigned optnone(void)
   return LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
 }
 
-static bool is_settled(LLVMValueRef function)
+bool kg_is_settled(LLVMValueRef function)
 {
   return LLVMGetEnumAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                                      optnone());
@@ -66,7 +66,7 @@ kg_module_size kg_measure_function(LLVMValueRef function)
     HUGE_INSTRUCTIONS = 1 << 16
   };
   uint32_t blocks = LLVMCountBasicBlocks(function);
-  uint64_t instructions = count_instructions(function, HUGE_INSTRUCTIONS);
+  uint64_t instructions = kg_count_function(function, HUGE_INSTRUCTIONS);
   return blocks > HUGE_BLOCKS || instructions > HUGE_INSTRUCTIONS ? KJ_SIZE_HUGE
          : blocks > MOST_BLOCKS                                   ? KJ_SIZE_LARGE
          : instructions > MOST_INSTRUCTIONS                       ? KJ_SIZE_LONG
@@ -90,7 +90,7 @@ static bool has_more_than(LLVMModuleRef module, uint32_t most,
                           bool (*is_counted)(LLVMValueRef instruction))
 {
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-    if (is_settled(f)) continue;
+    if (kg_is_settled(f)) continue;
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b)) {
       uint32_t count = 0;
       for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
@@ -106,6 +106,14 @@ bool kg_is_dense(LLVMModuleRef module)
   return has_more_than(module, MOST_ACCESSES, is_access);
 }
 
+static bool is_any(LLVMValueRef instruction) { return instruction != NULL; }
+
+bool kg_has_long_block(LLVMModuleRef module)
+{
+  enum { MOST_INSTRUCTIONS = 2048 };
+  return has_more_than(module, MOST_INSTRUCTIONS, is_any);
+}
+
 bool kg_has_many_addresses(LLVMModuleRef module)
 {
   enum { MOST_ADDRESSES = 256 };
@@ -117,7 +125,7 @@ bool kg_is_lengthy(LLVMModuleRef module)
   enum { MOST_INSTRUCTIONS = 8192 };
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
     uint32_t count = 0;
-    if (is_settled(f)) continue;
+    if (kg_is_settled(f)) continue;
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
       for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
         if (++count > MOST_INSTRUCTIONS) return true;
@@ -129,7 +137,7 @@ kg_module_size kg_measure_module(LLVMModuleRef module)
 {
   kg_module_size most = KJ_SIZE_USUAL;
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
-    kg_module_size size = is_settled(f) ? KJ_SIZE_USUAL : kg_measure_function(f);
+    kg_module_size size = kg_is_settled(f) ? KJ_SIZE_USUAL : kg_measure_function(f);
     if (size > most) most = size;
   }
   return most;

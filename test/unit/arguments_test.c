@@ -327,7 +327,7 @@ static void test_bad_tensors(void **state)
   int loads = fake.loads;
   /* on the code that is there; what fits better is compiled beside */
   expect_success(kernel, &argument, 1);
-  for (int i = 0; i < 1000 && fake.loads == loads; i++)
+  for (int i = 0; i < 100000 && fake.loads == loads; i++) /* a busy machine comes to it late */
     nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
   assert_int_equal(fake.arguments[0].facts, KJ_FACT_ALIGNED16);
   t.device_type = 7;

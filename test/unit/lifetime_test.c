@@ -345,7 +345,7 @@ static int be_child(objects *o, kjit_array *array, kjit_array *remains)
 {
   kjit_context *context;
   kjit_module *module;
-  alarm(20);
+  alarm(100);
   kjit_release_array(remains);
   kjit_release_array(array);
   if (kjit_destroy_context(o->context) != KJIT_ERROR_FORKED || kj_count_remains()) return 1;

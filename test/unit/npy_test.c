@@ -234,7 +234,7 @@ static void reads_deep_structs(void **state)
   char *dictionary = tool_format("{'descr': %s, 'fortran_order': False, 'shape': (1,), }", type);
   write_file(2, dictionary, "\0\0\0\0", 4, 0);
   free(dictionary);
-  alarm(20);
+  alarm(100);
   if (!tool_read_npy(&error, path, &array, &leaves)) fail_msg("%s", error.text);
   alarm(0);
   assert_int_equal(leaves.count, 1);

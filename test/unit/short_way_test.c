@@ -370,7 +370,7 @@ static int launch_in_child(kjit_kernel *kernel, const kjit_launch_config *config
   if (!child) {
     atomic_store(&kj_forks, kernel->context->forks);
     signal(SIGABRT, SIG_DFL);
-    alarm(10);
+    alarm(100);
     close(2); /* where the assertion is printed */
     kjit_status ended = prepared ? kjit_run_prepared(prepared, config->stream)
                                  : kjit_launch(kernel, config, argument, 1);

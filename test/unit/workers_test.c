@@ -283,7 +283,7 @@ static void test_child(void **state)
   (void)share_often(NULL);
   pid_t child = fork();
   if (!child) {
-    alarm(20);
+    alarm(100);
     kj_open_workers(2);
     (void)share_often(NULL);
     kj_close_workers();

@@ -6,12 +6,12 @@ import sys
 import time
 
 tool, path, device = sys.argv[1:]
-for wait in (0.5, 1, 2, 4, 8):
+for wait in (0.5, 1, 2, 4, 8, 16, 32):
     process = subprocess.Popen([tool, path, "-q", "--interruptible", "yes", "--device", device, "-a", "x=zeros:i32[64]", "-l", "endless(x)"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     time.sleep(wait)
     process.send_signal(signal.SIGINT)
     try:
-        output = process.communicate(timeout=10)[0]
+        output = process.communicate(timeout=30)[0]
     except subprocess.TimeoutExpired:  # before the launch: the second one ends the program
         process.send_signal(signal.SIGINT)
         process.communicate()
