@@ -105,7 +105,7 @@ _FORMS = {
     "ffs": ("x", "ffs({x})"),
     "cbrt": ("x", "cbrt({x})"),
     "fma": ("a b c", "fma({a}, {b}, {c})"),
-    "selp": ("a b c", "({a} ? {b} : {c})"),
+    "selp": ("a b c", "select({a}, {b}, {c})"),
     "ldca": ("array index", "ldca({array}[{index}])"),
     "ldcg": ("array index", "ldcg({array}[{index}])"),
     "ldcs": ("array index", "ldcs({array}[{index}])"),
