@@ -4,14 +4,16 @@ import re
 
 from . import types
 
-_ARRAY = re.compile(r"(?:shared|local|const|global)?\s*([\w]+)\[([^\]]*)\]\s*(C|F)?")
-_DECLARED = re.compile(r"^\s*(?:shared|local|const|let|var|for)\s+([A-Za-z_]\w*)(?:\.\d+)?: ([^={]+?)\s*(?:=|\{| in |$)")
+_ARRAY = re.compile(r"(\w+)\[([^\]]*)\]\s*(C|F)?")
+# Where it lies, and what passes know of its values.
+_BESIDE = re.compile(r"^(?:shared|local|const) |(?: [a-z]+)+$")
+_DECLARED = re.compile(r"^\s*(?:shared|local|const|let|var|for)\s+([A-Za-z]\w*)(?:\.\d+)?: ([^={]+?)\s*(?:=|\{| in |$)")
 _PARAMETERS = re.compile(r"^kernel \w+\((.*?)\)(?: @| \{)", re.MULTILINE)
 
 
 def _kind(text):
     """The type that the typed IR calls so, or None: one that kjit.cuda has no name for."""
-    text = text.replace(" narrow", "").strip()
+    text = _BESIDE.sub("", _BESIDE.sub("", text.strip(), 1), 1)
     array = _ARRAY.fullmatch(text)
     if not array:
         return types.of_text(text)

@@ -4,9 +4,10 @@ import re
 
 # By the names of a kernel's numbers: the state space of PTX.
 SPACES = {"shared_bytes": "shared", "local_bytes": "local", "constant_bytes": "const"}
-_VARIABLE = re.compile(r"^\s*(?:\.visible\s+)?\.(shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.[bsuf](\d+)\s+[\w$]+(?:\[(\d+)\])?", re.MULTILINE)
-# Constants that no kernel writes to may lie in global memory: such as the texts that are printed.
-_TEXT = re.compile(r"^\s*\.global\s+(?:\.align\s+(\d+)\s+)?\.b8\s+[\w$]+\[(\d+)\]\s*=", re.MULTILINE)
+_VARIABLE = re.compile(
+    r"^\s*(?:\.visible\s+)?\.(shared|local|const)\s+(?:\.align\s+(\d+)\s+)?\.[bsuf](\d+)\s+[\w$]+(?:\[(\d+)\])?",
+    re.MULTILINE,
+)
 
 
 def measure(ptx, name):
@@ -15,9 +16,6 @@ def measure(ptx, name):
     for space, align, bits, count in _VARIABLE.findall(ptx):
         if space == SPACES[name]:
             end = _place(end, int(align or 1)) + int(bits) // 8 * int(count or 1)
-    if name == "constant_bytes":
-        for align, count in _TEXT.findall(ptx):
-            end = _place(end, int(align or 1)) + int(count)
     return end
 
 
