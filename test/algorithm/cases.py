@@ -168,7 +168,7 @@ def run_batch(tool, module, device, batch):
 
 def run_all(tool, family, module, device, seed, only, largest):
     described = describe(seed, only, largest)
-    if only is None and largest == SMALL:
+    if only is None:
         described = share_of(described, family, device)
     failures = []
     for first in range(0, len(described), BATCH):
