@@ -75,10 +75,11 @@ class Known:
         return ()
 
 
-def shape_of(value):
-    """The shape of an argument; None: it is neither a tuple nor a function nor a type."""
+def shape_of(value, takes_types=False):
+    """The shape of an argument; None: it is neither a tuple nor a function, nor a type where those are taken."""
     if not isinstance(value, tuple):
-        return Known(value) if callable(value) and (is_function(value) or is_type(value)) else None
+        is_known = callable(value) and (is_function(value) or takes_types and is_type(value))
+        return Known(value) if is_known else None
     return Shape((shape_of(item) if isinstance(item, tuple) else None for item in value), getattr(type(value), "_fields", None))
 
 
