@@ -279,7 +279,8 @@ PyTypeObject *binding_plain_type;
 /* numpy.void, of which records are, once numpy is there. */
 static PyTypeObject *numpy_void;
 
-/* A function is compiled into the kernel, and so is a type; an array that can be called is an array.
+/* A function is compiled into the kernel, and so is a type; an array that can be called is an
+ * array.
  */
 static int is_function(PyObject *object)
 {
