@@ -164,6 +164,10 @@ kjit_type kt_numba_number_type(const kt_exprs *values)
 
 kjit_type kt_numba_float_type(const ki_builtin *builtin, const kt_exprs *values)
 {
+  /* hfma: of halves it is rounded once */
+  bool is_half = builtin->id == KJ_BUILTIN_FMA;
+  for (size_t i = 0; i < values->count; i++) is_half &= values->items[i]->type == KJIT_F16;
+  if (is_half) return KJIT_F16;
   static const numba_key keys[KJ_BUILTIN_COUNT] = { [KJ_BUILTIN_FMOD] = KEY_REMAINDER,
                                                     [KJ_BUILTIN_COPYSIGN] = KEY_REMAINDER,
                                                     [KJ_BUILTIN_POW] = KEY_RAISE };

@@ -161,6 +161,33 @@ def _(r, rng):
         r.verify([f"o{k}"], check)
 
 
+@row("complex: logarithms and inverse functions towards both ends of what floats have")
+def _(r, rng):
+    for dtype, (part, tolerance) in KINDS.items():
+        k = np.dtype(dtype).name
+        info = np.finfo(part)
+        top, bottom = np.log2(float(info.max)), np.log2(float(info.tiny))
+        # Every part is finite, the size of some is not; those of the other end are normal numbers.
+        exponents = np.concatenate([rng.uniform(top - 4, top - 0.01, 60), rng.uniform(top / 2 - 4, top - 4, 60), rng.uniform(bottom + 4, bottom / 2, 60)])
+        x = (2.0 ** exponents * (rng.uniform(-1, 1, 180) + 1j * rng.uniform(-1, 1, 180))).astype(dtype)
+        x[::9] = x[::9].real
+        x[4::9] = 1j * x[4::9].imag
+        near = (1e38, 1e-38) if part == np.float32 else (1e308, 1e-307)
+        x = np.concatenate([x, np.array([s * u for s in near for u in (1, -1, 1j, -1j, 1 + 1j, -1 + 1j, 1 - 1j, -1 - 1j)], dtype)])
+        want = np.array([[f(complex(z)) for z in x] for f in FUNCTIONS[9:16] + [cmath.log]])
+        n = len(x)
+
+        def check(got, want=want, t=tolerance, x=x):
+            for f, place in enumerate([*range(9, 16), 1]):
+                for a, b in ((got[place].real, want[f].real), (got[place].imag, want[f].imag)):
+                    bad = ~(np.abs(a - b) <= 8 * t * np.abs(b))
+                    assert not bad.any(), f"{FUNCTIONS[place].__name__}({x[bad][0]}): got {got[place][bad][0]}, expected {want[f][bad][0]}"
+
+        r.arrays_of(**{f"x{k}": x, f"o{k}": np.zeros((len(FUNCTIONS), n), dtype)})
+        r.launch("functions", "2, 128", f"o{k}", f"x{k}")
+        r.verify([f"o{k}"], check)
+
+
 @row("complex: powers")
 def _(r, rng):
     for dtype, (part, tolerance) in KINDS.items():

@@ -1,6 +1,7 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 """Forms of Python and names of Numba in kernels of kjit.cuda: variables that change their types, texts, vectors, `and` and `or` of
 calls, signatures of device functions, extensions."""
+import cmath
 import contextlib
 import io
 import os
@@ -486,3 +487,147 @@ fails(cuda.errors.TypingError, "NameError: name 'floor' is not defined", unknown
 fails(cuda.errors.TypingError, "RequireLiteralValue", no_literal[1, 1], result)
 fails(cuda.errors.TypingError, "Invalid NumPy dtype specified: 'int33'", no_type[1, 1], result)
 fails(ValueError, "Alignment must be a positive power of two", no_power[1, 1], result)
+
+# ---- types as arguments ----
+
+
+@cuda.jit
+def through(r, x, kind):
+    tile = cuda.shared.array(4, kind)
+    mine = cuda.local.array(2, kind)
+    tile[0] = x[0]
+    mine[1] = x[1]
+    cuda.syncthreads()
+    r[0], r[1] = tile[0], mine[1]
+
+
+given = random.standard_normal(2) * 100
+for kind in (np.int32, np.float32, np.float64, np.complex128, float32, int):
+    result = np.zeros(2, np.complex128)
+    through[1, 1](result, given, kind)
+    plain = np.dtype(cuda.types.as_dtype(kind) if isinstance(kind, cuda.types.Type) else kind)
+    np.testing.assert_array_equal(result, given.astype(plain).astype(np.complex128))
+assert [str(s[2]) for s in through.signatures] == [
+    "class(int32)", "class(float32)", "class(float64)", "class(complex128)", "class(int64)"
+]  # float32 of NumPy and of kjit.cuda is one
+special = through.specialize(result, given, np.float32)
+special[1, 1](result, given, np.float32)
+np.testing.assert_array_equal(result, given.astype("f4"))
+fails(TypeError, "No matching definition", lambda: special[1, 1](result, given, np.float64))
+fails(Exception, "no type", lambda: through[1, 1](result, given, list))
+fails(TypeError, "among the items of a tuple", lambda: through[1, 1](result, (given, np.int32), np.int32))
+
+# ---- what is known of a kernel without a GPU ----
+
+table = random.integers(0, 9, 33)
+
+
+@cuda.jit
+def spends(r, n):
+    tile = cuda.shared.array((5, 7), float32)
+    flags = cuda.shared.array(3, np.int8)
+    mine = cuda.local.array(1000, r.dtype)
+    known = cuda.const.array_like(table)
+    for i in range(1000):
+        mine[i] = known[i % 33] * i
+    tile[n, 0], flags[n] = n, 1
+    cuda.syncthreads()
+    r[0] = mine[n * 7] + tile[n, 0] + flags[n]
+
+
+if cuda.get_current_device().name != b"GPU" and os.environ.get("KJIT_DEVICE") == "cpu":
+    assert cuda.get_current_device().compute_capability == (9, 0)
+    for element in (np.float32, np.float64):
+        signature = cuda.types.void(cuda.types.from_dtype(np.dtype(element))[::1], cuda.types.int64)
+        spends.compile(signature)
+        assert 140 + 3 <= spends.get_shared_mem_per_block(signature) <= 143 + 16
+        assert 0 <= spends.get_local_mem_per_thread(signature) - 1000 * np.dtype(element).itemsize < 64
+        assert spends.get_const_mem_size(signature) >= table.nbytes
+        kinds = spends.overloads[signature.args].variable_types
+        assert kinds["tile"] == float32[:, ::1] and kinds["mine"].dtype == cuda.types.from_dtype(np.dtype(element))
+        assert kinds["flags"] == cuda.types.int8[::1] and kinds["n"] == cuda.types.int64
+
+# ---- both values of selp; halves are rounded once; expressions that nobody uses ----
+
+
+@cuda.jit
+def chosen(r, x, n):
+    i = cuda.grid(1)
+    x[n]
+    r[i] = cuda.selp(x[i] > 4, x[i], n)
+
+
+values, result = random.integers(0, 9, 32), np.zeros(32, np.int64)
+chosen[1, 32](result, values, 3)
+np.testing.assert_array_equal(result, np.where(values > 4, values, 3))
+signature = (cuda.int64[:], cuda.int64[:], cuda.int64)
+chosen.compile(signature)
+assert "bra" not in chosen.inspect_asm(signature)
+checked = cuda.jit(debug=True, opt=False)(chosen.py_func)
+fails(IndexError, "3", lambda: checked[1, 1](result[:1], values[:1], 3))
+
+
+@cuda.jit
+def fused(r, a, b, c):
+    i = cuda.grid(1)
+    if i < r.size:
+        r[i] = cuda.fp16.hfma(a[i], b[i], c[i])
+
+
+# The first lies 2^-31 below the middle between two halves; rounded to float32 first it would lie on it, and be rounded up.
+a, b, c = np.array([1 + 2.0**-10], "f2"), np.array([2.0**-11 * (1 - 2.0**-10)], "f2"), np.array([1 + 2.0**-10], "f2")
+wide = random.standard_normal((3, 4000)).astype("f2")
+a, b, c = (np.concatenate([one, more]) for one, more in zip((a, b, c), wide))
+result = np.zeros(len(a), "f2")
+fused[40, 128](result, a, b, c)
+exact = [Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z)) for x, y, z in zip(a, b, c)]
+for got, want in zip(result, exact):
+    near = [np.nextafter(got, np.float16(s), dtype=np.float16) for s in (-np.inf, np.inf)]
+    distance = abs(Fraction(float(got)) - want)
+    assert all(not np.isfinite(n) or distance <= abs(Fraction(float(n)) - want) for n in near), (got, float(want))
+assert "fma.rn.f16" in fused.inspect_asm((cuda.float16[::1],) * 4) if cuda.get_current_device().compute_capability[0] >= 8 else True
+
+# ---- atomics leave a NaN; complex numbers as cmath has them ----
+
+
+@cuda.jit
+def extremes(r, m, x):
+    i = cuda.grid(1)
+    if i < x.size:
+        cuda.atomic.max(r, i % 3, x[i])
+        cuda.atomic.min(m, (i % 2, -1), x[i])
+
+
+for kind in (np.float32, np.float64):
+    x = random.standard_normal(1000).astype(kind)
+    x[::17] = np.nan
+    r, m = np.array([-9, np.nan, -9], kind), np.array([[9, 9], [9, np.nan]], kind)
+    extremes[8, 128](r, m, x)
+    wanted = [np.nanmax(x[0::3]), np.nan, np.nanmax(x[2::3])]
+    np.testing.assert_array_equal(r, np.array(wanted, kind))
+    np.testing.assert_array_equal(m, np.array([[9, np.nanmin(x[::2])], [9, np.nan]], kind))
+
+
+@cuda.jit
+def plane(r, q, z, w, x, y):
+    i = cuda.grid(1)
+    if i < r.size:
+        r[i] = cmath.rect(x[i], y[i])
+        q[i] = cmath.log(z[i], w[i])
+
+
+parts = [0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, *random.standard_normal(3)]
+pairs = [(p, q) for p in parts for q in parts]
+x, y = (np.array(v) for v in zip(*pairs))
+z = random.permutation(x + 1j * np.zeros(len(x))) + 0
+z.imag = random.permutation(y)
+w = random.permutation(z)
+r, q = np.zeros(len(x), complex), np.zeros(len(x), complex)
+plane[2, 64](r, q, z, w, x, y)
+for got, function, one, two in [(r, cmath.rect, x, y)] + ([(q, cmath.log, z, w)] if sys.version_info < (3, 14) else []):
+    for g, first, second in zip(got, one, two):
+        try:
+            want = function(complex(first) if function is cmath.log else first, complex(second) if function is cmath.log else second)
+        except (ValueError, ZeroDivisionError, OverflowError):
+            continue
+        np.testing.assert_allclose([g.real, g.imag], [want.real, want.imag], rtol=1e-13, atol=1e-15, err_msg=f"{function.__name__}{first, second}")

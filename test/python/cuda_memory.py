@@ -161,3 +161,18 @@ assert caught(lambda: double[3, 64]) == []
 assert "not supported by CUDA" in caught(lambda: cuda.jit(debug=True))[0][1]
 assert caught(lambda: cuda.jit(debug=True, opt=False)) == []
 assert "mutually exclusive" in caught(lambda: cuda.jit(debug=True, opt=False, lineinfo=True))[0][1]
+
+# ---- arrays that numpy.broadcast_to made keep their strides, as empty ones do ----
+
+for core in (random.standard_normal((4, 5)), np.asfortranarray(random.standard_normal((4, 5)))):
+    for axis in range(3):
+        wide = np.broadcast_to(np.expand_dims(core, axis), core.shape[:axis] + (6,) + core.shape[axis:])
+        on_device = cuda.to_device(wide)
+        assert on_device.strides[axis] == 0 and cuda.types.typeof(on_device).layout == "A"
+        np.testing.assert_array_equal(on_device.copy_to_host(), wide)
+        other = np.broadcast_to(np.expand_dims(core * 2, axis), wide.shape)
+        on_device.copy_to_device(other)
+        np.testing.assert_array_equal(on_device.copy_to_host(), other)
+assert cuda.to_device(np.ndarray((0,), np.int8, strides=(0,))).strides == (0,)
+packed, aligned = (np.dtype([("x", "f2"), ("y", "f2")], align=a) for a in (False, True))
+assert cuda.types.from_dtype(packed) != cuda.types.from_dtype(aligned) == cuda.types.from_dtype(aligned)

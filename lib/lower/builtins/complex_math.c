@@ -160,27 +160,34 @@ static complex_value complex_tanh(kl_lowering *l, complex_value z)
 
 /* ---- logarithms and roots ---- */
 
-/* The size of z, less a power of two where it would overflow or lose bits: *exponent is what is to
- * be taken off again. */
+/* The size of z times a power of two: numbers that are large or lose bits come far from either end
+ * of what floats have, where no library's hypot and log has cases of its own. *exponent is what is
+ * to be taken off again. */
 static LLVMValueRef scaled_size(kl_lowering *l, complex_value z, LLVMValueRef *exponent)
 {
   LLVMValueRef most = larger(l, kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
-  LLVMValueRef is_large = is_above(l, most, limit(l, most, 0x1p125, 0x1p1021)),
+  LLVMValueRef is_large = is_above(l, most, limit(l, most, 0x1p63, 0x1p511)),
                is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
-  LLVMValueRef up = kl_const32(l, is_double(l, most) ? 54 : 26);
-  *exponent =
-    kl_select(l, is_large, kl_const32(l, -2), kl_select(l, is_small, up, kl_const32(l, 0)));
+  bool is_wide = is_double(l, most);
+  LLVMValueRef up = kl_const32(l, is_wide ? 54 : 26), down = kl_const32(l, is_wide ? -512 : -64);
+  *exponent = kl_select(l, is_large, down, kl_select(l, is_small, up, kl_const32(l, 0)));
   return kl_call_math(l, KJ_BUILTIN_HYPOT, kl_ldexp(l, z.real, *exponent),
                       kl_ldexp(l, z.imaginary, *exponent));
+}
+
+/* log(size * 2^twos) */
+static LLVMValueRef log_of_product(kl_lowering *l, LLVMValueRef size, LLVMValueRef twos)
+{
+  LLVMValueRef added = kl_sitofp(l, twos, LLVMTypeOf(size));
+  return add(l, call(l, KJ_BUILTIN_LOG, size),
+             mul(l, added, kl_real_like(size, 0.69314718055994530942)));
 }
 
 /* log of the size: near 1 by log1p, as hypot has lost what matters there. */
 static LLVMValueRef log_size(kl_lowering *l, complex_value z)
 {
   LLVMValueRef exponent, size = scaled_size(l, z, &exponent), one = kl_real_like(z.real, 1);
-  LLVMValueRef added = kl_sitofp(l, kl_neg(l, exponent), LLVMTypeOf(size));
-  LLVMValueRef plain = add(l, call(l, KJ_BUILTIN_LOG, size),
-                           mul(l, added, kl_real_like(size, 0.69314718055994530942)));
+  LLVMValueRef plain = log_of_product(l, size, kl_neg(l, exponent));
   LLVMValueRef most = larger(l, kl_fabs(l, z.real), kl_fabs(l, z.imaginary)),
                least = kl_intrinsic2(l, "llvm.minnum", kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
   LLVMValueRef above_one =
@@ -247,10 +254,8 @@ static LLVMValueRef is_huge(kl_lowering *l, complex_value z)
 /* log of twice the size. */
 static LLVMValueRef log_twice(kl_lowering *l, complex_value z)
 {
-  LLVMValueRef half = kl_real_like(z.real, .5),
-               size =
-                 kl_call_math(l, KJ_BUILTIN_HYPOT, mul(l, z.real, half), mul(l, z.imaginary, half));
-  return add(l, call(l, KJ_BUILTIN_LOG, size), kl_real_like(size, 1.38629436111989061883));
+  LLVMValueRef exponent, size = scaled_size(l, z, &exponent);
+  return log_of_product(l, size, kl_sub(l, kl_const32(l, 1), exponent));
 }
 
 static complex_value root_of_sum(kl_lowering *l, double x, complex_value z) /* sqrt(x + z) */

@@ -168,7 +168,7 @@ class Kernel(_Compiled, _kjit.Kernel):
         from ._shapes import Known, shape_of, take_apart
 
         items, after = [], []
-        shapes = tuple(shape_of(value) for value in args)
+        shapes = tuple(shape_of(value, self.is_typed) for value in args)
         for value, shape in zip(args, shapes):
             if not isinstance(shape, Known):
                 take_apart(value, items, after)

@@ -75,11 +75,19 @@ class Known:
         return ()
 
 
-def shape_of(value):
-    """The shape of an argument; None: it is neither a tuple nor a function."""
+def shape_of(value, takes_types=False):
+    """The shape of an argument; None: it is neither a tuple nor a function, nor a type where those are taken."""
     if not isinstance(value, tuple):
-        return Known(value) if callable(value) and is_function(value) else None
+        is_known = callable(value) and (is_function(value) or takes_types and is_type(value))
+        return Known(value) if is_known else None
     return Shape((shape_of(item) if isinstance(item, tuple) else None for item in value), getattr(type(value), "_fields", None))
+
+
+def is_type(value):
+    """Whether it is a type of elements, such as numpy.float32, for which a kernel is compiled."""
+    from . import dtypes
+
+    return isinstance(value, (type, dtypes.DType)) and dtypes.name_of(value) is not None
 
 
 def is_function(value):
@@ -98,8 +106,8 @@ def take_apart(value, items, after):
     one, in place where its memory is an array's."""
     if isinstance(value, tuple):
         for item in value:
-            if is_function(item):
-                raise TypeError("a function among the items of a tuple: a kernel takes it as an argument of its own")
+            if is_function(item) or is_type(item):
+                raise TypeError("a function or a type among the items of a tuple: a kernel takes it as an argument of its own")
             take_apart(item, items, after)
         return
     if is_record(value):

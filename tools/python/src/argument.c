@@ -279,10 +279,12 @@ PyTypeObject *binding_plain_type;
 /* numpy.void, of which records are, once numpy is there. */
 static PyTypeObject *numpy_void;
 
-/* A function is compiled into the kernel; an array that can be called is an array. */
+/* A function is compiled into the kernel, and so is a type; an array that can be called is an
+ * array.
+ */
 static int is_function(PyObject *object)
 {
-  return PyCallable_Check(object) && !PyType_Check(object) && !PyObject_CheckBuffer(object) &&
+  return PyCallable_Check(object) && !PyObject_CheckBuffer(object) &&
          !PyObject_HasAttrString(object, "__dlpack__") &&
          !PyObject_HasAttrString(object, "__cuda_array_interface__");
 }

@@ -12,7 +12,9 @@ from . import errors as errors
 from . import random as random
 from . import records as records
 from . import streams as streams
+from . import typed as typed
 from . import types as types
+from . import usage as usage
 from . import words as words
 class CudaSupportError:
     msg: Any

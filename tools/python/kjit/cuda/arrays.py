@@ -152,6 +152,9 @@ class DeviceNDArray:
             else as_cuda_array(ary)
         )
         _check_copy(self, source)
+        once = tuple(slice(0, 1) if e > 1 and not s else slice(None) for e, s in zip(self.shape, self.strides))
+        if slice(0, 1) in once:  # an element that stands for many is there once
+            return self._slice(once).copy_to_device(source[once], stream)
         if isinstance(source, DeviceNDArray):
             self._own.copy_from(source._own)
         else:
@@ -449,12 +452,25 @@ def to_device(obj, stream=0, copy=True, to=None):
             return as_cuda_array(obj)
         obj = as_cuda_array(obj).copy_to_host()
     host = numpy.asarray(obj)
+    if not all(e <= 1 or s for e, s in zip(host.shape, host.strides)) or not host.size and host.ndim:
+        return _repeated(host, stream)
     made = device_array_like(host, stream) if host.ndim else device_array((), host.dtype)
     if host.size:
         if made.is_f_contiguous() and not made.is_c_contiguous():
             made._own.T.copy_from(numpy.ascontiguousarray(host.T))
         else:
             made._own.copy_from(numpy.ascontiguousarray(host).reshape(host.shape))
+    return made
+
+
+def _repeated(host, stream):
+    """An array that numpy.broadcast_to made, or an empty one, with its strides: what stands for many elements is there once."""
+    once = host[tuple(slice(0, 1) if not s else slice(None) for s in host.strides)]
+    dense = _contiguous_strides(once.shape, host.dtype.itemsize)
+    strides = tuple(d if s else 0 for d, s in zip(dense, host.strides)) if host.size else host.strides
+    own = to_device(numpy.ascontiguousarray(once))._own if host.size else device_array(host.shape, host.dtype)._own
+    made = of_memory(own, host.shape, host.dtype, strides) if host.size else DeviceNDArray._of(own, host.dtype, strides)
+    made.stream = stream
     return made
 
 

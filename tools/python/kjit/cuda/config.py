@@ -36,7 +36,7 @@ DISABLE_CUDA = _number("DISABLE_CUDA", 0)
 # What is always so.
 ENABLE_CUDASIM = 0
 CUDA_USE_NVIDIA_BINDING = CUDA_ENABLE_PYNVJITLINK = 0
-CUDA_DEFAULT_PTX_CC = (7, 5)
+CUDA_DEFAULT_PTX_CC = (9, 0)  # where there is no GPU to say it
 
 
 DISABLED = "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment"

@@ -11,7 +11,7 @@ from . import arrays, config, driver, streams
 
 MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
 
-_DEFAULT_CAPABILITY = (7, 5)
+_DEFAULT_CAPABILITY = config.CUDA_DEFAULT_PTX_CC
 
 
 class Device:

@@ -9,6 +9,8 @@ import warnings
 
 from .. import _arrays, _errors, _functions, _kjit, _state
 from . import arrays, config, errors, streams, types
+from . import typed as _typed
+from . import usage as _memory
 
 _ArgumentError, _KernelError = _errors.CLASSES["KJIT_ERROR_ARGUMENT"], _errors.KernelError
 _LaunchError = _errors.CLASSES["KJIT_ERROR_LAUNCH"]
@@ -403,7 +405,8 @@ class Dispatcher:
 
     def _for_types(self, kinds, text_of=None):
         """(the kernel for arguments of these types, their types as its parameters have them). text_of: what gives a type's text."""
-        kernel = self._kernel._for_shapes(tuple(k.shape() if isinstance(k, types.BaseTuple) else None for k in kinds))
+        composed = (types.BaseTuple, types.NumberClass)
+        kernel = self._kernel._for_shapes(tuple(k.shape() if isinstance(k, composed) else None for k in kinds))
         text = ", ".join(_flat_texts(kinds, text_of or _any_layout))
         _know_records(kernel, text)
         return kernel, text
@@ -451,6 +454,8 @@ class Dispatcher:
         if signature is None:
             found = {s.args: self._number(name, s) for s in self._signatures}
             return next(iter(found.values())) if self._is_fixed and len(found) == 1 else found
+        if name in _memory.SPACES and arrays.is_on_cpu():
+            return _memory.measure(self._inspect("ptx", signature, _target()), name)
         kernel, text = self._for_types(types.parse(signature).args, _laid_out)
         module, function = kernel._specialize(text)
         rows = [r for r in _kjit.list_specializations(module, function) if r["signature"] == text]
@@ -509,6 +514,8 @@ def _flat_texts(kinds, text_of):
     for kind in kinds:
         if isinstance(kind, types.BaseTuple):
             yield from _flat_texts(kind, text_of)
+        elif isinstance(kind, types.NumberClass):
+            pass  # a part of the code
         else:  # a record is handed over where it is
             yield kind.text + "[]" if isinstance(kind, types.Record) else text_of(kind)
 
@@ -525,6 +532,8 @@ def _target():
 
 
 def _brief(value):
+    if isinstance(value, (type, types.Type)):
+        return value
     dtype = getattr(value, "dtype", None)
     return type(value), dtype, getattr(value, "ndim", 0)
 
@@ -557,6 +566,9 @@ def _fit_one(kind, value):
         items = [item for _, item in fits]
         worst = tuple(map(sum, zip(*(bad for bad, _ in fits)))) if fits else _EXACT
         return worst, type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(kind, types.NumberClass):
+        is_same = isinstance(value, (type, types.Type)) and types.typeof(value) == kind
+        return (_EXACT, kind.given) if is_same else None
     if isinstance(kind, types.CPointer):
         return (_EXACT, numpy.uint64(value)) if isinstance(value, (int, numpy.integer)) else None
     if isinstance(kind, types.Record):
@@ -596,6 +608,16 @@ class Overload:
 
     def inspect_asm(self, cc=None):
         return self.dispatcher.inspect_asm(self.signature)
+
+    @property
+    def variable_types(self):
+        """The type of each variable that stays in the compiled kernel, by name: parameters, arrays, numbers."""
+        return _typed.variables(self.dispatcher._inspect("typed", self.signature, "cpu"))
+
+    @property
+    def _type_annotation(self):
+        """As Numba's programs look at it: `typemap`."""
+        return python_types.SimpleNamespace(typemap=self.variable_types)
 
     def __getattr__(self, name):
         numbers = {

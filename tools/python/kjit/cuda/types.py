@@ -177,6 +177,17 @@ class Record(Type):
         self.dtype = dtype
         super().__init__(_records.name_of(dtype), f"Record({', '.join(dtype.names)})")
 
+    def __eq__(self, other):
+        # NumPy's dtypes are equal with and without align=True.
+        return isinstance(other, Record) and self.text == other.text and self._is_aligned == other._is_aligned
+
+    def __hash__(self):
+        return hash(self.text)
+
+    @property
+    def _is_aligned(self):
+        return self.dtype.isalignedstruct
+
     @property
     def size(self):
         return self.dtype.itemsize
@@ -251,6 +262,34 @@ class NamedUniTuple(NamedTuple):
     def __init__(self, dtype, count, cls):
         self.dtype = dtype
         super().__init__((dtype,) * count, cls)
+
+
+class NumberClass(Type):
+    """A type as an argument, `class(float32)`: a kernel is compiled for it, as for a function."""
+
+    __slots__ = ("dtype", "given")
+
+    def __init__(self, given):
+        self.given, self.dtype = given, given if isinstance(given, Type) else from_dtype(_dtype_of(given))
+        super().__init__("", f"class({self.dtype})")
+
+    def shape(self):
+        """As arguments of this type have it."""
+        from .._shapes import Known
+
+        return Known(self.given)
+
+    def __eq__(self, other):
+        return isinstance(other, NumberClass) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.name)
+
+
+def _dtype_of(given):
+    import numpy
+
+    return numpy.dtype(given)
 
 
 class Void(Type):
@@ -450,6 +489,8 @@ def typeof(value):
     for plain, text in ((bool, "bool"), (int, "i64"), (float, "f64"), (complex, "c128")):
         if type(value) is plain:
             return BY_TEXT[text]
+    if isinstance(value, (type, Type)) and dtypes.name_of(value):
+        return NumberClass(value)
     if isinstance(value, tuple):
         kinds = [typeof(item) for item in value]
         is_one = bool(kinds) and all(kind == kinds[0] for kind in kinds)

@@ -4,7 +4,7 @@ import ast
 import types
 
 from ..frontend import words
-from ..frontend.words import ArrayForm, Form
+from ..frontend.words import ArrayForm, Form, Text
 
 _ATOMICS = {
     "add": "add",
@@ -55,9 +55,46 @@ class Atomic(Form):
         return part.expand(emitter, ast.copy_location(ast.Call(call.func, [], keywords), call))
 
 
+def _keeps_nan(word):
+    """The greater or the lesser, where a NaN stays: as Python's max(a, b) is a where b is not greater. No atomic makes a NaN of
+    a number, so that it is seen before."""
+    return Text(
+        f"atomic_{word}_of",
+        f"""
+func atomic_{word}_of(a, index, value) @numba {{
+  if is_float(dtype(a)) {{
+    let old = a[index]
+    if isnan(f64(old)) {{ return old }}
+  }}
+  return atomic_{word}(a[index], dtype(a)(value))
+}}""",
+    )
+
+
+class Extremum(Atomic):
+    """An atomic max or min, of which a NaN in the array stays."""
+
+    def __init__(self, name, parameters, text):
+        super().__init__(name, parameters, text)
+        self.function = _keeps_nan(name.rpartition(".")[2])
+
+    def expand(self, emitter, call):
+        bound = self.bind(call)
+        if isinstance(bound, str) or isinstance(bound["ary"], ast.Attribute) and bound["ary"].attr in ("real", "imag"):
+            return super().expand(emitter, call)
+        symbol = emitter.builder.function(self.function)
+        emitter.used.add(symbol)
+        index = bound["index"]
+        if isinstance(index, ast.Tuple) and len(index.elts) == 1:
+            index = index.elts[0]
+        at = emitter.index(index) if not isinstance(index, ast.Tuple) else emitter.expression(index)
+        array, value = emitter.expression(bound["ary"]), emitter.expression(bound["value"])
+        return [emitter.source.place(call), f"{symbol}(", *array, ", ", *at, ", ", *value, ")"]
+
+
 atomic = types.SimpleNamespace(
     **{
-        name: Atomic(
+        name: (Extremum if name in ("max", "min") else Atomic)(
             f"cuda.atomic.{name}", "ary index value", f"atomic_{word}({{ary}}[{{index}}], dtype({{ary}})({{value}}))"
         )
         for name, word in _ATOMICS.items()
@@ -105,16 +142,16 @@ _FORMS = {
     "ffs": ("x", "ffs({x})"),
     "cbrt": ("x", "cbrt({x})"),
     "fma": ("a b c", "fma({a}, {b}, {c})"),
-    "selp": ("a b c", "({a} ? {b} : {c})"),
+    "selp": ("a b c", "select({a}, {b}, {c})"),
     "ldca": ("array index", "ldca({array}[{index}])"),
     "ldcg": ("array index", "ldcg({array}[{index}])"),
     "ldcs": ("array index", "ldcs({array}[{index}])"),
     "ldlu": ("array index", "ldlu({array}[{index}])"),
     "ldcv": ("array index", "ldcv({array}[{index}])"),
-    "stcg": ("array index value", "stcg({array}[{index}], dtype({array})({value}))"),
-    "stcs": ("array index value", "stcs({array}[{index}], dtype({array})({value}))"),
-    "stwb": ("array index value", "stwb({array}[{index}], dtype({array})({value}))"),
-    "stwt": ("array index value", "stwt({array}[{index}], dtype({array})({value}))"),
+    "stcg": ("array index value", "stcg({array}[{index}], {value})"),
+    "stcs": ("array index value", "stcs({array}[{index}], {value})"),
+    "stwb": ("array index value", "stwb({array}[{index}], {value})"),
+    "stwt": ("array index value", "stwt({array}[{index}], {value})"),
 }
 FORMS = {name: Form(f"cuda.{name}", *row) for name, row in _FORMS.items()}
 FORMS |= {name: words.LiteralForm(f"cuda.{name}", *_FORMS[name]) for name in ("grid", "gridsize")}

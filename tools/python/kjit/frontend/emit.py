@@ -227,6 +227,8 @@ class Emitter(Loops, Expressions):
             if isinstance(value.value, (str, type(...))):
                 return
             raise self.error(value, "a number that nobody uses")
+        if not isinstance(value, ast.Call) and self.is_typed:  # it may fail, as an index may
+            return self.put(depth, [self.source.place(value)], f"let {self.temporary()} = ", self.expression(value))
         if not isinstance(value, ast.Call):
             raise self.error(value, "an expression that nobody uses: only calls stand alone")
         called = self.static_value(value.func)

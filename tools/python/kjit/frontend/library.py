@@ -110,11 +110,22 @@ def _log_base(x, base):
     return math.log(x) / math.log(base)
 
 
+def _complex_log_base(x, base):
+    return _complex_quotient(cmath.log(x), cmath.log(base))
+
+
 def _polar(z):
     return abs(z), cmath.phase(z)
 
 
 def _rect(r, phi):
+    # At infinities and NaNs as CPython has it.
+    if r == 0 and not math.isfinite(phi):
+        return complex(0.0, 0.0)
+    if phi == 0 and not math.isfinite(r):
+        return complex(r, phi)
+    if math.isinf(r) and not math.isfinite(phi):
+        return complex(abs(r), phi - phi)
     return complex(r * math.cos(phi), r * math.sin(phi))
 
 
@@ -142,6 +153,27 @@ def _round_digits(x, n):
         return _rint(y) / scale
     scale = 10.0 ** (-n)
     return _rint(x / scale) * scale
+
+
+# A quotient as CPython's before 3.14: by Smith's algorithm, without what Annex G has for infinities.
+_complex_quotient = words.Text(
+    "complex_quotient",
+    """
+func complex_quotient(a, b) @numba {
+  if not is_complex(dtype(a)) or not is_complex(dtype(b)) { return a / b }
+  if abs(b.real) >= abs(b.imag) {
+    let ratio = b.imag / b.real
+    let denominator = b.real + b.imag * ratio
+    return dtype(a)((a.real + a.imag * ratio) / denominator, (a.imag - a.real * ratio) / denominator)
+  }
+  if abs(b.imag) >= abs(b.real) {
+    let ratio = b.real / b.imag
+    let denominator = b.real * ratio + b.imag
+    return dtype(a)((a.real * ratio + a.imag) / denominator, (a.imag * ratio - a.real) / denominator)
+  }
+  return dtype(a)(nan, nan)
+}""",
+)
 
 
 # What NumPy's ufuncs do with complex numbers: they are ordered by their real parts, then by their imaginary ones.
@@ -259,7 +291,7 @@ _TABLE |= {
     (id(cmath.isfinite), None): _complex_isfinite,
     (id(cmath.isnan), None): _complex_isnan,
     (id(cmath.isinf), None): _complex_isinf,
-    (id(cmath.log), 2): _log_base,
+    (id(cmath.log), 2): _complex_log_base,
     (id(complex), 2): words.Form("complex", "real imag", "c128({real}, {imag})"),
     (id(round), 2): _round_digits,
     (id(tuple), 1): words.Form("tuple", "items", "{items}"),
