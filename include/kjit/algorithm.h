@@ -560,9 +560,10 @@ typedef enum kjit_csr_flags {
  * written; messages call them `result_data`, `result_columns`, `result_offsets`. options NULL: all
  * defaults. Errors, where nothing else is said: those of kjit_spmv. */
 
-/* Waits until the device has looked at the matrix; it takes no options.plan. flags: of kjit_csr_flags. Errors: ARGUMENT:
- * offsets that descend or lead out of data, columns outside of the matrix, and what flags ask
- * against, each by name and with the first place; those of kjit_spmv. */
+/* Waits until the device has looked at the matrix; it takes no options.plan. flags: of
+ * kjit_csr_flags. Errors: ARGUMENT: offsets that descend or lead out of data, columns outside of
+ * the matrix, and what flags ask against, each by name and with the first place; those of
+ * kjit_spmv. */
 KJIT_API KJIT_CHECK kjit_status kjit_csr_check(kjit_context *context, const kjit_csr *a,
                                                uint32_t flags,
                                                const kjit_algorithm_options *options);
