@@ -107,7 +107,7 @@ static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request 
                                 kj_diagnostics *diagnostics, kj_code *code)
 {
   (void)compiler;
-  fake.compilations++;
+  fake.compilations += request->stage != KJIT_STAGE_TYPED;
   int running = ++fake.running, most = fake.most_running;
   while (most < running && !atomic_compare_exchange_weak(&fake.most_running, &most, running)) {}
   if (fake.delay_ms) nanosleep(&(struct timespec){ .tv_nsec = fake.delay_ms * 1000000L }, NULL);
@@ -134,6 +134,7 @@ static kjit_status fake_compile(kj_compiler *compiler, const kj_compile_request 
   code->size_bytes = strlen(code->data);
   code->entry = strdup(request->kernel->decl->name);
   code->facts = strdup("");
+  if (request->stage == KJIT_STAGE_TYPED) code->result = KJIT_F32; /* kjit_get_result_type */
   code->is_range_only = fake.is_range_only && request->target.kind == KJ_TARGET_CPU;
   code->elements_a_thread = fake.elements_a_thread;
   code->max_threads = fake.max_threads;
