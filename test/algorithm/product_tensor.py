@@ -9,6 +9,9 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from share import share_of
+
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "product_tensor.kir")
 SUMS = {"f2": "f32", "f4": "f32", "f8": "f64"}
 # Groups, bands, stages, cluster: with the rows of runtime/algorithm/product_tensor.c.
@@ -96,9 +99,9 @@ def main():
     rng = np.random.default_rng(arguments.seed)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(arguments.rounds):
-            for row in TENSOR:
+            for row in share_of(TENSOR, "product_tensor"):
                 check_tensor(arguments, folder, rng, row)
-            for row in F64:
+            for row in share_of(F64, "product_f64"):
                 check_f64(arguments, folder, rng, row)
             for kind in SUMS:
                 check_vectors(arguments, folder, rng, kind)

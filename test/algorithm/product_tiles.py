@@ -9,6 +9,9 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from share import share_of
+
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "product_tiles.kir")
 # Type, rows, columns and depth of a tile, tensor cores: the rows of runtime/algorithm/product_plan.c.
 TILES = [("f4", 256, 128, 8, False), ("f4", 128, 128, 8, False), ("f4", 128, 64, 16, False), ("f4", 64, 64, 16, False), ("f4", 64, 64, 32, False), ("f8", 128, 64, 16, False), ("f8", 64, 64, 16, False), ("i8", 64, 64, 16, False),
@@ -37,7 +40,7 @@ def main():
     print(f"tiles of products on {arguments.device}, seed {arguments.seed}")
     rng = np.random.default_rng(arguments.seed)
     with tempfile.TemporaryDirectory() as folder:
-        for kind, rows, columns, depth, has_mma in TILES:
+        for kind, rows, columns, depth, has_mma in share_of(TILES, "product_tiles"):
             batch, parts = (int(v) for v in rng.integers(1, 3, 2))
             m, n, k = (int(v) for v in (rng.integers(1, rows + 20), rng.integers(1, columns + 20), rng.integers(0, 70)))
             x, y = (rng.integers(-9, 10, (batch, *s)).astype(kind) for s in ((m, k), (k, n)))
