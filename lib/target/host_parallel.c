@@ -242,7 +242,8 @@ typedef struct asserter {
   LLVMModuleRef module;
   LLVMContextRef context;
   LLVMBuilderRef builder;
-  LLVMValueRef id; /* of the parallel loop */
+  LLVMValueRef id;    /* of the parallel loop */
+  bool is_vectorized; /* so that accesses of one iteration may be joined, and move */
   LLVMTypeRef i64, i32, pointer;
 } asserter;
 
@@ -297,7 +298,7 @@ static void assert_loop(asserter *a)
     const kg_access *access = &a->v->accesses.items[i];
     LLVMValueRef list = LLVMGetMetadata(access->instruction, kind);
     if (!list || !has_operand(list, a->id)) continue;
-    bool is_free = a->v->is_innermost && access->may_be_grouped && !access->is_hidden;
+    bool is_free = a->is_vectorized && access->may_be_grouped && !access->is_hidden;
     uint32_t how = (access->is_store ? KJ_PARALLEL_STORE : 0u) | (is_free ? KJ_PARALLEL_FREE : 0u);
     LLVMPositionBuilderBefore(a->builder, access->instruction);
     LLVMTypeRef types[] = { a->pointer, a->pointer, a->i64, a->i32 };
@@ -310,7 +311,8 @@ static void assert_loop(asserter *a)
   }
 }
 
-static void assert_claims(const kg_loop_view *v, LLVMModuleRef module, LLVMValueRef id)
+static void assert_claims(const kg_loop_view *v, LLVMModuleRef module, LLVMValueRef id,
+                          bool is_vectorized)
 {
   LLVMContextRef context = LLVMGetModuleContext(module);
   asserter a = { .v = v,
@@ -318,6 +320,7 @@ static void assert_claims(const kg_loop_view *v, LLVMModuleRef module, LLVMValue
                  .context = context,
                  .builder = LLVMCreateBuilderInContext(context),
                  .id = id,
+                 .is_vectorized = is_vectorized,
                  .i64 = LLVMInt64TypeInContext(context),
                  .i32 = LLVMInt32TypeInContext(context),
                  .pointer = LLVMPointerTypeInContext(context, 0) };
@@ -384,13 +387,14 @@ void kg_settle_parallel_loops(kl_lowering *l, bool asserts)
       if (!v.is_innermost && !asserts) continue;
       kg_count_iterations(&v);
       find_accesses(&v);
-      if (v.is_innermost && is_branchy(&v)) {
+      bool is_vectorized = v.is_innermost && !is_branchy(&v);
+      if (v.is_innermost && !is_vectorized)
         kl_set_metadata(l, branch, "llvm.loop", kl_one_copy_id(l));
-      } else if (v.is_innermost) {
+      if (is_vectorized) {
         find_ordered(&v);
         hide_steps(&v, context);
         LLVMSetMetadata(branch, kind, proposal);
       }
-      if (asserts) assert_claims(&v, module, proposal);
+      if (asserts) assert_claims(&v, module, proposal, is_vectorized);
     }
 }
