@@ -274,7 +274,10 @@ static void test_host_killed(void)
     (void)run(make_context(NULL, 0), "endless");
     _exit(EXIT_FAILURE);
   }
-  while (!(process = find_child(host))) usleep(1000);
+  while (!(process = find_child(host))) {
+    REQUIRE(waitpid(host, NULL, WNOHANG) == 0); /* it has not failed before */
+    usleep(1000);
+  }
   usleep(50000); /* so that it is compiling, mostly */
   REQUIRE(kill(host, SIGKILL) == 0 && waitpid(host, NULL, 0) == host);
   REQUIRE(waitpid(process, NULL, 0) == process);
