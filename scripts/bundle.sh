@@ -19,7 +19,7 @@ cmake --build build/bundle -j "$(nproc)"
 echo "bundle: collecting"
 rm -rf "$tree" "$out/kjit.tar.gz"
 cmake --install build/bundle --prefix "$tree" --strip > build/bundle.log
-ln -s libkjit-compiler.so.* "$tree/lib/libkjit-compiler.so" # which tests open by this name, as in a build tree
+(cd "$tree/lib" && ln -s libkjit-compiler.so.* libkjit-compiler.so) # tests open it by this name, as in a build tree
 mkdir -p "$tree/checks/lib" "$tree/programs" "$tree/built"
 ln -s ../lib "$tree/built/lib" # where the run paths of the built tests point
 for folder in test/unit test/fuzz test/run test/accuracy examples; do

@@ -432,11 +432,13 @@ static LLVMValueRef float_of_bf16(kl_lowering *l, LLVMValueRef bits)
   return kl_bitcast(l, wide, l->f32);
 }
 
-/* To nearest even by integer arithmetic: no target needs an instruction or a helper for it. A NaN
- * stays one: its quiet bit is set, since its upper bits may be 0. */
+/* To nearest even: by an instruction where the target has one, else by integer arithmetic, so that
+ * none needs a helper. A NaN stays one: its quiet bit is set, since its upper bits may be 0. */
 static LLVMValueRef bf16_of_float(kl_lowering *l, LLVMValueRef value)
 {
   KJ_ASSERT(is_type(value, l->f32));
+  if (l->target->has_brain_arithmetic && l->target->has_brain_arithmetic(l))
+    return kl_bitcast(l, kl_fptrunc(l, value, LLVMBFloatTypeInContext(l->context)), l->i16);
   LLVMValueRef bits = kl_bitcast(l, value, l->i32);
   LLVMValueRef odd = kl_and(l, kl_lshr(l, bits, kl_const32(l, 16)), kl_const32(l, 1));
   LLVMValueRef rounded = kl_add(l, bits, kl_add(l, odd, kl_const32(l, 0x7fff)));

@@ -68,7 +68,7 @@ struct kl_lower_target {
                             LLVMValueRef pointer);
   LLVMValueRef (*wide_store)(kl_lowering *l, ki_memory_scope scope, LLVMAtomicOrdering order,
                              LLVMValueRef pointer, LLVMValueRef value);
-  /* bf16 sums and products as instructions; NULL: none */
+  /* bf16 sums and products, and what rounds a float to it, as instructions; NULL: none */
   bool (*has_brain_arithmetic)(kl_lowering *l);
   bool (*has_half_fma)(kl_lowering *l, kjit_type type); /* f16, bf16; NULL: never */
   /* f16, bf16: LLVM's atomicrmw becomes an instruction. NULL: never */

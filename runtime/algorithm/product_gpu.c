@@ -151,11 +151,11 @@ static const char *list_constants(const ka_product_step *s, const ka_product_pla
 
 /* ---- which way ---- */
 
-/* Tensor cores take these also where they lie across the sum. The library's funcs take a left
- * factor of f32, too, but a GPU has given wrong sums of it, and they have not run on one since. */
-static bool may_be_across(const ka_einsum *e)
+/* Tensor cores take these also where they lie across the sum. */
+static bool may_be_across(const ka_einsum *e, bool is_right)
 {
-  return e->element == KJIT_F16 || e->element == KJIT_BF16 || e->element == KJIT_F64;
+  return e->element == KJIT_F16 || e->element == KJIT_BF16 || e->element == KJIT_F64 ||
+         (e->element == KJIT_F32 && !is_right);
 }
 
 static bool is_byte(const ka_einsum *e) { return e->element == KJIT_I8 || e->element == KJIT_U8; }
@@ -183,7 +183,8 @@ static bool read_or_pack(ka_product_step *s, const ka_factor *factor, bool is_ri
   uint64_t groups[3];
   ka_matrix *matrix = &s->matrices[is_right];
   list_groups(s, is_right, groups);
-  bool is_read = read_factor(s, factor, is_right) && (matrix->is_deep || may_be_across(s->e));
+  bool is_read =
+    read_factor(s, factor, is_right) && (matrix->is_deep || may_be_across(s->e, is_right));
   return is_read || ka_pack_matrix(s->e, groups, uses, matrix);
 }
 

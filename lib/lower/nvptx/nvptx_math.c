@@ -347,8 +347,8 @@ LLVMValueRef kl_nvptx_float_bits(kl_lowering *l, LLVMValueRef bits)
   return opaque(l, "mov.b32 $0, $1;", "mov.b64 $0, $1;", bits);
 }
 
-/* sm_80 has fma on bf16, of which LLVM makes sums and products with one rounding; sm_90 has all of
- * them. */
+/* sm_80 rounds to bf16 and has fma on it, of which LLVM makes sums and products with one rounding;
+ * sm_90 has all of them. */
 bool kl_nvptx_has_brain_arithmetic(kl_lowering *l) { return l->c->request->target.arch >= 80; }
 
 bool kl_nvptx_has_half_fma(kl_lowering *l, kjit_type type)
