@@ -18,6 +18,7 @@ SUMS = {"f2": "f32", "f4": "f32", "f8": "f64", "e4m3": "f32", "e5m2": "f32"}
 FORMATS = {"e4m3": (3, 7, 15), "e5m2": (2, 15, 7)}
 # Groups, bands, stages, cluster: with the rows of runtime/algorithm/product_tensor.c.
 TENSOR = [(2, 4, 4, 1), (2, 2, 4, 1), (2, 2, 4, 2), (1, 2, 3, 1), (1, 2, 4, 4), (2, 1, 4, 8), (1, 1, 4, 1), (1, 1, 2, 2)]
+FORMAT_ROWS = [(2, 2, 4, 1), (1, 2, 8, 1), (2, 1, 4, 4), (1, 1, 4, 2), (1, 2, 3, 1), (1, 1, 2, 2)]
 # Rows, columns, tall, wide, stages, cluster.
 F64 = [(128, 128, 64, 32, 4, 1), (128, 64, 64, 32, 3, 1), (64, 64, 32, 16, 4, 1), (64, 64, 32, 16, 3, 4), (128, 64, 64, 32, 4, 2)]
 
@@ -65,14 +66,15 @@ def text(*values):
     return ", ".join(str(v).lower() for v in values)
 
 
-def check_tensor(arguments, folder, rng, row):
+def check_tensor(arguments, folder, rng, row, kind, is_long=False):
     groups, bands, stages, cluster = row
-    kind = str(rng.choice(["f2", "f4", *(FORMATS if bands <= 2 else ())]))
     deep = [kind in FORMATS or bool(rng.integers(0, 2)), kind != "f2" or bool(rng.integers(0, 2))]
     item = 1 if kind in FORMATS else np.dtype(kind).itemsize
     unit = 16 // item
     batch, m, n = int(rng.integers(1, 3)), int(rng.integers(16, 220)), int(rng.integers(16, 300))
     k = int(rng.integers(16, 120 * unit)) if cluster == 1 else int(rng.integers(8 * cluster * unit, 100 * unit))
+    if is_long:
+        k = 128 // item * int(rng.integers(8 * cluster, 15 * cluster)) + int(rng.integers(1, 129 // item))
     slices = -(-k * item // 128)
     parts = 1 if cluster > 1 else min(int(rng.integers(1, 3)), slices)
     stages = min(stages, -(-slices // max(parts, cluster)))
@@ -116,7 +118,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(arguments.rounds):
             for row in share_of(TENSOR, "product_tensor"):
-                check_tensor(arguments, folder, rng, row)
+                check_tensor(arguments, folder, rng, row, str(rng.choice(["f2", "f4"])))
+            for kind in FORMATS: # sums of every number of slices, and those of four of them and more, in a loop of their own
+                check_tensor(arguments, folder, rng, FORMAT_ROWS[rng.integers(0, len(FORMAT_ROWS))], kind)
+                check_tensor(arguments, folder, rng, FORMAT_ROWS[rng.integers(0, 4)], kind, is_long=True)
             for row in share_of(F64, "product_f64"):
                 check_f64(arguments, folder, rng, row)
             for kind in ("f2", "f4", "f8"):
