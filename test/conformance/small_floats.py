@@ -155,3 +155,33 @@ def _(r, rng):
         return Fraction(float((np.array([brain_bits(f)], np.uint32) << 16).view(np.float32)[0]))
     lanes = np.array([[brain_bits(rounded(a * (b or 1)) + c), brain_bits(rounded((b or Fraction(1)) * c) + a)] for a, b, c in zip(*number)]).T
     r.verify(["out"], lambda got: np.testing.assert_array_equal(np.where(lanes & 0x7FFF, lanes, 0), np.where(got[5:] & 0x7FFF, got[5:], 0)))
+
+
+@row("bf16 of wider floats: ties, subnormal numbers, what is too large, NaNs; f64 rounded once; differences of ones and zeros")
+def _(r, rng):
+    upper = np.concatenate([rng.integers(0, 0x7F80, 300), [0, 1, 0x7F, 0x80, 0x7F7F, 0x3F80]]).astype(np.uint32)
+    # half of the last bit of bf16, and next to it: of f32, and of f64, which f32 would have rounded to the half
+    size = np.concatenate([upper << 16 | low for low in (0, 0x7FFF, 0x8000, 0x8001)]).view(np.float32)
+    x = np.concatenate([size, -size, np.array([0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFF80FFFF], np.uint32).view(np.float32)])
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = x.astype(np.float64) * (1 + rng.integers(-1, 2, len(x)) * 2.0**-40)
+    def bits(value):
+        if np.isnan(value):
+            return 0x7FC0
+        sign = 0x8000 if np.signbit(value) else 0
+        return sign | (0x7F80 if np.isinf(value) else brain_bits(Fraction(abs(float(value)))))
+    of_x, of_y = np.array([bits(v) for v in x]), np.array([bits(v) for v in y])
+    r.arrays_of(x=x, y=y, out=np.zeros((7, len(x)), np.uint16))
+    r.launch("to_brain", "3, 128", "out", "x", "y")
+
+    def check(got):
+        got = np.where(got & 0x7FFF > 0x7F80, 0x7FC0, got)
+        for n in range(3):
+            np.testing.assert_array_equal(got[n], of_x)
+        np.testing.assert_array_equal(got[3], of_y)
+        code = np.array([0xBF80, 0, 0x3F80])  # of -1, 0, 1
+        a, b = (x > 0).astype(int), (y > 0).astype(int)
+        for n, want in ((4, a - b), (5, -b), (6, a - b)):
+            np.testing.assert_array_equal(np.where(got[n] & 0x7FFF, got[n], 0), code[want + 1])
+
+    r.verify(["out"], check)
