@@ -94,8 +94,10 @@ static PyObject *parse_module(PyObject *object, PyObject *args)
   if (module) {
     options.quoted = quoted;
     kjit_status status;
-    BINDING_UNLOCKED(self, status = kjit_parse_module_with(self->context, &options, name, text,
-                                                           (size_t)size, &module->module));
+    BINDING_LONG(self,
+                 status = kjit_parse_module_with(self->context, &options, name, text, (size_t)size,
+                                                 &module->module),
+                 .what = "compile", .name = name);
     if (status != KJIT_OK) module->module = NULL;
     module->context = (context_object *)Py_NewRef(object);
     if (binding_finish(self, status)) {

@@ -1,0 +1,249 @@
+# RUN: %kjit-python %s
+"""The line about a long compilation, launch or wait: on a terminal, in a log, in a notebook; that it goes away, and that short
+calls and scripts have none. Kernels here run until somebody has seen the line, and tells them to stop."""
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import types
+
+os.environ["KJIT_DEVICE"] = "cpu"
+import kjit
+import numpy as np
+from kjit import _kjit, _progress
+
+PROGRAM = '''
+import os, signal, sys, threading
+import kjit, numpy as np
+from kjit import _kjit
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs tests may ignore it
+
+@kjit.jit(interruptible=True)
+def spin(flag):
+    while kjit.atomic_add(flag[0], 0) == 0:
+        pass
+
+@kjit.jit
+def short(r):
+    r[0] = 1
+
+flag, r = np.zeros(1, np.int32), np.zeros(1)
+def stop_later():
+    # what is under way ends when the test says so
+    def wait():
+        os.read(0, 1)
+        flag[0] = 1
+    flag[0] = 0
+    threading.Thread(target=wait, daemon=True).start()
+'''
+
+TERMINAL = PROGRAM + '''
+print("first", flush=True)
+try:
+    spin[1, 1](flag)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+for i in range(1000):
+    short[1, 1](r)
+stop_later()
+spin[1, 1](flag)
+print("second", flush=True)
+# The end of the interpreter, while another thread's launch has a line.
+flag[0] = 0
+threading.Thread(target=spin[1, 1], args=(flag,), daemon=True).start()
+os.read(0, 1)
+'''
+
+LOG = PROGRAM + '''
+stop_later()
+spin[1, 1](flag)
+assert _kjit.list_calls()[0] == 0  # nobody looks at it
+kjit.set_progress(True)
+def run():
+    stop_later()
+    spin[1, 1](flag)
+    print("stopped", file=sys.stderr, flush=True)
+run()
+child = os.fork()
+run() if child == 0 else os.waitpid(child, 0)
+'''
+NAMED = "kjit: spin (<string>:7): running on cpu: "
+
+
+def start(program, **streams):
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, **streams)
+    end = threading.Timer(60, process.kill)
+    end.daemon = True
+    end.start()
+    return process
+
+
+def tell(process):
+    process.stdin.write(b"x")
+    process.stdin.flush()
+
+
+# A terminal: one line, written over, erased before the program goes on. "\r" and "\n" arrive as they are written.
+master, terminal = pty.openpty()
+process = start(TERMINAL, stdout=terminal, stderr=terminal)
+os.close(terminal)
+seen = ""
+
+
+def read_until(text, after=0):
+    """Everything so far; the text is there, behind the place `after`."""
+    global seen
+    while text not in seen[after:]:
+        try:
+            got = os.read(master, 4096)
+        except OSError:  # the other end is closed
+            got = b""
+        assert got, seen[-400:]
+        seen += got.decode()
+    return seen
+
+
+read_until(f"first\r\n\r{NAMED}1 s\33[K")
+process.send_signal(signal.SIGINT)
+read_until("\r\33[Kinterrupted\r\n")
+place = len(seen)
+read_until(f"\r{NAMED}2 s\33[K", place)
+tell(process)
+read_until("\r\33[Ksecond\r\n")
+assert seen[place:].startswith(f"\r{NAMED}1 s\33[K"), seen  # nothing of the short ones
+place = len(seen)
+read_until(NAMED, place)
+tell(process)
+assert process.wait() == 0
+read_until("\r\33[K", seen.rindex("s\33[K") + 2)
+os.close(master)
+
+# A log has lines where it was asked for, in a forked child, too.
+process = start(LOG, stderr=subprocess.PIPE)
+tell(process)
+for _ in range(2):
+    for line in (f"{NAMED}1 s\n", f"{NAMED}2 s\n"):
+        assert process.stderr.readline().decode() == line
+    tell(process)
+    assert process.stderr.readline() == b"stopped\n"
+assert process.stderr.read() == b"" and process.wait() == 0
+
+
+# A notebook: an output that is updated, and empty in the end.
+@kjit.jit(interruptible=True)
+def spin(flag):
+    while kjit.atomic_add(flag[0], 0) == 0:
+        pass
+
+
+flag, shown, changed = np.zeros(1, np.int32), [], threading.Condition()
+on_show = None
+
+
+def record(kind, bundle, raw):
+    assert raw and list(bundle) == ["text/plain"]
+    with changed:
+        shown.append((kind, bundle["text/plain"]))
+        changed.notify_all()
+    if on_show:
+        on_show(bundle["text/plain"])
+
+
+def await_shown(condition):
+    with changed:
+        assert changed.wait_for(lambda: any(condition(*one) for one in shown), 100), shown
+
+
+class Handle:
+    def update(self, bundle, raw):
+        record("update", bundle, raw)
+
+
+def display(bundle, raw, display_id):
+    assert display_id is True
+    record("new", bundle, raw)
+    return Handle()
+
+
+shell = types.SimpleNamespace(kernel=object(), execution_count=1)
+sys.modules["IPython"] = types.ModuleType("IPython")
+sys.modules["IPython"].get_ipython = lambda: shell
+sys.modules["IPython.display"] = types.ModuleType("IPython.display")
+sys.modules["IPython.display"].display = display
+kjit.set_progress()
+line = f"kjit: spin (progress.py:{spin.py_func.__code__.co_firstlineno}): running on cpu: "
+
+
+def run_until(condition):
+    flag[0] = 0
+    thread = threading.Thread(target=spin[1, 1], args=(flag,))
+    thread.start()
+    await_shown(condition)
+    flag[0] = 1
+    thread.join()
+    await_shown(lambda kind, text: (kind, text) == ("update", ""))
+
+
+run_until(lambda kind, text: (kind, text) == ("update", line + "2 s"))
+assert shown[:2] == [("new", line + "1 s"), ("update", line + "2 s")] and shown[-1] == ("update", ""), shown
+shown.clear()
+run_until(lambda kind, text: text == line + "1 s")
+assert shown[0] == ("update", line + "1 s"), shown  # the same output of the same cell
+shown.clear()
+shell.execution_count = 2
+
+# Interrupted by its user, who has seen the line.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+on_show = lambda text: text.endswith("1 s") and os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
+flag[0] = 0
+try:
+    spin[1, 1](flag)
+    raise AssertionError("it was not interrupted")
+except KeyboardInterrupt:
+    pass
+await_shown(lambda kind, text: text == "")
+assert shown[0] == ("new", line + "1 s"), shown
+
+# A compilation, and what comes of its stages. One that ends before anybody has looked is followed by another one.
+_progress._PATIENCE, _progress._PERIOD = 0, 0.002
+kjit.keep_sources()
+random = np.random.default_rng()
+on_show = None
+for _ in range(20):
+    shown.clear()
+    body = "".join(f"    r[{i} % len(r)] = kjit.sin(r[{i + 1} % len(r)]) * {i + random.random()}\n" for i in range(500))
+    names = {"kjit": kjit}
+    exec(f"def large(r):\n{body}", names)
+    kjit.jit(names["large"])[1, 1](np.zeros(1))
+    if [text for _, text in shown if text.startswith("kjit: large (<string>:1): compiling, ")]:
+        break
+else:
+    raise AssertionError("no compilation was shown")
+allowed = {f"compiling, {what}" for what in ("types", "LLVM IR", "optimization", "machine code")} | {"compiling", "running on cpu"}
+assert all(text.split(": ")[2] in allowed for _, text in shown if "large" in text), shown
+
+# Off: nothing is looked at. What a display raises is nobody's trouble, and the end of the line.
+kjit.set_progress(False)
+count = _kjit.list_calls()[0]
+flag[0] = 1
+spin[1, 1](flag)
+assert _kjit.list_calls() == (count, [])
+kjit.set_progress(True)
+spin[1, 1](flag)
+assert _kjit.list_calls()[0] == count + 1
+
+
+def fail(text):
+    flag[0] = 1
+    raise OSError
+
+
+flag[0], on_show = 0, fail
+spin[1, 1](flag)
+try:
+    kjit.set_progress("yes")
+    raise AssertionError
+except TypeError as error:
+    assert "True, False or None" in str(error), error
