@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import types
 
 os.environ["KJIT_DEVICE"] = "cpu"
@@ -73,11 +74,16 @@ NAMED = "kjit: spin (<string>:7): running on cpu: "
 
 
 def start(program, **streams):
-    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, **streams)
-    end = threading.Timer(60, process.kill)
-    end.daemon = True
-    end.start()
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, start_new_session=True, **streams)
+    process.end = threading.Timer(60, os.killpg, (process.pid, signal.SIGKILL))  # its children, too
+    process.end.daemon = True
+    process.end.start()
     return process
+
+
+def finish(process):
+    assert process.wait() == 0
+    process.end.cancel()
 
 
 def tell(process):
@@ -116,7 +122,7 @@ assert seen[place:].startswith(f"\r{NAMED}1 s\33[K"), seen  # nothing of the sho
 place = len(seen)
 read_until(NAMED, place)
 tell(process)
-assert process.wait() == 0
+finish(process)
 read_until("\r\33[K", seen.rindex("s\33[K") + 2)
 os.close(master)
 
@@ -128,7 +134,8 @@ for _ in range(2):
         assert process.stderr.readline().decode() == line
     tell(process)
     assert process.stderr.readline() == b"stopped\n"
-assert process.stderr.read() == b"" and process.wait() == 0
+assert process.stderr.read() == b""
+finish(process)
 
 
 # A notebook: an output that is updated, and empty in the end.
@@ -240,8 +247,15 @@ def fail(text):
     raise OSError
 
 
+raised = []
+sys.unraisablehook = raised.append
 flag[0], on_show = 0, fail
 spin[1, 1](flag)
+while _progress._is_watching:
+    time.sleep(0.001)
+count = _kjit.list_calls()[0]
+spin[1, 1](flag)
+assert _kjit.list_calls() == (count, []) and not raised, raised
 try:
     kjit.set_progress("yes")
     raise AssertionError
