@@ -76,7 +76,7 @@ class _Notebook:
         self.shell, self.handle, self.cell, self.is_open = shell, None, None, False
 
     def show(self, number, text, seconds):
-        if not _kjit.show_call(number, -1, b""):
+        if not _kjit.show_call(number, -2, b""):
             return
         cell, bundle = getattr(self.shell, "execution_count", None), {"text/plain": f"{text}: {seconds} s"}
         self.is_open = True
@@ -205,15 +205,11 @@ def watch():
         _is_watching = True
         _alarm.acquire(False)
     try:
-        watch, idle = _Watch(), 0
-        while True:
-            idle = 0 if watch.look() else idle + 1
-            if idle < _IDLE:
-                time.sleep(_PERIOD)
-            elif _sleep():
-                idle = 0
-            else:
-                return
+        watch, idle, pause = _Watch(), 0, 0.0
+        while idle < _IDLE or _sleep():
+            ended = _kjit.await_end(pause if idle < _IDLE else 0)
+            idle, pause = 0 if watch.look() or idle == _IDLE else idle + 1, _PERIOD
+            _kjit.confirm_end(ended)
     except Exception:
         _kjit.set_progress(False, None)
         with _guard:

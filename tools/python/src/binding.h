@@ -134,7 +134,7 @@ typedef struct binding_call {
   struct binding_call *next, **place;
   uint64_t number; /* 0: it is not listed */
   unsigned generation;
-  int is_shown; /* on a terminal */
+  enum { BINDING_NO_LINE, BINDING_LINE_OF_TERMINAL, BINDING_LINE_OF_THREAD } line;
 } binding_call;
 
 extern int binding_shows_progress; /* whether calls are listed */

@@ -5,7 +5,9 @@
 #include "mailbox.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 int binding_shows_progress;
@@ -21,6 +23,14 @@ static PyObject *last_launched;
 /* The terminal on which a line is open; -1: none. */
 static int line = -1;
 
+/* Lines that are not on a terminal are taken away by the thread, before the call returns: its
+ * caller, in whose thread none of Python's code may run here, waits for that a moment. */
+static struct {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  uint64_t ended, gone; /* calls with such a line, and how many of them have none any more */
+} own_lines = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0 };
+
 /* The calls of a forked process's parent are on stacks that are gone, its line is its own. */
 static void begin_generation(void)
 {
@@ -29,6 +39,9 @@ static void begin_generation(void)
   first = NULL;
   last_launched = NULL;
   line = -1;
+  pthread_mutex_init(&own_lines.mutex, NULL);
+  pthread_cond_init(&own_lines.changed, NULL);
+  own_lines.ended = own_lines.gone = 0;
 }
 
 /* A function that C implements (the start of a thread, the release of a lock): none of Python's
@@ -71,12 +84,47 @@ static void erase_line(void)
   line = -1;
 }
 
+static struct timespec moment_in(double seconds)
+{
+  struct timespec moment;
+  clock_gettime(CLOCK_REALTIME, &moment);
+  int64_t ns = moment.tv_nsec + (int64_t)(seconds * 1e9);
+  moment.tv_sec += ns / 1000000000;
+  moment.tv_nsec = ns % 1000000000;
+  return moment;
+}
+
+/* Without the interpreter's lock. */
+static void end_own_line(void)
+{
+  enum { PATIENCE_S = 5 };
+  struct timespec until = moment_in(PATIENCE_S);
+  int outcome = 0;
+  pthread_mutex_lock(&own_lines.mutex);
+  uint64_t number = ++own_lines.ended;
+  pthread_cond_broadcast(&own_lines.changed);
+  while (own_lines.gone < number && !outcome)
+    outcome = pthread_cond_timedwait(&own_lines.changed, &own_lines.mutex, &until);
+  pthread_mutex_unlock(&own_lines.mutex);
+}
+
+static void confirm_own_lines(uint64_t gone)
+{
+  pthread_mutex_lock(&own_lines.mutex);
+  own_lines.gone = gone < own_lines.ended ? gone : own_lines.ended;
+  pthread_cond_broadcast(&own_lines.changed);
+  pthread_mutex_unlock(&own_lines.mutex);
+}
+
 void binding_unlist_call(binding_call *call)
 {
   if (call->generation != binding_generation) return;
   *call->place = call->next;
   if (call->next) call->next->place = call->place;
-  if (call->is_shown) erase_line();
+  if (call->line == BINDING_LINE_OF_TERMINAL) erase_line();
+  if (call->line != BINDING_LINE_OF_THREAD) return;
+  Py_BEGIN_ALLOW_THREADS end_own_line();
+  Py_END_ALLOW_THREADS
 }
 
 void binding_forget_launched(PyObject *kernel)
@@ -181,7 +229,8 @@ static PyObject *describe_call(PyObject *module, PyObject *number)
 }
 
 /* show_call(number, terminal, text): whether it is still under way. Then the text is written to the
- * terminal, and goes away with the call; -1: there is none, and the caller shows it. */
+ * terminal, and goes away with the call. -1: the caller shows it, and it stays; -2: the caller
+ * shows it, and takes it away when await_end() has returned. */
 static PyObject *show_call(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -192,8 +241,9 @@ static PyObject *show_call(PyObject *module, PyObject *args)
   if (!PyArg_ParseTuple(args, "Kiy#", &number, &file, &text, &size)) return NULL;
   begin_generation();
   binding_call *call = find_call(number);
+  if (call && file == -2) call->line = BINDING_LINE_OF_THREAD;
   if (call && file >= 0 && write_terminal(file, text, (size_t)size)) {
-    call->is_shown = 1;
+    call->line = BINDING_LINE_OF_TERMINAL;
     line = file;
   }
   return PyBool_FromLong(call != NULL);
@@ -208,8 +258,41 @@ static PyObject *set_progress(PyObject *module, PyObject *args)
   if (!PyArg_ParseTuple(args, "pO", &is_on, &callable)) return NULL;
   begin_generation();
   binding_shows_progress = is_on;
-  if (!is_on) erase_line();
+  if (!is_on) {
+    erase_line();
+    for (binding_call *call = first; call; call = call->next) call->line = BINDING_NO_LINE;
+    confirm_own_lines(UINT64_MAX);
+  }
   binding_set(&waker, callable == Py_None ? NULL : Py_NewRef(callable));
+  Py_RETURN_NONE;
+}
+
+/* await_end(seconds): waits for the end of a call that the thread shows a line of, at most so long;
+ * gives how many have ended. */
+static PyObject *await_end(PyObject *module, PyObject *args)
+{
+  (void)module;
+  double seconds;
+  if (!PyArg_ParseTuple(args, "d", &seconds)) return NULL;
+  begin_generation();
+  uint64_t ended;
+  int outcome = 0;
+  Py_BEGIN_ALLOW_THREADS struct timespec until = moment_in(seconds);
+  pthread_mutex_lock(&own_lines.mutex);
+  while (own_lines.gone == own_lines.ended && !outcome)
+    outcome = pthread_cond_timedwait(&own_lines.changed, &own_lines.mutex, &until);
+  ended = own_lines.ended;
+  pthread_mutex_unlock(&own_lines.mutex);
+  Py_END_ALLOW_THREADS return PyLong_FromUnsignedLongLong(ended);
+}
+
+/* confirm_end(count): the lines of so many are gone. */
+static PyObject *confirm_end(PyObject *module, PyObject *count)
+{
+  (void)module;
+  unsigned long long gone = PyLong_AsUnsignedLongLong(count);
+  if (PyErr_Occurred()) return NULL;
+  confirm_own_lines(gone);
   Py_RETURN_NONE;
 }
 
@@ -227,6 +310,8 @@ static PyMethodDef functions[] = {
   { "show_call", show_call, METH_VARARGS, NULL },
   { "set_progress", set_progress, METH_VARARGS, NULL },
   { "arm_progress", arm_progress, METH_O, NULL },
+  { "await_end", await_end, METH_VARARGS, NULL },
+  { "confirm_end", confirm_end, METH_O, NULL },
   { NULL, NULL, 0, NULL },
 };
 
