@@ -125,7 +125,7 @@ place = len(seen)
 read_until(f"^\r{NAMED}", place)
 tell(process)
 finish(process)
-read_until(f"{ERASED}$", place)
+read_until(f"{NAMED}\33\\[K{ERASED}", place)
 os.close(master)
 
 # A log has lines where it was asked for, in a forked child, too.
