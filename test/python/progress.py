@@ -230,8 +230,26 @@ for _ in range(20):
         break
 else:
     raise AssertionError("no compilation was shown")
-allowed = {f"compiling, {what}" for what in ("types", "LLVM IR", "optimization", "machine code")} | {"compiling", "running on cpu"}
+allowed = {f"compiling, {what}" for what in ("kernel IR", "types", "LLVM IR", "optimization", "machine code")} | {"compiling", "running on cpu"}
 assert all(text.split(": ")[2] in allowed for _, text in shown if "large" in text), shown
+
+# What Python does before it compiles is a part of that, and ends with an error, too.
+for text, is_right in (("    r[0] = 1\n", True), ("    r[0] = nobody\n", False)):
+    exec(f"def small(r):\n{text}", names)
+    kernel, described = kjit.jit(names["small"]), []
+    write = kernel._write
+
+    def observed():
+        described.append(_progress._describe(_kjit.list_calls()[1][-1]))
+        return write()
+
+    kernel._write = observed
+    try:
+        kernel[1, 1](np.zeros(1))
+        assert is_right
+    except kjit.SourceError:
+        assert not is_right
+    assert described == [("kjit: small (<string>:1): compiling, kernel IR", True)] and not _kjit.list_calls()[1], described
 
 # Off: nothing is looked at. What a display raises is nobody's trouble, and the end of the line.
 kjit.set_progress(False)

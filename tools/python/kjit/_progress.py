@@ -137,6 +137,8 @@ def _describe(number):
         return f"kjit: waiting for {where}{after}", False
     if what == "copy":
         return "kjit: copying" + (f", to or from an array on {device}" if device else ""), False
+    if what == "write":
+        return f"kjit: {_name(compiled)}: compiling, {_STAGES['kir']}", True
     if compiled is not None:
         made = compiled._made
         stage, name = stages.get(made.name) if made is not None else None, _name(compiled)

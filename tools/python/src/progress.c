@@ -132,6 +132,57 @@ void binding_forget_launched(PyObject *kernel)
   if (last_launched == kernel) last_launched = NULL;
 }
 
+/* ---- work of Python's own ---- */
+
+static const char work_name[] = "kjit._kjit.work";
+
+static void end_listed(binding_call *call)
+{
+  if (call->number) binding_unlist_call(call);
+  call->number = 0;
+}
+
+static void free_work(PyObject *capsule)
+{
+  binding_call *call = PyCapsule_GetPointer(capsule, work_name);
+  end_listed(call);
+  Py_DECREF((PyObject *)call->context);
+  Py_DECREF(call->object);
+  free(call);
+}
+
+/* begin_work(context, kernel): what Python does before it compiles the kernel, listed as a call,
+ * until end_work; None: calls are not listed. */
+static PyObject *begin_work(PyObject *module, PyObject *args)
+{
+  (void)module;
+  PyObject *context, *kernel;
+  if (!PyArg_ParseTuple(args, "O!O", binding_context_type, &context, &kernel)) return NULL;
+  if (!binding_shows_progress) Py_RETURN_NONE;
+  binding_call *call = calloc(1, sizeof *call);
+  PyObject *capsule = call ? PyCapsule_New(call, work_name, free_work) : PyErr_NoMemory();
+  if (!capsule) {
+    free(call);
+    return NULL;
+  }
+  call->context = (context_object *)Py_NewRef(context);
+  call->object = Py_NewRef(kernel);
+  call->what = "write";
+  binding_list_call(call);
+  return capsule;
+}
+
+/* end_work(of begin_work) */
+static PyObject *end_work(PyObject *module, PyObject *capsule)
+{
+  (void)module;
+  if (capsule == Py_None) Py_RETURN_NONE;
+  binding_call *call = PyCapsule_GetPointer(capsule, work_name);
+  if (!call) return NULL;
+  end_listed(call);
+  Py_RETURN_NONE;
+}
+
 /* ---- for kjit._progress ---- */
 
 /* Of a launch that nobody has given a device: that of its first array on a GPU or in memory of
@@ -305,6 +356,8 @@ static PyObject *arm_progress(PyObject *module, PyObject *callable)
 }
 
 static PyMethodDef functions[] = {
+  { "begin_work", begin_work, METH_VARARGS, NULL },
+  { "end_work", end_work, METH_O, NULL },
   { "list_calls", list_calls, METH_NOARGS, NULL },
   { "describe_call", describe_call, METH_O, NULL },
   { "show_call", show_call, METH_VARARGS, NULL },
