@@ -251,6 +251,21 @@ for text, is_right in (("    r[0] = 1\n", True), ("    r[0] = nobody\n", False))
         assert not is_right
     assert described == [("kjit: small (<string>:1): compiling, kernel IR", True)] and not _kjit.list_calls()[1], described
 
+# Switched off in the midst of a call: its line goes, and does not come back.
+_progress._PERIOD = _progress._PATIENCE = 0.01
+shown.clear()
+flag[0] = 0
+thread = threading.Thread(target=spin[1, 1], args=(flag,))
+thread.start()
+await_shown(lambda kind, text: "running" in text)
+kjit.set_progress(False)
+await_shown(lambda kind, text: text == "")
+number = _kjit.list_calls()[1][0]
+assert _kjit.show_call(number, -1, b"") is False and _progress._describe(number) is not None
+flag[0] = 1
+thread.join()
+kjit.set_progress(None)
+
 # Off: nothing is looked at. What a display raises is nobody's trouble, and the end of the line.
 kjit.set_progress(False)
 count = _kjit.list_calls()[0]

@@ -279,9 +279,9 @@ static PyObject *describe_call(PyObject *module, PyObject *number)
   return describe(value);
 }
 
-/* show_call(number, terminal, text): whether it is still under way. Then the text is written to the
- * terminal, and goes away with the call. -1: the caller shows it, and it stays; -2: the caller
- * shows it, and takes it away when await_end() has returned. */
+/* show_call(number, terminal, text): whether it is still under way, and calls are still listed.
+ * Then the text is written to the terminal, and goes away with the call. -1: the caller shows it,
+ * and it stays; -2: the caller shows it, and takes it away when await_end() has returned. */
 static PyObject *show_call(PyObject *module, PyObject *args)
 {
   (void)module;
@@ -291,7 +291,7 @@ static PyObject *show_call(PyObject *module, PyObject *args)
   Py_ssize_t size;
   if (!PyArg_ParseTuple(args, "Kiy#", &number, &file, &text, &size)) return NULL;
   begin_generation();
-  binding_call *call = find_call(number);
+  binding_call *call = binding_shows_progress ? find_call(number) : NULL;
   if (call && file == -2) call->line = BINDING_LINE_OF_THREAD;
   if (call && file >= 0 && write_terminal(file, text, (size_t)size)) {
     call->line = BINDING_LINE_OF_TERMINAL;
