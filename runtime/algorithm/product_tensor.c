@@ -16,7 +16,12 @@ enum {
   RESERVED = 1024,             /* bytes of shared memory that the driver takes for each block */
   MOST_FORMAT_BANDS = 2,       /* of numbers of 8 bits, which have two sets of sums */
   MOST_EXTENT = INT32_MAX / 2, /* the library's places in a matrix are i32 */
-  LEAST_USES = 512 /* of an element, so that packing it takes little beside the product */
+  /* Uses of each element, so that packing takes little beside the product; or fewer, of elements of
+   * up to 4 bytes, in a product of so many terms that tiles without tensor copies take longer than
+   * packing and its launch. */
+  MANY_USES = 512,
+  FEW_USES = 48,
+  MANY_TERMS = 3 << 24
 };
 
 /* Whether tensor cores multiply these elements into these sums, f16 and bf16 as tf32, too. A factor
@@ -88,10 +93,18 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
   return true;
 }
 
+static bool is_worth_packing(uint32_t element_bytes, uint64_t uses, uint64_t elements)
+{
+  return uses >= MANY_USES ||
+         (element_bytes <= 4 && uses >= FEW_USES && elements >= MANY_TERMS / uses);
+}
+
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix)
 {
-  int64_t unit = COPY_BYTES / (int64_t)ki_type(e->call->context->types, e->element)->size_bytes;
-  if (uses < LEAST_USES) return false;
+  uint32_t bytes = ki_type(e->call->context->types, e->element)->size_bytes;
+  int64_t unit = COPY_BYTES / (int64_t)bytes;
+  uint64_t elements = ka_count_letters(e, groups[0] | groups[1] | groups[2]);
+  if (!is_worth_packing(bytes, uses, elements)) return false;
   *matrix = (ka_matrix){ .is_deep = true, .is_packed = true };
   for (uint32_t i = 0; i < 3; i++) matrix->extents[i] = (int64_t)ka_count_letters(e, groups[i]);
   for (uint32_t i = 0; i < 3; i++)

@@ -13,7 +13,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from share import share_of
 
 KERNELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "product_tensor.kir")
-SUMS = {"f2": "f32", "f4": "f32", "f8": "f64"}
+SUMS = {"f2": "f32", "f4": "f32", "f8": "f64", "e4m3": "f32", "e5m2": "f32"}
+# Numbers of 8 bits: bits of the mantissa, bias, and the largest integer of which there is every smaller one.
+FORMATS = {"e4m3": (3, 7, 15), "e5m2": (2, 15, 7)}
 # Groups, bands, stages, cluster: with the rows of runtime/algorithm/product_tensor.c.
 TENSOR = [(2, 4, 4, 1), (2, 2, 4, 1), (2, 2, 4, 2), (1, 2, 3, 1), (1, 2, 4, 4), (2, 1, 4, 8), (1, 1, 4, 1), (1, 1, 2, 2)]
 # Rows, columns, tall, wide, stages, cluster.
@@ -28,11 +30,24 @@ def lay_out(x, is_deep, kind):
     return room
 
 
+def encode(values, kind):
+    """Integers as what the kernels read: as they are, or the bytes of numbers of 8 bits."""
+    if kind not in FORMATS:
+        return values.astype(kind)
+    mantissa, bias, _ = FORMATS[kind]
+    sizes = np.abs(values)
+    exponents = np.floor(np.log2(np.maximum(sizes, 1))).astype(int)
+    bits = (exponents + bias << mantissa) + (sizes * 2.0 ** (mantissa - exponents) - 2**mantissa).astype(int)
+    return (np.where(sizes == 0, 0, bits) + 128 * (values < 0)).astype("u1")
+
+
 def check(arguments, folder, rng, kind, way, shape, parts, launch, deep, turned):
     batch, m, n, k = shape
-    x, y = (rng.integers(-9, 10, (batch, *s)).astype(kind) for s in ((m, k), (k, n)))
-    np.save(f"{folder}/x.npy", lay_out(x, deep[0], kind))
-    np.save(f"{folder}/y.npy", lay_out(y.transpose(0, 2, 1), deep[1], kind))
+    most = FORMATS[kind][2] if kind in FORMATS else 9
+    x, y = (rng.integers(-most, most + 1, (batch, *s)) for s in ((m, k), (k, n)))
+    for name, factor, is_deep in (("x", x, deep[0]), ("y", y.transpose(0, 2, 1), deep[1])):
+        encoded = encode(factor, kind)
+        np.save(f"{folder}/{name}.npy", lay_out(encoded, is_deep, encoded.dtype))
     result = [parts, batch, n, m] if turned else [parts, batch, m, n]
     command = [arguments.kjit_run, KERNELS, "--device", arguments.device, "--quiet", "--arg", f"x=@{folder}/x.npy", "--arg", f"y=@{folder}/y.npy", "--arg", f"c=full:{SUMS[kind]}{result}:value=7",
                "--launch", launch, "--save", f"c={folder}/c.npy"]
@@ -52,18 +67,19 @@ def text(*values):
 
 def check_tensor(arguments, folder, rng, row):
     groups, bands, stages, cluster = row
-    kind = str(rng.choice(["f2", "f4"]))
-    deep = [bool(rng.integers(0, 2)), kind == "f4" or bool(rng.integers(0, 2))]
-    unit = 16 // np.dtype(kind).itemsize
+    kind = str(rng.choice(["f2", "f4", *(FORMATS if bands <= 2 else ())]))
+    deep = [kind in FORMATS or bool(rng.integers(0, 2)), kind != "f2" or bool(rng.integers(0, 2))]
+    item = 1 if kind in FORMATS else np.dtype(kind).itemsize
+    unit = 16 // item
     batch, m, n = int(rng.integers(1, 3)), int(rng.integers(16, 220)), int(rng.integers(16, 300))
     k = int(rng.integers(16, 120 * unit)) if cluster == 1 else int(rng.integers(8 * cluster * unit, 100 * unit))
-    slices = -(-k * np.dtype(kind).itemsize // 128)
+    slices = -(-k * item // 128)
     parts = 1 if cluster > 1 else min(int(rng.integers(1, 3)), slices)
     stages = min(stages, -(-slices // max(parts, cluster)))
     turned = bool(rng.integers(0, 2))
     blocks = batch * parts * cluster * -(-m // (64 * groups)) * -(-n // (64 * bands))
     name = "tensor" if cluster == 1 else "tensor_clusters"
-    launch = f"{name}[{blocks}, {128 * groups}](c, x, y, {text(k, groups, bands, stages, cluster, turned, *deep)})"
+    launch = f"{name}[{blocks}, {128 * groups}](c, x, y, {text(k, groups, bands, stages, cluster, turned, *deep, list(FORMATS).index(kind) + 1 if kind in FORMATS else 0)})"
     check(arguments, folder, rng, kind, name, (batch, m, n, k), parts, launch, deep, turned)
 
 
@@ -103,7 +119,7 @@ def main():
                 check_tensor(arguments, folder, rng, row)
             for row in share_of(F64, "product_f64"):
                 check_f64(arguments, folder, rng, row)
-            for kind in SUMS:
+            for kind in ("f2", "f4", "f8"):
                 check_vectors(arguments, folder, rng, kind)
 
 

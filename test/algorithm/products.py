@@ -141,6 +141,18 @@ def rounded(rng):
         yield case.expect("r", (x.astype("f8") @ y.astype("f8")).astype("f4"), atol=float(size.max()) * 2.0**-10)
 
 
+@some_cases(2)
+def deep(rng):
+    """Sums so long that factors are packed for tensor copies though their elements are used seldom: rows start anywhere."""
+    for m, n, k in [(67, 311, 2501), (311, 67, 2503), (50, 1001, 1009)]:
+        for kind, option in (("f2", ""), ("f4", ", tf32=true")):
+            x, y = (rng.standard_normal(shape).astype(kind) for shape in ((m, k), (k, n)))
+            size = float((np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))).max())
+            case = Case(f"deep {m} x {k} x {n} {kind}", "{r} = matmul({x}, {y}%s)" % option, x=x, y=y)
+            want = x.astype("f8") @ y.astype("f8")
+            yield case.expect("r", want.astype(kind), atol=size * 2.0**-10 if kind == "f4" else size * 2.0**-20, rtol=0 if kind == "f4" else 2.0**-9)
+
+
 @cases
 def rows_and_columns(rng):
     x, y, b = draw(rng, [37], "f8"), draw(rng, [2, 37, 20], "f8"), draw(rng, [20], "f8")
