@@ -358,6 +358,15 @@ typedef struct kjit_config {
    * compiled for the CPU. The host gets SIGCHLD when a child ends. Default 0 */
   int32_t compile_in_child;
   const kjit_compile_limits *compile_limits; /* of each compilation; default NULL: all 0; copied */
+  /* Where compilations are, for a host that shows its user how far they are: told as each begins
+   * what is to become a stage, with the name of its kernel or func and that of the stage in
+   * KJIT_STAGES, "typed", "llvm", "llvm-opt", then what was asked for, or "object" and "ptx" for
+   * launches, and "cubin" where a driver makes machine code of that; and with stage NULL when it
+   * has ended, well or not. Of those in child processes (compile_in_child) only "typed" and the end
+   * are known, of what the disk cache has nothing. Called by the threads that compile, several at
+   * once; the texts are valid until it returns. It must not call functions of the context. Default
+   * NULL */
+  void (*on_stage)(void *user, const char *name, const char *stage);
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an

@@ -240,7 +240,7 @@ assert not wrong, "\n".join(wrong)
 # Failures of threads, with their places and Python's own classes.
 
 
-@kjit.jit(checks="all")
+@kjit.jit(checks="all" if kjit.device().kind == "cpu" else "usual")
 def failing(x, n):
     i = kjit.grid(1)
     if n == 1 and i == 33:
@@ -287,7 +287,7 @@ assert failure(1).text == "nothing there" and failure(2).text == "five" and fail
 NEW = float(np.random.default_rng().random())  # code that is in no cache: warnings are the compiler's
 
 
-@kjit.jit(checks="all")
+@kjit.jit(checks="all", device="cpu")
 def parting(x):
     if kjit.threadIdx.x > 3:
         kjit.syncthreads()

@@ -321,11 +321,11 @@ static int copy_with(array_object *self, PyObject *object, int is_into_self)
     return -1;
   int is_scalar = other.kind != KJIT_ARG_TENSOR && other.kind != KJIT_ARG_ARRAY;
   kjit_status status;
-  BINDING_UNLOCKED(self->context,
-                   status = is_scalar
-                              ? kjit_fill(self->context->context, &own, &other, NULL)
-                              : kjit_copy(self->context->context, is_into_self ? &own : &other,
-                                          is_into_self ? &other : &own, NULL));
+  BINDING_LONG(self->context,
+               status = is_scalar ? kjit_fill(self->context->context, &own, &other, NULL)
+                                  : kjit_copy(self->context->context, is_into_self ? &own : &other,
+                                              is_into_self ? &other : &own, NULL),
+               .what = "copy", .device = self->device);
   int outcome = binding_finish(self->context, status);
   binding_free_argument(&storage);
   return outcome;
