@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ir/context.h"
-#include "ir/habits.h"
+#include "ir/near_name.h"
 #include "support/host_process.h"
 
 /* ---- life ---- */

@@ -3,6 +3,7 @@
 
 #include "ir/expr.h"
 #include "ir/habits.h"
+#include "ir/near_name.h"
 #include "ir/verify.h"
 
 /* ---- unknown names ---- */
