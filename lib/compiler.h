@@ -87,7 +87,8 @@ static inline uint32_t kj_spell_out_checks(uint32_t checks)
   return checks & ~(uint32_t)KJIT_CHECK_DIVISION;
 }
 
-typedef struct kj_compile_request {
+typedef struct kj_compile_request kj_compile_request;
+struct kj_compile_request {
   const kjit_module *module;
   const ki_function *kernel;
   const kj_signature *signature;
@@ -112,7 +113,10 @@ typedef struct kj_compile_request {
   /* it is interrupted when this is no longer interrupts_before; NULL: never */
   const _Atomic uint64_t *interrupts;
   uint64_t interrupts_before;
-} kj_compile_request;
+  /* told of each stage before what makes it begins; the first one, TYPED, is the caller's to tell;
+   * NULL: nobody wants to know */
+  void (*on_stage)(const kj_compile_request *request, kjit_stage stage);
+};
 
 /* ---- out: code ---- */
 
@@ -364,7 +368,7 @@ typedef struct kj_compiler_interface {
                       kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
   void (*unload)(kj_compiler *compiler, kj_loaded *loaded);
 } kj_compiler_interface;
-enum { KJ_COMPILER_VERSION = 5 };
+enum { KJ_COMPILER_VERSION = 6 };
 
 /* Version and build of the library that this is in. A libkjit and a compiler of different builds
  * refuse each other: they share structs, numbers of types and built-ins, and what code calls. */

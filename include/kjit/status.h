@@ -127,8 +127,8 @@ KJIT_API const char *kjit_get_status_name(kjit_status status);
  * they explain. Borrowed until this thread's next failing call. NULL past the end. */
 KJIT_API const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index);
 
-/* The same as one text with source lines and carets, as the tools print it. Free with kjit_free.
- * NULL only when out of memory. */
+/* The diagnostics as one text with source lines and carets, as the tools print it. Free with
+ * kjit_free. NULL only when out of memory. */
 KJIT_API char *kjit_copy_diagnostics_text(kjit_context *context);
 
 /* One diagnostic as text in the same form, with its source line and caret: for on_diagnostic. Free
@@ -358,6 +358,15 @@ typedef struct kjit_config {
    * compiled for the CPU. The host gets SIGCHLD when a child ends. Default 0 */
   int32_t compile_in_child;
   const kjit_compile_limits *compile_limits; /* of each compilation; default NULL: all 0; copied */
+  /* Where compilations are, for a host that shows its user how far they are: told as each begins
+   * what is to become a stage, with the name of its kernel or func and that of the stage in
+   * KJIT_STAGES, "typed", "llvm", "llvm-opt", then what was asked for, or "object" and "ptx" for
+   * launches, and "cubin" where a driver makes machine code of that; and with stage NULL when it
+   * has ended, well or not. Of those in child processes (compile_in_child) only "typed" and the end
+   * are known, of what the disk cache has nothing. Called by the threads that compile, several at
+   * once; the texts are valid until it returns. It must not call functions of the context. Default
+   * NULL */
+  void (*on_stage)(void *user, const char *name, const char *stage);
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an
@@ -405,7 +414,7 @@ typedef struct kjit_statistics {
   uint64_t imports;
 } kjit_statistics;
 
-/* Errors: MISUSE. */
+/* What the context has done so far. Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);
 
 #ifdef __cplusplus

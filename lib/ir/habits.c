@@ -249,43 +249,6 @@ const char *ki_explain_name(kj_arena *arena, const char *name)
   return sentence;
 }
 
-/* ---- near misses ---- */
-
-enum { MAX_NEAR_LENGTH = 40 };
-
-/* Levenshtein with one row; both at most MAX_NEAR_LENGTH long. */
-static size_t edit_distance(const char *a, const char *b)
-{
-  size_t n = strlen(a), m = strlen(b), costs[MAX_NEAR_LENGTH + 1];
-  for (size_t j = 0; j <= m; j++) costs[j] = j;
-  for (size_t i = 1; i <= n; i++) {
-    size_t diagonal = costs[0];
-    costs[0] = i;
-    for (size_t j = 1; j <= m; j++) {
-      size_t replace = diagonal + ((a[i - 1] | 0x20) != (b[j - 1] | 0x20)), best = costs[j - 1] + 1;
-      diagonal = costs[j];
-      if (diagonal + 1 < best) best = diagonal + 1;
-      costs[j] = replace < best ? replace : best;
-    }
-  }
-  return costs[m];
-}
-
-void ki_consider(ki_near *near, const char *candidate)
-{
-  size_t length = strlen(near->name);
-  if (!candidate || length < 2 || length > MAX_NEAR_LENGTH || strlen(candidate) > MAX_NEAR_LENGTH ||
-      strlen(candidate) < 2)
-    return;
-  size_t distance = edit_distance(near->name, candidate);
-  size_t allowed = length < 4 ? 1 : length < 8 ? 2 : 3;
-  if (distance > allowed || distance >= strlen(candidate) ||
-      (near->best && distance >= near->distance))
-    return;
-  near->best = candidate;
-  near->distance = distance;
-}
-
 void ki_fail_unknown_type(ki_lexer *lexer, const ki_type_expr *type)
 {
   const char *alias = FIND(type_aliases, type->name);

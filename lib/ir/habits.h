@@ -1,5 +1,5 @@
-/* What people write by habit of other languages, and names that are nearly right: sentences for
- * errors. Only error paths come here. */
+/* What people write by habit of other languages: sentences for errors. Only error paths come
+ * here. */
 #ifndef KJ_IR_HABITS_H
 #define KJ_IR_HABITS_H
 
@@ -12,13 +12,6 @@ const char *ki_explain_name(kj_arena *arena, const char *name);
 const char *ki_find_type_alias(const char *name);
 /* A sentence for a word that begins no declaration or statement, or NULL. */
 const char *ki_explain_word(const char *word);
-
-/* The candidate nearest to a name by edit distance, where it is near enough to be meant. */
-typedef struct ki_near {
-  const char *name, *best;
-  size_t distance; /* of best; 0: none yet */
-} ki_near;
-void ki_consider(ki_near *near, const char *candidate);
 
 /* Reports a type name that is none. */
 _Noreturn void ki_fail_unknown_type(ki_lexer *lexer, const ki_type_expr *type);

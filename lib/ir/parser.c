@@ -6,6 +6,7 @@
 
 #include "ir/expr.h"
 #include "ir/habits.h"
+#include "ir/near_name.h"
 
 /* What every part of the parser stands on: tokens, errors, and what names mean. */
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "ir/habits.h"
+#include "ir/near_name.h"
 #include "ir/verify.h"
 
 /* Types as they are written. */

@@ -348,6 +348,7 @@ static void run(kg_emission *e)
   kjit_stage stage = e->c->request->stage;
   uint64_t start = kj_clock_ns();
   prepare(e);
+  kt_begin_stage(e->c, KJIT_STAGE_LLVM);
   lower(e);
   uint64_t lowered = kj_clock_ns();
   e->c->code->lower_time_ns = lowered - start;
@@ -356,6 +357,7 @@ static void run(kg_emission *e)
     kg_take_module_text(e->c, e->module);
     return;
   }
+  kt_begin_stage(e->c, KJIT_STAGE_LLVM_OPT);
   e->steps->optimize(e);
   uint64_t optimized = kj_clock_ns();
   e->c->code->optimize_time_ns = optimized - lowered;
@@ -363,6 +365,7 @@ static void run(kg_emission *e)
     kg_take_module_text(e->c, e->module);
     return;
   }
+  kt_begin_stage(e->c, stage);
   select_emission(e);
   kg_emit_module(e->c, e->module, e->machine->machine,
                  stage == KJIT_STAGE_OBJECT ? LLVMObjectFile : LLVMAssemblyFile, &e->errors);

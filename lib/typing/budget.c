@@ -79,6 +79,11 @@ void kt_begin_step(kt_compilation *c, const char *step)
   kt_look(c, c->request->kernel->decl->location);
 }
 
+void kt_begin_stage(const kt_compilation *c, kjit_stage stage)
+{
+  if (c->request->on_stage) c->request->on_stage(c->request, stage);
+}
+
 void kt_report_memory_limit(kt_compilation *c)
 {
   kj_location location = (c->chain ? c->chain->function : c->request->kernel)->decl->location;

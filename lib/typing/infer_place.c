@@ -6,7 +6,7 @@
  * part exchanged. */
 #include <string.h>
 
-#include "ir/habits.h"
+#include "ir/near_name.h"
 #include "typing/infer.h"
 
 /* ---- parts of memory ---- */

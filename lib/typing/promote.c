@@ -229,6 +229,15 @@ static bool is_only_element(const kt_scope *s, kjit_type array, kjit_type elemen
          info->element == element;
 }
 
+/* Of an array where one element is meant: how many indices were left out. */
+static const char *missing_indices(const kt_scope *s, kjit_type value, kjit_type type)
+{
+  const ki_type_info *info = ki_type(s->c->types, value);
+  if (!kt_is_array(s->c, value) || kt_is_array(s->c, type) || !info->rank) return "";
+  if (info->rank == 1) return ", an array: an index is missing";
+  return kj_format(s->c->arena, ", an array: %u indices are missing", (unsigned)info->rank);
+}
+
 kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const char *what,
                            kj_location location)
 {
@@ -239,8 +248,9 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
   }
   kjit_type from = kt_part_type(s->c, value->type), to = kt_part_type(s->c, type);
   if (!kt_keeps_parts(s->c, value->type, type) || !ki_is_scalar(to) || !kt_is_number(s->c, from))
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s", what,
-            kt_type_text(s->c, type), kt_type_text(s->c, value->type));
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s%s", what,
+            kt_type_text(s->c, type), kt_type_text(s->c, value->type),
+            missing_indices(s, value->type, type));
   bool drops_fraction = kt_is_float(s->c, from) && !kt_is_float(s->c, to) && !s->has_numba_types;
   if (drops_fraction) {
     const char *wanted = kt_type_text(s->c, type);

@@ -114,6 +114,8 @@ static inline void kt_poll(kt_compilation *c, kj_location location)
 }
 /* The same before a step, which messages name. */
 void kt_begin_step(kt_compilation *c, const char *step);
+/* What comes next makes this stage, for whoever follows the compilation. */
+void kt_begin_stage(const kt_compilation *c, kjit_stage stage);
 /* Fails where there are more than the limit; format: what is large there. */
 void kt_check_limit(kt_compilation *c, kt_limit limit, uint64_t needed, kj_location location,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));

@@ -437,6 +437,7 @@ static kjit_status compile(kj_compiler *compiler, const kj_compile_request *give
   kj_compile_request sent = *given;
   kj_child_request request = { .compile = &sent };
   sent.interrupts = NULL; /* a word of this process */
+  sent.on_stage = NULL;
   *code = (kj_code){ 0 };
   return ask(all, &request, (errand){ "compiled", given->kernel->decl->name }, diagnostics, code);
 }

@@ -284,6 +284,26 @@ kjit_status kj_create_compiler(kj_runtime *runtime, kj_diagnostics *diagnostics)
   return call(&(task){ .run = run_create, .runtime = runtime, .diagnostics = diagnostics });
 }
 
+void kj_tell_stage(kjit_context *context, const char *name, kjit_stage stage)
+{
+  static const char *const names[KJIT_STAGE_COUNT + 1] = {
+#define STAGE_NAME(name, text, is_text, what) [KJIT_STAGE_##name] = text,
+    KJIT_STAGES(STAGE_NAME)
+#undef STAGE_NAME
+  };
+  const kjit_config *config = &context->config;
+  if (!config->on_stage) return;
+  ki_host_code code;
+  ki_enter_host(&code, context);
+  config->on_stage(config->user, name, names[stage]);
+  ki_leave_host(&code);
+}
+
+static void tell(const kj_compile_request *request, kjit_stage stage)
+{
+  kj_tell_stage(request->module->context, request->kernel->decl->name, stage);
+}
+
 static kjit_status run_compile(task *t)
 {
   return t->runtime->interface->compile(t->runtime->compiler, t->request, t->diagnostics, t->made);
@@ -297,11 +317,15 @@ kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *requ
   if (!own.limits.size_bytes) own.limits = *context->config.compile_limits;
   own.interrupts = &context->interrupts;
   own.interrupts_before = atomic_load(&context->interrupts);
-  return call(&(task){ .run = run_compile,
-                       .runtime = runtime,
-                       .diagnostics = diagnostics,
-                       .request = &own,
-                       .made = code });
+  own.on_stage = context->config.on_stage ? tell : NULL;
+  tell(&own, own.stage == KJIT_STAGE_KIR ? KJIT_STAGE_KIR : KJIT_STAGE_TYPED);
+  kjit_status status = call(&(task){ .run = run_compile,
+                                     .runtime = runtime,
+                                     .diagnostics = diagnostics,
+                                     .request = &own,
+                                     .made = code });
+  tell(&own, KJIT_STAGE_COUNT);
+  return status;
 }
 
 static kjit_status run_load(task *t)

@@ -28,6 +28,10 @@ kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *requ
 kjit_status kj_call_loader(kj_runtime *runtime, const kj_code *code, const kj_outside *outside,
                            kj_diagnostics *diagnostics, kj_loaded **loaded, kj_cpu_kernel *kernel);
 
+/* For kjit_config.on_stage: what the compilation of that name makes next; KJIT_STAGE_COUNT: it has
+ * ended. */
+void kj_tell_stage(kjit_context *context, const char *name, kjit_stage stage);
+
 bool kj_open_compile_threads(kj_runtime *runtime); /* false: out of memory */
 /* Nobody compiles any more. */
 void kj_close_compile_threads(kj_runtime *runtime);

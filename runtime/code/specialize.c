@@ -168,17 +168,13 @@ static bool can_be_loaded(kj_call *call, const kj_code *code)
   return is_loaded;
 }
 
-static kjit_status compile_and_load(kj_call *call, kjit_specialization *specialization,
-                                    const kj_signature *signature, const kj_disk_key *key,
-                                    kj_diagnostics *diagnostics)
+/* What the compiler has made is loaded, and kept where that can be. */
+static kjit_status load_and_keep(kj_call *call, kjit_specialization *specialization,
+                                 const kj_disk_key *key, kj_diagnostics *diagnostics)
 {
   kj_runtime *runtime = call->runtime;
   kj_code *code = &specialization->code;
-  KJ_TRY(kj_get_compiler(runtime, diagnostics));
   bool takes_ptx = call->device->operations->takes_ptx;
-  kj_compile_request request = kj_make_request(call->kernel, call->device, signature,
-                                               takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
-  KJ_TRY(kj_call_compiler(runtime, &request, diagnostics, code));
   bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
   bool is_linked = kj_has_extern_ptx(call->kernel->module) ||
                    (call->device->operations->link && runtime->context->config.compile_in_child);
@@ -190,6 +186,24 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
       kj_identify_compiler(runtime, &compiler))
     kj_publish_entry(runtime->disk, key, compiler, code);
   return KJIT_OK;
+}
+
+/* The driver may take as long to make machine code of PTX as the compiler for the PTX. */
+static kjit_status compile_and_load(kj_call *call, kjit_specialization *specialization,
+                                    const kj_signature *signature, const kj_disk_key *key,
+                                    kj_diagnostics *diagnostics)
+{
+  kjit_context *context = call->kernel->context;
+  const char *name = call->kernel->function->decl->name;
+  KJ_TRY(kj_get_compiler(call->runtime, diagnostics));
+  bool takes_ptx = call->device->operations->takes_ptx;
+  kj_compile_request request = kj_make_request(call->kernel, call->device, signature,
+                                               takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
+  KJ_TRY(kj_call_compiler(call->runtime, &request, diagnostics, &specialization->code));
+  if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_CUBIN);
+  kjit_status status = load_and_keep(call, specialization, key, diagnostics);
+  if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_COUNT);
+  return status;
 }
 
 /* Not an error: a host may leave prints in its kernels. But somebody may wonder. */

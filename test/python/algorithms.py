@@ -42,6 +42,17 @@ got = difference(own, own[0])
 assert isinstance(got, kjit.Array)
 close(got.to_host(), expected)
 close(kjit.reduce(own, "add", axis=1).to_host(), x.sum(1))
+total = kjit.reduce(own, "add")
+assert total.item() == float(total) == total.to_host() and type(total.item()) is float, total
+assert int(kjit.array(np.array([[7]], "i8"))) == 7 and kjit.array(np.array(3 - 1j)).item() == 3 - 1j
+assert [bool(kjit.array(np.array(v))) for v in (0.0, 0.5, True)] == [False, True, True] and not kjit.empty(0, "f32")
+for convert in (float, int, lambda array: array.item()):
+    for array in (kjit.zeros(2, "f32"), kjit.empty((3, 0), "f32")):
+        try:
+            convert(array)
+            raise AssertionError("an array of several elements is a number")
+        except ValueError as error:
+            assert f"an array of {array.size} elements is no number" in str(error), error
 
 fixed = np.zeros(())
 fixed.flags.writeable = False
@@ -249,7 +260,7 @@ calls = []
 
 def multiply(result, u):
     calls.append(u.shape)
-    result.copy_from(definite @ np.asarray(u))
+    result.copy_from(definite @ u.to_host())
 
 
 assert kjit.cg(kjit.LinearOperator((12, 12), multiply), right, iteration_limit=2).status == 3 and calls[0] == (12,)
@@ -293,14 +304,14 @@ equal(kjit.random_shuffle(x[:, :4], 9), x[:, :4][kjit.random_permutation(20, 9, 
 
 # ---- plans ----
 
-source, target = kjit.array(v, device="cpu"), kjit.empty((), "f64", "cpu")
+source, target = kjit.array(v), kjit.empty((), "f64")
 plan = kjit.reduce(source, lambda a, b: a + b, out=target, plan=True)
 assert len(plan) >= 1 and plan.result is target
 target.copy_from(-1)
 plan.run()
 close(target.to_host(), v.sum())
 source.copy_from(2 * v)
-stream = kjit.device("cpu").stream()
+stream = kjit.device().stream()
 with stream.capture() as graph:
     plan.run(stream)
 graph.launch()
@@ -311,9 +322,9 @@ planned.run()
 equal(planned.results[0], [1, 2, 3]), equal(planned.results[1], [1, 2, 0])
 
 # an einsum of three operands, and conversions of a matrix, in a graph: each launch of it reads what the arrays have then
-factors = [kjit.array(random_part, device="cpu") for random_part in (v[:60].reshape(6, 10), v[60:140].reshape(10, 8), v[140:156].reshape(8, 2))]
+factors = [kjit.array(random_part) for random_part in (v[:60].reshape(6, 10), v[60:140].reshape(10, 8), v[140:156].reshape(8, 2))]
 chain = kjit.einsum("ij,jk,kl->il", *factors, plan=True)
-matrix = kjit.csr(m, device="cpu")
+matrix = kjit.csr(m, device=kjit.device())
 turned, flat, lines = matrix.transpose(plan=True), matrix.to_dense(plan=True), matrix.to_coo(plan=True)
 with stream.capture() as graph:
     for each in (chain, turned, flat, lines):

@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Memory by its addresses, host memory that kernels reach, streams by their handles, warnings and settings of kjit.cuda."""
+"""Memory by its addresses, host memory that kernels reach, streams by their handles, warnings and settings of kjit.cuda; also
+on a GPU, with KJIT_DEVICE=cuda."""
 import ctypes
 import gc
 import pickle
@@ -7,9 +8,11 @@ import warnings
 
 import numpy as np
 
+import kjit
 from kjit import cuda
 
 random = np.random.default_rng()
+ON_GPU = kjit.device().kind == "cuda"
 
 
 def fails(kind, text, function, *args, **keywords):
@@ -128,11 +131,16 @@ def checked(x):
 counts = np.zeros(4)
 checked[1, 4, stream](counts)  # a kernel with checks has a context of its own
 assert (counts == 1).all()
-fails(IndexError, "index 4 of", lambda: (checked[1, 8, stream](counts), cuda.synchronize()))
+fails(IndexError, "index 4 of", lambda: (checked[1, 5, stream](counts), cuda.synchronize()))  # one thread, of whatever order
 
 # ---- other processes ----
 
-fails(Exception, "KJIT_MEMORY_SHARED", cuda.to_device(host).get_ipc_handle)
+if ON_GPU:
+    own = cuda.to_device(host)
+    sent = pickle.loads(pickle.dumps(own.get_ipc_handle()))
+    assert sent._ipc_handle.size == host.nbytes and sent._description == {"shape": (100,), "dtype": host.dtype, "strides": (4,)}
+else:
+    fails(Exception, "KJIT_MEMORY_SHARED", cuda.to_device(host).get_ipc_handle)
 handle = pickle.loads(pickle.dumps(cuda.IpcHandle(None, b"x" * 320, 80)))
 assert handle.handle.reserved == b"x" * 320 and handle.size == 80 and handle.base is None
 fails(Exception, "handle", handle.open_array, context, 10, np.int64)
@@ -148,7 +156,11 @@ def caught(function):
     return [(w.category.__name__, str(w.message)) for w in found]
 
 
-assert caught(lambda: double[1, 64](counts)) == []  # the CPU is busy with few blocks, and copies nothing
+found = caught(lambda: cuda.jit(double.py_func)[1, 64](counts))
+if ON_GPU:
+    assert ["low occupancy" in found[0][1], "copy overhead" in found[1][1], len(found)] == [True, True, 2], found
+else:
+    assert found == []  # the CPU is busy with few blocks, and copies nothing
 cuda.config.CUDA_LOW_OCCUPANCY_WARNINGS = cuda.config.CUDA_WARN_ON_IMPLICIT_COPY = 1
 assert caught(lambda: double[2, 64])[0][0] == "NumbaPerformanceWarning"
 assert caught(lambda: double[128, 64]) == []

@@ -229,6 +229,52 @@ others_stream = None
 refused(kjit.ArgumentError, lambda: axpy(mine[0], 2, mine[1], mine[2]), "gives no stream")
 others_stream = 0
 
+# ---- kjit.cuda: what names its stream is waited for, but where the launch goes to that stream ----
+
+import unittest.mock  # noqa: E402
+
+from kjit import cuda  # noqa: E402
+
+
+class Named:
+    """An array of a library that kjit knows nothing of, with a stream."""
+
+    def __init__(self, stream, array=None):
+        array = np.zeros(8, "f4") if array is None else array
+        self.__cuda_array_interface__ = {"shape": array.shape, "typestr": "<f4", "data": (array.ctypes.data, False), "version": 3, "stream": stream}
+        self.array = array
+
+
+@cuda.jit
+def twice(r, x):
+    i = cuda.grid(1)
+    if i < r.size:
+        r[i] = 2 * x[i]
+
+
+def waited_for(launcher, *arrays):
+    with unittest.mock.patch.object(cuda.cudadrv.driver.Stream, "synchronize", autospec=True) as synchronize:
+        before = look().launches
+        launcher(*arrays)
+        assert look().launches == before + 1
+        return [int(c.args[0]) for c in synchronize.call_args_list]
+
+
+own_stream = cuda.stream()
+with cuda.gpus[0]:
+    assert waited_for(twice[1, 8], Named(0x5000), Named(None)) == [0x5000] and look().stream == 0x5000
+    assert waited_for(twice[1, 8], Named(0x5000), Named(0x6000)) == [0x5000, 0x6000]
+    assert waited_for(twice[1, 8, own_stream], Named(0x5000), Named(None)) == [0x5000] and look().stream == int(own_stream)
+    known = ndarray(np.zeros(8, "f4"))
+    known.__cuda_array_interface__ = {**Named(0x8000, known.array).__cuda_array_interface__}
+    current[0] = 0x8000
+    assert waited_for(twice[1, 8], known, known) == [] and look().stream == 0x8000
+    assert waited_for(twice[1, 8, own_stream], known, known) == [0x8000, 0x8000] and look().stream == int(own_stream)
+    current[0] = 0
+    cuda.config.CUDA_ARRAY_INTERFACE_SYNC = False
+    assert waited_for(twice[1, 8, own_stream], Named(0x5000), known) == []
+    cuda.config.CUDA_ARRAY_INTERFACE_SYNC = True
+
 # ---- eight threads with a stream each, and nothing is left behind ----
 
 own = [kjit.zeros(1000, "f32", "cuda") for _ in range(3)]

@@ -95,6 +95,14 @@ x[0] = nobody  # E: `nobody` is not defined
 ---
 x[0] = nobody(3)  # E: `nobody` is not defined
 ---
+x[0] = asb(x[1])  # E: `asb` is not defined; did you mean `abs`?
+---
+value = 1; x[0] = valeu  # E: `valeu` is not defined; did you mean `value`?
+---
+for k in kjit.gridrange(3): pass  # E: the module kjit has no `gridrange`; did you mean `grid_range`?
+---
+x[0] = kjit.threadIxd.x  # E: the module kjit has no `threadIxd`; did you mean `threadIdx`?
+---
 return 3  # E: a kernel returns nothing
 ---
 x @ x  # E: only calls stand alone
@@ -232,7 +240,7 @@ assert not wrong, "\n".join(wrong)
 # Failures of threads, with their places and Python's own classes.
 
 
-@kjit.jit(checks="all")
+@kjit.jit(checks="all" if kjit.device().kind == "cpu" else "usual")
 def failing(x, n):
     i = kjit.grid(1)
     if n == 1 and i == 33:
@@ -279,7 +287,7 @@ assert failure(1).text == "nothing there" and failure(2).text == "five" and fail
 NEW = float(np.random.default_rng().random())  # code that is in no cache: warnings are the compiler's
 
 
-@kjit.jit(checks="all")
+@kjit.jit(checks="all", device="cpu")
 def parting(x):
     if kjit.threadIdx.x > 3:
         kjit.syncthreads()

@@ -295,6 +295,35 @@ static void test_too_much_local_memory(void **state)
                       "those of the functions that it is in; a GPU has 512 KiB for them");
 }
 
+static char stages_told[200];
+
+static void tell_stage(void *user, const char *name, const char *stage)
+{
+  (void)user;
+  size_t length = strlen(stages_told);
+  snprintf(stages_told + length, sizeof stages_told - length, "%s %s;", name,
+           stage ? stage : "over");
+}
+
+/* The driver's part comes after the compiler's, and has an end of its own, also where it fails. */
+static void test_stages(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
+  kjit_launch_config config = {
+    .size_bytes = sizeof config, .grid = { 1 }, .block = { 32 }, .device = gpu(*state, 0)
+  };
+  ((kjit_context *)*state)->config.on_stage = tell_stage;
+  stages_told[0] = 0;
+  cuda.refuse_ptx = true;
+  assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_COMPILE);
+  assert_string_equal(stages_told, "k typed;k over;k cubin;k over;");
+  cuda.refuse_ptx = false;
+  stages_told[0] = 0;
+  expect_ok(*state, kjit_launch(kernel, &config, NULL, 0));
+  expect_ok(*state, kjit_launch(kernel, &config, NULL, 0));
+  assert_string_equal(stages_told, "k typed;k over;k cubin;k over;");
+}
+
 static void test_refused_ptx(void **state)
 {
   kjit_kernel *kernel = kernel_of(parse(*state, "kernel k() { }\n"), "k");
@@ -529,6 +558,7 @@ int main(void)
     TEST(test_strided_host_arrays),
     TEST(test_device_arrays),
     TEST(test_too_much_local_memory),
+    TEST(test_stages),
     TEST(test_refused_ptx),
     TEST(test_out_of_memory),
     TEST(test_foreign_context),

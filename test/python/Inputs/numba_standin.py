@@ -1,12 +1,14 @@
 """Runs one file of numba-cuda's tests with kjit.cuda in the place of numba.cuda: numba_standin.py FOLDER FILE RESULTS, FOLDER
 being that of the tests. RESULTS has a line for each test method as it ends: name, outcome, reason, as JSON."""
 import contextlib
+import glob
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -171,14 +173,22 @@ def same(thing):
     return thing
 
 
+def has_disassembler():
+    """Whether kjit finds one, and the assembler that it needs before it (docs/tools.md)."""
+    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), *glob.glob("/usr/local/cuda"), *glob.glob("/usr/local/cuda-*")]
+    path = os.pathsep.join([os.environ.get("PATH", ""), *(os.path.join(t, "bin") for t in toolkits if t)])
+    return bool(shutil.which("ptxas", path=path) and (shutil.which("nvdisasm", path=path) or shutil.which("cuobjdump", path=path)))
+
+
 def make_testing():
     def skips(when):
         return lambda reason: unittest.skipIf(when, reason)
 
     content = {f"skip_unless_cc_{n}": same for n in ("50", "53", "60", "75", "90")}
     content |= {name: skips(False) for name in ("skip_on_cudasim", "skip_under_cuda_memcheck", "skip_if_external_memmgr", "skip_on_arm",
-                                                "skip_on_wsl2", "skip_with_nvdisasm", "skip_on_nvjitlink_13_1_sm_120")}
-    content |= {name: skips(True) for name in ("skip_unless_cudasim", "skip_unless_conda_cudatoolkit", "skip_without_nvdisasm")}
+                                                "skip_on_wsl2", "skip_on_nvjitlink_13_1_sm_120")}
+    content |= {name: skips(True) for name in ("skip_unless_cudasim", "skip_unless_conda_cudatoolkit")}
+    content |= {"skip_with_nvdisasm": skips(has_disassembler()), "skip_without_nvdisasm": skips(not has_disassembler())}
     # kjit needs no nvJitLink for functions that Numba links; LTO-IR it has not.
     content["skip_if_nvjitlink_missing"] = lambda reason: unittest.skipIf("LTO" in reason, reason)
     for name, reason in (("skip_if_cudadevrt_missing", "cudadevrt missing"), ("skip_if_cuda_includes_missing", "CUDA include dir not available"),

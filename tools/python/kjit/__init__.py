@@ -37,6 +37,7 @@ _LATER = {
         "set_symmetric_difference set_union sort sort_pairs sort_segments top_k unique",
         "_products": "CSR LinearOperator Solution cg csr einsum lsmr matmul pairs pairs_smallest",
         "_random": "random_exponential random_integers random_normal random_permutation random_shuffle random_uniform",
+        "_progress": "set_progress",
         "frontend.source": "keep_sources",
     }.items()
     for name in names.split()

@@ -73,10 +73,13 @@ class _Compiled:
         if self._made is None:
             with _state.lock():
                 if self._made is None:
+                    work = _kjit.begin_work(_state.context(*self._bits), self)
                     try:
                         self._made = self._write()
                     except Error as error:  # its place is in the program, not here
                         raise error.with_traceback(None) from None
+                    finally:
+                        _kjit.end_work(work)
         return self._made
 
     def _write(self):

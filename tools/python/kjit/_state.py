@@ -1,8 +1,10 @@
 """Contexts of libkjit: one for each way of compiling, made when it is first needed and anew in a forked process."""
 
 import atexit
+import functools
 import os
-from _thread import RLock  # type: ignore[attr-defined]
+import sys
+from _thread import RLock, start_new_thread  # type: ignore[attr-defined]
 
 from . import _kjit
 
@@ -33,6 +35,22 @@ def _renew():
 
 
 os.register_at_fork(after_in_child=_renew)
+
+
+def _watch():
+    from . import _progress
+
+    _progress.watch()
+
+
+def is_interactive():
+    """Whether somebody may look on: a notebook, a terminal."""
+    return "IPython" in sys.modules or sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+
+
+# The first call of libkjit starts the thread of _progress.
+if is_interactive():
+    _kjit.set_progress(True, functools.partial(start_new_thread, _watch, ()))
 
 
 def check_bits(checks):

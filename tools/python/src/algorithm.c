@@ -275,8 +275,8 @@ static PyObject *ask(algorithm_call *call, const algorithm_row *row,
   options->results = infos;
   options->result_count = ALGORITHM_MOST_RESULTS;
   kjit_status status;
-  BINDING_UNLOCKED(call->context,
-                   status = row->run(call->context->context, call->arguments, options));
+  BINDING_LONG(call->context, status = row->run(call->context->context, call->arguments, options),
+               .what = "run", .name = row->name, .device = options->device);
   PyObject *list = binding_finish(call->context, status) ? NULL : PyList_New(0);
   for (size_t i = 0; list && i < ALGORITHM_MOST_RESULTS && infos[i].element != KJIT_VOID; i++) {
     PyObject *told = tell_result(call->context, &infos[i]);
@@ -301,8 +301,8 @@ static PyObject *perform(algorithm_call *call, const algorithm_row *row,
   kjit_status status;
   binding_interruptible saved;
   binding_begin_interruptible(call->context, &saved);
-  BINDING_UNLOCKED(call->context,
-                   status = row->run(call->context->context, call->arguments, options));
+  BINDING_LONG(call->context, status = row->run(call->context->context, call->arguments, options),
+               .what = "run", .name = row->name, .device = options->device);
   kjit_status ended = binding_end_following(&followed);
   if (status == KJIT_OK) status = ended;
   if (binding_finish_interruptible(call->context, status, &saved)) return NULL;

@@ -4,7 +4,8 @@
  * mailbox.c (printed lines), argument.c (objects of Python as arguments), record.c (records),
  * stream.c (streams, events, graphs), memory.c (what devices say, other processes), parameter.c
  * (arguments in the order of parameters), kernel.c (kernels and launchers), function.c (calls of
- * funcs), algorithm.c and what algorithm.h names (algorithms over whole arrays).
+ * funcs), algorithm.c and what algorithm.h names (algorithms over whole arrays), progress.c and
+ * interrupt.c (calls that take long).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -116,6 +117,43 @@ void binding_free_object(PyObject *object);
     atomic_fetch_add(&(context)->calls, 1); \
     Py_BEGIN_ALLOW_THREADS statement; \
     Py_END_ALLOW_THREADS atomic_fetch_sub(&(context)->calls, 1); \
+  } while (0)
+
+/* ---- progress.c ---- */
+
+/* A call of libkjit that may take long, on the stack of the thread that makes it. What it is of: a
+ * kernel or func, or the name of an algorithm, or a device. */
+typedef struct binding_call {
+  context_object *context;
+  const char *what, *name;
+  PyObject *object; /* borrowed, as all of it is */
+  kjit_device *device;
+  const kjit_arg *args; /* of a launch, whose arrays say where it runs; NULL: it is none */
+  size_t arg_count;
+  /* filled in when it is listed */
+  struct binding_call *next, **place;
+  uint64_t number; /* 0: it is not listed */
+  unsigned generation;
+  enum { BINDING_NO_LINE, BINDING_LINE_OF_TERMINAL, BINDING_LINE_OF_THREAD } line;
+} binding_call;
+
+extern int binding_shows_progress; /* whether calls are listed */
+void binding_list_call(binding_call *call);
+void binding_unlist_call(binding_call *call);
+/* A kernel that ends. */
+void binding_forget_launched(PyObject *kernel);
+int binding_add_progress(PyObject *module);
+/* BINDING_UNLOCKED for a call that may take long; the fields of its binding_call follow. */
+#define BINDING_LONG(owner, statement, ...) \
+  do { \
+    binding_call long_call; \
+    long_call.number = 0; \
+    if (binding_shows_progress) { \
+      long_call = (binding_call){ .context = (owner), __VA_ARGS__ }; \
+      binding_list_call(&long_call); \
+    } \
+    BINDING_UNLOCKED(owner, statement); \
+    if (long_call.number) binding_unlist_call(&long_call); \
   } while (0)
 
 /* ---- interrupt.c ---- */

@@ -63,8 +63,9 @@ static PyObject *compile_code(PyObject *unused, PyObject *args)
   void *code = NULL;
   size_t size = 0;
   kjit_status status;
-  BINDING_UNLOCKED(module->context,
-                   status = kjit_compile(kernel, signature, &options, stage, &code, &size));
+  BINDING_LONG(module->context,
+               status = kjit_compile(kernel, signature, &options, stage, &code, &size),
+               .what = "compile", .name = name);
   if (status != KJIT_OK) code = NULL;
   return take_code(module, status, stage, code, size);
 }
@@ -121,8 +122,9 @@ static PyObject *specialize(PyObject *unused, PyObject *args)
   if (!device) return NULL;
   kjit_specialization *specialization;
   kjit_status status;
-  BINDING_UNLOCKED(module->context,
-                   status = kjit_specialize(kernel, device, signature, &specialization));
+  BINDING_LONG(module->context,
+               status = kjit_specialize(kernel, device, signature, &specialization),
+               .what = "compile", .name = name, .device = device);
   if (binding_finish(module->context, status)) return NULL;
   Py_RETURN_NONE;
 }
@@ -186,8 +188,10 @@ static PyObject *compile_function(PyObject *unused, PyObject *args)
   void *code = NULL;
   size_t size = 0;
   kjit_status status;
-  BINDING_UNLOCKED(module->context, status = kjit_compile_function(function, signature, symbol,
-                                                                   &options, stage, &code, &size));
+  BINDING_LONG(module->context,
+               status =
+                 kjit_compile_function(function, signature, symbol, &options, stage, &code, &size),
+               .what = "compile", .name = name);
   if (status != KJIT_OK) code = NULL;
   return take_code(module, status, stage, code, size);
 }

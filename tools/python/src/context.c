@@ -37,6 +37,7 @@ static PyObject *create_context(PyTypeObject *type, PyObject *args, PyObject *na
                          .interruptible = is_interruptible,
                          .user = self->mailbox,
                          .on_print = binding_post_lines,
+                         .on_stage = binding_post_stage,
                          .on_diagnostic = binding_post_diagnostic };
   kjit_status status = kjit_create_context(&config, &self->context);
   if (status == KJIT_OK) return (PyObject *)self;
@@ -93,8 +94,10 @@ static PyObject *parse_module(PyObject *object, PyObject *args)
   if (module) {
     options.quoted = quoted;
     kjit_status status;
-    BINDING_UNLOCKED(self, status = kjit_parse_module_with(self->context, &options, name, text,
-                                                           (size_t)size, &module->module));
+    BINDING_LONG(self,
+                 status = kjit_parse_module_with(self->context, &options, name, text, (size_t)size,
+                                                 &module->module),
+                 .what = "compile", .name = name);
     if (status != KJIT_OK) module->module = NULL;
     module->context = (context_object *)Py_NewRef(object);
     if (binding_finish(self, status)) {
@@ -302,7 +305,8 @@ static PyObject *synchronize_device(PyObject *object, PyObject *unused)
   kjit_status status;
   binding_interruptible saved;
   binding_begin_interruptible(self->context, &saved);
-  BINDING_UNLOCKED(self->context, status = kjit_synchronize_device(self->device));
+  BINDING_LONG(self->context, status = kjit_synchronize_device(self->device), .what = "wait",
+               .device = self->device);
   if (binding_finish_interruptible(self->context, status, &saved)) return NULL;
   Py_RETURN_NONE;
 }

@@ -183,7 +183,8 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
     kjit_status status;
     binding_interruptible saved = { 0 };
     if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
-    BINDING_UNLOCKED(context, status = kjit_call_function(function, list, (size_t)count, &result));
+    BINDING_LONG(context, status = kjit_call_function(function, list, (size_t)count, &result),
+                 .what = "run", .object = (PyObject *)self);
     const result_reader reader = { context->context, self->parameters.is_typed };
     if (!binding_finish_interruptible(context, status, &saved)) {
       self->has_run = 1;

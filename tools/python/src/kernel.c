@@ -117,7 +117,7 @@ static int wait_for_foreign(context_object *context, kernel_object *self)
   kjit_device *device = self->place ? self->place : binding_get_device(context, Py_None);
   if (!device) return -1;
   kjit_status status;
-  BINDING_UNLOCKED(context, status = kjit_synchronize_device(device));
+  BINDING_LONG(context, status = kjit_synchronize_device(device), .what = "wait", .device = device);
   return binding_finish(context, status);
 }
 
@@ -171,7 +171,10 @@ static PyObject *launch_with(kernel_object *self, const kjit_launch_config *give
       kjit_status status;
       binding_interruptible saved = { 0 };
       if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
-      BINDING_UNLOCKED(context, status = kjit_launch(kernel, &config, list, (size_t)count));
+      BINDING_LONG(context, status = kjit_launch(kernel, &config, list, (size_t)count),
+                   .what = "run", .object = (PyObject *)self,
+                   .device = followed.count ? followed.devices[0] : self->place, .args = list,
+                   .arg_count = (size_t)count);
       kjit_status ended = binding_end_following(&followed);
       if (status == KJIT_OK) status = ended;
       outcome = binding_finish_interruptible(context, status, &saved);
@@ -455,6 +458,7 @@ static void free_kernel(PyObject *object)
   kernel_object *self = (kernel_object *)object;
   PyTypeObject *type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
+  binding_forget_launched(object);
   Py_CLEAR(self->launchers);
   binding_clear_parameters(&self->parameters);
   Py_CLEAR(self->device);

@@ -17,12 +17,20 @@ typedef struct binding_text {
   size_t size, capacity;
 } binding_text;
 
+/* What is being compiled; one for each name. */
+typedef struct binding_stage {
+  struct binding_stage *next;
+  const char *stage;
+  char name[]; /* and behind it the stage */
+} binding_stage;
+
 struct binding_mailbox {
   pthread_mutex_t mutex;
   atomic_int is_filled;
   size_t dropped_bytes;
   binding_text lines;
   binding_text warnings; /* file, line:column, message, source line, each with a 0 behind it */
+  binding_stage *stages;
 };
 
 static int append(binding_mailbox *box, binding_text *text, const char *bytes, size_t size)
@@ -50,11 +58,21 @@ binding_mailbox *binding_create_mailbox(void)
   return box;
 }
 
+static void free_stages(binding_stage *stages)
+{
+  while (stages) {
+    binding_stage *next = stages->next;
+    free(stages);
+    stages = next;
+  }
+}
+
 void binding_destroy_mailbox(binding_mailbox *box)
 {
   if (!box) return;
   free(box->lines.bytes);
   free(box->warnings.bytes);
+  free_stages(box->stages);
   pthread_mutex_destroy(&box->mutex);
   free(box);
 }
@@ -87,6 +105,60 @@ void binding_post_diagnostic(void *user, const kjit_diagnostic *d)
     for (int i = 0; i < 4 && !append(box, &box->warnings, parts[i], sizes[i]); i++) {}
   pthread_mutex_unlock(&box->mutex);
 }
+
+/* ---- what is being compiled ---- */
+
+static binding_stage *make_stage(const char *name, const char *stage)
+{
+  size_t name_size = strlen(name) + 1, stage_size = strlen(stage) + 1;
+  binding_stage *made = malloc(sizeof *made + name_size + stage_size);
+  if (!made) return NULL;
+  memcpy(made->name, name, name_size);
+  made->stage = memcpy(made->name + name_size, stage, stage_size);
+  return made;
+}
+
+/* Where several of one name are compiled at once the last stage of any of them counts. */
+void binding_post_stage(void *user, const char *name, const char *stage)
+{
+  binding_mailbox *box = user;
+  binding_stage *made = stage ? make_stage(name, stage) : NULL, *old;
+  pthread_mutex_lock(&box->mutex);
+  binding_stage **at = &box->stages;
+  while (*at && strcmp((*at)->name, name) != 0) at = &(*at)->next;
+  old = *at;
+  if (old) *at = old->next;
+  if (made) {
+    made->next = box->stages;
+    box->stages = made;
+  }
+  pthread_mutex_unlock(&box->mutex);
+  free(old);
+}
+
+/* Objects are made without the mutex: what they may let run may want it. */
+PyObject *binding_list_stages(binding_mailbox *box)
+{
+  binding_stage *copies = NULL;
+  pthread_mutex_lock(&box->mutex);
+  for (binding_stage *stage = box->stages; stage; stage = stage->next) {
+    binding_stage *copy = make_stage(stage->name, stage->stage);
+    if (!copy) break;
+    copy->next = copies;
+    copies = copy;
+  }
+  pthread_mutex_unlock(&box->mutex);
+  PyObject *stages = PyDict_New();
+  for (binding_stage *copy = copies; stages && copy; copy = copy->next) {
+    PyObject *text = PyUnicode_FromString(copy->stage);
+    if (!text || PyDict_SetItemString(stages, copy->name, text)) Py_CLEAR(stages);
+    Py_XDECREF(text);
+  }
+  free_stages(copies);
+  return stages;
+}
+
+/* ---- for the interpreter ---- */
 
 static int write_lines(const binding_text *text, size_t dropped)
 {

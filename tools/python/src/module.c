@@ -172,7 +172,8 @@ static int fill_module(PyObject *module)
     return -1;
   return binding_add_kernel(module) || binding_add_functions(module) ||
              binding_add_algorithms(module) || binding_add_code(module) ||
-             binding_add_records(module) || binding_add_memory(module)
+             binding_add_records(module) || binding_add_memory(module) ||
+             binding_add_progress(module)
            ? -1
            : 0;
 }

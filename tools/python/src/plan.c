@@ -44,7 +44,8 @@ static PyObject *run_plan(PyObject *object, PyObject *args)
                         "the plan was made by the process that this one was forked from");
   if (binding_get_stream(context, stream_or_none, NULL, &keeper, &stream)) return NULL;
   kjit_status status;
-  BINDING_UNLOCKED(context, status = kjit_run_plan(self->plan, stream));
+  BINDING_LONG(context, status = kjit_run_plan(self->plan, stream), .what = "run",
+               .name = "a plan");
   Py_XDECREF(keeper);
   if (binding_finish(context, status)) return NULL;
   Py_RETURN_NONE;

@@ -109,10 +109,10 @@ static PyObject *solve(algorithm_call *call, system_call *s)
   kjit_solution solution = { .size_bytes = sizeof solution };
   kjit_status status;
   int is_cg = !strcmp(s->name, "cg");
-  BINDING_UNLOCKED(context,
-                   status = is_cg
-                              ? kjit_cg(context->context, x, &s->a, b, &s->options, &solution)
-                              : kjit_lsmr(context->context, x, &s->a, b, &s->options, &solution));
+  BINDING_LONG(context,
+               status = is_cg ? kjit_cg(context->context, x, &s->a, b, &s->options, &solution)
+                              : kjit_lsmr(context->context, x, &s->a, b, &s->options, &solution),
+               .what = "run", .name = s->name, .device = s->options.device);
   if (s->python.type) {
     PyErr_Restore(s->python.type, s->python.value, s->python.trace);
     return NULL;

@@ -291,7 +291,8 @@ static PyObject *synchronize_stream(PyObject *object, PyObject *unused)
   kjit_status status;
   binding_interruptible saved;
   binding_begin_interruptible(self->context, &saved);
-  BINDING_UNLOCKED(self->context, status = kjit_synchronize_stream(self->stream));
+  BINDING_LONG(self->context, status = kjit_synchronize_stream(self->stream), .what = "wait",
+               .device = self->device);
   if (binding_finish_interruptible(self->context, status, &saved)) return NULL;
   Py_RETURN_NONE;
 }
@@ -427,7 +428,7 @@ static PyObject *synchronize_event(PyObject *object, PyObject *unused)
   (void)unused;
   event_object *self = (event_object *)object;
   kjit_status status;
-  BINDING_UNLOCKED(self->context, status = kjit_synchronize_event(self->event));
+  BINDING_LONG(self->context, status = kjit_synchronize_event(self->event), .what = "wait");
   if (binding_finish(self->context, status)) return NULL;
   Py_RETURN_NONE;
 }
@@ -533,7 +534,8 @@ static PyObject *launch_graph(PyObject *object, PyObject *args)
   if (binding_get_stream(self->context, stream_or_none, self->stream->device, &keeper, &stream))
     return NULL;
   kjit_status status;
-  BINDING_UNLOCKED(self->context, status = kjit_launch_graph(self->executable, stream));
+  BINDING_LONG(self->context, status = kjit_launch_graph(self->executable, stream), .what = "run",
+               .name = "a graph");
   Py_XDECREF(keeper);
   if (binding_finish(self->context, status)) return NULL;
   Py_RETURN_NONE;

@@ -703,8 +703,27 @@ def _write_back(array, copy):
     array[...] = copy
 
 
-def take(value, after):
-    """A kernel's argument as the extension takes it. after: functions to be called after the launch."""
+def _is_followed(kind):
+    """Whether a launch without a stream goes to the stream of such arrays: those of CuPy and of libraries with DLPack's exchange
+    API."""
+    return hasattr(kind, "__dlpack_c_exchange_api__") or kind.__module__.partition(".")[0] == "cupy"
+
+
+def wait_for_stream(value, has_stream):
+    """An array that names its stream is waited for before a launch, as the CUDA array interface wants it, unless the launch
+    goes to that stream. has_stream: the launch has one of its own."""
+    if not config.CUDA_ARRAY_INTERFACE_SYNC or not has_stream and _is_followed(type(value)):
+        return
+    handle = value.__cuda_array_interface__.get("stream")
+    if handle is not None:
+        from . import streams
+
+        streams.external_stream(handle).synchronize()
+
+
+def take(value, after, has_stream=False):
+    """A kernel's argument as the extension takes it. after: functions to be called after the launch; has_stream: the launch
+    has a stream of its own."""
     kind = type(value)
     if kind is numpy.ndarray:
         return value if value.dtype.kind not in "SU" else _characters(value)
@@ -721,12 +740,14 @@ def take(value, after):
     if isinstance(value, (numpy.datetime64, numpy.timedelta64)):
         return value.view(numpy.int64)  # counts of their unit
     if isinstance(value, enum.Enum):
-        return take(value.value, after)
+        return take(value.value, after, has_stream)
     if isinstance(value, (list,)):
         raise TypeError("a list is no argument of a kernel: numpy.array(values)")
-    if _has_interface(value) and _arrays.device().kind == "cpu" and not isinstance(value, _kjit.Array):
-        return as_cuda_array(value)._own
+    if _has_interface(value) and not isinstance(value, _kjit.Array):
+        if _arrays.device().kind == "cpu":
+            return as_cuda_array(value)._own
+        wait_for_stream(value, has_stream)
     if isinstance(value, tuple):
-        items = [take(v, after) for v in value]
+        items = [take(v, after, has_stream) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     return value

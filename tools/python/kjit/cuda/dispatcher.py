@@ -350,7 +350,7 @@ class Dispatcher:
             raise TypeError(f"Ambiguous overloading for {self.py_func} {found}:\n{listed}")
         return best[0][2]
 
-    def _launch(self, launcher, args, keywords):
+    def _launch(self, launcher, args, keywords, has_stream):
         if keywords:
             import inspect
 
@@ -362,7 +362,7 @@ class Dispatcher:
         after = []
         if self.extensions:
             args = self._extend(args, launcher, after)
-        values = [arrays.take(a, after) for a in args]
+        values = [arrays.take(a, after, has_stream) for a in args]
         try:
             launcher(*values)
         except _ArgumentError:
@@ -661,7 +661,7 @@ class Configured:
         for callback in self.pre_launch_callbacks:
             callback(self.dispatcher, self)
         try:
-            self.dispatcher._launch(self._launcher, args, keywords)
+            self.dispatcher._launch(self._launcher, args, keywords, self._key[2] is not None)
         except _KernelError as error:
             error.args = (f"{error}{self._numba_text(error)}",)
             raise
