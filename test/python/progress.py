@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import types
+import unittest.mock
 
 os.environ["KJIT_DEVICE"] = "cpu"
 import kjit
@@ -265,6 +266,24 @@ assert _kjit.show_call(number, -1, b"") is False and _progress._describe(number)
 flag[0] = 1
 thread.join()
 kjit.set_progress(None)
+
+# Every form of the line, of what the extension says of a call.
+where = f"spin (progress.py:{spin.py_func.__code__.co_firstlineno})"
+name = spin._made.name
+for said, wanted in (
+    (("run", None, spin, "cuda:1", {}, None), f"kjit: {where}: running on cuda:1"),
+    (("run", None, spin, "cpu", {"another": "ptx"}, None), f"kjit: {where}: running on cpu"),
+    (("run", None, spin, "cuda:0", {name: "cubin"}, None), f"kjit: {where}: compiling, machine code of the driver's"),
+    (("run", "sort", None, None, {}, None), "kjit: sort: running"),
+    (("run", "sort", None, "cuda:0", {"merge": "ptx"}, None), "kjit: sort: compiling, PTX"),
+    (("compile", "spin", None, None, {"spin": "asm"}, None), "kjit: spin: compiling, machine code"),
+    (("compile", "spin", None, None, {}, None), "kjit: spin: compiling"),
+    (("copy", None, None, "cuda:0", {}, spin), "kjit: copying, to or from an array on cuda:0"),
+    (("wait", None, None, "cuda:0", {}, spin), f"kjit: waiting for cuda:0, {where} was launched last"),
+    (("wait", None, None, None, {}, None), "kjit: waiting for an event"),
+):
+    with unittest.mock.patch.object(_kjit, "describe_call", lambda number, said=said: said):
+        assert _progress._describe(1)[0] == wanted, (_progress._describe(1), wanted)
 
 # Off: nothing is looked at. What a display raises is nobody's trouble, and the end of the line.
 kjit.set_progress(False)
