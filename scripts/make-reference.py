@@ -7,6 +7,7 @@ Markdown for the site (scripts/make-site.sh), and man(3) pages.
 Doxygen reads the headers, of which it gets the comments as text (--filter): they are sentences in plain words and have
 no commands of its own. Exits 1 where a page, a constant or a member would have nothing to say."""
 import argparse
+import json
 import pathlib
 import re
 import subprocess
@@ -62,7 +63,7 @@ def filter_header(path):
 def introduction_of(header):
     """What the header says of itself."""
     comment = re.match(r"/\* (?:kjit/[\w.]+: )?(.*?)\*/", header.read_text(), re.DOTALL)[1]
-    begin = comment if comment.startswith("kjit ") else comment[0].upper() + comment[1:]
+    begin = comment if comment.startswith("kjit") else comment[0].upper() + comment[1:]
     return paragraphs_of(re.sub(r"\n \* ?", "\n", begin))
 
 
@@ -109,7 +110,7 @@ class Entry:
 
     def summary(self):
         """The first sentence."""
-        text = self.description[0] if self.description else re.split("_|::", self.name, 1)[1].replace("_", " ")
+        text = self.description[0] if self.description else self.name
         return re.split(r"(?<=[a-z0-9)\]`])\.(?: |$)", text)[0].rstrip(".")
 
 
@@ -244,10 +245,24 @@ def file_of(name):
     return name.replace("::", "-")
 
 
+def pages_that_teach():
+    """What has programs and tables of names: of each page its title and the names of the API on it."""
+    paths = [path for pattern in ("tutorial.md", "from/*.md", "howto/*.md", "cpp.md", "algorithms.md", "troubleshooting.md")
+             for path in sorted((ROOT / "docs").glob(pattern))]
+    texts = {str(path.relative_to(ROOT / "docs")): path.read_text() for path in paths}
+    return {name: (title_of(text), set(re.findall(r"\bkjit(?:_|::)\w+", text))) for name, text in texts.items()}
+
+
+def title_of(text):
+    return text.splitlines()[0].lstrip("# ")
+
+
 def write_markdown(folder, entries, introductions):
     folder.mkdir(parents=True, exist_ok=True)
     pages = {constant: name for name, entry in entries.items() for constant, _ in entry.constants}
     pages.update({name: file_of(name) for name in entries})
+    (folder / "names.json").write_text(json.dumps(pages))  # for links from other pages of the site
+    teaching = pages_that_teach()
     link = lambda name: f"[`{name}`]({pages[name]}.md)" if name in pages else f"`{name}`"
 
     def prose(text, own):
@@ -257,10 +272,26 @@ def write_markdown(folder, entries, introductions):
                                     if found[0].replace("\\", "") == own else link(found[0].replace("\\", "")),
                                     re.sub(r"([<>*_|\[\]])", r"\\\1", part))
         linked = "".join(part if k % 2 else plain(part) for k, part in enumerate(re.split(r"(`[^`]+`)", text)))
+        linked = re.sub(r"(?<![\w/`(])(\w+\.h)\b(?!\.md)", lambda found: f"[{found[1]}]({found[1]}.md)"
+                        if found[1] in introductions else found[1], linked)
         return re.sub(r"(?<![\w/])docs/([\w/-]+)\.md", title, linked)  # a page of the site
 
     def title(found):
-        return f"[{(ROOT / found[0]).read_text().splitlines()[0].lstrip('# ')}](../{found[1]}.md)"
+        return f"[{title_of((ROOT / found[0]).read_text())}](../{found[1]}.md)"
+
+    def errors(text, own):
+        """Errors are named without their prefix."""
+        known = lambda name: {f"KJIT_{name}", f"KJIT_ERROR_{name}"} & pages.keys()
+        return re.sub(r"(?<![\w`\[])[A-Z][A-Z_\\]+[A-Z](?![\w`\]])", lambda found: f"[{found[0]}](kjit_status.md)"
+                      if known(found[0].replace("\\", "")) else found[0], prose(text, own))
+
+    def others(entry):
+        """Of what the declaration is made, and the pages that show it in use."""
+        names = [name for name in dict.fromkeys(re.findall(r"\b(?:kjit|KJIT)_\w+", entry.declaration))
+                 if name in pages and pages[name] != pages[entry.name]]
+        shown = [f"[{title}](../{page})" for page, (title, used) in teaching.items() if entry.name in used]
+        return ([f"**See also:** {', '.join(map(link, names))}."] if names and entry.header.endswith(".h") else []) + \
+               ([f"**Shown in:** {', '.join(shown)}."] if shown else [])
 
     def table(head, pairs, own):
         cell = lambda text: text.replace("|", "\\|")
@@ -269,9 +300,10 @@ def write_markdown(folder, entries, introductions):
         language = "cpp" if entry.header.endswith("hpp") else "c"
         parts = [f"# {name}", f"In [`<kjit/{entry.header}>`]({entry.header}.md).", f"```{language}\n{entry.declaration}\n```"]
         parts += [prose(text, name) for text in entry.description]
-        parts += [f"**Errors:** {prose(entry.errors, name)}"] if entry.errors else []
+        parts += [f"**Errors:** {errors(entry.errors, name)}"] if entry.errors else []
         parts += [table("constant", entry.constants, name)] if entry.constants else []
         parts += [table("member", entry.members, name)] if entry.members else []
+        parts += others(entry)
         (folder / f"{pages[name]}.md").write_text("\n\n".join(parts) + "\n")
     for header, introduction in introductions.items():
         parts = [f"# kjit/{header}"] + [prose(text, None) for text in introduction]
@@ -280,10 +312,12 @@ def write_markdown(folder, entries, introductions):
             table = [f"| {link(entry.name)} | {prose(entry.summary(), entry.name)} |" for entry in own]
             parts += [f"## {title}", "\n".join(["| | |", "|---|---|"] + table)] if own else []
         (folder / f"{header}.md").write_text("\n\n".join(parts) + "\n")
-    names = sorted(header for header in introductions)
+    about = lambda name: re.split(r"(?<=[\w)])\.(?: |$)", prose(introductions[name][0], None))[0]
     (folder / "index.md").write_text("# Reference\n\nA page for each function, type and macro of the C API, and for each "
-                                     "class and function of kjit.hpp, made from the comments in the headers.\n\n" + "\n".join(
-                                         f"- [kjit/{name}]({name}.md)" for name in names) + "\n")
+                                     "class and function of kjit.hpp, made from the comments in the headers. Each header has "
+                                     "a list of what is in it; the rules that hold for all functions are in "
+                                     "[kjit/status.h](status.h.md).\n\n" + "\n".join(
+                                         f"- [kjit/{name}]({name}.md): {about(name)}." for name in sorted(introductions)) + "\n")
 
 
 def write_man(folder, entries):
@@ -313,8 +347,10 @@ def gaps(entries, include):
             if name not in entries:
                 yield f"{header.name}: there is no page for {name}"
     for entry in entries.values():
-        if not entry.description and not entry.errors:
+        if not entry.description:
             yield f"{entry.header}: no comment says what {entry.name} is"
+        elif re.match(r"the same\b(?! elements)", entry.description[0], re.IGNORECASE):
+            yield f"{entry.header}: the comment of {entry.name} begins with what stands above it, and its page stands alone"
         for name, words in entry.constants + entry.members:
             if not words:
                 yield f"{entry.header}: no comment says what {name} of {entry.name} is"

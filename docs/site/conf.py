@@ -1,8 +1,10 @@
 """Sphinx with MyST makes the site of the Markdown that GitHub shows, too: what the pages link to is what the menu has
 (scripts/make-site.sh)."""
+import json
 import pathlib
 import re
 
+from docutils import nodes
 from pygments.lexer import RegexLexer, words
 from pygments.token import Comment, Keyword, Name, Number, String, Text
 
@@ -42,11 +44,11 @@ def add_menu(app, document, source):
     text, parts = source[0], []
     if document == "index":
         for heading, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", text, re.MULTILINE):
-            parts.append((heading, re.findall(r"^- \[.*\]\(([\w./-]+)\.md\)", body, re.MULTILINE)))
+            parts.append((heading, re.findall(r"^- \[[^\]]*\]\(([\w./-]+)\.md\)", body, re.MULTILINE)))
     elif document == "architecture":
         parts.append(("", sorted(f"architecture/{path.stem}" for path in pathlib.Path(app.srcdir, "architecture").glob("*.md"))))
     elif document == "reference/index":
-        parts.append(("", re.findall(r"^- \[.*\]\(([\w./-]+)\.md\)", text, re.MULTILINE)))
+        parts.append(("", re.findall(r"^- \[[^\]]*\]\(([\w./-]+)\.md\)", text, re.MULTILINE)))
     elif re.match(r"reference/kjit[_-]|reference/KJIT_", document):
         source[0] = "---\norphan: true\n---\n" + text  # reached from the page of its header
     for heading, pages in parts:
@@ -54,6 +56,18 @@ def add_menu(app, document, source):
         source[0] += f"\n```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```\n"
 
 
+def link_names(app, tree, document):
+    """A name of the API in a text leads to its page, also with a member or arguments behind it."""
+    pages = json.loads(pathlib.Path(app.srcdir, "reference/names.json").read_text())
+    for literal in list(tree.findall(nodes.literal)):
+        name = re.match(r"((?:kjit|KJIT)(?:_|::)\w+)(?:\.\w+|\(.*\))?$", literal.astext(), re.DOTALL)
+        page = name and pages.get(name[1])
+        if page and f"reference/{page}" != document and not isinstance(literal.parent, (nodes.reference, nodes.title)):
+            uri = app.builder.get_relative_uri(document, f"reference/{page}")
+            literal.replace_self(nodes.reference("", "", literal.deepcopy(), refuri=uri, internal=True))
+
+
 def setup(app):
     app.add_lexer("kir", KernelIR)
     app.connect("source-read", add_menu)
+    app.connect("doctree-resolved", link_names)

@@ -216,7 +216,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_reduce(kjit_context *context, const kjit_op
                                             const kjit_operand *x, const kjit_operator *operator_,
                                             const kjit_algorithm_options *options);
 
-/* The same for several operators in one pass over x, which is read once: results[i] becomes
+/* kjit_reduce for several operators in one pass over x, which is read once: results[i] becomes
  * operators[i] over it, computed in what kjit_reduce computes it in; both have count elements. Sums
  * of floats may be rounded otherwise than those of kjit_reduce. options.initial is not taken.
  * Messages call results r0, r1. Errors: as kjit_reduce; UNSUPPORTED where what is computed in takes
@@ -283,8 +283,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_scan_by_key(kjit_context *context, const kj
 KJIT_API KJIT_CHECK kjit_status kjit_sort(kjit_context *context, const kjit_operand *result,
                                           const kjit_operand *x, kjit_function *less,
                                           const kjit_algorithm_options *options);
-/* The same, and result_values becomes values, of any type, each where its element of x comes to be.
- * result_values may be values itself. */
+/* As kjit_sort, and result_values becomes values, of any type, each where its element of x comes to
+ * be. result_values may be values itself. */
 KJIT_API KJIT_CHECK kjit_status kjit_sort_pairs(kjit_context *context, const kjit_operand *result,
                                                 const kjit_operand *result_values,
                                                 const kjit_operand *x, const kjit_operand *values,
@@ -376,7 +376,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_select(kjit_context *context, const kjit_op
                                             const kjit_operand *count, const kjit_operand *x,
                                             const kjit_operand *flags,
                                             const kjit_algorithm_options *options);
-/* The same, and the others go to rest. */
+/* As kjit_select, and the others go to rest. */
 KJIT_API KJIT_CHECK kjit_status kjit_partition(kjit_context *context, const kjit_operand *result,
                                                const kjit_operand *rest, const kjit_operand *count,
                                                const kjit_operand *x, const kjit_operand *flags,
@@ -398,7 +398,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_unique(kjit_context *context, const kjit_op
                                             const kjit_operand *count, const kjit_operand *x,
                                             kjit_function *equal,
                                             const kjit_algorithm_options *options);
-/* The same, and what values has at its place. */
+/* As kjit_unique, and what values has at its place goes to result_values. */
 KJIT_API KJIT_CHECK kjit_status kjit_unique_pairs(kjit_context *context, const kjit_operand *result,
                                                   const kjit_operand *result_values,
                                                   const kjit_operand *count, const kjit_operand *x,
@@ -615,7 +615,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_csr_to_dense(kjit_context *context, const k
 KJIT_API KJIT_CHECK kjit_status kjit_spmv(kjit_context *context, const kjit_operand *result,
                                           const kjit_csr *a, const kjit_operand *x,
                                           const kjit_algorithm_options *options);
-/* The same for x of several columns: x has two axes, and so has result. */
+/* kjit_spmv for x of several columns: x has two axes, and so has result. */
 KJIT_API KJIT_CHECK kjit_status kjit_spmm(kjit_context *context, const kjit_operand *result,
                                           const kjit_csr *a, const kjit_operand *x,
                                           const kjit_algorithm_options *options);
@@ -725,14 +725,14 @@ KJIT_API KJIT_CHECK kjit_status kjit_bincount(kjit_context *context, const kjit_
                                               const kjit_operand *x, int64_t bins,
                                               const kjit_operand *weights,
                                               const kjit_algorithm_options *options);
-/* The same for bins of equal width from low to high, as numpy.histogram has them: a bin has its
- * lower edge, and the last one both; other elements, and NaN, are not counted. x is of real
- * numbers. low equal to high: bins around it that are 1 wide together. */
+/* Counts of bins, as kjit_bincount, of equal width from low to high, as numpy.histogram has them: a
+ * bin has its lower edge, and the last one both; other elements, and NaN, are not counted. x is of
+ * real numbers. low equal to high: bins around it that are 1 wide together. */
 KJIT_API KJIT_CHECK kjit_status kjit_histogram(kjit_context *context, const kjit_operand *result,
                                                const kjit_operand *x, int64_t bins, double low,
                                                double high, const kjit_operand *weights,
                                                const kjit_algorithm_options *options);
-/* The same for bins between the neighbours of edges, an operand of one axis that ascends. */
+/* kjit_histogram for bins between the neighbours of edges, an operand of one axis that ascends. */
 KJIT_API KJIT_CHECK kjit_status kjit_histogram_edges(
   kjit_context *context, const kjit_operand *result, const kjit_operand *x,
   const kjit_operand *edges, const kjit_operand *weights, const kjit_algorithm_options *options);

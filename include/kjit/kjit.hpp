@@ -101,6 +101,22 @@ struct type_of<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, b
                                                                              : KJIT_U64);
 };
 
+namespace detail {
+template <typename T, typename = void> struct has_type : std::false_type {
+};
+template <typename T>
+struct has_type<T, std::void_t<decltype(type_of<T>::value)>> : std::true_type {
+};
+/* The type, or one error in words where there is none. */
+template <typename T> constexpr kjit_type known_type()
+{
+  static_assert(has_type<T>::value, "no type of kjit is known for this type of C++: specialize "
+                                    "kjit::type_of where it has the bits of one");
+  if constexpr (has_type<T>::value) return type_of<T>::value;
+  else return KJIT_ANY;
+}
+} // namespace detail
+
 /* ---- views of memory ---- */
 
 /* Elements in host memory, N dimensions, strides in elements. Nothing is owned. */
@@ -209,7 +225,8 @@ private:
   {
     using element = std::remove_const_t<T>;
     for (std::size_t d = 0; d < N; d++) shape_[d] = v.shape[d], strides_[d] = v.strides[d];
-    tensor_ = kjit_make_tensor(const_cast<element *>(v.data), type_of<element>::value, N, nullptr);
+    tensor_ =
+      kjit_make_tensor(const_cast<element *>(v.data), detail::known_type<element>(), N, nullptr);
     arg_ = kjit_arg_tensor(&tensor_);
     is_const_ = std::is_const_v<T>;
     if (is_const_) arg_ = kjit_with_access(arg_, KJIT_ACCESS_IN);
@@ -256,12 +273,12 @@ private:
   void set(const kjit_arg &v) { arg_ = v; }
   template <typename T> void set_scalar(const T &value)
   {
-    arg_ = kjit_make_arg(KJIT_ARG_VALUE, type_of<T>::value);
+    arg_ = kjit_make_arg(KJIT_ARG_VALUE, detail::known_type<T>());
     if constexpr (std::is_same_v<T, float>) arg_.value.f32 = value;
     else if constexpr (std::is_same_v<T, double>) arg_.value.f64 = value;
     else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) arg_.value.i = value;
     else if constexpr (std::is_integral_v<T>) arg_.value.u = value;
-    else arg_ = kjit_arg_value(type_of<T>::value, &value);
+    else arg_ = kjit_arg_value(detail::known_type<T>(), &value);
   }
   template <typename T> void set_mdspan(const T &v)
   {
@@ -421,7 +438,7 @@ private:
   {
     kjit_array *made = nullptr;
     kjit::check(kjit_get_device_context(where.get()),
-                kjit_create_array(where.get(), type_of<T>::value, shape.data(),
+                kjit_create_array(where.get(), detail::known_type<T>(), shape.data(),
                                   std::uint32_t(shape.size()), &made));
     return made;
   }
@@ -554,10 +571,10 @@ private:
     kjit_context *context = kjit_get_function_context(get());
     kjit::check(context, kjit_call_function(get(), arguments, count, &result));
     if constexpr (!std::is_void_v<R>) {
-      if (result.type != type_of<R>::value)
+      if (result.type != detail::known_type<R>())
         throw error(KJIT_ERROR_TYPE, "KJIT_ERROR_TYPE\nthe func returns " +
                                        text_of(context, result.type) + ", not " +
-                                       text_of(context, type_of<R>::value));
+                                       text_of(context, detail::known_type<R>()));
       if constexpr (std::is_same_v<R, float>) return result.value.f32;
       else if constexpr (std::is_same_v<R, double>) return result.value.f64;
       else if constexpr (std::is_signed_v<R>) return R(result.value.i);

@@ -155,13 +155,13 @@ static inline kjit_arg kjit_arg_c64(float re, float im) { kjit_arg a = kjit_make
 /* A number of a host that has only doubles: takes the annotated type, else the type of what it meets, as a literal does. 4 is an integer literal then, as all integers that fit i32
  * are, 4.5 a float literal. */
 static inline kjit_arg kjit_arg_number(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_ANY); a.value.f64 = v; return a; }
-/* The same of a host that tells integers from floats: a float literal whatever its value, 4 is `4.0`. (Its integers: kjit_arg_number, or kjit_arg_i64 where they need more than 32 bits.) */
+/* A number as kjit_arg_number, of a host that tells integers from floats: a float literal whatever its value, 4 is `4.0`. (Its integers: kjit_arg_number, or kjit_arg_i64 where they need more than 32 bits.) */
 static inline kjit_arg kjit_arg_real(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_F64); a.value.f64 = v; return a; }
 /* A value of any scalar, vector, struct or pointer type at an address; read during the call only. */
 static inline kjit_arg kjit_arg_value(kjit_type type, const void *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_BY_ADDRESS, type); a.value.address = v; return a; }
 /* A DLTensor (or kjit_tensor), read during the call only; its memory must live until the stream has passed the launch. */
 static inline kjit_arg kjit_arg_tensor(const void *dl_tensor) { kjit_arg a = kjit_make_arg(KJIT_ARG_TENSOR, KJIT_ANY); a.value.tensor = (const kjit_tensor *)dl_tensor; return a; }
-/* The same with elements that DLPack cannot say: structs, pointers. element is what they are; the tensor's code, bits and lanes are not looked at, its strides count elements. */
+/* A DLTensor as kjit_arg_tensor, with elements that DLPack cannot say: structs, pointers. element is what they are; the tensor's code, bits and lanes are not looked at, its strides count elements. */
 static inline kjit_arg kjit_arg_elements(kjit_type element, const void *dl_tensor) { kjit_arg a = kjit_make_arg(KJIT_ARG_TENSOR, element); a.value.tensor = (const kjit_tensor *)dl_tensor; return a; }
 /* A device address (on the CPU, one of this process), for a parameter that is a pointer: as it is, nothing is checked. type: of kjit_get_pointer_type; parameters that say `p: f32*` take
  * kjit_arg_u64 too. */
@@ -173,7 +173,7 @@ static inline kjit_arg kjit_arg_function(kjit_function *v) { kjit_arg a = kjit_m
 /* A tuple of arguments, tuples among them, read during the call only, as the items are; count up to 65535, items NULL for 0. For kernels whose parameters say that they take tuples, `box: (_, f32[:])`,
  * and launches, prepared ones too; kjit_set_prepared_argument counts the items one by one. */
 static inline kjit_arg kjit_arg_tuple(const kjit_arg *items, uint16_t count) { kjit_arg a = kjit_make_arg(KJIT_ARG_TUPLE, KJIT_ANY); a.reserved = count; a.value.items = items; return a; }
-/* The same argument with an access: how a host array is copied for a launch on a GPU. */
+/* The argument a with an access: how a host array is copied for a launch on a GPU. */
 static inline kjit_arg kjit_with_access(kjit_arg a, kjit_access access) { a.access = (uint8_t)access; return a; }
 /* clang-format on */
 
@@ -234,17 +234,18 @@ KJIT_API KJIT_CHECK kjit_status kjit_launch(kjit_kernel *kernel, const kjit_laun
  *
  * Of contexts with kjit_config.interruptible; see kjit_interrupt, which ends all of a context. */
 
-/* Errors: MISUSE (the context is not interruptible), LAUNCH (too many), MEMORY, DEVICE_MEMORY. */
+/* Makes an interrupter for launches on the device. Errors: MISUSE (the context is not
+ * interruptible), LAUNCH (too many), MEMORY, DEVICE_MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_interrupter(kjit_device *device,
                                                         kjit_interrupter **interrupter);
-/* interrupter NULL is fine. Launches under way go on. */
+/* Gives the interrupter up; NULL is fine. Launches under way go on. */
 KJIT_API void kjit_destroy_interrupter(kjit_interrupter *interrupter);
 /* The context that the interrupter belongs to. */
 KJIT_API kjit_context *kjit_get_interrupter_context(const kjit_interrupter *interrupter);
 /* Ends the launches that were given the interrupter so far, as kjit_interrupt does. From any thread
  * and from signal handlers. */
 KJIT_API void kjit_interrupt_launches(kjit_interrupter *interrupter);
-/* The same for what was launched on the stream so far, graphs too, but for launches that were given
+/* Interrupts what was launched on the stream so far, graphs too, but for launches that were given
  * an interrupter. */
 KJIT_API void kjit_interrupt_stream(kjit_stream *stream);
 
@@ -261,7 +262,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_prepare_launch(kjit_kernel *kernel,
                                                     const kjit_launch_config *config,
                                                     const kjit_arg *arguments, size_t count,
                                                     kjit_prepared **prepared);
-/* prepared NULL is fine. Launches under way go on. */
+/* Gives the prepared launch up; NULL is fine. Launches under way go on. */
 KJIT_API void kjit_destroy_prepared(kjit_prepared *prepared);
 /* The context that the prepared launch belongs to. */
 KJIT_API kjit_context *kjit_get_prepared_context(const kjit_prepared *prepared);
@@ -334,7 +335,7 @@ typedef struct kjit_specialization_info {
 /* The kernel's specializations in the order of their compilation; borrowed from the kernel; NULL
  * past the end. */
 KJIT_API kjit_specialization *kjit_get_specialization(kjit_kernel *kernel, size_t index);
-/* Errors: MISUSE. */
+/* What is known of a specialization. Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_specialization_info(const kjit_specialization *specialization,
                                                   kjit_specialization_info *info);
 /* The context that the specialization's kernel belongs to. */

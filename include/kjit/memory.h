@@ -50,7 +50,8 @@ typedef struct kjit_array_config {
  * DEVICE_MEMORY, MEMORY, ARGUMENT, UNSUPPORTED, DEVICE. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_array_with(const kjit_array_config *config,
                                                        kjit_array **array);
-/* The same in DEVICE memory, row-major, on the default stream. */
+/* Makes an array in memory of the device (KJIT_MEMORY_DEVICE), row-major, on the default stream:
+ * what is in it is not defined. kjit_create_array_with makes all others. Errors: as there. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_array(kjit_device *device, kjit_type element,
                                                   const int64_t *shape, uint32_t rank,
                                                   kjit_array **array);
@@ -109,9 +110,9 @@ typedef struct kjit_array_slice {
  * stay whole. Errors: ARGUMENT. */
 KJIT_API KJIT_CHECK kjit_status kjit_slice_array(kjit_array *array, const kjit_array_slice *slices,
                                                  uint32_t count, kjit_array **view);
-/* The same elements, in row-major order, under another shape; one extent may be -1 and is computed.
- * Errors: ARGUMENT when the sizes differ, or where the strides allow no such view (copy to a
- * contiguous array first). */
+/* A view of the same elements, in row-major order, under another shape; one extent may be -1 and is
+ * computed. Errors: ARGUMENT when the sizes differ, or where the strides allow no such view (copy
+ * to a contiguous array first). */
 KJIT_API KJIT_CHECK kjit_status kjit_reshape_array(kjit_array *array, const int64_t *shape,
                                                    uint32_t rank, kjit_array **view);
 /* Dimension i of the view is dimension axes[i] of the array; axes NULL: in reverse order. Errors:
@@ -129,8 +130,8 @@ KJIT_API KJIT_CHECK kjit_status kjit_transpose_array(kjit_array *array, const ui
  * DEVICE, MEMORY, DEVICE_MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy(kjit_context *context, const kjit_arg *destination,
                                           const kjit_arg *source, kjit_stream *stream);
-/* The same, returning when the copy is queued. Memory on the host has to stay as it is until the
- * stream has passed; it is read or written beside the host only where it is pinned (the driver
+/* As kjit_copy, returning when the copy is queued. Memory on the host has to stay as it is until
+ * the stream has passed; it is read or written beside the host only where it is pinned (the driver
  * waits for a copy of other host memory). On the CPU the copy is done when the call returns. */
 KJIT_API KJIT_CHECK kjit_status kjit_copy_async(kjit_context *context, const kjit_arg *destination,
                                                 const kjit_arg *source, kjit_stream *stream);
@@ -165,7 +166,7 @@ typedef struct kjit_memory_statistics {
   uint64_t pinned_used_bytes, pinned_cached_bytes;
 } kjit_memory_statistics;
 
-/* Errors: MISUSE. */
+/* How much memory of the device is in use and kept for later arrays. Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_memory_statistics(const kjit_device *device,
                                                 kjit_memory_statistics *statistics);
 /* Gives cached blocks back to the driver until at most keep_bytes of each kind are kept; waits for
@@ -188,7 +189,7 @@ typedef struct kjit_managed_tensor {
   void (*deleter)(struct kjit_managed_tensor *self);
 } kjit_managed_tensor;
 
-/* The same with a version and flags. */
+/* kjit_managed_tensor with a version and flags. */
 typedef struct kjit_managed_tensor_versioned {
   /* of DLPack: 1 and 0 or more */
   uint32_t major, minor;
@@ -217,7 +218,7 @@ typedef enum kjit_dlpack_flags {
 KJIT_API KJIT_CHECK kjit_status kjit_take_dlpack(kjit_context *context,
                                                  kjit_managed_tensor *managed, kjit_stream *stream,
                                                  kjit_array **array);
-/* The same for the versioned form. */
+/* kjit_take_dlpack for the versioned form. */
 KJIT_API KJIT_CHECK kjit_status kjit_take_dlpack_versioned(kjit_context *context,
                                                            kjit_managed_tensor_versioned *managed,
                                                            kjit_stream *stream, kjit_array **array);
@@ -228,7 +229,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_take_dlpack_versioned(kjit_context *context
  * read-only array. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_dlpack(kjit_array *array, kjit_stream *consumer,
                                                    kjit_managed_tensor **managed);
-/* The same in the versioned form, which says that an array is read-only. */
+/* kjit_export_dlpack in the versioned form, which says that an array is read-only. */
 KJIT_API KJIT_CHECK kjit_status kjit_export_dlpack_versioned(
   kjit_array *array, kjit_stream *consumer, kjit_managed_tensor_versioned **managed);
 

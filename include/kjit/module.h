@@ -106,9 +106,10 @@ KJIT_API char *kjit_copy_type_text(kjit_context *context, kjit_type type);
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module(kjit_context *context, const char *name,
                                                   const char *text, size_t size_bytes,
                                                   kjit_module **module);
-/* The same, and who wrote the text. What a text of a guest (KJIT_TRUST_GUEST) imports is kjit's own
- * modules and what kjit_config.find_import answers, no file; what that answers is a guest's, too,
- * unless it says otherwise. Every kernel of a module that has declarations of a guest is compiled
+/* As kjit_parse_module, and who wrote the text. What a text of a guest (KJIT_TRUST_GUEST) imports
+ * is kjit's own modules and what kjit_config.find_import answers, no file; what that answers is a
+ * guest's, too, unless it says otherwise. Every kernel of a module that has declarations of a guest
+ * is compiled
  * with KJIT_CHECK_BOUNDS. Errors: those of kjit_parse_module; REFUSED: what guests may not do;
  * MISUSE: no such trust. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_module_as(kjit_context *context, kjit_trust trust,
@@ -222,8 +223,8 @@ typedef struct kjit_parameter_info {
 /* What a front end or a tool needs to bind arguments by name. Errors: ARGUMENT past the end. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_parameter_info(kjit_kernel *kernel, size_t index,
                                                         kjit_parameter_info *info);
-/* The same of a func. Errors: ARGUMENT also for built-ins, and funcs that are extern: their bodies
- * are not known. */
+/* As kjit_get_parameter_info, of a func. Errors: ARGUMENT also for built-ins, and funcs that are
+ * extern: their bodies are not known. */
 KJIT_API KJIT_CHECK kjit_status kjit_get_function_parameter_info(kjit_function *function,
                                                                  size_t index,
                                                                  kjit_parameter_info *info);
@@ -391,7 +392,7 @@ KJIT_API kjit_node kjit_build_for_items(kjit_builder *builder, const char *name,
 /* grid_range and block_range over 1 to 3 extents; writes the loop variables to variables[rank]. */
 KJIT_API void kjit_build_for_grid(kjit_builder *builder, const kjit_node *extents, size_t rank,
                                   kjit_node *variables);
-/* The same for block_range. */
+/* As kjit_build_for_grid, for block_range. */
 KJIT_API void kjit_build_for_block(kjit_builder *builder, const kjit_node *extents, size_t rank,
                                    kjit_node *variables);
 /* Closes the innermost kernel, func, if or loop. */

@@ -127,8 +127,8 @@ KJIT_API const char *kjit_get_status_name(kjit_status status);
  * they explain. Borrowed until this thread's next failing call. NULL past the end. */
 KJIT_API const kjit_diagnostic *kjit_get_diagnostic(kjit_context *context, size_t index);
 
-/* The same as one text with source lines and carets, as the tools print it. Free with kjit_free.
- * NULL only when out of memory. */
+/* The diagnostics as one text with source lines and carets, as the tools print it. Free with
+ * kjit_free. NULL only when out of memory. */
 KJIT_API char *kjit_copy_diagnostics_text(kjit_context *context);
 
 /* One diagnostic as text in the same form, with its source line and caret: for on_diagnostic. Free
@@ -414,7 +414,7 @@ typedef struct kjit_statistics {
   uint64_t imports;
 } kjit_statistics;
 
-/* Errors: MISUSE. */
+/* What the context has done so far. Errors: MISUSE. */
 KJIT_API kjit_status kjit_get_statistics(kjit_context *context, kjit_statistics *statistics);
 
 #ifdef __cplusplus

@@ -13,7 +13,7 @@ extern "C" {
 typedef struct kjit_event kjit_event;
 /* launches and copies that were captured */
 typedef struct kjit_graph kjit_graph;
-/* the same, ready to be launched again and again */
+/* a captured graph, ready to be launched again and again */
 typedef struct kjit_executable_graph kjit_executable_graph;
 
 /* ---- streams. On the CPU work is done when the call that queues it returns ---- */
@@ -50,8 +50,9 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_default_stream(kjit_device *device, kji
 KJIT_API KJIT_CHECK kjit_status kjit_get_thread_stream(kjit_device *device, kjit_stream **stream);
 /* The CUstream; NULL for the default stream and on the CPU. */
 KJIT_API void *kjit_get_native_stream(const kjit_stream *stream);
-/* stream NULL is fine. Work that is queued is done. Arrays that were made on it go on in the order
- * of the default stream; while streams of the device are captured the call waits for the stream. */
+/* Gives the stream up; NULL is fine. Work that is queued is done. Arrays that were made on it go on
+ * in the order of the default stream; while streams of the device are captured the call waits for
+ * the stream. */
 KJIT_API void kjit_destroy_stream(kjit_stream *stream);
 /* The context that the stream belongs to. */
 KJIT_API kjit_context *kjit_get_stream_context(const kjit_stream *stream);
@@ -76,7 +77,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_wrap_event(kjit_device *device, void *nativ
                                                 kjit_event **event);
 /* The CUevent; NULL on the CPU. One that the host records itself is not known as recorded here. */
 KJIT_API void *kjit_get_native_event(const kjit_event *event);
-/* event NULL is fine. What waits for it goes on waiting. */
+/* Gives the event up; NULL is fine. What waits for it goes on waiting. */
 KJIT_API void kjit_destroy_event(kjit_event *event);
 /* The context that the event belongs to. */
 KJIT_API kjit_context *kjit_get_event_context(const kjit_event *event);
@@ -123,11 +124,12 @@ KJIT_API KJIT_CHECK kjit_status kjit_end_capture(kjit_stream *stream, kjit_graph
 KJIT_API int kjit_is_capturing(const kjit_stream *stream);
 /* Launches, copies, fills and callbacks in it (on a GPU all nodes that the driver made of them). */
 KJIT_API size_t kjit_get_graph_size(const kjit_graph *graph);
-/* graph NULL is fine; executable graphs made of it live on. */
+/* Gives the graph up; NULL is fine; executable graphs made of it live on. */
 KJIT_API void kjit_destroy_graph(kjit_graph *graph);
 /* The context that the graph belongs to. */
 KJIT_API kjit_context *kjit_get_graph_context(const kjit_graph *graph);
-/* Errors: DEVICE, DEVICE_MEMORY, MEMORY. */
+/* Makes what kjit_launch_graph launches of a captured graph. Errors: DEVICE, DEVICE_MEMORY, MEMORY.
+ */
 KJIT_API KJIT_CHECK kjit_status kjit_instantiate_graph(kjit_graph *graph,
                                                        kjit_executable_graph **executable);
 /* Takes the arguments of another graph of the same form (the same operations in the same order),
@@ -139,7 +141,7 @@ KJIT_API KJIT_CHECK kjit_status kjit_update_graph(kjit_executable_graph *executa
  * on the CPU KERNEL and what the operations themselves give. */
 KJIT_API KJIT_CHECK kjit_status kjit_launch_graph(kjit_executable_graph *executable,
                                                   kjit_stream *stream);
-/* executable NULL is fine. Launches under way go on. */
+/* Gives the executable graph up; NULL is fine. Launches under way go on. */
 KJIT_API void kjit_destroy_executable_graph(kjit_executable_graph *executable);
 /* The context that the executable graph belongs to. */
 KJIT_API kjit_context *kjit_get_executable_graph_context(const kjit_executable_graph *executable);

@@ -253,22 +253,25 @@ const char *ki_explain_name(kj_arena *arena, const char *name)
 
 enum { MAX_NEAR_LENGTH = 40 };
 
-/* Levenshtein with one row; both at most MAX_NEAR_LENGTH long. */
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Optimal string alignment, which counts two letters in each other's place as one mistake. Rows are
+ * prefixes of a, of which the last three are kept; both at most MAX_NEAR_LENGTH long. */
 static size_t edit_distance(const char *a, const char *b)
 {
-  size_t n = strlen(a), m = strlen(b), costs[MAX_NEAR_LENGTH + 1];
-  for (size_t j = 0; j <= m; j++) costs[j] = j;
+  size_t n = strlen(a), m = strlen(b), rows[3][MAX_NEAR_LENGTH + 1];
+  for (size_t j = 0; j <= m; j++) rows[0][j] = j;
   for (size_t i = 1; i <= n; i++) {
-    size_t diagonal = costs[0];
-    costs[0] = i;
+    size_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+    row[0] = i;
     for (size_t j = 1; j <= m; j++) {
-      size_t replace = diagonal + ((a[i - 1] | 0x20) != (b[j - 1] | 0x20)), best = costs[j - 1] + 1;
-      diagonal = costs[j];
-      if (diagonal + 1 < best) best = diagonal + 1;
-      costs[j] = replace < best ? replace : best;
+      row[j] = least(least(row[j - 1], above[j]) + 1,
+                     above[j - 1] + ((a[i - 1] | 0x20) != (b[j - 1] | 0x20)));
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = least(row[j], before[j - 2] + 1);
     }
   }
-  return costs[m];
+  return rows[n % 3][m];
 }
 
 void ki_consider(ki_near *near, const char *candidate)

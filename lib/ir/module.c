@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ir/context.h"
+#include "ir/habits.h"
 #include "support/host_process.h"
 
 /* ---- life ---- */
@@ -242,6 +243,18 @@ const ki_decl *ki_find_func(kjit_module *module, const char *name, const char **
   return NULL;
 }
 
+/* A func of the module whose name is nearly this one, or NULL. */
+static const char *find_near_func(const kjit_module *module, const char *name)
+{
+  ki_near near = { .name = name };
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (decl->kind == KJ_DECL_FUNCTION && !decl->function->is_kernel)
+      ki_consider(&near, decl->name);
+  }
+  return near.best;
+}
+
 kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_function **function)
 {
   if (!module) return KJIT_ERROR_MISUSE;
@@ -252,9 +265,11 @@ kjit_status kjit_get_function(kjit_module *module, const char *name, kjit_functi
   const char *reason;
   const ki_decl *decl = ki_find_func(module, name, &reason);
   if (!decl && !reason) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  const char *near = decl || *reason ? NULL : find_near_func(module, name);
   if (!decl)
-    return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s",
-                        module->sources.items[0].name, name, reason);
+    return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s%s%s%s",
+                        module->sources.items[0].name, name, reason, near ? "; did you mean `" : "",
+                        near ? near : "", near ? "`?" : "");
   *function = (kjit_function *)decl;
   return KJIT_OK;
 }

@@ -17,6 +17,7 @@ static const char *find_near(ki_verifier *v, const char *name)
   for (size_t i = 0; i < v->module->decls.count; i++)
     ki_consider(&near, v->module->decls.items[i]->name);
   for (int i = 0; i < KJ_BUILTIN_COUNT; i++) ki_consider(&near, ki_builtin_table[i].name);
+  for (int i = 0; i < KJ_RANGE_COUNT; i++) ki_consider(&near, ki_range_names[i]);
   for (kjit_type type = KJIT_BOOL; type < KJIT_SCALAR_COUNT; type++)
     ki_consider(&near, ki_type(v->module->types, type)->name);
   return near.best;

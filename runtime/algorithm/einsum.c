@@ -234,6 +234,8 @@ static kjit_type choose_accumulator(ka_einsum *e, kjit_type result)
   const kjit_operator add = kjit_operator_named("add");
   ka_operator operator_;
   ka_read_operator(e->call, &add, &operator_);
+  if (e->call->options.accumulator == KJIT_BOOL)
+    ka_fail(e->call, KJIT_ERROR_TYPE, "`options.accumulator` is bool: a product sums numbers");
   /* numbers of 8 bits are summed as those of 16 are */
   return ka_accumulator(e->call, &operator_, e->format ? KJIT_F16 : e->element, result);
 }

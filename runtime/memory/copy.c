@@ -467,16 +467,17 @@ static kjit_status copy_all(kjit_array *array, void *memory, size_t size_bytes, 
 {
   KJ_TRY(kj_check_array_call(array, NULL, NULL));
   kjit_context *context = array->object.device->context;
+  const char *call = to_host ? "kjit_copy_to_host" : "kjit_copy_from_host";
   kj_diagnostics diagnostics = { 0 };
   kj_view view;
   int64_t strides[KJ_MAX_RANK];
   if (kj_view_array(array, "the array", &diagnostics, &view) != KJIT_OK)
     return ki_finish_call(context, &diagnostics);
   if (!memory && view.count)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "the host memory is NULL");
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: the host memory is NULL", call);
   if (size_bytes != bytes_of(&view))
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
-                        "the host memory has %zu bytes, the array %zu", size_bytes,
+                        "%s: the host memory has %zu bytes, the array %zu", call, size_bytes,
                         bytes_of(&view));
   kjit_tensor tensor = array->tensor;
   kj_fill_strides(strides, array->shape, view.rank);

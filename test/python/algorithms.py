@@ -42,6 +42,17 @@ got = difference(own, own[0])
 assert isinstance(got, kjit.Array)
 close(got.to_host(), expected)
 close(kjit.reduce(own, "add", axis=1).to_host(), x.sum(1))
+total = kjit.reduce(own, "add")
+assert total.item() == float(total) == total.to_host() and type(total.item()) is float, total
+assert int(kjit.array(np.array([[7]], "i8"))) == 7 and kjit.array(np.array(3 - 1j)).item() == 3 - 1j
+assert [bool(kjit.array(np.array(v))) for v in (0.0, 0.5, True)] == [False, True, True] and not kjit.empty(0, "f32")
+for convert in (float, int, lambda array: array.item()):
+    for array in (kjit.zeros(2, "f32"), kjit.empty((3, 0), "f32")):
+        try:
+            convert(array)
+            raise AssertionError("an array of several elements is a number")
+        except ValueError as error:
+            assert f"an array of {array.size} elements is no number" in str(error), error
 
 fixed = np.zeros(())
 fixed.flags.writeable = False

@@ -95,6 +95,14 @@ x[0] = nobody  # E: `nobody` is not defined
 ---
 x[0] = nobody(3)  # E: `nobody` is not defined
 ---
+x[0] = asb(x[1])  # E: `asb` is not defined; did you mean `abs`?
+---
+value = 1; x[0] = valeu  # E: `valeu` is not defined; did you mean `value`?
+---
+for k in kjit.gridrange(3): pass  # E: the module kjit has no `gridrange`; did you mean `grid_range`?
+---
+x[0] = kjit.threadIxd.x  # E: the module kjit has no `threadIxd`; did you mean `threadIdx`?
+---
 return 3  # E: a kernel returns nothing
 ---
 x @ x  # E: only calls stand alone

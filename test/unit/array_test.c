@@ -74,7 +74,8 @@ static void test_making(void **state)
   EXPECT_ELEMENTS(from, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
   float values[3];
   expect_refused(*state, kjit_copy_to_host(columns, values, sizeof values, NULL),
-                 KJIT_ERROR_ARGUMENT, "the host memory has 12 bytes, the array 48");
+                 KJIT_ERROR_ARGUMENT,
+                 "kjit_copy_to_host: the host memory has 12 bytes, the array 48");
   for (kjit_memory memory = KJIT_MEMORY_PINNED; memory <= KJIT_MEMORY_SHARED; memory++) {
     kjit_array *array = make_matrix(cpu, KJIT_LAYOUT_C, memory);
     assert_int_equal(kjit_get_tensor(array)->device_type, 1);

@@ -341,6 +341,13 @@ bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
 
 static bool expected_value(tool_scanner *scanner)
 {
+  size_t length = tool_name_length(scanner);
+  char *similar = scanner->at[length] == ':' ? tool_similar_generator(scanner->at, length) : NULL;
+  if (similar && *similar)
+    tool_scan_fail(scanner, scanner->at, "there are no arrays of the kind '%.*s'%s", (int)length,
+                   scanner->at, similar);
+  free(similar);
+  if (scanner->error->text) return false;
   char *names = tool_generator_names(),
        *what =
          tool_format("@FILE.npy, a number, view:NAME, or a new array such as zeros:f32[100] (%s)",

@@ -10,6 +10,10 @@
 
 enum { MAPPED_BYTES = 1 << 20 };
 
+/* What the arrays that there are take together: where that is more than the machine has, the system
+ * would end the tool when they are written, and nobody could say why. */
+static _Atomic uint64_t taken_bytes;
+
 bool tool_shape_bytes(const tool_shape *shape, uint64_t *size_bytes)
 {
   uint64_t count = tool_elements[shape->element].size_bytes;
@@ -55,12 +59,18 @@ static bool allocate(tool_memory *memory)
 bool tool_create_array(tool_error *error, const tool_shape *shape, tool_array *array)
 {
   uint64_t size_bytes,
+    taken = taken_bytes,
     physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   if (!tool_shape_bytes(shape, &size_bytes))
     return tool_fail(error, TOOL_EXIT_USAGE, "the array's size in bytes does not fit in 63 bits");
   if (size_bytes > physical)
     return tool_fail(error, TOOL_EXIT_DEVICE, "the array needs %llu bytes, the machine has %llu",
                      (unsigned long long)size_bytes, (unsigned long long)physical);
+  if (size_bytes > physical - (taken < physical ? taken : physical))
+    return tool_fail(error, TOOL_EXIT_DEVICE,
+                     "the array needs %llu bytes, and other arrays have %llu of the machine's %llu",
+                     (unsigned long long)size_bytes, (unsigned long long)taken,
+                     (unsigned long long)physical);
   tool_memory *memory = tool_allocate(sizeof *memory);
   memory->size_bytes = size_bytes;
   memory->element = shape->element;
@@ -69,6 +79,7 @@ bool tool_create_array(tool_error *error, const tool_shape *shape, tool_array *a
     return tool_fail(error, TOOL_EXIT_DEVICE, "no memory for an array of %llu bytes",
                      (unsigned long long)size_bytes);
   }
+  taken_bytes += size_bytes;
   *array = (tool_array){ .element = shape->element,
                          .rank = shape->rank,
                          .memory = memory,
@@ -85,6 +96,7 @@ void tool_destroy_memory(tool_memory *memory)
   if (memory->device) kjit_release_array(memory->device);
   if (memory->is_mapped) munmap(memory->data, memory->size_bytes);
   else free(memory->data);
+  taken_bytes -= memory->size_bytes;
   free(memory);
 }
 

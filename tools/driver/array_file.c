@@ -157,7 +157,6 @@ static const struct kind {
   { ".ppm", tool_misfit_ppm, tool_write_netpbm, tool_read_netpbm },
 };
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
-#define KINDS ".npy, .npz, .csv, .png, .pgm or .ppm"
 
 static const struct kind *find_kind(const char *path)
 {
@@ -209,8 +208,9 @@ bool tool_check_save(tool_error *error, const char *option, const char *path,
 {
   const struct kind *kind = find_written(path);
   if (!kind)
-    return tool_fail(error, TOOL_EXIT_USAGE, "%s: expected a name that ends in " KINDS ", not '%s'",
-                     option, path);
+    return tool_fail(error, TOOL_EXIT_USAGE,
+                     "%s: expected a name that ends in " TOOL_ARRAY_ENDINGS ", not '%s'", option,
+                     path);
   const char *misfit = kind->misfit(array);
   if (!misfit) return kind->write || check_archive(error, option, path);
   char *shape = tool_shape_text(array);

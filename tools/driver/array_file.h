@@ -7,6 +7,8 @@
 #include <driver/npz.h>
 #include <driver/record.h>
 
+#define TOOL_ARRAY_ENDINGS ".npy, .npz, .csv, .png, .pgm or .ppm"
+
 /* Whether the text ends as the name of such a file does. */
 bool tool_is_array_path(const char *text);
 bool tool_is_table_path(const char *text); /* .csv */

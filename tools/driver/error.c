@@ -151,6 +151,11 @@ static void flush_output(void)
   if (fflush(stdout) != 0 && !output_failure) output_failure = errno;
 }
 
+void tool_note_output_failure(int reason)
+{
+  if (!output_failure) output_failure = reason;
+}
+
 tool_exit tool_report(tool_error *error)
 {
   tool_exit exit_status = error->text ? error->exit_status : TOOL_EXIT_OK;

@@ -34,6 +34,9 @@ bool tool_fail_kjit(tool_error *error, kjit_context *context, kjit_status status
  * command line's fault. */
 bool tool_fail_named(tool_error *error, kjit_context *context, kjit_status status,
                      const char *option);
+/* Standard output could not be written, for the reason (an errno): the end of the program says so.
+ */
+void tool_note_output_failure(int reason);
 /* Prints "program: error: text" and forgets the error; returns its exit status. */
 tool_exit tool_report(tool_error *error);
 /* To be called first. Where the program ends, what was printed has to have arrived, by --help,

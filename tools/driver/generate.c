@@ -1,5 +1,6 @@
 #include <driver/generate.h>
 
+#include <driver/similar.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +191,13 @@ const tool_generator *tool_find_generator(const char *name, size_t length)
     if (strlen(generators[i].name) == length && !memcmp(generators[i].name, name, length))
       return &generators[i];
   return NULL;
+}
+
+char *tool_similar_generator(const char *name, size_t length)
+{
+  tool_similar similar = { .name = name, .length = length };
+  for (size_t i = 0; i < GENERATOR_COUNT; i++) tool_offer_name(&similar, generators[i].name);
+  return tool_similar_text(&similar);
 }
 
 char *tool_generator_names(void)

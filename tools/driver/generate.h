@@ -14,7 +14,9 @@ typedef struct tool_generator_options {
 
 typedef struct tool_generator tool_generator;
 const tool_generator *tool_find_generator(const char *name, size_t length); /* NULL: none */
-char *tool_generator_names(void);                                           /* "zeros, ones, ..." */
+/* "; did you mean 'zeros'?", or the empty text; free */
+char *tool_similar_generator(const char *name, size_t length);
+char *tool_generator_names(void); /* "zeros, ones, ..." */
 /* Whether the generator takes the option of that name. */
 bool tool_generator_takes(const tool_generator *generator, const char *option);
 tool_generator_options tool_default_options(const tool_generator *generator, uint64_t seed);

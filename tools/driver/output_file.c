@@ -129,8 +129,11 @@ bool tool_create_output(tool_error *error, const char *path, tool_output_file *o
 
 bool tool_finish_output(tool_error *error, tool_output_file *output, bool is_complete)
 {
-  if (output->is_standard) return is_complete;
   int reason = errno; /* of what failed last, if something has */
+  if (output->is_standard) {
+    if (ferror(stdout)) tool_note_output_failure(reason);
+    return is_complete;
+  }
   bool ok = !ferror(output->stream);
   if (fclose(output->stream) != 0 && ok) {
     reason = errno;

@@ -2,6 +2,7 @@
 
 #include "sparse.h"
 #include <driver/error.h>
+#include <driver/similar.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -454,6 +455,13 @@ const run_algorithm *run_find_algorithm(const char *name, size_t length)
   for (size_t i = 0; i < ROWS; i++)
     if (strlen(rows[i].name) == length && !memcmp(rows[i].name, name, length)) return &rows[i];
   return NULL;
+}
+
+char *run_similar_algorithm(const char *name, size_t length)
+{
+  tool_similar similar = { .name = name, .length = length };
+  for (size_t i = 0; i < ROWS; i++) tool_offer_name(&similar, rows[i].name);
+  return tool_similar_text(&similar);
 }
 
 char *run_list_algorithms(void)

@@ -78,6 +78,8 @@ typedef struct run_algorithm {
 
 /* NULL: none */
 const run_algorithm *run_find_algorithm(const char *name, size_t length);
+/* "; did you mean 'reduce'?", or the empty text; free */
+char *run_similar_algorithm(const char *name, size_t length);
 char *run_list_algorithms(void); /* "reduce, scan"; free */
 
 #endif

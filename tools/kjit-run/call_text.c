@@ -415,9 +415,10 @@ bool run_scan_call_text(const run_maker *m, run_step *step)
   if (!length) return tool_expected(scanner, "the name of an algorithm");
   call->algorithm = run_find_algorithm(scanner->at, length);
   if (!call->algorithm) {
-    char *list = run_list_algorithms();
-    tool_scan_fail(scanner, scanner->at, "there is no algorithm '%.*s': there are %s", (int)length,
-                   scanner->at, list);
+    char *list = run_list_algorithms(), *similar = run_similar_algorithm(scanner->at, length);
+    tool_scan_fail(scanner, scanner->at, "there is no algorithm '%.*s'%s%s", (int)length,
+                   scanner->at, *similar ? similar : ": there are ", *similar ? "" : list);
+    free(similar);
     free(list);
     return false;
   }

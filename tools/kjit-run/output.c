@@ -89,6 +89,11 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
   }
   size_t length = *at == '@' || tool_is_value(scanner) ? 0 : tool_name_length(scanner);
   bool is_reference = length && tool_find_argument(arguments, at, length) && at[length] != ':';
+  if (!is_reference && *at != '@' && !tool_is_value(scanner) && strchr("./", at[length]) &&
+      at[length])
+    return tool_scan_fail(scanner, at,
+                          "'%s' is no --arg, and no file whose name ends in " TOOL_ARRAY_ENDINGS,
+                          at);
   if (is_reference
         ? !tool_scan_reference(arguments, scanner, &output->expected)
         : !tool_scan_argument_value(&outputs->expected, scanner, "expected", &output->expected))

@@ -292,10 +292,10 @@ static void keep_rows(sweep *w, bool has_file)
   const char *csv = w->s->options->csv, *plot = w->s->options->plot;
   bool is_file = has_file && csv && strcmp(csv, "-") != 0;
   bool is_drawn = plot && write_plot(w, &of_plot);
-  char *text =
-    tool_format("%s\n%llu rows were measured before, and kept%s%s%s%s", error->text,
-                (unsigned long long)w->row_count, is_file ? ": " : "", is_file ? csv : "",
-                is_drawn ? (is_file ? ", " : ": ") : "", is_drawn ? plot : "");
+  char *text = tool_format("%s\n%llu row%s measured before, and kept%s%s%s%s", error->text,
+                           (unsigned long long)w->row_count, w->row_count == 1 ? " was" : "s were",
+                           is_file ? ": " : "", is_file ? csv : "",
+                           is_drawn ? (is_file ? ", " : ": ") : "", is_drawn ? plot : "");
   free(of_plot.text);
   free(error->text);
   error->text = text;

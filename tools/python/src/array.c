@@ -389,6 +389,45 @@ static PyObject *copy_to_host(PyObject *object, PyObject *unused)
   return result;
 }
 
+/* Of an array of one element, as a result of a reduction is, its number of Python. */
+static PyObject *get_item(PyObject *object, PyObject *unused)
+{
+  const kjit_tensor *tensor = get_tensor(object);
+  if (!tensor) return NULL;
+  if (count_elements(tensor) != 1) {
+    PyErr_Format(PyExc_ValueError, "an array of %lld elements is no number: to_host() copies them",
+                 (long long)count_elements(tensor));
+    return NULL;
+  }
+  PyObject *copy = copy_to_host(object, unused);
+  PyObject *item = copy ? PyObject_CallMethod(copy, "item", NULL) : NULL;
+  Py_XDECREF(copy);
+  return item;
+}
+
+static PyObject *convert_item(PyObject *object, PyObject *convert(PyObject *))
+{
+  PyObject *item = get_item(object, NULL);
+  PyObject *result = item ? convert(item) : NULL;
+  Py_XDECREF(item);
+  return result;
+}
+
+static PyObject *get_float(PyObject *object) { return convert_item(object, PyNumber_Float); }
+static PyObject *get_int(PyObject *object) { return convert_item(object, PyNumber_Long); }
+
+/* Without dimensions whether the number is not 0, else whether there is a first extent, as ever. */
+static int get_truth(PyObject *object)
+{
+  const kjit_tensor *tensor = get_tensor(object);
+  if (!tensor) return -1;
+  if (tensor->rank) return tensor->shape[0] != 0;
+  PyObject *item = get_item(object, NULL);
+  int truth = item ? PyObject_IsTrue(item) : -1;
+  Py_XDECREF(item);
+  return truth;
+}
+
 static PyObject *refuse_array(PyObject *object, PyObject *args, PyObject *names)
 {
   (void)args, (void)names;
@@ -414,6 +453,7 @@ static PyObject *show(PyObject *object)
 
 static PyMethodDef methods[] = {
   { "to_host", copy_to_host, METH_NOARGS, "A new NumPy array with the elements." },
+  { "item", get_item, METH_NOARGS, "The number that an array of one element has." },
   { "copy_from", copy_from, METH_O,
     "Copies the elements of another array, or fills with a number." },
   { "reshape", reshape, METH_VARARGS, "The same elements under another shape, a view." },
@@ -440,6 +480,9 @@ static PyType_Slot slots[] = {
   { Py_tp_methods, methods },
   { Py_tp_getset, fields },
   { Py_tp_repr, (void *)show },
+  { Py_nb_float, (void *)get_float },
+  { Py_nb_int, (void *)get_int },
+  { Py_nb_bool, (void *)get_truth },
   { Py_mp_length, (void *)get_length },
   { Py_mp_subscript, (void *)get_view },
   { Py_mp_ass_subscript, (void *)set_view },

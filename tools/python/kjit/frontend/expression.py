@@ -3,6 +3,7 @@ Python the text behind them comes from."""
 
 import ast
 import enum
+import types
 
 from .. import _records, dtypes
 from . import module as modules
@@ -25,6 +26,15 @@ BINARY = {
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 _DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
+_OF_PYTHON = ("abs", "min", "max", "len", "range", "sum", "round", "pow", "enumerate", "zip", "print")
+
+
+def _near(name, names):
+    """The end of a sentence on a name that there is not."""
+    import difflib  # which only errors need
+
+    found = difflib.get_close_matches(name, names, 1, 0.65)
+    return f"; did you mean `{found[0]}`?" if found else ""
 
 
 class Expressions:
@@ -121,12 +131,19 @@ class Expressions:
 
     def not_defined(self, node):
         numba = f"NameError: name '{node.id}' is not defined: " if self.is_typed else ""
-        return self.error(node, f"{numba}`{node.id}` is not defined")
+        own = [name for name in (*self.parameters, *self.scope.names) if name != node.id]
+        return self.error(node, f"{numba}`{node.id}` is not defined{_near(node.id, [*own, *words.ALL, *_OF_PYTHON])}")
+
+    def no_attribute(self, node, module):
+        names = words.ALL if module.__name__ == "kjit" else dir(module)
+        return self.error(node, f"the module {module.__name__} has no `{node.attr}`{_near(node.attr, names)}")
 
     def of_Attribute(self, node):
         base = self.static_value(node.value)
         if isinstance(base, words.Word):
             return [self.source.place(node), f"{base.name}.{node.attr}"]
+        if isinstance(base, types.ModuleType):
+            raise self.no_attribute(node, base)
         if base is not static.UNKNOWN:
             if self.kind == "kernel" and isinstance(node.value, ast.Name) and node.value.id in self.given:
                 raise self.error(node, f"parameter `{node.value.id}`: a function was given, which has no `{node.attr}`")
@@ -434,6 +451,8 @@ class Expressions:
             symbol = self.builder.function(library.METHODS[node.func.attr])
             self.used.add(symbol)
             return [self.source.place(node), f"{symbol}(", *self.expression(node.func.value), ")"]
+        if isinstance(node.func, ast.Attribute) and isinstance(self.static_value(node.func.value), types.ModuleType):
+            raise self.no_attribute(node.func, self.static_value(node.func.value))
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
