@@ -31,6 +31,7 @@ _asked: bool | None = None  # of set_progress
 _guard = allocate_lock()  # of the next two
 _is_watching = False
 _alarm = allocate_lock()  # held by the thread; whoever wakes it lets it go
+_looking = allocate_lock()  # held by the thread while it looks, and at the interpreter's end for good
 
 
 # ---- where the line is ----
@@ -210,7 +211,9 @@ def watch():
         watch, idle, pause = _Watch(), 0, 0.0
         while idle < _IDLE or _sleep():
             ended = _kjit.await_end(pause if idle < _IDLE else 0)
-            idle, pause = 0 if watch.look() or idle == _IDLE else idle + 1, _PERIOD
+            with _looking:
+                is_busy = watch.look()
+            idle, pause = 0 if is_busy or idle == _IDLE else idle + 1, _PERIOD
             _kjit.confirm_end(ended)
     except Exception:
         _kjit.set_progress(False, None)
@@ -233,12 +236,18 @@ def set_progress(show=None):
 
 def _renew():
     """A forked child has none of its parent's threads."""
-    global _guard, _alarm, _is_watching
-    _guard, _alarm, _is_watching = allocate_lock(), allocate_lock(), False
+    global _guard, _alarm, _looking, _is_watching
+    _guard, _alarm, _looking, _is_watching = allocate_lock(), allocate_lock(), allocate_lock(), False
     _kjit.arm_progress(_start)
 
 
 # Functions that C implements: a call may end in no handler of a signal.
 _start = functools.partial(start_new_thread, watch, ())
 os.register_at_fork(after_in_child=_renew)
-atexit.register(_kjit.set_progress, False, None)
+
+
+@atexit.register
+def _end():
+    """The interpreter aborts where a thread that it stops has begun to write to one of its streams."""
+    _kjit.set_progress(False, None)
+    _looking.acquire(timeout=2)

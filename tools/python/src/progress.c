@@ -29,7 +29,18 @@ static struct {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
   uint64_t ended, gone; /* calls with such a line, and how many of them have none any more */
-} own_lines = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0 };
+} own_lines;
+
+static void open_own_lines(void)
+{
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_mutex_init(&own_lines.mutex, NULL);
+  pthread_cond_init(&own_lines.changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+  own_lines.ended = own_lines.gone = 0;
+}
 
 /* The calls of a forked process's parent are on stacks that are gone, its line is its own. */
 static void begin_generation(void)
@@ -39,9 +50,7 @@ static void begin_generation(void)
   first = NULL;
   last_launched = NULL;
   line = -1;
-  pthread_mutex_init(&own_lines.mutex, NULL);
-  pthread_cond_init(&own_lines.changed, NULL);
-  own_lines.ended = own_lines.gone = 0;
+  open_own_lines();
 }
 
 /* A function that C implements (the start of a thread, the release of a lock): none of Python's
@@ -87,7 +96,7 @@ static void erase_line(void)
 static struct timespec moment_in(double seconds)
 {
   struct timespec moment;
-  clock_gettime(CLOCK_REALTIME, &moment);
+  clock_gettime(CLOCK_MONOTONIC, &moment);
   int64_t ns = moment.tv_nsec + (int64_t)(seconds * 1e9);
   moment.tv_sec += ns / 1000000000;
   moment.tv_nsec = ns % 1000000000;
@@ -368,4 +377,10 @@ static PyMethodDef functions[] = {
   { NULL, NULL, 0, NULL },
 };
 
-int binding_add_progress(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+int binding_add_progress(PyObject *module)
+{
+  static int is_open; /* a program may import kjit anew */
+  if (!is_open) open_own_lines();
+  is_open = 1;
+  return PyModule_AddFunctions(module, functions);
+}
