@@ -17,11 +17,14 @@ enum {
   MOST_FORMAT_BANDS = 2,       /* of numbers of 8 bits, which have two sets of sums */
   MOST_EXTENT = INT32_MAX / 2, /* the library's places in a matrix are i32 */
   /* Uses of each element, so that packing takes little beside the product; or fewer, of elements of
-   * up to 4 bytes, in a product of so many terms that tiles without tensor copies take longer than
-   * packing and its launch. */
+   * 2 and 4 bytes, in a product of so many terms that tiles without tensor copies take longer than
+   * packing and its launch. What does not fit into the second cache is written to memory and read
+   * again, which takes as long as it has bytes. */
   MANY_USES = 512,
   FEW_USES = 48,
-  MANY_TERMS = 3 << 24
+  FEW_USES_OF_BYTE = 48,
+  MANY_TERMS = 3 << 24,
+  CACHED_BYTES = 32 << 20
 };
 
 /* Whether tensor cores multiply these elements into these sums, f16 and bf16 as tf32, too. A factor
@@ -93,10 +96,12 @@ bool ka_read_matrix(const ka_einsum *e, const ka_factor *factor, const uint64_t 
   return true;
 }
 
-static bool is_worth_packing(uint32_t element_bytes, uint64_t uses, uint64_t elements)
+static bool is_worth_packing(uint32_t bytes, uint64_t uses, uint64_t elements)
 {
-  return uses >= MANY_USES ||
-         (element_bytes <= 4 && uses >= FEW_USES && elements >= MANY_TERMS / uses);
+  if (uses >= MANY_USES) return true;
+  bool is_cached = elements <= CACHED_BYTES / bytes;
+  return (bytes == 2 || bytes == 4) && uses >= (is_cached ? FEW_USES : FEW_USES_OF_BYTE * bytes) &&
+         elements >= MANY_TERMS / uses;
 }
 
 bool ka_pack_matrix(const ka_einsum *e, const uint64_t groups[3], uint64_t uses, ka_matrix *matrix)
