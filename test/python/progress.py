@@ -84,7 +84,9 @@ ERASED = "\r\33\\[K"
 
 
 def start(program, **streams):
-    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, start_new_session=True, **streams)
+    # Python 3.12 warns of forks in programs with threads, on stderr.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **streams)
     process.end = threading.Timer(250, os.killpg, (process.pid, signal.SIGKILL))  # its children, too
     process.end.daemon = True
     process.end.start()
