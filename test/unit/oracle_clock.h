@@ -119,6 +119,7 @@ typedef struct oracle_state {
   bool spreads_faults;            /* to the other devices */
   bool checks_host_captures;      /* a capture that the host began must not be broken either */
   uint64_t random;                /* of the pauses between threads */
+  uint64_t paused_ns;             /* that these have taken */
 } oracle_state;
 
 static oracle_state oracle;

@@ -27,15 +27,28 @@ typedef struct oracle_scope {
   int result;
 } oracle_scope;
 
-/* The mutex is let go for a moment, so that other threads come in between. */
+static uint64_t oracle_now_ns(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The mutex is let go for a moment, so that other threads come in between. Where the machine has
+ * much else to do a pause takes milliseconds, not a part of one: a program has some of those only.
+ */
 static void oracle_pause(void)
 {
+  enum { MOST_PAUSED_NS = 20000000 };
   if (!oracle.is_threaded) return;
   oracle.random = oracle.random * 6364136223846793005u + 1442695040888963407u;
   unsigned pauses = oracle.random >> 33 & 7 ? 0 : oracle.random >> 40 & 15;
+  if (oracle.paused_ns > MOST_PAUSED_NS) pauses = 0;
+  uint64_t begin = pauses ? oracle_now_ns() : 0;
   pthread_mutex_unlock(&oracle.mutex);
   for (unsigned i = 0; i < pauses; i++) sched_yield();
   pthread_mutex_lock(&oracle.mutex);
+  if (pauses) oracle.paused_ns += oracle_now_ns() - begin;
 }
 
 static uint32_t oracle_current(void)
