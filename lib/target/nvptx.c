@@ -214,6 +214,11 @@ typedef struct nvptx_emission {
 /* What code generation would do with accesses, but for the search for addresses that differ by a
  * multiple of one value, which compares each with all before it. */
 #define DENSE "early-cse<memssa>,load-store-vectorizer,nvptx-tag-invariant-loads"
+/* Code generation moves the addresses of guarded accesses before their branches, and then searches
+ * all that are there for ones that differ by a multiple of one value. It does so before it removes
+ * those that are equal, so that the search takes most of a compilation where many guarded accesses
+ * are unrolled: 0.8 of 0.9 s for the tiles of a product. */
+#define SPECULATED "speculative-execution,separate-const-offset-from-gep,early-cse"
 #define LIBRARY "nvvm-reflect,always-inline,"
 
 static bool is_straight(const nvptx_emission *own)
@@ -273,7 +278,8 @@ static void optimize(kg_emission *e)
   own->is_dense =
     !own->is_large && !is_straight(own) &&
     (kg_is_dense(e->module) || kg_has_many_addresses(e->module) || kg_is_lengthy(e->module));
-  if (own->is_dense && !kg_is_unoptimized(e)) run(e, "function(" DENSE ")");
+  if (!kg_is_unoptimized(e) && !own->is_large && kind != STRAIGHT_ON)
+    run(e, own->is_dense ? "function(" DENSE ")" : "function(" SPECULATED ")");
   kg_rewrite_for_ptx(e->module);
 }
 
