@@ -46,11 +46,16 @@ static bool is_known(const importer *in, const char *identity)
   return false;
 }
 
-static void add(importer *in, const char *identity, const ki_text *text)
+static void parse_last(importer *in, const char *identity)
 {
   KJ_PUSH(in->arena, &in->identities, kj_copy_string(in->arena, identity, strlen(identity)));
-  ki_add_source(in->module, text);
   ki_parse_source(in->module, (uint32_t)in->module->sources.count - 1, in->diagnostics);
+}
+
+static void add(importer *in, const char *identity, const ki_text *text)
+{
+  ki_add_source(in->module, text);
+  parse_last(in, identity);
 }
 
 static const kj_source *importing_source(const importer *in, const ki_import *import)
@@ -67,8 +72,9 @@ static bool add_from_library(importer *in, const ki_import *import)
   while (source->name && strcmp(source->name, import->name)) source++;
   if (!source->name) return false;
   const char *identity = kj_format(in->arena, "<%s>", source->name);
-  const ki_text text = { .name = identity, .text = source->text, .size_bytes = source->size_bytes };
-  if (!is_known(in, identity)) add(in, identity, &text);
+  if (is_known(in, identity)) return true;
+  ki_add_library_source(in->module, source);
+  parse_last(in, identity);
   return true;
 }
 
@@ -217,6 +223,12 @@ static const char *root_identity(importer *in)
 void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
 {
   if (!module->imports.count || !module->context) return;
+  const kj_source *root = &module->sources.items[0];
+  bool is_algorithm = !root->is_guest && !strcmp(root->name, KI_ALGORITHM_SOURCE);
+  if (is_algorithm && ki_import_reached(module, diagnostics)) {
+    module->imports.count = 0;
+    return;
+  }
   importer *in = KJ_NEW(&module->arena, importer);
   *in = (importer){ .module = module, .arena = &module->arena, .diagnostics = diagnostics };
   KJ_PUSH(in->arena, &in->identities, root_identity(in));
@@ -261,6 +273,14 @@ void ki_add_source(kjit_module *module, const ki_text *text)
                              .is_guest = text->is_guest,
                              .rules = text->rules };
   (void)append_source(module, &source);
+}
+
+void ki_add_library_source(kjit_module *module, const kj_library_source *source)
+{
+  const kj_source added = { .name = kj_format(&module->arena, "<%s>", source->name),
+                            .text = source->text,
+                            .size_bytes = source->size_bytes };
+  (void)append_source(module, &added);
 }
 
 uint32_t ki_add_named_source(kjit_module *module, uint32_t of, const char *name, const char *shown,

@@ -2,7 +2,9 @@
  * of which place of a front end's own source what follows was made. */
 #include "ir/lexer.h"
 
+#include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "ir/number.h"
@@ -21,7 +23,24 @@ const ki_token_info ki_token_table[KJ_TOKEN_COUNT] = {
 #undef X
 };
 
-enum { FIRST_PUNCTUATION = KJ_TOKEN_POWER_ASSIGN, FIRST_KEYWORD = KJ_TOKEN_AND };
+enum { FIRST_PUNCTUATION = KJ_TOKEN_POWER_ASSIGN };
+
+/* The first punctuation or keyword that begins with a character; KJ_TOKEN_COUNT: none does. */
+static uint8_t first_kinds[UCHAR_MAX + 1];
+
+static void find_first_kinds(void)
+{
+  memset(first_kinds, KJ_TOKEN_COUNT, sizeof first_kinds);
+  for (int kind = KJ_TOKEN_COUNT - 1; kind >= FIRST_PUNCTUATION; kind--)
+    first_kinds[(unsigned char)*ki_token_table[kind].text] = (uint8_t)kind;
+}
+
+static int first_kind(char c)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, find_first_kinds);
+  return first_kinds[(unsigned char)c];
+}
 
 /* ASCII only, whatever the host's locale says. */
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -216,10 +235,11 @@ static bool skip_blanks(ki_lexer *lexer)
 
 static ki_token_kind find_keyword(const char *text, size_t length)
 {
-  for (int kind = FIRST_KEYWORD; kind < KJ_TOKEN_COUNT; kind++)
-    if (strncmp(ki_token_table[kind].text, text, length) == 0 &&
-        ki_token_table[kind].text[length] == 0)
+  for (int kind = first_kind(*text); kind < KJ_TOKEN_COUNT; kind++) {
+    const char *keyword = ki_token_table[kind].text;
+    if (*keyword == *text && strncmp(keyword, text, length) == 0 && keyword[length] == 0)
       return (ki_token_kind)kind;
+  }
   return KJ_TOKEN_NAME;
 }
 
@@ -439,7 +459,7 @@ static _Noreturn void refuse_character(ki_lexer *lexer)
 
 static void read_punctuation(ki_lexer *lexer)
 {
-  for (int kind = FIRST_PUNCTUATION; kind < FIRST_KEYWORD; kind++) {
+  for (int kind = first_kind(*lexer->at); kind < KJ_TOKEN_COUNT; kind++) {
     size_t length = strlen(ki_token_table[kind].text);
     if ((size_t)(lexer->end - lexer->at) < length ||
         memcmp(lexer->at, ki_token_table[kind].text, length) != 0)

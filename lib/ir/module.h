@@ -364,17 +364,31 @@ enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
 enum { KJ_MAX_SOURCES = 1000 }; /* of a module, those among them that line directives name */
 /* Another source of the module; name and text are copied. */
 void ki_add_source(kjit_module *module, const ki_text *text);
+/* Another source that kjit brings along: its text is not copied. */
+struct kj_library_source;
+void ki_add_library_source(kjit_module *module, const struct kj_library_source *source);
 /* Another source without a text, which directives of the source `of` name: its number. shown may be
  * NULL; it and name are copied. */
 uint32_t ki_add_named_source(kjit_module *module, uint32_t of, const char *name, const char *shown,
                              size_t shown_bytes);
 /* The declarations of a source into the module. Errors are reported. */
 void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
+/* A declaration in the text of a source, from the line on which it begins. */
+typedef struct ki_part {
+  const char *start, *end;
+  uint32_t line;
+} ki_part;
+/* The same of some declarations only, of a source that kjit brings along. */
+void ki_parse_parts(kjit_module *module, uint32_t file, const ki_part *parts, size_t count,
+                    kj_diagnostics *diagnostics);
 /* What kjit's algorithms name their texts. */
 #define KI_ALGORITHM_SOURCE "<algorithm>"
 /* import.c: finds, reads and parses what the module imports, and what that imports, each source
  * once. Errors are reported. */
 void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
+/* import_reached.c: of what a text of kjit's algorithms imports, the declarations that it uses.
+ * Errors are reported. False, and nothing is done: it imports what kjit does not bring along. */
+bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics);
 /* Resolves module-level names and built-ins, then verifies: names, arity where known, places, break
  * and return, attributes, what is not supported yet. The builder ends here too. Jumps through
  * module->arena.on_failure on errors after reporting them. */

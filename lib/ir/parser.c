@@ -560,15 +560,14 @@ static void parse_declarations(ki_parser *parser)
   }
 }
 
-void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics)
+static ki_parser *open_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics)
 {
-  if (!ki_check_text(&module->sources, file, diagnostics)) return;
-  const kj_source source = module->sources.items[file]; /* the list may move */
+  const kj_source *source = &module->sources.items[file];
   ki_parser *parser = KJ_NEW(&module->arena, ki_parser);
   parser->module = module;
   parser->types = module->types;
   parser->arena = &module->arena;
-  ki_init_lexer(&parser->lexer, source.text, source.size_bytes, &module->arena, &module->sources,
+  ki_init_lexer(&parser->lexer, source->text, source->size_bytes, &module->arena, &module->sources,
                 diagnostics);
   parser->lexer.file = file;
   parser->lexer.module = module;
@@ -579,12 +578,30 @@ void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnos
         (void *)(uintptr_t)i;
   }
   for (int i = 0; i < KI_RULE_COUNT; i++)
-    if (source.rules & ki_rule_table[i].rule)
+    if (source->rules & ki_rule_table[i].rule)
       KJ_PUSH(parser->arena, &parser->defaults,
               ((ki_attribute){ .info = &ki_attribute_table[ki_rule_table[i].attribute],
                                .location = { file, 1, 1 } }));
+  return parser;
+}
+
+void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics)
+{
+  if (!ki_check_text(&module->sources, file, diagnostics)) return;
+  bool is_guest = module->sources.items[file].is_guest;
   size_t first = module->decls.count;
-  parse_declarations(parser);
-  for (size_t i = first; i < module->decls.count; i++)
-    module->decls.items[i]->is_guest = source.is_guest;
+  parse_declarations(open_source(module, file, diagnostics));
+  for (size_t i = first; i < module->decls.count; i++) module->decls.items[i]->is_guest = is_guest;
+}
+
+void ki_parse_parts(kjit_module *module, uint32_t file, const ki_part *parts, size_t count,
+                    kj_diagnostics *diagnostics)
+{
+  ki_parser *parser = open_source(module, file, diagnostics);
+  for (size_t i = 0; i < count && !diagnostics->error_count; i++) {
+    parser->lexer.at = parser->lexer.line_start = parts[i].start;
+    parser->lexer.end = parts[i].end;
+    parser->lexer.line = parts[i].line;
+    parse_declarations(parser);
+  }
 }

@@ -51,7 +51,8 @@ const char *const ki_range_names[KJ_RANGE_COUNT] = { "range", "grid_range", "blo
 const ki_builtin *ki_find_builtin(const char *name)
 {
   for (int i = 0; i < KJ_BUILTIN_COUNT; i++)
-    if (strcmp(ki_builtin_table[i].name, name) == 0) return &ki_builtin_table[i];
+    if (*ki_builtin_table[i].name == *name && strcmp(ki_builtin_table[i].name, name) == 0)
+      return &ki_builtin_table[i];
   return NULL;
 }
 

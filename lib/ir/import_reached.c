@@ -1,0 +1,205 @@
+/* What an algorithm's text uses of the modules that kjit brings along.
+ *
+ * Those have some 500 funcs, a kernel of an algorithm uses a few, and to parse the others would
+ * take most of the time of a call whose code is on disk. So a module is divided into its
+ * declarations, which begin at the start of a line, and those are parsed that the words of the text
+ * name, or the words of declarations that are parsed. A word may be another thing of that name:
+ * then too much is parsed, never too little. */
+#include <string.h>
+
+#include "ir/module.h"
+#include "ir/parser.h"
+#include "library/library.h"
+
+typedef struct declaration {
+  const char *start, *end;
+  uint32_t line;
+  bool is_reached;
+  struct declaration *same; /* the next one of that name */
+} declaration;
+
+typedef struct imported {
+  const kj_library_source *source;
+  declaration *declarations;
+  size_t count;
+} imported;
+
+typedef struct reacher {
+  kj_arena *arena;
+  KJ_LIST(imported *) sources;
+  kj_map declarations;            /* name -> the first declaration of that name */
+  KJ_LIST(declaration *) reached; /* whose words are still to be looked at, behind `read` of them */
+  size_t read;
+} reacher;
+
+typedef struct word {
+  const char *start;
+  size_t length;
+} word;
+
+static bool is_letter(char c)
+{
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static bool is_of_word(char c) { return is_letter(c) || (c >= '0' && c <= '9'); }
+
+/* What begins at `at`, past a comment or string; `at` itself: neither does. */
+static const char *skip_unread(const char *at, const char *end)
+{
+  if (*at == '#') {
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    return newline ? newline : end;
+  }
+  if (*at != '"') return at;
+  for (at++; at < end && *at != '"'; at++)
+    if (*at == '\\' && at + 1 < end) at++;
+  return at < end ? at + 1 : end;
+}
+
+/* The next word from *at on, which moves behind it; of length 0: there is none. Numbers are words
+ * too, that nothing is called. */
+static word next_word(const char **at, const char *end)
+{
+  while (*at < end && !is_of_word(**at)) {
+    const char *past = skip_unread(*at, end);
+    *at = past > *at ? past : *at + 1;
+  }
+  word found = { *at, 0 };
+  while (*at < end && is_of_word(**at)) (*at)++;
+  found.length = (size_t)(*at - found.start);
+  return found;
+}
+
+static bool is_word(word given, const char *text)
+{
+  return given.length == strlen(text) && memcmp(given.start, text, given.length) == 0;
+}
+
+static void reach(reacher *r, declaration *reached)
+{
+  if (reached->is_reached) return;
+  reached->is_reached = true;
+  KJ_PUSH(r->arena, &r->reached, reached);
+}
+
+static void reach_words(reacher *r, const char *at, const char *end)
+{
+  for (word named = next_word(&at, end); named.length; named = next_word(&at, end)) {
+    const kj_map_entry *entry = kj_find_entry(&r->declarations, named.start, named.length);
+    for (declaration *d = entry ? entry->value : NULL; d; d = d->same) reach(r, d);
+  }
+}
+
+/* ---- sources ---- */
+
+static const kj_library_source *find_source(word name)
+{
+  const kj_library_source *source = kj_library;
+  while (source->name && !is_word(name, source->name)) source++;
+  return source->name ? source : NULL;
+}
+
+static bool add_import(reacher *r, word name)
+{
+  const kj_library_source *source = find_source(name);
+  if (!source) return false;
+  for (size_t i = 0; i < r->sources.count; i++)
+    if (r->sources.items[i]->source == source) return true;
+  imported *added = KJ_NEW(r->arena, imported);
+  added->source = source;
+  KJ_PUSH(r->arena, &r->sources, added);
+  return true;
+}
+
+/* The next line from `at` on that begins a declaration. */
+static const char *find_declaration(const char *at, const char *end, uint32_t *line)
+{
+  while (at < end && !is_letter(*at)) {
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    at = newline ? newline + 1 : end;
+    ++*line;
+  }
+  return at;
+}
+
+/* `import "warp"` is no declaration: it has no name of its own. What all others of the source
+ * depend on, `default @wrap`, is reached. */
+static bool name_declaration(reacher *r, declaration *named)
+{
+  const char *at = named->start;
+  word first = next_word(&at, named->end);
+  if (is_word(first, "import")) {
+    const char *open = memchr(at, '"', (size_t)(named->end - at)),
+               *close = open ? memchr(open + 1, '"', (size_t)(named->end - open - 1)) : NULL;
+    return close && add_import(r, (word){ open + 1, (size_t)(close - open - 1) });
+  }
+  if (is_word(first, "extern")) first = next_word(&at, named->end);
+  if (is_word(first, "default")) {
+    reach(r, named);
+    return true;
+  }
+  word name = next_word(&at, named->end);
+  kj_map_entry *entry = kj_get_entry(&r->declarations, name.start, name.length);
+  named->same = entry->value;
+  entry->value = named;
+  return true;
+}
+
+/* False: it imports what kjit does not bring along. */
+static bool divide(reacher *r, imported *source)
+{
+  const char *at = source->source->text, *end = at + source->source->size_bytes;
+  KJ_LIST(declaration) list = { 0 };
+  uint32_t line = 1;
+  at = find_declaration(at, end, &line);
+  while (at < end) {
+    declaration found = { .start = at, .line = line };
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    line++;
+    at = newline ? find_declaration(newline + 1, end, &line) : end;
+    found.end = at;
+    KJ_PUSH(r->arena, &list, found);
+  }
+  source->declarations = list.items;
+  source->count = list.count;
+  bool is_known = true;
+  for (size_t i = 0; i < list.count && is_known; i++)
+    is_known = name_declaration(r, &list.items[i]);
+  return is_known;
+}
+
+/* Those that are reached, imports apart: what they name is here already. */
+static void parse(reacher *r, kjit_module *module, const imported *source,
+                  kj_diagnostics *diagnostics)
+{
+  ki_part *parts = KJ_NEW_ARRAY(r->arena, ki_part, source->count + 1);
+  size_t count = 0;
+  for (size_t i = 0; i < source->count; i++) {
+    const declaration *d = &source->declarations[i];
+    if (d->is_reached) parts[count++] = (ki_part){ d->start, d->end, d->line };
+  }
+  ki_add_library_source(module, source->source);
+  ki_parse_parts(module, (uint32_t)module->sources.count - 1, parts, count, diagnostics);
+}
+
+bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics)
+{
+  reacher *r = KJ_NEW(&module->arena, reacher);
+  r->arena = &module->arena;
+  kj_init_map(&r->declarations, r->arena);
+  for (size_t i = 0; i < module->imports.count; i++) {
+    const char *name = module->imports.items[i].name;
+    if (!add_import(r, (word){ name, strlen(name) })) return false;
+  }
+  for (size_t i = 0; i < r->sources.count; i++) /* which grow meanwhile */
+    if (!divide(r, r->sources.items[i])) return false;
+  const kj_source *own = &module->sources.items[0];
+  reach_words(r, own->text, own->text + own->size_bytes);
+  while (r->read < r->reached.count) {
+    const declaration *next = r->reached.items[r->read++];
+    reach_words(r, next->start, next->end);
+  }
+  for (size_t i = 0; i < r->sources.count; i++) parse(r, module, r->sources.items[i], diagnostics);
+  return true;
+}
