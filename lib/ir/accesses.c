@@ -31,9 +31,10 @@ typedef struct walk {
   finder *finder;
   const ki_function *function;
   effects *effects;
-  size_t words; /* of a set */
-  word *sets;   /* by index of parameters and locals */
-  bool has_changed;
+  size_t words;   /* of a set */
+  word *sets;     /* by index of parameters and locals */
+  bool *was_used; /* the same, in this round */
+  bool is_stale;  /* a set has grown behind a use of it, in a loop: another round finds more */
 } walk;
 
 static const effects *find_effects(finder *f, const ki_function *function);
@@ -43,10 +44,11 @@ static word *new_set(walk *w) { return KJ_NEW_ARRAY(&w->finder->arena, word, w->
 
 static word *set_of(const walk *w, const ki_decl *decl) { return w->sets + decl->index * w->words; }
 
-static void join(walk *w, word *into, const word *from)
+static void join(walk *w, const ki_decl *decl, const word *from)
 {
+  word *into = set_of(w, decl);
   for (size_t i = 0; i < w->words; i++) {
-    w->has_changed |= (from[i] & ~into[i]) != 0;
+    w->is_stale |= w->was_used[decl->index] && (from[i] & ~into[i]) != 0;
     into[i] |= from[i];
   }
 }
@@ -56,7 +58,7 @@ static void mark(walk *w, const word *set, bool *flags)
   for (size_t i = 0; i < w->function->params.count; i++) {
     if (!(set[i / WORD_BITS] >> i % WORD_BITS & 1) || flags[i]) continue;
     flags[i] = true;
-    w->has_changed = w->finder->has_changed = true;
+    w->finder->has_changed = true;
   }
 }
 
@@ -65,6 +67,12 @@ static void mark(walk *w, const word *set, bool *flags)
 static void add(walk *w, word *set, const word *from)
 {
   for (size_t i = 0; set && i < w->words; i++) set[i] |= from[i];
+}
+
+static void use(walk *w, const ki_decl *decl, word *set)
+{
+  w->was_used[decl->index] = true;
+  add(w, set, set_of(w, decl));
 }
 
 static void walk_list(walk *w, const ki_exprs *list, word *set)
@@ -238,7 +246,7 @@ static void walk_value(walk *w, const ki_expr *expr, word *set)
   switch (KJ_AMONG(expr->kind)) {
   case KJ_EXPR_DECL:
     if (expr->decl->function == w->function && expr->decl->kind != KJ_DECL_FUNCTION)
-      add(w, set, set_of(w, expr->decl));
+      use(w, expr->decl, set);
     break;
   case KJ_EXPR_INDEX: walk_index(w, expr, set); break;
   case KJ_EXPR_CALL: walk_call(w, expr, set); break;
@@ -275,7 +283,7 @@ static void walk_assign(walk *w, const ki_stmt *stmt, const word *value)
     /* an array of rank 0 is stored as its element */
     if (place->kind != KJ_EXPR_DECL) mark(w, value, w->effects->read);
     if (place->kind == KJ_EXPR_DECL && place->decl->function == w->function)
-      join(w, set_of(w, place->decl), value);
+      join(w, place->decl, value);
   }
 }
 
@@ -289,7 +297,7 @@ static void walk_stmt(walk *w, const ki_stmt *stmt)
   } else walk_list(w, &stmt->args, NULL);
   /* the counters of a range are numbers, and their sets empty */
   if (stmt->kind == KJ_STMT_DECLARE || stmt->kind == KJ_STMT_FOR)
-    for (size_t i = 0; i < stmt->decls.count; i++) join(w, set_of(w, stmt->decls.items[i]), value);
+    for (size_t i = 0; i < stmt->decls.count; i++) join(w, stmt->decls.items[i], value);
   if (stmt->kind == KJ_STMT_ASSIGN) walk_assign(w, stmt, value);
   walk_stmts(w, &stmt->body);
   walk_stmts(w, &stmt->otherwise);
@@ -313,20 +321,23 @@ static void assume(const ki_function *function, effects *result)
   }
 }
 
-/* Each round adds to the sets or is the last. */
+/* Each round but the last adds to the sets. */
 static void analyze(finder *f, const ki_function *function, effects *result)
 {
   walk w = { .finder = f,
              .function = function,
              .effects = result,
              .words = function->params.count / WORD_BITS + 1 };
-  w.sets = KJ_NEW_ARRAY(&f->arena, word, w.words * (function->local_count + 1));
+  size_t count = function->local_count + 1;
+  w.sets = KJ_NEW_ARRAY(&f->arena, word, w.words * count);
+  w.was_used = KJ_NEW_ARRAY(&f->arena, bool, count);
   for (size_t i = 0; i < function->params.count; i++)
     w.sets[i * w.words + i / WORD_BITS] |= (word)1 << i % WORD_BITS;
   do {
-    w.has_changed = false;
+    w.is_stale = false;
+    memset(w.was_used, 0, count * sizeof *w.was_used);
     walk_stmts(&w, &function->body);
-  } while (w.has_changed);
+  } while (w.is_stale);
 }
 
 static const effects *find_effects(finder *f, const ki_function *function)
@@ -390,7 +401,8 @@ static void find(finder *f, const ki_function *function, bool *read, bool *writt
     f->known = KJ_NEW_ARRAY(&f->arena, effects, count);
     if (known != ~(word)0) written_now |= find_written(f);
   } while (written_now != known);
-  find_all_effects(f, function);
+  /* what funcs do is known by now, unless they were not asked; nothing calls a kernel */
+  if (known == ~(word)0 || !function->is_kernel) find_all_effects(f, function);
   const effects *found = find_effects(f, function);
   memcpy(read, found->read, function->params.count * sizeof *read);
   memcpy(written, found->written, function->params.count * sizeof *written);
