@@ -191,10 +191,13 @@ void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given
                       ka_operand *operand);
 /* The type of an argument of an operand's func, as a signature has it. Errors: ARGUMENT. */
 const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
-/* The output's array does not overlap the arrays of the other operand; may_be_same: but may be the
- * very same elements. */
+/* The output's array, or those that its func stores to, do not overlap the arrays of the other
+ * operand; may_be_same: but may be the very same elements. Errors: ARGUMENT. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
                       bool may_be_same);
+/* Integers of the output's array hold positions below count; a func stores them as it likes, and
+ * what is no integer gets them converted. Errors: ARGUMENT. */
+void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count);
 /* The host's func can be called with so many arguments; what: which ones these are, for the
  * message: "two values". Errors: TYPE. */
 void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, const char *what);
@@ -204,6 +207,9 @@ void ka_check_operand_arity(ka_call *call, const ka_operand *operand);
 void ka_check_value(ka_call *call, const char *name, const kjit_arg *argument);
 /* map.c. Whether a store of such a value into an array of such elements converts it. */
 bool ka_converts(const ka_call *call, kjit_type from, kjit_type to);
+/* What is computed of that type can be stored in the output; who gives options.accumulator has
+ * asked for it. Errors: TYPE. */
+void ka_check_stored(ka_call *call, const ka_operand *result, kjit_type computed);
 /* Numbers without a type among the operands of a func of elements take the one that the others
  * have, as NumPy treats numbers of Python. Errors: ARGUMENT. */
 void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count);
@@ -324,7 +330,7 @@ const char *ka_reduction_type(ka_call *call, const ka_reduction *r, kjit_type va
 /* Its result is the place of an element: where there is none, it has none. */
 bool ka_finds_place(const ka_reduction *r);
 /* The text of the result without elements. Errors: ARGUMENT. */
-const char *ka_reduction_empty(ka_call *call, const ka_reduction *r);
+const char *ka_reduction_empty(ka_call *call, const ka_reduction *r, const char *operand);
 /* Funcs around load, of one index or more, and store; count: elements of each result. */
 const char *ka_prepare_elements(ka_kernel *kernel, const ka_reduction *r, kjit_type value,
                                 const char *load, uint32_t index_count);

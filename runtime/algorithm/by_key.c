@@ -211,6 +211,7 @@ static void finish_types(parts *p)
   ka_call *call = p->call;
   p->accumulator = ka_accumulator(call, &p->operator_, p->x.element,
                                   p->result.function ? KJIT_ANY : p->result.element);
+  ka_check_stored(call, &p->result, p->accumulator);
   p->bytes = kj_element_bytes(call->context->types, p->accumulator);
   ka_choose_device(call);
   p->carried =

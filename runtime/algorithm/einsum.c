@@ -203,8 +203,9 @@ static void read_format(ka_einsum *e)
   uint32_t flags = e->call->options.flags & (KJIT_ALGORITHM_E4M3 | KJIT_ALGORITHM_E5M2);
   if (!flags) return;
   if (flags & (flags - 1))
-    ka_fail(e->call, KJIT_ERROR_ARGUMENT,
-            "options.flags: one of KJIT_ALGORITHM_E4M3 and KJIT_ALGORITHM_E5M2");
+    ka_fail(
+      e->call, KJIT_ERROR_ARGUMENT,
+      "options.flags has KJIT_ALGORITHM_E4M3 and KJIT_ALGORITHM_E5M2: numbers have one format");
   e->format = flags == KJIT_ALGORITHM_E4M3 ? KA_E4M3 : KA_E5M2;
   if (e->element != KJIT_U8)
     ka_fail(e->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: numbers of %s are u8",
@@ -236,6 +237,12 @@ static kjit_type choose_accumulator(ka_einsum *e, kjit_type result)
   ka_read_operator(e->call, &add, &operator_);
   if (e->call->options.accumulator == KJIT_BOOL)
     ka_fail(e->call, KJIT_ERROR_TYPE, "`options.accumulator` is bool: a product sums numbers");
+  if (ki_is_integral(e->call->options.accumulator) && !ki_is_integral(e->element))
+    ka_fail(
+      e->call, KJIT_ERROR_TYPE,
+      "`options.accumulator` is %s, and the operands have elements of type %s: their products "
+      "are no integers",
+      ka_type_text(e->call, e->call->options.accumulator), ka_type_text(e->call, e->element));
   /* numbers of 8 bits are summed as those of 16 are */
   return ka_accumulator(e->call, &operator_, e->format ? KJIT_F16 : e->element, result);
 }

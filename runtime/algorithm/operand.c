@@ -242,19 +242,61 @@ static bool is_same_place(const kj_view *a, const kj_view *b)
          !memcmp(a->shape, b->shape, bytes) && !memcmp(a->strides, b->strides, bytes);
 }
 
-void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *input,
-                      bool may_be_same)
+static void check_written(ka_call *call, const ka_operand *output, const kj_view *written,
+                          const ka_operand *input, bool may_be_same)
 {
-  if (output->function || !output->count) return;
   for (size_t i = 0; i < input->array_count; i++) {
     const kjit_arg *argument = &input->arrays[i];
     if (!is_array(argument)) continue;
     kj_view view = input->function ? view_array(call, input->name, argument) : input->view;
-    if (!kj_do_overlap(&output->view, &view)) continue;
-    if (may_be_same && !input->function && is_same_place(&output->view, &view)) continue;
+    if (!kj_do_overlap(written, &view)) continue;
+    if (may_be_same && !input->function && is_same_place(written, &view)) continue;
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is written and overlaps `%s`", output->name,
             input->name);
   }
+}
+
+/* Which of its last parameters, the arrays and values of an output, a func stores to. */
+static const bool *find_stores(ka_call *call, const ka_operand *output)
+{
+  const ki_function *function = kj_function_of(output->function)->function;
+  size_t count = function->params.count;
+  bool *found = KJ_NEW_ARRAY(&call->arena, bool, 2 * count + 1);
+  if (function->builtin || count < output->array_count) return NULL;
+  ki_find_accesses(function->module, function, found, found + count);
+  return found + 2 * count - output->array_count;
+}
+
+/* Two funcs may take turns in one array, as only who wrote them knows; and so may a func beside the
+ * elements that it is given. */
+void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *input,
+                      bool may_be_same)
+{
+  if (!output->count) return;
+  if (!output->function) {
+    check_written(call, output, &output->view, input, may_be_same);
+    return;
+  }
+  if (input->function || may_be_same) return;
+  const bool *stores = find_stores(call, output);
+  for (size_t i = 0; stores && i < output->array_count; i++) {
+    if (!stores[i] || !is_array(&output->arrays[i])) continue;
+    const kj_view written = view_array(call, output->name, &output->arrays[i]);
+    check_written(call, output, &written, input, false);
+  }
+}
+
+/* ---- positions ---- */
+
+void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count)
+{
+  if (result->function || !ki_is_integral(result->element)) return;
+  bool is_signed = ki_type(call->context->types, result->element)->class_ == KJ_CLASS_SIGNED;
+  uint32_t bits = 8 * kj_element_bytes(call->context->types, result->element) - is_signed;
+  if (count && bits < 64 && (count - 1) >> bits)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`%s` has elements of type %s, which do not hold positions up to %llu", result->name,
+            ka_type_text(call, result->element), (unsigned long long)(count - 1));
 }
 
 /* ---- axes ---- */

@@ -176,7 +176,15 @@ static void read_results(ka_pairs *p, const ka_pairing *given)
   if (!p->has_places) return;
   read_result(p, "result_places", given->result_places, &p->result_places);
   check_places(p);
+  ka_check_positions(p->call, &p->result_places, p->total);
   ka_check_overlap(p->call, &p->result_places, &p->result, false);
+}
+
+static void check_type(const ka_pairs *p)
+{
+  ka_check_stored(p->call, &p->result, p->k ? p->element : result_type(p));
+  if (p->reduction && ka_finds_place(p->reduction))
+    ka_check_positions(p->call, &p->result, p->total);
 }
 
 /* The call only asks what its results would be. */
@@ -206,6 +214,7 @@ ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given)
   if (!call->options.results) read_results(p, given);
   bool has_array = !call->options.results && !p->result.function;
   if (given->operator_) choose_types(p, given->operator_, has_array ? p->result.element : KJIT_ANY);
+  if (has_array) check_type(p);
   return p;
 }
 

@@ -374,7 +374,7 @@ void ka_pairs_steps(ka_pairs *p)
 static const char *value_of_nothing(ka_pairs *p)
 {
   ka_call *call = p->call;
-  if (p->reduction) return ka_reduction_empty(call, p->reduction);
+  if (p->reduction) return ka_reduction_empty(call, p->reduction, "y0");
   if (!p->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`y0` has no rows, and the operator no identity");
   return kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_.name,

@@ -135,11 +135,7 @@ static void check_places(ka_call *call, const ka_operand *x)
   if (class_ != KJ_CLASS_SIGNED && class_ != KJ_CLASS_UNSIGNED)
     ka_fail(call, KJIT_ERROR_TYPE, "`x` has elements of type %s: positions are integers",
             ka_type_text(call, x->element));
-  uint32_t bits = 8 * kj_element_bytes(call->context->types, x->element);
-  if (class_ == KJ_CLASS_SIGNED) bits--;
-  if (x->count && bits < 64 && (x->count - 1) >> bits)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %llu elements: %s does not hold their positions",
-            (unsigned long long)x->count, ka_type_text(call, x->element));
+  ka_check_positions(call, x, x->count);
 }
 
 static void build_permutation(ka_call *call, const void *data)

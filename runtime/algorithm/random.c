@@ -66,8 +66,12 @@ static void check_floats(const filling *f)
             ka_type_text(f->call, f->type));
   for (size_t i = 0; i < 2 && names[i]; i++) {
     bool is_spread = (given->law == NORMAL && i == 1) || given->law == EXPONENTIAL;
-    if (!isfinite(numbers[i]) || (!f->is_double && fabs(numbers[i]) > (double)0x1.fffffep127f))
+    if (!isfinite(numbers[i]))
       ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is no finite number", names[i], numbers[i]);
+    if (!f->is_double && fabs(numbers[i]) > (double)0x1.fffffep127f)
+      ka_fail(f->call, KJIT_ERROR_ARGUMENT,
+              "`%s`, %g, is beyond f32, in which numbers for elements of type %s are made",
+              names[i], numbers[i], ka_type_text(f->call, f->type));
     if (is_spread && numbers[i] < 0)
       ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is negative", names[i], numbers[i]);
   }

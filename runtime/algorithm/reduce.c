@@ -377,13 +377,25 @@ static void choose_types(const ka_reduce *p, ka_reduced *result, kjit_type type)
   result->commutes = result->operator_.commutes;
 }
 
-static void choose_all_types(ka_reduce *p)
+/* A position counts the elements that are reduced together. */
+static void check_type(const ka_reduce *p, const ka_reduced *result, uint32_t reduced)
+{
+  uint64_t count = 1;
+  for (uint32_t i = 0; i < p->x.rank; i++)
+    if (reduced >> i & 1) count *= (uint64_t)p->x.shape[i];
+  ka_check_stored(p->call, &result->operand, result_type(p, result));
+  if (result->reduction && ka_finds_place(result->reduction))
+    ka_check_positions(p->call, &result->operand, count);
+}
+
+static void choose_all_types(ka_reduce *p, uint32_t reduced)
 {
   p->commutes = true;
   for (size_t i = 0; i < p->count; i++) {
     ka_reduced *result = &p->results[i];
     bool has_array = !p->call->options.results && !result->operand.function;
     choose_types(p, result, has_array ? result->operand.element : KJIT_ANY);
+    if (has_array) check_type(p, result, reduced);
     p->commutes = p->commutes && result->commutes;
     p->keeps_order = p->keeps_order || !result->commutes || result->accumulator == KJIT_ANY;
   }
@@ -427,7 +439,7 @@ static void build_reduction(ka_call *call, const void *data)
   ka_read_input(call, "x", given->x, &p.x);
   uint32_t reduced = ka_read_axes(call, p.x.rank);
   if (!call->options.results) read_results(&p, given, reduced);
-  choose_all_types(&p);
+  choose_all_types(&p, reduced);
   if (call->options.results) {
     describe_results(&p, reduced);
     return;

@@ -110,10 +110,11 @@ uint32_t ka_reduction_bytes(const ka_call *call, const ka_reduction *r, kjit_typ
 
 const char *ka_reduction_operator(const ka_reduction *r) { return r->operator_; }
 
-const char *ka_reduction_empty(ka_call *call, const ka_reduction *r)
+const char *ka_reduction_empty(ka_call *call, const ka_reduction *r, const char *operand)
 {
   if (!r->empty)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no elements, and `%s` has no value then", r->name);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has no elements, and `%s` has no value then", operand,
+            r->name);
   return r->empty;
 }
 

@@ -26,7 +26,7 @@
 static const char *value_of_nothing(const ka_reduce *r, ka_kernel *kernel, const ka_reduced *result)
 {
   ka_call *call = kernel->call;
-  if (result->reduction) return ka_reduction_empty(call, result->reduction);
+  if (result->reduction) return ka_reduction_empty(call, result->reduction, "x");
   if (call->options.initial) return ka_use_value(kernel, call->options.initial);
   if (!result->operator_.has_identity && r->is_several)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no elements, and the operator of `%s` no identity",

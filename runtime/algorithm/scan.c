@@ -277,6 +277,7 @@ static void build_scan(ka_call *call, const void *data)
             "gives a value");
   kjit_type accumulator =
     ka_accumulator(call, &operator_, x.element, result.function ? KJIT_ANY : result.element);
+  ka_check_stored(call, &result, accumulator);
   ka_choose_device(call);
   if (!x.count) return;
   parts p = { call,    &operator_, accumulator, kj_element_bytes(call->context->types, accumulator),

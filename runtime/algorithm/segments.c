@@ -81,7 +81,7 @@ static void use_results(const parts *p, texts *t, const char **store, const char
     const char *finish = ka_finish_function(&t->kernel, p->reduction, p->value), *taker = put;
     if (ka_finds_place(p->reduction))
       taker = kj_format(arena, "bind_back(segments_put_place, %s, %s)", put, t->offset);
-    else value = ka_reduction_empty(call, p->reduction);
+    else value = ka_reduction_empty(call, p->reduction, "x");
     *store =
       kj_format(arena, "bind_back(segments_put_finished, %s, %s, %s)", finish, taker, t->offset);
   } else if (call->options.initial) {
@@ -283,6 +283,9 @@ static uint32_t finish_types(parts *p)
   const char *name = "";
   uint32_t bytes;
   choose_types(p, p->result.function ? KJIT_ANY : p->result.element);
+  ka_check_stored(call, &p->result, result_type(p));
+  if (p->reduction && ka_finds_place(p->reduction))
+    ka_check_positions(call, &p->result, p->x.count);
   ka_choose_device(call);
   if (p->reduction) {
     bytes = ka_reduction_bytes(call, p->reduction, p->value);

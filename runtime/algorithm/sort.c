@@ -66,6 +66,7 @@ void ka_arrange_rows(ka_sort *s, uint32_t axis)
   if (rank) axes[count] = axis;
   s->row = rank ? (uint64_t)s->x.shape[axis] : 1;
   s->rows = s->row ? s->x.count / s->row : 0;
+  if (s->are_places) ka_check_positions(call, &s->result_values, s->row);
   ka_arrange(call, &s->x, axes, 1, &rank);
   if (s->has_result) ka_arrange(call, &s->result, axes, 1, &rank);
   if (s->has_values && !s->are_places) ka_arrange(call, &s->values, axes, 1, &rank);

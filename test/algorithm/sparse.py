@@ -358,9 +358,9 @@ def check_refused_conversions(kjit, device):
     refuse("kjit_csr_check", "it waits for the device, and takes no options.plan", a, c.c_uint32(0), plan=c.addressof(c.c_void_p()))
     if device == "cpu":
         outside = kjit.csr(data, columns + 1, offsets, (3, 3))
-        refuse("kjit_csr_transpose", "a column is outside of the matrix", room, outside)
-        refuse("kjit_csr_to_dense", "a column is outside of the matrix", kjit.array(np.zeros((3, 3))), outside)
-        refuse("kjit_csr_from_coo", "an entry is outside of the matrix", room, kjit.coo(data, columns, columns - 1, (3, 3)))
+        refuse("kjit_csr_transpose", "one of `columns` is outside of the matrix", room, outside)
+        refuse("kjit_csr_to_dense", "one of `columns` is outside of the matrix", kjit.array(np.zeros((3, 3))), outside)
+        refuse("kjit_csr_from_coo", "`rows` or `columns` of an entry is outside of the matrix", room, kjit.coo(data, columns, columns - 1, (3, 3)))
         refuse("kjit_csr_from_dense", "the matrix has more entries than", room, kjit.array(np.ones((3, 3))))
 
 
@@ -550,8 +550,8 @@ def check_errors(kjit, device):
     if device == "cpu":  # a GPU tells at the next synchronization
         for wrong in ([0, 3, 1, 4], [0, 1, 1, 5], [-1, 1, 1, 4]):
             bad = kjit.csr(data, columns, np.array(wrong), (3, 3))
-            refuse("kjit_spmv", "the offsets of a segment descend or lead out of x", result, bad, vector)
-            refuse("kjit_spmm", "the offsets of a segment descend or lead out of x", kjit.array(np.zeros((3, 2))), bad, kjit.array(np.ones((3, 2))))
+            refuse("kjit_spmv", "`offsets` descend, or lead out of what they divide", result, bad, vector)
+            refuse("kjit_spmm", "`offsets` descend, or lead out of what they divide", kjit.array(np.zeros((3, 2))), bad, kjit.array(np.ones((3, 2))))
 
 
 def main():

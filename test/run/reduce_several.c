@@ -152,9 +152,14 @@ static void test_described_and_empty(void)
   read_array(places, count, sizeof count);
   for (int i = 0; i < 3; i++) REQUIRE(sum[i] == 0 && count[i] == 0);
   operators[1] = kjit_operator_named("max");
+  REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, &options) == KJIT_ERROR_TYPE);
+  REQUIRE(says("`r1` has elements of type i64, and what is computed is of type f16"));
+  operators[0] = kjit_operator_named("max");
+  operators[1] = kjit_operator_named("count_nonzero");
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, &options) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`x` has no elements, and the operator of `r1` no identity"));
+  REQUIRE(says("`x` has no elements, and the operator of `r0` no identity"));
+  operators[0] = kjit_operator_named("add");
   operators[1] = kjit_operator_named("argmin");
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, &options) ==
           KJIT_ERROR_ARGUMENT);

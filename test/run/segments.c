@@ -201,7 +201,7 @@ static bool fails(kjit_status status, const char *message)
 
 static void test_failing(kjit_module *module, const arrays *a)
 {
-  static const char descend[] = "the offsets of a segment descend or lead out of x";
+  static const char descend[] = "`offsets` descend, or lead out of what they divide";
   const int32_t wrong[] = { -1, INT32_MIN, (int32_t)n + 1, INT32_MAX };
   kjit_operand x = kjit_operand_array(a->x), offsets = kjit_operand_array(a->offsets),
                sums = kjit_operand_array(a->sums), scan = kjit_operand_array(a->scan);
