@@ -69,6 +69,43 @@ def measure_gpu(arguments):
     return found
 
 
+def measure_attention(arguments):
+    """A row of the table: one head of examples/pairs, softmax included, beside PyTorch's call for it in f32; the results are compared."""
+    import numpy as np
+    n = arguments.keys
+    rng = np.random.default_rng()
+    inputs = {"query": rng.standard_normal((n, 32), dtype="f4"), "key": rng.standard_normal((n, 32), dtype="f4"), "value": rng.standard_normal((n, 16), dtype="f4"), "head": np.zeros((n, 16), "f4")}
+    title = f"attention of one head, {n} queries and keys of 32, values of 16"
+    with tempfile.TemporaryDirectory() as folder:
+        saved = os.path.join(folder, "saved.npy")
+        command = [os.path.join(arguments.bin_dir, "kjit-run"), os.path.join(EXAMPLES, "pairs", "pairs.kir"), "--device", arguments.device, "--quiet", "--bench", str(arguments.repetitions), "--save", f"head={saved}"]
+        for name, value in inputs.items():
+            np.save(os.path.join(folder, name), value)
+            command += ["--arg", f"{name}=@{os.path.join(folder, name)}.npy"]
+        output = output_of([*command, "--call", f"put(head)[{n}] = pairs(attend({32**-0.5:.9g}f32), query, both, key, value)"])
+        mine, head = float(re.search(r"median ([0-9.]+) us", output).group(1)) / 1e3, np.load(saved)
+    try:
+        import torch
+    except ImportError:
+        say("no PyTorch")
+        return [title, f"{mine:.2f}", "", ""]
+    torch.backends.cuda.matmul.allow_tf32 = False
+    query, key, value = (torch.from_numpy(inputs[name]).to("cuda" if arguments.device == "cuda" else "cpu")[None, None] for name in ("query", "key", "value"))
+    times = []
+    for _ in range(arguments.repetitions + 2):
+        if arguments.device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        result = torch.nn.functional.scaled_dot_product_attention(query, key, value)
+        if arguments.device == "cuda":
+            torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) * 1e3)
+    if not np.allclose(head, result[0, 0].cpu().numpy(), rtol=1e-3, atol=1e-4):
+        raise SystemExit("attention: the results differ")
+    theirs = statistics.median(times[2:])
+    return [title, f"{mine:.2f}", f"{theirs:.2f}", f"{theirs / mine:.2f}"]
+
+
 def measure_numpy(arguments):
     """Once, by blocks whose matrix stays in the cache."""
     import numpy as np
@@ -95,6 +132,7 @@ def main():
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--rows", type=int, default=20000)
     parser.add_argument("--points", type=int, default=100000)
+    parser.add_argument("--keys", type=int, default=8192, help="of attention, and as many queries")
     parser.add_argument("--repetitions", type=int, default=5)
     arguments = parser.parse_args()
     found = measure_cpu(arguments) if arguments.device == "cpu" else measure_gpu(arguments)
@@ -109,6 +147,7 @@ def main():
     machine = processor_name() if arguments.device == "cpu" else next((line for line in devices if line.startswith("cuda")), "no GPU")
     peers = [cell for peer in found for cell in (f"{peer}, ms", f"{peer} / kjit")]
     print_table(f"{arguments.rows} rows with {arguments.points} points in 3 dimensions, f32", machine, ["reduction", "kjit, ms", *peers], rows)
+    print_table("One head, f32", machine, ["", "kjit, ms", "PyTorch, ms", "PyTorch / kjit"], [measure_attention(arguments)])
 
 
 if __name__ == "__main__":
