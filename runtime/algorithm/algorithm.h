@@ -48,6 +48,12 @@ typedef struct ka_texts {
   kj_buffer funcs, parameters, constants, body;
 } ka_texts;
 
+/* An operand's array, which work memory must not overlap. */
+typedef struct ka_given {
+  const char *name;
+  kj_view view;
+} ka_given;
+
 /* A view of an operand's array that a kernel is given. */
 typedef struct ka_view {
   kjit_arg made, base;
@@ -80,6 +86,7 @@ typedef struct ka_call {
   KJ_LIST(ka_part *) parts;    /* sparse_calls.c */
   KJ_LIST(kjit_array *) views; /* made for this call */
   KJ_LIST(ka_view) viewed;     /* and of what */
+  KJ_LIST(ka_given) given;     /* where options.work is */
   ka_kept *kept;               /* held: the steps are of a call that was made before */
   KJ_LIST(ka_texts *) texts;
 } ka_call;
@@ -198,6 +205,12 @@ void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand 
 /* Integers of the output's array hold positions below count; a func stores them as it likes, and
  * what is no integer gets them converted. Errors: ARGUMENT. */
 void ka_check_positions(ka_call *call, const ka_operand *result, uint64_t count);
+/* known_operators.c. The host's func returns a bool of two such elements; meaning: what it says,
+ * for the message. Errors: TYPE. */
+#define KA_ORDER "a bool, whether the first one comes before the second"
+#define KA_EQUALITY "a bool, whether they are equal"
+void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type element,
+                      const char *meaning);
 /* The host's func can be called with so many arguments; what: which ones these are, for the
  * message: "two values". Errors: TYPE. */
 void ka_check_arity(ka_call *call, const kjit_function *function, size_t count, const char *what);

@@ -239,6 +239,7 @@ static void build_reduction(ka_call *call, const void *data)
   parts *p = KJ_NEW(&call->arena, parts);
   *p = (parts){ .call = call, .equal = given->equal };
   read_inputs(p, given);
+  if (p->equal) ka_check_decides(call, p->equal, p->keys.element, KA_EQUALITY);
   const uint64_t n = p->x.count;
   if (call->options.results) {
     (void)ka_describe(call, 0, p->keys.element, 1, p->x.shape);
@@ -252,6 +253,10 @@ static void build_reduction(ka_call *call, const void *data)
   ka_check_overlap(call, &p->result_keys, &p->result, false);
   ka_check_overlap(call, &p->result_keys, &p->count, false);
   ka_check_overlap(call, &p->result, &p->count, false);
+  if (!p->count.function && !ki_is_integral(p->count.element))
+    ka_fail(call, KJIT_ERROR_TYPE, "`count` has elements of type %s: it gets an integer",
+            ka_type_text(call, p->count.element));
+  ka_check_positions(call, &p->count, n + 1);
   finish_types(p);
   arrange(call, &p->result_keys);
   arrange(call, &p->count);

@@ -118,6 +118,11 @@ static void check_initial(ka_call *call, kjit_type accumulator)
             "options.initial is %s, and what is computed is %s, into which that is not converted",
             initial->kind == KJIT_ARG_NUMBER ? "a number" : ka_type_text(call, type),
             ka_type_text(call, accumulator));
+  ki_value fitted;
+  if (initial->kind == KJIT_ARG_NUMBER && ki_is_integral(accumulator) &&
+      !ki_fit_argument(kj_argument_number(initial), accumulator, &fitted))
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.initial, %.17g, does not fit %s, which is computed",
+            initial->value.f64, ka_type_text(call, accumulator));
 }
 
 /* What a func of the host's makes of two values of that type is one, or converts to it. A
@@ -148,6 +153,24 @@ static void check_combined(ka_call *call, const ka_operator *operator_, kjit_typ
                "the operator `%s` returns %s of two values of type %s: expected the value that the "
                "two become, of that type",
                decl->name, type == KJIT_VOID ? "nothing" : made, combined);
+  atomic_store_explicit(&known->combines, types, memory_order_relaxed);
+}
+
+void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type element,
+                      const char *meaning)
+{
+  const ki_decl *decl = kj_function_of(function);
+  if (decl->function->builtin || decl->function->is_extern) return;
+  kjit_kernel *known = kj_get_kernel_object(decl->function->module, decl->index);
+  uint64_t types = (uint64_t)element << 2 | 2; /* check_combined has odd ones */
+  if (!known) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+  if (atomic_load_explicit(&known->combines, memory_order_relaxed) == types) return;
+  ka_operand value = { .element = element }, *values[] = { &value, &value };
+  kjit_type type = ka_infer_result(call, (kjit_function *)decl, values, 2);
+  if (type != KJIT_BOOL)
+    ka_fail_at(call, decl, KJIT_ERROR_TYPE, "`%s` returns %s of two values of type %s: expected %s",
+               decl->name, type == KJIT_VOID ? "nothing" : ka_type_text(call, type),
+               ka_type_text(call, element), meaning);
   atomic_store_explicit(&known->combines, types, memory_order_relaxed);
 }
 

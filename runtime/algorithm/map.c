@@ -224,10 +224,14 @@ static void build_map(ka_call *call, const void *data)
   ka_map map = { .call = call, .function = given->function, .result_count = given->result_count };
   map.has_signature = call->options.signature != NULL;
   map.is_outer = (call->options.flags & KJIT_ALGORITHM_OUTER) != 0;
+  if (map.is_outer && map.has_signature)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "options.signature with KJIT_ALGORITHM_OUTER: the operands of a signature broadcast");
   if (!given->function) ka_fail(call, KJIT_ERROR_MISUSE, "function is NULL");
   if (((const ki_decl *)given->function)->function->module->context != call->context)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "function is of another context");
-  if (!given->result_count) ka_fail(call, KJIT_ERROR_ARGUMENT, "there is no result");
+  if (!given->result_count && !call->options.results)
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "there is no result");
   size_t asked = call->options.results ? call->options.result_count : 0;
   map.results =
     KJ_NEW_ARRAY(&call->arena, ka_mapped, asked > map.result_count ? asked : map.result_count);

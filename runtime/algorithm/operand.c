@@ -34,14 +34,32 @@ static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argum
                          &diagnostics, &view);
   ka_try(call, ki_finish_call(call->context, &diagnostics));
   choose_device(call, argument, &view);
+  if (call->options.work) KJ_PUSH(&call->arena, &call->given, ((ka_given){ name, view }));
   return view;
 }
 
-/* Two of its elements are at one place, by a stride of 0. */
+/* Steps along one axis lead where those along another one do. */
+static bool do_axes_meet(const ka_operand *operand, uint32_t i, uint32_t j)
+{
+  uint64_t a = (uint64_t)llabs(operand->view.strides[i]),
+           b = (uint64_t)llabs(operand->view.strides[j]), divisor = a, rest = b;
+  while (rest) {
+    uint64_t next = divisor % rest;
+    divisor = rest;
+    rest = next;
+  }
+  return b / divisor < (uint64_t)operand->shape[i] && a / divisor < (uint64_t)operand->shape[j];
+}
+
+/* Two of its elements are at one place: along one axis, or at the ends of steps along two. */
 static bool overlaps_itself(const ka_operand *operand)
 {
-  for (uint32_t i = 0; i < operand->rank && operand->count; i++)
-    if (operand->shape[i] > 1 && operand->view.strides[i] == 0) return true;
+  for (uint32_t i = 0; i < operand->rank && operand->count; i++) {
+    if (operand->shape[i] <= 1) continue;
+    if (operand->view.strides[i] == 0) return true;
+    for (uint32_t j = 0; j < i; j++)
+      if (operand->shape[j] > 1 && do_axes_meet(operand, i, j)) return true;
+  }
   return false;
 }
 
@@ -66,8 +84,7 @@ static void read_array(ka_call *call, const kjit_operand *given, ka_operand *ope
             operand->name);
   if (operand->is_output && overlaps_itself(operand))
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`%s` is written, and elements of it are in one place: it has a stride of 0",
-            operand->name);
+            "`%s` is written, and elements of it are in one place by its strides", operand->name);
 }
 
 /* ---- funcs ---- */

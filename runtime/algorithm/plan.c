@@ -111,13 +111,21 @@ static void check_work(ka_call *call, const kj_view *view)
   bytes *= view->element_bytes;
   if (given->object.device != call->device)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory is on another device");
-  if (view->element_bytes != 1 || !kj_is_line(view) || view->count < needed)
+  if (view->element_bytes != 1)
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the work memory has elements of type %s: an array of u8 is expected",
+            ka_type_text(call, view->element));
+  if (!kj_is_line(view) || view->count < needed)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "the work memory is an array of u8 in one line; %llu bytes are needed, got %llu",
             needed, bytes);
   if (view->address % WORK_ALIGNMENT)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory has to be aligned to %d bytes",
             WORK_ALIGNMENT);
+  for (size_t i = 0; i < call->given.count; i++)
+    if (kj_do_overlap(view, &call->given.items[i].view))
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory overlaps `%s`",
+              call->given.items[i].name);
 }
 
 /* Of the host's array, which the piece keeps alive. */

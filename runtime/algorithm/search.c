@@ -40,9 +40,12 @@ static void build_search(ka_call *call, const void *data)
   if (sorted.rank != 1)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`sorted` has %u axes: one is searched", sorted.rank);
   if (!given->less) check_types(call, &sorted, &values);
+  else if (sorted.element == values.element)
+    ka_check_decides(call, given->less, sorted.element, KA_ORDER);
   if (ka_describe(call, 0, KJIT_I64, values.rank, values.shape)) return;
   ka_read_output(call, "result", given->result, &result);
   check_result(call, &result, &values);
+  ka_check_positions(call, &result, sorted.count + 1);
   ka_check_overlap(call, &result, &sorted, false);
   ka_check_overlap(call, &result, &values, true);
   for (uint32_t i = 0; i < KJ_MAX_RANK; i++) axes[i] = i;

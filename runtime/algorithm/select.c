@@ -236,16 +236,26 @@ static bool describe(const parts *p)
   return ka_describe(p->call, next, KJIT_I64, given->is_in_three, &two);
 }
 
-static void check_partition(const parts *p)
+/* What counts elements or has their positions. */
+static void check_integers(const parts *p, const ka_operand *result)
 {
-  ka_call *call = p->call;
-  const ka_operand *results[] = { &p->result, &p->second, &p->rest, &p->count };
-  kjit_type counts = p->count.element;
-  if (!p->count.function && (!ka_is_integer(call, counts) || counts == KJIT_BOOL))
-    ka_fail(call, KJIT_ERROR_TYPE, "`counts` has elements of type %s: it gets integers",
-            ka_type_text(call, counts));
+  if (!result->name || result->function) return;
+  if (!ka_is_integer(p->call, result->element) || result->element == KJIT_BOOL)
+    ka_fail(p->call, KJIT_ERROR_TYPE, "`%s` has elements of type %s: it gets integers",
+            result->name, ka_type_text(p->call, result->element));
+  ka_check_positions(p->call, result, p->n + 1);
+}
+
+static void check_results(const parts *p)
+{
+  const ka_operand *results[] = { &p->result,        &p->second,  &p->rest,  &p->count,
+                                  &p->result_values, &p->lengths, &p->starts };
+  check_integers(p, &p->count);
+  check_integers(p, &p->lengths);
+  check_integers(p, &p->starts);
   for (size_t i = 0; i < sizeof results / sizeof *results; i++)
-    for (size_t k = 0; k < i; k++) ka_check_overlap(call, results[i], results[k], false);
+    for (size_t k = 0; k < i && results[i]->name; k++)
+      if (results[k]->name) ka_check_overlap(p->call, results[i], results[k], false);
 }
 
 static void build(ka_call *call, const void *data)
@@ -259,6 +269,7 @@ static void build(ka_call *call, const void *data)
   if (given->is_in_three && !ka_is_integer(call, p->flags.element))
     ka_fail(call, KJIT_ERROR_TYPE, "`classes` has elements of type %s: integers are expected",
             ka_type_text(call, p->flags.element));
+  if (given->equal) ka_check_decides(call, given->equal, p->x.element, KA_EQUALITY);
   if (describe(p)) return;
   read_output(p, given->is_in_three ? "first" : "result", given->result, &p->result, p->n);
   read_output(p, "second", given->second, &p->second, p->n);
@@ -268,7 +279,7 @@ static void build(ka_call *call, const void *data)
   read_output(p, "starts", given->starts, &p->starts, p->n);
   if (given->is_in_three) read_output(p, "counts", given->count, &p->count, 2);
   else read_output(p, "count", given->count, &p->count, 1);
-  if (given->is_in_three) check_partition(p);
+  check_results(p);
   ka_operand *all[] = { &p->x,    &p->values, &p->flags,         &p->result,  &p->second,
                         &p->rest, &p->count,  &p->result_values, &p->lengths, &p->starts };
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -160,6 +160,7 @@ static void read_less(sets *s, kjit_function *less)
   if (less) {
     kjit_operator given = kjit_operator_function(less);
     ka_read_operator(s->call, &given, &s->less);
+    ka_check_decides(s->call, less, type, KA_ORDER);
   } else if (!ki_is_scalar(type) || type >= KJIT_C64) {
     ka_fail(s->call, KJIT_ERROR_TYPE, "elements of type %s have no order: `less` gives one",
             ka_type_text(s->call, type));
@@ -197,6 +198,7 @@ static void check_outputs(const sets *s)
   if (!count->function && (!ka_is_integer(call, count->element) || count->element == KJIT_BOOL))
     ka_fail(call, KJIT_ERROR_TYPE, "`count` has elements of type %s: it gets an integer",
             ka_type_text(call, count->element));
+  ka_check_positions(call, count, s->room + 1);
   ka_check_overlap(call, count, result, false);
 }
 

@@ -32,6 +32,7 @@ void ka_read_order(ka_sort *s, kjit_function *function)
   if (function) {
     kjit_operator less = kjit_operator_function(function);
     ka_read_operator(call, &less, &s->less);
+    ka_check_decides(call, function, s->x.element, KA_ORDER);
     if (options->begin_bit || options->end_bit)
       ka_fail(call, KJIT_ERROR_ARGUMENT,
               "options.begin_bit and end_bit are for sorts without `less`");

@@ -309,6 +309,45 @@ static void test_hostile_options(void)
 }
 
 /* An option that an algorithm does not take is not passed over. */
+/* Results of two axes by random strides are refused where two of their elements are at one place.
+ */
+static void test_strides(void)
+{
+  enum { ROOM = 4096, SIDE = 4 };
+  int64_t room = ROOM;
+  kjit_array *x = make_array(KJIT_F32, &room, 1), *all = make_array(KJIT_F32, &room, 1);
+  kjit_operator add = kjit_operator_named("add");
+  int refused = 0, accepted = 0;
+  for (int round = 0; round < 300; round++) {
+    int64_t shape[2], strides[2];
+    bool is_taken[ROOM] = { false }, meets = false;
+    for (int i = 0; i < 2; i++) {
+      shape[i] = 1 + rand() % SIDE;
+      strides[i] = (1 + rand() % 12) * (rand() % 3 ? 1 : -1);
+    }
+    for (int64_t i = 0; i < shape[0]; i++)
+      for (int64_t j = 0; j < shape[1]; j++) {
+        bool *place = &is_taken[ROOM / 2 + i * strides[0] + j * strides[1]];
+        meets |= *place;
+        *place = true;
+      }
+    kjit_tensor from = *kjit_get_tensor(all), to = *kjit_get_tensor(x);
+    from.rank = to.rank = 2;
+    from.shape = to.shape = shape;
+    from.strides = NULL;
+    to.strides = strides;
+    to.data = (char *)to.data + ROOM / 2 * sizeof(float);
+    kjit_operand result = kjit_operand_of(kjit_arg_tensor(&to)),
+                 input = kjit_operand_of(kjit_arg_tensor(&from));
+    kjit_status status = kjit_scan(context, &result, &input, &add, NULL);
+    REQUIRE(status == (meets ? KJIT_ERROR_ARGUMENT : KJIT_OK));
+    *(meets ? &refused : &accepted) += 1;
+  }
+  REQUIRE(refused > 20 && accepted > 20);
+  kjit_release_array(x);
+  kjit_release_array(all);
+}
+
 static void test_options_not_taken(void)
 {
   int64_t hundred = 100;
@@ -343,7 +382,7 @@ static void test_options_not_taken(void)
   options.where = &all;
   REQUIRE(kjit_reduce(context, &one, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("it does not take options.where"));
-  /* several results at one place */
+  /* several results at one place: test_strides has other strides */
   int64_t stride = 0;
   kjit_tensor same = *kjit_get_tensor(n);
   same.rank = 1;
@@ -351,8 +390,9 @@ static void test_options_not_taken(void)
   same.strides = &stride;
   kjit_operand at_one_place = kjit_operand_of(kjit_arg_tensor(&same));
   REQUIRE(kjit_scan(context, &at_one_place, &all, &add, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("it has a stride of 0"));
+  REQUIRE(says("elements of it are in one place"));
   REQUIRE(kjit_sort(context, &at_one_place, &all, NULL, NULL) == KJIT_ERROR_ARGUMENT);
+  test_strides();
   kjit_release_array(x);
   kjit_release_array(r);
   kjit_release_array(n);

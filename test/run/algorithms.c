@@ -195,6 +195,16 @@ static void test_plans(kjit_array *x)
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("bytes are needed") && !plan);
   kjit_release_array(work);
+  kjit_tensor within = *kjit_get_tensor(x);
+  within.code = 1; /* u8 */
+  within.bits = 8;
+  within.shape = &extent;
+  within.strides = NULL;
+  REQUIRE(kjit_wrap_tensor(context, &within, &work) == KJIT_OK);
+  options.work = work;
+  REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("the work memory overlaps `x`") && !plan);
+  kjit_release_array(work);
   options.work = work = make_array(KJIT_U8, &extent, 1);
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_OK);
   REQUIRE(kjit_get_plan_size(plan) == 1);

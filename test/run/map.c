@@ -169,7 +169,14 @@ static void test_results(kjit_module *module)
   REQUIRE(kjit_map(context, NULL, 2, find(module, "both"), a.x, 2, &options) == KJIT_OK);
   REQUIRE(infos[0].element == KJIT_F32 && infos[1].element == KJIT_BOOL && infos[1].rank == 2);
   REQUIRE(infos[0].shape[0] == ROWS && infos[0].shape[1] == COLUMNS);
+  infos[1].element = KJIT_ANY; /* the same for a host that does not know how many there are */
+  REQUIRE(kjit_map(context, NULL, 0, find(module, "both"), a.x, 2, &options) == KJIT_OK);
+  REQUIRE(infos[0].element == KJIT_F32 && infos[1].element == KJIT_BOOL && infos[1].rank == 2);
   options.signature = "(n),(n)->(n,3)";
+  options.flags = KJIT_ALGORITHM_OUTER;
+  REQUIRE(kjit_map(context, NULL, 1, find(module, "dot"), a.x + 1, 2, &options) ==
+          KJIT_ERROR_ARGUMENT);
+  options.flags = 0;
   REQUIRE(kjit_map(context, NULL, 1, find(module, "dot"), a.x + 1, 2, &options) == KJIT_OK);
   REQUIRE(infos[0].element == KJIT_ANY && infos[0].rank == 3 && infos[0].shape[2] == 3);
   options = (kjit_algorithm_options){ .size_bytes = sizeof options };
@@ -223,7 +230,7 @@ static void test_refused(kjit_module *module)
     { &a.r, 1, "max", a.x, 2, &masked, KJIT_ERROR_TYPE, "`where` has elements of type f32" },
     { &of_part, 1, "max", a.x + 1, 2, NULL, KJIT_ERROR_ARGUMENT, "`r0` is written and overlaps" },
     { twice, 2, "both", a.x, 2, NULL, KJIT_ERROR_ARGUMENT, "`r1` is written and overlaps `r0`" },
-    { &of_flat, 1, "max", a.x, 2, NULL, KJIT_ERROR_ARGUMENT, "it has a stride of 0" },
+    { &of_flat, 1, "max", a.x, 2, NULL, KJIT_ERROR_ARGUMENT, "elements of it are in one place" },
     { &of_ints, 1, "max", number, 2, NULL, KJIT_ERROR_ARGUMENT, "does not fit u32" },
     { &a.r, 1, "dot", a.x, 2, &cores, KJIT_ERROR_SYNTAX, "expected `,` or `)` at character 7" },
     { &a.r, 1, "dot", a.x + 1, 2, &other, KJIT_ERROR_ARGUMENT, "`r0`" },
