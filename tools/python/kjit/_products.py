@@ -1,5 +1,7 @@
 """Products, reductions over pairs, sparse matrices and linear systems."""
 
+import re
+from operator import index
 from typing import NamedTuple
 
 from . import _kjit, _state, dtypes
@@ -18,6 +20,9 @@ from ._algorithms import (
     perform,
 )
 from ._arrays import array
+from ._errors import CLASSES
+
+ArgumentError = CLASSES["KJIT_ERROR_ARGUMENT"]
 
 # ---- products ----
 
@@ -73,11 +78,37 @@ def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, **opti
 class CSR:
     """A matrix in compressed sparse rows: row i has the entries indptr[i] up to indptr[i + 1] - 1, of which entry k is data[k] in
     column indices[k]. `data`, `indices` and `indptr` are arrays, in place, as SciPy names them; `shape` is (rows, columns). Entries
-    of one place are added. Made by `kjit.csr`."""
+    of one place are added. Made by `kjit.csr`, or of its arrays. Products read what the indices say: whoever makes a matrix of
+    arrays has these looked at once, which waits for the device; check=False leaves that out, for indices that are known to be right,
+    and wrong ones then read memory that is not the matrix's. What is changed in the arrays later is not looked at: see `check`.
+    options: of the check, see `kjit.reduce`. ArgumentError: an index that is wrong, shapes. TypingError: types."""
 
-    def __init__(self, data, indices, indptr, shape):
-        self.data, self.indices, self.indptr = data, indices, indptr
-        self.shape = tuple(int(extent) for extent in shape)
+    def __init__(self, data, indices, indptr, shape, *, check=True, **options):
+        self.data, self.indices, self.indptr = (_no_list(part) for part in (data, indices, indptr))
+        self.shape = _shape_of_matrix(shape)
+        if check:
+            self._check_made(options)
+
+    def _check_made(self, options):
+        """Says which entry of a matrix that a user has made of arrays is wrong."""
+        arguments = *self._arguments(), Plain(0)
+        try:
+            perform("csr_check", 0, arguments, (), **options)
+        except ArgumentError as error:
+            place = re.search(r"at (row|entry) (\d+)$", error.message)
+            if not place:
+                raise
+            text = self._told(place[1] == "row", int(place[2]))
+            wrong = ArgumentError(f"error: {text}")
+            wrong.message = text
+            raise wrong from None
+
+    def _told(self, is_row, number):
+        if not is_row:
+            column = _element_at(self.indices, number)
+            return f"`indices`: entry {number} is {column}, and the matrix has {self.shape[1]} columns"
+        first, end = _element_at(self.indptr, number), _element_at(self.indptr, number + 1)
+        return f"`indptr`: row {number} is from {first} to {end}, and there are {self.nnz} entries: offsets ascend from 0 to that"
 
     @property
     def nnz(self):
@@ -100,7 +131,7 @@ class CSR:
         """The transposed matrix, which is this one in compressed sparse columns. Its columns are sorted in each row. options: see
         `kjit.reduce`; the results of a plan are data, indices and indptr. KernelError: a column outside of the matrix."""
         outcome = perform("csr_transpose", 3, self._arguments(), **options)
-        return outcome if isinstance(outcome, Plan) else CSR(*outcome, self.shape[::-1])
+        return outcome if isinstance(outcome, Plan) else CSR(*outcome, self.shape[::-1], check=False)
 
     @property
     def T(self):
@@ -133,7 +164,7 @@ class CSR:
         return f"<kjit.CSR {self.data.dtype}, shape {self.shape}, {self.nnz} entries>"
 
 
-def csr(source, shape=None, *, device=None, **options):
+def csr(source, shape=None, *, device=None, check=True, **options):
     """A matrix in compressed sparse rows, `kjit.CSR`, of source:
 
     - a matrix of SciPy, of any format; one of CSR in place,
@@ -141,27 +172,49 @@ def csr(source, shape=None, *, device=None, **options):
     - (data, (rows, columns)), the coordinates of entries in any order; those of one place are added, columns sorted,
     - an array of two axes, of which the elements that are not 0 are taken.
 
-    Indices are i32 or i64. device: copies the arrays to one, "cuda"; None: they stay where they are. options: see `kjit.reduce`.
-    ArgumentError, TypingError: shapes, types. KernelError: a coordinate outside of the matrix."""
+    Indices are i32 or i64. device: copies the arrays to one, "cuda"; None: they stay where they are. check: whether indices of the
+    first two are looked at, see `kjit.CSR`. options: see `kjit.reduce`. ArgumentError, TypingError: shapes, types, an index that is
+    wrong. KernelError: a coordinate outside of the matrix."""
     if options.get("plan"):
         raise TypeError("kjit.csr waits for the number of entries, and has no plan")
     if isinstance(source, CSR):
         return _moved(source, device)
     if hasattr(source, "tocsr"):
         found = source.tocsr()
-        return _moved(CSR(found.data, found.indices, found.indptr, found.shape), device)
+        return _moved(CSR(found.data, found.indices, found.indptr, found.shape, check=check, **options), device)
     if not isinstance(source, tuple):
         return _moved(_csr_of_dense(source, options), device)
+    if len(source) not in (2, 3):
+        raise TypeError(f"a matrix is (data, indices, indptr) or (data, (rows, columns)), not a tuple of {len(source)}")
     if shape is None:
         raise TypeError("the shape of the matrix is not known: shape=(rows, columns)")
     if len(source) == 3:
-        return _moved(CSR(*source, shape), device)
-    data, (rows, columns) = source
-    places = data, rows, columns, Plain(int(shape[0])), Plain(int(shape[1]))
-    data, indices, indptr = perform("csr_from_coo", 3, places, **options)
-    last = indptr[-1:]
-    count = int((last.to_host() if hasattr(last, "to_host") else last)[0])
-    return _moved(CSR(data[:count], indices[:count], indptr, shape), device)
+        return _moved(CSR(*source, shape, check=check, **options), device)
+    return _moved(_csr_of_coordinates(*source, _shape_of_matrix(shape), options), device)
+
+
+def _csr_of_coordinates(data, coordinates, shape, options):
+    if not isinstance(coordinates, (tuple, list)) or len(coordinates) != 2:
+        raise TypeError("the coordinates of a matrix are a tuple of two arrays: (data, (rows, columns))")
+    made = perform("csr_from_coo", 3, (data, *coordinates, Plain(shape[0]), Plain(shape[1])), **options)
+    count = int(_element_at(made[2], -1))
+    return CSR(made[0][:count], made[1][:count], made[2], shape, check=False)
+
+
+def _no_list(x):
+    return _operand(x) if isinstance(x, (list, tuple)) else x
+
+
+def _element_at(x, place):
+    """Element `place` of an array of one axis, wherever it lies."""
+    found = x[place:] if place == -1 else x[place : place + 1]
+    return array(found, device="cpu").to_host()[0]
+
+
+def _shape_of_matrix(shape):
+    if not isinstance(shape, (tuple, list)) or len(shape) != 2 or not all(hasattr(e, "__index__") for e in shape):
+        raise TypeError(f"the shape of a matrix is a tuple of two integers, (rows, columns), not {shape!r}")
+    return tuple(index(extent) for extent in shape)
 
 
 def _check_matrix(x):
@@ -177,17 +230,17 @@ def _csr_of_dense(x, options):
     rows, columns = x.shape
     count = reduce(x, "count_nonzero", **options)
     count = int(count.to_host() if hasattr(count, "to_host") else count)
-    index = "i32" if rows * columns < 2**31 else "i64"
+    counts = "i32" if rows * columns < 2**31 else "i64"
     element = x.dtype if isinstance(x, _kjit.Array) else dtypes.name_of(x.dtype)
-    made = [((count,), element), ((count,), index), ((rows + 1,), index)]
-    return CSR(*perform("csr_from_dense", 3, (x, Plain(rows), Plain(columns)), made=made, **options), x.shape)
+    made = [((count,), element), ((count,), counts), ((rows + 1,), counts)]
+    return CSR(*perform("csr_from_dense", 3, (x, Plain(rows), Plain(columns)), made=made, **options), x.shape, check=False)
 
 
 def _moved(matrix, device):
     if device is None:
         return matrix
     parts = (array(part, device=device) for part in (matrix.data, matrix.indices, matrix.indptr))
-    return CSR(*parts, matrix.shape)
+    return CSR(*parts, matrix.shape, check=False)
 
 
 # ---- linear systems ----

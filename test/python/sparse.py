@@ -1,0 +1,62 @@
+# RUN: %kjit-python %s
+"""Sparse matrices that are made of arrays: indices that would lead out of these are found before a product reads them."""
+import kjit
+import numpy as np
+
+ones = np.ones(4)
+columns, offsets = np.array([0, 2, 1, 0]), np.array([0, 1, 1, 4])
+
+
+def refused(kind, text, call):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), f"{error}, expected {text}"
+    else:
+        raise AssertionError(f"not refused: {text}")
+
+
+def changed(array, place, value):
+    made = array.copy()
+    made[place] = value
+    return made
+
+
+# ---- what a user gives is checked, once ----
+
+makers = [lambda *parts, **options: kjit.CSR(*parts, (3, 3), **options), lambda *parts, **options: kjit.csr(parts, (3, 3), **options)]
+places = [lambda x: x, lambda x: x[::-1].copy()[::-1], lambda x: kjit.array(x, device=kjit.device())]
+for make in makers:
+    for place in places:
+        for index in (np.int32, np.int64):
+            data, where, rows = place(ones), place(columns.astype(index)), place(offsets.astype(index))
+            assert make(data, where, rows).shape == (3, 3)
+            for value in (3, -1, 2**31 - 1):
+                text = f"`indices`: entry 2 is {value}, and the matrix has 3 columns"
+                refused(kjit.ArgumentError, text, lambda: make(data, place(changed(columns.astype(index), 2, value)), rows))
+                assert make(data, place(changed(columns.astype(index), 2, value)), rows, check=False).nnz == 4
+            for i, value, text in ((1, 3, "row 1 is from 3 to 1"), (3, 5, "row 2 is from 1 to 5"), (0, -1, "row 0 is from -1 to 1")):
+                text = f"`indptr`: {text}, and there are 4 entries"
+                refused(kjit.ArgumentError, text, lambda: make(data, where, place(changed(offsets.astype(index), i, value))))
+refused(kjit.ArgumentError, "entry 0 is 1099511627776", lambda: kjit.CSR(np.ones(1), np.array([2**40]), np.array([0, 1]), (1, 3)) @ np.ones(3))
+np.testing.assert_array_equal(kjit.CSR([1.0, 2.0], [1, 0], [0, 1, 2], [2, 2]) @ np.ones(2), [1, 2])
+refused(kjit.ArgumentError, "takes no options.plan", lambda: kjit.CSR(ones, columns, offsets, (3, 3), plan=True))
+refused(TypeError, "no option is called 'speed'", lambda: kjit.CSR(ones, columns, offsets, (3, 3), speed=1))
+
+try:
+    import scipy.sparse
+except ImportError:
+    print("SciPy is not here: its matrices are not handed over")
+else:
+    broken = scipy.sparse.csr_array((ones, columns, offsets), shape=(3, 3))
+    broken.indices[1] = 7
+    refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.csr(broken))
+    refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.lsmr(broken, np.ones(3)))
+
+# ---- shapes and tuples that are none ----
+
+for shape in (3, (3,), (3, 3, 3), (3, 2.5), "ab"):
+    refused(TypeError, "the shape of a matrix is a tuple of two integers, (rows, columns), not ", lambda: kjit.csr((ones, columns, offsets), shape))
+refused(TypeError, "not a tuple of 1", lambda: kjit.csr((ones,), (3, 3)))
+refused(TypeError, "the coordinates of a matrix are a tuple of two arrays", lambda: kjit.csr((ones, columns), (3, 3)))
+refused(TypeError, "the coordinates of a matrix are a tuple of two arrays", lambda: kjit.csr((ones, (columns,)), (3, 3)))
