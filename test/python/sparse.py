@@ -60,3 +60,31 @@ for shape in (3, (3,), (3, 3, 3), (3, 2.5), "ab"):
 refused(TypeError, "not a tuple of 1", lambda: kjit.csr((ones,), (3, 3)))
 refused(TypeError, "the coordinates of a matrix are a tuple of two arrays", lambda: kjit.csr((ones, columns), (3, 3)))
 refused(TypeError, "the coordinates of a matrix are a tuple of two arrays", lambda: kjit.csr((ones, (columns,)), (3, 3)))
+
+# ---- solvers: 0 is off, as in SciPy ----
+
+hilbert = 1 / (np.arange(6)[:, None] + np.arange(6) + 1.0)
+right = hilbert @ np.ones(6)
+loose = kjit.lsmr(hilbert, right, iteration_limit=500)
+tight = kjit.lsmr(hilbert, right, matrix_tolerance=0, b_tolerance=0, condition_limit=0, iteration_limit=500)
+assert loose.status == 0 and loose.residual_norm > 1e-10, loose
+assert tight.status == 0 and tight.residual_norm < 1e-13, tight
+steep = np.diag(10.0 ** np.arange(12))  # of a condition that is beyond 1e8
+for limit, status in ((1e8, 2), (0, 0)):
+    found = kjit.lsmr(steep, np.ones(12), matrix_tolerance=0, b_tolerance=0, condition_limit=limit, iteration_limit=2000)
+    assert found.status == status, found
+assert kjit.cg(hilbert, right).residual_norm > 1e-10
+least = kjit.cg(hilbert, right, residual_tolerance=0)
+assert least.status == 3 and least.residual_norm < 1e-13, least
+assert kjit.cg(np.eye(3), np.ones(3), residual_tolerance=0).status == 0
+
+sparse = kjit.csr(hilbert)
+for limit in (0, -2, 2**64):
+    refused(kjit.ArgumentError, f"iteration_limit is {limit}: it is from 1", lambda: kjit.cg(hilbert, right, iteration_limit=limit))
+refused(TypeError, "iteration_limit is an integer or None, not 2.5", lambda: kjit.cg(hilbert, right, iteration_limit=2.5))
+refused(TypeError, "residual_tolerance is a number, not None", lambda: kjit.cg(hilbert, right, residual_tolerance=None))
+refused(TypeError, "condition_limit is a number, not 'high'", lambda: kjit.lsmr(hilbert, right, condition_limit="high"))
+refused(TypeError, "`transposed` is a sparse matrix, a.T or one of SciPy, not ndarray", lambda: kjit.lsmr(sparse, right, transposed=hilbert))
+refused(kjit.ArgumentError, "the transposed matrix has the shape", lambda: kjit.lsmr(sparse, right, transposed=kjit.csr(hilbert[:3])))
+refused(TypeError, "`b` is an array, not NoneType", lambda: kjit.cg(sparse, None))
+refused(TypeError, "`a` is an array, not int", lambda: kjit.cg(3, right))

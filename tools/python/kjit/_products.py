@@ -245,6 +245,9 @@ def _moved(matrix, device):
 
 # ---- linear systems ----
 
+# As good as no tolerance and no limit.
+_LEAST, _GREATEST = 2.0**-1022, 2.0**1023
+
 
 class LinearOperator:
     """A matrix by what it does: `multiply(result, x)` stores its product with x in result, arrays of kjit on the solver's device, of
@@ -288,12 +291,47 @@ def _packed(matrix):
     return data, indices, indptr, rows.value, columns.value
 
 
+def _number(name, given, none=0.0):
+    """A number for the extension, where 0 is the default, of one of Python's, where 0 is off: what `none` is."""
+    try:
+        return float(given) or none
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is a number, not {given!r}") from None
+
+
+def _check_array(name, x):
+    if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        raise TypeError(f"`{name}` is an array, not {type(x).__name__}")
+
+
+def _matrix_of(a):
+    return csr(a) if hasattr(a, "tocsr") else a
+
+
+def _transposed_of(a):
+    a = _matrix_of(a)
+    if not isinstance(a, CSR):
+        raise TypeError(f"`transposed` is a sparse matrix, a.T or one of SciPy, not {type(a).__name__}")
+    return _packed(a)
+
+
+def _limit_of(iterations):
+    if iterations is None:
+        return 0
+    if not hasattr(iterations, "__index__"):
+        raise TypeError(f"iteration_limit is an integer or None, not {iterations!r}")
+    if not 1 <= index(iterations) < 2**63:
+        raise ArgumentError(f"iteration_limit is {iterations}: it is from 1 to 2^63 - 1, or None")
+    return index(iterations)
+
+
 def _solve(name, a, b, out, transposed, numbers, iteration_limit, device, stream):
-    b = _operand(b)
-    if hasattr(a, "tocsr"):
-        a = csr(a)
+    a, b = _matrix_of(a), _operand(b)
+    _check_array("b", b)
     if not isinstance(a, (CSR, LinearOperator)):
-        a = _dense(_operand(a), stream)
+        a = _operand(a)
+        _check_array("a", a)
+        a = _dense(a, stream)
     is_matrix = isinstance(a, CSR)
     if out is None:
         element = b.dtype if isinstance(b, _kjit.Array) else dtypes.name_of(b.dtype)
@@ -304,12 +342,12 @@ def _solve(name, a, b, out, transposed, numbers, iteration_limit, device, stream
         out,
         b,
         _packed(a) if is_matrix else None,
-        _packed(transposed) if transposed is not None else None,
+        _transposed_of(transposed) if transposed is not None else None,
         None if is_matrix else a.multiply,
         None if is_matrix else a.multiply_transposed,
         *a.shape,
         *numbers,
-        iteration_limit or 0,
+        _limit_of(iteration_limit),
         device if device is not None else _state.device(),
         stream,
     )
@@ -319,10 +357,11 @@ def _solve(name, a, b, out, transposed, numbers, iteration_limit, device, stream
 def cg(a, b, *, residual_tolerance=1e-5, iteration_limit=None, out=None, device=None, stream=None):
     """The x that solves A x = b for a symmetric positive definite matrix, by conjugate gradients from zeros, as a `kjit.Solution`.
     a: a matrix of SciPy, `kjit.csr`, an array of two axes, or a `kjit.LinearOperator`, of as many rows as columns; b: an array of
-    that many f32 or f64, the type of the matrix. It ends where |b - A x| is at most `residual_tolerance` |b|, or with
-    `iteration_limit` iterations, 10 for each row unless given. out: an array for x. A system that does not converge is no error: see
+    that many f32 or f64, the type of the matrix. It ends where |b - A x| is at most `residual_tolerance` |b|, with 0 where it is 0,
+    or with `iteration_limit` iterations, 10 for each row unless given. out: an array for x. A system that does not converge is no error: see
     `status`. ArgumentError: shapes, tolerances. TypingError: other types; what a function of a LinearOperator raises."""
-    return _solve("cg", a, b, out, None, (residual_tolerance, 0.0, 0.0, 0.0, 0.0), iteration_limit, device, stream)
+    numbers = _number("residual_tolerance", residual_tolerance, _LEAST), 0.0, 0.0, 0.0, 0.0
+    return _solve("cg", a, b, out, None, numbers, iteration_limit, device, stream)
 
 
 def lsmr(
@@ -340,7 +379,9 @@ def lsmr(
     stream=None,
 ):
     """The x that makes |b - A x|^2 + damp^2 |x|^2 least, for a matrix of any shape, by LSMR from zeros, as a `kjit.Solution`.
-    matrix_tolerance, b_tolerance, condition_limit: SciPy's atol, btol and conlim. iteration_limit: the lesser extent unless given.
+    matrix_tolerance, b_tolerance, condition_limit: SciPy's atol, btol and conlim, which are off where they are 0: it goes on to what
+    rounding allows. iteration_limit: the lesser extent unless given.
     transposed: the transposed matrix, `a.T`, which is made where it is not given. The rest: see `kjit.cg`."""
-    numbers = 0.0, damp, matrix_tolerance, b_tolerance, condition_limit
+    tolerances = _number("matrix_tolerance", matrix_tolerance, _LEAST), _number("b_tolerance", b_tolerance, _LEAST)
+    numbers = 0.0, _number("damp", damp), *tolerances, _number("condition_limit", condition_limit, _GREATEST)
     return _solve("lsmr", a, b, out, transposed, numbers, iteration_limit, device, stream)
