@@ -2,6 +2,7 @@
 
 import functools
 import types
+from operator import index
 
 from . import _kjit, _state, dtypes
 from ._functions import Function
@@ -135,6 +136,11 @@ def _packed(x):
     return tuple(_operand(item) for item in x.items) if isinstance(x, Several) else _operand(x)
 
 
+def perhaps(x):
+    """An operand that may be left out."""
+    return Plain(None) if x is None else x
+
+
 class Plain:
     """An argument that is no operand: an operator, a func, a number, a text."""
 
@@ -197,14 +203,29 @@ class Plan:
         return len(self._prepared)
 
 
-def perform(name, count, arguments, out=None, *, together=False, dtype=None, made=None, **options):
+def _check_counts(own):
+    """The extension has them in 64 and 32 bits without a sign."""
+    for key, bits in (("chunk", 64), ("begin_bit", 32), ("end_bit", 32)):
+        value = own.get(key, 0)
+        if not hasattr(value, "__index__"):
+            raise TypeError(f"{key} is an integer, not {value!r}")
+        if not 0 <= index(value) < 2**bits:
+            raise OverflowError(f"{key} is {value}: it is from 0 to 2^{bits} - 1")
+
+
+def perform(name, count, arguments, out=None, *, options=None, together=False, dtype=None, made=None, **own):
     """Runs an algorithm. arguments: what stands behind its results, operands or Several or Plain. count: how many results,
-    None: as many as it says; out: arrays for them, or None. together: the results are one argument. made: pairs (shape, element)
-    of arrays that are made without asking. Returns a tuple of the results, or a Plan."""
-    given = {key: options.pop(key) for key in _OPTIONS if key in options}
-    own = {key: options.pop(key) for key in list(options) if key in _INNER}
-    if options:
-        raise TypeError(f"no option is called {min(options)!r}: {', '.join(_OPTIONS)}")
+    None: as many as it says; out: arrays for them, or None. options: of the caller, who may have others than there are; own: what
+    the algorithm's own keywords are. together: the results are one argument. made: pairs (shape, element) of arrays that are made
+    without asking. Returns a tuple of the results, or a Plan."""
+    given = dict(options or {})
+    unknown = sorted(set(given) - set(_OPTIONS))
+    if unknown:
+        raise TypeError(f"no option is called {unknown[0]!r}: {', '.join(_OPTIONS)}")
+    for i, x in enumerate(_flat(arguments)):
+        if x is None:
+            raise TypeError(f"{name}: argument {i + 1} is None: an array or a number is expected")
+    _check_counts(own)
     if given.get("device") is None:
         given["device"] = _state.device()
     if given.get("accumulator") is not None:
@@ -229,9 +250,6 @@ def perform(name, count, arguments, out=None, *, together=False, dtype=None, mad
     if wants_plan:
         return Plan(prepared, results)
     return tuple(finished(result) for result in results) if is_made else results
-
-
-_INNER = ("axes", "flags", "initial", "where", "signature", "chunk", "begin_bit", "end_bit")
 
 
 def one(outcome):
@@ -286,7 +304,7 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
     arguments = (Plain(_pair(function, "what is mapped")), Several(operands))
     flags = OUTER if outer else 0
     outcome = perform(
-        "map", count, arguments, out, together=True, dtype=element, where=where, signature=signature, flags=flags, **options
+        "map", count, arguments, out, together=True, dtype=element, where=where, signature=signature, flags=flags, options=options
     )
     return outcome[0] if not isinstance(outcome, Plan) and len(outcome) == 1 else outcome
 

@@ -16,10 +16,22 @@ def _record_name(dtype):
     return _records.name_of(dtype)
 
 
+def _hint(dtype):
+    """Behind the message: what a text of NumPy's, whose numbers count bytes and not bits, is called here."""
+    if not isinstance(dtype, str):
+        return ""
+    import numpy
+    try:
+        name = dtypes.name_of(numpy.dtype(dtype))
+    except (TypeError, ValueError, SyntaxError):
+        return ""
+    return f"; what NumPy calls {dtype!r} is \"{name}\", numbers of kjit's names are bits" if name else ""
+
+
 def _element(dtype):
     name = dtypes.name_of(dtype) or _record_name(dtype)
     if name is None:
-        raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32")
+        raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32{_hint(dtype)}")
     return name
 
 

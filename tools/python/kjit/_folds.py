@@ -12,6 +12,7 @@ from ._algorithms import (
     one,
     operator_of,
     perform,
+    perhaps,
 )
 
 
@@ -42,7 +43,7 @@ def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=Fal
     ArgumentError: axes or shapes that do not fit, no elements and neither an initial value nor an identity. TypingError: the
     operator's result. UnknownNameError: no such operator."""
     return one(
-        perform("reduce", 1, (x, Plain(operator_of(operator, commutes))), listed(out), axes=axes_of(axis), initial=initial, **options)
+        perform("reduce", 1, (x, Plain(operator_of(operator, commutes))), listed(out), axes=axes_of(axis), initial=initial, options=options)
     )
 
 
@@ -50,7 +51,7 @@ def reduce_several(x, operators, *, axis=None, out=None, **options):
     """Several operators in one pass over x: a tuple of what `kjit.reduce` gives for each. out: a tuple of arrays. What is
     combined takes at most 128 bytes together. options and errors: see `kjit.reduce`."""
     found = tuple(operator_of(each) for each in operators)
-    return perform("reduce_several", len(found), (x, Plain(found)), out, together=True, axes=axes_of(axis), **options)
+    return perform("reduce_several", len(found), (x, Plain(found)), out, together=True, axes=axes_of(axis), options=options)
 
 
 def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=None, commutes=False, **options):
@@ -58,7 +59,7 @@ def scan(x, operator="add", *, axis=None, exclusive=False, initial=None, out=Non
     result has the shape of x, and `out` may be x itself. options and errors: see `kjit.reduce`."""
     flags = EXCLUSIVE if exclusive else 0
     arguments = x, Plain(operator_of(operator, commutes))
-    return one(perform("scan", 1, arguments, listed(out), axes=axes_of(axis), flags=flags, initial=initial, **options))
+    return one(perform("scan", 1, arguments, listed(out), axes=axes_of(axis), flags=flags, initial=initial, options=options))
 
 
 # ---- segments and keys ----
@@ -69,7 +70,7 @@ def reduce_segments(x, offsets, operator="add", *, initial=None, out=None, commu
     offsets[i + 1] - 1, so that there is one integer more than there are segments. Empty segments get `initial`, else the
     operator's identity. KernelError: offsets that descend or lead out of x. commutes and options: see `kjit.reduce`."""
     arguments = x, offsets, Plain(operator_of(operator, commutes))
-    return one(perform("reduce_segments", 1, arguments, listed(out), initial=initial, **options))
+    return one(perform("reduce_segments", 1, arguments, listed(out), initial=initial, options=options))
 
 
 def scan_segments(x, offsets, operator="add", *, exclusive=False, initial=None, out=None, commutes=False, **options):
@@ -77,7 +78,7 @@ def scan_segments(x, offsets, operator="add", *, exclusive=False, initial=None, 
     were; without `out` they are undefined. options and errors: see there."""
     arguments = x, offsets, Plain(operator_of(operator, commutes))
     flags = EXCLUSIVE if exclusive else 0
-    return one(perform("scan_segments", 1, arguments, listed(out), flags=flags, initial=initial, **options))
+    return one(perform("scan_segments", 1, arguments, listed(out), flags=flags, initial=initial, options=options))
 
 
 def reduce_by_key(keys, x, operator="add", equal=None, *, initial=None, out=None, commutes=False, **options):
@@ -86,7 +87,7 @@ def reduce_by_key(keys, x, operator="add", equal=None, *, initial=None, out=None
     except with out=(keys, results, count) of n, n and one element, which are the result then. options and errors: see
     `kjit.reduce`."""
     arguments = keys, x, Plain(operator_of(operator, commutes)), Plain(equal_of(equal))
-    return counted(perform("reduce_by_key", 3, arguments, out, initial=initial, **options), out)
+    return counted(perform("reduce_by_key", 3, arguments, out, initial=initial, options=options), out)
 
 
 def scan_by_key(
@@ -96,7 +97,7 @@ def scan_by_key(
     be x itself. options and errors: see `kjit.reduce`."""
     arguments = keys, x, Plain(operator_of(operator, commutes)), Plain(equal_of(equal))
     flags = EXCLUSIVE if exclusive else 0
-    return one(perform("scan_by_key", 1, arguments, listed(out), flags=flags, initial=initial, **options))
+    return one(perform("scan_by_key", 1, arguments, listed(out), flags=flags, initial=initial, options=options))
 
 
 # ---- updates, search, histograms ----
@@ -108,7 +109,9 @@ def update_at(x, places, values, operator="add", *, commutes=True, **options):
     broadcasts to it. The operator has to commute. On a GPU floats are added in any order.
 
     ArgumentError: shapes, an operator that does not commute. KernelError: a place outside of x. options: see `kjit.reduce`."""
-    outcome = perform("update_at", 1, (places, values, Plain(operator_of(operator, commutes))), (x,), **options)
+    if x is None or places is None or values is None:
+        raise TypeError("update_at: x, places and values are arrays or numbers, not None")
+    outcome = perform("update_at", 1, (places, values, Plain(operator_of(operator, commutes))), (x,), options=options)
     return outcome if isinstance(outcome, Plan) else x
 
 
@@ -117,13 +120,13 @@ def search_sorted(sorted, values, less=None, *, right=False, out=None, **options
     equal it, as `numpy.searchsorted`. Integers of the shape of values. less(a, b): the order that `sorted` has. options: see
     `kjit.reduce`. TypingError: elements without an order."""
     arguments = sorted, values, Plain(less_of(less))
-    return one(perform("search_sorted", 1, arguments, listed(out), flags=RIGHT if right else 0, **options))
+    return one(perform("search_sorted", 1, arguments, listed(out), flags=RIGHT if right else 0, options=options))
 
 
 def bincount(x, bins, weights=None, *, out=None, **options):
     """How many elements of x, integers of any shape, are i, for i from 0 to bins - 1; or the sum of their weights, which have the
     shape of x. KernelError: an element that is no bin. options: see `kjit.reduce`."""
-    return one(perform("bincount", 1, (x, Plain(bins), weights), listed(out), **options))
+    return one(perform("bincount", 1, (x, Plain(bins), perhaps(weights)), listed(out), options=options))
 
 
 def histogram(x, bins, low=None, high=None, weights=None, *, out=None, **options):
@@ -131,10 +134,10 @@ def histogram(x, bins, low=None, high=None, weights=None, *, out=None, **options
     equal width from `low` to `high`; or an array of the ascending edges, one more than bins. A bin has its lower edge, the last
     one both; elements outside, and NaN, are not counted. options: see `kjit.reduce`. ArgumentError: edges, shapes."""
     if low is None and high is None:
-        return one(perform("histogram_edges", 1, (x, bins, weights), listed(out), **options))
+        return one(perform("histogram_edges", 1, (x, bins, perhaps(weights)), listed(out), options=options))
     if low is None or high is None:
         raise TypeError("histogram takes a number of bins with low and high, or an array of edges")
-    arguments = x, Plain(bins), Plain(low), Plain(high), weights
-    return one(perform("histogram", 1, arguments, listed(out), **options))
+    arguments = x, Plain(bins), Plain(low), Plain(high), perhaps(weights)
+    return one(perform("histogram", 1, arguments, listed(out), options=options))
 
 

@@ -1,13 +1,14 @@
 """Sorts, selections and sets over whole arrays, with functions of Python for orders."""
 
-from ._algorithms import DESCENDING, Plain, Plan, axes_of, equal_of, less_of, listed, one, perform
+from ._algorithms import DESCENDING, Plain, Plan, axes_of, equal_of, less_of, listed, one, perform, perhaps
 from ._folds import counted
 
 # ---- sorts ----
 
 
-def _order(descending):
-    return DESCENDING if descending else 0
+def _order(descending, begin_bit=0, end_bit=0):
+    """What the order is, for `perform`."""
+    return {"flags": DESCENDING if descending else 0, "begin_bit": begin_bit, "end_bit": end_bit}
 
 
 def sort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
@@ -15,53 +16,51 @@ def sort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, en
     less(a, b): whether a comes before b, a strict order as that of <; without it numbers ascend, NaNs last. descending: that order the other way
     around. Equal elements keep their order. begin_bit, end_bit: only these bits of integers are looked at. options: see `kjit.reduce`. ArgumentError: axes,
     shapes. TypingError: elements without an order."""
-    options |= {"begin_bit": begin_bit, "end_bit": end_bit}
-    return one(
-        perform("sort", 1, (x, Plain(less_of(less))), listed(out), axes=axes_of(axis), flags=_order(descending), **options)
-    )
+    own = _order(descending, begin_bit, end_bit)
+    return one(perform("sort", 1, (x, Plain(less_of(less))), listed(out), axes=axes_of(axis), options=options, **own))
 
 
-def sort_pairs(x, values, less=None, *, axis=None, descending=False, out=None, **options):
+def sort_pairs(x, values, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """(x sorted, values each where its element of x comes to be); both have the same shape. out: a tuple of two arrays, which may
     be x and values. The rest: see `kjit.sort`."""
     arguments = x, values, Plain(less_of(less))
-    return perform("sort_pairs", 2, arguments, out, axes=axes_of(axis), flags=_order(descending), **options)
+    return perform("sort_pairs", 2, arguments, out, axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
 
 
-def argsort(x, less=None, *, axis=None, descending=False, out=None, **options):
+def argsort(x, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """Where along the axis the elements are in their order: integers of the shape of x. The rest: see `kjit.sort`."""
     arguments = x, Plain(less_of(less))
-    return one(perform("argsort", 1, arguments, listed(out), axes=axes_of(axis), flags=_order(descending), **options))
+    return one(perform("argsort", 1, arguments, listed(out), axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit)))
 
 
-def merge(x, y, less=None, *, descending=False, out=None, **options):
+def merge(x, y, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """The elements of x and y, arrays of one dimension that are sorted, in order; of equal ones those of x first. The rest: see
     `kjit.sort`."""
     arguments = x, y, Plain(less_of(less))
-    return one(perform("merge", 1, arguments, listed(out), flags=_order(descending), **options))
+    return one(perform("merge", 1, arguments, listed(out), options=options, **_order(descending, begin_bit, end_bit)))
 
 
-def top_k(x, k, less=None, *, axis=None, descending=False, out=None, **options):
+def top_k(x, k, less=None, *, axis=None, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """(elements, places): the first k that `kjit.sort` would put along one axis, by default the last, and where along the axis
     they are in x; both have the shape of x with k elements along the axis. descending: the greatest. out: a tuple of two arrays,
     one of which may be None. ArgumentError: k is negative or more than there are. The rest: see `kjit.sort`."""
     arguments = x, Plain(k), Plain(less_of(less))
     if out is not None:
-        arguments = *out, *arguments
-        outcome = perform("top_k", 0, arguments, (), axes=axes_of(axis), flags=_order(descending), **options)
+        arguments = *(perhaps(result) for result in out), *arguments
+        outcome = perform("top_k", 0, arguments, (), axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
         return outcome if isinstance(outcome, Plan) else out
-    return perform("top_k", 2, arguments, None, axes=axes_of(axis), flags=_order(descending), **options)
+    return perform("top_k", 2, arguments, None, axes=axes_of(axis), options=options, **_order(descending, begin_bit, end_bit))
 
 
-def sort_segments(x, offsets, values=None, less=None, *, descending=False, out=None, **options):
+def sort_segments(x, offsets, values=None, less=None, *, descending=False, out=None, begin_bit=0, end_bit=0, **options):
     """The segments of x, an array of one dimension, each sorted by itself: segment i has the elements offsets[i] up to
     offsets[i + 1] - 1; elements in no segment stay where they are. With `values` a pair, as `kjit.sort_pairs`. out: an array, with
     values a tuple of two. KernelError: offsets that descend or lead out of x. The rest: see `kjit.sort`."""
-    options["flags"] = _order(descending)
-    last = x, values, offsets, Plain(less_of(less))
+    own = _order(descending, begin_bit, end_bit) | {"options": options}
+    last = x, perhaps(values), offsets, Plain(less_of(less))
     if values is None:
-        return one(perform("sort_segments", 1, (None, *last), listed(out), **options))
-    return perform("sort_segments", 2, last, out, **options)
+        return one(perform("sort_segments", 1, (Plain(None), *last), listed(out), **own))
+    return perform("sort_segments", 2, last, out, **own)
 
 
 # ---- selections ----
@@ -71,13 +70,13 @@ def select_where(x, flags, *, out=None, **options):
     """The elements of x for which flags, as many, are not 0, in the row-major order of x: an array of one dimension. flags: an
     array, or `kjit.computed`. It waits for their number, except with out=(result, count), an array with room for all and one of
     one integer, which are the result then. options: see `kjit.reduce`. ArgumentError: shapes, results that overlap x."""
-    return counted(perform("select", 2, (x, flags), out, **options), out)
+    return counted(perform("select", 2, (x, flags), out, options=options), out)
 
 
 def partition(x, flags, *, out=None, **options):
     """(elements whose flags are not 0, the others), each in the order of x. out: (result, rest, count). The rest: see
     `kjit.select_where`."""
-    outcome = perform("partition", 3, (x, flags), out, **options)
+    outcome = perform("partition", 3, (x, flags), out, options=options)
     if isinstance(outcome, Plan) or out is not None:
         return outcome
     kept, rest, count = outcome
@@ -88,7 +87,7 @@ def partition(x, flags, *, out=None, **options):
 def partition_three(x, classes, *, out=None, **options):
     """(elements of class 0, of class 1, of class 2): classes has as many integers as x elements. out: (first, second, rest,
     counts), counts an array of two integers. KernelError: another class. The rest: see `kjit.select_where`."""
-    outcome = perform("partition_three", 4, (x, classes), out, **options)
+    outcome = perform("partition_three", 4, (x, classes), out, options=options)
     if isinstance(outcome, Plan) or out is not None:
         return outcome
     *parts, counts = outcome
@@ -104,7 +103,7 @@ def _number(count):
 def nonzero(x, *, out=None, **options):
     """The places of the elements of x that are not 0, in x as one line: integers. out: (result, count). The rest: see
     `kjit.select_where`."""
-    return counted(perform("nonzero", 2, (x,), out, **options), out)
+    return counted(perform("nonzero", 2, (x,), out, options=options), out)
 
 
 def unique(x, values=None, equal=None, *, out=None, **options):
@@ -112,21 +111,21 @@ def unique(x, values=None, equal=None, *, out=None, **options):
     `values`, as many elements, a pair: also those at its place. out: (result, count) or (result, values, count). The rest: see
     `kjit.select_where`."""
     if values is None:
-        return counted(perform("unique", 2, (x, Plain(equal_of(equal))), out, **options), out)
-    return counted(perform("unique_pairs", 3, (x, values, Plain(equal_of(equal))), out, **options), out)
+        return counted(perform("unique", 2, (x, Plain(equal_of(equal))), out, options=options), out)
+    return counted(perform("unique_pairs", 3, (x, values, Plain(equal_of(equal))), out, options=options), out)
 
 
 def run_lengths(x, equal=None, *, out=None, **options):
     """(elements, lengths, starts) of the runs of equal neighbours of x. out: (elements, lengths, starts, count). The rest: see
     `kjit.unique`."""
-    return counted(perform("run_lengths", 4, (x, Plain(equal_of(equal))), out, **options), out)
+    return counted(perform("run_lengths", 4, (x, Plain(equal_of(equal))), out, options=options), out)
 
 
 # ---- sets ----
 
 
 def _set(name, x, y, less, descending, out, options):
-    outcome = perform(name, 2, (x, y, Plain(less_of(less))), out, flags=_order(descending), **options)
+    outcome = perform(name, 2, (x, y, Plain(less_of(less))), out, options=options, **_order(descending))
     return counted(outcome, out)
 
 

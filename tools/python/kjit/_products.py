@@ -32,14 +32,16 @@ def einsum(expression, *operands, out=None, tf32=False, **options):
     numbers; out: an array, or `kjit.computed`, which gets each sum once. tf32: GPUs may cut factors of f32 to 11 significant bits.
     options: see `kjit.reduce`; sums are computed in `accumulator`. ArgumentError: the expression, shapes. TypingError: several
     types. UnsupportedError: more operands."""
+    if not isinstance(expression, str):
+        raise TypeError(f'an expression is a text, "ij,jk->ik", not {type(expression).__name__}: lists of axes are not taken')
     arguments = Plain(expression), Several(operands)
-    return one(perform("einsum", 1, arguments, listed(out), flags=TF32 if tf32 else 0, **options))
+    return one(perform("einsum", 1, arguments, listed(out), flags=TF32 if tf32 else 0, options=options))
 
 
 def matmul(x, y, *, out=None, tf32=False, **options):
     """The product of matrices, as `numpy.matmul`: the last two axes are multiplied, (m, k) by (k, n), the others broadcast; an array
     of one axis is a row on the left and a column on the right. The rest: see `kjit.einsum`."""
-    return one(perform("matmul", 1, (x, y), listed(out), flags=TF32 if tf32 else 0, **options))
+    return one(perform("matmul", 1, (x, y), listed(out), flags=TF32 if tf32 else 0, options=options))
 
 
 # ---- pairs ----
@@ -62,14 +64,14 @@ def pairs(function, x, y, operator="add", *, arguments=(), out=None, chunk=0, co
     UnsupportedError: rows of more than 4096 bytes."""
     inner = Computed(function, None, tuple(arguments))
     given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
-    return one(perform("pairs", 1, given, listed(out), chunk=chunk, **options))
+    return one(perform("pairs", 1, given, listed(out), chunk=chunk, options=options))
 
 
 def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, **options):
     """(values, places): for each i the k least of `function(x[i], y[j], i, j, *arguments)` in ascending order, and the j that they
     are of; both have the shape (rows of x, k). k: 1 to 64. out: a tuple of two arrays. The rest: see `kjit.pairs`."""
     given = Computed(function, None, tuple(arguments)), x, _rows(y), Plain(k)
-    return perform("pairs_smallest", 2, given, out, chunk=chunk, **options)
+    return perform("pairs_smallest", 2, given, out, chunk=chunk, options=options)
 
 
 # ---- sparse matrices ----
@@ -93,7 +95,7 @@ class CSR:
         """Says which entry of a matrix that a user has made of arrays is wrong."""
         arguments = *self._arguments(), Plain(0)
         try:
-            perform("csr_check", 0, arguments, (), **options)
+            perform("csr_check", 0, arguments, (), options=options)
         except ArgumentError as error:
             place = re.search(r"at (row|entry) (\d+)$", error.message)
             if not place:
@@ -122,7 +124,7 @@ class CSR:
         """The product with x, of shape (columns,) or (columns, n), of the type of data: an array of shape (rows,) or (rows, n).
         options: see `kjit.reduce`. ArgumentError: shapes. TypingError: several types. KernelError: `indptr` descends."""
         name = "spmv" if len(x.shape) == 1 else "spmm"
-        return one(perform(name, 1, (*self._arguments(), x), listed(out), **options))
+        return one(perform(name, 1, (*self._arguments(), x), listed(out), options=options))
 
     def __matmul__(self, x):
         return self.multiply(x) if hasattr(x, "shape") and not isinstance(x, CSR) else NotImplemented
@@ -130,7 +132,7 @@ class CSR:
     def transpose(self, **options):
         """The transposed matrix, which is this one in compressed sparse columns. Its columns are sorted in each row. options: see
         `kjit.reduce`; the results of a plan are data, indices and indptr. KernelError: a column outside of the matrix."""
-        outcome = perform("csr_transpose", 3, self._arguments(), **options)
+        outcome = perform("csr_transpose", 3, self._arguments(), options=options)
         return outcome if isinstance(outcome, Plan) else CSR(*outcome, self.shape[::-1], check=False)
 
     @property
@@ -142,15 +144,15 @@ class CSR:
         """Looks whether all indices are right: offsets ascend and lead to entries, columns are in the matrix; sorted: columns ascend
         in each row; unique: and none comes twice. ArgumentError: says which one is wrong. It waits. options: see `kjit.reduce`."""
         flags = (1 if sorted else 0) | (2 if unique else 0)
-        perform("csr_check", 0, (*self._arguments(), Plain(flags)), (), **options)
+        perform("csr_check", 0, (*self._arguments(), Plain(flags)), (), options=options)
 
     def to_dense(self, *, out=None, **options):
         """The matrix as an array of two axes. options: see `kjit.reduce`. KernelError: a column outside of the matrix."""
-        return one(perform("csr_to_dense", 1, self._arguments(), listed(out), **options))
+        return one(perform("csr_to_dense", 1, self._arguments(), listed(out), options=options))
 
     def to_coo(self, **options):
         """(data, rows, columns): of each entry its value, row and column. options: see `kjit.reduce`; the result of a plan is rows."""
-        outcome = perform("csr_to_coo", 1, self._arguments(), **options)
+        outcome = perform("csr_to_coo", 1, self._arguments(), options=options)
         return outcome if isinstance(outcome, Plan) else (self.data, outcome[0], self.indices)
 
     def to_scipy(self):
@@ -196,7 +198,7 @@ def csr(source, shape=None, *, device=None, check=True, **options):
 def _csr_of_coordinates(data, coordinates, shape, options):
     if not isinstance(coordinates, (tuple, list)) or len(coordinates) != 2:
         raise TypeError("the coordinates of a matrix are a tuple of two arrays: (data, (rows, columns))")
-    made = perform("csr_from_coo", 3, (data, *coordinates, Plain(shape[0]), Plain(shape[1])), **options)
+    made = perform("csr_from_coo", 3, (data, *coordinates, Plain(shape[0]), Plain(shape[1])), options=options)
     count = int(_element_at(made[2], -1))
     return CSR(made[0][:count], made[1][:count], made[2], shape, check=False)
 
@@ -233,7 +235,7 @@ def _csr_of_dense(x, options):
     counts = "i32" if rows * columns < 2**31 else "i64"
     element = x.dtype if isinstance(x, _kjit.Array) else dtypes.name_of(x.dtype)
     made = [((count,), element), ((count,), counts), ((rows + 1,), counts)]
-    return CSR(*perform("csr_from_dense", 3, (x, Plain(rows), Plain(columns)), made=made, **options), x.shape, check=False)
+    return CSR(*perform("csr_from_dense", 3, (x, Plain(rows), Plain(columns)), made=made, options=options), x.shape, check=False)
 
 
 def _moved(matrix, device):

@@ -5,14 +5,15 @@ from ._algorithms import Plain, Plan, listed, one, perform
 
 
 def _fill(name, x, arguments, dtype, device, options):
-    """Fills an array, or a new one of that shape."""
-    if isinstance(x, (int, tuple)):
-        x = _arrays.empty(x, dtype, device)
+    """Fills an array, or a new one of that shape, which a list is, too: nobody would see a list filled."""
+    if x is None:
+        raise TypeError(f"{name}: x is an array or the shape of a new one, not None")
+    if isinstance(x, (tuple, list)) or hasattr(x, "__index__") and not hasattr(x, "__len__"):
+        x = _arrays.empty(tuple(x) if isinstance(x, list) else x, dtype, device)
     elif device is not None:
         options["device"] = device
-    outcome = perform(name, 1, tuple(Plain(a) for a in arguments), (x,), **options)
+    outcome = perform(name, 1, tuple(Plain(a) for a in arguments), (x,), options=options)
     return outcome if isinstance(outcome, Plan) else x
-
 
 
 def random_uniform(x, seed, low=0.0, high=1.0, *, offset=0, dtype="f64", device=None, **options):
@@ -50,4 +51,4 @@ def random_permutation(x, seed, *, dtype="i64", device=None, **options):
 def random_shuffle(x, seed, *, out=None, **options):
     """A copy of x with the elements of its first axis, numbers or rows, in the order that `kjit.random_permutation` has for the
     seed. out: an array of the shape of x that does not overlap it. options: see `kjit.reduce`. ArgumentError: shapes."""
-    return one(perform("random_shuffle", 1, (x, Plain(seed)), listed(out), **options))
+    return one(perform("random_shuffle", 1, (x, Plain(seed)), listed(out), options=options))
