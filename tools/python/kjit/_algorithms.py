@@ -7,7 +7,7 @@ from operator import index
 from . import _kjit, _state, dtypes
 from ._functions import Function
 
-EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32 = 1, 2, 8, 16, 32
+EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32, E4M3, E5M2 = 1, 2, 8, 16, 32, 64, 128
 
 # What every algorithm takes besides its own keywords.
 _OPTIONS = ("accumulator", "device", "plan", "stream")
@@ -227,7 +227,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
             raise TypeError(f"{name}: argument {i + 1} is None: an array or a number is expected")
     _check_counts(own)
     if given.get("device") is None:
-        given["device"] = _state.device()
+        given["device"] = None if own.get("devices") else _state.device()
     if given.get("accumulator") is not None:
         given["accumulator"] = dtypes.name_of(given["accumulator"]) or given["accumulator"]
     if own.get("where") is not None:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from . import _kjit, _state, dtypes
 from ._algorithms import (
+    E4M3,
+    E5M2,
     TF32,
     Computed,
     Plain,
@@ -13,6 +15,7 @@ from ._algorithms import (
     Several,
     _device_of,
     _operand,
+    function_of,
     listed,
     new_array,
     one,
@@ -27,21 +30,52 @@ ArgumentError = CLASSES["KJIT_ERROR_ARGUMENT"]
 # ---- products ----
 
 
-def einsum(expression, *operands, out=None, tf32=False, **options):
+def _formats(tf32, e4m3, e5m2):
+    if e4m3 and e5m2:
+        raise TypeError("bytes are floats of e4m3 or of e5m2, and both are asked for")
+    return (TF32 if tf32 else 0) | (E4M3 if e4m3 else 0) | (E5M2 if e5m2 else 0)
+
+
+def _behind(epilogue, operands):
+    """What each element of a product goes through, for `perform`."""
+    if epilogue is None:
+        if operands:
+            raise TypeError("epilogue_operands are those of an epilogue, and there is none")
+        return {}
+    function = function_of(epilogue, "an epilogue")
+    operands = tuple(operands) if isinstance(operands, (tuple, list)) else (operands,)
+    if any(x is None for x in operands):
+        raise TypeError("one of epilogue_operands is None: an array or a number is expected")
+    return {"epilogue": function._loaded_module(), "epilogue_operands": tuple(_operand(x) for x in operands)}
+
+
+def einsum(
+    expression, *operands, out=None, tf32=False, e4m3=False, e5m2=False, epilogue=None, epilogue_operands=(), **options
+):
     """The sum of products that `expression` asks for, as `numpy.einsum`: "ij,jk->ik". operands: 1 to 10 arrays of one type of
     numbers; out: an array, or `kjit.computed`, which gets each sum once. tf32: GPUs may cut factors of f32 to 11 significant bits.
+    e4m3, e5m2: the operands are u8, whose bytes are floats of 8 bits; sums are f32.
+
+    epilogue: a function that each element goes through before it is stored: `epilogue(sum, *elements)`, of what sums are computed in
+    and an element of each of epilogue_operands, up to 8 arrays and numbers that broadcast to the result, of which one may be `out`
+    itself, whose elements are read before they are written:
+
+        kjit.matmul(x, w, epilogue=lambda sum, b: max(sum + b, 0), epilogue_operands=(bias,))
+
     options: see `kjit.reduce`; sums are computed in `accumulator`. ArgumentError: the expression, shapes. TypingError: several
-    types. UnsupportedError: more operands."""
+    types, what the epilogue returns. UnsupportedError: more operands."""
     if not isinstance(expression, str):
         raise TypeError(f'an expression is a text, "ij,jk->ik", not {type(expression).__name__}: lists of axes are not taken')
     arguments = Plain(expression), Several(operands)
-    return one(perform("einsum", 1, arguments, listed(out), flags=TF32 if tf32 else 0, options=options))
+    own = _behind(epilogue, epilogue_operands)
+    return one(perform("einsum", 1, arguments, listed(out), flags=_formats(tf32, e4m3, e5m2), options=options, **own))
 
 
-def matmul(x, y, *, out=None, tf32=False, **options):
+def matmul(x, y, *, out=None, tf32=False, e4m3=False, e5m2=False, epilogue=None, epilogue_operands=(), **options):
     """The product of matrices, as `numpy.matmul`: the last two axes are multiplied, (m, k) by (k, n), the others broadcast; an array
     of one axis is a row on the left and a column on the right. The rest: see `kjit.einsum`."""
-    return one(perform("matmul", 1, (x, y), listed(out), flags=TF32 if tf32 else 0, options=options))
+    own = _behind(epilogue, epilogue_operands)
+    return one(perform("matmul", 1, (x, y), listed(out), flags=_formats(tf32, e4m3, e5m2), options=options, **own))
 
 
 # ---- pairs ----
@@ -51,12 +85,26 @@ def _rows(y):
     return Several(y if isinstance(y, tuple) else (y,))
 
 
-def pairs(function, x, y, operator="add", *, arguments=(), out=None, chunk=0, commutes=False, **options):
+def _shared(devices, options):
+    """The devices that share a call, for `perform`."""
+    if devices is None:
+        return {}
+    if options.get("device") is not None:
+        raise TypeError("a call is on a device or on devices, and both are given")
+    if isinstance(devices, (str, _kjit.Device)) or not hasattr(devices, "__iter__"):
+        raise TypeError(f"devices is a tuple of devices, ('cuda:0', 'cuda:1'), not {devices!r}")
+    return {"devices": tuple(devices)}
+
+
+def pairs(
+    function, x, y, operator="add", *, arguments=(), out=None, chunk=0, devices=None, commutes=False, **options
+):
     """For each i operator over all j of `function(x[i], y[j], i, j, *arguments)`, without the matrix of all pairs: an array of as
     many elements as x has rows. x and y: arrays of one axis, whose elements the function gets as numbers, or of two, whose rows it
     gets as arrays; y may be a tuple of up to 8 of them, of which the function gets a row each. operator: see `kjit.reduce`.
     arguments: further arrays and numbers. chunk: so many rows of y are read at a time, which brings them from the host's memory to
-    a device that need not hold them all; 0: all.
+    a device that need not hold them all; 0: all. devices: several of one kind that share the rows of x, ("cuda:0", "cuda:1");
+    arrays may lie anywhere, and the call returns when it is done.
 
         kjit.pairs(lambda x, y, i, j, s: kjit.exp(-s * (x - y) ** 2), x, y, arguments=(0.5,))
 
@@ -64,14 +112,14 @@ def pairs(function, x, y, operator="add", *, arguments=(), out=None, chunk=0, co
     UnsupportedError: rows of more than 4096 bytes."""
     inner = Computed(function, None, tuple(arguments))
     given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
-    return one(perform("pairs", 1, given, listed(out), chunk=chunk, options=options))
+    return one(perform("pairs", 1, given, listed(out), chunk=chunk, options=options, **_shared(devices, options)))
 
 
-def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, **options):
+def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, devices=None, **options):
     """(values, places): for each i the k least of `function(x[i], y[j], i, j, *arguments)` in ascending order, and the j that they
     are of; both have the shape (rows of x, k). k: 1 to 64. out: a tuple of two arrays. The rest: see `kjit.pairs`."""
     given = Computed(function, None, tuple(arguments)), x, _rows(y), Plain(k)
-    return perform("pairs_smallest", 2, given, out, chunk=chunk, options=options)
+    return perform("pairs_smallest", 2, given, out, chunk=chunk, options=options, **_shared(devices, options))
 
 
 # ---- sparse matrices ----

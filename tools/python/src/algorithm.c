@@ -199,12 +199,45 @@ static int read_axes(PyObject *object, int32_t axes[BINDING_MAX_RANK],
   return 0;
 }
 
+enum { MOST_DEVICES = 64 };
+
 typedef struct given_options {
-  PyObject *axes, *initial, *device, *stream, *accumulator, *where;
+  PyObject *axes, *initial, *device, *stream, *accumulator, *where, *epilogue, *epilogue_operands,
+    *devices;
   int is_planned;
   int32_t axis_numbers[BINDING_MAX_RANK];
   PyObject *keeper; /* what the stream needs */
+  kjit_device *shared[MOST_DEVICES];
 } given_options;
+
+/* A func, and a tuple of operands. */
+static int read_epilogue(algorithm_call *call, const given_options *given,
+                         kjit_algorithm_options *options)
+{
+  algorithm_argument operands = { .count = 0 };
+  if (given->epilogue == Py_None) return 0;
+  if (get_function(call->context, given->epilogue, &options->epilogue)) return -1;
+  if (read_several(call, given->epilogue_operands, 0, &operands)) return -1;
+  options->epilogue_operands = operands.operands;
+  options->epilogue_operand_count = operands.count;
+  return 0;
+}
+
+static int read_devices(algorithm_call *call, given_options *given, kjit_algorithm_options *options)
+{
+  if (given->devices == Py_None) return 0;
+  Py_ssize_t count = PyTuple_Check(given->devices) ? PyTuple_Size(given->devices) : -1;
+  if (count < 1 || count > MOST_DEVICES) {
+    PyErr_Format(PyExc_TypeError, "devices are a tuple of 1 to %d of them", MOST_DEVICES);
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (!(given->shared[i] = binding_get_device(call->context, PyTuple_GetItem(given->devices, i))))
+      return -1;
+  options->devices = given->shared;
+  options->device_count = (size_t)count;
+  return 0;
+}
 
 static int read_options(algorithm_call *call, given_options *given, kjit_algorithm_options *options)
 {
@@ -224,7 +257,8 @@ static int read_options(algorithm_call *call, given_options *given, kjit_algorit
   if (given->where != Py_None &&
       !(options->where = binding_add_operand(call, given->where, "where")))
     return -1;
-  return 0;
+  if (read_epilogue(call, given, options)) return -1;
+  return read_devices(call, given, options);
 }
 
 /* As PyArg_ParseTuple's O& has them: K and I would take numbers modulo 2^64 and 2^32. */
@@ -286,6 +320,19 @@ static PyObject *ask(algorithm_call *call, const algorithm_row *row,
   return list;
 }
 
+/* Several devices have no stream in common that could come behind others, and return when they are
+ * done. */
+static kjit_status wait_for_followed(const binding_followed *followed)
+{
+  kjit_status status = KJIT_OK;
+  for (int i = 0; i < followed->count && status == KJIT_OK; i++) {
+    Py_BEGIN_ALLOW_THREADS;
+    status = kjit_synchronize_stream(followed->streams[i]);
+    Py_END_ALLOW_THREADS;
+  }
+  return status;
+}
+
 static PyObject *perform(algorithm_call *call, const algorithm_row *row,
                          kjit_algorithm_options *options)
 {
@@ -296,13 +343,14 @@ static PyObject *perform(algorithm_call *call, const algorithm_row *row,
   if (!options->plan &&
       binding_begin_following(call->context, call->objects, call->object_count, &config, &followed))
     return NULL;
-  options->device = config.device;
-  options->stream = config.stream;
-  kjit_status status;
+  kjit_status status = KJIT_OK;
+  if (options->devices) status = wait_for_followed(&followed);
+  else options->device = config.device, options->stream = config.stream;
   binding_interruptible saved;
   binding_begin_interruptible(call->context, &saved);
-  BINDING_LONG(call->context, status = row->run(call->context->context, call->arguments, options),
-               .what = "run", .name = row->name, .device = options->device);
+  if (status == KJIT_OK)
+    BINDING_LONG(call->context, status = row->run(call->context->context, call->arguments, options),
+                 .what = "run", .name = row->name, .device = options->device);
   kjit_status ended = binding_end_following(&followed);
   if (status == KJIT_OK) status = ended;
   if (binding_finish_interruptible(call->context, status, &saved)) return NULL;
@@ -311,28 +359,32 @@ static PyObject *perform(algorithm_call *call, const algorithm_row *row,
 
 /* run_algorithm(context, name, arguments, asked=0, axes=None, flags=0, initial=None, device=None,
  * stream=None, accumulator=None, where=None, signature=None, chunk=0, begin_bit=0, end_bit=0,
- * plan=False): None, a Plan, or with asked a list of what that many results would be. */
+ * plan=False, epilogue=None, epilogue_operands=(), devices=None): None, a Plan, or with asked a
+ * list of what that many results would be. */
 static PyObject *run_algorithm(PyObject *unused, PyObject *args, PyObject *names)
 {
   (void)unused;
-  static const char *const keywords[] = { "context", "name",        "arguments", "asked",
-                                          "axes",    "flags",       "initial",   "device",
-                                          "stream",  "accumulator", "where",     "signature",
-                                          "chunk",   "begin_bit",   "end_bit",   "plan",
-                                          NULL };
+  static const char *const keywords[] = {
+    "context", "name",      "arguments", "asked",       "axes",     "flags",
+    "initial", "device",    "stream",    "accumulator", "where",    "signature",
+    "chunk",   "begin_bit", "end_bit",   "plan",        "epilogue", "epilogue_operands",
+    "devices", NULL
+  };
   context_object *context;
   const char *name;
   PyObject *arguments;
   unsigned asked = 0;
-  given_options given = { Py_None, Py_None, Py_None, Py_None, Py_None, Py_None, 0, { 0 }, NULL };
+  given_options given = { Py_None, Py_None, Py_None, Py_None, Py_None,
+                          Py_None, Py_None, Py_None, Py_None, .is_planned = 0 };
   kjit_algorithm_options options = { .size_bytes = sizeof options };
-  if (!PyArg_ParseTupleAndKeywords(args, names, "O!sO!|IOO&OOOOOzO&O&O&p",
+  if (!PyArg_ParseTupleAndKeywords(args, names, "O!sO!|IOO&OOOOOzO&O&O&pOOO",
                                    (char **)(uintptr_t)keywords, binding_context_type, &context,
                                    &name, &PyTuple_Type, &arguments, &asked, &given.axes, take_word,
                                    &options.flags, &given.initial, &given.device, &given.stream,
                                    &given.accumulator, &given.where, &options.signature, take_count,
                                    &options.chunk, take_word, &options.begin_bit, take_word,
-                                   &options.end_bit, &given.is_planned))
+                                   &options.end_bit, &given.is_planned, &given.epilogue,
+                                   &given.epilogue_operands, &given.devices))
     return NULL;
   const algorithm_row *row = binding_find_algorithm(name);
   if (!row) return binding_fail(KJIT_ERROR_NAME, "no algorithm is called %s", name);
