@@ -43,15 +43,24 @@ np.testing.assert_array_equal(kjit.CSR([1.0, 2.0], [1, 0], [0, 1, 2], [2, 2]) @ 
 refused(kjit.ArgumentError, "takes no options.plan", lambda: kjit.CSR(ones, columns, offsets, (3, 3), plan=True))
 refused(TypeError, "no option is called 'speed'", lambda: kjit.CSR(ones, columns, offsets, (3, 3), speed=1))
 
-try:
-    import scipy.sparse
-except ImportError:
-    print("SciPy is not here: its matrices are not handed over")
-else:
-    broken = scipy.sparse.csr_array((ones, columns, offsets), shape=(3, 3))
-    broken.indices[1] = 7
-    refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.csr(broken))
-    refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.lsmr(broken, np.ones(3)))
+
+
+class Given:
+    """What SciPy's matrices have."""
+
+    def __init__(self, data, indices, indptr, shape):
+        self.data, self.indices, self.indptr, self.shape = data, indices, indptr, shape
+
+    def tocsr(self):
+        return self
+
+
+assert kjit.csr(Given(ones, columns, offsets, (3, 3))).shape == (3, 3)
+broken = Given(ones, changed(columns, 1, 7), offsets, (3, 3))
+assert kjit.csr(broken, check=False).shape == (3, 3)
+refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.csr(broken))
+refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.lsmr(broken, np.ones(3)))
+refused(kjit.ArgumentError, "`indices`: entry 1 is 7", lambda: kjit.lsmr(kjit.csr(np.eye(3)), np.ones(3), transposed=broken))
 
 # ---- shapes and tuples that are none ----
 
