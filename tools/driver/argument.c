@@ -128,10 +128,7 @@ static bool scan_option_value(tool_scanner *scanner, const char *name,
     if (!strcmp(numbers[i].name, name)) return scan_untyped(scanner, numbers[i].number);
   if (!strcmp(name, "mean")) return scan_real(scanner, &options->mean);
   if (!strcmp(name, "std")) return scan_real(scanner, &options->std);
-  int64_t seed;
-  if (!tool_scan_integer(scanner, "the seed", &seed)) return false;
-  options->seed = (uint64_t)seed;
-  return true;
+  return tool_scan_bits(scanner, "the seed", &options->seed);
 }
 
 static bool scan_order(tool_scanner *scanner, tool_shape *shape)

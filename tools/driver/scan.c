@@ -365,18 +365,23 @@ static bool scan_power(tool_scanner *scanner, const char *start, uint64_t *value
   return fits || tool_scan_fail(scanner, start, "the number needs more than 64 bits");
 }
 
-static bool scan_plain_integer(tool_scanner *scanner, const char *what, int64_t *value)
+static bool scan_whole(tool_scanner *scanner, const char *what, tool_number *number)
 {
   const char *start = scanner->at;
   bool negative = tool_accept(scanner, '-');
   uint64_t magnitude;
-  tool_number number = tool_make_integer(0);
   tool_skip_blanks(scanner);
   const char *digits = scanner->at;
-  if (!scan_unsigned(scanner, what, &magnitude) || !scan_exponent(scanner, digits, &magnitude) ||
-      !scan_power(scanner, digits, &magnitude) ||
-      !negate(scanner, start, magnitude, negative, &number))
-    return false;
+  return scan_unsigned(scanner, what, &magnitude) && scan_exponent(scanner, digits, &magnitude) &&
+         scan_power(scanner, digits, &magnitude) &&
+         negate(scanner, start, magnitude, negative, number);
+}
+
+static bool scan_plain_integer(tool_scanner *scanner, const char *what, int64_t *value)
+{
+  const char *start = scanner->at;
+  tool_number number = tool_make_integer(0);
+  if (!scan_whole(scanner, what, &number)) return false;
   if (number.kind == TOOL_NUMBER_UNSIGNED)
     return tool_scan_fail(scanner, start, "the number is too large for i64");
   *value = number.i;
@@ -419,6 +424,23 @@ bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value)
                             (long long)scanner->size->value);
     *value /= factor;
   }
+  return true;
+}
+
+bool tool_scan_bits(tool_scanner *scanner, const char *what, uint64_t *bits)
+{
+  tool_skip_blanks(scanner);
+  const char *start = scanner->at;
+  tool_number number = tool_make_integer(0);
+  if (!tool_is_size(scanner)) {
+    if (!scan_whole(scanner, what, &number)) return false;
+    *bits = number.kind == TOOL_NUMBER_UNSIGNED ? number.u : (uint64_t)number.i;
+    if (number.kind == TOOL_NUMBER_UNSIGNED || !scanner->size) return true;
+  }
+  int64_t value;
+  scanner->at = start;
+  if (!tool_scan_integer(scanner, what, &value)) return false;
+  *bits = (uint64_t)value;
   return true;
 }
 

@@ -58,6 +58,8 @@ bool tool_is_size(tool_scanner *scanner);
 /* With sign; "1e6", "2.5e3" and "2^20" are integers too. Where there is a size also its name, and
  * products and quotients of it, of which no division may have a remainder. */
 bool tool_scan_integer(tool_scanner *scanner, const char *what, int64_t *value);
+/* The same for what is 64 bits, as a seed is: with a sign, or up to 2^64 - 1 without. */
+bool tool_scan_bits(tool_scanner *scanner, const char *what, uint64_t *bits);
 bool tool_scan_element_type(tool_scanner *scanner, kjit_type *type);
 /* Whether a text is the name of a vector: of what type and how many its lanes are. */
 bool tool_split_vector(const char *text, size_t length, kjit_type *type, uint32_t *lanes);

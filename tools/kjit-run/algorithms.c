@@ -314,7 +314,9 @@ static kjit_status call_random_shuffle(kjit_context *context, const run_argument
 #define PERHAPS_INTEGER(name) { name, RUN_INTEGER, true, false }
 #define REAL(name) { name, RUN_REAL, false, false }
 #define PERHAPS_REAL(name) { name, RUN_REAL, true, false }
-#define SEEDED WRITTEN("x"), INTEGER("seed"), PERHAPS_INTEGER("offset")
+#define SEED { "seed", RUN_BITS, false, false }
+#define SEEDED WRITTEN("x"), SEED, { "offset", RUN_BITS, true, false }
+#define ELEMENT(name) { name, RUN_ELEMENT, false, false }
 #define OPERATOR { "operator", RUN_OPERATOR, false, false }
 #define OPERATORS { "operator", RUN_OPERATOR, false, true }
 #define MATRIX(name) { name, RUN_MATRIX, false, false }
@@ -440,10 +442,10 @@ static const run_algorithm rows[] = {
     1 << RUN_ACCUMULATOR, false, call_random_normal, false },
   { "random_exponential", { SEEDED, PERHAPS_REAL("scale") }, 1 << RUN_ACCUMULATOR, false,
     call_random_exponential, false },
-  { "random_integers", { SEEDED, INTEGER("least"), INTEGER("greatest") }, 1 << RUN_ACCUMULATOR,
+  { "random_integers", { SEEDED, ELEMENT("least"), ELEMENT("greatest") }, 1 << RUN_ACCUMULATOR,
     false, call_random_integers, false },
-  { "random_permutation", { WRITTEN("x"), INTEGER("seed") }, 0, false, call_random_permutation, false },
-  { "random_shuffle", { RESULT("result"), INPUT("x"), INTEGER("seed") }, 0, false,
+  { "random_permutation", { WRITTEN("x"), SEED }, 0, false, call_random_permutation, false },
+  { "random_shuffle", { RESULT("result"), INPUT("x"), SEED }, 0, false,
     call_random_shuffle, false },
   { "map", { RESULTS("r"), FUNC, INPUTS("x") }, MAPPING, false, call_map, false },
 };

@@ -15,6 +15,8 @@ typedef enum run_role {
   RUN_FUNCTION,
   RUN_CALLED,  /* a func with its last arguments */
   RUN_INTEGER, /* of the call itself: the number of bins */
+  RUN_BITS,    /* an integer of 64 bits, with or without a sign: a seed */
+  RUN_ELEMENT, /* an integer of the type of the first operand's elements */
   RUN_REAL,
   RUN_TEXT,  /* "ij,jk->ik" */
   RUN_MATRIX /* sparse */
@@ -63,6 +65,12 @@ typedef struct run_argument {
   kjit_operand arrays[3]; /* of the matrix */
   kjit_csr matrix;
 } run_argument;
+
+/* A number of the call itself, and no operand. */
+static inline bool run_is_number(run_role role)
+{
+  return role == RUN_INTEGER || role == RUN_BITS || role == RUN_ELEMENT || role == RUN_REAL;
+}
 
 enum { RUN_MOST_PARAMETERS = 8 };
 typedef struct run_algorithm {

@@ -10,8 +10,7 @@
 static bool has_operand(const run_call *call, const run_part *part)
 {
   run_role role = call->algorithm->parameters[part->parameter].role;
-  return role != RUN_INTEGER && role != RUN_REAL && role != RUN_TEXT && !part->operator_name &&
-         !part->new_length;
+  return !run_is_number(role) && role != RUN_TEXT && !part->operator_name && !part->new_length;
 }
 
 static kjit_operand bind_operand(const run_step *step, const run_part *part)

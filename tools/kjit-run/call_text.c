@@ -144,11 +144,30 @@ static bool scan_real(tool_scanner *scanner, double *real)
   return true;
 }
 
+static bool scan_bits(tool_scanner *scanner, const char *name, int64_t *integer)
+{
+  uint64_t bits;
+  if (!tool_scan_bits(scanner, name, &bits)) return false;
+  *integer = (int64_t)bits;
+  return true;
+}
+
+/* Whether the first operand, where it is an array, is of u64. */
+static bool is_of_u64(const run_step *step)
+{
+  const run_part *part = step->call->parts;
+  if (part->parameter) return false;
+  const run_operand *operand = &step->operands[part->operand];
+  return operand->argument.is_array && operand->argument.array.element == KJIT_U64;
+}
+
 /* "ij,jk->ik", in quotation marks */
 static bool scan_text(tool_scanner *scanner, char **text)
 {
-  const char *end = *scanner->at == '"' ? strchr(scanner->at + 1, '"') : NULL;
-  if (!end) return tool_expected(scanner, "a text in quotation marks");
+  if (*scanner->at != '"')
+    return tool_expected(scanner, "a text in quotation marks, \"ij,jk->ik\"");
+  const char *end = strchr(scanner->at + 1, '"');
+  if (!end) return tool_scan_fail(scanner, scanner->at, "the quotes are not closed");
   *text = tool_copy_text(scanner->at + 1, (size_t)(end - scanner->at - 1));
   scanner->at = end + 1;
   return true;
@@ -158,15 +177,18 @@ static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step,
 {
   tool_skip_blanks(scanner);
   run_part *part = append_part(step->call, parameter, scanner->at);
+  const char *name = step->call->algorithm->parameters[parameter].name;
   switch (step->call->algorithm->parameters[parameter].role) {
   case RUN_OPERATOR: return scan_operator(m, scanner, step, part);
   case RUN_FUNCTION:
     part->operand = step->count;
     return run_scan_function(m, scanner, run_append_operand(step));
   case RUN_CALLED: return scan_called(m, scanner, step, part);
-  case RUN_INTEGER:
-    return tool_scan_integer(scanner, step->call->algorithm->parameters[parameter].name,
-                             &part->integer);
+  case RUN_INTEGER: return tool_scan_integer(scanner, name, &part->integer);
+  case RUN_BITS: return scan_bits(scanner, name, &part->integer);
+  case RUN_ELEMENT:
+    return is_of_u64(step) ? scan_bits(scanner, name, &part->integer)
+                           : tool_scan_integer(scanner, name, &part->integer);
   case RUN_TEXT: return scan_text(scanner, &part->text);
   case RUN_MATRIX: return run_scan_matrix(m, scanner, step, part);
   case RUN_REAL: return scan_real(scanner, &part->real);
@@ -176,15 +198,21 @@ static bool scan_part(const run_maker *m, tool_scanner *scanner, run_step *step,
 
 /* ---- options ---- */
 
+static void add_to_list(char **list, const char *name)
+{
+  char *longer = tool_format("%s%s%s", *list, **list ? ", " : "", name);
+  free(*list);
+  *list = longer;
+}
+
+/* What is given by name: options, and before them the numbers among the parameters. */
 static char *list_options(const run_algorithm *algorithm)
 {
   char *list = tool_copy_text("", 0);
-  for (size_t i = 0; i < RUN_OPTION_COUNT; i++) {
-    if (!(algorithm->options >> i & 1)) continue;
-    char *longer = tool_format("%s%s%s", list, *list ? ", " : "", run_option_names[i]);
-    free(list);
-    list = longer;
-  }
+  for (const run_parameter *p = algorithm->parameters; p->role; p++)
+    if (run_is_number(p->role)) add_to_list(&list, p->name);
+  for (size_t i = 0; i < RUN_OPTION_COUNT; i++)
+    if (algorithm->options >> i & 1) add_to_list(&list, run_option_names[i]);
   return list;
 }
 
@@ -329,10 +357,24 @@ static bool scan_result(const run_maker *m, tool_scanner *scanner, run_step *ste
   return true;
 }
 
+/* Nothing stands on the left of what has no results. */
+static bool fail_results(tool_scanner *scanner, const run_algorithm *algorithm)
+{
+  const run_parameter *first = algorithm->parameters;
+  bool writes = first->role == RUN_WRITTEN || first->role == RUN_IN_PLACE;
+  if (!writes)
+    return tool_scan_fail(scanner, scanner->at, "%s has no result: %s(...)", algorithm->name,
+                          algorithm->name);
+  return tool_scan_fail(scanner, scanner->at, "%s has no result, it writes '%s': %s(%s, ...)",
+                        algorithm->name, first->name, algorithm->name, first->name);
+}
+
 static bool scan_results(const run_maker *m, tool_scanner *scanner, run_step *step)
 {
   const run_algorithm *algorithm = step->call->algorithm;
   size_t parameter = 0;
+  tool_skip_blanks(scanner);
+  if (algorithm->parameters[0].role != RUN_RESULT) return fail_results(scanner, algorithm);
   do {
     tool_skip_blanks(scanner);
     if (algorithm->parameters[parameter].role != RUN_RESULT)

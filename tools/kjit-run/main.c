@@ -6,6 +6,7 @@
 #include "options.h"
 #include "output.h"
 #include "report.h"
+#include "sparse.h"
 #include "step.h"
 #include "sweep.h"
 
@@ -159,7 +160,10 @@ int main(int argc, char **argv)
   /* programs that are run are waited for, whatever this one was started with */
   signal(SIGCHLD, SIG_DFL);
   run_parse_options(argc, argv, &r.options);
-  if (r.options.is_quiet) tool_silence_progress();
+  if (r.options.is_quiet) {
+    tool_silence_progress();
+    run_silence_solvers();
+  }
   bool ok = create_context(&r);
   if (ok && r.options.lists_devices) run_list_devices(r.context);
   if (ok && (r.options.path || r.options.step_count)) ok = run_module(&r);

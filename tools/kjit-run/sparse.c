@@ -129,10 +129,14 @@ static kjit_solve_options solve_options(const kjit_algorithm_options *options)
                                .stream = options->stream };
 }
 
+static bool is_silent;
+
+void run_silence_solvers(void) { is_silent = true; }
+
 /* x is there all the same. */
 static void warn(const char *name, const kjit_solution *s)
 {
-  if (s->status <= KJIT_SOLVED_LEAST_SQUARES) return;
+  if (is_silent || s->status <= KJIT_SOLVED_LEAST_SQUARES) return;
   fprintf(stderr, "kjit-run: warning: %s: %s: %lld iterations, the norm of the residual is %g\n",
           name, kjit_get_solve_status_text(s->status), (long long)s->iterations, s->residual_norm);
 }

@@ -8,6 +8,9 @@
  * once, on the CPU. */
 bool run_scan_matrix(const run_maker *m, tool_scanner *scanner, run_step *step, run_part *part);
 
+/* cg and lsmr warn no more where they did not converge. */
+void run_silence_solvers(void);
+
 /* For the table of algorithms. */
 kjit_status run_call_spmv(kjit_context *context, const run_argument *a,
                           const kjit_algorithm_options *options);
