@@ -248,13 +248,21 @@ static size_t count_before(const kjit_specialization *specialization)
   return count;
 }
 
+/* A kernel that kjit has written for an algorithm: a host can do nothing about it. */
+static bool is_of_algorithm(const kjit_kernel *kernel)
+{
+  const kj_sources *sources = &kernel->module->sources;
+  uint32_t file = kernel->function->decl->location.file;
+  return file < sources->count && !strcmp(sources->items[file].name, KI_ALGORITHM_SOURCE);
+}
+
 /* That a kernel is compiled for other types is no surprise; that it is compiled again for the same
  * ones may be one. */
 static void remark_variant(const kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
   const kjit_kernel *kernel = specialization->kernel;
   size_t before = count_before(specialization);
-  if (!before) return;
+  if (!before || is_of_algorithm(kernel)) return;
   kj_report(diagnostics, &kernel->module->sources, kernel->function->decl->location,
             KJIT_SEVERITY_REMARK, KJIT_OK, "kernel `%s`: variant %zu for (%s) is compiled%s%s",
             kernel->function->decl->name, before + 1, specialization->signature,

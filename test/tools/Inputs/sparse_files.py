@@ -6,8 +6,8 @@ import sys
 import numpy as np
 
 
-def save(path, form, **arrays):
-    np.savez_compressed(path, format=form.encode("ascii"), shape=np.array([60, 25]), _is_array=True, **arrays)
+def save(path, form, shape=(60, 25), **arrays):
+    np.savez_compressed(path, format=form.encode("ascii"), shape=np.array(shape), _is_array=True, **arrays)
 
 
 folder = sys.argv[1]
@@ -26,6 +26,7 @@ if sys.argv[2:] != ["--check"]:
     save(at("coo.npz"), "coo", data=parts[order], row=np.tile(rows, 2)[order], col=np.tile(columns, 2)[order])
     save(at("csc.npz"), "csc", data=data, indices=rows, indptr=np.arange(26))
     save(at("long.npz"), "csr", data=data, indices=columns + 25, indptr=offsets)
+    save(at("square.npz"), "csr", (25, 25), data=np.arange(1.0, 26), indices=np.arange(25), indptr=np.arange(26))
     for name, value in (("dense", dense), ("x", rng.standard_normal(25)), ("m", rng.standard_normal((25, 3))), ("b", rng.standard_normal(60))):
         np.save(at(f"{name}.npy"), value)
 else:
