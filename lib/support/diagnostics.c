@@ -55,12 +55,17 @@ static char *shorten(char *message)
   return message;
 }
 
-static kjit_diagnostic *add_item(kj_diagnostics *diagnostics)
+/* Where a message goes. It is there before the list grows: a caller that finds no message frees
+ * nothing. NULL: out of memory, and the message is freed. */
+static kjit_diagnostic *add_item(kj_diagnostics *diagnostics, char *message)
 {
   if (diagnostics->count == diagnostics->capacity) {
     size_t wanted = KJ_GROWN(diagnostics->capacity, 4);
     kjit_diagnostic *grown = realloc(diagnostics->items, wanted * sizeof *grown);
-    if (!grown) return NULL;
+    if (!grown) {
+      free(message);
+      return NULL;
+    }
     diagnostics->items = grown;
     diagnostics->capacity = wanted;
   }
@@ -79,9 +84,10 @@ void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_l
                     kjit_severity severity, kjit_status status, const char *format, va_list list)
 {
   count_message(diagnostics, severity, status);
-  kjit_diagnostic *item = add_item(diagnostics);
-  char *message = NULL;
-  if (!item || vasprintf(&message, format, list) < 0) return;
+  char *message;
+  if (vasprintf(&message, format, list) < 0) return;
+  kjit_diagnostic *item = add_item(diagnostics, message);
+  if (!item) return;
   *item = (kjit_diagnostic){ .size_bytes = sizeof *item,
                              .severity = severity,
                              .status = status,
@@ -110,9 +116,9 @@ static char *copy_text(const char *text) { return text ? strdup(text) : NULL; }
 void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given)
 {
   count_message(diagnostics, given->severity, given->status);
-  kjit_diagnostic *item = add_item(diagnostics);
-  char *message = item ? strdup(given->message) : NULL;
-  if (!message) return;
+  char *message = strdup(given->message);
+  kjit_diagnostic *item = message ? add_item(diagnostics, message) : NULL;
+  if (!item) return;
   *item = *given;
   item->size_bytes = sizeof *item;
   item->message = message;
