@@ -240,6 +240,8 @@ uint32_t ka_read_axes(ka_call *call, uint32_t rank);
 /* The array as the kernel is given it: with these extents and strides. They are kept. */
 void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
                      const int64_t *strides, uint32_t rank);
+/* Where an array comes to be that is released at the call's end. */
+kjit_array **ka_add_view(ka_call *call);
 /* Makes wanted->made from the rest of it. */
 void ka_make_view(ka_call *call, ka_view *wanted);
 /* Puts the axes in the given order, in groups that one linear index each runs over (the last one

@@ -140,7 +140,7 @@ const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kji
     kj_view view = view_array(call, operand->name, argument);
     kjit_type type = kjit_get_array_type(call->context, view.element, view.rank,
                                          KJIT_LAYOUT_STRIDED, !operand->is_output);
-    if (type == KJIT_ANY) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
+    if (type == KJIT_VOID) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
     return ka_type_text(call, type);
   }
   if (argument->kind == KJIT_ARG_NUMBER)
@@ -374,13 +374,18 @@ void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
   *argument = viewed->made;
 }
 
+kjit_array **ka_add_view(ka_call *call)
+{
+  KJ_PUSH(&call->arena, &call->views, NULL);
+  return &call->views.items[call->views.count - 1];
+}
+
 void ka_make_view(ka_call *call, ka_view *wanted)
 {
   wanted->made = wanted->base;
   if (wanted->base.kind == KJIT_ARG_ARRAY) {
     kj_diagnostics diagnostics = { 0 };
-    KJ_PUSH(&call->arena, &call->views, NULL);
-    kjit_array **view = &call->views.items[call->views.count - 1];
+    kjit_array **view = ka_add_view(call);
     (void)kj_make_view(wanted->base.value.array, wanted->element, wanted->extents, wanted->strides,
                        wanted->rank, 0, &diagnostics, view);
     ka_try(call, ki_finish_call(call->context, &diagnostics));

@@ -414,7 +414,8 @@ static void write_probe(ka_pairs *p, ka_kernel *kernel)
   kj_append_format(kernel->funcs,
                    "func pair_type(%s) {\n%s  return %s(%s, 0i64, 0i64%s)\n}\n"
                    "kernel run(%s) { let x = pair_type(%s) }\n",
-                   parameters, kernel->body->text, callee, list, more, parameters, parameters);
+                   parameters, kj_keep_text(arena, kernel->body), callee, list, more, parameters,
+                   parameters);
 }
 
 kjit_type ka_infer_pair(ka_pairs *p)

@@ -125,18 +125,20 @@ static void build_sum(ka_call *call, const void *data)
             partial_name, done_name, items);
 }
 
-static void keep_plan(ka_solver *solver, kjit_plan *plan)
+/* Where a plan comes to be, which the solver then owns. */
+static kjit_plan **add_plan(ka_solver *solver)
 {
-  KJ_PUSH(&solver->call->arena, &solver->plans, plan);
+  KJ_PUSH(&solver->call->arena, &solver->plans, NULL);
+  return &solver->plans.items[solver->plans.count - 1];
 }
 
 static void prepare(ka_solver *solver, ka_build *build, const task_given *given)
 {
   ka_call *call = solver->call;
   kjit_algorithm_options options = ka_inner_options(call);
-  options.plan = &given->task->plan;
+  options.plan = add_plan(solver);
   ka_try(call, ka_perform(call->context, call->name, 0, &options, build, given));
-  keep_plan(solver, given->task->plan);
+  given->task->plan = *options.plan;
 }
 
 ka_task ka_prepare_task(ka_solver *solver, const ka_vectors *vectors)
@@ -186,9 +188,9 @@ static ka_multiplication prepare_product(ka_solver *solver, const kjit_csr *matr
   ka_multiplication m = { NULL, function, kjit_operand_array(result), kjit_operand_array(x) };
   if (!matrix) return m;
   kjit_algorithm_options options = ka_inner_options(call);
-  options.plan = &m.plan;
+  options.plan = add_plan(solver);
   ka_try(call, kjit_spmv(call->context, &m.result, matrix, &m.x, &options));
-  keep_plan(solver, m.plan);
+  m.plan = *options.plan;
   return m;
 }
 
@@ -214,10 +216,9 @@ static kjit_csr transpose(ka_solver *solver, kjit_operand *operands)
                                  .rank = 1,
                                  .shape = infos[i].shape,
                                  .stream = call->options.stream };
-    kjit_array *array = NULL;
-    ka_try(call, kjit_create_array_with(&config, &array));
-    KJ_PUSH(&call->arena, &call->views, array);
-    operands[i] = kjit_operand_array(array);
+    kjit_array **array = ka_add_view(call);
+    ka_try(call, kjit_create_array_with(&config, array));
+    operands[i] = kjit_operand_array(*array);
   }
   kjit_csr made = { &operands[0], &operands[1], &operands[2], { a->shape[1], a->shape[0] } };
   options.results = NULL;

@@ -44,10 +44,9 @@ kjit_array *ka_new_array(ka_call *call, kjit_type element, uint64_t count)
                                .rank = 1,
                                .shape = &extent,
                                .stream = call->options.stream };
-  kjit_array *array = NULL;
-  ka_try(call, kjit_create_array_with(&config, &array));
-  KJ_PUSH(&call->arena, &call->views, array);
-  return array;
+  kjit_array **array = ka_add_view(call);
+  ka_try(call, kjit_create_array_with(&config, array));
+  return *array;
 }
 
 void ka_fill_array(ka_call *call, kjit_array *array, double number)
