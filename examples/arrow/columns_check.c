@@ -451,11 +451,26 @@ static void check_round(int64_t rows, const char *first, const char *second, uns
   free_plain(&flags);
 }
 
+/* A whole number, or the usage and the end. */
+static int64_t read_number(const char *text, int64_t least, int64_t most)
+{
+  char *end;
+  long long number = strtoll(text, &end, 10);
+  if (*text && !*end && number >= least && number <= most) return number;
+  fprintf(stderr, "columns_check: expected a number from %lld to %lld, not '%s'\n",
+          (long long)least, (long long)most, text);
+  exit(2);
+}
+
 int main(int argc, char **argv)
 {
   const char *device = argc > 1 ? argv[1] : "cpu", *folder = argc > 2 ? argv[2] : ".";
-  int64_t rows = argc > 3 ? atoll(argv[3]) : 3000;
-  uint64_t seed = argc > 4 ? strtoull(argv[4], NULL, 10) : (uint64_t)time(NULL);
+  int64_t rows = argc > 3 ? read_number(argv[3], 16, INT32_MAX) : 3000;
+  uint64_t seed = argc > 4 ? (uint64_t)read_number(argv[4], 0, INT64_MAX) : (uint64_t)time(NULL);
+  if (strcmp(device, "cpu") && strcmp(device, "cuda")) {
+    fprintf(stderr, "columns_check: the device: expected cpu or cuda, not '%s'\n", device);
+    return 2;
+  }
   state = seed;
   printf("seed %" PRIu64 "\n", seed);
   SUCCEED(columns_open(device, folder, &engine));

@@ -192,13 +192,13 @@ int main(int argc, char **argv)
 {
   static run r;
   bool is_cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
-  r.size = (field_size){ argc > 5 ? atoll(argv[3]) : 512, argc > 5 ? atoll(argv[4]) : 512,
-                         argc > 5 ? atoi(argv[5]) : 100 };
+  r.size = (field_size){ field_number(argc, argv, 3, 512), field_number(argc, argv, 4, 512),
+                         (int)field_number(argc, argv, 5, 100) };
   if (kjit_create_context(NULL, &r.context) != KJIT_OK) stop(&r, "kjit_create_context");
   int devices = is_cuda ? (int)kjit_get_device_count(r.context, KJIT_DEVICE_CUDA) : 1;
-  r.count = argc > 2 ? atoi(argv[2]) : is_cuda ? devices : 2;
-  bool is_sensible = r.count > 0 && r.count <= MOST_PARTS && r.size.cols > 0 &&
-                     r.size.iterations > 0 && r.size.rows >= r.count &&
+  r.count = (int)field_number(argc, argv, 2, is_cuda ? devices : 2);
+  bool is_sensible = field_has_device(argc, argv, 1) && r.count > 0 && r.count <= MOST_PARTS &&
+                     r.size.cols > 0 && r.size.iterations > 0 && r.size.rows >= r.count &&
                      r.size.rows <= INT32_MAX / r.size.cols;
   if (!is_sensible || !devices) {
     fprintf(stderr, devices ? "usage: diffusion_devices [cpu|cuda] [parts, at most 64] [rows cols "

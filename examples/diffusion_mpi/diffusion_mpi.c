@@ -241,9 +241,10 @@ static void report(const run *r, double seconds)
 
 static void read_options(run *r, int argc, char **argv)
 {
-  r->size = (field_size){ argc > 4 ? atoll(argv[2]) : 512, argc > 4 ? atoll(argv[3]) : 512,
-                          argc > 4 ? atoi(argv[4]) : 100 };
-  bool is_sensible = r->size.cols > 0 && r->size.iterations > 0 && r->size.rows >= r->ranks &&
+  r->size = (field_size){ field_number(argc, argv, 2, 512), field_number(argc, argv, 3, 512),
+                          (int)field_number(argc, argv, 4, 100) };
+  bool is_sensible = field_has_device(argc, argv, 1) && r->size.cols > 0 &&
+                     r->size.iterations > 0 && r->size.rows >= r->ranks &&
                      r->size.rows <= INT32_MAX / r->size.cols;
   if (is_sensible) return;
   if (r->rank == 0)

@@ -13,6 +13,22 @@ typedef struct field_size {
   int iterations;
 } field_size;
 
+/* The n-th argument, a number from 1 on, or what is taken without it. An argument that is none
+ * makes it 0. */
+static inline int64_t field_number(int argc, char **argv, int n, int64_t other)
+{
+  if (n >= argc) return other;
+  char *end;
+  long long number = strtoll(argv[n], &end, 10);
+  return *end || number < 1 || number > INT32_MAX ? 0 : number;
+}
+
+/* Whether the n-th argument is the name of a device, or is not there. */
+static inline int field_has_device(int argc, char **argv, int n)
+{
+  return n >= argc || strcmp(argv[n], "cpu") == 0 || strcmp(argv[n], "cuda") == 0;
+}
+
 /* A few round spots of several temperatures. */
 static inline float field_start(const field_size *size, int64_t row, int64_t col)
 {

@@ -173,9 +173,14 @@ int main(int argc, char **argv)
   kjit_device *device;
   char *text = NULL;
   kjit_status status;
-  kjit_device_kind kind = argc > 1 && !strcmp(argv[1], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
+  const char *name = argc > 1 ? argv[1] : "cpu";
+  kjit_device_kind kind = strcmp(name, "cuda") ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
   int result = EXIT_FAILURE;
 
+  if (argc > 2 || (kind == KJIT_DEVICE_CPU && strcmp(name, "cpu"))) {
+    fprintf(stderr, "usage: host [cpu|cuda], not '%s'\n", argv[argc - 1]);
+    return 2;
+  }
   if (kjit_create_context(NULL, &context) != KJIT_OK) return EXIT_FAILURE;
   if ((status = build_udf(context, &module)) != KJIT_OK) {
     report(context, status, "compiling the expression");

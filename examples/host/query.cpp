@@ -36,6 +36,10 @@ template <typename T> bool run_batches(const kjit::context &context, const kjit:
 int main(int argc, char **argv)
 try {
   bool is_cuda = argc > 1 && !std::strcmp(argv[1], "cuda");
+  if (argc > 2 || (argc == 2 && !is_cuda && std::strcmp(argv[1], "cpu"))) {
+    std::cerr << "usage: query [cpu|cuda], not '" << argv[argc - 1] << "'\n";
+    return 2;
+  }
   kjit::context context;
   kjit::module module = context.parse("query 17", "kernel udf(out, a, b, limit) {\n"
                                                   "  for i in grid_range(len(out)) {\n"

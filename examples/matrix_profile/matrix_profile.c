@@ -60,6 +60,13 @@ static void fail(const char *what, const char *of)
   exit(EXIT_FAILURE);
 }
 
+/* An argument that is none. */
+static void refuse(const char *name, const char *expected, const char *text)
+{
+  fprintf(stderr, "matrix_profile: %s: expected %s, not '%s'\n", name, expected, text);
+  exit(2);
+}
+
 /* ---- files ---- */
 
 static char *read_file(const char *path, size_t *bytes)
@@ -239,8 +246,24 @@ static int read_positive(const char *name, const char *text, int most)
 {
   char *end;
   long number = strtol(text, &end, 10);
-  if (*end || number < 1 || number > most) fail("expected a number from 1 on", name);
+  if (*end || number < 1 || number > most) {
+    char expected[60];
+    snprintf(expected, sizeof expected, "a number from 1 to %d", most);
+    refuse(name, expected, text);
+  }
   return (int)number;
+}
+
+/* Which of the two it is. */
+static int read_choice(const char *name, const char *text, const char *first, const char *second)
+{
+  bool is_second = strcmp(text, second) == 0;
+  if (!is_second && strcmp(text, first) != 0) {
+    char expected[60];
+    snprintf(expected, sizeof expected, "%s or %s", first, second);
+    refuse(name, expected, text);
+  }
+  return is_second;
 }
 
 int main(int argc, char **argv)
@@ -248,11 +271,11 @@ int main(int argc, char **argv)
   if (argc != 9) {
     fprintf(stderr, "usage: matrix_profile cpu|cuda PARTS f32|f64 SERIES WINDOW PROFILE PLACES "
                     "path/of/matrix_profile.kir\n");
-    return EXIT_FAILURE;
+    return 2;
   }
-  run.kind = strcmp(argv[1], kinds[1].name) == 0;
+  run.kind = read_choice("the device", argv[1], kinds[0].name, kinds[1].name);
   run.count = read_positive("PARTS", argv[2], MOST_PARTS);
-  run.type = strcmp(argv[3], "f32") == 0 ? KJIT_F32 : KJIT_F64;
+  run.type = read_choice("the type", argv[3], "f32", "f64") ? KJIT_F64 : KJIT_F32;
   run.window = read_positive("WINDOW", argv[5], 1 << 20);
   read_series(argv[4]);
   if (kjit_create_context(NULL, &run.context) != KJIT_OK) return EXIT_FAILURE;

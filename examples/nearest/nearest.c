@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <kjit/kjit.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,13 @@ static void fail(const char *what, const char *file)
 {
   fprintf(stderr, "nearest: %s: %s\n", file, what);
   exit(EXIT_FAILURE);
+}
+
+/* An argument that is none. */
+static void refuse(const char *name, const char *expected, const char *text)
+{
+  fprintf(stderr, "nearest: %s: expected %s, not '%s'\n", name, expected, text);
+  exit(2);
 }
 
 /* ---- files ---- */
@@ -110,19 +118,26 @@ static int64_t read_positive(const char *name, const char *text)
 {
   char *end;
   long long number = strtoll(text, &end, 10);
-  if (*end || number < 1) fail("expected a number from 1 on", name);
+  if (*end || number < 1 || number > INT32_MAX) refuse(name, "a number from 1 to 2147483647", text);
   return number;
+}
+
+static kjit_device_kind read_kind(const char *text)
+{
+  bool is_cuda = strcmp(text, "cuda") == 0;
+  if (!is_cuda && strcmp(text, "cpu") != 0) refuse("the device", "cpu or cuda", text);
+  return is_cuda ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
 }
 
 int main(int argc, char **argv)
 {
   if (argc != 9) {
     fprintf(stderr, "usage: nearest cpu|cuda QUERIES POINTS WIDTH K CHUNK PLACES DISTANCES\n");
-    return EXIT_FAILURE;
+    return 2;
   }
+  kjit_device_kind kind = read_kind(argv[1]);
   search s = { .k = read_positive("K", argv[5]), .chunk = read_positive("CHUNK", argv[6]) };
   int64_t width = read_positive("WIDTH", argv[4]);
-  kjit_device_kind kind = strcmp(argv[1], "cuda") ? KJIT_DEVICE_CPU : KJIT_DEVICE_CUDA;
   s.queries = map_points(argv[2], width);
   s.all = map_points(argv[3], width);
   if (kjit_create_context(NULL, &context) != KJIT_OK) return EXIT_FAILURE;

@@ -256,9 +256,13 @@ int main(int argc, char **argv)
   int is_cpu = argc > 1 && !strcmp(argv[1], "cpu");
   text t = { 0 };
   counts c = { 0 };
-  if (argc <= first || (!is_cpu && strcmp(argv[1], "cuda") != 0)) {
-    fprintf(stderr, "word_counts cpu|cuda [--all] FILE...\n");
-    return EXIT_FAILURE;
+  if (argc <= first) {
+    fprintf(stderr, "usage: word_counts cpu|cuda [--all] FILE...\n");
+    return 2;
+  }
+  if (!is_cpu && strcmp(argv[1], "cuda") != 0) {
+    fprintf(stderr, "word_counts: the device: expected cpu or cuda, not '%s'\n", argv[1]);
+    return 2;
   }
   for (int i = first; i < argc; i++) {
     if (read_file(argv[i], &t)) continue;
