@@ -30,7 +30,7 @@ typedef struct part {
   kjit_device *device;
   kjit_stream *stream;
   kjit_event *is_done;
-  kjit_array *keys, *mean, *f, *g, *s, *series;
+  kjit_array *keys, *mean, *f, *g, *s, *flat, *series;
 } part;
 
 static struct {
@@ -40,7 +40,7 @@ static struct {
   kjit_type type;
   kjit_context *context;
   kjit_module *module;
-  kjit_kernel *prepare, *find, *merge;
+  kjit_kernel *prepare, *find, *merge, *find_flat, *add_flat;
   kjit_function *finish;
   part parts[MOST_PARTS];
   kjit_array *others, *distances, *places; /* on the first device */
@@ -114,6 +114,8 @@ static void load_module(const char *path)
   TRY(kjit_get_kernel(run.module, "prepare", &run.prepare));
   TRY(kjit_get_kernel(run.module, "profile", &run.find));
   TRY(kjit_get_kernel(run.module, "merge", &run.merge));
+  TRY(kjit_get_kernel(run.module, "find_flat", &run.find_flat));
+  TRY(kjit_get_kernel(run.module, "add_flat", &run.add_flat));
   TRY(kjit_get_function(run.module, "finish", &run.finish));
   free(text);
 }
@@ -137,6 +139,7 @@ static void make_part(part *p, int ordinal)
   p->f = make_line(p, run.type, run.windows);
   p->g = make_line(p, run.type, run.windows);
   p->s = make_line(p, run.type, run.windows);
+  p->flat = make_line(p, KJIT_I32, 2);
   p->series = make_line(p, KJIT_F64, run.length);
   TRY(kjit_copy_from_host(p->series, run.series, (size_t)run.length * sizeof(double), NULL));
 }
@@ -159,12 +162,15 @@ static void launch(const part *p, kjit_kernel *kernel, const kjit_arg *arguments
   TRY(kjit_launch(kernel, &config, arguments, count));
 }
 
+static int least_apart(void) { return run.window / 4 + 1; }
+
 static void queue_part(const part *p, int index)
 {
   const kjit_arg keys = kjit_arg_array(p->keys), mean = kjit_arg_array(p->mean),
                  f = kjit_arg_array(p->f), g = kjit_arg_array(p->g), s = kjit_arg_array(p->s),
-                 x = kjit_arg_array(p->series), m = kjit_arg_i32(run.window);
-  const kjit_arg of_prepare[] = { keys, mean, f, g, s, x, m };
+                 x = kjit_arg_array(p->series), m = kjit_arg_i32(run.window),
+                 flat = kjit_arg_array(p->flat);
+  const kjit_arg of_prepare[] = { keys, mean, f, g, s, flat, x, m };
   const kjit_arg of_find[] = { keys,
                                mean,
                                f,
@@ -172,7 +178,7 @@ static void queue_part(const part *p, int index)
                                s,
                                x,
                                m,
-                               kjit_arg_i32(run.window / 4 + 1),
+                               kjit_arg_i32(least_apart()),
                                kjit_arg_i32(index),
                                kjit_arg_i32(run.count),
                                kjit_arg_i32(kinds[run.kind].threads),
@@ -194,6 +200,12 @@ static void queue_end(void)
     TRY(kjit_copy_async(run.context, &others, &keys, first->stream));
     launch(first, run.merge, both, 2);
   }
+  const kjit_arg s = kjit_arg_array(first->s), flat = kjit_arg_array(first->flat),
+                 of_find_flat[] = { flat, s },
+                 of_add_flat[] = { kjit_arg_array(first->keys), flat, s,
+                                   kjit_arg_i32(least_apart()) };
+  launch(first, run.find_flat, of_find_flat, 2);
+  launch(first, run.add_flat, of_add_flat, 4);
   const kjit_operand results[] = { kjit_operand_array(run.distances),
                                    kjit_operand_array(run.places) };
   const kjit_operand x[] = { kjit_operand_array(first->keys),
@@ -229,7 +241,7 @@ static void release_all(void)
 {
   for (int i = 0; i < run.count; i++) {
     part *p = &run.parts[i];
-    kjit_array *const arrays[] = { p->keys, p->mean, p->f, p->g, p->s, p->series };
+    kjit_array *const arrays[] = { p->keys, p->mean, p->f, p->g, p->s, p->flat, p->series };
     for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) kjit_release_array(arrays[k]);
     kjit_destroy_event(p->is_done);
     kjit_destroy_stream(p->stream);

@@ -12,6 +12,7 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from program import Program, beside
 
+HEIGHT = 2048  # rows of a tile
 LARGE = 20000  # points, from which on NumPy compares some rows only
 
 
@@ -24,6 +25,7 @@ def options(parser):
     parser.add_argument("--program", help="the program matrix_profile that is built from matrix_profile.c")
     parser.add_argument("--parts", type=int, default=1, help="of the program")
     parser.add_argument("--walk", action="store_true", help="a random walk, of which nothing is known: any number of points from the window's on")
+    parser.add_argument("--flat", default="", help="of the walk: lengths of stretches of one value, as 150,100")
     parser.add_argument("--stumpy", choices=["cpu", "gpu"], help="compare with stumpy.stump or stumpy.gpu_stump, and print their times")
 
 
@@ -45,29 +47,53 @@ def heartbeats(rng, n, m):
     return series, first, second, missed
 
 
+def random_walk(rng, n, lengths):
+    """With stretches of one value, evenly over it."""
+    series = np.cumsum(rng.standard_normal(n))
+    for i, length in enumerate(lengths):
+        first = (2 * i + 1) * n // (2 * len(lengths)) - length // 2
+        series[max(0, first):first + length] = series[max(0, first)]
+    return series
+
+
 def windows_of(series, m):
-    """Each less its mean, of length 1."""
+    """Each less its mean, of length 1, and that length; 0 of those that have no shape: all their values are the same."""
     w = np.lib.stride_tricks.sliding_window_view(series, m)
-    w = w - w.mean(1, keepdims=True)
-    return w / np.sqrt((w * w).sum(1, keepdims=True))
+    is_flat = (w == w[:, :1]).all(1)
+    w = np.where(is_flat[:, None], 0, w - w.mean(1, keepdims=True))
+    lengths = np.sqrt((w * w).sum(1))
+    return w / np.where(is_flat, 1, lengths)[:, None], lengths
 
 
-def check(series, m, rows, profile, places, tolerance):
+def rounding(kind, series, m, lengths):
+    """Of windows i and j the correlation is wrong by up to the product of what this has for them. A covariance of the largest windows may come to that of the smallest along a diagonal of a tile, and
+    is rounded at each step to what it is computed in; the means are in f64."""
+    steps, small = min(len(lengths), HEIGHT), np.where(lengths > 0, lengths, np.inf)
+    values = np.sqrt(m) * np.abs(series).max()
+    return np.sqrt(0.5 * np.sqrt(steps) * (np.finfo(kind).eps * lengths.max() ** 2 + np.finfo("f8").eps * values**2)) / small
+
+
+def check(kind, series, m, rows, profile, places):
     """The distances of these windows from all others, by products of matrices; a place is right if it is as near as the nearest."""
-    w, least = windows_of(series, m), m // 4 + 1
+    (w, lengths), least = windows_of(series, m), m // 4 + 1
+    is_flat, wrong_by = lengths == 0, rounding({"f32": "f4", "f64": "f8"}[kind], series, m, lengths)
     for part in np.array_split(rows, max(1, len(rows) // 64)):
         squared = 2 * m * np.maximum(1 - w[part] @ w.T, 0)
+        squared[is_flat[part][:, None] | is_flat] = m  # as stumpy has them
+        squared[is_flat[part][:, None] & is_flat] = 0
         squared[np.abs(part[:, None] - np.arange(len(w))) < least] = np.inf
-        nearest = squared.min(1)
-        is_none = np.isinf(nearest)
+        is_none = np.isinf(squared.min(1))
         if np.any(~np.isinf(profile[part[is_none]])) or np.any((places[part] == -1) != is_none):
             sys.exit(f"windows {part[is_none]} are near to none: distances {profile[part[is_none]]}, places {places[part]}")
-        part, squared, nearest = part[~is_none], squared[~is_none], nearest[~is_none]
-        found = squared[np.arange(len(part)), places[part]]
-        wrong = np.flatnonzero((np.abs(profile[part]**2 - nearest) > tolerance) | (found - nearest > tolerance))
+        part, squared = part[~is_none], squared[~is_none]
+        tolerance = 2 * m * wrong_by[part][:, None] * wrong_by + 2e-7 * squared  # a key has f32
+        nearest = (squared + tolerance).min(1)
+        at = np.arange(len(part)), places[part]
+        found, tolerance = squared[at], tolerance[at]
+        wrong = np.flatnonzero((np.abs(profile[part]**2 - found) > tolerance) | (found - tolerance > nearest))
         if len(wrong):
             i = wrong[0]
-            sys.exit(f"window {part[i]}: distance {profile[part[i]]} from {places[part[i]]}, which is at {found[i]**0.5}; the nearest is at {nearest[i]**0.5}")
+            sys.exit(f"window {part[i]}: distance {profile[part[i]]} from {places[part[i]]}, which is at {found[i]**0.5}; the nearest is at {squared[i].min()**0.5}")
 
 
 def run_kjit(p, series, m):
@@ -76,12 +102,15 @@ def run_kjit(p, series, m):
     names = {"keys": "u64", "mean": "f64", "f": p.options.type, "g": p.options.type, "s": p.options.type}
     for name, kind in names.items():
         p.value(name, f"zeros:{kind}[{n}]")
+    p.value("flat", "zeros:i32[2]")
     p.array("x", series)
     devices = subprocess.run([*shlex.split(p.options.kjit_run), "--devices"], capture_output=True, text=True).stdout
     is_gpu = p.options.device == "cuda" or p.options.device == "auto" and "cuda:" in devices
-    p.launch(f"prepare(keys, mean, f, g, s, x, {m})")
+    p.launch(f"prepare(keys, mean, f, g, s, flat, x, {m})")
     threads, diagonals = p.options.threads or (128 if is_gpu else 1), p.options.diagonals or (4 if is_gpu else 64)
     p.launch(f"profile(keys, mean, f, g, s, x, {m}, {m // 4 + 1}, 0, 1, {threads}, {diagonals})")
+    p.launch("find_flat(flat, s)")
+    p.launch(f"add_flat(keys, flat, s, {m // 4 + 1})")
     p.call(f"profile, places = map(finish, keys, {m})")
     subprocess.run(p.tool("--quiet", "--save", f"profile={p.file('profile.npy')}", "--save", f"places={p.file('places.npy')}"), check=True)
     return np.load(p.file("profile.npy")), np.load(p.file("places.npy"))
@@ -114,12 +143,14 @@ def main():
     m, tolerance = p.options.window, 2 * p.options.window * (1e-7 if p.options.type == "f64" else 2e-5)
     try:
         print(f"matrix_profile.kir: seed {p.seed}", flush=True)
-        walk = np.cumsum(p.rng.standard_normal(p.options.points))
+        walk = random_walk(p.rng, p.options.points, [int(length) for length in p.options.flat.split(",") if length])
         series, first, second, missed = (walk, None, None, None) if p.options.walk else heartbeats(p.rng, p.options.points, m)
         profile, places = (run_program if p.options.program else run_kjit)(p, series, m)
         rows = np.arange(len(profile)) if len(series) < LARGE else p.rng.choice(len(profile), 256, replace=False)
-        check(series, m, rows, profile, places, tolerance)
+        check(p.options.type, series, m, rows, profile, places)
         if p.options.walk:
+            if p.options.stumpy:
+                compare_stumpy(p.options.stumpy, series, m, profile, places, tolerance)
             print("matrix_profile.kir: the results are right")
             return
         motif, discord = int(np.argmin(profile)), int(np.argmax(profile))
