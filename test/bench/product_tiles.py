@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""product_tiles.py BIN_DIR: the tiles of lib/library/product_tiles.kir on the first GPU, for the tables of runtime/algorithm/product_plan.c: 4096 x 4096 x 4096, microseconds of each size."""
+"""product_tiles.py BIN_DIR: the tiles of lib/library/product_tiles.kir on the first GPU: 4096 x 4096 x 4096, microseconds of each row of the table in runtime/algorithm/product_plan.c, and of others."""
 import argparse
 import os
 import re
@@ -16,9 +16,21 @@ kernel run(c, x, y, const MMA, const ROWS, const COLUMNS, const DEPTH, const AT_
   product_tiles(bind_back(left, x), bind_back(right, y), bind_back(put, c), i32(c.shape[0]), i32(c.shape[1]), i32(x.shape[1]), zero(dtype(c)), 1, ROWS, COLUMNS, DEPTH, true, false, MMA, 1)
 }
 """
-# Rows, columns, depth, blocks on a multiprocessor.
+# Rows, columns, depth, blocks on a multiprocessor: what the table might have, too.
 SIZES = [(256, 128, 8, 1), (128, 256, 8, 1), (128, 128, 8, 1), (128, 128, 16, 1), (128, 128, 16, 2), (64, 128, 16, 2), (128, 64, 16, 2), (64, 64, 16, 2), (64, 64, 16, 3)]
-KINDS = [("f32", "false"), ("f32", "true"), ("f64", "false"), ("f64", "true")]
+KINDS = [("f32", "false"), ("f32", "true"), ("f64", "false"), ("f64", "true"), ("c128", "false")]
+BYTES = {"f32": 4, "f64": 8, "c128": 16}
+PLAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "runtime", "algorithm", "product_plan.c")
+
+
+def table_of(kind, has_mma):
+    """Rows of the table that products of this type have."""
+    with open(PLAN) as file:
+        table = re.search(r"tile_table\[\] = \{\n(.*?)\n\};", file.read(), re.DOTALL).group(1)
+    rows = re.findall(r"\{ (true|false), (\d+), (\d+), (\d+), (\d+), (\d+), (\d+), [0-9.]+ \}", table)
+    if len(rows) != table.count("{"):
+        raise ValueError(f"{PLAN}: {len(rows)} of {table.count('{')} rows of the table are understood")
+    return [tuple(map(int, row[3:])) for row in rows if row[0] == has_mma and int(row[1]) <= BYTES[kind] <= int(row[2])]
 
 
 def measure(kjit_run, text, kind, has_mma, size):
@@ -41,8 +53,13 @@ def main():
         text = os.path.join(folder, "tiles.kir")
         with open(text, "w") as file:
             file.write(TEXT)
-        rows = [[kind + (" by tensor cores" if has_mma == "true" else ""), " x ".join(map(str, size[:2])), size[2], size[3], measure(kjit_run, text, kind, has_mma, size)] for kind, has_mma in KINDS for size in SIZES]
-    print_table(f"Tiles of products, {SIZE} x {SIZE} x {SIZE}", device, ["type", "tile", "depth", "blocks at once", "us"], rows)
+        rows = []
+        for kind, has_mma in KINDS:
+            table = table_of(kind, has_mma)
+            name = kind + (" by tensor cores" if has_mma == "true" else "")
+            for size in table + [size for size in SIZES if size not in table]:
+                rows.append([name, " x ".join(map(str, size[:2])), size[2], size[3], "yes" if size in table else "", measure(kjit_run, text, kind, has_mma, size)])
+    print_table(f"Tiles of products, {SIZE} x {SIZE} x {SIZE}", device, ["type", "tile", "depth", "blocks at once", "in the table", "us"], rows)
 
 
 if __name__ == "__main__":
