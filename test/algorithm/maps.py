@@ -1,6 +1,7 @@
 """Maps: a func over operands that broadcast, with several results, masks, core dimensions and every pair (outer)."""
 import numpy as np
 
+import operators
 import values
 from cases import Case, cases, some_cases
 
@@ -18,6 +19,38 @@ def shapes(rng):
         kind = str(rng.choice(["i4", "u4", "i8", "f4", "f8", "c16"]))
         a, b, c = (np.asarray(values.small_numbers(rng, broadcasting(rng, shape), kind)) for _ in range(3))
         yield Case(f"multiply_add {kind} {a.shape} {b.shape} {c.shape}", "{r} = map(multiply_add, {a}, {b}, {c})", a=a, b=b, c=c).expect("r", a * b + c)
+
+
+def promoted(kind):
+    """What arithmetic on two elements has: i32 for integers of fewer bits and bool, as in C."""
+    dtype = values.numpy_type(kind)
+    return np.dtype("i4") if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize < 4) else dtype
+
+
+@some_cases(12)
+def all_types(rng):
+    for kind in values.TYPES:
+        a, b, c = (values.small_numbers(rng, int(rng.integers(1, 3000)), kind) for _ in range(3))
+        a, b, c = (x[:min(len(a), len(b), len(c))] for x in (a, b, c))
+        case = Case(f"type {kind} {len(a)}", "{r} = map(multiply_add, {a}, {b}, {c})")
+        for name, value in (("a", a), ("b", b), ("c", c)):
+            case.array(name, value, values.as_kind(kind))
+        a, b, c = (x.astype(promoted(kind)) for x in (a, b, c))
+        yield case.expect("r", a * b + c, kind=values.as_kind(kind))
+        if kind in values.INTEGERS:  # stored with the elements' own bits, which are those of the sum
+            x, y = values.any_numbers(rng, len(a), kind), values.any_numbers(rng, len(a), kind)
+            yield Case(f"into {kind} {len(a)}", "{r} = map(multiply_add, {x}, {y}, {x})", x=x, y=y, r=np.zeros(len(a), kind)).expect("r", x * y + x)
+        if kind not in values.COMPLEX:
+            x, y = values.any_numbers(rng, (3, len(a)), kind), values.any_numbers(rng, len(a), kind)
+            less = Case(f"less {kind} {len(a)}", "{r} = map(less, {x}, {y})").array("x", x, values.as_kind(kind)).array("y", y, values.as_kind(kind))
+            yield less.expect("r", x < y)
+
+
+@cases
+def structs(rng):
+    for n in (0, 1, 33, 4097):
+        f, g = operators.affines(rng, n), operators.affines(rng, n)
+        yield Case(f"structs {n}", "{r} = map(then, {f}, {g})").array("f", f, "Affine").array("g", g, "Affine").expect("r", operators.then(f, g))
 
 
 @cases

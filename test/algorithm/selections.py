@@ -6,7 +6,7 @@ import numpy as np
 import values
 from cases import Case, cases, some_cases
 
-PLAIN = [kind for kind in values.TYPES if kind != "bf16"]
+OF_ELEMENTS = "abrt"  # results that have elements of x
 
 
 def numbers(rng, n, kind):
@@ -26,12 +26,13 @@ def starts(x):
     return np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]])) if len(x) else np.zeros(0, "i8")
 
 
-def case(name, call, x, results, **arrays):
-    """results: what comes to the front of each, behind which it stays as it was; n: how many."""
-    made = Case(name, call, x=x, **arrays)
+def case(name, call, x, results, kind=None, **arrays):
+    """results: what comes to the front of each, behind which it stays as it was; n: how many. kind: of x and of what is kept of it."""
+    made = Case(name, call, **arrays).array("x", x, values.as_kind(kind))
     for key, kept in results.items():
         start = np.full(max(x.size, 1) if key != "n" else 1, 5).astype(kept.dtype)
-        made.array(key, start).expect(key, front(kept, start))
+        own = values.as_kind(kind) if key in OF_ELEMENTS else None
+        made.array(key, start, own).expect(key, front(kept, start), kind=own)
     return made
 
 
@@ -48,18 +49,18 @@ def flags_of(rng, n):
 
 def by_flags(rng, kind, n, label):
     x, flags = numbers(rng, n, kind), flags_of(rng, n) * 3
-    f = flags.astype(str(rng.choice(["u1", "i4", "f4", "?"])))
-    yield case(f"{label} select {kind} {n}", "{r}, {n} = select({x}, {f})", x, {"r": x[flags != 0], "n": count((flags != 0).sum())}, f=f)
-    parts = {"r": x[flags != 0], "s": x[flags == 0], "n": count((flags != 0).sum())}
-    yield case(f"{label} partition {kind} {n}", "{r}, {s}, {n} = partition({x}, {f})", x, parts, f=f)
-    yield case(f"{label} nonzero {kind} {n}", "{r}, {n} = nonzero({x})", x, {"r": np.flatnonzero(x), "n": count(np.count_nonzero(x))})
+    f = flags.astype(str(rng.choice(["u1", "i4", "u8", "f2", "f4", "f8", "?"])))
+    yield case(f"{label} select {kind} {n}", "{r}, {n} = select({x}, {f})", x, {"r": x[flags != 0], "n": count((flags != 0).sum())}, kind, f=f)
+    parts = {"r": x[flags != 0], "t": x[flags == 0], "n": count((flags != 0).sum())}
+    yield case(f"{label} partition {kind} {n}", "{r}, {t}, {n} = partition({x}, {f})", x, parts, kind, f=f)
+    yield case(f"{label} nonzero {kind} {n}", "{p}, {n} = nonzero({x})", x, {"p": np.flatnonzero(x), "n": count(np.count_nonzero(x))}, kind)
 
 
 def in_three(rng, kind, n, label):
     x = numbers(rng, n, kind)
     classes = rng.choice(3, n, p=rng.dirichlet([0.4, 0.4, 0.4])).astype(str(rng.choice(["u1", "i1", "i4", "u8", "i8"])))
     parts = {name: x[classes == c] for c, name in enumerate("abr")}
-    made = case(f"{label} in three {kind} {n}", "{a}, {b}, {r}, {n} = partition_three({x}, {c})", x, parts, c=classes)
+    made = case(f"{label} in three {kind} {n}", "{a}, {b}, {r}, {n} = partition_three({x}, {c})", x, parts, kind, c=classes)
     counts = np.array([(classes == 0).sum(), (classes == 1).sum()], "i8")
     yield made.array("n", np.zeros(2, "i8")).expect("n", counts)
 
@@ -67,15 +68,15 @@ def in_three(rng, kind, n, label):
 def by_runs(rng, kind, n, label):
     x, y = numbers(rng, n, kind), rng.standard_normal(n)
     at = starts(x)
-    yield case(f"{label} unique {kind} {n}", "{r}, {n} = unique({x})", x, {"r": x[at], "n": count(len(at))})
-    yield case(f"{label} unique_pairs {kind} {n}", "{r}, {v}, {n} = unique_pairs({x}, {y})", x, {"r": x[at], "v": y[at], "n": count(len(at))}, y=y)
+    yield case(f"{label} unique {kind} {n}", "{r}, {n} = unique({x})", x, {"r": x[at], "n": count(len(at))}, kind)
+    yield case(f"{label} unique_pairs {kind} {n}", "{r}, {v}, {n} = unique_pairs({x}, {y})", x, {"r": x[at], "v": y[at], "n": count(len(at))}, kind, y=y)
     found = {"r": x[at], "l": np.diff(np.append(at, n)), "s": at, "n": count(len(at))}
-    yield case(f"{label} run_lengths {kind} {n}", "{r}, {l}, {s}, {n} = run_lengths({x})", x, found)
+    yield case(f"{label} run_lengths {kind} {n}", "{r}, {l}, {s}, {n} = run_lengths({x})", x, found, kind)
 
 
 @some_cases(24)
 def all_types(rng):
-    for kind, make in itertools.product(PLAIN, (by_flags, in_three, by_runs)):
+    for kind, make in itertools.product(values.TYPES, (by_flags, in_three, by_runs)):
         yield from make(rng, kind, int(rng.integers(1, 4000)), "type")
 
 

@@ -1,4 +1,4 @@
-"""Sorts: of keys, of keys with values, and of places; in both orders, along any axis, in place, by bits, and by a func."""
+"""Sorts and merges: of keys, of keys with values, and of places; in both orders, along any axis, in place, by bits, and by a func."""
 import numpy as np
 
 import values
@@ -93,3 +93,47 @@ def by_funcs(rng):
     order = np.argsort(np.abs(y), kind="stable")
     yield Case("by size", "{r} = argsort({x}, smaller)", x=y).expect("r", order)
     yield Case("by size, of pairs", "{k}, {v} = sort({x}, {w}, less=smaller)", x=y, w=np.arange(5003)).expect("k", y[order]).expect("v", order)
+
+
+# ---- merges ----
+
+def merge_case(rng, kind, n, m, label):
+    """Of equal elements those of x come first, in either order."""
+    descending = bool(rng.random() < 0.5)
+    x, y = keys(rng, n, kind), keys(rng, m, kind)
+    if n and m and rng.random() < 0.3:
+        y = rng.choice(x, m)
+    x, y = (part[order_of(part, descending=descending)] for part in (x, y))
+    both = np.concatenate([x, y])
+    as_kind, option = values.as_kind(kind), ", descending=true" if descending else ""
+    case = Case(f"merge {label} {kind} {n} {m}{option}", f"{{r}} = merge({{x}}, {{y}}{option})").array("x", x, as_kind).array("y", y, as_kind)
+    return case.expect("r", both[order_of(both, descending=descending)], kind=as_kind)
+
+
+@some_cases(6)
+def merges_of_types(rng):
+    for kind in KEYS:
+        yield merge_case(rng, kind, int(rng.integers(0, 4000)), int(rng.integers(0, 4000)), "type")
+
+
+@some_cases(12)
+def merge_sizes(rng):
+    for n in values.BORDERS + values.LARGE:
+        for m in (0, 1, int(rng.choice(values.BORDERS)), n):
+            yield merge_case(rng, str(rng.choice(["u1", "i4", "f8"])), n, m, "size")
+
+
+@cases
+def merges(rng):
+    """NaNs are last; views; elements by a func."""
+    yield merge_case(rng, "f4", 0, 0, "nothing")
+    x, y = (np.sort(values.with_nan(rng, values.any_numbers(rng, n, "f8"), 0.1)) for n in (700, 1300))
+    yield Case("merge with nan", "{r} = merge({x}, {y})", x=x, y=y).expect("r", np.sort(np.concatenate([x, y])))
+    yield Case("merge of views", "{r}[::-1] = merge({x}[::3], {y}[1::2])", x=x, y=y, r=np.zeros(884)).expect("r", np.sort(np.concatenate([x[::3], y[1::2]]))[::-1])
+    for n, m in ((1, 1), (300, 5), (2049, 4097), (20011, 30011)):
+        made = np.zeros(n + m, PLACE)
+        made["row"], made["name"], made["weight"] = rng.integers(-9, 10, n + m), rng.integers(0, 3, n + m), rng.standard_normal(n + m)
+        p, q = (part[np.lexsort((part["name"], -part["row"]))] for part in (made[:n], made[n:]))
+        both = np.concatenate([p, q])
+        case = Case(f"merge of structs {n} {m}", "{r} = merge({x}, {y}, before)").array("x", p, "Place").array("y", q, "Place")
+        yield case.expect("r", both[np.lexsort((both["name"], -both["row"]))])

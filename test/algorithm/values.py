@@ -48,6 +48,12 @@ def any_numbers(rng, shape, kind):
     return made.astype(dtype)
 
 
+def as_bf16(made):
+    """Finite f32 rounded to the nearest number that bf16 has, of two to the even one."""
+    bits = np.asarray(made, "f4").view("u4")
+    return ((bits + (bits >> np.uint32(16) & np.uint32(1)) + np.uint32(0x7FFF)) & np.uint32(0xFFFF0000)).view("f4")
+
+
 def with_nan(rng, made, share=0.01):
     return np.where(rng.random(made.shape) < share, np.nan, made).astype(made.dtype)
 
