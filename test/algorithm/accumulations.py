@@ -5,7 +5,7 @@ import numpy as np
 
 import operators
 import values
-from cases import Case, cases, some_cases
+from cases import Case, cases, large_case, some_cases
 
 IDENTITY = {"add": 0, "mul": 1, "or": 0, "xor": 0}
 
@@ -106,3 +106,10 @@ def options(rng):
     yield Case("in place", "scan({x}, add)", x=x).expect("x", np.cumsum(x, axis=1))
     yield Case("of a func", "{r} = scan(square[3000], add)").expect("r", np.cumsum(np.arange(3000, dtype="i8") ** 2))
     yield Case("empty", "{r} = scan({x}, add)", x=np.zeros((4, 0), "f8")).expect("r", np.zeros((4, 0)))
+
+
+@large_case
+def large(rng, n):
+    name, kind = [("add", "i4"), ("max", "f4"), ("xor", "u1"), ("add", "u8")][rng.integers(4)]
+    x = values.any_numbers(rng, n, kind)
+    return Case(f"large {name} {kind}", f"{{r}} = scan({{x}}, {name})", x=x).expect("r", scanned(name, x, kind, 0))

@@ -16,6 +16,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from share import share_of
 
 MAKERS = []
+LARGE_MAKERS = []
+LARGEST = 10_000_000  # elements of a large case
 BATCH = 60  # cases of one process
 SMALL = 5000  # elements; what runs with all checks
 ROOM_S = 1200  # of a process that hangs outside of lit, whose own limit is less
@@ -77,6 +79,12 @@ def some_cases(count):
     return register
 
 
+def large_case(make):
+    """Registers make(rng, n), which gives one case of n = LARGEST elements, whose name begins with "large"; made when a run draws it."""
+    LARGE_MAKERS.append(make)
+    return make
+
+
 def choose(rng, made, count, largest):
     made = [case for case in made if case.elements() <= largest]
     count = len(made) if count is None else count if largest > SMALL else count // 3
@@ -89,7 +97,19 @@ def describe(seed, only, largest):
         rng = np.random.default_rng([seed, number])
         made = [case for case in make(rng) if only is None or only in case.name]
         described += choose(rng, made, count, largest)
+    if largest >= LARGEST:
+        wanted = LARGE_MAKERS if only is None or only.startswith("large") else []
+        described += [(make, np.random.default_rng([seed, 1000 + number])) for number, make in enumerate(wanted)]
     return list(enumerate(described))
+
+
+def made(described):
+    """(number, Case): large cases are made here."""
+    number, case = described
+    if isinstance(case, tuple):
+        make, rng = case
+        case = make(rng, LARGEST)
+    return number, case
 
 
 # ---- running ----
@@ -172,7 +192,7 @@ def run_all(tool, family, module, device, seed, only, largest):
         described = share_of(described, family, device)
     failures = []
     for first in range(0, len(described), BATCH):
-        batch = described[first:first + BATCH]
+        batch = [made(one) for one in described[first:first + BATCH]]
         failed = run_batch(tool, module, device, batch)
         if failed and len(batch) > 1:
             failed = [failure for one in batch for failure in run_batch(tool, module, device, [one])]

@@ -3,7 +3,7 @@ import numpy as np
 
 import operators
 import values
-from cases import Case, cases, some_cases
+from cases import Case, cases, large_case, some_cases
 
 
 def broadcasting(rng, shape):
@@ -78,3 +78,13 @@ def core_dimensions(rng):
     yield Case("matrix times vector", '{r} = map(product, {a}, {b}, signature="(m,n),(n)->(m)")', a=a, b=b, r=np.zeros((4, 3, 7))).expect("r", np.einsum("aimn,in->aim", a, b))
     x, y = values.small_numbers(rng, (9, 300), "f4"), values.small_numbers(rng, (300,), "f4")
     yield Case("dot", '{r} = map(dot, {x}, {y}, signature="(n),(n)->()")', x=x, y=y, r=np.zeros(9, "f4")).expect("r", x @ y)
+
+
+@large_case
+def large(rng, n):
+    kind = str(rng.choice(["i4", "f4", "f8"]))
+    if rng.random() < 0.5:
+        x, y = values.small_numbers(rng, n, kind), values.small_numbers(rng, n, kind)
+    else:
+        x, y = values.small_numbers(rng, (n // 2500, 2500), kind), values.small_numbers(rng, (n // 2500, 1), kind)
+    return Case(f"large {kind} {x.shape} {y.shape}", "{r} = map(multiply_add, {x}, {y}, 2)", x=x, y=y).expect("r", x * y + np.array(2, kind))

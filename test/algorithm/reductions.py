@@ -5,7 +5,7 @@ import numpy as np
 
 import operators
 import values
-from cases import Case, cases, some_cases
+from cases import Case, cases, large_case, some_cases
 
 def reference(name, x, kind, axis=None):
     dtype = operators.expected_type(name, kind)
@@ -159,3 +159,11 @@ def several(rng):
         case = Case(f"several {shape} along {axis}", f"{{low}}, {{sum}}, {{place}}, {{first}} = reduce_several({{x}}, min, add, argmax, first, axis={axis})", x=x)
         case.expect("low", x.min(axis=axis)).expect("sum", x.sum(axis=axis)).expect("place", x.argmax(axis=axis))
         yield case.expect("first", np.take(x, 0, axis=axis))
+
+
+@large_case
+def large(rng, n):
+    name, kind = [("add", "i4"), ("max", "f4"), ("xor", "u8"), ("argmin", "i2"), ("product", "u8")][rng.integers(5)]
+    x = values.any_numbers(rng, n, kind)
+    want = {"argmin": np.argmin, "product": lambda x: fold(operators.product, x)}.get(name) or (lambda x: reference(name, x, kind))
+    return Case(f"large {name} {kind}", f"{{r}} = reduce({{x}}, {name})", x=x).expect("r", want(x))

@@ -2,7 +2,7 @@
 import numpy as np
 
 import values
-from cases import Case, cases, some_cases
+from cases import Case, cases, large_case, some_cases
 from orders import KEYS, keys
 
 def search_case(rng, kind, n, shape, label):
@@ -140,3 +140,17 @@ def near_edges(rng):
         x = np.concatenate([edges, np.nextafter(edges, edges.dtype.type(-9)), np.nextafter(edges, edges.dtype.type(9)), some, rng.uniform(low, high, 1500).astype(kind)])
         rng.shuffle(x)
         yield Case(f"at edges {kind} {bins}", f"{{r}} = histogram({{x}}, {bins}, {low!r}, {high!r})", x=x).expect("r", np.histogram(x[np.isfinite(x)], edges)[0])
+
+
+# ---- of many elements ----
+
+@large_case
+def large_search(rng, n):
+    few = int(rng.integers(1, 100000))
+    return search_case(rng, str(rng.choice(["i4", "f4", "u8"])), *[(n, few), (few, n)][rng.integers(2)], "large")
+
+
+@large_case
+def large_histogram(rng, n):
+    make = (histogram_case, edges_case, bincount_case)[rng.integers(3)]
+    return make(rng, str(rng.choice(["u1", "i4"] if make is bincount_case else ["u1", "i4", "f4"])), n, "large")

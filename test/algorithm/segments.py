@@ -5,7 +5,7 @@ import numpy as np
 
 import operators
 import values
-from cases import Case, cases, some_cases
+from cases import Case, cases, large_case, some_cases
 
 OFFSETS = ("i4", "i8", "u4", "u8", "i4")
 NAMED = ("any", "all", "count_nonzero", "mean", "var", "std")
@@ -348,3 +348,15 @@ def options_by_key(rng):
     yield Case("keys and values of funcs", "{s}, {r}, {n} = reduce_by_key(tenth[3000], square[3000], add)", r=start, s=np.zeros(3000, "i8")).expect("r", made).expect(
         "s", np.where(np.arange(3000) < 300, np.arange(3000), 0)).expect("n", np.array(300, "i8"))
     yield Case("scan of funcs", "{r} = scan_by_key(tenth[3000], square[3000], max)").expect("r", np.arange(3000, dtype="i8") ** 2 + 0 * tens)
+
+
+@large_case
+def large(rng, n):
+    x = rng.integers(-100, 100, n, np.int32)
+    average = int(rng.choice([2, 30, 1000, 100000, n]))
+    offsets = np.concatenate([[0], np.sort(rng.integers(0, n + 1, n // average)), [n]])
+    if rng.random() < 0.5:
+        return Case(f"large, {average} on average", "{r} = reduce_segments({x}, {o}, add)", x=x, o=typed(rng, offsets)).expect("r", sums_between(x, offsets))
+    sums = np.concatenate([[0], np.cumsum(x, dtype="i8")])
+    want = sums[1:] - np.repeat(sums[offsets[:-1]], np.diff(offsets))
+    return Case(f"large scan, {average} on average", "{r} = scan_segments({x}, {o}, add)", x=x, o=typed(rng, offsets)).expect("r", want)

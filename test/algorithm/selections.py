@@ -4,7 +4,7 @@ import itertools
 import numpy as np
 
 import values
-from cases import Case, cases, some_cases
+from cases import Case, cases, large_case, some_cases
 
 OF_ELEMENTS = "abrt"  # results that have elements of x
 
@@ -106,3 +106,8 @@ def funcs(rng):
     matrix = values.small_numbers(rng, (40, 50), "i2")
     flat = matrix.T[::-1].reshape(-1)
     yield case("of a view", "{r}, {n} = select({x}.T[::-1], {x}.T[::-1])", matrix, {"r": flat[flat != 0], "n": count((flat != 0).sum())})
+
+
+@large_case
+def large(rng, n):
+    return list((by_flags, in_three, by_runs)[rng.integers(3)](rng, str(rng.choice(["u1", "i4", "f8"])), n, "large"))[0]

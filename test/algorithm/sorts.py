@@ -2,7 +2,7 @@
 import numpy as np
 
 import values
-from cases import Case, cases, some_cases
+from cases import Case, cases, large_case, some_cases
 from orders import KEYS, PLACE, keys, order_of
 
 
@@ -128,7 +128,7 @@ def merges(rng):
     """NaNs are last; views; elements by a func."""
     yield merge_case(rng, "f4", 0, 0, "nothing")
     x, y = (np.sort(values.with_nan(rng, values.any_numbers(rng, n, "f8"), 0.1)) for n in (700, 1300))
-    yield Case("merge with nan", "{r} = merge({x}, {y})", x=x, y=y).expect("r", np.sort(np.concatenate([x, y])))
+    yield Case("merge with nan", "{r} = merge({x}, {y})", x=x, y=y).expect("r", np.sort(np.concatenate([x, y]), kind="stable"))
     yield Case("merge of views", "{r}[::-1] = merge({x}[::3], {y}[1::2])", x=x, y=y, r=np.zeros(884)).expect("r", np.sort(np.concatenate([x[::3], y[1::2]]))[::-1])
     for n, m in ((1, 1), (300, 5), (2049, 4097), (20011, 30011)):
         made = np.zeros(n + m, PLACE)
@@ -137,3 +137,13 @@ def merges(rng):
         both = np.concatenate([p, q])
         case = Case(f"merge of structs {n} {m}", "{r} = merge({x}, {y}, before)").array("x", p, "Place").array("y", q, "Place")
         yield case.expect("r", both[np.lexsort((both["name"], -both["row"]))])
+
+
+@large_case
+def large(rng, n):
+    kind = str(rng.choice(["u1", "i4", "f4", "f8", "u8"]))
+    x = values.any_numbers(rng, n, kind)
+    if rng.random() < 0.5:
+        return Case(f"large sort {kind}", "{r} = sort({x})", x=x).expect("r", np.sort(x))
+    x, y = np.sort(x), np.sort(values.any_numbers(rng, n // 3, kind))
+    return Case(f"large merge {kind}", "{r} = merge({x}, {y})", x=x, y=y).expect("r", np.sort(np.concatenate([x, y]), kind="stable"))
