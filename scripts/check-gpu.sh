@@ -43,7 +43,7 @@ for tool in memcheck racecheck synccheck; do
       *) check $tool "$example" python3 "$example" ;;
     esac
   done
-  for rows in test/conformance/{barriers,shared,warp,arrays,atomics,flow,vectors,structs,complex,shared_extents,groups,copies,fragments,recursion}.kir; do
+  for rows in test/conformance/{barriers,shared,warp,arrays,atomics,flow,vectors,structs,complex,shared_extents,groups,copies,fragments,recursion,{block,warp}_{pieces,sorts}}.kir; do
     check $tool "$rows" python3 test/conformance/check.py "$rows"
   done
 done
@@ -52,10 +52,16 @@ echo "check-gpu: algorithms"
 for family in test/algorithm/*.test; do
   command=$(sed -n 's|^# RUN: %if cuda %{ %python %S/check.py|python3 test/algorithm/check.py|p' "$family" | head -n 1 | sed 's|%S|test/algorithm|g; s| --kjit-run.*||')
   [ -n "$command" ] || continue
-  for tool in memcheck racecheck; do
+  for tool in memcheck racecheck synccheck; do
     # shellcheck disable=SC2086
     count $tool "$family" $command --small --device cuda --kjit-run "$(sanitize $tool) $bin/kjit-run"
   done
+done
+# This one loads the library itself, and asks the driver for what it may refuse.
+for tool in memcheck racecheck synccheck; do
+  # shellcheck disable=SC2046
+  count $tool test/algorithm/reduce.py $(sanitize $tool) $([ $tool != memcheck ] || echo --report-api-errors no) \
+    python3 test/algorithm/reduce.py --libdir "$bin/../lib" --device cuda --count 48
 done
 # Hosts try what the driver refuses, too: what counts are accesses of memory. Not stress: under the tool a capture of one thread was seen to be broken while others load code, which does
 # not happen without it.
