@@ -14,6 +14,18 @@ close(kjit.reduce(x), x.sum())
 close(kjit.reduce(x, "max", axis=0), x.max(0))
 close(kjit.reduce(x, lambda a, b: min(a, b), axis=(0, 1)), x.min())
 close(kjit.reduce(x[:, ::2], lambda a, b: a + b, axis=-1, initial=5), x[:, ::2].sum(-1) + 5)
+for initial in 5, 5.0, np.float32(5), np.array(5.0), kjit.reduce(kjit.array(np.full(5, 1.0), device="cpu")):
+    close(kjit.reduce(x, initial=initial), x.sum() + 5)
+try:
+    kjit.reduce(x, initial=np.ones(1))
+    raise SystemExit("an array was taken for a value")
+except TypeError as error:
+    assert "initial is one value, not an array of the shape (1,)" in str(error), error
+try:
+    kjit.histogram(x, 10)
+    raise SystemExit("a histogram without a range")
+except TypeError as error:
+    assert "a histogram of 10 bins takes low and high" in str(error), error
 close(kjit.reduce([0.5, 1, 0.25], lambda a, b: a + b + a * b), 2.75)
 assert kjit.reduce(n, "add") == n.sum() and kjit.reduce(n, "add").dtype == np.int64
 close(kjit.scan(x), np.cumsum(x, -1))

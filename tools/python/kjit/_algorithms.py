@@ -213,6 +213,16 @@ def _check_counts(own):
             raise OverflowError(f"{key} is {value}: it is from 0 to 2^{bits} - 1")
 
 
+def _one_value(initial):
+    """A number, or the element of an array of rank 0."""
+    shape = getattr(initial, "shape", ())
+    if shape != ():
+        raise TypeError(f"initial is one value, not an array of the shape {tuple(shape)}")
+    if hasattr(initial, "to_host"):
+        initial = initial.to_host()
+    return initial[()] if hasattr(initial, "dtype") else initial
+
+
 def perform(name, count, arguments, out=None, *, options=None, together=False, dtype=None, made=None, **own):
     """Runs an algorithm. arguments: what stands behind its results, operands or Several or Plain. count: how many results,
     None: as many as it says; out: arrays for them, or None. options: of the caller, who may have others than there are; own: what
@@ -226,6 +236,8 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
         if x is None:
             raise TypeError(f"{name}: argument {i + 1} is None: an array or a number is expected")
     _check_counts(own)
+    if own.get("initial") is not None:
+        own["initial"] = _one_value(own["initial"])
     if given.get("device") is None:
         given["device"] = None if own.get("devices") else _state.device()
     if given.get("accumulator") is not None:

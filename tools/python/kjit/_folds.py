@@ -134,6 +134,8 @@ def histogram(x, bins, low=None, high=None, weights=None, *, out=None, **options
     equal width from `low` to `high`; or an array of the ascending edges, one more than bins. A bin has its lower edge, the last
     one both; elements outside, and NaN, are not counted. options: see `kjit.reduce`. ArgumentError: edges, shapes."""
     if low is None and high is None:
+        if getattr(bins, "shape", None) == () or isinstance(bins, (int, float)):
+            raise TypeError(f"a histogram of {bins} bins takes low and high; without them bins is an array of edges")
         return one(perform("histogram_edges", 1, (x, bins, perhaps(weights)), listed(out), options=options))
     if low is None or high is None:
         raise TypeError("histogram takes a number of bins with low and high, or an array of edges")
