@@ -151,8 +151,8 @@ typedef struct kjit_algorithm_options {
   kjit_result_info *results;
   /* see results */
   size_t result_count;
-  /* a sort of numbers looks at the bits from begin_bit to end_bit - 1 of them only; default 0, 0:
-   * at all */
+  /* a sort of numbers looks at the bits from begin_bit to end_bit - 1 of them only, to the last one
+   * where end_bit is 0; default 0, 0: at all */
   uint32_t begin_bit, end_bit;
   /* of a map. where, default NULL: an operand of bool that broadcasts; what is computed is what it
    * has true for, and other elements of the results stay as they were. signature, default NULL: the
