@@ -101,7 +101,8 @@ static void refuse_option(const struct argp_option *table, const char *name, siz
   exit(TOOL_EXIT_USAGE);
 }
 
-void tool_check_option_names(const struct argp_option *table, int argc, char **argv)
+/* Ends the program where there is a long option that is none, and one that is near it. */
+static void check_option_names(const struct argp_option *table, int argc, char **argv)
 {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
     const char *text = argv[i];
@@ -117,4 +118,21 @@ void tool_check_option_names(const struct argp_option *table, int argc, char **a
     bool has_value = row && row->arg && !(row->flags & OPTION_ARG_OPTIONAL);
     i += has_value && !text[2 + length];
   }
+}
+
+/* The column where --help says what options are. Behind an option that is longer glibc starts a new
+ * line, and where its buffer of 200 bytes is nearly full puts the line's indentation in front of
+ * what is still in there: the column is behind all of ours. */
+static void place_meanings(void)
+{
+  const char *given = getenv("ARGP_HELP_FMT");
+  if (!given || !*given) setenv("ARGP_HELP_FMT", "opt-doc-col=36", 1);
+}
+
+void tool_parse_options(const struct argp *parser, int argc, char **argv, void *input)
+{
+  argp_err_exit_status = TOOL_EXIT_USAGE;
+  check_option_names(parser->options, argc, argv);
+  place_meanings();
+  argp_parse(parser, argc, argv, 0, NULL, input);
 }

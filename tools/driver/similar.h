@@ -18,8 +18,8 @@ void tool_offer_name(tool_similar *similar, const char *name);
 /* "; did you mean 'NAME'?", or the empty text; malloc'd. */
 char *tool_similar_text(const tool_similar *similar);
 
-/* Ends the program where the command line has a long option that is none, and one that is near it;
- * all else is argp's to say, which runs next. */
-void tool_check_option_names(const struct argp_option *table, int argc, char **argv);
+/* argp_parse, which ends the program where the command line is wrong, or asks for help. Of a long
+ * option that is none the message says which one is near it. */
+void tool_parse_options(const struct argp *parser, int argc, char **argv, void *input);
 
 #endif

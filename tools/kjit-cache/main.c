@@ -197,9 +197,7 @@ int main(int argc, char **argv)
                                       NULL };
   tool t = { 0 };
   tool_watch_output();
-  argp_err_exit_status = TOOL_EXIT_USAGE;
-  tool_check_option_names(option_table, argc, argv);
-  argp_parse(&parser, argc, argv, 0, NULL, &t.options);
+  tool_parse_options(&parser, argc, argv, &t.options);
   if (create_context(&t)) run_command(&t);
   tool_exit exit_status = tool_report(&t.error);
   if (exit_status == TOOL_EXIT_OK && t.damaged) exit_status = TOOL_EXIT_CHECK;

@@ -220,9 +220,7 @@ void compile_parse_options(int argc, char **argv, compile_options *options)
   const struct argp parser = { option_table, parse_option, "FILE.kir", documentation,
                                NULL,         NULL,         NULL };
   *options = (compile_options){ .stage = -1, .arch = "cpu" };
-  argp_err_exit_status = TOOL_EXIT_USAGE;
-  tool_check_option_names(option_table, argc, argv);
-  argp_parse(&parser, argc, argv, 0, NULL, options);
+  tool_parse_options(&parser, argc, argv, options);
   free(documentation);
   free(stages);
 }

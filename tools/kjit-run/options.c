@@ -320,9 +320,7 @@ void run_parse_options(int argc, char **argv, run_options *options)
                                NULL,         NULL,         NULL };
   *options =
     (run_options){ .repeat = 1, .rtol = 1e-5, .atol = 1e-8, .device = "auto", .interruptible = -1 };
-  argp_err_exit_status = TOOL_EXIT_USAGE;
-  tool_check_option_names(option_table, argc, argv);
-  argp_parse(&parser, argc, argv, 0, NULL, options);
+  tool_parse_options(&parser, argc, argv, options);
   free(documentation);
 }
 
