@@ -2,19 +2,19 @@
 import numpy as np
 
 from cases import Case, cases, some_cases
+from product_data import EPSILON, SUMS, expect_kind, of_kind, to_kind
 
-FLOATS = ["f2", "f4", "f8"]
+FLOATS = ["bf16", "f2", "f4", "f8", "c8", "c16"]
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 # Rows of x, rows of y and their width: none, one, and around what a thread and a block have at a time.
 SHAPES = [(1, 1, 1), (2, 3, 2), (16, 1, 3), (17, 255, 3), (63, 256, 1), (64, 257, 4), (65, 700, 2), (128, 33, 7), (129, 512, 5), (300, 1030, 3), (513, 40, 30), (5, 90, 200)]
-EPSILON = {"f2": 2.0**-10, "f4": 2.0**-23, "f8": 2.0**-52}
 
 
 def rows(rng, count, width, kind):
     """Of random strides: columns side by side in memory, sometimes."""
     shape = (count, width) if rng.random() < 0.7 else (width, count)
-    x = rng.standard_normal(shape) if kind[0] == "f" else rng.integers(0 if kind[0] == "u" else -9, 10, shape)
-    x = x.astype(kind)
+    x = rng.integers(0 if kind[0] == "u" else -9, 10, shape) if kind[0] in "iu" else rng.standard_normal(shape)
+    x = to_kind(x + 1j * rng.standard_normal(shape) if kind[0] == "c" else x, kind)
     return x if x.shape == (count, width) else x.T
 
 
@@ -34,18 +34,19 @@ def sums(rng):
 
 @some_cases(16)
 def numbers(rng):
-    """Operands of one axis, in all types of numbers: integers as NumPy adds them, halfs in f32."""
+    """Operands of one axis, in all types of numbers: integers as NumPy adds them, halfs and bf16 in f32."""
     for kind in FLOATS + INTEGERS:
         for m, n, _ in SHAPES:
             x, y = rows(rng, m, 1, kind)[:, 0], rows(rng, n, 1, kind)[:, 0]
             case = Case(f"product {m} {n} {kind}", "{r} = pairs(product, {x}, add, {y})", x=x, y=y)
-            if kind[0] != "f":
+            if kind[0] in "iu":
                 wide = "u8" if kind in ("u4", "u8") else "i8"  # products of smaller ones are i32
                 yield case.expect("r", np.multiply.outer(x.astype(wide), y.astype(wide)).sum(1))
                 continue
-            all_pairs = np.multiply.outer(x, y).astype("f8")
-            size = np.abs(all_pairs).sum(1).max()
-            yield case.expect("r", all_pairs.sum(1).astype(kind), atol=float(size) * (n + 4) * EPSILON["f4" if kind == "f2" else kind] + (float(size) * EPSILON["f2"] if kind == "f2" else 0))
+            wide = "c16" if kind[0] == "c" else "f8"
+            all_pairs = np.multiply.outer(x.astype(wide), y.astype(wide))
+            size = float(np.abs(all_pairs).sum(1).max())
+            yield expect_kind(of_kind(case, kind), all_pairs.sum(1), kind, atol=size * ((n + 4) * SUMS[kind] + EPSILON[kind])) # products are rounded, too, and the result
 
 
 @some_cases(30)
@@ -86,8 +87,9 @@ def extremes_of_logaddexp(rng):
 def calls(rng):
     x, y, b = rows(rng, 70, 3, "f4"), rows(rng, 600, 3, "f4"), rng.standard_normal(600).astype("f4")
     kernel = np.exp(-0.25 * squares(x, y))
-    yield Case("weights", "{r} = pairs(weighted(0.25f32), {x}, add, {y}, {b})", x=x, y=y, b=b).expect("r", (kernel @ b.astype("f8")).astype("f4"), atol=1e-3)
-    yield Case("f64 on request", "{r} = pairs(weighted(0.25f32), {x}, add, {y}, {b}, accumulator=f64)", x=x, y=y, b=b).expect("r", kernel @ b.astype("f8"), atol=3e-5)
+    size = float((kernel @ np.abs(b.astype("f8"))).max())
+    yield Case("weights", "{r} = pairs(weighted(0.25f32), {x}, add, {y}, {b})", x=x, y=y, b=b).expect("r", (kernel @ b.astype("f8")).astype("f4"), atol=size * (600 + 23) * EPSILON["f4"])
+    yield Case("f64 on request", "{r} = pairs(weighted(0.25f32), {x}, add, {y}, {b}, accumulator=f64)", x=x, y=y, b=b).expect("r", kernel @ b.astype("f8"), atol=size * 23 * EPSILON["f4"])
     x, y, scale = rng.integers(0, 9, 40).astype("i4"), rng.integers(0, 9, 333).astype("i4"), rng.integers(1, 99, 2).astype("f8")
     both = np.add.outer(x, y) + np.arange(40)[:, None] * scale[0] + np.arange(333) * scale[1]
     yield Case("places", "{r} = pairs(places({s}), {x}, add, {y})", x=x, y=y, s=scale).expect("r", both.sum(1))
@@ -105,15 +107,17 @@ def calls(rng):
 @some_cases(20)
 def least(rng):
     for m, n, d in SHAPES:
-        for kind in ("f4", "f8", "i4", "u1"):
+        for kind in ("bf16", "f4", "f8", "i4", "u1"):
             for k in sorted({1, min(n, 5), min(n, 16), min(n, 33)}):
                 x, y = rows(rng, m, 1, kind)[:, 0], rows(rng, n, 1, kind)[:, 0]
-                if kind[0] == "f" and rng.random() < 0.4:
+                if kind == "bf16":  # differences of so few bits are exact
+                    x, y = np.rint(9 * x), np.rint(9 * y)
+                if kind[0] not in "iu" and rng.random() < 0.4:
                     y[rng.integers(0, n, 3)] = np.nan
                 all_pairs = np.maximum.outer(x, y) - np.minimum.outer(x, y)
                 places = np.argsort(all_pairs, axis=1, kind="stable")[:, :k]
                 case = Case(f"{k} least {m} {n} {kind}", "{r}, {p} = pairs_smallest(difference, {x}, %d, {y})" % k, x=x, y=y)
-                yield case.expect("r", np.take_along_axis(all_pairs, places, 1)).expect("p", places)
+                yield expect_kind(of_kind(case, kind), np.take_along_axis(all_pairs, places, 1), kind).expect("p", places)
     x, y = rows(rng, 90, 3, "f8"), rows(rng, 800, 3, "f8")
     yield Case("values alone", "{r} = pairs_smallest(squared, {x}, 7, {y})", x=x, y=y).expect("r", np.sort(squares(x, y), 1)[:, :7], rtol=1e-13)
 

@@ -1,8 +1,34 @@
 """What the families of products share: operands in layouts of all kinds, and the roundings of their types."""
 import numpy as np
 
-EPSILON = {"f2": 2.0**-10, "f4": 2.0**-23, "f8": 2.0**-52, "c8": 2.0**-22, "c16": 2.0**-51}
-SUMS = {"f2": 2.0**-23, **{k: EPSILON[k] for k in ("f4", "f8", "c8", "c16")}}
+EPSILON = {"bf16": 2.0**-7, "f2": 2.0**-10, "f4": 2.0**-23, "f8": 2.0**-52, "c8": 2.0**-22, "c16": 2.0**-51}
+SUMS = {"bf16": 2.0**-23, "f2": 2.0**-23, **{k: EPSILON[k] for k in ("f4", "f8", "c8", "c16")}}
+
+
+def numpy_kind(kind):
+    """NumPy has no bf16: its numbers are held as f4, and so does kjit-run save them."""
+    return "f4" if kind == "bf16" else kind
+
+
+def to_kind(x, kind):
+    """The nearest numbers of the kind, of two equally near ones the even one; of bf16 finite ones and NaN."""
+    if kind != "bf16":
+        return x.astype(kind)
+    bits = np.atleast_1d(np.asarray(x, "f4")).view("u4")
+    rounded = ((bits + (0x7fff + (bits >> np.uint32(16) & np.uint32(1)))) & np.uint32(0xffff0000)).astype("u4").view("f4")
+    return np.where(np.isnan(x), np.float32(np.nan), rounded.reshape(np.shape(x)))
+
+
+def of_kind(case, kind):
+    """Its arrays become bf16 as they are read."""
+    if kind == "bf16":
+        case.kinds.update({name: kind for name in case.arrays})
+    return case
+
+
+def expect_kind(case, value, kind, **tolerance):
+    """The result is of this kind."""
+    return case.expect("r", value.astype(numpy_kind(kind)), kind="bf16" if kind == "bf16" else None, **tolerance)
 
 
 def draw(rng, shape, kind):
@@ -13,11 +39,12 @@ def draw(rng, shape, kind):
         x = x + 1j * rng.standard_normal(x.shape)
     if kind[0] in "iu":
         x = rng.integers(0 if kind[0] == "u" else -9, 10, x.shape)
-    return np.transpose(x.astype(kind), np.argsort(order))
+    return np.transpose(to_kind(x, kind), np.argsort(order))
 
 
 def lay_out(rng, x, kind):
     """The matrices as rows or as columns, of a larger array or not."""
+    kind = numpy_kind(kind)
     room = np.zeros([*x.shape[:-2], *(n + int(rng.choice([0, 8])) for n in x.shape[-2:])], kind)
     if rng.random() < 0.5:
         room = np.swapaxes(np.zeros([*x.shape[:-2], *room.shape[:-3:-1]], kind), -1, -2)

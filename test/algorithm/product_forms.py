@@ -3,7 +3,7 @@ import numpy as np
 
 import small_floats
 from cases import Case, cases, some_cases
-from product_data import EPSILON, SUMS, draw, lay_out
+from product_data import EPSILON, SUMS, draw, expect_kind, lay_out, of_kind, to_kind
 
 ENDS = [(5, 9, 7), (128, 96, 64), (65, 600, 33), (40, 3000, 24), (3, 700, 50), (2, 5000, 2), (70, 600, 1), (300, 64, 260), (0, 4, 3), (6, 0, 5)]
 
@@ -18,21 +18,21 @@ def sums_of(expression, operands, kind, factors):
 def settle(case, value, error, kind, factors):
     """Behind the epilogue, which computes with as many bits as the sums have."""
     largest = float(np.max(np.abs(value), initial=0))
-    return case.expect("r", value.astype(kind), atol=error + 4 * largest * SUMS[factors] + largest * EPSILON.get(kind, 0))
+    return expect_kind(of_kind(case, factors), value, kind, atol=error + 4 * largest * SUMS[factors] + largest * EPSILON.get(kind, 0))
 
 
 def wide_kind(kind):
     """Of the sums."""
-    return "f4" if kind == "f2" else kind
+    return "f4" if kind in ("f2", "bf16") else kind
 
 
 @some_cases(40)
 def epilogues(rng):
     """Of each element of the result: operands that broadcast, values, computed ones, the result itself."""
-    for kind in ("f2", "f4", "f8", "c8", "c16"):
+    for kind in ("bf16", "f2", "f4", "f8", "c8", "c16"):
         for m, k, n in ENDS:
             batch = [int(rng.integers(1, 4))] if rng.random() < 0.3 else []
-            x, y = lay_out(rng, rng.standard_normal([*batch, m, k]).astype(kind), kind), lay_out(rng, rng.standard_normal([*batch, k, n]).astype(kind), kind)
+            x, y = (lay_out(rng, to_kind(rng.standard_normal([*batch, *shape]), kind), kind) for shape in ((m, k), (k, n)))
             title = f"{batch} {m} x {k} x {n} {kind}"
             sums, error = sums_of("...ij,...jk->...ik", [x, y], kind, k + 2)
             old = draw(rng, sums.shape, kind)
@@ -45,7 +45,7 @@ def epilogues(rng):
             yield settle(case, np.maximum(sums + b, 0), error, wide_kind(kind), kind)
             gate, row = draw(rng, [m, n], kind), draw(rng, [m, 1], kind)
             of_cells = draw(rng, [max(m, n)], kind)
-            want = sums * gate + (row - (of_cells[:n] - of_cells[:m, None]))
+            want = sums * gate + to_kind(row - to_kind(of_cells[:n] - of_cells[:m, None], kind), kind) # the differences are of the operands' type
             case = Case(f"gated {title}", "{r} = einsum(\"...ij,...jk->...ik\", {x}, {y}, epilogue=gated({g}, {b}, cell({z})[%d, %d]))" % (m, n), x=x, y=y, g=gate, b=row, z=of_cells)
             yield settle(case, want, error * float(np.max(np.abs(gate), initial=1)), wide_kind(kind), kind)
 

@@ -2,10 +2,10 @@
 import numpy as np
 
 from cases import Case, cases, some_cases
-from product_data import EPSILON, SUMS, draw, lay_out
+from product_data import EPSILON, SUMS, draw, expect_kind, lay_out, of_kind, to_kind
 
 LETTERS = "abcdeXYZ"
-KINDS = ["f2", "f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+KINDS = ["bf16", "f2", "f4", "f8", "c8", "c16", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 
 
 def expect(case, expression, operands, kind, factors):
@@ -16,7 +16,7 @@ def expect(case, expression, operands, kind, factors):
     wide = [x.astype("c16" if kind[0] == "c" else "f8") for x in operands]
     value, size = np.einsum(expression, *wide), np.einsum(expression, *[np.abs(x) for x in wide])
     atol = float(np.max(size, initial=0)) * (factors * SUMS[kind] + EPSILON[kind] / 2)
-    return case.expect("r", value.astype(kind), atol=atol)
+    return expect_kind(of_kind(case, kind), value, kind, atol=atol)
 
 
 def random_expression(rng):
@@ -123,34 +123,34 @@ def steps(rng):
 def tiles(rng):
     """Around the borders of tiles, in layouts that tensor copies take and in others."""
     for m, n, k in [(128, 256, 64), (136, 72, 200), (64, 64, 1000), (257, 129, 131), (200, 16, 72), (24, 333, 500), (601, 530, 77)]:
-        for kind in ["f2", "f4", "f8", "i4", "c8"]:
+        for kind in ["bf16", "f2", "f4", "f8", "i4", "c8"]:
             for batches in [[], [3]]:
                 scale = 30 if kind[0] == "i" else 1
-                x, y = (lay_out(rng, (rng.standard_normal([*batches, *shape]) * scale).astype(kind), kind) for shape in ((m, k), (k, n)))
+                x, y = (lay_out(rng, to_kind(rng.standard_normal([*batches, *shape]) * scale, kind), kind) for shape in ((m, k), (k, n)))
                 case = Case(f"tiles {x.shape} {x.strides} {y.shape} {y.strides} {kind}", "{r} = matmul({x}, {y})", x=x, y=y)
                 yield expect(case, "...ij,...jk->...ik", [x, y], kind, k + 2)
 
 
 @some_cases(4)
 def rounded(rng):
-    """Factors of 11 bits."""
+    """Factors that are rounded to 11 bits, both, and then sums as of f32."""
     for m, n, k in [(128, 64, 96), (130, 70, 33), (3, 200, 500), (300, 300, 40), (515, 600, 33), (640, 512, 64)]:
         x, y = (lay_out(rng, rng.standard_normal(shape), "f4") for shape in ((m, k), (k, n)))
         size = np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))
         case = Case(f"tf32 {x.shape} {y.shape}", "{r} = matmul({x}, {y}, tf32=true)", x=x, y=y)
-        yield case.expect("r", (x.astype("f8") @ y.astype("f8")).astype("f4"), atol=float(size.max()) * 2.0**-10)
+        yield case.expect("r", (x.astype("f8") @ y.astype("f8")).astype("f4"), atol=float(size.max()) * (2.0**-10 + (k + 2) * SUMS["f4"]))
 
 
 @some_cases(2)
 def deep(rng):
     """Sums so long that factors are packed for tensor copies though their elements are used seldom: rows start anywhere."""
     for m, n, k in [(67, 311, 2501), (311, 67, 2503), (50, 1001, 1009)]:
-        for kind, option in (("f2", ""), ("f4", ", tf32=true")):
-            x, y = (rng.standard_normal(shape).astype(kind) for shape in ((m, k), (k, n)))
+        for kind, option in (("bf16", ""), ("f2", ""), ("f4", ", tf32=true")):
+            x, y = (to_kind(rng.standard_normal(shape), kind) for shape in ((m, k), (k, n)))
             size = float((np.abs(x.astype("f8")) @ np.abs(y.astype("f8"))).max())
-            case = Case(f"deep {m} x {k} x {n} {kind}", "{r} = matmul({x}, {y}%s)" % option, x=x, y=y)
-            want = x.astype("f8") @ y.astype("f8")
-            yield case.expect("r", want.astype(kind), atol=size * 2.0**-10 if kind == "f4" else size * 2.0**-20, rtol=0 if kind == "f4" else 2.0**-9)
+            case = of_kind(Case(f"deep {m} x {k} x {n} {kind}", "{r} = matmul({x}, {y}%s)" % option, x=x, y=y), kind)
+            factors = 2.0**-10 if option else 0 # both are rounded to 11 bits
+            yield expect_kind(case, x.astype("f8") @ y.astype("f8"), kind, atol=size * (factors + (k + 2) * SUMS[kind]), rtol=EPSILON[kind])
 
 
 @cases
