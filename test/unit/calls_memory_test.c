@@ -12,9 +12,9 @@
 /* Builds with sanitizers, which take twenty times as long, try some of them; on the CPU, where
  * nearly all of them are those of a GPU, too. */
 #if HAS_OWN_MALLOC
-enum { STRIDE = 1, ON_CPU = 8 };
+enum { STRIDE = 1, ON_CPU = 8, OF_READY = 1 };
 #else
-enum { STRIDE = 64, ON_CPU = 1 };
+enum { STRIDE = 1024, ON_CPU = 1, OF_READY = 16 };
 #endif
 
 /* ---- every allocation of a call that compiles ---- */
@@ -151,7 +151,7 @@ static void fail_each(real *r, const many_call *call)
 {
   long number = 1;
   for (int i = 0; i < 2; i++) find_right(r, call);
-  while (fail_once(r, call, number)) number++;
+  while (fail_once(r, call, number)) number += OF_READY;
   print_message("%s: %ld\n", call->name, number - 1);
 }
 
