@@ -231,6 +231,9 @@ void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count)
 /* What a func returns for elements of the operands; VOID: nothing. Errors: TYPE. */
 kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
                           size_t count);
+/* The same of two values of that type. False: there is no compiler that could say it, so that code
+ * was checked when it was compiled, or is not there. */
+bool ka_infer_of_two(ka_call *call, kjit_function *function, kjit_type element, kjit_type *type);
 /* Before kernels are made, when no operand is on a device. */
 void ka_choose_device(ka_call *call);
 

@@ -138,8 +138,8 @@ static void check_combined(ka_call *call, const ka_operator *operator_, kjit_typ
   uint64_t types = (uint64_t)accumulator << 2 | (is_bool ? 2 : 0) | 1;
   if (!known) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   if (atomic_load_explicit(&known->combines, memory_order_relaxed) == types) return;
-  ka_operand value = { .element = accumulator }, *values[] = { &value, &value };
-  kjit_type type = ka_infer_result(call, operator_->function, values, 2);
+  kjit_type type;
+  if (!ka_infer_of_two(call, operator_->function, accumulator, &type)) return;
   const char *made = ka_type_text(call, type), *combined = ka_type_text(call, accumulator);
   if (type == KJIT_BOOL && accumulator != KJIT_BOOL && !is_bool)
     ka_fail_at(call, decl, KJIT_ERROR_TYPE,
@@ -165,8 +165,8 @@ void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type el
   uint64_t types = (uint64_t)element << 2 | 2; /* check_combined has odd ones */
   if (!known) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   if (atomic_load_explicit(&known->combines, memory_order_relaxed) == types) return;
-  ka_operand value = { .element = element }, *values[] = { &value, &value };
-  kjit_type type = ka_infer_result(call, (kjit_function *)decl, values, 2);
+  kjit_type type;
+  if (!ka_infer_of_two(call, (kjit_function *)decl, element, &type)) return;
   if (type != KJIT_BOOL)
     ka_fail_at(call, decl, KJIT_ERROR_TYPE, "`%s` returns %s of two values of type %s: expected %s",
                decl->name, type == KJIT_VOID ? "nothing" : ka_type_text(call, type),

@@ -72,22 +72,38 @@ static kjit_function *wrap_builtin(ka_call *call, const char *name, size_t count
   return wrapped;
 }
 
-kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
-                          size_t count)
+static kjit_status infer(ka_call *call, kjit_function *function, ka_operand *const *operands,
+                         size_t count, kjit_type *type)
 {
   const char *signature = "";
   const ki_decl *decl = (const ki_decl *)function;
-  kjit_type type = KJIT_VOID;
   kjit_module *module = NULL;
+  *type = KJIT_VOID;
   for (size_t i = 0; i < count; i++)
     signature = kj_format(&call->arena, "%s%s%s", signature, i ? ", " : "",
                           ka_type_text(call, operands[i]->element));
   ka_check_arity(call, function, count, KA_ELEMENTS);
   if (decl->function->builtin) function = wrap_builtin(call, decl->name, count, &module);
-  kjit_status status = kjit_get_result_type(function, signature, &type);
+  kjit_status status = kjit_get_result_type(function, signature, type);
   if (module) kjit_release_module(module);
-  ka_try(call, status);
+  return status;
+}
+
+kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
+                          size_t count)
+{
+  kjit_type type;
+  ka_try(call, infer(call, function, operands, count, &type));
   return type;
+}
+
+bool ka_infer_of_two(ka_call *call, kjit_function *function, kjit_type element, kjit_type *type)
+{
+  ka_operand value = { .element = element }, *values[] = { &value, &value };
+  kjit_status status = infer(call, function, values, 2, type);
+  if (status == KJIT_ERROR_NO_COMPILER) return false;
+  ka_try(call, status);
+  return true;
 }
 
 /* ---- the types of the results ---- */
