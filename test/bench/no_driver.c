@@ -1,0 +1,26 @@
+/* no_driver.c: a CUDA driver that does nothing, so that what a first call or a call from the disk
+ * cache takes is kjit's part alone, on a machine without a GPU:
+ *
+ *   gcc -O1 -shared -fPIC -Iruntime -Ilib -Iinclude -Itest/unit test/bench/no_driver.c \
+ *     -o DIR/libcuda.so.1 -lpthread
+ *   LD_LIBRARY_PATH=DIR COMMAND      # algorithms_first cuda, products_first.py
+ *
+ * It is the driver of the unit tests, one GPU of sm_90 with memory on the host. */
+#define _GNU_SOURCE
+#include <stddef.h>
+#include <stdio.h>
+
+#include "fake_cuda.h"
+
+#define X(name, symbol, parameters) \
+  __attribute__((visibility("default"), \
+                 alias("fake_" #name))) int kj_exported_##name parameters __asm__(symbol);
+#undef X_OPTIONAL
+#include "cuda/driver.def"
+
+__attribute__((constructor)) static void start(void)
+{
+  (void)find_fake;
+  cuda.devices = 1;
+  cuda.limit = (size_t)1 << 36;
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""products_first.py: first calls of kjit.matmul from Python, of types and shapes never seen, and the same from kjit's disk cache in the next process, ms by the clock; the driver's own cache is off.
+`import kjit` has to find the package. Each process has made one product of f64 before. With no_driver.c in place of the driver it is kjit's part alone."""
+import os
+import subprocess
+import sys
+import tempfile
+
+from report import print_table
+
+CALLS = [("f32", 4096, 4096, 4096), ("f16", 4096, 4096, 4096), ("f16", 1000, 1000, 1000), ("f64", 4096, 4096, 4096), ("f32", 100, 300, 7)]
+
+
+def measure():
+    """In a process of its own: prints a time for each call."""
+    import time
+
+    import kjit
+    device = kjit.device("cuda")
+    small = kjit.zeros((64, 64), "f64", device=device)
+    kjit.matmul(small, small)
+    device.synchronize()
+    for element, rows, terms, columns in CALLS:
+        x, y = kjit.zeros((rows, terms), element, device=device), kjit.zeros((terms, columns), element, device=device)
+        device.synchronize()
+        start = time.perf_counter()
+        kjit.matmul(x, y)
+        device.synchronize()
+        print(1e3 * (time.perf_counter() - start))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, CUDA_CACHE_DISABLE="1", XDG_CACHE_HOME=folder, KJIT_DEVICE="cuda")
+        times = [subprocess.run([sys.executable, os.path.abspath(__file__), "--once"], env=environment, check=True, capture_output=True, text=True).stdout.split() for _ in range(2)]
+    import kjit
+    rows = [[f"`matmul`, {element}, {m} x {k} x {n}", *(f"{float(t):.1f}" for t in found)] for (element, m, k, n), *found in zip(CALLS, *times)]
+    print_table("First calls of a product", kjit.device("cuda").name, ["call", "first, ms", "from disk, ms"], rows)
+
+
+if __name__ == "__main__":
+    measure() if "--once" in sys.argv else main()
