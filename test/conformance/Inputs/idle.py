@@ -38,3 +38,15 @@ def _(r, rng):
     r.array("out", np.ones(8))
     r.launch("nothing", "1, 8", "out")
     r.expect("out", np.ones(8), unchanged=True)
+
+
+DRAWN = []
+
+
+@row("is drawn again")
+def _(r, rng):
+    DRAWN.append(rng.random())
+    assert len(set(DRAWN)) == len(DRAWN), "each draw has random numbers of its own"
+    r.array("out", np.full(8, 0.0 if len(DRAWN) == 1 else 3.0))
+    r.launch("double", "1, 8", "out")
+    r.expect("out", np.full(8, 0.0 if len(DRAWN) == 1 else 6.0))
