@@ -38,7 +38,8 @@ enum {
   KJ_ARRAY = 8192, /* the first argument is a local array as a whole */
   /* guests may use it (verify_guest.c): with the checks that their code has, it reaches no memory
      but its operands', and ends no process and no device, whatever its arguments are */
-  KJ_GUEST = 16384
+  KJ_GUEST = 16384,
+  KJ_OPERATOR = 32768 /* the first argument is a func, of which `@identity` is asked */
 };
 
 /* Whose threads see an atomic operation or a fence in one order. */

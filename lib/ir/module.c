@@ -197,7 +197,7 @@ bool ki_can_hand_over(const ki_builtin *builtin)
                                           KJ_BUILTIN_CP_ASYNC_TENSOR_STORE };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (builtin->id == others[i]) return false;
-  return !(builtin->flags & (KJ_TYPE_ARG | KJ_UNEVALUATED));
+  return !(builtin->flags & (KJ_TYPE_ARG | KJ_UNEVALUATED | KJ_OPERATOR));
 }
 
 bool ki_is_writer(const ki_builtin *builtin)

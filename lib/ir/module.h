@@ -323,6 +323,8 @@ const ki_attribute_info *ki_find_attribute(const char *name);
 /* The attribute among those given, or NULL. */
 const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribute_id id);
 /* Whether negative indices count from the end: `@wrap`, or `@numba`. */
+/* The func that `@identity` of this one names, or NULL. */
+const ki_decl *ki_find_identity(const ki_function *function);
 bool ki_wraps_indices(const ki_attributes *attributes);
 
 typedef struct ki_op_info {

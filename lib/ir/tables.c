@@ -88,6 +88,12 @@ const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribu
   return NULL;
 }
 
+const ki_decl *ki_find_identity(const ki_function *function)
+{
+  const ki_attribute *identity = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_IDENTITY);
+  return identity ? identity->values.items[0]->decl : NULL;
+}
+
 bool ki_wraps_indices(const ki_attributes *attributes)
 {
   return ki_get_attribute(attributes, KJ_ATTRIBUTE_WRAP) ||

@@ -48,6 +48,32 @@ static void verify_general(ki_verifier *v, const ki_attribute *attribute)
                    "`@general` names a parameter of the kernel");
 }
 
+/* The func that it names counts as called by the one that it belongs to: whoever has that may ask
+ * for its identity. */
+static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
+{
+  ki_expr *value = attribute->values.items[0];
+  ki_verify_expr(v, value, KJ_ROLE_ARGUMENT);
+  if (value->kind == KJ_EXPR_NAME) return; /* reported */
+  bool is_func = value->kind == KJ_EXPR_DECL && value->decl->kind == KJ_DECL_FUNCTION;
+  const ki_function *function = is_func ? value->decl->function : NULL;
+  if (!function)
+    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
+                   "`@identity` names a func of one value, which returns what changes nothing "
+                   "beside a value of that type");
+  else if (ki_least_arguments(function) > 1 || function->params.count < 1)
+    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
+                   "`@identity` names a func of one value, and `%s` has %zu parameter%s",
+                   value->decl->name, function->params.count,
+                   function->params.count == 1 ? "" : "s");
+  if (v->function->params.count < 2)
+    ki_fail_verify(v, attribute->location, KJIT_ERROR_TYPE,
+                   "`@identity` belongs to an operator, a func of two values: `%s` has %zu "
+                   "parameter%s",
+                   v->decl->name, v->function->params.count,
+                   v->function->params.count == 1 ? "" : "s");
+}
+
 static void verify_attribute(ki_verifier *v, ki_attribute *attribute, unsigned place)
 {
   const ki_attribute_info *info = attribute->info;
@@ -65,6 +91,10 @@ static void verify_attribute(ki_verifier *v, ki_attribute *attribute, unsigned p
       ki_fail_verify(v, attribute->location, KJIT_ERROR_TYPE,
                      "`@%s` takes %d to %d values, not %zu", info->name, info->least, info->most,
                      count);
+    return;
+  }
+  if (info == &ki_attribute_table[KJ_ATTRIBUTE_IDENTITY]) {
+    verify_identity(v, attribute);
     return;
   }
   v->fixed = "an attribute";

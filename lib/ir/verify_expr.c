@@ -237,6 +237,16 @@ static void verify_bind_back(ki_verifier *v, ki_expr *call)
                    bound->decl->name, most, most == 1 ? "" : "s", call->args.count - 1);
 }
 
+/* identity_of(op, like): op counts as handed over, and its identity as called by it. */
+static void verify_operator(ki_verifier *v, const ki_expr *call, size_t index)
+{
+  ki_expr *operator_ = call->args.items[index];
+  ki_verify_expr(v, operator_, KJ_ROLE_ARGUMENT);
+  if (!ki_is_func_value(operator_) && operator_->kind != KJ_EXPR_NAME)
+    ki_fail_verify(v, operator_->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a func",
+                   call->x->builtin->name);
+}
+
 static void verify_builtin_arguments(ki_verifier *v, ki_expr *call)
 {
   KJ_ASSERT(call->x->kind == KJ_EXPR_BUILTIN);
@@ -254,6 +264,7 @@ static void verify_builtin_arguments(ki_verifier *v, ki_expr *call)
     ki_verify_place(v, call->args.items[first++], true);
   if (builtin->id == KJ_BUILTIN_PTX || builtin->id == KJ_BUILTIN_PTX_EFFECT)
     verify_text(v, call, first++);
+  if (call->args.count && (builtin->flags & KJ_OPERATOR)) verify_operator(v, call, first++);
   for (size_t i = first; i < call->args.count; i++)
     ki_verify_expr(v, call->args.items[i], KJ_ROLE_VALUE);
 }

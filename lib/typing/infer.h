@@ -564,6 +564,10 @@ kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type);
 /* ---- infer_call.c ---- */
 
 kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr);
+/* A call with these arguments of a func that `expr` need not name. asker: the built-in that calls
+ * it, which takes no arrays; NULL: the source does. */
+kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
+                                const char *asker);
 /* A built-in used as a name: laneid, pi; or threadIdx with its field. */
 kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
                                const char *field);

@@ -216,7 +216,8 @@ static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_bu
   check_count(s, builtin->name, expr->args.count + bound, builtin->least, most, expr->location);
   if (builtin->id == KJ_BUILTIN_IS_ARRAY || builtin->id == KJ_BUILTIN_IS_TUPLE)
     operands.type_argument = kt_infer_type_of(s, expr->args.items[0]);
-  if (builtin->flags & KJ_UNEVALUATED) return kt_apply_rule(s, &operands);
+  operands.call = expr;
+  if (builtin->flags & (KJ_UNEVALUATED | KJ_OPERATOR)) return kt_apply_rule(s, &operands);
   ki_exprs rest = expr->args;
   bool has_first = builtin->flags & (KJ_TYPE_ARG | KJ_PLACE | KJ_READS | KJ_ADDRESS | KJ_ARRAY);
   if (has_first) {
@@ -555,7 +556,18 @@ static kt_expr *make_call(kt_scope *s, kt_inferred *record, const binding *b)
   return weak;
 }
 
-static kt_expr *infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee)
+/* Which arrays a call reads and writes was found without types (accesses.c): the identity of an
+ * operator that only types know is given none. */
+static void refuse_arrays(kt_scope *s, const binding *b, const char *asker)
+{
+  for (size_t i = 0; i < b->function->params.count; i++)
+    if (b->bounds[i].kind == KJ_BOUND_VALUE && kt_holds_array(s->c, b->bounds[i].type))
+      kt_fail(s->c, location_of(b, i), KJIT_ERROR_TYPE, "`%s` takes a value, got %s", asker,
+              kt_type_text(s->c, b->bounds[i].type));
+}
+
+kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
+                                const char *asker)
 {
   const ki_function *function = callee->function;
   size_t count = function->params.count;
@@ -572,6 +584,7 @@ static kt_expr *infer_function_call(kt_scope *s, const ki_expr *expr, const kt_c
   b.arguments = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
   b.bounds = KJ_NEW_ARRAY(s->arena, kt_bound, count + 1);
   bind_all(s, &b);
+  if (asker) refuse_arrays(s, &b, asker);
   if (function->is_extern) kt_bind_extern_call(s, function, b.bounds, b.arguments, expr);
   kt_inferred *record = kt_get_inferred(s, function, b.bounds, expr->location);
   check_synchronization(s, record, function->decl->name, expr->location);
@@ -587,5 +600,5 @@ kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr)
   if (!kt_as_callee(s, expr->x, &callee))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
   return callee.builtin ? infer_builtin_call(s, expr, callee.builtin, callee.captured)
-                        : infer_function_call(s, expr, &callee);
+                        : kt_infer_function_call(s, expr, &callee, NULL);
 }

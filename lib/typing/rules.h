@@ -17,6 +17,7 @@ typedef struct kt_operands {
   kt_exprs values;     /* the others, evaluated */
   const char *field;   /* KJ_XYZ: "x" */
   const ki_expr *text; /* ptx: the string */
+  const ki_expr *call; /* KJ_OPERATOR: nothing of it is evaluated */
 } kt_operands;
 /* One for each rule named in builtins.def: gives the typed call, or a constant. */
 #define X(id, name, least, most, rule, lower, operation, scope, needs, flags, aliases) \

@@ -36,6 +36,31 @@ def _(r, rng):
         r.expect(out, np.array(want, dtype=dtype))
 
 
+@row("identities of operators that are handed over")
+def _(r, rng):
+    step = np.dtype([("slope", np.int32), ("at0", np.int32)])
+    n = int(rng.integers(1, 40))
+    steps = np.zeros(n, step)
+    steps["slope"], steps["at0"] = rng.integers(-3, 4, n), rng.integers(-9, 9, n)
+    totals = np.zeros(32, step)
+    for t in range(32):
+        slope, at0 = 1, 0
+        for f in steps[:t % n].tolist():
+            slope, at0 = slope * f[0], at0 * f[0] + f[1]
+        totals[t] = tuple((v + 2**31) % 2**32 - 2**31 for v in (slope, at0))
+    for dtype in (np.int16, np.uint32, np.float64):
+        least = 0 if dtype is np.uint32 else -100
+        x = rng.integers(max(least, -50), 50, n).astype(dtype)
+        floor = dtype(rng.integers(max(least, -20), 20))
+        want = np.array([[max([least, *([floor] * (t % n > 0)), *x[:t % n]]) for t in range(32)], [least] * 32, [7] * 32, [7] * 32]).astype(dtype)
+        name = np.dtype(dtype).name
+        r.arrays_of(**{f"x_{name}": x, f"r_{name}": np.full((4, 32), 99, dtype)})
+        r.structs_of("Step", **{f"s_{name}": steps, f"t_{name}": np.array([(-1, -1)] * 32, step)})
+        r.launch("identities", "1, 32", f"r_{name}", f"s_{name}", f"x_{name}", f"t_{name}", f"{floor}{({'int16': 'i16', 'uint32': 'u32', 'float64': 'f64'})[name]}")
+        r.expect(f"r_{name}", want)
+        r.expect(f"t_{name}", totals)
+
+
 @row("bind_back: structs, places of atomics")
 def _(r, rng):
     line = np.dtype([("slope", np.float32), ("at0", np.float32)])

@@ -296,7 +296,14 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
         f = r.choice(funcs + 3 * [f for f in funcs if self.is_known and ": func" in f.params[-1]] or [None])
         if f is None:
             return sub()
+        if self.is_known and r.random() < 0.3:
+            return self.identity(sub)
         return ("call", f.name, [self.handed(f, sub) if ": func" in p else sub() for p in f.params])
+
+    def identity(self, sub):
+        """Of a func that has one, or of what is handed over, which may have none."""
+        names = [f.name for f in self.kernel.functions if f.identity] + [name for name, v in self.tr.env.items() if isinstance(v, (str, Bound))]
+        return ("identity", self.r.choice(names), sub()) if names else sub()
 
     def handed(self, to, sub):
         """A func of as many parameters as there are arguments in the call, or one of more by bind_back."""
@@ -706,7 +713,7 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
     def function(self, program):
         r = self.r
         name = self.name("fn")
-        params = [self.name("p") for _ in range(r.choice((2, 2, 3, 4)) if self.is_known else r.randint(1, 3))]
+        params = [self.name("p") for _ in range(r.choice((1, 2, 2, 3, 4)) if self.is_known else r.randint(1, 3))]
         takes, taken = None, r.choice((1, 2)) if self.is_known else 2
         usable = [f for f in self.kernel.functions if (f.count >= taken if self.is_known else f.count == 2) and f.is_single and not any(": func" in p for p in f.params)]
         env = {p: Typed(r.choice(COMMON), "p_" + p) for p in params}
@@ -731,7 +738,9 @@ class Generator(parts.Generation, records.Generation, far.Generation, tuples.Gen
                 body.append(("return", [result]))
             else:
                 body.append(("return", [self.value(2)[0], self.value(2)[0]]))
-            f = Function(name, params + ([takes + ": func"] if takes else []), body)
+            ones = [g.name for g in self.kernel.functions if g.count == 1 and g.is_single and not any(": func" in p for p in g.params)]
+            identity = r.choice(ones) if self.is_known and len(params) > 1 and ones and r.random() < 0.7 else None
+            f = Function(name, params + ([takes + ": func"] if takes else []), body, identity)
             f.is_single, f.count, f.taken = is_single, len(params), taken
             # as it will be called, once
             check = Program([*self.kernel.functions, f], self.is_strict, self.is_known)

@@ -44,6 +44,8 @@ def bare_text(e):
         return f"{text_of(e[1], 1)} ? {text_of(e[2])} : {text_of(e[3])}", 0
     if kind == "bind":
         return f"bind_back({', '.join([e[1], *map(text_of, e[2])])})", 13
+    if kind == "identity":
+        return f"identity_of({e[1]}, {text_of(e[2])})", 13
     if kind in ("call", "apply"):
         return f"{e[1]}({', '.join(a if isinstance(a, str) else text_of(a) for a in e[2])})", 13
     if kind == "cast":
@@ -265,11 +267,13 @@ FLOAT_TESTS = {"isnan": "({0} != {0})", "isinf": "(abs({0}) == INF)", "isfinite"
 
 
 class Function:
-    def __init__(self, name, params, body):
-        self.name, self.params, self.body = name, params, body
+    def __init__(self, name, params, body, identity=None):
+        """identity: the name of a func of one value."""
+        self.name, self.params, self.body, self.identity = name, params, body, identity
 
     def text(self):
-        return "\n".join([f"func {self.name}({', '.join(self.params)}) {{", *block_text(self.body, 1), "}"])
+        attribute = f" @identity({self.identity})" if self.identity else ""
+        return "\n".join([f"func {self.name}({', '.join(self.params)}){attribute} {{", *block_text(self.body, 1), "}"])
 
 
 class Touch:
@@ -638,6 +642,16 @@ class Translator(parts.Translation, records.Translation, tuples.Translation):
         if not is_float(t):
             t = "f64"
         return self.float_call(name, t, [to_type(v, t) for v in values], min(is_const, PERHAPS))
+
+    def expr_identity(self, name, like):
+        callee = self.env.get(name, name)
+        function = self.program.functions.get(callee.name if isinstance(callee, Bound) else callee)
+        if function is None or not function.identity:
+            raise TypeMismatch("no identity")
+        py, result = self.program.instance(function.identity, [self.expr(like)])
+        if isinstance(result, tuple):
+            raise TypeMismatch("a tuple")
+        return Typed(result, py)
 
     def bound(self, e):
         if e[1] not in self.program.functions:

@@ -133,6 +133,30 @@ static void loops_through_tuples(void **state)
                  "}\n");
 }
 
+/* An attribute whose value is a func. */
+static void attribute_of_func(void **state)
+{
+  fixture *f = *state;
+  kjit_builder *b = f->b;
+  kjit_build_begin_function(b, "nothing", KJIT_ANY);
+  (void)kjit_build_parameter(b, "like", KJIT_ANY);
+  kjit_build_return(b, kjit_build_integer(b, 0));
+  kjit_build_end(b);
+  kjit_build_begin_function(b, "plus", KJIT_ANY);
+  kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY), y = kjit_build_parameter(b, "y", KJIT_ANY);
+  kjit_node nothing = kjit_build_function_value(b, "nothing");
+  kjit_build_attribute(b, "commutes", NULL, 0);
+  kjit_build_attribute(b, "identity", &nothing, 1);
+  kjit_build_return(b, kjit_build_binary(b, KJIT_OP_ADD, x, y));
+  kjit_build_end(b);
+  expect_text(f, "func nothing(like) {\n"
+                 "  return 0\n"
+                 "}\n\n"
+                 "func plus(x, y) @commutes @identity(nothing) {\n"
+                 "  return x + y\n"
+                 "}\n");
+}
+
 static void every_statement(void **state)
 {
   fixture *f = *state;
@@ -613,6 +637,7 @@ int main(void)
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(axpy, set_up, tear_down),
     cmocka_unit_test_setup_teardown(loops_through_tuples, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(attribute_of_func, set_up, tear_down),
     cmocka_unit_test_setup_teardown(every_statement, set_up, tear_down),
     cmocka_unit_test_setup_teardown(literals, set_up, tear_down),
     cmocka_unit_test_setup_teardown(constants, set_up, tear_down),

@@ -1,0 +1,35 @@
+/* Identities of operators: what the func that `@identity` names returns. */
+#include "typing/infer.h"
+#include "typing/rules.h"
+
+/* The func of the operator that is the first argument; NULL: it says of none. */
+static const ki_function *find_identity(kt_scope *s, const kt_operands *o, kt_callee *operator_)
+{
+  const ki_expr *first = o->call->args.items[0];
+  if (!kt_as_callee(s, first, operator_))
+    kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a func",
+            o->builtin->name);
+  const ki_decl *decl = operator_->function ? ki_find_identity(operator_->function) : NULL;
+  return decl ? decl->function : NULL;
+}
+
+kt_expr *kt_rule_has_identity(kt_scope *s, const kt_operands *o)
+{
+  kt_callee operator_;
+  return kt_new_integer(s, KJIT_BOOL, find_identity(s, o, &operator_) != NULL, o->location);
+}
+
+kt_expr *kt_rule_identity_of(kt_scope *s, const kt_operands *o)
+{
+  kt_callee operator_;
+  const ki_function *identity = find_identity(s, o, &operator_);
+  if (!identity)
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+            "`%s` has no identity: `@identity(f)` behind the parameters of a func names the func "
+            "that returns it, and `has_identity` tells whether there is one",
+            kt_callee_text(s->c, &operator_));
+  ki_expr *call = KJ_NEW(s->arena, ki_expr);
+  *call = (ki_expr){ .kind = KJ_EXPR_CALL, .location = o->location, .height = o->call->height };
+  KJ_PUSH(s->arena, &call->args, o->call->args.items[1]);
+  return kt_infer_function_call(s, call, &(kt_callee){ .function = identity }, o->builtin->name);
+}
