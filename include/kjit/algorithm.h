@@ -58,12 +58,13 @@ static inline kjit_operand kjit_operand_function(kjit_function *function, const 
 /* What combines two values: a func of two arguments, which has to be associative, or the name of
  * one that kjit has (docs/algorithms.md lists them: "add", "mul", "min", "max" ...). The func
  * returns what the two become. One that returns bool, as a comparison does, is refused (TYPE)
- * unless elements are bool or bool is what is computed in. */
+ * unless elements are bool or bool is what is computed in. Its identity is what the func that its
+ * `@identity` names returns. */
 typedef struct kjit_operator {
   const char *name;        /* NULL: function */
   kjit_function *function; /* NULL: name */
-  /* not 0: f(a, b) is f(b, a), so that a reduction need not keep the order of elements, which makes
-   * it a little faster; names are known to kjit */
+  /* not 0: f(a, b) is f(b, a), as a func with `@commutes` says itself, so that a reduction need not
+   * keep the order of elements, which makes it a little faster; names are known to kjit */
   int commutes;
 } kjit_operator;
 

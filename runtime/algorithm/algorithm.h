@@ -231,9 +231,10 @@ void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count)
 /* What a func returns for elements of the operands; VOID: nothing. Errors: TYPE. */
 kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
                           size_t count);
-/* The same of two values of that type. False: there is no compiler that could say it, so that code
- * was checked when it was compiled, or is not there. */
-bool ka_infer_of_two(ka_call *call, kjit_function *function, kjit_type element, kjit_type *type);
+/* The same of one or two values of that type. False: there is no compiler that could say it, so
+ * that code was checked when it was compiled, or is not there. */
+bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kjit_type element,
+                        kjit_type *type);
 /* Before kernels are made, when no operand is on a device. */
 void ka_choose_device(ka_call *call);
 
@@ -257,9 +258,8 @@ void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32
 typedef struct ka_operator {
   const char *name;        /* operator_<name> in lib/library/operators.kir; NULL: function */
   kjit_function *function; /* of the host */
-  bool commutes;
-  bool has_identity; /* identity_<name> there */
-  size_t row;        /* of the table, where it has a name */
+  bool commutes, has_identity;
+  size_t row; /* of the table, where it has a name */
 } ka_operator;
 
 /* Errors: MISUSE, NAME. */
@@ -300,6 +300,8 @@ const char *ka_use_output(ka_kernel *kernel, const ka_operand *operand);
 const char *ka_use_changed(ka_kernel *kernel, const ka_operand *operand, const char *change,
                            const char *more);
 const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
+/* The text of its identity, which it has. */
+const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator);
 /* What those are made of, for families that write the access themselves: parameters for what the
  * operand has, `x_0`, `x_1`; their names, each behind a comma. */
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);

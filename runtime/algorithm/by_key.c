@@ -148,8 +148,7 @@ static const char *use_start(const parts *p, texts *t)
   ka_call *call = p->call;
   if (call->options.initial) return ka_use_value(&t->kernel, call->options.initial);
   if (!p->is_exclusive) return "0";
-  return kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_.name,
-                   ka_type_text(call, p->accumulator));
+  return ka_use_identity(&t->kernel, &p->operator_, p->accumulator);
 }
 
 static void add_scan(const parts *p)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "algorithm/algorithm.h"
+#include "code/kernel.h"
 #include "ir/context.h"
 
 void ka_begin_kernel(ka_call *call, const char *module, ka_kernel *kernel)
@@ -312,6 +313,19 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
                      : "",
                    callee);
   return name;
+}
+
+const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator)
+{
+  ka_call *call = kernel->call;
+  const char *type = ka_type_text(call, accumulator);
+  KJ_ASSERT(operator_->has_identity);
+  if (operator_->name)
+    return kj_format(&call->arena, "identity_%s(zero(%s))", operator_->name, type);
+  const ki_decl *identity = ki_find_identity(kj_function_of(operator_->function)->function);
+  ka_declare_structs(kernel, accumulator);
+  return kj_format(&call->arena, "%s(%s(zero(%s)))", ki_is_scalar(accumulator) ? type : "",
+                   ka_use_function(kernel, (kjit_function *)identity, 1, "one value"), type);
 }
 
 /* ---- the step ---- */

@@ -41,9 +41,13 @@ static void read_operator(ka_call *call, const kjit_operator *given, bool may_be
     ka_fail(call, KJIT_ERROR_MISUSE, "the operator is NULL");
   if (given->name && given->function)
     ka_fail(call, KJIT_ERROR_MISUSE, "the operator has a name and a function");
-  *operator_ = (ka_operator){ .function = given->function, .commutes = given->commutes != 0 };
   if (!given->name) {
     const ki_decl *decl = kj_function_of(given->function);
+    const ki_attributes *attributes = &decl->function->attributes;
+    *operator_ = (ka_operator){ .function = given->function,
+                                .commutes = given->commutes ||
+                                            ki_get_attribute(attributes, KJ_ATTRIBUTE_COMMUTES),
+                                .has_identity = ki_find_identity(decl->function) != NULL };
     if (decl->function->module->context != call->context)
       ka_fail(call, KJIT_ERROR_ARGUMENT, "the operator is a func of another context");
     ka_check_arity(call, given->function, 2, "two values");
@@ -125,6 +129,26 @@ static void check_initial(ka_call *call, kjit_type accumulator)
             initial->value.f64, ka_type_text(call, accumulator));
 }
 
+/* A value that becomes one of what is combined, as a store converts it. */
+static bool becomes(const ka_call *call, kjit_type type, kjit_type accumulator)
+{
+  return ki_is_scalar(accumulator) ? ki_is_scalar(type) : ka_converts(call, type, accumulator);
+}
+
+static void check_identity(ka_call *call, const ki_decl *decl, kjit_type accumulator)
+{
+  const ki_decl *identity = ki_find_identity(decl->function);
+  kjit_type type;
+  if (!identity || !ka_infer_of_values(call, (kjit_function *)identity, 1, accumulator, &type))
+    return;
+  if (!becomes(call, type, accumulator))
+    ka_fail_at(call, identity, KJIT_ERROR_TYPE,
+               "`%s`, the identity of the operator `%s`, returns %s of a value of type %s: "
+               "expected one of that type",
+               identity->name, decl->name, type == KJIT_VOID ? "nothing" : ka_type_text(call, type),
+               ka_type_text(call, accumulator));
+}
+
 /* What a func of the host's makes of two values of that type is one, or converts to it. A
  * comparison would convert to 0 and 1, and what it then compares these with is hardly what was
  * meant. */
@@ -139,20 +163,19 @@ static void check_combined(ka_call *call, const ka_operator *operator_, kjit_typ
   if (!known) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   if (atomic_load_explicit(&known->combines, memory_order_relaxed) == types) return;
   kjit_type type;
-  if (!ka_infer_of_two(call, operator_->function, accumulator, &type)) return;
+  if (!ka_infer_of_values(call, operator_->function, 2, accumulator, &type)) return;
   const char *made = ka_type_text(call, type), *combined = ka_type_text(call, accumulator);
   if (type == KJIT_BOOL && accumulator != KJIT_BOOL && !is_bool)
     ka_fail_at(call, decl, KJIT_ERROR_TYPE,
                "the operator `%s` returns bool of two values of type %s, as a comparison does: "
                "expected the value that the two become; where 0 or 1 is meant, it returns %s(...)",
                decl->name, combined, combined);
-  bool is_fit =
-    ki_is_scalar(accumulator) ? ki_is_scalar(type) : ka_converts(call, type, accumulator);
-  if (!is_fit)
+  if (!becomes(call, type, accumulator))
     ka_fail_at(call, decl, KJIT_ERROR_TYPE,
                "the operator `%s` returns %s of two values of type %s: expected the value that the "
                "two become, of that type",
                decl->name, type == KJIT_VOID ? "nothing" : made, combined);
+  check_identity(call, decl, accumulator);
   atomic_store_explicit(&known->combines, types, memory_order_relaxed);
 }
 
@@ -166,7 +189,7 @@ void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type el
   if (!known) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   if (atomic_load_explicit(&known->combines, memory_order_relaxed) == types) return;
   kjit_type type;
-  if (!ka_infer_of_two(call, (kjit_function *)decl, element, &type)) return;
+  if (!ka_infer_of_values(call, (kjit_function *)decl, 2, element, &type)) return;
   if (type != KJIT_BOOL)
     ka_fail_at(call, decl, KJIT_ERROR_TYPE, "`%s` returns %s of two values of type %s: expected %s",
                decl->name, type == KJIT_VOID ? "nothing" : ka_type_text(call, type),

@@ -97,10 +97,12 @@ kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *co
   return type;
 }
 
-bool ka_infer_of_two(ka_call *call, kjit_function *function, kjit_type element, kjit_type *type)
+bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kjit_type element,
+                        kjit_type *type)
 {
   ka_operand value = { .element = element }, *values[] = { &value, &value };
-  kjit_status status = infer(call, function, values, 2, type);
+  KJ_ASSERT(count <= sizeof values / sizeof *values);
+  kjit_status status = infer(call, function, values, count, type);
   if (status == KJIT_ERROR_NO_COMPILER) return false;
   ka_try(call, status);
   return true;

@@ -371,21 +371,20 @@ void ka_pairs_steps(ka_pairs *p)
 
 /* ---- without rows of y ---- */
 
-static const char *value_of_nothing(ka_pairs *p)
+static const char *value_of_nothing(const ka_pairs *p, ka_kernel *kernel)
 {
   ka_call *call = p->call;
   if (p->reduction) return ka_reduction_empty(call, p->reduction, "y0");
   if (!p->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`y0` has no rows, and the operator no identity");
-  return kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_.name,
-                   ka_type_text(call, p->value));
+  return ka_use_identity(kernel, &p->operator_, p->value);
 }
 
 void ka_fill_pairs(ka_pairs *p)
 {
   ka_kernel kernel;
   ka_begin_kernel(p->call, "reduce", &kernel);
-  const char *put = ka_use_output(&kernel, &p->result), *value = value_of_nothing(p),
+  const char *put = ka_use_output(&kernel, &p->result), *value = value_of_nothing(p, &kernel),
              *count = ka_use_count(&kernel, p->m);
   ka_launch(&kernel, ka_is_cpu(p->call) ? 1 : COMBINE_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
             value, count);

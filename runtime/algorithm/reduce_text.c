@@ -34,8 +34,7 @@ static const char *value_of_nothing(const ka_reduce *r, ka_kernel *kernel, const
   if (!result->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "`x` has no elements, and the operator has no identity: options.initial gives a value");
-  return kj_format(&call->arena, "identity_%s(zero(%s))", result->operator_.name,
-                   ka_type_text(call, result->accumulator));
+  return ka_use_identity(kernel, &result->operator_, result->accumulator);
 }
 
 void ka_fill_reduced(const ka_reduce *r, ka_reduced *result)

@@ -19,7 +19,6 @@ typedef struct parts {
   const ka_elements *elements;     /* instead of x, not NULL then */
   uint64_t count, segments, steps; /* elements; of the path */
   ka_carried carried;
-  const char *identity; /* text; NULL: none */
 } parts;
 
 /* The shape of a launch of segment_teams_reduce. */
@@ -75,7 +74,7 @@ static void use_results(const parts *p, texts *t, const char **store, const char
 {
   ka_call *call = p->call;
   kj_arena *arena = &call->arena;
-  const char *put = ka_use_output(&t->kernel, &p->result), *value = p->identity;
+  const char *put = ka_use_output(&t->kernel, &p->result), *value = NULL;
   *store = put;
   if (p->reduction) {
     const char *finish = ka_finish_function(&t->kernel, p->reduction, p->value), *taker = put;
@@ -87,6 +86,8 @@ static void use_results(const parts *p, texts *t, const char **store, const char
   } else if (call->options.initial) {
     value = ka_use_value(&t->kernel, call->options.initial);
     *store = kj_format(arena, "bind_back(reduce_after, %s, %s, %s)", put, t->op, value);
+  } else if (p->operator_.has_identity) {
+    value = ka_use_identity(&t->kernel, &p->operator_, p->accumulator);
   }
   *store_empty = value ? kj_format(arena, "bind_back(segments_put_empty, %s, %s)", put, value)
                        : "segments_no_value";
@@ -198,7 +199,7 @@ static void add_scan(const parts *p, uint32_t bytes)
   t.kernel.blocks = s.at_once;
   const char *put = ka_use_output(&t.kernel, &p->result),
              *start = initial           ? ka_use_value(&t.kernel, initial)
-                      : p->is_exclusive ? p->identity
+                      : p->is_exclusive ? ka_use_identity(&t.kernel, &p->operator_, p->accumulator)
                                         : "0",
              *name = use_work(p, &t, work, s.blocks), *items = ka_use_constant(&t.kernel, s.items);
   ka_launch(&t.kernel, s.threads, s.blocks,
@@ -262,9 +263,6 @@ static void choose_types(parts *p, kjit_type result)
     return;
   }
   p->value = p->accumulator = ka_accumulator(call, &p->operator_, p->x.element, result);
-  if (p->operator_.has_identity)
-    p->identity = kj_format(&call->arena, "identity_%s(zero(%s))", p->operator_.name,
-                            ka_type_text(call, p->accumulator));
 }
 
 /* As NumPy: an array of halfs has a sum that is a half. */
@@ -336,7 +334,6 @@ void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_opera
   uint32_t bytes = kj_element_bytes(call->context->types, accumulator);
   ka_read_operator(call, &add, &p->operator_);
   p->steps = count + p->segments;
-  p->identity = kj_format(&call->arena, "zero(%s)", ka_type_text(call, accumulator));
   p->carried = ka_carry(call, "state", KJIT_I32, accumulator, "", bytes);
   if (p->segments) add_reduction(p, bytes);
 }

@@ -146,8 +146,10 @@ static void read_operands(update *u, const update_given *given)
   ka_read_argument(call, "values", given->values, &u->values);
   ka_read_operator(call, given->operator_, &u->operator_);
   if (!u->operator_.commutes)
-    ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the operator has to commute, and say so (commutes): values are combined in any order");
+    ka_fail(
+      call, KJIT_ERROR_ARGUMENT,
+      "the operator has to commute, and say so (`@commutes`, or `commutes` of the call): values "
+      "are combined in any order");
   (void)ka_accumulator(call, &u->operator_, u->x.element, u->x.element);
 }
 

@@ -51,7 +51,10 @@ def sizes(rng):
         yield named_case(rng, "add", "i4", (n,), 0, "size")
         yield named_case(rng, "max", "f4", (n,), 0, "size")
         x = rng.integers(0, 2**64, n, np.uint64)
-        yield Case(f"size of products {n}", "{r} = scan({x}, product)", x=x).expect("r", fold(operators.product, x))
+        products = fold(operators.product, x)
+        yield Case(f"size of products {n}", "{r} = scan({x}, product)", x=x).expect("r", products)
+        after = np.concatenate([[operators.UNIT], products])[:n].astype("u8")
+        yield Case(f"size of exclusive products {n}", "{r} = scan({x}, product, exclusive=true)", x=x).expect("r", after)
 
 
 def fold(combine, x):
@@ -89,6 +92,8 @@ def structs(rng):
         x = operators.affines(rng, n)
         want = fold(operators.then, x)
         yield Case(f"struct {n}", "{r} = scan({x}, then)").array("x", x, "Affine").expect("r", want)
+        own = Case(f"struct {n}, exclusive, from the identity", "{r} = scan({x}, then, exclusive=true)").array("x", x, "Affine")
+        yield own.expect("r", np.concatenate([operators.NO_CHANGE[None], want[:-1]]))
         after = np.concatenate([x[:1], operators.then(np.repeat(x[:1], n - 1), want[:-1])])
         exclusive = Case(f"struct {n}, exclusive", "{r} = scan({x}, then, exclusive=true, initial={f}[0])")
         yield exclusive.array("x", x, "Affine").array("f", x[:1], "Affine").expect("r", after)

@@ -46,6 +46,10 @@ def then(f, g):
     return made
 
 
+NO_CHANGE = np.array((1, 0, 0), AFFINE)  # what `@identity` of it says
+UNIT = np.uint64(1 | 1 << 48)  # and of product
+
+
 def later(x, y):
     return np.where(y["tag"] != 0, y, x)
 

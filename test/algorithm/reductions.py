@@ -132,6 +132,11 @@ def options(rng):
     for kind, name in itertools.product(("i4", "f8"), operators.HAS_IDENTITY):
         if operators.takes(name, kind):
             yield named_case(rng, name, kind, (0,), "empty")
+    yield Case("empty, by one's own operator", "{r} = reduce({x}, product)", x=np.zeros(0, "u8")).expect("r", operators.UNIT)
+    nothing = Case("empty structs along an axis", "{r} = reduce({x}, then, axis=1)").array("x", operators.affines(rng, (5, 0)), "Affine")
+    yield nothing.expect("r", np.repeat(operators.NO_CHANGE, 5))
+    kind = str(rng.choice(["i1", "u4", "f2", "f8", "c16"]))
+    yield Case(f"empty sums by one's own operator {kind}", "{r} = reduce({x}, plus, axis=0)", x=np.zeros((0, 9), kind)).expect("r", np.zeros(9, kind))
     yield Case("empty with an initial value", "{r} = reduce({x}, max, initial=-3)", x=np.zeros(0, "i2")).expect("r", np.int16(-3))
 
 

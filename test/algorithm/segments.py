@@ -214,6 +214,10 @@ def structs(rng):
         whole = reduced(operators.then, x, offsets, start[0], x.dtype)
         whole[np.diff(offsets) > 0] = operators.then(np.repeat(start, (np.diff(offsets) > 0).sum()), whole[np.diff(offsets) > 0])
         yield with_arrays(Case(f"struct {n}", "{r} = reduce_segments({x}, {o}, then, initial={f}[0])"), given).expect("r", whole)
+        own = reduced(operators.then, x, offsets, operators.NO_CHANGE, x.dtype)
+        yield with_arrays(Case(f"struct {n}, from the identity", "{r} = reduce_segments({x}, {o}, then)"), given[::2]).expect("r", own)
+        after = scanned(operators.then, x, offsets, None, operators.NO_CHANGE, x)
+        yield with_arrays(Case(f"exclusive scan of a struct {n}, from the identity", "{r} = scan_segments({x}, {o}, then, exclusive=true)"), given[::2]).expect("r", after)
         upto = scanned(operators.then, x, offsets, None, None, x)
         yield with_arrays(Case(f"scan of a struct {n}", "{r} = scan_segments({x}, {o}, then)"), given[::2]).expect("r", upto)
         after = scanned(operators.then, x, offsets, start, True, x)
@@ -240,7 +244,7 @@ def segment_options(rng):
     yield Case("into f64", "{r} = reduce_segments({x}, {o}, add)", x=x, o=o, r=np.zeros(len(o) - 1)).expect("r", reduced(np.add, x.astype("f8"), offsets, 0, "f8"))
     yield Case("accumulator", "{r} = reduce_segments({x}, {o}, add, accumulator=f64)", x=x, o=o).expect("r", reduced(np.add, x.astype("f8"), offsets, 0, "f8"))
     y = np.arange(3000, dtype="i8") ** 2
-    yield Case("of a func", "{r} = reduce_segments(square[3000], {o}, plus, initial=0i64, commutes=true)", o=o).expect("r", reduced(np.add, y, offsets, 0, "i8"))
+    yield Case("of a func", "{r} = reduce_segments(square[3000], {o}, plus)", o=o).expect("r", reduced(np.add, y, offsets, 0, "i8"))
     rows = np.arange(0, 11, dtype="i8") ** 2
     yield Case("offsets of a func", "{r} = reduce_segments({x}, square[11], add)", x=x).expect("r", reduced(np.add, x, rows, 0, "f4"))
     for text in ("reduce", "scan"):
@@ -324,6 +328,9 @@ def structs_by_key(rng):
         yield by_key_case(call, x, keys, operators.then(np.repeat(start, len(want)), want), f"struct by key after another {n}", "Affine", f=start)
         call = "{s}, {r}, {n} = reduce_by_key({k}, {x}, later)"
         yield by_key_case(call, y, keys, reduced(operators.later, y, offsets, None, y.dtype), f"struct of 40 bytes by key {n}", "Tagged")
+        after = scanned(operators.then, x, offsets, None, operators.NO_CHANGE, x)
+        own = Case(f"exclusive scan of a struct by key {n}, from the identity", "{r} = scan_by_key({k}, {x}, then, exclusive=true)")
+        yield own.array("x", x, "Affine").array("k", keys).expect("r", after)
         for exclusive in (False, True):
             option = f", initial={{f}}[0]{', exclusive=true' if exclusive else ''}"
             after = scanned(operators.then, x, offsets, start, True if exclusive else None, x)

@@ -1,10 +1,12 @@
 /* Reductions by operators of the host's: of arrays and of funcs, of elements and into results of
- * several types, as a loop on the host has them. And what is refused, before anything is compiled:
+ * several types, as a loop on the host has them; what they say of themselves, that they commute and
+ * their identity. And what is refused, before anything is compiled:
  * with the func's name and place in the host's text.
  * RUN: %programs/own_operators
  * RUN: %if cuda %{ %programs/own_operators cuda %}
  */
 #include "algorithm_host.h"
+#include <math.h>
 
 static const char funcs[] = "func longer(a, b) { return a > b ? a : b }\n"
                             "func square(i, x) { return x[i] * x[i] }\n"
@@ -15,7 +17,12 @@ static const char funcs[] = "func longer(a, b) { return a > b ? a : b }\n"
                             "func both(a, b) { return a, b }\n"
                             "func nothing(a, b) { }\n"
                             "func count_both(a, b) { return i64(a > 0 and b > 0) }\n"
-                            "func at_start(x) { return x }\n";
+                            "func at_start(x) { return x }\n"
+                            "func low(like) { return -inf }\n"
+                            "func above(a, b) @commutes @identity(low) { return max(a, b) }\n"
+                            "func two(like) { return 1, 2 }\n"
+                            "func untrue(a, b) @identity(two) { return a + b }\n"
+                            "func gap(x, y, i, j) { return y - x }\n";
 
 enum { COUNT = 20000 };
 
@@ -160,6 +167,80 @@ static void test_refused(kjit_module *module)
   for (int i = 0; i < 4; i++) kjit_release_array(arrays[i]);
 }
 
+/* Without elements, in front of an exclusive scan, and over no rows of y; in the type that is
+ * computed. Another operator by the same text but for the attribute has none. */
+static void test_identity(kjit_module *module)
+{
+  int64_t n = 1 + rand() % 300, none = 0;
+  double values[300], scanned[300], low = -INFINITY;
+  for (int64_t i = 0; i < n; i++) values[i] = rand() % 2001 - 1000;
+  kjit_array *x = make_line_of(KJIT_F64, n, values, (size_t)n * sizeof *values),
+             *r = make_array(KJIT_F64, NULL, 0), *y = make_line(KJIT_F64, n),
+             *empty = make_line(KJIT_F64, none), *cut = make_array(KJIT_I32, NULL, 0);
+  kjit_operand from = kjit_operand_array(x), nothing = kjit_operand_array(empty),
+               to = kjit_operand_array(r), to_cut = kjit_operand_array(cut),
+               line = kjit_operand_array(y),
+               gap = kjit_operand_function(find(module, "gap"), NULL, 0, NULL, 0);
+  kjit_operator above = kjit_operator_function(find(module, "above")),
+                longer = kjit_operator_function(find(module, "longer"));
+  kjit_algorithm_options exclusive = { .size_bytes = sizeof exclusive,
+                                       .flags = KJIT_ALGORITHM_EXCLUSIVE };
+  REQUIRE(kjit_reduce(context, &to, &nothing, &above, NULL) == KJIT_OK);
+  REQUIRE(result_in(r, KJIT_F64) == low);
+  REQUIRE(kjit_reduce(context, &to_cut, &nothing, &above, NULL) == KJIT_OK);
+  REQUIRE(result_in(cut, KJIT_I32) == INT32_MIN);
+  REQUIRE(kjit_scan(context, &line, &from, &above, &exclusive) == KJIT_OK);
+  read_array(y, scanned, (size_t)n * sizeof *scanned);
+  for (int64_t i = 0; i < n; i++) {
+    REQUIRE(scanned[i] == low);
+    low = values[i] > low ? values[i] : low;
+  }
+  REQUIRE(kjit_pairs(context, &line, &gap, &from, &nothing, 1, &above, NULL) == KJIT_OK);
+  read_array(y, scanned, (size_t)n * sizeof *scanned);
+  for (int64_t i = 0; i < n; i++) REQUIRE(scanned[i] == -INFINITY);
+  REQUIRE(kjit_reduce(context, &to, &nothing, &longer, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`x` has no elements, and the operator has no identity"));
+  REQUIRE(kjit_scan(context, &line, &from, &longer, &exclusive) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("the operator has no identity, which an exclusive scan starts with"));
+  REQUIRE(kjit_pairs(context, &line, &gap, &from, &nothing, 1, &longer, NULL) ==
+          KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`y0` has no rows, and the operator no identity"));
+  kjit_operator untrue = kjit_operator_function(find(module, "untrue"));
+  for (int i = 0; i < 2; i++) {
+    REQUIRE(kjit_reduce(context, &to, &from, &untrue, NULL) == KJIT_ERROR_TYPE);
+    REQUIRE(says("functions.kir:13:6: ") &&
+            says("`two`, the identity of the operator `untrue`, returns (i32, i32) of a value of "
+                 "type f64: expected one of that type"));
+  }
+  kjit_array *arrays[] = { x, r, y, empty, cut };
+  for (int i = 0; i < 5; i++) kjit_release_array(arrays[i]);
+}
+
+/* update_at takes who says so: the host, or the func. */
+static void test_commutes(kjit_module *module)
+{
+  double values[2] = { 3, -4 };
+  int32_t places[3] = { 1, 0, 1 };
+  kjit_array *x = make_line_of(KJIT_F64, 2, values, sizeof values),
+             *p = make_line_of(KJIT_I32, 3, places, sizeof places);
+  kjit_operand to = kjit_operand_array(x), at = kjit_operand_array(p),
+               two = kjit_operand_of(kjit_arg_f64(2));
+  kjit_operator above = kjit_operator_function(find(module, "above")),
+                longer = kjit_operator_function(find(module, "longer"));
+  REQUIRE(kjit_update_at(context, &to, &at, &two, &longer, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("the operator has to commute, and say so"));
+  REQUIRE(kjit_update_at(context, &to, &at, &two, &above, NULL) == KJIT_OK);
+  read_array(x, values, sizeof values);
+  REQUIRE(values[0] == 3 && values[1] == 2);
+  longer.commutes = 1;
+  two = kjit_operand_of(kjit_arg_f64(7));
+  REQUIRE(kjit_update_at(context, &to, &at, &two, &longer, NULL) == KJIT_OK);
+  read_array(x, values, sizeof values);
+  REQUIRE(values[0] == 7 && values[1] == 7);
+  kjit_release_array(x);
+  kjit_release_array(p);
+}
+
 /* The message about a name has all names that there are. */
 static void test_names(void)
 {
@@ -181,6 +262,8 @@ static void test_all(void)
   test_cut(module);
   test_bools(module);
   test_refused(module);
+  test_identity(module);
+  test_commutes(module);
   test_names();
   kjit_release_module(module);
 }
