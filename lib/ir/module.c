@@ -70,6 +70,7 @@ void ki_destroy_module(kjit_module *module)
     free(func);
   }
   kj_free_arena(&module->arena);
+  free(module->recipe);
   kjit_module *bases[] = { module->bases[0], module->bases[1] };
   if (module->is_left) leave_module(module);
   else free(module);

@@ -289,6 +289,9 @@ struct kjit_module {
   bool has_guest; /* some declaration is a guest's: all of it is compiled as guests' code is */
   /* that it was made from, retained; their texts and data are its own too */
   kjit_module *bases[2];
+  /* malloc'd: a text that decides all of it, given the build of libkjit; NULL: none is known. The
+   * key of the disk cache has it in place of the canonical text of what a kernel reaches */
+  char *recipe;
 };
 
 typedef struct ki_attribute_info {

@@ -17,6 +17,7 @@ typedef struct cached {
   uint64_t hash, last_use;
   const ki_decl *meanings[MOST_MEANINGS]; /* their modules are kept by the linked module */
   size_t count;
+  bool is_launched; /* has a kernel; not so what others are linked from */
   kjit_module *module;
   kjit_kernel *kernel;
 } cached;
@@ -83,7 +84,8 @@ kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics)
 
 static bool is_wanted(const cached *item, const cached *wanted)
 {
-  if (item->hash != wanted->hash || item->length != wanted->length || item->count != wanted->count)
+  if (item->hash != wanted->hash || item->length != wanted->length ||
+      item->count != wanted->count || item->is_launched != wanted->is_launched)
     return false;
   for (size_t i = 0; i < item->count; i++)
     if (item->meanings[i] != wanted->meanings[i]) return false;
@@ -125,6 +127,20 @@ static cached add(ka_cache *cache, cached *made)
 
 /* ---- making ---- */
 
+/* The library, of which the text is a part, is that of the build: what else there is are the host's
+ * funcs. Their canonical texts have all that they reach. */
+static char *write_recipe(const char *text, size_t length, const ki_meaning *meanings, size_t count)
+{
+  kj_buffer recipe = { 0 };
+  kj_append(&recipe, text, length);
+  for (size_t i = 0; i < count; i++) {
+    const ki_decl *decl = meanings[i].decl;
+    kj_append_format(&recipe, "\n# %s is\n", meanings[i].name);
+    ki_print_reachable(decl->function->module, &decl, 1, &recipe);
+  }
+  return kj_take_text(&recipe);
+}
+
 /* The funcs of one module after the other. */
 static kjit_status link(kjit_context *context, const ki_meaning *meanings, size_t count,
                         kjit_module **module)
@@ -150,36 +166,49 @@ static kjit_status link(kjit_context *context, const ki_meaning *meanings, size_
   return KJIT_OK;
 }
 
+static kjit_status find(kjit_context *context, const char *text, size_t length,
+                        const ki_meaning *meanings, size_t count, bool is_launched,
+                        kjit_module **module, kjit_kernel **kernel);
+
+/* Texts come again with other funcs: what they have in common is parsed once, and is a module
+ * without a kernel. */
 static kjit_status make(kjit_context *context, const cached *wanted, const ki_meaning *meanings,
                         cached *made)
 {
   *made = *wanted;
   made->module = NULL;
+  made->kernel = NULL;
   made->text = malloc(wanted->length + 1);
   kjit_status status =
     made->text ? KJIT_OK : ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   if (status == KJIT_OK) {
     memcpy(made->text, wanted->text, wanted->length + 1);
-    /* texts come again with other funcs: what they have in common is parsed once */
-    status = wanted->count ? ka_find_kernel(context, made->text, wanted->length, NULL, 0,
-                                            &made->module, &made->kernel)
+    status = wanted->count ? find(context, made->text, wanted->length, NULL, 0, false,
+                                  &made->module, &made->kernel)
                            : kjit_parse_module_as(context, KJIT_TRUST_HOST, KI_ALGORITHM_SOURCE,
                                                   made->text, wanted->length, &made->module);
   }
   if (status == KJIT_OK) status = link(context, meanings, wanted->count, &made->module);
-  if (status == KJIT_OK) status = kjit_get_kernel(made->module, "run", &made->kernel);
+  if (status == KJIT_OK && wanted->is_launched) {
+    made->module->recipe = write_recipe(made->text, wanted->length, meanings, wanted->count);
+    status = kjit_get_kernel(made->module, "run", &made->kernel);
+  }
   if (status != KJIT_OK) free_cached(made);
   return status;
 }
 
-kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t length,
-                           const ki_meaning *meanings, size_t count, kjit_module **module,
-                           kjit_kernel **kernel)
+static kjit_status find(kjit_context *context, const char *text, size_t length,
+                        const ki_meaning *meanings, size_t count, bool is_launched,
+                        kjit_module **module, kjit_kernel **kernel)
 {
   ka_cache *cache = kj_get_runtime(context)->algorithms;
   ka_kept *forgotten[KA_MOST_KEPT];
   size_t forgotten_count = 0;
-  cached wanted = { .text = (char *)text, .length = length, .count = count }, made, gone = { 0 };
+  cached wanted = { .text = (char *)text,
+                    .length = length,
+                    .count = count,
+                    .is_launched = is_launched },
+         made, gone = { 0 };
   KJ_ASSERT(count <= MOST_MEANINGS);
   wanted.hash = XXH3_64bits(text, length);
   for (size_t i = 0; i < count; i++) wanted.meanings[i] = meanings[i].decl;
@@ -202,4 +231,11 @@ kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t lengt
   if (gone.module) free_cached(&gone);
   while (forgotten_count) ka_release_kept(forgotten[--forgotten_count]);
   return KJIT_OK;
+}
+
+kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t length,
+                           const ki_meaning *meanings, size_t count, kjit_module **module,
+                           kjit_kernel **kernel)
+{
+  return find(context, text, length, meanings, count, true, module, kernel);
 }

@@ -56,6 +56,9 @@ typedef struct kj_disk_key {
 /* false: out of memory. */
 bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *signature,
                       kj_disk_key *key);
+/* The same of what a func returns for a signature; on any target. */
+bool kj_make_result_key(kj_disk *disk, const kjit_kernel *function, const kj_signature *signature,
+                        kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
 
 /* ---- disk_entry.c ---- */
@@ -90,6 +93,14 @@ void kj_free_imports(kj_runtime *runtime);
 /* The machine code of a held specialization; malloc'd. */
 kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
                            void **binary, size_t *size_bytes);
+
+/* ---- disk_result.c ---- */
+
+/* true: type is what the func returns. */
+bool kj_fetch_result(kj_runtime *runtime, const kjit_kernel *function,
+                     const kj_signature *signature, const kj_disk_key *key, kjit_type *type);
+void kj_publish_result(kj_runtime *runtime, const kjit_kernel *function,
+                       const kj_signature *signature, const kj_disk_key *key, kjit_type type);
 
 /* ---- disk_store.c ---- */
 

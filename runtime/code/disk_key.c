@@ -394,14 +394,19 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
   key->sources = sum[0];
 }
 
+static void add_build(const kj_disk *disk, kj_buffer *text)
+{
+  kj_append_format(text, "kjit %d.%d.%d\n", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR,
+                   KJIT_VERSION_PATCH);
+  add_digest(text, "build", disk->build);
+}
+
 static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *signature,
                     const roots *r, kj_buffer *text)
 {
   const ki_decl *kernel = call->kernel->function->decl;
   const kjit_config *config = &call->kernel->context->config;
-  kj_append_format(text, "kjit %d.%d.%d\n", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR,
-                   KJIT_VERSION_PATCH);
-  add_digest(text, "build", disk->build);
+  add_build(disk, text);
   add_target(disk, call->device, text);
   kj_append_format(text, "ptx %u\nchecks %x\nguest %d\ninterruptible %d\nkernel %s\n",
                    call->device->ptx_limit, kj_spell_out_checks(config->checks),
@@ -409,30 +414,71 @@ static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *sign
   add_signature(call, signature, r, text);
   kj_add_extern_key(call->kernel->module, call->device->operations->takes_ptx, text);
   kj_append_text(text, "\n");
-  ki_print_reachable(call->kernel->module, r->items, r->count, text);
+  if (call->kernel->module->recipe && r->count == 1)
+    kj_append_text(text, call->kernel->module->recipe);
+  else ki_print_reachable(call->kernel->module, r->items, r->count, text);
+}
+
+static void add_result(const kj_disk *disk, const kj_call *call, const kj_signature *signature,
+                       const roots *r, kj_buffer *text)
+{
+  const kjit_module *module = call->kernel->module;
+  add_build(disk, text);
+  kj_append_format(text, "target any\nguest %d\nkernel %s\n", module->has_guest,
+                   call->kernel->function->decl->name);
+  add_signature(call, signature, r, text);
+  kj_append_text(text, "what it returns\n\n");
+  ki_print_reachable(module, r->items, r->count, text);
+}
+
+/* false: out of memory. */
+static bool find_roots(const kj_call *call, const kj_signature *signature, roots *r)
+{
+  *r = (roots){ .items = calloc(signature->count + 1, sizeof *r->items) };
+  if (!r->items) return false;
+  add_root(r, call->kernel->function->decl);
+  for (uint32_t i = 0; i < signature->count; i++)
+    if (signature->arguments[i].kind == KJ_ARGUMENT_FUNCTION &&
+        !signature->arguments[i].function->function->builtin)
+      add_root(r, signature->arguments[i].function);
+  return true;
+}
+
+static bool take_key(kj_buffer *text, kj_disk_key *key)
+{
+  size_t length = text->length;
+  key->text = kj_take_text(text);
+  if (!key->text) return false;
+  key->size_bytes = length;
+  key->digest = kj_digest_bytes(key->text, length);
+  return true;
 }
 
 bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *signature,
                       kj_disk_key *key)
 {
   kj_buffer text = { 0 };
-  roots r = { .items = calloc(signature->count + 1, sizeof *r.items) };
-  if (!r.items) return false;
+  roots r;
+  if (!find_roots(call, signature, &r)) return false;
   kj_identify_disk(disk);
-  add_root(&r, call->kernel->function->decl);
-  for (uint32_t i = 0; i < signature->count; i++)
-    if (signature->arguments[i].kind == KJ_ARGUMENT_FUNCTION &&
-        !signature->arguments[i].function->function->builtin)
-      add_root(&r, signature->arguments[i].function);
   add_all(disk, call, signature, &r, &text);
   free(r.items);
-  size_t length = text.length;
-  key->text = kj_take_text(&text);
-  if (!key->text) return false;
-  key->size_bytes = length;
-  key->digest = kj_digest_bytes(key->text, length);
+  if (!take_key(&text, key)) return false;
   digest_sources(&call->kernel->module->sources, key);
   return true;
+}
+
+bool kj_make_result_key(kj_disk *disk, const kjit_kernel *function, const kj_signature *signature,
+                        kj_disk_key *key)
+{
+  kj_buffer text = { 0 };
+  const kj_call call = { .kernel = (kjit_kernel *)function };
+  roots r;
+  if (!find_roots(&call, signature, &r)) return false;
+  kj_identify_disk(disk);
+  add_result(disk, &call, signature, &r, &text);
+  free(r.items);
+  return take_key(&text, key);
 }
 
 void kj_free_disk_key(kj_disk_key *key)

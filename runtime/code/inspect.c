@@ -100,8 +100,9 @@ static const char *own_stages(bool is_gpu)
 
 /* ---- the compilation ---- */
 
-/* As a stage: up to TYPED, without its text. */
-enum { CHECK_ONLY = KJIT_STAGE_COUNT };
+/* As stages: up to TYPED, without its text; the type of the result alone, which needs no compiler
+ * where it is in the disk cache. */
+enum { CHECK_ONLY = KJIT_STAGE_COUNT, RESULT_ONLY };
 
 /* What NVIDIA's programs make of the PTX. */
 static kjit_status run_assembler(const kjit_compile_options *options, bool is_part,
@@ -168,6 +169,23 @@ static kjit_status run_compiler(request *r, const char *symbol, const kjit_compi
                       : KJIT_OK;
 }
 
+static kjit_status find_result(request *r, const kjit_compile_options *options, kj_code *made)
+{
+  kj_disk_key key = { 0 };
+  kj_runtime *runtime = kj_get_runtime(r->kernel->context);
+  if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  bool is_kept = kj_keeps_code(runtime->disk) &&
+                 kj_make_result_key(runtime->disk, r->kernel, &r->signature, &key);
+  bool is_found =
+    is_kept && kj_fetch_result(runtime, r->kernel, &r->signature, &key, &made->result);
+  kjit_status status =
+    is_found ? KJIT_OK : run_compiler(r, NULL, options, (kjit_stage)CHECK_ONLY, made);
+  if (status == KJIT_OK && is_kept && !is_found)
+    kj_publish_result(runtime, r->kernel, &r->signature, &key, made->result);
+  kj_free_disk_key(&key);
+  return status;
+}
+
 static kjit_status compile(kjit_kernel *kernel, const char *signature, const char *symbol,
                            const kjit_compile_options *options, kjit_stage stage,
                            kj_diagnostics *diagnostics, kj_code *made)
@@ -183,7 +201,9 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const cha
   if (!r.bound || !r.arguments || !r.relations)
     kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   else status = kj_read_signature(kernel, signature, r.arguments, r.bound, diagnostics);
-  if (status == KJIT_OK) status = run_compiler(&r, symbol, options, stage, made);
+  if (status == KJIT_OK)
+    status = (int)stage == RESULT_ONLY ? find_result(&r, options, made)
+                                       : run_compiler(&r, symbol, options, stage, made);
   free(r.bound);
   free(r.arguments);
   free(r.relations);
@@ -283,7 +303,7 @@ kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
   if (!kernel)
     return ki_fail_call(decl->function->module->context, KJIT_ERROR_MEMORY, "out of memory");
   kjit_status status =
-    compile(kernel, signature, NULL, &options, (kjit_stage)CHECK_ONLY, &diagnostics, &made);
+    compile(kernel, signature, NULL, &options, (kjit_stage)RESULT_ONLY, &diagnostics, &made);
   if (status == KJIT_OK) *type = made.result;
   kj_free_code(&made);
   kjit_status reported = ki_finish_call(kernel->context, &diagnostics);

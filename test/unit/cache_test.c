@@ -2,6 +2,9 @@
  * many that miss at once, and objects that are damaged. */
 #include "kj_test.h"
 
+#include <kjit/algorithm.h>
+#include <kjit/function.h>
+
 #include "built_compiler.h"
 #include "cache_folder.h"
 #include "cpu/cpu.h"
@@ -167,6 +170,144 @@ static void test_no_compiler(void **state)
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* ---- what funcs return ---- */
+
+static kjit_status ask(bool has_compiler, const char *text, const char *signature, char *answer)
+{
+  const char *path = compiler_path;
+  if (!has_compiler) compiler_path = "/nonexistent/libkjit-compiler.so";
+  kjit_context *context = make_context();
+  compiler_path = path;
+  kjit_module *module = parse(context, text);
+  kjit_function *function = NULL;
+  kjit_type type = KJIT_ANY;
+  assert_int_equal(kjit_get_function(module, "f", &function), KJIT_OK);
+  kjit_status status = kjit_get_result_type(function, signature, &type);
+  if (status == KJIT_OK) {
+    char *name = kjit_copy_type_text(context, type);
+    assert_non_null(name);
+    snprintf(answer, 100, "%s", name);
+    kjit_free(context, name);
+  }
+  kjit_release_module(module);
+  kjit_destroy_context(context);
+  return status;
+}
+
+#define PAIR(fields) "struct pair { " fields " }\n"
+
+/* Without a compiler the same answer, and none where something else is asked. */
+static void test_results(void **state)
+{
+  (void)state;
+  static const struct {
+    const char *text, *signature, *result;
+    bool is_kept;
+  } cases[] = {
+    { "func f(x, y) { return x + y }", "f32, i64", "f32", true },
+    { "func f(x, y) { return x + y }", "f32, f64", "f64", true },
+    { "func f(x, y) { return x + y * K }\nconst K = 1", "i32, i32", "i32", true },
+    { "func f(x, y) { return x + y * K }\nconst K = 1f64", "i32, i32", "f64", true },
+    { "func f(x) { return x, x > 0, vector(f32, 4)(1) }", "u8", "(u8, bool, f32x4)", true },
+    { "func f(x) { return }", "u8", "void", false },
+    { PAIR("a: i32; b: f32") "func f(x) { return x }\nfunc p() { return pair(1, 2) }", "pair",
+      "pair", true },
+    { PAIR("a: i32; b: f32") "func f(x) { return x.a + x.b }\nfunc p() { return pair(1, 2) }",
+      "pair", "f32", true },
+    { PAIR("a: i64; b: i64") "func f(x) { return x.a + x.b }\nfunc p() { return pair(1, 2) }",
+      "pair", "i64", true },
+    { PAIR("a: i32; b: f32") "func f(x) { return pair(x, x) }", "i32", "pair", false },
+    { "func g(x) { return x > 0 }\nfunc f(x) { return g(x) }", "i32", "bool", true },
+    { "func g(x) { return x * 2.5f32 }\nfunc f(x) { return g(x) }", "i32", "f32", true },
+  };
+  enum { CASES = sizeof cases / sizeof *cases };
+  char answer[100];
+  for (int i = 0; i < CASES; i++) {
+    assert_int_equal(ask(false, cases[i].text, cases[i].signature, answer), KJIT_ERROR_NO_COMPILER);
+    for (int k = 0; k < 2; k++) {
+      assert_int_equal(ask(true, cases[i].text, cases[i].signature, answer), KJIT_OK);
+      assert_string_equal(answer, cases[i].result);
+    }
+  }
+  for (int i = 0; i < CASES; i++) {
+    kjit_status status = ask(false, cases[i].text, cases[i].signature, answer);
+    assert_int_equal(status, cases[i].is_kept ? KJIT_OK : KJIT_ERROR_NO_COMPILER);
+    if (cases[i].is_kept) assert_string_equal(answer, cases[i].result);
+  }
+}
+
+/* ---- kernels of algorithms ---- */
+
+/* The sum of 1, 2, 3, 4 by an operator; scale 0: the constant of the text. */
+static kjit_status sum(bool has_compiler, const char *text, double scale, double *result)
+{
+  const char *path = compiler_path;
+  if (!has_compiler) compiler_path = "/nonexistent/libkjit-compiler.so";
+  double x[] = { 1, 2, 3, 4 };
+  int64_t length[] = { 4 };
+  kjit_tensor of_x = { .data = x,
+                       .device_type = 1,
+                       .rank = 1,
+                       .code = 2,
+                       .bits = 64,
+                       .lanes = 1,
+                       .shape = length },
+              of_r = { .data = result, .device_type = 1, .code = 2, .bits = 64, .lanes = 1 };
+  kjit_context *context = make_context();
+  kjit_module *module = parse(context, text), *scaled = NULL;
+  kjit_function *function = NULL;
+  kjit_arg value = kjit_arg_f64(scale);
+  if (scale != 0) {
+    assert_int_equal(kjit_set_constant(module, "SCALE", &value, &scaled), KJIT_OK);
+    kjit_release_module(module);
+    module = scaled;
+  }
+  kjit_algorithm_options options = { .size_bytes = sizeof options };
+  assert_int_equal(kjit_get_device(context, KJIT_DEVICE_CPU, 0, &options.device), KJIT_OK);
+  assert_int_equal(kjit_get_function(module, "f", &function), KJIT_OK);
+  kjit_operand from = kjit_operand_of(kjit_arg_tensor(&of_x)),
+               to = kjit_operand_of(kjit_arg_tensor(&of_r));
+  kjit_operator operator_ = kjit_operator_function(function);
+  kjit_status status = kjit_reduce(context, &to, &from, &operator_, &options);
+  kjit_release_module(module);
+  kjit_destroy_context(context);
+  compiler_path = path;
+  return status;
+}
+
+/* The operator and all that it reaches count, whatever it was made by. */
+static void test_algorithms(void **state)
+{
+  (void)state;
+  static const char text[] = "const SCALE = 1f64\nfunc g(x) { return x * SCALE }\n"
+                             "func f(x, y) { return x + g(y) }\nfunc h(x) { return x }\n",
+                    same[] = "# as it was\nfunc f(x, y) { return x + g(y) } # more\n"
+                             "func g(x) { return x * SCALE }\n\nconst SCALE = 1f64\n",
+                    other[] = "const SCALE = 1f64\nfunc g(x) { return x + SCALE }\n"
+                              "func f(x, y) { return x + g(y) }\n";
+  static const struct {
+    const char *text;
+    double scale, result;
+    bool is_same;
+  } cases[] = { { text, 0, 10, false },
+                { same, 0, 10, true },
+                { text, 3, 28, false },
+                { other, 0, 13, false },
+                { other, 2, 16, false } };
+  double result = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    kjit_status status = sum(false, cases[i].text, cases[i].scale, &result);
+    assert_int_equal(status, cases[i].is_same ? KJIT_OK : KJIT_ERROR_NO_COMPILER);
+    if (cases[i].is_same) assert_true(result == cases[i].result);
+    assert_int_equal(sum(true, cases[i].text, cases[i].scale, &result), KJIT_OK);
+    assert_true(result == cases[i].result);
+  }
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(sum(false, cases[i].text, cases[i].scale, &result), KJIT_OK);
+    assert_true(result == cases[i].result);
+  }
+}
+
 /* ---- many processes ---- */
 
 static int miss(int number)
@@ -267,8 +408,8 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
   const struct CMUnitTest tests[] = {
     TEST(test_sixteen_misses), /* first: processes that have compiled do not fork well */
-    TEST(test_what_counts),    TEST(test_versions),        TEST(test_no_compiler),
-    TEST(test_lines),          TEST(test_damaged_objects),
+    TEST(test_what_counts),     TEST(test_versions), TEST(test_no_compiler), TEST(test_lines),
+    TEST(test_damaged_objects), TEST(test_results),  TEST(test_algorithms),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

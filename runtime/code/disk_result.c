@@ -1,0 +1,79 @@
+/* What funcs return, in the disk cache: who asks for a type that was asked for before needs no
+ * compiler. The entry of a type is one of code without code: its data is the type as text, or which
+ * argument has it, "=0", where a struct's name would not say which struct that is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/disk.h"
+#include "ir/context.h"
+
+static bool names_struct(const ki_types *types, kjit_type type)
+{
+  const ki_type_info *info = ki_type(types, type);
+  bool is_named = info->class_ == KJ_CLASS_STRUCT;
+  if (info->element && !is_named) is_named = names_struct(types, info->element);
+  for (uint32_t i = 0; i < info->count && info->items && !is_named; i++)
+    is_named = names_struct(types, info->items[i]);
+  return is_named;
+}
+
+static bool read_result(ki_types *types, const kj_signature *signature, const char *text,
+                        kjit_type *type)
+{
+  kj_diagnostics diagnostics = { 0 };
+  if (*text == '=') {
+    char *end;
+    unsigned long index = strtoul(text + 1, &end, 10);
+    bool is_argument = end != text + 1 && !*end && index < signature->count;
+    if (is_argument) *type = signature->arguments[index].type;
+    return is_argument;
+  }
+  bool is_read = ki_parse_type(types, text, &diagnostics, type) == KJIT_OK;
+  kj_free_diagnostics(&diagnostics);
+  return is_read;
+}
+
+/* NULL: another process could not read it, or out of memory. */
+static char *print_result(ki_types *types, const kj_signature *signature, kjit_type type)
+{
+  kj_buffer text = { 0 };
+  kjit_type read;
+  uint32_t index = 0;
+  while (index < signature->count && signature->arguments[index].type != type) index++;
+  if (index < signature->count && !ki_is_weak(type)) {
+    kj_append_format(&text, "=%u", index);
+    return kj_take_text(&text);
+  }
+  if (names_struct(types, type)) return NULL;
+  ki_print_type(types, type, &text);
+  char *printed = kj_take_text(&text);
+  if (printed && read_result(types, signature, printed, &read) && read == type) return printed;
+  free(printed);
+  return NULL;
+}
+
+bool kj_fetch_result(kj_runtime *runtime, const kjit_kernel *function,
+                     const kj_signature *signature, const kj_disk_key *key, kjit_type *type)
+{
+  kj_digest compiler;
+  kj_code code = { 0 };
+  if (!kj_keeps_code(runtime->disk)) return false;
+  bool knows_compiler = kj_identify_compiler(runtime, &compiler);
+  bool is_found = kj_fetch_entry(runtime->disk, key, knows_compiler ? &compiler : NULL, &code) &&
+                  read_result(function->module->types, signature, code.data, type);
+  kj_free_code(&code);
+  return is_found;
+}
+
+void kj_publish_result(kj_runtime *runtime, const kjit_kernel *function,
+                       const kj_signature *signature, const kj_disk_key *key, kjit_type type)
+{
+  kj_digest compiler;
+  static char entry[] = "result";
+  if (!kj_can_publish(runtime->disk)) return;
+  char *text = print_result(function->module->types, signature, type);
+  if (text && kj_identify_compiler(runtime, &compiler))
+    kj_publish_entry(runtime->disk, key, compiler,
+                     &(kj_code){ .entry = entry, .data = text, .size_bytes = strlen(text) });
+  free(text);
+}
