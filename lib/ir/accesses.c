@@ -321,6 +321,20 @@ static void assume(const ki_function *function, effects *result)
   }
 }
 
+/* What linking will put there. */
+static bool ask_meaning(finder *f, const ki_function *function, effects *result)
+{
+  const ki_function *meaning = ki_find_meaning(f->module, function->decl->name);
+  if (!meaning || meaning->params.count < function->params.count || meaning->is_extern)
+    return false;
+  size_t count = meaning->params.count;
+  bool *found = KJ_NEW_ARRAY(&f->arena, bool, 2 * count + 1);
+  ki_find_accesses(meaning->module, meaning, found, found + count);
+  memcpy(result->read, found, function->params.count * sizeof *found);
+  memcpy(result->written, found + count, function->params.count * sizeof *found);
+  return true;
+}
+
 /* Each round but the last adds to the sets. */
 static void analyze(finder *f, const ki_function *function, effects *result)
 {
@@ -351,8 +365,8 @@ static const effects *find_effects(finder *f, const ki_function *function)
     found->written = KJ_NEW_ARRAY(&f->arena, bool, function->params.count + 1);
   }
   found->is_done = found->is_busy = true;
-  if (function->is_extern) assume(function, found);
-  else analyze(f, function, found);
+  if (!function->is_extern) analyze(f, function, found);
+  else if (!ask_meaning(f, function, found)) assume(function, found);
   found->is_busy = false;
   return found;
 }

@@ -69,6 +69,8 @@ void ki_destroy_module(kjit_module *module)
     next = func->next;
     free(func);
   }
+  for (size_t i = 0; module->later && i < module->later->library_count; i++)
+    kjit_release_module(module->later->libraries[i]);
   kj_free_arena(&module->arena);
   free(module->recipe);
   kjit_module *bases[] = { module->bases[0], module->bases[1] };

@@ -260,6 +260,10 @@ typedef struct ki_import {
   uint32_t importer; /* the source that imports; location may name a front end's */
 } ki_import;
 
+/* What a module is linked from when somebody compiles one of its kernels; bases[0] has the
+ * declarations. */
+typedef struct ki_later ki_later;
+
 struct kjit_module {
   kj_arena arena;
   kjit_context *context; /* not owned */
@@ -289,6 +293,7 @@ struct kjit_module {
   bool has_guest; /* some declaration is a guest's: all of it is compiled as guests' code is */
   /* that it was made from, retained; their texts and data are its own too */
   kjit_module *bases[2];
+  ki_later *later; /* in its arena; NULL: it is whole */
   /* malloc'd: a text that decides all of it, given the build of libkjit; NULL: none is known. The
    * key of the disk cache has it in place of the canonical text of what a kernel reaches */
   char *recipe;
@@ -437,6 +442,26 @@ typedef struct ki_library {
 typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
 kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);
+/* link_later.c: modules that are linked where they are compiled. */
+enum { KI_MOST_MEANINGS = 16 };
+struct ki_later {
+  const ki_meaning *meanings;
+  size_t count;
+  kjit_module *libraries[KI_MOST_MEANINGS]; /* of the meanings, retained */
+  size_t library_count;
+};
+/* base with the meanings of its open funcs, of however many modules; what base's kernels and these
+ * funcs do not reach is left out. Errors are reported. */
+kjit_status ki_link_meanings(kjit_module *base, const ki_meaning *meanings, size_t count,
+                             kj_diagnostics *diagnostics, kjit_module **linked);
+/* Whether all that is asked of a kernel before it is compiled is in base. */
+bool ki_can_link_later(const ki_meaning *meanings, size_t count);
+/* A published module that shares base's declarations, and is linked where it is compiled. NULL: out
+ * of memory. */
+kjit_module *ki_link_later(kjit_module *base, const ki_meaning *meanings, size_t count);
+/* What an open func of such a module stands for; NULL: of any other. */
+const ki_function *ki_find_meaning(const kjit_module *module, const char *name);
+
 /* Hands a finished module to the host: from now on the context frees it if the host does not. */
 void ki_publish_module(kjit_module *module);
 /* Whatever the count of references says. */

@@ -168,7 +168,8 @@ static const kj_field ki_module_outline_fields[] = {
   DROPPED(kjit_module, kernels),       DROPPED(kjit_module, release_kernels),
   DROPPED(kjit_module, builtin_funcs), DROPPED(kjit_module, previous),
   DROPPED(kjit_module, next),          DROPPED(kjit_module, bases),
-  DROPPED(kjit_module, remains),
+  DROPPED(kjit_module, remains),       DROPPED(kjit_module, later),
+  DROPPED(kjit_module, recipe),
 };
 KJ_OUTLINE(ki_module_outline, kjit_module);
 

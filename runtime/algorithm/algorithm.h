@@ -426,12 +426,15 @@ ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t 
 
 /* ---- kernel_cache.c ---- */
 
-enum { KA_MOST_FUNCTIONS = 16 }; /* of the host, that one kernel calls */
+enum { KA_MOST_FUNCTIONS = KI_MOST_MEANINGS }; /* of the host, that one kernel calls */
 /* The kernel of a text, with the meanings of its extern funcs. The module is held for the caller.
  */
 kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t length,
                            const ki_meaning *meanings, size_t count, kjit_module **module,
                            kjit_kernel **kernel);
+/* The same without a kernel: for who asks what a func of the text returns. */
+kjit_status ka_find_linked(kjit_context *context, const char *text, size_t length,
+                           const ki_meaning *meanings, size_t count, kjit_module **module);
 /* The layer's part of a context. */
 kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics);
 

@@ -9,7 +9,11 @@
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
-enum { MOST_KERNELS = 256, MOST_MEANINGS = KA_MOST_FUNCTIONS };
+enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
+
+/* A text of which others are linked, one that is linked, one with a kernel that is linked where it
+ * is compiled. */
+typedef enum form { OPEN, LINKED, KERNEL } form;
 
 typedef struct cached {
   char *text;
@@ -17,7 +21,7 @@ typedef struct cached {
   uint64_t hash, last_use;
   const ki_decl *meanings[MOST_MEANINGS]; /* their modules are kept by the linked module */
   size_t count;
-  bool is_launched; /* has a kernel; not so what others are linked from */
+  form form;
   kjit_module *module;
   kjit_kernel *kernel;
 } cached;
@@ -85,7 +89,7 @@ kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics)
 static bool is_wanted(const cached *item, const cached *wanted)
 {
   if (item->hash != wanted->hash || item->length != wanted->length ||
-      item->count != wanted->count || item->is_launched != wanted->is_launched)
+      item->count != wanted->count || item->form != wanted->form)
     return false;
   for (size_t i = 0; i < item->count; i++)
     if (item->meanings[i] != wanted->meanings[i]) return false;
@@ -141,34 +145,28 @@ static char *write_recipe(const char *text, size_t length, const ki_meaning *mea
   return kj_take_text(&recipe);
 }
 
-/* The funcs of one module after the other. */
-static kjit_status link(kjit_context *context, const ki_meaning *meanings, size_t count,
+/* In place of the module that it has. */
+static kjit_status link(kjit_context *context, const cached *wanted, const ki_meaning *meanings,
                         kjit_module **module)
 {
-  bool is_linked[MOST_MEANINGS] = { 0 };
-  for (size_t i = 0; i < count; i++) {
-    if (is_linked[i]) continue;
-    ki_meaning own[MOST_MEANINGS];
-    kjit_module *library = meanings[i].decl->function->module, *linked = NULL;
-    size_t own_count = 0;
-    for (size_t j = i; j < count; j++) {
-      if (meanings[j].decl->function->module != library) continue;
-      own[own_count++] = meanings[j];
-      is_linked[j] = true;
-    }
-    kj_diagnostics diagnostics = { 0 };
-    (void)ki_change_module(*module, &(ki_library){ library, own, own_count }, NULL, NULL,
-                           &diagnostics, &linked);
-    KJ_TRY(ki_finish_call(context, &diagnostics));
-    kjit_release_module(*module);
-    *module = linked;
+  size_t count = wanted->count;
+  kj_diagnostics diagnostics = { 0 };
+  kjit_module *base = *module;
+  if (!count) return KJIT_OK;
+  *module = NULL;
+  if (wanted->form == KERNEL && ki_can_link_later(meanings, count)) {
+    *module = ki_link_later(base, meanings, count);
+    if (!*module) (void)kj_error(&diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  } else {
+    (void)ki_link_meanings(base, meanings, count, &diagnostics, module);
   }
-  return KJIT_OK;
+  kjit_release_module(base);
+  return ki_finish_call(context, &diagnostics);
 }
 
 static kjit_status find(kjit_context *context, const char *text, size_t length,
-                        const ki_meaning *meanings, size_t count, bool is_launched,
-                        kjit_module **module, kjit_kernel **kernel);
+                        const ki_meaning *meanings, size_t count, form form, kjit_module **module,
+                        kjit_kernel **kernel);
 
 /* Texts come again with other funcs: what they have in common is parsed once, and is a module
  * without a kernel. */
@@ -183,13 +181,13 @@ static kjit_status make(kjit_context *context, const cached *wanted, const ki_me
     made->text ? KJIT_OK : ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   if (status == KJIT_OK) {
     memcpy(made->text, wanted->text, wanted->length + 1);
-    status = wanted->count ? find(context, made->text, wanted->length, NULL, 0, false,
-                                  &made->module, &made->kernel)
+    status = wanted->count ? find(context, made->text, wanted->length, NULL, 0, OPEN, &made->module,
+                                  &made->kernel)
                            : kjit_parse_module_as(context, KJIT_TRUST_HOST, KI_ALGORITHM_SOURCE,
                                                   made->text, wanted->length, &made->module);
   }
-  if (status == KJIT_OK) status = link(context, meanings, wanted->count, &made->module);
-  if (status == KJIT_OK && wanted->is_launched) {
+  if (status == KJIT_OK) status = link(context, wanted, meanings, &made->module);
+  if (status == KJIT_OK && wanted->form == KERNEL) {
     made->module->recipe = write_recipe(made->text, wanted->length, meanings, wanted->count);
     status = kjit_get_kernel(made->module, "run", &made->kernel);
   }
@@ -198,17 +196,14 @@ static kjit_status make(kjit_context *context, const cached *wanted, const ki_me
 }
 
 static kjit_status find(kjit_context *context, const char *text, size_t length,
-                        const ki_meaning *meanings, size_t count, bool is_launched,
-                        kjit_module **module, kjit_kernel **kernel)
+                        const ki_meaning *meanings, size_t count, form form, kjit_module **module,
+                        kjit_kernel **kernel)
 {
   ka_cache *cache = kj_get_runtime(context)->algorithms;
   ka_kept *forgotten[KA_MOST_KEPT];
   size_t forgotten_count = 0;
-  cached wanted = { .text = (char *)text,
-                    .length = length,
-                    .count = count,
-                    .is_launched = is_launched },
-         made, gone = { 0 };
+  cached wanted = { .text = (char *)text, .length = length, .count = count, .form = form }, made,
+         gone = { 0 };
   KJ_ASSERT(count <= MOST_MEANINGS);
   wanted.hash = XXH3_64bits(text, length);
   for (size_t i = 0; i < count; i++) wanted.meanings[i] = meanings[i].decl;
@@ -237,5 +232,12 @@ kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t lengt
                            const ki_meaning *meanings, size_t count, kjit_module **module,
                            kjit_kernel **kernel)
 {
-  return find(context, text, length, meanings, count, true, module, kernel);
+  return find(context, text, length, meanings, count, KERNEL, module, kernel);
+}
+
+kjit_status ka_find_linked(kjit_context *context, const char *text, size_t length,
+                           const ki_meaning *meanings, size_t count, kjit_module **module)
+{
+  kjit_kernel *none;
+  return find(context, text, length, meanings, count, LINKED, module, &none);
 }

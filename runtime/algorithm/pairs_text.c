@@ -422,7 +422,6 @@ kjit_type ka_infer_pair(ka_pairs *p)
   ka_call *call = p->call;
   ka_kernel kernel;
   kjit_module *module = NULL;
-  kjit_kernel *none = NULL;
   kjit_function *probe = NULL;
   kjit_type type = KJIT_VOID;
   const char *signature = "";
@@ -433,8 +432,8 @@ kjit_type ka_infer_pair(ka_pairs *p)
                           ka_argument_type(call, &p->function, &p->function.arrays[i]));
   const char *text = kernel.funcs->failed ? NULL : kernel.funcs->text;
   if (!text) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
-  ka_try(call, ka_find_kernel(call->context, text, kernel.funcs->length, kernel.meanings.items,
-                              kernel.meanings.count, &module, &none));
+  ka_try(call, ka_find_linked(call->context, text, kernel.funcs->length, kernel.meanings.items,
+                              kernel.meanings.count, &module));
   kjit_status status = kjit_get_function(module, "pair_type", &probe);
   if (status == KJIT_OK) status = kjit_get_result_type(probe, signature, &type);
   kjit_release_module(module);

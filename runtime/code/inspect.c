@@ -433,12 +433,8 @@ kjit_context *kjit_get_function_context(const kjit_function *function)
 static kjit_status compile_stage(kjit_specialization *specialization, kjit_stage stage,
                                  kj_diagnostics *diagnostics, kj_code *code)
 {
-  kjit_device *device = specialization->device;
-  kj_runtime *runtime = device->runtime;
-  kj_compile_request request =
-    kj_make_request(specialization->kernel, device, &specialization->compiled_for, stage);
-  KJ_TRY(kj_get_compiler(runtime, diagnostics));
-  return kj_call_compiler(runtime, &request, diagnostics, code);
+  return kj_compile_kernel(specialization->kernel, specialization->device,
+                           &specialization->compiled_for, stage, diagnostics, code);
 }
 
 /* The machine code that was loaded, or that text of it. */

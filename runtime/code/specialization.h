@@ -145,10 +145,12 @@ bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_a
 /* One compilation and its load into the specialization. */
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
                             kj_diagnostics *diagnostics);
-/* What the compiler is asked for, but for its stage the same however a specialization's code is
- * wanted. */
-kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
-                                   const kj_signature *signature, kjit_stage stage);
+/* What the compiler makes of a kernel for a device, but for its stage the same however a
+ * specialization's code is wanted. Finds the compiler, and links what is linked where it is
+ * compiled. */
+kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
+                              const kj_signature *signature, kjit_stage stage,
+                              kj_diagnostics *diagnostics, kj_code *code);
 void kj_free_texts(kjit_specialization *specialization);
 
 /* ahead.c: loads code again that was unloaded; held then. */

@@ -52,8 +52,8 @@ static char *print_signature(const kj_call *call)
 
 /* ---- compile and load ---- */
 
-kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
-                                   const kj_signature *signature, kjit_stage stage)
+static kj_compile_request make_request(const kjit_kernel *kernel, const kjit_device *device,
+                                       const kj_signature *signature, kjit_stage stage)
 {
   const kjit_config *config = &kernel->context->config;
   return (kj_compile_request){
@@ -69,6 +69,33 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
     .debug = config->debug,
     .is_interruptible = config->interruptible != 0,
   };
+}
+
+/* Only while it is compiled does a kernel need what it is linked with. */
+static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *request,
+                               kj_diagnostics *diagnostics, kjit_module **linked)
+{
+  const ki_later *later = kernel->module->later;
+  *linked = NULL;
+  if (!later) return KJIT_OK;
+  KJ_TRY(
+    ki_link_meanings(kernel->module->bases[0], later->meanings, later->count, diagnostics, linked));
+  request->module = *linked;
+  request->kernel = ki_find_decl(*linked, kernel->function->decl->name)->function;
+  return KJIT_OK;
+}
+
+kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
+                              const kj_signature *signature, kjit_stage stage,
+                              kj_diagnostics *diagnostics, kj_code *code)
+{
+  kj_compile_request request = make_request(kernel, device, signature, stage);
+  kjit_module *linked;
+  KJ_TRY(kj_get_compiler(device->runtime, diagnostics));
+  KJ_TRY(link_kernel(kernel, &request, diagnostics, &linked));
+  kjit_status status = kj_call_compiler(device->runtime, &request, diagnostics, code);
+  kjit_release_module(linked);
+  return status;
 }
 
 static kjit_status load_code(kj_call *call, kjit_specialization *specialization, bool is_compiled,
@@ -195,11 +222,10 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
 {
   kjit_context *context = call->kernel->context;
   const char *name = call->kernel->function->decl->name;
-  KJ_TRY(kj_get_compiler(call->runtime, diagnostics));
   bool takes_ptx = call->device->operations->takes_ptx;
-  kj_compile_request request = kj_make_request(call->kernel, call->device, signature,
-                                               takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT);
-  KJ_TRY(kj_call_compiler(call->runtime, &request, diagnostics, &specialization->code));
+  KJ_TRY(kj_compile_kernel(call->kernel, call->device, signature,
+                           takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT, diagnostics,
+                           &specialization->code));
   if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_CUBIN);
   kjit_status status = load_and_keep(call, specialization, key, diagnostics);
   if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_COUNT);

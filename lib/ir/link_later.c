@@ -1,0 +1,120 @@
+/* Modules that are linked when somebody compiles them: of a kernel whose code is in the disk cache
+ * a launch only asks what its text says. */
+#include <string.h>
+
+#include "ir/module.h"
+
+/* ---- linking by meanings ---- */
+
+/* The funcs of one module after the other. */
+kjit_status ki_link_meanings(kjit_module *base, const ki_meaning *meanings, size_t count,
+                             kj_diagnostics *diagnostics, kjit_module **linked)
+{
+  bool is_linked[KI_MOST_MEANINGS] = { 0 };
+  kjit_module *made = kjit_retain_module(base);
+  kjit_status status = KJIT_OK;
+  KJ_ASSERT(count <= KI_MOST_MEANINGS);
+  for (size_t i = 0; i < count && status == KJIT_OK; i++) {
+    if (is_linked[i]) continue;
+    ki_meaning own[KI_MOST_MEANINGS];
+    kjit_module *library = meanings[i].decl->function->module, *next = NULL;
+    size_t own_count = 0;
+    for (size_t j = i; j < count; j++) {
+      if (meanings[j].decl->function->module != library) continue;
+      own[own_count++] = meanings[j];
+      is_linked[j] = true;
+    }
+    status = ki_change_module(made, &(ki_library){ library, own, own_count }, NULL, NULL,
+                              diagnostics, &next);
+    kjit_release_module(made);
+    made = next;
+  }
+  if (status == KJIT_OK) *linked = made;
+  return status;
+}
+
+/* ---- later ---- */
+
+/* Code of the host is looked for in the module of a kernel, so that it has to be there. */
+static bool has_bound_extern(const kjit_module *module)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (decl->kind == KJ_DECL_FUNCTION && decl->function->bound) return true;
+  }
+  return false;
+}
+
+bool ki_can_link_later(const ki_meaning *meanings, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    if (has_bound_extern(meanings[i].decl->function->module)) return false;
+  return count != 0;
+}
+
+static void append_sources(kjit_module *made, const kjit_module *from)
+{
+  size_t count = made->sources.count, more = from->sources.count;
+  kj_source *sources = KJ_NEW_ARRAY(&made->arena, kj_source, count + more + 1);
+  if (count) memcpy(sources, made->sources.items, count * sizeof *sources);
+  if (more) memcpy(sources + count, from->sources.items, more * sizeof *sources);
+  made->sources = (kj_sources){ sources, count + more };
+}
+
+static void add_library(kjit_module *made, kjit_module *library)
+{
+  ki_later *later = made->later;
+  for (size_t i = 0; i < later->library_count; i++)
+    if (later->libraries[i] == library) return;
+  append_sources(made, library);
+  later->libraries[later->library_count++] = kjit_retain_module(library);
+  made->has_tensor_copies |= library->has_tensor_copies;
+  made->has_guest |= library->has_guest;
+  made->hands_over_writer |= library->hands_over_writer;
+}
+
+/* Files have the numbers that linking gives them, so that code that was linked and this module mean
+ * the same places. */
+static void fill(kjit_module *made, kjit_module *base, const ki_meaning *meanings, size_t count)
+{
+  ki_later *later = KJ_NEW(&made->arena, ki_later);
+  ki_meaning *own = KJ_NEW_ARRAY(&made->arena, ki_meaning, count + 1);
+  for (size_t i = 0; i < count; i++)
+    own[i] = (ki_meaning){ kj_copy_string(&made->arena, meanings[i].name, strlen(meanings[i].name)),
+                           meanings[i].decl };
+  *later = (ki_later){ .meanings = own, .count = count };
+  made->later = later;
+  made->bases[0] = kjit_retain_module(base);
+  made->decls = base->decls;
+  made->parse_time_ns = base->parse_time_ns;
+  made->is_linked = true;
+  made->has_tensor_copies = base->has_tensor_copies;
+  made->has_guest = base->has_guest;
+  made->hands_over_writer = base->hands_over_writer;
+  append_sources(made, base);
+  for (size_t i = 0; i < count; i++) add_library(made, own[i].decl->function->module);
+}
+
+kjit_module *ki_link_later(kjit_module *base, const ki_meaning *meanings, size_t count)
+{
+  jmp_buf on_failure;
+  kjit_module *made = ki_create_module(base->context, base->types);
+  if (!made) return NULL;
+  made->arena.on_failure = &on_failure;
+  if (setjmp(on_failure)) {
+    ki_destroy_module(made);
+    return NULL;
+  }
+  fill(made, base, meanings, count);
+  made->arena.on_failure = NULL;
+  ki_publish_module(made);
+  return made;
+}
+
+const ki_function *ki_find_meaning(const kjit_module *module, const char *name)
+{
+  const ki_later *later = module->later;
+  for (size_t i = 0; later && i < later->count; i++)
+    if (strcmp(later->meanings[i].name, name) == 0) return later->meanings[i].decl->function;
+  return NULL;
+}
