@@ -241,6 +241,40 @@ static void test_commutes(kjit_module *module)
   kjit_release_array(p);
 }
 
+/* An operand of one module and an operator of another: a thread that fails is placed in the text
+ * that it failed in, whichever that is, and a failure of neither leaves nothing behind. */
+static void test_places(void)
+{
+  static const char operand[] = "# an operand\nfunc loud(i, x) {\n"
+                                "  if x[i] > 7 { raise \"loud\" }\n  return x[i]\n}\n",
+                    operator_text[] = "func meek(a, b) {\n  if b < -7 { raise \"meek\" }\n"
+                                      "  return a + b\n}\n";
+  static const double largest[] = { 7, 8, 7, 7 }, least[] = { -7, -7, -8, -7 };
+  static const char *const places[] = { NULL, "operand.kir:3:", "operator.kir:2:", NULL };
+  kjit_module *modules[2] = { NULL };
+  REQUIRE(kjit_parse_module(context, "operand.kir", operand, strlen(operand), &modules[0]) ==
+          KJIT_OK);
+  REQUIRE(kjit_parse_module(context, "operator.kir", operator_text, strlen(operator_text),
+                            &modules[1]) == KJIT_OK);
+  for (int i = 0; i < 4; i++) {
+    double values[] = { largest[i], least[i], 1 };
+    int64_t n = 3;
+    kjit_array *x = make_line_of(KJIT_F64, n, values, sizeof values),
+               *r = make_array(KJIT_F64, NULL, 0);
+    kjit_arg argument = kjit_arg_array(x);
+    kjit_operand to = kjit_operand_array(r),
+                 from = kjit_operand_function(find(modules[0], "loud"), &argument, 1, &n, 1);
+    kjit_status status = reduce(&to, &from, find(modules[1], "meek"), KJIT_ANY);
+    if (status == KJIT_OK) status = kjit_synchronize_device(device);
+    REQUIRE(status == (places[i] ? KJIT_ERROR_KERNEL : KJIT_OK));
+    if (places[i]) REQUIRE(says(places[i]));
+    else REQUIRE(result_in(r, KJIT_F64) == values[0] + values[1] + 1);
+    kjit_release_array(x);
+    kjit_release_array(r);
+  }
+  for (int i = 0; i < 2; i++) kjit_release_module(modules[i]);
+}
+
 /* The message about a name has all names that there are. */
 static void test_names(void)
 {
@@ -264,6 +298,7 @@ static void test_all(void)
   test_refused(module);
   test_identity(module);
   test_commutes(module);
+  test_places();
   test_names();
   kjit_release_module(module);
 }
