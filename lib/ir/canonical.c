@@ -27,6 +27,13 @@ const char *ki_printed_name(const ki_naming *naming, const ki_decl *decl)
   return entry ? entry->value : decl->name;
 }
 
+const char *ki_printed_struct(const ki_naming *naming, const ki_types *types, kjit_type type)
+{
+  const kj_map_entry *entry =
+    naming ? kj_find_entry(&naming->structs, (const char *)&type, sizeof type) : NULL;
+  return entry ? ki_printed_name(naming, entry->value) : ki_type(types, type)->name;
+}
+
 /* ---- new names ---- */
 
 static const char *make_identifier(kj_arena *arena, const char *name)
@@ -157,7 +164,8 @@ static void reach_type(ki_naming *naming, kjit_type type)
   if (info->class_ == KJ_CLASS_VECTOR)
     reach_outside(naming, kj_format(naming->arena, "%sx%u",
                                     ki_type(naming->types, info->element)->name, info->count));
-  else if (info->class_ == KJ_CLASS_STRUCT) reach(naming, info->name, NULL);
+  else if (info->class_ == KJ_CLASS_STRUCT)
+    reach(naming, ki_printed_struct(naming, naming->types, type), NULL);
   else if (info->class_ == KJ_CLASS_POINTER) reach_type(naming, info->element);
   else if (type < KJIT_SCALAR_COUNT) reach_outside(naming, info->name);
 }
@@ -272,15 +280,30 @@ static void take_names(ki_naming *naming, const kjit_module *module)
   }
 }
 
+/* A struct that two modules declare alike is one type: the first declaration names it. */
+static void find_structs(ki_naming *naming, const kjit_module *module)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    ki_decl *decl = module->decls.items[i];
+    if (decl->kind != KJ_DECL_STRUCT) continue;
+    kj_map_entry *entry =
+      kj_get_entry(&naming->structs, (const char *)&decl->struct_type, sizeof decl->struct_type);
+    if (!entry->value) entry->value = decl;
+  }
+}
+
 /* Functions of a built module keep their names where they are names; constants, which are known by
- * their nodes, give way. */
+ * their nodes, give way. Of several that linking has brought together the first one does, which
+ * kjit_get_kernel finds. */
 static void name_module(ki_naming *naming, const kjit_module *module)
 {
   for (size_t i = 0; i < module->decls.count; i++) {
     ki_decl *decl = module->decls.items[i];
     get_text(&naming->taken, decl->name);
-    if (decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_STRUCT)
-      get_text(&naming->global, decl->name)->value = decl;
+    if (decl->kind == KJ_DECL_FUNCTION || decl->kind == KJ_DECL_STRUCT) {
+      kj_map_entry *entry = get_text(&naming->global, decl->name);
+      if (!entry->value) entry->value = decl;
+    }
   }
   for (size_t i = 0; i < module->decls.count; i++) {
     ki_decl *decl = module->decls.items[i];
@@ -298,6 +321,8 @@ void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *are
   kj_init_map(&naming->taken, arena);
   kj_init_map(&naming->bound, arena);
   kj_init_map(&naming->global, arena);
+  kj_init_map(&naming->structs, arena);
+  find_structs(naming, module);
   take_names(naming, module);
   bool is_text = module->sources.count && module->sources.items[0].text && !module->is_linked;
   if (!is_text) name_module(naming, module);

@@ -85,11 +85,22 @@ static void print_dimensions(ki_printer *p, const ki_type_expr *type)
   else if (type->layout == KJIT_LAYOUT_F) ki_put(p, " F");
 }
 
+static void put_struct(const ki_type_printer *printer, kjit_type type)
+{
+  ki_printer *p = printer->data;
+  ki_put(p, ki_printed_struct(p->naming, printer->types, type));
+}
+
+static void put_fixed_type(ki_printer *p, kjit_type type)
+{
+  ki_print_type_by(&(ki_type_printer){ p->module->types, p->buffer, put_struct, p }, type);
+}
+
 void ki_put_type(ki_printer *p, const ki_type_expr *type)
 {
   if (type->read_only && type->kind != KJ_TYPE_FIXED) ki_put(p, "const ");
   switch (type->kind) {
-  case KJ_TYPE_FIXED: ki_print_type(p->module->types, type->type, p->buffer); break;
+  case KJ_TYPE_FIXED: put_fixed_type(p, type->type); break;
   case KJ_TYPE_NAMED: ki_put(p, type->name); break;
   case KJ_TYPE_PARAMETER: ki_put(p, ki_printed_name(p->naming, type->decl)); break;
   case KJ_TYPE_DTYPE:
@@ -298,7 +309,7 @@ static void print_element(ki_printer *p, kjit_type type, const char *from)
     ki_print_value(value, false, p->buffer);
     return;
   }
-  ki_print_type(types, type, p->buffer);
+  put_fixed_type(p, type);
   ki_put(p, "(");
   for (uint32_t i = 0; i < ki_component_count(types, type); i++) {
     ki_component part = ki_get_component(types, type, i);
@@ -345,7 +356,7 @@ static const char *put_rows(ki_printer *p, const ki_decl *decl, uint32_t dimensi
 void ki_put_data_type(ki_printer *p, const ki_decl *decl)
 {
   ki_put(p, ": ");
-  ki_print_type(p->module->types, decl->data_element, p->buffer);
+  put_fixed_type(p, decl->data_element);
   for (uint32_t i = 0; i < decl->rank; i++)
     kj_append_format(p->buffer, "%s%lld", i ? ", " : "[", (long long)decl->extents[i]);
   if (decl->rank) ki_put(p, "]");
@@ -635,7 +646,7 @@ static void print_constant(ki_printer *p, const ki_decl *decl)
 
 static void print_struct(ki_printer *p, const ki_decl *decl)
 {
-  kj_append_format(p->buffer, "struct %s", decl->name);
+  kj_append_format(p->buffer, "struct %s", ki_printed_name(p->naming, decl));
   print_attributes(p, &decl->attributes);
   ki_put(p, " {\n");
   for (size_t i = 0; i < decl->fields.count; i++) {

@@ -16,7 +16,8 @@ typedef struct ki_naming {
   kj_map taken;
   kj_map bound; /* while a function is walked: name -> chain of local declarations */
   KJ_LIST(struct ki_bound *) open;
-  kj_map global; /* name -> func or constant of a built module */
+  kj_map global;  /* name -> func, constant or struct of a built module */
+  kj_map structs; /* type -> the declaration that it is known by */
   uint32_t scope;
 } ki_naming;
 
@@ -31,6 +32,8 @@ static inline bool ki_prints_tuples(const ki_function *function)
 }
 /* naming NULL: the declaration's own name. */
 const char *ki_printed_name(const ki_naming *naming, const ki_decl *decl);
+/* The name of a struct's type, by its declaration. */
+const char *ki_printed_struct(const ki_naming *naming, const ki_types *types, kjit_type type);
 /* One function, constant or struct of the module, as ki_print_module prints it. */
 void ki_print_decl(const kjit_module *module, const ki_naming *naming, const ki_decl *decl,
                    kj_buffer *buffer);

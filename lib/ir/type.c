@@ -297,59 +297,71 @@ kjit_type ki_array_type(ki_types *types, kjit_type element, uint32_t rank, kjit_
                                                  .read_only = read_only });
 }
 
-static void print_array(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
+static void print_array(const ki_type_printer *p, const ki_type_info *info)
 {
   KJ_ASSERT(info->class_ == KJ_CLASS_ARRAY && info->rank <= KJ_MAX_RANK);
   static const char *const spaces[] = { "", "shared ", "local ", "", "", "" };
-  kj_append_text(buffer, spaces[info->space]);
-  if (info->read_only || info->space == KJ_SPACE_CONST) kj_append_text(buffer, "const ");
-  ki_print_type(types, info->element, buffer);
-  kj_append_text(buffer, "[");
+  kj_append_text(p->buffer, spaces[info->space]);
+  if (info->read_only || info->space == KJ_SPACE_CONST) kj_append_text(p->buffer, "const ");
+  ki_print_type_by(p, info->element);
+  kj_append_text(p->buffer, "[");
   for (uint32_t i = 0; i < info->rank; i++) {
-    if (i) kj_append_text(buffer, ", ");
-    if (info->is_static) kj_append_format(buffer, "%lld", (long long)info->extents[i]);
-    else kj_append_text(buffer, ":");
+    if (i) kj_append_text(p->buffer, ", ");
+    if (info->is_static) kj_append_format(p->buffer, "%lld", (long long)info->extents[i]);
+    else kj_append_text(p->buffer, ":");
   }
-  kj_append_text(buffer, "]");
+  kj_append_text(p->buffer, "]");
   if (info->is_static || info->rank == 0) return;
-  if (info->layout == KJIT_LAYOUT_C) kj_append_text(buffer, " C");
-  if (info->layout == KJIT_LAYOUT_F) kj_append_text(buffer, " F");
+  if (info->layout == KJIT_LAYOUT_C) kj_append_text(p->buffer, " C");
+  if (info->layout == KJIT_LAYOUT_F) kj_append_text(p->buffer, " F");
 }
 
-static void print_tuple(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
+static void print_tuple(const ki_type_printer *p, const ki_type_info *info)
 {
   KJ_ASSERT(info->class_ == KJ_CLASS_TUPLE);
-  kj_append_text(buffer, "(");
+  kj_append_text(p->buffer, "(");
   for (uint32_t i = 0; i < info->count; i++) {
-    if (i) kj_append_text(buffer, ", ");
-    ki_print_type(types, info->items[i], buffer);
+    if (i) kj_append_text(p->buffer, ", ");
+    ki_print_type_by(p, info->items[i]);
   }
-  kj_append_text(buffer, ")");
+  kj_append_text(p->buffer, ")");
 }
 
-static void print_vector(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
+static void print_vector(const ki_type_printer *p, const ki_type_info *info)
 {
-  ki_print_type(types, info->element, buffer);
-  kj_append_format(buffer, "x%u", info->count);
+  ki_print_type_by(p, info->element);
+  kj_append_format(p->buffer, "x%u", info->count);
 }
 
-static void print_pointer(const ki_types *types, const ki_type_info *info, kj_buffer *buffer)
+static void print_pointer(const ki_type_printer *p, const ki_type_info *info)
 {
-  if (info->read_only) kj_append_text(buffer, "const ");
-  ki_print_type(types, info->element, buffer);
-  kj_append_text(buffer, "*");
+  if (info->read_only) kj_append_text(p->buffer, "const ");
+  ki_print_type_by(p, info->element);
+  kj_append_text(p->buffer, "*");
+}
+
+void ki_print_type_by(const ki_type_printer *printer, kjit_type type)
+{
+  const ki_type_info *info = ki_type(printer->types, type);
+  switch (KJ_AMONG(info->class_)) {
+  case KJ_CLASS_ARRAY: print_array(printer, info); break;
+  case KJ_CLASS_TUPLE: print_tuple(printer, info); break;
+  case KJ_CLASS_VECTOR: print_vector(printer, info); break;
+  case KJ_CLASS_POINTER: print_pointer(printer, info); break;
+  case KJ_CLASS_STRUCT: printer->put_struct(printer, type); break;
+  default: kj_append_text(printer->buffer, info->name);
+  }
+}
+
+static void put_own_name(const ki_type_printer *printer, kjit_type type)
+{
+  kj_append_text(printer->buffer, ki_type(printer->types, type)->name);
 }
 
 void ki_print_type(const ki_types *types, kjit_type type, kj_buffer *buffer)
 {
-  const ki_type_info *info = ki_type(types, type);
-  switch (KJ_AMONG(info->class_)) {
-  case KJ_CLASS_ARRAY: print_array(types, info, buffer); break;
-  case KJ_CLASS_TUPLE: print_tuple(types, info, buffer); break;
-  case KJ_CLASS_VECTOR: print_vector(types, info, buffer); break;
-  case KJ_CLASS_POINTER: print_pointer(types, info, buffer); break;
-  default: kj_append_text(buffer, info->name);
-  }
+  ki_print_type_by(
+    &(ki_type_printer){ .types = types, .buffer = buffer, .put_struct = put_own_name }, type);
 }
 
 kjit_type ki_find_scalar(const char *name, size_t length)

@@ -150,6 +150,15 @@ void ki_lay_out_array(const ki_types *types, ki_type_info *array);
 /* As the text form writes it; shared, local and const arrays print their space first: "shared
  * f32[16, 17]". */
 void ki_print_type(const ki_types *types, kjit_type type, kj_buffer *buffer);
+/* The same with other names for structs, of which several may have one name: put_struct appends
+ * that of one of them. */
+typedef struct ki_type_printer {
+  const ki_types *types;
+  kj_buffer *buffer;
+  void (*put_struct)(const struct ki_type_printer *printer, kjit_type type);
+  void *data; /* of put_struct */
+} ki_type_printer;
+void ki_print_type_by(const ki_type_printer *printer, kjit_type type);
 /* KJIT_ANY: no scalar of that name ("index" is i64). */
 kjit_type ki_find_scalar(const char *name, size_t length);
 /* Whether a name is one of a vector, "f32x4": what it is made of. */
