@@ -282,22 +282,69 @@ static void add_root(roots *r, const ki_decl *decl)
   if (find_root(r, decl) == r->count) r->items[r->count++] = decl;
 }
 
+/* A struct's name says nothing of its fields, of which a kernel that takes any type declares none,
+ * and several structs may have one name: types are followed by the number of the struct in them. */
+typedef struct structs {
+  const ki_types *types;
+  kjit_type *items;
+  size_t count;
+  bool failed;
+} structs;
+
+static size_t find_struct(structs *s, kjit_type type)
+{
+  size_t i = 0;
+  while (i < s->count && s->items[i] != type) i++;
+  if (i < s->count) return i;
+  kjit_type *grown = realloc(s->items, (s->count + 1) * sizeof *grown);
+  s->failed |= !grown;
+  if (!grown) return 0;
+  s->items = grown;
+  s->items[s->count++] = type;
+  return i;
+}
+
+static void put_struct(const ki_type_printer *printer, kjit_type type)
+{
+  size_t number = find_struct(printer->data, type);
+  kj_append_format(printer->buffer, "%s#%zu", ki_type(printer->types, type)->name, number);
+}
+
+static void put_type(structs *s, kjit_type type, kj_buffer *text)
+{
+  ki_print_type_by(&(ki_type_printer){ s->types, text, put_struct, s }, type);
+}
+
+/* Fields may lead to further ones. */
+static void add_structs(structs *s, kj_buffer *text)
+{
+  for (size_t k = 0; k < s->count; k++) {
+    const ki_type_info *info = ki_type(s->types, s->items[k]);
+    kj_append_format(text, "struct %s#%zu %u:%u", info->name, k, info->size_bytes,
+                     info->alignment_bytes);
+    for (uint32_t i = 0; i < info->count; i++) {
+      kj_append_format(text, ", %s %u ", info->field_names[i], info->offsets_bytes[i]);
+      put_type(s, info->items[i], text);
+    }
+    kj_append_text(text, "\n");
+  }
+  text->failed |= s->failed;
+}
+
 static void add_constant(const kj_argument *argument, const char *type, kj_buffer *text)
 {
   kj_append_format(text, "const %s %llx:%llx", type, (unsigned long long)(argument->integer >> 64),
                    (unsigned long long)argument->integer);
 }
 
-static void add_argument(const kj_call *call, const kj_argument *argument, const roots *r,
-                         kj_buffer *text)
+static void add_argument(const kj_argument *argument, const roots *r, structs *s, kj_buffer *text)
 {
   kj_buffer type = { 0 };
   if (argument->kind == KJ_ARGUMENT_NUMBER)
     kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer number" : "number");
   else if (ki_is_weak(argument->type))
     kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer" : "float");
-  else if (argument->kind != KJ_ARGUMENT_FUNCTION)
-    ki_print_type(call->kernel->module->types, argument->type, &type);
+  else if (argument->kind != KJ_ARGUMENT_FUNCTION) put_type(s, argument->type, &type);
   text->failed |= type.failed;
   const char *name = type.text ? type.text : "";
   if (argument->kind == KJ_ARGUMENT_FUNCTION && argument->function->function->builtin)
@@ -312,59 +359,18 @@ static void add_argument(const kj_call *call, const kj_argument *argument, const
   kj_free_buffer(&type);
 }
 
-/* A struct's name says nothing of its fields, and a kernel that takes any type does not declare
- * them. */
-typedef struct struct_writer {
-  const ki_types *types;
-  kj_buffer *text;
-  kjit_type *seen;
-  size_t count;
-} struct_writer;
-
-static bool is_new(struct_writer *w, kjit_type type)
-{
-  for (size_t i = 0; i < w->count; i++)
-    if (w->seen[i] == type) return false;
-  kjit_type *grown = realloc(w->seen, (w->count + 1) * sizeof *grown);
-  w->text->failed |= !grown;
-  if (!grown) return false;
-  w->seen = grown;
-  w->seen[w->count++] = type;
-  return true;
-}
-
-static void add_fields(struct_writer *w, kjit_type type)
-{
-  const ki_type_info *info = ki_type(w->types, type);
-  if (info->element) add_fields(w, info->element);
-  if (info->class_ != KJ_CLASS_STRUCT || !is_new(w, type)) return;
-  kj_append_format(w->text, "struct %s %u:%u", info->name, info->size_bytes, info->alignment_bytes);
-  for (uint32_t i = 0; i < info->count; i++) {
-    kj_append_format(w->text, ", %s %u ", info->field_names[i], info->offsets_bytes[i]);
-    ki_print_type(w->types, info->items[i], w->text);
-  }
-  kj_append_text(w->text, "\n");
-  for (uint32_t i = 0; i < info->count; i++) add_fields(w, info->items[i]);
-}
-
-static void add_structs(const kj_call *call, const kj_signature *signature, kj_buffer *text)
-{
-  struct_writer w = { .types = call->kernel->module->types, .text = text };
-  for (uint32_t i = 0; i < signature->count; i++)
-    if (!ki_is_weak(signature->arguments[i].type)) add_fields(&w, signature->arguments[i].type);
-  free(w.seen);
-}
-
 static void add_signature(const kj_call *call, const kj_signature *signature, const roots *r,
                           kj_buffer *text)
 {
+  structs s = { .types = call->kernel->module->types };
   kj_append_text(text, "signature ");
   for (uint32_t i = 0; i < signature->count; i++) {
     if (i) kj_append_text(text, ", ");
-    add_argument(call, &signature->arguments[i], r, text);
+    add_argument(&signature->arguments[i], r, &s, text);
   }
   kj_append_text(text, "\n");
-  add_structs(call, signature, text);
+  add_structs(&s, text);
+  free(s.items);
   kj_append_text(text, "facts");
 #define KJ_CALL_FACT(NAME, field, name, kind, holds) \
   if (signature->field) kj_append_text(text, " " name);
