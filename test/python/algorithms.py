@@ -254,6 +254,13 @@ data, row_of, column_of = m.to_coo()
 rebuilt = np.zeros_like(dense)
 rebuilt[row_of, column_of] = data
 close(rebuilt, dense)
+for offsets in ([1, 2, 3], [0, 2, 2], [0, 3, 3], [2, 2, 2]):  # entries that are in no row
+    loose = kjit.CSR(np.array([1.0, 2, 3]), np.array([2, 0, 1], np.int32), np.array(offsets, np.int32), (2, 3))
+    data, row_of, column_of = loose.to_coo()
+    equal(row_of, np.repeat([0, 1], np.diff(offsets)))
+    equal(data, np.array([1.0, 2, 3])[offsets[0] : offsets[2]]), equal(column_of, np.array([2, 0, 1])[offsets[0] : offsets[2]])
+    turned = loose.T.to_coo()
+    equal(np.sort(turned[0]), data), equal(np.sort(turned[2]), row_of)
 own = kjit.csr(m, device="cpu")
 assert isinstance(own.data, kjit.Array) and isinstance(own @ kjit.array(x[0, :20], device="cpu"), kjit.Array)
 close((own @ kjit.array(x[0, :20], device="cpu")).to_host(), dense @ x[0, :20])

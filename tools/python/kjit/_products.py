@@ -158,7 +158,7 @@ class CSR:
             column = _element_at(self.indices, number)
             return f"`indices`: entry {number} is {column}, and the matrix has {self.shape[1]} columns"
         first, end = _element_at(self.indptr, number), _element_at(self.indptr, number + 1)
-        return f"`indptr`: row {number} is from {first} to {end}, and there are {self.nnz} entries: offsets ascend from 0 to that"
+        return f"`indptr`: row {number} is from {first} to {end}, and there are {self.nnz} entries: offsets ascend and are from 0 to that"
 
     @property
     def nnz(self):
@@ -199,9 +199,13 @@ class CSR:
         return one(perform("csr_to_dense", 1, self._arguments(), listed(out), options=options))
 
     def to_coo(self, **options):
-        """(data, rows, columns): of each entry its value, row and column. options: see `kjit.reduce`; the result of a plan is rows."""
+        """(data, rows, columns): of each entry its value, row and column. What `indptr` has in no row is no entry. It waits for
+        `indptr`. options: see `kjit.reduce`; the result of a plan is rows, which stays as it was for what is no entry."""
         outcome = perform("csr_to_coo", 1, self._arguments(), options=options)
-        return outcome if isinstance(outcome, Plan) else (self.data, outcome[0], self.indices)
+        if isinstance(outcome, Plan):
+            return outcome
+        entries = slice(int(_element_at(self.indptr, 0)), int(_element_at(self.indptr, -1)))
+        return self.data[entries], outcome[0][entries], self.indices[entries]
 
     def to_scipy(self):
         """A `scipy.sparse.csr_array` of the matrix in the host's memory."""
