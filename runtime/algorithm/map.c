@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "algorithm/map.h"
+#include "code/kernel.h"
 #include "ir/context.h"
 
 typedef struct mapping {
@@ -73,7 +74,7 @@ static kjit_function *wrap_builtin(ka_call *call, const char *name, size_t count
 }
 
 static kjit_status infer(ka_call *call, kjit_function *function, ka_operand *const *operands,
-                         size_t count, kjit_type *type)
+                         size_t count, kj_diagnostics *diagnostics, kjit_type *type)
 {
   const char *signature = "";
   const ki_decl *decl = (const ki_decl *)function;
@@ -84,16 +85,24 @@ static kjit_status infer(ka_call *call, kjit_function *function, ka_operand *con
                           ka_type_text(call, operands[i]->element));
   ka_check_arity(call, function, count, KA_ELEMENTS);
   if (decl->function->builtin) function = wrap_builtin(call, decl->name, count, &module);
-  kjit_status status = kjit_get_result_type(function, signature, type);
+  kjit_status status = kj_find_result_type(function, signature, diagnostics, type);
   if (module) kjit_release_module(module);
   return status;
+}
+
+static void finish_inference(ka_call *call, kjit_status status, kj_diagnostics *diagnostics)
+{
+  kjit_status reported = ki_finish_call(call->context, diagnostics);
+  ka_try(call, status != KJIT_OK ? status : reported);
 }
 
 kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
                           size_t count)
 {
   kjit_type type;
-  ka_try(call, infer(call, function, operands, count, &type));
+  kj_diagnostics diagnostics = { 0 };
+  kjit_status status = infer(call, function, operands, count, &diagnostics, &type);
+  finish_inference(call, status, &diagnostics);
   return type;
 }
 
@@ -102,9 +111,13 @@ bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kj
 {
   ka_operand value = { .element = element }, *values[] = { &value, &value };
   KJ_ASSERT(count <= sizeof values / sizeof *values);
-  kjit_status status = infer(call, function, values, count, type);
-  if (status == KJIT_ERROR_NO_COMPILER) return false;
-  ka_try(call, status);
+  kj_diagnostics diagnostics = { 0 };
+  kjit_status status = infer(call, function, values, count, &diagnostics, type);
+  if (status == KJIT_ERROR_NO_COMPILER) {
+    kj_free_diagnostics(&diagnostics); /* the call goes on, and says so where code is not there */
+    return false;
+  }
+  finish_inference(call, status, &diagnostics);
   return true;
 }
 

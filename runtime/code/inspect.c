@@ -283,30 +283,35 @@ kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
 
 /* ---- what a func returns ---- */
 
+kjit_status kj_find_result_type(kjit_function *function, const char *signature,
+                                kj_diagnostics *diagnostics, kjit_type *type)
+{
+  const kjit_compile_options options = { .after_pass = "infer" };
+  kj_code made = { 0 };
+  const ki_decl *decl = kj_function_of(function);
+  if (decl->function->is_extern || decl->function->builtin)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "`%s` is %s: there is nothing to infer",
+                    decl->name, decl->function->builtin ? "a built-in" : "extern");
+  kjit_kernel *kernel = kj_get_kernel_object(decl->function->module, decl->index);
+  if (!kernel) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  kjit_status status =
+    compile(kernel, signature, NULL, &options, (kjit_stage)RESULT_ONLY, diagnostics, &made);
+  if (status == KJIT_OK) *type = made.result;
+  kj_free_code(&made);
+  return status;
+}
+
 kjit_status kjit_get_result_type(kjit_function *function, const char *signature, kjit_type *type)
 {
   if (!function) return KJIT_ERROR_MISUSE;
-  kjit_kernel *kernel;
-  const kjit_compile_options options = { .after_pass = "infer" };
   kj_diagnostics diagnostics = { 0 };
-  kj_code made = { 0 };
-  const ki_decl *decl = kj_function_of(function);
-  KJ_TRY(kj_check_call(decl->function->module->context, "kjit_get_result_type",
+  kjit_context *context = kj_function_of(function)->function->module->context;
+  KJ_TRY(kj_check_call(context, "kjit_get_result_type",
                        !signature ? "signature"
                        : !type    ? "type"
                                   : NULL));
-  if (decl->function->is_extern || decl->function->builtin)
-    return ki_fail_call(decl->function->module->context, KJIT_ERROR_ARGUMENT,
-                        "`%s` is %s: there is nothing to infer", decl->name,
-                        decl->function->builtin ? "a built-in" : "extern");
-  kernel = kj_get_kernel_object(decl->function->module, decl->index);
-  if (!kernel)
-    return ki_fail_call(decl->function->module->context, KJIT_ERROR_MEMORY, "out of memory");
-  kjit_status status =
-    compile(kernel, signature, NULL, &options, (kjit_stage)RESULT_ONLY, &diagnostics, &made);
-  if (status == KJIT_OK) *type = made.result;
-  kj_free_code(&made);
-  kjit_status reported = ki_finish_call(kernel->context, &diagnostics);
+  kjit_status status = kj_find_result_type(function, signature, &diagnostics, type);
+  kjit_status reported = ki_finish_call(context, &diagnostics);
   return status != KJIT_OK ? status : reported;
 }
 
