@@ -253,6 +253,7 @@ static void check_results(const parts *p)
   check_integers(p, &p->count);
   check_integers(p, &p->lengths);
   check_integers(p, &p->starts);
+  if (!p->given->x) ka_check_positions(p->call, &p->result, p->n);
   for (size_t i = 0; i < sizeof results / sizeof *results; i++)
     for (size_t k = 0; k < i && results[i]->name; k++)
       if (results[k]->name) ka_check_overlap(p->call, results[i], results[k], false);
