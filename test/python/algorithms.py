@@ -77,6 +77,13 @@ for bad in (lambda: kjit.reduce(x, "nothing"), lambda: kjit.reduce(x, axis=7), l
     except (kjit.Error, TypeError) as error:
         assert str(error)
 
+for bad in (lambda: kjit.nonzero(x, out=np.zeros(7, "i8")), lambda: kjit.unique(x[0], out=(np.zeros(7),))):
+    try:
+        bad()
+        raise AssertionError("results without a place")
+    except TypeError as error:
+        assert "out is a tuple of 2 arrays" in str(error), error
+
 # ---- several results, segments, keys ----
 
 equal = np.testing.assert_array_equal

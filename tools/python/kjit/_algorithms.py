@@ -255,6 +255,8 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
             made = [(shape, element) for element, shape in run((*empty, *values), asked=count or 1)]
         device = _device_of(places)
         out = tuple(new_array(shape, dtype or element, device) for shape, element in made)
+    elif count and count > 1 and not together and (not isinstance(out, (tuple, list)) or len(out) != count):
+        raise TypeError(f"{name}: out is a tuple of {count} arrays")
     results = tuple(out)
     written = tuple(_operand(r) for r in results)
     written = (written,) if together else written
