@@ -334,6 +334,8 @@ const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribu
 /* The func that `@identity` of this one names, or NULL. */
 const ki_decl *ki_find_identity(const ki_function *function);
 bool ki_wraps_indices(const ki_attributes *attributes);
+/* Whether a call of it is a value: it has a result type, or returns one somewhere. */
+bool ki_gives_value(const ki_function *function);
 
 typedef struct ki_op_info {
   const char *name, *text;

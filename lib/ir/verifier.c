@@ -242,6 +242,13 @@ static bool reaches_end(const ki_stmts *body)
   return true;
 }
 
+bool ki_gives_value(const ki_function *function)
+{
+  returns found = { 0 };
+  find_returns(&function->body, &found);
+  return found.with || function->result || function->builtin;
+}
+
 static void verify_result(ki_verifier *v)
 {
   returns found = { 0 };

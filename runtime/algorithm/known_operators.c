@@ -129,10 +129,13 @@ static void check_initial(ka_call *call, kjit_type accumulator)
             initial->value.f64, ka_type_text(call, accumulator));
 }
 
-/* A value that becomes one of what is combined, as a store converts it. */
+/* A value that becomes one of what is combined, as a store converts it: a float becomes an integer,
+ * and a complex number only a complex one. */
 static bool becomes(const ka_call *call, kjit_type type, kjit_type accumulator)
 {
-  return ki_is_scalar(accumulator) ? ki_is_scalar(type) : ka_converts(call, type, accumulator);
+  bool is_complex = ki_type(call->context->types, type)->class_ == KJ_CLASS_COMPLEX;
+  if (!ki_is_scalar(accumulator) || is_complex) return ka_converts(call, type, accumulator);
+  return ki_is_scalar(type);
 }
 
 static void check_identity(ka_call *call, const ki_decl *decl, kjit_type accumulator)

@@ -18,6 +18,7 @@
  *     pairs_reduce(bind_back(pair_x, xs, ...), bind_back(pair_y, y0s, ..., THREADS), ...)
  *   } */
 #include "algorithm/pairs.h"
+#include "code/kernel.h"
 #include "ir/context.h"
 
 /* ---- the shape of a launch ---- */
@@ -427,6 +428,11 @@ kjit_type ka_infer_pair(ka_pairs *p)
   const char *signature = "";
   ka_begin_kernel(call, "pairs", &kernel);
   write_probe(p, &kernel);
+  const ki_decl *decl = kj_function_of(p->function.function);
+  if (!ki_gives_value(decl->function))
+    ka_fail_at(call, decl, KJIT_ERROR_TYPE,
+               "`%s` returns nothing of a row of x and one of y: expected the value of the pair",
+               decl->name);
   for (size_t i = 0; i < p->function.array_count; i++)
     signature = kj_format(&call->arena, "%s%s%s", signature, i ? ", " : "",
                           ka_argument_type(call, &p->function, &p->function.arrays[i]));
