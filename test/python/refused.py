@@ -4,12 +4,26 @@ import kjit
 import numpy as np
 
 x = np.ones((3, 3))
+masked = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
+point = np.dtype([("x", "f4"), ("y", "f4")])
 n = np.arange(9)
 line = x[0]
 
 
 def product(a, b, i, j):
     return a * b
+
+
+def nothing(a, b, i, j):
+    c = a * b
+
+
+def complex_sum(a, b):
+    return a + 1j * b
+
+
+def first(a, b):
+    return a
 
 
 KNOWN = "accumulator, device, plan, stream"
@@ -31,6 +45,22 @@ for kind, text, call in (
     (OverflowError, "end_bit is 4294967296: it is from 0 to 2^32 - 1", lambda: kjit.argsort(n, end_bit=2**32)),
     (TypeError, "what NumPy calls 'f8' is \"f64\"", lambda: kjit.zeros(3, "f8")),
     (TypeError, "what NumPy calls '<i4' is \"i32\"", lambda: kjit.empty(3, "<i4")),
+    (kjit.TypingError, "`nothing` returns nothing of a row of x and one of y", lambda: kjit.pairs(nothing, line, line)),
+    (kjit.TypingError, "`nothing` returns nothing of a row", lambda: kjit.pairs_smallest(nothing, line, line, 2)),
+    (kjit.TypingError, "`complex_sum` returns c128 of two values of type f64", lambda: kjit.reduce(line, complex_sum)),
+    (kjit.TypingError, "`complex_sum` returns c128 of two values of type i64", lambda: kjit.scan(n, complex_sum)),
+    (TypeError, "a result is written to an array, not to a list", lambda: kjit.reduce(line, out=[0.0])),
+    (TypeError, "a result is written to an array, not to a tuple", lambda: kjit.reduce(line, out=(np.zeros(()),))),
+    (TypeError, "a result is written to an array, not to a list", lambda: kjit.update_at([1, 2], [0], [3])),
+    (TypeError, "a masked array has masked elements", lambda: kjit.reduce(masked)),
+    (TypeError, "a masked array has masked elements", lambda: kjit.map(lambda u: u, masked)),
+    (TypeError, "a masked array has masked elements", lambda: kjit.sort(line, out=masked)),
+    (TypeError, "axis is an integer or a tuple of integers, not [0]", lambda: kjit.reduce(x, axis=[0])),
+    (TypeError, "axis is an integer or a tuple of integers, not 1.0", lambda: kjit.sort(x, axis=1.0)),
+    (kjit.ArgumentError, "axis 100 is out of range", lambda: kjit.reduce(x, axis=2**80)),
+    (TypeError, "`initial`: ", lambda: kjit.reduce(n, initial=np.str_("a"))),
+    (kjit.TypingError, "options.initial is record_x_y_", lambda: kjit.reduce(n, initial=np.zeros((), point))),
+    (kjit.TypingError, "options.initial is a number", lambda: kjit.reduce(np.zeros(3, point), first, initial=3)),
     (TypeError, "'banana' is no element type: kjit.f32, \"f32\", numpy.float32", lambda: kjit.zeros(3, "banana")),
 ):
     try:
@@ -46,3 +76,7 @@ assert kjit.random_uniform([3, 2], 1).shape == (3, 2) and kjit.random_integers(n
 assert kjit.bincount(n, 9, None).sum() == 9 and kjit.sort_segments(n, np.array([0, 4, 9])).shape == (9,)
 assert kjit.top_k(n, 2, out=(np.zeros(2, int), None))[0].tolist() == [0, 1]
 assert kjit.argsort(np.array([5, 4, 3]), begin_bit=1, end_bit=3).tolist() == [2, 0, 1]
+# What is not masked is read, and an initial value of 64 bits is one.
+assert kjit.reduce(np.ma.array([1, 2, 3])) == 6
+assert kjit.reduce(n, "max", initial=2**40) == 2**40 and kjit.reduce(line, initial=2**40) == 2**40 + 3
+assert kjit.scan(n.astype("u8"), "max", initial=2**63 + 1)[0] == 2**63 + 1

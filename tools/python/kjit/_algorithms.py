@@ -1,6 +1,7 @@
 """Calls of kjit's algorithms: what operands, operators and results are, plans, and maps of functions over arrays."""
 
 import functools
+import sys
 import types
 from operator import index
 
@@ -116,7 +117,23 @@ def _operand(x):
         import numpy
 
         return numpy.asarray(x)
+    if hasattr(x, "mask"):
+        _check_mask(x)
     return x
+
+
+def _check_mask(x):
+    """The elements of a masked array are read whether they are masked or not, and its result would be another one than NumPy's."""
+    masked = sys.modules.get("numpy.ma")
+    if masked and isinstance(x, masked.MaskedArray) and masked.is_masked(x):
+        raise TypeError("a masked array has masked elements, which algorithms would read: x.filled(value), x.compressed() or x.data")
+
+
+def _result(x):
+    """An array for a result. What is made of a list would have it, and nobody would see it."""
+    if isinstance(x, (list, tuple)):
+        raise TypeError(f"a result is written to an array, not to a {type(x).__name__}")
+    return _operand(x)
 
 
 def _flat(arguments):
@@ -214,13 +231,17 @@ def _check_counts(own):
 
 
 def _one_value(initial):
-    """A number, or the element of an array of rank 0."""
+    """A number, or the element of an array of rank 0; of records such an array, a copy that can be written."""
     shape = getattr(initial, "shape", ())
     if shape != ():
         raise TypeError(f"initial is one value, not an array of the shape {tuple(shape)}")
     if hasattr(initial, "to_host"):
         initial = initial.to_host()
-    return initial[()] if hasattr(initial, "dtype") else initial
+    if getattr(getattr(initial, "dtype", None), "names", None) is not None:
+        import numpy
+
+        return numpy.asarray(initial).copy()  # numpy.array takes a record in place
+    return initial[()] if hasattr(initial, "dtype") and not isinstance(initial, (str, bytes)) else initial
 
 
 def perform(name, count, arguments, out=None, *, options=None, together=False, dtype=None, made=None, **own):
@@ -258,7 +279,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
     elif count and count > 1 and not together and (not isinstance(out, (tuple, list)) or len(out) != count):
         raise TypeError(f"{name}: out is a tuple of {count} arrays")
     results = tuple(out)
-    written = tuple(_operand(r) for r in results)
+    written = tuple(_result(r) for r in results)
     written = (written,) if together else written
     prepared = run((*written, *values), plan=wants_plan)
     if wants_plan:
@@ -272,7 +293,12 @@ def one(outcome):
 
 
 def axes_of(axis):
-    return None if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if axis is None:
+        return None
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if not all(hasattr(each, "__index__") for each in axes):
+        raise TypeError(f"axis is an integer or a tuple of integers, not {axis!r}")
+    return tuple(max(-100, min(index(each), 100)) for each in axes)  # one that no array has stays one
 
 
 def listed(out):

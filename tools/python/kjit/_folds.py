@@ -33,8 +33,8 @@ def reduce(x, operator="add", *, axis=None, initial=None, out=None, commutes=Fal
 
     operator: an associative function of two values, or a name: "add", "mul", "min", "max", "and", "or", "xor", "logaddexp",
     "mean", "var", "std", "any", "all", "argmin", "argmax", "count_nonzero" and so on (docs/algorithms.md). commutes: f(a, b) is
-    f(b, a), which is faster. axis: an integer or a tuple of them; None: all. initial: a value in front of all elements. out: an
-    array of the result's shape, or with extents of 1 for the axes.
+    f(b, a), which is faster. axis: an integer or a tuple of them; None: all. initial: a value in front of all elements, for
+    elements of a dtype with fields a record of the same dtype, of NumPy or an array without axes. out: an array of the result's shape, or with extents of 1 for the axes.
 
     options, which every algorithm has: `stream`, where the work is queued (default: where the arrays' library goes on, else the
     device's default stream); `device`, "cpu", "cuda:1" (default: where the arrays are); `accumulator`, the type that is computed

@@ -34,6 +34,17 @@ static kjit_arg *add_object(algorithm_call *call, PyObject *object, const char *
   return &call->values[at];
 }
 
+/* One value; a record comes as an array without axes, whose memory is kept until the call is over.
+ */
+static kjit_arg *add_value(algorithm_call *call, PyObject *object, const char *name)
+{
+  binding_argument *storage = &call->objects[call->object_count];
+  kjit_arg *arg = add_object(call, object, name);
+  if (arg && arg->kind == KJIT_ARG_TENSOR && storage->tensor.rank == 0)
+    *arg = kjit_arg_value(arg->type, storage->tensor.data);
+  return arg;
+}
+
 static int get_function(context_object *context, PyObject *object, kjit_function **function)
 {
   module_object *module;
@@ -251,8 +262,7 @@ static int read_options(algorithm_call *call, given_options *given, kjit_algorit
   if (given->accumulator != Py_None &&
       !binding_parse_element(context, given->accumulator, &options->accumulator))
     return -1;
-  if (given->initial != Py_None &&
-      !(options->initial = add_object(call, given->initial, "initial")))
+  if (given->initial != Py_None && !(options->initial = add_value(call, given->initial, "initial")))
     return -1;
   if (given->where != Py_None &&
       !(options->where = binding_add_operand(call, given->where, "where")))
