@@ -46,6 +46,8 @@ def equal_of(equal):
 def operator_of(thing, commutes=False):
     """What the extension takes for an operator: a name of kjit's, or (module, name of the func, whether it commutes)."""
     if isinstance(thing, str):
+        if "\0" in thing:
+            raise ValueError(f"an operator's name has no zeros: {thing!r}")
         return thing
     if not isinstance(thing, (types.FunctionType, Function)):
         raise TypeError(
@@ -61,6 +63,8 @@ class Computed:
     """An operand whose elements are computed where they are needed, see `kjit.computed`."""
 
     def __init__(self, function, shape, arrays):
+        if function is None:
+            raise TypeError("what is computed is a function of Python or a kjit.func, not None")
         self.function, self.arrays = function_of(function, "what is computed"), arrays
         self.shape = shape if shape is None or isinstance(shape, tuple) else (shape,)
 
@@ -335,6 +339,8 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
 
     ArgumentError: shapes that do not broadcast, results that overlap operands. TypingError: what `function` returns.
     ParseError: of the signature."""
+    if not isinstance(signature, (str, type(None))):
+        raise TypeError(f'a signature is a text, "(n),(n)->()", not {type(signature).__name__}')
     count = _outputs(signature)
     if out is not None and not isinstance(out, tuple):
         out = (out,)

@@ -85,6 +85,12 @@ def _rows(y):
     return Several(y if isinstance(y, tuple) else (y,))
 
 
+def _further(arguments):
+    if not isinstance(arguments, (tuple, list)):
+        raise TypeError(f"arguments is a tuple of arrays and numbers, (x, 0.5), not {type(arguments).__name__}")
+    return tuple(arguments)
+
+
 def _shared(devices, options):
     """The devices that share a call, for `perform`."""
     if devices is None:
@@ -110,7 +116,7 @@ def pairs(
 
     options: see `kjit.reduce`. ArgumentError: shapes, no rows of y and no identity. TypingError: what the function returns.
     UnsupportedError: rows of more than 4096 bytes."""
-    inner = Computed(function, None, tuple(arguments))
+    inner = Computed(function, None, _further(arguments))
     given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
     return one(perform("pairs", 1, given, listed(out), chunk=chunk, options=options, **_shared(devices, options)))
 
@@ -118,7 +124,7 @@ def pairs(
 def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, devices=None, **options):
     """(values, places): for each i the k least of `function(x[i], y[j], i, j, *arguments)` in ascending order, and the j that they
     are of; both have the shape (rows of x, k). k: 1 to 64. out: a tuple of two arrays. The rest: see `kjit.pairs`."""
-    given = Computed(function, None, tuple(arguments)), x, _rows(y), Plain(k)
+    given = Computed(function, None, _further(arguments)), x, _rows(y), Plain(k)
     return perform("pairs_smallest", 2, given, out, chunk=chunk, options=options, **_shared(devices, options))
 
 
