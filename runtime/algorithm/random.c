@@ -1,5 +1,6 @@
 /* Fills with random numbers of a seed, lib/library/random_fill.kir: one launch without work memory,
  * in which a thread makes the numbers of a block of Philox, four words. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,15 +35,16 @@ static const struct {
 };
 
 /* How many bits of a word a uniform number in [0, 1) leaves out, so that it is exact in the type,
- * and the unit of the others. */
+ * and the unit of the others; the greatest number of the type. */
 static const struct {
   kjit_type type;
   const char *drop, *unit;
+  double most;
 } floats[] = {
-  { KJIT_F16, "21u32", "4.8828125e-4f32" },
-  { KJIT_BF16, "24u32", "3.90625e-3f32" },
-  { KJIT_F32, "8u32", "5.9604644775390625e-8f32" },
-  { KJIT_F64, NULL, NULL },
+  { KJIT_F16, "21u32", "4.8828125e-4f32", 0x1.ffcp15 },
+  { KJIT_BF16, "24u32", "3.90625e-3f32", 0x1.fep127 },
+  { KJIT_F32, "8u32", "5.9604644775390625e-8f32", 0x1.fffffep127 },
+  { KJIT_F64, NULL, NULL, DBL_MAX },
 };
 enum { FLOATS = sizeof floats / sizeof *floats };
 
@@ -60,7 +62,8 @@ static void check_floats(const filling *f)
   const random_given *given = f->given;
   const double numbers[] = { given->first, given->second };
   const char *names[] = { laws[given->law].first, laws[given->law].second };
-  if (find_float(f->type) == FLOATS)
+  size_t type = find_float(f->type);
+  if (type == FLOATS)
     ka_fail(f->call, KJIT_ERROR_TYPE,
             "`x` has elements of type %s: f16, bf16, f32 or f64 are expected",
             ka_type_text(f->call, f->type));
@@ -68,9 +71,8 @@ static void check_floats(const filling *f)
     bool is_spread = (given->law == NORMAL && i == 1) || given->law == EXPONENTIAL;
     if (!isfinite(numbers[i]))
       ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is no finite number", names[i], numbers[i]);
-    if (!f->is_double && fabs(numbers[i]) > (double)0x1.fffffep127f)
-      ka_fail(f->call, KJIT_ERROR_ARGUMENT,
-              "`%s`, %g, is beyond f32, in which numbers for elements of type %s are made",
+    if (fabs(numbers[i]) > floats[type].most)
+      ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is beyond %s, the type of the numbers",
               names[i], numbers[i], ka_type_text(f->call, f->type));
     if (is_spread && numbers[i] < 0)
       ka_fail(f->call, KJIT_ERROR_ARGUMENT, "`%s`, %g, is negative", names[i], numbers[i]);

@@ -160,6 +160,24 @@ static void test_refused(kjit_array *x)
   kjit_release_array(z);
 }
 
+/* A type of 16 bits holds less than f32, in which its numbers are made. */
+static void test_beyond_halves(void)
+{
+  kjit_array *h = make_line(KJIT_F16, 4), *b = make_line(KJIT_BF16, 4);
+  kjit_operand half = kjit_operand_array(h), brain = kjit_operand_array(b);
+  REQUIRE(kjit_random_uniform(context, &half, 1, 0, 0, 1e6, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`high`, 1e+06, is beyond f16, the type of the numbers"));
+  REQUIRE(kjit_random_uniform(context, &half, 1, 0, -65505, 0, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(kjit_random_normal(context, &half, 1, 0, 1e5, 1, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`mean`, 100000, is beyond f16, the type of the numbers"));
+  REQUIRE(kjit_random_exponential(context, &half, 1, 0, 1e5, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(kjit_random_normal(context, &brain, 1, 0, 3.4e38, 1, NULL) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("is beyond bf16, the type of the numbers"));
+  REQUIRE(kjit_random_uniform(context, &half, 1, 0, -65504, 65504, NULL) == KJIT_OK);
+  kjit_release_array(h);
+  kjit_release_array(b);
+}
+
 /* Every place has every number as often, and of four numbers every order comes as often: the
  * chi-square of many seeds, as far above its mean as chance gets once in 10**10 runs. */
 static void test_orders(void)
@@ -223,6 +241,7 @@ static void test_all(void)
   test_parts(x);
   test_all_of_u64();
   test_func(x);
+  test_beyond_halves();
   test_refused(x);
   test_orders();
   test_refused_orders(x);
