@@ -4,6 +4,7 @@
 #include "algorithm/algorithm.h"
 #include "code/kernel.h"
 #include "ir/context.h"
+#include "ir/number.h"
 
 typedef enum operand_kind { NUMBERS, ORDERED, INTEGERS, FLOATS } operand_kind;
 
@@ -110,6 +111,19 @@ static kjit_type widen(const ka_call *call, kjit_type element)
   }
 }
 
+/* A number that can be compared with what a type holds. */
+static bool read_initial(const kjit_arg *initial, ki_value *value)
+{
+  if (initial->kind == KJIT_ARG_NUMBER) *value = kj_argument_number(initial);
+  if (initial->kind == KJIT_ARG_NUMBER) return true;
+  bool is_value = initial->kind == KJIT_ARG_VALUE || initial->kind == KJIT_ARG_BY_ADDRESS;
+  return is_value && ki_is_integral(initial->type) &&
+         ki_decode_value(initial->type,
+                         initial->kind == KJIT_ARG_VALUE ? (const void *)&initial->value
+                                                         : initial->value.address,
+                         value);
+}
+
 /* The operator is given it beside values of that type. */
 static void check_initial(ka_call *call, kjit_type accumulator)
 {
@@ -122,11 +136,14 @@ static void check_initial(ka_call *call, kjit_type accumulator)
             "options.initial is %s, and what is computed is %s, into which that is not converted",
             initial->kind == KJIT_ARG_NUMBER ? "a number" : ka_type_text(call, type),
             ka_type_text(call, accumulator));
-  ki_value fitted;
-  if (initial->kind == KJIT_ARG_NUMBER && ki_is_integral(accumulator) &&
-      !ki_fit_argument(kj_argument_number(initial), accumulator, &fitted))
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "options.initial, %.17g, does not fit %s, which is computed",
-            initial->value.f64, ka_type_text(call, accumulator));
+  ki_value value, fitted;
+  kj_buffer text = { 0 };
+  if (!ki_is_integral(accumulator) || !read_initial(initial, &value) ||
+      ki_fit_argument(value, accumulator, &fitted))
+    return;
+  ki_print_value(value, false, &text);
+  ka_fail(call, KJIT_ERROR_ARGUMENT, "options.initial, %s, does not fit %s, which is computed",
+          kj_keep_text(&call->arena, &text), ka_type_text(call, accumulator));
 }
 
 /* A value that becomes one of what is combined, as a store converts it: a float becomes an integer,

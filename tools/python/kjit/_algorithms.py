@@ -6,6 +6,7 @@ import types
 from operator import index
 
 from . import _kjit, _state, dtypes
+from ._arrays import element_of
 from ._functions import Function
 
 EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32, E4M3, E5M2 = 1, 2, 8, 16, 32, 64, 128
@@ -346,7 +347,7 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
         out = (out,)
     if out is None and where is not None:
         raise TypeError("where= leaves elements as they are: say which by out=")
-    element = dtypes.name_of(dtype) if dtype is not None else _common_type(operands) if signature and out is None else None
+    element = element_of(dtype) if dtype is not None else _common_type(operands) if signature and out is None else None
     arguments = (Plain(_pair(function, "what is mapped")), Several(operands))
     flags = OUTER if outer else 0
     outcome = perform(

@@ -28,7 +28,8 @@ def _hint(dtype):
     return f"; what NumPy calls {dtype!r} is \"{name}\", numbers of kjit's names are bits" if name else ""
 
 
-def _element(dtype):
+def element_of(dtype):
+    """The kernel IR's name of an element type."""
     name = dtypes.name_of(dtype) or _record_name(dtype)
     if name is None:
         raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32{_hint(dtype)}")
@@ -40,7 +41,7 @@ def empty(shape, dtype="f64", device=None):
     elements, kjit.f32, "f32", numpy.float32, a dtype of NumPy, also one with fields. device: "cpu", "cuda", "cuda:1", a
     Device; None: what KJIT_DEVICE names, else the first one. TypeError: no such element type. NoDeviceError: no such device.
     DeviceMemoryError: it does not fit."""
-    return _kjit.empty(_state.context(), shape, _element(dtype), _place(device))
+    return _kjit.empty(_state.context(), shape, element_of(dtype), _place(device))
 
 
 def full(shape, value, dtype="f64", device=None):
@@ -55,7 +56,7 @@ def zeros(shape, dtype="f64", device=None):
     if _record_name(dtype):
         import numpy
         return array(numpy.zeros(shape, dtype), device=device)
-    return full(shape, False if _element(dtype) == "bool" else 0, dtype, device)
+    return full(shape, False if element_of(dtype) == "bool" else 0, dtype, device)
 
 
 def array(source, dtype=None, device=None):
@@ -65,7 +66,7 @@ def array(source, dtype=None, device=None):
     if dtype is not None or isinstance(source, (list, tuple, int, float, complex)):
         import numpy
         source = numpy.asarray(source if not isinstance(source, _kjit.Array) else source.to_host(),
-                               dtypes._NUMPY.get(_element(dtype)) if dtype is not None else None)
+                               dtypes._NUMPY.get(element_of(dtype)) if dtype is not None else None)
     name = _record_name(getattr(source, "dtype", None))
     if name:
         made = _kjit.empty(_state.context(), source.shape, name, _place(device))
