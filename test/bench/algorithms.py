@@ -34,7 +34,7 @@ def read(text):
 
 
 def measure_first(bin_dir, device, folder):
-    """[name, ms compiled, ms from the disk cache] of kjit's first calls with operators that were never seen."""
+    """[name, ms compiled, ms from the disk cache, the same as the first call of a process] of kjit's first calls with operators that were never seen."""
     program = os.path.join(folder, "first")
     compile_with_kjit("algorithms_first.c", program, bin_dir)
     say("first calls")
@@ -66,7 +66,7 @@ def main():
     names = list(dict.fromkeys(name for name, _ in rows))
     table = [[name, *(cell(rows.get((name, e)), cub.get((name, e))) for e in exponents)] for name in names]
     print_table("Algorithms, us: kjit / CUB = ratio" if cub else "Algorithms, us", machine, ["", *(f"2^{e}" for e in exponents)], table)
-    print_table("First call with an operator never seen, ms", machine, ["", "compiled", "from the disk cache"], firsts)
+    print_table("First call with an operator never seen, ms", machine, ["", "compiled", "from the disk cache", "first in a process"], firsts)
     print_table("On the host", machine, ["", "time"], [list(row) for row in others])
 
 
