@@ -420,9 +420,10 @@ static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *sign
   add_signature(call, signature, r, text);
   kj_add_extern_key(call->kernel->module, call->device->operations->takes_ptx, text);
   kj_append_text(text, "\n");
-  if (call->kernel->module->recipe && r->count == 1)
-    kj_append_text(text, call->kernel->module->recipe);
-  else ki_print_reachable(call->kernel->module, r->items, r->count, text);
+  const kjit_module *module = call->kernel->module;
+  KJ_ASSERT(!module->later || module->recipe); /* its declarations are not all that it is */
+  if (module->recipe) kj_append_text(text, module->recipe);
+  else ki_print_reachable(module, r->items, r->count, text);
 }
 
 static void add_result(const kj_disk *disk, const kj_call *call, const kj_signature *signature,

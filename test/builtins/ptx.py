@@ -8,6 +8,8 @@ def row(statement, *expected, types="f32", before="", arch="sm_90"):
     return Row(statement, expected, types, before, arch)
 
 
+WITH_IDENTITY = "func seven(like) { return dtype(like)(7) }\nfunc plus(x, y) @identity(seven) { return x + y }"
+
 ROWS = {
     # positions
     "threadIdx": row("r[i] = threadIdx.y", r"%tid\.y", types="i32"),
@@ -40,6 +42,8 @@ ROWS = {
     "is_tuple": row("r[i] = is_tuple((x, i)) and not is_tuple(x) ? 7 : 9", r"\b7;", types="i32"),
     "is_pointer": row("r[i] = is_pointer(dtype(x)*) ? 7 : 9", r"\b7;", types="i32"),
     "bitcast": row("r[i] = bitcast(i32, y[i]) + 1", r"add\.s32", types=("i32", "i32", "f32", "f32")),
+    "identity_of": row("r[i] = identity_of(plus, x[i])", r"\b7;", types="i32", before=WITH_IDENTITY),
+    "has_identity": row("r[i] = has_identity(plus) and not has_identity(max) ? 7 : 9", r"\b7;", types="i32", before=WITH_IDENTITY),
     "bind_back": row("r[i] = call(bind_back(max, x[i]), y[i])", r"max\.f32", before="func call(f: func, v) { return f(v) }"),
     "is_aligned": row("r[i] = is_aligned(pointer(x[0]), 32) ? 1 : 2", r"and\.b64|and\.b32"),
     "select": row("r[i] = select(x[i] > 0, y[i], z[i])", r"selp\."),
