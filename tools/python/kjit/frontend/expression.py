@@ -7,7 +7,7 @@ import types
 
 from .. import _records, dtypes
 from . import module as modules
-from . import library, static, words
+from . import library, static, ufuncs, words
 
 BINARY = {
     ast.Add: "+",
@@ -394,6 +394,10 @@ class Expressions:
                 _, *rest = self.positional(node)
                 return [self.source.place(node), f"{symbol}(", *self.known(filled[1], node.func), ", ", *rest]
             thing = library.instead(thing, len(node.args) + len(node.keywords))
+        if ufuncs.is_ufunc(thing):
+            thing = self.ufunc(node, thing)
+        elif not node.keywords:
+            thing = ufuncs.of_math(thing, len(node.args)) or thing
         if isinstance(thing, words.ArrayForm):
             raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")
         if isinstance(thing, words.Form):
@@ -423,6 +427,16 @@ class Expressions:
         if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
             return self.call_function(node, thing)
         return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]
+
+    def ufunc(self, node, thing):
+        """The func of the kernel IR that a ufunc of NumPy is."""
+        text = ufuncs.text_of(thing)
+        if text is None:
+            raise self.error(node, f"np.{thing.__name__}: kernels do not have this function of NumPy")
+        if len(node.args) != thing.nin or node.keywords:
+            count = f"{thing.nin} argument{'s' * (thing.nin > 1)}"
+            raise self.error(node, f"np.{thing.__name__} takes {count} and no keywords in a kernel")
+        return text
 
     def call_unknown(self, node):
         if isinstance(node.func, ast.Name):
@@ -483,9 +497,13 @@ class Expressions:
 
     def call_builtin(self, node, name):
         if name in ("min", "max") and len(node.args) > 2 and not node.keywords:
+            called = name
+            if self.is_typed:
+                called = self.builder.function(library.EXTREMA[min if name == "min" else max])
+                self.used.add(called)
             parts = self.expression(node.args[0])
             for argument in node.args[1:]:
-                parts = [self.source.place(node), f"{name}(", *parts, ", ", *self.expression(argument), ")"]
+                parts = [self.source.place(node), f"{called}(", *parts, ", ", *self.expression(argument), ")"]
             return parts
         if name == "rint" and len(node.args) > 1:
             raise self.error(node, "round(x, n) with digits: a kernel rounds to whole numbers only")

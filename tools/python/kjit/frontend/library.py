@@ -7,9 +7,8 @@ import math
 import operator
 
 from .. import _names
-from . import words
+from . import ufuncs, words
 
-_RADIAN = math.pi / 180
 _BUILTINS = words.BUILTINS
 _rint = words.BUILTINS["rint"]
 
@@ -98,14 +97,6 @@ def _ge(a, b):
     return a >= b
 
 
-def _radians(x):
-    return x * _RADIAN
-
-
-def _degrees(x):
-    return x / _RADIAN
-
-
 def _log_base(x, base):
     return math.log(x) / math.log(base)
 
@@ -176,75 +167,26 @@ func complex_quotient(a, b) @numba {
 )
 
 
-# What NumPy's ufuncs do with complex numbers: they are ordered by their real parts, then by their imaginary ones.
-def _order(name, operator, otherwise):
+def _integer_of(name):
+    """math.floor and the like give an integer."""
     return words.Text(
-        f"ufunc_{name}",
+        f"math_{name}",
         f"""
-func ufunc_{name}(a, b) @numba {{
-  if is_complex(dtype(a)) and is_complex(dtype(b)) {{
-    return a.real != b.real ? a.real {operator} b.real : a.imag {operator} b.imag
-  }}
-  return {otherwise}
+func math_{name}(x) @numba {{
+  if is_integer(dtype(x)) or dtype(x) == bool {{ return i64(x) }}
+  return i64({name}(x))
 }}""",
     )
 
 
-def _pick(name, operator, is_nan_given, otherwise):
-    """The greater or the lesser; where one is no number that one, or the other one."""
-    first, second = ("a", "b") if is_nan_given else ("b", "a")
+def _extremum(name, operator):
+    """min and max as Python has them: the second one if it compares so with the first, which a NaN does not."""
     return words.Text(
-        f"ufunc_{name}",
-        f"""
-func ufunc_{name}(a, b) @numba {{
-  if is_complex(dtype(a)) and is_complex(dtype(b)) {{
-    if isnan(a.real) or isnan(a.imag) {{ return {first} }}
-    if isnan(b.real) or isnan(b.imag) {{ return {second} }}
-    let is_first = a.real != b.real ? a.real {operator} b.real : a.imag {operator} b.imag
-    return is_first ? a : b
-  }}
-  return {otherwise}(a, b)
-}}""",
+        f"python_{name}", f"\nfunc python_{name}(a, b) @numba {{ return b {operator} a ? b : a }}"
     )
 
 
-_truth = words.Text(
-    "ufunc_truth",
-    """
-func ufunc_truth(a) @numba {
-  if is_complex(dtype(a)) { return a.real != 0 or a.imag != 0 }
-  return bool(a)
-}""",
-)
-_log2 = words.Text(
-    "ufunc_log2",
-    """
-func ufunc_log2(a) @numba {
-  if is_complex(dtype(a)) {
-    let z = log(a)
-    return dtype(a)(z.real * 1.4426950408889634, z.imag * 1.4426950408889634)
-  }
-  return log2(a)
-}""",
-)
-
-
-def _logical_and(a, b):
-    return _truth(a) & _truth(b)
-
-
-def _logical_or(a, b):
-    return _truth(a) | _truth(b)
-
-
-def _logical_xor(a, b):
-    return _truth(a) ^ _truth(b)
-
-
-def _logical_not(a):
-    return not _truth(a)
-
-
+EXTREMA = {min: _extremum("min", "<"), max: _extremum("max", ">")}
 _OPERATORS = {
     "add": _add,
     "sub": _sub,
@@ -282,8 +224,8 @@ _OPERATORS = {
 }
 _TABLE: dict[tuple[int, int | None], object] = {(id(getattr(operator, name)), None): function for name, function in _OPERATORS.items()}
 _TABLE |= {
-    (id(math.radians), None): _radians,
-    (id(math.degrees), None): _degrees,
+    **{(id(getattr(math, name)), 1): _integer_of(name) for name in ("floor", "ceil", "trunc")},
+    **{(id(python), 2): text for python, text in EXTREMA.items()},
     (id(math.log), 2): _log_base,
     (id(cmath.phase), None): _BUILTINS["arg"],
     (id(cmath.polar), None): _polar,
@@ -303,44 +245,6 @@ _TABLE |= {
     for count in (1,)
 }
 
-
-# Of NumPy's ufuncs, by name: those that are no built-ins.
-_UFUNCS = {
-    "add": _add,
-    "subtract": _sub,
-    "multiply": _mul,
-    "divide": _truediv,
-    "true_divide": _truediv,
-    "floor_divide": _floordiv,
-    "remainder": _mod,
-    "bitwise_and": _and,
-    "bitwise_or": _or,
-    "bitwise_xor": _xor,
-    "invert": _invert,
-    "bitwise_not": _invert,
-    "left_shift": _lshift,
-    "right_shift": _rshift,
-    "negative": _neg,
-    "equal": _eq,
-    "not_equal": _ne,
-    "less": _order("less", "<", "a < b"),
-    "less_equal": _order("less_equal", "<=", "a <= b"),
-    "greater": _order("greater", ">", "a > b"),
-    "greater_equal": _order("greater_equal", ">=", "a >= b"),
-    "logical_and": _logical_and,
-    "logical_or": _logical_or,
-    "logical_xor": _logical_xor,
-    "logical_not": _logical_not,
-    "log2": _log2,
-    "maximum": _pick("maximum", ">=", True, "max"),
-    "minimum": _pick("minimum", "<=", True, "min"),
-    "deg2rad": _radians,
-    "radians": _radians,
-    "rad2deg": _degrees,
-    "degrees": _degrees,
-    "fmax": _pick("fmax", ">=", False, "max"),
-    "fmin": _pick("fmin", "<=", False, "min"),
-}
 
 # A ufunc of NumPy with the array that it fills.
 _FILL = {
@@ -466,15 +370,15 @@ METHODS = {name: _REDUCTIONS[name] for name in ("sum", "prod", "min", "max", "me
 def fill_of(thing, count):
     """(the func that fills an array with a ufunc of NumPy, what the ufunc is for an element), where it is called with one
     argument more than it takes; or None."""
-    if type(thing).__name__ != "ufunc" or count != thing.nin + 1 or thing.nout != 1 or thing.nin not in _FILL:
+    if not ufuncs.is_ufunc(thing) or count != thing.nin + 1 or thing.nout != 1 or thing.nin not in _FILL:
         return None
     return _FILL[thing.nin], instead(thing, thing.nin)
 
 
 def instead(thing, count):
     """What a function of Python's own is in a kernel, given so many arguments; the thing itself where nothing is known."""
-    if type(thing).__name__ == "ufunc" and thing.__name__ in _UFUNCS and count == thing.nin:
-        return _UFUNCS[thing.__name__]
+    if ufuncs.is_ufunc(thing) and count == thing.nin:
+        return ufuncs.text_of(thing) or thing
     if count == 1 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _REDUCTIONS:
         return _REDUCTIONS[thing.__name__]
     return _TABLE.get((id(thing), count)) or _TABLE.get((id(thing), None)) or thing

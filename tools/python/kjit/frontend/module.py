@@ -1,12 +1,13 @@
 """A module of kernel IR from functions of Python."""
 
 import math
+import re
 import types
 
 from .. import dtypes
 from .._errors import SourceError
 from . import source as sources
-from . import words
+from . import ufuncs, words
 from .emit import Emitter
 
 # Longer texts are no program that somebody wrote.
@@ -78,6 +79,7 @@ class Builder:
     def function(self, thing, kind="func", where=None, shapes=None):
         """The name of a function in the module, which writes it later. where: the source and the node that use it; shapes: of
         the parameters of a kernel that take tuples."""
+        thing = ufuncs.text_of(thing) or thing
         if id(thing) not in self.symbols:
             own = getattr(thing, "node", None) or getattr(thing, "py_func", thing)
             wanted = getattr(own, "name", None) or own.__name__
@@ -87,10 +89,17 @@ class Builder:
             if not isinstance(thing, Specialized):  # what calls itself finds itself
                 self.symbols.setdefault(id(getattr(thing, "py_func", thing)), name)
             if isinstance(thing, words.Text):
-                self.constants.append([thing.text.replace(f"func {thing.__name__}(", f"func {name}(")])
+                self.constants.append([self.text_of(thing, name)])
             else:
                 self.pending.append((name, thing, kind, where, shapes))
         return self.symbols[id(thing)]
+
+    def text_of(self, thing, name):
+        """The declaration of a func that is written in the kernel IR, with the names that it and its callees have here."""
+        text = thing.text.replace(f"func {thing.__name__}(", f"func {name}(")
+        for needed in thing.needs:
+            text = re.sub(rf"\b{needed.__name__}\(", f"{self.function(needed)}(", text)
+        return text
 
     def specialize(self, thing, known, shapes=(), spread=None):
         """A function some of whose parameters have values that are known where it is called: numbers, types, functions,
@@ -241,7 +250,9 @@ def literal(value, is_typed=False):
 
 
 def is_function(thing):
-    """Something that a kernel may call: a function of Python, or kjit.func's of one."""
-    return isinstance(thing, (types.FunctionType, words.Text)) or isinstance(
-        getattr(thing, "py_func", None), types.FunctionType
+    """Whether a kernel can call an object: a function of Python, kjit.func's of one, or a ufunc of NumPy."""
+    return (
+        isinstance(thing, (types.FunctionType, words.Text))
+        or isinstance(getattr(thing, "py_func", None), types.FunctionType)
+        or ufuncs.text_of(thing) is not None
     )

@@ -6,7 +6,7 @@ loop over prange, a func for any other. Loops that hold such loops, and what is 
 import ast
 
 from . import source as sources
-from . import static, words
+from . import static, ufuncs, words
 from .scope import COMPOUND, Scope, blocks
 
 # Reductions: operator of `acc += e` -> (operator that joins the parts, what each part begins with; None: what acc is).
@@ -20,7 +20,13 @@ _AUGMENTED = {
     ast.BitXor: ("bitwise_xor", 0),
 }
 _LEFT_ONLY = (ast.Sub, ast.Div)  # acc = e - acc is none
-_CHOICES = {"min": ("minimum", None), "max": ("maximum", None)}
+# Python's min and max ignore a NaN that is compared with a number, NumPy's minimum and maximum keep it.
+_CHOICES = {
+    "min": ("fmin", None),
+    "max": ("fmax", None),
+    "minimum": ("minimum", None),
+    "maximum": ("maximum", None),
+}
 
 
 class Loop:
@@ -70,7 +76,7 @@ class Splitter:
                     return True
             elif getattr(thing, "runs_in_python", False):
                 return True
-            elif not isinstance(thing, type) and words.builtin_name(thing) is None and _is_of_numpy(thing):
+            elif not isinstance(thing, type) and words.builtin_name(thing) is None and ufuncs.text_of(thing) is None and _is_of_numpy(thing):
                 return True
         return False
 
@@ -266,6 +272,8 @@ class Splitter:
             return _AUGMENTED.get(type(value.op))
         if isinstance(value, ast.Call) and len(value.args) == 2 and not value.keywords and any(map(is_it, value.args)):
             thing = self.static.value(value.func)
+            if ufuncs.is_ufunc(thing):
+                return _CHOICES.get(thing.__name__)
             return _CHOICES.get(None if thing is static.UNKNOWN else words.builtin_name(thing))
         return None
 

@@ -33,10 +33,10 @@ class Word:
 
 
 class Text:
-    """A func that is written in the kernel IR, for modules whose functions call it."""
+    """A func that is written in the kernel IR, for modules whose functions call it. needs: other such funcs that it calls."""
 
-    def __init__(self, name, text):
-        self.__name__, self.text = name, text
+    def __init__(self, name, text, needs=()):
+        self.__name__, self.text, self.needs = name, text, needs
 
 
 class Form:
@@ -211,20 +211,6 @@ REFUSED = {
     "iter": "iter(): write a loop",
 }
 _MATH = {"fabs": "abs", "pow": "pow", "isfinite": "isfinite", "gamma": "tgamma"}
-_NUMPY = {
-    "absolute": "abs",
-    "minimum": "min",
-    "maximum": "max",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arcsinh": "asinh",
-    "arccosh": "acosh",
-    "arctanh": "atanh",
-    "power": "pow",
-    "conjugate": "conj",
-}
 
 
 def _known():
@@ -242,12 +228,10 @@ _table = _known()
 
 
 def builtin_name(thing):
-    """The built-in that a word of kjit, a function of math or a ufunc of NumPy is, or None."""
+    """The built-in that a word of kjit or a function of Python's math is, or None."""
     if isinstance(thing, Word):
         return thing.name if thing.name in _names.BUILTINS else None
     word = _table.get(id(thing))
-    if word is None and type(thing).__name__ == "ufunc":
-        word = _NUMPY.get(thing.__name__, thing.__name__)
     return word if word in _names.BUILTINS or word == "bool" else None
 
 

@@ -1,0 +1,207 @@
+# RUN: %kjit-python %s %share
+"""Every ufunc of NumPy in kernels, beside NumPy itself: special values and random ones of every type, in each front end."""
+import os
+import random
+import sys
+
+os.environ.setdefault("KJIT_DEVICE", "cpu")
+import warnings
+
+import kjit
+import numpy as np
+from kjit import cuda, njit
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import share
+
+warnings.simplefilter("ignore")
+np.seterr(all="ignore")
+
+# What kernels do not have, each with its reason. Every other ufunc of the installed NumPy is tried.
+MISSING = {
+    "isnat": "kernels have no dates",
+    "matmul": "it is a product of matrices and no function of elements",
+    "matvec": "it is a product of matrices and no function of elements",
+    "vecdot": "it is a product of vectors and no function of elements",
+    "vecmat": "it is a product of matrices and no function of elements",
+}
+TYPES = [np.dtype(t) for t in "?bBhHiIqQefdFD"]
+# Units in the last place by which a math function may differ from NumPy's, of the type that both compute in.
+ULPS = 8
+
+
+def values_of(dtype):
+    rng = np.random.default_rng()
+    if dtype.kind == "b":
+        return np.array([False, True] * 10)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        near = [0, 1, 2, 3, 5, 7, 8, 31, limits.max, limits.max - 1, limits.min, limits.min + 1]
+        near += [-1, -2, -3] if dtype.kind == "i" else []
+        return np.concatenate([np.array(near, dtype), rng.integers(limits.min, limits.max, 12, dtype), rng.integers(0, 9, 8).astype(dtype)])
+    if dtype.kind == "f":
+        limits = np.finfo(dtype)
+        near = [0, 1, 2, 0.5, 1.5, 2.5, np.pi, np.inf, limits.max, limits.tiny, limits.eps, 7, 10]
+        near = np.array(near, dtype)
+        rest = rng.standard_normal(10).astype(dtype) * dtype.type(10)
+        return np.concatenate([near, -near, rest, np.array([np.nan], dtype)])
+    part = values_of(np.dtype({8: "f", 16: "d"}[dtype.itemsize]))
+    rng.shuffle(part)
+    ordinary = rng.standard_normal(24) + 1j * rng.standard_normal(24)
+    some = part[:12].astype(dtype) + 0
+    some.imag = part[12:24]
+    return np.concatenate([some, ordinary.astype(dtype), np.array([0, 1, -1, 1j, -1j], dtype)])
+
+
+def operands(ufunc, dtype):
+    values = values_of(dtype)
+    if ufunc.__name__ == "reciprocal" and dtype.kind in "iu":
+        values = values[values != 0]  # C leaves the result open
+    if ufunc.nin == 1:
+        return (values,)
+    if dtype.kind == "c" and "power" in ufunc.__name__:  # NumPy's powers of infinite complex numbers are those of its own formula
+        values = values[-29:-5]
+    a, b = (x.ravel().copy() for x in np.meshgrid(values, values))
+    name = ufunc.__name__
+    if name == "power" and dtype.kind in "iu":
+        b = np.abs(b) % 9  # NumPy refuses negative exponents
+    if name == "ldexp":
+        b = np.random.default_rng().integers(-40, 40, len(b)).astype("i4")
+    if name in ("left_shift", "right_shift") and dtype.kind in "iu":
+        b = b % (dtype.itemsize * 8 + 3)
+    if name in ("gcd", "lcm") and dtype.kind == "i":
+        keep = (np.abs(a.astype(object)) <= np.iinfo(dtype).max) & (np.abs(b.astype(object)) <= np.iinfo(dtype).max)
+        a, b = a[keep.astype(bool)], b[keep.astype(bool)]
+    return a, b
+
+
+def expected(ufunc, arguments):
+    """NumPy's results, or None: NumPy has no loop for the type."""
+    try:
+        result = ufunc(*arguments)
+    except TypeError:
+        return None
+    results = result if isinstance(result, tuple) else (result,)
+    # NumPy computes functions of small integers in half or single precision; kernels do in double precision.
+    is_small = arguments[0].dtype.kind in "biu" and any(r.dtype.kind == "f" for r in results)
+    if is_small:
+        wide = ufunc(*(x.astype("d") if i == 0 or ufunc.__name__ != "ldexp" else x for i, x in enumerate(arguments)))
+        wide = wide if isinstance(wide, tuple) else (wide,)
+        results = tuple(w if r.dtype.kind == "f" else r for r, w in zip(results, wide))
+    return results
+
+
+# Of two zeros with different signs NumPy's result depends on the processor's vectors; of f16 NumPy has the other one.
+ANY_ZERO = ("maximum", "minimum", "fmax", "fmin", "nextafter")
+
+
+def differ(name, got, want, arguments):
+    """At which positions two results are not the same. Zeros have to have NumPy's sign."""
+    if want.dtype.kind in "biu":
+        return got != want
+    g, w = got.astype("G" if want.dtype.kind == "c" else "g"), want.astype("G" if want.dtype.kind == "c" else "g")
+    limits = np.finfo(want.dtype)
+    if want.dtype.kind == "c":
+        # Of operands that are finite, what becomes infinite or NaN has to do so here, too.
+        ordinary = np.logical_and.reduce([np.isfinite(x) for x in arguments])
+        near = np.abs(g - w) <= 32 * limits.eps * np.maximum(np.abs(w), limits.tiny / limits.eps)
+        return ~np.where(np.isfinite(w) & np.isfinite(g), near, ~ordinary | (np.isfinite(w) == np.isfinite(g)))
+    size = np.maximum(np.abs(w), limits.tiny)
+    if name.startswith("logaddexp"):  # the sum of a number and of a logarithm: its rounding is that of the larger one
+        size = np.maximum(size, np.maximum(*(np.abs(x.astype("g")) for x in arguments)))
+    near = np.abs(g - w) <= ULPS * limits.eps * size
+    zeros = (g == 0) & (w == 0) & (name not in ANY_ZERO)
+    return ~np.where(zeros, np.signbit(g) == np.signbit(w), near | (g == w) | np.isnan(g) & np.isnan(w))
+
+
+def through_vectorize(ufunc, arguments, results):
+    if len(results) > 1:
+        return through_jit(ufunc, arguments, results)
+    function = (lambda a: ufunc(a)) if ufunc.nin == 1 else (lambda a, b: ufunc(a, b))
+    return (np.asarray(kjit.vectorize(function)(*arguments)),)
+
+
+def kernels_of(ufunc, decorate):
+    """Kernels that store one or two results of a ufunc with one or two operands."""
+    if ufunc.nin == 1 and ufunc.nout == 1:
+
+        def kernel(r, a):
+            for i in range(len(r)):
+                r[i] = ufunc(a[i])
+
+    elif ufunc.nin == 2 and ufunc.nout == 1:
+
+        def kernel(r, a, b):
+            for i in range(len(r)):
+                r[i] = ufunc(a[i], b[i])
+
+    elif ufunc.nin == 1:
+
+        def kernel(r, s, a):
+            for i in range(len(r)):
+                x, y = ufunc(a[i])
+                r[i] = x
+                s[i] = y
+
+    else:
+
+        def kernel(r, s, a, b):
+            for i in range(len(r)):
+                x, y = ufunc(a[i], b[i])
+                r[i] = x
+                s[i] = y
+
+    return decorate(kernel)
+
+
+def into_arrays(call, arguments, results):
+    outputs = tuple(np.full_like(r, 7) for r in results)
+    call(*outputs, *arguments)
+    return outputs
+
+
+def through_jit(ufunc, arguments, results):
+    return into_arrays(kernels_of(ufunc, kjit.jit(block=1, grid=1)), arguments, results)
+
+
+def through_njit(ufunc, arguments, results):
+    return into_arrays(kernels_of(ufunc, njit), arguments, results)
+
+
+def through_cuda(ufunc, arguments, results):
+    return into_arrays(kernels_of(ufunc, cuda.jit)[1, 1], arguments, results)
+
+
+WAYS = [through_vectorize, through_jit, through_njit, through_cuda]
+names = sorted({thing.__name__ for thing in vars(np).values() if isinstance(thing, np.ufunc)})
+cases = [(name, dtype) for name in names if name not in MISSING for dtype in TYPES]
+tried, wrong = set(), []
+for name, dtype in share.share_of(cases, "ufuncs"):
+    ufunc = getattr(np, name)
+    arguments = operands(ufunc, dtype)
+    results = expected(ufunc, arguments)
+    if results is None:
+        continue
+    if name == "sign" and dtype.kind == "c" and int(np.__version__.split(".")[0]) < 2:
+        continue  # kernels have what NumPy has from 2.0 on: a / abs(a)
+    if name == "spacing" and dtype == np.float16:
+        continue  # NumPy's own of f16 is the distance to the other side for negative numbers
+    tried.add(name)
+    ways = [random.choice(WAYS)] if share.given_share() else WAYS
+    for way in ways:
+        try:
+            got = way(ufunc, arguments, results)
+        except Exception as error:
+            wrong.append(f"{name} {dtype} {way.__name__}: {type(error).__name__}: {str(error)[:400]}")
+            continue
+        for one, want in zip(got, results):
+            bad = np.flatnonzero(differ(name, one.astype(want.dtype), want, arguments))
+            if len(bad):
+                at = bad[0]
+                wrong.append(
+                    f"{name} {dtype} {way.__name__}: {len(bad)} of {len(want)} differ, {name}"
+                    f"({', '.join(repr(x[at]) for x in arguments)}) = {one[at]!r}, NumPy {want[at]!r}"
+                )
+print("\n".join(wrong))
+print(f"{len(tried)} ufuncs, {len(wrong)} wrong")
+assert not wrong and tried

@@ -1,0 +1,412 @@
+"""NumPy's ufuncs as funcs of the kernel IR, for all front ends.
+
+A kernel that calls `np.maximum(a, b)` gets NumPy's result: NumPy's special values, NumPy's integer results for integers, and
+floats for the integers that a math function is called with. The funcs follow the rules of the kernel IR, not Numba's, so that
+the same text serves kjit.jit, kjit.vectorize, njit and kjit.cuda."""
+
+import math
+import types
+
+from .words import Text
+
+_COMMON = Text(
+    "np_common",
+    """
+func np_common(a, b) {
+  if dtype(a) == dtype(b) { return zero(dtype(a)) }
+  if is_integer(dtype(a)) and is_integer(dtype(b)) {
+    if dtype(a) == u64 and is_signed(dtype(b)) or dtype(b) == u64 and is_signed(dtype(a)) { return 0f64 }
+  }
+  var common
+  common = a
+  common = b
+  return common
+}""",
+)
+# A float for an integer or bool: NumPy's math functions have loops for floats only.
+_FLOAT = Text(
+    "np_float",
+    """
+func np_float(a) {
+  if is_integer(dtype(a)) or dtype(a) == bool { return f64(a) }
+  return a
+}""",
+)
+_LESS = Text(
+    "np_is_less",
+    """
+func np_is_less(a, b) {
+  if is_complex(dtype(a)) or is_complex(dtype(b)) {
+    let x = c128(a)
+    let y = c128(b)
+    return x.real < y.real and not isnan(x.imag) and not isnan(y.imag) or x.real == y.real and x.imag < y.imag
+  }
+  return a < b
+}""",
+)
+_IS_NAN = Text(
+    "np_isnan",
+    """
+func np_isnan(a) {
+  if is_complex(dtype(a)) { return isnan(a.real) or isnan(a.imag) }
+  if is_float(dtype(a)) { return isnan(a) }
+  return false
+}""",
+)
+_IS_FINITE = Text(
+    "np_isfinite",
+    """
+func np_isfinite(a) {
+  if is_complex(dtype(a)) { return isfinite(a.real) and isfinite(a.imag) }
+  if is_float(dtype(a)) { return isfinite(a) }
+  return true
+}""",
+)
+_IS_INF = Text(
+    "np_isinf",
+    """
+func np_isinf(a) {
+  if is_complex(dtype(a)) { return isinf(a.real) or isinf(a.imag) }
+  if is_float(dtype(a)) { return isinf(a) }
+  return false
+}""",
+)
+_TRUTH = Text(
+    "np_truth",
+    """
+func np_truth(a) {
+  if is_complex(dtype(a)) { return a.real != 0 or a.imag != 0 }
+  if dtype(a) == bool { return a }
+  return a != 0
+}""",
+)
+# A quotient that no check of divisions fails: NumPy's floats have infinities and NaNs.
+_QUOTIENT = Text(
+    "np_quotient",
+    """
+func np_quotient(x, y) {
+  if is_complex(dtype(x)) {
+    if y == 0 { return dtype(x)(np_real_quotient(x.real, abs(y.real)), np_real_quotient(x.imag, abs(y.real))) }
+    return x / y
+  }
+  return np_real_quotient(x, y)
+}""",
+    (
+        Text(
+            "np_real_quotient",
+            """
+func np_real_quotient(x, y) {
+  if y != 0 { return x / y }
+  if x == 0 or isnan(x) { return dtype(x)(nan) }
+  return copysign(dtype(x)(inf), x) * copysign(dtype(x)(1), y)
+}""",
+        ),
+    ),
+)
+# The quotient that is rounded down and the remainder with the sign of the divisor, as NumPy's npy_divmod defines both.
+_DIVMOD = Text(
+    "np_divmod",
+    """
+func np_divmod(a, b) {
+  let x = dtype(np_common(a, b))(a)
+  let y = dtype(np_common(a, b))(b)
+  if dtype(x) == bool { return i8(x) // (y ? i8(1) : i8(1)) * (y ? i8(1) : i8(0)), i8(0) }
+  if is_integer(dtype(x)) {
+    if y == 0 { return dtype(x)(0), dtype(x)(0) }
+    return dtype(x)(x // y), dtype(x)(x % y)
+  }
+  if y == 0 { return np_quotient(x, y), dtype(x)(nan) }
+  var m = fmod(x, y)
+  var q = (x - m) / y
+  if m != 0 {
+    if (y < 0) != (m < 0) {
+      m += y
+      q -= 1
+    }
+  } else {
+    m = copysign(dtype(x)(0), y)
+  }
+  if q == 0 { return copysign(dtype(x)(0), x / y), m }
+  let whole = floor(q)
+  return q - whole > dtype(x)(0.5) ? whole + 1 : whole, m
+}""",
+    (_COMMON, _QUOTIENT),
+)
+
+
+def _text(name, parameters, body, *needs):
+    return Text(f"np_{name}", f"\nfunc np_{name}({parameters}) {{\n{body}\n}}", needs)
+
+
+def _arithmetic(name, operator):
+    """An operator whose result has the type of both operands: integers of 8 and 16 bits stay so."""
+    return _text(
+        name,
+        "a, b",
+        f"  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        f"  return dtype(x)(x {operator} y)",
+        _COMMON,
+    )
+
+
+def _logic(name, operator, of_bool):
+    """add and multiply of bools are `or` and `and`."""
+    return _text(
+        name,
+        "a, b",
+        f"  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        f"  if dtype(x) == bool {{ return x {of_bool} y }}\n  return dtype(x)(x {operator} y)",
+        _COMMON,
+    )
+
+
+def _unary(name, call):
+    """A math function: integers become floats."""
+    return _text(name, "a", f"  let x = np_float(a)\n  return {call}", _FLOAT)
+
+
+def _binary(name, call, *needs):
+    return _text(
+        name,
+        "a, b",
+        "  let x = np_float(dtype(np_common(a, b))(a))\n  let y = np_float(dtype(np_common(a, b))(b))\n"
+        f"  return {call}",
+        _COMMON,
+        _FLOAT,
+        *needs,
+    )
+
+
+def _order(name, expression):
+    """A comparison; complex numbers are ordered by their real parts, then by their imaginary parts."""
+    return _text(name, "a, b", f"  return {expression}", _LESS, _IS_NAN)
+
+
+def _choice(name, condition, keeps_nan):
+    """The larger or the smaller of two numbers. keeps_nan: a NaN among the two is the result, else the other number is."""
+    first, second = ("x", "y") if keeps_nan else ("y", "x")
+    return _text(
+        name,
+        "a, b",
+        "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        "  if is_float(dtype(x)) or is_complex(dtype(x)) {\n"
+        f"    if np_isnan(x) {{ return {first} }}\n    if np_isnan(y) {{ return {second} }}\n  }}\n"
+        f"  return {condition} ? y : x",
+        _COMMON,
+        _LESS,
+        _IS_NAN,
+    )
+
+
+def _rounding(name):
+    """Integers and bools are whole numbers already."""
+    return _text(
+        name,
+        "a",
+        "  if is_integer(dtype(a)) or dtype(a) == bool { return a }\n"
+        f"  if is_complex(dtype(a)) {{ return dtype(a)({name}(a.real), {name}(a.imag)) }}\n"
+        f"  return {name}(a)",
+    )
+
+
+_MATH = {
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctanh": "atanh",
+    **{name: name for name in "cbrt cos cosh exp log sin sinh sqrt tan tanh".split()},
+}
+_SCALED = {"log2": 1.4426950408889634, "log10": 0.4342944819032518}
+
+_UFUNCS = {name: _unary(name, f"{word}(x)") for name, word in _MATH.items()}
+_UFUNCS |= {
+    name: _unary(
+        name,
+        f"is_complex(dtype(x)) ? dtype(x)(log(x).real * {factor}, log(x).imag * {factor}) : {name}(x)",
+    )
+    for name, factor in _SCALED.items()
+}
+_UFUNCS |= {name: _rounding(name) for name in ("ceil", "floor", "rint", "trunc")}
+_UFUNCS |= {
+    "exp2": _unary("exp2", "is_complex(dtype(x)) ? exp(x * 0.6931471805599453) : exp2(x)"),
+    "expm1": _unary(
+        "expm1",
+        "is_complex(dtype(x)) ? dtype(x)(expm1(x.real) * cos(x.imag) - 2 * sin(x.imag / 2) * sin(x.imag / 2),"
+        " exp(x.real) * sin(x.imag)) : expm1(x)",
+    ),
+    "log1p": _unary(
+        "log1p",
+        "is_complex(dtype(x)) ? dtype(x)(log(hypot(x.real + 1, x.imag)), atan2(x.imag, x.real + 1)) : log1p(x)",
+    ),
+    "fabs": _unary("fabs", "abs(x)"),
+    "signbit": _unary("signbit", "signbit(x)"),
+    "spacing": _unary(
+        "spacing", "isinf(x) ? dtype(x)(nan) : nextafter(x, copysign(dtype(x)(inf), x)) - x"
+    ),
+    "deg2rad": _unary("deg2rad", "x * dtype(x)(0.017453292519943295)"),
+    "rad2deg": _unary("rad2deg", "x * dtype(x)(57.29577951308232)"),
+    "arctan2": _binary("arctan2", "atan2(x, y)"),
+    "copysign": _binary("copysign", "copysign(x, y)"),
+    "hypot": _binary("hypot", "hypot(x, y)"),
+    "nextafter": _binary("nextafter", "nextafter(x, y)"),
+    "divide": _binary("divide", "np_quotient(x, y)", _QUOTIENT),
+    "float_power": _text(
+        "float_power",
+        "a, b",
+        "  if is_complex(dtype(a)) or is_complex(dtype(b)) { return pow(c128(a), c128(b)) }\n"
+        "  return pow(f64(a), f64(b))",
+    ),
+    "add": _logic("add", "+", "or"),
+    "multiply": _logic("multiply", "*", "and"),
+    "subtract": _arithmetic("subtract", "-"),
+    "bitwise_and": _arithmetic("bitwise_and", "&"),
+    "bitwise_or": _arithmetic("bitwise_or", "|"),
+    "bitwise_xor": _arithmetic("bitwise_xor", "^"),
+    # A count beyond the width shifts everything out; so does a negative one, as NumPy takes it for an unsigned number.
+    "left_shift": _text(
+        "left_shift",
+        "a, b",
+        "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n  if dtype(x) == bool { return i8(x) << i8(y) }\n"
+        "  return u64(i64(y)) < u64(8 * sizeof(dtype(x))) ? dtype(x)(x << y) : dtype(x)(0)",
+        _COMMON,
+    ),
+    "right_shift": _text(
+        "right_shift",
+        "a, b",
+        "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n  if dtype(x) == bool { return i8(x) >> i8(y) }\n"
+        "  let is_within = u64(i64(y)) < u64(8 * sizeof(dtype(x)))\n"
+        "  if is_signed(dtype(x)) { return dtype(x)(x >> (is_within ? y : dtype(y)(8 * sizeof(dtype(x)) - 1))) }\n"
+        "  return is_within ? dtype(x)(x >> y) : dtype(x)(0)",
+        _COMMON,
+    ),
+    "invert": _text("invert", "a", "  if dtype(a) == bool { return not a }\n  return dtype(a)(~a)"),
+    "negative": _text("negative", "a", "  return dtype(a)(-a)"),
+    "positive": _text("positive", "a", "  return a"),
+    "square": _text("square", "a", "  if dtype(a) == bool { return i8(a) }\n  return dtype(a)(a * a)"),
+    "reciprocal": _text(
+        "reciprocal",
+        "a",
+        "  if dtype(a) == bool { return i8(a) }\n"
+        "  if is_integer(dtype(a)) { return a == 1 ? dtype(a)(1) : is_signed(dtype(a)) and a == -1 ? dtype(a)(-1) : dtype(a)(0) }\n"
+        "  return np_quotient(dtype(a)(1), a)",
+        _QUOTIENT,
+    ),
+    "absolute": _text("absolute", "a", "  if dtype(a) == bool { return a }\n  if is_complex(dtype(a)) { return abs(a) }\n  return dtype(a)(abs(a))"),
+    "conjugate": _text("conjugate", "a", "  return is_complex(dtype(a)) ? conj(a) : a"),
+    "sign": _text(
+        "sign",
+        "a",
+        "  if is_complex(dtype(a)) {\n"
+        "    if np_isnan(a) { return dtype(a)(nan, nan) }\n"
+        "    if np_isinf(a) {\n"
+        "      let x = isinf(a.real) ? copysign(dtype(a.real)(1), a.real) : dtype(a.real)(0)\n"
+        "      let y = isinf(a.imag) ? copysign(dtype(a.real)(1), a.imag) : dtype(a.real)(0)\n"
+        "      if x != 0 and y != 0 { return dtype(a)(nan, nan) }\n"
+        "      return dtype(a)(x, y)\n"
+        "    }\n"
+        "    let r = abs(a)\n"
+        "    return r == 0 ? dtype(a)(0) : dtype(a)(a.real / r, a.imag / r)\n"
+        "  }\n"
+        "  if is_integer(dtype(a)) and not is_signed(dtype(a)) { return a > 0 ? dtype(a)(1) : dtype(a)(0) }\n"
+        "  if is_integer(dtype(a)) { return dtype(a)(i32(a > 0) - i32(a < 0)) }\n"
+        "  return a > 0 ? dtype(a)(1) : a < 0 ? dtype(a)(-1) : a == 0 ? dtype(a)(0) : a",
+        _IS_NAN,
+        _IS_INF,
+    ),
+    "heaviside": _binary("heaviside", "isnan(x) ? x : x < 0 ? dtype(x)(0) : x > 0 ? dtype(x)(1) : y"),
+    "logaddexp": _binary(
+        "logaddexp",
+        "x == y ? x + dtype(x)(0.6931471805599453) : isnan(x) or isnan(y) ? x + y : max(x, y) + log1p(exp(-abs(x - y)))",
+    ),
+    "logaddexp2": _binary(
+        "logaddexp2",
+        "x == y ? x + 1 : isnan(x) or isnan(y) ? x + y"
+        " : max(x, y) + log1p(exp2(-abs(x - y))) * dtype(x)(1.4426950408889634)",
+    ),
+    "fmod": _text(
+        "fmod",
+        "a, b",
+        "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        "  if dtype(x) == bool { return i8(0) }\n"
+        "  if is_integer(dtype(x)) {\n    if y == 0 { return dtype(x)(0) }\n    return dtype(x)(rem_trunc(x, y))\n  }\n"
+        "  return fmod(x, y)",
+        _COMMON,
+    ),
+    "divmod": _DIVMOD,
+    "floor_divide": _text("floor_divide", "a, b", "  return np_divmod(a, b)[0]", _DIVMOD),
+    "remainder": _text("remainder", "a, b", "  return np_divmod(a, b)[1]", _DIVMOD),
+    # Integers by squaring, modulo 2 to the width. NumPy refuses a negative exponent, which a kernel gives 1 / a ** n for.
+    "power": _text(
+        "power",
+        "a, b",
+        "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        "  if dtype(x) == bool { return i8(x or not y) }\n"
+        "  if is_integer(dtype(x)) { return dtype(x)(x ** y) }\n  return pow(x, y)",
+        _COMMON,
+    ),
+    "gcd": _text(
+        "gcd",
+        "a, b",
+        "  var x = dtype(np_common(a, b))(a)\n  var y = dtype(np_common(a, b))(b)\n"
+        "  while y != 0 {\n    let r = dtype(x)(rem_trunc(x, y))\n    x = y\n    y = r\n  }\n  return dtype(x)(abs(x))",
+        _COMMON,
+    ),
+    "lcm": _text(
+        "lcm",
+        "a, b",
+        "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        "  var g = x\n  var h = y\n  while h != 0 {\n    let r = dtype(x)(rem_trunc(g, h))\n    g = h\n    h = r\n  }\n"
+        "  if g == 0 { return dtype(x)(0) }\n  return dtype(x)(div_trunc(dtype(x)(abs(x)), dtype(x)(abs(g))) * dtype(x)(abs(y)))",
+        _COMMON,
+    ),
+    "ldexp": _text("ldexp", "a, b", "  return ldexp(np_float(a), i32(min(max(i64(b), -100000i64), 100000i64)))", _FLOAT),
+    "frexp": _unary("frexp", "frexp(x)"),
+    "modf": _unary("modf", "modf(x)"),
+    "isfinite": _IS_FINITE,
+    "isinf": _IS_INF,
+    "isnan": _IS_NAN,
+    "equal": _text("equal", "a, b", "  return a == b"),
+    "not_equal": _text("not_equal", "a, b", "  return a != b"),
+    "less": _order("less", "np_is_less(a, b)"),
+    "greater": _order("greater", "np_is_less(b, a)"),
+    "less_equal": _order("less_equal", "np_is_less(a, b) or a == b"),
+    "greater_equal": _order("greater_equal", "np_is_less(b, a) or a == b"),
+    "logical_and": _text("logical_and", "a, b", "  return np_truth(a) and np_truth(b)", _TRUTH),
+    "logical_or": _text("logical_or", "a, b", "  return np_truth(a) or np_truth(b)", _TRUTH),
+    "logical_xor": _text("logical_xor", "a, b", "  return np_truth(a) != np_truth(b)", _TRUTH),
+    "logical_not": _text("logical_not", "a", "  return not np_truth(a)", _TRUTH),
+    "maximum": _choice("maximum", "np_is_less(x, y)", True),
+    "minimum": _choice("minimum", "np_is_less(y, x)", True),
+    "fmax": _choice("fmax", "np_is_less(x, y)", False),
+    "fmin": _choice("fmin", "np_is_less(y, x)", False),
+    "bitwise_count": _text("bitwise_count", "a", "  if dtype(a) == bool { return u8(a) }\n  return u8(popc(dtype(a)(abs(a))))"),
+}
+# Other names of the same ufuncs, which NumPy had first: `np.abs.__name__` is "absolute".
+_OTHER_NAMES = {"radians": "deg2rad", "degrees": "rad2deg"}
+_UFUNCS |= {name: _UFUNCS[same] for name, same in _OTHER_NAMES.items()}
+
+
+# Functions of Python's math that are NumPy's ufuncs: (the function, how many arguments it has in a call) -> the func.
+_OF_MATH = {
+    (math.gcd, 2): _UFUNCS["gcd"],
+    (math.lcm, 2): _UFUNCS["lcm"],
+    (math.radians, 1): _UFUNCS["deg2rad"],
+    (math.degrees, 1): _UFUNCS["rad2deg"],
+}
+
+
+def of_math(thing, count):
+    """The func that a function of Python's math is in a call with `count` arguments, or None."""
+    return _OF_MATH.get((thing, count)) if isinstance(thing, types.BuiltinFunctionType) else None
+
+
+def is_ufunc(thing):
+    """Whether an object is a ufunc of NumPy, also where NumPy is not imported."""
+    return type(thing).__name__ == "ufunc" and type(thing).__module__ == "numpy"
+
+
+def text_of(thing):
+    """The func of the kernel IR that a ufunc of NumPy is, or None: kjit has none for it."""
+    return _UFUNCS.get(thing.__name__) if is_ufunc(thing) else None
