@@ -15,8 +15,49 @@ EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32, E4M3, E5M2 = 1, 2, 8, 16, 32, 64, 128
 _OPTIONS = ("accumulator", "device", "plan", "stream")
 
 
-def function_of(thing, word="an operator"):
-    """The func that a function of Python is; None stays None."""
+# Functions of one and of two elements by their ufunc of NumPy.
+_of_ufuncs: dict = {}
+
+
+def _of_ufunc(ufunc, word):
+    """The func that a ufunc of NumPy is."""
+    from .frontend import ufuncs
+
+    if ufuncs.text_of(ufunc) is None:
+        raise TypeError(f"{word}: kernels do not have np.{ufunc.__name__}")
+    if ufunc not in _of_ufuncs:
+        functions = (lambda a: ufunc(a), lambda a, b: ufunc(a, b))
+        _of_ufuncs[ufunc] = Function(functions[ufunc.nin - 1])
+    return _of_ufuncs[ufunc]
+
+
+def _of_partial(partial, word):
+    """The func that functools.partial gives: the arguments that it holds are constants."""
+    function = function_of(partial.func, word)
+    names = function._parameters()
+    known = dict(zip(names, partial.args))
+    if len(partial.args) > len(names) or set(partial.keywords) - set(names[len(partial.args) :]):
+        raise TypeError(f"{word}: functools.partial holds an argument that {function.py_func.__name__}() does not take")
+    return function.bound({**known, **partial.keywords})
+
+
+def _without_defaults(function, count):
+    """The func for calls with `count` arguments: the parameters after those have their defaults, which are constants."""
+    code, defaults = function.py_func.__code__, function.py_func.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    values = dict(zip(names[len(names) - len(defaults) :], defaults))
+    rest = function._parameters()[count:]
+    if not rest or not all(name in values for name in rest):
+        return function
+    variants = function.__dict__.setdefault("_of_counts", {})
+    if count not in variants:
+        variants[count] = function.bound({name: values[name] for name in rest})
+    return variants[count]
+
+
+def function_of(thing, word="an operator", count=None):
+    """The func that a function of Python, a ufunc of NumPy or a functools.partial of one is; None stays None. count: the number
+    of arguments that it is called with; parameters beyond those keep their defaults."""
     if thing is None:
         return None
     if isinstance(thing, types.FunctionType):
@@ -25,23 +66,27 @@ def function_of(thing, word="an operator"):
         if known is None:
             known = thing.__kjit_func__ = Function(thing)
         thing = known
+    elif isinstance(thing, functools.partial):
+        thing = _of_partial(thing, word)
+    elif type(thing).__name__ == "ufunc":
+        thing = _of_ufunc(thing, word)
     if not isinstance(thing, Function):
         raise TypeError(f"{word} is a function of Python or a kjit.func, not {type(thing).__name__}")
-    return thing
+    return thing if count is None else _without_defaults(thing, count)
 
 
-def _pair(thing, word):
+def _pair(thing, word, count=None):
     """What the extension takes for a func: (module, name), or None."""
-    function = function_of(thing, word)
+    function = function_of(thing, word, count)
     return None if function is None else function._loaded_module()
 
 
 def less_of(less):
-    return _pair(less, "`less`")
+    return _pair(less, "`less`", 2)
 
 
 def equal_of(equal):
-    return _pair(equal, "`equal`")
+    return _pair(equal, "`equal`", 2)
 
 
 def operator_of(thing, commutes=False):
@@ -50,11 +95,11 @@ def operator_of(thing, commutes=False):
         if "\0" in thing:
             raise ValueError(f"an operator's name has no zeros: {thing!r}")
         return thing
-    if not isinstance(thing, (types.FunctionType, Function)):
+    if not isinstance(thing, (types.FunctionType, Function, functools.partial)) and type(thing).__name__ != "ufunc":
         raise TypeError(
             f"an operator is a function of Python, a kjit.func or a name that kjit has, not {type(thing).__name__}"
         )
-    return (*_pair(thing, "an operator"), bool(commutes))
+    return (*_pair(thing, "an operator", 2), bool(commutes))
 
 
 # ---- operands ----
@@ -63,11 +108,11 @@ def operator_of(thing, commutes=False):
 class Computed:
     """An operand whose elements are computed where they are needed, see `kjit.computed`."""
 
-    def __init__(self, function, shape, arrays):
+    def __init__(self, function, shape, arrays, count=None):
         if function is None:
             raise TypeError("what is computed is a function of Python or a kjit.func, not None")
-        self.function, self.arrays = function_of(function, "what is computed"), arrays
         self.shape = shape if shape is None or isinstance(shape, tuple) else (shape,)
+        self.function, self.arrays = function_of(function, "what is computed", count), arrays
 
     def packed(self):
         """What the extension takes: (module, name, shape, arrays)."""
@@ -348,7 +393,7 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
     if out is None and where is not None:
         raise TypeError("where= leaves elements as they are: say which by out=")
     element = element_of(dtype) if dtype is not None else _common_type(operands) if signature and out is None else None
-    arguments = (Plain(_pair(function, "what is mapped")), Several(operands))
+    arguments = (Plain(_pair(function, "what is mapped", len(operands) + (count or 0) if signature else len(operands))), Several(operands))
     flags = OUTER if outer else 0
     outcome = perform(
         "map", count, arguments, out, together=True, dtype=element, where=where, signature=signature, flags=flags, options=options
@@ -363,12 +408,17 @@ class Ufunc:
         self._function = function_of(function, "what is vectorized")
         self.signature = signature
         functools.update_wrapper(self, self._function.py_func)
-        self.nin = self._function.py_func.__code__.co_argcount - (_outputs(signature) or 0)
+        names = self._function._parameters()
+        self.nin = len(names) - (_outputs(signature) or 0)
+        defaults = self._function.py_func.__defaults__ or ()
+        # Parameters with defaults need not be given: they are the last ones, and with core dimensions those are the results.
+        self._least = self.nin if signature else max(0, self.nin - len(defaults))
 
     def __call__(self, *operands, out=None, where=None, dtype=None, **options):
         """The function over arrays and numbers, which broadcast; see `kjit.map` for shapes, options and errors."""
-        if len(operands) != self.nin:
-            raise TypeError(f"{self.__name__}() takes {self.nin} arrays, {len(operands)} were given")
+        if not self._least <= len(operands) <= self.nin:
+            count = self.nin if self._least == self.nin else f"{self._least} to {self.nin}"
+            raise TypeError(f"{self.__name__}() takes {count} arrays, {len(operands)} were given")
         return map(self._function, *operands, out=out, where=where, dtype=dtype, signature=self.signature, **options)
 
     def outer(self, *operands, out=None, **options):

@@ -256,7 +256,8 @@ class Function(_Compiled, _kjit.Function):
     def _load(self):
         """For the extension: (module, name, parameters, defaults, whether numbers of Python have types)."""
         module, name = self._module()
-        return module, name, self._parameters(), self.py_func.__defaults__ or (), self.is_typed
+        defaults = () if self.known else self.py_func.__defaults__ or ()
+        return module, name, self._parameters(), defaults, self.is_typed
 
     def _loaded_module(self):
         """(module, name) for an algorithm, which runs in the context without checks."""
@@ -269,6 +270,18 @@ class Function(_Compiled, _kjit.Function):
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
+
+    # Of a func that was made by `bound`: the values of parameters that no caller gives, by name.
+    known: dict = {}
+
+    def bound(self, known):
+        """A func without some parameters, whose values are constants in it. known: these values by name."""
+        func = type(self).__new__(type(self))
+        func.__dict__.update(self.__dict__, _made=None, _loaded=None, known={**self.known, **known})
+        return func
+
+    def _parameters(self):
+        return tuple(name for name in super()._parameters() if name not in self.known)
 
     def __repr__(self):
         return f"<kjit.Function {self.py_func.__qualname__}>"

@@ -102,6 +102,12 @@ def _shared(devices, options):
     return {"devices": tuple(devices)}
 
 
+def _of_rows(function, y, arguments):
+    """The function of pairs: it is called with a row of x, a row of each y, two positions and further arguments."""
+    further = _further(arguments)
+    return Computed(function, None, further, 3 + (len(y) if isinstance(y, tuple) else 1) + len(further))
+
+
 def pairs(
     function, x, y, operator="add", *, arguments=(), out=None, chunk=0, devices=None, commutes=False, **options
 ):
@@ -116,7 +122,7 @@ def pairs(
 
     options: see `kjit.reduce`. ArgumentError: shapes, no rows of y and no identity. TypingError: what the function returns.
     UnsupportedError: rows of more than 4096 bytes."""
-    inner = Computed(function, None, _further(arguments))
+    inner = _of_rows(function, y, arguments)
     given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
     return one(perform("pairs", 1, given, listed(out), chunk=chunk, options=options, **_shared(devices, options)))
 
@@ -124,7 +130,7 @@ def pairs(
 def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, devices=None, **options):
     """(values, places): for each i the k least of `function(x[i], y[j], i, j, *arguments)` in ascending order, and the j that they
     are of; both have the shape (rows of x, k). k: 1 to 64. out: a tuple of two arrays. The rest: see `kjit.pairs`."""
-    given = Computed(function, None, _further(arguments)), x, _rows(y), Plain(k)
+    given = _of_rows(function, y, arguments), x, _rows(y), Plain(k)
     return perform("pairs_smallest", 2, given, out, chunk=chunk, options=options, **_shared(devices, options))
 
 
