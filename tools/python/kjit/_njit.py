@@ -50,7 +50,7 @@ class _Part(_functions._Compiled):
 
     def __init__(self, whole, loop):
         self.py_func, self.node, self.loop = whole.py_func, loop.node, loop
-        self.attributes, self._bits, self._rules = whole.attributes, whole._bits, " @wrap"
+        self.attributes, self._bits, self._rules = whole.attributes, whole._bits, " @numba"
         self._made = None
 
     def _parameters(self):
@@ -147,7 +147,7 @@ class Njit(_functions.Function):
                 "debug": options.get("debug"),
                 "fastmath": options.get("fastmath"),
                 "inline": inline,
-                "wrap": True, "interruptible": options.get("interruptible"),
+                "numba": True, "interruptible": options.get("interruptible"),
             },
         )
         self._splitter_made = self._loaded = None

@@ -227,7 +227,8 @@ class DeviceNDArray:
                     f"Can't copy sequence with size {extent} to array axis {axis} with dimension {wanted}"
                 )
         if view.size:
-            given = numpy.ascontiguousarray(numpy.broadcast_to(given, view.shape), dtype=self.dtype)
+            # A copy, as what broadcast_to gives is read-only.
+            given = numpy.array(numpy.broadcast_to(given, view.shape), self.dtype, order="C")
             view._own.copy_from(given.reshape(view.shape))
 
     def setitem(self, key, value, stream=0):

@@ -12,6 +12,7 @@ u64, f32 = dtypes.SCALARS["u64"], dtypes.SCALARS["f32"]
 # A state is two 64-bit numbers.
 xoroshiro128p_dtype = numpy.dtype([("s0", numpy.uint64), ("s1", numpy.uint64)], align=True)
 _DOUBLE_STEP = 1.0 / (1 << 53)
+_BELOW_ONE = numpy.float32(1 - 2**-24)
 _FIRST = numpy.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = numpy.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = numpy.uint64(0x94D049BB133111EB)
@@ -71,8 +72,9 @@ def _init(states, seed, start, count):
 
 
 def xoroshiro128p_uniform_float32(states, index):
-    """A float32 in [0, 1) from states[index]."""
-    return f32(xoroshiro128p_uniform_float64(states, index))
+    """A float32 in [0, 1) from states[index]: the number of xoroshiro128p_uniform_float64, rounded. One of 2^25 of these
+    rounds to 1, and becomes the largest number below 1."""
+    return min(f32(xoroshiro128p_uniform_float64(states, index)), _BELOW_ONE)
 
 
 def xoroshiro128p_uniform_float64(states, index):

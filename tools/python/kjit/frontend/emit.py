@@ -9,7 +9,7 @@ from . import closures, library, static, words
 from .expression import BINARY, Expressions
 from .loops import Loops
 from .scope import Scope
-from .versions import split
+from .versions import split, without_annotations
 
 
 class Emitter(Loops, Expressions):
@@ -46,7 +46,7 @@ class Emitter(Loops, Expressions):
                 if name in words.INSTEAD and name not in allowed:
                     raise self.error(inner, words.INSTEAD[name])
         if is_typed:
-            self.body = split(self.body, self.parameters)
+            self.body = split(without_annotations(self.body), self.parameters)
         self.scope = Scope(self.body, self.parameters)
         # A parameter with a known value is a name of the function's surroundings, unless it is assigned to.
         self.given = known = known or {}
@@ -121,7 +121,7 @@ class Emitter(Loops, Expressions):
         head.append(")")
         if self.result and kind == "func":
             head += [f" -> {self.result}"]
-        result = None if self.result else getattr(self.node, "returns", None)
+        result = None if self.result or self.is_typed else getattr(self.node, "returns", None)
         if result is not None and kind == "func":
             annotated = self.annotation("return", result)
             if annotated is not None:
@@ -141,6 +141,9 @@ class Emitter(Loops, Expressions):
         return self.lines
 
     def annotation(self, name, node):
+        """What an annotation says of a type, or None: where numbers of Python have Numba's types it says nothing, as in Numba."""
+        if node is None or self.is_typed:
+            return None
         value = self.python.__annotations__.get(name)
         if isinstance(value, str):
             value = (
@@ -151,13 +154,13 @@ class Emitter(Loops, Expressions):
     def check_given(self):
         """Parameters of a kernel that are given functions say nothing else."""
         for argument in [*self.node.args.posonlyargs, *self.node.args.args]:
-            value = self.annotation(argument.arg, argument.annotation) if argument.arg in self.given and argument.annotation else None
+            value = self.annotation(argument.arg, argument.annotation) if argument.arg in self.given else None
             if value is not None and not (isinstance(value, dtypes.Const) and value.type is None):
                 raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, and was given a function")
 
     def tuple_parameter(self, argument, name, shape):
         """Of a kernel: what its items are, their types say."""
-        value = None if argument.annotation is None else self.annotation(argument.arg, argument.annotation)
+        value = self.annotation(argument.arg, argument.annotation)
         is_const = isinstance(value, dtypes.Const) and value.type is None
         if value is not None and not is_const:
             raise self.error(argument.annotation, f"`{argument.arg}` takes {value!r}, and was given a tuple")
@@ -167,8 +170,6 @@ class Emitter(Loops, Expressions):
         shape = self.shapes.get(argument.arg)
         if shape is not None and self.kind == "kernel":
             return self.tuple_parameter(argument, name, shape)
-        if argument.annotation is None:
-            return [name]
         value = self.annotation(argument.arg, argument.annotation)
         if value is None:
             return [name]

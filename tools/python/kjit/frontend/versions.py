@@ -7,6 +7,19 @@ import copy
 from . import scope
 
 
+class _Plain(ast.NodeTransformer):
+    def visit_AnnAssign(self, statement):
+        plain = ast.Pass() if statement.value is None else ast.Assign([statement.target], statement.value)
+        return ast.copy_location(plain, statement)
+
+
+def without_annotations(body):
+    """The statements with plain assignments in place of annotated ones, as a copy where there are any: Numba ignores annotations."""
+    if not any(isinstance(node, ast.AnnAssign) for statement in body for node in ast.walk(statement)):
+        return body
+    return [_Plain().visit(copy.deepcopy(statement)) for statement in body]
+
+
 def split(body, parameters):
     """The statements, as a copy where a variable was split; its parts are called a.1, a.2 and so on."""
     found = _Search(parameters)
@@ -80,7 +93,7 @@ class _Search:
     def _beside_loops(self, body, at, name):
         """The nodes of a value that is used in its block only, where all others of the name are variables of loops that nobody
         uses."""
-        if name in self.parameters or body is self.whole:
+        if name in self.parameters or body is self.whole or _names(body[at].value, name):
             return None
         here = [n for statement in body[at:] for n in _names(statement, name)]
         if any(isinstance(n.ctx, ast.Store) for n in here[1:]):
