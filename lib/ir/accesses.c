@@ -162,7 +162,8 @@ static bool hands_on(ki_builtin_id id, size_t operand)
 {
   return id == KJ_BUILTIN_SELECT
            ? operand > 0
-           : (id == KJ_BUILTIN_TRANSPOSE || id == KJ_BUILTIN_RESHAPE) && operand == 0;
+           : (id == KJ_BUILTIN_TRANSPOSE || id == KJ_BUILTIN_RESHAPE || id == KJ_BUILTIN_REFER) &&
+               operand == 0;
 }
 
 static bool is_const(const ki_decl *param)

@@ -544,6 +544,8 @@ typedef struct kt_slice {
 } kt_slice;
 kt_slice kt_infer_slice(kt_scope *s, const ki_expr *slice, const kt_expr *array,
                         uint32_t dimension);
+/* The element at the indices as an array without dimensions. */
+kt_expr *kt_make_only(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_location location);
 /* The array itself where all is taken. */
 kt_expr *kt_make_view(kt_scope *s, kt_expr *array, const kt_slice *slices, kj_location location);
 /* What the address of the first element of an array of the block or the thread is a multiple of, in

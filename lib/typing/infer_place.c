@@ -17,9 +17,7 @@ static uint32_t element_alignment(kt_scope *s, const ki_type_info *array)
                                 : ki_alignment(s->c->types, array->element);
 }
 
-/* The element at the indices as an array without dimensions. */
-static kt_expr *make_only(kt_scope *s, kt_expr *array, const kt_exprs *indices,
-                          kj_location location)
+kt_expr *kt_make_only(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_location location)
 {
   kt_slice slices[KJ_MAX_RANK] = { 0 };
   for (size_t i = 0; i < indices->count; i++)
@@ -64,7 +62,7 @@ static kt_expr *new_load(kt_scope *s, kt_expr *array, const kt_exprs *indices, k
 static kt_expr *read_member(kt_scope *s, kt_expr *array, const kt_exprs *indices,
                             ki_component component, kj_location location)
 {
-  kt_expr *member = make_member(s, make_only(s, array, indices, location), component, location);
+  kt_expr *member = make_member(s, kt_make_only(s, array, indices, location), component, location);
   if (kt_is_value_array(s->c, component.type)) return member;
   return new_load(s, member, &(kt_exprs){ 0 }, location);
 }
@@ -333,7 +331,7 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
     add_step(s, t, (kt_path_step){ .component = component.index, .type = component.type });
     return;
   }
-  kt_expr *member = make_member(s, make_only(s, t->place.array, &t->place.indices, expr->location),
+  kt_expr *member = make_member(s, kt_make_only(s, t->place.array, &t->place.indices, expr->location),
                                 component, expr->location);
   if (kt_is_value_array(s->c, component.type)) *t = (target){ .value = member };
   else set_element(s, expr, member, (kt_exprs){ 0 }, t);

@@ -460,6 +460,15 @@ static kt_expr *array_operand(kt_scope *s, const kt_operands *o)
   return array;
 }
 
+/* Makes a struct that is an element of an array an array without dimensions. Its fields are places,
+ * which are the fields of the element. */
+kt_expr *kt_rule_refer(kt_scope *s, const kt_operands *o)
+{
+  kt_expr *value = o->values.items[0];
+  bool is_element = value->kind == KJ_T_LOAD && kt_is_struct(s->c, value->type);
+  return is_element ? kt_make_only(s, value->x, &value->args, o->location) : value;
+}
+
 kt_expr *kt_rule_transpose(kt_scope *s, const kt_operands *o)
 {
   return kt_make_transpose(s, array_operand(s, o), o->location);

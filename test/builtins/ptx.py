@@ -47,6 +47,7 @@ ROWS = {
     "bind_back": row("r[i] = call(bind_back(max, x[i]), y[i])", r"max\.f32", before="func call(f: func, v) { return f(v) }"),
     "is_aligned": row("r[i] = is_aligned(pointer(x[0]), 32) ? 1 : 2", r"and\.b64|and\.b32"),
     "select": row("r[i] = select(x[i] > 0, y[i], z[i])", r"selp\."),
+    "refer": row("let t = refer(x[i])\nr[i] = t", r"ld\.global"),
     "transpose": row("let t = transpose(x)\nr[i] = t[i]", r"ld\.global"),
     "reshape": row("let m = reshape(x, 2, 4)\nr[i] = m[1, 2]", r"ld\.global.*\+24\]"),
     # barriers and fences

@@ -224,3 +224,23 @@ def _(r, rng):
     r.launch("far", "1, 50", "r", "x")
     t = np.arange(50)
     r.expect("r", x[t // 32 * 32 + t % 18])
+
+
+@row("references to elements")
+def _(r, rng):
+    n = 40
+    given = random_of(record, (3 * n,), rng)
+    first = (3 * rng.permutation(n)).astype("i4")
+    expected = given.copy()
+    for i in first:
+        expected["c"][i, 1] = 2
+        for at, by in ((i, 1), (i + 1, 2)):
+            expected["a"][at] += by
+            expected["b"][at] = np.int32(expected["d"][at, 1]) + 1
+        chosen = i + 1 if expected["b"][i] > 100 else i
+        expected["d"][chosen, 0] = 9
+        expected[i + 2] = expected[chosen]
+    r.structs_of("Record", r=given)
+    r.arrays_of(first=first)
+    r.launch("references", "", "r", "first")
+    r.verify(["r"], lambda got: same_fields(got, expected))

@@ -335,7 +335,10 @@ class Emitter(Loops, Expressions):
         if not isinstance(target, (ast.Tuple, ast.List)):
             if self.is_typed and self.store_composed(statement, target, depth):
                 return
-            return self.store(statement, [target], self.value_of(statement.value, depth), depth)
+            value = self.value_of(statement.value, depth)
+            if isinstance(target, ast.Name):
+                value = self.reference(statement.value, value)
+            return self.store(statement, [target], value, depth)
         if not target.elts:
             raise self.error(target, "no variable takes the value")
         value = self.expression(statement.value)

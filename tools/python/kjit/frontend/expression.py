@@ -25,6 +25,8 @@ BINARY = {
 }
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
+# Properties of arrays, which are no fields of records.
+_OF_ARRAYS = ("shape", "strides", "size", "ndim", "T", "dtype")
 _DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
 _OF_PYTHON = ("abs", "min", "max", "len", "range", "sum", "round", "pow", "enumerate", "zip", "print")
 
@@ -206,6 +208,14 @@ class Expressions:
         for i, item in enumerate(items):
             parts += ([", "] if i else []) + (self.slice(item) if isinstance(item, ast.Slice) else self.index(item))
         return [self.source.place(node), *parts, "]"]
+
+    def reference(self, node, parts):
+        """An element of an array, or a field of one, that a name or a parameter gets: a record is a reference, as in NumPy."""
+        if not isinstance(node, (ast.Subscript, ast.Attribute)) or self.static_value(node) is not static.UNKNOWN:
+            return parts
+        if isinstance(node, ast.Attribute) and node.attr in _OF_ARRAYS:
+            return parts
+        return [self.source.place(node), "refer(", *parts, ")"]
 
     def index(self, node):
         value = self.static_value(node)
@@ -542,7 +552,10 @@ class Expressions:
                 parts += [", "] if parts else []
                 if name == spread:
                     value = ast.copy_location(ast.Tuple(list(items), ast.Load()), node)
-                text = self.expression(value) if isinstance(value, ast.AST) else self.known(value, node)
+                if isinstance(value, ast.AST):
+                    text = self.reference(value, self.expression(value))
+                else:
+                    text = self.known(value, node)
                 parts += [f"{kinds[name]}(", *text, ")"] if kinds.get(name) else text
         return [self.source.place(node), f"{symbol}(", *parts, ")"]
 

@@ -46,6 +46,8 @@ class Loops:
         self.begin_loop(statement, depth)
         if self.static_value(getattr(statement.iter, "func", statement.iter)) in (enumerate, zip):
             self.loop_of_items(statement, depth)
+        elif self.assigns_fields(statement):
+            self.loop_of_records(statement, depth)
         else:
             self.loop(statement, depth)
         self.end_loop(statement, depth)
@@ -115,6 +117,32 @@ class Loops:
         for i, part in enumerate(item):
             parts += ([", "] if i else []) + (self.join_items(part) if isinstance(part, tuple) else part)
         return [*parts, ",)" if len(item) == 1 else ")"]
+
+    def loop_of_records(self, statement, depth):
+        """A loop over an array, in whose body fields of the elements are assigned: its variable is a reference to each."""
+        counter, items, target = self.temporary(), self.temporary(), statement.target
+        place = [self.source.place(statement)]
+        self.put(depth, place, f"let {items} = ", self.expression(statement.iter))
+        self.put(depth, place, f"for {counter} in range(len({items})) {{")
+        self.take_item(statement, target, ["refer(", f"{items}[{counter}]", ")"], depth + 1)
+        self.block(statement.body, depth + 1)
+        self.put(depth, "}")
+
+    def assigns_fields(self, statement):
+        """Whether a loop goes over an array or a tuple, and fields of its variable are assigned in its body."""
+        if not isinstance(statement.target, ast.Name) or isinstance(statement.iter, (ast.Call, ast.Tuple)):
+            return False
+        return any(
+            isinstance(base, ast.Name) and base.id == statement.target.id
+            for inner in statement.body
+            for node in ast.walk(inner)
+            if isinstance(node, (ast.Assign, ast.AugAssign))
+            for place in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(place, ast.Attribute)
+            or isinstance(place, ast.Subscript)
+            and isinstance(self.static_value(place.slice), str)
+            for base in [place.value]
+        )
 
     def loop(self, statement, depth):
         head, attribute = self.loop_head(statement.iter)

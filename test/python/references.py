@@ -1,0 +1,181 @@
+# RUN: %kjit-python %s
+"""A record of an array is a reference, as it is in NumPy: each function runs in Python and compiled, and the arrays are the same."""
+import os
+
+os.environ.setdefault("KJIT_DEVICE", "cpu")
+import kjit
+import numpy as np
+from kjit import cuda, njit
+
+INNER = np.dtype([("u", "f4"), ("v", "i8")])
+RECORD = np.dtype([("x", "f8"), ("n", "i4"), ("inner", INNER), ("t", "i2", 3)])
+rng = np.random.default_rng()
+
+
+
+def filled(shape):
+    made = np.zeros(shape, RECORD)
+    made["x"] = rng.standard_normal(shape)
+    made["n"] = rng.integers(-9, 9, shape)
+    made["inner"]["u"] = rng.integers(-9, 9, shape)
+    made["inner"]["v"] = rng.integers(-9, 9, shape)
+    made["t"] = rng.integers(-9, 9, (*shape, 3))
+    return made
+
+
+def change(p, by):
+    p.x += by
+    p["n"] -= 1
+    p.t[1] = by
+
+
+def both(p, q):
+    change(p, 1)
+    change(q, 2)
+    p.x = q.x + p.inner.u
+
+
+def named(a, b):
+    for i in range(len(a)):
+        p = a[i]
+        p.x = p.x * 2
+        p["n"] += 1
+        p.t[2] = p.n
+    b[0, 0].x = a[0].x
+
+
+def handed_over(a, b):
+    change(a[1], 3)
+    q = b[1, 2]
+    change(q, 4)
+    both(a[0], b[0, 1])
+    both(q, q)
+
+
+def nested(a, b):
+    p = a[2]
+    inner = p.inner
+    inner.u += 1
+    b[0, 0].inner.v = 7
+    other = b[0, 0].inner
+    other.v += p.n
+
+
+def read_later(a, b):
+    p = a[0]
+    a[0].x = 50
+    b[1, 1].x = p.x
+
+
+def renamed(a, b):
+    best = a[0]
+    for i in range(1, len(a)):
+        if a[i].x < best.x:
+            best = a[i]
+    best.n = 1000
+    row = b[1]
+    p = row[2]
+    p.n = 2000
+
+
+def exchanged(a, b):
+    t = a[0]
+    a[0] = a[1]
+    a[1] = t
+    b[0, 0] = a[2]
+    p = b[0, 0]
+    p.x = -1
+
+
+def gone_through(a, b):
+    for p in a:
+        p.x = p.x + 1
+        p.n = 3
+    for row in b:
+        for p in row:
+            p["n"] += 5
+
+
+FUNCTIONS = [named, handed_over, nested, read_later, renamed, exchanged, gone_through]
+
+
+def in_python(function):
+    """Python has no attributes for the fields of records: numpy.record has."""
+
+    def run(a, b):
+        return function(a.view(np.recarray), b.view(np.recarray))
+
+    return run
+
+
+def as_kernel(decorate):
+    def made(function):
+        inner = decorate.inner(function)
+
+        def run(a, b):
+            inner(a, b)
+
+        return decorate.kernel(run)
+
+    return made
+
+
+class Cuda:
+    inner = staticmethod(lambda f: cuda.jit(device=True)(f))
+    kernel = staticmethod(lambda f: cuda.jit(f)[1, 1])
+
+
+class Jit:
+    inner = staticmethod(lambda f: f)
+    kernel = staticmethod(kjit.jit(block=1, grid=1))
+
+
+for function in FUNCTIONS:
+    for compiled in (njit, as_kernel(Cuda), as_kernel(Jit)):
+        a, b = filled((5,)), filled((2, 3))
+        c, d = a.copy(), b.copy()
+        in_python(function)(c, d)
+        compiled(function)(a, b)
+        assert a.tobytes() == c.tobytes() and b.tobytes() == d.tobytes(), (function.__name__, compiled, a, c, b, d)
+
+
+# ---- elements that are numbers stay numbers, whatever is done to the array afterwards ----
+
+
+def numbers(x, z):
+    first = x[0]
+    x[0] = 9
+    x[1] = first
+    w = z[0]
+    z[0] = 2j
+    z[1] = w
+
+
+for compiled in (njit, as_kernel(Cuda), as_kernel(Jit)):
+    x, z = rng.standard_normal(3), rng.standard_normal(3) + 1j
+    y, w = x.copy(), z.copy()
+    numbers(y, w)
+    compiled(numbers)(x, z)
+    assert x.tolist() == y.tolist() and z.tolist() == w.tolist()
+
+
+# ---- in shared and local memory ----
+
+
+@cuda.jit
+def shared_records(r):
+    tile = cuda.shared.array(4, INNER)
+    mine = cuda.local.array(2, INNER)
+    i = cuda.threadIdx.x
+    p = tile[i]
+    p.u = i
+    p.v = i * 10
+    cuda.syncthreads()
+    q = mine[1]
+    q.v = tile[3 - i].v
+    r[i] = mine[1].v + tile[i].u
+
+
+r = np.zeros(4)
+shared_records[1, 4](r)
+assert r.tolist() == [30, 21, 12, 3]
