@@ -15,7 +15,7 @@ checks=(libmpfr-dev gdb libopenmpi-dev openmpi-bin python3-mpi4py python3-distri
 
 # What Debian has no package of, or another release in each: what an example is compared with, and what looks for mistakes in Python. In build/python, where
 # test/lit.cfg.py and scripts/test look for it. Without a network these checks are skipped.
-python_packages=(pyarrow==21.0.0 ruff==0.8.4 mypy==1.13.0)
+python_packages=(pyarrow==21.0.0 numba==0.61.2 ruff==0.8.4 mypy==1.13.0)
 install_python_packages() {
   local folder
   folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/build/python

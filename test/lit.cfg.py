@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
-# Substitutions: %kjit-python (with the package kjit), %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
+# Substitutions: %kjit-python (with the package kjit), %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %numba-python (one that has Numba, with the package kjit), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made).
+# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made).
 import glob
 import os
 import platform
@@ -37,6 +37,7 @@ nvcc = shutil.which("nvcc") or next(iter(glob.glob("/usr/local/cuda*/bin/nvcc"))
 libdevice = glob.glob("/usr/local/cuda*/nvvm/libdevice/libdevice.10.bc") + glob.glob("/usr/lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc")
 # Beside the tests' own Python, that of scripts/setup.sh.
 pyarrow_python = next((python for python in [config.kjit_python, os.path.join(source_dir, "build", "python", "bin", "python3")] if answers(python, "-c", "import pyarrow") is not None), None)
+numba_python = next((python for python in [config.kjit_python, os.path.join(source_dir, "build", "python", "bin", "python3")] if answers(python, "-c", "import numba") is not None), None)
 devices = answers(kjit_run, "--devices") or ""
 compute_sanitizer = shutil.which("compute-sanitizer") or next(iter(glob.glob("/usr/local/cuda*/bin/compute-sanitizer")), None)
 cuda_gdb = shutil.which("cuda-gdb") or next(iter(glob.glob("/usr/local/cuda*/bin/cuda-gdb")), None)
@@ -56,6 +57,7 @@ features = {
     "dask": answers(config.kjit_python, "-c", "import dask.array, dask.distributed") is not None,
     "mpi4py": shutil.which("mpirun") and answers(config.kjit_python, "-c", "import mpi4py") is not None,
     "pyarrow": pyarrow_python,
+    "numba": numba_python,
     "make": shutil.which("make") and shutil.which("pkg-config"),
     "mpfr": os.path.exists(os.path.join(config.kjit_test_dir, "accuracy", "accuracy")),
     "compute-sanitizer": compute_sanitizer,
@@ -88,6 +90,7 @@ for name, value in [
     ("%cuda-gdb", cuda_gdb or "cuda-gdb"),  # before %cuda, which it begins with
     ("%cuda", kjit_run + " --device cuda"),
     ("%kjit-python", "env PYTHONPATH=%s %s" % (os.path.join(config.kjit_build_dir or "", "python"), config.kjit_python)),
+    ("%numba-python", "env PYTHONPATH=%s %s" % (os.path.join(config.kjit_build_dir or "", "python"), numba_python or config.kjit_python)),
     ("%python", config.kjit_python),
     ("%pyarrow-python", pyarrow_python or config.kjit_python),
     ("%cc", config.kjit_cc),

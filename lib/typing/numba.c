@@ -122,9 +122,15 @@ kt_expr *kt_make_numba_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
   if (!types)
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of %s: Numba has no such operator",
             ki_op_table[op].text, kt_type_text(s->c, x->type));
+  kjit_type given = x->type;
   x = convert_twice(s, x, types->x, types->result, location);
   bool is_bool = op == KJIT_OP_INVERT && x->type == KJIT_BOOL;
-  return kt_make_own_unary(s, is_bool ? KJIT_OP_NOT : op, x, location);
+  kt_expr *result = kt_make_own_unary(s, is_bool ? KJIT_OP_NOT : op, x, location);
+  /* Numba computes these in the operand's own type, and widens the result. */
+  bool is_narrow = (op == KJIT_OP_NEG || op == KJIT_OP_INVERT) && kt_is_integer(s->c, given) &&
+                   given != KJIT_BOOL && given != types->result;
+  if (!is_narrow) return result;
+  return kt_convert(s, kt_convert(s, result, given, location), types->result, location);
 }
 
 /* ---- types of several values ---- */

@@ -320,7 +320,8 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
 
 kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)
 {
-  if (kt_has_parts(s->c, x->type)) return kt_make_unary_parts(s, op, x, location);
+  bool is_truth = op == KJIT_OP_NOT && s->has_numba_types && kt_is_complex(s->c, x->type);
+  if (kt_has_parts(s->c, x->type) && !is_truth) return kt_make_unary_parts(s, op, x, location);
   if (op == KJIT_OP_NOT) x = kt_make_condition(s, x);
   require_numbers(s, op, x);
   if (op == KJIT_OP_INVERT) require_integers(s, op, x);

@@ -165,8 +165,9 @@ def calls(x):
 assert abs(calls(x) - njit(calls)(x)) < 1e-9
 assert compiled_helper(2.5) == helper(2.5, 3) - 1 and type(compiled_helper(2)) is float
 
-# Types: numbers of Python have some, and what is narrower comes back as NumPy's.
-assert type(njit(lambda a, b: a + b)(np.float32(1), np.float32(2))) is np.float32
+# Types: numbers of Python have some, and results are numbers of Python, as Numba's are.
+assert type(njit(lambda a, b: a + b)(np.float32(1), np.float32(2))) is float
+assert njit(lambda a, b: a + b)(np.float32(1), np.float32(1e-9)) == 1
 assert type(njit(lambda a: a * 2.5)(np.float32(1))) is float and njit(lambda a: 2**a)(40) == 2**40
 assert njit(lambda a: (a, (a > 1, a + 0.5)))(3) == (3, (True, 3.5)) and njit(lambda a: a)(2**40) == 2**40
 sum32 = njit(parallel=True)(lambda a: a)
@@ -180,7 +181,8 @@ def narrow(f, acc):
     return acc
 
 
-assert type(narrow(f, np.float32(0))) is np.float32 and type(narrow(f, 0.0)) is float
+assert type(narrow(f, np.float32(0))) is float and type(narrow(f, 0.0)) is float
+np.testing.assert_allclose(narrow(f, np.float32(0)), f.sum(), rtol=1e-4, atol=1e-4)
 np.testing.assert_allclose(narrow(f, 0.0), f.sum(dtype=np.float64), rtol=1e-12)
 assert narrow(f[:0], 7) == 7 and narrow(acc=1, f=k) == 1 + int(k.sum())
 

@@ -56,7 +56,7 @@ def integers(a, b):
     total = 0
     for i in range(len(a)):
         total += a[i] * b[i]
-    return total, a[0] << 20, a[0] ** 2, a[0] - b[0], ~a[0]
+    return total, a[0] << 20, a[0] ** 2, a[0] - b[0]
 
 
 rng = np.random.default_rng()
@@ -70,7 +70,8 @@ for dtype in "bhilBHI":
 
 f = np.float32([1.1])
 assert njit(lambda f, i: f[0] * i)(f, 3) == float(f[0]) * 3  # f32 and an integer are f64
-assert njit(lambda f, i: f[0] * i)(f, np.int8(3)).dtype == np.float32
+assert njit(lambda f, i: f[0] * i)(f, np.int8(3)) == float(f[0] * np.int8(3))
+assert [njit(lambda a: (~a[0], -a[0]))(np.array([200], t)) for t in ("u1", "i2")] == [(55, 56), (-201, -200)]
 
 
 # ---- whole numbers ----
@@ -173,3 +174,38 @@ states.copy_to_device(host)
 r, w = np.zeros(64, np.float32), np.zeros(64)
 uniform[1, 64](states, r, w)
 assert (r < 1).all() and (r > 0.9999999).all(), r
+
+
+# ---- dtypes as texts mean what NumPy means ----
+
+
+@cuda.jit
+def texts(x):
+    s = cuda.shared.array(4, "int")
+    t = cuda.shared.array(4, "f4")
+    u = cuda.local.array(3, "i8")
+    s[0] = 2**40
+    t[0] = 0.1
+    u[0] = 2**40
+    x[0], x[1], x[2] = s[0], t[0], u[0]
+
+
+x = np.zeros(3)
+texts[1, 1](x)
+assert x.tolist() == [2**40, float(np.float32(0.1)), 2**40]
+
+# ---- names of numba ----
+
+from kjit import boolean, config, float32, guvectorize, int32, prange, types, vectorize, void  # noqa: E402, F401
+
+assert float32 is types.float32 and repr(void(float32[:], int32)) == repr(types.void(types.float32[:], types.int32))
+
+
+@cuda.jit(void(float32[:], int32))
+def with_types(x, n):
+    x[0] = float32(n) / 2
+
+
+x = np.zeros(1, np.float32)
+with_types[1, 1](x, 3)
+assert x[0] == 1.5

@@ -285,6 +285,9 @@ class Machine:
             if e[1] == "not":
                 return v == 0
             v = convert(v, source, t)
+            if source != "bool" and t not in FLOATS and t not in COMPLEX and e[1] != "+":
+                # Numba computes it in the operand's own type and widens the result.
+                return convert(wrap(~v if e[1] == "~" else -v, source), source, t)
             return (not v if t == "bool" else wrap(~v, t)) if e[1] == "~" else v if e[1] == "+" else -v if t in FLOATS else wrap(-v, t)
         if kind == "cond":
             source, v = of(e[2] if self.value(e[1], env, local) != 0 else e[3])

@@ -43,6 +43,10 @@ _LATER = {
     for name in names.split()
 }
 
+# Numba's names, for `from kjit import njit, float32, types` in place of `from numba import ...`.
+_OF_NUMBA = ("boolean", "config", "none", "types", "void")
+_SCALARS_OF_NUMBA = """int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128""".split()
+
 # What `from kjit import *` brings: not what would hide Python's own functions.
 _HIDDEN = {
     "len",
@@ -74,6 +78,10 @@ def __getattr__(name):
         import importlib
 
         value = getattr(importlib.import_module("." + _LATER[name], __name__), name)
+    elif name in _OF_NUMBA or name in _SCALARS_OF_NUMBA:
+        from .cuda import config, types
+
+        value = {"types": types, "config": config}.get(name) or types.NAMES[name]
     elif name == "__all__":
         own = {n for n, v in globals().items() if n[0] != "_" and type(v).__name__ != "module"}
         value = sorted((own | set(_LATER) | set(_words())) - _HIDDEN)

@@ -254,10 +254,13 @@ class Function(_Compiled, _kjit.Function):
         self._loaded = None
 
     def _load(self):
-        """For the extension: (module, name, parameters, defaults, whether numbers of Python have types)."""
+        """For the extension: (module, name, parameters, defaults, whether numbers of Python have types, whether results keep
+        theirs)."""
         module, name = self._module()
         defaults = () if self.known else self.py_func.__defaults__ or ()
-        return module, name, self._parameters(), defaults, self.is_typed
+        return module, name, self._parameters(), defaults, self.is_typed, self._keeps_types
+
+    _keeps_types = False  # whether results are scalars of NumPy where a number of Python would lose the type
 
     def _loaded_module(self):
         """(module, name) for an algorithm, which runs in the context without checks."""

@@ -3,6 +3,7 @@
 import ast
 import functools
 import os
+import sys
 import types
 
 from . import _functions, _kjit, _state, dtypes
@@ -62,7 +63,7 @@ class _SerialLoop(_Part, _kjit.Function):
 
     def _load(self):
         module, name = self._module()
-        return module, name, self._parameters(), (), True
+        return module, name, self._parameters(), (), True, True
 
 
 class _ParallelLoop(_Part, _kjit.Kernel):
@@ -209,10 +210,24 @@ class Njit(_functions.Function):
         exec(compile(tree, function.__code__.co_filename, "exec"), function.__globals__, space)
         driver = space["around"](**around)
         driver.__defaults__, driver.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-        return driver
+
+        @functools.wraps(driver)
+        def call(*arguments, **keywords):
+            return _plain(driver(*arguments, **keywords))
+
+        return call
 
     def __repr__(self):
         return f"<kjit.njit {self.py_func.__qualname__}>"
+
+
+def _plain(result):
+    """Scalars of NumPy as numbers of Python, which Numba's functions return; in tuples, too."""
+    if type(result) is tuple:
+        return tuple(map(_plain, result))
+    numpy = sys.modules.get("numpy")
+    is_number = numpy is not None and isinstance(result, (numpy.number, numpy.bool_))
+    return result.item() if is_number else result
 
 
 def _bare(arguments):

@@ -60,6 +60,11 @@ SCALARS = {name: DType(name) for name in TYPES}
 _BY_NUMPY = {numpy: name for name, numpy in _NUMPY.items()} | {"bool": "bool", "bfloat16": "bf16"}
 
 
+def is_of_numba(thing):
+    """Whether an object is one of Numba's types or signatures, where that package is installed beside kjit."""
+    return type(thing).__module__.startswith(("numba.core.types", "numba.core.typing"))
+
+
 def name_of(thing):
     """The kernel IR's name of a type given in any of Python's ways, or None."""
     if isinstance(thing, DType):
@@ -69,6 +74,8 @@ def name_of(thing):
     for kind, text in ((bool, "bool"), (float, "f64"), (complex, "c128"), (int, "i64")):
         if thing is kind:
             return text
+    if is_of_numba(thing):
+        return _BY_NUMPY.get(getattr(thing, "name", None))
     is_type = isinstance(thing, type) and thing.__module__ in ("numpy", "ml_dtypes")
     if not is_type and not any(kind.__name__ == "dtype" and kind.__module__ == "numpy" for kind in type(thing).__mro__):
         return None

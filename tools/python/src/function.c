@@ -19,10 +19,12 @@ typedef struct function_object {
   PyObject *driver;                    /* what is called instead, or NULL */
   unsigned generation;                 /* in which it was loaded */
   int has_run;                         /* then a call hardly ever compiles */
+  int keeps_types;                     /* see load() */
   binding_parameters parameters;
 } function_object;
 
-/* _load() gives (module, name, parameters, defaults, is_typed), or something to call instead. */
+/* _load() gives (module, name, parameters, defaults, is_typed, keeps_types), or an object to call
+ * instead. keeps_types: results are scalars of NumPy where a number of Python would lose the type. */
 static int load(function_object *self)
 {
   PyObject *made = PyObject_CallMethod((PyObject *)self, "_load", NULL);
@@ -32,10 +34,11 @@ static int load(function_object *self)
   else {
     PyObject *module, *names, *defaults;
     const char *name;
-    int is_typed;
+    int is_typed, keeps_types;
     kjit_function *function = NULL;
-    outcome = PyArg_ParseTuple(made, "O!sO!O!p", binding_module_type, &module, &name, &PyTuple_Type,
-                               &names, &PyTuple_Type, &defaults, &is_typed)
+    outcome = PyArg_ParseTuple(made, "O!sO!O!pp", binding_module_type, &module, &name,
+                               &PyTuple_Type, &names, &PyTuple_Type, &defaults, &is_typed,
+                               &keeps_types)
                 ? 0
                 : -1;
     if (!outcome) {
@@ -48,6 +51,7 @@ static int load(function_object *self)
       Py_XDECREF((PyObject *)old);
       binding_set_parameters(&self->parameters, "the function", names, defaults, is_typed);
       self->function = function;
+      self->keeps_types = keeps_types;
     }
   }
   if (!outcome) self->generation = binding_generation;
@@ -185,7 +189,7 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
     if (context->is_interruptible || !self->has_run) binding_begin_interruptible(context, &saved);
     BINDING_LONG(context, status = kjit_call_function(function, list, (size_t)count, &result),
                  .what = "run", .object = (PyObject *)self);
-    const result_reader reader = { context->context, self->parameters.is_typed };
+    const result_reader reader = { context->context, self->keeps_types };
     if (!binding_finish_interruptible(context, status, &saved)) {
       self->has_run = 1;
       value = take_result(&reader, &result);

@@ -771,6 +771,7 @@ def jit(func_or_sig=None, device=False, **options):
     _warn_of_options(options)
     if isinstance(func_or_sig, Dispatcher):
         raise TypeError("A jit decorator was called on an already jitted function")
+    func_or_sig = _without_njit(func_or_sig)
     if isinstance(func_or_sig, python_types.FunctionType):
         return Dispatcher(func_or_sig, [], options)
     _options(options)
@@ -785,9 +786,15 @@ def jit(func_or_sig=None, device=False, **options):
     def decorate(function):
         if isinstance(function, Dispatcher):
             raise TypeError("A jit decorator was called on an already jitted function")
-        return Dispatcher(function, parsed, options)
+        return Dispatcher(_without_njit(function), parsed, options)
 
     return decorate
+
+
+def _without_njit(function):
+    """The function of Python in one that njit made, kjit's or Numba's; any other object as it is."""
+    inner = getattr(function, "py_func", None)
+    return inner if isinstance(inner, python_types.FunctionType) else function
 
 
 def _deprecated(name):

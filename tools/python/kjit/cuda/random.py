@@ -5,12 +5,13 @@ import math
 import numpy
 
 from .. import _functions, dtypes
-from . import arrays
+from . import arrays, types
 
 u64, f32 = dtypes.SCALARS["u64"], dtypes.SCALARS["f32"]
 
 # A state is two 64-bit numbers.
 xoroshiro128p_dtype = numpy.dtype([("s0", numpy.uint64), ("s1", numpy.uint64)], align=True)
+xoroshiro128p_type = types.Record(xoroshiro128p_dtype)
 _DOUBLE_STEP = 1.0 / (1 << 53)
 _BELOW_ONE = numpy.float32(1 - 2**-24)
 _FIRST = numpy.uint64(0x9E3779B97F4A7C15)

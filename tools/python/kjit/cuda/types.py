@@ -435,8 +435,29 @@ class CPointer(Type):
 _COMPOSED["CPointer"] = CPointer
 
 
+def of_numba(thing):
+    """The type or signature that an object of Numba's own stands for; any other object as it is."""
+    if not dtypes.is_of_numba(thing):
+        return thing
+    if hasattr(thing, "return_type"):
+        result = of_numba(thing.return_type) if thing.return_type is not None else None
+        return Signature(result, map(of_numba, thing.args))
+    if hasattr(thing, "layout") and hasattr(thing, "ndim"):
+        return Array(of_numba(thing.dtype), thing.ndim, thing.layout)
+    if hasattr(thing, "types"):
+        kinds = [of_numba(kind) for kind in thing.types]
+        return UniTuple(kinds[0], len(kinds)) if kinds and all(k == kinds[0] for k in kinds) else Tuple(kinds)
+    name = {"bool": "boolean"}.get(thing.name, thing.name)
+    if name not in NAMES:
+        raise TypeError(f"Numba's type {thing} has no counterpart in kjit.cuda")
+    return NAMES[name]
+
+
 def parse(thing):
-    """The signature that Numba's users write: a text, types in a tuple, a Signature."""
+    """The signature that Numba's users write: a text, types in a tuple, a Signature; the types may be Numba's own objects."""
+    thing = of_numba(thing)
+    if isinstance(thing, (tuple, list)):
+        thing = tuple(map(of_numba, thing))
     if isinstance(thing, Signature):
         return thing
     if isinstance(thing, str):

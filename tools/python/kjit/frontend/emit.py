@@ -482,7 +482,7 @@ class Emitter(Loops, Expressions):
         if len(call.args) != 2 or len(call.keywords) != (align is not None):
             raise self.error(call, f"kjit.{word.name}(shape, dtype) or kjit.{word.name}(shape, dtype, align=bytes)")
         shape, dtype = call.args
-        if self.is_typed and dtypes.name_of(self.static_value(dtype)) is None:
+        if self.is_typed and dtypes.name_of(self.numpy_dtype(self.static_value(dtype))) is None:
             self.check_element(dtype, target)
         parts = [self.source.place(target), f"{word.name} {self.local(target.id)}: ", *self.element(dtype), "["]
         extents = shape.elts if isinstance(shape, ast.Tuple) else [shape]
@@ -520,8 +520,19 @@ class Emitter(Loops, Expressions):
         if not is_known and not isinstance(value, str):
             raise self.error(node, f"Cannot infer the type of variable '{target.id}': its elements have no type of kjit's")
 
+    def numpy_dtype(self, value):
+        """The dtype of NumPy that a text names where Numba's rules hold: "f4", "int". Any other value as it is."""
+        if not self.is_typed or not isinstance(value, str):
+            return value
+        import numpy
+
+        try:
+            return numpy.dtype(value)
+        except TypeError:
+            return value
+
     def element(self, node):
-        value = self.static_value(node)
+        value = self.numpy_dtype(self.static_value(node))
         if value is not static.UNKNOWN:
             return [self.source.place(node), self.type_text(value, node)]
         if isinstance(node, ast.Attribute) and node.attr == "dtype":

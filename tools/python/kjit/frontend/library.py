@@ -173,6 +173,7 @@ def _integer_of(name):
         f"math_{name}",
         f"""
 func math_{name}(x) @numba {{
+  if is_integer(dtype(x)) and not is_signed(dtype(x)) {{ return u64(x) }}
   if is_integer(dtype(x)) or dtype(x) == bool {{ return i64(x) }}
   return i64({name}(x))
 }}""",
@@ -227,6 +228,7 @@ _TABLE |= {
     **{(id(getattr(math, name)), 1): _integer_of(name) for name in ("floor", "ceil", "trunc")},
     **{(id(python), 2): text for python, text in EXTREMA.items()},
     (id(math.log), 2): _log_base,
+    (id(bool), 1): ufuncs.TRUTH,
     (id(cmath.phase), None): _BUILTINS["arg"],
     (id(cmath.polar), None): _polar,
     (id(cmath.rect), None): _rect,

@@ -71,7 +71,8 @@ func np_isinf(a) {
   return false
 }""",
 )
-_TRUTH = Text(
+# Whether a number is not 0.
+TRUTH = Text(
     "np_truth",
     """
 func np_truth(a) {
@@ -260,7 +261,13 @@ _UFUNCS |= {
     ),
     "add": _logic("add", "+", "or"),
     "multiply": _logic("multiply", "*", "and"),
-    "subtract": _arithmetic("subtract", "-"),
+    "subtract": _text(
+        "subtract",
+        "a, b",
+        "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        "  if dtype(x) == bool { return i8(x) - i8(y) }\n  return dtype(x)(x - y)",
+        _COMMON,
+    ),
     "bitwise_and": _arithmetic("bitwise_and", "&"),
     "bitwise_or": _arithmetic("bitwise_or", "|"),
     "bitwise_xor": _arithmetic("bitwise_xor", "^"),
@@ -282,8 +289,8 @@ _UFUNCS |= {
         _COMMON,
     ),
     "invert": _text("invert", "a", "  if dtype(a) == bool { return not a }\n  return dtype(a)(~a)"),
-    "negative": _text("negative", "a", "  return dtype(a)(-a)"),
-    "positive": _text("positive", "a", "  return a"),
+    "negative": _text("negative", "a", "  if dtype(a) == bool { return -i8(a) }\n  return dtype(a)(-a)"),
+    "positive": _text("positive", "a", "  if dtype(a) == bool { return i8(a) }\n  return a"),
     "square": _text("square", "a", "  if dtype(a) == bool { return i8(a) }\n  return dtype(a)(a * a)"),
     "reciprocal": _text(
         "reciprocal",
@@ -298,7 +305,7 @@ _UFUNCS |= {
     "sign": _text(
         "sign",
         "a",
-        "  if is_complex(dtype(a)) {\n"
+        "  if dtype(a) == bool { return i8(a) }\n  if is_complex(dtype(a)) {\n"
         "    if np_isnan(a) { return dtype(a)(nan, nan) }\n"
         "    if np_isinf(a) {\n"
         "      let x = isinf(a.real) ? copysign(dtype(a.real)(1), a.real) : dtype(a.real)(0)\n"
@@ -373,10 +380,10 @@ _UFUNCS |= {
     "greater": _order("greater", "np_is_less(b, a)"),
     "less_equal": _order("less_equal", "np_is_less(a, b) or a == b"),
     "greater_equal": _order("greater_equal", "np_is_less(b, a) or a == b"),
-    "logical_and": _text("logical_and", "a, b", "  return np_truth(a) and np_truth(b)", _TRUTH),
-    "logical_or": _text("logical_or", "a, b", "  return np_truth(a) or np_truth(b)", _TRUTH),
-    "logical_xor": _text("logical_xor", "a, b", "  return np_truth(a) != np_truth(b)", _TRUTH),
-    "logical_not": _text("logical_not", "a", "  return not np_truth(a)", _TRUTH),
+    "logical_and": _text("logical_and", "a, b", "  return np_truth(a) and np_truth(b)", TRUTH),
+    "logical_or": _text("logical_or", "a, b", "  return np_truth(a) or np_truth(b)", TRUTH),
+    "logical_xor": _text("logical_xor", "a, b", "  return np_truth(a) != np_truth(b)", TRUTH),
+    "logical_not": _text("logical_not", "a", "  return not np_truth(a)", TRUTH),
     "maximum": _choice("maximum", "np_is_less(x, y)", True),
     "minimum": _choice("minimum", "np_is_less(y, x)", True),
     "fmax": _choice("fmax", "np_is_less(x, y)", False),
@@ -392,6 +399,7 @@ _UFUNCS |= {name: _UFUNCS[same] for name, same in _OTHER_NAMES.items()}
 _OF_MATH = {
     (math.gcd, 2): _UFUNCS["gcd"],
     (math.lcm, 2): _UFUNCS["lcm"],
+    (math.fabs, 1): _UFUNCS["fabs"],
     (math.radians, 1): _UFUNCS["deg2rad"],
     (math.degrees, 1): _UFUNCS["rad2deg"],
 }

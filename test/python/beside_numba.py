@@ -1,0 +1,132 @@
+# REQUIRES: numba
+# RUN: %numba-python %s
+"""njit beside Numba itself: operators, math functions and ufuncs on scalars and elements of every pair of types, random ones in
+each run. Results have the same type and the same value."""
+import math
+import os
+import random
+import sys
+import warnings
+
+os.environ.setdefault("KJIT_DEVICE", "cpu")
+import kjit
+import numba
+import numpy as np
+
+warnings.simplefilter("ignore")
+np.seterr(all="ignore")
+seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 30)
+count = int(sys.argv[2]) if len(sys.argv) > 2 else 40
+random.seed(seed)
+rng = np.random.default_rng(seed)
+TYPES = [np.dtype(t) for t in "? i1 i2 i4 i8 u1 u2 u4 u8 f4 f8 c8 c16".split()]
+BINARY = "+ - * / // % ** << >> & | ^ < <= > >= == !=".split()
+UNARY = ["+a", "~a", "not a", "abs(a)", "int(a)", "float(a)", "bool(a)", "round(a)"]
+MATH = "floor ceil trunc sqrt exp sin atan log1p isnan isfinite fabs".split()
+UFUNCS = [n for n in "add subtract multiply maximum minimum fmax fmin floor_divide remainder bitwise_and sign square negative".split()]
+# Numba computes these otherwise on purpose or by mistake, each with its reason.
+KNOWN = {
+    "np.sign of complex numbers": "kjit has what NumPy has from 2.0 on",
+    "np.sign of unsigned integers": "Numba 0.61 gives the largest one for what is above the half, NumPy 1",
+    "shifts by more than the width": "Numba leaves the result open",
+    "integers ** integers beyond 53 bits": "Numba computes some of them in float64",
+}
+
+
+def is_known(body, arguments):
+    a, b = arguments
+    if "np.sign" in body:
+        return a.dtype.kind in "cu"
+    if ("<<" in body or ">>" in body) and ("2**40" in body or "-1" in body):
+        return True
+    if "**" in body and a.dtype.kind in "biu":
+        exponent = 2**40 if "2**40" in body else 3 if " 3" in body else int(b.real.max() if b.dtype.kind in "biu" else 0)
+        return abs(int(a.max())) > 1 and exponent > 0 and abs(int(a.max())) ** min(exponent, 64) >= 2**53
+    return False
+
+
+def value(dtype):
+    if dtype.kind == "b":
+        return dtype.type(random.random() < 0.5)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        few = [0, 1, 2, 3, 7, limits.max, limits.max // 3] + ([-1, -5, limits.min + 1] if dtype.kind == "i" else [])
+        return dtype.type(random.choice([*few, int(rng.integers(limits.min + 1, limits.max, dtype=dtype.type))]))
+    part = lambda: random.choice([0.0, 1.0, -1.5, 2.5, 3.75, -7.0, random.uniform(-50, 50)])
+    return dtype.type(complex(part(), part()) if dtype.kind == "c" else part())
+
+
+def case():
+    """A function's text, its arguments, and whether its values may differ by rounding."""
+    kind = random.choice(["operator", "operator", "operator", "element", "unary", "math", "ufunc", "variable", "literal"])
+    a, b = value(random.choice(TYPES)), value(random.choice(TYPES))
+    operator = random.choice(BINARY)
+    if operator in ("<<", ">>"):
+        b = np.dtype(random.choice("i1 i2 i4 i8 u1 u2 u4 u8".split())).type(random.randrange(0, 60))
+    if operator == "**":
+        b = value(np.dtype(random.choice("fd"))) if random.random() < 0.5 else np.int64(random.randrange(0, 5))
+    if operator in ("/", "//", "%") and b == 0:
+        b = type(b)(1)
+    if kind == "operator":
+        return f"return a {operator} b", (a, b)
+    if kind == "element":
+        return f"return a[0] {operator} b[0]", (np.array([a]), np.array([b]))
+    if kind == "literal":
+        literal = random.choice(["3", "2.5", "-1", "True", "2**40"])
+        return (f"return a {operator} {literal}" if random.random() < 0.5 or operator in ("/", "//", "%", "<<", ">>", "**") else f"return {literal} {operator} a"), (a, b)
+    if kind == "unary":
+        return f"return {random.choice(UNARY)}", (a, b)
+    if kind == "math":
+        return f"return math.{random.choice(MATH)}(a)", (value(np.dtype(random.choice("i1 i2 i4 i8 u1 u2 u4 u8 f4 f8".split()))), b)
+    if kind == "ufunc":
+        name = random.choice(UFUNCS)
+        b = type(a)(b) if b == b and a.dtype.kind != "c" and b.dtype.kind != "c" else a
+        return (f"return np.{name}(a)" if getattr(np, name).nin == 1 else f"return np.{name}(a, b)"), (a, b)
+    return f"s = 0\n    for i in range(3):\n        s {random.choice(['+', '-', '*'])}= a\n    return s", (a, b)
+
+
+def result(compiled, arguments):
+    """(kind of the type, its bytes, value), or the error's class."""
+    try:
+        got = compiled(*arguments)
+    except (numba.core.errors.NumbaError, kjit.Error, TypeError) as error:
+        return error
+    except (ZeroDivisionError, ValueError, OverflowError) as error:
+        return type(error).__name__
+    return np.asarray(got, object if type(got) is int else None)
+
+
+def same(mine, theirs, is_single):
+    if not isinstance(mine, np.ndarray) or not isinstance(theirs, np.ndarray):
+        return type(mine) is type(theirs) and mine == theirs
+    if mine.dtype.kind != theirs.dtype.kind:
+        return False
+    if mine.dtype.kind in "iubO":
+        return bool(mine == theirs)
+    return bool(np.allclose(mine, theirs, rtol=3e-6 if is_single else 1e-13, atol=1e-30, equal_nan=True))
+
+
+tried, refused, wrong = 0, 0, []
+while tried < count:
+    body, arguments = case()
+    space = {"math": math, "np": np}
+    text = f"def f(a, b):\n    {body}\n"
+    file = f"/tmp/beside_numba_{os.getpid()}.py"
+    with open(file, "w") as out:
+        out.write(text)
+    exec(compile(text, file, "exec"), space)
+    if is_known(body, arguments):
+        continue
+    theirs = result(numba.njit(space["f"]), arguments)
+    if isinstance(theirs, Exception):
+        refused += 1  # Numba has no such function of these types
+        continue
+    tried += 1
+    mine = result(kjit.njit(space["f"]), arguments)
+    if not same(mine, theirs, any(x.dtype in (np.float32, np.complex64) for x in arguments)):
+        shown = [x if not isinstance(x, np.ndarray) else f"{x!r} {x.dtype}" for x in (mine, theirs)]
+        wrong.append(f"{body!r} of {[f'{x!r}: {x.dtype}' for x in arguments]}: {shown[0]}, Numba {shown[1]}")
+    os.remove(file)
+print("\n".join(wrong))
+print(f"{tried} functions, {refused} that Numba refuses, {len(wrong)} differ; seed {seed}")
+assert not wrong
