@@ -385,6 +385,8 @@ static void print_reachable(reacher *r, const ki_decl *const *roots, size_t coun
     reach_name(r, name, strlen(name));
   }
   for (size_t i = 0; i < r->reached.count; i++) {
+    /* what a declaration may do depends on whose it is: a guest's is refused more */
+    if (r->reached.items[i]->is_guest) kj_append_text(r->buffer, "# of a guest\n");
     size_t start = r->buffer->length;
     ki_print_decl(r->module, &r->naming, r->reached.items[i], r->buffer);
     reach_names(r, start);

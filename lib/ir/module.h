@@ -407,9 +407,10 @@ bool ki_import_reached(kjit_module *module, kj_diagnostics *diagnostics);
 void ki_finish_module(kjit_module *module, kj_diagnostics *diagnostics);
 /* Canonical text of a module, or of one type expression or expression for messages. */
 void ki_print_module(const kjit_module *module, kj_buffer *buffer);
-/* Canonical text of what the roots (functions of the module, none twice) mean: each of them in
- * order, then every function, constant and struct that they use, directly or through others.
- * Independent of comments, layout, order and whatever else is in the module. */
+/* Appends the canonical text of the roots, which are functions of the module, none twice: each root
+ * in order, then every function, constant and struct that they use, directly or through others. A
+ * declaration of a guest has a comment before it that says so. The text does not depend on
+ * comments, layout, order and on the other declarations of the module. */
 void ki_print_reachable(const kjit_module *module, const ki_decl *const *roots, size_t count,
                         kj_buffer *buffer);
 /* A type annotation as text: the same parser. Without module: dtype() and static extents are

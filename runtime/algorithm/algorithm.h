@@ -237,6 +237,12 @@ bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kj
                         kjit_type *type);
 /* Before kernels are made, when no operand is on a device. */
 void ka_choose_device(ka_call *call);
+/* Returns the call's device, or the one that ka_choose_device would choose: while operands are
+ * still to be read, which may be on another device. */
+const kjit_device *ka_likely_device(ka_call *call);
+/* Chooses the device by the first of the operands that is an array on a device, where none is
+ * chosen yet: before the operands are read. */
+void ka_prefer_device(ka_call *call, const kjit_operand *operands, size_t count);
 
 /* From options.axes: bit i is set where axis i of the rank is one of them; none given: all. */
 uint32_t ka_read_axes(ka_call *call, uint32_t rank);

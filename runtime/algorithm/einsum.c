@@ -347,6 +347,7 @@ static void build_einsum(ka_call *call, const void *data)
     e.result.mask |= UINT64_C(1) << e.result.letters[i];
   }
   (void)ka_count_letters(&e, e.result.mask);
+  if (!call->options.results) ka_prefer_device(call, given->result, 1);
   ka_read_epilogue(&e);
   kjit_type type = choose_types(&e);
   if (ka_describe(call, 0, type, e.result.rank, shape)) return;

@@ -169,6 +169,17 @@ static void check_identity(ka_call *call, const ki_decl *decl, kjit_type accumul
                ka_type_text(call, accumulator));
 }
 
+/* What a func was found good for last: the type of the values, a number from 1 to 3 for the
+ * question, and the target, as the type that the func returns may depend on the target. */
+enum { OF_VALUES = 1, DECIDES = 2, OF_BOOLS = 3 };
+static uint64_t describe_use(ka_call *call, kjit_type type, unsigned question)
+{
+  enum { TYPE_AT = 2, TARGET_AT = 34 };
+  const kjit_device *device = ka_likely_device(call);
+  uint64_t target = device->operations->takes_ptx ? device->info.compute_capability : 0;
+  return target << TARGET_AT | (uint64_t)type << TYPE_AT | question;
+}
+
 /* What a func of the host's makes of two values of that type is one, or converts to it. A
  * comparison would convert to 0 and 1, and what it then compares these with is hardly what was
  * meant. */
@@ -179,7 +190,7 @@ static void check_combined(ka_call *call, const ka_operator *operator_, kjit_typ
   if (decl->function->builtin || decl->function->is_extern) return;
   kjit_kernel *known = kj_get_kernel_object(decl->function->module, decl->index);
   bool is_bool = element == KJIT_BOOL;
-  uint64_t types = (uint64_t)accumulator << 2 | (is_bool ? 2 : 0) | 1;
+  uint64_t types = describe_use(call, accumulator, is_bool ? OF_BOOLS : OF_VALUES);
   if (!known) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   if (atomic_load_explicit(&known->combines, memory_order_relaxed) == types) return;
   kjit_type type;
@@ -205,7 +216,7 @@ void ka_check_decides(ka_call *call, const kjit_function *function, kjit_type el
   const ki_decl *decl = kj_function_of(function);
   if (decl->function->builtin || decl->function->is_extern) return;
   kjit_kernel *known = kj_get_kernel_object(decl->function->module, decl->index);
-  uint64_t types = (uint64_t)element << 2 | 2; /* check_combined has odd ones */
+  uint64_t types = describe_use(call, element, DECIDES);
   if (!known) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   if (atomic_load_explicit(&known->combines, memory_order_relaxed) == types) return;
   kjit_type type;

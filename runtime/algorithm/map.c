@@ -85,7 +85,8 @@ static kjit_status infer(ka_call *call, kjit_function *function, ka_operand *con
                           ka_type_text(call, operands[i]->element));
   ka_check_arity(call, function, count, KA_ELEMENTS);
   if (decl->function->builtin) function = wrap_builtin(call, decl->name, count, &module);
-  kjit_status status = kj_find_result_type(function, signature, diagnostics, type);
+  kjit_status status =
+    kj_find_result_type(function, ka_likely_device(call), signature, diagnostics, type);
   if (module) kjit_release_module(module);
   return status;
 }
@@ -270,6 +271,7 @@ static void build_map(ka_call *call, const void *data)
   if (map.has_signature) ka_read_signature(&map, call->options.signature);
   ka_settle_numbers(call, list_operands(&map), ka_argument_count(&map));
   ka_broadcast(&map);
+  if (!call->options.results) ka_prefer_device(call, given->results, given->result_count);
   if (!map.has_signature) infer_results(&map);
   if (describe_results(&map)) return;
   read_results(&map, given);

@@ -19,6 +19,26 @@ static void choose_device(ka_call *call, const kjit_arg *argument, const kj_view
     ka_try(call, kjit_get_device(call->context, view->kind, view->ordinal, &call->device));
 }
 
+/* An operand that is wrong is reported when it is read. */
+static void prefer_device_of(ka_call *call, const kjit_arg *argument)
+{
+  kj_view view = { 0 };
+  kj_diagnostics ignored = { 0 };
+  bool is_array = argument->kind == KJIT_ARG_ARRAY && argument->value.array &&
+                  argument->value.array->object.device->context == call->context;
+  bool is_tensor = argument->kind == KJIT_ARG_TENSOR && argument->value.tensor &&
+                   kj_view_tensor(call->context->types, argument->value.tensor, argument->type, "",
+                                  &ignored, &view) == KJIT_OK;
+  kj_free_diagnostics(&ignored);
+  if (is_array || is_tensor) choose_device(call, argument, &view);
+}
+
+void ka_prefer_device(ka_call *call, const kjit_operand *operands, size_t count)
+{
+  for (size_t i = 0; operands && i < count; i++)
+    prefer_device_of(call, &operands[i].argument);
+}
+
 static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argument)
 {
   kj_view view = { 0 };

@@ -48,15 +48,19 @@ void ka_try(ka_call *call, kjit_status status)
 
 /* ---- the device ---- */
 
-void ka_choose_device(ka_call *call)
+const kjit_device *ka_likely_device(ka_call *call)
 {
-  if (call->device) return;
+  kjit_device *device = call->device;
+  if (device) return device;
   kj_runtime *runtime = kj_get_runtime(call->context);
   if (!runtime) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
   kj_diagnostics diagnostics = { 0 };
-  (void)kj_default_device(runtime, &diagnostics, &call->device);
+  (void)kj_default_device(runtime, &diagnostics, &device);
   ka_try(call, ki_finish_call(call->context, &diagnostics));
+  return device;
 }
+
+void ka_choose_device(ka_call *call) { call->device = (kjit_device *)ka_likely_device(call); }
 
 const char *ka_type_text(ka_call *call, kjit_type type)
 {

@@ -30,7 +30,7 @@ struct kj_disk {
   kj_digest build, processor, math_library; /* of libkjit; of this machine; for GPUs */
 };
 
-/* ---- disk_key.c ---- */
+/* ---- disk_identity.c ---- */
 
 /* Of the library or program that the address is in: its build id, else path, size and time of its
  * file. */
@@ -41,6 +41,10 @@ bool kj_identify_file(const char *path, kj_digest *identity);
 bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
 /* Fills in build and processor. */
 void kj_identify_disk(kj_disk *disk);
+/* Fills in math_library. false: out of memory, or of files to open. */
+bool kj_identify_math_library(kj_disk *disk);
+
+/* ---- disk_key.c ---- */
 
 /* All that the code depends on, as text, except for the compiler: an entry says which one made it,
  * so that it is found where there is none. */
@@ -53,12 +57,11 @@ typedef struct kj_disk_key {
   kj_digest sources;
   bool has_sources;
 } kj_disk_key;
-/* false: out of memory. */
-bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *signature,
+/* Makes the key of what the compiler makes of the request. device is the device that the code is
+ * for; NULL means that only the compiler's own output counts, because no driver makes machine code
+ * of it. Returns false when out of memory. */
+bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                       kj_disk_key *key);
-/* The same of what a func returns for a signature; on any target. */
-bool kj_make_result_key(kj_disk *disk, const kjit_kernel *function, const kj_signature *signature,
-                        kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
 
 /* ---- disk_entry.c ---- */
@@ -96,11 +99,12 @@ kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *
 
 /* ---- disk_result.c ---- */
 
-/* true: type is what the func returns. */
-bool kj_fetch_result(kj_runtime *runtime, const kjit_kernel *function,
-                     const kj_signature *signature, const kj_disk_key *key, kjit_type *type);
-void kj_publish_result(kj_runtime *runtime, const kjit_kernel *function,
-                       const kj_signature *signature, const kj_disk_key *key, kjit_type type);
+/* The request is for a func, with is_check. Returns true when type is the type that the func
+ * returns. */
+bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, const kj_disk_key *key,
+                     kjit_type *type);
+void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
+                       const kj_disk_key *key, kjit_type type);
 
 /* ---- disk_store.c ---- */
 

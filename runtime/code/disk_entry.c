@@ -361,22 +361,23 @@ static void append_entry(kj_buffer *blob, const void *entry, uint64_t size_bytes
   kj_append(blob, entry, size_bytes);
 }
 
-/* The specialization is held. What it cannot say about its sources nobody else could trust either.
- */
+/* The specialization is held. Left out is code that no process would take in: code with debug
+ * information, whose files and lines are of one program; code of a device that was lost; and code
+ * that names lines of sources without a text. */
 static kjit_status export_held(kjit_specialization *specialization, kj_buffer *blob,
                                uint64_t *count, kj_diagnostics *diagnostics)
 {
-  kj_runtime *runtime = specialization->device->runtime;
-  kj_call call = { .kernel = specialization->kernel,
-                   .runtime = runtime,
-                   .device = specialization->device };
+  const kjit_device *device = specialization->device;
+  kj_runtime *runtime = device->runtime;
+  const kj_compile_request request =
+    kj_make_request(specialization->kernel, device, &specialization->compiled_for,
+                    kj_code_stage(device));
   kj_disk_key key = { 0 };
   kj_digest compiler = { 0 };
   kj_code code = specialization->code;
-  /* lost with the device */
-  if (specialization->generation != atomic_load(&specialization->device->generation))
+  if (request.debug || specialization->generation != atomic_load(&device->generation))
     return KJIT_OK;
-  if (!kj_make_disk_key(runtime->disk, &call, &specialization->compiled_for, &key))
+  if (!kj_make_disk_key(runtime->disk, device, &request, &key))
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (code.failures && !key.has_sources) {
     kj_free_disk_key(&key);

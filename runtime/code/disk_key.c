@@ -1,265 +1,135 @@
-/* The key of an entry of the disk cache: lines about builds, target and signature, then the
- * canonical text of what the kernel reaches. kjit-cache shows the lines. Before it, what tells
- * builds, machines and libraries apart, without loading any of them. */
-#include <cpuid.h>
-#include <dlfcn.h>
-#include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <gnu/libc-version.h>
-#include <link.h>
+/* The key of an entry of the disk cache. It is a text: lines about the build, the target and the
+ * signature, then the canonical text of the declarations that the kernel reaches. kjit-cache shows
+ * the lines.
+ *
+ * The key is made from the request that the compiler gets. key_inputs.def lists every field of the
+ * request and of the structs behind it, and says which part of the key has the field. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "code/disk.h"
-#include "support/paths.h"
+#include "code/key_inputs.h"
 
-/* ---- builds ---- */
+/* ---- parts ---- */
 
-/* The build id in the notes of an ELF file; false: none. */
-static bool find_build_id(const char *notes, size_t size_bytes, kj_digest *identity)
+static const char *const part_words[KJ_KEY_PART_COUNT] = {
+#define KJ_KEY_PART(NAME, word, what) [KJ_KEY_##NAME] = word,
+#include "code/key_inputs.def"
+};
+
+/* A key that is being written. */
+typedef struct writer {
+  kj_buffer *text;
+  const kj_compile_request *request;
+  const ki_types *types;
+  uint32_t written; /* a bit for each part */
+} writer;
+
+static void note_part(writer *w, kj_key_part part)
 {
-  enum { BUILD_ID = 3 };
-  for (size_t at = 0; size_bytes - at >= sizeof(ElfW(Nhdr));) {
-    ElfW(Nhdr) note;
-    memcpy(&note, notes + at, sizeof note);
-    at += sizeof note;
-    uint64_t name_bytes = ((uint64_t)note.n_namesz + 3) & ~(uint64_t)3,
-             bytes = ((uint64_t)note.n_descsz + 3) & ~(uint64_t)3;
-    if (name_bytes > size_bytes - at || bytes > size_bytes - at - name_bytes) return false;
-    if (note.n_type == BUILD_ID && note.n_namesz == 4 && !memcmp(notes + at, "GNU", 4)) {
-      *identity = kj_digest_bytes(notes + at + name_bytes, note.n_descsz);
-      return true;
-    }
-    at += name_bytes + bytes;
-  }
-  return false;
+  KJ_ASSERT(part < KJ_KEY_PART_COUNT && !(w->written & 1u << part)); /* each part once */
+  w->written |= 1u << part;
 }
 
-static bool identify_by_time(const char *path, kj_digest *identity)
+static void begin_part(writer *w, kj_key_part part)
 {
-  struct stat info;
-  if (stat(path, &info)) return false;
-  uint64_t words[] = { (uint64_t)info.st_dev, info.st_ino, (uint64_t)info.st_size,
-                       (uint64_t)info.st_mtim.tv_sec, (uint64_t)info.st_mtim.tv_nsec };
-  *identity = kj_digest_bytes(words, sizeof words);
-  return true;
+  note_part(w, part);
+  kj_append_text(w->text, part_words[part]);
+  kj_append_text(w->text, " ");
 }
 
-static bool read_notes(int file, const Elf64_Phdr *header, kj_digest *identity)
+static void put_number(writer *w, kj_key_part part, uint32_t number)
 {
-  enum { MOST = 65536 };
-  if (header->p_type != PT_NOTE || header->p_filesz > MOST) return false;
-  char *notes = malloc(header->p_filesz + 1);
-  bool is_found =
-    notes &&
-    pread(file, notes, header->p_filesz, (off_t)header->p_offset) == (ssize_t)header->p_filesz &&
-    find_build_id(notes, header->p_filesz, identity);
-  free(notes);
-  return is_found;
+  begin_part(w, part);
+  kj_append_format(w->text, "%u\n", number);
 }
 
-static bool identify_open_file(int file, kj_digest *identity)
+static void put_digest(writer *w, kj_key_part part, kj_digest digest)
 {
-  Elf64_Ehdr header;
-  if (pread(file, &header, sizeof header, 0) != sizeof header ||
-      memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_phentsize != sizeof(Elf64_Phdr))
-    return false;
-  for (size_t i = 0; i < header.e_phnum; i++) {
-    Elf64_Phdr segment;
-    if (pread(file, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) !=
-        sizeof segment)
-      return false;
-    if (read_notes(file, &segment, identity)) return true;
-  }
-  return false;
-}
-
-bool kj_identify_file(const char *path, kj_digest *identity)
-{
-  int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  bool is_identified = identify_open_file(file, identity);
-  close(file);
-  return is_identified || identify_by_time(path, identity);
-}
-
-typedef struct search {
-  uintptr_t address;
-  bool is_found;
-  kj_digest identity;
-} search;
-
-static bool contains(const struct dl_phdr_info *info, uintptr_t address)
-{
-  for (size_t i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-    if (segment->p_type == PT_LOAD &&
-        address - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
-      return true;
-  }
-  return false;
-}
-
-static int look_at_library(struct dl_phdr_info *info, size_t size_bytes, void *data)
-{
-  (void)size_bytes;
-  search *s = data;
-  if (!contains(info, s->address)) return 0;
-  for (size_t i = 0; i < info->dlpi_phnum && !s->is_found; i++) {
-    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-    if (segment->p_type == PT_NOTE)
-      s->is_found = find_build_id((const char *)(info->dlpi_addr + segment->p_vaddr),
-                                  segment->p_memsz, &s->identity);
-  }
-  return 1;
-}
-
-kj_digest kj_identify_address(const void *address)
-{
-  search s = { .address = (uintptr_t)address };
-  Dl_info info;
-  dl_iterate_phdr(look_at_library, &s);
-  if (!s.is_found && dladdr(address, &info) && info.dli_fname)
-    (void)identify_by_time(info.dli_fname, &s.identity);
-  return s.identity;
-}
-
-/* ---- the machine ---- */
-
-static uint64_t read_enabled_state(void)
-{
-  uint32_t low, high;
-  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (uint64_t)high << 32 | low;
-}
-
-/* Leaves 1 and 7 and their like: vendor, family, model, stepping and every feature. Without what
- * differs between the cores of one machine. */
-static kj_digest identify_processor(void)
-{
-  static const struct {
-    uint32_t leaf, subleaf, masks[4];
-  } leaves[] = {
-    { 0, 0, { ~0u, ~0u, ~0u, ~0u } },
-    { 1, 0, { ~0u, 0, ~0u, ~0u } },
-    { 7, 0, { ~0u, ~0u, ~0u, ~0u } },
-    { 7, 1, { ~0u, ~0u, ~0u, ~0u } },
-    { 0xd, 1, { ~0u, 0, 0, 0 } },
-    { 0x14, 0, { 0, ~0u, 0, 0 } },
-    { 0x19, 0, { 0, ~0u, 0, 0 } },
-    { 0x24, 0, { 0, ~0u, 0, 0 } },
-    { 0x80000001, 0, { ~0u, 0, ~0u, ~0u } },
-    { 0x80000008, 0, { 0, ~0u, 0, 0 } },
-  };
-  enum { LEAVES = sizeof leaves / sizeof *leaves, OSXSAVE = 1 << 27 };
-  uint64_t words[LEAVES * 4 + 2] = { 0 };
-  bool has_state = false;
-  for (size_t i = 0; i < LEAVES; i++) {
-    uint32_t r[4] = { 0 };
-    if (!__get_cpuid_count(leaves[i].leaf, leaves[i].subleaf, &r[0], &r[1], &r[2], &r[3])) continue;
-    if (leaves[i].leaf == 1) has_state = r[2] & OSXSAVE;
-    for (size_t k = 0; k < 4; k++) words[i * 4 + k] = r[k] & leaves[i].masks[k];
-  }
-  if (has_state) words[LEAVES * 4] = read_enabled_state();
-  const char *version = gnu_get_libc_version();
-  kj_digest library = kj_digest_bytes(version, strlen(version));
-  words[LEAVES * 4 + 1] = library.low;
-  return kj_digest_bytes(words, sizeof words);
-}
-
-/* ---- libdevice ---- */
-
-static void add_file(kj_digest *sum, const char *path)
-{
-  kj_digest parts[3] = { *sum, kj_digest_bytes(path, strlen(path)), { 0 } };
-  if (identify_by_time(path, &parts[2])) *sum = kj_digest_bytes(parts, sizeof parts);
-}
-
-/* False: out of memory, or of files to open. What is found then is not what the compiler finds. */
-static bool add_pattern(kj_digest *sum, const char *pattern)
-{
-  kj_paths paths = { 0 };
-  bool is_whole = kj_find_paths(&paths, pattern);
-  for (size_t i = 0; i < paths.count; i++) add_file(sum, paths.items[i]);
-  kj_free_paths(&paths);
-  return is_whole;
-}
-
-/* The compiler takes the first of them that it can read: any change to any of them may change which
- * one. */
-static bool identify_math_library(const char *given_path, kj_digest *sum)
-{
-  static const char *const patterns[] = {
-#define PLACE(pattern, kind) pattern,
-#include "native/math_libraries.def"
-#undef PLACE
-  };
-  *sum = (kj_digest){ 0 };
-  if (given_path) {
-    add_file(sum, given_path);
-    return true;
-  }
-  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-    if (!add_pattern(sum, patterns[i])) return false;
-  Dl_info info;
-  const char *slash = dladdr((const void *)add_pattern, &info) && info.dli_fname
-                        ? strrchr(info.dli_fname, '/')
-                        : NULL;
-  if (!slash) return true;
-  kj_buffer beside = { 0 };
-  kj_append_format(&beside, "%.*s/clc/nvptx64--.bc", (int)(slash - info.dli_fname), info.dli_fname);
-  bool is_known = !beside.failed;
-  if (is_known) add_file(sum, beside.text);
-  kj_free_buffer(&beside);
-  return is_known;
-}
-
-void kj_identify_disk(kj_disk *disk)
-{
-  if (atomic_load_explicit(&disk->is_identified, memory_order_acquire)) return;
-  kj_lock(&disk->mutex, KJ_LOCK_DISK);
-  if (!atomic_load(&disk->is_identified)) {
-    disk->build = kj_identify_address((const void *)(uintptr_t)kj_identify_disk);
-    disk->processor = identify_processor();
-    atomic_store_explicit(&disk->is_identified, true, memory_order_release);
-  }
-  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
-}
-
-/* Looked up once: a context's compiler reads libdevice once too. */
-static bool find_math_library(kj_disk *disk)
-{
-  if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire)) return true;
-  kj_lock(&disk->mutex, KJ_LOCK_DISK);
-  bool is_known = atomic_load(&disk->knows_math_library) ||
-                  identify_math_library(disk->libdevice_path, &disk->math_library);
-  atomic_store_explicit(&disk->knows_math_library, is_known, memory_order_release);
-  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
-  return is_known;
-}
-
-/* ---- the target ---- */
-
-static void add_digest(kj_buffer *text, const char *what, kj_digest digest)
-{
-  kj_append_format(text, "%s %016llx%016llx\n", what, (unsigned long long)digest.high,
+  begin_part(w, part);
+  kj_append_format(w->text, "%016llx%016llx\n", (unsigned long long)digest.high,
                    (unsigned long long)digest.low);
 }
 
-static void add_target(kj_disk *disk, const kjit_device *device, kj_buffer *text)
+/* A builder takes any text as a name, so that a name could look like further lines of the key. */
+static void put_name(writer *w, const char *name)
 {
-  if (!device->operations->takes_ptx) {
-    kj_append_text(text, "target cpu\n");
-    add_digest(text, "processor", disk->processor);
-    return;
+  for (; *name; name++) {
+    if (*name == '\n') kj_append_text(w->text, "\\n");
+    else if (*name == '\\') kj_append_text(w->text, "\\\\");
+    else kj_append(w->text, name, 1);
   }
-  kj_append_format(text, "target sm_%u\ndriver %d\n", device->info.compute_capability,
-                   device->info.driver_version);
-  text->failed |= !find_math_library(disk);
-  add_digest(text, "libdevice", disk->math_library);
+}
+
+/* ---- build, target, options ---- */
+
+static void add_build(const kj_disk *disk, writer *w)
+{
+  kj_append_format(w->text, "kjit %d.%d.%d\n", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR,
+                   KJIT_VERSION_PATCH);
+  put_digest(w, KJ_KEY_BUILD, disk->build);
+}
+
+/* The size of vectors is the processor's, so that inference depends on the processor too. libdevice
+ * and the driver count only for machine code. */
+static void add_cpu(const kj_disk *disk, writer *w)
+{
+  kj_append_text(w->text, "cpu\n");
+  put_digest(w, KJ_KEY_PROCESSOR, disk->processor);
+  note_part(w, KJ_KEY_SUFFIX);
+  note_part(w, KJ_KEY_PTX);
+  note_part(w, KJ_KEY_LIBDEVICE);
+  note_part(w, KJ_KEY_DRIVER);
+}
+
+static void add_gpu(kj_disk *disk, const kjit_device *device, writer *w)
+{
+  const kj_target *target = &w->request->target;
+  bool has_code = w->request->stage != KJIT_STAGE_TYPED;
+  kj_append_format(w->text, "sm_%u\n", target->arch);
+  note_part(w, KJ_KEY_PROCESSOR);
+  begin_part(w, KJ_KEY_SUFFIX);
+  kj_append_format(w->text, "%c\n", target->suffix ? target->suffix : '-');
+  put_number(w, KJ_KEY_PTX, target->ptx_version);
+  if (has_code) {
+    w->text->failed |= !kj_identify_math_library(disk);
+    put_digest(w, KJ_KEY_LIBDEVICE, disk->math_library);
+  } else note_part(w, KJ_KEY_LIBDEVICE);
+  if (device) put_number(w, KJ_KEY_DRIVER, (uint32_t)device->info.driver_version);
+  else note_part(w, KJ_KEY_DRIVER);
+}
+
+static void add_target(kj_disk *disk, const kjit_device *device, writer *w)
+{
+  begin_part(w, KJ_KEY_TARGET);
+  if (w->request->target.kind == KJ_TARGET_CPU) add_cpu(disk, w);
+  else add_gpu(disk, device, w);
+}
+
+static const char *stage_name(const kj_compile_request *request)
+{
+  static const char *const names[] = {
+#define STAGE_NAME(name, text, is_text, what) text,
+    KJIT_STAGES(STAGE_NAME)
+#undef STAGE_NAME
+  };
+  return request->is_check ? "result" : names[request->stage];
+}
+
+static void add_options(writer *w)
+{
+  const kj_compile_request *request = w->request;
+  const kjit_module *module = request->module;
+  begin_part(w, KJ_KEY_STAGE);
+  kj_append_format(w->text, "%s\n", stage_name(request));
+  begin_part(w, KJ_KEY_CHECKS);
+  kj_append_format(w->text, "%x\n", kj_spell_out_checks(request->checks));
+  put_number(w, KJ_KEY_INTERRUPTIBLE, request->is_interruptible);
+  put_number(w, KJ_KEY_GUEST, module->has_guest);
+  put_number(w, KJ_KEY_TENSOR_COPIES, module->has_tensor_copies);
+  begin_part(w, KJ_KEY_KERNEL);
+  put_name(w, request->kernel->decl->name);
+  kj_append_text(w->text, "\n");
 }
 
 /* ---- the signature ---- */
@@ -282,8 +152,9 @@ static void add_root(roots *r, const ki_decl *decl)
   if (find_root(r, decl) == r->count) r->items[r->count++] = decl;
 }
 
-/* A struct's name says nothing of its fields, of which a kernel that takes any type declares none,
- * and several structs may have one name: types are followed by the number of the struct in them. */
+/* Several structs may have one name, and a kernel that takes any type does not declare the structs
+ * of its arguments. So the signature has a number after the name of a struct, and then a line for
+ * each struct with everything that tells two struct types apart. */
 typedef struct structs {
   const ki_types *types;
   kjit_type *items;
@@ -320,8 +191,8 @@ static void add_structs(structs *s, kj_buffer *text)
 {
   for (size_t k = 0; k < s->count; k++) {
     const ki_type_info *info = ki_type(s->types, s->items[k]);
-    kj_append_format(text, "struct %s#%zu %u:%u", info->name, k, info->size_bytes,
-                     info->alignment_bytes);
+    kj_append_format(text, "struct %s#%zu %u:%u%s", info->name, k, info->size_bytes,
+                     info->alignment_bytes, info->is_packed ? " packed" : "");
     for (uint32_t i = 0; i < info->count; i++) {
       kj_append_format(text, ", %s %u ", info->field_names[i], info->offsets_bytes[i]);
       put_type(s, info->items[i], text);
@@ -359,31 +230,40 @@ static void add_argument(const kj_argument *argument, const roots *r, structs *s
   kj_free_buffer(&type);
 }
 
-static void add_signature(const kj_call *call, const kj_signature *signature, const roots *r,
-                          kj_buffer *text)
+static void add_arguments(const roots *r, writer *w)
 {
-  structs s = { .types = call->kernel->module->types };
-  kj_append_text(text, "signature ");
+  const kj_signature *signature = w->request->signature;
+  structs s = { .types = w->types };
+  begin_part(w, KJ_KEY_ARGUMENTS);
   for (uint32_t i = 0; i < signature->count; i++) {
-    if (i) kj_append_text(text, ", ");
-    add_argument(&signature->arguments[i], r, &s, text);
+    if (i) kj_append_text(w->text, ", ");
+    add_argument(&signature->arguments[i], r, &s, w->text);
   }
-  kj_append_text(text, "\n");
-  add_structs(&s, text);
+  kj_append_text(w->text, "\n");
+  note_part(w, KJ_KEY_STRUCTS);
+  add_structs(&s, w->text);
   free(s.items);
-  kj_append_text(text, "facts");
+}
+
+static void add_facts(writer *w)
+{
+  const kj_signature *signature = w->request->signature;
+  begin_part(w, KJ_KEY_FACTS);
 #define KJ_CALL_FACT(NAME, field, name, kind, holds) \
-  if (signature->field) kj_append_text(text, " " name);
+  if (signature->field) kj_append_text(w->text, name " ");
 #include "facts.def"
-  kj_append_format(text, " block(%u, %u, %u) relations ", signature->block[0], signature->block[1],
+  begin_part(w, KJ_KEY_BLOCK);
+  kj_append_format(w->text, "(%u, %u, %u) ", signature->block[0], signature->block[1],
                    signature->block[2]);
+  begin_part(w, KJ_KEY_RELATIONS);
   for (uint32_t i = 0; i < signature->count * signature->count; i++)
-    kj_append_format(text, "%u", signature->relations ? signature->relations[i] : 0);
-  kj_append_text(text, "\n");
+    kj_append_format(w->text, "%u", signature->relations ? signature->relations[i] : 0);
+  kj_append_text(w->text, "\n");
 }
 
 /* ---- the whole ---- */
 
+/* Only code whose threads may fail depends on the sources: it names lines of them. */
 static void digest_sources(const kj_sources *sources, kj_disk_key *key)
 {
   kj_digest sum[3] = { { 0 } };
@@ -400,50 +280,41 @@ static void digest_sources(const kj_sources *sources, kj_disk_key *key)
   key->sources = sum[0];
 }
 
-static void add_build(const kj_disk *disk, kj_buffer *text)
+/* The recipe of an algorithm's kernel is enough instead of the canonical text. */
+static void add_text(const roots *r, writer *w)
 {
-  kj_append_format(text, "kjit %d.%d.%d\n", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR,
-                   KJIT_VERSION_PATCH);
-  add_digest(text, "build", disk->build);
-}
-
-static void add_all(kj_disk *disk, const kj_call *call, const kj_signature *signature,
-                    const roots *r, kj_buffer *text)
-{
-  const ki_decl *kernel = call->kernel->function->decl;
-  const kjit_config *config = &call->kernel->context->config;
-  add_build(disk, text);
-  add_target(disk, call->device, text);
-  kj_append_format(text, "ptx %u\nchecks %x\nguest %d\ninterruptible %d\nkernel %s\n",
-                   call->device->ptx_limit, kj_spell_out_checks(config->checks),
-                   call->kernel->module->has_guest, config->interruptible != 0, kernel->name);
-  add_signature(call, signature, r, text);
-  kj_add_extern_key(call->kernel->module, call->device->operations->takes_ptx, text);
-  kj_append_text(text, "\n");
-  const kjit_module *module = call->kernel->module;
+  const kjit_module *module = w->request->module;
   KJ_ASSERT(!module->later || module->recipe); /* its declarations are not all that it is */
-  if (module->recipe) kj_append_text(text, module->recipe);
-  else ki_print_reachable(module, r->items, r->count, text);
+  begin_part(w, KJ_KEY_EXTERNS);
+  kj_append_text(w->text, "of the host\n");
+  kj_add_extern_key(module, w->request->target.kind != KJ_TARGET_CPU, w->text);
+  kj_append_text(w->text, "\n");
+  begin_part(w, KJ_KEY_TEXT);
+  kj_append_text(w->text, module->recipe ? "algorithm\n" : "canonical\n");
+  note_part(w, KJ_KEY_TRUST);
+  if (module->recipe) kj_append_text(w->text, module->recipe);
+  else ki_print_reachable(module, r->items, r->count, w->text);
 }
 
-static void add_result(const kj_disk *disk, const kj_call *call, const kj_signature *signature,
-                       const roots *r, kj_buffer *text)
+static void add_all(kj_disk *disk, const kjit_device *device, const roots *r, writer *w)
 {
-  const kjit_module *module = call->kernel->module;
-  add_build(disk, text);
-  kj_append_format(text, "target any\nguest %d\nkernel %s\n", module->has_guest,
-                   call->kernel->function->decl->name);
-  add_signature(call, signature, r, text);
-  kj_append_text(text, "what it returns\n\n");
-  ki_print_reachable(module, r->items, r->count, text);
+  enum { ALL_PARTS = (1u << KJ_KEY_PART_COUNT) - 1 };
+  add_build(disk, w);
+  add_target(disk, device, w);
+  add_options(w);
+  add_arguments(r, w);
+  add_facts(w);
+  add_text(r, w);
+  KJ_ASSERT(w->written == ALL_PARTS);
 }
 
 /* false: out of memory. */
-static bool find_roots(const kj_call *call, const kj_signature *signature, roots *r)
+static bool find_roots(const kj_compile_request *request, roots *r)
 {
+  const kj_signature *signature = request->signature;
   *r = (roots){ .items = calloc(signature->count + 1, sizeof *r->items) };
   if (!r->items) return false;
-  add_root(r, call->kernel->function->decl);
+  add_root(r, request->kernel->decl);
   for (uint32_t i = 0; i < signature->count; i++)
     if (signature->arguments[i].kind == KJ_ARGUMENT_FUNCTION &&
         !signature->arguments[i].function->function->builtin)
@@ -461,31 +332,22 @@ static bool take_key(kj_buffer *text, kj_disk_key *key)
   return true;
 }
 
-bool kj_make_disk_key(kj_disk *disk, const kj_call *call, const kj_signature *signature,
+bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                       kj_disk_key *key)
 {
   kj_buffer text = { 0 };
+  writer w = { .text = &text, .request = request, .types = request->module->types };
   roots r;
-  if (!find_roots(call, signature, &r)) return false;
+  /* key_inputs.def: the disk cache has code for these values only */
+  KJ_ASSERT(!request->symbol && !request->has_record && !request->debug);
+  KJ_ASSERT(request->is_check == request->is_ahead);
+  if (!find_roots(request, &r)) return false;
   kj_identify_disk(disk);
-  add_all(disk, call, signature, &r, &text);
+  add_all(disk, device, &r, &w);
   free(r.items);
   if (!take_key(&text, key)) return false;
-  digest_sources(&call->kernel->module->sources, key);
+  digest_sources(&request->module->sources, key);
   return true;
-}
-
-bool kj_make_result_key(kj_disk *disk, const kjit_kernel *function, const kj_signature *signature,
-                        kj_disk_key *key)
-{
-  kj_buffer text = { 0 };
-  const kj_call call = { .kernel = (kjit_kernel *)function };
-  roots r;
-  if (!find_roots(&call, signature, &r)) return false;
-  kj_identify_disk(disk);
-  add_result(disk, &call, signature, &r, &text);
-  free(r.items);
-  return take_key(&text, key);
 }
 
 void kj_free_disk_key(kj_disk_key *key)

@@ -52,26 +52,26 @@ static char *print_result(ki_types *types, const kj_signature *signature, kjit_t
   return NULL;
 }
 
-bool kj_fetch_result(kj_runtime *runtime, const kjit_kernel *function,
-                     const kj_signature *signature, const kj_disk_key *key, kjit_type *type)
+bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, const kj_disk_key *key,
+                     kjit_type *type)
 {
   kj_digest compiler;
   kj_code code = { 0 };
   if (!kj_keeps_code(runtime->disk)) return false;
   bool knows_compiler = kj_identify_compiler(runtime, &compiler);
   bool is_found = kj_fetch_entry(runtime->disk, key, knows_compiler ? &compiler : NULL, &code) &&
-                  read_result(function->module->types, signature, code.data, type);
+                  read_result(request->module->types, request->signature, code.data, type);
   kj_free_code(&code);
   return is_found;
 }
 
-void kj_publish_result(kj_runtime *runtime, const kjit_kernel *function,
-                       const kj_signature *signature, const kj_disk_key *key, kjit_type type)
+void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
+                       const kj_disk_key *key, kjit_type type)
 {
   kj_digest compiler;
   static char entry[] = "result";
   if (!kj_can_publish(runtime->disk)) return;
-  char *text = print_result(function->module->types, signature, type);
+  char *text = print_result(request->module->types, request->signature, type);
   if (text && kj_identify_compiler(runtime, &compiler))
     kj_publish_entry(runtime->disk, key, compiler,
                      &(kj_code){ .entry = entry, .data = text, .size_bytes = strlen(text) });

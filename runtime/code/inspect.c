@@ -127,63 +127,82 @@ static kjit_status run_assembler(const kjit_compile_options *options, bool is_pa
   return KJIT_OK;
 }
 
-static kjit_status run_compiler(request *r, const char *symbol, const kjit_compile_options *options,
-                                kjit_stage stage, kj_code *made)
+static kjit_status check_stage(request *r, const kjit_compile_options *options, kjit_stage stage,
+                               bool is_cpu)
 {
   static const char *const names[] = {
 #define STAGE_NAME(name, text, is_text, what) text,
     KJIT_STAGES(STAGE_NAME)
 #undef STAGE_NAME
   };
-  bool is_check = (int)stage == CHECK_ONLY;
+  if (has_stage(stage, !is_cpu)) return KJIT_OK;
+  return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
+                  "stage: %s is there for %s targets only, the target is %s", names[stage],
+                  is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
+}
+
+/* What the compiler is asked for. stage is a stage, or CHECK_ONLY or RESULT_ONLY. */
+static kjit_status make_request(request *r, const char *symbol, const kjit_compile_options *options,
+                                kjit_stage stage, kj_compile_request *made)
+{
+  bool is_check = (int)stage == CHECK_ONLY || (int)stage == RESULT_ONLY;
   if (is_check) stage = KJIT_STAGE_TYPED;
   bool is_assembled = stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS;
-  kj_compile_request request = { .module = r->kernel->module,
-                                 .kernel = r->kernel->function,
-                                 .signature = &r->signature,
-                                 .stage = is_assembled ? KJIT_STAGE_PTX : stage,
-                                 .after_pass = options->after_pass,
-                                 .checks = options->checks,
-                                 .debug = options->debug,
-                                 .is_interruptible = options->interruptible != 0,
-                                 .symbol = symbol,
-                                 .is_ahead = true,
-                                 .is_check = is_check };
-  if (options->limits) request.limits = *options->limits;
-  KJ_TRY(read_target(r, options->target ? options->target : "cpu", &request.target));
-  bool is_cpu = request.target.kind == KJ_TARGET_CPU;
-  if (!has_stage(stage, !is_cpu))
-    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
-                    "stage: %s is there for %s targets only, the target is %s", names[stage],
-                    is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
-  request.target.ptx_version = options->ptx_version;
+  *made = (kj_compile_request){ .module = r->kernel->module,
+                                .kernel = r->kernel->function,
+                                .signature = &r->signature,
+                                .stage = is_assembled ? KJIT_STAGE_PTX : stage,
+                                .after_pass = options->after_pass,
+                                .checks = options->checks,
+                                .debug = options->debug,
+                                .is_interruptible = options->interruptible != 0,
+                                .symbol = symbol,
+                                .is_ahead = true,
+                                .is_check = is_check };
+  if (options->limits) made->limits = *options->limits;
+  KJ_TRY(read_target(r, options->target ? options->target : "cpu", &made->target));
+  bool is_cpu = made->target.kind == KJ_TARGET_CPU;
+  KJ_TRY(check_stage(r, options, stage, is_cpu));
+  made->target.ptx_version = options->ptx_version;
   if (options->facts)
     KJ_TRY(kj_read_facts(r->kernel, options->facts, r->arguments, r->relations, &r->signature,
                          r->diagnostics));
-  KJ_TRY(choose_block(r, options, is_cpu));
+  return choose_block(r, options, is_cpu);
+}
+
+static kjit_status run_compiler(request *r, const kj_compile_request *wanted, kj_code *made)
+{
   kj_runtime *runtime = kj_get_runtime(r->kernel->context);
   if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(kj_get_compiler(runtime, r->diagnostics));
-  KJ_TRY(kj_call_compiler(runtime, &request, r->diagnostics, made));
-  return is_assembled ? run_assembler(options, symbol != NULL, stage, r->diagnostics, made)
-                      : KJIT_OK;
+  return kj_call_compiler(runtime, wanted, r->diagnostics, made);
 }
 
-static kjit_status find_result(request *r, const kjit_compile_options *options, kj_code *made)
+static kjit_status find_result(request *r, const kj_compile_request *wanted, kj_code *made)
 {
   kj_disk_key key = { 0 };
   kj_runtime *runtime = kj_get_runtime(r->kernel->context);
   if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  bool is_kept = kj_keeps_code(runtime->disk) &&
-                 kj_make_result_key(runtime->disk, r->kernel, &r->signature, &key);
-  bool is_found =
-    is_kept && kj_fetch_result(runtime, r->kernel, &r->signature, &key, &made->result);
-  kjit_status status =
-    is_found ? KJIT_OK : run_compiler(r, NULL, options, (kjit_stage)CHECK_ONLY, made);
+  bool is_kept =
+    kj_keeps_code(runtime->disk) && kj_make_disk_key(runtime->disk, NULL, wanted, &key);
+  bool is_found = is_kept && kj_fetch_result(runtime, wanted, &key, &made->result);
+  kjit_status status = is_found ? KJIT_OK : run_compiler(r, wanted, made);
   if (status == KJIT_OK && is_kept && !is_found)
-    kj_publish_result(runtime, r->kernel, &r->signature, &key, made->result);
+    kj_publish_result(runtime, wanted, &key, made->result);
   kj_free_disk_key(&key);
   return status;
+}
+
+static kjit_status make_stage(request *r, const char *symbol, const kjit_compile_options *options,
+                              kjit_stage stage, kj_code *made)
+{
+  kj_compile_request wanted;
+  KJ_TRY(make_request(r, symbol, options, stage, &wanted));
+  if ((int)stage == RESULT_ONLY) return find_result(r, &wanted, made);
+  KJ_TRY(run_compiler(r, &wanted, made));
+  bool is_assembled = stage == KJIT_STAGE_CUBIN || stage == KJIT_STAGE_SASS;
+  return is_assembled ? run_assembler(options, symbol != NULL, stage, r->diagnostics, made)
+                      : KJIT_OK;
 }
 
 static kjit_status compile(kjit_kernel *kernel, const char *signature, const char *symbol,
@@ -201,9 +220,7 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const cha
   if (!r.bound || !r.arguments || !r.relations)
     kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   else status = kj_read_signature(kernel, signature, r.arguments, r.bound, diagnostics);
-  if (status == KJIT_OK)
-    status = (int)stage == RESULT_ONLY ? find_result(&r, options, made)
-                                       : run_compiler(&r, symbol, options, stage, made);
+  if (status == KJIT_OK) status = make_stage(&r, symbol, options, stage, made);
   free(r.bound);
   free(r.arguments);
   free(r.relations);
@@ -283,10 +300,13 @@ kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
 
 /* ---- what a func returns ---- */
 
-kjit_status kj_find_result_type(kjit_function *function, const char *signature,
-                                kj_diagnostics *diagnostics, kjit_type *type)
+kjit_status kj_find_result_type(kjit_function *function, const kjit_device *device,
+                                const char *signature, kj_diagnostics *diagnostics, kjit_type *type)
 {
-  const kjit_compile_options options = { .after_pass = "infer" };
+  bool is_gpu = device && device->operations->takes_ptx;
+  const kjit_compile_options options = { .target = is_gpu ? device->code_target : NULL,
+                                         .ptx_version = is_gpu ? device->ptx_limit : 0,
+                                         .after_pass = "infer" };
   kj_code made = { 0 };
   const ki_decl *decl = kj_function_of(function);
   if (decl->function->is_extern || decl->function->builtin)
@@ -310,7 +330,7 @@ kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
                        !signature ? "signature"
                        : !type    ? "type"
                                   : NULL));
-  kjit_status status = kj_find_result_type(function, signature, &diagnostics, type);
+  kjit_status status = kj_find_result_type(function, NULL, signature, &diagnostics, type);
   kjit_status reported = ki_finish_call(context, &diagnostics);
   return status != KJIT_OK ? status : reported;
 }

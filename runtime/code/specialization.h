@@ -145,6 +145,11 @@ bool kj_describe_argument(const kjit_kernel *kernel, const kj_bound *bound, kj_a
 /* One compilation and its load into the specialization. */
 kjit_status kj_compile_call(kj_call *call, kjit_specialization *specialization,
                             kj_diagnostics *diagnostics);
+/* The request for the code of a specialization. The key of the disk cache is made from it too. */
+kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
+                                   const kj_signature *signature, kjit_stage stage);
+/* The stage that a device runs: PTX or OBJECT. */
+kjit_stage kj_code_stage(const kjit_device *device);
 /* What the compiler makes of a kernel for a device, but for its stage the same however a
  * specialization's code is wanted. Finds the compiler, and links what is linked where it is
  * compiled. */

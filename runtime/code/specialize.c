@@ -52,8 +52,8 @@ static char *print_signature(const kj_call *call)
 
 /* ---- compile and load ---- */
 
-static kj_compile_request make_request(const kjit_kernel *kernel, const kjit_device *device,
-                                       const kj_signature *signature, kjit_stage stage)
+kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device *device,
+                                   const kj_signature *signature, kjit_stage stage)
 {
   const kjit_config *config = &kernel->context->config;
   return (kj_compile_request){
@@ -89,13 +89,18 @@ kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *devi
                               const kj_signature *signature, kjit_stage stage,
                               kj_diagnostics *diagnostics, kj_code *code)
 {
-  kj_compile_request request = make_request(kernel, device, signature, stage);
+  kj_compile_request request = kj_make_request(kernel, device, signature, stage);
   kjit_module *linked;
   KJ_TRY(kj_get_compiler(device->runtime, diagnostics));
   KJ_TRY(link_kernel(kernel, &request, diagnostics, &linked));
   kjit_status status = kj_call_compiler(device->runtime, &request, diagnostics, code);
   kjit_release_module(linked);
   return status;
+}
+
+kjit_stage kj_code_stage(const kjit_device *device)
+{
+  return device->operations->takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT;
 }
 
 static kjit_status load_code(kj_call *call, kjit_specialization *specialization, bool is_compiled,
@@ -223,9 +228,8 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
   kjit_context *context = call->kernel->context;
   const char *name = call->kernel->function->decl->name;
   bool takes_ptx = call->device->operations->takes_ptx;
-  KJ_TRY(kj_compile_kernel(call->kernel, call->device, signature,
-                           takes_ptx ? KJIT_STAGE_PTX : KJIT_STAGE_OBJECT, diagnostics,
-                           &specialization->code));
+  KJ_TRY(kj_compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device),
+                           diagnostics, &specialization->code));
   if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_CUBIN);
   kjit_status status = load_and_keep(call, specialization, key, diagnostics);
   if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_COUNT);
@@ -333,9 +337,11 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   kj_runtime *runtime = call->runtime;
   /* files and lines are of one program */
   bool is_kept = call->kernel->context->config.debug == KJIT_DEBUG_NONE;
+  const kj_compile_request request =
+    kj_make_request(call->kernel, call->device, signature, kj_code_stage(call->device));
   bool has_disk = kj_keeps_code(runtime->disk),
        has_key = is_kept && (has_disk || kj_has_imports(runtime)) &&
-                 kj_make_disk_key(runtime->disk, call, signature, &key);
+                 kj_make_disk_key(runtime->disk, call->device, &request, &key);
   specialization->is_imported = has_key && kj_find_import(runtime, &key, &specialization->code) &&
                                 keep_fetched(call, specialization);
   specialization->is_from_disk =

@@ -1,0 +1,241 @@
+/* Identities of builds, of this machine and of libdevice. The key of the disk cache has them. None
+ * of these functions loads the library or file that it identifies. */
+#include <cpuid.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "code/disk.h"
+#include "support/paths.h"
+
+/* ---- builds ---- */
+
+/* The build id in the notes of an ELF file; false: none. */
+static bool find_build_id(const char *notes, size_t size_bytes, kj_digest *identity)
+{
+  enum { BUILD_ID = 3 };
+  for (size_t at = 0; size_bytes - at >= sizeof(ElfW(Nhdr));) {
+    ElfW(Nhdr) note;
+    memcpy(&note, notes + at, sizeof note);
+    at += sizeof note;
+    uint64_t name_bytes = ((uint64_t)note.n_namesz + 3) & ~(uint64_t)3,
+             bytes = ((uint64_t)note.n_descsz + 3) & ~(uint64_t)3;
+    if (name_bytes > size_bytes - at || bytes > size_bytes - at - name_bytes) return false;
+    if (note.n_type == BUILD_ID && note.n_namesz == 4 && !memcmp(notes + at, "GNU", 4)) {
+      *identity = kj_digest_bytes(notes + at + name_bytes, note.n_descsz);
+      return true;
+    }
+    at += name_bytes + bytes;
+  }
+  return false;
+}
+
+static bool identify_by_time(const char *path, kj_digest *identity)
+{
+  struct stat info;
+  if (stat(path, &info)) return false;
+  uint64_t words[] = { (uint64_t)info.st_dev, info.st_ino, (uint64_t)info.st_size,
+                       (uint64_t)info.st_mtim.tv_sec, (uint64_t)info.st_mtim.tv_nsec };
+  *identity = kj_digest_bytes(words, sizeof words);
+  return true;
+}
+
+static bool read_notes(int file, const Elf64_Phdr *header, kj_digest *identity)
+{
+  enum { MOST = 65536 };
+  if (header->p_type != PT_NOTE || header->p_filesz > MOST) return false;
+  char *notes = malloc(header->p_filesz + 1);
+  bool is_found =
+    notes &&
+    pread(file, notes, header->p_filesz, (off_t)header->p_offset) == (ssize_t)header->p_filesz &&
+    find_build_id(notes, header->p_filesz, identity);
+  free(notes);
+  return is_found;
+}
+
+static bool identify_open_file(int file, kj_digest *identity)
+{
+  Elf64_Ehdr header;
+  if (pread(file, &header, sizeof header, 0) != sizeof header ||
+      memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_phentsize != sizeof(Elf64_Phdr))
+    return false;
+  for (size_t i = 0; i < header.e_phnum; i++) {
+    Elf64_Phdr segment;
+    if (pread(file, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) !=
+        sizeof segment)
+      return false;
+    if (read_notes(file, &segment, identity)) return true;
+  }
+  return false;
+}
+
+bool kj_identify_file(const char *path, kj_digest *identity)
+{
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  bool is_identified = identify_open_file(file, identity);
+  close(file);
+  return is_identified || identify_by_time(path, identity);
+}
+
+typedef struct search {
+  uintptr_t address;
+  bool is_found;
+  kj_digest identity;
+} search;
+
+static bool contains(const struct dl_phdr_info *info, uintptr_t address)
+{
+  for (size_t i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type == PT_LOAD &&
+        address - (info->dlpi_addr + segment->p_vaddr) < segment->p_memsz)
+      return true;
+  }
+  return false;
+}
+
+static int look_at_library(struct dl_phdr_info *info, size_t size_bytes, void *data)
+{
+  (void)size_bytes;
+  search *s = data;
+  if (!contains(info, s->address)) return 0;
+  for (size_t i = 0; i < info->dlpi_phnum && !s->is_found; i++) {
+    const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+    if (segment->p_type == PT_NOTE)
+      s->is_found = find_build_id((const char *)(info->dlpi_addr + segment->p_vaddr),
+                                  segment->p_memsz, &s->identity);
+  }
+  return 1;
+}
+
+kj_digest kj_identify_address(const void *address)
+{
+  search s = { .address = (uintptr_t)address };
+  Dl_info info;
+  dl_iterate_phdr(look_at_library, &s);
+  if (!s.is_found && dladdr(address, &info) && info.dli_fname)
+    (void)identify_by_time(info.dli_fname, &s.identity);
+  return s.identity;
+}
+
+/* ---- the machine ---- */
+
+static uint64_t read_enabled_state(void)
+{
+  uint32_t low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (uint64_t)high << 32 | low;
+}
+
+/* Leaves 1 and 7 and their like: vendor, family, model, stepping and every feature. Without what
+ * differs between the cores of one machine. */
+static kj_digest identify_processor(void)
+{
+  static const struct {
+    uint32_t leaf, subleaf, masks[4];
+  } leaves[] = {
+    { 0, 0, { ~0u, ~0u, ~0u, ~0u } },
+    { 1, 0, { ~0u, 0, ~0u, ~0u } },
+    { 7, 0, { ~0u, ~0u, ~0u, ~0u } },
+    { 7, 1, { ~0u, ~0u, ~0u, ~0u } },
+    { 0xd, 1, { ~0u, 0, 0, 0 } },
+    { 0x14, 0, { 0, ~0u, 0, 0 } },
+    { 0x19, 0, { 0, ~0u, 0, 0 } },
+    { 0x24, 0, { 0, ~0u, 0, 0 } },
+    { 0x80000001, 0, { ~0u, 0, ~0u, ~0u } },
+    { 0x80000008, 0, { 0, ~0u, 0, 0 } },
+  };
+  enum { LEAVES = sizeof leaves / sizeof *leaves, OSXSAVE = 1 << 27 };
+  uint64_t words[LEAVES * 4 + 2] = { 0 };
+  bool has_state = false;
+  for (size_t i = 0; i < LEAVES; i++) {
+    uint32_t r[4] = { 0 };
+    if (!__get_cpuid_count(leaves[i].leaf, leaves[i].subleaf, &r[0], &r[1], &r[2], &r[3])) continue;
+    if (leaves[i].leaf == 1) has_state = r[2] & OSXSAVE;
+    for (size_t k = 0; k < 4; k++) words[i * 4 + k] = r[k] & leaves[i].masks[k];
+  }
+  if (has_state) words[LEAVES * 4] = read_enabled_state();
+  const char *version = gnu_get_libc_version();
+  kj_digest library = kj_digest_bytes(version, strlen(version));
+  words[LEAVES * 4 + 1] = library.low;
+  return kj_digest_bytes(words, sizeof words);
+}
+
+/* ---- libdevice ---- */
+
+static void add_file(kj_digest *sum, const char *path)
+{
+  kj_digest parts[3] = { *sum, kj_digest_bytes(path, strlen(path)), { 0 } };
+  if (identify_by_time(path, &parts[2])) *sum = kj_digest_bytes(parts, sizeof parts);
+}
+
+/* False: out of memory, or of files to open. What is found then is not what the compiler finds. */
+static bool add_pattern(kj_digest *sum, const char *pattern)
+{
+  kj_paths paths = { 0 };
+  bool is_whole = kj_find_paths(&paths, pattern);
+  for (size_t i = 0; i < paths.count; i++) add_file(sum, paths.items[i]);
+  kj_free_paths(&paths);
+  return is_whole;
+}
+
+/* The compiler takes the first of them that it can read: any change to any of them may change which
+ * one. */
+static bool identify_math_library(const char *given_path, kj_digest *sum)
+{
+  static const char *const patterns[] = {
+#define PLACE(pattern, kind) pattern,
+#include "native/math_libraries.def"
+#undef PLACE
+  };
+  *sum = (kj_digest){ 0 };
+  if (given_path) {
+    add_file(sum, given_path);
+    return true;
+  }
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+    if (!add_pattern(sum, patterns[i])) return false;
+  Dl_info info;
+  const char *slash = dladdr((const void *)add_pattern, &info) && info.dli_fname
+                        ? strrchr(info.dli_fname, '/')
+                        : NULL;
+  if (!slash) return true;
+  kj_buffer beside = { 0 };
+  kj_append_format(&beside, "%.*s/clc/nvptx64--.bc", (int)(slash - info.dli_fname), info.dli_fname);
+  bool is_known = !beside.failed;
+  if (is_known) add_file(sum, beside.text);
+  kj_free_buffer(&beside);
+  return is_known;
+}
+
+void kj_identify_disk(kj_disk *disk)
+{
+  if (atomic_load_explicit(&disk->is_identified, memory_order_acquire)) return;
+  kj_lock(&disk->mutex, KJ_LOCK_DISK);
+  if (!atomic_load(&disk->is_identified)) {
+    disk->build = kj_identify_address((const void *)(uintptr_t)kj_identify_disk);
+    disk->processor = identify_processor();
+    atomic_store_explicit(&disk->is_identified, true, memory_order_release);
+  }
+  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
+}
+
+/* The files are looked up once, because the compiler of a context reads libdevice once too. */
+bool kj_identify_math_library(kj_disk *disk)
+{
+  if (atomic_load_explicit(&disk->knows_math_library, memory_order_acquire)) return true;
+  kj_lock(&disk->mutex, KJ_LOCK_DISK);
+  bool is_known = atomic_load(&disk->knows_math_library) ||
+                  identify_math_library(disk->libdevice_path, &disk->math_library);
+  atomic_store_explicit(&disk->knows_math_library, is_known, memory_order_release);
+  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
+  return is_known;
+}

@@ -1,0 +1,49 @@
+/* The table of all that decides code, and the proof that it has every field: for each struct of
+ * key_inputs.def the compiler builds a struct of the listed fields, which must have the same size
+ * and the same offsets, and an initializer with one value for each row. A field without a row
+ * leaves a member of the initializer out, and that is an error here in every build. */
+#include "code/key_inputs.h"
+
+#include "code/disk.h"
+#include "ir/context.h"
+
+#pragma GCC diagnostic error "-Wmissing-field-initializers"
+
+/* ---- the same fields, in the same order ---- */
+
+#define KJ_KEY_STRUCT(type) typedef struct listed_##type {
+#define KJ_KEY_FIELD(type, field, WHERE) __typeof__(((type *)0)->field) field;
+#define KJ_KEY_BLOCK(type, field, WHERE) KJ_KEY_FIELD(type, field, WHERE)
+#define KJ_KEY_END(type) \
+  } \
+  listed_##type; \
+  _Static_assert(sizeof(listed_##type) == sizeof(type), #type " has other fields");
+#include "code/key_inputs.def"
+
+#define KJ_KEY_STRUCT(type)
+#define KJ_KEY_FIELD(type, field, WHERE) \
+  _Static_assert(offsetof(listed_##type, field) == offsetof(type, field), #field " is elsewhere");
+#define KJ_KEY_BLOCK(type, field, WHERE) KJ_KEY_FIELD(type, field, WHERE)
+#define KJ_KEY_END(type)
+#include "code/key_inputs.def"
+
+/* ---- as many fields ---- */
+
+#define KJ_KEY_STRUCT(type) static const type zero_##type __attribute__((unused)) = {
+#define KJ_KEY_FIELD(type, field, WHERE) 0,
+#define KJ_KEY_BLOCK(type, field, WHERE) { 0 },
+#define KJ_KEY_END(type) \
+  } \
+  ;
+#include "code/key_inputs.def"
+
+/* ---- the table ---- */
+
+const kj_key_input kj_key_inputs[] = {
+#define KJ_KEY_STRUCT(type)
+#define KJ_KEY_FIELD(type, field, WHERE) { #type, #field, KJ_KEY_##WHERE },
+#define KJ_KEY_BLOCK(type, field, WHERE) KJ_KEY_FIELD(type, field, WHERE)
+#define KJ_KEY_END(type)
+#include "code/key_inputs.def"
+};
+const size_t kj_key_input_count = sizeof kj_key_inputs / sizeof *kj_key_inputs;

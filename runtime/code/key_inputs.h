@@ -1,0 +1,30 @@
+/* The parts of the key of the disk cache, and the table of all that decides code. key_inputs.def
+ * has the rows. */
+#ifndef KJ_CODE_KEY_INPUTS_H
+#define KJ_CODE_KEY_INPUTS_H
+
+#include <stddef.h>
+
+typedef enum kj_key_part {
+#define KJ_KEY_PART(NAME, word, what) KJ_KEY_##NAME,
+#include "code/key_inputs.def"
+  KJ_KEY_PART_COUNT,
+  /* why no part has a field */
+  KJ_KEY_ROWS = KJ_KEY_PART_COUNT,
+  KJ_KEY_DERIVED,
+  KJ_KEY_ONE_VALUE,
+  KJ_KEY_REFUSES,
+  KJ_KEY_NO_CODE,
+  KJ_KEY_SOURCES,
+  KJ_KEY_COMPILER
+} kj_key_part;
+
+/* One field of a struct that the compiler gets. */
+typedef struct kj_key_input {
+  const char *type, *field;
+  kj_key_part where;
+} kj_key_input;
+extern const kj_key_input kj_key_inputs[];
+extern const size_t kj_key_input_count;
+
+#endif
