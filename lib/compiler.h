@@ -252,10 +252,16 @@ typedef struct kj_tensor_map {
 } kj_tensor_map;
 
 /* The disk cache stores the struct as it is; a new text or other memory behind a pointer needs a
- * line in runtime/code/disk_entry.c. */
+ * line in runtime/code/disk_entry.c, and every field needs one in runtime/code/code_fields.def. */
 typedef struct kj_code {
   void *data; /* malloc'd: PTX or other text with a 0 byte after it, or an object */
   size_t size_bytes;
+  /* Digest of data as the compiler made it, since machine code may replace PTX. libkjit fills it in
+   * for the code of specializations. 0: not known */
+  uint64_t made[2];
+  /* Digest of the sources that it was compiled from, where the disk cache may keep the code. 0: not
+   * known */
+  uint64_t made_from[2];
   char *entry;              /* malloc'd: symbol of the kernel */
   char *facts;              /* malloc'd: the facts that the code really uses, as text */
   kj_parameter *parameters; /* malloc'd */

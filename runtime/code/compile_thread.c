@@ -309,21 +309,28 @@ static kjit_status run_compile(task *t)
   return t->runtime->interface->compile(t->runtime->compiler, t->request, t->diagnostics, t->made);
 }
 
-kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *request,
-                             kj_diagnostics *diagnostics, kj_code *code)
+kjit_status kj_call_compiler_unseen(kj_runtime *runtime, const kj_compile_request *request,
+                                    kj_diagnostics *diagnostics, kj_code *code)
 {
   kjit_context *context = runtime->context;
   kj_compile_request own = *request;
   if (!own.limits.size_bytes) own.limits = *context->config.compile_limits;
   own.interrupts = &context->interrupts;
   own.interrupts_before = atomic_load(&context->interrupts);
-  own.on_stage = context->config.on_stage ? tell : NULL;
+  return call(&(task){ .run = run_compile,
+                       .runtime = runtime,
+                       .diagnostics = diagnostics,
+                       .request = &own,
+                       .made = code });
+}
+
+kjit_status kj_call_compiler(kj_runtime *runtime, const kj_compile_request *request,
+                             kj_diagnostics *diagnostics, kj_code *code)
+{
+  kj_compile_request own = *request;
+  own.on_stage = runtime->context->config.on_stage ? tell : NULL;
   tell(&own, own.stage == KJIT_STAGE_KIR ? KJIT_STAGE_KIR : KJIT_STAGE_TYPED);
-  kjit_status status = call(&(task){ .run = run_compile,
-                                     .runtime = runtime,
-                                     .diagnostics = diagnostics,
-                                     .request = &own,
-                                     .made = code });
+  kjit_status status = kj_call_compiler_unseen(runtime, &own, diagnostics, code);
   tell(&own, KJIT_STAGE_COUNT);
   return status;
 }

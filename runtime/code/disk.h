@@ -24,6 +24,8 @@ struct kj_disk {
   char *directory;               /* NULL: none */
   const char *libdevice_path;    /* of the configuration */
   uint64_t limit_bytes;
+  /* One hit of this number is compiled again and compared, see recheck.c. 0: none */
+  uint32_t recheck_every;
   _Atomic bool is_read_only; /* writing has failed */
   pthread_mutex_t mutex;     /* protects what follows while it is made */
   _Atomic bool is_identified, knows_math_library;
@@ -90,8 +92,10 @@ static inline bool kj_has_imports(const kj_runtime *runtime)
 {
   return atomic_load_explicit(&runtime->imports, memory_order_acquire) != NULL;
 }
-/* true: code is filled in. */
-bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, kj_code *code);
+/* Looks for an entry of the compiler, or of any compiler where compiler is NULL. Returns true when
+ * code is filled in. */
+bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
+                    kj_code *code);
 void kj_free_imports(kj_runtime *runtime);
 /* The machine code of a held specialization; malloc'd. */
 kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
@@ -105,6 +109,14 @@ bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, con
                      kjit_type *type);
 void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
                        const kj_disk_key *key, kjit_type type);
+
+/* ---- recheck.c: builds with assertions ---- */
+
+/* What kj_disk.recheck_every is by default and by the environment: KJIT_RECHECK=all or a number. */
+uint32_t kj_read_recheck(void);
+/* Compiles code that was found in the cache again, if the key is one of those that are chosen, and
+ * fails an assertion that names the key if the code differs. */
+void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key);
 
 /* ---- disk_store.c ---- */
 

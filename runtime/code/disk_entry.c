@@ -224,12 +224,13 @@ static const char blob_magic[8] = { 'k', 'j', 'i', 't', 'b', 'l', 'b', '1' };
 
 /* ---- import ---- */
 
-bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, kj_code *code)
+bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
+                    kj_code *code)
 {
   for (const kj_carried *at = atomic_load_explicit(&runtime->imports, memory_order_acquire); at;
        at = at->next)
     if (kj_same_digest(at->digest, key->digest) &&
-        kj_unpack_entry(at->bytes, at->size_bytes, key, NULL, code) == KJ_ENTRY_WHOLE)
+        kj_unpack_entry(at->bytes, at->size_bytes, key, compiler, code) == KJ_ENTRY_WHOLE)
       return true;
   return false;
 }

@@ -55,6 +55,7 @@ kj_disk *kj_open_disk(const kjit_config *config)
   if (!disk) return NULL;
   pthread_mutex_init(&disk->mutex, NULL);
   disk->store = config->cache_store;
+  disk->recheck_every = kj_read_recheck();
   disk->libdevice_path = config->libdevice_path;
   disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
   if (disk->store || find_directory(config->cache_directory, &disk->directory)) return disk;

@@ -156,6 +156,9 @@ kjit_stage kj_code_stage(const kjit_device *device);
 kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
                               const kj_signature *signature, kjit_stage stage,
                               kj_diagnostics *diagnostics, kj_code *code);
+/* Compiles for a signature once more, told to nobody: to compare with what the disk cache gives. */
+kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
+                             kj_diagnostics *diagnostics, kj_code *code);
 void kj_free_texts(kjit_specialization *specialization);
 
 /* ahead.c: loads code again that was unloaded; held then. */

@@ -85,17 +85,48 @@ static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *re
   return KJIT_OK;
 }
 
-kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
-                              const kj_signature *signature, kjit_stage stage,
-                              kj_diagnostics *diagnostics, kj_code *code)
+static kjit_status compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
+                                  const kj_signature *signature, kjit_stage stage, bool is_seen,
+                                  kj_diagnostics *diagnostics, kj_code *code)
 {
   kj_compile_request request = kj_make_request(kernel, device, signature, stage);
   kjit_module *linked;
   KJ_TRY(kj_get_compiler(device->runtime, diagnostics));
   KJ_TRY(link_kernel(kernel, &request, diagnostics, &linked));
-  kjit_status status = kj_call_compiler(device->runtime, &request, diagnostics, code);
+  kjit_status status = is_seen
+                         ? kj_call_compiler(device->runtime, &request, diagnostics, code)
+                         : kj_call_compiler_unseen(device->runtime, &request, diagnostics, code);
   kjit_release_module(linked);
   return status;
+}
+
+kjit_status kj_compile_kernel(const kjit_kernel *kernel, const kjit_device *device,
+                              const kj_signature *signature, kjit_stage stage,
+                              kj_diagnostics *diagnostics, kj_code *code)
+{
+  return compile_kernel(kernel, device, signature, stage, true, diagnostics, code);
+}
+
+static void note_made(kj_code *code)
+{
+  kj_digest digest = kj_digest_bytes(code->data, code->size_bytes);
+  code->made[0] = digest.low;
+  code->made[1] = digest.high;
+}
+
+static void note_sources(kj_code *code, const kj_disk_key *key)
+{
+  code->made_from[0] = key->sources.low;
+  code->made_from[1] = key->sources.high;
+}
+
+kjit_status kj_compile_again(const kj_call *call, const kj_signature *signature,
+                             kj_diagnostics *diagnostics, kj_code *code)
+{
+  KJ_TRY(compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device), false,
+                        diagnostics, code));
+  note_made(code);
+  return KJIT_OK;
 }
 
 kjit_stage kj_code_stage(const kjit_device *device)
@@ -230,6 +261,8 @@ static kjit_status compile_and_load(kj_call *call, kjit_specialization *speciali
   bool takes_ptx = call->device->operations->takes_ptx;
   KJ_TRY(kj_compile_kernel(call->kernel, call->device, signature, kj_code_stage(call->device),
                            diagnostics, &specialization->code));
+  note_made(&specialization->code);
+  if (key) note_sources(&specialization->code, key);
   if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_CUBIN);
   kjit_status status = load_and_keep(call, specialization, key, diagnostics);
   if (takes_ptx) kj_tell_stage(context, name, KJIT_STAGE_COUNT);
@@ -342,7 +375,8 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   bool has_disk = kj_keeps_code(runtime->disk),
        has_key = is_kept && (has_disk || kj_has_imports(runtime)) &&
                  kj_make_disk_key(runtime->disk, call->device, &request, &key);
-  specialization->is_imported = has_key && kj_find_import(runtime, &key, &specialization->code) &&
+  specialization->is_imported = has_key &&
+                                kj_find_import(runtime, &key, NULL, &specialization->code) &&
                                 keep_fetched(call, specialization);
   specialization->is_from_disk =
     has_key && has_disk && !specialization->is_imported && fetch(call, specialization, &key);
@@ -356,6 +390,7 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
   kjit_status status = is_found ? KJIT_OK
                                 : compile_and_load(call, specialization, signature,
                                                    has_key ? &key : NULL, diagnostics);
+  if (KJ_HAS_ASSERTIONS && is_found) kj_recheck(call, specialization, &key);
   const kj_device_operations *operations = call->device->operations;
   if (status == KJIT_OK && specialization->code.failures && operations->is_queued)
     status = open_failures(specialization, diagnostics);
