@@ -67,6 +67,24 @@ typedef struct outcome {
 
 static kjit_context *context;
 
+/* Code that goes from one process to the next as a blob. */
+static struct {
+  bool is_exported; /* the next process exports its code */
+  void *bytes;      /* NULL: the next process imports nothing */
+  size_t size_bytes;
+  char copy[1 << 20];
+} blob;
+
+static kjit_status export_blob(kjit_module *module)
+{
+  void *made = NULL;
+  KJ_TRY(kjit_export_code(module, &made, &blob.size_bytes));
+  if (blob.size_bytes > sizeof blob.copy) return KJIT_ERROR_LIMIT;
+  blob.bytes = memcpy(blob.copy, made, blob.size_bytes);
+  kjit_free(context, made);
+  return KJIT_OK;
+}
+
 static kjit_import_source imported(const world *w, const char *name, bool *is_found)
 {
   for (size_t i = 0; i < IMPORTS; i++) {
@@ -330,6 +348,7 @@ static kjit_status act(const world *w, outcome *o)
              : w->asked   ? ask(w, module, o)
              : w->reduces ? reduce(module, device, o)
                           : launch(w, module, device, o);
+  if (blob.is_exported && status == KJIT_OK) status = export_blob(module);
   kjit_release_module(module);
   return status;
 }
@@ -341,8 +360,11 @@ static outcome live(const world *w, const char *directory)
   kjit_statistics statistics = { .size_bytes = sizeof statistics };
   o.status = start(w, directory);
   if (o.status != KJIT_OK) return o;
-  o.status = act(w, &o);
-  if (kjit_get_statistics(context, &statistics) == KJIT_OK) o.is_hit = statistics.disk_hits > 0;
+  if (!blob.is_exported && blob.bytes)
+    o.status = kjit_import_code(context, blob.bytes, blob.size_bytes);
+  if (o.status == KJIT_OK) o.status = act(w, &o);
+  if (kjit_get_statistics(context, &statistics) == KJIT_OK)
+    o.is_hit = statistics.disk_hits + statistics.imports > 0;
   (void)!kjit_destroy_context(context);
   return o;
 }

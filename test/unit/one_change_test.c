@@ -58,6 +58,28 @@ static void test_rows(void **state)
   assert_int_equal(failures, 0);
 }
 
+/* A blob of one world is of no use to the other one. */
+static void test_blobs(void **state)
+{
+  (void)state;
+  failures = 0;
+  for (size_t i = 0; i < 2 * change_count; i++) {
+    const change *row = &changes[i / 2];
+    const world *from = &row->worlds[i % 2], *to = &row->worlds[1 - i % 2];
+    if (from->target || from->asked || from->reduces || row->is_key_only) continue;
+    outcome alone = live(to, "");
+    blob.is_exported = true;
+    (void)live(from, "");
+    blob.is_exported = false;
+    outcome with_blob = live(to, "");
+    if (blob.bytes && (with_blob.is_hit || !is_same_outcome(&alone, &with_blob)))
+      fail_row(row, "the code of a blob is used for something else");
+    if (blob.bytes && !live(from, "").is_hit) fail_row(row, "the blob is not used");
+    blob.bytes = NULL;
+  }
+  assert_int_equal(failures, 0);
+}
+
 /* A part without a row would be a part that no test sees missing. */
 static void test_every_part_has_a_row(void **state)
 {
@@ -148,7 +170,8 @@ int main(int argc, char **argv)
     return hit_once();
   }
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-  const struct CMUnitTest tests[] = { TEST(test_rows), TEST(test_every_part_has_a_row),
+  const struct CMUnitTest tests[] = { TEST(test_rows), TEST(test_blobs),
+                                      TEST(test_every_part_has_a_row),
                                       TEST(test_what_does_not_count),
                                       TEST(test_a_difference_is_found) };
   return cmocka_run_group_tests(tests, NULL, NULL);
