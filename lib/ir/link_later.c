@@ -35,20 +35,12 @@ kjit_status ki_link_meanings(kjit_module *base, const ki_meaning *meanings, size
 
 /* ---- later ---- */
 
-/* Code of the host is looked for in the module of a kernel, so that it has to be there. */
-static bool has_bound_extern(const kjit_module *module)
-{
-  for (size_t i = 0; i < module->decls.count; i++) {
-    const ki_decl *decl = module->decls.items[i];
-    if (decl->kind == KJ_DECL_FUNCTION && decl->function->bound) return true;
-  }
-  return false;
-}
-
+/* The functions of the application are looked up in the module of a kernel, which therefore has to
+ * contain the extern funcs. */
 bool ki_can_link_later(const ki_meaning *meanings, size_t count)
 {
   for (size_t i = 0; i < count; i++)
-    if (has_bound_extern(meanings[i].decl->function->module)) return false;
+    if (ki_has_bound_extern(meanings[i].decl->function->module)) return false;
   return count != 0;
 }
 

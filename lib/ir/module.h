@@ -445,6 +445,14 @@ typedef struct ki_library {
 typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
 kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);
+/* bind_extern.c: whether the application has given code for an extern func of the module. */
+bool ki_has_bound_extern(const kjit_module *module);
+/* The symbol by which compiled code knows what an extern func is bound to. is_gpu: its code for
+ * GPUs, else its C function. Two funcs of a module have the same symbol only if they are bound to
+ * the same function of the same code for GPUs. */
+void ki_append_extern_symbol(const ki_function *function, bool is_gpu, kj_buffer *text);
+/* The end of the symbols of all functions in the code for GPUs. */
+void ki_append_extern_suffix(const ki_bound_extern *bound, kj_buffer *text);
 /* link_later.c: modules that are linked where they are compiled. */
 enum { KI_MOST_MEANINGS = 16 };
 struct ki_later {

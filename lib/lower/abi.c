@@ -96,7 +96,7 @@ static void describe_scalar(kl_lowering *l, LLVMValueRef function, unsigned inde
 static LLVMValueRef declare(kl_lowering *l, const kt_instance *instance, const char *symbol,
                             unsigned hidden)
 {
-  LLVMValueRef function = LLVMAddFunction(l->module, symbol, function_type(l, instance, hidden));
+  LLVMValueRef function = kl_add_function(l, symbol, function_type(l, instance, hidden));
   unsigned at = 1 + hidden + has_result_address(l, instance);
   for (size_t i = 0; i < instance->params.count; i++) {
     const ki_type_info *info = kl_type_info(l, instance->params.items[i]->type);
@@ -145,13 +145,15 @@ LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
       args[count++] = as_pointer(l, kl_lower_expr(l, expr->args.items[i]), l->pointer);
     else args[count++] = to_c(l, type, kl_lower_expr(l, expr->args.items[i]));
   }
-  /* of another lowering into this module */
+  /* Another lowering into this module, or another extern func with the same binding, may have
+   * declared it. */
   if (!*function) *function = LLVMGetNamedFunction(l->module, instance->symbol);
   if (!*function) {
     *function = declare(l, instance, instance->symbol, 0);
     /* A function of the host may have a name that LLVM knows from the C library: `labs`. */
     kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nobuiltin", 0);
   }
+  KJ_ASSERT(LLVMGlobalGetValueType(*function) == function_type(l, instance, 0));
   LLVMValueRef call = kl_call(l, LLVMGlobalGetValueType(*function), *function, args, count);
   kl_add_call_attribute(l, call, "convergent");
   kl_add_call_attribute(l, call, "nobuiltin");

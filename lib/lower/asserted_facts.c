@@ -22,7 +22,7 @@ static void call_report(kl_lowering *l, const char *fact, LLVMValueRef value)
   LLVMTypeRef types[] = { l->pointer, l->i64 }, type = LLVMFunctionType(l->void_, types, 2, false);
   LLVMValueRef function = LLVMGetNamedFunction(l->module, KJ_FACT_FUNCTION);
   if (!function) {
-    function = LLVMAddFunction(l->module, KJ_FACT_FUNCTION, type);
+    function = kl_add_function(l, KJ_FACT_FUNCTION, type);
     static const char *const attributes[] = { "nounwind", "noreturn", "cold" };
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
       kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, attributes[i], 0);

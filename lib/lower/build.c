@@ -164,6 +164,26 @@ static LLVMAttributeRef make_attribute(kl_lowering *l, const char *name, uint64_
                                  value);
 }
 
+LLVMValueRef kl_add_function(kl_lowering *l, const char *symbol, LLVMTypeRef type)
+{
+  KJ_ASSERT(!LLVMGetNamedFunction(l->module, symbol) && !LLVMGetNamedGlobal(l->module, symbol));
+  return LLVMAddFunction(l->module, symbol, type);
+}
+
+LLVMValueRef kl_add_variable(kl_lowering *l, const char *name, const char *kind, LLVMTypeRef type,
+                             unsigned space)
+{
+  char *symbol = kj_format(l->c->arena, "%s$%s", name, kind);
+  for (char *at = symbol; *at; at++) {
+    bool is_plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+                    (*at >= '0' && *at <= '9') || *at == '_' || *at == '$';
+    if (!is_plain) *at = '_';
+  }
+  LLVMValueRef variable = LLVMAddGlobalInAddressSpace(l->module, type, symbol, space);
+  LLVMSetLinkage(variable, LLVMInternalLinkage);
+  return variable;
+}
+
 void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, const char *name,
                       uint64_t value)
 {

@@ -17,7 +17,7 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 {
   LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
   if (function) return function;
-  function = LLVMAddFunction(l->module, name, type);
+  function = kl_add_function(l, name, type);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   return function;
 }
@@ -237,7 +237,7 @@ static LLVMValueRef get_writer(kl_lowering *l)
   params[WRITER_RECORD] = l->pointer;
   for (int i = WRITER_SITE; i < WRITER_VALUES; i++) params[i] = l->i32;
   for (int i = WRITER_VALUES; i < WRITER_COUNT; i++) params[i] = l->i64;
-  l->failure_writer = LLVMAddFunction(l->module, "kjit_write_failure",
+  l->failure_writer = kl_add_function(l, "kjit_write_failure",
                                       LLVMFunctionType(l->void_, params, WRITER_COUNT, false));
   LLVMSetLinkage(l->failure_writer, LLVMInternalLinkage);
   static const char *const attributes[] = { "nounwind", "noinline", "cold" };

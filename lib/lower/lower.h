@@ -329,6 +329,14 @@ LLVMValueRef kl_intrinsic2(kl_lowering *l, const char *name, LLVMValueRef x, LLV
 unsigned kl_sync_scope(kl_lowering *l, ki_memory_scope scope);
 LLVMValueRef kl_intrinsic3(kl_lowering *l, const char *name, LLVMValueRef x, LLVMValueRef y,
                            LLVMValueRef z);
+/* A function of the module. LLVM would silently give it another name if the module had the symbol
+ * already, so that calls by name would reach another function. */
+LLVMValueRef kl_add_function(kl_lowering *l, const char *symbol, LLVMTypeRef type);
+/* A variable of the module for a variable of the kernel. Its symbol is the name with the kind
+ * (`shared`, `const`), which no function, no variable of kjit's own and no library function has.
+ * LLVM numbers variables of one name. */
+LLVMValueRef kl_add_variable(kl_lowering *l, const char *name, const char *kind, LLVMTypeRef type,
+                             unsigned space);
 void kl_add_attribute(kl_lowering *l, LLVMValueRef function, unsigned index, const char *name,
                       uint64_t value);
 /* Of inline assembly: its first operand is the address of a place, is_all: all that it accesses. */

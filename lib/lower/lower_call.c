@@ -216,7 +216,7 @@ static LLVMValueRef function_of(kl_lowering *l, const kt_instance *instance)
   KJ_ASSERT(instance->id < l->c->instances.count && !instance->function->is_extern);
   LLVMValueRef *function = &l->functions[instance->id];
   if (*function) return *function;
-  *function = LLVMAddFunction(l->module, instance->symbol, function_type(l, instance));
+  *function = kl_add_function(l, instance->symbol, function_type(l, instance));
   LLVMSetLinkage(*function, LLVMInternalLinkage);
   kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "convergent", 0);

@@ -76,8 +76,7 @@ LLVMValueRef kl_constant_pointer(kl_lowering *l, const kt_var *var)
     data = LLVMConstDataArray(element, var->data, count * size);
   }
   LLVMValueRef global =
-    LLVMAddGlobalInAddressSpace(l->module, LLVMTypeOf(data), var->name, l->target->constant_space);
-  LLVMSetLinkage(global, LLVMInternalLinkage);
+    kl_add_variable(l, var->name, "const", LLVMTypeOf(data), l->target->constant_space);
   LLVMSetGlobalConstant(global, true);
   LLVMSetInitializer(global, data);
   uint32_t alignment = kl_type_alignment(l, info->element);

@@ -175,30 +175,24 @@ static bool starts_with(const char *text, const char *start)
   return strncmp(text, start, strlen(start)) == 0;
 }
 
-static void check_source(linking *k)
+static void check_target(linking *k)
 {
   const char *target = LLVMGetTarget(k->source);
   if (*target && !starts_with(target, "nvptx64"))
     fail(k, "is not for GPUs (nvptx64-nvidia-cuda) but for",
          kj_copy_string(k->c->arena, target, strlen(target)));
-  LLVMValueRef function = LLVMGetNamedFunction(k->source, k->instance->symbol),
-               declared = LLVMGetNamedFunction(k->module, k->instance->symbol);
-  if (!function || LLVMIsDeclaration(function)) fail(k, "defines no function of that name", "");
-  if (declared && LLVMGlobalGetValueType(function) != LLVMGlobalGetValueType(declared)) {
-    char *has = LLVMPrintTypeToString(LLVMGlobalGetValueType(function)),
-         *wants = LLVMPrintTypeToString(LLVMGlobalGetValueType(declared));
-    const char *detail = kj_format(k->c->arena, "it is %s, the declaration says %s", has, wants);
-    LLVMDisposeMessage(has);
-    LLVMDisposeMessage(wants);
-    fail(k, "has other types", detail);
-  }
 }
 
-static bool is_visible(LLVMValueRef value)
+static void check_types(linking *k, LLVMValueRef function)
 {
-  LLVMLinkage linkage = LLVMGetLinkage(value);
-  return !LLVMIsDeclaration(value) && linkage != LLVMInternalLinkage &&
-         linkage != LLVMPrivateLinkage && linkage != LLVMAppendingLinkage;
+  LLVMValueRef declared = LLVMGetNamedFunction(k->module, k->instance->symbol);
+  if (!declared || LLVMGlobalGetValueType(function) == LLVMGlobalGetValueType(declared)) return;
+  char *has = LLVMPrintTypeToString(LLVMGlobalGetValueType(function)),
+       *wants = LLVMPrintTypeToString(LLVMGlobalGetValueType(declared));
+  const char *detail = kj_format(k->c->arena, "it is %s, the declaration says %s", has, wants);
+  LLVMDisposeMessage(has);
+  LLVMDisposeMessage(wants);
+  fail(k, "has other types", detail);
 }
 
 /* Attributes of another processor would keep the functions from being inlined. */
@@ -210,25 +204,83 @@ static void forget_processor(LLVMValueRef function)
                                      names[i], (unsigned)strlen(names[i]));
 }
 
-typedef KJ_LIST(const char *) name_list;
-
-static void add_name(linking *k, name_list *names, LLVMValueRef value)
+/* What the kernel's module defines is nothing that the code may call: a declaration in the code
+ * would otherwise become the kernel, if it had the same name. */
+static void check_call(linking *k, LLVMValueRef declaration)
 {
   size_t length;
-  const char *name = LLVMGetValueName2(value, &length);
-  KJ_PUSH(k->c->arena, names, kj_copy_string(k->c->arena, name, length));
+  const char *name = LLVMGetValueName2(declaration, &length);
+  LLVMValueRef met = LLVMGetNamedFunction(k->module, name);
+  if (met && !LLVMIsDeclaration(met) && LLVMGetFirstUse(declaration))
+    fail(k, kj_format(k->c->arena, "calls `%s`, which nothing defines", name), "");
+}
+
+static void hide(LLVMValueRef value)
+{
+  if (!LLVMIsDeclaration(value) && LLVMGetLinkage(value) != LLVMAppendingLinkage &&
+      LLVMGetLinkage(value) != LLVMPrivateLinkage)
+    LLVMSetLinkage(value, LLVMInternalLinkage);
+}
+
+/* Functions and variables of one name in two codes, or in a code and in the kernel, are different
+ * ones: the linker renames internal ones that have the same name. */
+static void hide_source(linking *k)
+{
+  for (LLVMValueRef f = LLVMGetFirstFunction(k->source); f; f = LLVMGetNextFunction(f)) {
+    if (LLVMIsDeclaration(f)) check_call(k, f);
+    else forget_processor(f);
+    hide(f);
+  }
+  for (LLVMValueRef g = LLVMGetFirstGlobal(k->source); g; g = LLVMGetNextGlobal(g)) hide(g);
+  for (LLVMValueRef a = LLVMGetFirstGlobalAlias(k->source); a; a = LLVMGetNextGlobalAlias(a))
+    hide(a);
+}
+
+static bool is_same_code(const ki_bound_extern *a, const ki_bound_extern *b)
+{
+  return a->kind == b->kind && a->size_bytes == b->size_bytes && a->digest[0] == b->digest[0] &&
+         a->digest[1] == b->digest[1];
+}
+
+static bool is_llvm_ir(const ki_bound_extern *bound)
+{
+  return bound && (bound->kind == KJ_CODE_BITCODE || bound->kind == KJ_CODE_LLVM_TEXT);
+}
+
+/* The function of the instance under the instance's symbol, visible to the kernel. The function has
+ * the symbol already if two extern funcs are bound to it. */
+static void show_function(linking *k)
+{
+  const char *name = k->instance->function->decl->name, *symbol = k->instance->symbol;
+  LLVMValueRef function = LLVMGetNamedFunction(k->source, symbol);
+  if (!function) function = LLVMGetNamedFunction(k->source, name);
+  if (!function || LLVMIsDeclaration(function)) fail(k, "defines no function of that name", "");
+  check_types(k, function);
+  LLVMSetValueName2(function, symbol, strlen(symbol));
+  LLVMSetLinkage(function, LLVMExternalLinkage);
+}
+
+/* Calls back for each instance that is bound to the same code, from this one on. */
+static void for_each_bound(linking *k, size_t first, void (*call)(linking *k))
+{
+  const ki_bound_extern *bound = k->c->instances.items[first]->function->bound;
+  for (size_t i = first; i < k->c->instances.count; i++) {
+    k->instance = k->c->instances.items[i];
+    const ki_bound_extern *other = k->instance->function->bound;
+    if (other && is_same_code(bound, other)) call(k);
+  }
+  k->instance = k->c->instances.items[first];
+}
+
+static void hide_linked(linking *k)
+{
+  LLVMValueRef function = LLVMGetNamedFunction(k->module, k->instance->symbol);
+  KJ_ASSERT(function && !LLVMIsDeclaration(function));
+  LLVMSetLinkage(function, LLVMInternalLinkage);
 }
 
 static void link_source(linking *k)
 {
-  name_list functions = { 0 }, globals = { 0 };
-  for (LLVMValueRef f = LLVMGetFirstFunction(k->source); f; f = LLVMGetNextFunction(f)) {
-    if (LLVMIsDeclaration(f)) continue;
-    forget_processor(f);
-    if (is_visible(f)) add_name(k, &functions, f);
-  }
-  for (LLVMValueRef g = LLVMGetFirstGlobal(k->source); g; g = LLVMGetNextGlobal(g))
-    if (is_visible(g)) add_name(k, &globals, g);
   LLVMSetTarget(k->source, LLVMGetTarget(k->module));
   LLVMSetDataLayout(k->source, LLVMGetDataLayoutStr(k->module));
   LLVMModuleRef source = k->source;
@@ -238,20 +290,6 @@ static void link_source(linking *k)
   const char *detail = kj_copy_string(k->c->arena, k->errors->first, strlen(k->errors->first));
   if (has_failed) *k->errors = before;
   if (has_failed) fail(k, "cannot be linked", detail);
-  for (size_t i = 0; i < functions.count; i++) {
-    LLVMValueRef f = LLVMGetNamedFunction(k->module, functions.items[i]);
-    if (f) LLVMSetLinkage(f, LLVMInternalLinkage);
-  }
-  for (size_t i = 0; i < globals.count; i++) {
-    LLVMValueRef g = LLVMGetNamedGlobal(k->module, globals.items[i]);
-    if (g) LLVMSetLinkage(g, LLVMInternalLinkage);
-  }
-}
-
-static bool is_same_code(const ki_bound_extern *a, const ki_bound_extern *b)
-{
-  return a->kind == b->kind && a->size_bytes == b->size_bytes && a->digest[0] == b->digest[0] &&
-         a->digest[1] == b->digest[1];
 }
 
 /* One code may be bound to several functions. */
@@ -271,12 +309,15 @@ bool kg_link_externs(kt_compilation *c, LLVMModuleRef module, kg_llvm_errors *er
   for (size_t i = 0; i < c->instances.count; i++) {
     linking k = { .c = c, .module = module, .errors = errors, .instance = c->instances.items[i] };
     const ki_bound_extern *bound = k.instance->function->bound;
-    if (!bound || (bound->kind != KJ_CODE_BITCODE && bound->kind != KJ_CODE_LLVM_TEXT)) continue;
+    if (!is_llvm_ir(bound)) continue;
     has_any = true;
     if (is_linked(c, i)) continue;
     read_source(&k, bound);
-    check_source(&k);
+    check_target(&k);
+    hide_source(&k);
+    for_each_bound(&k, i, show_function);
     link_source(&k);
+    for_each_bound(&k, i, hide_linked);
   }
   return has_any;
 }

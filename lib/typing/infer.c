@@ -314,23 +314,6 @@ void kt_find_recursion(kt_inference *inference)
   } while (has_changed);
 }
 
-static const char *make_symbol(kt_compilation *c, const kt_instance *instance)
-{
-  const char *name = instance->function->decl->name;
-  if (!instance->caller && c->request->symbol) return c->request->symbol;
-  if (instance->function->is_extern) return name;
-  /* A kernel `expf` that calls exp must not call itself. */
-  if (instance->is_kernel)
-    return kn_is_library_name(name) ? kj_format(c->arena, "%s$kernel", name) : name;
-  char *symbol = kj_format(c->arena, "%s$%u", name, instance->id);
-  for (char *at = symbol; at[0] && at[0] != '$'; at++) {
-    bool is_plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
-                    (*at >= '0' && *at <= '9') || *at == '_';
-    if (!is_plain) *at = '_';
-  }
-  return symbol;
-}
-
 /* What goes to and comes from a func that others call. */
 static void check_c_function(kt_inference *inference, const kt_inferred *record)
 {
@@ -394,10 +377,7 @@ void kt_infer(kt_compilation *c)
   c->instances.count = 0;
   KJ_PUSH(c->arena, &c->instances, record->instance);
   collect(&inference, record);
-  for (size_t i = 0; i < c->instances.count; i++) {
-    c->instances.items[i]->id = (uint32_t)i;
-    c->instances.items[i]->symbol = make_symbol(c, c->instances.items[i]);
-  }
+  kt_name_instances(c);
   c->code->result = record->instance->result;
   check_shared_bytes(c);
 }

@@ -563,6 +563,15 @@ kjit_type kt_forget_extents(kt_scope *s, kjit_type array);
 /* The array as one of such a type. */
 kt_expr *kt_give_array_type(kt_scope *s, kt_expr *array, kjit_type type);
 
+/* ---- symbols.c ---- */
+
+/* Numbers the instances of the compilation and gives them their symbols. Reports extern funcs that
+ * cannot be told apart by their symbols. */
+void kt_name_instances(kt_compilation *c);
+/* Whether code knows the extern func by its name, because it is linked by somebody else. Otherwise
+ * code knows it by what it is bound to. */
+bool kt_has_plain_symbol(const kt_compilation *c, const ki_function *function);
+
 /* ---- infer_call.c ---- */
 
 kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr);

@@ -66,11 +66,6 @@ static void check_binding(kt_scope *s, const ki_function *function, kj_location 
 void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bounds,
                          kt_expr **arguments, const ki_expr *call)
 {
-  if (kn_is_library_name(function->decl->name))
-    kt_fail(s->c, function->decl->location, KJIT_ERROR_NAME,
-            "`%s` is extern and has the name of a function that generated code calls: it needs "
-            "another name",
-            function->decl->name);
   for (size_t i = 0; i < function->params.count; i++) {
     const ki_decl *param = function->params.items[i];
     kj_location location = i < call->args.count ? call->args.items[i]->location : call->location;
@@ -88,6 +83,11 @@ void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bou
     bounds[i] = (kt_bound){ .kind = KJ_BOUND_VALUE, .type = arguments[i]->type };
   }
   check_binding(s, function, call->location);
+  if (kt_has_plain_symbol(s->c, function) && kn_is_library_name(function->decl->name))
+    kt_fail(s->c, function->decl->location, KJIT_ERROR_NAME,
+            "the extern func `%s` has the name of a function that generated code calls, so that a "
+            "linker could not tell them apart; rename it",
+            function->decl->name);
 }
 
 /* ---- conversions ---- */

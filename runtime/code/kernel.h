@@ -239,17 +239,22 @@ kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argum
  * memory. */
 char *kj_print_facts(const kj_call *call, const kj_signature *signature);
 
-/* ---- compiler.c: what the host gave for extern funcs ---- */
+/* ---- extern_code.c: what the application has bound to extern funcs ---- */
 
-/* Functions that native code of the module may call; free with kj_free_outside. */
+/* Functions that native code of the module may call, by their symbols; free with kj_free_outside.
+ */
 kjit_status kj_list_outside(const kjit_module *module, kj_diagnostics *diagnostics,
                             kj_outside *outside);
 void kj_free_outside(kj_outside *outside);
-/* PTX bound to funcs whose names the kernel's PTX has, each once, into inputs[module->decls.count];
- * how many. */
-size_t kj_list_extern_ptx(const kjit_module *module, const char *ptx, kj_link_input *inputs);
+/* The PTX that is bound to the funcs which the kernel's PTX calls, each text once, with the symbols
+ * that the kernel calls. inputs has module->decls.count elements; free the texts with
+ * kj_free_extern_ptx. */
+kjit_status kj_list_extern_ptx(const kjit_module *module, const char *ptx,
+                               kj_diagnostics *diagnostics, kj_link_input *inputs, size_t *count);
+void kj_free_extern_ptx(kj_link_input *inputs, size_t count);
 bool kj_has_extern_ptx(const kjit_module *module);
-/* Lines of the disk cache's key. */
-void kj_add_extern_key(const kjit_module *module, bool is_cuda, kj_buffer *text);
+/* Lines of the disk cache's key: the symbol of each bound func, which contains the digest of code
+ * for GPUs, and the name that the func has in the canonical text of the module. */
+void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *text);
 
 #endif

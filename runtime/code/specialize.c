@@ -195,8 +195,13 @@ static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagn
   kj_link_input *inputs = calloc(call->kernel->module->decls.count + 1, sizeof *inputs);
   if (!inputs) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   inputs[0] = (kj_link_input){ code->entry, code->data, code->size_bytes };
-  size_t count = 1 + kj_list_extern_ptx(call->kernel->module, code->data, inputs + 1);
-  kjit_status status = kj_link(call->device, inputs, count, diagnostics, &cubin, &size_bytes);
+  size_t count = 0;
+  kjit_status status =
+    kj_list_extern_ptx(call->kernel->module, code->data, diagnostics, inputs + 1, &count);
+  if (status == KJIT_OK) {
+    status = kj_link(call->device, inputs, 1 + count, diagnostics, &cubin, &size_bytes);
+    kj_free_extern_ptx(inputs + 1, count);
+  }
   free(inputs);
   if (status != KJIT_OK) return status;
   free(code->data);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "code/ptx_symbols.h"
 #include "code/specialization.h"
 #include "fake_compiler.h"
 #include "fake_cuda.h"
@@ -65,12 +66,24 @@ static kjit_status launch(kjit_context *context, kjit_module *module)
   return kjit_launch(kernel, &config, &x, 1);
 }
 
+/* PTX as the compiler makes it of a kernel that calls the func: with the symbol of its binding. */
+static char calling[256];
+static void call(const kjit_module *module, const char *name)
+{
+  kj_buffer symbol = { 0 };
+  ki_append_extern_symbol(ki_find_decl(module, name)->function, true, &symbol);
+  snprintf(calling, sizeof calling, ".version 7.8\n.extern .func %s;\n.entry k { call %s; }\n",
+           symbol.text, symbol.text);
+  kj_free_buffer(&symbol);
+  fake.text = calling;
+}
+
 static void test_link(void **state)
 {
-  fake.text = ".version 7.8\n.extern .func step;\n.entry k { call step; }\n";
   /* the 0 byte counted or not: the same code */
   kjit_module *module =
     bind(bind(open_module(*state), "step", ptx, strlen(ptx)), "other", ptx, sizeof ptx);
+  call(module, "step");
   assert_int_equal(launch(*state, module), KJIT_OK);
   assert_int_equal(cuda.inputs, 2);
   assert_int_equal(launch(*state, module), KJIT_OK);
@@ -80,7 +93,7 @@ static void test_link(void **state)
 
 static void test_uncalled(void **state)
 {
-  fake.text = ".version 7.8\n.entry k { call step_; call a_step; call step2; }\n";
+  fake.text = ".version 7.8\n.entry k { call step; call a_step; call step$extern_; }\n";
   kjit_module *module = bind(open_module(*state), "step", ptx, strlen(ptx));
   assert_int_equal(launch(*state, module), KJIT_OK);
   assert_int_equal(cuda.inputs, 1);
@@ -89,14 +102,81 @@ static void test_uncalled(void **state)
 
 static void test_refused(void **state)
 {
-  fake.text = ".version 7.8\n.extern .func step;\n";
   kjit_module *module = bind(open_module(*state), "step", ptx, strlen(ptx));
+  call(module, "step");
   cuda.refuse_ptx = true;
   kjit_status status = launch(*state, module);
   assert_true(status != KJIT_OK);
   assert_non_null(strstr(last_message(*state), "cuLinkAddData"));
   cuda.refuse_ptx = false;
   assert_int_equal(launch(*state, module), KJIT_OK);
+  kjit_release_module(module);
+}
+
+static void expect_renamed(const char *text, const char *expected)
+{
+  size_t size_bytes;
+  char *renamed = kj_rename_ptx_symbols(text, "$x", &size_bytes);
+  assert_non_null(renamed);
+  assert_string_equal(renamed, expected);
+  assert_int_equal(size_bytes, strlen(expected));
+  free(renamed);
+}
+
+/* What the text defines for others, and nothing that only looks like it. */
+static void test_renamed(void **state)
+{
+  (void)state;
+  expect_renamed(".visible .func (.param .b32 r) f(.param .b32 f_0)\n{ call (r), f, (f_0); ret; }",
+                 ".visible .func (.param .b32 r) f$x(.param .b32 f_0)\n"
+                 "{ call (r), f$x, (f_0); ret; }");
+  expect_renamed(".weak .func g();.func local(){call g;}", ".weak .func g$x();.func local(){call "
+                                                          "g$x;}");
+  expect_renamed(".visible .global .attribute(.managed) .align 4 .u32 v[2] = {1, 2};\n"
+                 "mov.u64 %rd1, v; ld.u32 %v, [v+4]; // v\n",
+                 ".visible .global .attribute(.managed) .align 4 .u32 v$x[2] = {1, 2};\n"
+                 "mov.u64 %rd1, v$x; ld.u32 %v, [v$x+4]; // v\n");
+  expect_renamed(".common .global .f32 f40; .extern .func h; mul.f32 a.f40, 0f40200000, f40;",
+                 ".common .global .f32 f40$x; .extern .func h; mul.f32 a.f40, 0f40200000, f40$x;");
+  expect_renamed("/* .visible .func c() */ .file 1 \"a \\\" e.cu\"\n.visible .entry e(){}",
+                 "/* .visible .func c() */ .file 1 \"a \\\" e.cu\"\n.visible .entry e$x(){}");
+  expect_renamed(".visible", ".visible");
+  expect_renamed(".visible .func (", ".visible .func (");
+  expect_renamed("\"no end", "\"no end");
+  expect_renamed("/*", "/*");
+}
+
+/* Two codes that define a function of one name are linked under different symbols. */
+static void test_two_codes(void **state)
+{
+  static const char second[] = ".version 7.8\n.visible .func step(.param .b32 x) { trap; }\n";
+  kjit_module *module = bind(open_module(*state), "step", ptx, strlen(ptx)), *library, *linked;
+  library = bind(open_module(*state), "step", second, strlen(second));
+  assert_int_equal(kjit_link_module(module, library, &linked), KJIT_OK);
+  kj_link_input inputs[16];
+  size_t count;
+  kj_diagnostics diagnostics = { 0 };
+  kj_buffer all = { 0 }, symbols[2] = { { 0 } };
+  const ki_function *steps[2];
+  for (size_t i = 0, found = 0; i < linked->decls.count && found < 2; i++)
+    if (!strcmp(linked->decls.items[i]->name, "step"))
+      steps[found++] = linked->decls.items[i]->function;
+  for (size_t i = 0; i < 2; i++) {
+    ki_append_extern_symbol(steps[i], true, &symbols[i]);
+    kj_append_format(&all, "call %s;\n", symbols[i].text);
+  }
+  assert_int_equal(kj_list_extern_ptx(linked, all.text, &diagnostics, inputs, &count), KJIT_OK);
+  assert_int_equal(count, 2);
+  for (size_t i = 0; i < 2; i++) {
+    assert_non_null(strstr(inputs[i].ptx, symbols[i].text));
+    assert_null(strstr(inputs[i].ptx, symbols[1 - i].text));
+    assert_int_equal(inputs[i].ptx[inputs[i].size_bytes], 0);
+  }
+  for (size_t i = 0; i < 2; i++) kj_free_buffer(&symbols[i]);
+  kj_free_extern_ptx(inputs, count);
+  kj_free_buffer(&all);
+  kjit_release_module(linked);
+  kjit_release_module(library);
   kjit_release_module(module);
 }
 
@@ -159,6 +239,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = { TEST(test_link), TEST(test_uncalled), TEST(test_refused),
-                                      TEST(test_stack), TEST(test_kinds) };
+                                      TEST(test_renamed), TEST(test_two_codes), TEST(test_stack),
+                                      TEST(test_kinds) };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

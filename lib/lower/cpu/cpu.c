@@ -161,7 +161,7 @@ static void print(kl_lowering *l, uint64_t header, uint32_t count, LLVMValueRef 
   LLVMTypeRef types[] = { l->pointer, l->i64, l->i64, l->pointer },
               type = LLVMFunctionType(l->void_, types, 4, false);
   if (!l->print_function) {
-    l->print_function = LLVMAddFunction(l->module, KJ_PRINT_FUNCTION, type);
+    l->print_function = kl_add_function(l, KJ_PRINT_FUNCTION, type);
     kl_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
     kl_add_attribute(l, l->print_function, (unsigned)LLVMAttributeFunctionIndex, "cold", 0);
   }
@@ -253,7 +253,7 @@ static LLVMValueRef clock_value(kl_lowering *l, ki_builtin_id clock)
     return kl_intrinsic(l, "llvm.readcyclecounter", NULL, 0, NULL, 0);
   LLVMTypeRef type = LLVMFunctionType(l->i64, NULL, 0, false);
   LLVMValueRef function = LLVMGetNamedFunction(l->module, timer);
-  if (!function) function = LLVMAddFunction(l->module, timer, type);
+  if (!function) function = kl_add_function(l, timer, type);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   return kl_call(l, type, function, NULL, 0);
 }

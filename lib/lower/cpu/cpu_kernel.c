@@ -200,7 +200,7 @@ static LLVMValueRef unchecked_function(kl_lowering *l)
   const char *name = kj_format(l->c->arena, "%s.unchecked", l->kernel->symbol);
   LLVMValueRef known = LLVMGetNamedFunction(l->module, name);
   if (known) return known;
-  LLVMValueRef function = LLVMAddFunction(l->module, name, kernel_type(l));
+  LLVMValueRef function = kl_add_function(l, name, kernel_type(l));
   LLVMSetLinkage(function, LLVMInternalLinkage);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "noinline", 0);
   return function;
@@ -208,8 +208,8 @@ static LLVMValueRef unchecked_function(kl_lowering *l)
 
 static void make_function(kl_lowering *l)
 {
-  l->function = l->checked ? unchecked_function(l)
-                           : LLVMAddFunction(l->module, l->kernel->symbol, kernel_type(l));
+  l->function =
+    l->checked ? unchecked_function(l) : kl_add_function(l, l->kernel->symbol, kernel_type(l));
   kl_cpu_finish_function(l, l->function);
   /* Parts that wait for one another write what the others read: then scratch memory is no more the
    * function's own. */

@@ -17,7 +17,8 @@
 #include "lower/cpu/cpu.h"
 #include "native/functions.h"
 
-#define MATH_PREFIX "kj_math_"
+/* Has a `$`, so that no kernel or func begins with it. */
+#define MATH_PREFIX "kj$math_"
 
 static bool runs_here(const kl_cpu_features *features, char isa)
 {
@@ -41,7 +42,7 @@ static void keep(kl_lowering *l, const char *name, LLVMTypeRef element, unsigned
     s->kept_capacity = capacity;
   }
   s->kept[s->kept_count++] =
-    LLVMAddFunction(l->module, name, LLVMFunctionType(vector, params, count, false));
+    kl_add_function(l, name, LLVMFunctionType(vector, params, count, false));
 }
 
 static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, bool is_f64,
@@ -71,7 +72,7 @@ static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
 {
   LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
   if (function) return function;
-  function = LLVMAddFunction(l->module, name, type);
+  function = kl_add_function(l, name, type);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   kl_add_attribute(l, function, (unsigned)LLVMAttributeFunctionIndex, "willreturn", 0);
   /* none: errno is not looked at */

@@ -158,7 +158,7 @@ static void begin_kernel(kl_lowering *l)
   size_t count = l->parameters.count;
   LLVMTypeRef *types = KJ_NEW_ARRAY(l->c->arena, LLVMTypeRef, count + 1);
   for (size_t i = 0; i < count; i++) types[i] = parameter_type(l, &l->parameters.items[i]);
-  l->function = LLVMAddFunction(l->module, l->kernel->symbol,
+  l->function = kl_add_function(l, l->kernel->symbol,
                                 LLVMFunctionType(l->void_, types, (unsigned)count, false));
   LLVMSetFunctionCallConv(l->function, CALL_CONVENTION);
   kl_add_attribute(l, l->function, function_index, "nounwind", 0);
@@ -291,10 +291,8 @@ static LLVMValueRef position(kl_lowering *l, ki_builtin_id id, uint32_t dimensio
 static LLVMValueRef add_shared(kl_lowering *l, const kt_var *var, LLVMTypeRef type,
                                unsigned alignment)
 {
-  LLVMValueRef global =
-    LLVMAddGlobalInAddressSpace(l->module, type, var->name, l->target->shared_space);
+  LLVMValueRef global = kl_add_variable(l, var->name, "shared", type, l->target->shared_space);
   LLVMSetAlignment(global, alignment);
-  LLVMSetLinkage(global, LLVMInternalLinkage);
   LLVMSetInitializer(global, LLVMGetUndef(type));
   ((kt_var *)var)->lowered = global;
   return global;

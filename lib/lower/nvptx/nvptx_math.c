@@ -187,7 +187,7 @@ static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef 
   for (unsigned i = 0; i < count; i++) types[i] = LLVMTypeOf(args[i]);
   LLVMTypeRef type = LLVMFunctionType(result, types, count, false);
   LLVMValueRef function = LLVMGetNamedFunction(l->module, name);
-  if (!function) function = LLVMAddFunction(l->module, name, type);
+  if (!function) function = kl_add_function(l, name, type);
   state_of(l)->calls_library = true;
   return kl_fast(l, kl_call(l, type, function, args, count));
 }

@@ -143,7 +143,7 @@ static LLVMValueRef get_function(kl_lowering *l)
   if (l->print_function) return l->print_function;
   LLVMTypeRef params[] = { l->i64, l->i64, l->pointer };
   l->print_function =
-    LLVMAddFunction(l->module, "kjit_print_line", LLVMFunctionType(l->void_, params, 3, false));
+    kl_add_function(l, "kjit_print_line", LLVMFunctionType(l->void_, params, 3, false));
   LLVMSetLinkage(l->print_function, LLVMInternalLinkage);
   static const char *const attributes[] = { "nounwind", "noinline", "cold" };
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)

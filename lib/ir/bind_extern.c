@@ -1,0 +1,250 @@
+/* Binding: code of the application for `extern` funcs, and the symbols that compiled code knows
+ * this code by. */
+#include <ctype.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "ir/context.h"
+#include "ir/module.h"
+#include "ir/printer.h"
+#include "support/host_process.h"
+
+/* ---- symbols ---- */
+
+/* An extern func is what it is bound to and not its name: modules that are linked may have several
+ * of one name, and a kernel, a func or a library function may have this name too. Compiled code
+ * therefore knows bound functions by symbols that contain `$extern`, which no other symbol does.
+ *
+ * The address of a C function means nothing in another process, so that its symbol counts the
+ * bindings of its name in the module. The disk cache's key says which symbol the func has that the
+ * canonical text calls by some name. Code for GPUs is a text, and the symbol of a function in it
+ * contains the digest of the text: funcs that are bound to one function of one code share it. */
+
+bool ki_has_bound_extern(const kjit_module *module)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (decl->kind == KJ_DECL_FUNCTION && decl->function->bound) return true;
+  }
+  return false;
+}
+
+/* How many bindings of the name the module has up to this one. */
+static unsigned count_bindings(const ki_function *function)
+{
+  const kjit_module *module = function->module;
+  unsigned count = 0;
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    bool is_bound = decl->kind == KJ_DECL_FUNCTION && decl->function->bound;
+    count += is_bound && strcmp(decl->name, function->decl->name) == 0;
+    if (decl == function->decl) break;
+  }
+  KJ_ASSERT(count);
+  return count;
+}
+
+void ki_append_extern_suffix(const ki_bound_extern *bound, kj_buffer *text)
+{
+  KJ_ASSERT(bound->kind != KJ_CODE_NONE);
+  kj_append_format(text, "$extern_%016llx%016llx", (unsigned long long)bound->digest[1],
+                   (unsigned long long)bound->digest[0]);
+}
+
+void ki_append_extern_symbol(const ki_function *function, bool is_gpu, kj_buffer *text)
+{
+  KJ_ASSERT(function->is_extern && function->bound);
+  kj_append_text(text, function->decl->name);
+  if (is_gpu) ki_append_extern_suffix(function->bound, text);
+  else kj_append_format(text, "$extern%u", count_bindings(function));
+}
+
+/* ---- kinds of code ---- */
+
+static bool starts_with(const unsigned char *code, size_t size_bytes, const char *magic,
+                        size_t length)
+{
+  return size_bytes >= length && memcmp(code, magic, length) == 0;
+}
+
+/* Behind blanks and comments of C, which PTX has, and of LLVM's text. */
+static const char *find_start(const char *at, const char *end)
+{
+  while (at < end) {
+    bool is_line = *at == ';' || (end - at > 1 && at[0] == '/' && at[1] == '/'),
+         is_block = end - at > 1 && at[0] == '/' && at[1] == '*';
+    if (is_line) {
+      const char *newline = memchr(at, '\n', (size_t)(end - at));
+      at = newline ? newline : end;
+    } else if (is_block) {
+      at += 3; /* the star of its start ends nothing */
+      while (at < end && !(at[-1] == '*' && at[0] == '/')) at++;
+      at = at < end ? at + 1 : end;
+    } else if (isspace((unsigned char)*at)) at++;
+    else break;
+  }
+  return at;
+}
+
+static ki_code_kind find_text_kind(const char *code, size_t size_bytes)
+{
+  static const char *const words[] = {
+    "source_filename", "target", "define", "declare", "%", "@", "!", "attributes", "$", "module asm"
+  };
+  const char *end = code + size_bytes, *at = find_start(code, end);
+  if (memchr(code, 0, size_bytes)) return KJ_CODE_NONE;
+  if (end - at > 8 && strncmp(at, ".version", 8) == 0) return KJ_CODE_PTX;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if ((size_t)(end - at) > strlen(words[i]) && strncmp(at, words[i], strlen(words[i])) == 0)
+      return KJ_CODE_LLVM_TEXT;
+  return KJ_CODE_NONE;
+}
+
+static ki_code_kind find_kind(const void *code, size_t size_bytes)
+{
+  if (starts_with(code, size_bytes, "BC\xC0\xDE", 4) ||
+      starts_with(code, size_bytes, "\xDE\xC0\x17\x0B", 4))
+    return KJ_CODE_BITCODE;
+  return find_text_kind(code, size_bytes);
+}
+
+/* ---- binding ---- */
+
+typedef struct binding {
+  const char *name;
+  ki_bound_extern given;
+} binding;
+
+static bool is_extern(const ki_decl *decl)
+{
+  return decl->kind == KJ_DECL_FUNCTION && decl->function->is_extern;
+}
+
+/* Linking may leave several extern funcs of one name without a meaning, one of each module. A name
+ * is all that they have, so that a binding is for all of them, besides the func that the name
+ * finds. */
+static bool is_meant(const ki_decl *decl, const ki_decl *found)
+{
+  return decl == found ||
+         (is_extern(decl) && !decl->function->bound && strcmp(decl->name, found->name) == 0);
+}
+
+static void bind_function(kjit_module *copy, ki_function *function, const ki_bound_extern *given)
+{
+  ki_bound_extern *bound = KJ_NEW(&copy->arena, ki_bound_extern);
+  if (function->bound) *bound = *function->bound;
+  if (given->host_function) bound->host_function = given->host_function;
+  if (given->code) {
+    bound->kind = given->kind;
+    bound->code = given->code;
+    bound->size_bytes = given->size_bytes;
+    memcpy(bound->digest, given->digest, sizeof bound->digest);
+  }
+  KJ_ASSERT(bound->host_function || bound->kind != KJ_CODE_NONE);
+  function->bound = bound;
+}
+
+static void bind(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
+{
+  const binding *b = data;
+  ki_bound_extern given = b->given;
+  const ki_decl *found = ki_find_decl(copy, b->name);
+  (void)diagnostics;
+  KJ_ASSERT(found && is_extern(found));
+  if (given.code) {
+    XXH128_hash_t digest = XXH3_128bits(given.code, given.size_bytes);
+    given.code = kj_copy_string(&copy->arena, given.code, given.size_bytes);
+    given.digest[0] = digest.low64;
+    given.digest[1] = digest.high64;
+  }
+  for (size_t i = 0; i < copy->decls.count; i++)
+    if (is_meant(copy->decls.items[i], found))
+      bind_function(copy, copy->decls.items[i]->function, &given);
+}
+
+static void append_type(ki_printer *p, const ki_type_expr *type)
+{
+  if (type) ki_put_type(p, type);
+  ki_put(p, ";");
+}
+
+/* The types of the parameters and of the result, without names. */
+static void append_types(const ki_decl *decl, kj_buffer *text)
+{
+  const ki_function *function = decl->function;
+  ki_printer printer = { .module = function->module, .buffer = text };
+  for (size_t i = 0; i < function->params.count; i++)
+    append_type(&printer, function->params.items[i]->type_expr);
+  append_type(&printer, function->result);
+}
+
+static bool has_same_types(const ki_decl *a, const ki_decl *b)
+{
+  kj_buffer texts[2] = { { 0 } };
+  append_types(a, &texts[0]);
+  append_types(b, &texts[1]);
+  bool is_same = !texts[0].failed && !texts[1].failed && strcmp(texts[0].text, texts[1].text) == 0;
+  kj_free_buffer(&texts[0]);
+  kj_free_buffer(&texts[1]);
+  return is_same;
+}
+
+static kjit_status check_extern(kjit_module *module, const char *name)
+{
+  const ki_decl *found = ki_find_decl(module, name);
+  const char *source = module->sources.count ? module->sources.items[0].name : "the module";
+  if (!found || !is_extern(found))
+    return ki_fail_call(module->context, KJIT_ERROR_NAME,
+                        found ? "`%s` in %s is no extern func: it is declared `extern func %s(...)`"
+                              : "%2$s has no extern func `%1$s`",
+                        name, source, name);
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (is_meant(decl, found) && !has_same_types(decl, found))
+      return ki_fail_call(module->context, KJIT_ERROR_TYPE,
+                          "%s has two extern funcs `%s` with different types, which cannot be one "
+                          "function; bind each of them before the modules are linked",
+                          source, name);
+  }
+  return KJIT_OK;
+}
+
+kjit_status kjit_bind_extern(kjit_module *module, const char *name, void (*host_function)(void),
+                             const void *device_code, size_t size_bytes, kjit_module **bound)
+{
+  enum { MAX_CODE_BYTES = 256 << 20 };
+  if (!module) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (!name || !bound)
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_bind_extern: %s is NULL",
+                        name ? "bound" : "name");
+  if (!host_function && !device_code)
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
+                        "kjit_bind_extern: neither a host function nor code is given for `%s`",
+                        name);
+  kjit_status status = check_extern(module, name);
+  if (status != KJIT_OK) return status;
+  binding b = { .name = name,
+                .given = {
+                  .host_function = host_function, .code = device_code, .size_bytes = size_bytes } };
+  if (device_code) {
+    /* of a text whose 0 byte was counted */
+    while (size_bytes && ((const char *)device_code)[size_bytes - 1] == 0) size_bytes--;
+    b.given.kind = find_kind(device_code, size_bytes);
+    if (b.given.kind != KJ_CODE_BITCODE) b.given.size_bytes = size_bytes;
+    if (b.given.kind == KJ_CODE_NONE || size_bytes > MAX_CODE_BYTES)
+      return ki_fail_call(
+        module->context, KJIT_ERROR_SYNTAX, "the code for `%s` is %s", name,
+        b.given.kind == KJ_CODE_NONE
+          ? "neither PTX (text that begins with .version) nor LLVM IR (bitcode or text)"
+          : "larger than 256 MiB");
+  }
+  kj_diagnostics diagnostics = { 0 };
+  kjit_module *made = NULL;
+  (void)ki_change_module(module, NULL, bind, &b, &diagnostics, &made);
+  status = ki_finish_call(module->context, &diagnostics);
+  if (status == KJIT_OK) *bound = made;
+  return status;
+}

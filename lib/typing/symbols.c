@@ -1,0 +1,122 @@
+/* The symbols of a compilation's functions in LLVM IR, PTX and object code. */
+#include <string.h>
+
+#include "native/functions.h"
+#include "typing/infer.h"
+
+/* Each kind of function has symbols of its own form, so that no two functions meet by their names:
+ *
+ *   kernel         name, or name$kernel if generated code calls a library function of that name
+ *   func           name$number
+ *   extern func    name$extern..., see ki_append_extern_symbol
+ *   C function     the symbol that the request gives
+ *
+ * Code that is compiled ahead of time is linked by somebody else, to whom an extern func is its
+ * name. Only there can such a name meet another symbol, and then the compilation is refused. */
+
+bool kt_has_plain_symbol(const kt_compilation *c, const ki_function *function)
+{
+  const ki_bound_extern *bound = function->bound;
+  KJ_ASSERT(function->is_extern);
+  bool is_linked = c->request->target.kind != KJ_TARGET_CPU && bound &&
+                   (bound->kind == KJ_CODE_BITCODE || bound->kind == KJ_CODE_LLVM_TEXT);
+  KJ_ASSERT(bound || c->request->is_ahead);
+  return c->request->is_ahead && !is_linked;
+}
+
+static const char *make_extern_symbol(kt_compilation *c, const ki_function *function)
+{
+  kj_buffer text = { 0 };
+  if (kt_has_plain_symbol(c, function)) return function->decl->name;
+  ki_append_extern_symbol(function, c->request->target.kind != KJ_TARGET_CPU, &text);
+  return kj_keep_text(c->arena, &text);
+}
+
+static const char *make_symbol(kt_compilation *c, const kt_instance *instance)
+{
+  const char *name = instance->function->decl->name;
+  if (!instance->caller && c->request->symbol) return c->request->symbol;
+  if (instance->function->is_extern) return make_extern_symbol(c, instance->function);
+  /* A kernel `expf` that calls exp must not call itself. */
+  if (instance->is_kernel)
+    return kn_is_library_name(name) ? kj_format(c->arena, "%s$kernel", name) : name;
+  char *symbol = kj_format(c->arena, "%s$%u", name, instance->id);
+  for (char *at = symbol; at[0] && at[0] != '$'; at++) {
+    bool is_plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+                    (*at >= '0' && *at <= '9') || *at == '_';
+    if (!is_plain) *at = '_';
+  }
+  return symbol;
+}
+
+/* ---- extern funcs that share a symbol ---- */
+
+/* Whether C passes values of both types in the same way. */
+static bool is_passed_alike(const kt_compilation *c, kjit_type a, kjit_type b)
+{
+  const ki_type_info *x = ki_type(c->types, a), *y = ki_type(c->types, b);
+  if (x->class_ != y->class_) return false;
+  if (x->class_ == KJ_CLASS_POINTER) return true;
+  if (x->class_ != KJ_CLASS_ARRAY) return a == b;
+  return x->rank == y->rank &&
+         (x->layout == KJIT_LAYOUT_STRIDED) == (y->layout == KJIT_LAYOUT_STRIDED);
+}
+
+static bool has_same_types(const kt_compilation *c, const kt_instance *a, const kt_instance *b)
+{
+  if (a->params.count != b->params.count || !is_passed_alike(c, a->result, b->result)) return false;
+  for (size_t i = 0; i < a->params.count; i++)
+    if (!is_passed_alike(c, a->params.items[i]->type, b->params.items[i]->type)) return false;
+  return true;
+}
+
+/* A func without a binding may mean any function of its name. */
+static bool has_same_binding(const ki_bound_extern *a, const ki_bound_extern *b)
+{
+  return !a || !b || a == b ||
+         (a->host_function == b->host_function && a->kind == b->kind &&
+          a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1]);
+}
+
+static void check_shared_symbol(kt_compilation *c, const kt_instance *first,
+                                const kt_instance *instance)
+{
+  const ki_decl *decl = instance->function->decl;
+  if (!first->function->is_extern)
+    kt_fail(c, decl->location, KJIT_ERROR_NAME,
+            "the extern func `%s` has the name of the %s that is compiled, so that a linker could "
+            "not tell them apart; rename one of them",
+            decl->name, first->is_kernel ? "kernel" : "C function");
+  if (kt_has_plain_symbol(c, instance->function) &&
+      !has_same_binding(first->function->bound, instance->function->bound))
+    kt_fail(c, decl->location, KJIT_ERROR_NAME,
+            "two extern funcs `%s` are bound to different functions; code that is compiled ahead "
+            "of time calls both by their name, so that a linker could not tell them apart",
+            decl->name);
+  if (!has_same_types(c, first, instance))
+    kt_fail(c, decl->location, KJIT_ERROR_TYPE,
+            "two extern funcs `%s` are the same function, but are declared with different types",
+            decl->name);
+}
+
+static void check_symbols(kt_compilation *c)
+{
+  kj_map known; /* symbol -> the first instance that has it */
+  kj_init_map(&known, c->arena);
+  for (size_t i = 0; i < c->instances.count; i++) {
+    const kt_instance *instance = c->instances.items[i];
+    kj_map_entry *entry = kj_get_entry(&known, instance->symbol, strlen(instance->symbol));
+    KJ_ASSERT(!entry->value || instance->function->is_extern);
+    if (entry->value) check_shared_symbol(c, entry->value, instance);
+    else entry->value = (void *)instance;
+  }
+}
+
+void kt_name_instances(kt_compilation *c)
+{
+  for (size_t i = 0; i < c->instances.count; i++) {
+    c->instances.items[i]->id = (uint32_t)i;
+    c->instances.items[i]->symbol = make_symbol(c, c->instances.items[i]);
+  }
+  check_symbols(c);
+}

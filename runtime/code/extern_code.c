@@ -1,0 +1,178 @@
+/* What the application has bound to the extern funcs of a module: C functions that an object calls,
+ * PTX that the driver links, and the lines about both in the keys of the disk cache. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code/kernel.h"
+#include "code/ptx_symbols.h"
+#include "ir/printer.h"
+
+static const ki_bound_extern *bound_of(const ki_decl *decl)
+{
+  return decl->kind == KJ_DECL_FUNCTION ? decl->function->bound : NULL;
+}
+
+static bool has_host_function(const ki_decl *decl)
+{
+  const ki_bound_extern *bound = bound_of(decl);
+  return bound && bound->host_function;
+}
+
+/* ---- C functions ---- */
+
+static kjit_status out_of_memory(kj_diagnostics *diagnostics)
+{
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+static char *make_symbol(const ki_decl *decl, bool is_gpu)
+{
+  kj_buffer text = { 0 };
+  ki_append_extern_symbol(decl->function, is_gpu, &text);
+  return kj_take_text(&text);
+}
+
+kjit_status kj_list_outside(const kjit_module *module, kj_diagnostics *diagnostics,
+                            kj_outside *outside)
+{
+  size_t count = 0;
+  for (size_t i = 0; i < module->decls.count; i++)
+    count += has_host_function(module->decls.items[i]);
+  *outside = (kj_outside){ 0 };
+  if (!count) return KJIT_OK;
+  kj_outside_function *items = calloc(count, sizeof *items);
+  if (!items) return out_of_memory(diagnostics);
+  outside->items = items;
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (!has_host_function(decl)) continue;
+    const char *symbol = make_symbol(decl, false);
+    if (!symbol) {
+      kj_free_outside(outside);
+      return out_of_memory(diagnostics);
+    }
+    KJ_ASSERT(!kj_find_outside(outside, symbol));
+    items[outside->count++] =
+      (kj_outside_function){ symbol, (void *)(uintptr_t)decl->function->bound->host_function };
+  }
+  KJ_ASSERT(outside->count == count);
+  return KJIT_OK;
+}
+
+void kj_free_outside(kj_outside *outside)
+{
+  for (size_t i = 0; i < outside->count; i++) free((void *)outside->items[i].name);
+  free((void *)outside->items);
+  *outside = (kj_outside){ 0 };
+}
+
+/* ---- PTX ---- */
+
+static bool is_name_part(char c)
+{
+  return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
+}
+
+/* As a whole word. */
+static bool mentions(const char *text, const char *name)
+{
+  size_t length = strlen(name);
+  for (const char *at = text; (at = strstr(at, name)) != NULL; at++)
+    if ((at == text || !is_name_part(at[-1])) && !is_name_part(at[length])) return true;
+  return false;
+}
+
+static bool is_called(const ki_decl *decl, const char *ptx)
+{
+  const ki_bound_extern *bound = bound_of(decl);
+  char *symbol = bound && bound->kind == KJ_CODE_PTX ? make_symbol(decl, true) : NULL;
+  bool is_there = symbol && mentions(ptx, symbol);
+  free(symbol);
+  return is_there;
+}
+
+static bool is_same_code(const ki_bound_extern *a, const ki_bound_extern *b)
+{
+  return a->kind == b->kind && a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1];
+}
+
+/* Whether a func before this one that the PTX calls is bound to the same code. */
+static bool is_listed(const kjit_module *module, size_t index, const char *ptx)
+{
+  const ki_bound_extern *bound = bound_of(module->decls.items[index]);
+  for (size_t i = 0; i < index; i++) {
+    const ki_bound_extern *other = bound_of(module->decls.items[i]);
+    if (other && is_same_code(bound, other) && is_called(module->decls.items[i], ptx)) return true;
+  }
+  return false;
+}
+
+kjit_status kj_list_extern_ptx(const kjit_module *module, const char *ptx,
+                               kj_diagnostics *diagnostics, kj_link_input *inputs, size_t *count)
+{
+  *count = 0;
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    if (!is_called(decl, ptx) || is_listed(module, i, ptx)) continue;
+    kj_buffer suffix = { 0 };
+    ki_append_extern_suffix(decl->function->bound, &suffix);
+    size_t size_bytes = 0;
+    char *text = suffix.failed
+                   ? NULL
+                   : kj_rename_ptx_symbols(decl->function->bound->code, suffix.text, &size_bytes);
+    kj_free_buffer(&suffix);
+    if (!text) {
+      kj_free_extern_ptx(inputs, *count);
+      return out_of_memory(diagnostics);
+    }
+    inputs[(*count)++] = (kj_link_input){ decl->name, text, size_bytes };
+  }
+  return KJIT_OK;
+}
+
+void kj_free_extern_ptx(kj_link_input *inputs, size_t count)
+{
+  for (size_t i = 0; i < count; i++) free((void *)inputs[i].ptx);
+}
+
+bool kj_has_extern_ptx(const kjit_module *module)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_bound_extern *bound = bound_of(module->decls.items[i]);
+    if (bound && bound->kind == KJ_CODE_PTX) return true;
+  }
+  return false;
+}
+
+/* ---- keys ---- */
+
+/* The canonical text calls funcs by its names, and code calls them by their symbols. Lines with
+ * both say which call in the text reaches which binding. */
+static void add_lines(const kjit_module *module, const ki_naming *naming, bool takes_ptx,
+                      kj_buffer *text)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    const ki_bound_extern *bound = bound_of(decl);
+    bool is_used = bound && (takes_ptx ? bound->kind != KJ_CODE_NONE : has_host_function(decl));
+    if (!is_used) continue;
+    kj_append_format(text, "extern %s is ", ki_printed_name(naming, decl));
+    ki_append_extern_symbol(decl->function, takes_ptx, text);
+    kj_append_text(text, "\n");
+  }
+}
+
+void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *text)
+{
+  jmp_buf on_failure;
+  kj_arena arena;
+  if (!ki_has_bound_extern(module)) return;
+  kj_init_arena(&arena, &on_failure);
+  if (setjmp(on_failure) == 0) {
+    ki_naming naming;
+    ki_choose_names(&naming, module, &arena);
+    add_lines(module, &naming, takes_ptx, text);
+  } else text->failed = 1;
+  kj_free_arena(&arena);
+}

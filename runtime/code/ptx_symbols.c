@@ -1,0 +1,125 @@
+/* Renames the symbols that PTX defines for other PTX, so that functions and variables of one name in
+ * several texts, or in a text and a kernel, do not meet in the driver's linker. */
+#include "code/ptx_symbols.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "support/containers.h"
+
+/* ---- words ---- */
+
+/* NAME may be a symbol, a register or a label. The other words are directives and instructions'
+ * parts (`.func`), numbers, strings and comments, and single characters. */
+typedef enum word_kind { END, NAME, DIRECTIVE, OTHER } word_kind;
+typedef struct word {
+  word_kind kind;
+  const char *start;
+  size_t length;
+} word;
+
+static bool is_name_part(char c) { return isalnum((unsigned char)c) || c == '_' || c == '$'; }
+static bool is_name_start(char c)
+{
+  return isalpha((unsigned char)c) || c == '_' || c == '$' || c == '%';
+}
+
+static const char *skip_name(const char *at)
+{
+  while (is_name_part(*at)) at++;
+  return at;
+}
+
+static const char *skip_string(const char *at)
+{
+  for (at++; *at && *at != '"'; at++)
+    if (*at == '\\' && at[1]) at++;
+  return *at ? at + 1 : at;
+}
+
+static const char *skip_comment(const char *at)
+{
+  const char *end = strstr(at + 2, at[1] == '*' ? "*/" : "\n");
+  return end ? end + (at[1] == '*' ? 2 : 1) : at + strlen(at);
+}
+
+/* The word that begins at this character, blanks included. */
+static word read_word(const char *at)
+{
+  word w = { OTHER, at, 1 };
+  const char *end = at + 1;
+  if (!*at) return (word){ END, at, 0 };
+  if (is_name_start(*at)) w.kind = NAME, end = skip_name(end);
+  else if (*at == '.' && is_name_part(at[1])) w.kind = DIRECTIVE, end = skip_name(end);
+  else if (isdigit((unsigned char)*at)) end = skip_name(end);
+  else if (*at == '"') end = skip_string(at);
+  else if (*at == '/' && (at[1] == '/' || at[1] == '*')) end = skip_comment(at);
+  w.length = (size_t)(end - at);
+  return w;
+}
+
+static bool is_word(const word *w, const char *text)
+{
+  return w->length == strlen(text) && memcmp(w->start, text, w->length) == 0;
+}
+
+/* ---- definitions ---- */
+
+/* What follows `.visible`: directives, attributes and the function's results in parentheses, and
+ * then the name. */
+static const char *take_definition(const char *at, kj_map *symbols)
+{
+  int depth = 0;
+  for (word w = read_word(at); w.kind != END; w = read_word(at)) {
+    at += w.length;
+    depth += is_word(&w, "(") - is_word(&w, ")");
+    if (depth == 0 && w.kind == NAME) {
+      kj_get_entry(symbols, w.start, w.length);
+      return at;
+    }
+    if (is_word(&w, ";") || is_word(&w, "{") || is_word(&w, "=")) return at;
+  }
+  return at;
+}
+
+static void find_definitions(const char *ptx, kj_map *symbols)
+{
+  const char *at = ptx;
+  for (word w = read_word(at); w.kind != END; w = read_word(at)) {
+    at += w.length;
+    bool is_shown = w.kind == DIRECTIVE && (is_word(&w, ".visible") || is_word(&w, ".weak") ||
+                                            is_word(&w, ".common"));
+    if (is_shown) at = take_definition(at, symbols);
+  }
+}
+
+static void rename_symbols(const char *ptx, const kj_map *symbols, const char *suffix,
+                           kj_buffer *renamed)
+{
+  const char *at = ptx;
+  for (word w = read_word(at); w.kind != END; w = read_word(at)) {
+    kj_append(renamed, w.start, w.length);
+    if (w.kind == NAME && kj_find_entry(symbols, w.start, w.length))
+      kj_append_text(renamed, suffix);
+    at += w.length;
+  }
+}
+
+char *kj_rename_ptx_symbols(const char *ptx, const char *suffix, size_t *size_bytes)
+{
+  jmp_buf on_failure;
+  kj_arena arena;
+  kj_buffer renamed = { 0 };
+  kj_init_arena(&arena, &on_failure);
+  if (setjmp(on_failure) == 0) {
+    kj_map symbols;
+    kj_init_map(&symbols, &arena);
+    find_definitions(ptx, &symbols);
+    rename_symbols(ptx, &symbols, suffix, &renamed);
+  } else renamed.failed = 1;
+  kj_free_arena(&arena);
+  *size_bytes = renamed.length;
+  return kj_take_text(&renamed);
+}

@@ -1,0 +1,367 @@
+/* Random modules in which funcs, extern funcs and kernels have few names, linked in random graphs.
+ * Each extern func is bound to a C function and to LLVM IR of its own, or to nothing. What a kernel computes is compared with a model that knows every function by its
+ * identity and never by its name: compiled anew, from the disk cache, and after the bindings of
+ * equal modules were exchanged. The PTX is looked at, too: kernels with constant arguments fold to
+ * their results.
+ * RUN: rm -rf %t && %programs/linked_names %t 60
+ * RUN: %if cuda %{ %programs/linked_names %t 30 cuda %}
+ */
+#include <kjit/kjit.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static kjit_context *context;
+static uint64_t state;
+static uint64_t seed;
+
+static void fail(const char *what, int line)
+{
+  char *text = context ? kjit_copy_diagnostics_text(context) : NULL;
+  fprintf(stderr, "linked_names.c:%d: seed %llu: %s\n%s", line, (unsigned long long)seed, what,
+          text ? text : "");
+  exit(1);
+}
+#define EXPECT(condition) \
+  do { \
+    if (!(condition)) fail(#condition, __LINE__); \
+  } while (0)
+
+static unsigned draw(unsigned count)
+{
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (unsigned)(state >> 33) % count;
+}
+
+/* ---- what extern funcs are bound to ---- */
+
+/* Small integers, so that every sum is exact in any type. */
+enum { REAL, WHOLE, PAIR, FORMS, CODES = 6 };
+#define FUNCTIONS(X) X(0) X(1) X(2) X(3) X(4) X(5)
+static double apply(unsigned form, unsigned code, double x)
+{
+  double scale = code + 2, offset = 10 * form + 3 * code + 1;
+  return form == PAIR ? scale * x + (x + offset) : scale * x + offset;
+}
+#define DEFINE(k) \
+  static double real_##k(double x) { return apply(REAL, k, x); } \
+  static int32_t whole_##k(int32_t x) { return (int32_t)apply(WHOLE, k, x); } \
+  static double pair_##k(double x, int32_t y) { return (k + 2) * x + (y + 10 * PAIR + 3 * k + 1); }
+FUNCTIONS(DEFINE)
+typedef void (*code)(void);
+#define REAL_ROW(k) (code) real_##k,
+#define WHOLE_ROW(k) (code) whole_##k,
+#define PAIR_ROW(k) (code) pair_##k,
+static const code codes[FORMS][CODES] = { { FUNCTIONS(REAL_ROW) },
+                                          { FUNCTIONS(WHOLE_ROW) },
+                                          { FUNCTIONS(PAIR_ROW) } };
+
+/* The same in LLVM IR, with a function and a variable that every one of these texts has. */
+static void write_ir(char *text, size_t size, const char *name, unsigned form, unsigned k)
+{
+  static const char *const bodies[FORMS] = {
+    "define double @%s(double %%x) {\n  %%r = call double @helper(double %%x)\n"
+    "  ret double %%r\n}\n",
+    "define i32 @%s(i32 %%x) {\n  %%d = sitofp i32 %%x to double\n"
+    "  %%r = call double @helper(double %%d)\n  %%i = fptosi double %%r to i32\n"
+    "  ret i32 %%i\n}\n",
+    "define double @%s(double %%x, i32 %%y) {\n  %%d = sitofp i32 %%y to double\n"
+    "  %%h = call double @helper(double %%x)\n  %%r = fadd double %%h, %%d\n"
+    "  ret double %%r\n}\n",
+  };
+  int at = snprintf(text, size,
+                    "@offset = addrspace(4) constant double %u.0\n"
+                    "define double @helper(double %%x) {\n"
+                    "  %%o = load double, ptr addrspace(4) @offset\n"
+                    "  %%s = fmul double %%x, %u.0\n  %%r = fadd double %%s, %%o\n"
+                    "  ret double %%r\n}\n",
+                    10 * form + 3 * k + 1, k + 2);
+  snprintf(text + at, size - (size_t)at, bodies[form], name);
+}
+
+/* ---- the model ---- */
+
+static const char *const names[] = { "f", "g", "h", "run", "exp", "sinf", "main", "memcpy" };
+static const char *const kernel_names[] = { "run", "f", "k", "g", "expf" };
+enum { NAMES = sizeof names / sizeof *names, MOST_MODULES = 4, MOST_DECLS = 6, MOST_ALL = 64 };
+
+typedef struct decl decl;
+struct decl {
+  const char *name;
+  enum { FUNC, BOUND, OPEN, KERNEL } kind;
+  unsigned form, code; /* BOUND; form: OPEN, too */
+  unsigned base;       /* FUNC */
+  decl *callees[2];
+  unsigned callee_count;
+  decl *meaning; /* OPEN: what it was linked with; NULL: nothing */
+};
+
+/* The declarations of a module in the order in which names find them. */
+typedef struct module {
+  decl own[MOST_DECLS];
+  unsigned own_count;
+  decl *all[MOST_ALL];
+  unsigned all_count;
+  const char *kernel;
+  decl kernel_decl;
+  int library; /* -1: none */
+  kjit_module *made;
+} module;
+
+static module modules[MOST_MODULES];
+static unsigned module_count;
+
+static decl *find(module *m, const char *name)
+{
+  for (unsigned i = 0; i < m->all_count; i++)
+    if (!strcmp(m->all[i]->name, name)) return m->all[i];
+  return NULL;
+}
+
+static decl *meaning_of(decl *d)
+{
+  while (d && d->kind == OPEN) d = d->meaning;
+  return d;
+}
+
+static bool is_whole(decl *d)
+{
+  d = meaning_of(d);
+  for (unsigned i = 0; d && i < d->callee_count; i++)
+    if (!is_whole(d->callees[i])) return false;
+  return d != NULL;
+}
+
+/* What a call `name(x)` in the form of its declaration gives. A func takes any number. */
+static double evaluate(decl *d, double x)
+{
+  d = meaning_of(d);
+  if (d->kind == BOUND) return apply(d->form, d->code, x);
+  double sum = d->base;
+  for (unsigned i = 0; i < d->callee_count; i++)
+    sum += (i + 1) * evaluate(d->callees[i], x + i);
+  return sum;
+}
+
+/* ---- random graphs ---- */
+
+static bool has_own(const module *m, const char *name)
+{
+  for (unsigned i = 0; i < m->own_count; i++)
+    if (!strcmp(m->own[i].name, name)) return true;
+  return m->kernel && !strcmp(m->kernel, name);
+}
+
+static void make_decl(module *m, bool is_last)
+{
+  decl *d = &m->own[m->own_count];
+  const char *name = names[draw(NAMES)];
+  if (has_own(m, name)) return;
+  *d = (decl){ .name = name, .kind = is_last ? FUNC : draw(3), .form = draw(FORMS),
+               .code = draw(CODES), .base = draw(50) };
+  m->own_count++;
+  if (d->kind != FUNC) return;
+  for (unsigned i = 0; i < 2 && m->own_count > 1; i++)
+    d->callees[d->callee_count++] = &m->own[draw(m->own_count - 1)];
+}
+
+/* Open declarations that the library has a meaning for go; the library's follow. */
+static void link_model(module *m)
+{
+  module *library = m->library < 0 ? NULL : &modules[m->library];
+  m->all_count = 0;
+  for (unsigned i = 0; i < m->own_count; i++) {
+    decl *d = &m->own[i], *found = library && d->kind == OPEN ? find(library, d->name) : NULL;
+    if (found && found->kind == KERNEL) d->kind = BOUND; /* which linking refuses, by name */
+    bool is_linked = d->kind == OPEN && found && found->kind != OPEN;
+    if (!is_linked) m->all[m->all_count++] = d;
+    if (is_linked) d->meaning = found;
+    if (is_linked && found->kind == BOUND) d->form = found->form; /* as the C function takes it */
+  }
+  m->kernel_decl = (decl){ .name = m->kernel, .kind = KERNEL };
+  if (m->kernel) m->all[m->all_count++] = &m->kernel_decl;
+  for (unsigned i = 0; library && i < library->all_count; i++)
+    m->all[m->all_count++] = library->all[i];
+}
+
+static void make_graph(void)
+{
+  module_count = 2 + draw(MOST_MODULES - 1);
+  for (unsigned i = 0; i < module_count; i++) {
+    module *m = &modules[i];
+    *m = (module){ .library = i ? (int)draw(i) : -1 };
+    m->kernel = i + 1 == module_count || draw(3) == 0
+                  ? kernel_names[draw(sizeof kernel_names / sizeof *kernel_names)]
+                  : NULL;
+    unsigned count = 2 + draw(MOST_DECLS - 1);
+    for (unsigned k = 0; k < count; k++) make_decl(m, k + 1 == count);
+    link_model(m);
+  }
+}
+
+/* ---- as text ---- */
+
+/* `name(x)` for a value x of type f64 or without a type. */
+static void write_call(char *text, const decl *d, const char *x)
+{
+  static const char *const calls[FORMS] = { "%s(f64(%s))", "f64(%s(i32(%s)))",
+                                            "%s(f64(%s), i32(%s))" };
+  if (d->kind == FUNC) sprintf(text, "%s(f64(%s))", d->name, x);
+  else sprintf(text, calls[d->form], d->name, x, x);
+}
+
+/* A func of another module that an open declaration may stand for takes what any form hands over.
+ */
+static void write_func(char *text, const decl *d)
+{
+  char call[128], x[32];
+  text += sprintf(text, "func %s(x, y = 0) {\n  var s: f64 = %u\n", d->name, d->base);
+  for (unsigned i = 0; i < d->callee_count; i++) {
+    snprintf(x, sizeof x, "x + %u", i);
+    write_call(call, d->callees[i], x);
+    text += sprintf(text, "  s += %u * f64(%s)\n", i + 1, call);
+  }
+  sprintf(text, "  return s\n}\n");
+}
+
+static void write_module(const module *m, char *text)
+{
+  static const char *const heads[FORMS] = { "extern func %s(x: f64) -> f64\n",
+                                            "extern func %s(x: i32) -> i32\n",
+                                            "extern func %s(x: f64, y: i32) -> f64\n" };
+  *text = 0;
+  for (unsigned i = 0; i < m->own_count; i++) {
+    if (m->own[i].kind == FUNC) write_func(text, &m->own[i]);
+    else sprintf(text, heads[m->own[i].form], m->own[i].name);
+    text += strlen(text);
+  }
+  if (!m->kernel) return;
+  text += sprintf(text, "kernel %s(r) @grid(1) @block(1) {\n", m->kernel);
+  for (unsigned i = 0; i < m->own_count; i++) {
+    char call[128];
+    write_call(call, &m->own[i], "2");
+    /* every kernel is called somewhere, or nothing of it is */
+    text += sprintf(text, is_whole((decl *)&m->own[i]) ? "  r[%u] = %s\n" : "", i, call);
+  }
+  sprintf(text, "}\n");
+}
+
+static void replace(kjit_module **module, kjit_module *with)
+{
+  kjit_release_module(*module);
+  *module = with;
+}
+
+static void make_modules(void)
+{
+  for (unsigned i = 0; i < module_count; i++) {
+    module *m = &modules[i];
+    char text[4096], ir[1024];
+    kjit_module *next;
+    write_module(m, text);
+    EXPECT(kjit_parse_module(context, "m.kir", text, strlen(text), &m->made) == KJIT_OK);
+    for (unsigned k = 0; k < m->own_count; k++) {
+      const decl *d = &m->own[k];
+      if (d->kind != BOUND) continue;
+      write_ir(ir, sizeof ir, d->name, d->form, d->code);
+      EXPECT(kjit_bind_extern(m->made, d->name, codes[d->form][d->code], ir, strlen(ir), &next) ==
+             KJIT_OK);
+      replace(&m->made, next);
+    }
+    if (m->library < 0) continue;
+    EXPECT(kjit_link_module(m->made, modules[m->library].made, &next) == KJIT_OK);
+    replace(&m->made, next);
+  }
+}
+
+static void release_modules(void)
+{
+  for (unsigned i = 0; i < module_count; i++) kjit_release_module(modules[i].made);
+}
+
+/* ---- runs ---- */
+
+static void check_launch(module *m, kjit_device *device)
+{
+  kjit_kernel *kernel;
+  double result[MOST_DECLS] = { 0 };
+  const int64_t shape[] = { MOST_DECLS };
+  kjit_tensor tensor = kjit_make_tensor(result, KJIT_F64, 1, shape);
+  kjit_arg argument = kjit_arg_tensor(&tensor);
+  kjit_launch_config config = { .size_bytes = sizeof config, .device = device };
+  EXPECT(kjit_get_kernel(m->made, m->kernel, &kernel) == KJIT_OK);
+  EXPECT(kjit_launch(kernel, &config, &argument, 1) == KJIT_OK);
+  for (unsigned i = 0; i < m->own_count; i++)
+    if (is_whole(&m->own[i])) EXPECT(result[i] == evaluate(&m->own[i], 2));
+}
+
+/* All calls are inlined and folded: the PTX stores the expected values. */
+static void check_ptx(module *m)
+{
+  kjit_kernel *kernel;
+  void *code;
+  size_t size_bytes;
+  kjit_compile_options options = { .size_bytes = sizeof options, .target = "sm_80" };
+  EXPECT(kjit_get_kernel(m->made, m->kernel, &kernel) == KJIT_OK);
+  EXPECT(kjit_compile(kernel, "f64[:] C", &options, KJIT_STAGE_PTX, &code, &size_bytes) == KJIT_OK);
+  for (unsigned i = 0; i < m->own_count; i++) {
+    if (!is_whole(&m->own[i])) continue;
+    double expected = evaluate(&m->own[i], 2);
+    uint64_t bits;
+    char decimal[32];
+    memcpy(&bits, &expected, sizeof bits);
+    snprintf(decimal, sizeof decimal, "%llu", (unsigned long long)bits);
+    char hexadecimal[32];
+    snprintf(hexadecimal, sizeof hexadecimal, "%016llX", (unsigned long long)bits);
+    EXPECT(strstr(code, decimal) || strstr(code, hexadecimal));
+  }
+  kjit_free(context, code);
+}
+
+/* As a new process would. */
+static void run(const char *directory, kjit_device_kind kind, bool looks_at_ptx)
+{
+  kjit_config config = { .size_bytes = sizeof config, .cache_directory = directory };
+  kjit_device *device;
+  EXPECT(kjit_create_context(&config, &context) == KJIT_OK);
+  EXPECT(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
+  make_modules();
+  for (unsigned i = 0; i < module_count; i++) {
+    if (!modules[i].kernel) continue;
+    check_launch(&modules[i], device);
+    if (looks_at_ptx) check_ptx(&modules[i]);
+  }
+  release_modules();
+  kjit_destroy_context(context);
+  context = NULL;
+}
+
+/* The same texts with other functions. */
+static void exchange_bindings(void)
+{
+  for (unsigned i = 0; i < module_count; i++)
+    for (unsigned k = 0; k < modules[i].own_count; k++)
+      modules[i].own[k].code = CODES - 1 - modules[i].own[k].code;
+}
+
+int main(int argc, char **argv)
+{
+  const char *directory = argc > 1 ? argv[1] : "";
+  unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 10) : 20,
+                first = argc > 4 ? strtoul(argv[4], NULL, 10) : 1;
+  kjit_device_kind kind =
+    argc > 3 && !strcmp(argv[3], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
+  for (seed = first; seed < first + count; seed++) {
+    state = seed * 0x9e3779b97f4a7c15u;
+    make_graph();
+    run("", kind, true);
+    run(directory, kind, false);
+    exchange_bindings();
+    run(directory, kind, false);
+    exchange_bindings();
+    run(directory, kind, false);
+  }
+  return 0;
+}
