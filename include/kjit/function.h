@@ -45,10 +45,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_function_pointer(kjit_function *functio
  * .func` of PTX, which device code of nvcc -rdc=true declares extern "C" and the linker of CUDA
  * finds; LLVM IR; an object or assembly of this processor. signature: types and values of the
  * parameters, as kjit_compile takes them. extern funcs stay calls of functions of their names,
- * unless LLVM IR is bound to them. Nobody hears of a thread that fails: `raise`, and checks where
- * options have some, trap. Recursion is not bounded. Free code with kjit_free. Errors: as
- * kjit_compile; NAME also for symbols that generated code itself calls (`sinf`, `memcpy`);
- * UNSUPPORTED also for what C functions do not have. */
+ * unless LLVM IR is bound to them; two different ones of one name are refused. Nobody hears of a
+ * thread that fails: `raise`, and checks where options have some, trap. Recursion is not bounded.
+ * Free code with kjit_free. Errors: as kjit_compile; NAME also for symbols that generated code
+ * itself calls (`sinf`, `memcpy`); UNSUPPORTED also for what C functions do not have. */
 KJIT_API KJIT_CHECK kjit_status kjit_compile_function(kjit_function *function,
                                                       const char *signature, const char *symbol,
                                                       const kjit_compile_options *options,
@@ -63,8 +63,10 @@ KJIT_API KJIT_CHECK kjit_status kjit_get_result_type(kjit_function *function, co
 /* A new module in which the constant has another value: `const` or `extern const`, of the module or
  * one that it imports. value: a number or scalar for a scalar, or an array in host memory, whose
  * elements are copied now. A declared type stays: the value must fit it exactly, or be rounded from
- * float to float; declared extents too. Part of every key. Errors: NAME (no such constant), TYPE
- * (it does not fit, or a struct's layout depends on it), ARGUMENT, MEMORY. */
+ * float to float; declared extents too. Part of every key. Constants of
+ * that name that linked modules have left without a value get it as well. Errors: NAME (no such
+ * constant), TYPE (it does not fit, or a
+ * struct's layout depends on it), ARGUMENT, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_set_constant(kjit_module *module, const char *name,
                                                   const kjit_arg *value, kjit_module **changed);
 

@@ -173,21 +173,37 @@ KJIT_API kjit_context *kjit_get_kernel_context(const kjit_kernel *kernel);
 /* The context that the module belongs to that the func was asked for. */
 KJIT_API kjit_context *kjit_get_function_context(const kjit_function *function);
 
-/* A new module: module, with the funcs and constants of library behind its `extern func name(...)`
- * and `extern const name: type` declarations of the same name, and with all of library's
- * declarations, which go on meaning each other. Where a name is in both, module's is the one that
- * is found. Errors: TYPE (another number of parameters), ARGUMENT (another context), MEMORY. */
+/* Makes a new module of module and of all declarations of library. Where module declares
+ * `extern func name(...)` without a binding or `extern const name: type` without a value, and the
+ * library has a func or a constant of that name, module uses the library's.
+ *
+ * All other declarations go on meaning what they meant: two funcs, kernels, structs or bound extern
+ * funcs of one name stay two. A name that the application looks up finds the declaration of module.
+ *
+ * Errors: TYPE (another number of parameters), ARGUMENT (another context), MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_link_module(kjit_module *module, kjit_module *library,
                                                  kjit_module **linked);
 
-/* A new module in which `extern func name` is a function of the host. host_function: what the CPU
- * calls, a C function of the declared types, any thread at any time; kept, and NULL where there is
- * none. device_code: for GPUs, size_bytes of PTX or of LLVM IR (bitcode or text, of LLVM 22 or
- * older) for nvptx64 that defines a function of that name with the C ABI; copied; NULL: none. What
- * is NULL stays as it was bound before. An array goes as its parts: the pointer, an int64_t for
- * each extent and, where no layout is declared, one for each stride in elements. The code is part
- * of every key. It is trusted as the host itself is. Errors: NAME, SYNTAX (no such code), MEMORY;
- * what is wrong inside the code is an error (COMPILE) of whoever uses it first. */
+/* Makes a new module in which `extern func name` is a function of the application. host_function is
+ * a C function of the declared types, which the CPU calls from any thread at any time; it is not
+ * copied, and NULL means that there is none. device_code is code for GPUs, which is copied:
+ * size_bytes of PTX or of LLVM IR (bitcode or text, of LLVM 22 or older) for nvptx64 that defines a
+ * function of that name with the C ABI. NULL means that there is none. A binding that is NULL stays
+ * as it was before.
+ *
+ * An array is passed as a pointer, an int64_t for each extent and, if no layout is declared, an
+ * int64_t for each stride in elements.
+ *
+ * An extern func is what it is bound to, and its name means nothing in compiled code: linked
+ * modules may each have an extern func of that name with a binding of its own, and a kernel, a
+ * built-in or a function of the C library may have the name, too. Other functions and variables of
+ * the code for GPUs are not visible outside of it. Extern funcs of that name that linked modules
+ * have left without a binding are bound as well.
+ *
+ * The code is part of every key. It is trusted as the application itself is. Errors: NAME (no such
+ * extern func), SYNTAX (no such code), TYPE (two extern funcs of that name without a binding have
+ * different types), MEMORY. Mistakes inside the code are an error (COMPILE) of the call that uses
+ * the code first. */
 KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char *name,
                                                  void (*host_function)(void),
                                                  const void *device_code, size_t size_bytes,

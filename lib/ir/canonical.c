@@ -372,7 +372,9 @@ static void reach_names(reacher *r, size_t start)
 static void declare(reacher *r, const ki_decl *decl)
 {
   const char *name = ki_printed_name(&r->naming, decl);
-  kj_get_entry(&r->declared, name, strlen(name))->value = (void *)decl;
+  kj_map_entry *entry = kj_get_entry(&r->declared, name, strlen(name));
+  KJ_ASSERT(!entry->value); /* a name that two declarations share would make two keys one */
+  entry->value = (void *)decl;
 }
 
 static void print_reachable(reacher *r, const ki_decl *const *roots, size_t count)

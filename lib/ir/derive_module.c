@@ -55,7 +55,10 @@ static void copy_exprs(copier *c, ki_exprs *to, const ki_exprs *from)
 static ki_decl *map_decl(copier *c, const ki_decl *decl)
 {
   if (!decl) return NULL;
-  if (!is_of_module(decl)) return c->locals[decl->index];
+  if (!is_of_module(decl)) {
+    KJ_ASSERT(c->function && decl->index < c->function->local_count);
+    return c->locals[decl->index];
+  }
   if (!c->decls[decl->index]) start_module_decl(c, decl);
   return c->decls[decl->index];
 }
@@ -184,6 +187,7 @@ static void copy_function(copier *c, ki_function *copy, const ki_function *funct
 
 static void start_module_decl(copier *c, const ki_decl *decl)
 {
+  KJ_ASSERT(c->from->decls.items[decl->index] == decl && !c->decls[decl->index]);
   ki_decl *made = start_decl(c, decl);
   if (decl->kind == KJ_DECL_FUNCTION) {
     made->function = KJ_NEW(c->arena, ki_function);
@@ -290,6 +294,19 @@ static void fill_copy(kjit_module *copy, const kjit_module *module, const ki_lib
   copy->hands_over_writer = module->hands_over_writer || (added && added->hands_over_writer);
 }
 
+/* A copy refers to nothing of what it was made from, but for texts, data and bound code. */
+static void assert_copied(const kjit_module *copy)
+{
+  for (size_t i = 0; i < copy->decls.count; i++) {
+    const ki_decl *decl = copy->decls.items[i];
+    KJ_ASSERT(is_of_module(decl) && decl->index == i);
+    KJ_ASSERT(decl->kind != KJ_DECL_FUNCTION ||
+              (decl->function->decl == decl && decl->function->module == copy));
+    KJ_ASSERT(decl->kind != KJ_DECL_FUNCTION || !decl->function->bound ||
+              decl->function->is_extern);
+  }
+}
+
 kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed)
 {
@@ -305,6 +322,7 @@ kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_
       fill_copy(copy, module, library);
       if (change) change(copy, data, diagnostics);
       if (diagnostics->error_count) longjmp(on_failure, KJ_JUMP_ERROR);
+      assert_copied(copy);
     }
     copy->arena.on_failure = NULL;
   }

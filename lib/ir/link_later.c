@@ -59,6 +59,8 @@ static void add_library(kjit_module *made, kjit_module *library)
   for (size_t i = 0; i < later->library_count; i++)
     if (later->libraries[i] == library) return;
   append_sources(made, library);
+  KJ_ASSERT(later->library_count < KI_MOST_MEANINGS);
+  KJ_ASSERT(!ki_has_bound_extern(library) && !library->later);
   later->libraries[later->library_count++] = kjit_retain_module(library);
   made->has_tensor_copies |= library->has_tensor_copies;
   made->has_guest |= library->has_guest;

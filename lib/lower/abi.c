@@ -132,6 +132,7 @@ static unsigned pass_array(kl_lowering *l, const kt_expr *arg, const ki_type_inf
 LLVMValueRef kl_call_extern(kl_lowering *l, const kt_expr *expr)
 {
   const kt_instance *instance = expr->instance;
+  KJ_ASSERT(instance->function->bound || l->c->request->is_ahead);
   LLVMValueRef *args = KJ_NEW_ARRAY(l->c->arena, LLVMValueRef,
                                     expr->args.count * (1 + 2 * KJ_MAX_RANK) + 1),
                *function = &l->functions[instance->id];

@@ -252,6 +252,7 @@ static bool is_llvm_ir(const ki_bound_extern *bound)
 static void show_function(linking *k)
 {
   const char *name = k->instance->function->decl->name, *symbol = k->instance->symbol;
+  KJ_ASSERT(strcmp(name, symbol) != 0);
   LLVMValueRef function = LLVMGetNamedFunction(k->source, symbol);
   if (!function) function = LLVMGetNamedFunction(k->source, name);
   if (!function || LLVMIsDeclaration(function)) fail(k, "defines no function of that name", "");

@@ -107,8 +107,9 @@ static void check_symbols(kt_compilation *c)
     const kt_instance *instance = c->instances.items[i];
     kj_map_entry *entry = kj_get_entry(&known, instance->symbol, strlen(instance->symbol));
     KJ_ASSERT(!entry->value || instance->function->is_extern);
-    if (entry->value) check_shared_symbol(c, entry->value, instance);
-    else entry->value = (void *)instance;
+    if (!entry->value) entry->value = (void *)instance;
+    /* without code there are no symbols that could meet */
+    else if (!c->request->is_check) check_shared_symbol(c, entry->value, instance);
   }
 }
 

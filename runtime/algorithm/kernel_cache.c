@@ -188,8 +188,8 @@ static kjit_status make(kjit_context *context, const cached *wanted, const ki_me
   }
   if (status == KJIT_OK) status = link(context, wanted, meanings, &made->module);
   if (status == KJIT_OK && wanted->form == KERNEL) {
-    /* The texts of several modules may call different extern funcs by one name. Only the text of the
-     * linked module tells them apart. */
+    /* The texts of several modules may call different extern funcs by one name. Only the text of
+     * the linked module tells them apart. */
     bool has_recipe = !ki_has_bound_extern(made->module);
     if (has_recipe)
       made->module->recipe = write_recipe(made->text, wanted->length, meanings, wanted->count);

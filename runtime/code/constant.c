@@ -8,7 +8,7 @@
 #include "memory/array.h"
 
 typedef struct change {
-  const char *name;
+  uint32_t index; /* of the declaration, in the module and in its copy */
   const kjit_arg *given;
   /* a scalar */
   ki_value value;
@@ -290,7 +290,8 @@ static void declare_structs(kjit_module *copy, const ki_decl *constant)
 static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
 {
   const change *c = data;
-  ki_decl *decl = ki_find_decl(copy, c->name);
+  ki_decl *decl = copy->decls.items[c->index];
+  KJ_ASSERT(decl->kind == KJ_DECL_CONST);
   uint64_t bits = 0;
   decl->type_expr = NULL; /* the value has its type now */
   decl->value = NULL;
@@ -310,6 +311,44 @@ static void apply(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
   declare_structs(copy, decl);
 }
 
+static kjit_status set(kjit_module *module, const ki_decl *decl, const kjit_arg *value,
+                       kj_diagnostics *diagnostics, kjit_module **changed)
+{
+  change c = { .index = decl->index, .given = value };
+  KJ_ASSERT(module->decls.items[decl->index] == decl);
+  KJ_TRY(take_value(module, decl, &c, diagnostics));
+  KJ_TRY(check_structs(module, decl, diagnostics));
+  return ki_change_module(module, NULL, apply, &c, diagnostics, changed);
+}
+
+/* Linking may leave several constants of one name without a value, one of each module. */
+static const ki_decl *find_open(const kjit_module *module, const char *name)
+{
+  for (size_t i = 0; i < module->decls.count; i++) {
+    const ki_decl *decl = module->decls.items[i];
+    bool is_open = decl->kind == KJ_DECL_CONST && !decl->value && !decl->data;
+    if (is_open && strcmp(decl->name, name) == 0) return decl;
+  }
+  return NULL;
+}
+
+/* The constant that the name finds, and then those that have no value. */
+static kjit_status set_all(kjit_module *module, const ki_decl *decl, const kjit_arg *value,
+                           kj_diagnostics *diagnostics, kjit_module **changed)
+{
+  const char *name = decl->name;
+  kjit_module *made = NULL;
+  kjit_status status = set(module, decl, value, diagnostics, &made);
+  while (status == KJIT_OK && (decl = find_open(made, name))) {
+    kjit_module *next = NULL;
+    status = set(made, decl, value, diagnostics, &next);
+    kjit_release_module(made);
+    made = next;
+  }
+  if (status == KJIT_OK) *changed = made;
+  return status;
+}
+
 kjit_status kjit_set_constant(kjit_module *module, const char *name, const kjit_arg *value,
                               kjit_module **changed)
 {
@@ -327,11 +366,8 @@ kjit_status kjit_set_constant(kjit_module *module, const char *name, const kjit_
                         decl ? ": the name is that of a kernel or func" : "");
   kj_diagnostics diagnostics = { 0 };
   kjit_module *made = NULL;
-  change c = { .name = name, .given = value };
-  kjit_status status = take_value(module, decl, &c, &diagnostics);
-  if (status == KJIT_OK) status = check_structs(module, decl, &diagnostics);
-  if (status == KJIT_OK) (void)ki_change_module(module, NULL, apply, &c, &diagnostics, &made);
-  status = ki_finish_call(module->context, &diagnostics);
+  (void)set_all(module, decl, value, &diagnostics, &made);
+  kjit_status status = ki_finish_call(module->context, &diagnostics);
   if (status == KJIT_OK) *changed = made;
   return status;
 }

@@ -1,5 +1,5 @@
-/* Renames the symbols that PTX defines for other PTX, so that functions and variables of one name in
- * several texts, or in a text and a kernel, do not meet in the driver's linker. */
+/* Renames the symbols that PTX defines for other PTX, so that functions and variables of one name
+ * in several texts, or in a text and a kernel, do not meet in the driver's linker. */
 #include "code/ptx_symbols.h"
 
 #include <ctype.h>
@@ -89,8 +89,8 @@ static void find_definitions(const char *ptx, kj_map *symbols)
   const char *at = ptx;
   for (word w = read_word(at); w.kind != END; w = read_word(at)) {
     at += w.length;
-    bool is_shown = w.kind == DIRECTIVE && (is_word(&w, ".visible") || is_word(&w, ".weak") ||
-                                            is_word(&w, ".common"));
+    bool is_shown = w.kind == DIRECTIVE &&
+                    (is_word(&w, ".visible") || is_word(&w, ".weak") || is_word(&w, ".common"));
     if (is_shown) at = take_definition(at, symbols);
   }
 }

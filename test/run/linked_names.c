@@ -1,8 +1,8 @@
 /* Random modules in which funcs, extern funcs and kernels have few names, linked in random graphs.
- * Each extern func is bound to a C function and to LLVM IR of its own, or to nothing. What a kernel computes is compared with a model that knows every function by its
- * identity and never by its name: compiled anew, from the disk cache, and after the bindings of
- * equal modules were exchanged. The PTX is looked at, too: kernels with constant arguments fold to
- * their results.
+ * Each extern func is bound to a C function and to LLVM IR or PTX of its own, or to nothing. What a
+ * kernel computes is compared with a model that knows every function by its identity and never by
+ * its name: compiled anew, from the disk cache, and after the bindings of equal modules were
+ * exchanged. The PTX is looked at, too: kernels with constant arguments fold to their results.
  * RUN: rm -rf %t && %programs/linked_names %t 60
  * RUN: %if cuda %{ %programs/linked_names %t 30 cuda %}
  */
@@ -50,13 +50,13 @@ static double apply(unsigned form, unsigned code, double x)
   static int32_t whole_##k(int32_t x) { return (int32_t)apply(WHOLE, k, x); } \
   static double pair_##k(double x, int32_t y) { return (k + 2) * x + (y + 10 * PAIR + 3 * k + 1); }
 FUNCTIONS(DEFINE)
-typedef void (*code)(void);
-#define REAL_ROW(k) (code) real_##k,
-#define WHOLE_ROW(k) (code) whole_##k,
-#define PAIR_ROW(k) (code) pair_##k,
-static const code codes[FORMS][CODES] = { { FUNCTIONS(REAL_ROW) },
-                                          { FUNCTIONS(WHOLE_ROW) },
-                                          { FUNCTIONS(PAIR_ROW) } };
+typedef void (*function)(void);
+#define REAL_ROW(k) (function) real_##k,
+#define WHOLE_ROW(k) (function) whole_##k,
+#define PAIR_ROW(k) (function) pair_##k,
+static const function codes[FORMS][CODES] = { { FUNCTIONS(REAL_ROW) },
+                                              { FUNCTIONS(WHOLE_ROW) },
+                                              { FUNCTIONS(PAIR_ROW) } };
 
 /* The same in LLVM IR, with a function and a variable that every one of these texts has. */
 static void write_ir(char *text, size_t size, const char *name, unsigned form, unsigned k)
@@ -78,6 +78,42 @@ static void write_ir(char *text, size_t size, const char *name, unsigned form, u
                     "  %%s = fmul double %%x, %u.0\n  %%r = fadd double %%s, %%o\n"
                     "  ret double %%r\n}\n",
                     10 * form + 3 * k + 1, k + 2);
+  snprintf(text + at, size - (size_t)at, bodies[form], name);
+}
+
+static unsigned long long bits_of(double value)
+{
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+#define CALL \
+  "  { .param .b64 t; .param .b64 u; st.param.f64 [u], %%a; call.uni (t), helper, (u);" \
+  " ld.param.f64 %%a, [t]; }\n"
+
+/* The same in PTX, which the driver links. */
+static void write_ptx(char *text, size_t size, const char *name, unsigned form, unsigned k)
+{
+  static const char *const bodies[FORMS] = {
+    ".visible .func (.param .b64 r) %s(.param .b64 x) {\n  .reg .f64 %%a;\n"
+    "  ld.param.f64 %%a, [x];\n" CALL "  st.param.f64 [r], %%a;\n  ret;\n}\n",
+    ".visible .func (.param .b32 r) %s(.param .b32 x) {\n  .reg .f64 %%a;\n  .reg .b32 %%i;\n"
+    "  ld.param.u32 %%i, [x];\n  cvt.rn.f64.s32 %%a, %%i;\n" CALL
+    "  cvt.rzi.s32.f64 %%i, %%a;\n  st.param.b32 [r], %%i;\n  ret;\n}\n",
+    ".visible .func (.param .b64 r) %s(.param .b64 x, .param .b32 y) {\n  .reg .f64 %%a, %%y;\n"
+    "  .reg .b32 %%i;\n  ld.param.f64 %%a, [x];\n  ld.param.u32 %%i, [y];\n" CALL
+    "  cvt.rn.f64.s32 %%y, %%i;\n  add.rn.f64 %%a, %%a, %%y;\n  st.param.f64 [r], %%a;\n"
+    "  ret;\n}\n",
+  };
+  int at = snprintf(text, size,
+                    ".version 7.0\n.target sm_80\n.address_size 64\n"
+                    ".visible .global .align 8 .f64 offset = 0d%016llX;\n"
+                    ".visible .func (.param .b64 r) helper(.param .b64 x) {\n"
+                    "  .reg .f64 %%a, %%o;\n  ld.param.f64 %%a, [x];\n"
+                    "  ld.global.f64 %%o, [offset];\n  fma.rn.f64 %%a, %%a, 0d%016llX, %%o;\n"
+                    "  st.param.f64 [r], %%a;\n  ret;\n}\n",
+                    bits_of(10 * form + 3 * k + 1), bits_of(k + 2));
   snprintf(text + at, size - (size_t)at, bodies[form], name);
 }
 
@@ -140,8 +176,7 @@ static double evaluate(decl *d, double x)
   d = meaning_of(d);
   if (d->kind == BOUND) return apply(d->form, d->code, x);
   double sum = d->base;
-  for (unsigned i = 0; i < d->callee_count; i++)
-    sum += (i + 1) * evaluate(d->callees[i], x + i);
+  for (unsigned i = 0; i < d->callee_count; i++) sum += (i + 1) * evaluate(d->callees[i], x + i);
   return sum;
 }
 
@@ -154,13 +189,24 @@ static bool has_own(const module *m, const char *name)
   return m->kernel && !strcmp(m->kernel, name);
 }
 
+/* Most open declarations have the name of something in the library. */
+static const char *draw_name(const module *m, unsigned kind)
+{
+  const module *library = m->library < 0 ? NULL : &modules[m->library];
+  if (kind == OPEN && library && draw(4)) return library->all[draw(library->all_count)]->name;
+  return names[draw(4) ? draw(4) : draw(NAMES)];
+}
+
 static void make_decl(module *m, bool is_last)
 {
+  static const unsigned kinds[] = { FUNC, BOUND, OPEN, OPEN };
   decl *d = &m->own[m->own_count];
-  const char *name = names[draw(NAMES)];
+  unsigned kind = is_last ? FUNC : kinds[draw(4)];
+  const char *name = draw_name(m, kind);
   if (has_own(m, name)) return;
-  *d = (decl){ .name = name, .kind = is_last ? FUNC : draw(3), .form = draw(FORMS),
-               .code = draw(CODES), .base = draw(50) };
+  *d = (decl){
+    .name = name, .kind = kind, .form = draw(FORMS), .code = draw(CODES), .base = draw(50)
+  };
   m->own_count++;
   if (d->kind != FUNC) return;
   for (unsigned i = 0; i < 2 && m->own_count > 1; i++)
@@ -191,7 +237,7 @@ static void make_graph(void)
   module_count = 2 + draw(MOST_MODULES - 1);
   for (unsigned i = 0; i < module_count; i++) {
     module *m = &modules[i];
-    *m = (module){ .library = i ? (int)draw(i) : -1 };
+    *m = (module){ .library = !i ? -1 : (int)(draw(2) ? draw(i) : i - 1) };
     m->kernel = i + 1 == module_count || draw(3) == 0
                   ? kernel_names[draw(sizeof kernel_names / sizeof *kernel_names)]
                   : NULL;
@@ -254,20 +300,22 @@ static void replace(kjit_module **module, kjit_module *with)
   *module = with;
 }
 
-static void make_modules(void)
+/* Some of the modules have PTX, if all of them may. */
+static void make_modules(bool has_ptx)
 {
   for (unsigned i = 0; i < module_count; i++) {
     module *m = &modules[i];
-    char text[4096], ir[1024];
+    char text[4096], code[2048];
     kjit_module *next;
     write_module(m, text);
     EXPECT(kjit_parse_module(context, "m.kir", text, strlen(text), &m->made) == KJIT_OK);
     for (unsigned k = 0; k < m->own_count; k++) {
       const decl *d = &m->own[k];
       if (d->kind != BOUND) continue;
-      write_ir(ir, sizeof ir, d->name, d->form, d->code);
-      EXPECT(kjit_bind_extern(m->made, d->name, codes[d->form][d->code], ir, strlen(ir), &next) ==
-             KJIT_OK);
+      bool is_ptx = has_ptx && (i + d->code) % 2;
+      (is_ptx ? write_ptx : write_ir)(code, sizeof code, d->name, d->form, d->code);
+      EXPECT(kjit_bind_extern(m->made, d->name, codes[d->form][d->code], code, strlen(code),
+                              &next) == KJIT_OK);
       replace(&m->made, next);
     }
     if (m->library < 0) continue;
@@ -309,12 +357,9 @@ static void check_ptx(module *m)
   for (unsigned i = 0; i < m->own_count; i++) {
     if (!is_whole(&m->own[i])) continue;
     double expected = evaluate(&m->own[i], 2);
-    uint64_t bits;
-    char decimal[32];
-    memcpy(&bits, &expected, sizeof bits);
-    snprintf(decimal, sizeof decimal, "%llu", (unsigned long long)bits);
-    char hexadecimal[32];
-    snprintf(hexadecimal, sizeof hexadecimal, "%016llX", (unsigned long long)bits);
+    char decimal[32], hexadecimal[32];
+    snprintf(decimal, sizeof decimal, "%llu", bits_of(expected));
+    snprintf(hexadecimal, sizeof hexadecimal, "%016llX", bits_of(expected));
     EXPECT(strstr(code, decimal) || strstr(code, hexadecimal));
   }
   kjit_free(context, code);
@@ -327,7 +372,7 @@ static void run(const char *directory, kjit_device_kind kind, bool looks_at_ptx)
   kjit_device *device;
   EXPECT(kjit_create_context(&config, &context) == KJIT_OK);
   EXPECT(kjit_get_device(context, kind, 0, &device) == KJIT_OK);
-  make_modules();
+  make_modules(kind == KJIT_DEVICE_CUDA && !looks_at_ptx);
   for (unsigned i = 0; i < module_count; i++) {
     if (!modules[i].kernel) continue;
     check_launch(&modules[i], device);
@@ -351,8 +396,7 @@ int main(int argc, char **argv)
   const char *directory = argc > 1 ? argv[1] : "";
   unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 10) : 20,
                 first = argc > 4 ? strtoul(argv[4], NULL, 10) : 1;
-  kjit_device_kind kind =
-    argc > 3 && !strcmp(argv[3], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
+  kjit_device_kind kind = argc > 3 && !strcmp(argv[3], "cuda") ? KJIT_DEVICE_CUDA : KJIT_DEVICE_CPU;
   for (seed = first; seed < first + count; seed++) {
     state = seed * 0x9e3779b97f4a7c15u;
     make_graph();

@@ -131,7 +131,7 @@ static void test_renamed(void **state)
                  ".visible .func (.param .b32 r) f$x(.param .b32 f_0)\n"
                  "{ call (r), f$x, (f_0); ret; }");
   expect_renamed(".weak .func g();.func local(){call g;}", ".weak .func g$x();.func local(){call "
-                                                          "g$x;}");
+                                                           "g$x;}");
   expect_renamed(".visible .global .attribute(.managed) .align 4 .u32 v[2] = {1, 2};\n"
                  "mov.u64 %rd1, v; ld.u32 %v, [v+4]; // v\n",
                  ".visible .global .attribute(.managed) .align 4 .u32 v$x[2] = {1, 2};\n"
@@ -238,7 +238,7 @@ static void test_kinds(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = { TEST(test_link), TEST(test_uncalled), TEST(test_refused),
+  const struct CMUnitTest tests[] = { TEST(test_link),    TEST(test_uncalled),  TEST(test_refused),
                                       TEST(test_renamed), TEST(test_two_codes), TEST(test_stack),
                                       TEST(test_kinds) };
   return cmocka_run_group_tests(tests, NULL, NULL);
