@@ -10,9 +10,10 @@
  * ordered either.
  *
  * A run is two or more neighbouring statements, each a store to shared memory, or an `if` around
- * one, whose value loads from global memory and has no effect. Conditions and values are computed
- * first, in order and under the same conditions, into variables; then the stores follow as written.
- * Needs: typed instances. Guarantees: same values, same stores in the same order. */
+ * one. Each value loads from global memory, and neither the condition nor the value nor the place
+ * of the store has an effect (typing/effects.c). Conditions and values are computed first, in order
+ * and under the same conditions, into variables; then the stores follow as written. Needs: typed
+ * instances. Guarantees: same values, same stores in the same order. */
 
 enum { MAX_RUN = 8 };
 
@@ -21,41 +22,28 @@ typedef struct pass {
   kt_instance *instance;
 } pass;
 
-typedef struct finding {
-  kt_compilation *c;
-  bool has_global_load;
-  /* no effect, and no load of memory that a thread of the block may write before the load's old
-   * place */
-  bool is_movable;
-} finding;
-
 static ki_space space_of(kt_compilation *c, const kt_expr *array)
 {
   return ki_type(c->types, array->type)->space;
 }
 
-static void look(void *data, kt_expr **at)
+/* A value that may be computed before the stores of earlier statements of its run: it reads nothing
+ * that those stores change. They change shared memory. */
+static bool is_movable(const kt_effects *effects)
 {
-  finding *f = data;
-  const kt_expr *e = *at;
-  switch (kt_source_of(e)) {
-  case KJ_FROM_OPERANDS:
-  case KJ_FROM_VARIABLE: return;
-  case KJ_FROM_CALL: f->is_movable = false; return;
-  case KJ_FROM_BUILTIN: f->is_movable &= (e->builtin->flags & KJ_PURE) != 0; return;
-  case KJ_FROM_MEMORY:
-    f->is_movable &=
-      space_of(f->c, e->x) == KJ_SPACE_GLOBAL || space_of(f->c, e->x) == KJ_SPACE_CONST;
-    f->has_global_load |= space_of(f->c, e->x) == KJ_SPACE_GLOBAL;
-    return;
-  }
+  return !kt_has_any_effect(effects) && !effects->has_loops &&
+         !(effects->reads & (KJ_MEMORY_SHARED | KJ_MEMORY_LOCAL));
 }
 
-static finding find_in(pass *p, kt_expr *e)
+/* Loads from other memory may stand between the loads that are moved: finding the place of a store
+ * must not change what they read. */
+static bool has_plain_place(pass *p, const kt_stmt *store)
 {
-  finding f = { p->c, false, true };
-  kt_walk_texpr(&e, look, &f);
-  return f;
+  kt_effects place = { 0 };
+  kt_add_effects(p->c, store->array, &place);
+  for (size_t i = 0; i < store->indices.count; i++)
+    kt_add_effects(p->c, store->indices.items[i], &place);
+  return !kt_has_any_effect(&place);
 }
 
 /* Whether make_zero has one. */
@@ -68,15 +56,17 @@ static bool has_literal(kt_compilation *c, kjit_type type)
 static kt_stmt *get_staging_store(pass *p, kt_stmt *stmt)
 {
   kt_stmt *store = stmt;
+  kt_effects condition = { 0 }, value = { 0 };
   if (stmt->kind == KJ_TS_IF) {
-    if (stmt->body.count != 1 || stmt->otherwise.count || !find_in(p, stmt->value).is_movable)
-      return NULL;
+    kt_add_effects(p->c, stmt->value, &condition);
+    if (stmt->body.count != 1 || stmt->otherwise.count || !is_movable(&condition)) return NULL;
     store = stmt->body.items[0];
     if (store->kind == KJ_TS_STORE && !has_literal(p->c, store->value->type)) return NULL;
   }
   if (store->kind != KJ_TS_STORE || space_of(p->c, store->array) != KJ_SPACE_SHARED) return NULL;
-  finding value = find_in(p, store->value);
-  return value.is_movable && value.has_global_load ? store : NULL;
+  kt_add_effects(p->c, store->value, &value);
+  bool has_global_load = value.reads & KJ_MEMORY_GLOBAL;
+  return is_movable(&value) && has_global_load && has_plain_place(p, store) ? store : NULL;
 }
 
 static kt_expr *make_zero(kt_compilation *c, const kt_expr *like)

@@ -44,11 +44,11 @@ bool kp_has_joint_expr(const kp_inliner *in, const kt_expr *e)
 
 /* Evaluated later it has the same value: no other thread can change it, nor what runs in between.
  */
-static bool is_stable(const kt_expr *e)
+static bool is_stable(const kt_compilation *c, const kt_expr *e)
 {
-  kp_simt_effects effects = { 0 };
-  kp_find_effects(e, &effects);
-  return !effects.loads && !effects.writes;
+  kt_effects effects = { 0 };
+  kt_add_effects(c, e, &effects);
+  return !effects.reads && !kt_has_any_effect(&effects);
 }
 
 static kt_expr *hold(kp_inliner *in, kt_expr *e, kt_stmts *out)
@@ -74,7 +74,7 @@ static void hoist_operands(kp_inliner *in, operand_list *list, kt_stmts *out)
   for (size_t i = 0; i < last; i++) {
     kt_expr **operand = list->items[i];
     *operand = kp_hoist(in, *operand, out);
-    if (i + 1 < last && !is_stable(*operand)) *operand = hold(in, *operand, out);
+    if (i + 1 < last && !is_stable(in->s->c, *operand)) *operand = hold(in, *operand, out);
   }
 }
 

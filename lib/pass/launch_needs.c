@@ -75,22 +75,23 @@ static void check_stmt(void *data, kt_stmt *stmt)
 }
 
 /* Outside of its grid_ranges the list has no effect. */
-static bool only_ranges_write(const kt_stmts *list)
+static bool only_ranges_write(const kt_compilation *c, const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
     const kt_stmt *stmt = list->items[i];
     if (stmt->kind == KJ_TS_GRID_FOR) continue;
     if (!stmt->body.count && !stmt->otherwise.count) {
-      kp_simt_effects effects = { 0 };
-      kp_find_stmt_effects(stmt, &effects);
-      if (effects.writes) return false;
+      kt_effects effects = { 0 };
+      kt_add_stmt_effects(c, stmt, &effects);
+      if (kt_has_any_effect(&effects)) return false;
     }
-    kp_simt_effects header = { 0 };
-    kp_find_effects(stmt->value, &header);
-    kp_find_effects(stmt->first, &header);
-    kp_find_effects(stmt->stop, &header);
-    kp_find_effects(stmt->step, &header);
-    if (header.writes || !only_ranges_write(&stmt->body) || !only_ranges_write(&stmt->otherwise))
+    kt_effects header = { 0 };
+    kt_add_effects(c, stmt->value, &header);
+    kt_add_effects(c, stmt->first, &header);
+    kt_add_effects(c, stmt->stop, &header);
+    kt_add_effects(c, stmt->step, &header);
+    if (kt_has_any_effect(&header) || !only_ranges_write(c, &stmt->body) ||
+        !only_ranges_write(c, &stmt->otherwise))
       return false;
   }
   return true;
@@ -112,7 +113,7 @@ bool kp_is_range_only(const kp_simt *s)
   if (!s->has_range || has_shared(s)) return false;
   range_check check = { 0 };
   kt_walk_tstmts(&s->kernel->body, check_stmt, check_expr, &check);
-  return !check.has_position && !check.has_sync && only_ranges_write(&s->kernel->body);
+  return !check.has_position && !check.has_sync && only_ranges_write(s->c, &s->kernel->body);
 }
 
 /* How much of the launch's own shared array (`shared x: T[]`) every launch uses: so that one that

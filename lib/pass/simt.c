@@ -238,9 +238,9 @@ static void append_to_run(kp_simt_builder *b, kt_stmt *stmt)
   KJ_ASSERT(!stmt->is_joint);
   kt_stmts one = { .items = &stmt, .count = 1 };
   kt_walk_tstmts(&one, NULL, mention, b);
-  kp_simt_effects effects = { 0 };
-  kp_find_stmt_effects(stmt, &effects);
-  b->run_writes |= effects.writes;
+  kt_effects effects = { 0 };
+  kt_add_stmt_effects(b->s->c, stmt, &effects);
+  b->run_writes |= kt_has_any_effect(&effects);
   kp_append_stmt(b->s, &b->run, stmt);
 }
 
@@ -277,9 +277,9 @@ static bool is_assigned_in_run(const kp_simt_builder *b, const kt_stmt *stmt)
 void kp_build_scalar(kp_simt_builder *b, kt_stmt *stmt)
 {
   KJ_ASSERT(!stmt->is_joint);
-  kp_simt_effects effects = { 0 };
-  kp_find_stmt_effects(stmt, &effects);
-  if (is_assigned_in_run(b, stmt) || (effects.loads && b->run_writes)) kp_flush_run(b);
+  kt_effects effects = { 0 };
+  kt_add_stmt_effects(b->s->c, stmt, &effects);
+  if (is_assigned_in_run(b, stmt) || (effects.reads && b->run_writes)) kp_flush_run(b);
   stmt->body = kp_drop_declarations(b->s, &stmt->body);
   stmt->otherwise = kp_drop_declarations(b->s, &stmt->otherwise);
   kp_emit_joint(b, stmt);

@@ -88,14 +88,6 @@ bool kp_has_uniform_header(const kp_simt *s, const kt_stmt *stmt);
 kp_simt_position kp_enter_joint(const kp_simt *s, kt_stmt *stmt, const kp_simt_position *outer,
                                 kp_simt_frame *frame);
 
-/* What an expression or statement does besides computing. */
-typedef struct kp_simt_effects {
-  /* writes: atomics, fences and calls that may have an effect too */
-  bool loads, writes, positions, locals, loops;
-} kp_simt_effects;
-void kp_find_effects(const kt_expr *expr, kp_simt_effects *effects);
-void kp_find_stmt_effects(const kt_stmt *stmt, kp_simt_effects *effects);
-
 /* ---- slots.c ---- */
 
 /* Variables that are needed in several regions become slots, or are computed again where they are

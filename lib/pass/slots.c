@@ -324,6 +324,7 @@ static uint64_t unroll(kt_stmt *stmt)
 }
 
 typedef struct thread_use {
+  const kt_compilation *c;
   bool is_found;
 } thread_use;
 
@@ -331,11 +332,11 @@ static void find_thread_use(void *data, kt_expr **expr)
 {
   thread_use *use = data;
   const kt_expr *e = *expr;
-  kp_simt_effects effects = { 0 };
+  kt_effects effects = { 0 };
   if (e->kind == KJ_T_BUILTIN && !(e->builtin->flags & (KJ_PLACE | KJ_READS)))
-    kp_find_effects(e, &effects);
-  if (e->kind == KJ_T_CALL && e->instance->uses_positions) effects.positions = true;
-  if (effects.positions || (e->kind == KJ_T_VAR && e->var->is_slot)) use->is_found = true;
+    kt_add_effects(use->c, e, &effects);
+  if (e->kind == KJ_T_CALL && e->instance->uses_positions) effects.has_positions = true;
+  if (effects.has_positions || (e->kind == KJ_T_VAR && e->var->is_slot)) use->is_found = true;
 }
 
 static void find_thread_assignment(void *data, kt_stmt *stmt)
@@ -344,12 +345,12 @@ static void find_thread_assignment(void *data, kt_stmt *stmt)
   if (stmt->kind == KJ_TS_ASSIGN && stmt->var->is_slot) use->is_found = true;
 }
 
-static bool is_threadless(kt_stmt *stmt, bool has_parts)
+static bool is_threadless(const kt_compilation *c, kt_stmt *stmt)
 {
   KJ_ASSERT(kt_flow_of(stmt) == KJ_FLOW_RANGE);
-  thread_use use = { 0 };
+  thread_use use = { .c = c };
   kt_walk_tstmts(&stmt->body, find_thread_assignment, find_thread_use, &use);
-  return !use.is_found && !stmt->is_guarded && !has_parts;
+  return !use.is_found && !stmt->is_guarded && c->code->cpu_parts != KJ_PARTS_WARPS;
 }
 
 static void finish_list(remaking *at, kt_stmts *list);
@@ -367,8 +368,7 @@ static bool finish_stmt(remaking *at, kt_stmt *stmt)
   }
   remake_region(at, stmt);
   unroll_list(&stmt->body);
-  stmt->is_threadless =
-    is_range && is_threadless(stmt, at->s->c->code->cpu_parts == KJ_PARTS_WARPS);
+  stmt->is_threadless = is_range && is_threadless(at->s->c, stmt);
   return is_range || stmt->body.count;
 }
 

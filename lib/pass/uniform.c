@@ -10,72 +10,6 @@
  * in all threads gives all the same value, or there is a race. */
 #include "pass/simt.h"
 
-/* ---- effects ---- */
-
-static bool add_effects(void *data, const kt_expr *expr);
-static bool add_stmt_effects(void *data, const kt_stmt *stmt);
-
-static void find_call_effects(kt_instance *instance, kp_simt_effects *effects)
-{
-  struct kt_instance_effects *known = &instance->effects;
-  /* recursion: assume all */
-  if (known->is_busy || instance->function->is_extern)
-    known->loads = known->writes = known->positions = known->loops = true;
-  if (!known->is_known && !known->is_busy) {
-    known->is_busy = true;
-    kp_simt_effects own = { 0 };
-    kt_any_in_tstmts(&instance->body, add_stmt_effects, add_effects, &own);
-    known->loads |= own.loads;
-    known->writes |= own.writes;
-    known->positions |= own.positions;
-    known->loops |= own.loops;
-    known->is_known = true;
-    known->is_busy = false;
-  }
-  effects->loads |= known->loads;
-  effects->writes |= known->writes;
-  effects->positions |= known->positions;
-  effects->loops |= known->loops;
-}
-
-/* Of the node itself; false, so that all nodes are asked. */
-static bool add_effects(void *data, const kt_expr *expr)
-{
-  kp_simt_effects *effects = data;
-  /* a failure is to be seen after what was written before it */
-  if (expr->is_checked || expr->is_watched) effects->writes = true;
-  switch (kt_source_of(expr)) {
-  case KJ_FROM_OPERANDS: break;
-  case KJ_FROM_VARIABLE: effects->locals |= expr->var->kind == KJ_V_LOCAL; break;
-  case KJ_FROM_MEMORY: effects->loads = true; break;
-  case KJ_FROM_BUILTIN:
-    effects->writes |= !(expr->builtin->flags & KJ_PURE);
-    effects->positions |= (expr->builtin->flags & KJ_THREAD) != 0;
-    break;
-  case KJ_FROM_CALL: find_call_effects(expr->instance, effects); break;
-  }
-  return false;
-}
-
-static bool add_stmt_effects(void *data, const kt_stmt *stmt)
-{
-  kp_simt_effects *effects = data;
-  effects->writes |=
-    stmt->kind == KJ_TS_STORE || stmt->kind == KJ_TS_FAIL || stmt->kind == KJ_TS_PRINT;
-  effects->loops |= kt_flow_of(stmt) == KJ_FLOW_LOOP;
-  return false;
-}
-
-void kp_find_effects(const kt_expr *expr, kp_simt_effects *effects)
-{
-  kt_any_texpr(expr, add_effects, effects);
-}
-
-void kp_find_stmt_effects(const kt_stmt *stmt, kp_simt_effects *effects)
-{
-  kt_any_in_tstmt(stmt, add_stmt_effects, add_effects, effects);
-}
-
 /* ---- expressions ---- */
 
 static bool is_uniform_var(const kt_var *var)
@@ -86,10 +20,12 @@ static bool is_uniform_var(const kt_var *var)
 
 static bool is_uniform_call(const kp_simt *s, const kt_expr *expr)
 {
-  kp_simt_effects effects = { 0 };
-  find_call_effects(expr->instance, &effects);
-  return !effects.writes && !effects.positions && !expr->instance->may_fail &&
-         !(effects.loads && s->has_mask);
+  kt_effects effects = { 0 };
+  kt_expr without_arguments = *expr;
+  without_arguments.args.count = 0;
+  kt_add_effects(s->c, &without_arguments, &effects);
+  return !kt_has_any_effect(&effects) && !effects.has_positions && !expr->instance->may_fail &&
+         !(effects.reads && s->has_mask);
 }
 
 static bool is_divergent_node(void *data, const kt_expr *expr)

@@ -333,5 +333,5 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
   if (s->instance->is_kernel) kt_infer_launch(s);
   finish_result(s);
   s->c->chain = outer;
-  record->is_done = true;
+  record->is_done = record->instance->is_inferred = true;
 }

@@ -258,7 +258,7 @@ bool kt_any_in_tstmts(const kt_stmts *stmts, kt_tstmt_test test_stmt, kt_texpr_t
   return false;
 }
 
-/* ---- copies, sizes, effects ---- */
+/* ---- copies, sizes ---- */
 
 static void clone_list(kt_compilation *c, kt_exprs *list, kt_map_var map, void *data)
 {
@@ -289,59 +289,4 @@ size_t kt_count_nodes(const kt_expr *expr, size_t limit)
   for (size_t i = 0; i < kt_operand_count(expr) && count < limit; i++)
     count += kt_count_nodes(kt_operand(expr, i), limit - count);
   return count;
-}
-
-static bool has_own_effect(void *data, const kt_expr *expr)
-{
-  (void)data;
-  return expr->kind == KJ_T_CALL ||
-         (expr->kind == KJ_T_BUILTIN && !(expr->builtin->flags & KJ_PURE));
-}
-
-bool kt_has_effect(const kt_expr *expr) { return kt_any_texpr(expr, has_own_effect, NULL); }
-
-bool kt_is_division(kjit_op op)
-{
-  return op == KJIT_OP_DIV || op == KJIT_OP_FLOORDIV || op == KJIT_OP_MOD;
-}
-
-bool kt_is_division_builtin(ki_builtin_id id)
-{
-  return id == KJ_BUILTIN_CEIL_DIV || id == KJ_BUILTIN_DIV_TRUNC || id == KJ_BUILTIN_REM_TRUNC;
-}
-
-bool kt_checks_divisor(const kt_compilation *c, kjit_type type)
-{
-  if (!ki_is_weak(type) && ki_type(c->types, type)->class_ == KJ_CLASS_VECTOR)
-    type = ki_get_component(c->types, type, 0).type;
-  bool is_integer = type == KJIT_BOOL || ki_is_integral(type);
-  return c->request->checks &
-         (is_integer ? KJIT_CHECK_INTEGER_DIVISION : KJIT_CHECK_FLOAT_DIVISION);
-}
-
-bool kt_checks_division(const kt_compilation *c, const kt_expr *expr)
-{
-  const kt_expr *divisor = NULL;
-  if (expr->kind == KJ_T_BINARY && !expr->is_power && kt_is_division(expr->op)) divisor = expr->y;
-  if (expr->kind == KJ_T_BUILTIN && kt_is_division_builtin(expr->builtin->id))
-    divisor = expr->args.items[1];
-  return divisor && kt_checks_divisor(c, divisor->type) &&
-         !(divisor->kind == KJ_T_CONST && ki_is_true(kt_value_of(divisor)));
-}
-
-static bool matters(void *data, const kt_expr *expr)
-{
-  enum { OF_ACCESSES = KJIT_CHECK_BOUNDS | KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES };
-  const kt_compilation *c = data;
-  uint32_t checks = c->request->checks;
-  bool accesses = expr->kind == KJ_T_LOAD || expr->kind == KJ_T_VIEW ||
-                  expr->kind == KJ_T_ADDRESS || expr->kind == KJ_T_ELEMENT ||
-                  expr->kind == KJ_T_INSERT;
-  return has_own_effect(NULL, expr) || ((checks & OF_ACCESSES) && accesses) ||
-         kt_checks_division(c, expr);
-}
-
-bool kt_can_drop(const kt_compilation *c, const kt_expr *expr)
-{
-  return !kt_any_texpr(expr, matters, (void *)c);
 }

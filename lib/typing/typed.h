@@ -177,6 +177,9 @@ typedef struct kt_view_dimension {
   int step;   /* its stride is the source's times this, which may be negative; KJ_VIEW_SAME: 1 */
 } kt_view_dimension;
 
+/* .dimension of a MEMBER that is all lanes of a vector in memory. */
+enum { KJ_ALL_LANES = INT32_MAX };
+
 /* Checks that cannot fail in a loop. */
 typedef struct kt_loop_checks {
   kt_exprs exprs;
@@ -244,6 +247,42 @@ static inline ki_value kt_value_of(const kt_expr *constant)
 {
   KJ_ASSERT(constant->kind == KJ_T_CONST);
   return (ki_value){ constant->type, constant->integer };
+}
+
+/* ---- effects: effects.c ---- */
+
+/* Kinds of memory, as bits. A pointer may lead to any of them. Constant arrays are none of them:
+ * nothing changes those. */
+enum {
+  KJ_MEMORY_GLOBAL = 1,
+  KJ_MEMORY_SHARED = 2,
+  KJ_MEMORY_LOCAL = 4,
+  KJ_MEMORY_ANY = KJ_MEMORY_GLOBAL | KJ_MEMORY_SHARED | KJ_MEMORY_LOCAL
+};
+
+/* What evaluating an expression, or executing a statement, reads and changes apart from variables.
+ */
+typedef struct kt_effects {
+  uint8_t reads, writes; /* memory that loads read and stores change */
+  /* any other effect that has its place in the order: an atomic, a barrier, a print, a failure that
+     the kernel raises. It counts as one that reads and changes any memory */
+  bool acts;
+  bool may_fail;      /* a check of the request may fail in it */
+  bool has_positions; /* the value may differ between the threads of a block */
+  bool has_locals;    /* names a local array; not what a called func names */
+  bool has_loops;     /* a thread may run a loop in it */
+} kt_effects;
+
+/* The effects of calling an instance, once they have been asked for. */
+typedef struct kt_known_effects {
+  kt_effects all;
+  uint32_t state; /* bits of kt_tree_state that hold for them */
+  bool is_known, is_busy;
+} kt_known_effects;
+
+static inline bool kt_has_any_effect(const kt_effects *effects)
+{
+  return effects->writes || effects->acts || effects->may_fail;
 }
 
 /* ---- variables ---- */
@@ -383,10 +422,9 @@ struct kt_instance {
   bool polls_first; /* it does where it begins */
   /* @launch_bounds but for its first value, which is in kj_code; @max_registers. 0: none */
   uint32_t min_blocks, max_cluster, max_registers;
-  uint32_t block[3];           /* constant @block, else the signature's; 0: not known */
-  struct kt_instance_effects { /* by pass/simt.c, CPU only: of calling it */
-    bool is_known, is_busy, loads, writes, positions, loops;
-  } effects;
+  uint32_t block[3]; /* constant @block, else the signature's; 0: not known */
+  bool is_inferred;  /* the body is complete */
+  kt_known_effects effects;
   /* by pass/simt.c, CPU only: the slot that is 0 in the threads that are active; NULL: all are,
    * always */
   kt_var *off;
@@ -470,6 +508,15 @@ typedef kt_var *(*kt_map_var)(void *data, kt_var *var);
 kt_expr *kt_clone_texpr(kt_compilation *c, const kt_expr *expr, kt_map_var map, void *data);
 /* How many nodes an expression (NULL: none) has; counting stops at the limit. */
 size_t kt_count_nodes(const kt_expr *expr, size_t limit);
+/* Memory that elements of an array lie in: KJ_MEMORY bits. */
+uint8_t kt_memory_of(const ki_types *types, kjit_type array);
+/* Adds the effects of evaluating an expression (NULL: none), or of executing a statement with all
+ * that is in it. */
+void kt_add_effects(const kt_compilation *c, const kt_expr *expr, kt_effects *effects);
+void kt_add_stmt_effects(const kt_compilation *c, const kt_stmt *stmt, kt_effects *effects);
+void kt_join_effects(kt_effects *to, const kt_effects *more);
+/* Whether it makes no difference which of two is evaluated first. */
+bool kt_commute(const kt_effects *a, const kt_effects *b);
 /* Calls something, or a built-in that is not pure. */
 bool kt_has_effect(const kt_expr *expr);
 /* The operators, and the built-ins, that the division check is about. */

@@ -104,12 +104,12 @@ static void scan_list(scan *s, const kt_exprs *list)
 /* A func that cannot fail may do anything that has no effect, unless a quotient is in play. */
 static bool is_harmless(scan *s, const kt_expr *call)
 {
-  kp_simt_effects effects = { 0 };
+  kt_effects effects = { 0 };
   kt_expr without_arguments = *call;
   without_arguments.args.count = 0;
-  kp_find_effects(&without_arguments, &effects);
+  kt_add_effects(s->l->c, &without_arguments, &effects);
   bool is_safe = !s->is_decided && !s->is_stale && !s->was_stale && !is_any_of_quotient(s, call);
-  return !effects.writes && (is_safe || !(effects.loads || effects.loops));
+  return !kt_has_any_effect(&effects) && (is_safe || !(effects.reads || effects.has_loops));
 }
 
 static void scan_call(scan *s, const kt_expr *call)
