@@ -253,8 +253,9 @@ kl_array_value kl_lower_member(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->kind == KJ_T_MEMBER);
   kl_array_value array = kl_lower_array(l, expr->x);
-  ki_component part =
-    ki_get_component(l->c->types, kl_type_info(l, array.type)->element, expr->dimension);
+  ki_component part = { 0 }; /* all lanes begin where the vector does */
+  if (expr->dimension != KJ_ALL_LANES)
+    part = ki_get_component(l->c->types, kl_type_info(l, array.type)->element, expr->dimension);
   kl_array_value member =
     kl_static_array(l, expr->type, kl_byte_pointer(l, array.pointer, part.offset_bytes));
   member.object = array.object;

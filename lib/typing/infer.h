@@ -303,9 +303,8 @@ void kt_emit_assign(kt_scope *s, kt_var *var, kt_expr *value, kj_location locati
 /* The value as it is here, to be used any number of times: in a temporary, unless it is a constant
  * or cannot change. */
 kt_expr *kt_keep_value(kt_scope *s, kt_expr *value);
-/* Operands (or NULL) that are evaluated before one that comes after them: if it has added
- * statements since s->out had mark of them, they are kept in front of those. */
-void kt_settle(kt_scope *s, kt_expr **values, size_t count, size_t mark);
+/* The same in front of statement *at of s->out, which goes on being the same statement. */
+kt_expr *kt_keep_at(kt_scope *s, kt_expr *value, size_t *at);
 /* A value that nobody asks for any more: what it does is done, and its checks are made. */
 void kt_drop_value(kt_scope *s, kt_expr *value);
 /* What costs nothing and reads the same wherever it is evaluated. */
@@ -434,6 +433,8 @@ kt_expr *kt_infer_field(kt_scope *s, const ki_expr *expr);
 /* A component of a value: of what is in memory, it alone is read. */
 kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
                            kj_location location);
+/* A lane of a vector by an index that is not known. */
+kt_expr *kt_read_lane(kt_scope *s, kt_expr *vector, kt_expr *index, kj_location location);
 /* The array that a pointer is to: of no known extent. */
 kt_expr *kt_make_pointed(kt_scope *s, kt_expr *pointer, kj_location location);
 /* From a value to a part of it: a component or, where there are indices, an element. */
@@ -458,8 +459,6 @@ typedef struct kt_place {
 void kt_infer_place(kt_scope *s, const ki_expr *expr, kt_place *place);
 kt_expr *kt_load_place(kt_scope *s, const kt_place *place);
 void kt_store_place(kt_scope *s, const kt_place *place, kt_expr *value, kj_location location);
-/* Makes the place one that can be used twice: what it is found by is evaluated once. */
-void kt_keep_place(kt_scope *s, kt_place *place);
 kt_expr *kt_make_extent(kt_scope *s, kt_expr *array, uint32_t dimension, kj_location location);
 kt_expr *kt_make_shape(kt_scope *s, kt_expr *array, kj_location location);
 kt_expr *kt_make_size(kt_scope *s, kt_expr *array, kj_location location);
@@ -467,6 +466,34 @@ kt_expr *kt_make_size(kt_scope *s, kt_expr *array, kj_location location);
 bool kt_is_from_end(const ki_expr *expr, __int128 *distance);
 /* In a function that is `@wrap`: the index, of an extent, with what a negative one means. */
 kt_expr *kt_wrap_index(kt_scope *s, kt_expr *index, kt_expr *extent);
+
+/* ---- operand_order.c ---- */
+
+/* A list of operands while inference goes through it in the order of evaluation. It starts as zero.
+ */
+typedef struct kt_order {
+  size_t mark;             /* number of statements in s->out when the last operand began */
+  kt_effects before, next; /* effects of the operands before the last operand, and of the last */
+  bool has_statements;     /* the last operand has added statements */
+  bool has_conflict;       /* the last operand does not commute with some operand before it */
+} kt_order;
+/* Begins an operand, before it is inferred. */
+void kt_begin_operand(kt_scope *s, kt_order *order);
+/* Ends an operand: a value (NULL: a func or a type, which is not evaluated), a place, or an element
+ * whose address is taken. Such an element is a LOAD node that does not load. */
+void kt_end_operand(kt_scope *s, kt_order *order, const kt_expr *value);
+void kt_end_place(kt_scope *s, kt_order *order, const kt_place *place);
+void kt_end_address(kt_scope *s, kt_order *order, const kt_expr *load);
+/* Lets operands before the last operand settle. Each operand (or NULL) that does not commute with
+ * the last operand is kept in a temporary in front of the last operand's statements. The operands
+ * of a list settle in their order. */
+void kt_settle(kt_scope *s, kt_order *order, kt_expr **values, size_t count);
+void kt_settle_place(kt_scope *s, kt_order *order, kt_place *place);
+void kt_settle_address(kt_scope *s, kt_order *order, kt_expr **load);
+/* The same for an array, or another value that has an index. Returns the operand to use. */
+kt_expr *kt_settle_array(kt_scope *s, kt_order *order, kt_expr *array);
+/* Makes a place that can be used twice: what finds it is evaluated here, once. */
+void kt_keep_place(kt_scope *s, kt_place *place);
 
 /* ---- composed_value.c ---- */
 

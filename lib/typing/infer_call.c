@@ -205,6 +205,60 @@ static void add_captured(kt_scope *s, const kt_captured *captured, const ki_expr
   }
 }
 
+/* Which of a built-in's values, its first argument aside where that is a place or an array, are
+ * elements whose address it takes. They are not loaded. */
+static bool takes_address(const ki_builtin *builtin, size_t index)
+{
+  enum { FIRST = 1, SECOND = 2, THIRD = 4 };
+  static const uint8_t values[KJ_BUILTIN_COUNT] = {
+    [KJ_BUILTIN_CP_ASYNC] = FIRST,
+    [KJ_BUILTIN_CP_ASYNC_BULK] = FIRST | THIRD,
+    [KJ_BUILTIN_CP_ASYNC_TENSOR] = FIRST | SECOND,
+    [KJ_BUILTIN_CP_ASYNC_TENSOR_STORE] = FIRST,
+    [KJ_BUILTIN_MAP_SHARED_RANK] = FIRST,
+    [KJ_BUILTIN_REFER] = FIRST,
+  };
+  return index < 3 && (values[builtin->id] >> index & 1);
+}
+
+/* The values of a built-in, evaluated after the extents and the place that the operands have. */
+static void infer_values(kt_scope *s, const ki_exprs *exprs, kt_order *order, kt_operands *o)
+{
+  for (size_t i = 0; i < exprs->count; i++) {
+    bool is_address = takes_address(o->builtin, i);
+    kt_begin_operand(s, order);
+    kt_expr *value = kt_infer_expr(s, exprs->items[i]);
+    if (is_address) kt_end_address(s, order, value);
+    else kt_end_operand(s, order, value);
+    kt_settle(s, order, o->extents.items, o->extents.count);
+    kt_settle_place(s, order, &o->place);
+    for (size_t k = 0; k < o->values.count; k++) {
+      if (takes_address(o->builtin, k)) kt_settle_address(s, order, &o->values.items[k]);
+      else kt_settle(s, order, &o->values.items[k], 1);
+    }
+    KJ_PUSH(s->arena, &o->values, value);
+  }
+}
+
+/* The first argument where it is no value. */
+static void infer_first(kt_scope *s, const ki_builtin *builtin, const ki_expr *expr,
+                        kt_operands *operands)
+{
+  if (builtin->flags & (KJ_PLACE | KJ_ADDRESS))
+    infer_memory_place(s, builtin, expr, &operands->place);
+  if (builtin->flags & KJ_READS) infer_read_place(s, builtin, expr, &operands->place);
+  if (builtin->flags & KJ_ARRAY)
+    operands->place = (kt_place){ .array = kt_infer_expr(s, expr), .location = expr->location };
+}
+
+/* The extents and the place are evaluated. They have settled among themselves. */
+static void end_first(kt_scope *s, kt_order *order, const kt_operands *operands)
+{
+  kt_end_place(s, order, &operands->place);
+  for (size_t i = 0; i < operands->extents.count; i++)
+    kt_end_operand(s, order, operands->extents.items[i]);
+}
+
 static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
                                    const kt_captured *captured)
 {
@@ -231,18 +285,16 @@ static kt_expr *infer_builtin_call(kt_scope *s, const ki_expr *expr, const ki_bu
     kt_fail(s->c, expr->args.items[0]->location, KJIT_ERROR_TYPE,
             "the first argument of `%s` is a type: `%s(f32%s)` or `%s(dtype(x)%s)`", builtin->name,
             builtin->name, rest.count ? ", ..." : "", builtin->name, rest.count ? ", ..." : "");
-  if (builtin->flags & (KJ_PLACE | KJ_ADDRESS))
-    infer_memory_place(s, builtin, expr->args.items[0], &operands.place);
-  if (builtin->flags & KJ_READS) infer_read_place(s, builtin, expr->args.items[0], &operands.place);
-  if (builtin->flags & KJ_ARRAY)
-    operands.place = (kt_place){ .array = kt_infer_expr(s, expr->args.items[0]),
-                                 .location = expr->args.items[0]->location };
+  kt_order order = { 0 };
+  if (has_first) infer_first(s, builtin, expr->args.items[0], &operands);
+  kt_begin_operand(s, &order);
+  end_first(s, &order, &operands);
   if (builtin->id == KJ_BUILTIN_PTX || builtin->id == KJ_BUILTIN_PTX_EFFECT) {
     operands.text = rest.items[0];
     rest.items++;
     rest.count--;
   }
-  kt_infer_list(s, &rest, &operands.values);
+  infer_values(s, &rest, &order, &operands);
   add_captured(s, captured, expr, &operands);
   return kt_apply_rule(s, &operands);
 }
@@ -442,7 +494,7 @@ static void take_captured(kt_scope *s, binding *b, size_t index)
   b->values[index] = kt_copy_texpr(s, b->captured->values[at]);
 }
 
-static void infer_argument(kt_scope *s, binding *b, size_t index)
+static void infer_argument(kt_scope *s, binding *b, size_t index, kt_order *order)
 {
   KJ_ASSERT(index < b->function->params.count);
   const ki_decl *param = b->function->params.items[index];
@@ -452,7 +504,7 @@ static void infer_argument(kt_scope *s, binding *b, size_t index)
   }
   bool is_given = index < b->call->args.count;
   const ki_expr *expr = is_given ? b->call->args.items[index] : param->value;
-  size_t mark = s->out->count;
+  kt_begin_operand(s, order);
   kt_callee callee;
   kjit_type type;
   if (kt_as_type(s, expr, &type)) {
@@ -460,7 +512,8 @@ static void infer_argument(kt_scope *s, binding *b, size_t index)
     return;
   }
   if (kt_as_callee(s, expr, &callee)) {
-    kt_settle(s, b->values, index, mark);
+    kt_end_operand(s, order, NULL);
+    kt_settle(s, order, b->values, index);
     bind_callee(s, b, index, callee);
     return;
   }
@@ -473,7 +526,8 @@ static void infer_argument(kt_scope *s, binding *b, size_t index)
     outside.out = s->out;
     b->values[index] = kt_infer_expr(&outside, expr);
   }
-  kt_settle(s, b->values, index, mark);
+  kt_end_operand(s, order, b->values[index]);
+  kt_settle(s, order, b->values, index);
 }
 
 static void check_arguments(kt_scope *s, const ki_function *function, const ki_expr *call,
@@ -488,7 +542,8 @@ static void check_arguments(kt_scope *s, const ki_function *function, const ki_e
 static void bind_all(kt_scope *s, binding *b)
 {
   size_t count = b->function->params.count;
-  for (size_t i = 0; i < count; i++) infer_argument(s, b, i);
+  kt_order order = { 0 };
+  for (size_t i = 0; i < count; i++) infer_argument(s, b, i, &order);
   for (int round = 0; round < 2; round++)
     for (size_t i = 0; i < count; i++)
       if (b->values[i] && (b->function->params.items[i]->type_expr != NULL) == (round == 1))

@@ -188,10 +188,12 @@ static kt_expr *infer_cond(kt_scope *s, const ki_expr *expr)
 
 void kt_infer_list(kt_scope *s, const ki_exprs *exprs, kt_exprs *values)
 {
+  kt_order order = { 0 };
   for (size_t i = 0; i < exprs->count; i++) {
-    size_t mark = s->out->count;
+    kt_begin_operand(s, &order);
     kt_expr *value = kt_infer_expr(s, exprs->items[i]);
-    kt_settle(s, values->items, values->count, mark);
+    kt_end_operand(s, &order, value);
+    kt_settle(s, &order, values->items, values->count);
     KJ_PUSH(s->arena, values, value);
   }
 }
@@ -240,10 +242,14 @@ static kt_expr *infer_binary(kt_scope *s, const ki_expr *expr)
   if (types) return types;
   kt_expr *funcs = infer_func_compare(s, expr);
   if (funcs) return funcs;
+  kt_order order = { 0 };
+  kt_begin_operand(s, &order);
   kt_expr *x = kt_infer_expr(s, expr->x);
-  size_t mark = s->out->count;
+  kt_end_operand(s, &order, x);
+  kt_begin_operand(s, &order);
   kt_expr *y = kt_infer_expr(s, expr->y);
-  kt_settle(s, &x, 1, mark);
+  kt_end_operand(s, &order, y);
+  kt_settle(s, &order, &x, 1);
   return kt_make_binary(s, expr->op, x, y, expr->location);
 }
 

@@ -213,15 +213,27 @@ static bool has_from_end(const ki_exprs *args)
   return false;
 }
 
+/* One argument is one index, or several where it is a tuple. */
+static void end_argument(kt_scope *s, const indexing *at, size_t before, kt_order *order)
+{
+  kt_exprs added = { .items = at->indices.items + before, .count = at->indices.count - before };
+  kt_end_place(s, order, &(kt_place){ .indices = added });
+}
+
 static void infer_indices(kt_scope *s, indexing *at)
 {
   const ki_exprs *args = &at->expr->args;
   if (s->wraps || has_from_end(args)) at->base = kt_keep_value(s, at->base);
+  kt_order order = { 0 };
+  kt_begin_operand(s, &order);
+  kt_end_operand(s, &order, at->base);
   for (size_t i = 0; i < args->count; i++) {
-    size_t mark = s->out->count;
+    size_t before = at->indices.count;
+    kt_begin_operand(s, &order);
     add_argument(s, at, args->items[i]);
-    /* What the last argument needed before it comes after the earlier indices. */
-    kt_settle(s, at->indices.items, i < at->indices.count ? i : at->indices.count, mark);
+    end_argument(s, at, before, &order);
+    at->base = kt_settle_array(s, &order, at->base);
+    kt_settle(s, &order, at->indices.items, before);
   }
 }
 
@@ -278,6 +290,16 @@ static kt_expr *make_element(kt_scope *s, indexing *at)
   return load;
 }
 
+/* The value is evaluated before its index, which is inferred next. */
+static kt_order begin_index_of(kt_scope *s, const kt_expr *value)
+{
+  kt_order order = { 0 };
+  kt_begin_operand(s, &order);
+  kt_end_operand(s, &order, value);
+  kt_begin_operand(s, &order);
+  return order;
+}
+
 /* `v[i]`, `v[-1]`: a lane known at compile time is an item. */
 static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
 {
@@ -291,23 +313,20 @@ static kt_expr *infer_lane(kt_scope *s, const ki_expr *expr, kt_expr *vector)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
             "a vector has no slices: write which lanes, `v.xy`");
   bool is_from_end = kt_is_from_end(arg, &distance);
-  size_t mark = s->out->count;
+  kt_order order = begin_index_of(s, vector);
   kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
                                : kt_infer_expr(s, arg);
   check_index_type(s, index);
   index = kt_wrap_index(s, index, kt_new_integer(s, KJIT_INDEX, count, arg->location));
-  kt_settle(s, &vector, 1, mark);
-  if (!kt_is_constant(index)) {
-    kt_expr *element =
-      kt_new_texpr(s->c, KJ_T_ELEMENT, ki_type(s->c->types, vector->type)->element, expr->location);
-    element->x = vector;
-    KJ_PUSH(s->arena, &element->args, kt_make_concrete(s, index));
-    return element;
-  }
+  kt_end_operand(s, &order, index);
+  kt_settle(s, &order, &vector, 1);
+  if (!kt_is_constant(index))
+    return kt_read_lane(s, vector, kt_make_concrete(s, index), expr->location);
   if (index->integer < 0 || index->integer >= count)
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "index %s of a vector of %u lanes",
             kt_integer_text(s->arena, is_from_end ? -distance : index->integer), count);
-  return kt_make_item(s, vector, (uint32_t)index->integer, expr->location);
+  ki_component lane = ki_get_component(s->c->types, vector->type, (uint32_t)index->integer);
+  return kt_read_component(s, vector, lane, expr->location);
 }
 
 /* ---- parts of values: lanes of vectors, elements of arrays inside structs ---- */
@@ -342,10 +361,12 @@ kt_exprs kt_infer_part_indices(kt_scope *s, const ki_expr *expr, kjit_type type)
   if (expr->args.count != rank)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s takes %u %s, got %zu",
             kt_type_text(s->c, type), rank, rank == 1 ? "index" : "indices", expr->args.count);
+  kt_order order = { 0 };
   for (uint32_t i = 0; i < rank; i++) {
-    size_t mark = s->out->count;
+    kt_begin_operand(s, &order);
     kt_expr *index = infer_part_index(s, expr->args.items[i], part_extent(info, i));
-    kt_settle(s, indices.items, indices.count, mark);
+    kt_end_operand(s, &order, index);
+    kt_settle(s, &order, indices.items, indices.count);
     KJ_PUSH(s->arena, &indices, index);
   }
   return indices;
@@ -371,9 +392,10 @@ kt_expr *kt_take_part(kt_scope *s, kt_expr *value, const kt_exprs *indices, kj_l
 
 static kt_expr *infer_part(kt_scope *s, const ki_expr *expr, kt_expr *value)
 {
-  size_t mark = s->out->count;
+  kt_order order = begin_index_of(s, value);
   kt_exprs indices = kt_infer_part_indices(s, expr, value->type);
-  kt_settle(s, &value, 1, mark);
+  kt_end_place(s, &order, &(kt_place){ .indices = indices });
+  kt_settle(s, &order, &value, 1);
   return kt_take_part(s, value, &indices, expr->location);
 }
 
@@ -391,10 +413,11 @@ static kt_expr *infer_pointed(kt_scope *s, const ki_expr *expr, kt_expr *pointer
             "a pointer has no end to count from and no slices: `view(%s[n], p)` is an array of n "
             "elements",
             kt_type_text(s->c, ki_type(s->c->types, pointer->type)->element));
-  size_t mark = s->out->count;
+  kt_order order = begin_index_of(s, pointer);
   kt_expr *index = kt_infer_expr(s, args->items[0]);
   check_index_type(s, index);
-  kt_settle(s, &pointer, 1, mark);
+  kt_end_operand(s, &order, index);
+  kt_settle(s, &order, &pointer, 1);
   kt_expr *load =
     kt_new_texpr(s->c, KJ_T_LOAD, ki_type(s->c->types, pointer->type)->element, expr->location);
   load->x = kt_make_pointed(s, pointer, expr->location);

@@ -49,6 +49,27 @@ static kt_expr *make_member(kt_scope *s, kt_expr *only, ki_component component,
   return member;
 }
 
+/* All lanes of the only element, a vector, as an array of one dimension. */
+static kt_expr *make_lanes(kt_scope *s, kt_expr *only, kj_location location)
+{
+  const ki_type_info *from = ki_type(s->c->types, only->type),
+                     *vector = ki_type(s->c->types, from->element);
+  KJ_ASSERT(vector->class_ == KJ_CLASS_VECTOR);
+  ki_type_info info = { .element = vector->element,
+                        .rank = 1,
+                        .extents = { vector->count },
+                        .layout = KJIT_LAYOUT_C,
+                        .space = from->space,
+                        .read_only = from->read_only,
+                        .is_static = true };
+  info.alignment_bytes =
+    ki_alignment_at(element_alignment(s, from), ki_type(s->c->types, vector->element)->size_bytes);
+  kt_expr *lanes = kt_new_texpr(s->c, KJ_T_MEMBER, kt_intern_array(s, &info), location);
+  lanes->x = only;
+  lanes->dimension = KJ_ALL_LANES;
+  return lanes;
+}
+
 static kt_expr *new_load(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_location location)
 {
   kt_expr *load =
@@ -146,11 +167,35 @@ static _Noreturn void fail_field(kt_scope *s, const ki_expr *expr, kjit_type typ
   kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "%s has no `.%s`", text, expr->name);
 }
 
+/* The checks of uninitialized memory and of races look at what is accessed: a lane is read alone,
+ * as the other lanes may be another thread's. */
+static bool watches_lanes(const kt_scope *s)
+{
+  return s->c->request->checks & (KJIT_CHECK_UNINITIALIZED | KJIT_CHECK_RACES);
+}
+
+kt_expr *kt_read_lane(kt_scope *s, kt_expr *vector, kt_expr *index, kj_location location)
+{
+  KJ_ASSERT(kt_is_vector(s->c, vector->type));
+  kt_exprs indices = { 0 };
+  KJ_PUSH(s->arena, &indices, index);
+  if (vector->kind == KJ_T_LOAD && watches_lanes(s)) {
+    kt_expr *only = kt_make_only(s, vector->x, &vector->args, location);
+    return new_load(s, make_lanes(s, only, location), &indices, location);
+  }
+  kt_expr *element =
+    kt_new_texpr(s->c, KJ_T_ELEMENT, ki_type(s->c->types, vector->type)->element, location);
+  element->x = vector;
+  element->args = indices;
+  return element;
+}
+
 kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
                            kj_location location)
 {
   /* lanes come with one access */
-  bool is_part_of_memory = value->kind == KJ_T_LOAD && !kt_is_vector(s->c, value->type);
+  bool is_part_of_memory =
+    value->kind == KJ_T_LOAD && (!kt_is_vector(s->c, value->type) || watches_lanes(s));
   return is_part_of_memory ? read_member(s, value->x, &value->args, component, location)
                            : kt_make_item(s, value, component.index, location);
 }
@@ -271,6 +316,34 @@ static void read_tuple(kt_scope *s, target *t)
   *t = (target){ .value = kt_load_place(s, &t->place) };
 }
 
+/* A part of what is no array in memory: a lane, or an element of an array inside a struct. A lane
+ * in memory is an element there, so that storing it leaves the other lanes alone. */
+static void infer_part_target(kt_scope *s, const ki_expr *expr, kjit_type type, target *t)
+{
+  kt_order order = { 0 };
+  kj_location location = expr->location;
+  kt_begin_operand(s, &order);
+  kt_end_place(s, &order, &t->place);
+  kt_begin_operand(s, &order);
+  kt_exprs indices = kt_infer_part_indices(s, expr, type);
+  kt_end_place(s, &order, &(kt_place){ .indices = indices });
+  kt_settle_place(s, &order, &t->place);
+  if (t->place.var) {
+    kt_path_step step = { .indices = indices, .type = ki_type(s->c->types, type)->element };
+    add_step(s, t, step);
+    return;
+  }
+  KJ_ASSERT(kt_is_vector(s->c, type) && !t->place.steps.count && indices.count == 1);
+  kt_expr *only = kt_make_only(s, t->place.array, &t->place.indices, location);
+  const kt_expr *lane = indices.items[0];
+  if (!kt_is_constant(lane)) {
+    set_element(s, expr, make_lanes(s, only, location), indices, t);
+    return;
+  }
+  ki_component component = ki_get_component(s->c->types, type, (uint32_t)lane->integer);
+  set_element(s, expr, make_member(s, only, component, location), (kt_exprs){ 0 }, t);
+}
+
 static void infer_index_target(kt_scope *s, const ki_expr *expr, target *t)
 {
   infer_target(s, expr->x, t);
@@ -285,9 +358,7 @@ static void infer_index_target(kt_scope *s, const ki_expr *expr, target *t)
             "only elements of arrays can be assigned, %s is %s", spell(s, expr->x),
             kt_type_text(s->c, type));
   if (!t->value) {
-    kt_path_step step = { .indices = kt_infer_part_indices(s, expr, type),
-                          .type = ki_type(s->c->types, type)->element };
-    add_step(s, t, step);
+    infer_part_target(s, expr, type, t);
     return;
   }
   kt_expr *element = kt_index_value(s, expr, t->value);
@@ -327,12 +398,13 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
       (target){ .value = kt_read_component(s, t->value, component, expr->location), .whole = type };
     return;
   }
-  if (t->place.var || t->place.steps.count) {
+  if (t->place.var) {
     add_step(s, t, (kt_path_step){ .component = component.index, .type = component.type });
     return;
   }
-  kt_expr *member = make_member(s, kt_make_only(s, t->place.array, &t->place.indices, expr->location),
-                                component, expr->location);
+  kt_expr *member =
+    make_member(s, kt_make_only(s, t->place.array, &t->place.indices, expr->location), component,
+                expr->location);
   if (kt_is_value_array(s->c, component.type)) *t = (target){ .value = member };
   else set_element(s, expr, member, (kt_exprs){ 0 }, t);
 }
@@ -566,33 +638,4 @@ void kt_store_place(kt_scope *s, const kt_place *place, kt_expr *value, kj_locat
     return;
   }
   kt_emit(s, new_store(s, place->array, place->indices, value, location));
-}
-
-/* ---- places that are used twice ---- */
-
-static void keep_list(kt_scope *s, kt_exprs *list)
-{
-  for (size_t i = 0; i < list->count; i++) {
-    kt_expr *index = list->items[i];
-    list->items[i] = index->kind == KJ_T_VAR ? index : kt_keep_value(s, index);
-  }
-}
-
-/* What the array is made of is kept, not the array: its memory stays known. */
-static kt_expr *keep_array(kt_scope *s, kt_expr *array)
-{
-  if (kt_is_stable(array)) return array;
-  bool is_part = array->kind == KJ_T_MEMBER || array->kind == KJ_T_POINTED ||
-                 (array->kind == KJ_T_VIEW && !array->dimensions);
-  if (!is_part) return kt_keep_value(s, array);
-  array->x = array->kind == KJ_T_POINTED ? kt_keep_value(s, array->x) : keep_array(s, array->x);
-  keep_list(s, &array->args);
-  return array;
-}
-
-void kt_keep_place(kt_scope *s, kt_place *place)
-{
-  if (place->array) place->array = keep_array(s, place->array);
-  keep_list(s, &place->indices);
-  for (size_t i = 0; i < place->steps.count; i++) keep_list(s, &place->steps.items[i].indices);
 }

@@ -269,23 +269,32 @@ static void infer_declare(kt_scope *s, const ki_stmt *stmt)
 
 /* ---- assignment ---- */
 
+/* The value is evaluated first. */
+static kt_expr *infer_value_and_place(kt_scope *s, const ki_stmt *stmt, kt_place *place)
+{
+  kt_order order = { 0 };
+  kt_begin_operand(s, &order);
+  kt_expr *value = kt_infer_expr(s, stmt->value);
+  kt_end_operand(s, &order, value);
+  kt_begin_operand(s, &order);
+  kt_infer_place(s, stmt->places.items[0], place);
+  kt_end_place(s, &order, place);
+  kt_settle(s, &order, &value, 1);
+  return value;
+}
+
 static void infer_store(kt_scope *s, const ki_stmt *stmt)
 {
-  kt_expr *value = kt_infer_expr(s, stmt->value);
-  size_t mark = s->out->count;
   kt_place place;
-  kt_infer_place(s, stmt->places.items[0], &place);
-  kt_settle(s, &value, 1, mark);
+  kt_expr *value = infer_value_and_place(s, stmt, &place);
   kt_store_place(s, &place, value, stmt->location);
 }
 
 static void infer_compound(kt_scope *s, const ki_stmt *stmt)
 {
-  kt_expr *value = kt_infer_expr(s, stmt->value);
-  size_t mark = s->out->count;
   kt_place place;
-  kt_infer_place(s, stmt->places.items[0], &place);
-  kt_settle(s, &value, 1, mark);
+  kt_expr *value = infer_value_and_place(s, stmt, &place);
+  /* a call may change the place, which is read after it */
   if (place.array && kt_has_effect(value)) value = kt_keep_value(s, value);
   kt_keep_place(s, &place);
   if (place.var) s->guesses[place.decl->index].was_read = true;

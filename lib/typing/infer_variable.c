@@ -127,11 +127,10 @@ static kt_expr *keep_as(kt_scope *s, kt_expr *value, const char *name)
 
 kt_expr *kt_keep_value(kt_scope *s, kt_expr *value) { return keep_as(s, value, NULL); }
 
-void kt_settle(kt_scope *s, kt_expr **values, size_t count, size_t mark)
+kt_expr *kt_keep_at(kt_scope *s, kt_expr *value, size_t *at)
 {
-  if (s->out->count == mark) return;
-  for (size_t i = 0; i < count; i++)
-    if (values[i]) values[i] = keep(s, values[i], NULL, &mark);
+  KJ_ASSERT(*at <= s->out->count);
+  return keep(s, value, NULL, at);
 }
 
 void kt_drop_value(kt_scope *s, kt_expr *value)

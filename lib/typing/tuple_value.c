@@ -151,13 +151,17 @@ kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
   const ki_expr *arg = expr->args.items[0];
   if (arg->kind == KJ_EXPR_SLICE) return infer_slice(s, arg, tuple, expr->location);
   bool is_from_end = kt_is_from_end(arg, &distance);
-  size_t mark = s->out->count;
+  kt_order order = { 0 };
+  kt_begin_operand(s, &order);
+  kt_end_operand(s, &order, tuple);
+  kt_begin_operand(s, &order);
   kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
                                : kt_infer_expr(s, arg);
   if (!kt_is_integer(s->c, index->type))
     kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "an index is an integer, got %s",
             kt_type_text(s->c, index->type));
-  kt_settle(s, &tuple, 1, mark);
+  kt_end_operand(s, &order, index);
+  kt_settle(s, &order, &tuple, 1);
   if (s->wraps && !is_from_end && kt_is_constant(index) && index->integer < 0)
     index = kt_new_integer(s, index->type, index->integer + count, arg->location);
   if (!kt_is_constant(index)) return choose_item(s, arg, tuple, index, expr->location);

@@ -255,7 +255,8 @@ static void print_item(typed_printer *p, const kt_expr *e)
 static void print_member(typed_printer *p, const kt_expr *e)
 {
   put_expr(p, e->x);
-  print_part(p, ki_type(p->c->types, e->x->type)->element, e->dimension);
+  if (e->dimension == KJ_ALL_LANES) put(p, ".lanes");
+  else print_part(p, ki_type(p->c->types, e->x->type)->element, e->dimension);
 }
 
 static void put_expr(typed_printer *p, const kt_expr *e)

@@ -307,11 +307,25 @@ static void check_insert(verifier *v, const kt_expr *e)
   check_indices(v, &e->args, info->class_ == KJ_CLASS_VECTOR ? 1 : info->rank, e->location);
 }
 
+static void check_lanes(verifier *v, const kt_expr *e, kjit_type whole)
+{
+  const ki_type_info *vector = info_of(v, whole), *info = info_of(v, e->type);
+  REQUIRE(vector->class_ == KJ_CLASS_VECTOR, e->location, "lanes of no vector");
+  REQUIRE(is_array(v, e->type) && info->is_static && info->space == info_of(v, e->x->type)->space,
+          e->location, "lanes in other memory");
+  REQUIRE(info->rank == 1 && info->element == vector->element && info->extents[0] == vector->count,
+          e->location, "lanes of another type");
+}
+
 static void check_member(verifier *v, const kt_expr *e)
 {
   REQUIRE(is_array(v, e->x->type) && info_of(v, e->x->type)->rank == 0, e->location,
           "a member of no single element");
   kjit_type whole = info_of(v, e->x->type)->element;
+  if (e->dimension == KJ_ALL_LANES) {
+    check_lanes(v, e, whole);
+    return;
+  }
   REQUIRE(e->dimension < ki_component_count(v->c->types, whole), e->location,
           "a member that the element does not have");
   kjit_type part = ki_get_component(v->c->types, whole, e->dimension).type;
