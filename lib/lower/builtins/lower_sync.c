@@ -365,8 +365,10 @@ kj_tensor_map kl_describe_map(kl_lowering *l, const kt_expr *copy)
 kl_tensor_copy kl_lower_tensor_copy(kl_lowering *l, const kt_expr *copy)
 {
   bool is_store = copy->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE;
-  kl_tensor_copy lowered = { .array = kl_lower_array(l, is_store ? copy->x : copy->y->x),
-                             .tile = kl_lower_array(l, is_store ? copy->y : copy->x),
+  kl_array_value to = kl_lower_array(l, copy->x),
+                 from = kl_lower_array(l, is_store ? copy->y : copy->y->x);
+  kl_tensor_copy lowered = { .array = is_store ? to : from,
+                             .tile = is_store ? from : to,
                              .start = is_store ? &copy->indices : &copy->y->args,
                              .map = kl_describe_map(l, copy),
                              .is_store = is_store };

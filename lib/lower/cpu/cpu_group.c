@@ -250,8 +250,8 @@ LLVMValueRef kl_cpu_cp_async(kl_lowering *l, const kt_expr *expr)
   KJ_ASSERT(expr->args.items[0]->kind == KJ_T_CONST);
   kl_array_value to, from;
   uint32_t size = kl_copied_bytes(l, expr);
-  LLVMValueRef source = kl_lower_source(l, expr, &from),
-               destination = kl_lower_destination(l, expr, &to);
+  LLVMValueRef destination = kl_lower_destination(l, expr, &to),
+               source = kl_lower_source(l, expr, &from);
   LLVMValueRef valid = expr->args.count > 1 ? kl_lower_expr(l, expr->args.items[1]) : NULL;
   LLVMTypeRef type = kl_memory_type(l, expr->y->type);
   for (uint32_t i = 0; i < expr->args.items[0]->integer; i++) {
@@ -276,8 +276,8 @@ LLVMValueRef kl_cpu_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value to, from;
   uint32_t size = kl_copied_bytes(l, expr);
-  LLVMValueRef source = kl_lower_source(l, expr, &from),
-               destination = kl_lower_destination(l, expr, &to);
+  LLVMValueRef destination = kl_lower_destination(l, expr, &to),
+               source = kl_lower_source(l, expr, &from);
   LLVMValueRef bytes = kl_mul(l, kl_lower_expr(l, expr->args.items[0]), kl_const64(l, size));
   LLVMBuildMemCpy(kl_next(l), destination, size, source, size, bytes);
   if (expr->args.count > 1)

@@ -31,8 +31,8 @@ LLVMValueRef kl_nvptx_cp_async(kl_lowering *l, const kt_expr *expr)
   kl_array_value to, from;
   uint32_t size = kl_copied_bytes(l, expr), bytes = (uint32_t)expr->args.items[0]->integer * size;
   bool is_partial = expr->args.count > 1;
-  LLVMValueRef source = kl_lower_source(l, expr, &from),
-               destination = kl_lower_destination(l, expr, &to);
+  LLVMValueRef destination = kl_lower_destination(l, expr, &to),
+               source = kl_lower_source(l, expr, &from);
   LLVMValueRef args[3] = { kl_shared_window(l, destination), source };
   if (is_partial) args[2] = valid_bytes(l, expr, size);
   const char *text = kj_format(l->c->arena, "cp.async.%s.shared.global [$0], [$1], %u%s;",
@@ -53,8 +53,8 @@ static LLVMValueRef address_of(kl_lowering *l, LLVMValueRef pointer)
 LLVMValueRef kl_nvptx_cp_async_bulk(kl_lowering *l, const kt_expr *expr)
 {
   kl_array_value to, from;
-  LLVMValueRef source = kl_lower_source(l, expr, &from),
-               destination = kl_lower_destination(l, expr, &to);
+  LLVMValueRef destination = kl_lower_destination(l, expr, &to),
+               source = kl_lower_source(l, expr, &from);
   bool is_out = kl_type_info(l, to.type)->space == KJ_SPACE_GLOBAL,
        is_across = kl_type_info(l, from.type)->space == KJ_SPACE_SHARED && !is_out;
   LLVMValueRef bytes = kl_mul(l, kl_as_i32(l, kl_lower_expr(l, expr->args.items[0])),
@@ -468,14 +468,15 @@ LLVMValueRef kl_nvptx_mbarrier_wait(kl_lowering *l, const kt_expr *expr)
 {
   ki_phase_wait wait = (ki_phase_wait)expr->builtin->operation;
   bool has_try = l->c->request->target.arch >= 90, is_wait = wait == KJ_PHASE_WAIT;
-  bool is_parity = LLVMTypeOf(kl_lower_expr(l, expr->args.items[1])) == l->i32;
+  LLVMValueRef address = address32(l, expr), phase = kl_lower_expr(l, expr->args.items[1]);
+  LLVMValueRef args[2] = { address, phase };
+  bool is_parity = LLVMTypeOf(phase) == l->i32;
   const char *how = wait == KJ_PHASE_TEST || (is_wait && !has_try) ? "test_wait" : "try_wait",
              *space = has_try ? ".shared::cta" : ".shared", *scope = scope_text(l);
   bool has_result = !is_wait || l->interrupt_word;
   const char *test =
     kj_format(l->c->arena, "mbarrier.%s%s%s%s.b64 p, [$%d], $%d;", how, is_parity ? ".parity" : "",
               has_try ? scope : "", space, has_result, 1 + has_result);
-  LLVMValueRef args[2] = { address32(l, expr), kl_lower_expr(l, expr->args.items[1]) };
   const char *operand = is_parity ? "r,r" : "r,l";
   if (has_try && scope[0] && l->c->least_ptx < 80) l->c->least_ptx = 80;
   const char *text = kj_format(l->c->arena, "{ .reg .pred p; %s selp.u32 $0, 1, 0, p; }", test);
