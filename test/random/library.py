@@ -34,12 +34,13 @@ class Failure(Exception):
     pass
 
 
-def tensor_arg(array, name, keep, element=0):
-    rank = array.ndim
-    shape = (c.c_int64 * max(rank, 1))(*array.shape)
-    strides = (c.c_int64 * max(rank, 1))(*[s // array.itemsize for s in array.strides])
+def tensor_arg(array, name, keep, element=0, lanes=1):
+    """lanes: of each element, a vector; they are the last dimension of the array."""
+    rank = array.ndim - (lanes > 1)
+    shape = (c.c_int64 * max(rank, 1))(*array.shape[:rank])
+    strides = (c.c_int64 * max(rank, 1))(*[s // array.itemsize // lanes for s in array.strides[:rank]])
     code, bits = (0, 8) if isinstance(name, Struct) else CODE[name]
-    tensor = Tensor(array.ctypes.data, 1, 0, rank, code, bits, 1, shape, strides, 0)
+    tensor = Tensor(array.ctypes.data, 1, 0, rank, code, bits, lanes, shape, strides, 0)
     keep.append((tensor, shape, strides, array))
     return Arg(ARG_TENSOR, 0, 0, element, c.addressof(tensor))
 
