@@ -4,11 +4,11 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/arithmetic.h"
+#include "support/decimal.h"
 
 /* The C library hands out its own "C" locale here: nothing is allocated. */
 static locale_t c_locale(void) { return newlocale(LC_ALL_MASK, "C", (locale_t)0); }
@@ -52,25 +52,22 @@ double ki_read_float(const char *digits, kjit_type type)
   return isfinite(ki_number_of(ki_float_value(type, value))) ? value : INFINITY;
 }
 
-/* 17 digits give every double back, 9 every float; fewer are tried first. */
-static void format_shortest(double value, bool is_f32, char *text, size_t size)
+static void append_shortest(double value, kjit_type type, int most_point, char *text)
 {
-  locale_t locale = c_locale(), old = uselocale(locale);
-  for (int digits = is_f32 ? FLT_DIG : DBL_DIG; digits <= 17; digits++) {
-    snprintf(text, size, "%.*g", digits, value);
-    double back = strtod_l(text, NULL, locale);
-    if (is_f32 ? (float)back == (float)value && strtof_l(text, NULL, locale) == (float)value
-               : back == value)
-      break;
-  }
-  uselocale(old);
-  freelocale(locale);
+  kj_decimal decimal = kj_find_shortest(value, type);
+  kj_lay_out_decimal(&decimal, decimal.count > most_point ? decimal.count : most_point, text);
 }
 
+/* The text may also be read as an untyped number, which is rounded to f64 first. In rare cases the
+ * second rounding gives a neighbour; the digits of the f64 always give the value. */
 void ki_print_float(double value, kjit_type type, kj_buffer *buffer)
 {
-  char text[40];
-  format_shortest(value, type == KJIT_F32, text, sizeof text);
+  char text[KJ_DECIMAL_BYTES];
+  bool is_narrow = type == KJIT_F16 || type == KJIT_BF16 || type == KJIT_F32;
+  double rounded = is_narrow ? ki_number_of(ki_float_value(type, value)) : value;
+  append_shortest(rounded, is_narrow ? type : KJIT_F64, is_narrow ? FLT_DIG : DBL_DIG, text);
+  if (is_narrow && ki_number_of(ki_float_value(type, read_f64(text))) != rounded)
+    append_shortest(rounded, KJIT_F64, FLT_DIG, text);
   kj_append_text(buffer, text);
   if (!strpbrk(text, ".e")) kj_append_text(buffer, ".0");
 }
@@ -93,8 +90,7 @@ static void print_float(ki_value value, kj_buffer *buffer)
 {
   double number = fabs(ki_number_of(value));
   if (ki_is_negative(value)) kj_append_text(buffer, "-");
-  if (isfinite(number))
-    ki_print_float(number, value.type == KJIT_F32 ? KJIT_F32 : KJIT_F64, buffer);
+  if (isfinite(number)) ki_print_float(number, value.type, buffer);
   else kj_append_text(buffer, isnan(number) ? "nan" : "inf");
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/decimal.h"
 #include "typing/typed.h"
 
 typedef struct typed_printer {
@@ -58,20 +59,19 @@ static void print_integer(typed_printer *p, __int128 value)
                      (unsigned long long)(value < 0 ? -value : value));
 }
 
-/* The shortest text that reads back as the same number. */
 static void print_number(typed_printer *p, double value)
 {
-  char digits[40];
+  enum { MOST_POINT = 6 };
+  char text[KJ_DECIMAL_BYTES];
   if (!isfinite(value)) {
     put(p, isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
     return;
   }
-  for (int precision = 6; precision <= 17; precision++) {
-    snprintf(digits, sizeof digits, "%.*g", precision, value);
-    if (strtod(digits, NULL) == value) break;
-  }
-  put(p, digits);
-  if (!strpbrk(digits, ".e")) put(p, ".");
+  kj_decimal decimal = kj_find_shortest(fabs(value), KJIT_F64);
+  kj_lay_out_decimal(&decimal, decimal.count > MOST_POINT ? decimal.count : MOST_POINT, text);
+  put(p, signbit(value) ? "-" : "");
+  put(p, text);
+  if (!strpbrk(text, ".e")) put(p, ".");
 }
 
 static void print_const(typed_printer *p, const kt_expr *e)

@@ -41,11 +41,10 @@ kjit_status kj_take_failures(kjit_device *device, kj_diagnostics *diagnostics);
 /* A line by its template in kj_code.prints; values: kn_print_count(header) words. */
 void kj_format_line(const char *prints, uint64_t header, const uint64_t *values, kj_buffer *text);
 
-/* The shortest text that reads back as the number in a format of so many bits of precision (11 f16,
- * 8 bf16, 24 f32, 53 f64), as Python's repr: "0.1", "1e-05", "inf". is_part: of a complex number,
- * where Python leaves out ".0". */
+/* Writes the shortest text that reads back as the number in its type, in the form of Python's repr:
+ * "0.1", "1e-05", "inf". Parts of complex numbers (is_part) have no ".0", as in Python. */
 enum { KJ_NUMBER_BYTES = 40 };
-void kj_format_number(double value, int precision, bool is_part, char text[KJ_NUMBER_BYTES]);
+void kj_format_number(double value, kjit_type type, bool is_part, char text[KJ_NUMBER_BYTES]);
 
 /* ---- print.c ---- */
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/decimal.h"
+
 enum {
   EXPONENT_BITS_F16 = 5,
   EXPONENT_BITS_BF16 = 8,
@@ -204,36 +206,26 @@ tool_number tool_load(kjit_type type, const void *element)
 
 /* ---- text ---- */
 
-/* What the text of a part of the type reads back as: rounded the way tool_store rounds. */
-static double round_part(kjit_type type, double value)
+static kjit_type part_of(kjit_type type)
 {
-  switch (type) {
-  case KJIT_F16:
-    return widen(narrow(value, MANTISSA_BITS_F16, EXPONENT_BITS_F16), MANTISSA_BITS_F16,
-                 EXPONENT_BITS_F16);
-  case KJIT_BF16:
-    return widen(narrow(value, MANTISSA_BITS_BF16, EXPONENT_BITS_BF16), MANTISSA_BITS_BF16,
-                 EXPONENT_BITS_BF16);
-  case KJIT_F32:
-  case KJIT_C64: return (float)value;
-  default: return value;
-  }
+  if (type == KJIT_C64) return KJIT_F32;
+  return type == KJIT_C128 ? KJIT_F64 : type;
 }
 
-/* Fewest digits that read back the same; whole numbers that are exact in the type are written out:
- * 100, not 1e+02. */
+/* Writes the fewest digits that read back as the number. Whole numbers that are exact in the type
+ * are written out: 100 and not 1e+02. */
 static int real_text(kjit_type type, double value, bool with_sign, char *buffer, size_t size)
 {
   if (isnan(value)) return snprintf(buffer, size, with_sign ? "+nan" : "nan");
-  const char *format = with_sign ? "%+.*g" : "%.*g";
-  int digits = 1, exact_digits = tool_elements[type].mantissa_bits * 3 / 10 + 1;
-  for (; digits < 17; digits++) {
-    snprintf(buffer, size, format, digits, value);
-    if (round_part(type, strtod(buffer, NULL)) == value) break;
-  }
-  int whole_digits = value == 0 || isinf(value) ? 1 : (int)floor(log10(fabs(value))) + 1;
-  if (whole_digits > digits && whole_digits <= exact_digits) digits = whole_digits;
-  return snprintf(buffer, size, format, digits, value);
+  const char *sign = signbit(value) ? "-" : with_sign ? "+" : "";
+  if (isinf(value)) return snprintf(buffer, size, "%sinf", sign);
+  char text[KJ_DECIMAL_BYTES];
+  int exact_digits = tool_elements[type].mantissa_bits * 3 / 10 + 1;
+  kj_decimal decimal = kj_find_shortest(fabs(value), part_of(type));
+  if (decimal.exponent < exact_digits && decimal.exponent >= decimal.count)
+    return snprintf(buffer, size, "%s%.0f", sign, fabs(value));
+  kj_lay_out_decimal(&decimal, decimal.count > exact_digits ? decimal.count : exact_digits, text);
+  return snprintf(buffer, size, "%s%s", sign, text);
 }
 
 void tool_element_text(kjit_type type, const void *element, char *buffer)
