@@ -142,11 +142,24 @@ static kt_interval divide(kt_interval x, kt_interval y, corner f)
            : result;
 }
 
+/* Whether all of x has the same quotient by the divisor, a number: then the remainder is x without
+ * a multiple of the divisor. */
+static bool has_one_quotient(kt_interval x, kt_interval y, corner f)
+{
+  return is_number(y) && y.least != 0 && f(x.least, y.least) == f(x.most, y.least);
+}
+static kt_interval shifted(kt_interval x, __int128 by)
+{
+  return kp_make_interval(x.least - by, x.most - by);
+}
+
 /* The sign of the divisor, and smaller. */
 static kt_interval floor_remainder(kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
   if (y.least > 0 && kp_is_within(x, 0, y.least - 1)) return x;
+  if (has_one_quotient(x, y, ki_floor_divide))
+    return shifted(x, ki_floor_divide(x.least, y.least) * y.least);
   kt_interval all = kp_make_interval(smaller(y.least + 1, 0), larger(y.most - 1, 0));
   if (x.least >= 0 && y.least >= 0) all.most = smaller(all.most, x.most);
   return all;
@@ -156,6 +169,8 @@ static kt_interval floor_remainder(kt_interval x, kt_interval y)
 static kt_interval truncated_remainder(kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
+  if (has_one_quotient(x, y, truncate_divide))
+    return shifted(x, truncate_divide(x.least, y.least) * y.least);
   __int128 most = larger(larger(y.most, -y.least) - 1, 0);
   return kp_make_interval(x.least < 0 ? larger(x.least, -most) : 0,
                           x.most > 0 ? smaller(x.most, most) : 0);
@@ -189,24 +204,49 @@ static kt_interval floor_modulo(kp_integer type, kt_interval x, kt_interval y)
   return floor_remainder(x, y);
 }
 
+/* The least number of the form 2^n - 1 that has no bit below the highest one of x or of y. */
+static __int128 all_bits(__int128 x, __int128 y)
+{
+  __int128 bits = 0, high = larger(x, y);
+  while (bits < high) bits = 2 * bits + 1;
+  return bits;
+}
+
+static kt_interval inverted(kt_interval x) { return kp_make_interval(-1 - x.most, -1 - x.least); }
+
+/* Two operands without a sign: a result between 0 and the smaller one. Otherwise the sign bit is
+ * that of both, and clear bits stay clear. */
 static kt_interval bits_in_both(kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
   (void)type;
-  if (x.least < 0 && y.least < 0) return unknown;
-  __int128 most = x.least < 0 ? y.most : y.least < 0 ? x.most : smaller(x.most, y.most);
-  return kp_make_interval(0, most);
+  if (is_number(x) && is_number(y)) return kp_make_interval(x.least & y.least, x.least & y.least);
+  bool x_is_below = x.most < 0, y_is_below = y.most < 0;
+  __int128 least = x.least < 0 && y.least < 0 ? -1 - all_bits(-1 - x.least, -1 - y.least) : 0,
+           most = x.least >= 0 && y.least >= 0 ? smaller(x.most, y.most)
+                  : x_is_below && y_is_below   ? smaller(x.most, y.most)
+                  : x.least >= 0 || y_is_below ? x.most
+                  : y.least >= 0 || x_is_below ? y.most
+                                               : larger(x.most, y.most);
+  return kp_make_interval(least, most);
 }
 
-/* No bit above the highest of either. */
+/* x | y is ~(~x & ~y). */
 static kt_interval bits_in_either(kp_integer type, kt_interval x, kt_interval y)
+{
+  return inverted(bits_in_both(type, inverted(x), inverted(y)));
+}
+
+/* No bit above the highest of either, but for the sign. */
+static kt_interval bits_in_one(kp_integer type, kt_interval x, kt_interval y)
 {
   KJ_ASSERT(x.known && y.known);
   (void)type;
-  __int128 most = 0, high = larger(x.most, y.most);
-  if (x.least < 0 || y.least < 0) return unknown;
-  while (most < high) most = 2 * most + 1;
-  return kp_make_interval(0, most);
+  if (is_number(x) && is_number(y)) return kp_make_interval(x.least ^ y.least, x.least ^ y.least);
+  __int128 most = all_bits(larger(x.most, -1 - x.least), larger(y.most, -1 - y.least));
+  bool has_one_sign = (x.least >= 0 || x.most < 0) && (y.least >= 0 || y.most < 0);
+  if (!has_one_sign) return kp_make_interval(-1 - most, most);
+  return (x.most < 0) == (y.most < 0) ? kp_make_interval(0, most) : kp_make_interval(-1 - most, -1);
 }
 
 /* The count as an unsigned number of as many bits as number the bits of the type: modulo them. */
@@ -229,7 +269,7 @@ kt_interval kp_exact_unary(kjit_op op, kt_interval x)
 {
   KJ_ASSERT(x.known);
   if (op == KJIT_OP_NEG) return kp_make_interval(-x.most, -x.least);
-  return op == KJIT_OP_INVERT ? kp_make_interval(-1 - x.most, -1 - x.least) : unknown;
+  return op == KJIT_OP_INVERT ? inverted(x) : unknown;
 }
 
 kt_interval kp_exact_binary(kjit_op op, kp_integer type, kt_interval x, kt_interval y)
@@ -245,7 +285,7 @@ kt_interval kp_exact_binary(kjit_op op, kp_integer type, kt_interval x, kt_inter
     [KJIT_OP_SHR] = right_shifted,
     [KJIT_OP_BIT_AND] = bits_in_both,
     [KJIT_OP_BIT_OR] = bits_in_either,
-    [KJIT_OP_BIT_XOR] = bits_in_either,
+    [KJIT_OP_BIT_XOR] = bits_in_one,
   };
   bool has_rule = op < sizeof rules / sizeof *rules && rules[op];
   return has_rule ? rules[op](type, x, y) : unknown;

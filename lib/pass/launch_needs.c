@@ -1,5 +1,6 @@
 /* What a launch must know of a kernel: parts that take turns, threads at all, shared memory; and
  * what a C function may not ask for. */
+#include "pass/interval.h"
 #include "pass/simt.h"
 #include "pass/pass.h"
 
@@ -133,6 +134,7 @@ typedef struct position {
 
 typedef struct pass {
   kt_compilation *c;
+  kp_launch_limits limits;
   position *lets;  /* by variable */
   int64_t largest; /* bytes of the largest element of a shared array */
 } pass;
@@ -141,27 +143,25 @@ typedef struct pass {
 
 static position find(const pass *p, const kt_expr *e);
 
+enum { THREAD_RANK = 4 };
+
 static position find_sum(const pass *p, const kt_expr *e)
 {
   KJ_ASSERT(e->kind == KJ_T_BINARY);
-  enum { MOST = 1 << 24 };
   position x = find(p, e->x), y = find(p, e->y);
   if (!x.known || !y.known || (x.base && y.base)) return (position){ 0 };
-  position sum = { .known = true, .base = x.base + y.base, .offset = x.offset + y.offset };
-  sum.known = sum.offset >= 0 && sum.offset <= MOST;
-  return sum;
+  return (position){ .known = true, .base = x.base + y.base, .offset = x.offset + y.offset };
 }
 
 static position find_builtin(const kt_expr *e)
 {
   KJ_ASSERT(e->kind == KJ_T_BUILTIN);
-  enum { RANK = 4 };
   if (e->builtin->id == KJ_BUILTIN_THREAD_IDX && e->dimension < 3)
     return (position){ .known = true, .base = 1 + e->dimension };
-  return (position){ .known = e->builtin->id == KJ_BUILTIN_THREAD_RANK, .base = RANK };
+  return (position){ .known = e->builtin->id == KJ_BUILTIN_THREAD_RANK, .base = THREAD_RANK };
 }
 
-static position find(const pass *p, const kt_expr *e)
+static position find_exact(const pass *p, const kt_expr *e)
 {
   bool is_small = e->kind == KJ_T_CONST && e->integer >= 0 && e->integer <= INT32_MAX;
   switch (KJ_AMONG(e->kind)) {
@@ -173,6 +173,27 @@ static position find(const pass *p, const kt_expr *e)
   case KJ_T_BUILTIN: return find_builtin(e);
   default: return (position){ 0 };
   }
+}
+
+/* Whether every thread's value is one of the type: u8(threadIdx.x) is not threadIdx.x in a block of
+ * more than 256 threads. Types that are no integers may round. */
+static bool is_held(const pass *p, kjit_type type, position at)
+{
+  KJ_ASSERT(at.known && at.base <= THREAD_RANK && at.offset >= 0);
+  ki_builtin_id id = at.base == THREAD_RANK ? KJ_BUILTIN_THREAD_RANK : KJ_BUILTIN_THREAD_IDX;
+  uint32_t dimension = at.base && at.base < THREAD_RANK ? at.base - 1 : 0;
+  kt_interval all = kp_whole_interval(kp_find_integer(p->c->types, type)),
+              threads =
+                at.base ? kp_position_interval(&p->limits, id, dimension) : kp_make_interval(0, 0);
+  return all.known && threads.known && threads.most + at.offset <= all.most;
+}
+
+static position find(const pass *p, const kt_expr *e)
+{
+  enum { MOST = 1 << 24 };
+  position at = find_exact(p, e);
+  at.known = at.known && at.offset <= MOST && is_held(p, e->type, at);
+  return at;
 }
 
 static bool is_array(const pass *p, const kt_expr *e)
@@ -282,6 +303,7 @@ void kp_find_shared_need(kt_compilation *c)
 {
   kt_instance *kernel = c->instances.items[0];
   pass p = { .c = c,
+             .limits = kp_find_limits(c),
              .largest = find_largest(c, kernel),
              .lets =
                KJ_NEW_ARRAY(c->arena, position, kernel->params.count + kernel->locals.count + 1) };
