@@ -303,7 +303,7 @@ typedef struct kj_code {
   uint32_t vector_bits;   /* CPU: of the widest vectors in the optimized LLVM IR; 0: none */
   uint32_t cpu_parts;     /* CPU: kj_cpu_parts */
   /* CPU: behind the scratch memory, dynamic shared memory included, comes a kn_watch, zeroed for
-   * each worker */
+   * each worker (native/watch.h) */
   bool is_watched;
   bool
     /* CPU: the kernel is grid_ranges only and looks at no position: the runtime chooses a grid of

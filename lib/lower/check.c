@@ -8,9 +8,9 @@
 
 #include "lower/cpu/cpu.h"
 #include "lower/instruction.h"
-#include "native/support_routines.h"
+#include "native/watch.h"
 
-/* CPU: accesses of shared and local memory that are looked at (native/support_routines.h). A call
+/* CPU: accesses of shared and local memory that are looked at (native/watch.h). A call
  * before each access says whether it may be done; a thread that may not fails there. */
 
 static LLVMValueRef declare(kl_lowering *l, const char *name, LLVMTypeRef type)
@@ -41,25 +41,25 @@ static LLVMValueRef find_watch(kl_lowering *l)
 
 bool kl_is_watched(const kl_lowering *l) { return l->c->code->is_watched; }
 
-static void call_with_watch(kl_lowering *l, const char *name)
-{
-  LLVMTypeRef type = LLVMFunctionType(l->void_, &l->pointer, 1, false);
-  LLVMValueRef watch = find_watch(l);
-  kl_call(l, type, declare(l, name, type), &watch, 1);
-}
-
 void kl_watch_start_of_block(kl_lowering *l)
 {
+  enum { WARP = 32 };
   if (!kl_is_watched(l)) return;
-  LLVMTypeRef types[] = { l->pointer, l->i64 }, type = LLVMFunctionType(l->void_, types, 2, false);
-  kl_call(l, type, declare(l, KJ_WATCH_BLOCK_FUNCTION, type),
-          (LLVMValueRef[]){ find_watch(l), size_of_memory(l) }, 2);
+  uint32_t threads = kl_cpu(l)->thread_count, unit = l->c->has_part_barrier ? threads : WARP;
+  LLVMTypeRef types[] = { l->pointer, l->i64, l->i32, l->i32 },
+              type = LLVMFunctionType(l->void_, types, 4, false);
+  LLVMValueRef args[] = { find_watch(l), size_of_memory(l), kl_const32(l, threads),
+                          kl_const32(l, unit) };
+  kl_call(l, type, declare(l, KJ_WATCH_BLOCK_FUNCTION, type), args, 4);
 }
 
-void kl_watch_synchronization(kl_lowering *l, bool is_of_warps)
+void kl_watch_synchronization(kl_lowering *l, const char *function, LLVMValueRef threads)
 {
-  if (kl_is_watched(l))
-    call_with_watch(l, is_of_warps ? KJ_WATCH_WARPS_FUNCTION : KJ_WATCH_BARRIER_FUNCTION);
+  KJ_ASSERT(kl_is_watched(l));
+  LLVMTypeRef types[] = { l->pointer, l->pointer },
+              type = LLVMFunctionType(l->void_, types, 2, false);
+  LLVMValueRef args[] = { find_watch(l), threads ? threads : LLVMConstNull(l->pointer) };
+  kl_call(l, type, declare(l, function, type), args, 2);
 }
 
 /* ---- accesses ---- */

@@ -1,6 +1,6 @@
 /* Expressions: a table by kind. */
 #include "lower/instruction.h"
-#include "native/support_routines.h"
+#include "native/watch.h"
 
 static LLVMValueRef const_value(kl_lowering *l, const kt_expr *expr)
 {

@@ -598,7 +598,9 @@ void kl_lower_print(kl_lowering *l, const kt_stmt *stmt);
 
 bool kl_is_watched(const kl_lowering *l);
 void kl_watch_start_of_block(kl_lowering *l);
-void kl_watch_synchronization(kl_lowering *l, bool is_of_warps);
+/* Calls KJ_WATCH_BARRIER_FUNCTION or KJ_WATCH_WARPS_FUNCTION, with the address of one i32 for each
+ * thread, or NULL. */
+void kl_watch_synchronization(kl_lowering *l, const char *function, LLVMValueRef threads);
 /* Before the access of an element, for nodes that are is_watched. how: KJ_WATCH_READ,
  * KJ_WATCH_WRITE, KJ_WATCH_ATOMIC. */
 void kl_watch_access_at(kl_lowering *l, kj_location location, const kl_array_value *array,

@@ -2,7 +2,7 @@
  * lowered. */
 #include "lower/debug.h"
 #include "lower/instruction.h"
-#include "native/support_routines.h"
+#include "native/watch.h"
 
 /* Loops in two versions (pass/loop_versions.c): without the checks that were hoisted to their
  * start, and with them.

@@ -8,6 +8,7 @@
 
 #include "ir/builtin.h"
 #include "native/support_routines.h"
+#include "native/watch.h"
 
 const kn_vector_variant kn_vector_variants[KJ_VECTOR_VARIANTS] = {
   { 'b', 16 }, { 'c', 32 }, { 'd', 32 }, { 'e', 64 }

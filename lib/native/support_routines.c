@@ -1,5 +1,5 @@
-/* Functions of kjit that code on the CPU calls: for lines that it prints, for accesses that are
- * watched, for facts that are asserted. */
+/* Functions of kjit that code on the CPU calls for lines that it prints and for facts that are
+ * asserted. */
 #include "native/support_routines.h"
 
 #include <stdbool.h>
@@ -42,96 +42,6 @@ void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const u
   bool is_large = sink->count >= LARGE;
   kj_unlock(&sink->mutex, KJ_LOCK_SINK);
   if (is_large) sink->deliver(sink);
-}
-
-/* ---- watch ---- */
-
-enum { WARP = 32 };
-
-void kn_watch_block(kn_watch *watch, uint64_t size_bytes)
-{
-  watch->block = watch->barrier = watch->warps = ++watch->time;
-  watch->size_bytes = size_bytes;
-}
-
-void kn_watch_barrier(kn_watch *watch) { watch->barrier = watch->warps = ++watch->time; }
-void kn_watch_warps(kn_watch *watch) { watch->warps = ++watch->time; }
-
-/* Whether what these did then and the thread does now may happen at the same time. */
-static bool are_concurrent(const kn_watch *watch, uint32_t then, uint16_t who, uint32_t thread)
-{
-  if (then < watch->barrier || who == thread) return false;
-  uint32_t warp = who < KJ_WATCH_SEVERAL ? who / WARP : who - KJ_WATCH_SEVERAL;
-  return !(warp == thread / WARP && then < watch->warps);
-}
-
-/* What is remembered of those that did the same since the last synchronization. */
-static uint16_t join(const kn_watch *watch, uint32_t then, uint16_t who, uint32_t thread)
-{
-  if (then < watch->warps || who == thread) return (uint16_t)thread;
-  uint32_t warp = who < KJ_WATCH_SEVERAL ? who / WARP : who - KJ_WATCH_SEVERAL;
-  return (uint16_t)(warp == thread / WARP ? KJ_WATCH_SEVERAL + warp : KJ_WATCH_MANY);
-}
-
-static uint64_t result(kn_watch_result kind, uint16_t who)
-{
-  return (uint64_t)kind | (uint64_t)who << KJ_WATCH_RESULT_BITS;
-}
-
-static bool is_unwritten(const kn_watch *watch, const kn_watch_cell *cell, uint32_t how,
-                         uint32_t thread)
-{
-  return cell->written < watch->block || ((how & KJ_WATCH_LOCAL) && cell->writer != thread);
-}
-
-static uint64_t find_race(const kn_watch *watch, const kn_watch_cell *cell, uint32_t how,
-                          uint32_t thread)
-{
-  bool meets_atomic = (how & KJ_WATCH_ATOMIC) && cell->is_atomic;
-  if (!meets_atomic && are_concurrent(watch, cell->written, cell->writer, thread))
-    return result(KJ_WATCH_WAS_WRITTEN, cell->writer);
-  if ((how & KJ_WATCH_WRITE) && are_concurrent(watch, cell->read, cell->reader, thread))
-    return result(KJ_WATCH_WAS_READ, cell->reader);
-  return KJ_WATCH_FINE;
-}
-
-static uint64_t look(const kn_watch *watch, const kn_watch_cell *cell, uint32_t how,
-                     uint32_t thread)
-{
-  if ((how & KJ_WATCH_UNINITIALIZED) && (how & KJ_WATCH_READ) &&
-      is_unwritten(watch, cell, how, thread))
-    return result(KJ_WATCH_UNWRITTEN, 0);
-  bool looks_for_races = (how & KJ_WATCH_RACES) && !(how & KJ_WATCH_LOCAL);
-  return looks_for_races ? find_race(watch, cell, how, thread) : KJ_WATCH_FINE;
-}
-
-/* An atomic's read is part of its write: atomics do not race with each other. */
-static void note(const kn_watch *watch, kn_watch_cell *cell, uint32_t how, uint32_t thread)
-{
-  bool is_atomic = how & KJ_WATCH_ATOMIC;
-  if (how & KJ_WATCH_WRITE) {
-    bool goes_on = is_atomic && cell->is_atomic && cell->written >= watch->barrier;
-    cell->writer = goes_on ? join(watch, cell->written, cell->writer, thread) : (uint16_t)thread;
-    cell->written = watch->time;
-    cell->is_atomic = is_atomic;
-  } else if (!is_atomic) {
-    cell->reader = cell->read >= watch->barrier ? join(watch, cell->read, cell->reader, thread)
-                                                : (uint16_t)thread;
-    cell->read = watch->time;
-  }
-}
-
-uint64_t kn_watch_access(kn_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
-                         uint32_t thread)
-{
-  /* memory of another kind, or an index out of bounds */
-  if (offset > watch->size_bytes || size > watch->size_bytes - offset) return KJ_WATCH_FINE;
-  for (uint64_t i = 0; i < size; i++) {
-    uint64_t found = look(watch, &watch->cells[offset + i], how, thread);
-    if (found) return found;
-  }
-  for (uint64_t i = 0; i < size; i++) note(watch, &watch->cells[offset + i], how, thread);
-  return KJ_WATCH_FINE;
 }
 
 /* ---- facts ---- */

@@ -1,5 +1,5 @@
-/* Functions of kjit that code on the CPU calls: for lines that it prints, for accesses that are
- * watched. */
+/* Functions of kjit that code on the CPU calls for lines that it prints and for facts that are
+ * asserted. watch.h has those for watched memory. */
 #ifndef KJ_NATIVE_SUPPORT_ROUTINES_H
 #define KJ_NATIVE_SUPPORT_ROUTINES_H
 
@@ -59,60 +59,6 @@ struct kn_print_sink {
 /* Code on the CPU calls this for each line of a launch, from any of its threads. */
 #define KJ_PRINT_FUNCTION "kn_print_line"
 void kn_print_line(kn_print_sink *sink, uint64_t header, uint64_t block, const uint64_t *values);
-
-/* Watched memory of a block on the CPU: which bytes of its shared and local arrays were written, by
- * whom, and whether a synchronization lies between two accesses.
- *
- * Time counts synchronizations. Two accesses of different threads are ordered if a barrier of the
- * block, or a syncwarp of the warp that both are in, lies between them. A worker has one kn_watch,
- * zeroed before the first block; it runs the threads of a block one after the other. */
-
-/* One byte. Times of 0: never. Threads: a number below 1024, or KJ_WATCH_SEVERAL and, if all are of
- * one warp, its number. */
-typedef struct kn_watch_cell {
-  uint32_t written, read;
-  uint16_t writer, reader;
-  uint32_t is_atomic; /* the last write */
-} kn_watch_cell;
-enum { KJ_WATCH_SEVERAL = 1024, KJ_WATCH_MANY = KJ_WATCH_SEVERAL + 32 };
-
-typedef struct kn_watch {
-  /* now; when the block began; of the last barrier; of the last syncwarp */
-  uint32_t time, block, barrier, warps;
-  uint64_t size_bytes; /* of the memory: so many cells follow */
-  uint64_t padding[5];
-  kn_watch_cell cells[];
-} kn_watch;
-
-/* how */
-enum {
-  KJ_WATCH_READ = 1,
-  KJ_WATCH_WRITE = 2,
-  KJ_WATCH_ATOMIC = 4,
-  KJ_WATCH_LOCAL = 8,
-  KJ_WATCH_UNINITIALIZED = 16,
-  KJ_WATCH_RACES = 32
-};
-/* Results, in the low byte; above it the other thread's number, 1024 and more: several. */
-typedef enum kn_watch_result {
-  KJ_WATCH_FINE,
-  KJ_WATCH_UNWRITTEN,
-  KJ_WATCH_WAS_WRITTEN,
-  KJ_WATCH_WAS_READ
-} kn_watch_result;
-enum { KJ_WATCH_RESULT_BITS = 8 };
-
-/* Code on the CPU calls these: at the start of each block, at its barriers and syncwarps, and
- * before each access of bytes [offset, offset + size). */
-#define KJ_WATCH_BLOCK_FUNCTION "kn_watch_block"
-#define KJ_WATCH_BARRIER_FUNCTION "kn_watch_barrier"
-#define KJ_WATCH_WARPS_FUNCTION "kn_watch_warps"
-#define KJ_WATCH_ACCESS_FUNCTION "kn_watch_access"
-void kn_watch_block(kn_watch *watch, uint64_t size_bytes);
-void kn_watch_barrier(kn_watch *watch);
-void kn_watch_warps(kn_watch *watch);
-uint64_t kn_watch_access(kn_watch *watch, uint64_t offset, uint64_t size, uint32_t how,
-                         uint32_t thread);
 
 /* In builds with assertions: what the code relies on does not hold. */
 #define KJ_FACT_FUNCTION "kn_report_fact"

@@ -179,6 +179,7 @@ static void build_barrier(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_posit
 {
   kp_flush_run(b);
   uint32_t checks = b->s->c->request->checks;
+  if (position->divergence) b->s->c->has_part_barrier = true;
   if ((checks & KJIT_CHECK_BARRIER) && position->divergence &&
       b->s->c->code->cpu_parts != KJ_PARTS_WARPS)
     check_barrier(b, stmt, position);

@@ -72,6 +72,8 @@ struct kt_compilation {
   uint32_t least_ptx;
   uint32_t ptx;     /* version of the code, by target/nvptx.c */
   bool has_cluster; /* by pass/launch_needs.c: built-ins of clusters */
+  /* CPU, by pass/simt.c: a barrier that part of a block's threads may reach */
+  bool has_part_barrier;
   /* by inference: the last barrier, or call of what has one, under a condition that depends on the
    * thread; NULL: there is none */
   const char *divergent_barrier;

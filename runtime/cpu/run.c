@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/stack.h"
-#include "native/support_routines.h"
+#include "native/watch.h"
 #include "support/host_process.h"
 #include "support/lock.h"
 
@@ -142,6 +142,8 @@ static void work(crew *crew, size_t worker, void *scratch)
   for (uint32_t i = 0; i < crew->workers && is_here; i++)
     is_here = work_on(crew, &crew->shares[(worker + i) % crew->workers], is_helper, crowd, scratch);
   kj_destroy_crowd(crowd);
+  if (launch->zeroed_from < launch->scratch_bytes)
+    kn_end_watch((kn_watch *)(void *)((char *)scratch + launch->zeroed_from));
 }
 
 static void run_kernel(crew *crew, size_t worker)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "support/lock.h"
+#include "native/watch.h"
 #include "report/report.h"
 
 /* ---- the message ---- */

@@ -3,7 +3,7 @@
  * Where neither LLVM nor a target has the operation, a loop around compare-and-swap on the bits.
  * Vectors and structs are integers of their size. */
 #include "lower/instruction.h"
-#include "native/support_routines.h"
+#include "native/watch.h"
 
 typedef struct place {
   kl_array_value array;

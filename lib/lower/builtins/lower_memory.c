@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "lower/instruction.h"
-#include "native/support_routines.h"
+#include "native/watch.h"
 
 /* Accesses with a hint for the caches, prefetching; clocks, traps, assumptions. */
 

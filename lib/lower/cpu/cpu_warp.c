@@ -7,6 +7,7 @@
 
 #include "lower/instruction.h"
 #include "lower/cpu/cpu.h"
+#include "native/watch.h"
 
 enum { WARP = 32 };
 
@@ -380,11 +381,51 @@ static void lower_lanes(kl_lowering *l, const kt_stmt *stmt)
   kl_end_vector_loop(l, &warps);
 }
 
+/* ---- what watched memory is told ---- */
+
+/* Calls the function with a number of each thread of the block. */
+static void tell_watch(kl_lowering *l, const kt_stmt *stmt, const char *function,
+                       LLVMValueRef (*number)(kl_lowering *l, const kt_stmt *stmt,
+                                              LLVMValueRef rank))
+{
+  KJ_ASSERT(kl_cpu(l)->thread_count && !kl_cpu(l)->has_warps);
+  LLVMValueRef numbers =
+    kl_alloca(l, LLVMArrayType2(l->i32, kl_cpu(l)->thread_count), "synchronized");
+  kl_counted_loop loop;
+  kl_parallel p = kl_begin_lanes(l, &loop, first_thread(l), last_thread(l));
+  LLVMValueRef at = kl_zext(l, loop.counter, l->i64), value = number(l, stmt, loop.counter);
+  kl_store(l, value, kl_inbounds_gep(l, l->i32, numbers, &at, 1));
+  kl_end_lanes(l, &loop, &p);
+  kl_watch_synchronization(l, function, numbers);
+}
+
+static LLVMValueRef mask_of_thread(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
+{
+  LLVMValueRef mask = kl_warp_operand32(l, stmt, 0, rank);
+  return kl_select(l, kl_is_lane_active(l, stmt, rank), mask, kl_const32(l, 0));
+}
+
+/* Threads that have left the kernel do not hold up a barrier. */
+static LLVMValueRef meets_at_barrier(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank)
+{
+  KJ_ASSERT(stmt->is_guarded);
+  kl_set_rank(l, rank);
+  LLVMValueRef off = kl_get_variable(l, l->kernel->off);
+  return kl_zext(l, kl_icmp(l, LLVMIntULE, off, kl_const32(l, KJ_OFF_LEFT_KERNEL)), l->i32);
+}
+
+static void watch_barrier(kl_lowering *l, const kt_stmt *stmt)
+{
+  if (!kl_is_watched(l)) return;
+  if (stmt->is_guarded && l->c->has_part_barrier)
+    tell_watch(l, stmt, KJ_WATCH_BARRIER_FUNCTION, meets_at_barrier);
+  else kl_watch_synchronization(l, KJ_WATCH_BARRIER_FUNCTION, NULL);
+}
+
 /* The boundary between two thread loops is enough. */
 static void lower_syncwarp(kl_lowering *l, const kt_stmt *stmt)
 {
-  (void)stmt;
-  kl_watch_synchronization(l, true);
+  if (kl_is_watched(l)) tell_watch(l, stmt, KJ_WATCH_WARPS_FUNCTION, mask_of_thread);
 }
 
 void kl_cpu_warp(kl_lowering *l, const kt_stmt *stmt)
@@ -493,7 +534,7 @@ void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_TS_BARRIER_REDUCE);
   LLVMValueRef value, outer = kl_cpu(l)->rank;
-  if (stmt->value && stmt->value->kind == KJ_T_BUILTIN) kl_watch_synchronization(l, false);
+  if (stmt->value && stmt->value->kind == KJ_T_BUILTIN) watch_barrier(l, stmt);
   if (!stmt->var) return;
   if (stmt->value && stmt->value->kind == KJ_T_VAR) {
     kl_set_rank(l, first_active(l, stmt));
