@@ -271,6 +271,12 @@ bool ki_is_negative(ki_value value)
 
 bool ki_is_same_value(ki_value x, ki_value y) { return x.type == y.type && x.integer == y.integer; }
 
+ki_value ki_index_value(ki_value value)
+{
+  bool is_beyond = value.type == KJIT_U64 && value.integer > INT64_MAX;
+  return is_beyond ? ki_integer_value(KJIT_I64, INT64_MAX) : value;
+}
+
 ki_value ki_convert_value(ki_value value, kjit_type type)
 {
   if (value.type == type) return value;

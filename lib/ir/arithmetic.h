@@ -53,6 +53,9 @@ bool ki_is_same_value(ki_value x, ki_value y);
 /* As a conversion in a kernel does. A weak integer wraps like any other: who refuses literals that
  * do not fit asks ki_integer_fits. */
 ki_value ki_convert_value(ki_value value, kjit_type type);
+/* An integer that is used as a position or an extent: a u64 that no i64 holds becomes the largest
+ * i64, as kt_convert_to_index makes it in code. Other values stay as they are. */
+ki_value ki_index_value(ki_value value);
 /* As an argument becomes a scalar parameter: any number that the type holds exactly; between floats
  * with rounding. */
 bool ki_fit_argument(ki_value value, kjit_type type, ki_value *fitted);

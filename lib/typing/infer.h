@@ -464,6 +464,9 @@ kt_expr *kt_make_shape(kt_scope *s, kt_expr *array, kj_location location);
 kt_expr *kt_make_size(kt_scope *s, kt_expr *array, kj_location location);
 /* `-` and a literal: counts from the end. */
 bool kt_is_from_end(const ki_expr *expr, __int128 *distance);
+/* Converts an integer to KJIT_INDEX for a position, an extent or a step. A u64 that no index holds
+ * becomes the largest index, which is as far outside: it is not negative. */
+kt_expr *kt_convert_to_index(kt_scope *s, kt_expr *value, kj_location location);
 /* In a function that is `@wrap`: the index, of an extent, with what a negative one means. */
 kt_expr *kt_wrap_index(kt_scope *s, kt_expr *index, kt_expr *extent);
 

@@ -295,7 +295,7 @@ static void infer_array_loop(kt_scope *s, const ki_stmt *stmt, kt_expr *array)
     kt_fail(s->c, array->location, KJIT_ERROR_TYPE,
             "an array of no dimension has nothing to go through: `a[]` is its element");
   kt_expr *extent = kt_make_extent(s, kt_copy_texpr(s, array), 0, stmt->location);
-  extent = kt_keep_value(s, kt_convert(s, extent, KJIT_INDEX, stmt->location));
+  extent = kt_keep_value(s, kt_convert_to_index(s, extent, stmt->location));
   kt_level level = kt_level_of(s, extent);
   kt_stmt *loop = new_loop(s, kj_format(s->arena, "_%u", s->temporary_count++), KJIT_INDEX, extent,
                            level, stmt->location);

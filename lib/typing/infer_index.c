@@ -1,7 +1,7 @@
 /* Elements, parts and properties of arrays, items of tuples, parts of values. */
 #include <string.h>
 
-#include "typing/infer.h"
+#include "typing/rules.h"
 
 static const char *name_of(const ki_expr *expr)
 {
@@ -125,6 +125,18 @@ static void check_rank(kt_scope *s, const indexing *at)
   kt_fail(s->c, at->expr->location, KJIT_ERROR_TYPE,
           "`%s` has %u dimension%s (%s), got %zu indices", name_of(at->expr->x), rank,
           rank == 1 ? "" : "s", kt_type_text(s->c, at->base->type), at->indices.count);
+}
+
+kt_expr *kt_convert_to_index(kt_scope *s, kt_expr *value, kj_location location)
+{
+  if (value->type != KJIT_U64) return kt_convert(s, value, KJIT_INDEX, location);
+  kt_expr *largest = kt_new_integer(s, KJIT_U64, INT64_MAX, location);
+  if (kt_is_constant(value))
+    return kt_convert(s, value->integer > INT64_MAX ? largest : value, KJIT_INDEX, location);
+  kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_MIN], .location = location };
+  KJ_PUSH(s->arena, &operands.values, value);
+  KJ_PUSH(s->arena, &operands.values, largest);
+  return kt_convert(s, kt_new_builtin(s, &operands, KJIT_U64), KJIT_INDEX, location);
 }
 
 kt_expr *kt_wrap_index(kt_scope *s, kt_expr *index, kt_expr *extent)

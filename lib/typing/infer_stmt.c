@@ -155,7 +155,7 @@ kt_exprs kt_convert_extents(kt_scope *s, const kt_exprs *values)
     if (!kt_is_integer(s->c, value->type))
       kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent is an integer, got %s",
               kt_type_text(s->c, value->type));
-    KJ_PUSH(s->arena, &extents, kt_convert(s, value, KJIT_INDEX, value->location));
+    KJ_PUSH(s->arena, &extents, kt_convert_to_index(s, value, value->location));
   }
   return extents;
 }

@@ -53,7 +53,7 @@ static kt_expr *infer_part(kt_scope *s, const ki_expr *expr, const char *what)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s of a slice is an integer, got %s%s", what,
             kt_type_text(s->c, value->type), hint);
   }
-  return kt_keep_value(s, kt_convert(s, value, KJIT_INDEX, expr->location));
+  return kt_keep_value(s, kt_convert_to_index(s, value, expr->location));
 }
 
 static kt_expr *choose(kt_scope *s, const kt_expr *step, const kt_expr *up, const kt_expr *down,
@@ -398,7 +398,7 @@ static void add_extent(kt_scope *s, kt_exprs *extents, kt_expr *value)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "an extent of `reshape` is at least 0, got %s: no extent is computed from the others",
             kt_integer_text(s->arena, value->integer));
-  KJ_PUSH(s->arena, extents, kt_keep_value(s, kt_convert(s, value, KJIT_INDEX, value->location)));
+  KJ_PUSH(s->arena, extents, kt_keep_value(s, kt_convert_to_index(s, value, value->location)));
 }
 
 static kt_exprs read_extents(kt_scope *s, const kt_operands *o)

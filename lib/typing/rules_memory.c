@@ -108,7 +108,7 @@ static kt_expr *make_extent(kt_scope *s, kt_expr *value)
   if (kt_is_constant(value) && !ki_integer_fits(KJIT_INDEX, value->integer)) /* of u64 */
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent of `view` is an i64, got %s",
             kt_integer_text(s->arena, value->integer));
-  return kt_keep_value(s, kt_convert(s, value, KJIT_INDEX, value->location));
+  return kt_keep_value(s, kt_convert_to_index(s, value, value->location));
 }
 
 static bool are_known(const kt_exprs *extents)

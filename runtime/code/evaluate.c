@@ -545,6 +545,7 @@ bool kj_evaluate_item(kj_scope *scope, const ki_expr *expr, int64_t item, int64_
     if (ki_is_floating(k.value.type)) return refuse(scope, expr, "is a float, not an integer");
     if (!k.is_open) break;
   }
+  k.value = ki_index_value(k.value);
   if (!convert(scope, expr, KJIT_I64, &k)) return false;
   *value = (int64_t)k.value.integer;
   return true;

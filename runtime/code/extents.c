@@ -486,8 +486,9 @@ bool kj_run_program(const kj_program *program, const kj_bound *bound, const uint
       if (!combine(step, &stack[height - 1])) return false;
     }
   }
-  if (!program->count || !ki_is_integral(stack[0].type) || !convert(KJIT_I64, &stack[0]))
-    return false;
+  if (!program->count || !ki_is_integral(stack[0].type)) return false;
+  stack[0] = ki_index_value(stack[0]);
+  if (!convert(KJIT_I64, &stack[0])) return false;
   *value = (int64_t)stack[0].integer;
   return true;
 }
