@@ -276,8 +276,9 @@ static uint32_t vector_count(kl_lowering *l, const kt_stmt *stmt, bool *is_reduc
 
 typedef struct range {
   const kt_stmt *stmt;
-  LLVMTypeRef type;         /* of counters */
-  LLVMValueRef rank, count; /* in it */
+  LLVMTypeRef type;                  /* of counters */
+  LLVMValueRef rank, count;          /* in it */
+  LLVMValueRef extents[KJ_MAX_RANK]; /* in it; evaluated once, and not negative */
   LLVMMetadataRef id;
 } range;
 
@@ -406,7 +407,7 @@ static void lower_vector_loop(kl_lowering *l, const range *r, LLVMValueRef exten
 
 static void lower_line(kl_lowering *l, const range *r)
 {
-  LLVMValueRef extent = lower_extent(l, r, 0);
+  LLVMValueRef extent = r->extents[0];
   bool is_reduction = false;
   uint32_t count = vector_count(l, r->stmt, &is_reduction);
   if (count == 1) {
@@ -457,7 +458,7 @@ static void lower_box(kl_lowering *l, const range *r)
   LLVMValueRef extents[KJ_MAX_RANK], start[KJ_MAX_RANK], step[KJ_MAX_RANK], at[KJ_MAX_RANK] = { 0 },
                                                                             next[KJ_MAX_RANK];
   LLVMValueRef is_empty = LLVMConstInt(l->i1, 0, false);
-  for (size_t d = 0; d < rank; d++) extents[d] = lower_extent(l, r, d);
+  for (size_t d = 0; d < rank; d++) extents[d] = r->extents[d];
   for (size_t d = 0; d < rank; d++)
     is_empty = kl_or(l, is_empty, kl_icmp(l, LLVMIntEQ, extents[d], number(r, 0)));
   LLVMBasicBlockRef before = kl_new_block(l, "box"), head = kl_new_block(l, "range"),
@@ -509,11 +510,11 @@ static LLVMValueRef has_few_rounds(kl_lowering *l, const range *r)
 {
   unsigned few = kl_few_iterations(l, r->stmt);
   if (r->stmt->vars.count == 1)
-    return kl_icmp(l, LLVMIntULT, kl_lshr(l, lower_extent(l, r, 0), number(r, few)), r->count);
+    return kl_icmp(l, LLVMIntULT, kl_lshr(l, r->extents[0], number(r, few)), r->count);
   LLVMTypeRef f32 = LLVMFloatTypeInContext(l->context);
   LLVMValueRef elements = NULL, most = LLVMBuildUIToFP(kl_next(l), r->count, f32, "");
   for (size_t d = 0; d < r->stmt->vars.count; d++) {
-    LLVMValueRef extent = LLVMBuildUIToFP(kl_next(l), lower_extent(l, r, d), f32, "");
+    LLVMValueRef extent = LLVMBuildUIToFP(kl_next(l), r->extents[d], f32, "");
     elements = elements ? LLVMBuildFMul(kl_next(l), elements, extent, "") : extent;
   }
   most = LLVMBuildFMul(kl_next(l), most, LLVMConstReal(f32, (double)((uint64_t)1 << few)), "");
@@ -540,6 +541,8 @@ void kl_lower_strided_range(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef ra
    * loop. */
   r.rank = LLVMBuildFreeze(kl_next(l), is_narrow ? rank : kl_extend_position(l, rank), "");
   r.count = LLVMBuildFreeze(kl_next(l), is_narrow ? count : kl_extend_position(l, count), "");
+  KJ_ASSERT(stmt->extents.count <= KJ_MAX_RANK);
+  for (size_t d = 0; d < stmt->extents.count; d++) r.extents[d] = lower_extent(l, &r, d);
   if (kl_is_polled_twice(l, stmt)) lower_range_twice(l, &r);
   else lower_range_version(l, &r);
 }

@@ -75,12 +75,25 @@ static void check_stmt(void *data, kt_stmt *stmt)
   if (stmt->kind == KJ_TS_BLOCK_FOR) check->has_sync = true;
 }
 
+/* Each piece evaluates the extents, so they must not do anything that can be counted. A failure is
+ * reported once, whoever fails. */
+static bool do_extents_act(const kt_compilation *c, const kt_stmt *range)
+{
+  kt_effects effects = { 0 };
+  for (size_t i = 0; i < range->extents.count; i++)
+    kt_add_effects(c, range->extents.items[i], &effects);
+  return effects.acts || effects.writes;
+}
+
 /* Outside of its grid_ranges the list has no effect. */
 static bool only_ranges_write(const kt_compilation *c, const kt_stmts *list)
 {
   for (size_t i = 0; i < list->count; i++) {
     const kt_stmt *stmt = list->items[i];
-    if (stmt->kind == KJ_TS_GRID_FOR) continue;
+    if (stmt->kind == KJ_TS_GRID_FOR) {
+      if (do_extents_act(c, stmt)) return false;
+      continue;
+    }
     if (!stmt->body.count && !stmt->otherwise.count) {
       kt_effects effects = { 0 };
       kt_add_stmt_effects(c, stmt, &effects);

@@ -171,7 +171,7 @@ static void check_barrier(kp_simt_builder *b, const kt_stmt *stmt, const kp_simt
   kp_append_stmt(b->s, &check->body, failure);
   b->s->reads_off = true;
   kp_push_for_all(b, check, position);
-  b->has_left = true;
+  b->has_left = b->may_idle = true;
   kp_flush_run(b);
 }
 
@@ -252,7 +252,7 @@ void kp_push_active(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *p
   if (b->run.count && !b->is_run_guarded && b->is_run_masked && masked) kp_flush_run(b);
   if (!b->run.count) b->is_run_guarded = b->is_run_masked = masked;
   append_to_run(b, stmt);
-  if (kp_stmt_may_fail(stmt)) b->has_left = true;
+  if (kp_stmt_may_fail(stmt)) b->has_left = b->may_idle = true;
 }
 
 void kp_push_for_all(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
@@ -321,7 +321,7 @@ static void build_range(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_positio
     stmt->extents.items[i] = make_extent(b, stmt->extents.items[i], position);
   kp_flush_run(b);
   stmt->body = kp_drop_declarations(b->s, &stmt->body);
-  b->has_left |= kp_stmt_may_fail(stmt); /* in one of its rounds, before others */
+  if (kp_stmt_may_fail(stmt)) b->has_left = b->may_idle = true; /* in a round, before others */
   kp_guard(b, stmt, position);
   kp_emit_joint(b, stmt);
 }
@@ -354,6 +354,8 @@ void kp_build_joint_list(kp_simt_builder *b, const kt_stmts *list, const kp_simt
   for (size_t i = 0; i < list->count; i++) {
     kt_stmt *stmt = list->items[i];
     kp_simt_level level = kp_find_level(b->s, stmt, position);
+    if (kp_needs_active(b, stmt, level, position) && kp_build_rest_if_any(b, list, i, position))
+      return;
     if (level == KJ_LEVEL_JOINT) build_joint(b, stmt, position);
     else if (stmt->kind == KJ_TS_ASSIGN && !stmt->value) continue;
     else if (level == KJ_LEVEL_SCALAR) kp_build_scalar(b, stmt);

@@ -1,5 +1,5 @@
 /* What the files of the CPU's SIMT pass share. simt.c is its entry; inline_sync.c, launch_needs.c,
- * simt_control.c, uniform.c and slots.c are its steps. */
+ * simt_control.c, idle.c, uniform.c and slots.c are its steps. */
 #ifndef KJ_PASS_SIMT_H
 #define KJ_PASS_SIMT_H
 
@@ -93,6 +93,8 @@ kp_simt_position kp_enter_joint(const kp_simt *s, kt_stmt *stmt, const kp_simt_p
 /* Variables that are needed in several regions become slots, or are computed again where they are
  * needed. */
 void kp_place_variables(kp_simt *s);
+/* The iterations of a FOR whose range is constant and short, and 0 for all others. */
+uint64_t kp_short_trip_count(const kt_stmt *stmt);
 /* Worth computing again rather than keeping: arithmetic on positions, extents and the like. */
 bool kp_is_cheap(const kt_expr *expr, uint32_t budget);
 
@@ -129,6 +131,9 @@ typedef struct kp_simt_builder {
   bool is_run_masked;
   bool run_writes;
   bool has_left; /* some threads may have left the kernel */
+  /* All threads may be off where the builder stands (idle.c). False where at least one thread is
+   * active whenever this code runs. */
+  bool may_idle;
 } kp_simt_builder;
 
 /* Of what the pass itself adds. */
@@ -180,6 +185,10 @@ kt_var *kp_new_uniform(kp_simt_builder *b, const char *name, kjit_type type, kj_
 
 void kp_build_thread(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
 
+/* Fills a list of a statement that is emitted itself. */
+void kp_build_inside(kp_simt_builder *b, kt_stmts *to, const kt_stmts *from,
+                     const kp_simt_position *position);
+
 /* ---- simt.c: what they do together ---- */
 
 void kp_build_sync(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
@@ -188,8 +197,24 @@ void kp_build_sync(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *po
 void kp_emit_reduce(kp_simt_builder *b, kt_var *var, kt_expr *value, kj_location location,
                     const kp_simt_position *position);
 
+/* ---- idle.c: code between thread loops that needs an active thread ---- */
+
+/* All threads may be off in front of the statement, and to run it without an active thread could
+ * take long or not end. */
+bool kp_needs_active(kp_simt_builder *b, kt_stmt *stmt, kp_simt_level level,
+                     const kp_simt_position *position);
+/* To evaluate the operands of the statement could take long: they call a function with a loop. */
+bool kp_has_long_operand(const kt_compilation *c, const kt_stmt *stmt);
+/* From here on some thread is active. Returns whether the statements of the list from `first` on
+ * have been built, under an IF; else the caller goes on with them. */
+bool kp_build_rest_if_any(kp_simt_builder *b, const kt_stmts *list, size_t first,
+                          const kp_simt_position *position);
+
 /* ---- simt_control.c: control flow between thread loops ---- */
 
+/* Of a loop that synchronizes: it does not find out by itself, before it does anything, that no
+ * thread is active. */
+bool kp_needs_active_first(kp_simt_builder *b, kt_stmt *loop, const kp_simt_position *position);
 /* IF, FOR, WHILE, ONCE. */
 void kp_build_control(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position);
 

@@ -197,6 +197,7 @@ static kt_stmts mask_jumps(kp_simt_builder *b, const kt_stmts *list,
     if (stmt->kind == KJ_TS_ASSIGN && !stmt->value) continue;
     if (leaves_statement(stmt, inside)) {
       if (stmt->kind == KJ_TS_RETURN) b->has_left = true;
+      b->may_idle = true;
       kp_append_stmt(b->s, &masked, kp_set_off(b, kp_off_const(b, jump_code(b, stmt, position))));
       kp_append_stmt(b->s, &masked, kt_new_tstmt(b->s->c, KJ_TS_RETURN, stmt->location));
       continue;
@@ -233,9 +234,8 @@ kt_expr *kp_any_active(kp_simt_builder *b, const kp_simt_position *position)
   return kp_new_var(b->s, var, kp_no_location());
 }
 
-/* Fills a list of a statement that is emitted itself. */
-static void build_inside(kp_simt_builder *b, kt_stmts *to, const kt_stmts *from,
-                         const kp_simt_position *position)
+void kp_build_inside(kp_simt_builder *b, kt_stmts *to, const kt_stmts *from,
+                     const kp_simt_position *position)
 {
   kp_flush_run(b);
   kt_stmts filled = { 0 };
@@ -253,19 +253,24 @@ static void build_uniform_if(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_po
 {
   kp_flush_run(b);
   kt_stmts body = stmt->body, otherwise = stmt->otherwise;
-  bool had_left = b->has_left;
-  build_inside(b, &stmt->body, &body, position);
-  bool has_left = b->has_left;
+  bool had_left = b->has_left, could_idle = b->may_idle;
+  kp_build_inside(b, &stmt->body, &body, position);
+  bool has_left = b->has_left, may_idle = b->may_idle;
   b->has_left = had_left;
-  build_inside(b, &stmt->otherwise, &otherwise, position);
+  b->may_idle = could_idle;
+  kp_build_inside(b, &stmt->otherwise, &otherwise, position);
   b->has_left |= has_left;
+  b->may_idle |= may_idle;
   kp_emit_joint(b, stmt);
 }
 
 static void build_part(kp_simt_builder *b, const kt_stmts *list, const kp_simt_position *position)
 {
   kt_stmt *part = kt_new_if(b->s->c, kp_any_active(b, position), kp_no_location());
-  build_inside(b, &part->body, list, position);
+  bool could_idle = b->may_idle;
+  b->may_idle = false;
+  kp_build_inside(b, &part->body, list, position);
+  b->may_idle |= could_idle;
   kp_emit_joint(b, part);
 }
 
@@ -325,13 +330,36 @@ static void build_loop_body(kp_simt_builder *b, kt_stmt *stmt, const kt_stmts *f
   kt_stmts filled = { 0 };
   kt_stmts *outer = b->out;
   b->out = &filled;
+  bool could_idle = b->may_idle;
   if (condition) kp_push_active(b, condition, inner);
   if (may_empty) emit_stop_unless_any(b, inner);
+  if (may_empty) b->may_idle = false;
   kp_build_joint_list(b, from, inner);
   if (stmt->masks_continue) kp_restore_active(b, stmt, KJ_OFF_CONTINUE, inner);
+  /* the condition is evaluated before the body asks again */
+  if (may_empty && stmt->kind == KJ_TS_WHILE && kp_has_long_operand(b->s->c, stmt))
+    emit_stop_unless_any(b, inner);
   kp_flush_run(b);
+  b->may_idle |= could_idle || may_empty;
   b->out = outer;
   stmt->body = filled;
+}
+
+/* It asks in each iteration whether some thread is still in it. */
+static bool asks_each_time(kp_simt_builder *b, const kt_stmt *loop, const kp_simt_position *inner)
+{
+  if (!kp_has_uniform_header(b->s, loop) || loop->masks_break) return true;
+  bool may_leave = b->s->masks_return && has_return(&loop->body);
+  return (may_leave || kp_is_masked(b, inner)) && has_exit(&loop->body, 0);
+}
+
+bool kp_needs_active_first(kp_simt_builder *b, kt_stmt *loop, const kp_simt_position *position)
+{
+  KJ_ASSERT(loop->is_joint && kt_flow_of(loop) == KJ_FLOW_LOOP);
+  if (loop->kind == KJ_TS_FOR && kp_short_trip_count(loop)) return false;
+  kp_simt_frame frame;
+  kp_simt_position inner = kp_enter_joint(b->s, loop, position, &frame);
+  return kp_has_long_operand(b->s->c, loop) || !asks_each_time(b, loop, &inner);
 }
 
 static void build_loop(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position *position)
@@ -339,10 +367,8 @@ static void build_loop(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position
   kp_flush_run(b);
   kp_simt_frame frame;
   kp_simt_position inner = kp_enter_joint(b->s, stmt, position, &frame);
+  bool is_uniform = kp_has_uniform_header(b->s, stmt), may_empty = asks_each_time(b, stmt, &inner);
   if (b->s->masks_return && has_return(&stmt->body)) b->has_left = true;
-  bool is_uniform = kp_has_uniform_header(b->s, stmt);
-  bool may_empty =
-    !is_uniform || stmt->masks_break || (kp_is_masked(b, &inner) && has_exit(&stmt->body, 0));
   kt_stmts body = stmt->body;
   kt_stmt *condition = NULL;
   if (!is_uniform) { /* a divergent while: threads turn themselves off */
@@ -438,7 +464,9 @@ static void build_once(kp_simt_builder *b, kt_stmt *stmt, const kp_simt_position
   kp_simt_frame frame;
   kp_simt_position inner = kp_enter_joint(b->s, stmt, position, &frame);
   kt_stmts body = stmt->body;
-  build_inside(b, &stmt->body, &body, &inner);
+  bool could_idle = b->may_idle;
+  kp_build_inside(b, &stmt->body, &body, &inner);
+  b->may_idle |= could_idle;
   kp_emit_joint(b, stmt);
   if (stmt->masks_break) kp_restore_active(b, stmt, KJ_OFF_BREAK, position);
 }

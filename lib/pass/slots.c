@@ -285,7 +285,7 @@ static void remake_region(remaking *at, kt_stmt *stmt)
 
 /* ---- hints for lowering ---- */
 
-static uint64_t trip_count(const kt_stmt *stmt)
+uint64_t kp_short_trip_count(const kt_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_TS_FOR);
   if (!kt_is_constant(stmt->first) || !kt_is_constant(stmt->stop) ||
@@ -317,7 +317,7 @@ static uint64_t unroll(kt_stmt *stmt)
   uint64_t body = unroll_list(&stmt->body) + unroll_list(&stmt->otherwise);
   if (stmt->kind == KJ_TS_WHILE) return nodes + body + MAX_UNROLLED_NODES;
   if (stmt->kind != KJ_TS_FOR) return nodes + body;
-  uint64_t trips = trip_count(stmt);
+  uint64_t trips = kp_short_trip_count(stmt);
   if (!trips || trips * body > MAX_UNROLLED_NODES) return nodes + body + MAX_UNROLLED_NODES;
   if (stmt->unroll == KJ_UNROLL_NONE) stmt->unroll = KJ_UNROLL_FULL;
   return nodes + trips * body;

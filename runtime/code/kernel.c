@@ -84,26 +84,6 @@ static bool bind_lets(kjit_kernel *kernel, const ki_stmts *body)
   return true;
 }
 
-static bool is_let(const ki_stmt *stmt)
-{
-  if (stmt->kind != KJ_STMT_DECLARE) return false;
-  for (size_t i = 0; i < stmt->decls.count; i++)
-    if (stmt->decls.items[i]->kind != KJ_DECL_LET) return false;
-  return true;
-}
-
-static bool is_range_only(const ki_function *function)
-{
-  bool has_range = false;
-  for (size_t i = 0; i < function->body.count; i++) {
-    const ki_stmt *stmt = function->body.items[i];
-    bool is_range = stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE;
-    if (!is_range && !is_let(stmt)) return false;
-    has_range = has_range || is_range;
-  }
-  return has_range;
-}
-
 static bool has_grid_range(const ki_stmts *body)
 {
   for (size_t i = 0; i < body->count; i++) {
@@ -290,7 +270,7 @@ static bool describe_kernel(kjit_kernel *kernel)
   kernel->grid = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_GRID);
   kernel->launch_bounds = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_LAUNCH_BOUNDS);
   kernel->block_is_static = is_static(kernel, kernel->block);
-  kernel->is_range_only = is_range_only(function);
+  kernel->is_range_only = kj_is_range_only(function);
   kernel->has_callee_range = has_callee_range(kernel->module);
   if (!describe_shared(kernel)) return false;
   kernel->call_bytes = count_call_bytes(kernel);

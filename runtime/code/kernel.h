@@ -102,7 +102,7 @@ struct kjit_kernel {
   const ki_stmt **ranges; /* the grid_ranges of the kernel itself */
   uint32_t range_count;
   bool has_callee_range; /* a func may contain more */
-  bool is_range_only;    /* nothing but lets and grid_ranges: no iterations, nothing to do */
+  bool is_range_only;    /* kj_is_range_only: no iterations, nothing to do */
   kj_kernel_shared *shared;
   uint32_t shared_count;
   size_t call_bytes; /* of a call's memory, see kj_call */
@@ -256,5 +256,11 @@ bool kj_has_extern_ptx(const kjit_module *module);
 /* Lines of the disk cache's key: the symbol of each bound func, which contains the digest of code
  * for GPUs, and the name that the func has in the canonical text of the module. */
 void kj_add_extern_key(const kjit_module *module, bool takes_ptx, kj_buffer *text);
+
+/* ---- range_only.c ---- */
+
+/* The kernel consists of grid_ranges and of lets that only compute: without iterations there is
+ * nothing to do. */
+bool kj_is_range_only(const ki_function *function);
 
 #endif

@@ -163,6 +163,8 @@ LLVMValueRef kl_is_lane_active(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef
 void kl_set_lane_result(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef rank, LLVMValueRef value);
 /* i1: some thread of the call is active; constant where nobody is ever off. */
 LLVMValueRef kl_has_active_lane(kl_lowering *l, const kt_stmt *stmt);
+/* The number of the first active thread, or of the last thread if none is active. */
+LLVMValueRef kl_first_active(kl_lowering *l, const kt_stmt *stmt);
 /* The same among the threads [first, stop). */
 LLVMValueRef kl_has_active_among(kl_lowering *l, const kt_stmt *stmt, LLVMValueRef first,
                                  LLVMValueRef stop);

@@ -412,12 +412,23 @@ static void lower_nested_round(kl_lowering *l, const range *r, LLVMValueRef base
   end_nest(l, &nest, kl_end_parallel(l, &p));
 }
 
+/* Threads may fail in any round; without this question the rest of a range of any size would be
+ * counted through for no thread. */
+static void leave_rounds_unless_any(kl_lowering *l, const range *r, const kl_counted_loop *rounds)
+{
+  if (!r->stmt->is_guarded || !l->kernel->may_fail) return;
+  LLVMBasicBlockRef some = kl_new_block(l, "some");
+  kl_cond_br(l, kl_has_active_lane(l, r->stmt), some, rounds->loop.leave);
+  kl_move_to(l, some);
+}
+
 /* Element first + k belongs to thread k mod threads. */
 static void lower_rounds(kl_lowering *l, const range *r)
 {
   kl_cpu_state *s = kl_cpu(l);
   kl_counted_loop rounds = { .polled = r->stmt };
   kl_begin_loop(l, &rounds, r->first, r->last, kl_const64(l, s->thread_count), "rounds");
+  leave_rounds_unless_any(l, r, &rounds);
   if (s->block[1] * s->block[2] == 1) lower_linear_round(l, r, rounds.counter);
   else lower_nested_round(l, r, rounds.counter);
   rounds.id = plain_loop_id(l);

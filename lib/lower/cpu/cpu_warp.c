@@ -515,8 +515,7 @@ static LLVMValueRef reduce(kl_lowering *l, const kt_stmt *stmt)
   return kl_icmp(l, is_and ? LLVMIntEQ : LLVMIntNE, count, zero);
 }
 
-/* The first active thread, or the last one of all. */
-static LLVMValueRef first_active(kl_lowering *l, const kt_stmt *stmt)
+LLVMValueRef kl_first_active(kl_lowering *l, const kt_stmt *stmt)
 {
   LLVMValueRef found = kl_alloca(l, l->i32, "first");
   kl_store(l, first_thread(l), found);
@@ -537,7 +536,7 @@ void kl_cpu_reduce(kl_lowering *l, const kt_stmt *stmt)
   if (stmt->value && stmt->value->kind == KJ_T_BUILTIN) watch_barrier(l, stmt);
   if (!stmt->var) return;
   if (stmt->value && stmt->value->kind == KJ_T_VAR) {
-    kl_set_rank(l, first_active(l, stmt));
+    kl_set_rank(l, kl_first_active(l, stmt));
     value = kl_lower_expr(l, stmt->value);
   } else {
     value = reduce(l, stmt);
