@@ -245,6 +245,8 @@ typedef struct kj_failure_record {
 /* How tensor copies take an array argument: in boxes of elements, with zeros where a box leaves it.
  * The driver's descriptor, 128 bytes at a multiple of 64, is a parameter. */
 enum { KJ_MOST_MAPS = 16, KJ_MAP_RANK = 5, KJ_MAP_BYTES = 128, KJ_MAP_ALIGNMENT = 64 };
+/* Coordinates of elements are i32. A box that starts at the largest extent has coordinates, too. */
+enum { KJ_MAP_MOST_BOX = 256, KJ_MAP_MOST_EXTENT = INT32_MAX - (KJ_MAP_MOST_BOX - 1) };
 typedef struct kj_tensor_map {
   uint16_t argument;
   uint8_t rank, swizzle_bytes;

@@ -121,6 +121,8 @@ struct kl_lower_target {
   /* Ends the block: the current thread leaves the kernel, from an LLVM function too.
    * shares_failures: what it builds, and positions, are right anywhere in a function. */
   void (*leave_kernel)(kl_lowering *l);
+  /* Ends the block: `return` in the kernel itself. NULL: a branch to the kernel's end. */
+  void (*return_early)(kl_lowering *l);
   /* The same of a thread whose launch was interrupted, wherever it is; NULL: as leave_kernel. */
   void (*leave_interrupted)(kl_lowering *l);
   /* What interrupts launches is far away: see poll.c. */

@@ -622,7 +622,9 @@ static void lower_return(kl_lowering *l, const kt_stmt *stmt)
     LLVMValueRef value = kl_lower_expr(l, stmt->value);
     if (l->frame->result_alloca) kl_store(l, value, l->frame->result_alloca);
   }
-  kl_br(l, l->frame->leave);
+  bool is_kernel = !l->frame->caller && l->frame->instance == l->kernel;
+  if (is_kernel && l->target->return_early) l->target->return_early(l);
+  else kl_br(l, l->frame->leave);
 }
 
 static void lower_of_target(kl_lowering *l, const kt_stmt *stmt) { l->target->statement(l, stmt); }

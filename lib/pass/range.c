@@ -164,9 +164,35 @@ static bool has_small_offsets(pass *p, const kt_expr *array)
   return !array || ki_type(p->c->types, array->type)->space != KJ_SPACE_GENERIC;
 }
 
+/* A box may start anywhere, also far outside of the array: its start is a value, and no offset. */
+static bool is_tensor_copy(const kt_expr *e)
+{
+  return e->kind == KJ_T_BUILTIN && (e->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR ||
+                                     e->builtin->id == KJ_BUILTIN_CP_ASYNC_TENSOR_STORE);
+}
+
+static void count_operands(pass *p, const kt_expr *e)
+{
+  for (size_t i = 0; i < kt_operand_count(e); i++) count_uses(p, kt_operand(e, i), false);
+}
+
+/* The array and the start of a copy's source are below a LOAD. */
+static void count_tensor_copy(pass *p, const kt_expr *copy)
+{
+  for (size_t i = 0; i < kt_operand_count(copy); i++) {
+    const kt_expr *operand = kt_operand(copy, i);
+    if (operand && operand->kind == KJ_T_LOAD) count_operands(p, operand);
+    else count_uses(p, operand, false);
+  }
+}
+
 static void count_uses(pass *p, const kt_expr *e, bool feeds_subscript)
 {
   if (!e) return;
+  if (is_tensor_copy(e)) {
+    count_tensor_copy(p, e);
+    return;
+  }
   if (e->kind == KJ_T_VAR) {
     p->uses[e->var->index]++;
     if (feeds_subscript) p->subscript_uses[e->var->index]++;

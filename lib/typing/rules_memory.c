@@ -375,7 +375,7 @@ static void check_tile(kt_scope *s, const kt_operands *o, const kt_expr *tile, c
 {
   const ki_type_info *info = ki_type(s->c->types, tile->type),
                      *whole = ki_type(s->c->types, array->type);
-  enum { MOST_EXTENT = 256, UNIT = 16 };
+  enum { MOST_EXTENT = KJ_MAP_MOST_BOX, UNIT = 16 };
   if (!kt_is_array(s->c, tile->type) || info->space != KJ_SPACE_SHARED || !info->is_static)
     kt_fail(s->c, tile->location, KJIT_ERROR_TYPE,
             "`%s` needs a shared array with extents known at compile time as the tile, got %s",

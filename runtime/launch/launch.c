@@ -126,8 +126,11 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
     box[d] = map->box[own];
     steps[d] = 1;
     if (!extents[d]) return refuse_map(call, map, "it is empty", diagnostics);
-    if (extents[d] > UINT32_MAX)
-      return refuse_map(call, map, "a dimension of it is longer than 2^32 elements", diagnostics);
+    if (extents[d] > KJ_MAP_MOST_EXTENT)
+      return refuse_map(call, map,
+                        "a dimension of it is longer than 2^31 - 256 elements, and coordinates of "
+                        "tensor copies have 32 bits",
+                        diagnostics);
     if (d == 0) continue;
     strides[d - 1] = (uint64_t)kj_stride_of(bound, (uint8_t)own) * size;
     if (strides[d - 1] % UNIT)

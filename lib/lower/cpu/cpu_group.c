@@ -57,8 +57,9 @@ void kl_cpu_meet(kl_lowering *l, const kt_stmt *stmt)
                                        [KJ_BUILTIN_BARRIER_ARRIVE] = KJ_WAIT_NAMED_ARRIVE };
   const kt_expr *e = stmt->value;
   LLVMBasicBlockRef end = begin_if_any(l, stmt);
-  LLVMValueRef id = zero32(l), count = zero32(l), first = kl_cpu(l)->unit_first;
+  LLVMValueRef id = zero32(l), count = zero32(l);
   if (e->args.count) {
+    LLVMValueRef first = kl_first_active(l, stmt);
     id = kl_warp_operand32(l, stmt, 0, first);
     count = kl_warp_operand32(l, stmt, 1, first);
   }
@@ -319,6 +320,13 @@ static void copy_tensor_element(kl_lowering *l, const kl_tensor_copy *c, LLVMVal
   kl_go_on_in(l, end);
 }
 
+/* All of an index counts: one of 2^32 is outside, and not the first. */
+static LLVMValueRef lower_start(kl_lowering *l, const kt_expr *index)
+{
+  if (index->is_narrow) return kl_as_i64(l, kl_lower_index32(l, index));
+  return kl_build_convert(l, index->type, KJIT_I64, kl_lower_expr(l, index));
+}
+
 LLVMValueRef kl_cpu_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
 {
   kl_tensor_copy c = kl_lower_tensor_copy(l, expr);
@@ -326,7 +334,7 @@ LLVMValueRef kl_cpu_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
   kl_counted_loop loops[KJ_MAP_RANK];
   uint64_t bytes = kl_scalar_bytes(l, kl_type_info(l, c.tile.type)->element);
   for (uint32_t d = 0; d < c.map.rank; d++) {
-    start[d] = kl_as_i64(l, kl_lower_index32(l, c.start->items[d]));
+    start[d] = lower_start(l, c.start->items[d]);
     bytes *= c.map.box[d];
   }
   for (uint32_t d = 0; d < c.map.rank; d++) {

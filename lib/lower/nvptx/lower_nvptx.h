@@ -40,12 +40,29 @@ LLVMValueRef kl_shared_window(kl_lowering *l, LLVMValueRef pointer);
 #undef F
 LLVMValueRef kl_nvptx_cluster_position(kl_lowering *l, ki_builtin_id position, uint32_t dimension);
 
+/* nvptx_group.c */
+/* Builds `ask` again and again until it gives something other than 0. Interruptible code looks in
+ * between whether its launch was interrupted. */
+void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask,
+                         LLVMValueRef *args, unsigned count);
+/* Shared memory of the module's own, without a value at first. */
+LLVMValueRef kl_nvptx_shared_words(kl_lowering *l, const char *name, LLVMTypeRef word,
+                                   uint32_t count, uint32_t word_bytes);
+
+/* nvptx_grid.c */
+/* The kernel has a grid_sync, and so counts the threads that leave it. */
+bool kl_nvptx_counts_threads(kl_lowering *l);
+/* For such kernels: before the body, and on each way out, in threads that leave the kernel. */
+void kl_nvptx_begin_grid(kl_lowering *l);
+void kl_nvptx_leave_grid(kl_lowering *l);
+void kl_nvptx_sync_grid(kl_lowering *l, kj_location location);
+
 /* The rows of nvptx's table that are instructions and library calls; nvptx_kernel.c puts the table
  * together. */
 
 /* nvptx_memory.c */
 void kl_nvptx_barrier(kl_lowering *l);
-/* Before the body: what named barriers of interruptible code start with. */
+/* Before the body: the state that barriers of the block and of the grid start with. */
 void kl_nvptx_begin_block(kl_lowering *l);
 LLVMValueRef kl_nvptx_barrier_reduce(kl_lowering *l, ki_barrier_reduction reduction,
                                      LLVMValueRef predicate);

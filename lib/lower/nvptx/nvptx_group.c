@@ -84,18 +84,33 @@ static LLVMValueRef find_map(kl_lowering *l, const kj_tensor_map *wanted)
   return NULL;
 }
 
+/* Coordinates are signed numbers of 32 bits. A box that starts further out than they reach is as far
+ * outside as one that ends where the array begins, or as one that starts at the largest extent. */
+static LLVMValueRef lower_coordinate(kl_lowering *l, const kl_tensor_copy *copy, uint32_t d)
+{
+  const kt_expr *index = copy->start->items[d];
+  bool is_small = index->is_narrow || index->type == KJIT_I32 ||
+                  (index->kind == KJ_T_CONST && index->integer == (int32_t)index->integer);
+  if (is_small) return kl_lower_index32(l, index);
+  LLVMValueRef first = kl_const64(l, -(int64_t)copy->map.box[d]),
+               end = kl_const64(l, KJ_MAP_MOST_EXTENT);
+  LLVMValueRef at = kl_build_convert(l, index->type, KJIT_I64, kl_lower_expr(l, index));
+  return kl_as_i32(l, kl_intrinsic2(l, "llvm.smax", kl_intrinsic2(l, "llvm.smin", at, end), first));
+}
+
 /* Coordinates go from the innermost dimension out. */
 LLVMValueRef kl_nvptx_cp_async_tensor(kl_lowering *l, const kt_expr *expr)
 {
   kl_tensor_copy copy = kl_lower_tensor_copy(l, expr);
-  LLVMValueRef args[3 + KJ_MAP_RANK], map = find_map(l, &copy.map),
-                                      tile = kl_shared_window(l, copy.tile.pointer);
+  LLVMValueRef args[3 + KJ_MAP_RANK], coordinates[KJ_MAP_RANK],
+    map = find_map(l, &copy.map), tile = kl_shared_window(l, copy.tile.pointer);
   unsigned count = 0, rank = copy.map.rank, first = copy.is_store ? 1 : 2;
   const char *at = "", *constraints = copy.is_store ? "l" : "r,l";
   if (!copy.is_store) args[count++] = tile;
   args[count++] = map;
+  for (unsigned d = 0; d < rank; d++) coordinates[d] = lower_coordinate(l, &copy, d);
   for (unsigned d = 0; d < rank; d++) {
-    args[count++] = kl_lower_index32(l, copy.start->items[rank - 1 - d]);
+    args[count++] = coordinates[rank - 1 - d];
     at = kj_format(l->c->arena, "%s%s$%u", at, d ? ", " : "", first + d);
     constraints = kj_format(l->c->arena, "%s,r", constraints);
   }
@@ -168,42 +183,8 @@ static LLVMValueRef effect(kl_lowering *l, const char *text, const char *constra
 
 /* ---- barriers ---- */
 
-static LLVMValueRef product(kl_lowering *l, ki_builtin_id position)
-{
-  LLVMValueRef all = l->target->position(l, position, 0);
-  for (uint32_t d = 1; d < 3; d++) all = kl_mul(l, all, l->target->position(l, position, d));
-  return all;
-}
-
-static LLVMValueRef is_first_block(kl_lowering *l)
-{
-  LLVMValueRef any = l->target->position(l, KJ_BUILTIN_BLOCK_IDX, 0);
-  for (uint32_t d = 1; d < 3; d++)
-    any = kl_or(l, any, l->target->position(l, KJ_BUILTIN_BLOCK_IDX, d));
-  return kl_icmp(l, LLVMIntEQ, any, kl_const32(l, 0));
-}
-
-/* The driver gives each cooperative launch a word, which starts as 0: environment registers 1 and 2
- * hold the address of the record that it is the second word of, as CUDA's own headers have it.
- * Every block adds 1, the first one what lacks to 2^31: when all have come the top bit has turned,
- * and the word is ready for the next time. */
-static const char meet_grid[] =
-  "{ .reg .pred p; .reg .b32 lo, hi, old, now; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, "
-  "%envreg1; mov.b64 at, {lo, hi}; "
-  "atom.add.acq_rel.gpu.u32 old, [at+4], $0; again: ld.acquire.gpu.u32 now, [at+4]; xor.b32 now, "
-  "now, old; setp.ge.s32 p, now, 0; @p bra again; }";
-
-static const char enter_grid[] =
-  "{ .reg .b32 lo, hi; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, %envreg1; mov.b64 at, {lo, "
-  "hi}; atom.add.acq_rel.gpu.u32 $0, [at+4], $1; }";
-static const char ask_grid[] =
-  "{ .reg .pred p; .reg .b32 lo, hi, now; .reg .b64 at; mov.u32 lo, %envreg2; mov.u32 hi, "
-  "%envreg1; mov.b64 at, {lo, hi}; ld.acquire.gpu.u32 now, [at+4]; xor.b32 now, now, $1; "
-  "setp.lt.s32 p, now, 0; selp.u32 $0, 1, 0, p; }";
-
-/* Interruptible code looks while it waits: asks again until what `ask` says is not 0. */
-static void wait_until(kl_lowering *l, kj_location location, const kl_asm *ask, LLVMValueRef *args,
-                       unsigned count)
+void kl_nvptx_wait_until(kl_lowering *l, kj_location location, const kl_asm *ask,
+                         LLVMValueRef *args, unsigned count)
 {
   enum { COST = 4096 }; /* of asking once, which may take long, in expressions */
   LLVMBasicBlockRef again = kl_new_block(l, "wait"), over = kl_new_block(l, "over"),
@@ -218,34 +199,6 @@ static void wait_until(kl_lowering *l, kj_location location, const kl_asm *ask, 
   l->loop_count++;
 }
 
-static void meet_grid_interruptibly(kl_lowering *l, kj_location location, LLVMValueRef step)
-{
-  LLVMValueRef old = kl_build_asm(
-    l,
-    &(kl_asm){ .text = enter_grid, .constraints = "=r,r", .result = l->i32, .is_convergent = true },
-    &step, 1);
-  wait_until(l, location,
-             &(kl_asm){
-               .text = ask_grid, .constraints = "=r,r", .result = l->i32, .is_convergent = true },
-             &old, 1);
-}
-
-static void sync_grid(kl_lowering *l, kj_location location)
-{
-  LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");
-  l->target->barrier(l);
-  LLVMValueRef rank = l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0);
-  kl_go_on_if(l, kl_icmp(l, LLVMIntEQ, rank, kl_const32(l, 0)), leader, end);
-  LLVMValueRef others = kl_sub(l, product(l, KJ_BUILTIN_GRID_DIM), kl_const32(l, 1));
-  LLVMValueRef rest = kl_sub(l, LLVMConstInt(l->i32, 0x80000000u, false), others);
-  LLVMValueRef step = kl_select(l, is_first_block(l), rest, kl_const32(l, 1));
-  if (l->interrupt_word) meet_grid_interruptibly(l, location, step);
-  else effect(l, meet_grid, "r", &step, 1);
-  kl_go_on_in(l, end);
-  l->target->barrier(l);
-  l->loop_count++;
-}
-
 /* ---- named barriers of interruptible code ----
  *
  * The hardware's wait for a number of threads, and who has left is not among them: threads that
@@ -255,9 +208,8 @@ static void sync_grid(kl_lowering *l, kj_location location)
 
 enum { NAMED_BARRIERS = 16 };
 
-/* Shared memory of the module's own. */
-static LLVMValueRef shared_words(kl_lowering *l, const char *name, LLVMTypeRef word, uint32_t count,
-                                 uint32_t word_bytes)
+LLVMValueRef kl_nvptx_shared_words(kl_lowering *l, const char *name, LLVMTypeRef word,
+                                   uint32_t count, uint32_t word_bytes)
 {
   LLVMValueRef known = LLVMGetNamedGlobal(l->module, name);
   if (known) return known;
@@ -273,7 +225,7 @@ static LLVMValueRef shared_words(kl_lowering *l, const char *name, LLVMTypeRef w
 
 static LLVMValueRef named_barriers(kl_lowering *l)
 {
-  return shared_words(l, "kjit_named_barriers", l->i64, NAMED_BARRIERS, 8);
+  return kl_nvptx_shared_words(l, "kjit_named_barriers", l->i64, NAMED_BARRIERS, 8);
 }
 
 /* A wait for the cluster of a thread that has not arrived would never end, nor would the others' if
@@ -283,7 +235,7 @@ enum { MOST_THREADS = 1024 };
 
 static LLVMValueRef cluster_arrival(kl_lowering *l)
 {
-  LLVMValueRef bytes = shared_words(l, "kjit_cluster_arrivals", l->i8, MOST_THREADS, 1);
+  LLVMValueRef bytes = kl_nvptx_shared_words(l, "kjit_cluster_arrivals", l->i8, MOST_THREADS, 1);
   LLVMValueRef rank = kl_zext(l, l->target->position(l, KJ_BUILTIN_THREAD_RANK, 0), l->i64);
   return kl_inbounds_gep(l, l->i8, bytes, &rank, 1);
 }
@@ -319,6 +271,7 @@ static void begin_named_barriers(kl_lowering *l)
 void kl_nvptx_begin_block(kl_lowering *l)
 {
   block_needs needs = { 0 };
+  if (kl_nvptx_counts_threads(l)) kl_nvptx_begin_grid(l);
   if (!l->c->request->is_interruptible) return;
   for (size_t i = 0; i < l->c->instances.count; i++)
     kt_walk_tstmts(&l->c->instances.items[i]->body, NULL, find_needs, &needs);
@@ -358,12 +311,12 @@ static void meet_named(kl_lowering *l, kj_location location, LLVMValueRef id, LL
   kl_go_on_in(l, goes);
   LLVMValueRef args[2] = { address, round };
   if (waits)
-    wait_until(l, location,
-               &(kl_asm){ .text = ask_round,
-                          .constraints = "=r,r,r",
-                          .result = l->i32,
-                          .is_convergent = true },
-               args, 2);
+    kl_nvptx_wait_until(l, location,
+                        &(kl_asm){ .text = ask_round,
+                                   .constraints = "=r,r,r",
+                                   .result = l->i32,
+                                   .is_convergent = true },
+                        args, 2);
 }
 
 /* ---- barriers of clusters in interruptible code ---- */
@@ -389,7 +342,7 @@ LLVMValueRef kl_nvptx_group_barrier(kl_lowering *l, const kt_expr *expr)
 {
   static const char arrive[] = "barrier.cluster.arrive;", wait[] = "barrier.cluster.wait;";
   ki_builtin_id id = expr->builtin->id;
-  if (id == KJ_BUILTIN_GRID_SYNC) sync_grid(l, expr->location);
+  if (id == KJ_BUILTIN_GRID_SYNC) kl_nvptx_sync_grid(l, expr->location);
   if (kt_is_cluster_barrier(id)) check_cluster_barrier(l, expr);
   if (id == KJ_BUILTIN_CLUSTER_SYNC || id == KJ_BUILTIN_CLUSTER_ARRIVE)
     effect(l, arrive, "", NULL, 0);
@@ -485,7 +438,7 @@ LLVMValueRef kl_nvptx_mbarrier_wait(kl_lowering *l, const kt_expr *expr)
     .text = text, .constraints = constraints, .result = l->i32, .is_convergent = true
   };
   if (is_wait && l->interrupt_word) {
-    wait_until(l, expr->location, &ask, args, 2);
+    kl_nvptx_wait_until(l, expr->location, &ask, args, 2);
     return NULL;
   }
   if (is_wait)

@@ -185,7 +185,11 @@ static void begin_kernel(kl_lowering *l)
   kl_intrinsic(l, "llvm.nvvm.griddepcontrol.wait", NULL, 0, NULL, 0);
 }
 
-static void end_kernel(kl_lowering *l) { LLVMBuildRetVoid(kl_next(l)); }
+static void end_kernel(kl_lowering *l)
+{
+  if (kl_nvptx_counts_threads(l)) kl_nvptx_leave_grid(l);
+  LLVMBuildRetVoid(kl_next(l));
+}
 
 /* ---- positions ---- */
 
@@ -400,8 +404,17 @@ static LLVMValueRef stack_pointer(kl_lowering *l)
 /* A thread that has exited no longer counts at barriers. */
 static void leave_kernel(kl_lowering *l)
 {
+  if (kl_nvptx_counts_threads(l)) kl_nvptx_leave_grid(l);
   kl_intrinsic(l, "llvm.nvvm.exit", NULL, 0, NULL, 0);
   LLVMBuildUnreachable(kl_next(l));
+}
+
+/* Where threads are counted, the kernel's end is code that the lanes of a warp would come together
+ * for: one that has returned would wait there for those that wait for it to exit. */
+static void return_early(kl_lowering *l)
+{
+  if (kl_nvptx_counts_threads(l)) leave_kernel(l);
+  else kl_br(l, l->frame->leave);
 }
 
 static void finish_products(kl_lowering *l)
@@ -440,6 +453,7 @@ const kl_lower_target kl_nvptx_lowering_target = {
   .stack_pointer = stack_pointer,
   .print = kl_nvptx_print,
   .leave_kernel = leave_kernel,
+  .return_early = return_early,
   .shares_failures = true,
   .counts_down = true,
   .finish_products = finish_products,
