@@ -1,27 +1,29 @@
-/* nvptx: grid_sync, in whatever threads of the grid are still there.
+/* nvptx: grid_sync among the threads of the grid that have not left the kernel.
  *
- * Threads may leave the kernel early, by `return` or by a failure: single threads, a block's first
- * one, whole warps and whole blocks. The others must not wait for them. So a kernel with a
- * grid_sync counts, on two levels, who has arrived and who has left for good; whoever completes a
- * round, by arriving or by leaving, acts for all.
+ * Threads may leave the kernel early by `return` or by a failure: single threads, the first thread
+ * of a block, whole warps and whole blocks. The remaining threads must not wait for a thread that
+ * has left. A kernel with a grid_sync therefore counts arrivals and departures on two levels. The
+ * thread that completes a round, by arriving or by leaving, acts for all threads.
  *
- * The block: one word of shared memory, with the threads that have arrived in the lower half and
- * those that have left in the upper one. A thread leaves before it exits, and grid_sync starts with
- * a barrier, which a thread passes only when all others of the block have arrived there or have
- * exited. So nobody leaves while threads arrive, and the thread that makes both numbers together
- * the size of the block is the last one: it arrives at the grid for the block. The thread that
- * leaves last takes the block out of the grid.
+ * The block has one word of shared memory. The lower half counts the threads that have arrived, the
+ * upper half the threads that have left. A thread counts itself as left before it exits. grid_sync
+ * starts with a barrier, which a thread passes only when every other thread of the block has
+ * arrived at the barrier or has exited. So no thread leaves while threads arrive. The thread that
+ * makes the sum of both counts equal to the size of the block is the last thread of the block, and
+ * it arrives at the grid for the block. The thread that leaves last takes the block out of the
+ * grid.
  *
- * The grid: one word of global memory, which the driver gives to each cooperative launch:
+ * The grid has one word of global memory, which the driver gives to each cooperative launch:
  *
- *   bit 31      the phase: it changes where a round is complete
- *   bits 16-30  a count that starts each round at 2^15 less the blocks that are still there; each
- *               of them adds 1, by arriving or by leaving, and the carry changes the phase
- *   bits 0-15   blocks that have left
+ *   bit 31      the phase, which changes when a round is complete
+ *   bits 16-30  a count that starts each round at 2^15 minus the number of blocks that have not
+ *               left; each of these blocks adds 1 by arriving or by leaving, and the carry changes
+ *               the phase
+ *   bits 0-15   the number of blocks that have left
  *
- * The block that has changed the phase adds the start of the next round. The others need not wait
- * for that: without it the count cannot be full. Where all blocks have left, bits 0 to 30 are 0
- * again. A grid whose blocks are all resident has far fewer than 2^15 of them. */
+ * The block that has changed the phase adds the start of the next round. Other blocks need not wait
+ * for this addition, because the count cannot become full without it. After all blocks have left,
+ * bits 0 to 30 are 0 again. A grid whose blocks are all resident has far fewer than 2^15 blocks. */
 #include "lower/instruction.h"
 #include "lower/nvptx/lower_nvptx.h"
 
@@ -35,7 +37,7 @@ enum { COUNT_SHIFT = 16, FULL_COUNT = 1 << 15, LEFT_SHIFT = 16 };
 
 bool kl_nvptx_counts_threads(kl_lowering *l)
 {
-  /* A C function is called from kernels of others: CUDA's protocol, see sync_grid_of_others. */
+  /* C functions follow CUDA's protocol, see sync_grid_of_others. */
   return l->c->code->is_cooperative && !l->c->request->symbol;
 }
 
@@ -76,9 +78,9 @@ static LLVMValueRef block_word(kl_lowering *l)
   return kl_shared_window(l, kl_nvptx_shared_words(l, "kjit_grid_threads", l->i32, 1, 4));
 }
 
-/* Adds $2 for each thread of the warp that is here. Gives the word to the thread that was the last
- * one of the block to be counted, and 0 to all others. One lane adds for those that execute this
- * together, whatever the other lanes of the warp do: each set of lanes has its own mask. */
+/* Adds $2 for each thread that executes the text. Returns the word in the last thread of the block
+ * that is counted, and 0 in all other threads. One lane adds for the set of lanes that executes the
+ * text together. Each set of lanes has its own mask, so no lane is counted twice. */
 static const char count_threads[] =
   "{ .reg .pred other, last; .reg .b32 mask, before, lanes, word, come; mov.u32 $0, 0; "
   "activemask.b32 mask; mov.u32 before, %lanemask_lt; and.b32 before, before, mask; "
@@ -102,11 +104,11 @@ static void go_on_if_last(kl_lowering *l, LLVMValueRef word, LLVMBasicBlockRef l
 
 /* ---- the grid ---- */
 
-/* What the count of a round starts at, in its place, for $n blocks of which `left` have left. */
+/* Computes the start of a round, shifted to its bits, if `left` of the blocks have left. */
 #define NEXT_START(blocks) \
   "sub.u32 start, 0x8000, " blocks "; add.u32 start, start, left; shl.b32 start, start, 16; "
 
-/* Gives the word as it was. */
+/* Arrives, and returns the word before the arrival. */
 static const char arrive_text[] =
   "{ .reg .pred same; .reg .b32 left, start, now; " WORD_ADDRESS
   "atom.acq_rel.gpu.global.add.u32 $0, [at+4], 0x10000; add.u32 now, $0, 0x10000; "
@@ -114,8 +116,8 @@ static const char arrive_text[] =
   "and.b32 left, $0, 0xffff; " NEXT_START("$1") "red.relaxed.gpu.global.add.u32 [at+4], start; "
                                                 "came: }";
 
-/* It leaves, and where all others of the round have come starts the next one. The blocks that are
- * left may all have come to that meanwhile: then it is complete with its start. */
+/* Leaves. If this completes the round, adds the start of the next round. If all remaining blocks
+ * have already arrived in the next round, its start completes it, and the loop goes on. */
 static const char leave_text[] =
   "{ .reg .pred same, all; .reg .b32 left, start, now, before, more; " WORD_ADDRESS
   "mov.u32 more, 0x10001; "
@@ -182,7 +184,7 @@ static void sync_grid(kl_lowering *l, kj_location location)
   l->target->barrier(l);
   LLVMValueRef word = count_here(l, 1);
   go_on_if_last(l, word, last, met);
-  /* before it waits: an interrupted thread leaves from there */
+  /* The count is cleared before the wait, because an interrupted thread exits in the wait. */
   LLVMValueRef args[] = { block_word(l), kl_and(l, word, kl_const32(l, (1 << LEFT_SHIFT) - 1)) };
   args[1] = kl_sub(l, kl_const32(l, 0), args[1]);
   build(l, "red.relaxed.cta.shared.add.u32 [$0], $1;", "r,r", l->void_, args, 2);
@@ -194,9 +196,10 @@ static void sync_grid(kl_lowering *l, kj_location location)
 
 /* ---- C functions ---- */
 
-/* In a kernel that others wrote, which may use the word too: as CUDA's headers do, for blocks whose
- * threads are all there. Every block adds 1, the first one what lacks to 2^31: when all have come
- * the top bit has turned, and the word is ready for the next time. */
+/* A C function is called from a kernel that kjit did not compile and that may use the word, too. So
+ * the function follows the protocol of CUDA's headers, which needs the first thread of each block.
+ * Each block adds 1, and the first block adds the rest to 2^31. When all blocks have arrived, the
+ * top bit has changed and the word is ready for the next round. */
 static void sync_grid_of_others(kl_lowering *l, kj_location location)
 {
   LLVMBasicBlockRef leader = kl_new_block(l, "leader"), end = kl_new_block(l, "grid");

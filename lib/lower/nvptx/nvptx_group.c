@@ -84,8 +84,9 @@ static LLVMValueRef find_map(kl_lowering *l, const kj_tensor_map *wanted)
   return NULL;
 }
 
-/* Coordinates are signed numbers of 32 bits. A box that starts further out than they reach is as far
- * outside as one that ends where the array begins, or as one that starts at the largest extent. */
+/* Coordinates are signed numbers of 32 bits. A box that starts further out than they reach is as
+ * far outside as one that ends where the array begins, or as one that starts at the largest extent.
+ */
 static LLVMValueRef lower_coordinate(kl_lowering *l, const kl_tensor_copy *copy, uint32_t d)
 {
   const kt_expr *index = copy->start->items[d];
