@@ -10,8 +10,9 @@ _Noreturn void kj_fail_assertion(const char *condition, const char *file, int li
 
 #ifdef NDEBUG
 enum { KJ_HAS_ASSERTIONS = 0 };
-/* Compiled, so that it stays valid, but not evaluated. */
-#define KJ_ASSERT(condition) ((void)sizeof((condition) ? 1 : 0))
+/* Compiled, so that the condition stays valid and what it uses counts as used, but never evaluated:
+ * no code is left of it. */
+#define KJ_ASSERT(condition) ((void)(KJ_HAS_ASSERTIONS && (condition)))
 #else
 enum { KJ_HAS_ASSERTIONS = 1 };
 #define KJ_ASSERT(condition) \

@@ -1,9 +1,11 @@
-/* The runtime's mutexes. Builds with assertions count for each thread what it holds, and assert
- * that several are taken in one order everywhere, and none while the host's code runs. */
+/* The runtime's mutexes. Builds with assertions record which mutexes each thread holds. They assert
+ * that every thread takes several mutexes in the same order, that it holds none while the host's
+ * code runs, and that it holds the mutex of what it reads or changes (kj_is_locked_here). */
 #ifndef KJ_LOCK_H
 #define KJ_LOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "support/assert.h"
 
@@ -32,21 +34,39 @@ typedef enum kj_lock_order {
   KJ_LOCK_WORKERS          /* of the threads that help launches on the CPU */
 } kj_lock_order;
 
-/* lock.c: what this thread holds. */
-void kj_note_locked(kj_lock_order order);
-void kj_note_unlocked(kj_lock_order order);
+/* lock.c: the mutexes that this thread holds, recorded in builds with assertions only. */
+void kj_note_locked(const pthread_mutex_t *mutex, kj_lock_order order);
+void kj_note_unlocked(const pthread_mutex_t *mutex, kj_lock_order order);
 unsigned kj_count_locks(void);
+/* For assertions: whether this thread holds the mutex. */
+bool kj_is_locked_here(const pthread_mutex_t *mutex);
 
 static inline void kj_lock(pthread_mutex_t *mutex, kj_lock_order order)
 {
-  if (KJ_HAS_ASSERTIONS) kj_note_locked(order); /* before it may wait for ever */
+  if (KJ_HAS_ASSERTIONS) kj_note_locked(mutex, order); /* before it may wait for ever */
   pthread_mutex_lock(mutex);
 }
 
 static inline void kj_unlock(pthread_mutex_t *mutex, kj_lock_order order)
 {
   pthread_mutex_unlock(mutex);
-  if (KJ_HAS_ASSERTIONS) kj_note_unlocked(order);
+  if (KJ_HAS_ASSERTIONS) kj_note_unlocked(mutex, order);
+}
+
+/* Waits until the condition is signalled. The mutex is free meanwhile, so the caller has to hold
+ * it. */
+static inline void kj_wait_for(pthread_cond_t *changed, pthread_mutex_t *mutex)
+{
+  KJ_ASSERT(kj_is_locked_here(mutex));
+  pthread_cond_wait(changed, mutex);
+}
+
+/* Ends a mutex that no thread holds any more. */
+static inline void kj_destroy_mutex(pthread_mutex_t *mutex)
+{
+  int failure = pthread_mutex_destroy(mutex);
+  KJ_ASSERT(!failure);
+  (void)failure;
 }
 
 /* Before each call of the host's code (deleters, allocators, on_print, executors, stores): it may

@@ -69,7 +69,7 @@ static void destroy(kj_attachment *attachment)
 {
   ka_cache *cache = (ka_cache *)((char *)attachment - offsetof(ka_cache, attachment));
   attachment->runtime->algorithms = NULL;
-  pthread_mutex_destroy(&cache->mutex);
+  kj_destroy_mutex(&cache->mutex);
   free(cache);
 }
 

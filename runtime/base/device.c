@@ -18,6 +18,7 @@ void kj_attach_to_device(kjit_device *device, kj_attachment *attachment,
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   uint32_t count = atomic_load(&device->attachment_count);
   KJ_ASSERT(count < KJ_MOST_ATTACHMENTS);
+  for (uint32_t i = 0; i < count; i++) KJ_ASSERT(device->attachments[i] != attachment);
   device->attachments[count] = attachment;
   atomic_store_explicit(&device->attachment_count, count + 1, memory_order_release);
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
@@ -30,6 +31,7 @@ static uint32_t count_attachments(const kjit_device *device)
 
 void kj_relieve_device(kjit_device *device)
 {
+  kj_assert_no_locks();
   for (uint32_t i = 0; i < count_attachments(device); i++) {
     kj_attachment *at = device->attachments[i];
     if (at->class->relieve) at->class->relieve(at);
@@ -38,6 +40,7 @@ void kj_relieve_device(kjit_device *device)
 
 void kj_deliver_lines(kjit_device *device)
 {
+  kj_assert_no_locks(); /* the host's on_print is called */
   for (uint32_t i = 0; i < count_attachments(device); i++) {
     kj_attachment *at = device->attachments[i];
     if (at->class->deliver) at->class->deliver(at);
@@ -70,8 +73,10 @@ kjit_status kj_synchronize(kjit_device *device, bool whole, void *stream,
                            kj_diagnostics *diagnostics)
 {
   void *covered[KJ_MOST_ATTACHMENTS];
+  if (whole) kj_assert_no_locks();
   KJ_TRY(kj_check_device(device, diagnostics));
   uint32_t count = whole ? count_attachments(device) : 0;
+  KJ_ASSERT(count <= KJ_MOST_ATTACHMENTS);
   for (uint32_t i = 0; i < count; i++) {
     kj_attachment *at = device->attachments[i];
     covered[i] = at->class->begin_wait ? at->class->begin_wait(at) : NULL;
@@ -120,6 +125,7 @@ kjit_status kjit_synchronize_device(kjit_device *device)
 
 kj_launch_mark *kj_get_mark(kjit_device *device, const char *name)
 {
+  KJ_ASSERT(name);
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   kj_launch_mark *mark = atomic_load(&device->marks);
   while (mark && strcmp(mark->name, name)) mark = mark->next;
@@ -139,6 +145,7 @@ kj_launch_mark *kj_get_mark(kjit_device *device, const char *name)
 
 void kj_note_synchronized(kjit_device *device, bool whole, void *stream, uint64_t epoch)
 {
+  KJ_ASSERT(epoch && epoch < atomic_load(&device->epoch)); /* the wait has begun a new one */
   if (whole) {
     uint64_t known = atomic_load(&device->synchronized_epoch);
     while (known < epoch &&
@@ -220,6 +227,7 @@ static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
   atomic_fetch_add(&device->generation, 1);
   atomic_store(&device->captures, 0);
   atomic_store(&device->peers, 0);
+  kj_assert_no_locks();
   forget_attached(device);
   uint64_t epoch = atomic_fetch_add(&device->epoch, 1);
   kj_note_synchronized(device, true, NULL, epoch);
@@ -248,6 +256,7 @@ kjit_status kjit_reset_device(kjit_device *device)
 const char *kj_device_text(const kjit_device *device, char text[24])
 {
   if (device->operations->is_single) return device->operations->name;
+  KJ_ASSERT(device->info.ordinal >= 0);
   snprintf(text, 24, "%s:%d", device->operations->name, device->info.ordinal);
   return text;
 }
@@ -359,6 +368,7 @@ static kjit_status change_access(kjit_device *device, kjit_device *peer, bool is
   if (peer->info.ordinal >= MOST_PEERS)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                     "peer access is supported for the first %d GPUs", MOST_PEERS);
+  KJ_ASSERT(peer->info.ordinal >= 0);
   uint64_t bit = (uint64_t)1 << peer->info.ordinal;
   if (!is_on) {
     KJ_TRY(device->operations->change_peer_access(device, peer, false, diagnostics));

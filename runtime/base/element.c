@@ -16,7 +16,9 @@ uint32_t kj_element_alignment(const ki_types *types, kjit_type type)
 {
   const ki_type_info *info = ki_type(types, type);
   if (info->class_ == KJ_CLASS_COMPLEX) return info->size_bytes / 2;
-  return ki_alignment(types, type);
+  uint32_t alignment = ki_alignment(types, type);
+  KJ_ASSERT(alignment && (alignment & (alignment - 1)) == 0);
+  return alignment;
 }
 
 kjit_type kj_type_of_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type given)

@@ -14,6 +14,7 @@ typedef struct slot {
   uint64_t closed_at;       /* the waits that had begun when it was closed */
   kj_interrupt_slot next;   /* free or closed: the next one; 0: none */
   bool ends_with_time;      /* freed when its time is over */
+  bool is_listed;           /* free or closed */
 } slot;
 
 typedef struct page {
@@ -46,11 +47,13 @@ static page *page_of(struct kj_interrupts *all, kj_interrupt_slot number)
 
 static slot *slot_of(struct kj_interrupts *all, kj_interrupt_slot number)
 {
+  KJ_ASSERT(number < SLOTS * PAGES && page_of(all, number));
   return &page_of(all, number)->slots[number % SLOTS];
 }
 
 static uint64_t address_of(struct kj_interrupts *all, kj_interrupt_slot number)
 {
+  KJ_ASSERT(number < SLOTS * PAGES && page_of(all, number) && page_of(all, number)->address);
   return page_of(all, number)->address + number % SLOTS * sizeof(kj_interrupt_word);
 }
 
@@ -98,18 +101,34 @@ void kj_interrupt_device(kjit_device *device)
     raise_slot(all, i, newest);
 }
 
-/* ---- words ---- */
+/* ---- words; under the mutex ---- */
 
 static void push(struct kj_interrupts *all, kj_interrupt_slot *list, kj_interrupt_slot number)
 {
-  slot_of(all, number)->next = *list;
+  slot *pushed = slot_of(all, number);
+  KJ_ASSERT(kj_is_locked_here(&all->mutex));
+  KJ_ASSERT(number && !pushed->is_listed); /* word 0 is the default stream's, and stays */
+  pushed->next = *list;
+  pushed->is_listed = true;
   *list = number;
+}
+
+/* The first one of a list that is not empty. */
+static slot *pop(struct kj_interrupts *all, kj_interrupt_slot *list)
+{
+  slot *first = slot_of(all, *list);
+  KJ_ASSERT(kj_is_locked_here(&all->mutex));
+  KJ_ASSERT(*list && first->is_listed);
+  *list = first->next;
+  first->is_listed = false;
+  return first;
 }
 
 static kjit_status add_page(struct kj_interrupts *all, kj_diagnostics *diagnostics)
 {
   uint32_t count = atomic_load(&all->page_count);
   void *words = NULL;
+  KJ_ASSERT(kj_is_locked_here(&all->mutex) && !all->free);
   if (count == PAGES)
     return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
                     "at most %d streams, interrupters, graphs and launches with a time limit are "
@@ -124,6 +143,7 @@ static kjit_status add_page(struct kj_interrupts *all, kj_diagnostics *diagnosti
     return status;
   }
   made->words = words;
+  KJ_ASSERT(count < PAGES && !atomic_load(&all->pages[count]));
   atomic_store_explicit(&all->pages[count], made, memory_order_release);
   for (uint32_t i = SLOTS; i-- > 0;)
     if (count || i) push(all, &all->free, count * SLOTS + i);
@@ -131,15 +151,14 @@ static kjit_status add_page(struct kj_interrupts *all, kj_diagnostics *diagnosti
   return KJIT_OK;
 }
 
-/* Under the mutex. */
 static kjit_status take(struct kj_interrupts *all, kj_diagnostics *diagnostics,
                         kj_interrupt_slot *number)
 {
   if (!all->free) KJ_TRY(add_page(all, diagnostics));
   *number = all->free;
-  slot *taken = slot_of(all, *number);
-  all->free = taken->next;
-  taken->deadline_ns = 0;
+  slot *taken = pop(all, &all->free);
+  KJ_ASSERT(!atomic_load(&taken->number) && !atomic_load(&taken->listens));
+  KJ_ASSERT(!taken->deadline_ns);
   taken->ends_with_time = false;
   page_of(all, *number)->words[*number % SLOTS].base = 0;
   return KJIT_OK;
@@ -180,6 +199,7 @@ void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot number)
   lock(all);
   bool is_there = number < count_slots(all); /* else the device was reset */
   if (is_there && device->operations->is_queued) {
+    KJ_ASSERT(slot_of(all, number)->closed_at <= all->waits);
     slot_of(all, number)->closed_at = all->waits;
     push(all, &all->closed, number);
   } else if (is_there) give(all, number);
@@ -192,6 +212,7 @@ void kj_close_interrupt_slot(kjit_device *device, kj_interrupt_slot number)
 static uint64_t look_at_deadlines(struct kj_interrupts *all, uint64_t now)
 {
   uint64_t next = UINT64_MAX;
+  KJ_ASSERT(kj_is_locked_here(&all->mutex));
   for (kj_interrupt_slot i = 1, count = count_slots(all); i < count; i++) {
     slot *slot = slot_of(all, i);
     if (!slot->deadline_ns) continue;
@@ -199,6 +220,7 @@ static uint64_t look_at_deadlines(struct kj_interrupts *all, uint64_t now)
       if (slot->deadline_ns < next) next = slot->deadline_ns;
       continue;
     }
+    KJ_ASSERT(!slot->is_listed && atomic_load(&slot->number));
     slot->deadline_ns = 0;
     raise_slot(all, i, atomic_load(&slot->number));
     if (slot->ends_with_time) give(all, i);
@@ -215,7 +237,7 @@ static void *watch(void *data)
     all->wakes_at_ns = look_at_deadlines(all, kj_clock_ns());
     struct timespec until = { .tv_sec = (time_t)(all->wakes_at_ns / SECOND),
                               .tv_nsec = (long)(all->wakes_at_ns % SECOND) };
-    if (all->wakes_at_ns == UINT64_MAX) pthread_cond_wait(&all->changed, &all->mutex);
+    if (all->wakes_at_ns == UINT64_MAX) kj_wait_for(&all->changed, &all->mutex);
     else pthread_cond_timedwait(&all->changed, &all->mutex, &until);
   }
   unlock(all);
@@ -245,6 +267,7 @@ static kjit_status begin_limited(struct kj_interrupts *all, kj_interrupt_slot li
   KJ_TRY(start_watchdog(all, diagnostics));
   KJ_TRY(take(all, diagnostics, &launch->own));
   slot *own = slot_of(all, launch->own);
+  KJ_ASSERT(listens < count_slots(all) && all->has_watchdog);
   launch->number = atomic_fetch_add(&all->newest, 1) + 1;
   launch->word = address_of(all, launch->own);
   atomic_store(&own->number, launch->number);
@@ -283,6 +306,7 @@ kjit_status kj_begin_interruptible(kjit_device *device, kj_interrupt_slot listen
   }
   launch->number = atomic_fetch_add_explicit(&all->newest, 1, memory_order_relaxed) + 1;
   launch->word = address_of(all, listens);
+  KJ_ASSERT(launch->number && launch->word && !launch->own);
   return KJIT_OK;
 }
 
@@ -326,6 +350,7 @@ kjit_status kj_find_graph_word(kjit_device *device, kj_interrupt_slot own,
                                kj_diagnostics *diagnostics, kj_interruptible_launch *launch)
 {
   if (!device->interrupts) return refuse(diagnostics);
+  KJ_ASSERT(own && own < count_slots(device->interrupts));
   *launch = (kj_interruptible_launch){ .word = address_of(device->interrupts, own) };
   return KJIT_OK;
 }
@@ -338,6 +363,8 @@ kjit_status kj_number_graph(kjit_device *device, kj_interrupt_slot own, kj_inter
   uint64_t number = atomic_fetch_add(&all->newest, 1) + 1,
            base = address_of(all, own) + offsetof(kj_interrupt_word, base);
   slot *slot = slot_of(all, own);
+  KJ_ASSERT(own && !slot->is_listed && atomic_load(&slot->number) < number);
+  KJ_ASSERT(listens < count_slots(all) && listens != own);
   atomic_store(&slot->listens, 0);
   atomic_store(&slot->number, number);
   atomic_store(&slot->listens, listens + 1);
@@ -373,9 +400,10 @@ static void destroy(kj_attachment *attachment)
 {
   struct kj_interrupts *all = (struct kj_interrupts *)attachment;
   stop_watchdog(all);
+  KJ_ASSERT(all->device->interrupts == all && !all->has_watchdog);
   all->device->interrupts = NULL;
   drop_pages(all, !atomic_load(&all->device->lost));
-  pthread_mutex_destroy(&all->mutex);
+  kj_destroy_mutex(&all->mutex);
   pthread_cond_destroy(&all->changed);
   free(all);
 }
@@ -405,14 +433,15 @@ static void end_wait(kj_attachment *attachment, void *covered, bool is_done)
   struct kj_interrupts *all = (struct kj_interrupts *)attachment;
   if (!is_done) return;
   lock(all);
-  kj_interrupt_slot number = all->closed;
+  KJ_ASSERT((uintptr_t)covered && (uintptr_t)covered <= all->waits);
+  kj_interrupt_slot closed = all->closed;
   all->closed = 0;
-  while (number) {
-    slot *slot = slot_of(all, number);
-    kj_interrupt_slot next = slot->next;
+  while (closed) {
+    kj_interrupt_slot number = closed;
+    const slot *slot = pop(all, &closed);
+    KJ_ASSERT(slot->closed_at <= all->waits);
     if (slot->closed_at < (uintptr_t)covered) give(all, number);
     else push(all, &all->closed, number);
-    number = next;
   }
   unlock(all);
 }
@@ -459,6 +488,7 @@ void kjit_interrupt_stream(kjit_stream *stream)
   if (!stream || ki_is_forked(stream->object.device->context)) return;
   kjit_device *device = stream->object.device;
   kj_interrupt_slot slot = atomic_load_explicit(&stream->interrupts, memory_order_acquire);
+  KJ_ASSERT(!slot || !is_default(stream)); /* whose word is 0 */
   if (slot || is_default(stream)) kj_interrupt_slot_now(device, slot);
 }
 

@@ -31,7 +31,7 @@ static inline kj_stream_id kj_read_use(const kj_last_use *use, uint32_t i)
 
 /* Adds one that is not there yet; by any thread. The others only by who owns the memory alone. */
 void kj_add_use(kj_last_use *use, kj_stream_id stream);
-/* to: empty, or the first of them. */
+/* `to` is empty, or holds one stream, in whose place the first one of `from` comes. */
 void kj_copy_uses(kj_last_use *to, const kj_last_use *from);
 /* Whether there is none but that one; NONE: whether there is none. */
 bool kj_is_only_use(const kj_last_use *use, kj_stream_id stream);

@@ -3,16 +3,21 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "support/assert.h"
 
 extern char **environ;
 
 bool kj_lift_file(int *file, int least)
 {
+  KJ_ASSERT(least >= 0);
   int lifted = fcntl(*file, F_DUPFD_CLOEXEC, least);
   if (*file >= 0) close(*file);
   *file = lifted;
+  KJ_ASSERT(lifted < 0 || lifted >= least);
   return lifted >= 0;
 }
 
@@ -44,6 +49,8 @@ int kj_start_program(pid_t *child, const char *const *arguments, const int *file
 {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
+  KJ_ASSERT(arguments[0] && strchr(arguments[0], '/'));
+  for (size_t i = 0; i < count; i++) KJ_ASSERT(files[i] < 0 || files[i] >= (int)count);
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   int failure = add_actions(&actions, files, count);
@@ -59,6 +66,7 @@ int kj_start_program(pid_t *child, const char *const *arguments, const int *file
 void kj_kill_program(pid_t child)
 {
   siginfo_t info;
+  KJ_ASSERT(child > 0); /* 0 and below are groups of processes */
   if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0)
     (void)kill(child, SIGKILL);
 }

@@ -8,11 +8,20 @@
 
 /* ---- attachments ---- */
 
+/* For assertions; under objects_mutex. */
+static bool is_attached(const kj_runtime *runtime, const kj_attachment *attachment)
+{
+  const kj_attachment *at = runtime->attachments;
+  while (at && at != attachment) at = at->next;
+  return at;
+}
+
 void kj_attach_to_runtime(kj_runtime *runtime, kj_attachment *attachment,
                           const kj_attachment_class *class)
 {
   *attachment = (kj_attachment){ .class = class, .runtime = runtime };
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  KJ_ASSERT(!is_attached(runtime, attachment));
   attachment->next = runtime->attachments; /* the last one ends first */
   runtime->attachments = attachment;
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
@@ -21,6 +30,7 @@ void kj_attach_to_runtime(kj_runtime *runtime, kj_attachment *attachment,
 /* Both: the last one first. */
 static void stop_attachments(kj_runtime *runtime)
 {
+  kj_assert_no_locks();
   for (kj_attachment *at = runtime->attachments, *next; at; at = next) {
     next = at->next;
     if (at->class->stop) at->class->stop(at);
@@ -44,8 +54,11 @@ static void close_device(kjit_device *device)
   for (uint32_t i = atomic_load(&device->attachment_count); i-- > 0;) {
     kj_attachment *at = device->attachments[i];
     atomic_store(&device->attachment_count, i); /* the others may still wait for the device */
+    KJ_ASSERT(at->device == device && at->runtime == device->runtime);
     if (at->class->destroy) at->class->destroy(at);
   }
+  KJ_ASSERT(!device->memory && !device->prints && !device->interrupts && !device->unloading);
+  KJ_ASSERT(!device->failure_slots && !device->alive);
   device->operations->close(device);
   for (kj_launch_mark *mark = atomic_load(&device->marks), *next; mark; mark = next) {
     next = mark->next;
@@ -53,8 +66,30 @@ static void close_device(kjit_device *device)
     free(mark);
   }
   free(device->fault);
-  pthread_mutex_destroy(&device->mutex);
+  kj_destroy_mutex(&device->mutex);
   free(device);
+}
+
+/* What every kind of device has: the functions that base/device.h does not allow to be NULL. */
+static void check_operations(const kj_device_operations *operations)
+{
+  KJ_ASSERT(operations->name && operations->count && operations->forget && operations->open &&
+            operations->close && operations->synchronize);
+  KJ_ASSERT(operations->allocate && operations->release && operations->copy && operations->set);
+  KJ_ASSERT(operations->load && operations->unload && operations->launch);
+  KJ_ASSERT(!operations->begin_capture == !operations->end_capture);
+}
+
+/* What open and the layers have made. */
+static void check_device(const kjit_device *device)
+{
+  const kj_device_operations *operations = device->operations;
+  KJ_ASSERT(device->info.kind == operations->kind && device->info.name == device->name);
+  KJ_ASSERT(device->info.target == device->target && device->target[0]);
+  KJ_ASSERT(!device->memory == !operations->is_queued);
+  KJ_ASSERT(!device->prints == !operations->is_queued);
+  KJ_ASSERT(!device->interrupts == !device->context->config.interruptible);
+  KJ_ASSERT(device->info.max_threads_per_block && device->info.max_grid[0]);
 }
 
 static kjit_status open_device_layers(kjit_device *device, kj_diagnostics *diagnostics)
@@ -73,6 +108,7 @@ static kjit_status open_device(kj_runtime *runtime, const kj_device_operations *
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   memset(made, 0, sizeof *made);
   made->number = atomic_fetch_add(&last_number, 1) + 1;
+  check_operations(operations);
   made->context = runtime->context;
   made->runtime = runtime;
   made->operations = operations;
@@ -85,6 +121,7 @@ static kjit_status open_device(kj_runtime *runtime, const kj_device_operations *
   pthread_mutex_init(&made->mutex, NULL);
   kjit_status status = operations->open(made, diagnostics);
   if (status == KJIT_OK) status = open_device_layers(made, diagnostics);
+  if (status == KJIT_OK) check_device(made);
   if (status == KJIT_OK) *device = made;
   else close_device(made);
   return status;
@@ -108,12 +145,21 @@ static void wait_for_calls(const kjit_context *context)
   }
 }
 
+/* For assertions; under objects_mutex: the object's neighbours in the list know it. */
+static bool is_listed(const kj_runtime *runtime, const kj_object *object)
+{
+  return (object->previous ? object->previous->next : runtime->objects) == object &&
+         (!object->next || object->next->previous == object);
+}
+
 static void unlink_object(kj_runtime *runtime, kj_object *object)
 {
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  KJ_ASSERT(!object->is_left && is_listed(runtime, object));
   if (object->previous) object->previous->next = object->next;
   if (!object->previous) runtime->objects = object->next;
   if (object->next) object->next->previous = object->previous;
+  object->previous = object->next = NULL;
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
 
@@ -125,7 +171,9 @@ static void end_objects(kj_runtime *runtime)
     kj_object *object = runtime->objects;
     unlink_object(runtime, object);
     object->is_left = true;
+    kj_assert_no_locks();
     object->destroy(object);
+    KJ_ASSERT(runtime->objects != object);
   }
 }
 
@@ -159,8 +207,11 @@ static void destroy_runtime(void *data)
   kj_runtime *runtime = data;
   for (uint32_t i = 0; i < runtime->kind_count; i++) close_kind(&runtime->kinds[i]);
   destroy_attachments(runtime);
-  pthread_mutex_destroy(&runtime->objects_mutex);
-  pthread_mutex_destroy(&runtime->print_mutex);
+  KJ_ASSERT(!runtime->objects && !runtime->captures && !runtime->loaded);
+  KJ_ASSERT(!runtime->loaded_bytes && !atomic_load(&runtime->parked));
+  KJ_ASSERT(!runtime->is_delivering);
+  kj_destroy_mutex(&runtime->objects_mutex);
+  kj_destroy_mutex(&runtime->print_mutex);
   kj_free_buffer(&runtime->lines);
   free(runtime);
 }
@@ -183,6 +234,7 @@ static kj_runtime *make_runtime(kjit_context *context)
   pthread_mutex_init(&runtime->objects_mutex, NULL);
   pthread_mutex_init(&runtime->print_mutex, NULL);
   while (kj_device_kinds[runtime->kind_count]) {
+    KJ_ASSERT(runtime->kind_count < KJ_MOST_KINDS);
     runtime->kinds[runtime->kind_count].operations = kj_device_kinds[runtime->kind_count];
     runtime->kind_count++;
   }
@@ -214,11 +266,14 @@ void kj_add_object(kjit_device *device, kj_object *object, void (*destroy)(kj_ob
   object->device = device;
   object->generation = atomic_load(&device->generation);
   object->destroy = destroy;
+  KJ_ASSERT(runtime && destroy && !object->is_left);
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
+  KJ_ASSERT(runtime->objects != object);
   object->previous = NULL;
   object->next = runtime->objects;
   if (object->next) object->next->previous = object;
   runtime->objects = object;
+  KJ_ASSERT(is_listed(runtime, object));
   kj_unlock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
 }
 
@@ -236,6 +291,8 @@ static kjit_device ended_device = { .context = &ki_ended_context, .operations = 
 
 void kj_free_object(kj_object *object, void *memory)
 {
+  KJ_ASSERT(!object->previous && !object->next && object->device != &ended_device);
+  KJ_ASSERT(!object->device || object->device->runtime->objects != object);
   if (!object->is_left) {
     free(memory);
     return;
@@ -261,6 +318,7 @@ void kj_note_alive(kjit_stream *stream)
   kjit_device *device = stream->object.device;
   if (!KJ_HAS_ASSERTIONS) return;
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  for (const kjit_stream *at = device->alive; at; at = at->next_alive) KJ_ASSERT(at != stream);
   stream->next_alive = device->alive;
   device->alive = stream;
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
@@ -273,6 +331,7 @@ void kj_note_destroyed(kjit_stream *stream)
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   kjit_stream **at = &device->alive;
   while (*at && *at != stream) at = &(*at)->next_alive;
+  KJ_ASSERT(*at || !stream->is_owned);
   if (*at) *at = stream->next_alive; /* not one of the device's own */
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
 }
@@ -301,7 +360,9 @@ kj_kind *kj_find_kind(kj_runtime *runtime, kjit_device_kind kind)
 static kjit_status open_kind(kj_runtime *runtime, kj_kind *kind, const kj_driver_source *source,
                              kj_diagnostics *diagnostics)
 {
+  KJ_ASSERT(kj_is_locked_here(&runtime->context->runtime_mutex));
   if (atomic_load(&kind->is_open)) return KJIT_OK;
+  KJ_ASSERT(!kind->devices && !kind->shared && !kind->count);
   uint32_t count = 0;
   void *shared = NULL;
   KJ_TRY(kind->operations->count(runtime->context, source, diagnostics, &shared, &count));
@@ -322,6 +383,7 @@ static kjit_status make_device(kj_runtime *runtime, kj_kind *kind, int32_t ordin
                                kj_diagnostics *diagnostics, kjit_device **device)
 {
   const char *name = kind->operations->name;
+  KJ_ASSERT(kj_is_locked_here(&runtime->context->runtime_mutex));
   KJ_TRY(open_kind(runtime, kind, NULL, diagnostics));
   if (ordinal < 0 || (uint32_t)ordinal >= kind->count)
     return kind->operations->is_single
@@ -332,6 +394,7 @@ static kjit_status make_device(kj_runtime *runtime, kj_kind *kind, int32_t ordin
   *device = atomic_load_explicit(&kind->devices[ordinal], memory_order_acquire);
   if (*device) return KJIT_OK;
   KJ_TRY(open_device(runtime, kind->operations, kind->shared, ordinal, diagnostics, device));
+  KJ_ASSERT((*device)->info.ordinal == ordinal && !atomic_load(&kind->devices[ordinal]));
   atomic_store_explicit(&kind->devices[ordinal], *device, memory_order_release);
   return KJIT_OK;
 }
@@ -370,6 +433,7 @@ kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics,
                               kjit_device **device)
 {
   uint32_t i = 0;
+  KJ_ASSERT(runtime->kind_count);
   while (i + 1 < runtime->kind_count && !count_devices(runtime, &runtime->kinds[i])) i++;
   return kj_find_device(runtime, runtime->kinds[i].operations->kind, 0, diagnostics, device);
 }
@@ -377,6 +441,7 @@ kjit_status kj_default_device(kj_runtime *runtime, kj_diagnostics *diagnostics,
 static kjit_status add_kind(kj_runtime *runtime, const kj_device_operations *operations,
                             kj_diagnostics *diagnostics)
 {
+  KJ_ASSERT(kj_is_locked_here(&runtime->context->runtime_mutex));
   if (kj_find_kind(runtime, operations->kind) || runtime->kind_count == KJ_MOST_KINDS)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "there is a kind of device %d already",
                     (int)operations->kind);

@@ -74,6 +74,7 @@ static inline uint64_t kj_count_dense(const int64_t *shape, const int64_t *strid
 static inline uint64_t kj_array_form(kjit_type element, uint32_t rank, int32_t device_type,
                                      uint32_t facts)
 {
+  KJ_ASSERT(rank <= KJ_MAX_RANK && facts < 1u << 15); /* each has bits of its own in the word */
   return (uint64_t)element | (uint64_t)(rank & 255) << 32 | (uint64_t)(device_type & 255) << 40 |
          (uint64_t)facts << 48 | (uint64_t)1 << 63;
 }
@@ -142,6 +143,7 @@ void kj_note_destroyed(kjit_stream *stream);
 static inline kj_stream_id kj_id_of(const kjit_stream *stream, const kjit_device *device)
 {
   if (!stream) return (kj_stream_id)device->number << KJ_STREAM_BITS;
+  KJ_ASSERT(stream->id >> KJ_STREAM_BITS == stream->object.device->number);
   return stream->id & KJ_STREAM_THREADS ? kj_of_this_thread(stream->id) : stream->id;
 }
 

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <ucontext.h>
+
+#include "support/assert.h"
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -34,6 +36,7 @@ static void find_own_stack(void)
   if (pthread_attr_getstack(&attributes, &lowest, &bytes) == 0) {
     own.lowest = (uintptr_t)lowest;
     own.end = own.lowest + bytes;
+    KJ_ASSERT(own.lowest <= own.end);
   }
   pthread_attr_destroy(&attributes);
 }
@@ -98,6 +101,7 @@ bool kj_call_with_stack(uint64_t bytes, void (*call)(void *data), void *data)
     return true;
   }
   size_t size = GUARD_BYTES + kj_whole_stack_bytes(bytes);
+  KJ_ASSERT(size % GUARD_BYTES == 0 && size - GUARD_BYTES >= bytes + SPARE_BYTES);
   char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return false;

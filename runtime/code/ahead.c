@@ -248,7 +248,7 @@ static void run_item(kj_job *base, bool is_given_up)
 static batch_job *take_done(batch *b)
 {
   kj_lock(&b->mutex, KJ_LOCK_AHEAD);
-  while (!b->first) pthread_cond_wait(&b->changed, &b->mutex);
+  while (!b->first) kj_wait_for(&b->changed, &b->mutex);
   batch_job *job = b->first;
   b->first = job->next;
   if (!b->first) b->last = &b->first;
@@ -333,7 +333,7 @@ kjit_status kjit_specialize_all(kjit_context *context, kjit_device *device,
     ki_leave_host(&code);
   }
   kjit_status status = report_items(context, jobs, count);
-  pthread_mutex_destroy(&b.mutex);
+  kj_destroy_mutex(&b.mutex);
   pthread_cond_destroy(&b.changed);
   free(jobs);
   return status;

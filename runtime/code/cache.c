@@ -300,7 +300,7 @@ static void free_entry(kjit_specialization *entry)
   kj_free_diagnostics(&entry->failure);
   free(atomic_load(&entry->learned));
   free(entry->cost);
-  pthread_mutex_destroy(&entry->mutex);
+  kj_destroy_mutex(&entry->mutex);
   pthread_cond_destroy(&entry->changed);
   free(entry);
 }
@@ -475,7 +475,7 @@ static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, ui
     until.tv_nsec += LOOK_AGAIN_NS;
     if (until.tv_nsec >= SECOND_NS) until.tv_nsec -= SECOND_NS, until.tv_sec++;
     if (is_worker) pthread_cond_timedwait(&entry->changed, &entry->mutex, &until);
-    else pthread_cond_wait(&entry->changed, &entry->mutex);
+    else kj_wait_for(&entry->changed, &entry->mutex);
   }
 }
 

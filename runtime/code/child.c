@@ -278,7 +278,7 @@ static child *pop_idle(children *all)
 static child *take_child(children *all, kj_diagnostics *diagnostics)
 {
   kj_lock(&all->mutex, KJ_LOCK_CHILDREN);
-  while (!all->idle && all->count == all->most) pthread_cond_wait(&all->returned, &all->mutex);
+  while (!all->idle && all->count == all->most) kj_wait_for(&all->returned, &all->mutex);
   child *c = pop_idle(all);
   if (!c) all->count++;
   kj_unlock(&all->mutex, KJ_LOCK_CHILDREN);
@@ -467,7 +467,7 @@ static void destroy(kj_compiler *compiler)
   children *all = (children *)compiler;
   for (child *c; (c = pop_idle(all));) end_child(c);
   pthread_cond_destroy(&all->returned);
-  pthread_mutex_destroy(&all->mutex);
+  kj_destroy_mutex(&all->mutex);
   free(all->path);
   free(all);
 }

@@ -147,7 +147,7 @@ static void *work_off(void *data)
   while (!w->is_ending) {
     task *taken = w->task;
     if (!taken) {
-      pthread_cond_wait(&w->called, &threads->mutex);
+      kj_wait_for(&w->called, &threads->mutex);
       continue;
     }
     kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
@@ -215,7 +215,7 @@ static worker *take_worker(kj_compile_threads *threads)
       pthread_cond_broadcast(&threads->returned);
       break;
     }
-    if (!threads->idle) pthread_cond_wait(&threads->returned, &threads->mutex);
+    if (!threads->idle) kj_wait_for(&threads->returned, &threads->mutex);
   }
   kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
   return w;
@@ -243,7 +243,7 @@ static void wait_for(worker *w, task *t)
   kj_lock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
   w->task = t;
   pthread_cond_signal(&w->called);
-  while (!t->is_done) pthread_cond_wait(&w->done, &w->threads->mutex);
+  while (!t->is_done) kj_wait_for(&w->done, &w->threads->mutex);
   kj_unlock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
 }
 
@@ -374,6 +374,6 @@ void kj_close_compile_threads(kj_runtime *runtime)
     end_worker(w);
   }
   pthread_cond_destroy(&threads->returned);
-  pthread_mutex_destroy(&threads->mutex);
+  kj_destroy_mutex(&threads->mutex);
   free(threads);
 }

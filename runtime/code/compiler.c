@@ -231,7 +231,7 @@ static kj_job *take_job(kj_background *background)
   kj_lock(&background->mutex, KJ_LOCK_BACKGROUND);
   background->idle++;
   while (!background->first && !background->is_stopping)
-    pthread_cond_wait(&background->changed, &background->mutex);
+    kj_wait_for(&background->changed, &background->mutex);
   background->idle--;
   kj_job *taken = background->is_stopping ? NULL : background->first;
   if (taken) background->first = taken->next;
@@ -371,7 +371,7 @@ static void stop_background(kj_runtime *runtime)
     background->first = job->next;
     job->run(job, true);
   }
-  pthread_mutex_destroy(&background->mutex);
+  kj_destroy_mutex(&background->mutex);
   pthread_cond_destroy(&background->changed);
   free(background);
   runtime->background = NULL;
@@ -388,8 +388,8 @@ static void destroy_code(kj_attachment *attachment)
   if (runtime->compiler) runtime->interface->destroy(runtime->compiler);
   kj_free_imports(runtime);
   kj_close_disk(runtime->disk);
-  pthread_mutex_destroy(&runtime->loaded_mutex);
-  pthread_mutex_destroy(&runtime->compiler_mutex);
+  kj_destroy_mutex(&runtime->loaded_mutex);
+  kj_destroy_mutex(&runtime->compiler_mutex);
 }
 
 kjit_status kj_open_code(kj_runtime *runtime, kj_diagnostics *diagnostics)

@@ -66,7 +66,7 @@ kj_disk *kj_open_disk(const kjit_config *config)
 void kj_close_disk(kj_disk *disk)
 {
   if (!disk) return;
-  pthread_mutex_destroy(&disk->mutex);
+  kj_destroy_mutex(&disk->mutex);
   free(disk->directory);
   free(disk);
 }

@@ -184,7 +184,7 @@ static void free_kernel(kjit_kernel *kernel)
   if (!kernel) return;
   kj_free_specializations(kernel);
   if (kernel->free_functions) kernel->free_functions(kernel);
-  pthread_mutex_destroy(&kernel->mutex);
+  kj_destroy_mutex(&kernel->mutex);
   free(kernel->order);
   free(kernel->ranges);
   free(kernel->range_programs);

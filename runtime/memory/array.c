@@ -24,11 +24,44 @@ static kjit_array *allocate_array(void)
 
 static void *memory_of(const kjit_array *array) { return ((char *const *)array)[-1]; }
 
-void kj_drop_array(kjit_array *array) { free(memory_of(array)); }
+void kj_drop_array(kjit_array *array)
+{
+  KJ_ASSERT(!array->object.next && !array->object.previous && !array->block);
+  free(memory_of(array));
+}
+
+/* An array that the host has, or that a view or a graph keeps. */
+static void check_array(const kjit_array *array)
+{
+  const kj_array_line *line = &array->line;
+  if (!KJ_HAS_ASSERTIONS) return;
+  KJ_ASSERT((uintptr_t)array % _Alignof(kjit_array) == 0);
+  KJ_ASSERT(array->tensor.rank >= 0 && array->tensor.rank <= KJ_MAX_RANK);
+  KJ_ASSERT(array->tensor.shape == array->shape && array->tensor.strides == array->strides);
+  /* a view has the memory of an owner, which is no view itself and lives as long */
+  KJ_ASSERT(array->owner && array->owner->owner == array->owner);
+  KJ_ASSERT(array->owner == array || (!array->block && atomic_load(&array->owner->references)));
+  KJ_ASSERT(line->owners_use == &array->owner->line.use && line->low <= line->high);
+  KJ_ASSERT(!line->form || !(array->is_read_only || array->is_in_place));
+}
+
+/* For assertions: whether the elements of a view lie in the memory that its owner has allocated. */
+static bool is_within_owner(const kjit_array *array)
+{
+  const kj_block *block = array->owner->block;
+  uint64_t low, high;
+  kj_view view;
+  if (!block || !block->address) return true; /* the host's memory, of any size */
+  kj_view_tensor(array->object.device->context->types, &array->tensor, array->element, "", NULL,
+                 &view);
+  kj_view_range(&view, &low, &high);
+  return low == high || (low >= block->address && high - block->address <= block->size_bytes);
+}
 
 static void destroy_array(kj_object *object)
 {
   kjit_array *array = (kjit_array *)object;
+  check_array(array);
   if (array->owner != array) kjit_release_array(array->owner);
   if (array->block) {
     kj_copy_uses(&array->block->use, &array->line.use);
@@ -52,6 +85,7 @@ static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_
                                           [KJIT_MEMORY_MANAGED] = KJ_DLPACK_MANAGED,
                                           [KJIT_MEMORY_SHARED] = 0 };
   kjit_device *device = array->object.device;
+  KJ_ASSERT(!array->block || (device->memory && array->memory == KJIT_MEMORY_DEVICE));
   if (device->memory && array->memory == KJIT_MEMORY_DEVICE) {
     if (!array->block)
       KJ_TRY(kj_take_block(device, KJ_POOL_DEVICE, size_bytes, stream, diagnostics, &array->block));
@@ -59,6 +93,7 @@ static kjit_status allocate(kjit_array *array, kjit_stream *stream, size_t size_
   } else {
     KJ_TRY(kj_allocate_block(device, array->memory, size_bytes, diagnostics, &array->block));
   }
+  KJ_ASSERT(array->block->size_bytes >= size_bytes && array->block->address);
   array->tensor.data =
     (void *)(uintptr_t)array->block->address; /* NOLINT(performance-no-int-to-ptr) */
   if (!device->operations->has_memory) return KJIT_OK;
@@ -110,6 +145,7 @@ kjit_array *kj_make_array(kjit_device *device, kjit_type element, const int64_t 
                           const int64_t *strides, uint32_t rank, kjit_layout layout)
 {
   kjit_array *array = allocate_array();
+  KJ_ASSERT(rank <= KJ_MAX_RANK && (!rank || shape));
   if (!array) return NULL;
   if (rank) memcpy(array->shape, shape, rank * sizeof *shape);
   if (rank && strides) memcpy(array->strides, strides, rank * sizeof *strides);
@@ -154,8 +190,11 @@ static void fill_line(kjit_array *array)
 
 void kj_publish_array(kjit_array *array)
 {
+  KJ_ASSERT(atomic_load(&array->references) == 1 && !array->line.owners_use);
   kj_add_object(array->object.device, &array->object, destroy_array);
   fill_line(array);
+  check_array(array);
+  KJ_ASSERT(is_within_owner(array));
 }
 
 static kjit_status check_config(const kjit_array_config *config, kj_diagnostics *diagnostics)
@@ -217,6 +256,7 @@ kjit_status kjit_create_array_with(const kjit_array_config *config, kjit_array *
 
 void kj_release_array_with(kjit_array *array, uint64_t content)
 {
+  KJ_ASSERT(content && atomic_load(&array->references) == 1 && array->owner == array);
   if (array->block) array->block->content = content;
   kjit_release_array(array);
 }

@@ -52,6 +52,9 @@ static kj_transfer describe(const copy_job *job, const kj_view *to, const kj_vie
 
 static kjit_status queue(const copy_job *job, kj_transfer transfer, kj_diagnostics *diagnostics)
 {
+  KJ_ASSERT(transfer.rows && transfer.width_bytes);
+  KJ_ASSERT(transfer.rows == 1 || (transfer.to_pitch_bytes >= transfer.width_bytes &&
+                                   transfer.from_pitch_bytes >= transfer.width_bytes));
   return job->device->operations->copy(job->device, &transfer, kj_native(job->stream), diagnostics);
 }
 
@@ -74,6 +77,7 @@ static bool are_rows(const copy_job *job, kj_transfer *rows)
           from_pitch = from->strides[0] * from->element_bytes;
   *rows = describe(job, to, from);
   rows->width_bytes = (size_t)width;
+  KJ_ASSERT(from->rank == 2 && from->shape[0] == to->shape[0] && from->shape[1] == to->shape[1]);
   rows->rows = (size_t)to->shape[0];
   rows->to_pitch_bytes = (size_t)to_pitch;
   rows->from_pitch_bytes = (size_t)from_pitch;
@@ -157,6 +161,7 @@ static kjit_status copy_between(copy_job *job, const kj_view *to, const kj_view 
     "kjit_copy_async: a copy of host elements that are not contiguous cannot be captured",
     diagnostics));
   KJ_TRY(kj_take_block(job->device, KJ_POOL_PINNED, bytes_of(to), NULL, diagnostics, &pinned));
+  KJ_ASSERT(pinned->size_bytes >= bytes_of(to) && kj_is_on_host(from) != kj_is_on_host(to));
   kj_add_use(&pinned->use, id_of(job));
   kjit_status status = kj_is_on_host(from) ? copy_in(job, to, from, pinned, diagnostics)
                                            : copy_out(job, to, from, pinned, diagnostics);
@@ -253,6 +258,7 @@ static kjit_status queue_copy(copy_job *job, kj_diagnostics *diagnostics)
 {
   bool is_in = kj_is_on_host(&job->from), is_out = kj_is_on_host(&job->to);
   kj_view *lead = is_out ? &job->from : &job->to;
+  KJ_ASSERT(job->device && job->source_device && !(is_in && is_out));
   kj_simplify_views(lead, is_out ? &job->to : &job->from);
   if (!is_in && !is_out) return copy_on_device(job, diagnostics);
   if (kj_is_line(&job->to) && kj_is_line(&job->from))
@@ -361,6 +367,7 @@ kjit_status kj_queue_host_copy(kjit_context *context, kjit_stream *stream, const
                                kj_diagnostics *diagnostics)
 {
   if (!stream || !atomic_load(&stream->capture)) return kj_copy_host(to, from, diagnostics);
+  KJ_ASSERT(kj_is_recorded(stream)); /* a device that captures by itself has no host copies */
   copy_operation *copy = calloc(1, sizeof *copy);
   if (!copy) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   *copy = (copy_operation){ .operation = { .run = run_operation, .destroy = free_operation },

@@ -71,6 +71,8 @@ typedef struct words {
 static void describe(words *w, const kjit_device *device, const kj_view *view, uint32_t rank)
 {
   uint32_t pad = rank - view->rank;
+  KJ_ASSERT(view->rank <= rank && rank <= KJ_MAX_RANK && view->element_bytes <= WIDEST);
+  KJ_ASSERT(view->address % view->element_bytes == 0);
   for (uint32_t i = 0; i < rank; i++) {
     w->shape[i] = i < pad ? 1 : view->shape[i - pad];
     w->strides[i] = i < pad ? 1 : view->strides[i - pad];
@@ -128,7 +130,9 @@ static uint32_t word_bytes(const kj_view *to, const kj_view *from)
 static void split_elements(kj_view *view, uint32_t bytes)
 {
   uint32_t words = view->element_bytes / bytes;
+  KJ_ASSERT(words * bytes == view->element_bytes);
   if (words == 1) return;
+  KJ_ASSERT(view->rank < KJ_MAX_RANK);
   for (uint32_t i = 0; i < view->rank; i++) view->strides[i] *= words;
   view->shape[view->rank] = words;
   view->strides[view->rank] = 1;
@@ -140,6 +144,7 @@ static void split_elements(kj_view *view, uint32_t bytes)
 static kj_view take_row(const kj_view *view, int64_t index)
 {
   kj_view row = *view;
+  KJ_ASSERT(view->rank && index < view->shape[0]);
   row.address += (uint64_t)(index * view->strides[0] * (int64_t)view->element_bytes);
   row.count = view->shape[0] ? view->count / (uint64_t)view->shape[0] : 0;
   row.rank--;
@@ -276,6 +281,7 @@ static kjit_status fill_device_line(const fill_job *job, kj_diagnostics *diagnos
   enum { WORD = 4 };
   const kj_view *to = &job->to;
   uint32_t words[4], word_count = to->element_bytes / WORD;
+  KJ_ASSERT(to->element_bytes <= sizeof words && kj_is_line(to));
   memcpy(words, job->bits, sizeof words);
   if (to->element_bytes <= WORD)
     return set_words(job, to->address, job->bits[0], to->element_bytes, to->count, diagnostics);

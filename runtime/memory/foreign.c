@@ -114,6 +114,7 @@ static kjit_status take(kjit_context *context, const offer *offer, kj_diagnostic
     kj_drop_array(made);
     return status;
   }
+  KJ_ASSERT(!made->block->address && made->block->kind->calls_host); /* not kjit's to free */
   made->block->data = offer->managed;
   if (device->memory)
     made->line.use.streams[0] = made->block->stream = kj_id_of(offer->stream, device);
@@ -177,12 +178,14 @@ export;
 /* The context's end: the consumer still has the struct. */
 static void forget_export(kj_object *object)
 {
+  KJ_ASSERT(object->is_left);
   kjit_release_array(atomic_exchange(&((export *)object)->array, NULL));
 }
 
 static void end_export(export *given)
 {
   kjit_array *array = atomic_load(&given->array);
+  KJ_ASSERT(!array || atomic_load(&array->references));
   if (array && kj_take_object(&given->object)) kjit_release_array(array);
   free(given);
 }

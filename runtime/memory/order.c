@@ -33,6 +33,7 @@ static kjit_device *device_of(kj_runtime *runtime, kj_stream_id stream)
 
 static void take_out(kj_last_use *use, uint32_t i)
 {
+  KJ_ASSERT(i < KJ_MOST_USES && kj_read_use(use, i));
   for (; i < KJ_MOST_USES; i++)
     atomic_store_explicit(&use->streams[i], i + 1 < KJ_MOST_USES ? kj_read_use(use, i + 1) : 0,
                           memory_order_relaxed);
@@ -40,6 +41,7 @@ static void take_out(kj_last_use *use, uint32_t i)
 
 void kj_note_waited(kj_last_use *use, kj_waited waited)
 {
+  if (!waited.stream) return; /* a wait that has failed */
   for (uint32_t i = KJ_MOST_USES; i-- > 0;)
     if (kj_read_use(use, i) == waited.stream) take_out(use, i);
 }
@@ -71,6 +73,7 @@ void kj_note_passed(kj_runtime *runtime, kj_last_use *use, uint64_t stamp)
 void kj_note_wait(kjit_device *device, uint64_t number)
 {
   _Atomic uint64_t *waited = &device->memory->waited;
+  KJ_ASSERT(number && number < atomic_load(&device->runtime->waits));
   uint64_t known = atomic_load(waited);
   while (known < number && !atomic_compare_exchange_weak(waited, &known, number)) {}
 }
@@ -94,9 +97,11 @@ void kj_add_stream(kjit_stream *stream)
   kjit_device *device = stream->object.device;
   struct kj_memory *memory = device->memory;
   kj_note_alive(stream);
-  if (!memory) return; /* the CPU's */
+  if (!memory) return;              /* the CPU's */
+  KJ_ASSERT(kj_is_default(stream)); /* no number yet */
   lock(device->runtime);
   stream->id = ((kj_stream_id)device->number << KJ_STREAM_BITS) + ++memory->stream_count;
+  KJ_ASSERT(!(stream->id & KJ_STREAM_THREADS)); /* the bit above the numbers */
   stream->next_of_device = memory->streams;
   memory->streams = stream;
   unlock(device->runtime);
@@ -108,9 +113,16 @@ static bool is_stale(const kjit_stream *stream)
   return stream->object.generation != atomic_load(&stream->object.device->generation);
 }
 
+/* For assertions. */
+static bool is_locked(const kj_runtime *runtime)
+{
+  return kj_is_locked_here(&runtime->streams_mutex);
+}
+
 /* Under streams_mutex. */
 static kjit_stream *look_up(const kjit_device *device, kj_stream_id id)
 {
+  KJ_ASSERT(is_locked(device->runtime));
   kjit_stream *stream = device->memory->streams;
   while (stream && stream->id != id) stream = stream->next_of_device;
   return stream;
@@ -120,6 +132,7 @@ kjit_stream *kj_find_stream(kj_runtime *runtime, kj_stream_id id)
 {
   const kjit_device *device = device_of(runtime, id);
   kjit_stream *stream = device ? look_up(device, id) : NULL;
+  KJ_ASSERT(!stream || atomic_load(&stream->references)); /* its place in the list is one */
   if (stream) atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
   return stream;
 }
@@ -136,9 +149,12 @@ bool kj_has_stream(kjit_device *device, const kjit_stream *stream)
 
 void kj_release_stream(kjit_stream *stream)
 {
+  KJ_ASSERT(!stream || atomic_load(&stream->references));
   if (!stream || atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel) != 1)
     return;
   kjit_device *device = stream->object.device;
+  KJ_ASSERT(!atomic_load(&stream->capture));
+  KJ_ASSERT(kj_is_default(stream) || !kj_has_stream(device, stream));
   kj_note_destroyed(stream);
   if (stream->is_owned && !is_stale(stream))
     device->operations->destroy_stream(device, stream->native);
@@ -172,6 +188,7 @@ static kjit_status check_streams(kjit_device *device, kj_diagnostics *diagnostic
 {
   char place[24];
   bool is_captured;
+  KJ_ASSERT(is_locked(device->runtime));
   KJ_TRY(ask_driver(device, NULL, diagnostics, &is_captured));
   for (const kjit_stream *stream = device->memory->streams; stream;
        stream = stream->next_of_device) {
@@ -229,6 +246,7 @@ static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnosti
                               place *place)
 {
   const kj_stream_id rest = id & (((kj_stream_id)1 << KJ_STREAM_BITS) - 1);
+  KJ_ASSERT(is_locked(runtime) && id && id != KJ_STREAM_ALL);
   place->device = device_of(runtime, id);
   place->native = NULL;
   place->has_passed = !place->device;
@@ -267,6 +285,7 @@ static kjit_status put_behind(place first, place next, kj_diagnostics *diagnosti
 {
   bool is_captured;
   void **event = &first.device->memory->join_event;
+  KJ_ASSERT(is_locked(first.device->runtime)); /* the event is one for all */
   KJ_TRY(check_place(first, diagnostics));
   KJ_TRY(check_place(next, diagnostics));
   if (!*event)
@@ -319,12 +338,14 @@ static kjit_status join(kjit_device *device, const kj_last_use *uses, kj_stream_
 {
   kj_runtime *runtime = device->runtime;
   place place;
+  KJ_ASSERT(*next >> KJ_STREAM_BITS == device->number);
   KJ_TRY(find_place(runtime, *next, diagnostics, &place));
   if (place.has_passed) return refuse(diagnostics, "the one that is to wait was lost");
   /* A thread's own stream waits by the default one: where only itself would wait, and do nothing
    * then, no other thread could come after that. */
   bool is_threads = *next & KJ_STREAM_THREADS;
   if (is_threads) place.native = NULL;
+  KJ_ASSERT(place.device == device);
   kj_stream_id effective = place.native || is_threads ? *next : kj_id_of(NULL, place.device);
   for (uint32_t i = 0; i < KJ_MOST_USES && kj_read_use(uses, i); i++)
     if (kj_read_use(uses, i) != effective)
@@ -373,6 +394,7 @@ static kjit_status wait_use(kj_runtime *runtime, kj_stream_id use, kj_diagnostic
 {
   kjit_device *device = NULL;
   void *event;
+  kj_assert_no_locks();
   waited->stream = KJ_STREAM_NONE;
   lock(runtime);
   kjit_status status = mark_use(runtime, use, diagnostics, &device, &event);
@@ -418,7 +440,9 @@ static void unlink_stream(kjit_stream *stream)
 {
   struct kj_memory *memory = stream->object.device->memory;
   kjit_stream **at = &memory->streams;
+  KJ_ASSERT(is_locked(stream->object.device->runtime));
   while (*at && *at != stream) at = &(*at)->next_of_device;
+  KJ_ASSERT(*at); /* it is unlinked once */
   if (*at) *at = stream->next_of_device;
   atomic_fetch_add(&memory->forgotten, 1);
 }
@@ -460,6 +484,7 @@ kj_stream_end kj_end_stream(kjit_stream *stream)
     unlock(runtime);
     return end;
   }
+  KJ_ASSERT(look_up(device, stream->id) == stream && !stream->is_closing);
   stream_state state = state_of(stream);
   if (state == STREAM_DONE) end = KJ_STREAM_PASSED;
   else if (state == STREAM_BUSY && hand_over(stream)) end = KJ_STREAM_ORDERED;
@@ -481,7 +506,8 @@ kj_stream_end kj_end_stream(kjit_stream *stream)
 static void destroy_order(kj_attachment *attachment)
 {
   pthread_cond_destroy(&attachment->runtime->waits_changed);
-  pthread_mutex_destroy(&attachment->runtime->streams_mutex);
+  KJ_ASSERT(!attachment->runtime->captures);
+  kj_destroy_mutex(&attachment->runtime->streams_mutex);
 }
 
 kjit_status kj_open_order(kj_runtime *runtime, kj_diagnostics *diagnostics)

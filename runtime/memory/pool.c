@@ -41,8 +41,42 @@ static uint32_t class_of(size_t size_bytes)
 
 /* ---- the lists; under the pool's mutex ---- */
 
-static void lock_pool(kj_pool *pool) { kj_lock(&pool->mutex, KJ_LOCK_POOL); }
-static void unlock_pool(kj_pool *pool) { kj_unlock(&pool->mutex, KJ_LOCK_POOL); }
+/* Every cached block is in the class of its size, and the counts are their sums. */
+static void check_pool(const kj_pool *pool)
+{
+  uint64_t cached_bytes = 0;
+  if (!KJ_HAS_ASSERTIONS) return;
+  KJ_ASSERT(kj_is_locked_here(&pool->mutex));
+  for (uint32_t i = 0; i < CLASSES; i++)
+    for (const kj_block *block = pool->cached[i]; block; block = block->next) {
+      KJ_ASSERT(block->data == pool && class_of(block->size_bytes) == i);
+      KJ_ASSERT(block->kind->free && block->address);
+      cached_bytes += block->size_bytes;
+    }
+  KJ_ASSERT(pool->count.cached_bytes == cached_bytes);
+  KJ_ASSERT(pool->count.used_bytes <= pool->count.peak_bytes);
+  KJ_ASSERT(pool->count.hits <= pool->count.allocations + 1); /* counted before or after this */
+}
+
+static void lock_pool(kj_pool *pool)
+{
+  kj_lock(&pool->mutex, KJ_LOCK_POOL);
+  check_pool(pool);
+}
+
+static void unlock_pool(kj_pool *pool)
+{
+  check_pool(pool);
+  kj_unlock(&pool->mutex, KJ_LOCK_POOL);
+}
+
+/* A block leaves the hands of its user. */
+static void count_unused(kj_pool *pool, const kj_block *block)
+{
+  KJ_ASSERT(kj_is_locked_here(&pool->mutex));
+  KJ_ASSERT(pool->count.used_bytes >= block->size_bytes);
+  pool->count.used_bytes -= block->size_bytes;
+}
 
 static void count_used(kj_pool *pool, size_t size_bytes)
 {
@@ -70,7 +104,9 @@ static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes
                 (content == ANY_CONTENT || block->content == content) &&
                 (stream == KJ_STREAM_ALL || block->stream == stream || is_idle(block));
     if (!fits) continue;
+    KJ_ASSERT(!kj_is_gone(block));
     *at = block->next;
+    block->next = NULL;
     pool->count.cached_bytes -= block->size_bytes;
     pool->count.hits++;
     count_used(pool, block->size_bytes);
@@ -99,13 +135,16 @@ static kj_block *find_cached(kj_pool *pool, size_t size_bytes, kj_stream_id stre
 static kj_block *pop(kj_block **list)
 {
   kj_block *first = *list;
-  if (first) *list = first->next;
+  if (!first) return NULL;
+  *list = first->next;
+  first->next = NULL;
   return first;
 }
 
 static void add_cached(kj_pool *pool, kj_block *block)
 {
   kj_block **list = &pool->cached[class_of(block->size_bytes)];
+  KJ_ASSERT(!block->next && block->data == pool); /* in no list */
   block->next = *list;
   *list = block;
   pool->count.cached_bytes += block->size_bytes;
@@ -133,7 +172,11 @@ static bool give_back(const kj_block *block)
   return kj_is_gone(block) || block->device->operations->release(block->device, &allocation);
 }
 
-void kj_drop_block(kj_block *block) { free(block); }
+void kj_drop_block(kj_block *block)
+{
+  KJ_ASSERT(!block->next);
+  free(block);
+}
 
 static void free_own(kj_block *block)
 {
@@ -148,9 +191,10 @@ static void cache_block(kj_block *block)
     kj_drop_block(block);
     return;
   }
+  KJ_ASSERT(!kj_read_use(&block->use, 1)); /* its own stream's at most: order_uses */
   block->stamp = atomic_load(&block->device->runtime->waits);
   lock_pool(pool);
-  pool->count.used_bytes -= block->size_bytes;
+  count_unused(pool, block);
   add_cached(pool, block);
   unlock_pool(pool);
 }
@@ -172,7 +216,7 @@ static void give_to_host(kj_block *block)
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   kjit_stream *stream = kj_hold_stream(block);
   lock_pool(pool);
-  if (!kj_is_gone(block)) pool->count.used_bytes -= block->size_bytes;
+  if (!kj_is_gone(block)) count_unused(pool, block);
   unlock_pool(pool);
   kj_assert_no_locks();
   allocator->release(allocator->user, device, (void *)(uintptr_t)block->address, block->size_bytes,
@@ -203,11 +247,14 @@ static bool order_uses(kj_block *block)
   bool is_alive =
     !block->stream || !memory ||
     block->forgotten == atomic_load_explicit(&memory->forgotten, memory_order_relaxed);
+  KJ_ASSERT(!block->stream || block->stream == KJ_STREAM_ALL ||
+            block->stream >> KJ_STREAM_BITS == device->number);
   if (is_alive && kj_is_only_use(&block->use, stream)) return true;
   if (kj_is_gone(block)) return true; /* and what used it, with it */
   stream = block->stream;
   if (!block->kind->is_in_order || kj_join_uses(device, &block->use, &stream, NULL) != KJIT_OK)
     return false;
+  KJ_ASSERT(stream);
   block->stream = stream;
   block->use = (kj_last_use){ { stream } };
   return true;
@@ -216,6 +263,7 @@ static bool order_uses(kj_block *block)
 static void park(kj_block *block)
 {
   kj_runtime *runtime = block->device->runtime;
+  KJ_ASSERT(!block->next && block->stamp <= atomic_load(&runtime->waits));
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   block->next = atomic_load(&runtime->parked);
   atomic_store(&runtime->parked, block);
@@ -225,6 +273,8 @@ static void park(kj_block *block)
 void kj_release_block(kj_block *block)
 {
   if (!block) return;
+  KJ_ASSERT(!block->next && block->kind && block->kind->free);
+  if (block->kind->calls_host) kj_assert_no_locks();
   if (order_uses(block) ||
       (block->kind->waits && kj_wait_uses(block->device, &block->use, NULL) == KJIT_OK)) {
     block->kind->free(block);
@@ -236,6 +286,7 @@ void kj_release_block(kj_block *block)
 
 void kj_settle_parked(kj_runtime *runtime, bool calls_host)
 {
+  kj_assert_no_locks();
   if (!atomic_load_explicit(&runtime->parked, memory_order_relaxed)) return;
   kj_lock(&runtime->objects_mutex, KJ_LOCK_OBJECTS);
   kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
@@ -253,6 +304,7 @@ kj_block *kj_make_block(kjit_device *device, const kj_block_kind *kind,
                         const kj_allocation *allocation)
 {
   kj_block *made = calloc(1, sizeof *made);
+  KJ_ASSERT(kind->free && (!allocation || allocation->address));
   if (!made) return NULL;
   made->kind = kind;
   made->device = device;
@@ -324,6 +376,7 @@ static kj_block *take_behind_event(kjit_device *device, kj_pool *pool, size_t si
                                    kj_stream_id stream)
 {
   kj_block *refused = NULL, *block;
+  KJ_ASSERT(stream != KJ_STREAM_NONE && stream != KJ_STREAM_ALL);
   if (kj_has_captures(device)) return NULL; /* none can be waited for */
   for (;;) {
     lock_pool(pool);
@@ -338,7 +391,8 @@ static kj_block *take_behind_event(kjit_device *device, kj_pool *pool, size_t si
   }
   lock_pool(pool);
   for (kj_block *back; (back = pop(&refused));) {
-    pool->count.used_bytes -= back->size_bytes;
+    count_unused(pool, back);
+    KJ_ASSERT(pool->count.hits);
     pool->count.hits--;
     add_cached(pool, back);
   }
@@ -358,10 +412,11 @@ static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_
   }
   KJ_TRY(status);
   KJ_TRY(wrap_memory(device, &pool_kinds[kind], &wanted, diagnostics, block));
+  KJ_ASSERT((*block)->address % 256 == 0 && (*block)->size_bytes >= size_bytes);
   (*block)->data = pool;
   lock_pool(pool);
   pool->count.driver_allocations++;
-  count_used(pool, size_bytes);
+  count_used(pool, (*block)->size_bytes);
   unlock_pool(pool);
   return KJIT_OK;
 }
@@ -375,6 +430,7 @@ static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
   for (uint32_t i = CLASSES; i-- > 0;) { /* large ones first */
     while (pool->cached[i] && pool->count.cached_bytes > keep_bytes) {
       kj_block *block = pop(&pool->cached[i]);
+      KJ_ASSERT(pool->count.cached_bytes >= block->size_bytes);
       pool->count.cached_bytes -= block->size_bytes;
       block->next = detached;
       detached = block;
@@ -450,6 +506,7 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
 /* What is known of a block that was taken on a stream. */
 static void note_taken(kj_block *block, kj_stream_id stream, uint32_t forgotten)
 {
+  KJ_ASSERT(!block->next && !kj_is_gone(block) && !kj_read_use(&block->use, 1));
   block->stream = stream;
   block->forgotten = forgotten;
   block->use.streams[0] = stream; /* there is at most one, whose order the block was free in */
@@ -462,6 +519,7 @@ kjit_status kj_take_content(kjit_device *device, uint64_t content, size_t size_b
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   kj_stream_id id = kj_id_of(stream, device);
   bool is_captured = false;
+  KJ_ASSERT(content && content != ANY_CONTENT);
   *block = NULL;
   KJ_TRY(kj_check_device(device, diagnostics));
   if (stream && id) KJ_TRY(kj_ask_capture(stream, diagnostics, &is_captured));
@@ -481,6 +539,7 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   struct kj_memory *memory = device->memory;
   kj_pool *pool = &memory->pools[kind];
   size_t rounded = round_size(size_bytes);
+  KJ_ASSERT(memory && kind < KJ_POOL_COUNT && rounded >= size_bytes && rounded);
   kj_stream_id id = kind == KJ_POOL_PINNED ? KJ_STREAM_NONE : kj_id_of(stream, device);
   KJ_TRY(kj_check_device(device, diagnostics));
   /* What is captured runs later, beside what the stream has queued by now: only memory that nothing
@@ -503,6 +562,7 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
     unlock_pool(pool);
     if (!*block) KJ_TRY(take_new(device, kind, rounded, own, diagnostics, block));
   }
+  KJ_ASSERT((*block)->size_bytes >= size_bytes && (*block)->device == device);
   note_taken(*block, id, forgotten);
   /* which names no thread's own stream when it is given memory back */
   if (is_hosts && id & KJ_STREAM_THREADS) (*block)->stream = kj_id_of(NULL, device);
@@ -534,13 +594,17 @@ static void end_parked(kjit_device *device)
   (void)kj_synchronize(device, true, NULL, NULL);
   kj_settle_parked(runtime, true);
   kj_block *blocks = atomic_exchange(&runtime->parked, NULL);
-  for (kj_block *block; (block = pop(&blocks));) block->kind->free(block);
+  for (kj_block *block; (block = pop(&blocks));) {
+    block->use = (kj_last_use){ 0 }; /* nothing comes after them */
+    block->kind->free(block);
+  }
 }
 
 static void count_waiting(kj_attachment *attachment, uint32_t change)
 {
   kj_runtime *runtime = attachment->runtime;
   kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS);
+  KJ_ASSERT(change == 1 || attachment->device->memory->waiting);
   attachment->device->memory->waiting += change;
   pthread_cond_broadcast(&runtime->waits_changed);
   kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS);
@@ -604,8 +668,11 @@ static void destroy(kj_attachment *attachment)
     trim(&memory->pools[i], 0);
     drop_cached(&memory->pools[i]);
   }
+  /* Everything that the device gave has come back by now, and no stream is left. */
+  for (int i = 0; i < KJ_POOL_COUNT; i++) KJ_ASSERT(!memory->pools[i].count.used_bytes);
+  KJ_ASSERT(!memory->streams && !memory->waiting && !atomic_load(&device->runtime->parked));
   if (memory->join_event) device->operations->destroy_event(device, memory->join_event);
-  for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_destroy(&memory->pools[i].mutex);
+  for (int i = 0; i < KJ_POOL_COUNT; i++) kj_destroy_mutex(&memory->pools[i].mutex);
   free(memory->pools);
   free(memory);
   device->memory = NULL;
@@ -630,6 +697,7 @@ kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics)
   }
   memory->pools = pools;
   for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_init(&memory->pools[i].mutex, NULL);
+  KJ_ASSERT(!device->memory);
   device->memory = memory;
   kj_attach_to_device(device, &memory->attachment, &class);
   return KJIT_OK;

@@ -92,6 +92,7 @@ bool kj_is_row_major(const kj_view *view)
 void kj_view_range(const kj_view *view, uint64_t *low, uint64_t *high)
 {
   int64_t least = 0, most = 0;
+  KJ_ASSERT(view->rank <= KJ_MAX_RANK);
   *low = *high = view->address;
   if (!view->count) return;
   for (uint32_t i = 0; i < view->rank; i++) {
@@ -101,6 +102,7 @@ void kj_view_range(const kj_view *view, uint64_t *low, uint64_t *high)
   }
   *low = view->address + (uint64_t)(least * (int64_t)view->element_bytes);
   *high = view->address + (uint64_t)((most + 1) * (int64_t)view->element_bytes);
+  KJ_ASSERT(*low <= view->address && (*high > view->address || !view->element_bytes));
 }
 
 bool kj_do_overlap(const kj_view *a, const kj_view *b)
@@ -158,6 +160,19 @@ static void drop_single(kj_view *lead, kj_view *other)
   lead->rank = other->rank = rank;
 }
 
+/* What kj_simplify_views promises about the view that leads. */
+static void check_simple(const kj_view *lead, const kj_view *other)
+{
+  uint64_t count = 1;
+  KJ_ASSERT(lead->rank == other->rank);
+  for (uint32_t i = 0; KJ_HAS_ASSERTIONS && i < lead->rank; i++) {
+    KJ_ASSERT(lead->shape[i] == other->shape[i] && lead->shape[i] != 1);
+    KJ_ASSERT(lead->strides[i] >= 0 && (!i || lead->strides[i] <= lead->strides[i - 1]));
+    count *= (uint64_t)lead->shape[i];
+  }
+  KJ_ASSERT(count == lead->count && count == other->count);
+}
+
 static bool can_merge(const kj_view *view, uint32_t i)
 {
   return view->strides[i] == view->strides[i + 1] * view->shape[i + 1];
@@ -173,6 +188,7 @@ static void merge(kj_view *view, uint32_t i)
 
 void kj_simplify_views(kj_view *lead, kj_view *other)
 {
+  KJ_ASSERT(lead->rank == other->rank && lead->count == other->count && lead->count);
   drop_single(lead, other);
   for (uint32_t i = 0; i < lead->rank; i++) {
     if (lead->strides[i] >= 0) continue;
@@ -190,6 +206,7 @@ void kj_simplify_views(kj_view *lead, kj_view *other)
     merge(lead, i - 1);
     merge(other, i - 1);
   }
+  check_simple(lead, other);
 }
 
 /* ---- copies on the host ---- */
@@ -236,6 +253,9 @@ kjit_status kj_copy_host(const kj_view *destination, const kj_view *source,
                          kj_diagnostics *diagnostics)
 {
   if (!destination->count) return KJIT_OK;
+  KJ_ASSERT(kj_is_on_host(destination) && kj_is_on_host(source));
+  KJ_ASSERT(destination->count == source->count && destination->rank == source->rank);
+  KJ_ASSERT(destination->element_bytes == source->element_bytes);
   size_t size_bytes = destination->count * destination->element_bytes;
   if (kj_is_row_major(destination) && kj_is_row_major(source)) {
     memmove((void *)(uintptr_t)destination->address, (const void *)(uintptr_t)source->address,
@@ -422,6 +442,7 @@ static bool divide(const kjit_array *array, const int64_t *shape, uint32_t rank,
         return false;
       }
     }
+    KJ_ASSERT(old_count == new_count && old_end <= old_rank && new_end <= rank);
     int64_t stride = old_strides[old_end - 1];
     for (uint32_t i = new_end; i-- > fresh;) {
       strides[i] = stride;
@@ -470,6 +491,7 @@ static kjit_status transpose(kjit_array *array, const uint32_t *axes, kj_diagnos
   int64_t shape[KJ_MAX_RANK], strides[KJ_MAX_RANK];
   uint32_t rank = (uint32_t)array->tensor.rank, seen = 0;
   KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
+  KJ_ASSERT(rank <= KJ_MAX_RANK);
   for (uint32_t i = 0; i < rank; i++) {
     uint32_t axis = axes ? axes[i] : rank - 1 - i;
     if (axis >= rank || seen >> axis & 1)

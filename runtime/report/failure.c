@@ -211,6 +211,7 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
   if (!failing->is_func && thread[0] != (uint32_t)KJ_NO_THREAD)
     kj_append_format(&text, ", thread (%u, %u, %u)", thread[0], thread[1], thread[2]);
   kj_append_text(&text, ": ");
+  KJ_ASSERT(site.kind < KJ_FAILURE_KIND_COUNT && say[site.kind]);
   say[site.kind](&text, &site, record);
   kjit_status status =
     site.kind == KJ_FAILURE_INTERRUPTED ? KJIT_ERROR_INTERRUPTED : KJIT_ERROR_KERNEL;
@@ -237,6 +238,7 @@ kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
 {
   void *record;
   kj_failure_slot *made = calloc(1, sizeof *made);
+  KJ_ASSERT(device->operations->is_queued && failing->name && failing->failures);
   if (!made) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   kjit_status status =
     device->operations->map(device, sizeof *made->record, diagnostics, &record, address);
@@ -244,6 +246,7 @@ kjit_status kj_open_failure_slot(kjit_device *device, const kj_failing *failing,
     free(made);
     return status;
   }
+  KJ_ASSERT(record && *address);
   made->failing = *failing;
   made->record = record;
   made->generation = atomic_load(&device->generation);
@@ -263,6 +266,7 @@ void *kj_close_failure_slot(kjit_device *device, kj_failure_slot *slot)
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
   kj_failure_slot **at = &device->failure_slots;
   while (*at && *at != slot) at = &(*at)->next;
+  KJ_ASSERT(*at);
   if (*at) *at = slot->next;
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
   free(slot);

@@ -25,6 +25,7 @@ static kj_buffer take_lines(kj_runtime *runtime, bool is_first)
 {
   kj_buffer taken = { 0 };
   kj_lock(&runtime->print_mutex, KJ_LOCK_LINES);
+  KJ_ASSERT(is_first || runtime->is_delivering); /* by this thread */
   if (!is_first || !runtime->is_delivering) {
     taken = runtime->lines;
     runtime->lines = (kj_buffer){ 0 };
@@ -40,6 +41,7 @@ static void deliver_lines(kj_runtime *runtime)
 {
   const kjit_config *config = &runtime->context->config;
   int state;
+  kj_assert_no_locks();
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   kj_buffer text = take_lines(runtime, true);
   while (text.length) {
@@ -82,7 +84,11 @@ static size_t line_words(const uint64_t *line) { return 2 + kn_print_count(line[
 static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buffer *text)
 {
   size_t count = 0;
-  for (size_t at = 0; at < sink->count; at += line_words(sink->words + at)) count++;
+  for (size_t at = 0; at < sink->count; at += line_words(sink->words + at)) {
+    KJ_ASSERT(sink->count - at >= line_words(sink->words + at));
+    KJ_ASSERT(kn_print_count(sink->words[at + 1]) <= KJ_MOST_PRINT_WORDS);
+    count++;
+  }
   const uint64_t **lines = malloc((count + 1) * sizeof *lines);
   for (size_t at = 0, i = 0; at < sink->count; at += line_words(sink->words + at)) {
     const uint64_t *line = sink->words + at;
@@ -99,6 +105,7 @@ static void format_sorted(const kn_print_sink *sink, const char *prints, kj_buff
 static kn_print_sink take_words(kn_print_sink *sink)
 {
   kj_lock(&sink->mutex, KJ_LOCK_SINK);
+  KJ_ASSERT(sink->count <= sink->capacity && (sink->words || !sink->count));
   kn_print_sink taken = { .words = sink->words, .count = sink->count, .lost = sink->lost };
   sink->words = NULL;
   sink->count = sink->capacity = sink->lost = 0;
@@ -131,8 +138,10 @@ void kj_begin_cpu_prints(kj_cpu_prints *prints, kj_runtime *runtime, const kj_co
 
 void kj_end_cpu_prints(kj_cpu_prints *prints)
 {
+  KJ_ASSERT(pthread_equal(pthread_self(), prints->launcher));
   deliver_cpu(&prints->sink);
-  pthread_mutex_destroy(&prints->sink.mutex);
+  KJ_ASSERT(!prints->sink.words && !prints->sink.count);
+  kj_destroy_mutex(&prints->sink.mutex);
 }
 
 /* ---- the ring of a device ---- */
@@ -165,6 +174,7 @@ static uint64_t take_word(kn_print_ring *ring, uint64_t number)
 static bool take_line(kj_prints *prints, kj_buffer *text)
 {
   kn_print_ring *ring = prints->ring;
+  KJ_ASSERT(kj_is_locked_here(&prints->mutex) && (ring->mask & (ring->mask + 1)) == 0);
   uint64_t read = ring->read, values[KJ_MOST_PRINT_WORDS];
   uint64_t header = __atomic_load_n(&ring->words[read & ring->mask], __ATOMIC_ACQUIRE);
   uint32_t count = kn_print_count(header), source = kn_print_source(header);
@@ -187,6 +197,7 @@ static bool has_ring(const kj_prints *prints)
 static uint64_t read_ring(kj_prints *prints)
 {
   kj_buffer text = { 0 };
+  KJ_ASSERT(kj_is_locked_here(&prints->mutex));
   if (!has_ring(prints)) return 0;
   while (take_line(prints, &text)) {}
   uint64_t lost = __atomic_load_n(&prints->ring->lost, __ATOMIC_RELAXED),
@@ -253,6 +264,8 @@ static kjit_status make_counter(kjit_device *device, kj_diagnostics *diagnostics
 static kjit_status need_ring(kjit_device *device, kj_prints *prints, kj_diagnostics *diagnostics)
 {
   size_t words = choose_size(device->context) / sizeof(uint64_t);
+  KJ_ASSERT(words > KJ_MOST_PRINT_WORDS && (words & (words - 1)) == 0);
+  KJ_ASSERT(kj_is_locked_here(&prints->mutex));
   void *memory;
   uint64_t address;
   if (has_ring(prints)) return KJIT_OK;
@@ -276,6 +289,7 @@ static kjit_status need_ring(kjit_device *device, kj_prints *prints, kj_diagnost
 static uint32_t add_source(kj_prints *prints, const char *lines)
 {
   uint32_t i = 0;
+  KJ_ASSERT(kj_is_locked_here(&prints->mutex));
   while (i < prints->count && prints->sources[i]) i++;
   if (i == prints->count) {
     char **grown = realloc(prints->sources, (prints->count + 1) * sizeof *grown);
@@ -289,6 +303,8 @@ static uint32_t add_source(kj_prints *prints, const char *lines)
 
 static void remove_source(kj_prints *prints, uint32_t source)
 {
+  KJ_ASSERT(kj_is_locked_here(&prints->mutex));
+  KJ_ASSERT(source && source <= prints->count && prints->sources[source - 1]);
   free(prints->sources[source - 1]);
   prints->sources[source - 1] = NULL;
 }
@@ -355,8 +371,10 @@ static void destroy(kj_attachment *attachment)
     device->operations->release(device, &prints->next);
     device->operations->release_mapped(device, prints->ring);
   }
+  KJ_ASSERT(device->prints == prints && !device->failure_slots); /* all code is unloaded */
   for (uint32_t i = 0; i < prints->count; i++) free(prints->sources[i]);
-  pthread_mutex_destroy(&prints->mutex);
+  kj_destroy_mutex(&prints->mutex);
+  device->prints = NULL;
   free(prints->sources);
   free(prints);
 }

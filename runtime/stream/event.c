@@ -7,6 +7,7 @@ static void destroy_event(kj_object *object)
 {
   kjit_event *event = (kjit_event *)object;
   bool is_there = object->generation == atomic_load(&object->device->generation);
+  KJ_ASSERT(event->native && (!event->is_wrapped || event->is_recorded));
   if (event->native && !event->is_wrapped && is_there)
     object->device->operations->destroy_event(object->device, event->native);
   event->native = NULL;
@@ -26,6 +27,7 @@ kjit_status kjit_create_event(kjit_device *device, kjit_event **event)
     free(made);
     return ki_finish_call(device->context, &diagnostics);
   }
+  KJ_ASSERT(made->native);
   kj_add_object(device, &made->object, destroy_event);
   *event = made;
   return KJIT_OK;

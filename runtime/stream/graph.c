@@ -42,6 +42,34 @@ static void release_native(const kj_object *object,
 static void lock(kj_runtime *runtime) { kj_lock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
 static void unlock(kj_runtime *runtime) { kj_unlock(&runtime->streams_mutex, KJ_LOCK_STREAMS); }
 
+/* A capture under way; under streams_mutex. */
+static void check_capture(const struct kj_capture *capture)
+{
+  const kj_runtime *runtime = capture->device->runtime;
+  const struct kj_capture *at = runtime->captures;
+  if (!KJ_HAS_ASSERTIONS) return;
+  KJ_ASSERT(kj_is_locked_here(&runtime->streams_mutex));
+  while (at && at != capture) at = at->next;
+  KJ_ASSERT(at && capture->number && capture->record && capture->origin);
+  KJ_ASSERT(atomic_load(&capture->record->references) == 1); /* nobody shares it yet */
+  KJ_ASSERT(capture->streams.count <= capture->streams.capacity);
+  for (size_t i = 0; i < capture->streams.count; i++) {
+    const kjit_stream *stream = capture->streams.items[i];
+    KJ_ASSERT(atomic_load(&stream->capture) == capture);
+    KJ_ASSERT(stream->object.device == capture->device);
+    for (size_t k = 0; k < i; k++) KJ_ASSERT(capture->streams.items[k] != stream);
+  }
+}
+
+/* The capture that the stream belongs to, or NULL; under streams_mutex. */
+static struct kj_capture *capture_of(const kjit_stream *stream)
+{
+  struct kj_capture *capture = atomic_load(&stream->capture);
+  KJ_ASSERT(kj_is_locked_here(&stream->object.device->runtime->streams_mutex));
+  if (capture) check_capture(capture);
+  return capture;
+}
+
 static bool is_same_stream(const kjit_stream *a, const kjit_stream *b)
 {
   return a == b || (a->native && a->native == b->native && a->object.device == b->object.device &&
@@ -50,6 +78,7 @@ static bool is_same_stream(const kjit_stream *a, const kjit_stream *b)
 
 static bool add_one(struct kj_capture *capture, kjit_stream *stream)
 {
+  KJ_ASSERT(!atomic_load(&stream->capture));
   if (!kj_add_pointer(&capture->streams, stream)) return false;
   atomic_store(&stream->capture, capture);
   return true;
@@ -58,8 +87,12 @@ static bool add_one(struct kj_capture *capture, kjit_stream *stream)
 /* Those that were added after the first `count`. */
 static void drop_streams(struct kj_capture *capture, size_t count)
 {
-  while (capture->streams.count > count)
-    atomic_store(&((kjit_stream *)capture->streams.items[--capture->streams.count])->capture, NULL);
+  KJ_ASSERT(count <= capture->streams.count);
+  while (capture->streams.count > count) {
+    kjit_stream *stream = capture->streams.items[--capture->streams.count];
+    KJ_ASSERT(atomic_load(&stream->capture) == capture);
+    atomic_store(&stream->capture, NULL);
+  }
 }
 
 /* A host may have wrapped a stream more than once: all of its objects are captured. false: out of
@@ -80,10 +113,13 @@ static void open_capture(struct kj_capture *capture)
 {
   static uint64_t count;
   kj_runtime *runtime = capture->device->runtime;
+  KJ_ASSERT(kj_is_locked_here(&runtime->streams_mutex) && !capture->number);
+  KJ_ASSERT(!capture->device->memory || !capture->device->memory->waiting);
   capture->number = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
   capture->next = runtime->captures;
   runtime->captures = capture;
   atomic_fetch_add(&capture->device->captures, 1);
+  check_capture(capture);
 }
 
 kjit_status kj_capture_alias(kjit_stream *stream, kj_diagnostics *diagnostics)
@@ -93,7 +129,7 @@ kjit_status kj_capture_alias(kjit_stream *stream, kj_diagnostics *diagnostics)
   bool is_added = true;
   lock(runtime);
   for (const kjit_stream *at = device->memory->streams; at && is_added; at = at->next_of_device) {
-    struct kj_capture *capture = atomic_load(&at->capture);
+    struct kj_capture *capture = capture_of(at);
     if (at == stream || !capture || !is_same_stream(at, stream)) continue;
     is_added = add_one(capture, stream);
     break;
@@ -108,10 +144,12 @@ static kj_record *close_capture(struct kj_capture *capture)
   kj_record *record = capture->record;
   kjit_device *device = capture->device;
   struct kj_capture **at = &device->runtime->captures;
+  check_capture(capture);
   while (*at && *at != capture) at = &(*at)->next;
   if (*at) *at = capture->next;
   /* a reset has forgotten the count */
   bool is_counted = capture->origin->object.generation == atomic_load(&device->generation);
+  KJ_ASSERT(!is_counted || atomic_load(&device->captures));
   if (is_counted) atomic_fetch_sub(&device->captures, 1);
   drop_streams(capture, 0);
   free(capture->streams.items);
@@ -124,7 +162,7 @@ uint64_t kj_capture_number(kjit_stream *stream)
   if (!stream || !atomic_load(&stream->capture)) return 0;
   kj_runtime *runtime = stream->object.device->runtime;
   lock(runtime);
-  const struct kj_capture *capture = atomic_load(&stream->capture);
+  const struct kj_capture *capture = capture_of(stream);
   uint64_t number = capture ? capture->number : 0;
   unlock(runtime);
   return number;
@@ -143,7 +181,7 @@ static kjit_status join_capture(kjit_stream *stream, kjit_event *event, kj_diagn
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
                     "the event was recorded in a capture: only streams of the same device that "
                     "the host made can wait for it");
-  struct kj_capture *own = atomic_load(&stream->capture);
+  struct kj_capture *own = capture_of(stream);
   if (own && own != capture)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is part of another capture");
   size_t before = capture->streams.count;
@@ -152,6 +190,7 @@ static kjit_status join_capture(kjit_stream *stream, kjit_event *event, kj_diagn
   kjit_status status =
     device->operations->wait_event(device, stream->native, event->native, diagnostics);
   if (status != KJIT_OK) drop_streams(capture, before);
+  check_capture(capture);
   return status;
 }
 
@@ -176,7 +215,7 @@ static void drop_native(const kjit_stream *stream)
 
 static kj_record *abort_capture(kjit_stream *stream)
 {
-  struct kj_capture *capture = atomic_load(&stream->capture);
+  struct kj_capture *capture = capture_of(stream);
   if (!capture) return NULL;
   if (capture->origin == stream) {
     drop_native(stream);
@@ -186,6 +225,7 @@ static kj_record *abort_capture(kjit_stream *stream)
   for (size_t i = 0; i < streams->count; i++)
     if (streams->items[i] == stream) streams->items[i] = streams->items[--streams->count];
   atomic_store(&stream->capture, NULL);
+  check_capture(capture);
   return NULL;
 }
 
@@ -229,7 +269,7 @@ kjit_status kj_keep(kjit_stream *stream, const kj_kept_kind *kind, void *item,
 {
   kj_runtime *runtime = stream->object.device->runtime;
   lock(runtime);
-  struct kj_capture *capture = atomic_load(&stream->capture);
+  struct kj_capture *capture = capture_of(stream);
   bool is_kept = capture && kj_add_kept(capture->record, kind, item);
   kjit_status status = check_kept(capture, is_kept, diagnostics);
   unlock(runtime);
@@ -240,7 +280,7 @@ void *kj_find_kept(kjit_stream *stream, const kj_kept_kind *kind)
 {
   kj_runtime *runtime = stream->object.device->runtime;
   lock(runtime);
-  const struct kj_capture *capture = atomic_load(&stream->capture);
+  const struct kj_capture *capture = capture_of(stream);
   const kj_kept *kept = capture ? capture->record->kept : NULL;
   while (kept && kept->kind != kind) kept = kept->next;
   void *item = kept ? kept->item : NULL;
@@ -274,7 +314,7 @@ kjit_status kj_keep_arrays(kjit_stream *stream, const kjit_arg *arguments, size_
 {
   kj_runtime *runtime = stream->object.device->runtime;
   lock(runtime);
-  struct kj_capture *capture = atomic_load(&stream->capture);
+  struct kj_capture *capture = capture_of(stream);
   bool is_kept = capture;
   for (size_t i = 0; i < count && is_kept; i++)
     if (arguments[i].kind == KJIT_ARG_ARRAY && arguments[i].value.array)
@@ -289,7 +329,9 @@ kjit_status kj_record_operation(kjit_stream *stream, kj_operation *operation,
 {
   kj_runtime *runtime = stream->object.device->runtime;
   lock(runtime);
-  struct kj_capture *capture = atomic_load(&stream->capture);
+  struct kj_capture *capture = capture_of(stream);
+  KJ_ASSERT(kj_is_recorded(stream) || !capture);
+  KJ_ASSERT(operation->run && operation->destroy);
   bool is_kept = capture && kj_add_pointer(&capture->record->operations, operation);
   kjit_status status = check_kept(capture, is_kept, diagnostics);
   unlock(runtime);
@@ -319,7 +361,7 @@ static kjit_status begin_capture(kjit_stream *stream, kj_diagnostics *diagnostic
   kjit_status status = KJIT_OK;
   lock(device->runtime);
   while (device->memory && device->memory->waiting) /* a wait for the device would break it */
-    pthread_cond_wait(&device->runtime->waits_changed, &device->runtime->streams_mutex);
+    kj_wait_for(&device->runtime->waits_changed, &device->runtime->streams_mutex);
   open_capture(capture);
   if (!add_stream(capture, stream))
     status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -343,6 +385,7 @@ kjit_status kjit_begin_capture(kjit_stream *stream)
 
 static void free_graph(kjit_graph *graph)
 {
+  KJ_ASSERT(!graph->record || atomic_load(&graph->record->references));
   release_native(&graph->object, graph->object.device->operations->destroy_graph, graph->native);
   kj_release_record(graph->record);
   graph->size = 0;
@@ -364,6 +407,7 @@ static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, k
   if (status == KJIT_OK && capture->is_broken)
     status = kj_error(diagnostics, KJIT_ERROR_MISUSE,
                       "the capture is incomplete: there was no memory to keep alive what it uses");
+  KJ_ASSERT(!graph->record && (is_native || !graph->native));
   graph->record = close_capture(capture);
   if (!is_native) graph->size = graph->record->operations.count;
   return status;
@@ -378,7 +422,7 @@ static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics,
   made->object.device = device;
   made->object.generation = stream->object.generation;
   lock(device->runtime);
-  struct kj_capture *capture = atomic_load(&stream->capture);
+  struct kj_capture *capture = capture_of(stream);
   kjit_status status = KJIT_OK;
   if (!capture)
     status = kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is not being captured");
@@ -491,6 +535,7 @@ static kjit_status update(kjit_executable_graph *executable, const kjit_graph *g
                     "the graph has another form than the one that was instantiated: other "
                     "operations or another order; instantiate it");
   KJ_TRY(status);
+  KJ_ASSERT(!executable->native == !graph->native);
   kj_record *before = executable->record;
   executable->record = kj_retain_record(graph->record);
   kj_release_record(before);
@@ -512,6 +557,7 @@ static kjit_status launch_native(kjit_executable_graph *executable, kjit_stream 
                                  kj_diagnostics *diagnostics)
 {
   kjit_device *device = executable->object.device;
+  KJ_ASSERT(!executable->record->operations.count); /* the driver repeats what it captured */
   KJ_TRY(kj_check_object(&executable->object, "graph", diagnostics));
   for (const kj_kept *kept = executable->record->kept; kept; kept = kept->next)
     KJ_TRY(kept->kind->use(kept->item, device, stream, diagnostics));

@@ -10,16 +10,22 @@ kj_record *kj_make_record(void)
   return record;
 }
 
+/* For assertions: how many own the record; the capture alone until it has ended. */
+static uint32_t count_owners(const kj_record *record) { return atomic_load(&record->references); }
+
 kj_record *kj_retain_record(kj_record *record)
 {
+  KJ_ASSERT(count_owners(record));
   atomic_fetch_add_explicit(&record->references, 1, memory_order_relaxed);
   return record;
 }
 
 void kj_release_record(kj_record *record)
 {
+  KJ_ASSERT(!record || count_owners(record));
   if (!record || atomic_fetch_sub_explicit(&record->references, 1, memory_order_acq_rel) != 1)
     return;
+  kj_assert_no_locks(); /* what it keeps may call the host when it is released */
   for (size_t i = 0; i < record->operations.count; i++) {
     kj_operation *operation = record->operations.items[i];
     operation->destroy(operation);
@@ -35,8 +41,12 @@ void kj_release_record(kj_record *record)
 
 bool kj_add_kept(kj_record *record, const kj_kept_kind *kind, void *item)
 {
+  KJ_ASSERT(count_owners(record) == 1 && item && kind->retain && kind->release);
   for (const kj_kept *kept = record->kept; kept; kept = kept->next)
-    if (kept->item == item) return true;
+    if (kept->item == item) {
+      KJ_ASSERT(kept->kind == kind);
+      return true;
+    }
   kj_kept *made = malloc(sizeof *made);
   if (!made) return false;
   *made = (kj_kept){ .next = record->kept, .kind = kind, .item = item };
@@ -47,6 +57,7 @@ bool kj_add_kept(kj_record *record, const kj_kept_kind *kind, void *item)
 
 bool kj_add_pointer(kj_pointers *pointers, void *item)
 {
+  KJ_ASSERT(pointers->count <= pointers->capacity && item);
   if (pointers->count == pointers->capacity) {
     size_t capacity = KJ_GROWN(pointers->capacity, 8);
     void **items = realloc(pointers->items, capacity * sizeof *items);
@@ -71,6 +82,7 @@ bool kj_has_form_of(const kj_record *a, const kj_record *b)
 kjit_status kj_run_record(kj_record *record, kjit_stream *stream)
 {
   kjit_status first = KJIT_OK;
+  KJ_ASSERT(count_owners(record));
   kj_assert_no_locks();
   for (size_t i = 0;
        i < record->operations.count && (first == KJIT_OK || first == KJIT_ERROR_KERNEL); i++) {

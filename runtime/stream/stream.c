@@ -30,7 +30,9 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
 
 static void end_stream(kjit_stream *stream)
 {
+  kj_assert_no_locks();
   kj_abort_capture(stream);
+  KJ_ASSERT(!atomic_load(&stream->capture));
   kj_close_interrupt_slot(stream->object.device, atomic_load(&stream->interrupts));
   kj_forget_stream(stream);
   kj_release_stream(stream);
@@ -40,6 +42,7 @@ static void end_stream(kjit_stream *stream)
 static void destroy_stream(kj_object *object)
 {
   kjit_stream *stream = (kjit_stream *)object;
+  KJ_ASSERT(object->is_left && !(stream->is_owned && stream->is_borrowed));
   object->is_left = !stream->is_borrowed;
   end_stream(stream);
 }
@@ -53,6 +56,7 @@ static kjit_stream *make_stream(kjit_device *device, void *native, kj_stream_id 
   made->id = kj_id_of(NULL, device) | threads;
   atomic_store(&made->references, 1);
   made->object.device = device;
+  KJ_ASSERT(made->id >> KJ_STREAM_BITS == device->number && !(threads & ~KJ_STREAM_THREADS));
   return made;
 }
 
@@ -228,6 +232,7 @@ static kjit_status run_callback(kj_operation *operation, kjit_stream *stream)
 {
   (void)stream;
   host_callback *callback = (host_callback *)operation;
+  kj_assert_no_locks();
   ki_host_code code;
   ki_enter_host(&code, callback->context);
   callback->function(callback->user);

@@ -43,6 +43,12 @@ static void call_host_with_lock(void)
   kj_assert_no_locks();
 }
 
+static void unlock_another(void)
+{
+  kj_lock(&first, KJ_LOCK_STREAMS);
+  kj_unlock(&last, KJ_LOCK_STREAMS);
+}
+
 static void finish_call_with_lock(void)
 {
   kj_diagnostics diagnostics = { 0 };
@@ -111,8 +117,13 @@ static void test_locks(void **state)
   kj_unlock(&first, KJ_LOCK_STREAMS); /* in any order */
   kj_unlock(&last, KJ_LOCK_POOL);
   kj_assert_no_locks();
+  kj_lock(&first, KJ_LOCK_STREAMS);
+  assert_int_equal(kj_is_locked_here(&first), KJ_HAS_ASSERTIONS);
+  assert_false(kj_is_locked_here(&last));
+  kj_unlock(&first, KJ_LOCK_STREAMS);
+  assert_false(kj_is_locked_here(&first));
   void (*const wrong[])(void) = { lock_in_wrong_order, call_host_with_lock, finish_call_with_lock,
-                                  ask_store_with_lock };
+                                  ask_store_with_lock, unlock_another };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     int status = break_in_child(wrong[i], text, sizeof text);
     assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);
