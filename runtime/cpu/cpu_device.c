@@ -98,6 +98,7 @@ static kjit_status read_attribute(kjit_device *device, kjit_device_attribute att
 #undef KJIT_ROW
   };
 #undef KJ_CPU_CORES
+  KJ_ASSERT((size_t)attribute < sizeof values / sizeof *values);
   *value = values[attribute];
   return KJIT_OK;
 }
@@ -142,6 +143,7 @@ static kjit_status allocate_mapping(kj_allocation *allocation)
     if (file >= 0) close(file);
     return KJIT_ERROR_MEMORY;
   }
+  KJ_ASSERT(file >= 0);
   allocation->size_bytes = size_bytes;
   allocation->address = (uint64_t)(uintptr_t)memory;
   allocation->file = file;
@@ -157,6 +159,7 @@ static void advise_huge_pages(void *memory, size_t size_bytes)
   uintptr_t start = ((uintptr_t)memory + PAGE - 1) / PAGE * PAGE;
   uintptr_t end = ((uintptr_t)memory + size_bytes) / PAGE * PAGE;
   if (!memory || size_bytes < LEAST_BYTES) return;
+  KJ_ASSERT(start < end && start % PAGE == 0 && end % PAGE == 0);
   (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
@@ -255,6 +258,8 @@ static kjit_status name_memory(kjit_device *device, uint64_t address,
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
                     "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
                     "cannot see other memory");
+  KJ_ASSERT(address >= allocation->address &&
+            address - allocation->address <= allocation->size_bytes);
   *name = (kj_memory_name){ .process = (uint64_t)getpid(),
                             .offset_bytes = address - allocation->address,
                             .size_bytes = allocation->size_bytes,

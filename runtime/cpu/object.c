@@ -113,6 +113,12 @@ static bool read_symbols(loader *l)
   return l->symbols || refuse(l, "it has no symbols");
 }
 
+/* What is placed lies in the mapping. */
+static bool is_in_mapping(const loader *l, size_t offset, size_t size_bytes)
+{
+  return offset <= l->total_bytes && size_bytes <= l->total_bytes - offset;
+}
+
 static const char *name_of(const loader *l, const Elf64_Sym *symbol)
 {
   return symbol->st_name < l->strings_bytes ? l->strings + symbol->st_name : NULL;
@@ -218,12 +224,15 @@ static bool map(loader *l)
   l->memory = memory;
   for (size_t i = 0; i < l->section_count; i++) {
     const section *s = &l->sections[i];
+    KJ_ASSERT(!s->is_placed || is_in_mapping(l, s->offset, s->header->sh_size));
     if (s->is_placed && s->header->sh_type == SHT_PROGBITS)
       memcpy(l->memory + s->offset, l->object + s->header->sh_offset, s->header->sh_size);
   }
   for (size_t i = 0; i < l->symbol_count; i++) {
     const outside *o = &l->outsides[i];
     if (!o->name) continue;
+    KJ_ASSERT(o->stub + STUB_BYTES <= l->code_bytes && o->slot >= l->code_bytes);
+    KJ_ASSERT(is_in_mapping(l, o->slot, SLOT_BYTES) && o->slot % SLOT_BYTES == 0);
     /* from the end of the jump */
     int32_t distance = (int32_t)((int64_t)o->slot - (int64_t)(o->stub + 6));
     /* jmp *distance(%rip) */
@@ -256,6 +265,7 @@ static bool find_address(loader *l, uint32_t index, uint64_t *address)
 static bool write_word(loader *l, char *place, size_t room, int64_t value)
 {
   int32_t word = (int32_t)value;
+  KJ_ASSERT(is_in_mapping(l, (size_t)(place - l->memory), room));
   if (room < sizeof word || word != value) return refuse(l, "a relocation does not fit");
   memcpy(place, &word, sizeof word);
   return true;
@@ -294,6 +304,7 @@ static bool relocate(loader *l, const section *target, const Elf64_Rela *r)
   case R_X86_64_64: {
     uint64_t value = symbol + (uint64_t)r->r_addend;
     if (room < sizeof value) return refuse(l, "a relocation does not fit");
+    KJ_ASSERT(is_in_mapping(l, (size_t)(place - l->memory), sizeof value));
     memcpy(place, &value, sizeof value);
     return true;
   }
@@ -343,6 +354,7 @@ static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
     if (!(l->sections[symbol->st_shndx].header->sh_flags & SHF_EXECINSTR) ||
         symbol->st_value >= l->sections[symbol->st_shndx].header->sh_size)
       return refuse(l, "the kernel's symbol is no code");
+    KJ_ASSERT(address - (uint64_t)(uintptr_t)l->memory < l->code_bytes);
     *kernel = (kj_cpu_kernel)(uintptr_t)address;
     return true;
   }

@@ -116,6 +116,7 @@ uint64_t kj_count_groups(const kj_cpu_launch *launch)
 {
   uint32_t group[3];
   shape_group(launch, group);
+  for (int d = 0; d < 3; d++) KJ_ASSERT(group[d] && launch->grid.grid[d] % group[d] == 0);
   return volume(launch->grid.grid) / volume(group);
 }
 
@@ -144,6 +145,8 @@ kjit_status kj_check_parts(const kj_cpu_launch *launch, kj_diagnostics *diagnost
 
 /* ---- switching ---- */
 
+static bool can_go_on(const part *p);
+
 static void go_home(part *p)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -154,6 +157,7 @@ static void go_home(part *p)
 
 static void resume(kj_crowd *crowd, part *p)
 {
+  KJ_ASSERT(p->state != PART_ENDED && p->crowd == crowd && can_go_on(p));
   p->state = PART_READY;
 #if defined(__SANITIZE_THREAD__)
   __tsan_switch_to_fiber(p->fiber, 0);
@@ -173,6 +177,7 @@ static void leave_crowd(const kj_cpu_grid *grid)
 
 static void turn(barrier *b)
 {
+  KJ_ASSERT(b->arrived);
   b->arrived = 0;
   b->last_sum = b->sum;
   b->sum = 0;
@@ -197,6 +202,7 @@ static void wait_round(part *p, const barrier *b, uint32_t round)
 static uint64_t meet(part *p, barrier *b, uint32_t live, uint64_t value)
 {
   uint32_t round = b->round;
+  KJ_ASSERT(b->arrived < live);
   b->sum += value;
   b->arrived++;
   turn_if_all(b, live);
@@ -234,6 +240,8 @@ static uint64_t wait_for(const kj_cpu_grid *grid, uint32_t what, uint32_t id, ui
 {
   part *p = (part *)grid;
   kj_crowd *crowd = p->crowd;
+  KJ_ASSERT(p >= crowd->all && p < crowd->all + crowd->parts && p->state == PART_READY);
+  KJ_ASSERT(what < KJ_WAIT_COUNT && p->block < crowd->blocks && p->cluster < crowd->clusters);
   block *own = &crowd->block[p->block];
   barrier *cluster = &crowd->cluster[p->cluster];
   p->what = (kj_cpu_wait)what;
@@ -267,6 +275,7 @@ static void run_part(unsigned low, unsigned high)
   crowd->launch->kernel(crowd->launch->parameters, &p->grid, p->number, p->number + 1, p->scratch);
   p->state = PART_ENDED;
   block *own = &crowd->block[p->block];
+  KJ_ASSERT(own->live && crowd->cluster_live[p->cluster] && crowd->live);
   turn_if_all(&own->whole, --own->live);
   turn_if_all(&crowd->cluster[p->cluster], --crowd->cluster_live[p->cluster]);
   turn_if_all(&crowd->grid, --crowd->live);
@@ -291,6 +300,8 @@ static void place_block(const kj_crowd *crowd, uint64_t group, uint32_t i, part 
     inner /= cluster[d];
   }
   p->number = at[0] + (uint64_t)grid[0] * (at[1] + (uint64_t)grid[1] * at[2]);
+  KJ_ASSERT(p->cluster < crowd->clusters && !first && !outer);
+  for (int d = 0; d < 3; d++) KJ_ASSERT(at[d] < grid[d]);
 }
 
 static void start_part(kj_crowd *crowd, uint64_t group, uint32_t i, char *scratch)
@@ -383,6 +394,7 @@ static void describe_stuck(const kj_crowd *crowd, char *text, size_t bytes)
 kj_group_end kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *stuck,
                           size_t stuck_bytes)
 {
+  KJ_ASSERT(group < kj_count_groups(crowd->launch) && (uintptr_t)scratch % CACHE_LINE == 0);
   start_group(crowd, group, scratch);
   while (crowd->live) {
     bool has_moved = false;
@@ -398,6 +410,8 @@ kj_group_end kj_run_group(kj_crowd *crowd, uint64_t group, void *scratch, char *
     describe_stuck(crowd, stuck, stuck_bytes);
     return KJ_GROUP_STUCK; /* nor here */
   }
+  for (uint32_t i = 0; KJ_HAS_ASSERTIONS && i < crowd->parts; i++)
+    KJ_ASSERT(crowd->all[i].state == PART_ENDED);
   return KJ_GROUP_DONE;
 }
 
@@ -408,6 +422,7 @@ static bool map_stacks(kj_crowd *crowd)
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   crowd->stack_bytes = page + kj_whole_stack_bytes(crowd->launch->stack_bytes);
   if (crowd->stack_bytes < LEAST_STACK_BYTES) crowd->stack_bytes = LEAST_STACK_BYTES;
+  KJ_ASSERT(crowd->stack_bytes % page == 0 && crowd->stack_bytes > crowd->launch->stack_bytes);
   crowd->stacks_bytes = crowd->parts * crowd->stack_bytes;
   void *stacks = mmap(NULL, crowd->stacks_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -446,6 +461,8 @@ kj_crowd *kj_create_crowd(const kj_cpu_launch *launch)
   crowd->warps = (uint32_t)count_warps(launch);
   crowd->parts = crowd->blocks * crowd->warps;
   crowd->stride = scratch_stride(launch);
+  KJ_ASSERT(crowd->parts && crowd->parts <= MOST_PARTS); /* kj_check_parts */
+  KJ_ASSERT(crowd->clusters * crowd->cluster_blocks == crowd->blocks);
   crowd->all = calloc(crowd->parts, sizeof *crowd->all);
   crowd->block = calloc(crowd->blocks, sizeof *crowd->block);
   crowd->cluster = calloc(crowd->clusters, sizeof *crowd->cluster);

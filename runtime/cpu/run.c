@@ -33,6 +33,7 @@ static void *take_scratch(kjit_device *device, uint64_t size_bytes)
   uint64_t rounded = (size_bytes + 2 * CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
   uint64_t *buffer = rounded < size_bytes ? NULL : aligned_alloc(CACHE_LINE, rounded);
   if (!buffer) return NULL;
+  KJ_ASSERT(rounded % CACHE_LINE == 0 && rounded - CACHE_LINE >= size_bytes);
   *buffer = rounded - CACHE_LINE;
   return (char *)buffer + CACHE_LINE;
 }
@@ -40,6 +41,7 @@ static void *take_scratch(kjit_device *device, uint64_t size_bytes)
 static void give_scratch(kjit_device *device, void *scratch)
 {
   if (!scratch) return;
+  KJ_ASSERT((uintptr_t)scratch % CACHE_LINE == 0);
   void *buffer = (char *)scratch - CACHE_LINE;
   for (uint32_t i = 0; i < KJ_SCRATCH_SLOTS; i++) {
     void *none = NULL;
@@ -100,6 +102,7 @@ static __attribute__((noinline)) void run_interruptible(crew *crew, uint64_t fir
 static void run_groups(crew *crew, kj_crowd *crowd, uint64_t first, uint64_t last, void *scratch)
 {
   char stuck[sizeof crew->stuck];
+  KJ_ASSERT(last <= kj_count_groups(crew->launch));
   for (uint64_t group = first;
        group < last && !atomic_load_explicit(&crew->is_stuck, memory_order_relaxed); group++)
     switch (kj_run_group(crowd, group, scratch, stuck, sizeof stuck)) {
@@ -119,6 +122,7 @@ static bool work_on(crew *crew, share *share, bool is_helper, kj_crowd *crowd, v
     uint64_t first = atomic_fetch_add_explicit(&share->next, crew->piece, memory_order_relaxed);
     if (first >= share->end) return true;
     uint64_t last = share->end - first < crew->piece ? share->end : first + crew->piece;
+    KJ_ASSERT(first < last && last <= share->end && !kj_count_locks());
     if (crowd) run_groups(crew, crowd, first, last, scratch);
     else if (launch->is_interruptible) run_interruptible(crew, first, last, scratch);
     else launch->kernel(launch->parameters, &launch->grid, first, last, scratch);
@@ -131,6 +135,8 @@ static void work(crew *crew, size_t worker, void *scratch)
 {
   const kj_cpu_launch *launch = crew->launch;
   kj_crowd *crowd = NULL;
+  KJ_ASSERT(worker < crew->workers && (uintptr_t)scratch % CACHE_LINE == 0);
+  KJ_ASSERT(launch->zeroed_from <= launch->scratch_bytes || launch->is_cleared);
   if (launch->is_cleared) memset(scratch, 0, crew->scratch_bytes);
   else if (launch->zeroed_from < launch->scratch_bytes)
     memset((char *)scratch + launch->zeroed_from, 0, launch->scratch_bytes - launch->zeroed_from);
@@ -230,6 +236,7 @@ static void call_executor(crew *crew)
 
 static void run_crew(crew *crew)
 {
+  KJ_ASSERT(crew->workers && crew->workers <= KJ_MOST_WORKERS && crew->piece);
   if (crew->workers == 1) {
     run_worker(crew, 0);
   } else if (crew->device->context->config.executor) {
@@ -267,6 +274,7 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
     atomic_init(&shares[i].next, first);
     shares[i].end = first += count;
   }
+  KJ_ASSERT(first == last); /* the shares are all blocks */
   crew.piece = workers == 1 ? total : total / workers / PIECES;
   if (!crew.piece) crew.piece = 1;
   run_crew(&crew);
@@ -293,6 +301,7 @@ static kjit_status run_spread(kjit_device *device, const kj_cpu_launch *launch,
 {
   bool is_interrupted = false;
   uint64_t lead = kj_count_lead(spread, blocks);
+  KJ_ASSERT(lead <= blocks);
   uint64_t start_ns = spread->is_timed || lead ? kj_clock_ns() : 0;
   if (lead) {
     KJ_TRY(run_blocks(device, launch, 1, 0, lead, diagnostics, &is_interrupted));
@@ -317,6 +326,7 @@ static uint64_t count_array_elements(const kj_code *code, const char *parameters
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *parameter = &code->parameters[i];
     if (parameter->kind != KJ_PARAMETER_EXTENT) continue;
+    KJ_ASSERT(parameter->offset + parameter->size_bytes <= code->parameter_bytes);
     uint64_t extent = 0;
     memcpy(&extent, parameters + parameter->offset, parameter->size_bytes == 4 ? 4 : 8);
     elements = parameter->argument == argument ? elements * extent : extent;
@@ -349,6 +359,7 @@ static kj_cpu_work describe_work(const kjit_device *device, const kj_code *code,
 /* Grids of one-thread blocks for kernels that are grid_ranges only. */
 static void cut_range(kj_cpu_launch *launch, uint32_t pieces)
 {
+  KJ_ASSERT(pieces && launch->parts == KJ_PARTS_NONE);
   launch->grid.grid[0] = pieces;
   launch->grid.grid[1] = launch->grid.grid[2] = 1;
   launch->grid.block[0] = launch->grid.block[1] = launch->grid.block[2] = 1;
@@ -362,6 +373,7 @@ static void set_scratch(kj_cpu_launch *launch, const kj_code *code)
     code->is_watched ? (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE : bytes;
   if (code->is_watched)
     launch->scratch_bytes = launch->zeroed_from + sizeof(kn_watch) + bytes * sizeof(kn_watch_cell);
+  KJ_ASSERT(launch->scratch_bytes >= bytes);
 }
 
 kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, const kj_code *code,
@@ -374,6 +386,8 @@ kjit_status kj_launch_on_cpu(kjit_device *device, const kj_device_code *loaded, 
                            .is_interruptible = code->is_interruptible,
                            .stack_bytes = code->stack_bytes,
                            .parts = (kj_cpu_parts)code->cpu_parts };
+  KJ_ASSERT(call->parameter_bytes >= code->parameter_bytes && call->cost);
+  KJ_ASSERT(!((uintptr_t)call->parameters % _Alignof(uint64_t)));
   memcpy(&launch.kernel, &loaded->function, sizeof launch.kernel);
   memcpy(launch.grid.grid, call->grid, sizeof launch.grid.grid);
   memcpy(launch.grid.block, call->block, sizeof launch.grid.block);

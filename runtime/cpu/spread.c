@@ -53,6 +53,7 @@ static double read_figure(const kj_cost *cost)
 static void follow(kj_cost *cost, double measured)
 {
   const double STEP = 1.0625;
+  KJ_ASSERT(measured >= 0);
   double known = read_figure(cost), next = measured;
   uint32_t count = atomic_load_explicit(&cost->count, memory_order_relaxed);
   if (count < FEW) atomic_store_explicit(&cost->count, count + 1, memory_order_relaxed);
@@ -184,11 +185,13 @@ static void set_width(kj_spread *spread, kj_width width, uint32_t most)
                     : width == KJ_ALL ? most
                                       : count_worth(spread->alone_ns, most);
   spread->width = width == KJ_SOME && spread->workers == most ? KJ_ALL : width;
+  KJ_ASSERT(spread->workers && spread->workers <= most);
 }
 
 kj_spread kj_choose_spread(kj_cpu_cost *cost, const kj_cpu_work *work)
 {
   kj_spread spread = { .workers = 1, .class = class_of(work->size) };
+  KJ_ASSERT(cost && work->units && work->size && spread.class < KJ_COST_CLASSES);
   uint32_t most = count_threads(work);
   if (most <= 1) return spread;
   kj_cost_of_size *of = &cost->sizes[spread.class];
@@ -225,6 +228,7 @@ uint64_t kj_count_lead(const kj_spread *spread, uint64_t blocks)
 void kj_follow_lead(kj_cpu_cost *cost, const kj_cpu_work *work, kj_spread *spread, double all_ns)
 {
   double expected_ns = spread->alone_ns;
+  KJ_ASSERT(spread->has_lead && work->size && spread->class < KJ_COST_CLASSES);
   follow(&cost->sizes[spread->class].widths[KJ_ALONE], all_ns / (double)work->size);
   spread->alone_ns = all_ns;
   spread->is_timed = false; /* it was no launch of the usual kind */
@@ -235,6 +239,7 @@ void kj_follow_lead(kj_cpu_cost *cost, const kj_cpu_work *work, kj_spread *sprea
 void kj_note_time(kj_cpu_cost *cost, const kj_cpu_work *work, const kj_spread *spread,
                   uint64_t time_ns)
 {
+  KJ_ASSERT(spread->width < KJ_WIDTHS && spread->class < KJ_COST_CLASSES && work->size);
   kj_cost_of_size *of = &cost->sizes[spread->class];
   double measured = (double)time_ns / (double)work->size;
   void (*note)(kj_cost *, double) = spread->is_trial ? follow_trial : follow;
@@ -261,5 +266,6 @@ uint32_t kj_count_pieces(const kj_cpu_work *work, const kj_spread *spread)
   if (spread->alone_ns > 0 && by_time < (double)pieces) pieces = (uint64_t)by_time;
   if (spread->has_lead && pieces < LEAD) pieces = LEAD;
   if (pieces > units) pieces = units;
+  KJ_ASSERT(pieces <= UINT32_MAX);
   return pieces ? (uint32_t)pieces : 1;
 }

@@ -86,8 +86,33 @@ static struct {
 } pool = { .users_mutex = PTHREAD_MUTEX_INITIALIZER,
            .mutex = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP };
 
-static void lock_pool(void) { kj_lock(&pool.mutex, KJ_LOCK_WORKERS); }
-static void unlock_pool(void) { kj_unlock(&pool.mutex, KJ_LOCK_WORKERS); }
+/* What holds whenever no thread is within a change. Counts that are atomic may move meanwhile. */
+static void check_pool(void)
+{
+  uint32_t listed = 0;
+  if (!KJ_HAS_ASSERTIONS) return;
+  for (const offer *at = pool.offers; at; at = at->next) {
+    KJ_ASSERT(at->place && *at->place == at && !at->is_over);
+    KJ_ASSERT(at->begun <= at->count && at->left_count < at->begun);
+    KJ_ASSERT(at->begun < at->count || at->left_count); /* it has something to give away */
+    listed++;
+  }
+  KJ_ASSERT(listed == atomic_load(&pool.listed));
+  KJ_ASSERT(!listed || !*pool.end);
+  KJ_ASSERT(pool.thread_count <= MOST_THREADS && pool.sleeping <= pool.thread_count);
+}
+
+static void lock_pool(void)
+{
+  kj_lock(&pool.mutex, KJ_LOCK_WORKERS);
+  check_pool();
+}
+
+static void unlock_pool(void)
+{
+  check_pool();
+  kj_unlock(&pool.mutex, KJ_LOCK_WORKERS);
+}
 
 /* Both: another thread may have changed the word, or what it is in may be gone by now. The kernel
  * looks at its address only, and who is woken looks again. */
@@ -111,6 +136,7 @@ static void pause_core(void)
 
 static void list_offer(offer *made)
 {
+  KJ_ASSERT(kj_is_locked_here(&pool.mutex) && !made->place && !made->is_over);
   if (!pool.offers) pool.end = &pool.offers;
   made->next = NULL;
   made->place = pool.end;
@@ -122,7 +148,9 @@ static void list_offer(offer *made)
 
 static void take_back(offer *made)
 {
+  KJ_ASSERT(kj_is_locked_here(&pool.mutex));
   if (!made->place) return;
+  KJ_ASSERT(*made->place == made && atomic_load(&pool.listed));
   *made->place = made->next;
   if (made->next) made->next->place = made->place;
   else pool.end = made->place;
@@ -134,6 +162,7 @@ static size_t count_open(const offer *made) { return made->count - made->begun +
 
 static size_t take_index(offer *made)
 {
+  KJ_ASSERT(made->left_count || made->begun < made->count);
   size_t index = made->left_count ? made->left[--made->left_count] : made->begun++;
   if (!count_open(made)) take_back(made);
   return index;
@@ -143,6 +172,8 @@ static size_t take_index(offer *made)
 static void return_index(offer *made, size_t index)
 {
   if (made->is_over) return;
+  KJ_ASSERT(index && index < made->begun && made->left_count < MOST_THREADS);
+  for (uint32_t i = 0; i < made->left_count; i++) KJ_ASSERT(made->left[i] != index);
   made->left[made->left_count++] = (uint8_t)index;
   if (!made->place) list_offer(made);
 }
@@ -151,6 +182,7 @@ static void return_index(offer *made, size_t index)
  * before it has looked at the offers, so at least so many will come. */
 static uint32_t announce(void)
 {
+  KJ_ASSERT(kj_is_locked_here(&pool.mutex));
   uint64_t wanted = 0, room = pool.most > pool.running ? pool.most - pool.running : 0;
   for (const offer *at = pool.offers; at && wanted < room; at = at->next) wanted += count_open(at);
   if (wanted > room) wanted = room;
@@ -203,6 +235,8 @@ static _Thread_local bool has_left; /* it is not counted as running any more */
 /* It is counted as running, and inside. */
 static void take_part(offer *made, size_t index)
 {
+  KJ_ASSERT(index && index < made->count);
+  KJ_ASSERT((atomic_load(&made->inside) & ~(uint32_t)IS_WAITING) && !kj_count_locks());
   has_left = false;
   made->body(made->data, index);
   if (has_left) {
@@ -262,6 +296,7 @@ static void look_around(box *own)
 static void join_in(box *own)
 {
   offer *made = pool.offers;
+  KJ_ASSERT(kj_is_locked_here(&pool.mutex) && made);
   size_t index = take_index(made);
   atomic_fetch_add_explicit(&made->inside, 1, memory_order_relaxed);
   pool.running++;
@@ -283,6 +318,7 @@ static void wait_for_change(void)
     sleep_on(&pool.changes, seen);
     lock_pool();
   }
+  KJ_ASSERT(pool.sleeping);
   pool.sleeping--;
   if (pool.woken) pool.woken--;
 }
@@ -315,6 +351,7 @@ static void block_signals(sigset_t *previous)
 static bool start_thread(void)
 {
   pthread_attr_t attributes;
+  KJ_ASSERT(kj_is_locked_here(&pool.mutex) && pool.thread_count < MOST_THREADS);
   if (pthread_attr_init(&attributes)) return false;
   (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
   bool is_started = !pthread_create(&pool.threads[pool.thread_count], &attributes, run_worker,
@@ -350,6 +387,7 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
 {
   offer made = { .body = body, .data = data, .count = count, .begun = 1 };
   KJ_ASSERT(count > 1 && count <= KJ_MOST_WORKERS);
+  kj_assert_no_locks();
   lock_pool();
   pool.running++;
   pool.asked += (uint32_t)count - 1;
@@ -369,6 +407,9 @@ void kj_share_work(size_t count, void (*body)(void *data, size_t index), void *d
   take_from_boxes(&made, thread_count);
   wait_for_workers(&made);
   lock_pool();
+  KJ_ASSERT(!made.place && !(atomic_load(&made.inside) &
+                             ~(uint32_t)IS_WAITING)); /* the offer ends with this call */
+  KJ_ASSERT(pool.asked >= count - 1);
   pool.running--;
   pool.asked -= (uint32_t)count - 1;
   pool.ended_ns = kj_clock_ns();
@@ -439,6 +480,8 @@ void kj_close_workers(void)
     unlock_pool();
     wake(&pool.changes, INT_MAX);
     for (uint32_t i = 0; i < pool.thread_count; i++) (void)pthread_join(pool.threads[i], NULL);
+    KJ_ASSERT(!pool.offers && !atomic_load(&pool.listed) && !pool.asked && !pool.sleeping);
+    KJ_ASSERT(!atomic_load(&pool.running));
     pool.thread_count = 0;
     pool.most = 0;
     CPU_ZERO(&pool.cores);

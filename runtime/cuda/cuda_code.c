@@ -128,6 +128,7 @@ static kjit_status load_function(kjit_device *device, const void *image, const c
                                  const char *kernel_name, kj_diagnostics *diagnostics,
                                  kj_device_code *function)
 {
+  KJ_ASSERT(!function->module && !function->function);
   function->mark = kj_get_mark(device, kernel_name);
   if (!function->mark) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   KJ_TRY(load_module(device, image, kernel_name, diagnostics, &function->module));
@@ -136,6 +137,7 @@ static kjit_status load_function(kjit_device *device, const void *image, const c
   if (status == KJIT_OK) status = read_attributes(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_dynamic_shared(device, function, diagnostics);
   if (status == KJIT_OK) status = allow_clusters(device, function, diagnostics);
+  KJ_ASSERT(status != KJIT_OK || (function->module && function->function));
   if (status == KJIT_OK) return KJIT_OK;
   device->driver->cuModuleUnload(function->module);
   *function = (kj_device_code){ 0 };
@@ -195,6 +197,7 @@ static kjit_status add_and_complete(kjit_device *device, void *link, const kj_li
 {
   enum { INPUT_PTX = 1 };              /* CUjitInputType */
   for (size_t i = 0; i < count; i++) { /* PTX is counted with the 0 byte after it */
+    KJ_ASSERT(!inputs[i].ptx[inputs[i].size_bytes]);
     int result =
       device->driver->cuLinkAddData(link, INPUT_PTX, (void *)(uintptr_t)inputs[i].ptx,
                                     inputs[i].size_bytes + 1, inputs[i].name, 0, NULL, NULL);
@@ -276,6 +279,7 @@ kjit_status kj_cuda_choose_threads(kjit_device *device, const kj_device_code *fu
   uint32_t best = 0;
   void *previous;
   *threads = 0;
+  KJ_ASSERT(function->function && function->mark);
   if (function->max_threads && function->max_threads < most) most = function->max_threads;
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   kjit_status status = KJIT_OK;
@@ -297,6 +301,7 @@ void kj_cuda_unload(kjit_device *device, void *module)
 {
   kj_diagnostics ignored = { 0 };
   kjit_status status;
+  KJ_ASSERT(module);
   KJ_CALL_IN(status, device, &ignored, cuModuleUnload, module);
   (void)status;
   kj_free_diagnostics(&ignored);
@@ -328,6 +333,7 @@ static int launch_extended(const kjit_device *device, const kj_device_code *func
   memcpy(config.grid, launch->grid, sizeof config.grid);
   memcpy(config.block, launch->block, sizeof config.block);
   config.attribute_count = (unsigned)(end - attributes);
+  KJ_ASSERT(config.attribute_count && config.attribute_count <= KJ_CU_LAUNCH_ATTRIBUTES);
   return device->driver->cuLaunchKernelEx(&config, function->function, launch->pointers, extra);
 }
 
@@ -339,6 +345,8 @@ static int launch_once(const kjit_device *device, const kj_device_code *function
   void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, launch->parameters,
                              (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
   void **extra = parameter_bytes && !launch->pointers ? block_and_size : NULL;
+  KJ_ASSERT(!parameter_bytes || launch->parameters);
+  KJ_ASSERT(!launch->has_attributes || launch->cluster);
   const uint32_t *grid = launch->grid, *block = launch->block;
   if (launch->has_attributes) return launch_extended(device, function, launch, extra);
   return device->driver->cuLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0],

@@ -10,6 +10,7 @@
 kjit_status kj_enter_device(kjit_device *device, kj_diagnostics *diagnostics, void **previous)
 {
   KJ_TRY(kj_check_device(device, diagnostics));
+  KJ_ASSERT(device->operations == &kj_cuda_operations && device->primary);
   *previous = NULL;
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuCtxGetCurrent, previous));
   if (*previous == device->primary) return KJIT_OK;
@@ -99,6 +100,7 @@ static kjit_status read_info(kjit_device *device, kj_diagnostics *diagnostics)
 
 static kjit_status open_device(kjit_device *device, kj_diagnostics *diagnostics)
 {
+  KJ_ASSERT(device->shared && !device->primary);
   device->driver = device->shared;
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGet, &device->handle, device->info.ordinal));
   KJ_TRY(read_info(device, diagnostics));
@@ -146,6 +148,7 @@ static kjit_status synchronize(kjit_device *device, bool whole, void *stream,
 static kjit_status reset(kjit_device *device, kj_diagnostics *diagnostics)
 {
   uint64_t probe = 0;
+  KJ_ASSERT(!atomic_load(&device->captures) && !atomic_load(&device->peers));
   KJ_TRY(TRY_DRIVER(device, diagnostics, cuDevicePrimaryCtxReset, device->handle));
   /* an earlier reset may have got none */
   if (device->primary) device->driver->cuDevicePrimaryCtxRelease(device->handle);
@@ -169,6 +172,7 @@ static kjit_status read_attribute(kjit_device *device, kjit_device_attribute att
 #undef KJIT_ROW
   };
   int found = 0;
+  KJ_ASSERT((size_t)attribute < sizeof numbers / sizeof *numbers);
   KJ_TRY(KJ_DRIVER(device, diagnostics, cuDeviceGetAttribute, &found, numbers[attribute],
                    device->handle));
   *value = found;
@@ -221,6 +225,7 @@ static kjit_status change_peer_access(kjit_device *device, kjit_device *peer, bo
 {
   enum { ALREADY_ENABLED = 704, NOT_ENABLED = 705 };
   void *previous;
+  KJ_ASSERT(device != peer && peer->operations == &kj_cuda_operations);
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   int result = is_on ? device->driver->cuCtxEnablePeerAccess(peer->primary, 0)
                      : device->driver->cuCtxDisablePeerAccess(peer->primary);

@@ -145,6 +145,7 @@ static kjit_status check_call(const kj_driver *driver, kjit_device *device, cons
                               int result, const char *call, kj_diagnostics *diagnostics)
 {
   const char *name = NULL, *text = NULL;
+  KJ_ASSERT(result && call);
   driver->cuGetErrorName(result, &name);
   driver->cuGetErrorString(result, &text);
   kj_buffer buffer = { 0 };
@@ -153,6 +154,7 @@ static kjit_status check_call(const kj_driver *driver, kjit_device *device, cons
   kj_append_format(&buffer, "%s gives %s (%d): %s", call, name ? name : "an unknown error", result,
                    text ? text : "no description");
   kjit_status status = status_of(result);
+  KJ_ASSERT(status != KJIT_OK);
   const char *message = buffer.text ? buffer.text : call;
   if (is_lost) {
     kj_lose_device(device, message);

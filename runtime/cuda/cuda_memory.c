@@ -44,6 +44,7 @@ kjit_status kj_cuda_allocate(kjit_device *device, kj_allocation *allocation,
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   allocation->file = -1;
   int result = ask(device->driver, allocation);
+  KJ_ASSERT(result || allocation->address);
   kj_leave_device(device, previous);
   if (result == KJ_CU_OUT_OF_MEMORY)
     return is_host_memory(allocation->memory) ? KJIT_ERROR_MEMORY : KJIT_ERROR_DEVICE_MEMORY;
@@ -53,6 +54,7 @@ kjit_status kj_cuda_allocate(kjit_device *device, kj_allocation *allocation,
 bool kj_cuda_release(kjit_device *device, const kj_allocation *allocation)
 {
   void *previous;
+  KJ_ASSERT(allocation->address);
   bool is_entered = kj_enter_device(device, NULL, &previous) == KJIT_OK;
   if (is_entered) {
     if (is_host_memory(allocation->memory))
@@ -109,6 +111,8 @@ static kjit_status copy_line(kjit_device *device, const kj_transfer *transfer, v
 {
   uint64_t to = transfer->to, from = transfer->from;
   size_t size_bytes = transfer->width_bytes;
+  KJ_ASSERT(!(transfer->from_host && transfer->to_host));
+  KJ_ASSERT(!transfer->source || transfer->source->operations == &kj_cuda_operations);
   if (transfer->from_host)
     return KJ_DRIVER(device, diagnostics, cuMemcpyHtoDAsync, to, pointer_of(from), size_bytes,
                      stream);
@@ -132,6 +136,9 @@ static kj_cu_side describe_side(uint64_t address, bool is_host, size_t pitch_byt
 static kjit_status copy_rows(kjit_device *device, const kj_transfer *transfer, void *stream,
                              kj_diagnostics *diagnostics)
 {
+  KJ_ASSERT(transfer->to_pitch_bytes >= transfer->width_bytes &&
+            transfer->from_pitch_bytes >= transfer->width_bytes);
+  KJ_ASSERT(!transfer->source || transfer->source == device);
   kj_cu_rows rows = {
     .source = describe_side(transfer->from, transfer->from_host, transfer->from_pitch_bytes),
     .destination = describe_side(transfer->to, transfer->to_host, transfer->to_pitch_bytes),
@@ -146,6 +153,7 @@ kjit_status kj_cuda_copy(kjit_device *device, const kj_transfer *transfer, void 
 {
   kj_assert_alive(device, stream);
   void *previous;
+  KJ_ASSERT(transfer->rows && transfer->width_bytes);
   KJ_TRY(kj_enter_device(device, diagnostics, &previous));
   kjit_status status = transfer->rows == 1 ? copy_line(device, transfer, stream, diagnostics)
                                            : copy_rows(device, transfer, stream, diagnostics);
@@ -158,6 +166,8 @@ kjit_status kj_cuda_set(kjit_device *device, uint64_t address, uint32_t bits, ui
 {
   kj_assert_alive(device, stream);
   kjit_status status;
+  KJ_ASSERT(word_bytes == 1 || word_bytes == 2 || word_bytes == 4);
+  KJ_ASSERT(address % word_bytes == 0 && count);
   if (word_bytes == 1)
     KJ_CALL_IN(status, device, diagnostics, cuMemsetD8Async, address, (unsigned char)bits, count,
                stream);

@@ -124,6 +124,7 @@ kjit_status kj_cuda_read_elapsed(kjit_device *device, void *first, void *last,
   float time_ms = 0;
   kjit_status status;
   KJ_CALL_IN(status, device, diagnostics, cuEventElapsedTime, &time_ms, first, last);
+  KJ_ASSERT(first && last);
   if (status == KJIT_OK) *time_ns = time_ms > 0 ? (uint64_t)((double)time_ms * 1e6) : 0;
   return status;
 }
@@ -167,6 +168,7 @@ kjit_status kj_cuda_end_capture(kjit_device *device, void *stream, kj_diagnostic
     if (status != KJIT_OK) device->driver->cuGraphDestroy(made);
   }
   kj_leave_device(device, previous);
+  KJ_ASSERT(status != KJIT_OK || made);
   if (status == KJIT_OK) *graph = made;
   return status;
 }

@@ -141,6 +141,7 @@ static void read_some(int *end, kj_buffer *text, size_t limit_bytes, bool *is_to
     close_end(end);
     return;
   }
+  KJ_ASSERT(text->length <= limit_bytes);
   size_t room = limit_bytes - text->length;
   *is_too_long |= (size_t)got > room;
   kj_append(text, bytes, (size_t)got < room ? (size_t)got : room);
@@ -248,6 +249,7 @@ static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_bu
   pid_t child;
   outcome how = { 0 };
   uint64_t deadline_ns = kj_clock_ns() + (uint64_t)process->limit_ms * 1000000;
+  KJ_ASSERT(!process->has_result == (e->result < 0));
   int files[] = { -1, e->out[1], e->err[1], e->input, e->result };
   int failure =
     kj_start_program(&child, process->arguments, files, e->result >= 0 ? CHILD_END : CHILD_RESULT);
@@ -335,6 +337,7 @@ kjit_status kj_assemble(const kj_assembly *assembly, const void *ptx, size_t ptx
   size_t count = 5;
   if (assembly->debug != KJIT_DEBUG_NONE) arguments[count++] = debug_options[assembly->debug];
   if (assembly->is_part) arguments[count++] = "-c";
+  KJ_ASSERT(count < sizeof arguments / sizeof *arguments && !arguments[count]);
   kj_process process = { .arguments = arguments,
                          .input = ptx,
                          .input_bytes = ptx_bytes,

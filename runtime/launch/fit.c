@@ -15,6 +15,7 @@ enum { ANSWER_BITS = 16, THREAD_BITS = 12, KNOWN_BIT = 63 };
 
 static uint64_t remember(uint64_t dynamic_shared_bytes, uint64_t threads, uint64_t answer)
 {
+  KJ_ASSERT(answer < (uint64_t)1 << ANSWER_BITS && threads < (uint64_t)1 << THREAD_BITS);
   return (uint64_t)1 << KNOWN_BIT | dynamic_shared_bytes << (ANSWER_BITS + THREAD_BITS) |
          threads << ANSWER_BITS | answer;
 }
@@ -75,6 +76,7 @@ static kjit_status fit_block(kj_call *call, kjit_specialization *specialization,
   uint32_t blocks = has_count ? kj_count_blocks(call->device, count, threads) : call->grid[0];
   /* the code relies on it */
   if ((call->facts & KJ_CALL_FACT_GRID32) && (uint64_t)blocks * threads > INT32_MAX) return KJIT_OK;
+  KJ_ASSERT(threads <= call->device->info.max_threads_per_block && blocks);
   call->block[0] = threads;
   call->grid[0] = blocks;
   return KJIT_OK;
@@ -209,6 +211,8 @@ static kjit_status size_array(kj_call *call, const kj_shared_array *array, kj_sh
 {
   const kj_kernel_shared *row = find_row(call->kernel, array->declaration);
   uint64_t bytes = array->element_bytes, most = call->device->info.max_shared_bytes;
+  KJ_ASSERT(row && array->element_bytes && array->alignment);
+  KJ_ASSERT((array->alignment & (array->alignment - 1)) == 0);
   size->offset = (uint32_t)(*end = round_up(*end, array->alignment));
   for (uint32_t d = 0; d < row->decl->type_expr->extents.count; d++) {
     int64_t value;
@@ -234,6 +238,7 @@ static kjit_status size_array(kj_call *call, const kj_shared_array *array, kj_sh
 static kjit_status size_shared(kj_call *call, const kj_code *code, kj_diagnostics *diagnostics)
 {
   uint64_t end = code->fixed_shared_bytes;
+  KJ_ASSERT(code->shared_array_count <= KJ_MOST_SHARED_ARRAYS);
   for (uint32_t i = 0; i < code->shared_array_count; i++)
     KJ_TRY(size_array(call, &code->shared_arrays[i], &call->shared[i], diagnostics, &end));
   if (code->uses_dynamic_shared) end = round_up(end, code->dynamic_shared_alignment);
@@ -311,12 +316,14 @@ kjit_status kj_fit_shape(kj_call *call, kjit_specialization *specialization,
 {
   const kj_code *code = &specialization->code;
   bool is_queued = call->device->operations->is_queued;
+  KJ_ASSERT(specialization->device == call->device && kj_is_held_here(specialization));
   if (is_queued && call->is_block_chosen) KJ_TRY(fit_block(call, specialization, diagnostics));
   fit_elements(call, code);
   if (code->shared_array_count || code->fixed_shared_bytes)
     KJ_TRY(size_shared(call, code, diagnostics));
   KJ_TRY(fit_cluster(call, code, diagnostics));
   KJ_TRY(check_memory(call, specialization, diagnostics));
+  KJ_ASSERT(call->dynamic_shared_bytes <= UINT32_MAX); /* launches pass 32 bits */
   if (!is_queued) return KJIT_OK;
   call->is_cooperative = code->is_cooperative || (call->config->flags & KJIT_LAUNCH_COOPERATIVE);
   if (call->is_cooperative) KJ_TRY(fit_cooperative(call, specialization, diagnostics));

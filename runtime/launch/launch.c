@@ -27,6 +27,7 @@ static inline uint64_t read_parameter(const kj_bound *bound, const kj_parameter 
 static void marshal_shared(const kj_call *call, const kj_parameter *parameter, char *block)
 {
   const kj_shared_size *size = &call->shared[parameter->argument];
+  KJ_ASSERT(parameter->argument <= KJ_MOST_SHARED_ARRAYS && parameter->size_bytes == 4);
   bool is_offset = parameter->kind == KJ_PARAMETER_SHARED_OFFSET;
   memcpy(block + parameter->offset,
          is_offset ? &size->offset : &size->extents[parameter->dimension], sizeof(uint32_t));
@@ -41,6 +42,10 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
   }
   const kj_bound *bound = &call->bound[parameter->argument];
   char *place = block + parameter->offset;
+  KJ_ASSERT(parameter->argument < call->kernel->parameter_count);
+  KJ_ASSERT(bound->kind == KJ_ARGUMENT_ARRAY || parameter->kind == KJ_PARAMETER_SCALAR);
+  KJ_ASSERT(parameter->kind == KJ_PARAMETER_SCALAR || parameter->kind == KJ_PARAMETER_POINTER ||
+            parameter->dimension < bound->rank);
   if (parameter->part) {
     memcpy(place, (const char *)(uintptr_t)bound->bits[0] + parameter->part - 1,
            parameter->size_bytes);
@@ -54,6 +59,7 @@ void kj_marshal_parameter(const kj_call *call, const kj_parameter *parameter, ch
 
 void kj_pass_failure_record(const kj_code *code, uint64_t address, char *block)
 {
+  KJ_ASSERT(!code->failures || code->failure_offset + sizeof address <= code->parameter_bytes);
   if (code->failures) memcpy(block + code->failure_offset, &address, sizeof address);
 }
 
@@ -69,8 +75,12 @@ kjit_status kj_marshal(kj_call *call, const kjit_specialization *specialization,
   }
   /* blocks are compared, with what lies between parameters */
   if (KJ_HAS_ASSERTIONS) memset(call->parameters, 0, code->parameter_bytes);
-  for (uint32_t i = 0; i < code->parameter_count; i++)
-    kj_marshal_parameter(call, &code->parameters[i], call->parameters);
+  KJ_ASSERT(kj_is_held_here(specialization) && call->parameter_room >= code->parameter_bytes);
+  for (uint32_t i = 0; i < code->parameter_count; i++) {
+    const kj_parameter *parameter = &code->parameters[i];
+    KJ_ASSERT(parameter->offset + parameter->size_bytes <= code->parameter_bytes);
+    kj_marshal_parameter(call, parameter, call->parameters);
+  }
   kj_pass_failure_record(code, specialization->failure_address, call->parameters);
   return KJIT_OK;
 }
@@ -116,6 +126,8 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
   uint32_t size = ki_type(call->kernel->module->types, element)->size_bytes, rank = map->rank;
   uint64_t extents[KJ_MAP_RANK], strides[KJ_MAP_RANK];
   uint32_t box[KJ_MAP_RANK], steps[KJ_MAP_RANK];
+  KJ_ASSERT(rank && rank <= KJ_MAP_RANK && rank == bound->rank);
+  KJ_ASSERT(bound->kind == KJ_ARGUMENT_ARRAY);
   if (!call->device->driver->cuTensorMapEncodeTiled)
     return refuse_map(call, map, "the driver has none; they need one of CUDA 12.0", diagnostics);
   if (bound->target % UNIT)
@@ -160,6 +172,8 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *parameter = &code->parameters[i];
     if (parameter->kind != KJ_PARAMETER_TENSOR_MAP) continue;
+    KJ_ASSERT(parameter->dimension < code->tensor_map_count);
+    KJ_ASSERT(parameter->offset + sizeof map <= code->parameter_bytes);
     KJ_TRY(encode(call, &code->tensor_maps[parameter->dimension], map, diagnostics));
     memcpy(call->parameters + parameter->offset, map, sizeof map);
   }
@@ -172,6 +186,7 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
 static void point_at_parameters(const kj_code *code, char *block, void **pointers)
 {
   uint32_t count = code->parameter_count;
+  KJ_ASSERT(count <= MOST_POINTERS); /* HIDDEN more have room */
   for (uint32_t i = 0; i < count; i++) pointers[i] = block + code->parameters[i].offset;
   if (code->failures) pointers[count++] = block + code->failure_offset;
   for (uint32_t i = 0; code->is_interruptible && i < 2; i++)
@@ -273,6 +288,8 @@ static kjit_status begin_interruptible(const kj_call *call, const kj_code *code,
 static void pass_interrupt(const kj_code *code, const kj_interruptible_launch *begun, char *block)
 {
   if (!code->is_interruptible) return;
+  KJ_ASSERT(begun->word &&
+            code->interrupt_offset + 2 * sizeof begun->word <= code->parameter_bytes);
   memcpy(block + code->interrupt_offset, &begun->word, sizeof begun->word);
   memcpy(block + code->interrupt_offset + sizeof begun->word, &begun->number, sizeof begun->number);
 }
@@ -282,6 +299,9 @@ static kjit_status start_marshalled(const kj_call *call, const kjit_specializati
 {
   const kj_code *code = &specialization->code;
   kjit_device *device = call->device;
+  KJ_ASSERT(specialization->device == device && kj_is_held_here(specialization));
+  KJ_ASSERT(kj_volume(call->grid) && kj_volume(call->block) && !call->has_nothing);
+  KJ_ASSERT(!call->stream || call->stream->object.device == device);
   void *pointers[MOST_POINTERS + HIDDEN];
   kj_device_launch made =
     kj_describe_launch(call, specialization, call->stream ? call->stream->native : NULL);
@@ -312,6 +332,8 @@ static kjit_status launch_printing(const kj_call *call, const kjit_specializatio
 {
   kj_cpu_prints prints;
   uint64_t address = (uint64_t)(uintptr_t)&prints;
+  KJ_ASSERT(specialization->code.print_offset + sizeof address <=
+            specialization->code.parameter_bytes);
   kj_begin_cpu_prints(&prints, call->device->runtime, &specialization->code);
   memcpy(call->parameters + specialization->code.print_offset, &address, sizeof address);
   kjit_status status = start_code(call, specialization, diagnostics);
@@ -482,6 +504,7 @@ static void note_recent(const kj_call *call, kjit_specialization *specialization
 {
   kjit_kernel *kernel = call->kernel;
   _Atomic(kjit_specialization *) *recent = &kernel->recent[kj_slot()].specialization;
+  KJ_ASSERT(specialization->kernel == kernel);
   if (!atomic_load_explicit(&specialization->learned, memory_order_acquire) ||
       atomic_load_explicit(recent, memory_order_relaxed) == specialization)
     return;
@@ -495,6 +518,8 @@ static kjit_status launch(kj_call *call, const kjit_arg *arguments, size_t count
 {
   kjit_specialization *specialization;
   KJ_TRY(kj_prepare_call(call, arguments, count, diagnostics, &specialization));
+  KJ_ASSERT(kj_is_held_here(specialization) && specialization->kernel == call->kernel);
+  KJ_ASSERT(specialization->device == call->device);
   kj_learn(call, specialization, arguments, count);
   note_recent(call, specialization);
   kjit_status status = kj_run_call(call, specialization, diagnostics);
@@ -588,6 +613,7 @@ kjit_status kjit_launch(kjit_kernel *kernel, const kjit_launch_config *config,
   if (!kernel) return KJIT_ERROR_MISUSE;
   kjit_context *context = kernel->context;
   uint32_t own = kj_slot();
+  KJ_ASSERT(own < KJ_LAUNCH_COUNTERS);
   kj_count_up(&context->launches[own].begun, own);
   kjit_status status = launch_within(kernel, config, arguments, count, &diagnostics);
   status = kj_end_launch(context, status, &diagnostics);

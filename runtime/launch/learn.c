@@ -125,6 +125,8 @@ static void place_extent(uint32_t argument, uint8_t dimension, uint32_t offset, 
 static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
 {
   uint32_t index = parameter->argument;
+  KJ_ASSERT(parameter->kind == KJ_PARAMETER_TENSOR_MAP ||
+            parameter->offset + parameter->size_bytes <= KJ_LEARNED_BYTES);
   kj_learned_array *array =
     parameter->kind < KJ_PARAMETER_SHARED_OFFSET ? find_array(index, made) : NULL;
   kj_learned_scalar *scalar =
@@ -287,13 +289,39 @@ static kj_learned *make(uint32_t count, uint32_t parameters)
   return made;
 }
 
+/* Every table is as long as its counts say at most, and every place lies in the block or behind it,
+ * where there is room for what the shape depends on. */
+static void check_learned(const kj_learned *made, uint32_t parameters, const kj_code *code)
+{
+  if (!KJ_HAS_ASSERTIONS) return;
+  KJ_ASSERT(made->array_count <= parameters && made->same_count <= parameters);
+  KJ_ASSERT(made->scalar_count <= parameters + KJ_MOST_SHAPE_INPUTS);
+  KJ_ASSERT(made->extent_count <= code->parameter_count + KJ_MOST_SHAPE_INPUTS);
+  KJ_ASSERT(made->other_count <= code->parameter_count && made->shaping_count <= parameters);
+  KJ_ASSERT(made->pair_count <= parameters * parameters / 2);
+  KJ_ASSERT((uintptr_t)made->bound % _Alignof(kj_bound) == 0);
+  for (uint32_t i = 0; i < made->array_count; i++) {
+    const kj_learned_array *array = &made->arrays[i];
+    KJ_ASSERT(array->index < parameters && made->bound[array->index].kind == KJ_ARGUMENT_ARRAY);
+    KJ_ASSERT(array->to == KJ_LEARNED_NOWHERE ||
+              array->to + sizeof(uint64_t) <= code->parameter_bytes);
+    KJ_ASSERT(array->extent_to == KJ_LEARNED_NOWHERE ||
+              array->extent_to + sizeof(uint32_t) <= code->parameter_bytes);
+  }
+  for (uint32_t i = 0; i < made->scalar_count; i++)
+    KJ_ASSERT(made->scalars[i].to + made->scalars[i].size_bytes <= KJ_LEARNED_ROOM);
+  for (uint32_t i = 0; i < made->extent_count; i++)
+    KJ_ASSERT(made->extents[i].to + (made->extents[i].is_wide ? 8 : 4) <= KJ_LEARNED_ROOM);
+}
+
 static kj_learned *learn(const kj_call *call, const kjit_specialization *specialization,
                          const kjit_arg *arguments, size_t count)
 {
   const kj_code *code = &specialization->code;
   uint32_t parameters = call->kernel->parameter_count;
+  /* extents are counted in a byte: one for each parameter, and what the shape depends on */
   if (parameters > KJ_MOST_LEARNED || code->parameter_bytes > KJ_LEARNED_BYTES ||
-      code->parameter_count > UINT8_MAX)
+      code->parameter_count > UINT8_MAX - KJ_MOST_SHAPE_INPUTS)
     return NULL;
   kj_learned *made = make(parameters, code->parameter_count);
   if (!made) return NULL;
@@ -308,6 +336,7 @@ static kj_learned *learn(const kj_call *call, const kjit_specialization *special
   learn_pairs(call, made);
   learn_launch(call, specialization, arguments, made);
   made->is_plain = has_room && is_plain(call, code, made);
+  check_learned(made, parameters, code);
   return made;
 }
 
@@ -316,9 +345,11 @@ void kj_learn(const kj_call *call, kjit_specialization *specialization, const kj
 {
   /* under other facts, or sealed: the arguments were made into what a signature has */
   if (call->is_makeshift || call->is_general || call->has_host_arrays || call->has_nothing) return;
+  KJ_ASSERT(kj_is_held_here(specialization));
   if (atomic_load_explicit(&specialization->has_tried_learning, memory_order_relaxed) ||
       atomic_exchange_explicit(&specialization->has_tried_learning, true, memory_order_acq_rel))
     return;
+  KJ_ASSERT(!atomic_load(&specialization->learned));
   atomic_store_explicit(&specialization->learned, learn(call, specialization, arguments, count),
                         memory_order_release);
 }

@@ -223,6 +223,7 @@ static inline void bind(const kj_learned *learned, uint32_t index, const kjit_ar
  * two meet. */
 static bool are_in_order(const kj_learned *learned, const span *spans)
 {
+  KJ_ASSERT(!learned->order_count || learned->order_count == learned->array_count);
   for (uint32_t k = 1; k < learned->order_count; k++)
     if (spans[learned->order[k - 1]].high > spans[learned->order[k]].low) return false;
   return learned->order_count > 0;
@@ -268,6 +269,7 @@ static __attribute__((noinline)) bool follow_arrays(const kj_learned *learned,
                                                     const kjit_arg *arguments, char *parameters)
 {
   span spans[KJ_MOST_LEARNED];
+  KJ_ASSERT(learned->array_count <= KJ_MOST_LEARNED);
   return (walk_arrays(learned, stream, arguments, parameters, spans) ||
           follow_tensors(learned, stream, arguments, parameters, spans)) &&
          (!learned->pair_count || follow_pairs(learned, arguments, spans));
@@ -327,6 +329,7 @@ static inline bool is_known(const kj_known_shape *known, const kjit_specializati
                rest = offsetof(kjit_launch_config, cluster),
                end = offsetof(kjit_launch_config, priority) + sizeof before->priority;
   uint64_t differs = 0, value;
+  KJ_ASSERT(learned->input_count <= KJ_MOST_SHAPE_INPUTS);
   for (uint32_t i = 0; i < learned->input_count; i++) {
     memcpy(&value, parameters + KJ_LEARNED_INPUTS + i * sizeof value, sizeof value);
     differs |= value ^ known->inputs[i];
@@ -438,6 +441,7 @@ launch_by_rules(const kj_learned *learned, kjit_specialization *specialization,
   kj_call call = make_call(kernel, learned, config, parameters, &memory);
   kj_known_shape unshared;
   bool is_plain = false;
+  KJ_ASSERT(kernel->parameter_count <= KJ_MOST_LEARNED);
   if (known == &kernel->recent[KJ_SHARED_SLOT].shape) known = &unshared;
   int status = decide(learned, specialization, &call, arguments, known, diagnostics, &is_plain);
   if (status != KJIT_OK) return status;
@@ -453,6 +457,8 @@ static inline int launch_held(kjit_specialization *specialization, const kjit_la
 {
   const kj_learned *learned = atomic_load_explicit(&specialization->learned, memory_order_acquire);
   _Alignas(16) char parameters[KJ_LEARNED_ROOM];
+  KJ_ASSERT(kj_is_held_here(specialization));
+  KJ_ASSERT(!learned || learned->device == specialization->device);
   /* the graph keeps what the call has */
   if (kj_is_captured(config->stream) ||
       !follow_arguments(learned, config, arguments, count, parameters))
@@ -484,6 +490,7 @@ bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_co
 {
   const kj_learned *learned = atomic_load_explicit(&specialization->learned, memory_order_acquire);
   _Alignas(16) char parameters[KJ_LEARNED_ROOM];
+  KJ_ASSERT(kj_is_held_here(specialization));
   if (!learned || !learned->is_plain ||
       !follow_arguments(learned, config, arguments, count, parameters))
     return false;
@@ -497,6 +504,7 @@ bool kj_follow_learned(kjit_specialization *specialization, const kjit_launch_co
     if (!is_plain) return false;
   }
   KJ_ASSERT(is_right(known, specialization, config, arguments, count, parameters));
+  KJ_ASSERT(known->parameter_bytes <= KJ_LEARNED_BYTES);
   memcpy(block, parameters, known->parameter_bytes);
   return true;
 }

@@ -110,6 +110,7 @@ kjit_status kj_choose_device(kj_call *call, const kjit_arg *arguments, kj_diagno
   if (call->device->context != call->kernel->context)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
                     "the device and the kernel belong to different contexts");
+  KJ_ASSERT(!call->stream || call->stream->object.device == call->device);
   if (call->stream) KJ_TRY(kj_check_object(&call->stream->object, "stream", diagnostics));
   for (uint32_t i = 0; i < call->kernel->parameter_count; i++)
     if (call->bound[i].kind == KJ_ARGUMENT_ARRAY)
@@ -161,6 +162,9 @@ static void add_range(kj_staging *staging, group added)
     *other = staging->groups[--staging->count];
     i = 0;
   }
+  KJ_ASSERT(added.low < added.high);
+  for (uint32_t i = 0; i < staging->count; i++)
+    KJ_ASSERT(!kj_do_meet(added.low, added.high, staging->groups[i].low, staging->groups[i].high));
   staging->groups[staging->count++] = added;
 }
 
@@ -204,7 +208,10 @@ static void find_groups(const kj_call *call, kj_staging *staging)
 static const group *group_of(const kj_staging *staging, const kj_bound *bound)
 {
   uint32_t i = 0;
-  while (bound->low < staging->groups[i].low || bound->high > staging->groups[i].high) i++;
+  while (bound->low < staging->groups[i].low || bound->high > staging->groups[i].high) {
+    i++;
+    KJ_ASSERT(i < staging->count); /* the group of each staged array is there */
+  }
   return &staging->groups[i];
 }
 
@@ -217,6 +224,8 @@ static void place_groups(kj_staging *staging, bool copy_in)
     if (group->copy_in != copy_in) continue;
     group->offset =
       (staging->size_bytes + PLACEMENT - 1) / PLACEMENT * PLACEMENT + group->low % PLACEMENT;
+    KJ_ASSERT(group->offset >= staging->size_bytes);
+    KJ_ASSERT(group->offset % PLACEMENT == group->low % PLACEMENT);
     staging->size_bytes = group->offset + (group->high - group->low);
   }
 }
@@ -224,6 +233,7 @@ static void place_groups(kj_staging *staging, bool copy_in)
 static kjit_status take_memory(kj_call *call, kj_staging *staging, kj_diagnostics *diagnostics)
 {
   enum { MOST_PINNED = 4 << 20 };
+  KJ_ASSERT(!staging->image && !staging->pinned && staging->count <= call->kernel->parameter_count);
   if (!staging->count) return KJIT_OK;
   place_groups(staging, true);
   staging->in_bytes = staging->size_bytes;
@@ -239,6 +249,7 @@ static kjit_status take_memory(kj_call *call, kj_staging *staging, kj_diagnostic
 
 static char *pinned_place(const kj_staging *staging, uint64_t offset)
 {
+  KJ_ASSERT(offset <= staging->size_bytes && staging->size_bytes <= staging->pinned->size_bytes);
   /* NOLINT(performance-no-int-to-ptr) */
   return (char *)(uintptr_t)staging->pinned->address + offset;
 }
@@ -265,6 +276,7 @@ static kjit_status copy_in(const kj_call *call, void *stream, const kj_staging *
 static uint64_t offset_of(const kj_staging *staging, const kj_bound *bound, uint64_t address)
 {
   const group *group = group_of(staging, bound);
+  KJ_ASSERT(address >= group->low && address <= group->high);
   return group->offset + (address - group->low);
 }
 
@@ -272,6 +284,7 @@ kjit_status kj_stage_in(kj_call *call, void *stream, kj_diagnostics *diagnostics
                         kj_staging **staging)
 {
   uint32_t count = call->kernel->parameter_count;
+  KJ_ASSERT(call->has_host_arrays && call->device->operations->has_memory);
   *staging = calloc(1, sizeof **staging + (count + 1) * sizeof *(*staging)->groups);
   if (!*staging) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   find_groups(call, *staging);
@@ -398,6 +411,7 @@ void kj_free_staging(kj_call *call, kj_staging *staging)
   if (!staging) return;
   kj_diagnostics ignored = { 0 };
   if (staging->is_queued) (void)wait(call, staging, &ignored);
+  KJ_ASSERT(staging->image || !staging->pinned);
   kj_free_diagnostics(&ignored);
   kj_release_block(staging->image);
   kj_release_block(staging->pinned);

@@ -96,6 +96,7 @@ static kjit_status keep_value(kjit_prepared *prepared, size_t index, const kjit_
 
 static void release_kept(kjit_arg *argument)
 {
+  KJ_ASSERT(argument->kind != KJIT_ARG_TUPLE); /* they are flattened first */
   if (argument->kind == KJIT_ARG_ARRAY) kjit_release_array(argument->value.array);
   argument->kind = 0;
 }
@@ -123,6 +124,7 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
   default: break;
   }
   *own = *argument;
+  KJ_ASSERT(index < prepared->count);
   if (argument->kind == KJIT_ARG_TENSOR) own->value.tensor = &kept->tensor;
   if (argument->kind == KJIT_ARG_BY_ADDRESS)
     own->value.address = kept->value ? kept->value : kept->bits;
@@ -153,6 +155,7 @@ static void find_scalars(kjit_prepared *prepared)
     if (prepared->call.bound[parameter->argument].kind != KJ_ARGUMENT_VALUE ||
         shapes_launch(prepared->kernel, parameter->argument))
       continue;
+    KJ_ASSERT(parameter->offset + parameter->size_bytes <= code->parameter_bytes);
     prepared->kept[parameter->argument].scalar_offset = (int32_t)parameter->offset;
     prepared->kept[parameter->argument].scalar_bytes = parameter->size_bytes;
   }
@@ -191,7 +194,9 @@ static void set_ready(kjit_prepared *prepared)
                     !kj_describe_launch(call, specialization, NULL).has_attributes;
   ready->forks = prepared->kernel->context->forks;
   ready->launches = prepared->kernel->context->launches;
+  KJ_ASSERT(ready->shape.parameter_bytes <= call->parameter_room);
   kj_take_shape(&ready->shape, specialization, call);
+  KJ_ASSERT(!ready->is_ready || ready->shape.parameter_bytes <= call->parameter_room);
   ready->shape.specialization = NULL; /* it is not said what it was decided from */
 }
 
@@ -233,6 +238,7 @@ static kjit_status look_up(kjit_prepared *prepared, kj_diagnostics *diagnostics)
     call->device = device;
     return status;
   }
+  KJ_ASSERT(kj_is_held_here(found) && found->kernel == prepared->kernel);
   kj_learn(call, found, prepared->arguments, prepared->count);
   bool is_other = found != prepared->ready.specialization;
   prepared->ready.specialization = found;
@@ -392,6 +398,8 @@ static bool write_scalar(kjit_prepared *prepared, size_t index, const kjit_arg *
   /* a conversion may refuse the value */
   if (!is_plain || argument->type != own->type || argument->type != bound->type) return false;
   *own = *argument;
+  KJ_ASSERT(kept->scalar_bytes <= sizeof bound->bits[0]);
+  KJ_ASSERT((size_t)kept->scalar_offset + kept->scalar_bytes <= prepared->call.parameter_room);
   bound->bits[0] =
     argument->type == KJIT_BOOL ? (argument->value.u & 0xff) != 0 : argument->value.u;
   memcpy(prepared->call.parameters + kept->scalar_offset, bound->bits, kept->scalar_bytes);
@@ -443,6 +451,7 @@ static kjit_status check_run(const kjit_prepared *prepared, const kjit_stream *s
 static inline void note_uses(kjit_prepared *prepared, kjit_stream *stream)
 {
   kj_stream_id id = kj_id_of(stream, prepared->call.device);
+  KJ_ASSERT(id != KJ_STREAM_NONE);
   if (prepared->ready.noted == id) return;
   for (size_t i = 0; i < prepared->count; i++)
     if (prepared->arguments[i].kind == KJIT_ARG_ARRAY)
@@ -561,6 +570,7 @@ static kjit_status run_launch(kj_operation *operation, kjit_stream *stream)
   if (atomic_exchange(&launch->is_running, true))
     return kjit_launch(prepared->kernel, &prepared->config, prepared->arguments, prepared->count);
   kjit_status status = kjit_run_prepared(launch->prepared, NULL);
+  KJ_ASSERT(atomic_load(&launch->is_running)); /* nobody else's run ends it */
   atomic_store(&launch->is_running, false);
   return status;
 }

@@ -80,6 +80,7 @@ static void multiply(uint64_t *count, int64_t extent)
 /* The product of a grid_range's extents. */
 static bool count_quickly(const kj_call *call, uint32_t range, uint64_t *count)
 {
+  KJ_ASSERT(range < call->kernel->range_count);
   const kj_programs *programs = &call->kernel->range_programs[range];
   *count = 1;
   for (uint32_t i = 0; i < programs->count; i++) {
@@ -197,6 +198,7 @@ static kjit_status choose_block(kj_call *call, bool has_range, kj_diagnostics *d
     KJ_TRY(evaluate_attribute(call, kernel->launch_bounds, &kernel->bounds_program, NULL,
                               diagnostics, bounds));
   call->block[0] = kj_default_block(bounds[0]);
+  KJ_ASSERT(call->block[1] == 1 && call->block[2] == 1);
   return KJIT_OK;
 }
 
@@ -290,5 +292,6 @@ kjit_status kj_choose_shape(kj_call *call, kj_diagnostics *diagnostics)
   }
   KJ_TRY(check_limits(call, diagnostics));
   KJ_TRY(check_launch_bounds(call, diagnostics));
+  KJ_ASSERT(kj_volume(call->block) && kj_volume(call->grid));
   return KJIT_OK;
 }

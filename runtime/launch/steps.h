@@ -72,6 +72,7 @@ static inline uint64_t kj_volume(const uint32_t v[3]) { return (uint64_t)v[0] * 
 static inline uint32_t kj_count_blocks(const kjit_device *device, uint64_t count, uint64_t share)
 {
   uint64_t most = device->info.max_grid[0], blocks;
+  KJ_ASSERT(share && most);
   if ((count | share) >> 32) blocks = count / share + (count % share != 0);
   else blocks = (uint32_t)count / (uint32_t)share + ((uint32_t)count % (uint32_t)share != 0);
   return blocks == 0 ? 1 : blocks > most ? (uint32_t)most : (uint32_t)blocks;
@@ -181,7 +182,9 @@ static inline int kj_start_plainly(const kjit_specialization *specialization,
   size_t parameter_bytes = shape->parameter_bytes;
   void *block_and_size[] = { (void *)(uintptr_t)BUFFER_POINTER, parameters,
                              (void *)(uintptr_t)BUFFER_SIZE, &parameter_bytes, NULL };
-  KJ_ASSERT(code->function != KJ_UNLOADED);
+  KJ_ASSERT(code->function != KJ_UNLOADED && code->mark);
+  KJ_ASSERT(kj_is_held_here(specialization));
+  KJ_ASSERT(parameter_bytes == specialization->code.parameter_bytes);
   KJ_ASSERT(!stream || kj_has_stream(device, stream));
   kj_assert_alive(device, native);
   kj_mark_launch(device, code->mark, native);
