@@ -117,6 +117,8 @@ void kj_make_key(kj_call *call)
   call->key[1] = (uint64_t)call->facts | (uint64_t)knows_block << BLOCK_AT;
   call->key[2] = knows_block ? (uint64_t)call->block[0] | (uint64_t)call->block[1] << 32 : 0;
   call->key[3] = knows_block ? call->block[2] : 0;
+  KJ_ASSERT(call->key_count <= kj_key_capacity(kernel));
+  KJ_ASSERT(!(call->facts & ~(((uint32_t)1 << KJ_CALL_FACT_COUNT) - 1)));
 }
 
 void kj_drop_facts(kj_call *call)
@@ -167,6 +169,7 @@ static key_match match_key(const kjit_kernel *kernel, const uint64_t *known, con
     for (uint32_t more = more_words(key[at]); more; more--)
       if (at++, known[at] != key[at]) return KEY_OTHER;
   }
+  KJ_ASSERT(at <= count); /* relations are what is left */
   for (; at < count; at++) has_facts = has_facts && has_relations(known[at], key[at]);
   return has_facts ? KEY_SERVES : KEY_SAME_TYPES;
 }
@@ -193,6 +196,13 @@ struct kj_table {
   size_t capacity, count; /* capacity: a power of two */
   _Atomic(kjit_specialization *) slots[];
 };
+
+/* A search ends at a slot that is empty, so at least one is. */
+static void check_table(const kj_table *table)
+{
+  KJ_ASSERT(table->capacity && (table->capacity & (table->capacity - 1)) == 0);
+  KJ_ASSERT(table->count < table->capacity);
+}
 
 enum { FIRST_CAPACITY = KJ_SIZE(16, 2) };
 
@@ -247,16 +257,20 @@ kjit_specialization *kj_look_up_general(const kj_call *call, uint32_t *variants)
 static void place(kj_table *table, kjit_specialization *entry)
 {
   size_t i = entry->hash & (table->capacity - 1);
+  KJ_ASSERT(entry->hash == kj_hash_key(entry->key, entry->key_count));
   while (atomic_load_explicit(&table->slots[i], memory_order_relaxed))
     i = (i + 1) & (table->capacity - 1);
   atomic_store_explicit(&table->slots[i], entry, memory_order_release);
   table->count++;
+  check_table(table);
 }
 
 /* Under kernel->mutex. NULL: out of memory. */
 static kj_table *make_room(kjit_kernel *kernel)
 {
   kj_table *table = atomic_load(&kernel->table);
+  KJ_ASSERT(kj_is_locked_here(&kernel->mutex));
+  if (table) check_table(table);
   if (table && table->count * 2 < table->capacity) return table;
   size_t capacity = table ? table->capacity * 2 : FIRST_CAPACITY;
   kj_table *larger = calloc(1, sizeof *larger + capacity * sizeof *larger->slots);
@@ -267,6 +281,7 @@ static kj_table *make_room(kjit_kernel *kernel)
     kjit_specialization *entry = atomic_load(&table->slots[i]);
     if (entry) place(larger, entry);
   }
+  KJ_ASSERT(!table || larger->count == table->count);
   atomic_store_explicit(&kernel->table, larger, memory_order_release);
   return larger;
 }
@@ -292,8 +307,20 @@ static kjit_specialization *make_entry(kj_call *call, uint64_t hash)
   return entry;
 }
 
+/* For assertions: nobody uses the code, nor will. */
+static bool is_unused(const kjit_specialization *entry)
+{
+  uint64_t begun = 0, ended = 0;
+  for (uint32_t i = 0; i < KJ_SLOTS; i++) {
+    ended += atomic_load(&entry->holds[i].launched) + atomic_load(&entry->holds[i].passed);
+    begun += atomic_load(&entry->holds[i].begun);
+  }
+  return begun == ended && !atomic_load(&entry->pins);
+}
+
 static void free_entry(kjit_specialization *entry)
 {
+  KJ_ASSERT(atomic_load(&entry->state) != KJ_PENDING && is_unused(entry));
   kj_forget_loaded(entry);
   kj_unload_code(entry);
   kj_free_texts(entry);
@@ -364,6 +391,7 @@ static bool remember_order(kjit_kernel *kernel, kjit_specialization *entry)
       kernel->order_capacity = wanted;
     }
   }
+  KJ_ASSERT(kernel->order_count <= kernel->order_capacity && entry->kernel == kernel);
   if (!entry->is_listed && kernel->order_count < kernel->order_capacity) {
     kernel->order[kernel->order_count++] = entry;
     entry->is_listed = true;
@@ -378,6 +406,8 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
 {
   ki_counters *counters = &call->kernel->context->counters;
   uint64_t start = kj_clock_ns();
+  kj_assert_no_locks();
+  KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING && entry->kernel == call->kernel);
   kjit_status status = kj_compile_call(call, entry, diagnostics);
   bool is_compiled = !entry->is_from_disk && !entry->is_imported;
   if (is_compiled)
@@ -390,6 +420,9 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
     kj_unload_code(entry);
   }
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
+  /* only who began the attempt ends it */
+  KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING);
+  KJ_ASSERT(status != KJIT_OK || entry->cuda.function != KJ_UNLOADED);
   if (status != KJIT_OK) copy_diagnostics(diagnostics, &entry->failure);
   if (status == KJIT_OK || status == KJIT_ERROR_INTERRUPTED) entry->is_hopeless = false;
   atomic_store_explicit(&entry->state, status == KJIT_OK ? KJ_READY : KJ_FAILED,
@@ -403,6 +436,7 @@ kjit_status kj_compile_entry(kj_call *call, kjit_specialization *entry, kj_diagn
 void kj_abandon_entry(kjit_specialization *entry)
 {
   kj_lock(&entry->mutex, KJ_LOCK_SPECIALIZATION);
+  KJ_ASSERT(atomic_load(&entry->state) == KJ_PENDING);
   entry->is_unreported = entry->is_hopeless = false;
   atomic_store_explicit(&entry->state, KJ_FAILED, memory_order_release);
   pthread_cond_broadcast(&entry->changed);
@@ -412,6 +446,8 @@ void kj_abandon_entry(kjit_specialization *entry)
 /* Under entry->mutex. */
 static void begin_attempt(kjit_specialization *entry)
 {
+  KJ_ASSERT(kj_is_locked_here(&entry->mutex) && atomic_load(&entry->state) == KJ_FAILED);
+  KJ_ASSERT(!entry->failure_slot && !entry->loaded && !entry->print_source);
   entry->attempt++;
   entry->is_unreported = false;
   kj_free_diagnostics(&entry->failure);
@@ -462,6 +498,7 @@ static void wait_for_attempt(kj_runtime *runtime, kjit_specialization *entry, ui
 {
   enum { LOOK_AGAIN_NS = 5000000, SECOND_NS = 1000000000 };
   bool is_worker = kj_is_in_background(runtime), has_looked = false;
+  KJ_ASSERT(kj_is_locked_here(&entry->mutex));
   while (atomic_load(&entry->state) == KJ_PENDING && entry->attempt == attempt) {
     if (!has_looked || is_worker) {
       kj_unlock(&entry->mutex, KJ_LOCK_SPECIALIZATION);

@@ -93,6 +93,7 @@ static __attribute__((noinline)) void trim_stack(void)
 {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), here = (uintptr_t)__builtin_frame_address(0),
             end = (here - KEPT_BYTES) / page * page, low = (uintptr_t)own_stack;
+  KJ_ASSERT(own_stack && here > low && here - low <= stack_bytes);
   if (end > low) (void)madvise(own_stack, end - low, MADV_DONTNEED);
 }
 
@@ -150,9 +151,11 @@ static void *work_off(void *data)
       kj_wait_for(&w->called, &threads->mutex);
       continue;
     }
+    KJ_ASSERT(!taken->is_done);
     kj_unlock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
     run_task(taken);
     kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
+    KJ_ASSERT(w->task == taken);
     w->task = NULL;
     taken->is_done = true;
     pthread_cond_signal(&w->done);
@@ -193,7 +196,10 @@ static worker *make_worker(kj_compile_threads *threads)
 static worker *pop_idle(kj_compile_threads *threads)
 {
   worker *w = threads->idle;
+  KJ_ASSERT(kj_is_locked_here(&threads->mutex) && !w == !threads->idle_count);
+  KJ_ASSERT(threads->idle_count <= MOST_IDLE && threads->idle_count <= threads->count);
   if (!w) return NULL;
+  KJ_ASSERT(!w->task && !w->is_ending);
   threads->idle = w->next;
   threads->idle_count--;
   return w;
@@ -226,6 +232,7 @@ static void return_worker(worker *w)
   kj_compile_threads *threads = w->threads;
   kj_lock(&threads->mutex, KJ_LOCK_COMPILE_THREADS);
   bool is_kept = threads->idle_count < MOST_IDLE;
+  KJ_ASSERT(!w->task && threads->count);
   if (is_kept) {
     w->next = threads->idle;
     threads->idle = w;
@@ -241,6 +248,7 @@ static void return_worker(worker *w)
 static void wait_for(worker *w, task *t)
 {
   kj_lock(&w->threads->mutex, KJ_LOCK_COMPILE_THREADS);
+  KJ_ASSERT(!w->task && !w->is_ending);
   w->task = t;
   pthread_cond_signal(&w->called);
   while (!t->is_done) kj_wait_for(&w->done, &w->threads->mutex);
@@ -369,6 +377,7 @@ void kj_close_compile_threads(kj_runtime *runtime)
 {
   kj_compile_threads *threads = runtime->compile_threads;
   if (!threads) return;
+  KJ_ASSERT(threads->count == threads->idle_count); /* nobody compiles */
   for (worker *w; (w = threads->idle);) {
     threads->idle = w->next;
     end_worker(w);

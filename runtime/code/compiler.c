@@ -166,6 +166,19 @@ struct kj_background {
   bool is_stopping;
 };
 
+/* Under mutex: the queue is as long as its count says, and its end is where jobs are added. */
+static void check_queue(const kj_background *background)
+{
+  size_t count = 0;
+  kj_job *const *end = &background->first;
+  if (!KJ_HAS_ASSERTIONS) return;
+  KJ_ASSERT(kj_is_locked_here(&background->mutex));
+  for (; *end; end = &(*end)->next) count++;
+  KJ_ASSERT(end == background->last && count == background->queued);
+  KJ_ASSERT(background->thread_count <= background->limit && background->limit <= MOST_THREADS);
+  KJ_ASSERT(background->idle <= background->thread_count);
+}
+
 static void free_job(job *job)
 {
   free(job->call.bound);
@@ -209,6 +222,7 @@ static job *make_job(const kj_call *call, kjit_specialization *entry)
     bound->shape = keep_extents(place, bound->shape, bound->rank);
     bound->strides = keep_extents(place + KJ_MAX_RANK, bound->strides, bound->rank);
   }
+  KJ_ASSERT(entry->kernel == call->kernel && atomic_load(&entry->state) == KJ_PENDING);
   made->module = kjit_retain_module(call->kernel->module);
   return made;
 }
@@ -237,6 +251,7 @@ static kj_job *take_job(kj_background *background)
   if (taken) background->first = taken->next;
   if (taken) background->queued--;
   if (taken && !background->first) background->last = &background->first;
+  check_queue(background);
   kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   return taken;
 }
@@ -306,6 +321,7 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job)
     return false;
   }
   kj_job **place = background->last;
+  check_queue(background);
   job->next = NULL;
   *place = job;
   background->last = &job->next;
@@ -316,6 +332,7 @@ bool kj_queue_job(kj_runtime *runtime, kj_job *job)
     *(background->last = place) = NULL;
     background->queued--;
   }
+  check_queue(background);
   kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   return is_queued;
 }
@@ -342,6 +359,7 @@ static kj_job *take_job_of(kj_background *background, const kjit_specialization 
     if (background->last == &taken->next) background->last = at;
     background->queued--;
   }
+  check_queue(background);
   kj_unlock(&background->mutex, KJ_LOCK_BACKGROUND);
   return taken;
 }
@@ -384,6 +402,7 @@ static void stop_code(kj_attachment *attachment) { stop_background(attachment->r
 static void destroy_code(kj_attachment *attachment)
 {
   kj_runtime *runtime = attachment->runtime;
+  KJ_ASSERT(!runtime->background && !runtime->loaded);
   kj_close_compile_threads(runtime);
   if (runtime->compiler) runtime->interface->destroy(runtime->compiler);
   kj_free_imports(runtime);

@@ -81,14 +81,18 @@ bool kj_can_publish(const kj_disk *disk)
 /* False: no system call takes a path that long. */
 static bool find_path(const kj_disk *disk, const char *name, char path[PATH_MAX])
 {
+  KJ_ASSERT(disk->directory && !strchr(name, '/'));
   int length = snprintf(path, PATH_MAX, "%s/%s", disk->directory, name);
   return length > 0 && length < PATH_MAX;
 }
+
+static bool is_entry_name(const char *name);
 
 static void name_entry(kj_digest digest, char name[ENTRY_NAME_BYTES])
 {
   snprintf(name, ENTRY_NAME_BYTES, "%016llx%016llx%s", (unsigned long long)digest.high,
            (unsigned long long)digest.low, entry_suffix);
+  KJ_ASSERT(is_entry_name(name));
 }
 
 static bool is_entry_name(const char *name)

@@ -29,6 +29,7 @@ _Static_assert(KJ_SLOTS == 64, "a bit for each slot");
 static void give_back(void *data)
 {
   uint32_t slot = (uint32_t)(uintptr_t)data - 1;
+  KJ_ASSERT(slot < KJ_SHARED_SLOT && atomic_load(&taken) >> slot & 1);
   kj_own_slot = 0;
   atomic_fetch_and_explicit(&taken, ~((uint64_t)1 << slot), memory_order_release);
 }
@@ -96,6 +97,8 @@ static void add_to_list(unloading_list *list, kj_unloading *unloading)
 {
   kjit_device *device = list->attachment.device;
   kj_lock(&device->mutex, KJ_LOCK_DEVICE);
+  for (const kj_unloading *at = list->first; at; at = at->next)
+    KJ_ASSERT(at != unloading && (!at->module || at->module != unloading->module));
   unloading->next = list->first;
   list->first = unloading;
   kj_unlock(&device->mutex, KJ_LOCK_DEVICE);
@@ -161,6 +164,7 @@ static void destroy_list(kj_attachment *attachment)
     if (is_done) unload(attachment->device, at);
     else free(at);
   }
+  KJ_ASSERT(attachment->device->unloading == attachment && !kj_has_listed(attachment->device));
   attachment->device->unloading = NULL;
   free(attachment);
 }
@@ -205,6 +209,7 @@ static void unload_machine_code(kjit_specialization *specialization, void *recor
   kj_unloading *unloading = specialization->unloading;
   kj_runtime *runtime = device->runtime;
   void *module = specialization->cuda.module;
+  KJ_ASSERT(unloading || !record); /* what is recorded was expected */
   if (unloading) {
     *unloading = (kj_unloading){ .generation = specialization->generation,
                                  .module = module,
@@ -260,6 +265,7 @@ static bool is_held(kjit_specialization *specialization)
 static void pin_code(void *item)
 {
   kjit_specialization *specialization = item;
+  KJ_ASSERT(kj_is_held_here(specialization) || atomic_load(&specialization->pins));
   atomic_fetch_add(&specialization->pins, 1);
   (void)kjit_retain_module(specialization->kernel->module);
 }
@@ -267,6 +273,7 @@ static void pin_code(void *item)
 static void unpin_code(void *item)
 {
   kjit_specialization *specialization = item;
+  KJ_ASSERT(atomic_load(&specialization->pins));
   atomic_fetch_sub(&specialization->pins, 1);
   kjit_release_module(specialization->kernel->module);
 }
@@ -275,6 +282,7 @@ static kjit_status mark_code(void *item, kjit_device *device, kjit_stream *strea
                              kj_diagnostics *diagnostics)
 {
   (void)diagnostics;
+  KJ_ASSERT(atomic_load(&((kjit_specialization *)item)->pins));
   kj_mark_launch(device, ((kjit_specialization *)item)->cuda.mark, kj_native(stream));
   return KJIT_OK;
 }
@@ -332,9 +340,23 @@ static bool try_unload(kjit_specialization *specialization)
 static void append(kj_runtime *runtime, kjit_specialization *entry)
 {
   kjit_specialization **end = &runtime->loaded;
-  while (*end) end = &(*end)->next_loaded;
+  KJ_ASSERT(kj_is_locked_here(&runtime->loaded_mutex));
+  for (; *end; end = &(*end)->next_loaded) KJ_ASSERT(*end != entry);
   *end = entry;
   entry->next_loaded = NULL;
+}
+
+/* The list has what has code, and its bytes are the sum. */
+static void check_loaded(const kj_runtime *runtime)
+{
+  uint64_t bytes = 0;
+  if (!KJ_HAS_ASSERTIONS) return;
+  KJ_ASSERT(kj_is_locked_here(&runtime->loaded_mutex));
+  for (const kjit_specialization *at = runtime->loaded; at; at = at->next_loaded) {
+    KJ_ASSERT(at->code_bytes);
+    bytes += at->code_bytes;
+  }
+  KJ_ASSERT(bytes == runtime->loaded_bytes);
 }
 
 /* Takes the one to unload next out of the list: from the one loaded first, one that was not
@@ -360,6 +382,7 @@ static kjit_specialization *take_victim(kj_runtime *runtime, const kjit_speciali
 static void sweep(kj_runtime *runtime, const kjit_specialization *keep)
 {
   uint64_t limit = limit_of(runtime);
+  check_loaded(runtime);
   kjit_specialization *kept = NULL;
   for (kjit_specialization *entry;
        runtime->loaded_bytes > limit && (entry = take_victim(runtime, keep));) {
@@ -378,6 +401,7 @@ static void sweep(kj_runtime *runtime, const kjit_specialization *keep)
     append(runtime, kept);
     kept = next;
   }
+  check_loaded(runtime);
 }
 
 void kj_note_loaded(kjit_specialization *specialization)
@@ -385,6 +409,7 @@ void kj_note_loaded(kjit_specialization *specialization)
   kj_runtime *runtime = specialization->device->runtime;
   kj_lock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
   if (!specialization->code_bytes) {
+    KJ_ASSERT(specialization->compiled_bytes); /* 0: it is not in the list */
     append(runtime, specialization);
     specialization->code_bytes = specialization->compiled_bytes;
     specialization->swept = UINT64_MAX; /* the first look is one chance */
@@ -402,9 +427,12 @@ void kj_forget_loaded(kjit_specialization *specialization)
   kj_lock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
   kjit_specialization **at = &runtime->loaded;
   while (*at && *at != specialization) at = &(*at)->next_loaded;
+  KJ_ASSERT(!*at == !specialization->code_bytes);
   if (*at) {
     *at = specialization->next_loaded;
     runtime->loaded_bytes -= specialization->code_bytes;
+    specialization->code_bytes = 0;
   }
+  check_loaded(runtime);
   kj_unlock(&runtime->loaded_mutex, KJ_LOCK_LOADED);
 }

@@ -65,6 +65,8 @@ static inline void kj_release_of(kjit_specialization *specialization, uint32_t o
                                  bool is_launched)
 {
   kj_hold_slot *slot = &specialization->holds[own];
+  KJ_ASSERT(own < KJ_SLOTS);
+  KJ_ASSERT(atomic_load(&slot->begun) != atomic_load(&slot->launched) + atomic_load(&slot->passed));
   kj_count_up(is_launched ? &slot->launched : &slot->passed, own);
 }
 

@@ -144,6 +144,7 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
   kj_outside outside = { 0 };
   kj_cpu_kernel kernel = NULL;
   kjit_status status;
+  KJ_ASSERT(atomic_load(&specialization->state) == KJ_PENDING && specialization->code.data);
   KJ_TRY(kj_expect_unloading(specialization, diagnostics));
   if (!takes_ptx) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
   if (is_compiled && !takes_ptx) {
@@ -204,6 +205,7 @@ static kjit_status link_code(kj_call *call, kj_code *code, kj_diagnostics *diagn
   }
   free(inputs);
   if (status != KJIT_OK) return status;
+  KJ_ASSERT(cubin && size_bytes);
   free(code->data);
   code->data = cubin;
   code->size_bytes = size_bytes;
@@ -361,6 +363,7 @@ kjit_status kj_report_failure(const kjit_kernel *kernel, const char *failures, b
 
 static kjit_status open_failures(kjit_specialization *specialization, kj_diagnostics *diagnostics)
 {
+  KJ_ASSERT(!specialization->failure_slot);
   kj_failing failing =
     describe_failing(specialization->kernel, specialization->code.failures, false);
   return kj_open_failure_slot(specialization->device, &failing, diagnostics,
@@ -392,6 +395,7 @@ static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
                                                            : &counters->disk_misses,
                               1, memory_order_relaxed);
   bool is_found = specialization->is_from_disk || specialization->is_imported;
+  KJ_ASSERT(!(specialization->is_from_disk && specialization->is_imported));
   kjit_status status = is_found ? KJIT_OK
                                 : compile_and_load(call, specialization, signature,
                                                    has_key ? &key : NULL, diagnostics);
