@@ -239,6 +239,8 @@ struct ka_kept {
 
 void ka_release_kept(ka_kept *kept)
 {
+  KJ_ASSERT(atomic_load(&kept->references));
+  kj_assert_no_locks(); /* modules go with it */
   if (atomic_fetch_sub(&kept->references, 1) != 1) return;
   for (size_t i = 0; i < kept->step_count; i++) kjit_release_module(kept->steps[i].module);
   for (size_t i = 0; i < kept->module_count; i++) kjit_release_module(kept->modules[i]);
@@ -315,7 +317,9 @@ static ka_kept *make_kept(const ka_call *call, const ka_key *key)
   char *start = none.memory, *end = divide(call, key, argument_count, &none, start);
   ka_kept *kept = calloc(1, sizeof *kept + (size_t)(end - start));
   if (!kept) return NULL;
-  (void)divide(call, key, argument_count, kept, kept->memory);
+  char *given = divide(call, key, argument_count, kept, kept->memory);
+  KJ_ASSERT(given - kept->memory == end - start);
+  (void)given;
   bool is_whole = true;
   for (size_t i = 0; i < call->viewed.count; i++) {
     kept->views[i].view = call->viewed.items[i];
@@ -325,6 +329,7 @@ static ka_kept *make_kept(const ka_call *call, const ka_key *key)
   for (size_t i = 0; i < call->steps.count; i++)
     for (size_t j = 0; j < call->steps.items[i].count; j++, next++)
       is_whole = is_whole && find_source(call, key, &call->steps.items[i].arguments[j], next);
+  KJ_ASSERT(next == kept->arguments + argument_count);
   if (!is_whole) {
     free(kept);
     return NULL;
@@ -351,6 +356,18 @@ static ka_kept *make_kept(const ka_call *call, const ka_key *key)
 
 /* ---- the table, under the mutex ---- */
 
+/* A call is there once, with a reference, and was used before what comes next is. */
+static void check_kept(const ka_kept_calls *calls)
+{
+  KJ_ASSERT(calls->count <= KA_MOST_KEPT);
+  for (size_t i = 0; KJ_HAS_ASSERTIONS && i < calls->count; i++) {
+    const ka_kept *kept = calls->items[i];
+    KJ_ASSERT(atomic_load(&kept->references) && kept->last_use <= calls->uses);
+    KJ_ASSERT(kept->number && kept->number <= kept->last_use);
+    KJ_ASSERT(calls->hashes[i] == XXH3_64bits(kept->words, kept->word_count * sizeof *kept->words));
+  }
+}
+
 static ka_kept *find_kept(const ka_kept_calls *calls, const ka_key *key)
 {
   for (size_t i = 0; i < calls->count; i++) {
@@ -376,6 +393,7 @@ static ka_kept *add_kept(ka_kept_calls *calls, uint64_t hash, ka_kept *kept)
   kept->last_use = kept->number = ++calls->uses;
   calls->hashes[place] = hash;
   calls->items[place] = kept;
+  check_kept(calls);
   return gone;
 }
 
@@ -397,7 +415,9 @@ size_t ka_forget_kept(ka_kept_calls *calls, const kjit_module *module, ka_kept *
       calls->items[left++] = kept;
     }
   }
+  KJ_ASSERT(count <= KA_MOST_KEPT);
   calls->count = left;
+  check_kept(calls);
   return count;
 }
 
@@ -427,6 +447,7 @@ static ka_kept *hold_kept(ka_call *call, const ka_key *key)
 
 static kjit_arg fill_argument(const ka_key *key, const ka_view *views, const kept_argument *kept)
 {
+  KJ_ASSERT(kept->source != KEPT_INPUT || kept->index < key->array_count);
   switch (kept->source) {
   case KEPT_INPUT: return key->arrays[kept->index].argument;
   case KEPT_VIEW: return views[kept->index].made;
@@ -440,6 +461,7 @@ static kjit_arg fill_argument(const ka_key *key, const ka_view *views, const kep
 static uint64_t content_of(const ka_kept *kept, size_t work)
 {
   enum { MOST_WORKS = 64 };
+  KJ_ASSERT(kept->number && kept->number < UINT64_MAX / MOST_WORKS);
   return work < MOST_WORKS ? kept->number * MOST_WORKS + work : 0;
 }
 
@@ -463,6 +485,7 @@ static bool may_fail(const kjit_module *module, const char *failures)
 bool ka_leaves_work(ka_call *call)
 {
   ka_kept *kept = call->kept;
+  KJ_ASSERT(kept && atomic_load(&kept->references));
   int known = atomic_load_explicit(&kept->leaves_work, memory_order_relaxed);
   for (size_t i = 0; i < kept->step_count && !known; i++) {
     kjit_specialization *code;
@@ -482,8 +505,10 @@ bool ka_leaves_work(ka_call *call)
 
 bool ka_take_kept(ka_call *call, const ka_key *key)
 {
+  KJ_ASSERT(!call->kept && !call->steps.count && !call->works.count);
   ka_kept *kept = call->kept = hold_kept(call, key);
   if (!kept) return false;
+  KJ_ASSERT(!call->device || call->device == kept->device);
   call->device = kept->device;
   ka_view *views = KJ_NEW_ARRAY(&call->arena, ka_view, kept->view_count + 1);
   for (size_t i = 0; i < kept->view_count; i++) {

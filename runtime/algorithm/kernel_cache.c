@@ -47,6 +47,18 @@ void ka_unlock_kept(kjit_context *context)
   kj_unlock(&kj_get_runtime(context)->algorithms->mutex, KJ_LOCK_ALGORITHMS);
 }
 
+/* Under the mutex. */
+static void check_cache(const ka_cache *cache)
+{
+  KJ_ASSERT(kj_is_locked_here(&cache->mutex) && cache->count <= MOST_KERNELS);
+  for (size_t i = 0; KJ_HAS_ASSERTIONS && i < cache->count; i++) {
+    const cached *item = &cache->items[i];
+    KJ_ASSERT(item->text && item->module && item->count <= MOST_MEANINGS);
+    KJ_ASSERT((item->form == KERNEL) == (item->kernel != NULL));
+    KJ_ASSERT(item->last_use && item->last_use <= cache->uses);
+  }
+}
+
 static void free_cached(cached *item)
 {
   free(item->text);
@@ -68,6 +80,7 @@ static void stop(kj_attachment *attachment)
 static void destroy(kj_attachment *attachment)
 {
   ka_cache *cache = (ka_cache *)((char *)attachment - offsetof(ka_cache, attachment));
+  KJ_ASSERT(attachment->runtime->algorithms == cache && !cache->count && !cache->kept.count);
   attachment->runtime->algorithms = NULL;
   kj_destroy_mutex(&cache->mutex);
   free(cache);
@@ -100,6 +113,7 @@ static bool is_wanted(const cached *item, const cached *wanted)
 static bool look_up(ka_cache *cache, const cached *wanted, kjit_module **module,
                     kjit_kernel **kernel)
 {
+  check_cache(cache);
   for (size_t i = 0; i < cache->count; i++) {
     cached *item = &cache->items[i];
     if (!is_wanted(item, wanted)) continue;
@@ -126,6 +140,7 @@ static cached add(ka_cache *cache, cached *made)
   }
   made->last_use = ++cache->uses;
   cache->items[place] = *made;
+  check_cache(cache);
   return gone;
 }
 

@@ -384,6 +384,7 @@ void ka_view_operand(ka_call *call, ka_operand *operand, const int64_t *extents,
                      const int64_t *strides, uint32_t rank)
 {
   kjit_arg *argument = &operand->arrays[0];
+  KJ_ASSERT(!operand->function && operand->array_count == 1 && rank <= KJ_MAX_RANK);
   if (is_as_given(&operand->view, extents, strides, rank)) return;
   KJ_PUSH(&call->arena, &call->viewed,
           ((ka_view){ .base = *argument, .element = operand->element, .rank = rank }));
@@ -441,6 +442,7 @@ void ka_arrange(ka_call *call, ka_operand *operand, const uint32_t *axes, uint32
     if (!operand->function) count = join_axes(operand->extents + first, strides + first, count);
     operand->group_ranks[group] = count;
     operand->axis_count += count;
+    KJ_ASSERT(operand->axis_count <= KJ_MAX_RANK && next <= operand->rank);
   }
   if (operand->function) return;
   if (!operand->axis_count) { /* one element */

@@ -80,6 +80,7 @@ enum { WORK_ALIGNMENT = 64 };
 
 uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool starts_zero)
 {
+  KJ_ASSERT(ki_is_element(call->context->types, element));
   ka_work work = { .element = element, .count = count ? count : 1, .starts_zero = starts_zero };
   KJ_PUSH(&call->arena, &call->works, work);
   return (uint32_t)call->works.count - 1;
@@ -137,6 +138,8 @@ static void cut_work(ka_call *call, ka_work *work, uint64_t offset)
 {
   kj_diagnostics diagnostics = { 0 };
   const int64_t extent = (int64_t)work->count, *shape = work->rank ? work->shape : &extent;
+  KJ_ASSERT(offset % WORK_ALIGNMENT == 0 &&
+            offset + work_bytes(call, work) <= all_work_bytes(call));
   const int64_t strides[] = { work->shape[1] * work->shape[2], work->shape[2], 1 }, one = 1;
   kjit_array *piece = NULL;
   (void)kj_make_view(call->options.work, work->element, shape, work->rank ? strides : &one,
@@ -187,6 +190,8 @@ static void place_work(ka_call *call)
     for (size_t j = 0; j < step->count; j++) {
       kjit_arg *argument = &step->arguments[j];
       if (argument->kind) continue;
+      KJ_ASSERT(argument->value.u < call->works.count);
+      KJ_ASSERT(call->works.items[argument->value.u].array);
       *argument = kjit_arg_array(call->works.items[argument->value.u].array);
     }
   }
@@ -216,6 +221,8 @@ struct kjit_plan {
 static void destroy_plan(kj_object *object)
 {
   kjit_plan *plan = (kjit_plan *)object;
+  kj_assert_no_locks();
+  KJ_ASSERT(!plan->part_count || !plan->count); /* launches, or parts that have them */
   for (size_t i = 0; i < plan->part_count; i++) {
     if (plan->parts[i].plan) destroy_plan(&plan->parts[i].plan->object);
     if (plan->parts[i].array) kjit_release_array(plan->parts[i].array);
@@ -280,6 +287,7 @@ static kjit_status clear_work(kjit_plan *plan, kjit_stream *stream, uint64_t fai
     kjit_arg array = kjit_arg_array(plan->zeros[i]);
     KJ_TRY(kjit_fill(plan->context, &array, &zero, stream));
   }
+  KJ_ASSERT(plan->failures <= failures); /* of the device: the count only grows */
   plan->is_clear = !is_captured(stream);
   plan->failures = failures;
   return KJIT_OK;
@@ -299,6 +307,7 @@ kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
   if (!plan->is_clear || plan->failures != failures)
     KJ_TRY(clear_work(plan, stream ? stream : plan->stream, failures));
   for (size_t i = 0; i < plan->count; i++) {
+    KJ_ASSERT(plan->steps[i].prepared && plan->steps[i].module);
     kjit_status status = kjit_run_prepared(plan->steps[i].prepared, stream);
     if (status == KJIT_OK) continue;
     plan->is_clear = false;
@@ -311,8 +320,10 @@ kjit_status kjit_run_plan(kjit_plan *plan, kjit_stream *stream)
 static void keep_zeros(ka_call *call, kjit_plan *plan)
 {
   for (size_t i = 0; i < call->works.count; i++)
-    if (call->works.items[i].starts_zero)
+    if (call->works.items[i].starts_zero) {
+      KJ_ASSERT(plan->zero_count < call->works.count && call->works.items[i].array);
       plan->zeros[plan->zero_count++] = kjit_retain_array(call->works.items[i].array);
+    }
 }
 
 /* Teardown looks for plans that the host has: it destroys these with their owner. */
@@ -321,6 +332,7 @@ static void keep_parts(ka_call *call, kjit_plan *plan)
   for (size_t i = 0; i < call->parts.count; i++) {
     ka_part *part = call->parts.items[i];
     if (!part->plan && !part->array) continue;
+    KJ_ASSERT(!part->plan || !part->array);
     if (part->plan) (void)kj_take_object(&part->plan->object);
     plan->parts[plan->part_count++] = *part;
     *part = (ka_part){ 0 };
@@ -473,6 +485,7 @@ static void leave_work(ka_call *call)
   for (size_t i = 0; i < call->works.count; i++) {
     ka_work *work = &call->works.items[i];
     if (!work->content) continue;
+    KJ_ASSERT(work->starts_zero && work->array && !call->options.work && !call->options.plan);
     kj_release_array_with(work->array, work->content);
     work->array = NULL;
   }
@@ -485,6 +498,7 @@ static void finish(ka_call *call)
     *call->options.work_bytes = all_work_bytes(call);
     return;
   }
+  KJ_ASSERT(call->device || !call->steps.count);
   allocate_work(call);
   place_work(call);
   compile_ahead(call);
@@ -494,6 +508,7 @@ static void finish(ka_call *call)
   }
   for (size_t i = 0; i < call->steps.count; i++) {
     const ka_step *step = &call->steps.items[i];
+    KJ_ASSERT(step->kernel && (step->module || call->kept));
     ka_try(call, kjit_launch(step->kernel, &step->config, step->arguments, step->count));
   }
   leave_work(call);

@@ -84,7 +84,8 @@ static const counting few_counting = { 256, 16, 1, 8 }, many_counting = { 1024, 
 
 static const tiling *choose(const tiling *rows, uint32_t bytes)
 {
-  while (rows->bytes < bytes) rows++;
+  while (rows->bytes < bytes) rows++; /* the last row takes any */
+  KJ_ASSERT(rows->threads && rows->items && rows->blocks);
   return rows;
 }
 
@@ -113,6 +114,7 @@ static const char *use_input(ka_kernel *kernel, const ka_sort *s, const ka_opera
 {
   kj_arena *arena = &s->call->arena;
   const kjit_arg *line = line_of(operand);
+  KJ_ASSERT(s->stage < s->stages);
   if (s->stage)
     return kj_format(arena, "bind_back(sort_item, %s)",
                      ka_use_work(kernel, buffers[(s->stage - 1) % KA_MOST_BUFFERS]));
@@ -125,6 +127,7 @@ static const char *use_output(ka_kernel *kernel, const ka_sort *s, const ka_oper
 {
   kj_arena *arena = &s->call->arena;
   const kjit_arg *line = line_of(operand);
+  KJ_ASSERT(s->stage < s->stages);
   if (s->stage + 1 < s->stages)
     return kj_format(arena, "bind_back(sort_put, %s)",
                      ka_use_work(kernel, buffers[s->stage % KA_MOST_BUFFERS]));
