@@ -38,7 +38,8 @@ enum {
   EXPORTS = 3,
   PREPARED = 2,
   CAPTURES = 2,
-  MODULES = 2
+  MODULES = 2,
+  MOST_HELD = 400 /* a program has no more operations, of which each makes one array at most */
 };
 
 typedef struct random_prepared {
@@ -80,7 +81,7 @@ typedef struct random_actor {
   /* of the program's own: what is captured on a wrapped stream, and stays until the graph goes */
   world_stream *hosts;
   uint32_t held_count, hosts_device;
-  world_array held[16];
+  world_array held[MOST_HELD];
 } random_actor;
 
 typedef const uint32_t *random_numbers; /* five */
@@ -155,7 +156,15 @@ static world_array *pick_alike(random_actor *actor, const world_array *model, ui
   return NULL;
 }
 
-/* What a launch or copy on the stream is given: a capture there takes note of it. */
+static bool is_held(const random_actor *actor, const world_memory *memory)
+{
+  for (uint32_t i = 0; i < actor->held_count; i++)
+    if (actor->held[i].memory == memory) return true;
+  return false;
+}
+
+/* What a launch or copy on the stream is given: a capture there takes note of it. An array that is
+ * part of a graph of the program's own stays until that graph goes. */
 static void note_captured(random_actor *actor, uint32_t device, kjit_stream *stream,
                           const world_array *array)
 {
@@ -163,7 +172,8 @@ static void note_captured(random_actor *actor, uint32_t device, kjit_stream *str
   for (uint32_t i = 0; native->capture && i < CAPTURES; i++)
     if (actor->captures[i].capture == native->capture)
       world_keep(&actor->captures[i].graph, array->memory);
-  if (actor->hosts && native == actor->hosts->native && actor->held_count < 16) {
+  if (actor->hosts && native == actor->hosts->native && !is_held(actor, array->memory) &&
+      actor->held_count < MOST_HELD) {
     world_array held = { .memory = array->memory };
     held.array = kjit_retain_array(array->array);
     held.memory->references++;
