@@ -284,7 +284,12 @@ KJIT_API kjit_specialization *kjit_get_prepared_specialization(const kjit_prepar
  * for a device (NULL: the context's first). The code takes arrays as fresh allocations are: aligned
  * to 16 bytes, rows of C order too; disjoint; offsets and grid in 32 bits; on the CPU for the block
  * of @block or the one that is chosen without one. Launches with such arguments find it, others are
- * compiled when they come. Borrowed from the kernel. Errors: NAME, SYNTAX, TYPE, ARGUMENT,
+ * compiled when they come. Borrowed from the kernel.
+ *
+ * The name of a struct in a signature means the struct that the kernel's module declares. If the
+ * module declares none of that name, it means the context's struct of that name, and NAME is
+ * returned if the context has several. kjit_get_result_type and the compiling calls read signatures
+ * in the same way. Errors: NAME, SYNTAX, TYPE, ARGUMENT,
  * UNSUPPORTED, COMPILE, NO_DEVICE, NO_COMPILER, DEVICE, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_specialize(kjit_kernel *kernel, kjit_device *device,
                                                 const char *signature,

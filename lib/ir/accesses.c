@@ -325,7 +325,7 @@ static void assume(const ki_function *function, effects *result)
 /* What linking will put there. */
 static bool ask_meaning(finder *f, const ki_function *function, effects *result)
 {
-  const ki_function *meaning = ki_find_meaning(f->module, function->decl->name);
+  const ki_function *meaning = ki_find_meaning(f->module, function->decl);
   if (!meaning || meaning->params.count < function->params.count || meaning->is_extern)
     return false;
   size_t count = meaning->params.count;

@@ -314,6 +314,14 @@ static void name_module(ki_naming *naming, const kjit_module *module)
   }
 }
 
+/* A module may declare names that a source of lib/library has, too, or uses as built-ins. */
+static bool has_library(const kjit_module *module)
+{
+  for (size_t i = 0; i < module->sources.count; i++)
+    if (module->sources.items[i].library) return true;
+  return false;
+}
+
 void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *arena)
 {
   *naming = (ki_naming){ .types = module->types, .arena = arena };
@@ -325,7 +333,7 @@ void ki_choose_names(ki_naming *naming, const kjit_module *module, kj_arena *are
   find_structs(naming, module);
   take_names(naming, module);
   bool is_text = module->sources.count && module->sources.items[0].text && !module->is_linked;
-  if (!is_text) name_module(naming, module);
+  if (!is_text || has_library(module)) name_module(naming, module);
   for (size_t i = 0; i < module->decls.count; i++)
     if (module->decls.items[i]->kind == KJ_DECL_FUNCTION)
       walk_function(naming, module->decls.items[i]->function);

@@ -147,7 +147,8 @@ kjit_type ki_intern_struct(ki_types *types, const char *name, const char *const 
                           .field_names = field_names,
                           .items = items,
                           .count = count,
-                          .is_packed = is_packed };
+                          .is_packed = is_packed,
+                          .is_own = layout.is_own };
   wanted.offsets_bytes = offsets;
   wanted.alignment_bytes = layout.alignment_bytes ? layout.alignment_bytes : 1;
   for (uint32_t i = 0; i < count; i++) {

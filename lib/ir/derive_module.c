@@ -220,19 +220,20 @@ static bool is_open(const ki_decl *decl)
            : decl->kind == KJ_DECL_CONST && !decl->value && !decl->data;
 }
 
-static const ki_decl *find_in(const ki_library *library, const char *name)
-{
-  if (!library->meanings) return ki_find_decl(library->module, name);
-  for (size_t i = 0; i < library->count; i++)
-    if (strcmp(library->meanings[i].name, name) == 0) return library->meanings[i].decl;
-  return NULL;
-}
+/* What an open declaration gets its meaning from. */
+typedef struct meaning_source {
+  kjit_module *library; /* by name; NULL: none */
+  const ki_meaning *meanings;
+  size_t count;
+} meaning_source;
 
 /* What a declaration of the module without a meaning of its own stands for, or NULL. */
-static const ki_decl *find_meaning(const ki_decl *decl, const ki_library *library)
+static const ki_decl *find_meaning(const ki_decl *decl, const meaning_source *from)
 {
-  if (!library || !is_open(decl)) return NULL;
-  const ki_decl *found = find_in(library, decl->name);
+  if (!is_open(decl)) return NULL;
+  for (size_t i = 0; i < from->count; i++)
+    if (from->meanings[i].open == decl) return from->meanings[i].decl;
+  const ki_decl *found = from->library ? ki_find_decl(from->library, decl->name) : NULL;
   bool fits = found && found->kind == decl->kind && !is_open(found);
   return fits && (decl->kind != KJ_DECL_FUNCTION || !found->function->is_kernel) ? found : NULL;
 }
@@ -264,34 +265,74 @@ static bool fill_started(copier *c)
   return has_filled;
 }
 
-/* With meanings for single declarations, what the kernels use is copied and nothing else. */
-static void fill_copy(kjit_module *copy, const kjit_module *module, const ki_library *library)
+typedef struct linker {
+  kjit_module *copy;
+  const meaning_source *from;
+  copier own;
+  KJ_LIST(copier *) others; /* one for each module that gives a meaning */
+} linker;
+
+static copier *add_copier(linker *l, kjit_module *from)
 {
-  copier own, other = { 0 };
-  const kjit_module *added = library ? library->module : NULL;
-  bool is_whole = !library || !library->meanings;
-  start_copier(&own, copy, module);
-  if (added) start_copier(&other, copy, added);
+  for (size_t i = 0; i < l->others.count; i++)
+    if (l->others.items[i]->from == from) return l->others.items[i];
+  copier *added = KJ_NEW(&l->copy->arena, copier);
+  start_copier(added, l->copy, from);
+  KJ_PUSH(&l->copy->arena, &l->others, added);
+  KJ_PUSH(&l->copy->arena, &l->copy->bases, from);
+  (void)kjit_retain_module(from);
+  l->copy->parse_time_ns += from->parse_time_ns;
+  l->copy->is_linked = true;
+  l->copy->has_tensor_copies |= from->has_tensor_copies;
+  l->copy->has_guest |= from->has_guest;
+  l->copy->hands_over_writer |= from->hands_over_writer;
+  return added;
+}
+
+/* Types name no declarations, so that what is reached does not tell which structs are. */
+static void start_structs(copier *c)
+{
+  for (size_t i = 0; i < c->from->decls.count; i++)
+    if (c->from->decls.items[i]->kind == KJ_DECL_STRUCT) (void)map_decl(c, c->from->decls.items[i]);
+}
+
+/* With meanings for single declarations, what the kernels use is copied, kernels first, and
+ * nothing else. */
+static void fill_copy(linker *l, kjit_module *module)
+{
+  const meaning_source *from = l->from;
+  bool is_whole = !from->count;
+  start_copier(&l->own, l->copy, module);
+  KJ_PUSH(&l->copy->arena, &l->copy->bases, module);
+  (void)kjit_retain_module(module);
+  l->copy->parse_time_ns = module->parse_time_ns;
+  l->copy->is_linked = module->is_linked;
+  l->copy->has_tensor_copies = module->has_tensor_copies;
+  l->copy->has_guest = module->has_guest;
+  l->copy->hands_over_writer = module->hands_over_writer;
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *decl = module->decls.items[i];
     bool is_kernel = decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
-    if ((is_whole || is_kernel) && !find_meaning(decl, library)) start_module_decl(&own, decl);
+    if ((is_whole || is_kernel) && !find_meaning(decl, from)) start_module_decl(&l->own, decl);
   }
-  for (size_t i = 0; added && is_whole && i < added->decls.count; i++)
-    start_module_decl(&other, added->decls.items[i]);
+  if (!is_whole) start_structs(&l->own);
+  for (size_t i = 0; i < from->count; i++)
+    start_structs(add_copier(l, from->meanings[i].decl->function->module));
+  copier *library = from->library ? add_copier(l, from->library) : NULL;
+  for (size_t i = 0; library && i < from->library->decls.count; i++)
+    start_module_decl(library, from->library->decls.items[i]);
   for (size_t i = 0; i < module->decls.count; i++) {
-    const ki_decl *meaning = find_meaning(module->decls.items[i], library);
-    if (meaning) own.decls[i] = map_decl(&other, meaning);
+    const ki_decl *meaning = find_meaning(module->decls.items[i], from);
+    copier *of_meaning = !meaning  ? NULL
+                         : library ? library
+                                   : add_copier(l, meaning->function->module);
+    if (meaning) l->own.decls[i] = map_decl(of_meaning, meaning);
   }
   for (bool has_filled = true; has_filled;) {
-    has_filled = fill_started(&own);
-    has_filled = fill_started(&other) || has_filled;
+    has_filled = fill_started(&l->own);
+    for (size_t i = 0; i < l->others.count; i++)
+      has_filled = fill_started(l->others.items[i]) || has_filled;
   }
-  copy->parse_time_ns = module->parse_time_ns + (added ? added->parse_time_ns : 0);
-  copy->is_linked = module->is_linked || added;
-  copy->has_tensor_copies = module->has_tensor_copies || (added && added->has_tensor_copies);
-  copy->has_guest = module->has_guest || (added && added->has_guest);
-  copy->hands_over_writer = module->hands_over_writer || (added && added->hands_over_writer);
 }
 
 /* A copy refers to nothing of what it was made from, but for texts, data and bound code. */
@@ -307,19 +348,20 @@ static void assert_copied(const kjit_module *copy)
   }
 }
 
-kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_change change,
-                             void *data, kj_diagnostics *diagnostics, kjit_module **changed)
+static kjit_status derive(kjit_module *module, const meaning_source *from, ki_change change,
+                          void *data, kj_diagnostics *diagnostics, kjit_module **changed)
 {
   jmp_buf on_failure;
   kjit_module *copy = ki_create_module(module->context, module->types);
   int jump = copy ? 0 : KJ_JUMP_MEMORY;
   if (copy) {
     copy->arena.on_failure = &on_failure;
-    copy->bases[0] = kjit_retain_module(module);
-    copy->bases[1] = kjit_retain_module(library ? library->module : NULL);
     jump = setjmp(on_failure);
     if (jump == 0) {
-      fill_copy(copy, module, library);
+      linker *l = KJ_NEW(&copy->arena, linker);
+      l->copy = copy;
+      l->from = from;
+      fill_copy(l, module);
       if (change) change(copy, data, diagnostics);
       if (diagnostics->error_count) longjmp(on_failure, KJ_JUMP_ERROR);
       assert_copied(copy);
@@ -336,6 +378,21 @@ kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_
   ki_publish_module(copy);
   *changed = copy;
   return KJIT_OK;
+}
+
+kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
+                             void *data, kj_diagnostics *diagnostics, kjit_module **changed)
+{
+  return derive(module, &(meaning_source){ .library = library }, change, data, diagnostics,
+                changed);
+}
+
+kjit_status ki_link_meanings(kjit_module *base, const ki_meaning *meanings, size_t count,
+                             kj_diagnostics *diagnostics, kjit_module **linked)
+{
+  KJ_ASSERT(count && count <= KI_MOST_MEANINGS);
+  return derive(base, &(meaning_source){ .meanings = meanings, .count = count }, NULL, NULL,
+                diagnostics, linked);
 }
 
 /* ---- linking: another module's declarations for the `extern` ones ---- */
@@ -378,8 +435,7 @@ kjit_status kjit_link_module(kjit_module *module, kjit_module *library, kjit_mod
   for (size_t i = 0; i < module->decls.count; i++)
     check_meaning(module, library, module->decls.items[i], &diagnostics);
   if (!diagnostics.error_count)
-    (void)ki_change_module(module, &(ki_library){ .module = library }, NULL, NULL, &diagnostics,
-                           &made);
+    (void)ki_change_module(module, library, NULL, NULL, &diagnostics, &made);
   kjit_status status = ki_finish_call(module->context, &diagnostics);
   if (status == KJIT_OK) *linked = made;
   return status;

@@ -27,7 +27,8 @@ typedef struct importer {
   kjit_module *module;
   kj_arena *arena;
   kj_diagnostics *diagnostics;
-  /* of the module's sources: a file's canonical path, or the name that the host gave */
+  /* for each source of the module: the canonical path of a file, or the name that the application
+   * gave. NULL for a module of lib/library */
   KJ_LIST(const char *) identities;
 } importer;
 
@@ -42,20 +43,27 @@ static void fail(importer *in, const ki_import *import, kjit_status status, cons
 static bool is_known(const importer *in, const char *identity)
 {
   for (size_t i = 0; i < in->identities.count; i++)
-    if (strcmp(in->identities.items[i], identity) == 0) return true;
+    if (in->identities.items[i] && strcmp(in->identities.items[i], identity) == 0) return true;
+  return false;
+}
+
+static bool has_library_source(const importer *in, const kj_library_source *library)
+{
+  for (size_t i = 0; i < in->module->sources.count; i++)
+    if (in->module->sources.items[i].library == library) return true;
   return false;
 }
 
 static void parse_last(importer *in, const char *identity)
 {
-  KJ_PUSH(in->arena, &in->identities, kj_copy_string(in->arena, identity, strlen(identity)));
+  KJ_PUSH(in->arena, &in->identities, identity);
   ki_parse_source(in->module, (uint32_t)in->module->sources.count - 1, in->diagnostics);
 }
 
 static void add(importer *in, const char *identity, const ki_text *text)
 {
   ki_add_source(in->module, text);
-  parse_last(in, identity);
+  parse_last(in, kj_copy_string(in->arena, identity, strlen(identity)));
 }
 
 static const kj_source *importing_source(const importer *in, const ki_import *import)
@@ -71,25 +79,24 @@ static bool add_from_library(importer *in, const ki_import *import)
   const kj_library_source *source = kj_library;
   while (source->name && strcmp(source->name, import->name)) source++;
   if (!source->name) return false;
-  const char *identity = kj_format(in->arena, "<%s>", source->name);
-  if (is_known(in, identity)) return true;
+  if (has_library_source(in, source)) return true;
   ki_add_library_source(in->module, source);
-  parse_last(in, identity);
+  parse_last(in, NULL);
   return true;
 }
 
-/* Whether the importing source is kjit's own: its name is in brackets. */
-static bool is_of_library(const importer *in, const ki_import *import)
+/* Whether the importing source is kjit's own. */
+static bool is_own(const importer *in, const ki_import *import)
 {
-  const char *name = importing_source(in, import)->name;
-  if (importing_source(in, import)->is_guest) return false;
-  if (!strcmp(name, KI_ALGORITHM_SOURCE)) return true;
-  for (const kj_library_source *source = kj_library; source->name; source++) {
-    size_t length = strlen(source->name);
-    bool is_named = name[0] == '<' && !strncmp(name + 1, source->name, length);
-    if (is_named && !strcmp(name + 1 + length, ">")) return true;
-  }
-  return false;
+  const kj_source *source = importing_source(in, import);
+  return source->library || source->is_algorithm;
+}
+
+bool ki_is_of_library(const kjit_module *module, uint32_t file, const char *name)
+{
+  const kj_library_source *library =
+    file < module->sources.count ? module->sources.items[file].library : NULL;
+  return library && strcmp(library->name, name) == 0;
 }
 
 static void ask_host(importer *in, const ki_import *import)
@@ -224,8 +231,7 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
 {
   if (!module->imports.count || !module->context) return;
   const kj_source *root = &module->sources.items[0];
-  bool is_algorithm = !root->is_guest && !strcmp(root->name, KI_ALGORITHM_SOURCE);
-  if (is_algorithm && ki_import_reached(module, diagnostics)) {
+  if (root->is_algorithm && ki_import_reached(module, diagnostics)) {
     module->imports.count = 0;
     return;
   }
@@ -240,7 +246,7 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
                 KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources", KJ_MAX_SOURCES);
       return;
     }
-    if (is_of_library(in, &import) && add_from_library(in, &import)) continue;
+    if (is_own(in, &import) && add_from_library(in, &import)) continue;
     if (module->context->config.find_import) ask_host(in, &import);
     else if (importing_source(in, &import)->is_guest) import_for_guest(in, &import);
     else read_import_file(in, &import);
@@ -271,7 +277,8 @@ void ki_add_source(kjit_module *module, const ki_text *text)
                              .text = kj_copy_string(&module->arena, text->text, text->size_bytes),
                              .size_bytes = text->size_bytes,
                              .is_guest = text->is_guest,
-                             .rules = text->rules };
+                             .rules = text->rules,
+                             .is_algorithm = text->is_algorithm };
   (void)append_source(module, &source);
 }
 
@@ -279,7 +286,8 @@ void ki_add_library_source(kjit_module *module, const kj_library_source *source)
 {
   const kj_source added = { .name = kj_format(&module->arena, "<%s>", source->name),
                             .text = source->text,
-                            .size_bytes = source->size_bytes };
+                            .size_bytes = source->size_bytes,
+                            .library = source };
   (void)append_source(module, &added);
 }
 
@@ -310,7 +318,11 @@ static void read_text(kjit_module *module, const ki_text *text, bool with_import
     kj_report(diagnostics, &module->sources, (kj_location){ 0, 1, 1 }, KJIT_SEVERITY_ERROR,
               KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read", text->size_bytes,
               KJ_MAX_SOURCE_BYTES);
-  else ki_parse_source(module, 0, diagnostics);
+  else {
+    for (size_t i = 0; i < text->type_count; i++)
+      ki_declare_struct_as(module, text->types[i].name, text->types[i].type);
+    ki_parse_source(module, 0, diagnostics);
+  }
   if (with_imports && !diagnostics->error_count) ki_read_imports(module, diagnostics);
   if (diagnostics->error_count) longjmp(*module->arena.on_failure, KJ_JUMP_ERROR);
 }

@@ -4,37 +4,6 @@
 
 #include "ir/module.h"
 
-/* ---- linking by meanings ---- */
-
-/* The funcs of one module after the other. */
-kjit_status ki_link_meanings(kjit_module *base, const ki_meaning *meanings, size_t count,
-                             kj_diagnostics *diagnostics, kjit_module **linked)
-{
-  bool is_linked[KI_MOST_MEANINGS] = { 0 };
-  kjit_module *made = kjit_retain_module(base);
-  kjit_status status = KJIT_OK;
-  KJ_ASSERT(count <= KI_MOST_MEANINGS);
-  for (size_t i = 0; i < count && status == KJIT_OK; i++) {
-    if (is_linked[i]) continue;
-    ki_meaning own[KI_MOST_MEANINGS];
-    kjit_module *library = meanings[i].decl->function->module, *next = NULL;
-    size_t own_count = 0;
-    for (size_t j = i; j < count; j++) {
-      if (meanings[j].decl->function->module != library) continue;
-      own[own_count++] = meanings[j];
-      is_linked[j] = true;
-    }
-    status = ki_change_module(made, &(ki_library){ library, own, own_count }, NULL, NULL,
-                              diagnostics, &next);
-    kjit_release_module(made);
-    made = next;
-  }
-  if (status == KJIT_OK) *linked = made;
-  return status;
-}
-
-/* ---- later ---- */
-
 /* The functions of the application are looked up in the module of a kernel, which therefore has to
  * contain the extern funcs. */
 bool ki_can_link_later(const ki_meaning *meanings, size_t count)
@@ -73,12 +42,11 @@ static void fill(kjit_module *made, kjit_module *base, const ki_meaning *meaning
 {
   ki_later *later = KJ_NEW(&made->arena, ki_later);
   ki_meaning *own = KJ_NEW_ARRAY(&made->arena, ki_meaning, count + 1);
-  for (size_t i = 0; i < count; i++)
-    own[i] = (ki_meaning){ kj_copy_string(&made->arena, meanings[i].name, strlen(meanings[i].name)),
-                           meanings[i].decl };
+  if (count) memcpy(own, meanings, count * sizeof *own);
   *later = (ki_later){ .meanings = own, .count = count };
   made->later = later;
-  made->bases[0] = kjit_retain_module(base);
+  KJ_PUSH(&made->arena, &made->bases, base);
+  (void)kjit_retain_module(base);
   made->decls = base->decls;
   made->parse_time_ns = base->parse_time_ns;
   made->is_linked = true;
@@ -105,10 +73,23 @@ kjit_module *ki_link_later(kjit_module *base, const ki_meaning *meanings, size_t
   return made;
 }
 
-const ki_function *ki_find_meaning(const kjit_module *module, const char *name)
+const ki_function *ki_find_meaning(const kjit_module *module, const ki_decl *open)
 {
   const ki_later *later = module->later;
   for (size_t i = 0; later && i < later->count; i++)
-    if (strcmp(later->meanings[i].name, name) == 0) return later->meanings[i].decl->function;
+    if (later->meanings[i].open == open) return later->meanings[i].decl->function;
   return NULL;
+}
+
+const ki_function *ki_find_linked_kernel(const kjit_module *base, const kjit_module *linked,
+                                         const ki_decl *kernel)
+{
+  size_t before = 0; /* kernels */
+  for (size_t i = 0; base->decls.items[i] != kernel; i++) {
+    const ki_decl *decl = base->decls.items[i];
+    before += decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
+  }
+  const ki_decl *found = linked->decls.items[before];
+  KJ_ASSERT(found->kind == KJ_DECL_FUNCTION && found->function->is_kernel);
+  return found->function;
 }

@@ -71,12 +71,15 @@ void ki_destroy_module(kjit_module *module)
   }
   for (size_t i = 0; module->later && i < module->later->library_count; i++)
     kjit_release_module(module->later->libraries[i]);
+  kjit_module *bases[KI_MOST_MEANINGS + 1];
+  size_t base_count = module->bases.count;
+  KJ_ASSERT(base_count <= KI_MOST_MEANINGS + 1);
+  if (base_count) memcpy(bases, module->bases.items, base_count * sizeof *bases);
   kj_free_arena(&module->arena);
   free(module->recipe);
-  kjit_module *bases[] = { module->bases[0], module->bases[1] };
   if (module->is_left) leave_module(module);
   else free(module);
-  for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) kjit_release_module(bases[i]);
+  for (size_t i = 0; i < base_count; i++) kjit_release_module(bases[i]);
 }
 
 kjit_module *kjit_retain_module(kjit_module *module)
@@ -168,6 +171,20 @@ kjit_status kjit_parse_module_with(kjit_context *context, const kjit_parse_optio
   return status;
 }
 
+kjit_status ki_parse_algorithm(kjit_context *context, const char *text, size_t size_bytes,
+                               const ki_named_type *types, size_t type_count, kjit_module **module)
+{
+  const ki_text source = { .name = "<algorithm>",
+                           .text = text,
+                           .size_bytes = size_bytes,
+                           .is_algorithm = true,
+                           .types = types,
+                           .type_count = type_count };
+  kj_diagnostics diagnostics = { 0 };
+  (void)ki_parse_module(context, context->types, &source, &diagnostics, module);
+  return ki_finish_call(context, &diagnostics);
+}
+
 kjit_status kjit_copy_module_text(kjit_module *module, char **text)
 {
   if (!module) return KJIT_ERROR_MISUSE;
@@ -184,13 +201,21 @@ kjit_status kjit_copy_module_text(kjit_module *module, char **text)
 
 /* ---- names ---- */
 
-ki_decl *ki_find_decl(const kjit_module *module, const char *name)
+static ki_decl *find_named(const kjit_module *module, const char *name, bool is_struct)
 {
+  ki_decl *of_library = NULL;
   for (size_t i = 0; i < module->decls.count; i++) {
     ki_decl *decl = module->decls.items[i];
-    if (decl->kind != KJ_DECL_STRUCT && strcmp(decl->name, name) == 0) return decl;
+    if ((decl->kind == KJ_DECL_STRUCT) != is_struct || strcmp(decl->name, name) != 0) continue;
+    if (!ki_is_library_decl(module, decl)) return decl;
+    if (!of_library) of_library = decl;
   }
-  return NULL;
+  return of_library;
+}
+
+ki_decl *ki_find_decl(const kjit_module *module, const char *name)
+{
+  return find_named(module, name, false);
 }
 
 bool ki_can_hand_over(const ki_builtin *builtin)
@@ -317,9 +342,8 @@ kjit_status kjit_get_struct(kjit_module *module, const char *name, kjit_type *ty
   if (!name || !type)
     return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
                         "kjit_get_struct needs a name and a place for the type");
-  for (size_t i = 0; i < module->decls.count; i++) {
-    const ki_decl *decl = module->decls.items[i];
-    if (decl->kind != KJ_DECL_STRUCT || strcmp(decl->name, name) != 0) continue;
+  const ki_decl *decl = find_named(module, name, true);
+  if (decl) {
     *type = decl->struct_type;
     return KJIT_OK;
   }
@@ -377,7 +401,7 @@ kjit_status kjit_parse_type(kjit_context *context, const char *text, kjit_type *
                         "kjit_parse_type needs a text and a place for the type");
   kj_diagnostics diagnostics = { 0 };
   kjit_type parsed = KJIT_ANY;
-  ki_parse_type(context->types, text, &diagnostics, &parsed);
+  ki_parse_type(context->types, NULL, text, &diagnostics, &parsed);
   kjit_status status = ki_finish_call(context, &diagnostics);
   if (status == KJIT_OK) *type = parsed;
   return status;

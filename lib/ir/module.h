@@ -260,7 +260,7 @@ typedef struct ki_import {
   uint32_t importer; /* the source that imports; location may name a front end's */
 } ki_import;
 
-/* What a module is linked from when somebody compiles one of its kernels; bases[0] has the
+/* What a module is linked from when somebody compiles one of its kernels; its first base has the
  * declarations. */
 typedef struct ki_later ki_later;
 
@@ -291,8 +291,8 @@ struct kjit_module {
   /* a built-in that changes a place, or gives its address away, is an argument somewhere */
   bool hands_over_writer;
   bool has_guest; /* some declaration is a guest's: all of it is compiled as guests' code is */
-  /* that it was made from, retained; their texts and data are its own too */
-  kjit_module *bases[2];
+  /* that it was made from, retained; their texts and data are its own too. In its arena */
+  KJ_LIST(kjit_module *) bases;
   ki_later *later; /* in its arena; NULL: it is whole */
   /* malloc'd: a text that decides all of it, given the build of libkjit; NULL: none is known. The
    * key of the disk cache has it in place of the canonical text of what a kernel reaches */
@@ -356,6 +356,12 @@ extern const ki_op_info ki_op_table[KJIT_OP_COUNT];
 
 /* ---- the parts that make, check and print modules ---- */
 
+/* A struct type under a name of kjit's own. The texts of algorithms name the application's structs
+ * so: several of these may have one name, or that of a declaration in lib/library. */
+typedef struct ki_named_type {
+  const char *name;
+  kjit_type type;
+} ki_named_type;
 /* A source as somebody hands it over. */
 typedef struct ki_text {
   const char *name, *text;
@@ -364,6 +370,9 @@ typedef struct ki_text {
   uint32_t rules;                 /* KJIT_RULE_...: defaults that the host gives */
   const kjit_quoted_text *quoted; /* what its line directives name, where the host has the texts */
   size_t quoted_count;
+  bool is_algorithm;          /* runtime/algorithm has written it */
+  const ki_named_type *types; /* structs that the text uses by these names */
+  size_t type_count;
 } ki_text;
 /* Whether a trust that somebody has given is that of a guest; is_default: what DEFAULT is. */
 bool ki_is_guest(kjit_trust trust, bool is_default);
@@ -371,6 +380,9 @@ bool ki_is_guest(kjit_trust trust, bool is_default);
  * ki_finish_module. On failure *module is NULL and diagnostics say why. */
 kjit_status ki_parse_module(kjit_context *context, ki_types *types, const ki_text *text,
                             kj_diagnostics *diagnostics, kjit_module **module);
+/* The same of a text that runtime/algorithm has written. Reports to the context. */
+kjit_status ki_parse_algorithm(kjit_context *context, const char *text, size_t size_bytes,
+                               const ki_named_type *types, size_t type_count, kjit_module **module);
 /* A source is a program somebody wrote or emitted; columns and lines are 32 bits. */
 enum { KJ_MAX_SOURCE_BYTES = 64 << 20 };
 enum { KJ_MAX_SOURCES = 1000 }; /* of a module, those among them that line directives name */
@@ -393,8 +405,8 @@ typedef struct ki_part {
 /* The same of some declarations only, of a source that kjit brings along. */
 void ki_parse_parts(kjit_module *module, uint32_t file, const ki_part *parts, size_t count,
                     kj_diagnostics *diagnostics);
-/* What kjit's algorithms name their texts. */
-#define KI_ALGORITHM_SOURCE "<algorithm>"
+/* import.c: whether a source is the module of lib/library of that name. */
+bool ki_is_of_library(const kjit_module *module, uint32_t file, const char *name);
 /* import.c: finds, reads and parses what the module imports, and what that imports, each source
  * once. Errors are reported. */
 void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics);
@@ -413,10 +425,11 @@ void ki_print_module(const kjit_module *module, kj_buffer *buffer);
  * comments, layout, order and on the other declarations of the module. */
 void ki_print_reachable(const kjit_module *module, const ki_decl *const *roots, size_t count,
                         kj_buffer *buffer);
-/* A type annotation as text: the same parser. Without module: dtype() and static extents are
- * errors. */
-kjit_status ki_parse_type(ki_types *types, const char *text, kj_diagnostics *diagnostics,
-                          kjit_type *type);
+/* A type annotation as text: the same parser, but dtype() and static extents are errors. A struct's
+ * name is that of a struct of scope (may be NULL), else that of a struct of the table. Several
+ * structs of one name in either are an error. */
+kjit_status ki_parse_type(ki_types *types, const kjit_module *scope, const char *text,
+                          kj_diagnostics *diagnostics, kjit_type *type);
 /* Parses without ki_finish_module: names of the module stay unresolved. For printing what is not
  * supported yet, and for tests. */
 kjit_status ki_read_module(ki_types *types, const char *name, const char *text, size_t size_bytes,
@@ -424,26 +437,23 @@ kjit_status ki_read_module(ki_types *types, const char *name, const char *text, 
 /* struct_decl.c: declares the structs that a type of the table is made of, where the module does
  * not yet: for modules that are built. */
 void ki_declare_structs(kjit_module *module, kjit_type type, kj_location location);
+/* struct_decl.c: declares a struct type under another name than its own. Of several, those that
+ * others have as fields come first. */
+void ki_declare_struct_as(kjit_module *module, const char *name, kjit_type type);
 /* An empty module with one reference; NULL when out of memory. Set arena.on_failure before its
  * arena is used. */
 kjit_module *ki_create_module(kjit_context *context, ki_types *types);
-/* What gives a module's open declarations a meaning: all of another one's by their names or, where
- * meanings are given, these of its declarations. */
+/* What an open func of a module stands for: a func of any other module. */
 typedef struct ki_meaning {
-  const char *name;
-  const ki_decl *decl;
+  const ki_decl *open, *decl;
 } ki_meaning;
-typedef struct ki_library {
-  kjit_module *module;
-  const ki_meaning *meanings; /* NULL: by name */
-  size_t count;
-} ki_library;
+enum { KI_MOST_MEANINGS = 16 };
 /* derive_module.c: a published module like module, in which what module leaves open (extern
- * declarations without a meaning) has the meaning that library (may be NULL) gives it, and
- * library's declarations are there too; then changed by change (may be NULL), which may report
+ * declarations without a meaning) has the meaning that library (may be NULL) gives it by its name,
+ * and library's declarations are there too; then changed by change (may be NULL), which may report
  * errors and jump through the copy's arena. Errors are reported. */
 typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
-kjit_status ki_change_module(kjit_module *module, const ki_library *library, ki_change change,
+kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);
 /* bind_extern.c: whether the application has given code for an extern func of the module. */
 bool ki_has_bound_extern(const kjit_module *module);
@@ -454,15 +464,15 @@ void ki_append_extern_symbol(const ki_function *function, bool is_gpu, kj_buffer
 /* The end of the symbols of all functions in the code for GPUs. */
 void ki_append_extern_suffix(const ki_bound_extern *bound, kj_buffer *text);
 /* link_later.c: modules that are linked where they are compiled. */
-enum { KI_MOST_MEANINGS = 16 };
 struct ki_later {
   const ki_meaning *meanings;
   size_t count;
   kjit_module *libraries[KI_MOST_MEANINGS]; /* of the meanings, retained */
   size_t library_count;
 };
-/* base with the meanings of its open funcs, of however many modules; what base's kernels and these
- * funcs do not reach is left out. Errors are reported. */
+/* derive_module.c: base with the meanings of its open funcs, of however many modules; what base's
+ * kernels and these funcs do not reach is left out. The kernels come first, in base's order. Errors
+ * are reported. */
 kjit_status ki_link_meanings(kjit_module *base, const ki_meaning *meanings, size_t count,
                              kj_diagnostics *diagnostics, kjit_module **linked);
 /* Whether all that is asked of a kernel before it is compiled is in base. */
@@ -471,14 +481,24 @@ bool ki_can_link_later(const ki_meaning *meanings, size_t count);
  * of memory. */
 kjit_module *ki_link_later(kjit_module *base, const ki_meaning *meanings, size_t count);
 /* What an open func of such a module stands for; NULL: of any other. */
-const ki_function *ki_find_meaning(const kjit_module *module, const char *name);
+const ki_function *ki_find_meaning(const kjit_module *module, const ki_decl *open);
+/* The kernel of base in what ki_link_meanings has made of it. */
+const ki_function *ki_find_linked_kernel(const kjit_module *base, const kjit_module *linked,
+                                         const ki_decl *kernel);
 
 /* Hands a finished module to the host: from now on the context frees it if the host does not. */
 void ki_publish_module(kjit_module *module);
 /* Whatever the count of references says. */
 void ki_destroy_module(kjit_module *module);
 
-/* The function or constant named, or NULL. */
+/* Whether lib/library declares it. */
+static inline bool ki_is_library_decl(const kjit_module *module, const ki_decl *decl)
+{
+  uint32_t file = decl->location.file;
+  return file < module->sources.count && module->sources.items[file].library;
+}
+/* The function or constant named, or NULL. One of the module's own comes before one of
+ * lib/library. */
 ki_decl *ki_find_decl(const kjit_module *module, const char *name);
 /* The func of that name that a host may hand over: one of the module, or else a built-in. NULL:
  * there is none, and *reason says why, as the end of a sentence that says so; NULL: out of memory.

@@ -157,6 +157,7 @@ static const kj_field source_outline_fields[] = {
     .offset = offsetof(kj_source, shown),
     .size_bytes = 1,
     KJ_FIELD_COUNT_OF(kj_source, shown_bytes) },
+  DROPPED(kj_source, library),
 };
 static KJ_OUTLINE(source_outline, kj_source);
 

@@ -276,29 +276,62 @@ void ki_make_argument_type(ki_parser *parser, ki_type_expr *type)
 
 /* ---- a type alone ---- */
 
-/* Structs are known by the modules and calls that made them in this context. */
-static kjit_type find_struct(ki_parser *parser, const ki_type_expr *type)
+/* A parser of one type. */
+typedef struct type_reader {
+  ki_parser parser;
+  const kjit_module *scope;
+} type_reader;
+
+/* As ki_find_struct, among those of a module: linking may have brought several of one name. */
+static kjit_type find_declared(const kjit_module *scope, const char *name, bool of_library,
+                               bool *is_ambiguous)
 {
-  bool is_ambiguous;
-  kjit_type found = ki_find_struct(parser->types, type->name, &is_ambiguous);
-  if (found == KJIT_ANY) ki_fail_unknown_type(&parser->lexer, type);
-  if (is_ambiguous)
-    ki_fail_parse(parser, type->location, KJIT_ERROR_NAME,
-                  "there are several structs `%s`, with different fields: kjit_get_struct_type "
-                  "names one of them",
-                  type->name);
+  kjit_type found = KJIT_ANY;
+  *is_ambiguous = false;
+  for (size_t i = 0; scope && i < scope->decls.count; i++) {
+    const ki_decl *decl = scope->decls.items[i];
+    if (decl->kind != KJ_DECL_STRUCT || ki_is_library_decl(scope, decl) != of_library ||
+        strcmp(decl->name, name) != 0)
+      continue;
+    *is_ambiguous |= found != KJIT_ANY && found != decl->struct_type;
+    found = decl->struct_type;
+  }
   return found;
 }
 
-static kjit_type find_type(ki_parser *parser, ki_type_expr *type)
+/* Structs are known by the modules and calls that made them in this context. */
+static kjit_type find_struct(type_reader *r, const ki_type_expr *type)
 {
+  ki_parser *parser = &r->parser;
+  bool is_ambiguous;
+  kjit_type found = find_declared(r->scope, type->name, false, &is_ambiguous);
+  if (found == KJIT_ANY) found = find_declared(r->scope, type->name, true, &is_ambiguous);
+  if (found != KJIT_ANY && is_ambiguous)
+    ki_fail_parse(parser, type->location, KJIT_ERROR_NAME,
+                  "the module has several structs `%s`, with different fields: the name does not "
+                  "say which one is meant",
+                  type->name);
+  if (found != KJIT_ANY) return found;
+  found = ki_find_struct(parser->types, type->name, &is_ambiguous);
+  if (found == KJIT_ANY) ki_fail_unknown_type(&parser->lexer, type);
+  if (is_ambiguous)
+    ki_fail_parse(parser, type->location, KJIT_ERROR_NAME,
+                  "the context has several structs `%s`, with different fields%s: kjit_get_struct "
+                  "and kjit_get_struct_type return one of them",
+                  type->name, r->scope ? ", and the module declares none" : "");
+  return found;
+}
+
+static kjit_type find_type(type_reader *r, ki_type_expr *type)
+{
+  ki_parser *parser = &r->parser;
   kjit_type made;
   ki_make_argument_type(parser, type);
   if (type->kind == KJ_TYPE_FIXED) return type->type;
-  if (type->kind == KJ_TYPE_NAMED) return find_struct(parser, type);
+  if (type->kind == KJ_TYPE_NAMED) return find_struct(r, type);
   if (type->kind == KJ_TYPE_VECTOR) {
     const ki_expr *lanes = type->extents.items[0];
-    kjit_type element = find_type(parser, type->element);
+    kjit_type element = find_type(r, type->element);
     if (lanes->kind != KJ_EXPR_INT || !ki_has_vectors(parser->types, element, lanes->integer))
       ki_fail_parse(parser, type->location, KJIT_ERROR_TYPE, "%s", ki_no_vector);
     made = ki_intern_vector(parser->types, element, (uint32_t)lanes->integer);
@@ -306,7 +339,7 @@ static kjit_type find_type(ki_parser *parser, ki_type_expr *type)
     return made;
   }
   if (type->kind != KJ_TYPE_TUPLE) {
-    kjit_type element = find_type(parser, type->element);
+    kjit_type element = find_type(r, type->element);
     if (!ki_type(parser->types, element)->size_bytes)
       ki_fail_parse(parser, type->location, KJIT_ERROR_UNSUPPORTED,
                     "%s of such elements are not supported",
@@ -318,32 +351,33 @@ static kjit_type find_type(ki_parser *parser, ki_type_expr *type)
     return made;
   }
   kjit_type *items = KJ_NEW_ARRAY(parser->arena, kjit_type, type->items.count);
-  for (size_t i = 0; i < type->items.count; i++) items[i] = find_type(parser, type->items.items[i]);
+  for (size_t i = 0; i < type->items.count; i++) items[i] = find_type(r, type->items.items[i]);
   kjit_type tuple = ki_intern_tuple(parser->types, items, (uint32_t)type->items.count);
   if (tuple == KJIT_ANY) longjmp(*parser->arena->on_failure, KJ_JUMP_MEMORY);
   return tuple;
 }
 
-kjit_status ki_parse_type(ki_types *types, const char *text, kj_diagnostics *diagnostics,
-                          kjit_type *type)
+kjit_status ki_parse_type(ki_types *types, const kjit_module *scope, const char *text,
+                          kj_diagnostics *diagnostics, kjit_type *type)
 {
   jmp_buf on_failure;
   kj_arena arena;
   kj_init_arena(&arena, &on_failure);
   kj_source source = { .name = "type", .text = text, .size_bytes = strlen(text) };
   kj_sources sources = { &source, 1 };
-  ki_parser parser = { .types = types, .arena = &arena };
+  type_reader reader = { .parser = { .types = types, .arena = &arena }, .scope = scope };
+  ki_parser *parser = &reader.parser;
   int jump = setjmp(on_failure);
   if (jump == 0) {
     if (!ki_check_text(&sources, 0, diagnostics)) longjmp(on_failure, KJ_JUMP_ERROR);
-    ki_init_lexer(&parser.lexer, text, source.size_bytes, &arena, &sources, diagnostics);
-    parser.lexer.on_error = &on_failure;
-    ki_next_token(&parser.lexer);
-    ki_type_expr *parsed = ki_parse_type_expr(&parser);
-    if (!ki_at(&parser, KJ_TOKEN_END))
-      ki_fail_parse(&parser, ki_place(&parser), KJIT_ERROR_SYNTAX,
-                    "expected the end of the type, found %s", ki_describe_token(&parser));
-    *type = find_type(&parser, parsed);
+    ki_init_lexer(&parser->lexer, text, source.size_bytes, &arena, &sources, diagnostics);
+    parser->lexer.on_error = &on_failure;
+    ki_next_token(&parser->lexer);
+    ki_type_expr *parsed = ki_parse_type_expr(parser);
+    if (!ki_at(parser, KJ_TOKEN_END))
+      ki_fail_parse(parser, ki_place(parser), KJIT_ERROR_SYNTAX,
+                    "expected the end of the type, found %s", ki_describe_token(parser));
+    *type = find_type(&reader, parsed);
   }
   if (jump == KJ_JUMP_MEMORY)
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,

@@ -45,9 +45,10 @@ static const ki_expr *find_item(evaluator *e, const ki_expr *expr, const ki_type
 
 static const ki_expr *find_tuple(evaluator *e, const ki_expr *expr, const ki_type_expr **type)
 {
-  const kj_map_entry *entry =
-    expr->kind == KJ_EXPR_NAME ? kj_find_entry(&e->v->decls, expr->name, strlen(expr->name)) : NULL;
-  const ki_decl *decl = expr->kind == KJ_EXPR_DECL ? expr->decl : entry ? entry->value : NULL;
+  const ki_decl *decl = expr->kind == KJ_EXPR_DECL ? expr->decl
+                        : expr->kind == KJ_EXPR_NAME
+                          ? ki_find_visible(e->v, expr->location, expr->name)
+                          : NULL;
   if (e->depth >= MAX_CHAIN || e->constants++ >= MAX_CONSTANTS) return NULL;
   e->depth++;
   *type = NULL;
@@ -80,10 +81,10 @@ static bool evaluate_constant(evaluator *e, const ki_decl *decl, ki_value *value
   return written->kind == KJ_TYPE_FIXED && ki_fit_argument(*value, written->type, value);
 }
 
-static bool evaluate_name(evaluator *e, const char *name, ki_value *value)
+static bool evaluate_name(evaluator *e, const ki_expr *expr, ki_value *value)
 {
-  const kj_map_entry *entry = kj_find_entry(&e->v->decls, name, strlen(name));
-  return entry && evaluate_constant(e, entry->value, value);
+  const ki_decl *decl = ki_find_visible(e->v, expr->location, expr->name);
+  return decl && evaluate_constant(e, decl, value);
 }
 
 static bool evaluate_binary(evaluator *e, const ki_expr *expr, ki_value *value)
@@ -104,7 +105,7 @@ static bool evaluate(evaluator *e, const ki_expr *expr, ki_value *value)
   case KJ_EXPR_INT:
     *value = (ki_value){ expr->type, (__int128)expr->integer };
     return ki_integer_fits(expr->type, value->integer);
-  case KJ_EXPR_NAME: return evaluate_name(e, expr->name, value);
+  case KJ_EXPR_NAME: return evaluate_name(e, expr, value);
   case KJ_EXPR_DECL: return evaluate_constant(e, expr->decl, value);
   case KJ_EXPR_UNARY:
     if (expr->op != KJIT_OP_NEG || !evaluate(e, expr->x, &x)) return false;
@@ -235,7 +236,7 @@ static void make_type(ki_verifier *v, ki_decl *decl)
     is_whole = is_whole && items[i] != KJIT_ANY;
   }
   ki_struct_layout layout = { ki_get_attribute(&decl->attributes, KJ_ATTRIBUTE_PACKED) != NULL,
-                              read_alignment(v, decl) };
+                              read_alignment(v, decl), v->module->sources.items[0].is_algorithm };
   if (!is_whole) return;
   for (size_t i = 0; i < count; i++) {
     if (!ki_is_too_deep(v->module->types, items[i])) continue;
@@ -315,13 +316,13 @@ static uint32_t natural_alignment(const ki_types *types, const ki_type_info *inf
   return alignment;
 }
 
-static void add_struct(kjit_module *module, kjit_type type, kj_location location)
+static void add_struct(kjit_module *module, const char *name, kjit_type type, kj_location location)
 {
   kj_arena *arena = &module->arena;
   const ki_type_info *info = ki_type(module->types, type);
   ki_decl *decl = KJ_NEW(arena, ki_decl);
   decl->kind = KJ_DECL_STRUCT;
-  decl->name = kj_copy_string(arena, info->name, strlen(info->name));
+  decl->name = kj_copy_string(arena, name, strlen(name));
   decl->location = location;
   decl->struct_type = type;
   for (uint32_t i = 0; i < info->count; i++) {
@@ -351,5 +352,11 @@ void ki_declare_structs(kjit_module *module, kjit_type type, kj_location locatio
         module->decls.items[i]->struct_type == type)
       return;
   for (uint32_t i = 0; i < info->count; i++) ki_declare_structs(module, info->items[i], location);
-  add_struct(module, type, location);
+  add_struct(module, info->name, type, location);
+}
+
+void ki_declare_struct_as(kjit_module *module, const char *name, kjit_type type)
+{
+  KJ_ASSERT(ki_type(module->types, type)->class_ == KJ_CLASS_STRUCT);
+  add_struct(module, name, type, (kj_location){ 0 });
 }

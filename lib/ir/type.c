@@ -93,7 +93,7 @@ kjit_type ki_find_struct(ki_types *types, const char *name, bool *is_ambiguous)
   pthread_mutex_lock(&types->mutex);
   for (uint32_t i = 0; i < types->count; i++) {
     const ki_type_info *info = composed(types, i);
-    if (info->class_ != KJ_CLASS_STRUCT || strcmp(info->name, name) != 0) continue;
+    if (info->class_ != KJ_CLASS_STRUCT || info->is_own || strcmp(info->name, name) != 0) continue;
     *is_ambiguous |= found != KJIT_ANY;
     found = KJ_FIRST_COMPOSED + i;
   }
@@ -123,7 +123,8 @@ static uint64_t hash(const ki_type_info *info)
 
 static bool equal_names(const ki_type_info *a, const ki_type_info *b)
 {
-  if (a->is_packed != b->is_packed || strcmp(a->name, b->name) != 0) return false;
+  if (a->is_packed != b->is_packed || a->is_own != b->is_own || strcmp(a->name, b->name) != 0)
+    return false;
   for (uint32_t i = 0; i < a->count; i++)
     if (strcmp(a->field_names[i], b->field_names[i]) != 0) return false;
   return true;

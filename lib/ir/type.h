@@ -76,6 +76,7 @@ typedef struct ki_type_info {
   const char *const *field_names;
   const uint32_t *offsets_bytes;
   bool is_packed;
+  bool is_own; /* see ki_struct_layout */
 } ki_type_info;
 
 /* A part of a struct, vector or complex number. */
@@ -111,6 +112,9 @@ kjit_type ki_intern_pointer(ki_types *types, kjit_type element, bool read_only);
 typedef struct ki_struct_layout {
   bool is_packed;           /* no padding, alignment 1 */
   uint32_t alignment_bytes; /* of @align: at least this; 0: the fields' */
+  /* Declared by a text of runtime/algorithm. Such a type is never the application's type, even with
+   * the same name and the same fields, and ki_find_struct does not find it. */
+  bool is_own;
 } ki_struct_layout;
 /* The same name with the same fields is the same type; names and fields are copied. Every item has
  * a size in memory. */
@@ -124,8 +128,8 @@ bool ki_is_too_deep(const ki_types *types, kjit_type part);
 bool ki_is_element(ki_types *types, kjit_type type);
 /* Whether it is a pointer, or one is somewhere in it. */
 bool ki_holds_pointer(const ki_types *types, kjit_type type);
-/* The struct type of that name, KJIT_ANY where there is none; *is_ambiguous where there are
- * several. */
+/* The application's struct type of that name, KJIT_ANY where there is none; *is_ambiguous where
+ * there are several. */
 kjit_type ki_find_struct(ki_types *types, const char *name, bool *is_ambiguous);
 /* Of a value in memory, in bytes. */
 uint32_t ki_alignment(const ki_types *types, kjit_type type);

@@ -380,7 +380,8 @@ static void collect_names(ki_verifier *v)
     ki_decl *decl = v->module->decls.items[i];
     decl->index = (uint32_t)i;
     if (!v->is_text && decl->kind != KJ_DECL_FUNCTION && decl->kind != KJ_DECL_STRUCT) continue;
-    kj_map_entry *entry = kj_get_entry(&v->decls, decl->name, strlen(decl->name));
+    kj_map *map = ki_is_library_decl(v->module, decl) ? &v->library_decls : &v->decls;
+    kj_map_entry *entry = kj_get_entry(map, decl->name, strlen(decl->name));
     if (entry->value) {
       const ki_decl *first = entry->value;
       ki_fail_verify(v, decl->location, KJIT_ERROR_NAME, "`%s` is declared twice in the module",
@@ -396,6 +397,7 @@ void ki_finish_module(kjit_module *module, kj_diagnostics *diagnostics)
   *v = (ki_verifier){ .module = module, .diagnostics = diagnostics, .arena = &module->arena };
   v->is_text = module->sources.count && module->sources.items[0].text;
   kj_init_map(&v->decls, v->arena);
+  kj_init_map(&v->library_decls, v->arena);
   collect_names(v);
   v->summaries = KJ_NEW_ARRAY(v->arena, ki_summary, module->decls.count + 1);
   ki_resolve_structs(v);

@@ -25,8 +25,9 @@ typedef struct ki_summary {
 typedef struct ki_verifier {
   kjit_module *module;
   kj_diagnostics *diagnostics;
-  kj_arena *arena;       /* the module's */
-  kj_map decls;          /* name -> ki_decl: what a name of the module may mean */
+  kj_arena *arena; /* the module's */
+  /* name -> ki_decl: what a name of the module may mean; declarations of lib/library are apart */
+  kj_map decls, library_decls;
   ki_summary *summaries; /* by index of the declaration */
   bool is_text;          /* parsed: every name is one of the source */
   ki_decl *decl;         /* being verified */
@@ -92,13 +93,17 @@ void ki_convert_to_type(ki_verifier *v, ki_expr *expr);
 /* ---- verify_name.c ---- */
 
 /* A NAME becomes what it means; an unknown one is reported and stays. */
+/* The declaration of the module that a name at this place means, or NULL. In a source of
+ * lib/library it is one of lib/library: what the module around declares changes no source of
+ * kjit's. Elsewhere the module's own come first. */
+ki_decl *ki_find_visible(const ki_verifier *v, kj_location location, const char *name);
 void ki_resolve_name(ki_verifier *v, ki_expr *expr);
 /* A declaration, a built-in, a field, where they stand. */
 void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role);
 void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role);
 void ki_verify_field(ki_verifier *v, ki_expr *expr);
 /* Of the module, built in, or a type. */
-bool ki_is_known_name(const ki_verifier *v, const char *name);
+bool ki_is_known_name(const ki_verifier *v, kj_location location, const char *name);
 /* name may be dotted. */
 void ki_fail_unknown(ki_verifier *v, kj_location location, const char *name, bool is_assigned);
 /* A function, or a parameter that is one. */

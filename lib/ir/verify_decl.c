@@ -23,8 +23,7 @@ static bool find_type_parameter(ki_verifier *v, ki_type_expr *type)
 static void verify_type_name(ki_verifier *v, ki_type_expr *type)
 {
   if (find_type_parameter(v, type)) return;
-  const kj_map_entry *entry = kj_find_entry(&v->decls, type->name, strlen(type->name));
-  ki_decl *decl = entry ? entry->value : NULL;
+  ki_decl *decl = ki_find_visible(v, type->location, type->name);
   if (decl && decl->kind == KJ_DECL_STRUCT) {
     ki_resolve_struct(v, decl);
     if (decl->struct_type == KJIT_ANY) return; /* reported */
@@ -36,7 +35,7 @@ static void verify_type_name(ki_verifier *v, ki_type_expr *type)
   const ki_builtin *builtin = ki_find_builtin(type->name);
   if (alias)
     ki_fail_verify(v, type->location, KJIT_ERROR_NAME, "`%s` is `%s` here", type->name, alias);
-  else if (builtin || kj_find_entry(&v->decls, type->name, strlen(type->name)))
+  else if (builtin || decl)
     ki_fail_verify(v, type->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", type->name);
   else if (ki_explain_name(v->arena, type->name))
     ki_fail_verify(v, type->location, KJIT_ERROR_NAME, "%s", ki_explain_name(v->arena, type->name));
@@ -155,7 +154,7 @@ void ki_verify_type(ki_verifier *v, ki_type_expr *type, bool static_extents)
 
 void ki_convert_to_type(ki_verifier *v, ki_expr *expr)
 {
-  if (expr->kind == KJ_EXPR_NAME && !ki_is_known_name(v, expr->name)) {
+  if (expr->kind == KJ_EXPR_NAME && !ki_is_known_name(v, expr->location, expr->name)) {
     verify_type_name(v, &(ki_type_expr){ .name = expr->name, .location = expr->location });
   } else if (expr->kind == KJ_EXPR_TUPLE) {
     ki_type_expr *tuple = KJ_NEW(v->arena, ki_type_expr);

@@ -350,9 +350,9 @@ static void refuse_method(ki_verifier *v, const ki_expr *callee)
   KJ_ASSERT(callee->kind == KJ_EXPR_FIELD);
   const ki_expr *x = callee->x;
   const char *name = callee->name, *subject = x->kind == KJ_EXPR_DECL ? x->decl->name : "x";
-  const kj_map_entry *entry = kj_find_entry(&v->decls, name, strlen(name));
+  const ki_decl *decl = ki_find_visible(v, callee->location, name);
   const ki_builtin *builtin = ki_find_builtin(name);
-  bool is_function = (entry && ((const ki_decl *)entry->value)->kind == KJ_DECL_FUNCTION) ||
+  bool is_function = (decl && decl->kind == KJ_DECL_FUNCTION) ||
                      (builtin && !(builtin->flags & KJ_NAME) && builtin->least == 1);
   const ki_expr *root = x;
   while (root->kind == KJ_EXPR_FIELD) root = root->x;

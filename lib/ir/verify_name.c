@@ -56,17 +56,32 @@ static ki_decl *find_parameter(const ki_verifier *v, const char *name)
   return NULL;
 }
 
-bool ki_is_known_name(const ki_verifier *v, const char *name)
+static ki_decl *find_in(const kj_map *map, const char *name)
 {
-  return find_parameter(v, name) || kj_find_entry(&v->decls, name, strlen(name)) ||
-         ki_find_builtin(name) || ki_is_type_name(name, strlen(name));
+  const kj_map_entry *entry = kj_find_entry(map, name, strlen(name));
+  return entry ? entry->value : NULL;
+}
+
+ki_decl *ki_find_visible(const ki_verifier *v, kj_location location, const char *name)
+{
+  const kj_sources *sources = &v->module->sources;
+  bool is_library = location.file < sources->count && sources->items[location.file].library;
+  ki_decl *found = is_library ? NULL : find_in(&v->decls, name);
+  return found ? found : find_in(&v->library_decls, name);
+}
+
+bool ki_is_known_name(const ki_verifier *v, kj_location location, const char *name)
+{
+  return find_parameter(v, name) || ki_find_visible(v, location, name) || ki_find_builtin(name) ||
+         ki_is_type_name(name, strlen(name));
 }
 
 /* `cuda.grid`, `math.sqrt`: fields of a name that means nothing. The whole dotted name, or NULL
  * where the root is no such name. */
 static const char *spell_dotted(ki_verifier *v, const ki_expr *expr)
 {
-  if (expr->kind == KJ_EXPR_NAME) return ki_is_known_name(v, expr->name) ? NULL : expr->name;
+  if (expr->kind == KJ_EXPR_NAME)
+    return ki_is_known_name(v, expr->location, expr->name) ? NULL : expr->name;
   if (expr->kind != KJ_EXPR_FIELD) return NULL;
   const char *root = spell_dotted(v, expr->x);
   return root ? kj_format(v->arena, "%s.%s", root, expr->name) : NULL;
@@ -99,16 +114,16 @@ void ki_resolve_name(ki_verifier *v, ki_expr *expr)
     expr->decl = param;
     return;
   }
-  const kj_map_entry *entry = kj_find_entry(&v->decls, expr->name, strlen(expr->name));
+  ki_decl *decl = ki_find_visible(v, expr->location, expr->name);
   const ki_builtin *builtin = ki_find_builtin(expr->name);
   kjit_type type;
   if (!ki_find_type(v->module->types, expr->name, strlen(expr->name), &type))
     longjmp(*v->arena->on_failure, KJ_JUMP_MEMORY);
-  if (entry && ((const ki_decl *)entry->value)->kind == KJ_DECL_STRUCT) {
-    resolve_struct_name(v, expr, entry->value);
-  } else if (entry) {
+  if (decl && decl->kind == KJ_DECL_STRUCT) {
+    resolve_struct_name(v, expr, decl);
+  } else if (decl) {
     expr->kind = KJ_EXPR_DECL;
-    expr->decl = entry->value;
+    expr->decl = decl;
   } else if (builtin) {
     expr->kind = KJ_EXPR_BUILTIN;
     expr->builtin = builtin;
@@ -211,8 +226,7 @@ void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role)
 
 void ki_refuse_hidden(ki_verifier *v, const ki_expr *expr, const char *name)
 {
-  const kj_map_entry *entry = v->is_text ? NULL : kj_find_entry(&v->decls, name, strlen(name));
-  const ki_decl *decl = entry ? entry->value : NULL;
+  const ki_decl *decl = v->is_text ? NULL : find_in(&v->decls, name);
   bool is_kernel = decl && decl->kind == KJ_DECL_FUNCTION && decl->function->is_kernel;
   if (is_kernel)
     ki_fail_verify(v, expr->location, KJIT_ERROR_NAME,

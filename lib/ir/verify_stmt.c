@@ -72,8 +72,8 @@ static void verify_root(ki_verifier *v, const ki_expr *place)
 
 void ki_verify_place(ki_verifier *v, ki_expr *place, bool is_atomic)
 {
-  if (place->kind == KJ_EXPR_NAME && !kj_find_entry(&v->decls, place->name, strlen(place->name))) {
-    if (!ki_is_known_name(v, place->name))
+  if (place->kind == KJ_EXPR_NAME && !ki_find_visible(v, place->location, place->name)) {
+    if (!ki_is_known_name(v, place->location, place->name))
       ki_fail_unknown(v, place->location, place->name, !is_atomic);
     else
       ki_fail_verify(v, place->location, KJIT_ERROR_NAME,

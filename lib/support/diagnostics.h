@@ -31,6 +31,10 @@ typedef struct kj_source {
   bool is_guest;  /* what it declares is a guest's */
   uint32_t rules; /* KJIT_RULE_...: what the host asks of its kernels and funcs */
   bool is_named;  /* no text, and all its places stand in the directives of another source */
+  /* The module of lib/library that the source is; NULL for all other sources. The name does not
+   * say so: a source of the application may have the same name. */
+  const struct kj_library_source *library;
+  bool is_algorithm; /* written by runtime/algorithm */
 } kj_source;
 
 typedef struct kj_sources {

@@ -154,7 +154,8 @@ uint32_t ka_add_work(ka_call *call, kjit_type element, uint64_t count, bool star
 /* The same as an array of three axes, row by row. */
 uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t shape[3]);
 
-/* The text of a type, in the call's arena. */
+/* The text of a type for messages, in the call's arena. In the text of a kernel it may name another
+ * type: ka_use_type. */
 const char *ka_type_text(ka_call *call, kjit_type type);
 /* On the CPU one thread runs a block. */
 bool ka_is_cpu(const ka_call *call);
@@ -196,8 +197,8 @@ void ka_read_output(ka_call *call, const char *name, const kjit_operand *given,
 /* An input, or a value for all elements: rank 0. */
 void ka_read_argument(ka_call *call, const char *name, const kjit_operand *given,
                       ka_operand *operand);
-/* The type of an argument of an operand's func, as a signature has it. Errors: ARGUMENT. */
-const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
+/* The type of an argument of an operand's func. Errors: ARGUMENT. */
+kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument);
 /* The output's array, or those that its func stores to, do not overlap the arrays of the other
  * operand; may_be_same: but may be the very same elements. Errors: ARGUMENT. */
 void ka_check_overlap(ka_call *call, const ka_operand *output, const ka_operand *other,
@@ -231,6 +232,9 @@ void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count)
 /* What a func returns for elements of the operands; VOID: nothing. Errors: TYPE. */
 kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,
                           size_t count);
+/* What any func returns for arguments of these types. Errors: as kjit_get_result_type. */
+kjit_status ka_get_result_type(ka_call *call, kjit_function *function, const kjit_type *types,
+                               size_t count, kjit_type *type);
 /* The same of one or two values of that type. False: there is no compiler that could say it, so
  * that code was checked when it was compiled, or is not there. */
 bool ka_infer_of_values(ka_call *call, kjit_function *function, size_t count, kjit_type element,
@@ -281,6 +285,12 @@ kjit_type ka_accumulator(ka_call *call, const ka_operator *operator_, kjit_type 
 
 /* ---- kernel_text.c ---- */
 
+/* What the text of a kernel calls a func of the host. */
+typedef struct ka_function_name {
+  const char *name;
+  const ki_decl *decl;
+} ka_function_name;
+
 /* A kernel on the way: its text, its arguments in the order of its parameters, the host's funcs
  * that it calls. */
 typedef struct ka_kernel {
@@ -288,10 +298,10 @@ typedef struct ka_kernel {
   const char *module;                               /* of lib/library */
   kj_buffer *funcs, *parameters, *constants, *body; /* body: as far as a family wants it */
   KJ_LIST(kjit_arg) arguments;
-  KJ_LIST(ki_meaning) meanings;
+  KJ_LIST(ka_function_name) functions;
   KJ_LIST(kjit_arg) constant_values;
-  KJ_LIST(kjit_type) structs; /* of the host, that its text declares */
-  uint32_t operators;         /* of the host's that it has used */
+  KJ_LIST(ki_named_type) structs; /* of the host, and what its text calls them */
+  uint32_t operators;             /* of the host's that it has used */
   uint32_t blocks;  /* at least so many are to be on a multiprocessor; 0: the compiler chooses */
   uint32_t cluster; /* so many blocks are a cluster; 0: none */
 } ka_kernel;
@@ -313,6 +323,9 @@ const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kji
 const char *ka_use_arrays(ka_kernel *kernel, const ka_operand *operand);
 /* An array whose last axis has stride 1, as the type of its parameter says; its name. */
 const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand);
+/* The text of a type in the kernel's text, which names structs of the host by what they are: host
+ * structs of several modules may have one name, and it may be that of something in the text. */
+const char *ka_use_type(ka_kernel *kernel, kjit_type type);
 /* The name of a func in the kernel's text; count, what: as in ka_check_arity. */
 const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t count,
                             const char *what);
@@ -402,16 +415,14 @@ void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_opera
  * kernel's: `struct carried_value { state: i32; value: f32 }`. */
 typedef struct ka_carried {
   const char *field, *type; /* of the number */
-  const char *value;        /* text of the value's type */
-  uint32_t bytes;           /* of the struct, at least */
+  const char *value; /* name of a struct of the kernel's; the value's type is KJIT_ANY then */
+  uint32_t bytes;    /* of the struct, at least */
 } ka_carried;
 
 /* element: the value's type, or KJIT_ANY: a struct of the kernel's, of the name `text`. bytes: of a
  * value. Errors: UNSUPPORTED. */
-ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, kjit_type element,
-                    const char *text, uint32_t bytes);
-/* Declares the structs of the host that a type is made of, once in a kernel. */
-void ka_declare_structs(ka_kernel *kernel, kjit_type type);
+ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const char *text,
+                    uint32_t bytes);
 /* Declares it, and the structs that it is made of; `zero(carried_value)`. */
 const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element);
 /* Work memory for `count` of them, and what a kernel makes of it. */
@@ -433,14 +444,24 @@ ka_carried_tiling ka_tile_carried(const ka_call *call, uint32_t bytes, uint64_t 
 /* ---- kernel_cache.c ---- */
 
 enum { KA_MOST_FUNCTIONS = KI_MOST_MEANINGS }; /* of the host, that one kernel calls */
-/* The kernel of a text, with the meanings of its extern funcs. The module is held for the caller.
- */
-kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t length,
-                           const ki_meaning *meanings, size_t count, kjit_module **module,
-                           kjit_kernel **kernel);
+/* What decides a kernel: its text, the host's funcs that its extern funcs stand for, and the host's
+ * structs that it names. */
+typedef struct ka_kernel_source {
+  const char *text;
+  size_t length;
+  const ka_function_name *functions;
+  size_t function_count;
+  const ki_named_type *types;
+  size_t type_count;
+} ka_kernel_source;
+/* Of a kernel's funcs, structs and this text. */
+ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text, size_t length);
+/* The kernel of a text. The module is held for the caller. */
+kjit_status ka_find_kernel(kjit_context *context, const ka_kernel_source *source,
+                           kjit_module **module, kjit_kernel **kernel);
 /* The same without a kernel: for who asks what a func of the text returns. */
-kjit_status ka_find_linked(kjit_context *context, const char *text, size_t length,
-                           const ki_meaning *meanings, size_t count, kjit_module **module);
+kjit_status ka_find_linked(kjit_context *context, const ka_kernel_source *source,
+                           kjit_module **module);
 /* The layer's part of a context. */
 kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics);
 

@@ -213,8 +213,7 @@ static void finish_types(parts *p)
   ka_check_stored(call, &p->result, p->accumulator);
   p->bytes = kj_element_bytes(call->context->types, p->accumulator);
   ka_choose_device(call);
-  p->carried =
-    ka_carry(call, "count", call->is_wide ? KJIT_I64 : KJIT_I32, p->accumulator, "", p->bytes);
+  p->carried = ka_carry(call, "count", call->is_wide ? KJIT_I64 : KJIT_I32, "", p->bytes);
   arrange(call, &p->keys);
   arrange(call, &p->x);
   arrange(call, &p->result);

@@ -1,6 +1,5 @@
 /* What scans and reductions of the parts of a line give on from one part to the next: a value and a
- * number, a struct that the kernel's text declares. The value may be a struct of the host's: types
- * that have the same name and fields are one, so that the text declares it again. */
+ * number, a struct that the kernel's text declares. */
 #include "algorithm/algorithm.h"
 #include "ir/context.h"
 
@@ -15,13 +14,12 @@ static uint32_t round_up(uint32_t bytes, uint32_t alignment)
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, kjit_type element,
-                    const char *text, uint32_t bytes)
+ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, const char *text,
+                    uint32_t bytes)
 {
   uint32_t own = kj_element_bytes(call->context->types, number), alignment = alignment_of(bytes);
   uint32_t all = round_up(round_up(own, alignment) + bytes, (uint32_t)ka_most(alignment, own));
-  ka_carried c = { field, ka_type_text(call, number),
-                   element == KJIT_ANY ? text : ka_type_text(call, element), all };
+  ka_carried c = { field, ka_type_text(call, number), text, all };
   if (!ka_is_cpu(call) && all > MOST_BYTES)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED,
             "values of %u bytes: together with a number of %u they have at most %d on a GPU", bytes,
@@ -31,31 +29,11 @@ ka_carried ka_carry(ka_call *call, const char *field, kjit_type number, kjit_typ
 
 /* ---- text ---- */
 
-/* Structs that it has fields of come first. */
-void ka_declare_structs(ka_kernel *kernel, kjit_type type)
-{
-  ka_call *call = kernel->call;
-  const ki_type_info *info = ki_type(call->context->types, type);
-  if (info->element) ka_declare_structs(kernel, info->element);
-  if (info->class_ != KJ_CLASS_STRUCT) return;
-  for (uint32_t i = 0; i < info->count; i++) ka_declare_structs(kernel, info->items[i]);
-  for (size_t i = 0; i < kernel->structs.count; i++)
-    if (kernel->structs.items[i] == type) return;
-  KJ_PUSH(&call->arena, &kernel->structs, type);
-  kj_append_format(kernel->funcs, "struct %s%s", info->name, info->is_packed ? " @packed" : "");
-  if (info->alignment_bytes) kj_append_format(kernel->funcs, " @align(%u)", info->alignment_bytes);
-  kj_append_text(kernel->funcs, " {");
-  for (uint32_t i = 0; i < info->count; i++)
-    kj_append_format(kernel->funcs, "%s %s: %s", i ? ";" : "", info->field_names[i],
-                     ka_type_text(call, info->items[i]));
-  kj_append_text(kernel->funcs, " }\n");
-}
-
 const char *ka_use_carried(ka_kernel *kernel, const ka_carried *c, kjit_type element)
 {
-  if (element != KJIT_ANY) ka_declare_structs(kernel, element);
+  const char *value = element == KJIT_ANY ? c->value : ka_use_type(kernel, element);
   kj_append_format(kernel->funcs, "struct carried_value { %s: %s; value: %s }\n", c->field, c->type,
-                   c->value);
+                   value);
   return "zero(carried_value)";
 }
 

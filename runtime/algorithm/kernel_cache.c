@@ -1,5 +1,6 @@
-/* Kernels by their text and by what their extern funcs stand for: parsed and linked once. A kernel
- * keeps its specializations as any other does, so that a call which comes again finds its code. */
+/* Kernels by their text, by what their extern funcs stand for, and by the host's structs that they
+ * name: parsed and linked once. A kernel keeps its specializations as any other does, so that a
+ * call which comes again finds its code. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include <xxhash.h>
 
 #include "algorithm/algorithm.h"
+#include "code/kernel.h"
 #include "ir/context.h"
 
 enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
@@ -16,11 +18,9 @@ enum { MOST_KERNELS = 256, MOST_MEANINGS = KI_MOST_MEANINGS };
 typedef enum form { OPEN, LINKED, KERNEL } form;
 
 typedef struct cached {
-  char *text;
-  size_t length;
+  ka_kernel_source
+    source; /* the cache owns it; modules of the funcs are kept by the linked module */
   uint64_t hash, last_use;
-  const ki_decl *meanings[MOST_MEANINGS]; /* their modules are kept by the linked module */
-  size_t count;
   form form;
   kjit_module *module;
   kjit_kernel *kernel;
@@ -53,15 +53,44 @@ static void check_cache(const ka_cache *cache)
   KJ_ASSERT(kj_is_locked_here(&cache->mutex) && cache->count <= MOST_KERNELS);
   for (size_t i = 0; KJ_HAS_ASSERTIONS && i < cache->count; i++) {
     const cached *item = &cache->items[i];
-    KJ_ASSERT(item->text && item->module && item->count <= MOST_MEANINGS);
+    KJ_ASSERT(item->source.text && item->module);
+    KJ_ASSERT(item->source.function_count <= MOST_MEANINGS);
     KJ_ASSERT((item->form == KERNEL) == (item->kernel != NULL));
     KJ_ASSERT(item->last_use && item->last_use <= cache->uses);
   }
 }
 
+static void free_source(ka_kernel_source *source)
+{
+  free((char *)source->text);
+  free((ka_function_name *)source->functions);
+  for (size_t i = 0; source->types && i < source->type_count; i++)
+    free((char *)source->types[i].name);
+  free((ki_named_type *)source->types);
+}
+
+/* Names of funcs are numbers in the order of their declarations: the text has them. */
+static bool copy_source(ka_kernel_source *copy, const ka_kernel_source *source)
+{
+  size_t functions = source->function_count, types = source->type_count;
+  char *text = malloc(source->length + 1);
+  ka_function_name *own = calloc(functions + 1, sizeof *own);
+  ki_named_type *named = calloc(types + 1, sizeof *named);
+  *copy = (ka_kernel_source){ text, source->length, own, functions, named, types };
+  if (!text || !own || !named) return false;
+  memcpy(text, source->text, source->length);
+  text[source->length] = 0;
+  for (size_t i = 0; i < functions; i++) own[i].decl = source->functions[i].decl;
+  for (size_t i = 0; i < types; i++) {
+    named[i] = (ki_named_type){ strdup(source->types[i].name), source->types[i].type };
+    if (!named[i].name) return false;
+  }
+  return true;
+}
+
 static void free_cached(cached *item)
 {
-  free(item->text);
+  free_source(&item->source);
   kjit_release_module(item->module);
 }
 
@@ -101,12 +130,15 @@ kjit_status ka_open_cache(kj_runtime *runtime, kj_diagnostics *diagnostics)
 
 static bool is_wanted(const cached *item, const cached *wanted)
 {
-  if (item->hash != wanted->hash || item->length != wanted->length ||
-      item->count != wanted->count || item->form != wanted->form)
+  const ka_kernel_source *own = &item->source, *other = &wanted->source;
+  if (item->hash != wanted->hash || item->form != wanted->form || own->length != other->length ||
+      own->function_count != other->function_count || own->type_count != other->type_count)
     return false;
-  for (size_t i = 0; i < item->count; i++)
-    if (item->meanings[i] != wanted->meanings[i]) return false;
-  return !memcmp(item->text, wanted->text, item->length);
+  for (size_t i = 0; i < own->function_count; i++)
+    if (own->functions[i].decl != other->functions[i].decl) return false;
+  for (size_t i = 0; i < own->type_count; i++)
+    if (own->types[i].type != other->types[i].type) return false;
+  return !memcmp(own->text, other->text, own->length);
 }
 
 /* Under the mutex; the module is held for the caller. */
@@ -146,25 +178,66 @@ static cached add(ka_cache *cache, cached *made)
 
 /* ---- making ---- */
 
-/* The library, of which the text is a part, is that of the build: what else there is are the host's
- * funcs. Their canonical texts have all that they reach. */
-static char *write_recipe(const char *text, size_t length, const ki_meaning *meanings, size_t count)
+typedef struct recipe {
+  kj_buffer text;
+  const ka_kernel_source *source;
+} recipe;
+
+static void put_struct(const ki_type_printer *printer, kjit_type type)
 {
-  kj_buffer recipe = { 0 };
-  kj_append(&recipe, text, length);
-  for (size_t i = 0; i < count; i++) {
-    const ki_decl *decl = meanings[i].decl;
-    kj_append_format(&recipe, "\n# %s is\n", meanings[i].name);
-    ki_print_reachable(decl->function->module, &decl, 1, &recipe);
+  const ka_kernel_source *source = ((const recipe *)printer->data)->source;
+  for (size_t i = 0; i < source->type_count; i++)
+    if (source->types[i].type == type) kj_append_text(printer->buffer, source->types[i].name);
+}
+
+/* Its name, which messages and debug information have, its layout and its fields. */
+static void describe_struct(recipe *r, const ki_types *types, const ki_named_type *named)
+{
+  const ki_type_info *info = ki_type(types, named->type);
+  kj_append_format(&r->text, "\n# %s is struct %s %u:%u packed %d", named->name, info->name,
+                   info->size_bytes, info->alignment_bytes, info->is_packed);
+  for (uint32_t i = 0; i < info->count; i++) {
+    kj_append_format(&r->text, ", %s %u ", info->field_names[i], info->offsets_bytes[i]);
+    ki_print_type_by(&(ki_type_printer){ types, &r->text, put_struct, r }, info->items[i]);
   }
-  return kj_take_text(&recipe);
+}
+
+/* The library, of which the text is a part, is that of the build: what else there is are the host's
+ * structs and funcs. The canonical texts of the funcs have all that they reach. */
+static char *write_recipe(const ki_types *types, const ka_kernel_source *source,
+                          const ki_meaning *meanings)
+{
+  recipe r = { .source = source };
+  kj_append(&r.text, source->text, source->length);
+  for (size_t i = 0; i < source->type_count; i++) describe_struct(&r, types, &source->types[i]);
+  for (size_t i = 0; i < source->function_count; i++) {
+    const ki_decl *decl = meanings[i].decl;
+    kj_append_format(&r.text, "\n# %s is\n", meanings[i].open->name);
+    ki_print_reachable(decl->function->module, &decl, 1, &r.text);
+  }
+  return kj_take_text(&r.text);
+}
+
+/* The extern funcs of the text itself, in their order: what it imports has none that are open. */
+static void find_meanings(const kjit_module *base, const ka_kernel_source *source,
+                          ki_meaning *meanings)
+{
+  size_t found = 0;
+  for (size_t i = 0; i < base->decls.count; i++) {
+    const ki_decl *decl = base->decls.items[i];
+    if (decl->kind != KJ_DECL_FUNCTION || !decl->function->is_extern) continue;
+    KJ_ASSERT(found < source->function_count);
+    meanings[found] = (ki_meaning){ decl, source->functions[found].decl };
+    found++;
+  }
+  KJ_ASSERT(found == source->function_count);
 }
 
 /* In place of the module that it has. */
 static kjit_status link(kjit_context *context, const cached *wanted, const ki_meaning *meanings,
                         kjit_module **module)
 {
-  size_t count = wanted->count;
+  size_t count = wanted->source.function_count;
   kj_diagnostics diagnostics = { 0 };
   kjit_module *base = *module;
   if (!count) return KJIT_OK;
@@ -179,60 +252,68 @@ static kjit_status link(kjit_context *context, const cached *wanted, const ki_me
   return ki_finish_call(context, &diagnostics);
 }
 
-static kjit_status find(kjit_context *context, const char *text, size_t length,
-                        const ki_meaning *meanings, size_t count, form form, kjit_module **module,
-                        kjit_kernel **kernel);
+/* A text has one kernel. */
+static kjit_status find_kernel(kjit_context *context, cached *made)
+{
+  const ki_decls *decls = &made->module->decls;
+  size_t i = 0;
+  while (decls->items[i]->kind != KJ_DECL_FUNCTION || !decls->items[i]->function->is_kernel) i++;
+  made->kernel = kj_get_kernel_object(made->module, (uint32_t)i);
+  return made->kernel ? KJIT_OK : ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+static kjit_status find(kjit_context *context, const ka_kernel_source *source, form form,
+                        kjit_module **module, kjit_kernel **kernel);
 
 /* Texts come again with other funcs: what they have in common is parsed once, and is a module
  * without a kernel. */
-static kjit_status make(kjit_context *context, const cached *wanted, const ki_meaning *meanings,
-                        cached *made)
+static kjit_status make(kjit_context *context, const cached *wanted, cached *made)
 {
+  ki_meaning meanings[MOST_MEANINGS];
   *made = *wanted;
   made->module = NULL;
   made->kernel = NULL;
-  made->text = malloc(wanted->length + 1);
-  kjit_status status =
-    made->text ? KJIT_OK : ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
-  if (status == KJIT_OK) {
-    memcpy(made->text, wanted->text, wanted->length + 1);
-    status = wanted->count ? find(context, made->text, wanted->length, NULL, 0, OPEN, &made->module,
-                                  &made->kernel)
-                           : kjit_parse_module_as(context, KJIT_TRUST_HOST, KI_ALGORITHM_SOURCE,
-                                                  made->text, wanted->length, &made->module);
+  const ka_kernel_source *own = &made->source;
+  kjit_status status = copy_source(&made->source, &wanted->source)
+                         ? KJIT_OK
+                         : ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  if (status == KJIT_OK && own->function_count) {
+    ka_kernel_source open = *own;
+    open.function_count = 0;
+    status = find(context, &open, OPEN, &made->module, &made->kernel);
+    if (status == KJIT_OK) find_meanings(made->module, own, meanings);
+  } else if (status == KJIT_OK) {
+    status = ki_parse_algorithm(context, own->text, own->length, own->types, own->type_count,
+                                &made->module);
   }
   if (status == KJIT_OK) status = link(context, wanted, meanings, &made->module);
   if (status == KJIT_OK && wanted->form == KERNEL) {
     /* The texts of several modules may call different extern funcs by one name. Only the text of
      * the linked module tells them apart. */
     bool has_recipe = !ki_has_bound_extern(made->module);
-    if (has_recipe)
-      made->module->recipe = write_recipe(made->text, wanted->length, meanings, wanted->count);
+    if (has_recipe) made->module->recipe = write_recipe(context->types, own, meanings);
     status = made->module->recipe || !has_recipe
-               ? kjit_get_kernel(made->module, "run", &made->kernel)
+               ? find_kernel(context, made)
                : ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
   }
   if (status != KJIT_OK) free_cached(made);
   return status;
 }
 
-static kjit_status find(kjit_context *context, const char *text, size_t length,
-                        const ki_meaning *meanings, size_t count, form form, kjit_module **module,
-                        kjit_kernel **kernel)
+static kjit_status find(kjit_context *context, const ka_kernel_source *source, form form,
+                        kjit_module **module, kjit_kernel **kernel)
 {
   ka_cache *cache = kj_get_runtime(context)->algorithms;
   ka_kept *forgotten[KA_MOST_KEPT];
   size_t forgotten_count = 0;
-  cached wanted = { .text = (char *)text, .length = length, .count = count, .form = form }, made,
-         gone = { 0 };
-  KJ_ASSERT(count <= MOST_MEANINGS);
-  wanted.hash = XXH3_64bits(text, length);
-  for (size_t i = 0; i < count; i++) wanted.meanings[i] = meanings[i].decl;
+  cached wanted = { .source = *source, .form = form }, made, gone = { 0 };
+  KJ_ASSERT(source->function_count <= MOST_MEANINGS);
+  wanted.hash = XXH3_64bits(source->text, source->length);
   kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
   bool is_found = look_up(cache, &wanted, module, kernel);
   kj_unlock(&cache->mutex, KJ_LOCK_ALGORITHMS);
   if (is_found) return KJIT_OK;
-  KJ_TRY(make(context, &wanted, meanings, &made));
+  KJ_TRY(make(context, &wanted, &made));
   kj_lock(&cache->mutex, KJ_LOCK_ALGORITHMS);
   is_found = look_up(cache, &wanted, module, kernel); /* another thread was faster */
   if (is_found) {
@@ -249,16 +330,15 @@ static kjit_status find(kjit_context *context, const char *text, size_t length,
   return KJIT_OK;
 }
 
-kjit_status ka_find_kernel(kjit_context *context, const char *text, size_t length,
-                           const ki_meaning *meanings, size_t count, kjit_module **module,
-                           kjit_kernel **kernel)
+kjit_status ka_find_kernel(kjit_context *context, const ka_kernel_source *source,
+                           kjit_module **module, kjit_kernel **kernel)
 {
-  return find(context, text, length, meanings, count, KERNEL, module, kernel);
+  return find(context, source, KERNEL, module, kernel);
 }
 
-kjit_status ka_find_linked(kjit_context *context, const char *text, size_t length,
-                           const ki_meaning *meanings, size_t count, kjit_module **module)
+kjit_status ka_find_linked(kjit_context *context, const ka_kernel_source *source,
+                           kjit_module **module)
 {
   kjit_kernel *none;
-  return find(context, text, length, meanings, count, LINKED, module, &none);
+  return find(context, source, LINKED, module, &none);
 }

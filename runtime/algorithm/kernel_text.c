@@ -70,7 +70,7 @@ const char *ka_use_work_rows(ka_kernel *kernel, uint32_t work, kjit_type element
   const char *name = numbered(kernel, "w");
   add_parameter(kernel, name,
                 kj_format(&kernel->call->arena, ": const %s[:, :, ::1]",
-                          ka_type_text(kernel->call, element)),
+                          ka_use_type(kernel, element)),
                 &argument);
   return name;
 }
@@ -92,6 +92,49 @@ const char *ka_use_constant(ka_kernel *kernel, int64_t value)
   return name;
 }
 
+/* ---- the host's structs ---- */
+
+/* Structs that it has fields of come first. */
+static void name_structs(ka_kernel *kernel, kjit_type type)
+{
+  kj_arena *arena = &kernel->call->arena;
+  const ki_type_info *info = ki_type(kernel->call->context->types, type);
+  if (info->element) name_structs(kernel, info->element);
+  if (info->class_ != KJ_CLASS_STRUCT) return;
+  for (uint32_t i = 0; i < info->count; i++) name_structs(kernel, info->items[i]);
+  for (size_t i = 0; i < kernel->structs.count; i++)
+    if (kernel->structs.items[i].type == type) return;
+  ki_named_type named = { kj_format(arena, "hosts_struct_%zu", kernel->structs.count), type };
+  KJ_PUSH(arena, &kernel->structs, named);
+}
+
+static void put_struct(const ki_type_printer *printer, kjit_type type)
+{
+  const ka_kernel *kernel = printer->data;
+  for (size_t i = 0; i < kernel->structs.count; i++)
+    if (kernel->structs.items[i].type == type)
+      kj_append_text(printer->buffer, kernel->structs.items[i].name);
+}
+
+const char *ka_use_type(ka_kernel *kernel, kjit_type type)
+{
+  kj_buffer text = { 0 };
+  name_structs(kernel, type);
+  ki_print_type_by(&(ki_type_printer){ kernel->call->context->types, &text, put_struct, kernel },
+                   type);
+  return kj_keep_text(&kernel->call->arena, &text);
+}
+
+ka_kernel_source ka_get_kernel_source(const ka_kernel *kernel, const char *text, size_t length)
+{
+  return (ka_kernel_source){ .text = text,
+                             .length = length,
+                             .functions = kernel->functions.items,
+                             .function_count = kernel->functions.count,
+                             .types = kernel->structs.items,
+                             .type_count = kernel->structs.count };
+}
+
 /* ---- the host's funcs ---- */
 
 /* A built-in by its own name, another one as an extern func that is linked. */
@@ -105,13 +148,13 @@ const char *ka_use_function(ka_kernel *kernel, kjit_function *function, size_t c
   if (decl->function->is_extern && !decl->function->bound)
     ka_fail(call, KJIT_ERROR_NAME, "`%s` is extern and stands for nothing: kjit_link_module",
             decl->name);
-  if (kernel->meanings.count == KA_MOST_FUNCTIONS)
+  if (kernel->functions.count == KA_MOST_FUNCTIONS)
     ka_fail(call, KJIT_ERROR_UNSUPPORTED, "one call takes at most %d funcs", KA_MOST_FUNCTIONS);
-  const char *name = kj_format(&call->arena, "hosts_%zu", kernel->meanings.count);
+  const char *name = kj_format(&call->arena, "hosts_%zu", kernel->functions.count);
   kj_append_format(kernel->funcs, "extern func %s(", name);
   for (size_t i = 0; i < count; i++) kj_append_format(kernel->funcs, "%sa%zu", i ? ", " : "", i);
   kj_append_text(kernel->funcs, ")\n");
-  KJ_PUSH(&call->arena, &kernel->meanings, ((ki_meaning){ name, decl }));
+  KJ_PUSH(&call->arena, &kernel->functions, ((ka_function_name){ name, decl }));
   return name;
 }
 
@@ -153,7 +196,7 @@ const char *ka_use_rows(ka_kernel *kernel, const ka_operand *operand)
 {
   kj_arena *arena = &kernel->call->arena;
   const char *name = kj_format(arena, "%s_0", operand->name),
-             *element = ka_type_text(kernel->call, operand->element);
+             *element = ka_use_type(kernel, operand->element);
   KJ_ASSERT(operand->array_count == 1 && !operand->function);
   add_parameter(kernel, name, kj_format(arena, ": const %s[:, :, ::1]", element),
                 &operand->arrays[0]);
@@ -318,12 +361,11 @@ const char *ka_use_operator(ka_kernel *kernel, const ka_operator *operator_, kji
 const char *ka_use_identity(ka_kernel *kernel, const ka_operator *operator_, kjit_type accumulator)
 {
   ka_call *call = kernel->call;
-  const char *type = ka_type_text(call, accumulator);
+  const char *type = ka_use_type(kernel, accumulator);
   KJ_ASSERT(operator_->has_identity);
   if (operator_->name)
     return kj_format(&call->arena, "identity_%s(zero(%s))", operator_->name, type);
   const ki_decl *identity = ki_find_identity(kj_function_of(operator_->function)->function);
-  ka_declare_structs(kernel, accumulator);
   return kj_format(&call->arena, "%s(%s(zero(%s)))", ki_is_scalar(accumulator) ? type : "",
                    ka_use_function(kernel, (kjit_function *)identity, 1, "one value"), type);
 }
@@ -375,6 +417,6 @@ void ka_launch(ka_kernel *kernel, uint32_t threads, uint64_t blocks, const char 
   if (threads) step.arguments[all - 1] = kjit_arg_number((double)threads);
   KJ_PUSH(&call->arena, &call->steps, step);
   ka_step *added = &call->steps.items[call->steps.count - 1];
-  ka_try(call, ka_find_kernel(call->context, kept, length, kernel->meanings.items,
-                              kernel->meanings.count, &added->module, &added->kernel));
+  const ka_kernel_source source = ka_get_kernel_source(kernel, kept, length);
+  ka_try(call, ka_find_kernel(call->context, &source, &added->module, &added->kernel));
 }

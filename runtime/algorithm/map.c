@@ -65,8 +65,7 @@ static kjit_function *wrap_builtin(ka_call *call, const char *name, size_t count
     list = kj_format(&call->arena, "%s%sa%zu", list, i ? ", " : "", i);
   const char *text =
     kj_format(&call->arena, "func wrapped(%s) { return %s(%s) }", list, name, list);
-  ka_try(call, kjit_parse_module_as(call->context, KJIT_TRUST_HOST, KI_ALGORITHM_SOURCE, text,
-                                    strlen(text), module));
+  ka_try(call, ki_parse_algorithm(call->context, text, strlen(text), NULL, 0, module));
   kjit_status status = kjit_get_function(*module, "wrapped", &wrapped);
   if (status != KJIT_OK) kjit_release_module(*module);
   ka_try(call, status);
@@ -76,17 +75,15 @@ static kjit_function *wrap_builtin(ka_call *call, const char *name, size_t count
 static kjit_status infer(ka_call *call, kjit_function *function, ka_operand *const *operands,
                          size_t count, kj_diagnostics *diagnostics, kjit_type *type)
 {
-  const char *signature = "";
   const ki_decl *decl = (const ki_decl *)function;
   kjit_module *module = NULL;
   *type = KJIT_VOID;
-  for (size_t i = 0; i < count; i++)
-    signature = kj_format(&call->arena, "%s%s%s", signature, i ? ", " : "",
-                          ka_type_text(call, operands[i]->element));
+  kjit_type *types = KJ_NEW_ARRAY(&call->arena, kjit_type, count + 1);
+  for (size_t i = 0; i < count; i++) types[i] = operands[i]->element;
   ka_check_arity(call, function, count, KA_ELEMENTS);
   if (decl->function->builtin) function = wrap_builtin(call, decl->name, count, &module);
   kjit_status status =
-    kj_find_result_type(function, ka_likely_device(call), signature, diagnostics, type);
+    kj_find_result_type(function, ka_likely_device(call), types, count, diagnostics, type);
   if (module) kjit_release_module(module);
   return status;
 }
@@ -95,6 +92,15 @@ static void finish_inference(ka_call *call, kjit_status status, kj_diagnostics *
 {
   kjit_status reported = ki_finish_call(call->context, diagnostics);
   ka_try(call, status != KJIT_OK ? status : reported);
+}
+
+kjit_status ka_get_result_type(ka_call *call, kjit_function *function, const kjit_type *types,
+                               size_t count, kjit_type *type)
+{
+  kj_diagnostics diagnostics = { 0 };
+  kjit_status status = kj_find_result_type(function, NULL, types, count, &diagnostics, type);
+  kjit_status reported = ki_finish_call(call->context, &diagnostics);
+  return status != KJIT_OK ? status : reported;
 }
 
 kjit_type ka_infer_result(ka_call *call, kjit_function *function, ka_operand *const *operands,

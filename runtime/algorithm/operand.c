@@ -154,33 +154,32 @@ static bool is_array(const kjit_arg *argument)
   return argument->kind == KJIT_ARG_ARRAY || argument->kind == KJIT_ARG_TENSOR;
 }
 
-const char *ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument)
+kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_arg *argument)
 {
   if (is_array(argument)) {
     kj_view view = view_array(call, operand->name, argument);
     kjit_type type = kjit_get_array_type(call->context, view.element, view.rank,
                                          KJIT_LAYOUT_STRIDED, !operand->is_output);
     if (type == KJIT_VOID) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
-    return ka_type_text(call, type);
+    return type;
   }
   if (argument->kind == KJIT_ARG_NUMBER)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "a number that `%s` is called with needs a type: kjit_arg_f32(x) and its kin",
             operand->name);
-  return ka_type_text(call, argument->type);
+  return argument->type;
 }
 
 /* The type of an element is what the func returns for indices and those arguments. */
 static kjit_type infer_element(ka_call *call, const ka_operand *operand)
 {
   kjit_type type = KJIT_VOID;
-  const char *signature = "", *comma = "";
-  for (uint32_t i = 0; i < operand->rank; i++, comma = ", ")
-    signature = kj_format(&call->arena, "%s%si64", signature, comma);
-  for (size_t i = 0; i < operand->array_count; i++, comma = ", ")
-    signature = kj_format(&call->arena, "%s%s%s", signature, comma,
-                          ka_argument_type(call, operand, &operand->arrays[i]));
-  ka_try(call, kjit_get_result_type(operand->function, signature, &type));
+  size_t count = operand->rank + operand->array_count;
+  kjit_type *types = KJ_NEW_ARRAY(&call->arena, kjit_type, count + 1);
+  for (uint32_t i = 0; i < operand->rank; i++) types[i] = KJIT_I64;
+  for (size_t i = 0; i < operand->array_count; i++)
+    types[operand->rank + i] = ka_argument_type(call, operand, &operand->arrays[i]);
+  ka_try(call, ka_get_result_type(call, operand->function, types, count, &type));
   if (!ki_is_element(call->context->types, type))
     ka_fail(call, KJIT_ERROR_TYPE, "the func of `%s` returns %s: an element is expected",
             operand->name, type == KJIT_VOID ? "nothing" : "what no array holds");

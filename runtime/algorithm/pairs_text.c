@@ -89,11 +89,11 @@ static const char *row_extent(const ka_pairs *p, const ka_rows *rows)
 }
 
 /* "f32[64, 3]"; of one axis "f32[64]". The rows of x stand side by side on the CPU. */
-static const char *array_type(const ka_pairs *p, const ka_rows *rows, uint32_t count,
+static const char *array_type(ka_kernel *kernel, const ka_rows *rows, uint32_t count,
                               bool is_transposed)
 {
-  kj_arena *arena = &p->call->arena;
-  const char *type = ka_type_text(p->call, rows->operand.element);
+  kj_arena *arena = &kernel->call->arena;
+  const char *type = ka_use_type(kernel, rows->operand.element);
   if (rows->operand.rank == 1) return kj_format(arena, "%s[%u]", type, count);
   return is_transposed ? kj_format(arena, "%s[%u, %u]", type, rows->width, count)
                        : kj_format(arena, "%s[%u, %u]", type, count, rows->width);
@@ -145,7 +145,7 @@ typedef struct pair_texts {
 static const char *declare_values(ka_pairs *p, pair_texts *t)
 {
   ka_call *call = p->call;
-  const char *type = ka_type_text(call, p->value);
+  const char *type = ka_use_type(&t->kernel, p->value);
   t->type = type;
   if (p->k) return "x";
   if (p->is_exponential) {
@@ -155,7 +155,6 @@ static const char *declare_values(ka_pairs *p, pair_texts *t)
     return "pair_values(x, 1)";
   }
   if (!p->reduction) {
-    ka_declare_structs(&t->kernel, p->accumulator);
     t->operator_ = ka_use_operator(&t->kernel, &p->operator_, p->accumulator);
     return "x";
   }
@@ -198,16 +197,14 @@ static void begin_pairs(ka_pairs *p, pair_texts *t)
   t->shape = s;
   const char *x = ka_use_input(&t->kernel, &p->x.operand, KJIT_ANY), *names = "", *takes = "",
              *parameters = "", *bound = "";
-  ka_declare_structs(&t->kernel, p->x.operand.element);
   write_x(p, &t->kernel);
-  kj_append_format(t->kernel.body, "local xs: %s\n", array_type(p, &p->x, s.rows, is_cpu));
+  kj_append_format(t->kernel.body, "local xs: %s\n", array_type(&t->kernel, &p->x, s.rows, is_cpu));
   for (size_t i = 0; i < p->y_count; i++) {
     const char *name = p->y[i].operand.name;
     const char *y = ka_use_input(&t->kernel, &p->y[i].operand, KJIT_ANY);
-    ka_declare_structs(&t->kernel, p->y[i].operand.element);
     write_y(p, &t->kernel, i);
     kj_append_format(t->kernel.body, "  %s %ss: %s\n", is_cpu ? "local" : "shared", name,
-                     array_type(p, &p->y[i], s.tile, false));
+                     array_type(&t->kernel, &p->y[i], s.tile, false));
     names = kj_format(arena, "%s, %ss", names, name);
     parameters = kj_format(arena, "%s, %ss, %s: func", parameters, name, name);
     bound = kj_format(arena, "%s, %ss, %s", bound, name, y);
@@ -406,8 +403,7 @@ static void write_probe(ka_pairs *p, ka_kernel *kernel)
   const char *callee = use_function(p, kernel);
   for (size_t i = 0; i <= p->y_count; i++) {
     const ka_rows *rows = i ? &p->y[i - 1] : &p->x;
-    ka_declare_structs(kernel, rows->operand.element);
-    kj_append_format(kernel->body, "  local rows_%zu: %s\n", i, array_type(p, rows, 1, false));
+    kj_append_format(kernel->body, "  local rows_%zu: %s\n", i, array_type(kernel, rows, 1, false));
     list = kj_format(arena, "%s%srows_%zu[0]", list, i ? ", " : "", i);
   }
   /* a func that no kernel reaches goes when the host's funcs are linked */
@@ -425,7 +421,6 @@ kjit_type ka_infer_pair(ka_pairs *p)
   kjit_module *module = NULL;
   kjit_function *probe = NULL;
   kjit_type type = KJIT_VOID;
-  const char *signature = "";
   ka_begin_kernel(call, "pairs", &kernel);
   write_probe(p, &kernel);
   const ki_decl *decl = kj_function_of(p->function.function);
@@ -433,15 +428,16 @@ kjit_type ka_infer_pair(ka_pairs *p)
     ka_fail_at(call, decl, KJIT_ERROR_TYPE,
                "`%s` returns nothing of a row of x and one of y: expected the value of the pair",
                decl->name);
-  for (size_t i = 0; i < p->function.array_count; i++)
-    signature = kj_format(&call->arena, "%s%s%s", signature, i ? ", " : "",
-                          ka_argument_type(call, &p->function, &p->function.arrays[i]));
+  size_t count = p->function.array_count;
+  kjit_type *types = KJ_NEW_ARRAY(&call->arena, kjit_type, count + 1);
+  for (size_t i = 0; i < count; i++)
+    types[i] = ka_argument_type(call, &p->function, &p->function.arrays[i]);
   const char *text = kernel.funcs->failed ? NULL : kernel.funcs->text;
   if (!text) ka_fail(call, KJIT_ERROR_MEMORY, "out of memory");
-  ka_try(call, ka_find_linked(call->context, text, kernel.funcs->length, kernel.meanings.items,
-                              kernel.meanings.count, &module));
+  const ka_kernel_source source = ka_get_kernel_source(&kernel, text, kernel.funcs->length);
+  ka_try(call, ka_find_linked(call->context, &source, &module));
   kjit_status status = kjit_get_function(module, "pair_type", &probe);
-  if (status == KJIT_OK) status = kjit_get_result_type(probe, signature, &type);
+  if (status == KJIT_OK) status = ka_get_result_type(call, probe, types, count, &type);
   kjit_release_module(module);
   ka_try(call, status);
   if (!ki_is_element(call->context->types, type))

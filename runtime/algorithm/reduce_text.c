@@ -99,10 +99,9 @@ static const char **declare_struct(const ka_reduce *r, ka_kernel *kernel)
   const char **types = KJ_NEW_ARRAY(arena, const char *, r->count), *fields = "";
   for (size_t i = 0; i < r->count; i++) {
     const ka_reduced *result = &r->results[i];
-    if (!result->reduction) ka_declare_structs(kernel, result->accumulator);
     types[i] = result->reduction ? ka_declare_reduced(kernel, result->reduction, result->value,
                                                       kj_format(arena, "several_part_%zu", i))
-                                 : ka_type_text(r->call, result->accumulator);
+                                 : ka_use_type(kernel, result->accumulator);
     fields = kj_format(arena, "%s%s p%zu: %s", fields, i ? ";" : "", i, types[i]);
   }
   kj_append_format(kernel->funcs, "struct several_values {%s }\n", fields);

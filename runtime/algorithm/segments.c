@@ -291,7 +291,7 @@ static uint32_t finish_types(parts *p)
   } else {
     bytes = kj_element_bytes(call->context->types, p->accumulator);
   }
-  p->carried = ka_carry(call, "state", KJIT_I32, p->accumulator, name, bytes);
+  p->carried = ka_carry(call, "state", KJIT_I32, name, bytes);
   arrange(call, &p->x);
   arrange(call, &p->offsets);
   arrange(call, &p->result);
@@ -334,7 +334,7 @@ void ka_add_segment_sums(ka_call *call, const ka_operand *result, const ka_opera
   uint32_t bytes = kj_element_bytes(call->context->types, accumulator);
   ka_read_operator(call, &add, &p->operator_);
   p->steps = count + p->segments;
-  p->carried = ka_carry(call, "state", KJIT_I32, accumulator, "", bytes);
+  p->carried = ka_carry(call, "state", KJIT_I32, "", bytes);
   if (p->segments) add_reduction(p, bytes);
 }
 

@@ -28,7 +28,7 @@ static bool read_result(ki_types *types, const kj_signature *signature, const ch
     if (is_argument) *type = signature->arguments[index].type;
     return is_argument;
   }
-  bool is_read = ki_parse_type(types, text, &diagnostics, type) == KJIT_OK;
+  bool is_read = ki_parse_type(types, NULL, text, &diagnostics, type) == KJIT_OK;
   kj_free_diagnostics(&diagnostics);
   return is_read;
 }

@@ -193,6 +193,27 @@ static kjit_status find_result(request *r, const kj_compile_request *wanted, kj_
   return status;
 }
 
+static void close_request(request *r)
+{
+  free(r->bound);
+  free(r->arguments);
+  free(r->relations);
+}
+
+/* Without a signature yet. Whatever it returns, close_request frees it. */
+static kjit_status open_request(request *r, kjit_kernel *kernel, kj_diagnostics *diagnostics)
+{
+  uint32_t count = kernel->parameter_count;
+  *r = (request){ .kernel = kernel, .diagnostics = diagnostics };
+  r->bound = calloc(count + 1, sizeof *r->bound);
+  r->arguments = calloc(count + 1, sizeof *r->arguments);
+  r->relations = calloc((size_t)count * count + 1, sizeof *r->relations);
+  r->signature.arguments = r->arguments;
+  r->signature.count = count;
+  if (r->bound && r->arguments && r->relations) return KJIT_OK;
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
 static kjit_status make_stage(request *r, const char *symbol, const kjit_compile_options *options,
                               kjit_stage stage, kj_code *made)
 {
@@ -209,21 +230,12 @@ static kjit_status compile(kjit_kernel *kernel, const char *signature, const cha
                            const kjit_compile_options *options, kjit_stage stage,
                            kj_diagnostics *diagnostics, kj_code *made)
 {
-  uint32_t count = kernel->parameter_count;
-  request r = { .kernel = kernel, .diagnostics = diagnostics };
-  r.bound = calloc(count + 1, sizeof *r.bound);
-  r.arguments = calloc(count + 1, sizeof *r.arguments);
-  r.relations = calloc((size_t)count * count + 1, sizeof *r.relations);
-  r.signature.arguments = r.arguments;
-  r.signature.count = count;
-  kjit_status status = KJIT_ERROR_MEMORY;
-  if (!r.bound || !r.arguments || !r.relations)
-    kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  else status = kj_read_signature(kernel, signature, r.arguments, r.bound, diagnostics);
+  request r;
+  kjit_status status = open_request(&r, kernel, diagnostics);
+  if (status == KJIT_OK)
+    status = kj_read_signature(kernel, signature, r.arguments, r.bound, diagnostics);
   if (status == KJIT_OK) status = make_stage(&r, symbol, options, stage, made);
-  free(r.bound);
-  free(r.arguments);
-  free(r.relations);
+  close_request(&r);
   return status;
 }
 
@@ -300,25 +312,42 @@ kjit_status kjit_check(kjit_kernel *kernel, const char *signature,
 
 /* ---- what a func returns ---- */
 
-kjit_status kj_find_result_type(kjit_function *function, const kjit_device *device,
-                                const char *signature, kj_diagnostics *diagnostics, kjit_type *type)
+static kjit_status open_result(request *r, kjit_function *function, kj_diagnostics *diagnostics)
+{
+  const ki_decl *decl = kj_function_of(function);
+  *r = (request){ 0 };
+  if (decl->function->is_extern || decl->function->builtin)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "`%s` is %s: there is nothing to infer",
+                    decl->name, decl->function->builtin ? "a built-in" : "extern");
+  kjit_kernel *kernel = kj_get_kernel_object(decl->function->module, decl->index);
+  if (!kernel) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  return open_request(r, kernel, diagnostics);
+}
+
+static kjit_status close_result(request *r, kjit_status status, const kjit_device *device,
+                                kjit_type *type)
 {
   bool is_gpu = device && device->operations->takes_ptx;
   const kjit_compile_options options = { .target = is_gpu ? device->code_target : NULL,
                                          .ptx_version = is_gpu ? device->ptx_limit : 0,
                                          .after_pass = "infer" };
   kj_code made = { 0 };
-  const ki_decl *decl = kj_function_of(function);
-  if (decl->function->is_extern || decl->function->builtin)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "`%s` is %s: there is nothing to infer",
-                    decl->name, decl->function->builtin ? "a built-in" : "extern");
-  kjit_kernel *kernel = kj_get_kernel_object(decl->function->module, decl->index);
-  if (!kernel) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  kjit_status status =
-    compile(kernel, signature, NULL, &options, (kjit_stage)RESULT_ONLY, diagnostics, &made);
+  if (status == KJIT_OK) status = make_stage(r, NULL, &options, (kjit_stage)RESULT_ONLY, &made);
   if (status == KJIT_OK) *type = made.result;
   kj_free_code(&made);
+  close_request(r);
   return status;
+}
+
+kjit_status kj_find_result_type(kjit_function *function, const kjit_device *device,
+                                const kjit_type *types, size_t count, kj_diagnostics *diagnostics,
+                                kjit_type *type)
+{
+  request r;
+  kjit_status status = open_result(&r, function, diagnostics);
+  if (status == KJIT_OK)
+    status = kj_read_types(r.kernel, types, count, r.arguments, r.bound, diagnostics);
+  return close_result(&r, status, device, type);
 }
 
 kjit_status kjit_get_result_type(kjit_function *function, const char *signature, kjit_type *type)
@@ -330,7 +359,11 @@ kjit_status kjit_get_result_type(kjit_function *function, const char *signature,
                        !signature ? "signature"
                        : !type    ? "type"
                                   : NULL));
-  kjit_status status = kj_find_result_type(function, NULL, signature, &diagnostics, type);
+  request r;
+  kjit_status status = open_result(&r, function, &diagnostics);
+  if (status == KJIT_OK)
+    status = kj_read_signature(r.kernel, signature, r.arguments, r.bound, &diagnostics);
+  status = close_result(&r, status, NULL, type);
   kjit_status reported = ki_finish_call(context, &diagnostics);
   return status != KJIT_OK ? status : reported;
 }

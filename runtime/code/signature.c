@@ -161,6 +161,30 @@ static kjit_status check_annotation(reader *r, uint32_t index, const ki_type_inf
   return status;
 }
 
+static kjit_status take_type(reader *r, uint32_t index, kjit_type type, const char *text)
+{
+  const ki_type_info *info = ki_type(r->kernel->module->types, type);
+  KJ_TRY(check_annotation(r, index, info, text));
+  if (info->class_ != KJ_CLASS_ARRAY && !info->size_bytes)
+    return fail(r, index, KJIT_ERROR_ARGUMENT, "the type of an array or of a value in memory",
+                text);
+  r->arguments[index] =
+    (kj_argument){ .kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ARGUMENT_ARRAY : KJ_ARGUMENT_VALUE,
+                   .type = type };
+  return KJIT_OK;
+}
+
+/* As a launch converts it. */
+static void convert(reader *r, uint32_t index)
+{
+  const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
+  if (r->arguments[index].kind != KJ_ARGUMENT_ARRAY && annotation->kind == KJ_ANNOTATION_SCALAR) {
+    r->arguments[index].kind = KJ_ARGUMENT_VALUE;
+    r->arguments[index].type = annotation->type;
+  }
+  r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION }; /* nothing that can be evaluated */
+}
+
 static kjit_status read_typed(reader *r, uint32_t index, char *text)
 {
   ki_value value;
@@ -176,23 +200,11 @@ static kjit_status read_typed(reader *r, uint32_t index, char *text)
       (kj_argument){ .kind = ki_is_weak(value.type) ? KJ_ARGUMENT_NUMBER : KJ_ARGUMENT_VALUE,
                      .type = value.type };
   } else {
-    KJ_TRY(ki_parse_type(r->kernel->module->types, text, r->diagnostics, &type));
-    const ki_type_info *info = ki_type(r->kernel->module->types, type);
-    KJ_TRY(check_annotation(r, index, info, text));
-    if (info->class_ != KJ_CLASS_ARRAY && !info->size_bytes)
-      return fail(r, index, KJIT_ERROR_ARGUMENT, "the type of an array or of a value in memory",
-                  text);
-    r->arguments[index] =
-      (kj_argument){ .kind = info->class_ == KJ_CLASS_ARRAY ? KJ_ARGUMENT_ARRAY : KJ_ARGUMENT_VALUE,
-                     .type = type };
+    const kjit_module *module = r->kernel->module;
+    KJ_TRY(ki_parse_type(module->types, module, text, r->diagnostics, &type));
+    KJ_TRY(take_type(r, index, type, text));
   }
-  const kj_annotation *annotation = &r->kernel->parameters[index].annotation;
-  /* as a launch converts it */
-  if (r->arguments[index].kind != KJ_ARGUMENT_ARRAY && annotation->kind == KJ_ANNOTATION_SCALAR) {
-    r->arguments[index].kind = KJ_ARGUMENT_VALUE;
-    r->arguments[index].type = annotation->type;
-  }
-  r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION }; /* nothing that can be evaluated */
+  convert(r, index);
   return KJIT_OK;
 }
 
@@ -247,6 +259,15 @@ static kjit_status report_count(reader *r, uint32_t given)
                      r->kernel->parameter_count, given);
 }
 
+static kjit_status read_defaults(reader *r, uint32_t count)
+{
+  for (uint32_t i = count; i < r->kernel->parameter_count; i++) {
+    if (!r->kernel->parameters[i].decl->value) return report_count(r, i);
+    KJ_TRY(read_default(r, i));
+  }
+  return KJIT_OK;
+}
+
 kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_argument *arguments,
                               kj_bound *bound, kj_diagnostics *diagnostics)
 {
@@ -272,11 +293,33 @@ kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_ar
     at = *end ? end + 1 : end;
     if (*end && !*(at + strspn(at, " \t\n"))) break; /* a comma at the end */
   }
-  for (; count < r->kernel->parameter_count; count++) {
-    if (!r->kernel->parameters[count].decl->value) return report_count(r, count);
-    KJ_TRY(read_default(r, count));
-  }
-  return KJIT_OK;
+  return read_defaults(r, count);
+}
+
+static kjit_status read_type(reader *r, uint32_t index, kjit_type type)
+{
+  kj_buffer printed = { 0 };
+  ki_print_type(r->kernel->module->types, type, &printed);
+  char *text = kj_take_text(&printed);
+  if (!text) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+  const kj_parameter_row *row = &r->kernel->parameters[index];
+  bool is_type = !row->is_func && !row->is_const;
+  kjit_status status =
+    is_type ? take_type(r, index, type, text) : read_argument(r, index, text); /* says why not */
+  if (is_type && status == KJIT_OK) convert(r, index);
+  free(text);
+  return status;
+}
+
+kjit_status kj_read_types(const kjit_kernel *kernel, const kjit_type *types, size_t count,
+                          kj_argument *arguments, kj_bound *bound, kj_diagnostics *diagnostics)
+{
+  reader reading = {
+    .kernel = kernel, .diagnostics = diagnostics, .arguments = arguments, .bound = bound
+  };
+  if (count > kernel->parameter_count) return report_count(&reading, (uint32_t)count);
+  for (uint32_t i = 0; i < count; i++) KJ_TRY(read_type(&reading, i, types[i]));
+  return read_defaults(&reading, (uint32_t)count);
 }
 
 /* ---- facts ---- */

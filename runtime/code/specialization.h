@@ -169,6 +169,9 @@ kjit_status kj_revive(kjit_specialization *specialization, kj_diagnostics *diagn
  * SYNTAX, TYPE, NAME, ARGUMENT. */
 kjit_status kj_read_signature(const kjit_kernel *kernel, const char *text, kj_argument *arguments,
                               kj_bound *bound, kj_diagnostics *diagnostics);
+/* The same of types: text names structs only, of which several may have one name. */
+kjit_status kj_read_types(const kjit_kernel *kernel, const kjit_type *types, size_t count,
+                          kj_argument *arguments, kj_bound *bound, kj_diagnostics *diagnostics);
 /* A failed thread of a kernel, or of a func that the host called: KERNEL, with the place and the
  * message. */
 kjit_status kj_report_failure(const kjit_kernel *kernel, const char *failures, bool is_func,

@@ -78,10 +78,10 @@ static kjit_status link_kernel(const kjit_kernel *kernel, kj_compile_request *re
   const ki_later *later = kernel->module->later;
   *linked = NULL;
   if (!later) return KJIT_OK;
-  KJ_TRY(
-    ki_link_meanings(kernel->module->bases[0], later->meanings, later->count, diagnostics, linked));
+  kjit_module *base = kernel->module->bases.items[0];
+  KJ_TRY(ki_link_meanings(base, later->meanings, later->count, diagnostics, linked));
   request->module = *linked;
-  request->kernel = ki_find_decl(*linked, kernel->function->decl->name)->function;
+  request->kernel = ki_find_linked_kernel(base, *linked, kernel->function->decl);
   return KJIT_OK;
 }
 
@@ -323,7 +323,7 @@ static bool is_of_algorithm(const kjit_kernel *kernel)
 {
   const kj_sources *sources = &kernel->module->sources;
   uint32_t file = kernel->function->decl->location.file;
-  return file < sources->count && !strcmp(sources->items[file].name, KI_ALGORITHM_SOURCE);
+  return file < sources->count && sources->items[file].is_algorithm;
 }
 
 /* That a kernel is compiled for other types is no surprise; that it is compiled again for the same

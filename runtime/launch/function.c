@@ -427,7 +427,7 @@ static kjit_status divide_signature(const kjit_kernel *kernel, const char *text,
     type && *inside ? KJIT_OK : kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   if (status == KJIT_OK && strcmp(type, "void") == 0) *result = KJIT_VOID;
   else if (status == KJIT_OK)
-    status = ki_parse_type(kernel->module->types, type, diagnostics, result);
+    status = ki_parse_type(kernel->module->types, kernel->module, type, diagnostics, result);
   free(type);
   return status;
 }

@@ -34,6 +34,14 @@ static kjit_module *parse(const char *name, const char *text)
   return module;
 }
 
+static kjit_module *parse_algorithm(const char *text)
+{
+  kjit_module *module;
+  if (ki_parse_algorithm(context, text, strlen(text), NULL, 0, &module) != KJIT_OK)
+    fail_msg("%s: %s", text, kjit_get_diagnostic(context, 0)->message);
+  return module;
+}
+
 /* The func that names another one, and what both mean. */
 static char *print_meaning(const kjit_module *module)
 {
@@ -61,7 +69,7 @@ static void expect_meaning(const kj_library_source *source, const kjit_module *a
                        "import \"%s\"\nfunc take(f: func) { return 0 }\n"
                        "func root() { return take(%s) }\n",
                        source->name, decl->name) > 0);
-  kjit_module *whole = parse("whole", text), *part = parse(KI_ALGORITHM_SOURCE, text);
+  kjit_module *whole = parse("whole", text), *part = parse_algorithm(text);
   char *expected = print_meaning(whole), *printed = print_meaning(part);
   assert_string_equal(printed, expected);
   assert_true(part->decls.count <= whole->decls.count);
@@ -100,30 +108,35 @@ static void what_is_not_named_is_left_out(void **state)
 {
   (void)state;
   kjit_module *part =
-    parse(KI_ALGORITHM_SOURCE,
-          "import \"block\"\n# block_scan\nfunc root() { print(\"block_scan\") }\n");
+    parse_algorithm("import \"block\"\n# block_scan\nfunc root() { print(\"block_scan\") }\n");
   assert_int_equal(part->decls.count, 1);
   assert_true(part->sources.count > 1);
   kjit_release_module(part);
 }
 
-/* A host may give its text the name of kjit's own: what kjit does not bring along is looked for as
- * ever, and a guest's text gets whole modules. */
+/* Texts of the application are not kjit's, whatever their names are: they get whole modules, from
+ * where they say, and a source `<block>` is not the module "block". */
 static void texts_of_that_name(void **state)
 {
   (void)state;
   const char *text = "import \"block\"\nimport \"no-such-file.kir\"\nfunc root() { return 1 }\n";
   kjit_module *module;
-  assert_int_equal(kjit_parse_module_as(context, KJIT_TRUST_HOST, KI_ALGORITHM_SOURCE, text,
-                                        strlen(text), &module),
+  assert_int_equal(kjit_parse_module_as(context, KJIT_TRUST_HOST, "<algorithm>", text, strlen(text),
+                                        &module),
                    KJIT_ERROR_IO);
   assert_non_null(strstr(kjit_get_diagnostic(context, 0)->message, "no-such-file.kir"));
+  static const kjit_trust trusts[] = { KJIT_TRUST_HOST, KJIT_TRUST_GUEST };
+  static const char *const names[] = { "<algorithm>", "<block>", "<warp>" };
   text = "import \"block\"\nfunc root() { return 1 }\n";
-  assert_int_equal(kjit_parse_module_as(context, KJIT_TRUST_GUEST, KI_ALGORITHM_SOURCE, text,
-                                        strlen(text), &module),
-                   KJIT_OK);
-  assert_true(module->decls.count > 1);
-  kjit_release_module(module);
+  for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
+    assert_int_equal(kjit_parse_module_as(context, trusts[i % 2], names[i / 2], text, strlen(text),
+                                          &module),
+                     KJIT_OK);
+    assert_non_null(ki_find_decl(module, "block_scan"));
+    assert_false(module->sources.items[0].is_algorithm);
+    assert_null(module->sources.items[0].library);
+    kjit_release_module(module);
+  }
 }
 
 int main(void)

@@ -318,7 +318,7 @@ static kj_argument read_argument(kjit_module *module, ki_types *types, kj_diagno
                           .type = KJ_WEAK_INT,
                           .integer = strtoll(text, NULL, 0) };
   kjit_type type;
-  assert_int_equal(ki_parse_type(types, text, diagnostics, &type), KJIT_OK);
+  assert_int_equal(ki_parse_type(types, NULL, text, diagnostics, &type), KJIT_OK);
   return (kj_argument){ .kind = ki_is_scalar(type) ? KJ_ARGUMENT_VALUE : KJ_ARGUMENT_ARRAY,
                         .type = type };
 }

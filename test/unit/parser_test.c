@@ -248,7 +248,7 @@ static kjit_type parse_type(const char *text)
 {
   kj_diagnostics diagnostics = { 0 };
   kjit_type type = KJIT_ANY;
-  ki_parse_type(types, text, &diagnostics, &type);
+  ki_parse_type(types, NULL, text, &diagnostics, &type);
   kj_free_diagnostics(&diagnostics);
   return type;
 }
