@@ -239,27 +239,37 @@ static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_
   return choose_complex(l, by_zero, pole, result);
 }
 
-/* The divisor's larger part to about 1, by a power of two. */
-static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value y)
+/* The power of two that brings the larger part of z to [2^(to - 1), 2^to); 0 where it is infinite
+ * or NaN. */
+static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value z, int to)
 {
   LLVMValueRef largest =
-    kl_intrinsic2(l, "llvm.maxnum", kl_fabs(l, y.real), kl_fabs(l, y.imaginary));
+    kl_intrinsic2(l, "llvm.maxnum", kl_fabs(l, z.real), kl_fabs(l, z.imaginary));
   LLVMTypeRef overloads[2] = { LLVMTypeOf(largest), l->i32 };
   LLVMValueRef parts = kl_intrinsic(l, "llvm.frexp", overloads, 2, &largest, 1);
-  LLVMValueRef exponent = kl_neg(l, kl_extract_value(l, parts, 1));
+  LLVMValueRef exponent = kl_sub(l, kl_const32(l, to), kl_extract_value(l, parts, 1));
   return kl_select(l, kl_is_finite(l, largest), exponent, kl_const32(l, 0));
 }
 
+static kl_complex_value scale(kl_lowering *l, kl_complex_value x, LLVMValueRef exponent)
+{
+  return (kl_complex_value){ kl_ldexp(l, x.real, exponent), kl_ldexp(l, x.imaginary, exponent) };
+}
+
+/* The divisor becomes about 1, its size from a quarter to 2. The dividend becomes as large as its
+ * products allow, so that its smaller part keeps its bits. So only the last step overflows or
+ * rounds to a subnormal number, and only where the quotient itself is that large or that small. */
 static kl_complex_value divide_scaled(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
-  LLVMValueRef exponent = scale_exponent(l, y);
-  kl_complex_value scaled = { kl_ldexp(l, y.real, exponent), kl_ldexp(l, y.imaginary, exponent) };
-  kl_complex_value conjugate = { scaled.real, kl_fneg(l, scaled.imaginary) };
-  LLVMValueRef size =
-    add(l, mul(l, scaled.real, scaled.real), mul(l, scaled.imaginary, scaled.imaginary));
-  kl_complex_value product = multiply_plain(l, x, conjugate);
-  return (kl_complex_value){ kl_ldexp(l, divide(l, product.real, size), exponent),
-                             kl_ldexp(l, divide(l, product.imaginary, size), exponent) };
+  LLVMValueRef of_y = scale_exponent(l, y, 0),
+               of_x = scale_exponent(l, x, LLVMTypeOf(x.real) == l->f64 ? 1018 : 120);
+  y = scale(l, y, of_y);
+  x = scale(l, x, of_x);
+  LLVMValueRef size = add(l, mul(l, y.real, y.real), mul(l, y.imaginary, y.imaginary));
+  kl_complex_value product =
+    multiply_plain(l, x, (kl_complex_value){ y.real, kl_fneg(l, y.imaginary) });
+  kl_complex_value quotient = { divide(l, product.real, size), divide(l, product.imaginary, size) };
+  return scale(l, quotient, kl_sub(l, of_y, of_x));
 }
 
 static kl_complex_value divide_plain(kl_lowering *l, kl_complex_value x, kl_complex_value y)
@@ -270,10 +280,21 @@ static kl_complex_value divide_plain(kl_lowering *l, kl_complex_value x, kl_comp
   return (kl_complex_value){ divide(l, product.real, size), divide(l, product.imaginary, size) };
 }
 
+/* Products of two f32 are exact in f64 and far from its limits. GPUs have few units for f64. */
+static kl_complex_value divide_as_doubles(kl_lowering *l, kl_complex_value x, kl_complex_value y)
+{
+  kl_complex_value q = divide_plain(
+    l, (kl_complex_value){ kl_fpext(l, x.real, l->f64), kl_fpext(l, x.imaginary, l->f64) },
+    (kl_complex_value){ kl_fpext(l, y.real, l->f64), kl_fpext(l, y.imaginary, l->f64) });
+  return (kl_complex_value){ kl_fptrunc(l, q.real, l->f32), kl_fptrunc(l, q.imaginary, l->f32) };
+}
+
 static kl_complex_value divide_complex(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
   if (l->frame->instance->is_fastmath) return divide_plain(l, x, y);
-  return recover(l, recover_quotient, x, y, divide_scaled(l, x, y));
+  bool is_wide = LLVMTypeOf(x.real) == l->f32 && l->c->request->target.kind == KJ_TARGET_CPU;
+  return recover(l, recover_quotient, x, y,
+                 is_wide ? divide_as_doubles(l, x, y) : divide_scaled(l, x, y));
 }
 
 static LLVMValueRef complex_binary(kl_lowering *l, kjit_op op, kjit_type type, LLVMValueRef left,

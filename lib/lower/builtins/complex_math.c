@@ -385,18 +385,34 @@ static complex_value complex_atan(kl_lowering *l, complex_value z)
 
 /* ---- pow ---- */
 
+/* What x is scaled by, a power of two: its size would overflow, or lose bits as a subnormal number,
+ * before its power does. The power of the scale is made up for. */
+static LLVMValueRef power_exponent(kl_lowering *l, complex_value x)
+{
+  LLVMValueRef most = larger(l, kl_fabs(l, x.real), kl_fabs(l, x.imaginary));
+  LLVMValueRef is_large = is_above(l, most, limit(l, most, 0x1p126, 0x1p1022)),
+               is_small = is_above(l, limit(l, most, 0x1p-100, 0x1p-960), most);
+  LLVMValueRef up = kl_const32(l, is_double(l, most) ? 54 : 26);
+  return kl_select(l, is_large, kl_const32(l, -2), kl_select(l, is_small, up, kl_const32(l, 0)));
+}
+
 static complex_value complex_pow(kl_lowering *l, complex_value x, complex_value y)
 {
-  LLVMValueRef size = kl_call_math(l, KJ_BUILTIN_HYPOT, x.real, x.imaginary),
+  LLVMValueRef exponent = power_exponent(l, x),
+               twos = kl_sitofp(l, kl_neg(l, exponent), LLVMTypeOf(x.real));
+  LLVMValueRef size = kl_call_math(l, KJ_BUILTIN_HYPOT, kl_ldexp(l, x.real, exponent),
+                                   kl_ldexp(l, x.imaginary, exponent)),
                angle = kl_call_math(l, KJ_BUILTIN_ATAN2, x.imaginary, x.real),
                zero = kl_real_like(size, 0);
-  LLVMValueRef is_real = is_zero(l, y.imaginary);
+  LLVMValueRef is_real = is_zero(l, y.imaginary), is_plain = is_zero(l, twos);
   LLVMValueRef length = kl_call_math(l, KJ_BUILTIN_POW, size, y.real),
+               scale = call(l, KJ_BUILTIN_EXP2, mul(l, twos, y.real)),
                shrink = call(l, KJ_BUILTIN_EXP, kl_fneg(l, mul(l, angle, y.imaginary)));
+  length = kl_select(l, is_plain, length, mul(l, length, scale));
   length = kl_select(l, is_real, length, mul(l, length, shrink));
-  LLVMValueRef phase = mul(l, angle, y.real);
-  phase =
-    kl_select(l, is_real, phase, add(l, phase, mul(l, y.imaginary, call(l, KJ_BUILTIN_LOG, size))));
+  LLVMValueRef phase = mul(l, angle, y.real),
+               log_size = log_of_product(l, size, kl_neg(l, exponent));
+  phase = kl_select(l, is_real, phase, add(l, phase, mul(l, y.imaginary, log_size)));
   complex_value w = { mul(l, length, call(l, KJ_BUILTIN_COS, phase)),
                       mul(l, length, call(l, KJ_BUILTIN_SIN, phase)) };
   LLVMValueRef from_zero = kl_and(l, is_zero(l, size), is_above(l, y.real, zero)),
