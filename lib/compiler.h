@@ -224,6 +224,7 @@ typedef enum kj_failure_kind {
   KJ_FAILURE_RACE,
   KJ_FAILURE_VIEW_SIZE,
   KJ_FAILURE_VIEW_START,
+  KJ_FAILURE_STEP,
   KJ_FAILURE_INTERRUPTED,
   KJ_FAILURE_KIND_COUNT
 } kj_failure_kind;

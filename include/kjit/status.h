@@ -92,7 +92,8 @@ typedef enum kjit_failure {
   KJIT_FAILURE_RACE = 7,          /* an access that races with another thread's */
   KJIT_FAILURE_VIEW_SIZE = 8,     /* a `view` or `reshape` of more bytes than there are */
   KJIT_FAILURE_VIEW_START = 9,    /* a `view` that is not aligned */
-  KJIT_FAILURE_INTERRUPTED = 10   /* it was interrupted */
+  KJIT_FAILURE_INTERRUPTED = 10,  /* it was interrupted */
+  KJIT_FAILURE_STEP = 11          /* a `range` whose step is 0 */
 } kjit_failure;
 
 /* One message. A remark is advice: "computed in f64 although no argument is f64". */
@@ -195,7 +196,7 @@ enum {
   KJIT_CHECK_NONE = 0,
   /* indices of arrays */
   KJIT_CHECK_BOUNDS = 1,
-  /* divisions by 0, of integers and floats */
+  /* divisions by 0, of integers and floats; a `range` whose step is 0 */
   KJIT_CHECK_DIVISION = 2,
   /* `assert` */
   KJIT_CHECK_ASSERT = 4,
@@ -209,7 +210,8 @@ enum {
   KJIT_CHECK_RACES = 32,
   /* all of them */
   KJIT_CHECK_ALL = 63,
-  /* divisions of integers by 0, which without it give 0: half of KJIT_CHECK_DIVISION */
+  /* divisions of integers by 0, which without it give 0, and a `range` whose step is 0, which
+     without it has no iterations: half of KJIT_CHECK_DIVISION */
   KJIT_CHECK_INTEGER_DIVISION = 64,
   /* divisions of floats and complex numbers by 0, which without it give an infinity or NaN: the
      other half */

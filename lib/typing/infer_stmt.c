@@ -95,6 +95,22 @@ kt_level kt_level_of_list(const kt_scope *s, const kt_exprs *values)
   return level;
 }
 
+/* Where divisions are checked, a step of 0 that only the run shows is a failure of its own. A
+ * division by the step stands for it, so that each pass treats it as the other checks. */
+static void check_step(kt_scope *s, kt_stmt *loop, kj_location location)
+{
+  kjit_type type = loop->step->type;
+  if (kt_is_constant(loop->step) || !kt_checks_divisor(s->c, type)) return;
+  loop->first = kt_keep_value(s, loop->first);
+  loop->stop = kt_keep_value(s, loop->stop);
+  loop->step = kt_keep_value(s, loop->step);
+  kt_expr *division = kt_make_binary(s, KJIT_OP_FLOORDIV, kt_new_integer(s, type, 0, location),
+                                     kt_copy_texpr(s, loop->step), location);
+  KJ_ASSERT(division->kind == KJ_T_BINARY && division->op == KJIT_OP_FLOORDIV);
+  division->is_step = true;
+  kt_drop_value(s, division);
+}
+
 static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
 {
   if (stmt->decls.count != 1)
@@ -114,6 +130,7 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
                                  : kt_new_integer(s, type, 1, stmt->location);
   if (kt_is_constant(loop->step) && loop->step->integer == 0)
     kt_fail(s->c, values->items[2]->location, KJIT_ERROR_TYPE, "the step of `range` is 0");
+  check_step(s, loop, stmt->location);
   const ki_decl *decl = stmt->decls.items[0];
   loop->unroll = kt_infer_unroll(s, stmt);
   loop->var = kt_add_variable(s, KJ_V_LOOP, decl->name, type, decl->location, level);

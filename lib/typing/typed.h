@@ -216,6 +216,7 @@ struct kt_expr {
   bool is_left_out;
   kt_proof proof; /* of is_checked */
   bool is_power;  /* BINARY DIV: made of `**`, so its divisor is not checked */
+  bool is_step;   /* BINARY FLOORDIV by the step of a `range`: made for the check alone */
   bool is_wrap;   /* COND: index .z, which counts from the end where it is negative; see range.c */
   /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
    * (native/support_routines.h) */

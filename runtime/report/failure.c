@@ -138,6 +138,12 @@ static void say_view_start(kj_buffer *text, const site *site, const kj_failure_r
                    record->values[0], record->values[1]);
 }
 
+static void say_step(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)site, (void)record;
+  kj_append_text(text, "the step of `range` is 0");
+}
+
 static void say_interrupted(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)site, (void)record;
@@ -154,6 +160,7 @@ static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *)
   [KJ_FAILURE_RACE] = say_race,
   [KJ_FAILURE_VIEW_SIZE] = say_view_size,
   [KJ_FAILURE_VIEW_START] = say_view_start,
+  [KJ_FAILURE_STEP] = say_step,
   [KJ_FAILURE_INTERRUPTED] = say_interrupted
 };
 
@@ -166,6 +173,7 @@ static const kjit_failure failure_of[] = { [KJ_FAILURE_RAISE] = KJIT_FAILURE_RAI
                                            [KJ_FAILURE_RACE] = KJIT_FAILURE_RACE,
                                            [KJ_FAILURE_VIEW_SIZE] = KJIT_FAILURE_VIEW_SIZE,
                                            [KJ_FAILURE_VIEW_START] = KJIT_FAILURE_VIEW_START,
+                                           [KJ_FAILURE_STEP] = KJIT_FAILURE_STEP,
                                            [KJ_FAILURE_INTERRUPTED] = KJIT_FAILURE_INTERRUPTED };
 _Static_assert(sizeof failure_of / sizeof *failure_of == KJ_FAILURE_KIND_COUNT, "all kinds");
 

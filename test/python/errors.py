@@ -273,6 +273,20 @@ def halves(r, n, x):
     r[1] = 1.0 / x
 
 
+@kjit.jit(checks="integer-division")
+def steps(r, step):
+    for i in range(0, 5, step):
+        r[0] += 1
+
+
+walked = np.zeros(1, np.int32)
+steps[1, 1](walked, 2)
+assert walked[0] == 3, walked
+try:
+    steps[1, 1](walked, 0)
+    assert False, "a step of 0 went unnoticed"
+except ValueError as error:
+    assert isinstance(error, kjit.KernelError) and "range() arg 3 must not be zero" in str(error), error
 quotients = np.zeros(2, np.float32)
 halves[1, 1](quotients, 3, np.float32(0))
 assert quotients[0] == 1 and np.isinf(quotients[1]), quotients

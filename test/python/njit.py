@@ -245,6 +245,16 @@ for function, text in ((carried, "goes from one iteration"), (behind, "is used b
                        (allocates, "nothing that a kernel can use")):
     error = refused(kjit.SourceError, text, function, x.copy(), parallel=True)
     assert error.file == __file__ and function.__code__.co_firstlineno < error.line < function.__code__.co_firstlineno + 6, error
+def strides(first, stop, step):
+    total = 0
+    for i in range(first, stop, step):
+        total += (i & 15) + 1
+    return total
+
+
+for ends in ((0, 5, 2), (7, -4, -3), (0, 5, -1), (3, 3, 2**62), (-(2**62), 2**62, 2**62), (5, 0, -(2**63))):
+    check(strides, *ends)
+refused(ValueError, "range() arg 3 must not be zero", strides, 0, 5, 0)
 refused(ZeroDivisionError, "by zero", divides, 1.0, 0.0)
 assert njit(error_model="numpy")(divides)(1.0, 0.0) == math.inf
 assert refused(ZeroDivisionError, "1 // (i - 5)", tested, x.copy(), parallel=True).line == tested.__code__.co_firstlineno + 3

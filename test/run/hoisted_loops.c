@@ -163,12 +163,12 @@ static const char *how(kjit_status status, char *text, size_t size)
   for (size_t i = 1; d && d->severity > KJIT_SEVERITY_ERROR; i++)
     d = kjit_get_diagnostic(context, i);
   if (status == KJIT_OK) return "no failure";
-  const char *message = d ? d->message : "", *at = strstr(message, "index "),
-             *division = strstr(message, "division");
+  static const char *const starts[] = { "index ", "division", "the step" };
+  const char *message = d ? d->message : "", *at = NULL;
+  for (size_t i = 0; i < sizeof starts / sizeof *starts && !at; i++)
+    at = strstr(message, starts[i]);
   snprintf(text, size, "%d at %d:%d: %s", (int)status, d ? (int)d->line : 0, d ? (int)d->column : 0,
-           at         ? at
-           : division ? division
-                      : message);
+           at ? at : message);
   return text;
 }
 

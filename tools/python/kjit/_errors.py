@@ -78,7 +78,8 @@ KernelError = CLASSES["KJIT_ERROR_KERNEL"]
 
 # kjit_failure's numbers, each with the exception of Python that it is, too.
 _RAISE = 1
-FAILURES = {_RAISE: None, 2: AssertionError, 3: IndexError, 4: ZeroDivisionError}
+_STEP = 11
+FAILURES = {_RAISE: None, 2: AssertionError, 3: IndexError, 4: ZeroDivisionError, _STEP: ValueError}
 # (file, line, column) of a `raise` -> its class
 _raised = {}
 # (exception class of Python) -> class that is both it and KernelError
@@ -138,6 +139,8 @@ def make(status, diagnostics):
         if severity == 2:  # a remark is advice about speed
             continue
         place = (file, line, column) if file and line else None
+        if thread and thread[0] == _STEP:
+            message = "range() arg 3 must not be zero"  # as Python says it
         texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
             first, failure = (message, place, quoted), thread
