@@ -1,7 +1,6 @@
 # cmake --install: headers, the two libraries side by side, tools, find_package(kjit), pkg-config, man pages.
 include(CMakePackageConfigHelpers)
 get_property(tools GLOBAL PROPERTY KJIT_TOOLS)
-set_target_properties(kjit kjit-compiler PROPERTIES INSTALL_RPATH "$ORIGIN")
 install(TARGETS kjit EXPORT kjit LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 install(TARGETS kjit-compiler LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_SKIP) # opened by its full name, linked by nobody
 if(tools)

@@ -37,6 +37,12 @@ function(kj_digest_build target)
   target_sources(${target} PRIVATE ${output})
 endfunction()
 
+# kj_set_run_path(target path): where the loader looks for libraries of the target, in the build tree as where it is installed. CMake would otherwise pad the build tree's path with
+# colons, and an empty element between colons is the current directory.
+function(kj_set_run_path target path)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${path}" BUILD_WITH_INSTALL_RPATH ON)
+endfunction()
+
 # kj_hide_symbols(target map): the version script's symbols are exported, nothing else; what is not reachable from them is dropped.
 function(kj_hide_symbols target map)
   set(map ${PROJECT_SOURCE_DIR}/${map})

@@ -58,6 +58,7 @@ if [ -f /usr/lib/clc/nvptx64--.bc ]; then
 fi
 
 tar -C "$out" -czf "$out/kjit.tar.gz" kjit
+python3 scripts/check-elf.py "$out/kjit.tar.gz"
 size_mib=$(du -m "$out/kjit.tar.gz" | cut -f 1)
 echo "bundle: $out/kjit.tar.gz, $size_mib MiB ($(du -sm "$tree" | cut -f 1) MiB unpacked)"
 [ "$size_mib" -le "$limit_mib" ] || { echo "bundle: over $limit_mib MiB" >&2; exit 1; }

@@ -10,6 +10,7 @@ if [ -z "$folder" ]; then
   folder=dist
   scripts/make-packages.sh "$folder"
 fi
+python3 scripts/check-elf.py "$folder"/*.deb
 root=$(mktemp -d)
 trap 'umount "$root/proc" 2> /dev/null || true; rm -rf --one-file-system "$root"' EXIT
 echo "check-packages: a bare root"

@@ -15,4 +15,5 @@ cmake --preset release -B "$build" -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_L
 cmake --build "$build" -j "$(nproc)"
 (cd "$build" && cpack -G DEB -B "$folder" > packages.log 2>&1) || { cat "$build/packages.log" >&2; exit 1; }
 rm -rf "$folder/_CPack_Packages"
+python3 scripts/check-elf.py "$folder"/*.deb
 ls -l "$folder"/*.deb "$folder"/*.ddeb

@@ -13,3 +13,4 @@ if [ -z "$build" ]; then
 fi
 mkdir -p "$folder"
 /usr/bin/env python3 tools/python/make-wheel.py "$build" "$folder"
+/usr/bin/env python3 scripts/check-elf.py "$folder"/*.whl

@@ -1,11 +1,18 @@
 #include "support/paths.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <inttypes.h>
+#include <link.h>
 #include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "support/assert.h"
 
 typedef KJ_LIST(char *) path_list;
 
@@ -84,3 +91,42 @@ bool kj_find_paths(kj_paths *paths, const char *pattern)
 }
 
 void kj_free_paths(kj_paths *paths) { kj_free_arena(&paths->arena); }
+
+/* ---- the folder of this code ---- */
+
+static void append_folder_of(kj_buffer *path, const char *file)
+{
+  const char *slash = strrchr(file, '/');
+  KJ_ASSERT(*file == '/' && slash);
+  kj_append(path, file, (size_t)(slash + 1 - file));
+}
+
+/* Looks for the mapping of the address in /proc/self/maps, where every path is absolute. */
+static void append_mapped_folder(kj_buffer *path, uintptr_t address)
+{
+  char *line = NULL;
+  size_t size_bytes = 0;
+  bool is_found = false;
+  FILE *maps = fopen("/proc/self/maps", "re");
+  while (maps && !is_found && getline(&line, &size_bytes, maps) > 0) {
+    uintptr_t begin, end;
+    const char *file = strchr(line, '/');
+    is_found = sscanf(line, "%" SCNxPTR "-%" SCNxPTR, &begin, &end) == 2 && begin <= address &&
+               address < end;
+    if (is_found && file) append_folder_of(path, file);
+  }
+  free(line);
+  if (maps) fclose(maps);
+}
+
+/* The loader's name of a library is as it was given: relative to an earlier current directory,
+ * perhaps. The name of the program itself is empty. */
+void kj_append_own_folder(kj_buffer *path)
+{
+  static const char anchor = 0;
+  Dl_info info;
+  struct link_map *map = NULL;
+  bool is_known = dladdr1(&anchor, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 && map;
+  if (is_known && map->l_name && *map->l_name == '/') append_folder_of(path, map->l_name);
+  else append_mapped_folder(path, (uintptr_t)&anchor);
+}

@@ -22,4 +22,9 @@ typedef struct kj_paths {
 bool kj_find_paths(kj_paths *paths, const char *pattern);
 void kj_free_paths(kj_paths *paths);
 
+/* Appends the absolute path, with a slash at its end, of the folder of the file that this code is
+ * in: libkjit, or a program that has it inside. Appends nothing if the system does not say. The
+ * folder never depends on the current directory, which may have files of somebody else. */
+void kj_append_own_folder(kj_buffer *path);
+
 #endif

@@ -1,5 +1,4 @@
 /* Libraries of bitcode, libdevice or libclc: found, and what is called of them linked in. */
-#include <dlfcn.h>
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
 #include <llvm-c/Linker.h>
@@ -262,16 +261,14 @@ static kg_bitcode *open_first(const char *pattern)
 /* In a bundle libclc's file lies beside the compiler library. */
 static kg_bitcode *open_beside(const char *name)
 {
-  Dl_info info;
-  const char *reason, *slash;
-  char *path = NULL;
-  if (!dladdr((void *)open_first, &info) || !info.dli_fname ||
-      !(slash = strrchr(info.dli_fname, '/')))
-    return NULL;
-  if (asprintf(&path, "%.*s/clc/%s", (int)(slash - info.dli_fname), info.dli_fname, name) < 0)
-    return NULL;
-  kg_bitcode *library = kg_open_bitcode(path, simplify, &reason);
-  free(path);
+  const char *reason;
+  kj_buffer path = { 0 };
+  kj_append_own_folder(&path);
+  bool is_known = path.length > 0;
+  kj_append_format(&path, "clc/%s", name);
+  kg_bitcode *library =
+    is_known && !path.failed ? kg_open_bitcode(path.text, simplify, &reason) : NULL;
+  kj_free_buffer(&path);
   return library;
 }
 

@@ -2,7 +2,6 @@
  * compiled, and what becomes of one that does not answer. */
 #include "code/child.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -22,6 +21,7 @@
 #include "cpu/cpu.h"
 #include "ir/context.h"
 #include "support/host_process.h"
+#include "support/paths.h"
 
 /* One process. Its messages are what it has written to its standard streams: LLVM's last words. */
 typedef struct child {
@@ -482,17 +482,14 @@ static const kj_compiler_interface child_interface = { .size_bytes = sizeof chil
 
 /* ---- opening ---- */
 
-/* In the folder of libkjit, or of the program that this is in, in a folder of this version's own.
- */
+/* Returns the given path, or that of the program in the folder of libkjit, in a folder for this
+ * version. Without a known folder of libkjit the path begins with a slash and leads nowhere. */
 static char *find_program(const char *given)
 {
-  static const char anchor = 0;
   kj_buffer path = { 0 };
-  Dl_info info;
   if (given) return strdup(given);
-  const char *file = dladdr(&anchor, &info) ? info.dli_fname : NULL,
-             *slash = file ? strrchr(file, '/') : NULL;
-  if (slash) kj_append(&path, file, (size_t)(slash + 1 - file));
+  kj_append_own_folder(&path);
+  if (!path.length) kj_append_text(&path, "/");
   kj_append_format(&path, "kjit-%d.%d.%d/kjit-compile-child", KJIT_VERSION_MAJOR,
                    KJIT_VERSION_MINOR, KJIT_VERSION_PATCH);
   return kj_take_text(&path);

@@ -9,6 +9,7 @@
 #include "code/child.h"
 #include "code/compile_thread.h"
 #include "code/disk.h"
+#include "support/paths.h"
 
 static void *try_open(const char *path, kj_buffer *reasons)
 {
@@ -19,22 +20,17 @@ static void *try_open(const char *path, kj_buffer *reasons)
   return NULL;
 }
 
-/* In the folder of the library, or program, that this function is in; empty: nobody knows where. */
-static void find_beside(kj_buffer *path)
+/* Appends the path of the compiler in the folder of libkjit; nothing if that folder is unknown. */
+static void append_path_beside(kj_buffer *path)
 {
-  static const char anchor = 0;
-  Dl_info info;
-  if (!dladdr(&anchor, &info) || !info.dli_fname) return;
-  const char *slash = strrchr(info.dli_fname, '/');
-  if (slash) kj_append(path, info.dli_fname, (size_t)(slash + 1 - info.dli_fname));
-  else kj_append_text(path, "./");
-  kj_append_text(path, kj_compiler_file);
+  kj_append_own_folder(path);
+  if (path->length) kj_append_text(path, kj_compiler_file);
 }
 
 static void *open_beside(kj_buffer *reasons)
 {
   kj_buffer path = { 0 };
-  find_beside(&path);
+  append_path_beside(&path);
   void *library = path.length && !path.failed ? try_open(path.text, reasons) : NULL;
   reasons->failed |= path.failed;
   kj_free_buffer(&path);
@@ -123,7 +119,7 @@ bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity)
   }
   const char *given = runtime->context->config.compiler_path;
   kj_buffer beside = { 0 };
-  if (!given) find_beside(&beside);
+  if (!given) append_path_beside(&beside);
   const char *path = given ? given : beside.failed ? NULL : beside.text;
   bool is_identified = path && kj_identify_file(path, identity);
   kj_free_buffer(&beside);

@@ -204,15 +204,12 @@ static bool identify_math_library(const char *given_path, kj_digest *sum)
   }
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
     if (!add_pattern(sum, patterns[i])) return false;
-  Dl_info info;
-  const char *slash = dladdr((const void *)add_pattern, &info) && info.dli_fname
-                        ? strrchr(info.dli_fname, '/')
-                        : NULL;
-  if (!slash) return true;
   kj_buffer beside = { 0 };
-  kj_append_format(&beside, "%.*s/clc/nvptx64--.bc", (int)(slash - info.dli_fname), info.dli_fname);
+  kj_append_own_folder(&beside);
+  bool has_folder = beside.length > 0;
+  kj_append_text(&beside, "clc/nvptx64--.bc");
   bool is_known = !beside.failed;
-  if (is_known) add_file(sum, beside.text);
+  if (is_known && has_folder) add_file(sum, beside.text);
   kj_free_buffer(&beside);
   return is_known;
 }

@@ -36,12 +36,13 @@ static char *executable_in(const char *folder, size_t length, const char *below,
   return NULL;
 }
 
+/* Relative folders, and empty ones, lead into the current directory, which may be anybody's. */
 static char *find_on_path(const char *name)
 {
   char *path = NULL;
   for (const char *at = secure_getenv("PATH"); at && *at && !path;) {
     size_t length = strcspn(at, ":");
-    path = length ? executable_in(at, length, "", name) : NULL;
+    path = *at == '/' ? executable_in(at, length, "", name) : NULL;
     at += length + (at[length] == ':');
   }
   return path;
@@ -50,7 +51,7 @@ static char *find_on_path(const char *name)
 static char *find_in_toolkit(const char *variable, const char *name)
 {
   const char *folder = secure_getenv(variable);
-  return folder && *folder ? executable_in(folder, strlen(folder), "/bin", name) : NULL;
+  return folder && *folder == '/' ? executable_in(folder, strlen(folder), "/bin", name) : NULL;
 }
 
 /* The one that the machine calls its toolkit, else the last by name. */

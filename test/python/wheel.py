@@ -22,6 +22,17 @@ except ImportError:
     pip = False
 subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", *([] if pip else ["--without-pip"]), environment], check=True)
 python = os.path.join(environment, "bin/python3")
+# No library of the current directory runs: the loader does not look there for any that kjit needs or opens.
+hostile = os.path.join(scratch, "hostile")
+os.mkdir(hostile)
+with open(os.path.join(hostile, "here.c"), "w") as file:
+    file.write("""#include <unistd.h>
+__attribute__((constructor)) static void run(void) { static const char text[] = "code of the current directory runs\\n"; _exit(write(2, text, sizeof text - 1) ? 77 : 78); }
+""")
+subprocess.run(["cc", "-shared", "-fPIC", "here.c", "-o", "libcuda.so.1"], check=True, cwd=hostile)
+for name in ("libm.so.6", "libmvec.so.1", "libz.so.1", "libzstd.so.1", "libkjit.so.0", "libkjit-compiler.so." + os.path.basename(wheel).split("-")[1]):
+    shutil.copy(os.path.join(hostile, "libcuda.so.1"), os.path.join(hostile, name))
+
 clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 if pip:
     subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--disable-pip-version-check", wheel], check=True, env=clean)
@@ -49,5 +60,5 @@ twice(x)
 assert x.tolist() == [0, 2, 4, 6, 8] and (sys.argv[1] + "/lib") in open("/proc/self/maps").read()
 print("import kjit: %.1f ms" % (1000 * took))
 """)
-subprocess.run([python, program, environment], check=True, env=clean)
+subprocess.run([python, program, environment], check=True, env=clean, cwd=hostile)
 shutil.rmtree(scratch)

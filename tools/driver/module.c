@@ -90,11 +90,13 @@ static bool bind_library(tool_error *error, kjit_context *context, const char *n
 {
   kjit_module *bound = NULL;
   void (*function)(void);
-  /* the loader looks elsewhere for a name without a slash: libm.so.6 */
-  char *here = tool_format("./%s", path);
-  void *library =
-    dlopen(strchr(path, '/') || access(here, F_OK) != 0 ? path : here, RTLD_NOW | RTLD_LOCAL);
-  free(here);
+  /* The loader looks for a name without a slash, such as libm.so.6, in the folders of the system.
+   * The current directory, which may be anybody's, is not one of them. */
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library && !strchr(path, '/') && access(path, F_OK) == 0)
+    return tool_fail(error, TOOL_EXIT_FILE,
+                     "--extern: %s; for the file in the current directory write ./%s", dlerror(),
+                     path);
   if (!library) return tool_fail(error, TOOL_EXIT_FILE, "--extern: %s", dlerror());
   *(void **)&function = dlsym(library, name);
   if (!function)
