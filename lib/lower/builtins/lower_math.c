@@ -27,13 +27,39 @@ LLVMValueRef kl_lower_rsqrt(kl_lowering *l, const kt_expr *expr)
   return kl_from_compute(l, expr->type, l->target->rsqrt(l, compute_arg(l, expr, 0)));
 }
 
+/* The library's function for the orders 0 to KL_LOW_ORDERS, for which it takes a short time. A
+ * negative order must not reach the library either: there it takes as long as a high one. */
+static LLVMValueRef low_bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLVMValueRef x)
+{
+  LLVMValueRef args[] = { kl_intrinsic2(l, "llvm.smax", n, kl_const32(l, 0)), x };
+  return l->target->math(l, id, args, 2, LLVMTypeOf(x));
+}
+
+static LLVMValueRef bessel(kl_lowering *l, ki_builtin_id id, LLVMValueRef n, LLVMValueRef x)
+{
+  LLVMValueRef limit = kl_const32(l, KL_LOW_ORDERS), values[2];
+  if (LLVMIsAConstantInt(n) && LLVMConstIntGetSExtValue(n) <= KL_LOW_ORDERS)
+    return low_bessel(l, id, n, x);
+  LLVMBasicBlockRef high = kl_new_block(l, "high"), low = kl_new_block(l, "low"),
+                    end = kl_new_block(l, "bessel"), from[2];
+  kl_go_on_if(l, kl_icmp(l, LLVMIntSGT, n, limit), high, low);
+  values[0] = kl_build_high_bessel(l, id == KJ_BUILTIN_YN, n, x);
+  from[0] = kl_here(l);
+  kl_br(l, end);
+  kl_move_to(l, low);
+  values[1] = low_bessel(l, id, n, x);
+  from[1] = kl_here(l);
+  kl_go_on_in(l, end);
+  return kl_join(l, values[0], from[0], values[1], from[1]);
+}
+
 /* n, x. The C library and CUDA's differ below 0: not a number on both targets. */
 LLVMValueRef kl_lower_bessel(kl_lowering *l, const kt_expr *expr)
 {
   KJ_ASSERT(expr->args.count == 2);
-  LLVMValueRef n = kl_lower_expr(l, expr->args.items[0]), args[2] = { n, compute_arg(l, expr, 1) };
-  LLVMTypeRef type = LLVMTypeOf(args[1]);
-  LLVMValueRef value = l->target->math(l, expr->builtin->id, args, 2, type);
+  LLVMValueRef n = kl_lower_expr(l, expr->args.items[0]), x = compute_arg(l, expr, 1);
+  LLVMTypeRef type = LLVMTypeOf(x);
+  LLVMValueRef value = bessel(l, expr->builtin->id, n, x);
   LLVMValueRef is_defined = kl_icmp(l, LLVMIntSGE, n, kl_const32(l, 0));
   return kl_from_compute(l, expr->type, kl_select(l, is_defined, value, LLVMConstReal(type, NAN)));
 }
