@@ -41,6 +41,20 @@ def long_range(rng):
 
 
 @kind("endless", ENDS)
+def long_calls(rng):
+    """Functions of libraries, which no interrupt reaches, with the arguments that take them longest."""
+    order = rng.choice(["2147483647", "-2147483648i64", "i32(h)", "2147483647 - n", "n * 16777259", "257", "256"])
+    argument = rng.choice(["1e10", "2147483647.0", "f64(h)", "1e300", "1e-300", "5e-324", "-3e9", "0.0", "inf", "x[1] + 2147480000"])
+    argument = "f64(%s)" % argument
+    call = rng.choice([
+        "jn(%s, %s)" % (order, argument), "yn(%s, %s)" % (order, argument), "jn(%s, f32(%s))" % (order, argument), "yn(%s, f32(%s))" % (order, argument),
+        "fmod(f64(1e308), %s)" % argument, "remainder(f64(1e308), %s)" % argument, "fmod(%s, f64(5e-324))" % argument, "lgamma(%s)" % argument, "tgamma(%s)" % argument, "sin(%s) + tan(%s)" % (argument, argument),
+        "pow(%s, %s)" % (argument, argument), "f64(h ** h)", "f64((h + 1) ** (h - 7))", "erfinv(%s)" % argument, "normcdfinv(%s)" % argument, "erfcx(%s)" % argument, "hypot(%s, f64(1e300))" % argument,
+    ])
+    return Kernel("kernel k(r, x, n, h) { while true { x[threadIdx.x & 255] += f32(%s) } }" % call, arguments="rxnh", **shape(rng))
+
+
+@kind("endless", ENDS)
 def nested_ranges(rng):
     depth = rng.randint(5, 9)
     names = ["i%d" % d for d in range(depth)]
