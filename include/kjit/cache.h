@@ -8,8 +8,11 @@
  * remarks of the compiler come when it compiles, not when code comes from the disk. Any number of
  * processes and versions of kjit may share a directory; a context without a disk cache (directory
  * "", or no home directory) is one with an empty one. kjit_get_statistics counts hits and misses.
- * What lies there is run as it is, and checksums keep out accidents only. So an entry is used only
- * where this user or root owns it and nobody else can write it; others are misses and stay.
+ * What lies there is run as it is, and checksums keep out accidents only. So the directory is used
+ * only if this user or root owns it and neither its group nor others can write to it, sticky or not;
+ * the same holds for each entry. Other directories and entries are misses: kjit neither reads nor
+ * writes nor removes anything there. A link is followed, and its target is what counts. The folders
+ * above the directory do not count.
  * Directories and files that kjit makes are the user's alone. A program with other rights than its
  * caller's (setuid) has no default directory. */
 #ifndef KJIT_CACHE_H
@@ -38,7 +41,7 @@ typedef struct kjit_cache_entry {
 KJIT_API const char *kjit_get_cache_directory(kjit_context *context);
 /* Calls visit for every file of the cache, least recently used first; visit may remove the file
  * that it is called for. Reads every file and does not count as using it. A directory that does not
- * exist is empty. Errors: IO, MEMORY. */
+ * exist is empty. Errors: IO, also for a directory that others can write to; MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_visit_cache(
   kjit_context *context, void (*visit)(void *user, const kjit_cache_entry *entry), void *user);
 /* Removes one file by its name. Errors: ARGUMENT when it is no name of an entry, IO when it is not

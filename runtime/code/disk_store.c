@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <kjit/cache.h>
 #include <signal.h>
 #include <stdio.h>
@@ -78,12 +77,39 @@ bool kj_can_publish(const kj_disk *disk)
 
 /* ---- files ---- */
 
-/* False: no system call takes a path that long. */
-static bool find_path(const kj_disk *disk, const char *name, char path[PATH_MAX])
+/* What lies in the directory is run: files and the directory have to belong to this user or to
+ * root, and nobody else may write to them. Checksums are no protection against an attacker. The
+ * folders above the directory do not matter: who exchanges the directory can only put one there
+ * that belongs to this user or to root. */
+static bool is_trusted(const struct stat *info)
 {
-  KJ_ASSERT(disk->directory && !strchr(name, '/'));
-  int length = snprintf(path, PATH_MAX, "%s/%s", disk->directory, name);
-  return length > 0 && length < PATH_MAX;
+  return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* Files are opened relative to the directory that was looked at. -1: errno says why, EPERM if
+ * others can write to the directory. */
+static int open_directory(const kj_disk *disk)
+{
+  struct stat info;
+  KJ_ASSERT(disk->directory);
+  int directory = open(disk->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0 || (!fstat(directory, &info) && is_trusted(&info))) return directory;
+  close(directory);
+  errno = EPERM;
+  return -1;
+}
+
+static bool can_others_write(const kj_disk *disk)
+{
+  struct stat info;
+  return !stat(disk->directory, &info) && S_ISDIR(info.st_mode) && !is_trusted(&info);
+}
+
+static void close_directory(int directory)
+{
+  int failure = errno;
+  if (directory >= 0) close(directory);
+  errno = failure;
 }
 
 static bool is_entry_name(const char *name);
@@ -133,13 +159,6 @@ static bool read_all(int file, char *bytes, size_t size_bytes)
   return true;
 }
 
-/* An entry is code that will run: it has to be this user's or root's, and nobody else's to write.
- * Checksums are no protection against those who mean it. */
-static bool is_trusted(const struct stat *info)
-{
-  return (info->st_uid == geteuid() || info->st_uid == 0) && !(info->st_mode & (S_IWGRP | S_IWOTH));
-}
-
 /* IO: there is no such file, or not for this user. */
 static kjit_status read_open_file(int file, bool is_use, void **bytes, size_t *size_bytes)
 {
@@ -158,9 +177,10 @@ static kjit_status read_open_file(int file, bool is_use, void **bytes, size_t *s
 static kjit_status read_file(kj_disk *disk, const char *name, bool is_use, void **bytes,
                              size_t *size_bytes)
 {
-  char path[PATH_MAX];
+  int directory = open_directory(disk);
   int file =
-    find_path(disk, name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    directory >= 0 ? openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+  close_directory(directory);
   if (file < 0) return KJIT_ERROR_IO;
   kjit_status status = read_open_file(file, is_use, bytes, size_bytes);
   /* used now; on a file of somebody else it stays as it is */
@@ -171,8 +191,10 @@ static kjit_status read_file(kj_disk *disk, const char *name, bool is_use, void 
 
 static bool remove_disk_file(kj_disk *disk, const char *name)
 {
-  char path[PATH_MAX];
-  return find_path(disk, name, path) && !unlink(path);
+  int directory = open_directory(disk);
+  bool is_removed = directory >= 0 && !unlinkat(directory, name, 0);
+  close_directory(directory);
+  return is_removed;
 }
 
 /* ---- writing ---- */
@@ -193,32 +215,32 @@ static bool make_directory(const char *directory)
   return is_made;
 }
 
+enum { UNFINISHED_NAME_BYTES = sizeof unfinished_prefix + UNFINISHED_DIGITS };
+
 /* A file with a name that nobody else has; -1: it cannot be made. */
-static int open_unfinished(const kj_disk *disk, char path[PATH_MAX])
+static int open_unfinished(int directory, char name[UNFINISHED_NAME_BYTES])
 {
   uint64_t number = 0;
-  char name[sizeof unfinished_prefix + UNFINISHED_DIGITS];
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
     number = kj_clock_ns() ^ (uint64_t)getpid() << 40 ^ (uint64_t)(uintptr_t)&number;
-  snprintf(name, sizeof name, "%s%0*llx", unfinished_prefix, UNFINISHED_DIGITS,
+  snprintf(name, UNFINISHED_NAME_BYTES, "%s%0*llx", unfinished_prefix, UNFINISHED_DIGITS,
            (unsigned long long)number);
-  if (find_path(disk, name, path)) return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  errno = ENAMETOOLONG;
-  return -1;
+  return openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
 /* *refusal: 0, or why no file could be made there. */
-static bool write_file(const kj_disk *disk, const char *path, const void *bytes, size_t size_bytes,
+static bool write_file(const kj_disk *disk, const char *name, const void *bytes, size_t size_bytes,
                        int *refusal)
 {
-  char unfinished[PATH_MAX];
-  int file = open_unfinished(disk, unfinished);
+  char unfinished[UNFINISHED_NAME_BYTES];
+  int directory = open_directory(disk),
+      file = directory >= 0 ? open_unfinished(directory, unfinished) : -1;
   *refusal = file >= 0 ? 0 : errno;
-  if (file < 0) return false;
-  bool is_written = kj_write_quietly(file, bytes, size_bytes);
-  is_written = !close(file) && is_written;
-  if (is_written) is_written = !rename(unfinished, path);
-  if (!is_written) (void)unlink(unfinished);
+  bool is_written = file >= 0 && kj_write_quietly(file, bytes, size_bytes);
+  if (file >= 0) is_written = !close(file) && is_written;
+  if (is_written) is_written = !renameat(directory, unfinished, directory, name);
+  if (file >= 0 && !is_written) (void)unlinkat(directory, unfinished, 0);
+  close_directory(directory);
   return is_written;
 }
 
@@ -258,7 +280,9 @@ kjit_status kj_list_disk(kj_disk *disk, kj_disk_file **files, size_t *count)
   size_t capacity = 0;
   *files = NULL;
   *count = 0;
-  DIR *directory = opendir(disk->directory);
+  int opened = open_directory(disk);
+  DIR *directory = opened >= 0 ? fdopendir(opened) : NULL;
+  if (!directory) close_directory(opened);
   if (!directory)
     return errno == ENOENT || errno == ENOTDIR ? KJIT_OK
            : errno == ENOMEM                   ? KJIT_ERROR_MEMORY
@@ -323,10 +347,12 @@ static bool is_usage_file(int file)
 /* Nobody waits for the lock; -1: somebody has it, or there is no such file to be had. */
 static int lock_usage(const kj_disk *disk)
 {
-  char path[PATH_MAX];
-  int file = find_path(disk, usage_name, path)
-               ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600)
+  int directory = open_directory(disk);
+  int file = directory >= 0
+               ? openat(directory, usage_name,
+                        O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600)
                : -1;
+  close_directory(directory);
   if (file < 0 || (is_usage_file(file) && !flock(file, LOCK_EX | LOCK_NB))) return file;
   close(file);
   return -1;
@@ -463,13 +489,11 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
   }
   name_entry(key->digest, name);
   void *bytes = kj_can_publish(disk) ? kj_pack_entry(key, compiler, code, &size_bytes) : NULL;
-  char path[PATH_MAX];
-  if (bytes && find_path(disk, name, path) && size_bytes <= most_bytes &&
-      size_bytes <= disk->limit_bytes) {
+  if (bytes && size_bytes <= most_bytes && size_bytes <= disk->limit_bytes) {
     int refusal;
-    bool is_published = write_file(disk, path, bytes, size_bytes, &refusal);
+    bool is_published = write_file(disk, name, bytes, size_bytes, &refusal);
     if (refusal && make_directory(disk->directory))
-      is_published = write_file(disk, path, bytes, size_bytes, &refusal);
+      is_published = write_file(disk, name, bytes, size_bytes, &refusal);
     else if (refusal == ENOENT) refusal = errno; /* why the directory could not be made */
     if (is_published) account(disk, size_bytes);
     if (is_lasting(refusal)) atomic_store_explicit(&disk->is_read_only, true, memory_order_relaxed);
@@ -492,8 +516,9 @@ static kj_disk *get_disk(kjit_context *context, kj_diagnostics *diagnostics)
 static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *diagnostics)
 {
   if (status == KJIT_ERROR_IO)
-    return kj_error(diagnostics, status, "the directory of the disk cache cannot be read: %s",
-                    disk->directory);
+    return kj_error(diagnostics, status, "the directory of the disk cache cannot be read: %s%s",
+                    disk->directory,
+                    can_others_write(disk) ? ": it is not used, as others can write to it" : "");
   return status == KJIT_OK ? KJIT_OK : kj_error(diagnostics, status, "out of memory");
 }
 
