@@ -214,7 +214,7 @@ typedef struct kjit_launch_config {
    * that one's. 1: the calling thread runs it */
   uint32_t cpu_threads;
   /* not 0: the launch is interrupted when so much time has gone by since it was queued, which is
-   * after its code was compiled; needs kjit_config.interruptible */
+   * after its code was compiled; needs kjit_config.interruptible. KJIT_NO_LIMIT: any time */
   uint64_t time_limit_ns;
   /* what interrupts the launch, in place of its stream; kept until it has ended; NULL: the stream
    */

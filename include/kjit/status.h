@@ -352,7 +352,7 @@ typedef struct kjit_config {
    * installed with libkjit */
   const char *compile_child_path;
   /* that a child process may take for one compilation; then it is killed, and the compilation
-   * fails. Default 0: 600 s */
+   * fails. Default 0: 600 s. KJIT_NO_LIMIT: any time */
   uint64_t compile_child_limit_ns;
   /* not 0: LLVM and the assembler of the CUDA driver run in child processes that stay, as many as
    * compile at once: a crash there is KJIT_ERROR_COMPILER_LOST of one compilation, and the next one
@@ -373,7 +373,7 @@ typedef struct kjit_config {
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an
  * executor without run, a device_allocator without both its functions, a cache_store without load,
- * a trust or bits of checks that are unknown): there is no context to ask why, but on_diagnostic
+ * a trust, a debug or bits of checks that are unknown): there is no context to ask why, but on_diagnostic
  * is told. Nobody is told of a size_bytes that is 0: config is not read at all then. */
 KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
                                                     kjit_context **context);

@@ -198,6 +198,13 @@ kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t c
                       checks, checks & ~known);
 }
 
+kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug debug)
+{
+  if ((unsigned)debug <= KJIT_DEBUG_FULL) return KJIT_OK;
+  return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: the debug %d is none of kjit_debug", call,
+                      (int)debug);
+}
+
 /* The configuration, and what it points to, become the context's own. What a host brings has to be
  * whole: a function that is missing would only be found when it is called. */
 static kjit_status read_config(kjit_context *made, const kjit_config *given)
@@ -228,6 +235,7 @@ static kjit_status read_config(kjit_context *made, const kjit_config *given)
   KJ_TRY(ki_read_limits(made, call, config->compile_limits, NULL, &made->compile_limits));
   config->compile_limits = &made->compile_limits;
   KJ_TRY(ki_verify_checks(made, call, config->checks));
+  KJ_TRY(ki_verify_debug(made, call, config->debug));
   if (ki_is_trust(config->trust)) return KJIT_OK;
   return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: the trust %d is none of kjit_trust", call,
                       (int)config->trust);

@@ -64,6 +64,7 @@ static inline bool ki_is_forked(const kjit_context *context)
 bool ki_is_trust(kjit_trust trust); /* for numbers from a host */
 /* Checks from a host: a bit that is unknown would be a check that is not made. Errors: MISUSE. */
 kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t checks);
+kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug debug);
 /* Whether sources of whom nobody has said anything are guests'. */
 static inline bool ki_trusts_nobody(const kjit_context *context)
 {

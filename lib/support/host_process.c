@@ -120,3 +120,9 @@ uint64_t kj_clock_ns(void)
   clock_gettime(CLOCK_MONOTONIC, &time);
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
+
+uint64_t kj_deadline_ns(uint64_t limit_ns)
+{
+  uint64_t deadline;
+  return __builtin_add_overflow(kj_clock_ns(), limit_ns, &deadline) ? UINT64_MAX : deadline;
+}

@@ -44,5 +44,8 @@ bool kj_write_quietly(int file, const void *bytes, size_t size_bytes);
 
 /* For times, and for the events of the CPU. */
 uint64_t kj_clock_ns(void);
+/* The time of the clock when limit_ns have gone by. For a limit that the clock cannot reach it is
+ * UINT64_MAX, which is never. Every limit that a host gives goes through this. */
+uint64_t kj_deadline_ns(uint64_t limit_ns);
 
 #endif

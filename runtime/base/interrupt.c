@@ -262,8 +262,7 @@ static kjit_status begin_limited(struct kj_interrupts *all, kj_interrupt_slot li
                                  uint64_t time_limit_ns, kj_diagnostics *diagnostics,
                                  kj_interruptible_launch *launch)
 {
-  uint64_t deadline;
-  if (__builtin_add_overflow(kj_clock_ns(), time_limit_ns, &deadline)) deadline = UINT64_MAX - 1;
+  uint64_t deadline = kj_deadline_ns(time_limit_ns);
   KJ_TRY(start_watchdog(all, diagnostics));
   KJ_TRY(take(all, diagnostics, &launch->own));
   slot *own = slot_of(all, launch->own);

@@ -225,7 +225,7 @@ static bool send_start(const children *all, const child *c)
   kj_child_start start = { config->compiler_path, config->libdevice_path, (uint32_t)config->debug };
   kj_buffer bytes = { 0 };
   bool is_packed = kj_pack_start(&start, &bytes);
-  if (is_packed) (void)send_message(&(exchange){ c, kj_clock_ns() + all->limit_ns }, &bytes);
+  if (is_packed) (void)send_message(&(exchange){ c, kj_deadline_ns(all->limit_ns) }, &bytes);
   kj_free_buffer(&bytes);
   return is_packed;
 }
@@ -390,7 +390,7 @@ static kjit_status ask(children *all, const kj_child_request *request, errand e,
   child *c = take_child(all, diagnostics);
   outcome how = NOT_BEGUN;
   while (c) {
-    how = converse(&(exchange){ c, kj_clock_ns() + all->limit_ns }, &bytes, &answer, &answer_bytes);
+    how = converse(&(exchange){ c, kj_deadline_ns(all->limit_ns) }, &bytes, &answer, &answer_bytes);
     if (how != NOT_BEGUN || !c->has_served) break;
     c = replace_child(all, c, diagnostics);
   }

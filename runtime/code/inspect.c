@@ -267,9 +267,7 @@ static kjit_status compile_as(const char *call, kjit_kernel *kernel, const char 
   KJ_TRY(read_options(context, call, options, &read, &limits));
   if (read.after_pass && stage != KJIT_STAGE_TYPED)
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: after_pass is for the stage TYPED", call);
-  if ((unsigned)read.debug > KJIT_DEBUG_FULL)
-    return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no debug %d", call,
-                        (int)read.debug);
+  KJ_TRY(ki_verify_debug(context, call, read.debug));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };
   kjit_status status = compile(kernel, signature, symbol, &read, stage, &diagnostics, &made);

@@ -249,7 +249,7 @@ static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_bu
 {
   pid_t child;
   outcome how = { 0 };
-  uint64_t deadline_ns = kj_clock_ns() + (uint64_t)process->limit_ms * 1000000;
+  uint64_t deadline_ns = kj_deadline_ns((uint64_t)process->limit_ms * 1000000);
   KJ_ASSERT(!process->has_result == (e->result < 0));
   int files[] = { -1, e->out[1], e->err[1], e->input, e->result };
   int failure =

@@ -385,7 +385,7 @@ static void test_compile(void **state)
   options.debug = (kjit_debug)7;
   assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes),
                    KJIT_ERROR_MISUSE);
-  assert_string_equal(last_message(context), "kjit_compile: there is no debug 7");
+  assert_string_equal(last_message(context), "kjit_compile: the debug 7 is none of kjit_debug");
   options.debug = KJIT_DEBUG_NONE;
   options.target = "cpu";
   assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes),
