@@ -148,6 +148,46 @@ KJIT_API KJIT_CHECK kjit_status kjit_parse_module_with(kjit_context *context,
                                                        const kjit_parse_options *options,
                                                        const char *name, const char *text,
                                                        size_t size_bytes, kjit_module **module);
+/* How a text is parsed that is one expression. */
+typedef struct kjit_expression_options {
+  uint32_t size_bytes; /* sizeof(kjit_expression_options), set by the host */
+  kjit_trust trust;    /* who wrote the text; KJIT_TRUST_DEFAULT means KJIT_TRUST_GUEST here */
+  const char *name;    /* of the text in messages; default NULL: "expression" */
+  /* The func's name, which the texts of kernels and messages show; default NULL: "expression". */
+  const char *function_name;
+  /* The names of the func's parameters, in their order: parameter_count of them. Each is a name of
+   * the kernel IR, and none comes twice. A parameter hides a built-in of the same name. */
+  const char *const *parameters;
+  /* The type of each parameter, KJIT_ANY for one that takes any type. Default NULL: all of them take
+   * any type. */
+  const kjit_type *types;
+  uint32_t parameter_count; /* of parameters; default 0 */
+  uint32_t reserved;        /* 0 */
+} kjit_expression_options;
+
+/* Parses a text that is one expression, such as a formula that a user has typed, and returns a func
+ * of the given parameters that computes it: `a * x + b` for the parameters a, x and b. The func is
+ * handed to maps, to algorithms as an operator, and to func parameters of kernels.
+ *
+ * The text is never part of another text, so that it cannot end the func and go on with something
+ * else. It is one expression of the kernel IR, over several lines if need be: no statement, no
+ * declaration, no comment, no line directive. It knows the parameters and the built-ins, and calls
+ * only built-ins without effects. Messages name the lines and columns of the text.
+ *
+ * options: NULL for an expression without parameters. Read during the call only, as the text is.
+ * module: a new module with this one func; the caller releases it (kjit_release_module). function:
+ * its func, borrowed from the module. On an error neither is set.
+ *
+ * Any thread, several at once. Errors: SYNTAX (it is no expression, or something follows it), NAME
+ * (it uses an unknown name), TYPE, REFUSED (a built-in with an effect, or what guests may not use),
+ * LIMIT (the memory of kjit_config.compile_limits), MISUSE (a parameter that is no name or comes
+ * twice, a type that is none of a parameter, no such trust, a NULL text, module or function),
+ * MEMORY, FORKED. */
+KJIT_API KJIT_CHECK kjit_status kjit_parse_expression(kjit_context *context,
+                                                      const kjit_expression_options *options,
+                                                      const char *text, size_t size_bytes,
+                                                      kjit_module **module,
+                                                      kjit_function **function);
 /* One owner more; returns module, which may be NULL. Any thread. */
 KJIT_API kjit_module *kjit_retain_module(kjit_module *module);
 /* One owner less; the last one frees it with its kernels, after launches under way. module NULL is

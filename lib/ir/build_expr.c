@@ -128,10 +128,7 @@ ki_type_expr *ki_use_type(kjit_builder *builder, kjit_type type)
   if (!ki_has_type(builder->module->types, type))
     ki_fail_build(builder, KJIT_ERROR_MISUSE, "%u is not a type of this context", type);
   const ki_type_info *info = ki_type(builder->module->types, type);
-  bool is_array = info->class_ == KJ_CLASS_ARRAY;
-  bool is_argument = is_array ? info->space == KJ_SPACE_GLOBAL && !info->is_static
-                              : info->size_bytes || info->class_ == KJ_CLASS_TUPLE;
-  if (!is_argument)
+  if (!ki_is_argument_type(info))
     ki_fail_build(builder, KJIT_ERROR_TYPE, "%s cannot be the type of a value here",
                   info->name ? info->name : "an array with extents");
   ki_declare_structs(builder->module, type, builder->location);

@@ -318,6 +318,7 @@ static void read_text(kjit_module *module, const ki_text *text, bool with_import
     kj_report(diagnostics, &module->sources, (kj_location){ 0, 1, 1 }, KJIT_SEVERITY_ERROR,
               KJIT_ERROR_SYNTAX, "the text has %zu bytes; at most %d are read", text->size_bytes,
               KJ_MAX_SOURCE_BYTES);
+  else if (text->expression) ki_parse_expression(module, 0, text->expression, diagnostics);
   else {
     for (size_t i = 0; i < text->type_count; i++)
       ki_declare_struct_as(module, text->types[i].name, text->types[i].type);
@@ -332,6 +333,9 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
 {
   jmp_buf on_failure;
   made->arena.on_failure = &on_failure;
+  /* the limit of a compilation's memory, which begins here */
+  uint64_t most_bytes = made->context ? made->context->compile_limits.memory_bytes : KJIT_NO_LIMIT;
+  made->arena.most_bytes = most_bytes < SIZE_MAX ? (size_t)most_bytes : 0;
   int jump = setjmp(on_failure);
   if (jump == 0) {
     uint64_t start = kj_clock_ns();
@@ -340,6 +344,12 @@ static kjit_status make_module(kjit_module *made, const ki_text *text, bool veri
     made->parse_time_ns = kj_clock_ns() - start;
   }
   made->arena.on_failure = NULL;
+  made->arena.most_bytes = 0;
+  if (jump == KJ_JUMP_LIMIT)
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_LIMIT,
+              "the limit `memory` of a compilation is %llu bytes, and parsing `%s`, a text of %zu "
+              "bytes, needs more",
+              (unsigned long long)most_bytes, text->name ? text->name : "module", text->size_bytes);
   if (jump == KJ_JUMP_MEMORY)
     kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_MEMORY,
               "out of memory");

@@ -221,9 +221,11 @@ static bool skip_blanks(ki_lexer *lexer)
       lexer->line++;
       lexer->line_start = lexer->at + 1;
     } else if (c == '#') {
+      if (lexer->is_expression)
+        ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX, "an expression has no comments");
       skip_comment(lexer);
       lexer->at--;
-    } else if (c == '@' && is_at_directive(lexer)) {
+    } else if (c == '@' && !lexer->is_expression && is_at_directive(lexer)) {
       read_directive(lexer);
       lexer->at--;
     } else if (c != ' ' && c != '\t' && c != '\r') break;

@@ -134,6 +134,7 @@ typedef struct ki_lexer {
   kj_map names;
   kj_diagnostics *diagnostics;
   const kj_sources *sources;
+  bool is_expression; /* the text is one expression: no comments and no directives */
   jmp_buf *on_error;
   ki_token token; /* the one lookahead */
 } ki_lexer;

@@ -160,6 +160,7 @@ struct ki_function {
   ki_decl *decl;
   kjit_module *module; /* set when the module is finished */
   bool is_kernel, is_extern;
+  bool is_expression; /* of kjit_parse_expression: it calls nothing that has an effect */
   ki_decls params;
   /* The parameters as they were written, a sign each, tuples in parentheses: "-(--(-))()". Of
    * functions that were parsed; who has no tuples needs none of it. */
@@ -362,6 +363,15 @@ typedef struct ki_named_type {
   const char *name;
   kjit_type type;
 } ki_named_type;
+
+/* How a text that is one expression becomes a func; the names are checked. */
+typedef struct ki_expression {
+  const char *function; /* its name */
+  const char *const *names;
+  const kjit_type *types; /* KJIT_ANY: none; NULL: all of them */
+  size_t count;
+} ki_expression;
+
 /* A source as somebody hands it over. */
 typedef struct ki_text {
   const char *name, *text;
@@ -373,6 +383,7 @@ typedef struct ki_text {
   bool is_algorithm;          /* runtime/algorithm has written it */
   const ki_named_type *types; /* structs that the text uses by these names */
   size_t type_count;
+  const ki_expression *expression; /* NULL: the text is that of a module */
 } ki_text;
 /* Whether a trust that somebody has given is that of a guest; is_default: what DEFAULT is. */
 bool ki_is_guest(kjit_trust trust, bool is_default);
@@ -397,6 +408,9 @@ uint32_t ki_add_named_source(kjit_module *module, uint32_t of, const char *name,
                              size_t shown_bytes);
 /* The declarations of a source into the module. Errors are reported. */
 void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
+/* The func that the expression in a source is, the only declaration of the module. */
+void ki_parse_expression(kjit_module *module, uint32_t file, const ki_expression *expression,
+                         kj_diagnostics *diagnostics);
 /* A declaration in the text of a source, from the line on which it begins. */
 typedef struct ki_part {
   const char *start, *end;

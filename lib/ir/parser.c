@@ -560,7 +560,7 @@ static void parse_declarations(ki_parser *parser)
   }
 }
 
-static ki_parser *open_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics)
+ki_parser *ki_open_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics)
 {
   const kj_source *source = &module->sources.items[file];
   ki_parser *parser = KJ_NEW(&module->arena, ki_parser);
@@ -590,14 +590,14 @@ void ki_parse_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnos
   if (!ki_check_text(&module->sources, file, diagnostics)) return;
   bool is_guest = module->sources.items[file].is_guest;
   size_t first = module->decls.count;
-  parse_declarations(open_source(module, file, diagnostics));
+  parse_declarations(ki_open_source(module, file, diagnostics));
   for (size_t i = first; i < module->decls.count; i++) module->decls.items[i]->is_guest = is_guest;
 }
 
 void ki_parse_parts(kjit_module *module, uint32_t file, const ki_part *parts, size_t count,
                     kj_diagnostics *diagnostics)
 {
-  ki_parser *parser = open_source(module, file, diagnostics);
+  ki_parser *parser = ki_open_source(module, file, diagnostics);
   for (size_t i = 0; i < count && !diagnostics->error_count; i++) {
     parser->lexer.at = parser->lexer.line_start = parts[i].start;
     parser->lexer.end = parts[i].end;

@@ -64,6 +64,8 @@ static inline bool ki_at(const ki_parser *parser, ki_token_kind kind)
 }
 static inline kj_location ki_place(const ki_parser *parser) { return parser->lexer.token.location; }
 
+/* A parser of a source of the module, in its arena. No token has been read yet. */
+ki_parser *ki_open_source(kjit_module *module, uint32_t file, kj_diagnostics *diagnostics);
 ki_expr *ki_parse_expr(ki_parser *parser);
 ki_expr *ki_parse_postfix(ki_parser *parser);
 /* One or more expressions; more than one: a tuple. */

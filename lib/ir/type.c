@@ -373,3 +373,9 @@ kjit_type ki_find_scalar(const char *name, size_t length)
       return type;
   return length == 5 && memcmp(name, "index", 5) == 0 ? KJIT_INDEX : KJIT_ANY;
 }
+
+bool ki_is_argument_type(const ki_type_info *info)
+{
+  if (info->class_ == KJ_CLASS_ARRAY) return info->space == KJ_SPACE_GLOBAL && !info->is_static;
+  return info->size_bytes || info->class_ == KJ_CLASS_TUPLE;
+}

@@ -95,6 +95,8 @@ typedef struct ki_types ki_types;
 ki_types *ki_create_types(void);
 void ki_destroy_types(ki_types *types);
 /* Valid for the table's life; type must be one that the table gave (scalars always are). */
+/* Whether a value of the type can be an argument of a func. */
+bool ki_is_argument_type(const ki_type_info *info);
 const ki_type_info *ki_type(const ki_types *types, kjit_type type);
 /* Whether the number is a type of this table: for numbers that come from a host. */
 bool ki_has_type(ki_types *types, kjit_type type);

@@ -411,6 +411,7 @@ void ki_finish_module(kjit_module *module, kj_diagnostics *diagnostics)
   ki_verify_constant_cycles(v);
   ki_verify_calls(v);
   ki_verify_guests(v);
+  ki_verify_expressions(v);
   for (size_t i = 0; i < module->decls.count; i++)
     if (module->decls.items[i]->kind == KJ_DECL_FUNCTION)
       module->decls.items[i]->function->module = module;

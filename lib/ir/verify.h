@@ -129,5 +129,7 @@ void ki_verify_calls(ki_verifier *v);
 
 /* That what is a guest's asks for nothing that guests may not do. Names are resolved. */
 void ki_verify_guests(ki_verifier *v);
+/* What the text of kjit_parse_expression may not do, whoever wrote it. */
+void ki_verify_expressions(ki_verifier *v);
 
 #endif

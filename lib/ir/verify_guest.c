@@ -87,6 +87,35 @@ static void walk_function(ki_verifier *v, const ki_function *function)
   walk_stmts(v, &function->body);
 }
 
+/* ---- expressions ---- */
+
+/* An expression computes a value: it stores nothing, waits for nobody and prints nothing. */
+static void walk_pure(ki_verifier *v, const ki_expr *expr)
+{
+  if (!expr) return;
+  if (expr->kind == KJ_EXPR_BUILTIN && !(expr->builtin->flags & KJ_PURE))
+    ki_fail_verify(v, expr->location, KJIT_ERROR_REFUSED,
+                   "an expression may not use `%s`: it has an effect, or gives more than its "
+                   "arguments say",
+                   expr->builtin->name);
+  const ki_expr *children[] = { expr->x, expr->y, expr->z };
+  for (size_t i = 0; i < sizeof children / sizeof *children; i++) walk_pure(v, children[i]);
+  for (size_t i = 0; i < expr->args.count; i++) walk_pure(v, expr->args.items[i]);
+}
+
+void ki_verify_expressions(ki_verifier *v)
+{
+  const ki_decls *decls = &v->module->decls;
+  for (size_t i = 0; i < decls->count; i++) {
+    const ki_decl *decl = decls->items[i];
+    if (decl->kind != KJ_DECL_FUNCTION || !decl->function->is_expression) continue;
+    KJ_ASSERT(decl->function->body.count == 1);
+    walk_pure(v, decl->function->body.items[0]->value);
+  }
+}
+
+/* ---- guests ---- */
+
 void ki_verify_guests(ki_verifier *v)
 {
   const ki_decls *decls = &v->module->decls;

@@ -46,6 +46,34 @@ static void check_identity(kjit_context *context, const uint8_t *data, size_t si
   free(second);
 }
 
+/* The same bytes as an expression: what parses is one func and nothing else, in its printed text,
+ * too. */
+static void check_expression(kjit_context *context, const uint8_t *data, size_t size)
+{
+  static const char *const names[] = { "a", "x", "b" };
+  const kjit_expression_options options = { .size_bytes = sizeof options,
+                                            .parameters = names,
+                                            .parameter_count = 3 };
+  kjit_module *module, *again;
+  kjit_function *function;
+  if (kjit_parse_expression(context, &options, (const char *)data, size, &module, &function) !=
+      KJIT_OK) {
+    const kjit_diagnostic *first = kjit_get_diagnostic(context, 0);
+    check(first && first->message && *first->message, "an error without a message", NULL, NULL);
+    return;
+  }
+  char *text = NULL;
+  check(kjit_copy_module_text(module, &text) == KJIT_OK, "no text of an expression", NULL, NULL);
+  check(kjit_parse_module(context, "again", text, strlen(text), &again) == KJIT_OK,
+        "the func of an expression does not parse", text, NULL);
+  check(!kjit_get_kernel_name(again, 0) && kjit_get_function_name(again, 0) &&
+          !kjit_get_function_name(again, 1),
+        "an expression is more than a func", text, NULL);
+  free(text);
+  kjit_release_module(module);
+  kjit_release_module(again);
+}
+
 /* Imports of what the fuzzer writes open no file: any name is one of two small sources, which
  * import each other. */
 static int find_import(void *user, const char *importer, const char *name,
@@ -68,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   config.find_import = find_import;
   if (kjit_create_context(&config, &context) != KJIT_OK) abort();
   check_identity(context, data, size);
+  check_expression(context, data, size);
   kjit_destroy_context(context);
   return 0;
 }

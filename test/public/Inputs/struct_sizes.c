@@ -309,6 +309,15 @@ static void check_parsing(void)
               options, "kjit_parse_module_with: the size_bytes of a kjit_parse_options is ");
 }
 
+static void check_expressions(void)
+{
+  GUARDED(kjit_expression_options, options);
+  kjit_module *module;
+  kjit_function *function;
+  EXPECT_READ(kjit_parse_expression(context, &options.value, "1 + 2", 5, &module, &function),
+              options, "kjit_parse_expression: the size_bytes of a kjit_expression_options is ");
+}
+
 int main(void)
 {
   static const char text[] = "kernel k(x) { for i in grid_range(len(x)) { x[i] = i } }";
@@ -326,6 +335,7 @@ int main(void)
   check_solvers();
   check_diagnostics();
   check_parsing();
+  check_expressions();
   kjit_release_module(module);
   kjit_destroy_context(context);
   puts("the same");
