@@ -379,7 +379,7 @@ LLVMValueRef kl_build_binary(kl_lowering *l, kjit_op op, kjit_type type, LLVMVal
 LLVMValueRef kl_build_whole_power(kl_lowering *l, kjit_type type, LLVMValueRef x,
                                   kjit_type exponent_type, LLVMValueRef exponent);
 /* jn, or yn, for an order n > KL_LOW_ORDERS: in a time that has a bound, which the functions of the
- * libraries have not. builtins/bessel.c */
+ * libraries have not. bessel.c */
 enum { KL_LOW_ORDERS = 256 };
 LLVMValueRef kl_build_high_bessel(kl_lowering *l, bool is_second, LLVMValueRef n, LLVMValueRef x);
 LLVMValueRef kl_build_compare(kl_lowering *l, kjit_op op, kjit_type x_type, kjit_type y_type,

@@ -145,7 +145,7 @@ except ValueError as error:
 fresh(np.zeros(4, np.float32), np.ones(4, np.float32))
 line = shown.py_func.__code__.co_firstlineno + 3
 QUOTED = (rf"{line}: a = y\[i\]", rf"{line + 1}: x\[i\] = helper\(a\) / 3")
-for stage, mark, which, after in (("kir", "#", 0, r"let a = y\[i\]"), ("llvm", ";", 0, "load float"), ("llvm-opt", ";", 0, "load"), ("asm", "#", 1, "div")):
+for stage, mark, which, after in (("kir", "#", 0, r"let a = refer\(y\[i\]\)"), ("llvm", ";", 0, "load float"), ("llvm-opt", ";", 0, "load"), ("asm", "#", 1, "div")):
     text = fresh.inspect(stage)
     assert re.search(rf"{mark} notebooks.py:{QUOTED[which]}\n(.*\n){{0,20}}?.*{after}", text), (stage, text)
     assert f"notebooks.py:{helper.__code__.co_firstlineno + 1}: return v * SCALE" in text, (stage, text)
