@@ -289,7 +289,7 @@ static void write_module(const module *m, char *text)
     char call[128];
     write_call(call, &m->own[i], "2");
     /* every kernel is called somewhere, or nothing of it is */
-    text += sprintf(text, is_whole((decl *)&m->own[i]) ? "  r[%u] = %s\n" : "", i, call);
+    if (is_whole((decl *)&m->own[i])) text += sprintf(text, "  r[%u] = %s\n", i, call);
   }
   sprintf(text, "}\n");
 }

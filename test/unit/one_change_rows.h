@@ -23,7 +23,7 @@ typedef struct change {
 #define IS_P "struct P { a: u8; b: u8 }\nkernel k(r, x) { r[0] = dtype(x) == P ? 1 : 2 }\n"
 #define HAS_BOTH(a, b) \
   { \
-    { #a, KJIT_U8 }, { #b, KJIT_U8 } \
+    { .name = #a, .type = KJIT_U8 }, { .name = #b, .type = KJIT_U8 } \
   }
 #define SINE "kernel k(r, x) { for i in grid_range(len(r)) { r[i] = sin(x[i]) } }\n"
 #define WIDE "kernel k(r, x) { for i in grid_range(len(r)) { r[i] = x[i] } }\n"
@@ -260,26 +260,42 @@ static const change changes[] = {
     false },
   { KJ_KEY_STRUCTS,
     "the type of a field",
-    { { .text = FIRST, .structs = { { "P", { { "a", KJIT_I8 }, { "b", KJIT_U8 } }, 2, false } } },
+    { { .text = FIRST,
+        .structs = { { "P",
+                       { { .name = "a", .type = KJIT_I8 }, { .name = "b", .type = KJIT_U8 } },
+                       2,
+                       false } } },
       { .text = FIRST, .structs = { { "P", HAS_BOTH(a, b), 2, false } } } },
     false },
   { KJ_KEY_STRUCTS,
     "padding before a field",
     { { .text = "kernel k(r, x) { r[0] = x[0].b }\n",
-        .structs = { { "P", { { "a", KJIT_U8 }, { "b", KJIT_U32 } }, 2, false } } },
+        .structs = { { "P",
+                       { { .name = "a", .type = KJIT_U8 }, { .name = "b", .type = KJIT_U32 } },
+                       2,
+                       false } } },
       { .text = "kernel k(r, x) { r[0] = x[0].b }\n",
-        .structs = { { "P", { { "a", KJIT_U8 }, { "b", KJIT_U32 } }, 2, true } } } },
+        .structs = { { "P",
+                       { { .name = "a", .type = KJIT_U8 }, { .name = "b", .type = KJIT_U32 } },
+                       2,
+                       true } } } },
     false },
   { KJ_KEY_STRUCTS,
     "packed inside of a struct",
     { { .text = "struct P { a: u8; b: u8 }\nstruct Q { p: P; c: u8 }\n"
                 "kernel k(r, x) { r[0] = dtype(x) == Q ? 1 : 2 }\n",
         .structs = { { "P", HAS_BOTH(a, b), 2, false },
-                     { "Q", { { "p", KJIT_ANY }, { "c", KJIT_U8 } }, 2, false } } },
+                     { "Q",
+                       { { .name = "p", .type = KJIT_ANY }, { .name = "c", .type = KJIT_U8 } },
+                       2,
+                       false } } },
       { .text = "struct P { a: u8; b: u8 }\nstruct Q { p: P; c: u8 }\n"
                 "kernel k(r, x) { r[0] = dtype(x) == Q ? 1 : 2 }\n",
         .structs = { { "P", HAS_BOTH(a, b), 2, true },
-                     { "Q", { { "p", KJIT_ANY }, { "c", KJIT_U8 } }, 2, false } } } },
+                     { "Q",
+                       { { .name = "p", .type = KJIT_ANY }, { .name = "c", .type = KJIT_U8 } },
+                       2,
+                       false } } } },
     false },
   { KJ_KEY_STRUCTS,
     "an array in a struct",
@@ -291,7 +307,7 @@ static const change changes[] = {
   { KJ_KEY_STRUCTS,
     "complex numbers in a struct",
     { { .text = "kernel k(r, x) { let v = x[0].a\n r[0] = dtype(v) == c64 ? 1 : 2 }\n",
-        .structs = { { "P", { { "a", KJIT_C64 } }, 1, false } } },
+        .structs = { { "P", { { .name = "a", .type = KJIT_C64 } }, 1, false } } },
       { .text = "kernel k(r, x) { let v = x[0].a\n r[0] = dtype(v) == c64 ? 1 : 2 }\n",
         .structs = { { "P", { { "a", KJIT_F32, 1, { 2 } } }, 1, false } } } },
     false },
