@@ -9,12 +9,11 @@
  * processes and versions of kjit may share a directory; a context without a disk cache (directory
  * "", or no home directory) is one with an empty one. kjit_get_statistics counts hits and misses.
  * What lies there is run as it is, and checksums keep out accidents only. So the directory is used
- * only if this user or root owns it and neither its group nor others can write to it, sticky or not;
- * the same holds for each entry. Other directories and entries are misses: kjit neither reads nor
- * writes nor removes anything there. A link is followed, and its target is what counts. The folders
- * above the directory do not count.
- * Directories and files that kjit makes are the user's alone. A program with other rights than its
- * caller's (setuid) has no default directory. */
+ * only if this user or root owns it and neither its group nor others can write to it, sticky or
+ * not; the same holds for each entry. Other directories and entries are misses: kjit neither reads
+ * nor writes nor removes anything there. A link is followed, and its target is what counts. The
+ * folders above the directory do not count. Directories and files that kjit makes are the user's
+ * alone. A program with other rights than its caller's (setuid) has no default directory. */
 #ifndef KJIT_CACHE_H
 #define KJIT_CACHE_H
 

@@ -158,8 +158,8 @@ typedef struct kjit_expression_options {
   /* The names of the func's parameters, in their order: parameter_count of them. Each is a name of
    * the kernel IR, and none comes twice. A parameter hides a built-in of the same name. */
   const char *const *parameters;
-  /* The type of each parameter, KJIT_ANY for one that takes any type. Default NULL: all of them take
-   * any type. */
+  /* The type of each parameter, KJIT_ANY for one that takes any type. Default NULL: all of them
+   * take any type. */
   const kjit_type *types;
   uint32_t parameter_count; /* of parameters; default 0 */
   uint32_t reserved;        /* 0 */

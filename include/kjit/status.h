@@ -373,8 +373,9 @@ typedef struct kjit_config {
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an
  * executor without run, a device_allocator without both its functions, a cache_store without load,
- * a trust, a debug or bits of checks that are unknown): there is no context to ask why, but on_diagnostic
- * is told. Nobody is told of a size_bytes that is 0: config is not read at all then. */
+ * a trust, a debug or bits of checks that are unknown): there is no context to ask why, but
+ * on_diagnostic is told. Nobody is told of a size_bytes that is 0: config is not read at all then.
+ */
 KJIT_API KJIT_CHECK kjit_status kjit_create_context(const kjit_config *config,
                                                     kjit_context **context);
 

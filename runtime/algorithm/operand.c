@@ -35,8 +35,7 @@ static void prefer_device_of(ka_call *call, const kjit_arg *argument)
 
 void ka_prefer_device(ka_call *call, const kjit_operand *operands, size_t count)
 {
-  for (size_t i = 0; operands && i < count; i++)
-    prefer_device_of(call, &operands[i].argument);
+  for (size_t i = 0; operands && i < count; i++) prefer_device_of(call, &operands[i].argument);
 }
 
 static kj_view view_array(ka_call *call, const char *name, const kjit_arg *argument)

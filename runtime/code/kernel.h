@@ -127,8 +127,8 @@ struct kjit_kernel {
  * them. NULL: out of memory. */
 kjit_kernel *kj_get_kernel_object(kjit_module *module, size_t index);
 /* inspect.c. Finds the type that a func returns for arguments of these types when it is compiled
- * for the device, as the type may depend on the target (`vector_bytes`, `target`). device NULL means
- * the CPU. The messages go to diagnostics. */
+ * for the device, as the type may depend on the target (`vector_bytes`, `target`). device NULL
+ * means the CPU. The messages go to diagnostics. */
 kjit_status kj_find_result_type(kjit_function *function, const kjit_device *device,
                                 const kjit_type *types, size_t count, kj_diagnostics *diagnostics,
                                 kjit_type *type);

@@ -7,9 +7,9 @@
 
 #include "support/diagnostics.h"
 
-/* Returns the path of an executable file, malloc'd: from the folders of PATH, from bin of $CUDA_HOME
- * and $CUDA_PATH, or from a toolkit in /usr/local. NULL means that there is none. Relative folders
- * in these variables do not count. */
+/* Returns the path of an executable file, malloc'd: from the folders of PATH, from bin of
+ * $CUDA_HOME and $CUDA_PATH, or from a toolkit in /usr/local. NULL means that there is none.
+ * Relative folders in these variables do not count. */
 char *kj_find_program(const char *name);
 /* Where kj_find_program looks, for messages. */
 extern const char kj_program_places[];

@@ -23,7 +23,7 @@ TYPES = [np.dtype(t) for t in "? i1 i2 i4 i8 u1 u2 u4 u8 f4 f8 c8 c16".split()]
 BINARY = "+ - * / // % ** << >> & | ^ < <= > >= == !=".split()
 UNARY = ["+a", "~a", "not a", "abs(a)", "int(a)", "float(a)", "bool(a)", "round(a)"]
 MATH = "floor ceil trunc sqrt exp sin atan log1p isnan isfinite fabs".split()
-UFUNCS = [n for n in "add subtract multiply maximum minimum fmax fmin floor_divide remainder bitwise_and sign square negative".split()]
+UFUNCS = "add subtract multiply maximum minimum fmax fmin floor_divide remainder bitwise_and sign square negative".split()
 # Numba computes these otherwise on purpose or by mistake, each with its reason.
 KNOWN = {
     "np.sign of complex numbers": "kjit has what NumPy has from 2.0 on",
@@ -52,8 +52,8 @@ def value(dtype):
         limits = np.iinfo(dtype)
         few = [0, 1, 2, 3, 7, limits.max, limits.max // 3] + ([-1, -5, limits.min + 1] if dtype.kind == "i" else [])
         return dtype.type(random.choice([*few, int(rng.integers(limits.min + 1, limits.max, dtype=dtype.type))]))
-    part = lambda: random.choice([0.0, 1.0, -1.5, 2.5, 3.75, -7.0, random.uniform(-50, 50)])
-    return dtype.type(complex(part(), part()) if dtype.kind == "c" else part())
+    parts = [random.choice([0.0, 1.0, -1.5, 2.5, 3.75, -7.0, random.uniform(-50, 50)]) for _ in range(2)]
+    return dtype.type(complex(*parts) if dtype.kind == "c" else parts[0])
 
 
 def case():

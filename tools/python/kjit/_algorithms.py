@@ -38,7 +38,7 @@ def _of_partial(partial, word):
     known = dict(zip(names, partial.args))
     if len(partial.args) > len(names) or set(partial.keywords) - set(names[len(partial.args) :]):
         raise TypeError(f"{word}: functools.partial holds an argument that {function.py_func.__name__}() does not take")
-    return function.bound({**known, **partial.keywords})
+    return function._bound({**known, **partial.keywords})
 
 
 def _without_defaults(function, count):
@@ -51,7 +51,7 @@ def _without_defaults(function, count):
         return function
     variants = function.__dict__.setdefault("_of_counts", {})
     if count not in variants:
-        variants[count] = function.bound({name: values[name] for name in rest})
+        variants[count] = function._bound({name: values[name] for name in rest})
     return variants[count]
 
 

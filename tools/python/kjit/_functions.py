@@ -257,7 +257,7 @@ class Function(_Compiled, _kjit.Function):
         """For the extension: (module, name, parameters, defaults, whether numbers of Python have types, whether results keep
         theirs)."""
         module, name = self._module()
-        defaults = () if self.known else self.py_func.__defaults__ or ()
+        defaults = () if "known" in self.__dict__ else self.py_func.__defaults__ or ()
         return module, name, self._parameters(), defaults, self.is_typed, self._keeps_types
 
     _keeps_types = False  # whether results are scalars of NumPy where a number of Python would lose the type
@@ -274,17 +274,16 @@ class Function(_Compiled, _kjit.Function):
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
 
-    # Of a func that was made by `bound`: the values of parameters that no caller gives, by name.
-    known: dict = {}
-
-    def bound(self, known):
+    def _bound(self, known):
         """A func without some parameters, whose values are constants in it. known: these values by name."""
         func = type(self).__new__(type(self))
-        func.__dict__.update(self.__dict__, _made=None, _loaded=None, known={**self.known, **known})
+        func.__dict__.update(self.__dict__, _made=None, _loaded=None)
+        func.__dict__["known"] = {**self.__dict__.get("known", {}), **known}
         return func
 
     def _parameters(self):
-        return tuple(name for name in super()._parameters() if name not in self.known)
+        known = self.__dict__.get("known", ())
+        return tuple(name for name in super()._parameters() if name not in known)
 
     def __repr__(self):
         return f"<kjit.Function {self.py_func.__qualname__}>"

@@ -24,7 +24,8 @@ typedef struct function_object {
 } function_object;
 
 /* _load() gives (module, name, parameters, defaults, is_typed, keeps_types), or an object to call
- * instead. keeps_types: results are scalars of NumPy where a number of Python would lose the type. */
+ * instead. keeps_types: results are scalars of NumPy where a number of Python would lose the type.
+ */
 static int load(function_object *self)
 {
   PyObject *made = PyObject_CallMethod((PyObject *)self, "_load", NULL);
@@ -36,11 +37,11 @@ static int load(function_object *self)
     const char *name;
     int is_typed, keeps_types;
     kjit_function *function = NULL;
-    outcome = PyArg_ParseTuple(made, "O!sO!O!pp", binding_module_type, &module, &name,
-                               &PyTuple_Type, &names, &PyTuple_Type, &defaults, &is_typed,
-                               &keeps_types)
-                ? 0
-                : -1;
+    outcome =
+      PyArg_ParseTuple(made, "O!sO!O!pp", binding_module_type, &module, &name, &PyTuple_Type,
+                       &names, &PyTuple_Type, &defaults, &is_typed, &keeps_types)
+        ? 0
+        : -1;
     if (!outcome) {
       module_object *loaded = (module_object *)module;
       outcome = binding_finish(loaded->context, kjit_get_function(loaded->module, name, &function));

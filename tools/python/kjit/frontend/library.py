@@ -224,9 +224,9 @@ _OPERATORS = {
     "irshift": _rshift,
 }
 _TABLE: dict[tuple[int, int | None], object] = {(id(getattr(operator, name)), None): function for name, function in _OPERATORS.items()}
+_TABLE |= {(id(getattr(math, name)), 1): _integer_of(name) for name in ("floor", "ceil", "trunc")}
+_TABLE |= {(id(python), 2): text for python, text in EXTREMA.items()}
 _TABLE |= {
-    **{(id(getattr(math, name)), 1): _integer_of(name) for name in ("floor", "ceil", "trunc")},
-    **{(id(python), 2): text for python, text in EXTREMA.items()},
     (id(math.log), 2): _log_base,
     (id(bool), 1): ufuncs.TRUTH,
     (id(cmath.phase), None): _BUILTINS["arg"],
