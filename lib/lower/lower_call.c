@@ -211,12 +211,22 @@ static LLVMTypeRef function_type(kl_lowering *l, const kt_instance *instance)
   return LLVMFunctionType(kl_register_type(l, instance->result), params, count, false);
 }
 
+/* The symbol of a func that is called. The version of a kernel without hoisted checks has funcs of
+ * its own in the same module, and so has a C function that calls itself: its symbol belongs to the
+ * function with C's calling convention. */
+static const char *symbol_of(const kl_lowering *l, const kt_instance *instance)
+{
+  if (l->checked) return kj_format(l->c->arena, "%s.unchecked", instance->symbol);
+  if (instance == l->kernel) return kj_format(l->c->arena, "%s$func", instance->symbol);
+  return instance->symbol;
+}
+
 static LLVMValueRef function_of(kl_lowering *l, const kt_instance *instance)
 {
   KJ_ASSERT(instance->id < l->c->instances.count && !instance->function->is_extern);
   LLVMValueRef *function = &l->functions[instance->id];
   if (*function) return *function;
-  *function = kl_add_function(l, instance->symbol, function_type(l, instance));
+  *function = kl_add_function(l, symbol_of(l, instance), function_type(l, instance));
   LLVMSetLinkage(*function, LLVMInternalLinkage);
   kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "nounwind", 0);
   kl_add_attribute(l, *function, (unsigned)LLVMAttributeFunctionIndex, "convergent", 0);
