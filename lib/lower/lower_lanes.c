@@ -213,32 +213,6 @@ static kl_complex_value recover(kl_lowering *l, recovery how, kl_complex_value x
                              kl_join(l, result.imaginary, from[0], other.imaginary, from[1]) };
 }
 
-/* C, Annex G.5.1, example 2. */
-static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_complex_value y,
-                                         kl_complex_value quotient)
-{
-  LLVMValueRef zero = kl_real_like(x.real, 0), infinity = kl_real_like(x.real, INFINITY);
-  LLVMValueRef by_zero =
-    kl_and(l, kl_fcmp(l, LLVMRealOEQ, y.real, zero), kl_fcmp(l, LLVMRealOEQ, y.imaginary, zero));
-  by_zero = kl_and(l, by_zero, kl_not(l, kl_and(l, is_nan(l, x.real), is_nan(l, x.imaginary))));
-  LLVMValueRef x_infinite = has_infinite(l, x), y_infinite = has_infinite(l, y);
-  LLVMValueRef x_finite = kl_and(l, kl_is_finite(l, x.real), kl_is_finite(l, x.imaginary)),
-               y_finite = kl_and(l, kl_is_finite(l, y.real), kl_is_finite(l, y.imaginary));
-  LLVMValueRef signed_infinity = with_size(l, y.real, infinity);
-  kl_complex_value pole = { mul(l, signed_infinity, x.real), mul(l, signed_infinity, x.imaginary) };
-  kl_complex_value a = { box(l, x.real), box(l, x.imaginary) },
-                   b = { box(l, y.real), box(l, y.imaginary) };
-  kl_complex_value conjugate_y = { y.real, kl_fneg(l, y.imaginary) },
-                   conjugate_b = { b.real, kl_fneg(l, b.imaginary) };
-  kl_complex_value grown = multiply_plain(l, a, conjugate_y),
-                   shrunk = multiply_plain(l, x, conjugate_b);
-  grown = (kl_complex_value){ mul(l, infinity, grown.real), mul(l, infinity, grown.imaginary) };
-  shrunk = (kl_complex_value){ mul(l, zero, shrunk.real), mul(l, zero, shrunk.imaginary) };
-  kl_complex_value result = choose_complex(l, kl_and(l, y_infinite, x_finite), shrunk, quotient);
-  result = choose_complex(l, kl_and(l, x_infinite, y_finite), grown, result);
-  return choose_complex(l, by_zero, pole, result);
-}
-
 /* The power of two that brings the larger part of z to [2^(to - 1), 2^to); 0 where it is infinite
  * or NaN. */
 static LLVMValueRef scale_exponent(kl_lowering *l, kl_complex_value z, int to)
@@ -256,13 +230,46 @@ static kl_complex_value scale(kl_lowering *l, kl_complex_value x, LLVMValueRef e
   return (kl_complex_value){ kl_ldexp(l, x.real, exponent), kl_ldexp(l, x.imaginary, exponent) };
 }
 
+/* As large as products with numbers of up to 2 allow. */
+static LLVMValueRef dividend_exponent(kl_lowering *l, kl_complex_value x)
+{
+  return scale_exponent(l, x, LLVMTypeOf(x.real) == l->f64 ? 1018 : 120);
+}
+
+/* C, Annex G.5.1, example 2. That example multiplies 0 with a sum that may overflow, which makes
+ * NaN of a finite number by an infinite one; here the dividend is scaled, so that the sum is
+ * finite. */
+static kl_complex_value recover_quotient(kl_lowering *l, kl_complex_value x, kl_complex_value y,
+                                         kl_complex_value quotient)
+{
+  LLVMValueRef zero = kl_real_like(x.real, 0), infinity = kl_real_like(x.real, INFINITY);
+  LLVMValueRef by_zero =
+    kl_and(l, kl_fcmp(l, LLVMRealOEQ, y.real, zero), kl_fcmp(l, LLVMRealOEQ, y.imaginary, zero));
+  by_zero = kl_and(l, by_zero, kl_not(l, kl_and(l, is_nan(l, x.real), is_nan(l, x.imaginary))));
+  LLVMValueRef x_infinite = has_infinite(l, x), y_infinite = has_infinite(l, y);
+  LLVMValueRef x_finite = kl_and(l, kl_is_finite(l, x.real), kl_is_finite(l, x.imaginary)),
+               y_finite = kl_and(l, kl_is_finite(l, y.real), kl_is_finite(l, y.imaginary));
+  LLVMValueRef signed_infinity = with_size(l, y.real, infinity);
+  kl_complex_value pole = { mul(l, signed_infinity, x.real), mul(l, signed_infinity, x.imaginary) };
+  kl_complex_value a = { box(l, x.real), box(l, x.imaginary) },
+                   b = { box(l, y.real), box(l, y.imaginary) };
+  kl_complex_value conjugate_y = { y.real, kl_fneg(l, y.imaginary) },
+                   conjugate_b = { b.real, kl_fneg(l, b.imaginary) };
+  kl_complex_value grown = multiply_plain(l, a, conjugate_y),
+                   shrunk = multiply_plain(l, scale(l, x, dividend_exponent(l, x)), conjugate_b);
+  grown = (kl_complex_value){ mul(l, infinity, grown.real), mul(l, infinity, grown.imaginary) };
+  shrunk = (kl_complex_value){ mul(l, zero, shrunk.real), mul(l, zero, shrunk.imaginary) };
+  kl_complex_value result = choose_complex(l, kl_and(l, y_infinite, x_finite), shrunk, quotient);
+  result = choose_complex(l, kl_and(l, x_infinite, y_finite), grown, result);
+  return choose_complex(l, by_zero, pole, result);
+}
+
 /* The divisor becomes about 1, its size from a quarter to 2. The dividend becomes as large as its
  * products allow, so that its smaller part keeps its bits. So only the last step overflows or
  * rounds to a subnormal number, and only where the quotient itself is that large or that small. */
 static kl_complex_value divide_scaled(kl_lowering *l, kl_complex_value x, kl_complex_value y)
 {
-  LLVMValueRef of_y = scale_exponent(l, y, 0),
-               of_x = scale_exponent(l, x, LLVMTypeOf(x.real) == l->f64 ? 1018 : 120);
+  LLVMValueRef of_y = scale_exponent(l, y, 0), of_x = dividend_exponent(l, x);
   y = scale(l, y, of_y);
   x = scale(l, x, of_x);
   LLVMValueRef size = add(l, mul(l, y.real, y.real), mul(l, y.imaginary, y.imaginary));
