@@ -29,7 +29,7 @@ static uint32_t cost_of(const kt_expr *e)
 
 static bool is_cheap_node(const kt_expr *e)
 {
-  /* views are made again anywhere, and checked again */
+  /* views are made again anywhere, without their checks: those are made where the let stands */
   if (e->is_watched || (e->is_checked && e->kind != KJ_T_VIEW)) return false;
   if (!kt_is_cheap_kind(e->kind)) return false;
   if (e->kind == KJ_T_VAR) return e->var->kind != KJ_V_VAR || e->var->is_uniform;
@@ -177,6 +177,12 @@ static bool cannot_use(void *data, const kt_expr *e)
   return e->kind == KJ_T_VAR && !can_use(u->s, e->var, u->keep);
 }
 
+static void drop_check(void *data, kt_expr **expr)
+{
+  (void)data;
+  (*expr)->is_checked = false;
+}
+
 static bool can_remake(kp_simt *s, kt_var *var)
 {
   kp_simt_variable *own = var->simt;
@@ -188,7 +194,10 @@ static bool can_remake(kp_simt *s, kt_var *var)
                kp_is_cheap(own->value, budget) && !kt_any_texpr(own->value, cannot_use, &u);
     own->remake = can ? KJ_REMAKE_YES : KJ_REMAKE_NO;
     /* the assignment's own is rewritten for its region */
-    if (can) own->value = kt_clone_texpr(s->c, own->value, NULL, NULL);
+    if (can) {
+      own->value = kt_clone_texpr(s->c, own->value, NULL, NULL);
+      kt_walk_texpr(&own->value, drop_check, NULL);
+    }
   }
   return own->remake == KJ_REMAKE_YES;
 }
@@ -255,7 +264,9 @@ static void count_home_use(void *data, kt_expr **expr)
   if ((*expr)->kind == KJ_T_VAR && (*expr)->var->simt) (*expr)->var->simt->home_uses++;
 }
 
-/* Top-level lets that only other regions wanted: last ones first, since they mention each other. */
+/* Top-level lets that only other regions wanted: last ones first, since they mention each other.
+ * Those whose value may fail stay, because the other regions have copies without checks, and may
+ * have no iterations. */
 static void drop_unused(remaking *at, kt_stmts *body)
 {
   kt_stmts kept = { 0 }, in_order = { 0 };
@@ -264,7 +275,8 @@ static void drop_unused(remaking *at, kt_stmts *body)
     kt_stmt *stmt = body->items[i];
     kp_simt_variable *own =
       stmt->kind == KJ_TS_ASSIGN && !stmt->var->is_slot ? stmt->var->simt : NULL;
-    if (own && own->remake == KJ_REMAKE_YES && !own->home_uses) drop_uses(stmt->value);
+    bool is_unused = own && own->remake == KJ_REMAKE_YES && !own->home_uses;
+    if (is_unused && !kp_may_fail(stmt->value)) drop_uses(stmt->value);
     else kp_append_stmt(at->s, &kept, stmt);
   }
   for (size_t i = kept.count; i-- > 0;) kp_append_stmt(at->s, &in_order, kept.items[i]);

@@ -50,8 +50,10 @@ static bool is_harmless_call(const ki_expr *call)
 /* An item of an array's shape or strides. Subscripts of arrays load, and may be out of bounds. */
 static bool is_harmless_subscript(const ki_expr *index)
 {
-  return index->x->kind == KJ_EXPR_FIELD && index->args.count == 1 &&
-         index->args.items[0]->kind == KJ_EXPR_INT && is_harmless(index->x);
+  if (index->x->kind != KJ_EXPR_FIELD || index->args.count != 1) return false;
+  const ki_expr *number = index->args.items[0];
+  if (number->kind == KJ_EXPR_UNARY && number->op == KJIT_OP_NEG) number = number->x;
+  return number->kind == KJ_EXPR_INT && is_harmless(index->x);
 }
 
 static bool is_harmless(const ki_expr *expr)
@@ -88,15 +90,15 @@ static bool is_harmless_let(const ki_stmt *stmt)
   return true;
 }
 
-/* Extents are not looked at: a launch has no iterations only where it could evaluate all of them,
- * and what it can evaluate has no effect. */
+/* The launch knows the extents without the kernel (evaluate.c), but only the kernel makes their
+ * checks: an extent that may fail counts as any other expression. */
 bool kj_is_range_only(const ki_function *function)
 {
   bool has_range = false;
   for (size_t i = 0; i < function->body.count; i++) {
     const ki_stmt *stmt = function->body.items[i];
     bool is_range = stmt->kind == KJ_STMT_FOR && stmt->range == KJ_GRID_RANGE;
-    if (!is_range && !is_harmless_let(stmt)) return false;
+    if (is_range ? !are_harmless(&stmt->args) : !is_harmless_let(stmt)) return false;
     has_range = has_range || is_range;
   }
   return has_range;
