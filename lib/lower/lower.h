@@ -476,9 +476,6 @@ LLVMValueRef kl_round_to_odd(kl_lowering *l, LLVMValueRef x);
 
 LLVMValueRef kl_value_bits(kl_lowering *l, kjit_type type, LLVMValueRef value);
 LLVMValueRef kl_value_of_bits(kl_lowering *l, kjit_type type, LLVMValueRef bits);
-/* The bits of a float of 16, 32 or 64 bits as an integer: what the target asks to be hidden from
- * what comes after (float_bits). */
-LLVMValueRef kl_hide_float_bits(kl_lowering *l, LLVMValueRef bits);
 /* Such an integer in pieces, i32, the lowest first; a last one that is not full has zeros above. */
 uint32_t kl_count_words(LLVMTypeRef type);
 LLVMValueRef kl_get_word(kl_lowering *l, LLVMValueRef bits, uint32_t index);

@@ -146,15 +146,6 @@ LLVMValueRef kl_load_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer,
   return value;
 }
 
-/* What is stored with less than its own alignment goes byte by byte; where the target asks for it,
- * the bytes are those of an integer, not of a float. */
-static LLVMValueRef to_bytes(kl_lowering *l, kjit_type type, LLVMValueRef value)
-{
-  if (!kl_is_float_type(l, type)) return value;
-  return kl_hide_float_bits(
-    l, kl_bitcast(l, value, LLVMIntTypeInContext(l->context, kl_scalar_bytes(l, type) * 8)));
-}
-
 void kl_store_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMValueRef value,
                     uint32_t alignment, uint32_t object)
 {
@@ -163,7 +154,7 @@ void kl_store_value(kl_lowering *l, kjit_type type, LLVMValueRef pointer, LLVMVa
   if (is_whole(l, type) && !(is_misaligned && kl_type_info(l, type)->class_ == KJ_CLASS_VECTOR)) {
     kl_assert_access(l, pointer, kl_scalar_bytes(l, type), alignment, object);
     LLVMValueRef stored = kl_to_memory(l, type, value);
-    LLVMValueRef store = kl_store(l, is_misaligned ? to_bytes(l, type, stored) : stored, pointer);
+    LLVMValueRef store = kl_store(l, stored, pointer);
     LLVMSetAlignment(store, alignment);
     kl_annotate_access(l, store, object);
     return;

@@ -63,14 +63,6 @@ LLVMValueRef kl_value_of_bits(kl_lowering *l, kjit_type type, LLVMValueRef bits)
   return value;
 }
 
-LLVMValueRef kl_hide_float_bits(kl_lowering *l, LLVMValueRef bits)
-{
-  if (!l->target->float_bits || LLVMIsConstant(bits)) return bits;
-  LLVMTypeRef type = LLVMTypeOf(bits);
-  if (LLVMGetIntTypeWidth(type) >= 32) return l->target->float_bits(l, bits);
-  return kl_trunc(l, l->target->float_bits(l, kl_zext(l, bits, l->i32)), type);
-}
-
 /* ---- words ---- */
 
 LLVMValueRef kl_get_word(kl_lowering *l, LLVMValueRef bits, uint32_t index)

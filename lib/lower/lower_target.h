@@ -106,8 +106,6 @@ struct kl_lower_target {
   LLVMValueRef (*float_to_i32)(kl_lowering *l, LLVMValueRef x, bool is_unsigned);
   /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
   LLVMValueRef (*integer_abs)(kl_lowering *l, LLVMValueRef x);
-  /* What an i32 or i64 goes through that holds the bits of a float or double; NULL: nothing. */
-  LLVMValueRef (*float_bits)(kl_lowering *l, LLVMValueRef bits);
   /* Most bytes of local arrays and variables on the stack; 0: no limit. What runs the code has this
    * and recursion_bytes, and as much again for what else functions keep there. */
   uint32_t stack_limit_bytes;

@@ -5,9 +5,8 @@
 
 #include "target/nvptx.h"
 
-/* rewrite may build before the instruction, replace and erase it, and gives what comes next. */
-static void rewrite_each(LLVMModuleRef module,
-                         LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction))
+void kg_rewrite_each(LLVMModuleRef module,
+                     LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction))
 {
   LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
@@ -16,8 +15,7 @@ static void rewrite_each(LLVMModuleRef module,
   LLVMDisposeBuilder(builder);
 }
 
-/* Gives what comes after it. */
-static LLVMValueRef replace(LLVMValueRef instruction, LLVMValueRef by)
+LLVMValueRef kg_replace(LLVMValueRef instruction, LLVMValueRef by)
 {
   LLVMValueRef next = LLVMGetNextInstruction(instruction);
   LLVMReplaceAllUsesWith(instruction, by);
@@ -127,9 +125,9 @@ static LLVMValueRef rewrite_address(LLVMBuilderRef builder, LLVMValueRef address
   LLVMValueRef product = get_product(builder, wide, size);
   LLVMPositionBuilderBefore(builder, address);
   LLVMTypeRef byte = LLVMInt8TypeInContext(LLVMGetTypeContext(LLVMTypeOf(wide)));
-  next =
-    replace(address, LLVMBuildGEPWithNoWrapFlags(builder, byte, LLVMGetOperand(address, 0),
-                                                 &product, 1, "", LLVMGEPGetNoWrapFlags(address)));
+  next = kg_replace(address,
+                    LLVMBuildGEPWithNoWrapFlags(builder, byte, LLVMGetOperand(address, 0), &product,
+                                                1, "", LLVMGEPGetNoWrapFlags(address)));
   if (LLVMGetFirstUse(wide)) return next;
   LLVMValueRef narrow = LLVMGetOperand(wide, 0);
   LLVMInstructionEraseFromParent(wide);
@@ -139,7 +137,7 @@ static LLVMValueRef rewrite_address(LLVMBuilderRef builder, LLVMValueRef address
   return next;
 }
 
-void kg_widen_offsets(LLVMModuleRef module) { rewrite_each(module, rewrite_address); }
+void kg_widen_offsets(LLVMModuleRef module) { kg_rewrite_each(module, rewrite_address); }
 
 /* Signs of zeros. Code generation makes `x < 0 ? x : 0` a minimum, which gives -0 of -0 and
  * 0, where the select gives 0. It does not where the zeros of comparison and select have different
@@ -210,7 +208,7 @@ static LLVMValueRef widen_negation(LLVMBuilderRef builder, LLVMValueRef i)
 {
   if (!is_negated_word(i)) return LLVMGetNextInstruction(i);
   LLVMPositionBuilderBefore(builder, i);
-  return replace(i, negate_in_32_bits(builder, LLVMGetOperand(i, 1)));
+  return kg_replace(i, negate_in_32_bits(builder, LLVMGetOperand(i, 1)));
 }
 
 /* Numbers of clamps. ptxas 13.0 makes `max(min(x, 1), 0)` one instruction that saturates to
@@ -278,7 +276,7 @@ static LLVMValueRef keep_number_of_clamp(LLVMBuilderRef builder, LLVMValueRef i)
                result = LLVMBuildSelect(builder, is_above, clamped, zero, "");
   if (LLVMTypeOf(i) != LLVMTypeOf(clamped))
     result = LLVMBuildFPToUI(builder, result, LLVMTypeOf(i), "");
-  return replace(i, result);
+  return kg_replace(i, result);
 }
 
 /* Bits that are voted on. Code generation makes `x & 4 != 0` a shift, `x & 4 == 0` a
@@ -347,7 +345,7 @@ static LLVMValueRef share_test_of_vote(LLVMBuilderRef builder, LLVMValueRef i)
                is_clear = LLVMBuildICmp(builder, LLVMIntEQ, bit, LLVMGetOperand(i, 1), "");
   bool is_negated = LLVMGetICmpPredicate(i) == LLVMIntEQ;
   replace_negations(i, is_negated ? is_set : is_clear);
-  return replace(i, is_negated ? is_clear : is_set);
+  return kg_replace(i, is_negated ? is_clear : is_set);
 }
 
 /* Ballots on several conditions at once. The assembler of driver 580 can end by SIGSEGV where a
@@ -402,9 +400,10 @@ static LLVMValueRef vote_on_own_bit(LLVMBuilderRef builder, LLVMValueRef i)
 
 void kg_rewrite_for_ptx(LLVMModuleRef module)
 {
-  rewrite_each(module, keep_sign_of_zero);
-  rewrite_each(module, widen_negation);
-  rewrite_each(module, keep_number_of_clamp);
-  rewrite_each(module, share_test_of_vote);
-  rewrite_each(module, vote_on_own_bit);
+  kg_keep_float_bits(module);
+  kg_rewrite_each(module, keep_sign_of_zero);
+  kg_rewrite_each(module, widen_negation);
+  kg_rewrite_each(module, keep_number_of_clamp);
+  kg_rewrite_each(module, share_test_of_vote);
+  kg_rewrite_each(module, vote_on_own_bit);
 }

@@ -244,3 +244,22 @@ def _(r, rng):
     r.arrays_of(first=first)
     r.launch("references", "", "r", "first")
     r.verify(["r"], lambda got: same_fields(got, expected))
+
+
+@row("floats taken apart")
+def _(r, rng):
+    n = 70
+    floats = np.dtype([("f", "f4"), ("g", "f4"), ("d", "f8")])
+    cut = np.dtype([("h", "u2", (2,)), ("b", "u1", (4,)), ("s", "i2", (3,)), ("c", "i1", (2,))])
+    x = rng.integers(0, 6, n).astype("u1")
+    y = rng.integers(-2 ** 40, 2 ** 40, n)
+    expected = []
+    for f, g, d in ((x, x != 3, y), (y < 0, y, x)):
+        made = np.zeros(n, floats)
+        made["f"], made["g"], made["d"] = f, g, d
+        expected.append(made.view(cut))
+    r.structs_of("Pieces", r=np.zeros(n, cut), s=np.zeros(n, cut))
+    r.arrays_of(x=x, y=y)
+    r.launch("pieces", "", "r", "s", "x", "y")
+    for name, want in zip("rs", expected):
+        r.verify([name], lambda got, want=want: same_fields(got, want))

@@ -139,10 +139,7 @@ LLVMValueRef kl_lower_bitcast(kl_lowering *l, const kt_expr *expr)
   if (kl_is_composed_type(l, x->type) || kl_is_composed_type(l, expr->type))
     return kl_value_of_bits(l, expr->type, kl_value_bits(l, x->type, kl_lower_expr(l, x)));
   LLVMValueRef value = kl_to_memory(l, x->type, kl_lower_expr(l, x));
-  LLVMValueRef bits = kl_bitcast(l, value, kl_memory_type(l, expr->type));
-  bool holds_float = kl_is_float_type(l, x->type) && !kl_is_float_type(l, expr->type);
-  if (holds_float) bits = kl_hide_float_bits(l, bits);
-  return kl_from_memory(l, expr->type, bits);
+  return kl_from_memory(l, expr->type, kl_bitcast(l, value, kl_memory_type(l, expr->type)));
 }
 
 /* Where a parameter of the kernel says how it is aligned, LLVM knows the answer, if it is asked

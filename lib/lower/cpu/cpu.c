@@ -302,7 +302,6 @@ const kl_lower_target kl_cpu_lowering = {
   .rsqrt = kl_cpu_rsqrt,
   .float_to_i32 = NULL,
   .integer_abs = NULL,
-  .float_bits = NULL,
   .recursion_bytes = 512 * 1024,
   .stack_limit_bytes = 1024 * 1024,
   .stack_pointer = stack_pointer,

@@ -107,7 +107,6 @@ LLVMValueRef kl_nvptx_native(kl_lowering *l, const char *name, uint32_t least_ar
 LLVMValueRef kl_nvptx_rsqrt(kl_lowering *l, LLVMValueRef x);
 LLVMValueRef kl_nvptx_float_to_i32(kl_lowering *l, LLVMValueRef x, bool is_unsigned);
 LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x);
-LLVMValueRef kl_nvptx_float_bits(kl_lowering *l, LLVMValueRef bits);
 
 /* nvptx_math.c: of f32; values: sine, cosine */
 LLVMValueRef kl_nvptx_sine(kl_lowering *l, LLVMValueRef x);

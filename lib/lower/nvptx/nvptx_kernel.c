@@ -486,5 +486,4 @@ const kl_lower_target kl_nvptx_lowering_target = {
   .rsqrt = kl_nvptx_rsqrt,
   .float_to_i32 = kl_nvptx_float_to_i32,
   .integer_abs = kl_nvptx_integer_abs,
-  .float_bits = kl_nvptx_float_bits,
 };

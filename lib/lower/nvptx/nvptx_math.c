@@ -340,13 +340,6 @@ LLVMValueRef kl_nvptx_integer_abs(kl_lowering *l, LLVMValueRef x)
                 "{ .reg .s64 negated; sub.s64 negated, 0, $1; max.s64 $0, $1, negated; }", x);
 }
 
-/* LLVM stores the low 16 bits of a float's bits as st.b16 of the float's register, for which
- * ptxas 13.0 converts the float to an integer: a move in between makes it an integer's register. */
-LLVMValueRef kl_nvptx_float_bits(kl_lowering *l, LLVMValueRef bits)
-{
-  return opaque(l, "mov.b32 $0, $1;", "mov.b64 $0, $1;", bits);
-}
-
 /* sm_80 rounds to bf16 and has fma on it, of which LLVM makes sums and products with one rounding;
  * sm_90 has all of them. */
 bool kl_nvptx_has_brain_arithmetic(kl_lowering *l) { return l->c->request->target.arch >= 80; }

@@ -1,0 +1,164 @@
+/* The bits of floats as ptxas takes them. */
+#include <string.h>
+
+#include "target/nvptx.h"
+
+/* Bits of floats. LLVM stores the low bits of a float as a narrow store of the float's register
+ * (`st.b16` or `st.b8` of an f32). ptxas 13.0 takes that for a conversion and stores the float's
+ * integer value. A move between the two makes the register one of an integer. It costs no
+ * instruction, but LLVM cannot look through it. So only those bits get it of which something
+ * narrower may be stored. */
+
+static bool is_float_kind(LLVMTypeKind kind)
+{
+  return kind == LLVMHalfTypeKind || kind == LLVMBFloatTypeKind || kind == LLVMFloatTypeKind ||
+         kind == LLVMDoubleTypeKind;
+}
+
+static LLVMTypeRef lane_type(LLVMTypeRef type)
+{
+  return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
+}
+
+/* 0: neither an integer, nor a float, nor a vector of them. */
+static unsigned count_bits(LLVMModuleRef module, LLVMTypeRef type)
+{
+  LLVMTypeKind kind = LLVMGetTypeKind(lane_type(type));
+  if (kind != LLVMIntegerTypeKind && !is_float_kind(kind)) return 0;
+  return (unsigned)LLVMSizeOfTypeInBits(LLVMGetModuleDataLayout(module), type);
+}
+
+/* A store to an address that is aligned to less than the value's size becomes several. */
+static bool is_stored_in_pieces(LLVMValueRef store)
+{
+  LLVMModuleRef module =
+    LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(store)));
+  return 8 * LLVMGetAlignment(store) < count_bits(module, LLVMTypeOf(LLVMGetOperand(store, 0)));
+}
+
+static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses);
+
+/* is_cut: the value is narrower than the float whose bits it has. */
+static bool use_may_store_piece(LLVMUseRef use, bool is_cut, unsigned *most_uses)
+{
+  LLVMValueRef user = LLVMGetUser(use);
+  switch ((int)LLVMGetInstructionOpcode(user)) {
+  case LLVMICmp:
+  case LLVMLoad:
+  case LLVMBr:
+  case LLVMSwitch: return false;
+  case LLVMStore: return is_cut || is_stored_in_pieces(user);
+  case LLVMCall:
+  case LLVMRet: return is_cut;
+  case LLVMTrunc:
+  case LLVMExtractElement: return may_store_piece(user, true, most_uses);
+  case LLVMBitCast: {
+    bool has_lanes = LLVMGetTypeKind(LLVMTypeOf(user)) == LLVMVectorTypeKind,
+         is_float = is_float_kind(LLVMGetTypeKind(LLVMTypeOf(user)));
+    return !is_float && may_store_piece(user, is_cut || has_lanes, most_uses);
+  }
+  default: return may_store_piece(user, is_cut, most_uses);
+  }
+}
+
+/* Where there are more uses than can be followed the answer is yes, which is never wrong. */
+static bool may_store_piece(LLVMValueRef value, bool is_cut, unsigned *most_uses)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
+    if (!*most_uses) return true;
+    --*most_uses;
+    if (use_may_store_piece(use, is_cut, most_uses)) return true;
+  }
+  return false;
+}
+
+/* An integer of 16, 32 or 64 bits behind a move. */
+static LLVMValueRef build_move(LLVMBuilderRef builder, LLVMValueRef bits)
+{
+  LLVMTypeRef type = LLVMTypeOf(bits), i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(type));
+  if (LLVMGetIntTypeWidth(type) < 32)
+    return LLVMBuildTrunc(builder, build_move(builder, LLVMBuildZExt(builder, bits, i32, "")), type,
+                          "");
+  bool is_wide = LLVMGetIntTypeWidth(type) == 64;
+  const char *text = is_wide ? "mov.b64 $0, $1;" : "mov.b32 $0, $1;",
+             *constraints = is_wide ? "=l,l" : "=r,r";
+  LLVMTypeRef function = LLVMFunctionType(type, &type, 1, false);
+  LLVMValueRef code =
+    LLVMGetInlineAsm(function, text, strlen(text), constraints, strlen(constraints), false, false,
+                     LLVMInlineAsmDialectATT, false);
+  return LLVMBuildCall2(builder, function, code, &bits, 1, "");
+}
+
+static LLVMValueRef move_float_bits(LLVMBuilderRef builder, LLVMValueRef x, unsigned width)
+{
+  LLVMTypeRef type = LLVMIntTypeInContext(LLVMGetTypeContext(LLVMTypeOf(x)), width);
+  return build_move(builder, LLVMBuildBitCast(builder, x, type, ""));
+}
+
+/* The float, or the vector of floats, whose bits the instruction takes or stores in pieces; NULL:
+ * none. */
+static LLVMValueRef find_float_in_pieces(LLVMModuleRef module, LLVMValueRef i)
+{
+  enum { MOST_USES = 64 };
+  bool is_store = LLVMIsAStoreInst(i);
+  if (!is_store && !LLVMIsABitCastInst(i)) return NULL;
+  LLVMValueRef x = LLVMGetOperand(i, 0);
+  unsigned width = count_bits(module, LLVMTypeOf(x)), most_uses = MOST_USES;
+  if ((width != 16 && width != 32 && width != 64) || LLVMIsConstant(x) ||
+      !is_float_kind(LLVMGetTypeKind(lane_type(LLVMTypeOf(x)))))
+    return NULL;
+  if (is_store) return is_stored_in_pieces(i) ? x : NULL;
+  if (is_float_kind(LLVMGetTypeKind(lane_type(LLVMTypeOf(i))))) return NULL;
+  bool has_lanes = LLVMGetTypeKind(LLVMTypeOf(i)) == LLVMVectorTypeKind;
+  return may_store_piece(i, has_lanes, &most_uses) ? x : NULL;
+}
+
+/* The condition of a float that is 1 or 0; NULL: the float is something else. */
+static LLVMValueRef find_condition(LLVMValueRef x)
+{
+  if (!LLVMIsAUIToFPInst(x) && !LLVMIsASIToFPInst(x)) return NULL;
+  LLVMValueRef from = LLVMGetOperand(x, 0);
+  bool is_widened = LLVMIsAZExtInst(from) != NULL;
+  if (is_widened) from = LLVMGetOperand(from, 0);
+  LLVMTypeRef type = LLVMTypeOf(from);
+  bool is_condition =
+    LLVMGetTypeKind(type) == LLVMIntegerTypeKind && LLVMGetIntTypeWidth(type) == 1;
+  return is_condition && (is_widened || LLVMIsAUIToFPInst(x)) ? from : NULL;
+}
+
+/* The bits of a condition as a float. ptxas up to 13.5 can leave out the conversion between
+ * `selp 1, 0` and `cvt.u64.u32` in kernels with a 64-bit remainder, and 1 has the bits 1 instead of
+ * those of 1.0. A move does not help. The bits are selected instead, which is one instruction less.
+ */
+static LLVMValueRef select_float_bits(LLVMBuilderRef builder, LLVMValueRef i)
+{
+  LLVMValueRef x = LLVMIsABitCastInst(i) ? LLVMGetOperand(i, 0) : NULL;
+  LLVMValueRef condition = x ? find_condition(x) : NULL;
+  if (!condition) return LLVMGetNextInstruction(i);
+  LLVMTypeRef type = LLVMTypeOf(i);
+  LLVMPositionBuilderBefore(builder, i);
+  LLVMValueRef one = LLVMConstBitCast(LLVMConstReal(LLVMTypeOf(x), 1), type);
+  LLVMValueRef next =
+    kg_replace(i, LLVMBuildSelect(builder, condition, one, LLVMConstNull(type), ""));
+  if (!LLVMGetFirstUse(x)) LLVMInstructionEraseFromParent(x);
+  return next;
+}
+
+static LLVMValueRef keep_float_bits(LLVMBuilderRef builder, LLVMValueRef i)
+{
+  LLVMModuleRef module = LLVMGetGlobalParent(LLVMGetBasicBlockParent(LLVMGetInstructionParent(i)));
+  LLVMValueRef x = find_float_in_pieces(module, i);
+  if (!x) return LLVMGetNextInstruction(i);
+  LLVMPositionBuilderBefore(builder, i);
+  LLVMValueRef bits = move_float_bits(builder, x, count_bits(module, LLVMTypeOf(x)));
+  if (!LLVMIsAStoreInst(i))
+    return kg_replace(i, LLVMBuildBitCast(builder, bits, LLVMTypeOf(i), ""));
+  LLVMSetOperand(i, 0, bits);
+  return LLVMGetNextInstruction(i);
+}
+
+void kg_keep_float_bits(LLVMModuleRef module)
+{
+  kg_rewrite_each(module, select_float_bits);
+  kg_rewrite_each(module, keep_float_bits);
+}
