@@ -95,14 +95,62 @@ static void find_definitions(const char *ptx, kj_map *symbols)
   }
 }
 
+/* ---- uses ---- */
+
+/* A statement as far as it has been read. Its first word is an instruction, unless a label or a
+ * predicate comes before the instruction. A function may have the name of an instruction. */
+typedef struct statement {
+  word first;      /* its length is 0 where a statement begins */
+  bool is_initial; /* after `=`: values of a variable */
+  bool is_guarded; /* after `@`: the register of a predicate follows */
+} statement;
+
+static bool is_blank(const word *w)
+{
+  bool is_comment = w->length > 1 && *w->start == '/';
+  return is_comment || isspace((unsigned char)*w->start);
+}
+
+/* Whether the word ends the statement. The braces of vectors and of initial values end nothing. */
+static bool ends_statement(const statement *s, const word *w)
+{
+  bool is_instruction = s->first.length && s->first.kind == NAME;
+  if (is_word(w, ";")) return true;
+  if (is_word(w, "{") || is_word(w, "}")) return !is_instruction && !s->is_initial;
+  return is_word(w, ":") && is_instruction;
+}
+
+static void take_word(statement *s, const word *w)
+{
+  bool is_line = is_word(&s->first, ".loc") || is_word(&s->first, ".file");
+  if (is_blank(w)) {
+    if (is_line && is_word(w, "\n")) *s = (statement){ 0 };
+  } else if (ends_statement(s, w) || (s->is_guarded && w->kind == NAME)) *s = (statement){ 0 };
+  else if (!s->first.length && is_word(w, "@")) s->is_guarded = true;
+  else if (!s->is_guarded) {
+    if (!s->first.length) s->first = *w;
+    s->is_initial |= is_word(w, "=");
+  }
+}
+
+static bool is_label(const char *at)
+{
+  word w = read_word(at);
+  while (w.kind != END && is_blank(&w)) w = read_word(w.start + w.length);
+  return is_word(&w, ":");
+}
+
 static void rename_symbols(const char *ptx, const kj_map *symbols, const char *suffix,
                            kj_buffer *renamed)
 {
   const char *at = ptx;
+  statement s = { 0 };
   for (word w = read_word(at); w.kind != END; w = read_word(at)) {
+    bool is_instruction = !s.first.length && !s.is_guarded && !is_label(w.start + w.length);
     kj_append(renamed, w.start, w.length);
-    if (w.kind == NAME && kj_find_entry(symbols, w.start, w.length))
+    if (w.kind == NAME && !is_instruction && kj_find_entry(symbols, w.start, w.length))
       kj_append_text(renamed, suffix);
+    take_word(&s, &w);
     at += w.length;
   }
 }

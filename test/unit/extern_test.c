@@ -140,6 +140,17 @@ static void test_renamed(void **state)
                  ".common .global .f32 f40$x; .extern .func h; mul.f32 a.f40, 0f40200000, f40$x;");
   expect_renamed("/* .visible .func c() */ .file 1 \"a \\\" e.cu\"\n.visible .entry e(){}",
                  "/* .visible .func c() */ .file 1 \"a \\\" e.cu\"\n.visible .entry e$x(){}");
+  /* instructions are no symbols, and functions may have their names */
+  expect_renamed(".visible .func (.param .b64 r) add(.param .b64 x)\n{ .loc 1 2 3\n"
+                 "add.f64 %a, %b, %c; @!%p add.f64 %a, %b, {%c}; call (r), add, (x);\n"
+                 "L: add.f64 %a, %b, %c; // add\n{ add.f64 %a, %b, %c; } add : bra add; }",
+                 ".visible .func (.param .b64 r) add$x(.param .b64 x)\n{ .loc 1 2 3\n"
+                 "add.f64 %a, %b, %c; @!%p add.f64 %a, %b, {%c}; call (r), add$x, (x);\n"
+                 "L: add.f64 %a, %b, %c; // add\n{ add.f64 %a, %b, %c; } add$x : bra add$x; }");
+  expect_renamed(".visible .func exit() .noreturn { call exit; @%p exit; exit; }\n"
+                 ".global .u64 t[2] = { exit, exit }; .func f() { exit; }",
+                 ".visible .func exit$x() .noreturn { call exit$x; @%p exit; exit; }\n"
+                 ".global .u64 t[2] = { exit$x, exit$x }; .func f() { exit; }");
   expect_renamed(".visible", ".visible");
   expect_renamed(".visible .func (", ".visible .func (");
   expect_renamed("\"no end", "\"no end");
