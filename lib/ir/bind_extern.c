@@ -180,15 +180,18 @@ static void append_types(const ki_decl *decl, kj_buffer *text)
   append_type(&printer, function->result);
 }
 
-static bool has_same_types(const ki_decl *a, const ki_decl *b)
+/* KJIT_OK: they have; TYPE: they have not; MEMORY. */
+static kjit_status compare_types(const ki_decl *a, const ki_decl *b)
 {
   kj_buffer texts[2] = { { 0 } };
   append_types(a, &texts[0]);
   append_types(b, &texts[1]);
-  bool is_same = !texts[0].failed && !texts[1].failed && strcmp(texts[0].text, texts[1].text) == 0;
+  kjit_status status = texts[0].failed || texts[1].failed          ? KJIT_ERROR_MEMORY
+                       : strcmp(texts[0].text, texts[1].text) == 0 ? KJIT_OK
+                                                                   : KJIT_ERROR_TYPE;
   kj_free_buffer(&texts[0]);
   kj_free_buffer(&texts[1]);
-  return is_same;
+  return status;
 }
 
 static kjit_status check_extern(kjit_module *module, const char *name)
@@ -202,8 +205,11 @@ static kjit_status check_extern(kjit_module *module, const char *name)
                         name, source, name);
   for (size_t i = 0; i < module->decls.count; i++) {
     const ki_decl *decl = module->decls.items[i];
-    if (is_meant(decl, found) && !has_same_types(decl, found))
-      return ki_fail_call(module->context, KJIT_ERROR_TYPE,
+    if (decl == found || !is_meant(decl, found)) continue;
+    kjit_status status = compare_types(decl, found);
+    if (status == KJIT_ERROR_MEMORY) return ki_fail_call(module->context, status, "out of memory");
+    if (status != KJIT_OK)
+      return ki_fail_call(module->context, status,
                           "%s has two extern funcs `%s` with different types, which cannot be one "
                           "function; bind each of them before the modules are linked",
                           source, name);
