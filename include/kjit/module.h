@@ -153,7 +153,8 @@ typedef struct kjit_expression_options {
   uint32_t size_bytes; /* sizeof(kjit_expression_options), set by the host */
   kjit_trust trust;    /* who wrote the text; KJIT_TRUST_DEFAULT means KJIT_TRUST_GUEST here */
   const char *name;    /* of the text in messages; default NULL: "expression" */
-  /* The func's name, which the texts of kernels and messages show; default NULL: "expression". */
+  /* The func's name, which the texts of kernels and messages show; default NULL: "expression". The
+   * text does not know this name. It is no name of a built-in or a type. */
   const char *function_name;
   /* The names of the func's parameters, in their order: parameter_count of them. Each is a name of
    * the kernel IR, and none comes twice. A parameter hides a built-in of the same name. */
@@ -167,7 +168,8 @@ typedef struct kjit_expression_options {
 
 /* Parses a text that is one expression, such as a formula that a user has typed, and returns a func
  * of the given parameters that computes it: `a * x + b` for the parameters a, x and b. The func is
- * handed to maps, to algorithms as an operator, and to func parameters of kernels.
+ * handed to maps and to algorithms as an operator. A kernel takes it for a func parameter after
+ * kjit_link_module with the kernel's module.
  *
  * The text is never part of another text, so that it cannot end the func and go on with something
  * else. It is one expression of the kernel IR, over several lines if need be: no statement, no
@@ -181,7 +183,8 @@ typedef struct kjit_expression_options {
  * Any thread, several at once. Errors: SYNTAX (it is no expression, or something follows it), NAME
  * (it uses an unknown name), TYPE, REFUSED (a built-in with an effect, or what guests may not use),
  * LIMIT (the memory of kjit_config.compile_limits), MISUSE (a parameter that is no name or comes
- * twice, a type that is none of a parameter, no such trust, a NULL text, module or function),
+ * twice, a func's name that is none or that a built-in has, a type that is none of a parameter, no
+ * such trust, a NULL text, module or function),
  * MEMORY, FORKED. */
 KJIT_API KJIT_CHECK kjit_status kjit_parse_expression(kjit_context *context,
                                                       const kjit_expression_options *options,

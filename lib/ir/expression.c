@@ -103,6 +103,11 @@ static kjit_status check_parameter(kjit_context *context, const kjit_expression_
   return KJIT_OK;
 }
 
+static bool means_built_in(const char *name)
+{
+  return ki_find_builtin(name) || ki_is_type_name(name, strlen(name));
+}
+
 static kjit_status check_options(kjit_context *context, const kjit_expression_options *options)
 {
   if (!ki_is_trust(options->trust))
@@ -112,6 +117,9 @@ static kjit_status check_options(kjit_context *context, const kjit_expression_op
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_expression_options.reserved is not 0");
   if (options->function_name && !ki_is_name(options->function_name))
     return refuse(context, "function_name", options->function_name, "is no name");
+  if (options->function_name && means_built_in(options->function_name))
+    return refuse(context, "function_name", options->function_name,
+                  "is the name of a built-in or a type, which the text could not mean any more");
   if (options->parameter_count > MOST_PARAMETERS)
     return ki_fail_call(context, KJIT_ERROR_MISUSE,
                         "kjit_expression_options.parameter_count: %u are more than %d",

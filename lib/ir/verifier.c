@@ -373,13 +373,20 @@ void ki_note_verify(ki_verifier *v, kj_location location, const char *format, ..
 
 /* ---- the module ---- */
 
-/* Constants of a builder are known by their nodes, not by name. */
+/* Constants of a builder are known by their nodes, not by name. An expression is known to the
+ * application only: its text knows no name but parameters and built-ins. */
+static bool has_visible_name(const ki_verifier *v, const ki_decl *decl)
+{
+  if (decl->kind == KJ_DECL_FUNCTION) return !decl->function->is_expression;
+  return v->is_text || decl->kind == KJ_DECL_STRUCT;
+}
+
 static void collect_names(ki_verifier *v)
 {
   for (size_t i = 0; i < v->module->decls.count; i++) {
     ki_decl *decl = v->module->decls.items[i];
     decl->index = (uint32_t)i;
-    if (!v->is_text && decl->kind != KJ_DECL_FUNCTION && decl->kind != KJ_DECL_STRUCT) continue;
+    if (!has_visible_name(v, decl)) continue;
     kj_map *map = ki_is_library_decl(v->module, decl) ? &v->library_decls : &v->decls;
     kj_map_entry *entry = kj_get_entry(map, decl->name, strlen(decl->name));
     if (entry->value) {

@@ -76,6 +76,7 @@ static void test_hostile(void)
     { "@line(1, 1, \"other\") a", KJIT_ERROR_SYNTAX, 1 },
     { "a @line(7, 7) + b", KJIT_ERROR_SYNTAX, 3 },
     { "a = 1", KJIT_ERROR_SYNTAX, 3 },
+    { "a + expression(a, x, b)", KJIT_ERROR_NAME, 5 }, /* a func that calls itself */
     { "x += 1", KJIT_ERROR_SYNTAX, 3 },
     { "a, x", KJIT_ERROR_SYNTAX, 2 },
     { "a) + (x", KJIT_ERROR_SYNTAX, 2 },
@@ -131,6 +132,13 @@ static void test_misuse(void)
             KJIT_ERROR_MISUSE);
     options = usual();
     options.function_name = wrong[i];
+    REQUIRE(kjit_parse_expression(context, &options, "a", 1, &module, &function) ==
+            KJIT_ERROR_MISUSE);
+  }
+  static const char *const known[] = { "sqrt", "max", "f64", "threadIdx", "nan" };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    kjit_expression_options options = usual();
+    options.function_name = known[i];
     REQUIRE(kjit_parse_expression(context, &options, "a", 1, &module, &function) ==
             KJIT_ERROR_MISUSE);
   }
