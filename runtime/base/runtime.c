@@ -292,7 +292,6 @@ static kjit_device ended_device = { .context = &ki_ended_context, .operations = 
 void kj_free_object(kj_object *object, void *memory)
 {
   KJ_ASSERT(!object->previous && !object->next && object->device != &ended_device);
-  KJ_ASSERT(!object->device || object->device->runtime->objects != object);
   if (!object->is_left) {
     free(memory);
     return;
