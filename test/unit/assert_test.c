@@ -124,7 +124,11 @@ static void test_locks(void **state)
   assert_false(kj_is_locked_here(&first));
   void (*const wrong[])(void) = { lock_in_wrong_order, call_host_with_lock, finish_call_with_lock,
                                   ask_store_with_lock, unlock_another };
-  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+  size_t count = sizeof wrong / sizeof *wrong;
+#ifdef __SANITIZE_THREAD__
+  count--; /* ThreadSanitizer ends the process itself where a mutex is unlocked that is not locked */
+#endif
+  for (size_t i = 0; i < count; i++) {
     int status = break_in_child(wrong[i], text, sizeof text);
     assert_int_equal(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, KJ_HAS_ASSERTIONS);
     assert_int_equal(strstr(text, "lock") != NULL, KJ_HAS_ASSERTIONS);
