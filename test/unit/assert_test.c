@@ -126,7 +126,8 @@ static void test_locks(void **state)
                                   ask_store_with_lock, unlock_another };
   size_t count = sizeof wrong / sizeof *wrong;
 #ifdef __SANITIZE_THREAD__
-  count--; /* ThreadSanitizer ends the process itself where a mutex is unlocked that is not locked */
+  count--; /* ThreadSanitizer ends the process itself where a mutex is unlocked that is not locked
+            */
 #endif
   for (size_t i = 0; i < count; i++) {
     int status = break_in_child(wrong[i], text, sizeof text);
