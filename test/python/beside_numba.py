@@ -1,11 +1,13 @@
 # REQUIRES: numba
-# RUN: %numba-python %s
-"""njit beside Numba itself: operators, math functions and ufuncs on scalars and elements of every pair of types, random ones in
-each run. Results have the same type and the same value."""
+# RUN: %numba-python %s 20261128 40
+"""njit beside Numba itself: operators, math functions and ufuncs on scalars and elements of every pair of types. Results have the
+same type and the same value. The suite has one seed, so that a change decides and not chance; `beside_numba.py [SEED [COUNT]]`
+draws others."""
 import math
 import os
 import random
 import sys
+import tempfile
 import warnings
 
 os.environ.setdefault("KJIT_DEVICE", "cpu")
@@ -106,12 +108,13 @@ def same(mine, theirs, is_single):
     return bool(np.allclose(mine, theirs, rtol=3e-6 if is_single else 1e-13, atol=1e-30, equal_nan=True))
 
 
+folder = tempfile.TemporaryDirectory()
 tried, refused, wrong = 0, 0, []
 while tried < count:
     body, arguments = case()
     space = {"math": math, "np": np}
     text = f"def f(a, b):\n    {body}\n"
-    file = f"/tmp/beside_numba_{os.getpid()}.py"
+    file = os.path.join(folder.name, "function.py")
     with open(file, "w") as out:
         out.write(text)
     exec(compile(text, file, "exec"), space)
@@ -126,7 +129,6 @@ while tried < count:
     if not same(mine, theirs, any(x.dtype in (np.float32, np.complex64) for x in arguments)):
         shown = [x if not isinstance(x, np.ndarray) else f"{x!r} {x.dtype}" for x in (mine, theirs)]
         wrong.append(f"{body!r} of {[f'{x!r}: {x.dtype}' for x in arguments]}: {shown[0]}, Numba {shown[1]}")
-    os.remove(file)
 print("\n".join(wrong))
 print(f"{tried} functions, {refused} that Numba refuses, {len(wrong)} differ; seed {seed}")
 assert not wrong
