@@ -239,7 +239,7 @@ kjit_status kj_read_facts(const kjit_kernel *kernel, const char *facts, kj_argum
  * memory. */
 char *kj_print_facts(const kj_call *call, const kj_signature *signature);
 
-/* ---- extern_code.c: what the application has bound to extern funcs ---- */
+/* ---- extern_bindings.c: what the application has bound to extern funcs ---- */
 
 /* Functions that native code of the module may call, by their symbols; free with kj_free_outside.
  */
