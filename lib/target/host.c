@@ -187,6 +187,7 @@ static void optimize(kg_emission *e)
     kg_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
                   &e->errors);
   }
+  kg_narrow_products(e->module);
   kl_name_cpu_math(e->context, e->module);
   e->c->code->vector_bits = kg_measure_vectors(e->module, e->machine->layout);
   kg_report_frames(e->context, e->module);

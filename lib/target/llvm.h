@@ -115,6 +115,12 @@ void kg_run_passes(kt_compilation *c, LLVMModuleRef module, LLVMTargetMachineRef
 /* The same for one function, at once. */
 void kg_run_function_passes(kt_compilation *c, LLVMValueRef function, LLVMTargetMachineRef machine,
                             const char *pipeline, kg_llvm_errors *errors);
+/* Calls `rewrite` for each instruction of the module. `rewrite` may build before the instruction,
+ * replace and erase it, and returns the instruction that comes next. */
+void kg_rewrite_each(LLVMModuleRef module,
+                     LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction));
+/* Replaces and erases the instruction, and returns the one after it. */
+LLVMValueRef kg_replace(LLVMValueRef instruction, LLVMValueRef by);
 /* The verifier, in builds with assertions: its message as an internal error. */
 void kg_check_module(kt_compilation *c, LLVMModuleRef module);
 /* The module as text, malloc'd, in code->data. */

@@ -270,3 +270,23 @@ void kg_run_function_passes(kt_compilation *c, LLVMValueRef function, LLVMTarget
   check_steps(c, count_steps(function));
   run(c, (unit){ .function = function }, machine, pipeline, errors);
 }
+
+/* ---- rewriting after the passes ---- */
+
+void kg_rewrite_each(LLVMModuleRef module,
+                     LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction))
+{
+  LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i;) i = rewrite(builder, i);
+  LLVMDisposeBuilder(builder);
+}
+
+LLVMValueRef kg_replace(LLVMValueRef instruction, LLVMValueRef by)
+{
+  LLVMValueRef next = LLVMGetNextInstruction(instruction);
+  LLVMReplaceAllUsesWith(instruction, by);
+  LLVMInstructionEraseFromParent(instruction);
+  return next;
+}

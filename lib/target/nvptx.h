@@ -55,13 +55,6 @@ void kg_rewrite_for_ptx(LLVMModuleRef module);
  * products. */
 void kg_widen_offsets(LLVMModuleRef module);
 
-/* Instruction by instruction. `rewrite` may build before the instruction, replace and erase it, and
- * gives what comes next. */
-void kg_rewrite_each(LLVMModuleRef module,
-                     LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction));
-/* Gives what comes after the instruction, which is erased. */
-LLVMValueRef kg_replace(LLVMValueRef instruction, LLVMValueRef by);
-
 /* ---- nvptx_float_bits.c: a part of kg_rewrite_for_ptx ---- */
 
 /* What takes the bits of floats is written so that ptxas takes them for integers. */

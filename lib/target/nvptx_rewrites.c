@@ -5,24 +5,6 @@
 
 #include "target/nvptx.h"
 
-void kg_rewrite_each(LLVMModuleRef module,
-                     LLVMValueRef (*rewrite)(LLVMBuilderRef builder, LLVMValueRef instruction))
-{
-  LLVMBuilderRef builder = LLVMCreateBuilderInContext(LLVMGetModuleContext(module));
-  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
-    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
-      for (LLVMValueRef i = LLVMGetFirstInstruction(b); i;) i = rewrite(builder, i);
-  LLVMDisposeBuilder(builder);
-}
-
-LLVMValueRef kg_replace(LLVMValueRef instruction, LLVMValueRef by)
-{
-  LLVMValueRef next = LLVMGetNextInstruction(instruction);
-  LLVMReplaceAllUsesWith(instruction, by);
-  LLVMInstructionEraseFromParent(instruction);
-  return next;
-}
-
 /* ---- subnormal numbers of f32 become zeros ---- */
 
 /* llvm.nvvm.sin.approx.f and the like, as libdevice calls them: the one that flushes. NULL: there

@@ -374,3 +374,24 @@ def _(r, rng):
     for index in ("i32", "u32", "i64"):
         for width in (8, 32, 64):
             sum_wrapped(r, rng, "wrapped_pairs", index, width, 2)
+
+
+@row("high bits of products of 16-bit numbers")
+def _(r, rng):
+    n = 300
+    ends = np.array([-32768, 32767, -1, 0, 1], np.int16)
+    a, b = (np.concatenate([rng.integers(-32768, 32768, n - 25).astype(np.int16), e]) for e in (np.repeat(ends, 5), np.tile(ends, 5)))
+    d = rng.integers(-128, 128, n).astype(np.int8)
+    wide = a.astype(np.int64) * b
+    shifts = [17, 20, 31, 32, 40, 47, 48, 56, 63]
+    expected = np.stack([(wide >> s).astype(np.int16) for s in shifts], axis=1)
+    zeros = {f"r{s}": np.zeros(n, np.int16) for s in shifts}
+    r.arrays_of(r=np.zeros((n, len(shifts)), np.int16), h=np.zeros(n, np.int16), c=np.zeros(n, np.int16), m=np.zeros(n, np.int16), a=a, b=b, d=d, **zeros)
+    r.launch("narrow_products", "", "r", "h", "c", "m", "a", "b", "d")
+    for k, s in enumerate(shifts):
+        r.launch(f"narrow_product_{s}", "", f"r{s}", "a", "b")
+        r.expect(f"r{s}", expected[:, k])
+    r.expect("r", expected)
+    r.expect("h", ((wide >> 32) * a).astype(np.int16))
+    r.expect("c", ((a.astype(np.int64) * -1234) >> 21).astype(np.int16))
+    r.expect("m", ((a.astype(np.int64) * d) >> 24).astype(np.int16))
