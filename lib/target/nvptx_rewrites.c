@@ -261,6 +261,86 @@ static LLVMValueRef keep_number_of_clamp(LLVMBuilderRef builder, LLVMValueRef i)
   return kg_replace(i, result);
 }
 
+/* Minima and maxima of three integers. ptxas 12.9 and 13.0 make `min(min(x, -y), z)` one
+ * instruction for sm_90, and can lose the negation (13.5 is right). A permutation of bytes that
+ * changes none, which ptxas does not look through, keeps the negation an instruction of its own. */
+
+static bool is_negation(LLVMValueRef value)
+{
+  if (!LLVMIsAInstruction(value) || LLVMGetInstructionOpcode(value) != LLVMSub) return false;
+  LLVMValueRef from = LLVMGetOperand(value, 0);
+  return LLVMIsAConstantInt(from) && LLVMIsNull(from);
+}
+
+/* A conversion between widths, which code generation may find to change nothing. */
+static bool is_resized(LLVMValueRef value)
+{
+  if (!LLVMIsAInstruction(value)) return false;
+  switch ((int)LLVMGetInstructionOpcode(value)) {
+  case LLVMShl:
+  case LLVMAShr:
+  case LLVMAnd:
+  case LLVMSExt:
+  case LLVMZExt:
+  case LLVMTrunc:
+  case LLVMFreeze: return true;
+  default: return false;
+  }
+}
+
+/* Whether a call of the intrinsic uses the value, perhaps in another width. */
+static bool is_used_by(LLVMValueRef value, const char *name, unsigned steps)
+{
+  for (LLVMUseRef use = LLVMGetFirstUse(value); use; use = LLVMGetNextUse(use)) {
+    LLVMValueRef user = LLVMGetUser(use);
+    if (is_call_of(user, name)) return true;
+    if (steps && is_resized(user) && is_used_by(user, name, steps - 1)) return true;
+  }
+  return false;
+}
+
+static bool is_made_by(LLVMValueRef value, const char *name)
+{
+  while (is_resized(value)) value = LLVMGetOperand(value, 0);
+  return is_call_of(value, name);
+}
+
+/* Whether an operand or a user of the call is a call of the same intrinsic. */
+static bool is_of_three(LLVMValueRef i, const char *name)
+{
+  enum { MOST_STEPS = 4 };
+  return is_made_by(LLVMGetOperand(i, 0), name) || is_made_by(LLVMGetOperand(i, 1), name) ||
+         is_used_by(i, name, MOST_STEPS);
+}
+
+static LLVMValueRef build_hidden(LLVMBuilderRef builder, LLVMValueRef x)
+{
+  static const char text[] = "prmt.b32 $0, $1, 0, 0x3210;", constraints[] = "=r,r";
+  LLVMTypeRef type = LLVMTypeOf(x), i32 = LLVMInt32TypeInContext(LLVMGetTypeContext(type));
+  LLVMTypeRef function = LLVMFunctionType(i32, &i32, 1, false);
+  LLVMValueRef code =
+    LLVMGetInlineAsm(function, text, sizeof text - 1, constraints, sizeof constraints - 1, false,
+                     false, LLVMInlineAsmDialectATT, false);
+  LLVMValueRef bits = LLVMBuildZExt(builder, x, i32, "");
+  return LLVMBuildTrunc(builder, LLVMBuildCall2(builder, function, code, &bits, 1, ""), type, "");
+}
+
+static LLVMValueRef keep_negation(LLVMBuilderRef builder, LLVMValueRef i)
+{
+  const char *name = is_call_of(i, "llvm.smin.")   ? "llvm.smin."
+                     : is_call_of(i, "llvm.smax.") ? "llvm.smax."
+                                                   : NULL;
+  bool is_number = name && LLVMGetTypeKind(LLVMTypeOf(i)) == LLVMIntegerTypeKind &&
+                   LLVMGetIntTypeWidth(LLVMTypeOf(i)) <= 32;
+  if (!is_number || !is_of_three(i, name)) return LLVMGetNextInstruction(i);
+  LLVMPositionBuilderBefore(builder, i);
+  for (unsigned side = 0; side < 2; side++) {
+    LLVMValueRef operand = LLVMGetOperand(i, side);
+    if (is_negation(operand)) LLVMSetOperand(i, side, build_hidden(builder, operand));
+  }
+  return LLVMGetNextInstruction(i);
+}
+
 /* Bits that are voted on. Code generation makes `x & 4 != 0` a shift, `x & 4 == 0` a
  * comparison, and ptxas does not see that one is the other's negation: two instructions more for
  * each bit where a vote and a select test it. The comparison is written as text, so that ptxas sees
@@ -386,6 +466,7 @@ void kg_rewrite_for_ptx(LLVMModuleRef module)
   kg_rewrite_each(module, keep_sign_of_zero);
   kg_rewrite_each(module, widen_negation);
   kg_rewrite_each(module, keep_number_of_clamp);
+  kg_rewrite_each(module, keep_negation);
   kg_rewrite_each(module, share_test_of_vote);
   kg_rewrite_each(module, vote_on_own_bit);
 }

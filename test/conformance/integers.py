@@ -395,3 +395,22 @@ def _(r, rng):
     r.expect("h", ((wide >> 32) * a).astype(np.int16))
     r.expect("c", ((a.astype(np.int64) * -1234) >> 21).astype(np.int16))
     r.expect("m", ((a.astype(np.int64) * d) >> 24).astype(np.int16))
+
+
+@row("minima and maxima of negated numbers")
+def _(r, rng):
+    for t in ("i1", "i2", "i4"):
+        limits = np.iinfo(t)
+        a, b, c = (rng.integers(limits.min + 1, limits.max, 200, t) for _ in range(3))
+        x, y, z = (v.astype(np.int64) for v in (a, b, c))
+        want = [
+            np.minimum(np.minimum(x, -y), z),
+            np.minimum(z, np.minimum(x, -y)),
+            np.maximum(np.maximum(x, -y), -z),
+            np.maximum(np.maximum(-x, -y), z),
+            np.minimum(x, -y),
+            np.maximum(np.minimum(x, y), -y),
+        ]
+        r.arrays_of(**{f"r{t}": np.zeros((200, 6), np.int32), f"a{t}": a, f"b{t}": b, f"c{t}": c})
+        r.launch("negated_minima", "", f"r{t}", f"a{t}", f"b{t}", f"c{t}")
+        r.expect(f"r{t}", np.stack(want, axis=1))
