@@ -16,6 +16,9 @@ enum { SMALL_STEP = 512, LARGE_STEP = 128 << 10, LARGE = 1 << 20, CLASSES = 8 * 
 
 typedef struct kj_pool {
   pthread_mutex_t mutex;
+  /* Of the device, up to the last reset that the pool knows of: blocks of an earlier generation are
+   * neither kept nor counted. A reset raises the device's number before it tells the pools. */
+  uint32_t generation;
   /* not used by anything but their stream, by none where a wait has passed since */
   kj_block *cached[CLASSES];
   kjit_memory_statistics count; /* but for the pinned_... */
@@ -50,7 +53,7 @@ static void check_pool(const kj_pool *pool)
   for (uint32_t i = 0; i < CLASSES; i++)
     for (const kj_block *block = pool->cached[i]; block; block = block->next) {
       KJ_ASSERT(block->data == pool && class_of(block->size_bytes) == i);
-      KJ_ASSERT(block->kind->free && block->address);
+      KJ_ASSERT(block->kind->free && block->address && block->generation == pool->generation);
       cached_bytes += block->size_bytes;
     }
   KJ_ASSERT(pool->count.cached_bytes == cached_bytes);
@@ -74,13 +77,16 @@ static void unlock_pool(kj_pool *pool)
 static void count_unused(kj_pool *pool, const kj_block *block)
 {
   KJ_ASSERT(kj_is_locked_here(&pool->mutex));
+  if (block->generation != pool->generation) return;
   KJ_ASSERT(pool->count.used_bytes >= block->size_bytes);
   pool->count.used_bytes -= block->size_bytes;
 }
 
-static void count_used(kj_pool *pool, size_t size_bytes)
+static void count_used(kj_pool *pool, const kj_block *block)
 {
-  pool->count.used_bytes += size_bytes;
+  KJ_ASSERT(kj_is_locked_here(&pool->mutex));
+  if (block->generation != pool->generation) return;
+  pool->count.used_bytes += block->size_bytes;
   if (pool->count.used_bytes > pool->count.peak_bytes)
     pool->count.peak_bytes = pool->count.used_bytes;
 }
@@ -104,12 +110,11 @@ static kj_block *find_in_class(kj_pool *pool, uint32_t class_, size_t size_bytes
                 (content == ANY_CONTENT || block->content == content) &&
                 (stream == KJ_STREAM_ALL || block->stream == stream || is_idle(block));
     if (!fits) continue;
-    KJ_ASSERT(!kj_is_gone(block));
     *at = block->next;
     block->next = NULL;
     pool->count.cached_bytes -= block->size_bytes;
     pool->count.hits++;
-    count_used(pool, block->size_bytes);
+    count_used(pool, block);
     return block;
   }
   return NULL;
@@ -141,10 +146,15 @@ static kj_block *pop(kj_block **list)
   return first;
 }
 
+/* What a reset has taken meanwhile is not kept. */
 static void add_cached(kj_pool *pool, kj_block *block)
 {
   kj_block **list = &pool->cached[class_of(block->size_bytes)];
   KJ_ASSERT(!block->next && block->data == pool); /* in no list */
+  if (block->generation != pool->generation) {
+    kj_drop_block(block);
+    return;
+  }
   block->next = *list;
   *list = block;
   pool->count.cached_bytes += block->size_bytes;
@@ -187,7 +197,7 @@ static void free_own(kj_block *block)
 static void cache_block(kj_block *block)
 {
   kj_pool *pool = block->data;
-  if (kj_is_gone(block)) { /* its bytes are counted no more */
+  if (kj_is_gone(block)) { /* with what used it */
     kj_drop_block(block);
     return;
   }
@@ -216,7 +226,7 @@ static void give_to_host(kj_block *block)
   kj_pool *pool = &device->memory->pools[KJ_POOL_DEVICE];
   kjit_stream *stream = kj_hold_stream(block);
   lock_pool(pool);
-  if (!kj_is_gone(block)) count_unused(pool, block);
+  count_unused(pool, block);
   unlock_pool(pool);
   kj_assert_no_locks();
   allocator->release(allocator->user, device, (void *)(uintptr_t)block->address, block->size_bytes,
@@ -412,21 +422,21 @@ static kjit_status take_new(kjit_device *device, kj_pool_kind kind, size_t size_
   }
   KJ_TRY(status);
   KJ_TRY(wrap_memory(device, &pool_kinds[kind], &wanted, diagnostics, block));
-  KJ_ASSERT((*block)->address % 256 == 0 && (*block)->size_bytes >= size_bytes);
+  KJ_ASSERT((*block)->address && (*block)->size_bytes >= size_bytes);
   (*block)->data = pool;
   lock_pool(pool);
   pool->count.driver_allocations++;
-  count_used(pool, (*block)->size_bytes);
+  count_used(pool, *block);
   unlock_pool(pool);
   return KJIT_OK;
 }
 
 /* ---- trimming ---- */
 
-static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
+/* Under the pool's mutex. */
+static kj_block *detach_cached(kj_pool *pool, uint64_t keep_bytes)
 {
   kj_block *detached = NULL;
-  lock_pool(pool);
   for (uint32_t i = CLASSES; i-- > 0;) { /* large ones first */
     while (pool->cached[i] && pool->count.cached_bytes > keep_bytes) {
       kj_block *block = pop(&pool->cached[i]);
@@ -436,8 +446,20 @@ static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
       detached = block;
     }
   }
+  return detached;
+}
+
+static kj_block *detach(kj_pool *pool, uint64_t keep_bytes)
+{
+  lock_pool(pool);
+  kj_block *detached = detach_cached(pool, keep_bytes);
   unlock_pool(pool);
   return detached;
+}
+
+static void drop_each(kj_block *blocks)
+{
+  for (kj_block *block; (block = pop(&blocks));) kj_drop_block(block);
 }
 
 /* The driver waits for what still uses the memory that it frees. What cannot be freed now stays
@@ -498,7 +520,7 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
   }
   lock_pool(pool);
   pool->count.allocations++;
-  count_used(pool, size_bytes);
+  count_used(pool, *block);
   unlock_pool(pool);
   return KJIT_OK;
 }
@@ -506,7 +528,7 @@ static kjit_status take_from_host(kjit_device *device, size_t size_bytes, kjit_s
 /* What is known of a block that was taken on a stream. */
 static void note_taken(kj_block *block, kj_stream_id stream, uint32_t forgotten)
 {
-  KJ_ASSERT(!block->next && !kj_is_gone(block) && !kj_read_use(&block->use, 1));
+  KJ_ASSERT(!block->next && !kj_read_use(&block->use, 1));
   block->stream = stream;
   block->forgotten = forgotten;
   block->use.streams[0] = stream; /* there is at most one, whose order the block was free in */
@@ -639,20 +661,26 @@ static kjit_status report(kj_attachment *attachment, kj_diagnostics *diagnostics
   return KJIT_OK;
 }
 
-static void drop_cached(kj_pool *pool)
+/* A reset takes the device's memory. Of two at once the second finds the pool told already. */
+static void begin_generation(kj_pool *pool, uint32_t generation)
 {
-  kj_block *blocks = detach(pool, 0);
-  for (kj_block *block; (block = pop(&blocks));) kj_drop_block(block);
+  kj_block *lost = NULL;
+  lock_pool(pool);
+  if (pool->generation != generation) {
+    lost = detach_cached(pool, 0);
+    pool->count.used_bytes = 0;
+    pool->generation = generation;
+  }
+  unlock_pool(pool);
+  drop_each(lost);
 }
 
 static void forget(kj_attachment *attachment)
 {
   kjit_device *device = attachment->device;
   struct kj_memory *memory = device->memory;
-  for (uint32_t i = 0; i < KJ_POOL_COUNT; i++) {
-    drop_cached(&memory->pools[i]);
-    memory->pools[i].count.used_bytes = 0;
-  }
+  uint32_t generation = atomic_load(&device->generation);
+  for (uint32_t i = 0; i < KJ_POOL_COUNT; i++) begin_generation(&memory->pools[i], generation);
   kj_lock(&device->runtime->streams_mutex, KJ_LOCK_STREAMS);
   memory->join_event = NULL;
   kj_unlock(&device->runtime->streams_mutex, KJ_LOCK_STREAMS);
@@ -666,10 +694,12 @@ static void destroy(kj_attachment *attachment)
   end_parked(device);
   for (int i = 0; i < KJ_POOL_COUNT; i++) {
     trim(&memory->pools[i], 0);
-    drop_cached(&memory->pools[i]);
+    drop_each(detach(&memory->pools[i], 0));
   }
-  /* Everything that the device gave has come back by now, and no stream is left. */
-  for (int i = 0; i < KJ_POOL_COUNT; i++) KJ_ASSERT(!memory->pools[i].count.used_bytes);
+  /* Every block has come back by now, and no stream is left. On a lost device the driver does not
+   * call host functions that were queued, so that the block of an asynchronous copy stays out. */
+  for (int i = 0; i < KJ_POOL_COUNT; i++)
+    KJ_ASSERT(!memory->pools[i].count.used_bytes || atomic_load(&device->lost));
   KJ_ASSERT(!memory->streams && !memory->waiting && !atomic_load(&device->runtime->parked));
   if (memory->join_event) device->operations->destroy_event(device, memory->join_event);
   for (int i = 0; i < KJ_POOL_COUNT; i++) kj_destroy_mutex(&memory->pools[i].mutex);
@@ -696,7 +726,10 @@ kjit_status kj_open_memory(kjit_device *device, kj_diagnostics *diagnostics)
     return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
   }
   memory->pools = pools;
-  for (int i = 0; i < KJ_POOL_COUNT; i++) pthread_mutex_init(&memory->pools[i].mutex, NULL);
+  for (int i = 0; i < KJ_POOL_COUNT; i++) {
+    pthread_mutex_init(&pools[i].mutex, NULL);
+    pools[i].generation = atomic_load(&device->generation);
+  }
   KJ_ASSERT(!device->memory);
   device->memory = memory;
   kj_attach_to_device(device, &memory->attachment, &class);
