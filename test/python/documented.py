@@ -10,6 +10,7 @@ import numpy as np
 source = sys.argv[1]
 for page in ("docs/python.md", "docs/numba.md", "README.md"):
     text = open(os.path.join(source, page)).read()
+    text = re.sub(r"<!-- run by: test/python/numba_rows.py -->\n```.*?```", "", text, flags=re.DOTALL)
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert programs
     with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
