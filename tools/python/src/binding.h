@@ -2,10 +2,11 @@
  * errors, printed lines, forks), context.c (contexts, devices, streams, modules of kernel IR),
  * array.c (kjit's own arrays), exchange.c, import.c and direct.c (memory of and for others),
  * mailbox.c (printed lines), argument.c (objects of Python as arguments), record.c (records),
- * stream.c (streams, events, graphs), memory.c (what devices say, other processes), parameter.c
- * (arguments in the order of parameters), kernel.c (kernels and launchers), function.c (calls of
- * funcs), algorithm.c and what algorithm.h names (algorithms over whole arrays), progress.c and
- * interrupt.c (calls that take long).
+ * stream.c and follow.c (streams, events, graphs), memory.c (what devices say, other processes),
+ * parameter.c (arguments in the order of parameters), kernel.c and launcher.c (kernels and their
+ * launches), configured.c, route.c and form.h (launches of kjit.cuda), function.c (calls of funcs),
+ * algorithm.c and what algorithm.h names (algorithms over whole arrays), progress.c and interrupt.c
+ * (calls that take long).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
@@ -199,6 +200,12 @@ PyObject *binding_create_event(PyObject *device, PyObject *unused);
  * what the stream needs, or NULL. 0, or -1 with an exception. */
 int binding_get_stream(context_object *context, PyObject *object, kjit_device *device,
                        PyObject **keeper, kjit_stream **stream);
+/* The stream of a handle of another library; is_own: to be destroyed by the caller. */
+kjit_status binding_open_handle(kjit_device *device, uint64_t handle, kjit_stream **stream,
+                                int *is_own);
+
+/* ---- follow.c ---- */
+
 /* The streams of a launch that follows those of its arguments. */
 typedef struct binding_followed {
   kjit_stream *streams[4];
@@ -213,6 +220,10 @@ int binding_begin_following(context_object *context, const struct binding_argume
                             binding_followed *followed);
 /* Those others wait for the launch. Always to be called after the function above. */
 kjit_status binding_end_following(binding_followed *followed);
+/* What the libraries of the arguments have queued comes before what the stream does next. 0, or -1
+ * with an exception. */
+int binding_wait_for_producers(context_object *context, const struct binding_argument *arguments,
+                               Py_ssize_t count, kjit_stream *stream);
 /* The streams of others that were kept. */
 void binding_free_wraps(context_object *context);
 
@@ -243,6 +254,10 @@ int binding_init_direct(void);
 /* Objects with __dlpack__ or __cuda_array_interface__ as an array of the context; a new reference.
  * NULL without an exception: the object has neither. */
 PyObject *binding_import(context_object *context, PyObject *object);
+/* What an object's __cuda_array_interface__ says, as a tensor of the host's memory: on the CPU
+ * target that is what addresses mean. 0: it has none, or one that binding_import or its caller has
+ * to look at: read-only, with a stream, not aligned. */
+int binding_read_interface(PyObject *object, struct binding_argument *storage);
 /* What is wrong with an object's memory, as an exception. Returns NULL. */
 PyObject *binding_refuse(PyObject *object, const char *what);
 /* What a tensor says must be possible: 0 to 8 dimensions, extents that are not negative, an
@@ -342,6 +357,8 @@ int binding_take_parameter(context_object *context, const binding_parameters *se
 extern _Thread_local uint32_t binding_cpu_threads;
 
 int binding_add_kernel(PyObject *module);
+int binding_add_launcher(PyObject *module);
+int binding_add_configured(PyObject *module);
 int binding_add_functions(PyObject *module);
 int binding_add_algorithms(PyObject *module);
 int binding_add_code(PyObject *module);

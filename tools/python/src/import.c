@@ -174,17 +174,34 @@ int binding_parse_integers(PyObject *tuple, int64_t *values, int count)
   return 0;
 }
 
+enum { SHAPE, TYPESTR, DATA, STRIDES, MASK, STREAM, VERSION, INTERFACE, NAME_COUNT };
+static const char *const texts[NAME_COUNT] = {
+  "shape", "typestr", "data", "strides", "mask", "stream", "version", "__cuda_array_interface__"
+};
+
+/* NULL: an exception is set. */
+static PyObject *get_name(int name)
+{
+  static PyObject *names[NAME_COUNT]; /* interned */
+  if (!names[name]) names[name] = PyUnicode_InternFromString(texts[name]);
+  return names[name];
+}
+
+/* Borrowed; NULL: it is not there. */
+static PyObject *get_field(PyObject *dictionary, int field)
+{
+  PyObject *name = get_name(field);
+  return name ? PyDict_GetItem(dictionary, name) : NULL;
+}
+
 /* NULL: it is right; else what is wrong; or an exception is set. */
 static const char *read_interface(PyObject *dictionary, cuda_interface *out)
 {
   if (!PyDict_Check(dictionary)) return "__cuda_array_interface__ is no dictionary";
-  PyObject *shape = PyDict_GetItemString(dictionary, "shape");
-  PyObject *typestr = PyDict_GetItemString(dictionary, "typestr");
-  PyObject *data = PyDict_GetItemString(dictionary, "data");
-  PyObject *strides = PyDict_GetItemString(dictionary, "strides");
-  PyObject *mask = PyDict_GetItemString(dictionary, "mask");
-  PyObject *stream = PyDict_GetItemString(dictionary, "stream");
-  PyObject *version = PyDict_GetItemString(dictionary, "version");
+  PyObject *shape = get_field(dictionary, SHAPE), *typestr = get_field(dictionary, TYPESTR);
+  PyObject *data = get_field(dictionary, DATA), *strides = get_field(dictionary, STRIDES);
+  PyObject *mask = get_field(dictionary, MASK), *stream = get_field(dictionary, STREAM);
+  PyObject *version = get_field(dictionary, VERSION);
   if (!version || !PyLong_Check(version) || PyLong_AsLong(version) < 2)
     return "__cuda_array_interface__: version 2 or 3 is needed";
   if (!shape || !PyTuple_Check(shape) || PyTuple_Size(shape) > BINDING_MAX_RANK)
@@ -273,6 +290,33 @@ static PyObject *import_interface(context_object *context, PyObject *object, PyO
     ((array_object *)array)->producer =
       (binding_producer){ .is_known = 1, .handle = interface.stream };
   return array;
+}
+
+/* The address is a multiple of the size of the numbers that the elements are made of. */
+static int is_aligned(const kjit_tensor *tensor)
+{
+  uintptr_t size = tensor->bits / 8 / (tensor->code == 5 ? 2 : 1);
+  return size && (uintptr_t)tensor->data % size == 0;
+}
+
+int binding_read_interface(PyObject *object, binding_argument *storage)
+{
+  PyObject *name = PyType_Check(object) ? NULL : get_name(INTERFACE);
+  PyObject *dictionary = name ? PyObject_GetAttr(object, name) : NULL;
+  cuda_interface interface;
+  memset(&interface, 0, sizeof interface);
+  int is_read = dictionary && !read_interface(dictionary, &interface) && !interface.stream &&
+                !interface.is_read_only && is_aligned(&interface.tensor);
+  Py_XDECREF(dictionary);
+  PyErr_Clear();
+  if (!is_read) return 0;
+  memcpy(storage->shape, interface.shape, sizeof interface.shape);
+  memcpy(storage->strides, interface.strides, sizeof interface.strides);
+  storage->tensor = interface.tensor;
+  storage->tensor.device_type = KJIT_DEVICE_CPU;
+  storage->tensor.shape = storage->shape;
+  storage->tensor.strides = interface.tensor.strides ? storage->strides : NULL;
+  return 1;
 }
 
 PyObject *binding_import(context_object *context, PyObject *object)

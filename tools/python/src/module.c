@@ -170,7 +170,8 @@ static int fill_module(PyObject *module)
   if (binding_init_arguments() || binding_init_direct()) return -1;
   if (binding_add_context(module) || binding_add_streams(module) || binding_add_array(module))
     return -1;
-  return binding_add_kernel(module) || binding_add_functions(module) ||
+  return binding_add_kernel(module) || binding_add_launcher(module) ||
+             binding_add_configured(module) || binding_add_functions(module) ||
              binding_add_algorithms(module) || binding_add_code(module) ||
              binding_add_records(module) || binding_add_memory(module) ||
              binding_add_progress(module)

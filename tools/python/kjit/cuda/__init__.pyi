@@ -9,6 +9,7 @@ from . import devices as devices
 from . import dispatcher as dispatcher
 from . import driver as driver
 from . import errors as errors
+from . import fitting as fitting
 from . import random as random
 from . import records as records
 from . import streams as streams

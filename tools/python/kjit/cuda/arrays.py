@@ -30,7 +30,7 @@ def _shape_of(shape):
         raise TypeError(f"Invalid type for shape: {shape!r}; integers or a tuple of them") from None
 
 
-class DeviceNDArray:
+class DeviceNDArray(_kjit.Held):
     """An array of a device with NumPy's attributes. `a[i]` of one element is a scalar of NumPy, else a view. A new one of a
     shape and strides has undefined contents."""
 

@@ -8,9 +8,10 @@ import types as python_types
 import warnings
 
 from .. import _arrays, _errors, _functions, _kjit, _state
-from . import arrays, config, errors, streams, types
+from . import arrays, config, errors, fitting, streams, types
 from . import typed as _typed
 from . import usage as _memory
+from .._shapes import shape_of
 
 _ArgumentError, _KernelError = _errors.CLASSES["KJIT_ERROR_ARGUMENT"], _errors.KernelError
 _LaunchError = _errors.CLASSES["KJIT_ERROR_LAUNCH"]
@@ -53,6 +54,10 @@ class _Kernel(_functions.Kernel):
             device = "cuda:0"
         return *made, device, is_typed
 
+    def _for_arguments(self, values):
+        """The kernel that takes these values, the items of tuples one after the other."""
+        return self._for_shapes(tuple(shape_of(value, self.is_typed) for value in values))
+
     def _specialize(self, text):
         """(module, name), after the kernel was compiled for these types for the device that launches use."""
         module, name = self._loaded_module()
@@ -87,6 +92,9 @@ def _device_text(kinds):
 
 # Of a grid: with fewer a GPU is hardly busy.
 _FEW_BLOCKS = 128
+
+# Of one kernel.
+_MOST_CONFIGURATIONS = 256
 
 _CARVEOUTS = ("default", "maxl1", "maxshared")
 
@@ -167,7 +175,7 @@ def _is_no_kernel(dispatcher):
     return RuntimeError(f"Cannot compile a device function as a kernel: kernels call {name}")
 
 
-class Dispatcher:
+class Dispatcher(_kjit.Dispatcher):
     """A function that `cuda.jit` was given: `kernel[grid, block, stream, shared](...)`, and what other kernels call."""
 
     is_typed = True
@@ -184,6 +192,7 @@ class Dispatcher:
             {k: v for k, v in self._kjit_options.items() if k in ("numba", "fastmath", "strict", "inline")}
         )
         self.overloads, self._signatures, self._configurations = {}, [], {}
+        self._is_fixed = False
         self._kernel = _Kernel(py_func, **kernel_options)
         self.func_code, self.extensions = py_func.__code__, list(given.get("extensions") or ())
         functools.update_wrapper(self, py_func)
@@ -218,6 +227,8 @@ class Dispatcher:
             raise TypeError(
                 f"the signature {signature} has {len(signature.args)} types, the function {count} parameters"
             )
+        if self._is_fixed:
+            self._forget_routes()  # another signature may fit better
         if signature.args not in self.overloads:
             self.overloads[signature.args] = Overload(self, signature)
             self._signatures.append(signature)
@@ -289,6 +300,7 @@ class Dispatcher:
     def disable_compile(self, val=True):
         """No launch with other types from now on."""
         self._is_fixed = val
+        self._forget_routes()
 
     # ---- launches ----
 
@@ -303,10 +315,13 @@ class Dispatcher:
         if math.prod(grid) < _FEW_BLOCKS and config.warns_of("CUDA_LOW_OCCUPANCY_WARNINGS"):
             text = f"Grid size {math.prod(grid)} will likely result in GPU under-utilization due to low occupancy."
             warnings.warn(text, errors.NumbaPerformanceWarning, stacklevel=3)
+        while len(self._configurations) >= _MOST_CONFIGURATIONS:
+            del self._configurations[next(iter(self._configurations))]
         made = self._configurations[key] = Configured(self, key, griddim, blockdim, stream)
         return made
 
-    def __getitem__(self, key):
+    def _configure(self, key):
+        """For the extension: the kernel with the configuration of a subscript."""
         if not isinstance(key, tuple) or len(key) not in (2, 3, 4):
             raise ValueError(
                 "must specify at least the griddim and blockdim: kernel[griddim, blockdim, stream, sharedmem]"
@@ -327,42 +342,20 @@ class Dispatcher:
             "kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)"
         )
 
-    def _fit(self, args):
-        """The arguments as the signature that fits best has them."""
-        fitting = []
-        for signature in self._signatures:
-            if len(signature.args) != len(args):
-                continue
-            fits = [_fit_one(kind, a) for kind, a in zip(signature.args, args)]
-            if None not in fits:
-                worst = tuple(map(sum, zip(*(f[0] for f in fits)))) if fits else ()
-                fitting.append((worst, signature, [f[1] for f in fits]))
-        if not fitting:
-            found = ", ".join(str(types.typeof(a)) for a in args)
-            raise TypeError(
-                f"No matching definition for argument type(s) {found}: {', '.join(map(str, self._signatures))}"
-            )
-        least = min(worst for worst, *_ in fitting)
-        best = [row for row in fitting if row[0] == least]
-        if len(best) > 1:
-            found = tuple(types.typeof(a) for a in args)
-            listed = "\n".join(str(signature) for _, signature, _ in best)
-            raise TypeError(f"Ambiguous overloading for {self.py_func} {found}:\n{listed}")
-        return best[0][2]
-
-    def _launch(self, launcher, args, keywords, has_stream):
+    def _launch(self, configured, args, keywords, has_stream):
         if keywords:
             import inspect
 
             bound = inspect.signature(self.py_func).bind(*args, **keywords)
             bound.apply_defaults()
             args = bound.args
+        fitted = args
         if self._is_fixed and len(args) == self.py_func.__code__.co_argcount:
-            args = self._fit(args)
-        after = []
+            fitted = fitting.fit(self._signatures, self.py_func, args)
+        launcher, after = configured._launch_with, []
         if self.extensions:
-            args = self._extend(args, launcher, after)
-        values = [arrays.take(a, after, has_stream) for a in args]
+            fitted = self._extend(fitted, launcher, after)
+        values = [arrays.take(a, after, has_stream) for a in fitted]
         try:
             launcher(*values)
         except _ArgumentError:
@@ -370,9 +363,11 @@ class Dispatcher:
             if aligned is None:
                 raise
             launcher(*aligned)
-        self._remember(args)
+        self._remember(fitted)
         for finish in after:
             finish()
+        if not self.extensions and len(args) == self.py_func.__code__.co_argcount:
+            configured._keep(tuple(args), fitting.conversions(args, fitted), self._kernel._for_arguments(values))
 
     def _extend(self, args, stream, after):
         """The arguments as extensions change them: objects with prepare_args(type, value, stream, retr)."""
@@ -538,59 +533,6 @@ def _brief(value):
     return type(value), dtype, getattr(value, "ndim", 0)
 
 
-# How bad it is to hand over something as another type, the worst first: values get lost; another kind of numbers; a wider one.
-_UNSAFE, _SAFE, _WIDER, _EXACT = (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)
-
-
-def _fit_one(kind, value):
-    """(how bad, the value as the type has it), or None."""
-    import numpy
-
-    if isinstance(kind, types.Array):
-        dtype = getattr(value, "dtype", None)
-        if dtype is None:
-            interface = getattr(value, "__cuda_array_interface__", None)
-            return None if interface is None else (_EXACT, value)
-        if value.ndim != kind.ndim or types.from_dtype(dtype).text != kind.dtype.text:
-            return (_UNSAFE, value) if _same_bits(value, kind) else None
-        if kind.layout != "A" and types.typeof(value).layout not in (
-            kind.layout,
-            "C" if value.ndim == 1 else kind.layout,
-        ):
-            return None
-        return _EXACT, value
-    if isinstance(kind, types.BaseTuple):
-        fits = isinstance(value, tuple) and len(value) == len(kind) and [_fit_one(k, v) for k, v in zip(kind, value)]
-        if fits is False or None in fits:
-            return None
-        items = [item for _, item in fits]
-        worst = tuple(map(sum, zip(*(bad for bad, _ in fits)))) if fits else _EXACT
-        return worst, type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(kind, types.NumberClass):
-        is_same = isinstance(value, (type, types.Type)) and types.typeof(value) == kind
-        return (_EXACT, kind.given) if is_same else None
-    if isinstance(kind, types.CPointer):
-        return (_EXACT, numpy.uint64(value)) if isinstance(value, (int, numpy.integer)) else None
-    if isinstance(kind, types.Record):
-        return (_EXACT, value) if getattr(value, "dtype", None) == kind.dtype else None
-    if not isinstance(value, (bool, int, float, complex, numpy.generic)):
-        return None
-    found, wanted = numpy.asarray(value).dtype, types.as_dtype(kind)
-    if found == wanted:
-        return _EXACT, wanted.type(value)
-    if numpy.can_cast(found, wanted, "safe"):
-        return _WIDER if found.kind == wanted.kind else _SAFE, wanted.type(value)
-    if found.kind == "c" and wanted.kind != "c" or found.kind == "f" and wanted.kind in "iu":
-        return None
-    return _UNSAFE, numpy.asarray(value).astype(wanted)[()]
-
-
-def _same_bits(value, kind):
-    """Integers with and without sign: the kernel is compiled for what comes."""
-    found, wanted = value.dtype, types.as_dtype(kind.dtype)
-    return value.ndim == kind.ndim and found.kind in "iu" and wanted.kind in "iu" and found.itemsize == wanted.itemsize
-
-
 class Overload:
     """A kernel for one signature."""
 
@@ -638,36 +580,34 @@ class Overload:
         return self.dispatcher.max_cooperative_grid_blocks(self.signature, blockdim, dynsmemsize)
 
 
-class Configured:
-    """A dispatcher with a configuration."""
+class Configured(_kjit.Configured):
+    """A dispatcher with a configuration. What it was called with before it launches in the extension."""
 
     def __init__(self, dispatcher, key, griddim, blockdim, stream):
-        self.dispatcher, self.griddim, self.blockdim, self.stream, self.sharedmem = (
-            dispatcher,
-            key[0],
-            key[1],
-            stream,
-            key[3],
-        )
+        self.griddim, self.blockdim, self.stream, self.sharedmem = key[0], key[1], stream, key[3]
         self._key = key
-        self._launcher = None
-        self.pre_launch_callbacks = []  # called with the dispatcher and this before each launch
+        self.pre_launch_callbacks = []
 
-    def __call__(self, *args, **keywords):
+    def _launch_anew(self, *args, **keywords):
+        """A launch with arguments for which the extension knows no route."""
         if self.dispatcher._is_device:
             raise _is_no_kernel(self.dispatcher)
-        if self._launcher is None:
-            self._launcher = self._make_launcher()
-        for callback in self.pre_launch_callbacks:
-            callback(self.dispatcher, self)
         try:
-            self.dispatcher._launch(self._launcher, args, keywords, self._key[2] is not None)
-        except _KernelError as error:
+            if self._launcher is None:
+                self._set_launcher(*self._make_launcher())
+            for callback in self.pre_launch_callbacks:
+                callback(self.dispatcher, self)
+            self.dispatcher._launch(self, args, keywords, self._key[2] is not None)
+        except (_KernelError, _LaunchError) as error:
+            self._explain(error)
+            raise
+
+    def _explain(self, error):
+        """Adds to a failure of a launch what Numba's users know it by."""
+        if isinstance(error, _KernelError):
             error.args = (f"{error}{self._numba_text(error)}",)
-            raise
-        except _LaunchError as error:
+        elif isinstance(error, _LaunchError):
             error.args = (f"{error}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.",)
-            raise
 
     def _numba_text(self, error):
         """Where a thread failed, in Numba's words."""
@@ -686,35 +626,27 @@ class Configured:
         return _configured, (self.dispatcher, grid, block, shared)
 
     def _make_launcher(self):
+        """(the launcher of kjit, what is waited for before a launch, after it, whether there is a stream, whether it is on the CPU)"""
         kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
-        if not any(kernel._bits):
-            return kernel[self._key]
-        if stream is None:
-            return self._finishing(kernel[self._key])
+        on_cpu, before, after = arrays.is_on_cpu(), None, None
         # A kernel with checks or debug information has a context of its own: the stream by its handle; the CPU's has none,
         # and is waited for.
-        if stream.handle:
-            return self._finishing(kernel[grid, block, stream.handle, shared])
-        launcher = kernel[grid, block, None, shared]
+        if stream is not None and any(kernel._bits):
+            if not stream.handle:
+                before, after = stream, _state.context(*kernel._bits).device("cpu")
+            stream = stream.handle or None
+        # A kernel with checks raises where it is launched, as Numba's do: on a GPU the launch is waited for.
+        if kernel._bits[0] and not on_cpu:
+            after = _state.context(*kernel._bits).device(_arrays.device())
+        return kernel[grid, block, stream, shared], before, after, self._key[2] is not None, on_cpu
 
-        def launch(*values):
-            stream.synchronize()
-            launcher(*values)
-            _state.context(*kernel._bits).device("cpu").synchronize()
-
-        return launch
-
-    def _finishing(self, launcher):
-        """A kernel with checks raises where it is launched, as Numba's do: on a GPU the launch is waited for."""
-        kernel = self.dispatcher._kernel
-        if not kernel._bits[0] or arrays.is_on_cpu():
-            return launcher
-
-        def launch(*values):
-            launcher(*values)
-            _state.context(*kernel._bits).device(_arrays.device()).synchronize()
-
-        return launch
+    def _launch_with(self, *values):
+        """A launch with values that kernels of kjit take."""
+        if self._before is not None:
+            self._before.synchronize()
+        self._launcher(*values)
+        if self._after is not None:
+            self._after.synchronize()
 
 
 def _configured(dispatcher, grid, block, shared):
@@ -756,6 +688,10 @@ def normalize(griddim, blockdim):
         return dim + (1,) * (3 - len(dim))
 
     return check(griddim, "griddim"), check(blockdim, "blockdim")
+
+
+_kjit.know_streams(streams.Stream)
+_kjit.know_classes(arrays.HostArray, arrays.MappedNDArray, types.Type)
 
 
 def jit(func_or_sig=None, device=False, **options):

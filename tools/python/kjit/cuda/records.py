@@ -2,10 +2,10 @@
 
 import numpy
 
-from .. import _arrays, _records
+from .. import _arrays, _kjit, _records
 
 
-class _Part:
+class _Part(_kjit.Held):
     """A part of a record of the device: own is the array of the whole one, path the names that lead to the part."""
 
     def __init__(self, own, whole, path, dtype):

@@ -522,6 +522,10 @@ def typeof(value):
         return value._numba_type_
     if isinstance(value, numpy.generic):
         return from_dtype(value.dtype)
+    if isinstance(getattr(value, "__cuda_array_interface__", None), dict) and not isinstance(
+        getattr(value, "dtype", None), numpy.dtype
+    ):
+        return _of_interface(value.__cuda_array_interface__)
     if hasattr(value, "dtype") and hasattr(value, "ndim"):
         flags = getattr(value, "flags", None)
         if not hasattr(flags, "c_contiguous") and not hasattr(value, "is_c_contiguous"):
@@ -530,3 +534,20 @@ def typeof(value):
         is_f = flags.f_contiguous if hasattr(flags, "f_contiguous") else value.is_f_contiguous()
         return Array(from_dtype(value.dtype), value.ndim, "C" if is_c else "F" if is_f else "A")
     raise TypeError(f"an object of {type(value).__name__} is no argument of a kernel")
+
+
+def _of_interface(described):
+    """The type of an array whose library has dtypes of its own, or none, by its CUDA array interface."""
+    import numpy
+
+    dtype, shape, strides = numpy.dtype(described["typestr"]), described["shape"], described.get("strides")
+    if strides is None or not all(shape):
+        return Array(from_dtype(dtype), len(shape), "C")
+    layouts, forward, backward = {"C", "F"}, dtype.itemsize, dtype.itemsize
+    for extent, stride, last_extent, last_stride in zip(shape, strides, reversed(shape), reversed(strides)):
+        if extent != 1 and stride != forward:
+            layouts.discard("F")
+        if last_extent != 1 and last_stride != backward:
+            layouts.discard("C")
+        forward, backward = forward * extent, backward * last_extent
+    return Array(from_dtype(dtype), len(shape), min(layouts, default="A"))
