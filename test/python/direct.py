@@ -269,6 +269,10 @@ with cuda.gpus[0]:
     known.__cuda_array_interface__ = {**Named(0x8000, known.array).__cuda_array_interface__}
     current[0] = 0x8000
     assert waited_for(twice[1, 8], known, known) == [] and look().stream == 0x8000
+    before = look()  # a launch with arguments that are known lets its stream wait, and not the host
+    assert waited_for(twice[1, 8, own_stream], known, known) == [] and look().stream == int(own_stream)
+    assert look().orders == before.orders + 1
+    twice._forget_routes()
     assert waited_for(twice[1, 8, own_stream], known, known) == [0x8000, 0x8000] and look().stream == int(own_stream)
     current[0] = 0
     cuda.config.CUDA_ARRAY_INTERFACE_SYNC = False
