@@ -73,13 +73,25 @@ static bool is_known_divisor(const kp_prover *p, const kt_expr *divisor)
   return p->inside && !p->at->depth && ki_is_scalar(divisor->type) && kp_is_invariant(p, divisor);
 }
 
+/* Returns the constant 0 of a scalar type; a complex zero is composed of two parts. */
+static kt_expr *make_zero(kp_prover *p, kjit_type type, kj_location location)
+{
+  if (ki_type(p->c->types, type)->class_ != KJ_CLASS_COMPLEX)
+    return kt_new_texpr(p->c, KJ_T_CONST, type, location);
+  kt_expr *zero = kt_new_texpr(p->c, KJ_T_TUPLE, type, location);
+  for (uint32_t i = 0; i < ki_component_count(p->c->types, type); i++) {
+    kjit_type part = ki_get_component(p->c->types, type, i).type;
+    KJ_PUSH(p->c->arena, &zero->args, kt_new_texpr(p->c, KJ_T_CONST, part, location));
+  }
+  return zero;
+}
+
 static kt_proof prove_divisor(kp_prover *p, const kt_expr *divisor)
 {
   size_t mark = p->conditions.count;
   if (is_known_divisor(p, divisor) && mark < MOST_CONDITIONS) {
-    /* 0 */
     kp_add_condition(p, KJIT_OP_NE, (kt_expr *)divisor,
-                     kt_new_texpr(p->c, KJ_T_CONST, divisor->type, divisor->location));
+                     make_zero(p, divisor->type, divisor->location));
     return KJ_PROOF_BLOCK;
   }
   kp_bounds b = kp_find_bounds(p, divisor);

@@ -111,6 +111,14 @@ static void check_step(kt_scope *s, kt_stmt *loop, kj_location location)
   kt_drop_value(s, division);
 }
 
+/* Numba's `range` takes floats, too, and cuts off their fractions. */
+static void cut_fractions(kt_scope *s, kt_exprs *values)
+{
+  for (size_t i = 0; i < values->count; i++)
+    if (kt_is_float(s->c, values->items[i]->type))
+      values->items[i] = kt_convert(s, values->items[i], KJIT_I64, values->items[i]->location);
+}
+
 static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
 {
   if (stmt->decls.count != 1)
@@ -239,6 +247,7 @@ void kt_infer_for(kt_scope *s, const ki_stmt *stmt)
   }
   kt_infer_list(s, &stmt->args, &values);
   bool is_shape = values.count == 1 && kt_is_tuple(s->c, values.items[0]->type);
+  if (s->has_numba_types && stmt->range == KJ_RANGE) cut_fractions(s, &values);
   if (stmt->range != KJ_RANGE) infer_range_loop(s, stmt, &values);
   else if (ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_STATIC))
     kt_infer_static_range(s, stmt, &values);

@@ -8,11 +8,12 @@ from . import module as modules
 from . import closures, library, static, words
 from .expression import BINARY, Expressions
 from .loops import Loops
+from .returns import Returns
 from .scope import Scope
 from .versions import split, without_annotations
 
 
-class Emitter(Loops, Expressions):
+class Emitter(Loops, Returns, Expressions):
     """One function. avoid: names that its variables must not have."""
 
     def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None, spread=None):
@@ -137,6 +138,7 @@ class Emitter(Loops, Expressions):
             self.declare(1, self.node, parameter)
             self.put(1, [self.source.place(self.node)], f"{self.local(parameter)} = ", self.known(value, self.node))
         self.block(self.body, 1)
+        self.end_without_value()
         self.put(0, "}")
         return self.lines
 
@@ -213,6 +215,8 @@ class Emitter(Loops, Expressions):
     def do_Return(self, statement, depth):
         place = [self.source.place(statement)]
         if statement.value is None or isinstance(statement.value, ast.Constant) and statement.value.value is None:
+            if self.may_return_none():
+                return self.raise_none(depth, statement)
             self.put(depth, place, "return")
         elif self.kind == "kernel":
             self.expression(statement.value)  # what is wrong in it comes first
