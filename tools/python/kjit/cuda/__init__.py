@@ -8,6 +8,7 @@ from . import compiling as _compiling
 from . import devices as _devices
 from . import dispatcher as _dispatcher
 from . import driver as _driver
+from . import libdevice as _libdevice
 from . import records as _records
 from . import config, errors, types
 from . import streams as _streams
@@ -18,7 +19,7 @@ globals().update({name: kind for kind in types.VECTORS.values() for name in (kin
 globals().update(_words.FORMS)
 globals().update(_words.PLACES)
 atomic, shared, local, const = _words.atomic, _words.shared, _words.local, _words.const
-fp16, libdevice = _words.fp16, _words.libdevice
+fp16, libdevice = _words.fp16, _libdevice.libdevice
 cudadrv = _types.SimpleNamespace(driver=_driver, devices=_devices, devicearray=_arrays)
 devicearray, kernels = _arrays, _types.SimpleNamespace(transpose=_types.SimpleNamespace(transpose=_arrays.transpose))
 implementation = "kjit"

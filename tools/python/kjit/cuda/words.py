@@ -199,32 +199,3 @@ fp16 = types.SimpleNamespace(
 
 for _name in _COMPARISONS:
     getattr(fp16, _name).is_truth = True
-
-# Of libdevice, what is a built-in of the same meaning: for float with an f behind, for double without.
-_LIBDEVICE = """sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 exp10 expm1 log log2 log10 log1p logb sqrt rsqrt
-cbrt rcbrt erf erfc erfinv erfcinv erfcx normcdf normcdfinv tgamma lgamma floor ceil trunc round rint j0 j1 y0 y1 sinpi cospi
-saturate""".split()
-_LIBDEVICE_TWO = "pow atan2 hypot fmod remainder copysign nextafter fdim".split()
-libdevice = types.SimpleNamespace()
-for _kind, _end in (("f32", "f"), ("f64", "")):
-    for _name in _LIBDEVICE:
-        setattr(libdevice, _name + _end, Form(f"libdevice.{_name}{_end}", "x", f"{_name}({_kind}({{x}}))"))
-    for _name in _LIBDEVICE_TWO:
-        setattr(
-            libdevice, _name + _end, Form(f"libdevice.{_name}{_end}", "x y", f"{_name}({_kind}({{x}}), {_kind}({{y}}))")
-        )
-    setattr(
-        libdevice,
-        "fma" + _end,
-        Form(f"libdevice.fma{_end}", "x y z", f"fma({_kind}({{x}}), {_kind}({{y}}), {_kind}({{z}}))"),
-    )
-    setattr(libdevice, "fabs" + _end, Form(f"libdevice.fabs{_end}", "x", f"abs({_kind}({{x}}))"))
-    setattr(libdevice, "sincos" + _end, Form(f"libdevice.sincos{_end}", "x", f"sincos({_kind}({{x}}))"))
-    setattr(libdevice, "modf" + _end, Form(f"libdevice.modf{_end}", "x", f"modf({_kind}({{x}}))"))
-    setattr(libdevice, "frexp" + _end, Form(f"libdevice.frexp{_end}", "x", f"frexp({_kind}({{x}}))"))
-for _name in ("sin", "cos", "tan", "exp", "exp10", "log", "log2", "log10"):
-    setattr(libdevice, f"fast_{_name}f", Form(f"libdevice.fast_{_name}f", "x", f"fast_{_name}(f32({{x}}))"))
-libdevice.sad = Form("libdevice.sad", "x y z", "u32(abs(i64(i32({x})) - i64(i32({y})))) + u32({z})")
-libdevice.usad = Form("libdevice.usad", "x y z", "u32(abs(i64(u32({x})) - i64(u32({y})))) + u32({z})")
-libdevice.fast_powf = Form("libdevice.fast_powf", "x y", "fast_pow(f32({x}), f32({y}))")
-libdevice.fast_fdividef = Form("libdevice.fast_fdividef", "x y", "fast_divide(f32({x}), f32({y}))")

@@ -42,13 +42,13 @@ class Text:
 class Form:
     """A word of a module such as kjit.cuda whose text in the kernel IR is put together from its arguments. parameters: their
     names, behind which `=` and the text of a default may stand; text: with `{name}` for each argument's text. The argument
-    `index` is what stands between an array's brackets."""
+    `index` is what stands between an array's brackets. needs: funcs (Text) that the text calls, each as `{its name}`."""
 
     is_group = False  # a group of threads, whose methods are words, too
     is_truth = False  # its value is a truth
 
-    def __init__(self, name, parameters, text, doc=None):
-        self.name, self.text = name, text
+    def __init__(self, name, parameters, text, doc=None, needs=()):
+        self.name, self.text, self.needs = name, text, needs
         self.parameters = dict(p.split("=", 1) if "=" in p else (p, None) for p in parameters.split())
         self.__doc__ = doc or self._describe()
 
@@ -83,6 +83,9 @@ class Form:
         bound = self.bind(call)
         if isinstance(bound, str):
             raise emitter.error(call, bound)
+        for text in self.needs:
+            bound[text.__name__] = emitter.builder.function(text)
+            emitter.used.add(bound[text.__name__])
         parts = [emitter.source.place(call)]
         for i, piece in enumerate(re.split(r"\{(\w+)\}", self.text)):
             value = bound[piece] if i % 2 else piece
@@ -111,7 +114,7 @@ class LiteralForm(Form):
         for node in [*call.args, *(k.value for k in call.keywords)]:
             if type(emitter.static_value(node)) is not int:
                 raise emitter.error(
-                    node, f"RequireLiteralValue: {self.name}() takes 1, 2 or 3, known when the kernel is compiled"
+                    node, f"{self.name}() takes a literal value: 1, 2 or 3 (Numba raises RequireLiteralValue)"
                 )
         return super().expand(emitter, call)
 
