@@ -424,7 +424,11 @@ def stop(x):
 
 fails(ValueError, "In function 'stop', file", stop[1, 1], np.ones(1))
 fails(ValueError, "tid=[0, 0, 0] ctaid=[0, 0, 0]: too much", stop[1, 1], np.ones(1))
-fails(cuda.errors.CudaAPIError, "CUDA_ERROR_INVALID_VALUE", cuda.jit(launch_bounds=32)(lambda: None)[1, 64])
+fails(cuda.errors.CudaAPIError, "has 64 threads a block", cuda.jit(launch_bounds=32)(lambda: None)[1, 64])
+try:
+    cuda.jit(launch_bounds=32)(lambda: None)[1, 64]()
+except cuda.errors.CudaAPIError as error:
+    assert "CUDA_ERROR" not in str(error)  # no driver is asked on the CPU
 seen, configured = [], count_up[2, 8]
 configured.pre_launch_callbacks.append(lambda kernel, launch: seen.append((kernel, launch.griddim)))
 configured(np.zeros(3))

@@ -1,6 +1,8 @@
 # RUN: %kjit-python %s
 """What kernels of kjit.cuda may say beyond plain loops and numbers: each is compared with Python or NumPy doing the same."""
+import cmath
 import enum
+import math
 import re
 
 import numpy as np
@@ -170,3 +172,32 @@ for signature, message in (("void(float32)", "only elements of arrays"), ("void(
         assert message in str(error), error
     else:
         raise AssertionError(signature)
+
+# cmath's functions at infinities and zeros, with their signs.
+infinity = math.inf
+numbers = [0.0, -0.0, 1.5, -2.0, infinity, -infinity, math.nan]
+
+
+@cuda.jit
+def specials(r, z, p, q):
+    i = cuda.grid(1)
+    if i < len(z):
+        r[0, i], r[1, i] = cmath.exp(z[i]), cmath.rect(p[i], q[i])
+
+
+def in_python(function, *arguments):
+    try:
+        return function(*arguments)
+    except (ValueError, OverflowError):
+        return None
+
+
+z = np.array([complex(a, b) for a in numbers for b in numbers])
+r = np.zeros((2, len(z)), complex)
+specials[2, 32](r, z, z.real.copy(), z.imag.copy())
+for i, value in enumerate(z):
+    for got, expected in zip(r[:, i], (in_python(cmath.exp, value), in_python(cmath.rect, value.real, value.imag))):
+        if expected is not None:
+            np.testing.assert_allclose([got.real, got.imag], [expected.real, expected.imag], rtol=1e-14, err_msg=str(value))
+            for a, b in ((got.real, expected.real), (got.imag, expected.imag)):
+                assert math.isnan(b) or math.copysign(1, a) == math.copysign(1, b), (value, got, expected)

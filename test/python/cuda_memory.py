@@ -188,3 +188,18 @@ for core in (random.standard_normal((4, 5)), np.asfortranarray(random.standard_n
 assert cuda.to_device(np.ndarray((0,), np.int8, strides=(0,))).strides == (0,)
 packed, aligned = (np.dtype([("x", "f2"), ("y", "f2")], align=a) for a in (False, True))
 assert cuda.types.from_dtype(packed) != cuda.types.from_dtype(aligned) == cuda.types.from_dtype(aligned)
+
+# ---- arrays that repeat their elements ----
+
+random = np.random.default_rng()
+for shape, core in (((3, 4), (4,)), ((3, 4), ()), ((2, 3, 4), (3, 1)), ((1, 4), (4,)), ((2, 0), (0,))):
+    small = random.random(core)
+    host = np.broadcast_to(small, shape)
+    device = cuda.to_device(host)
+    np.testing.assert_array_equal(device.copy_to_host(), host)
+    np.testing.assert_array_equal(cuda.cudadrv.devicearray.array_core(host), host[tuple(slice(None) if s else 0 for s in host.strides)] if host.size else host)
+    assert cuda.cudadrv.devicearray.array_core(device).size == (small.size if host.size else 0)
+    device.copy_to_device(np.broadcast_to(small + 1, shape))
+    np.testing.assert_array_equal(device.copy_to_host(), host + 1)
+free, total = driver.driver.cuMemGetInfo()
+assert 0 < free <= total and driver.driver.get_device_count() == len(cuda.gpus)

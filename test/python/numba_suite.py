@@ -5,9 +5,17 @@
     python3 test/python/numba_suite.py --folder build/numba-suite --update   # writes what came out to numba_suite.txt
     python3 test/python/numba_suite.py --folder ... --only test_atomics      # some files, with what fails
 
-numba_suite.txt has what is expected of each method: pass; fail, with the reason; skip, with the reason that the test itself
-gives; out, with the reason why it is out of scope: its test is not run. --share N: every Nth file, as
-in the test command. The device is that of KJIT_DEVICE, the CPU unless it is set."""
+numba_suite.txt has the expected outcome of each method, and a reason if the method does not pass:
+
+    pass    the test passes; values are compared with numba-cuda's own assertPreciseEqual
+    fail    the test fails
+    xfail   numba-cuda marks the test as an expected failure, and it fails
+    xpass   numba-cuda marks the test as an expected failure, and it passes
+    skip    the test skips itself
+    omit    numba_standin.py skips the test, since it is about something that the stand-in cannot provide
+    out     the test is out of scope and does not run
+
+--share N runs every Nth file, as the test command above does. The device is that of KJIT_DEVICE, the CPU unless it is set."""
 import argparse
 import ast
 import collections
@@ -22,6 +30,8 @@ import tempfile
 import zipfile
 
 VERSION = "0.30.4"
+# What the tests import beside numba-cuda, so that the outcomes are the same on every machine that can fetch it.
+PACKAGES = ("numpy==2.2.6", "ml_dtypes==0.5.1")
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXPECTED = os.path.join(HERE, "Inputs", "numba_suite.txt")
 CHILD = os.path.join(HERE, "Inputs", "numba_standin.py")
@@ -45,7 +55,7 @@ OUT = {
     "doc_examples/test_cpointer.py": "linking CUDA C", "cudapy/test_caching.py": "Numba's cache files",
     "cudapy/test_cupy_bfloat16_interop.py": "CuPy",
     "cudapy/test_flow_control.py TestCFGraph": "Numba's control flow graph", "cudapy/test_flow_control.py TestRealCodeDomFront": "Numba's bytecode",
-    "cudadrv/test_cuda_ndarray.py TestCoreContiguous": "Numba's array_core", "cudapy/test_gufunc_scheduling.py": "Numba's scheduler of gufuncs",
+    "cudapy/test_gufunc_scheduling.py": "Numba's scheduler of gufuncs",
     "cudapy/test_debug.py TestDebugOutput": "dumps of Numba's IR", "cudapy/test_dispatcher.py TestDispatcher.test_capture_compile": "Numba's hook into compilations",
     "cudapy/test_launch_config_sensitive.py": "Numba's hook into compilations",
     "cudapy/test_vectorize_decor.py BaseVectorizeDecor": "a class that others derive from, whose tests are theirs",
@@ -90,6 +100,21 @@ def fetch(folder):
             os.makedirs(os.path.dirname(tests), exist_ok=True)
             os.rename(os.path.join(place, inside), tests)
     return tests
+
+
+def fetch_packages(folder):
+    """Returns the folder of PACKAGES; None if pip cannot get them: the tests then use what is installed."""
+    packages = os.path.join(folder, "_".join(PACKAGES))
+    if not os.path.isdir(packages):
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
+                       "--target", os.path.join(place, "all"), *PACKAGES]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+            if done.returncode:
+                print(f"{' and '.join(PACKAGES)} cannot be fetched; outcomes may differ: {done.stdout[-200:]}")
+                return None
+            os.rename(os.path.join(place, "all"), packages)
+    return packages
 
 
 def methods_of(path):
@@ -141,7 +166,7 @@ def run_file(tests, name):
         return {m: found.get(m, found["*"]) for m in written} | out
     found.update(out)
     for method in written:
-        found.setdefault(method, ("fail", "not run: its class is not of unittest", 0))
+        found.setdefault(method, ("skip", "unittest does not see a test method", 0))
     return found
 
 
@@ -165,7 +190,7 @@ def read_expected():
 
 def write_expected(found):
     with open(EXPECTED, "w") as out:
-        out.write(f"# What is expected of the tests of numba-cuda {VERSION}, on the CPU; written by numba_suite.py --update.\n")
+        out.write(f"# What is expected of the tests of numba-cuda {VERSION}, on the CPU, with {' and '.join(PACKAGES)}; written by numba_suite.py --update.\n")
         for name in sorted(found):
             out.write(name + "\n")
             for method, (outcome, reason, _) in sorted(found[name].items()):
@@ -184,6 +209,9 @@ def main():
     if tests is None:
         print(f"SKIPPED: pip cannot fetch numba-cuda {VERSION}: no network")
         return 0
+    packages = fetch_packages(options.folder)
+    if packages:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH")]))
     names = sorted(os.path.relpath(p, tests) for p in glob.glob(os.path.join(tests, "**", "test_*.py"), recursive=True))
     if options.only:
         names = [n for n in names if re.search(options.only, n)]

@@ -1,12 +1,16 @@
 """Runs one file of numba-cuda's tests with kjit.cuda in the place of numba.cuda: numba_standin.py FOLDER FILE RESULTS, FOLDER
 being that of the tests. RESULTS has a line for each test method as it ends: name, outcome, reason, as JSON."""
+import ast
+import cmath
 import contextlib
+import enum
 import glob
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import io
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -124,7 +128,28 @@ SETTINGS = {"CUDA_MEMORY_MANAGER": "default", "CUDA_ENABLE_MINOR_VERSION_COMPATI
             "PYVERSION": sys.version_info[:2], "CUDA_DEBUG_POLY": False, "CUDA_DEBUG_POLY_USE_TYPED_CONST": False}
 
 
-class TestCase(unittest.TestCase):
+# Tests whose reason begins with this are left out by the stand-in; other skipped tests say so themselves.
+LEFT_OUT = "left out: "
+
+# What numba_cuda/tests/support.py has for assertPreciseEqual. Its other parts are Numba's own and cannot be loaded.
+COMPARISON = """_bool_types _exact_typesets _approx_typesets _sequence_typesets _float_types _complex_types _detect_family _fix_dtype
+    _fix_strides assertStridesEqual assertPreciseEqual _assertPreciseEqual""".split()
+
+
+def load_comparison():
+    """Returns the part of numba-cuda's own TestCase that compares values, as a class."""
+    path = os.path.join(FOLDER, "support.py")
+    tree = ast.parse(open(path).read(), path)
+    case = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "TestCase")
+    case.name, case.bases = "Comparison", []
+    case.body = [n for n in case.body if (n.targets[0].id if isinstance(n, ast.Assign) else getattr(n, "name", None)) in COMPARISON]
+    assert len(case.body) == len(COMPARISON)
+    names = {"np": np, "sys": sys, "math": math, "cmath": cmath, "enum": enum}
+    exec(compile(ast.Module([case], []), path, "exec"), names)
+    return names["Comparison"]
+
+
+class TestCase(load_comparison(), unittest.TestCase):
     longMessage = True
     FLOAT16_RTOL = np.finfo(np.float16).eps
 
@@ -148,17 +173,8 @@ class TestCase(unittest.TestCase):
         for one, count in zip(objects, before):
             self.assertEqual(sys.getrefcount(one), count)
 
-    def assertPreciseEqual(self, first, second, prec="exact", ulps=1, msg=None, ignore_sign_on_zero=False, abs_tol=None):
-        first, second = np.asarray(first), np.asarray(second)
-        self.assertEqual(first.dtype.kind, second.dtype.kind)
-        self.assertEqual(first.shape, second.shape)
-        if prec == "exact":
-            np.testing.assert_array_equal(first, second)
-        else:
-            np.testing.assert_allclose(first, second, rtol=1e-15 * ulps if prec == "double" else 1e-6 * ulps)
-
     def assertFileCheckMatches(self, *args, **keywords):
-        raise unittest.SkipTest("FileCheck's patterns are Numba's code")
+        raise unittest.SkipTest(LEFT_OUT + "FileCheck patterns of the code that Numba writes")
 
     assertFileCheckAsm = assertFileCheckLLVM = assertFileCheckMatches
 
@@ -190,10 +206,9 @@ def make_testing():
     content |= {name: skips(True) for name in ("skip_unless_cudasim", "skip_unless_conda_cudatoolkit")}
     content |= {"skip_with_nvdisasm": skips(has_disassembler()), "skip_without_nvdisasm": skips(not has_disassembler())}
     # kjit needs no nvJitLink for functions that Numba links; LTO-IR it has not.
-    content["skip_if_nvjitlink_missing"] = lambda reason: unittest.skipIf("LTO" in reason, reason)
-    for name, reason in (("skip_if_cudadevrt_missing", "cudadevrt missing"), ("skip_if_cuda_includes_missing", "CUDA include dir not available"),
-                         ("skip_if_curand_kernel_missing", "curand_kernel.h not available")):
-        content[name] = unittest.skip(reason)
+    content["skip_if_nvjitlink_missing"] = lambda reason: unittest.skipIf("LTO" in reason, LEFT_OUT + "LTO-IR")
+    for name in ("skip_if_cuda_includes_missing", "skip_if_curand_kernel_missing"):
+        content[name] = unittest.skip(LEFT_OUT + "CUDA C")
     content["skip_if_cudadevrt_missing"] = content["skip_on_standalone_numba_cuda"] = same
     return place("numba.cuda.testing", CUDATestCase=TestCase, unittest=unittest, ForeignArray=ForeignArray,
                  xfail_unless_cudasim=unittest.expectedFailure, cc_X_or_above=lambda major, minor: True,
@@ -230,7 +245,7 @@ def make_support(config):
 
     return place("numba.cuda.tests.support", TestCase=TestCase, MemoryLeakMixin=Mixin, CheckWarningsMixin=Mixin, EnableNRTStatsMixin=Mixin, override_config=override_config, run_in_subprocess=run_in_subprocess,
                  ignore_internal_warnings=lambda: None, captured_stdout=lambda: contextlib.redirect_stdout(io.StringIO()),
-                 captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skip("requires cffi"),
+                 captured_stderr=lambda: contextlib.redirect_stderr(io.StringIO()), linux_only=same, skip_unless_cffi=unittest.skip(LEFT_OUT + "cffi"),
                  skip_if_py314=same, expected_failure_py314=same, windows_only=unittest.skip("Windows only test"),
                  skip_if_numpy_2=same, IS_NUMPY_2=False, skip_if_typeguard=same)
 
@@ -259,6 +274,8 @@ def make_pytest():
         def __getattr__(self, name):
             if name == "parametrize":
                 return parametrize
+            if name == "xfail":
+                return lambda condition=True, **keywords: unittest.expectedFailure if condition else same
             return lambda *args, **keywords: same
 
     @contextlib.contextmanager
@@ -287,7 +304,7 @@ def make_pytest():
         except ImportError:
             raise unittest.SkipTest(f"could not import {name}") from None
         if isinstance(module, Module):
-            raise unittest.SkipTest(f"could not import {name}")
+            raise unittest.SkipTest(f"{LEFT_OUT}{name}")
         return module
 
     sys.modules["pytest"].__dict__.update(mark=Mark(), warns=warns, importorskip=importorskip, param=Param, raises=raises, fixture=lambda *a, **k: a[0] if a and callable(a[0]) else same)
@@ -343,7 +360,7 @@ def install():
     place("numba.cuda.kernels.transpose", transpose=transpose)
     place("numba.cuda.cudadrv.devicearray", DeviceNDArray=cuda._arrays.DeviceNDArray, is_contiguous=cuda._arrays.is_contiguous,
           verify_cuda_ndarray_interface=cuda._arrays.verify_cuda_ndarray_interface, from_array_like=cuda._arrays.from_array_like,
-          auto_device=cuda._arrays.auto_device, DeviceRecord=cuda._records.DeviceRecord,
+          auto_device=cuda._arrays.auto_device, array_core=cuda._arrays.array_core, DeviceRecord=cuda._records.DeviceRecord,
           from_record_like=cuda._records.from_record_like)
     cuda.devicearray = sys.modules["numba.cuda.cudadrv.devicearray"]
     place("numba.cuda.cudadrv.nvrtc", find_closest_arch=same, _get_nvrtc_version=lambda: (0, 0))
@@ -399,13 +416,13 @@ class Result(unittest.TestResult):
             self.addError(test, error)
 
     def addSkip(self, test, reason):
-        self.worst = "skip", reason
+        self.worst = ("omit", reason[len(LEFT_OUT):]) if reason.startswith(LEFT_OUT) else ("skip", reason)
 
     def addExpectedFailure(self, test, error):
-        self.worst = "pass", ""
+        self.worst = "xfail", first_line(error[1])
 
     def addUnexpectedSuccess(self, test):
-        self.worst = "pass", "what Numba itself does not do yet"
+        self.worst = "xpass", "Numba does not do this"
 
 
 def name_of(test):

@@ -152,9 +152,9 @@ class DeviceNDArray(_kjit.Held):
             else as_cuda_array(ary)
         )
         _check_copy(self, source)
-        once = tuple(slice(0, 1) if e > 1 and not s else slice(None) for e, s in zip(self.shape, self.strides))
-        if slice(0, 1) in once:  # an element that stands for many is there once
-            return self._slice(once).copy_to_device(source[once], stream)
+        core = array_core(self)
+        if core.size != self.size:  # an element that stands for many is there once
+            return core.copy_to_device(source[_core_index(self)], stream)
         if isinstance(source, DeviceNDArray):
             self._own.copy_from(source._own)
         else:
@@ -351,6 +351,19 @@ def is_contiguous(ary):
     return ary.is_c_contiguous() or ary.is_f_contiguous()
 
 
+def _core_index(ary):
+    """Returns the index of the elements that are in memory once: 0 along each dimension of stride 0."""
+    return tuple(slice(None) if stride else 0 for stride in ary.strides)
+
+
+def array_core(ary):
+    """Returns the array that numpy.broadcast_to repeats: ary without its dimensions of stride 0."""
+    if not ary.size or all(ary.strides):
+        return ary
+    index = _core_index(ary)
+    return ary._slice(index) if isinstance(ary, DeviceNDArray) else numpy.asarray(ary[index])
+
+
 def auto_device(obj, stream=0, copy=True):
     """(array of the device, whether it is a copy)"""
     if isinstance(obj, DeviceNDArray) or _has_interface(obj):
@@ -466,11 +479,13 @@ def to_device(obj, stream=0, copy=True, to=None):
 
 def _repeated(host, stream):
     """An array that numpy.broadcast_to made, or an empty one, with its strides: what stands for many elements is there once."""
-    once = host[tuple(slice(0, 1) if not s else slice(None) for s in host.strides)]
-    dense = _contiguous_strides(once.shape, host.dtype.itemsize)
-    strides = tuple(d if s else 0 for d, s in zip(dense, host.strides)) if host.size else host.strides
-    own = to_device(numpy.ascontiguousarray(once))._own if host.size else device_array(host.shape, host.dtype)._own
-    made = of_memory(own, host.shape, host.dtype, strides) if host.size else DeviceNDArray._of(own, host.dtype, strides)
+    if not host.size:
+        made = DeviceNDArray._of(device_array(host.shape, host.dtype)._own, host.dtype, host.strides)
+    else:
+        core = array_core(host)
+        dense = iter(_contiguous_strides(core.shape, host.dtype.itemsize))
+        strides = tuple(next(dense) if stride else 0 for stride in host.strides)
+        made = of_memory(to_device(numpy.ascontiguousarray(core))._own, host.shape, host.dtype, strides)
     made.stream = stream
     return made
 

@@ -259,3 +259,24 @@ class open_ipc_array:
 
     def __exit__(self, *exc):
         self._handle.close()
+
+
+class Driver:
+    """Numba's `cudadrv.driver.driver`: what programs ask the driver directly. Functions that only a CUDA driver has are not there."""
+
+    @staticmethod
+    def get_device_count():
+        """Returns the number of devices."""
+        from . import devices
+
+        return len(devices.gpus)
+
+    @staticmethod
+    def cuMemGetInfo():  # noqa: N802
+        """Returns the free and the total bytes of the device, or of the machine on the CPU."""
+        from . import devices
+
+        return devices.current_context().get_memory_info()
+
+
+driver = Driver()

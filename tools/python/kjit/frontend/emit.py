@@ -186,8 +186,10 @@ class Emitter(Loops, Returns, Expressions):
         if text is not None and text.startswith("record_"):
             self.builder.declare(text)
         if text is None:
-            numba = "Invalid NumPy dtype specified: " if self.is_typed and isinstance(value, str) else ""
-            raise self.error(node, f"{numba}{value!r} is no type of kjit: kjit.f32, kjit.f32[:, :], kjit.const")
+            if self.is_typed:
+                what = "Invalid NumPy dtype specified: " if isinstance(value, str) else ""
+                raise self.error(node, f"{what}{value!r} is not a type of array elements; write float32 or numpy.float32")
+            raise self.error(node, f"{value!r} is no type of kjit: kjit.f32, kjit.f32[:, :], kjit.const")
         return text
 
     # ---- statements ----
@@ -513,7 +515,7 @@ class Emitter(Loops, Returns, Expressions):
         if type(known) is int and (known <= 0 or known & (known - 1)):
             raise self.error(align, f"Alignment must be a positive power of two, not {known}", SourceValueError)
         if is_given and known is not static.UNKNOWN and type(known) is not int:
-            raise self.error(align, f"RequireLiteralValue: alignment must be a constant integer, not {known!r}")
+            raise self.error(align, f"alignment must be a constant integer, not {known!r}")
         keywords = [ast.keyword(arg="align", value=align)] if is_given else []
         return ast.copy_location(ast.Call(call.func, [bound["shape"], bound["dtype"]], keywords), call)
 

@@ -114,10 +114,23 @@ def _rect(r, phi):
     if r == 0 and not math.isfinite(phi):
         return complex(0.0, 0.0)
     if phi == 0 and not math.isfinite(r):
-        return complex(r, phi)
+        return complex(r, abs(phi) if math.isnan(r) else -phi if r < 0 else phi)
     if math.isinf(r) and not math.isfinite(phi):
         return complex(abs(r), phi - phi)
     return complex(r * math.cos(phi), r * math.sin(phi))
+
+
+# cmath's exp gives 0+0j where NumPy's exp, which is `exp` of the kernel IR, keeps the sign of an infinite imaginary part.
+_complex_exp = words.Text(
+    "cmath_exp",
+    """
+func cmath_exp(z) @numba {
+  if is_complex(dtype(z)) {
+    if z.real == -inf and not isfinite(z.imag) { return dtype(z)(0) }
+  }
+  return exp(z)
+}""",
+)
 
 
 def _complex_isfinite(z):
@@ -246,6 +259,7 @@ _TABLE |= {
     if name in _names.BUILTINS and callable(getattr(cmath, name)) and not name.startswith("is")
     for count in (1,)
 }
+_TABLE[id(cmath.exp), 1] = _complex_exp
 
 
 # A ufunc of NumPy with the array that it fills.
