@@ -77,7 +77,7 @@ for bad in (lambda: kjit.reduce(x, "nothing"), lambda: kjit.reduce(x, axis=7), l
     except (kjit.Error, TypeError) as error:
         assert str(error)
 
-for bad in (lambda: kjit.nonzero(x, out=np.zeros(7, "i8")), lambda: kjit.unique(x[0], out=(np.zeros(7),))):
+for bad in (lambda: kjit.nonzero(x, out=np.zeros(7, "i8")), lambda: kjit.unique_consecutive(x[0], out=(np.zeros(7),))):
     try:
         bad()
         raise AssertionError("results without a place")
@@ -155,11 +155,36 @@ equal(large, v[v > 0]), equal(small, v[v <= 0])
 for got, number in zip(kjit.partition_three(v, keys % 3), range(3)):
     equal(got, v[keys % 3 == number])
 equal(kjit.nonzero(n % 3), np.flatnonzero(n % 3))
-equal(kjit.unique(np.sort(n)), np.unique(n))
-firsts, at = kjit.unique(np.sort(n), np.arange(500))
+equal(kjit.unique_consecutive(np.sort(n)), np.unique(n))
+firsts, at = kjit.unique_consecutive(np.sort(n), np.arange(500))
 equal(at, np.unique(np.sort(n), return_index=True)[1])
 runs, lengths, begins = kjit.run_lengths(np.sort(n))
 equal(lengths, np.unique(n, return_counts=True)[1]), equal(begins, at)
+
+
+def check_unique():
+    """unique sorts, as NumPy's does."""
+    some_numbers = np.random.default_rng(7)
+    gaps = np.where(some_numbers.random(200) < 0.3, np.nan, some_numbers.integers(-3, 3, 200) * 0.5).astype("f4")
+    for some in (n, some_numbers.integers(0, 9, (4, 30), np.uint8), n > 7, gaps, np.zeros(0, "i4"), np.array(3.5), [3, 1, 3, 2]):
+        equal(kjit.unique(some), np.unique(some))
+        different, first_at, inverse, counts = kjit.unique(some, True, True, True)
+        for got, want in zip((different, first_at, inverse.ravel(), counts), map(np.ravel, np.unique(some, True, True, True))):
+            assert got.shape == want.shape, some
+            equal(got, want)
+        assert inverse.shape == np.shape(some)  # as from NumPy 2 on
+    equal(kjit.unique(gaps, equal_nan=False), np.unique(gaps, equal_nan=False))
+    assert isinstance(kjit.unique(kjit.array(n)), kjit.Array) and [r.shape for r in kjit.unique(kjit.array(n.reshape(2, -1)), return_inverse=True)][1] == (2, 250)
+    for bad in (lambda: kjit.unique(n, plan=True), lambda: kjit.unique(n, out=n), lambda: kjit.unique(3)):
+        try:
+            bad()
+        except TypeError:
+            pass
+        else:
+            raise AssertionError("no TypeError")
+
+
+check_unique()
 out = np.zeros(300), np.zeros((), np.int32)
 assert kjit.select_where(v, v > 0, out=out) is out and out[1] == (v > 0).sum()
 one, two = np.unique(n[:60]), np.unique(n[40:130])

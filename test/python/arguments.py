@@ -243,4 +243,10 @@ if not any(d.kind == "cuda" for d in kjit.devices()):
 liar = Cuda()
 liar.__cuda_array_interface__ = 3
 refused(lambda: double(liar), "no dictionary")
+
+# Arrays are not compared, by identity least of all; they are keys by identity.
+one, same = kjit.zeros(3), kjit.zeros(3)
+for compare in (lambda: one == same, lambda: one != same, lambda: one == 0, lambda: one < same, lambda: one in [same]):
+    refused(compare, "x.to_host()", TypeError)
+assert one in [one, same] and {one: 1, same: 2}[same] == 2
 print("arguments: good", file=sys.stderr)

@@ -160,16 +160,21 @@ def _device_of(operands):
     return None
 
 
+def numpy_array(x):
+    """A list or tuple as an array of NumPy; any other object as it is."""
+    if not isinstance(x, (list, tuple)):
+        return x
+    import numpy
+
+    return numpy.asarray(x)
+
+
 def _operand(x):
     if isinstance(x, Computed):
         return x.packed()
-    if isinstance(x, (list, tuple)):
-        import numpy
-
-        return numpy.asarray(x)
     if hasattr(x, "mask"):
         _check_mask(x)
-    return x
+    return numpy_array(x)
 
 
 def _check_mask(x):

@@ -1,7 +1,8 @@
 """Sorts, selections and sets over whole arrays, with functions of Python for orders."""
 
-from ._algorithms import DESCENDING, Plain, Plan, axes_of, equal_of, less_of, listed, one, perform, perhaps
-from ._folds import counted
+from . import dtypes
+from ._algorithms import DESCENDING, Plain, Plan, axes_of, computed, equal_of, less_of, listed, numpy_array, one, perform, perhaps
+from ._folds import counted, search_sorted
 
 # ---- sorts ----
 
@@ -106,18 +107,64 @@ def nonzero(x, *, out=None, **options):
     return counted(perform("nonzero", 2, (x,), out, options=options), out)
 
 
-def unique(x, values=None, equal=None, *, out=None, **options):
-    """The first one of each run of equal neighbours of x, by `equal(a, b)` or ==; of a sorted array what `numpy.unique` gives. With
-    `values`, as many elements, a pair: also those at its place. out: (result, count) or (result, values, count). The rest: see
-    `kjit.select_where`."""
+def unique_consecutive(x, values=None, equal=None, *, out=None, **options):
+    """The first element of each run of equal neighbours of x, an array of one dimension. equal(a, b) compares two elements; by
+    default == does. With `values`, as many elements, a pair: also the elements of `values` at the same indices. out:
+    (result, count) or (result, values, count). The rest: see `kjit.select_where`."""
     if values is None:
         return counted(perform("unique", 2, (x, Plain(equal_of(equal))), out, options=options), out)
     return counted(perform("unique_pairs", 3, (x, values, Plain(equal_of(equal))), out, options=options), out)
 
 
+def _is_same(a, b):
+    return a == b or (a != a and b != b)
+
+
+def _index(i):
+    return i
+
+
+def unique(x, return_index=False, return_inverse=False, return_counts=False, *, equal_nan=True, **options):
+    """The different elements of x, an array of any shape, in ascending order, as `numpy.unique` returns them. With return_index,
+    return_inverse or return_counts a tuple: also the index of the first occurrence of each result in the flattened x, the
+    index in the result of each element of x (an array of the shape of x), and the number of occurrences of each result.
+    equal_nan: all NaNs are one element. It sorts x and waits for the number of results; `kjit.unique_consecutive` removes
+    equal neighbours without sorting. options: see `kjit.reduce`; there is no `plan`. TypingError: elements without an order."""
+    for name in ("plan", "out"):
+        if options.get(name) is not None:
+            raise TypeError(f"unique takes no {name}: it is several algorithms; use kjit.sort and kjit.unique_consecutive")
+    x = numpy_array(x)
+    shape = getattr(x, "shape", None)
+    if shape is None:
+        raise TypeError(f"unique: x is an array, not {type(x).__name__}")
+    line = x if len(shape) == 1 else x.reshape(-1)
+    places = None
+    if return_index:
+        ordered, places = sort_pairs(line, computed(_index, line.shape), **options)
+    else:
+        ordered = sort(line, **options)
+    equal = _is_same if equal_nan and _may_be_nan(ordered.dtype) else None
+    if not (return_index or return_inverse or return_counts):
+        return unique_consecutive(ordered, equal=equal, **options)
+    found, lengths, _ = run_lengths(ordered, equal, **options)
+    results = [found]
+    if return_index:
+        results.append(unique_consecutive(ordered, places, equal, **options)[1])
+    if return_inverse:
+        results.append(search_sorted(found, line, **options).reshape(shape))
+    if return_counts:
+        results.append(lengths)
+    return tuple(results)
+
+
+def _may_be_nan(dtype):
+    name = dtypes.name_of(dtype)
+    return name is not None and (name[0] in "fc" or name == "bf16")
+
+
 def run_lengths(x, equal=None, *, out=None, **options):
     """(elements, lengths, starts) of the runs of equal neighbours of x. out: (elements, lengths, starts, count). The rest: see
-    `kjit.unique`."""
+    `kjit.unique_consecutive`."""
     return counted(perform("run_lengths", 4, (x, Plain(equal_of(equal))), out, options=options), out)
 
 

@@ -451,6 +451,27 @@ static PyObject *show(PyObject *object)
   return text;
 }
 
+/* Arrays are not compared by their elements, and to compare them by identity would be another answer
+ * than NumPy's. */
+static PyObject *compare(PyObject *object, PyObject *other, int op)
+{
+  static const char *const signs[] = { "<", "<=", "==", "!=", ">", ">=" };
+  (void)object;
+  (void)other;
+  PyErr_Format(PyExc_TypeError,
+               "kjit.Array has no `%s`: for the elements write x.to_host() %s y.to_host() or "
+               "kjit.map(function, x, y); whether two names are the same array tells `x is y`",
+               signs[op], signs[op]);
+  return NULL;
+}
+
+/* By identity; aligned addresses have zeros at their end. */
+static Py_hash_t hash_identity(PyObject *object)
+{
+  Py_hash_t hash = (Py_hash_t)((uintptr_t)object >> 4);
+  return hash == -1 ? -2 : hash;
+}
+
 static PyMethodDef methods[] = {
   { "to_host", copy_to_host, METH_NOARGS, "A new NumPy array with the elements." },
   { "item", get_item, METH_NOARGS, "The number that an array of one element has." },
@@ -480,6 +501,8 @@ static PyType_Slot slots[] = {
   { Py_tp_methods, methods },
   { Py_tp_getset, fields },
   { Py_tp_repr, (void *)show },
+  { Py_tp_richcompare, (void *)compare },
+  { Py_tp_hash, (void *)hash_identity },
   { Py_nb_float, (void *)get_float },
   { Py_nb_int, (void *)get_int },
   { Py_nb_bool, (void *)get_truth },
