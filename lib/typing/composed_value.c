@@ -205,6 +205,8 @@ kt_expr *kt_construct_struct(kt_scope *s, const kt_exprs *values, kjit_type type
   const ki_type_info *info = ki_type(s->c->types, type);
   kt_exprs parts = { 0 };
   if (values->count == 1 && values->items[0]->type == type) return values->items[0];
+  kt_expr *date = values->count == 1 ? kt_convert_date(s, values->items[0], type, location) : NULL;
+  if (date) return date;
   if (values->count != info->count)
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` takes a value for each of its %u field%s, got %zu", info->name, info->count,

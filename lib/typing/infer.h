@@ -552,6 +552,24 @@ kt_expr *kt_construct_parts(kt_scope *s, const kt_exprs *values, kjit_type type,
 /* Lanes by letters: `v.xyz`. NULL: they are none of the value's. */
 kt_expr *kt_infer_swizzle(kt_scope *s, const ki_expr *expr, kt_expr *vector);
 
+/* ---- dates.c ---- */
+
+/* Whether a type is a date of NumPy (ir/date.h). */
+bool kt_is_date(const kt_scope *s, kjit_type type);
+/* kt_make_binary, kt_make_unary where an operand is a date. */
+kt_expr *kt_make_date_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location);
+kt_expr *kt_make_date_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
+/* kt_apply_rule where an operand is a date; NULL: no built-in for dates, or no date. */
+struct kt_operands;
+kt_expr *kt_apply_date_rule(kt_scope *s, const struct kt_operands *operands);
+/* The date type that holds both; KJIT_ANY: there is none, or one of them is no date. */
+kjit_type kt_join_dates(kt_scope *s, kjit_type a, kjit_type b);
+/* A date in the unit of a date type, or an integer as a count of it; NULL: it is neither. Fails for
+ * units that do not convert. */
+kt_expr *kt_convert_date(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
+/* The count of a date as a number of that type. */
+kt_expr *kt_count_date(kt_scope *s, kt_expr *value, kjit_type type, kj_location location);
+
 /* ---- operators_lanes.c ---- */
 
 /* kt_make_binary, kt_make_unary where an operand has parts. */
@@ -560,7 +578,6 @@ kt_expr *kt_make_binary_parts(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
 kt_expr *kt_make_unary_parts(kt_scope *s, kjit_op op, kt_expr *x, kj_location location);
 /* kt_apply_rule where an operand has parts; takes_lanes: the rule is one for each lane of a vector.
  * NULL: the rule takes them as they are. */
-struct kt_operands;
 kt_expr *kt_apply_rule_parts(kt_scope *s, const struct kt_operands *operands, bool takes_lanes);
 
 /* ---- infer_view.c ---- */

@@ -112,6 +112,8 @@ static kt_expr *infer_cast(kt_scope *s, const ki_expr *expr, kjit_type type)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "a conversion takes one value, got %zu",
             expr->args.count);
   kt_expr *value = kt_infer_expr(s, expr->args.items[0]);
+  if (kt_is_date(s, value->type) && kt_is_integer(s->c, type))
+    return kt_count_date(s, value, type, expr->location);
   return kt_convert(s, value, type, expr->location);
 }
 

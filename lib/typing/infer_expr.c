@@ -75,7 +75,9 @@ kt_expr *kt_give_type(kt_scope *s, kt_expr *value, kjit_type type)
 {
   if (kt_is_tuple(s->c, type)) return give_items_type(s, value, type);
   if (kt_is_array(s->c, type) && value->type != type) return kt_give_array_type(s, value, type);
-  return value->type == type ? value : kt_convert(s, value, type, value->location);
+  if (value->type == type) return value;
+  kt_expr *date = kt_convert_date(s, value, type, value->location);
+  return date ? date : kt_convert(s, value, type, value->location);
 }
 
 static kjit_type join_tuples(kt_scope *s, const ki_type_info *a, const ki_type_info *b,
@@ -100,7 +102,7 @@ kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location loca
   if (kt_is_array(s->c, a) && kt_is_array(s->c, b)) return kt_join_arrays(s, a, b);
   if (kt_is_tuple(s->c, a) && kt_is_tuple(s->c, b))
     return join_tuples(s, ki_type(s->c->types, a), ki_type(s->c->types, b), location);
-  return KJIT_ANY;
+  return kt_join_dates(s, a, b);
 }
 
 /* Arms that need statements: an `if` that assigns a temporary. */

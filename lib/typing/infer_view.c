@@ -465,7 +465,8 @@ static kt_expr *array_operand(kt_scope *s, const kt_operands *o)
 kt_expr *kt_rule_refer(kt_scope *s, const kt_operands *o)
 {
   kt_expr *value = o->values.items[0];
-  bool is_element = value->kind == KJ_T_LOAD && kt_is_struct(s->c, value->type);
+  bool is_element =
+    value->kind == KJ_T_LOAD && kt_is_struct(s->c, value->type) && !kt_is_date(s, value->type);
   return is_element ? kt_make_only(s, value->x, &value->args, o->location) : value;
 }
 

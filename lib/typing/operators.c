@@ -275,6 +275,8 @@ static kt_expr *make_compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj
 
 kt_expr *kt_make_own_binary(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
+  if (kt_is_date(s, x->type) || kt_is_date(s, y->type))
+    return kt_make_date_binary(s, op, x, y, location);
   bool x_parts = kt_has_parts(s->c, x->type), y_parts = kt_has_parts(s->c, y->type);
   bool has_tuple = kt_is_tuple(s->c, x->type) || kt_is_tuple(s->c, y->type);
   kt_expr *of_tuples = has_tuple ? kt_make_tuple_binary(s, op, x, y, location) : NULL;
@@ -320,6 +322,7 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
 
 kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)
 {
+  if (kt_is_date(s, x->type)) return kt_make_date_unary(s, op, x, location);
   bool is_truth = op == KJIT_OP_NOT && s->has_numba_types && kt_is_complex(s->c, x->type);
   if (kt_has_parts(s->c, x->type) && !is_truth) return kt_make_unary_parts(s, op, x, location);
   if (op == KJIT_OP_NOT) x = kt_make_condition(s, x);

@@ -246,6 +246,8 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
     const kt_place only = { .array = value, .type = type, .location = location };
     return kt_load_place(s, &only);
   }
+  kt_expr *date = kt_convert_date(s, value, type, location);
+  if (date) return date;
   kjit_type from = kt_part_type(s->c, value->type), to = kt_part_type(s->c, type);
   if (!kt_keeps_parts(s->c, value->type, type) || !ki_is_scalar(to) || !kt_is_number(s->c, from))
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s has type %s; the value is %s%s", what,

@@ -474,6 +474,8 @@ kt_expr *kt_apply_rule(kt_scope *s, const kt_operands *operands)
 {
   check_synchronization(s, operands);
   kt_check_requirement(s, operands);
+  kt_expr *date = kt_apply_date_rule(s, operands);
+  if (date) return date;
   kt_expr *parts = kt_apply_rule_parts(s, operands, takes_lanes(operands->builtin));
   if (parts) return parts;
   return rule_table[operands->builtin->id](s, operands);

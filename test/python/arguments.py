@@ -118,7 +118,7 @@ refused(lambda: double(np.zeros(3, [("a", "u1"), ("b", "f4")])["b"]), "not align
 double(np.zeros(3, [("a", "f4"), ("b", "i4")])["a"])
 refused(lambda: double(np.zeros(3, object)), "none of kjit's")
 refused(lambda: double(np.zeros(3, "U3")), "none of kjit's")
-double(np.zeros(3, "M8[s]"))  # counts of their unit
+double(np.ones(3, "m8[s]"))  # dates: see dates.py
 refused(lambda: double(np.zeros(3, np.longdouble)), "none of kjit's")
 refused(lambda: double(np.zeros((1,) * 9)), "9 dimensions")
 for thing in (None, "text", [1, 2], {}, object(), int, np.float32, Ellipsis, print):

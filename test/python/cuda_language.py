@@ -121,7 +121,7 @@ def others(r, mode, when, z):
     r[0] = mode == Mode.FAST
     r[1] = Mode["SLOW"] is mode
     r[2] = mode is None
-    r[3] = when - 1
+    r[3] = (when - np.datetime64("1970-01-02")) / np.timedelta64(1, "D")
     cuda.atomic.add(z.imag, 0, 2.5)
     r[4] = r.reshape((2, 3))[1, 0]
     r[5] = round(1.26, 1)

@@ -5,7 +5,7 @@ import sys
 import types
 from operator import index
 
-from . import _kjit, _state, dtypes
+from . import _kjit, _records, _state, dtypes
 from ._arrays import element_of
 from ._functions import Function
 
@@ -169,6 +169,11 @@ def numpy_array(x):
     return numpy.asarray(x)
 
 
+def _counts(x):
+    """Dates of NumPy as counts of their unit, for algorithms that order and combine numbers."""
+    return x.view("i8") if _records.is_date(getattr(x, "dtype", None)) and hasattr(x, "__array_struct__") else x
+
+
 def _operand(x):
     if isinstance(x, Computed):
         return x.packed()
@@ -205,7 +210,7 @@ class Several:
 
 
 def _packed(x):
-    return tuple(_operand(item) for item in x.items) if isinstance(x, Several) else _operand(x)
+    return tuple(_operand(item) for item in x.items) if isinstance(x, Several) else _counts(_operand(x))
 
 
 def perhaps(x):
@@ -227,9 +232,7 @@ def numpy_type(element):
     """The dtype of NumPy for an element type's name."""
     if element in dtypes._NUMPY:
         return dtypes._NUMPY[element]
-    if element.startswith("record_"):
-        from . import _records
-
+    if _records.is_name(element):
         return _records.dtype_of(element)
     if element == "bf16":
         import ml_dtypes
@@ -335,7 +338,7 @@ def perform(name, count, arguments, out=None, *, options=None, together=False, d
         raise TypeError(f"{name}: out is a tuple of {count} arrays")
     results = tuple(out)
     written = tuple(_result(r) for r in results)
-    written = (written,) if together else written
+    written = (written,) if together else tuple(_counts(r) for r in written)
     prepared = run((*written, *values), plan=wants_plan)
     if wants_plan:
         return Plan(prepared, results)

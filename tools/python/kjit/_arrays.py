@@ -7,12 +7,10 @@ def _place(device):
 
 
 def _record_name(dtype):
-    """The struct that a dtype of NumPy with fields is, or None."""
-    if isinstance(dtype, str) and dtype.startswith("record_"):
-        return dtype
-    if getattr(dtype, "names", None) is None:
-        return None
+    """The struct that a dtype of NumPy with fields or for dates is, or None."""
     from . import _records
+    if isinstance(dtype, str):
+        return dtype if _records.is_name(dtype) else None
     return _records.name_of(dtype)
 
 

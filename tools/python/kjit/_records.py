@@ -1,12 +1,41 @@
-"""Records: dtypes of NumPy that have fields, as structs of the kernel IR. A struct is named by what its dtype says, so that it
-has the same name in every process."""
+"""Dtypes of NumPy that are structs of the kernel IR: records, which have fields, and dates, which count a unit. A struct is named
+by what its dtype says, so that it has the same name in every process."""
 
+import re
 
 from . import dtypes
 from .frontend.words import KEYWORDS
 
 _by_name: dict[str, object] = {}
 _described: dict[object, tuple] = {}
+
+
+# Names of such structs in a text of types; a date is `timedelta64_25s` for NumPy's timedelta64[25s].
+NAMES = re.compile(r"\b(?:record|datetime64|timedelta64)_\w+")
+_DATE = re.compile(r"(datetime64|timedelta64)(?:_|\[)(\w+)\]?")
+
+
+def is_name(text):
+    """Whether a text is the name of such a struct."""
+    return NAMES.fullmatch(text) is not None
+
+
+def is_date(dtype):
+    """Whether it is a dtype of NumPy for dates or their differences."""
+    return getattr(dtype, "kind", None) in ("M", "m") and hasattr(dtype, "itemsize")
+
+
+def date_name(dtype):
+    """The name of the struct of a dtype for dates."""
+    word, unit = _DATE.fullmatch(dtype.name if "[" in dtype.name else f"{dtype.name}[generic]").groups()
+    return f"{word}_{unit}"
+
+
+def date_of(name, count):
+    """The scalar of NumPy that a date in a kernel is."""
+    import numpy
+
+    return numpy.int64(count).view(dtype_of(name))
 
 
 def is_record(dtype):
@@ -22,8 +51,7 @@ def field_name(name):
 
 
 def _element(dtype):
-    """(the kernel IR's name of a field's type, its extents, bytes, alignment); texts are arrays of their characters, dates
-    are counts of their unit."""
+    """(the kernel IR's name of a field's type, its extents, bytes, alignment); texts are arrays of their characters."""
     extents = ()
     if dtype.subdtype is not None:
         dtype, extents = dtype.subdtype
@@ -35,7 +63,7 @@ def _element(dtype):
         size = 1 if dtype.kind == "S" else 4
         return f"u{8 * size}", (*extents, dtype.itemsize // size), size, size
     if dtype.kind in "Mm":
-        return "i64", extents, 8, 8
+        return date_name(dtype), extents, 8, 8
     name = dtypes.name_of(dtype)
     if name is None:
         raise TypeError(f"a field of {dtype}, which kernels have no values of: numbers, bools, texts, dates and records")
@@ -73,7 +101,9 @@ def _layout(dtype):
 
 
 def describe(dtype):
-    """(name, fields, whether they are packed, bytes) of the struct, for the extension; None: it is no dtype with fields."""
+    """(name, fields, whether they are packed, bytes) of the struct, for the extension; None: it is no dtype of that kind."""
+    if is_date(dtype):
+        return date_name(dtype), (("count", "i64", (), 0),), False, 8
     if not is_record(dtype):
         return None
     if dtype not in _described:
@@ -97,8 +127,8 @@ def name_of(dtype):
 
 
 def view_plainly(array):
-    """A view of an array of dates, which are counts of their unit, or of records, that has the buffer protocol; None: it is
-    another array."""
+    """A view of an array of dates, as counts of their unit, or of records, that has the buffer protocol; None: it is another
+    array."""
     dtype = getattr(array, "dtype", None)
     if getattr(dtype, "kind", None) not in ("M", "m", "V") or not hasattr(array, "view"):
         return None
@@ -109,6 +139,12 @@ def view_plainly(array):
 
 def dtype_of(name):
     """The dtype behind the name of a struct."""
+    date = _DATE.fullmatch(name)
+    if date:
+        import numpy
+
+        word, unit = date.groups()
+        return numpy.dtype(word if unit == "generic" else f"{word}[{unit}]")
     if name not in _by_name:
         raise TypeError(f"{name} is no record of this process")
     return _by_name[name]
@@ -127,4 +163,4 @@ def declaration(name):
 
 def inner(name):
     """The names of the records that are fields of it."""
-    return [kind for _, kind, *_ in describe_named(name)[1] if kind.startswith("record_")]
+    return [kind for _, kind, *_ in describe_named(name)[1] if is_name(kind)]

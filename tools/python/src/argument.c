@@ -64,13 +64,15 @@ static Py_ssize_t find_alignment(context_object *context, kjit_type type, kjit_t
   return (Py_ssize_t)layout.alignment_bytes;
 }
 
-/* record becomes the type of the elements where they are structs, else KJIT_VOID. */
+/* record becomes the type of the elements where they are structs, else KJIT_VOID. object: has the
+ * dtype; the buffer may be that of a view, of dates one of integers. */
 static int fill_tensor(context_object *context, PyObject *object, const char *name,
                        binding_argument *storage, kjit_type *record)
 {
   Py_buffer *view = &storage->buffer;
   kjit_type type = parse_format(view->format, view->itemsize);
-  *record = type == KJIT_VOID ? binding_find_record(context, object) : KJIT_VOID;
+  int may_be_record = type == KJIT_VOID || (type == KJIT_I64 && view->obj != object);
+  *record = may_be_record ? binding_find_record(context, object) : KJIT_VOID;
   if (PyErr_Occurred()) return -1;
   if (type == KJIT_VOID && *record == KJIT_VOID)
     return refuse_element(name, view->obj, view->format);
@@ -139,8 +141,7 @@ static int take_buffer(context_object *context, PyObject *object, const char *na
   return take_buffer_as(context, object, object, name, storage, arg);
 }
 
-/* NumPy gives no buffer of dates, which are counts of their unit, and none of records that have
- * some. 1: the object is none of these, and no error is set. */
+/* NumPy gives no buffer of dates, and none of records that have some. 1: the object is none of these, and no error is set. */
 static int take_dates(context_object *context, PyObject *object, const char *name,
                       binding_argument *storage, kjit_arg *arg)
 {
@@ -181,15 +182,32 @@ static int is_bfloat(PyObject *object)
   return is;
 }
 
-static int take_scalar(PyObject *object, const char *name, binding_argument *storage, kjit_arg *arg)
+/* A date by its count. 1: the object is none, and no error is set. */
+static int take_date(context_object *context, PyObject *object, binding_argument *storage,
+                     kjit_arg *arg)
+{
+  kjit_type type = binding_find_record(context, object);
+  PyObject *count = type == KJIT_VOID ? NULL : PyObject_CallMethod(object, "view", "s", "i8");
+  int64_t number = count ? PyLong_AsLongLong(count) : 0;
+  Py_XDECREF(count);
+  if (PyErr_Occurred()) return -1;
+  if (type == KJIT_VOID) return 1;
+  memcpy(storage->value, &number, sizeof number);
+  *arg = kjit_arg_value(type, storage->value);
+  return 0;
+}
+
+static int take_scalar(context_object *context, PyObject *object, const char *name,
+                       binding_argument *storage, kjit_arg *arg)
 {
   Py_buffer view;
   if (PyObject_GetBuffer(object, &view, PyBUF_FORMAT)) return -1;
   kjit_type type = view.ndim ? KJIT_VOID : parse_format(view.format, view.itemsize);
   if (type == KJIT_VOID) {
-    refuse_element(name, object, view.format);
+    int outcome = take_date(context, object, storage, arg);
+    if (outcome == 1) outcome = refuse_element(name, object, view.format);
     PyBuffer_Release(&view);
-    return -1;
+    return outcome;
   }
   memcpy(storage->value, view.buf, (size_t)view.itemsize);
   PyBuffer_Release(&view);
@@ -414,7 +432,7 @@ int binding_take_argument(context_object *context, PyObject *object, const char 
     return 0;
   }
   if (PyLong_CheckExact(object)) return take_integer(object, name, arg);
-  int outcome = is_numpy_scalar(object) ? take_scalar(object, name, storage, arg)
+  int outcome = is_numpy_scalar(object) ? take_scalar(context, object, name, storage, arg)
                                         : take_other(context, object, name, storage, arg);
   if (outcome && PyErr_ExceptionMatches(PyExc_Exception) && !binding_is_error())
     return explain(object, name);

@@ -59,7 +59,7 @@ PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_ty
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an element type is named by a text");
     return NULL;
   }
-  if (!strncmp(name, "record_", 7)) *element = binding_find_named_record(context, text);
+  if (binding_names_record(name)) *element = binding_find_named_record(context, text);
   else if (binding_finish(context, kjit_parse_type(context->context, name, element))) return NULL;
   return *element == KJIT_VOID ? NULL : text;
 }
@@ -366,7 +366,7 @@ static PyObject *make_dtype(array_object *self)
   if (element < KJIT_SCALAR_COUNT && numpy_names[element])
     return PyUnicode_FromString(numpy_names[element]);
   char *text = kjit_copy_type_text(self->context->context, element);
-  PyObject *dtype = text && !strncmp(text, "record_", 7) ? binding_get_record_dtype(text) : NULL;
+  PyObject *dtype = text && binding_names_record(text) ? binding_get_record_dtype(text) : NULL;
   kjit_free(self->context->context, text);
   if (!dtype && !PyErr_Occurred())
     binding_fail(KJIT_ERROR_UNSUPPORTED, "NumPy has no elements of this type");
@@ -451,8 +451,8 @@ static PyObject *show(PyObject *object)
   return text;
 }
 
-/* Arrays are not compared by their elements, and to compare them by identity would be another answer
- * than NumPy's. */
+/* Arrays are not compared by their elements, and to compare them by identity would be another
+ * answer than NumPy's. */
 static PyObject *compare(PyObject *object, PyObject *other, int op)
 {
   static const char *const signs[] = { "<", "<=", "==", "!=", ">", ">=" };

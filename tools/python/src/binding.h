@@ -313,7 +313,13 @@ static inline int binding_is_composed(PyObject *object)
          type != &PyLong_Type && binding_find_composed(object);
 }
 
-/* ---- record.c: dtypes of NumPy with fields as structs ---- */
+/* ---- record.c: dtypes of NumPy with fields, and for dates, as structs ---- */
+
+/* Whether a name is that of a struct that kjit._records gives; of one of dates. */
+int binding_names_record(const char *name);
+int binding_names_date(const char *name);
+/* The scalar of NumPy with the count of a date of that type's name; a new reference. */
+PyObject *binding_make_date(const char *name, int64_t count);
 
 /* The struct that the elements of an object with such a dtype are; KJIT_VOID without an exception:
  * it has no dtype of that kind. */

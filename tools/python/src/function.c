@@ -142,6 +142,13 @@ static PyObject *make_result(const result_reader *reader, const char *text, cons
   if (*text == '(') return make_tuple(reader, text, bytes, size, alignment);
   kjit_type type;
   kjit_type_layout layout = { .size_bytes = sizeof layout };
+  if (binding_names_date(text)) {
+    int64_t count = 0;
+    *size = *alignment = sizeof count;
+    if (!bytes) Py_RETURN_NONE;
+    memcpy(&count, bytes, sizeof count);
+    return binding_make_date(text, count);
+  }
   if (kjit_parse_type(reader->context, text, &type) != KJIT_OK || type >= KJIT_SCALAR_COUNT ||
       kjit_get_type_layout(reader->context, type, &layout) != KJIT_OK)
     return binding_fail(KJIT_ERROR_UNSUPPORTED, "a value of the type %s has none in Python", text);

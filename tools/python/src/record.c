@@ -1,6 +1,17 @@
-/* Records: dtypes of NumPy that have fields are structs of the kernel IR. What fields a struct has
- * kjit._records says; here the types are made, and kept by context. */
+/* Records: dtypes of NumPy that have fields are structs of the kernel IR, and so are those of
+ * dates. What fields a struct has kjit._records says; here the types are made, and kept by
+ * context. */
 #include "binding.h"
+
+int binding_names_date(const char *name)
+{
+  return !strncmp(name, "datetime64_", 11) || !strncmp(name, "timedelta64_", 12);
+}
+
+int binding_names_record(const char *name)
+{
+  return !strncmp(name, "record_", 7) || binding_names_date(name);
+}
 
 /* ---- making structs ---- */
 
@@ -125,6 +136,15 @@ static PyMethodDef functions[] = {
 };
 
 int binding_add_records(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+
+PyObject *binding_make_date(const char *name, int64_t count)
+{
+  PyObject *module = PyImport_ImportModule("kjit._records");
+  PyObject *date =
+    module ? PyObject_CallMethod(module, "date_of", "sL", name, (long long)count) : NULL;
+  Py_XDECREF(module);
+  return date;
+}
 
 PyObject *binding_get_record_dtype(const char *name)
 {

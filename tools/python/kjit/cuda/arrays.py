@@ -137,8 +137,7 @@ class DeviceNDArray(_kjit.Held):
         return ary
 
     def _to_host(self):
-        host = self._own.to_host()
-        return host.view(self.dtype) if self.dtype.kind in "mM" else host
+        return self._own.to_host()
 
     def copy_to_device(self, ary, stream=0):
         """Copies the elements of another array of the same size, dtype and order here."""
@@ -391,7 +390,7 @@ def _has_interface(thing):
 
 def _element(dtype):
     dtype = numpy.dtype(dtypes._NUMPY.get(dtype.text) if isinstance(dtype, dtypes.DType) else dtype)
-    text = "i64" if dtype.kind in "mM" else _arrays._record_name(dtype) or dtypes.name_of(dtype)
+    text = _arrays._record_name(dtype) or dtypes.name_of(dtype)
     if text is None:
         raise NotImplementedError(
             f"kjit.cuda has no arrays of {dtype}: numbers, bools, complex numbers and records of these only"
@@ -537,7 +536,7 @@ def _import(desc, owner, dtype):
             host.flags.writeable = False
         return DeviceNDArray._of(_import_host(host), dtype, strides, 0, owner)
     if dtype.kind in "mM":
-        desc = {**desc, "typestr": "<i8"}  # counts of their unit
+        raise NotImplementedError(f"memory of a GPU that another library has as {dtype}: copy it with cuda.to_device")
     foreign = _Described(desc, owner)
     return DeviceNDArray._of(_kjit.import_array(_state.context(), foreign), dtype, strides, 0, owner)
 
@@ -753,8 +752,6 @@ def take(value, after, has_stream=False):
         value = value.value
     if isinstance(value, (DeviceNDArray, records.DeviceRecord)):
         return value._own
-    if isinstance(value, (numpy.datetime64, numpy.timedelta64)):
-        return value.view(numpy.int64)  # counts of their unit
     if isinstance(value, enum.Enum):
         return take(value.value, after, has_stream)
     if isinstance(value, (list,)):

@@ -3,11 +3,10 @@
 import functools
 import math
 import pickle
-import re
 import types as python_types
 import warnings
 
-from .. import _arrays, _errors, _functions, _kjit, _state
+from .. import _arrays, _errors, _functions, _kjit, _records, _state
 from . import arrays, config, errors, fitting, streams, types
 from . import typed as _typed
 from . import usage as _memory
@@ -491,7 +490,7 @@ class Dispatcher(_kjit.Dispatcher):
 
 def _know_records(compiled, text):
     """The records that a text of types names are types of the context that compiles."""
-    for name in re.findall(r"record_\w+", text):
+    for name in _records.NAMES.findall(text):
         _kjit.find_record(_state.context(*compiled._bits), name)
 
 

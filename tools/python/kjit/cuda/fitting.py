@@ -46,7 +46,9 @@ def fit_one(kind, value):
         return None
     found, wanted = numpy.asarray(value).dtype, types.as_dtype(kind)
     if found == wanted:
-        return _EXACT, wanted.type(value)
+        return _EXACT, numpy.asarray(value)[()] if wanted.kind in "mM" else wanted.type(value)
+    if wanted.kind in "mM" or found.kind in "mM":
+        return (_SAFE, numpy.asarray(value).astype(wanted)[()]) if numpy.can_cast(found, wanted, "same_kind") else None
     if numpy.can_cast(found, wanted, "safe"):
         return _WIDER if found.kind == wanted.kind else _SAFE, wanted.type(value)
     if found.kind == "c" and wanted.kind != "c" or found.kind == "f" and wanted.kind in "iu":

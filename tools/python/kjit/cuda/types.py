@@ -111,14 +111,14 @@ class Complex(Number):
 
 
 class _Date(Type):
-    """A count of a unit of time, "D"; kernels have it as an int64."""
+    """A date or a difference of dates in a unit of time, "D", or "25s"; without a unit a generic one."""
 
     __slots__ = ("unit",)
     _word = ""
 
     def __init__(self, unit=""):
         self.unit = unit
-        super().__init__("i64", f"{self._word}[{unit}]" if unit else self._word)
+        super().__init__(f"{self._word}_{unit or 'generic'}", f"{self._word}[{unit}]" if unit else self._word)
 
     @property
     def dtype(self):

@@ -2,7 +2,7 @@
 
 import ast
 
-from .. import dtypes
+from .. import _records, dtypes
 from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
 from . import module as modules
 from . import closures, library, static, words
@@ -183,7 +183,7 @@ class Emitter(Loops, Returns, Expressions):
 
     def type_text(self, value, node):
         text = dtypes.name_of(value) or self.builder.record(value)
-        if text is not None and text.startswith("record_"):
+        if text is not None and _records.is_name(text):
             self.builder.declare(text)
         if text is None:
             if self.is_typed:

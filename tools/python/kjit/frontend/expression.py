@@ -7,7 +7,7 @@ import types
 
 from .. import _records, dtypes
 from . import module as modules
-from . import library, static, ufuncs, words
+from . import dates, library, static, ufuncs, words
 
 BINARY = {
     ast.Add: "+",
@@ -59,6 +59,8 @@ class Expressions:
         text = modules.literal(value, self.is_typed)
         if text is not None:
             return [text]
+        if dates.is_scalar(value):
+            return dates.constant(self, value)
         name = words.builtin_name(value)
         if name is not None:
             return [name]
@@ -417,6 +419,9 @@ class Expressions:
             raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")
         if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS or thing is range:
             raise self.error(node, "this stands in a statement of its own, not in an expression")
+        made = dates.call(self, node, thing)
+        if made is not None:
+            return made
         name = words.builtin_name(thing)
         conversion = words.conversion(thing) if self.is_typed and len(node.args) == 1 and not node.keywords else None
         if conversion:
@@ -462,6 +467,8 @@ class Expressions:
             before, has_value, after = words.METHODS[node.func.attr].partition("{value}")
             value = self.expression(node.func.value) if has_value else []
             return [self.source.place(node), before, *value, after]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and len(node.args) == 1:
+            return dates.astype(self, node)
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "reshape" and node.args and not node.keywords:
             return self.reshape(node)
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "view" and len(node.args) == 1:

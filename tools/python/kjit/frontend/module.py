@@ -62,7 +62,7 @@ class Builder:
         """The name of the struct that a dtype of NumPy with fields is, which the module declares; None: it is another dtype."""
         from .. import _records
 
-        name = _records.name_of(dtype) if _records.is_record(dtype) else None
+        name = _records.name_of(dtype)
         self.declare(name)
         return name
 

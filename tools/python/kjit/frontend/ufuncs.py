@@ -14,6 +14,7 @@ _COMMON = Text(
     """
 func np_common(a, b) {
   if dtype(a) == dtype(b) { return zero(dtype(a)) }
+  if is_struct(dtype(a)) and is_struct(dtype(b)) { return a + (b - a) }
   if is_integer(dtype(a)) and is_integer(dtype(b)) {
     if dtype(a) == u64 and is_signed(dtype(b)) or dtype(b) == u64 and is_signed(dtype(a)) { return 0f64 }
   }
@@ -44,23 +45,29 @@ func np_is_less(a, b) {
   return a < b
 }""",
 )
+# Dates are structs with a count, the lowest of which is NaT.
+_IS_NAT = Text("np_isnat", "\nfunc np_isnat(a) { return a.count == -9223372036854775808i64 }")
 _IS_NAN = Text(
     "np_isnan",
     """
 func np_isnan(a) {
+  if is_struct(dtype(a)) { return np_isnat(a) }
   if is_complex(dtype(a)) { return isnan(a.real) or isnan(a.imag) }
   if is_float(dtype(a)) { return isnan(a) }
   return false
 }""",
+    (_IS_NAT,),
 )
 _IS_FINITE = Text(
     "np_isfinite",
     """
 func np_isfinite(a) {
+  if is_struct(dtype(a)) { return not np_isnat(a) }
   if is_complex(dtype(a)) { return isfinite(a.real) and isfinite(a.imag) }
   if is_float(dtype(a)) { return isfinite(a) }
   return true
 }""",
+    (_IS_NAT,),
 )
 _IS_INF = Text(
     "np_isinf",
@@ -109,6 +116,7 @@ _DIVMOD = Text(
     "np_divmod",
     """
 func np_divmod(a, b) {
+  if is_struct(dtype(a)) or is_struct(dtype(b)) { return a // b, a % b }
   let x = dtype(np_common(a, b))(a)
   let y = dtype(np_common(a, b))(b)
   if dtype(x) == bool { return i8(x) // (y ? i8(1) : i8(1)) * (y ? i8(1) : i8(0)), i8(0) }
@@ -135,6 +143,10 @@ func np_divmod(a, b) {
 )
 
 
+# The operators of the kernel IR have NumPy's results for dates.
+_DATES = "  if is_struct(dtype(a)) or is_struct(dtype(b)) {{ return a {operator} b }}\n"
+
+
 def _text(name, parameters, body, *needs):
     return Text(f"np_{name}", f"\nfunc np_{name}({parameters}) {{\n{body}\n}}", needs)
 
@@ -155,7 +167,7 @@ def _logic(name, operator, of_bool):
     return _text(
         name,
         "a, b",
-        f"  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        f"{_DATES.format(operator=operator)}  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
         f"  if dtype(x) == bool {{ return x {of_bool} y }}\n  return dtype(x)(x {operator} y)",
         _COMMON,
     )
@@ -190,7 +202,7 @@ def _choice(name, condition, keeps_nan):
         name,
         "a, b",
         "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
-        "  if is_float(dtype(x)) or is_complex(dtype(x)) {\n"
+        "  if is_float(dtype(x)) or is_complex(dtype(x)) or is_struct(dtype(x)) {\n"
         f"    if np_isnan(x) {{ return {first} }}\n    if np_isnan(y) {{ return {second} }}\n  }}\n"
         f"  return {condition} ? y : x",
         _COMMON,
@@ -252,7 +264,15 @@ _UFUNCS |= {
     "copysign": _binary("copysign", "copysign(x, y)"),
     "hypot": _binary("hypot", "hypot(x, y)"),
     "nextafter": _binary("nextafter", "nextafter(x, y)"),
-    "divide": _binary("divide", "np_quotient(x, y)", _QUOTIENT),
+    "divide": _text(
+        "divide",
+        "a, b",
+        f"{_DATES.format(operator='/')}  let x = np_float(dtype(np_common(a, b))(a))\n  let y = np_float(dtype(np_common(a, b))(b))\n"
+        "  return np_quotient(x, y)",
+        _COMMON,
+        _FLOAT,
+        _QUOTIENT,
+    ),
     "float_power": _text(
         "float_power",
         "a, b",
@@ -264,7 +284,7 @@ _UFUNCS |= {
     "subtract": _text(
         "subtract",
         "a, b",
-        "  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
+        f"{_DATES.format(operator='-')}  let x = dtype(np_common(a, b))(a)\n  let y = dtype(np_common(a, b))(b)\n"
         "  if dtype(x) == bool { return i8(x) - i8(y) }\n  return dtype(x)(x - y)",
         _COMMON,
     ),
@@ -305,6 +325,7 @@ _UFUNCS |= {
     "sign": _text(
         "sign",
         "a",
+        "  if is_struct(dtype(a)) { return dtype(a)(i64(a.count > 0) - i64(a.count < 0)) }\n"  # of NaT it is -1 in NumPy, too
         "  if dtype(a) == bool { return i8(a) }\n  if is_complex(dtype(a)) {\n"
         "    if np_isnan(a) { return dtype(a)(nan, nan) }\n"
         "    if np_isinf(a) {\n"
@@ -342,8 +363,8 @@ _UFUNCS |= {
         _COMMON,
     ),
     "divmod": _DIVMOD,
-    "floor_divide": _text("floor_divide", "a, b", "  return np_divmod(a, b)[0]", _DIVMOD),
-    "remainder": _text("remainder", "a, b", "  return np_divmod(a, b)[1]", _DIVMOD),
+    "floor_divide": _text("floor_divide", "a, b", f"{_DATES.format(operator='//')}  return np_divmod(a, b)[0]", _DIVMOD),
+    "remainder": _text("remainder", "a, b", f"{_DATES.format(operator='%')}  return np_divmod(a, b)[1]", _DIVMOD),
     # Integers by squaring, modulo 2 to the width. NumPy refuses a negative exponent, which a kernel gives 1 / a ** n for.
     "power": _text(
         "power",
@@ -372,6 +393,7 @@ _UFUNCS |= {
     "frexp": _unary("frexp", "frexp(x)"),
     "modf": _unary("modf", "modf(x)"),
     "isfinite": _IS_FINITE,
+    "isnat": _IS_NAT,
     "isinf": _IS_INF,
     "isnan": _IS_NAN,
     "equal": _text("equal", "a, b", "  return a == b"),

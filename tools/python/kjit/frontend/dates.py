@@ -1,0 +1,67 @@
+"""Dates of NumPy in functions: constants, `np.timedelta64(n, "s")`, `x.astype("datetime64[D]")`. A date is a struct with a count of
+its unit, whose operators the compiler knows."""
+
+import sys
+
+from .. import _records
+from . import static
+
+
+def is_scalar(value):
+    """Whether an object is a date of NumPy."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, (numpy.datetime64, numpy.timedelta64))
+
+
+def constant(emitter, value):
+    """A date that is known when the function is compiled."""
+    return [f"{emitter.builder.record(value.dtype)}({int(value.view('i8'))}i64)"]
+
+
+def _is_class(thing):
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and (thing is numpy.datetime64 or thing is numpy.timedelta64)
+
+
+def call(emitter, node, thing):
+    """np.timedelta64(...) or np.datetime64(...): of what is known a constant, else a count of a unit that is known. None: another
+    call."""
+    if not _is_class(thing):
+        return None
+    place = emitter.source.place(node)
+    values = [emitter.static_value(argument) for argument in node.args]
+    if node.keywords or not 1 <= len(values) <= 2:
+        raise emitter.error(node, f"np.{thing.__name__} takes a value and a unit in a kernel")
+    if not any(value is static.UNKNOWN for value in values):
+        try:
+            return [place, *constant(emitter, thing(*values))]
+        except (TypeError, ValueError) as problem:
+            raise emitter.error(node, f"np.{thing.__name__}: {problem}") from None
+    if len(values) == 1 or not isinstance(values[1], str):
+        raise emitter.error(node, f'np.{thing.__name__}(n, "s") takes a unit that is known when the kernel is compiled')
+    return [place, _struct(emitter, node, f"{thing.__name__}[{values[1]}]"), "(", *emitter.expression(node.args[0]), ")"]
+
+
+def astype(emitter, node):
+    """date.astype("datetime64[D]"), the date in another unit."""
+    import numpy
+
+    wanted = emitter.static_value(node.args[0])
+    dtype = None
+    if wanted is not static.UNKNOWN and not node.keywords:
+        try:
+            dtype = numpy.dtype(wanted)
+        except TypeError:
+            pass
+    if not _records.is_date(dtype):
+        raise emitter.error(node, "astype() in a kernel converts dates to a dtype that is known, such as datetime64[D]; of a number write the type: float32(x)")
+    return [emitter.source.place(node), _struct(emitter, node, dtype), "(", *emitter.expression(node.func.value), ")"]
+
+
+def _struct(emitter, node, dtype):
+    import numpy
+
+    try:
+        return emitter.builder.record(numpy.dtype(dtype))
+    except TypeError as problem:
+        raise emitter.error(node, str(problem)) from None
