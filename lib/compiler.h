@@ -226,6 +226,7 @@ typedef enum kj_failure_kind {
   KJ_FAILURE_VIEW_START,
   KJ_FAILURE_STEP,
   KJ_FAILURE_INTERRUPTED,
+  KJ_FAILURE_RECURSION,
   KJ_FAILURE_KIND_COUNT
 } kj_failure_kind;
 /* What a site of BOUNDS says beside its kind where negative indices count from the end: the index

@@ -223,6 +223,8 @@ void kl_begin_body(kl_lowering *l);
 void kl_plan_calls(kl_lowering *l);
 void kl_lower_pending(kl_lowering *l);
 bool kl_is_recursive(kl_lowering *l, const kt_instance *instance);
+/* How many bytes of stack recursion may take. */
+uint32_t kl_recursion_bytes(const kl_lowering *l);
 bool kl_is_inlined(kl_lowering *l, const kt_instance *instance);
 /* abi.c: the func of the request as a C function, in the frame made for it; calls of extern funcs.
  */

@@ -169,7 +169,7 @@ static bool takes_context(kl_lowering *l, const kt_instance *instance)
           (l->target->context_has_positions && instance->uses_positions));
 }
 
-/* A thread whose recursion is too deep fails as by `raise`: there is a record to say so in wherever
+/* A thread whose recursion is too deep fails: there is a record to say so in wherever
  * there is a kernel around. Functions between two recursions hand the limit on: together they stay
  * within it. */
 static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
@@ -177,11 +177,17 @@ static bool bounds_stack(kl_lowering *l, const kt_instance *instance)
   return (instance->is_recursive || instance->reaches_recursion) && l->kernel->may_fail;
 }
 
+uint32_t kl_recursion_bytes(const kl_lowering *l)
+{
+  bool has_parts = l->c->code->cpu_parts != KJ_PARTS_NONE;
+  return has_parts ? l->target->part_recursion_bytes : l->target->recursion_bytes;
+}
+
 /* The least value that the stack's pointer may have: handed on by functions that have one. */
 static LLVMValueRef make_stack_limit(kl_lowering *l)
 {
   if (l->stack_limit) return l->stack_limit;
-  return kl_sub(l, l->target->stack_pointer(l), kl_const64(l, l->target->recursion_bytes));
+  return kl_sub(l, l->target->stack_pointer(l), kl_const64(l, kl_recursion_bytes(l)));
 }
 
 static void check_stack(kl_lowering *l, const kt_instance *instance)
@@ -191,8 +197,10 @@ static void check_stack(kl_lowering *l, const kt_instance *instance)
   const char *message =
     kj_format(l->c->arena,
               "the recursion of `%s` is too deep: its calls need more than %u KiB of stack",
-              decl->name, l->target->recursion_bytes / 1024);
-  kl_failure failure = { .kind = KJ_FAILURE_RAISE, .location = decl->location, .message = message };
+              decl->name, kl_recursion_bytes(l) / 1024);
+  kl_failure failure = { .kind = KJ_FAILURE_RECURSION,
+                         .location = decl->location,
+                         .message = message };
   kl_fail_if(l, kl_icmp(l, LLVMIntSLT, l->target->stack_pointer(l), l->stack_limit), &failure);
 }
 

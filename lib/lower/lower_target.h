@@ -107,10 +107,11 @@ struct kl_lower_target {
   /* The absolute value of an i32 or i64, the minimum kept; NULL: llvm.abs does. */
   LLVMValueRef (*integer_abs)(kl_lowering *l, LLVMValueRef x);
   /* Most bytes of local arrays and variables on the stack; 0: no limit. What runs the code has this
-   * and recursion_bytes, and as much again for what else functions keep there. */
+   * and kl_recursion_bytes, and as much again for what else functions keep there. */
   uint32_t stack_limit_bytes;
-  /* How many bytes of stack recursion may take, and where it stands, as an i64. */
-  uint32_t recursion_bytes;
+  /* How many bytes of stack recursion may take; the same in a kernel whose warps or blocks wait for
+   * each other, each of which has a stack; and where the stack stands, as an i64. */
+  uint32_t recursion_bytes, part_recursion_bytes;
   LLVMValueRef (*stack_pointer)(kl_lowering *l);
   /* A line: the header (see compiler.h) and where its words are, on the stack. has_print_parameter:
    * the kernel has a parameter for it, KJ_PARAMETER_PRINT. */

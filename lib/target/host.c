@@ -207,7 +207,7 @@ static void bound_stack(kg_emission *e)
   const kl_lowering *lowerings[] = { &e->lowering, &own_of(e)->unchecked };
   uint64_t bytes = e->errors.stack_bytes;
   if (lowerings[0]->has_recursion || lowerings[1]->has_recursion)
-    bytes += e->steps->lowering->recursion_bytes;
+    bytes += kl_recursion_bytes(&e->lowering);
   const ki_decl *root = e->c->instances.items[0]->function->decl;
   if (bytes > KJ_MOST_STACK_BYTES)
     kt_fail(

@@ -189,11 +189,11 @@ static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_lo
   const char *name = function->decl->name;
   for (const kt_instance *at = s->instance; at; at = at->caller)
     if (at->function == function)
-      kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-              "calls nest deeper than %d: `%s` calls itself with other types, literals or "
-              "functions each time, so each call is a function of its own; "
-              "types for its parameters make it one: `func %s(n: i32) -> i32`",
-              DEPTH_LIMIT, name, name);
+      kt_fail(
+        s->c, location, KJIT_ERROR_UNSUPPORTED,
+        "calls nest deeper than %d: `%s` calls itself with other types or functions each time, "
+        "so that each call is a function of its own",
+        DEPTH_LIMIT, name);
   kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT,
           name);
 }
@@ -212,19 +212,51 @@ static const char *describe_instances(kt_inference *inference, const ki_function
                    count, function->decl->name);
 }
 
-/* Of a function that is under way and calls itself: where Numba's rules hold, the type is that of
- * the returns before. */
+void kt_fail_runaway(kt_scope *s, const ki_decl *decl, kj_location location)
+{
+  bool is_numba = has_attribute(decl->function, KJ_ATTRIBUTE_NUMBA);
+  kt_fail(s->c, location, KJIT_ERROR_TYPE,
+          "%s`%s` calls itself here, and no other way through it tells what it returns: a `return` "
+          "that does not depend on this call gives the type%s",
+          is_numba ? "cannot type infer runaway recursion: " : "", decl->name,
+          is_numba ? "" : kj_format(s->arena, ", or `func %s(...) -> i64 { ... }`", decl->name));
+}
+
+kjit_type kt_concrete_result(kjit_type guess)
+{
+  return guess == KJ_WEAK_INT ? KJIT_I32 : guess == KJ_WEAK_FLOAT ? KJIT_F64 : guess;
+}
+
+/* A call of a function that is being inferred has the type of the returns that are known. While no
+ * return is known, the statement of that function that leads to the call waits. */
 static void take_result(kt_scope *s, kt_inferred *record, kj_location location)
 {
-  const ki_function *function = record->instance->function;
-  bool is_numba = has_attribute(function, KJ_ATTRIBUTE_NUMBA);
-  const char *name = function->decl->name;
-  if (!is_numba || record->result == KJIT_ANY || ki_is_weak(record->result))
-    kt_fail(
-      s->c, location, KJIT_ERROR_TYPE,
-      "%s`%s` calls itself: the type of its result must be given, `func %s(...) -> i64 { ... }`",
-      is_numba ? "cannot type infer runaway recursion: " : "", name, name);
-  record->instance->result = record->taken_result = record->result;
+  kt_scope *scope = record->scope;
+  if (record->result == KJIT_ANY && scope->on_wait)
+    kt_wait_for_type(scope, record->instance->function->decl, location);
+  if (record->result == KJIT_ANY) kt_fail_runaway(s, record->instance->function->decl, location);
+  record->instance->result = kt_concrete_result(record->result);
+  if (scope != s && record->taken_result == KJIT_ANY) record->taken_result = record->result;
+}
+
+void kt_abandon_calls(kt_scope *s, size_t records, uint32_t depth)
+{
+  kt_inference *inference = s->inference;
+  inference->records.count = records;
+  inference->depth = depth;
+  for (size_t i = 0; i < inference->constant_count; i++)
+    if (inference->constants[i] && inference->constants[i]->is_being_made)
+      inference->constants[i] = NULL;
+  s->c->chain = s->instance;
+}
+
+void kt_drop_outdated(kt_scope *s)
+{
+  kt_inferred *record = s->record;
+  if (record->taken_result == KJIT_ANY || record->taken_result == record->result) return;
+  KJ_ASSERT(s->inference->records.items[s->instance->id] == record);
+  s->inference->records.count = s->instance->id + 1;
+  record->taken_result = KJIT_ANY;
 }
 
 kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_bound *bounds,
@@ -330,12 +362,24 @@ static void check_c_function(kt_inference *inference, const kt_inferred *record)
   kt_check_c_type(&outside, instance->result, "the result", instance->function->decl->location);
 }
 
+/* Nothing has checked whether all threads reach the calls of a function that calls itself. */
+static void refuse_ranges(kt_inference *inference, const kt_inferred *record)
+{
+  const kt_instance *instance = record->instance;
+  if (instance->is_recursive && (record->has_grid_range || record->has_block_range))
+    kt_fail(inference->c, instance->function->decl->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` calls itself and has a grid_range or block_range: threads share out the "
+            "iterations of such a loop, and a call of itself has no threads of its own",
+            instance->function->decl->name);
+}
+
 /* Callees before callers, but the kernel first; functions that call each other in any order. What
  * only a discarded round called is left out. */
 static void collect(kt_inference *inference, kt_inferred *record)
 {
   if (record->is_reached) return;
   record->is_reached = true;
+  refuse_ranges(inference, record);
   for (size_t i = 0; i < record->callees.count; i++) collect(inference, record->callees.items[i]);
   if (record->instance->caller)
     KJ_PUSH(inference->c->arena, &inference->c->instances, record->instance);

@@ -91,6 +91,7 @@ typedef struct kt_message {
 
 /* An instance and what only inference knows about it. */
 typedef struct kt_inferred kt_inferred;
+typedef struct kt_scope kt_scope;
 struct kt_inferred {
   kt_instance *instance;
   const kt_bound *bounds; /* one for each parameter of the function */
@@ -98,8 +99,10 @@ struct kt_inferred {
   bool is_reentered; /* called while under way */
   /* instance->result is known before the body is: a call of itself may ask for it */
   bool has_fixed_result;
-  kjit_type result;       /* guess: weak types too; KJIT_ANY: no return yet */
-  kjit_type taken_result; /* by calls of itself that found it among the returns before; KJIT_ANY */
+  kjit_type result; /* guess: weak types too; KJIT_ANY: no return yet */
+  /* the first guess of the result that a call in another function used; KJIT_ANY: no call did */
+  kjit_type taken_result;
+  kt_scope *scope;          /* while the body is inferred */
   kt_expr *constant_result; /* the body does nothing but return this constant */
   kt_level result_level;
   bool has_grid_range, has_block_range;
@@ -151,7 +154,7 @@ typedef struct kt_constant_use {
 } kt_constant_use;
 
 /* The function being inferred. */
-typedef struct kt_scope {
+struct kt_scope {
   kt_inference *inference;
   kt_compilation *c;
   kj_arena *arena;
@@ -163,10 +166,12 @@ typedef struct kt_scope {
   kt_copy *copy; /* that is being inferred; NULL: no function is */
   kt_stmts *out; /* where statements go */
   kjit_type result_annotation;
-  bool is_changed;          /* a guess went up in this round */
-  bool has_open;            /* some var is declared without a value: statements may wait */
-  jmp_buf *on_wait;         /* out of a statement that reads a var without a type */
-  const ki_decl *waits_for; /* the first one that did so in this round; NULL: none */
+  bool is_changed;  /* a guess went up in this round */
+  bool may_wait;    /* statements may wait for a type that other statements give */
+  jmp_buf *on_wait; /* out of a statement that needs such a type */
+  /* what the first statement waits for in this round: a var, or a function under way, whose result
+   * is not known yet; NULL: nothing */
+  const ki_decl *waits_for;
   kj_location waits_at;
   bool
     looks_inside; /* no other statement tells a type any more: those inside of waiting ones may */
@@ -184,13 +189,24 @@ typedef struct kt_scope {
   KJ_LIST(kt_level) levels; /* of variables, by index */
   KJ_LIST(kt_constant_use) constant_uses;
   uint32_t temporary_count;
-} kt_scope;
+};
 
 /* ---- infer.c ---- */
 
 /* The instance of a function for its arguments, inferred when it is new. */
 kt_inferred *kt_get_inferred(kt_scope *s, const ki_function *function, const kt_bound *bounds,
                              kj_location location);
+/* A statement waits for a type, perhaps because a function that it calls, directly or not, needs
+ * the result of s's function. Discards the instances that the statement has begun. records and
+ * depth: the values of the inference before the statement. */
+void kt_abandon_calls(kt_scope *s, size_t records, uint32_t depth);
+/* Before another round of a body: discards the instances that used a guess of its result that has
+ * changed since, so that they are inferred again. */
+void kt_drop_outdated(kt_scope *s);
+/* The function decl is called at location while it is inferred, and no return gives its type. */
+_Noreturn void kt_fail_runaway(kt_scope *s, const ki_decl *decl, kj_location location);
+/* The type of the values that a function returns whose guess of the result may be weak. */
+kjit_type kt_concrete_result(kjit_type guess);
 /* A new one, not yet inferred. */
 kt_inferred *kt_add_inferred(kt_inference *inference, const ki_function *function,
                              const kt_bound *bounds, bool is_strict, bool is_fastmath);
@@ -331,6 +347,9 @@ bool kt_holds_array(const kt_compilation *c, kjit_type type);
 kt_expr *kt_make_unset(kt_scope *s, kjit_type type, kj_location location);
 /* The var has no type yet: the statement that is being inferred is left for the next round. */
 _Noreturn void kt_wait_for_type(kt_scope *s, const ki_decl *decl, kj_location location);
+/* Returns whether run came to its end. If a statement or expression in run waits for a type, the
+ * scope is restored, and another round follows. */
+bool kt_try_without_waiting(kt_scope *s, void (*run)(kt_scope *s, void *data), void *data);
 /* A var is read: with the check of uninitialized memory on, a thread that has not assigned it
  * fails. */
 void kt_check_set(kt_scope *s, const ki_decl *decl, kj_location location);

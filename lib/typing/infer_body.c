@@ -174,6 +174,7 @@ static void start_round(kt_scope *s)
  * are assigned next may meet them. */
 static void infer_round(kt_scope *s, bool is_late)
 {
+  kt_drop_outdated(s);
   start_round(s);
   bind_parameters(s);
   if (s->instance->is_kernel) kt_infer_block_shape(s);
@@ -184,14 +185,8 @@ static void infer_round(kt_scope *s, bool is_late)
 /* Takes back what an error in the middle of a round has left behind. */
 static void forget_round(kt_scope *s, size_t messages, size_t records, uint32_t depth)
 {
-  kt_inference *inference = s->inference;
   kj_drop_diagnostics(s->c->diagnostics, messages);
-  inference->records.count = records;
-  inference->depth = depth;
-  for (size_t i = 0; i < inference->constant_count; i++)
-    if (inference->constants[i] && inference->constants[i]->is_being_made)
-      inference->constants[i] = NULL;
-  s->c->chain = s->instance;
+  kt_abandon_calls(s, records, depth);
   s->is_quiet = s->is_range_body = false;
   s->range_count = 0;
   kt_leave_copies(s);
@@ -229,14 +224,8 @@ static void finish_result(kt_scope *s)
   kt_inferred *record = s->record;
   kt_instance *instance = record->instance;
   if (record->result == KJIT_ANY) record->result = KJIT_VOID;
-  instance->result = record->result == KJ_WEAK_INT     ? KJIT_I32
-                     : record->result == KJ_WEAK_FLOAT ? KJIT_F64
-                                                       : record->result;
-  if (record->taken_result != KJIT_ANY && record->taken_result != instance->result)
-    kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE,
-            "Return type of recursive function does not converge: `%s` returns %s, and %s before",
-            s->function->decl->name, kt_type_text(s->c, instance->result),
-            kt_type_text(s->c, record->taken_result));
+  instance->result = kt_concrete_result(record->result);
+  KJ_ASSERT(record->taken_result == KJIT_ANY || record->taken_result == record->result);
   bool is_constant = instance->body.count == 1 && instance->body.items[0]->kind == KJ_TS_RETURN &&
                      instance->body.items[0]->value &&
                      instance->body.items[0]->value->kind == KJ_T_CONST;
@@ -290,7 +279,7 @@ static void infer_rounds(kt_scope *s)
   size_t limit = ROUND_LIMIT, rounds = 0;
   for (size_t i = 0; i < s->function->locals.count; i++)
     if (s->function->locals.items[i]->is_open) limit += ROUNDS_OF_VARIABLE;
-  s->has_open = limit > ROUND_LIMIT;
+  s->may_wait = limit > ROUND_LIMIT || !s->record->has_fixed_result;
   do {
     if (++rounds > limit)
       kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE, "the types of `%s` do not settle",
@@ -298,6 +287,8 @@ static void infer_rounds(kt_scope *s)
     try_round(s, rounds > limit / 2);
     if (s->is_changed || !s->waits_for) continue;
     const char *name = s->waits_for->name;
+    if (s->looks_inside && s->waits_for->kind == KJ_DECL_FUNCTION)
+      kt_fail_runaway(s, s->waits_for, s->waits_at);
     if (s->looks_inside)
       kt_fail(s->c, s->waits_at, KJIT_ERROR_TYPE,
               "`%s` is read here, and nothing is assigned to it that gives it a type: declare it "
@@ -312,6 +303,7 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
   kt_scope scope, *s = &scope;
   kt_init_scope(s, inference);
   s->record = record;
+  record->scope = s;
   s->instance = record->instance;
   s->function = record->instance->function;
   s->wraps = ki_wraps_indices(&s->function->attributes);
@@ -334,4 +326,5 @@ void kt_infer_body(kt_inference *inference, kt_inferred *record)
   finish_result(s);
   s->c->chain = outer;
   record->is_done = record->instance->is_inferred = true;
+  record->scope = NULL;
 }

@@ -418,10 +418,22 @@ static void bind_annotated(kt_scope *s, binding *b, size_t index, kjit_type anno
 
 /* Literals become part of the instance; a weak value that is only known at run time is passed as
  * the host passes plain numbers, and stays weak. */
+/* From this depth on, a function that calls itself with another literal each time has one instance
+ * for all literals. */
+enum { LITERAL_DEPTH = 32 };
+
+static bool is_deep(const kt_scope *s, const ki_function *function)
+{
+  int depth = 0;
+  for (const kt_instance *at = s->instance; at; at = at->caller) depth += at->function == function;
+  return depth >= LITERAL_DEPTH;
+}
+
 static void bind_generic(kt_scope *s, binding *b, size_t index)
 {
   kt_expr *value = b->values[index];
   bool is_weak = ki_is_weak(value->type);
+  if (is_weak && kt_is_constant(value) && is_deep(s, b->function)) is_weak = false;
   if (is_weak && kt_is_constant(value)) {
     b->bounds[index] = constant_bound(value);
     return;

@@ -20,6 +20,28 @@ static part infer_part(kt_scope *s, const ki_expr *expr, bool is_condition)
   return p;
 }
 
+/* An operand that is evaluated only under a condition. If it waits for a type, the other operands
+ * give the type of the whole expression, and the value of the arm is NULL. */
+typedef struct arm {
+  const ki_expr *expr;
+  bool is_condition;
+  part part;
+} arm;
+
+static void infer_arm_part(kt_scope *s, void *data)
+{
+  arm *a = data;
+  a->part = infer_part(s, a->expr, a->is_condition);
+}
+
+static part infer_arm(kt_scope *s, const ki_expr *expr, bool is_condition)
+{
+  arm a = { .expr = expr, .is_condition = is_condition };
+  if (!s->on_wait) return infer_part(s, expr, is_condition);
+  if (!kt_try_without_waiting(s, infer_arm_part, &a)) a.part = (part){ 0 };
+  return a.part;
+}
+
 static kt_var *add_temporary(kt_scope *s, kjit_type type, kj_location location, kt_level level)
 {
   return kt_add_variable(s, KJ_V_VAR, kj_format(s->arena, "_%u", s->temporary_count++), type,
@@ -54,8 +76,8 @@ static kt_expr *infer_logic(kt_scope *s, const ki_expr *expr)
   kt_expr *x = kt_infer_condition(s, expr->x);
   bool decides = expr->op == KJIT_OP_OR; /* the value of the left operand that is the result */
   if (kt_is_constant(x)) return (x->integer != 0) == decides ? x : kt_infer_condition(s, expr->y);
-  part y = infer_part(s, expr->y, true);
-  return make_logic(s, expr, x, &y);
+  part y = infer_arm(s, expr->y, true);
+  return y.value ? make_logic(s, expr, x, &y) : x;
 }
 
 static kt_expr *give_items_type(kt_scope *s, kt_expr *value, kjit_type type)
@@ -182,7 +204,9 @@ static kt_expr *infer_cond(kt_scope *s, const ki_expr *expr)
 {
   kt_expr *condition = kt_infer_condition(s, expr->x);
   if (kt_is_constant(condition)) return kt_infer_expr(s, condition->integer ? expr->y : expr->z);
-  part x = infer_part(s, expr->y, false), y = infer_part(s, expr->z, false);
+  part x = infer_arm(s, expr->y, false), y = infer_arm(s, expr->z, false);
+  if (!x.value && !y.value) kt_wait_for_type(s, s->waits_for, s->waits_at);
+  if (!x.value || !y.value) return x.value ? x.value : y.value;
   return make_cond(s, condition, &x, &y, expr->location);
 }
 

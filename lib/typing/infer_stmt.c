@@ -418,10 +418,14 @@ static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
   kjit_type joined =
     record->result == KJIT_ANY ? type : kt_join_values(s, record->result, type, location);
   if (joined == KJIT_ANY || record->result == KJIT_VOID)
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "this returns %s, an earlier return %s",
+    kt_fail(s->c, location, KJIT_ERROR_TYPE, "%sthis returns %s, an earlier return %s",
+            s->has_numba_types && record->is_reentered
+              ? "Return type of recursive function does not converge: "
+              : "",
             kt_type_text(s->c, type),
             record->result == KJIT_VOID ? "nothing" : kt_type_text(s->c, record->result));
-  if (record->result != KJIT_ANY && joined != record->result) s->is_changed = true;
+  bool is_asked_for = record->result != KJIT_ANY || s->waits_for;
+  if (joined != record->result && is_asked_for) s->is_changed = true;
   record->result = joined;
   if (s->is_changed) return value;
   kjit_type kept = joined == KJ_WEAK_INT ? KJIT_I32 : joined == KJ_WEAK_FLOAT ? KJIT_F64 : joined;
@@ -541,27 +545,16 @@ bool kt_has_jumped(const kt_stmts *out)
 /* A statement may have to wait until a type is known that others give. What is in its blocks is
  * looked at when there is no other way to go on: a condition that is not known yet may be one that
  * leaves a block out. */
-static void infer_or_wait(kt_scope *s, const ki_stmt *stmt)
+static void infer_statement(kt_scope *s, void *data)
 {
-  jmp_buf here, *const outer = s->on_wait;
-  kt_stmts *const out = s->out, ignored = { 0 };
-  const kt_level level = s->level, skipped = s->skipped_level;
-  const uint32_t ranges = s->range_count;
-  const bool is_quiet = s->is_quiet, is_range_body = s->is_range_body;
-  if (setjmp(here) == 0) {
-    s->on_wait = &here;
-    infer_table[stmt->kind](s, stmt);
-    s->on_wait = outer;
-    return;
-  }
-  s->on_wait = outer;
-  s->out = out;
-  s->level = level;
-  s->skipped_level = skipped;
-  s->range_count = ranges;
-  s->is_quiet = is_quiet;
-  s->is_range_body = is_range_body;
-  if (!s->looks_inside) return;
+  const ki_stmt *stmt = data;
+  infer_table[stmt->kind](s, stmt);
+}
+
+static void infer_or_wait(kt_scope *s, ki_stmt *stmt)
+{
+  kt_stmts ignored = { 0 };
+  if (kt_try_without_waiting(s, infer_statement, stmt) || !s->looks_inside) return;
   kt_infer_block(s, &stmt->body, &ignored);
   kt_infer_block(s, &stmt->otherwise, &ignored);
 }
@@ -572,7 +565,7 @@ void kt_infer_block(kt_scope *s, const ki_stmts *stmts, kt_stmts *out)
   s->out = out;
   for (size_t i = 0; i < stmts->count && !kt_has_jumped(out); i++) {
     kt_count_work(s, stmts->items[i]->location);
-    if (s->has_open) infer_or_wait(s, stmts->items[i]);
+    if (s->may_wait) infer_or_wait(s, stmts->items[i]);
     else infer_table[stmts->items[i]->kind](s, stmts->items[i]);
   }
   s->out = outer;

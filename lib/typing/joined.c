@@ -11,12 +11,38 @@
 
 void kt_wait_for_type(kt_scope *s, const ki_decl *decl, kj_location location)
 {
-  KJ_ASSERT(s->has_open && s->on_wait);
+  KJ_ASSERT(s->may_wait && s->on_wait);
   if (!s->waits_for) {
     s->waits_for = decl;
     s->waits_at = location;
   }
   longjmp(*s->on_wait, 1);
+}
+
+bool kt_try_without_waiting(kt_scope *s, void (*run)(kt_scope *s, void *data), void *data)
+{
+  jmp_buf here, *const outer = s->on_wait, *const on_failure = s->c->on_failure;
+  kt_stmts *const out = s->out;
+  const kt_level level = s->level, skipped = s->skipped_level;
+  const uint32_t ranges = s->range_count, depth = s->inference->depth;
+  const size_t records = s->inference->records.count;
+  const bool is_quiet = s->is_quiet, is_range_body = s->is_range_body;
+  if (setjmp(here) == 0) {
+    s->on_wait = &here;
+    run(s, data);
+    s->on_wait = outer;
+    return true;
+  }
+  s->on_wait = outer;
+  s->c->on_failure = on_failure;
+  kt_abandon_calls(s, records, depth);
+  s->out = out;
+  s->level = level;
+  s->skipped_level = skipped;
+  s->range_count = ranges;
+  s->is_quiet = is_quiet;
+  s->is_range_body = is_range_body;
+  return false;
 }
 
 /* ---- types ---- */

@@ -46,6 +46,7 @@ static void append_message(kj_buffer *text, const site *site)
     kj_append(text, *at == 1 ? "\n" : at, 1);
 }
 
+/* The message of a raise is the program's, and that of a recursion the compiler's. */
 static void say_raise(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)record;
@@ -161,7 +162,8 @@ static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *)
   [KJ_FAILURE_VIEW_SIZE] = say_view_size,
   [KJ_FAILURE_VIEW_START] = say_view_start,
   [KJ_FAILURE_STEP] = say_step,
-  [KJ_FAILURE_INTERRUPTED] = say_interrupted
+  [KJ_FAILURE_INTERRUPTED] = say_interrupted,
+  [KJ_FAILURE_RECURSION] = say_raise
 };
 
 static const kjit_failure failure_of[] = { [KJ_FAILURE_RAISE] = KJIT_FAILURE_RAISE,
@@ -174,7 +176,8 @@ static const kjit_failure failure_of[] = { [KJ_FAILURE_RAISE] = KJIT_FAILURE_RAI
                                            [KJ_FAILURE_VIEW_SIZE] = KJIT_FAILURE_VIEW_SIZE,
                                            [KJ_FAILURE_VIEW_START] = KJIT_FAILURE_VIEW_START,
                                            [KJ_FAILURE_STEP] = KJIT_FAILURE_STEP,
-                                           [KJ_FAILURE_INTERRUPTED] = KJIT_FAILURE_INTERRUPTED };
+                                           [KJ_FAILURE_INTERRUPTED] = KJIT_FAILURE_INTERRUPTED,
+                                           [KJ_FAILURE_RECURSION] = KJIT_FAILURE_RECURSION };
 _Static_assert(sizeof failure_of / sizeof *failure_of == KJ_FAILURE_KIND_COUNT, "all kinds");
 
 /* What stands in the kernel: of other kinds the message is kjit's own. */

@@ -450,6 +450,7 @@ const kl_lower_target kl_nvptx_lowering_target = {
   .dynamic_shared_bytes = dynamic_shared_bytes,
   .range = lower_range,
   .recursion_bytes = KJ_RECURSION_BYTES,
+  .part_recursion_bytes = KJ_RECURSION_BYTES,
   .stack_pointer = stack_pointer,
   .print = kl_nvptx_print,
   .leave_kernel = leave_kernel,

@@ -78,8 +78,8 @@ KernelError = CLASSES["KJIT_ERROR_KERNEL"]
 
 # kjit_failure's numbers, each with the exception of Python that it is, too.
 _RAISE = 1
-_STEP = 11
-FAILURES = {_RAISE: None, 2: AssertionError, 3: IndexError, 4: ZeroDivisionError, _STEP: ValueError}
+_STEP, _RECURSION = 11, 12
+FAILURES = {_RAISE: None, 2: AssertionError, 3: IndexError, 4: ZeroDivisionError, _STEP: ValueError, _RECURSION: RecursionError}
 # (file, line, column) of a `raise` -> its class
 _raised = {}
 # (exception class of Python) -> class that is both it and KernelError

@@ -4,6 +4,7 @@ import ast
 import functools
 import os
 import sys
+import threading
 import types
 
 from . import _functions, _kjit, _state, dtypes
@@ -14,6 +15,7 @@ from .frontend import parallel
 _MOST_PARTS = 128
 _PART_BYTES = 16
 _CLASSES = {0: "i", 1: "u", 2: "f", 4: "bf", 5: "c"}  # DLPack's numbers
+_deciding = threading.local()  # the functions of which runs_in_python is asked, one within the other
 _OPTIONS = {"parallel", "fastmath", "boundscheck", "error_model", "interruptible", "debug", "inline", "nopython", "nogil", "cache"}
 
 
@@ -167,7 +169,14 @@ class Njit(_functions.Function):
     @property
     def runs_in_python(self):
         """Whether the function is called by Python only: some of its loops are spread over the cores, or it calls NumPy."""
-        return not self._splitter.is_whole()
+        deciding = _deciding.__dict__.setdefault("functions", [])
+        if any(self is function for function in deciding):
+            return False  # the function calls itself; the rest of its body decides
+        deciding.append(self)
+        try:
+            return not self._splitter.is_whole()
+        finally:
+            deciding.pop()
 
     def _load(self):
         try:

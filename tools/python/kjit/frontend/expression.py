@@ -542,7 +542,7 @@ class Expressions:
         for name, value in bound.arguments.items():
             if name == spread:
                 continue
-            values[name] = self.handed_over(value)
+            values[name] = self.handed_over(value, python)
             shape = self.shape_of(value) if isinstance(value, ast.AST) else None
             if shape is not None and shape.has_fields():
                 shapes[name] = shape
@@ -572,8 +572,10 @@ class Expressions:
         texts = getattr(thing, "parameter_texts", None) or ()
         return dict(zip(names, texts))
 
-    def handed_over(self, value):
-        """What is known of an argument, or UNKNOWN; where numbers of Python have no types, functions only."""
+    def handed_over(self, value, python):
+        """What is known of an argument of a function of Python, or UNKNOWN; where numbers of Python have no types, functions only."""
         known = self.static_value(value) if isinstance(value, ast.AST) else value
+        if isinstance(known, (bool, int, float, complex)) and self.builder.is_under_way(python):
+            return static.UNKNOWN  # a function that calls itself with another number each time stays one function
         is_handed_over = self.is_typed or modules.is_function(known) or words.builtin_name(known) is not None
         return known if is_handed_over else static.UNKNOWN

@@ -45,6 +45,8 @@ class Builder:
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
         self.records = set()
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
+        # Of each function in the module, by its name there: the functions of Python that led to it, and itself.
+        self.chains, self.writing = {}, None
         self.inner = {}  # functions that are defined in others, by these and their places
 
     def new_name(self, wanted):
@@ -85,6 +87,7 @@ class Builder:
             wanted = getattr(own, "name", None) or own.__name__
             name = self.new_name("lambda_" if wanted == "<lambda>" else wanted)
             self.symbols[id(thing)] = name
+            self.chains[name] = self.chains.get(self.writing, frozenset()) | {getattr(thing, "py_func", thing)}
             self.kept.append(thing)
             if not isinstance(thing, Specialized):  # what calls itself finds itself
                 self.symbols.setdefault(id(getattr(thing, "py_func", thing)), name)
@@ -93,6 +96,10 @@ class Builder:
             else:
                 self.pending.append((name, thing, kind, where, shapes))
         return self.symbols[id(thing)]
+
+    def is_under_way(self, python):
+        """Whether the function that is being written is this one, or is called by it."""
+        return python in self.chains.get(self.writing, ())
 
     def text_of(self, thing, name):
         """The declaration of a func that is written in the kernel IR, with the names that it and its callees have here."""
@@ -142,6 +149,7 @@ class Builder:
                 raise error from None
             if written > MOST_FUNCTIONS:
                 raise source.error(node, f"a kernel that calls more than {MOST_FUNCTIONS} functions")
+            self.writing = name
             try:
                 self._write(name, thing, python, kind, source, node, shapes or getattr(thing, "shapes", None))
             except RecursionError:
