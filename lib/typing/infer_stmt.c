@@ -111,11 +111,11 @@ static void check_step(kt_scope *s, kt_stmt *loop, kj_location location)
   kt_drop_value(s, division);
 }
 
-/* Numba's `range` takes floats, too, and cuts off their fractions. */
+/* Numba's `range` takes floats, too, and cuts off their fractions; a bool is an i64 there. */
 static void cut_fractions(kt_scope *s, kt_exprs *values)
 {
   for (size_t i = 0; i < values->count; i++)
-    if (kt_is_float(s->c, values->items[i]->type))
+    if (kt_is_float(s->c, values->items[i]->type) || values->items[i]->type == KJIT_BOOL)
       values->items[i] = kt_convert(s, values->items[i], KJIT_I64, values->items[i]->location);
 }
 

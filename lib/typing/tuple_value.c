@@ -235,9 +235,31 @@ static kt_expr *are_ordered(kt_scope *s, const pair *p, kjit_op op, uint32_t fir
   return kt_make_cond(s, is_same, high, low, p->location);
 }
 
+/* As Python does where one tuple has more items: where all items that both have are the same, the
+ * shorter one comes first. */
+static kt_expr *compare_lengths(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y,
+                                kj_location location)
+{
+  uint32_t first = count_of(s, x), second = count_of(s, y);
+  pair p = { .location = location };
+  p.x = kt_keep_value(s, x);
+  p.y = kt_keep_value(s, y);
+  if (op == KJIT_OP_EQ || op == KJIT_OP_NE)
+    return kt_new_integer(s, KJIT_BOOL, op == KJIT_OP_NE, location);
+  bool is_less = op == KJIT_OP_LT || op == KJIT_OP_LE;
+  kt_expr *decided = kt_new_integer(s, KJIT_BOOL, is_less == (first < second), location);
+  uint32_t common = first < second ? first : second;
+  if (!common) return decided;
+  kt_expr *is_same = are_equal(s, &p, 0, common);
+  if (kt_is_constant(is_same))
+    return is_same->integer ? decided : are_ordered(s, &p, op, 0, common);
+  return kt_make_cond(s, is_same, decided, are_ordered(s, &p, op, 0, common), location);
+}
+
 static kt_expr *compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)
 {
   uint32_t count = count_of(s, x);
+  if (count != count_of(s, y) && s->has_numba_types) return compare_lengths(s, op, x, y, location);
   if (count != count_of(s, y))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "tuples of %u and %u items are compared (%s and %s): compare `len` of them, which is "

@@ -121,7 +121,8 @@ refused(lambda: double(np.zeros(3, "U3")), "none of kjit's")
 double(np.ones(3, "m8[s]"))  # dates: see dates.py
 refused(lambda: double(np.zeros(3, np.longdouble)), "none of kjit's")
 refused(lambda: double(np.zeros((1,) * 9)), "9 dimensions")
-for thing in (None, "text", [1, 2], {}, object(), int, np.float32, Ellipsis, print):
+refused(lambda: double(None), "parameter `x`: None was given, which has no `shape`", kjit.SourceError)
+for thing in ("text", [1, 2], {}, object(), int, np.float32, Ellipsis, print):
     refused(lambda: double(thing), "parameter `x`")
 for thing in (double, name_of, max, lambda v: v):
     refused(lambda: double(thing), "parameter `x`: a function was given, which has no `shape`", kjit.SourceError)

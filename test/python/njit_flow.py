@@ -96,10 +96,9 @@ def searched(a, wanted):
 for v in random.uniform(-1, 1, 10):
     assert doubled(v, 1) == 2 * (1 - abs(v)) and doubled(v, 0) == 2 and explicit(abs(v)) == abs(v) + 0.5
 raises(TypeError, lambda: doubled(0.5, 2), "expected a number, got None")
-raises(TypeError, lambda: spline(0.5, 2), "`spline`")
-raises(TypeError, lambda: explicit(-1.0), "expected a number, got None")
+assert spline(0.5, 2) is None and explicit(-1.0) is None
 assert searched(np.arange(5, 9), 7) == 2
-raises(TypeError, lambda: searched(np.arange(5, 9), 70))
+assert searched(np.arange(5, 9), 70) is None
 
 
 @cuda.jit

@@ -24,6 +24,7 @@ _OPTIONS = {
 }
 # What one kernel keeps for shapes of tuples and for functions among its arguments.
 _MOST_VARIANTS = 256
+_VARARGS = 4  # inspect.CO_VARARGS
 _EXTENTS = ("block", "grid", "cluster", "launch_bounds", "max_registers")
 
 
@@ -40,6 +41,32 @@ def _attributes(options):
                 raise ValueError(f"{name} is a positive integer or a tuple of them, not {value!r}")
             text += f" @{name}({', '.join(map(str, extents))})"
     return text
+
+
+def _parameters_of(function):
+    """The names of all parameters, *args as one of them, in the order in which kernels have them."""
+    code = function.__code__
+    first, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames
+    rest = names[last : last + 1] if code.co_flags & _VARARGS else ()
+    return (*names[:first], *rest, *names[first:last])
+
+
+def _defaults(function):
+    """The values of the last parameters; or of a function with *args or parameters for keywords only what arranges arguments."""
+    code = function.__code__
+    if not code.co_kwonlyargcount and not code.co_flags & _VARARGS:
+        return function.__defaults__ or ()
+    import inspect
+
+    signature = inspect.signature(function)
+
+    def arrange(*args, **keywords):
+        bound = signature.bind(*args, **keywords)
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    return arrange
 
 
 def _check_function(function, word):
@@ -112,8 +139,7 @@ class _Compiled:
         return _portable.reduce(self)
 
     def _parameters(self):
-        code = self.py_func.__code__
-        return code.co_varnames[: code.co_argcount]
+        return _parameters_of(self.py_func)
 
     @property
     def ir(self):
@@ -134,7 +160,7 @@ class Kernel(_Compiled, _kjit.Kernel):
     def _begin(self):
         """For the extension: (context, parameters, defaults, device, whether numbers of Python have types)."""
         device = self._device if self._device is not None else _state.device()
-        defaults = () if self._shapes else self.py_func.__defaults__ or ()
+        defaults = () if self._shapes else _defaults(self.py_func)
         return _state.context(*self._bits), self._parameters(), defaults, device, self.is_typed
 
     def _load(self):
@@ -154,9 +180,9 @@ class Kernel(_Compiled, _kjit.Kernel):
         return {name: shape for name, shape in listed if isinstance(shape, kind)}
 
     def _named_shapes(self):
-        from ._shapes import Shape
+        from ._shapes import Member, Shape
 
-        return self._of_parameters(Shape)
+        return self._of_parameters((Shape, Member))
 
     @property
     def known(self):
@@ -243,6 +269,26 @@ class Kernel(_Compiled, _kjit.Kernel):
         return f"<kjit.Kernel {self.py_func.__qualname__}>"
 
 
+class _Pair(_kjit.Function):
+    """A func that gives a value and whether there is one."""
+
+    def __init__(self, loaded):
+        self._loaded_func = loaded
+
+    def _load(self):
+        return self._loaded_func
+
+
+def _without_none(pair):
+    """What Python calls in place of such a func."""
+
+    def call(*args, **keywords):
+        value, is_there = pair(*args, **keywords)
+        return value if is_there else None
+
+    return call
+
+
 class Function(_Compiled, _kjit.Function):
     """A func: kernels call it, and so does Python, on the CPU: `f(2, 3.0)` gives a number, or a tuple of numbers."""
 
@@ -257,8 +303,9 @@ class Function(_Compiled, _kjit.Function):
         """For the extension: (module, name, parameters, defaults, whether numbers of Python have types, whether results keep
         theirs)."""
         module, name = self._module()
-        defaults = () if "known" in self.__dict__ else self.py_func.__defaults__ or ()
-        return module, name, self._parameters(), defaults, self.is_typed, self._keeps_types
+        defaults = () if "known" in self.__dict__ else _defaults(self.py_func)
+        loaded = module, name, self._parameters(), defaults, self.is_typed, self._keeps_types
+        return _without_none(_Pair(loaded)) if self._made_module().returns_optional else loaded
 
     _keeps_types = False  # whether results are scalars of NumPy where a number of Python would lose the type
 

@@ -1,5 +1,6 @@
 """Tuples and functions as arguments: what is known of one when a kernel is compiled, and a tuple's items one after the other."""
 
+import enum
 import sys
 import types
 
@@ -40,6 +41,30 @@ class Shape(tuple):
             yield from [own] if item is None else item.names(own)
 
 
+class Member:
+    """A member of an enumeration among the arguments: its class is known when a kernel is compiled, its value is an argument."""
+
+    fields = None
+
+    def __init__(self, enumeration):
+        self.enumeration = enumeration
+
+    def __eq__(self, other):
+        return isinstance(other, Member) and self.enumeration is other.enumeration
+
+    def __hash__(self):
+        return hash(self.enumeration)
+
+    def type_text(self):
+        return "_"
+
+    def has_fields(self):
+        return True
+
+    def names(self, name):
+        return (name,)
+
+
 class Known:
     """A function among the arguments of a launch, which is compiled into the kernel. Two are the same where they are one object,
     or functions of Python with the same code, in the same module, with the same values around it: such as a lambda makes each
@@ -77,10 +102,14 @@ class Known:
 
 def shape_of(value, takes_types=False):
     """The shape of an argument; None: it is neither a tuple nor a function, nor a type where those are taken."""
+    if isinstance(value, enum.Enum) and all(isinstance(m.value, (bool, int, float, complex)) for m in type(value)):
+        return Member(type(value))
+    if value is None or isinstance(value, enum.Enum):
+        return Known(value)
     if not isinstance(value, tuple):
         is_known = callable(value) and (is_function(value) or takes_types and is_type(value))
         return Known(value) if is_known else None
-    return Shape((shape_of(item) if isinstance(item, tuple) else None for item in value), getattr(type(value), "_fields", None))
+    return Shape((shape_of(item) if isinstance(item, (tuple, enum.Enum)) else None for item in value), getattr(type(value), "_fields", None))
 
 
 def is_type(value):
@@ -106,10 +135,12 @@ def take_apart(value, items, after):
     one, in place where its memory is an array's."""
     if isinstance(value, tuple):
         for item in value:
-            if is_function(item) or is_type(item):
-                raise TypeError("a function or a type among the items of a tuple: a kernel takes it as an argument of its own")
+            if item is None or is_function(item) or is_type(item):
+                raise TypeError("None, a function or a type among the items of a tuple: a kernel takes it as an argument of its own")
             take_apart(item, items, after)
         return
+    if isinstance(value, enum.Enum):
+        return items.append(value.value)
     if is_record(value):
         import numpy
 

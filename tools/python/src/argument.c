@@ -295,7 +295,7 @@ int binding_init_arguments(void) { return 0; }
 
 PyTypeObject *binding_plain_type;
 /* numpy.void, of which records are, once numpy is there. */
-static PyTypeObject *numpy_void;
+static PyTypeObject *numpy_void, *enum_base;
 
 /* A function is compiled into the kernel, and so is a type; an array that can be called is an
  * array.
@@ -307,21 +307,34 @@ static int is_function(PyObject *object)
          !PyObject_HasAttrString(object, "__cuda_array_interface__");
 }
 
+/* A class of a module of Python, looked for once. */
+static PyTypeObject *find_class(PyTypeObject **kept, const char *module, const char *name)
+{
+  if (*kept) return *kept;
+  PyObject *imported = PyImport_ImportModule(module);
+  PyObject *found = imported ? PyObject_GetAttrString(imported, name) : NULL;
+  if (found && PyType_Check(found)) *kept = (PyTypeObject *)Py_NewRef(found);
+  Py_XDECREF(found);
+  Py_XDECREF(imported);
+  PyErr_Clear();
+  return *kept;
+}
+
+static int is_member(PyObject *object)
+{
+  PyTypeObject *enumeration = find_class(&enum_base, "enum", "Enum");
+  return enumeration && PyObject_TypeCheck(object, enumeration);
+}
+
 int binding_find_composed(PyObject *object)
 {
-  if (PyTuple_Check(object) || is_function(object)) return 1;
+  if (object == Py_None || PyTuple_Check(object) || is_member(object) || is_function(object))
+    return 1;
   if (!is_numpy_scalar(object)) {
     binding_set((PyObject **)(void *)&binding_plain_type, Py_NewRef((PyObject *)Py_TYPE(object)));
     return 0;
   }
-  if (!numpy_void) {
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *found = numpy ? PyObject_GetAttrString(numpy, "void") : NULL;
-    if (found && PyType_Check(found)) numpy_void = (PyTypeObject *)Py_NewRef(found);
-    Py_XDECREF(found);
-    Py_XDECREF(numpy);
-    PyErr_Clear();
-  }
+  find_class(&numpy_void, "numpy", "void");
   return numpy_void && PyObject_TypeCheck(object, numpy_void);
 }
 

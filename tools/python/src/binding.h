@@ -338,8 +338,8 @@ int binding_add_records(PyObject *module);
 /* The parameters of a kernel or func; all 0 at first. */
 typedef struct binding_parameters {
   PyObject *names;    /* tuple of their names, NULL: not known yet */
-  Py_ssize_t count;   /* of names */
-  PyObject *defaults; /* tuple of the values of the last of them */
+  Py_ssize_t count;   /* of names; -1: `defaults` arranges the arguments of each call */
+  PyObject *defaults; /* tuple of the values of the last of them, or what to call with arguments */
   int is_typed;       /* numbers of Python are i64 and f64, as Numba has it */
   const char *what;   /* for messages: "the kernel" */
 } binding_parameters;

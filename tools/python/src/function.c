@@ -37,11 +37,10 @@ static int load(function_object *self)
     const char *name;
     int is_typed, keeps_types;
     kjit_function *function = NULL;
-    outcome =
-      PyArg_ParseTuple(made, "O!sO!O!pp", binding_module_type, &module, &name, &PyTuple_Type,
-                       &names, &PyTuple_Type, &defaults, &is_typed, &keeps_types)
-        ? 0
-        : -1;
+    outcome = PyArg_ParseTuple(made, "O!sO!Opp", binding_module_type, &module, &name, &PyTuple_Type,
+                               &names, &defaults, &is_typed, &keeps_types)
+                ? 0
+                : -1;
     if (!outcome) {
       module_object *loaded = (module_object *)module;
       outcome = binding_finish(loaded->context, kjit_get_function(loaded->module, name, &function));

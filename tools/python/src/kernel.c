@@ -22,8 +22,8 @@ static int begin(kernel_object *self)
   PyObject *context, *names, *defaults, *device;
   int is_typed;
   kjit_device *place = NULL;
-  int outcome = PyArg_ParseTuple(made, "O!O!O!Op", binding_context_type, &context, &PyTuple_Type,
-                                 &names, &PyTuple_Type, &defaults, &device, &is_typed)
+  int outcome = PyArg_ParseTuple(made, "O!O!OOp", binding_context_type, &context, &PyTuple_Type,
+                                 &names, &defaults, &device, &is_typed)
                   ? 0
                   : -1;
   if (!outcome && device != Py_None &&
@@ -94,7 +94,7 @@ static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *
 
 static int is_composed(const kernel_call *args)
 {
-  if (args->is_apart) return 0;
+  if (args->state == CALL_APART) return 0;
   for (Py_ssize_t i = 0; i < args->count; i++)
     if (binding_is_composed(args->items[i])) return 1;
   return 0;
@@ -177,7 +177,7 @@ static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *
       PyArg_ParseTuple(apart, "O!O!O", binding_kernel_type, &kernel, &PyTuple_Type, &items,
                        &finish) &&
       !kernel_make_known((kernel_object *)kernel))
-    result = kernel_launch_tuple((kernel_object *)kernel, config, items, NULL, 1);
+    result = kernel_launch_tuple((kernel_object *)kernel, config, items, NULL, CALL_APART);
   if (result && finish != Py_None) binding_set(&result, PyObject_CallNoArgs(finish));
   Py_XDECREF(apart);
   Py_XDECREF(tuple);
@@ -187,23 +187,23 @@ static PyObject *launch_composed(kernel_object *self, const kjit_launch_config *
 PyObject *kernel_launch(kernel_object *self, const kjit_launch_config *config,
                         const kernel_call *args, PyObject *keywords)
 {
-  if (args->is_apart || (!keywords && args->count == self->parameters.count))
+  if (args->state != CALL_GIVEN || (!keywords && args->count == self->parameters.count))
     return launch_with(self, config, args);
   PyObject *arranged = binding_arrange(&self->parameters, args->items, args->count, keywords);
   if (!arranged) return NULL;
-  PyObject *result = kernel_launch_tuple(self, config, arranged, NULL, 0);
+  PyObject *result = kernel_launch_tuple(self, config, arranged, NULL, CALL_ARRANGED);
   Py_DECREF(arranged);
   return result;
 }
 
 PyObject *kernel_launch_tuple(kernel_object *self, const kjit_launch_config *config,
-                              PyObject *tuple, PyObject *keywords, int is_apart)
+                              PyObject *tuple, PyObject *keywords, kernel_call_state state)
 {
   Py_ssize_t count = PyTuple_Size(tuple);
   PyObject *few[FEW], **items = few;
   if (count > FEW && !(items = PyMem_Calloc((size_t)count, sizeof *items))) return PyErr_NoMemory();
   for (Py_ssize_t i = 0; i < count; i++) items[i] = PyTuple_GetItem(tuple, i);
-  const kernel_call args = { items, count, is_apart };
+  const kernel_call args = { items, count, state };
   PyObject *result = kernel_launch(self, config, &args, keywords);
   if (items != few) PyMem_Free(items);
   return result;
@@ -214,7 +214,7 @@ static PyObject *call_kernel(PyObject *object, PyObject *args, PyObject *keyword
   kernel_object *self = (kernel_object *)object;
   if (kernel_make_known(self)) return NULL;
   kjit_launch_config config = { .size_bytes = sizeof config };
-  return kernel_launch_tuple(self, &config, args, keywords, 0);
+  return kernel_launch_tuple(self, &config, args, keywords, CALL_GIVEN);
 }
 
 static PyObject *call_kernel_with(PyObject *object, PyObject *const *items, size_t count,
@@ -223,7 +223,7 @@ static PyObject *call_kernel_with(PyObject *object, PyObject *const *items, size
   kernel_object *self = (kernel_object *)object;
   if (kernel_make_known(self)) return NULL;
   kjit_launch_config config = { .size_bytes = sizeof config };
-  const kernel_call args = { items, count_of(count), 0 };
+  const kernel_call args = { items, count_of(count), CALL_GIVEN };
   return kernel_launch(self, &config, &args, names);
 }
 

@@ -34,11 +34,15 @@ typedef struct launcher_object {
   kjit_launch_config config;
 } launcher_object;
 
-/* The arguments of a call, borrowed. is_apart: what is taken apart was. */
+/* What was done with arguments: nothing, they are one for each parameter, and those that are taken
+ * apart are, too. */
+typedef enum kernel_call_state { CALL_GIVEN, CALL_ARRANGED, CALL_APART } kernel_call_state;
+
+/* The arguments of a call, borrowed. */
 typedef struct kernel_call {
   PyObject *const *items;
   Py_ssize_t count;
-  int is_apart;
+  kernel_call_state state;
 } kernel_call;
 
 /* What a launch needs to know of a kernel before its arguments are looked at: parameters, context.
@@ -50,7 +54,7 @@ int kernel_make_ready(kernel_object *self);
 PyObject *kernel_launch(kernel_object *self, const kjit_launch_config *config,
                         const kernel_call *args, PyObject *keywords);
 PyObject *kernel_launch_tuple(kernel_object *self, const kjit_launch_config *config,
-                              PyObject *tuple, PyObject *keywords, int is_apart);
+                              PyObject *tuple, PyObject *keywords, kernel_call_state state);
 /* A launch of a kernel that is ready with arguments that were taken; storage: those of them that
  * have some. 0, or -1 with an exception. */
 int kernel_launch_taken(kernel_object *self, const kjit_launch_config *config, const kjit_arg *list,

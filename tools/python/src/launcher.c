@@ -77,7 +77,7 @@ static PyObject *call_launcher(PyObject *object, PyObject *args, PyObject *keywo
 {
   launcher_object *self = (launcher_object *)object;
   if (launcher_make_ready(self)) return NULL;
-  return kernel_launch_tuple(self->kernel, &self->config, args, keywords, 0);
+  return kernel_launch_tuple(self->kernel, &self->config, args, keywords, CALL_GIVEN);
 }
 
 static PyObject *call_launcher_with(PyObject *object, PyObject *const *items, size_t count,
@@ -85,7 +85,7 @@ static PyObject *call_launcher_with(PyObject *object, PyObject *const *items, si
 {
   launcher_object *self = (launcher_object *)object;
   if (launcher_make_ready(self)) return NULL;
-  const kernel_call args = { items, count_of(count), 0 };
+  const kernel_call args = { items, count_of(count), CALL_GIVEN };
   return kernel_launch(self->kernel, &self->config, &args, names);
 }
 

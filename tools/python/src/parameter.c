@@ -7,7 +7,7 @@ void binding_set_parameters(binding_parameters *self, const char *what, PyObject
                             PyObject *defaults, int is_typed)
 {
   self->what = what;
-  self->count = PyTuple_Size(names);
+  self->count = PyTuple_Check(defaults) ? PyTuple_Size(names) : -1;
   binding_set(&self->names, Py_NewRef(names));
   binding_set(&self->defaults, Py_NewRef(defaults));
   self->is_typed = is_typed;
@@ -55,9 +55,28 @@ static int place_keywords(const binding_parameters *self, PyObject *const *value
   return 0;
 }
 
+/* As the function in Python says that has *args or parameters for keywords only. */
+static PyObject *arrange_in_python(const binding_parameters *self, PyObject *const *args,
+                                   Py_ssize_t given, PyObject *keywords)
+{
+  PyObject *tuple = PyTuple_New(given), *named = NULL, *result = NULL;
+  for (Py_ssize_t i = 0; tuple && i < given; i++) PyTuple_SetItem(tuple, i, Py_NewRef(args[i]));
+  if (keywords && PyTuple_Check(keywords)) {
+    named = PyDict_New();
+    for (Py_ssize_t i = 0; named && i < PyTuple_Size(keywords); i++)
+      if (PyDict_SetItem(named, PyTuple_GetItem(keywords, i), args[given + i])) Py_CLEAR(named);
+    if (!named) Py_CLEAR(tuple);
+  }
+  if (tuple) result = PyObject_Call(self->defaults, tuple, named ? named : keywords);
+  Py_XDECREF(named);
+  Py_XDECREF(tuple);
+  return result;
+}
+
 PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args, Py_ssize_t given,
                           PyObject *keywords)
 {
+  if (!PyTuple_Check(self->defaults)) return arrange_in_python(self, args, given, keywords);
   Py_ssize_t count = PyTuple_Size(self->names);
   Py_ssize_t first_default = count - PyTuple_Size(self->defaults);
   if (given > count) {

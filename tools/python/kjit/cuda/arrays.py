@@ -753,7 +753,7 @@ def take(value, after, has_stream=False):
     if isinstance(value, (DeviceNDArray, records.DeviceRecord)):
         return value._own
     if isinstance(value, enum.Enum):
-        return take(value.value, after, has_stream)
+        return value
     if isinstance(value, (list,)):
         raise TypeError("a list is no argument of a kernel: numpy.array(values)")
     if _has_interface(value) and not isinstance(value, _kjit.Array):

@@ -1,5 +1,6 @@
 """kjit.cuda.jit: kernels and device functions with Numba's rules."""
 
+import enum
 import functools
 import math
 import pickle
@@ -342,12 +343,14 @@ class Dispatcher(_kjit.Dispatcher):
         )
 
     def _launch(self, configured, args, keywords, has_stream):
+        named = {}
         if keywords:
             import inspect
 
             bound = inspect.signature(self.py_func).bind(*args, **keywords)
             bound.apply_defaults()
             args = bound.args
+            named = {name: arrays.take(value, [], has_stream) for name, value in bound.kwargs.items()}
         fitted = args
         if self._is_fixed and len(args) == self.py_func.__code__.co_argcount:
             fitted = fitting.fit(self._signatures, self.py_func, args)
@@ -356,17 +359,23 @@ class Dispatcher(_kjit.Dispatcher):
             fitted = self._extend(fitted, launcher, after)
         values = [arrays.take(a, after, has_stream) for a in fitted]
         try:
-            launcher(*values)
+            launcher(*values, **named)
         except _ArgumentError:
             aligned = arrays.align(values, after)
             if aligned is None:
                 raise
-            launcher(*aligned)
+            launcher(*aligned, **named)
         self._remember(fitted)
         for finish in after:
             finish()
-        if not self.extensions and len(args) == self.py_func.__code__.co_argcount:
+        if not self.extensions and not named and self._has_plain(args):
             configured._keep(tuple(args), fitting.conversions(args, fitted), self._kernel._for_arguments(values))
+
+    def _has_plain(self, args):
+        """Whether each parameter has an argument of its own, and none is a part of the code."""
+        code = self.py_func.__code__
+        is_plain = len(args) == code.co_argcount and self._kernel._parameters() == code.co_varnames[: code.co_argcount]
+        return is_plain and not any(value is None or isinstance(value, enum.Enum) for value in args)
 
     def _extend(self, args, stream, after):
         """The arguments as extensions change them: objects with prepare_args(type, value, stream, retr)."""
@@ -639,11 +648,11 @@ class Configured(_kjit.Configured):
             after = _state.context(*kernel._bits).device(_arrays.device())
         return kernel[grid, block, stream, shared], before, after, self._key[2] is not None, on_cpu
 
-    def _launch_with(self, *values):
+    def _launch_with(self, *values, **named):
         """A launch with values that kernels of kjit take."""
         if self._before is not None:
             self._before.synchronize()
-        self._launcher(*values)
+        self._launcher(*values, **named)
         if self._after is not None:
             self._after.synchronize()
 

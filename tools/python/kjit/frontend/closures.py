@@ -1,87 +1,138 @@
-"""Functions that are defined inside of a function, where numbers of Python have types: they are functions of their own, which know the
-constants around them, as Numba has it."""
+"""Functions that are defined inside of a function, where numbers of Python have types: they are functions of their own. What they
+know around them is a constant of theirs, or a further parameter, by which a call hands over what the variable has then."""
 
 import ast
+import copy
 import types
 
-from . import static
+from . import static, words
+
+# In front of the name of a variable that a call hands over to a function that reads it.
+CAPTURED = "captured "
 
 
-def take_out(emitter, body):
-    """The statements without the functions that are defined among them; the functions, by name."""
-    found = {}
-    rest = [s for s in body if not isinstance(s, ast.FunctionDef)]
-    nested = [s for s in body if isinstance(s, ast.FunctionDef)]
-    constants = _constants(emitter, rest)
-    for node in nested:
-        if node.name in found:
-            raise emitter.error(node, f"two functions are called `{node.name}`: give them names of their own")
-        if node.decorator_list:
-            raise emitter.error(node.decorator_list[0], "a function that is defined in a kernel has no decorators")
-        found[node.name] = _make(emitter, node, {**constants, **found})
-    return rest, found
+class Inner:
+    """A function that is defined inside of another one. captured: names of the variables around it that are parameters; known:
+    functions around it that read variables, by name."""
+
+    def __init__(self, python, node, captured, known):
+        self.py_func, self.node, self.captured, self.known = python, node, captured, known
 
 
-def explain(emitter, node):
-    """The error for a function that is defined in a block of statements."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    stores = [n.id for n in ast.walk(emitter.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in names]
-    several = next((name for name in stores if stores.count(name) > 1), None)
-    if several:
-        return emitter.error(node, f"Cannot capture a constant value for variable '{several}': it is assigned in several places")
-    return emitter.error(node, "a function is defined in a kernel among its first statements, in no block")
+class _Bind(words.Form):
+    """A function with the variables that it reads, as a value."""
+
+    def expand(self, emitter, call):
+        function, *names = call.args
+        parts = [emitter.source.place(call), "bind_back(", *emitter.known(emitter.static_value(function), function)]
+        for name in names:
+            parts += [", ", *emitter.expression(name)]
+        return [*parts, ")"]
 
 
-def _constants(emitter, body):
-    """What names have that are assigned once, and a constant."""
-    names, stores = {}, {}
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                stores[node.id] = stores.get(node.id, 0) + 1
-    for statement in body:
-        for node in ast.walk(statement):
-            is_one = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-            if is_one and isinstance(node.value, ast.Constant) and stores[node.targets[0].id] == 1:
-                names[node.targets[0].id] = node.value.value
-    return names
+BIND = _Bind("a function that is defined in a kernel", "", "")
 
 
-def _code_of(code, node):
+def bound_of(node):
+    """(the function, the variables that it reads) of such a value, or None."""
+    is_bound = isinstance(node, ast.Call) and isinstance(node.func, ast.Constant) and node.func.value is BIND
+    return (node.args[0], node.args[1:]) if is_bound else None
+
+
+def make(emitter, node, known):
+    """The function that a definition or a lambda makes. known: what names have where it stands."""
+    name = getattr(node, "name", "<lambda>")
+    if getattr(node, "decorator_list", ()):
+        raise emitter.error(node.decorator_list[0], "a function that is defined in a kernel has no decorators")
+    key = id(emitter.python), node.lineno, node.col_offset, tuple(sorted((n, id(v)) for n, v in known.items()))
+    cache = emitter.builder.inner
+    if key not in cache:
+        cache[key] = _make(emitter, node, name, known)
+    return cache[key]
+
+
+def _reads(node):
+    """The names that a function reads and does not assign or take, with those of functions inside of it."""
+    arguments = node.args
+    own = {a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
+    own |= {a.arg for a in (arguments.vararg, arguments.kwarg) if a}
+    names, body = set(), [node.body] if isinstance(node, ast.Lambda) else node.body
+    waiting = list(body)
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, (ast.Lambda, ast.FunctionDef)):
+            names |= _reads(inner)
+            waiting += inner.args.defaults
+            own |= {inner.name} if isinstance(inner, ast.FunctionDef) else set()
+            continue
+        if isinstance(inner, ast.Name):
+            (names if isinstance(inner.ctx, ast.Load) else own).add(inner.id)
+        waiting += ast.iter_child_nodes(inner)
+    return names - own
+
+
+def _code_of(code, node, name):
+    """The code of the function among the constants of that around it."""
     for constant in code.co_consts:
-        if isinstance(constant, types.CodeType) and constant.co_name == node.name and constant.co_firstlineno == node.lineno:
+        if not isinstance(constant, types.CodeType) or constant.co_name != name or constant.co_firstlineno != node.lineno:
+            continue
+        positions = {(line, column) for line, _, column, _ in constant.co_positions() if line is not None}
+        if not isinstance(node, ast.Lambda) or (node.body.lineno, node.body.col_offset) in positions:
+            return constant
+        value = getattr(node.body, "value", None)
+        if isinstance(node.body, ast.Constant) and any(type(c) is type(value) and c == value for c in constant.co_consts):
             return constant
     return None
 
 
-def _make(emitter, node, known):
-    """The function of Python that the definition makes."""
-    cache, key = emitter.builder.inner, (id(emitter.python), node.lineno, node.col_offset)
-    if key in cache:
-        return cache[key]
+def _make(emitter, node, name, known):
     python = emitter.python
-    code = _code_of(python.__code__, node)
+    code = _code_of(python.__code__, node, name)
     if code is None:
         raise emitter.error(node, "define the function outside of the kernel, which may call it")
     around = dict(zip(python.__code__.co_freevars, python.__closure__ or ()))
-    made = []
-    for name in code.co_freevars:
-        if name in around:
-            made.append(around[name])
-        elif name in known:
-            made.append(types.CellType(known[name]))
-        elif name == node.name:
-            made.append(types.CellType())
+    cells, captured, inside = [], [], {}
+    for free in code.co_freevars:
+        cells.append(around[free] if free in around else types.CellType())
+        if free in around or free == name:
+            continue
+        value = known.get(free, static.UNKNOWN)
+        if isinstance(value, Inner) and value.captured:
+            inside[free] = value
+            captured += value.captured
+        elif value is not static.UNKNOWN and emitter.stored.get(free, 0) <= 1:
+            cells[-1].cell_contents = value
+        elif free in emitter.numbers:
+            cells[-1].cell_contents = emitter.numbers[free]
         else:
-            why = "Cannot capture the non-constant value associated with variable"
-            raise emitter.error(node, f"{why} '{name}' in a function that is defined in a kernel: hand it over as an argument")
-    defaults = []
-    for default in node.args.defaults:
-        value = static.Names(python, set()).value(default)
+            captured.append(free)
+    captured = tuple(dict.fromkeys(captured))
+    function = types.FunctionType(code, python.__globals__, name, _defaults(emitter, node.args.defaults), tuple(cells))
+    function.__kwdefaults__ = dict(zip((a.arg for a in node.args.kwonlyargs), _defaults(emitter, node.args.kw_defaults) or ()))
+    changed = copy.copy(node)
+    changed.args = copy.copy(node.args)
+    changed.args.kwonlyargs = [*node.args.kwonlyargs, *(ast.copy_location(ast.arg(n), node) for n in captured)]
+    return Inner(function, changed, captured, inside)
+
+
+def _defaults(emitter, nodes):
+    values = []
+    for default in nodes:
+        value = static.UNKNOWN if default is None else emitter.static.value(default)
         if value is static.UNKNOWN:
-            raise emitter.error(default, "a default of a function that is defined in a kernel is a constant")
-        defaults.append(value)
-    function = types.FunctionType(code, python.__globals__, node.name, tuple(defaults) or None, tuple(made))
-    emitter.builder.kept.append(function)
-    cache[key] = function
-    return function
+            raise emitter.error(default or emitter.node, "a default of a function that is defined in a kernel is a constant")
+        values.append(value)
+    return tuple(values) or None
+
+
+def constants(body):
+    """The numbers that names have which are assigned once, by name."""
+    names, stored = {}, {}
+    for node in (n for statement in body for n in ast.walk(statement)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            stored[node.id] = stored.get(node.id, 0) + 1
+    for node in (n for statement in body for n in ast.walk(statement)):
+        is_one = isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if is_one and isinstance(node.value, ast.Constant) and stored[node.targets[0].id] == 1:
+            names[node.targets[0].id] = node.value.value
+    return names

@@ -5,57 +5,96 @@ import ast
 from .. import _records, dtypes
 from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
 from . import module as modules
-from . import closures, library, static, words
+from . import closures, enums, folding, library, optional, ranges, static, walrus, words
 from .expression import BINARY, Expressions
 from .loops import Loops
-from .returns import Returns
 from .scope import Scope
 from .versions import split, without_annotations
 
 
-class Emitter(Loops, Returns, Expressions):
+# Attributes of a function that funcs of parts of it have, too.
+_RULES = ("numba", "wrap", "fastmath", "strict")
+
+
+class Emitter(Loops, Expressions):
     """One function. avoid: names that its variables must not have."""
 
-    def __init__(self, builder, python, source, node, avoid, is_typed=False, known=None, shapes=None, spread=None):
+    def __init__(self, builder, python, source, node, avoid, is_typed=False, thing=None, shapes=None):
+        """thing: what the function is to who calls it: values of parameters that are known, how many arguments its *args are."""
         self.builder, self.python, self.source, self.node, self.is_typed = builder, python, source, node, is_typed
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = self.result = None  # the type of the result, where who calls it says so
         self.shapes = dict(shapes or {})  # of names that are tuples
         self.values = {}  # of names that are assigned once: what
         self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
-        arguments = node.args
-        if arguments.vararg and spread is None or arguments.kwarg or arguments.kwonlyargs:
-            bad = arguments.vararg or arguments.kwarg or arguments.kwonlyargs[0]
-            raise self.error(bad, "a kernel's parameters are plain ones: no *args, **kwargs or keyword-only parameters")
-        self.arguments = [*arguments.posonlyargs, *arguments.args, *([arguments.vararg] if spread else [])]
-        self.spreads = {arguments.vararg.arg: spread} if arguments.vararg else {}
-        self.parameters = [a.arg for a in self.arguments]
+        self.lifted, self.kept = [], set()  # lines of the funcs that expressions became, and names of parts of these
+        known = dict(getattr(thing, "known", None) or {})
+        self.functions = getattr(thing, "functions", ())  # parameters that take functions with variables
+        self.ranged = getattr(thing, "ranges", ())  # parameters that take ranges
+        self.begin_arguments(known, getattr(thing, "spread", None))
         self.body = (
             node.body if isinstance(node, ast.FunctionDef) else [ast.copy_location(ast.Return(node.body), node.body)]
         )
-        if arguments.vararg and not spread:
-            known = {**(known or {}), arguments.vararg.arg: ()}
-        if is_typed:
-            self.body, inside = closures.take_out(self, self.body)
-            known = {**(known or {}), **inside}
-        allowed = ("Slice", "Starred") if is_typed else ("Slice",)
-        for statement in self.body:
-            for inner in ast.walk(statement):
-                name = type(inner).__name__
-                if is_typed and name == "FunctionDef":
-                    raise closures.explain(self, inner)
-                if name in words.INSTEAD and name not in allowed:
-                    raise self.error(inner, words.INSTEAD[name])
+        self.begin_names(known)
+        self.check_kinds()
         if is_typed:
             self.body = split(without_annotations(self.body), self.parameters)
-        self.scope = Scope(self.body, self.parameters)
-        # A parameter with a known value is a name of the function's surroundings, unless it is assigned to.
-        self.given = known = known or {}
-        around = {n: v for n, v in known.items() if n not in self.scope.stores}
-        self.assigned = {n: v for n, v in known.items() if n in self.scope.stores}
+            self.body = folding.Folder(self).without_dead(self.body)
+        self.begin_scope()
+
+    def check_kinds(self):
+        """Refuses statements and expressions that no kernel has. A list may be what a loop goes over or `in` looks through."""
+        nodes = [node for statement in self.body for node in ast.walk(statement)]
+        listed = {id(node.iter) for node in nodes if isinstance(node, ast.For)}
+        listed |= {id(n.comparators[-1]) for n in nodes if isinstance(n, ast.Compare) and isinstance(n.ops[-1], (ast.In, ast.NotIn))}
+        for node in nodes:
+            name = type(node).__name__
+            if name in words.INSTEAD and not (isinstance(node, (ast.List, ast.Set)) and id(node) in listed):
+                raise self.error(node, words.INSTEAD[name])
+
+    def begin_arguments(self, known, spread):
+        """The parameters; those that were given nothing are known."""
+        arguments = self.node.args
+        if arguments.kwarg:
+            raise self.error(arguments.kwarg, "a kernel's parameters are plain ones: no **kwargs")
+        if arguments.vararg and not spread:
+            is_tuple = spread is None and arguments.vararg.arg in self.shapes
+            if spread is None and not is_tuple:
+                raise self.error(arguments.vararg, "*args here: the function is called where nothing says how many there are")
+            if not is_tuple:
+                known[arguments.vararg.arg] = ()
+        self.arguments = [*arguments.posonlyargs, *arguments.args, *([arguments.vararg] if arguments.vararg else []), *arguments.kwonlyargs]
+        self.spreads = {arguments.vararg.arg: spread} if arguments.vararg else {}
+        if arguments.vararg and spread is None:
+            self.spreads = {arguments.vararg.arg: len(self.shapes[arguments.vararg.arg])}
+        self.given = known
         self.arguments = [a for a in self.arguments if a.arg not in known]
-        self.parameters = [a.arg for a in self.arguments] + list(self.assigned)
-        self.static = static.Names(python, (self.scope.names | set(self.parameters)) - set(around), around, is_typed)
+        self.parameters = [a.arg for a in self.arguments]
+
+    def begin_names(self, known):
+        """The statements with what is known in them; parameters that have a value and are assigned to become variables."""
+        self.stored = folding.stores(self.body)
+        self.numbers = closures.constants(self.body)
+        around = {n: v for n, v in known.items() if n not in self.stored}
+        own = set(self.stored) | set(self.parameters)
+        self.static = static.Names(self.python, own - set(around), around, self.is_typed)
+        body = walrus.expand(self.body, self.temporary_name)
+        self.static.optional = optional.suspect(body, ())
+        for name, value in reversed([(n, v) for n, v in known.items() if n in self.stored]):
+            place = body[0] if body else self.node
+            begin = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
+            body = [ast.fix_missing_locations(ast.copy_location(begin, place)), *body]
+        functions = {n: v for n, v in around.items() if isinstance(v, closures.Inner)}
+        self.body = folding.Folder(self).fold(body, functions)
+
+    def begin_scope(self):
+        self.scope = Scope(self.body, self.parameters)
+        self.ranges, self.enums = set(), {}
+        assigned = folding.values(self.body, self.parameters)
+        ranges.names_of(self, assigned)
+        enums.names_of(self, assigned)
+        optional.find(self)
+        self.static.own = (self.scope.names | set(self.stored) | set(self.parameters)) - set(self.static.around)
         for where, name in self.scope.unassigned:
             raise self.error(where, f"`{name}` is used before it is assigned")
         for annotations in self.scope.types.values():
@@ -80,9 +119,13 @@ class Emitter(Loops, Returns, Expressions):
             self.renamed[name] = text
         return self.renamed[name]
 
-    def temporary(self):
+    def temporary_name(self):
+        """A name of Python's that the function does not have."""
         self.temporaries += 1
-        return self.local(f"t{self.temporaries}_of_{self.node.lineno}")
+        return f"t{self.temporaries}_of_{self.node.lineno}"
+
+    def temporary(self):
+        return self.local(self.temporary_name())
 
     def put(self, depth, *parts):
         flat = ["  " * depth]
@@ -104,6 +147,7 @@ class Emitter(Loops, Returns, Expressions):
 
     def write(self, name, kind, attributes, pointers=()):
         """pointers: the types of parameters that are addresses, by name."""
+        self.rules = "".join(f" @{word}" for word in _RULES if f" @{word}" in attributes)
         self.kind = kind
         self.used.add(name)
         copies = []
@@ -134,13 +178,13 @@ class Emitter(Loops, Returns, Expressions):
         for argument, parameter in copies:
             self.declare(1, argument, argument.arg)
             self.put(1, [self.source.place(argument)], f"{self.local(argument.arg)} = {parameter}")
-        for parameter, value in self.assigned.items():
-            self.declare(1, self.node, parameter)
-            self.put(1, [self.source.place(self.node)], f"{self.local(parameter)} = ", self.known(value, self.node))
+        self.returns_optional &= kind == "func"
+        optional.begin(self, 1)
         self.block(self.body, 1)
-        self.end_without_value()
+        if self.returns_optional and not folding.ends(self.body):
+            optional.give_back(self, None, 1)
         self.put(0, "}")
-        return self.lines
+        return self.lines + self.lifted
 
     def annotation(self, name, node):
         """What an annotation says of a type, or None: where numbers of Python have Numba's types it says nothing, as in Numba."""
@@ -170,7 +214,9 @@ class Emitter(Loops, Returns, Expressions):
 
     def parameter(self, argument, name):
         shape = self.shapes.get(argument.arg)
-        if shape is not None and self.kind == "kernel":
+        if argument.arg in self.functions:
+            return [f"{name}: func"]
+        if isinstance(shape, tuple) and self.kind == "kernel":
             return self.tuple_parameter(argument, name, shape)
         value = self.annotation(argument.arg, argument.annotation)
         if value is None:
@@ -216,9 +262,10 @@ class Emitter(Loops, Returns, Expressions):
 
     def do_Return(self, statement, depth):
         place = [self.source.place(statement)]
-        if statement.value is None or isinstance(statement.value, ast.Constant) and statement.value.value is None:
-            if self.may_return_none():
-                return self.raise_none(depth, statement)
+        is_none = statement.value is None or self.static_value(statement.value) is None
+        if self.returns_optional:
+            optional.give_back(self, None if is_none else statement.value, depth)
+        elif is_none:
             self.put(depth, place, "return")
         elif self.kind == "kernel":
             self.expression(statement.value)  # what is wrong in it comes first
@@ -226,7 +273,7 @@ class Emitter(Loops, Returns, Expressions):
             advice = "write to an array, or make it a device function"
             raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
         else:
-            self.put(depth, place, "return ", self.value_of(statement.value, depth))
+            self.put(depth, place, "return ", self.expression(statement.value))
 
     def do_Expr(self, statement, depth):
         value = statement.value
@@ -244,7 +291,7 @@ class Emitter(Loops, Returns, Expressions):
         if getattr(called, "is_group", False):  # of threads, which nobody uses
             self.builder.has_grid_group = True
             return
-        self.put(depth, self.expression(value))
+        self.put(depth, self.call(value))
 
     def print(self, call, depth):
         if call.keywords:
@@ -295,7 +342,7 @@ class Emitter(Loops, Returns, Expressions):
 
     def do_If(self, statement, depth):
         known = self.static_value(statement.test)
-        if isinstance(known, static._PLAIN):
+        if isinstance(known, static.PLAIN):
             return (
                 self.block(statement.body if known else statement.orelse, depth)
                 if not self.declares(statement)
@@ -338,15 +385,23 @@ class Emitter(Loops, Returns, Expressions):
             shape = self.shape_of(statement.value)
             if shape is not None:
                 self.shapes[target.id] = shape
+        if isinstance(target, ast.Name) and target.id in self.static.optional:
+            return optional.assign(self, statement, target, statement.value, depth)
+        if isinstance(target, ast.Name) and target.id in self.ranges:
+            return self.store(statement, [target], ranges.value(self, statement.value), depth)
         if not isinstance(target, (ast.Tuple, ast.List)):
             if self.is_typed and self.store_composed(statement, target, depth):
                 return
-            value = self.value_of(statement.value, depth)
+            value = self.expression(statement.value)
             if isinstance(target, ast.Name):
                 value = self.reference(statement.value, value)
             return self.store(statement, [target], value, depth)
         if not target.elts:
             raise self.error(target, "no variable takes the value")
+        if optional.has_one(self, target, statement.value):
+            return optional.assign_all(self, statement, target, depth)
+        if ranges.is_range(self, statement.value):
+            return self.store(statement, target.elts, ranges.items(self, statement.value, len(target.elts), depth), depth)
         value = self.expression(statement.value)
         if isinstance(statement.value, ast.Tuple):  # swaps: all values before all places
             value = []
@@ -355,19 +410,6 @@ class Emitter(Loops, Returns, Expressions):
             if len(statement.value.elts) != len(target.elts):
                 raise self.error(statement, f"{len(statement.value.elts)} values for {len(target.elts)} variables")
         self.store(statement, target.elts, value, depth)
-
-    def value_of(self, node, depth):
-        """The value of a statement. As in Python `f(x) and g(x)` is one of the two, where g is called only if need be."""
-        if not isinstance(node, ast.BoolOp) or self.is_truth(node) or not self.is_typed:
-            return self.expression(node)
-        if not any(isinstance(n, ast.Call) for n in ast.walk(node.values[0])):
-            return self.expression(node)
-        first = self.temporary()
-        self.put(depth, [self.source.place(node)], f"let {first} = ", self.expression(node.values[0]))
-        rest = node.values[1] if len(node.values) == 2 else ast.copy_location(ast.BoolOp(node.op, node.values[1:]), node)
-        second = self.expression(rest)
-        both = [*second, f" : {first}"] if isinstance(node.op, ast.And) else [f"{first} : ", *second]
-        return [f"({first} ? ", *both, ")"]
 
     def store_composed(self, statement, target, depth):
         """Texts become the characters of an array, and arrays are copied to fields that are arrays. Whether that was done."""

@@ -6,8 +6,10 @@ import enum
 import types
 
 from .. import _records, dtypes
+from .._shapes import Member
 from . import module as modules
-from . import dates, library, static, ufuncs, words
+from . import closures, dates, enums, library, optional, pyvalues, ranges, static, ufuncs, words
+from .forms import Forms
 
 BINARY = {
     ast.Add: "+",
@@ -23,11 +25,9 @@ BINARY = {
     ast.LShift: "<<",
     ast.RShift: ">>",
 }
-_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 # Properties of arrays, which are no fields of records.
 _OF_ARRAYS = ("shape", "strides", "size", "ndim", "T", "dtype")
-_DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
 _OF_PYTHON = ("abs", "min", "max", "len", "range", "sum", "round", "pow", "enumerate", "zip", "print")
 
 
@@ -39,7 +39,15 @@ def _near(name, names):
     return f"; did you mean `{found[0]}`?" if found else ""
 
 
-class Expressions:
+class Resolved:
+    """A call of a function of Python. thing: the function for what is known of the arguments; arguments: by name; spread: the
+    name of *args, whose arguments are `items`; ranged: the names of parameters that take ranges."""
+
+    def __init__(self, thing, arguments, spread, items, ranged):
+        self.thing, self.arguments, self.spread, self.items, self.ranged = thing, arguments, spread, items, ranged
+
+
+class Expressions(Forms):
     """What Emitter, which has the function's names, knows of expressions."""
 
     def static_value(self, node):
@@ -50,9 +58,19 @@ class Expressions:
         if value is not static.UNKNOWN and not isinstance(node, ast.Constant):
             return [self.source.place(node), *self.known(value, node)]
         method = getattr(self, "of_" + type(node).__name__, None)
+        if isinstance(node, (ast.Name, ast.Call, ast.IfExp)) and not isinstance(getattr(node, "ctx", None), ast.Store):
+            if ranges.is_range(self, node):
+                raise ranges.refuse(self, node)
+            if optional.may_be(self, node):
+                return self.optional_value(node)
         if not method:
             raise self.error(node, f"a kernel has no expression of this kind ({type(node).__name__})")
         return method(node)
+
+    def optional_value(self, node):
+        if not isinstance(node, ast.IfExp):
+            return optional.value(self, node)
+        raise self.error(node, "a value that may be None: give it a name first, and ask `is None`")
 
     def known(self, value, node):
         """The text of an object of Python that is known."""
@@ -129,7 +147,7 @@ class Expressions:
         return [self.source.place(node), *self.known(node.value, node)]
 
     def of_Name(self, node):
-        if node.id in self.scope.names or node.id in self.parameters:
+        if node.id in self.scope.names or node.id in self.parameters or node.id in self.kept:
             return [self.source.place(node), self.local(node.id)]
         raise self.not_defined(node)
 
@@ -150,11 +168,20 @@ class Expressions:
             raise self.no_attribute(node, base)
         if base is not static.UNKNOWN:
             if self.kind == "kernel" and isinstance(node.value, ast.Name) and node.value.id in self.given:
-                raise self.error(node, f"parameter `{node.value.id}`: a function was given, which has no `{node.attr}`")
+                given = "None" if base is None else "a function"
+                raise self.error(node, f"parameter `{node.value.id}`: {given} was given, which has no `{node.attr}`")
             raise self.error(
                 node,
                 f"a kernel cannot use the attribute `{node.attr}` of {type(base).__name__}; give it a name outside of the kernel",
             )
+        kind = enums.class_of(self, node.value)
+        if kind is not None:
+            return enums.attribute(self, node, kind)
+        if ranges.is_range(self, node.value):
+            return ranges.attribute(self, node)
+        if node.attr in pyvalues.PARTS and isinstance(node.ctx, ast.Load):
+            symbol = self.use(pyvalues.PARTS[node.attr])
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.value), ")"]
         if self.is_typed and node.attr == "data" and isinstance(node.value, ast.Attribute) and node.value.attr == "ctypes":
             symbol = self.builder.function(library.ADDRESS)
             self.used.add(symbol)
@@ -183,7 +210,8 @@ class Expressions:
     def shape_of(self, node):
         """What is known of the tuple that an expression is, or None."""
         if isinstance(node, ast.Name):
-            return self.shapes.get(node.id)
+            kind = self.enums.get(node.id)
+            return Member(kind) if kind is not None else self.shapes.get(node.id)
         if not isinstance(node, (ast.Attribute, ast.Subscript)):
             return None
         shape = self.shape_of(node.value)
@@ -203,6 +231,8 @@ class Expressions:
             return [self.source.place(node), *self.expression(node.value), "[0]"]
         if isinstance(name, str):  # a field of a record
             return [*self.expression(node.value), self.source.place(node), f".{_records.field_name(name)}"]
+        if ranges.is_range(self, node.value):
+            return ranges.item(self, node)
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(node.slice, ast.Tuple) and not items:
             items = []
@@ -268,105 +298,6 @@ class Expressions:
         self.used.add(symbol)
         return [f"{symbol}(", *parts, ")"]
 
-    def of_Compare(self, node):
-        operands = [node.left, *node.comparators]
-        if len(operands) == 2 and isinstance(node.ops[0], (ast.Is, ast.IsNot)) and self.is_typed:
-            return self.identity(node, operands)
-        if len(operands) == 2 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.is_typed:
-            return self.membership(node, operands)
-        for operator in node.ops:
-            if type(operator) not in _COMPARE:
-                raise self.error(
-                    node, "a kernel compares numbers: `is` and `in` need values that are known when it is compiled"
-                )
-        for middle in operands[1:-1]:
-            if any(isinstance(n, ast.Call) for n in ast.walk(middle)):
-                raise self.error(middle, "a call in the middle of a chained comparison: give its value a name first")
-        parts = []
-        for left, operator, right in zip(operands, node.ops, operands[1:]):
-            text = _COMPARE[type(operator)]
-            place = self.source.operator_place(left, right, text)
-            parts.append(["(", *self.expression(left), " ", place, text, " ", *self.expression(right), ")"])
-        if len(parts) == 1:
-            return parts[0]
-        joined = ["("]
-        for i, part in enumerate(parts):
-            joined += ([" and "] if i else []) + part
-        return [*joined, ")"]
-
-    def membership(self, node, operands):
-        """Whether a number is among those of a tuple, which is written there."""
-        value, items = operands
-        if not isinstance(items, ast.Tuple) or not items.elts or any(isinstance(n, ast.Call) for n in ast.walk(value)):
-            raise self.error(node, "`in` needs a tuple that is written there, and a value that has a name: x in (1, 2, 3)")
-        parts = ["(not (" if isinstance(node.ops[0], ast.NotIn) else "(("]
-        for i, item in enumerate(items.elts):
-            parts += ([" or "] if i else []) + [*self.expression(value), " == ", *self.expression(item)]
-        return [self.source.place(node), *parts, "))"]
-
-    def identity(self, node, operands):
-        """Numbers are the same thing where they are equal; nothing that a kernel has is None."""
-        values = [self.static_value(operand) for operand in operands]
-        is_not = isinstance(node.ops[0], ast.IsNot)
-        if any(value is None for value in values):
-            return [self.source.place(node), "true" if is_not != all(value is None for value in values) else "false"]
-        sign = "!=" if is_not else "=="
-        return ["(", *self.expression(operands[0]), " ", self.source.place(node), f"{sign} ", *self.expression(operands[1]), ")"]
-
-    def is_truth(self, node):
-        if isinstance(node, ast.Call):
-            thing = self.static_value(node.func)
-            if getattr(thing, "is_truth", False) or getattr(thing, "result", None) == "bool":
-                return True
-        if isinstance(node, ast.Compare) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            return True
-        if isinstance(node, ast.BoolOp):
-            return all(self.is_truth(v) for v in node.values)
-        return isinstance(node, ast.Constant) and isinstance(node.value, bool)
-
-    def condition(self, node):
-        """An expression of which only the truth counts."""
-        if isinstance(node, ast.BoolOp):
-            word = " and " if isinstance(node.op, ast.And) else " or "
-            parts = ["("]
-            for i, value in enumerate(node.values):
-                parts += ([word] if i else []) + self.condition(value)
-            return [*parts, ")"]
-        return self.expression(node)
-
-    def of_BoolOp(self, node):
-        """As in Python, one of the operands: `a and b` is b if a holds, else a."""
-        if self.is_truth(node):
-            return self.condition(node)
-        result = self.expression(node.values[-1])
-        for value in reversed(node.values[:-1]):
-            is_direct = (
-                isinstance(value, _DIRECT)
-                or self.is_typed
-                and not any(isinstance(n, ast.Call) for n in ast.walk(value))
-            )
-            if not is_direct and not self.is_truth(value):
-                raise self.error(
-                    value,
-                    "as a value, `and` and `or` give one of their operands: give this one a name first, or write `a if c else b`",
-                )
-            first = self.expression(value)
-            both = [result, first] if isinstance(node.op, ast.And) else [first, result]
-            result = ["(", *first, " ? ", *both[0], " : ", *both[1], ")"]
-        return result
-
-    def of_IfExp(self, node):
-        return [
-            self.source.place(node),
-            "(",
-            *self.condition(node.test),
-            " ? ",
-            *self.expression(node.body),
-            " : ",
-            *self.expression(node.orelse),
-            ")",
-        ]
-
     # ---- calls ----
 
     def spread_out(self, node):
@@ -385,8 +316,13 @@ class Expressions:
                     item = ast.Subscript(inner, ast.copy_location(ast.Constant(i), inner), ast.Load())
                     arguments.append(ast.copy_location(item, inner))
             else:
-                raise self.error(argument, words.INSTEAD["Starred"])
+                raise self.error(argument, "*args in a call: a tuple that is written there, or the *args of this function")
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
+
+    def call(self, node):
+        """The text of a call, of which what may be None is a pair."""
+        value = self.static_value(node)
+        return [self.source.place(node), *self.known(value, node)] if value is not static.UNKNOWN else self.of_Call(node)
 
     def of_Call(self, node):
         if any(isinstance(argument, ast.Starred) for argument in node.args):
@@ -398,6 +334,9 @@ class Expressions:
         thing = self.static_value(node.func)
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
+        own = self.call_of_python(node, thing)
+        if own is not None:
+            return own
         if self.is_typed:
             filled = library.fill_of(thing, len(node.args))
             if filled:
@@ -417,7 +356,7 @@ class Expressions:
             return thing.expand(self, node)
         if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
             raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")
-        if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS or thing is range:
+        if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS:
             raise self.error(node, "this stands in a statement of its own, not in an expression")
         made = dates.call(self, node, thing)
         if made is not None:
@@ -443,6 +382,20 @@ class Expressions:
             return self.call_function(node, thing)
         return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]
 
+    def call_of_python(self, node, thing):
+        """A call of one of Python's own functions that is none of the kernel IR; None: it is no such call."""
+        if thing is isinstance:
+            return pyvalues.isinstance_of(self, node)
+        ranged = len(node.args) == 1 and not node.keywords and ranges.is_range(self, node.args[0])
+        if thing is len and ranged:
+            return [*ranges.value(self, node.args[0]), "[2]"]
+        if thing is reversed and len(node.args) == 1:
+            return [self.source.place(node), *self.expression(node.args[0]), "[::-1]"]
+        if thing in (min, max) and not self.is_typed and not (node.args and isinstance(node.args[0], ast.Tuple)):
+            return None
+        text = None if node.keywords else pyvalues.TABLE.get((id(thing), len(node.args)))
+        return None if text is None else [self.source.place(node), self.use(text), *self.positional(node)]
+
     def ufunc(self, node, thing):
         """The func of the kernel IR that a ufunc of NumPy is."""
         text = ufuncs.text_of(thing)
@@ -463,6 +416,8 @@ class Expressions:
                     f"`{node.func.id}` is called, but its argument is no function that a kernel can call: a function of Python, a kjit.func, or one of the kernel language",
                 )
             return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "conjugate" and not node.args + node.keywords:
+            return [self.source.place(node), f"{self.use(pyvalues.CONJUGATE)}(", *self.expression(node.func.value), ")"]
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in words.METHODS and not node.args:
             before, has_value, after = words.METHODS[node.func.attr].partition("{value}")
             value = self.expression(node.func.value) if has_value else []
@@ -526,44 +481,60 @@ class Expressions:
             raise self.error(node, "round(x, n) with digits: a kernel rounds to whole numbers only")
         return [self.source.place(node), name, *self.positional(node)]
 
-    def call_function(self, node, thing):
+    def resolve(self, node, thing):
+        """What a call of a function of Python calls, as a Resolved."""
         import inspect  # where no function is called nobody waits for it
 
         python = getattr(thing, "py_func", thing)
+        captured = {k.arg.removeprefix(closures.CAPTURED): k.value for k in node.keywords if str(k.arg).startswith(closures.CAPTURED)}
+        given = {k.arg or "**": k.value for k in node.keywords if not str(k.arg).startswith(closures.CAPTURED)}
         try:
-            bound = inspect.signature(python).bind(*node.args, **{k.arg or "**": k.value for k in node.keywords})
+            bound = inspect.signature(python).bind(*node.args, **given)
         except TypeError as problem:
             raise self.error(node, f"{python.__name__}(): {problem}") from None
         bound.apply_defaults()
-        values, shapes = {}, {}
-        flags = python.__code__.co_flags
-        spread = python.__code__.co_varnames[python.__code__.co_argcount] if flags & inspect.CO_VARARGS and self.is_typed else None
+        bound.arguments.update(captured)
+        values, shapes, functions, ranged = {}, {}, [], []
+        code = python.__code__
+        spread = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else None
         items = bound.arguments.get(spread, ())
         for name, value in bound.arguments.items():
             if name == spread:
                 continue
             values[name] = self.handed_over(value, python)
-            shape = self.shape_of(value) if isinstance(value, ast.AST) else None
+            if not isinstance(value, ast.AST):
+                continue
+            shape = self.shape_of(value)
             if shape is not None and shape.has_fields():
                 shapes[name] = shape
+            if closures.bound_of(value) or isinstance(value, ast.Name) and value.id in self.functions:
+                functions.append(name)
+            if ranges.is_range(self, value):
+                ranged.append(name)
         known = {n: v for n, v in values.items() if v is not static.UNKNOWN}
-        thing = self.builder.specialize(thing, known, shapes, None if spread is None else len(items))
-        symbol = self.builder.function(thing, where=(self.source, node))
+        count = None if spread is None else len(items)
+        made = self.builder.specialize(thing, known, shapes, count, tuple(functions), tuple(ranged))
+        return Resolved(made, bound.arguments, spread, items, ranged)
+
+    def call_function(self, node, thing):
+        found = self.resolve(node, thing)
+        symbol = self.builder.function(found.thing, where=(self.source, node))
         self.used.add(symbol)
-        inside = getattr(thing, "known", {})
-        parts, kinds = [], self.types_of_parameters(thing, bound.arguments)
-        for name, value in bound.arguments.items():
-            if name == spread and not items:
+        inside = getattr(found.thing, "known", {})
+        parts, kinds = [], self.types_of_parameters(found.thing, found.arguments)
+        for name, value in found.arguments.items():
+            if name in inside or name == found.spread and not found.items:
                 continue
-            if name not in inside:
-                parts += [", "] if parts else []
-                if name == spread:
-                    value = ast.copy_location(ast.Tuple(list(items), ast.Load()), node)
-                if isinstance(value, ast.AST):
-                    text = self.reference(value, self.expression(value))
-                else:
-                    text = self.known(value, node)
-                parts += [f"{kinds[name]}(", *text, ")"] if kinds.get(name) else text
+            parts += [", "] if parts else []
+            if name == found.spread:
+                value = ast.copy_location(ast.Tuple(list(found.items), ast.Load()), node)
+            if name in found.ranged:
+                text = ranges.value(self, value)
+            elif isinstance(value, ast.AST):
+                text = self.reference(value, self.expression(value))
+            else:
+                text = self.known(value, node)
+            parts += [f"{kinds[name]}(", *text, ")"] if kinds.get(name) else text
         return [self.source.place(node), f"{symbol}(", *parts, ")"]
 
     @staticmethod

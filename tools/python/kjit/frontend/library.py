@@ -6,7 +6,6 @@ import functools
 import math
 import operator
 
-from .. import _names
 from . import ufuncs, words
 
 _BUILTINS = words.BUILTINS
@@ -120,19 +119,6 @@ def _rect(r, phi):
     return complex(r * math.cos(phi), r * math.sin(phi))
 
 
-# cmath's exp gives 0+0j where NumPy's exp, which is `exp` of the kernel IR, keeps the sign of an infinite imaginary part.
-_complex_exp = words.Text(
-    "cmath_exp",
-    """
-func cmath_exp(z) @numba {
-  if is_complex(dtype(z)) {
-    if z.real == -inf and not isfinite(z.imag) { return dtype(z)(0) }
-  }
-  return exp(z)
-}""",
-)
-
-
 def _complex_isfinite(z):
     return math.isfinite(z.real) & math.isfinite(z.imag)
 
@@ -242,24 +228,15 @@ _TABLE |= {(id(python), 2): text for python, text in EXTREMA.items()}
 _TABLE |= {
     (id(math.log), 2): _log_base,
     (id(bool), 1): ufuncs.TRUTH,
-    (id(cmath.phase), None): _BUILTINS["arg"],
     (id(cmath.polar), None): _polar,
     (id(cmath.rect), None): _rect,
     (id(cmath.isfinite), None): _complex_isfinite,
     (id(cmath.isnan), None): _complex_isnan,
     (id(cmath.isinf), None): _complex_isinf,
     (id(cmath.log), 2): _complex_log_base,
-    (id(complex), 2): words.Form("complex", "real imag", "c128({real}, {imag})"),
     (id(round), 2): _round_digits,
     (id(tuple), 1): words.Form("tuple", "items", "{items}"),
 }
-_TABLE |= {
-    (id(getattr(cmath, name)), count): _BUILTINS[name]
-    for name in dir(cmath)
-    if name in _names.BUILTINS and callable(getattr(cmath, name)) and not name.startswith("is")
-    for count in (1,)
-}
-_TABLE[id(cmath.exp), 1] = _complex_exp
 
 
 # A ufunc of NumPy with the array that it fills.

@@ -2,7 +2,7 @@
 
 import ast
 
-from . import words
+from . import ranges, words
 
 
 class Loops:
@@ -44,13 +44,30 @@ class Loops:
         if type(self.static_value(statement.iter)) is tuple and not self.static_value(statement.iter):
             return self.block(statement.orelse, depth)
         self.begin_loop(statement, depth)
-        if self.static_value(getattr(statement.iter, "func", statement.iter)) in (enumerate, zip):
+        if isinstance(statement.iter, ast.List):
+            statement.iter = ast.copy_location(ast.Tuple(statement.iter.elts, ast.Load()), statement.iter)
+        if self.is_range_value(statement.iter):
+            self.loop_of_range(statement, depth)
+        elif self.static_value(getattr(statement.iter, "func", statement.iter)) in (enumerate, zip):
             self.loop_of_items(statement, depth)
         elif self.assigns_fields(statement):
             self.loop_of_records(statement, depth)
         else:
             self.loop(statement, depth)
         self.end_loop(statement, depth)
+
+    def is_range_value(self, node):
+        """Whether it is a range that is more than a call of range in the head of a loop."""
+        is_call = isinstance(node, ast.Call) and self.static_value(node.func) is range
+        return not is_call and ranges.is_range(self, node)
+
+    def loop_of_range(self, statement, depth):
+        numbers, counter = self.temporary(), self.temporary()
+        self.put(depth, [self.source.place(statement)], f"let {numbers} = ", ranges.value(self, statement.iter))
+        self.put(depth, [self.source.place(statement)], f"for {counter} in range({numbers}[2]) {{")
+        self.take_item(statement, statement.target, [f"{self.use(ranges.NUMBER)}({numbers}, {counter})"], depth + 1)
+        self.block(statement.body, depth + 1)
+        self.put(depth, "}")
 
     # ---- enumerate and zip: loops over a number, by which the items are taken ----
 
@@ -77,14 +94,10 @@ class Loops:
             item = self.items_of(node.args[0], counter, lengths, depth)
             return [f"({counter} + ", *self.expression(start[0]), ")"] if start else [counter], item
         name = self.temporary()
-        if kind is range and 1 <= len(node.args) <= 3 and not node.keywords:
-            values = [self.expression(a) for a in node.args]
-            first, last, step = [["0"], values[0], ["1"]] if len(values) == 1 else [*values, ["1"]][:3]
-            symbol = self.builder.function(words.RANGE)
-            self.used.add(symbol)
-            self.put(depth, f"let {name} = (", first, ", ", step, f", {symbol}(", first, ", ", last, ", ", step, "))")
+        if ranges.is_range(self, node):
+            self.put(depth, f"let {name} = ", ranges.value(self, node))
             lengths.append([f"{name}[2]"])
-            return [f"({name}[0] + {counter} * {name}[1])"]
+            return [f"{self.use(ranges.NUMBER)}({name}, {counter})"]
         self.put(depth, [self.source.place(node)], f"let {name} = ", self.expression(node))
         lengths.append([f"len({name})"])
         return [f"{name}[{counter}]"]

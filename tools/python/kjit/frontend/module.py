@@ -1,5 +1,6 @@
 """A module of kernel IR from functions of Python."""
 
+import ast
 import math
 import re
 import types
@@ -19,7 +20,8 @@ class Made:
     with line directives; plain: without; sources: those that directives name; arrays: name -> constant array; lines: for
     each line of the plain text the place (file, line, column) of Python that it comes from, or None."""
 
-    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False):
+    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False, returns_optional=False):
+        self.returns_optional = returns_optional  # whether the func gives (value, whether there is one)
         self.kept, self.has_grid_group = kept, has_grid_group  # what the text refers to
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
@@ -43,7 +45,7 @@ class Builder:
         self.rules, self.is_typed = rules, is_typed
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
-        self.records = set()
+        self.records, self.optional, self.nodes, self.results = set(), {}, {}, {}
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
         # Of each function in the module, by its name there: the functions of Python that led to it, and itself.
         self.chains, self.writing = {}, None
@@ -83,8 +85,7 @@ class Builder:
         the parameters of a kernel that take tuples."""
         thing = ufuncs.text_of(thing) or thing
         if id(thing) not in self.symbols:
-            own = getattr(thing, "node", None) or getattr(thing, "py_func", thing)
-            wanted = getattr(own, "name", None) or own.__name__
+            wanted = getattr(getattr(thing, "node", None), "name", None) or getattr(thing, "py_func", thing).__name__
             name = self.new_name("lambda_" if wanted == "<lambda>" else wanted)
             self.symbols[id(thing)] = name
             self.chains[name] = self.chains.get(self.writing, frozenset()) | {getattr(thing, "py_func", thing)}
@@ -108,19 +109,59 @@ class Builder:
             text = re.sub(rf"\b{needed.__name__}\(", f"{self.function(needed)}(", text)
         return text
 
-    def specialize(self, thing, known, shapes=(), spread=None):
+    def specialize(self, thing, known, shapes=(), spread=None, functions=(), ranges=()):
         """A function some of whose parameters have values that are known where it is called: numbers, types, functions,
         texts. In the function they are constants, as what stands around it. shapes: of parameters that are given tuples
-        whose items have names. spread: how many arguments its *args are."""
+        whose items have names. spread: how many arguments its *args are; functions: parameters that take functions which read
+        variables of the caller; ranges: parameters that take ranges."""
         python = getattr(thing, "py_func", thing)
         known = {n: v for n, v in known.items() if not hasattr(v, "shape") or v.shape == ()}
         shapes = dict(shapes)
-        if not (known or shapes or spread is not None) or not isinstance(python, types.FunctionType):
+        if not (known or shapes or functions or ranges or spread is not None) or not isinstance(python, types.FunctionType):
             return thing
-        key = id(thing), spread, tuple(shapes.items()), tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
+        key = id(thing), spread, functions, ranges, tuple(shapes.items()), tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
         if key not in self.specialized:
             self.specialized[key] = Specialized(thing, python, known, shapes, spread)
+            self.specialized[key].functions, self.specialized[key].ranges = functions, ranges
         return self.specialized[key]
+
+    def returns_optional(self, thing):
+        """Whether a function returns None on some ways through it, and a value on others."""
+        python = getattr(thing, "py_func", thing)
+        if not isinstance(python, types.FunctionType):
+            return False
+        key = id(thing)
+        if key not in self.optional:
+            self.optional[key] = False  # of one that calls itself
+            self.kept.append(thing)
+            try:
+                source, node = self.found(thing, python)
+            except SourceError:  # where it is called says so
+                return False
+            if any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node)):
+                self.optional[key] = self._looked_at(thing, python, source, node).returns_optional
+        return self.optional[key]
+
+    def _looked_at(self, thing, python, source, node):
+        """The emitter of a function that the one that is being written calls."""
+        caller, key = self.writing, ("looked at", id(thing))
+        self.writing = key
+        self.chains[key] = self.chains.get(caller, frozenset()) | {python}
+        try:
+            is_typed = getattr(thing, "is_typed", self.is_typed)
+            return Emitter(self, python, source, node, set(), is_typed, thing, getattr(thing, "shapes", None))
+        finally:
+            self.writing = caller
+
+    def found(self, thing, python):
+        """(source, node) of a function."""
+        source, node = sources.of(python), getattr(thing, "node", None)
+        if node is None:
+            key = id(python.__code__), source.file
+            if key not in self.nodes:
+                self.nodes[key] = sources.find(python, source)
+            node = self.nodes[key]
+        return source, node
 
     def array(self, value, name):
         if id(value) not in self.symbols:
@@ -140,9 +181,8 @@ class Builder:
             written += 1
             name, thing, kind, where, shapes = self.pending.pop(0)
             python = getattr(thing, "py_func", thing)
-            source = sources.of(python)
             try:
-                node = getattr(thing, "node", None) or sources.find(python, source)
+                source, node = self.found(thing, python)
             except SourceError as error:
                 if error.file is None and where:  # what is wrong is at the call
                     error = where[0].error(where[1], error.message)
@@ -159,10 +199,10 @@ class Builder:
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
         avoid = set()
         while True:
-            known, spread = getattr(thing, "known", None), getattr(thing, "spread", None)
-            emitter = Emitter(self, python, source, node, avoid, is_typed, known, shapes, spread)
+            emitter = Emitter(self, python, source, node, avoid, is_typed, thing, shapes)
             emitter.result = getattr(thing, "result", None)
             lines = emitter.write(name, kind, attributes, getattr(thing, "pointers", ()))
+            self.results[name] = emitter.returns_optional
             clash = emitter.used & set(emitter.renamed.values())
             if not clash:
                 break
@@ -200,6 +240,7 @@ class Builder:
             lines,
             self.kept,
             self.has_grid_group,
+            self.results.get(name, False),
         )
 
 
@@ -209,10 +250,13 @@ PLAIN = (bool, int, float, complex, str, type(None))
 class Specialized:
     """A function with the values of some parameters, by name, in `known`, and the shapes of tuples."""
 
+    functions: tuple = ()
+    ranges: tuple = ()
+
     def __init__(self, thing, python, known, shapes, spread):
         self.spread = getattr(thing, "spread", None) if spread is None else spread
         self.py_func, self.known, self.shapes = python, {**getattr(thing, "known", {}), **known}, shapes
-        for name in ("attributes", "is_typed", "result", "parameter_texts"):
+        for name in ("attributes", "is_typed", "result", "parameter_texts", "node", "captured"):
             if hasattr(thing, name):
                 setattr(self, name, getattr(thing, name))
 

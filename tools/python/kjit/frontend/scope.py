@@ -6,6 +6,16 @@ import ast
 COMPOUND = (ast.If, ast.For, ast.While)
 
 
+def copied(node):
+    """A copy of a syntax tree. Objects of the program that stand in it as constants are the same ones."""
+    if isinstance(node, list):
+        return [copied(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return node
+    made = type(node)(**{field: copied(value) for field, value in ast.iter_fields(node)})
+    return ast.copy_location(made, node) if hasattr(node, "lineno") else made
+
+
 def blocks(statement):
     """The blocks of a compound statement."""
     return [statement.body, statement.orelse] if isinstance(statement, ast.If) or statement.orelse else [statement.body]

@@ -19,6 +19,8 @@ _COMPARE = {
     ast.GtE: operator.ge,
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
 }
 _ARITHMETIC = {
     ast.Add: operator.add,
@@ -27,7 +29,13 @@ _ARITHMETIC = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_PLAIN = (bool, int, float, complex, str, type(None))
+PLAIN = (bool, int, float, complex, str, type(None))
+
+
+def _is_text(left, right):
+    """Whether `left in right` is decided: of texts, or of constants."""
+    is_listed = isinstance(right, (tuple, frozenset)) and all(isinstance(item, (*PLAIN, enum.Enum)) for item in right)
+    return isinstance(left, str) and isinstance(right, str) or isinstance(left, (*PLAIN, enum.Enum)) and is_listed
 
 
 class Names:
@@ -36,6 +44,7 @@ class Names:
     def __init__(self, function, own, known=None, is_typed=False):
         """known: values of parameters. is_typed: as in Numba, names are those of the program only."""
         self.function, self.own, self.is_typed = function, own, is_typed
+        self.optional = set()  # names that may be None
         self.around = {}
         self.around.update(known or {})
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -87,7 +96,7 @@ class Names:
             return base.__members__.get(key, UNKNOWN) if is_member else UNKNOWN
         if isinstance(node, ast.Tuple):
             values = tuple(self.value(item) for item in node.elts)
-            return values if values and all(isinstance(v, _PLAIN) and v is not None for v in values) else UNKNOWN
+            return values if values and all(isinstance(v, PLAIN) and v is not None for v in values) else UNKNOWN
         if isinstance(node, ast.Call) and len(node.args) == 1 and self.is_typed and self.value(node.func) is len:
             items = self.value(node.args[0])
             return len(items) if isinstance(items, tuple) else UNKNOWN
@@ -104,12 +113,43 @@ class Names:
             return UNKNOWN
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             value = self.value(node.operand)
-            return not value if isinstance(value, _PLAIN) else UNKNOWN
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARE:
-            left, right = self.value(node.left), self.value(node.comparators[0])
-            if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
-                try:
-                    return _COMPARE[type(node.ops[0])](left, right)
-                except TypeError:
-                    return UNKNOWN
+            return not value if isinstance(value, PLAIN) else UNKNOWN
+        if isinstance(node, ast.Compare):
+            return self.comparison(node)
+        if isinstance(node, ast.BoolOp):
+            return self.choice(node)
         return UNKNOWN
+
+    def comparison(self, node):
+        if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARE:
+            return UNKNOWN
+        left, right = self.value(node.left), self.value(node.comparators[0])
+        is_identity = isinstance(node.ops[0], (ast.Is, ast.IsNot))
+        kinds = (*PLAIN, enum.Enum, type) if is_identity or isinstance(node.ops[0], (ast.Eq, ast.NotEq)) else PLAIN
+        if isinstance(left, kinds) and isinstance(right, kinds) or isinstance(node.ops[0], (ast.In, ast.NotIn)) and _is_text(left, right):
+            try:
+                return _COMPARE[type(node.ops[0])](left, right)
+            except TypeError:
+                return UNKNOWN
+        if (left is None or right is None) and is_identity and (left is not UNKNOWN or self.is_never_none(node.left)) and (
+            right is not UNKNOWN or self.is_never_none(node.comparators[0])
+        ):
+            return isinstance(node.ops[0], ast.IsNot)
+        return UNKNOWN
+
+    def choice(self, node):
+        """`and` and `or` of which the first operands decide, or that are known as a whole."""
+        stops = isinstance(node.op, ast.Or)
+        for operand in node.values:
+            value = self.value(operand)
+            if not isinstance(value, PLAIN):
+                return UNKNOWN
+            if bool(value) == stops:
+                return value
+        return value
+
+    def is_never_none(self, node):
+        """Whether an expression whose value is not known has one, and does nothing else."""
+        if isinstance(node, ast.Name):
+            return node.id in self.own and node.id not in self.optional
+        return isinstance(node, (ast.Subscript, ast.BinOp, ast.Tuple)) and not any(isinstance(n, ast.Call) for n in ast.walk(node))

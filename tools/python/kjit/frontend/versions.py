@@ -2,7 +2,6 @@
 have one type each: where a value is used in one stretch of statements only, it has a name of its own there."""
 
 import ast
-import copy
 
 from . import scope
 
@@ -17,7 +16,7 @@ def without_annotations(body):
     """The statements with plain assignments in place of annotated ones, as a copy where there are any: Numba ignores annotations."""
     if not any(isinstance(node, ast.AnnAssign) for statement in body for node in ast.walk(statement)):
         return body
-    return [_Plain().visit(copy.deepcopy(statement)) for statement in body]
+    return [_Plain().visit(scope.copied(statement)) for statement in body]
 
 
 def split(body, parameters):
@@ -26,7 +25,7 @@ def split(body, parameters):
     found.search(body)
     if not found.parts:
         return body
-    body = copy.deepcopy(body)
+    body = scope.copied(body)
     found = _Search(parameters)
     found.search(body)
     for number, (name, nodes) in enumerate(found.parts, 1):

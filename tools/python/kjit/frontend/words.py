@@ -159,7 +159,6 @@ ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 # Methods that values have where numbers of Python have types.
 METHODS = {
     "sync": "grid_sync()",
-    "conjugate": "conj({value})",
     "bit_count": "popc({value})",
     "item": "{value}[0]",
     "copy": "{value}",
@@ -198,7 +197,6 @@ REFUSED = {
     "all": "all(): write a loop",
     "enumerate": "enumerate() stands in the head of a loop only",
     "zip": "zip() stands in the head of a loop only",
-    "reversed": "reversed(): write `range(n - 1, -1, -1)`",
     "map": "map(): write a loop",
     "filter": "filter(): write a loop",
     "isinstance": "isinstance(): a kernel's types are known when it is compiled: kjit.is_float(x), kjit.is_integer(x)",
@@ -209,7 +207,6 @@ REFUSED = {
     "open": "open(): kernels reach no files",
     "input": "input(): kernels read no input",
     "type": "type(x): write x.dtype",
-    "divmod": "divmod(a, b): write a // b and a % b",
     "sorted": "sorted(): kernels have no lists",
     "iter": "iter(): write a loop",
 }
@@ -254,7 +251,6 @@ INSTEAD = {
     "ClassDef": "a class is defined outside of the kernel",
     "FunctionDef": "define the function outside of the kernel, which may call it",
     "AsyncFunctionDef": "define the function outside of the kernel",
-    "Lambda": "define the function outside of the kernel, with def or lambda",
     "Import": "import outside of the kernel",
     "ImportFrom": "import outside of the kernel",
     "Global": "a kernel assigns to no global: write to an array",
@@ -272,7 +268,5 @@ INSTEAD = {
     "GeneratorExp": "write a loop",
     "JoinedStr": 'text is not put together in a kernel: print("x =", x)',
     "FormattedValue": 'text is not put together in a kernel: print("x =", x)',
-    "NamedExpr": "assign in a statement of its own",
-    "Starred": "arguments are written one by one",
-    "Slice": "a slice stands in the index of an array only",
+    "NamedExpr": "the condition of a loop with an else assigns nothing: assign in a statement of its own",
 }

@@ -1,0 +1,66 @@
+"""Members of enumerations in functions: each is its value, and the class is known where the function is written."""
+
+import ast
+import enum
+
+
+
+def names_of(emitter, assigned):
+    """The names that have members of one enumeration only, with it. assigned: the values of each name, None for what no expression
+    says."""
+    emitter.enums = {n: s.enumeration for n, s in emitter.shapes.items() if hasattr(s, "enumeration") and n not in assigned}
+    is_new = True
+    while is_new:
+        is_new = False
+        for name, values in assigned.items():
+            kinds = {None if value is None else class_of(emitter, value) for value in values}
+            known = kinds - {None} if any(isinstance(v, ast.IfExp) for v in values) else kinds
+            if name not in emitter.enums and len(known) == 1 and None not in kinds:
+                emitter.enums[name] = known.pop()
+                is_new = True
+    return emitter.enums
+
+
+def class_of(emitter, node):
+    """The enumeration that an expression has a member of, or None."""
+    value = emitter.static_value(node)
+    if isinstance(value, enum.Enum):
+        return type(value)
+    if isinstance(node, ast.Name):
+        kept = emitter.values.get(node.id) if node.id in emitter.kept else None
+        return emitter.enums.get(node.id) if kept is None else class_of(emitter, kept)
+    if isinstance(node, ast.IfExp):
+        kinds = {class_of(emitter, node.body), class_of(emitter, node.orelse)}
+        return kinds.pop() if len(kinds) == 1 else None
+    return None
+
+
+def compare(emitter, is_equal, left, right):
+    """Whether two expressions are equal, where their enumerations decide that: True, False or None."""
+    kinds = class_of(emitter, left), class_of(emitter, right)
+    if kinds == (None, None) or kinds[0] is kinds[1]:
+        return None
+    if all(kind is None or issubclass(kind, int) for kind in kinds):
+        return None  # they are integers
+    return not is_equal
+
+
+def are_of_different(emitter, left, right):
+    """Whether two expressions are never the same member."""
+    kinds = class_of(emitter, left), class_of(emitter, right)
+    return None not in kinds and kinds[0] is not kinds[1]
+
+
+def attribute(emitter, node, kind):
+    """The value of a member; other attributes of a member are known only where the member is."""
+    if node.attr == "value":
+        return emitter.expression(node.value)
+    raise emitter.error(node, f"`{node.attr}` of a member of {kind.__name__} that is not known when the kernel is compiled: a member has `.value`")
+
+
+def check(emitter, node, kind):
+    """Members that are texts or the like have no value in a kernel."""
+    if not all(isinstance(member.value, (bool, int, float, complex)) for member in kind):
+        raise emitter.error(node, f"the members of {kind.__name__} are no numbers: a kernel compares and hands over numbers only")
+
+

@@ -1,0 +1,207 @@
+"""Comparisons, `in`, `is`, `and`, `or` and conditional expressions as text of the kernel IR. What takes statements there, as each
+operand is evaluated once and only where it has to be, becomes a func of its own."""
+
+import ast
+
+from . import enums, optional, pyvalues, ranges, static
+
+_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
+_DIRECT = (ast.Name, ast.Constant, ast.Attribute)  # repeated without harm
+
+
+def _calls(node):
+    return any(isinstance(inner, ast.Call) for inner in ast.walk(node))
+
+
+class Forms:
+    """What Emitter, which has the function's names, knows of these."""
+
+    # ---- funcs of their own ----
+
+    def lift(self, node, write):
+        """A call of a func that write(depth) puts the statements of, which get the variables of the expression."""
+        outer, self.lines = self.lines, []
+        write(1)
+        body, self.lines = self.lines, outer
+        names = {n.id: None for n in ast.walk(node) if isinstance(n, ast.Name)}
+        names = [self.local(n) for n in names if n in self.scope.names or n in self.parameters or n in self.kept]
+        symbol = self.builder.new_name(f"expression_of_{self.node.lineno}")
+        self.used.add(symbol)
+        place = self.source.place(node)
+        self.lifted.append([place, f"func {symbol}({', '.join(names)}){self.rules} {{"])
+        self.lifted += [*body, ["}"]]
+        return [place, f"{symbol}({', '.join(names)})"]
+
+    def keep(self, node, depth):
+        """The expression by a name of its own, as a node."""
+        name = self.temporary_name()
+        self.put(depth, [self.source.place(node)], f"let {self.local(name)} = ", self.expression(node))
+        self.kept.add(name)
+        self.static.own.add(name)
+        self.values[name] = node
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    # ---- comparisons ----
+
+    def of_Compare(self, node):
+        operands = [node.left, *node.comparators]
+        if len(operands) == 2:
+            return self.compare(node, *operands)
+        if any(_calls(middle) for middle in operands[1:-1]):
+            return self.lift(node, lambda depth: self.put_chain(node, operands, depth))
+        joined = ["("]
+        for i, pair in enumerate(zip(operands, node.ops, operands[1:])):
+            left, operator, right = pair
+            part = ast.copy_location(ast.Compare(left, [operator], [right]), node)
+            joined += ([" and "] if i else []) + self.expression(part)
+        return [*joined, ")"]
+
+    def put_chain(self, node, operands, depth):
+        left = operands[0]
+        for i, (operator, right) in enumerate(zip(node.ops, operands[1:])):
+            is_last = i == len(node.ops) - 1
+            left = self.keep(left, depth) if not i and _calls(left) else left
+            right = self.keep(right, depth) if not is_last else right
+            pair = ast.copy_location(ast.Compare(left, [operator], [right]), node)
+            if is_last:
+                self.put(depth, "return ", self.expression(pair))
+            else:
+                self.put(depth, "if not ", self.expression(pair), " { return false }")
+            left = right
+
+    def compare(self, node, left, right):
+        operator = node.ops[0]
+        is_none = self.static_value(left) is None or self.static_value(right) is None
+        if isinstance(operator, (ast.Is, ast.IsNot)) or is_none and isinstance(operator, (ast.Eq, ast.NotEq)):
+            return self.identity(node, left, right)
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            return self.membership(node, left, right)
+        known = pyvalues.compare_constants(self, operator, left, right)
+        if known is not None:
+            return [self.source.place(node), "true" if known else "false"]
+        text = _COMPARE[type(operator)]
+        place = self.source.operator_place(left, right, text)
+        return ["(", *self.expression(left), " ", place, text, " ", *self.expression(right), ")"]
+
+    def membership(self, node, value, items):
+        """Whether a value is among the items of a tuple, a list that is written there, an array or a range."""
+        known = self.static_value(items)
+        if isinstance(known, str):
+            raise self.error(node, "`in` with a text needs two texts that are known when the kernel is compiled")
+        if ranges.is_range(self, items):
+            symbol, value_text = self.use(ranges.CONTAINS), self.expression(value)
+            parts = [f"{symbol}(", *value_text, ", ", *ranges.value(self, items), ")"]
+        elif isinstance(items, (ast.Tuple, ast.List, ast.Set)) and any(enums.class_of(self, n) for n in (value, *items.elts)):
+            parts = self.lift(node, lambda depth: self.put_search(node, value, items.elts, depth))
+        else:
+            if isinstance(items, (ast.List, ast.Set)):
+                items = ast.copy_location(ast.Tuple(items.elts, ast.Load()), items)
+            values = ["()"] if isinstance(items, ast.Tuple) and not items.elts else self.expression(items)
+            parts = [f"{self.use(pyvalues.CONTAINS)}(", *self.expression(value), ", ", *values, ")"]
+        is_not = isinstance(node.ops[0], ast.NotIn)
+        return [self.source.place(node), "(not " if is_not else "(", *parts, ")"]
+
+    def put_search(self, node, value, items, depth):
+        """Comparisons with one item after the other, each by what is known of it."""
+        value = self.keep(value, depth)
+        for item in items:
+            pair = ast.copy_location(ast.Compare(value, [ast.Eq()], [item]), node)
+            self.put(depth, "if ", self.expression(pair), " { return true }")
+        self.put(depth, "return false")
+
+    def identity(self, node, left, right):
+        """Numbers are the same thing where they are equal; nothing that a kernel has is None."""
+        values = [self.static_value(operand) for operand in (left, right)]
+        is_not = isinstance(node.ops[0], (ast.IsNot, ast.NotEq))
+        if any(value is None for value in values):
+            is_same = all(value is None for value in values)
+            other = left if values[1] is None else right
+            if not is_same and optional.may_be(self, other):
+                return [self.source.place(node), "(" if is_not else "(not ", *optional.flag(self, other), ")"]
+            if not is_same and _calls(other):  # what it does is done
+                return [f"{self.use(pyvalues.CONSTANT)}(", *self.expression(other), f", {'true' if is_not else 'false'})"]
+            return [self.source.place(node), "true" if is_not != is_same else "false"]
+        if not self.is_typed and not enums.class_of(self, left):
+            raise self.error(node, "a kernel compares numbers: `is` needs values that are known when it is compiled")
+        known = pyvalues.compare_constants(self, ast.NotEq() if is_not else ast.Eq(), left, right)
+        if known is not None:
+            return [self.source.place(node), "true" if known else "false"]
+        sign = "!=" if is_not else "=="
+        return ["(", *self.expression(left), " ", self.source.place(node), f"{sign} ", *self.expression(right), ")"]
+
+    # ---- and, or, if else ----
+
+    def is_truth(self, node):
+        if isinstance(node, ast.Call):
+            thing = self.static_value(node.func)
+            if getattr(thing, "is_truth", False) or getattr(thing, "result", None) == "bool":
+                return True
+        if isinstance(node, ast.Compare) or isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return True
+        if isinstance(node, ast.BoolOp):
+            return all(self.is_truth(v) for v in node.values)
+        return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+    def condition(self, node):
+        """An expression of which only the truth counts."""
+        if isinstance(node, ast.BoolOp):
+            word = " and " if isinstance(node.op, ast.And) else " or "
+            parts = ["("]
+            for i, value in enumerate(node.values):
+                parts += ([word] if i else []) + self.condition(value)
+            return [*parts, ")"]
+        known = self.static_value(node)
+        if isinstance(node, ast.Name) and node.id in self.static.optional:
+            return optional.condition(self, node)
+        if known is None or isinstance(known, str):
+            return [self.source.place(node), "true" if known else "false"]
+        return self.expression(node)
+
+    def of_BoolOp(self, node):
+        """As in Python, one of the operands: `a and b` is b if a holds, else a."""
+        values = self.undecided(node)
+        if len(values) == 1:
+            return self.expression(values[0])
+        left = ast.copy_location(ast.BoolOp(node.op, values), node)
+        if self.is_truth(left):
+            return self.condition(left)
+        if not all(self.is_truth(value) or not _calls(value) if self.is_typed else isinstance(value, _DIRECT) for value in values[:-1]):
+            return self.lift(left, lambda depth: self.put_choice(left, depth))
+        result = self.expression(values[-1])
+        for value in reversed(values[:-1]):
+            first = self.expression(value)
+            both = [result, first] if isinstance(node.op, ast.And) else [first, result]
+            result = ["(", *first, " ? ", *both[0], " : ", *both[1], ")"]
+        return result
+
+    def undecided(self, node):
+        """The operands without those that are known and make no difference; the last one is always there."""
+        stops = isinstance(node.op, ast.Or)
+        values = []
+        for value in node.values[:-1]:
+            known = self.static_value(value)
+            if not isinstance(known, static.PLAIN):
+                values.append(value)
+            elif bool(known) == stops:
+                return [*values, value]
+        return [*values, node.values[-1]]
+
+    def put_choice(self, node, depth):
+        for value in node.values[:-1]:
+            name = self.keep(value, depth)
+            truth = ["(not ", *self.expression(name), ")"] if isinstance(node.op, ast.And) else self.expression(name)
+            self.put(depth, "if ", truth, " { return ", self.expression(name), " }")
+        self.put(depth, "return ", self.expression(node.values[-1]))
+
+    def of_IfExp(self, node):
+        known = self.static_value(node.test)
+        if isinstance(known, static.PLAIN):
+            return self.expression(node.body if known else node.orelse)
+        parts = [self.source.place(node), "(", *self.condition(node.test), " ? ", *self.expression(node.body), " : "]
+        return [*parts, *self.expression(node.orelse), ")"]
+
+    def use(self, text):
+        """The name of a func of the kernel IR, which the function calls."""
+        symbol = self.builder.function(text)
+        self.used.add(symbol)
+        return symbol

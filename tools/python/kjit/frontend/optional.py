@@ -1,0 +1,178 @@
+"""Values that may be None: a name that is None on some ways through a function, and what a function returns that returns nothing
+on some. Beside the value goes a truth, which says whether there is one; to use None as a value fails the thread."""
+
+import ast
+import types
+
+from .._errors import remember_raise
+from . import folding, library
+
+_MISSING = "expected a number, got None"
+
+
+def suspect(body, parameters):
+    """The names that may be None for all that is known before functions are looked at."""
+    assigned = folding.values(body, parameters)
+
+    def may(node):
+        if isinstance(node, ast.IfExp):
+            return may(node.body) or may(node.orelse)
+        return isinstance(node, ast.Call) or isinstance(node, ast.Constant) and node.value is None or isinstance(node, ast.Name)
+
+    return {n for n, values in assigned.items() if any(v is not None and may(v) for v in values)}
+
+
+def find(emitter):
+    """The names of a function that may be None. Sets also `emitter.returns_optional`."""
+    assigned = folding.values(emitter.body, emitter.parameters)
+    names = emitter.static.optional = set()
+    is_new = True
+    while is_new:
+        new = {n for n, values in assigned.items() if n not in names and any(v is not None and may_be(emitter, v) for v in values)}
+        is_new = bool(new)
+        names |= new
+    returned = [n.value for s in emitter.body for n in folding.own_nodes(s) if isinstance(n, ast.Return)]
+    values = [v for v in returned if v is not None and emitter.static_value(v) is not None]
+    is_partly = len(values) < len(returned) or not folding.ends(emitter.body)
+    emitter.returns_optional = bool(values) and (is_partly or any(may_be(emitter, v) for v in values))
+
+
+def may_be(emitter, node):
+    """Whether an expression may be None, or is."""
+    if emitter.static_value(node) is None:
+        return True
+    if isinstance(node, ast.Name):
+        return node.id in emitter.static.optional
+    if isinstance(node, ast.IfExp):
+        is_there = _known_by(node.test)
+        parts = (node.body, ast.IsNot), (node.orelse, ast.Is)
+        return any(may_be(emitter, part) and is_there != (getattr(part, "id", None), operator) for part, operator in parts)
+    return isinstance(node, ast.Call) and _is_call(emitter, node)
+
+
+def _known_by(test):
+    """(name, operator) of the test `name is not None` or `name is None`, where the value is there in one of the branches."""
+    is_test = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Name)
+    other = test.comparators[0] if is_test else None
+    return (test.left.id, type(test.ops[0])) if isinstance(other, ast.Constant) and other.value is None else None
+
+
+def _is_call(emitter, node):
+    """Whether a call is of a function that returns None on some ways only."""
+    thing = emitter.static_value(node.func)
+    python = getattr(thing, "py_func", thing)
+    if not isinstance(python, types.FunctionType) or getattr(thing, "is_kjit_kernel", False):
+        return False
+    if library.instead(thing, len(node.args) + len(node.keywords)) is not thing:  # a func of the kernel IR
+        return False
+    return emitter.builder.returns_optional(emitter.resolve(node, thing).thing)
+
+
+def flag(emitter, node):
+    """The text of whether such an expression has a value."""
+    if emitter.static_value(node) is None:
+        return ["false"]
+    if not may_be(emitter, node):
+        return ["true"]
+    if isinstance(node, ast.Name):
+        return [name_of_flag(emitter, node.id)]
+    if isinstance(node, ast.IfExp):
+        parts = ["(", *emitter.condition(node.test), " ? "]
+        return [*parts, *flag(emitter, node.body), " : ", *flag(emitter, node.orelse), ")"]
+    return [*emitter.call(node), "[1]"]
+
+
+def name_of_flag(emitter, name):
+    """What the variable is called that says whether another one has a value."""
+    return emitter.local(name + ".is.there")
+
+
+def value(emitter, node):
+    """The text of such an expression where a value is needed: None fails the thread."""
+    place = emitter.source.place(node)
+    symbol = emitter.builder.new_name(f"value_of_{emitter.node.lineno}")
+    emitter.used.add(symbol)
+    remember_raise(place, TypeError)
+    head = f"{emitter.rules} {{ if not is_there {{ "
+    if isinstance(node, ast.Name):
+        emitter.lifted.append([place, f"func {symbol}(v, is_there)", head, f'raise "{_MISSING}" }}; return v }}'])
+        return [place, f"{symbol}({emitter.local(node.id)}, ", *flag(emitter, node), ")"]
+    head = head.replace("is_there", "v[1]")
+    emitter.lifted.append([place, f"func {symbol}(v)", head, f'raise "{_MISSING}" }}; return v[0] }}'])
+    return [place, f"{symbol}(", *emitter.call(node), ")"]
+
+
+def condition(emitter, node):
+    """The text of the truth of a name that may be None, which None is not."""
+    return ["(", *flag(emitter, node), f" and {emitter.local(node.id)})"]
+
+
+def assign(emitter, statement, target, node, depth):
+    """The value to a name that may be None."""
+    if target.id in emitter.scope.declare.get(id(statement), ()):
+        emitter.declare(depth, target, target.id)
+    _assign(emitter, emitter.local(target.id), name_of_flag(emitter, target.id), node, depth)
+
+
+def has_one(emitter, target, node):
+    """Whether one of several names that are assigned as many values may be None."""
+    return isinstance(node, ast.Tuple) and any(isinstance(t, ast.Name) and t.id in emitter.static.optional for t in target.elts)
+
+
+def assign_all(emitter, statement, target, depth):
+    """As many values to several names, one after the other."""
+    read = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
+    if any(not isinstance(t, ast.Name) or t.id in read for t in target.elts):
+        raise emitter.error(statement, "values that may be None are assigned in statements of their own, without a swap")
+    for name in target.elts:
+        if name.id in emitter.scope.declare.get(id(statement), ()):
+            emitter.declare(depth, name, name.id)
+    for name, value in zip(target.elts, statement.value.elts):
+        if name.id in emitter.static.optional:
+            _assign(emitter, emitter.local(name.id), name_of_flag(emitter, name.id), value, depth)
+        else:
+            emitter.put(depth, [emitter.source.place(name)], f"{emitter.local(name.id)} = ", emitter.expression(value))
+
+
+def _assign(emitter, text, is_there, node, depth):
+    """The value to a variable, and whether there is one to another."""
+    place = [emitter.source.place(node)]
+    if emitter.static_value(node) is None:
+        return emitter.put(depth, place, f"{is_there} = false")
+    if not may_be(emitter, node):
+        emitter.put(depth, place, f"{text} = ", emitter.expression(node))
+        return emitter.put(depth, place, f"{is_there} = true")
+    if isinstance(node, ast.Name):
+        emitter.put(depth, place, f"{text} = {emitter.local(node.id)}")
+        return emitter.put(depth, place, f"{is_there} = ", flag(emitter, node))
+    if isinstance(node, ast.IfExp):
+        emitter.put(depth, place, "if ", emitter.condition(node.test), " {")
+        _assign(emitter, text, is_there, node.body, depth + 1)
+        emitter.put(depth, "} else {")
+        _assign(emitter, text, is_there, node.orelse, depth + 1)
+        return emitter.put(depth, "}")
+    both = emitter.temporary()
+    emitter.put(depth, place, f"let {both} = ", emitter.call(node))
+    emitter.put(depth, place, f"{text} = {both}[0]")
+    return emitter.put(depth, place, f"{is_there} = {both}[1]")
+
+
+_RESULT = "what.is.returned"
+
+
+def begin(emitter, depth):
+    """The variables that say whether there are values."""
+    for name in sorted(emitter.static.optional & emitter.scope.names):
+        emitter.put(depth, f"var {name_of_flag(emitter, name)} = false")
+    if emitter.returns_optional:
+        emitter.put(depth, f"var {emitter.local(_RESULT)}")
+        emitter.put(depth, f"var {name_of_flag(emitter, _RESULT)} = false")
+
+
+def give_back(emitter, node, depth):
+    """return, of a function that may return None. node: what is returned, or None."""
+    text, is_there = emitter.local(_RESULT), name_of_flag(emitter, _RESULT)
+    if node is None:
+        return emitter.put(depth, f"return ({text}, false)")
+    _assign(emitter, text, is_there, node, depth)
+    return emitter.put(depth, f"return ({text}, {is_there})")

@@ -1,0 +1,208 @@
+"""What Python's own functions and attributes give for numbers, tuples and types, as funcs of the kernel IR."""
+
+import ast
+import cmath
+import functools
+import types
+
+from .. import _names
+from . import enums, static, words
+
+CONSTANT = words.Text("constant_behind", "\nfunc constant_behind(v, c) @numba { return c }")
+# Whether a value is among the items of a tuple, or the elements of an array.
+CONTAINS = words.Text(
+    "contains",
+    """
+func contains(v, items) @numba {
+  if is_array(items) {
+    for at in range(items.shape) { if items[at] == v { return true } }
+    return false
+  }
+  for item in items {
+    if is_tuple(item) != is_tuple(v) { continue }
+    if item == v { return true }
+  }
+  return false
+}""",
+)
+
+
+def compare_constants(emitter, operator, left, right):
+    """What a comparison gives that the kinds of its operands decide: True, False, or None where values do."""
+    if not isinstance(operator, (ast.Eq, ast.NotEq)):
+        return None
+    return enums.compare(emitter, isinstance(operator, ast.Eq), left, right)
+
+
+# ---- parts of numbers ----
+
+
+def _part(name, other):
+    return words.Text(
+        f"{name}_of",
+        f"""
+func {name}_of(x) @numba {{
+  if is_array(x) or is_struct(dtype(x)) or is_complex(dtype(x)) {{ return x.{name} }}
+  return {other}
+}}""",
+    )
+
+
+PARTS = {"real": _part("real", "x"), "imag": _part("imag", "zero(dtype(x))")}
+CONJUGATE = words.Text("conjugate_of", "\nfunc conjugate_of(x) @numba { if is_complex(dtype(x)) { return conj(x) }\n  return x }")
+# As Numba has it: of float32 a complex64, of any other number a complex128.
+_COMPLEX = words.Text(
+    "complex_of_number",
+    """
+func complex_of_number(x) @numba {
+  if is_complex(dtype(x)) { return c128(x) }
+  if dtype(x) == f32 { return c64(x, 0f32) }
+  return c128(f64(x), 0f64)
+}""",
+)
+_COMPLEX_OF_PARTS = words.Text(
+    "complex_of_parts",
+    """
+func complex_of_parts(x, y) @numba {
+  if dtype(x) == f32 and dtype(y) == f32 { return c64(x, y) }
+  return c128(f64(x), f64(y))
+}""",
+)
+# The argument of a function of cmath.
+_WIDEN = words.Text(
+    "complex_argument",
+    """
+func complex_argument(x) @numba {
+  if is_complex(dtype(x)) { return x }
+  if is_float(dtype(x)) and sizeof(dtype(x)) < 8 or not is_float(dtype(x)) and sizeof(dtype(x)) < 4 { return c64(f32(x), 0f32) }
+  return c128(f64(x), 0f64)
+}""",
+)
+
+
+@functools.cache
+def _of_complex(name, word):
+    """A function of cmath, which takes real numbers, too."""
+    return words.Text(f"cmath_{name}", f"\nfunc cmath_{name}(z) @numba {{ return {word}(complex_argument(z)) }}", needs=(_WIDEN,))
+
+
+# cmath's exp gives 0+0j where NumPy's exp, which is `exp` of the kernel IR, keeps the sign of an infinite imaginary part.
+_EXP = words.Text(
+    "cmath_exp",
+    """
+func cmath_exp(x) @numba {
+  let z = complex_argument(x)
+  if z.real == -inf and not isfinite(z.imag) { return dtype(z)(0) }
+  return exp(z)
+}""",
+    needs=(_WIDEN,),
+)
+_DIVMOD = words.Text("divmod_of", "\nfunc divmod_of(a, b) @numba { return (a // b, a % b) }")
+
+
+def _least(name, operator):
+    """min and max of the items of a tuple, or of the elements of an array of one dimension."""
+    return words.Text(
+        f"{name}_of_items",
+        f"""
+func {name}_of_items(items) @numba {{
+  assert len(items) > 0, "{name}() arg is an empty sequence"
+  var best
+  best = items[0]
+  for item in items {{ best = item {operator} best ? item : best }}
+  return best
+}}""",
+    )
+
+
+_SUM = words.Text(
+    "sum_of_items",
+    """
+func sum_of_items(items, start) @numba {
+  var s
+  s = start
+  for item in items { s = s + item }
+  return s
+}""",
+)
+TABLE = {
+    (id(complex), 1): _COMPLEX,
+    (id(complex), 2): _COMPLEX_OF_PARTS,
+    (id(divmod), 2): _DIVMOD,
+    (id(min), 1): _least("min", "<"),
+    (id(max), 1): _least("max", ">"),
+    (id(cmath.phase), 1): _of_complex("phase", "arg"),
+    **{
+        (id(getattr(cmath, name)), 1): _of_complex(name, name)
+        for name in dir(cmath)
+        if name in _names.BUILTINS and callable(getattr(cmath, name)) and not name.startswith("is")
+    },
+    (id(cmath.exp), 1): _EXP,
+}
+
+
+# ---- isinstance ----
+
+_NONE = type(None)
+_TESTS = {int: "i64", float: "f64", complex: "c128", bool: "bool"}
+
+
+def isinstance_of(emitter, node):
+    """isinstance(x, types), which the type of x decides when the kernel is compiled."""
+    if len(node.args) != 2 or node.keywords:
+        raise emitter.error(node, "isinstance(x, types) takes two arguments")
+    value = emitter.static_value(node.args[0])
+    kinds = _flat(emitter, node.args[1])
+    if value is not static.UNKNOWN and not (emitter.is_typed and isinstance(value, (int, float, complex)) and type(value) in _TESTS):
+        return [emitter.source.place(node), "true" if isinstance(value, tuple(k for k in kinds if isinstance(k, type))) else "false"]
+    tests = [_test(emitter, node, kind) for kind in kinds]
+    symbol = emitter.use(_types_func(tuple(tests)))
+    return [emitter.source.place(node), f"{symbol}(", *emitter.expression(node.args[0]), ")"]
+
+
+def _flat(emitter, node):
+    if isinstance(node, ast.Tuple):
+        return [kind for item in node.elts for kind in _flat(emitter, item)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _flat(emitter, node.left) + _flat(emitter, node.right)
+    value = emitter.static_value(node)
+    values = value if isinstance(value, tuple) else getattr(value, "__args__", None) if isinstance(value, types.UnionType) else (value,)
+    for one in values:
+        if one is static.UNKNOWN:
+            raise emitter.error(node, "isinstance() needs types that are known when the kernel is compiled")
+    return list(values)
+
+
+def _test(emitter, node, kind):
+    """The text of whether x is of a type."""
+    from .. import dtypes
+
+    if kind is None or kind is _NONE or kind in (str, bytes, list, dict, set, range, slice):
+        return "false"
+    if kind is tuple:
+        return "is_tuple(x)"
+    if getattr(kind, "__name__", "") == "ndarray":
+        return "is_array(x)"
+    name = _TESTS.get(kind) if isinstance(kind, type) else None
+    name = name or dtypes.name_of(kind)
+    if name is None:
+        raise emitter.error(node.args[1], f"isinstance() in a kernel knows numbers, tuples and arrays, not {kind!r}")
+    return name if emitter.is_typed or kind not in _TESTS else {int: "int", float: "float", complex: "complex", bool: "bool"}[kind]
+
+
+# Without Numba's rules a number of Python has no type of its own.
+_LOOSE = {"int": "is_integer(dtype(x))", "float": "is_float(dtype(x))", "complex": "is_complex(dtype(x))"}
+
+
+@functools.cache
+def _types_func(tests):
+    name = "isinstance_of_" + "_".join(t.partition("(")[0] for t in tests)
+    is_number = "not is_array(x) and not is_tuple(x) and "
+    lines = [
+        f"  if {t} {{ return true }}" if "(" in t
+        else "" if t == "false"
+        else f"  if {is_number}{_LOOSE.get(t, f'dtype(x) == {t}')} {{ return true }}"
+        for t in tests
+    ]
+    body = "\n".join(lines)
+    return words.Text(name, f"\nfunc {name}(x) @numba {{\n{body}\n  return false\n}}")

@@ -1,0 +1,137 @@
+"""Assignments inside of expressions, `(n := f(x))`, as statements of their own before the statement that has them. What Python
+evaluates before the assignment is evaluated before it here, too."""
+
+import ast
+
+
+def has_one(node):
+    """Whether there is an assignment in an expression, outside of lambdas, which are functions of their own."""
+    if isinstance(node, (ast.Lambda, ast.FunctionDef)):
+        return False
+    return isinstance(node, ast.NamedExpr) or any(has_one(child) for child in ast.iter_child_nodes(node))
+
+
+def expand(body, temporary):
+    """The statements without assignments in expressions; the same list where there are none. temporary: gives a new name."""
+    if not any(has_one(statement) for statement in body):
+        return body
+    return _Expansion(temporary).block(body)
+
+
+def _at(node, like):
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.expr, ast.stmt)) and not hasattr(inner, "lineno"):
+            ast.copy_location(inner, like)
+    return node
+
+
+# The expressions of each kind of statement that are evaluated before anything else of it.
+_FIRST = {ast.Assign: "value", ast.AnnAssign: "value", ast.AugAssign: "value", ast.Expr: "value", ast.Return: "value",
+          ast.Assert: "test", ast.If: "test", ast.For: "iter"}  # fmt: skip
+
+
+class _Expansion:
+    def __init__(self, temporary):
+        self.temporary = temporary
+
+    def block(self, body):
+        return [made for statement in body for made in self.statement(statement)]
+
+    def statement(self, statement):
+        if not has_one(statement):
+            return [statement]
+        copied = _at(type(statement)(**{f: getattr(statement, f, None) for f in statement._fields}), statement)
+        for field in ("body", "orelse"):
+            if getattr(copied, field, None):
+                setattr(copied, field, self.block(getattr(copied, field)))
+        before = []
+        if isinstance(statement, ast.While):
+            return [self.loop(copied)] if has_one(copied.test) else [copied]
+        field = _FIRST.get(type(statement))
+        if field and has_one(getattr(copied, field)):
+            setattr(copied, field, self.flat(getattr(copied, field), before))
+        return [*before, copied]
+
+    def loop(self, statement):
+        """A loop whose condition assigns: the assignment is made at the start of each iteration."""
+        if statement.orelse:
+            return statement  # refused where expressions are written
+        before = []
+        test = self.flat(statement.test, before)
+        leave = ast.If(test, [ast.Pass()], [ast.Break()])
+        return _at(ast.While(ast.Constant(True), [*before, _at(leave, test), *statement.body], []), statement)
+
+    def keep(self, value, before):
+        """The value in a variable of its own."""
+        name = self.temporary()
+        before.append(_at(ast.Assign([ast.Name(name, ast.Store())], value), value))
+        return ast.copy_location(ast.Name(name, ast.Load()), value)
+
+    def flat(self, node, before):
+        """An expression that is left when all before and with its last assignment has become statements."""
+        if not has_one(node):
+            return node
+        if isinstance(node, ast.NamedExpr):
+            value = self.flat(node.value, before)
+            before.append(_at(ast.Assign([ast.Name(node.target.id, ast.Store())], value), node))
+            return ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
+        if isinstance(node, ast.BoolOp):
+            return self.choice(node, before)
+        if isinstance(node, ast.IfExp):
+            test, name = self.flat(node.test, before), self.temporary()
+            before.append(_at(ast.If(test, self.assigned(name, node.body), self.assigned(name, node.orelse)), node))
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            return self.chain(node, before)
+        return self.operands(node, before)
+
+    def assigned(self, name, value):
+        inside = []
+        value = self.flat(value, inside)
+        return [*inside, _at(ast.Assign([ast.Name(name, ast.Store())], value), value)]
+
+    def choice(self, node, before):
+        """`a and b`, `a or b`: b is evaluated only where a does not decide."""
+        first, name = self.flat(node.values[0], before), self.temporary()
+        before.append(_at(ast.Assign([ast.Name(name, ast.Store())], first), node))
+        rest = node.values[1] if len(node.values) == 2 else ast.copy_location(ast.BoolOp(node.op, node.values[1:]), node)
+        test = ast.Name(name, ast.Load())
+        test = test if isinstance(node.op, ast.And) else ast.UnaryOp(ast.Not(), test)
+        before.append(_at(ast.If(test, self.assigned(name, rest), []), node))
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def chain(self, node, before):
+        """`a < b < c` as `a < b and b < c`, of which b is evaluated once."""
+        first = self.keep(self.flat(node.left, before), before)
+        second = self.keep(self.flat(node.comparators[0], before), before)
+        pair = ast.copy_location(ast.Compare(first, node.ops[:1], [second]), node)
+        rest = ast.copy_location(ast.Compare(second, node.ops[1:], node.comparators[1:]), node)
+        return self.flat(ast.copy_location(ast.BoolOp(ast.And(), [pair, rest]), node), before)
+
+    def operands(self, node, before):
+        """The expression with its operands, of which those before an assignment are kept in variables."""
+        places = []
+        for field, value in ast.iter_fields(node):
+            if isinstance(value, list):
+                places += [(field, i) for i, item in enumerate(value) if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST):
+                places.append((field, None))
+        copied = _at(type(node)(**{f: list(v) if isinstance(v, list) else v for f, v in ast.iter_fields(node)}), node)
+        inside = [(f, i, getattr(node, f) if i is None else getattr(node, f)[i]) for f, i in places]
+        for at, (field, i, child) in enumerate(inside):
+            later = any(has_one(other) for _, _, other in inside[at + 1 :])
+            if isinstance(child, ast.keyword):
+                new = ast.keyword(child.arg, self.operand(child.value, later, before))
+            elif field == "func" or not isinstance(child, ast.expr):
+                new = child
+            else:
+                new = self.operand(child, later, before)
+            if i is None:
+                setattr(copied, field, new)
+            else:
+                getattr(copied, field)[i] = new
+        return copied
+
+    def operand(self, node, later, before):
+        new = self.flat(node, before)
+        return self.keep(new, before) if later and not isinstance(new, ast.Constant) else new
