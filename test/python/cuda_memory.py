@@ -203,3 +203,12 @@ for shape, core in (((3, 4), (4,)), ((3, 4), ()), ((2, 3, 4), (3, 1)), ((1, 4), 
     np.testing.assert_array_equal(device.copy_to_host(), host + 1)
 free, total = driver.driver.cuMemGetInfo()
 assert 0 < free <= total and driver.driver.get_device_count() == len(cuda.gpus)
+
+# ---- attributes of a device ----
+
+device = cuda.get_current_device()
+assert device.MULTIPROCESSOR_COUNT >= 1 and device.WARP_SIZE == 32 and device.MAX_SHARED_MEMORY_PER_BLOCK >= 48 * 1024
+assert (device.COMPUTE_CAPABILITY_MAJOR, device.COMPUTE_CAPABILITY_MINOR) == device.compute_capability
+for name in cuda.cudadrv.devices._ATTRIBUTES:
+    assert isinstance(getattr(device, name), int), name
+fails(AttributeError, "'MULTIPROCESSORS' of a device", lambda: device.MULTIPROCESSORS)

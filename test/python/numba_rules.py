@@ -102,6 +102,23 @@ whole_kernel[1, 1](r, a, 2.5)
 assert r.tolist() == [2, -6]
 
 
+# ---- operations on literals have the values that CPython's compiler gives them ----
+
+
+def literals(r):
+    r[0], r[1], r[2] = 10**-3, 2**-1 + 1 / 3, (-2) ** -2
+    r[3], r[4], r[5] = 1 << 62, 7 // 2 * -3 % 5, 2**0.5
+    r[6], r[7], r[8] = (-8) ** 3, 5 & 3 | 8 ^ ~1, 1 << 63
+    r[9], r[10] = 2**64 - 1, 1e3 // 7
+
+
+found, expected = np.zeros((2, 11)), np.zeros(11)
+cuda.jit(literals)[1, 1](found[0])
+njit(literals)(found[1])
+literals(expected)
+np.testing.assert_array_equal(found, [expected, expected])
+
+
 # ---- min and max of NaN are Python's, maximum and minimum NumPy's ----
 
 nan = math.nan

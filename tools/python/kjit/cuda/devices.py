@@ -14,6 +14,39 @@ MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
 _DEFAULT_CAPABILITY = config.CUDA_DEFAULT_PTX_CC
 
 
+# Attributes of a device by the driver's names, which Numba has: kjit's names of them (kjit/device.def).
+_ATTRIBUTES = {
+    "ASYNC_ENGINE_COUNT": "COPY_ENGINES",
+    "CAN_MAP_HOST_MEMORY": "ALLOWS_HOST_MAPPING",
+    "CLOCK_RATE": "CLOCK_KHZ",
+    "COMPUTE_MODE": "COMPUTE_MODE",
+    "CONCURRENT_KERNELS": "ALLOWS_CONCURRENT_KERNELS",
+    "CONCURRENT_MANAGED_ACCESS": "HAS_CONCURRENT_MANAGED_ACCESS",
+    "COOPERATIVE_LAUNCH": "HAS_COOPERATIVE_LAUNCH",
+    "ECC_ENABLED": "HAS_ECC",
+    "GLOBAL_MEMORY_BUS_WIDTH": "MEMORY_BUS_BITS",
+    "INTEGRATED": "IS_INTEGRATED",
+    "L2_CACHE_SIZE": "L2_BYTES",
+    "MANAGED_MEMORY": "HAS_MANAGED_MEMORY",
+    "MAX_BLOCKS_PER_MULTIPROCESSOR": "MAX_BLOCKS_PER_MULTIPROCESSOR",
+    "MAX_PERSISTING_L2_CACHE_SIZE": "MAX_PERSISTING_L2_BYTES",
+    "MAX_REGISTERS_PER_BLOCK": "MAX_REGISTERS_PER_BLOCK",
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": "MAX_REGISTERS_PER_MULTIPROCESSOR",
+    "MAX_SHARED_MEMORY_PER_BLOCK": "MAX_SHARED_BYTES_PER_BLOCK",
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": "MAX_SHARED_BYTES_PER_BLOCK_OPTIN",
+    "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": "MAX_SHARED_BYTES_PER_MULTIPROCESSOR",
+    "MAX_THREADS_PER_MULTI_PROCESSOR": "MAX_THREADS_PER_MULTIPROCESSOR",
+    "MEMORY_CLOCK_RATE": "MEMORY_CLOCK_KHZ",
+    "MULTIPROCESSOR_COUNT": "MULTIPROCESSORS",
+    "PAGEABLE_MEMORY_ACCESS": "HAS_PAGEABLE_ACCESS",
+    "PCI_BUS_ID": "PCI_BUS",
+    "PCI_DEVICE_ID": "PCI_DEVICE",
+    "PCI_DOMAIN_ID": "PCI_DOMAIN",
+    "STREAM_PRIORITIES_SUPPORTED": "HAS_STREAM_PRIORITIES",
+    "TOTAL_CONSTANT_MEMORY": "MAX_CONSTANT_BYTES",
+}
+
+
 class Device:
     """A device: a GPU, or the CPU in its place."""
 
@@ -43,6 +76,20 @@ class Device:
     def uuid(self):
         h = self._own.uuid.hex()
         return f"GPU-{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+
+    def __getattr__(self, name):
+        own = _ATTRIBUTES.get(name)
+        if own is None:
+            raise AttributeError(f"kjit.cuda has no attribute {name!r} of a device")
+        return self._own.attribute(own)
+
+    @property
+    def COMPUTE_CAPABILITY_MAJOR(self):  # noqa: N802
+        return self.compute_capability[0]
+
+    @property
+    def COMPUTE_CAPABILITY_MINOR(self):  # noqa: N802
+        return self.compute_capability[1]
 
     def get_primary_context(self):
         return Context(self)

@@ -276,6 +276,9 @@ class Expressions(Forms):
         return [self.source.place(node), f"({_UNARY[type(node.op)]}", *self.expression(node.operand), ")"]
 
     def of_BinOp(self, node):
+        folded = static.fold_literals(node) if self.is_typed else static.UNKNOWN
+        if folded is not static.UNKNOWN:
+            return self.expression(ast.copy_location(ast.Constant(folded), node))
         operator = BINARY.get(type(node.op))
         if not operator:
             raise self.error(node, "a kernel has no matrix product of arrays: write the loops")

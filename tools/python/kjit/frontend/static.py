@@ -38,6 +38,41 @@ def _is_text(left, right):
     return isinstance(left, str) and isinstance(right, str) or isinstance(left, (*PLAIN, enum.Enum)) and is_listed
 
 
+_FOLDED = {
+    **_ARITHMETIC,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+
+
+def fold_literals(node):
+    """Returns the number that CPython's compiler makes of an operation on literals, or UNKNOWN. Numba sees this number: `10 ** -3`
+    is 0.001 there, and not a power of integers."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) in (int, float, complex) else UNKNOWN
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.Invert)):
+        value = fold_literals(node.operand)
+        if value is UNKNOWN or isinstance(node.op, ast.Invert) and type(value) is not int:
+            return UNKNOWN
+        return -value if isinstance(node.op, ast.USub) else ~value
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _FOLDED:
+        return UNKNOWN
+    left, right = fold_literals(node.left), fold_literals(node.right)
+    if left is UNKNOWN or right is UNKNOWN:
+        return UNKNOWN
+    if isinstance(node.op, (ast.Pow, ast.LShift)) and type(right) is int and abs(right) > 128:
+        return UNKNOWN
+    try:
+        return _FOLDED[type(node.op)](left, right)
+    except (ArithmeticError, TypeError, ValueError):
+        return UNKNOWN
+
+
 class Names:
     """The names of a function of Python that are not its own variables."""
 
@@ -126,13 +161,21 @@ class Names:
         left, right = self.value(node.left), self.value(node.comparators[0])
         is_identity = isinstance(node.ops[0], (ast.Is, ast.IsNot))
         kinds = (*PLAIN, enum.Enum, type) if is_identity or isinstance(node.ops[0], (ast.Eq, ast.NotEq)) else PLAIN
-        if isinstance(left, kinds) and isinstance(right, kinds) or isinstance(node.ops[0], (ast.In, ast.NotIn)) and _is_text(left, right):
+        if (
+            isinstance(left, kinds)
+            and isinstance(right, kinds)
+            or isinstance(node.ops[0], (ast.In, ast.NotIn))
+            and _is_text(left, right)
+        ):
             try:
                 return _COMPARE[type(node.ops[0])](left, right)
             except TypeError:
                 return UNKNOWN
-        if (left is None or right is None) and is_identity and (left is not UNKNOWN or self.is_never_none(node.left)) and (
-            right is not UNKNOWN or self.is_never_none(node.comparators[0])
+        if (
+            (left is None or right is None)
+            and is_identity
+            and (left is not UNKNOWN or self.is_never_none(node.left))
+            and (right is not UNKNOWN or self.is_never_none(node.comparators[0]))
         ):
             return isinstance(node.ops[0], ast.IsNot)
         return UNKNOWN
@@ -152,4 +195,6 @@ class Names:
         """Whether an expression whose value is not known has one, and does nothing else."""
         if isinstance(node, ast.Name):
             return node.id in self.own and node.id not in self.optional
-        return isinstance(node, (ast.Subscript, ast.BinOp, ast.Tuple)) and not any(isinstance(n, ast.Call) for n in ast.walk(node))
+        return isinstance(node, (ast.Subscript, ast.BinOp, ast.Tuple)) and not any(
+            isinstance(n, ast.Call) for n in ast.walk(node)
+        )
