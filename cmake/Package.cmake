@@ -28,7 +28,7 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "compiles and runs kernels from inside a
 # What packages of programs that link libkjit will depend on, and ldconfig's trigger. The interface grows, so at least this version.
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "libcuda1, libclc-22")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SUGGESTS "libcuda1")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libkjit-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)

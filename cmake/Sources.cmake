@@ -24,10 +24,11 @@ function(kj_embed_library target folder)
   target_sources(${target} PRIVATE ${output})
 endfunction()
 
-# kj_digest_build(target): kj_build and kj_compiler_file of lib/compiler.h become part of the target: the version, and a digest of the headers and tables that both libraries are made from.
+# kj_digest_build(target): kj_build and kj_compiler_file of lib/compiler.h become part of the target: the version, and a digest of the headers, tables and libclc that both libraries are made from.
 function(kj_digest_build target)
   file(GLOB_RECURSE inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/*.h ${PROJECT_SOURCE_DIR}/lib/*.def ${PROJECT_SOURCE_DIR}/include/kjit/*.h ${PROJECT_SOURCE_DIR}/include/kjit/*.def)
   list(SORT inputs)
+  list(APPEND inputs ${KJIT_LIBCLC})
   set(output ${PROJECT_BINARY_DIR}/build.c)
   set(response ${PROJECT_BINARY_DIR}/build-inputs.txt)
   file(GENERATE OUTPUT ${response} CONTENT "${inputs}")

@@ -362,11 +362,18 @@ static inline void *kj_find_outside(const kj_outside *outside, const char *name)
   return NULL;
 }
 
+/* In place of the path of a file with math functions for GPUs: the compiler library's own. */
+#define KJ_OWN_LIBCLC "libclc"
+static inline bool kj_is_own_libclc(const char *libdevice_path)
+{
+  return __builtin_strcmp(libdevice_path, KJ_OWN_LIBCLC) == 0;
+}
+
 typedef struct kj_compiler_interface {
   uint32_t size_bytes; /* of this struct */
   uint32_t version;    /* KJ_COMPILER_VERSION */
   const char *build;   /* kj_build of the compiler; here in all versions from 5 on */
-  /* path may be NULL */
+  /* libdevice_path: a file, KJ_OWN_LIBCLC, or NULL */
   kjit_status (*create)(const char *libdevice_path, kj_diagnostics *diagnostics,
                         kj_compiler **compiler);
   void (*destroy)(kj_compiler *compiler);

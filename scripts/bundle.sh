@@ -52,10 +52,6 @@ install -D -t "$tree/programs/scripts" scripts/check-gpu.sh
 mv "$tree/checks/run-bundle-tests.sh" "$tree/run-tests.sh"
 # The tools' OpenMP and the unit tests' cmocka, found through the run paths.
 ldd build/bundle/bin/* build/bundle/test/unit/*_test | awk '/lib(gomp|cmocka)\.so/ { print $3 }' | sort -u | xargs -r cp -L -t "$tree/lib"
-# Math functions for GPUs where no CUDA toolkit has its own.
-if [ -f /usr/lib/clc/nvptx64--.bc ]; then
-  install -D -m 644 /usr/lib/clc/nvptx64--.bc "$tree/lib/clc/nvptx64--.bc"
-fi
 
 tar -C "$out" -czf "$out/kjit.tar.gz" kjit
 python3 scripts/check-elf.py "$out/kjit.tar.gz"

@@ -5,7 +5,7 @@ set -eu
 packages=(
   gcc g++ libc6-dev cmake ninja-build
   llvm-22-dev zlib1g-dev libzstd-dev libxxhash-dev libffi-dev libpng-dev libminizip-dev # LLVM's archives need zlib and zstd
-  libclc-22                                        # math functions for GPUs where no CUDA toolkit has its own
+  libclc-22                                        # math functions for GPUs, which become part of the compiler library
   doxygen                                          # reads the headers for their manual pages
   llvm-22-tools libcmocka-dev python3 python3-dev python3-venv python3-numpy python3-psutil make pkgconf binutils dpkg-dev file # the tests: lit and FileCheck, unit tests, the package for Python and an environment to install it in, input data, the outside project; Debian packages
 )

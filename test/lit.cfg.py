@@ -1,7 +1,7 @@
 # Tests of all stages: text tests with RUN lines, and the programs of unit/ and fuzz/ (formats.py).
 # Substitutions: %kjit-python (with the package kjit), %kjit-run, %kjit-compile, %kjit-cache, %cpu and %cuda (kjit-run on that device), %python, %pyarrow-python (one that has pyarrow), %numba-python (one that has Numba, with the package kjit), %cc, %cxx, %cmake, %ptxas, %nvcc, %nvlink, %include, %libdir, %bindir, %builddir,
 # %srcdir, %examples, %hosts (the built example hosts),
-# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, libclc, x86, numpy, pyarrow, numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made).
+# %accuracy, %programs (what run/*.c became), %fuzz (what fuzz/*.c became). Features: cuda, cuda-sm80 and so on, ptxas, nvdisasm, nvcc, libdevice, x86, numpy, pyarrow, numba, make, mpfr (the accuracy program), gdb, cuda-gdb, compute-sanitizer, sanitizer and one for each sanitizer (address, undefined, thread), hostile (KJIT_HOSTILE), assertions (a debug build: facts are asserted in code for the CPU), build (a build tree, not a bundle), clangxx, zsh, doxygen, chromium, dpkg (Debian packages can be made), namespaces (a test may mount what only it sees).
 import glob
 import os
 import platform
@@ -51,7 +51,6 @@ features = {
     "nvdisasm": shutil.which("nvdisasm") or glob.glob("/usr/local/cuda*/bin/nvdisasm"),
     "nvcc": nvcc and ptxas,
     "libdevice": libdevice,
-    "libclc": os.path.exists("/usr/lib/clc/nvptx64--.bc"),
     "x86": platform.machine() == "x86_64",
     "numpy": answers(config.kjit_python, "-c", "import numpy") is not None,
     "dask": answers(config.kjit_python, "-c", "import dask.array, dask.distributed") is not None,
@@ -70,6 +69,8 @@ features = {
     "doxygen": shutil.which("doxygen"),
     "chromium": shutil.which("chromium"),
     "dpkg": shutil.which("dpkg-shlibdeps"),
+    # A test may have mounts of its own.
+    "namespaces": answers("unshare", "-rm", "mount", "-t", "tmpfs", "none", "/mnt") is not None,
     "mpi": shutil.which("mpirun") and os.path.exists(os.path.join(config.kjit_example_dir, "diffusion_mpi")),
     "sanitizer": sanitizers,
     "assertions": any(fact_report in open(library, "rb").read() for library in libraries[:1]),

@@ -291,7 +291,9 @@ typedef struct kjit_config {
   /* default NULL: libkjit-compiler beside libkjit, then the loader's search path; loaded at the
    * first miss */
   const char *compiler_path;
-  /* default NULL: a CUDA toolkit's libdevice where one is found, else libclc's; a bitcode file */
+  /* Math functions for GPUs: a file of LLVM bitcode, or "libclc", which is part of the compiler
+   * library and the same on every machine. Default NULL: libdevice of a CUDA toolkit where one is
+   * found, else "libclc". */
   const char *libdevice_path;
   /* Default NULL; called from any thread, several at once, as diagnostics arise, warnings and
    * remarks too. It must not call what launches, waits, releases or destroys. */

@@ -1,4 +1,5 @@
-/* Libraries of bitcode, libdevice or libclc: found, and what is called of them linked in. */
+/* Libraries of bitcode, libdevice or libclc: found, and what is called of them linked in. libclc is
+ * part of the compiler library, so that math functions for GPUs are always there. */
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
 #include <llvm-c/Linker.h>
@@ -29,29 +30,37 @@ struct kg_bitcode {
   piece *pieces;
 };
 
-kg_bitcode *kg_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
-                            const char **reason)
+/* Takes the buffer. NULL: out of memory. */
+static kg_bitcode *make_bitcode(LLVMMemoryBufferRef library, void (*simplify)(LLVMModuleRef module))
 {
   kg_bitcode *bitcode = calloc(1, sizeof *bitcode);
-  char *message = NULL;
-  *reason = "out of memory";
-  if (!bitcode) return NULL;
-  if (LLVMCreateMemoryBufferWithContentsOfFile(path, &bitcode->library, &message)) {
-    LLVMDisposeMessage(message);
-    free(bitcode);
-    *reason = "cannot be read";
+  if (!bitcode) {
+    LLVMDisposeMemoryBuffer(library);
     return NULL;
   }
-  if (LLVMGetBufferSize(bitcode->library) < 4 ||
-      memcmp(LLVMGetBufferStart(bitcode->library), "BC\xC0\xDE", 4) != 0) {
-    LLVMDisposeMemoryBuffer(bitcode->library);
-    free(bitcode);
-    *reason = "is not LLVM bitcode";
-    return NULL;
-  }
+  bitcode->library = library;
   bitcode->simplify = simplify;
   pthread_mutex_init(&bitcode->mutex, NULL);
   return bitcode;
+}
+
+kg_bitcode *kg_open_bitcode(const char *path, void (*simplify)(LLVMModuleRef module),
+                            const char **reason)
+{
+  LLVMMemoryBufferRef library;
+  char *message = NULL;
+  if (LLVMCreateMemoryBufferWithContentsOfFile(path, &library, &message)) {
+    LLVMDisposeMessage(message);
+    *reason = "cannot be read";
+    return NULL;
+  }
+  if (LLVMGetBufferSize(library) < 4 || memcmp(LLVMGetBufferStart(library), "BC\xC0\xDE", 4) != 0) {
+    LLVMDisposeMemoryBuffer(library);
+    *reason = "is not LLVM bitcode";
+    return NULL;
+  }
+  *reason = "cannot be opened: out of memory";
+  return make_bitcode(library, simplify);
 }
 
 void kg_close_bitcode(kg_bitcode *bitcode)
@@ -245,6 +254,9 @@ static void simplify(LLVMModuleRef module)
 
 /* ---- where it is ---- */
 
+/* Made by cmake/Libclc.cmake. */
+extern const char kg_libclc[], kg_libclc_end[];
+
 static kg_bitcode *open_first(const char *pattern)
 {
   kj_paths found = { 0 };
@@ -258,36 +270,25 @@ static kg_bitcode *open_first(const char *pattern)
   return library;
 }
 
-/* In a bundle libclc's file lies beside the compiler library. */
-static kg_bitcode *open_beside(const char *name)
+static kg_bitcode *open_libclc(void)
 {
-  const char *reason;
-  kj_buffer path = { 0 };
-  kj_append_own_folder(&path);
-  bool is_known = path.length > 0;
-  kj_append_format(&path, "clc/%s", name);
-  kg_bitcode *library =
-    is_known && !path.failed ? kg_open_bitcode(path.text, simplify, &reason) : NULL;
-  kj_free_buffer(&path);
-  return library;
+  size_t size_bytes = (size_t)(kg_libclc_end - kg_libclc);
+  return make_bitcode(LLVMCreateMemoryBufferWithMemoryRange(kg_libclc, size_bytes, "libclc", false),
+                      simplify);
 }
 
 static void look_for_library(kg_nvptx_library *library)
 {
-  static const struct {
-    const char *pattern;
-    kl_math_library kind;
-  } places[] = {
-#define PLACE(pattern, kind) { pattern, kind },
+  static const char *const patterns[] = {
+#define PLACE(pattern) pattern,
 #include "native/math_libraries.def"
 #undef PLACE
   };
-  for (size_t i = 0; i < sizeof places / sizeof *places && !library->bitcode; i++) {
-    library->bitcode = open_first(places[i].pattern);
-    library->kind = places[i].kind;
-  }
+  library->kind = KJ_LIBDEVICE;
+  for (size_t i = 0; i < sizeof patterns / sizeof *patterns && !library->bitcode; i++)
+    library->bitcode = open_first(patterns[i]);
   if (library->bitcode) return;
-  library->bitcode = open_beside("nvptx64--.bc");
+  library->bitcode = open_libclc();
   library->kind = KJ_LIBCLC;
 }
 
@@ -305,8 +306,10 @@ kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
   const char *reason = "";
   *library = (kg_nvptx_library){ 0 };
   if (path) {
-    library->bitcode = kg_open_bitcode(path, simplify, &reason);
-    library->kind = strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE;
+    bool is_own = kj_is_own_libclc(path);
+    library->bitcode = is_own ? open_libclc() : kg_open_bitcode(path, simplify, &reason);
+    library->kind = is_own || strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE;
+    if (is_own) reason = "cannot be opened: out of memory";
     if (!library->bitcode) {
       kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_IO,
                 "libdevice: %s %s", path, reason);
@@ -358,10 +361,7 @@ bool kg_link_library(kg_emission *e, const kg_nvptx_library *library, kl_nvptx_l
 {
   bool has_externs = kg_link_externs(e->c, e->module, &e->errors);
   if (!state->calls_library && !has_externs) return false;
-  if (state->calls_library && !library->bitcode)
-    kt_fail(e->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "math functions need libdevice (CUDA toolkit) or libclc's nvptx library (package "
-            "libclc-22); neither was found");
+  if (state->calls_library && !library->bitcode) longjmp(*e->c->on_failure, KJ_JUMP_MEMORY);
   if (library->bitcode) kg_link_bitcode(e->c, library->bitcode, e->module, &e->errors);
   state->calls_library = true;
   state->has_branches |= has_externs;

@@ -188,25 +188,22 @@ static bool add_pattern(kj_digest *sum, const char *pattern)
 static bool identify_math_library(const char *given_path, kj_digest *sum)
 {
   static const char *const patterns[] = {
-#define PLACE(pattern, kind) pattern,
+#define PLACE(pattern) pattern,
 #include "native/math_libraries.def"
 #undef PLACE
   };
   *sum = (kj_digest){ 0 };
+  if (given_path && kj_is_own_libclc(given_path)) {
+    sum->low = 1; /* its bytes are part of the build */
+    return true;
+  }
   if (given_path) {
     add_file(sum, given_path);
     return true;
   }
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
     if (!add_pattern(sum, patterns[i])) return false;
-  kj_buffer beside = { 0 };
-  kj_append_own_folder(&beside);
-  bool has_folder = beside.length > 0;
-  kj_append_text(&beside, "clc/nvptx64--.bc");
-  bool is_known = !beside.failed;
-  if (is_known && has_folder) add_file(sum, beside.text);
-  kj_free_buffer(&beside);
-  return is_known;
+  return true;
 }
 
 void kj_identify_disk(kj_disk *disk)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """check.py: every built-in of builtins.def has a test of its values and a check of its PTX. Names those that have none; compiles a kernel for each row of ptx.py for sm_90, looks for
-what the row expects in it, and hands it to ptxas where there is one."""
+what the row expects in it, and hands it to ptxas where there is one. Each built-in that computes is also compiled with libclc's math functions, which a machine without the CUDA
+toolkit uses."""
 import argparse
 import concurrent.futures
 import glob
@@ -21,6 +22,8 @@ PTX_TESTS = ["ptx/*.kir"]
 # Sections whose built-ins are computed at all pairs of special values, and where that is.
 COMPUTING = ("integers", "numbers", "fp8", "complex numbers", "floating point", "approximations")
 SPECIAL_TESTS = ["special/*.py"]
+# What libclc, which is part of kjit, lacks: these need the CUDA toolkit's libdevice on a GPU.
+LIBCLC_LACKS = {"erfinv", "erfcinv", "erfcx", "normcdf", "normcdfinv", "j0", "j1", "y0", "y1", "jn", "yn"}
 # No value to look at: they end the kernel.
 WITHOUT_VALUE = {"trap", "breakpoint"}
 
@@ -64,20 +67,40 @@ def run(command):
     return None if result.returncode == 0 else " ".join(command) + "\n" + result.stdout
 
 
-def check(arguments, folder, name, row):
+def compile_row(arguments, folder, name, row, *options):
+    """The command's failure or None, and the path of the PTX."""
     path, code = os.path.join(folder, name + ".kir"), os.path.join(folder, name + ".ptx")
     open(path, "w").write(source(row))
     types = row.types if isinstance(row.types, tuple) else (row.types,) * 4
     signature = ", ".join(f"{t}[:] C" for t in types)
-    failure = run([arguments.kjit_compile, path, "-q", "-k", "k", "-s", signature, "--arch", row.arch, "--facts", "all", "-o", code])
+    return run([arguments.kjit_compile, path, "-q", "-k", "k", "-s", signature, "--arch", row.arch, "--facts", "all", "-o", code, *options]), code
+
+
+def assemble(arguments, folder, name, row, code):
+    return arguments.ptxas and run([arguments.ptxas, "-arch", row.arch, code, "-o", os.path.join(folder, name + ".cubin")])
+
+
+def check(arguments, folder, name, row):
+    failure, code = compile_row(arguments, folder, name, row)
     if failure:
-        return None if "needs libdevice" in failure else f"{name}: {failure}"
+        return None if name in LIBCLC_LACKS and "needs libdevice" in failure else f"{name}: {failure}"
     text = open(code).read()
     missing = [pattern for pattern in row.expected if not re.search(pattern, text)]
     if missing:
         return f"{name}: nothing in the PTX is {missing}:\n{source(row)}\n{text}"
-    failure = arguments.ptxas and run([arguments.ptxas, "-arch", row.arch, code, "-o", os.path.join(folder, name + ".cubin")])
+    failure = assemble(arguments, folder, name, row, code)
     return f"{name}: {failure}" if failure else None
+
+
+def check_libclc(arguments, folder, name, row):
+    failure, code = compile_row(arguments, folder, name + ".libclc", row, "--libdevice", "libclc")
+    if name in LIBCLC_LACKS:
+        refusal = f"`{name}` on a GPU needs libdevice"
+        return None if failure and refusal in failure else f"{name} with libclc: not refused by '{refusal}': {failure}"
+    failure = failure or assemble(arguments, folder, name, row, code)
+    if not failure and ".extern .func" in open(code).read():
+        failure = "the PTX calls a function that nothing defines"
+    return f"{name} with libclc: {failure}" if failure else None
 
 
 def main():
@@ -99,6 +122,8 @@ def main():
     rows = {name: row for name, row in ptx.ROWS.items() if name in names and arguments.only in (None, name)}
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
         failures += filter(None, pool.map(lambda item: check(arguments, folder, *item), rows.items()))
+        computing = [(name, row) for name, row in rows.items() if name in computing_names(arguments.scripts)]
+        failures += filter(None, pool.map(lambda item: check_libclc(arguments, folder, *item), computing))
     print("\n".join(failures))
     print(f"{len(names)} built-ins, {len(rows)} compiled, {len(failures)} failures")
     return bool(failures)

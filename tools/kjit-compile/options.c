@@ -93,7 +93,9 @@ static const struct argp_option option_table[] = {
   { "ptx-version", KEY_PTX_VERSION, "M.N", 0,
     "The PTX version, 7.8 for example; default: the least that does", 2 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0,
-    "Math functions for GPUs, LLVM bitcode; default: the CUDA toolkit's, else libclc's", 2 },
+    "Math functions for GPUs, LLVM bitcode, or libclc, which kjit brings along; default: the "
+    "CUDA toolkit's, else libclc",
+    2 },
   { 0, 0, 0, 0, "Result", 3 },
   { "emit", 'e', "STAGE", 0, "How far to go; see below", 3 },
   { "after", KEY_AFTER, "PASS", 0,
