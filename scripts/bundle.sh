@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes one folder and tarball with tools, libraries and all tests for a machine without LLVM, compilers or network: a GPU machine, say. It needs glibc 2.36 and python3
+# Makes one folder and tarball with tools, libraries and all tests for a machine without LLVM, compilers or network: a GPU machine, say. It needs glibc 2.27 and python3
 # there (with numpy for the tests that use it; they are skipped without).
 #   scripts/bundle.sh [FOLDER]      default: bundle, giving bundle/kjit/ and bundle/kjit.tar.gz
 # There: tar xf kjit.tar.gz && kjit/run-tests.sh [lit arguments]
@@ -55,6 +55,7 @@ ldd build/bundle/bin/* build/bundle/test/unit/*_test | awk '/lib(gomp|cmocka)\.s
 
 tar -C "$out" -czf "$out/kjit.tar.gz" kjit
 python3 scripts/check-elf.py "$out/kjit.tar.gz"
+python3 scripts/check-glibc.py 2.27 "$tree/lib" "$tree/bin"
 size_mib=$(du -m "$out/kjit.tar.gz" | cut -f 1)
 echo "bundle: $out/kjit.tar.gz, $size_mib MiB ($(du -sm "$tree" | cut -f 1) MiB unpacked)"
 [ "$size_mib" -le "$limit_mib" ] || { echo "bundle: over $limit_mib MiB" >&2; exit 1; }

@@ -26,12 +26,21 @@ def needed_glibc(files):
     return max(versions)
 
 
+def run_path(file):
+    """The folders where the loader looks for the libraries of a program."""
+    entries = subprocess.run(["readelf", "-d", file], stdout=subprocess.PIPE, check=True, text=True).stdout
+    found = re.search(r"RUNPATH.*\[(.*)\]", entries)
+    return found[1].split(":") if found else []
+
+
 def stripped(source, target):
     target.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["strip", "--strip-unneeded", "-o", target, source.resolve()], check=True)
     return target
 
 
+TOOLS = ("kjit-run", "kjit-compile", "kjit-cache")
+ENTRY_POINTS = "[console_scripts]\n" + "".join(f"{tool} = kjit._tools:{tool.split('-')[1]}\n" for tool in TOOLS)
 METADATA = f"""Metadata-Version: 2.1
 Name: kjit
 Version: {version}
@@ -39,6 +48,10 @@ Summary: Functions of Python as kernels for GPUs and the CPU
 License: Apache-2.0 WITH LLVM-exception
 Requires-Python: >=3.11
 Requires-Dist: numpy
+Provides-Extra: dask
+Requires-Dist: dask[array,distributed]; extra == "dask"
+Provides-Extra: torch
+Requires-Dist: torch; extra == "torch"
 Description-Content-Type: text/markdown
 
 """
@@ -50,12 +63,18 @@ with tempfile.TemporaryDirectory() as scratch:
     binaries = [stripped(build / "python/kjit/_kjit.abi3.so", package / "_kjit.abi3.so"), stripped(build / "lib/libkjit.so.0", package / "libkjit.so.0"),
                 stripped(build / f"lib/libkjit-compiler.so.{version}", package / f"libkjit-compiler.so.{version}"),
                 stripped(build / f"lib/kjit-{version}/kjit-compile-child", package / f"kjit-{version}/kjit-compile-child")]
+    # The build's own programs would look for libraries of its machine where the wheel has none.
+    is_portable = all((build / "bin" / tool).exists() for tool in TOOLS) and "$ORIGIN/.." in run_path(build / "bin" / TOOLS[0])
+    if is_portable:
+        binaries += [stripped(build / "bin" / tool, package / "bin" / tool) for tool in TOOLS]
     major, minor = needed_glibc(binaries)
     tag = f"cp311-abi3-manylinux_{major}_{minor}_{platform.machine()}"
     info = pathlib.Path(scratch) / f"kjit-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(METADATA + (ROOT / "docs/python.md").read_text())
     (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: kjit\nRoot-Is-Purelib: false\nTag: {tag}\n")
+    if is_portable:
+        (info / "entry_points.txt").write_text(ENTRY_POINTS)
     for name in ("LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, info / name)
     wheel = folder / f"kjit-{version}-{tag}.whl"

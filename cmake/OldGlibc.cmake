@@ -1,0 +1,32 @@
+# Builds that run on other systems (KJIT_STATIC_RUNTIME) use no symbol of glibc that came after 2.27, which is older than that of every system that is maintained.
+# lib/old_glibc has the tables of newer symbols and what takes their place; the linker's option --wrap leads each use of them there, in LLVM's archives too.
+file(STRINGS ${PROJECT_SOURCE_DIR}/lib/old_glibc/renamed.def renamed REGEX "^RENAMED\\(")
+file(STRINGS ${PROJECT_SOURCE_DIR}/lib/old_glibc/replaced.def replaced REGEX "^REPLACED\\(")
+set(KJIT_WRAPPED)
+foreach(row IN LISTS renamed replaced)
+  string(REGEX REPLACE "^RE[A-Z]+\\(([a-z0-9_A-Z]+).*" "\\1" name "${row}")
+  list(APPEND KJIT_WRAPPED -Wl,--wrap=${name})
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lib/old_glibc/renamed.def ${PROJECT_SOURCE_DIR}/lib/old_glibc/replaced.def)
+
+# kj_run_on_old_glibc(target): for a library, a module or a program of such a build; elsewhere it does nothing. On older systems threads and the dynamic loader are in
+# libraries of their own, which the target has to name.
+function(kj_run_on_old_glibc target)
+  if(NOT KJIT_STATIC_RUNTIME)
+    return()
+  endif()
+  if(NOT TARGET kj_old_glibc)
+    add_library(kj_old_glibc OBJECT ${PROJECT_SOURCE_DIR}/lib/old_glibc/renamed.c ${PROJECT_SOURCE_DIR}/lib/old_glibc/replaced.c)
+    add_library(kj_old_start OBJECT ${PROJECT_SOURCE_DIR}/lib/old_glibc/start.c)
+    target_link_libraries(kj_old_glibc PRIVATE kj_flags)
+    target_link_libraries(kj_old_start PRIVATE kj_flags)
+  endif()
+  get_target_property(type ${target} TYPE)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:kj_old_glibc>)
+  target_link_options(${target} PRIVATE ${KJIT_WRAPPED} -Wl,--gc-sections)
+  if(type STREQUAL EXECUTABLE)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:kj_old_start>)
+    target_link_options(${target} PRIVATE -Wl,--wrap=__libc_start_main)
+  endif()
+  target_link_libraries(${target} PRIVATE -Wl,--push-state,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -Wl,--pop-state m)
+endfunction()

@@ -1,0 +1,14 @@
+/* For builds that run on older systems than the one they are made on. The linker turns each call of
+ * a function of renamed.def, LLVM's calls too, into a call of __wrap_<function> (its option
+ * --wrap). This file defines those: each jumps to the older version of the function. */
+#define RENAMED(function, version) \
+  __asm__(".section .text.__wrap_" #function ",\"ax\",@progbits\n" \
+          ".symver kj_old_" #function ", " #function "@" version "\n" \
+          ".globl __wrap_" #function "\n" \
+          ".hidden __wrap_" #function "\n" \
+          ".type __wrap_" #function ", @function\n" \
+          "__wrap_" #function ":\n" \
+          "  jmp kj_old_" #function "@PLT\n" \
+          ".size __wrap_" #function ", . - __wrap_" #function "\n" \
+          ".text\n");
+#include "old_glibc/renamed.def"

@@ -1,0 +1,32 @@
+/* For programs that run on older systems than the one they are made on. Up to glibc 2.33 a program
+ * brought the function that runs its constructors; since then glibc does that when it is given
+ * none. A file of its own: libraries do not have _init in this form. */
+#include <stddef.h>
+
+typedef void function(int count, char **arguments, char **environment);
+
+extern function *__init_array_start[] __attribute__((visibility("hidden")));
+extern function *__init_array_end[] __attribute__((visibility("hidden")));
+void _init(void);
+
+int kj_old_start(int (*main)(int, char **, char **), int count, char **arguments, function *begin,
+                 void (*end)(void), void (*end_loader)(void), void *stack);
+__asm__(".symver kj_old_start, __libc_start_main@GLIBC_2.2.5");
+
+static void run_constructors(int count, char **arguments, char **environment)
+{
+  _init();
+  size_t constructors = (size_t)(__init_array_end - __init_array_start);
+  for (size_t i = 0; i < constructors; i++) __init_array_start[i](count, arguments, environment);
+}
+
+__attribute__((visibility("hidden"))) int
+__wrap___libc_start_main(int (*main)(int, char **, char **), int count, char **arguments,
+                         function *begin, void (*end)(void), void (*end_loader)(void), void *stack);
+int __wrap___libc_start_main(int (*main)(int, char **, char **), int count, char **arguments,
+                             function *begin, void (*end)(void), void (*end_loader)(void),
+                             void *stack)
+{
+  (void)begin, (void)end;
+  return kj_old_start(main, count, arguments, run_constructors, NULL, end_loader, stack);
+}
