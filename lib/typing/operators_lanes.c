@@ -189,15 +189,40 @@ static kt_expr *multiply_out(kt_scope *s, kt_expr *z, unsigned __int128 n, kj_lo
   return result;
 }
 
+static kt_expr *make_general_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
+{
+  kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_POW], .location = location };
+  KJ_PUSH(s->arena, &operands.values, x);
+  KJ_PUSH(s->arena, &operands.values, y);
+  return kt_apply_rule(s, &operands);
+}
+
+/* Numba's exponents are complex numbers, and its square is a product: `z ** 2` rounds as `z * z`.
+ */
+static kt_expr *make_numba_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
+{
+  bool is_known =
+    y->kind == KJ_T_TUPLE && kt_is_constant(y->args.items[0]) && kt_is_constant(y->args.items[1]);
+  kjit_type part = kt_part_type(s->c, x->type);
+  if (is_known && y->args.items[0]->integer == kt_new_number(s, part, 2, location)->integer &&
+      y->args.items[1]->integer == 0)
+    return multiply_out(s, x, 2, location);
+  if (is_known || !kt_is_complex(s->c, y->type)) return make_general_power(s, x, y, location);
+  x = kt_keep_value(s, x);
+  y = kt_keep_value(s, y);
+  kt_expr *two = kt_convert(s, kt_new_integer(s, KJIT_I64, 2, location), y->type, location);
+  kt_expr *is_square = kt_make_binary(s, KJIT_OP_EQ, kt_copy_texpr(s, y), two, location);
+  kt_expr *square =
+    kt_make_binary(s, KJIT_OP_MUL, kt_copy_texpr(s, x), kt_copy_texpr(s, x), location);
+  kt_expr *power = make_general_power(s, kt_copy_texpr(s, x), kt_copy_texpr(s, y), location);
+  return kt_make_cond(s, is_square, square, power, location);
+}
+
 static kt_expr *make_complex_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location location)
 {
   bool is_multiplied = kt_is_constant(y) && kt_is_integer(s->c, y->type);
-  if (!is_multiplied) {
-    kt_operands operands = { .builtin = &ki_builtin_table[KJ_BUILTIN_POW], .location = location };
-    KJ_PUSH(s->arena, &operands.values, x);
-    KJ_PUSH(s->arena, &operands.values, y);
-    return kt_apply_rule(s, &operands);
-  }
+  if (s->has_numba_types) return make_numba_power(s, x, y, location);
+  if (!is_multiplied) return make_general_power(s, x, y, location);
   if (y->integer == 0) {
     kt_drop_value(s, x);
     return kt_make_one(s, x->type, location);

@@ -273,6 +273,8 @@ class Expressions(Forms):
     def of_UnaryOp(self, node):
         if isinstance(node.op, ast.Not):
             return [self.source.place(node), "(not ", *self.condition(node.operand), ")"]
+        if self.is_typed and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant) and type(node.operand.value) is int:
+            return [self.source.place(node), *self.known(-node.operand.value, node)]  # of the type of its value: -2**63 is an int64
         return [self.source.place(node), f"({_UNARY[type(node.op)]}", *self.expression(node.operand), ")"]
 
     def of_BinOp(self, node):

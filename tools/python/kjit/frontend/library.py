@@ -235,6 +235,7 @@ _TABLE |= {
     (id(cmath.isinf), None): _complex_isinf,
     (id(cmath.log), 2): _complex_log_base,
     (id(round), 2): _round_digits,
+    (id(pow), 2): _pow,
     (id(tuple), 1): words.Form("tuple", "items", "{items}"),
 }
 
