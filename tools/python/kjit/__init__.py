@@ -28,6 +28,7 @@ globals().update({name: kind for name, kind in _SCALARS.items() if name != "bool
 _LATER = {
     name: module
     for module, names in {
+        "_as_numba": "as_numba",
         "_algorithms": "Plan Ufunc computed guvectorize map vectorize",
         "_benchmark": "benchmark",
         "_folds": "bincount histogram reduce reduce_by_key reduce_segments reduce_several scan scan_by_key scan_segments "

@@ -78,6 +78,7 @@ class _Compiled:
     """What kernels and funcs share: the function, its options, its module of kernel IR."""
 
     is_typed = False  # whether numbers of Python are i64 and f64
+    is_njit = False  # whether np.zeros and the like make arrays of a thread
 
     def _prepare(self, function, options):
         unknown = set(options) - _OPTIONS
@@ -112,7 +113,7 @@ class _Compiled:
     def _write(self):
         from .frontend import module as modules
 
-        builder = modules.Builder(self._rules, self.is_typed)
+        builder = modules.Builder(self._rules, self.is_typed, self.is_njit)
         name = builder.function(self, self._kind, shapes=self._named_shapes())
         builder.write_all()
         return builder.finish(name)

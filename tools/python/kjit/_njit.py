@@ -1,22 +1,35 @@
 """njit, prange and the number of threads: functions on the CPU as users of Numba write them."""
 
-import ast
+import enum
 import functools
 import os
-import sys
+import re
 import threading
 import types
 
-from . import _functions, _kjit, _state, dtypes
-from ._errors import Error
+from . import _functions, _kjit
+from ._composed import Composed, result_shape
+from ._errors import CLASSES, Error, SourceError, warn
+from ._shapes import shape_of
 from .frontend import parallel
 
-# Parts of a loop with reductions: always as many, so that sums are the same whatever the number of threads is.
-_MOST_PARTS = 128
-_PART_BYTES = 16
-_CLASSES = {0: "i", 1: "u", 2: "f", 4: "bf", 5: "c"}  # DLPack's numbers
 _deciding = threading.local()  # the functions of which runs_in_python is asked, one within the other
-_OPTIONS = {"parallel", "fastmath", "boundscheck", "error_model", "interruptible", "debug", "inline", "nopython", "nogil", "cache"}
+# Numba's options. Of the last row kjit has no use: what they switch is always so, or never.
+_OPTIONS = frozenset(
+    """parallel fastmath boundscheck error_model inline debug interruptible nopython forceobj looplift locals pipeline_class
+    nogil cache no_cpython_wrapper no_cfunc_wrapper no_rewrites target_backend""".split()
+)
+_REFUSED = {
+    "forceobj": "there is no object mode: call the function without njit",
+    "looplift": "there is no object mode: move the loop to a function of its own",
+    "pipeline_class": "Numba's passes are not there",
+    "locals": "give the types by conversions in the function: x = np.float32(0)",
+}
+_FAST = frozenset("nnan ninf nsz arcp contract afn reassoc fast".split())
+_NO_RESULT = "does not go to or from a C function"
+_ARRAYS = re.compile(r"needs? (a number|numbers)\b.*\[[:, ]*\]|only one element can be assigned")  # what the compiler says of arrays as operands
+_ERRORS = {kind.__name__: kind for kind in CLASSES.values()}
+_AGAIN = object()
 
 
 def prange(*bounds):
@@ -45,242 +58,247 @@ def get_num_threads():
     return _kjit.get_threads() or _cores()
 
 
-class _Part(_functions._Compiled):
-    """The code of one loop of a function."""
-
-    is_typed = True
-    __name__ = "loop"
-
-    def __init__(self, whole, loop):
-        self.py_func, self.node, self.loop = whole.py_func, loop.node, loop
-        self.attributes, self._bits, self._rules = whole.attributes, whole._bits, " @numba"
-        self._made = None
-
-    def _parameters(self):
-        return tuple(a.arg for a in self.node.args.args)
+def _check_options(options):
+    unknown = set(options) - _OPTIONS
+    if unknown:
+        raise TypeError(f"kjit.njit has no option {min(unknown)!r}: {', '.join(sorted(_OPTIONS))}")
+    for name, reason in _REFUSED.items():
+        if options.get(name):
+            raise TypeError(f"kjit.njit does not have {name}={options[name]!r}: {reason}")
+    if options.get("error_model", "python") not in ("python", "numpy"):
+        raise ValueError(f'error_model is "python" or "numpy", not {options["error_model"]!r}')
+    if options.get("inline") not in (None, True, False, "always", "never"):
+        raise ValueError(f'inline is "always" or "never", not {options["inline"]!r}')
 
 
-class _SerialLoop(_Part, _kjit.Function):
-    _kind = "func"
-
-    def _load(self):
-        module, name = self._module()
-        return module, name, self._parameters(), (), True, True
-
-
-class _ParallelLoop(_Part, _kjit.Kernel):
-    _kind = "kernel"
-
-    def _begin(self):
-        return _state.context(*self._bits), self._parameters(), (), "cpu", True
-
-    def _load(self):
-        return self._module()
-
-    def _take_apart(self, args):
-        raise TypeError(
-            "a loop over prange uses numbers and arrays of the function around it; tuples, records and functions go by names of their own in it"
-        )
-
-    def run(self, start, stop, step, *values):
-        """The loop: values are what its reductions begin with, then its inputs; gives what the reductions become."""
-        count = len(range(start, stop, step))
-        reductions = self.loop.reductions
-        if not reductions:
-            if count:
-                self(count, start, step, *values)
-            return None
-        import numpy
-
-        number = len(reductions)
-        firsts, inputs = values[:number], values[number:]
-        if not count:
-            return firsts if number > 1 else firsts[0]
-        parts = min(count, _MOST_PARTS)
-        raw, kinds = numpy.empty(parts * number * _PART_BYTES, numpy.uint8), numpy.zeros(number, numpy.int64)
-        begins = [
-            first if begin is None else type(first)(begin) for first, (_, begin) in zip(firsts, reductions.values())
-        ]
-        self(raw, kinds, parts, count, start, step, *begins, *inputs)
-        sums = raw.reshape(parts, number, _PART_BYTES)
-        results = [
-            _join(first, sums[:, i], int(kinds[i]), operator, begin)
-            for i, (first, (operator, begin)) in enumerate(zip(firsts, reductions.values()))
-        ]
-        return results if number > 1 else results[0]
+def _is_fast(fastmath):
+    """Whether all of LLVM's flags are given. A set of some of them permits less, and nothing has to be done with a permission."""
+    if not isinstance(fastmath, (set, frozenset, dict, list, tuple, str)):
+        return bool(fastmath)
+    flags = {fastmath} if isinstance(fastmath, str) else {f for f in fastmath if not isinstance(fastmath, dict) or fastmath[f]}
+    if flags - _FAST:
+        raise ValueError(f"fastmath has no flag {min(flags - _FAST)!r}: {', '.join(sorted(_FAST))}")
+    return "fast" in flags or flags >= _FAST - {"fast"}
 
 
-def _join(first, parts, kind, operator, begin):
-    """What a reduction becomes: the sums of all parts, in their order, behind what it was before."""
-    import numpy
-
-    name = "bool" if kind >> 8 == 6 else f"{_CLASSES[kind >> 8]}{kind & 255}"
-    if name not in dtypes._NUMPY:
-        raise TypeError(f"a sum of {name} has no type in NumPy: convert what is summed up, kjit.f32(x)")
-    dtype = numpy.dtype(dtypes._NUMPY[name])
-    values = numpy.ascontiguousarray(parts[:, : dtype.itemsize]).view(dtype).ravel()
-    joined = getattr(numpy, operator)
-    with numpy.errstate(all="ignore"):  # as in the loop itself
-        result = joined.reduce(values)
-        if begin is not None:
-            result = joined(dtype.type(first), result)
-    return result.item() if name in ("i64", "f64", "bool", "c128") else dtype.type(result)
+def _is_parallel(option):
+    return bool(option) and option.get("prange", True) if isinstance(option, dict) else bool(option)
 
 
-class Njit(_functions.Function):
+class Njit(Composed, _functions.Function):
     """A function on the CPU, made by kjit.njit."""
 
-    is_typed = True
+    is_typed = is_njit = True
+    _wants_driver = False  # its results are none of compiled code's
+    _is_inner = False  # the named tuples of its results get their classes from the function around it
+    result = None  # the type of the result as text, which a signature says
 
-    def __init__(self, function, options):
+    def __init__(self, function, options, signatures=()):
         _functions._check_function(function, "njit")
-        unknown = set(options) - _OPTIONS
-        if unknown:
-            raise TypeError(f"kjit.njit has no option {min(unknown)!r}: {', '.join(sorted(_OPTIONS))}")
-        model = options.get("error_model", "python")
-        if model not in ("python", "numpy"):
-            raise ValueError(f'error_model is "python" or "numpy", not {model!r}')
-        checks = ["assert"] + ["division"] * (model == "python") + ["bounds"] * bool(options.get("boundscheck"))
-        inline = True if options.get("inline") == "always" else None
-        self._is_parallel = bool(options.get("parallel"))
+        _check_options(options)
+        self.error_model = options.get("error_model", "python")
+        is_checked = options.get("boundscheck")
+        if is_checked is None:
+            is_checked = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+        checks = ["assert"] + ["division"] * (self.error_model == "python") + ["bounds"] * bool(is_checked)
+        self._is_parallel = _is_parallel(options.get("parallel"))
         self._prepare(
             function,
             {
                 "checks": checks,
                 "debug": options.get("debug"),
-                "fastmath": options.get("fastmath"),
-                "inline": inline,
+                "fastmath": _is_fast(options.get("fastmath")),
+                "inline": True if options.get("inline") in (True, "always") else None,
                 "numba": True, "interruptible": options.get("interruptible"),
             },
         )
-        self._splitter_made = self._loaded = None
-        self._options = options
+        self._splitter_made = self._loaded = self._driver_made = None
+        self._options, self._signatures = options, tuple(signatures)
+        self._is_warned = []  # shared with copies
 
     @classmethod
     def _remake(cls, function, options):
         return cls(function, options)
 
+    def _copy(self):
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__, _made=None, _loaded=None, _splitter_made=None, _driver_made=None)
+        for name in ("_variants", "_overloads"):
+            copy.__dict__.pop(name, None)
+        return copy
+
+    # ---- what runs in Python ----
+
     @property
     def _splitter(self):
         if self._splitter_made is None:
-            self._splitter_made = parallel.Splitter(self.py_func, self._is_parallel)
+            self._splitter_made = parallel.Splitter(self.py_func, self._is_parallel, self.__dict__.get("known"))
         return self._splitter_made
 
     @property
     def runs_in_python(self):
-        """Whether the function is called by Python only: some of its loops are spread over the cores, or it calls NumPy."""
+        """Whether Python runs the function, which calls compiled loops and expressions: it has loops that are spread over the cores,
+        makes arrays, returns arrays, or calls a function of NumPy that kernels do not have."""
+        return self._wants_driver or not self._decide(self._splitter.is_whole)
+
+    @property
+    def has_code(self):
+        """Whether compiled code can call the function."""
+        return not self._wants_driver and self._decide(self._splitter.has_code)
+
+    def _decide(self, question):
+        """What a question on the body is answered with; of a function that calls itself the rest of the body decides."""
         deciding = _deciding.__dict__.setdefault("functions", [])
         if any(self is function for function in deciding):
-            return False  # the function calls itself; the rest of its body decides
+            return True
         deciding.append(self)
         try:
-            return not self._splitter.is_whole()
+            return question()
         finally:
             deciding.pop()
 
+    def _call_driver(self, *args, **keywords):
+        if self._driver_made is None:
+            from . import _driver
+
+            self._check_interpreted()
+            self._driver_made = _driver.make(self)
+        return self._driver_made(*args, **keywords)
+
+    def _check_interpreted(self):
+        """Says once which statements the interpreter runs; nopython=True refuses them."""
+        reasons = self._splitter.interpreted()
+        if not reasons:
+            return
+        node, reason = reasons[0]
+        source = self._splitter.source
+        self.warn_of_interpreter(node, reason, source.error(node, f"{reason}, which nopython=True does not allow"))
+
+    def warn_of_interpreter(self, node, reason, error):
+        """Warns once of a statement that the interpreter runs. error: what nopython=True raises."""
+        if self._options.get("nopython"):
+            raise error
+        if not self._is_warned:
+            self._is_warned.append(True)
+            source = self._splitter.source
+            warn(*source.place(node), f"{self.py_func.__name__}: {reason}", source.quote(node.lineno))
+
+    # ---- calls ----
+
     def _load(self):
+        if self._signatures:
+            return self._call_overload
         try:
-            return self._make_driver() if self.runs_in_python else super()._load()
+            if self.runs_in_python:
+                return self._call_driver
+            made = self._made_module()
+            shape, defaults = result_shape(made), () if "known" in self.__dict__ else _functions._defaults(self.py_func)
+            loaded = (*self._module(), self._parameters(), defaults, True, False)
         except Error as error:  # its place is in the program, not here
-            raise error.with_traceback(None) from None
+            error = error.with_traceback(None)
+            if self._given or not isinstance(error, (SourceError, _ERRORS["TypingError"], _ERRORS["UnknownNameError"])):
+                raise error from None
+            return functools.partial(self._call_constants, error)
+        if self._is_inner or shape is None and not made.returns_optional:
+            return loaded
+        inner = self._copy()  # the extension knows it as a function that gives a plain tuple
+        inner.__dict__["_is_inner"] = True
+        return functools.partial(_finish, inner, shape, made.returns_optional)
+
+    def _call_constants(self, error, *args, **keywords):
+        """Calls a function that has a meaning for constants and functions as arguments only: for others it has failed."""
+        args = self._bind(args, keywords)
+        if all(shape_of(value, True, True) is None for value in args):
+            raise error
+        return self._call_composed(args, None)
+
+    def _bind(self, args, keywords):
+        import inspect
+
+        bound = inspect.signature(self.py_func).bind(*args, **keywords)
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    def _call_overload(self, *args, **keywords):
+        """Of a function with signatures: the one that fits, whose types arguments and result are converted to."""
+        from . import _signatures
+
+        if keywords or len(args) < self.py_func.__code__.co_argcount:
+            args = self._bind(args, keywords)
+        signature, values = _signatures.choose(self._signatures, args, self.py_func.__name__)
+        overloads = self.__dict__.setdefault("_overloads", {})
+        if signature not in overloads:
+            made = self._copy()
+            made.__dict__.update(_signatures=(), result=_signatures.result_text(signature))
+            overloads[signature] = made
+        return overloads[signature](*values)
+
+    def _call_otherwise(self, args, error):
+        """For the extension, after a failure: functions that return arrays or compute with whole arrays run in Python."""
+        if isinstance(error, _ERRORS["ArgumentError"]) and any(isinstance(value, enum.Enum) for value in args):
+            return self._call_composed(args, None)
+        if self._splitter.node is None or self._wants_driver or not self.is_of_arrays(error):
+            return NotImplemented
+        self.__dict__["_wants_driver"] = True
+        if self._given:  # the caller has the tuples
+            return _AGAIN
+        self._forget()
+        return self(*args)
+
+    @staticmethod
+    def is_of_arrays(error):
+        """Whether a failure of the compiler is about arrays as values."""
+        if isinstance(error, _ERRORS["UnsupportedError"]):
+            return _NO_RESULT in error.message
+        return isinstance(error, _ERRORS["TypingError"]) and bool(_ARRAYS.search(error.message))
+
+    def _call_composed(self, args, _):
+        result = super()._call_composed(args, _)
+        return super()._call_composed(args, _) if result is _AGAIN else result
+
+    def _plain_parameters(self):
+        return _functions._parameters_of(self.py_func)
+
+    def _parameters(self):
+        return self._flat_parameters() if self._given else super()._parameters()
+
+    # ---- code ----
+
+    def _write(self):
+        if not self._given:
+            return super()._write()
+        from .frontend import module as modules
+
+        builder = modules.Builder(self._rules, self.is_typed, True)
+        return builder.finish(self._write_variant(builder))
+
+    @property
+    def signatures(self):
+        """The types of the parameters of each signature that the function was given."""
+        return [tuple(signature.args) for signature in self._signatures]
 
     @property
     def ir(self):
         """The kernel IR that the function became, or its loops."""
         if not self.runs_in_python:
             return self._made_module().plain
-        self._make_driver()
+        from . import _driver
+
+        _driver.make(self)
         return "\n".join(part._made_module().plain for part in self._parts)
-
-    def _make_driver(self):
-        """The function of Python with its loops as calls."""
-        splitter = self._splitter
-        body, function = splitter.split(), self.py_func
-        self._parts = [_ParallelLoop(self, loop) if loop.bounds else _SerialLoop(self, loop) for loop in splitter.loops]
-        names = {id(part.loop): f"__kjit_loop_{i}" for i, part in enumerate(self._parts)}
-        node = splitter.node
-        inner = ast.FunctionDef(
-            name=node.name, args=_bare(node.args), body=_fill(body, names), decorator_list=[], returns=None
-        )
-        around = {**splitter.static.around, **{names[id(p.loop)]: p.run if p.loop.bounds else p for p in self._parts}}
-        arguments = ast.arguments(
-            posonlyargs=[], args=[ast.arg(arg=n) for n in around], kwonlyargs=[], kw_defaults=[], defaults=[]
-        )
-        outer = ast.FunctionDef(
-            name="around",
-            args=arguments,
-            body=[inner, ast.Return(ast.Name(node.name, ast.Load()))],
-            decorator_list=[],
-            returns=None,
-        )
-        ast.copy_location(inner, node)
-        tree = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
-        space = {}
-        exec(compile(tree, function.__code__.co_filename, "exec"), function.__globals__, space)
-        driver = space["around"](**around)
-        driver.__defaults__, driver.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-
-        @functools.wraps(driver)
-        def call(*arguments, **keywords):
-            return _plain(driver(*arguments, **keywords))
-
-        return call
 
     def __repr__(self):
         return f"<kjit.njit {self.py_func.__qualname__}>"
 
 
-def _plain(result):
-    """Scalars of NumPy as numbers of Python, which Numba's functions return; in tuples, too."""
-    if type(result) is tuple:
-        return tuple(map(_plain, result))
-    numpy = sys.modules.get("numpy")
-    is_number = numpy is not None and isinstance(result, (numpy.number, numpy.bool_))
-    return result.item() if is_number else result
-
-
-def _bare(arguments):
-    """Parameters without annotations and defaults, which are the function's."""
-
-    def bare(items):
-        return [ast.copy_location(ast.arg(arg=a.arg), a) for a in items]
-
-    if arguments.vararg or arguments.kwarg:
-        raise TypeError("a function for njit has no *args and no **kwargs")
-    return ast.arguments(
-        posonlyargs=bare(arguments.posonlyargs),
-        args=bare(arguments.args),
-        kwonlyargs=bare(arguments.kwonlyargs),
-        kw_defaults=[None] * len(arguments.kwonlyargs),
-        defaults=[],
-    )
-
-
-def _fill(body, names):
-    """A body whose loops have become calls."""
-    return [_call(s, names[id(s)]) if isinstance(s, parallel.Loop) else _inside(s, names) for s in body] or [ast.Pass()]
-
-
-def _inside(statement, names):
-    for field in ("body", "orelse"):
-        inner = getattr(statement, field, None)
-        if isinstance(inner, list) and inner:
-            setattr(statement, field, _fill(inner, names))
-    return statement
-
-
-def _call(loop, name):
-    values = [ast.Name(n, ast.Load()) for n in ([*loop.reductions] if loop.reductions else []) + loop.inputs]
-    call = ast.Call(ast.Name(name, ast.Load()), [*(loop.bounds or []), *values], [])
-    targets = [ast.Name(n, ast.Store()) for n in loop.outputs]
-    if not targets:
-        statement = ast.Expr(call)
-    else:
-        statement = ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call)
-    for node in ast.walk(statement):
-        if not hasattr(node, "lineno"):
-            ast.copy_location(node, loop.statement)
-    return statement
+def _finish(inner, shape, is_optional, *args, **keywords):
+    """The result of a function that gives (value, whether there is one), or named tuples, as Python has it."""
+    result = inner(*args, **keywords)
+    if is_optional:
+        result, is_there = result
+        if not is_there:
+            return None
+    return result if shape is None else shape.give_names(result)
 
 
 def njit(function=None, **options):
@@ -288,13 +306,18 @@ def njit(function=None, **options):
     and returns numbers and tuples of them; with calls of NumPy that make arrays, those too. Numbers of Python are i64 and
     f64 in it, negative indices count from the end. Options: parallel (loops over kjit.prange run on all cores; sums,
     products, min, max and bit operations of scalars in them are reductions), fastmath, boundscheck, error_model ("python":
-    a division by zero raises; "numpy"), debug, interruptible, inline ("always"); nopython, nogil and cache are what is always so."""
-    if (
-        isinstance(function, (str, list, tuple))
-        or function is not None
-        and not isinstance(function, types.FunctionType)
-    ):
-        raise TypeError("kjit.njit takes a function and no signature: it compiles for the types of each call")
+    a division by zero raises; "numpy"), debug, interruptible, inline ("always"), nopython (True: statements that Python's
+    interpreter runs are refused; without it they are a KjitWarning); nogil and cache are what is always so. A signature or a
+    list of them, `njit("float64(float64[:])")`, converts arguments and results."""
     if function is None:
         return functools.partial(njit, **options)
+    if isinstance(function, Njit):
+        return Njit(function.py_func, options)
+    if not isinstance(function, types.FunctionType):
+        from . import _signatures
+
+        if not _signatures.is_signature(function):
+            raise TypeError(f"kjit.njit takes a function of Python or a signature, not {type(function).__name__}")
+        parsed = _signatures.parse(function)
+        return lambda inner: Njit(inner, options, parsed)
     return Njit(function, options)

@@ -164,3 +164,16 @@ def declaration(name):
 def inner(name):
     """The names of the records that are fields of it."""
     return [kind for _, kind, *_ in describe_named(name)[1] if is_name(kind)]
+
+
+def size_and_alignment(name):
+    """Bytes and alignment of the struct."""
+    dtype = dtype_of(name)
+    return dtype.itemsize, dtype.itemsize if is_date(dtype) else _layout(dtype)[3]
+
+
+def scalar(name, raw):
+    """The record of NumPy that these bytes are."""
+    import numpy
+
+    return numpy.frombuffer(raw, dtype_of(name)).copy()[0]

@@ -11,15 +11,17 @@ _DEEPEST = 4
 
 
 class Shape(tuple):
-    """The shapes of a tuple's items, None for what is no tuple; fields: the names of a named tuple's items, or None."""
+    """The shapes of a tuple's items, None for what is no tuple; fields: the names of a named tuple's items, or None; kind: the
+    class of a named tuple, or None."""
 
-    def __new__(cls, items, fields=None):
+    def __new__(cls, items, fields=None, kind=None):
         made = super().__new__(cls, items)
-        made.fields = fields
+        made.fields, made.kind = fields, kind
         return made
 
     def __eq__(self, other):
-        return isinstance(other, Shape) and self.fields == other.fields and tuple.__eq__(self, other)
+        is_alike = isinstance(other, Shape) and self.fields == other.fields and self.kind is other.kind
+        return is_alike and tuple.__eq__(self, other)
 
     def __ne__(self, other):
         return not self == other
@@ -33,6 +35,16 @@ class Shape(tuple):
 
     def has_fields(self):
         return self.fields is not None or any(item is not None and item.has_fields() for item in self)
+
+    def compose(self, names):
+        """The tuple as text of the kernel IR, whose items have the names that the iterator gives."""
+        items = [next(names) if item is None else item.compose(names) for item in self]
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+    def give_names(self, value):
+        """A tuple that code has returned, as the named tuples that it is made of."""
+        items = [part if item is None else item.give_names(part) for item, part in zip(self, value)]
+        return tuple(items) if self.kind is None else self.kind._make(items)
 
     def names(self, name):
         """What its items are called in messages."""
@@ -57,6 +69,10 @@ class Member:
 
     def type_text(self):
         return "_"
+
+    def compose(self, names):
+        """The value of the member, in a tuple or by itself."""
+        return next(names)
 
     def has_fields(self):
         return True
@@ -100,16 +116,24 @@ class Known:
         return ()
 
 
-def shape_of(value, takes_types=False):
-    """The shape of an argument; None: it is neither a tuple nor a function, nor a type where those are taken."""
+def shape_of(value, takes_types=False, takes_constants=False):
+    """The shape of an argument; None: it is neither a tuple nor a function, nor a type or a constant (a text, an empty tuple) where
+    those are taken."""
     if isinstance(value, enum.Enum) and all(isinstance(m.value, (bool, int, float, complex)) for m in type(value)):
         return Member(type(value))
-    if value is None or isinstance(value, enum.Enum):
+    is_constant = takes_constants and (isinstance(value, str) or type(value) is tuple and not value)
+    if value is None or isinstance(value, enum.Enum) or is_constant:
         return Known(value)
     if not isinstance(value, tuple):
         is_known = callable(value) and (is_function(value) or takes_types and is_type(value))
         return Known(value) if is_known else None
-    return Shape((shape_of(item) if isinstance(item, (tuple, enum.Enum)) else None for item in value), getattr(type(value), "_fields", None))
+    return Shape((shape_of(item) if isinstance(item, (tuple, enum.Enum)) else None for item in value), *named(type(value)))
+
+
+def named(kind):
+    """(the names of the items, the class) of a class of named tuples; of any other class (None, None)."""
+    fields = getattr(kind, "_fields", None)
+    return (fields, kind) if fields is not None and issubclass(kind, tuple) else (None, None)
 
 
 def is_type(value):

@@ -134,11 +134,25 @@ static PyObject *make_tuple(const result_reader *reader, const char *text, const
   return tuple;
 }
 
+/* A record as NumPy has it; kjit._records knows the layout of the struct by its name. */
+static PyObject *make_record(const char *name, const char *bytes, size_t *size, size_t *alignment)
+{
+  PyObject *records = PyImport_ImportModule("kjit._records"), *value = NULL;
+  PyObject *layout = records ? PyObject_CallMethod(records, "size_and_alignment", "s", name) : NULL;
+  if (layout && PyArg_ParseTuple(layout, "nn", (Py_ssize_t *)size, (Py_ssize_t *)alignment))
+    value = !bytes ? Py_NewRef(Py_None)
+                   : PyObject_CallMethod(records, "scalar", "sy#", name, bytes, (Py_ssize_t)*size);
+  Py_XDECREF(layout);
+  Py_XDECREF(records);
+  return value;
+}
+
 /* bytes NULL: None, for the sake of size and alignment. */
 static PyObject *make_result(const result_reader *reader, const char *text, const char *bytes,
                              size_t *size, size_t *alignment)
 {
   if (*text == '(') return make_tuple(reader, text, bytes, size, alignment);
+  if (binding_names_record(text)) return make_record(text, bytes, size, alignment);
   kjit_type type;
   kjit_type_layout layout = { .size_bytes = sizeof layout };
   if (binding_names_date(text)) {
@@ -207,6 +221,61 @@ static PyObject *call_with(function_object *self, PyObject *const *args, Py_ssiz
   return value;
 }
 
+/* ---- what only kjit.njit in Python knows how to hand over ---- */
+
+/* Whether an argument is a tuple, a record, a function, None or a text. */
+static int is_composed(PyObject *const *items, Py_ssize_t count)
+{
+  for (Py_ssize_t i = 0; i < count; i++)
+    if (items[i] == Py_None || PyUnicode_Check(items[i]) || binding_is_composed(items[i])) return 1;
+  return 0;
+}
+
+static PyObject *call_method(function_object *self, const char *method, PyObject *const *items,
+                             Py_ssize_t count, PyObject *error)
+{
+  PyObject *tuple = PyTuple_New(count);
+  for (Py_ssize_t i = 0; tuple && i < count; i++) PyTuple_SetItem(tuple, i, Py_NewRef(items[i]));
+  if (!tuple) return NULL;
+  PyObject *result = PyObject_CallMethod((PyObject *)self, method, "(OO)", tuple, error);
+  Py_DECREF(tuple);
+  return result;
+}
+
+/* Calls the code. kjit.njit may have another way for arguments that the code cannot take, and for
+ * results that it cannot give: its methods _call_composed and _call_otherwise. */
+static PyObject *call_any(function_object *self, PyObject *const *items, Py_ssize_t count)
+{
+  if (count <= MOST && is_composed(items, count) &&
+      PyObject_HasAttrString((PyObject *)self, "_call_composed"))
+    return call_method(self, "_call_composed", items, count, Py_None);
+  PyObject *result = call_with(self, items, count);
+  if (result) return result;
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  int has_other_way = PyObject_HasAttrString((PyObject *)self, "_call_otherwise");
+  if (has_other_way) result = call_method(self, "_call_otherwise", items, count, value);
+  if (!has_other_way || result == Py_NotImplemented) {
+    Py_CLEAR(result);
+    PyErr_Restore(type, value, trace);
+    return NULL;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(trace);
+  return result;
+}
+
+/* _forget(): the next call loads the function again. */
+static PyObject *forget(PyObject *object, PyObject *none)
+{
+  (void)none;
+  ((function_object *)object)->generation = binding_generation - 1;
+  Py_CLEAR(((function_object *)object)->driver);
+  Py_RETURN_NONE;
+}
+
 static PyObject *call_driver(function_object *self, PyObject *args, PyObject *keywords)
 {
   PyObject *driver = Py_NewRef(self->driver), *result = PyObject_Call(driver, args, keywords);
@@ -224,12 +293,12 @@ static PyObject *call_function(PyObject *object, PyObject *args, PyObject *keywo
   Py_ssize_t given = PyTuple_Size(args);
   for (Py_ssize_t i = 0; i < given && i < MOST; i++) items[i] = PyTuple_GetItem(args, i);
   if (given > MOST || (!keywords && given == self->parameters.count))
-    return call_with(self, items, given);
+    return call_any(self, items, given);
   PyObject *arranged = binding_arrange(&self->parameters, items, given, keywords);
   if (!arranged) return NULL;
   Py_ssize_t count = PyTuple_Size(arranged);
   for (Py_ssize_t i = 0; i < count && i < MOST; i++) items[i] = PyTuple_GetItem(arranged, i);
-  PyObject *result = call_with(self, items, count);
+  PyObject *result = call_any(self, items, count);
   Py_DECREF(arranged);
   return result;
 }
@@ -263,7 +332,12 @@ static void free_function(PyObject *object)
   Py_DECREF(type);
 }
 
+static PyMethodDef methods[] = {
+  { "_forget", forget, METH_NOARGS, NULL },
+  { NULL, NULL, 0, NULL },
+};
 static PyType_Slot function_slots[] = {
+  { Py_tp_methods, methods },
   { Py_tp_dealloc, (void *)free_function },
   { Py_tp_traverse, (void *)traverse_function },
   { Py_tp_clear, (void *)clear_function },

@@ -10,7 +10,7 @@ from . import dispatcher as _dispatcher
 from . import driver as _driver
 from . import libdevice as _libdevice
 from . import records as _records
-from . import config, errors, types
+from . import config, cudadrv, errors, types
 from . import streams as _streams
 from . import words as _words
 
@@ -20,7 +20,6 @@ globals().update(_words.FORMS)
 globals().update(_words.PLACES)
 atomic, shared, local, const = _words.atomic, _words.shared, _words.local, _words.const
 fp16, libdevice = _words.fp16, _libdevice.libdevice
-cudadrv = _types.SimpleNamespace(driver=_driver, devices=_devices, devicearray=_arrays)
 devicearray, kernels = _arrays, _types.SimpleNamespace(transpose=_types.SimpleNamespace(transpose=_arrays.transpose))
 implementation = "kjit"
 HAS_NUMBA = False

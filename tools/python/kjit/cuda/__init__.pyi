@@ -5,6 +5,7 @@ from . import arrays as arrays
 from . import cg as cg
 from . import compiling as compiling
 from . import config as config
+from . import cudadrv as cudadrv
 from . import devices as devices
 from . import dispatcher as dispatcher
 from . import driver as driver
@@ -66,7 +67,6 @@ complex128: Any
 complex64: Any
 const: Any
 def cuda_error() -> Any: ...
-cudadrv: Any
 def current_context(devnum: Any = ...) -> Any: ...
 def declare_device(name: Any, sig: Any = ..., link: Any = ..., use_cooperative: Any = ..., abi: Any = ...) -> Any: ...
 def default_stream() -> Any: ...

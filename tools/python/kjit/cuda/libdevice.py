@@ -236,3 +236,5 @@ def _integers():
 
 for _fill in (_directed, _nearest, _to_integers, _floats, _bits, _integers):
     _fill()
+
+globals().update(vars(libdevice))  # for imports: from kjit.cuda.libdevice import fast_sinf

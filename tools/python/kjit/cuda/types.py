@@ -225,7 +225,8 @@ class BaseTuple(Type):
         """As arguments of this type have it."""
         from .._shapes import Shape
 
-        return Shape((k.shape() if isinstance(k, BaseTuple) else None for k in self.types), getattr(self, "fields", None))
+        items = (k.shape() if isinstance(k, BaseTuple) else None for k in self.types)
+        return Shape(items, getattr(self, "fields", None), getattr(self, "instance_class", None))
 
 
 class Tuple(BaseTuple):

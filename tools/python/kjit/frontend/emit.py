@@ -5,9 +5,10 @@ import ast
 from .. import _records, dtypes
 from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
 from . import module as modules
-from . import closures, enums, folding, library, optional, ranges, static, walrus, words
+from . import closures, enums, folding, library, optional, ranges, static, temporaries, walrus, words
 from .expression import BINARY, Expressions
 from .loops import Loops
+from .named import NamedTuples
 from .scope import Scope
 from .versions import split, without_annotations
 
@@ -16,7 +17,7 @@ from .versions import split, without_annotations
 _RULES = ("numba", "wrap", "fastmath", "strict")
 
 
-class Emitter(Loops, Expressions):
+class Emitter(Loops, NamedTuples, Expressions):
     """One function. avoid: names that its variables must not have."""
 
     def __init__(self, builder, python, source, node, avoid, is_typed=False, thing=None, shapes=None):
@@ -25,6 +26,7 @@ class Emitter(Loops, Expressions):
         self.avoid, self.used, self.renamed, self.lines, self.temporaries = avoid, set(), {}, [], 0
         self.kind = self.result = None  # the type of the result, where who calls it says so
         self.shapes = dict(shapes or {})  # of names that are tuples
+        self.returned = []  # the shapes of tuples that are returned, or None of other values
         self.values = {}  # of names that are assigned once: what
         self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
         self.lifted, self.kept = [], set()  # lines of the funcs that expressions became, and names of parts of these
@@ -273,6 +275,7 @@ class Emitter(Loops, Expressions):
             advice = "write to an array, or make it a device function"
             raise self.error(statement, f"{numba}a kernel returns nothing: {advice}", SourceTypeError)
         else:
+            self.returned.append(self.shape_of_result(statement.value))
             self.put(depth, place, "return ", self.expression(statement.value))
 
     def do_Expr(self, statement, depth):
@@ -510,6 +513,8 @@ class Emitter(Loops, Expressions):
         call = statement.value
         if not isinstance(call, ast.Call):
             return False
+        if self.builder.makes_arrays and self.numpy_array(statement, depth):
+            return True
         word = self.static_value(call.func)
         if isinstance(word, words.ArrayForm):
             call, word = self.plain_array_call(call, word), words.ARRAYS[word.word]
@@ -544,6 +549,33 @@ class Emitter(Loops, Expressions):
         if align is not None:
             parts += [" @align(", *self.expression(align), ")"]
         self.put(depth, parts)
+        return True
+
+    def numpy_array(self, statement, depth):
+        """tile = np.zeros(3): an array of the thread, of constant size. Whether the statement is one."""
+        made = temporaries.made_by(statement, self.static, self.error)
+        if made is None:
+            return False
+        if not temporaries.is_constant(made, self.static):
+            raise self.error(
+                statement,
+                f"the size of `{made.name}` is no constant: a function that loops call makes arrays of constant size; make the "
+                "array outside, and hand it over",
+            )
+        if self.scope.stores[made.name] > 1 or made.name not in self.scope.declare.get(id(statement), ()):
+            raise self.error(statement, f"`{made.name}` is an array of the function's own, which is assigned once")
+        dtype = self.numpy_dtype(float if made.dtype is None else self.static_value(made.dtype))
+        if isinstance(dtype, (bool, int, float)):
+            dtype = type(dtype)
+        shape = self.static_value(made.shape)
+        kind = {bool: "bool", int: "i64", float: "f64", complex: "c128"}.get(dtype) or self.type_text(dtype, statement)
+        extents = ", ".join(map(str, shape if isinstance(shape, tuple) else (shape,)))
+        name = self.local(made.name)
+        self.put(depth, [self.source.place(statement)], f"local {name}: {kind}[{extents}]")
+        if made.fill is not None:
+            symbol = self.builder.function(temporaries.FILL)
+            self.used.add(symbol)
+            self.put(depth, f"{symbol}({name}, ", self.expression(made.fill), ")")
         return True
 
     def plain_array_call(self, call, form):

@@ -212,6 +212,8 @@ class Expressions(Forms):
         if isinstance(node, ast.Name):
             kind = self.enums.get(node.id)
             return Member(kind) if kind is not None else self.shapes.get(node.id)
+        if isinstance(node, ast.Call):
+            return self.shape_of_call(node)
         if not isinstance(node, (ast.Attribute, ast.Subscript)):
             return None
         shape = self.shape_of(node.value)
@@ -282,6 +284,10 @@ class Expressions(Forms):
         if folded is not static.UNKNOWN:
             return self.expression(ast.copy_location(ast.Constant(folded), node))
         operator = BINARY.get(type(node.op))
+        if not operator and self.is_typed:
+            symbol = self.builder.function(library.DOT)
+            self.used.add(symbol)
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.left), ", ", *self.expression(node.right), ")"]
         if not operator:
             raise self.error(node, "a kernel has no matrix product of arrays: write the loops")
         place = self.source.operator_place(node.left, node.right, operator)
@@ -342,6 +348,8 @@ class Expressions(Forms):
         own = self.call_of_python(node, thing)
         if own is not None:
             return own
+        if self.named_class(node):
+            return self.named_tuple(node, thing)
         if self.is_typed:
             filled = library.fill_of(thing, len(node.args))
             if filled:

@@ -357,6 +357,18 @@ _REDUCTIONS = {
         "  if not is_array(a) { return a != dtype(a)(0) ? 1i64 : 0i64 }\n  var n = 0i64\n  for at in range(a.shape) { if a[at] != dtype(a)(0) { n += 1 } }\n  return n"
     ),
 }
+# np.dot and `@` of two arrays of one dimension.
+DOT = words.Text(
+    "array_dot",
+    """
+func array_dot(a, b) @numba {
+  assert len(a) == len(b), "the arrays of a product differ in length"
+  var s = zero(dtype(a[0] * b[0]))
+  for at in range(len(a)) { s += a[at] * b[at] }
+  return s
+}""",
+)
+_PRODUCTS = {"dot": DOT, "inner": DOT}
 _REDUCTIONS["amin"], _REDUCTIONS["amax"] = _REDUCTIONS["min"], _REDUCTIONS["max"]
 METHODS = {name: _REDUCTIONS[name] for name in ("sum", "prod", "min", "max", "mean", "var", "std", "all", "any")}
 
@@ -375,4 +387,6 @@ def instead(thing, count):
         return ufuncs.text_of(thing) or thing
     if count == 1 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _REDUCTIONS:
         return _REDUCTIONS[thing.__name__]
+    if count == 2 and getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) in _PRODUCTS:
+        return _PRODUCTS[thing.__name__]
     return _TABLE.get((id(thing), count)) or _TABLE.get((id(thing), None)) or thing

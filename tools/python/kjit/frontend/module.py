@@ -20,9 +20,10 @@ class Made:
     with line directives; plain: without; sources: those that directives name; arrays: name -> constant array; lines: for
     each line of the plain text the place (file, line, column) of Python that it comes from, or None."""
 
-    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False, returns_optional=False):
+    def __init__(self, name, title, text, plain, sources, arrays, lines, kept=(), has_grid_group=False, returns_optional=False, returned=()):
         self.returns_optional = returns_optional  # whether the func gives (value, whether there is one)
         self.kept, self.has_grid_group = kept, has_grid_group  # what the text refers to
+        self.returned = returned  # see Builder.returned, of the function
         self.name, self.title, self.text, self.plain = name, title, text, plain
         self.sources, self.arrays, self.lines = sources, arrays, lines
 
@@ -39,13 +40,14 @@ def printable(text):
 class Builder:
     """symbols: id(function) -> its name in the module; pending: functions that are not written yet; arrays: name ->
     constant array. rules: attributes of all functions that have no decorator of kjit's; is_typed: whether numbers of
-    Python are i64 and f64 in those, as Numba has it."""
+    Python are i64 and f64 in those, as Numba has it; makes_arrays: whether np.zeros and the like make arrays of a thread."""
 
-    def __init__(self, rules="", is_typed=False):
-        self.rules, self.is_typed = rules, is_typed
+    def __init__(self, rules="", is_typed=False, makes_arrays=False):
+        self.rules, self.is_typed, self.makes_arrays = rules, is_typed, makes_arrays
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
         self.records, self.optional, self.nodes, self.results = set(), {}, {}, {}
+        self.returned = {}  # name of a function -> the shapes of tuples that it returns, None of other values
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
         # Of each function in the module, by its name there: the functions of Python that led to it, and itself.
         self.chains, self.writing = {}, None
@@ -208,6 +210,7 @@ class Builder:
                 break
             avoid |= clash
         self.lines += lines
+        self.returned[name] = emitter.returned
         self.sources[source.file] = source
 
     def finish(self, name):
@@ -241,6 +244,7 @@ class Builder:
             self.kept,
             self.has_grid_group,
             self.results.get(name, False),
+            self.returned.get(name, ()),
         )
 
 

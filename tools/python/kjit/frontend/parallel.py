@@ -6,52 +6,38 @@ loop over prange, a func for any other. Loops that hold such loops, and what is 
 import ast
 
 from . import source as sources
-from . import static, ufuncs, words
+from . import loop_kernels, static, words
+from .reductions import Reductions
 from .scope import COMPOUND, Scope, blocks
-
-# Reductions: operator of `acc += e` -> (operator that joins the parts, what each part begins with; None: what acc is).
-_AUGMENTED = {
-    ast.Add: ("add", 0),
-    ast.Sub: ("add", 0),
-    ast.Mult: ("multiply", 1),
-    ast.Div: ("multiply", 1),
-    ast.BitOr: ("bitwise_or", None),
-    ast.BitAnd: ("bitwise_and", None),
-    ast.BitXor: ("bitwise_xor", 0),
-}
-_LEFT_ONLY = (ast.Sub, ast.Div)  # acc = e - acc is none
-# Python's min and max ignore a NaN that is compared with a number, NumPy's minimum and maximum keep it.
-_CHOICES = {
-    "min": ("fmin", None),
-    "max": ("fmax", None),
-    "minimum": ("minimum", None),
-    "maximum": ("maximum", None),
-}
-
+from .temporaries import Temporaries
+from .whole_arrays import WholeArrays
 
 class Loop:
-    """A loop of its own. node: the function that it became; inputs: names whose values it takes; outputs: those that it
-    gives; reductions: of a loop over prange, name -> (operator, begin)."""
+    """A loop of its own. node: the function that it became; inputs: names whose values it takes; outputs: those that it gives;
+    parts: of a loop over prange, what its kernel is made of; bounds: its start, stop and step; temporaries: the arrays that it makes."""
 
-    def __init__(self, statement, node, inputs, outputs, reductions=None, bounds=None):
+    def __init__(self, statement, node, inputs, outputs, parts=None, bounds=None, temporaries=()):
         self.statement, self.node, self.inputs, self.outputs = statement, node, inputs, outputs
-        self.reductions, self.bounds = reductions, bounds
+        self.parts, self.bounds, self.temporaries = parts, bounds, list(temporaries)
 
 
-class Splitter:
-    def __init__(self, function, is_parallel):
+class Splitter(WholeArrays, Reductions, Temporaries):
+    def __init__(self, function, is_parallel, known=None):
+        """known: the values of parameters that are constants."""
         self.function, self.is_parallel = function, is_parallel
         self.source = sources.of(function)
         self.node = sources.find(function, self.source)
-        self.loops = []
+        self.loops, self._chosen = [], []
         if not isinstance(self.node, ast.FunctionDef):
             self.node = None  # a lambda has no statements
             return
         arguments = self.node.args
-        self.parameters = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
+        others = [a for a in (arguments.vararg, arguments.kwarg) if a]
+        self.parameters = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *others]]
         self.scope = Scope(self.node.body, self.parameters)
         self.locals = self.scope.names | set(self.parameters)
-        self.static = static.Names(function, self.locals)
+        around = {name: value for name, value in (known or {}).items() if name not in self.scope.stores}
+        self.static = static.Names(function, self.locals - set(around), around, True)
 
     # ---- what is what ----
 
@@ -65,23 +51,31 @@ class Splitter:
 
     def needs_python(self, node):
         """Whether there is a loop over prange in it, or a call of NumPy's or of an array that no kernel has."""
+        is_loop = isinstance(node, (ast.For, ast.While))
+        made = {id(t.statement.value) for t in self.temporaries(node)} if is_loop else ()
         for inner in ast.walk(node):
             if self.is_prange(inner):
                 return True
-            if not isinstance(inner, ast.Call):
-                continue
-            thing = self.static.value(inner.func)
-            if thing is static.UNKNOWN:
-                if isinstance(inner.func, ast.Attribute) and inner.func.attr != "dtype":
-                    return True
-            elif getattr(thing, "runs_in_python", False):
+            if isinstance(inner, ast.Call) and id(inner) not in made and self.calls_python(inner, is_loop):
                 return True
-            elif not isinstance(thing, type) and words.builtin_name(thing) is None and ufuncs.text_of(thing) is None and _is_of_numpy(thing):
+            if not is_loop and isinstance(getattr(inner, "op", None), ast.MatMult):
                 return True
         return False
 
     def is_whole(self):
-        return self.node is None or not any(self.needs_python(s) for s in self.node.body)
+        return self.node is None or not any(self.needs_python(s) or self.makes_arrays(s) for s in self.node.body)
+
+    def has_code(self):
+        """Whether compiled code can call the function: it is compiled whole but for arrays of constant size that it makes for itself."""
+        if self.node is None:
+            return True
+        own = self.own_arrays()
+        for inner in ast.walk(self.node):
+            if self.is_prange(inner) or isinstance(getattr(inner, "op", None), ast.MatMult):
+                return False
+            if isinstance(inner, ast.Call) and id(inner) not in own and self.calls_python(inner, True):
+                return False
+        return True
 
     # ---- splitting ----
 
@@ -132,6 +126,7 @@ class Splitter:
                     raise self.source.error(statement.orelse[0], "a loop here has no else")
                 result.append(copied)
             else:
+                self.refuse_displays(statement)
                 result.append(statement)
         return result
 
@@ -170,17 +165,22 @@ class Splitter:
         )
         mentioned = sorted(self.scope.mentions[id(statement)] & self.locals)
         stored = _stores(statement)
+        made = self.temporaries(statement, True)
         outputs = [n for n in mentioned if n in stored and self.scope.first(behind, n) == "read"]
         inputs = [
-            n for n in mentioned if self._loads(statement, n) or n in outputs and self._is_set_before(statement, n)
+            n for n in mentioned if self._loads(statement, n) or n in outputs and self.is_set_before(statement, n)
         ]
+        pools = [self._fresh(f"pool_{i}") for i in range(len(made))]
         body = [statement]
+        if made:
+            body = loop_kernels.serial_body(statement, {id(t.statement): (pool, t.fill) for t, pool in zip(made, pools)})
         if outputs:
             values = [ast.Name(n, ast.Load()) for n in outputs]
-            body.append(ast.Return(values[0] if len(values) == 1 else ast.Tuple(values, ast.Load())))
-        return self._keep(Loop(statement, self._function(statement, "loop", inputs, body), inputs, outputs))
+            body = [*body, ast.Return(values[0] if len(values) == 1 else ast.Tuple(values, ast.Load()))]
+        node = self._function(statement, "loop", [*pools, *inputs], body)
+        return self._keep(Loop(statement, node, inputs, outputs, temporaries=made))
 
-    def _is_set_before(self, statement, name):
+    def is_set_before(self, statement, name):
         """Whether the name may have a value before: then it keeps that where the loop assigns nothing."""
         inside = {id(n) for n in ast.walk(statement)}
         return name in self.parameters or any(
@@ -204,161 +204,41 @@ class Splitter:
         self._forbid(statement, (ast.Return,), leaves)
         self._forbid(statement, (ast.Break,), leaves)
         stored = set().union(*(_stores(s) for s in statement.body)) - {target.id}
-        reductions, private = {}, {target.id}
+        parts = loop_kernels.Parts(statement, target.id, [], self._fresh)
         for name in sorted(stored):
-            found = self._reduction(statement, name)
+            found = self.reduction(statement, name)
             if found:
-                reductions[name] = found
-            else:
-                self._check_private(statement, name)
-                private.add(name)
-        for name in sorted(private):
+                parts.reductions[name] = found
+            elif self.check_private(statement, name):
+                parts.checked.append(name)
+        for name in sorted((stored | {target.id}) - set(parts.reductions)):
             if self.scope.first(behind, name) == "read":
-                raise self.source.error(
-                    statement,
-                    f"`{name}` is used behind the loop over prange, each of whose iterations has its own: only what is "
-                    "summed up (+=, *=, min, max and their kin) is there behind it",
-                )
+                if name == target.id:
+                    parts.lasts[name] = False
+                    continue
+                self.check_last(statement, name, name in parts.checked)
+                is_always = self.scope.first(statement.body, name) == "assigned"
+                parts.lasts[name] = not is_always or any(isinstance(n, ast.Continue) for n in ast.walk(statement))
         mentioned = sorted(set().union(*(self.scope.mentions[id(s)] for s in statement.body)) & self.locals)
-        inputs = [n for n in mentioned if n not in private and n not in reductions]
+        private = (stored | {target.id}) - set(parts.reductions)
+        parts.inputs = inputs = [n for n in mentioned if n not in private and n not in parts.reductions]
+        parts.temporaries = self.temporaries(statement, True)
+        parts.finish()
         bounds = call.args if len(call.args) > 1 else [ast.copy_location(ast.Constant(0), call), call.args[0]]
-        node = self._kernel(statement, target, inputs, reductions)
-        return self._keep(
-            Loop(
-                statement,
-                node,
-                inputs,
-                list(reductions),
-                reductions,
-                [*bounds, *[ast.copy_location(ast.Constant(1), call)][len(bounds) - 2 :]],
-            )
-        )
+        bounds = [*bounds, *[ast.copy_location(ast.Constant(1), call)][len(bounds) - 2 :]]
+        outputs = [*parts.reductions, *parts.lasts]
+        loop = Loop(statement, None, inputs, outputs, parts, bounds, parts.temporaries)
+        loop.node = self.kernel_node(loop, ())
+        return self._keep(loop)
 
-    def _check_private(self, statement, name):
-        if self.scope.first(statement.body, name) == "read":
-            raise self.source.error(
-                statement,
-                f"`{name}` goes from one iteration of prange to the next, which run at once: only sums, products, min, "
-                "max and bit operations do (`acc += x`), which the loop does nothing else with",
-            )
-
-    def _reduction(self, statement, name):
-        """(operator, begin) if all that the loop does with a name is to sum something up in it."""
-        found, names = set(), 0
-        for inner in [n for s in statement.body for n in ast.walk(s)]:
-            if isinstance(inner, ast.Name) and inner.id == name:
-                names += 1
-            if isinstance(inner, ast.AugAssign) and isinstance(inner.target, ast.Name) and inner.target.id == name:
-                found.add((_AUGMENTED.get(type(inner.op)), 1, id(inner)))
-            elif (
-                isinstance(inner, ast.Assign)
-                and len(inner.targets) == 1
-                and isinstance(inner.targets[0], ast.Name)
-                and inner.targets[0].id == name
-            ):
-                found.add((self._assigned_reduction(inner.value, name), 2, id(inner)))
-        kinds = {kind for kind, _, _ in found}
-        if len(kinds) != 1 or None in kinds or sum(count for _, count, _ in found) != names:
-            return None
-        return kinds.pop()
-
-    def _assigned_reduction(self, value, name):
-        def is_it(node):
-            return isinstance(node, ast.Name) and node.id == name
-
-        if isinstance(value, ast.BinOp) and (
-            is_it(value.left) or is_it(value.right) and not isinstance(value.op, _LEFT_ONLY)
-        ):
-            return _AUGMENTED.get(type(value.op))
-        if isinstance(value, ast.Call) and len(value.args) == 2 and not value.keywords and any(map(is_it, value.args)):
-            thing = self.static.value(value.func)
-            if ufuncs.is_ufunc(thing):
-                return _CHOICES.get(thing.__name__)
-            return _CHOICES.get(None if thing is static.UNKNOWN else words.builtin_name(thing))
-        return None
+    def kernel_node(self, loop, arrays):
+        """The kernel that a loop over prange becomes. arrays: its reductions that are arrays."""
+        return self._function(loop.statement, "prange", *loop.parts.parameters_and_body(arrays))
 
     def _fresh(self, name):
         while name in self.locals or name in self.function.__globals__:
             name += "_"
         return name
-
-    def _kernel(self, statement, target, inputs, reductions):
-        """Without reductions each iteration is one of a grid_range; with them the grid_range is over parts of the loop, each
-        of which sums up one after the other, so that the result does not depend on how many threads there are."""
-        count, start, step, at = (self._fresh(n) for n in ("count", "start", "step", "at"))
-
-        def load(name):
-            return ast.Name(name, ast.Load())
-
-        def binary(left, kind, right):
-            return ast.BinOp(left, kind(), right)
-
-        place = binary(load(start), ast.Add, binary(load(at), ast.Mult, load(step)))
-        body = [ast.Assign([ast.Name(target.id, ast.Store())], place), *statement.body]
-        grid = ast.Constant(words.LOOPS["grid_range"])
-        if not reductions:
-            loop = ast.For(
-                target=ast.Name(at, ast.Store()), iter=ast.Call(grid, [load(count)], []), body=body, orelse=[]
-            )
-            return self._function(statement, "prange", [count, start, step, *inputs], [loop])
-        raw, kinds, parts, part = (self._fresh(n) for n in ("raw", "kinds", "parts", "part"))
-        first = {name: self._fresh(name + "_first") for name in reductions}
-
-        def bound(extra):
-            number = binary(load(part), ast.Add, ast.Constant(1)) if extra else load(part)
-            return binary(binary(number, ast.Mult, load(count)), ast.FloorDiv, load(parts))
-
-        inner = ast.For(
-            target=ast.Name(at, ast.Store()),
-            iter=ast.Call(ast.Constant(range), [bound(0), bound(1)], []),
-            body=body,
-            orelse=[],
-        )
-        begin = [ast.Assign([ast.Name(n, ast.Store())], load(first[n])) for n in reductions]
-        keep = [
-            ast.Expr(
-                ast.Call(
-                    ast.Constant(KEEP),
-                    [load(raw), load(kinds), load(part), ast.Constant(i), ast.Constant(len(reductions)), load(n)],
-                    [],
-                )
-            )
-            for i, n in enumerate(reductions)
-        ]
-        outer = ast.For(
-            target=ast.Name(part, ast.Store()),
-            iter=ast.Call(grid, [load(parts)], []),
-            body=[*begin, inner, *keep],
-            orelse=[],
-        )
-        return self._function(
-            statement, "prange", [raw, kinds, parts, count, start, step, *first.values(), *inputs], [outer]
-        )
-
-
-# Keeps a part's sum in bytes, and its type as a number: its class as DLPack numbers it times 256, and its bits.
-KEEP = words.Text(
-    "keep_part",
-    """
-func keep_part(raw, kinds, part, i, n, value) {
-  bitcast(dtype(value)*, pointer(raw[(part * n + i) * 16]))[0] = value
-  if part == 0 {
-    if dtype(value) == bool { kinds[i] = 6 * 256 + 8 }
-    else if dtype(value) == bf16 { kinds[i] = 4 * 256 + 16 }
-    else if is_float(dtype(value)) { kinds[i] = 2 * 256 + 8 * sizeof(dtype(value)) }
-    else if is_complex(dtype(value)) { kinds[i] = 5 * 256 + 8 * sizeof(dtype(value)) }
-    else if is_signed(dtype(value)) { kinds[i] = 8 * sizeof(dtype(value)) }
-    else { kinds[i] = 256 + 8 * sizeof(dtype(value)) }
-  }
-}""",
-)
-
-
-def _is_of_numpy(thing):
-    return (
-        str(getattr(thing, "__module__", None) or type(thing).__module__).split(".")[0] == "numpy"
-        or type(thing).__name__ == "ufunc"
-    )
 
 
 def _stores(statement):

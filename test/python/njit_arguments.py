@@ -1,0 +1,246 @@
+# RUN: %kjit-python %s
+"""Arguments and results of njit functions that are no numbers and no arrays, beside the same functions in Python."""
+import collections
+import enum
+import warnings
+
+import kjit
+import numpy as np
+from kjit import njit, prange
+
+warnings.simplefilter("ignore", kjit.KjitWarning)  # njit_options.py is about the warning
+random = np.random.default_rng()
+Point = collections.namedtuple("Point", "x y")
+x = random.standard_normal(7)
+m = random.standard_normal((3, 4))
+records = np.zeros(4, [("mass", "f8"), ("count", "i4")])
+records["mass"], records["count"] = random.standard_normal(4), random.integers(0, 9, 4)
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 5
+
+
+def same(a, b):
+    if isinstance(b, tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(b, np.ndarray) and b.dtype.kind == "f":
+        return np.allclose(a, b, rtol=1e-12) and a.dtype == b.dtype
+    if isinstance(b, (np.ndarray, np.void)):
+        return np.array_equal(a, b) and a.dtype == b.dtype
+    return type(a) is type(b.item() if isinstance(b, np.generic) else b) and a == b
+
+
+def check(function, *arguments, **options):
+    """The compiled function gives what Python does, and leaves the same in arrays and records."""
+    mine, others = ([a.copy() if isinstance(a, (np.ndarray, np.void)) else a for a in arguments] for _ in range(2))
+    compiled = njit(**options)(function)
+    for _ in range(2):
+        expected, result = function(*others), compiled(*mine)
+        assert same(result, expected), (function.__name__, result, expected)
+        assert all(same(a, b) for a, b in zip(mine, others) if isinstance(b, (np.ndarray, np.void)))
+    return compiled
+
+
+def nested(t):
+    return t[0][1] + t[1] + len(t)
+
+
+def fields(p):
+    return p.x + p.y, p
+
+
+def renamed(p, scale):
+    q = Point(p.y * scale, p.x)
+    return q, Point(x=1, y=Point(q.x, True))
+
+
+def summed(t):
+    s = 0.0
+    for v in t:
+        s += v
+    return s
+
+
+check(nested, (x, 2.5))
+check(nested, ((1, 2), 3))
+check(fields, Point(1, 2.5))
+check(renamed, Point(1, 2.5), 3)
+check(summed, (1.0, 2.5, -4.0))
+
+
+def optional(a, b=None):
+    if b is None:
+        return a
+    return a + b
+
+
+def replaced(a, b=None):
+    if b is None:
+        b = 0.5
+    return a * b
+
+
+def several(a, b=None, c=None):
+    if a is not None and (b is None or c is None):
+        return a[0]
+    if b is not None:
+        return a[0] + b[1] + c
+    return 1.0
+
+
+check(optional, 3)
+check(optional, 3, 4.5)
+check(replaced, 3.0)
+check(replaced, 3.0, 2.5)
+check(several, x)
+check(several, x, x, 2)
+check(several, x, None, 2)
+assert njit(optional)(None) is None
+
+
+def chosen(a, how="mean"):
+    if how == "mean":
+        return a.sum() / len(a)
+    elif how == "first":
+        return a[0]
+    return -1.0
+
+
+for how in ("first", "other"):
+    check(chosen, x, how)
+np.testing.assert_allclose(njit(chosen)(x), x.mean(), rtol=1e-12)
+
+
+@njit
+def square(v):
+    return v * v
+
+
+@njit
+def halved(v):
+    return v / 2
+
+
+def applied(f, a, g=None):
+    s = 0.0
+    for v in a:
+        s += f(v) if g is None else g(f(v))
+    return s
+
+
+compiled = njit(applied)
+for f in (square, halved, abs):
+    for g in (None, square):
+        plain = [getattr(h, "py_func", h) for h in (f, g)]
+        np.testing.assert_allclose(compiled(f, x, g), applied(plain[0], x, plain[1]), rtol=1e-12)
+
+
+def named(color):
+    return color is Color.RED, color.value
+
+
+assert njit(named)(Color.BLUE) == (False, 5) and njit(named)(Color.RED) == (True, 1)
+
+
+def moved(r, by):
+    r["mass"] += by
+    r["count"] = 7
+    return r["mass"]
+
+
+def whole(r):
+    return r
+
+
+def element(a):
+    return a[2]
+
+
+check(moved, records[1], 2.5)
+check(whole, records[1])
+check(element, records)
+in_place = records.copy()
+njit(moved)(in_place[3], 1.0)
+assert in_place[3]["count"] == 7 and in_place[3]["mass"] == records[3]["mass"] + 1
+
+
+# Arrays as results: views, what NumPy makes, and expressions, which are computed in one pass.
+def views(a):
+    return a[1:], a.T, a[0, ::2], a.shape
+
+
+def made(p, n):
+    out = np.zeros(n)
+    for i in range(n):
+        out[i] = p.x * i + p.y[i]
+    return out, Point(out[1:] * 2, n)
+
+
+def expression(a, t):
+    return a * 2 + t[0] - np.sqrt(np.abs(t[1])) * a[0]
+
+
+def looped(a, n):
+    for _ in range(n):
+        a = a * 0.5 + 1
+    return a
+
+
+check(views, m)
+check(made, Point(2, x), 5)
+check(expression, x, (1, x))
+check(looped, x, 3)
+
+
+def spread(out, f, p, how="add"):
+    for i in prange(len(out)):
+        if how == "add":
+            out[i] = f(out[i]) + p[0][i]
+        else:
+            out[i] = p[1] * i
+    return out
+
+
+for how in ("add", "other"):
+    mine, others = x.copy(), x.copy()
+    plain = spread(others, square.py_func, (x, 2.5), how)
+    np.testing.assert_allclose(njit(parallel=True)(spread)(mine, square, (x, 2.5), how), plain, rtol=1e-9, atol=1e-12)
+
+
+def counted(first, *rest):
+    s = first
+    for v in rest:
+        s += v
+    return s, len(rest)
+
+
+check(counted, 1.0)
+check(counted, 1.0, 2, 3.5)
+
+for value in (True, np.bool_(False), np.int8(-3), np.uint16(3), np.uint64(2**63), np.float32(0.25), 1j, 2**63 - 1, np.complex64(2j)):
+    result = njit(lambda v: (v, v == v))(value)
+    assert result == (value, True) and type(result[0]) is type(np.asarray(value).item()), (value, result)
+
+
+def refused(text, function, *arguments):
+    try:
+        njit(function)(*arguments)
+    except (kjit.Error, TypeError) as error:
+        assert text in str(error), (text, error)
+        return
+    raise AssertionError(text)
+
+
+def lists(n):
+    values = [1, 2]
+    return np.zeros(n), values[0]
+
+
+refused("list", element, [1, 2, 3])
+refused("dict", element, {2: 1})
+refused("datetime64", element, np.datetime64("2020-01-01"))
+refused("lists", lists, 3)
+refused("takes the items x, y", lambda a: Point(a), 1)
+refused("a function or a type among the items", lambda t: t[0](2), (square, 1))

@@ -1,0 +1,141 @@
+# RUN: %kjit-python %s
+"""What njit's options and signatures mean, and the warning about what Python's interpreter runs."""
+import warnings
+
+import kjit
+import numpy as np
+from kjit import boolean, float32, float64, int32, int64, njit, prange, types, void
+
+x = np.random.default_rng().standard_normal(50)
+
+
+def fails(kind, text, call, *arguments, **options):
+    try:
+        call(*arguments, **options)
+    except kind as error:
+        assert text in str(error), (text, error)
+        return error
+    raise AssertionError(text)
+
+
+# ---- signatures: arguments and results are converted ----
+
+
+def same(a):
+    return a
+
+
+for signature, given, expected in (
+    ("int64(int64)", 2.5, 2),
+    ("int32(int32)", 2**40 + 1, 1),
+    ("float32(float64)", 0.1, float(np.float32(0.1))),
+    (float64(int64), True, 1.0),
+    (float64(float64), 3, 3.0),
+    (boolean(boolean), 5, True),
+    ("(int64,)", 3, 3),
+    ((float32,), 0.1, float(np.float32(0.1))),
+    (["int64(int64)", "float64(float64)"], 5, 5),
+    ([int64(int64), float64(float64)], 5.5, 5.5),
+    ([int32(int32), float64(float64)], 5, 5.0),
+):
+    result = njit(signature)(same)(given)
+    assert result == expected and type(result) is type(expected), (signature, given, result)
+first = njit(["float64(float64[:])", "float64(UniTuple(float64, 2))"], nogil=True)(lambda a: a[0])
+assert first(x) == x[0] and first(x[::2]) == x[0] and first((1, 2)) == 1.0
+assert first.signatures == [(float64[:],), (types.UniTuple(float64, 2),)] and first.py_func(x) == x[0]
+fails(TypeError, "No matching definition", first, x.astype(np.float32))
+fails(TypeError, "No matching definition", njit("float64(float64[::1])")(lambda a: a[0]), x[::2])
+fails(TypeError, "No matching definition", njit("int64(int64)")(same), 1j)
+fails(TypeError, "Ambiguous", njit(["int32(int32)", "int16(int16)"])(same), 5)
+fails(OverflowError, "negative", njit("uint8(uint8)")(same), -1)
+fails(TypeError, "signature", njit, 3)
+fails(TypeError, "no signature", njit, "float65(float64)")
+
+
+@njit(void(float64[:], int64), parallel=True)
+def scaled(a, n):
+    for i in prange(len(a)):
+        a[i] = a[i] * n
+
+
+changed = x.copy()
+assert scaled(changed, 2.75) is None and np.array_equal(changed, x * 2)
+
+# ---- options ----
+
+
+@njit(parallel={"prange": True}, nogil=True, cache=True, fastmath={"nnan", "contract"}, inline="never", boundscheck=True)
+def many(a):
+    s = 0.0
+    for i in prange(len(a)):
+        s += a[i]
+    return s + a[49]
+
+
+np.testing.assert_allclose(many(x), x.sum() + x[49], rtol=1e-12)
+fails(IndexError, "49", many, x[:5].copy())
+assert "@fastmath" in njit(fastmath=True)(same).ir and "@fastmath" not in njit(fastmath={"nnan"})(same).ir
+assert "@inline" in njit(inline="always")(same).ir
+for options, text in (
+    ({"forceobj": True}, "object mode"),
+    ({"locals": {"a": float32}}, "conversions"),
+    ({"speed": 3}, "no option"),
+    ({"fastmath": {"quick"}}, "no flag"),
+    ({"inline": "often"}, "inline"),
+    ({"error_model": "c"}, "error_model"),
+):
+    fails((TypeError, ValueError), text, lambda options=options: njit(**options)(same))
+
+
+# ---- what the interpreter runs ----
+
+
+def whole_arrays(a):
+    out = np.zeros_like(a)
+    for i in range(len(a)):
+        row = np.ones(3)
+        row[1] = a[i]
+        out[i] = row.sum()
+    return out * 2 + np.sum(a), np.cumsum(a)
+
+
+def solves(a):
+    return np.linalg.norm(a)
+
+
+def loops(a):
+    s = 0.0
+    for i in range(3):
+        s += np.linalg.norm(a) * i
+    return s
+
+
+def repeats(a):
+    for _ in range(3):
+        a = a * 0.5
+    return a
+
+
+def warned(function, *arguments, **options):
+    """The texts of what is warned of in three calls, and the result."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compiled = njit(**options)(function)
+        results = [compiled(*arguments) for _ in range(3)]
+    return [w for w in caught if issubclass(w.category, kjit.KjitWarning)], results[-1]
+
+
+seen, result = warned(whole_arrays, x, nopython=True)
+assert not seen and np.allclose(result[0], whole_arrays(x)[0]) and njit(whole_arrays).runs_in_python
+assert not njit(same).runs_in_python
+for function, text, line in (
+    (solves, "interpreter calls `np.linalg.norm`", 1),
+    (loops, "runs this loop, which calls `np.linalg.norm`", 2),
+    (repeats, "interpreter runs this loop", 1),
+):
+    seen, result = warned(function, x)
+    assert len(seen) == 1 and text in str(seen[0].message), (function, seen)
+    assert seen[0].filename == __file__ and seen[0].lineno == function.__code__.co_firstlineno + line, seen[0]
+    np.testing.assert_allclose(result, function(x), rtol=1e-12)
+    error = fails(kjit.Error, "", njit(nopython=True)(function), x)
+    assert error.file == __file__ and function.__code__.co_firstlineno < error.line

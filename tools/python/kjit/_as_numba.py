@@ -1,0 +1,233 @@
+"""kjit in the place of numba and numba.cuda, for programs and libraries that import numba themselves."""
+
+import importlib
+import sys
+import types
+
+_VERSION = "0.61.2+kjit"
+_SHORT = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+# What Numba has and kjit does not: why, or what to do instead.
+_REFUSED = {
+    "numba": {
+        "generated_jit": "write a function; kjit.njit specializes on None, texts and functions among the arguments",
+        "cfunc": "kjit has no C callbacks of njit functions",
+        "stencil": "write the loop over prange",
+        "objmode": "there is no object mode: call Python outside of the function",
+        "jit_module": "decorate the functions",
+        "gdb": "kjit.njit(debug=True) has debug information",
+        "carray": "hand over the array",
+        "farray": "hand over the array",
+        "optional": "kjit has no values that may be None at run time",
+        "deferred_type": "kjit has no classes",
+        "typed": "kjit has no lists and dictionaries: use arrays",
+        "experimental": "kjit has no classes (jitclass): use records",
+    },
+    "numba.typed": {"List": "use arrays", "Dict": "use arrays"},
+    "numba.experimental": {"jitclass": "kjit has no classes: use records", "structref": "kjit has no classes: use records"},
+    "numba.extending": {
+        name: "Numba's extension interface is not there: write a function"
+        for name in """overload overload_method overload_attribute overload_classmethod intrinsic typeof_impl type_callable lower_builtin
+        lower_cast models register_model make_attribute_wrapper box unbox NativeValue NativeVal SentryLiteralArgs get_cython_function_address
+        infer_getattr""".split()
+    },
+}
+
+
+class Standin(types.ModuleType):
+    """A module of Numba's names."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        reason = _REFUSED.get(self.__name__, {}).get(name)
+        raise AttributeError(f"kjit has no {self.__name__}.{name}" + (f": {reason}" if reason else ""))
+
+
+class _Finder:
+    """Refuses imports of modules that kjit has nothing for, by their names."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == "numba" and "numba" in sys.modules and isinstance(sys.modules["numba"], Standin):
+            raise ModuleNotFoundError(f"kjit has no module {name} in Numba's place", name=name)
+        return None
+
+
+def _jit(signature_or_function=None, **options):
+    """numba.jit: as njit."""
+    from ._njit import njit
+
+    if options.pop("forceobj", False):
+        raise TypeError("numba.jit(forceobj=True): kjit has no object mode: call the function without it")
+    return njit(signature_or_function, **options)
+
+
+def _register_jitable(*functions, **options):
+    """A function that njit functions call, and Python, too: any function of Python is."""
+    return functions[0] if functions else lambda function: function
+
+
+def _errors():
+    """numba.core.errors: its classes by kjit's."""
+    from .cuda import errors
+
+    names = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+    for name in """NumbaTypeError NumbaValueError NumbaAttributeError NumbaIndexError NumbaKeyError NumbaAssertionError NumbaNotImplementedError
+    NumbaRuntimeError NumbaRuntimeTypeError RequireLiteralValue ConstantInferenceError ForceLiteralArg UntypedAttributeError CompilerError
+    ParserError IRError RedefinedError NotDefinedError VerificationError InternalError UnsupportedBytecodeError""".split():
+        names.setdefault(name, errors.NumbaError)
+    for name in """NumbaPendingDeprecationWarning NumbaExperimentalFeatureWarning NumbaParallelSafetyWarning NumbaTypeSafetyWarning NumbaSystemWarning
+    NumbaPedanticWarning NumbaIRAssumptionWarning NumbaDebugInfoWarning""".split():
+        names.setdefault(name, type(name, (errors.NumbaWarning,), {}))
+    return names
+
+
+def _numba():
+    """The names of numba itself."""
+    import kjit
+
+    from . import _njit
+    from .cuda import types as kinds
+
+    names = dict(kinds.NAMES)
+    for short, long in _SHORT.items():
+        for size in (1, 2, 4, 8, 16):
+            if f"{long}{8 * size}" in names:
+                names[f"{short}{size}"] = names[f"{long}{8 * size}"]
+    names |= {"b1": names["boolean"], "bool_": names["boolean"], "double": names["float64"], "float_": names["float32"]}
+    names |= {
+        "njit": _njit.njit,
+        "jit": _jit,
+        "prange": _njit.prange,
+        "set_num_threads": _njit.set_num_threads,
+        "get_num_threads": _njit.get_num_threads,
+        "threading_layer": lambda: "kjit",
+        "vectorize": kjit.vectorize,
+        "guvectorize": kjit.guvectorize,
+        "literal_unroll": kjit.cuda.literal_unroll,
+        "typeof": kinds.typeof,
+        "from_dtype": kinds.from_dtype,
+        "types": kinds,
+        "cuda": kjit.cuda,
+        "config": kjit.config,
+        "__version__": _VERSION,
+        "version_info": types.SimpleNamespace(short=(0, 61), full=(0, 61, 2), major=0, minor=61, patch=2, string=_VERSION),
+    }
+    return names
+
+
+# Modules of Numba's names: name -> a module of kjit, or a function that gives names.
+def _modules():
+    from . import cuda
+    from .cuda import cudadrv
+
+    kinds, errors = cuda.types, _errors()
+    support = {"from_dtype": kinds.from_dtype, "as_dtype": kinds.as_dtype}
+    table = {
+        "numba": _numba(),
+        "numba.types": kinds,
+        "numba.core": {"types": kinds, "config": cuda.config},
+        "numba.core.types": kinds,
+        "numba.core.config": cuda.config,
+        "numba.core.errors": errors,
+        "numba.core.decorators": {"njit": _numba()["njit"], "jit": _jit},
+        "numba.core.typing": {"signature": lambda result, *args: result(*args)},
+        "numba.np": {},
+        "numba.np.numpy_support": support,
+        "numba.extending": {"register_jitable": _register_jitable, "is_jitted": _is_jitted},
+        "numba.typed": {},
+        "numba.experimental": {},
+        "numba.misc": {},
+        "numba.misc.special": {"prange": _numba()["prange"], "literal_unroll": cuda.literal_unroll, "typeof": kinds.typeof},
+        "numba.errors": errors,
+        "numba.cuda": cuda,
+        "numba.cuda.types": kinds,
+        "numba.cuda.errors": cuda.errors,
+        "numba.cuda.cudadrv": cudadrv,
+        "numba.cuda.cudadrv.devicearray": cudadrv.devicearray,
+        "numba.cuda.cudadrv.devices": cudadrv.devices,
+        "numba.cuda.cudadrv.driver": cudadrv.driver,
+        "numba.cuda.cudadrv.error": cudadrv.error,
+        "numba.cuda.np": {},
+        "numba.cuda.np.numpy_support": support,
+        "numba.cuda.compiler": {name: getattr(cuda, name) for name in dir(cuda) if name.startswith("compile")},
+        "numba.cuda.dispatcher": {"CUDADispatcher": cuda._dispatcher.Dispatcher},
+        "numba.cuda.kernels": {},
+        "numba.cuda.kernels.transpose": {"transpose": cuda.kernels.transpose.transpose},
+        "numba.cuda.args": {name: getattr(cuda, name) for name in ("In", "Out", "InOut")},
+    }
+    for name in ("random", "cg", "libdevice"):
+        table[f"numba.cuda.{name}"] = importlib.import_module(f"{cuda.__name__}.{name}")
+    return table
+
+
+def _is_jitted(function):
+    return hasattr(function, "py_func")
+
+
+def _make():
+    """The modules, by name; those of Numba's names have their submodules as attributes."""
+    made = {}
+    for name, thing in _modules().items():
+        if isinstance(thing, types.ModuleType):
+            made[name] = thing
+        else:
+            made[name] = Standin(name, f"{name}'s names, which kjit has.")
+            vars(made[name]).update(thing)
+    for name, module in made.items():
+        parent, _, last = name.rpartition(".")
+        if isinstance(made.get(parent), Standin) and last not in vars(made[parent]):
+            setattr(made[parent], last, module)
+    return made
+
+
+class AsNumba:
+    """A context in which numba is kjit: `with kjit.as_numba(): import a_library`. What was imported of Numba before is there again
+    behind it."""
+
+    def __enter__(self):
+        self.saved = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "numba"}
+        self.finder = _Finder()
+        made = _make()
+        for name in self.saved:
+            del sys.modules[name]
+        sys.modules.update(made)
+        sys.meta_path.insert(0, self.finder)
+        return made["numba"]
+
+    def __exit__(self, *exception):
+        sys.meta_path.remove(self.finder)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "numba"]:
+            del sys.modules[name]
+        sys.modules.update(self.saved)
+
+
+def as_numba():
+    """A context in which `import numba` and `from numba import cuda` give kjit, for programs that are not to be edited and for
+    libraries that import numba themselves. An import of a name or module that kjit has not fails with its name."""
+    return AsNumba()
+
+
+def run(arguments):
+    """Runs a program, or with -m a module, as `python` does, with kjit in the place of numba."""
+    import os
+    import runpy
+
+    is_module = arguments[:1] == ["-m"]
+    rest = arguments[1:] if is_module else arguments
+    if not rest or rest[0].startswith("-"):
+        raise SystemExit("usage: python -m kjit.as_numba program.py [arguments], or python -m kjit.as_numba -m module [arguments]")
+    with as_numba():
+        sys.argv = rest
+        if is_module:
+            sys.path[0] = os.getcwd()
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = os.path.dirname(os.path.abspath(rest[0]))
+            runpy.run_path(rest[0], run_name="__main__")
+
+
+__all__ = ["as_numba", "run"]

@@ -1,0 +1,89 @@
+"""Tuples, records, functions and constants (None, texts, members of enumerations) as arguments of functions on the CPU."""
+
+from . import _state
+from ._errors import CLASSES
+from ._shapes import Known, Member, Shape, shape_of, take_apart
+
+# What one function keeps for shapes of tuples and for constants among its arguments.
+_MOST_VARIANTS = 256
+_ArgumentError = next(kind for kind in CLASSES.values() if kind.__name__ == "ArgumentError")
+
+
+class Composed:
+    """A func that Python calls: for each shape of its arguments it has a variant, whose parameters are the items of tuples. Functions,
+    types and constants are compiled into the variant."""
+
+    _given = ()  # of a variant: for each parameter a Shape, a Known or None
+
+    def _call_composed(self, args, _):
+        """For the extension: calls the function with arguments that the code does not take as they are."""
+        if self._given:
+            bad = next(a for a in args if a is None or isinstance(a, str) or callable(a))
+            raise _ArgumentError(f"an item of a tuple is {bad!r}: items are numbers, arrays, records and tuples")
+        shapes = tuple(shape_of(value, True, True) for value in args)
+        variant = self._variant(shapes)
+        if variant.runs_in_python:
+            return variant._call_driver(*args)
+        items, after = [], []
+        for value, shape in zip(args, shapes):
+            if not isinstance(shape, Known):
+                take_apart(value, items, after)
+        try:
+            return variant(*items)
+        finally:
+            for finish in after:
+                finish()
+
+    def _variant(self, shapes):
+        """The function for such arguments; itself if none of them is a tuple, a function or a constant."""
+        if not any(shape is not None for shape in shapes):
+            return self
+        with _state.lock():
+            variants = self.__dict__.setdefault("_variants", {})
+            found = variants.pop(shapes, None)
+            if found is None:
+                found = self._copy()
+                found.__dict__["_given"] = shapes
+                known = {name: shape.function for name, shape in self._shapes_of(shapes, Known)}
+                found.__dict__["known"] = {**self.__dict__.get("known", {}), **known}
+                while len(variants) >= _MOST_VARIANTS:
+                    del variants[next(iter(variants))]
+            variants[shapes] = found  # the one that was used last is the last
+        return found
+
+    def _shapes_of(self, shapes, kind):
+        names = self._plain_parameters()
+        return [(name, shape) for name, shape in zip(names, shapes) if isinstance(shape, kind)]
+
+    def _flat_parameters(self):
+        """The names of a variant's parameters, for messages."""
+        listed = zip(self._plain_parameters(), self._given)
+        return tuple(one for name, shape in listed for one in ([name] if shape is None else shape.names(name)))
+
+    def _write_variant(self, builder):
+        """Writes the function, and a func whose parameters are the items of its tuples; gives the name of the latter."""
+        from .frontend import module as modules
+
+        known, shapes = self.__dict__["known"], dict(self._shapes_of(self._given, (Shape, Member)))
+        code = self.py_func.__code__
+        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 0x04 else None
+        spread = 0 if rest in known else None  # *args that are none
+        whole = modules.Specialized(self, self.py_func, known, shapes, spread)
+        name = builder.function(whole, "func")
+        builder.write_all()
+        entry = builder.new_name(f"{name}_of_items")
+        items = [f"item_{i}" for i in range(len(self._flat_parameters()))]
+        rest = iter(items)
+        given = [
+            next(rest) if shape is None else shape.compose(rest) for shape in self._given if not isinstance(shape, Known)
+        ]
+        word = "return " if builder.returned[name] else ""
+        builder.lines.append([f"func {entry}({', '.join(items)}){self.attributes} {{ {word}{name}({', '.join(given)}) }}"])
+        builder.returned[entry], builder.results[entry] = builder.returned[name], builder.results[name]
+        return entry
+
+
+def result_shape(made):
+    """The Shape of the named tuples that a function returns, or None."""
+    shapes = set(made.returned)
+    return shapes.pop() if len(shapes) == 1 else None

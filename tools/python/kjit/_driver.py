@@ -1,0 +1,306 @@
+"""Functions made by kjit.njit that stay in Python: their loops are calls of compiled code, and their expressions have Numba's types."""
+
+import ast
+import copy
+import functools
+import operator
+import sys
+import types
+
+from . import _algorithms, _functions
+from ._loops import ParallelLoop, SerialLoop, SerialPart, Uncompiled
+from .frontend import elementwise, parallel
+
+_SMALL = 2**20
+_UNCOMPILED = "__kjit_uncompiled"
+_IN_PLACE = {
+    ast.Add: operator.iadd,
+    ast.Sub: operator.isub,
+    ast.Mult: operator.imul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
+    ast.BitAnd: operator.iand,
+    ast.BitOr: operator.ior,
+    ast.BitXor: operator.ixor,
+    ast.LShift: operator.ilshift,
+    ast.RShift: operator.irshift,
+}
+
+
+def _is_number(value):
+    if isinstance(value, (bool, int, float, complex)):
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.generic) and value.dtype.kind in "biufc"
+
+
+def _is_array(value):
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type(value) is numpy.ndarray and value.dtype.kind in "biufc"
+
+
+class Computed:
+    """An expression. Numbers are computed with Numba's types, and arrays element by element in one pass. Python computes values of other
+    classes, and numbers for which it has the same result."""
+
+    def __init__(self, whole, expression):
+        self.whole, self.expression = whole, expression
+        self.is_harmless = expression.is_harmless and not (expression.has_division and whole.error_model == "numpy")
+        self.scalar = self.elements = None
+        self.python = _as_lambda(expression)
+
+    def __call__(self, *values):
+        if self.is_harmless:
+            for value in values:
+                if type(value) is not float and not (type(value) is int and -_SMALL < value < _SMALL):
+                    break
+            else:
+                return self.python(*values)
+        if all(map(_is_number, values)):
+            return self.compute(values)
+        is_elementwise = self.expression.elements is not None and all(_is_number(v) or _is_array(v) for v in values)
+        return self.compute_elements(values) if is_elementwise else self.python(*values)
+
+    def compute(self, values):
+        if self.scalar is None:
+            self.scalar = SerialPart(self.whole, elementwise.function_of(self.expression, self.expression.scalar, "expression"))
+        return self.scalar(*values)
+
+    def compute_elements(self, values):
+        import numpy
+
+        if self.elements is None:
+            node = elementwise.function_of(self.expression, self.expression.elements, "elements")
+            self.elements = _Elements(self.whole, node)
+        typed = [value if _is_array(value) else numpy.asarray(value)[()] for value in values]
+        shape = numpy.broadcast_shapes(*(value.shape for value in typed))
+        if 0 in shape or not shape:  # the types alone
+            return self.python(*typed)
+        return numpy.asarray(_algorithms.map(self.elements, *typed, device="cpu"))
+
+
+class _Elements(SerialPart, _functions.Function):
+    """An expression of elements, which no division fails."""
+
+    def __init__(self, whole, node):
+        super().__init__(whole, node)
+        self._bits, self._loaded = (0, 0, False), None
+
+    def _loaded_module(self):
+        from . import _state
+
+        context = _state.context()
+        if self._loaded is None or self._loaded[0] is not context:
+            self._loaded = (context, *self._module())
+        return self._loaded[1:]
+
+
+class InPlace:
+    """`a += b`: arrays are changed in place, numbers are computed anew."""
+
+    def __init__(self, kind, computed):
+        self.operator, self.computed = _IN_PLACE[kind], computed
+
+    def __call__(self, target, value):
+        return self.operator(target, value) if _is_array(target) else self.computed(target, value)
+
+
+def _as_lambda(expression):
+    """The expression as a function of Python."""
+    space = {}
+
+    class Functions(ast.NodeTransformer):
+        def visit_Call(self, node):
+            name = f"function_{len(space)}"
+            space[name] = node.func.value
+            made = ast.Call(ast.Name(name, ast.Load()), [self.visit(a) for a in node.args], [])
+            return ast.copy_location(made, node)
+
+    tree = Functions().visit(_copy(expression.scalar))
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(arg=n) for n in expression.names], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    made = ast.Expression(ast.fix_missing_locations(ast.copy_location(ast.Lambda(arguments, tree), expression.node)))
+    return eval(compile(made, "<expression>", "eval"), space)
+
+
+def _copy(node):
+    """A copy of a tree, whose constants may be functions, which stay what they are."""
+    if isinstance(node, list):
+        return [_copy(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return node
+    return ast.copy_location(type(node)(**{field: _copy(getattr(node, field, None)) for field in node._fields}), node)
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Puts calls of Computed in the place of expressions. around: the objects that the function is given, by name."""
+
+    def __init__(self, whole, around):
+        self.whole, self.around, self.finder = whole, around, elementwise.Finder(whole._splitter.static)
+
+    def keep(self, kind, thing):
+        name = f"__kjit_{kind}_{len(self.around)}"
+        self.around[name] = thing
+        return ast.Name(name, ast.Load())
+
+    def visit(self, node):
+        found = self.finder.find(node) if isinstance(node, ast.expr) else None
+        if found is None:
+            return super().visit(node)
+        leaves = [self.visit(leaf) for leaf in found.leaves]
+        return ast.copy_location(ast.Call(self.keep("expression", Computed(self.whole, found)), leaves, []), node)
+
+    def visit_Call(self, node):
+        """A function of Python is compiled, as it is in functions that are compiled whole."""
+        thing = self.finder.names.value(node.func)
+        if isinstance(thing, types.FunctionType) and getattr(thing, "kjit_loop", None) is None and not _is_numpys(thing):
+            node.func = self.keep("function", type(self.whole)(thing, {k: v for k, v in self.whole._options.items() if k != "nopython"}))
+        return self.generic_visit(node)
+
+    def visit_AugAssign(self, node):
+        target = node.target
+        if type(node.op) not in _IN_PLACE or any(isinstance(n, ast.Call) for n in ast.walk(target)):
+            return self.generic_visit(node)
+        old = _copy(target)
+        old.ctx = ast.Load()
+        whole = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+        leaves = elementwise.Expression(
+            whole, [], ["leaf_0", "leaf_1"], _binary(node, "leaf_0", "leaf_1"), None
+        )
+        in_place = self.keep("in_place", InPlace(type(node.op), Computed(self.whole, leaves)))
+        call = ast.Call(in_place, [self.visit(old), self.visit(node.value)], [])
+        return ast.copy_location(ast.Assign([self.visit(target)], ast.copy_location(call, node)), node)
+
+
+def _is_numpys(function):
+    return (getattr(function, "__module__", None) or "").partition(".")[0] == "numpy"
+
+
+def _binary(node, left, right):
+    names = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in (left, right)]
+    return ast.copy_location(ast.BinOp(names[0], node.op, names[1]), node)
+
+
+def make(whole):
+    """The function of Python that an Njit is, with its loops as calls."""
+    splitter, function = whole._splitter, whole.py_func
+    body, node = splitter.split(), splitter.node
+    whole._parts = [ParallelLoop(whole, loop) if loop.bounds else SerialLoop(whole, loop) for loop in splitter.loops]
+    names = {id(loop): f"__kjit_loop_{i}" for i, loop in enumerate(splitter.loops)}
+    around = dict(splitter.static.around)
+    around |= {names[id(loop)]: part.run for loop, part in zip(splitter.loops, whole._parts)}
+    around[_UNCOMPILED] = Uncompiled
+    filled = _fill(body, names)
+    rewriter = _Rewriter(whole, around)
+    filled = [rewriter.visit(statement) for statement in filled]
+    own = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+    inner = ast.FunctionDef(name=node.name, args=_bare(node.args), body=filled, decorator_list=[], returns=None)
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(arg=n) for n in around if n not in own], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    outer = ast.FunctionDef(
+        name="around",
+        args=arguments,
+        body=[inner, ast.Return(ast.Name(node.name, ast.Load()))],
+        decorator_list=[],
+        returns=None,
+    )
+    ast.copy_location(inner, node)
+    tree = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, node)], []))
+    space = {}
+    exec(compile(tree, function.__code__.co_filename, "exec"), function.__globals__, space)
+    driver = space["around"](**{name: value for name, value in around.items() if name not in own})
+    driver.__defaults__, driver.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+
+    @functools.wraps(driver)
+    def call(*arguments, **keywords):
+        return plain(driver(*arguments, **keywords))
+
+    return call
+
+
+def plain(result):
+    """Scalars of NumPy as numbers of Python, which Numba's functions return; in tuples, too."""
+    if isinstance(result, tuple):
+        items = map(plain, result)
+        return type(result)._make(items) if hasattr(result, "_fields") else tuple(items)
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return result
+    if isinstance(result, (numpy.number, numpy.bool_)):
+        return result.item()
+    is_record = isinstance(result, numpy.ndarray) and result.shape == () and result.dtype.names
+    return result[()] if is_record else result
+
+
+def _bare(arguments):
+    """Parameters without annotations and defaults, which are the function's."""
+
+    def bare(items):
+        return [ast.copy_location(ast.arg(arg=a.arg), a) for a in items]
+
+    return ast.arguments(
+        posonlyargs=bare(arguments.posonlyargs),
+        args=bare(arguments.args),
+        vararg=bare([arguments.vararg])[0] if arguments.vararg else None,
+        kwonlyargs=bare(arguments.kwonlyargs),
+        kw_defaults=[None] * len(arguments.kwonlyargs),
+        kwarg=bare([arguments.kwarg])[0] if arguments.kwarg else None,
+        defaults=[],
+    )
+
+
+def _fill(body, names):
+    """A copy of a body whose loops have become calls."""
+    return [
+        _loop(s, names[id(s)]) if isinstance(s, parallel.Loop) else _inside(s, names) for s in body
+    ] or [ast.Pass()]
+
+
+def _loop(loop, name):
+    """The call that stands for a loop; one that cannot be compiled runs in Python."""
+    statement = _call(loop, name)
+    if loop.parts:
+        return statement
+    handler = ast.ExceptHandler(ast.Name(_UNCOMPILED, ast.Load()), None, [copy.deepcopy(loop.statement)])
+    return ast.copy_location(ast.Try([statement], [handler], [], []), loop.statement)
+
+
+def _later(name):
+    """`lambda: name`, for a variable that may not have a value."""
+    arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.Lambda(arguments, ast.Name(name, ast.Load()))
+
+
+def _inside(statement, names):
+    fields = {}
+    for field in statement._fields:
+        value = getattr(statement, field, None)
+        is_block = field in ("body", "orelse") and isinstance(value, list) and value
+        fields[field] = _fill(value, names) if is_block else copy.deepcopy(value)
+    return ast.copy_location(type(statement)(**fields), statement)
+
+
+def _call(loop, name):
+    """The statement that stands for a loop, see ParallelLoop.run and SerialLoop.run."""
+    values = []
+    if loop.parts:
+        values += [ast.Name(n, ast.Load()) for n in loop.parts.reductions]
+        values += [_later(n) for n in loop.parts.lasts]
+    for made in loop.temporaries:
+        dtype = ast.Constant(None) if made.dtype is None else copy.deepcopy(made.dtype)
+        values.append(ast.Tuple([copy.deepcopy(made.shape), dtype], ast.Load()))
+    values += [ast.Name(n, ast.Load()) for n in loop.inputs]
+    call = ast.Call(ast.Name(name, ast.Load()), [*copy.deepcopy(loop.bounds or []), *values], [])
+    targets = [ast.Name(n, ast.Store()) for n in loop.outputs]
+    if not targets:
+        statement = ast.Expr(call)
+    else:
+        statement = ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], call)
+    for node in ast.walk(statement):
+        if not hasattr(node, "lineno"):
+            ast.copy_location(node, loop.statement)
+    return statement

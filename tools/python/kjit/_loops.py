@@ -1,0 +1,289 @@
+"""The compiled parts of a function made by kjit.njit that stays in Python: its loops, and its expressions."""
+
+from . import _functions, _kjit, _state, dtypes
+from ._composed import Composed
+from ._errors import Error
+from ._shapes import Known, shape_of, take_apart
+
+# Parts of a loop with reductions: always as many, so that sums are the same whatever the number of threads is.
+MOST_PARTS = 128
+_PART_BYTES = 16
+_CLASSES = {0: "i", 1: "u", 2: "f", 4: "bf", 5: "c"}  # DLPack's numbers
+
+
+class _Part(_functions._Compiled):
+    """The code of one part of a function. node: the function that the part has become."""
+
+    is_typed = is_njit = True
+    __name__ = "loop"
+
+    def __init__(self, whole, node):
+        self.py_func, self.node = whole.py_func, node
+        self.attributes, self._bits, self._rules = whole.attributes, whole._bits, " @numba"
+        known = whole.__dict__.get("known", {})
+        own = {argument.arg for argument in node.args.args}
+        self.known = {name: value for name, value in known.items() if name not in own}
+        self._made = None
+
+    def _plain_parameters(self):
+        return tuple(a.arg for a in self.node.args.args)
+
+    def _copy(self):
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__, _made=None)
+        copy.__dict__.pop("_variants", None)
+        return copy
+
+
+class SerialPart(_Part, Composed, _kjit.Function):
+    """A loop that one thread runs, or an expression."""
+
+    _kind = "func"
+    runs_in_python = False
+
+    def _parameters(self):
+        return self._flat_parameters() if self._given else self._plain_parameters()
+
+    def _load(self):
+        module, name = self._module()
+        return module, name, self._parameters(), (), True, True
+
+    def _write(self):
+        from .frontend import module as modules
+
+        builder = modules.Builder(self._rules, self.is_typed, True)
+        if self._given:
+            return builder.finish(self._write_variant(builder))
+        name = builder.function(self, self._kind)
+        builder.write_all()
+        return builder.finish(name)
+
+
+class ParallelLoop(_Part, _kjit.Kernel):
+    """A loop over prange."""
+
+    _kind = "kernel"
+    _shapes = ()
+
+    def __init__(self, whole, loop):
+        super().__init__(whole, loop.node)
+        self.loop, self.whole = loop, whole
+
+    def _parameters(self):
+        names = self._plain_parameters()
+        if not self._shapes:
+            return names
+        listed = zip(names, self._shapes)
+        return tuple(one for name, shape in listed for one in ([name] if shape is None else shape.names(name)))
+
+    def _named_shapes(self):
+        return {n: s for n, s in zip(self._plain_parameters(), self._shapes) if s is not None and not isinstance(s, Known)}
+
+    def _begin(self):
+        return _state.context(*self._bits), self._parameters(), (), "cpu", True
+
+    def _load(self):
+        return self._module()
+
+    def _take_apart(self, args):
+        raise TypeError("an item of a tuple in a loop over prange is a number, an array, a record or a tuple")
+
+    def _launch(self, *args):
+        """Launches the kernel: tuples one item after the other, functions and constants as a part of the code."""
+        shapes = tuple(shape_of(value, True, True) for value in args)
+        if not any(shape is not None for shape in shapes):
+            if not any(_is_record(value) for value in args):
+                return self(*args)
+        items, after = [], []
+        for value, shape in zip(args, shapes):
+            if not isinstance(shape, Known):
+                take_apart(value, items, after)
+        self._variant(shapes)(*items)
+        for finish in after:
+            finish()
+
+    def _variant(self, shapes):
+        if not any(shape is not None for shape in shapes):
+            return self
+        with _state.lock():
+            variants = self.__dict__.setdefault("_variants", {})
+            if shapes not in variants:
+                made = self._copy()
+                names = self._plain_parameters()
+                known = {name: shape.function for name, shape in zip(names, shapes) if isinstance(shape, Known)}
+                made.__dict__.update(_shapes=shapes, known={**self.known, **known})
+                variants[shapes] = made
+            return variants[shapes]
+
+    def run(self, start, stop, step, *values):
+        """Runs the loop. values: what its reductions begin with, functions that give the values of other outputs before the loop, a
+        (shape, type) for each array that it makes, and its inputs. Gives the outputs."""
+        bounds = range(start, stop, step)
+        count, inside = len(bounds), self.loop.parts
+        firsts, rest = values[: len(inside.reductions)], values[len(inside.reductions) :]
+        before, rest = rest[: len(inside.lasts)], rest[len(inside.lasts) :]
+        made, inputs = rest[: len(inside.temporaries)], rest[len(inside.temporaries) :]
+        if not count:
+            return _one_or_all([*firsts, *map(_before, before)])
+        if not inside.makes_parts:
+            return self._launch(count, start, step, *inputs)
+        import numpy
+
+        kinds_of = dict(zip(inside.reductions, firsts))
+        arrays = tuple(name for name, first in kinds_of.items() if isinstance(first, numpy.ndarray) and first.shape)
+        parts = self._count_parts(count, made)
+        begins = [
+            _begin_array(first, begin, operator, parts) if name in arrays else first if begin is None else type(first)(begin)
+            for first, (name, (operator, begin)) in zip(firsts, inside.reductions.items())
+        ]
+        slots = inside.slots(arrays)
+        raw, kinds = numpy.empty(parts * len(slots) * _PART_BYTES, numpy.uint8), numpy.zeros(max(1, len(slots)), numpy.int64)
+        pools = _make_pools(parts, made)
+        self._for_arrays(arrays)._launch(raw, kinds, parts, count, start, step, *begins, *pools, *inputs)
+        kept = raw.reshape(parts, len(slots), _PART_BYTES)
+        columns = {name: _values(kept[:, i], int(kinds[i])) for i, name in enumerate(slots)}
+        outputs = []
+        for first, start_of, (name, (operator, begin)) in zip(firsts, begins, inside.reductions.items()):
+            if name in arrays:
+                outputs.append(_join_arrays(first, start_of, operator, begin))
+            else:
+                outputs.append(_join(first, columns[name], operator, begin))
+        for (name, is_flagged), get in zip(inside.lasts.items(), before):
+            flags = columns[inside.flags[name]] if is_flagged else None
+            outputs.append(_last(columns[name], flags, get))
+        return _one_or_all(outputs)
+
+    def _count_parts(self, count, made):
+        """The number of parts: the same for all numbers of threads if the result depends on it."""
+        from ._njit import get_num_threads
+
+        parts = min(count, MOST_PARTS)
+        return min(parts, 4 * get_num_threads()) if made and not self.loop.parts.reductions else parts
+
+    def _for_arrays(self, arrays):
+        """The kernel for which some of the reductions are arrays."""
+        if not arrays:
+            return self
+        with _state.lock():
+            made = self.__dict__.setdefault("_of_arrays", {})
+            if arrays not in made:
+                copy = self._copy()
+                copy.__dict__["node"] = self.whole._splitter.kernel_node(self.loop, arrays)
+                made[arrays] = copy
+            return made[arrays]
+
+
+class Uncompiled(Exception):
+    """The loop cannot be compiled for these types: Python runs it."""
+
+
+class SerialLoop(SerialPart):
+    """A loop that one thread runs."""
+
+    def __init__(self, whole, loop):
+        super().__init__(whole, loop.node)
+        self.loop, self.whole, self.is_uncompiled = loop, whole, False
+
+    def run(self, *values):
+        """Runs the loop. values: a (shape, type) for each array that it makes, and its inputs."""
+        if self.is_uncompiled:
+            raise Uncompiled
+        number = len(self.loop.temporaries)
+        try:
+            return self(*_make_pools(1, values[:number]), *values[number:])
+        except Error as error:
+            if not self.whole.is_of_arrays(error):
+                raise
+            self.whole.warn_of_interpreter(self.loop.statement, f"Python's interpreter runs this loop: {error.message}", error)
+            self.is_uncompiled = True
+            raise Uncompiled from None
+
+
+def _one_or_all(outputs):
+    """What the statement that stands for a loop assigns to its outputs."""
+    return None if not outputs else outputs[0] if len(outputs) == 1 else outputs
+
+
+def _make_pools(rows, made):
+    """The arrays whose rows take the place of the arrays that a loop makes. made: (shape, type) of each."""
+    if not made:
+        return []
+    import numpy
+
+    def make(shape, dtype):
+        """dtype None means float64, and a number its own type."""
+        if dtype is None or isinstance(dtype, (bool, int, float, complex, numpy.number)):
+            dtype = numpy.asarray(0.0 if dtype is None else dtype).dtype
+        return numpy.empty((rows, *(shape if isinstance(shape, tuple) else (shape,))), dtype)
+
+    return [make(shape, dtype) for shape, dtype in made]
+
+
+def _is_record(value):
+    from ._shapes import is_record
+
+    return is_record(value)
+
+
+def _values(parts, kind):
+    """The values that all parts have kept of one variable, in their order."""
+    import numpy
+
+    name = "bool" if kind >> 8 == 6 else f"{_CLASSES[kind >> 8]}{kind & 255}"
+    if name not in dtypes._NUMPY:
+        raise TypeError(f"a sum of {name} has no type in NumPy: convert what is summed up, kjit.f32(x)")
+    dtype = numpy.dtype(dtypes._NUMPY[name])
+    return numpy.ascontiguousarray(parts[:, : dtype.itemsize]).view(dtype).ravel()
+
+
+def _plain(value):
+    """A scalar of NumPy, as a number of Python if that has the same type."""
+    return value.item() if value.dtype.name in ("int64", "float64", "bool", "complex128") else value
+
+
+def _join(first, values, operator, begin):
+    """What a reduction becomes: the sums of all parts, in their order, behind what it was before."""
+    import numpy
+
+    joined = getattr(numpy, operator)
+    with numpy.errstate(all="ignore"):  # as in the loop itself
+        result = joined.reduce(values)
+        if begin is not None:
+            result = joined(values.dtype.type(first), result)
+    return _plain(values.dtype.type(result))
+
+
+def _begin_array(first, begin, operator, parts):
+    """What a reduction that is an array begins with in each part."""
+    import numpy
+
+    if begin is None:
+        return numpy.broadcast_to(first, (parts, *first.shape)).copy()
+    return numpy.full((parts, *first.shape), begin, first.dtype)
+
+
+def _join_arrays(first, sums, operator, begin):
+    """A reduction that is an array, which is changed in place as `+=` does."""
+    import numpy
+
+    joined = getattr(numpy, operator)
+    with numpy.errstate(all="ignore"):
+        result = joined.reduce(sums, axis=0)
+        first[...] = result if begin is None else joined(first, result)
+    return first
+
+
+def _last(values, flags, get):
+    """The value of a variable behind the loop: of the last part that has assigned it, or what it was before."""
+    if flags is None:
+        return _plain(values[-1])
+    known = flags.nonzero()[0]
+    return _plain(values[known[-1]]) if len(known) else _before(get)
+
+
+def _before(get):
+    """The value of a variable before the loop."""
+    try:
+        return get()
+    except NameError:
+        raise UnboundLocalError("a variable is used behind a loop over prange, in which no iteration has assigned it") from None

@@ -1,0 +1,102 @@
+"""Signatures of functions made by kjit.njit: `float64(float64[:])`. Arguments and results are converted to their types, as Numba does."""
+
+from .cuda import types
+
+# How far a number is from a parameter's type: (conversions that lose values, other ones, wider types of the same kind).
+_EXACT, _WIDER, _SAFE, _UNSAFE = (0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)
+
+
+def is_signature(thing):
+    """Whether an argument of njit is a signature, or a list of several, rather than a function."""
+    return isinstance(thing, (str, tuple, list, types.Signature)) or hasattr(types.of_numba(thing), "return_type")
+
+
+def parse(thing):
+    """The signatures in one argument of njit."""
+    listed = thing if isinstance(thing, list) else [thing]
+    return [types.parse(one) for one in listed]
+
+
+def choose(signatures, args, name):
+    """(the signature that fits the arguments best, the arguments with its types)"""
+    fitting = []
+    for signature in signatures:
+        if len(signature.args) == len(args):
+            fits = [_fit(kind, value) for kind, value in zip(signature.args, args)]
+            if None not in fits:
+                fitting.append((_sum(fits), signature, [value for _, value in fits]))
+    listed = ", ".join(map(str, signatures))
+    if not fitting:
+        found = ", ".join(map(_describe, args))
+        raise TypeError(f"{name}(): No matching definition for argument type(s) {found}: {listed}")
+    least = min(distance for distance, *_ in fitting)
+    best = [row for row in fitting if row[0] == least]
+    if len(best) > 1:
+        raise TypeError(f"{name}(): Ambiguous overloading for {', '.join(map(_describe, args))}: {listed}")
+    return best[0][1:]
+
+
+def _describe(value):
+    try:
+        return str(types.typeof(value))
+    except (TypeError, NotImplementedError):
+        return type(value).__name__
+
+
+def _sum(fits):
+    return tuple(map(sum, zip(*(distance for distance, _ in fits)))) if fits else _EXACT
+
+
+def _fit(kind, value):
+    """(how far the value is from a parameter's type, the value with that type), or None."""
+    import numpy
+
+    if isinstance(kind, types.Array):
+        return _fit_array(kind, value)
+    if isinstance(kind, types.BaseTuple):
+        if not isinstance(value, tuple) or len(value) != len(kind):
+            return None
+        fits = [_fit(k, v) for k, v in zip(kind, value)]
+        if None in fits:
+            return None
+        items = [item for _, item in fits]
+        return _sum(fits), type(value)._make(items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(kind, types.Record):
+        return (_EXACT, value) if getattr(value, "dtype", None) == kind.dtype else None
+    if kind is types.none:
+        return (_EXACT, None) if value is None else None
+    if isinstance(kind, (types.Number, types.Boolean)) and isinstance(value, (bool, int, float, complex, numpy.number, numpy.bool_)):
+        return _fit_number(types.as_dtype(kind), value)
+    return None
+
+
+def _fit_array(kind, value):
+    if not hasattr(value, "dtype") or not hasattr(value, "ndim") or value.ndim != kind.ndim:
+        return None
+    if types.from_dtype(value.dtype) != kind.dtype:
+        return None
+    layout = types.typeof(value).layout
+    fits = kind.layout == "A" or layout == kind.layout or value.ndim == 1 and layout != "A"
+    return (_EXACT, value) if fits else None
+
+
+def _fit_number(wanted, value):
+    import numpy
+
+    found = numpy.asarray(value).dtype
+    if found.kind == "c" and wanted.kind != "c":
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and wanted.kind == "u" and value < 0:
+        raise OverflowError(f"{value} is negative, and the signature has {wanted}")
+    made = numpy.asarray(value).astype(wanted)[()]
+    if found == wanted:
+        return _EXACT, made
+    if numpy.can_cast(found, wanted, "safe"):
+        return (_WIDER if found.kind == wanted.kind else _SAFE), made
+    return (_SAFE if found.kind in "iu" and wanted == numpy.float64 else _UNSAFE), made
+
+
+def result_text(signature):
+    """The name of the result's type in the kernel IR, or None: it is as the function has it."""
+    kind = signature.return_type
+    return kind.text if isinstance(kind, (types.Number, types.Boolean)) else None

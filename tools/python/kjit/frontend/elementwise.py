@@ -1,0 +1,160 @@
+"""Expressions of a function that stays in Python, such as `n - 1` or `np.sqrt(a) + 1`: which are compiled, for numbers and for the
+elements of arrays."""
+
+import ast
+import builtins
+import math
+
+from . import static, ufuncs
+
+_BINARY = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.Pow: "power",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
+}
+_UNARY = {ast.USub: "negative", ast.UAdd: "positive", ast.Invert: "invert"}
+_COMPARE = {
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
+_BUILTINS = tuple(getattr(builtins, name) for name in ("abs", "min", "max", "int", "float", "bool", "round", "pow", "complex"))
+# Operators whose results Python and 64 bits agree on, if the operands are small.
+_HARMLESS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div)
+_MOST_PRODUCTS = 2
+
+
+class Expression:
+    """An expression as functions of its leaves. leaves: the nodes whose values it takes; scalar: the expression in its own operators;
+    elements: the same by NumPy's ufuncs, or None if it has no meaning for arrays; is_harmless: Python computes the same for small
+    integers and for floats; has_division."""
+
+    def __init__(self, node, leaves, names, scalar, elements):
+        self.node, self.leaves, self.names, self.scalar, self.elements = node, leaves, names, scalar, elements
+        inside = list(ast.walk(scalar))
+        binary = [n.op for n in inside if isinstance(n, ast.BinOp)]
+        products = sum(isinstance(op, ast.Mult) for op in binary)
+        self.is_harmless = (
+            all(isinstance(op, _HARMLESS) for op in binary)
+            and products <= _MOST_PRODUCTS
+            and not any(isinstance(n, (ast.Call, ast.Invert)) for n in inside)
+            and all(_is_small(n.value) for n in inside if isinstance(n, ast.Constant))
+        )
+        self.has_division = any(isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod)) for op in binary)
+
+
+def _is_small(value):
+    return type(value) is float or type(value) is int and abs(value) < 2**20
+
+
+class Finder:
+    """Splits expressions into operators and leaves. names: a static.Names of the function."""
+
+    def __init__(self, names):
+        self.names = names
+
+    def is_inner(self, node):
+        """Whether a node is an operator or function of numbers, and no leaf."""
+        if isinstance(node, ast.BinOp):
+            return type(node.op) in _BINARY
+        if isinstance(node, ast.UnaryOp):
+            is_number = isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
+            return type(node.op) in _UNARY and not is_number
+        if isinstance(node, ast.Compare):
+            return len(node.ops) == 1 and type(node.ops[0]) in _COMPARE
+        return isinstance(node, ast.Call) and self.is_function(node)
+
+    def is_function(self, node):
+        if node.keywords or not node.args or any(isinstance(a, ast.Starred) for a in node.args):
+            return False
+        thing = self.names.value(node.func)
+        if thing is static.UNKNOWN:
+            return False
+        if ufuncs.is_ufunc(thing):
+            return ufuncs.text_of(thing) is not None and len(node.args) == thing.nin
+        if any(thing is function for function in _BUILTINS):
+            return len(node.args) > 1 or thing not in (min, max)
+        return getattr(math, getattr(thing, "__name__", ""), None) is thing and callable(thing)
+
+    def find(self, node):
+        """The Expression that a node is, or None: a leaf."""
+        if not self.is_inner(node):
+            return None
+        leaves, names = [], {}
+
+        def leaf(inner):
+            key = ast.dump(inner) if isinstance(inner, ast.Name) else id(inner)
+            if key not in names:
+                names[key] = f"leaf_{len(leaves)}"
+                leaves.append(inner)
+            return ast.copy_location(ast.Name(names[key], ast.Load()), inner)
+
+        scalar = self._scalar(node, leaf)
+        if not leaves:
+            return None
+        return Expression(node, leaves, list(names.values()), scalar, self._elements(scalar))
+
+    def _scalar(self, node, leaf):
+        if isinstance(node, ast.Constant) and type(node.value) in (bool, int, float, complex):
+            return node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant) and isinstance(node.op, ast.USub):
+            return node
+        if not self.is_inner(node):
+            return leaf(node)
+        if isinstance(node, ast.BinOp):
+            made = ast.BinOp(self._scalar(node.left, leaf), node.op, self._scalar(node.right, leaf))
+        elif isinstance(node, ast.UnaryOp):
+            made = ast.UnaryOp(node.op, self._scalar(node.operand, leaf))
+        elif isinstance(node, ast.Compare):
+            made = ast.Compare(self._scalar(node.left, leaf), node.ops, [self._scalar(node.comparators[0], leaf)])
+        else:
+            function = ast.copy_location(ast.Constant(self.names.value(node.func)), node.func)
+            made = ast.Call(function, [self._scalar(a, leaf) for a in node.args], [])
+        return ast.copy_location(made, node)
+
+    def _elements(self, node):
+        """The expression by NumPy's ufuncs, or None."""
+        if isinstance(node, (ast.Name, ast.Constant)):
+            return node
+        if isinstance(node, ast.BinOp):
+            name, operands = _BINARY[type(node.op)], [node.left, node.right]
+        elif isinstance(node, ast.UnaryOp):
+            name, operands = _UNARY[type(node.op)], [node.operand]
+        elif isinstance(node, ast.Compare):
+            name, operands = _COMPARE[type(node.ops[0])], [node.left, node.comparators[0]]
+        elif ufuncs.is_ufunc(node.func.value):
+            name, operands = node.func.value.__name__, node.args
+        elif node.func.value is abs and len(node.args) == 1:
+            name, operands = "absolute", node.args
+        else:
+            return None
+        made = [self._elements(operand) for operand in operands]
+        if None in made:
+            return None
+        import numpy
+
+        return ast.copy_location(ast.Call(ast.copy_location(ast.Constant(getattr(numpy, name)), node), made, []), node)
+
+
+def function_of(expression, tree, name):
+    """The function whose result is the expression, as a node."""
+    arguments = ast.arguments(
+        posonlyargs=[], args=[ast.arg(arg=n) for n in expression.names], kwonlyargs=[], kw_defaults=[], defaults=[]
+    )
+    made = ast.FunctionDef(name=name, args=arguments, body=[ast.Return(tree)], decorator_list=[], returns=None)
+    for node in ast.walk(made):
+        if isinstance(node, (ast.expr, ast.stmt, ast.arg)) and not hasattr(node, "lineno"):
+            ast.copy_location(node, expression.node)
+    return made

@@ -1,0 +1,99 @@
+"""What a function that stays in Python does with whole arrays, by NumPy and in compiled code, and what its interpreter does."""
+
+import ast
+
+from . import library, static, ufuncs, words
+from .scope import COMPOUND, blocks, header
+
+# NumPy's functions of whole arrays, which take the time of their work wherever they are called.
+FUNCTIONS = frozenset(
+    """empty zeros ones full empty_like zeros_like ones_like full_like arange linspace logspace eye identity array asarray copy
+    ascontiguousarray asfortranarray reshape ravel transpose swapaxes moveaxis concatenate stack hstack vstack dstack column_stack
+    atleast_1d atleast_2d atleast_3d expand_dims broadcast_to broadcast_arrays dot vdot inner outer matmul kron trace diag diagonal
+    sum prod mean average median std var ptp min max amin amax all any nansum nanprod nanmean nanstd nanvar nanmin nanmax nanmedian
+    cumsum cumprod nancumsum nancumprod diff argmin argmax argsort sort argwhere nonzero flatnonzero count_nonzero where select clip
+    round around real imag angle conj take take_along_axis repeat tile roll rot90 flip fliplr flipud searchsorted digitize bincount
+    histogram unique interp percentile quantile correlate convolve cross triu tril meshgrid isclose allclose array_equal nan_to_num
+    append delete insert split array_split size shape ndim dtype iinfo finfo sinc cov corrcoef trapz cumulative_sum""".split()
+)
+METHODS = frozenset(
+    """sum prod min max mean std var all any copy astype reshape ravel flatten transpose view fill sort argsort argmin argmax cumsum
+    cumprod dot conj conjugate item nonzero repeat take searchsorted clip round swapaxes diagonal trace squeeze ptp""".split()
+)
+_DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.GeneratorExp, ast.Lambda)
+
+
+def is_of_numpy(thing):
+    return (
+        str(getattr(thing, "__module__", None) or type(thing).__module__).split(".")[0] == "numpy"
+        or type(thing).__name__ == "ufunc"
+    )
+
+
+class WholeArrays:
+    """What Splitter knows of statements that run in Python."""
+
+    def calls_python(self, call, is_in_loop=False):
+        """Whether a call is one of NumPy or of an array's method that no kernel has. In a loop more of them are compiled."""
+        thing = self.static.value(call.func)
+        if thing is static.UNKNOWN:
+            is_method = isinstance(call.func, ast.Attribute) and call.func.attr != "dtype"
+            return is_method and not (is_in_loop and not call.args and not call.keywords and call.func.attr in library.METHODS)
+        if getattr(thing, "runs_in_python", False):
+            return not (is_in_loop and thing.has_code)
+        if is_in_loop and not call.keywords and library.instead(thing, len(call.args)) is not thing:
+            return False
+        is_known = isinstance(thing, type) or words.builtin_name(thing) is not None or ufuncs.text_of(thing) is not None
+        return not is_known and is_of_numpy(thing)
+
+    def interpreted(self):
+        """(node, why) of each statement that is left to the interpreter: loops, and calls that are none of whole arrays."""
+        found = []
+        if self.node is not None:
+            self._find_interpreted(self.node.body, found)
+        return found
+
+    def _find_interpreted(self, body, found):
+        for statement in body:
+            is_loop = isinstance(statement, (ast.For, ast.While))
+            if self.is_prange(statement) or is_loop and not self.needs_python(statement):
+                continue
+            if is_loop and not any(self.is_prange(node) for node in ast.walk(statement)):
+                call = self._cause(statement)
+                found.append((statement, f"Python's interpreter runs this loop, which calls `{ast.unparse(call.func)}`"))
+            elif isinstance(statement, COMPOUND):
+                self._find_calls(header(statement), found)
+                for block in blocks(statement):
+                    self._find_interpreted(block, found)
+            else:
+                self._find_calls(statement, found)
+
+    def _cause(self, loop):
+        """The call for which a loop is not compiled."""
+        made = {id(t.statement.value) for t in self.temporaries(loop)}
+        calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and id(n) not in made]
+        return next(call for call in calls if self.calls_python(call, True))
+
+    def _find_calls(self, node, found):
+        for call in ast.walk(node):
+            if isinstance(call, ast.Call) and self.calls_python(call) and not self.is_of_whole_arrays(call):
+                found.append((call, f"Python's interpreter calls `{ast.unparse(call.func)}`"))
+
+    def is_of_whole_arrays(self, call):
+        thing = self.static.value(call.func)
+        if thing is static.UNKNOWN:
+            return isinstance(call.func, ast.Attribute) and call.func.attr in METHODS
+        if getattr(thing, "runs_in_python", False) or ufuncs.is_ufunc(thing):
+            return True
+        module = str(getattr(thing, "__module__", "")).split(".")
+        return module[0] == "numpy" and module[1:2] in ([], ["lib"], ["_core"], ["core"]) and thing.__name__ in FUNCTIONS
+
+    def refuse_displays(self, statement):
+        """Lists, sets and dictionaries are refused, except a list that is an argument of a function of NumPy."""
+        allowed = set()
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call) and is_of_numpy(self.static.value(node.func)):
+                allowed |= {id(inner) for a in node.args for inner in ast.walk(a) if isinstance(inner, (ast.List, ast.ListComp))}
+        for node in ast.walk(statement):
+            if isinstance(node, _DISPLAYS) and id(node) not in allowed and not isinstance(getattr(node, "ctx", None), ast.Store):
+                raise self.source.error(node, words.INSTEAD[type(node).__name__])
