@@ -61,14 +61,8 @@ r = np.zeros(5)
 names["in_cell"](r)
 assert r.tolist() == [0, 3, 6, 9, 12]
 
-# exec: refused, and with keep_sources() known, also where several texts have one name.
+# exec: with keep_sources() known, also where several texts have one name.
 text = "def made(r):\n    for i in kjit.grid_range(len(r)):\n        r[i] = {}\nf = lambda a: a * {}\n"
-exec(text.format(1, 2), names)
-try:
-    kjit.jit(names["made"])(r)
-    raise AssertionError("a function without a source")
-except kjit.SourceError as error:
-    assert "keep_sources" in str(error), error
 kjit.keep_sources()
 kjit.keep_sources()
 made = []
@@ -162,3 +156,51 @@ for bad, kind in ((lambda: fresh.inspect("nothing"), ValueError), (lambda: fresh
     except kind:
         continue
     raise AssertionError(kind)
+
+
+# With kjit.cuda imported, functions of texts and of syntax trees have a source, whichever of several of one name they are.
+child = """
+import ast, numpy as np, kjit
+from kjit import cuda, njit
+made = []
+for k in (2, 3):
+    space = {}
+    exec(f"def h(x):\\n    x[0] = {k}\\n", space)
+    made.append((space["h"], k))
+    exec(compile(f"def h(x):\\n    x[0] = {k} * 10\\n", "<h>", "exec"), space)
+    made.append((space["h"], k * 10))
+    exec(compile(ast.parse(f"def h(x):\\n    x[0] = {k} * 100\\n"), "no such file.py", "exec"), space)
+    made.append((space["h"], k * 100))
+    tree = ast.parse("def h(x):\\n    x[0] = 7\\n")
+    tree.body[0].body[0].value = ast.BinOp(ast.Constant(k), ast.Mult(), ast.Constant(1000))
+    exec(compile(ast.fix_missing_locations(tree), "<h>", "exec"), space)
+    made.append((space["h"], k * 1000))
+    made.append((eval(f"lambda x: x.fill({k})", space) and space["h"], k * 1000))
+for function, value in made:
+    x = np.zeros(1)
+    cuda.jit(function)[1, 1](x)
+    assert x[0] == value, (x, value)
+space = {}
+exec(compile(ast.parse("def wrong(x):\\n    x[0] = unknown\\n"), "<w>", "exec"), space)
+try:
+    cuda.jit(space["wrong"])[1, 1](np.zeros(1))
+except kjit.Error as error:
+    assert "<w>:2" in str(error) and "unknown" in str(error), error
+assert njit(eval("lambda a: a + 2"))(3) == 5
+"""
+subprocess.run([sys.executable, "-c", child], check=True)
+
+# Without kjit.cuda and kjit.njit nothing is kept before keep_sources().
+child = """
+import kjit, numpy as np
+space = {"kjit": kjit}
+text = "def made(r):\\n    r[0] = 1\\n"
+exec(text, space)
+try:
+    kjit.jit(space["made"])[1, 1](np.zeros(1))
+except kjit.SourceError as error:
+    assert "keep_sources" in str(error), error
+else:
+    raise AssertionError("a function without a source")
+"""
+subprocess.run([sys.executable, "-c", child], check=True)

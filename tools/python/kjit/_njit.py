@@ -13,6 +13,7 @@ from ._errors import CLASSES, Error, SourceError, warn
 from ._shapes import shape_of
 from .frontend import parallel
 
+_kjit.listen()  # so that functions of exec have a source
 _deciding = threading.local()  # the functions of which runs_in_python is asked, one within the other
 # Numba's options. Of the last row kjit has no use: what they switch is always so, or never.
 _OPTIONS = frozenset(

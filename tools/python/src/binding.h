@@ -368,5 +368,6 @@ int binding_add_configured(PyObject *module);
 int binding_add_functions(PyObject *module);
 int binding_add_algorithms(PyObject *module);
 int binding_add_code(PyObject *module);
+int binding_add_heard(PyObject *module);
 
 #endif

@@ -3,6 +3,7 @@ Numbers of Python are int64 and float64 here, `/` of integers is a float, and in
 
 import types as _types
 
+from .. import _kjit
 from . import arrays as _arrays
 from . import compiling as _compiling
 from . import devices as _devices
@@ -14,6 +15,7 @@ from . import config, cudadrv, errors, types
 from . import streams as _streams
 from . import words as _words
 
+_kjit.listen()  # so that functions of exec have a source
 globals().update(types.NAMES)
 globals().update({name: kind for kind in types.VECTORS.values() for name in (kind.name, *kind.aliases)})
 globals().update(_words.FORMS)

@@ -29,7 +29,7 @@ class Made:
 
     def quoted(self):
         """(file, text) of each source, for libkjit's messages."""
-        return tuple((printable(source.file), "".join(source.lines)) for source in self.sources)
+        return tuple((printable(source.file), "".join(source.lines)) for source in self.sources if source.lines)
 
 
 def printable(text):

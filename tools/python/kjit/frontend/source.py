@@ -3,23 +3,22 @@
 import __future__
 
 import ast
-import collections
 import os
 import sys
 import types
-from _thread import _local
 
+from .. import _kjit
 from .._errors import SourceError, character_column, show
 
 _sources: dict[str, object] = {}  # by file
 
 
 class Source:
-    """is_fixed: it came with the function, from another process."""
+    """is_fixed: it came with the function, from another process. tree: the syntax tree, where there never was a text."""
 
-    def __init__(self, file, lines, is_fixed=False):
-        self.file, self.lines, self.is_fixed = file, lines, is_fixed
-        self._tree = None
+    def __init__(self, file, lines, is_fixed=False, tree=None):
+        self.file, self.lines, self.is_fixed, self.is_tree = file, lines, is_fixed, tree is not None
+        self._tree = tree
 
     @property
     def tree(self):
@@ -61,9 +60,12 @@ def remember(function):
     if fixed and fixed.is_fixed:
         return fixed
     file = function.__code__.co_filename
-    lines = _lines(file, function.__globals__) or _recover(function)
+    lines = _lines(file, function.__globals__)
+    recovered = None if lines else _recover(function)
     known = _sources.get(file)
-    if not known or known.lines != lines:
+    if recovered is not None and (not known or known.lines != recovered.lines or recovered.is_tree):
+        known = _sources[file] = recovered
+    elif recovered is None and (not known or known.lines != lines):
         known = _sources[file] = Source(file, lines)
     return known
 
@@ -105,56 +107,50 @@ def _read(file):
         return None
 
 
-# ---- texts without a file ----
-
-_MOST_TEXTS = 1000
-_texts: collections.deque = collections.deque(maxlen=_MOST_TEXTS)  # (file, text) of the latest
-_keeps = False
-_here = _local()  # is_busy: this thread compiles a text to compare it
+# ---- texts and syntax trees without a file ----
 
 
 def keep_sources():
-    """From now on texts that are compiled (exec, eval, compile) are kept, the latest 1000, so that functions in them can be
-    kernels: such a function knows no file to read its source from. It cannot be undone in this process."""
-    global _keeps
-    if not _keeps:
-        _keeps = True
-        sys.addaudithook(_hear)
-
-
-def _hear(event, arguments):
-    if event == "compile" and not getattr(_here, "is_busy", False):
-        text, file = arguments
-        if isinstance(text, bytes):
-            text = text.decode("utf-8", "replace")
-        if isinstance(text, str) and isinstance(file, str) and ("def " in text or "lambda" in text):
-            _texts.append((file, text))
+    """From now on texts and syntax trees that are compiled (exec, eval, compile) are kept, the latest 1000, so that functions in
+    them can be kernels: such a function knows no file to read its source from. The imports of kjit.cuda and of kjit.njit do the
+    same. It cannot be undone in this process."""
+    if not _kjit.listen():
+        raise RuntimeError("this interpreter of Python does not tell what it compiles (PySys_AddAuditHook)")
 
 
 def _contains(code, wanted):
     return any(isinstance(c, types.CodeType) and (c == wanted or _contains(c, wanted)) for c in code.co_consts)
 
 
-def _recover(function):
-    """The lines of a text that was kept, or that Python was started with (-c), whose code the function is; or none."""
-    code = function.__code__
-    texts = [text for file, text in reversed(_texts) if file == code.co_filename]
-    if code.co_filename == "<string>" and "-c" in sys.orig_argv[:-1]:
-        texts.append(sys.orig_argv[sys.orig_argv.index("-c") + 1])
-    _here.is_busy = True
+def _compiled(source, code):
+    """The code of a text or a tree, compiled as the code of a function in it was; None: it cannot be."""
+    mode = "eval" if isinstance(source, ast.Expression) else "single" if isinstance(source, ast.Interactive) else "exec"
+    _kjit.set_deaf(True)
     try:
-        for text in texts:
-            try:
-                whole = compile(
-                    text, code.co_filename, "exec", code.co_flags & __future__.annotations.compiler_flag, True
-                )
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                continue
-            if _contains(whole, code):
-                return text.splitlines(keepends=True)
+        return compile(source, code.co_filename, mode, code.co_flags & __future__.annotations.compiler_flag, True)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return None
     finally:
-        _here.is_busy = False
-    return []
+        _kjit.set_deaf(False)
+
+
+def _recover(function):
+    """The source of a text or tree that was kept, or of the text that Python was started with (-c), whose code the function is; or
+    None."""
+    code = function.__code__
+    kept = [source for source, file in reversed(_kjit.heard()) if file in (code.co_filename, None)]
+    if code.co_filename == "<string>" and "-c" in sys.orig_argv[:-1]:
+        kept.append(sys.orig_argv[sys.orig_argv.index("-c") + 1])
+    for source in kept:
+        if isinstance(source, bytes):
+            source = source.decode("utf-8", "replace")
+        whole = _compiled(source, code)
+        if whole is None or not _contains(whole, code):
+            continue
+        if isinstance(source, str):
+            return Source(code.co_filename, source.splitlines(keepends=True))
+        return Source(code.co_filename, [], tree=source)
+    return None
 
 
 def find(function, source):
@@ -165,7 +161,7 @@ def find(function, source):
         "define the function in a file or in a cell of a notebook, or call kjit.keep_sources() before the text is compiled",
         "KJIT_ERROR_SYNTAX",
     )
-    if not source.lines:
+    if not source.lines and not source.is_tree:
         raise missing
     try:
         tree = source.tree
