@@ -639,3 +639,16 @@ except TypeError as error:
     assert "expected a number, got None" in str(error)
 else:
     raise AssertionError("None was added to a number")
+
+# Numba's types of complex numbers: float32 gives complex64, whose squares are rounded to float32.
+for function, value, kind in [
+    (lambda v: complex(v) * complex(v), np.float32(0.1), np.complex64),
+    (lambda v: complex(v, v) * complex(v), np.float32(0.1), np.complex64),
+    (lambda v: complex(v) * complex(v), 0.1, np.complex128),
+    (lambda v: cmath.sqrt(v) * cmath.sqrt(v), np.float32(0.1), np.complex64),
+    (lambda v: cmath.sqrt(v) * cmath.sqrt(v), np.int8(3), np.complex64),
+    (lambda v: cmath.sqrt(v) * cmath.sqrt(v), 3, np.complex128),
+]:
+    got = njit(function)(value)
+    is_narrow = complex(np.complex64(got)) == got
+    assert is_narrow == (kind is np.complex64), (value, kind, got)

@@ -1,14 +1,14 @@
-/* Texts and syntax trees that Python compiles and that are in no file (exec, eval, compile): the
- * source of functions in them is nowhere else. Python tells its audit hooks of each. A hook in C
- * costs all other events nearly nothing, where one in Python would be called for each of them. */
+/* Keeps texts and syntax trees that Python compiles and that are in no file: those of exec, eval
+ * and compile. The source of functions in them is in no other place. Python calls its audit hooks
+ * for each compilation. A hook in Python would slow down all other events, a hook in C hardly. */
 #include "binding.h"
 
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A tree that makes functions for somebody has few statements; those of whole modules, which tools
- * for tests compile, would take much memory. */
+/* Programs that make functions from trees use trees with few statements. Trees of whole modules,
+ * which test tools compile, would take much memory. */
 enum { MOST_SOURCES = 1000, MOST_BYTES = 1 << 20, MOST_STATEMENTS = 16 };
 
 typedef int (*hook_function)(const char *event, PyObject *args, void *data);
@@ -43,7 +43,7 @@ static int is_wanted(PyObject *source)
   return has_function(text, size);
 }
 
-/* Whether a name of a file is that of none. Of a tree Python does not say the name. */
+/* Whether there is no file of this name. Python does not tell the name for a syntax tree. */
 static int is_elsewhere(PyObject *file)
 {
   if (file == Py_None) return 1;

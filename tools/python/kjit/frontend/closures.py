@@ -1,5 +1,5 @@
-"""Functions that are defined inside of a function, where numbers of Python have types: they are functions of their own. What they
-know around them is a constant of theirs, or a further parameter, by which a call hands over what the variable has then."""
+"""Functions that are defined inside of a function. Each becomes a separate function. A variable of the outer function that the
+inner one reads is a constant of the inner one, or one more parameter: a call passes the value that the variable has at the call."""
 
 import ast
 import copy
@@ -7,7 +7,7 @@ import types
 
 from . import static, words
 
-# In front of the name of a variable that a call hands over to a function that reads it.
+# The prefix of the keyword by which a call passes a variable that the called function reads.
 CAPTURED = "captured "
 
 

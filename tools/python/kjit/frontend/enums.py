@@ -1,4 +1,4 @@
-"""Members of enumerations in functions: each is its value, and the class is known where the function is written."""
+"""Members of enumerations in functions. In the kernel IR a member is its value. Its class is known when the function is written."""
 
 import ast
 import enum
@@ -55,7 +55,8 @@ def attribute(emitter, node, kind):
     """The value of a member; other attributes of a member are known only where the member is."""
     if node.attr == "value":
         return emitter.expression(node.value)
-    raise emitter.error(node, f"`{node.attr}` of a member of {kind.__name__} that is not known when the kernel is compiled: a member has `.value`")
+    what = f"`{node.attr}` of a member of {kind.__name__}"
+    raise emitter.error(node, f"{what} that is not known when the kernel is compiled: a member has `.value`")
 
 
 def check(emitter, node, kind):

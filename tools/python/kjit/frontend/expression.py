@@ -40,8 +40,8 @@ def _near(name, names):
 
 
 class Resolved:
-    """A call of a function of Python. thing: the function for what is known of the arguments; arguments: by name; spread: the
-    name of *args, whose arguments are `items`; ranged: the names of parameters that take ranges."""
+    """A call of a function of Python. thing: the function, specialized for the known arguments. arguments: the values by name.
+    spread: the name of *args, and items: the arguments for *args. ranged: the names of parameters that take ranges."""
 
     def __init__(self, thing, arguments, spread, items, ranged):
         self.thing, self.arguments, self.spread, self.items, self.ranged = thing, arguments, spread, items, ranged
@@ -331,7 +331,7 @@ class Expressions(Forms):
         return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
 
     def call(self, node):
-        """The text of a call, of which what may be None is a pair."""
+        """The text of a call. A result that may be None is a pair."""
         value = self.static_value(node)
         return [self.source.place(node), *self.known(value, node)] if value is not static.UNKNOWN else self.of_Call(node)
 
@@ -396,7 +396,7 @@ class Expressions(Forms):
         return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]
 
     def call_of_python(self, node, thing):
-        """A call of one of Python's own functions that is none of the kernel IR; None: it is no such call."""
+        """The text of a call of one of Python's own functions that the kernel IR does not have. None for any other call."""
         if thing is isinstance:
             return pyvalues.isinstance_of(self, node)
         ranged = len(node.args) == 1 and not node.keywords and ranges.is_range(self, node.args[0])
@@ -404,9 +404,9 @@ class Expressions(Forms):
             return [*ranges.value(self, node.args[0]), "[2]"]
         if thing is reversed and len(node.args) == 1:
             return [self.source.place(node), *self.expression(node.args[0]), "[::-1]"]
-        if thing in (min, max) and not self.is_typed and not (node.args and isinstance(node.args[0], ast.Tuple)):
-            return None
-        text = None if node.keywords else pyvalues.TABLE.get((id(thing), len(node.args)))
+        key = id(thing), len(node.args)
+        is_open = self.is_typed or thing in (min, max) and node.args and isinstance(node.args[0], ast.Tuple)
+        text = None if node.keywords else pyvalues.TABLE.get(key) or (pyvalues.TYPED.get(key) if is_open else None)
         return None if text is None else [self.source.place(node), self.use(text), *self.positional(node)]
 
     def ufunc(self, node, thing):

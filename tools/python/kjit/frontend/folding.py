@@ -1,21 +1,18 @@
-"""What of a function is decided before it is written: names that have a value which no variable of a kernel can have (None, texts,
-functions, types, members of enumerations) are replaced by it, branches that such values decide are taken out, and functions that are
-defined inside of the function become functions of their own."""
+"""Decides parts of a function before the function is written. A name is replaced by its value where no variable of a kernel can hold
+the value: None, texts, functions, types, members of enumerations. Branches that such values decide are removed. Functions that are
+defined inside of the function become separate functions."""
 
 import ast
 import enum
 import types
 
 from . import closures, static, words
-from . import module as modules
 from .scope import COMPOUND, copied
 
 
 def is_constant(value):
-    """Whether a value is replaced where a name has it: it is nothing that a variable of the kernel IR can hold."""
-    if value is None or isinstance(value, (str, type, enum.Enum, types.ModuleType, words.Word, words.Form, closures.Inner)):
-        return True
-    return modules.is_function(value) or words.builtin_name(value) is not None
+    """Whether a value replaces the names that have it. No variable of the kernel IR can hold such a value."""
+    return value is None or callable(value) or isinstance(value, (str, enum.Enum, types.ModuleType, words.Word, closures.Inner))
 
 
 def own_nodes(node):
@@ -44,12 +41,13 @@ def stores(body):
 
 
 def values(body, parameters):
-    """What each name is assigned that is no parameter: the expressions, None for what no expression says."""
+    """The expressions that are assigned to each name that is not a parameter. None stands for a value that no expression gives."""
     found = {}
     for node in (n for statement in body for n in ast.walk(statement)):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                is_pairwise = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts)
+                is_pairwise = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                is_pairwise = is_pairwise and len(target.elts) == len(node.value.elts)
                 if is_pairwise and all(isinstance(t, ast.Name) for t in target.elts):
                     for one, value in zip(target.elts, node.value.elts):
                         found.setdefault(one.id, []).append(value)
@@ -113,7 +111,7 @@ class Folder:
     # ---- statements ----
 
     def block(self, body, known):
-        """The statements with what is known where they begin, which becomes what is known behind them."""
+        """The statements, after names were replaced. known: the values of names before the statements; afterwards those behind them."""
         made = []
         for at, statement in enumerate(body):
             if isinstance(statement, ast.If):
@@ -199,7 +197,7 @@ class Folder:
 
 
 class _Replacement(ast.NodeTransformer):
-    """In place: names by the constants that they have, functions that are written there by functions of their own."""
+    """Replaces names by their constants, and lambdas by functions, in place."""
 
     def __init__(self, folder, known):
         self.folder, self.known = folder, known

@@ -1,5 +1,5 @@
-"""Comparisons, `in`, `is`, `and`, `or` and conditional expressions as text of the kernel IR. What takes statements there, as each
-operand is evaluated once and only where it has to be, becomes a func of its own."""
+"""Comparisons, `in`, `is`, `and`, `or` and conditional expressions as text of the kernel IR. Python evaluates each operand at most
+once. Where the text of an expression would repeat an operand with a call, the expression becomes a separate func."""
 
 import ast
 
@@ -19,7 +19,7 @@ class Forms:
     # ---- funcs of their own ----
 
     def lift(self, node, write):
-        """A call of a func that write(depth) puts the statements of, which get the variables of the expression."""
+        """Makes a func whose statements write(depth) puts, and whose parameters are the variables of the expression. Returns its call."""
         outer, self.lines = self.lines, []
         write(1)
         body, self.lines = self.lines, outer
@@ -33,7 +33,7 @@ class Forms:
         return [place, f"{symbol}({', '.join(names)})"]
 
     def keep(self, node, depth):
-        """The expression by a name of its own, as a node."""
+        """Puts the value of the expression into a new variable, and returns the variable as a node."""
         name = self.temporary_name()
         self.put(depth, [self.source.place(node)], f"let {self.local(name)} = ", self.expression(node))
         self.kept.add(name)
@@ -102,7 +102,7 @@ class Forms:
         return [self.source.place(node), "(not " if is_not else "(", *parts, ")"]
 
     def put_search(self, node, value, items, depth):
-        """Comparisons with one item after the other, each by what is known of it."""
+        """Compares the value with one item after the other."""
         value = self.keep(value, depth)
         for item in items:
             pair = ast.copy_location(ast.Compare(value, [ast.Eq()], [item]), node)
@@ -175,7 +175,7 @@ class Forms:
         return result
 
     def undecided(self, node):
-        """The operands without those that are known and make no difference; the last one is always there."""
+        """The operands without known ones that do not change the result. The last operand always stays."""
         stops = isinstance(node.op, ast.Or)
         values = []
         for value in node.values[:-1]:

@@ -121,7 +121,8 @@ class Builder:
         shapes = dict(shapes)
         if not (known or shapes or functions or ranges or spread is not None) or not isinstance(python, types.FunctionType):
             return thing
-        key = id(thing), spread, functions, ranges, tuple(shapes.items()), tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
+        values = tuple((n, type(v), repr(v) if isinstance(v, PLAIN) else id(v)) for n, v in known.items())
+        key = id(thing), spread, functions, ranges, tuple(shapes.items()), values
         if key not in self.specialized:
             self.specialized[key] = Specialized(thing, python, known, shapes, spread)
             self.specialized[key].functions, self.specialized[key].ranges = functions, ranges

@@ -1,5 +1,6 @@
-"""Values that may be None: a name that is None on some ways through a function, and what a function returns that returns nothing
-on some. Beside the value goes a truth, which says whether there is one; to use None as a value fails the thread."""
+"""Values that may be None: variables that are None on some paths through a function, and results of functions that return None on
+some paths. Each such value has a second variable, a bool that says whether the value is there. A use of None as a number fails the
+thread."""
 
 import ast
 import types
@@ -11,7 +12,7 @@ _MISSING = "expected a number, got None"
 
 
 def suspect(body, parameters):
-    """The names that may be None for all that is known before functions are looked at."""
+    """The names that may be None, as far as the expressions tell before called functions are known."""
     assigned = folding.values(body, parameters)
 
     def may(node):
@@ -69,7 +70,7 @@ def _is_call(emitter, node):
 
 
 def flag(emitter, node):
-    """The text of whether such an expression has a value."""
+    """The text of whether an expression that may be None has a value."""
     if emitter.static_value(node) is None:
         return ["false"]
     if not may_be(emitter, node):
@@ -83,12 +84,12 @@ def flag(emitter, node):
 
 
 def name_of_flag(emitter, name):
-    """What the variable is called that says whether another one has a value."""
+    """The name of the variable that says whether another variable has a value."""
     return emitter.local(name + ".is.there")
 
 
 def value(emitter, node):
-    """The text of such an expression where a value is needed: None fails the thread."""
+    """The text of an expression that may be None, used as a number. None fails the thread."""
     place = emitter.source.place(node)
     symbol = emitter.builder.new_name(f"value_of_{emitter.node.lineno}")
     emitter.used.add(symbol)
@@ -103,12 +104,12 @@ def value(emitter, node):
 
 
 def condition(emitter, node):
-    """The text of the truth of a name that may be None, which None is not."""
+    """The text of the truth of a name that may be None. None is false."""
     return ["(", *flag(emitter, node), f" and {emitter.local(node.id)})"]
 
 
 def assign(emitter, statement, target, node, depth):
-    """The value to a name that may be None."""
+    """Assigns to a name that may be None."""
     if target.id in emitter.scope.declare.get(id(statement), ()):
         emitter.declare(depth, target, target.id)
     _assign(emitter, emitter.local(target.id), name_of_flag(emitter, target.id), node, depth)
@@ -120,7 +121,7 @@ def has_one(emitter, target, node):
 
 
 def assign_all(emitter, statement, target, depth):
-    """As many values to several names, one after the other."""
+    """Assigns several values to as many names, one after the other."""
     read = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)}
     if any(not isinstance(t, ast.Name) or t.id in read for t in target.elts):
         raise emitter.error(statement, "values that may be None are assigned in statements of their own, without a swap")
@@ -135,7 +136,7 @@ def assign_all(emitter, statement, target, depth):
 
 
 def _assign(emitter, text, is_there, node, depth):
-    """The value to a variable, and whether there is one to another."""
+    """Assigns the value to one variable, and whether the value is there to another."""
     place = [emitter.source.place(node)]
     if emitter.static_value(node) is None:
         return emitter.put(depth, place, f"{is_there} = false")

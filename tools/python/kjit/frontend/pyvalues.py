@@ -125,12 +125,22 @@ func sum_of_items(items, start) @numba {
   return s
 }""",
 )
+_SUM_OF = words.Text("sum_of_all_items", "\nfunc sum_of_all_items(items) @numba { return sum_of_items(items, 0) }", needs=(_SUM,))
+_ANY = words.Text("any_of_items", "\nfunc any_of_items(items) @numba { for item in items { if item { return true } }\n  return false }")
+_ALL = words.Text("all_of_items", "\nfunc all_of_items(items) @numba { for item in items { if not item { return false } }\n  return true }")
+# Where numbers of Python have types.
+TYPED = {
+    (id(sum), 1): _SUM_OF,
+    (id(sum), 2): _SUM,
+    (id(any), 1): _ANY,
+    (id(all), 1): _ALL,
+    (id(min), 1): _least("min", "<"),
+    (id(max), 1): _least("max", ">"),
+}
 TABLE = {
     (id(complex), 1): _COMPLEX,
     (id(complex), 2): _COMPLEX_OF_PARTS,
     (id(divmod), 2): _DIVMOD,
-    (id(min), 1): _least("min", "<"),
-    (id(max), 1): _least("max", ">"),
     (id(cmath.phase), 1): _of_complex("phase", "arg"),
     **{
         (id(getattr(cmath, name)), 1): _of_complex(name, name)

@@ -100,11 +100,12 @@ def items(emitter, node, count, depth):
     """The numbers of a range that as many variables take."""
     name = emitter.temporary()
     emitter.put(depth, [emitter.source.place(node)], f"let {name} = ", value(emitter, node))
-    emitter.put(depth, [emitter.source.place(node)], f'if {name}[2] != {count} {{ raise "{count} variables for a range of another length" }}')
+    check = f'if {name}[2] != {count} {{ raise "{count} variables for a range of another length" }}'
+    emitter.put(depth, [emitter.source.place(node)], check)
     number = emitter.use(NUMBER)
     return [", ".join(f"{number}({name}, {i}i64)" for i in range(count))]
 
 
 def refuse(emitter, node):
     """A range as any other value."""
-    return emitter.error(node, "a range in a kernel is gone through, indexed, asked for its length or looked through by `in`; it is no value")
+    return emitter.error(node, "a range is no value of a kernel: loop over the range, index it, or use it with len() or `in`")

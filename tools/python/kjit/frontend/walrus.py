@@ -1,5 +1,5 @@
-"""Assignments inside of expressions, `(n := f(x))`, as statements of their own before the statement that has them. What Python
-evaluates before the assignment is evaluated before it here, too."""
+"""Assignments inside of expressions, `(n := f(x))`, become statements before the statement that contains them. The order in which
+Python evaluates operands stays the same."""
 
 import ast
 
@@ -68,7 +68,7 @@ class _Expansion:
         return ast.copy_location(ast.Name(name, ast.Load()), value)
 
     def flat(self, node, before):
-        """An expression that is left when all before and with its last assignment has become statements."""
+        """The expression without assignments. The assignments, and the operands that Python evaluates before them, are added to `before`."""
         if not has_one(node):
             return node
         if isinstance(node, ast.NamedExpr):
