@@ -429,6 +429,11 @@ class Ufunc:
             raise TypeError(f"{self.__name__}() takes {count} arrays, {len(operands)} were given")
         return map(self._function, *operands, out=out, where=where, dtype=dtype, signature=self.signature, **options)
 
+    @property
+    def as_function(self):
+        """What kernels and functions call."""
+        return self._function
+
     def outer(self, *operands, out=None, **options):
         """The function of each element of the first operand with each of the second; the shape is x.shape + y.shape."""
         return map(self._function, *operands, out=out, outer=True, **options)
@@ -462,7 +467,8 @@ def vectorize(function=None, signatures=None, **options):
 
     As users of Numba write it, with signatures first, `@vectorize(["float32(float32, float32)"], target="cuda")`: with Numba's
     types of numbers and conversions. target: "cpu" and "parallel" run on the cores of the CPU, "cuda" on the first GPU, or where
-    KJIT_DEVICE says. `nopython`, `cache`, `identity`, `fastmath` and `inline` change nothing.
+    KJIT_DEVICE says. A call takes the first signature to which all arguments are converted safely, as NumPy's ufuncs do; the
+    result has the signature's type. identity: 0 or 1, of `reduce`. `nopython`, `cache`, `fastmath` and `inline` change nothing.
 
     TypeError: what is no function, signatures without a result; of the call, types that no signature takes."""
     if isinstance(function, (list, tuple, str)) or signatures is not None or options:
@@ -472,10 +478,17 @@ def vectorize(function=None, signatures=None, **options):
     return Ufunc(function)
 
 
-def guvectorize(signature):
+def guvectorize(signature, layout=None, **options):
     """Makes a function of small arrays one of larger ones, whose first dimensions broadcast: `@guvectorize("(n),(n)->()")`. The
     function writes its results, its last arguments, of which one of `()` is an array of one. Called as `f(x, y, out=r)`; see
-    `kjit.map` for shapes, options and errors."""
-    if not isinstance(signature, str):
-        raise TypeError('guvectorize takes core dimensions, "(m,n),(n)->(m)"; kjit.cuda.guvectorize takes signatures, too')
+    `kjit.map` for shapes, options and errors.
+
+    As users of Numba write it, with signatures first, `@guvectorize(["void(float64[:], float64[:])"], "(n)->()")`: arguments and
+    results have the types of the first signature to which all arguments are converted safely. options: see `kjit.vectorize`."""
+    if layout is not None:
+        from .cuda import reduction
+
+        return reduction.guvectorize_for(signature, layout, **options)
+    if not isinstance(signature, str) or options:
+        raise TypeError('guvectorize takes core dimensions, "(m,n),(n)->(m)", or signatures of types and core dimensions')
     return lambda function: Ufunc(function, signature)

@@ -141,7 +141,8 @@ static int take_buffer(context_object *context, PyObject *object, const char *na
   return take_buffer_as(context, object, object, name, storage, arg);
 }
 
-/* NumPy gives no buffer of dates, and none of records that have some. 1: the object is none of these, and no error is set. */
+/* NumPy gives no buffer of dates, and none of records that have some. 1: the object is none of
+ * these, and no error is set. */
 static int take_dates(context_object *context, PyObject *object, const char *name,
                       binding_argument *storage, kjit_arg *arg)
 {

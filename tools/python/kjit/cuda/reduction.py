@@ -1,5 +1,6 @@
 """reduce, vectorize and guvectorize: functions of elements as functions of arrays."""
 
+import functools
 import linecache
 import math
 import types as python_types
@@ -7,7 +8,8 @@ import warnings
 
 import numpy
 
-from .. import _algorithms, _folds, _functions
+from .. import _algorithms, _folds, _functions, dtypes
+from ..frontend import words as frontend_words
 from . import arrays, dispatcher, types
 
 
@@ -83,6 +85,11 @@ def _check_options(options, what="vectorize"):
         raise KeyError(f"Unrecognized options. Unrecognized option: {unknown[0]!r}; known are {sorted(_OPTIONS)}")
     if not options.get("nopython", True):
         raise TypeError("nopython flag must be True")
+
+
+def _check_target(options, what="vectorize"):
+    """Options of kjit.cuda's functions, which are for one target."""
+    _check_options(options, what)
     if "nopython" in options and what == "vectorize":
         warnings.warn("nopython kwarg for cuda target is redundant", RuntimeWarning, stacklevel=3)
     if options.get("target") not in (None, "cuda"):
@@ -106,91 +113,174 @@ def _result_of(function, signature):
     return kind
 
 
-def _counts(array):
-    """Dates as counts of their unit."""
-    return array.view(numpy.int64) if array.dtype.kind in "mM" else array
+_NUMBERS = (bool, int, float, complex)
+
+
+def _is_safe(value, found, wanted):
+    """Whether NumPy converts an argument to a type without asking: a number of Python goes by its kind and size."""
+    if isinstance(value, _NUMBERS):
+        return numpy.result_type(wanted, value) == wanted
+    return numpy.can_cast(found, wanted, "safe")
+
+
+def _is_equal(value, found, wanted):
+    return found == wanted
+
+
+def _fits_array(value, found, wanted):
+    """A number of Python takes the type of the signature, as with numba.cuda."""
+    is_real = found.kind != "c" or wanted.kind == "c"
+    return found == wanted or isinstance(value, _NUMBERS) and is_real
+
+
+def _fits_safely(value, found, wanted):
+    return _fits_array(value, found, wanted) or _is_safe(value, found, wanted)
+
+
+# What has to hold for all arguments and the types of a signature, from the first rule to the last: for signatures on the CPU
+# NumPy's own rule, for those of kjit.cuda also what numba.cuda takes.
+_OF_NUMPY = (_is_safe,)
+_OF_CUDA = (_is_equal, _fits_array, _is_safe, _fits_safely)
+
+
+def choose_row(rows, name, args, found, rules):
+    """The first row of types, (inputs, ...), that all arguments can be converted to."""
+    if all(isinstance(a, _NUMBERS) for a in args):  # nothing that they could adapt to
+        args = [numpy.asarray(a)[()] for a in args] if rules is _OF_NUMPY else args
+    for fits in rules:
+        for row in rows:
+            if all(map(fits, args, found, row[0])):
+                return row
+    raise TypeError(f"no matching signature of {name} for elements {', '.join(map(str, found))}")
+
+
+def check_out(name, result, out):
+    if not numpy.can_cast(result, out.dtype, "same_kind"):
+        raise TypeError(f"{name}: out has elements of type {out.dtype}, which results of type {result} are not converted to")
+
+
+def _takes(name, wanted):
+    """The condition of the kernel IR that the type of a value is converted to the wanted one safely."""
+    safe = [text for text, other in dtypes._NUMPY.items() if wanted.kind not in "mM" and numpy.can_cast(other, wanted, "safe")]
+    listed = safe or [types.from_dtype(wanted).text]
+    return f"({' or '.join(f'dtype({name}) == {text}' for text in listed)})"
 
 
 class DeviceUfunc:
     """A function of elements over arrays, which broadcast. `ufunc(x, y, out=r)`; `ufunc.reduce(x)`."""
 
-    def __init__(self, function, signatures, device=None):
+    def __init__(self, function, signatures, device=None, rules=_OF_CUDA, identity=None):
         self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._func, self._device = _func(function), device
-        self._rows = [([types.as_dtype(a) for a in s.args], types.as_dtype(_result_of(function, s))) for s in signatures]
+        self._device, self._rules, self.identity = device, rules, identity
+        self.py_func = function
+        self._func = _func(function)
+        self._rows = [self._row(function, s) for s in signatures]
         self.nin = function.__code__.co_argcount
         self.nout, self.nargs = 1, self.nin + 1
 
-    def _choose(self, found):
+    @staticmethod
+    def _row(function, signature):
+        """(types of the arguments, type of the result, the func with that result)."""
+        kind = _result_of(function, signature)
+        func = _func(function)
+        func.result = kind.text
+        return [types.as_dtype(a) for a in signature.args], types.as_dtype(kind), func
+
+    @functools.cached_property
+    def as_function(self):
+        """What kernels and functions call: the function, or with signatures a func that calls it for the first one to which all
+        arguments are converted safely, with the types of this signature."""
+        if not self._rows:
+            return self._func
+        names = [f"v{i}" for i in range(self.nin)]
+        lines, needs = [], []
+        for number, (inputs, _, func) in enumerate(self._rows):
+            func.__name__ = f"vectorized_{number}"
+            needs.append(func)
+            tests = " and ".join(map(_takes, names, inputs))
+            values = ", ".join(f"{types.from_dtype(dtype).text}({name})" for name, dtype in zip(names, inputs))
+            lines.append(f"  if {tests} {{ return vectorized_{number}({values}) }}\n")
+        refusal = f'  raise "no signature of {self.__name__} takes arguments of these types"\n'
+        head = f"\nfunc vectorized({', '.join(names)}) @numba {{\n"
+        return frontend_words.Text("vectorized", f"{head}{''.join(lines)}{refusal}}}", tuple(needs))
+
+    def _choose(self, args, found):
         if not self._rows:  # the types are those of what comes
             sample = tuple(numpy.zeros(1, f) for f in found)
-            return found, _algorithms.map(self._func, *sample).dtype
-        for inputs, result in self._rows:
-            if list(inputs) == list(found):
-                return inputs, result
-        for inputs, result in self._rows:
-            if all(numpy.can_cast(f, i, "safe") for f, i in zip(found, inputs)):
-                return inputs, result
-        raise TypeError(f"no matching signature of {self.__name__} for elements {', '.join(map(str, found))}")
+            return found, numpy.asarray(_algorithms.map(self._func, *sample)).dtype, self._func
+        return choose_row(self._rows, self.__name__, args, found, self._rules)
 
     def __call__(self, *args, out=None, stream=0):
         if len(args) == self.nin + 1 and out is None:
             args, out = args[:-1], args[-1]
+        if isinstance(out, tuple) and len(out) == 1:
+            out = out[0]
         out = arrays.as_cuda_array(out) if out is not None and _is_device(out) else out
         if len(args) != self.nin:
             raise TypeError(f"{self.__name__} takes {self.nin} arrays, {len(args)} were given")
         is_device = any(_is_device(a) for a in args) or _is_device(out)
         given = [arrays.as_cuda_array(a) if _is_device(a) else numpy.asarray(a) for a in args]
-        # A plain number takes the type of what it meets.
-        found = [g.dtype for g in given]
-        try:
-            inputs, result = self._choose(found)
-        except TypeError:
-            inputs, result = self._choose_weakly(args, found)
+        inputs, result, func = self._choose(args, [g.dtype for g in given])
         operands = []
         for g, dtype in zip(given, inputs):
             if isinstance(g, arrays.DeviceNDArray):
                 operands.append(g._own if g.dtype == dtype else arrays.to_device(g.copy_to_host().astype(dtype))._own)
             else:
                 g = numpy.ascontiguousarray(g, dtype).reshape(g.shape)
-                operands.append(arrays.to_device(g)._own if is_device else _counts(g))
+                operands.append(arrays.to_device(g)._own if is_device else g)
         shape = numpy.broadcast_shapes(*(g.shape for g in given))
         if out is None:
             made = arrays.device_array(shape, result) if is_device else numpy.empty(shape, result)
         else:
+            check_out(self.__name__, result, out)
             made = out
-        target = arrays.as_cuda_array(made)._own if _is_device(made) else _counts(made)
+        target = arrays.as_cuda_array(made)._own if _is_device(made) else made
         if made.size:
-            _algorithms.map(self._func, *operands, out=target, device=self._device)
+            _algorithms.map(func, *operands, out=target, device=self._device)
         return made if out is not None or is_device or shape else made[()]
 
-    def _choose_weakly(self, args, found):
-        for inputs, result in self._rows:
-            if all(
-                numpy.can_cast(f, i, "same_kind")
-                if isinstance(a, (int, float, complex))
-                else numpy.can_cast(f, i, "safe")
-                for a, f, i in zip(args, found, inputs)
-            ):
-                return inputs, result
-        raise TypeError(f"no matching signature of {self.__name__} for elements {', '.join(map(str, found))}")
-
-    def reduce(self, arg, stream=0):
-        """The function over all elements of an array of one dimension."""
+    def _operator(self, dtype):
+        """(the func, the type) for a reduction of elements of a type."""
         if self.nin != 2:
             raise ValueError("reduce only supports binary functions")
-        if arg.ndim != 1:
-            raise ValueError("reduce only supports arrays of one dimension")
-        inputs, _ = self._choose([numpy.dtype(arg.dtype)] * 2)
+        inputs, result, func = self._choose([numpy.zeros(1, dtype)] * 2, [dtype] * 2)
+        if inputs[0] != result or inputs[1] != result:
+            raise TypeError(f"{self.__name__}: a reduction needs a signature of one type, not {inputs} with the result {result}")
+        return func, result
+
+    def reduce(self, arg, axis=0, dtype=None, out=None, initial=None, stream=0):
+        """The function over the elements along an axis, as NumPy's `ufunc.reduce`."""
         host = arrays.as_cuda_array(arg).copy_to_host() if _is_device(arg) else numpy.asarray(arg)
-        return _folds.reduce(numpy.ascontiguousarray(host, inputs[0]), self._func, device=self._device)
+        func, result = self._operator(numpy.dtype(dtype or host.dtype))
+        if initial is None and isinstance(self.identity, int):
+            initial = self.identity
+        initial = None if initial is None else result.type(initial)
+        if axis is None or host.ndim == 1:
+            host, axis = host.reshape(-1), None
+        return _folds.reduce(numpy.ascontiguousarray(host, result), func, axis=axis, initial=initial, out=out, device=self._device)
+
+    def accumulate(self, arg, axis=0, out=None):
+        """The function over the elements up to each one along an axis, as NumPy's `ufunc.accumulate`."""
+        func, result = self._operator(numpy.asarray(arg).dtype)
+        return _folds.scan(numpy.ascontiguousarray(arg, result), func, axis=axis, out=out, device=self._device)
+
+    def outer(self, x, y):
+        """The function of each element of x with each of y; the shape is x.shape + y.shape."""
+        x, y = numpy.asarray(x), numpy.asarray(y)
+        return self(x.reshape(x.shape + (1,) * y.ndim), y)
+
+    def at(self, x, places, values):
+        """`x[places[i]]` becomes the function of it and `values[i]`, as NumPy's `ufunc.at`; the function has to commute."""
+        func, result = self._operator(x.dtype)
+        values = numpy.broadcast_to(numpy.asarray(values, result), numpy.shape(places) + x.shape[1:])
+        _folds.update_at(x, places, numpy.ascontiguousarray(values), func, commutes=True, device=self._device)
 
 
 def vectorize(ftylist_or_function=(), **options):
     """Makes a function of elements one of arrays. The first argument: signatures, "float32(float32, float32)", for which it is
     compiled."""
-    _check_options(options)
-    return _vectorize(ftylist_or_function, None)
+    _check_target(options)
+    return _vectorize(ftylist_or_function, None, identity=options.get("identity"))
 
 
 # ---- numba.vectorize, for all targets ----
@@ -203,21 +293,24 @@ def vectorize_for(signatures, *, target="cpu", **options):
     if target not in _TARGETS:
         raise ValueError(f"vectorize(target={target!r}): known are {', '.join(_TARGETS)}")
     _check_options(options)
-    if signatures is None:  # the types are those of each call
-        return lambda function: DeviceUfunc(function, [], _TARGETS[target])
-    return _vectorize(signatures, _TARGETS[target])
+    if options.get("identity") not in (None, 0, 1, "reorderable"):
+        raise ValueError(f'identity is 0, 1, None or "reorderable", not {options["identity"]!r}')
+    given = {"rules": _OF_CUDA if target == "cuda" else _OF_NUMPY, "identity": options.get("identity")}
+    if signatures is None or isinstance(signatures, (list, tuple)) and not signatures:  # the types are those of each call
+        return lambda function: DeviceUfunc(function, [], _TARGETS[target], **given)
+    return _vectorize(signatures, _TARGETS[target], **given)
 
 
-def _vectorize(ftylist_or_function, device):
+def _vectorize(ftylist_or_function, device, **given):
     if isinstance(ftylist_or_function, python_types.FunctionType):
-        return DeviceUfunc(ftylist_or_function, [], device)
+        return DeviceUfunc(ftylist_or_function, [], device, **given)
     if not isinstance(ftylist_or_function, (list, tuple, str, types.Signature)):
         raise TypeError('cuda.vectorize takes signatures: @vectorize(["float32(float32, float32)"])')
     listed = (
         [ftylist_or_function] if isinstance(ftylist_or_function, (str, types.Signature)) else list(ftylist_or_function)
     )
     signatures = [types.parse(s) for s in listed]
-    return lambda function: DeviceUfunc(getattr(function, "py_func", function), signatures, device)
+    return lambda function: DeviceUfunc(getattr(function, "py_func", function), signatures, device, **given)
 
 
 # ---- guvectorize ----
@@ -238,7 +331,7 @@ def _parse_layout(text):
 class GUFunc:
     """A function of small arrays over larger ones, whose first dimensions broadcast."""
 
-    def __init__(self, function, signatures, layout):
+    def __init__(self, function, signatures, layout, device=None):
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.signature = layout
         self._inputs, self._outputs = _parse_layout(layout)
@@ -255,19 +348,16 @@ class GUFunc:
                     f"signature {signature} specifies {signature.return_type} return type"
                 )
         self._kernel = _make_kernel(function, count)
+        self._kernel._kernel._device, self._is_on_cpu = device, device == "cpu"
         self.nin, self.nout = len(self._inputs), len(self._outputs)
 
-    def _choose(self, given):
+    def _choose(self, args, given):
         rows = [
-            [types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args]
+            ([types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args], s)
             for s in self._signatures
         ]
-        found = [numpy.dtype(g.dtype) for g in given]
-        for cast in ("no", "safe", "same_kind"):
-            for index, row in enumerate(rows):
-                if all(numpy.can_cast(f, r, cast) for f, r in zip(found, row)):
-                    return self._signatures[index], row
-        raise TypeError(f"no matching signature of {self.__name__} for elements {', '.join(map(str, found))}")
+        row, signature = choose_row(rows, self.__name__, args, [numpy.dtype(g.dtype) for g in given], _OF_CUDA)
+        return signature, row
 
     def __call__(self, *args, out=None, stream=0):
         if len(args) not in (self.nin, self.nin + self.nout):
@@ -284,7 +374,7 @@ class GUFunc:
         given = [
             arrays.as_cuda_array(a).copy_to_host() if _is_device(a) else numpy.asarray(a) for a in args[: self.nin]
         ]
-        signature, row = self._choose(given)
+        signature, row = self._choose(args[: self.nin], given)
         sizes, loops = {}, []
         for g, core in zip(given, self._inputs):
             if g.ndim < len(core):
@@ -299,7 +389,7 @@ class GUFunc:
         for g, core, own, dtype, kind in zip(given, self._inputs, loops, row, signature.args):
             inner = g.shape[g.ndim - len(core) :]
             whole = numpy.broadcast_to(g, loop + inner).astype(dtype).reshape((count,) + inner)
-            whole = _counts(numpy.ascontiguousarray(whole))
+            whole = numpy.ascontiguousarray(whole)
             flat.append(whole[:, None] if not core and isinstance(kind, types.Array) else whole)
         results = []
         for i, core in enumerate(self._outputs):
@@ -308,6 +398,8 @@ class GUFunc:
                 raise ValueError(f"{self.__name__}: the extent of {missing[0]} is known from no array: give out=")
             shape = loop + tuple(sizes[d] for d in core) if not missing else tuple(outs[i].shape)
             start = outs[i] if outs else None
+            if start is not None:
+                check_out(self.__name__, row[self.nin + i], start)
             if start is not None and (_known_size(start) != math.prod(shape) or not _ends_with(start.shape, shape, core)):
                 raise ValueError(f"{self.__name__}: out has the shape {tuple(start.shape)}, not {shape}")
             host = (
@@ -322,7 +414,7 @@ class GUFunc:
             flat.append(whole)
         if count:
             self._kernel[(count + 63) // 64, 64](
-                count, *(arrays.to_device(f) if f.size else f for f in flat[: self.nin]), *(_counts(w) for _, w in results)
+                count, *(arrays.to_device(f) if f.size and not self._is_on_cpu else f for f in flat[: self.nin]), *(w for _, w in results)
             )
         finished = []
         for i, (host, whole) in enumerate(results):
@@ -355,16 +447,23 @@ def _make_kernel(function, count):
 
 def guvectorize(ftylist, signature, **options):
     """Makes a function of small arrays one of larger ones. signature: the layout, "(m,n),(n)->(m)"."""
-    writable = options.pop("writable_args", None)
-    if writable:
+    _check_target({k: v for k, v in options.items() if k != "writable_args"}, "guvectorize")
+    return _guvectorize(ftylist, signature, None, options)
+
+
+def guvectorize_for(ftylist, signature, *, target="cpu", **options):
+    """kjit.guvectorize with signatures, as numba.guvectorize has them."""
+    if target not in _TARGETS:
+        raise ValueError(f"guvectorize(target={target!r}): known are {', '.join(_TARGETS)}")
+    _check_options({k: v for k, v in options.items() if k != "writable_args"}, "guvectorize")
+    return _guvectorize(ftylist, signature, _TARGETS[target], options)
+
+
+def _guvectorize(ftylist, signature, device, options):
+    if options.get("writable_args"):
         raise TypeError("writable_args are not supported")
-    _check_options(options, "guvectorize")
-    listed = (
-        [ftylist]
-        if isinstance(ftylist, (str, types.Signature))
-        or isinstance(ftylist, tuple)
-        and all(isinstance(t, types.Type) for t in ftylist)
-        else list(ftylist)
+    is_one = isinstance(ftylist, (str, types.Signature)) or isinstance(ftylist, tuple) and all(
+        isinstance(t, types.Type) for t in ftylist
     )
-    parsed = [types.parse(s) for s in listed]
-    return lambda function: GUFunc(getattr(function, "py_func", function), parsed, signature)
+    parsed = [types.parse(s) for s in ([ftylist] if is_one else list(ftylist))]
+    return lambda function: GUFunc(getattr(function, "py_func", function), parsed, signature, device)

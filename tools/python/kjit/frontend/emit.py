@@ -167,6 +167,7 @@ class Emitter(Loops, NamedTuples, Expressions):
             head += [self.source.place(argument), *self.parameter(argument, parameter)]
         head.append(")")
         if self.result and kind == "func":
+            self.builder.declare(self.result if _records.is_name(self.result) else None)
             head += [f" -> {self.result}"]
         result = None if self.result or self.is_typed else getattr(self.node, "returns", None)
         if result is not None and kind == "func":

@@ -358,6 +358,7 @@ class Expressions(Forms):
                 _, *rest = self.positional(node)
                 return [self.source.place(node), f"{symbol}(", *self.known(filled[1], node.func), ", ", *rest]
             thing = library.instead(thing, len(node.args) + len(node.keywords))
+        thing = getattr(thing, "as_function", thing)  # of vectorize
         if ufuncs.is_ufunc(thing):
             thing = self.ufunc(node, thing)
         elif not node.keywords:

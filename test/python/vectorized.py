@@ -1,0 +1,114 @@
+# RUN: env KJIT_DEVICE=cpu %python %s
+# vectorize and guvectorize with signatures convert arguments and results as NumPy's ufuncs and Numba do.
+import kjit
+import numpy as np
+from kjit import cuda, njit, vectorize
+
+
+def same(got, want):
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.dtype == want.dtype and np.array_equal(got, want), (got, got.dtype, want, want.dtype)
+
+
+def refused(function, text, kind=TypeError):
+    try:
+        function()
+    except kind as error:
+        assert text in str(error), str(error)
+    else:
+        raise AssertionError("not refused: " + text)
+
+
+# Numbers of Python take the signature's type in kjit.cuda, and results are converted.
+loud = cuda.vectorize(["int16(int16, int16)"])(lambda v, t: v if v > t else 0)
+same(loud(np.arange(5, dtype="i2"), 2.0), np.array([0, 0, 0, 3, 4], "i2"))
+for target in ("cpu", "parallel", "cuda"):
+    level = vectorize(["uint8(float32)"], target=target, nopython=True)(lambda v: v * 2.0)
+    same(level(np.arange(5, dtype="f4")), np.arange(0, 10, 2, dtype="u1"))
+    same(level(np.float32(3.7)), np.uint8(7))
+    assert type(level(1.5)) is np.uint8
+
+# The first signature to which all arguments are converted safely.
+both = vectorize(["int64(int64, int64)", "float32(float32, float32)", "float64(float64, float64)"])(lambda a, b: a * 2 + b)
+for a, b, kind in [
+    (np.arange(4, dtype="i2"), np.arange(4, dtype="u4"), "i8"),
+    (np.arange(4, dtype="f4"), np.arange(4, dtype="i2"), "f4"),
+    (np.arange(4, dtype="f4"), np.arange(4, dtype="i4"), "f8"),
+    (np.arange(4, dtype="f4"), 2.5, "f4"),
+    (np.arange(4), 2, "i8"),
+    (np.arange(4), 2.5, "f8"),
+    (3, 4, "i8"),
+    (3, 4.5, "f8"),
+    (np.arange(4, dtype="f2"), True, "f4"),
+]:
+    same(both(a, b), (np.asarray(a, kind) * 2 + np.asarray(b, kind)).astype(kind))
+refused(lambda: both(np.arange(3) * 1j, 1), "no matching signature")
+refused(lambda: vectorize(["int16(int16)"])(lambda v: v)(np.arange(3.0)), "no matching signature")
+refused(lambda: vectorize(["int16(int16)"])(lambda v: v)(2.5), "no matching signature")
+refused(lambda: both(np.arange(4.0), 1, out=np.zeros(4, "i4")), "not converted")
+out = np.zeros((2, 4), "f4")
+assert both(np.arange(4.0), np.ones((2, 1)), out=out) is out
+same(out, np.broadcast_to(np.arange(4) * 2 + 1, (2, 4)).astype("f4"))
+# No signature: the types are those of the call.
+free = vectorize(identity=0, target="parallel")(lambda a, b: a + b)
+same(free(np.arange(3, dtype="i4"), np.ones(3, "i4")), np.arange(3) + 1)
+same(free(np.arange(3, dtype="f4"), np.ones(3, "f4")), np.arange(1, 4, dtype="f4"))
+
+# Reductions and their kin.
+add = vectorize(["int64(int64, int64)", "float64(float64, float64)"], identity=0)(lambda a, b: a + b)
+m = np.arange(12).reshape(3, 4)
+same(add.reduce(m), m.sum(0)), same(add.reduce(m, axis=1), m.sum(1)), same(add.reduce(np.zeros(0)), 0.0)
+same(add.accumulate(m, axis=1), m.cumsum(1)), same(add.outer(m[0], m[1]), np.add.outer(m[0], m[1]))
+same(add.reduce(m.astype("i2")), m.sum(0))
+counts = np.zeros(4, "i8")
+add.at(counts, np.array([1, 1, 3]), 5)
+same(counts, np.array([0, 10, 0, 5]))
+assert add.identity == 0 and add.nin == 2 and add.nout == 1
+
+
+# In kernels and functions.
+@njit
+def in_njit(x, r):
+    for i in range(len(x)):
+        r[i] = both(x[i], 1)
+    return level(1.26)
+
+
+@cuda.jit
+def in_kernel(x, r):
+    i = cuda.grid(1)
+    if i < len(x):
+        r[i] = loud(np.int16(x[i]), np.int16(2)) + free(x[i], 1)
+
+
+level = vectorize(["uint8(float64)"])(lambda v: v * 100)
+r = np.zeros(4)
+assert in_njit(np.arange(4) * 0.5, r) == 126
+same(r, np.arange(4.0) + 1)
+r = np.zeros(4)
+in_kernel[1, 32](np.arange(4), r)
+same(r, np.array([1, 2, 3, 7.0]))
+
+
+
+# ---- guvectorize ----
+
+
+def total(a, out):
+    s = 0.0
+    for i in range(a.size):
+        s += a[i]
+    out[0] = s
+
+
+for made in (
+    kjit.guvectorize(["void(int32[:], int32[:])", "void(float64[:], float64[:])"], "(n)->()", target="cpu"),
+    kjit.guvectorize([(cuda.int32[:], cuda.int32[:]), (cuda.float64[:], cuda.float64[:])], "(n)->()", nopython=True, target="parallel"),
+    cuda.guvectorize(["void(int32[:], int32[:])", "void(float64[:], float64[:])"], "(n)->()"),
+):
+    sums = made(total)
+    same(sums(np.arange(6, dtype="i2").reshape(2, 3)), np.array([3, 12], "i4"))
+    same(sums(np.arange(6).reshape(2, 3)), np.array([3.0, 12.0]))
+    same(sums(np.arange(6.0).reshape(2, 3) / 4), np.array([0.75, 3.0]))
+    refused(lambda: sums(np.arange(6) * 1j), "no matching signature")
+    refused(lambda: sums(np.arange(6.0), out=np.zeros((), "i4")), "not converted")
