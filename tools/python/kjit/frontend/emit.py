@@ -10,6 +10,7 @@ from .expression import BINARY, Expressions
 from .loops import Loops
 from .named import NamedTuples
 from .scope import Scope
+from .sums import Sums
 from .versions import split, without_annotations
 
 
@@ -17,7 +18,7 @@ from .versions import split, without_annotations
 _RULES = ("numba", "wrap", "fastmath", "strict")
 
 
-class Emitter(Loops, NamedTuples, Expressions):
+class Emitter(Sums, Loops, NamedTuples, Expressions):
     """One function. avoid: names that its variables must not have."""
 
     def __init__(self, builder, python, source, node, avoid, is_typed=False, thing=None, shapes=None):
@@ -91,6 +92,7 @@ class Emitter(Loops, NamedTuples, Expressions):
 
     def begin_scope(self):
         self.scope = Scope(self.body, self.parameters)
+        self.find_sums()
         self.ranges, self.enums = set(), {}
         assigned = folding.values(self.body, self.parameters)
         ranges.names_of(self, assigned)
@@ -396,7 +398,7 @@ class Emitter(Loops, NamedTuples, Expressions):
         if not isinstance(target, (ast.Tuple, ast.List)):
             if self.is_typed and self.store_composed(statement, target, depth):
                 return
-            value = self.expression(statement.value)
+            value = self.sum_of(statement) or self.expression(statement.value)
             if isinstance(target, ast.Name):
                 value = self.reference(statement.value, value)
             return self.store(statement, [target], value, depth)
@@ -505,9 +507,8 @@ class Emitter(Loops, NamedTuples, Expressions):
             return self.put(
                 depth, target, " = ", self.dividend(target), " ", [place], "/ ", self.expression(statement.value)
             )
-        self.put(
-            depth, self.expression(statement.target), " ", [place], f"{operator}= ", self.expression(statement.value)
-        )
+        value = self.summand(statement) or self.expression(statement.value)
+        self.put(depth, self.expression(statement.target), " ", [place], f"{operator}= ", value)
 
     def array_declaration(self, statement, depth):
         """tile = kjit.shared(shape, dtype)"""

@@ -148,7 +148,8 @@ class Expressions(Forms):
 
     def of_Name(self, node):
         if node.id in self.scope.names or node.id in self.parameters or node.id in self.kept:
-            return [self.source.place(node), self.local(node.id)]
+            parts = [self.source.place(node), self.local(node.id)]
+            return self.widen(parts) if self.widens and node.id in self.sums.counters else parts
         raise self.not_defined(node)
 
     def not_defined(self, node):
@@ -228,6 +229,9 @@ class Expressions(Forms):
         return shape[index] if type(index) is int and -len(shape) <= index < len(shape) else None
 
     def of_Subscript(self, node):
+        return self.narrowly(self.subscript, node)
+
+    def subscript(self, node):
         name = self.static_value(node.slice)
         if self.is_captured(self.static_value(node.value)) and isinstance(node.slice, ast.Tuple) and not node.slice.elts:
             return [self.source.place(node), *self.expression(node.value), "[0]"]
@@ -336,6 +340,9 @@ class Expressions(Forms):
         return [self.source.place(node), *self.known(value, node)] if value is not static.UNKNOWN else self.of_Call(node)
 
     def of_Call(self, node):
+        return self.narrowly(self.call_whole, node)
+
+    def call_whole(self, node):
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             if len(node.args) == 1 and not node.keywords and self.static_value(node.func) is complex and self.is_typed:
                 symbol = self.builder.function(library.COMPLEX_OF)

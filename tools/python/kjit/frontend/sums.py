@@ -1,0 +1,124 @@
+"""Sums of integers in functions whose numbers of Python have no types: `s = 0` and then `s += j * j` in a loop. Integers that meet
+no type have 32 bits, which such a sum soon exceeds, so what it adds is converted to 64 bits. Floats keep their type, and so do
+variables that count by 1 or that hold bits."""
+
+import ast
+
+from . import expression
+from .words import Text
+
+_GROWS = (ast.Add, ast.Sub, ast.Mult, ast.LShift, ast.Pow)
+_OF_BITS = (ast.BitAnd, ast.BitOr, ast.BitXor, ast.RShift)
+_COUNTS = (ast.Add, ast.Sub)
+WIDENED = Text(
+    "widened",
+    """
+func widened(v) {
+  if is_integer(dtype(v)) and sizeof(dtype(v)) < 8 { return i64(v) }
+  return v
+}""",
+)
+
+
+def _is_integer(node):
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and type(inner.value) is int
+
+
+def _is_range(node):
+    """Whether a loop goes over a range, whose numbers are not constants as those of `kjit.static` are."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return called is not None and (called.attr if isinstance(called, ast.Attribute) else _name(called)) != "static"
+
+
+def _name(node):
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def added(statement):
+    """(the variable, the operator, what is combined with it) of `s += x`, `s = s + x` and `s = x + s`, or None."""
+    if isinstance(statement, ast.AugAssign):
+        return _name(statement.target), statement.op, statement.value
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or not isinstance(statement.value, ast.BinOp):
+        return None
+    name, value = _name(statement.targets[0]), statement.value
+    if name is not None and _name(value.left) == name:
+        return name, value.op, value.right
+    if name is not None and _name(value.right) == name and isinstance(value.op, (ast.Add, ast.Mult)):
+        return name, value.op, value.left
+    return None
+
+
+class Found:
+    """The sums of a function: `names`; and `counters`, variables of its loops over ranges."""
+
+    def __init__(self, body):
+        self.started, self.grown, self.others, self.counters = set(), set(), set(), set()
+        for statement in body:
+            self._search(statement, False)
+        self.names = self.started & self.grown - self.others
+
+    def _search(self, statement, is_in_loop):
+        if isinstance(statement, ast.Assign) and _is_integer(statement.value):
+            self.started |= {_name(target) for target in statement.targets}
+        if isinstance(statement, ast.AnnAssign):  # its annotation says the type
+            self.others.add(_name(statement.target))
+        found = added(statement)
+        if found and isinstance(found[1], _OF_BITS):
+            self.others.add(found[0])
+        if found and is_in_loop and isinstance(found[1], _GROWS) and not is_count(found):
+            self.grown.add(found[0])
+        is_loop = isinstance(statement, (ast.For, ast.While))
+        if isinstance(statement, ast.For) and _is_range(statement.iter):
+            self.counters.add(_name(statement.target))
+        for block in ("body", "orelse"):
+            for inner in getattr(statement, block, ()) or ():
+                self._search(inner, is_in_loop or is_loop)
+
+
+def is_count(found):
+    """Whether a number that is written there is added: `n += 1`."""
+    return isinstance(found[1], _COUNTS) and _is_integer(found[2])
+
+
+class Sums:
+    """What Emitter knows of sums."""
+
+    widens = False  # whether variables of loops have 64 bits in the expression
+
+    def find_sums(self):
+        self.sums = Found([] if self.is_typed else self.body)
+
+    def summand(self, statement):
+        """What a statement adds to a sum of integers, in 64 bits; None: it is no such statement."""
+        found = added(statement)
+        if not found or found[0] not in self.sums.names or not isinstance(found[1], _GROWS) or is_count(found):
+            return None
+        self.widens = True
+        try:
+            parts = self.expression(found[2])
+        finally:
+            self.widens = False
+        return self.widen(parts)
+
+    def sum_of(self, statement):
+        """The value of `s = s + x` of a sum of integers; None: it is another statement."""
+        summand = self.summand(statement)
+        if summand is None:
+            return None
+        value, operator = statement.value, expression.BINARY[type(statement.value.op)]
+        place = self.source.operator_place(value.left, value.right, operator)
+        return [self.local(statement.targets[0].id), " ", place, f"{operator} ", *summand]
+
+    def widen(self, parts):
+        symbol = self.builder.function(WIDENED)
+        self.used.add(symbol)
+        return [f"{symbol}(", *parts, ")"]
+
+    def narrowly(self, make, *nodes):
+        """What make gives for the nodes, arguments and indices, in which variables keep their types."""
+        widens, self.widens = self.widens, False
+        try:
+            return make(*nodes)
+        finally:
+            self.widens = widens
