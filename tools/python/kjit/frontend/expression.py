@@ -8,7 +8,7 @@ import types
 from .. import _records, dtypes
 from .._shapes import Member
 from . import module as modules
-from . import closures, dates, enums, library, optional, pyvalues, ranges, static, ufuncs, words
+from . import closures, dates, enums, library, mathematics, optional, pyvalues, ranges, static, ufuncs, words
 from .forms import Forms
 
 BINARY = {
@@ -113,6 +113,9 @@ class Expressions(Forms):
             if getattr(value, "__module__", None) == "builtins"
             else None
         )
+        if reason:
+            raise self.error(node, reason)
+        reason = mathematics.refusal(value)
         if reason:
             raise self.error(node, reason)
         what = (
@@ -368,8 +371,10 @@ class Expressions(Forms):
         thing = getattr(thing, "as_function", thing)  # of vectorize
         if ufuncs.is_ufunc(thing):
             thing = self.ufunc(node, thing)
-        elif not node.keywords:
-            thing = ufuncs.of_math(thing, len(node.args)) or thing
+        pairwise = mathematics.folded(thing, len(node.args))
+        if pairwise and not node.keywords:
+            return self.folded(node, pairwise)
+        thing = mathematics.of_call(thing, len(node.args)) or thing
         if isinstance(thing, words.ArrayForm):
             raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")
         if isinstance(thing, words.Form):
@@ -416,6 +421,15 @@ class Expressions(Forms):
         is_open = self.is_typed or thing in (min, max) and node.args and isinstance(node.args[0], ast.Tuple)
         text = None if node.keywords else pyvalues.TABLE.get(key) or (pyvalues.TYPED.get(key) if is_open else None)
         return None if text is None else [self.source.place(node), self.use(text), *self.positional(node)]
+
+    def folded(self, node, thing):
+        """A function of many arguments by one of two."""
+        symbol = self.builder.function(thing)
+        self.used.add(symbol)
+        parts = self.expression(node.args[0])
+        for argument in node.args[1:]:
+            parts = [self.source.place(node), f"{symbol}(", *parts, ", ", *self.expression(argument), ")"]
+        return parts
 
     def ufunc(self, node, thing):
         """The func of the kernel IR that a ufunc of NumPy is."""

@@ -4,9 +4,6 @@ A kernel that calls `np.maximum(a, b)` gets NumPy's result: NumPy's special valu
 floats for the integers that a math function is called with. The funcs follow the rules of the kernel IR, not Numba's, so that
 the same text serves kjit.jit, kjit.vectorize, njit and kjit.cuda."""
 
-import math
-import types
-
 from .words import Text
 
 _COMMON = Text(
@@ -417,19 +414,9 @@ _OTHER_NAMES = {"radians": "deg2rad", "degrees": "rad2deg"}
 _UFUNCS |= {name: _UFUNCS[same] for name, same in _OTHER_NAMES.items()}
 
 
-# Functions of Python's math that are NumPy's ufuncs: (the function, how many arguments it has in a call) -> the func.
-_OF_MATH = {
-    (math.gcd, 2): _UFUNCS["gcd"],
-    (math.lcm, 2): _UFUNCS["lcm"],
-    (math.fabs, 1): _UFUNCS["fabs"],
-    (math.radians, 1): _UFUNCS["deg2rad"],
-    (math.degrees, 1): _UFUNCS["rad2deg"],
-}
-
-
-def of_math(thing, count):
-    """The func that a function of Python's math is in a call with `count` arguments, or None."""
-    return _OF_MATH.get((thing, count)) if isinstance(thing, types.BuiltinFunctionType) else None
+def named(name):
+    """The func that the ufunc of that name is."""
+    return _UFUNCS[name]
 
 
 def is_ufunc(thing):

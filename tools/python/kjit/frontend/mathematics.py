@@ -1,0 +1,107 @@
+"""Functions of Python's math and cmath that are no built-ins of the kernel IR, for all front ends."""
+
+import cmath
+import math
+import types
+
+from . import ufuncs
+from .words import Text
+
+
+def _isclose(a, b, rel_tol=1e-09, abs_tol=0.0):
+    if a == b:
+        return True
+    if math.isinf(a) or math.isinf(b):
+        return False
+    distance = abs(b - a)
+    return distance <= abs(rel_tol * b) or distance <= abs(rel_tol * a) or distance <= abs_tol
+
+
+def _complex_isclose(a, b, rel_tol=1e-09, abs_tol=0.0):
+    if a == b:
+        return True
+    if math.isinf(a.real) or math.isinf(a.imag) or math.isinf(b.real) or math.isinf(b.imag):
+        return False
+    distance = abs(b - a)
+    return distance <= rel_tol * abs(b) or distance <= rel_tol * abs(a) or distance <= abs_tol
+
+
+_isclose.is_truth = _complex_isclose.is_truth = True  # type: ignore[attr-defined]
+
+_ULP = Text(
+    "math_ulp",
+    """
+func math_ulp(x) {
+  let y = abs(f64(x))
+  if isnan(y) or isinf(y) { return y }
+  let next = nextafter(y, inf)
+  return isinf(next) ? y - nextafter(y, 0f64) : next - y
+}""",
+)
+_LOG_BASE = Text("math_log_base", "\nfunc math_log_base(x, base) { return log(x) / log(base) }")
+# The root of a float may be one too large or too small.
+_ISQRT = Text(
+    "math_isqrt",
+    """
+func math_isqrt(n) {
+  if is_signed(dtype(n)) {
+    if n < 0 { raise "isqrt() argument must be nonnegative" }
+  }
+  let v = u64(n)
+  var root = u64(sqrt(f64(v)))
+  while root > 0u64 and root > v // max(root, 1u64) { root -= 1u64 }
+  while root + 1u64 <= v // (root + 1u64) { root += 1u64 }
+  return i64(root)
+}""",
+)
+_HYPOT = Text("math_hypot", "\nfunc math_hypot(a, b) { return hypot(a, b) }")
+_OF_TWO = {
+    (math.gcd, 2): ufuncs.named("gcd"),
+    (math.lcm, 2): ufuncs.named("lcm"),
+    (math.log, 2): _LOG_BASE,
+    (math.ldexp, 2): ufuncs.named("ldexp"),  # takes exponents of any size
+}
+_OF_ONE = {
+    (math.fabs, 1): ufuncs.named("fabs"),
+    (math.radians, 1): ufuncs.named("deg2rad"),
+    (math.degrees, 1): ufuncs.named("rad2deg"),
+    (math.hypot, 1): ufuncs.named("fabs"),
+    (math.ulp, 1): _ULP,
+    (math.isqrt, 1): _ISQRT,
+    (math.gcd, 1): ufuncs.named("absolute"),
+    (math.lcm, 1): ufuncs.named("absolute"),
+}
+_FUNCTIONS = _OF_TWO | _OF_ONE
+# Functions of any number of arguments, by that of two.
+_FOLDED = {math.gcd: ufuncs.named("gcd"), math.lcm: ufuncs.named("lcm"), math.hypot: _HYPOT}
+_PYTHON = {math.isclose: _isclose, cmath.isclose: _complex_isclose}
+# What kernels do not have: what to write instead.
+_REFUSED = {
+    "comb": "its result soon exceeds 64 bits: write the loop, or use math.lgamma",
+    "perm": "its result soon exceeds 64 bits: write the loop, or use math.lgamma",
+    "factorial": "its result soon exceeds 64 bits: write the loop, or use math.gamma",
+    "fsum": "write a loop; it adds with the rounding of each sum",
+    "prod": "write a loop",
+    "sumprod": "write a loop",
+    "dist": "write a loop over the coordinates, or math.hypot of the differences",
+}
+
+
+def of_call(thing, count):
+    """The func that a function of math or cmath is in a call with `count` arguments, or None."""
+    if not isinstance(thing, types.BuiltinFunctionType):
+        return None
+    return _FUNCTIONS.get((thing, count)) or _PYTHON.get(thing)
+
+
+def folded(thing, count):
+    """The func of two values by which a function of any number of arguments is computed, or None."""
+    return _FOLDED.get(thing) if count > 2 and isinstance(thing, types.BuiltinFunctionType) else None
+
+
+def refusal(thing):
+    """Why kernels do not have a function of math or cmath, or None."""
+    module, name = getattr(thing, "__module__", None), getattr(thing, "__name__", None)
+    if module not in ("math", "cmath") or not callable(thing):
+        return None
+    return f"{module}.{name}(): {_REFUSED.get(name, 'kernels do not have this function with these arguments')}"
