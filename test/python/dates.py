@@ -1,4 +1,4 @@
-# RUN: env KJIT_DEVICE=cpu %python %s
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
 # Dates of NumPy, datetime64 and timedelta64 with all units, have NumPy's values in kernels, njit and vectorize.
 import warnings
 

@@ -1,4 +1,4 @@
-# RUN: env KJIT_DEVICE=cpu %python %s
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
 # Every function of Python's math and cmath has Python's values over special numbers, or is refused by name.
 import cmath
 import itertools

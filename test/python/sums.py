@@ -1,4 +1,4 @@
-# RUN: env KJIT_DEVICE=cpu %python %s
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
 # Sums of integers that start from a literal have 64 bits in kjit.jit and kjit.func; other variables keep their types.
 import kjit
 import numpy as np

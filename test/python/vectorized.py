@@ -1,4 +1,4 @@
-# RUN: env KJIT_DEVICE=cpu %python %s
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
 # vectorize and guvectorize with signatures convert arguments and results as NumPy's ufuncs and Numba do.
 import kjit
 import numpy as np
