@@ -212,3 +212,12 @@ assert (device.COMPUTE_CAPABILITY_MAJOR, device.COMPUTE_CAPABILITY_MINOR) == dev
 for name in cuda.cudadrv.devices._ATTRIBUTES:
     assert isinstance(getattr(device, name), int), name
 fails(AttributeError, "'MULTIPROCESSORS' of a device", lambda: device.MULTIPROCESSORS)
+
+# Arrays whose elements are not aligned are copied.
+whole = np.arange(10.0)
+odd = np.ndarray(9, buffer=whole.view("u1")[4:-4], dtype="f8")
+for given in (odd, odd.reshape(3, 3), odd.reshape(3, 3).T):
+    np.testing.assert_array_equal(cuda.to_device(given).copy_to_host(), given)
+    moved = cuda.device_array_like(given)
+    moved.copy_to_device(given)
+    np.testing.assert_array_equal(moved.copy_to_host(), given)

@@ -157,7 +157,7 @@ class DeviceNDArray(_kjit.Held):
         if isinstance(source, DeviceNDArray):
             self._own.copy_from(source._own)
         else:
-            host = numpy.ascontiguousarray(source).reshape(source.shape)
+            host = _dense(source).reshape(source.shape)
             self._own.copy_from(host if self.dtype.names else host.astype(self.dtype, copy=False))
 
     # ---- views ----
@@ -455,6 +455,11 @@ def transpose(a, b=None):
     return b
 
 
+def _dense(host):
+    """The elements row by row and aligned, as a copy where they are not."""
+    return numpy.require(host, requirements=["C", "A"])
+
+
 def to_device(obj, stream=0, copy=True, to=None):
     """A copy of an array on the device; to: the array of the device that is filled."""
     if to is not None:
@@ -470,9 +475,9 @@ def to_device(obj, stream=0, copy=True, to=None):
     made = device_array_like(host, stream) if host.ndim else device_array((), host.dtype)
     if host.size:
         if made.is_f_contiguous() and not made.is_c_contiguous():
-            made._own.T.copy_from(numpy.ascontiguousarray(host.T))
+            made._own.T.copy_from(_dense(host.T))
         else:
-            made._own.copy_from(numpy.ascontiguousarray(host).reshape(host.shape))
+            made._own.copy_from(_dense(host).reshape(host.shape))
     return made
 
 
