@@ -13,7 +13,7 @@ import sys
 # From the ground up. Files directly in lib have a place of their own: the boundary between the two
 # libraries is plain structs on top of ir, the compiler's entry is on top of all.
 ORDER = [
-    ["support", "library"],
+    ["old_glibc", "support", "library"],
     ["ir"],
     ["native"],
     ["compiler.h", "facts.def"],
