@@ -10,7 +10,7 @@ import warnings
 
 import kjit
 import numpy as np
-from kjit import _errors, _kjit, grid_range
+from kjit import _errors, _kjit, _phrases, cuda, grid_range, njit
 
 status = set(_kjit.status_names())
 assert status == set(_errors.CLASSES), status ^ set(_errors.CLASSES)
@@ -345,11 +345,172 @@ for bad, kind, message in [(lambda: kjit.jit(names["f"])(np.zeros(3)), kjit.Sour
                            (lambda: kjit.jit(debug="no")(helper), ValueError, "debug"), (lambda: kjit.grid(1), TypeError, "in a kernel"),
                            (lambda: kjit.jit(sped=3)(helper), TypeError, "no option"), (lambda: _kjit.Array(), TypeError, "cannot create"),
                            (lambda: kjit.threadIdx.x, TypeError, "in a kernel"), (lambda: kjit.func(helper)(), TypeError, "missing"),
-                           (lambda: kjit.func(helper)(1, 2), TypeError, "takes 1 arguments, 2 were given"), (lambda: kjit.func(helper)("a"), kjit.ArgumentError, "`a`")]:
+                           (lambda: kjit.func(helper)(1, 2), TypeError, "takes 1 argument, 2 were given"), (lambda: kjit.func(helper)("a"), kjit.ArgumentError, "`a`")]:
     try:
         bad()
     except kind as error:
         assert message is None or message in str(error), error
     else:
         assert message is None, message
+
+# Words of Python in place of those of the kernel IR, the calls that lead to an error, and the name of what was called.
+
+
+def says(kind, call, *texts, refused=()):
+    try:
+        call()
+    except kind as error:
+        shown = str(error)
+        assert isinstance(error, kjit.Error) and all(t in shown for t in texts) and not any(t in shown for t in refused), shown
+        return error
+    raise AssertionError(f"{texts} was not said")
+
+
+IR = ("func `", "` func ", " -> i64 {", "var ", ": func`", "?:")
+
+
+@cuda.jit(device=True)
+def inner(a, i):
+    return a[i, i, i]
+
+
+@cuda.jit(device=True)
+def middle(a):
+    return inner(a, 0)
+
+
+@cuda.jit
+def outer(r):
+    r[0] = middle(r)
+
+
+@cuda.jit(device=True)
+def inner_of_source(a):
+    return np.frombuffer(a)
+
+
+@cuda.jit(device=True)
+def middle_of_source(a):
+    return inner_of_source(a)
+
+
+@cuda.jit
+def outer_of_source(r):
+    r[0] = middle_of_source(r)
+
+
+@cuda.jit
+def makes(r):
+    t = np.zeros(3)
+    r[0] = t[0]
+
+
+@kjit.jit
+def makes_plainly(r):
+    t = np.empty((3, 2), np.float32)
+    r[0] = t[0, 0]
+
+
+@kjit.func
+def endless_type(n):
+    return endless_type(n - 1)
+
+
+@njit
+def chooses(a, n):
+    return a if n > 2 else n
+
+
+@njit
+def picks(n):
+    t = (1, 2.5)
+    return t[n]
+
+
+@njit
+def calls_number(a):
+    return a(3)
+
+
+@njit
+def divides(a, b):
+    return a // b
+
+
+x = np.arange(4.0)
+error = says(kjit.TypingError, lambda: outer[1, 1](x), "function `inner` called with", "function `middle` called with", refused=IR)
+assert len(error.notes) == 2, error.notes
+error = says(kjit.SourceError, lambda: outer_of_source[1, 1](x), "np.frombuffer(): kernels do not have this", "function `inner_of_source`",
+             "function `middle_of_source`", "r[0] = middle_of_source(r)")
+assert len(error.notes) == 2 and error.line == inner_of_source.py_func.__code__.co_firstlineno + 2, error
+says(kjit.SourceError, lambda: makes[1, 1](x), "np.zeros() makes an array", "cuda.local.array(shape, dtype)")
+says(kjit.SourceError, lambda: makes_plainly[1, 1](x), "np.empty() makes an array", "kjit.local(shape, dtype)", refused=["cuda"])
+says(kjit.TypingError, lambda: endless_type(3), "`def endless_type(...) -> kjit.i64`", refused=IR)
+says(kjit.TypingError, lambda: chooses(x, 1), "a conditional expression", refused=IR)
+says(kjit.TypingError, lambda: picks(1), "`for v in t` goes through them", refused=["@static"])
+says(kjit.TypingError, lambda: calls_number(3), "`a` is called, and it is a value", refused=IR)
+says(ZeroDivisionError, lambda: divides(1, 0), "function `divides`: ", refused=IR)
+
+# Every rule of words is for a message of libkjit.
+for rule, message in zip(_phrases.RULES, (
+    "x, or `func f(...) -> i64 { ... }`", "keep them in a `local` array", "`for v in t` and `for i in range(len(t)) @static` go through them",
+    "the two values of `?:` have", "`f` is called: declare the parameter `f: func`",
+    "nothing is assigned to it that gives it a type: declare it `var s: f32`, say",
+    "`s` starts with a literal and is assigned i32 and f32: give it a type, `var s: i64 = ...`", "a type is not a value: call it to convert, `f32(x)`",
+    "a string is not a value: strings are for", "or give the kernel a @block that is known", "write `raise`, or `if target == gpu`", "a func of two values"),
+    strict=True):
+    assert re.search(rule[0], message) and _phrases.in_python(message) != message, rule
+
+
+@cuda.jit
+def launched(r, n):
+    r[0] = n
+
+
+@kjit.jit
+def plain(r, n):
+    r[0] = n
+
+
+@kjit.vectorize
+def ratio(a, b):
+    if b == 0:
+        raise ValueError("nothing to divide by")
+    return a / b
+
+
+@kjit.vectorize(["float64(float64, float64)"])
+def numba_ratio(a, b):
+    if b == 0:
+        raise ValueError("nothing to divide by")
+    return a / b
+
+
+@kjit.cuda.guvectorize(["void(float64[:], float64[:])"], "(n)->()")
+def total(v, r):
+    r[0] = 0
+    for e in v:
+        if e > 90:
+            raise ValueError("too large")
+        r[0] += e
+
+
+for count in (1, 3):
+    arguments = [x, *range(count - 1)]
+    text = "() takes 2 arguments, 3 were given" if count == 3 else "(): the argument for the parameter `n` is missing"
+    says(TypeError, lambda: launched[1, 1](*arguments), "launched" + text)
+    says(TypeError, lambda: plain[1, 1](*arguments), "plain" + text)
+says(TypeError, lambda: launched[1, 1](x, m=2), "launched(): ")
+says(TypeError, lambda: plain[1, 1](x, m=2), "plain() has no parameter `m`")
+says(TypeError, lambda: plain[1, 1](x, 2, n=2), "plain() is given two values for `n`")
+says(TypeError, lambda: divides(1), "divides(): the argument for the parameter `b` is missing")
+says(TypeError, lambda: ratio(x), "ratio() takes 2 arrays, 1 was given")
+rows, columns = np.random.default_rng(3).random((5, 7)) + 1, np.ones(7)
+says(ValueError, lambda: ratio(3.0, np.array([1.0, 2.0, 0.0, 0.0])), "function `ratio`, element 2: nothing to divide by")
+columns[4] = 0
+for function in (ratio, numba_ratio):
+    name = function.__name__
+    says(ValueError, lambda: function(rows, columns), f"function `{name}`, element (0, 4): nothing to divide by", refused=["kernel"])
+rows[3, 2] = 91
+says(ValueError, lambda: total(rows), "function `total`, element 3: too large", refused=["kernel"])
 print("errors: good", file=sys.stderr)

@@ -7,6 +7,7 @@ from operator import index
 
 from . import _kjit, _records, _state, dtypes
 from ._arrays import element_of
+from ._errors import ArgumentError, KernelError, name_element
 from ._functions import Function
 
 EXCLUSIVE, DESCENDING, OUTER, RIGHT, TF32, E4M3, E5M2 = 1, 2, 8, 16, 32, 64, 128
@@ -409,6 +410,47 @@ def map(function, *operands, out=None, where=None, outer=False, signature=None, 
     return outcome[0] if not isinstance(outcome, Plan) and len(outcome) == 1 else outcome
 
 
+def _fails(call, operands):
+    try:
+        call(*operands)
+    except KernelError:
+        return True
+    return False
+
+
+def find_failing(call, operands):
+    """The index of the first element for which a function of elements fails, by calls for halves of the elements; None: the
+    arrays are not the host's, or no element fails now."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not all(isinstance(o, (numpy.ndarray, numpy.generic, int, float, complex)) for o in operands):
+        return None
+    shape = numpy.broadcast_shapes(*(numpy.shape(o) for o in operands))
+    flat = [numpy.broadcast_to(o, shape).ravel() if numpy.ndim(o) else o for o in operands]
+    first, last = 0, int(numpy.prod(shape, dtype=numpy.int64))
+
+    def part(start, end):
+        return [o[start:end] if numpy.ndim(o) else o for o in flat]
+
+    while last - first > 1:
+        middle = (first + last) // 2
+        first, last = (first, middle) if _fails(call, part(first, middle)) else (middle, last)
+    if not shape or not _fails(call, part(first, last)):
+        return None
+    return tuple(int(i) for i in numpy.unravel_index(first, shape))
+
+
+def of_element(error, name, function, operands, **options):
+    """The error of a thread as one of a function of elements. operands: None where nobody looks for the element."""
+    element = None if operands is None else find_failing(lambda *o: map(function, *o, **options), operands)
+    return name_element(error, name, element).with_traceback(None)
+
+
+def wrong_count(name, expected, given):
+    """The error for a call with another number of arrays."""
+    count = f"{expected} array{'s' * (expected != 1)}"
+    return ArgumentError(f"{name}() takes {count}, {given} {'was' if given == 1 else 'were'} given", "KJIT_ERROR_ARGUMENT")
+
+
 class Ufunc:
     """A function of elements over arrays, see `kjit.vectorize`."""
 
@@ -426,8 +468,12 @@ class Ufunc:
         """The function over arrays and numbers, which broadcast; see `kjit.map` for shapes, options and errors."""
         if not self._least <= len(operands) <= self.nin:
             count = self.nin if self._least == self.nin else f"{self._least} to {self.nin}"
-            raise TypeError(f"{self.__name__}() takes {count} arrays, {len(operands)} were given")
-        return map(self._function, *operands, out=out, where=where, dtype=dtype, signature=self.signature, **options)
+            raise wrong_count(self.__name__, count, len(operands))
+        try:
+            return map(self._function, *operands, out=out, where=where, dtype=dtype, signature=self.signature, **options)
+        except KernelError as error:
+            is_known = not self.signature and where is None
+            raise of_element(error, self.__name__, self._function, operands if is_known else None) from None
 
     @property
     def as_function(self):

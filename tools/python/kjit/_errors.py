@@ -2,7 +2,7 @@
 
 import warnings
 
-from . import _kjit
+from . import _kjit, _phrases
 
 
 class Error(Exception):
@@ -44,6 +44,21 @@ class KjitWarning(UserWarning):
     __module__ = "kjit"
 
 
+def name_element(error, name, element):
+    """The same error, of a function of elements that a kernel of kjit's own has called. element: its index, or None."""
+    error.message = _phrases.of_element(error.message, name, element)
+    error.args = (_phrases.of_element(error.args[0], name, element), *error.args[1:])
+    return error
+
+
+def add_caller(error, source, node, name):
+    """The same error with a note, behind its text, on the call that leads to the function it is in."""
+    place, quoted = source.place(node), source.quote(node.lineno)
+    note = show("note", f"in function `{name}`, which is called here", place, quoted)
+    error.notes += (note,)
+    error.args = (f"{error.args[0]}\n{note}", *error.args[1:])
+
+
 def _define(name, status, *bases, doc):
     return type(name, (Error, *bases), {"__doc__": doc, "__module__": "kjit", "status": status})
 
@@ -74,7 +89,7 @@ CLASSES = {
         ("LimitError", "KJIT_ERROR_LIMIT", "A compilation went over one of its limits."),
     ]
 }
-KernelError = CLASSES["KJIT_ERROR_KERNEL"]
+KernelError, ArgumentError = CLASSES["KJIT_ERROR_KERNEL"], CLASSES["KJIT_ERROR_ARGUMENT"]
 
 # kjit_failure's numbers, each with the exception of Python that it is, too.
 _RAISE = 1
@@ -135,12 +150,13 @@ def make(status, diagnostics):
     line, column, message, source line), of a thread that failed with (number of the failure, block, thread, text) behind it,
     where thread is None if all of the block failed."""
     texts, first, failure = [], None, None
-    for severity, file, line, column, message, quoted, *thread in diagnostics:
+    for severity, file, line, column, message, quoted, *thread in _at_call(diagnostics):
         if severity == 2:  # a remark is advice about speed
             continue
         place = (file, line, column) if file and line else None
         if thread and thread[0] == _STEP:
             message = "range() arg 3 must not be zero"  # as Python says it
+        message = _phrases.in_python(message)
         texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
             first, failure = (message, place, quoted), thread
@@ -159,8 +175,20 @@ def make(status, diagnostics):
     return error
 
 
+def _at_call(diagnostics):
+    """What is wrong in a function of kjit's own library is shown where the program calls it."""
+    rows = [list(row) for row in diagnostics]
+    calls = [i for i, row in enumerate(rows) if row[0] == 3 and row[1] and not _phrases.is_of_library(row[1:4])]
+    if rows and rows[0][0] == 0 and rows[0][1] and _phrases.is_of_library(rows[0][1:4]) and calls:
+        message, rest = rows[0][4], rows[0][6:]
+        rows = rows[calls[0] :]
+        rows[0] = [0, *rows[0][1:4], message, rows[0][5], *rest]
+    return rows
+
+
 def warn(file, line, column, message, quoted):
     """A warning of libkjit; the extension calls this."""
+    message = _phrases.in_python(message)
     if file and line:
         warnings.warn_explicit(show("warning", message, (file, line, column), quoted), KjitWarning, file, line)
     else:

@@ -79,6 +79,7 @@ class _Compiled:
 
     is_typed = False  # whether numbers of Python are i64 and f64
     is_njit = False  # whether np.zeros and the like make arrays of a thread
+    _arrays_by = "kjit.local(shape, dtype)"  # for messages: what makes an array in it
 
     def _prepare(self, function, options):
         unknown = set(options) - _OPTIONS
@@ -114,6 +115,7 @@ class _Compiled:
         from .frontend import module as modules
 
         builder = modules.Builder(self._rules, self.is_typed, self.is_njit)
+        builder.arrays_by = self._arrays_by
         name = builder.function(self, self._kind, shapes=self._named_shapes())
         builder.write_all()
         return builder.finish(name)

@@ -341,10 +341,10 @@ typedef struct binding_parameters {
   Py_ssize_t count;   /* of names; -1: `defaults` arranges the arguments of each call */
   PyObject *defaults; /* tuple of the values of the last of them, or what to call with arguments */
   int is_typed;       /* numbers of Python are i64 and f64, as Numba has it */
-  const char *what;   /* for messages: "the kernel" */
+  PyObject *name;     /* for messages: "add()" */
 } binding_parameters;
 
-void binding_set_parameters(binding_parameters *self, const char *what, PyObject *names,
+void binding_set_parameters(binding_parameters *self, PyObject *owner, PyObject *names,
                             PyObject *defaults, int is_typed);
 void binding_clear_parameters(binding_parameters *self);
 /* The arguments in the order of the parameters: a new tuple, with keywords and defaults filled in.

@@ -49,7 +49,7 @@ static int load(function_object *self)
       module_object *old = self->module;
       self->module = (module_object *)Py_NewRef(module);
       Py_XDECREF((PyObject *)old);
-      binding_set_parameters(&self->parameters, "the function", names, defaults, is_typed);
+      binding_set_parameters(&self->parameters, (PyObject *)self, names, defaults, is_typed);
       self->function = function;
       self->keeps_types = keeps_types;
     }

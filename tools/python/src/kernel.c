@@ -33,7 +33,7 @@ static int begin(kernel_object *self)
     context_object *old = self->context;
     self->context = (context_object *)Py_NewRef(context);
     Py_XDECREF((PyObject *)old);
-    binding_set_parameters(&self->parameters, "the kernel", names, defaults, is_typed);
+    binding_set_parameters(&self->parameters, (PyObject *)self, names, defaults, is_typed);
     binding_set(&self->device, Py_NewRef(device));
     self->place = place;
     self->kernel = NULL;

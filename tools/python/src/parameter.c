@@ -3,10 +3,21 @@
 
 #include <stdlib.h>
 
-void binding_set_parameters(binding_parameters *self, const char *what, PyObject *names,
+/* A function's name as messages have it. */
+static PyObject *describe_owner(PyObject *owner)
+{
+  PyObject *name = PyObject_GetAttrString(owner, "__name__");
+  if (!name) PyErr_Clear();
+  PyObject *text = name ? PyUnicode_FromFormat("%S()", name) : PyUnicode_FromString("the function");
+  Py_XDECREF(name);
+  if (!text) PyErr_Clear();
+  return text;
+}
+
+void binding_set_parameters(binding_parameters *self, PyObject *owner, PyObject *names,
                             PyObject *defaults, int is_typed)
 {
-  self->what = what;
+  binding_set(&self->name, describe_owner(owner));
   self->count = PyTuple_Check(defaults) ? PyTuple_Size(names) : -1;
   binding_set(&self->names, Py_NewRef(names));
   binding_set(&self->defaults, Py_NewRef(defaults));
@@ -15,6 +26,7 @@ void binding_set_parameters(binding_parameters *self, const char *what, PyObject
 
 void binding_clear_parameters(binding_parameters *self)
 {
+  Py_CLEAR(self->name);
   Py_CLEAR(self->names);
   Py_CLEAR(self->defaults);
 }
@@ -32,8 +44,11 @@ static int place_keyword(const binding_parameters *self, PyObject *key, PyObject
                          PyObject **found)
 {
   int index = find_name(self, key);
-  if (index < 0) PyErr_Format(PyExc_TypeError, "%s has no parameter `%U`", self->what, key);
-  else if (found[index]) PyErr_Format(PyExc_TypeError, "two values for `%U`", key);
+  if (index < 0)
+    binding_fail(KJIT_ERROR_ARGUMENT, "%V has no parameter `%U`", self->name, "the function", key);
+  else if (found[index])
+    binding_fail(KJIT_ERROR_ARGUMENT, "%V is given two values for `%U`", self->name, "the function",
+                 key);
   if (PyErr_Occurred()) return -1;
   found[index] = value;
   return 0;
@@ -80,8 +95,8 @@ PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args,
   Py_ssize_t count = PyTuple_Size(self->names);
   Py_ssize_t first_default = count - PyTuple_Size(self->defaults);
   if (given > count) {
-    PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, %zd were given", self->what, count,
-                 given);
+    binding_fail(KJIT_ERROR_ARGUMENT, "%V takes %zd argument%s, %zd %s given", self->name,
+                 "the function", count, count == 1 ? "" : "s", given, given == 1 ? "was" : "were");
     return NULL;
   }
   PyObject *result = PyTuple_New(count);
@@ -96,8 +111,8 @@ PyObject *binding_arrange(const binding_parameters *self, PyObject *const *args,
     if (!found[i] && i >= first_default)
       found[i] = PyTuple_GetItem(self->defaults, i - first_default);
     if (!found[i]) {
-      PyErr_Format(PyExc_TypeError, "the argument for the parameter `%U` is missing",
-                   PyTuple_GetItem(self->names, i));
+      binding_fail(KJIT_ERROR_ARGUMENT, "%V: the argument for the parameter `%U` is missing",
+                   self->name, "the function", PyTuple_GetItem(self->names, i));
       goto fail;
     }
     PyTuple_SetItem(result, i, Py_NewRef(found[i]));

@@ -43,10 +43,14 @@ _REFUSED = {
 }
 
 
+_ARRAYS_BY = "cuda.local.array(shape, dtype) or cuda.shared.array(shape, dtype)"
+
+
 class _Kernel(_functions.Kernel):
     """The kernel of kjit that a dispatcher launches: where there is a GPU, on it, whatever arrays it is given."""
 
     is_typed = True
+    _arrays_by = _ARRAYS_BY
 
     def _begin(self):
         *made, device, is_typed = super()._begin()
@@ -70,6 +74,7 @@ class _DeviceFunction(_functions._Compiled):
 
     _kind = "func"
     is_typed = True
+    _arrays_by = _ARRAYS_BY
 
     def __init__(self, function, **options):
         self._prepare(function, options)
@@ -347,7 +352,10 @@ class Dispatcher(_kjit.Dispatcher):
         if keywords:
             import inspect
 
-            bound = inspect.signature(self.py_func).bind(*args, **keywords)
+            try:
+                bound = inspect.signature(self.py_func).bind(*args, **keywords)
+            except TypeError as error:
+                raise _ArgumentError(f"{self.py_func.__name__}(): {error}", "KJIT_ERROR_ARGUMENT") from None
             bound.apply_defaults()
             args = bound.args
             named = {name: arrays.take(value, [], has_stream) for name, value in bound.kwargs.items()}

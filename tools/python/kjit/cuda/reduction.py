@@ -9,6 +9,7 @@ import warnings
 import numpy
 
 from .. import _algorithms, _folds, _functions, dtypes
+from .._errors import KernelError, name_element
 from ..frontend import words as frontend_words
 from . import arrays, dispatcher, types
 
@@ -217,7 +218,7 @@ class DeviceUfunc:
             out = out[0]
         out = arrays.as_cuda_array(out) if out is not None and _is_device(out) else out
         if len(args) != self.nin:
-            raise TypeError(f"{self.__name__} takes {self.nin} arrays, {len(args)} were given")
+            raise _algorithms.wrong_count(self.__name__, self.nin, len(args))
         is_device = any(_is_device(a) for a in args) or _is_device(out)
         given = [arrays.as_cuda_array(a) if _is_device(a) else numpy.asarray(a) for a in args]
         inputs, result, func = self._choose(args, [g.dtype for g in given])
@@ -236,7 +237,10 @@ class DeviceUfunc:
             made = out
         target = arrays.as_cuda_array(made)._own if _is_device(made) else made
         if made.size:
-            _algorithms.map(func, *operands, out=target, device=self._device)
+            try:
+                _algorithms.map(func, *operands, out=target, device=self._device)
+            except KernelError as error:
+                raise _algorithms.of_element(error, self.__name__, func, operands, device=self._device) from None
         return made if out is not None or is_device or shape else made[()]
 
     def _operator(self, dtype):
@@ -413,9 +417,8 @@ class GUFunc:
             results.append((host, whole))
             flat.append(whole)
         if count:
-            self._kernel[(count + 63) // 64, 64](
-                count, *(arrays.to_device(f) if f.size and not self._is_on_cpu else f for f in flat[: self.nin]), *(w for _, w in results)
-            )
+            inputs = [arrays.to_device(f) if f.size and not self._is_on_cpu else f for f in flat[: self.nin]]
+            self._launch(count, loop, inputs, [w for _, w in results])
         finished = []
         for i, (host, whole) in enumerate(results):
             host = whole.reshape(host.shape)
@@ -427,6 +430,19 @@ class GUFunc:
                 ) else outs[i].__setitem__(..., host)
                 finished.append(outs[i])
         return finished[0] if self.nout == 1 else tuple(finished)
+
+
+    def _launch(self, count, loop, inputs, outputs):
+        """The kernel, one thread for each element of the loop."""
+        try:
+            self._kernel[(count + _BLOCK - 1) // _BLOCK, _BLOCK](count, *inputs, *outputs)
+        except KernelError as error:
+            place = error.block[0] * _BLOCK + error.thread[0] if error.block and error.thread else None
+            element = None if place is None or not loop else tuple(int(i) for i in numpy.unravel_index(place, loop))
+            raise name_element(error, self.__name__, element) from None
+
+
+_BLOCK = 64  # threads
 
 
 def _make_kernel(function, count):

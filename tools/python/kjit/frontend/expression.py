@@ -108,11 +108,7 @@ class Expressions(Forms):
             for i, item in enumerate(value):
                 parts += ([", "] if i else []) + self.known(item, node)
             return [*parts, ",)" if len(value) == 1 else ")"]
-        reason = (
-            words.REFUSED.get(getattr(value, "__name__", None))
-            if getattr(value, "__module__", None) == "builtins"
-            else None
-        )
+        reason = words.refusal(value, self.builder.arrays_by)
         if reason:
             raise self.error(node, reason)
         reason = mathematics.refusal(value)

@@ -6,7 +6,8 @@ import re
 import types
 
 from .. import dtypes
-from .._errors import SourceError
+from .._errors import SourceError, add_caller
+from .._phrases import remember_name
 from . import source as sources
 from . import ufuncs, words
 from .emit import Emitter
@@ -50,7 +51,8 @@ class Builder:
         self.returned = {}  # name of a function -> the shapes of tuples that it returns, None of other values
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
         # Of each function in the module, by its name there: the functions of Python that led to it, and itself.
-        self.chains, self.writing = {}, None
+        self.chains, self.callers, self.things, self.writing = {}, {}, {}, None
+        self.arrays_by = "kjit.local(shape, dtype)"  # for messages: what makes an array
         self.inner = {}  # functions that are defined in others, by these and their places
 
     def new_name(self, wanted):
@@ -87,9 +89,12 @@ class Builder:
         the parameters of a kernel that take tuples."""
         thing = ufuncs.text_of(thing) or thing
         if id(thing) not in self.symbols:
-            wanted = getattr(getattr(thing, "node", None), "name", None) or getattr(thing, "py_func", thing).__name__
+            wanted = _python_name(thing)
             name = self.new_name("lambda_" if wanted == "<lambda>" else wanted)
             self.symbols[id(thing)] = name
+            self.things[name] = thing
+            self.callers[name] = where and (*where, self.writing)
+            remember_name(name, wanted)
             self.chains[name] = self.chains.get(self.writing, frozenset()) | {getattr(thing, "py_func", thing)}
             self.kept.append(thing)
             if not isinstance(thing, Specialized):  # what calls itself finds itself
@@ -194,9 +199,20 @@ class Builder:
                 raise source.error(node, f"a kernel that calls more than {MOST_FUNCTIONS} functions")
             self.writing = name
             try:
-                self._write(name, thing, python, kind, source, node, shapes or getattr(thing, "shapes", None))
+                self._write_function(name, thing, python, kind, source, node, shapes or getattr(thing, "shapes", None))
             except RecursionError:
                 raise source.error(node, "an expression or statement is nested too deeply") from None
+
+    def _write_function(self, name, *details):
+        try:
+            self._write(name, *details)
+        except SourceError as error:
+            own = self.callers.get(name)
+            while own and own[2] is not None:
+                source, node, caller = own
+                add_caller(error, source, node, _python_name(self.things[name]))
+                name, own = caller, self.callers.get(caller)
+            raise
 
     def _write(self, name, thing, python, kind, source, node, shapes):
         attributes, is_typed = getattr(thing, "attributes", self.rules), getattr(thing, "is_typed", self.is_typed)
@@ -250,6 +266,10 @@ class Builder:
 
 
 PLAIN = (bool, int, float, complex, str, type(None))
+
+
+def _python_name(thing):
+    return getattr(getattr(thing, "node", None), "name", None) or getattr(thing, "py_func", thing).__name__
 
 
 class Specialized:

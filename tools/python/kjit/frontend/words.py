@@ -210,6 +210,22 @@ REFUSED = {
     "sorted": "sorted(): kernels have no lists",
     "iter": "iter(): write a loop",
 }
+# Functions of NumPy that make arrays.
+_MAKE_ARRAYS = set("arange array asarray copy empty empty_like full full_like linspace ones ones_like zeros zeros_like".split())
+
+
+def refusal(value, arrays):
+    """Why a kernel cannot use a function of Python or NumPy, or None. arrays: what makes an array there instead."""
+    name, home = getattr(value, "__name__", None), getattr(value, "__module__", None)
+    if home == "builtins":
+        return REFUSED.get(name)
+    if home != "numpy" or isinstance(value, type) or not callable(value):
+        return None
+    if name in _MAKE_ARRAYS:
+        return f"np.{name}() makes an array; a kernel does so with {arrays}, where the shape is known when it is compiled"
+    return f"np.{name}(): kernels do not have this function of NumPy"
+
+
 _MATH = {"fabs": "abs", "pow": "pow", "isfinite": "isfinite", "gamma": "tgamma"}
 
 

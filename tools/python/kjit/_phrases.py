@@ -1,0 +1,49 @@
+"""Messages of libkjit in Python's words. libkjit speaks of the kernel IR, which functions of Python have become."""
+
+import re
+
+# Names of the kernel IR that differ from those in Python -> the name in Python; None: it is not clear which one.
+_names: dict[str, str | None] = {}
+
+# What messages say of the kernel IR, and what a program in Python has instead; in this order.
+RULES = [
+    (r", or `func (\w+)\(\.\.\.\) -> i64 \{ \.\.\. \}`", r", or an annotation, `def \1(...) -> kjit.i64`"),
+    (r"keep them in a `local` array", "keep them in a local array"),
+    (r"`for v in t` and `for i in range\(len\(t\)\) @static` go through them", "`for v in t` goes through them"),
+    (r"the two values of `\?:` have", "the two values of a conditional expression have"),
+    (r"`(\w+)` is called: declare the parameter `\1: func`", r"`\1` is called, and it is a value, not a function"),
+    (r"nothing is assigned to it that gives it a type: declare it `var (\w+): f32`, say", r"nothing that is assigned to it has a type: give `\1` a value first"),
+    (r"`(\w+)` starts with a literal and is assigned (.*): give it a type, `var \1: i64 = \.\.\.`", r"`\1` starts with a number and is assigned \2: give it a type, `\1: kjit.i64 = ...`"),
+    (r"a type is not a value: call it to convert, `f32\(x\)`", "a type is not a value: call it to convert, `kjit.f32(x)`"),
+    (r"a string is not a value: strings are for", "a text is not a value: texts are for"),
+    (r"or give the kernel a @block that is known", "or give the kernel a `block=` that is known"),
+    (r"write `raise`, or `if target == gpu`", "write `raise`"),
+    (r"(?<![\w.@`])func(s?)\b(?!`)", r"function\1"),
+]
+_rules = [(re.compile(pattern), words) for pattern, words in RULES]
+_quoted = re.compile(r"`(\w+)`")
+_count = re.compile(r"kernel `\w+`, block \([^)]*\), (?:thread \([^)]*\)|all threads): ")
+
+
+def remember_name(symbol, name):
+    """A function or variable of Python is called otherwise in the kernel IR."""
+    if symbol != name or symbol in _names:
+        _names[symbol] = name if _names.get(symbol, name) == name else None
+
+
+def in_python(message):
+    """The message in Python's words."""
+    for pattern, words in _rules:
+        message = pattern.sub(words, message)
+    return _quoted.sub(lambda found: f"`{_names.get(found[1]) or found[1]}`", message)
+
+
+def is_of_library(place):
+    """Whether a place is in text that kjit itself has written."""
+    return place is not None and place[0].startswith("<kjit ")
+
+
+def of_element(text, name, element):
+    """The message of a kernel that kjit made for a function of elements."""
+    of = "" if element is None else f", element {element[0] if len(element) == 1 else tuple(element)}"
+    return _count.sub(lambda _: f"function `{name}`{of}: ", text, count=1)
