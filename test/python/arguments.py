@@ -128,7 +128,7 @@ for thing in (double, name_of, max, lambda v: v):
     refused(lambda: double(thing), "parameter `x`: a function was given, which has no `shape`", kjit.SourceError)
 refused(lambda: double((1, 2)), "cannot be changed", kjit.TypingError)
 refused(lambda: double(), "is missing", TypeError)
-refused(lambda: double(1, 2), "1 arguments, 2", TypeError)
+refused(lambda: double(1, 2), "double() takes 1 argument, 2 were given", TypeError)
 refused(lambda: double(y=3), "no parameter `y`", TypeError)
 refused(lambda: double(fixed, x=3), "two values", TypeError)
 for key, message in [(0, "at least 1"), (-1, "at least 1"), ((1, 2, 3, 4, 5), "a launch is"), ((1, (1, 1, 1, 1)), "1 to 3"), ((), "a launch is"),
