@@ -431,7 +431,6 @@ class GUFunc:
                 finished.append(outs[i])
         return finished[0] if self.nout == 1 else tuple(finished)
 
-
     def _launch(self, count, loop, inputs, outputs):
         """The kernel, one thread for each element of the loop."""
         try:
