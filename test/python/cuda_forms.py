@@ -227,6 +227,34 @@ assert result[0] == 1 + x[0], result
 closures[1, 1](result, x)
 assert np.allclose(result, [3 * x[0] + 102, 3 * x[0] + 105, 3 * x[0] + 107, 0, x[0] + 0.5, x[0] + 5]), result
 
+# ---- a function and its arguments are handed to one that calls it, in a function that has no signature ----
+
+
+@cuda.jit
+def consumer(function, *values):
+    return function(*values)
+
+
+@cuda.jit
+def hands_over(x):
+    def nothing():
+        return 10
+
+    def both(a, b):
+        return a - b
+
+    return consumer(nothing) + consumer(both, x, 2)
+
+
+@cuda.jit
+def hand_over(r, x):
+    r[0] = hands_over(x)
+
+
+result = np.zeros(1)
+hand_over[1, 1](result, 7.5)
+assert result[0] == 15.5
+
 # ---- bfloat16 ----
 
 

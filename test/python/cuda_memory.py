@@ -221,3 +221,8 @@ for given in (odd, odd.reshape(3, 3), odd.reshape(3, 3).T):
     moved = cuda.device_array_like(given)
     moved.copy_to_device(given)
     np.testing.assert_array_equal(moved.copy_to_host(), given)
+
+# The memory of a record.
+records = np.zeros(2, np.dtype([("a", np.int32), ("b", np.float64)], align=True))
+one, other = cuda.to_device(records[0]), cuda.to_device(records[0])
+assert one.gpu_data != other.gpu_data and one.gpu_data == one.gpu_data and one.gpu_data.size == 16

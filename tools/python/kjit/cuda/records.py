@@ -69,7 +69,10 @@ class DeviceRecord(_Part):
 
     @property
     def gpu_data(self):
-        return self._own
+        """The memory of the record."""
+        from . import devices, driver
+
+        return driver.memory_of(devices.current_context(), self._own, self.nbytes)
 
     @property
     def device_ctypes_pointer(self):

@@ -516,6 +516,8 @@ class Expressions(Forms):
         """What a call of a function of Python calls, as a Resolved."""
         import inspect  # where no function is called nobody waits for it
 
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            node = self.spread_out(node)
         python = getattr(thing, "py_func", thing)
         captured = {k.arg.removeprefix(closures.CAPTURED): k.value for k in node.keywords if str(k.arg).startswith(closures.CAPTURED)}
         given = {k.arg or "**": k.value for k in node.keywords if not str(k.arg).startswith(closures.CAPTURED)}
