@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 
 import kjit
 import numpy as np
@@ -96,6 +97,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert done.returncode and "usage" in done.stderr, done
 
     # In a block: what was imported of Numba before is there again behind it.
+    for name in ("numba", "numba.core"):
+        sys.modules.setdefault(name, types.ModuleType(name))
     before = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "numba"}
     sys.path.insert(0, folder)
     with kjit.as_numba() as standin:
@@ -124,6 +127,8 @@ with tempfile.TemporaryDirectory() as folder:
                 assert text in str(error), (statement, error)
             else:
                 raise AssertionError(statement)
+for name in before:
+    del sys.modules[name]
 
 # The same modules by kjit's own names. The module kjit.as_numba can be called, too, once it is imported.
 exec("""

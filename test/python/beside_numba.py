@@ -3,6 +3,7 @@
 """njit beside Numba itself: operators, math functions and ufuncs on scalars and elements of every pair of types. Results have the
 same type and the same value. The suite has one seed, so that a change decides and not chance; `beside_numba.py [SEED [COUNT]]`
 draws others."""
+import collections
 import math
 import os
 import random
@@ -26,6 +27,7 @@ BINARY = "+ - * / // % ** << >> & | ^ < <= > >= == !=".split()
 UNARY = ["+a", "~a", "not a", "abs(a)", "int(a)", "float(a)", "bool(a)", "round(a)"]
 MATH = "floor ceil trunc sqrt exp sin atan log1p isnan isfinite fabs".split()
 UFUNCS = "add subtract multiply maximum minimum fmax fmin floor_divide remainder bitwise_and sign square negative".split()
+Pair = collections.namedtuple("Pair", "x y")
 # Numba computes these otherwise on purpose or by mistake, each with its reason.
 KNOWN = {
     "np.sign of complex numbers": "kjit has what NumPy has from 2.0 on",
@@ -35,8 +37,15 @@ KNOWN = {
 }
 
 
+def types_in(values):
+    """The types of numbers and arrays, and of those in tuples."""
+    return [t for v in values for t in (types_in(v) if isinstance(v, tuple) else [getattr(v, "dtype", None)])]
+
+
 def is_known(body, arguments):
     a, b = arguments
+    if any(not isinstance(x, (np.generic, np.ndarray)) for x in arguments):
+        return False
     if "np.sign" in body:
         return a.dtype.kind in "cu"
     if ("<<" in body or ">>" in body) and ("2**40" in body or "-1" in body):
@@ -60,8 +69,12 @@ def value(dtype):
 
 def case():
     """A function's text, its arguments, and whether its values may differ by rounding."""
-    kind = random.choice(["operator", "operator", "operator", "element", "unary", "math", "ufunc", "variable", "literal"])
+    kind = random.choice("operator operator operator element unary math ufunc variable literal arrays arguments".split())
     a, b = value(random.choice(TYPES)), value(random.choice(TYPES))
+    if kind == "arrays":
+        return case_of_arrays()
+    if kind == "arguments":
+        return case_of_arguments()
     operator = random.choice(BINARY)
     if operator in ("<<", ">>"):
         b = np.dtype(random.choice("i1 i2 i4 i8 u1 u2 u4 u8".split())).type(random.randrange(0, 60))
@@ -87,6 +100,31 @@ def case():
     return f"s = 0\n    for i in range(3):\n        s {random.choice(['+', '-', '*'])}= a\n    return s", (a, b)
 
 
+def case_of_arrays():
+    """An expression of whole arrays and numbers, as a result or in a loop over its elements."""
+    types = [np.dtype(t) for t in "i1 i2 i4 i8 u1 u4 f4 f8".split()]
+    a, b = (np.array([value(t) for _ in range(5)]) for t in random.choices(types, k=2))
+    operators = random.choices("+ - *".split(), k=2)
+    third = random.choice(["a", "b", "b[1]", "3", "0.5", "np.float32(2)", "len(a)"])
+    text = f"a {operators[0]} b {operators[1]} {third}"
+    text = random.choice([text, f"np.maximum(a, b) {operators[0]} {third}", f"({text}) > {third}", f"-a {operators[0]} b[::-1]"])
+    made = random.choice(["r = np.zeros(2)\n    ", ""])
+    return f"{made}c = {text}\n    return c", (a, b)
+
+
+def case_of_arguments():
+    """Tuples, named tuples and None as arguments."""
+    a, b, c = (value(np.dtype(random.choice("i4 i8 f4 f8".split()))) for _ in range(3))
+    text, arguments = random.choice([
+        ("return a[0] + b[1], a", ((a, b), (b, c))),
+        ("return a.x + b, Pair(b, a.y)", (Pair(a, b), c)),
+        ("if b is None:\n        return a * 2\n    return a + b", (a, random.choice([None, b]))),
+        ("if b == 'first':\n        return a[0]\n    return a[1]", ((a, a), random.choice(["first", "last"]))),
+        ("return a[0][1] - a[1] + b[0]", (((a, b), c), np.array([a, a]))),
+    ])
+    return text, arguments
+
+
 def result(compiled, arguments):
     """(kind of the type, its bytes, value), or the error's class."""
     try:
@@ -95,16 +133,22 @@ def result(compiled, arguments):
         return error
     except (ZeroDivisionError, ValueError, OverflowError) as error:
         return type(error).__name__
+    if isinstance(got, tuple):
+        return type(got).__name__, *(np.asarray(item) if not isinstance(item, tuple) else (type(item).__name__, *map(np.asarray, item)) for item in got)
     return np.asarray(got, object if type(got) is int else None)
 
 
 def same(mine, theirs, is_single):
+    if isinstance(mine, tuple) and isinstance(theirs, tuple) and len(mine) == len(theirs):
+        return all(a == b if isinstance(a, str) else same(a, b, is_single) for a, b in zip(mine, theirs))
     if not isinstance(mine, np.ndarray) or not isinstance(theirs, np.ndarray):
         return type(mine) is type(theirs) and mine == theirs
     if mine.dtype.kind != theirs.dtype.kind:
         return False
+    if mine.shape != theirs.shape or mine.shape and mine.dtype != theirs.dtype:
+        return False
     if mine.dtype.kind in "iubO":
-        return bool(mine == theirs)
+        return bool(np.all(mine == theirs))
     return bool(np.allclose(mine, theirs, rtol=3e-6 if is_single else 1e-13, atol=1e-30, equal_nan=True))
 
 
@@ -112,7 +156,7 @@ folder = tempfile.TemporaryDirectory()
 tried, refused, wrong = 0, 0, []
 while tried < count:
     body, arguments = case()
-    space = {"math": math, "np": np}
+    space = {"math": math, "np": np, "Pair": Pair}
     text = f"def f(a, b):\n    {body}\n"
     file = os.path.join(folder.name, "function.py")
     with open(file, "w") as out:
@@ -126,9 +170,10 @@ while tried < count:
         continue
     tried += 1
     mine = result(kjit.njit(space["f"]), arguments)
-    if not same(mine, theirs, any(x.dtype in (np.float32, np.complex64) for x in arguments)):
+    if not same(mine, theirs, any(t in (np.float32, np.complex64) for t in types_in(arguments))):
         shown = [x if not isinstance(x, np.ndarray) else f"{x!r} {x.dtype}" for x in (mine, theirs)]
-        wrong.append(f"{body!r} of {[f'{x!r}: {x.dtype}' for x in arguments]}: {shown[0]}, Numba {shown[1]}")
+        given = ", ".join(f"{x!r}: {getattr(x, 'dtype', '')}" for x in arguments)
+        wrong.append(f"{body!r} of {given}: {shown[0]}, Numba {shown[1]}")
 print("\n".join(wrong))
 print(f"{tried} functions, {refused} that Numba refuses, {len(wrong)} differ; seed {seed}")
 assert not wrong

@@ -188,6 +188,11 @@ def looped(a, n):
     return a
 
 
+check(lambda a: np.maximum(a, a[::-1]) + 1, x)
+check(lambda a: a > 0, x)
+wide = random.integers(2**30, 2**31, 9).astype(np.int32)  # products in between have 64 bits, as in Numba
+assert np.array_equal(njit(lambda a, b: a * b - len(a))(wide, wide), wide.astype(np.int64) ** 2 - 9)
+assert njit(lambda a, b: a * b)(wide, wide).dtype == np.int32
 check(views, m)
 check(made, Point(2, x), 5)
 check(expression, x, (1, x))

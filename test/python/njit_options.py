@@ -113,6 +113,8 @@ def loops(a):
 def repeats(a):
     for _ in range(3):
         a = a * 0.5
+    for _ in range(2):
+        a = a + 1
     return a
 
 

@@ -72,7 +72,7 @@ class Computed:
         import numpy
 
         if self.elements is None:
-            node = elementwise.function_of(self.expression, self.expression.elements, "elements")
+            node = elementwise.function_of(self.expression, elementwise.of_elements(self.expression), "elements")
             self.elements = _Elements(self.whole, node)
         typed = [value if _is_array(value) else numpy.asarray(value)[()] for value in values]
         shape = numpy.broadcast_shapes(*(value.shape for value in typed))

@@ -5,7 +5,7 @@ import ast
 import builtins
 import math
 
-from . import static, ufuncs
+from . import static, ufuncs, words
 
 _BINARY = {
     ast.Add: "add",
@@ -34,6 +34,20 @@ _BUILTINS = tuple(getattr(builtins, name) for name in ("abs", "min", "max", "int
 # Operators whose results Python and 64 bits agree on, if the operands are small.
 _HARMLESS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div)
 _MOST_PRODUCTS = 2
+
+
+# Operators that numbers and elements have alike but for the types in between.
+_ALIKE = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+_CAST = words.Text("cast_like", "\nfunc cast_like(a, b) @numba { return dtype(a)(b) }")
+
+
+def of_elements(expression):
+    """The expression for the elements of arrays. As in Numba, ufuncs decide the type of the result, and values in between have the
+    types of numbers: a product of int32 that an int64 follows is computed in 64 bits."""
+    operators = [n.op for n in ast.walk(expression.scalar) if isinstance(n, ast.BinOp)]
+    if not all(isinstance(operator, _ALIKE) for operator in operators):
+        return expression.elements
+    return ast.Call(ast.Constant(_CAST), [expression.elements, expression.scalar], [])
 
 
 class Expression:

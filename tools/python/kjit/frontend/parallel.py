@@ -28,9 +28,10 @@ class Splitter(WholeArrays, Reductions, Temporaries):
         self.source = sources.of(function)
         self.node = sources.find(function, self.source)
         self.loops, self._chosen = [], []
-        if not isinstance(self.node, ast.FunctionDef):
-            self.node = None  # a lambda has no statements
-            return
+        if isinstance(self.node, ast.Lambda):
+            body = ast.copy_location(ast.Return(self.node.body), self.node.body)
+            made = ast.FunctionDef(name="lambda_", args=self.node.args, body=[body], decorator_list=[], returns=None)
+            self.node = ast.copy_location(made, self.node)
         arguments = self.node.args
         others = [a for a in (arguments.vararg, arguments.kwarg) if a]
         self.parameters = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *others]]
