@@ -271,6 +271,13 @@ kl_array_value kl_lower_pointed(kl_lowering *l, const kt_expr *expr)
                            .object = kl_object_of_type(l, expr->type) };
   const ki_type_info *info = kl_type_info(l, expr->type);
   if (info->is_static) return kl_static_array(l, expr->type, array.pointer);
+  if (info->rank && expr->args.count == 2 * (size_t)info->rank) {
+    for (uint32_t d = 0; d < info->rank; d++) {
+      array.extents[d] = kl_lower_expr(l, expr->args.items[d]);
+      array.strides[d] = kl_lower_expr(l, expr->args.items[info->rank + d]);
+    }
+    return array;
+  }
   LLVMValueRef stride = kl_const64(l, 1);
   for (uint32_t d = info->rank; d-- > 0;) {
     if (d < expr->args.count) array.extents[d] = kl_lower_expr(l, expr->args.items[d]);

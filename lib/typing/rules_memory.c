@@ -118,15 +118,15 @@ static bool are_known(const kt_exprs *extents)
   return true;
 }
 
-/* An array of these elements with the extents of the type argument, row-major; *extents: as values.
- */
+/* An array of these elements with the extents of the type argument, row-major unless it has
+ * strides; *extents: as values. */
 static kjit_type type_of_extents(kt_scope *s, const kt_operands *o, ki_type_info array,
-                                 kt_exprs *extents)
+                                 bool has_strides, kt_exprs *extents)
 {
   array.class_ = KJ_CLASS_ARRAY;
   array.rank = (uint32_t)o->extents.count;
-  array.layout = KJIT_LAYOUT_C;
-  array.is_static = are_known(&o->extents);
+  array.layout = has_strides ? KJIT_LAYOUT_STRIDED : KJIT_LAYOUT_C;
+  array.is_static = !has_strides && are_known(&o->extents);
   for (size_t i = 0; i < o->extents.count; i++) {
     KJ_PUSH(s->arena, extents, make_extent(s, o->extents.items[i]));
     if (array.is_static) array.extents[i] = (int64_t)extents->items[i]->integer;
@@ -197,7 +197,7 @@ static kt_expr *view_of_array(kt_scope *s, const kt_operands *o)
                       .space = from->space,
                       .read_only = from->read_only };
   kt_expr *view = kt_new_texpr(s->c, KJ_T_VIEW, KJIT_ANY, o->location);
-  view->type = type_of_extents(s, o, to, &view->indices);
+  view->type = type_of_extents(s, o, to, false, &view->indices);
   view->x = kt_keep_value(s, array);
   kt_view_dimension *dimensions = KJ_NEW_ARRAY(s->arena, kt_view_dimension, view->indices.count);
   for (size_t d = 0; d < view->indices.count; d++)
@@ -208,9 +208,40 @@ static kt_expr *view_of_array(kt_scope *s, const kt_operands *o)
   return view;
 }
 
+static void add_stride(kt_scope *s, kt_exprs *args, kt_expr *value)
+{
+  if (!kt_is_integer(s->c, value->type))
+    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "a stride of `view` is an integer, got %s",
+            kt_type_text(s->c, value->type));
+  KJ_PUSH(s->arena, args, kt_keep_value(s, kt_convert_to_index(s, value, value->location)));
+}
+
+/* Appends the strides, which are the last operand of a `view` of a pointer, to the extents. */
+static void add_strides(kt_scope *s, const kt_operands *o, kt_exprs *args)
+{
+  kt_expr *strides = o->values.items[1];
+  uint32_t rank = (uint32_t)args->count;
+  bool is_tuple = kt_is_tuple(s->c, strides->type);
+  uint32_t count = is_tuple ? ki_type(s->c->types, strides->type)->count : 1;
+  if (count != rank)
+    kt_fail(s->c, strides->location, KJIT_ERROR_TYPE,
+            "`view` needs one stride for each extent: %u extents, %u strides", rank, count);
+  if (!is_tuple) {
+    add_stride(s, args, strides);
+    return;
+  }
+  strides = kt_keep_value(s, strides);
+  for (uint32_t d = 0; d < count; d++)
+    add_stride(s, args, kt_make_item(s, kt_copy_texpr(s, strides), d, strides->location));
+}
+
 kt_expr *kt_rule_view(kt_scope *s, const kt_operands *o)
 {
   kt_expr *pointer = o->values.items[0];
+  bool has_strides = o->values.count == 2;
+  if (has_strides && !kt_is_pointer(s->c, pointer->type))
+    kt_fail(s->c, pointer->location, KJIT_ERROR_TYPE, "`view` with strides needs a pointer, got %s",
+            kt_type_text(s->c, pointer->type));
   if (kt_is_array(s->c, pointer->type)) return view_of_array(s, o);
   if (!kt_is_pointer(s->c, pointer->type))
     kt_fail(s->c, pointer->location, KJIT_ERROR_TYPE,
@@ -227,7 +258,8 @@ kt_expr *kt_rule_view(kt_scope *s, const kt_operands *o)
                          .space = KJ_SPACE_GENERIC,
                          .read_only = to->read_only };
   kt_exprs extents = { 0 };
-  kjit_type type = type_of_extents(s, o, array, &extents);
+  kjit_type type = type_of_extents(s, o, array, has_strides, &extents);
+  if (has_strides) add_strides(s, o, &extents);
   kt_expr *pointed = kt_new_texpr(s->c, KJ_T_POINTED, type, o->location);
   pointed->x = kt_keep_value(s, pointer);
   pointed->args = extents;

@@ -354,10 +354,14 @@ static void check_pointed(verifier *v, const kt_expr *e)
   REQUIRE(info_of(v, e->x->type)->element == info_of(v, e->type)->element, e->location,
           "a pointer to another type");
   bool is_open = e->args.count == 0 && info_of(v, e->type)->rank == 1;
-  REQUIRE(is_open || e->args.count == info_of(v, e->type)->rank, e->location,
+  size_t rank = info_of(v, e->type)->rank;
+  bool has_strides =
+    e->args.count == 2 * rank && info_of(v, e->type)->layout == KJIT_LAYOUT_STRIDED;
+  REQUIRE(is_open || has_strides || e->args.count == rank, e->location,
           "extents missing behind a pointer");
   for (size_t i = 0; i < e->args.count; i++)
-    REQUIRE(e->args.items[i]->type == KJIT_INDEX, e->location, "an extent that is no index");
+    REQUIRE(e->args.items[i]->type == KJIT_INDEX, e->location,
+            "an extent or a stride that is no index");
 }
 
 static void check_empty(verifier *v, const kt_expr *e)

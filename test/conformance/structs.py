@@ -168,6 +168,7 @@ def follow(r, rng):
     want[0]["mass"], want[2]["mass"] = x[2]["mass"], x[0]["mass"]
     changed = m.copy().reshape(3, 2)
     changed[1, 0] = 77
+    changed.reshape(2, 3)[1, 2] = 78
     r.launch("follow", "1, 1", "x", "m", "out")
     r.verify(["x"], lambda got: same_fields(got, want))
     r.expect("m", changed.reshape(2, 3))

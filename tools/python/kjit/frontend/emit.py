@@ -6,7 +6,9 @@ from .. import _records, dtypes
 from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
 from . import module as modules
 from . import closures, enums, folding, library, optional, ranges, static, temporaries, walrus, words
-from .expression import BINARY, Expressions
+from .array_statements import ArrayStatements
+from .array_values import ArrayValues
+from .expression import Expressions
 from .loops import Loops
 from .named import NamedTuples
 from .scope import Scope
@@ -18,7 +20,7 @@ from .versions import split, without_annotations
 _RULES = ("numba", "wrap", "fastmath", "strict")
 
 
-class Emitter(Sums, Loops, NamedTuples, Expressions):
+class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expressions):
     """One function. avoid: names that its variables must not have."""
 
     def __init__(self, builder, python, source, node, avoid, is_typed=False, thing=None, shapes=None):
@@ -29,6 +31,7 @@ class Emitter(Sums, Loops, NamedTuples, Expressions):
         self.shapes = dict(shapes or {})  # of names that are tuples
         self.returned = []  # the shapes of tuples that are returned, or None of other values
         self.values = {}  # of names that are assigned once: what
+        self.ranks = {}  # of arrays that the function makes: how many dimensions
         self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
         self.lifted, self.kept = [], set()  # lines of the funcs that expressions became, and names of parts of these
         known = dict(getattr(thing, "known", None) or {})
@@ -383,7 +386,10 @@ class Emitter(Sums, Loops, NamedTuples, Expressions):
             name = self.temporary()
             self.put(depth, f"let {name} = ", self.expression(statement.value))
             for target in statement.targets:
-                self.store(statement, [target], [name], depth)
+                if isinstance(target, (ast.Tuple, ast.List)) and self.is_typed:
+                    self.unpack(statement, target, [name], depth)
+                elif not self.store_array_item(target, [name], depth):
+                    self.store(statement, [target], [name], depth)
             return
         target = statement.targets[0]
         if isinstance(target, ast.Name) and self.scope.stores[target.id] == 1:
@@ -396,7 +402,7 @@ class Emitter(Sums, Loops, NamedTuples, Expressions):
         if isinstance(target, ast.Name) and target.id in self.ranges:
             return self.store(statement, [target], ranges.value(self, statement.value), depth)
         if not isinstance(target, (ast.Tuple, ast.List)):
-            if self.is_typed and self.store_composed(statement, target, depth):
+            if self.is_typed and self.store_composed(statement, target, depth) or self.store_array(statement, target, statement.value, depth):
                 return
             value = self.sum_of(statement) or self.expression(statement.value)
             if isinstance(target, ast.Name):
@@ -408,7 +414,11 @@ class Emitter(Sums, Loops, NamedTuples, Expressions):
             return optional.assign_all(self, statement, target, depth)
         if ranges.is_range(self, statement.value):
             return self.store(statement, target.elts, ranges.items(self, statement.value, len(target.elts), depth), depth)
+        if self.is_typed and (len(target.elts) == 1 or any(map(self.may_be_part, target.elts))):
+            return self.unpack(statement, target, self.expression(statement.value), depth)
         value = self.expression(statement.value)
+        if self.is_typed and isinstance(statement.value, (ast.Name, ast.Subscript)):
+            value = self.unpacked(target, value)
         if isinstance(statement.value, ast.Tuple):  # swaps: all values before all places
             value = []
             for i, item in enumerate(statement.value.elts):
@@ -497,18 +507,22 @@ class Emitter(Sums, Loops, NamedTuples, Expressions):
             self.declare(depth, statement, name)
 
     def do_AugAssign(self, statement, depth):
-        operator = BINARY.get(type(statement.op))
+        operator = words.BINARY.get(type(statement.op))
         if not operator:
             raise self.error(statement, "a kernel has no matrix product of arrays: write the loops")
         self.forbid_global(statement.target)
+        if not self.augment_array(statement, depth):
+            self.augment_number(statement, self.expression(statement.target), depth)
+
+    def augment_number(self, statement, target, depth):
+        operator = words.BINARY[type(statement.op)]
         place = self.source.operator_place(statement.target, statement.value, operator + "=")
         if operator == "/" and self.is_typed and isinstance(statement.target, ast.Name):
-            target = self.expression(statement.target)
             return self.put(
                 depth, target, " = ", self.dividend(target), " ", [place], "/ ", self.expression(statement.value)
             )
         value = self.summand(statement) or self.expression(statement.value)
-        self.put(depth, self.expression(statement.target), " ", [place], f"{operator}= ", value)
+        self.put(depth, target, " ", [place], f"{operator}= ", value)
 
     def array_declaration(self, statement, depth):
         """tile = kjit.shared(shape, dtype)"""
@@ -545,6 +559,7 @@ class Emitter(Sums, Loops, NamedTuples, Expressions):
         if isinstance(known, tuple):
             extents = [ast.copy_location(ast.Constant(e), shape) for e in known]
         if not (len(extents) == 1 and self.static_value(extents[0]) == 0 and word.name == "shared"):
+            self.ranks[target.id] = len(extents)
             for i, extent in enumerate(extents):
                 parts += ([", "] if i else []) + self.expression(extent)
         parts.append("]")

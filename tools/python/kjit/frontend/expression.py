@@ -9,22 +9,10 @@ from .. import _records, dtypes
 from .._shapes import Member
 from . import module as modules
 from . import closures, dates, enums, library, mathematics, optional, pyvalues, ranges, static, ufuncs, words
+from .array_values import is_array_of_numpy
 from .forms import Forms
 
-BINARY = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-}
+_COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
 _UNARY = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}
 # Properties of arrays, which are no fields of records.
 _OF_ARRAYS = ("shape", "strides", "size", "ndim", "T", "dtype")
@@ -166,6 +154,8 @@ class Expressions(Forms):
             return [self.source.place(node), f"{base.name}.{node.attr}"]
         if isinstance(base, types.ModuleType):
             raise self.no_attribute(node, base)
+        if is_array_of_numpy(base):
+            base = static.UNKNOWN
         if base is not static.UNKNOWN:
             if self.kind == "kernel" and isinstance(node.value, ast.Name) and node.value.id in self.given:
                 given = "None" if base is None else "a function"
@@ -194,6 +184,9 @@ class Expressions(Forms):
             return [*self.expression(node.value), place, f"[{shape.fields.index(node.attr)}]"]
         if node.attr == "dtype":
             return [self.source.place(node), "dtype(", *self.expression(node.value), ")"]
+        computed = self.array_attribute(node) if self.is_typed else None
+        if computed is not None:
+            return computed
         if node.attr == "strides":
             raise self.error(
                 node, "strides count bytes in NumPy and elements in kjit; a kernel does without them: index the array"
@@ -238,9 +231,10 @@ class Expressions(Forms):
             return [*self.expression(node.value), self.source.place(node), f".{_records.field_name(name)}"]
         if ranges.is_range(self, node.value):
             return ranges.item(self, node)
+        parts = self.array_index(node) if self.is_typed else None
+        if parts is not None:
+            return parts
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if isinstance(node.slice, ast.Tuple) and not items:
-            items = []
         parts = [*self.expression(node.value), "["]
         for i, item in enumerate(items):
             parts += ([", "] if i else []) + (self.slice(item) if isinstance(item, ast.Slice) else self.index(item))
@@ -286,7 +280,7 @@ class Expressions(Forms):
         folded = static.fold_literals(node) if self.is_typed else static.UNKNOWN
         if folded is not static.UNKNOWN:
             return self.expression(ast.copy_location(ast.Constant(folded), node))
-        operator = BINARY.get(type(node.op))
+        operator = words.BINARY.get(type(node.op))
         if not operator and self.is_typed:
             symbol = self.builder.function(library.DOT)
             self.used.add(symbol)
@@ -357,6 +351,9 @@ class Expressions(Forms):
         if self.named_class(node):
             return self.named_tuple(node, thing)
         if self.is_typed:
+            whole = self.array_function(node, thing)
+            if whole is not None:
+                return whole
             filled = library.fill_of(thing, len(node.args))
             if filled:
                 symbol = self.builder.function(filled[0])
@@ -455,15 +452,9 @@ class Expressions(Forms):
             return [self.source.place(node), before, *value, after]
         if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and len(node.args) == 1:
             return dates.astype(self, node)
-        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "reshape" and node.args and not node.keywords:
-            return self.reshape(node)
-        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr == "view" and len(node.args) == 1:
-            kind = dtypes.name_of(self.static_value(node.args[0]))
-            if kind is None:
-                raise self.error(node, "array.view(dtype) takes a type that is known when the kernel is compiled")
-            symbol = self.builder.function(library.view_as(kind))
-            self.used.add(symbol)
-            return [self.source.place(node), f"{symbol}(", *self.expression(node.func.value), ")"]
+        whole = self.array_method(node) if isinstance(node.func, ast.Attribute) and self.is_typed else None
+        if whole is not None:
+            return whole
         if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in library.METHODS and not node.args + node.keywords:
             symbol = self.builder.function(library.METHODS[node.func.attr])
             self.used.add(symbol)
@@ -473,22 +464,6 @@ class Expressions(Forms):
         if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
             raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
         return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
-
-    def reshape(self, node):
-        """array.reshape(2, -1), or with a tuple."""
-        array, extents = self.expression(node.func.value), [self.expression(a) for a in node.args]
-        shape = self.shape_of(node.args[0]) if len(node.args) == 1 else None
-        if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple):
-            extents = [self.expression(e) for e in node.args[0].elts]
-        elif shape is not None:
-            extents = [[*extents[0], f"[{i}]"] for i in range(len(shape))]
-        symbol = self.builder.function(library.EXTENT)
-        self.used.add(symbol)
-        parts = [self.source.place(node), "reshape(", *array]
-        for i, extent in enumerate(extents):
-            others = [part for k, other in enumerate(extents) if k != i for part in (" * i64(", *other, ")")]
-            parts += [f", {symbol}(", *array, ".size, ", *extent, ", 1i64", *others, ")"]
-        return [*parts, ")"]
 
     def positional(self, node):
         if node.keywords:

@@ -2,11 +2,10 @@
 built-ins of the kernel IR."""
 
 import cmath
-import functools
 import math
 import operator
 
-from . import ufuncs, words
+from . import array_texts, ufuncs, words
 
 _BUILTINS = words.BUILTINS
 _rint = words.BUILTINS["rint"]
@@ -284,77 +283,81 @@ func array_address(a) -> u64 @numba {
 COMPLEX_OF = words.Text("complex_of", "\nfunc complex_of(parts) @numba { return c128(parts[0], parts[1]) }")
 
 
-@functools.cache
-def view_as(kind):
-    """What gives the bytes of an array of one dimension as elements of another type."""
-    name = f"view_as_{kind}"
-    return words.Text(
-        name,
-        f"""
-func {name}(a) @numba {{
-  assert a.ndim == 1
-  return view({kind}[len(a) * sizeof(dtype(a)) // sizeof({kind})], bitcast({kind}*, pointer(a[0])))
-}}""",
-    )
-
-
 # An extent of -1 is what the others leave.
 EXTENT = words.Text(
     "reshape_extent",
     "\nfunc reshape_extent(size, n, others) @numba { return n < 0 ? i64(size) // max(i64(others), 1i64) : i64(n) }",
 )
 
-# Reductions of arrays, all of an array by one thread, as NumPy types them: sums of integers and bools have 64 bits.
+# Reductions of arrays, all of an array by one thread, as NumPy types them: sums of integers and bools have 64 bits. A func for what
+# load(at) gives at the positions `at` of a shape does the work, so that expressions of arrays need no array of their own.
+_ELEMENT = "dtype(load(len(shape) == 1 ? shape[0] : shape))"
+
+
 def _reduction(name, body):
-    return words.Text(f"array_{name}", f"\nfunc array_{name}(a) @numba {{\n{body}\n}}")
+    of_elements = words.Text(
+        f"elements_{name}",
+        f"\nfunc elements_{name}(load: func, shape) @numba {{\n{body.replace('ELEMENT', _ELEMENT)}\n}}",
+        (array_texts.SIZE, ufuncs.TRUTH),
+    )
+    of_array = words.Text(
+        f"array_{name}",
+        f"""
+func array_{name}(a) {{
+  if is_array(a) {{ return elements_{name}(bind_back(array_load, a), a.shape) }}
+  return elements_{name}(bind_back(array_load, a), ())
+}}""",
+        (of_elements, array_texts.LOAD),
+    )
+    return of_array, of_elements
 
 
-_WIDE = """  if dtype(a) == bool {{ var t = 0i64; for at in range(a.shape) {{ t {op} i64(a[at]) }}; return t }}
-  if is_integer(dtype(a)) and is_signed(dtype(a)) {{ var s = {start}i64; for at in range(a.shape) {{ s {op} i64(a[at]) }}; return s }}
-  if is_integer(dtype(a)) {{ var u = {start}u64; for at in range(a.shape) {{ u {op} u64(a[at]) }}; return u }}
-  var f = dtype(a)({start})
-  for at in range(a.shape) {{ {skip}f {op} a[at] }}
+_WIDE = """  if ELEMENT == bool {{ var t = {start}i64; for at in range(shape) {{ t {op} i64(load(at)) }}; return t }}
+  if is_integer(ELEMENT) and is_signed(ELEMENT) {{ var s = {start}i64; for at in range(shape) {{ s {op} i64(load(at)) }}; return s }}
+  if is_integer(ELEMENT) {{ var u = {start}u64; for at in range(shape) {{ u {op} u64(load(at)) }}; return u }}
+  var f = ELEMENT({start})
+  for at in range(shape) {{ let v = load(at); {skip}f {op} v }}
   return f"""
-_SKIP = "if isnan(a[at]) { continue }; "
-_LEAST = """  var best = dtype(a)(0)
+_SKIP = "if isnan(v) { continue }; "
+_LEAST = """  var best = ELEMENT(0)
   var is_first = true
-  for at in range(a.shape) {{
-    let v = a[at]
+  for at in range(shape) {{
+    let v = load(at)
     {nan}if is_first or v {op} best {{ best = v }}
     is_first = false
   }}
   return {result}"""
-_NAN_STOPS = "if is_float(dtype(a)) { if isnan(v) { return v } }; "
-_NAN_SKIPS = "if is_float(dtype(a)) { if isnan(v) { continue } }; "
-_NONE_LEFT = "is_float(dtype(a)) and is_first ? dtype(a)(nan) : best"
+_NAN_STOPS = "if is_float(dtype(v)) { if isnan(v) { return v } }; "
+_NAN_SKIPS = "if is_float(dtype(v)) { if isnan(v) { continue } }; "
+_NONE_LEFT = "is_float(dtype(best)) and is_first ? dtype(best)(nan) : best"
 _MEAN = """  var s = 0f64
   var n = 0i64
-  for at in range(a.shape) {{ {skip}s += f64(a[at]); n += 1 }}
+  for at in range(shape) {{ let v = f64(load(at)); {skip}s += v; n += 1 }}
   return s / f64(n)"""
 _VARIANCE = """  var s = 0f64
-  for at in range(a.shape) {{ s += f64(a[at]) }}
-  let mean = s / f64(a.size)
+  let n = f64(array_size(shape))
+  for at in range(shape) {{ s += f64(load(at)) }}
+  let mean = s / n
   var t = 0f64
-  for at in range(a.shape) {{ let d = f64(a[at]) - mean; t += d * d }}
-  return {result}(t / f64(a.size))"""
-_REDUCTIONS = {
+  for at in range(shape) {{ let d = f64(load(at)) - mean; t += d * d }}
+  return {result}(t / n)"""
+_BOTH = {
     "sum": _reduction("sum", _WIDE.format(op="+=", start=0, skip="")),
-    "prod": _reduction("prod", _WIDE.format(op="*=", start=1, skip="").replace("var t = 0i64", "var t = 1i64")),
+    "prod": _reduction("prod", _WIDE.format(op="*=", start=1, skip="")),
     "nansum": _reduction("nansum", _WIDE.format(op="+=", start=0, skip=_SKIP)),
-    "nanprod": _reduction("nanprod", _WIDE.format(op="*=", start=1, skip=_SKIP).replace("var t = 0i64", "var t = 1i64")),
+    "nanprod": _reduction("nanprod", _WIDE.format(op="*=", start=1, skip=_SKIP)),
     "min": _reduction("min", _LEAST.format(op="<", nan=_NAN_STOPS, result="best")),
     "max": _reduction("max", _LEAST.format(op=">", nan=_NAN_STOPS, result="best")),
     "nanmin": _reduction("nanmin", _LEAST.format(op="<", nan=_NAN_SKIPS, result=_NONE_LEFT)),
     "nanmax": _reduction("nanmax", _LEAST.format(op=">", nan=_NAN_SKIPS, result=_NONE_LEFT)),
     "mean": _reduction("mean", _MEAN.format(skip="")),
-    "nanmean": _reduction("nanmean", _MEAN.format(skip="if isnan(f64(a[at])) { continue }; ")),
+    "nanmean": _reduction("nanmean", _MEAN.format(skip=_SKIP)),
     "var": _reduction("var", _VARIANCE.format(result="")),
     "std": _reduction("std", _VARIANCE.format(result="sqrt")),
-    "all": _reduction("all", "  for at in range(a.shape) { if not (a[at] != dtype(a)(0)) { return false } }\n  return true"),
-    "any": _reduction("any", "  for at in range(a.shape) { if a[at] != dtype(a)(0) { return true } }\n  return false"),
+    "all": _reduction("all", "  for at in range(shape) { if not np_truth(load(at)) { return false } }\n  return true"),
+    "any": _reduction("any", "  for at in range(shape) { if np_truth(load(at)) { return true } }\n  return false"),
     "count_nonzero": _reduction(
-        "count_nonzero",
-        "  if not is_array(a) { return a != dtype(a)(0) ? 1i64 : 0i64 }\n  var n = 0i64\n  for at in range(a.shape) { if a[at] != dtype(a)(0) { n += 1 } }\n  return n"
+        "count_nonzero", "  var n = 0i64\n  for at in range(shape) { if np_truth(load(at)) { n += 1 } }\n  return n"
     ),
 }
 # np.dot and `@` of two arrays of one dimension.
@@ -369,8 +372,21 @@ func array_dot(a, b) @numba {
 }""",
 )
 _PRODUCTS = {"dot": DOT, "inner": DOT}
-_REDUCTIONS["amin"], _REDUCTIONS["amax"] = _REDUCTIONS["min"], _REDUCTIONS["max"]
+_BOTH["amin"], _BOTH["amax"] = _BOTH["min"], _BOTH["max"]
+_REDUCTIONS = {name: of_array for name, (of_array, _) in _BOTH.items()}
 METHODS = {name: _REDUCTIONS[name] for name in ("sum", "prod", "min", "max", "mean", "var", "std", "all", "any")}
+
+
+def reduction_of(thing, count):
+    """The func that reduces the elements of an expression as a function of NumPy does, or None."""
+    name = getattr(thing, "__name__", None)
+    is_one = count == 1 and getattr(thing, "__module__", None) == "numpy" and name in _BOTH
+    return _BOTH[name][1] if is_one else None
+
+
+def reduction_called(name):
+    """The func that reduces the elements of an expression as an array's method does, or None."""
+    return _BOTH[name][1] if name in METHODS else None
 
 
 def fill_of(thing, count):

@@ -2,6 +2,7 @@
 
 import ast
 
+from . import array_texts as texts
 from . import ranges, words
 
 
@@ -41,14 +42,17 @@ class Loops:
         return False
 
     def do_For(self, statement, depth):
-        if type(self.static_value(statement.iter)) is tuple and not self.static_value(statement.iter):
+        items = self.static_value(statement.iter)
+        if type(items) is tuple and not items:
             return self.block(statement.orelse, depth)
         self.begin_loop(statement, depth)
         if isinstance(statement.iter, ast.List):
             statement.iter = ast.copy_location(ast.Tuple(statement.iter.elts, ast.Load()), statement.iter)
         if self.is_range_value(statement.iter):
             self.loop_of_range(statement, depth)
-        elif self.static_value(getattr(statement.iter, "func", statement.iter)) in (enumerate, zip):
+        elif self.is_typed and self.loop_of_positions(statement, depth):
+            pass
+        elif isinstance(statement.iter, ast.Call) and any(self.static_value(statement.iter.func) is kind for kind in (enumerate, zip)):
             self.loop_of_items(statement, depth)
         elif self.assigns_fields(statement):
             self.loop_of_records(statement, depth)
@@ -98,6 +102,10 @@ class Loops:
             self.put(depth, f"let {name} = ", ranges.value(self, node))
             lengths.append([f"{name}[2]"])
             return [f"{self.use(ranges.NUMBER)}({name}, {counter})"]
+        if self.is_flat(node):
+            self.put(depth, [self.source.place(node)], f"let {name} = ", self.expression(node.value))
+            lengths.append([f"{name}.size"])
+            return [f"{name}[", *self.call_library(texts.POSITION, [f"{name}.shape"], [counter]), "]"]
         self.put(depth, [self.source.place(node)], f"let {name} = ", self.expression(node))
         lengths.append([f"len({name})"])
         return [f"{name}[{counter}]"]

@@ -49,6 +49,7 @@ class Builder:
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
         self.records, self.optional, self.nodes, self.results = set(), {}, {}, {}
         self.returned = {}  # name of a function -> the shapes of tuples that it returns, None of other values
+        self.generated_lines, self.made = [], {}  # made: the lines of funcs that emitters have made -> their names
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
         # Of each function in the module, by its name there: the functions of Python that led to it, and itself.
         self.chains, self.callers, self.things, self.writing = {}, {}, {}, None
@@ -113,8 +114,18 @@ class Builder:
         """The declaration of a func that is written in the kernel IR, with the names that it and its callees have here."""
         text = thing.text.replace(f"func {thing.__name__}(", f"func {name}(")
         for needed in thing.needs:
-            text = re.sub(rf"\b{needed.__name__}\(", f"{self.function(needed)}(", text)
+            text = re.sub(rf"\b{needed.__name__}\b", self.function(needed), text)
         return text
+
+    def generated(self, wanted, lines):
+        """The name of a func that an emitter has made for one place of a function: lines of parts, where NAME stands for the name.
+        The same lines make one func only, as a function may be written twice."""
+        key = tuple(tuple(line) for line in lines)
+        if key not in self.made:
+            name = self.made[key] = self.new_name(wanted)
+            first = [part.replace("func NAME(", f"func {name}(") if isinstance(part, str) else part for part in lines[0]]
+            self.generated_lines += [first, *lines[1:]]
+        return self.made[key]
 
     def specialize(self, thing, known, shapes=(), spread=None, functions=(), ranges=()):
         """A function some of whose parameters have values that are known where it is called: numbers, types, functions,
@@ -234,7 +245,7 @@ class Builder:
         """What was written, as a Made. Each place in a line becomes a line directive before the text that follows it."""
         texts, plains, lines = [], [], []
         known, file = None, None
-        for parts in self.constants + self.lines:
+        for parts in self.constants + self.generated_lines + self.lines:
             text, plain, place, first = [], [], None, None
             for part in parts:
                 if isinstance(part, tuple):

@@ -33,14 +33,16 @@ def _targets_of(statement):
     return loop_names(statement) if isinstance(statement, ast.For) else []
 
 
+def _flat(target):
+    """The targets in a tuple of targets, which may be nested."""
+    is_tuple = isinstance(target, (ast.Tuple, ast.List))
+    return [t for inner in target.elts for t in _flat(inner)] if is_tuple else [target]
+
+
 def targets(statement):
     """Expressions that a simple statement assigns to."""
     if isinstance(statement, ast.Assign):
-        return [
-            t
-            for target in statement.targets
-            for t in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
-        ]
+        return [t for target in statement.targets for t in _flat(target)]
     return [statement.target] if isinstance(statement, (ast.AnnAssign, ast.AugAssign)) else []
 
 

@@ -29,6 +29,8 @@ _ARITHMETIC = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+# Attributes of NumPy's arrays around a function, which are constants to it.
+_OF_ARRAYS = ("shape", "size", "ndim", "itemsize", "nbytes", "strides", "dtype")
 PLAIN = (bool, int, float, complex, str, type(None))
 
 
@@ -122,6 +124,8 @@ class Names:
                 return getattr(base, node.attr)
             if isinstance(base, (types.ModuleType, type, types.SimpleNamespace)):
                 return getattr(base, node.attr, UNKNOWN)
+            if node.attr in _OF_ARRAYS and type(base).__module__ == "numpy" and type(base).__name__ == "ndarray":
+                return getattr(base, node.attr)
             if isinstance(base, tuple) and node.attr in getattr(base, "_fields", ()):
                 return getattr(base, node.attr)
             return UNKNOWN

@@ -412,6 +412,7 @@ _UFUNCS |= {
 # Other names of the same ufuncs, which NumPy had first: `np.abs.__name__` is "absolute".
 _OTHER_NAMES = {"radians": "deg2rad", "degrees": "rad2deg"}
 _UFUNCS |= {name: _UFUNCS[same] for name, same in _OTHER_NAMES.items()}
+BY_NAME = _UFUNCS
 
 
 def named(name):

@@ -7,6 +7,20 @@ import re
 
 from .. import _names
 
+BINARY = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
 KEYWORDS = frozenset(
     """kernel func extern const struct import let var shared local if else while for in break continue return
 assert raise print and or not true false range grid_range block_range type""".split()

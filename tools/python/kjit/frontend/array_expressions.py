@@ -1,0 +1,338 @@
+"""Expressions of whole arrays, such as `a[i] * 2 + b`, without temporary arrays.
+
+Whether `a[i]` is an array or a number is known in the compiler only, which knows the types. So the emitter writes such an expression
+as a func of the kernel IR that computes one element of the result: `func elements(at, l0, l1)`. The leaves l0 and l1 are the arrays
+and numbers that the expression is made of, evaluated once by the caller. An operator between numbers follows the rules of
+scalars, and an operator with an array follows NumPy's rules for ufuncs, as in Numba."""
+
+import ast
+
+from .. import dtypes
+from .._errors import remember_raise
+from . import array_texts as texts
+from . import library, module, static, ufuncs, words
+
+OPERATORS = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.Pow: "power",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
+    ast.USub: "negative",
+    ast.UAdd: "positive",
+    ast.Invert: "invert",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
+WRONG_SIZE = "cannot assign slice from input of different size"
+OVERLAP = (
+    "the assigned value and its target overlap in memory, and the value needs more temporary memory than a thread has: "
+    "write the result to another array"
+)
+_MISMATCH = "the arrays of an expression have shapes that do not fit together"
+
+# A ufunc of two operands, which are converted to their common type first.
+_COMMON = words.Text(
+    "array_common",
+    """
+func array_common(a, b) @numba {
+  if dtype(a) == dtype(b) { return zero(dtype(a)) }
+  var common
+  common = a
+  common = b
+  return common
+}""",
+)
+_PROMOTED = words.Text(
+    "array_promoted",
+    """
+func array_promoted(f: func, a, b) {
+  return f(dtype(array_common(a, b))(a), dtype(array_common(a, b))(b))
+}""",
+    (_COMMON,),
+)
+_WHERE = words.Text(
+    "array_where",
+    """
+func array_where(c, a, b) {
+  return np_truth(c) ? dtype(array_common(a, b))(a) : dtype(array_common(a, b))(b)
+}""",
+    (ufuncs.TRUTH, _COMMON),
+)
+
+
+def is_of_numpy(thing, name):
+    """Whether an object is the function of NumPy that is called so, also where NumPy is not imported."""
+    return getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) == name
+
+
+class Elements:
+    """The func for one element of an expression. leaves: the texts of the arrays and numbers that it takes."""
+
+    def __init__(self, emitter):
+        self.emitter, self.lines, self.leaves, self.known, self.count = emitter, [], [], {}, 0
+        self.is_of_arrays = False  # whether there are calls that numbers do not have
+
+    def symbol(self, text):
+        name = self.emitter.builder.function(text)
+        self.emitter.used.add(name)
+        return name
+
+    def leaf(self, node, parts):
+        key = ast.dump(node) if isinstance(node, ast.Name) else None
+        if key in self.known:
+            return self.known[key]
+        number = len(self.leaves)
+        self.leaves.append(parts)
+        self.lines.append(["  ", f"let e{number} = {self.symbol(texts.LOAD)}(at, l{number})"])
+        result = [f"e{number}"], frozenset([number])
+        if key:
+            self.known[key] = result
+        return result
+
+    def take(self, node):
+        """(the text of the element that an expression gives, the numbers of its leaves)."""
+        emitter = self.emitter
+        value = emitter.static_value(node)
+        if value is not static.UNKNOWN:
+            text = None if isinstance(value, tuple) else module.literal(value, emitter.is_typed)
+            return ([text], frozenset()) if text is not None else self.leaf(node, emitter.known(value, node))
+        operation = self.operation(node)
+        if operation is None:
+            return self.leaf(node, emitter.expression(node))
+        operands, of_numbers, of_arrays = operation
+        taken = [self.take(operand) for operand in operands]
+        leaves = frozenset().union(*(found for _, found in taken))
+        values = [text for text, _ in taken]
+        return self.choose(node, leaves, of_numbers(*values), of_arrays(*values)), leaves
+
+    def choose(self, node, leaves, of_numbers, of_arrays):
+        """The name of one value: that of an operator on numbers if all leaves are numbers, else that of a ufunc."""
+        name = f"v{self.count}"
+        self.count += 1
+        place = self.emitter.source.place(node)
+        if of_arrays is None or not leaves:  # the same for both
+            self.lines.append(["  ", place, f"let {name} = ", *of_numbers])
+        else:
+            condition = " or ".join(f"is_array(l{i})" for i in sorted(leaves))
+            self.lines.append(["  ", place, f"let {name} = (({condition}) ? ", *of_arrays, " : ", *of_numbers, ")"])
+        return [name]
+
+    # ---- what is computed element by element ----
+
+    def operation(self, node):
+        """(the operands, what gives the text for numbers, what gives that for arrays or None where it is the same), or None if the
+        expression is a leaf."""
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return [node.left, node.right], self.binary(node), self.ufunc(OPERATORS[type(node.op)])
+        if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
+            sign = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}[type(node.op)]
+            return [node.operand], lambda x: [f"({sign}", *x, ")"], self.ufunc(OPERATORS[type(node.op)])
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
+            name = OPERATORS[type(node.ops[0])]
+            sign = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}[name]
+            return [node.left, *node.comparators], lambda x, y: ["(", *x, f" {sign} ", *y, ")"], self.ufunc(name)
+        return self.call(node) if isinstance(node, ast.Call) else None
+
+    def call(self, node):
+        emitter = self.emitter
+        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+            return None
+        thing = emitter.static_value(node.func)
+        if ufuncs.is_ufunc(thing) and len(node.args) == thing.nin and thing.nout == 1:
+            emitter.ufunc(node, thing)
+            numbers = self.symbol(library.instead(thing, thing.nin))
+            return node.args, lambda *x: [f"{numbers}(", *self.join(x), ")"], self.ufunc(thing.__name__)
+        if thing is abs and len(node.args) == 1:
+            return node.args, lambda x: ["abs(", *x, ")"], self.ufunc("absolute")
+        if is_of_numpy(thing, "where") and len(node.args) == 3:
+            where, self.is_of_arrays = self.symbol(_WHERE), True
+            return node.args, lambda *x: [f"{where}(", *self.join(x), ")"], lambda *x: None
+        is_method = isinstance(node.func, ast.Attribute) and thing is static.UNKNOWN
+        if is_method and node.func.attr == "astype" and len(node.args) == 1:
+            kind = dtypes.name_of(emitter.numpy_dtype(emitter.static_value(node.args[0])))
+            if kind is None:
+                raise emitter.error(node, "array.astype(dtype) takes a type that is known when the kernel is compiled")
+            self.is_of_arrays = True
+            return [node.func.value], lambda x: [f"{kind}(", *x, ")"], lambda x: None
+        return None
+
+    def binary(self, node):
+        """The text of a binary operator on numbers."""
+        emitter, operator = self.emitter, words.BINARY[type(node.op)]
+        place = emitter.source.operator_place(node.left, node.right, operator)
+
+        def text(x, y):
+            x = emitter.dividend(x) if operator == "/" and emitter.is_typed else x
+            return ["(", *x, " ", place, operator, " ", *y, ")"]
+
+        return text
+
+    def ufunc(self, name):
+        """What gives the text of a ufunc on elements of arrays; the kernel IR's own rules hold in kernels without Numba's types."""
+        if not self.emitter.is_typed:
+            return lambda *x: None
+        function = self.symbol(ufuncs.BY_NAME[name])
+
+        def text(*x):
+            if len(x) == 2:
+                return [f"{self.symbol(_PROMOTED)}({function}, ", *self.join(x), ")"]
+            return [f"{function}(", *self.join(x), ")"]
+
+        return text
+
+    @staticmethod
+    def join(values):
+        parts = []
+        for i, value in enumerate(values):
+            parts += ([", "] if i else []) + value
+        return parts
+
+    # ---- the funcs ----
+
+    def function(self, node):
+        """The name of the func of one element."""
+        value, _ = self.take(node)
+        head = self.head(node, ["at", *self.names()])
+        return self.finish(f"elements_{node.lineno}", [head, *self.lines, ["  return ", *value], ["}"]])
+
+    def names(self):
+        return [f"l{i}" for i in range(len(self.leaves))]
+
+    def rules(self):
+        return " @numba" if self.emitter.is_typed else ""
+
+    def loaded(self, symbol):
+        """The text of what loads an element in a func that has the leaves as parameters."""
+        return f"bind_back({', '.join([symbol, *self.names()])})" if self.leaves else symbol
+
+    def shape(self):
+        """The text of the shape of the expression, and whether its leaves may not fit together."""
+        parts = [f"{self.symbol(texts.SHAPE)}({name})" for name in self.names()] or ["()"]
+        result = parts[0]
+        for part in parts[1:]:
+            result = f"{self.symbol(texts.JOIN)}({result}, {part})"
+        return result, len(parts) > 1
+
+    def head(self, node, parameters):
+        return [self.emitter.source.place(node), f"func NAME({', '.join(parameters)}){self.rules()} {{"]
+
+    def finish(self, wanted, lines):
+        name = self.emitter.builder.generated(wanted, lines)
+        self.emitter.used.add(name)
+        return name
+
+    def failing(self, node, condition, message, kind):
+        """A line that raises an exception of Python."""
+        place = self.emitter.source.place(node)
+        remember_raise(place, kind)
+        return ["  ", condition, " { ", place, f"raise {module.quote(message)} }}"]
+
+    def assignment(self, node, target, load):
+        """Lines that assign the elements that `load` gives to the array `target`, whose own elements it may load, too."""
+        others = [name for name in self.names() if name != target]
+        fill = self.symbol(texts.FILL if self.emitter.is_typed else texts.FILL_PLAIN)
+        if not others and target not in self.names():
+            return [["  ", f"{fill}({target}, {load})"]]
+        fits = " and ".join(f"{self.symbol(texts.FITS)}({name}, {target}.shape)" for name in others) or "true"
+        reach = f"{self.symbol(texts.REACH)}({target}, {self.names()[0]})"
+        for name in self.names()[1:]:
+            reach = f"{self.symbol(texts.LATER)}({reach}, {self.symbol(texts.REACH)}({target}, {name}))"
+        is_array = " or ".join(f"is_array({name})" for name in self.names())
+        assign = self.symbol(texts.ASSIGN if self.emitter.is_typed else texts.ASSIGN_PLAIN)
+        return [
+            self.failing(node, f"if not ({fits})", WRONG_SIZE, ValueError),
+            [f"  if {is_array} {{"],
+            self.failing(node, f"if not {assign}({target}, {load}, {reach})", OVERLAP, ValueError),
+            [f"  }} else {{ {fill}({target}, {load}) }}"],
+        ]
+
+
+def is_expression(emitter, node):
+    """Whether an expression may compute an array element by element."""
+    if emitter.static_value(node) is not static.UNKNOWN:
+        return False
+    return Elements(emitter).operation(node) is not None
+
+
+def consume(emitter, node, function):
+    """The text of a func of the library that takes (load, shape), such as a sum, for an expression of arrays."""
+    elements = Elements(emitter)
+    symbol = elements.function(node)
+    consumer = elements.symbol(function)
+    shape, may_differ = elements.shape()
+    place = emitter.source.place(node)
+    lines = [elements.head(node, elements.names()), ["  ", f"let s = {shape}"]]
+    if may_differ:
+        lines.append(elements.failing(node, f"if not {elements.symbol(texts.IS_SHAPE)}(s)", _MISMATCH, ValueError))
+    lines += [["  ", place, f"return {consumer}({elements.loaded(symbol)}, s)"], ["}"]]
+    name = elements.finish(f"{function.__name__}_{node.lineno}", lines)
+    return [place, f"{name}(", *elements.join(elements.leaves), ")"]
+
+
+def assign_elements(emitter, node, array, value):
+    """(the text of a call that assigns the elements of an expression to an array, the text of the expression if it is a number,
+    or None where it is one without a func)."""
+    elements = Elements(emitter)
+    symbol = elements.function(value)
+    load = elements.loaded(symbol)
+    lines = [elements.head(node, ["r", *elements.names()]), *elements.assignment(node, "r", load), ["}"]]
+    name = elements.finish(f"assign_{node.lineno}", lines)
+    number = [f"{symbol}(", *elements.join([["()"], *elements.leaves]), ")"] if elements.is_of_arrays else None
+    return [emitter.source.place(node), f"{name}(", *elements.join([array, *elements.leaves]), ")"], number
+
+
+def assign_value(emitter, node, array, value):
+    """The text of a call that assigns an array, a tuple or a number to an array."""
+    elements = Elements(emitter)
+    elements.leaf(None, value)
+    load = f"bind_back({elements.symbol(texts.LOAD)}, l0)"
+    lines = [
+        elements.head(node, ["r", "l0"]),
+        ["  if is_tuple(l0) {"],
+        elements.failing(node, f"if not {elements.symbol(texts.TUPLE_FITS)}(r, l0)", WRONG_SIZE, ValueError),
+        ["  ", f"{elements.symbol(texts.ASSIGN_TUPLE)}(r, l0)"],
+        ["  } else {"],
+        *elements.assignment(node, "r", load),
+        ["  }"],
+        ["}"],
+    ]
+    name = elements.finish(f"assign_{node.lineno}", lines)
+    return [emitter.source.place(node), f"{name}(", *elements.join([array, value]), ")"]
+
+
+def augment(emitter, node, value, is_place):
+    """The text of a call that does a compound assignment in place if its target, the first leaf of the expression `value`, is an
+    array. is_place: it is one; else the func returns the array, or the new number."""
+    elements = Elements(emitter)
+    symbol = elements.function(value)
+    inside = elements.assignment(node, "l0", elements.loaded(symbol))
+    if not is_place:
+        inside = [["  if is_array(l0) {"], *inside, ["  return l0 }"], ["  return ", f"{symbol}({', '.join(['()', *elements.names()])})"]]
+    lines = [elements.head(node, elements.names()), *inside, ["}"]]
+    name = elements.finish(f"augment_{node.lineno}", lines)
+    return [emitter.source.place(node), f"{name}(", *elements.join(elements.leaves), ")"]
+
+
+def view(emitter, node, array, kind):
+    """The text of the bytes of an array as elements of another type."""
+    elements = Elements(emitter)
+    fits = f"{elements.symbol(texts.VIEW_FITS)}(a, i64(sizeof({kind})))"
+    lines = [
+        elements.head(node, ["a"]),
+        elements.failing(node, f"if not {fits}", "the bytes of the array cannot be elements of another size: they have gaps", ValueError),
+        [f"  return {elements.symbol(texts.view_as(kind))}(a)"],
+        ["}"],
+    ]
+    return [emitter.source.place(node), f"{elements.finish(f'view_{node.lineno}', lines)}(", *emitter.expression(array), ")"]

@@ -1,0 +1,194 @@
+"""Assignments to parts of arrays, unpacking, and loops over the elements of arrays, where numbers of Python have Numba's types.
+
+`a[i] = v` stores an element or fills a row: the compiler, which knows the types, keeps one of the two statements that are written."""
+
+import ast
+
+from . import array_expressions, words
+from . import array_texts as texts
+
+
+class ArrayStatements:
+    """What Emitter, which has the function's names, knows of statements on arrays."""
+
+    # ---- assignments ----
+
+    def store_array(self, statement, target, value, depth):
+        """An assignment to an element or to a part of an array. False if the target is an element for certain."""
+        place = self.array_place(target) if isinstance(target, ast.Subscript) else None
+        if place is None:
+            return False
+        array, element, is_certain = place
+        self.forbid_global(target)
+        if isinstance(value, (ast.BoolOp, ast.IfExp)):  # one statement computes the value for both
+            name = self.temporary()
+            self.put(depth, [self.source.place(value)], f"let {name} = ", self.expression(value))
+            return self.store_array_item(target, [name], depth)
+        number = None
+        if array_expressions.is_expression(self, value):
+            call, number = array_expressions.assign_elements(self, target, array, value)
+        else:
+            call = array_expressions.assign_value(self, target, array, self.expression(value))
+        if is_certain:
+            self.put(depth, call)
+            return True
+        self.put(depth, "if is_array(", element, ") {")
+        self.put(depth + 1, call)
+        self.put(depth, "} else {")
+        self.put(depth + 1, element, " = ", number or self.expression(value))
+        self.put(depth, "}")
+        return True
+
+    def store_array_item(self, target, value, depth):
+        """The same for a value that is a text already."""
+        place = self.array_place(target) if isinstance(target, ast.Subscript) else None
+        if place is None:
+            return False
+        array, element, is_certain = place
+        self.forbid_global(target)
+        self.put(depth, "if is_array(", element, ") {")
+        self.put(depth + 1, array_expressions.assign_value(self, target, array, value))
+        if not is_certain:
+            self.put(depth, "} else {")
+            self.put(depth + 1, element, " = ", value)
+        self.put(depth, "}")
+        return True
+
+    def array_place(self, target):
+        """(the text of the array that an index gives, the text of the place if it is one element, whether it is an array for
+        certain), or None if it is an element for certain."""
+        if isinstance(self.static_value(target.slice), str):
+            return None
+        if self.is_flat(target.value):
+            return None
+        items, has_ellipsis, has_none = self.index_kinds(target.slice)
+        has_slice = any(isinstance(i, ast.Slice) for i in items)
+        if not self.is_typed and not has_slice:
+            return None
+        if has_none:
+            raise self.error(target, "an index of a target has no None")
+        if has_ellipsis:
+            array, element = self.around_ellipsis(target, items)
+            return array, element, has_slice or len(items) == 1
+        if not has_slice and self.rank_of(target.value) == len(items):
+            return None
+        parts = self.expression(target)
+        return parts, parts, has_slice
+
+    def may_be_part(self, target):
+        """Whether a target in a tuple of targets takes more than a number: it is a tuple itself, or may be a part of an array."""
+        if isinstance(target, ast.Subscript):
+            return self.array_place(target) is not None
+        return not isinstance(target, (ast.Name, ast.Attribute))
+
+    def rank_of(self, node):
+        """The number of dimensions of an array that the function makes itself, or None."""
+        return self.ranks.get(node.id) if isinstance(node, ast.Name) and self.scope.stores.get(node.id) == 1 else None
+
+    def augment_array(self, statement, depth):
+        """A compound assignment, which changes an array in place. False if the target is a number for certain."""
+        target = statement.target
+        value = ast.copy_location(ast.BinOp(target, statement.op, statement.value), statement)
+        if isinstance(target, ast.Name):
+            if not self.is_typed or not self.may_be_array(target.id):
+                return False
+            self.put(depth, self.expression(target), " = ", array_expressions.augment(self, statement, value, False))
+            return True
+        place = self.array_place(target) if isinstance(target, ast.Subscript) else None
+        if place is None:
+            return False
+        _, element, is_certain = place
+        call = array_expressions.augment(self, target, value, True)
+        if is_certain:
+            self.put(depth, call)
+            return True
+        self.put(depth, "if is_array(", element, ") {")
+        self.put(depth + 1, call)
+        self.put(depth, "} else {")
+        self.augment_number(statement, element, depth + 1)
+        self.put(depth, "}")
+        return True
+
+    def may_be_array(self, name):
+        """Whether a variable may be an array: it is a parameter, or is assigned something that may be one."""
+        if name in self.parameters:
+            return True
+        for node in (n for s in self.body for n in ast.walk(s)):
+            if isinstance(node, ast.For) and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.target)):
+                if not isinstance(node.iter, ast.Call):
+                    return True
+            if not isinstance(node, ast.Assign) or not any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+                continue
+            value = node.value
+            if isinstance(value, (ast.Subscript, ast.Attribute)) or isinstance(value, ast.Name) and value.id != name:
+                return True
+            if isinstance(value, ast.Call) and self.makes_array(value):
+                return True
+        return False
+
+    def makes_array(self, call):
+        thing = self.static_value(call.func)
+        is_method = isinstance(call.func, ast.Attribute) and call.func.attr in ("reshape", "view", "ravel", "transpose")
+        is_of_numpy = getattr(thing, "__module__", None) == "numpy" and thing.__name__ in ("reshape", "ravel", "transpose")
+        return is_method or is_of_numpy or isinstance(thing, words.ArrayForm) or thing in words.ARRAYS.values()
+
+    # ---- unpacking ----
+
+    def unpack(self, statement, target, value, depth):
+        """The items of a tuple or an array, whose text is given, to the targets in a tuple, which may be nested."""
+        for inner in target.elts:
+            if isinstance(inner, ast.Starred):
+                raise self.error(inner, "`*` in the targets of an assignment is not supported: name each variable")
+        items = self.temporary()
+        self.put(depth, [self.source.place(target)], f"let {items} = ", self.unpacked(target, value))
+        for i, inner in enumerate(target.elts):
+            part = [f"{items}[{i}]"]
+            if isinstance(inner, (ast.Tuple, ast.List)):
+                self.unpack(statement, inner, part, depth)
+            elif not self.store_array_item(inner, part, depth):
+                self.store(statement, [inner], part, depth)
+
+    def unpacked(self, target, value):
+        """The text of a tuple of as many items as the target has: the value itself, or the elements of an array."""
+        count = len(target.elts)
+        elements = array_expressions.Elements(self)
+        unpacks, unpack = elements.symbol(texts.unpacks(count)), elements.symbol(texts.unpack(count))
+        lines = [
+            elements.head(target, ["v"]),
+            elements.failing(target, f"if not {unpacks}(v)", f"an array that is unpacked has not {count} elements", ValueError),
+            [f"  return {unpack}(v)"],
+            ["}"],
+        ]
+        return [self.source.place(target), f"{elements.finish(f'unpack_{target.lineno}', lines)}(", *value, ")"]
+
+    # ---- loops ----
+
+    def loop_of_positions(self, statement, depth):
+        """A loop over np.ndindex, np.ndenumerate or array.flat, or one that unpacks the items of an array. False: it is none of them."""
+        iterated, target = statement.iter, statement.target
+        thing = self.static_value(iterated.func) if isinstance(iterated, ast.Call) else None
+        is_indices = array_expressions.is_of_numpy(thing, "ndindex") and bool(iterated.args)
+        is_pairs = array_expressions.is_of_numpy(thing, "ndenumerate") and len(iterated.args) == 1
+        is_unpacked = not isinstance(iterated, ast.Call) and isinstance(target, (ast.Tuple, ast.List))
+        if not (is_indices or is_pairs or is_unpacked or self.is_flat(iterated)):
+            return False
+        at = self.temporary()
+        if is_indices:
+            extents = [self.expression(a) for a in iterated.args]
+            shape = extents[0] if len(extents) == 1 else ["(", *array_expressions.Elements.join(extents), ")"]
+            item, over = self.call_library(texts.AS_TUPLE, [at]), ["range(", *self.call_library(texts.AS_TUPLE, shape), ")"]
+        elif is_unpacked and not self.is_flat(iterated):
+            item, over = [at], self.expression(iterated)
+        else:
+            array = self.temporary()
+            self.put(depth, f"let {array} = ", self.expression(iterated.args[0] if is_pairs else iterated.value))
+            item, over = [f"{array}[{at}]"], [f"range({array}.shape)"]
+            if is_pairs:
+                item = self.call_library(texts.AS_TUPLE, [at]), item
+        self.put(depth, [self.source.place(statement)], f"for {at} in ", over, " {")
+        self.take_item(statement, target, item, depth + 1)
+        self.block(statement.body, depth + 1)
+        self.put(depth, "}")
+        return True
+
+
