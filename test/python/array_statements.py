@@ -396,7 +396,7 @@ for function in (too_long, wrong_tuple):
 fails(wrong_row, b, kind=ValueError, text="different size")
 fails(wrong_shapes, a, kind=ValueError, text="fit together")
 fails(wrong_count, a, kind=ValueError, text="unpacked")
-fails(wrong_range, a, kind=ValueError, text="unpacked")
+fails(wrong_range, a, kind=ValueError, text="range")
 fails(gaps, a, kind=ValueError, text="gaps")
 fails(starred, a, kind=kjit.SourceError, text="not supported")
 fails(flattened, a, kind=kjit.SourceError, text="flatten")

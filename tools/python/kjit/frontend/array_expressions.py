@@ -105,6 +105,8 @@ class Elements:
         """(the text of the element that an expression gives, the numbers of its leaves)."""
         emitter = self.emitter
         value = emitter.static_value(node)
+        if value is static.UNKNOWN and emitter.is_typed:
+            value = static.fold_literals(node)
         if value is not static.UNKNOWN:
             text = None if isinstance(value, tuple) else module.literal(value, emitter.is_typed)
             return ([text], frozenset()) if text is not None else self.leaf(node, emitter.known(value, node))
@@ -234,8 +236,10 @@ class Elements:
         return name
 
     def failing(self, node, condition, message, kind):
-        """A line that raises an exception of Python."""
-        place = self.emitter.source.place(node)
+        """A line that raises an exception of Python. A place has one class of exceptions, and another `raise` may have the place of
+        the statement: so the place is inside of it."""
+        inner = node.elts[-1] if isinstance(node, (ast.Tuple, ast.List)) else getattr(node, "slice", node)
+        place = self.emitter.source.place(inner if hasattr(inner, "lineno") else node)
         remember_raise(place, kind)
         return ["  ", condition, " { ", place, f"raise {module.quote(message)} }}"]
 

@@ -111,20 +111,31 @@ class ArrayStatements:
 
     def may_be_array(self, name):
         """Whether a variable may be an array: it is a parameter, or is assigned something that may be one."""
-        if name in self.parameters:
-            return True
+        if self.array_names is None:
+            self.array_names = set(self.parameters)
+            pairs = self.assigned_values()
+            before = -1
+            while len(self.array_names) > before:
+                before = len(self.array_names)
+                self.array_names |= {target for target, value in pairs if value is None or self.may_make_array(value)}
+        return name in self.array_names
+
+    def assigned_values(self):
+        """(name, expression) for each assignment of one name; None in place of the expression for an item of what a loop goes over."""
+        pairs = []
         for node in (n for s in self.body for n in ast.walk(s)):
-            if isinstance(node, ast.For) and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node.target)):
-                if not isinstance(node.iter, ast.Call):
-                    return True
-            if not isinstance(node, ast.Assign) or not any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-                continue
-            value = node.value
-            if isinstance(value, (ast.Subscript, ast.Attribute)) or isinstance(value, ast.Name) and value.id != name:
-                return True
-            if isinstance(value, ast.Call) and self.makes_array(value):
-                return True
-        return False
+            if isinstance(node, ast.For) and not isinstance(node.iter, ast.Call):
+                pairs += [(n.id, None) for n in ast.walk(node.target) if isinstance(n, ast.Name)]
+            elif isinstance(node, ast.Assign):
+                value = node.value.left if getattr(node, "is_compound", False) else node.value
+                pairs += [(t.id, value) for t in node.targets if isinstance(t, ast.Name)]
+        return pairs
+
+    def may_make_array(self, value):
+        if isinstance(value, ast.Name):
+            return value.id in self.array_names
+        is_part = isinstance(value, (ast.Subscript, ast.Attribute))
+        return is_part or isinstance(value, ast.Call) and self.makes_array(value)
 
     def makes_array(self, call):
         thing = self.static_value(call.func)

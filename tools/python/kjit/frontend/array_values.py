@@ -8,7 +8,7 @@ from . import array_texts as texts
 
 # Attributes of arrays that are computed: attribute -> the func. Records may have fields that are called so.
 _COMPUTED = {"strides": texts.STRIDES, "itemsize": texts.ITEM_BYTES, "nbytes": texts.BYTES}
-_PARTS = {"real": texts.REAL, "imag": texts.IMAG}
+PARTS = {"real": texts.REAL, "imag": texts.IMAG}
 _REFUSED = {
     "flatten": "array.flatten() makes a new array, which kernels cannot: array.ravel() of an array without gaps is a view",
     "tolist": "array.tolist() makes a list, which kernels cannot",
@@ -41,8 +41,6 @@ class ArrayValues:
         if isinstance(node.ctx, ast.Store):
             return None
         place = self.source.place(node)
-        if node.attr in _PARTS:
-            return [place, *self.call_library(_PARTS[node.attr], self.expression(node.value))]
         if node.attr == "flat":
             raise self.error(node, "array.flat is iterated over or indexed: `for v in a.flat`, `a.flat[i]`")
         if node.attr not in _COMPUTED:
@@ -94,7 +92,7 @@ class ArrayValues:
         if thing.__name__ in ("shape", "ndim", "size") and is_one:
             return [self.source.place(node), *self.expression(node.args[0]), f".{thing.__name__}"]
         if thing.__name__ in ("real", "imag") and is_one:
-            return [self.source.place(node), *self.call_library(_PARTS[thing.__name__], self.expression(node.args[0]))]
+            return [self.source.place(node), *self.call_library(PARTS[thing.__name__], self.expression(node.args[0]))]
         return None
 
     def reshaped(self, node, array, extents):
@@ -155,7 +153,7 @@ class ArrayValues:
             return self.widened(node, items)
         return [place, *self.around_ellipsis(node, items)[0]] if has_ellipsis else None
 
-    def subscript(self, array, items, node):
+    def indexed(self, array, items, node):
         """array[items], as nodes."""
         if not items:
             return array
@@ -168,7 +166,7 @@ class ArrayValues:
         at = [i for i, item in enumerate(items) if not isinstance(item, ast.Slice) and self.static_value(item) is ...]
         if len(at) > 1:
             raise self.error(node, "an index has one ... at most")
-        before = self.expression(self.subscript(node.value, items[: at[0]], node))
+        before = self.expression(self.indexed(node.value, items[: at[0]], node))
         behind = items[at[0] + 1 :][::-1]
         if not behind:
             return before, before
@@ -185,7 +183,7 @@ class ArrayValues:
             kept.pop()
         if any(not isinstance(i, ast.Slice) and self.static_value(i) is ... for i in items):
             raise self.error(node, "an index of a kernel has no None beside ...: write the slices")
-        parts, before = self.expression(self.subscript(node.value, kept, node)), 0
+        parts, before = self.expression(self.indexed(node.value, kept, node)), 0
         for item in items:
             if isinstance(item, ast.Slice):
                 before += 1

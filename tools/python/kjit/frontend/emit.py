@@ -5,7 +5,7 @@ import ast
 from .. import _records, dtypes
 from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
 from . import module as modules
-from . import closures, enums, folding, library, optional, ranges, static, temporaries, walrus, words
+from . import array_expressions, closures, enums, folding, library, optional, ranges, static, temporaries, walrus, words
 from .array_statements import ArrayStatements
 from .array_values import ArrayValues
 from .expression import Expressions
@@ -31,6 +31,7 @@ class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expression
         self.shapes = dict(shapes or {})  # of names that are tuples
         self.returned = []  # the shapes of tuples that are returned, or None of other values
         self.values = {}  # of names that are assigned once: what
+        self.array_names = None  # of variables that may be arrays, where it has been asked for
         self.ranks = {}  # of arrays that the function makes: how many dimensions
         self.flags = []  # of the loops around a statement: the variable that says that no break has come, or None
         self.lifted, self.kept = [], set()  # lines of the funcs that expressions became, and names of parts of these
@@ -402,6 +403,9 @@ class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expression
         if isinstance(target, ast.Name) and target.id in self.ranges:
             return self.store(statement, [target], ranges.value(self, statement.value), depth)
         if not isinstance(target, (ast.Tuple, ast.List)):
+            if getattr(statement, "is_compound", False) and self.may_be_array(statement.value.left.id):
+                call = array_expressions.augment(self, statement, statement.value, False)
+                return self.store(statement, [target], call, depth)
             if self.is_typed and self.store_composed(statement, target, depth) or self.store_array(statement, target, statement.value, depth):
                 return
             value = self.sum_of(statement) or self.expression(statement.value)

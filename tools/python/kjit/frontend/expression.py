@@ -9,7 +9,7 @@ from .. import _records, dtypes
 from .._shapes import Member
 from . import module as modules
 from . import closures, dates, enums, library, mathematics, optional, pyvalues, ranges, static, ufuncs, words
-from .array_values import is_array_of_numpy
+from .array_values import PARTS, is_array_of_numpy
 from .forms import Forms
 
 _COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.Gt: ">", ast.LtE: "<=", ast.GtE: ">="}
@@ -169,9 +169,8 @@ class Expressions(Forms):
             return enums.attribute(self, node, kind)
         if ranges.is_range(self, node.value):
             return ranges.attribute(self, node)
-        if node.attr in pyvalues.PARTS and isinstance(node.ctx, ast.Load):
-            symbol = self.use(pyvalues.PARTS[node.attr])
-            return [self.source.place(node), f"{symbol}(", *self.expression(node.value), ")"]
+        if node.attr in PARTS and isinstance(node.ctx, ast.Load):
+            return [self.source.place(node), *self.call_library(PARTS[node.attr], self.expression(node.value))]
         if self.is_typed and node.attr == "data" and isinstance(node.value, ast.Attribute) and node.value.attr == "ctypes":
             symbol = self.builder.function(library.ADDRESS)
             self.used.add(symbol)

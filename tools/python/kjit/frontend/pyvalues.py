@@ -34,21 +34,9 @@ def compare_constants(emitter, operator, left, right):
     return enums.compare(emitter, isinstance(operator, ast.Eq), left, right)
 
 
-# ---- parts of numbers ----
+# ---- complex numbers ----
 
 
-def _part(name, other):
-    return words.Text(
-        f"{name}_of",
-        f"""
-func {name}_of(x) @numba {{
-  if is_array(x) or is_struct(dtype(x)) or is_complex(dtype(x)) {{ return x.{name} }}
-  return {other}
-}}""",
-    )
-
-
-PARTS = {"real": _part("real", "x"), "imag": _part("imag", "zero(dtype(x))")}
 CONJUGATE = words.Text("conjugate_of", "\nfunc conjugate_of(x) @numba { if is_complex(dtype(x)) { return conj(x) }\n  return x }")
 # As Numba has it: of float32 a complex64, of any other number a complex128.
 _COMPLEX = words.Text(

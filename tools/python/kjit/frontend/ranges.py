@@ -3,6 +3,7 @@ number, its step, how many numbers it has, and the number at which it stops."""
 
 import ast
 
+from .._errors import remember_raise
 from . import words
 
 MAKE = words.Text(
@@ -100,6 +101,7 @@ def items(emitter, node, count, depth):
     """The numbers of a range that as many variables take."""
     name = emitter.temporary()
     emitter.put(depth, [emitter.source.place(node)], f"let {name} = ", value(emitter, node))
+    remember_raise(emitter.source.place(node), ValueError)
     check = f'if {name}[2] != {count} {{ raise "{count} variables for a range of another length" }}'
     emitter.put(depth, [emitter.source.place(node)], check)
     number = emitter.use(NUMBER)

@@ -4,7 +4,7 @@ variables that count by 1 or that hold bits."""
 
 import ast
 
-from . import expression
+from . import words
 from .words import Text
 
 _GROWS = (ast.Add, ast.Sub, ast.Mult, ast.LShift, ast.Pow)
@@ -106,7 +106,7 @@ class Sums:
         summand = self.summand(statement)
         if summand is None:
             return None
-        value, operator = statement.value, expression.BINARY[type(statement.value.op)]
+        value, operator = statement.value, words.BINARY[type(statement.value.op)]
         place = self.source.operator_place(value.left, value.right, operator)
         return [self.local(statement.targets[0].id), " ", place, f"{operator} ", *summand]
 
