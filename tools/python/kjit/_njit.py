@@ -112,6 +112,7 @@ class Njit(Composed, _functions.Function):
                 "checks": checks,
                 "debug": options.get("debug"),
                 "fastmath": _is_fast(options.get("fastmath")),
+                "strict": not _is_fast(options.get("fastmath")),  # a*b+c is rounded twice, as in Numba and NumPy
                 "inline": True if options.get("inline") in (True, "always") else None,
                 "numba": True, "interruptible": options.get("interruptible"),
             },

@@ -20,8 +20,8 @@ class _Func(_functions.Function):
     is_typed = True
 
 
-def _func(thing):
-    return _Func(getattr(thing, "py_func", thing), numba=True)
+def _func(thing, is_strict=False):
+    return _Func(getattr(thing, "py_func", thing), numba=True, strict=is_strict)
 
 
 def _is_device(value):
@@ -174,16 +174,17 @@ class DeviceUfunc:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._device, self._rules, self.identity = device, rules, identity
         self.py_func = function
-        self._func = _func(function)
-        self._rows = [self._row(function, s) for s in signatures]
+        is_strict = rules is _OF_NUMPY  # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it is not in Numba either
+        self._func = _func(function, is_strict)
+        self._rows = [self._row(function, s, is_strict) for s in signatures]
         self.nin = function.__code__.co_argcount
         self.nout, self.nargs = 1, self.nin + 1
 
     @staticmethod
-    def _row(function, signature):
+    def _row(function, signature, is_strict):
         """(types of the arguments, type of the result, the func with that result)."""
         kind = _result_of(function, signature)
-        func = _func(function)
+        func = _func(function, is_strict)
         func.result = kind.text
         return [types.as_dtype(a) for a in signature.args], types.as_dtype(kind), func
 
@@ -351,8 +352,9 @@ class GUFunc:
                     "guvectorized functions cannot return values: "
                     f"signature {signature} specifies {signature.return_type} return type"
                 )
-        self._kernel = _make_kernel(function, count)
-        self._kernel._kernel._device, self._is_on_cpu = device, device == "cpu"
+        self._is_on_cpu = device == "cpu"
+        self._kernel = _make_kernel(function, count, self._is_on_cpu)
+        self._kernel._kernel._device = device
         self.nin, self.nout = len(self._inputs), len(self._outputs)
 
     def _choose(self, args, given):
@@ -444,7 +446,7 @@ class GUFunc:
 _BLOCK = 64  # threads
 
 
-def _make_kernel(function, count):
+def _make_kernel(function, count, is_strict):
     """A kernel, each thread of which calls the function with one row of each array."""
     names = [f"a{i}" for i in range(count)]
     file = f"<kjit.cuda.guvectorize of {count}>"
@@ -455,7 +457,10 @@ def _make_kernel(function, count):
     linecache.cache[file] = len(text), None, text.splitlines(True), file
     from . import words
 
-    space = {"core": dispatcher.Dispatcher(function, [], {"device": True}), "grid": words.FORMS["grid"]}
+    core = dispatcher.Dispatcher(function, [], {"device": True})
+    if is_strict:
+        core.attributes += " @strict"
+    space = {"core": core, "grid": words.FORMS["grid"]}
     exec(compile(text, file, "exec"), space)
     return dispatcher.Dispatcher(space["rows"], [], {})
 

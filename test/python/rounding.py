@@ -1,0 +1,64 @@
+# RUN: %kjit-python %s
+"""njit, vectorize and guvectorize round products and sums one by one on the CPU, as Numba and NumPy do: results are NumPy's to the last bit."""
+import numpy as np
+
+from kjit import guvectorize, njit, vectorize
+
+rng = np.random.default_rng()
+x, y, z = rng.standard_normal((3, 5000))
+wanted = x * y + z
+assert np.any(np.array([float(np.longdouble(a) * b + c) for a, b, c in zip(x, y, z)]) != wanted)  # a fused operation would be seen
+
+
+@njit
+def of_numbers(a, b, c):
+    return a * b + c
+
+
+@njit
+def of_loops(a, b, c, r):
+    for i in range(len(a)):
+        r[i] = a[i] * b[i] + c[i]
+
+
+@njit
+def inner(a, b):
+    return a * b
+
+
+@njit
+def of_calls(a, b, c, r):
+    for i in range(len(a)):
+        r[i] = inner(a[i], b[i]) + c[i]
+
+
+@njit(parallel=True)
+def of_arrays(a, b, c):
+    return a * b + c
+
+
+@vectorize(["float64(float64, float64, float64)"])
+def of_elements(a, b, c):
+    return a * b + c
+
+
+@guvectorize(["void(float64[:], float64[:], float64[:], float64[:])"], "(n),(n),(n)->(n)")
+def of_rows(a, b, c, r):
+    for i in range(len(a)):
+        r[i] = a[i] * b[i] + c[i]
+
+
+assert all(of_numbers(a, b, c) == w for a, b, c, w in zip(x[:500], y, z, wanted))
+for function in (of_loops, of_calls):
+    r = np.zeros_like(x)
+    function(x, y, z, r)
+    assert np.array_equal(r, wanted), function
+assert np.array_equal(of_arrays(x, y, z), wanted)
+assert np.array_equal(of_elements(x, y, z), wanted)
+assert np.array_equal(of_rows(x, y, z), wanted)
+
+# fastmath allows one rounding
+fast = njit(fastmath=True)(of_loops.py_func)
+r = np.zeros_like(x)
+fast(x, y, z, r)
+assert np.allclose(r, wanted)
