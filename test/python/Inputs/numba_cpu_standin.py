@@ -1,0 +1,243 @@
+"""Runs one file of Numba's own tests for the CPU with kjit.njit in the place of numba.njit and numba.jit:
+numba_cpu_standin.py FILE RESULTS, FILE being the name of a module of numba.tests without "numba.tests.". RESULTS has a line for
+each test as suites.py says. numba itself is there, since the tests use its types, errors and class of test cases."""
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+import unittest
+import warnings
+
+import numba
+import numba.core.compiler
+import numba.experimental
+import numba.extending
+import numba.typed
+import numpy as np
+from numba.core import errors, types
+from numba.tests import support
+
+import kjit
+import kjit.cuda
+from kjit import _njit
+
+kjit.keep_sources()  # of functions that exec makes
+
+FILE, RESULTS = sys.argv[1:3]
+ACCEPTED = _njit._OPTIONS
+
+
+class OutOfScope(Exception):
+    """A test asks for what is not njit: object mode, lists, Numba's insides."""
+
+
+def refused(name):
+    def fail(*args, **keywords):
+        raise OutOfScope(name)
+    return fail
+
+
+class Refused(kjit.Error, errors.TypingError, errors.LoweringError, errors.UnsupportedError):
+    """What kjit refuses, as all errors that Numba has for that."""
+
+    def __init__(self, error):
+        Exception.__init__(self, str(error))
+        self.msg = self.value = str(error)
+        self.loc = None
+
+    def __str__(self):
+        return self.msg
+
+
+# Failures of the program itself are its exceptions; these are of the compiler.
+OF_THE_COMPILER = (kjit.SourceError, kjit.TypingError, kjit.UnknownNameError, kjit.ArgumentError, kjit.UnsupportedError, kjit.CompileError)
+ran_in_python = False
+
+
+class Judged(_njit.Njit):
+    """kjit.njit's function with the errors that Numba's tests wait for."""
+
+    def __call__(self, *args, **keywords):
+        global ran_in_python
+        try:
+            ran_in_python |= bool(self.runs_in_python)
+            return super().__call__(*args, **keywords)
+        except OF_THE_COMPILER as error:
+            raise Refused(error) from error
+
+    def compile(self, signature):
+        raise OutOfScope("compile() of a dispatcher")
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else lambda *args, **keywords: self(instance, *args, **keywords)
+
+
+class Signed(Judged):
+    """A function with a signature, to whose types numbers are converted."""
+
+    signature = None
+
+    def __call__(self, *args, **keywords):
+        if not keywords and len(args) == len(self.signature):
+            args = [convert(a, t) for a, t in zip(args, self.signature)]
+        return super().__call__(*args, **keywords)
+
+
+def convert(value, kind):
+    if isinstance(kind, (types.Integer, types.Float, types.Complex, types.Boolean)) and isinstance(value, (int, float, complex, np.number, np.bool_)):
+        return np.dtype(str(kind)).type(value)
+    return value
+
+
+def arguments_of(signature):
+    """The types of the parameters that a signature has."""
+    if isinstance(signature, str):
+        from numba.core import sigutils
+        signature = sigutils.normalize_signature(signature)[0]
+    return getattr(signature, "args", signature)
+
+
+def jit(signature_or_function=None, locals=None, cache=False, pipeline_class=None, **options):
+    if options.pop("forceobj", False) or options.get("looplift") or options.get("nopython") is False:
+        raise OutOfScope("object mode")
+    if pipeline_class is not None:
+        raise OutOfScope("passes of Numba's")
+    options = {k: v for k, v in options.items() if v is not None and k not in ("nopython", "nogil", "_nrt", "no_rewrites", "no_cfunc_wrapper", "forceinline", "looplift")}
+    if isinstance(options.get("fastmath"), (set, dict)):
+        options["fastmath"] = bool(options["fastmath"])
+    if options.get("inline") not in (None, "always", "never") or not set(options) <= ACCEPTED:
+        raise OutOfScope("options: " + ", ".join(sorted(options)))
+    function = signature_or_function
+
+    def decorate(python, kind=Judged, signature=None):
+        made = kind(getattr(python, "py_func", python), options)
+        if signature is not None:
+            made.signature = signature
+        return made
+
+    if function is None:
+        return decorate
+    if isinstance(function, (str, tuple, types.Type, numba.core.typing.templates.Signature)):
+        signature = arguments_of(function)
+        return lambda python: decorate(python, Signed, signature)
+    if isinstance(function, list):
+        return lambda python: decorate(python, Signed, arguments_of(function[0])) if len(function) == 1 else decorate(python)
+    return decorate(function)
+
+
+def njit(*args, **options):
+    options.pop("nopython", None)
+    return jit(*args, **options)
+
+
+def install():
+    warnings.simplefilter("ignore")
+    for name, thing in {"jit": jit, "njit": njit, "prange": kjit.prange, "vectorize": kjit.cuda.vectorize, "guvectorize": kjit.cuda.guvectorize,
+                        "generated_jit": refused("generated_jit"), "cfunc": refused("cfunc"), "stencil": refused("stencil"),
+                        "jit_module": refused("jit_module"), "set_num_threads": kjit.set_num_threads,
+                        "get_num_threads": kjit.get_num_threads}.items():
+        setattr(numba, name, thing)
+    numba.core.decorators.jit, numba.core.decorators.njit = jit, njit
+    support.jit, support.njit = jit, njit
+    support.TestCase._callTestMethod = lambda self, method: method()
+    for name in ("typed", "experimental"):
+        module = getattr(numba, name)
+        for inner in ("List", "Dict", "jitclass", "structref"):
+            if hasattr(module, inner):
+                setattr(module, inner, refused(f"numba.{name}.{inner}"))
+    for name in ("compile_isolated", "compile_extra", "compile_ir", "run_frontend", "compile_internal", "Compiler"):
+        if hasattr(numba.core.compiler, name) and not isinstance(getattr(numba.core.compiler, name), type):
+            setattr(numba.core.compiler, name, refused(f"numba.core.compiler.{name}"))
+    for name in ("overload", "overload_method", "overload_attribute", "intrinsic", "lower_builtin"):
+        setattr(numba.extending, name, lambda *args, name=name, **keywords: refused(f"the extension API: {name}"))
+    numba.extending.register_jitable = lambda *args, **keywords: args[0] if args and callable(args[0]) else (lambda f: f)
+
+
+def first_line(error):
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+
+
+def name_of(test):
+    return f"{type(test).__name__}.{test._testMethodName}"
+
+
+class Result(unittest.TestResult):
+    def __init__(self, file):
+        super().__init__()
+        self.file, self.worst = file, None
+
+    def startTest(self, test):
+        global ran_in_python
+        super().startTest(test)
+        ran_in_python = False
+        self.worst, self.start = None, time.time()
+        self.write([name_of(test), "began", ""])
+
+    def write(self, row):
+        self.file.write(json.dumps(row) + "\n")
+        self.file.flush()
+
+    def stopTest(self, test):
+        outcome, reason = self.worst or (("python", "a function ran in the interpreter") if ran_in_python else ("pass", ""))
+        self.write([name_of(test), outcome, reason, round(time.time() - self.start, 2)])
+
+    def addError(self, test, error):
+        if os.environ.get("NUMBA_SUITE_TRACE"):
+            traceback.print_exception(*error)
+        seen = error[1]
+        while seen is not None and not isinstance(seen, OutOfScope):
+            seen = seen.__cause__ or seen.__context__
+        self.worst = ("out", str(seen)) if seen is not None else ("fail", first_line(error[1]))
+
+    addFailure = addError
+
+    def addSubTest(self, test, subtest, error):
+        if error is not None and self.worst is None:
+            self.addError(test, error)
+
+    def addSkip(self, test, reason):
+        self.worst = "skip", reason
+
+    def addExpectedFailure(self, test, error):
+        self.worst = "xfail", "Numba fails in it, too"
+
+    def addUnexpectedSuccess(self, test):
+        self.worst = "xfail", "what Numba itself does not do yet"
+
+
+def tests_of(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from tests_of(item)
+        else:
+            yield item
+
+
+def main():
+    install()
+    wanted = os.environ.get("NUMBA_SUITE_TEST")
+    with open(RESULTS, "a") as file:
+        done = {json.loads(line)[0] for line in open(RESULTS)}
+        try:
+            module = importlib.import_module("numba.tests." + FILE)
+            suite = unittest.defaultTestLoader.loadTestsFromModule(module)
+        except BaseException as error:
+            if os.environ.get("NUMBA_SUITE_TRACE"):
+                traceback.print_exc()
+            file.write(json.dumps(["*", "fail", "import: " + first_line(error)]) + "\n")
+            return
+        result, prepared = Result(file), set()
+        for test in tests_of(suite):
+            if type(test) not in prepared:
+                prepared.add(type(test))
+                type(test).setUpClass()
+            if name_of(test) not in done and not type(test).__name__.endswith("Runner") and (not wanted or wanted in name_of(test)):
+                test.run(result)
+    sys.stdout.flush()
+    os._exit(0)  # Numba's own threads are not to be waited for
+
+
+if __name__ == "__main__":
+    main()
