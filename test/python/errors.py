@@ -135,7 +135,7 @@ for () in x:  # E: plain names
 ---
 x[0] = sourceless(x[0])  # E: the source of sourceless is not to be found
 ---
-raise ValueError(x[0])  # E: has one text
+raise ValueError(x[0])  # E: have to be known
 ---
 raise  # E: raise ValueError
 ---
@@ -318,7 +318,7 @@ def wide(x):
 try:
     wide[1, 1](np.zeros(3))
 except KeyError as error:
-    caret = str(error.args[0]).split("\n")
+    caret = str(error).split("\n")
     assert error.column == 21 and error.text == "ü" and caret[2].index("^") == caret[1].index("raise"), (error.column, caret)
 else:
     assert False

@@ -9,15 +9,27 @@ class Error(Exception):
     """What every failure of kjit is. `status` is libkjit's name of it; `file`, `line`, `column` (from 1) the place in the
     Python source, or None; `message` the sentence alone, which str() gives with place, source line and caret. Of a
     thread that failed (KernelError) `block` and `thread` are its positions in x, y and z, else None (`thread` also where
-    all of a block failed), and `text` what the kernel's raise or assert says, or None."""
+    all of a block failed), and `text` what the kernel's raise or assert says, or None. `args` of an exception that the
+    program raises are the program's own."""
 
     __module__ = "kjit"
     block = thread = text = None
+    _shown = None  # what str() gives, where args are the program's own
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
         super().__init__(text)
         self.status, self.message, self.file, self.line, self.column = status, message or text, file, line, column
         self.notes = tuple(notes)
+
+    def __str__(self):
+        return super().__str__() if self._shown is None else self._shown
+
+    def _replace_text(self, change):
+        """change: a function of the text that str() gives."""
+        if self._shown is None:
+            self.args = (change(self.args[0]), *self.args[1:])
+        else:
+            self._shown = change(self._shown)
 
 
 class SourceError(Error):
@@ -47,7 +59,7 @@ class KjitWarning(UserWarning):
 def name_element(error, name, element):
     """The same error, of a function of elements that a kernel of kjit's own has called. element: its index, or None."""
     error.message = _phrases.of_element(error.message, name, element)
-    error.args = (_phrases.of_element(error.args[0], name, element), *error.args[1:])
+    error._replace_text(lambda text: _phrases.of_element(text, name, element))
     return error
 
 
@@ -56,7 +68,7 @@ def add_caller(error, source, node, name):
     place, quoted = source.place(node), source.quote(node.lineno)
     note = show("note", f"in function `{name}`, which is called here", place, quoted)
     error.notes += (note,)
-    error.args = (f"{error.args[0]}\n{note}", *error.args[1:])
+    error._replace_text(lambda text: f"{text}\n{note}")
 
 
 def _define(name, status, *bases, doc):
@@ -95,15 +107,16 @@ KernelError, ArgumentError = CLASSES["KJIT_ERROR_KERNEL"], CLASSES["KJIT_ERROR_A
 _RAISE = 1
 _STEP, _RECURSION = 11, 12
 FAILURES = {_RAISE: None, 2: AssertionError, 3: IndexError, 4: ZeroDivisionError, _STEP: ValueError, _RECURSION: RecursionError}
-# (file, line, column) of a `raise` -> its class
+# (file, line, column) of a `raise` -> its class, and the arguments of the exception or None
 _raised = {}
 # (exception class of Python) -> class that is both it and KernelError
 _both = {}
 
 
-def remember_raise(place, kind):
-    """The class of exceptions that a `raise` at a place of Python raises: kernels have its text only."""
-    _raised[_as_shown(place)] = kind
+def remember_raise(place, kind, args=None):
+    """The class of exceptions that a `raise` at a place of Python raises, and their arguments, or None for kjit's own text: kernels
+    have a text only."""
+    _raised[_as_shown(place)] = kind, args
 
 
 def _as_shown(place):
@@ -130,8 +143,19 @@ def show(kind, message, place, quoted):
     return f"{text}\n  {quoted}" + (f"\n  {blank}^" if column else "")
 
 
+def _find_raise(place):
+    return _raised.get(_as_shown(place), (None, None)) if place else (None, None)
+
+
+def _own_arguments(failure, place, text):
+    """The arguments of the program's own exception, or None: of `raise ValueError("neg", 3)`, of `assert x, "text"`."""
+    if failure == _RAISE:
+        return _find_raise(place)[1]
+    return (text,) if FAILURES.get(failure) is AssertionError and text else None
+
+
 def _failure_class(failure, place):
-    raised = (_raised.get(_as_shown(place)) if place else None) if failure == _RAISE else FAILURES.get(failure)
+    raised = _find_raise(place)[0] if failure == _RAISE else FAILURES.get(failure)
     if raised is None:
         return KernelError
     if raised not in _both:
@@ -172,6 +196,9 @@ def make(status, diagnostics):
     )
     if failure:
         error.block, error.thread, error.text = failure[1:]
+        args = _own_arguments(failure[0], place, failure[3])
+        if args is not None:
+            error.args, error._shown = args, text
     return error
 
 

@@ -621,9 +621,9 @@ class Configured(_kjit.Configured):
     def _explain(self, error):
         """Adds to a failure of a launch what Numba's users know it by."""
         if isinstance(error, _KernelError):
-            error.args = (f"{error}{self._numba_text(error)}",)
+            error._replace_text(lambda text: f"{text}{self._numba_text(error)}")
         elif isinstance(error, _LaunchError) and _arrays.device().kind == "cuda":
-            error.args = (f"{error}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.",)
+            error._replace_text(lambda text: f"{text}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.")
 
     def _numba_text(self, error):
         """Where a thread failed, in Numba's words."""

@@ -10,7 +10,7 @@ import ast
 from .. import dtypes
 from .._errors import remember_raise
 from . import array_texts as texts
-from . import library, module, static, ufuncs, words
+from . import enums, library, module, optional, static, ufuncs, words
 
 OPERATORS = {
     ast.Add: "add",
@@ -141,11 +141,21 @@ class Elements:
         if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
             sign = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}[type(node.op)]
             return [node.operand], lambda x: [f"({sign}", *x, ")"], self.ufunc(OPERATORS[type(node.op)])
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS and self.is_of_numbers(node):
             name = OPERATORS[type(node.ops[0])]
             sign = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}[name]
             return [node.left, *node.comparators], lambda x, y: ["(", *x, f" {sign} ", *y, ")"], self.ufunc(name)
         return self.call(node) if isinstance(node, ast.Call) else None
+
+    def is_of_numbers(self, node):
+        """Whether a comparison is not one of None, texts, types or members of enumerations, which are compared as a whole."""
+        for operand in (node.left, *node.comparators):
+            value = self.emitter.static_value(operand)
+            is_number = value is static.UNKNOWN or isinstance(value, (bool, int, float, complex))
+            is_other = optional.may_be(self.emitter, operand) or enums.class_of(self.emitter, operand)
+            if not is_number and not hasattr(value, "dtype") or is_other:
+                return False
+        return True
 
     def call(self, node):
         emitter = self.emitter

@@ -341,14 +341,27 @@ class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expression
         kind = self.static_value(call.func if is_call else call)
         if not (isinstance(kind, type) and issubclass(kind, BaseException)):
             raise self.error(call, "what is raised is a class of exceptions that is known when the kernel is compiled")
-        text = kind.__name__
-        if is_call and (call.args or call.keywords):
-            text = self.static_value(call.args[0]) if len(call.args) == 1 and not call.keywords else None
-            if not isinstance(text, str):
-                raise self.error(call, "an exception of a kernel has one text, known when the kernel is compiled")
+        args = self.exception_arguments(call) if is_call else ()
+        text = args[0] if len(args) == 1 and isinstance(args[0], str) else repr(args) if args else kind.__name__
         place = self.source.place(statement)
-        remember_raise(place, kind)
+        remember_raise(place, kind, args)
         self.put(depth, [place], f"raise {modules.quote(text)}")
+
+    def constant(self, node):
+        """The value of an expression that is known, a number with a sign or a tuple too."""
+        try:
+            return ast.literal_eval(node)
+        except (ValueError, TypeError):
+            return self.static_value(node)
+
+    def exception_arguments(self, call):
+        values = [self.constant(argument) for argument in call.args]
+        for argument, value in zip(call.args, values):
+            if not isinstance(value, (*static.PLAIN, tuple)):
+                raise self.error(argument, "the arguments of an exception have to be known when the function is compiled: texts and numbers")
+        if call.keywords:
+            raise self.error(call, "an exception that a kernel raises has no keyword arguments")
+        return tuple(values)
 
     def do_If(self, statement, depth):
         known = self.static_value(statement.test)

@@ -183,7 +183,11 @@ class Folder:
         if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple) or len(target.elts) != len(value.elts):
             return [statement]
         is_plain = len(statement.targets) == 1 and all(isinstance(t, ast.Name) for t in target.elts)
-        if is_plain and all(is_constant(self.static.value(v)) for v in value.elts):
+        if not is_plain:
+            return [statement]
+        names = {t.id for t in target.elts}
+        is_apart = not any(isinstance(n, ast.Name) and n.id in names for v in value.elts for n in ast.walk(v))
+        if is_apart and any(is_constant(self.static.value(v)) for v in value.elts):
             return [ast.copy_location(ast.Assign([t], v), statement) for t, v in zip(target.elts, value.elts)]
         return [statement]
 
