@@ -243,6 +243,10 @@ class Kernel(_Compiled, _kjit.Kernel):
         own = [] if variants and not self._is_loaded else _kjit.list_specializations(*self._loaded_module())
         return sum((variant.specializations for variant in variants), own)
 
+    def _inspected_bits(self):
+        """The checks and the debug level of the code that inspect shows."""
+        return self._bits
+
     def inspect(self, stage="llvm-opt", signature=None, target=None, lines=True):
         """The code of the kernel at a stage: "kir", "typed", "llvm", "llvm-opt", "ptx", "asm", "sass"; "object" and "cubin"
         as bytes. signature: the types of the parameters as text, "f32[:], f32", or None for what was compiled last.
@@ -263,7 +267,7 @@ class Kernel(_Compiled, _kjit.Kernel):
                     "kernel.inspect(\"ptx\", \"f32[:], f32\", \"sm_90\")"
                 )
             signature, facts, target = known[-1]["signature"], known[-1]["facts"], known[-1]["target"]
-        checks, debug, _ = self._bits
+        checks, debug, _ = self._inspected_bits()
         has_lines = lines and stage in _inspect.STAGES_WITH_LINES
         text = _kjit.compile_code(module, name, signature, stage, target, facts, checks, debug or int(has_lines))
         return _inspect.annotate(stage, text, made) if has_lines else text

@@ -237,8 +237,27 @@ static int take_integer(PyObject *object, const char *name, kjit_arg *arg)
   return 0;
 }
 
-static int take_array(context_object *context, array_object *array, binding_argument *storage,
-                      kjit_arg *arg)
+/* The struct of this context that the elements of an array of another one are. KJIT_ANY: they are
+ * none; KJIT_VOID: an exception is set. */
+static kjit_type find_own_struct(context_object *context, const array_object *array)
+{
+  kjit_type element = kjit_get_array_element(array->array);
+  if (element < KJIT_SCALAR_COUNT) return KJIT_ANY;
+  char *text = kjit_copy_type_text(array->context->context, element);
+  if (!text) {
+    PyErr_NoMemory();
+    return KJIT_VOID;
+  }
+  PyObject *name = strncmp(text, "record_", 7) ? NULL : PyUnicode_FromString(text);
+  kjit_free(array->context->context, text);
+  if (!name) return PyErr_Occurred() ? KJIT_VOID : KJIT_ANY;
+  kjit_type own = binding_find_named_record(context, name);
+  Py_DECREF(name);
+  return own;
+}
+
+static int take_array(context_object *context, array_object *array, const char *name,
+                      binding_argument *storage, kjit_arg *arg)
 {
   if (array->context == context) {
     *arg = kjit_arg_array(array->array);
@@ -252,13 +271,20 @@ static int take_array(context_object *context, array_object *array, binding_argu
   }
   storage->tensor = *tensor;
   storage->is_foreign = tensor->device_type != KJIT_DEVICE_CPU;
+  kjit_type record = find_own_struct(context, array);
+  if (record == KJIT_VOID) return -1;
+  if (array->is_read_only && record != KJIT_ANY) {
+    binding_fail(KJIT_ERROR_UNSUPPORTED,
+                 "parameter `%s`: a read-only array of records: copy it first", say_name(name));
+    return -1;
+  }
   if (array->is_read_only) {
     storage->keep = binding_take_tensor(context, (PyObject *)array, tensor, NULL, 1, NULL);
     if (!storage->keep) return -1;
     *arg = kjit_arg_array(((array_object *)storage->keep)->array);
     return 0;
   }
-  *arg = kjit_arg_tensor(&storage->tensor);
+  *arg = kjit_arg_elements(record, &storage->tensor);
   return 0;
 }
 
@@ -439,7 +465,7 @@ int binding_take_argument(context_object *context, PyObject *object, const char 
 {
   binding_begin_argument(storage);
   if (Py_TYPE(object) == binding_array_type)
-    return take_array(context, (array_object *)object, storage, arg);
+    return take_array(context, (array_object *)object, name, storage, arg);
   if (PyFloat_CheckExact(object)) return take_real(object, arg);
   if (PyBool_Check(object)) {
     *arg = kjit_arg_bool(object == Py_True);

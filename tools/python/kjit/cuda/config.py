@@ -31,6 +31,8 @@ CUDA_ARRAY_INTERFACE_SYNC = bool(_number("CUDA_ARRAY_INTERFACE_SYNC", 1))
 # What `debug=` and `opt=` of cuda.jit are where a program does not say.
 CUDA_DEBUGINFO_DEFAULT = _number("CUDA_DEBUGINFO", 0)
 OPT = _OptLevel(os.environ.get("NUMBA_OPT") or 3)
+# Whether kernels check their indices, whatever `boundscheck=` says; None: as that says, and on the CPU where it does not say.
+BOUNDSCHECK = _number("BOUNDSCHECK", None)
 # The environment's: no arrays of devices, no launches.
 DISABLE_CUDA = _number("DISABLE_CUDA", 0)
 # What is always so.

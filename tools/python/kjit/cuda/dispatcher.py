@@ -51,6 +51,23 @@ class _Kernel(_functions.Kernel):
 
     is_typed = True
     _arrays_by = _ARRAYS_BY
+    # Whether indices are checked on the CPU, and Ctrl-C ends a launch there; on a GPU neither is so.
+    is_careful = False
+
+    @property
+    def _bits(self):
+        """The context: (checks, debug level, whether it is interruptible)."""
+        checks, debug, interruptible = self._said_bits
+        if self.is_careful and arrays.is_on_cpu():
+            return checks | _state.check_bits("bounds"), debug, True
+        return checks, debug, interruptible
+
+    @_bits.setter
+    def _bits(self, bits):
+        self._said_bits = bits
+
+    def _inspected_bits(self):
+        return self._said_bits
 
     def _begin(self):
         *made, device, is_typed = super()._begin()
@@ -89,6 +106,12 @@ class _DeviceFunction(_functions._Compiled):
         """The name of the type of its result."""
         _know_records(self, signature)
         return _kjit.get_result_type(*self._module(), signature)
+
+
+_BOUNDS_HINT = (
+    "\nOn the CPU, kernels of kjit.cuda check their indices. cuda.jit(boundscheck=False), or NUMBA_BOUNDSCHECK=0 in the "
+    "environment, switches that off"
+)
 
 
 def _device_text(kinds):
@@ -139,6 +162,11 @@ def _warn_of_options(given):
         warnings.warn(text, errors.NumbaInvalidConfigWarning, stacklevel=3)
 
 
+def _checks_bounds(given):
+    """True or False where the program or the environment says so, else None: on the CPU, where no index is out of bounds in silence."""
+    return given.get("boundscheck") if config.BOUNDSCHECK is None else bool(config.BOUNDSCHECK)
+
+
 def _options(given):
     for name, why in _REFUSED.items():
         if given.get(name):
@@ -153,7 +181,7 @@ def _options(given):
         checks = ["bounds", "assert"] if given.get("fastmath") else "usual"
         options |= {"checks": checks, "debug": "lines" if _is_optimized(given) else "full"}
     else:
-        if given.get("boundscheck"):
+        if _checks_bounds(given):
             options["checks"] = "bounds"
         if given.get("lineinfo"):
             options["debug"] = "lines"
@@ -199,6 +227,7 @@ class Dispatcher(_kjit.Dispatcher):
         self.overloads, self._signatures, self._configurations = {}, [], {}
         self._is_fixed = False
         self._kernel = _Kernel(py_func, **kernel_options)
+        self._kernel.is_careful = _checks_bounds(given) is None
         self.func_code, self.extensions = py_func.__code__, list(given.get("extensions") or ())
         functools.update_wrapper(self, py_func)
         self._is_fixed = bool(signatures)
@@ -631,7 +660,8 @@ class Configured(_kjit.Configured):
             return ""
         name, said = self.dispatcher.py_func.__name__, f": {error.text}" if error.text else ""
         where = f"In function {name!r}, file {error.file}, line {error.line}"
-        return f"\n{where}\ntid={list(error.thread)} ctaid={list(error.block)}{said}"
+        hint = _BOUNDS_HINT if isinstance(error, IndexError) and self.dispatcher._kernel.is_careful else ""
+        return f"\n{where}\ntid={list(error.thread)} ctaid={list(error.block)}{said}{hint}"
 
     def __reduce__(self):
         if self.pre_launch_callbacks:

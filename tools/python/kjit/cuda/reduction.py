@@ -462,7 +462,7 @@ def _make_kernel(function, count, is_strict):
         core.attributes += " @strict"
     space = {"core": core, "grid": words.FORMS["grid"]}
     exec(compile(text, file, "exec"), space)
-    return dispatcher.Dispatcher(space["rows"], [], {})
+    return dispatcher.Dispatcher(space["rows"], [], {"boundscheck": False})
 
 
 def guvectorize(ftylist, signature, **options):

@@ -1,0 +1,191 @@
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
+"""Mistakes in kernels of kjit.cuda that a GPU passes over or hangs at: on the CPU indices are checked, and Ctrl-C ends a launch."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+
+import kjit
+from kjit import cuda
+
+HINT = "cuda.jit(boundscheck=False), or NUMBA_BOUNDSCHECK=0 in the environment, switches that off"
+
+
+def fails(kind, *texts):
+    """A context that expects a failure of a launch with these texts."""
+
+    class Expected:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, found, error, trace):
+            assert found is not None and issubclass(found, kind), (found, error)
+            self.error = error
+            for text in texts:
+                assert text in str(error), (text, str(error))
+            return True
+
+    return Expected()
+
+
+# ---- indices ----
+
+
+@cuda.jit
+def add_one(a):
+    i = cuda.grid(1)
+    a[i] += 1
+
+
+@cuda.jit
+def read(a, i, out):
+    out[0] = a[i]
+
+
+@cuda.jit
+def count(a, i):
+    cuda.atomic.add(a, i, 1)
+
+
+@cuda.jit
+def place(a, i, j):
+    a[i, j] = 7
+
+
+@cuda.jit
+def share(out, i):
+    s = cuda.shared.array(8, np.float64)
+    s[i] = 3
+    out[0] = s[i]
+
+
+@cuda.jit(device=True)
+def inner(a, i):
+    return a[i]
+
+
+@cuda.jit
+def through(a, i, out):
+    out[0] = inner(a, i)
+
+
+array, out, square = np.zeros(100), np.zeros(1), np.zeros((4, 5))
+for given in (array, cuda.to_device(array)):
+    with fails(IndexError, "careful.py", "a[i] += 1", "index 100 of -100..99", "tid=[36, 0, 0] ctaid=[1, 0, 0]", HINT) as expected:
+        add_one[4, 64](given)
+    assert isinstance(expected.error, kjit.KernelError) and expected.error.line == 42, expected.error.line
+    for i in (0, 99, -1, -100):
+        read[1, 1](given, i, out)
+        count[1, 1](given, i)
+        through[1, 1](given, i, out)
+    for i in (100, -101, 2**40):
+        for kernel in (read, through):
+            with fails(IndexError, HINT):
+                kernel[1, 1](given, i, out)
+        with fails(IndexError, HINT):
+            count[1, 1](given, i)
+for i, j in ((4, 0), (0, 5), (-5, 0), (0, 7)):
+    with fails(IndexError, HINT):
+        place[1, 1](square, i, j)
+place[1, 1](square, -1, -1)
+assert square[3, 4] == 7 and square.sum() == 7
+with fails(IndexError, HINT):
+    share[1, 1](out, 8)
+share[1, 1](out, 7)
+assert out[0] == 3
+
+# Records of the device and streams go to kernels with checks as to others.
+records = np.zeros(3, [("x", np.float32), ("y", np.float64)])
+
+
+@cuda.jit
+def shift(r):
+    r[cuda.grid(1)].y += 1
+
+
+on_device, stream = cuda.to_device(records), cuda.stream()
+for configured in (shift[1, 3], shift[1, 3, stream]):
+    for _ in range(2):
+        configured(on_device)
+        configured(records)
+    with fails(IndexError, HINT):
+        configured(on_device[1:])
+assert on_device.copy_to_host()["y"][0] == 4 and list(records["y"]) == [4, 4, 4], (on_device.copy_to_host(), records)
+
+
+# ---- switched off ----
+
+
+@cuda.jit(boundscheck=False)
+def unchecked(a, i):
+    a[i] = 5
+
+
+unchecked[1, 1](array[10:20], 15)
+assert array[25] == 5
+
+
+@cuda.jit(boundscheck=True)
+def checked(a, i):
+    a[i] = 5
+
+
+with fails(IndexError, "index 15 of -10..9") as expected:
+    checked[1, 1](array[10:20], 15)
+assert HINT not in str(expected.error)
+
+# The code for a GPU is what it is without checks.
+signature = (cuda.float64[:],)
+plain = cuda.jit(boundscheck=False)(add_one.py_func)
+plain.compile(signature)
+add_one[1, 64](array)
+assert add_one.inspect_asm(add_one.signatures[0]).count("setp") == plain.inspect_asm(plain.signatures[0]).count("setp")
+
+PROGRAM = """
+import numpy as np
+from kjit import cuda
+array = np.zeros(100)
+def store(a, i):
+    a[i] = 5
+for said in (None, False):
+    try:
+        cuda.jit(store, boundscheck=said)[1, 1](array[10:20], 15)
+        print("passes")
+    except IndexError as error:
+        print("switches" in str(error))
+"""
+for setting, wanted in ((None, ["True", "passes"]), ("0", ["passes", "passes"]), ("1", ["False", "False"])):
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_BOUNDSCHECK"} | ({"NUMBA_BOUNDSCHECK": setting} if setting else {})
+    program = "import kjit; kjit.keep_sources()\nexec(compile(" + repr(PROGRAM) + ", 'program', 'exec'))"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.stdout.split() == wanted, (setting, done.stdout, done.stderr)
+
+
+# ---- Ctrl-C ----
+
+
+@cuda.jit
+def endless(a):
+    i = 0
+    while a[0] >= 0:
+        a[1] = i
+        i += 1
+
+
+def interrupted(launch):
+    threading.Thread(target=lambda: (time.sleep(0.2), os.kill(os.getpid(), signal.SIGINT))).start()
+    try:
+        launch()
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("Ctrl-C does not end it")
+
+
+for configured in (endless[1, 1], endless[7, 33], endless[1, 1, stream]):
+    interrupted(lambda: configured(array))
+add_one[1, 64](array)  # goes on
