@@ -227,6 +227,7 @@ typedef enum kj_failure_kind {
   KJ_FAILURE_STEP,
   KJ_FAILURE_INTERRUPTED,
   KJ_FAILURE_RECURSION,
+  KJ_FAILURE_WAIT,
   KJ_FAILURE_KIND_COUNT
 } kj_failure_kind;
 /* What a site of BOUNDS says beside its kind where negative indices count from the end: the index

@@ -94,7 +94,8 @@ typedef enum kjit_failure {
   KJIT_FAILURE_VIEW_START = 9,    /* a `view` that is not aligned */
   KJIT_FAILURE_INTERRUPTED = 10,  /* it was interrupted */
   KJIT_FAILURE_STEP = 11,         /* a `range` whose step is 0 */
-  KJIT_FAILURE_RECURSION = 12     /* a recursion that needs more stack than there is */
+  KJIT_FAILURE_RECURSION = 12,    /* a recursion that needs more stack than there is */
+  KJIT_FAILURE_WAIT = 13          /* it waits in a loop for a thread that does not run */
 } kjit_failure;
 
 /* One message. A remark is advice: "computed in f64 although no argument is f64". */

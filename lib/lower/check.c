@@ -275,13 +275,13 @@ static LLVMValueRef widen(kl_lowering *l, kjit_type type, LLVMValueRef value)
 }
 
 static void call_writer(kl_lowering *l, LLVMValueRef site, LLVMValueRef const *values,
-                        bool is_interrupted)
+                        bool leaves_launch)
 {
   LLVMValueRef args[WRITER_COUNT] = { l->failure_record, site }, writer = get_writer(l);
   add_position(l, args);
   for (unsigned i = 0; i < 2; i++) args[WRITER_VALUES + i] = values[i];
   kl_call(l, LLVMGlobalGetValueType(writer), writer, args, WRITER_COUNT);
-  if (is_interrupted && l->target->leave_interrupted) l->target->leave_interrupted(l);
+  if (leaves_launch && l->target->leave_interrupted) l->target->leave_interrupted(l);
   else l->target->leave_kernel(l);
 }
 
@@ -361,10 +361,10 @@ void kl_build_failure(kl_lowering *l, const kl_failure *failure)
     values[i] =
       i < failure->count ? widen(l, failure->types[i], failure->values[i]) : kl_const64(l, 0);
   describe_site(l, failure);
-  bool is_interrupted = failure->kind == KJ_FAILURE_INTERRUPTED;
-  if (is_shared(l) && !(is_interrupted && l->target->leave_interrupted))
+  bool leaves_launch = failure->kind == KJ_FAILURE_INTERRUPTED || failure->kind == KJ_FAILURE_WAIT;
+  if (is_shared(l) && !(leaves_launch && l->target->leave_interrupted))
     share_failure(l, site, values);
-  else call_writer(l, site, values, is_interrupted);
+  else call_writer(l, site, values, leaves_launch);
 }
 
 void kl_set_likely(kl_lowering *l, LLVMValueRef branch, bool is_first)

@@ -531,6 +531,10 @@ void kl_plan_interrupts(kl_lowering *l);
 void kl_poll(kl_lowering *l, kj_location location, uint32_t cost);
 /* The same while a thread waits for others, in any version. */
 void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost);
+/* CPU: how often a loop that only waits has gone round, and the failure of a thread that has waited
+ * so long that the thread it waits for does not run. */
+LLVMValueRef kl_begin_turns(kl_lowering *l);
+void kl_count_turn(kl_lowering *l, LLVMValueRef turns, kj_location location);
 /* At the start of an LLVM function. */
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance);
 /* How many iterations of a loop go by between two looks; 1: kl_poll in each; 0: it never looks. */

@@ -124,6 +124,9 @@ struct kl_lower_target {
   void (*return_early)(kl_lowering *l);
   /* The same of a thread whose launch was interrupted, wherever it is; NULL: as leave_kernel. */
   void (*leave_interrupted)(kl_lowering *l);
+  /* After how many rounds of a loop that only waits its thread fails, an i64; NULL: such loops go
+   * on. */
+  LLVMValueRef (*most_turns)(kl_lowering *l);
   /* What interrupts launches is far away: see poll.c. */
   bool counts_down;
   /* Waits for the products of the warpgroup, before a thread leaves; NULL: there are none. */

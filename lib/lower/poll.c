@@ -148,6 +148,26 @@ void kl_poll_waiting(kl_lowering *l, kj_location location, uint32_t cost)
   look_if(l, kl_icmp(l, LLVMIntSLT, left, kl_const32(l, 0)), location, true);
 }
 
+/* ---- loops that only wait ---- */
+
+LLVMValueRef kl_begin_turns(kl_lowering *l)
+{
+  KJ_ASSERT(l->target->most_turns);
+  LLVMValueRef turns = kl_alloca(l, l->i64, "turns");
+  kl_store(l, kl_const64(l, 0), turns);
+  return turns;
+}
+
+void kl_count_turn(kl_lowering *l, LLVMValueRef turns, kj_location location)
+{
+  LLVMValueRef next = kl_add(l, kl_load(l, l->i64, turns), kl_const64(l, 1));
+  kl_failure failure = { .kind = KJ_FAILURE_WAIT, .location = location };
+  kl_store(l, next, turns);
+  kl_fail_if(l, kl_icmp(l, LLVMIntUGE, next, l->target->most_turns(l)), &failure);
+}
+
+/* ---- entries ---- */
+
 void kl_poll_entry(kl_lowering *l, const kt_instance *instance)
 {
   kj_location location = instance->function->decl->location;

@@ -259,6 +259,7 @@ static void lower_while_version(kl_lowering *l, const kt_stmt *stmt)
                     body = kl_new_block(l, "while.body"), end = kl_new_block(l, "while.end"),
                     latch = kl_new_block(l, "while.next"), again = head;
   kl_loop loop = { .outer = l->loop, .leave = end, .next = latch };
+  LLVMValueRef turns = stmt->only_waits ? kl_begin_turns(l) : NULL;
   if (!r.count) kl_go_on_in(l, head);
   kl_go_on_if(l, kl_lower_condition(l, stmt->value), body, end);
   l->loop = &loop;
@@ -267,6 +268,7 @@ static void lower_while_version(kl_lowering *l, const kt_stmt *stmt)
   kl_go_on_in(l, latch);
   if (r.count) again = end_rounds(l, &r, head);
   if (stmt->poll) kl_poll(l, stmt->location, stmt->poll_cost * (r.count ? r.count : 1));
+  if (turns) kl_count_turn(l, turns, stmt->location);
   LLVMValueRef branch = kl_br(l, again);
   if (r.count) {
     LLVMMetadataRef property = kl_no_unrolling(l);

@@ -145,6 +145,12 @@ static bool is_made_twice(const marker *m, const kt_stmt *loop, cost body)
   return loop->kind != KJ_TS_WHILE || kt_find_counter(loop, &counter);
 }
 
+/* In kernels: who calls a func may run the thread that it waits for. */
+static bool is_wait(const marker *m, const kt_stmt *loop)
+{
+  return !is_gpu(m) && !m->c->request->symbol && kp_only_waits(loop);
+}
+
 static cost measure_loop(const marker *m, kt_stmt *loop)
 {
   cost body = add(measure_list(m, &loop->body), (cost){ .size = 2 });
@@ -154,7 +160,8 @@ static cost measure_loop(const marker *m, kt_stmt *loop)
   cost all = scale(body, count);
   all.has_loops = true;
   if (count && !body.polls && all.size <= BUDGET) return all;
-  loop->poll = iterations_between(m, loop, body);
+  loop->only_waits = is_wait(m, loop);
+  loop->poll = loop->only_waits ? 1 : iterations_between(m, loop, body);
   loop->poll_cost = body.size < BUDGET ? (uint32_t)body.size : BUDGET;
   loop->is_polled_twice = is_made_twice(m, loop, body);
   body.polls = body.has_loops = true;

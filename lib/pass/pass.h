@@ -18,6 +18,8 @@ const kt_loop_checks *kp_prove_in_loop(kt_compilation *c, const kt_instance *ins
 /* checks.c: whether evaluating or executing it may make a thread leave the kernel. Needs
  * KJ_TREE_FAILING. */
 bool kp_may_fail(const kt_expr *expr);
+/* A `while` that nothing but another thread can end: waits.c. */
+bool kp_only_waits(const kt_stmt *loop);
 bool kp_stmt_may_fail(const kt_stmt *stmt);
 
 #endif

@@ -393,6 +393,8 @@ struct kt_stmt {
   /* by pass/interrupts.c: loops, GPU only: it is made twice, without looks for where it is soon
    * over; its body has matrix products that go on while the thread does */
   bool is_polled_twice, has_products;
+  /* by pass/interrupts.c: WHILE, CPU only: only another thread can end it */
+  bool only_waits;
   /* by pass/simt.c: GRID_FOR, BLOCK_FOR: it makes no difference which thread runs an iteration */
   bool is_threadless;
 };

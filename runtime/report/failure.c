@@ -151,6 +151,15 @@ static void say_interrupted(kj_buffer *text, const site *site, const kj_failure_
   kj_append_text(text, "interrupted here");
 }
 
+static void say_wait(kj_buffer *text, const site *site, const kj_failure_record *record)
+{
+  (void)site, (void)record;
+  kj_append_text(text,
+                 "this loop waits for what another thread has to do, and that thread does not run: "
+                 "on the CPU the threads of a block run one after the other, and meet only at "
+                 "barriers of the block");
+}
+
 static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *) = {
   [KJ_FAILURE_RAISE] = say_raise,
   [KJ_FAILURE_ASSERT] = say_assert,
@@ -163,7 +172,8 @@ static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *)
   [KJ_FAILURE_VIEW_START] = say_view_start,
   [KJ_FAILURE_STEP] = say_step,
   [KJ_FAILURE_INTERRUPTED] = say_interrupted,
-  [KJ_FAILURE_RECURSION] = say_raise
+  [KJ_FAILURE_RECURSION] = say_raise,
+  [KJ_FAILURE_WAIT] = say_wait
 };
 
 static const kjit_failure failure_of[] = { [KJ_FAILURE_RAISE] = KJIT_FAILURE_RAISE,
@@ -177,7 +187,8 @@ static const kjit_failure failure_of[] = { [KJ_FAILURE_RAISE] = KJIT_FAILURE_RAI
                                            [KJ_FAILURE_VIEW_START] = KJIT_FAILURE_VIEW_START,
                                            [KJ_FAILURE_STEP] = KJIT_FAILURE_STEP,
                                            [KJ_FAILURE_INTERRUPTED] = KJIT_FAILURE_INTERRUPTED,
-                                           [KJ_FAILURE_RECURSION] = KJIT_FAILURE_RECURSION };
+                                           [KJ_FAILURE_RECURSION] = KJIT_FAILURE_RECURSION,
+                                           [KJ_FAILURE_WAIT] = KJIT_FAILURE_WAIT };
 _Static_assert(sizeof failure_of / sizeof *failure_of == KJ_FAILURE_KIND_COUNT, "all kinds");
 
 /* What stands in the kernel: of other kinds the message is kjit's own. */

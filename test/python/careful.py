@@ -1,5 +1,6 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
-"""Mistakes in kernels of kjit.cuda that a GPU passes over or hangs at: on the CPU indices are checked, and Ctrl-C ends a launch."""
+"""Mistakes in kernels of kjit.cuda that a GPU passes over or hangs at: on the CPU indices are checked, Ctrl-C ends a launch, and a
+thread that waits in a loop for another one of its block fails."""
 
 import os
 import signal
@@ -78,7 +79,7 @@ array, out, square = np.zeros(100), np.zeros(1), np.zeros((4, 5))
 for given in (array, cuda.to_device(array)):
     with fails(IndexError, "careful.py", "a[i] += 1", "index 100 of -100..99", "tid=[36, 0, 0] ctaid=[1, 0, 0]", HINT) as expected:
         add_one[4, 64](given)
-    assert isinstance(expected.error, kjit.KernelError) and expected.error.line == 42, expected.error.line
+    assert isinstance(expected.error, kjit.KernelError) and expected.error.line == add_one.py_func.__code__.co_firstlineno + 3
     for i in (0, 99, -1, -100):
         read[1, 1](given, i, out)
         count[1, 1](given, i)
@@ -189,3 +190,122 @@ def interrupted(launch):
 for configured in (endless[1, 1], endless[7, 33], endless[1, 1, stream]):
     interrupted(lambda: configured(array))
 add_one[1, 64](array)  # goes on
+
+
+# ---- threads that wait for each other in a loop ----
+
+
+@cuda.jit
+def chain(lock, out):
+    t = cuda.threadIdx.x
+    last = cuda.blockDim.x - 1
+    if t < last:
+        while cuda.atomic.add(lock, t + 1, 0) == 0:
+            pass
+    out[t] = last - t
+    cuda.atomic.add(lock, t, 1)
+
+
+@cuda.jit
+def chain_backwards(lock, out):
+    t = cuda.threadIdx.x
+    if t > 0:
+        while cuda.atomic.add(lock, t - 1, 0) == 0:
+            pass
+    out[t] = t
+    cuda.atomic.add(lock, t, 1)
+
+
+@cuda.jit
+def by_break(lock):
+    if cuda.threadIdx.x == 0:
+        while True:
+            seen = cuda.atomic.cas(lock, 0, 1, 2)
+            if seen == 1:
+                break
+            cuda.nanosleep(20)
+    else:
+        cuda.atomic.exch(lock, 0, 1)
+
+
+@cuda.jit(device=True)
+def is_set(lock, i):
+    return cuda.atomic.max(lock, i, 0) > 0
+
+
+@cuda.jit
+def by_function(lock):
+    while not is_set(lock, 0):
+        cuda.threadfence()
+
+
+@cuda.jit
+def by_load(lock):
+    while lock[0] == 0:
+        pass
+
+
+waits = "this loop waits for what another thread has to do, and that thread does not run"
+zeros = np.zeros
+for launch, line in (
+    (lambda: chain[1, 4](zeros(5, np.int32), zeros(4)), "while cuda.atomic.add(lock, t + 1, 0) == 0:"),
+    (lambda: by_break[1, 2](zeros(1, np.int32)), "while True:"),
+    (lambda: by_function[1, 2](zeros(1, np.int32)), "while not is_set(lock, 0):"),
+    (lambda: by_load[1, 2](zeros(1, np.int32)), "while lock[0] == 0:"),
+):
+    with fails(kjit.KernelError, "careful.py", waits, line) as expected:
+        launch()
+out = zeros(64)
+chain_backwards[1, 64](zeros(64, np.int32), out)  # what has run already is not waited for
+assert (out == np.arange(64)).all()
+
+
+# Loops that end without another thread may take as many iterations as they need.
+MANY = 1 << 23
+
+
+@cuda.jit
+def counts(a, n):
+    while cuda.atomic.add(a, 0, 1) < n:
+        pass
+
+
+@cuda.jit
+def probes(table, n, out):
+    i = 0
+    while cuda.atomic.cas(table, i, 0, 1) != 0:
+        i += 1
+    out[0] = i
+
+
+@cuda.jit
+def fills(a, n):
+    i = 0
+    while a[i] == 0:
+        a[i] = 1
+        i += 1
+
+
+@cuda.jit
+def locked(lock, out):
+    while cuda.atomic.cas(lock, 0, 0, 1) != 0:
+        pass
+    out[0] += 1
+    cuda.threadfence()
+    cuda.atomic.exch(lock, 0, 0)
+
+
+counter = zeros(1, np.int64)
+counts[1, 1](counter, MANY)
+assert counter[0] == MANY + 1
+table = np.ones(MANY, np.int32)
+table[-1] = 0
+probes[1, 1](table, MANY, out)
+assert out[0] == MANY - 1
+table[:] = 0
+table[-1] = 1
+fills[1, 1](table, MANY)
+assert table.all()
+out[:] = 0
+locked[50, 64](zeros(1, np.int32), out)
+assert out[0] == 3200

@@ -110,6 +110,20 @@ static void leave_interrupted(kl_lowering *l)
   LLVMBuildUnreachable(kl_next(l));
 }
 
+/* A tenth of a second about. The blocks of a grid run on several cores: there a block may have to
+ * wait while another one computes for long, so that it takes some seconds. */
+static LLVMValueRef most_turns(kl_lowering *l)
+{
+  enum { OF_BLOCK = 1 << 22, OF_GRID = 1 << 28 };
+  LLVMValueRef blocks = kl_const64(l, 1);
+  for (unsigned d = 0; d < 3; d++) {
+    size_t offset = offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t);
+    blocks = kl_mul(l, blocks, kl_zext(l, kl_load_grid(l, l->i32, offset), l->i64));
+  }
+  return kl_select(l, kl_icmp(l, LLVMIntULE, blocks, kl_const64(l, 1)), kl_const64(l, OF_BLOCK),
+                   kl_const64(l, OF_GRID));
+}
+
 void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context)
 {
   LLVMBasicBlockRef left = kl_new_block(l, "left"), stays = kl_new_block(l, "stays");
@@ -310,6 +324,7 @@ const kl_lower_target kl_cpu_lowering = {
   .print = print,
   .leave_kernel = kl_cpu_leave_kernel,
   .leave_interrupted = leave_interrupted,
+  .most_turns = most_turns,
   .context_has_positions = true,
   .thread_context = kl_cpu_thread_context,
   .leave_after_call = kl_cpu_leave_after_call,

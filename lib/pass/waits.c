@@ -1,0 +1,111 @@
+/* Loops in which a thread does nothing but wait for another one. On the CPU the threads of a block
+ * run one after the other, so that interruptible code gives up in such a loop (lower/poll.c) where
+ * a GPU would let the other thread run. */
+#include "pass/pass.h"
+
+typedef struct waiting {
+  const kt_stmt *loop;
+  bool reads; /* memory that others may write */
+} waiting;
+
+#define AT_ALL_SCOPES(id) \
+  KJ_BUILTIN_ATOMIC_##id, KJ_BUILTIN_ATOMIC_##id##_BLOCK, KJ_BUILTIN_ATOMIC_##id##_SYSTEM
+
+static bool is_among(ki_builtin_id id, const ki_builtin_id *ids, size_t count)
+{
+  for (size_t i = 0; i < count; i++)
+    if (ids[i] == id) return true;
+  return false;
+}
+
+/* An atomic that, executed once more while no other thread runs, changes nothing: it puts there
+ * what is there, or adds 0, which is how programs write an atomic load. */
+static bool is_idle_atomic(const kt_expr *e)
+{
+  static const ki_builtin_id always[] = { AT_ALL_SCOPES(CAS),  AT_ALL_SCOPES(EXCH),
+                                          AT_ALL_SCOPES(LOAD), AT_ALL_SCOPES(MIN),
+                                          AT_ALL_SCOPES(MAX),  AT_ALL_SCOPES(AND),
+                                          AT_ALL_SCOPES(OR) },
+                             of_zero[] = { AT_ALL_SCOPES(ADD), AT_ALL_SCOPES(SUB),
+                                           AT_ALL_SCOPES(XOR) };
+  ki_builtin_id id = e->builtin->id;
+  if (is_among(id, always, sizeof always / sizeof *always)) return true;
+  return is_among(id, of_zero, sizeof of_zero / sizeof *of_zero) && e->args.count == 1 &&
+         kt_is_constant(e->args.items[0]) && !e->args.items[0]->integer;
+}
+
+static bool is_pause(ki_builtin_id id)
+{
+  static const ki_builtin_id pauses[] = { KJ_BUILTIN_NANOSLEEP, KJ_BUILTIN_THREADFENCE,
+                                          KJ_BUILTIN_THREADFENCE_BLOCK,
+                                          KJ_BUILTIN_THREADFENCE_SYSTEM };
+  return is_among(id, pauses, sizeof pauses / sizeof *pauses);
+}
+
+static bool does_more_in_list(waiting *w, const kt_stmts *list);
+
+/* Whether the loop can end by this, without another thread. */
+static bool expr_does_more(void *data, const kt_expr *e)
+{
+  waiting *w = data;
+  if (e->kind == KJ_T_LOAD) w->reads = true;
+  if (e->kind == KJ_T_CALL) {
+    const kt_instance *callee = e->instance;
+    return callee->function->is_extern || callee->is_recursive || callee->reaches_recursion ||
+           does_more_in_list(w, &callee->body);
+  }
+  if (e->kind != KJ_T_BUILTIN || e->builtin->flags & KJ_PURE || is_pause(e->builtin->id))
+    return false;
+  bool is_idle = is_idle_atomic(e);
+  w->reads |= is_idle;
+  return !is_idle;
+}
+
+typedef struct assigned {
+  const kt_stmt *loop;
+  const kt_var *var;
+} assigned;
+
+static bool is_assignment_of(void *data, const kt_stmt *stmt)
+{
+  return stmt->kind == KJ_TS_ASSIGN && stmt->var == ((const assigned *)data)->var;
+}
+
+/* A variable that the loop assigns, of which an iteration may see what an earlier one has made. */
+static bool is_carried(void *data, const kt_expr *e)
+{
+  assigned of = { .loop = ((const waiting *)data)->loop, .var = e->var };
+  return e->kind == KJ_T_VAR && e->var->kind == KJ_V_VAR &&
+         kt_any_in_tstmt(of.loop, is_assignment_of, NULL, &of);
+}
+
+static bool stmt_does_more(void *data, const kt_stmt *stmt)
+{
+  switch (KJ_AMONG(stmt->kind)) {
+  case KJ_TS_ASSIGN: return kt_any_texpr(stmt->value, is_carried, data);
+  case KJ_TS_EVALUATE:
+  case KJ_TS_IF:
+  case KJ_TS_BREAK:
+  case KJ_TS_CONTINUE:
+  case KJ_TS_RETURN:
+  case KJ_TS_FAIL:
+  case KJ_TS_ONCE:
+  case KJ_TS_LEAVE: return false;
+  case KJ_TS_WHILE: return stmt != ((const waiting *)data)->loop;
+  default: return true;
+  }
+}
+
+static bool does_more_in_list(waiting *w, const kt_stmts *list)
+{
+  for (size_t i = 0; i < list->count; i++)
+    if (kt_any_in_tstmt(list->items[i], stmt_does_more, expr_does_more, w)) return true;
+  return false;
+}
+
+bool kp_only_waits(const kt_stmt *loop)
+{
+  waiting w = { .loop = loop };
+  return loop->kind == KJ_TS_WHILE && !kt_any_in_tstmt(loop, stmt_does_more, expr_does_more, &w) &&
+         w.reads;
+}
