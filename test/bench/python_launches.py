@@ -196,6 +196,7 @@ def main():
     options = parser.parse_args()
     if options.device == "cpu":
         os.environ["KJIT_DEVICE"] = "cpu"
+        os.environ["NUMBA_BOUNDSCHECK"] = "0"  # kernels as a GPU has them
     os.environ["NUMBA_DISABLE_PERFORMANCE_WARNINGS"] = "1"
     import kjit
     from kjit import cuda

@@ -119,6 +119,23 @@ for configured in (shift[1, 3], shift[1, 3, stream]):
 assert on_device.copy_to_host()["y"][0] == 4 and list(records["y"]) == [4, 4, 4], (on_device.copy_to_host(), records)
 
 
+# Dates of the device, too.
+days = np.array(["2024-01-01", "2024-02-03", "NaT"], "datetime64[D]")
+
+
+@cuda.jit
+def copy_days(a, b):
+    i = cuda.grid(1)
+    b[i] = a[i]
+
+
+for first, second in ((days, np.zeros_like(days)), (cuda.to_device(days), cuda.device_array(3, days.dtype))):
+    for _ in range(2):
+        copy_days[1, 3](first, second)
+        found = second if isinstance(second, np.ndarray) else second.copy_to_host()
+        assert (found[:2] == days[:2]).all() and np.isnat(found[2])
+
+
 # ---- switched off ----
 
 

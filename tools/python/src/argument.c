@@ -248,7 +248,7 @@ static kjit_type find_own_struct(context_object *context, const array_object *ar
     PyErr_NoMemory();
     return KJIT_VOID;
   }
-  PyObject *name = strncmp(text, "record_", 7) ? NULL : PyUnicode_FromString(text);
+  PyObject *name = binding_names_record(text) ? PyUnicode_FromString(text) : NULL;
   kjit_free(array->context->context, text);
   if (!name) return PyErr_Occurred() ? KJIT_VOID : KJIT_ANY;
   kjit_type own = binding_find_named_record(context, name);
