@@ -186,6 +186,8 @@ for setting, wanted in ((None, ["True", "passes"]), ("0", ["passes", "passes"]),
 
 # ---- Ctrl-C ----
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background, it is ignored
+
 
 @cuda.jit
 def endless(a):
