@@ -213,9 +213,10 @@ for kind in KINDS[1:9] + KINDS[10:]:
         check_array(on_device[:, 4], lambda: on_device.copy_to_host()[:, 4])
 own = kjit.array(rng.random(9))
 check_array(own, own.to_host)
-check_array(cuda.mapped_array(8))
-check_array(cuda.pinned_array(8))
-check_array(cuda.managed_array(8)[2:])
+for made in (cuda.mapped_array(8), cuda.pinned_array(8), cuda.managed_array(8)):
+    made[:] = rng.random(8)
+    check_array(made)
+    check_array(made[2:])
 
 # What is not in the machine's order, not aligned or read-only goes the slow way, also after others of its dtype.
 plain = np.zeros(5)
@@ -474,7 +475,7 @@ for _ in range(3):
 for count in (30, 64, 70):
     names = ", ".join(f"p{i}" for i in range(count))
     path = os.path.join(tempfile.mkdtemp(), "many.py")
-    text = f"def many({names}):\n    p0[0] = {' + '.join(f'p{i}' for i in range(1, count))}\n"
+    text = f"def many({names}):\n    s = {' + '.join(f'p{i}' for i in range(1, count))}\n    p0[0] = s\n"
     with open(path, "w") as file:
         file.write(text)
     space = {}
