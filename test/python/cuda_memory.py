@@ -226,3 +226,26 @@ for given in (odd, odd.reshape(3, 3), odd.reshape(3, 3).T):
 records = np.zeros(2, np.dtype([("a", np.int32), ("b", np.float64)], align=True))
 one, other = cuda.to_device(records[0]), cuda.to_device(records[0])
 assert one.gpu_data != other.gpu_data and one.gpu_data == one.gpu_data and one.gpu_data.size == 16
+
+# ---- a part of a record of the device is no argument by itself ----
+part = np.dtype([("x", np.int32), ("b", np.float64)])
+nested = np.zeros(2, np.dtype([("x", np.int64), ("part", part), ("v", np.float32, 3)]))
+nested["x"], nested["part"] = 7, (3, 4.5)
+on_device = cuda.to_device(nested)
+
+
+@cuda.jit
+def first_of_part(r, p):
+    r[0] = p.part.x
+    p.part.b = 11
+
+
+r = np.zeros(1)
+first_of_part[1, 1](r, on_device[1])
+assert r[0] == 3 and on_device.copy_to_host()["part"]["b"].tolist() == [4.5, 11]
+for alone in (on_device[1]["part"], on_device[1]["v"]):
+    try:
+        first_of_part[1, 1](r, alone)
+        raise AssertionError("a part of a record is taken")
+    except NotImplementedError as error:
+        assert "not its field" in str(error), error

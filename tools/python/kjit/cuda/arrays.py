@@ -755,8 +755,10 @@ def take(value, after, has_stream=False):
         value = value.value.copy()  # what the kernel makes of it is nobody's
     if isinstance(value, _Argument):
         value = value.value
-    if isinstance(value, (DeviceNDArray, records.DeviceRecord)):
+    if isinstance(value, DeviceNDArray):
         return value._own
+    if isinstance(value, (records.DeviceRecord, records.Field)):
+        return value.own()
     if isinstance(value, enum.Enum):
         return value
     if isinstance(value, (list,)):

@@ -6,14 +6,25 @@ from .. import _arrays, _kjit, _records
 
 
 class _Part(_kjit.Held):
-    """A part of a record of the device: own is the array of the whole one, path the names that lead to the part."""
+    """A part of a record of the device: `_array` is the array of the whole one, path the names that lead to the part."""
 
-    def __init__(self, own, whole, path, dtype):
-        self._own, self._whole, self._path, self.dtype = own, whole, path, dtype
+    def __init__(self, array, whole, path, dtype):
+        self._array, self._whole, self._path, self.dtype = array, whole, path, dtype
+        if not path:
+            self._own = array  # what kernels take
+
+    def own(self):
+        """What kernels take. NotImplementedError: a part alone."""
+        if self._path:
+            name = self._path[-1]
+            raise NotImplementedError(
+                f"a kernel takes a whole record of a device, not its field {name!r} alone: give it the record, and use `.{name}` there"
+            )
+        return self._array
 
     def _read(self):
         whole = numpy.empty((), self._whole)
-        whole[...] = self._own.to_host()
+        whole[...] = self._array.to_host()
         return whole, self._follow(whole)
 
     def _follow(self, part):
@@ -25,7 +36,7 @@ class _Part(_kjit.Held):
         """Other parts keep what they have."""
         whole, part = self._read()
         part[key] = value
-        self._own.copy_from(whole)
+        self._array.copy_from(whole)
 
 
 class Field(_Part):
@@ -72,13 +83,13 @@ class DeviceRecord(_Part):
         """The memory of the record."""
         from . import devices, driver
 
-        return driver.memory_of(devices.current_context(), self._own, self.nbytes)
+        return driver.memory_of(devices.current_context(), self._array, self.nbytes)
 
     @property
     def device_ctypes_pointer(self):
         import ctypes
 
-        return ctypes.c_void_p(self._own._address)
+        return ctypes.c_void_p(self._array._address)
 
     @property
     def _numba_type_(self):
@@ -105,15 +116,15 @@ class DeviceRecord(_Part):
         whole, part = self._read()
         for name in self.dtype.names:
             part[name] = ary[name]
-        self._own.copy_from(whole)
+        self._array.copy_from(whole)
 
     def __getitem__(self, name):
         kind = self.dtype[name]
         path = (*self._path, name)
         if _records.is_record(kind):
-            return DeviceRecord(kind, self.stream, self._own, self._whole, path)
+            return DeviceRecord(kind, self.stream, self._array, self._whole, path)
         if kind.shape:
-            return Field(self._own, self._whole, path, kind)
+            return Field(self._array, self._whole, path, kind)
         return self._read()[1][name]
 
     def __setitem__(self, name, value):
