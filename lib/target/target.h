@@ -9,9 +9,9 @@
 
 /* nvptx.c. Any number of threads at once may emit with one state. */
 typedef struct kg_nvptx kg_nvptx;
-/* libdevice_path may be KJ_OWN_LIBCLC, or NULL: libdevice of a CUDA toolkit is looked for when it is
- * first needed, and libclc of the compiler library is used where there is none. A given path must be
- * readable: reported through diagnostics otherwise. *nvptx is NULL on failure. */
+/* libdevice_path may be KJ_OWN_LIBCLC, or NULL: libdevice of a CUDA toolkit is looked for when it
+ * is first needed, and libclc of the compiler library is used where there is none. A given path
+ * must be readable: reported through diagnostics otherwise. *nvptx is NULL on failure. */
 kjit_status kg_create_nvptx(const char *libdevice_path, kj_diagnostics *diagnostics,
                             kg_nvptx **nvptx);
 void kg_destroy_nvptx(kg_nvptx *nvptx); /* NULL is fine */

@@ -9,9 +9,9 @@
 #include "every_allocation.h"
 #include "many_calls.h"
 
-/* A run tries a quarter of the allocations, another quarter each time. Builds with sanitizers, which
- * take twenty times as long, try fewer. So do calls on the CPU, whose allocations are nearly all
- * those of calls on a GPU. */
+/* A run tries a quarter of the allocations, another quarter each time. Builds with sanitizers,
+ * which take twenty times as long, try fewer. So do calls on the CPU, whose allocations are nearly
+ * all those of calls on a GPU. */
 #if HAS_OWN_MALLOC
 enum { STRIDE = 4, ON_CPU = 2, OF_READY = 4 };
 #else

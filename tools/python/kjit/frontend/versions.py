@@ -69,7 +69,7 @@ class _Versions:
     def __init__(self, parameters, body):
         self.body, self.nodes, self.copies, self.loops, self.all = body, [], [], [], []
         self.compound, self.parameters, self.dead = [], {}, []
-        stores: dict[str, int] = {}
+        stores = {}
         closed = set()
         for node in (n for s in body for n in ast.walk(s)):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -221,8 +221,8 @@ class _Versions:
     # ---- the result ----
 
     def rewrite(self, body):
-        numbers: dict[str, int] = {}
-        names: dict[int, str] = {}
+        numbers = {}
+        names = {}
         for version in self.all:
             root = version.root()
             if self.is_kept(version) and id(root) not in names:
