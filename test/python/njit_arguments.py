@@ -229,6 +229,100 @@ for value in (True, np.bool_(False), np.int8(-3), np.uint16(3), np.uint64(2**63)
     assert result == (value, True) and type(result[0]) is type(np.asarray(value).item()), (value, result)
 
 
+# ---- classes of results ----
+
+
+@njit
+def point_of(x):
+    return Point(x, 1.5)
+
+
+@njit
+def color_of(x):
+    return Color.RED if x > 1 else Color.BLUE
+
+
+@njit
+def same_value(x):
+    return x
+
+
+@njit
+def walked(n):
+    if n == 0:
+        return Color.BLUE
+    return walked(n - 1)
+
+
+def of_a_call(x):
+    p = point_of(x)
+    return p, p.x, point_of(2), same_value(Point(1, same_value(x)))
+
+
+def of_an_argument(p):
+    return Point(p.x + 1, p.y), p
+
+
+def of_branches(p, q):
+    if p.x > q.x:
+        best = p
+    else:
+        best = Point(q.x, q.y)
+    return best, p if p.y > 1 else q
+
+
+def there_or_none(x):
+    if x > 1:
+        return Point(x, 2)
+    return None
+
+
+def color_or_none(x):
+    if x > 1:
+        return Color.RED
+    return None
+
+
+def colors(x):
+    c = color_of(x)
+    is_same = (color_of(x) == Color.RED, color_of(x) is Color.BLUE, c == Color.RED, c.value, walked(x) == Color.BLUE)
+    return is_same, c, Point(Color.RED, color_of(x)), same_value(c), walked(x)
+
+
+def colors_of_tuples(t, i):
+    first, second = t
+    count = 0
+    for c in t:
+        if c == Color.RED:
+            count += 1
+    return first == Color.RED, second is Color.BLUE, count, t[i], t[i].value, t
+
+
+def changing(n):
+    state = Color.RED
+    for _ in range(n):
+        state = Color.BLUE if state == Color.RED else Color.RED
+    return state
+
+
+def with_arrays(a, c, p):
+    return a + c.value, c, p
+
+
+for value in (0, 3):
+    check(of_a_call, value)
+    check(there_or_none, value)
+    check(color_or_none, value)
+    check(colors, value)
+    check(changing, value)
+check(of_an_argument, Point(1, 2.5))
+check(of_branches, Point(1, 2), Point(3, 4))
+check(same_value.py_func, Color.RED)
+check(same_value.py_func, (1, Point(2, Color.BLUE)))
+check(colors_of_tuples, (Color.RED, Color.BLUE), 1)
+check(colors_of_tuples, (Color.RED, Color.RED), 0)
+check(with_arrays, x, Color.BLUE, Point(1, 2.5))
+
 def refused(text, function, *arguments):
     try:
         njit(function)(*arguments)
@@ -249,3 +343,4 @@ refused("datetime64", element, np.datetime64("2020-01-01"))
 refused("lists", lists, 3)
 refused("takes the items x, y", lambda a: Point(a), 1)
 refused("a function or a type among the items", lambda t: t[0](2), (square, 1))
+refused("is compared with a value that is no member", lambda x: x == Color.RED, 1)

@@ -84,6 +84,6 @@ class Composed:
 
 
 def result_shape(made):
-    """The Shape of the named tuples that a function returns, or None."""
+    """The Shape of the named tuples that a function returns, the Member of the enumeration whose members it returns, or None."""
     shapes = set(made.returned)
     return shapes.pop() if len(shapes) == 1 else None

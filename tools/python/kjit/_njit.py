@@ -208,7 +208,7 @@ class Njit(Composed, _functions.Function):
             return loaded
         inner = self._copy()  # the extension knows it as a function that gives a plain tuple
         inner.__dict__["_is_inner"] = True
-        return functools.partial(_finish, inner, shape, made.returns_optional)
+        return functools.partial(_finish, self, inner, shape, made.returns_optional)
 
     def _call_constants(self, error, *args, **keywords):
         """Calls a function that has a meaning for constants and functions as arguments only: for others it has failed."""
@@ -296,9 +296,15 @@ class Njit(Composed, _functions.Function):
         return f"<kjit.njit {self.py_func.__qualname__}>"
 
 
-def _finish(inner, shape, is_optional, *args, **keywords):
-    """The result of a function that gives (value, whether there is one), or named tuples, as Python has it."""
+def _finish(outer, inner, shape, is_optional, *args, **keywords):
+    """The result of a function that gives (value, whether there is one), named tuples or members of enumerations, as Python has it."""
+    if not outer._given and any(isinstance(value, (tuple, enum.Enum)) for value in (*args, *keywords.values())):
+        return outer._call_composed(outer._bind(args, keywords), None)  # the result may have the classes of the arguments
     result = inner(*args, **keywords)
+    if inner._wants_driver:  # since this call
+        outer.__dict__["_wants_driver"] = True
+        outer._forget()
+        return result
     if is_optional:
         result, is_there = result
         if not is_there:

@@ -77,6 +77,10 @@ class Member:
     def has_fields(self):
         return True
 
+    def give_names(self, value):
+        """The member that has a value which code has returned."""
+        return self.enumeration(value)
+
     def names(self, name):
         return (name,)
 

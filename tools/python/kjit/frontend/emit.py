@@ -5,7 +5,7 @@ import ast
 from .. import _records, dtypes
 from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
 from . import module as modules
-from . import array_expressions, closures, enums, folding, library, optional, ranges, static, temporaries, walrus, words
+from . import array_expressions, closures, enums, folding, library, named, optional, ranges, static, temporaries, walrus, words
 from .array_statements import ArrayStatements
 from .array_values import ArrayValues
 from .expression import Expressions
@@ -100,7 +100,7 @@ class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expression
         self.ranges, self.enums = set(), {}
         assigned = folding.values(self.body, self.parameters)
         ranges.names_of(self, assigned)
-        enums.names_of(self, assigned)
+        enums.names_of(self, named.values_with_parts(self.body, self.parameters))
         optional.find(self)
         self.static.own = (self.scope.names | set(self.stored) | set(self.parameters)) - set(self.static.around)
         for where, name in self.scope.unassigned:
@@ -273,6 +273,8 @@ class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expression
         place = [self.source.place(statement)]
         is_none = statement.value is None or self.static_value(statement.value) is None
         if self.returns_optional:
+            if not is_none:
+                self.returned.append(self.shape_of_result(statement.value))
             optional.give_back(self, None if is_none else statement.value, depth)
         elif is_none:
             self.put(depth, place, "return")

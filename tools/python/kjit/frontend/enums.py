@@ -3,6 +3,7 @@
 import ast
 import enum
 
+from . import static
 
 
 def names_of(emitter, assigned):
@@ -11,7 +12,7 @@ def names_of(emitter, assigned):
     emitter.enums = {n: s.enumeration for n, s in emitter.shapes.items() if hasattr(s, "enumeration") and n not in assigned}
     is_new = True
     while is_new:
-        is_new = False
+        is_new = emitter.find_shapes(assigned)
         for name, values in assigned.items():
             kinds = {None if value is None else class_of(emitter, value) for value in values}
             known = kinds - {None} if any(isinstance(v, ast.IfExp) for v in values) else kinds
@@ -32,6 +33,8 @@ def class_of(emitter, node):
     if isinstance(node, ast.IfExp):
         kinds = {class_of(emitter, node.body), class_of(emitter, node.orelse)}
         return kinds.pop() if len(kinds) == 1 else None
+    if isinstance(node, (ast.Call, ast.Subscript, ast.Attribute)):
+        return getattr(emitter.shape_of(node), "enumeration", None)
     return None
 
 
@@ -42,6 +45,11 @@ def compare(emitter, is_equal, left, right):
         return None
     if all(kind is None or issubclass(kind, int) for kind in kinds):
         return None  # they are integers
+    for kind, node in zip(kinds, (left, right)):
+        is_open = kind is None and emitter.is_typed and emitter.static_value(node) is static.UNKNOWN
+        if is_open and isinstance(node, (ast.Name, ast.Call, ast.Subscript, ast.Attribute)):
+            member = next(other for other in kinds if other is not None)
+            raise emitter.error(node, f"a member of {member.__name__} is compared with a value that is no member of an enumeration here")
     return not is_equal
 
 

@@ -6,7 +6,6 @@ import enum
 import types
 
 from .. import _records, dtypes
-from .._shapes import Member
 from . import module as modules
 from . import closures, dates, enums, library, mathematics, optional, pyvalues, ranges, static, ufuncs, words
 from .array_values import PARTS, is_array_of_numpy
@@ -198,26 +197,6 @@ class Expressions(Forms):
             node = self.values.get(node.id)
         called = self.static_value(node.func) if isinstance(node, ast.Call) else None
         return getattr(called, "num_elements", None) == 1
-
-    def shape_of(self, node):
-        """What is known of the tuple that an expression is, or None."""
-        if isinstance(node, ast.Name):
-            kind = self.enums.get(node.id)
-            return Member(kind) if kind is not None else self.shapes.get(node.id)
-        if isinstance(node, ast.Call):
-            return self.shape_of_call(node)
-        if not isinstance(node, (ast.Attribute, ast.Subscript)):
-            return None
-        shape = self.shape_of(node.value)
-        if shape is None:
-            return None
-        if isinstance(node, ast.Attribute):
-            return shape[shape.fields.index(node.attr)] if node.attr in (shape.fields or ()) else None
-        index = self.static_value(node.slice)
-        if isinstance(node.slice, ast.UnaryOp) and isinstance(node.slice.op, ast.USub):
-            index = self.static_value(node.slice.operand)
-            index = -index if type(index) is int else index
-        return shape[index] if type(index) is int and -len(shape) <= index < len(shape) else None
 
     def of_Subscript(self, node):
         return self.narrowly(self.subscript, node)
@@ -512,7 +491,7 @@ class Expressions(Forms):
             if not isinstance(value, ast.AST):
                 continue
             shape = self.shape_of(value)
-            if shape is not None and shape.has_fields():
+            if shape is not None and shape.has_fields() and values[name] is static.UNKNOWN:
                 shapes[name] = shape
             if closures.bound_of(value) or isinstance(value, ast.Name) and value.id in self.functions:
                 functions.append(name)

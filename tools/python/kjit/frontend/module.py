@@ -48,6 +48,7 @@ class Builder:
         self.names, self.symbols, self.pending, self.kept = set(words.RESERVED), {}, [], []
         self.lines, self.constants, self.arrays, self.sources, self.specialized = [], [], {}, {}, {}
         self.records, self.optional, self.nodes, self.results = set(), {}, {}, {}
+        self.result_shapes = {}  # id of a function -> the shape of what it returns
         self.returned = {}  # name of a function -> the shapes of tuples that it returns, None of other values
         self.generated_lines, self.made = [], {}  # made: the lines of funcs that emitters have made -> their names
         self.has_grid_group = False  # whether threads of the whole grid wait for each other
@@ -151,15 +152,21 @@ class Builder:
             return False
         key = id(thing)
         if key not in self.optional:
-            self.optional[key] = False  # of one that calls itself
+            self.optional[key], self.result_shapes[key] = False, None  # of one that calls itself
             self.kept.append(thing)
             try:
                 source, node = self.found(thing, python)
             except SourceError:  # where it is called says so
                 return False
             if any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node)):
-                self.optional[key] = self._looked_at(thing, python, source, node).returns_optional
+                emitter = self._looked_at(thing, python, source, node)
+                self.optional[key], self.result_shapes[key] = emitter.returns_optional, emitter.shape_of_results()
         return self.optional[key]
+
+    def result_shape(self, thing):
+        """The shape that all values have which a function returns, or None."""
+        self.returns_optional(thing)
+        return self.result_shapes.get(id(thing))
 
     def _looked_at(self, thing, python, source, node):
         """The emitter of a function that the one that is being written calls."""

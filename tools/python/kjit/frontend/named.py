@@ -1,13 +1,87 @@
-"""Named tuples that a function makes and returns, where numbers of Python have types: tuples of the kernel IR, of whose class the front
-end keeps track."""
+"""Named tuples and members of enumerations that a function makes, keeps and returns. In the kernel IR they are tuples and numbers; the
+front end keeps track of their classes."""
 
 import ast
+import enum
+import types
 
-from .._shapes import Shape, named
+from .. import _shapes
+from .._shapes import Member, Shape, named
+from . import folding, library, static
+
+
+def values_with_parts(body, parameters):
+    """As folding.values; items of tuples that several names or the name of a loop take are expressions, too."""
+    found = folding.values(body, parameters)
+    parts = {}
+    for node in (n for statement in body for n in ast.walk(statement)):
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+            parts.setdefault(node.target.id, []).append(_item(node.iter, ast.Name("an index", ast.Load()), node))
+        elif isinstance(node, ast.Assign) and not isinstance(node.value, ast.Tuple):
+            for target in (t for t in node.targets if isinstance(t, (ast.Tuple, ast.List))):
+                for i, name in enumerate(target.elts):
+                    if isinstance(name, ast.Name):
+                        parts.setdefault(name.id, []).append(_item(node.value, ast.Constant(i), node))
+    for name, items in parts.items():
+        if found.get(name, []).count(None) == len(items):
+            found[name] = [value for value in found[name] if value is not None] + items
+    return found
+
+
+def _item(value, index, place):
+    return ast.fix_missing_locations(ast.copy_location(ast.Subscript(value, index, ast.Load()), place))
 
 
 class NamedTuples:
-    """What Emitter, which has the function's names, knows of classes of named tuples."""
+    """What Emitter, which has the function's names, knows of classes of named tuples and of enumerations."""
+
+    def find_shapes(self, assigned):
+        """Finds the shapes of names that are not parameters; whether there are new ones."""
+        is_new = False
+        for name, values in assigned.items():
+            shape = None if name in self.shapes or None in values else self.joined(values)
+            if isinstance(shape, Shape) and shape.has_fields():
+                self.shapes[name], is_new = shape, True
+        return is_new
+
+    def joined(self, nodes):
+        """The shape that all of several expressions have which are not None, or None."""
+        shapes = {self.shape_of(node) for node in nodes if self.static_value(node) is not None}
+        return shapes.pop() if len(shapes) == 1 else None
+
+    def shape_of(self, node):
+        """What is known of the tuple or the member of an enumeration that an expression is, or None."""
+        value = self.static_value(node)
+        if value is not static.UNKNOWN:
+            shape = _shapes.shape_of(value) if isinstance(value, (enum.Enum, tuple)) else None
+            return shape if isinstance(shape, (Shape, Member)) and shape.has_fields() else None
+        if isinstance(node, ast.Name):
+            kind = self.enums.get(node.id)
+            return Member(kind) if kind is not None else self.shapes.get(node.id)
+        if isinstance(node, ast.Call):
+            return self.shape_of_call(node)
+        if isinstance(node, ast.IfExp):
+            return self.joined((node.body, node.orelse))
+        if isinstance(node, ast.Tuple):
+            items = [self.shape_of(item) for item in node.elts]
+            return Shape(items) if any(item is not None for item in items) else None
+        if not isinstance(node, (ast.Attribute, ast.Subscript)):
+            return None
+        shape = self.shape_of(node.value)
+        if not isinstance(shape, Shape):
+            return None
+        if isinstance(node, ast.Attribute):
+            return shape[shape.fields.index(node.attr)] if node.attr in (shape.fields or ()) else None
+        return self._shape_of_item(shape, node.slice)
+
+    def _shape_of_item(self, shape, place):
+        index = self.static_value(place)
+        if isinstance(place, ast.UnaryOp) and isinstance(place.op, ast.USub):
+            index = self.static_value(place.operand)
+            index = -index if type(index) is int else index
+        if type(index) is int:
+            return shape[index] if -len(shape) <= index < len(shape) else None
+        return shape[0] if not isinstance(place, ast.Slice) and len(set(shape)) == 1 else None
 
     def named_class(self, node):
         """The class of named tuples that a call makes one of, or None."""
@@ -15,11 +89,14 @@ class NamedTuples:
         return kind if isinstance(kind, type) and named(kind)[1] else None
 
     def shape_of_call(self, node):
-        """The shape of the named tuple that a call makes, or None."""
+        """The shape of what a call makes or returns, or None."""
         kind = self.named_class(node)
-        if kind is None:
+        if kind is not None:
+            return Shape((self.shape_of(item) for item in self.named_items(node, kind)), *named(kind))
+        thing = self.static_value(node.func)
+        if not is_called(thing, node):
             return None
-        return Shape((self.shape_of(item) for item in self.named_items(node, kind)), *named(kind))
+        return self.builder.result_shape(self.resolve(node, thing).thing)
 
     def named_items(self, node, kind):
         """The expressions of a named tuple's items, in their order."""
@@ -41,9 +118,25 @@ class NamedTuples:
         return self.of_Tuple(ast.copy_location(ast.Tuple(items, ast.Load()), node))
 
     def shape_of_result(self, node):
-        """The shape of a tuple that is returned, if there are named tuples in it; else None."""
-        if not isinstance(node, ast.Tuple):
-            shape = self.shape_of(node)
-            return shape if shape is not None and shape.has_fields() else None
-        items = [self.shape_of_result(item) for item in node.elts]
-        return Shape(items) if any(item is not None for item in items) else None
+        """The shape of a value that is returned, if there are named tuples or members of enumerations in it; else None."""
+        shape = self.shape_of(node)
+        return shape if shape is not None and shape.has_fields() else None
+
+    def shape_of_results(self):
+        """The shape that all values have which the function returns, or None."""
+        returned = [n.value for s in self.body for n in folding.own_nodes(s) if isinstance(n, ast.Return) and n.value is not None]
+        shape = self.joined([node for node in returned if not self._is_own_call(node)])
+        return shape if shape is not None and shape.has_fields() else None
+
+    def _is_own_call(self, node):
+        """Whether an expression is a call of the function itself."""
+        thing = self.static_value(node.func) if isinstance(node, ast.Call) else None
+        return getattr(thing, "py_func", thing) is self.python
+
+
+def is_called(thing, node):
+    """Whether a call of a thing is one of a function of Python that is compiled."""
+    python = getattr(thing, "py_func", thing)
+    if not isinstance(python, types.FunctionType) or getattr(thing, "is_kjit_kernel", False):
+        return False
+    return library.instead(thing, len(node.args) + len(node.keywords)) is thing  # no func of the kernel IR

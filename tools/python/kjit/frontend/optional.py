@@ -3,10 +3,9 @@ some paths. Each such value has a second variable, a bool that says whether the 
 thread."""
 
 import ast
-import types
 
 from .._errors import remember_raise
-from . import folding, library
+from . import folding, named
 
 _MISSING = "expected a number, got None"
 
@@ -61,12 +60,7 @@ def _known_by(test):
 def _is_call(emitter, node):
     """Whether a call is of a function that returns None on some ways only."""
     thing = emitter.static_value(node.func)
-    python = getattr(thing, "py_func", thing)
-    if not isinstance(python, types.FunctionType) or getattr(thing, "is_kjit_kernel", False):
-        return False
-    if library.instead(thing, len(node.args) + len(node.keywords)) is not thing:  # a func of the kernel IR
-        return False
-    return emitter.builder.returns_optional(emitter.resolve(node, thing).thing)
+    return named.is_called(thing, node) and emitter.builder.returns_optional(emitter.resolve(node, thing).thing)
 
 
 def flag(emitter, node):
