@@ -245,7 +245,7 @@ static const row failing_rows[] = {
   { "recursion through a parameter",
     "func f(op: func, a) { return op(op, a) }\nkernel k(x) { x[0] = f(f, x[0]) }",
     "f32[:]",
-    { "`f` calls itself: the type of its result must be given" } },
+    { "no other way through it tells what it returns" } },
   { "calls without end",
     "func f(op: func, n, a) { return op(op, n + 1, a) }\nkernel k(x) { x[0] = f(f, 0, x[0]) }",
     "f32[:]",
