@@ -112,3 +112,98 @@ for made in (
     same(sums(np.arange(6.0).reshape(2, 3) / 4), np.array([0.75, 3.0]))
     refused(lambda: sums(np.arange(6) * 1j), "no matching signature")
     refused(lambda: sums(np.arange(6.0), out=np.zeros((), "i4")), "not converted")
+
+
+random = np.random.default_rng()
+
+
+# Without signatures the types are those of each call.
+def weighted(a, b, s, out):
+    t = 0
+    for v in a:
+        t += v
+    for i in range(b.size):
+        out[i] = b[i] * t * s
+
+
+for made in (kjit.guvectorize("(n),(m),()->(m)", nopython=True), kjit.guvectorize([], "(n),(m),()->(m)", cache=True)):
+    weigh = made(weighted)
+    for kind, other in (("f8", "f8"), ("f4", "f8"), ("i4", "f4"), ("i8", "i8")):
+        a, b, r = random.integers(0, 9, (4, 5)).astype(kind), random.integers(0, 9, 3).astype(other), np.zeros((4, 3), other)
+        assert weigh(a, b, 2, r) is r
+        same(r, (a.sum(axis=1)[:, None] * b * 2).astype(other))
+    one = np.zeros(3)
+    weigh(np.arange(4.0), np.arange(3.0), 0.5, out=one)
+    same(one, np.arange(3) * 3.0)
+    try:
+        weigh(np.arange(4.0), np.arange(3.0), 0.5)
+    except TypeError as error:
+        assert "Too few arguments for function 'weighted'" in str(error)
+    else:
+        raise AssertionError("a call without an array for the result")
+
+# axis, axes and keepdims are NumPy's.
+def pairwise(a, b, out):
+    for i in range(a.size):
+        out[i] = a[i] - b[i]
+
+
+sums = kjit.guvectorize(["void(float64[:], float64[:])"], "(n)->()")(total)
+less = kjit.guvectorize(["void(float64[:], float64[:], float64[:])"], "(n),(n)->(n)")(pairwise)
+x = random.random((2, 3, 4))
+for axis in (0, 1, -1, -3):
+    np.testing.assert_allclose(sums(x, axis=axis), x.sum(axis=axis), rtol=1e-14)
+    np.testing.assert_allclose(sums(x, axes=[axis, ()]), x.sum(axis=axis), rtol=1e-14)
+    np.testing.assert_allclose(sums(x, axes=[axis]), x.sum(axis=axis), rtol=1e-14)
+    np.testing.assert_allclose(sums(x, axis=axis, keepdims=True), x.sum(axis=axis, keepdims=True), rtol=1e-14)
+    out = np.zeros(x.sum(axis=axis, keepdims=True).shape)
+    assert sums(x, axis=axis, keepdims=True, out=out) is out
+    np.testing.assert_allclose(out, x.sum(axis=axis, keepdims=True), rtol=1e-14)
+    same(less(x, x[::-1], axis=axis), x - x[::-1])
+    out = np.zeros(x.shape)
+    less(x, x[::-1], out, axis=axis)
+    same(out, x - x[::-1])
+y = random.random(3)
+same(less(x, y, axes=[1, 0, -1]), np.moveaxis(x, 1, -1) - y)
+same(less(x, y, axes=[(1,), (0,), (0,)]), np.moveaxis(np.moveaxis(x, 1, -1) - y, -1, 0))
+for call, kind, text in (
+    (lambda: sums(x, axis=5), ValueError, "out of bounds"),
+    (lambda: sums(x, axis=1, axes=[0, ()]), TypeError, "both 'axis' and 'axes'"),
+    (lambda: sums(x, axes=[(0, 1), ()]), ValueError, "item 0 of axes"),
+    (lambda: less(x, y, axes=[1, 0]), ValueError, "all 3 inputs and outputs"),
+    (lambda: less(x, x, keepdims=True), TypeError, "keepdims"),
+    (lambda: weigh(x, y, 1.0, y, axis=0), TypeError, "2 distinct ones"),
+):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(text)
+
+
+# A function without results writes to its arguments.
+def grouped(values, labels, out):
+    out[:] = 0
+    for i in range(values.size):
+        out[labels[i]] += values[i]
+
+
+listed = ["void(float64[:], int64[:], float64[:])"]
+for layout, options in (("(a),(a),(z)", {}), ("(a),(a),(z)->", {}), ("(a),(a),(z)", {"writable_args": (2,)}), ("(a),(a),(z)", {"writable_args": ("out",)})):
+    groups = kjit.guvectorize(listed, layout, nopython=True, **options)(grouped)
+    values, labels, out = random.random((2, 6)), np.array([0, 1, 2, 1, 0, 0]), np.ones((2, 3))
+    expected = np.stack([np.bincount(labels, row) for row in values])
+    assert groups(values, labels, out) == ()
+    np.testing.assert_allclose(out, expected, rtol=1e-14)
+    groups(values.T, labels, out.T, axes=[0, 0, 0])
+    np.testing.assert_allclose(out, expected, rtol=1e-14)
+    narrow = np.ones((2, 3), "f4")  # converted before the call: NumPy writes the values back only if writable_args says so
+    groups(values, labels, narrow)
+    np.testing.assert_allclose(narrow, expected if options else np.ones((2, 3)), rtol=1e-6)
+    try:
+        groups(values, labels, np.ones(3))
+    except ValueError as error:
+        assert "which the call broadcasts" in str(error)
+    else:
+        raise AssertionError("a broadcast argument that is written")

@@ -530,11 +530,18 @@ def guvectorize(signature, layout=None, **options):
     `kjit.map` for shapes, options and errors.
 
     As users of Numba write it, with signatures first, `@guvectorize(["void(float64[:], float64[:])"], "(n)->()")`: arguments and
-    results have the types of the first signature to which all arguments are converted safely. options: see `kjit.vectorize`."""
+    results have the types of the first signature to which all arguments are converted safely. With options and without signatures,
+    `@guvectorize("(n),(m)->(m)", nopython=True)`, the types are those of each call, which gives the arrays for results, too.
+    A call takes `axis`, `axes` and `keepdims`, as NumPy's ufuncs do. writable_args: places or names of inputs that the function
+    writes. options: see `kjit.vectorize`."""
     if layout is not None:
-        from .cuda import reduction
+        from .cuda import gufuncs
 
-        return reduction.guvectorize_for(signature, layout, **options)
-    if not isinstance(signature, str) or options:
+        return gufuncs.guvectorize_for(signature, layout, **options)
+    if isinstance(signature, str) and options:
+        from .cuda import gufuncs
+
+        return gufuncs.guvectorize_for([], signature, **options)
+    if not isinstance(signature, str):
         raise TypeError('guvectorize takes core dimensions, "(m,n),(n)->(m)", or signatures of types and core dimensions')
     return lambda function: Ufunc(function, signature)

@@ -75,7 +75,11 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module("." + name, __name__)
-    if name in ("reduce", "Reduce", "vectorize", "guvectorize"):
+    if name == "guvectorize":
+        from . import gufuncs
+
+        return gufuncs.guvectorize
+    if name in ("reduce", "Reduce", "vectorize"):
         from . import reduction
 
         return getattr(reduction, name)

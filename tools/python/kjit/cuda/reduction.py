@@ -1,15 +1,13 @@
-"""reduce, vectorize and guvectorize: functions of elements as functions of arrays."""
+"""reduce and vectorize: functions of elements as functions of arrays."""
 
 import functools
-import linecache
-import math
 import types as python_types
 import warnings
 
 import numpy
 
 from .. import _algorithms, _folds, _functions, dtypes
-from .._errors import KernelError, name_element
+from .._errors import KernelError
 from ..frontend import words as frontend_words
 from . import arrays, dispatcher, types
 
@@ -24,21 +22,11 @@ def _func(thing, is_strict=False):
     return _Func(getattr(thing, "py_func", thing), numba=True, strict=is_strict)
 
 
-def _is_device(value):
+def is_device(value):
     return isinstance(value, arrays.DeviceNDArray) or hasattr(value, "__cuda_array_interface__")
 
 
-def _known_size(array):
-    return math.prod(array.shape)
-
-
-def _ends_with(found, wanted, core):
-    """Whether the dimensions of the small arrays are the same; those of the loop may be joined or have extents of 1."""
-    count = len(core)
-    return len(found) >= count and tuple(found[len(found) - count :]) == tuple(wanted[len(wanted) - count :])
-
-
-def _as_device(value):
+def as_device(value):
     return arrays.as_cuda_array(value) if arrays._has_interface(value) else value
 
 
@@ -60,7 +48,7 @@ class Reduce:
         if count <= 0:
             result = first
         else:
-            own = (arrays.as_cuda_array(arr) if _is_device(arr) else arr)[:count]
+            own = (arrays.as_cuda_array(arr) if is_device(arr) else arr)[:count]
             own = own._own if isinstance(own, arrays.DeviceNDArray) else numpy.ascontiguousarray(own)
             found = _folds.reduce(own, self._func, initial=first)
             result = found.to_host()[()] if hasattr(found, "to_host") else found
@@ -78,7 +66,7 @@ reduce = Reduce
 _OPTIONS = {"target", "nopython", "cache", "identity", "fastmath", "inline"}
 
 
-def _check_options(options, what="vectorize"):
+def check_options(options, what="vectorize"):
     unknown = sorted(set(options) - _OPTIONS)
     if unknown and what == "guvectorize":
         raise TypeError(f"The following target options are not supported: {', '.join(map(repr, unknown))}")
@@ -88,9 +76,9 @@ def _check_options(options, what="vectorize"):
         raise TypeError("nopython flag must be True")
 
 
-def _check_target(options, what="vectorize"):
+def check_target(options, what="vectorize"):
     """Options of kjit.cuda's functions, which are for one target."""
-    _check_options(options, what)
+    check_options(options, what)
     if "nopython" in options and what == "vectorize":
         warnings.warn("nopython kwarg for cuda target is redundant", RuntimeWarning, stacklevel=3)
     if options.get("target") not in (None, "cuda"):
@@ -141,7 +129,7 @@ def _fits_safely(value, found, wanted):
 # What has to hold for all arguments and the types of a signature, from the first rule to the last: for signatures on the CPU
 # NumPy's own rule, for those of kjit.cuda also what numba.cuda takes.
 _OF_NUMPY = (_is_safe,)
-_OF_CUDA = (_is_equal, _fits_array, _is_safe, _fits_safely)
+OF_CUDA = (_is_equal, _fits_array, _is_safe, _fits_safely)
 
 
 def choose_row(rows, name, args, found, rules):
@@ -170,7 +158,7 @@ def _takes(name, wanted):
 class DeviceUfunc:
     """A function of elements over arrays, which broadcast. `ufunc(x, y, out=r)`; `ufunc.reduce(x)`."""
 
-    def __init__(self, function, signatures, device=None, rules=_OF_CUDA, identity=None):
+    def __init__(self, function, signatures, device=None, rules=OF_CUDA, identity=None):
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._device, self._rules, self.identity = device, rules, identity
         self.py_func = function
@@ -217,11 +205,11 @@ class DeviceUfunc:
             args, out = args[:-1], args[-1]
         if isinstance(out, tuple) and len(out) == 1:
             out = out[0]
-        out = arrays.as_cuda_array(out) if out is not None and _is_device(out) else out
+        out = arrays.as_cuda_array(out) if out is not None and is_device(out) else out
         if len(args) != self.nin:
             raise _algorithms.wrong_count(self.__name__, self.nin, len(args))
-        is_device = any(_is_device(a) for a in args) or _is_device(out)
-        given = [arrays.as_cuda_array(a) if _is_device(a) else numpy.asarray(a) for a in args]
+        is_on_device = any(is_device(a) for a in args) or is_device(out)
+        given = [arrays.as_cuda_array(a) if is_device(a) else numpy.asarray(a) for a in args]
         inputs, result, func = self._choose(args, [g.dtype for g in given])
         operands = []
         for g, dtype in zip(given, inputs):
@@ -229,20 +217,20 @@ class DeviceUfunc:
                 operands.append(g._own if g.dtype == dtype else arrays.to_device(g.copy_to_host().astype(dtype))._own)
             else:
                 g = numpy.ascontiguousarray(g, dtype).reshape(g.shape)
-                operands.append(arrays.to_device(g)._own if is_device else g)
+                operands.append(arrays.to_device(g)._own if is_on_device else g)
         shape = numpy.broadcast_shapes(*(g.shape for g in given))
         if out is None:
-            made = arrays.device_array(shape, result) if is_device else numpy.empty(shape, result)
+            made = arrays.device_array(shape, result) if is_on_device else numpy.empty(shape, result)
         else:
             check_out(self.__name__, result, out)
             made = out
-        target = arrays.as_cuda_array(made)._own if _is_device(made) else made
+        target = arrays.as_cuda_array(made)._own if is_device(made) else made
         if made.size:
             try:
                 _algorithms.map(func, *operands, out=target, device=self._device)
             except KernelError as error:
                 raise _algorithms.of_element(error, self.__name__, func, operands, device=self._device) from None
-        return made if out is not None or is_device or shape else made[()]
+        return made if out is not None or is_on_device or shape else made[()]
 
     def _operator(self, dtype):
         """(the func, the type) for a reduction of elements of a type."""
@@ -255,7 +243,7 @@ class DeviceUfunc:
 
     def reduce(self, arg, axis=0, dtype=None, out=None, initial=None, stream=0):
         """The function over the elements along an axis, as NumPy's `ufunc.reduce`."""
-        host = arrays.as_cuda_array(arg).copy_to_host() if _is_device(arg) else numpy.asarray(arg)
+        host = arrays.as_cuda_array(arg).copy_to_host() if is_device(arg) else numpy.asarray(arg)
         func, result = self._operator(numpy.dtype(dtype or host.dtype))
         if initial is None and isinstance(self.identity, int):
             initial = self.identity
@@ -284,26 +272,26 @@ class DeviceUfunc:
 def vectorize(ftylist_or_function=(), **options):
     """Makes a function of elements one of arrays. The first argument: signatures, "float32(float32, float32)", for which it is
     compiled."""
-    _check_target(options)
+    check_target(options)
     return _vectorize(ftylist_or_function, None, identity=options.get("identity"))
 
 
 # ---- numba.vectorize, for all targets ----
 
-_TARGETS = {"cpu": "cpu", "parallel": "cpu", "cuda": None}  # None: where KJIT_DEVICE says, else the first GPU
+TARGETS = {"cpu": "cpu", "parallel": "cpu", "cuda": None}  # None: where KJIT_DEVICE says, else the first GPU
 
 
 def vectorize_for(signatures, *, target="cpu", **options):
     """kjit.vectorize with signatures, as numba.vectorize has them."""
-    if target not in _TARGETS:
-        raise ValueError(f"vectorize(target={target!r}): known are {', '.join(_TARGETS)}")
-    _check_options(options)
+    if target not in TARGETS:
+        raise ValueError(f"vectorize(target={target!r}): known are {', '.join(TARGETS)}")
+    check_options(options)
     if options.get("identity") not in (None, 0, 1, "reorderable"):
         raise ValueError(f'identity is 0, 1, None or "reorderable", not {options["identity"]!r}')
-    given = {"rules": _OF_CUDA if target == "cuda" else _OF_NUMPY, "identity": options.get("identity")}
+    given = {"rules": OF_CUDA if target == "cuda" else _OF_NUMPY, "identity": options.get("identity")}
     if signatures is None or isinstance(signatures, (list, tuple)) and not signatures:  # the types are those of each call
-        return lambda function: DeviceUfunc(function, [], _TARGETS[target], **given)
-    return _vectorize(signatures, _TARGETS[target], **given)
+        return lambda function: DeviceUfunc(function, [], TARGETS[target], **given)
+    return _vectorize(signatures, TARGETS[target], **given)
 
 
 def _vectorize(ftylist_or_function, device, **given):
@@ -316,174 +304,3 @@ def _vectorize(ftylist_or_function, device, **given):
     )
     signatures = [types.parse(s) for s in listed]
     return lambda function: DeviceUfunc(getattr(function, "py_func", function), signatures, device, **given)
-
-
-# ---- guvectorize ----
-
-
-def _parse_layout(text):
-    sides = text.replace(" ", "").split("->")
-    if len(sides) != 2:
-        raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
-    found = []
-    for side in sides:
-        if side[:1] != "(" or side[-1:] != ")":
-            raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
-        found.append([tuple(d for d in part.split(",") if d) for part in side[1:-1].split("),(")])
-    return found
-
-
-class GUFunc:
-    """A function of small arrays over larger ones, whose first dimensions broadcast."""
-
-    def __init__(self, function, signatures, layout, device=None):
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self.signature = layout
-        self._inputs, self._outputs = _parse_layout(layout)
-        self._signatures = signatures
-        count = len(self._inputs) + len(self._outputs)
-        for signature in signatures:
-            if len(signature.args) != count:
-                raise TypeError(
-                    f"the signature {signature} has {len(signature.args)} types, the layout {layout} {count}"
-                )
-            if signature.return_type not in (None, types.void):
-                raise TypeError(
-                    "guvectorized functions cannot return values: "
-                    f"signature {signature} specifies {signature.return_type} return type"
-                )
-        self._is_on_cpu = device == "cpu"
-        self._kernel = _make_kernel(function, count, self._is_on_cpu)
-        self._kernel._kernel._device = device
-        self.nin, self.nout = len(self._inputs), len(self._outputs)
-
-    def _choose(self, args, given):
-        rows = [
-            ([types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args], s)
-            for s in self._signatures
-        ]
-        row, signature = choose_row(rows, self.__name__, args, [numpy.dtype(g.dtype) for g in given], _OF_CUDA)
-        return signature, row
-
-    def __call__(self, *args, out=None, stream=0):
-        if len(args) not in (self.nin, self.nin + self.nout):
-            raise TypeError(
-                f"gufunc accepts {self.nin} positional arguments (when inputs only) or {self.nin + self.nout} positional "
-                f"arguments (when inputs and outputs). Got {len(args)} positional argument{'s' * (len(args) != 1)}."
-            )
-        if len(args) > self.nin and out is not None:
-            raise ValueError("cannot specify argument 'out' as both positional and keyword")
-        args = [_as_device(a) for a in args]
-        given_outs = () if out is None else out if isinstance(out, (tuple, list)) else (out,)
-        outs = list(args[self.nin :]) or [_as_device(o) for o in given_outs]
-        is_device = any(_is_device(a) for a in [*args, *outs])
-        given = [
-            arrays.as_cuda_array(a).copy_to_host() if _is_device(a) else numpy.asarray(a) for a in args[: self.nin]
-        ]
-        signature, row = self._choose(args[: self.nin], given)
-        sizes, loops = {}, []
-        for g, core in zip(given, self._inputs):
-            if g.ndim < len(core):
-                raise ValueError(f"{self.__name__}: an array of {g.ndim} dimensions for ({','.join(core)})")
-            for name, extent in zip(core, g.shape[g.ndim - len(core) :]):
-                if sizes.setdefault(name, extent) != extent:
-                    raise ValueError(f"{self.__name__}: the dimension {name} is {sizes[name]} and {extent}")
-            loops.append(g.shape[: g.ndim - len(core)])
-        loop = numpy.broadcast_shapes(*loops)
-        count = int(numpy.prod(loop, dtype=numpy.int64))
-        flat = []
-        for g, core, own, dtype, kind in zip(given, self._inputs, loops, row, signature.args):
-            inner = g.shape[g.ndim - len(core) :]
-            whole = numpy.broadcast_to(g, loop + inner).astype(dtype).reshape((count,) + inner)
-            whole = numpy.ascontiguousarray(whole)
-            flat.append(whole[:, None] if not core and isinstance(kind, types.Array) else whole)
-        results = []
-        for i, core in enumerate(self._outputs):
-            missing = [d for d in core if d not in sizes]
-            if missing and not outs:
-                raise ValueError(f"{self.__name__}: the extent of {missing[0]} is known from no array: give out=")
-            shape = loop + tuple(sizes[d] for d in core) if not missing else tuple(outs[i].shape)
-            start = outs[i] if outs else None
-            if start is not None:
-                check_out(self.__name__, row[self.nin + i], start)
-            if start is not None and (_known_size(start) != math.prod(shape) or not _ends_with(start.shape, shape, core)):
-                raise ValueError(f"{self.__name__}: out has the shape {tuple(start.shape)}, not {shape}")
-            host = (
-                numpy.zeros(shape, row[self.nin + i])
-                if start is None
-                else (arrays.as_cuda_array(start).copy_to_host() if _is_device(start) else numpy.array(start)).astype(
-                    row[self.nin + i]
-                )
-            )
-            whole = host.reshape((count,) + (shape[len(loop) :] or (1,)))
-            results.append((host, whole))
-            flat.append(whole)
-        if count:
-            inputs = [arrays.to_device(f) if f.size and not self._is_on_cpu else f for f in flat[: self.nin]]
-            self._launch(count, loop, inputs, [w for _, w in results])
-        finished = []
-        for i, (host, whole) in enumerate(results):
-            host = whole.reshape(host.shape)
-            if not outs:
-                finished.append(arrays.to_device(host) if is_device else host if host.shape else host[()])
-            else:
-                outs[i].copy_to_device(host.astype(outs[i].dtype)) if isinstance(
-                    outs[i], arrays.DeviceNDArray
-                ) else outs[i].__setitem__(..., host)
-                finished.append(outs[i])
-        return finished[0] if self.nout == 1 else tuple(finished)
-
-    def _launch(self, count, loop, inputs, outputs):
-        """The kernel, one thread for each element of the loop."""
-        try:
-            self._kernel[(count + _BLOCK - 1) // _BLOCK, _BLOCK](count, *inputs, *outputs)
-        except KernelError as error:
-            place = error.block[0] * _BLOCK + error.thread[0] if error.block and error.thread else None
-            element = None if place is None or not loop else tuple(int(i) for i in numpy.unravel_index(place, loop))
-            raise name_element(error, self.__name__, element) from None
-
-
-_BLOCK = 64  # threads
-
-
-def _make_kernel(function, count, is_strict):
-    """A kernel, each thread of which calls the function with one row of each array."""
-    names = [f"a{i}" for i in range(count)]
-    file = f"<kjit.cuda.guvectorize of {count}>"
-    text = (
-        f"def rows({', '.join(['count', *names])}):\n    i = grid(1)\n    if i < count:\n"
-        f"        core({', '.join(f'{n}[i]' for n in names)})\n"
-    )
-    linecache.cache[file] = len(text), None, text.splitlines(True), file
-    from . import words
-
-    core = dispatcher.Dispatcher(function, [], {"device": True})
-    if is_strict:
-        core.attributes += " @strict"
-    space = {"core": core, "grid": words.FORMS["grid"]}
-    exec(compile(text, file, "exec"), space)
-    return dispatcher.Dispatcher(space["rows"], [], {"boundscheck": False})
-
-
-def guvectorize(ftylist, signature, **options):
-    """Makes a function of small arrays one of larger ones. signature: the layout, "(m,n),(n)->(m)"."""
-    _check_target({k: v for k, v in options.items() if k != "writable_args"}, "guvectorize")
-    return _guvectorize(ftylist, signature, None, options)
-
-
-def guvectorize_for(ftylist, signature, *, target="cpu", **options):
-    """kjit.guvectorize with signatures, as numba.guvectorize has them."""
-    if target not in _TARGETS:
-        raise ValueError(f"guvectorize(target={target!r}): known are {', '.join(_TARGETS)}")
-    _check_options({k: v for k, v in options.items() if k != "writable_args"}, "guvectorize")
-    return _guvectorize(ftylist, signature, _TARGETS[target], options)
-
-
-def _guvectorize(ftylist, signature, device, options):
-    if options.get("writable_args"):
-        raise TypeError("writable_args are not supported")
-    is_one = isinstance(ftylist, (str, types.Signature)) or isinstance(ftylist, tuple) and all(
-        isinstance(t, types.Type) for t in ftylist
-    )
-    parsed = [types.parse(s) for s in ([ftylist] if is_one else list(ftylist))]
-    return lambda function: GUFunc(getattr(function, "py_func", function), parsed, signature, device)

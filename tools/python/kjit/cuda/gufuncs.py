@@ -1,0 +1,302 @@
+"""guvectorize: functions of small arrays as functions of larger ones."""
+
+import linecache
+import math
+
+import numpy
+
+from .._errors import KernelError, name_element
+from . import arrays, dispatcher, types
+from .reduction import OF_CUDA, TARGETS, as_device, check_options, check_out, check_target, choose_row, is_device
+
+
+def _parse_layout(text):
+    sides = text.replace(" ", "").split("->")
+    if len(sides) > 2:
+        raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
+    found = []
+    for side in sides:
+        if side[:1] != "(" or side[-1:] != ")":
+            if found and not side:  # no results
+                continue
+            raise ValueError(f'a layout is "(m,n),(n)->(m)", not {text!r}')
+        found.append([tuple(d for d in part.split(",") if d) for part in side[1:-1].split("),(")])
+    return found if len(found) == 2 else [*found, []]
+
+
+def _ends_with(found, wanted, core):
+    """Whether the dimensions of the small arrays are the same; those of the loop may be joined or have extents of 1."""
+    count = len(core)
+    return len(found) >= count and tuple(found[len(found) - count :]) == tuple(wanted[len(wanted) - count :])
+
+
+def _moved(array, axes):
+    """The array with some of its axes behind the others."""
+    return numpy.moveaxis(array, axes, range(-len(axes), 0)) if axes else array
+
+
+def _moved_back(array, axes):
+    return numpy.moveaxis(array, range(-len(axes), 0), axes) if axes else array
+
+
+class _Axes:
+    """Which axes of the operands of a call are those of the small arrays: `inputs` and `outputs` have a tuple for each operand, or None
+    for the last axes; `kept` are the axes of extent 1 that results have, too."""
+
+    def __init__(self, function, axis, axes, keepdims):
+        cores, self.name = [*function._inputs, *function._outputs], function.__name__
+        rows = [None] * len(cores)
+        if axis is not None and axes is not None:
+            raise TypeError("cannot specify both 'axis' and 'axes'")
+        if axis is not None:
+            names = {d for core in cores for d in core}
+            if len(names) != 1 or any(len(core) > 1 for core in cores):
+                raise TypeError(
+                    f"{self.name}: axis can only be used with a single shared core dimension, not with the {len(names)} distinct ones "
+                    f"implied by signature {function.signature}."
+                )
+            rows = [(axis,) if core else () for core in cores]
+        elif axes is not None:
+            rows = self._listed(function, axes, cores)
+        self.inputs, self.outputs, self.kept = rows[: function.nin], rows[function.nin :], None
+        if keepdims:
+            count = len(function._inputs[0])
+            if any(function._outputs) or any(len(core) != count for core in function._inputs):
+                raise TypeError(
+                    f"{self.name} does not support keepdims: in its signature {function.signature} results have core dimensions, or inputs "
+                    "have different numbers of them"
+                )
+            self.kept = self.inputs[0] or tuple(range(-count, 0))
+
+    def _listed(self, function, axes, cores):
+        if not isinstance(axes, list):
+            raise TypeError("axes should be a list.")
+        if len(axes) == function.nin and not any(function._outputs):
+            axes = [*axes, *[()] * function.nout]
+        if len(axes) != len(cores):
+            raise ValueError(
+                f"axes should be a list with an entry for all {len(cores)} inputs and outputs; entries for outputs can only be omitted if "
+                "none of them has core axes."
+            )
+        rows = [axis if isinstance(axis, tuple) else (axis,) for axis in axes]
+        for i, (row, core) in enumerate(zip(rows, cores)):
+            if len(row) != len(core):
+                raise ValueError(f"{self.name}: item {i} of axes has {len(row)} axes, and ({','.join(core)}) has {len(core)}")
+        return rows
+
+    def result(self, array):
+        return numpy.expand_dims(array, self.kept) if self.kept else array
+
+    def without_kept(self, array):
+        return numpy.squeeze(array, self.kept) if self.kept else array
+
+
+class GUFunc:
+    """A function of small arrays over larger ones, whose first dimensions broadcast."""
+
+    def __init__(self, function, signatures, layout, device=None, writable=()):
+        """signatures: none of them: the types are those of each call, which has to give arrays for the results, too. writable: the
+        places of arguments that the function writes."""
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.signature = layout
+        self._inputs, self._outputs = _parse_layout(layout)
+        self._signatures = signatures
+        count = len(self._inputs) + len(self._outputs)
+        for signature in signatures:
+            if len(signature.args) != count:
+                raise TypeError(
+                    f"the signature {signature} has {len(signature.args)} types, the layout {layout} {count}"
+                )
+            if signature.return_type not in (None, types.void):
+                raise TypeError(
+                    "guvectorized functions cannot return values: "
+                    f"signature {signature} specifies {signature.return_type} return type"
+                )
+        self._is_on_cpu = device == "cpu"
+        self._kernel = _make_kernel(function, count, self._is_on_cpu)
+        self._kernel._kernel._device = device
+        self.nin, self.nout, self.nargs = len(self._inputs), len(self._outputs), count
+        names = function.__code__.co_varnames[:count]
+        self._converts_back = bool(writable)
+        if not self._outputs and not writable:  # such a function can only write to what it is given
+            writable = [i for i, core in enumerate(self._inputs) if core]
+        self._writable = [names.index(place) if isinstance(place, str) else place for place in writable]
+
+    def _choose(self, args, given, outs):
+        """(the types of the arguments as Numba's, the same as NumPy's)"""
+        if not self._signatures:
+            row = [numpy.dtype(a.dtype) for a in [*given, *outs]]
+            cores = [*self._inputs, *self._outputs]
+            kinds = [types.from_dtype(d)[(slice(None),) * len(c)] if c else types.from_dtype(d) for c, d in zip(cores, row)]
+            return kinds, row
+        rows = [
+            ([types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args], s)
+            for s in self._signatures
+        ]
+        row, signature = choose_row(rows, self.__name__, args, [numpy.dtype(g.dtype) for g in given], OF_CUDA)
+        return signature.args, row
+
+    def _split(self, args, out):
+        """(the inputs, the arrays for results that the call gives)"""
+        if len(args) not in (self.nin, self.nin + self.nout):
+            raise TypeError(
+                f"gufunc accepts {self.nin} positional arguments (when inputs only) or {self.nin + self.nout} positional "
+                f"arguments (when inputs and outputs). Got {len(args)} positional argument{'s' * (len(args) != 1)}."
+            )
+        if len(args) > self.nin and out is not None:
+            raise ValueError("cannot specify argument 'out' as both positional and keyword")
+        args = [as_device(a) for a in args]
+        given = () if out is None else out if isinstance(out, (tuple, list)) else (out,)
+        outs = list(args[self.nin :]) or [as_device(o) for o in given]
+        if self.nout and not outs and not self._signatures:
+            raise TypeError(
+                f"Too few arguments for function '{self.__name__}'. Note that the pattern `out = gufunc(Arg1, Arg2, ..., ArgN)` is not "
+                "allowed. Use `gufunc(Arg1, Arg2, ..., ArgN, out)` instead: guvectorize without signatures takes the types of the results "
+                "from the arrays for them."
+            )
+        return args[: self.nin], outs
+
+    def __call__(self, *args, out=None, stream=0, axis=None, axes=None, keepdims=False):
+        args, outs = self._split(args, out)
+        places = _Axes(self, axis, axes, keepdims)
+        is_on_device = any(is_device(a) for a in [*args, *outs])
+        given = [_on_host(a) for a in args]
+        kinds, row = self._choose(args, given, outs)
+        given = [_moved(g, own) for g, own in zip(given, places.inputs)]
+        sizes, loops = self._sizes(given)
+        loop = numpy.broadcast_shapes(*loops)
+        count = int(numpy.prod(loop, dtype=numpy.int64))
+        flat = []
+        for g, core, dtype, kind in zip(given, self._inputs, row, kinds):
+            inner = g.shape[g.ndim - len(core) :]
+            whole = numpy.broadcast_to(g, loop + inner).astype(dtype).reshape((count,) + inner)
+            whole = numpy.ascontiguousarray(whole)
+            flat.append(whole[:, None] if not core and isinstance(kind, types.Array) else whole)
+        hosts = [self._result(i, outs, places, sizes, loop, row[self.nin + i]) for i in range(self.nout)]
+        wholes = [host.reshape((count,) + (host.shape[len(loop) :] or (1,))) for host in hosts]
+        if count:
+            before = {i: flat[i].tobytes() for i in self._writable}
+            inputs = [arrays.to_device(f) if f.size and not self._is_on_cpu else f for f in flat]
+            self._launch(count, loop, inputs, wholes)
+            for i, old in before.items():
+                new = _on_host(inputs[i])
+                if new.tobytes() != old:
+                    self._write_back(args[i], given[i], new, loop, places.inputs[i])
+        finished = []
+        for i, (host, whole) in enumerate(zip(hosts, wholes)):
+            host = places.result(_moved_back(whole.reshape(host.shape), places.outputs[i]))
+            finished.append(_store(outs[i], host) if outs else _made(host, is_on_device))
+        return finished[0] if self.nout == 1 else tuple(finished)
+
+    def _sizes(self, given):
+        """(the extents by the names of dimensions, the first dimensions of each input)"""
+        sizes, loops = {}, []
+        for g, core in zip(given, self._inputs):
+            if g.ndim < len(core):
+                raise ValueError(f"{self.__name__}: an array of {g.ndim} dimensions for ({','.join(core)})")
+            for name, extent in zip(core, g.shape[g.ndim - len(core) :]):
+                if sizes.setdefault(name, extent) != extent:
+                    raise ValueError(f"{self.__name__}: the dimension {name} is {sizes[name]} and {extent}")
+            loops.append(g.shape[: g.ndim - len(core)])
+        return sizes, loops
+
+    def _result(self, i, outs, places, sizes, loop, dtype):
+        """The array that the kernel fills for a result, with what is in the array of the call."""
+        core = self._outputs[i]
+        missing = [d for d in core if d not in sizes]
+        if not outs:
+            if missing:
+                raise ValueError(f"{self.__name__}: the extent of {missing[0]} is known from no array: give out=")
+            return numpy.zeros(loop + tuple(sizes[d] for d in core), dtype)
+        start = outs[i]
+        check_out(self.__name__, dtype, start)
+        host = _on_host(start)
+        host = _moved(places.without_kept(host), places.outputs[i])
+        shape = loop + tuple(sizes[d] for d in core) if not missing else tuple(host.shape)
+        if host.size != math.prod(shape) or not _ends_with(host.shape, shape, core):
+            raise ValueError(f"{self.__name__}: out has the shape {tuple(start.shape)}, not {shape}")
+        return numpy.array(host).astype(dtype).reshape(shape)
+
+    def _write_back(self, argument, moved, new, loop, axes):
+        """Stores what the function has written to an input. Without writable_args an array of another type is a copy, as in NumPy."""
+        if not isinstance(argument, (numpy.ndarray, arrays.DeviceNDArray)) or argument.dtype != new.dtype and not self._converts_back:
+            return
+        count = new.ndim - 1 if moved.ndim else 0
+        if moved.shape[: moved.ndim - count] != tuple(loop):
+            raise ValueError(f"{self.__name__} writes to an input of the shape {tuple(argument.shape)}, which the call broadcasts")
+        _store(argument, _moved_back(new.reshape(moved.shape), axes))
+
+    def _launch(self, count, loop, inputs, outputs):
+        """The kernel, one thread for each element of the loop."""
+        try:
+            self._kernel[(count + _BLOCK - 1) // _BLOCK, _BLOCK](count, *inputs, *outputs)
+        except KernelError as error:
+            place = error.block[0] * _BLOCK + error.thread[0] if error.block and error.thread else None
+            element = None if place is None or not loop else tuple(int(i) for i in numpy.unravel_index(place, loop))
+            raise name_element(error, self.__name__, element) from None
+
+
+_BLOCK = 64  # threads
+
+
+def _make_kernel(function, count, is_strict):
+    """A kernel, each thread of which calls the function with one row of each array."""
+    names = [f"a{i}" for i in range(count)]
+    file = f"<kjit.cuda.guvectorize of {count}>"
+    text = (
+        f"def rows({', '.join(['count', *names])}):\n    i = grid(1)\n    if i < count:\n"
+        f"        core({', '.join(f'{n}[i]' for n in names)})\n"
+    )
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    from . import words
+
+    core = dispatcher.Dispatcher(function, [], {"device": True})
+    if is_strict:
+        core.attributes += " @strict"
+    space = {"core": core, "grid": words.FORMS["grid"]}
+    exec(compile(text, file, "exec"), space)
+    return dispatcher.Dispatcher(space["rows"], [], {"boundscheck": False})
+
+
+def _on_host(array):
+    return arrays.as_cuda_array(array).copy_to_host() if is_device(array) else numpy.asarray(array)
+
+
+def _made(host, is_on_device):
+    return arrays.to_device(host) if is_on_device else host if host.shape else host[()]
+
+
+def _store(array, host):
+    """Fills an array of the call."""
+    host = host.reshape(array.shape)
+    if isinstance(array, arrays.DeviceNDArray):
+        array.copy_to_device(host.astype(array.dtype))
+    else:
+        array[...] = host
+    return array
+
+
+def guvectorize(ftylist, signature, **options):
+    """Makes a function of small arrays one of larger ones. signature: the layout, "(m,n),(n)->(m)"."""
+    check_target({k: v for k, v in options.items() if k != "writable_args"}, "guvectorize")
+    if options.get("writable_args"):
+        raise TypeError("writable_args are not supported")
+    return _guvectorize(ftylist, signature, None)
+
+
+def guvectorize_for(ftylist, signature, *, target="cpu", writable_args=(), **options):
+    """kjit.guvectorize as numba.guvectorize has it. ftylist: the signatures; with none of them the types are those of each call."""
+    if target not in TARGETS:
+        raise ValueError(f"guvectorize(target={target!r}): known are {', '.join(TARGETS)}")
+    check_options(options, "guvectorize")
+    if writable_args and target == "cuda":
+        raise TypeError("writable_args are not supported")
+    return _guvectorize(ftylist, signature, TARGETS[target], writable_args)
+
+
+def _guvectorize(ftylist, signature, device, writable=()):
+    is_one = isinstance(ftylist, (str, types.Signature)) or isinstance(ftylist, tuple) and ftylist and all(
+        isinstance(t, types.Type) for t in ftylist
+    )
+    parsed = [types.parse(s) for s in ([ftylist] if is_one else list(ftylist))]
+    return lambda function: GUFunc(getattr(function, "py_func", function), parsed, signature, device, writable)
