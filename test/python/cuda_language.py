@@ -4,6 +4,7 @@ import cmath
 import enum
 import math
 import re
+import warnings
 
 import numpy as np
 from kjit import cuda
@@ -67,24 +68,29 @@ def sums(r, a):
     r[4], r[5], r[6], r[7] = np.mean(a), np.var(a), np.std(a), np.count_nonzero(a)
     r[8], r[9] = np.all(a), np.any(a)
     r[10], r[11], r[12], r[13] = a.sum(), a.max(), a.mean(), a.any()
+    r[14], r[15], r[16] = np.ptp(a), np.nanvar(a), np.nanstd(a)
 
 
 def nans(r, a):
     r[0], r[1], r[2], r[3], r[4] = np.nansum(a), np.nanprod(a), np.nanmin(a), np.nanmax(a), np.nanmean(a)
     r[5], r[6] = np.sum(a), np.max(a)
+    r[7], r[8], r[9] = np.nanvar(a), np.nanstd(a), np.ptp(a)
 
 
 for a in (random.integers(-3, 4, (3, 4)), random.integers(0, 200, 9).astype(np.uint8), random.random((2, 3, 2)), np.zeros(3, np.float32)):
-    got, expected = np.zeros(14), np.zeros(14)
+    got, expected = np.zeros(17), np.zeros(17)
     cuda.jit(sums)[1, 1](got, a)
     sums(expected, a)
     np.testing.assert_allclose(got, expected, rtol=1e-12)
-a = random.integers(1, 5, 9).astype(float)
-a[random.integers(9)] = np.nan
-got, expected = np.zeros(7), np.zeros(7)
-cuda.jit(nans)[1, 1](got, a)
-nans(expected, a)
-np.testing.assert_allclose(got, expected, rtol=1e-12)
+some = random.integers(1, 5, 9).astype(float)
+some[random.integers(9)] = np.nan
+for a in (some, np.full(3, np.nan)):
+    got, expected = np.zeros(10), np.zeros(10)
+    cuda.jit(nans)[1, 1](got, a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, of slices of NaN only
+        nans(expected, a)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)
 
 # Complex numbers are ordered by their real parts first.
 z = random.integers(-2, 3, (2, 30)) + 1j * random.integers(-2, 3, (2, 30))

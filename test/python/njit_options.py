@@ -141,3 +141,94 @@ for function, text, line in (
     np.testing.assert_allclose(result, function(x), rtol=1e-12)
     error = fails(kjit.Error, "", njit(nopython=True)(function), x)
     assert error.file == __file__ and function.__code__.co_firstlineno < error.line
+
+
+random = np.random.default_rng()
+
+
+# ---- loops that the interpreter runs, of which nopython=True allows those that call functions made by njit ----
+
+
+@njit(nopython=True)
+def scaled(a, by):
+    total = 0.0
+    for i in range(len(a)):
+        a[i] *= by
+        total += a[i]
+    return a * 1.0, total
+
+
+@njit
+def normed(a):
+    a /= np.sum(np.abs(a))
+    return a, len(a)
+
+
+def calls_compiled(a, n):
+    best = np.zeros(n)
+    for k in range(n):
+        row, total = scaled(a, 0.5)
+        if total < -1e9:
+            return row
+        best[k] = total + row[k]
+    return best
+
+
+def takes_array_back(a, n):
+    v = a + 0.0
+    for _ in range(n):
+        v[0] += 1
+        v, count = normed(v)
+        v[1] += count
+    return v
+
+
+def medians(a, w):
+    r, s = np.empty(len(a) - w + 1), 0.0
+    for i in prange(len(r)):
+        r[i] = np.median(a[i : i + w])
+        s += r[i]
+    return r, s
+
+
+def in_both(a, b):
+    r = np.zeros(len(a))
+    both = set(b)
+    for i in range(len(a)):
+        if a[i] in both:
+            r[i] = 1
+    return r
+
+
+x = random.standard_normal(20)
+for function, arguments, text, allowed in (
+    (calls_compiled, (x, 6), "runs this loop, which calls `scaled`", True),
+    (takes_array_back, (x, 4), "runs this loop", True),
+    (medians, (x, 5), "runs this loop on one core: `np.median`", False),
+    (in_both, (random.integers(0, 9, 7), random.integers(0, 9, 7)), "takes a set", False),
+):
+    def copies():
+        return [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+
+    expected = function(*copies())
+    for options in ({}, {"nopython": True}) if allowed else ({},):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            compiled = njit(parallel=True, **options)(function)
+            for _ in range(2):
+                got = compiled(*copies())
+                for mine, other in zip(*((r if isinstance(r, tuple) else (r,)) for r in (got, expected)), strict=True):
+                    np.testing.assert_allclose(mine, other, rtol=1e-12)
+        texts = [str(w.message) for w in caught if issubclass(w.category, kjit.KjitWarning)]
+        assert len(texts) == 1 and text in texts[0], (function, texts)
+    if not allowed:
+        error = fails(kjit.SourceError, "", njit(parallel=True, nopython=True)(function), *arguments)
+        assert error.file == __file__ and function.__code__.co_firstlineno < error.line
+
+# A kernel says which function of NumPy it has not.
+@kjit.cuda.jit
+def medians_of(r, a):
+    r[0] = np.median(a)
+
+
+fails(kjit.SourceError, "`np.median`: compiled code does not have this function of NumPy", lambda: medians_of[1, 1](x[:1].copy(), x))

@@ -263,8 +263,6 @@ def _fill(body, names):
 def _loop(loop, name):
     """The call that stands for a loop; one that cannot be compiled runs in Python."""
     statement = _call(loop, name)
-    if loop.parts:
-        return statement
     handler = ast.ExceptHandler(ast.Name(_UNCOMPILED, ast.Load()), None, [copy.deepcopy(loop.statement)])
     return ast.copy_location(ast.Try([statement], [handler], [], []), loop.statement)
 

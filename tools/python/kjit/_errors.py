@@ -50,6 +50,10 @@ class SourceValueError(SourceError, ValueError):
     __module__ = "kjit"
 
 
+class NotCompiledError(SourceError):
+    """A call of a function of NumPy that Python can run and compiled code does not have."""
+
+
 class KjitWarning(UserWarning):
     """Something in a kernel that was probably not meant."""
 

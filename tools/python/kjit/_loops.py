@@ -2,13 +2,17 @@
 
 from . import _functions, _kjit, _state, dtypes
 from ._composed import Composed
-from ._errors import Error
+from ._errors import Error, NotCompiledError
 from ._shapes import Known, shape_of, take_apart
 
 # Parts of a loop with reductions: always as many, so that sums are the same whatever the number of threads is.
 MOST_PARTS = 128
 _PART_BYTES = 16
 _CLASSES = {0: "i", 1: "u", 2: "f", 4: "bf", 5: "c"}  # DLPack's numbers
+
+
+class Uncompiled(Exception):
+    """The loop cannot be compiled for these types: Python runs it."""
 
 
 class _Part(_functions._Compiled):
@@ -67,7 +71,7 @@ class ParallelLoop(_Part, _kjit.Kernel):
 
     def __init__(self, whole, loop):
         super().__init__(whole, loop.node)
-        self.loop, self.whole = loop, whole
+        self.loop, self.whole, self.is_uncompiled = loop, whole, False
 
     def _parameters(self):
         names = self._plain_parameters()
@@ -115,7 +119,18 @@ class ParallelLoop(_Part, _kjit.Kernel):
                 variants[shapes] = made
             return variants[shapes]
 
-    def run(self, start, stop, step, *values):
+    def run(self, *arguments):
+        """Runs the loop, see _run. Python runs one that calls a function of NumPy that compiled code does not have."""
+        if not self.is_uncompiled:
+            try:
+                return self._run(*arguments)
+            except NotCompiledError as error:
+                reason = f"Python's interpreter runs this loop on one core: {error.message}"
+                self.whole.warn_of_interpreter(self.loop.statement, reason, error)
+                self.is_uncompiled = True
+        raise Uncompiled
+
+    def _run(self, start, stop, step, *values):
         """Runs the loop. values: what its reductions begin with, functions that give the values of other outputs before the loop, a
         (shape, type) for each array that it makes, and its inputs. Gives the outputs."""
         bounds = range(start, stop, step)
@@ -173,10 +188,6 @@ class ParallelLoop(_Part, _kjit.Kernel):
             return made[arrays]
 
 
-class Uncompiled(Exception):
-    """The loop cannot be compiled for these types: Python runs it."""
-
-
 class SerialLoop(SerialPart):
     """A loop that one thread runs."""
 
@@ -188,15 +199,26 @@ class SerialLoop(SerialPart):
         """Runs the loop. values: a (shape, type) for each array that it makes, and its inputs."""
         if self.is_uncompiled:
             raise Uncompiled
+        if any(isinstance(value, (set, frozenset)) for value in values):
+            self._leave("it takes a set, which compiled code does not have", None)
         number = len(self.loop.temporaries)
         try:
             return self(*_make_pools(1, values[:number]), *values[number:])
         except Error as error:
             if not self.whole.is_of_arrays(error):
                 raise
-            self.whole.warn_of_interpreter(self.loop.statement, f"Python's interpreter runs this loop: {error.message}", error)
-            self.is_uncompiled = True
-            raise Uncompiled from None
+            self._leave(error.message, error)
+
+    def _leave(self, reason, error):
+        """Leaves the loop to Python from now on. error: the compiler's, which says the place, or None."""
+        splitter, statement = self.whole._splitter, self.loop.statement
+        reason = f"Python's interpreter runs this loop: {reason}"
+        if error is None:
+            error = splitter.source.error(statement, f"{reason}, which nopython=True does not allow")
+        is_allowed = self.whole.is_of_result(error) and splitter.calls_njit(statement)
+        self.whole.warn_of_interpreter(statement, reason, None if is_allowed else error)
+        self.is_uncompiled = True
+        raise Uncompiled from None
 
 
 def _one_or_all(outputs):

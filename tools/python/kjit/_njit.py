@@ -9,7 +9,7 @@ import types
 
 from . import _functions, _kjit
 from ._composed import Composed, result_shape
-from ._errors import CLASSES, Error, SourceError, warn
+from ._errors import CLASSES, Error, NotCompiledError, SourceError, warn
 from ._shapes import shape_of
 from .frontend import parallel
 
@@ -171,17 +171,19 @@ class Njit(Composed, _functions.Function):
         return self._driver_made(*args, **keywords)
 
     def _check_interpreted(self):
-        """Says once which statements the interpreter runs; nopython=True refuses them."""
-        reasons = self._splitter.interpreted()
+        """Says once which statements the interpreter runs. nopython=True refuses them, but for loops whose calls are those of
+        functions made by njit: the interpreter runs no more than the loop itself."""
+        reasons = sorted(self._splitter.interpreted(), key=lambda reason: reason[2])  # what is refused is first
         if not reasons:
             return
-        node, reason = reasons[0]
+        node, reason, is_allowed = reasons[0]
         source = self._splitter.source
-        self.warn_of_interpreter(node, reason, source.error(node, f"{reason}, which nopython=True does not allow"))
+        error = None if is_allowed else source.error(node, f"{reason}, which nopython=True does not allow")
+        self.warn_of_interpreter(node, reason, error)
 
     def warn_of_interpreter(self, node, reason, error):
-        """Warns once of a statement that the interpreter runs. error: what nopython=True raises."""
-        if self._options.get("nopython"):
+        """Warns once of a statement that the interpreter runs. error: what nopython=True raises, or None: it allows the statement."""
+        if self._options.get("nopython") and error is not None:
             raise error
         if not self._is_warned:
             self._is_warned.append(True)
@@ -252,10 +254,17 @@ class Njit(Composed, _functions.Function):
 
     @staticmethod
     def is_of_arrays(error):
-        """Whether a failure of the compiler is about arrays as values."""
+        """Whether a failure of the compiler is about arrays as values, or about a function of NumPy that Python can run."""
+        if isinstance(error, NotCompiledError):
+            return True
         if isinstance(error, _ERRORS["UnsupportedError"]):
-            return _NO_RESULT in error.message
+            return Njit.is_of_result(error)
         return isinstance(error, _ERRORS["TypingError"]) and bool(_ARRAYS.search(error.message))
+
+    @staticmethod
+    def is_of_result(error):
+        """Whether a failure of the compiler says that a result is an array."""
+        return isinstance(error, _ERRORS["UnsupportedError"]) and _NO_RESULT in error.message
 
     def _call_composed(self, args, _):
         result = super()._call_composed(args, _)

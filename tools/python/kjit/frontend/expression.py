@@ -6,8 +6,9 @@ import enum
 import types
 
 from .. import _records, dtypes
+from .._errors import NotCompiledError
 from . import module as modules
-from . import closures, dates, enums, library, mathematics, optional, pyvalues, ranges, static, ufuncs, words
+from . import closures, dates, enums, library, mathematics, optional, pyvalues, ranges, static, ufuncs, whole_arrays, words
 from .array_values import PARTS, is_array_of_numpy
 from .forms import Forms
 
@@ -375,6 +376,9 @@ class Expressions(Forms):
             symbol = self.builder.function(thing)
             self.used.add(symbol)
             return [self.source.place(node), symbol, *self.positional(node)]
+        if whole_arrays.is_pythons(thing):
+            text = f"`{ast.unparse(node.func)}`: compiled code does not have this function of NumPy"
+            raise self.error(node, text, NotCompiledError)
         if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
             return self.call_function(node, thing)
         return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]

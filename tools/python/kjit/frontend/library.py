@@ -333,7 +333,7 @@ _NONE_LEFT = "is_float(dtype(best)) and is_first ? dtype(best)(nan) : best"
 _MEAN = """  var s = 0f64
   var n = 0i64
   for at in range(shape) {{ let v = f64(load(at)); {skip}s += v; n += 1 }}
-  return s / f64(n)"""
+  {none}return s / f64(n)"""
 _VARIANCE = """  var s = 0f64
   let n = f64(array_size(shape))
   for at in range(shape) {{ s += f64(load(at)) }}
@@ -341,6 +341,25 @@ _VARIANCE = """  var s = 0f64
   var t = 0f64
   for at in range(shape) {{ let d = f64(load(at)) - mean; t += d * d }}
   return {result}(t / n)"""
+_NAN_VARIANCE = """  var s = 0f64
+  var n = 0i64
+  for at in range(shape) {{ let v = f64(load(at)); if isnan(v) {{ continue }}; s += v; n += 1 }}
+  if n == 0 {{ return f64(nan) }}
+  let mean = s / f64(n)
+  var t = 0f64
+  for at in range(shape) {{ let v = f64(load(at)); if isnan(v) {{ continue }}; t += (v - mean) * (v - mean) }}
+  return {result}(t / f64(n))"""
+_RANGE = """  var least = ELEMENT(0)
+  var most = ELEMENT(0)
+  var is_first = true
+  for at in range(shape) {
+    let v = load(at)
+    if is_float(dtype(v)) { if isnan(v) { return v } }
+    if is_first or v < least { least = v }
+    if is_first or v > most { most = v }
+    is_first = false
+  }
+  return most - least"""
 _BOTH = {
     "sum": _reduction("sum", _WIDE.format(op="+=", start=0, skip="")),
     "prod": _reduction("prod", _WIDE.format(op="*=", start=1, skip="")),
@@ -350,10 +369,13 @@ _BOTH = {
     "max": _reduction("max", _LEAST.format(op=">", nan=_NAN_STOPS, result="best")),
     "nanmin": _reduction("nanmin", _LEAST.format(op="<", nan=_NAN_SKIPS, result=_NONE_LEFT)),
     "nanmax": _reduction("nanmax", _LEAST.format(op=">", nan=_NAN_SKIPS, result=_NONE_LEFT)),
-    "mean": _reduction("mean", _MEAN.format(skip="")),
-    "nanmean": _reduction("nanmean", _MEAN.format(skip=_SKIP)),
+    "mean": _reduction("mean", _MEAN.format(skip="", none="")),
+    "nanmean": _reduction("nanmean", _MEAN.format(skip=_SKIP, none="if n == 0 { return f64(nan) }; ")),
     "var": _reduction("var", _VARIANCE.format(result="")),
     "std": _reduction("std", _VARIANCE.format(result="sqrt")),
+    "nanvar": _reduction("nanvar", _NAN_VARIANCE.format(result="")),
+    "nanstd": _reduction("nanstd", _NAN_VARIANCE.format(result="sqrt")),
+    "ptp": _reduction("ptp", _RANGE),
     "all": _reduction("all", "  for at in range(shape) { if not np_truth(load(at)) { return false } }\n  return true"),
     "any": _reduction("any", "  for at in range(shape) { if np_truth(load(at)) { return true } }\n  return false"),
     "count_nonzero": _reduction(

@@ -1,6 +1,7 @@
 """What a function that stays in Python does with whole arrays, by NumPy and in compiled code, and what its interpreter does."""
 
 import ast
+import types
 
 from . import library, static, ufuncs, words
 from .scope import COMPOUND, blocks, header
@@ -30,6 +31,12 @@ def is_of_numpy(thing):
     )
 
 
+def is_pythons(thing):
+    """Whether an object is a function of NumPy that is written in Python."""
+    is_function = isinstance(thing, types.FunctionType) or type(thing).__name__ == "_ArrayFunctionDispatcher"
+    return is_function and str(getattr(thing, "__module__", "")).split(".")[0] == "numpy"
+
+
 class WholeArrays:
     """What Splitter knows of statements that run in Python."""
 
@@ -47,7 +54,8 @@ class WholeArrays:
         return not is_known and is_of_numpy(thing)
 
     def interpreted(self):
-        """(node, why) of each statement that is left to the interpreter: loops, and calls that are none of whole arrays."""
+        """(node, why, whether nopython=True allows it) of each statement that is left to the interpreter: loops, and calls that are
+        none of whole arrays."""
         found = []
         if self.node is not None:
             self._find_interpreted(self.node.body, found)
@@ -59,8 +67,10 @@ class WholeArrays:
             if self.is_prange(statement) or is_loop and not self.needs_python(statement):
                 continue
             if is_loop and not any(self.is_prange(node) for node in ast.walk(statement)):
-                call = self._cause(statement)
-                found.append((statement, f"Python's interpreter runs this loop, which calls `{ast.unparse(call.func)}`"))
+                calls = self._causes(statement)
+                reason = f"Python's interpreter runs this loop, which calls `{ast.unparse(calls[0].func)}`"
+                is_allowed = all(getattr(self.static.value(call.func), "is_njit", False) for call in calls)
+                found.append((statement, reason, is_allowed))
             elif isinstance(statement, COMPOUND):
                 self._find_calls(header(statement), found)
                 for block in blocks(statement):
@@ -68,16 +78,20 @@ class WholeArrays:
             else:
                 self._find_calls(statement, found)
 
-    def _cause(self, loop):
-        """The call for which a loop is not compiled."""
+    def _causes(self, loop):
+        """The calls for which a loop is not compiled."""
         made = {id(t.statement.value) for t in self.temporaries(loop)}
         calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and id(n) not in made]
-        return next(call for call in calls if self.calls_python(call, True))
+        return [call for call in calls if self.calls_python(call, True)]
+
+    def calls_njit(self, loop):
+        """Whether a loop calls a function made by njit."""
+        return any(isinstance(n, ast.Call) and getattr(self.static.value(n.func), "is_njit", False) for n in ast.walk(loop))
 
     def _find_calls(self, node, found):
         for call in ast.walk(node):
             if isinstance(call, ast.Call) and self.calls_python(call) and not self.is_of_whole_arrays(call):
-                found.append((call, f"Python's interpreter calls `{ast.unparse(call.func)}`"))
+                found.append((call, f"Python's interpreter calls `{ast.unparse(call.func)}`", False))
 
     def is_of_whole_arrays(self, call):
         thing = self.static.value(call.func)
