@@ -1,10 +1,12 @@
 # RUN: %kjit-python %s
 """kjit in the place of numba: programs that import numba and are not edited, and what an import of a name that kjit has not says."""
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
 import types
+import warnings
 
 import kjit
 import numpy as np
@@ -78,7 +80,9 @@ assert ((0 <= r) & (r < 1)).all() and len(set(r)) == 8
 assert isinstance(cuda.to_device(r), DeviceNDArray) and devicearray.DeviceNDArray is DeviceNDArray
 assert from_dtype(np.dtype("f4")) == float32 == f4 == core_types.float32 and as_dtype(types.int64) == np.int64 and i8 == types.int64
 assert library_of_others.cubed(2.0) == 8.0 and issubclass(NumbaPerformanceWarning, NumbaWarning)
-assert numba.__version__.endswith("kjit") and __name__ == "__main__" and not hasattr(numba, "stencil")
+assert [int(part) for part in numba.__version__.split(".")] == [0, 61, 2] and numba.version_info.full == (0, 61, 2) and __name__ == "__main__"
+assert numba.config.NUMBA_NUM_THREADS == config.NUMBA_DEFAULT_NUM_THREADS == numba.get_num_threads() and not config.DISABLE_JIT
+assert config.THREADING_LAYER == "default" and numba.core.config.CUDA_LOG_LEVEL == "" and not hasattr(numba, "generated_jit")
 print(*sys.argv[1:])
 '''
 LIBRARY = "import numba as nb\n\n\n@nb.njit(fastmath=True)\ndef cubed(x):\n    return x * x * x\n"
@@ -110,15 +114,152 @@ with tempfile.TemporaryDirectory() as folder:
     assert before == {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "numba"}
     assert library_of_others.cubed(4) == 64
 
+    # An import of what kjit has not is none of its uses, which fail with its name.
+    USES = """
+import numba
+import numba.core.compiler
+import numba.experimental.structref as structref
+from numba import cfunc, njit, objmode, stencil, typed, types
+from numba.core import cgutils
+from numba.core.dispatcher import Dispatcher
+from numba.experimental import jitclass
+from numba.extending import intrinsic, models, overload, overload_method, register_model, typeof_impl
+from numba.typed import Dict, List
+
+items = types.Array(types.float64, 1, "C", readonly=True)
+
+
+def of_program(x):
+    raise NotImplementedError
+
+
+@overload(of_program)
+def _(x):
+    return lambda x: x + 1
+
+
+@intrinsic
+def load(context, pointer):
+    return None, cgutils.alloca_once
+
+
+@structref.register
+class Kind(types.StructRef):
+    pass
+
+
+class Proxy(structref.StructRefProxy):
+    pass
+
+
+structref.define_proxy(Proxy, Kind, ["a"])
+
+
+@jitclass([("a", types.int64)])
+class Thing:
+    def __init__(self):
+        self.a = 1
+
+
+@jitclass
+class Other:
+    a: int
+
+
+class OwnType(types.Type):
+    pass
+
+
+@typeof_impl.register(Thing)
+def _(value, context):
+    return OwnType("own")
+
+
+@register_model(OwnType)
+class Model(models.StructModel):
+    pass
+
+
+@overload_method(OwnType, "area")
+def _(value):
+    return None
+
+
+@stencil
+def around(a):
+    return a[0]
+
+
+@cfunc("float64(float64)")
+def callback(x):
+    return x
+
+
+@njit
+def calls_program(x):
+    return of_program(x)
+
+
+@njit
+def calls_intrinsic(x):
+    return load(x)
+
+
+@njit
+def calls_list(x):
+    values = List.empty_list(x)
+    return len(values)
+
+
+@njit
+def makes_thing(x):
+    return Thing().a
+
+
+@numba.jit(forceobj=True)
+def by_python(x):
+    return [x]
+
+
+assert isinstance(calls_list, Dispatcher) and not isinstance(3, List) and by_python(1) == [1]
+"""
+    for use, kinds, text in (
+        ("List()", NotImplementedError, "numba.typed.List"),
+        ("List.empty_list(types.int64)", AttributeError, "numba.typed.List"),
+        ("typed.Dict.empty(types.int64, types.int64)", AttributeError, "numba.typed.Dict"),
+        ("Thing()", NotImplementedError, "Thing"),
+        ("Other()", NotImplementedError, "jitclass"),
+        ("Proxy(1)", NotImplementedError, "numba.experimental"),
+        ("types.ListType(types.int64)", NotImplementedError, "numba.types.ListType"),
+        ("types.no_such_name", AttributeError, "no_such_name"),
+        ("cgutils.alloca_once(1)", NotImplementedError, "numba.core.cgutils.alloca_once"),
+        ("around(1)", NotImplementedError, "stencil"),
+        ("callback.address", AttributeError, "callback"),
+        ("objmode(x='int64')", NotImplementedError, "object mode"),
+        ("calls_program(1)", kjit.SourceError, "of_program"),
+        ("calls_intrinsic(1)", kjit.SourceError, "intrinsic"),
+        ("calls_list(1)", kjit.SourceError, "numba.typed.List"),
+        ("makes_thing(1)", kjit.SourceError, "Thing"),
+    ):
+        path = os.path.join(folder, "uses.py")
+        with open(path, "w") as out:
+            out.write(USES)
+        with kjit.as_numba(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            space = runpy.run_path(path)
+            assert any(issubclass(w.category, kjit.KjitWarning) and "forceobj" in str(w.message) for w in caught)
+            try:
+                eval(use, space)
+            except kinds as error:
+                assert text in str(error), (use, error)
+            else:
+                raise AssertionError(use)
     for statement, kind, text in (
-        ("from numba import stencil", ImportError, "'stencil'"),
-        ("from numba.experimental import jitclass", ImportError, "'jitclass'"),
-        ("from numba.typed import List", ImportError, "'List'"),
-        ("from numba.extending import overload", ImportError, "'overload'"),
         ("import numba.roc", ModuleNotFoundError, "numba.roc"),
-        ("import numba.core.compiler", ModuleNotFoundError, "numba.core.compiler"),
+        ("from numba.typed import Tree", ImportError, "'Tree'"),
+        ("from numba import generated_jit", ImportError, "'generated_jit'"),
         ("import numba; numba.generated_jit", AttributeError, "numba.generated_jit: write a function"),
-        ("import numba; numba.jit(lambda x: x, forceobj=True)", TypeError, "object mode"),
+        ("import math; from numba.extending import overload; overload(math.sin)", NotImplementedError, "sin"),
     ):
         with kjit.as_numba():
             try:

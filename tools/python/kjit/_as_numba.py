@@ -3,35 +3,14 @@
 import importlib
 import sys
 import types
+import warnings
 
-_VERSION = "0.61.2+kjit"
+from . import _missing
+
+_VERSION = "0.61.2"  # of the Numba whose names these are; programs read its numbers
 _SHORT = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 
-# What Numba has and kjit does not: why, or what to do instead.
-_REFUSED = {
-    "numba": {
-        "generated_jit": "write a function; kjit.njit specializes on None, texts and functions among the arguments",
-        "cfunc": "kjit has no C callbacks of njit functions",
-        "stencil": "write the loop over prange",
-        "objmode": "there is no object mode: call Python outside of the function",
-        "jit_module": "decorate the functions",
-        "gdb": "kjit.njit(debug=True) has debug information",
-        "carray": "hand over the array",
-        "farray": "hand over the array",
-        "optional": "kjit has no values that may be None at run time",
-        "deferred_type": "kjit has no classes",
-        "typed": "kjit has no lists and dictionaries: use arrays",
-        "experimental": "kjit has no classes (jitclass): use records",
-    },
-    "numba.typed": {"List": "use arrays", "Dict": "use arrays"},
-    "numba.experimental": {"jitclass": "kjit has no classes: use records", "structref": "kjit has no classes: use records"},
-    "numba.extending": {
-        name: "Numba's extension interface is not there: write a function"
-        for name in """overload overload_method overload_attribute overload_classmethod intrinsic typeof_impl type_callable lower_builtin
-        lower_cast models register_model make_attribute_wrapper box unbox NativeValue NativeVal SentryLiteralArgs get_cython_function_address
-        infer_getattr""".split()
-    },
-}
+_GENERATED = "write a function; kjit.njit specializes on None, texts and functions among the arguments"
 
 
 class Standin(types.ModuleType):
@@ -42,8 +21,8 @@ class Standin(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        reason = _REFUSED.get(self.__name__, {}).get(name)
-        raise AttributeError(f"kjit has no {self.__name__}.{name}" + (f": {reason}" if reason else ""))
+        reason = f": {_GENERATED}" if name == "generated_jit" else ""
+        raise AttributeError(f"kjit has no {self.__name__}.{name}{reason}")
 
 
 class _Finder:
@@ -57,17 +36,26 @@ class _Finder:
 
 
 def _jit(signature_or_function=None, **options):
-    """numba.jit: as njit."""
+    """numba.jit: as njit. Numba's object mode is Python's interpreter, which runs such a function as it is."""
+    from ._errors import KjitWarning
     from ._njit import njit
 
     if options.pop("forceobj", False):
-        raise TypeError("numba.jit(forceobj=True): kjit has no object mode: call the function without it")
+        warnings.warn("numba.jit(forceobj=True): Python's interpreter runs the function", KjitWarning, stacklevel=2)
+        return signature_or_function if isinstance(signature_or_function, types.FunctionType) else lambda function: function
     return njit(signature_or_function, **options)
 
 
 def _register_jitable(*functions, **options):
     """A function that njit functions call, and Python, too: any function of Python is."""
     return functions[0] if functions else lambda function: function
+
+
+def _guvectorize(*arguments, **options):
+    """numba.guvectorize: numbers have Numba's types without signatures, too."""
+    from .cuda import gufuncs
+
+    return gufuncs.guvectorize_for(*(arguments if len(arguments) > 1 else ([], *arguments)), **options)
 
 
 def _errors():
@@ -106,13 +94,14 @@ def _numba():
         "get_num_threads": _njit.get_num_threads,
         "threading_layer": lambda: "kjit",
         "vectorize": kjit.vectorize,
-        "guvectorize": kjit.guvectorize,
+        "guvectorize": _guvectorize,
         "literal_unroll": kjit.cuda.literal_unroll,
         "typeof": kinds.typeof,
         "from_dtype": kinds.from_dtype,
         "types": kinds,
         "cuda": kjit.cuda,
         "config": kjit.config,
+        **_missing.NUMBA,
         "__version__": _VERSION,
         "version_info": types.SimpleNamespace(short=(0, 61), full=(0, 61, 2), major=0, minor=61, patch=2, string=_VERSION),
     }
@@ -121,9 +110,10 @@ def _numba():
 
 # Modules of Numba's names: name -> a module of kjit, or a function that gives names.
 def _modules():
-    from . import cuda
+    from . import _njit, cuda
     from .cuda import cudadrv
 
+    extending = {**_missing.EXTENDING, "register_jitable": _register_jitable, "is_jitted": _is_jitted}
     kinds, errors = cuda.types, _errors()
     support = {"from_dtype": kinds.from_dtype, "as_dtype": kinds.as_dtype}
     table = {
@@ -137,9 +127,13 @@ def _modules():
         "numba.core.typing": {"signature": lambda result, *args: result(*args)},
         "numba.np": {},
         "numba.np.numpy_support": support,
-        "numba.extending": {"register_jitable": _register_jitable, "is_jitted": _is_jitted},
-        "numba.typed": {},
-        "numba.experimental": {},
+        "numba.core.dispatcher": {"Dispatcher": _njit.Njit},
+        "numba.core.registry": {"CPUDispatcher": _njit.Njit},
+        "numba.core.extending": extending,
+        "numba.extending": extending,
+        "numba.typed": _missing.TYPED,
+        "numba.experimental": {"jitclass": _missing.jitclass},
+        "numba.experimental.structref": _missing.STRUCTREF,
         "numba.misc": {},
         "numba.misc.special": {"prange": _numba()["prange"], "literal_unroll": cuda.literal_unroll, "typeof": kinds.typeof},
         "numba.errors": errors,
@@ -161,6 +155,7 @@ def _modules():
     }
     for name in ("random", "cg", "libdevice"):
         table[f"numba.cuda.{name}"] = importlib.import_module(f"{cuda.__name__}.{name}")
+    table |= {name: _missing.OpenModule(name) for name in _missing.OPEN}
     return table
 
 
@@ -179,7 +174,7 @@ def _make():
             vars(made[name]).update(thing)
     for name, module in made.items():
         parent, _, last = name.rpartition(".")
-        if isinstance(made.get(parent), Standin) and last not in vars(made[parent]):
+        if isinstance(made.get(parent), (Standin, _missing.OpenModule)) and last not in vars(made[parent]):
             setattr(made[parent], last, module)
     return made
 
@@ -207,7 +202,8 @@ class AsNumba:
 
 def as_numba():
     """A context in which `import numba` and `from numba import cuda` give kjit, for programs that are not to be edited and for
-    libraries that import numba themselves. An import of a name or module that kjit has not fails with its name."""
+    libraries that import numba themselves. The use of a name that kjit has not fails with its name, and so does the import of a module
+    that neither kjit nor Numba has."""
     return AsNumba()
 
 

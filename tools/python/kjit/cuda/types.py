@@ -1,6 +1,6 @@
 """Numba's types by their names: `int32`, `float32[:, ::1]`, `void(int32[:], float64)`."""
 
-from .. import dtypes
+from .. import _missing, dtypes
 
 
 class Type(dtypes.DType):
@@ -38,7 +38,8 @@ class Array(Type):
 
     __slots__ = ("dtype", "ndim", "layout")
 
-    def __init__(self, dtype, ndim, layout="A"):
+    def __init__(self, dtype, ndim, layout="A", readonly=False, name=None, aligned=True):
+        """readonly, name, aligned: as numba.types.Array takes them; arrays of this type are taken whether they can be written or not."""
         self.dtype, self.ndim, self.layout = dtype, ndim, layout
         super().__init__(
             dtypes.DType.__getitem__(dtype, (slice(None),) * ndim).text, f"array({dtype.name}, {ndim}d, {layout})"
@@ -384,6 +385,14 @@ NAMES = {kind.name: kind for kind in BY_TEXT.values()} | {name: BY_TEXT[text] fo
 NAMES |= {"void": void, "none": none, "bfloat16": bfloat16}
 _COMPOSED = {"Tuple": Tuple, "UniTuple": UniTuple}
 globals().update(NAMES)
+
+
+def __getattr__(name):
+    if name in _missing.TYPES:
+        return _missing.TYPES[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 signed_domain = frozenset(BY_TEXT[t] for t in ("i8", "i16", "i32", "i64"))
 unsigned_domain = frozenset(BY_TEXT[t] for t in ("u8", "u16", "u32", "u64"))
 integer_domain = signed_domain | unsigned_domain

@@ -5,7 +5,7 @@ import ast
 import enum
 import types
 
-from .. import _records, dtypes
+from .. import _missing, _records, dtypes
 from .._errors import NotCompiledError
 from . import module as modules
 from . import closures, dates, enums, library, mathematics, optional, pyvalues, ranges, static, ufuncs, whole_arrays, words
@@ -324,6 +324,8 @@ class Expressions(Forms):
         thing = self.static_value(node.func)
         if thing is static.UNKNOWN:
             return self.call_unknown(node)
+        if _missing.text_of(thing):
+            raise self.error(node, _missing.text_of(thing))
         own = self.call_of_python(node, thing)
         if own is not None:
             return own

@@ -6,7 +6,7 @@ import enum
 import operator
 import types
 
-from .. import _names
+from .. import _missing, _names
 from . import words
 
 UNKNOWN = object()
@@ -122,6 +122,8 @@ class Names:
                 return UNKNOWN
             if isinstance(base, enum.Enum) and node.attr in ("value", "name"):
                 return getattr(base, node.attr)
+            if _missing.text_of(base) and isinstance(base, type):
+                return base
             if isinstance(base, (types.ModuleType, type, types.SimpleNamespace)):
                 return getattr(base, node.attr, UNKNOWN)
             if node.attr in _OF_ARRAYS and type(base).__module__ == "numpy" and type(base).__name__ == "ndarray":

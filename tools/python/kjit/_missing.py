@@ -1,0 +1,154 @@
+"""Names of Numba for which kjit has nothing, in programs that import them. An import of such a name succeeds, as many programs import
+more than they use. A use of the name fails, and the message says the name."""
+
+import types
+
+
+class _Missing(type):
+    """The class of stand-ins, which are classes themselves: isinstance takes them, and classes can be derived from them."""
+
+    kjit_missing: str
+
+    def __call__(cls, *arguments, **keywords):
+        raise NotImplementedError(cls.kjit_missing)
+
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"{cls.kjit_missing}, and so no {cls.__name__}.{name}")
+
+    def __repr__(cls):
+        return f"<kjit's stand-in for {cls.__module__}.{cls.__name__}>"
+
+
+def missing(name, module, text):
+    """A stand-in for a name of a module. text: what its use says."""
+    return _Missing(name, (), {"kjit_missing": text, "__module__": module})
+
+
+def text_of(thing):
+    """What the use of an object says, or None: kjit has the object."""
+    text = getattr(thing, "kjit_missing", None)
+    return text if isinstance(text, str) else None
+
+
+def _same(thing, *rest, **keywords):
+    return thing
+
+
+def _instead(kind):
+    """A decorator, with or without arguments, that puts a stand-in in the place of a function or class."""
+
+    def make(thing):
+        name, module = thing.__name__, thing.__module__
+        return missing(name, module, f"kjit has no {kind}, as `{name}` is one")
+
+    def decorate(thing=None, *arguments, **keywords):
+        is_made = isinstance(thing, (type, types.FunctionType)) and not arguments
+        return make(thing) if is_made else make
+
+    return decorate
+
+
+def _overload(function, *arguments, **keywords):
+    """numba.extending.overload: a compiled function that calls `function` is refused. Python's calls stay what they are."""
+    name = getattr(function, "__name__", str(function))
+    text = f"kjit does not have numba.extending, by which the program says what `{name}` is in compiled code"
+    try:
+        function.kjit_missing = text
+    except (AttributeError, TypeError):
+        raise NotImplementedError(text) from None
+    return _same
+
+
+class _Definition:
+    """A name of numba.extending that defines a part of a type of the program's own. A definition does nothing: no compiled function
+    takes an object of such a type."""
+
+    def __call__(self, *arguments, **keywords):
+        return _same
+
+    @staticmethod
+    def register(*arguments, **keywords):
+        return _same
+
+
+class OpenModule(types.ModuleType):
+    """A module of Numba in which each name is a stand-in."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return missing(name, self.__name__, f"kjit has no {self.__name__}.{name}")
+
+
+# numba.experimental.structref and numba.extending. Definitions of structures, and of other types of a program, do nothing.
+_STRUCTS = "kjit has no classes in compiled code (numba.experimental): use records"
+STRUCTREF = {
+    "StructRefProxy": missing("StructRefProxy", "numba.experimental.structref", _STRUCTS),
+    "register": _instead("structure with references (structref)"),
+    **dict.fromkeys(("define_proxy", "define_boxing", "define_attributes", "define_constructor"), lambda *arguments: None),
+}
+EXTENDING = {
+    "overload": _overload,
+    "type_callable": _overload,
+    "intrinsic": _instead("intrinsic of Numba"),
+    "models": OpenModule("numba.extending.models"),
+    "make_attribute_wrapper": lambda *arguments: None,
+    **{
+        name: _Definition()
+        for name in """overload_method overload_attribute overload_classmethod typeof_impl as_numba_type lower_builtin lower_cast
+        lower_getattr lower_setattr lower_getattr_generic lower_setattr_generic infer infer_getattr register_model box unbox
+        reflect""".split()
+    },
+    **{
+        name: missing(name, "numba.extending", f"kjit has no numba.extending.{name}")
+        for name in "NativeValue SentryLiteralArgs BoundLiteralArgs ReduceMixin get_cython_function_address include_path".split()
+    },
+}
+# Stand-ins among the names of numba itself: why, or what to do instead.
+NUMBA = {
+    **{
+        name: missing(name, "numba", f"kjit has no numba.{name}: {reason}")
+        for name, reason in {
+            "objmode": "there is no object mode: call Python outside of the function",
+            "jit_module": "decorate the functions",
+            "gdb": "kjit.njit(debug=True) has debug information",
+            "gdb_init": "kjit.njit(debug=True) has debug information",
+            "gdb_breakpoint": "kjit.njit(debug=True) has debug information",
+            "carray": "hand over the array",
+            "farray": "hand over the array",
+            "optional": "kjit has no values that may be None at run time",
+            "deferred_type": "kjit has no classes",
+        }.items()
+    },
+    "cfunc": _instead("C callback (numba.cfunc)"),
+    "stencil": _instead("stencil (numba.stencil): write the loop over prange"),
+}
+TYPED = {
+    name: missing(name, "numba.typed", f"kjit has no numba.typed.{name}: kjit has no lists and dictionaries: use arrays")
+    for name in ("List", "Dict")
+}
+TYPES = {
+    name: missing(name, "numba.types", f"kjit has no numba.types.{name}")
+    for name in """StructRef ListType DictType Set List Callable Dispatcher FunctionType ExternalFunction ClassType ClassInstanceType
+    unicode_type UnicodeType pyobject PyObject Optional DeferredType TypeRef Module Function Dummy Opaque Phantom SetType
+    LiteralStrKeyDict LiteralList""".split()
+}
+# Modules of Numba that programs which extend it import. Each name in them is a stand-in.
+OPEN = """numba.core.cgutils numba.core.compiler numba.core.compiler_machinery numba.core.datamodel numba.core.datamodel.models
+numba.core.imputils numba.core.ir numba.core.ir_utils numba.core.runtime numba.core.serialize numba.core.typeconv numba.core.typed_passes
+numba.core.untyped_passes numba.core.typeinfer numba.core.typing.templates numba.core.typing.typeof numba.core.unsafe
+numba.core.unsafe.refcount numba.core.utils numba.core.caching numba.core.codegen numba.core.cpu numba.core.target_extension
+numba.core.ccallback numba.np.arrayobj numba.np.unsafe numba.np.unsafe.ndarray numba.np.npyimpl numba.np.linalg numba.np.arraymath
+numba.np.ufunc numba.np.extensions numba.parfors numba.parfors.parfor numba.pycc numba.stencils numba.stencils.stencil numba.cpython
+numba.cpython.unsafe numba.cpython.unsafe.tuple numba.cpython.unsafe.numbers numba.cpython.unicode numba.typed.typedlist
+numba.typed.typeddict""".split()
+
+
+def jitclass(class_or_spec=None, spec=None):
+    """numba.experimental.jitclass: objects of the class cannot be made."""
+    make = _instead("class in compiled code (numba.experimental.jitclass): use records, which `jitclass` does not make")
+    return make(class_or_spec) if isinstance(class_or_spec, type) else make
