@@ -292,7 +292,25 @@ njit(relax)(v)
 np.testing.assert_array_equal(u, v)
 
 
-# The types of an expression are NumPy's for arrays and Python's for numbers.
+# An operator has the type that numbers have, and the result has NumPy's type.
+@njit
+def wide(a, b, single, out):
+    out[0, :] = a * a + b
+    out[1, :] = a * a
+    out[2, :] = single + b
+    a += a * a
+
+
+a, b = np.array([2**30, 7, -(2**31)], np.int32), np.array([2**60 + 1, -1, 5])
+single, out = np.array([0.1, 2.5, 1e20], np.float32), np.zeros((3, 3))
+with np.errstate(over="ignore"):
+    added = a + a * a
+    want = [a.astype(np.int64) ** 2 + b, a * a, (single.astype(np.float64) + b).astype(np.float32)]
+wide(a, b, single, out)
+np.testing.assert_array_equal(out, want)
+np.testing.assert_array_equal(a, added)
+
+
 @njit
 def bytes_of(a, b, out):
     out[0] = np.sum((a + b).astype(np.int64)) if False else 0

@@ -60,7 +60,7 @@ class Computed:
                 return self.python(*values)
         if all(map(_is_number, values)):
             return self.compute(values)
-        is_elementwise = self.expression.elements is not None and all(_is_number(v) or _is_array(v) for v in values)
+        is_elementwise = self.expression.has_elements and all(_is_number(v) or _is_array(v) for v in values)
         return self.compute_elements(values) if is_elementwise else self.python(*values)
 
     def compute(self, values):
@@ -167,9 +167,7 @@ class _Rewriter(ast.NodeTransformer):
         old = _copy(target)
         old.ctx = ast.Load()
         whole = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
-        leaves = elementwise.Expression(
-            whole, [], ["leaf_0", "leaf_1"], _binary(node, "leaf_0", "leaf_1"), None
-        )
+        leaves = elementwise.Expression(whole, [], ["leaf_0", "leaf_1"], _binary(node, "leaf_0", "leaf_1"))
         in_place = self.keep("in_place", InPlace(type(node.op), Computed(self.whole, leaves)))
         call = ast.Call(in_place, [self.visit(old), self.visit(node.value)], [])
         return ast.copy_location(ast.Assign([self.visit(target)], ast.copy_location(call, node)), node)

@@ -3,38 +3,16 @@
 Whether `a[i]` is an array or a number is known in the compiler only, which knows the types. So the emitter writes such an expression
 as a func of the kernel IR that computes one element of the result: `func elements(at, l0, l1)`. The leaves l0 and l1 are the arrays
 and numbers that the expression is made of, evaluated once by the caller. An operator between numbers follows the rules of
-scalars, and an operator with an array follows NumPy's rules for ufuncs, as in Numba."""
+scalars, and an operator with an array has Numba's types, which element_types.py describes."""
 
 import ast
 
 from .. import dtypes
 from .._errors import remember_raise
 from . import array_texts as texts
-from . import enums, library, module, optional, static, ufuncs, words
+from . import element_types, enums, library, module, optional, static, ufuncs, words
+from .element_types import OPERATORS
 
-OPERATORS = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "remainder",
-    ast.Pow: "power",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.BitXor: "bitwise_xor",
-    ast.LShift: "left_shift",
-    ast.RShift: "right_shift",
-    ast.USub: "negative",
-    ast.UAdd: "positive",
-    ast.Invert: "invert",
-    ast.Eq: "equal",
-    ast.NotEq: "not_equal",
-    ast.Lt: "less",
-    ast.LtE: "less_equal",
-    ast.Gt: "greater",
-    ast.GtE: "greater_equal",
-}
 WRONG_SIZE = "cannot assign slice from input of different size"
 OVERLAP = (
     "the assigned value and its target overlap in memory, and the value needs more temporary memory than a thread has: "
@@ -42,39 +20,28 @@ OVERLAP = (
 )
 _MISMATCH = "the arrays of an expression have shapes that do not fit together"
 
-# A ufunc of two operands, which are converted to their common type first.
-_COMMON = words.Text(
-    "array_common",
-    """
-func array_common(a, b) @numba {
-  if dtype(a) == dtype(b) { return zero(dtype(a)) }
-  var common
-  common = a
-  common = b
-  return common
-}""",
-)
-_PROMOTED = words.Text(
-    "array_promoted",
-    """
-func array_promoted(f: func, a, b) {
-  return f(dtype(array_common(a, b))(a), dtype(array_common(a, b))(b))
-}""",
-    (_COMMON,),
-)
 _WHERE = words.Text(
     "array_where",
     """
 func array_where(c, a, b) {
   return np_truth(c) ? dtype(array_common(a, b))(a) : dtype(array_common(a, b))(b)
 }""",
-    (ufuncs.TRUTH, _COMMON),
+    (ufuncs.TRUTH, element_types.COMMON),
 )
 
 
 def is_of_numpy(thing, name):
     """Whether an object is the function of NumPy that is called so, also where NumPy is not imported."""
     return getattr(thing, "__module__", None) == "numpy" and getattr(thing, "__name__", None) == name
+
+
+class Operation:
+    """What is computed element by element. numbers: gives the text of the result from the texts of the operands, if all of them are
+    numbers; elements: the same if there is an array, or None: no difference; kinds: gives the text of a value that has NumPy's type
+    from those of the operands, or None: the operands are converted to NumPy's types first, and the result keeps its type."""
+
+    def __init__(self, operands, numbers, elements=None, kinds=None):
+        self.operands, self.numbers, self.elements, self.kinds = operands, numbers, elements, kinds
 
 
 class Elements:
@@ -96,55 +63,78 @@ class Elements:
         number = len(self.leaves)
         self.leaves.append(parts)
         self.lines.append(["  ", f"let e{number} = {self.symbol(texts.LOAD)}(at, l{number})"])
-        result = [f"e{number}"], frozenset([number])
+        result = [f"e{number}"], [f"e{number}"], frozenset([number])
         if key:
             self.known[key] = result
         return result
 
     def take(self, node):
-        """(the text of the element that an expression gives, the numbers of its leaves)."""
+        """(the text of the element that an expression gives, the text of a value that has NumPy's type of it, the numbers of its
+        leaves)."""
         emitter = self.emitter
         value = emitter.static_value(node)
         if value is static.UNKNOWN and emitter.is_typed:
             value = static.fold_literals(node)
         if value is not static.UNKNOWN:
             text = None if isinstance(value, tuple) else module.literal(value, emitter.is_typed)
-            return ([text], frozenset()) if text is not None else self.leaf(node, emitter.known(value, node))
+            return ([text], [text], frozenset()) if text is not None else self.leaf(node, emitter.known(value, node))
         operation = self.operation(node)
         if operation is None:
             return self.leaf(node, emitter.expression(node))
-        operands, of_numbers, of_arrays = operation
-        taken = [self.take(operand) for operand in operands]
-        leaves = frozenset().union(*(found for _, found in taken))
-        values = [text for text, _ in taken]
-        return self.choose(node, leaves, of_numbers(*values), of_arrays(*values)), leaves
+        taken = [self.take(operand) for operand in operation.operands]
+        leaves = frozenset().union(*(found for _, _, found in taken))
+        if operation.kinds is None:
+            values = [self.converted(value, kind) for value, kind, _ in taken]
+        else:
+            values = [value for value, _, _ in taken]
+        made = self.choose(node, leaves, operation.numbers(*values), operation.elements and operation.elements(*values))
+        if operation.kinds is None or not leaves:
+            return made, made, leaves
+        return made, self.kind(made, leaves, operation.kinds(*(kind for _, kind, _ in taken))), leaves
 
     def choose(self, node, leaves, of_numbers, of_arrays):
-        """The name of one value: that of an operator on numbers if all leaves are numbers, else that of a ufunc."""
+        """The name of one value: that of an operator on numbers if all leaves are numbers, else that of one on elements."""
         name = f"v{self.count}"
         self.count += 1
         place = self.emitter.source.place(node)
         if of_arrays is None or not leaves:  # the same for both
             self.lines.append(["  ", place, f"let {name} = ", *of_numbers])
         else:
-            condition = " or ".join(f"is_array(l{i})" for i in sorted(leaves))
-            self.lines.append(["  ", place, f"let {name} = (({condition}) ? ", *of_arrays, " : ", *of_numbers, ")"])
+            self.lines.append(["  ", place, f"let {name} = (({self.has_array(leaves)}) ? ", *of_arrays, " : ", *of_numbers, ")"])
         return [name]
+
+    def kind(self, value, leaves, of_arrays):
+        """The name of a value that has NumPy's type of an operator's result, which is not computed."""
+        name = f"k{self.count}"
+        self.count += 1
+        self.lines.append(["  ", f"let {name} = (({self.has_array(leaves)}) ? zero(dtype(", *of_arrays, ")) : ", *value, ")"])
+        return [name]
+
+    @staticmethod
+    def has_array(leaves):
+        return " or ".join(f"is_array(l{i})" for i in sorted(leaves))
+
+    def converted(self, value, kind):
+        """The text of an element with NumPy's type."""
+        return value if value == kind else [f"{self.symbol(element_types.CAST)}(", *kind, ", ", *value, ")"]
 
     # ---- what is computed element by element ----
 
     def operation(self, node):
-        """(the operands, what gives the text for numbers, what gives that for arrays or None where it is the same), or None if the
-        expression is a leaf."""
+        """The Operation that an expression is, or None: it is a leaf."""
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-            return [node.left, node.right], self.binary(node), self.ufunc(OPERATORS[type(node.op)])
+            function = self.ufunc(OPERATORS[type(node.op)])
+            if getattr(node, "is_in_place", False):  # the ufunc itself, as Numba has it
+                return Operation([node.left, node.right], self.binary(node), function)
+            return Operation([node.left, node.right], self.binary(node), self.division(node), function)
         if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
             sign = {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~"}[type(node.op)]
-            return [node.operand], lambda x: [f"({sign}", *x, ")"], self.ufunc(OPERATORS[type(node.op)])
+            return Operation([node.operand], lambda x: [f"({sign}", *x, ")"], None, self.ufunc(OPERATORS[type(node.op)]))
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS and self.is_of_numbers(node):
             name = OPERATORS[type(node.ops[0])]
             sign = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}[name]
-            return [node.left, *node.comparators], lambda x, y: ["(", *x, f" {sign} ", *y, ")"], self.ufunc(name)
+            numbers = lambda x, y: ["(", *x, f" {sign} ", *y, ")"]  # noqa: E731
+            return Operation([node.left, *node.comparators], numbers, None, self.ufunc(name))
         return self.call(node) if isinstance(node, ast.Call) else None
 
     def is_of_numbers(self, node):
@@ -165,19 +155,20 @@ class Elements:
         if ufuncs.is_ufunc(thing) and len(node.args) == thing.nin and thing.nout == 1:
             emitter.ufunc(node, thing)
             numbers = self.symbol(library.instead(thing, thing.nin))
-            return node.args, lambda *x: [f"{numbers}(", *self.join(x), ")"], self.ufunc(thing.__name__)
+            function = self.ufunc(thing.__name__)
+            return Operation(node.args, lambda *x: [f"{numbers}(", *self.join(x), ")"], function, function)
         if thing is abs and len(node.args) == 1:
-            return node.args, lambda x: ["abs(", *x, ")"], self.ufunc("absolute")
+            return Operation(node.args, lambda x: ["abs(", *x, ")"], self.ufunc("absolute"))
         if is_of_numpy(thing, "where") and len(node.args) == 3:
             where, self.is_of_arrays = self.symbol(_WHERE), True
-            return node.args, lambda *x: [f"{where}(", *self.join(x), ")"], lambda *x: None
+            return Operation(node.args, lambda *x: [f"{where}(", *self.join(x), ")"])
         is_method = isinstance(node.func, ast.Attribute) and thing is static.UNKNOWN
         if is_method and node.func.attr == "astype" and len(node.args) == 1:
             kind = dtypes.name_of(emitter.numpy_dtype(emitter.static_value(node.args[0])))
             if kind is None:
                 raise emitter.error(node, "array.astype(dtype) takes a type that is known when the kernel is compiled")
             self.is_of_arrays = True
-            return [node.func.value], lambda x: [f"{kind}(", *x, ")"], lambda x: None
+            return Operation([node.func.value], lambda x: [f"{kind}(", *x, ")"])
         return None
 
     def binary(self, node):
@@ -191,18 +182,17 @@ class Elements:
 
         return text
 
+    def division(self, node):
+        """What gives the text of a division of elements, which no zero fails; None: the operator of numbers is that of elements."""
+        text = element_types.DIVISIONS.get(type(node.op)) if self.emitter.is_typed else None
+        function = text and self.symbol(text)
+        return text and (lambda x, y: [f"{function}(", *x, ", ", *y, ")"])
+
     def ufunc(self, name):
-        """What gives the text of a ufunc on elements of arrays; the kernel IR's own rules hold in kernels without Numba's types."""
+        """What gives the text of a ufunc on elements of arrays, or None: kernels without Numba's types have the kernel IR's own rules."""
         if not self.emitter.is_typed:
-            return lambda *x: None
-        function = self.symbol(ufuncs.BY_NAME[name])
-
-        def text(*x):
-            if len(x) == 2:
-                return [f"{self.symbol(_PROMOTED)}({function}, ", *self.join(x), ")"]
-            return [f"{function}(", *self.join(x), ")"]
-
-        return text
+            return None
+        return lambda *x: [f"{self.symbol(element_types.ufunc(name, len(x)))}(", *self.join(x), ")"]
 
     @staticmethod
     def join(values):
@@ -215,7 +205,8 @@ class Elements:
 
     def function(self, node):
         """The name of the func of one element."""
-        value, _ = self.take(node)
+        value, kind, _ = self.take(node)
+        value = self.converted(value, kind)
         head = self.head(node, ["at", *self.names()])
         return self.finish(f"elements_{node.lineno}", [head, *self.lines, ["  return ", *value], ["}"]])
 

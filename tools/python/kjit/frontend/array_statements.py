@@ -89,6 +89,7 @@ class ArrayStatements:
         """A compound assignment, which changes an array in place. False if the target is a number for certain."""
         target = statement.target
         value = ast.copy_location(ast.BinOp(target, statement.op, statement.value), statement)
+        value.is_in_place = True
         if isinstance(target, ast.Name):
             if not self.is_typed or not self.may_be_array(target.id):
                 return False

@@ -5,58 +5,81 @@ import ast
 import builtins
 import math
 
-from . import static, ufuncs, words
+from . import element_types, static, ufuncs
+from .element_types import OPERATORS
 
-_BINARY = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "remainder",
-    ast.Pow: "power",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.BitXor: "bitwise_xor",
-    ast.LShift: "left_shift",
-    ast.RShift: "right_shift",
-}
-_UNARY = {ast.USub: "negative", ast.UAdd: "positive", ast.Invert: "invert"}
-_COMPARE = {
-    ast.Eq: "equal",
-    ast.NotEq: "not_equal",
-    ast.Lt: "less",
-    ast.LtE: "less_equal",
-    ast.Gt: "greater",
-    ast.GtE: "greater_equal",
-}
 _BUILTINS = tuple(getattr(builtins, name) for name in ("abs", "min", "max", "int", "float", "bool", "round", "pow", "complex"))
 # Operators whose results Python and 64 bits agree on, if the operands are small.
 _HARMLESS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Div)
 _MOST_PRODUCTS = 2
 
 
-# Operators that numbers and elements have alike but for the types in between.
-_ALIKE = (ast.Add, ast.Sub, ast.Mult, ast.Div)
-_CAST = words.Text("cast_like", "\nfunc cast_like(a, b) @numba { return dtype(a)(b) }")
-
-
 def of_elements(expression):
-    """The expression for the elements of arrays. As in Numba, ufuncs decide the type of the result, and values in between have the
-    types of numbers: a product of int32 that an int64 follows is computed in 64 bits."""
-    operators = [n.op for n in ast.walk(expression.scalar) if isinstance(n, ast.BinOp)]
-    if not all(isinstance(operator, _ALIKE) for operator in operators):
-        return expression.elements
-    return ast.Call(ast.Constant(_CAST), [expression.elements, expression.scalar], [])
+    """The expression for the elements of arrays, with the types that element_types.py describes."""
+    return _converted(*_typed(expression.scalar))
+
+
+def _converted(value, kind):
+    return value if value is kind else ast.Call(ast.Constant(element_types.CAST), [kind, value], [])
+
+
+def _typed(node):
+    """(an expression of numbers for an element, one whose type is that of NumPy)."""
+    if isinstance(node, (ast.Name, ast.Constant)) or isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant):
+        return node, node
+    name, operands = _ufunc_of(node)
+    taken = [_typed(operand) for operand in operands]
+
+    def call(text, arguments):
+        return ast.copy_location(ast.Call(ast.copy_location(ast.Constant(text), node), arguments, []), node)
+
+    ufunc = element_types.ufunc(name, len(operands))
+    if isinstance(node, ast.Call) and node.func.value is abs:
+        made = call(ufunc, [_converted(*operand) for operand in taken])
+        return made, made
+    values, kind = [value for value, _ in taken], call(ufunc, [kind for _, kind in taken])
+    if isinstance(node, ast.Call):
+        return call(ufunc, values), kind
+    if isinstance(node, ast.UnaryOp):
+        made = ast.UnaryOp(node.op, *values)
+    elif isinstance(node, ast.Compare):
+        made = ast.Compare(values[0], node.ops, values[1:])
+    elif type(node.op) in element_types.DIVISIONS:
+        return call(element_types.DIVISIONS[type(node.op)], values), kind
+    else:
+        made = ast.BinOp(values[0], node.op, values[1])
+    return ast.copy_location(made, node), kind
+
+
+def _ufunc_of(node):
+    """(the name of NumPy's ufunc that an operator or call is, its operands), or (None, its operands)."""
+    if isinstance(node, ast.BinOp):
+        return OPERATORS[type(node.op)], [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        return OPERATORS[type(node.op)], [node.operand]
+    if isinstance(node, ast.Compare):
+        return OPERATORS[type(node.ops[0])], [node.left, node.comparators[0]]
+    if ufuncs.is_ufunc(node.func.value):
+        return node.func.value.__name__, node.args
+    return "absolute" if node.func.value is abs and len(node.args) == 1 else None, node.args
+
+
+def _has_elements(node):
+    """Whether an expression has a meaning for the elements of arrays: it consists of operators and ufuncs."""
+    if isinstance(node, (ast.Name, ast.Constant)):
+        return True
+    name, operands = _ufunc_of(node)
+    return name is not None and all(map(_has_elements, operands))
 
 
 class Expression:
     """An expression as functions of its leaves. leaves: the nodes whose values it takes; scalar: the expression in its own operators;
-    elements: the same by NumPy's ufuncs, or None if it has no meaning for arrays; is_harmless: Python computes the same for small
+    has_elements: it has a meaning for arrays; is_harmless: Python computes the same for small
     integers and for floats; has_division."""
 
-    def __init__(self, node, leaves, names, scalar, elements):
-        self.node, self.leaves, self.names, self.scalar, self.elements = node, leaves, names, scalar, elements
+    def __init__(self, node, leaves, names, scalar):
+        self.node, self.leaves, self.names, self.scalar = node, leaves, names, scalar
+        self.has_elements = _has_elements(scalar)
         inside = list(ast.walk(scalar))
         binary = [n.op for n in inside if isinstance(n, ast.BinOp)]
         products = sum(isinstance(op, ast.Mult) for op in binary)
@@ -82,12 +105,12 @@ class Finder:
     def is_inner(self, node):
         """Whether a node is an operator or function of numbers, and no leaf."""
         if isinstance(node, ast.BinOp):
-            return type(node.op) in _BINARY
+            return type(node.op) in OPERATORS
         if isinstance(node, ast.UnaryOp):
             is_number = isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant)
-            return type(node.op) in _UNARY and not is_number
+            return type(node.op) in OPERATORS and not is_number
         if isinstance(node, ast.Compare):
-            return len(node.ops) == 1 and type(node.ops[0]) in _COMPARE
+            return len(node.ops) == 1 and type(node.ops[0]) in OPERATORS
         return isinstance(node, ast.Call) and self.is_function(node)
 
     def is_function(self, node):
@@ -118,7 +141,7 @@ class Finder:
         scalar = self._scalar(node, leaf)
         if not leaves:
             return None
-        return Expression(node, leaves, list(names.values()), scalar, self._elements(scalar))
+        return Expression(node, leaves, list(names.values()), scalar)
 
     def _scalar(self, node, leaf):
         if isinstance(node, ast.Constant) and type(node.value) in (bool, int, float, complex):
@@ -137,29 +160,6 @@ class Finder:
             function = ast.copy_location(ast.Constant(self.names.value(node.func)), node.func)
             made = ast.Call(function, [self._scalar(a, leaf) for a in node.args], [])
         return ast.copy_location(made, node)
-
-    def _elements(self, node):
-        """The expression by NumPy's ufuncs, or None."""
-        if isinstance(node, (ast.Name, ast.Constant)):
-            return node
-        if isinstance(node, ast.BinOp):
-            name, operands = _BINARY[type(node.op)], [node.left, node.right]
-        elif isinstance(node, ast.UnaryOp):
-            name, operands = _UNARY[type(node.op)], [node.operand]
-        elif isinstance(node, ast.Compare):
-            name, operands = _COMPARE[type(node.ops[0])], [node.left, node.comparators[0]]
-        elif ufuncs.is_ufunc(node.func.value):
-            name, operands = node.func.value.__name__, node.args
-        elif node.func.value is abs and len(node.args) == 1:
-            name, operands = "absolute", node.args
-        else:
-            return None
-        made = [self._elements(operand) for operand in operands]
-        if None in made:
-            return None
-        import numpy
-
-        return ast.copy_location(ast.Call(ast.copy_location(ast.Constant(getattr(numpy, name)), node), made, []), node)
 
 
 def function_of(expression, tree, name):

@@ -22,7 +22,7 @@ func np_common(a, b) {
 }""",
 )
 # A float for an integer or bool: NumPy's math functions have loops for floats only.
-_FLOAT = Text(
+FLOAT = Text(
     "np_float",
     """
 func np_float(a) {
@@ -172,7 +172,7 @@ def _logic(name, operator, of_bool):
 
 def _unary(name, call):
     """A math function: integers become floats."""
-    return _text(name, "a", f"  let x = np_float(a)\n  return {call}", _FLOAT)
+    return _text(name, "a", f"  let x = np_float(a)\n  return {call}", FLOAT)
 
 
 def _binary(name, call, *needs):
@@ -182,7 +182,7 @@ def _binary(name, call, *needs):
         "  let x = np_float(dtype(np_common(a, b))(a))\n  let y = np_float(dtype(np_common(a, b))(b))\n"
         f"  return {call}",
         _COMMON,
-        _FLOAT,
+        FLOAT,
         *needs,
     )
 
@@ -267,7 +267,7 @@ _UFUNCS |= {
         f"{_DATES.format(operator='/')}  let x = np_float(dtype(np_common(a, b))(a))\n  let y = np_float(dtype(np_common(a, b))(b))\n"
         "  return np_quotient(x, y)",
         _COMMON,
-        _FLOAT,
+        FLOAT,
         _QUOTIENT,
     ),
     "float_power": _text(
@@ -386,7 +386,7 @@ _UFUNCS |= {
         "  if g == 0 { return dtype(x)(0) }\n  return dtype(x)(div_trunc(dtype(x)(abs(x)), dtype(x)(abs(g))) * dtype(x)(abs(y)))",
         _COMMON,
     ),
-    "ldexp": _text("ldexp", "a, b", "  return ldexp(np_float(a), i32(min(max(i64(b), -100000i64), 100000i64)))", _FLOAT),
+    "ldexp": _text("ldexp", "a, b", "  return ldexp(np_float(a), i32(min(max(i64(b), -100000i64), 100000i64)))", FLOAT),
     "frexp": _unary("frexp", "frexp(x)"),
     "modf": _unary("modf", "modf(x)"),
     "isfinite": _IS_FINITE,

@@ -1,0 +1,118 @@
+"""The types in expressions of arrays, which are Numba's.
+
+Numba computes one element of `a * b + c` as a function of numbers: the operators have the types of numbers, so that a product of two
+int32 has 64 bits. NumPy's ufuncs decide the type of the result only, to which the element is converted. A division by zero has
+NumPy's result. A function that is no ufunc, such as np.where, takes arrays whose elements have been converted."""
+
+import ast
+import functools
+
+from . import ufuncs, words
+
+# NumPy's ufunc of each operator.
+OPERATORS = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.Pow: "power",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
+    ast.USub: "negative",
+    ast.UAdd: "positive",
+    ast.Invert: "invert",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
+# A number with the type of another one.
+CAST = words.Text("cast_like", "\nfunc cast_like(a, b) @numba { return dtype(a)(b) }")
+# The common type of two values.
+COMMON = words.Text(
+    "array_common",
+    """
+func array_common(a, b) @numba {
+  if dtype(a) == dtype(b) { return zero(dtype(a)) }
+  var common
+  common = a
+  common = b
+  return common
+}""",
+)
+
+
+def _division(operator, ufunc, dividend="a"):
+    """An operator whose result has the type that numbers have, but which no zero fails."""
+    kind = f"dtype({dividend} {operator} b)"
+    return words.Text(
+        f"element_{ufunc}",
+        f"\nfunc element_{ufunc}(a, b) @numba {{\n"
+        f"  if is_struct(dtype(a)) or is_struct(dtype(b)) {{ return a {operator} b }}\n"
+        f"  return np_{ufunc}({kind}(a), {kind}(b))\n}}",
+        (ufuncs.BY_NAME[ufunc], words.DIVIDEND),
+    )
+
+
+# The operators whose values are not those of the same operator of numbers.
+DIVISIONS = {
+    ast.Div: _division("/", "divide", "dividend(a)"),
+    ast.FloorDiv: _division("//", "floor_divide"),
+    ast.Mod: _division("%", "remainder"),
+}
+
+
+# The type of the loop that Numba takes for two operands: an integer beside a float or a complex number does not widen it.
+_LOOP = words.Text(
+    "array_loop",
+    """
+func array_loop(a, b) @numba {
+  if (is_float(dtype(a)) or is_complex(dtype(a))) and (is_integer(dtype(b)) or dtype(b) == bool) { return zero(dtype(a)) }
+  if (is_float(dtype(b)) or is_complex(dtype(b))) and (is_integer(dtype(a)) or dtype(a) == bool) { return zero(dtype(b)) }
+  return array_common(a, b)
+}""",
+    (COMMON,),
+)
+# The floats that the functions of floats have for integers and bools: 32 bits hold those of 8 and 16 bits.
+_FLOAT = words.Text(
+    "array_float",
+    """
+func array_float(a) {
+  if dtype(a) == i8 or dtype(a) == i16 or dtype(a) == u8 or dtype(a) == u16 or dtype(a) == bool { return f32(a) }
+  if is_integer(dtype(a)) { return f64(a) }
+  return a
+}""",
+)
+_FLOAT_LOOP = words.Text(
+    "array_float_loop",
+    """
+func array_float_loop(a, b) {
+  let both = array_loop(a, b)
+  if is_integer(dtype(both)) or dtype(both) == bool { return array_loop(array_float(a), array_float(b)) }
+  return both
+}""",
+    (_LOOP, _FLOAT),
+)
+_ROUNDINGS = ("ceil", "floor", "rint", "trunc")
+
+
+@functools.cache
+def ufunc(name, count):
+    """The func of a ufunc with so many operands, which are converted to the types of the loop that Numba takes: two operands to their
+    common type, and integers to floats if the ufunc has loops for floats only."""
+    plain = ufuncs.BY_NAME[name]
+    has_floats = name in _ROUNDINGS or ufuncs.FLOAT in plain.needs
+    if count == 2:
+        loop = _FLOAT_LOOP if has_floats else _LOOP
+        operands = "".join(f", dtype({loop.__name__}(a, b))({operand})" for operand in "ab")
+        return words.Text(f"array_{name}", f"\nfunc array_{name}(a, b) {{ return {plain.__name__}({operands[2:]}) }}", (plain, loop))
+    if not has_floats:
+        return plain
+    return words.Text(f"array_{name}", f"\nfunc array_{name}(a) {{ return {plain.__name__}(array_float(a)) }}", (plain, _FLOAT))
