@@ -53,10 +53,12 @@ static void check_one_type(kt_scope *s, const kt_expr *tuple, const ki_expr *arg
   }
 }
 
-/* As the check of an array's bounds. */
+/* As the check of an array's bounds. Under Numba's rules an index of a tuple is checked wherever
+ * failures are compiled. */
 static void check_bounds(kt_scope *s, const kt_expr *index, uint32_t count, kj_location location)
 {
-  if (!(s->c->request->checks & KJIT_CHECK_BOUNDS)) return;
+  uint32_t needed = KJIT_CHECK_BOUNDS | (s->has_numba_types ? KJIT_CHECK_ASSERT : 0);
+  if (!(s->c->request->checks & needed)) return;
   kt_expr *extent = kt_new_integer(s, KJIT_I64, count, location);
   kt_expr *exact = index->type == KJIT_U64
                      ? kt_copy_texpr(s, index)

@@ -344,3 +344,14 @@ refused("lists", lists, 3)
 refused("takes the items x, y", lambda a: Point(a), 1)
 refused("a function or a type among the items", lambda t: t[0](2), (square, 1))
 refused("is compared with a value that is no member", lambda x: x == Color.RED, 1)
+
+# ---- an index beyond the end of a tuple ----
+
+item = njit(lambda t, i: t[i])
+assert item((1.5, 2.5), -2) == 1.5
+for index in (2, -3):
+    try:
+        item((1.5, 2.5), index)
+        raise SystemExit("no error")
+    except IndexError as error:
+        assert "of 0..1" in str(error), error

@@ -62,3 +62,11 @@ fast = njit(fastmath=True)(of_loops.py_func)
 r = np.zeros_like(x)
 fast(x, y, z, r)
 assert np.allclose(r, wanted)
+
+
+# A quotient of a small integer or a bool and a float32 is a float32, as a sum of both is.
+divided = njit(lambda a, b: a / b)
+for kind in (np.int8, np.uint8, np.int16, np.bool_, np.float32):
+    for a, b in zip(rng.integers(0, 2, 20).astype(kind), rng.standard_normal(20).astype(np.float32)):
+        assert divided(a, b) == float(np.float32(a) / b), (kind, a, b)
+        assert divided(np.int32(a), b) == float(a) / float(b), (kind, a, b)

@@ -207,3 +207,22 @@ for layout, options in (("(a),(a),(z)", {}), ("(a),(a),(z)->", {}), ("(a),(a),(z
         assert "which the call broadcasts" in str(error)
     else:
         raise AssertionError("a broadcast argument that is written")
+
+
+# ---- the first signature to which all arguments are converted safely ----
+
+
+def scaled(a, factor, out):
+    for i in range(a.shape[0]):
+        out[i] = a[i] * factor
+
+
+both = ["void(float64[:], float64, float64[:])", "void(int64[:], int64, int64[:])"]
+integers = np.random.default_rng().integers(-9, 9, 6)
+for signatures, factor, expected in (
+    (both, 2.5, integers * 2.5),
+    (both, 2, integers * 2.0),
+    (both[::-1], 2, integers * 2),
+    (both[::-1], 2.5, integers * 2.5),
+):
+    same(kjit.guvectorize(signatures, "(n),()->(n)")(scaled)(integers, factor), expected)

@@ -7,7 +7,7 @@ import numpy
 
 from .._errors import KernelError, name_element
 from . import arrays, dispatcher, types
-from .reduction import OF_CUDA, TARGETS, as_device, check_options, check_out, check_target, choose_row, is_device
+from .reduction import OF_CUDA, OF_NUMPY, TARGETS, as_device, check_options, check_out, check_target, choose_row, is_device
 
 
 def _parse_layout(text):
@@ -133,7 +133,8 @@ class GUFunc:
             ([types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args], s)
             for s in self._signatures
         ]
-        row, signature = choose_row(rows, self.__name__, args, [numpy.dtype(g.dtype) for g in given], OF_CUDA)
+        rules = OF_NUMPY if self._is_on_cpu else OF_CUDA
+        row, signature = choose_row(rows, self.__name__, args, [numpy.dtype(g.dtype) for g in given], rules)
         return signature.args, row
 
     def _split(self, args, out):

@@ -128,14 +128,14 @@ def _fits_safely(value, found, wanted):
 
 # What has to hold for all arguments and the types of a signature, from the first rule to the last: for signatures on the CPU
 # NumPy's own rule, for those of kjit.cuda also what numba.cuda takes.
-_OF_NUMPY = (_is_safe,)
+OF_NUMPY = (_is_safe,)
 OF_CUDA = (_is_equal, _fits_array, _is_safe, _fits_safely)
 
 
 def choose_row(rows, name, args, found, rules):
     """The first row of types, (inputs, ...), that all arguments can be converted to."""
     if all(isinstance(a, _NUMBERS) for a in args):  # nothing that they could adapt to
-        args = [numpy.asarray(a)[()] for a in args] if rules is _OF_NUMPY else args
+        args = [numpy.asarray(a)[()] for a in args] if rules is OF_NUMPY else args
     for fits in rules:
         for row in rows:
             if all(map(fits, args, found, row[0])):
@@ -162,7 +162,7 @@ class DeviceUfunc:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self._device, self._rules, self.identity = device, rules, identity
         self.py_func = function
-        is_strict = rules is _OF_NUMPY  # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it is not in Numba either
+        is_strict = rules is OF_NUMPY  # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it is not in Numba either
         self._func = _func(function, is_strict)
         self._rows = [self._row(function, s, is_strict) for s in signatures]
         self.nin = function.__code__.co_argcount
@@ -288,7 +288,7 @@ def vectorize_for(signatures, *, target="cpu", **options):
     check_options(options)
     if options.get("identity") not in (None, 0, 1, "reorderable"):
         raise ValueError(f'identity is 0, 1, None or "reorderable", not {options["identity"]!r}')
-    given = {"rules": OF_CUDA if target == "cuda" else _OF_NUMPY, "identity": options.get("identity")}
+    given = {"rules": OF_CUDA if target == "cuda" else OF_NUMPY, "identity": options.get("identity")}
     if signatures is None or isinstance(signatures, (list, tuple)) and not signatures:  # the types are those of each call
         return lambda function: DeviceUfunc(function, [], TARGETS[target], **given)
     return _vectorize(signatures, TARGETS[target], **given)

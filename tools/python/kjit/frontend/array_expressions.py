@@ -177,7 +177,6 @@ class Elements:
         place = emitter.source.operator_place(node.left, node.right, operator)
 
         def text(x, y):
-            x = emitter.dividend(x) if operator == "/" and emitter.is_typed else x
             return ["(", *x, " ", place, operator, " ", *y, ")"]
 
         return text

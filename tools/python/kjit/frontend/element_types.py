@@ -49,21 +49,21 @@ func array_common(a, b) @numba {
 )
 
 
-def _division(operator, ufunc, dividend="a"):
+def _division(operator, ufunc):
     """An operator whose result has the type that numbers have, but which no zero fails."""
-    kind = f"dtype({dividend} {operator} b)"
+    kind = f"dtype(a {operator} b)"
     return words.Text(
         f"element_{ufunc}",
         f"\nfunc element_{ufunc}(a, b) @numba {{\n"
         f"  if is_struct(dtype(a)) or is_struct(dtype(b)) {{ return a {operator} b }}\n"
         f"  return np_{ufunc}({kind}(a), {kind}(b))\n}}",
-        (ufuncs.BY_NAME[ufunc], words.DIVIDEND),
+        (ufuncs.BY_NAME[ufunc],),
     )
 
 
 # The operators whose values are not those of the same operator of numbers.
 DIVISIONS = {
-    ast.Div: _division("/", "divide", "dividend(a)"),
+    ast.Div: _division("/", "divide"),
     ast.FloorDiv: _division("//", "floor_divide"),
     ast.Mod: _division("%", "remainder"),
 }

@@ -537,9 +537,7 @@ class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expression
         operator = words.BINARY[type(statement.op)]
         place = self.source.operator_place(statement.target, statement.value, operator + "=")
         if operator == "/" and self.is_typed and isinstance(statement.target, ast.Name):
-            return self.put(
-                depth, target, " = ", self.dividend(target), " ", [place], "/ ", self.expression(statement.value)
-            )
+            return self.put(depth, target, " = ", target, " ", [place], "/ ", self.expression(statement.value))
         value = self.summand(statement) or self.expression(statement.value)
         self.put(depth, target, " ", [place], f"{operator}= ", value)
 

@@ -267,23 +267,7 @@ class Expressions(Forms):
         if not operator:
             raise self.error(node, "a kernel has no matrix product of arrays: write the loops")
         place = self.source.operator_place(node.left, node.right, operator)
-        if operator == "/" and self.is_typed:
-            return [
-                "(",
-                *self.dividend(self.expression(node.left)),
-                " ",
-                place,
-                "/ ",
-                *self.expression(node.right),
-                ")",
-            ]
         return ["(", *self.expression(node.left), " ", place, operator, " ", *self.expression(node.right), ")"]
-
-    def dividend(self, parts):
-        """Where numbers of Python have types, the quotient of integers is a float."""
-        symbol = self.builder.function(words.DIVIDEND)
-        self.used.add(symbol)
-        return [f"{symbol}(", *parts, ")"]
 
     # ---- calls ----
 

@@ -180,15 +180,6 @@ METHODS = {
 
 # Where numbers of Python have types: what converts to them.
 _CONVERSIONS = ((int, "i64"), (float, "f64"), (round, "rint"))
-# What is divided there: Python's `/` of integers is a float.
-DIVIDEND = Text(
-    "dividend",
-    """
-func dividend(a) {
-  if is_integer(dtype(a)) or dtype(a) == bool { return f64(a) }
-  return a
-}""",
-)
 
 # How many numbers a range has.
 RANGE = Text(
