@@ -355,3 +355,21 @@ for index in (2, -3):
         raise SystemExit("no error")
     except IndexError as error:
         assert "of 0..1" in str(error), error
+
+# ---- an array as an index runs in Python; the length of a text is known ----
+
+
+@njit
+def gathered(a, i):
+    return a[i]
+
+
+@njit
+def length(s):
+    return len(s)
+
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert np.array_equal(gathered(np.arange(5.0), np.array([3, 1])), [3, 1]) and length("xyz") == 3
+assert gathered(np.arange(5.0), 2) == 2

@@ -30,7 +30,7 @@ _FAST = frozenset("nnan ninf nsz arcp contract afn reassoc fast".split())
 _NO_RESULT = "does not go to or from a C function"
 # What the compiler says of arrays in the place of numbers.
 _ARRAYS = re.compile(
-    r"\b(number|numbers|bool or an integer)\b.*got \w+\[[:, ]*\]|only one element can be assigned|elements are of different types"
+    r"\b(number|numbers|bool or an integer|an integer)\b.*got \w+\[[:, ]*\]|only one element can be assigned|elements are of different types"
 )
 _ERRORS = {kind.__name__: kind for kind in CLASSES.values()}
 _AGAIN = object()

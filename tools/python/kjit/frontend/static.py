@@ -140,7 +140,7 @@ class Names:
             return values if values and all(isinstance(v, PLAIN) and v is not None for v in values) else UNKNOWN
         if isinstance(node, ast.Call) and len(node.args) == 1 and self.is_typed and self.value(node.func) is len:
             items = self.value(node.args[0])
-            return len(items) if isinstance(items, tuple) else UNKNOWN
+            return len(items) if isinstance(items, (tuple, str)) else UNKNOWN
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             left, right = self.value(node.left), self.value(node.right)
             # Of integers only, as a kernel computes them.
