@@ -110,18 +110,29 @@ static void leave_interrupted(kl_lowering *l)
   LLVMBuildUnreachable(kl_next(l));
 }
 
+/* The product of three extents of the launch. */
+static LLVMValueRef load_volume(kl_lowering *l, size_t offset)
+{
+  LLVMValueRef volume = kl_const64(l, 1);
+  for (unsigned d = 0; d < 3; d++) {
+    LLVMValueRef extent = kl_load_grid(l, l->i32, offset + d * sizeof(uint32_t));
+    volume = kl_mul(l, volume, kl_zext(l, extent, l->i64));
+  }
+  return volume;
+}
+
 /* A tenth of a second about. The blocks of a grid run on several cores: there a block may have to
- * wait while another one computes for long, so that it takes some seconds. */
+ * wait while another one computes for long, so that it takes some seconds. The only thread of a
+ * launch waits for the host, or for another launch, as long as that takes. */
 static LLVMValueRef most_turns(kl_lowering *l)
 {
   enum { OF_BLOCK = 1 << 22, OF_GRID = 1 << 28 };
-  LLVMValueRef blocks = kl_const64(l, 1);
-  for (unsigned d = 0; d < 3; d++) {
-    size_t offset = offsetof(kj_cpu_grid, grid) + d * sizeof(uint32_t);
-    blocks = kl_mul(l, blocks, kl_zext(l, kl_load_grid(l, l->i32, offset), l->i64));
-  }
-  return kl_select(l, kl_icmp(l, LLVMIntULE, blocks, kl_const64(l, 1)), kl_const64(l, OF_BLOCK),
-                   kl_const64(l, OF_GRID));
+  LLVMValueRef blocks = load_volume(l, offsetof(kj_cpu_grid, grid)),
+               threads = load_volume(l, offsetof(kj_cpu_grid, block)), one = kl_const64(l, 1);
+  LLVMValueRef is_one_block = kl_icmp(l, LLVMIntULE, blocks, one),
+               is_one_thread = kl_icmp(l, LLVMIntULE, kl_mul(l, blocks, threads), one);
+  LLVMValueRef most = kl_select(l, is_one_block, kl_const64(l, OF_BLOCK), kl_const64(l, OF_GRID));
+  return kl_select(l, is_one_thread, kl_const64(l, -1), most);
 }
 
 void kl_cpu_leave_after_call(kl_lowering *l, LLVMValueRef context)
