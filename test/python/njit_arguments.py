@@ -373,3 +373,28 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     assert np.array_equal(gathered(np.arange(5.0), np.array([3, 1])), [3, 1]) and length("xyz") == 3
 assert gathered(np.arange(5.0), 2) == 2
+
+# ---- fields of arrays of records are attributes, also where NumPy computes ----
+particle = np.dtype([("pos", np.float64, 3), ("m", np.float32), ("id", np.int32)])
+particles = np.zeros(2, particle)
+particles["m"], particles["pos"] = [1.5, 2.5], [[1, 2, 3], [4, 5, 6]]
+
+
+@njit
+def of_fields(p):
+    for i in range(p.shape[0]):
+        p[i].id = i + 7
+    return p[1].pos.sum(), p.m.sum(), p.id
+
+
+@njit
+def changed_copy(p):
+    q = p.copy()
+    q[0].m = 9
+    return q
+
+
+total, mass, ids = of_fields(particles)
+assert total == 15 and mass == 4 and ids.tolist() == [7, 8] and particles["id"].tolist() == [7, 8]
+made = changed_copy(particles)
+assert type(made) is np.ndarray and made.dtype == particle and made["m"].tolist() == [9, 2.5] and particles["m"][0] == 1.5

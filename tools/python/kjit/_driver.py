@@ -215,9 +215,26 @@ def make(whole):
 
     @functools.wraps(driver)
     def call(*arguments, **keywords):
-        return plain(driver(*arguments, **keywords))
+        return plain(driver(*map(_with_fields, arguments), **{name: _with_fields(v) for name, v in keywords.items()}))
 
     return call
+
+
+def _with_fields(value):
+    """An array of records whose fields are attributes too, as in Numba: of the array and of its elements."""
+    numpy = sys.modules.get("numpy")
+    is_plain = numpy is not None and type(value) is numpy.ndarray and value.dtype.names
+    return value.view(numpy.recarray) if is_plain else value
+
+
+def _without_fields(array):
+    """A plain array, of plain records."""
+    import numpy
+
+    dtype = array.dtype
+    if dtype.type is numpy.record:
+        dtype = numpy.dtype((numpy.void, dtype))
+    return array.view(dtype, numpy.ndarray)
 
 
 def plain(result):
@@ -230,6 +247,8 @@ def plain(result):
         return result
     if isinstance(result, (numpy.number, numpy.bool_)):
         return result.item()
+    if isinstance(result, numpy.recarray):
+        result = _without_fields(result)
     is_record = isinstance(result, numpy.ndarray) and result.shape == () and result.dtype.names
     return result[()] if is_record else result
 
