@@ -3,11 +3,13 @@
 import ast
 
 from .. import _records, dtypes
-from .._errors import SourceError, SourceTypeError, SourceValueError, remember_raise
+from .._errors import SourceError, SourceTypeError, remember_raise
 from . import module as modules
-from . import array_expressions, closures, enums, folding, library, named, optional, ranges, static, temporaries, walrus, words
+from . import closures, enums, folding, named, optional, ranges, static, walrus, words
 from .array_statements import ArrayStatements
 from .array_values import ArrayValues
+from .assignments import Assignments
+from .calls import Calls
 from .expression import Expressions
 from .loops import Loops
 from .named import NamedTuples
@@ -15,12 +17,11 @@ from .scope import Scope
 from .sums import Sums
 from .versions import split, without_annotations
 
-
 # Attributes of a function that funcs of parts of it have, too.
 _RULES = ("numba", "wrap", "fastmath", "strict")
 
 
-class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expressions):
+class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Calls, Expressions):
     """One function. avoid: names that its variables must not have."""
 
     def __init__(self, builder, python, source, node, avoid, is_typed=False, thing=None, shapes=None):
@@ -392,263 +393,3 @@ class Emitter(ArrayStatements, ArrayValues, Sums, Loops, NamedTuples, Expression
         self.put(depth, head)
         self.block(body, depth + 1)
         self.put(depth, "}")
-
-    # ---- assignments ----
-
-    def do_Assign(self, statement, depth):
-        if self.array_declaration(statement, depth):
-            return
-        if len(statement.targets) > 1:
-            name = self.temporary()
-            self.put(depth, f"let {name} = ", self.expression(statement.value))
-            for target in statement.targets:
-                if isinstance(target, (ast.Tuple, ast.List)) and self.is_typed:
-                    self.unpack(statement, target, [name], depth)
-                elif not self.store_array_item(target, [name], depth):
-                    self.store(statement, [target], [name], depth)
-            return
-        target = statement.targets[0]
-        if isinstance(target, ast.Name) and self.scope.stores[target.id] == 1:
-            self.values[target.id] = statement.value
-            shape = self.shape_of(statement.value)
-            if shape is not None:
-                self.shapes[target.id] = shape
-        if isinstance(target, ast.Name) and target.id in self.static.optional:
-            return optional.assign(self, statement, target, statement.value, depth)
-        if isinstance(target, ast.Name) and target.id in self.ranges:
-            return self.store(statement, [target], ranges.value(self, statement.value), depth)
-        if not isinstance(target, (ast.Tuple, ast.List)):
-            if getattr(statement, "is_compound", False) and self.may_be_array(statement.value.left.id):
-                call = array_expressions.augment(self, statement, statement.value, False)
-                return self.store(statement, [target], call, depth)
-            if self.is_typed and self.store_composed(statement, target, depth) or self.store_array(statement, target, statement.value, depth):
-                return
-            value = self.sum_of(statement) or self.expression(statement.value)
-            if isinstance(target, ast.Name):
-                value = self.reference(statement.value, value)
-            return self.store(statement, [target], value, depth)
-        if not target.elts:
-            raise self.error(target, "no variable takes the value")
-        if optional.has_one(self, target, statement.value):
-            return optional.assign_all(self, statement, target, depth)
-        if ranges.is_range(self, statement.value):
-            return self.store(statement, target.elts, ranges.items(self, statement.value, len(target.elts), depth), depth)
-        if self.is_typed and (len(target.elts) == 1 or any(map(self.may_be_part, target.elts))):
-            return self.unpack(statement, target, self.expression(statement.value), depth)
-        value = self.expression(statement.value)
-        if self.is_typed and isinstance(statement.value, (ast.Name, ast.Subscript)):
-            value = self.unpacked(target, value)
-        if isinstance(statement.value, ast.Tuple):  # swaps: all values before all places
-            value = []
-            for i, item in enumerate(statement.value.elts):
-                value += ([", "] if i else []) + self.expression(item)
-            if len(statement.value.elts) != len(target.elts):
-                raise self.error(statement, f"{len(statement.value.elts)} values for {len(target.elts)} variables")
-        self.store(statement, target.elts, value, depth)
-
-    def store_composed(self, statement, target, depth):
-        """Texts become the characters of an array, and arrays are copied to fields that are arrays. Whether that was done."""
-        if not isinstance(target, (ast.Subscript, ast.Attribute)):
-            return False
-        text = self.static_value(statement.value)
-        if isinstance(text, (str, bytes)):
-            import numpy
-
-            codes = numpy.array([ord(c) for c in text] if isinstance(text, str) else list(text), numpy.uint32)
-            codes = codes if len(codes) else numpy.zeros(1, numpy.uint32)
-            self.call_text(library.STORE_TEXT, depth, target, self.known(codes, statement.value))
-            return True
-        is_field = isinstance(target, ast.Attribute) or isinstance(self.static_value(target.slice), str)
-        if not is_field or not isinstance(statement.value, (ast.Name, ast.Subscript, ast.Attribute)):
-            return False
-        self.forbid_global(target)
-        value = self.temporary()
-        self.put(depth, [self.source.place(statement)], f"let {value} = ", self.expression(statement.value))
-        self.put(depth, f"if is_array({value}) {{")
-        self.call_text(library.STORE_ARRAY, depth + 1, target, [value])
-        self.put(depth, "} else {")
-        self.put(depth + 1, self.expression(target), f" = {value}")
-        self.put(depth, "}")
-        return True
-
-    def call_text(self, function, depth, target, value):
-        symbol = self.builder.function(function)
-        self.used.add(symbol)
-        self.put(depth, [self.source.place(target)], f"{symbol}(", self.expression(target), ", ", value, ")")
-
-    def store(self, statement, targets, value, depth):
-        """The value to the targets; those that are declared here with let or var."""
-        for target in targets:
-            if not isinstance(target, (ast.Name, ast.Subscript, ast.Attribute)):
-                raise self.error(target, "a target is a name, an element or a field")
-            self.forbid_global(target)
-        new = [t for t in targets if isinstance(t, ast.Name) and t.id in self.scope.declare.get(id(statement), ())]
-        place = [self.source.place(targets[0])]
-        if (
-            new
-            and len(new) == len(targets)
-            and all(self.scope.stores[t.id] == 1 and t.id not in self.scope.types for t in new)
-        ):
-            names = ", ".join(self.local(t.id) for t in new)
-            return self.put(depth, place, f"let {names} = ", value)
-        if len(targets) == 1 and new and new[0].id in self.scope.types:
-            kind = self.type_parts(self.scope.types[new[0].id][0])
-            return self.put(depth, place, f"var {self.local(new[0].id)}: ", kind, " = ", value)
-        for target in new:
-            self.declare(depth, target, target.id)
-        left = []
-        for i, target in enumerate(targets):
-            left += ([", "] if i else []) + self.expression(target)
-        self.put(depth, left, " = ", value)
-
-    def forbid_global(self, target):
-        base = target
-        while isinstance(base, (ast.Subscript, ast.Attribute)):
-            base = base.value
-        is_around = isinstance(base, ast.Name) and base.id not in self.scope.names and base.id not in self.parameters
-        if is_around and base is not target and self.is_captured(self.static_value(base)):
-            return
-        if is_around:
-            raise self.error(
-                target,
-                f"`{base.id}` belongs to Python around the kernel, which is a constant here: hand it over as an argument",
-            )
-
-    def do_AnnAssign(self, statement, depth):
-        if not isinstance(statement.target, ast.Name):
-            raise self.error(
-                statement, "a variable may have a type, an element or a field has none of its own: x: kjit.f32 = 0"
-            )
-        name = statement.target.id
-        if statement.value is not None:
-            self.store(statement, [statement.target], self.expression(statement.value), depth)
-        elif name in self.scope.declare.get(id(statement), ()):
-            self.declare(depth, statement, name)
-
-    def do_AugAssign(self, statement, depth):
-        operator = words.BINARY.get(type(statement.op))
-        if not operator:
-            raise self.error(statement, "a kernel has no matrix product of arrays: write the loops")
-        self.forbid_global(statement.target)
-        if not self.augment_array(statement, depth):
-            self.augment_number(statement, self.expression(statement.target), depth)
-
-    def augment_number(self, statement, target, depth):
-        operator = words.BINARY[type(statement.op)]
-        place = self.source.operator_place(statement.target, statement.value, operator + "=")
-        if operator == "/" and self.is_typed and isinstance(statement.target, ast.Name):
-            return self.put(depth, target, " = ", target, " ", [place], "/ ", self.expression(statement.value))
-        value = self.summand(statement) or self.expression(statement.value)
-        self.put(depth, target, " ", [place], f"{operator}= ", value)
-
-    def array_declaration(self, statement, depth):
-        """tile = kjit.shared(shape, dtype)"""
-        call = statement.value
-        if not isinstance(call, ast.Call):
-            return False
-        if self.builder.makes_arrays and self.numpy_array(statement, depth):
-            return True
-        word = self.static_value(call.func)
-        if isinstance(word, words.ArrayForm):
-            call, word = self.plain_array_call(call, word), words.ARRAYS[word.word]
-        elif not isinstance(word, words.Word) or word not in words.ARRAYS.values():
-            return False
-        target = statement.targets[0]
-        if (
-            len(statement.targets) > 1
-            or not isinstance(target, ast.Name)
-            or self.scope.stores[target.id] > 1
-            or target.id not in self.scope.declare.get(id(statement), ())
-        ):
-            raise self.error(
-                statement,
-                f"kjit.{word.name} makes an array that one name has, assigned once: tile = kjit.{word.name}(shape, dtype)",
-            )
-        align = next((k.value for k in call.keywords if k.arg == "align"), None)
-        if len(call.args) != 2 or len(call.keywords) != (align is not None):
-            raise self.error(call, f"kjit.{word.name}(shape, dtype) or kjit.{word.name}(shape, dtype, align=bytes)")
-        shape, dtype = call.args
-        if self.is_typed and dtypes.name_of(self.numpy_dtype(self.static_value(dtype))) is None:
-            self.check_element(dtype, target)
-        parts = [self.source.place(target), f"{word.name} {self.local(target.id)}: ", *self.element(dtype), "["]
-        extents = shape.elts if isinstance(shape, ast.Tuple) else [shape]
-        known = self.static_value(shape)
-        if isinstance(known, tuple):
-            extents = [ast.copy_location(ast.Constant(e), shape) for e in known]
-        if not (len(extents) == 1 and self.static_value(extents[0]) == 0 and word.name == "shared"):
-            self.ranks[target.id] = len(extents)
-            for i, extent in enumerate(extents):
-                parts += ([", "] if i else []) + self.expression(extent)
-        parts.append("]")
-        if align is not None:
-            parts += [" @align(", *self.expression(align), ")"]
-        self.put(depth, parts)
-        return True
-
-    def numpy_array(self, statement, depth):
-        """tile = np.zeros(3): an array of the thread, of constant size. Whether the statement is one."""
-        made = temporaries.made_by(statement, self.static, self.error)
-        if made is None:
-            return False
-        if not temporaries.is_constant(made, self.static):
-            raise self.error(
-                statement,
-                f"the size of `{made.name}` is no constant: a function that loops call makes arrays of constant size; make the "
-                "array outside, and hand it over",
-            )
-        if self.scope.stores[made.name] > 1 or made.name not in self.scope.declare.get(id(statement), ()):
-            raise self.error(statement, f"`{made.name}` is an array of the function's own, which is assigned once")
-        dtype = self.numpy_dtype(float if made.dtype is None else self.static_value(made.dtype))
-        if isinstance(dtype, (bool, int, float)):
-            dtype = type(dtype)
-        shape = self.static_value(made.shape)
-        kind = {bool: "bool", int: "i64", float: "f64", complex: "c128"}.get(dtype) or self.type_text(dtype, statement)
-        extents = ", ".join(map(str, shape if isinstance(shape, tuple) else (shape,)))
-        name = self.local(made.name)
-        self.put(depth, [self.source.place(statement)], f"local {name}: {kind}[{extents}]")
-        if made.fill is not None:
-            symbol = self.builder.function(temporaries.FILL)
-            self.used.add(symbol)
-            self.put(depth, f"{symbol}({name}, ", self.expression(made.fill), ")")
-        return True
-
-    def plain_array_call(self, call, form):
-        """kjit.shared(shape, dtype, align=bytes) in place of a word with other parameters."""
-        bound = form.bind(call)
-        if isinstance(bound, str):
-            raise self.error(call, bound)
-        align = bound["alignment"]
-        is_given = align != "None" and self.static_value(align) is not None
-        known = self.static_value(align) if is_given else None
-        if type(known) is int and (known <= 0 or known & (known - 1)):
-            raise self.error(align, f"Alignment must be a positive power of two, not {known}", SourceValueError)
-        if is_given and known is not static.UNKNOWN and type(known) is not int:
-            raise self.error(align, f"alignment must be a constant integer, not {known!r}")
-        keywords = [ast.keyword(arg="align", value=align)] if is_given else []
-        return ast.copy_location(ast.Call(call.func, [bound["shape"], bound["dtype"]], keywords), call)
-
-    def check_element(self, node, target):
-        """Numba's words for what is no element type, where it is seen before types are inferred."""
-        value = self.static_value(node)
-        is_known = self.builder.record(value) is not None if value is not static.UNKNOWN else isinstance(node, ast.Attribute)
-        if not is_known and not isinstance(value, str):
-            raise self.error(node, f"Cannot infer the type of variable '{target.id}': its elements have no type of kjit's")
-
-    def numpy_dtype(self, value):
-        """The dtype of NumPy that a text names where Numba's rules hold: "f4", "int". Any other value as it is."""
-        if not self.is_typed or not isinstance(value, str):
-            return value
-        import numpy
-
-        try:
-            return numpy.dtype(value)
-        except TypeError:
-            return value
-
-    def element(self, node):
-        value = self.numpy_dtype(self.static_value(node))
-        if value is not static.UNKNOWN:
-            return [self.source.place(node), self.type_text(value, node)]
-        if isinstance(node, ast.Attribute) and node.attr == "dtype":
-            return self.expression(node)
-        raise self.error(node, "an element type is kjit.f32 or the like, or an array's dtype")

@@ -1,0 +1,277 @@
+"""Calls as text of the kernel IR."""
+
+import ast
+import types
+
+from .. import _missing
+from .._errors import NotCompiledError
+from . import module as modules
+from . import closures, dates, library, mathematics, pyvalues, ranges, static, ufuncs, whole_arrays, words
+
+
+class Resolved:
+    """A call of a function of Python. thing: the function, specialized for the known arguments. arguments: the values by name.
+    spread: the name of *args, and items: the arguments for *args. ranged: the names of parameters that take ranges."""
+
+    def __init__(self, thing, arguments, spread, items, ranged):
+        self.thing, self.arguments, self.spread, self.items, self.ranged = thing, arguments, spread, items, ranged
+
+
+class Calls:
+    """What the emitter writes for calls."""
+
+    def spread_out(self, node):
+        """The call with *args as one argument after the other."""
+        arguments = []
+        for argument in node.args:
+            if not isinstance(argument, ast.Starred):
+                arguments.append(argument)
+                continue
+            inner = argument.value
+            count = self.spreads.get(inner.id) if isinstance(inner, ast.Name) else None
+            if isinstance(inner, ast.Tuple):
+                arguments += inner.elts
+            elif count is not None:
+                for i in range(count):
+                    item = ast.Subscript(inner, ast.copy_location(ast.Constant(i), inner), ast.Load())
+                    arguments.append(ast.copy_location(item, inner))
+            else:
+                raise self.error(argument, "*args in a call: a tuple that is written there, or the *args of this function")
+        return ast.copy_location(ast.Call(node.func, arguments, node.keywords), node)
+
+    def call(self, node):
+        """The text of a call. A result that may be None is a pair."""
+        value = self.static_value(node)
+        return [self.source.place(node), *self.known(value, node)] if value is not static.UNKNOWN else self.of_Call(node)
+
+    def of_Call(self, node):
+        return self.narrowly(self.call_whole, node)
+
+    def call_whole(self, node):
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            if len(node.args) == 1 and not node.keywords and self.static_value(node.func) is complex and self.is_typed:
+                symbol = self.builder.function(library.COMPLEX_OF)
+                self.used.add(symbol)
+                return [self.source.place(node), f"{symbol}(", *self.expression(node.args[0].value), ")"]
+            node = self.spread_out(node)
+        thing = self.static_value(node.func)
+        if thing is static.UNKNOWN:
+            return self.call_unknown(node)
+        if _missing.text_of(thing):
+            raise self.error(node, _missing.text_of(thing))
+        own = self.call_of_python(node, thing)
+        if own is not None:
+            return own
+        if self.named_class(node):
+            return self.named_tuple(node, thing)
+        if self.is_typed:
+            whole = self.array_function(node, thing)
+            if whole is not None:
+                return whole
+            filled = library.fill_of(thing, len(node.args))
+            if filled:
+                symbol = self.builder.function(filled[0])
+                self.used.add(symbol)
+                _, *rest = self.positional(node)
+                return [self.source.place(node), f"{symbol}(", *self.known(filled[1], node.func), ", ", *rest]
+            thing = library.instead(thing, len(node.args) + len(node.keywords))
+        thing = getattr(thing, "as_function", thing)  # of vectorize
+        if ufuncs.is_ufunc(thing):
+            thing = self.ufunc(node, thing)
+        pairwise = mathematics.folded(thing, len(node.args))
+        if pairwise and not node.keywords:
+            return self.folded(node, pairwise)
+        thing = mathematics.of_call(thing, len(node.args)) or thing
+        if isinstance(thing, words.ArrayForm):
+            raise self.error(node, f"{thing.name} stands alone: tile = {thing.name}(shape, dtype)")
+        if isinstance(thing, words.Form):
+            self.builder.has_grid_group |= getattr(thing, "is_group", False)
+            return thing.expand(self, node)
+        if thing in words.ARRAYS.values() if isinstance(thing, words.Word) else False:
+            raise self.error(node, f"kjit.{thing.name} stands alone: tile = kjit.{thing.name}(shape, dtype)")
+        if thing is print or isinstance(thing, words.Word) and thing.name not in words.BUILTINS:
+            raise self.error(node, "this stands in a statement of its own, not in an expression")
+        made = dates.call(self, node, thing)
+        if made is not None:
+            return made
+        name = words.builtin_name(thing)
+        conversion = words.conversion(thing) if self.is_typed and len(node.args) == 1 and not node.keywords else None
+        if conversion:
+            text = self.static_value(node.args[0])
+            if thing is float and isinstance(text, str):
+                try:
+                    return [self.source.place(node), *self.known(float(text), node)]
+                except ValueError:
+                    raise self.error(node.args[0], f"{text!r} is no number") from None
+            inner = [self.source.place(node), conversion, "(", *self.expression(node.args[0]), ")"]
+            return ["i64(", *inner, ")"] if thing is round else inner
+        if name is not None:
+            return self.call_builtin(node, name)
+        if isinstance(thing, words.Text):
+            symbol = self.builder.function(thing)
+            self.used.add(symbol)
+            return [self.source.place(node), symbol, *self.positional(node)]
+        if whole_arrays.is_pythons(thing):
+            text = f"`{ast.unparse(node.func)}`: compiled code does not have this function of NumPy"
+            raise self.error(node, text, NotCompiledError)
+        if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
+            return self.call_function(node, thing)
+        return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]
+
+    def call_of_python(self, node, thing):
+        """The text of a call of one of Python's own functions that the kernel IR does not have. None for any other call."""
+        if thing is isinstance:
+            return pyvalues.isinstance_of(self, node)
+        ranged = len(node.args) == 1 and not node.keywords and ranges.is_range(self, node.args[0])
+        if thing is len and ranged:
+            return [*ranges.value(self, node.args[0]), "[2]"]
+        if thing is reversed and len(node.args) == 1:
+            return [self.source.place(node), *self.expression(node.args[0]), "[::-1]"]
+        key = id(thing), len(node.args)
+        is_open = self.is_typed or thing in (min, max) and node.args and isinstance(node.args[0], ast.Tuple)
+        text = None if node.keywords else pyvalues.TABLE.get(key) or (pyvalues.TYPED.get(key) if is_open else None)
+        return None if text is None else [self.source.place(node), self.use(text), *self.positional(node)]
+
+    def folded(self, node, thing):
+        """A function of many arguments by one of two."""
+        symbol = self.builder.function(thing)
+        self.used.add(symbol)
+        parts = self.expression(node.args[0])
+        for argument in node.args[1:]:
+            parts = [self.source.place(node), f"{symbol}(", *parts, ", ", *self.expression(argument), ")"]
+        return parts
+
+    def ufunc(self, node, thing):
+        """The func of the kernel IR that a ufunc of NumPy is."""
+        text = ufuncs.text_of(thing)
+        if text is None:
+            raise self.error(node, f"np.{thing.__name__}: kernels do not have this function of NumPy")
+        if len(node.args) != thing.nin or node.keywords:
+            count = f"{thing.nin} argument{'s' * (thing.nin > 1)}"
+            raise self.error(node, f"np.{thing.__name__} takes {count} and no keywords in a kernel")
+        return text
+
+    def call_unknown(self, node):
+        if isinstance(node.func, ast.Name):
+            if node.func.id not in self.parameters and node.func.id not in self.scope.names:
+                raise self.not_defined(node.func)
+            if self.kind == "kernel" and node.func.id in self.parameters and node.func.id not in self.scope.stores:
+                raise self.error(
+                    node.func,
+                    f"`{node.func.id}` is called, but its argument is no function that a kernel can call: a function of Python, a kjit.func, or one of the kernel language",
+                )
+            return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "conjugate" and not node.args + node.keywords:
+            return [self.source.place(node), f"{self.use(pyvalues.CONJUGATE)}(", *self.expression(node.func.value), ")"]
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in words.METHODS and not node.args:
+            before, has_value, after = words.METHODS[node.func.attr].partition("{value}")
+            value = self.expression(node.func.value) if has_value else []
+            return [self.source.place(node), before, *value, after]
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and len(node.args) == 1:
+            return dates.astype(self, node)
+        whole = self.array_method(node) if isinstance(node.func, ast.Attribute) and self.is_typed else None
+        if whole is not None:
+            return whole
+        if isinstance(node.func, ast.Attribute) and self.is_typed and node.func.attr in library.METHODS and not node.args + node.keywords:
+            symbol = self.builder.function(library.METHODS[node.func.attr])
+            self.used.add(symbol)
+            return [self.source.place(node), f"{symbol}(", *self.expression(node.func.value), ")"]
+        if isinstance(node.func, ast.Attribute) and isinstance(self.static_value(node.func.value), types.ModuleType):
+            raise self.no_attribute(node.func, self.static_value(node.func.value))
+        if isinstance(node.func, ast.Attribute) and node.func.attr != "dtype":
+            raise self.error(node.func, f"a kernel's arrays and numbers have no methods (`{node.func.attr}`)")
+        return [self.source.place(node), *self.expression(node.func), *self.positional(node)]
+
+    def positional(self, node):
+        if node.keywords:
+            raise self.error(node.keywords[0].value, "this takes no keyword arguments")
+        parts = ["("]
+        for i, argument in enumerate(node.args):
+            parts += ([", "] if i else []) + self.text_or_value(argument)
+        return [*parts, ")"]
+
+    def call_builtin(self, node, name):
+        if name in ("min", "max") and len(node.args) > 2 and not node.keywords:
+            called = name
+            if self.is_typed:
+                called = self.builder.function(library.EXTREMA[min if name == "min" else max])
+                self.used.add(called)
+            parts = self.expression(node.args[0])
+            for argument in node.args[1:]:
+                parts = [self.source.place(node), f"{called}(", *parts, ", ", *self.expression(argument), ")"]
+            return parts
+        if name == "rint" and len(node.args) > 1:
+            raise self.error(node, "round(x, n) with digits: a kernel rounds to whole numbers only")
+        return [self.source.place(node), name, *self.positional(node)]
+
+    def resolve(self, node, thing):
+        """What a call of a function of Python calls, as a Resolved."""
+        import inspect  # where no function is called nobody waits for it
+
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
+            node = self.spread_out(node)
+        python = getattr(thing, "py_func", thing)
+        captured = {k.arg.removeprefix(closures.CAPTURED): k.value for k in node.keywords if str(k.arg).startswith(closures.CAPTURED)}
+        given = {k.arg or "**": k.value for k in node.keywords if not str(k.arg).startswith(closures.CAPTURED)}
+        try:
+            bound = inspect.signature(python).bind(*node.args, **given)
+        except TypeError as problem:
+            raise self.error(node, f"{python.__name__}(): {problem}") from None
+        bound.apply_defaults()
+        bound.arguments.update(captured)
+        values, shapes, functions, ranged = {}, {}, [], []
+        code = python.__code__
+        spread = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else None
+        items = bound.arguments.get(spread, ())
+        for name, value in bound.arguments.items():
+            if name == spread:
+                continue
+            values[name] = self.handed_over(value, python)
+            if not isinstance(value, ast.AST):
+                continue
+            shape = self.shape_of(value)
+            if shape is not None and shape.has_fields() and values[name] is static.UNKNOWN:
+                shapes[name] = shape
+            if closures.bound_of(value) or isinstance(value, ast.Name) and value.id in self.functions:
+                functions.append(name)
+            if ranges.is_range(self, value):
+                ranged.append(name)
+        known = {n: v for n, v in values.items() if v is not static.UNKNOWN}
+        count = None if spread is None else len(items)
+        made = self.builder.specialize(thing, known, shapes, count, tuple(functions), tuple(ranged))
+        return Resolved(made, bound.arguments, spread, items, ranged)
+
+    def call_function(self, node, thing):
+        found = self.resolve(node, thing)
+        symbol = self.builder.function(found.thing, where=(self.source, node))
+        self.used.add(symbol)
+        inside = getattr(found.thing, "known", {})
+        parts, kinds = [], self.types_of_parameters(found.thing, found.arguments)
+        for name, value in found.arguments.items():
+            if name in inside or name == found.spread and not found.items:
+                continue
+            parts += [", "] if parts else []
+            if name == found.spread:
+                value = ast.copy_location(ast.Tuple(list(found.items), ast.Load()), node)
+            if name in found.ranged:
+                text = ranges.value(self, value)
+            elif isinstance(value, ast.AST):
+                text = self.reference(value, self.expression(value))
+            else:
+                text = self.known(value, node)
+            parts += [f"{kinds[name]}(", *text, ")"] if kinds.get(name) else text
+        return [self.source.place(node), f"{symbol}(", *parts, ")"]
+
+    @staticmethod
+    def types_of_parameters(thing, names):
+        """The types to which numbers are converted that a function takes, by name: its signature says them."""
+        texts = getattr(thing, "parameter_texts", None) or ()
+        return dict(zip(names, texts))
+
+    def handed_over(self, value, python):
+        """What is known of an argument of a function of Python, or UNKNOWN; where numbers of Python have no types, functions only."""
+        known = self.static_value(value) if isinstance(value, ast.AST) else value
+        if isinstance(known, (bool, int, float, complex)) and self.builder.is_under_way(python):
+            return static.UNKNOWN  # a function that calls itself with another number each time stays one function
+        is_handed_over = self.is_typed or modules.is_function(known) or words.builtin_name(known) is not None
+        return known if is_handed_over else static.UNKNOWN
