@@ -2,6 +2,9 @@
 """Statements and expressions on whole arrays in threads: each function runs in Python with NumPy, in a kernel, and in njit if it is
 compiled whole there. The arrays are the same afterwards."""
 import os
+import shutil
+import sys
+import tempfile
 
 os.environ.setdefault("KJIT_DEVICE", "cpu")
 import kjit
@@ -420,3 +423,16 @@ fails(starred, a, kind=kjit.SourceError, text="not supported")
 fails(flattened, a, kind=kjit.SourceError, text="flatten")
 fails(kept, a, kind=kjit.TypingError)
 np.testing.assert_array_equal(a, np.arange(10.0))
+
+# ---- an expression of many numbers ----
+names = [f"p{i}" for i in range(1, 61)]
+folder = tempfile.mkdtemp()
+with open(os.path.join(folder, "many_numbers.py"), "w") as file:
+    file.write(f"def many_numbers(r, {', '.join(names)}):\n    r[0] = {' + '.join(names)}\n")
+sys.path.insert(0, folder)
+import many_numbers  # noqa: E402
+
+r = np.zeros(1)
+cuda.jit(many_numbers.many_numbers)[1, 1](r, *range(1, 61))
+assert r[0] == sum(range(1, 61))
+shutil.rmtree(folder)

@@ -267,7 +267,22 @@ def is_expression(emitter, node):
     """Whether an expression may compute an array element by element."""
     if emitter.static_value(node) is not static.UNKNOWN:
         return False
-    return Elements(emitter).operation(node) is not None
+    elements = Elements(emitter)
+    return elements.operation(node) is not None and len(_leaves(elements, node)) <= _MOST_LEAVES
+
+
+# `bind_back` takes 33 arguments at most. An expression of more values is one of numbers.
+_MOST_LEAVES = 30
+
+
+def _leaves(elements, node):
+    """The values that an expression is made of, a name once."""
+    if elements.emitter.static_value(node) is not static.UNKNOWN:
+        return set()
+    operation = elements.operation(node)
+    if operation is None:
+        return {ast.dump(node) if isinstance(node, ast.Name) else node}
+    return set().union(*(_leaves(elements, operand) for operand in operation.operands))
 
 
 def consume(emitter, node, function):
