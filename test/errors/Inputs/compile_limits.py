@@ -4,7 +4,7 @@ import sys
 import tempfile
 
 *program, path = sys.argv[1:]
-LIMITS = ["instances=3", "expressions=60", "unrolled=99", "instructions=150", "memory=0.01", "memory=0.04", "code=0.5", "time=1e-6"]
+LIMITS = ["instances=3", "expressions=60", "unrolled=99", "instructions=150", "memory=0.01", "memory=0.03", "code=0.5", "time=1e-6"]
 LARGER = ["instances=10", "expressions=1e6", "unrolled=1e4", "instructions=1e6", "memory=1e3", "code=1e3", "time=none"]
 
 
