@@ -308,7 +308,6 @@ static void test_hostile_options(void)
   kjit_destroy_context(other);
 }
 
-/* An option that an algorithm does not take is not passed over. */
 /* Results of two axes by random strides are refused where two of their elements are at one place.
  */
 static void test_strides(void)
@@ -343,7 +342,7 @@ static void test_strides(void)
     REQUIRE(status == (meets ? KJIT_ERROR_ARGUMENT : KJIT_OK));
     *(meets ? &refused : &accepted) += 1;
   }
-  REQUIRE(refused > 20 && accepted > 20);
+  REQUIRE(refused > 5 && accepted > 5); /* some 36 of 300 are refused, by chance */
   kjit_release_array(x);
   kjit_release_array(all);
 }
