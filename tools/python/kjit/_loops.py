@@ -111,13 +111,16 @@ class ParallelLoop(_Part, _kjit.Kernel):
             return self
         with _state.lock():
             variants = self.__dict__.setdefault("_variants", {})
-            if shapes not in variants:
+            made = variants.pop(shapes, None)
+            if made is None:
                 made = self._copy()
                 names = self._plain_parameters()
                 known = {name: shape.function for name, shape in zip(names, shapes) if isinstance(shape, Known)}
                 made.__dict__.update(_shapes=shapes, known={**self.known, **known})
-                variants[shapes] = made
-            return variants[shapes]
+                while len(variants) >= _functions._MOST_VARIANTS:
+                    del variants[next(iter(variants))]
+            variants[shapes] = made  # the one that was used last is the last
+            return made
 
     def run(self, *arguments):
         """Runs the loop, see _run. Python runs one that calls a function of NumPy that compiled code does not have."""

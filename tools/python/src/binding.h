@@ -4,9 +4,10 @@
  * mailbox.c (printed lines), argument.c (objects of Python as arguments), record.c (records),
  * stream.c and follow.c (streams, events, graphs), memory.c (what devices say, other processes),
  * parameter.c (arguments in the order of parameters), kernel.c and launcher.c (kernels and their
- * launches), configured.c, route.c and form.h (launches of kjit.cuda), function.c (calls of funcs),
- * algorithm.c and what algorithm.h names (algorithms over whole arrays), progress.c and interrupt.c
- * (calls that take long).
+ * launches), code.c (compiled code to look at), configured.c, route.c, form.c, number.c and
+ * numpy_layout.c (launches of kjit.cuda), function.c (calls of funcs), heard.c (the source of
+ * functions that exec makes), algorithm.c and what algorithm.h names (algorithms over whole
+ * arrays), progress.c and interrupt.c (calls that take long).
  *
  * Lifetimes: each object holds a reference to the context object of Python that it belongs to, so
  * that a kjit_context ends after everything that was made from it. Contexts refer to nothing. */
