@@ -20,6 +20,7 @@ for page in ("docs/python.md", "docs/numba.md", "README.md"):
         exec(compile("\n".join(programs), file.name, "exec"), names)
     if page == "README.md":
         assert names["r"].tolist() == [12, 24, 36]
+        assert names["growth"] == 2.75
     elif page == "docs/numba.md":
         np.testing.assert_allclose(names["r"].copy_to_host(), 3.5 * np.arange(1000.0))
     else:
