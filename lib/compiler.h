@@ -120,6 +120,14 @@ struct kj_compile_request {
 
 /* ---- out: code ---- */
 
+/* A bound of the values that a plain number may have, because the kernel converts the number to
+ * type at this place of its source. */
+typedef struct kj_number_limit {
+  int64_t value;
+  kjit_type type;              /* KJIT_ANY: there is no bound */
+  uint32_t file, line, column; /* file: index in kjit_module.sources; line 0: not known */
+} kj_number_limit;
+
 /* One kernel parameter. They are laid out as a C struct with natural alignment, the same for
  * cuLaunchKernel's parameter buffer and for the CPU. */
 typedef struct kj_parameter {
@@ -145,6 +153,7 @@ typedef struct kj_parameter {
   /* SCALAR of a value that is made of others: 1 + where in it this one lies, in bytes; 0: all of
    * the value */
   uint32_t part;
+  kj_number_limit least, most; /* SCALAR of a plain number, an integer */
 } kj_parameter;
 
 enum { KJ_SHARED_NEEDS = 5 };

@@ -153,7 +153,7 @@ static inline kjit_arg kjit_arg_f64(double v) { kjit_arg a = kjit_make_arg(KJIT_
 /* A c64, by its two parts. */
 static inline kjit_arg kjit_arg_c64(float re, float im) { kjit_arg a = kjit_make_arg(KJIT_ARG_VALUE, KJIT_C64); a.value.c64[0] = re; a.value.c64[1] = im; return a; }
 /* A number of a host that has only doubles: takes the annotated type, else the type of what it meets, as a literal does. 4 is an integer literal then, as all integers that fit i32
- * are, 4.5 a float literal. */
+ * are, 4.5 a float literal. kjit_launch rejects an integer that does not fit an integer type that it meets in the kernel. */
 static inline kjit_arg kjit_arg_number(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_ANY); a.value.f64 = v; return a; }
 /* A number as kjit_arg_number, of a host that tells integers from floats: a float literal whatever its value, 4 is `4.0`. (Its integers: kjit_arg_number, or kjit_arg_i64 where they need more than 32 bits.) */
 static inline kjit_arg kjit_arg_real(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_F64); a.value.f64 = v; return a; }

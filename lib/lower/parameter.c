@@ -414,6 +414,19 @@ static void add_part(kl_lowering *l, int kind, uint32_t argument, uint32_t dimen
   kl_add_parameter(l, parameter, KJIT_VOID, size);
 }
 
+/* The limits of a plain number; of any other parameter there are none. */
+static void take_limits(const kl_lowering *l, uint32_t argument, kj_parameter *parameter)
+{
+  const kt_vars *params = &l->kernel->params;
+  for (size_t i = 0; i < params->count; i++) {
+    const kt_var *param = params->items[i];
+    if (param->argument != argument || param->type != KJ_WEAK_INT) continue;
+    /* an integer of the host that has no type is one of 32 bits */
+    if (param->least.value > INT32_MIN) parameter->least = param->least;
+    if (param->most.value < INT32_MAX) parameter->most = param->most;
+  }
+}
+
 /* part: see kj_parameter. */
 static void add_scalar(kl_lowering *l, uint32_t argument, kjit_type type, uint32_t part)
 {
@@ -422,6 +435,7 @@ static void add_scalar(kl_lowering *l, uint32_t argument, kjit_type type, uint32
                              .argument = (uint16_t)argument,
                              .size_bytes = (uint8_t)size,
                              .part = part };
+  take_limits(l, argument, &parameter);
   kl_add_parameter(l, parameter, type, size);
 }
 

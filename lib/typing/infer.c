@@ -423,5 +423,6 @@ void kt_infer(kt_compilation *c)
   collect(&inference, record);
   kt_name_instances(c);
   c->code->result = record->instance->result;
+  kt_find_number_limits(c);
   check_shared_bytes(c);
 }

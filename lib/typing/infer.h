@@ -186,6 +186,7 @@ struct kt_scope {
   uint64_t local_bytes, shared_bytes;
   bool wraps;               /* the function is `@wrap` or `@numba` */
   bool has_numba_types;     /* the function is `@numba` */
+  bool is_cast;             /* an explicit conversion gives a type to a plain number */
   KJ_LIST(kt_level) levels; /* of variables, by index */
   KJ_LIST(kt_constant_use) constant_uses;
   uint32_t temporary_count;
@@ -675,6 +676,11 @@ kjit_type kt_concrete_element(const kt_constant *constant);
 /* The array with elements of a type. */
 kt_expr *kt_make_constant_array(kt_scope *s, const kt_constant *constant, kjit_type element,
                                 kj_location location);
+
+/* ---- number_limits.c ---- */
+
+/* Fills in .least and .most of the kernel's parameters. All instances are inferred. */
+void kt_find_number_limits(kt_compilation *c);
 
 /* ---- numba.c: the types of a function that is `@numba`; for s->has_numba_types only ---- */
 

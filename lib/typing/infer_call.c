@@ -114,7 +114,10 @@ static kt_expr *infer_cast(kt_scope *s, const ki_expr *expr, kjit_type type)
   kt_expr *value = kt_infer_expr(s, expr->args.items[0]);
   if (kt_is_date(s, value->type) && kt_is_integer(s->c, type))
     return kt_count_date(s, value, type, expr->location);
-  return kt_convert(s, value, type, expr->location);
+  s->is_cast = true;
+  value = kt_convert(s, value, type, expr->location);
+  s->is_cast = false;
+  return value;
 }
 
 /* ---- built-ins ---- */

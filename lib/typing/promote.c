@@ -165,6 +165,15 @@ static kt_expr *load_weak(kt_scope *s, const kt_expr *e, kjit_type type)
 
 static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type);
 
+/* The value of e, made of a plain number that meets its type: see number_limits.c. */
+static kt_expr *demand_fit(const kt_scope *s, kt_expr *e)
+{
+  bool is_typed = e->type != KJIT_BOOL && !ki_is_weak(e->type) && kt_is_integer(s->c, e->type);
+  bool is_made = e->kind == KJ_T_CONVERT || e->kind == KJ_T_BINARY || e->kind == KJ_T_UNARY;
+  if (is_typed && is_made && !s->is_cast && !s->has_numba_types) e->must_fit = true;
+  return e;
+}
+
 static kt_expr *give_operands_type(kt_scope *s, const kt_expr *e, kjit_type type)
 {
   KJ_ASSERT(is_operation(e));
@@ -192,14 +201,17 @@ static kt_expr *give_type(kt_scope *s, kt_expr *e, kjit_type type)
     bool needs_integer = to_float && !is_weak_float && is_integer_only(e);
     bool is_small = !to_float && (type == KJIT_BOOL || ki_type(s->c->types, type)->size_bytes < 4);
     if (needs_integer || is_small)
-      return new_convert(s, give_type(s, e, KJIT_I32), type, e->location);
-    return give_operands_type(s, e, type);
+      return demand_fit(s, new_convert(s, give_type(s, e, KJIT_I32), type, e->location));
+    return demand_fit(s, give_operands_type(s, e, type));
   }
   if (e->kind == KJ_T_COND) return kt_give_arms_type(s, e, type);
   if (e->kind == KJ_T_LOAD && type != KJIT_BOOL) return load_weak(s, e, type);
   if (e->kind == KJ_T_LOAD) return new_convert(s, load_weak(s, e, KJIT_I64), type, e->location);
+  if (e->kind == KJ_T_CONVERT && e->x->type == type) return e->x;
+  bool is_kept = e->kind == KJ_T_CONVERT && e->x->kind == KJ_T_VAR;
+  if (is_kept) return demand_fit(s, new_convert(s, e->x, type, e->location));
   if (e->kind == KJ_T_CONVERT) return kt_convert(s, e->x, type, e->location);
-  return new_convert(s, e, type, e->location);
+  return demand_fit(s, new_convert(s, e, type, e->location));
 }
 
 /* ---- conversion ---- */

@@ -216,8 +216,11 @@ struct kt_expr {
   bool is_left_out;
   kt_proof proof; /* of is_checked */
   bool is_power;  /* BINARY DIV: made of `**`, so its divisor is not checked */
-  bool is_step;   /* BINARY FLOORDIV by the step of a `range`: made for the check alone */
-  bool is_wrap;   /* COND: index .z, which counts from the end where it is negative; see range.c */
+  /* by inference: CONVERT, BINARY, UNARY: gives an integer type to a plain number, or to a
+   * tree of one and literals, whose value has to fit the type */
+  bool must_fit;
+  bool is_step; /* BINARY FLOORDIV by the step of a `range`: made for the check alone */
+  bool is_wrap; /* COND: index .z, which counts from the end where it is negative; see range.c */
   /* by pass/checks.c: LOAD, BUILTIN with a place: the access of shared or local memory is looked at
    * (native/support_routines.h) */
   bool is_watched;
@@ -320,7 +323,9 @@ struct kt_var {
     *sized_by;
   const void *data;
   kt_interval range; /* by pass/range.c */
-  bool is_narrow;    /* kept in 32 bits */
+  /* by typing/number_limits.c: PARAM, LET that is, or is made of, a plain number */
+  kj_number_limit least, most;
+  bool is_narrow; /* kept in 32 bits */
   /* by pass/simt.c, CPU only */
   /* lives across a synchronization: one element a thread of the block */
   bool is_slot;

@@ -136,6 +136,7 @@ bool kj_is_sound_code(const kj_code *code)
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *p = &code->parameters[i];
     uint32_t most = p->kind == KJ_PARAMETER_TENSOR_MAP ? code->tensor_map_count : KJ_MAX_RANK;
+    if (p->least.type >= KJIT_SCALAR_COUNT || p->most.type >= KJIT_SCALAR_COUNT) return false;
     if (p->dimension >= most || p->offset > code->parameter_bytes ||
         p->size_bytes > code->parameter_bytes - p->offset)
       return false;
@@ -173,6 +174,14 @@ static kj_entry_state read_code(const header *h, const char *at, kj_code *code)
   return has_ends && kj_is_sound_code(code) ? KJ_ENTRY_WHOLE : KJ_ENTRY_BROKEN;
 }
 
+/* The places where plain numbers meet their types: they are in other sources, and a message names
+ * the parameter instead. */
+static void forget_places(kj_code *code)
+{
+  for (uint32_t i = 0; i < code->parameter_count; i++)
+    code->parameters[i].least.line = code->parameters[i].most.line = 0;
+}
+
 kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_disk_key *key,
                                const kj_digest *compiler, kj_code *code)
 {
@@ -187,6 +196,8 @@ kj_entry_state kj_unpack_entry(const void *bytes, size_t size_bytes, const kj_di
   if (state == KJ_ENTRY_WHOLE && read.failures &&
       !(key->has_sources && kj_same_digest(h.sources, key->sources)))
     state = KJ_ENTRY_OTHER;
+  if (state == KJ_ENTRY_WHOLE && !(key->has_sources && kj_same_digest(h.sources, key->sources)))
+    forget_places(&read);
   if (state == KJ_ENTRY_WHOLE) *code = read;
   else kj_free_code(&read);
   return state;

@@ -496,7 +496,10 @@ kjit_status kj_prepare_call(kj_call *call, const kjit_arg *arguments, size_t cou
                             kj_diagnostics *diagnostics, kjit_specialization **specialization)
 {
   KJ_TRY(kj_shape_call(call, arguments, count, diagnostics));
-  return find_specialization(call, diagnostics, specialization);
+  KJ_TRY(find_specialization(call, diagnostics, specialization));
+  kjit_status status = kj_check_limits(call, &(*specialization)->code, diagnostics);
+  if (status != KJIT_OK) kj_release(*specialization, false);
+  return status;
 }
 
 /* For the next launch of this thread. */

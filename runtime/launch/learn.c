@@ -53,6 +53,7 @@ static bool learn_scalar(const kj_call *call, uint32_t index, kj_learned *made)
   kj_learned_scalar *scalar = &made->scalars[made->scalar_count++];
   *scalar = (kj_learned_scalar){
     .head = UINT64_MAX, /* of no argument: a number's type depends on its value */
+    .span = UINT64_MAX,
     .to = KJ_LEARNED_NOWHERE,
     .index = (uint8_t)index,
     .size_bytes = is_number ? sizeof(uint64_t) : (uint8_t)kj_element_bytes(NULL, bound->type),
@@ -121,6 +122,14 @@ static void place_extent(uint32_t argument, uint8_t dimension, uint32_t offset, 
                                                              .is_wide = is_wide };
 }
 
+static void limit_scalar(const kj_parameter *parameter, kj_learned_scalar *scalar)
+{
+  int64_t least = parameter->least.type ? parameter->least.value : INT64_MIN,
+          most = parameter->most.type ? parameter->most.value : INT64_MAX;
+  scalar->least = (uint64_t)least;
+  scalar->span = (uint64_t)most - (uint64_t)least;
+}
+
 /* False: the parameter is none that can be written straight from an argument. */
 static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
 {
@@ -132,6 +141,7 @@ static bool place_parameter(const kj_parameter *parameter, kj_learned *made)
   kj_learned_scalar *scalar =
     parameter->kind == KJ_PARAMETER_SCALAR ? find_scalar(index, made) : NULL;
   if (parameter->kind == KJ_PARAMETER_POINTER) return array && place(&array->to, parameter->offset);
+  if (scalar && kj_has_limits(parameter)) limit_scalar(parameter, scalar);
   if (parameter->kind == KJ_PARAMETER_SCALAR)
     return scalar && !parameter->part && parameter->size_bytes == scalar->size_bytes &&
            place(&scalar->to, parameter->offset);

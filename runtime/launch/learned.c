@@ -160,6 +160,7 @@ static inline bool follow_scalars(const kj_learned *learned, const kjit_arg *arg
   for (; scalar < end; scalar++) {
     uint64_t bits;
     if (!read_scalar(scalar, &arguments[scalar->index], &bits)) return false;
+    if (bits - scalar->least > scalar->span) return false; /* the general way says what is wrong */
     write_scalar(parameters + scalar->to, bits, scalar->size_bytes);
   }
   return true;

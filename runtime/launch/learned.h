@@ -42,6 +42,9 @@ typedef struct kj_learned_tensor {
 /* A scalar that is known at run time only. */
 typedef struct kj_learned_scalar {
   uint64_t head; /* kind, access and type of the argument, as one word */
+  /* of a plain number with limits: the least one, and the greatest one less the least one; else
+   * every value is in the range */
+  uint64_t least, span;
   uint16_t to;
   uint8_t index, size_bytes;
   bool is_bool, is_annotated; /* is_annotated: takes any number that its type holds */

@@ -108,6 +108,16 @@ kjit_status kj_stage_out(kj_call *call, void *stream, kj_staging *staging,
                          kj_diagnostics *diagnostics);
 void kj_free_staging(kj_call *call, kj_staging *staging);
 
+/* ---- limits.c ---- */
+
+static inline bool kj_has_limits(const kj_parameter *parameter)
+{
+  return parameter->least.type || parameter->most.type;
+}
+/* Whether the plain numbers of the call fit the types that the code converts them to. Errors:
+ * ARGUMENT, located where the number meets the type. */
+kjit_status kj_check_limits(const kj_call *call, const kj_code *code, kj_diagnostics *diagnostics);
+
 /* ---- launch.c ---- */
 
 /* Binds, places and shapes the call: all that its key is made of. */

@@ -1,0 +1,199 @@
+/* The range of each plain number that a kernel takes.
+ *
+ * A plain number of the host has no type. It takes the types of the operands and elements that it
+ * meets, and the kernel computes with the converted value. This file finds the values that all of
+ * these types hold, so that a launch can reject any other value instead of converting it to
+ * something else. Explicit conversions such as `u32(n)` do not count.
+ *
+ * kt_convert marks the nodes that give a type to a plain number, or to a sum or difference of one
+ * and literals (kt_expr.must_fit). */
+#include "typing/infer.h"
+
+/* factor * variable + offset; variable NULL: the number offset. */
+typedef struct affine {
+  kt_var *variable;
+  __int128 factor, offset;
+} affine;
+
+/* No sum or product of two such numbers overflows. */
+static bool is_small(__int128 value)
+{
+  const __int128 limit = (__int128)1 << 62;
+  return value > -limit && value < limit;
+}
+
+static bool find_affine(const kt_compilation *c, const kt_expr *e, affine *found);
+
+static bool negate(affine *value)
+{
+  value->factor = -value->factor;
+  value->offset = -value->offset;
+  return true;
+}
+
+static bool add(const affine *x, const affine *y, affine *sum)
+{
+  if (x->variable && y->variable) return false;
+  *sum = (affine){ x->variable ? x->variable : y->variable, x->factor + y->factor,
+                   x->offset + y->offset };
+  return is_small(sum->offset);
+}
+
+static bool multiply(const affine *x, const affine *y, affine *product)
+{
+  if (y->variable) return !x->variable && multiply(y, x, product);
+  bool fits = is_small(x->factor) && is_small(y->offset);
+  *product = (affine){ x->variable, x->factor * y->offset, x->offset * y->offset };
+  return fits && is_small(product->factor) && is_small(product->offset);
+}
+
+static bool find_binary(const kt_compilation *c, const kt_expr *e, affine *found)
+{
+  affine x, y;
+  if (e->op != KJIT_OP_ADD && e->op != KJIT_OP_SUB && e->op != KJIT_OP_MUL) return false;
+  if (!find_affine(c, e->x, &x) || !find_affine(c, e->y, &y)) return false;
+  if (e->op == KJIT_OP_MUL) return multiply(&x, &y, found);
+  if (e->op == KJIT_OP_SUB) negate(&y);
+  return add(&x, &y, found);
+}
+
+/* A conversion keeps every value if the launch checks the value, or if the type is wide enough. */
+static bool keeps_value(const kt_compilation *c, const kt_expr *convert)
+{
+  return convert->must_fit || convert->type == KJ_WEAK_INT || convert->type == KJIT_I64 ||
+         (kt_is_integer(c, convert->type) && !ki_is_weak(convert->x->type) &&
+          ki_joined_type(convert->type, convert->x->type) == convert->type);
+}
+
+static bool find_affine(const kt_compilation *c, const kt_expr *e, affine *found)
+{
+  if (!kt_is_integer(c, e->type)) return false;
+  switch (KJ_AMONG(e->kind)) {
+  case KJ_T_CONST: *found = (affine){ .offset = e->integer }; return is_small(e->integer);
+  case KJ_T_VAR:
+    *found = (affine){ e->var, 1, 0 };
+    return e->var->kind == KJ_V_PARAM || e->var->kind == KJ_V_LET;
+  case KJ_T_CONVERT: return keeps_value(c, e) && find_affine(c, e->x, found);
+  case KJ_T_UNARY: return e->op == KJIT_OP_NEG && find_affine(c, e->x, found) && negate(found);
+  case KJ_T_BINARY: return find_binary(c, e, found);
+  default: return false;
+  }
+}
+
+/* ---- limits of variables ---- */
+
+typedef struct search {
+  kt_compilation *c;
+  bool is_changed;
+} search;
+
+static void narrow_least(search *s, kt_var *variable, kj_number_limit limit)
+{
+  kj_number_limit *least = &variable->least;
+  if (least->type && least->value >= limit.value) return;
+  *least = limit;
+  s->is_changed = true;
+}
+
+static void narrow_most(search *s, kt_var *variable, kj_number_limit limit)
+{
+  kj_number_limit *most = &variable->most;
+  if (most->type && most->value <= limit.value) return;
+  *most = limit;
+  s->is_changed = true;
+}
+
+static __int128 divide_down(__int128 x, __int128 y)
+{
+  __int128 quotient = x / y;
+  return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+}
+
+/* The expression has to be at least, or at most, limit. */
+static void limit_value(search *s, const affine *value, __int128 bound, bool is_least,
+                        const kj_number_limit *from)
+{
+  bool is_variables_least = is_least == (value->factor > 0);
+  __int128 distance = bound - value->offset;
+  /* a least value is rounded up, a greatest one down */
+  __int128 wanted = is_variables_least ? -divide_down(-distance, value->factor)
+                                       : divide_down(distance, value->factor);
+  if (wanted < INT64_MIN || wanted > INT64_MAX) return;
+  kj_number_limit limit = *from;
+  limit.value = (int64_t)wanted;
+  if (is_variables_least) narrow_least(s, value->variable, limit);
+  else narrow_most(s, value->variable, limit);
+}
+
+/* Products wrap around in types of 32 and 64 bits, as all arithmetic does. Smaller types are not
+ * computed in: a product is converted to one. */
+static bool is_limited(const search *s, const affine *value, kjit_type type)
+{
+  if (!value->variable || !value->factor) return false;
+  return value->factor == 1 || value->factor == -1 ||
+         ki_type(s->c->types, type)->size_bytes < sizeof(int32_t);
+}
+
+static int width_of(const search *s, kjit_type type)
+{
+  return (int)ki_type(s->c->types, type)->size_bytes * 8;
+}
+
+static __int128 least_of(const search *s, kjit_type type)
+{
+  bool is_signed = kt_class_of(s->c, type) == KJ_CLASS_SIGNED;
+  return is_signed ? -((__int128)1 << (width_of(s, type) - 1)) : 0;
+}
+
+static __int128 most_of(const search *s, kjit_type type)
+{
+  bool is_signed = kt_class_of(s->c, type) == KJ_CLASS_SIGNED;
+  return ((__int128)1 << (width_of(s, type) - is_signed)) - 1;
+}
+
+static void take_limits(search *s, const kt_var *from, const kt_expr *expr)
+{
+  affine value;
+  if (!from->least.type && !from->most.type) return;
+  if (!find_affine(s->c, expr, &value) || !value.variable || !value.factor) return;
+  if (from->least.type) limit_value(s, &value, from->least.value, true, &from->least);
+  if (from->most.type) limit_value(s, &value, from->most.value, false, &from->most);
+}
+
+static void visit_expr(void *data, kt_expr **expr)
+{
+  search *s = data;
+  const kt_expr *e = *expr;
+  affine value;
+  if (e->kind == KJ_T_CALL) {
+    KJ_ASSERT(e->args.count == e->instance->params.count);
+    for (size_t i = 0; i < e->args.count; i++)
+      take_limits(s, e->instance->params.items[i], e->args.items[i]);
+    return;
+  }
+  if (!e->must_fit || !find_affine(s->c, e, &value) || !is_limited(s, &value, e->type)) return;
+  const kj_number_limit limit = { .type = e->type,
+                                  .file = e->location.file,
+                                  .line = e->location.line,
+                                  .column = e->location.column };
+  limit_value(s, &value, least_of(s, e->type), true, &limit);
+  limit_value(s, &value, most_of(s, e->type), false, &limit);
+}
+
+/* A name for a tree of plain numbers has the limits of these numbers. */
+static void visit_stmt(void *data, kt_stmt *stmt)
+{
+  if (stmt->kind == KJ_TS_ASSIGN && stmt->var->kind == KJ_V_LET)
+    take_limits(data, stmt->var, stmt->value);
+}
+
+void kt_find_number_limits(kt_compilation *c)
+{
+  enum { MOST_ROUNDS = 64 };
+  search s = { .c = c, .is_changed = true };
+  for (int round = 0; s.is_changed && round < MOST_ROUNDS; round++) {
+    s.is_changed = false;
+    for (size_t i = 0; i < c->instances.count; i++)
+      kt_walk_tstmts(&c->instances.items[i]->body, visit_stmt, visit_expr, &s);
+  }
+}
