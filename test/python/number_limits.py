@@ -62,7 +62,11 @@ for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
     for kernel, compute in values.items():
         kernel(np.zeros(3, kind), 20 if compute(20) >= least else 0)
         for _ in range(12):
-            n = random.choice(edges) + random.randint(-5, 5) if random.random() < 0.7 else random.randint(-(2**31), 2**31 - 1)
+            n = (
+                random.choice(edges) + random.randint(-5, 5)
+                if random.random() < 0.7
+                else random.randint(-(2**31), 2**31 - 1)
+            )
             n = min(max(n, -(2**31)), 2**31 - 1)
             r = np.zeros(3, kind)
             fits = least <= compute(n) <= most

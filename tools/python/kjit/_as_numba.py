@@ -51,6 +51,15 @@ def _register_jitable(*functions, **options):
     return functions[0] if functions else lambda function: function
 
 
+def _vectorize(*arguments, **options):
+    """numba.vectorize: numbers have Numba's types without signatures, too."""
+    from .cuda import reduction
+
+    if arguments and isinstance(arguments[0], types.FunctionType):
+        return reduction.vectorize_for([], **options)(arguments[0])
+    return reduction.vectorize_for(*arguments or ([],), **options)
+
+
 def _guvectorize(*arguments, **options):
     """numba.guvectorize: numbers have Numba's types without signatures, too."""
     from .cuda import gufuncs
@@ -93,7 +102,7 @@ def _numba():
         "set_num_threads": _njit.set_num_threads,
         "get_num_threads": _njit.get_num_threads,
         "threading_layer": lambda: "kjit",
-        "vectorize": kjit.vectorize,
+        "vectorize": _vectorize,
         "guvectorize": _guvectorize,
         "literal_unroll": kjit.cuda.literal_unroll,
         "typeof": kinds.typeof,

@@ -121,6 +121,11 @@ class Forms:
             if not is_same and _calls(other):  # what it does is done
                 return [f"{self.use(pyvalues.CONSTANT)}(", *self.expression(other), f", {'true' if is_not else 'false'})"]
             return [self.source.place(node), "true" if is_not != is_same else "false"]
+        truth = next((value for value in values if isinstance(value, bool)), None)
+        if truth is not None:  # only a bool is the same as True or False, and 1 is not
+            other = left if values[1] is truth else right
+            symbol = self.use(pyvalues.IS_TRUE if truth else pyvalues.IS_FALSE)
+            return [self.source.place(node), "(not " if is_not else "(", f"{symbol}(", *self.expression(other), "))"]
         if not self.is_typed and not enums.class_of(self, left):
             raise self.error(node, "a kernel compares numbers: `is` needs values that are known when it is compiled")
         known = pyvalues.compare_constants(self, ast.NotEq() if is_not else ast.Eq(), left, right)

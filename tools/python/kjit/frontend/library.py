@@ -130,8 +130,15 @@ def _complex_isinf(z):
     return math.isinf(z.real) | math.isinf(z.imag)
 
 
+_as_float_of = words.Text(
+    "as_float_of",
+    "\nfunc as_float_of(x, like) @numba {\n  if is_float(dtype(like)) { return dtype(like)(x) }\n  return x\n}",
+)
+
+
 def _round_digits(x, n):
-    # As CPython does without its decimal strings: scaled, rounded to even, scaled back.
+    # As CPython does without its decimal strings: scaled, rounded to even, scaled back. Numba rounds the scaled float32 as a
+    # float32, and the result is a float32, too.
     if not math.isfinite(x):
         return x
     if n >= 0:
@@ -139,9 +146,9 @@ def _round_digits(x, n):
         y = x * scale
         if not math.isfinite(y):
             return x
-        return _rint(y) / scale
+        return _as_float_of(_rint(_as_float_of(y, x)) / scale, x)
     scale = 10.0 ** (-n)
-    return _rint(x / scale) * scale
+    return _as_float_of(_rint(_as_float_of(x / scale, x)) * scale, x)
 
 
 # A quotient as CPython's before 3.14: by Smith's algorithm, without what Annex G has for infinities.

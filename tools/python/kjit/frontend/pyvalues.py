@@ -188,6 +188,9 @@ def _test(emitter, node, kind):
     return name if emitter.is_typed or kind not in _TESTS else {int: "int", float: "float", complex: "complex", bool: "bool"}[kind]
 
 
+IS_TRUE = words.Text("is_true", "\nfunc is_true(x) {\n  if dtype(x) == bool { return x }\n  return false\n}")
+IS_FALSE = words.Text("is_false", "\nfunc is_false(x) {\n  if dtype(x) == bool { return not x }\n  return false\n}")
+
 # Without Numba's rules a number of Python has no type of its own.
 _LOOSE = {"int": "is_integer(dtype(x))", "float": "is_float(dtype(x))", "complex": "is_complex(dtype(x))"}
 
