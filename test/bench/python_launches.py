@@ -5,6 +5,7 @@ configurations that are kept or not. On a GPU the same programs run with numba-c
 has to be on PYTHONPATH. The kernels do nothing, so that a launch costs what the host does for it; of several rounds the fastest one counts."""
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -188,6 +189,16 @@ def measure_cupy(rounds):
     return found
 
 
+def measure_driver():
+    """The driver's own call from C, for the forms of measure_cupy: a kernel has a parameter of 8 bytes for each argument."""
+    counts = {1: "1 array", 8: "4 arrays, 4 numbers", 26: "13 arrays, 13 numbers"}
+    program = os.path.join(FOLDER.name, "driver_launch")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "driver_launch.c")
+    subprocess.run(["cc", "-O2", source, "-o", program, "-ldl"], check=True)
+    printed = subprocess.run([program, *map(str, counts)], check=True, capture_output=True, text=True).stdout
+    return {counts[int(count)]: float(ns) for count, ns in map(str.split, printed.splitlines())}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
@@ -206,7 +217,8 @@ def main():
         sys.exit("there is no GPU: --device cpu measures the CPU target")
     say("kjit.cuda")
     columns = {"kjit.cuda": measure(cuda, on_gpu, options.rounds, options.form)}
-    peers = {"numba.cuda": ("numba_cuda", lambda: measure_numba(options.rounds, options.form)), "CuPy's RawKernel": ("cupy", lambda: measure_cupy(options.rounds))}
+    peers = {"numba.cuda": ("numba_cuda", lambda: measure_numba(options.rounds, options.form)), "CuPy's RawKernel": ("cupy", lambda: measure_cupy(options.rounds)),
+             "the driver's call from C": ("ctypes", measure_driver)}
     for name, (package, measure_peer) in peers.items():
         if on_gpu and is_installed(package):
             say(name)

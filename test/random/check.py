@@ -171,7 +171,7 @@ def run_kernel(libraries, seed, kernel, program):
         if not has_failed or not (failing or has_open):
             found = [str(failure)]
     if failing and not has_failed:
-        found = [f"threads {sorted(failing)[:8]} should have failed"]
+        found.append(f"threads {sorted(failing)[:8]} should have failed")
     found += differences(kernel, arguments, evaluated, open_, before if has_failed and kernel.range_names else None)
     if found:
         inputs = [f"# {n} = {to_list(a, next(t for m, t, _ in kernel.parameters if m == n))[:8]}" for n, a in before.items() if n[0] != "o"]
