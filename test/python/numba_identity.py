@@ -24,10 +24,10 @@ def rounded(x, n):
 
 
 def expected(x, n):
-    """Numba's way, for the type of x."""
+    """numba.cuda's way, for the type of x."""
     kind = type(x)
     scale = 10.0 ** abs(n)
-    scaled = kind(float(x) * scale if n >= 0 else float(x) / scale)
+    scaled = float(x) * scale if n >= 0 else float(x) / scale
     return float(kind(float(np.rint(scaled)) / scale if n >= 0 else float(np.rint(scaled)) * scale))
 
 
@@ -36,7 +36,7 @@ for _ in range(300):
         x = kind(round(random.uniform(-100, 100), 2))
         n = random.randint(-1, 3)
         assert rounded(x, n) == expected(x, n), (x, n, rounded(x, n), expected(x, n))
-assert rounded(np.float32(2.35), 1) == float(np.float32(2.4))
+assert rounded(np.float32(0.3425), 3) == float(np.float32(0.343))
 
 with kjit.as_numba():
     from numba import vectorize

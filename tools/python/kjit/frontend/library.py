@@ -137,8 +137,8 @@ _as_float_of = words.Text(
 
 
 def _round_digits(x, n):
-    # As CPython does without its decimal strings: scaled, rounded to even, scaled back. Numba rounds the scaled float32 as a
-    # float32, and the result is a float32, too.
+    # As CPython does without its decimal strings: scaled, rounded to even, scaled back. A float32 is scaled as a float64, as
+    # numba.cuda does, and the result is a float32. (Numba's njit scales it as a float32.)
     if not math.isfinite(x):
         return x
     if n >= 0:
@@ -146,9 +146,9 @@ def _round_digits(x, n):
         y = x * scale
         if not math.isfinite(y):
             return x
-        return _as_float_of(_rint(_as_float_of(y, x)) / scale, x)
+        return _as_float_of(_rint(y) / scale, x)
     scale = 10.0 ** (-n)
-    return _as_float_of(_rint(_as_float_of(x / scale, x)) * scale, x)
+    return _as_float_of(_rint(x / scale) * scale, x)
 
 
 # A quotient as CPython's before 3.14: by Smith's algorithm, without what Annex G has for infinities.
