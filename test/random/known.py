@@ -397,19 +397,20 @@ def run_one(runner, seed):
     return ("failed", case.describe(wrong)) if wrong else ("right", None)
 
 
-OUT_OF_RANGE = re.compile(r"error: parameter `(\w+)`: (-?\d+) is too (small|large) for ([iu])(\d+),")
+OUT_OF_RANGE = re.compile(r"error: parameter `(\w+)`: (-?\d+) is too (small|large) for ([iu])(\d+),.* has to be at (least|most) (-?\d+)")
 
 
 def is_number_out_of_range(case, failure):
     """Whether a launch is refused for a number without a type that an integer type of the kernel does not have. What the
-    message says is compared with the case: the parameter, its value, and that the type does not have the value."""
+    message says is compared with the case: the parameter, its value, and that the value is beyond the limit, which the type
+    has. In `5 + m` the limit of m is smaller than that of the type."""
     found = OUT_OF_RANGE.search(failure)
     if not found:
         return False
-    name, value, way, sign, bits = found[1], int(found[2]), found[3], found[4], int(found[5])
+    name, value, sign, bits, way, limit = found[1], int(found[2]), found[4], int(found[5]), found[6], int(found[7])
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if sign == "i" else (0, 2**bits - 1)
     is_given = any(i.name == name and i.type is None and i.value == value for i in case.inputs + case.function.inputs + case.arguments)
-    return is_given and (value < low if way == "small" else value > high)
+    return is_given and low <= limit <= high and (value < limit if way == "least" else value > limit)
 
 
 def main():
