@@ -119,6 +119,14 @@ KJIT_API KJIT_CHECK kjit_status kjit_reshape_array(kjit_array *array, const int6
  * ARGUMENT. */
 KJIT_API KJIT_CHECK kjit_status kjit_transpose_array(kjit_array *array, const uint32_t *axes,
                                                      kjit_array **view);
+/* Makes a view with any shape and strides. shape and strides have rank values; a stride is a number
+ * of elements and may be 0 or negative. offset is the distance, in elements, from the first element
+ * of the array to the first element of the view. A kernel must not write to a view of which two
+ * indices have the same element. Errors: ARGUMENT when an extent is negative, or when an element of
+ * the view is not between the lowest and the highest element of the array. */
+KJIT_API KJIT_CHECK kjit_status kjit_restride_array(kjit_array *array, const int64_t *shape,
+                                                    const int64_t *strides, uint32_t rank,
+                                                    int64_t offset, kjit_array **view);
 
 /* ---- contents ---- */
 

@@ -224,6 +224,39 @@ static void test_reshape(void **state)
   EXPECT_ELEMENTS(again, 5);
 }
 
+static void test_restride(void **state)
+{
+  kjit_array *array = make_counted(cpu_of(*state), KJIT_LAYOUT_C), *view, *part, *again;
+  expect_ok(*state, kjit_restride_array(array, (int64_t[]){ 2, 3 }, (int64_t[]){ 0, -4 }, 2, 9,
+                                        &view)); /* rows 2, 1, 0 of column 1, twice */
+  EXPECT_ELEMENTS(view, 9, 5, 1, 9, 5, 1);
+  expect_ok(*state, kjit_restride_array(array, NULL, NULL, 0, 11, &view));
+  EXPECT_ELEMENTS(view, 11);
+  expect_ok(*state,
+            kjit_restride_array(array, (int64_t[]){ 4, 0 }, (int64_t[]){ 999, 1 }, 2, 99, &view));
+  assert_int_equal(kjit_get_tensor(view)->shape[0], 4);
+  /* bounds are those of the view, not of the memory that it is in */
+  expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 1, 2, 1 } }, 1, &part));
+  expect_ok(*state, kjit_restride_array(part, (int64_t[]){ 2 }, (int64_t[]){ -1 }, 1, 3, &again));
+  EXPECT_ELEMENTS(again, 7, 6);
+  static const char outside[] = "the view reaches elements that are not between the first and the "
+                                "last element of the array";
+  const struct {
+    int64_t extent, stride, offset;
+  } bad[] = { { 2, 4, 0 }, { 2, -1, 0 }, { 1, 1, 4 }, { INT64_MAX, INT64_MAX, 0 }, { 1, 1, -1 } };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    expect_refused(*state,
+                   kjit_restride_array(part, &bad[i].extent, &bad[i].stride, 1, bad[i].offset,
+                                       &again),
+                   KJIT_ERROR_ARGUMENT, outside);
+  expect_refused(*state,
+                 kjit_restride_array(part, (int64_t[]){ -2 }, (int64_t[]){ 1 }, 1, 0, &again),
+                 KJIT_ERROR_ARGUMENT, "extent -2 of dimension 0 is negative");
+  expect_refused(*state,
+                 kjit_restride_array(part, (int64_t[9]){ 0 }, (int64_t[9]){ 0 }, 9, 0, &again),
+                 KJIT_ERROR_ARGUMENT, "an array has at most 8 dimensions, not 9");
+}
+
 /* Another context's streams are not this one's: its arrays come as tensors. */
 static void test_other_contexts(void **state)
 {
@@ -724,6 +757,7 @@ static int use_after_fork(everything *e)
     kjit_slice_array(e->array, NULL, 0, &array),
     kjit_reshape_array(e->array, &length, 1, &array),
     kjit_transpose_array(e->array, NULL, &array),
+    kjit_restride_array(e->array, NULL, NULL, 0, 0, &array),
     kjit_wrap_tensor(e->context, kjit_get_tensor(e->array), &array),
     kjit_copy(e->context, &argument, &argument, NULL),
     kjit_copy_async(e->context, &argument, &argument, NULL),
@@ -854,6 +888,7 @@ int main(void)
     TEST(test_fill),
     TEST(test_slices),
     TEST(test_reshape),
+    TEST(test_restride),
     TEST(test_wrapped),
     TEST(test_other_contexts),
     TEST(test_taking),

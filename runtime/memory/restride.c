@@ -1,0 +1,67 @@
+/* Views with any shape and strides. */
+#include <string.h>
+
+#include "memory/array.h"
+
+/* Finds the lowest and the highest index, in elements from the first one, that strided extents
+ * reach. */
+static bool find_span(const int64_t *shape, const int64_t *strides, uint32_t rank, __int128 *low,
+                      __int128 *high)
+{
+  *low = *high = 0;
+  for (uint32_t i = 0; i < rank; i++) {
+    if (!shape[i]) return false;
+    __int128 last = (__int128)(shape[i] - 1) * strides[i];
+    if (last < 0) *low += last;
+    else *high += last;
+  }
+  return true;
+}
+
+static kjit_status check_span(const kjit_array *array, const int64_t *shape, const int64_t *strides,
+                              uint32_t rank, int64_t offset, kj_diagnostics *diagnostics)
+{
+  __int128 low, high, own_low = 0, own_high = 0;
+  for (uint32_t i = 0; i < rank; i++)
+    if (shape[i] < 0)
+      return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "extent %lld of dimension %u is negative",
+                      (long long)shape[i], i);
+  if (!find_span(shape, strides, rank, &low, &high)) return KJIT_OK;
+  bool has_elements =
+    find_span(array->shape, array->strides, (uint32_t)array->tensor.rank, &own_low, &own_high);
+  if (has_elements && low + offset >= own_low && high + offset <= own_high) return KJIT_OK;
+  return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                  "the view reaches elements that are not between the first and the last element "
+                  "of the array");
+}
+
+static kjit_status restride(kjit_array *array, const int64_t *shape, const int64_t *strides,
+                            uint32_t rank, int64_t offset, kj_diagnostics *diagnostics,
+                            kjit_array **view)
+{
+  int64_t own[KJ_MAX_RANK];
+  KJ_TRY(kj_check_object(&array->object, "array", diagnostics));
+  if (rank > KJ_MAX_RANK)
+    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "an array has at most %d dimensions, not %u",
+                    KJ_MAX_RANK, rank);
+  KJ_TRY(check_span(array, shape, strides, rank, offset, diagnostics));
+  bool is_empty = false;
+  for (uint32_t i = 0; i < rank; i++) is_empty = is_empty || !shape[i];
+  if (is_empty) kj_fill_strides(own, shape, rank);
+  else if (rank) memcpy(own, strides, rank * sizeof *own);
+  return kj_make_view(array, array->element, shape, own, rank, is_empty ? 0 : offset, diagnostics,
+                      view);
+}
+
+kjit_status kjit_restride_array(kjit_array *array, const int64_t *shape, const int64_t *strides,
+                                uint32_t rank, int64_t offset, kjit_array **view)
+{
+  kj_diagnostics diagnostics = { 0 };
+  const char *missing = !view              ? "view"
+                        : rank && !shape   ? "shape"
+                        : rank && !strides ? "strides"
+                                           : NULL;
+  KJ_TRY(kj_check_array_call(array, "kjit_restride_array", missing));
+  (void)restride(array, shape, strides, rank, offset, &diagnostics, view);
+  return ki_finish_call(array->object.device->context, &diagnostics);
+}
