@@ -161,7 +161,7 @@ shape = a.shape
 del a
 gc.collect()
 assert view.shape == shape and keeper[0] == 5
-for index, kind in [(3, IndexError), ((0, 0, 0), IndexError), (None, TypeError), ("x", TypeError), (1.0, TypeError)]:
+for index, kind in [(3, IndexError), ((0, 0, 0), IndexError), ("x", IndexError), (1.0, IndexError)]:
     refused(lambda: kjit.zeros((3, 2), "f32", "cpu")[index], "", kind)
 for shape in (-1, (2, -3), (1,) * 9, "x", 1.5, (2**62, 2**62), 2**70):
     refused(lambda: kjit.empty(shape, "f32", "cpu"), "", (kjit.Error, TypeError, OverflowError))
@@ -245,9 +245,9 @@ liar = Cuda()
 liar.__cuda_array_interface__ = 3
 refused(lambda: double(liar), "no dictionary")
 
-# Arrays are not compared, by identity least of all; they are keys by identity.
+# Arrays are compared by their elements; they are keys by identity.
 one, same = kjit.zeros(3), kjit.zeros(3)
-for compare in (lambda: one == same, lambda: one != same, lambda: one == 0, lambda: one < same, lambda: one in [same]):
-    refused(compare, "x.to_host()", TypeError)
+assert (one == same).to_host().all() and not (one != same).to_host().any() and not (one < same).to_host().any()
+refused(lambda: one in [same], "ambiguous", ValueError)
 assert one in [one, same] and {one: 1, same: 2}[same] == 2
 print("arguments: good", file=sys.stderr)

@@ -1,6 +1,8 @@
 """Arrays of kjit's own, and devices."""
 from . import _kjit, _state, dtypes
 
+_kjit.set_dtype_factory(dtypes.DType)
+
 
 def _place(device):
     return device if device is not None else _state.device()
@@ -14,7 +16,7 @@ def _record_name(dtype):
     return _records.name_of(dtype)
 
 
-def _hint(dtype):
+def hint_of(dtype):
     """Behind the message: what a text of NumPy's, whose numbers count bytes and not bits, is called here."""
     if not isinstance(dtype, str):
         return ""
@@ -30,7 +32,7 @@ def element_of(dtype):
     """The kernel IR's name of an element type."""
     name = dtypes.name_of(dtype) or _record_name(dtype)
     if name is None:
-        raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32{_hint(dtype)}")
+        raise TypeError(f"{dtype!r} is no element type: kjit.f32, \"f32\", numpy.float32{hint_of(dtype)}")
     return name
 
 
@@ -98,3 +100,54 @@ def synchronize(name=None):
 def statistics():
     """Counts of launches, compilations and cache hits since the program began, a dictionary; `compile_time_ns` is in ns."""
     return _state.context().statistics()
+
+
+# ---- operators and methods of arrays, which kjit.numpy has ----
+
+_OPERATORS = (
+    "add and floordiv lshift matmul mod mul or pow radd rand rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rshift rsub "
+    "rtruediv rxor sub truediv xor iadd iand ifloordiv ilshift imatmul imod imul ior irshift isub itruediv ixor ipow "
+    "abs invert neg pos eq ne lt le gt ge bool complex contains copy deepcopy float format getitem setitem index int iter delitem "
+    "reduce repr str array_namespace"
+)
+_METHODS = (
+    "_repr_html_ all any argmax argmin argsort astype copy cumprod cumsum fill flatten max mean min nonzero prod ravel repeat "
+    "reshape searchsorted sort squeeze std sum swapaxes take to_device tolist transpose var"
+)
+_FIELDS = "imag itemsize mT nbytes real strides"
+
+
+def _attach():
+    from .numpy import _methods
+
+    _methods.attach()
+
+
+def _forward(name):
+    def method(self, *args, **keywords):
+        _attach()
+        return getattr(type(self), name)(self, *args, **keywords)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The method `{name}` of arrays of NumPy and of the array API standard; kjit.numpy has it."
+    return method
+
+
+def _forward_field(name):
+    def get(self):
+        _attach()
+        return getattr(self, name)
+
+    return property(get, doc=f"The attribute `{name}` of arrays of NumPy and of the array API standard; kjit.numpy has it.")
+
+
+def _is_attached():
+    return isinstance(vars(_kjit.Array).get("nbytes"), property)
+
+
+if not _is_attached():
+    # The import of kjit.numpy, which has them, waits until an array needs one.
+    for _name in (*(f"__{word}__" for word in _OPERATORS.split()), *_METHODS.split()):
+        setattr(_kjit.Array, _name, _forward(_name))
+    for _name in _FIELDS.split():
+        setattr(_kjit.Array, _name, _forward_field(_name))

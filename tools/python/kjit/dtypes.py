@@ -32,10 +32,40 @@ class DType:
         return getattr(numpy, _NUMPY[self.text])(value)
 
     def __eq__(self, other):
-        return isinstance(other, DType) and other.text == self.text
+        """Whether it is the same type: a kjit.DType, its name in the kernel IR, or a type of NumPy or Python."""
+        if isinstance(other, DType):
+            return other.text == self.text
+        return other is not None and (other == self.text if isinstance(other, str) else name_of(other) == self.text)
 
     def __hash__(self):
         return hash(self.text)
+
+    def __str__(self):
+        return self.text
+
+    @property
+    def dtype(self):
+        """NumPy's dtype of the same type, which makes `numpy.dtype(t)` work."""
+        import numpy
+        if self.text not in _NUMPY:
+            from ._algorithms import numpy_type
+            return numpy.dtype(numpy_type(self.text))
+        return numpy.dtype(_NUMPY[self.text])
+
+    @property
+    def name(self):
+        """NumPy's name of the type, "float32"."""
+        return self.dtype.name
+
+    @property
+    def itemsize(self):
+        """The size of an element in bytes."""
+        return self.dtype.itemsize
+
+    @property
+    def kind(self):
+        """NumPy's letter for the kind of the type: "b", "i", "u", "f" or "c"."""
+        return "f" if self.text == "bf16" else self.dtype.kind
 
     def __repr__(self):
         return f"kjit.{self.text}"

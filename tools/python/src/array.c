@@ -41,8 +41,7 @@ static void free_array(PyObject *object)
   Py_DECREF(type);
 }
 
-/* NULL: an exception is set. */
-static const kjit_tensor *get_tensor(PyObject *object)
+const kjit_tensor *binding_get_tensor(PyObject *object)
 {
   array_object *self = (array_object *)object;
   const kjit_tensor *tensor = kjit_get_tensor(self->array);
@@ -52,8 +51,16 @@ static const kjit_tensor *get_tensor(PyObject *object)
   return NULL;
 }
 
+/* The objects of kjit.dtypes that Array.dtype returns, each made when it is first needed. */
+static PyObject *make_dtype_object, *scalar_dtypes[KJIT_SCALAR_COUNT];
+
 PyObject *binding_parse_element(context_object *context, PyObject *text, kjit_type *element)
 {
+  if (make_dtype_object && (PyObject *)Py_TYPE(text) == make_dtype_object) {
+    text = PyObject_GetAttrString(text, "text");
+    Py_XDECREF(text); /* the object keeps it */
+    if (!text) return NULL;
+  }
   const char *name = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
   if (!name) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "an element type is named by a text");
@@ -160,7 +167,7 @@ static PyObject *import_array(PyObject *module, PyObject *args)
 static PyObject *get_shape(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = get_tensor(object);
+  const kjit_tensor *t = binding_get_tensor(object);
   PyObject *tuple = t ? PyTuple_New(t->rank) : NULL;
   for (int i = 0; tuple && i < t->rank; i++) {
     PyObject *extent = PyLong_FromLongLong(t->shape[i]);
@@ -173,11 +180,24 @@ static PyObject *get_dtype(PyObject *object, void *unused)
 {
   (void)unused;
   array_object *self = (array_object *)object;
-  if (!get_tensor(object)) return NULL;
-  char *text = kjit_copy_type_text(self->context->context, kjit_get_array_element(self->array));
-  PyObject *name = text ? PyUnicode_FromString(text) : PyErr_NoMemory();
+  if (!binding_get_tensor(object)) return NULL;
+  kjit_type element = kjit_get_array_element(self->array);
+  if (element < KJIT_SCALAR_COUNT && scalar_dtypes[element])
+    return Py_NewRef(scalar_dtypes[element]);
+  char *text = kjit_copy_type_text(self->context->context, element);
+  PyObject *dtype = text ? PyObject_CallFunction(make_dtype_object, "s", text) : PyErr_NoMemory();
   kjit_free(self->context->context, text);
-  return name;
+  if (dtype && element < KJIT_SCALAR_COUNT) scalar_dtypes[element] = Py_NewRef(dtype);
+  return dtype;
+}
+
+/* set_dtype_factory(factory): factory(name) is the object that Array.dtype returns. */
+static PyObject *set_dtype_factory(PyObject *module, PyObject *factory)
+{
+  (void)module;
+  binding_set(&make_dtype_object, Py_NewRef(factory));
+  for (int i = 0; i < KJIT_SCALAR_COUNT; i++) Py_CLEAR(scalar_dtypes[i]);
+  Py_RETURN_NONE;
 }
 
 static int64_t count_elements(const kjit_tensor *t)
@@ -190,28 +210,28 @@ static int64_t count_elements(const kjit_tensor *t)
 static PyObject *get_size(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = get_tensor(object);
+  const kjit_tensor *t = binding_get_tensor(object);
   return t ? PyLong_FromLongLong(count_elements(t)) : NULL;
 }
 
 static PyObject *get_rank(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = get_tensor(object);
+  const kjit_tensor *t = binding_get_tensor(object);
   return t ? PyLong_FromLong(t->rank) : NULL;
 }
 
 static PyObject *get_address(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = get_tensor(object);
+  const kjit_tensor *t = binding_get_tensor(object);
   return t ? PyLong_FromVoidPtr((char *)t->data + t->byte_offset) : NULL;
 }
 
 static PyObject *get_device(PyObject *object, void *unused)
 {
   (void)unused;
-  const kjit_tensor *t = get_tensor(object);
+  const kjit_tensor *t = binding_get_tensor(object);
   if (!t) return NULL;
   if (t->device_type == KJIT_DEVICE_CPU) return PyUnicode_FromString("cpu");
   return PyUnicode_FromFormat("cuda:%d", (int)t->device_id);
@@ -225,7 +245,7 @@ static PyObject *get_read_only(PyObject *object, void *unused)
 
 static Py_ssize_t get_length(PyObject *object)
 {
-  const kjit_tensor *t = get_tensor(object);
+  const kjit_tensor *t = binding_get_tensor(object);
   if (!t) return -1;
   if (t->rank) return (Py_ssize_t)t->shape[0];
   PyErr_SetString(PyExc_TypeError, "len() of an array without dimensions");
@@ -244,7 +264,7 @@ static PyObject *transpose(PyObject *object, void *unused)
 {
   (void)unused;
   array_object *self = (array_object *)object;
-  if (!get_tensor(object)) return NULL;
+  if (!binding_get_tensor(object)) return NULL;
   kjit_array *view = NULL;
   kjit_status status = kjit_transpose_array(self->array, NULL, &view);
   return finish_view(self, status, view);
@@ -255,7 +275,7 @@ static PyObject *reshape(PyObject *object, PyObject *args)
   array_object *self = (array_object *)object;
   int64_t shape[BINDING_MAX_RANK];
   uint32_t rank;
-  if (!get_tensor(object)) return NULL;
+  if (!binding_get_tensor(object)) return NULL;
   PyObject *first = PyTuple_Size(args) == 1 ? PyTuple_GetItem(args, 0) : args;
   if (binding_parse_shape(first, shape, &rank)) return NULL;
   kjit_array *view = NULL;
@@ -293,7 +313,7 @@ static int read_slice(PyObject *item, int64_t extent, int axis, kjit_array_slice
 static PyObject *get_view(PyObject *object, PyObject *key)
 {
   array_object *self = (array_object *)object;
-  const kjit_tensor *t = get_tensor(object);
+  const kjit_tensor *t = binding_get_tensor(object);
   if (!t) return NULL;
   kjit_array_slice slices[BINDING_MAX_RANK];
   Py_ssize_t count = PyTuple_Check(key) ? PyTuple_Size(key) : 1;
@@ -341,7 +361,8 @@ static int refuse_writing(array_object *self)
 static PyObject *copy_from(PyObject *object, PyObject *source)
 {
   array_object *self = (array_object *)object;
-  if (!get_tensor(object) || refuse_writing(self) || copy_with(self, source, 1)) return NULL;
+  if (!binding_get_tensor(object) || refuse_writing(self) || copy_with(self, source, 1))
+    return NULL;
   Py_RETURN_NONE;
 }
 
@@ -377,7 +398,7 @@ static PyObject *copy_to_host(PyObject *object, PyObject *unused)
 {
   (void)unused;
   array_object *self = (array_object *)object;
-  if (!get_tensor(object)) return NULL;
+  if (!binding_get_tensor(object)) return NULL;
   PyObject *dtype = make_dtype(self);
   PyObject *numpy = dtype ? PyImport_ImportModule("numpy") : NULL;
   PyObject *shape = numpy ? get_shape(object, NULL) : NULL;
@@ -392,7 +413,7 @@ static PyObject *copy_to_host(PyObject *object, PyObject *unused)
 /* Of an array of one element, as a result of a reduction is, its number of Python. */
 static PyObject *get_item(PyObject *object, PyObject *unused)
 {
-  const kjit_tensor *tensor = get_tensor(object);
+  const kjit_tensor *tensor = binding_get_tensor(object);
   if (!tensor) return NULL;
   if (count_elements(tensor) != 1) {
     PyErr_Format(PyExc_ValueError, "an array of %lld elements is no number: to_host() copies them",
@@ -419,7 +440,7 @@ static PyObject *get_int(PyObject *object) { return convert_item(object, PyNumbe
 /* Without dimensions whether the number is not 0, else whether there is a first extent, as ever. */
 static int get_truth(PyObject *object)
 {
-  const kjit_tensor *tensor = get_tensor(object);
+  const kjit_tensor *tensor = binding_get_tensor(object);
   if (!tensor) return -1;
   if (tensor->rank) return tensor->shape[0] != 0;
   PyObject *item = get_item(object, NULL);
@@ -477,7 +498,9 @@ static PyMethodDef methods[] = {
   { "item", get_item, METH_NOARGS, "The number that an array of one element has." },
   { "copy_from", copy_from, METH_O,
     "Copies the elements of another array, or fills with a number." },
-  { "reshape", reshape, METH_VARARGS, "The same elements under another shape, a view." },
+  { "_view", binding_restride, METH_VARARGS, NULL },
+  { "_relation", binding_relate, METH_O, NULL },
+  { "_reshape", reshape, METH_VARARGS, "The same elements under another shape, a view." },
   { "__dlpack__", (PyCFunction)(void (*)(void))binding_export_dlpack, METH_FASTCALL | METH_KEYWORDS,
     NULL },
   { "__dlpack_device__", binding_get_dlpack_device, METH_NOARGS, NULL },
@@ -486,11 +509,12 @@ static PyMethodDef methods[] = {
 };
 static PyGetSetDef fields[] = {
   { "shape", get_shape, NULL, "extents", NULL },
-  { "dtype", get_dtype, NULL, "the element type's name, \"f32\"", NULL },
+  { "dtype", get_dtype, NULL, "the element type, kjit.f32, which equals its name \"f32\"", NULL },
   { "ndim", get_rank, NULL, "number of dimensions", NULL },
   { "size", get_size, NULL, "number of elements", NULL },
   { "device", get_device, NULL, "where it is, \"cpu\" or \"cuda:0\"", NULL },
   { "_address", get_address, NULL, NULL, NULL },
+  { "_strides", binding_get_strides, NULL, NULL, NULL },
   { "T", transpose, NULL, "the view with the dimensions in reverse order", NULL },
   { "is_read_only", get_read_only, NULL, "whether kernels may not write it", NULL },
   { "__cuda_array_interface__", binding_get_cuda_interface, NULL, NULL, NULL },
@@ -521,6 +545,7 @@ static PyMethodDef functions[] = {
   { "empty", create_empty, METH_VARARGS, NULL },
   { "copy_of", create_copy, METH_VARARGS, NULL },
   { "import_array", import_array, METH_VARARGS, NULL },
+  { "set_dtype_factory", set_dtype_factory, METH_O, NULL },
   { NULL, NULL, 0, NULL },
 };
 

@@ -82,6 +82,13 @@ typedef struct array_object {
   binding_producer producer; /* of an array that was imported */
 } array_object;
 
+/* The array as a tensor, or NULL with an exception. */
+const kjit_tensor *binding_get_tensor(PyObject *array);
+/* Methods and properties of arrays that look at strides, in array_view.c. */
+PyObject *binding_restride(PyObject *array, PyObject *args);
+PyObject *binding_relate(PyObject *array, PyObject *other);
+PyObject *binding_get_strides(PyObject *array, void *unused);
+
 extern PyTypeObject *binding_context_type, *binding_device_type, *binding_stream_type,
   *binding_module_type, *binding_array_type, *binding_kernel_type, *binding_launcher_type;
 

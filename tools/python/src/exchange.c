@@ -173,7 +173,10 @@ static void free_versioned(PyObject *capsule)
   if (managed) managed->deleter(managed);
 }
 
-static PyObject *lend(array_object *self, kjit_stream *consumer, int is_versioned)
+/* A flag of DLPack beside kjit_dlpack_flags: the producer has made a copy. */
+enum { DLPACK_IS_COPIED = 2 };
+
+static PyObject *lend(array_object *self, kjit_stream *consumer, int is_versioned, uint64_t flags)
 {
   lent_tensor *lent = calloc(1, sizeof *lent);
   if (!lent) return PyErr_NoMemory();
@@ -190,7 +193,7 @@ static PyObject *lend(array_object *self, kjit_stream *consumer, int is_versione
   lent->plain.deleter = delete_plain;
   lent->versioned.deleter = delete_versioned;
   lent->versioned.major = 1;
-  lent->versioned.flags = lent->inner->flags;
+  lent->versioned.flags = lent->inner->flags | flags;
   PyObject *capsule = is_versioned
                         ? PyCapsule_New(&lent->versioned, "dltensor_versioned", free_versioned)
                         : PyCapsule_New(&lent->plain, "dltensor", free_plain);
@@ -218,45 +221,98 @@ static int get_consumer(array_object *self, PyObject *object, kjit_stream **stre
   return binding_finish(self->context, status);
 }
 
-PyObject *binding_export_dlpack(PyObject *object, PyObject *const *args, Py_ssize_t count,
-                                PyObject *names)
+/* The keyword arguments of __dlpack__; a NULL was not given or is None. */
+typedef struct dlpack_request {
+  PyObject *stream, *max_version, *dl_device, *copy;
+} dlpack_request;
+
+static int read_request(PyObject *const *args, Py_ssize_t count, PyObject *names,
+                        dlpack_request *request)
 {
-  array_object *self = (array_object *)object;
-  PyObject *stream = NULL, *max_version = NULL, *copy = NULL;
   if (count) {
     PyErr_SetString(PyExc_TypeError, "__dlpack__ takes keyword arguments only");
-    return NULL;
+    return -1;
   }
   Py_ssize_t named = names ? PyTuple_Size(names) : 0;
   for (Py_ssize_t i = 0; i < named; i++) {
     PyObject *name = PyTuple_GetItem(names, i); /* borrowed */
-    if (!PyUnicode_CompareWithASCIIString(name, "stream")) stream = args[i];
-    else if (!PyUnicode_CompareWithASCIIString(name, "max_version")) max_version = args[i];
-    else if (!PyUnicode_CompareWithASCIIString(name, "copy")) copy = args[i];
-    else if (PyUnicode_CompareWithASCIIString(name, "dl_device") || args[i] != Py_None) {
-      PyErr_Format(PyExc_BufferError, "__dlpack__: %U cannot be had", name);
-      return NULL;
+    PyObject *value = args[i] == Py_None ? NULL : args[i];
+    if (!PyUnicode_CompareWithASCIIString(name, "stream")) request->stream = value;
+    else if (!PyUnicode_CompareWithASCIIString(name, "max_version")) request->max_version = value;
+    else if (!PyUnicode_CompareWithASCIIString(name, "dl_device")) request->dl_device = value;
+    else if (!PyUnicode_CompareWithASCIIString(name, "copy")) request->copy = value;
+    else {
+      PyErr_Format(PyExc_TypeError, "__dlpack__ has no argument %U", name);
+      return -1;
     }
   }
-  if (copy && copy == Py_True) {
-    PyErr_SetString(PyExc_BufferError, "__dlpack__ makes no copies: copy() does");
+  return 0;
+}
+
+/* A copy of the array on a device of kjit, NULL with an exception. */
+static array_object *copy_array(array_object *self, const char *device)
+{
+  PyObject *name = PyUnicode_FromString(device);
+  kjit_device *place = name ? binding_get_device(self->context, name) : NULL;
+  Py_XDECREF(name);
+  if (!place) return NULL;
+  kjit_array *array = NULL;
+  kjit_status status;
+  BINDING_UNLOCKED(self->context,
+                   status =
+                     kjit_create_array_from(place, kjit_get_tensor(self->array), NULL, &array));
+  if (binding_finish(self->context, status)) return NULL;
+  return (array_object *)binding_wrap_array(self->context, array, 0);
+}
+
+/* The array that is exported, a new reference: self, or a copy of it where the consumer asks for a
+ * copy or for an array in the host's memory. */
+static array_object *find_exported(array_object *self, const dlpack_request *request,
+                                   int *is_copied)
+{
+  const kjit_tensor *tensor = binding_get_tensor((PyObject *)self);
+  if (!tensor) return NULL;
+  int type = tensor->device_type, ordinal = tensor->device_id;
+  if (request->dl_device && !PyArg_ParseTuple(request->dl_device, "ii", &type, &ordinal))
+    return NULL;
+  int is_here = type == tensor->device_type && ordinal == tensor->device_id;
+  int may_copy = !request->copy || PyObject_IsTrue(request->copy);
+  *is_copied = !is_here || (request->copy && may_copy);
+  if (!*is_copied) return (array_object *)Py_NewRef((PyObject *)self);
+  if (!is_here && (type != KJIT_DEVICE_CPU || !may_copy)) {
+    PyErr_Format(PyExc_BufferError,
+                 "__dlpack__: the array is on device (%d, %d) and (%d, %d) is asked for%s",
+                 (int)tensor->device_type, (int)tensor->device_id, type, ordinal,
+                 may_copy ? ", which to_device() can do" : " without a copy");
     return NULL;
   }
-  int is_versioned = 0;
-  if (max_version && max_version != Py_None) {
+  char name[32] = "cpu";
+  if (type != KJIT_DEVICE_CPU) PyOS_snprintf(name, sizeof name, "cuda:%d", ordinal);
+  return copy_array(self, name);
+}
+
+PyObject *binding_export_dlpack(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                                PyObject *names)
+{
+  dlpack_request request = { 0 };
+  if (read_request(args, count, names, &request)) return NULL;
+  int is_versioned = 0, is_copied = 0, is_own;
+  if (request.max_version) {
     int major, minor;
-    if (!PyArg_ParseTuple(max_version, "ii", &major, &minor)) return NULL;
+    if (!PyArg_ParseTuple(request.max_version, "ii", &major, &minor)) return NULL;
     is_versioned = major >= 1;
   }
-  if (self->is_read_only && !is_versioned) {
+  array_object *self = find_exported((array_object *)object, &request, &is_copied);
+  if (!self) return NULL;
+  PyObject *capsule = NULL;
+  kjit_stream *consumer = NULL;
+  if (self->is_read_only && !is_versioned)
     PyErr_SetString(PyExc_BufferError, "the array is read-only, which DLPack below 1.0 cannot say");
-    return NULL;
+  else if (!get_consumer(self, request.stream, &consumer, &is_own)) {
+    capsule = lend(self, consumer, is_versioned, is_copied ? DLPACK_IS_COPIED : 0);
+    if (is_own) kjit_destroy_stream(consumer);
   }
-  kjit_stream *consumer;
-  int is_own;
-  if (get_consumer(self, stream, &consumer, &is_own)) return NULL;
-  PyObject *capsule = lend(self, consumer, is_versioned);
-  if (is_own) kjit_destroy_stream(consumer);
+  Py_DECREF((PyObject *)self);
   return capsule;
 }
 

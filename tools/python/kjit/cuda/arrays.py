@@ -252,11 +252,11 @@ class DeviceNDArray(_kjit.Held):
             if not self.is_f_contiguous():
                 raise NotImplementedError("reshape would require copy")
             return self._view(
-                self._own.T.reshape(*reversed(shape)).T, _contiguous_strides(shape, self.dtype.itemsize, "F")
+                self._own.T._reshape(*reversed(shape)).T, _contiguous_strides(shape, self.dtype.itemsize, "F")
             )
         if not self.is_c_contiguous():
             raise NotImplementedError("reshape would require copy")
-        return self._view(self._own.reshape(*shape), _contiguous_strides(shape, self.dtype.itemsize))
+        return self._view(self._own._reshape(*shape), _contiguous_strides(shape, self.dtype.itemsize))
 
     def ravel(self, order="C", stream=0):
         if order == "A":

@@ -1,0 +1,81 @@
+"""kjit.numpy: arrays as the Python array API standard, version 2024.12, has them, on GPUs and on the CPU.
+
+import kjit.numpy as knp
+
+x = knp.linspace(0, 1, 1000)
+y = knp.sin(x) ** 2 + 0.5
+print(y[y > 1].mean())
+"""
+
+import math as _math
+from importlib.util import find_spec as _find_spec
+
+from . import _creation, _elementwise, _info, _manipulation, _methods, _orders, _products, _reductions
+from ._creation import (
+    arange,
+    array,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    from_dlpack,
+    full,
+    full_like,
+    linspace,
+    meshgrid,
+    ones,
+    ones_like,
+    tril,
+    triu,
+    zeros,
+    zeros_like,
+)
+from ._dtypes import DTYPES as _DTYPES
+from ._dtypes import can_cast, finfo, iinfo, isdtype, result_type
+from ._engine import Array
+from ._errors import AxisError, BoundsError, DevicesError, PromotionError, ShapeError
+from ._indexing import take, take_along_axis
+from ._info import Info as _Info
+from ._methods import astype
+
+ndarray = Array
+e, inf, nan, newaxis, pi = _math.e, _math.inf, _math.nan, None, _math.pi
+__array_api_version__ = "2024.12"
+
+globals().update(_DTYPES)
+globals().update(_elementwise.FUNCTIONS)
+for _module in (_manipulation, _orders, _products, _reductions):
+    globals().update({_function.__name__: _function for _function in _module.FUNCTIONS})
+concatenate = _manipulation.concat
+bool_ = _DTYPES["bool"]
+
+_methods.attach()
+
+# Modules of the namespace that are imported when they are first used.
+_LATER = tuple(name for name in ("fft", "linalg", "random") if _find_spec(f"{__name__}.{name}"))
+
+
+def namespace(api_version=None):
+    """This module, for a version of the standard that it has."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", __array_api_version__):
+        raise ValueError(f"version {api_version!r} of the array API standard is not there: {__array_api_version__} is")
+    import sys
+
+    return sys.modules[__name__]
+
+
+def __array_namespace_info__():
+    """What the namespace can do: devices, data types, capabilities."""
+    return _Info()
+
+
+def __getattr__(name):
+    if name in _LATER:
+        import importlib
+
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({name for name in globals() if not name.startswith("_")} | set(_LATER))

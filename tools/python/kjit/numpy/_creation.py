@@ -1,0 +1,272 @@
+"""Functions that make arrays."""
+
+import functools
+
+from .. import _arrays, _kjit, _state
+from . import _dtypes, _engine
+from ._dtypes import DEFAULTS, KIND
+from ._engine import Array, Func, from_indices, shape_of, typed
+from ._errors import DevicesError, ShapeError
+
+
+def _text(dtype, default="f64"):
+    return default if dtype is None else _dtypes.dtype_of(dtype).text
+
+
+def asarray(obj, /, *, dtype=None, device=None, copy=None):
+    """An array of kjit with the elements of an array, a number, or nested sequences of numbers. dtype: converts the elements. device:
+    where the array is made; None: where `obj` is, else the default device. copy: True: always makes a new array; False: raises
+    ValueError if the elements have to be copied; None: copies only if needed."""
+    place = None if device is None else _engine.device_name(device)
+    text = None if dtype is None else _dtypes.dtype_of(dtype).text
+    if isinstance(obj, Array):
+        return _as_own(obj, text, place, copy)
+    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_struct__"):
+        return _as_own(from_dlpack(obj), text, place, copy)
+    if copy is False:
+        raise ValueError("asarray: the elements have to be copied to kjit's memory, and copy is False")
+    return _from_host(obj, text, place if place is not None else _engine.default_device())
+
+
+def _as_own(x, text, place, copy):
+    has_type, is_here = text is None or x.dtype.text == text, place is None or x.device == place
+    if has_type and is_here:
+        return _engine.copied(x) if copy else x
+    if copy is False:
+        raise ValueError("asarray: another data type or device needs a copy, and copy is False")
+    if not has_type:
+        if KIND[x.dtype.text] == "c" and KIND[text] != "c":
+            raise TypeError("asarray: complex numbers are not converted to real ones; take x.real")
+        x = _engine.cast(x, text)
+    return x if is_here else _kjit.copy_of(_state.context(), x, place)
+
+
+def _from_host(obj, text, place):
+    """An array of a number, a sequence or an array of NumPy."""
+    import numpy
+
+    if isinstance(obj, (list, tuple)) and _has_arrays(obj):
+        obj = _on_host(obj)
+    made = numpy.asarray(obj)
+    if text is None:
+        found = _dtypes.dtypes.name_of(made.dtype)
+        if found not in KIND:
+            raise TypeError(f"asarray: no array has elements such as {type(obj).__name__} of {made.dtype}")
+        text = found
+    if _dtypes.KIND[text] in "iu" and made.dtype.kind not in "biu" and not made.size:
+        made = made.astype("i8")
+    if made.dtype.kind in "iu" and KIND[text] in "iu" and made.size and not isinstance(obj, numpy.ndarray):
+        _check_range(made, text)
+    wanted = numpy.dtype(_dtypes.BY_TEXT[text].dtype)
+    if made.dtype != wanted:
+        if made.dtype.kind == "c" and wanted.kind != "c":
+            raise TypeError("asarray: complex numbers are not converted to real ones")
+        made = made.astype(wanted)
+    return _kjit.copy_of(_state.context(), numpy.require(made, requirements="A"), place)
+
+
+def _check_range(made, text):
+    info = _dtypes.iinfo(text)
+    if int(made.min()) < info.min or int(made.max()) > info.max:
+        raise OverflowError(f"Python integer out of bounds for {info.dtype.name}")
+
+
+def _has_arrays(items):
+    return any(isinstance(item, Array) or isinstance(item, (list, tuple)) and _has_arrays(item) for item in items)
+
+
+def _on_host(items):
+    """Nested sequences with arrays of kjit, as arrays of NumPy."""
+    return [
+        item.to_host() if isinstance(item, Array) else _on_host(item) if isinstance(item, (list, tuple)) else item for item in items
+    ]
+
+
+def array(obj, dtype=None, *, device=None, copy=True):
+    """As `asarray`, and the elements are copied unless copy says otherwise."""
+    return asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """The array of another library, in place, or as a copy on another device."""
+    if isinstance(x, Array):
+        made = x._view(x.shape, x._strides, 0)
+    elif getattr(getattr(x, "flags", None), "writeable", True) is False:  # which DLPack could not say before version 1.0
+        made = _arrays.array(x, device="cpu")
+    else:
+        made = _arrays.from_dlpack(x)
+    place = None if device is None else _engine.device_name(device)
+    if place not in (None, made.device):
+        if copy is False:
+            raise ValueError("from_dlpack: another device needs a copy, and copy is False")
+        return _kjit.copy_of(_state.context(), made, place)
+    return _engine.copied(made) if copy else made
+
+
+def empty(shape, *, dtype=None, device=None):
+    """A new array, contents undefined."""
+    return _engine.new(shape_of(shape), _text(dtype), _engine.device_name(device))
+
+
+def full(shape, fill_value, *, dtype=None, device=None):
+    """A new array whose elements are all fill_value, a number or an array that broadcasts."""
+    if dtype is None:
+        is_scalar = _dtypes.is_scalar(fill_value)
+        text = DEFAULTS[_dtypes.scalar_kind(fill_value)] if is_scalar else _dtypes.text_of(fill_value)
+    else:
+        text = _text(dtype)
+    made = _engine.new(shape_of(shape), text, _engine.device_name(device))
+    _engine.assign(made, fill_value)
+    return made
+
+
+def zeros(shape, *, dtype=None, device=None):
+    """A new array of zeros."""
+    return full(shape, 0, dtype=dtype or "f64", device=device)
+
+
+def ones(shape, *, dtype=None, device=None):
+    """A new array of ones."""
+    return full(shape, 1, dtype=dtype or "f64", device=device)
+
+
+def _like(x, dtype, device):
+    return {"dtype": x.dtype if dtype is None else dtype, "device": x.device if device is None else device}
+
+
+def empty_like(x, /, *, dtype=None, device=None):
+    """A new array with the shape, data type and device of x, contents undefined."""
+    return empty(x.shape, **_like(x, dtype, device))
+
+
+def full_like(x, /, fill_value, *, dtype=None, device=None):
+    """A new array with the shape, data type and device of x, whose elements are all fill_value."""
+    return full(x.shape, fill_value, **_like(x, dtype, device))
+
+
+def zeros_like(x, /, *, dtype=None, device=None):
+    """A new array of zeros with the shape, data type and device of x."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x, /, *, dtype=None, device=None):
+    """A new array of ones with the shape, data type and device of x."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+# ---- made from indices ----
+
+
+@functools.cache
+def _line(text):
+    """Element i of a line with a start and a step, in the type that both have."""
+    return Func("line", f"func line(i, start, step) {{ return {text}(start + dtype(start)(i) * step) }}")
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """The numbers start, start + step, ... before stop. With one number, from 0 to it."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ShapeError("arange: step is 0")
+    is_whole = all(isinstance(x, int) or getattr(x, "dtype", None) is not None and KIND[_dtypes.text_of(x)] in "iu" for x in (start, stop, step))
+    text = _text(dtype, "i64" if is_whole else "f64")
+    start, stop, step = (int(x) if is_whole else float(x) for x in (start, stop, step))
+    count = -((start - stop) // step) if is_whole else _count_steps(start, stop, step)
+    inner = "i64" if is_whole and KIND[text] in "biu" else "f64"
+    if text == "u64" and is_whole and max(start, stop) > 2**63 - 1:
+        inner = "u64"
+    arguments = typed(start, inner), typed(step if inner != "u64" else step % 2**64, inner)
+    return from_indices(_line(text), (max(int(count), 0),), text, arguments, _engine.device_name(device))
+
+
+def _count_steps(start, stop, step):
+    import math
+
+    steps = (stop - start) / step
+    if not math.isfinite(steps):
+        raise ShapeError("arange: the number of elements is not finite")
+    return math.ceil(steps)
+
+
+_SPACED = """func spaced(i, start, stop, step, last) {{
+  if i == last {{ return {text}(stop) }}
+  return {text}(start + step * {scale}(i))
+}}"""
+
+
+def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
+    """num evenly spaced numbers from start to stop; endpoint: whether stop is the last of them."""
+    if num < 0:
+        raise ShapeError(f"linspace: the number of elements is {num}")
+    is_complex = isinstance(start, complex) or isinstance(stop, complex)
+    text = _text(dtype, "c128" if is_complex else "f64")
+    inner, python = ("c128", complex) if is_complex or KIND[text] == "c" else ("f64", float)
+    start, stop = python(start), python(stop)
+    parts = num - 1 if endpoint else num
+    step = (stop - start) / parts if parts > 0 else python(0)
+    last = num - 1 if endpoint and num > 1 else -1
+    made = Func("spaced", _SPACED.format(text=text, scale="f64"))
+    arguments = typed(start, inner), typed(stop, inner), typed(step, inner), typed(last, "i64")
+    return from_indices(made, (int(num),), text, arguments, _engine.device_name(device))
+
+
+@functools.cache
+def _diagonal(text):
+    return Func("diagonal", f"func diagonal(i, j, k) {{ return j - i == k ? {text}(1) : {text}(0) }}")
+
+
+def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+    """A matrix with ones on its diagonal number k and zeros elsewhere."""
+    text = _text(dtype)
+    shape = shape_of((n_rows, n_rows if n_cols is None else n_cols))
+    k = max(-shape[0], min(int(k), shape[1]))  # beyond the matrix all diagonals are alike
+    return from_indices(_diagonal(text), shape, text, (typed(k, "i64"),), _engine.device_name(device))
+
+
+def _triangle(x, k, compare, what):
+    if x.ndim < 2:
+        raise ShapeError(f"{what}: x has {x.ndim} dimensions and needs two")
+    names = [f"i{n}" for n in range(x.ndim)]
+    at = ", ".join(names)
+    text = f"func part({at}, x, k) {{ return {names[-1]} - {names[-2]} {compare} k ? x[{at}] : dtype(x)(0) }}"
+    k = max(-x.shape[-2] - 1, min(int(k), x.shape[-1] + 1))  # beyond the matrix all diagonals are alike
+    return from_indices(_engine.func("part", text), tuple(x.shape), x.dtype.text, (x, typed(k, "i64")), x.device)
+
+
+def tril(x, /, *, k=0):
+    """The lower triangles of matrices: elements above diagonal k become 0."""
+    return _triangle(x, k, "<=", "tril")
+
+
+def triu(x, /, *, k=0):
+    """The upper triangles of matrices: elements below diagonal k become 0."""
+    return _triangle(x, k, ">=", "triu")
+
+
+def meshgrid(*arrays, indexing="xy"):
+    """The coordinates of a grid: for each array of one dimension an array of as many dimensions as there are arrays."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f'meshgrid: indexing is "xy" or "ij", not {indexing!r}')
+    lines = [x.reshape(-1) if x.ndim == 0 else x for x in arrays]
+    if any(x.ndim != 1 for x in lines):
+        raise ShapeError("meshgrid: arrays have one dimension")
+    count = len(lines)
+    order = list(range(count))
+    if indexing == "xy" and count > 1:
+        order[0], order[1] = 1, 0
+    sizes = [x.shape[0] for x in lines]
+    shape = tuple(sizes[i] for i in order)
+    result = []
+    for i, x in enumerate(lines):
+        axis = order.index(i)
+        made = _engine.new(shape, x.dtype.text, x.device)
+        _engine.assign(made, x.reshape(tuple(sizes[i] if n == axis else 1 for n in range(count))))
+        result.append(made)
+    return result
+
+
+def check_device(x, device):
+    """For functions that take a device beside arrays."""
+    if device is not None and _engine.device_name(device) != x.device:
+        raise DevicesError(f"the array is on {x.device}, not on {device}")

@@ -1,0 +1,209 @@
+"""Data types: their kinds, promotion as the array API standard has it, and their limits."""
+
+import functools
+from dataclasses import dataclass
+
+from .. import dtypes
+from .._arrays import hint_of
+from .._kjit import Array
+from ._errors import PromotionError
+
+_NAMES = {
+    "bool": "bool", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
+    "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+# The standard's data types by their names in the standard; and those that kjit has besides.
+STANDARD = {name: dtypes.SCALARS[text] for name, text in _NAMES.items()}
+FURTHER = {"float16": dtypes.SCALARS["f16"], "bfloat16": dtypes.SCALARS["bf16"]}
+DTYPES = STANDARD | FURTHER
+# By the name of the kernel IR.
+BY_TEXT = {dtype.text: dtype for dtype in DTYPES.values()}
+
+# Kind and number of bits of each type; the kinds are b(ool), i(nteger), u(nsigned), f(loat), c(omplex).
+KIND = {"bool": "b", "bf16": "f", "f16": "f", "c64": "c", "c128": "c", "f32": "f", "f64": "f"}
+BITS = {"bool": 8, "bf16": 16}
+for _text in BY_TEXT:
+    KIND.setdefault(_text, _text[0])
+    BITS.setdefault(_text, int(_text.strip("iufc")) if _text[0] in "iufc" else 8)
+
+DEFAULTS = {"b": "bool", "i": "i64", "u": "u64", "f": "f64", "c": "c128"}
+# The float types of the parts of complex numbers.
+PART = {"c64": "f32", "c128": "f64"}
+WHOLE = {"f16": "c64", "bf16": "c64", "f32": "c64", "f64": "c128"}
+
+_KINDS = {
+    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+    "complex floating": "c", "numeric": "iufc",
+}  # fmt: skip
+
+
+def dtype_of(thing):
+    """The data type that an object names: a data type of kjit, NumPy or Python, or a name."""
+    if isinstance(thing, dtypes.DType) and thing.text in BY_TEXT:
+        return thing
+    text = dtypes.name_of(thing)
+    if text not in BY_TEXT:
+        raise PromotionError(f"{thing!r} is no data type of arrays: kjit.numpy.float32, \"f32\", numpy.float32{hint_of(thing)}")
+    return BY_TEXT[text]
+
+
+def _signed(bits):
+    return f"i{bits}" if bits <= 64 else None
+
+
+@functools.cache
+def common(a, b):
+    """The name of the type that two types promote to, or None if the standard has none for them."""
+    if a == b:
+        return a
+    kinds = {KIND[a], KIND[b]}
+    wide, narrow = (a, b) if BITS[a] >= BITS[b] else (b, a)
+    if len(kinds) == 1:
+        return "f32" if BITS[wide] == BITS[narrow] else wide  # f16 and bf16
+    if kinds == {"i", "u"}:
+        signed, unsigned = (a, b) if KIND[a] == "i" else (b, a)
+        return signed if BITS[signed] > BITS[unsigned] else _signed(2 * BITS[unsigned])
+    if kinds == {"f", "c"}:
+        real, whole = (a, b) if KIND[a] == "f" else (b, a)
+        return "c128" if real == "f64" else whole
+    return None
+
+
+def promote(texts, what="the operation"):
+    """The name of the type that several types promote to."""
+    result = texts[0]
+    for text in texts[1:]:
+        found = common(result, text)
+        if found is None:
+            names = f"{BY_TEXT[result].name} and {BY_TEXT[text].name}"
+            raise PromotionError(f"{what}: {names} have no common data type; convert one array with x.astype(...)")
+        result = found
+    return result
+
+
+_SCALARS = ((bool, "b"), (int, "i"), (float, "f"), (complex, "c"))
+_ORDER = "biufc"
+
+
+def is_scalar(x):
+    """Whether an object is a number of Python, whose type is weak. numpy.float64 is a float of Python and is no such number."""
+    return type(x) in (bool, int, float, complex) or (
+        isinstance(x, (bool, int, float, complex)) and type(x).__module__ != "numpy"
+    )
+
+
+def scalar_kind(x):
+    return next(kind for python, kind in _SCALARS if isinstance(x, python))
+
+
+def with_scalar(text, kind):
+    """The name of the type of an array combined with a number of Python: the array's type, or as NumPy for a wider kind."""
+    own = KIND[text]
+    if own == kind or kind == "b" or own in "iu" and kind == "i" or own in "fc" and kind in "if" or own == "c":
+        return text
+    if kind == "c":
+        return WHOLE.get(text, "c128")
+    return DEFAULTS[kind]  # a bool array and an int, an array of integers and a float
+
+
+def text_of(x):
+    """The name of the type of an array, of kjit or NumPy."""
+    found = dtypes.name_of(x.dtype)
+    if found not in BY_TEXT:
+        raise PromotionError(f"elements of the type {x.dtype} have no operators")
+    return found
+
+
+def result_type(*arrays_and_dtypes):
+    """The data type that arrays, data types and numbers of Python promote to."""
+    texts, kinds = [], []
+    for x in arrays_and_dtypes:
+        if is_scalar(x):
+            kinds.append(scalar_kind(x))
+        else:
+            texts.append(text_of(x) if hasattr(x, "shape") and hasattr(x, "dtype") else dtype_of(x).text)
+    if not arrays_and_dtypes:
+        raise ValueError("result_type: at least one array or data type is needed")
+    if not texts:
+        return BY_TEXT[DEFAULTS[max(kinds, key=_ORDER.index)]]
+    result = promote(texts, "result_type")
+    for kind in kinds:
+        result = with_scalar(result, kind)
+    return BY_TEXT[result]
+
+
+def can_cast(from_, to, /):
+    """Whether a data type, or the data type of an array, can be converted to another by the rules of promotion."""
+    source = text_of(from_) if isinstance(from_, Array) else dtype_of(from_).text
+    target = dtype_of(to).text
+    return common(source, target) == target
+
+
+def isdtype(dtype, kind):
+    """Whether a data type is of a kind: a data type, a name such as "real floating", or a tuple of these."""
+    text = dtype_of(dtype).text
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, each) for each in kind)
+    if isinstance(kind, str) and kind in _KINDS:
+        return KIND[text] in _KINDS[kind]
+    if isinstance(kind, str) and kind not in BY_TEXT and kind not in DTYPES:
+        raise ValueError(f"no kind of data types is called {kind!r}: {', '.join(_KINDS)}")
+    return dtype_of(kind).text == text
+
+
+def dtypes_of_kind(kind=None):
+    """The standard's data types of a kind, by name."""
+    if kind is None:
+        return dict(STANDARD)
+    return {name: dtype for name, dtype in STANDARD.items() if isdtype(dtype, kind)}
+
+
+@dataclass(frozen=True)
+class FloatInfo:
+    """The limits of a float type, as `finfo` returns them."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: dtypes.DType
+
+
+@dataclass(frozen=True)
+class IntegerInfo:
+    """The limits of an integer type, as `iinfo` returns them."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: dtypes.DType
+
+
+# Digits of the significand after the first one, and exponents of the largest and the smallest normal number.
+_FLOATS = {"f16": (10, 15, -14), "bf16": (7, 127, -126), "f32": (23, 127, -126), "f64": (52, 1023, -1022)}
+
+
+def _named(type):
+    return text_of(type) if hasattr(type, "shape") and hasattr(type, "dtype") else dtype_of(type).text
+
+
+def finfo(type, /):
+    """The limits of a float type, or of the parts of a complex type. type: a data type or an array."""
+    text = _named(type)
+    text = PART.get(text, text)
+    if text not in _FLOATS:
+        raise ValueError(f"finfo: {BY_TEXT[text].name} is no float type")
+    digits, high, low = _FLOATS[text]
+    largest = (2.0 - 2.0**-digits) * 2.0**high
+    return FloatInfo(BITS[text], 2.0**-digits, largest, -largest, 2.0**low, BY_TEXT[text])
+
+
+def iinfo(type, /):
+    """The limits of an integer type. type: a data type or an array."""
+    text = _named(type)
+    if KIND[text] not in "iu":
+        raise ValueError(f"iinfo: {BY_TEXT[text].name} is no integer type")
+    bits = BITS[text]
+    low, high = (0, 2**bits - 1) if KIND[text] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return IntegerInfo(bits, high, low, BY_TEXT[text])

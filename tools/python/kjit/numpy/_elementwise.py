@@ -1,0 +1,92 @@
+"""The element-wise functions of the namespace, made from the table."""
+
+from . import _dtypes, _engine
+from ._engine import elementwise
+from ._table import ROWS
+
+_OTHER_NAMES = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
+    "arctanh": "atanh", "conjugate": "conj", "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "power": "pow",
+    "right_shift": "bitwise_right_shift", "rint": "round", "true_divide": "divide", "mod": "remainder", "radians": "deg2rad",
+    "degrees": "rad2deg",
+}  # fmt: skip
+
+
+def _unary(row):
+    def function(x, /, *, out=None, where=None):
+        return elementwise(row, (x,), out, where)
+
+    return function
+
+
+def _binary(row):
+    def function(x1, x2, /, *, out=None, where=None):
+        return elementwise(row, (x1, x2), out, where)
+
+    return function
+
+
+def _named(row):
+    function = (_unary if row.count == 1 else _binary)(row)
+    function.__name__ = function.__qualname__ = row.name
+    function.__module__ = "kjit.numpy"
+    function.__doc__ = (
+        f"The element-wise function `{row.name}`; operands are arrays and numbers, which broadcast. out: an array that the result is "
+        "written to. where: an array of bool; other elements of `out` stay as they were."
+    )
+    return function
+
+
+FUNCTIONS = {name: _named(row) for name, row in ROWS.items() if row.count < 3}
+FUNCTIONS |= {name: FUNCTIONS[same] for name, same in _OTHER_NAMES.items()}
+
+
+def imag(x, /):
+    """The imaginary parts of an array of complex numbers; zeros for an array of real numbers."""
+    return elementwise(ROWS["imag"], (x,))
+
+
+def clip(x, /, min=None, max=None, *, out=None):
+    """Each element of x, or the bound that it is beyond. min, max: numbers or arrays that broadcast with x; None: no bound. The
+    result has the data type of x."""
+    text = _dtypes.text_of(x)
+    bounds = [_bound(bound, text) for bound in (min, max)]
+    if bounds[0] is None and bounds[1] is None:
+        return _engine.copied(x) if out is None else _assigned(out, x)
+    if bounds[1] is None:
+        return elementwise(ROWS["maximum"], (x, bounds[0]), out)
+    if bounds[0] is None:
+        return elementwise(ROWS["minimum"], (x, bounds[1]), out)
+    return elementwise(ROWS["clip"], (x, *bounds), out)
+
+
+def _bound(bound, text):
+    """A bound in the type of the array that it is for."""
+    if bound is None or not hasattr(bound, "shape"):
+        return bound
+    if _dtypes.KIND[_dtypes.text_of(bound)] != _dtypes.KIND[text] and _dtypes.KIND[text] not in "iu":
+        _dtypes.promote([text, _dtypes.text_of(bound)], "clip")
+    return _engine.converted(bound, text)
+
+
+def _assigned(out, x):
+    _engine.assign(out, x)
+    return out
+
+
+def where(condition, x1, x2, /):
+    """The elements of x1 where the condition is true, else those of x2."""
+    return elementwise(ROWS["where"], (condition, x1, x2))
+
+
+def round(x, /, decimals=0, *, out=None):
+    """Each element rounded to the nearest integer, ties to even; with decimals to that number of digits."""
+    if not decimals:
+        return elementwise(ROWS["round"], (x,), out)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return elementwise(ROWS["divide"], (elementwise(ROWS["round"], (elementwise(ROWS["multiply"], (x, scale)),)), scale), out)
+    return elementwise(ROWS["multiply"], (elementwise(ROWS["round"], (elementwise(ROWS["divide"], (x, scale)),)), scale), out)
+
+
+FUNCTIONS |= {"clip": clip, "where": where, "round": round, "imag": imag, "rint": round, "around": round}

@@ -1,0 +1,418 @@
+"""How operations run: every element-wise operation goes through `elementwise`, every reduction through `reduce_axes`, and results
+that are made from indices through `from_indices`. All of them are kjit's algorithms, on the device where the arrays are."""
+
+import functools
+from collections.abc import Sequence
+from operator import index
+
+from .. import _kjit, _state
+from ..frontend import ufuncs
+from . import _dtypes
+from ._dtypes import BY_TEXT, KIND
+from ._errors import AxisError, DevicesError, PromotionError, ShapeError
+
+Array = _kjit.Array
+MOST_RANK = 8
+
+
+def new(shape, text, device):
+    """A new array, contents undefined."""
+    if len(shape) > MOST_RANK:
+        raise ShapeError(f"an array has at most {MOST_RANK} dimensions, not {len(shape)}")
+    return _kjit.empty(_state.context(), shape, text, device)
+
+
+def default_device():
+    """The name of the device of arrays that a program makes without naming one: "cpu", "cuda:0"."""
+    return _device_name(_state.device())
+
+
+@functools.cache
+def _device_name(device):
+    return new((), "f32", device).device
+
+
+def device_name(device):
+    """The name of a device that a program names, as arrays have it; None: that of new arrays."""
+    if device is None:
+        return default_device()
+    return _device_name(device) if isinstance(device, str) else new((), "f32", device).device
+
+
+def extents_of(shape):
+    """A shape as a tuple of integers of any sign: an integer stands for one dimension."""
+    if hasattr(shape, "__index__") and not getattr(shape, "ndim", 0):
+        return (index(shape),)
+    if not isinstance(shape, Sequence):  # a pointer of ctypes can be iterated over, without an end
+        raise TypeError(f"a shape is an integer or a tuple of integers, not {type(shape).__name__}")
+    return tuple(index(extent) for extent in shape)
+
+
+def shape_of(shape):
+    """A shape as a tuple of integers, none of them negative."""
+    extents = extents_of(shape)
+    if any(extent < 0 for extent in extents):
+        raise ShapeError(f"negative dimensions are not allowed: {extents}")
+    return extents
+
+
+# ---- funcs of the kernel IR ----
+
+
+def _collect(text, found):
+    for need in text.needs:
+        _collect(need, found)
+    found[text.__name__] = text.text
+
+
+class Func:
+    """A func of the kernel IR by its text, which each context parses once. needs: texts of other funcs that it calls."""
+
+    def __init__(self, name, text, needs=()):
+        found = {}
+        for need in needs:
+            _collect(need, found)
+        self._name, self._text = name, "\n".join([*found.values(), text])
+        self._context = self._pair = None
+
+    def pair(self):
+        """(module, name), as the extension takes a func."""
+        return self.pair_in(_state.context())
+
+    def pair_in(self, context):
+        if self._context is not context:
+            self._pair = context.parse("kjit.numpy", self._text, ()), self._name
+            self._context = context
+        return self._pair
+
+
+@functools.cache
+def func(name, text, *needs):
+    return Func(name, text, needs)
+
+
+IDENTITY = Func("same", "func same(a) { return a }")
+
+
+def needs_of(ufunc):
+    return (ufuncs.BY_NAME[ufunc],)
+
+
+# ---- operands ----
+
+
+@functools.cache
+def _numpy():
+    import numpy
+
+    return numpy
+
+
+def typed(value, text):
+    """A number of Python as a scalar with a type. OverflowError: an integer that the type does not have."""
+    if text == "bf16":
+        import ml_dtypes
+
+        return ml_dtypes.bfloat16(value)
+    check_range(value, text)
+    return BY_TEXT[text](value)
+
+
+@functools.cache
+def _limits(text):
+    if KIND[text] not in "iu":
+        return None
+    info = _dtypes.iinfo(text)
+    return info.min, info.max
+
+
+def check_range(value, text):
+    """Whether a number is one that a type of integers has."""
+    limits = _limits(text)
+    if limits is not None and not limits[0] <= value <= limits[1]:
+        raise OverflowError(f"Python integer {value} is out of bounds for {BY_TEXT[text].name}")
+
+
+def operand(x, what):
+    """An object as an operand: an array of kjit, an array or scalar of NumPy, or a number of Python."""
+    if isinstance(x, Array) or _dtypes.is_scalar(x):
+        return x
+    numpy = _numpy()
+    if isinstance(x, (numpy.ndarray, numpy.generic)):
+        return x
+    raise PromotionError(f"{what}: an operand is an array or a number, not {type(x).__name__}")
+
+
+def common_device(operands, what):
+    """The device of the arrays among the operands. NumPy's arrays belong to the CPU's."""
+    device = None
+    for x in operands:
+        place = x.device if isinstance(x, Array) else "cpu" if getattr(x, "ndim", 0) else None
+        if place is None:
+            continue
+        if device is not None and place != device:
+            raise DevicesError(f"{what}: arrays on {device} and on {place}; move one with x.to_device({device!r})")
+        device = place
+    if device is None:
+        return default_device()
+    return device
+
+
+def broadcast(shapes, what="operands"):
+    """The shape that shapes broadcast to."""
+    first = shapes[0] if shapes else ()
+    if all(shape == first for shape in shapes):
+        return first
+    result = []
+    for i in range(max(map(len, shapes))):
+        extents = {shape[-1 - i] for shape in shapes if len(shape) > i} - {1}
+        if len(extents) > 1:
+            text = " ".join(str(tuple(shape)) for shape in shapes)
+            raise ShapeError(f"{what} could not be broadcast together with shapes {text}")
+        result.append(extents.pop() if extents else 1)
+    return tuple(reversed(result))
+
+
+def normalize_axis(axis, rank, what="axis"):
+    if not hasattr(axis, "__index__"):
+        raise TypeError(f"{what} is an integer, not {axis!r}")
+    found = index(axis)
+    if not -rank <= found < rank:
+        raise AxisError(f"{what} {found} is out of bounds for an array of {rank} dimensions")
+    return found % rank
+
+
+def normalize_axes(axis, rank, what="axis"):
+    """A tuple of different axes, none of them negative; None stands for all."""
+    if axis is None:
+        return tuple(range(rank))
+    axes = tuple(normalize_axis(each, rank, what) for each in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"{what}: an axis comes twice in {axis!r}")
+    return axes
+
+
+# ---- maps ----
+
+
+def run_map(pair, operands, out, where=None):
+    """Computes a func for the elements of operands that broadcast to `out`, which the extension checks. An operand that shares
+    memory with `out`, and is not `out` itself, is copied first, so that every element is read before it is overwritten."""
+    apart = tuple(_apart(x, out) for x in operands)
+    extra = {} if where is None else {"where": _apart(where, out)}
+    _kjit.run_algorithm(_state.context(), "map", ((out,), pair, apart), device=out.device, **extra)
+    return out
+
+
+def _apart(x, out):
+    if isinstance(x, Array):
+        return copied(x) if x.size and x._relation(out) == 2 else x
+    if getattr(x, "ndim", 0) and out.device == "cpu":
+        return x.copy() if _numpy().may_share_memory(x, _numpy().asarray(out)) else x
+    return x
+
+
+def copied(x):
+    """A new array with the same elements in row-major order."""
+    return _kjit.copy_of(_state.context(), x, x.device)
+
+
+class Kernel:
+    """An operation for some data types: the func, the type that numbers of Python are given, and the type of the result.
+    takes_numbers: the arrays have that type, too, so that a number of Python gets it in the kernel."""
+
+    __slots__ = ("func", "scalar", "result", "takes_numbers")
+
+    def __init__(self, func, scalar, result, takes_numbers):
+        self.func, self.scalar, self.result, self.takes_numbers = func, scalar, result, takes_numbers
+
+    def number(self, value):
+        """A number of Python as the operand of a map."""
+        if not self.takes_numbers or KIND[self.scalar] not in "iuf":
+            return typed(value, self.scalar)
+        if KIND[self.scalar] == "f":
+            return float(value)
+        check_range(value, self.scalar)
+        return int(value) if value <= _MOST_NUMBER else typed(value, self.scalar)
+
+
+# The largest integer that the extension takes for a number without a type.
+_MOST_NUMBER = 2**63 - 1
+
+
+class Operands:
+    """The operands of an operation: a word for each in the key of its kernel, the values, the shape that they broadcast to, the
+    device, and whether numbers of Python are among them."""
+
+    __slots__ = ("words", "values", "shape", "device", "has_numbers")
+
+    def __init__(self, operands, what):
+        self.words, self.values, self.shape, self.device, self.has_numbers = [], [], None, None, False
+        for x in operands:
+            if type(x) is Array:
+                self.add(x, x.dtype.text, x.shape, x.device, what)
+            elif _dtypes.is_scalar(x):
+                self.words.append("?" + _dtypes.scalar_kind(x))
+                self.values.append(x)
+                self.has_numbers = True
+            else:
+                x = operand(x, what)
+                self.add(x, _dtypes.text_of(x), tuple(x.shape), "cpu" if x.ndim else None, what)
+
+    def add(self, x, text, shape, device, what):
+        self.words.append(text)
+        self.values.append(x)
+        if self.shape is None:
+            self.shape = shape
+        elif self.shape != shape:
+            self.shape = broadcast([self.shape, shape], f"{what}: operands")
+        if self.device is None:
+            self.device = device
+        elif device is not None and device != self.device:
+            raise DevicesError(f"{what}: arrays on {self.device} and on {device}; move one with x.to_device({self.device!r})")
+
+
+def elementwise(row, operands, out=None, where=None):
+    """The operation of a row of the table over operands that broadcast. Every element-wise operation and every operator of arrays
+    comes here. out: an array of kjit that the result is written to; its type is what the result is converted to."""
+    given = Operands(operands, row.name)
+    kernel = row.kernel(tuple(given.words))
+    values, shape, device = given.values, given.shape, given.device
+    if given.has_numbers:
+        values = [kernel.number(x) if _dtypes.is_scalar(x) else x for x in values]
+    if shape is None:
+        shape = ()
+    if device is None:
+        device = default_device() if out is None else out.device
+    context = _state.context()
+    if out is None:
+        if where is not None:
+            raise TypeError(f"{row.name}: where= leaves elements as they are: say which by out=")
+        out = _kjit.empty(context, shape, kernel.result, device)
+        _kjit.run_algorithm(context, "map", ((out,), kernel.func.pair_in(context), tuple(values)), device=device)
+        return out
+    check_out(out, shape, kernel.result, row.name)
+    if out.device != device:
+        raise DevicesError(f"{row.name}: the operands are on {device}, and the array for the result is on {out.device}")
+    return run_map(kernel.func.pair_in(context), values, out, where)
+
+
+def check_out(out, shape, text, what):
+    """Whether a result can be written to an array: its shape, its type, and that it is no read-only array."""
+    if out.is_read_only:
+        raise ShapeError(f"{what}: the array for the result is read-only")
+    if tuple(out.shape) != shape and broadcast([tuple(out.shape), shape]) != tuple(out.shape):
+        raise ShapeError(f"{what}: the result has the shape {shape}, and the array for it {tuple(out.shape)}")
+    if not can_store(text, out.dtype.text):
+        raise PromotionError(f"{what}: the result is {BY_TEXT[text].name}, which is not converted to {out.dtype.name}")
+
+
+_RANKS = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def can_store(source, target):
+    """Whether a value is converted without a word when it is stored, as NumPy's casting="same_kind" has it."""
+    if KIND[source] == "i" and KIND[target] == "u":
+        return False
+    return _RANKS[KIND[source]] <= _RANKS[KIND[target]]
+
+
+# ---- conversions ----
+
+
+@functools.cache
+def cast_func(source, target):
+    """The func that converts an element as NumPy's astype does."""
+    if source == target:
+        return IDENTITY
+    if target == "bool":
+        return Func("cast", "func cast(a) { return np_truth(a) }", (ufuncs.TRUTH,))
+    if KIND[source] == "c" and KIND[target] != "c":
+        return Func("cast", f"func cast(a) {{ return {target}(a.real) }}")
+    return Func("cast", f"func cast(a) {{ return {target}(a) }}")
+
+
+def assign(view, value):
+    """Writes an array or a number to a view, with broadcasting and NumPy's conversions."""
+    if view.is_read_only:
+        raise ShapeError("the array is read-only")
+    target = view.dtype.text
+    if target not in BY_TEXT:  # records and the like, which have no conversions
+        return view.copy_from(value)
+    if _dtypes.is_scalar(value):
+        value = typed_for_store(value, target)
+        return run_map(IDENTITY.pair(), (value,), view)
+    if isinstance(value, (list, tuple)):
+        value = _numpy().asarray(value)
+    value = operand(value, "an assignment")
+    shape = tuple(value.shape)
+    while len(shape) > view.ndim and shape[0] == 1:
+        value, shape = value[0], shape[1:]
+    if broadcast([tuple(view.shape), shape], "an array and the values for it") != tuple(view.shape):
+        raise ShapeError(f"could not broadcast values of the shape {shape} to the shape {tuple(view.shape)}")
+    common_device((value, view), "an assignment")
+    check_conversion(value, target)
+    return run_map(cast_func(_dtypes.text_of(value), target).pair(), (value,), view)
+
+
+def check_conversion(value, target):
+    """Whether the elements of an array are stored in another: complex numbers are not stored as real ones."""
+    text = _dtypes.text_of(value)
+    if KIND[text] == "c" and KIND[target] not in "cb":
+        raise TypeError(f"{BY_TEXT[text].name} is not stored in an array of {BY_TEXT[target].name}; take x.real")
+
+
+def typed_for_store(value, target):
+    """A number of Python as an element of a type; floats are cut for integers, as NumPy does."""
+    kind = KIND[target]
+    if target == "bool":
+        return typed(bool(value), target)
+    if kind in "iu":
+        if isinstance(value, complex):
+            raise TypeError("a complex number is not stored in an array of integers")
+        return typed(int(value), target)
+    if kind == "f" and isinstance(value, complex):
+        raise TypeError("a complex number is not stored in an array of floats")
+    return typed(value, target)
+
+
+def cast(x, text):
+    """A new array of another type."""
+    return run_map(cast_func(_dtypes.text_of(x), text).pair(), (x,), new(tuple(x.shape), text, x.device))
+
+
+def converted(x, text):
+    """The array itself if it has the type, else a new one."""
+    return x if _dtypes.text_of(x) == text else cast(x, text)
+
+
+# ---- results that are made from indices ----
+
+
+def from_indices(function, shape, text, arrays, device, out=None):
+    """A new array whose element (i, j) is what the func returns for (i, j, *arrays). arrays: arrays of kjit and typed numbers."""
+    out = new(shape, text, device) if out is None else out
+    made = (*function.pair(), tuple(shape), tuple(arrays))
+    _kjit.run_algorithm(_state.context(), "map", ((out,), IDENTITY.pair(), (made,)), device=device)
+    return out
+
+
+def to_indices(function, shape, values, arrays, device):
+    """Calls the func as (i, j, value, *arrays) for each index and each of the values, which broadcast to the shape: it stores them."""
+    target = (*function.pair(), tuple(shape), tuple(arrays))
+    _kjit.run_algorithm(_state.context(), "map", ((target,), IDENTITY.pair(), (values,)), device=device)
+
+
+# ---- reductions ----
+
+
+def reduce_axes(x, operator, axes, text, keepdims=False, accumulator=None, initial=None):
+    """A reduction by an operator of kjit along axes, a tuple: a new array of a type. Every reduction comes here. x: an array."""
+    options = {} if accumulator is None else {"accumulator": accumulator}
+    if initial is not None:
+        options["initial"] = initial
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    shape = kept if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    out = new(shape, text, x.device)
+    _kjit.run_algorithm(_state.context(), "reduce", (out, x, operator), axes=axes, device=x.device, **options)
+    return out

@@ -1,0 +1,399 @@
+"""Indexing and assignment: integers, slices, None, ..., arrays of integers, masks, and any mix of them as NumPy has it."""
+
+import functools
+
+from .. import _kjit, _state
+from . import _dtypes, _engine
+from ._dtypes import KIND
+from ._engine import IDENTITY, Array, Func, from_indices, to_indices, typed
+from ._errors import BoundsError, DevicesError, ShapeError
+
+# An index with a sign. On a GPU an index that is out of bounds ends the thread; the CPU's are checked before anything is read.
+_AT = """func at(i, n) {
+  let j = i64(i) < 0 ? i64(i) + n : i64(i)
+  if j < 0 or j >= n { raise "an index is out of bounds" }
+  return j
+}
+"""
+
+
+class Basic:
+    """What integers, slices, None and ... select: a view's extents, strides and offset in elements; `picks` has (dimension of
+    the view, indices) for arrays of integers, and `place` the dimension of the result where theirs begin."""
+
+    def __init__(self):
+        self.shape, self.strides, self.offset = [], [], 0
+        self.picks, self.place = [], 0
+
+    def add(self, extent, stride):
+        self.shape.append(extent)
+        self.strides.append(stride)
+
+
+def _items(x, key):
+    """The items of a key, each an integer, a slice, None, a bool or an array of integers or bools, without ... in it."""
+    items = [_item(x, item) for item in (key if isinstance(key, tuple) else (key,))]
+    used = sum(_dimensions(item) for item in items)
+    if used > x.ndim:
+        raise BoundsError(f"too many indices: the array has {x.ndim} dimensions, and {used} are indexed")
+    whole = [slice(None)] * (x.ndim - used)
+    places = [i for i, item in enumerate(items) if item is Ellipsis]
+    if len(places) > 1:
+        raise BoundsError("an index has at most one ellipsis ('...')")
+    at = places[0] if places else len(items)
+    return items[:at] + whole + items[at + 1 :]
+
+
+def _item(x, item):
+    if item is None or item is Ellipsis or type(item) in (int, slice, bool):
+        return item
+    if isinstance(item, (list, tuple)) or hasattr(item, "__array_interface__") or isinstance(item, Array):
+        return _array_item(x, item)
+    if isinstance(item, slice):
+        return item
+    if hasattr(item, "__index__"):
+        return item.__index__()
+    raise BoundsError(
+        f"an index is an integer, a slice, ..., None or an array of integers or bools, not {type(item).__name__}"
+    )
+
+
+def _array_item(x, item):
+    if not isinstance(item, Array):
+        import numpy
+
+        if isinstance(item, (list, tuple)) and not item:
+            item = numpy.empty(0, "i8")
+        host = numpy.asarray(item)
+        if host.dtype.kind not in "biu":
+            raise BoundsError(f"arrays that are indices have integers or bools, not {host.dtype}")
+        if not host.ndim:
+            return bool(host) if host.dtype.kind == "b" else int(host)
+        return _kjit.copy_of(_state.context(), host, x.device)
+    if KIND.get(item.dtype.text) not in ("b", "i", "u"):
+        raise BoundsError(f"arrays that are indices have integers or bools, not {item.dtype.name}")
+    if not item.ndim:
+        return bool(item.item()) if item.dtype.text == "bool" else int(item.item())
+    if item.device != x.device:
+        raise DevicesError(f"the indices are on {item.device}, and the array is on {x.device}")
+    return item
+
+
+def _is_mask(item):
+    return isinstance(item, Array) and item.dtype.text == "bool"
+
+
+def _dimensions(item):
+    """How many dimensions an item selects from."""
+    if item is None or item is Ellipsis or isinstance(item, bool):
+        return 0
+    return item.ndim if _is_mask(item) else 1
+
+
+def position(index, extent, axis):
+    """An index of Python as one from 0 on."""
+    found = index + extent if index < 0 else index
+    if not 0 <= found < extent:
+        raise BoundsError(f"index {index} is out of bounds for axis {axis} with size {extent}")
+    return found
+
+
+def _read(x, key):
+    """The Basic for a key."""
+    made = Basic()
+    items = _items(x, key)
+    has_arrays = any(isinstance(item, (Array, bool)) for item in items)
+    axis = 0
+    arranged = []  # for each item whether it selects by an array
+    for item in items:
+        by_array = isinstance(item, (Array, bool)) or has_arrays and isinstance(item, int)
+        if by_array and True not in arranged:
+            made.place = len(made.shape)
+        arranged.append(by_array)
+        axis = _add_item(made, x, item, axis)
+    first, last = (arranged.index(True), len(arranged) - arranged[::-1].index(True)) if True in arranged else (0, 0)
+    if not all(arranged[first:last]):
+        made.place = 0
+    return made
+
+
+def _add_item(made, x, item, axis):
+    """Adds an item to a Basic; gives the next axis of x."""
+    if item is None:
+        made.add(1, 0)
+        return axis
+    if isinstance(item, bool):
+        made.picks.append((len(made.shape), _engine.cast(_full_line(int(item), x.device), "i64"), False))
+        made.add(1, 0)
+        return axis
+    if _is_mask(item):
+        extents = tuple(x.shape[axis : axis + item.ndim])
+        if any(n not in (m, 0) for n, m in zip(item.shape, extents)):
+            raise BoundsError(f"a mask of the shape {tuple(item.shape)} does not fit dimensions of the shape {extents}")
+        for index in nonzero(item):
+            made.picks.append((len(made.shape), index, False))
+            made.add(x.shape[axis], x._strides[axis])
+            axis += 1
+        return axis
+    extent, stride = x.shape[axis], x._strides[axis]
+    if isinstance(item, Array):
+        made.picks.append((len(made.shape), item, True))
+        made.add(extent, stride)
+    elif isinstance(item, slice):
+        first, last, step = item.indices(extent)
+        count = len(range(first, last, step))
+        made.offset += first * stride if count else 0
+        made.add(count, stride * step)
+    else:
+        made.offset += position(item, extent, axis) * stride
+    return axis + 1
+
+
+def _full_line(count, device):
+    made = _engine.new((count,), "bool", device)
+    _engine.assign(made, False)
+    return made
+
+
+# ---- selections by arrays ----
+
+
+@functools.cache
+def _gather(picks, broadcast, rest):
+    """The func that reads an element by indices."""
+    given, at = _place(picks, broadcast, rest)
+    return Func("take", f"{_AT}func take({given}) {{ return x[{at}] }}")
+
+
+@functools.cache
+def _scatter(picks, broadcast, rest):
+    """The func that stores an element by indices."""
+    given, at = _place(picks, broadcast, rest, "v, ")
+    return Func("put", f"{_AT}func put({given}) {{ x[{at}] = v }}")
+
+
+def _place(picks, broadcast, rest, value=""):
+    places, others = [f"b{i}" for i in range(broadcast)], [f"r{i}" for i in range(rest)]
+    indices = [f"j{i}" for i in range(picks)]
+    at = [f"at({name}[{', '.join(places)}], x.shape[{i}])" for i, name in enumerate(indices)]
+    return f"{', '.join(places + others)}, {value}x, {', '.join(indices)}", ", ".join(at + others)
+
+
+class Selection:
+    """Elements of an array that arrays of integers select. source: the array with the indexed dimensions first; indices: broadcast
+    arrays; shape: of the result; order: the dimensions of the result that are those of the indices, then the others."""
+
+    def __init__(self, x, made):
+        view = x._view(made.shape, made.strides, made.offset)
+        axes = [axis for axis, _, _ in made.picks]
+        rest = [axis for axis in range(view.ndim) if axis not in axes]
+        self.source = permuted(view, axes + rest)
+        try:
+            common = _engine.broadcast([tuple(index.shape) for _, index, _ in made.picks], "shape mismatch: indices")
+        except ShapeError as error:
+            raise BoundsError(str(error)) from None
+        self.indices = [broadcast_view(index, common) for _, index, _ in made.picks]
+        self.common, self.rest = common, tuple(view.shape[axis] for axis in rest)
+        before = self.rest[: made.place]
+        self.shape = before + common + self.rest[made.place :]
+        inner = list(range(made.place, made.place + len(common)))
+        self.order = inner + [i for i in range(len(self.shape)) if i not in inner]
+        for axis, index, is_given in made.picks:
+            if is_given:
+                check_bounds(index, view.shape[axis], axis)
+
+    def _words(self):
+        return len(self.indices), len(self.common), len(self.rest)
+
+    def read(self):
+        """A new array with the elements."""
+        out = _engine.new(self.shape, self.source.dtype.text, self.source.device)
+        if not out.size:
+            return out
+        ordered = permuted(out, self.order)
+        arguments = (self.source, *self.indices)
+        from_indices(_gather(*self._words()), ordered.shape, None, arguments, out.device, ordered)
+        return out
+
+    def write(self, value):
+        """Stores a number or an array that broadcasts to the elements."""
+        target = self.source.dtype.text
+        if _dtypes.is_scalar(value):
+            values = _engine.typed_for_store(value, target)
+        else:
+            values = self._values(value, target)
+        if not _size(self.shape):
+            return
+        shape = self.common + self.rest
+        to_indices(_scatter(*self._words()), shape, values, (self.source, *self.indices), self.source.device)
+
+    def _values(self, value, target):
+        from . import _creation
+
+        value = value if isinstance(value, Array) else _creation.asarray(value, device=self.source.device)
+        if value.device != self.source.device:
+            raise DevicesError(f"the values are on {value.device}, and the array is on {self.source.device}")
+        _engine.check_conversion(value, target)
+        value = _engine.copied(value) if value._relation(self.source) and value.dtype.text == target else _engine.converted(value, target)
+        shape = tuple(value.shape)
+        while len(shape) > len(self.shape) and shape[0] == 1:
+            value, shape = value[0], shape[1:]
+        if _engine.broadcast([self.shape, shape], "indexed elements and values for them") != self.shape:
+            raise ShapeError(f"values of the shape {shape} do not fit indexed elements of the shape {self.shape}")
+        return permuted(broadcast_view(value, self.shape), self.order)
+
+
+def _size(shape):
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def check_bounds(index, extent, axis):
+    """Whether indices on the CPU are indices of an axis. On a GPU a thread that meets another one raises."""
+    if index.device != "cpu" or not index.size:
+        return
+    low, high = (int(_engine.reduce_axes(index, word, tuple(range(index.ndim)), index.dtype.text).item()) for word in ("min", "max"))
+    if low < -extent or high >= extent:
+        raise BoundsError(f"index {low if low < -extent else high} is out of bounds for axis {axis} with size {extent}")
+
+
+def permuted(x, order):
+    return x._view([x.shape[i] for i in order], [x._strides[i] for i in order], 0)
+
+
+def broadcast_view(x, shape):
+    """A view with a shape that x broadcasts to."""
+    missing = len(shape) - x.ndim
+    strides = [0] * missing + [s if n == m else 0 for s, n, m in zip(x._strides, x.shape, shape[missing:])]
+    return x._view(shape, strides, 0, True)
+
+
+# ---- masks ----
+
+
+def nonzero_flat(x):
+    """The indices of the elements that are not 0, in the flattened array. It waits for their number."""
+    found, count = _engine.new((x.size,), "i64", x.device), _engine.new((), "i64", x.device)
+    if not x.size:
+        return found
+    _kjit.run_algorithm(_state.context(), "nonzero", (found, count, x), device=x.device)
+    return found._view((int(count.item()),), (1,), 0)
+
+
+_PART = Func("part", "func part(i, flat, stride, n) { return flat[i] // stride % n }")
+
+
+def nonzero(x):
+    """For each dimension the indices of the elements that are not 0."""
+    flat = nonzero_flat(x)
+    if x.ndim == 1:
+        return (flat,)
+    result, stride = [], 1
+    for extent in reversed(x.shape):
+        arguments = flat, typed(stride, "i64"), typed(extent, "i64")
+        result.append(from_indices(_PART, tuple(flat.shape), "i64", arguments, x.device))
+        stride *= extent
+    return tuple(reversed(result))
+
+
+def _only_mask(x, key):
+    """The mask if a key is one array of bool and nothing else."""
+    if isinstance(key, tuple):
+        key = key[0] if len(key) == 1 else None
+    if isinstance(key, Array) and key.dtype.text == "bool" and key.ndim:
+        item = _array_item(x, key)
+        return item if tuple(item.shape) == tuple(x.shape[: item.ndim]) else None
+    return None
+
+
+def _selected(x, mask):
+    """The elements for which a mask of the same shape is true."""
+    found, count = _engine.new((x.size,), x.dtype.text, x.device), _engine.new((), "i64", x.device)
+    if not x.size:
+        return found
+    _kjit.run_algorithm(_state.context(), "select", (found, count, x, mask), device=x.device)
+    return found._view((int(count.item()),), (1,), 0)
+
+
+# ---- the two methods ----
+
+
+def get_item(self, key):
+    mask = _only_mask(self, key)
+    if mask is not None and mask.ndim == self.ndim:
+        return _selected(self, mask)
+    made = _read(self, key)
+    if not made.picks:
+        return self._view(made.shape, made.strides, made.offset)
+    return Selection(self, made).read()
+
+
+def set_item(self, key, value):
+    if self.is_read_only:
+        raise ShapeError("the array is read-only")
+    mask = _only_mask(self, key)
+    if mask is not None and (_dtypes.is_scalar(value) or getattr(value, "size", 0) == 1 and not getattr(value, "ndim", 1)):
+        return _set_masked(self, mask, value)
+    made = _read(self, key)
+    if made.picks:
+        Selection(self, made).write(value)
+    else:
+        _engine.assign(self._view(made.shape, made.strides, made.offset), value)
+
+
+def _set_masked(x, mask, value):
+    """Stores one value where a mask, of the first dimensions of x, is true."""
+    target = x.dtype.text
+    if _dtypes.is_scalar(value):
+        value = _engine.typed_for_store(value, target)
+    else:
+        _engine.check_conversion(value, target)
+        value = _engine.operand(value, "an assignment")
+        if isinstance(value, Array):
+            value = _engine.copied(value)
+    rest = x.ndim - mask.ndim
+    mask = mask._view((*mask.shape, *([1] * rest)), (*mask._strides, *([0] * rest)), 0)
+    if x.size:
+        pair = IDENTITY.pair() if _dtypes.is_scalar(value) or not hasattr(value, "dtype") else _engine.cast_func(_dtypes.text_of(value), target).pair()
+        _engine.run_map(pair, (value,), x, broadcast_view(mask, tuple(x.shape)))
+
+
+# ---- functions ----
+
+
+def take(x, indices, /, *, axis=None):
+    """The elements, or rows, of x at indices along an axis. indices: an array of integers; negative ones count from the end."""
+    if axis is None:
+        if x.ndim != 1:
+            x = x.reshape(-1)
+        axis = 0
+    axis = _engine.normalize_axis(axis, x.ndim)
+    if isinstance(indices, Array) and not indices.ndim:
+        return take(x, indices.reshape((1,)), axis=axis).reshape(tuple(x.shape[:axis]) + tuple(x.shape[axis + 1 :]))
+    return get_item(x, (slice(None),) * axis + (indices,))
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    """For each element of indices the element of x at that index along an axis and at the same place otherwise."""
+    axis = _engine.normalize_axis(axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise ShapeError(f"take_along_axis: x has {x.ndim} dimensions and indices has {indices.ndim}")
+    own, given = list(x.shape), list(indices.shape)
+    own[axis] = given[axis] = 1
+    shape = list(_engine.broadcast([tuple(own), tuple(given)], "take_along_axis: x and indices"))
+    own, given = list(shape), list(shape)
+    own[axis], given[axis] = x.shape[axis], indices.shape[axis]
+    check_bounds(indices, x.shape[axis], axis)
+    return from_indices(
+        _along(x.ndim, axis), tuple(given), x.dtype.text, (broadcast_view(x, tuple(own)), broadcast_view(indices, tuple(given))), x.device
+    )
+
+
+@functools.cache
+def _along(rank, axis):
+    names = [f"i{n}" for n in range(rank)]
+    at = list(names)
+    at[axis] = f"at(j[{', '.join(names)}], x.shape[{axis}])"
+    return Func("along", f"{_AT}func along({', '.join(names)}, x, j) {{ return x[{', '.join(at)}] }}")

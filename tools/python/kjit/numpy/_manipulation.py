@@ -1,0 +1,328 @@
+"""Functions that change shapes, and that put arrays together and take them apart."""
+
+import functools
+from operator import index as as_index
+
+from .._errors import ArgumentError
+from . import _dtypes, _engine
+from ._engine import Array, Func, from_indices, normalize_axes, normalize_axis, typed
+from ._errors import ShapeError
+from ._indexing import broadcast_view, permuted
+
+# The method of the extension, which makes a view or fails.
+_view_reshaped = Array._reshape
+
+
+def _complete(shape, size):
+    """A shape with -1 replaced by the extent that the size leaves."""
+    known, open_places = 1, [i for i, extent in enumerate(shape) if extent == -1]
+    for extent in shape:
+        known *= extent if extent != -1 else 1
+    if any(extent < -1 for extent in shape) or len(open_places) > 1:
+        raise ShapeError(f"reshape: one extent may be -1, none less: {tuple(shape)}")
+    if open_places and known and size % known == 0:
+        shape = list(shape)
+        shape[open_places[0]] = size // known
+    elif open_places or known != size:
+        raise ShapeError(f"cannot reshape an array of {size} elements to the shape {tuple(shape)}")
+    return tuple(shape)
+
+
+def reshape(x, /, shape, *, copy=None):
+    """The elements, in row-major order, under another shape, one extent of which may be -1. A view if the strides allow it, else a
+    copy. copy: True: always a copy; False: ValueError if a copy is needed."""
+    shape = _complete(_engine.extents_of(shape), x.size)
+    if copy:
+        return _view_reshaped(_engine.copied(x), shape)
+    try:
+        return _view_reshaped(x, shape)
+    except ArgumentError:
+        if copy is False:
+            raise ValueError("reshape: the strides allow no view of this shape, and copy is False") from None
+    return _view_reshaped(_engine.copied(x), shape)
+
+
+def _reshape_method(self, *shape, copy=None):
+    """As `kjit.numpy.reshape`: the shape is a tuple or several integers."""
+    return reshape(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+
+
+def permute_dims(x, /, axes):
+    """A view whose dimension i is dimension axes[i] of x."""
+    order = normalize_axes(tuple(axes), x.ndim, "axes")
+    if len(order) != x.ndim:
+        raise ShapeError(f"permute_dims: {len(order)} axes for {x.ndim} dimensions")
+    return permuted(x, order)
+
+
+def transpose(x, axes=None):
+    """A view with the dimensions in reverse order, or in the order of axes."""
+    return permuted(x, range(x.ndim)[::-1]) if axes is None else permute_dims(x, axes)
+
+
+def _transpose_method(self, *axes):
+    """As `kjit.numpy.transpose`: axes is a tuple or several integers."""
+    if len(axes) == 1 and not hasattr(axes[0], "__index__"):
+        return transpose(self, axes[0])
+    return transpose(self, axes or None)
+
+
+def matrix_transpose(x, /):
+    """A view with the last two dimensions exchanged."""
+    if x.ndim < 2:
+        raise ShapeError(f"matrix_transpose: x has {x.ndim} dimensions and needs two")
+    return permuted(x, [*range(x.ndim - 2), x.ndim - 1, x.ndim - 2])
+
+
+def moveaxis(x, source, destination, /):
+    """A view with dimensions moved to other places."""
+    source = normalize_axes(source, x.ndim, "source")
+    destination = normalize_axes(destination, x.ndim, "destination")
+    if len(source) != len(destination):
+        raise ShapeError("moveaxis: source and destination have different lengths")
+    order = [axis for axis in range(x.ndim) if axis not in source]
+    for to, axis in sorted(zip(destination, source)):
+        order.insert(to, axis)
+    return permuted(x, order)
+
+
+def swapaxes(x, axis1, axis2, /):
+    """A view with two dimensions exchanged."""
+    order = list(range(x.ndim))
+    first, second = normalize_axis(axis1, x.ndim), normalize_axis(axis2, x.ndim)
+    order[first], order[second] = order[second], order[first]
+    return permuted(x, order)
+
+
+def expand_dims(x, /, axis):
+    """A view with a new dimension of extent 1 at each of the axes."""
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = normalize_axes(tuple(given), x.ndim + len(given))
+    shape, strides = list(x.shape), list(x._strides)
+    for each in sorted(axes):
+        shape.insert(each, 1)
+        strides.insert(each, 0)
+    if len(shape) > _engine.MOST_RANK:
+        raise ShapeError(f"an array has at most {_engine.MOST_RANK} dimensions, not {len(shape)}")
+    return x._view(shape, strides, 0)
+
+
+def squeeze(x, /, axis=None):
+    """A view without dimensions of extent 1: those of axis, or by default all."""
+    if axis is None:
+        axes = tuple(i for i, extent in enumerate(x.shape) if extent == 1)
+    else:
+        axes = normalize_axes(axis, x.ndim)
+    for each in axes:
+        if x.shape[each] != 1:
+            raise ShapeError(f"squeeze: axis {each} has the extent {x.shape[each]}, not 1")
+    keep = [i for i in range(x.ndim) if i not in axes]
+    return permuted(x, keep)
+
+
+def broadcast_to(x, /, shape):
+    """A read-only view with another shape, along which elements repeat."""
+    shape = _engine.shape_of(shape)
+    if _engine.broadcast([tuple(x.shape), shape], "broadcast_to: the array and the shape") != shape:
+        raise ShapeError(f"an array of the shape {tuple(x.shape)} does not broadcast to {shape}")
+    return broadcast_view(x, shape)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that shapes broadcast to."""
+    return _engine.broadcast([_engine.shape_of(shape) for shape in shapes], "shapes")
+
+
+def broadcast_arrays(*arrays):
+    """Read-only views of the arrays with the shape that they broadcast to."""
+    shape = _engine.broadcast([tuple(x.shape) for x in arrays], "arrays")
+    return [broadcast_view(x, shape) for x in arrays]
+
+
+def flip(x, /, *, axis=None):
+    """A view with the elements in reverse order along axes, by default along all."""
+    axes = normalize_axes(axis, x.ndim)
+    return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))]
+
+
+def ravel(x, /):
+    """The elements as one dimension, in row-major order: a view if the strides allow it, else a copy."""
+    return reshape(x, (-1,)) if x.size else reshape(x, (0,))
+
+
+def flatten(x, /):
+    """A copy of the elements as one dimension, in row-major order."""
+    return _view_reshaped(_engine.copied(x), (x.size,))
+
+
+# ---- arrays of several ----
+
+
+def concat(arrays, /, *, axis=0):
+    """The arrays one after the other along an axis; None: flattened first."""
+    arrays = list(arrays)
+    if not arrays:
+        raise ShapeError("concat: at least one array is needed")
+    if axis is None:
+        arrays, axis = [ravel(x) for x in arrays], 0
+    rank = arrays[0].ndim
+    if not rank:
+        raise ShapeError("concat: arrays without dimensions have no axis")
+    axis = normalize_axis(axis, rank)
+    for x in arrays:
+        if x.ndim != rank or any(n != m for i, (n, m) in enumerate(zip(x.shape, arrays[0].shape)) if i != axis):
+            raise ShapeError(f"concat: the shapes {tuple(arrays[0].shape)} and {tuple(x.shape)} differ beside axis {axis}")
+    text = _dtypes.promote([_dtypes.text_of(x) for x in arrays], "concat")
+    shape = list(arrays[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in arrays)
+    made = _engine.new(tuple(shape), text, _engine.common_device(arrays, "concat"))
+    first = 0
+    for x in arrays:
+        last = first + x.shape[axis]
+        if x.size:
+            _engine.assign(made[(slice(None),) * axis + (slice(first, last),)], x)
+        first = last
+    return made
+
+
+def stack(arrays, /, *, axis=0):
+    """The arrays, which have one shape, along a new axis."""
+    arrays = list(arrays)
+    if not arrays:
+        raise ShapeError("stack: at least one array is needed")
+    for x in arrays:
+        if tuple(x.shape) != tuple(arrays[0].shape):
+            raise ShapeError(f"stack: the shapes {tuple(arrays[0].shape)} and {tuple(x.shape)} differ")
+    return concat([expand_dims(x, axis=axis) for x in arrays], axis=normalize_axis(axis, arrays[0].ndim + 1))
+
+
+def unstack(x, /, *, axis=0):
+    """A tuple of views, one for each index along an axis."""
+    axis = normalize_axis(axis, x.ndim)
+    return tuple(x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis]))
+
+
+def tile(x, repetitions, /):
+    """x repeated along each dimension, as often as repetitions says for it."""
+    times = _engine.shape_of(repetitions)
+    rank = max(x.ndim, len(times))
+    shape = (1,) * (rank - x.ndim) + tuple(x.shape)
+    times = (1,) * (rank - len(times)) + times
+    names = [f"i{n}" for n in range(rank)]
+    at = ", ".join(f"{name} % max(x.shape[{n}], 1)" for n, name in enumerate(names))
+    function = _engine.func("tiled", f"func tiled({', '.join([*names, 'x'])}) {{ return x[{at}] }}")
+    result = tuple(n * m for n, m in zip(shape, times))
+    return from_indices(function, result, x.dtype.text, (reshape(x, shape),), x.device)
+
+
+def repeat(x, repeats, /, *, axis=None):
+    """Each element along an axis several times. repeats: a number, or an array with one for each element; axis None: of the flattened
+    array."""
+    from . import _indexing, _orders, _reductions
+
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = normalize_axis(axis, x.ndim)
+    if isinstance(repeats, (list, tuple)):
+        from . import _creation
+
+        repeats = _creation.asarray(repeats, dtype="i64", device=x.device)
+    if not isinstance(repeats, Array) or repeats.size == 1:
+        count = int(repeats)
+        result = tuple(n * count if i == axis else n for i, n in enumerate(x.shape))
+        return from_indices(_repeated(x.ndim, axis), result, x.dtype.text, (x, typed(max(count, 1), "i64")), x.device)
+    if tuple(repeats.shape) != (x.shape[axis],):
+        raise ShapeError(f"repeat: axis {axis} has {x.shape[axis]} elements, and there are {repeats.size} repeats")
+    ends = _reductions.cumulative_sum(_engine.converted(repeats, "i64"))
+    total = int(ends[-1]) if ends.size else 0
+    places = from_indices(_engine.func("place", "func place(i) { return i }"), (total,), "i64", (), x.device)
+    return _indexing.take(x, _orders.searchsorted(ends, places, side="right"), axis=axis)
+
+
+@functools.cache
+def _repeated(rank, axis):
+    names = [f"i{n}" for n in range(rank)]
+    at = ", ".join(f"{name} // count" if n == axis else name for n, name in enumerate(names))
+    return Func("repeated", f"func repeated({', '.join([*names, 'x', 'count'])}) {{ return x[{at}] }}")
+
+
+def roll(x, /, shift, *, axis=None):
+    """The elements moved by shift along axes; those that leave at one end come in at the other. axis None: of the flattened array."""
+    if axis is None:
+        shift = sum(shift) if isinstance(shift, (tuple, list)) else shift
+        return reshape(roll(flatten(x), shift, axis=0), tuple(x.shape)) if x.ndim else _engine.copied(x)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    moved = [0] * x.ndim
+    for each, by in zip(axes, shifts):
+        place = normalize_axis(each, x.ndim)
+        moved[place] = (moved[place] + as_index(by)) % max(x.shape[place], 1)
+    names = [f"i{n}" for n in range(x.ndim)]
+    at = ", ".join(f"({name} + x.shape[{n}] - s{n}) % x.shape[{n}]" for n, name in enumerate(names))
+    given = ", ".join([*names, "x", *(f"s{n}" for n in range(x.ndim))])
+    function = _engine.func("rolled", f"func rolled({given}) {{ return x[{at}] }}")
+    return from_indices(function, tuple(x.shape), x.dtype.text, (x, *(typed(by, "i64") for by in moved)), x.device)
+
+
+def atleast_1d(x, /):
+    """The array, with a dimension if it has none."""
+    return x if x.ndim else reshape(x, (1,))
+
+
+def atleast_2d(x, /):
+    """The array with at least two dimensions; new ones come first."""
+    return x if x.ndim > 1 else reshape(x, (1, x.size))
+
+
+def hstack(arrays, /):
+    """The arrays side by side: along the second dimension, or the only one."""
+    arrays = [atleast_1d(x) for x in arrays]
+    return concat(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1)
+
+
+def vstack(arrays, /):
+    """The arrays one below the other, along the first dimension; one with one dimension is a row."""
+    return concat([atleast_2d(x) for x in arrays], axis=0)
+
+
+def split(x, sections, /, *, axis=0):
+    """A list of views: a number of equal parts along an axis, or parts that end before each of the indices."""
+    axis = normalize_axis(axis, x.ndim)
+    extent = x.shape[axis]
+    if hasattr(sections, "__index__"):
+        count = as_index(sections)
+        if count < 1 or extent % count:
+            raise ShapeError(f"split: {extent} elements are not {count} equal parts")
+        sections = [extent // count * (i + 1) for i in range(count - 1)]
+    bounds = [0, *sections, extent]
+    return [x[(slice(None),) * axis + (slice(first, last),)] for first, last in zip(bounds, bounds[1:])]
+
+
+def pad(x, widths, /, value=0):
+    """x with elements of a value before and after it along each dimension. widths: a number, a pair, or a pair for each dimension."""
+    if hasattr(widths, "__index__"):
+        widths = (widths, widths)
+    if len(widths) == 2 and all(hasattr(width, "__index__") for width in widths):
+        widths = (tuple(widths),) * x.ndim
+    made = _engine.new(tuple(n + a + b for n, (a, b) in zip(x.shape, widths)), x.dtype.text, x.device)
+    _engine.assign(made, value)
+    _engine.assign(made[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths))], x)
+    return made
+
+
+METHODS = {
+    "reshape": _reshape_method,
+    "transpose": _transpose_method,
+    "ravel": ravel,
+    "flatten": flatten,
+    "squeeze": squeeze,
+    "swapaxes": swapaxes,
+    "repeat": repeat,
+}
+FIELDS = {"mT": matrix_transpose}
+FUNCTIONS = (
+    reshape, permute_dims, transpose, matrix_transpose, moveaxis, swapaxes, expand_dims, squeeze, broadcast_to, broadcast_shapes,
+    broadcast_arrays, flip, ravel, flatten, concat, stack, unstack, tile, repeat, roll, atleast_1d, atleast_2d, hstack, vstack, split, pad,
+)  # fmt: skip

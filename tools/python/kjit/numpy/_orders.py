@@ -1,0 +1,272 @@
+"""Sorting, searching and sets."""
+
+from typing import NamedTuple
+
+from .. import _folds, _kjit, _state
+from .._kjit import Array
+from ..frontend import ufuncs
+from . import _dtypes, _engine, _indexing
+from ._dtypes import KIND
+from ._engine import Func, from_indices, normalize_axis, typed
+from ._errors import PromotionError, ShapeError
+
+_DESCENDING, _RIGHT = 2, 16
+# Complex numbers are ordered by their real parts, then by their imaginary parts, and NaNs come last, as NumPy orders them.
+_LESS_COMPLEX = Func(
+    "before",
+    "func before(a, b) {\n  if np_isnan(b) { return not np_isnan(a) }\n  return np_is_less(a, b)\n}",
+    (ufuncs.BY_NAME["maximum"],),
+)
+
+
+def _less(text):
+    return _LESS_COMPLEX.pair() if KIND[text] == "c" else None
+
+
+def _run(name, results, arguments, axis, descending=False):
+    flags = _DESCENDING if descending else 0
+    _kjit.run_algorithm(_state.context(), name, (*results, *arguments), axes=(axis,), flags=flags, device=results[0].device)
+
+
+def _checked_axis(x, axis, what):
+    if not x.ndim:
+        raise ShapeError(f"{what}: an array without dimensions has no axis")
+    return normalize_axis(axis, x.ndim)
+
+
+def sort(x, /, *, axis=-1, descending=False, stable=True):
+    """A copy of x with the elements in order along an axis; NaNs come last. Every sort is stable."""
+    axis, out = _checked_axis(x, axis, "sort"), _engine.new(tuple(x.shape), x.dtype.text, x.device)
+    if x.size:
+        _run("sort", (out,), (x, _less(x.dtype.text)), axis, descending)
+    return out
+
+
+def argsort(x, /, *, axis=-1, descending=False, stable=True):
+    """The indices along an axis that bring the elements in order."""
+    axis, out = _checked_axis(x, axis, "argsort"), _engine.new(tuple(x.shape), "i64", x.device)
+    if x.size:
+        _run("argsort", (out,), (x, _less(x.dtype.text)), axis, descending)
+    return out
+
+
+def _sort_method(self, axis=-1):
+    """Sorts the elements in place along an axis."""
+    _engine.assign(self, sort(self, axis=axis))
+
+
+def _find_extreme(x, operator, axis, keepdims):
+    text = _dtypes.text_of(x)
+    if KIND[text] == "c":
+        raise PromotionError(f"{operator}: complex numbers have no order")
+    axes = tuple(range(x.ndim)) if axis is None else (normalize_axis(axis, x.ndim),)
+    if any(x.shape[i] == 0 for i in axes):
+        raise ShapeError(f"{operator}: an axis without elements has no extreme element")
+    return _engine.reduce_axes(x, operator, axes, "i64", keepdims)
+
+
+def argmax(x, /, *, axis=None, keepdims=False):
+    """The index of the largest element along an axis, the first of equal ones; without an axis in the flattened array."""
+    return _find_extreme(x, "argmax", axis, keepdims)
+
+
+def argmin(x, /, *, axis=None, keepdims=False):
+    """The index of the smallest element along an axis, the first of equal ones; without an axis in the flattened array."""
+    return _find_extreme(x, "argmin", axis, keepdims)
+
+
+def nonzero(x, /):
+    """For each dimension the indices of the elements that are not 0, in row-major order. It waits for their number."""
+    if not x.ndim:
+        raise ShapeError("nonzero: an array without dimensions has no indices")
+    return _indexing.nonzero(x)
+
+
+def searchsorted(x1, x2, /, *, side="left", sorter=None):
+    """For each element of x2 the index in x1, sorted and of one dimension, before which it keeps the order. side: "left": before
+    equal elements; "right": after them. sorter: indices that bring x1 in order."""
+    if side not in ("left", "right"):
+        raise ValueError(f'searchsorted: side is "left" or "right", not {side!r}')
+    if x1.ndim != 1:
+        raise ShapeError(f"searchsorted: x1 has {x1.ndim} dimensions, not one")
+    if sorter is not None:
+        x1 = _indexing.take(x1, sorter, axis=0)
+    if _dtypes.is_scalar(x2):
+        from . import _creation
+
+        x2 = _creation.asarray(x2, dtype=x1.dtype, device=x1.device)
+    text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], "searchsorted")
+    x1, x2 = _engine.converted(x1, text), _engine.converted(x2, text)
+    out = _engine.new(tuple(x2.shape), "i64", x1.device)
+    if x2.size:
+        flags = _RIGHT if side == "right" else 0
+        _kjit.run_algorithm(_state.context(), "search_sorted", (out, x1, x2, _less(text)), flags=flags, device=x1.device)
+    return out
+
+
+# ---- sets ----
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Array
+    inverse_indices: Array
+
+
+_IS_NEW = """func is_new(i, x, order) {
+  if i == 0 { return true }
+  let a = x[order[i]]
+  let b = x[order[i - 1]]
+  return a != b
+}"""
+_KEEP = Func("is_new", _IS_NEW)
+_PUT = Func("put", "func put(i, v, x, order) { x[order[i]] = v }")
+
+
+class _Runs:
+    """The runs of equal elements of a flattened array in order: `order` sorts it, `flags` says where a run begins, `first` is the
+    place in the order where each run begins."""
+
+    def __init__(self, x):
+        self.x = x.reshape((x.size,)) if x.ndim != 1 else x
+        self.order = argsort(self.x)
+        self.flags = from_indices(_KEEP, (self.x.size,), "bool", (self.x, self.order), x.device)
+        self.first = _indexing.nonzero_flat(self.flags)
+        self.indices = self.order[self.first]
+        self.values = self.x[self.indices]
+
+    def counts(self):
+        from . import _manipulation, _reductions
+
+        end = _engine.new((1,), "i64", self.x.device)
+        _engine.assign(end, self.x.size)
+        return _reductions.diff(_manipulation.concat([self.first, end]))
+
+    def inverse(self, shape):
+        from . import _reductions
+
+        inverse = _engine.new((self.x.size,), "i64", self.x.device)
+        if self.x.size:
+            runs = _reductions.cumulative_sum(self.flags, dtype="i64") - 1
+            _engine.to_indices(_PUT, (self.x.size,), runs, (inverse, self.order), self.x.device)
+        return inverse.reshape(shape)
+
+
+def unique_all(x, /):
+    """The different elements in order, the index of the first of each in the flattened array, the index of each element of x among
+    them, and how often each comes. NaNs differ from each other."""
+    runs = _Runs(x)
+    return UniqueAll(runs.values, runs.indices, runs.inverse(tuple(x.shape)), runs.counts())
+
+
+def unique_counts(x, /):
+    """The different elements in order, and how often each comes."""
+    runs = _Runs(x)
+    return UniqueCounts(runs.values, runs.counts())
+
+
+def unique_inverse(x, /):
+    """The different elements in order, and the index of each element of x among them."""
+    runs = _Runs(x)
+    return UniqueInverse(runs.values, runs.inverse(tuple(x.shape)))
+
+
+def unique_values(x, /):
+    """The different elements in order."""
+    return _Runs(x).values
+
+
+def isin(x1, x2, /, *, invert=False):
+    """Whether each element of x1 is an element of x2; invert: is none."""
+    from . import _creation
+
+    x1 = x1 if isinstance(x1, Array) else _creation.asarray(x1, device=x2.device)
+    x2 = x2 if isinstance(x2, Array) else _creation.asarray(x2, device=x1.device)
+    text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], "isin")
+    x1, x2 = _engine.converted(x1, text), sort(_engine.converted(x2, text).reshape((x2.size,)))
+    places = searchsorted(x2, x1)
+    names = [f"i{n}" for n in range(x1.ndim)]
+    at = f"places[{', '.join(names)}]"
+    body = f"{at} < n and sorted[min({at}, n - 1)] == x[{', '.join(names)}]"
+    if not x2.size:
+        return _creation.full(tuple(x1.shape), bool(invert), device=x1.device)
+    text = f"func is_in({', '.join([*names, 'x', 'sorted', 'places', 'n'])}) {{ return ({body}) != {'true' if invert else 'false'} }}"
+    return from_indices(_engine.func("is_in", text), tuple(x1.shape), "bool", (x1, x2, places, typed(x2.size, "i64")), x1.device)
+
+
+def bincount(x, /, weights=None, minlength=0):
+    """How often each of the numbers 0, 1, ... comes in x, integers that are not negative; or the sums of their weights."""
+    from . import _reductions
+
+    count = max(int(_reductions.max(x)) + 1 if x.size else 0, minlength)
+    return _folds.bincount(x, count, weights)
+
+
+def histogram(x, /, bins=10, range=None, weights=None):
+    """(counts, edges), as `numpy.histogram`: how many elements are in each bin. bins: the number of bins of equal width, or an array of
+    ascending edges; range: the lowest and the highest edge, by default the extreme elements."""
+    from . import _creation, _reductions
+
+    if isinstance(bins, (Array, list, tuple)):
+        edges = bins if isinstance(bins, Array) else _creation.asarray(bins, dtype="f64", device=x.device)
+        return _folds.histogram(x, edges, weights=weights), edges
+    low, high = (float(_reductions.min(x)), float(_reductions.max(x))) if range is None else map(float, range)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return _folds.histogram(x, int(bins), low, high, weights), _creation.linspace(low, high, int(bins) + 1, device=x.device)
+
+
+def _argsort_method(self, axis=-1):
+    """The indices along an axis that bring the elements in order."""
+    return argsort(self, axis=axis)
+
+
+def _argmax_method(self, axis=None, keepdims=False):
+    """The index of the largest element along an axis, or in the flattened array."""
+    return argmax(self, axis=axis, keepdims=keepdims)
+
+
+def _argmin_method(self, axis=None, keepdims=False):
+    """The index of the smallest element along an axis, or in the flattened array."""
+    return argmin(self, axis=axis, keepdims=keepdims)
+
+
+def _searchsorted_method(self, values, side="left"):
+    """For each of the values the index in the array, which is sorted, before which it keeps the order."""
+    return searchsorted(self, values, side=side)
+
+
+def _take_method(self, indices, axis=None):
+    """The elements, or rows, at indices along an axis, or in the flattened array."""
+    return _indexing.take(self, indices, axis=axis)
+
+
+METHODS = {
+    "sort": _sort_method,
+    "argsort": _argsort_method,
+    "argmax": _argmax_method,
+    "argmin": _argmin_method,
+    "nonzero": nonzero,
+    "searchsorted": _searchsorted_method,
+    "take": _take_method,
+}
+FUNCTIONS = (
+    sort, argsort, argmax, argmin, nonzero, searchsorted, unique_all, unique_counts, unique_inverse, unique_values, isin, bincount, histogram,
+)  # fmt: skip

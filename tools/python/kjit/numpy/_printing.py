@@ -1,0 +1,88 @@
+"""How arrays are shown: as NumPy shows them. Of a large array only the elements that are shown are copied to the host."""
+
+import itertools
+
+from .._errors import Error
+from . import _engine
+
+
+def _shown(x):
+    """An array of NumPy that prints as x does: of a large one only the outer elements are filled."""
+    import numpy
+
+    if x.dtype.text == "bf16":
+        x = _engine.cast(x, "f32")
+    options = numpy.get_printoptions()
+    if x.size <= options["threshold"]:
+        return x.to_host()
+    edge = options["edgeitems"]
+    host = numpy.zeros(tuple(x.shape), x.dtype.dtype)  # memory that nobody touches costs nothing
+    parts = [(slice(None),) if n <= 2 * edge else (slice(edge), slice(-edge, None)) for n in x.shape]
+    for at in itertools.product(*parts):
+        host[at] = x[at].to_host()
+    return host
+
+
+def represent(self):
+    """array([1., 2.], dtype=float32), and where it is if that is not the CPU."""
+    import numpy
+
+    try:
+        shown = _shown(self)
+    except Error as error:  # of a device that is lost; debuggers show arrays all the same
+        return f"<kjit.Array {self.dtype}, shape {self.shape}, on {self.device}: {error.message}>"
+    text = numpy.array2string(shown, separator=", ", prefix="array(")
+    if not self.size and self.ndim != 1 or not self.size and self.shape != (0,):
+        text = f"{text}, shape={tuple(self.shape)}"
+    is_plain = self.dtype.text in ("i64", "f64", "c128", "bool") and self.size
+    kind = "" if is_plain else f", dtype={_name(self)}"
+    place = "" if self.device == "cpu" else f", device={self.device!r}"
+    return f"array({text}{kind}{place})"
+
+
+def _name(x):
+    return "bfloat16" if x.dtype.text == "bf16" else x.dtype.name
+
+
+def show(self):
+    import numpy
+
+    return numpy.array2string(_shown(self)) if self.ndim else str(self.item())
+
+
+def formatted(self, specification):
+    """The number of an array without dimensions in a format; of other arrays only the empty format is known."""
+    if not self.ndim:
+        return format(self.item(), specification)
+    if specification:
+        raise TypeError(f"an array of the shape {tuple(self.shape)} has no format {specification!r}")
+    return show(self)
+
+
+def as_html(self):
+    """For notebooks: arrays of one and two dimensions as a table with their first and last elements."""
+    import html
+
+    import numpy
+
+    note = f"{_name(self)}, shape {tuple(self.shape)}, on {self.device}"
+    if self.ndim not in (1, 2) or not self.size:
+        return f"<pre>{html.escape(represent(self))}</pre>"
+    options = numpy.get_printoptions()
+    edge = options["edgeitems"]
+    host = _shown(self).reshape(-1, self.shape[-1])
+    rows, columns = (_places(n, edge) for n in host.shape)
+    lines = []
+    for i in rows:
+        cells = "".join(f"<td>{html.escape(_cell(host, i, j))}</td>" for j in columns)
+        lines.append(f"<tr>{cells}</tr>")
+    return f"<table>{''.join(lines)}</table><p>{html.escape(note)}</p>"
+
+
+def _places(extent, edge):
+    """Indices that are shown, None for the gap."""
+    return list(range(extent)) if extent <= 4 * edge else [*range(edge), None, *range(extent - edge, extent)]
+
+
+def _cell(host, i, j):
+    return "\u2026" if i is None or j is None else str(host[i, j])

@@ -1,0 +1,147 @@
+"""Products of matrices and vectors, by kjit's own algorithms."""
+
+from .. import _kjit, _state
+from . import _dtypes, _engine
+from ._dtypes import KIND
+from ._engine import Array, elementwise
+from ._errors import PromotionError, ShapeError
+from ._table import ROWS
+
+
+def _prepared(x1, x2, what):
+    """Both operands as arrays of the type that they promote to, and its name."""
+    operands = [_engine.operand(x, what) for x in (x1, x2)]
+    if any(not getattr(x, "ndim", 0) for x in operands):
+        raise ShapeError(f"{what}: an operand without dimensions; multiply by `*`")
+    text = _dtypes.promote([_dtypes.text_of(x) for x in operands], what)
+    if text == "bool":
+        raise PromotionError(f"{what}: arrays of bool have no product")
+    from . import _creation
+
+    device = _engine.common_device(operands, what)
+    arrays = [x if isinstance(x, Array) else _creation.asarray(x, device=device) for x in operands]
+    return *(_engine.converted(x, text) for x in arrays), text
+
+
+def matmul(x1, x2, /, *, out=None):
+    """The product of matrices: the last two dimensions are multiplied, the others broadcast. An array of one dimension is a row on the
+    left and a column on the right."""
+    x1, x2, text = _prepared(x1, x2, "matmul")
+    rows, columns = tuple(x1.shape), tuple(x2.shape)
+    inner = columns[-2] if len(columns) > 1 else columns[0]
+    if rows[-1] != inner:
+        raise ShapeError(f"matmul: the shapes {rows} and {columns} do not fit: {rows[-1]} is not {inner}")
+    shape = _engine.broadcast([rows[:-2], columns[:-2]], "matmul: operands") + rows[-2:-1] + (columns[-1:] if len(columns) > 1 else ())
+    made = _engine.new(shape, text, x1.device)
+    if made.size:
+        if inner:
+            _kjit.run_algorithm(_state.context(), "matmul", (made, x1, x2), device=x1.device)
+        else:
+            _engine.assign(made, 0)
+    if out is None:
+        return made
+    _engine.check_out(out, shape, text, "matmul")
+    _engine.assign(out, made)
+    return out
+
+
+def tensordot(x1, x2, /, *, axes=2):
+    """The sum of products over dimensions of both arrays. axes: the number of last dimensions of x1 and first ones of x2, or a pair of
+    sequences."""
+    x1, x2, text = _prepared_any(x1, x2, "tensordot")
+    if hasattr(axes, "__index__"):
+        count = int(axes)
+        if not 0 <= count <= min(x1.ndim, x2.ndim):
+            raise ShapeError(f"tensordot: {count} axes for arrays of {x1.ndim} and {x2.ndim} dimensions")
+        axes = tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
+    first = _engine.normalize_axes(tuple(axes[0]), x1.ndim)
+    second = _engine.normalize_axes(tuple(axes[1]), x2.ndim)
+    if [x1.shape[i] for i in first] != [x2.shape[i] for i in second]:
+        raise ShapeError("tensordot: the dimensions that are summed over have different extents")
+    from . import _manipulation
+
+    rows = [i for i in range(x1.ndim) if i not in first]
+    columns = [i for i in range(x2.ndim) if i not in second]
+    inner = 1
+    for i in first:
+        inner *= x1.shape[i]
+    shape = tuple(x1.shape[i] for i in rows) + tuple(x2.shape[i] for i in columns)
+    left = _manipulation.reshape(_manipulation.permute_dims(x1, (*rows, *first)), (_size(x1, rows), inner))
+    right = _manipulation.reshape(_manipulation.permute_dims(x2, (*second, *columns)), (inner, _size(x2, columns)))
+    return _manipulation.reshape(matmul(left, right), shape)
+
+
+def _size(x, axes):
+    size = 1
+    for axis in axes:
+        size *= x.shape[axis]
+    return size
+
+
+def _prepared_any(x1, x2, what):
+    """As _prepared, for operands that may have no dimensions."""
+    text = _dtypes.promote([_dtypes.text_of(x1), _dtypes.text_of(x2)], what)
+    if text == "bool":
+        raise PromotionError(f"{what}: arrays of bool have no product")
+    _engine.common_device((x1, x2), what)
+    return _engine.converted(x1, text), _engine.converted(x2, text), text
+
+
+def vecdot(x1, x2, /, *, axis=-1):
+    """The sums of products along an axis of two arrays that broadcast; of complex numbers the first factor is conjugated."""
+    x1, x2, text = _prepared(x1, x2, "vecdot")
+    rank = min(x1.ndim, x2.ndim)
+    if not -rank <= axis < 0:
+        axis = _engine.normalize_axis(axis, rank) - rank
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ShapeError(f"vecdot: axis {axis} has the extents {x1.shape[axis]} and {x2.shape[axis]}")
+    if KIND[text] == "c":
+        x1 = elementwise(ROWS["conj"], (x1,))
+    from . import _manipulation
+
+    left = _manipulation.expand_dims(_manipulation.moveaxis(x1, axis, -1), axis=-2)
+    right = _manipulation.expand_dims(_manipulation.moveaxis(x2, axis, -1), axis=-1)
+    return _manipulation.squeeze(matmul(left, right), axis=(-2, -1))
+
+
+def dot(x1, x2, /):
+    """The product of two arrays, as `numpy.dot`: of vectors and matrices that of `matmul`, of a number that of `*`."""
+    if not getattr(x1, "ndim", 0) or not getattr(x2, "ndim", 0):
+        return elementwise(ROWS["multiply"], (x1, x2))
+    if x2.ndim <= 2:
+        return matmul(x1, x2) if x1.ndim <= 2 or x2.ndim == 2 else tensordot(x1, x2, axes=1)
+    return tensordot(x1, x2, axes=((x1.ndim - 1,), (x2.ndim - 2,)))
+
+
+def outer(x1, x2, /):
+    """The products of each element of x1 with each of x2, both flattened."""
+    return elementwise(ROWS["multiply"], (x1.reshape((x1.size, 1)), x2.reshape((1, x2.size))))
+
+
+def einsum(expression, *operands):
+    """The sum of products that an expression asks for, as `numpy.einsum`: "ij,jk->ik"."""
+    from .. import _products
+
+    text = _dtypes.promote([_dtypes.text_of(x) for x in operands], "einsum")
+    return _products.einsum(expression, *(_engine.converted(x, text) for x in operands))
+
+
+def _is_array(x):
+    return isinstance(x, Array) or hasattr(x, "__array_struct__")
+
+
+def operator(self, other):
+    return matmul(self, other) if _is_array(other) else NotImplemented
+
+
+def reflected(self, other):
+    return matmul(other, self) if _is_array(other) else NotImplemented
+
+
+def in_place(self, other):
+    if not _is_array(other):
+        return NotImplemented
+    return matmul(self, other, out=self)
+
+
+FUNCTIONS = (matmul, tensordot, vecdot, dot, outer, einsum)

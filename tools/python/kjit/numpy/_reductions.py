@@ -1,0 +1,222 @@
+"""Reductions along axes, statistics, sums and products of the elements up to each one."""
+
+import builtins
+
+from .. import _kjit, _state
+from . import _dtypes, _engine
+from ._dtypes import BITS, KIND, PART
+from ._engine import elementwise, normalize_axes, normalize_axis, reduce_axes
+from ._errors import PromotionError, ShapeError
+from ._table import ROWS
+
+
+def _sum_type(text, dtype):
+    """The type of a sum or product."""
+    if dtype is not None:
+        return _dtypes.dtype_of(dtype).text
+    return {"b": "i64", "i": "i64", "u": "u64"}.get(KIND[text], text)
+
+
+def _stored(made, out):
+    if out is None:
+        return made
+    _engine.check_out(out, tuple(made.shape), made.dtype.text, "a reduction")
+    _engine.assign(out, made)
+    return out
+
+
+def _combined(x, operator, axis, dtype, keepdims, out, initial):
+    text = _dtypes.text_of(x)
+    result = _sum_type(text, dtype)
+    if KIND[result] != KIND[text] or BITS[result] < BITS[text]:
+        x = _engine.converted(x, result)  # float16 stays as it is: its sums are computed in float32
+    axes = normalize_axes(axis, x.ndim)
+    if initial is not None:
+        initial = _engine.typed(initial, result)
+    return _stored(reduce_axes(x, operator, axes, result, keepdims, initial=initial), out)
+
+
+def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None, initial=None):
+    """The sum of the elements along axes, by default of all. Sums of small integers have 64 bits."""
+    return _combined(x, "add", axis, dtype, keepdims, out, initial)
+
+
+def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None, initial=None):
+    """The product of the elements along axes, by default of all. Products of small integers have 64 bits."""
+    return _combined(x, "mul", axis, dtype, keepdims, out, initial)
+
+
+def _extreme(x, operator, axis, keepdims, out, initial):
+    text = _dtypes.text_of(x)
+    if KIND[text] == "c":
+        raise PromotionError(f"{operator}: complex numbers have no order")
+    axes = normalize_axes(axis, x.ndim)
+    if initial is None and _is_empty(x, axes):
+        raise ShapeError(f"{operator}: axes without elements have no {operator}imum, and initial is not given")
+    if text == "bool":
+        return _stored(reduce_axes(x, "any" if operator == "max" else "all", axes, text, keepdims), out)
+    if initial is not None:
+        initial = _engine.typed(initial, text)
+    return _stored(reduce_axes(x, operator, axes, text, keepdims, initial=initial), out)
+
+
+def _is_empty(x, axes):
+    """Whether a result is made of no elements."""
+    return builtins.any(x.shape[axis] == 0 for axis in axes)
+
+
+def max(x, /, *, axis=None, keepdims=False, out=None, initial=None):
+    """The largest element along axes, by default of all; NaN if one of them is NaN."""
+    return _extreme(x, "max", axis, keepdims, out, initial)
+
+
+def min(x, /, *, axis=None, keepdims=False, out=None, initial=None):
+    """The smallest element along axes, by default of all; NaN if one of them is NaN."""
+    return _extreme(x, "min", axis, keepdims, out, initial)
+
+
+def _float_array(x, dtype=None):
+    """An array as floats or complex numbers: integers as float64."""
+    if dtype is not None:
+        return _engine.converted(x, _dtypes.dtype_of(dtype).text)
+    text = _dtypes.text_of(x)
+    return x if KIND[text] in "fc" else _engine.cast(x, "f64")
+
+
+def mean(x, /, *, axis=None, dtype=None, keepdims=False, out=None):
+    """The mean of the elements along axes, by default of all."""
+    x = _float_array(x, dtype)
+    return _stored(reduce_axes(x, "mean", normalize_axes(axis, x.ndim), x.dtype.text, keepdims), out)
+
+
+def _spread(x, operator, axis, correction, keepdims, out, dtype):
+    x = _float_array(x, dtype)
+    axes = normalize_axes(axis, x.ndim)
+    if KIND[x.dtype.text] == "c":
+        found = _complex_variance(x, axes, keepdims)
+        operator, root = "var", operator == "std"
+    else:
+        root = False
+        found = reduce_axes(x, operator, axes, x.dtype.text, keepdims)
+    if correction:
+        count = 1
+        for axis in axes:
+            count *= x.shape[axis]
+        divisor = builtins.max(count - correction, 0.0)
+        factor = count / divisor if divisor else float("nan") if operator == "std" and not count else float("inf")
+        if operator == "std":
+            factor **= 0.5
+        found = elementwise(ROWS["multiply"], (found, float(factor)))
+    return _stored(elementwise(ROWS["sqrt"], (found,)) if root else found, out)
+
+
+def _complex_variance(x, axes, keepdims):
+    """The mean squared distance of complex numbers from their mean."""
+    center = reduce_axes(x, "mean", axes, x.dtype.text, True)
+    distance = elementwise(ROWS["abs"], (elementwise(ROWS["subtract"], (x, center)),))
+    return reduce_axes(elementwise(ROWS["square"], (distance,)), "mean", axes, PART[x.dtype.text], keepdims)
+
+
+def var(x, /, *, axis=None, correction=0.0, keepdims=False, ddof=None, dtype=None, out=None):
+    """The variance of the elements along axes: the sum of the squared distances from the mean, divided by their number less
+    correction, which NumPy calls ddof."""
+    return _spread(x, "var", axis, correction if ddof is None else ddof, keepdims, out, dtype)
+
+
+def std(x, /, *, axis=None, correction=0.0, keepdims=False, ddof=None, dtype=None, out=None):
+    """The standard deviation of the elements along axes: the root of `var`."""
+    return _spread(x, "std", axis, correction if ddof is None else ddof, keepdims, out, dtype)
+
+
+def any(x, /, *, axis=None, keepdims=False, out=None):
+    """Whether one of the elements along axes is not 0."""
+    return _stored(reduce_axes(x, "any", normalize_axes(axis, x.ndim), "bool", keepdims), out)
+
+
+def all(x, /, *, axis=None, keepdims=False, out=None):
+    """Whether none of the elements along axes is 0."""
+    return _stored(reduce_axes(x, "all", normalize_axes(axis, x.ndim), "bool", keepdims), out)
+
+
+def count_nonzero(x, /, *, axis=None, keepdims=False):
+    """How many of the elements along axes are not 0."""
+    return reduce_axes(x, "count_nonzero", normalize_axes(axis, x.ndim), "i64", keepdims)
+
+
+# ---- the elements up to each one ----
+
+
+def _accumulated(x, operator, axis, dtype, include_initial, identity, what):
+    if axis is None:
+        if x.ndim > 1:
+            raise ShapeError(f"{what}: x has {x.ndim} dimensions, and axis is not given")
+        axis = 0
+    if not x.ndim:
+        raise ShapeError(f"{what}: an array without dimensions has no axis")
+    axis = normalize_axis(axis, x.ndim)
+    text = _sum_type(_dtypes.text_of(x), dtype)
+    x = _engine.converted(x, text)
+    shape = list(x.shape)
+    shape[axis] += bool(include_initial)
+    made = _engine.new(tuple(shape), text, x.device)
+    target = made
+    if include_initial:
+        before = (slice(None),) * axis
+        _engine.assign(made[(*before, slice(0, 1))], identity)
+        target = made[(*before, slice(1, None))]
+    if x.size:
+        _kjit.run_algorithm(_state.context(), "scan", (target, x, operator), axes=(axis,), device=x.device)
+    return made
+
+
+def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+    """The sums of the elements up to each one along an axis. include_initial: a 0 comes first."""
+    return _accumulated(x, "add", axis, dtype, include_initial, 0, "cumulative_sum")
+
+
+def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+    """The products of the elements up to each one along an axis. include_initial: a 1 comes first."""
+    return _accumulated(x, "mul", axis, dtype, include_initial, 1, "cumulative_prod")
+
+
+def _flat_accumulation(function):
+    def accumulated(x, /, axis=None, dtype=None):
+        return function(x.reshape(-1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype)
+
+    accumulated.__doc__ = f"As `{function.__name__}`; axis None: of the flattened array."
+    return accumulated
+
+
+cumsum, cumprod = _flat_accumulation(cumulative_sum), _flat_accumulation(cumulative_prod)
+cumsum.__name__, cumprod.__name__ = "cumsum", "cumprod"
+
+
+def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+    """The differences of neighbours along an axis, n times. prepend, append: arrays that come before and after x."""
+    from . import _manipulation
+
+    if n < 0:
+        raise ShapeError(f"diff: n is {n}")
+    axis = normalize_axis(axis, x.ndim)
+    parts = [part for part in (prepend, x, append) if part is not None]
+    if len(parts) > 1:
+        x = _manipulation.concat(parts, axis=axis)
+    before = (slice(None),) * axis
+    row = ROWS["not_equal" if x.dtype.text == "bool" else "subtract"]
+    for _ in range(n):
+        x = elementwise(row, (x[(*before, slice(1, None))], x[(*before, slice(None, -1))]))
+    return x
+
+
+def _method(function):
+    """A function of the namespace as a method, whose axis may be given by position as NumPy's."""
+
+    def method(self, axis=None, **options):
+        return function(self, axis=axis, **options)
+
+    method.__name__, method.__doc__ = function.__name__, function.__doc__
+    return method
+
+
+METHODS = {f.__name__: _method(f) for f in (sum, prod, max, min, mean, var, std, any, all, cumsum, cumprod)}
+FUNCTIONS = (sum, prod, max, min, mean, var, std, any, all, count_nonzero, cumulative_sum, cumulative_prod, cumsum, cumprod, diff)

@@ -1,0 +1,97 @@
+/* Views of arrays with any strides, and how the memory of two arrays overlaps. */
+#include "binding.h"
+
+/* Strides in elements; a contiguous tensor may have none. */
+static void list_strides(const kjit_tensor *tensor, int64_t *strides)
+{
+  int64_t stride = 1;
+  for (int i = tensor->rank - 1; i >= 0; i--) {
+    strides[i] = tensor->strides ? tensor->strides[i] : stride;
+    stride *= tensor->shape[i];
+  }
+}
+
+PyObject *binding_get_strides(PyObject *array, void *unused)
+{
+  (void)unused;
+  const kjit_tensor *tensor = binding_get_tensor(array);
+  if (!tensor) return NULL;
+  int64_t strides[BINDING_MAX_RANK];
+  list_strides(tensor, strides);
+  PyObject *tuple = PyTuple_New(tensor->rank);
+  for (int i = 0; tuple && i < tensor->rank; i++) {
+    PyObject *stride = PyLong_FromLongLong(strides[i]);
+    if (!stride || PyTuple_SetItem(tuple, i, stride)) Py_CLEAR(tuple);
+  }
+  return tuple;
+}
+
+/* _view(shape, strides, offset, is_read_only): strides and offset in elements. */
+PyObject *binding_restride(PyObject *array, PyObject *args)
+{
+  array_object *self = (array_object *)array;
+  PyObject *shape, *strides;
+  long long offset;
+  int is_read_only = 0;
+  if (!PyArg_ParseTuple(args, "OOL|p", &shape, &strides, &offset, &is_read_only)) return NULL;
+  int64_t extents[BINDING_MAX_RANK], steps[BINDING_MAX_RANK];
+  uint32_t rank, step_count;
+  if (!binding_get_tensor(array) || binding_parse_shape(shape, extents, &rank) ||
+      binding_parse_shape(strides, steps, &step_count))
+    return NULL;
+  if (rank != step_count)
+    return binding_fail(KJIT_ERROR_ARGUMENT, "%u extents and %u strides", rank, step_count);
+  kjit_array *view = NULL;
+  kjit_status status =
+    kjit_restride_array(self->array, extents, steps, rank, (int64_t)offset, &view);
+  if (binding_finish(self->context, status)) return NULL;
+  return binding_wrap_array(self->context, view, self->is_read_only || is_read_only);
+}
+
+/* The first byte of the lowest element and the byte after the highest one; false: no elements. */
+static int find_range(const kjit_tensor *tensor, uintptr_t *low, uintptr_t *high)
+{
+  int64_t strides[BINDING_MAX_RANK], first = 0, last = 0;
+  list_strides(tensor, strides);
+  for (int i = 0; i < tensor->rank; i++) {
+    if (!tensor->shape[i]) return 0;
+    int64_t reach = (tensor->shape[i] - 1) * strides[i];
+    if (reach < 0) first += reach;
+    else last += reach;
+  }
+  int64_t size_bytes = (int64_t)tensor->bits * tensor->lanes / 8;
+  uintptr_t address = (uintptr_t)tensor->data + tensor->byte_offset;
+  *low = address + (uintptr_t)(first * size_bytes);
+  *high = address + (uintptr_t)((last + 1) * size_bytes);
+  return 1;
+}
+
+static int are_same(const kjit_tensor *a, const kjit_tensor *b)
+{
+  int64_t a_strides[BINDING_MAX_RANK], b_strides[BINDING_MAX_RANK];
+  if ((char *)a->data + a->byte_offset != (char *)b->data + b->byte_offset || a->rank != b->rank ||
+      a->bits != b->bits || a->code != b->code || a->lanes != b->lanes)
+    return 0;
+  list_strides(a, a_strides);
+  list_strides(b, b_strides);
+  for (int i = 0; i < a->rank; i++)
+    if (a->shape[i] != b->shape[i] || (a->shape[i] > 1 && a_strides[i] != b_strides[i])) return 0;
+  return 1;
+}
+
+/* _relation(other): 0 the arrays have no memory in common, 1 they are the same elements in the same
+ * order, 2 their memory may overlap. */
+PyObject *binding_relate(PyObject *array, PyObject *other)
+{
+  if (!PyObject_TypeCheck(other, binding_array_type)) {
+    PyErr_Format(PyExc_TypeError, "%R is not a kjit.Array", (PyObject *)Py_TYPE(other));
+    return NULL;
+  }
+  const kjit_tensor *a = binding_get_tensor(array);
+  const kjit_tensor *b = a ? binding_get_tensor(other) : NULL;
+  if (!b) return NULL;
+  uintptr_t low, high, other_low, other_high;
+  int is_apart = !find_range(a, &low, &high) || !find_range(b, &other_low, &other_high) ||
+                 high <= other_low || other_high <= low;
+  return PyLong_FromLong(is_apart ? 0 : are_same(a, b) ? 1 : 2);
+}
