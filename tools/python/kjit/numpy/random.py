@@ -1,0 +1,577 @@
+"""Random numbers with the methods of NumPy's Generator, the same ones on every device."""
+
+import operator
+import threading
+from operator import index
+
+from .. import _arrays, _kjit, _state, exp, f64, i64, u64
+from .._algorithms import map as _map
+from .._folds import reduce, scan, search_sorted
+from .._orders import argsort
+from .._random import (
+    random_exponential,
+    random_integers,
+    random_normal,
+    random_permutation,
+    random_shuffle,
+    random_uniform,
+)
+from ._laws import LAWS, check, fill, parameter_of, shape_of, told
+
+__all__ = ["Generator", "default_rng"]
+
+_MASK = 2**64 - 1
+
+
+def _mixed(x):
+    """A bijection of integers of 64 bits, the function of splitmix64."""
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & _MASK
+    return x ^ x >> 31
+
+
+def _element_of(dtype, name, allowed):
+    """kjit's name of an element type, which NumPy's names are taken for, too."""
+    if isinstance(dtype, str) or dtype in (int, float, bool):
+        import numpy
+
+        try:
+            dtype = numpy.dtype(dtype)
+        except TypeError:
+            pass  # a name of kjit's, "f32"
+    element = _arrays.element_of(dtype)
+    if element[0] not in allowed and element != "bool":
+        raise TypeError(f"{name}: dtype is {element}, and the numbers are {'floats' if allowed == 'f' else 'integers'}")
+    if element == "bool" and "b" not in allowed:
+        raise TypeError(f"{name}: dtype is bool, and the numbers are floats")
+    return element
+
+
+def _check_all(holds, tell):
+    """Raises ValueError with a text where an element of the array of bools is false."""
+    if not reduce(holds, "and").item():
+        raise ValueError(tell())
+
+
+def _disorder(endpoint):
+    return f"integers: an element of low is {'more than' if endpoint else 'at least'} that of high"
+
+
+class Generator:
+    """Random numbers on a device, with the methods of `numpy.random.Generator`. Made by `default_rng`.
+
+    The numbers are those of Philox4x32-10 with the seed as its key. Uniform numbers and integers have the same bits on every
+    device; others may differ in the last bits, as the devices' logarithms and roots do. `random`, `uniform`, `normal`,
+    `standard_normal`, `exponential`, `standard_exponential` and `integers` with bounds that are numbers continue one stream of words:
+    two calls for 5 numbers of 64 bits give the numbers of one call for 10. The other numbers have a sequence of Philox each.
+
+    Results are arrays of kjit on the generator's device, also of size None, which gives an array of rank 0. Parameters that are
+    arrays of NumPy or lists are moved to the device. Threads may share a generator."""
+
+    def __init__(self, seed=None, device=None):
+        """seed: see `default_rng`."""
+        if isinstance(seed, int) and 0 <= seed <= _MASK:
+            self._seed = seed
+        else:
+            import numpy
+
+            self._seed = int(numpy.random.SeedSequence(seed).generate_state(1, numpy.uint64)[0])
+        found = _state.context().device(device if device is not None else _state.device())
+        self._device = found.kind if found.kind == "cpu" else f"{found.kind}:{found.ordinal}"
+        # The next word of the stream, the next sequence of its own, and the number of orders and children so far.
+        self._word, self._sequence, self._orders = 0, 1, 0
+        self._lock = threading.Lock()
+
+    @property
+    def seed(self):
+        """Philox's key, an integer of 64 bits."""
+        return self._seed
+
+    @property
+    def device(self):
+        """Where the numbers are made, "cpu" or "cuda:0"."""
+        return self._device
+
+    def __getstate__(self):
+        return self._seed, self._device, self._word, self._sequence, self._orders
+
+    def __setstate__(self, state):
+        self._seed, self._device, self._word, self._sequence, self._orders = state
+        self._lock = threading.Lock()
+
+    def __repr__(self):
+        return f"<kjit.numpy.random.Generator, seed {self._seed}, on {self._device}>"
+
+    # ---- what calls take from the generator ----
+
+    def _take_words(self, count, width):
+        """The number of the first of `count` numbers, each of `width` words."""
+        with self._lock:
+            first = -(-self._word // width)
+            self._word = (first + count) * width
+        return first
+
+    def _take_sequences(self, count):
+        with self._lock:
+            first = self._sequence
+            self._sequence += count
+        return first
+
+    def _take_key(self):
+        """A seed for an order of elements, or for a child."""
+        with self._lock:
+            self._orders += 1
+            return _mixed(self._seed + 0x9E3779B97F4A7C15 * self._orders & _MASK)
+
+    def _new(self, shape, element):
+        return _arrays.empty(shape, element, self._device)
+
+    def _target(self, name, size, element, out):
+        """The array that a call fills."""
+        if out is None:
+            return self._new(shape_of(name, size, ()), element)
+        if not isinstance(out, _kjit.Array) or out.device != self._device or _arrays.element_of(out.dtype) != element:
+            raise ValueError(f"{name}: out is an array of {element} on {self._device}")
+        if size is not None and shape_of(name, size, ()) != tuple(out.shape):
+            raise ValueError(f"{name}: size is {size} and out has the shape {tuple(out.shape)}")
+        return out
+
+    def _stream(self, name, function, size, dtype, out, *numbers):
+        """Numbers of the stream of words. function: `random_uniform` and so on; numbers: its own arguments."""
+        element = _element_of(dtype, name, "f")
+        made = self._target(name, size, element, out)
+        first = self._take_words(made.size, 2 if element == "f64" else 1)
+        return function(made, self._seed, *numbers, offset=first)
+
+    def _draw(self, name, parameters, size, element=None, out=None):
+        """Numbers that have a sequence each."""
+        law = LAWS[name]
+        named = {word: parameter_of(name, word, x, self._device) for word, x in zip(law.parameters, parameters)}
+        check(name, named)
+        values = tuple(named.values())
+        made = out if out is not None else self._new(shape_of(name, size, values), element or law.element)
+        fill(name, made, self._seed, self._take_sequences(made.size), values)
+        return made
+
+    # ---- integers and orders ----
+
+    def integers(self, low, high=None, size=None, dtype="int64", endpoint=False):
+        """Integers from low to high, without high unless endpoint; from 0 to low if high is None."""
+        element = _element_of(dtype, "integers", "iub")
+        low, high = (0, low) if high is None else (low, high)
+        low, high = (parameter_of("integers", word, x, self._device) for word, x in (("low", low), ("high", high)))
+        if isinstance(low, _kjit.Array) or isinstance(high, _kjit.Array):
+            return self._integers_between(low, high, size, element, endpoint)
+        low, high = _integer("low", low), _integer("high", high) - (not endpoint)
+        least, most = _range_of(element)
+        if low < least or high > most:
+            word, number = ("low", low) if low < least else ("high", high + (not endpoint))
+            raise ValueError(f"integers: `{word}`, {number}, is out of bounds for {element}")
+        if low > high:
+            raise ValueError(
+                f"integers: low, {low}, is {'more than' if endpoint else 'at least'} high, {high + (not endpoint)}"
+            )
+        made = self._new(shape_of("integers", size, ()), "u8" if element == "bool" else element)
+        first = self._take_words(made.size, 2 if element.endswith("64") else 1)
+        random_integers(made, self._seed, low, high, offset=first)
+        return _map(lambda x: x != 0, made) if element == "bool" else made
+
+    def _integers_between(self, low, high, size, element, endpoint):
+        if element == "bool":
+            raise TypeError("integers: bounds of dtype bool are numbers, not arrays")
+        least, most = _range_of(element)
+        last = 0 if endpoint else 1
+        for word, bound, floor, ceiling in (("low", low, least, most), ("high", high, least + last, most + last)):
+            found = told(*(bounds := _extremes(bound)))
+            if bounds[0] < floor or bounds[1] > ceiling:
+                raise ValueError(f"integers: `{word}`, {found}, is out of bounds for {element}")
+        if element == "u64":
+            top = high - last if isinstance(high, int) else _map(lambda x, d: u64(x) - u64(d), high, last)
+            _check_all(_map(lambda a, b: u64(a) <= u64(b), low, top), lambda: _disorder(endpoint))
+        else:
+            top = high - last if isinstance(high, int) else _map(lambda x, d: i64(x) - d, high, last)
+            _check_all(_map(lambda a, b: i64(a) <= i64(b), low, top), lambda: _disorder(endpoint))
+        # In 64 bits with wrapping, so that the count of all numbers of the type is 0.
+        low, high = (_wrapped(x) for x in (low, high))
+        width = _map(lambda a, b: b - a, low, high)
+        count = _map(lambda w, d: w + 1 - d, width, last)
+        shape = shape_of("integers", size, (low, high))
+        made = self._new(shape, element)
+        fill("integers", made, self._seed, self._take_sequences(made.size), (low, count))
+        return made
+
+    def permutation(self, x, axis=0):
+        """The integers below x in a random order, or a copy of the array x with its elements along an axis in a random order."""
+        if hasattr(x, "__index__") and not getattr(x, "shape", ()):
+            return random_permutation(self._new((index(x),), "i64"), self._take_key())
+        x = self._array(x)
+        if axis % max(x.ndim, 1) == 0:
+            return random_shuffle(x, self._take_key())
+        from . import take
+
+        return take(x, self.permutation(x.shape[axis]), axis=axis)
+
+    def shuffle(self, x, axis=0):
+        """Puts the elements of the array x along an axis into a random order, in place."""
+        if not isinstance(x, _kjit.Array):
+            raise TypeError(f"shuffle: x is an array of kjit, not {type(x).__name__}")
+        x.copy_from(self.permutation(x, axis))
+
+    def permuted(self, x, axis=None, out=None):
+        """A copy of x in which the elements of each slice along an axis, or all elements, have a random order of their own."""
+        x = self._array(x)
+        if axis is None:
+            made = random_shuffle(x.reshape((x.size,)), self._take_key()).reshape(tuple(x.shape))
+        else:
+            from . import take_along_axis
+
+            made = take_along_axis(x, argsort(self._draw("bits", (), x.shape), axis=axis), axis=axis)
+        if out is None:
+            return made
+        out.copy_from(made)
+        return out
+
+    def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
+        """Elements of a along an axis, or integers below a: with or without replacement, equally likely or with the probabilities
+        p. shuffle=False changes nothing: the order is random."""
+        a = index(a) if hasattr(a, "__index__") and not getattr(a, "shape", ()) else self._array(a)
+        count = a if isinstance(a, int) else a.shape[axis]
+        shape = shape_of("choice", size, ())
+        number = _product(shape)
+        if count <= 0 and number:
+            raise ValueError("choice: a has no elements")
+        if not replace and number > count:
+            raise ValueError(f"choice: {number} elements without replacement are more than the {count} that a has")
+        if p is None:
+            places = self.integers(0, count, size=number) if replace else self.permutation(count)[:number]
+        else:
+            places = self._weighted(self._probabilities(p, count), number, replace)
+        if isinstance(a, int):
+            return places.reshape(shape)
+        from . import take
+
+        rows = take(a, places, axis=axis)
+        axis %= a.ndim
+        return rows.reshape((*a.shape[:axis], *shape, *a.shape[axis + 1 :]))
+
+    def _probabilities(self, p, count):
+        p = parameter_of("choice", "p", p, self._device)
+        if getattr(p, "shape", None) != (count,):
+            raise ValueError(f"choice: p has one probability for each of the {count} elements of a")
+        if not (reduce(p, "min").item() >= 0 and abs(reduce(p, "add").item() - 1) < 1e-8):
+            raise ValueError("choice: the probabilities are not negative and have the sum 1")
+        return p
+
+    def _weighted(self, p, number, replace):
+        if replace:
+            totals = scan(p, "add")
+            last = totals[len(totals) - 1 :].item()
+            return _map(lambda i: i + 0, search_sorted(totals, self.uniform(0, last, number), right=True), dtype="i64")
+        # The order of exponential numbers over their probabilities is that of one draw after the other.
+        if reduce(_map(lambda q: q > 0, p), "count_nonzero").item() < number:
+            raise ValueError("choice: fewer probabilities are positive than elements are asked for")
+        keys = _map(lambda e, q: e / q, self.standard_exponential(len(p)), p)
+        return _map(lambda i: i + 0, argsort(keys)[:number], dtype="i64")
+
+    def _array(self, x):
+        if isinstance(x, _kjit.Array):
+            if x.device != self._device:
+                raise ValueError(f"the array is on {x.device} and the generator on {self._device}: to_device moves it")
+            return x
+        return _arrays.array(x, device=self._device)
+
+    def bytes(self, length):
+        """A bytes object of `length` random bytes."""
+        return bytes(self.integers(0, 256, index(length), "uint8").to_host())
+
+    def spawn(self, n_children):
+        """A list of generators whose numbers are independent of these."""
+        return [Generator(self._take_key(), self._device) for _ in range(n_children)]
+
+    # ---- floats of the stream ----
+
+    def random(self, size=None, dtype="float64", out=None):
+        """Uniform numbers in [0, 1)."""
+        return self._stream("random", random_uniform, size, dtype, out)
+
+    def standard_normal(self, size=None, dtype="float64", out=None):
+        """Normally distributed numbers of mean 0 and standard deviation 1."""
+        return self._stream("standard_normal", random_normal, size, dtype, out)
+
+    def standard_exponential(self, size=None, dtype="float64", method="zig", out=None):
+        """Exponentially distributed numbers of mean 1; method changes nothing."""
+        return self._stream("standard_exponential", random_exponential, size, dtype, out)
+
+    def _stream_or_draw(self, name, function, parameters, size):
+        """Parameters that are numbers take the stream; those that are arrays a sequence for each number."""
+        if not all(isinstance(x, (int, float)) for x in parameters):
+            return self._draw(name, parameters, size)
+        check(name, dict(zip(LAWS[name].parameters, parameters)))
+        return self._stream(name, function, size, "f64", None, *parameters)
+
+    def uniform(self, low=0.0, high=1.0, size=None):
+        """Uniform numbers from low to high."""
+        if isinstance(low, (int, float)) and isinstance(high, (int, float)) and low > high:
+            low, high = high, low  # as NumPy, which takes the numbers between the two
+        return self._stream_or_draw("uniform", random_uniform, (low, high), size)
+
+    def normal(self, loc=0.0, scale=1.0, size=None):
+        """Normally distributed numbers of mean loc and standard deviation scale."""
+        return self._stream_or_draw("normal", random_normal, (loc, scale), size)
+
+    def exponential(self, scale=1.0, size=None):
+        """Exponentially distributed numbers of mean scale."""
+        return self._stream_or_draw("exponential", random_exponential, (scale,), size)
+
+    # ---- other distributions: of floats ----
+
+    def standard_gamma(self, shape, size=None, dtype="float64", out=None):
+        """Numbers of the gamma distribution of scale 1."""
+        element = _element_of(dtype, "standard_gamma", "f")
+        made = None if out is None else self._target("standard_gamma", size, element, out)
+        return self._draw("gamma", (shape, 1.0), size, element, made)
+
+    def gamma(self, shape, scale=1.0, size=None):
+        """Numbers of the gamma distribution."""
+        return self._draw("gamma", (shape, scale), size)
+
+    def beta(self, a, b, size=None):
+        """Numbers of the beta distribution."""
+        return self._draw("beta", (a, b), size)
+
+    def chisquare(self, df, size=None):
+        """Numbers of the chi-square distribution of df degrees of freedom."""
+        return self._draw("chisquare", (df,), size)
+
+    def noncentral_chisquare(self, df, nonc, size=None):
+        """Numbers of the noncentral chi-square distribution."""
+        return self._draw("noncentral_chisquare", (df, nonc), size)
+
+    def f(self, dfnum, dfden, size=None):
+        """Numbers of the F distribution."""
+        return self._draw("f", (dfnum, dfden), size)
+
+    def noncentral_f(self, dfnum, dfden, nonc, size=None):
+        """Numbers of the noncentral F distribution."""
+        return self._draw("noncentral_f", (dfnum, dfden, nonc), size)
+
+    def gumbel(self, loc=0.0, scale=1.0, size=None):
+        """Numbers of the Gumbel distribution."""
+        return self._draw("gumbel", (loc, scale), size)
+
+    def laplace(self, loc=0.0, scale=1.0, size=None):
+        """Numbers of the Laplace distribution."""
+        return self._draw("laplace", (loc, scale), size)
+
+    def logistic(self, loc=0.0, scale=1.0, size=None):
+        """Numbers of the logistic distribution."""
+        return self._draw("logistic", (loc, scale), size)
+
+    def lognormal(self, mean=0.0, sigma=1.0, size=None):
+        """Numbers whose logarithms are normally distributed."""
+        return self._draw("lognormal", (mean, sigma), size)
+
+    def pareto(self, a, size=None):
+        """Numbers of the Lomax distribution, which is the Pareto distribution less 1."""
+        return self._draw("pareto", (a,), size)
+
+    def power(self, a, size=None):
+        """Numbers in [0, 1] with the density a x^(a - 1)."""
+        return self._draw("power", (a,), size)
+
+    def rayleigh(self, scale=1.0, size=None):
+        """Numbers of the Rayleigh distribution."""
+        return self._draw("rayleigh", (scale,), size)
+
+    def standard_cauchy(self, size=None):
+        """Numbers of the Cauchy distribution."""
+        return self._draw("standard_cauchy", (), size)
+
+    def standard_t(self, df, size=None):
+        """Numbers of Student's t distribution."""
+        return self._draw("standard_t", (df,), size)
+
+    def triangular(self, left, mode, right, size=None):
+        """Numbers of the triangular distribution."""
+        if all(isinstance(x, (int, float)) for x in (left, mode, right)) and not (
+            left <= mode <= right and left < right
+        ):
+            raise ValueError(
+                f"triangular: left, mode and right ascend and are not all equal, not {left}, {mode} and {right}"
+            )
+        edges = [parameter_of("triangular", word, x, self._device) for word, x in zip(("left", "mode", "right"), (left, mode, right))]
+        if any(isinstance(x, _kjit.Array) for x in edges):
+            ascend = _map(lambda a, b, c: (f64(a) <= f64(b)) & (f64(b) <= f64(c)) & (f64(a) < f64(c)), *edges)
+            _check_all(ascend, lambda: "triangular: left, mode and right of an element ascend and are not all equal")
+        return self._draw("triangular", edges, size)
+
+    def vonmises(self, mu, kappa, size=None):
+        """Angles from -pi to pi of the von Mises distribution."""
+        return self._draw("vonmises", (mu, kappa), size)
+
+    def wald(self, mean, scale, size=None):
+        """Numbers of the inverse Gaussian distribution."""
+        return self._draw("wald", (mean, scale), size)
+
+    def weibull(self, a, size=None):
+        """Numbers of the Weibull distribution of scale 1."""
+        return self._draw("weibull", (a,), size)
+
+    # ---- other distributions: of integers ----
+
+    def binomial(self, n, p, size=None):
+        """The numbers of successes in n trials of probability p."""
+        return self._draw("binomial", (n, p), size)
+
+    def geometric(self, p, size=None):
+        """The numbers of trials up to the first success."""
+        return self._draw("geometric", (p,), size)
+
+    def hypergeometric(self, ngood, nbad, nsample, size=None):
+        """The numbers of good elements in samples of nsample elements without replacement."""
+        if all(isinstance(x, int) for x in (ngood, nbad, nsample)) and nsample > ngood + nbad:
+            raise ValueError(f"hypergeometric: nsample, {nsample}, is more than ngood + nbad, {ngood + nbad}")
+        names = ("ngood", "nbad", "nsample")
+        counts = [parameter_of("hypergeometric", word, x, self._device) for word, x in zip(names, (ngood, nbad, nsample))]
+        if any(isinstance(x, _kjit.Array) for x in counts):
+            enough = _map(lambda good, bad, sample: i64(sample) <= i64(good) + i64(bad), *counts)
+            _check_all(enough, lambda: "hypergeometric: an element of nsample is more than that of ngood + nbad")
+        return self._draw("hypergeometric", counts, size)
+
+    def logseries(self, p, size=None):
+        """Numbers of the logarithmic series distribution."""
+        return self._draw("logseries", (p,), size)
+
+    def negative_binomial(self, n, p, size=None):
+        """The numbers of failures before n successes."""
+        return self._draw("negative_binomial", (n, p), size)
+
+    def poisson(self, lam=1.0, size=None):
+        """Numbers of the Poisson distribution of mean lam."""
+        return self._draw("poisson", (lam,), size)
+
+    def zipf(self, a, size=None):
+        """Numbers of the zeta distribution of exponent a."""
+        return self._draw("zipf", (a,), size)
+
+    # ---- distributions of vectors ----
+
+    def dirichlet(self, alpha, size=None):
+        """Vectors of the Dirichlet distribution, along the last axis."""
+        alpha = parameter_of("dirichlet", "alpha", alpha, self._device)
+        if len(getattr(alpha, "shape", ())) != 1 or not alpha.size:
+            raise ValueError("dirichlet: alpha is an array of one axis with at least one element")
+        shape = shape_of("dirichlet", size, ())
+        logs = self._draw("log_gamma", (alpha,), (*shape, alpha.size))
+        most = reduce(logs, "max", axis=-1).reshape((*shape, 1))
+        parts = _map(lambda x, m: exp(x - m), logs, most)
+        return _map(lambda x, total: x / total, parts, reduce(parts, "add", axis=-1).reshape((*shape, 1)))
+
+    def multinomial(self, n, pvals, size=None):
+        """For n experiments the number of times that each outcome happened, along the last axis; pvals are the probabilities."""
+        import numpy
+
+        p = numpy.asarray(pvals.to_host() if isinstance(pvals, _kjit.Array) else pvals, dtype=numpy.float64)
+        if p.ndim != 1 or not p.size or not (p >= 0).all() or not p[:-1].sum() <= 1 + 1e-12:
+            raise ValueError("multinomial: pvals is one axis of probabilities whose sum is 1")
+        n = parameter_of("multinomial", "n", n, self._device)
+        shape = shape_of("multinomial", size, (n,))
+        made = self._new((*shape, p.size), "i64")
+        left, rest = n, 1.0
+        for k, probability in enumerate(p.tolist()):
+            share = min(probability / rest, 1.0) if rest > 0 and k < p.size - 1 else 1.0
+            count = self.binomial(left, share, shape)
+            made[(slice(None),) * len(shape) + (k,)] = count
+            left, rest = _map(lambda a, b: a - b, left, count), rest - probability
+        return made
+
+    def multivariate_normal(self, mean, cov, size=None, check_valid="warn", tol=1e-8, *, method="svd"):
+        """Normally distributed vectors of a mean and a covariance, along the last axis. NumPy factors the covariance on the host by
+        `method`, "svd", "eigh" or "cholesky"."""
+        import numpy
+
+        from .._products import matmul
+
+        mean, cov = (
+            numpy.asarray(x.to_host() if isinstance(x, _kjit.Array) else x, dtype=numpy.float64) for x in (mean, cov)
+        )
+        if mean.ndim != 1 or cov.shape != (mean.size, mean.size):
+            raise ValueError(
+                f"multivariate_normal: mean has the shape {mean.shape} and cov {cov.shape}: (n,) and (n, n)"
+            )
+        shape = shape_of("multivariate_normal", size, ())
+        factor = _factor(cov, check_valid, tol, method)
+        normal = self.standard_normal((_product(shape), mean.size))
+        made = matmul(normal, self._array(factor))
+        return _map(lambda x, m: x + m, made, self._array(mean)).reshape((*shape, mean.size))
+
+
+def _factor(cov, check_valid, tol, method):
+    """The matrix F with F^T F = cov."""
+    import warnings
+
+    import numpy
+
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError(f'multivariate_normal: method is "svd", "eigh" or "cholesky", not {method!r}')
+    if check_valid not in ("warn", "raise", "ignore"):
+        raise ValueError(f'multivariate_normal: check_valid is "warn", "raise" or "ignore", not {check_valid!r}')
+    if method == "cholesky":
+        return numpy.linalg.cholesky(cov).T.copy()
+    values, vectors = numpy.linalg.eigh((cov + cov.T) / 2)
+    if check_valid != "ignore" and (
+        not numpy.allclose(cov, cov.T, tol, tol) or (values < -tol * max(values.max(), 1)).any()
+    ):
+        text = "multivariate_normal: cov is not symmetric and positive semidefinite"
+        if check_valid == "raise":
+            raise ValueError(text)
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return numpy.ascontiguousarray((vectors * numpy.sqrt(numpy.maximum(values, 0))).T)
+
+
+def _product(shape):
+    number = 1
+    for extent in shape:
+        number *= extent
+    return number
+
+
+def _integer(word, x):
+    """NumPy takes floats that are whole numbers, too."""
+    if isinstance(x, float):
+        if x != x or x in (float("inf"), float("-inf")):
+            raise ValueError(f"integers: `{word}` is {x}")
+        return int(x // 1)
+    return operator.index(x)
+
+
+def _range_of(element):
+    """(the smallest integer of the type, the largest one)"""
+    if element == "bool":
+        return 0, 1
+    bits = int(element[1:])
+    return (0, 2**bits - 1) if element[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _extremes(x):
+    return (
+        (reduce(x, "min").item(), reduce(x, "max").item())
+        if isinstance(x, _kjit.Array) and x.size
+        else (0, 0)
+        if hasattr(x, "size")
+        else (x, x)
+    )
+
+
+def _wrapped(x):
+    """A bound as an integer of 64 bits with a sign, which numbers from 2^63 on wrap to."""
+    if isinstance(x, _kjit.Array):
+        return _map(lambda v: i64(v), x)
+    return (int(x) + 2**63) % 2**64 - 2**63
+
+
+def default_rng(seed=None, device=None):
+    """A `Generator`. seed: an integer below 2^64 is Philox's key itself; larger integers, sequences of integers and a SeedSequence of
+    NumPy are hashed as NumPy does; None takes one from the system; a Generator is returned as it is. device: "cpu", "cuda", a Device;
+    None: what KJIT_DEVICE names, else the first one."""
+    return seed if isinstance(seed, Generator) else Generator(seed, device)
