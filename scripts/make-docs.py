@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes docs/ir.md, docs/embedding.md, docs/tools.md and docs/options.md from their .in.md files, and the manual pages from their .1.in files, with
+"""Makes docs/ir.md, docs/embedding.md, docs/modules/*.md and the other pages that have an .in.md file, and the manual pages from their .1.in files, with
 docs/builtins.prose.md, docs/options.prose.md and the tables in the source; with --check, exits 1 when one is not what would be made, or when a built-in or an
 option has no prose."""
 import pathlib
@@ -15,6 +15,27 @@ def table(head, lines):
     cell = lambda text: str(text).replace("|", "\\|")
     out = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(out + ["| " + " | ".join(cell(c) for c in line) + " |" for line in lines])
+
+
+MOST_WORDS = 40  # of a cell
+
+
+def sentences_that_fit(text):
+    """(the sentences that a cell has room for, the others)"""
+    sentences = re.split(r"(?<=[.;])(?<!i\.e\.)(?<!e\.g\.) +(?=[A-Z(`\d])", text)
+    count = max([1] + [k for k in range(1, len(sentences) + 1) if len(" ".join(sentences[:k]).split()) <= MOST_WORDS])
+    return " ".join(sentences[:count]), " ".join(sentences[count:])
+
+
+def table_with_notes(head, lines):
+    """A table whose second column is texts: what does not fit into a cell stands below the table, after the row's first cell."""
+    rows, notes = [], {}
+    for first, text, *others in lines:
+        text, rest = sentences_that_fit(text)
+        rows.append((first, text, *others))
+        if rest:
+            notes.setdefault(rest, []).append(first)
+    return "\n\n".join([table(head, rows), *(paragraph(f"**{', '.join(names)}**: {rest}") for rest, names in notes.items())])
 
 
 def paragraph(text):
@@ -105,9 +126,9 @@ def section(group, introduction, lines):
     """lines: (ID, form, text, aliases)."""
     exactness = accuracies()
     is_measured = any(line[0] in exactness for line in lines)
-    head = ["built-in", "what it does"] + ["accuracy"] * is_measured + ["also known as"]
+    head = ["built-in", "description"] + ["accuracy"] * is_measured + ["also known as"]
     lines = [(form, text) + (exactness.get(name, ""),) * is_measured + (aliases,) for name, form, text, aliases in lines]
-    parts = [f"### {group}", paragraph(introduction), example(group), table(head, lines)]
+    parts = [f"### {group}", paragraph(introduction), example(group), table_with_notes(head, lines)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -159,7 +180,7 @@ def options_as_table(tool):
     for group in dict.fromkeys(option["group"] for option in tables.options_of(tool)):
         own = [option for option in tables.options_of(tool) if option["group"] == group]
         parts += [f"### {group}"] if group else []
-        parts += [table(["option", "what it does"], [(f"`{option_form(option)}`", plain(texts[option["name"]])) for option in own])]
+        parts += [table_with_notes(["option", "description"], [(f"`{option_form(option)}`", plain(texts[option["name"]])) for option in own])]
     return "\n\n".join(parts)
 
 
@@ -194,25 +215,36 @@ def groups_without_example():
     return sorted(group for group in prose() if not example(group))
 
 
-def library():
-    """Functions and structs of the modules that kjit brings along, each with the comment above it or above the one before. A comment that starts with
+def comment_rows(body):
+    """(declaration, comment) of each function and struct of a module. A comment holds for the declarations without one that follow it; one that starts with
     "Internal:" is of functions that are not for others."""
-    parts = []
-    for path in sorted((ROOT / "lib/library").glob("*.kir")):
-        head, body = path.read_text().split("\n\n", 1)
-        introduction = "\n\n".join(paragraph(" ".join(line[2:] for line in part.splitlines())) for part in head.split("\n#\n"))
-        comment, rows, is_open = [], [], False
-        for line in re.sub(r",\n +(?=const |\w+[,:)])", ", ", body).splitlines():  # parameters on several lines
-            declared = re.match(r"(func|struct) (\w+ ?[({].*?[)}])", line)
-            if line.startswith("# ") and not line.startswith("# ----"):
-                comment = comment + [line[2:]] if is_open else [line[2:]]
-                is_open = True
-            elif declared and not comment[0].startswith("Internal:"):
-                rows.append((f"`{declared[1] + ' ' if declared[1] == 'struct' else ''}{declared[2].strip()}`", " ".join(comment)))
-            is_open = is_open and line.startswith("#")
-        group = f"import {path.stem}"
-        parts += [f"### `import \"{path.stem}\"`", introduction, example(group), table(["declaration", "what it is"], rows)]
-    return "\n\n".join(part for part in parts if part)
+    comment, is_open = [], False
+    for line in re.sub(r",\n +(?=const |\w+[,:)])", ", ", body).splitlines():  # parameters on several lines
+        declared = re.match(r"(func|struct) (\w+ ?[({].*?[)}])", line)
+        if line.startswith("# ") and not line.startswith("# ----"):
+            comment = comment + [line[2:]] if is_open else [line[2:]]
+            is_open = True
+        elif declared and not comment[0].startswith("Internal:"):
+            yield f"`{declared[1] + ' ' if declared[1] == 'struct' else ''}{declared[2].strip()}`", " ".join(comment)
+        is_open = is_open and line.startswith("#")
+
+
+def introduction_of_module(name):
+    """What the head of a module that kjit brings along says, and the example."""
+    head = (ROOT / f"lib/library/{name}.kir").read_text().split("\n\n", 1)[0]
+    parts = [paragraph(" ".join(line[2:] for line in part.splitlines())) for part in head.split("\n#\n")]
+    return "\n\n".join(part for part in [*parts, example(f"import {name}")] if part)
+
+
+def module(name):
+    body = (ROOT / f"lib/library/{name}.kir").read_text().split("\n\n", 1)[1]
+    return introduction_of_module(name) + "\n\n" + table_with_notes(["declaration", "description"], comment_rows(body))
+
+
+def library():
+    """The modules that have no page of their own in docs/modules; what they declare is read in their source."""
+    names = [path.stem for path in sorted((ROOT / "lib/library").glob("*.kir")) if not (ROOT / f"docs/modules/{path.stem}.in.md").exists()]
+    return "\n\n".join(f"## {name}\n\n`lib/library/{name}.kir`\n\n{introduction_of_module(name)}" for name in names)
 
 
 def statuses():
@@ -246,6 +278,7 @@ def make(source):
     text = source.read_text()
     for mark, generate in TABLES.items():
         text = text.replace(mark, generate()) if mark in text else text
+    text = re.sub(r"@MODULE (\w+)@", lambda found: module(found[1]), text)
     text = re.sub(r"@OPTIONS ([\w-]+)@", lambda found: options_as_table(found[1]), text)
     return text.replace("@OPTIONS@", options_as_manual(source.name.split(".")[0])) if source.name.endswith(".1.in") else text
 
@@ -256,7 +289,7 @@ def main():
         print("\n".join(gaps))
         return 1
     stale = 0
-    for source in sorted([*(ROOT / "docs").glob("*.in.md"), *(ROOT / "docs/man").glob("*.1.in")]):
+    for source in sorted([*(ROOT / "docs").rglob("*.in.md"), *(ROOT / "docs/man").glob("*.1.in")]):
         target = source.with_name(source.name.replace(".in.md", ".md").replace(".1.in", ".1"))
         text = make(source)
         if "--check" not in sys.argv:

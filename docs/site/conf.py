@@ -12,7 +12,7 @@ project = "kjit"
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 root_doc = "index"
-exclude_patterns = ["*.in.md", "*.prose.md", "site", "man"]
+exclude_patterns = ["**.in.md", "**.prose.md", "site", "man"]
 html_theme = "furo"
 html_title = "kjit"
 html_static_path = ["static"]
@@ -46,7 +46,7 @@ def add_menu(app, document, source):
         for heading, body in re.findall(r"^## (.+)\n((?:(?!## ).*\n)*)", text, re.MULTILINE):
             parts.append((heading, re.findall(r"^- \[[^\]]*\]\(([\w./-]+)\.md\)", body, re.MULTILINE)))
     elif document == "architecture":
-        parts.append(("", sorted(f"architecture/{path.stem}" for path in pathlib.Path(app.srcdir, "architecture").glob("*.md"))))
+        parts.append(("", sorted(f"architecture/{path.stem}" for path in pathlib.Path(app.srcdir, "architecture").glob("*.md") if ".in" not in path.suffixes)))
     elif document == "reference/index":
         parts.append(("", re.findall(r"^- \[[^\]]*\]\(([\w./-]+)\.md\)", text, re.MULTILINE)))
     elif re.match(r"reference/kjit[_-]|reference/KJIT_", document):

@@ -1,11 +1,12 @@
 """Checks texts of the tree, says what is wrong and exits 1: lines of documents are at most 120 columns wide, rows of
-tables aside; files that documents and comments name are there, and so is what documents link to, also within a page."""
+tables aside; a cell of a table has at most 40 words; files that documents and comments name are there, and so is what documents link to, also within a page."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1])
 COLUMNS = 120
+MOST_WORDS = 40  # of a cell: what a reader takes in beside other cells
 FOLDERS = "cmake|docs|examples|include|lib|runtime|scripts|test|tools"
 # A path from the root of the tree; one with `*` stands for any file that it matches.
 PATH = re.compile(rf"(?<![\w/.<-])(?:{FOLDERS})/[\w./*-]+")
@@ -81,6 +82,9 @@ def check_document(path):
     for number, line in enumerate(text.splitlines(), 1):
         if len(line) > COLUMNS and not line.startswith(("|", "<!-- first: ")):
             wrong += complain(path, number, f"{len(line)} columns; a line has at most {COLUMNS}, rows of tables aside")
+        for cell in re.split(r"(?<!\\)\|", line)[1:-1] if line.startswith("|") else ():
+            if len(cell.split()) > MOST_WORDS:
+                wrong += complain(path, number, f"a cell of {len(cell.split())} words; a cell has at most {MOST_WORDS}, and the rest stands below the table")
     own = set(OWN.findall(text))
     for number, named in missing(text, False):
         wrong += named not in own and complain(path, number, f"there is no {named}")
