@@ -15,7 +15,15 @@
 #define KJIT_PYTHON_BINDING_H
 
 #define PY_SSIZE_T_CLEAN
+#include <patchlevel.h>
+#include <pyconfig.h>
+/* The buffer protocol joined the limited API in Python 3.11. Python 3.10 has the same functions and
+ * slots, so an extension that is compiled with headers of 3.11 or later runs with 3.10, too. With
+ * headers of 3.10, and of free-threaded builds of Python, which have no stable ABI, the extension
+ * is for that version only (tools/python/CMakeLists.txt gives the file its name). */
+#if !defined Py_GIL_DISABLED && PY_VERSION_HEX >= 0x030b0000
 #define Py_LIMITED_API 0x030b0000
+#endif
 #include <Python.h>
 #include <kjit/kjit.h>
 #include <signal.h>

@@ -5,7 +5,7 @@ import ast
 import copy
 import types
 
-from . import static, words
+from . import lambdas, static, words
 
 # The prefix of the keyword by which a call passes a variable that the called function reads.
 CAPTURED = "captured "
@@ -71,23 +71,17 @@ def _reads(node):
     return names - own
 
 
-def _code_of(code, node, name):
+def _code_of(emitter, node, name):
     """The code of the function among the constants of that around it."""
-    for constant in code.co_consts:
-        if not isinstance(constant, types.CodeType) or constant.co_name != name or constant.co_firstlineno != node.lineno:
-            continue
-        positions = {(line, column) for line, _, column, _ in constant.co_positions() if line is not None}
-        if not isinstance(node, ast.Lambda) or (node.body.lineno, node.body.col_offset) in positions:
-            return constant
-        value = getattr(node.body, "value", None)
-        if isinstance(node.body, ast.Constant) and any(type(c) is type(value) and c == value for c in constant.co_consts):
-            return constant
-    return None
+    codes = [c for c in emitter.python.__code__.co_consts if isinstance(c, types.CodeType)]
+    if isinstance(node, ast.Lambda):
+        return lambdas.find_code(emitter.source.tree, node, codes)
+    return next((c for c in codes if c.co_name == name and c.co_firstlineno == node.lineno), None)
 
 
 def _make(emitter, node, name, known):
     python = emitter.python
-    code = _code_of(python.__code__, node, name)
+    code = _code_of(emitter, node, name)
     if code is None:
         raise emitter.error(node, "define the function outside of the kernel, which may call it")
     around = dict(zip(python.__code__.co_freevars, python.__closure__ or ()))

@@ -1,7 +1,5 @@
 """The source of functions: text and syntax tree of their file, and their place in it."""
 
-import __future__
-
 import ast
 import os
 import sys
@@ -9,6 +7,7 @@ import types
 
 from .. import _kjit
 from .._errors import SourceError, character_column, show
+from . import lambdas
 
 _sources: dict[str, object] = {}  # by file
 
@@ -122,18 +121,6 @@ def _contains(code, wanted):
     return any(isinstance(c, types.CodeType) and (c == wanted or _contains(c, wanted)) for c in code.co_consts)
 
 
-def _compiled(source, code):
-    """The code of a text or a tree, compiled as the code of a function in it was; None: it cannot be."""
-    mode = "eval" if isinstance(source, ast.Expression) else "single" if isinstance(source, ast.Interactive) else "exec"
-    _kjit.set_deaf(True)
-    try:
-        return compile(source, code.co_filename, mode, code.co_flags & __future__.annotations.compiler_flag, True)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        return None
-    finally:
-        _kjit.set_deaf(False)
-
-
 def _recover(function):
     """The source of a text or tree that was kept, or of the text that Python was started with (-c), whose code the function is; or
     None."""
@@ -144,7 +131,7 @@ def _recover(function):
     for source in kept:
         if isinstance(source, bytes):
             source = source.decode("utf-8", "replace")
-        whole = _compiled(source, code)
+        whole = lambdas.recompile(source, code)
         if whole is None or not _contains(whole, code):
             continue
         if isinstance(source, str):
@@ -167,7 +154,6 @@ def find(function, source):
         tree = source.tree
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise missing from None
-    positions = {(line, column) for line, _, column, _ in code.co_positions() if line is not None}
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
             if code.co_firstlineno == min([node.lineno, *(d.lineno for d in node.decorator_list)]):
@@ -176,25 +162,7 @@ def find(function, source):
             isinstance(node, ast.AsyncFunctionDef) and node.lineno == code.co_firstlineno and node.name == code.co_name
         ):
             raise source.error(node, "an async function cannot be compiled: write a plain one")
-        elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>":
-            if node.lineno == code.co_firstlineno and (node.body.lineno, node.body.col_offset) in positions:
-                return node
-    constant = _find_constant(tree, code)
-    if constant is None:
+    node = lambdas.find(tree, code)
+    if node is None:
         raise missing
-    return constant
-
-
-def _find_constant(tree, code):
-    """A lambda that is a constant: from Python 3.12 on its code says no position of it. Several of a line are one and the same to a
-    kernel where their texts are."""
-    if code.co_name != "<lambda>":
-        return None
-    found = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Lambda) and isinstance(node.body, ast.Constant) and node.lineno == code.co_firstlineno
-        and [a.arg for a in node.args.posonlyargs + node.args.args] == list(code.co_varnames[: code.co_argcount])
-        and any(type(c) is type(node.body.value) and c == node.body.value for c in (*code.co_consts, None))
-    ]
-    return found[0] if len({ast.dump(node) for node in found}) == 1 else None
+    return node
