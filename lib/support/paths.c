@@ -61,11 +61,30 @@ static int compare(const void *a, const void *b)
   return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Where the pattern starts: the root, or the folder of this code. Adds nothing if that folder is
+ * not known. Returns the rest of the pattern. */
+static const char *start(kj_paths *paths, path_list *list, const char *pattern)
+{
+  size_t length = strlen(KJ_OWN_FOLDER);
+  if (strncmp(pattern, KJ_OWN_FOLDER, length) != 0) {
+    KJ_PUSH(&paths->arena, list, kj_copy_string(&paths->arena, "", 0));
+    return pattern;
+  }
+  kj_buffer folder = { 0 };
+  kj_append_own_folder(&folder);
+  if (folder.text || folder.failed) {
+    size_t end = folder.length - 1; /* without the slash */
+    char *path = kj_keep_text(&paths->arena, &folder);
+    path[end] = 0;
+    KJ_PUSH(&paths->arena, list, path);
+  }
+  return pattern + length;
+}
+
 static bool find(kj_paths *paths, const char *pattern)
 {
   path_list list = { 0 };
-  KJ_PUSH(&paths->arena, &list, kj_copy_string(&paths->arena, "", 0));
-  for (const char *at = pattern; *at == '/';) {
+  for (const char *at = start(paths, &list, pattern); *at == '/';) {
     size_t length = strcspn(++at, "/");
     if (!descend(paths, &list, at, length)) return false;
     at += length;

@@ -15,6 +15,9 @@ typedef struct kj_paths {
   DIR *folder;    /* that is being read */
 } kj_paths;
 
+/* A pattern may begin with this, which stands for the folder of kj_append_own_folder. */
+#define KJ_OWN_FOLDER "$ORIGIN"
+
 /* What there is under an absolute path of which components may have `*`, as glob(3) finds it: names
  * that begin with a dot are not meant, and folders that may not be read have nothing. false: out of
  * memory or of files to open, and items is empty. (glob itself frees twice where an allocation

@@ -22,7 +22,8 @@
 /* ---- finding ---- */
 
 const char kj_program_places[] = "on PATH, in bin of $CUDA_HOME and $CUDA_PATH, in "
-                                 "/usr/local/cuda/bin and in /usr/local/cuda-*/bin";
+                                 "/usr/local/cuda/bin, in /usr/local/cuda-*/bin and beside kjit in "
+                                 "../nvidia/*/bin";
 
 static char *executable_in(const char *folder, size_t length, const char *below, const char *name)
 {
@@ -54,17 +55,26 @@ static char *find_in_toolkit(const char *variable, const char *name)
   return folder && *folder == '/' ? executable_in(folder, strlen(folder), "/bin", name) : NULL;
 }
 
-/* The one that the machine calls its toolkit, else the last by name. */
-static char *find_installed(const char *name)
+/* In the last one by name of the folders that have it. */
+static char *find_among(const char *pattern, const char *name)
 {
-  static const char usual[] = "/usr/local/cuda";
-  char *path = executable_in(usual, sizeof usual - 1, "/bin", name);
+  char *path = NULL;
   kj_paths folders = { 0 };
-  if (!path) (void)kj_find_paths(&folders, "/usr/local/cuda-*");
+  (void)kj_find_paths(&folders, pattern);
   for (size_t i = folders.count; i-- > 0 && !path;)
     path = executable_in(folders.items[i], strlen(folders.items[i]), "/bin", name);
   kj_free_paths(&folders);
   return path;
+}
+
+/* The one that the machine calls its toolkit, else other toolkits, else the Python package
+ * nvidia-cuda-nvcc that is installed beside the package kjit. */
+static char *find_installed(const char *name)
+{
+  static const char usual[] = "/usr/local/cuda";
+  char *path = executable_in(usual, sizeof usual - 1, "/bin", name);
+  if (!path) path = find_among("/usr/local/cuda-*", name);
+  return path ? path : find_among(KJ_OWN_FOLDER "/../nvidia/*", name);
 }
 
 char *kj_find_program(const char *name)

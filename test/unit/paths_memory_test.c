@@ -76,10 +76,25 @@ static void test_paths(void **state)
   }
 }
 
+/* The folder of this program, from where a path may lead up. */
+static void test_own_folder(void **state)
+{
+  static const char up[] = KJ_OWN_FOLDER "/../unit/paths_memory_te*t";
+  kj_paths found = { 0 };
+  (void)state;
+  assert_true(kj_find_paths(&found, up));
+  assert_int_equal(found.count, 1);
+  assert_true(*found.items[0] == '/' && strstr(found.items[0], "/../unit/paths_memory_test"));
+  kj_free_paths(&found);
+  is_tester = true;
+  for (long number = 1; try_allocation(up, number);) number++;
+}
+
 int main(void)
 {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_paths, make_folder, remove_folder),
+    cmocka_unit_test(test_own_folder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -320,7 +320,8 @@ static void test_specialization(void **state)
     assert_string_equal(last_message(context),
                         "neither nvdisasm nor cuobjdump, which show machine code as SASS, was "
                         "found on PATH, in bin of $CUDA_HOME and $CUDA_PATH, in "
-                        "/usr/local/cuda/bin and in /usr/local/cuda-*/bin");
+                        "/usr/local/cuda/bin, in /usr/local/cuda-*/bin and beside kjit in "
+                        "../nvidia/*/bin");
     setenv("PATH", path, 1);
     write_script("cuobjdump", "echo \"$0 $1: $(cat $2)\" | sed 's|.*/||'");
     expect_sass(made, "cuobjdump -sass: add_one\n");
