@@ -1,19 +1,49 @@
 # RUN: %kjit-python %s %builddir %srcdir %t
-"""The wheel, by scripts/make-wheel.sh from this build: installed into a fresh environment, it computes there, loads
-quickly, and leaves LLVM alone until something is compiled."""
+"""The wheel, which scripts/make-wheel.sh makes from this build, is installed into a fresh environment. There it computes, loads
+quickly, and does not load LLVM before something is compiled. Its metadata and those of the source distribution name the extras.
+scripts/check-wheel.sh tries both on other systems and with other versions of Python."""
+import email
 import glob
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 
 build, source, scratch = sys.argv[1:]
 shutil.rmtree(scratch, ignore_errors=True)
 subprocess.run([os.path.join(source, "scripts/make-wheel.sh"), scratch, build], check=True)
 wheel, = glob.glob(os.path.join(scratch, "*.whl"))
-assert re.fullmatch(r"kjit-\d+\.\d+\.\d+-cp311-abi3-manylinux_\d+_\d+_\w+\.whl", os.path.basename(wheel)), wheel
+assert re.fullmatch(r"kjit-\d+\.\d+\.\d+-cp310-abi3-manylinux_\d+_\d+_\w+\.whl", os.path.basename(wheel)), wheel
+
+
+def check_metadata(text):
+    about = email.message_from_string(text)
+    assert about["Name"] == "kjit" and about["Version"] == os.path.basename(wheel).split("-")[1], about.items()
+    assert about["Requires-Python"] == ">=3.10" and about.get_all("Provides-Extra") == ["cuda", "dask", "torch"], about.items()
+    needed = about.get_all("Requires-Dist")
+    assert needed[0] == "numpy>=1.26" and len(needed) == 4, needed
+    for extra in about.get_all("Provides-Extra"):
+        assert sum(f"extra == '{extra}'" in line for line in needed) == 1, needed
+    assert about.get_payload().startswith("# kjit for Python"), about.get_payload()[:40]
+
+
+files = zipfile.ZipFile(wheel)
+metadata, = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
+check_metadata(files.read(metadata).decode())
+if os.path.exists(os.path.join(source, ".git")):
+    packaging = os.path.join(source, "tools/python/packaging.py")
+    made = subprocess.run([sys.executable, packaging, "--sdist", scratch], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
+    top = os.path.basename(made).removesuffix(".tar.gz")
+    with tarfile.open(made) as packed:
+        names = set(packed.getnames())
+        check_metadata(packed.extractfile(f"{top}/PKG-INFO").read().decode())
+        packed.extract(f"{top}/pyproject.toml", scratch)
+    assert {f"{top}/{name}" for name in ("CMakeLists.txt", "LICENSE", "NOTICE", "scripts/make-wheel.sh", "tools/python/packaging.py")} <= names
+    with open(os.path.join(scratch, top, "pyproject.toml")) as file:
+        assert 'build-backend = "packaging"' in file.read()
 environment = os.path.join(scratch, "environment")
 try:
     import ensurepip  # noqa: F401
