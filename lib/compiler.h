@@ -69,10 +69,20 @@ typedef struct kj_signature {
 
 typedef enum kj_target_kind { KJ_TARGET_CPU, KJ_TARGET_NVPTX } kj_target_kind;
 
+/* The processor that code for the CPU is compiled for: this machine's, or any that has a named
+ * level. */
+typedef enum kj_cpu_level {
+  KJ_CPU_OWN,
+#define KJ_CPU_LEVEL(NAME, text, has_avx, has_avx2, has_avx512, vector_bytes) KJ_CPU_##NAME,
+#include "cpu_levels.def"
+  KJ_CPU_LEVEL_COUNT
+} kj_cpu_level;
+
 typedef struct kj_target {
   kj_target_kind kind;
-  uint32_t arch; /* 90: sm_90 */
-  char suffix;   /* 'a', 'f' or 0 */
+  kj_cpu_level level; /* CPU */
+  uint32_t arch;      /* 90: sm_90 */
+  char suffix;        /* 'a', 'f' or 0 */
   /* 78: PTX 7.8; 0: the least that arch and the code need. A driver's limit otherwise */
   uint32_t ptx_version;
   uint32_t vector_bytes; /* of the widest access or register; filled in by the compiler */
@@ -265,6 +275,13 @@ typedef struct kj_tensor_map {
   uint32_t box[KJ_MAP_RANK]; /* in the order of the array's dimensions */
 } kj_tensor_map;
 
+/* The library of math functions for GPUs that code depends on. */
+typedef enum kj_math_library {
+  KJ_MATH_NONE,
+  KJ_MATH_LIBDEVICE, /* of a CUDA toolkit */
+  KJ_MATH_LIBCLC     /* of the compiler library, or of a path in kjit_config.libdevice_path */
+} kj_math_library;
+
 /* The disk cache stores the struct as it is; a new text or other memory behind a pointer needs a
  * line in runtime/code/disk_entry.c, and every field needs one in runtime/code/code_fields.def. */
 typedef struct kj_code {
@@ -313,9 +330,11 @@ typedef struct kj_code {
   kj_shared_array shared_arrays[KJ_MOST_SHARED_ARRAYS];
   kj_tensor_map tensor_maps[KJ_MOST_MAPS]; /* GPU */
   uint32_t tensor_map_count;
-  uint64_t scratch_bytes; /* CPU */
-  uint32_t vector_bits;   /* CPU: of the widest vectors in the optimized LLVM IR; 0: none */
-  uint32_t cpu_parts;     /* CPU: kj_cpu_parts */
+  kj_math_library math_library; /* GPU */
+  uint64_t vector_functions;    /* CPU: the C library's, if the code depends on them; else 0 */
+  uint64_t scratch_bytes;       /* CPU */
+  uint32_t vector_bits;         /* CPU: of the widest vectors in the optimized LLVM IR; 0: none */
+  uint32_t cpu_parts;           /* CPU: kj_cpu_parts */
   /* CPU: behind the scratch memory, dynamic shared memory included, comes a kn_watch, zeroed for
    * each worker (native/watch.h) */
   bool is_watched;

@@ -14,6 +14,8 @@
 const kj_device_operations *const kj_device_kinds[] = { &kj_cuda_operations, &kj_cpu_operations,
                                                         NULL };
 
+kj_kind_choice *const kj_choose_kind = kj_target_operations;
+
 const kj_layer kj_layers[] = {
   { .open_device = kj_open_interrupts },
   { .open_runtime = kj_open_order, .open_device = kj_open_memory },

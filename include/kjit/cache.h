@@ -52,6 +52,15 @@ KJIT_API KJIT_CHECK kjit_status kjit_remove_cache_entry(kjit_context *context, c
 KJIT_API KJIT_CHECK kjit_status kjit_trim_cache(kjit_context *context, uint64_t limit_bytes,
                                                 uint64_t *removed, uint64_t *removed_bytes);
 
+/* Calls visit for every entry of a file that kjit_open_cache would open. path NULL means the file
+ * that is installed with libkjit. An entry has the name that it would have in a directory.
+ * file_bytes is its compressed size, and used_ns is 0. Errors: those of kjit_open_cache; IO also if
+ * path is NULL and no file is installed. */
+KJIT_API KJIT_CHECK kjit_status kjit_visit_cache_file(kjit_context *context, const char *path,
+                                                      void (*visit)(void *user,
+                                                                    const kjit_cache_entry *entry),
+                                                      void *user);
+
 #ifdef __cplusplus
 }
 #endif

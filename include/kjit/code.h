@@ -110,6 +110,26 @@ KJIT_API KJIT_CHECK kjit_status kjit_export_code(kjit_module *module, void **blo
  * UNSUPPORTED for one of another build of kjit, MEMORY. */
 KJIT_API KJIT_CHECK kjit_status kjit_import_code(kjit_context *context, const void *blob,
                                                  size_t size_bytes);
+/* Returns the code of a context with kjit_config.target as one blob: all code that the context
+ * compiled, imported or opened, including the kernels of algorithms. kjit_import_code takes the
+ * blob, and kjit_open_cache a file that holds the blob. Other machines find the code by its target.
+ * Free the blob with kjit_free.
+ *
+ * The blob leaves out code of modules with a guest's declarations, code whose threads may fail if
+ * the text of its source is not known, and code with math functions of a CUDA toolkit. Set
+ * kjit_config.libdevice_path to "libclc" to compile with math functions that ship with kjit.
+ * Errors: IO (a file that was opened can no longer be read), MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_export_cache(kjit_context *context, void **blob,
+                                                  size_t *size_bytes);
+/* Opens a file of compiled code that kjit-cache build or kjit_export_cache made; launches then find
+ * its code as they find the code of kjit_import_code. This call reads only the index of the file,
+ * and a launch reads the entry that it needs.
+ *
+ * kjit runs the code in the file. So the file and its directory must belong to this user or to
+ * root, and no other user may write to them. If the file changes later, its entries are misses.
+ * Errors: IO (the file cannot be read, is damaged, or others may write to it), UNSUPPORTED (another
+ * build of kjit made it), MEMORY. */
+KJIT_API KJIT_CHECK kjit_status kjit_open_cache(kjit_context *context, const char *path);
 
 #ifdef __cplusplus
 }

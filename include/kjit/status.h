@@ -373,6 +373,20 @@ typedef struct kjit_config {
    * once; the texts are valid until it returns. It must not call functions of the context. Default
    * NULL */
   void (*on_stage)(void *user, const char *name, const char *stage);
+  /* The machine that the context compiles for. NULL (default) means the devices of this machine.
+   * "sm_75" and up, "sm_90a", "x86-64-v2", "x86-64-v3" or "x86-64-v4" make a context for
+   * kjit_export_cache and kjit_export_code: it has one GPU of that architecture, or a CPU of that
+   * level of x86-64, and needs no driver.
+   *
+   * A launch or an algorithm on this device compiles the kernels that it would run, and runs
+   * nothing. The arrays of such a GPU have no values, so that copying them to the host returns
+   * KJIT_ERROR_UNSUPPORTED. For any other name, kjit_get_device returns KJIT_ERROR_ARGUMENT. */
+  const char *target;
+  /* The path of a file of compiled kernels, see kjit_open_cache. Launches look in the file after
+   * the disk cache. NULL (default) means the file that is installed with libkjit, if there is one
+   * and the disk cache is on; "" means none. If the file cannot be used, the first compilation has
+   * a remark, and no error. */
+  const char *shipped_cache;
 } kjit_config;
 
 /* config NULL: defaults. Loads neither LLVM nor the CUDA driver. Errors: MEMORY, MISUSE (an

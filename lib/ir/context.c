@@ -150,9 +150,10 @@ kjit_status ki_read_limits(kjit_context *context, const char *call,
 /* Makes the strings of the configuration the context's own. */
 static bool copy_strings(kjit_config *config)
 {
-  const char **strings[] = { &config->compiler_path, &config->libdevice_path,
-                             &config->cache_directory, &config->import_path,
-                             &config->compile_child_path };
+  const char **strings[] = { &config->compiler_path,      &config->libdevice_path,
+                             &config->cache_directory,    &config->import_path,
+                             &config->compile_child_path, &config->target,
+                             &config->shipped_cache };
   bool copied = true;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
     if (!*strings[i]) continue;
@@ -179,6 +180,8 @@ static void free_context(kjit_context *context)
   free((void *)context->config.cache_directory);
   free((void *)context->config.import_path);
   free((void *)context->config.compile_child_path);
+  free((void *)context->config.target);
+  free((void *)context->config.shipped_cache);
   pthread_mutex_destroy(&context->mutex);
   pthread_mutex_destroy(&context->runtime_mutex);
   free(context);

@@ -141,6 +141,34 @@ static void *find_vector(const char *name)
   return libmvec.handle ? dlsym(libmvec.handle, name) : NULL;
 }
 
+static uint64_t vector_functions; /* digest of the variants that are there */
+
+static void add_vector_function(const char *name, unsigned arguments)
+{
+  enum { PRIME = 31, SHAPES = 2 * KJ_VECTOR_VARIANTS };
+  for (int i = 0; i < SHAPES; i++) {
+    char symbol[KJ_VECTOR_NAME_BYTES];
+    kn_format_vector_name(symbol, &kn_vector_variants[i / 2], i % 2, arguments, name);
+    vector_functions = vector_functions * PRIME + (find_vector(symbol) ? 2 : 1);
+  }
+}
+
+static void look_for_vector_functions(void)
+{
+  vector_functions = 1;
+  for (size_t i = 0; i < MATH_COUNT; i++)
+    if (math_functions[i].arguments)
+      add_vector_function(math_functions[i].name, math_functions[i].arguments);
+  vector_functions |= (uint64_t)1 << 63;
+}
+
+uint64_t kn_identify_vector_functions(void)
+{
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, look_for_vector_functions);
+  return vector_functions;
+}
+
 static const char vector_prefix[] = "_ZGV";
 
 bool kn_is_library_name(const char *name)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* libmvec's variants, by the letter of their names: b SSE, c AVX, d AVX2, e AVX-512. Widest last.
  */
@@ -26,6 +27,10 @@ bool kn_is_library_name(const char *name);
 /* The address of a function that code may call; NULL: there is none in this process's C library, or
  * it may not. Any thread. */
 void *kn_find_library_function(const char *name);
+
+/* A digest of which variants of math functions this process's C library has; never 0. Any thread.
+ */
+uint64_t kn_identify_vector_functions(void);
 
 /* Functions that code on the CPU calls and the C library lacks. */
 

@@ -21,6 +21,37 @@ static bool has_feature(const char *features, const char *name)
 
 static bool has_function(const char *name) { return kn_find_library_function(name) != NULL; }
 
+/* LLVM knows the features of a level by its name. */
+static void describe_levels(kg_processor *processors)
+{
+#define KJ_CPU_LEVEL(NAME, text, avx, avx2, avx512, bytes) \
+  processors[KJ_CPU_##NAME] = (kg_processor){ .cpu = (text), \
+                                              .features = "", \
+                                              .lowering = { .has_avx = (avx), \
+                                                            .has_avx2 = (avx2), \
+                                                            .has_avx512 = (avx512), \
+                                                            .has_cmpxchg16b = true, \
+                                                            .has_function = has_function }, \
+                                              .vector_bytes = (bytes) };
+#include "cpu_levels.def"
+}
+
+static void describe_own(const kg_host *host, kg_processor *own)
+{
+  own->cpu = host->cpu;
+  own->features = host->features;
+  own->lowering = (kl_cpu_features){
+    .has_avx = has_feature(host->features, "+avx"),
+    .has_avx2 = has_feature(host->features, "+avx2"),
+    .has_avx512 = has_feature(host->features, "+avx512f") &&
+                  has_feature(host->features, "+avx512vl") &&
+                  has_feature(host->features, "+avx512bw"),
+    .has_cmpxchg16b = has_feature(host->features, "+cx16"),
+    .has_function = has_function,
+  };
+  own->vector_bytes = own->lowering.has_avx512 ? 64 : own->lowering.has_avx ? 32 : 16;
+}
+
 kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host)
 {
   kg_start_llvm();
@@ -35,22 +66,16 @@ kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host)
   kg_init_machines(&created->machines);
   created->cpu = LLVMGetHostCPUName();
   created->features = LLVMGetHostCPUFeatures();
-  created->lowering = (kl_cpu_features){
-    .has_avx = has_feature(created->features, "+avx"),
-    .has_avx2 = has_feature(created->features, "+avx2"),
-    .has_avx512 = has_feature(created->features, "+avx512f") &&
-                  has_feature(created->features, "+avx512vl") &&
-                  has_feature(created->features, "+avx512bw"),
-    .has_cmpxchg16b = has_feature(created->features, "+cx16"),
-    .has_function = has_function,
-  };
+  describe_own(created, &created->processors[KJ_CPU_OWN]);
+  describe_levels(created->processors);
   *host = created;
   return KJIT_OK;
 }
 
-uint32_t kg_vector_bytes(const kg_host *host)
+uint32_t kg_vector_bytes(const kg_host *host, kj_cpu_level level)
 {
-  return host->lowering.has_avx512 ? 64 : host->lowering.has_avx ? 32 : 16;
+  KJ_ASSERT(level < KJ_CPU_LEVEL_COUNT);
+  return host->processors[level].vector_bytes;
 }
 
 void kg_destroy_host(kg_host *host)
@@ -230,16 +255,18 @@ void kg_emit_host(kg_host *host, kt_compilation *c)
   if (c->request->stage == KJIT_STAGE_PTX)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
             "the CPU target has no stage `ptx`; `asm` and `object` are its last ones");
+  const kg_processor *processor = &host->processors[c->request->target.level];
   host_emission *own = KJ_NEW(c->arena, host_emission);
-  own->state.features = &host->lowering;
+  own->state.features = &processor->lowering;
   own->e =
     (kg_emission){ .c = c, .steps = &steps, .state = &own->state, .machines = &host->machines };
   own->e.kind = (kg_machine_kind){ .triple = "x86_64-unknown-linux-gnu",
-                                   .cpu = host->cpu,
-                                   .features = host->features,
+                                   .cpu = processor->cpu,
+                                   .features = processor->features,
                                    .level = LLVMCodeGenLevelDefault,
                                    .relocation = LLVMRelocPIC,
                                    .model = LLVMCodeModelSmall };
   kg_emit_code(&own->e);
   bound_stack(&own->e);
+  if (own->state.asks_vector_functions) c->code->vector_functions = kn_identify_vector_functions();
 }

@@ -8,10 +8,17 @@
 
 typedef struct kg_jit kg_jit;
 
+/* What code is compiled for. */
+typedef struct kg_processor {
+  const char *cpu, *features; /* as LLVM has them */
+  kl_cpu_features lowering;
+  uint32_t vector_bytes;
+} kg_processor;
+
 struct kg_host {
   kg_machines machines;
   char *cpu, *features; /* LLVM's names of this processor */
-  kl_cpu_features lowering;
+  kg_processor processors[KJ_CPU_LEVEL_COUNT];
   pthread_mutex_t mutex; /* protects what follows */
   kg_jit *jit;           /* made at the first load */
 };

@@ -284,12 +284,12 @@ static void look_for_library(kg_nvptx_library *library)
 #include "native/math_libraries.def"
 #undef PLACE
   };
-  library->kind = KJ_LIBDEVICE;
+  library->kind = KJ_MATH_LIBDEVICE;
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns && !library->bitcode; i++)
     library->bitcode = open_first(patterns[i]);
   if (library->bitcode) return;
   library->bitcode = open_libclc();
-  library->kind = KJ_LIBCLC;
+  library->kind = KJ_MATH_LIBCLC;
 }
 
 void kg_find_library(kg_nvptx_library *library)
@@ -308,7 +308,7 @@ kjit_status kg_open_library(kg_nvptx_library *library, const char *path,
   if (path) {
     bool is_own = kj_is_own_libclc(path);
     library->bitcode = is_own ? open_libclc() : kg_open_bitcode(path, simplify, &reason);
-    library->kind = is_own || strstr(path, "nvptx64--") ? KJ_LIBCLC : KJ_LIBDEVICE;
+    library->kind = is_own || strstr(path, "nvptx64--") ? KJ_MATH_LIBCLC : KJ_MATH_LIBDEVICE;
     if (is_own) reason = "cannot be opened: out of memory";
     if (!library->bitcode) {
       kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_ERROR, KJIT_ERROR_IO,

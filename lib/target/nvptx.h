@@ -28,7 +28,7 @@ kg_nvptx_choice kg_choose_nvptx(kt_compilation *c);
 typedef struct kg_nvptx_library {
   pthread_mutex_t mutex; /* protects what follows */
   kg_bitcode *bitcode;   /* NULL: none was found, or it was not looked for yet */
-  kl_math_library kind;
+  kj_math_library kind;
   bool has_looked;
 } kg_nvptx_library;
 

@@ -26,8 +26,8 @@ void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c);
 typedef struct kg_host kg_host;
 kjit_status kg_create_host(kj_diagnostics *diagnostics, kg_host **host);
 void kg_destroy_host(kg_host *host);
-/* Of a vector register of this machine. */
-uint32_t kg_vector_bytes(const kg_host *host);
+/* Of a vector register of a processor with that level. */
+uint32_t kg_vector_bytes(const kg_host *host, kj_cpu_level level);
 /* As kg_emit_nvptx; the kernel has gone through kp_make_thread_loops. */
 void kg_emit_host(kg_host *host, kt_compilation *c);
 kjit_status kg_load_host(kg_host *host, const kj_code *code, const kj_outside *outside,

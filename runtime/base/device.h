@@ -113,6 +113,12 @@ typedef struct kj_driver_source {
   void *user;
 } kj_driver_source;
 
+/* ---- names of targets: target.c ---- */
+
+/* "cpu", "x86-64-v3", "sm_90a"; false: no target has that name. */
+bool kj_read_target(const char *text, kj_target *target);
+const char *kj_level_name(kj_cpu_level level);
+
 /* ---- the table ---- */
 
 /* Each function returns a status that it has reported, unless it says otherwise. Any context of the
@@ -319,6 +325,9 @@ struct kjit_device {
   const kj_device_operations *operations;
   kjit_device_info info;
   char name[256], target[16];
+  /* nothing runs on it: kjit_config.target; its code is kept under keys of any machine */
+  bool is_target;
+  kj_cpu_level level; /* that code for the CPU is compiled for */
   /* what is compiled for it, "sm_90a": 'a' where code may use what only this very architecture has,
    * else 0 */
   char code_target[20], suffix;

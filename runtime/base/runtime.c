@@ -235,7 +235,8 @@ static kj_runtime *make_runtime(kjit_context *context)
   pthread_mutex_init(&runtime->print_mutex, NULL);
   while (kj_device_kinds[runtime->kind_count]) {
     KJ_ASSERT(runtime->kind_count < KJ_MOST_KINDS);
-    runtime->kinds[runtime->kind_count].operations = kj_device_kinds[runtime->kind_count];
+    runtime->kinds[runtime->kind_count].operations =
+      kj_choose_kind(kj_device_kinds[runtime->kind_count], context->config.target);
     runtime->kind_count++;
   }
   if (open_layers(runtime) == KJIT_OK) return runtime;

@@ -182,6 +182,11 @@ typedef struct kj_layer {
  * launch prefers. Both end with a row of NULL. */
 extern const kj_layer kj_layers[];
 extern const kj_device_operations *const kj_device_kinds[];
+/* Returns the operations that replace a kind of devices in a context. target is
+ * kjit_config.target; NULL means this machine's own devices. */
+typedef const kj_device_operations *kj_kind_choice(const kj_device_operations *kind,
+                                                   const char *target);
+extern kj_kind_choice *const kj_choose_kind;
 
 struct kj_runtime {
   kjit_context *context;
@@ -206,7 +211,7 @@ struct kj_runtime {
   uint32_t kind_count;
   /* ---- code/ ---- */
   kj_disk *disk;                        /* the disk cache, switched off or not */
-  _Atomic(struct kj_carried *) imports; /* code from blobs, see code/disk_entry.c */
+  _Atomic(struct kj_archive *) imports; /* code from blobs and files, see code/blob.c */
   /* specializations with code, the one loaded first at the front; see code/evict.c */
   pthread_mutex_t loaded_mutex;
   struct kjit_specialization *loaded;

@@ -83,7 +83,7 @@ static void add_relations(kj_call *call)
 static bool is_programmatic(const kj_call *call)
 {
   enum { FROM = 90 };
-  return (call->config->flags & KJIT_LAUNCH_PROGRAMMATIC) && call->device->operations->is_queued &&
+  return (call->config->flags & KJIT_LAUNCH_PROGRAMMATIC) &&
          call->device->info.compute_capability >= FROM && call->device->has_launch_attributes;
 }
 

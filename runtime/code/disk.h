@@ -7,6 +7,8 @@
 #ifndef KJ_DISK_H
 #define KJ_DISK_H
 
+#include <kjit/cache.h>
+
 #include "code/specialization.h"
 
 typedef struct kj_digest {
@@ -27,8 +29,12 @@ struct kj_disk {
   /* One hit of this number is compiled again and compared, see recheck.c. 0: none */
   uint32_t recheck_every;
   _Atomic bool is_read_only; /* writing has failed */
-  pthread_mutex_t mutex;     /* protects what follows while it is made */
-  _Atomic bool is_identified, knows_math_library;
+  /* of kjit_config.shipped_cache; NULL: the one in the folder of libkjit; "": none */
+  const char *installed_path;
+  pthread_mutex_t mutex; /* protects what follows while it is made */
+  _Atomic bool is_identified, knows_math_library, has_opened_installed;
+  struct kj_archive *installed;             /* NULL: none, or none that can be used */
+  struct kj_archive_writer *made;           /* of a context with kjit_config.target */
   kj_digest build, processor, math_library; /* of libkjit; of this machine; for GPUs */
 };
 
@@ -45,6 +51,12 @@ bool kj_identify_compiler(kj_runtime *runtime, kj_digest *identity);
 void kj_identify_disk(kj_disk *disk);
 /* Fills in math_library. false: out of memory, or of files to open. */
 bool kj_identify_math_library(kj_disk *disk);
+/* The highest level of x86-64 that this machine has, if code for it has registers as wide as code
+ * for this very machine: what code computes may depend on their size. OWN: none. */
+kj_cpu_level kj_find_level(void);
+/* Whether the compiler of this context would give code of a named target the same math functions:
+ * for a GPU kjit's own libclc, for the CPU the same vector functions of the C library. */
+bool kj_has_own_math(kj_disk *disk, const kj_code *code);
 
 /* ---- disk_key.c ---- */
 
@@ -64,6 +76,14 @@ typedef struct kj_disk_key {
  * of it. Returns false when out of memory. */
 bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
                       kj_disk_key *key);
+/* Makes the key under which code for the same request is kept that any machine with a named target
+ * can run: for the CPU the level of this machine, for a GPU its architecture. Returns false when
+ * out of memory, if this machine has no level, and if the module has a declaration of a guest: code
+ * for guests comes from the compiler, never from a file that others have made. */
+bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk_key *key);
+/* The key of code for a device: of this machine, or for any machine where it is a target's. */
+bool kj_make_device_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
+                        kj_disk_key *key);
 void kj_free_disk_key(kj_disk_key *key);
 
 /* ---- disk_entry.c ---- */
@@ -88,14 +108,27 @@ bool kj_is_sound_code(const kj_code *code);
 const char *kj_read_entry_key(const void *bytes, size_t size_bytes, size_t *key_bytes,
                               kj_digest *digest);
 
+/* ---- blob.c ---- */
+
 static inline bool kj_has_imports(const kj_runtime *runtime)
 {
   return atomic_load_explicit(&runtime->imports, memory_order_acquire) != NULL;
 }
-/* Looks for an entry of the compiler, or of any compiler where compiler is NULL. Returns true when
- * code is filled in. */
+/* Looks for an entry of the compiler, or of any compiler where compiler is NULL, in what the host
+ * has given. Returns true when code is filled in. */
 bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
                     kj_code *code);
+/* The same in the file that is installed with libkjit, which is opened at the first call. Why it
+ * cannot be used is a remark, once. */
+bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
+                       kj_diagnostics *diagnostics, kj_code *code);
+/* Whether there may be code of a named target. */
+bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics);
+/* Keeps code that was compiled in a context with kjit_config.target for kjit_export_cache. A remark
+ * says why code that other processes cannot use is left out. name is the kernel's; key NULL means
+ * that the code has no key. Errors: MEMORY. */
+kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
+                           const kj_code *code, kj_diagnostics *diagnostics);
 void kj_free_imports(kj_runtime *runtime);
 /* The machine code of a held specialization; malloc'd. */
 kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
@@ -119,6 +152,13 @@ uint32_t kj_read_recheck(void);
 void kj_recheck(kj_call *call, const kjit_specialization *found, const kj_disk_key *key);
 
 /* ---- disk_store.c ---- */
+
+enum { KJ_ENTRY_NAME_BYTES = 40 };
+/* The name of an entry's file. */
+void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES]);
+/* Fills in version, target, kernel and signature. text: of a key, 0-terminated; it is taken apart.
+ */
+void kj_read_key_lines(char *text, kjit_cache_entry *entry);
 
 /* Touches no file. Where the configuration switches the cache off, or there is no place for it, it
  * has neither store nor directory, and only knows this machine. NULL: out of memory. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "code/disk.h"
+#include "native/functions.h"
 #include "support/paths.h"
 
 /* ---- builds ---- */
@@ -165,6 +166,49 @@ static kj_digest identify_processor(void)
   return kj_digest_bytes(words, sizeof words);
 }
 
+/* Bits of CPUID, and of XCR0 for the registers that the system saves. */
+typedef struct level_bit {
+  uint32_t leaf, word, bit; /* word: of eax, ebx, ecx, edx */
+} level_bit;
+
+static bool has_bits(const level_bit *bits, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    uint32_t r[4] = { 0 };
+    if (!__get_cpuid_count(bits[i].leaf, 0, &r[0], &r[1], &r[2], &r[3]) ||
+        !(r[bits[i].word] >> bits[i].bit & 1))
+      return false;
+  }
+  return true;
+}
+
+/* The levels as the psABI for x86-64 has them. */
+kj_cpu_level kj_find_level(void)
+{
+  enum { A, B, C, D, EXTENDED = 0x80000001, AVX_STATE = 6, AVX512_STATE = 0xe6 };
+  static const level_bit v2[] = { { 1, C, 13 }, { EXTENDED, C, 0 }, { 1, C, 23 }, { 1, C, 0 },
+                                  { 1, C, 19 }, { 1, C, 20 },       { 1, C, 9 } },
+                         own_v3[] = { { 1, C, 28 } }, /* AVX, which v2 does not have */
+    v3[] = { { 1, C, 28 }, { 7, B, 5 },  { 7, B, 3 },        { 7, B, 8 }, { 1, C, 29 },
+             { 1, C, 12 }, { 1, C, 22 }, { EXTENDED, C, 5 }, { 1, C, 27 } },
+                         own_v4[] = { { 7, B, 16 }, { 7, B, 30 }, { 7, B, 31 } },
+                         v4[] = {
+                           { 7, B, 16 }, { 7, B, 17 }, { 7, B, 28 }, { 7, B, 30 }, { 7, B, 31 }
+                         };
+#define HAS(bits) has_bits(bits, sizeof(bits) / sizeof *(bits))
+  static const level_bit saves[] = { { 1, C, 27 } };
+  if (!HAS(v2)) return KJ_CPU_OWN;
+  uint64_t state = HAS(saves) ? read_enabled_state() : 0;
+  bool has_avx = (state & AVX_STATE) == AVX_STATE,
+       has_avx512 = (state & AVX512_STATE) == AVX512_STATE;
+  bool is_v3 = has_avx && HAS(v3), is_v4 = is_v3 && has_avx512 && HAS(v4);
+  if (is_v4) return KJ_CPU_V4;
+  if (has_avx512 && HAS(own_v4)) return KJ_CPU_OWN; /* code of its own would have wider registers */
+  if (is_v3) return KJ_CPU_V3;
+  return has_avx && HAS(own_v3) ? KJ_CPU_OWN : KJ_CPU_V2;
+#undef HAS
+}
+
 /* ---- libdevice ---- */
 
 static void add_file(kj_digest *sum, const char *path)
@@ -204,6 +248,19 @@ static bool identify_math_library(const char *given_path, kj_digest *sum)
   for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
     if (!add_pattern(sum, patterns[i])) return false;
   return true;
+}
+
+/* Code with libdevice is of no use elsewhere: nothing says which version of it the code has. */
+bool kj_has_own_math(kj_disk *disk, const kj_code *code)
+{
+  const char *path = disk->libdevice_path;
+  if (code->vector_functions && code->vector_functions != kn_identify_vector_functions())
+    return false;
+  if (code->math_library == KJ_MATH_NONE) return true;
+  if (code->math_library != KJ_MATH_LIBCLC) return false;
+  if (path) return kj_is_own_libclc(path);
+  /* without files of a toolkit the compiler takes libclc */
+  return kj_identify_math_library(disk) && !disk->math_library.low && !disk->math_library.high;
 }
 
 void kj_identify_disk(kj_disk *disk)

@@ -22,6 +22,7 @@ typedef struct writer {
   kj_buffer *text;
   const kj_compile_request *request;
   const ki_types *types;
+  bool is_named;    /* the key is for any machine with a named target */
   uint32_t written; /* a bit for each part */
 } writer;
 
@@ -44,11 +45,16 @@ static void put_number(writer *w, kj_key_part part, uint32_t number)
   kj_append_format(w->text, "%u\n", number);
 }
 
+static void append_digest(writer *w, kj_digest digest)
+{
+  kj_append_format(w->text, "%016llx%016llx\n", (unsigned long long)digest.high,
+                   (unsigned long long)digest.low);
+}
+
 static void put_digest(writer *w, kj_key_part part, kj_digest digest)
 {
   begin_part(w, part);
-  kj_append_format(w->text, "%016llx%016llx\n", (unsigned long long)digest.high,
-                   (unsigned long long)digest.low);
+  append_digest(w, digest);
 }
 
 /* A builder takes any text as a name, so that a name could look like further lines of the key. */
@@ -70,18 +76,22 @@ static void add_build(const kj_disk *disk, writer *w)
   put_digest(w, KJ_KEY_BUILD, disk->build);
 }
 
-/* The size of vectors is the processor's, so that inference depends on the processor too. libdevice
- * and the driver count only for machine code. */
+/* The size of vectors is the processor's, so that inference depends on the processor too. */
 static void add_cpu(const kj_disk *disk, writer *w)
 {
   kj_append_text(w->text, "cpu\n");
-  put_digest(w, KJ_KEY_PROCESSOR, disk->processor);
+  kj_cpu_level level = w->request->target.level;
+  begin_part(w, KJ_KEY_PROCESSOR);
+  if (level) kj_append_format(w->text, "%s\n", kj_level_name(level));
+  else append_digest(w, disk->processor);
   note_part(w, KJ_KEY_SUFFIX);
   note_part(w, KJ_KEY_PTX);
   note_part(w, KJ_KEY_LIBDEVICE);
   note_part(w, KJ_KEY_DRIVER);
 }
 
+/* libdevice and the driver count only for machine code. A named key has neither: code under such a
+ * key says itself which math functions it needs (kj_has_own_math). */
 static void add_gpu(kj_disk *disk, const kjit_device *device, writer *w)
 {
   const kj_target *target = &w->request->target;
@@ -91,7 +101,7 @@ static void add_gpu(kj_disk *disk, const kjit_device *device, writer *w)
   begin_part(w, KJ_KEY_SUFFIX);
   kj_append_format(w->text, "%c\n", target->suffix ? target->suffix : '-');
   put_number(w, KJ_KEY_PTX, target->ptx_version);
-  if (has_code) {
+  if (has_code && !w->is_named) {
     w->text->failed |= !kj_identify_math_library(disk);
     put_digest(w, KJ_KEY_LIBDEVICE, disk->math_library);
   } else note_part(w, KJ_KEY_LIBDEVICE);
@@ -332,11 +342,13 @@ static bool take_key(kj_buffer *text, kj_disk_key *key)
   return true;
 }
 
-bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
-                      kj_disk_key *key)
+static bool make_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
+                     bool is_named, kj_disk_key *key)
 {
   kj_buffer text = { 0 };
-  writer w = { .text = &text, .request = request, .types = request->module->types };
+  writer w = {
+    .text = &text, .request = request, .types = request->module->types, .is_named = is_named
+  };
   roots r;
   /* key_inputs.def: the disk cache has code for these values only */
   KJ_ASSERT(!request->symbol && !request->has_record && !request->debug);
@@ -348,6 +360,29 @@ bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile
   if (!take_key(&text, key)) return false;
   digest_sources(&request->module->sources, key);
   return true;
+}
+
+bool kj_make_disk_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
+                      kj_disk_key *key)
+{
+  return make_key(disk, device, request, false, key);
+}
+
+bool kj_make_named_key(kj_disk *disk, const kj_compile_request *request, kj_disk_key *key)
+{
+  kj_compile_request named = *request;
+  bool is_cpu = named.target.kind == KJ_TARGET_CPU;
+  if (request->module->has_guest) return false;
+  if (is_cpu && !named.target.level) named.target.level = kj_find_level();
+  named.target.ptx_version = 0; /* what the code needs; the driver refuses what it cannot read */
+  return (!is_cpu || named.target.level) && make_key(disk, NULL, &named, true, key);
+}
+
+bool kj_make_device_key(kj_disk *disk, const kjit_device *device, const kj_compile_request *request,
+                        kj_disk_key *key)
+{
+  return device->is_target ? kj_make_named_key(disk, request, key)
+                           : kj_make_disk_key(disk, device, request, key);
 }
 
 void kj_free_disk_key(kj_disk_key *key)

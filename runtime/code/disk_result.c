@@ -52,17 +52,46 @@ static char *print_result(ki_types *types, const kj_signature *signature, kjit_t
   return NULL;
 }
 
+/* In what the host or the installation has brought. */
+static bool find_named(kj_runtime *runtime, const kj_compile_request *request,
+                       const kj_digest *compiler, kj_code *code)
+{
+  kj_disk_key named = { 0 };
+  kj_diagnostics ignored = { 0 }; /* the launch that follows says why a file is not used */
+  bool is_found = kj_has_named_code(runtime, &ignored) &&
+                  kj_make_named_key(runtime->disk, request, &named) &&
+                  (kj_find_import(runtime, &named, NULL, code) ||
+                   kj_find_installed(runtime, &named, compiler, &ignored, code));
+  kj_free_disk_key(&named);
+  kj_free_diagnostics(&ignored);
+  return is_found;
+}
+
 bool kj_fetch_result(kj_runtime *runtime, const kj_compile_request *request, const kj_disk_key *key,
                      kjit_type *type)
 {
   kj_digest compiler;
   kj_code code = { 0 };
-  if (!kj_keeps_code(runtime->disk)) return false;
   bool knows_compiler = kj_identify_compiler(runtime, &compiler);
-  bool is_found = kj_fetch_entry(runtime->disk, key, knows_compiler ? &compiler : NULL, &code) &&
-                  read_result(request->module->types, request->signature, code.data, type);
+  const kj_digest *wanted = knows_compiler ? &compiler : NULL;
+  bool is_found =
+    (kj_keeps_code(runtime->disk) && kj_fetch_entry(runtime->disk, key, wanted, &code)) ||
+    find_named(runtime, request, wanted, &code);
+  is_found = is_found && read_result(request->module->types, request->signature, code.data, type);
   kj_free_code(&code);
   return is_found;
+}
+
+/* A result that cannot be kept only costs time: the user's process asks the compiler again. */
+static void record_result(kj_runtime *runtime, const kj_compile_request *request,
+                          const kj_code *code)
+{
+  kj_disk_key named = { 0 };
+  kj_diagnostics ignored = { 0 };
+  if (kj_make_named_key(runtime->disk, request, &named))
+    (void)kj_record_code(runtime, &named, code->entry, code, &ignored);
+  kj_free_disk_key(&named);
+  kj_free_diagnostics(&ignored);
 }
 
 void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
@@ -70,10 +99,12 @@ void kj_publish_result(kj_runtime *runtime, const kj_compile_request *request,
 {
   kj_digest compiler;
   static char entry[] = "result";
-  if (!kj_can_publish(runtime->disk)) return;
+  bool is_target = runtime->context->config.target != NULL;
+  if (!kj_can_publish(runtime->disk) && !is_target) return;
   char *text = print_result(request->module->types, request->signature, type);
-  if (text && kj_identify_compiler(runtime, &compiler))
-    kj_publish_entry(runtime->disk, key, compiler,
-                     &(kj_code){ .entry = entry, .data = text, .size_bytes = strlen(text) });
+  kj_code code = { .entry = entry, .data = text, .size_bytes = text ? strlen(text) : 0 };
+  if (text && kj_can_publish(runtime->disk) && kj_identify_compiler(runtime, &compiler))
+    kj_publish_entry(runtime->disk, key, compiler, &code);
+  if (text && is_target) record_result(runtime, request, &code);
   free(text);
 }

@@ -29,6 +29,7 @@ enum {
   ENTRY_NAME_BYTES = DIGEST_DIGITS + sizeof entry_suffix,
   UNFINISHED_DIGITS = 16
 };
+_Static_assert((int)ENTRY_NAME_BYTES <= (int)KJ_ENTRY_NAME_BYTES, "a name fits");
 static const uint64_t default_limit = (uint64_t)1 << 30, most_bytes = (uint64_t)1 << 28;
 
 /* ---- the disk ---- */
@@ -56,6 +57,9 @@ kj_disk *kj_open_disk(const kjit_config *config)
   disk->store = config->cache_store;
   disk->recheck_every = kj_read_recheck();
   disk->libdevice_path = config->libdevice_path;
+  /* whoever switches the disk cache off wants no code but what is compiled */
+  bool is_off = config->cache_directory && !*config->cache_directory && !config->cache_store;
+  disk->installed_path = is_off && !config->shipped_cache ? "" : config->shipped_cache;
   disk->limit_bytes = config->cache_limit_bytes ? config->cache_limit_bytes : default_limit;
   if (disk->store || find_directory(config->cache_directory, &disk->directory)) return disk;
   kj_close_disk(disk);
@@ -114,9 +118,9 @@ static void close_directory(int directory)
 
 static bool is_entry_name(const char *name);
 
-static void name_entry(kj_digest digest, char name[ENTRY_NAME_BYTES])
+void kj_name_entry(kj_digest digest, char name[KJ_ENTRY_NAME_BYTES])
 {
-  snprintf(name, ENTRY_NAME_BYTES, "%016llx%016llx%s", (unsigned long long)digest.high,
+  snprintf(name, KJ_ENTRY_NAME_BYTES, "%016llx%016llx%s", (unsigned long long)digest.high,
            (unsigned long long)digest.low, entry_suffix);
   KJ_ASSERT(is_entry_name(name));
 }
@@ -142,8 +146,8 @@ static bool is_disk_name(const char *name)
 
 static bool is_entry_of(const char *name, kj_digest digest)
 {
-  char expected[ENTRY_NAME_BYTES];
-  name_entry(digest, expected);
+  char expected[KJ_ENTRY_NAME_BYTES];
+  kj_name_entry(digest, expected);
   return !strcmp(name, expected);
 }
 
@@ -466,11 +470,11 @@ static void publish_stored(kj_disk *disk, const kj_disk_key *key, kj_digest comp
 
 bool kj_fetch_entry(kj_disk *disk, const kj_disk_key *key, const kj_digest *compiler, kj_code *code)
 {
-  char name[ENTRY_NAME_BYTES];
+  char name[KJ_ENTRY_NAME_BYTES];
   void *bytes;
   size_t size_bytes;
   if (disk->store) return fetch_stored(disk, key, compiler, code);
-  name_entry(key->digest, name);
+  kj_name_entry(key->digest, name);
   if (read_file(disk, name, true, &bytes, &size_bytes) != KJIT_OK) return false;
   kj_entry_state state = kj_unpack_entry(bytes, size_bytes, key, compiler, code);
   free(bytes);
@@ -482,12 +486,12 @@ void kj_publish_entry(kj_disk *disk, const kj_disk_key *key, kj_digest compiler,
                       const kj_code *code)
 {
   size_t size_bytes;
-  char name[ENTRY_NAME_BYTES];
+  char name[KJ_ENTRY_NAME_BYTES];
   if (disk->store) {
     publish_stored(disk, key, compiler, code);
     return;
   }
-  name_entry(key->digest, name);
+  kj_name_entry(key->digest, name);
   void *bytes = kj_can_publish(disk) ? kj_pack_entry(key, compiler, code, &size_bytes) : NULL;
   if (bytes && size_bytes <= most_bytes && size_bytes <= disk->limit_bytes) {
     int refusal;
@@ -522,8 +526,7 @@ static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *dia
   return status == KJIT_OK ? KJIT_OK : kj_error(diagnostics, status, "out of memory");
 }
 
-/* What the lines of a key say; text is 0-terminated and is taken apart. */
-static void read_lines(char *text, kjit_cache_entry *entry)
+void kj_read_key_lines(char *text, kjit_cache_entry *entry)
 {
   const struct {
     const char *word;
@@ -569,7 +572,7 @@ static kjit_status visit_file(const kjit_context *context, kj_disk *disk, const 
                              .name = file->name,
                              .file_bytes = file->size_bytes,
                              .used_ns = file->used_ns };
-  if (key) read_lines(key, &entry);
+  if (key) kj_read_key_lines(key, &entry);
   ki_host_code code;
   ki_enter_host(&code, context);
   visit(user, &entry);

@@ -24,18 +24,9 @@ typedef struct request {
 
 static kjit_status read_target(request *r, const char *text, kj_target *target)
 {
-  *target = (kj_target){ .kind = KJ_TARGET_CPU };
-  if (!strcmp(text, "cpu")) return KJIT_OK;
-  size_t digits = strncmp(text, "sm_", 3) ? 0 : strspn(text + 3, "0123456789");
-  const char *suffix = text + 3 + digits;
-  bool is_suffix = digits && (!*suffix || ((*suffix == 'a' || *suffix == 'f') && !suffix[1]));
-  if (digits < 2 || digits > 3 || !is_suffix)
-    return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
-                    "target: expected cpu, or sm_75 and up, got `%s`", text);
-  target->kind = KJ_TARGET_NVPTX;
-  target->arch = (uint32_t)strtoul(text + 3, NULL, 10);
-  target->suffix = *suffix;
-  return KJIT_OK;
+  if (kj_read_target(text, target)) return KJIT_OK;
+  return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
+                  "target: expected cpu, x86-64-v2, -v3 or -v4, or sm_75 and up, got `%s`", text);
 }
 
 static kjit_status choose_block(request *r, const kjit_compile_options *options, bool is_cpu)
@@ -183,8 +174,11 @@ static kjit_status find_result(request *r, const kj_compile_request *wanted, kj_
   kj_disk_key key = { 0 };
   kj_runtime *runtime = kj_get_runtime(r->kernel->context);
   if (!runtime) return kj_error(r->diagnostics, KJIT_ERROR_MEMORY, "out of memory");
-  bool is_kept =
-    kj_keeps_code(runtime->disk) && kj_make_disk_key(runtime->disk, NULL, wanted, &key);
+  kj_diagnostics ignored = { 0 };
+  bool is_kept = (kj_keeps_code(runtime->disk) || runtime->context->config.target ||
+                  kj_has_named_code(runtime, &ignored)) &&
+                 kj_make_disk_key(runtime->disk, NULL, wanted, &key);
+  kj_free_diagnostics(&ignored);
   bool is_found = is_kept && kj_fetch_result(runtime, wanted, &key, &made->result);
   kjit_status status = is_found ? KJIT_OK : run_compiler(r, wanted, made);
   if (status == KJIT_OK && is_kept && !is_found)
@@ -326,7 +320,7 @@ static kjit_status close_result(request *r, kjit_status status, const kjit_devic
                                 kjit_type *type)
 {
   bool is_gpu = device && device->operations->takes_ptx;
-  const kjit_compile_options options = { .target = is_gpu ? device->code_target : NULL,
+  const kjit_compile_options options = { .target = device ? device->code_target : NULL,
                                          .ptx_version = is_gpu ? device->ptx_limit : 0,
                                          .after_pass = "infer" };
   kj_code made = { 0 };

@@ -61,6 +61,7 @@ kj_compile_request kj_make_request(const kjit_kernel *kernel, const kjit_device 
     .kernel = kernel->function,
     .signature = signature,
     .target = { .kind = device->operations->takes_ptx ? KJ_TARGET_NVPTX : KJ_TARGET_CPU,
+                .level = device->level,
                 .arch = device->info.compute_capability,
                 .suffix = device->suffix,
                 .ptx_version = device->ptx_limit },
@@ -147,7 +148,7 @@ static kjit_status load_code(kj_call *call, kjit_specialization *specialization,
   KJ_ASSERT(atomic_load(&specialization->state) == KJ_PENDING && specialization->code.data);
   KJ_TRY(kj_expect_unloading(specialization, diagnostics));
   if (!takes_ptx) KJ_TRY(kj_list_outside(call->kernel->module, diagnostics, &outside));
-  if (is_compiled && !takes_ptx) {
+  if (is_compiled && !takes_ptx && !device->is_target) {
     /* by the compiler's loader, which knows its debug information */
     status = kj_call_loader(runtime, &specialization->code, &outside, diagnostics,
                             &specialization->loaded, &kernel);
@@ -248,8 +249,13 @@ static kjit_status load_and_keep(kj_call *call, kjit_specialization *specializat
   bool is_kept = key && kj_can_publish(runtime->disk) && (key->has_sources || !code->failures);
   bool is_linked = kj_has_extern_ptx(call->kernel->module) ||
                    (call->device->operations->link && runtime->context->config.compile_in_child);
+  if (takes_ptx && is_linked && !call->device->operations->link)
+    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                    "kernel `%s` calls PTX that the application has bound, which only a driver "
+                    "links: it cannot be compiled for `%s` (kjit_config.target)",
+                    call->kernel->function->decl->name, call->device->code_target);
   if (takes_ptx && is_linked) KJ_TRY(link_code(call, code, diagnostics));
-  else if (is_kept && takes_ptx) is_kept = can_link(call, code);
+  else if (is_kept && takes_ptx && call->device->operations->link) is_kept = can_link(call, code);
   KJ_TRY(load_code(call, specialization, true, diagnostics));
   kj_digest compiler;
   if (is_kept && (takes_ptx || can_be_loaded(call, code)) &&
@@ -370,44 +376,107 @@ static kjit_status open_failures(kjit_specialization *specialization, kj_diagnos
                               &specialization->failure_slot, &specialization->failure_address);
 }
 
+/* Code that was compiled for any machine with a named target. PTX becomes machine code here, and is
+ * kept as what the compiler has made. */
+static bool fetch_named(kj_call *call, kjit_specialization *specialization,
+                        const kj_compile_request *request, const kj_disk_key *key,
+                        kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = call->runtime;
+  kj_code *code = &specialization->code;
+  kj_disk_key named = { 0 };
+  kj_digest compiler;
+  if (call->device->is_target || !kj_has_named_code(runtime, diagnostics) ||
+      !kj_make_named_key(runtime->disk, request, &named))
+    return false;
+  bool knows_compiler = kj_identify_compiler(runtime, &compiler);
+  bool is_found =
+    kj_find_import(runtime, &named, NULL, code) ||
+    kj_find_installed(runtime, &named, knows_compiler ? &compiler : NULL, diagnostics, code);
+  kj_free_disk_key(&named);
+  if (is_found && !kj_has_own_math(runtime->disk, code)) {
+    kj_free_code(code);
+    return false;
+  }
+  if (!is_found || !call->device->operations->takes_ptx || !kj_keeps_code(runtime->disk))
+    return is_found && keep_fetched(call, specialization);
+  kj_diagnostics ignored = { 0 };
+  bool is_loaded = load_and_keep(call, specialization, key, &ignored) == KJIT_OK;
+  kj_free_diagnostics(&ignored);
+  if (!is_loaded) kj_free_code(code);
+  return is_loaded;
+}
+
+typedef enum code_source { COMPILER, IMPORT, DISK, NAMED } code_source;
+
+static code_source fetch_code(kj_call *call, kjit_specialization *specialization,
+                              const kj_compile_request *request, const kj_disk_key *key,
+                              kj_diagnostics *diagnostics)
+{
+  kj_runtime *runtime = call->runtime;
+  if (kj_find_import(runtime, key, NULL, &specialization->code) &&
+      keep_fetched(call, specialization))
+    return IMPORT;
+  if (kj_keeps_code(runtime->disk) && fetch(call, specialization, key)) return DISK;
+  return fetch_named(call, specialization, request, key, diagnostics) ? NAMED : COMPILER;
+}
+
+static void count_source(kj_call *call, kjit_specialization *specialization, code_source source)
+{
+  ki_counters *counters = &call->kernel->context->counters;
+  specialization->is_imported = source == IMPORT || source == NAMED;
+  specialization->is_from_disk = source == DISK;
+  _Atomic uint64_t *counter = specialization->is_imported ? &counters->imports
+                              : source == DISK            ? &counters->disk_hits
+                                                          : &counters->disk_misses;
+  if (source != COMPILER || kj_keeps_code(call->runtime->disk))
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* Whether code can be anywhere but in the compiler, or is kept. Files and lines of debug
+ * information are of one program. */
+static bool needs_key(kj_call *call, kj_diagnostics *diagnostics)
+{
+  return call->kernel->context->config.debug == KJIT_DEBUG_NONE &&
+         (kj_keeps_code(call->runtime->disk) || call->device->is_target ||
+          kj_has_named_code(call->runtime, diagnostics));
+}
+
+static kjit_status open_code(kj_call *call, kjit_specialization *specialization,
+                             kj_diagnostics *diagnostics)
+{
+  const kj_device_operations *operations = call->device->operations;
+  kj_code *code = &specialization->code;
+  if (code->failures && operations->is_queued) KJ_TRY(open_failures(specialization, diagnostics));
+  if (code->stack_bytes)
+    KJ_TRY(operations->provide_stack(call->device, code->stack_bytes, diagnostics));
+  return code->prints && operations->is_queued
+           ? kj_open_prints(call->device, &specialization->cuda, code->prints, diagnostics,
+                            &specialization->print_source)
+           : KJIT_OK;
+}
+
 static kjit_status find_code(kj_call *call, kjit_specialization *specialization,
                              const kj_signature *signature, kj_diagnostics *diagnostics)
 {
-  ki_counters *counters = &call->kernel->context->counters;
   kj_disk_key key = { 0 };
   kj_runtime *runtime = call->runtime;
-  /* files and lines are of one program */
-  bool is_kept = call->kernel->context->config.debug == KJIT_DEBUG_NONE;
   const kj_compile_request request =
     kj_make_request(call->kernel, call->device, signature, kj_code_stage(call->device));
-  bool has_disk = kj_keeps_code(runtime->disk),
-       has_key = is_kept && (has_disk || kj_has_imports(runtime)) &&
-                 kj_make_disk_key(runtime->disk, call->device, &request, &key);
-  specialization->is_imported = has_key &&
-                                kj_find_import(runtime, &key, NULL, &specialization->code) &&
-                                keep_fetched(call, specialization);
-  specialization->is_from_disk =
-    has_key && has_disk && !specialization->is_imported && fetch(call, specialization, &key);
-  if (specialization->is_imported)
-    atomic_fetch_add_explicit(&counters->imports, 1, memory_order_relaxed);
-  else if (has_key && has_disk)
-    atomic_fetch_add_explicit(specialization->is_from_disk ? &counters->disk_hits
-                                                           : &counters->disk_misses,
-                              1, memory_order_relaxed);
-  bool is_found = specialization->is_from_disk || specialization->is_imported;
-  KJ_ASSERT(!(specialization->is_from_disk && specialization->is_imported));
+  bool has_key =
+    needs_key(call, diagnostics) && kj_make_device_key(runtime->disk, call->device, &request, &key);
+  code_source source =
+    has_key ? fetch_code(call, specialization, &request, &key, diagnostics) : COMPILER;
+  if (has_key) count_source(call, specialization, source);
+  bool is_found = source != COMPILER;
   kjit_status status = is_found ? KJIT_OK
                                 : compile_and_load(call, specialization, signature,
                                                    has_key ? &key : NULL, diagnostics);
-  if (KJ_HAS_ASSERTIONS && is_found) kj_recheck(call, specialization, &key);
-  const kj_device_operations *operations = call->device->operations;
-  if (status == KJIT_OK && specialization->code.failures && operations->is_queued)
-    status = open_failures(specialization, diagnostics);
-  if (status == KJIT_OK && specialization->code.stack_bytes)
-    status = operations->provide_stack(call->device, specialization->code.stack_bytes, diagnostics);
-  if (status == KJIT_OK && specialization->code.prints && operations->is_queued)
-    status = kj_open_prints(call->device, &specialization->cuda, specialization->code.prints,
-                            diagnostics, &specialization->print_source);
+  if (status == KJIT_OK && call->device->is_target)
+    status = kj_record_code(runtime, has_key ? &key : NULL, call->kernel->function->decl->name,
+                            &specialization->code, diagnostics);
+  if (KJ_HAS_ASSERTIONS && is_found && source != NAMED) kj_recheck(call, specialization, &key);
+  if (status == KJIT_OK) status = open_code(call, specialization, diagnostics);
   if (status == KJIT_OK && !is_found) remark_compiled(specialization, diagnostics);
   kj_free_disk_key(&key);
   specialization->compiled_bytes =

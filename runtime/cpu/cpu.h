@@ -7,6 +7,10 @@
 /* What each function does stands in base/device.h; here they are for a device that runs kernels on
  * the host's cores, too. */
 extern const kj_device_operations kj_cpu_operations;
+/* target_device.c: returns the operations that replace a kind of devices in a context with
+ * kjit_config.target. Returns the kind itself if target is NULL or of another kind. */
+const kj_device_operations *kj_target_operations(const kj_device_operations *kind,
+                                                 const char *target);
 
 enum { KJ_MOST_WORKERS = 256 }; /* of a launch, and of the process */
 

@@ -38,6 +38,7 @@ typedef struct kl_cpu_state {
   LLVMValueRef context;
   LLVMValueRef *kept; /* declarations of vector functions */
   unsigned kept_count, kept_capacity;
+  bool asks_vector_functions; /* out: the code depends on which of them the C library has */
 } kl_cpu_state;
 
 extern const kl_lower_target kl_cpu_lowering; /* cpu.c */

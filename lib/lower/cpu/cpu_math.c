@@ -50,6 +50,7 @@ static void name_variants(kl_lowering *l, LLVMValueRef call, const char *name, b
 {
   const kl_cpu_features *features = kl_cpu(l)->features;
   const char *variants = ""; /* in the arena: what makes it may jump */
+  kl_cpu(l)->asks_vector_functions = true;
   for (int v = 0; v < KJ_VECTOR_VARIANTS; v++) {
     const kn_vector_variant *variant = &kn_vector_variants[v];
     char symbol[KJ_VECTOR_NAME_BYTES], mangled[KJ_VECTOR_NAME_BYTES];

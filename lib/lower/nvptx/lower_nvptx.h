@@ -7,12 +7,11 @@
 
 /* Lowering to nvptx: what lib/target/nvptx.c tells it and learns from it. */
 
-typedef enum kl_math_library { KJ_LIBDEVICE, KJ_LIBCLC } kl_math_library;
-
 /* kl_lowering.target_state */
 typedef struct kl_nvptx_lowering {
-  kl_math_library library; /* whose names to call */
+  kj_math_library library; /* whose names to call */
   bool calls_library;      /* out */
+  bool asks_library;       /* out: the code depends on which library it is */
   bool has_branches;       /* out: of what is called, something is worth the passes over loops */
 } kl_nvptx_lowering;
 

@@ -179,6 +179,13 @@ static const char *libclc_name(kl_lowering *l, const char *name, unsigned count,
   return kj_format(l->c->arena, "_Z%zu%s%s", strlen(name), name, types);
 }
 
+/* Whoever asks depends on the answer, and so does the code. */
+static bool has_libdevice(kl_lowering *l)
+{
+  state_of(l)->asks_library = true;
+  return state_of(l)->library == KJ_MATH_LIBDEVICE;
+}
+
 static LLVMValueRef call_library(kl_lowering *l, const char *name, LLVMValueRef *args,
                                  unsigned count, LLVMTypeRef result)
 {
@@ -206,7 +213,7 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
   KJ_ASSERT(count >= 1);
   const ki_math *math = &ki_math_table[id];
   bool is_float = LLVMTypeOf(args[count - 1]) == l->f32; /* the first one may be an integer */
-  bool is_libdevice = state_of(l)->library == KJ_LIBDEVICE;
+  bool is_libdevice = has_libdevice(l);
   state_of(l)->has_branches |= !is_float || !is_simple(math, is_libdevice);
   if (is_libdevice) return call_library(l, libdevice_name(l, math, is_float), args, count, result);
   if (id == KJ_BUILTIN_RCBRT)
@@ -223,8 +230,7 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
 /* Those of nvptx_math.c, but for libdevice's approximations under @fastmath. */
 static bool has_own_form(kl_lowering *l, ki_builtin_id id, LLVMTypeRef type)
 {
-  if (type != l->f32 || (state_of(l)->library == KJ_LIBDEVICE && l->frame->instance->is_fastmath))
-    return false;
+  if (type != l->f32 || (has_libdevice(l) && l->frame->instance->is_fastmath)) return false;
   return id == KJ_BUILTIN_SIN || id == KJ_BUILTIN_COS;
 }
 
@@ -235,7 +241,7 @@ static LLVMValueRef call_sincos(kl_lowering *l, LLVMValueRef x, LLVMTypeRef resu
   LLVMValueRef values[2];
   if (has_own_form(l, KJ_BUILTIN_SIN, type)) {
     kl_nvptx_sine_and_cosine(l, x, values);
-  } else if (state_of(l)->library == KJ_LIBDEVICE) {
+  } else if (has_libdevice(l)) {
     state_of(l)->has_branches = true;
     LLVMValueRef args[3] = { x, kl_alloca(l, type, "sine"), kl_alloca(l, type, "cosine") };
     call_library(l, libdevice_name(l, &ki_math_table[KJ_BUILTIN_SINCOS], type == l->f32), args, 3,

@@ -1,0 +1,68 @@
+/* Many entries of the disk cache as one piece of bytes that is only read: a blob of
+ * kjit_export_code, or a file of kjit-cache build. */
+#ifndef KJ_ARCHIVE_H
+#define KJ_ARCHIVE_H
+
+#include "code/disk.h"
+
+/* ---- writing ---- */
+
+/* An entry, compressed. */
+typedef struct kj_archived {
+  kj_digest digest; /* of its key */
+  uint64_t size_bytes, packed_bytes;
+  char *packed;
+} kj_archived;
+
+/* Entries that are to become an archive. { 0 } before the first one. */
+typedef struct kj_archive_writer {
+  kj_archived *items;
+  size_t count, capacity;
+} kj_archive_writer;
+
+/* Adds what kj_pack_entry has made. Errors: MEMORY. */
+kjit_status kj_add_to_archive(kj_archive_writer *writer, kj_digest digest, const void *entry,
+                              size_t size_bytes, kj_diagnostics *diagnostics);
+/* Of several entries with one key the one that was added first stays. malloc'd. Errors: MEMORY. */
+kjit_status kj_finish_archive(kj_archive_writer *writer, kj_digest build,
+                              kj_diagnostics *diagnostics, void **bytes, size_t *size_bytes);
+/* The same of one that another writer has. */
+kjit_status kj_copy_archived(kj_archive_writer *writer, const kj_archived *item,
+                             kj_diagnostics *diagnostics);
+void kj_free_archive_writer(kj_archive_writer *writer);
+
+/* ---- reading ---- */
+
+typedef struct kj_archive kj_archive;
+struct kj_archive {
+  kj_archive *next;
+  const char *name;            /* of the caller, for messages: a function or a path; in itself */
+  char *bytes;                 /* of a blob; NULL: a file */
+  struct kj_archive_row *rows; /* sorted by digest */
+  uint64_t count, size_bytes;
+  bool is_installed; /* a file beside libkjit */
+};
+
+/* Copies the blob. Errors: IO where it is damaged, UNSUPPORTED where another build has made it,
+ * MEMORY. call: for messages. */
+kjit_status kj_open_blob(const char *call, const void *blob, size_t size_bytes, kj_digest build,
+                         kj_diagnostics *diagnostics, kj_archive **archive);
+/* Opens a file and reads its index. The file and its directory have to belong to this user or to
+ * root, and no other user may write to them. is_installed: the file is installed with libkjit, so
+ * that users who may write to the folder of libkjit may write to the file as well. Errors: those of
+ * kj_open_blob; IO also if the file cannot be read or is not trusted. */
+kjit_status kj_open_archive_file(const char *path, bool is_installed, kj_digest build,
+                                 kj_diagnostics *diagnostics, kj_archive **archive);
+void kj_close_archives(kj_archive *first);
+
+/* The entry at an index, unpacked; malloc'd. NULL: it is damaged, cannot be read now, or out of
+ * memory. */
+void *kj_read_archived(const kj_archive *archive, uint64_t index, size_t *size_bytes);
+/* The name that the entry would have as a file, and what it takes in the archive. */
+void kj_name_archived(const kj_archive *archive, uint64_t index, char name[KJ_ENTRY_NAME_BYTES]);
+uint64_t kj_archived_bytes(const kj_archive *archive, uint64_t index);
+/* Looks for the key in the archive and all that follow it. compiler as in kj_unpack_entry. */
+bool kj_find_archived(const kj_archive *first, const kj_disk_key *key, const kj_digest *compiler,
+                      kj_code *code);
+
+#endif

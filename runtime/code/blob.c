@@ -1,0 +1,401 @@
+/* Code for other processes: blobs that the host exports and imports, files that kjit-cache makes,
+ * and the file that is installed with libkjit. All of them are archives. */
+#include <kjit/cache.h>
+#include <kjit/code.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "code/archive.h"
+#include "code/child.h"
+#include "support/paths.h"
+
+static kjit_status fail_memory(kj_diagnostics *diagnostics)
+{
+  return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
+}
+
+/* ---- what the host gives ---- */
+
+bool kj_find_import(const kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
+                    kj_code *code)
+{
+  const kj_archive *first = atomic_load_explicit(&runtime->imports, memory_order_acquire);
+  return kj_find_archived(first, key, compiler, code);
+}
+
+void kj_free_imports(kj_runtime *runtime)
+{
+  kj_close_archives(atomic_load(&runtime->imports));
+  if (!runtime->disk) return;
+  kj_close_archives(runtime->disk->installed);
+  if (runtime->disk->made) kj_free_archive_writer(runtime->disk->made);
+  free(runtime->disk->made);
+  runtime->disk->made = NULL;
+}
+
+/* Never removed before the context ends, so that readers need no lock. */
+static void add_import(kj_runtime *runtime, kj_archive *archive)
+{
+  archive->next = atomic_load(&runtime->imports);
+  while (!atomic_compare_exchange_weak(&runtime->imports, &archive->next, archive)) {}
+}
+
+kjit_status kjit_import_code(kjit_context *context, const void *blob, size_t size_bytes)
+{
+  static const char call[] = "kjit_import_code";
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!blob) return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: blob is NULL", call);
+  kj_diagnostics diagnostics = { 0 };
+  kj_archive *archive;
+  kj_runtime *runtime = kj_get_runtime(context);
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_identify_disk(runtime->disk);
+  if (kj_open_blob(call, blob, size_bytes, runtime->disk->build, &diagnostics, &archive) == KJIT_OK)
+    add_import(runtime, archive);
+  return ki_finish_call(context, &diagnostics);
+}
+
+kjit_status kjit_open_cache(kjit_context *context, const char *path)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!path) return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_open_cache: path is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  kj_archive *archive;
+  kj_runtime *runtime = kj_get_runtime(context);
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_identify_disk(runtime->disk);
+  if (kj_open_archive_file(path, false, runtime->disk->build, &diagnostics, &archive) == KJIT_OK)
+    add_import(runtime, archive);
+  return ki_finish_call(context, &diagnostics);
+}
+
+/* ---- the file that is installed ---- */
+
+static char *find_installed_path(const kj_disk *disk)
+{
+  kj_buffer path = { 0 };
+  if (disk->installed_path) return *disk->installed_path ? strdup(disk->installed_path) : NULL;
+  kj_append_own_folder(&path);
+  if (path.length)
+    kj_append_format(&path, "kjit-%d.%d.%d/kernels.kjit", KJIT_VERSION_MAJOR, KJIT_VERSION_MINOR,
+                     KJIT_VERSION_PATCH);
+  return path.length ? kj_take_text(&path) : NULL;
+}
+
+static void remark(const kj_diagnostics *reasons, kj_diagnostics *diagnostics)
+{
+  for (size_t i = 0; i < reasons->count; i++)
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_REMARK, KJIT_OK,
+              "the kernels that ship with kjit are not used: %s", reasons->items[i].message);
+}
+
+/* A build without the file is a usual one; where the configuration names a file it is wanted. */
+static void open_installed(kj_disk *disk, kj_diagnostics *diagnostics)
+{
+  char *path = find_installed_path(disk);
+  kj_diagnostics reasons = { 0 };
+  bool is_wanted = path && (disk->installed_path || !access(path, F_OK));
+  kj_identify_disk(disk);
+  kj_lock(&disk->mutex, KJ_LOCK_DISK);
+  if (!atomic_load(&disk->has_opened_installed)) {
+    if (is_wanted)
+      (void)kj_open_archive_file(path, !disk->installed_path, disk->build, &reasons,
+                                 &disk->installed);
+    atomic_store_explicit(&disk->has_opened_installed, true, memory_order_release);
+  }
+  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
+  remark(&reasons, diagnostics);
+  kj_free_diagnostics(&reasons);
+  free(path);
+}
+
+static const kj_archive *get_installed(kj_disk *disk, kj_diagnostics *diagnostics)
+{
+  if (!atomic_load_explicit(&disk->has_opened_installed, memory_order_acquire))
+    open_installed(disk, diagnostics);
+  return disk->installed;
+}
+
+bool kj_has_named_code(kj_runtime *runtime, kj_diagnostics *diagnostics)
+{
+  return kj_has_imports(runtime) || get_installed(runtime->disk, diagnostics);
+}
+
+bool kj_find_installed(kj_runtime *runtime, const kj_disk_key *key, const kj_digest *compiler,
+                       kj_diagnostics *diagnostics, kj_code *code)
+{
+  return kj_find_archived(get_installed(runtime->disk, diagnostics), key, compiler, code);
+}
+
+/* ---- what a context has compiled for elsewhere ---- */
+
+/* Returns NULL for code that other processes can use. */
+static const char *why_left_out(kj_disk *disk, const kj_disk_key *key, const kj_code *code)
+{
+  if (!key) return "its module has a declaration of a guest, or it has debug information";
+  if (code->failures && !key->has_sources)
+    return "its threads may fail, and the text of its source is not known";
+  if (!kj_has_own_math(disk, code))
+    return "it has math functions of a file; kjit_config.libdevice_path \"libclc\" gives the code "
+           "functions that ship with kjit";
+  return NULL;
+}
+
+kjit_status kj_record_code(kj_runtime *runtime, const kj_disk_key *key, const char *name,
+                           const kj_code *code, kj_diagnostics *diagnostics)
+{
+  kj_disk *disk = runtime->disk;
+  kj_digest compiler = { 0 };
+  kjit_status status = KJIT_ERROR_MEMORY;
+  size_t size_bytes;
+  const char *why = why_left_out(disk, key, code);
+  if (why) {
+    kj_report(diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_REMARK, KJIT_OK,
+              "kjit_export_cache leaves out `%s`: %s", name, why);
+    return KJIT_OK;
+  }
+  (void)kj_identify_compiler(runtime, &compiler);
+  void *entry = kj_pack_entry(key, compiler, code, &size_bytes);
+  kj_lock(&disk->mutex, KJ_LOCK_DISK);
+  if (!disk->made) disk->made = calloc(1, sizeof *disk->made);
+  if (entry && disk->made)
+    status = kj_add_to_archive(disk->made, key->digest, entry, size_bytes, diagnostics);
+  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
+  free(entry);
+  return status == KJIT_ERROR_MEMORY ? fail_memory(diagnostics) : status;
+}
+
+/* Compressed already. */
+static kjit_status copy_made(kj_disk *disk, kj_archive_writer *writer, kj_diagnostics *diagnostics)
+{
+  kjit_status status = KJIT_OK;
+  kj_lock(&disk->mutex, KJ_LOCK_DISK);
+  for (size_t i = 0; disk->made && i < disk->made->count && status == KJIT_OK; i++)
+    status = kj_copy_archived(writer, &disk->made->items[i], diagnostics);
+  kj_unlock(&disk->mutex, KJ_LOCK_DISK);
+  return status;
+}
+
+static kjit_status copy_imports(const kj_archive *first, kj_archive_writer *writer,
+                                kj_diagnostics *diagnostics)
+{
+  for (const kj_archive *at = first; at; at = at->next) {
+    for (uint64_t i = 0; i < at->count; i++) {
+      size_t size_bytes, key_bytes;
+      kj_digest digest;
+      void *entry = kj_read_archived(at, i, &size_bytes);
+      kjit_status status =
+        entry && kj_read_entry_key(entry, size_bytes, &key_bytes, &digest)
+          ? kj_add_to_archive(writer, digest, entry, size_bytes, diagnostics)
+          : kj_error(diagnostics, KJIT_ERROR_IO, "%s: entry %llu is damaged or cannot be read",
+                     at->name, (unsigned long long)i);
+      free(entry);
+      if (status != KJIT_OK) return status;
+    }
+  }
+  return KJIT_OK;
+}
+
+static kjit_status export_cache(kj_runtime *runtime, kj_diagnostics *diagnostics, void **blob,
+                                size_t *size_bytes)
+{
+  kj_archive_writer writer = { 0 };
+  kj_identify_disk(runtime->disk);
+  kjit_status status = copy_made(runtime->disk, &writer, diagnostics);
+  if (status == KJIT_OK)
+    status = copy_imports(atomic_load(&runtime->imports), &writer, diagnostics);
+  if (status == KJIT_OK)
+    status = kj_finish_archive(&writer, runtime->disk->build, diagnostics, blob, size_bytes);
+  kj_free_archive_writer(&writer);
+  return status;
+}
+
+kjit_status kjit_export_cache(kjit_context *context, void **blob, size_t *size_bytes)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!blob || !size_bytes)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_cache: %s is NULL",
+                        blob ? "size_bytes" : "blob");
+  kj_diagnostics diagnostics = { 0 };
+  kj_runtime *runtime = kj_get_runtime(context);
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  (void)export_cache(runtime, &diagnostics, blob, size_bytes);
+  return ki_finish_call(context, &diagnostics);
+}
+
+/* ---- export of a module ---- */
+
+static bool is_elf(const void *data, size_t size_bytes)
+{
+  return size_bytes > 4 && !memcmp(data, "\177ELF", 4);
+}
+
+kjit_status kj_copy_binary(kjit_specialization *specialization, kj_diagnostics *diagnostics,
+                           void **binary, size_t *size_bytes)
+{
+  const kj_code *code = &specialization->code;
+  if (!code->data) return fail_memory(diagnostics);
+  kjit_device *device = specialization->device;
+  if (device->operations->link && !is_elf(code->data, code->size_bytes)) {
+    /* one with PTX of the host has been linked already */
+    kj_link_input input = { code->entry, code->data, code->size_bytes };
+    return kj_link(device, &input, 1, diagnostics, binary, size_bytes);
+  }
+  *binary = malloc(code->size_bytes + 1);
+  if (!*binary) return fail_memory(diagnostics);
+  memcpy(*binary, code->data, code->size_bytes);
+  *size_bytes = code->size_bytes;
+  return KJIT_OK;
+}
+
+/* With the machine code in place of PTX where there is a driver that makes it. */
+static kjit_status add_binary(kjit_specialization *specialization, const kj_disk_key *key,
+                              kj_archive_writer *writer, kj_diagnostics *diagnostics)
+{
+  kj_code code = specialization->code;
+  kj_digest compiler = { 0 };
+  void *binary;
+  size_t entry_bytes;
+  KJ_TRY(kj_copy_binary(specialization, diagnostics, &binary, &code.size_bytes));
+  code.data = binary;
+  (void)kj_identify_compiler(specialization->device->runtime, &compiler);
+  void *entry = kj_pack_entry(key, compiler, &code, &entry_bytes);
+  kjit_status status = entry
+                         ? kj_add_to_archive(writer, key->digest, entry, entry_bytes, diagnostics)
+                         : fail_memory(diagnostics);
+  free(binary);
+  free(entry);
+  return status;
+}
+
+/* The specialization is held. Left out is code that no process would take in: code with debug
+ * information, whose files and lines are of one program; code of a device that was lost; code
+ * that names lines of sources without a text; and code of a target that belongs to a guest or has
+ * math functions of a file. */
+static kjit_status export_held(kjit_specialization *specialization, kj_archive_writer *writer,
+                               kj_diagnostics *diagnostics)
+{
+  const kjit_device *device = specialization->device;
+  kj_disk *disk = device->runtime->disk;
+  const kj_compile_request request =
+    kj_make_request(specialization->kernel, device, &specialization->compiled_for,
+                    kj_code_stage(device));
+  kj_disk_key key = { 0 };
+  if (request.debug || specialization->generation != atomic_load(&device->generation) ||
+      (device->is_target && request.module->has_guest))
+    return KJIT_OK;
+  if (!kj_make_device_key(disk, device, &request, &key)) return fail_memory(diagnostics);
+  bool is_usable = (!specialization->code.failures || key.has_sources) &&
+                   (!device->is_target || kj_has_own_math(disk, &specialization->code));
+  kjit_status status = is_usable ? add_binary(specialization, &key, writer, diagnostics) : KJIT_OK;
+  kj_free_disk_key(&key);
+  return status;
+}
+
+static kjit_status export_kernel(kjit_kernel *kernel, kj_archive_writer *writer,
+                                 kj_diagnostics *diagnostics)
+{
+  kjit_specialization *specialization;
+  for (size_t i = 0; (specialization = kjit_get_specialization(kernel, i)); i++) {
+    if (!kj_hold(specialization)) continue;
+    kjit_status status = export_held(specialization, writer, diagnostics);
+    kj_release(specialization, false);
+    if (status != KJIT_OK) return status;
+  }
+  return KJIT_OK;
+}
+
+static kjit_status export_module(kjit_module *module, kj_runtime *runtime,
+                                 kj_diagnostics *diagnostics, void **blob, size_t *size_bytes)
+{
+  kj_archive_writer writer = { 0 };
+  kjit_status status = KJIT_OK;
+  kjit_kernel *kernel;
+  kj_identify_disk(runtime->disk);
+  for (size_t i = 0; i < module->decls.count && status == KJIT_OK; i++)
+    if ((kernel = kj_get_made_kernel(module, i)))
+      status = export_kernel(kernel, &writer, diagnostics);
+  if (status == KJIT_OK)
+    status = kj_finish_archive(&writer, runtime->disk->build, diagnostics, blob, size_bytes);
+  kj_free_archive_writer(&writer);
+  return status;
+}
+
+kjit_status kjit_export_code(kjit_module *module, void **blob, size_t *size_bytes)
+{
+  if (!module) return KJIT_ERROR_MISUSE;
+  kjit_context *context = module->context;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!blob || !size_bytes)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_export_code: %s is NULL",
+                        blob ? "size_bytes" : "blob");
+  kj_runtime *runtime = kj_get_runtime(context);
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  kj_diagnostics diagnostics = { 0 };
+  (void)export_module(module, runtime, &diagnostics, blob, size_bytes);
+  return ki_finish_call(context, &diagnostics);
+}
+
+/* ---- listing ---- */
+
+static kjit_status visit_archived(kjit_context *context, const kj_archive *archive, uint64_t index,
+                                  void (*visit)(void *user, const kjit_cache_entry *entry),
+                                  void *user, kj_diagnostics *diagnostics)
+{
+  size_t size_bytes, key_bytes;
+  kj_digest digest;
+  char name[KJ_ENTRY_NAME_BYTES];
+  void *bytes = kj_read_archived(archive, index, &size_bytes);
+  const char *key = bytes ? kj_read_entry_key(bytes, size_bytes, &key_bytes, &digest) : NULL;
+  char *copy = key ? strndup(key, key_bytes) : NULL;
+  free(bytes);
+  if (key && !copy) return fail_memory(diagnostics);
+  kj_name_archived(archive, index, name);
+  kjit_cache_entry entry = { .size_bytes = sizeof entry,
+                             .name = name,
+                             .file_bytes = kj_archived_bytes(archive, index) };
+  if (copy) kj_read_key_lines(copy, &entry);
+  ki_host_code code;
+  ki_enter_host(&code, context);
+  visit(user, &entry);
+  ki_leave_host(&code);
+  free(copy);
+  return KJIT_OK;
+}
+
+static kjit_status visit_file(kj_runtime *runtime, const char *given,
+                              void (*visit)(void *user, const kjit_cache_entry *entry), void *user,
+                              kj_diagnostics *diagnostics)
+{
+  kj_archive *archive = NULL;
+  kj_disk *disk = runtime->disk;
+  char *path = given ? strdup(given) : find_installed_path(disk);
+  if (!path && given) return fail_memory(diagnostics);
+  if (!path) return kj_error(diagnostics, KJIT_ERROR_IO, "no file is installed with libkjit");
+  kj_identify_disk(disk);
+  kjit_status status = kj_open_archive_file(path, !given, disk->build, diagnostics, &archive);
+  for (uint64_t i = 0; status == KJIT_OK && i < archive->count; i++)
+    status = visit_archived(runtime->context, archive, i, visit, user, diagnostics);
+  kj_close_archives(archive);
+  free(path);
+  return status;
+}
+
+kjit_status kjit_visit_cache_file(kjit_context *context, const char *path,
+                                  void (*visit)(void *user, const kjit_cache_entry *entry),
+                                  void *user)
+{
+  if (!context) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(context)) return KJIT_ERROR_FORKED;
+  if (!visit)
+    return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_visit_cache_file: visit is NULL");
+  kj_diagnostics diagnostics = { 0 };
+  kj_runtime *runtime = kj_get_runtime(context);
+  if (!runtime) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");
+  (void)visit_file(runtime, path, visit, user, &diagnostics);
+  return ki_finish_call(context, &diagnostics);
+}
