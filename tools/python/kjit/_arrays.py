@@ -108,7 +108,7 @@ _OPERATORS = (
     "add and floordiv lshift matmul mod mul or pow radd rand rfloordiv rlshift rmatmul rmod rmul ror rpow rrshift rshift rsub "
     "rtruediv rxor sub truediv xor iadd iand ifloordiv ilshift imatmul imod imul ior irshift isub itruediv ixor ipow "
     "abs invert neg pos eq ne lt le gt ge bool complex contains copy deepcopy float format getitem setitem index int iter delitem "
-    "reduce repr str array_namespace"
+    "reduce repr str array_namespace array_ufunc array_function"
 )
 _METHODS = (
     "_repr_html_ all any argmax argmin argsort astype copy cumprod cumsum fill flatten max mean min nonzero prod ravel repeat "

@@ -162,6 +162,31 @@ static PyObject *import_array(PyObject *module, PyObject *args)
   return array;
 }
 
+/* wrap_buffer(context, object): the memory of the host that an object with the buffer protocol has,
+ * in place; the array keeps the object. */
+static PyObject *wrap_buffer(PyObject *module, PyObject *args)
+{
+  (void)module;
+  context_object *context;
+  PyObject *object;
+  if (!PyArg_ParseTuple(args, "O!O", binding_context_type, &context, &object)) return NULL;
+  binding_argument storage;
+  kjit_arg arg;
+  if (binding_take_argument(context, object, "object", &storage, &arg)) return NULL;
+  PyObject *result = NULL;
+  if (arg.kind == KJIT_ARG_TENSOR && storage.buffer.obj) {
+    Py_buffer buffer = storage.buffer;
+    storage.buffer.obj = NULL;
+    result = binding_take_tensor(context, NULL, &storage.tensor, NULL, buffer.readonly, &buffer);
+  } else if (arg.kind == KJIT_ARG_ARRAY && storage.keep) {
+    result = Py_NewRef(storage.keep);
+  } else {
+    binding_fail(KJIT_ERROR_ARGUMENT, "%R is no array of the host", (PyObject *)Py_TYPE(object));
+  }
+  binding_free_argument(&storage);
+  return result;
+}
+
 /* ---- what an array is ---- */
 
 static PyObject *get_shape(PyObject *object, void *unused)
@@ -545,6 +570,7 @@ static PyMethodDef functions[] = {
   { "empty", create_empty, METH_VARARGS, NULL },
   { "copy_of", create_copy, METH_VARARGS, NULL },
   { "import_array", import_array, METH_VARARGS, NULL },
+  { "wrap_buffer", wrap_buffer, METH_VARARGS, NULL },
   { "set_dtype_factory", set_dtype_factory, METH_O, NULL },
   { NULL, NULL, 0, NULL },
 };

@@ -198,10 +198,17 @@ def normalize_axes(axis, rank, what="axis"):
 def run_map(pair, operands, out, where=None):
     """Computes a func for the elements of operands that broadcast to `out`, which the extension checks. An operand that shares
     memory with `out`, and is not `out` itself, is copied first, so that every element is read before it is overwritten."""
-    apart = tuple(_apart(x, out) for x in operands)
-    extra = {} if where is None else {"where": _apart(where, out)}
-    _kjit.run_algorithm(_state.context(), "map", ((out,), pair, apart), device=out.device, **extra)
+    run_maps(pair, operands, (out,), where)
     return out
+
+
+def run_maps(pair, operands, outs, where=None):
+    """As run_map, for a func with several results, each of which is written to an array."""
+    for out in outs:
+        operands = [_apart(x, out) for x in operands]
+        where = where if where is None else _apart(where, out)
+    extra = {} if where is None else {"where": where}
+    _kjit.run_algorithm(_state.context(), "map", (tuple(outs), pair, tuple(operands)), device=outs[0].device, **extra)
 
 
 def _apart(x, out):

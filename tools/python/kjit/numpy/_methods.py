@@ -173,6 +173,20 @@ def _namespace(self, /, *, api_version=None):
     return namespace(api_version)
 
 
+def _array_ufunc(self, ufunc, method, *inputs, **keywords):
+    """Runs a ufunc of NumPy on the device where the array is."""
+    from ._protocols import array_ufunc
+
+    return array_ufunc(self, ufunc, method, *inputs, **keywords)
+
+
+def _array_function(self, func, types, args, kwargs):
+    """Runs a function of NumPy on the device where the array is."""
+    from ._functions import array_function
+
+    return array_function(self, func, types, args, kwargs)
+
+
 def _pickled(self):
     return _unpickled, (self.to_host(), self.device)
 
@@ -214,6 +228,7 @@ def methods():
         "_repr_html_": _printing.as_html, "__getitem__": _indexing.get_item, "__setitem__": _indexing.set_item, "__delitem__": _no_deletion,
         "__matmul__": _products.operator, "__rmatmul__": _products.reflected, "__imatmul__": _products.in_place,
     }  # fmt: skip
+    found |= {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
     found |= _manipulation.METHODS | _reductions.METHODS | _orders.METHODS
     return found
 

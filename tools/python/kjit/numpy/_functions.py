@@ -1,0 +1,630 @@
+"""NumPy's functions for arrays of kjit, `__array_function__`: `numpy.sum(a)`, `numpy.concatenate((a, b))`.
+
+The functions of the table run on the device where the arrays are. Every other function of NumPy, and every option that kjit's
+function does not have, is NumPy's own work for arrays of the CPU and is rejected for arrays of a GPU."""
+
+import functools
+import inspect
+
+import numpy
+
+from . import _creation, _dtypes, _engine, _indexing, _manipulation, _orders, _products, _reductions
+from ._engine import Array
+from ._errors import ShapeError
+from ._protocols import device_of, on_host, own, promoted, result_of
+
+_NO_VALUE = getattr(numpy, "_NoValue", None)
+
+
+def array_function(self, func, types, args, kwargs):
+    """Calls a function of NumPy."""
+    if not all(issubclass(each, (Array, numpy.ndarray)) for each in types):
+        return NotImplemented
+    name = f"{func.__module__}.{func.__name__}"
+    kwargs = {key: value for key, value in kwargs.items() if value is not _NO_VALUE}
+    found = TABLE.get(name)
+    if found is not None and _takes(found, args, kwargs):
+        device = device_of(list(_arrays_in((args, tuple(kwargs.values())))), name)
+        made = found(*_own_arrays(args, device), **{key: _own_option(key, value, device) for key, value in kwargs.items()})
+        if made is not NotImplemented:
+            return made
+    return on_host(name, func, args, kwargs)
+
+
+def _takes(function, args, kwargs):
+    """Whether kjit's function has the parameters of a call."""
+    try:
+        _signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+@functools.cache
+def _signature(function):
+    return inspect.signature(function)
+
+
+def _arrays_in(x):
+    if isinstance(x, (Array, numpy.ndarray)):
+        yield x
+    elif isinstance(x, (list, tuple)):
+        for item in x:
+            yield from _arrays_in(item)
+
+
+def _own_arrays(x, device):
+    """An argument with arrays of kjit in the place of NumPy's."""
+    if isinstance(x, (numpy.ndarray, numpy.generic)):
+        return own(x, device)
+    if isinstance(x, (list, tuple)) and any(True for _ in _arrays_in(x)):
+        return type(x)(_own_arrays(item, device) for item in x)
+    return tuple(_own_arrays(item, device) for item in x) if type(x) is tuple else x
+
+
+def _own_option(name, x, device):
+    return x if name == "out" else _own_arrays(x, device)
+
+
+# ---- arguments ----
+
+
+def array_of(x, device=None):
+    """An argument as an array: lists and numbers, too."""
+    return x if isinstance(x, Array) else _creation.asarray(x, device=device)
+
+
+def arrays_of(items):
+    """The arrays of a sequence, on the device of the first one, in the type that NumPy promotes theirs to."""
+    items = list(items)
+    device = device_of([x for x in items if isinstance(x, Array)], "a sequence of arrays")
+    return promoted(*(array_of(x, device) for x in items))
+
+
+def _dtype(dtype):
+    return None if dtype is None else numpy.dtype(getattr(dtype, "dtype", dtype))
+
+
+def _stored(made, out, what):
+    """The result, or the array of out= with it."""
+    if out is None:
+        return made
+    return result_of(out, made.device, what).take(made)
+
+
+def _is_complex(x):
+    return _dtypes.KIND[x.dtype.text] == "c"
+
+
+def _keep(function, *names):
+    """A function of the namespace for calls of NumPy's function with no other options than these."""
+    parameters = ", ".join(f"{name}={default}" for name, default in (each.split("=") for each in names))
+    call = ", ".join(f"{each.split('=')[0]}={each.split('=')[0]}" for each in names)
+    space = {"function": function, "array_of": array_of}
+    exec(f"def kept(a, {parameters}):\n    return function(array_of(a), {call})\n", space)
+    return space["kept"]
+
+
+# ---- reductions ----
+
+
+def _ufunc_reduction(ufunc):
+    """numpy.sum and the like are reductions by a ufunc."""
+
+    def reduction(a, axis=None, dtype=None, out=None, keepdims=False, initial=_NO_VALUE, where=True):
+        from ._folding import reduce
+
+        return reduce(ufunc, (a,), () if out is None else (out,), axis, _dtype(dtype), keepdims, initial, where)
+
+    return reduction
+
+
+def _extreme(ufunc):
+    reduction = _ufunc_reduction(ufunc)
+    return lambda a, axis=None, out=None, keepdims=False, initial=_NO_VALUE, where=True: reduction(
+        a, axis, None, out, keepdims, initial, where
+    )
+
+
+def _truth(ufunc):
+    reduction = _ufunc_reduction(ufunc)
+    return lambda a, axis=None, out=None, keepdims=False, *, where=True: reduction(a, axis, None, out, keepdims, _NO_VALUE, where)
+
+
+def mean(a, axis=None, dtype=None, out=None, keepdims=False):
+    made = _reductions.mean(array_of(a), axis=axis, dtype=_dtype(dtype), keepdims=keepdims)
+    return _stored(made, out, "mean")
+
+
+def _spread(function):
+    def spread(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+        made = function(array_of(a), axis=axis, dtype=_dtype(dtype), correction=ddof, keepdims=keepdims)
+        return _stored(made, out, function.__name__)
+
+    return spread
+
+
+def average(a, axis=None, weights=None):
+    a = array_of(a)
+    if weights is None:
+        return _reductions.mean(a, axis=axis)
+    if tuple(weights.shape) != tuple(a.shape):
+        return NotImplemented
+    return numpy.divide(numpy.sum(numpy.multiply(a, weights), axis=axis), numpy.sum(weights, axis=axis))
+
+
+def _cumulative(ufunc):
+    def cumulative(a, axis=None, dtype=None, out=None):
+        from ._folding import accumulate
+
+        a = array_of(a)
+        if axis is None:
+            a, axis = _manipulation.ravel(a), 0
+        dtype = _dtype(dtype)
+        if dtype is None and out is None:
+            dtype = numpy.dtype(_dtypes.BY_TEXT[_reductions._sum_type(a.dtype.text, None)].dtype)
+        return accumulate(ufunc, (a,), () if out is None else (out,), axis, dtype)
+
+    return cumulative
+
+
+def ptp(a, axis=None, out=None, keepdims=False):
+    a = array_of(a)
+    if _is_complex(a):
+        return NotImplemented
+    made = numpy.subtract(_reductions.max(a, axis=axis, keepdims=keepdims), _reductions.min(a, axis=axis, keepdims=keepdims))
+    return _stored(made, out, "ptp")
+
+
+def count_nonzero(a, axis=None, *, keepdims=False):
+    return _reductions.count_nonzero(array_of(a), axis=axis, keepdims=keepdims)
+
+
+def _find(function):
+    def find(a, axis=None, out=None, *, keepdims=False):
+        a = array_of(a)
+        return NotImplemented if _is_complex(a) else _stored(function(a, axis=axis, keepdims=keepdims), out, function.__name__)
+
+    return find
+
+
+def _without_nan(ufunc, identity):
+    """numpy.nansum and the like: NaNs count as the identity."""
+
+    def reduction(a, axis=None, dtype=None, out=None, keepdims=False):
+        a = array_of(a)
+        if _dtypes.KIND[a.dtype.text] in "fc":
+            a = where(numpy.isnan(a), numpy.dtype(_dtypes.BY_TEXT[a.dtype.text].dtype).type(identity), a)
+        return _ufunc_reduction(ufunc)(a, axis, dtype, out, keepdims)
+
+    return reduction
+
+
+def nanmean(a, axis=None, dtype=None, out=None, keepdims=False):
+    a = array_of(a)
+    if _dtypes.KIND[a.dtype.text] not in "fc":
+        return mean(a, axis, dtype, out, keepdims)
+    total = _without_nan(numpy.add, 0)(a, axis, dtype, None, keepdims)
+    counted = numpy.sum(numpy.logical_not(numpy.isnan(a)), axis=axis, keepdims=keepdims)
+    return _stored(_engine.converted(numpy.divide(total, counted), total.dtype.text), out, "nanmean")
+
+
+def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    a = array_of(a)
+    if _is_complex(a) or not a.size:
+        return NotImplemented
+    shape = tuple(1 if axis is None or i in _engine.normalize_axes(axis, a.ndim) else n for i, n in enumerate(a.shape))
+    if axis is None or isinstance(axis, tuple):
+        axes = _engine.normalize_axes(axis, a.ndim)
+        kept = [i for i in range(a.ndim) if i not in axes]
+        a = _indexing.permuted(a, kept + list(axes)).reshape((*(a.shape[i] for i in kept), -1))
+    else:
+        a = _manipulation.moveaxis(a, axis, -1)
+    ordered, count = _orders.sort(a, axis=-1), a.shape[-1]
+    low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
+    made = low if count % 2 and _dtypes.KIND[low.dtype.text] == "f" else numpy.multiply(numpy.add(low, high), 0.5)
+    if _dtypes.KIND[a.dtype.text] == "f":  # NaNs come last in the order
+        made = where(numpy.isnan(ordered[..., -1]), ordered[..., -1], _engine.converted(made, a.dtype.text))
+    return _stored(made.reshape(shape) if keepdims else made, out, "median")
+
+
+# ---- shapes ----
+
+
+def reshape(a, newshape, order="C"):
+    return _manipulation.reshape(array_of(a), newshape) if order == "C" else NotImplemented
+
+
+def ravel(a, order="C"):
+    return _manipulation.ravel(array_of(a)) if order in ("C", "K", "A") else NotImplemented
+
+
+def expand_dims(a, axis):
+    return _manipulation.expand_dims(array_of(a), axis=axis)
+
+
+def broadcast_to(array, shape, subok=False):
+    return _manipulation.broadcast_to(array_of(array), shape)
+
+
+def broadcast_arrays(*args, subok=False):
+    return _manipulation.broadcast_arrays(*map(array_of, args))
+
+
+def _put_together(function):
+    def joined(arrays, axis=0, out=None):
+        found = arrays_of(arrays)
+        return _stored(function(found, axis=axis), out, function.__name__)
+
+    return joined
+
+
+def _stacked(function):
+    return lambda tup: function(arrays_of(tup))
+
+
+def _at_least(rank):
+    def at_least(*arys):
+        made = []
+        for x in map(array_of, arys):
+            if rank == 3 and x.ndim == 2:
+                x = _manipulation.expand_dims(x, axis=-1)
+            elif rank == 3 and x.ndim == 1:
+                x = x.reshape((1, x.size, 1))
+            while x.ndim < rank:
+                x = _manipulation.expand_dims(x, axis=0)
+            made.append(x)
+        return made[0] if len(made) == 1 else made
+
+    return at_least
+
+
+def dstack(tup):
+    return _manipulation.concat([_at_least(3)(x) for x in arrays_of(tup)], axis=2)
+
+
+def column_stack(tup):
+    return _manipulation.concat([x if x.ndim > 1 else x.reshape((x.size, 1)) for x in arrays_of(tup)], axis=1)
+
+
+def array_split(ary, indices_or_sections, axis=0):
+    ary = array_of(ary)
+    if not hasattr(indices_or_sections, "__index__"):
+        return split(ary, indices_or_sections, axis)
+    extent, count = ary.shape[axis], int(indices_or_sections)
+    if count <= 0:
+        raise ValueError("number sections must be larger than 0.")
+    least, more = divmod(extent, count)
+    ends = [(i + 1) * least + min(i + 1, more) for i in range(count - 1)]
+    return _manipulation.split(ary, ends, axis=axis)
+
+
+def split(ary, indices_or_sections, axis=0):
+    return _manipulation.split(array_of(ary), indices_or_sections, axis=axis)
+
+
+def _split_along(axis):
+    def parts(ary, indices_or_sections):
+        ary = array_of(ary)
+        return split(ary, indices_or_sections, 0 if axis == 1 and ary.ndim == 1 else axis)
+
+    return parts
+
+
+def tile(A, reps):  # NumPy's name of the parameter  # noqa: N803
+    return _manipulation.tile(array_of(A), reps)
+
+
+def repeat(a, repeats, axis=None):
+    return _manipulation.repeat(array_of(a), repeats, axis=axis)
+
+
+def roll(a, shift, axis=None):
+    return _manipulation.roll(array_of(a), shift, axis=axis)
+
+
+def flip(m, axis=None):
+    return _manipulation.flip(array_of(m), axis=axis)
+
+
+def _flip_along(axis):
+    return lambda m: _manipulation.flip(array_of(m), axis=axis)
+
+
+def pad(array, pad_width, mode="constant", *, constant_values=0):
+    is_one = _dtypes.is_scalar(constant_values) and (hasattr(pad_width, "__index__") or len(pad_width) in (2, array.ndim))
+    if mode != "constant" or not is_one or not hasattr(pad_width, "__index__") and not all(
+        hasattr(width, "__index__") or len(width) == 2 for width in pad_width
+    ):
+        return NotImplemented
+    return _manipulation.pad(array_of(array), pad_width, constant_values)
+
+
+# ---- orders and indices ----
+
+
+def sort(a, axis=-1, kind=None, order=None, *, stable=None):
+    if order is not None:
+        return NotImplemented
+    a = array_of(a)
+    return _orders.sort(a, axis=axis) if axis is not None else _orders.sort(_manipulation.ravel(a))
+
+
+def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
+    if order is not None:
+        return NotImplemented
+    a = array_of(a)
+    return _orders.argsort(a, axis=axis) if axis is not None else _orders.argsort(_manipulation.ravel(a))
+
+
+def searchsorted(a, v, side="left", sorter=None):
+    a = array_of(a)
+    v = array_of(v, a.device) if not _dtypes.is_scalar(v) else v
+    if not _dtypes.is_scalar(v):
+        a, v = promoted(a, v)
+    return _orders.searchsorted(a, v, side=side, sorter=sorter)
+
+
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None):
+    if axis is not None or return_inverse:
+        return NotImplemented
+    found = _orders.unique_all(array_of(ar))
+    asked = [part for part, is_asked in ((found.indices, return_index), (found.counts, return_counts)) if is_asked]
+    return (found.values, *asked) if asked else found.values
+
+
+def nonzero(a):
+    return _orders.nonzero(array_of(a))
+
+
+def flatnonzero(a):
+    return _indexing.nonzero_flat(array_of(a))
+
+
+def argwhere(a):
+    found = _orders.nonzero(array_of(a))
+    return _manipulation.stack(found, axis=1)
+
+
+def where(condition, x=None, y=None):
+    if x is None and y is None:
+        return nonzero(condition)
+    from ._table import ROWS
+
+    condition = array_of(condition) if not isinstance(condition, Array) else condition
+    x, y = _like_numpy(condition.device, x, y)
+    return _engine.elementwise(ROWS["where"], (_engine.converted(condition, "bool"), x, y))
+
+
+def _like_numpy(device, *operands):
+    """Arrays of the type that NumPy promotes operands to, which may be numbers of Python."""
+    from ._loops import numpy_type, weak_texts
+
+    words = ["?" + _dtypes.scalar_kind(x) if _dtypes.is_scalar(x) else _dtypes.text_of(array_of(x, device)) for x in operands]
+    texts = weak_texts(words)
+    text = _dtypes.dtypes.name_of(numpy.result_type(*map(numpy_type, texts)))
+    return [
+        _creation.asarray(x, dtype=text, device=device) if not isinstance(x, Array) else _engine.converted(x, text) for x in operands
+    ]
+
+
+def take(a, indices, axis=None, out=None, mode="raise"):
+    if mode != "raise":
+        return NotImplemented
+    a = array_of(a)
+    indices = array_of(indices, a.device)
+    if axis is None:
+        a, axis = _manipulation.ravel(a), 0
+    axis = _engine.normalize_axis(axis, a.ndim)
+    return _stored(a[(slice(None),) * axis + (indices,)], out, "take")
+
+
+def take_along_axis(arr, indices, axis):
+    if axis is None:
+        return _indexing.take_along_axis(_manipulation.ravel(arr), indices, axis=0)
+    return _indexing.take_along_axis(arr, indices, axis=axis)
+
+
+def compress(condition, a, axis=None):
+    a = array_of(a)
+    if axis is None:
+        a, axis = _manipulation.ravel(a), 0
+    places = _indexing.nonzero_flat(array_of(condition, a.device))
+    return _indexing.take(a, places, axis=_engine.normalize_axis(axis, a.ndim))
+
+
+# ---- elements ----
+
+
+def clip(a, a_min=None, a_max=None, out=None):
+    made = array_of(a)
+    if a_min is not None:
+        made = numpy.maximum(made, a_min)
+    if a_max is not None:
+        made = numpy.minimum(made, a_max)
+    return _stored(_engine.copied(made) if made is a and out is None else made, out, "clip")
+
+
+def round_(a, decimals=0, out=None):
+    from . import _elementwise
+
+    a = array_of(a)
+    if _dtypes.KIND[a.dtype.text] in "biu":
+        return NotImplemented if decimals < 0 or a.dtype.text == "bool" else _stored(_engine.copied(a), out, "round")
+    return _stored(_elementwise.round(a, decimals), out, "round")
+
+
+def _part(name):
+    def part(val):
+        from ._table import ROWS
+
+        return _engine.elementwise(ROWS[name], (array_of(val),))
+
+    return part
+
+
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    near = numpy.less_equal(numpy.absolute(numpy.subtract(a, b)), numpy.add(atol, numpy.multiply(rtol, numpy.absolute(b))))
+    result = numpy.logical_or(numpy.logical_and(near, numpy.isfinite(b)), numpy.equal(a, b))
+    if equal_nan:
+        result = numpy.logical_or(result, numpy.logical_and(numpy.isnan(a), numpy.isnan(b)))
+    return result
+
+
+def _has_close(x):
+    return _dtypes.KIND[_dtypes.text_of(x)] in "fc" if hasattr(x, "dtype") else not isinstance(x, bool)
+
+
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    a, b = (x if hasattr(x, "dtype") or _dtypes.is_scalar(x) else numpy.asarray(x) for x in (a, b))
+    if not (_has_close(a) or _has_close(b)):
+        a = numpy.multiply(a, 1.0)
+    return bool(numpy.all(isclose(a, b, rtol, atol, equal_nan)))
+
+
+def array_equal(a1, a2, equal_nan=False):
+    a1, a2 = array_of(a1), array_of(a2)
+    if tuple(a1.shape) != tuple(a2.shape):
+        return False
+    same = numpy.equal(a1, a2)
+    if equal_nan and _dtypes.KIND[a1.dtype.text] in "fc" and _dtypes.KIND[a2.dtype.text] in "fc":
+        same = numpy.logical_or(same, numpy.logical_and(numpy.isnan(a1), numpy.isnan(a2)))
+    return bool(numpy.all(same))
+
+
+def diff(a, n=1, axis=-1, prepend=None, append=None):
+    options = {name: array_of(x) for name, x in (("prepend", prepend), ("append", append)) if x is not None}
+    if any(x.ndim != a.ndim for x in options.values()):
+        return NotImplemented
+    return _reductions.diff(array_of(a), axis=axis, n=n, **options)
+
+
+# ---- products ----
+
+
+def _product(function, *options):
+    def product(a, b, **given):
+        a, b = promoted(array_of(a), array_of(b))
+        return function(a, b, **given)
+
+    return product
+
+
+def dot(a, b, out=None):
+    device = device_of([a, b], "dot")
+    return _stored(_products.dot(*promoted(array_of(a, device), array_of(b, device))), out, "dot")
+
+
+def tensordot(a, b, axes=2):
+    if isinstance(axes, (tuple, list)):
+        axes = tuple((each,) if hasattr(each, "__index__") else tuple(each) for each in axes)
+    return _products.tensordot(*promoted(array_of(a), array_of(b)), axes=axes)
+
+
+def inner(a, b):
+    a, b = promoted(array_of(a), array_of(b))
+    return _products.dot(a, b) if not a.ndim or not b.ndim else _products.tensordot(a, b, axes=((a.ndim - 1,), (b.ndim - 1,)))
+
+
+def outer(a, b, out=None):
+    a, b = (x.reshape(-1) for x in promoted(array_of(a), array_of(b)))
+    return _stored(_products.outer(a, b), out, "outer")
+
+
+def vdot(a, b):
+    a, b = (_manipulation.ravel(x) for x in promoted(array_of(a), array_of(b)))
+    return _products.vecdot(a, b)
+
+
+def einsum(*operands):
+    if not isinstance(operands[0], str):
+        return NotImplemented
+    return _products.einsum(operands[0], *promoted(*map(array_of, operands[1:])))
+
+
+def trace(a, offset=0, axis1=0, axis2=1):
+    a = array_of(a)
+    return numpy.sum(diagonal(a, offset, axis1, axis2), axis=-1)
+
+
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    a = array_of(a)
+    first, second = _engine.normalize_axes((axis1, axis2), a.ndim)
+    rest = [i for i in range(a.ndim) if i not in (first, second)]
+    row, column = max(-offset, 0), max(offset, 0)
+    count = max(min(a.shape[first] - row, a.shape[second] - column), 0)
+    strides = a._strides
+    start = (row * strides[first] + column * strides[second]) if count else 0
+    shape = [a.shape[i] for i in rest] + [count]
+    return a._view(shape, [strides[i] for i in rest] + [strides[first] + strides[second]], start, True)
+
+
+def diag(v, k=0):
+    v = array_of(v)
+    if v.ndim == 2:
+        return _engine.copied(diagonal(v, k))
+    if v.ndim != 1:
+        raise ShapeError(f"diag: the array has {v.ndim} dimensions, not one or two")
+    size = v.size + abs(k)
+    made = _creation.zeros((size, size), dtype=v.dtype, device=v.device)
+    if v.size:
+        first = max(-k, 0) * size + max(k, 0)
+        _engine.assign(made._view((v.size,), (size + 1,), first), v)
+    return made
+
+
+# ---- new arrays ----
+
+
+def _new_like(function):
+    def like(a, dtype=None, shape=None):
+        if shape is not None:
+            return NotImplemented
+        return function(a, dtype=_dtype(dtype))
+
+    return like
+
+
+def full_like(a, fill_value, dtype=None):
+    return _creation.full_like(a, fill_value, dtype=_dtype(dtype))
+
+
+def copy(a, order="C"):
+    return _engine.copied(array_of(a)) if order in ("C", "K", "A") else NotImplemented
+
+
+def meshgrid(*xi, indexing="xy", sparse=False, copy=True):
+    return NotImplemented if sparse or not copy else _creation.meshgrid(*map(array_of, xi), indexing=indexing)
+
+
+def _manipulated(name, *parameters):
+    return _keep(getattr(_manipulation, name), *parameters)
+
+
+TABLE = {
+    "sum": _ufunc_reduction(numpy.add), "prod": _ufunc_reduction(numpy.multiply), "amax": _extreme(numpy.maximum),
+    "amin": _extreme(numpy.minimum), "max": _extreme(numpy.maximum), "min": _extreme(numpy.minimum), "any": _truth(numpy.logical_or),
+    "all": _truth(numpy.logical_and), "mean": mean, "var": _spread(_reductions.var), "std": _spread(_reductions.std),
+    "average": average, "cumsum": _cumulative(numpy.add), "cumprod": _cumulative(numpy.multiply), "ptp": ptp,
+    "count_nonzero": count_nonzero, "argmax": _find(_orders.argmax), "argmin": _find(_orders.argmin),
+    "nansum": _without_nan(numpy.add, 0), "nanprod": _without_nan(numpy.multiply, 1), "nanmean": nanmean, "median": median,
+    "reshape": reshape, "ravel": ravel, "transpose": _manipulated("transpose", "axes=None"),
+    "moveaxis": lambda a, source, destination: _manipulation.moveaxis(array_of(a), source, destination),
+    "swapaxes": lambda a, axis1, axis2: _manipulation.swapaxes(array_of(a), axis1, axis2), "expand_dims": expand_dims,
+    "squeeze": _manipulated("squeeze", "axis=None"), "broadcast_to": broadcast_to, "broadcast_arrays": broadcast_arrays,
+    "concatenate": _put_together(_manipulation.concat), "stack": _put_together(_manipulation.stack),
+    "hstack": _stacked(_manipulation.hstack), "vstack": _stacked(_manipulation.vstack), "dstack": dstack, "column_stack": column_stack,
+    "atleast_1d": _at_least(1), "atleast_2d": _at_least(2), "atleast_3d": _at_least(3), "split": split, "array_split": array_split,
+    "hsplit": _split_along(1), "vsplit": _split_along(0), "dsplit": _split_along(2), "tile": tile, "repeat": repeat, "roll": roll,
+    "flip": flip, "flipud": _flip_along(0), "fliplr": _flip_along(1), "pad": pad, "sort": sort, "argsort": argsort,
+    "searchsorted": searchsorted, "unique": unique, "nonzero": nonzero, "flatnonzero": flatnonzero, "argwhere": argwhere,
+    "where": where, "take": take, "take_along_axis": take_along_axis, "compress": compress, "clip": clip, "round": round_,
+    "around": round_, "round_": round_, "real": _part("real"), "imag": _part("imag"), "isclose": isclose, "allclose": allclose,
+    "array_equal": array_equal, "diff": diff, "dot": dot, "tensordot": tensordot, "inner": inner, "outer": outer, "vdot": vdot,
+    "einsum": einsum, "trace": trace, "diagonal": diagonal, "diag": diag, "tril": lambda m, k=0: _creation.tril(array_of(m), k=k),
+    "triu": lambda m, k=0: _creation.triu(array_of(m), k=k), "empty_like": _new_like(_creation.empty_like),
+    "zeros_like": _new_like(_creation.zeros_like), "ones_like": _new_like(_creation.ones_like), "full_like": full_like, "copy": copy,
+    "meshgrid": meshgrid, "shape": lambda a: tuple(array_of(a).shape), "ndim": lambda a: array_of(a).ndim,
+    "size": lambda a, axis=None: array_of(a).size if axis is None else array_of(a).shape[axis],
+}  # fmt: skip
+TABLE = {f"numpy.{name}": function for name, function in TABLE.items()}

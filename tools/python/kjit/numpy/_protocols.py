@@ -1,0 +1,260 @@
+"""NumPy's ufuncs for arrays of kjit, `__array_ufunc__`: `numpy.sin(a)`, `numpy.add.reduce(a)` and the other methods run on the device
+where the array is. Types and conversions are NumPy's. Functions of NumPy are in _functions."""
+
+import numpy
+
+from .. import _kjit, _state
+from . import _dtypes, _engine, _folding
+from ._engine import Array
+from ._errors import DevicesError, PromotionError, ShapeError
+from ._loops import HAS_FUNC, find_loop
+
+_NUMBERS = (bool, int, float, complex, numpy.generic)
+
+
+def is_foreign(x):
+    """Whether an object belongs to a library that has the protocol, too: NumPy asks that library next."""
+    return not isinstance(x, (Array, numpy.ndarray, *_NUMBERS)) and getattr(type(x), "__array_ufunc__", None) is not None
+
+
+def array_ufunc(self, ufunc, method, *inputs, **keywords):
+    """Computes a method of a NumPy ufunc."""
+    out = keywords.pop("out", ())
+    out = out if isinstance(out, tuple) else (out,)
+    if any(map(is_foreign, (*inputs, *out))):
+        return NotImplemented
+    if ufunc.__name__ == "matmul" and method == "__call__" and not keywords:
+        return _matmul(*inputs, out=out[0] if out else None)
+    found = _METHODS.get(method)
+    if found is None or not _is_own(ufunc) or _has_bfloat(inputs) and method != "__call__":
+        return on_host(f"numpy.{ufunc.__name__}", getattr(ufunc, method), inputs, keywords | ({"out": out} if out else {}))
+    return found(ufunc, inputs, out, **keywords)
+
+
+def _is_own(ufunc):
+    return ufunc.__name__ in HAS_FUNC and getattr(numpy, ufunc.__name__, None) is ufunc
+
+
+def _has_bfloat(inputs):
+    return any(isinstance(x, Array) and x.dtype.text == "bf16" for x in inputs)
+
+
+# ---- operands ----
+
+
+def operand(x):
+    """An operand: an array of kjit or NumPy, a number of NumPy or Python; nested lists become an array."""
+    return x if isinstance(x, (Array, numpy.ndarray, *_NUMBERS)) else numpy.asarray(x)
+
+
+def own(x, device):
+    """An operand as an array of kjit on a device. Elements of NumPy's arrays are shared with the CPU's."""
+    if isinstance(x, Array):
+        if x.device != device:
+            raise DevicesError(f"arrays on {device} and on {x.device}; move one with x.to_device({device!r})")
+        return x
+    host = numpy.asarray(x)
+    if host.ndim and device != "cpu":
+        raise DevicesError(f"arrays on {device} and of NumPy; move one with kjit.numpy.asarray(x, device={device!r})")
+    return shared(host) if device == "cpu" else _kjit.copy_of(_state.context(), host, device)
+
+
+def shared(host):
+    """A NumPy array as an array of kjit with the same elements, in place where kjit's arrays can be so."""
+    if _dtypes.dtypes.name_of(host.dtype) not in _dtypes.KIND:
+        raise PromotionError(f"arrays of {host.dtype} are no arrays of kjit")
+    if host.flags.aligned and host.dtype.isnative:
+        return _kjit.wrap_buffer(_state.context(), host)
+    return _kjit.copy_of(_state.context(), numpy.require(host, host.dtype.newbyteorder("="), "A"), "cpu")
+
+
+def device_of(operands, what):
+    return _engine.common_device([x for x in operands if isinstance(x, (Array, numpy.ndarray))], what)
+
+
+class Result:
+    """An array for a result that the caller gives: of kjit, or of NumPy. `target` is the array of kjit that is written to."""
+
+    def __init__(self, given, device, what):
+        self.given = given
+        if isinstance(given, numpy.ndarray):
+            if not given.flags.writeable or not given.flags.aligned or not given.dtype.isnative:
+                raise ShapeError(f"{what}: the array for the result is read-only, not aligned or in another byte order")
+            if device != "cpu":
+                raise DevicesError(f"{what}: the operands are on {device}, and the array for the result is one of NumPy")
+        elif not isinstance(given, Array):
+            raise TypeError(f"{what}: return arrays must be of ArrayType")
+        self.target = own(given, device)
+
+    def take(self, made):
+        """Stores a result that was computed, and returns the caller's array."""
+        _engine.assign(self.target, made)
+        return self.given
+
+
+def result_of(out, device, what):
+    """The Result of out=, which is None, an array, or a tuple of one."""
+    if isinstance(out, tuple):
+        if len(out) > 1:
+            raise TypeError(f"{what}: out has {len(out)} arrays for one result")
+        out = out[0] if out else None
+    return None if out is None else Result(out, device, what)
+
+
+# ---- calls ----
+
+
+def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, signature=None, sig=None, order="K", subok=True):
+    """The ufunc for the elements of operands, which broadcast."""
+    name = ufunc.__name__
+    if len(inputs) != ufunc.nin:
+        raise TypeError(f"{name}() takes {ufunc.nin} operands, and {len(inputs)} were given")
+    operands = [operand(x) for x in inputs]
+    given = _engine.Operands(operands, name)
+    device, shape = given.device or device_of([*operands, *out], name), given.shape or ()
+    outs = [None if x is None else Result(x, device, name) for x in (out or (None,) * ufunc.nout)]
+    if "bf16" in given.words:
+        return _called_standard(ufunc, operands, outs, where)
+    texts = tuple(None if x is None else x.target.dtype.text for x in outs)
+    dtype = None if dtype is None else numpy.dtype(getattr(dtype, "dtype", dtype) if isinstance(dtype, _dtypes.dtypes.DType) else dtype)
+    loop, results = find_loop(ufunc, tuple(given.words), texts, casting, dtype, _hashable(signature or sig))
+    _check_exponents(ufunc, loop, operands)
+    values = [_engine.typed(x, text) if _dtypes.is_scalar(x) else _native(x) for x, text in zip(given.values, loop.inputs)]
+    mask = None if where is True else _mask(where, device)
+    if mask is not None:
+        shape = _engine.broadcast([shape, tuple(mask.shape)], f"{name}: operands and where=")
+    if any(outs):
+        shape = _engine.broadcast([shape, *(tuple(x.target.shape) for x in outs if x)], f"{name}: operands and out=")
+    targets = [_engine.new(shape, text, device) if x is None else _checked(x, shape, name) for x, text in zip(outs, results)]
+    _engine.run_maps(loop.func(results).pair(), values, targets, mask)
+    made = tuple(target if x is None else x.given for x, target in zip(outs, targets))
+    return made if len(made) > 1 else made[0]
+
+
+def _hashable(signature):
+    return tuple(signature) if isinstance(signature, list) else signature
+
+
+def _native(x):
+    if isinstance(x, numpy.ndarray) and not (x.flags.aligned and x.dtype.isnative):
+        return numpy.require(x, x.dtype.newbyteorder("="), "A")
+    return x
+
+
+def _mask(where, device):
+    mask = own(where, device)
+    if mask.dtype.text != "bool":
+        raise TypeError(f"where= is an array of bool, not of {mask.dtype.name}")
+    return mask
+
+
+def _checked(result, shape, what):
+    target = result.target
+    if target.is_read_only:
+        raise ShapeError(f"{what}: the array for the result is read-only")
+    if tuple(target.shape) != shape:
+        raise ShapeError(f"{what}: the result has the shape {shape}, and the array for it {tuple(target.shape)}")
+    return target
+
+
+def _called_standard(ufunc, operands, outs, where):
+    """An operation on arrays of bfloat16, a type that NumPy's ufuncs do not have: types follow the array API standard."""
+    from ._table import BY_UFUNC
+
+    row = BY_UFUNC.get(ufunc.__name__)
+    if row is None:
+        raise PromotionError(f"{ufunc.__name__}: arrays of bfloat16 have no such operation")
+    made = _engine.elementwise(row, operands, outs[0] and outs[0].target, None if where is True else where)
+    return outs[0].given if outs[0] else made
+
+
+def _check_exponents(ufunc, loop, operands):
+    """NumPy rejects negative integers as exponents of integers. A GPU is not waited for: its results are undefined then."""
+    if ufunc.__name__ != "power" or _dtypes.KIND[loop.inputs[1]] != "i":
+        return
+    exponent = operands[1]
+    if isinstance(exponent, Array):
+        if exponent.device != "cpu":
+            return
+        exponent = exponent.to_host()
+    if numpy.any(numpy.less(exponent, 0)):
+        raise ValueError("Integers to negative integer powers are not allowed.")
+
+
+def _matmul(x1, x2, out):
+    from . import _products
+
+    device = device_of([x1, x2], "matmul")
+    x1, x2 = promoted(*(own(x, device) for x in (x1, x2)))
+    if x1.dtype.text == "bool":
+        counts = _products.matmul(_engine.cast(x1, "i32"), _engine.cast(x2, "i32"))
+        made = _engine.cast(counts, "bool")
+    else:
+        made = _products.matmul(x1, x2)
+    return made if out is None else Result(out, device, "matmul").take(made)
+
+
+def promoted(*arrays):
+    """Arrays of kjit converted to the type that NumPy promotes theirs to."""
+    texts = {x.dtype.text for x in arrays}
+    if len(texts) == 1:
+        return arrays
+    from ._loops import numpy_type
+
+    text = _dtypes.dtypes.name_of(numpy.result_type(*map(numpy_type, texts)))
+    return tuple(_engine.converted(x, text) for x in arrays)
+
+
+def _outer(ufunc, inputs, out, **keywords):
+    """The ufunc for each element of the first operand with each of the second."""
+    if len(inputs) != 2 or ufunc.nin != 2:
+        raise TypeError(f"{ufunc.__name__}.outer takes two operands, of a ufunc of two")
+    first, second = map(operand, inputs)
+    rank = getattr(second, "ndim", 0)
+    if rank and getattr(first, "ndim", 0):
+        first = first.reshape(tuple(first.shape) + (1,) * rank)
+    return _called(ufunc, (first, second), out, **keywords)
+
+
+_METHODS = {"__call__": _called, "outer": _outer}
+for _name in ("reduce", "accumulate", "reduceat", "at"):
+    _METHODS[_name] = getattr(_folding, _name)
+
+
+# ---- NumPy's own work ----
+
+
+def on_host(what, function, args, keywords):
+    """Calls a function of NumPy for arrays of the CPU, whose elements it reads and writes in place. Arrays of results become arrays of
+    kjit; arrays that were given come back themselves."""
+    known = {}
+    args, keywords = _to_host(what, args, known), _to_host(what, keywords, known)
+    return _from_host(function(*args, **keywords), known)
+
+
+def _to_host(what, x, known):
+    if isinstance(x, Array):
+        if x.device != "cpu":
+            raise PromotionError(f"{what} does not run on {x.device}; call it with x.to_host(), a copy in the host's memory")
+        host = numpy.asarray(x)
+        known[id(host)] = host, x
+        return host
+    if isinstance(x, (list, tuple)):
+        items = [_to_host(what, item, known) for item in x]
+        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+    if isinstance(x, dict):
+        return {name: _to_host(what, item, known) for name, item in x.items()}
+    if isinstance(x, _dtypes.dtypes.DType):
+        return numpy.dtype(x.dtype)
+    return x
+
+
+def _from_host(x, known):
+    if isinstance(x, numpy.ndarray):
+        if id(x) in known:
+            return known[id(x)][1]
+        return shared(x) if _dtypes.dtypes.name_of(x.dtype) in _dtypes.KIND and x.ndim <= _engine.MOST_RANK else x
+    if isinstance(x, (list, tuple)):
+        items = [_from_host(item, known) for item in x]
+        return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+    return x
