@@ -30,7 +30,7 @@ typedef struct kjit_cache_entry {
   /* of kjit, "0.2.0"; NULL: the file is damaged, or was left by a writer that was killed; so are
    * the next three */
   const char *version;
-  /* what the code is for: a kernel's name, types and facts, "sm_90" or "cpu" */
+  /* what the code is for: a kernel's name, types and facts, "sm_90", "cpu" or "x86-64-v3" */
   const char *kernel, *signature, *target;
   uint64_t file_bytes; /* size of the file */
   uint64_t used_ns;    /* when it was written or last read, Unix time */

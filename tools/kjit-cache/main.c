@@ -1,13 +1,16 @@
-/* kjit-cache: lists, verifies, trims and clears a directory of the disk cache. */
+/* kjit-cache: lists, verifies, trims and clears a directory of the disk cache; makes files of
+ * compiled kernels. */
 #define _GNU_SOURCE
 #include <argp.h>
 #include <driver/file.h>
+#include <driver/remark.h>
 #include <driver/similar.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "tool.h"
 
 #define TEXT_OF(number) #number
 #define TEXT(number) TEXT_OF(number)
@@ -15,52 +18,61 @@ KJIT_API const char *argp_program_version =
   "kjit-cache " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
 
 static const char documentation[] =
-  "Shows and tidies the directory where kjit keeps machine code.\v"
+  "Shows and tidies the directory where kjit keeps machine code, and makes files of compiled "
+  "kernels that other machines use.\v"
   "COMMAND is one of\n"
   "  list          each entry: size, age since it was last used, target, kernel, signature\n"
+  "  list FILE     the same of a file of compiled kernels; list --shipped: of the file that is "
+  "installed with kjit\n"
   "  verify        removes damaged files; exit status 1 when there were any\n"
   "  trim SIZE     removes the least recently used entries until at most SIZE is left: 500M, 2G, "
   "100000\n"
   "  clear         removes all entries\n"
+  "  build LIST... compiles the kernels of the lists for each --target and writes --output\n"
+  "  merge FILE... writes the entries of several files to --output; of entries for the same code "
+  "one stays\n"
   "\n"
   "Other files in the directory are left alone. It may be in use meanwhile.\n"
   "\n"
-  "Exit status: 0 success; 1 verify found damaged files; 2 wrong command line; 4 the directory "
-  "cannot be read, or a file cannot be removed.";
+  "Exit status: 0 success; 1 verify or list found damage; 2 wrong command line or list; 3 a kernel "
+  "of a list does not compile; 4 the directory or a file cannot be read, written or removed.";
 
-typedef struct options {
-  const char *directory, *command, *size;
-} options;
+static error_t add_text(cache_texts *texts, char *text)
+{
+  char **grown = realloc(texts->items, (texts->count + 1) * sizeof *grown);
+  if (!grown) return ENOMEM;
+  texts->items = grown;
+  texts->items[texts->count++] = text;
+  return 0;
+}
+
+enum { KEY_SHIPPED = 1000 };
 
 static error_t parse_option(int key, char *text, struct argp_state *state)
 {
-  options *o = state->input;
+  cache_options *o = state->input;
   switch (key) {
   case 'c': o->directory = text; return 0;
+  case 'o': o->output = text; return 0;
+  case 't': return add_text(&o->targets, text);
+  case KEY_SHIPPED: o->is_shipped = true; return 0;
   case ARGP_KEY_ARG:
-    if (o->size) argp_error(state, "expected nothing after the command, not '%s'", text);
-    if (o->command) o->size = text;
-    else o->command = text;
+    if (o->command) return add_text(&o->operands, text);
+    o->command = text;
     return 0;
   case ARGP_KEY_END:
-    if (!o->command) argp_error(state, "expected a command: list, verify, trim or clear");
+    if (!o->command)
+      argp_error(state, "expected a command: list, verify, trim, clear, build or merge");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
 }
 
-typedef struct tool {
-  options options;
-  tool_error error;
-  kjit_context *context;
-  uint64_t count, bytes, damaged;
-} tool;
-
 /* ---- sizes and ages ---- */
 
 static const char units[] = " KMGT";
 
-static void print_size(uint64_t size_bytes)
+void cache_print_size(uint64_t size_bytes)
 {
   double value = (double)size_bytes;
   size_t unit = 0;
@@ -86,7 +98,7 @@ static void print_age(uint64_t used_ns)
 
 static void list_entry(void *user, const kjit_cache_entry *entry)
 {
-  tool *t = user;
+  cache_tool *t = user;
   t->count++;
   t->bytes += entry->file_bytes;
   printf("%10" PRIu64 "  ", entry->file_bytes);
@@ -97,20 +109,22 @@ static void list_entry(void *user, const kjit_cache_entry *entry)
   else printf("  damaged %s\n", entry->name);
 }
 
-static bool list(tool *t)
+static bool list(cache_tool *t)
 {
+  if (t->options.is_shipped) return cache_list_file(t, NULL);
+  if (t->options.operands.count) return cache_list_file(t, t->options.operands.items[0]);
   const char *directory = kjit_get_cache_directory(t->context);
   kjit_status status = kjit_visit_cache(t->context, list_entry, t);
   if (status != KJIT_OK) return tool_fail_kjit(&t->error, t->context, status, "list");
   printf("%" PRIu64 " entr%s, ", t->count, t->count == 1 ? "y" : "ies");
-  print_size(t->bytes);
+  cache_print_size(t->bytes);
   printf(" in %s\n", directory);
   return true;
 }
 
 static void verify_entry(void *user, const kjit_cache_entry *entry)
 {
-  tool *t = user;
+  cache_tool *t = user;
   t->count++;
   if (entry->version) return;
   t->damaged++;
@@ -119,7 +133,7 @@ static void verify_entry(void *user, const kjit_cache_entry *entry)
   else tool_fail_kjit(&t->error, t->context, status, "verify");
 }
 
-static bool verify(tool *t)
+static bool verify(cache_tool *t)
 {
   kjit_status status = kjit_visit_cache(t->context, verify_entry, t);
   if (status != KJIT_OK) return tool_fail_kjit(&t->error, t->context, status, "verify");
@@ -127,50 +141,95 @@ static bool verify(tool *t)
   return !t->error.text;
 }
 
-static bool trim(tool *t, uint64_t limit_bytes)
+static bool trim(cache_tool *t, uint64_t limit_bytes)
 {
   kjit_status status = kjit_trim_cache(t->context, limit_bytes, &t->count, &t->bytes);
   if (status != KJIT_OK) return tool_fail_kjit(&t->error, t->context, status, t->options.command);
   printf("removed %" PRIu64 " entr%s, ", t->count, t->count == 1 ? "y" : "ies");
-  print_size(t->bytes);
+  cache_print_size(t->bytes);
   printf("\n");
   return true;
 }
 
-static bool trim_to_size(tool *t)
+static bool trim_to_size(cache_tool *t)
 {
   uint64_t limit_bytes;
-  if (!tool_parse_size(t->options.size, &limit_bytes))
+  const char *size = t->options.operands.items[0];
+  if (!tool_parse_size(size, &limit_bytes))
     return tool_fail(&t->error, TOOL_EXIT_USAGE,
-                     "trim: expected a size such as 500M or 2G, not '%s'", t->options.size);
+                     "trim: expected a size such as 500M or 2G, not '%s'", size);
   return trim(t, limit_bytes);
 }
 
-static bool clear(tool *t) { return trim(t, 0); }
+static bool clear(cache_tool *t) { return trim(t, 0); }
 
-static bool run_command(tool *t)
+/* ---- the command ---- */
+
+typedef struct command {
+  const char *name;
+  bool (*run)(cache_tool *t);
+  size_t fewest, most;  /* operands */
+  const char *operands; /* that are expected */
+  bool has_directory;   /* else: it has --output */
+} command;
+
+static const command commands[] = {
+  { "list", list, 0, 1, "at most one file", true },
+  { "verify", verify, 0, 0, "nothing after it", true },
+  { "trim", trim_to_size, 1, 1, "a size such as 500M or 2G", true },
+  { "clear", clear, 0, 0, "nothing after it", true },
+  { "build", cache_build, 1, SIZE_MAX, "a list of kernels", false },
+  { "merge", cache_merge, 1, SIZE_MAX, "files of compiled kernels", false },
+};
+
+static bool check_options(cache_tool *t, const command *c)
 {
-  static const struct {
-    const char *name;
-    bool (*run)(tool *t);
-    bool takes_size;
-  } commands[] = { { "list", list, false },
-                   { "verify", verify, false },
-                   { "trim", trim_to_size, true },
-                   { "clear", clear, false } };
-  const options *o = &t->options;
-  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-    if (strcmp(commands[i].name, o->command)) continue;
-    if (commands[i].takes_size != (o->size != NULL))
-      return tool_fail(&t->error, TOOL_EXIT_USAGE, "%s: expected %s", o->command,
-                       commands[i].takes_size ? "a size such as 500M or 2G" : "nothing after it");
-    return commands[i].run(t);
-  }
-  return tool_fail(&t->error, TOOL_EXIT_USAGE, "expected list, verify, trim or clear, not '%s'",
-                   o->command);
+  const cache_options *o = &t->options;
+  size_t count = o->operands.count;
+  if (count < c->fewest || count > c->most || (count && o->is_shipped))
+    return tool_fail(&t->error, TOOL_EXIT_USAGE, "%s: expected %s", c->name, c->operands);
+  if (o->is_shipped && c->run != list)
+    return tool_fail(&t->error, TOOL_EXIT_USAGE, "--shipped is an option of list");
+  if (o->targets.count && c->run != cache_build)
+    return tool_fail(&t->error, TOOL_EXIT_USAGE, "--target is an option of build");
+  if (!c->has_directory != (o->output != NULL))
+    return tool_fail(&t->error, TOOL_EXIT_USAGE,
+                     o->output ? "--output is an option of build and merge"
+                               : "%s: expected --output and the file to write",
+                     c->name);
+  return true;
 }
 
-static bool create_context(tool *t)
+static const command *find_command(cache_tool *t)
+{
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    if (!strcmp(commands[i].name, t->options.command))
+      return check_options(t, &commands[i]) ? &commands[i] : NULL;
+  tool_fail(&t->error, TOOL_EXIT_USAGE,
+            "expected list, verify, trim, clear, build or merge, not '%s'", t->options.command);
+  return NULL;
+}
+
+/* Code that is left out of the file is worth a word; other remarks are about kernels themselves. */
+static void show_left_out(void *user, const kjit_diagnostic *diagnostic)
+{
+  if (!strncmp(diagnostic->message, "kjit_export_cache", strlen("kjit_export_cache")))
+    tool_show_remark(user, diagnostic);
+}
+
+bool cache_create_context(cache_tool *t, const char *target, kjit_context **context)
+{
+  kjit_config config = { .size_bytes = sizeof config };
+  config.cache_directory = config.shipped_cache = "";
+  config.libdevice_path = "libclc"; /* a toolkit's functions have no version that code could name */
+  config.target = target;
+  config.on_diagnostic = show_left_out;
+  kjit_status status = kjit_create_context(&config, context);
+  return status == KJIT_OK || tool_fail(&t->error, TOOL_EXIT_DEVICE, "creating a context: %s",
+                                        kjit_get_status_name(status));
+}
+
+static bool open_directory(cache_tool *t, bool lists_file)
 {
   if (t->options.directory && !tool_check_cache_folder(&t->error, t->options.directory))
     return false;
@@ -180,9 +239,19 @@ static bool create_context(tool *t)
   if (status != KJIT_OK)
     return tool_fail(&t->error, TOOL_EXIT_DEVICE, "creating a context: %s",
                      kjit_get_status_name(status));
-  return kjit_get_cache_directory(t->context) ||
+  return lists_file || kjit_get_cache_directory(t->context) ||
          tool_fail(&t->error, TOOL_EXIT_USAGE,
                    "there is no home directory: --cache names the directory");
+}
+
+static bool run_command(cache_tool *t)
+{
+  const command *c = find_command(t);
+  if (!c) return false;
+  bool lists_file = c->run == list && (t->options.is_shipped || t->options.operands.count);
+  return (c->has_directory ? open_directory(t, lists_file)
+                           : cache_create_context(t, NULL, &t->context)) &&
+         c->run(t);
 }
 
 int main(int argc, char **argv)
@@ -190,17 +259,26 @@ int main(int argc, char **argv)
   static const struct argp_option option_table[] = {
     { "cache", 'c', "DIR", 0,
       "The directory; default: the user's, $XDG_CACHE_HOME/kjit or ~/.cache/kjit", 0 },
+    { "output", 'o', "FILE", 0, "The file that build and merge write", 0 },
+    { "target", 't', "TARGET", 0,
+      "A machine that build compiles for: sm_75 and up, sm_90a, x86-64-v2, x86-64-v3 or "
+      "x86-64-v4; may be given several times",
+      0 },
+    { "shipped", KEY_SHIPPED, 0, 0, "List the file of compiled kernels that is installed with kjit",
+      0 },
     { 0 },
   };
-  static const struct argp parser = { option_table,  parse_option, "COMMAND [SIZE]",
+  static const struct argp parser = { option_table,  parse_option, "COMMAND [SIZE | FILE...]",
                                       documentation, NULL,         NULL,
                                       NULL };
-  tool t = { 0 };
+  cache_tool t = { 0 };
   tool_watch_output();
   tool_parse_options(&parser, argc, argv, &t.options);
-  if (create_context(&t)) run_command(&t);
+  run_command(&t);
   tool_exit exit_status = tool_report(&t.error);
   if (exit_status == TOOL_EXIT_OK && t.damaged) exit_status = TOOL_EXIT_CHECK;
   if (t.context) kjit_destroy_context(t.context);
+  free(t.options.operands.items);
+  free(t.options.targets.items);
   return exit_status;
 }
