@@ -137,6 +137,14 @@ static kt_expr *new_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_loca
   return expr;
 }
 
+/* Whether a float takes the place of a smaller integer. Numba leaves open what a number out of
+ * range becomes. Its code for the CPU converts through 32 bits: 300.5 is 44 as u8. */
+static bool is_narrowed(const kt_scope *s, const kt_expr *value, kjit_type type)
+{
+  return s->has_numba_types && kt_is_float(s->c, value->type) && type != KJIT_BOOL &&
+         kt_is_integer(s->c, type) && ki_type(s->c->types, type)->size_bytes < sizeof(int32_t);
+}
+
 /* Operators and built-ins that floats lack, or that give something else on floats. */
 static bool is_integer_only(const kt_expr *e)
 {
@@ -221,6 +229,7 @@ kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location loc
   if (value->type == type) return value;
   if (kt_has_parts(s->c, type) || kt_has_parts(s->c, value->type))
     return kt_convert_parts(s, value, type, location);
+  if (is_narrowed(s, value, type)) value = kt_convert(s, value, KJIT_I32, location);
   if (value->kind == KJ_T_CONST) return convert_constant(s, value, type, location);
   if (!kt_is_number(s->c, value->type)) {
     const char *text = kt_type_text(s->c, value->type);

@@ -79,7 +79,8 @@ for unit in ("D", "ns", "Y", "25s"):
     for i, (g, w) in enumerate(zip(got, (*want, d == numbers.astype(d.dtype), d < numbers.astype(d.dtype)))):
         same(g, w, (unit, i))
     got = kjit.map(lambda a, d: (-d, +d, abs(d), np.sign(d), np.absolute(d), np.negative(d), np.isnat(a), np.isnat(d), np.isfinite(d), np.isnan(a)), a, d)
-    for g, w in zip(got, (-d, +d, abs(d), np.sign(d), abs(d), -d, np.isnat(a), np.isnat(d), np.isfinite(d), np.isnat(a))):
+    signs = np.where(np.isnat(d), -1, np.sign(d).astype("i8")).astype(d.dtype)  # NumPy 2.5 has floats here, NaN for NaT
+    for g, w in zip(got, (-d, +d, abs(d), signs, abs(d), -d, np.isnat(a), np.isnat(d), np.isfinite(d), np.isnat(a))):
         same(g, w, unit)
 
 # Ufuncs by name.

@@ -201,6 +201,7 @@ def check_array(array, host=None):
     before = np.array(look())
     for step in (1, 2):
         add_one[1, 64](array)
+        cuda.synchronize()  # mapped and managed memory is read in place
         assert (np.array(look()) == (before + step).astype(before.dtype)).all(), (type(array), before, look())
 
 

@@ -78,7 +78,6 @@ assert "@fastmath" in njit(fastmath=True)(same).ir and "@fastmath" not in njit(f
 assert "@inline" in njit(inline="always")(same).ir
 for options, text in (
     ({"forceobj": True}, "object mode"),
-    ({"locals": {"a": float32}}, "conversions"),
     ({"speed": 3}, "no option"),
     ({"fastmath": {"quick"}}, "no flag"),
     ({"inline": "often"}, "inline"),
@@ -232,3 +231,35 @@ def medians_of(r, a):
 
 
 fails(kjit.SourceError, "`np.median`: compiled code does not have this function of NumPy", lambda: medians_of[1, 1](x[:1].copy(), x))
+
+
+# locals: a variable has the type that the option says, and each assignment converts to it.
+@njit(locals={"s": kjit.int32, "k": np.uint8, "w": float32})
+def with_types(n, x):
+    s = 0
+    for i in range(n):
+        s += i
+    k = s * 1.0
+    if n > 3:
+        k = k + 300
+    w = x * 3
+    return s, k, k + 1, w
+
+
+for n in (3, 100000, int(random.integers(4, 60000))):
+    total = sum(range(n))
+    s = (total + 2**31) % 2**32 - 2**31
+    k = s % 256 if n <= 3 else (s % 256 + 300) % 256
+    assert with_types(n, 0.1) == (s, k, k + 1, np.float32(0.1 * 3)), (n, with_types(n, 0.1))
+for name, text in (("n", "is a parameter"), ("i", "is the variable of a loop"), ("absent", "is not assigned")):
+    fails(kjit.SourceError, text, njit(locals={name: float32})(with_types.py_func), 3, 0.1)
+fails(TypeError, "the type of a variable is a number's", njit, with_types.py_func, locals={"s": "complicated"})
+
+
+@njit(locals={"w": float32})
+def with_array(n):
+    w = 0.1
+    return np.zeros(n) + w
+
+
+fails(NotImplementedError, "locals= is for functions that are compiled whole", with_array, 3)

@@ -2,6 +2,7 @@
 """Rules of Numba that njit and kjit.cuda share: annotations say nothing, integers have 64 bits, math.floor gives an integer."""
 import math
 import os
+import random
 from typing import Any, Optional
 
 os.environ.setdefault("KJIT_DEVICE", "cpu")
@@ -89,6 +90,24 @@ for x in (0.0, 2.5, 2.6, 7.999, np.float32(3.5)):
     assert njit(whole)(a, x) == whole(a, float(x)), x
 assert njit(lambda x: math.floor(x) + 1)(2.0**53 + 2) == 2**53 + 3
 assert njit(lambda x: math.floor(x))(7) == 7
+# Numba converts an integer to float64 for them, and so does kjit.
+for n in (2**62 + 1, -(2**53) - 1, 2**53 + 1, random.randrange(-(2**62), 2**62)):
+    assert njit(lambda x: (math.floor(x), math.ceil(x), math.trunc(x)))(n) == (int(float(n)),) * 3
+assert njit(lambda x: math.floor(x))(np.uint64(2**63 + 5)) == 2**63
+rounded = njit(lambda x: np.rint(x))(2**53 + 1)
+assert type(rounded) is float and rounded == 2.0**53
+# A float is converted to a small integer through 32 bits, as Numba's code for the CPU does it.
+@njit
+def store_number(r, v):
+    r[0] = v
+
+
+for x in (3.9, -3.9, 200.5, 300.5, 70000.7, -70000.7, random.uniform(-2e9, 2e9)):
+    for kind in (np.int8, np.uint8, np.int16, np.uint16):
+        stored = np.zeros(1, kind)
+        assert njit(lambda v, kind=kind: kind(v))(x) == np.int64(int(x)).astype(kind), (x, kind)
+        store_number(stored, x)
+        assert stored[0] == np.int64(int(x)).astype(kind), (x, kind)
 
 
 @cuda.jit

@@ -179,3 +179,27 @@ def shared_records(r):
 r = np.zeros(4)
 shared_records[1, 4](r)
 assert r.tolist() == [30, 21, 12, 3]
+
+
+# ---- swapped: the second value is read after the first one has been stored, as in NumPy and Numba ----
+
+
+def swap(a, i, j):
+    a[i], a[j] = a[j], a[i]
+
+
+def swap_fields(a, i, j):
+    a[i].u, a[j].u = a[j].u, a[i].u
+
+
+for function in (swap, swap_fields):
+    for compiled in (njit(function), cuda.jit(function)[1, 1], kjit.jit(block=1, grid=1)(function)):
+        x = np.zeros(4, INNER).view(np.recarray)
+        x.u, x.v = rng.integers(-99, 99, (2, 4))
+        y = x.copy()
+        compiled(np.asarray(x).view(INNER), 1, 3)
+        if function is swap:
+            y[1] = y[3]
+        else:
+            function(y, 1, 3)
+        assert x.tolist() == y.tolist(), (function, compiled)

@@ -17,7 +17,7 @@ import numpy as np
 import library
 import pool
 import values
-from values import Ambiguous, BITS, FLOATS, ROUND, UNSIGNED, convert, limits, wrap
+from values import Ambiguous, BITS, FLOATS, ROUND, UNSIGNED, limits, wrap
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 INTEGERS = ("bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
@@ -29,6 +29,13 @@ OF_NUMPY = {v: k for k, v in NUMPY.items()}
 
 
 # ---- the rules: of each operator the types of its operands as they are converted, and of its result; None: Numba has none ----
+
+def convert(x, source, target):
+    """A float becomes an integer of 8 or 16 bits through 32 bits."""
+    if source in FLOATS and target in ("i8", "u8", "i16", "u16"):
+        return wrap(values.convert(x, source, "i32"), target)
+    return values.convert(x, source, target)
+
 
 def wide(t): return "u64" if t in UNSIGNED else "i64"
 

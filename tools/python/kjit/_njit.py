@@ -11,6 +11,7 @@ from . import _functions, _kjit
 from ._composed import Composed, result_shape
 from ._errors import CLASSES, Error, NotCompiledError, SourceError, warn
 from ._shapes import shape_of
+from .dtypes import SCALARS, name_of
 from .frontend import parallel
 
 _kjit.listen()  # so that functions of exec have a source
@@ -24,7 +25,6 @@ _REFUSED = {
     "forceobj": "there is no object mode: call the function without njit",
     "looplift": "there is no object mode: move the loop to a function of its own",
     "pipeline_class": "Numba's passes are not there",
-    "locals": "give the types by conversions in the function: x = np.float32(0)",
 }
 _FAST = frozenset("nnan ninf nsz arcp contract afn reassoc fast".split())
 _NO_RESULT = "does not go to or from a C function"
@@ -85,6 +85,17 @@ def _is_fast(fastmath):
     return "fast" in flags or flags >= _FAST - {"fast"}
 
 
+def _local_type(name, kind):
+    """The kernel IR's name of a type in njit's option `locals`."""
+    from .cuda import types as numba_types
+
+    own = numba_types.of_numba(kind)
+    text = getattr(own, "text", None) or name_of(kind)
+    if text not in SCALARS:
+        raise TypeError(f"locals={{{name!r}: {kind}}}: the type of a variable is a number's: float32, int64")
+    return text
+
+
 def _is_parallel(option):
     return bool(option) and option.get("prange", True) if isinstance(option, dict) else bool(option)
 
@@ -96,6 +107,7 @@ class Njit(Composed, _functions.Function):
     _wants_driver = False  # its results are none of compiled code's
     _is_inner = False  # the named tuples of its results get their classes from the function around it
     result = None  # the type of the result as text, which a signature says
+    local_types: dict = {}  # name -> type, of the option `locals`
 
     def __init__(self, function, options, signatures=()):
         _functions._check_function(function, "njit")
@@ -119,6 +131,7 @@ class Njit(Composed, _functions.Function):
         )
         self._splitter_made = self._loaded = self._driver_made = None
         self._options, self._signatures = options, tuple(signatures)
+        self.local_types = {name: _local_type(name, kind) for name, kind in (options.get("locals") or {}).items()}
         self._is_warned = []  # shared with copies
 
     @classmethod
@@ -166,6 +179,8 @@ class Njit(Composed, _functions.Function):
         if self._driver_made is None:
             from . import _driver
 
+            if self.local_types:
+                raise NotImplementedError(f"{self.__name__}: locals= is for functions that are compiled whole, and this one makes or returns arrays")
             self._check_interpreted()
             self._driver_made = _driver.make(self)
         return self._driver_made(*args, **keywords)

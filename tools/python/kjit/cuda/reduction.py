@@ -105,11 +105,25 @@ def _result_of(function, signature):
 _NUMBERS = (bool, int, float, complex)
 
 
+_RANKS = {bool: 0, int: 1, float: 2, complex: 3}
+_RANKS_OF_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
 def _is_safe(value, found, wanted):
-    """Whether NumPy converts an argument to a type without asking: a number of Python goes by its kind and size."""
-    if isinstance(value, _NUMBERS):
-        return numpy.result_type(wanted, value) == wanted
+    """Whether NumPy 2 converts an argument to a type without asking. A number of Python takes every type of its kind and of larger
+    kinds."""
+    rank = _RANKS.get(type(value))
+    if rank is not None:
+        return rank <= _RANKS_OF_KINDS.get(wanted.kind, 1)  # an int becomes a timedelta, too
     return numpy.can_cast(found, wanted, "safe")
+
+
+def _check_number(value, wanted):
+    """Refuses an int of Python that its signature's type does not hold, as NumPy 2 does."""
+    if type(value) is int and wanted.kind in "iu":
+        limits = numpy.iinfo(wanted)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(f"Python integer {value} out of bounds for {wanted}")
 
 
 def _is_equal(value, found, wanted):
@@ -134,7 +148,7 @@ OF_CUDA = (_is_equal, _fits_array, _is_safe, _fits_safely)
 
 def choose_row(rows, name, args, found, rules):
     """The first row of types, (inputs, ...), that all arguments can be converted to."""
-    if all(isinstance(a, _NUMBERS) for a in args):  # nothing that they could adapt to
+    if all(type(a) in _RANKS for a in args):  # nothing that they could adapt to
         args = [numpy.asarray(a)[()] for a in args] if rules is OF_NUMPY else args
     for fits in rules:
         for row in rows:
@@ -212,6 +226,8 @@ class DeviceUfunc:
         given = [arrays.as_cuda_array(a) if is_device(a) else numpy.asarray(a) for a in args]
         inputs, result, func = self._choose(args, [g.dtype for g in given])
         operands = []
+        for value, dtype in zip(args, inputs):
+            _check_number(value, dtype)
         for g, dtype in zip(given, inputs):
             if isinstance(g, arrays.DeviceNDArray):
                 operands.append(g._own if g.dtype == dtype else arrays.to_device(g.copy_to_host().astype(dtype))._own)

@@ -49,17 +49,37 @@ class Assignments:
         if ranges.is_range(self, statement.value):
             return self.store(statement, target.elts, ranges.items(self, statement.value, len(target.elts), depth), depth)
         if self.is_typed and (len(target.elts) == 1 or any(map(self.may_be_part, target.elts))):
-            return self.unpack(statement, target, self.expression(statement.value), depth)
+            return self.unpack(statement, target, self.unpacked_value(statement.value, depth), depth)
         value = self.expression(statement.value)
         if self.is_typed and isinstance(statement.value, (ast.Name, ast.Subscript)):
             value = self.unpacked(target, value)
         if isinstance(statement.value, ast.Tuple):  # swaps: all values before all places
-            value = []
-            for i, item in enumerate(statement.value.elts):
-                value += ([", "] if i else []) + self.expression(item)
             if len(statement.value.elts) != len(target.elts):
                 raise self.error(statement, f"{len(statement.value.elts)} values for {len(target.elts)} variables")
+            value = []
+            for i, item in enumerate(statement.value.elts):
+                value += ([", "] if i else []) + self.swapped(item, depth)
         self.store(statement, target.elts, value, depth)
+
+    def swapped(self, item, depth):
+        """A value of `x, y = a[i], b[j]`. Records are references, as in NumPy: `a[0], a[1] = a[1], a[0]` stores the same record
+        twice, since the second value is read after the first store has changed it."""
+        value = self.expression(item)
+        referred = self.reference(item, value)
+        if referred is value:
+            return value
+        name = self.temporary()
+        self.put(depth, f"let {name} = ", referred)
+        return [name]
+
+    def unpacked_value(self, value, depth):
+        """The value of an assignment to several targets, as a tuple."""
+        if not isinstance(value, ast.Tuple) or not any(isinstance(item, (ast.Subscript, ast.Attribute)) for item in value.elts):
+            return self.expression(value)
+        items = []
+        for item in value.elts:
+            items += [*self.swapped(item, depth), ", "]
+        return ["(", *items[: -1 if len(value.elts) > 1 else None], ")"]
 
     def store_composed(self, statement, target, depth):
         """Texts become the characters of an array, and arrays are copied to fields that are arrays. Whether that was done."""

@@ -13,7 +13,7 @@ from .calls import Calls
 from .expression import Expressions
 from .loops import Loops
 from .named import NamedTuples
-from .scope import Scope
+from .scope import Scope, loop_names
 from .sums import Sums
 from .versions import split, without_annotations
 
@@ -45,8 +45,9 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
         )
         self.begin_names(known)
         self.check_kinds()
+        self.local_types = dict(getattr(thing, "local_types", ()))  # of variables whose type an option of njit says
         if is_typed:
-            self.body = split(without_annotations(self.body), self.parameters)
+            self.body = split(without_annotations(self.body), self.parameters, self.local_types)
             self.body = folding.Folder(self).without_dead(self.body)
         self.begin_scope()
 
@@ -97,6 +98,7 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
 
     def begin_scope(self):
         self.scope = Scope(self.body, self.parameters)
+        self.take_local_types()
         self.find_sums()
         self.ranges, self.enums = set(), {}
         assigned = folding.values(self.body, self.parameters)
@@ -112,6 +114,16 @@ class Emitter(Assignments, ArrayStatements, ArrayValues, Sums, Loops, NamedTuple
                     raise self.error(
                         other, f"another type than in line {annotations[0].lineno}: a variable of a kernel has one type"
                     )
+
+    def take_local_types(self):
+        """The types of njit's option `locals`, which are as annotations are elsewhere."""
+        loops = {name for s in self.body for n in ast.walk(s) if isinstance(n, ast.For) for name in loop_names(n)}
+        for name, kind in self.local_types.items():
+            what = "is a parameter" if name in self.parameters else "is the variable of a loop" if name in loops else None
+            what = what or ("is not assigned" if name not in self.scope.names else None)
+            if what:
+                raise self.error(self.node, f"locals={{{name!r}: {kind}}}: `{name}` {what}; give a type to a variable that is assigned")
+            self.scope.types[name] = [ast.copy_location(ast.Constant(kind), self.node)]
 
     # ---- help ----
 

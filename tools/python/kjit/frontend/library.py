@@ -173,13 +173,13 @@ func complex_quotient(a, b) @numba {
 
 
 def _integer_of(name):
-    """math.floor and the like give an integer."""
+    """math.floor and the like give an integer. Numba converts integers to float64 first, which loses digits above 2**53."""
     return words.Text(
         f"math_{name}",
         f"""
 func math_{name}(x) @numba {{
-  if is_integer(dtype(x)) and not is_signed(dtype(x)) {{ return u64(x) }}
-  if is_integer(dtype(x)) or dtype(x) == bool {{ return i64(x) }}
+  if is_integer(dtype(x)) and not is_signed(dtype(x)) {{ return u64(f64(x)) }}
+  if is_integer(dtype(x)) or dtype(x) == bool {{ return i64(f64(x)) }}
   return i64({name}(x))
 }}""",
     )

@@ -299,7 +299,7 @@ class Specialized:
     def __init__(self, thing, python, known, shapes, spread):
         self.spread = getattr(thing, "spread", None) if spread is None else spread
         self.py_func, self.known, self.shapes = python, {**getattr(thing, "known", {}), **known}, shapes
-        for name in ("attributes", "is_typed", "result", "parameter_texts", "node", "captured"):
+        for name in ("attributes", "is_typed", "result", "parameter_texts", "node", "captured", "local_types"):
             if hasattr(thing, name):
                 setattr(self, name, getattr(thing, name))
 

@@ -209,11 +209,11 @@ def _choice(name, condition, keeps_nan):
 
 
 def _rounding(name):
-    """Integers and bools are whole numbers already."""
+    """Integers and bools are whole numbers already. NumPy's rint makes floats of them."""
     return _text(
         name,
         "a",
-        "  if is_integer(dtype(a)) or dtype(a) == bool { return a }\n"
+        f"  if is_integer(dtype(a)) or dtype(a) == bool {{ return {'f64(a)' if name == 'rint' else 'a'} }}\n"
         f"  if is_complex(dtype(a)) {{ return dtype(a)({name}(a.real), {name}(a.imag)) }}\n"
         f"  return {name}(a)",
     )
@@ -331,6 +331,7 @@ _UFUNCS |= {
         "      if x != 0 and y != 0 { return dtype(a)(nan, nan) }\n"
         "      return dtype(a)(x, y)\n"
         "    }\n"
+        "    if isinf(abs(a)) { return np_sign(dtype(a)(a.real * dtype(a.real)(0.25), a.imag * dtype(a.real)(0.25))) }\n"
         "    let r = abs(a)\n"
         "    return r == 0 ? dtype(a)(0) : dtype(a)(a.real / r, a.imag / r)\n"
         "  }\n"
@@ -407,7 +408,11 @@ _UFUNCS |= {
     "minimum": _choice("minimum", "np_is_less(y, x)", True),
     "fmax": _choice("fmax", "np_is_less(x, y)", False),
     "fmin": _choice("fmin", "np_is_less(y, x)", False),
-    "bitwise_count": _text("bitwise_count", "a", "  if dtype(a) == bool { return u8(a) }\n  return u8(popc(dtype(a)(abs(a))))"),
+    "bitwise_count": _text(  # of the absolute value, which the type itself does not hold for the smallest number
+        "bitwise_count",
+        "a",
+        "  if dtype(a) == bool { return u8(a) }\n  if not is_signed(dtype(a)) { return u8(popc(a)) }\n  return u8(popc(u64(abs(i64(a)))))",
+    ),
 }
 # Other names of the same ufuncs, which NumPy had first: `np.abs.__name__` is "absolute".
 _OTHER_NAMES = {"radians": "deg2rad", "degrees": "rad2deg"}

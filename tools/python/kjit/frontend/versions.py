@@ -30,16 +30,17 @@ def without_annotations(body):
     return [_Plain().visit(scope.copied(statement)) for statement in body]
 
 
-def split(body, parameters):
+def split(body, parameters, whole=()):
     """The statements, as a copy where a variable was split; its parts are called a.1, a.2 and so on. A compound assignment to
-    another part than the one that it reads becomes a plain one, which has the attribute is_compound."""
+    another part than the one that it reads becomes a plain one, which has the attribute is_compound. whole: variables that are not
+    split."""
     if not all(isinstance(node, _PLAIN) for s in body for node in ast.walk(s) if isinstance(node, ast.stmt)):
         return body
-    first = _Versions(parameters, body)
+    first = _Versions(parameters, body, whole)
     if not first.find():
         return body
     body = scope.copied(body)
-    found = _Versions(parameters, body)
+    found = _Versions(parameters, body, whole)
     found.find()
     return found.rewrite(body)
 
@@ -66,11 +67,11 @@ class _Versions:
     of the block, a statement that has the place, meeting, version) that a meeting takes; dead: (block, how many statements of it
     may run)."""
 
-    def __init__(self, parameters, body):
+    def __init__(self, parameters, body, whole):
         self.body, self.nodes, self.copies, self.loops, self.all = body, [], [], [], []
         self.compound, self.parameters, self.dead = [], {}, []
         stores = {}
-        closed = set()
+        closed = set(whole)
         for node in (n for s in body for n in ast.walk(s)):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 stores[node.id] = stores.get(node.id, 0) + 1
