@@ -17,7 +17,7 @@ ORDER = [
     ["ir"],
     ["native"],
     ["compiler.h", "cpu_levels.def", "facts.def"],
-    ["typing"],
+    ["typing", "derive"],
     ["pass"],
     ["lower"],
     ["target"],

@@ -201,6 +201,29 @@ static void walk_builtin_call(walk *w, const ki_expr *call, word *set)
     walk_value(w, call->args.items[i], hands_on(builtin->id, i) ? set : NULL);
 }
 
+/* jvp(f)(...): the first arguments are those of f. The other ones are derivatives: it reads them,
+ * and writes to those of the arrays that f writes to. Types decide which ones they are. A rule of
+ * f's own may write to any of them. */
+static void walk_derivative_call(walk *w, const ki_expr *call)
+{
+  const ki_expr *callee = call->x->args.count ? call->x->args.items[0] : NULL;
+  bool is_known = callee && callee->kind == KJ_EXPR_DECL &&
+                  callee->decl->kind == KJ_DECL_FUNCTION &&
+                  !ki_find_named_func(callee->decl->function, KJ_ATTRIBUTE_JVP);
+  const ki_function *function = is_known ? callee->decl->function : NULL;
+  const effects *of_callee = is_known ? find_effects(w->finder, function) : NULL;
+  bool writes = !is_known;
+  for (size_t i = 0; is_known && i < function->params.count; i++) writes |= of_callee->written[i];
+  walk_value(w, call->x, NULL);
+  for (size_t i = 0; i < call->args.count; i++) {
+    word *argument = new_set(w);
+    bool is_own = is_known && i < function->params.count;
+    walk_value(w, call->args.items[i], argument);
+    mark(w, argument, w->effects->read);
+    if (is_own ? of_callee->written[i] : writes) mark(w, argument, w->effects->written);
+  }
+}
+
 static void walk_call(walk *w, const ki_expr *call, word *set)
 {
   KJ_ASSERT(call->kind == KJ_EXPR_CALL);
@@ -209,6 +232,7 @@ static void walk_call(walk *w, const ki_expr *call, word *set)
   else if (callee->kind == KJ_EXPR_DECL && callee->decl->kind == KJ_DECL_FUNCTION)
     walk_function_call(w, call, set);
   else if (callee->kind == KJ_EXPR_DECL) walk_unknown_call(w, call, set);
+  else if (callee->kind == KJ_EXPR_CALL) walk_derivative_call(w, call);
   else walk_list(w, &call->args, NULL); /* a cast */
 }
 

@@ -331,9 +331,13 @@ extern const ki_rule ki_rule_table[KI_RULE_COUNT];
 const ki_attribute_info *ki_find_attribute(const char *name);
 /* The attribute among those given, or NULL. */
 const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribute_id id);
-/* Whether negative indices count from the end: `@wrap`, or `@numba`. */
 /* The func that `@identity` of this one names, or NULL. */
 const ki_decl *ki_find_identity(const ki_function *function);
+/* The func that an attribute of the function names, IDENTITY or JVP. NULL: it has none. */
+const ki_decl *ki_find_named_func(const ki_function *function, ki_attribute_id id);
+/* It makes a func of a func: its derivative. */
+bool ki_is_derivative(const ki_builtin *builtin);
+/* Whether negative indices count from the end: `@wrap`, or `@numba`. */
 bool ki_wraps_indices(const ki_attributes *attributes);
 /* Whether a call of it is a value: it has a result type, or returns one somewhere. */
 bool ki_gives_value(const ki_function *function);

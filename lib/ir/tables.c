@@ -88,11 +88,18 @@ const ki_attribute *ki_get_attribute(const ki_attributes *attributes, ki_attribu
   return NULL;
 }
 
+const ki_decl *ki_find_named_func(const ki_function *function, ki_attribute_id id)
+{
+  const ki_attribute *attribute = ki_get_attribute(&function->attributes, id);
+  return attribute ? attribute->values.items[0]->decl : NULL;
+}
+
 const ki_decl *ki_find_identity(const ki_function *function)
 {
-  const ki_attribute *identity = ki_get_attribute(&function->attributes, KJ_ATTRIBUTE_IDENTITY);
-  return identity ? identity->values.items[0]->decl : NULL;
+  return ki_find_named_func(function, KJ_ATTRIBUTE_IDENTITY);
 }
+
+bool ki_is_derivative(const ki_builtin *builtin) { return builtin->id == KJ_BUILTIN_JVP; }
 
 bool ki_wraps_indices(const ki_attributes *attributes)
 {

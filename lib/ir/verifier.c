@@ -74,6 +74,18 @@ static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
                    v->function->params.count == 1 ? "" : "s");
 }
 
+/* The derivative of a func that is written by hand. */
+static void verify_own_derivative(ki_verifier *v, const ki_attribute *attribute)
+{
+  ki_expr *value = attribute->values.items[0];
+  ki_verify_expr(v, value, KJ_ROLE_ARGUMENT);
+  if (value->kind == KJ_EXPR_NAME) return; /* reported */
+  if (value->kind != KJ_EXPR_DECL || value->decl->kind != KJ_DECL_FUNCTION)
+    ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
+                   "`@%s` names a func: the derivative of `%s`", attribute->info->name,
+                   v->decl->name);
+}
+
 static void verify_attribute(ki_verifier *v, ki_attribute *attribute, unsigned place)
 {
   const ki_attribute_info *info = attribute->info;
@@ -95,6 +107,10 @@ static void verify_attribute(ki_verifier *v, ki_attribute *attribute, unsigned p
   }
   if (info == &ki_attribute_table[KJ_ATTRIBUTE_IDENTITY]) {
     verify_identity(v, attribute);
+    return;
+  }
+  if (info == &ki_attribute_table[KJ_ATTRIBUTE_JVP]) {
+    verify_own_derivative(v, attribute);
     return;
   }
   v->fixed = "an attribute";

@@ -50,6 +50,21 @@ static void refuse_type_value(ki_verifier *v, const ki_expr *expr, ki_role role)
                    "expected a value, found a type; `f32(x)` converts");
 }
 
+/* The func that bind_back or jvp makes. A derivative of a func that writes to an array writes to
+ * the array of derivatives, too, and only types tell which of its parameters that is: a func that
+ * is handed a derivative may write to each array that it hands on. */
+static void verify_func_value(ki_verifier *v, const ki_expr *made, ki_role role)
+{
+  const ki_builtin *builtin = made->x->builtin;
+  bool is_derivative = ki_is_derivative(builtin);
+  if (is_derivative && role == KJ_ROLE_ARGUMENT) v->module->hands_over_writer = true;
+  if (role == KJ_ROLE_ARGUMENT || role == KJ_ROLE_COMPARED) return;
+  if (is_derivative && role == KJ_ROLE_CALLEE) return;
+  ki_fail_verify(v, made->location, KJIT_ERROR_TYPE,
+                 "`%s` makes a func: it can be %shanded to a parameter that is a `func`",
+                 builtin->name, is_derivative ? "called, or " : "");
+}
+
 void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
 {
   if (expr->kind == KJ_EXPR_NAME) ki_resolve_name(v, expr);
@@ -77,9 +92,7 @@ void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
   case KJ_EXPR_CALL:
     ki_verify_call(v, expr);
     if (expr->kind == KJ_EXPR_TYPE) refuse_type_value(v, expr, role);
-    if (ki_is_func_value(expr) && role != KJ_ROLE_ARGUMENT && role != KJ_ROLE_COMPARED)
-      ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                     "`bind_back` makes a func: it can be handed to a parameter that is a `func`");
+    if (ki_is_func_value(expr)) verify_func_value(v, expr, role);
     break;
   case KJ_EXPR_INDEX: verify_index(v, expr, role); break;
   case KJ_EXPR_SLICE:
@@ -379,9 +392,10 @@ void ki_verify_call(ki_verifier *v, ki_expr *call)
   bool is_cast = callee->kind == KJ_EXPR_TYPE, is_name = callee->kind == KJ_EXPR_DECL ||
                                                          callee->kind == KJ_EXPR_NAME ||
                                                          callee->kind == KJ_EXPR_FIELD;
+  bool is_made = callee->kind == KJ_EXPR_CALL && ki_is_func_value(callee);
   bool is_refused_type = callee->kind == KJ_EXPR_CALL && callee->x->kind == KJ_EXPR_BUILTIN &&
                          (callee->x->builtin->flags & KJ_UNEVALUATED);
-  if (!is_cast && !is_name && !is_refused_type)
+  if (!is_cast && !is_name && !is_refused_type && !is_made)
     ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "only a function or a type can be called");
   for (size_t i = 0; i < call->args.count; i++) verify_argument(v, call, i);
   if (is_cast) verify_cast(v, call);

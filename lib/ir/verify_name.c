@@ -139,7 +139,8 @@ bool ki_is_func_value(const ki_expr *expr)
 {
   if (expr->kind == KJ_EXPR_BUILTIN) return !(expr->builtin->flags & KJ_NAME);
   if (expr->kind == KJ_EXPR_CALL)
-    return expr->x->kind == KJ_EXPR_BUILTIN && expr->x->builtin->id == KJ_BUILTIN_BIND_BACK;
+    return expr->x->kind == KJ_EXPR_BUILTIN &&
+           (expr->x->builtin->id == KJ_BUILTIN_BIND_BACK || ki_is_derivative(expr->x->builtin));
   return expr->kind == KJ_EXPR_DECL && (expr->decl->kind == KJ_DECL_FUNCTION ||
                                         (expr->decl->kind == KJ_DECL_PARAM && expr->decl->is_func));
 }

@@ -9,7 +9,7 @@
 
 /* ---- making one ---- */
 
-static void capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_expr **place)
+void kt_capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_expr **place)
 {
   kt_callee callee;
   if (kt_as_callee(s, expr, &callee)) {
@@ -59,12 +59,14 @@ kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
   captured->bounds = KJ_NEW_ARRAY(s->arena, kt_bound, captured->count + 1);
   captured->values = KJ_NEW_ARRAY(s->arena, kt_expr *, captured->count + 1);
   for (size_t i = 0; i < added; i++)
-    capture_value(s, call->args.items[1 + i], &captured->bounds[i], &captured->values[i]);
+    kt_capture_value(s, call->args.items[1 + i], &captured->bounds[i], &captured->values[i]);
   for (size_t i = 0; i < had; i++) {
     captured->bounds[added + i] = callee.captured->bounds[i];
     captured->values[added + i] = callee.captured->values[i];
   }
-  size_t most = callee.function ? callee.function->params.count : callee.builtin->most;
+  size_t most = callee.derived    ? SIZE_MAX
+                : callee.function ? callee.function->params.count
+                                  : callee.builtin->most;
   const char *name = callee.function ? callee.function->decl->name : callee.builtin->name;
   if (captured->count > most)
     kt_fail(s->c, call->location, KJIT_ERROR_TYPE,
@@ -92,6 +94,7 @@ static kt_expr *wide_value(kt_scope *s, const kt_expr *value)
 void kt_hand_over(kt_scope *s, const kt_callee *callee, kt_exprs *arguments)
 {
   const kt_captured *captured = callee->captured;
+  if (callee->derived) kt_hand_over(s, &callee->derived->of, arguments);
   for (size_t i = 0; i < captured_count(callee); i++) {
     const kt_bound *bound = &captured->bounds[i];
     if (bound->kind == KJ_BOUND_CALLEE) kt_hand_over(s, &bound->callee, arguments);
@@ -122,9 +125,20 @@ static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl 
   return weak;
 }
 
+/* The order is that of kt_hand_over: a derivative's func first. */
+static const kt_derived *receive_derived(kt_scope *s, const kt_derived *handed, const ki_decl *decl)
+{
+  if (!handed) return NULL;
+  kt_derived *derived = KJ_NEW(s->arena, kt_derived);
+  *derived = *handed;
+  derived->of = kt_receive_callee(s, &handed->of, decl);
+  return derived;
+}
+
 kt_callee kt_receive_callee(kt_scope *s, const kt_callee *handed, const ki_decl *decl)
 {
-  if (!handed->captured) return *handed;
+  const kt_derived *derived = receive_derived(s, handed->derived, decl);
+  if (!handed->captured) { return (kt_callee){ handed->function, handed->builtin, NULL, derived }; }
   const kt_captured *from = handed->captured;
   kt_captured *captured = KJ_NEW(s->arena, kt_captured);
   captured->count = from->count;
@@ -137,14 +151,22 @@ kt_callee kt_receive_callee(kt_scope *s, const kt_callee *handed, const ki_decl 
     else if (from->bounds[i].kind != KJ_BOUND_TYPE)
       captured->values[i] = receive_value(s, &from->bounds[i], decl);
   }
-  return (kt_callee){ handed->function, handed->builtin, captured };
+  return (kt_callee){ handed->function, handed->builtin, captured, derived };
 }
 
 /* ---- as part of a key ---- */
 
+static bool equal_derived(const kt_derived *a, const kt_derived *b)
+{
+  if (!a || !b) return a == b;
+  return a->kind == b->kind && a->is_chosen == b->is_chosen && a->chosen == b->chosen &&
+         kt_equal_callee(&a->of, &b->of);
+}
+
 bool kt_equal_callee(const kt_callee *a, const kt_callee *b)
 {
   if (a->function != b->function || a->builtin != b->builtin) return false;
+  if (!equal_derived(a->derived, b->derived)) return false;
   size_t count = captured_count(a);
   if (count != captured_count(b)) return false;
   for (size_t i = 0; i < count; i++)
@@ -155,6 +177,9 @@ bool kt_equal_callee(const kt_callee *a, const kt_callee *b)
 const char *kt_callee_text(kt_compilation *c, const kt_callee *callee)
 {
   const char *name = callee->function ? callee->function->decl->name : callee->builtin->name;
+  if (callee->derived)
+    name = kj_format(c->arena, "%s(%s)", ki_builtin_table[callee->derived->kind].name,
+                     kt_callee_text(c, &callee->derived->of));
   const char *values = "";
   for (size_t i = 0; i < captured_count(callee); i++)
     values = kj_format(c->arena, "%s, %s", values, kt_bound_text(c, &callee->captured->bounds[i]));

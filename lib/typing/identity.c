@@ -9,7 +9,8 @@ static const ki_function *find_identity(kt_scope *s, const kt_operands *o, kt_ca
   if (!kt_as_callee(s, first, operator_))
     kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a func",
             o->builtin->name);
-  const ki_decl *decl = operator_->function ? ki_find_identity(operator_->function) : NULL;
+  bool is_func = operator_->function && !operator_->derived;
+  const ki_decl *decl = is_func ? ki_find_identity(operator_->function) : NULL;
   return decl ? decl->function : NULL;
 }
 

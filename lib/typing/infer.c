@@ -130,7 +130,7 @@ static bool equal_key(const kt_inferred *record, const ki_function *function,
                       const kt_bound *bounds, bool is_strict, bool is_fastmath)
 {
   const kt_instance *instance = record->instance;
-  if (instance->function != function || instance->is_strict != is_strict ||
+  if (record->derived_of || instance->function != function || instance->is_strict != is_strict ||
       instance->is_fastmath != is_fastmath)
     return false;
   for (size_t i = 0; i < function->params.count; i++)

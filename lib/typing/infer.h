@@ -16,11 +16,21 @@ static inline kt_level kt_higher_level(kt_level a, kt_level b) { return a > b ? 
 
 /* What is called: one of the two. */
 typedef struct kt_captured kt_captured;
+typedef struct kt_derived kt_derived;
 typedef struct kt_callee {
   const ki_function *function;
   const ki_builtin *builtin;
   const kt_captured *captured; /* NULL: none */
+  const kt_derived *derived;   /* it is a derivative, of what .function is; NULL: itself */
 } kt_callee;
+
+/* jvp(of), vjp(of), grad(of). */
+struct kt_derived {
+  ki_builtin_id kind;
+  kt_callee of;
+  bool is_chosen;  /* the source says by which parameters; else all that hold floats */
+  uint64_t chosen; /* which ones: bit i */
+};
 
 typedef enum kt_meaning_kind {
   KJ_MEANS_NOTHING,
@@ -102,8 +112,13 @@ struct kt_inferred {
   kjit_type result; /* guess: weak types too; KJIT_ANY: no return yet */
   /* the first guess of the result that a call in another function used; KJIT_ANY: no call did */
   kjit_type taken_result;
-  kt_scope *scope;          /* while the body is inferred */
-  kt_expr *constant_result; /* the body does nothing but return this constant */
+  kt_scope *scope; /* while the body is inferred */
+  /* lib/derive: the record that it is the derivative of; NULL: it is no derivative */
+  kt_inferred *derived_of;
+  ki_builtin_id derivative;
+  kt_vars chosen;              /* parameters of derived_of */
+  kjit_type *derivative_types; /* of the arguments that are derivatives of these */
+  kt_expr *constant_result;    /* the body does nothing but return this constant */
   kt_level result_level;
   bool has_grid_range, has_block_range;
   KJ_LIST(kt_message) messages;   /* of the last round */
@@ -220,6 +235,8 @@ const char *kt_bound_text(kt_compilation *c, const kt_bound *bound);
 
 /* bind_back(f, values), and the func that it is. What it captures is evaluated here. */
 bool kt_is_bind_back(const ki_expr *expr);
+/* What an argument is bound to where it is captured. *place: the value; NULL: a callee, a type. */
+void kt_capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_expr **place);
 kt_callee kt_bind_back(kt_scope *s, const ki_expr *call);
 /* Adds what a callee that is handed to a func has captured to the arguments of the call. */
 void kt_hand_over(kt_scope *s, const kt_callee *callee, kt_exprs *arguments);
@@ -227,6 +244,14 @@ void kt_hand_over(kt_scope *s, const kt_callee *callee, kt_exprs *arguments);
 kt_callee kt_receive_callee(kt_scope *s, const kt_callee *handed, const ki_decl *decl);
 bool kt_equal_callee(const kt_callee *a, const kt_callee *b);
 const char *kt_callee_text(kt_compilation *c, const kt_callee *callee);
+
+/* ---- lib/derive/callee.c ---- */
+
+/* The func that `jvp(f)`, `vjp(f)` or `grad(f)` is. */
+bool kd_is_derivative(const ki_expr *expr);
+kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr);
+/* A call of a derivative. */
+kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee);
 
 /* ---- infer_body.c ---- */
 
@@ -646,6 +671,14 @@ kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr);
  * it, which takes no arrays; NULL: the source does. */
 kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
                                 const char *asker);
+/* The instance that such a call calls, and the arguments that it hands over at run time. A float
+ * literal for a parameter of `variable` (bit i: parameter i) is handed over, too, and is not part
+ * of the instance. */
+kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
+                          const char *asker, uint64_t variable, kt_exprs *arguments);
+/* The call of an instance with these arguments. */
+kt_expr *kt_call_instance(kt_scope *s, kt_inferred *record, const kt_exprs *arguments,
+                          kj_location location);
 /* A built-in used as a name: laneid, pi; or threadIdx with its field. */
 kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builtin *builtin,
                                const char *field);

@@ -371,6 +371,7 @@ typedef struct binding {
   kt_expr **values;            /* by parameter; NULL for functions */
   kt_bound *bounds;
   kt_expr **arguments; /* what is passed at run time, by parameter; NULL: nothing */
+  uint64_t variable;   /* parameters whose float literals are passed at run time: bit i */
 } binding;
 
 static kj_location location_of(const binding *b, size_t index)
@@ -437,7 +438,8 @@ static void bind_generic(kt_scope *s, binding *b, size_t index)
   kt_expr *value = b->values[index];
   bool is_weak = ki_is_weak(value->type);
   if (is_weak && kt_is_constant(value) && is_deep(s, b->function)) is_weak = false;
-  if (is_weak && kt_is_constant(value)) {
+  bool is_variable = value->type == KJ_WEAK_FLOAT && index < 64 && b->variable >> index & 1;
+  if (is_weak && kt_is_constant(value) && !is_variable) {
     b->bounds[index] = constant_bound(value);
     return;
   }
@@ -608,25 +610,34 @@ static void take_properties(kt_scope *s, const kt_inferred *record)
   if (!s->is_quiet) KJ_PUSH(s->arena, &s->record->callees, (kt_inferred *)record);
 }
 
-static kt_expr *make_call(kt_scope *s, kt_inferred *record, const binding *b)
+kt_expr *kt_call_instance(kt_scope *s, kt_inferred *record, const kt_exprs *arguments,
+                          kj_location location)
 {
-  kt_expr *call = kt_new_texpr(s->c, KJ_T_CALL, record->instance->result, b->call->location);
+  kt_expr *call = kt_new_texpr(s->c, KJ_T_CALL, record->instance->result, location);
   call->instance = record->instance;
-  for (size_t i = 0; i < b->function->params.count; i++) {
-    if (b->arguments[i]) KJ_PUSH(s->arena, &call->args, b->arguments[i]);
-    if (b->bounds[i].kind == KJ_BOUND_CALLEE) kt_hand_over(s, &b->bounds[i].callee, &call->args);
-  }
+  call->args = *arguments;
   if (record->constant_result) {
     for (size_t i = 0; i < call->args.count; i++) kt_drop_value(s, call->args.items[i]);
     kt_expr *value = kt_copy_texpr(s, record->constant_result);
-    value->location = b->call->location;
+    value->location = location;
     return value;
   }
   take_properties(s, record);
   if (!ki_is_weak(record->result)) return call;
-  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, record->result, b->call->location);
+  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, record->result, location);
   weak->x = call;
   return weak;
+}
+
+/* What is passed at run time, in the order of the parameters. */
+static kt_exprs list_arguments(kt_scope *s, const binding *b)
+{
+  kt_exprs arguments = { 0 };
+  for (size_t i = 0; i < b->function->params.count; i++) {
+    if (b->arguments[i]) KJ_PUSH(s->arena, &arguments, b->arguments[i]);
+    if (b->bounds[i].kind == KJ_BOUND_CALLEE) kt_hand_over(s, &b->bounds[i].callee, &arguments);
+  }
+  return arguments;
 }
 
 /* Which arrays a call reads and writes was found without types (accesses.c): the identity of an
@@ -639,8 +650,8 @@ static void refuse_arrays(kt_scope *s, const binding *b, const char *asker)
               kt_type_text(s->c, b->bounds[i].type));
 }
 
-kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
-                                const char *asker)
+kt_inferred *kt_bind_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
+                          const char *asker, uint64_t variable, kt_exprs *arguments)
 {
   const ki_function *function = callee->function;
   size_t count = function->params.count;
@@ -652,7 +663,9 @@ kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_calle
             "`%s` cannot be called here: only constants and arithmetic on them are allowed",
             function->decl->name);
   check_arguments(s, function, expr, callee->captured);
-  binding b = { .call = expr, .function = function, .captured = callee->captured };
+  binding b = {
+    .call = expr, .function = function, .captured = callee->captured, .variable = variable
+  };
   b.values = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
   b.arguments = KJ_NEW_ARRAY(s->arena, kt_expr *, count + 1);
   b.bounds = KJ_NEW_ARRAY(s->arena, kt_bound, count + 1);
@@ -661,7 +674,17 @@ kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_calle
   if (function->is_extern) kt_bind_extern_call(s, function, b.bounds, b.arguments, expr);
   kt_inferred *record = kt_get_inferred(s, function, b.bounds, expr->location);
   check_synchronization(s, record, function->decl->name, expr->location);
-  return make_call(s, record, &b);
+  *arguments = list_arguments(s, &b);
+  return record;
+}
+
+kt_expr *kt_infer_function_call(kt_scope *s, const ki_expr *expr, const kt_callee *callee,
+                                const char *asker)
+{
+  kt_exprs arguments;
+  if (callee->derived) return kd_infer_call(s, expr, callee);
+  kt_inferred *record = kt_bind_call(s, expr, callee, asker, 0, &arguments);
+  return kt_call_instance(s, record, &arguments, expr->location);
 }
 
 kt_expr *kt_infer_call(kt_scope *s, const ki_expr *expr)

@@ -244,6 +244,11 @@ static kt_expr *infer_type_compare(kt_scope *s, const ki_expr *expr)
   return kt_new_integer(s, KJIT_BOOL, (x == y) == (expr->op == KJIT_OP_EQ), expr->location);
 }
 
+static bool has_values(const kt_callee *callee)
+{
+  return callee->captured || (callee->derived && has_values(&callee->derived->of));
+}
+
 /* `op == add`: funcs are known at compile time. */
 static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
 {
@@ -253,11 +258,10 @@ static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
   if (!kt_as_callee(s, expr->y, &y))
     kt_fail(s->c, expr->y->location, KJIT_ERROR_TYPE, "a func is compared with a func: `op == %s`",
             x.builtin ? x.builtin->name : x.function->decl->name);
-  bool has_values = x.captured || y.captured;
-  if (has_values)
+  if (has_values(&x) || has_values(&y))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "funcs made by `bind_back` are not compared: they have values of their own");
-  bool is_same = x.builtin == y.builtin && x.function == y.function;
+  bool is_same = kt_equal_callee(&x, &y);
   return kt_new_integer(s, KJIT_BOOL, is_same == (expr->op == KJIT_OP_EQ), expr->location);
 }
 

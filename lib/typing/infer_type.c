@@ -120,6 +120,10 @@ bool kt_as_callee(kt_scope *s, const ki_expr *expr, kt_callee *callee)
     *callee = kt_bind_back(s, expr);
     return true;
   }
+  if (kd_is_derivative(expr)) {
+    *callee = kd_derive_callee(s, expr);
+    return true;
+  }
   if (expr->kind != KJ_EXPR_DECL) return false;
   if (expr->decl->kind == KJ_DECL_FUNCTION) {
     *callee = (kt_callee){ .function = expr->decl->function };

@@ -215,7 +215,7 @@ struct kt_expr {
    * goes without it: builds with assertions assert it */
   bool is_left_out;
   kt_proof proof; /* of is_checked */
-  bool is_power;  /* BINARY DIV: made of `**`, so its divisor is not checked */
+  bool is_power;  /* BINARY DIV: made of `**`, or by lib/derive: its divisor is not checked */
   /* by inference: CONVERT, BINARY, UNARY: gives an integer type to a plain number, or to a
    * tree of one and literals, whose value has to fit the type */
   bool must_fit;

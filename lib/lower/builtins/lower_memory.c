@@ -155,6 +155,11 @@ LLVMValueRef kl_lower_is_aligned(kl_lowering *l, const kt_expr *expr)
   return kl_icmp(l, LLVMIntEQ, kl_and(l, address, mask), kl_const64(l, 0));
 }
 
+LLVMValueRef kl_lower_no_diff(kl_lowering *l, const kt_expr *expr)
+{
+  return kl_lower_expr(l, expr->args.items[0]);
+}
+
 LLVMValueRef kl_lower_select(kl_lowering *l, const kt_expr *expr)
 {
   LLVMValueRef condition = kl_lower_condition(l, expr->args.items[0]);

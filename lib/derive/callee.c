@@ -1,0 +1,253 @@
+/* Calls of derivatives: `jvp(f)(x, dx)`.
+ *
+ * The leading arguments are those of f. They are bound as in a call of f, which gives the instance
+ * of f whose derivative is called. The remaining arguments are derivatives, one for each chosen
+ * parameter of f that holds floats. */
+#include "derive/derive.h"
+
+bool kd_is_derivative(const ki_expr *expr)
+{
+  return expr->kind == KJ_EXPR_CALL && expr->x->kind == KJ_EXPR_BUILTIN &&
+         ki_is_derivative(expr->x->builtin);
+}
+
+/* ---- the func that `jvp(f, 0, 2)` is ---- */
+
+enum { MOST_CHOSEN = 64 };
+
+static uint64_t infer_chosen(kt_scope *s, const ki_expr *expr)
+{
+  uint64_t chosen = 0;
+  for (size_t i = 1; i < expr->args.count; i++) {
+    const ki_expr *number = expr->args.items[i];
+    int64_t index = kt_infer_constant(s, number, "the number of a parameter");
+    if (index < 0 || index >= MOST_CHOSEN)
+      kt_fail(s->c, number->location, KJIT_ERROR_TYPE,
+              "the parameters of a func are numbered from 0, got %lld", (long long)index);
+    chosen |= (uint64_t)1 << index;
+  }
+  return chosen;
+}
+
+kt_callee kd_derive_callee(kt_scope *s, const ki_expr *expr)
+{
+  const ki_builtin *kind = expr->x->builtin;
+  const ki_expr *first = expr->args.items[0];
+  kt_derived *derived = KJ_NEW(s->arena, kt_derived);
+  derived->kind = kind->id;
+  if (!kt_as_callee(s, first, &derived->of))
+    kt_fail(s->c, first->location, KJIT_ERROR_TYPE, "the first argument of `%s` is a func",
+            kind->name);
+  if (derived->of.builtin)
+    kt_fail(s->c, first->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` takes a func of the source: write a func that calls `%s`", kind->name,
+            derived->of.builtin->name);
+  derived->is_chosen = expr->args.count > 1;
+  derived->chosen = infer_chosen(s, expr);
+  return (kt_callee){ .function = derived->of.function, .derived = derived };
+}
+
+kt_expr *kt_rule_derivative(kt_scope *s, const kt_operands *o)
+{
+  kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
+          "`%s` makes a func: call it, or hand it to a parameter that is a `func`",
+          o->builtin->name);
+}
+
+kt_expr *kt_rule_no_diff(kt_scope *s, const kt_operands *o)
+{
+  kt_expr *value = kt_make_concrete(s, o->values.items[0]);
+  kt_exprs values = { 0 };
+  if (kt_holds_array(s->c, value->type))
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`no_diff` takes a value, got %s",
+            kt_type_text(s->c, value->type));
+  if (kt_is_constant(value)) return value;
+  KJ_PUSH(s->arena, &values, value);
+  return kt_new_builtin_of(s, o, values, value->type);
+}
+
+/* ---- the arguments of a call ---- */
+
+/* One call of a derivative while its arguments are taken, from first to last: those of the source,
+ * then those that bind_back has captured. */
+typedef struct taker {
+  kt_scope *s;
+  const ki_expr *call;
+  const kt_captured *captured; /* NULL: none */
+  size_t taken;
+  kt_order order;
+  kt_exprs arguments; /* that are handed over at run time, of all that was taken */
+  kt_vars params; /* by argument: the parameter of the instance; NULL: it is no run-time value */
+} taker;
+
+static size_t captured_count(const kt_captured *captured) { return captured ? captured->count : 0; }
+
+static size_t given_count(const taker *t)
+{
+  return t->call->args.count + captured_count(t->captured);
+}
+
+static _Noreturn void fail_few(const taker *t, const kt_callee *callee, const char *missing)
+{
+  kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE, "`%s` needs %s behind the %zu given here",
+          kt_callee_text(t->s->c, callee), missing, given_count(t));
+}
+
+/* The run-time parameters for the arguments of a call of f, captured ones aside. */
+static void list_params(taker *t, const kt_inferred *record, size_t count)
+{
+  const ki_decls *params = &record->instance->function->params;
+  for (size_t i = 0; i < count; i++) KJ_PUSH(t->s->arena, &t->params, (kt_var *)NULL);
+  for (size_t i = 0; i < record->instance->params.count; i++) {
+    kt_var *param = record->instance->params.items[i];
+    if (param->argument < count && !params->items[param->argument]->is_func)
+      t->params.items[param->argument] = param;
+  }
+}
+
+/* The arguments of f: those of the source as a call of their own, the captured ones in front of
+ * what f itself has captured. */
+static kt_inferred *take_call(taker *t, const kt_callee *callee, uint64_t variable)
+{
+  kt_scope *s = t->s;
+  const kt_captured *own = callee->captured;
+  size_t most = callee->function->params.count, own_count = captured_count(own);
+  size_t count = most > own_count ? most - own_count : 0, written = t->call->args.count;
+  if (count > given_count(t))
+    fail_few(t, callee,
+             kj_format(s->arena, "%zu argument%s for `%s`", count, count == 1 ? "" : "s",
+                       callee->function->decl->name));
+  size_t from_call = count < written ? count : written, from_captured = count - from_call;
+  ki_expr *call = KJ_NEW(s->arena, ki_expr);
+  *call = *t->call;
+  call->args = (ki_exprs){ 0 };
+  for (size_t i = 0; i < from_call; i++) KJ_PUSH(s->arena, &call->args, t->call->args.items[i]);
+  kt_captured *all = KJ_NEW(s->arena, kt_captured);
+  all->count = from_captured + own_count;
+  all->bounds = KJ_NEW_ARRAY(s->arena, kt_bound, all->count + 1);
+  all->values = KJ_NEW_ARRAY(s->arena, kt_expr *, all->count + 1);
+  for (size_t i = 0; i < all->count; i++) {
+    bool is_own = i >= from_captured;
+    size_t at = is_own ? i - from_captured : i;
+    all->bounds[i] = (is_own ? own : t->captured)->bounds[at];
+    all->values[i] = (is_own ? own : t->captured)->values[at];
+  }
+  const kt_callee bound = { .function = callee->function, .captured = all };
+  t->taken = count;
+  if (count < MOST_CHOSEN) variable &= ((uint64_t)1 << count) - 1;
+  kt_inferred *record = kt_bind_call(s, call, &bound, NULL, variable, &t->arguments);
+  list_params(t, record, count);
+  return record;
+}
+
+/* The next argument, which is a derivative of that type. An array may have other strides, and lie
+ * in other memory, than what it is the derivative of. */
+static kt_expr *take_derivative(taker *t, const kt_callee *callee, const kt_var *of)
+{
+  kt_scope *s = t->s;
+  size_t index = t->taken++, written = t->call->args.count;
+  kt_expr *value;
+  kj_location location = t->call->location;
+  const char *what = kj_format(s->arena, "the derivative of `%s`", of->name);
+  kt_begin_operand(s, &t->order);
+  if (index < written) {
+    location = t->call->args.items[index]->location;
+    value = kt_infer_expr(s, t->call->args.items[index]);
+  } else if (index < given_count(t) && t->captured->values[index - written]) {
+    value = kt_copy_texpr(s, t->captured->values[index - written]);
+  } else {
+    fail_few(t, callee, what);
+  }
+  if (kt_is_array(s->c, of->type)) {
+    const ki_type_info *want = ki_type(s->c->types, of->type),
+                       *have = ki_type(s->c->types, value->type);
+    bool fits =
+      have->class_ == KJ_CLASS_ARRAY && have->element == want->element && have->rank == want->rank;
+    if (!fits)
+      kt_fail(s->c, location, KJIT_ERROR_TYPE, "%s must be an array like it, %s, got %s", what,
+              kt_type_text(s->c, of->type), kt_type_text(s->c, value->type));
+  } else {
+    value = kt_fit_annotation(s, value, of->type, what, location);
+  }
+  kt_end_operand(s, &t->order, value);
+  kt_settle(s, &t->order, t->arguments.items, t->arguments.count);
+  return value;
+}
+
+static bool is_chosen(const kt_derived *derived, size_t index)
+{
+  return !derived->is_chosen || (index < MOST_CHOSEN && derived->chosen >> index & 1);
+}
+
+static void refuse_chosen(const taker *t, const kt_callee *callee, size_t index)
+{
+  kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE,
+          "`%s` chooses parameter %zu, and this parameter holds no floats",
+          kt_callee_text(t->s->c, callee), index);
+}
+
+/* The parameters of the instance by which it is derived. */
+static kt_vars list_chosen(const taker *t, const kt_callee *callee)
+{
+  kt_vars chosen = { 0 }, all = t->params;
+  const kt_derived *derived = callee->derived;
+  for (size_t i = 0; i < all.count; i++) {
+    kt_var *param = all.items[i];
+    bool has_derivative = param && kd_holds_float(t->s->c, param->type);
+    if (!is_chosen(derived, i)) continue;
+    if (has_derivative) KJ_PUSH(t->s->arena, &chosen, param);
+    else if (derived->is_chosen) refuse_chosen(t, callee, i);
+  }
+  for (size_t i = all.count; i < MOST_CHOSEN; i++)
+    if (derived->is_chosen && is_chosen(derived, i)) refuse_chosen(t, callee, i);
+  return chosen;
+}
+
+/* A float literal that is an argument by which f is derived is a value of the call: the instance is
+ * one for all such literals. */
+static uint64_t list_variable(const kt_callee *callee)
+{
+  uint64_t variable = 0;
+  for (const kt_callee *at = callee; at->derived; at = &at->derived->of)
+    variable |= at->derived->is_chosen ? at->derived->chosen : UINT64_MAX;
+  return variable;
+}
+
+static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t variable)
+{
+  if (!callee->derived) return take_call(t, callee, variable);
+  const kt_derived *derived = callee->derived;
+  if (derived->of.derived && derived->of.captured)
+    kt_fail(t->s->c, t->call->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s`: bind the values of the innermost func: `jvp(jvp(bind_back(f, a)))`",
+            kt_callee_text(t->s->c, callee));
+  kt_inferred *of = take_arguments(t, &derived->of, variable);
+  kt_vars chosen = list_chosen(t, callee);
+  kt_exprs values = { 0 };
+  for (size_t i = 0; i < chosen.count; i++) {
+    kt_expr *value = take_derivative(t, callee, chosen.items[i]);
+    KJ_PUSH(t->s->arena, &values, value);
+    KJ_PUSH(t->s->arena, &t->arguments, value);
+  }
+  kt_inferred *record =
+    kd_get_derived(t->s, of, derived->kind, &chosen, &values, t->call->location);
+  const kt_vars *made = &record->instance->params;
+  for (size_t i = 0; i < t->params.count; i++)
+    if (t->params.items[i]) t->params.items[i] = made->items[t->params.items[i]->index];
+  for (size_t i = of->instance->params.count; i < made->count; i++)
+    KJ_PUSH(t->s->arena, &t->params, made->items[i]);
+  return record;
+}
+
+kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee)
+{
+  taker t = { .s = s, .call = call, .captured = callee->captured };
+  kt_inferred *record = take_arguments(&t, callee, list_variable(callee));
+  if (t.taken != given_count(&t))
+    kt_fail(s->c, call->location, KJIT_ERROR_TYPE,
+            "`%s` takes %zu argument%s, got %zu: those of `%s`, and a derivative for each of its "
+            "parameters that hold floats",
+            kt_callee_text(s->c, callee), t.taken, t.taken == 1 ? "" : "s", given_count(&t),
+            callee->function->decl->name);
+  return kt_call_instance(s, record, &t.arguments, call->location);
+}

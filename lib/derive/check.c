@@ -1,0 +1,137 @@
+/* Refuses a prepared body whose derivative would be wrong: it names what depends on a chosen
+ * parameter in a way that no derivative is known of. */
+#include "derive/derive.h"
+
+typedef struct checker {
+  kd_derivation *d;
+  kj_location location; /* of the statement */
+} checker;
+
+static bool varies_var(const kd_derivation *d, const kt_var *var)
+{
+  return var && var->index < d->count && d->variables[var->index].varies;
+}
+
+static bool is_varying_array(void *data, const kt_expr *e)
+{
+  const kd_derivation *d = data;
+  return e->kind == KJ_T_VAR && kt_is_array(d->c, e->type) && varies_var(d, e->var);
+}
+
+/* Whether elements of the array, or of one of the arrays that it may be, depend on a parameter. */
+static bool array_varies(kd_derivation *d, const kt_expr *array)
+{
+  return kt_any_texpr(array, is_varying_array, d);
+}
+
+static const char *name_of(const kt_expr *array)
+{
+  const kt_var *root = kd_root(array);
+  return root ? root->name : "the array";
+}
+
+/* ---- built-ins ---- */
+
+static void check_builtin(kd_derivation *d, const kt_expr *e)
+{
+  kd_rule_kind kind = kd_rule_of(e->builtin);
+  bool varies = false;
+  for (size_t i = 0; i < kt_operand_count(e); i++) {
+    const kt_expr *operand = kt_operand(e, i);
+    if (!operand) continue;
+    varies |= kt_is_array(d->c, operand->type) ? array_varies(d, operand) : kd_varies(d, operand);
+  }
+  if (!varies || kind != KJ_RULE_NONE) return;
+  kd_refuse(
+    d, e->location,
+    "`%s` has no derivative, and its operand depends on a parameter: write `no_diff(x)` for "
+    "an operand that is a constant, or a func with a rule of its own, `func f(x) @%s(g)`",
+    e->builtin->name, ki_builtin_table[d->kind].name);
+}
+
+/* ---- arrays ---- */
+
+static void check_view(kd_derivation *d, const kt_expr *view)
+{
+  if (!kt_has_new_shape(view) || !array_varies(d, view->x)) return;
+  kjit_type from = ki_type(d->c->types, view->x->type)->element,
+            to = ki_type(d->c->types, view->type)->element;
+  if (from != to)
+    kd_refuse(d, view->location,
+              "`%s` depends on a parameter, and its bytes as elements of another type have no "
+              "derivative",
+              name_of(view));
+}
+
+static void check_load(kd_derivation *d, const kt_expr *e)
+{
+  if (!array_varies(d, e->x)) return;
+  const kt_var *root = kd_root(e->x);
+  if (!root)
+    kd_refuse(
+      d, e->location,
+      "an element of one of several arrays, which depend on a parameter, has no derivative: "
+      "write an `if` with a load in each branch");
+}
+
+static void check_expr(void *data, kt_expr **place)
+{
+  checker *k = data;
+  kd_derivation *d = k->d;
+  const kt_expr *e = *place;
+  switch (KJ_AMONG(e->kind)) {
+  case KJ_T_BUILTIN: check_builtin(d, e); break;
+  case KJ_T_VIEW: check_view(d, e); break;
+  case KJ_T_LOAD: check_load(d, e); break;
+  case KJ_T_ADDRESS:
+    if (array_varies(d, e->x))
+      kd_refuse(d, e->location,
+                "a pointer to `%s`, which depends on a parameter, has no derivative: hand over the "
+                "array",
+                name_of(e->x));
+    break;
+  default: break;
+  }
+}
+
+static void check_store(kd_derivation *d, const kt_stmt *stmt)
+{
+  const kt_var *root = kd_root(stmt->array);
+  if (!kd_varies(d, stmt->value)) return;
+  if (!root)
+    kd_refuse(d, stmt->location,
+              "a store through a pointer, or to one of several arrays, of a value that depends on "
+              "a parameter has no derivative: store to an array that the func is handed");
+  if (root->kind == KJ_V_PARAM && !d->variables[root->index].other)
+    kd_refuse(d, stmt->location,
+              "`%s` takes a value that depends on a parameter, and the call names no derivative of "
+              "`%s`: choose this parameter, too",
+              root->name, root->name);
+}
+
+static void check_stmt(void *data, kt_stmt *stmt)
+{
+  checker *k = data;
+  k->location = stmt->location;
+  if (stmt->kind == KJ_TS_STORE) check_store(k->d, stmt);
+}
+
+static void check_variables(kd_derivation *d)
+{
+  const kt_vars *locals = &d->record->instance->locals;
+  for (size_t i = 0; i < locals->count; i++) {
+    const kt_var *var = locals->items[i];
+    if (var->index < d->count && var->kind == KJ_V_SHARED && kd_is_active(d, var))
+      kd_refuse(
+        d, var->location,
+        "the shared array `%s` depends on a parameter, and shared arrays have no derivative",
+        var->name);
+  }
+}
+
+void kd_check_body(kd_derivation *d)
+{
+  checker k = { .d = d, .location = d->location };
+  kt_walk_tstmts(&d->body, check_stmt, check_expr, &k);
+  check_variables(d);
+}

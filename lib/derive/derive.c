@@ -1,0 +1,152 @@
+/* Derivatives of instances: which there are, and the steps that make one. */
+#include "derive/derive.h"
+
+#include <string.h>
+
+static bool equal_types(const kt_inferred *record, const kt_exprs *values)
+{
+  for (size_t i = 0; i < values->count; i++)
+    if (record->derivative_types[i] != values->items[i]->type) return false;
+  return true;
+}
+
+static bool equal_chosen(const kt_vars *a, const kt_vars *b)
+{
+  if (a->count != b->count) return false;
+  for (size_t i = 0; i < a->count; i++)
+    if (a->items[i] != b->items[i]) return false;
+  return true;
+}
+
+static kt_inferred *find_derived(const kt_scope *s, const kt_inferred *of, ki_builtin_id kind,
+                                 const kt_vars *chosen, const kt_exprs *values)
+{
+  for (size_t i = 0; i < s->inference->records.count; i++) {
+    kt_inferred *record = s->inference->records.items[i];
+    if (record->derived_of == of && record->derivative == kind &&
+        equal_chosen(&record->chosen, chosen) && equal_types(record, values))
+      return record;
+  }
+  return NULL;
+}
+
+/* ---- making one ---- */
+
+static kt_var *copy_param(kd_derivation *d, const kt_var *param, const char *name, kjit_type type)
+{
+  kt_var *made = kt_add_variable(d->s, KJ_V_PARAM, name, type, param->location, KJ_LEVEL_THREAD);
+  made->argument = param->argument;
+  made->start_alignment = type == param->type ? param->start_alignment : 0;
+  return made;
+}
+
+/* The parameters of the func, then the derivatives of the chosen ones. */
+static void add_params(kd_derivation *d, const kt_exprs *values)
+{
+  const kt_instance *primal = d->primal->instance;
+  kt_inferred *record = d->record;
+  for (size_t i = 0; i < primal->params.count; i++) {
+    kt_var *param = primal->params.items[i];
+    copy_param(d, param, param->name, param->type);
+  }
+  record->derivative_types = KJ_NEW_ARRAY(d->arena, kjit_type, values->count + 1);
+  for (size_t i = 0; i < values->count; i++) {
+    const kt_var *param = record->chosen.items[i];
+    record->derivative_types[i] = values->items[i]->type;
+    kt_var *made =
+      copy_param(d, param, kj_format(d->arena, "d_%s", param->name), values->items[i]->type);
+    KJ_PUSH(d->arena, &d->derivatives, made);
+  }
+}
+
+/* Each chosen parameter varies, and its derivative is the parameter for it. */
+static void start_variables(kd_derivation *d)
+{
+  d->variables = KJ_NEW_ARRAY(d->arena, kd_variable, d->count + 1);
+  for (size_t i = 0; i < d->record->chosen.count; i++) {
+    kd_variable *known = &d->variables[d->record->chosen.items[i]->index];
+    known->varies = true;
+    known->other = d->derivatives.items[i];
+  }
+}
+
+static void take_properties(kt_inferred *record, const kt_inferred *of)
+{
+  kt_instance *made = record->instance;
+  made->has_barrier = of->instance->has_barrier;
+  made->has_warp = of->instance->has_warp;
+  made->uses_positions = of->instance->uses_positions;
+  record->has_grid_range = of->has_grid_range;
+  record->has_block_range = of->has_block_range;
+  record->result_level = KJ_LEVEL_THREAD;
+}
+
+static void derive(kd_derivation *d)
+{
+  const ki_function *rule = kd_own_rule(d->kind, d->primal->instance->function);
+  if (d->primal->derived_of) rule = NULL;
+  if (rule) {
+    kd_return_rule(d, rule);
+    return;
+  }
+  if (d->primal->instance->function->is_extern)
+    kd_refuse(d, d->location,
+              "an extern func has no derivative: give it a rule of its own, "
+              "`func f(x) @%s(g)`, in a func that calls it",
+              ki_builtin_table[d->kind].name);
+  kd_prepare(d);
+  start_variables(d);
+  kd_find_active(d);
+  kd_check_body(d);
+  kd_make_forward(d);
+}
+
+static kt_inferred *add_record(kt_scope *s, kt_inferred *of, kj_location location)
+{
+  const kt_instance *primal = of->instance;
+  kt_inferred *record = kt_add_inferred(s->inference, primal->function, of->bounds,
+                                        primal->is_strict, primal->is_fastmath);
+  record->instance->caller = s->instance;
+  record->instance->call_location = location;
+  record->derived_of = of;
+  take_properties(record, of);
+  return record;
+}
+
+kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, const kt_vars *chosen,
+                            const kt_exprs *values, kj_location location)
+{
+  const char *name = of->instance->function->decl->name;
+  if (!of->is_done)
+    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` of `%s` in `%s` itself: a func has no derivative before its body is complete",
+            ki_builtin_table[kind].name, name, name);
+  kt_inferred *record = find_derived(s, of, kind, chosen, values);
+  if (record) return record;
+  kt_check_limit(s->c, KJ_LIMIT_INSTANCES, s->inference->records.count + 1, location,
+                 "derivatives are instances, too");
+  record = add_record(s, of, location);
+  record->derivative = kind;
+  record->chosen = *chosen;
+  kt_scope scope;
+  kt_init_scope(&scope, s->inference);
+  scope.record = record;
+  scope.instance = record->instance;
+  scope.function = of->instance->function;
+  scope.is_quiet = true;
+  scope.out = &record->instance->body;
+  kd_derivation d = { .s = &scope,
+                      .c = s->c,
+                      .arena = s->arena,
+                      .kind = kind,
+                      .record = record,
+                      .primal = of,
+                      .location = of->instance->function->decl->location };
+  const kt_instance *outer = s->c->chain;
+  s->c->chain = record->instance;
+  add_params(&d, values);
+  derive(&d);
+  s->c->chain = outer;
+  record->is_done = record->instance->is_inferred = true;
+  return record;
+}

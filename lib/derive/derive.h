@@ -1,0 +1,142 @@
+/* Derivatives of funcs, from typed tree to typed tree: what the files of lib/derive share.
+ *
+ * The derivative of an instance is an instance of its own. derive.c makes it in four steps:
+ *
+ *   prepare.c   copies the body into the new instance. A call becomes the body of the called func.
+ *               `break`, `continue` and early returns become flags, so that control flow nests.
+ *   activity.c  finds the variables that depend on the chosen parameters and that the result
+ *               depends on. Only these variables have a derivative.
+ *   check.c     refuses bodies whose derivative would be wrong.
+ *   forward.c   makes the statements of the derivative. */
+#ifndef KJ_DERIVE_DERIVE_H
+#define KJ_DERIVE_DERIVE_H
+
+#include "typing/infer.h"
+#include "typing/rules.h"
+
+/* The knowledge about a variable of the prepared body, by its index. */
+typedef struct kd_variable {
+  bool varies;   /* it depends on a chosen parameter */
+  bool matters;  /* the result depends on it */
+  kt_var *other; /* its derivative; NULL: it has none */
+} kd_variable;
+
+typedef struct kd_derivation {
+  kt_scope *s; /* of the instance that is made */
+  kt_compilation *c;
+  kj_arena *arena;
+  ki_builtin_id kind;
+  kt_inferred *record, *primal;
+  kj_location location; /* of the func, for what has no better place */
+  kt_vars derivatives;  /* parameters: the derivatives of record->chosen */
+  kt_stmts body;        /* prepared */
+  kt_var *result;       /* the variable that the body returns; NULL: it returns nothing */
+  size_t count;         /* of the variables of the prepared body */
+  kd_variable *variables;
+} kd_derivation;
+
+_Noreturn void kd_refuse(kd_derivation *d, kj_location location, const char *format, ...)
+  __attribute__((format(printf, 3, 4)));
+
+/* ---- composed.c: types and values of derivatives ---- */
+
+/* Whether a value of the type has a derivative: a float, or something that holds one. */
+bool kd_holds_float(const kt_compilation *c, kjit_type type);
+/* The value whose parts are all 0. */
+kt_expr *kd_zero(kd_derivation *d, kjit_type type);
+/* The sum of two derivatives, which are atoms. Parts that are no floats are those of the first. */
+kt_expr *kd_add(kd_derivation *d, kt_expr *x, kt_expr *y);
+
+/* ---- derive.c ---- */
+
+/* The derivative of an instance by some of its parameters. values: the derivatives of these
+ * parameters, as the call hands them over. */
+kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, const kt_vars *chosen,
+                            const kt_exprs *values, kj_location location);
+
+/* ---- statements and variables: tree.c ---- */
+
+kt_var *kd_new_var(kd_derivation *d, const char *name, kjit_type type, kj_location location);
+kt_expr *kd_read(kd_derivation *d, kt_var *var);
+/* Ends the body of the instance. */
+void kd_return(kd_derivation *d, kt_expr *value);
+void kd_assign(kd_derivation *d, kt_var *var, kt_expr *value);
+void kd_store(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *value);
+kt_expr *kd_load(kd_derivation *d, kt_expr *array, const kt_exprs *indices);
+/* The value in a variable of its own, unless it is a constant or a variable. */
+kt_expr *kd_keep(kd_derivation *d, kt_expr *value);
+static inline kt_expr *kd_copy(kd_derivation *d, const kt_expr *expr)
+{
+  return kt_clone_texpr(d->c, expr, NULL, NULL);
+}
+/* The variable whose memory an array is; NULL: it is not known. */
+kt_var *kd_root(const kt_expr *array);
+/* The same array, its indices kept in variables. */
+kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
+/* The array of derivatives that belongs to an array. */
+kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array);
+
+/* ---- prepare.c ---- */
+
+void kd_prepare(kd_derivation *d);
+
+/* ---- activity.c ---- */
+
+void kd_find_active(kd_derivation *d);
+/* Whether the value depends on a chosen parameter in a way that has a derivative. */
+bool kd_varies(const kd_derivation *d, const kt_expr *expr);
+bool kd_is_active(const kd_derivation *d, const kt_var *var);
+
+/* ---- flatten.c: expressions whose parts are kept ---- */
+
+typedef struct kd_node kd_node;
+struct kd_node {
+  const kt_expr *from;
+  kt_expr *value;    /* an atom: a variable or a constant */
+  kt_expr *tangent;  /* an atom; NULL: 0 */
+  kd_node *nodes[3]; /* of .x .y .z */
+  kd_node **args;    /* of .args, those that are operands */
+  kt_expr *array;    /* LOAD: with its indices kept */
+  kt_exprs indices;  /* LOAD, ELEMENT, INSERT: atoms */
+};
+/* Emits the statements that compute the parts of the expression and their derivatives. */
+kd_node *kd_flatten(kd_derivation *d, const kt_expr *expr);
+
+/* ---- partials.c ---- */
+
+typedef enum kd_rule_kind {
+  KJ_RULE_NONE,     /* it has no derivative */
+  KJ_RULE_PARTIAL,  /* a sum over its operands */
+  KJ_RULE_PAIR,     /* of a built-in that returns a pair, by its only float */
+  KJ_RULE_CHOICE,   /* one of two values */
+  KJ_RULE_DISCRETE, /* 0 wherever there is a derivative */
+} kd_rule_kind;
+kd_rule_kind kd_rule_of(const ki_builtin *builtin);
+/* t times the derivative of the node by operand `index`; t is an atom. NULL: that is 0. */
+kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
+/* The pair of the derivatives of both items. */
+kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, kt_expr *t);
+
+/* ---- rules of the source: own_rules.c ---- */
+
+/* The func that is the derivative of a function; NULL: it has no rule of its own. */
+const ki_function *kd_own_rule(ki_builtin_id kind, const ki_function *function);
+/* Calls the rule of an instance. values and derivatives: one for each run-time parameter; the
+ * derivative of a parameter that holds no floats is NULL. */
+kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferred *of,
+                      const kt_exprs *values, const kt_exprs *derivatives, kj_location location);
+/* Fails unless the rule returns a value and its derivative, both of the type. */
+void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const ki_function *rule,
+                   const ki_function *of, kj_location location);
+/* The derivative of a func that has a rule of its own is a call of the rule. */
+void kd_return_rule(kd_derivation *d, const ki_function *rule);
+
+/* ---- check.c ---- */
+
+void kd_check_body(kd_derivation *d);
+
+/* ---- forward.c ---- */
+
+void kd_make_forward(kd_derivation *d);
+
+#endif

@@ -1,0 +1,215 @@
+/* Expressions taken apart, for forward derivatives: each part that has a derivative is kept in a
+ * variable, and its derivative in another one. Other parts are kept whole. */
+#include "derive/derive.h"
+
+/* ---- the derivative of a part from those of its operands ---- */
+
+static kt_expr *tangent_or_zero(kd_derivation *d, const kd_node *node)
+{
+  return node->tangent ? kd_copy(d, node->tangent) : kd_zero(d, node->from->type);
+}
+
+static kt_expr *sum_partials(kd_derivation *d, const kd_node *node)
+{
+  kt_expr *sum = NULL;
+  bool is_builtin = node->from->kind == KJ_T_BUILTIN;
+  size_t count = is_builtin ? node->from->args.count : 3;
+  for (size_t i = 0; i < count; i++) {
+    const kd_node *operand = is_builtin ? node->args[i] : node->nodes[i];
+    if (!operand || !operand->tangent) continue;
+    kt_expr *more = kd_times_partial(d, node, i, operand->tangent);
+    if (more) sum = sum ? kd_add(d, sum, more) : more;
+  }
+  return sum;
+}
+
+/* The node with the values, or the derivatives, of its operands. Indices, and what chooses between
+ * two values, are values in both. */
+static kt_expr *with_operands(kd_derivation *d, const kd_node *node, bool is_tangent)
+{
+  const kt_expr *e = node->from;
+  kt_expr *made = KJ_NEW(d->arena, kt_expr);
+  *made = *e;
+  made->args = made->indices = (kt_exprs){ 0 };
+  for (size_t i = 0; i < 3; i++) {
+    if (!node->nodes[i]) continue;
+    *kt_operand_place(made, i) =
+      is_tangent ? tangent_or_zero(d, node->nodes[i]) : kd_copy(d, node->nodes[i]->value);
+  }
+  for (size_t i = 0; i < node->indices.count; i++)
+    KJ_PUSH(d->arena, &made->args, kd_copy(d, node->indices.items[i]));
+  if (node->indices.count) return made;
+  for (size_t i = 0; i < e->args.count; i++) {
+    bool is_choice = e->kind == KJ_T_BUILTIN && i == 0;
+    KJ_PUSH(d->arena, &made->args,
+            is_tangent && !is_choice ? tangent_or_zero(d, node->args[i])
+                                     : kd_copy(d, node->args[i]->value));
+  }
+  return made;
+}
+
+static kt_expr *builtin_tangent(kd_derivation *d, const kd_node *node)
+{
+  switch (KJ_AMONG(kd_rule_of(node->from->builtin))) {
+  case KJ_RULE_CHOICE: return with_operands(d, node, true);
+  case KJ_RULE_PAIR: return kd_pair_forward(d, node, node->args[0]->tangent);
+  case KJ_RULE_DISCRETE: return NULL;
+  default: return sum_partials(d, node);
+  }
+}
+
+static kt_expr *make_tangent(kd_derivation *d, const kd_node *node)
+{
+  const kt_expr *e = node->from;
+  switch (KJ_AMONG(e->kind)) {
+  case KJ_T_VAR: return kd_read(d, d->variables[e->var->index].other);
+  case KJ_T_LOAD: return kd_load(d, kd_other_array(d, node->array), &node->indices);
+  case KJ_T_BINARY: return sum_partials(d, node);
+  case KJ_T_BUILTIN: return builtin_tangent(d, node);
+  default: return with_operands(d, node, true);
+  }
+}
+
+/* ---- kinds ---- */
+
+static kd_node *new_node(kd_derivation *d, const kt_expr *e)
+{
+  kd_node *node = KJ_NEW(d->arena, kd_node);
+  node->from = e;
+  node->args = KJ_NEW_ARRAY(d->arena, kd_node *, e->args.count + 1);
+  return node;
+}
+
+static void keep_indices(kd_derivation *d, kd_node *node)
+{
+  for (size_t i = 0; i < node->from->args.count; i++)
+    KJ_PUSH(d->arena, &node->indices, kd_keep(d, kd_copy(d, node->from->args.items[i])));
+}
+
+static void flatten_operands(kd_derivation *d, kd_node *node)
+{
+  const kt_expr *e = node->from;
+  kt_expr *const own[] = { e->x, e->y, e->z };
+  bool has_indices = e->kind == KJ_T_ELEMENT || e->kind == KJ_T_INSERT;
+  for (size_t i = 0; i < 3; i++)
+    if (own[i]) node->nodes[i] = kd_flatten(d, own[i]);
+  if (has_indices) keep_indices(d, node);
+  for (size_t i = 0; !has_indices && i < e->args.count; i++)
+    node->args[i] = kd_flatten(d, e->args.items[i]);
+}
+
+/* Each arm is computed where it is chosen, and so is its derivative: a derivative of the other arm
+ * that is not a number does not matter. */
+static void flatten_cond(kd_derivation *d, kd_node *node)
+{
+  const kt_expr *e = node->from;
+  kt_var *value = kd_new_var(d, "_value", e->type, e->location),
+         *tangent = kd_new_var(d, "_tangent", e->type, e->location);
+  kt_stmt *branch = kt_new_if(d->c, kd_copy(d, e->x), e->location);
+  kt_emit(d->s, branch);
+  kt_stmts *outer = d->s->out;
+  for (int i = 1; i <= 2; i++) {
+    d->s->out = i == 1 ? &branch->body : &branch->otherwise;
+    const kd_node *arm = kd_flatten(d, i == 1 ? e->y : e->z);
+    kd_assign(d, value, kd_copy(d, arm->value));
+    kd_assign(d, tangent, tangent_or_zero(d, arm));
+  }
+  d->s->out = outer;
+  node->value = kd_read(d, value);
+  node->tangent = kd_read(d, tangent);
+}
+
+static void flatten_load(kd_derivation *d, kd_node *node)
+{
+  node->array = kd_keep_array(d, node->from->x);
+  keep_indices(d, node);
+  kt_expr *load = kd_load(d, kd_copy(d, node->array), &node->indices);
+  load->location = node->from->location;
+  node->value = kd_keep(d, load);
+}
+
+/* ---- calls that stay ---- */
+
+static _Noreturn void refuse_call(kd_derivation *d, const kt_expr *e)
+{
+  const ki_function *function = e->instance->function;
+  const char *name = function->decl->name, *rule = ki_builtin_table[d->kind].name;
+  if (function->is_extern)
+    kd_refuse(d, e->location,
+              "the extern func `%s` has no derivative: call it in a func that has a rule of its "
+              "own, `func f(x) @%s(g)`",
+              name, rule);
+  kd_refuse(d, e->location,
+            "`%s` calls itself, and recursion has no derivative: write a loop, or a rule, "
+            "`func %s(...) @%s(g)`",
+            name, name, rule);
+}
+
+static void refuse_array_argument(kd_derivation *d, const kt_expr *call, const kt_expr *argument)
+{
+  kd_refuse(d, argument->location,
+            "`%s` has a rule of its own and is handed an array that depends on a parameter: such "
+            "rules take values",
+            call->instance->function->decl->name);
+}
+
+/* A call of a func that has a rule of its own: the rule gives the value and the derivative. */
+static void flatten_call(kd_derivation *d, kd_node *node)
+{
+  const kt_expr *e = node->from;
+  const ki_function *function = e->instance->function, *rule = kd_own_rule(d->kind, function);
+  const kt_inferred *of = d->s->inference->records.items[e->instance->id];
+  kt_exprs values = { 0 }, derivatives = { 0 };
+  if (!rule || of->derived_of) refuse_call(d, e);
+  for (size_t i = 0; i < e->args.count; i++) {
+    const kt_expr *argument = e->args.items[i];
+    bool holds_float = kd_holds_float(d->c, argument->type);
+    if (kt_is_array(d->c, argument->type)) {
+      if (holds_float) refuse_array_argument(d, e, argument);
+      KJ_PUSH(d->arena, &values, kd_keep_array(d, argument));
+      KJ_PUSH(d->arena, &derivatives, (kt_expr *)NULL);
+      continue;
+    }
+    const kd_node *kept = kd_flatten(d, argument);
+    KJ_PUSH(d->arena, &values, kd_copy(d, kept->value));
+    KJ_PUSH(d->arena, &derivatives, holds_float ? tangent_or_zero(d, kept) : NULL);
+  }
+  kt_expr *both = kd_call_rule(d, rule, of, &values, &derivatives, e->location);
+  kd_check_pair(d, both, e->type, rule, function, e->location);
+  both = kd_keep(d, both);
+  node->value = kd_keep(d, kt_make_item(d->s, both, 0, e->location));
+  node->tangent = kd_keep(d, kt_make_item(d->s, kd_copy(d, both), 1, e->location));
+}
+
+/* ---- all ---- */
+
+static bool is_active(const kd_derivation *d, const kt_expr *e)
+{
+  if (!kd_varies(d, e)) return false;
+  const kt_var *var = e->kind == KJ_T_VAR ? e->var : e->kind == KJ_T_LOAD ? kd_root(e->x) : NULL;
+  return !var || kd_is_active(d, var);
+}
+
+kd_node *kd_flatten(kd_derivation *d, const kt_expr *e)
+{
+  kd_node *node = new_node(d, e);
+  kt_count_work(d->s, e->location);
+  if (!is_active(d, e)) {
+    node->value = kd_keep(d, kd_copy(d, e));
+    return node;
+  }
+  if (kt_is_complex(d->c, e->type))
+    kd_refuse(d, e->location,
+              "derivatives of complex numbers are not supported yet: compute with the real and the "
+              "imaginary part");
+  switch (KJ_AMONG(e->kind)) {
+  case KJ_T_COND: flatten_cond(d, node); return node;
+  case KJ_T_CALL: flatten_call(d, node); return node;
+  case KJ_T_VAR: node->value = kd_copy(d, e); break;
+  case KJ_T_LOAD: flatten_load(d, node); break;
+  default: flatten_operands(d, node); node->value = kd_keep(d, with_operands(d, node, false));
+  }
+  kt_expr *tangent = make_tangent(d, node);
+  node->tangent = tangent ? kd_keep(d, tangent) : NULL;
+  return node;
+}

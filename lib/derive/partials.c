@@ -1,0 +1,211 @@
+/* Partial derivatives of operators and built-ins: what a node hands on of the derivative of one of
+ * its operands. The rows of derivatives.def become the arms of one switch. */
+#include "derive/derive.h"
+
+/* ---- which built-ins have a row ---- */
+
+/* The rows of functions that are not among the functions of floats. */
+enum { OTHER_ROWS = 4 };
+enum {
+  ROW_COUNT = 0
+#define ONE(id, x) +1
+#define TWO(id, x, y) +1
+#define THREE(id, x, y, z) +1
+#define PAIR(id, first, second) +1
+#define DISCRETE(id) +1
+#define REFUSED(id) +1
+#include "derive/derivatives.def"
+};
+_Static_assert(KJ_BUILTIN_COUNT - KJ_BUILTIN_SQRT + OTHER_ROWS == ROW_COUNT,
+               "each function of floats in builtins.def has a row in derivatives.def");
+
+kd_rule_kind kd_rule_of(const ki_builtin *builtin)
+{
+  static const uint8_t kinds[KJ_BUILTIN_COUNT] = {
+    [KJ_BUILTIN_SELECT] = KJ_RULE_CHOICE,
+#define ONE(id, x) [KJ_BUILTIN_##id] = KJ_RULE_PARTIAL,
+#define TWO(id, x, y) [KJ_BUILTIN_##id] = KJ_RULE_PARTIAL,
+#define THREE(id, x, y, z) [KJ_BUILTIN_##id] = KJ_RULE_PARTIAL,
+#define PAIR(id, first, second) [KJ_BUILTIN_##id] = KJ_RULE_PAIR,
+#define DISCRETE(id) [KJ_BUILTIN_##id] = KJ_RULE_DISCRETE,
+#include "derive/derivatives.def"
+  };
+  return kinds[builtin->id];
+}
+
+/* ---- the words of the rows ---- */
+
+/* A node, and the derivative that is handed on. */
+typedef struct terms {
+  kd_derivation *d;
+  const kd_node *node;
+  kt_expr *t;
+  kj_location location;
+} terms;
+
+static kt_expr *operand(const terms *k, size_t index)
+{
+  const kd_node *node = k->node;
+  if (node->from->kind == KJ_T_BUILTIN) return kd_copy(k->d, node->args[index]->value);
+  kt_expr *value = kd_copy(k->d, node->nodes[index]->value);
+  /* the exponent of `**` may be an integer */
+  return kt_convert(k->d->s, value, node->from->type, k->location);
+}
+
+static kt_expr *result(const terms *k) { return kd_copy(k->d, k->node->value); }
+
+static kt_expr *result_item(const terms *k, uint32_t index)
+{
+  return kt_make_item(k->d->s, result(k), index, k->location);
+}
+
+static kt_expr *derivative(const terms *k) { return kd_copy(k->d, k->t); }
+
+static kt_expr *number(const terms *k, double value)
+{
+  kjit_type type = k->t->type, part = kt_part_type(k->d->c, type);
+  return kt_convert(k->d->s, kt_new_number(k->d->s, part, value, k->location), type, k->location);
+}
+
+static kt_expr *whole(const terms *k, int value)
+{
+  return kt_new_integer(k->d->s, KJIT_I32, value, k->location);
+}
+
+static kt_expr *binary(const terms *k, kjit_op op, kt_expr *x, kt_expr *y)
+{
+  return kt_make_own_binary(k->d->s, op, x, y, k->location);
+}
+
+/* The check of divisors is about the divisions of the source. */
+static kt_expr *quotient(const terms *k, kt_expr *x, kt_expr *y)
+{
+  kt_expr *made = binary(k, KJIT_OP_DIV, x, y);
+  made->is_power |= made->kind == KJ_T_BINARY;
+  return made;
+}
+
+static kt_expr *negative(const terms *k, kt_expr *x)
+{
+  return kt_make_own_unary(k->d->s, KJIT_OP_NEG, x, k->location);
+}
+
+static kt_expr *apply(const terms *k, ki_builtin_id id, kt_expr *x, kt_expr *y, kt_expr *z)
+{
+  kt_operands operands = { .builtin = &ki_builtin_table[id], .location = k->location };
+  KJ_PUSH(k->d->arena, &operands.values, x);
+  if (y) KJ_PUSH(k->d->arena, &operands.values, y);
+  if (z) KJ_PUSH(k->d->arena, &operands.values, z);
+  return kt_apply_rule(k->d->s, &operands);
+}
+
+static kt_expr *logic(const terms *k, kjit_op op, kt_expr *x, kt_expr *y)
+{
+  kt_expr *made = kt_new_texpr(k->d->c, KJ_T_LOGIC, KJIT_BOOL, k->location);
+  made->op = op;
+  made->x = x;
+  made->y = y;
+  return made;
+}
+
+/* Of vectors each lane chooses. */
+static kt_expr *choose(const terms *k, kt_expr *condition, kt_expr *x, kt_expr *y)
+{
+  if (kt_is_vector(k->d->c, condition->type)) return apply(k, KJ_BUILTIN_SELECT, condition, x, y);
+  return kt_make_cond(k->d->s, condition, x, y, k->location);
+}
+
+static kt_expr *guard(const terms *k, kt_expr *value)
+{
+  return choose(k, binary(k, KJIT_OP_EQ, derivative(k), number(k, 0)), number(k, 0), value);
+}
+
+#define X operand(k, 0)
+#define Y operand(k, 1)
+#define Z operand(k, 2)
+#define R result(k)
+#define R0 result_item(k, 0)
+#define R1 result_item(k, 1)
+#define T derivative(k)
+#define NONE NULL
+#define NUM(value) number(k, value)
+#define INT(value) whole(k, value)
+#define NEG(x) negative(k, x)
+#define INEG(x) negative(k, x)
+#define ADD(x, y) binary(k, KJIT_OP_ADD, x, y)
+#define SUB(x, y) binary(k, KJIT_OP_SUB, x, y)
+#define MUL(x, y) binary(k, KJIT_OP_MUL, x, y)
+#define DIV(x, y) quotient(k, x, y)
+#define IADD(x, y) binary(k, KJIT_OP_ADD, x, y)
+#define ISUB(x, y) binary(k, KJIT_OP_SUB, x, y)
+#define EQ(x, y) binary(k, KJIT_OP_EQ, x, y)
+#define NE(x, y) binary(k, KJIT_OP_NE, x, y)
+#define LT(x, y) binary(k, KJIT_OP_LT, x, y)
+#define GT(x, y) binary(k, KJIT_OP_GT, x, y)
+#define AND(x, y) logic(k, KJIT_OP_AND, x, y)
+#define OR(x, y) logic(k, KJIT_OP_OR, x, y)
+#define IF(condition, x, y) choose(k, condition, x, y)
+#define GUARD(value) guard(k, value)
+#define CALL1(id, x) apply(k, KJ_BUILTIN_##id, x, NULL, NULL)
+#define CALL2(id, x, y) apply(k, KJ_BUILTIN_##id, x, y, NULL)
+
+/* ---- operators ---- */
+
+static kt_expr *of_binary(const terms *k, size_t index)
+{
+  bool is_first = index == 0;
+  switch (KJ_AMONG(k->node->from->op)) {
+  case KJIT_OP_ADD: return T;
+  case KJIT_OP_SUB: return is_first ? T : NEG(T);
+  case KJIT_OP_MUL: return MUL(T, is_first ? Y : X);
+  case KJIT_OP_DIV: return is_first ? GUARD(DIV(T, Y)) : GUARD(NEG(MUL(DIV(T, Y), R)));
+  case KJIT_OP_MOD: return is_first ? T : NEG(MUL(T, CALL1(RINT, DIV(SUB(X, R), Y))));
+  default: return NULL;
+  }
+}
+
+#define BY(id, x, y, z) \
+  case KJ_BUILTIN_##id: \
+    return index == 0 ? (x) : index == 1 ? (y) : (z);
+#define ONE(id, x) BY(id, x, NULL, NULL)
+#define TWO(id, x, y) BY(id, x, y, NULL)
+#define THREE(id, x, y, z) BY(id, x, y, z)
+static kt_expr *of_builtin(const terms *k, ki_builtin_id id, size_t index)
+{
+  switch (KJ_AMONG(id)) {
+#include "derive/derivatives.def"
+  default: return NULL;
+  }
+}
+
+kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t)
+{
+  const kt_expr *e = node->from;
+  const terms k = { .d = d, .node = node, .t = t, .location = e->location };
+  if (e->kind == KJ_T_BUILTIN) return of_builtin(&k, e->builtin->id, index);
+  KJ_ASSERT(e->kind == KJ_T_BINARY);
+  bool is_power = e->op == KJIT_OP_POW;
+  return is_power ? of_builtin(&k, KJ_BUILTIN_POW, index) : of_binary(&k, index);
+}
+
+/* ---- functions that return a pair ---- */
+
+#define PAIR(id, of_first, of_second) \
+  case KJ_BUILTIN_##id: \
+    first = of_first; \
+    second = of_second; \
+    break;
+kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  const terms all = { .d = d, .node = node, .t = t, .location = node->from->location }, *k = &all;
+  kt_expr *first = NULL, *second = NULL;
+  switch (KJ_AMONG(node->from->builtin->id)) {
+#include "derive/derivatives.def"
+  default: KJ_ASSERT(!"a built-in that returns a pair has a row");
+  }
+  kt_expr *pair = kt_new_texpr(d->c, KJ_T_TUPLE, node->from->type, node->from->location);
+  const ki_type_info *info = ki_type(d->c->types, node->from->type);
+  KJ_PUSH(d->arena, &pair->args, first ? first : kd_zero(d, info->items[0]));
+  KJ_PUSH(d->arena, &pair->args, second ? second : kd_zero(d, info->items[1]));
+  return pair;
+}

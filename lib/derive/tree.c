@@ -1,0 +1,133 @@
+/* Makes variables, statements and accesses of a derivative. */
+#include "derive/derive.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void kd_refuse(kd_derivation *d, kj_location location, const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  char *text = NULL;
+  int length = vasprintf(&text, format, list);
+  va_end(list);
+  if (length < 0) longjmp(*d->c->on_failure, KJ_JUMP_MEMORY);
+  const char *kept = kj_copy_string(d->arena, text, (size_t)length);
+  free(text);
+  kt_fail(d->c, location, KJIT_ERROR_UNSUPPORTED, "`%s` of `%s`: %s",
+          ki_builtin_table[d->kind].name, d->primal->instance->function->decl->name, kept);
+}
+
+kt_var *kd_new_var(kd_derivation *d, const char *name, kjit_type type, kj_location location)
+{
+  return kt_add_variable(d->s, KJ_V_VAR, name, type, location, KJ_LEVEL_THREAD);
+}
+
+kt_expr *kd_read(kd_derivation *d, kt_var *var) { return kt_make_var(d->s, var, d->location); }
+
+void kd_return(kd_derivation *d, kt_expr *value)
+{
+  kt_stmt *stmt = kt_new_tstmt(d->c, KJ_TS_RETURN, d->location);
+  stmt->value = value;
+  kt_emit(d->s, stmt);
+  d->record->result = d->record->instance->result = value->type;
+}
+
+void kd_assign(kd_derivation *d, kt_var *var, kt_expr *value)
+{
+  KJ_ASSERT(var->type == value->type);
+  kt_stmt *stmt = kt_new_tstmt(d->c, KJ_TS_ASSIGN, d->location);
+  stmt->var = var;
+  stmt->value = value;
+  kt_emit(d->s, stmt);
+}
+
+static kt_exprs copy_list(kd_derivation *d, const kt_exprs *list)
+{
+  kt_exprs copy = { 0 };
+  for (size_t i = 0; i < list->count; i++) KJ_PUSH(d->arena, &copy, kd_copy(d, list->items[i]));
+  return copy;
+}
+
+void kd_store(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *value)
+{
+  kt_stmt *stmt = kt_new_tstmt(d->c, KJ_TS_STORE, d->location);
+  stmt->array = array;
+  stmt->indices = copy_list(d, indices);
+  stmt->value = value;
+  kt_emit(d->s, stmt);
+}
+
+kt_expr *kd_load(kd_derivation *d, kt_expr *array, const kt_exprs *indices)
+{
+  kjit_type element = ki_type(d->c->types, array->type)->element;
+  kt_expr *load = kt_new_texpr(d->c, KJ_T_LOAD, element, d->location);
+  load->x = array;
+  load->args = copy_list(d, indices);
+  return load;
+}
+
+kt_expr *kd_keep(kd_derivation *d, kt_expr *value)
+{
+  if (value->kind == KJ_T_CONST || value->kind == KJ_T_VAR) return value;
+  const char *name = kj_format(d->arena, "_%u", d->s->temporary_count++);
+  kt_var *var =
+    kt_add_variable(d->s, KJ_V_LET, name, value->type, value->location, KJ_LEVEL_THREAD);
+  kd_assign(d, var, value);
+  return kd_read(d, var);
+}
+
+/* ---- arrays ---- */
+
+kt_var *kd_root(const kt_expr *array)
+{
+  while (array->kind == KJ_T_VIEW || array->kind == KJ_T_MEMBER) array = array->x;
+  return array->kind == KJ_T_VAR ? array->var : NULL;
+}
+
+static bool is_array_operand(const kd_derivation *d, const kt_expr *array, const kt_expr *operand)
+{
+  return operand == array->x && kt_is_array(d->c, operand->type);
+}
+
+kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array)
+{
+  kt_expr *kept = KJ_NEW(d->arena, kt_expr);
+  *kept = *array;
+  kept->args = copy_list(d, &array->args);
+  kept->indices = copy_list(d, &array->indices);
+  for (size_t i = 0; i < kt_operand_count(array); i++) {
+    const kt_expr *operand = kt_operand(array, i);
+    if (!operand) continue;
+    *kt_operand_place(kept, i) = is_array_operand(d, array, operand)
+                                   ? kd_keep_array(d, operand)
+                                   : kd_keep(d, kd_copy(d, operand));
+  }
+  return kept;
+}
+
+/* The type is that of the array but for its root, of which it may have other strides. */
+static kt_expr *other_array(kd_derivation *d, const kt_expr *array)
+{
+  kt_expr *other = KJ_NEW(d->arena, kt_expr);
+  *other = *array;
+  if (array->kind == KJ_T_VAR) {
+    other->var = d->variables[array->var->index].other;
+    KJ_ASSERT(other->var);
+    other->type = other->var->type;
+    return other;
+  }
+  other->x = other_array(d, array->x);
+  other->args = copy_list(d, &array->args);
+  other->indices = copy_list(d, &array->indices);
+  ki_type_info info = *ki_type(d->c->types, array->type);
+  const ki_type_info *inner = ki_type(d->c->types, other->x->type);
+  info.space = inner->space;
+  info.read_only = false;
+  if (inner->layout == KJIT_LAYOUT_STRIDED && !info.is_static && info.rank)
+    info.layout = KJIT_LAYOUT_STRIDED;
+  other->type = kt_intern_array(d->s, &info);
+  return other;
+}
+
+kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array) { return other_array(d, array); }

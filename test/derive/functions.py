@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""functions.py: derivatives of random funcs, against complex steps in Python.
+
+A func has ifs, loops whose trips a number decides, breaks, continues, early returns, calls, tuples, vectors, structs, arrays of the thread and arrays that it is handed. Python
+evaluates the same func with complex numbers: the imaginary part of f(x + i h) is h f'(x), without a difference. Complex numbers are compared by their real parts.
+"""
+import argparse
+import cmath
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+STEP = 1e-30
+HEADER = """struct pair { a: f64; n: i32; b: f64 }
+func twice(v) { return v + v * v }
+func early(v, w) {
+  if v > w { return v * w }
+  let u = sin(v - w)
+  if u > 0.5 { return u }
+  return u * w + v
+}
+func both(v, w) { return (v * w, cos(v) + w) }
+func fill(p, v) {
+  for i in range(p.shape[0]) { p[i] = v * f64(i) + p[i] * 0.5 }
+}
+"""
+
+
+def real(v):
+    return v.real
+
+
+def maximum(a, b):
+    return a if real(a) > real(b) else b
+
+
+def minimum(a, b):
+    return a if real(a) < real(b) else b
+
+
+def absolute(a):
+    return a if real(a) > 0 else -a
+
+
+def early(v, w):
+    if real(v) > real(w):
+        return v * w
+    u = cmath.sin(v - w)
+    return u if real(u) > 0.5 else u * w + v
+
+
+def fill(p, v):
+    for i in range(len(p)):
+        p[i] = v * i + p[i] * 0.5
+
+
+KNOWN = {
+    "sin": cmath.sin, "cos": cmath.cos, "tanh": cmath.tanh, "exp": cmath.exp, "sqrt": cmath.sqrt, "log": cmath.log, "max": maximum, "min": minimum, "abs": absolute,
+    "twice": lambda v: v + v * v, "early": early, "both": lambda v, w: (v * w, cmath.cos(v) + w), "fill": fill, "real": real, "f64": lambda v: v,
+}  # fmt: skip
+
+
+class Writer:
+    """A func as text of the kernel IR and of Python, line by line."""
+
+    def __init__(self, draw, name):
+        self.draw, self.name = draw, name
+        self.kir, self.python, self.depth, self.loops, self.count = [], [], 1, 0, 0
+        self.names, self.indices = ["x", "y"], ["n"]
+
+    def line(self, kir, python):
+        self.kir.append("  " * self.depth + kir)
+        self.python.append("  " * self.depth + python)
+
+    def new(self, prefix):
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def value(self, depth=2):
+        """(kernel IR, Python) of an expression that stays small."""
+        d = self.draw
+        if depth == 0 or d.random() < 0.25:
+            name = d.choice(self.names)
+            return (name, name) if d.random() < 0.85 else (f"{d.uniform(-2, 2):.3f}",) * 2
+        a, b = self.value(depth - 1), self.value(depth - 1)
+        kind = d.choice(["+", "-", "*", "/", "sin", "cos", "tanh", "exp", "sqrt", "log", "max", "min", "abs", "?", "twice", "early", "index", "cube", "select"])
+        if kind in "+-*":
+            return tuple(f"({u} {kind} {v})" for u, v in zip(a, b))
+        if kind == "/":
+            return tuple(f"({u} / (1.5 + {v} * {v}))" for u, v in zip(a, b))
+        if kind in ("sin", "cos", "tanh"):
+            return tuple(f"{kind}({u})" for u in a)
+        if kind == "exp":
+            return tuple(f"exp(tanh({u}))" for u in a)
+        if kind in ("sqrt", "log"):
+            return tuple(f"{kind}(1.25 + {u} * {u})" for u in a)
+        if kind == "abs":
+            return tuple(f"abs({u})" for u in a)
+        if kind in ("max", "min", "early"):
+            return tuple(f"{kind}({u}, {v})" for u, v in zip(a, b))
+        if kind == "twice":
+            return tuple(f"twice(tanh({u}))" for u in a)
+        if kind == "cube":
+            return tuple(f"tanh({u}) ** 3" for u in a)
+        if kind == "select":
+            return f"select({a[0]} < {b[0]}, {b[0]}, {a[0]} * 0.5)", f"({b[1]} if real({a[1]}) < real({b[1]}) else {a[1]} * 0.5)"
+        if kind == "index":
+            index = d.choice(self.indices)
+            return f"({a[0]} * f64({index} % 3))", f"({a[1]} * ({index} % 3))"
+        c = self.value(depth - 1)
+        return f"({a[0]} < {b[0]} ? {c[0]} : {a[0]})", f"({c[1]} if real({a[1]}) < real({b[1]}) else {a[1]})"
+
+    def condition(self):
+        if self.draw.random() < 0.4:
+            index, number = self.draw.choice(self.indices), self.draw.randint(0, 2)
+            return f"{index} % 3 == {number}", f"{index} % 3 == {number}"
+        a, b = self.value(1), self.value(1)
+        return f"{a[0]} > {b[0]}", f"real({a[1]}) > real({b[1]})"
+
+    def block(self, count):
+        saved, outer = list(self.names), list(self.indices)
+        self.depth += 1
+        for _ in range(count):
+            self.statement()
+        self.line("", "pass")
+        self.depth -= 1
+        self.names, self.indices = saved, outer
+
+    def statement(self):
+        d = self.draw
+        kinds = ["assign"] * 3 + ["let", "swap", "if", "if"] + (["for", "while", "local", "tuple", "vector", "struct", "call"] if self.depth < 4 else [])
+        kinds += ["break", "continue"] if self.loops else []
+        kinds += ["return"] if self.depth > 1 and d.random() < 0.3 else []
+        getattr(self, "write_" + d.choice(kinds))()
+
+    def variables(self):
+        return [name for name in self.names if name.startswith("v")]
+
+    def write_assign(self):
+        name, value = self.draw.choice(self.variables()), self.value()
+        self.line(f"{name} = {value[0]}", f"{name} = {value[1]}")
+
+    def write_let(self):
+        name, value = self.new("v"), self.value()
+        self.line(f"var {name} = f64({value[0]})", f"{name} = {value[1]}")
+        self.names.append(name)
+
+    def write_swap(self):
+        a, b, t = self.draw.choice(self.variables()), self.draw.choice(self.variables()), self.new("t")
+        self.line(f"let {t} = {a}", f"{t} = {a}")
+        self.line(f"{a} = {b}", f"{a} = {b}")
+        self.line(f"{b} = {t}", f"{b} = {t}")
+
+    def write_if(self):
+        condition = self.condition()
+        self.line(f"if {condition[0]} {{", f"if {condition[1]}:")
+        self.block(self.draw.randint(1, 3))
+        self.line("} else {", "else:")
+        self.block(self.draw.randint(0, 2))
+        self.line("}", "pass")
+
+    def write_for(self):
+        index, trips = self.new("i"), self.draw.choice(["n", "3", "n + 2"])
+        self.line(f"for {index} in range({trips}) {{", f"for {index} in range({trips}):")
+        self.loops += 1
+        self.indices.append(index)
+        self.block(self.draw.randint(1, 3))
+        self.indices.remove(index)
+        self.loops -= 1
+        self.line("}", "pass")
+
+    def write_while(self):
+        """It ends: each iteration adds to the counter first. How often it runs depends on a value."""
+        index, value = self.new("k"), self.value(1)
+        self.line(f"var {index} = 0", f"{index} = 0")
+        self.line(f"while {index} < 4 and {value[0]} < 1.5 {{", f"while {index} < 4 and real({value[1]}) < 1.5:")
+        self.line(f"  {index} += 1", f"  {index} += 1")
+        self.loops += 1
+        self.indices.append(index)
+        self.block(self.draw.randint(1, 3))
+        self.indices.remove(index)
+        self.loops -= 1
+        self.line("}", "pass")
+
+    def write_local(self):
+        name, place = self.new("a"), self.draw.choice(self.indices)
+        self.line(f"local {name}: f64[3]", f"{name} = [0] * 3")
+        for i in range(3):
+            value = self.value(1)
+            self.line(f"{name}[{i}] = {value[0]}", f"{name}[{i}] = {value[1]}")
+        if self.draw.random() < 0.5:
+            value = self.value(1)
+            self.line(f"fill({name}, {value[0]})", f"fill({name}, {value[1]})")
+        value = self.value(1)
+        self.line(f"{name}[{place} % 3] += {value[0]}", f"{name}[{place} % 3] += {value[1]}")
+        to = self.draw.choice(self.variables())
+        self.line(f"{to} = {name}[({place} + 1) % 3] * {name}[{place} % 3]", f"{to} = {name}[({place} + 1) % 3] * {name}[{place} % 3]")
+
+    def write_tuple(self):
+        name, a, b = self.new("p"), self.value(1), self.value(1)
+        to = self.draw.choice(self.variables())
+        self.line(f"let {name} = both({a[0]}, {b[0]})", f"{name} = both({a[1]}, {b[1]})")
+        self.line(f"{to} = {name}[0] - {name}[1] * 0.5", f"{to} = {name}[0] - {name}[1] * 0.5")
+
+    def write_vector(self):
+        name, a, b, c = self.new("w"), self.value(1), self.value(1), self.value(1)
+        to = self.draw.choice(self.variables())
+        self.line(f"var {name} = f64x2({a[0]}, {b[0]})", f"{name} = [{a[1]}, {b[1]}]")
+        self.line(f"{name} = {name} * f64x2({c[0]}, 0.5) / (1.5 + {name} * {name}) + {name}.yx", f"{name} = [v * c / (1.5 + v * v) + o for v, c, o in zip({name}, [{c[1]}, 0.5], {name}[::-1])]")
+        self.line(f"{name}.x = sin({name}.y)", f"{name}[0] = sin({name}[1])")
+        self.line(f"{to} = {name}.x + {name}.y", f"{to} = {name}[0] + {name}[1]")
+
+    def write_struct(self):
+        name, a, b, c = self.new("s"), self.value(1), self.value(1), self.value(1)
+        to = self.draw.choice(self.variables())
+        self.line(f"var {name} = pair({a[0]}, 2, {b[0]})", f"{name} = [{a[1]}, {b[1]}]")
+        self.line(f"{name}.b = {name}.a * {c[0]} + {name}.b", f"{name}[1] = {name}[0] * {c[1]} + {name}[1]")
+        self.line(f"{to} = {name}.b * f64({name}.n) + {name}.a", f"{to} = {name}[1] * 2 + {name}[0]")
+
+    def write_call(self):
+        value, index = self.value(1), self.draw.choice(self.indices)
+        to = self.draw.choice(self.variables())
+        self.line(f"z[{index} % 2] = z[{index} % 2] * 0.5 + {value[0]}", f"z[{index} % 2] = z[{index} % 2] * 0.5 + {value[1]}")
+        self.line(f"{to} = {to} * 0.5 + sin(z[1])", f"{to} = {to} * 0.5 + sin(z[1])")
+
+    def write_break(self):
+        condition = self.condition()
+        self.line(f"if {condition[0]} {{ break }}", f"if {condition[1]}: break")
+
+    def write_continue(self):
+        condition = self.condition()
+        self.line(f"if {condition[0]} {{ continue }}", f"if {condition[1]}: continue")
+
+    def write_return(self):
+        condition, value = self.condition(), self.value()
+        self.line(f"if {condition[0]} {{ return f64({value[0]}) }}", f"if {condition[1]}: return {value[1]}")
+
+    def write(self, count):
+        self.depth = 1
+        self.line("var v0 = x * 1.0", "v0 = x * 1.0")
+        self.names.append("v0")
+        for _ in range(count):
+            self.statement()
+        total = " + ".join(self.variables())
+        self.line(f"return {total} + z[0]", f"return {total} + z[0]")
+        return f"func {self.name}(x: f64, y: f64, n: i32, z) {{\n" + "\n".join(self.kir) + "\n}\n", f"def {self.name}(x, y, n, z):\n" + "\n".join(self.python) + "\n"
+
+
+def make_kernel(names):
+    """The funcs get z, an array of the thread, and its derivative."""
+    lines = ["kernel derivatives(x, n, r) {", "  for i in grid_range(x.shape[0]) {", "    local z: f64[2]", "    local dz: f64[2]"]
+    for j, name in enumerate(names):
+        lines += [f"    for k in range(2) {{ z[k] = x[i, 2 + k]\n dz[k] = x[i, 6 + k] }}"]
+        lines += [f"    let p{j} = jvp({name})(x[i, 0], x[i, 1], n[i], z, x[i, 4], x[i, 5], dz)"]
+        lines += [f"    r[i, {j}, 0] = p{j}[0]", f"    r[i, {j}, 1] = p{j}[1]", f"    r[i, {j}, 2] = z[1]", f"    r[i, {j}, 3] = dz[1]"]
+    return "\n".join([*lines, "  }", "}", ""])
+
+
+def expect(function, row, n):
+    moved = [complex(v, STEP * t) for v, t in zip(row[:4], row[4:])]
+    z = moved[2:]
+    try:
+        value = complex(function(moved[0], moved[1], n, z))
+    except OverflowError:
+        return [np.nan] * 4  # a number that is too large: nothing to compare
+    return [value.real, value.imag / STEP, complex(z[1]).real, complex(z[1]).imag / STEP]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kjit-run", required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=12)
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    draw, rng = random.Random(options.seed), np.random.default_rng(options.seed)
+    written = [Writer(draw, f"f{i}").write(draw.randint(3, 9)) for i in range(options.count)]
+    names = [f"f{i}" for i in range(options.count)]
+    space = dict(KNOWN)
+    for _, python in written:
+        exec(python, space)
+    source = HEADER + "".join(kir for kir, _ in written) + make_kernel(names)
+    points, n = rng.uniform(-1.5, 1.5, (12, 8)), rng.integers(0, 5, 12).astype(np.int32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "functions.kir")
+        with open(path, "w") as file:
+            file.write(source)
+        np.save(f"{folder}/x.npy", points), np.save(f"{folder}/n.npy", n), np.save(f"{folder}/r.npy", np.zeros((12, len(names), 4)))
+        command = [options.kjit_run, path, "--no-cache", "--quiet", "--device", options.device, *[f"--arg={name}=@{folder}/{name}.npy" for name in "xnr"]]
+        done = subprocess.run([*command, f"--save=r={folder}/out.npy"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode or options.show:
+            print(source)
+        if done.returncode:
+            sys.exit(f"functions.py: seed {options.seed}\n{done.stdout}")
+        have = np.load(f"{folder}/out.npy")
+    failures = 0
+    for j, name in enumerate(names):
+        want = np.array([expect(space[name], row, int(trips)) for row, trips in zip(points, n)])
+        error = np.where(np.isnan(want), 0, np.abs(have[:, j] - want) / (1 + np.abs(want)))
+        if not np.all(error <= 1e-10):
+            failures += 1
+            i = int(np.argmax(np.max(np.where(np.isnan(error), np.inf, error), 1)))
+            print(written[j][0], f"seed {options.seed}, {name} at {points[i].tolist()}, n = {n[i]}: {have[i, j].tolist()}, expected {want[i].tolist()}", sep="\n")
+    print(f"{len(names)} funcs, {failures} failures")
+    sys.exit(failures > 0)
+
+
+main()

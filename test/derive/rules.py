@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""rules.py: the derivative of each function of lib/derive/derivatives.def, at random points.
+
+The judge is a central difference of eighth order of the function's own values in f64: it does not use the rule. A row without a domain here is an error. In f32, f16 and bf16
+the derivative is compared with the one in f64 at the same point.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+# By function: one interval for each operand; "n" is an integer. The intervals stay away from kinks and poles.
+UNIT, WIDE, POSITIVE = (-0.8, 0.8), (-3, 3), (0.6, 4)
+DOMAINS = {
+    "abs": [(0.5, 3)], "min": [(0.2, 1), (1.5, 3)], "max": [(0.2, 1), (1.5, 3)], "no_diff": [WIDE],
+    "sqrt": [POSITIVE], "rsqrt": [POSITIVE], "cbrt": [POSITIVE], "rcbrt": [POSITIVE], "exp": [WIDE], "exp2": [WIDE], "exp10": [(-1, 1)], "expm1": [WIDE],
+    "log": [POSITIVE], "log2": [POSITIVE], "log10": [POSITIVE], "log1p": [(-0.3, 3)], "sin": [WIDE], "cos": [WIDE], "tan": [(-1, 1)], "asin": [(-0.6, 0.6)],
+    "acos": [(-0.6, 0.6)], "atan": [WIDE], "sinh": [WIDE], "cosh": [WIDE], "tanh": [(-2, 2)], "asinh": [WIDE], "acosh": [(1.6, 4)], "atanh": [(-0.6, 0.6)],
+    "erf": [(-2, 2)], "erfc": [(-2, 2)], "erfinv": [(-0.6, 0.6)], "erfcinv": [(0.4, 1.6)], "erfcx": [(-1, 3)], "normcdf": [WIDE], "normcdfinv": [(0.2, 0.8)],
+    "sinpi": [WIDE], "cospi": [WIDE], "j0": [(0.5, 9)], "j1": [(0.5, 9)], "y0": [(1, 9)], "y1": [(1, 9)], "jn": ["n", (0.5, 9)], "yn": ["n", (1.5, 9)],
+    "tgamma": [POSITIVE], "lgamma": [POSITIVE],
+    "pow": [POSITIVE, WIDE], "atan2": [(0.5, 3), (0.5, 3)], "hypot": [(0.5, 3), (-3, -0.5)], "fmod": [(5.2, 5.8), (2, 2.4)], "remainder": [(5.4, 5.8), (2, 2.1)],
+    "remquo": [(5.4, 5.8), (2, 2.1)], "copysign": [(0.5, 3), (-3, -0.5)], "nextafter": [WIDE, (9, 10)], "fdim": [(2, 3), (0.5, 1.5)], "fma": [WIDE] * 3,
+    "fma_rz": [WIDE] * 3, "fma_ru": [WIDE] * 3, "fma_rd": [WIDE] * 3, "ldexp": [WIDE, "n"], "frexp": [(0.55, 0.95)], "modf": [(1.2, 1.8)], "sincos": [WIDE],
+    "sincospi": [WIDE], "saturate": [(0.1, 0.9)], "floor": [(0.2, 0.8)], "ceil": [(0.2, 0.8)], "trunc": [(0.2, 0.8)], "round": [(0.6, 1.4)], "rint": [(0.6, 1.4)],
+    "logb": [(1.2, 1.8)], "ilogb": [WIDE], "isnan": [WIDE], "isinf": [WIDE], "isfinite": [WIDE], "isnormal": [WIDE], "signbit": [WIDE], "lround": [WIDE], "lrint": [WIDE],
+    "fast_sin": [WIDE], "fast_cos": [WIDE], "fast_tan": [(-1, 1)], "fast_exp": [WIDE], "fast_exp10": [(-1, 1)], "fast_log": [POSITIVE], "fast_log2": [POSITIVE],
+    "fast_log10": [POSITIVE], "fast_pow": [POSITIVE, WIDE], "fast_divide": [WIDE, POSITIVE],
+}  # fmt: skip
+EXACT = {"fma_rz", "fma_ru", "fma_rd"}  # functions of f32 and f64 alone
+NO_VALUE = {"ilogb", "isnan", "isinf", "isfinite", "isnormal", "signbit", "lround", "lrint"}  # results that are no floats
+POINTS, STEP = 16, 1 / 256
+WEIGHTS = {1: 4 / 5, 2: -1 / 5, 3: 4 / 105, 4: -1 / 280}
+OPERATORS = {"op_add": "x + y", "op_sub": "x - y", "op_mul": "x * y", "op_div": "x / y", "op_mod": "x % y", "op_pow": "x ** y", "op_neg": "-x", "op_cube": "x ** 3", "op_whole": "x ** n"}
+OPERATOR_DOMAINS = {name: [(5.2, 5.8), (2, 2.4)] for name in OPERATORS} | {"op_neg": [WIDE], "op_cube": [WIDE], "op_whole": [WIDE, "n"]}
+
+
+def read_rows(path):
+    """(kind, name) of each row of the table."""
+    with open(path) as file:
+        text = file.read().split("*/", 1)[1]
+    return [(kind, name.lower()) for kind, name in re.findall(r"^(ONE|TWO|THREE|PAIR|DISCRETE|REFUSED)\((\w+)", text, re.M)]
+
+
+class Case:
+    """A func of floats and its operands. The kernel has one column for its value and one for each derivative."""
+
+    def __init__(self, name, body, domains):
+        self.name, self.body, self.domains = name, body, domains
+        self.letters = "xn" if " n" in body else "xyz"[: len(domains)]
+        self.floats = [i for i, domain in enumerate(domains) if domain != "n"]
+
+    def source(self):
+        return f"func f_{self.name}({', '.join(self.letters)}) {{ return {self.body} }}\n"
+
+    def arguments(self):
+        return ", ".join(f"i32(n[i])" if domain == "n" else f"{letter}[i, {{0}}]" for letter, domain in zip(self.letters, self.domains))
+
+    def draw(self, rng):
+        return [rng.integers(2, 5, POINTS).astype(float) if domain == "n" else rng.uniform(*domain, POINTS) for domain in self.domains]
+
+
+def make_cases(rows):
+    cases = []
+    for kind, name in rows:
+        if name not in DOMAINS:
+            sys.exit(f"rules.py: `{name}` of derivatives.def has no domain in DOMAINS")
+        if kind == "REFUSED" or name in NO_VALUE:
+            continue
+        letters = ", ".join("xyz"[: len(DOMAINS[name])])
+        for item in (0, 1) if kind == "PAIR" and name != "frexp" else (0,) if kind == "PAIR" else (None,):
+            body = f"{name}({letters})" + ("" if item is None else f"[{item}]")
+            cases.append(Case(name if item is None else f"{name}{item}", body, DOMAINS[name]))
+    return cases + [Case(name, body, OPERATOR_DOMAINS[name]) for name, body in OPERATORS.items()]
+
+
+def make_source(cases, type_name):
+    narrow = type_name in ("f16", "bf16")
+    lines = [case.source() for case in cases]
+    lines.append("kernel values(x, y, z, n, r) {\n  for i in grid_range(x.shape[0]) {\n")
+    lines += [f"    r[i, {j}] = f_{case.name}({case.arguments().format(j)})\n" for j, case in enumerate(cases)]
+    lines.append("  }\n}\nkernel derivatives(x, y, z, n, r) {\n  for i in grid_range(x.shape[0]) {\n")
+    for j, case in enumerate(cases):
+        if narrow and case.name in EXACT:
+            continue
+        lines += [f"    r[i, {j}, {k}] = jvp(f_{case.name}, {k})({case.arguments().format(j)}, 1.0)[1]\n" for k in case.floats]
+    return "".join(lines + ["  }\n}\n"])
+
+
+def run(options, folder, cases, launch, arrays):
+    with open(os.path.join(folder, "rules.kir"), "w") as file:
+        file.write(make_source(cases, options.type))
+    command = [options.kjit_run, os.path.join(folder, "rules.kir"), "--no-cache", "--quiet", "--device", options.device, "--launch", launch]
+    for name, array in arrays.items():
+        path = os.path.join(folder, f"{name}.npy")
+        np.save(path, array)
+        kind = {"bf16": ":as=bf16"}.get(options.type, "") if array.dtype == np.float32 else ""
+        command += ["--arg", f"{name}=@{path}{kind}"]
+    command += ["--save", f"r={folder}/out.npy"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        sys.exit(f"rules.py: {' '.join(command)}\n{done.stdout}")
+    return np.load(os.path.join(folder, "out.npy"))
+
+
+def stack(cases, points, letter, dtype):
+    columns = [points[j][case.letters.index(letter)] if letter in case.letters else np.ones(len(points[0][0])) for j, case in enumerate(cases)]
+    return np.stack(columns, 1).astype(dtype)
+
+
+def evaluate(options, folder, launch, cases, points, dtype, shape):
+    arrays = {letter: stack(cases, points, letter, dtype) for letter in "xyz"}
+    arrays["n"] = points[[case.name for case in cases].index("jn")][0].astype(np.int32)
+    arrays["r"] = np.zeros(shape, dtype)
+    return run(options, folder, cases, f"{launch}(x, y, z, n, r)", arrays)
+
+
+def differences(options, folder, cases, points):
+    """By case and operand. All moved points are rows of one launch."""
+    moves = [(k, sign * distance, sign * weight) for k in range(3) for distance, weight in WEIGHTS.items() for sign in (1, -1)]
+    moved = [[np.concatenate([v + (d * STEP if i == k and i in case.floats else 0) for k, d, _ in moves]) for i, v in enumerate(points[j])] for j, case in enumerate(cases)]
+    values = evaluate(options, folder, "values", cases, moved, np.float64, (len(moves) * POINTS, len(cases)))
+    result = np.zeros((POINTS, len(cases), 3))
+    for at, (k, _, weight) in enumerate(moves):
+        result[:, :, k] += weight * values[at * POINTS : (at + 1) * POINTS] / STEP
+    return result
+
+
+def check(cases, have, want, tolerance, points, what):
+    failures = 0
+    for j, case in enumerate(cases):
+        for k in case.floats:
+            if what in ("f16", "bf16") and case.name in EXACT:
+                continue
+            error = np.abs(have[:, j, k] - want[:, j, k]) / (1 + np.abs(want[:, j, k]))
+            worst = int(np.argmax(np.where(np.isnan(error), np.inf, error)))
+            if not error[worst] <= tolerance * (1e3 if case.name.startswith("fast_") else 1):
+                failures += 1
+                at = [float(v[worst]) for v in points[j]]
+                print(f"{what}: {case.body} by operand {k} at {at}: {have[worst, j, k]!r}, expected {want[worst, j, k]!r}")
+    return failures
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kjit-run", required=True)
+    parser.add_argument("--table", required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.type = "f64"
+    rng = np.random.default_rng(options.seed)
+    cases = make_cases(read_rows(options.table))
+    # arguments that every type holds exactly: f64 and narrow types are compared at the same points
+    points = [[np.round(v * 64) / 64 for v in case.draw(rng)] for case in cases]
+    integers = points[[case.name for case in cases].index("jn")][0]
+    points = [[integers if domain == "n" else v for v, domain in zip(values, case.domains)] for values, case in zip(points, cases)]
+    shape = (POINTS, len(cases), 3)
+    with tempfile.TemporaryDirectory() as folder:
+        exact = evaluate(options, folder, "derivatives", cases, points, np.float64, shape)
+        expected = differences(options, folder, cases, points)
+        expected[:, [case.name for case in cases].index("no_diff")] = 0
+        failures = check(cases, exact, expected, 2e-9, points, "f64")
+        for options.type, dtype, tolerance in ("f32", np.float32, 1e-5), ("f16", np.float16, 1e-2), ("bf16", np.float32, 1e-1):
+            have = evaluate(options, folder, "derivatives", cases, points, dtype, shape)
+            failures += check(cases, have.astype(float), exact, tolerance, points, options.type)
+    print(f"{sum(len(case.floats) for case in cases)} derivatives, {failures} failures")
+    sys.exit(failures > 0)
+
+
+main()
