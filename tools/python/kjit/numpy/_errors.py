@@ -31,3 +31,9 @@ class DevicesError(Error, ValueError):
     """Arrays on different devices in one operation."""
 
     __module__ = "kjit.numpy"
+
+
+class LibraryError(Error, ImportError):
+    """A library of NVIDIA that is not installed, or that fails."""
+
+    __module__ = "kjit.numpy"

@@ -22,13 +22,23 @@ def array_function(self, func, types, args, kwargs):
         return NotImplemented
     name = f"{func.__module__}.{func.__name__}"
     kwargs = {key: value for key, value in kwargs.items() if value is not _NO_VALUE}
-    found = TABLE.get(name)
+    found = TABLE.get(name) or _of_extension(func, self.device)
     if found is not None and _takes(found, args, kwargs):
         device = device_of(list(_arrays_in((args, tuple(kwargs.values())))), name)
         made = found(*_own_arrays(args, device), **{key: _own_option(key, value, device) for key, value in kwargs.items()})
         if made is not NotImplemented:
             return made
     return on_host(name, func, args, kwargs)
+
+
+def _of_extension(func, device):
+    """kjit's function for a function of numpy.linalg or numpy.fft, for arrays of a GPU. NumPy computes those of the CPU."""
+    extension = {"numpy.linalg": "linalg", "numpy.fft": "fft"}.get(func.__module__)
+    if device == "cpu" or extension is None:
+        return None
+    from importlib import import_module
+
+    return getattr(import_module(f".{extension}", __package__), func.__name__, None)
 
 
 def _takes(function, args, kwargs):
@@ -548,15 +558,12 @@ def trace(a, offset=0, axis1=0, axis2=1):
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
+    from . import linalg
+
     a = array_of(a)
     first, second = _engine.normalize_axes((axis1, axis2), a.ndim)
     rest = [i for i in range(a.ndim) if i not in (first, second)]
-    row, column = max(-offset, 0), max(offset, 0)
-    count = max(min(a.shape[first] - row, a.shape[second] - column), 0)
-    strides = a._strides
-    start = (row * strides[first] + column * strides[second]) if count else 0
-    shape = [a.shape[i] for i in rest] + [count]
-    return a._view(shape, [strides[i] for i in rest] + [strides[first] + strides[second]], start, True)
+    return linalg.diagonal(_indexing.permuted(a, [*rest, first, second]), offset=offset)
 
 
 def diag(v, k=0):

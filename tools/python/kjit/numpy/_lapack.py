@@ -1,0 +1,40 @@
+"""Decompositions of matrices by NumPy, for arrays of the CPU. _cusolver has the same functions for arrays of a GPU."""
+
+import numpy
+
+from ._protocols import shared
+
+
+def _results(made):
+    return tuple(shared(numpy.asarray(each)) for each in made) if isinstance(made, tuple) else shared(numpy.asarray(made))
+
+
+def _function(name):
+    """The function of numpy.linalg, for arrays of kjit."""
+    function = getattr(numpy.linalg, name)
+
+    def decomposed(*arrays, **options):
+        return _results(function(*(numpy.asarray(x) for x in arrays), **options))
+
+    decomposed.__name__ = name
+    return decomposed
+
+
+cholesky, inv, det, solve = (_function(name) for name in ("cholesky", "inv", "det", "solve"))
+slogdet, eigh, eigvalsh, eig, eigvals = (_function(name) for name in ("slogdet", "eigh", "eigvalsh", "eig", "eigvals"))
+_svd, _qr = _function("svd"), _function("qr")
+
+
+def svd(x, full_matrices):
+    """U, the singular values, and the conjugate transpose of V."""
+    return _svd(x, full_matrices=full_matrices)
+
+
+def svdvals(x):
+    """The singular values, the largest first."""
+    return _svd(x, compute_uv=False)
+
+
+def qr(x, mode):
+    """Q and R."""
+    return _qr(x, mode=mode)

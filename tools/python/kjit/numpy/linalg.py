@@ -1,0 +1,323 @@
+"""Linear algebra, the extension `linalg` of the Python array API standard.
+
+Products, norms, traces and diagonals are kjit's own. Decompositions are computed by LAPACK, by way of NumPy, on the CPU. Functions take
+stacks of matrices: the last two dimensions are those of the matrices."""
+
+import typing
+
+import numpy
+
+from .._kjit import Array
+from . import _creation, _dtypes, _engine, _manipulation, _products, _reductions
+from ._dtypes import KIND
+from ._engine import elementwise, normalize_axes, normalize_axis
+from ._errors import PromotionError, ShapeError
+from ._manipulation import matrix_transpose
+from ._products import matmul, tensordot, vecdot
+from ._table import ROWS
+
+
+class LinAlgError(ShapeError, numpy.linalg.LinAlgError):
+    """Matrices that a decomposition does not take: not square, singular, not positive definite."""
+
+    __module__ = "kjit.numpy.linalg"
+
+
+class EighResult(typing.NamedTuple):
+    """The eigenvalues and the eigenvectors, columns, that `eigh` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EigResult(typing.NamedTuple):
+    """The eigenvalues and the eigenvectors, columns, that `eig` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(typing.NamedTuple):
+    """The factors that `qr` returns."""
+
+    Q: Array
+    R: Array
+
+
+class SlogdetResult(typing.NamedTuple):
+    """The sign and the logarithm of the absolute value of the determinant that `slogdet` returns."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVDResult(typing.NamedTuple):
+    """The factors that `svd` returns."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+# ---- operands ----
+
+
+def _library(x, what):
+    """The module with the decompositions for the device of an array."""
+    if x.device == "cpu":
+        from . import _lapack
+
+        return _lapack
+    from . import _cusolver
+
+    return _cusolver.checked(what)
+
+
+def _matrices(x, what, is_square=False):
+    """Matrices as arrays of floats or complex numbers."""
+    if x.ndim < 2:
+        raise LinAlgError(f"{what}: x has {x.ndim} dimensions, and matrices have two")
+    if is_square and x.shape[-1] != x.shape[-2]:
+        raise LinAlgError(f"{what}: the matrices are not square: {x.shape[-2]} rows and {x.shape[-1]} columns")
+    return _floats(x, what)
+
+
+def _floats(x, what):
+    text = _dtypes.text_of(x)
+    if text in ("f16", "bf16"):
+        raise PromotionError(f"{what}: {_dtypes.BY_TEXT[text].name} has no decompositions; convert with x.astype(kjit.numpy.float32)")
+    return x if KIND[text] in "fc" else _engine.cast(x, "f64")
+
+
+def _call(x, what, name, *arguments):
+    try:
+        return getattr(_library(x, what), name)(x, *arguments)
+    except numpy.linalg.LinAlgError as error:
+        raise LinAlgError(f"{what}: {error}") from None
+
+
+def _adjoint(x):
+    return elementwise(ROWS["conj"], (matrix_transpose(x),)) if KIND[x.dtype.text] == "c" else matrix_transpose(x)
+
+
+# ---- decompositions ----
+
+
+def cholesky(x, /, *, upper=False):
+    """The lower triangular matrix L with x = L @ L.T.conj(), for Hermitian positive definite matrices; upper: its adjoint."""
+    made = _call(_matrices(x, "cholesky", True), "cholesky", "cholesky")
+    return _engine.copied(_adjoint(made)) if upper else made
+
+
+def eigh(x, /):
+    """The eigenvalues, ascending, and the eigenvectors of symmetric or Hermitian matrices, of which the lower triangle is read."""
+    return EighResult(*_call(_matrices(x, "eigh", True), "eigh", "eigh"))
+
+
+def eigvalsh(x, /):
+    """The eigenvalues of symmetric or Hermitian matrices, ascending."""
+    return _call(_matrices(x, "eigvalsh", True), "eigvalsh", "eigvalsh")
+
+
+def eig(x, /):
+    """The eigenvalues and the eigenvectors of square matrices, as complex numbers."""
+    return EigResult(*map(_as_complex, _call(_matrices(x, "eig", True), "eig", "eig")))
+
+
+def eigvals(x, /):
+    """The eigenvalues of square matrices, as complex numbers."""
+    return _as_complex(_call(_matrices(x, "eigvals", True), "eigvals", "eigvals"))
+
+
+def _as_complex(x):
+    return _engine.converted(x, _dtypes.WHOLE.get(x.dtype.text, x.dtype.text))
+
+
+def qr(x, /, *, mode="reduced"):
+    """Matrices as products of one with orthonormal columns and an upper triangular one. mode: "reduced" or "complete"."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f'qr: mode is "reduced" or "complete", not {mode!r}')
+    return QRResult(*_call(_matrices(x, "qr"), "qr", "qr", mode))
+
+
+def svd(x, /, *, full_matrices=True):
+    """The singular value decomposition U * S @ Vh, the largest singular value first. full_matrices: whether U and Vh are square."""
+    return SVDResult(*_call(_matrices(x, "svd"), "svd", "svd", full_matrices))
+
+
+def svdvals(x, /):
+    """The singular values, the largest first."""
+    return _call(_matrices(x, "svdvals"), "svdvals", "svdvals")
+
+
+# ---- equations ----
+
+
+def inv(x, /):
+    """The inverses of square matrices."""
+    return _call(_matrices(x, "inv", True), "inv", "inv")
+
+
+def det(x, /):
+    """The determinants of square matrices."""
+    return _call(_matrices(x, "det", True), "det", "det")
+
+
+def slogdet(x, /):
+    """The signs of the determinants of square matrices, and the logarithms of their absolute values."""
+    return SlogdetResult(*_call(_matrices(x, "slogdet", True), "slogdet", "slogdet"))
+
+
+def solve(x1, x2, /):
+    """The solutions of x1 @ x = x2. x2: an array of one dimension is one right side, others have matrices of right sides."""
+    x1, x2 = _matrices(x1, "solve", True), _floats(x2, "solve")
+    _engine.common_device((x1, x2), "solve")
+    text = _dtypes.promote([x1.dtype.text, x2.dtype.text], "solve")
+    x1, x2 = _engine.converted(x1, text), _engine.converted(x2, text)
+    is_vector = x2.ndim == 1
+    sides = x2.reshape((x2.shape[0], 1)) if is_vector else x2
+    if sides.ndim < 2 or sides.shape[-2] != x1.shape[-1]:
+        raise ShapeError(f"solve: the shapes {tuple(x1.shape)} and {tuple(x2.shape)} do not fit")
+    _engine.broadcast([tuple(x1.shape[:-2]), tuple(sides.shape[:-2])], "solve: matrices and right sides")
+    if sides.ndim < x1.ndim:
+        sides = sides.reshape((1,) * (x1.ndim - sides.ndim) + tuple(sides.shape))
+    made = _call(x1, "solve", "solve", sides)
+    return made.reshape(tuple(made.shape[:-1])) if is_vector else made
+
+
+def _limit(values, shape, rtol):
+    """The bound below which singular values count as zero, for each matrix."""
+    if rtol is None:
+        rtol = max(shape[-2:]) * _dtypes.finfo(values.dtype).eps
+    if isinstance(rtol, Array):
+        rtol = _manipulation.expand_dims(_engine.converted(rtol, values.dtype.text), axis=-1)
+    return elementwise(ROWS["multiply"], (_reductions.max(values, axis=-1, keepdims=True), rtol))
+
+
+def pinv(x, /, *, rtol=None):
+    """The pseudo-inverses. rtol: singular values up to rtol times the largest one count as zero."""
+    x = _matrices(x, "pinv")
+    if not x.size:
+        return _creation.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), dtype=x.dtype, device=x.device)
+    left, values, right = svd(x, full_matrices=False)
+    is_kept = elementwise(ROWS["greater"], (values, _limit(values, x.shape, rtol)))
+    inverse = elementwise(ROWS["where"], (is_kept, elementwise(ROWS["reciprocal"], (values,)), 0.0))
+    scaled = elementwise(ROWS["multiply"], (_adjoint(right), _manipulation.expand_dims(inverse, axis=-2)))
+    return matmul(scaled, _adjoint(left))
+
+
+def matrix_rank(x, /, *, rtol=None):
+    """The numbers of singular values above rtol times the largest one."""
+    x = _matrices(x, "matrix_rank")
+    values = svdvals(x)
+    if not values.shape[-1]:
+        return _creation.zeros(x.shape[:-2], dtype="i64", device=x.device)
+    return _reductions.count_nonzero(elementwise(ROWS["greater"], (values, _limit(values, x.shape, rtol))), axis=-1)
+
+
+def matrix_power(x, n, /):
+    """The product of n square matrices that are x; of the inverse for a negative n."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise LinAlgError(f"matrix_power: the matrices are not square: the shape is {tuple(x.shape)}")
+    if n < 0:
+        x, n = inv(x), -n
+    made = None
+    while n:
+        if n & 1:
+            made = x if made is None else matmul(made, x)
+        n >>= 1
+        x = matmul(x, x) if n else x
+    if made is None:
+        made = _creation.empty(x.shape, dtype=x.dtype, device=x.device)
+        _engine.assign(made, _creation.eye(x.shape[-1], dtype=x.dtype, device=x.device))
+        return made
+    return _engine.copied(made) if made is x else made
+
+
+# ---- norms ----
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """The norm of order ord along axes, by default of all elements; 0 counts the elements that are not 0."""
+    x = _floats(x, "vector_norm") if KIND[_dtypes.text_of(x)] in "biu" else x
+    axes, sizes = normalize_axes(axis, x.ndim), elementwise(ROWS["abs"], (x,))
+    options = {"axis": axes, "keepdims": keepdims}
+    if ord == float("inf"):
+        return _reductions.max(sizes, **options) if sizes.size else _reductions.sum(sizes, **options)
+    if ord == -float("inf"):
+        return _reductions.min(sizes, **options)
+    if ord == 0:
+        return _engine.cast(_reductions.count_nonzero(sizes, **options), sizes.dtype.text)
+    if ord == 1:
+        return _reductions.sum(sizes, **options)
+    if ord == 2:
+        return elementwise(ROWS["sqrt"], (_reductions.sum(elementwise(ROWS["square"], (sizes,)), **options),))
+    total = _reductions.sum(elementwise(ROWS["pow"], (sizes, float(ord))), **options)
+    return elementwise(ROWS["pow"], (total, 1.0 / ord))
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """The norms of matrices: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
+    x = _matrices(x, "matrix_norm")
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        function = {2: _reductions.max, -2: _reductions.min, "nuc": _reductions.sum}[ord]
+        values = svdvals(x)
+        found = function(values, axis=-1) if values.shape[-1] else _reductions.sum(values, axis=-1)
+    elif ord in (1, -1, float("inf"), -float("inf")):
+        sums = _reductions.sum(elementwise(ROWS["abs"], (x,)), axis=-2 if abs(ord) == 1 else -1)
+        function = _reductions.max if ord > 0 else _reductions.min
+        found = function(sums, axis=-1) if sums.shape[-1] else _reductions.sum(sums, axis=-1)
+    else:
+        raise ValueError(f'matrix_norm: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf, not {ord!r}')
+    return found.reshape((*found.shape, 1, 1)) if keepdims else found
+
+
+# ---- products, diagonals ----
+
+
+def cross(x1, x2, /, *, axis=-1):
+    """The cross products of vectors with three elements along an axis."""
+    _engine.common_device((x1, x2), "cross")
+    rank = min(x1.ndim, x2.ndim)
+    place = axis if -rank <= axis < 0 else normalize_axis(axis, rank) - rank
+    if x1.shape[place] != 3 or x2.shape[place] != 3:
+        raise ShapeError(f"cross: vectors have three elements, not {x1.shape[place]} and {x2.shape[place]}")
+    a, b = (_manipulation.unstack(x, axis=place) for x in (x1, x2))
+    multiply, subtract = ROWS["multiply"], ROWS["subtract"]
+    parts = [
+        elementwise(subtract, (elementwise(multiply, (a[i], b[k])), elementwise(multiply, (a[k], b[i]))))
+        for i, k in ((1, 2), (2, 0), (0, 1))
+    ]
+    return _manipulation.stack(parts, axis=place)
+
+
+def outer(x1, x2, /):
+    """The products of each element of x1 with each of x2, arrays of one dimension."""
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError(f"outer: the arrays have {x1.ndim} and {x2.ndim} dimensions, not one")
+    return _products.outer(x1, x2)
+
+
+def diagonal(x, /, *, offset=0):
+    """A read-only view of the diagonals of matrices; offset: of those above, or with a negative number below, the main ones."""
+    if x.ndim < 2:
+        raise ShapeError(f"diagonal: x has {x.ndim} dimensions and needs two")
+    row, column = max(-offset, 0), max(offset, 0)
+    count = max(min(x.shape[-2] - row, x.shape[-1] - column), 0)
+    strides = x._strides
+    first = row * strides[-2] + column * strides[-1] if count else 0
+    return x._view([*x.shape[:-2], count], [*strides[:-2], strides[-2] + strides[-1]], first, True)
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    """The sums of the diagonals of matrices."""
+    return _reductions.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+__all__ = (
+    "cholesky", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot",
+    "vector_norm", "LinAlgError",
+)  # fmt: skip
