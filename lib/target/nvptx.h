@@ -60,4 +60,9 @@ void kg_widen_offsets(LLVMModuleRef module);
 /* What takes the bits of floats is written so that ptxas takes them for integers. */
 void kg_keep_float_bits(LLVMModuleRef module);
 
+/* ---- nvptx_high_words.c: a part of kg_rewrite_for_ptx ---- */
+
+/* Sums of multiples of 2^32 that are shifted to the right are computed in 32 bits. */
+void kg_compute_high_words(LLVMModuleRef module);
+
 #endif

@@ -463,6 +463,7 @@ static LLVMValueRef vote_on_own_bit(LLVMBuilderRef builder, LLVMValueRef i)
 void kg_rewrite_for_ptx(LLVMModuleRef module)
 {
   kg_keep_float_bits(module);
+  kg_compute_high_words(module);
   kg_rewrite_each(module, keep_sign_of_zero);
   kg_rewrite_each(module, widen_negation);
   kg_rewrite_each(module, keep_number_of_clamp);

@@ -170,6 +170,8 @@ def measure(cuda, on_gpu, rounds, wanted):
 
 
 def measure_numba(rounds, wanted):
+    if not hasattr(np, "row_stack"):
+        np.row_stack = np.vstack  # numba-cuda expects a name that NumPy 2.5 dropped
     import numba
     from numba import cuda
 

@@ -223,6 +223,9 @@ sys.modules.update(taken)
 kjit._kjit.set_error_factory(kjit._errors.make, kjit.Error)  # which the second import took over
 
 # A forked child has contexts of its own; what the parent's were is refused there.
+is_gpu = os.environ.get("KJIT_DEVICE") == "cuda"
+
+
 def in_child(function):
     child = os.fork()
     if not child:
@@ -237,7 +240,20 @@ def in_child(function):
     assert os.waitpid(child, 0)[1] == 0
 
 
+def refuses_gpu_in_child():
+    """On a GPU the driver cannot be used in a child of a process that used the driver."""
+    try:
+        add(np.zeros(10), x, 3)
+    except kjit.ForkedError as error:
+        assert "CUDA driver was in use" in str(error), error
+    else:
+        raise AssertionError("a child used the driver of its parent")
+
+
 def child():
+    if is_gpu:
+        refuses_gpu_in_child()
+        return
     mine = np.zeros(10)
     add(mine, x, 3)
     add[1, 32](mine, mine, 0)

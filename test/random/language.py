@@ -203,6 +203,8 @@ def to_type(e, t):
     if is_weak(e.ty):
         if t == "bool":
             return str(e.value != 0)
+        if t == "wf":
+            t = "f64"  # two literals meet
         if is_float(t):
             value = int_to_float(e.value, t) if isinstance(e.value, int) else ROUND[t](e.value)
             if value - value != 0 and (isinstance(e.value, int) or e.value - e.value == 0):

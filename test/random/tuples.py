@@ -11,6 +11,7 @@ def lit(value): return ("lit", value, repr(value), "wf" if isinstance(value, flo
 
 NUMBERS = ("titem", "tdyn", "tcmp")
 STATEMENTS = ("tlet", "each", "positions")
+MOST_COPIES = 64  # of a statement in loops through tuples: a compilation has limits
 
 
 class Tuple:
@@ -102,6 +103,8 @@ class Translation:
 
 
 class Generation:
+    copies_around = 1  # of what a loop through a tuple has for a body, made by such loops around it
+
     def tuples(self):
         return [n for n, v in self.tr.env.items() if isinstance(v, Tuple)]
 
@@ -123,15 +126,22 @@ class Generation:
             self.emit(out, ("tlet", self.name("t"), values))
             return
         name, k = r.choice(self.tuples()), self.name("v")
+        count, outside = len(self.tr.env[name].items), self.copies_around
+        if outside * count > MOST_COPIES:
+            return
         def body(b):
             self.tr.env[k] = r.choice(self.tr.env[name].items)
             self.statements(b, r.randint(1, 2), max(depth - 2, 0))
             self.leave(b, 0)
-        for _ in range(4):  # what is typed for one item often is not for another
-            try:
-                return self.whole(out, lambda: ("each", k, name, self.in_block(body)))
-            except TypeMismatch:
-                pass
+        self.copies_around *= count
+        try:
+            for _ in range(4):  # what is typed for one item often is not for another
+                try:
+                    return self.whole(out, lambda: ("each", k, name, self.in_block(body)))
+                except TypeMismatch:
+                    pass
+        finally:
+            self.copies_around = outside
 
     def tuple_sum(self, out, depth):
         """A number that depends on all that a loop through a tuple, one over positions, an index and a comparison do; what follows uses it often."""
