@@ -1,5 +1,7 @@
 """Numba's types by their names: `int32`, `float32[:, ::1]`, `void(int32[:], float64)`."""
 
+import functools
+
 from .. import _missing, dtypes
 
 
@@ -532,10 +534,10 @@ def typeof(value):
         return value._numba_type_
     if isinstance(value, numpy.generic):
         return from_dtype(value.dtype)
-    if isinstance(getattr(value, "__cuda_array_interface__", None), dict) and not isinstance(
-        getattr(value, "dtype", None), numpy.dtype
-    ):
-        return _of_interface(value.__cuda_array_interface__)
+    if not isinstance(getattr(value, "dtype", None), numpy.dtype):
+        described = getattr(value, "__cuda_array_interface__", None)
+        if isinstance(described, dict):
+            return _of_interface(described)
     if hasattr(value, "dtype") and hasattr(value, "ndim"):
         flags = getattr(value, "flags", None)
         if not hasattr(flags, "c_contiguous") and not hasattr(value, "is_c_contiguous"):
@@ -548,9 +550,15 @@ def typeof(value):
 
 def _of_interface(described):
     """The type of an array whose library has dtypes of its own, or none, by its CUDA array interface."""
+    strides = described.get("strides")
+    return _array_lying_so(described["typestr"], tuple(described["shape"]), strides if strides is None else tuple(strides))
+
+
+@functools.lru_cache(maxsize=1024)
+def _array_lying_so(typestr, shape, strides):
     import numpy
 
-    dtype, shape, strides = numpy.dtype(described["typestr"]), described["shape"], described.get("strides")
+    dtype = numpy.dtype(typestr)
     if strides is None or not all(shape):
         return Array(from_dtype(dtype), len(shape), "C")
     layouts, forward, backward = {"C", "F"}, dtype.itemsize, dtype.itemsize
