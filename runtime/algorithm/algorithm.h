@@ -161,6 +161,9 @@ const char *ka_type_text(ka_call *call, kjit_type type);
 bool ka_is_cpu(const ka_call *call);
 /* Multiprocessors, or cores. */
 uint32_t ka_core_count(const ka_call *call);
+/* Returns the threads of a block, halved until the block's shared memory has room for so many bytes
+ * of each thread: older GPUs have less of it. */
+uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_thread);
 
 static inline uint64_t ka_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t ka_most(uint64_t a, uint64_t b) { return a > b ? a : b; }

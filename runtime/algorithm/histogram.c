@@ -24,6 +24,7 @@ enum {
   GPU_ACCESS_BYTES = 16,
   MOST_LANES = 512,        /* bins that have a byte for each lane */
   LANES_BYTES = 64 << 10,  /* of a block */
+  SMALL_BYTES = 256,       /* of its other shared arrays */
   SHARED_BYTES = 96 << 10, /* of a block */
   SHARED_ITEMS = 4,
   CPU_LEAST = 16384, /* elements of a piece */
@@ -118,6 +119,10 @@ static void count_by_lanes(counting *c)
   uint32_t bytes = kj_element_bytes(c->call->context->types, c->x.element);
   uint32_t neighbours = bytes >= GPU_ACCESS_BYTES ? 1 : GPU_ACCESS_BYTES / bytes;
   while (threads * capacity > LANES_BYTES) threads /= 2;
+  /* the table of totals, and other small arrays, are beside the counters */
+  while ((uint64_t)threads * capacity + capacity * sizeof(uint32_t) + SMALL_BYTES >
+         c->call->device->info.max_shared_bytes)
+    threads /= 2;
   uint64_t blocks =
     block_count(c, (uint64_t)threads * GPU_ITEMS, (uint64_t)GPU_BLOCKS * ka_core_count(c->call));
   begin(c, &t);

@@ -73,6 +73,14 @@ bool ka_is_cpu(const ka_call *call) { return call->device->info.kind == KJIT_DEV
 
 uint32_t ka_core_count(const ka_call *call) { return call->device->info.multiprocessor_count; }
 
+uint32_t ka_fit_threads(const ka_call *call, uint32_t threads, uint64_t bytes_a_thread)
+{
+  enum { OTHERS = 1024, WARP = 32 }; /* bytes of small arrays in the same kernels */
+  while (threads > WARP && threads * bytes_a_thread + OTHERS > call->device->info.max_shared_bytes)
+    threads /= 2;
+  return threads;
+}
+
 /* ---- work memory ---- */
 
 /* Pieces begin where any element and a vector access may. */

@@ -68,6 +68,9 @@ static tiling choose_tiling(const parts *p, uint64_t n)
   t.threads = is_large ? GPU_LARGE_TILE : GPU_SMALL_TILE;
   if (p->bytes > GPU_WIDE_VALUE) t.threads = GPU_WIDE_TILE;
   if (is_large) t.chunks = p->bytes > GPU_WORD ? GPU_CHUNKS + 1 : GPU_CHUNKS;
+  /* a tile of several chunks lies in shared memory */
+  if (t.chunks > 1)
+    t.threads = ka_fit_threads(p->call, t.threads, (uint64_t)t.items * t.chunks * p->bytes);
   return t;
 }
 

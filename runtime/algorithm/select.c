@@ -60,6 +60,10 @@ static tiling choose_tiling(const parts *p)
   t.threads = !is_large ? GPU_SMALL_TILE : has_heads ? GPU_RUN_TILE : GPU_LARGE_TILE;
   if (p->bytes > GPU_WIDE_ELEMENT) t.threads = GPU_WIDE_TILE;
   if (is_large && !p->given->is_in_three) t.chunks = has_heads ? GPU_RUN_CHUNKS : GPU_CHUNKS;
+  /* a tile of several chunks lies in shared memory, elements and places */
+  if (t.chunks > 1)
+    t.threads = ka_fit_threads(p->call, t.threads,
+                               (uint64_t)t.items * t.chunks * (p->bytes + sizeof(uint16_t)));
   t.blocks = ka_most(ka_divide_up(p->n, (uint64_t)t.threads * t.items * t.chunks), 1);
   return t;
 }

@@ -506,9 +506,21 @@ static void sort_by_ranks(ka_sort *s)
 
 /* ---- which of them ---- */
 
+/* The elements that one block sorts: their keys, their positions where values follow, and counts
+ * for each warp lie in shared memory (radix_sort_shared), of which an older GPU has less. */
+static uint64_t find_block_most(const ka_sort *s)
+{
+  enum { POSITION = 2, ROW = DIGIT_VALUES * 4 };
+  if (ka_is_cpu(s->call)) return CPU_BLOCK_MOST;
+  uint64_t most = BLOCK_MOST, each = ka_key_bytes(s) + (s->has_values ? POSITION : 0);
+  while (most * each + (most / (BLOCK_ITEMS * 32) + 1) * ROW + SCAN_BYTES > shared_bytes(s))
+    most /= 2;
+  return most;
+}
+
 void ka_sort_steps(ka_sort *s)
 {
-  uint64_t most = ka_is_cpu(s->call) ? CPU_BLOCK_MOST : BLOCK_MOST;
+  uint64_t most = find_block_most(s);
   if (has_ranks(s)) sort_by_ranks(s);
   else if (s->less.function) sort_by_merges(s);
   else if (s->row <= most) sort_rows(s);

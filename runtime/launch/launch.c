@@ -305,7 +305,7 @@ static kjit_status start_marshalled(const kj_call *call, const kjit_specializati
   void *pointers[MOST_POINTERS + HIDDEN];
   kj_device_launch made =
     kj_describe_launch(call, specialization, call->stream ? call->stream->native : NULL);
-  if (code->tensor_map_count) {
+  if (code->tensor_map_count && !call->device->is_target) {
     KJ_TRY(pass_maps(call, code, diagnostics));
     point_at_parameters(code, call->parameters, pointers);
     made.pointers = pointers;
