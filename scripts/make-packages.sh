@@ -13,6 +13,9 @@ multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 cmake --preset release -B "$build" -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_INSTALL_LIBDIR="lib/$multiarch" -DKJIT_TESTS=OFF -DCMAKE_C_FLAGS=-g \
   -DCMAKE_SHARED_LINKER_FLAGS=-Wl,-z,pack-relative-relocs
 cmake --build "$build" -j "$(nproc)"
+if [ "${KJIT_SHIPPED_KERNELS:-yes}" != no ]; then
+  cmake --build "$build" -j "$(nproc)" --target kjit-kernels # minutes
+fi
 (cd "$build" && cpack -G DEB -B "$folder" > packages.log 2>&1) || { cat "$build/packages.log" >&2; exit 1; }
 rm -rf "$folder/_CPack_Packages"
 python3 scripts/check-elf.py "$folder"/*.deb

@@ -99,6 +99,10 @@ def write_wheel(build, folder):
         compiler, child = f"libkjit-compiler.so.{VERSION}", f"kjit-{VERSION}/kjit-compile-child"
         binaries = [stripped(extension, package / extension.name), stripped(build / "lib/libkjit.so.0", package / "libkjit.so.0"),
                     stripped(build / "lib" / compiler, package / compiler), stripped(build / "lib" / child, package / child)]
+        # Only where the target kjit-kernels was built: packages for others have them.
+        if (kernels := build / "kernels/kernels.kjit").exists():
+            subprocess.run([build / "bin/kjit-cache", "list", kernels], stdout=subprocess.DEVNULL, check=True)  # of this build
+            shutil.copy(kernels, package / f"kjit-{VERSION}/kernels.kjit")
         # The build's own programs would look for libraries of its machine where the wheel has none.
         is_portable = all((build / "bin" / tool).exists() for tool in TOOLS) and "$ORIGIN/.." in run_path(build / "bin" / TOOLS[0])
         if is_portable:
@@ -151,7 +155,7 @@ def get_requires_for_build_wheel(config_settings=None):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([ROOT / "scripts/make-wheel.sh", folder], check=True, env={**os.environ, "KJIT_PYTHON_PROGRAM": sys.executable})
+        subprocess.run([ROOT / "scripts/make-wheel.sh", folder], check=True, env={"KJIT_SHIPPED_KERNELS": "no", **os.environ, "KJIT_PYTHON_PROGRAM": sys.executable})
         wheel, = os.listdir(folder)
         shutil.copy(os.path.join(folder, wheel), wheel_directory)
     return wheel

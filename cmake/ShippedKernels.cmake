@@ -1,0 +1,22 @@
+# The target kjit-kernels makes kernels.kjit, the file of compiled kernels that packages install beside libkjit. It takes minutes, so that only packages are built with it.
+# A GPU finds code for exactly its architecture. From sm_90 on, launches use what only one architecture has, under a name with an `a`.
+set(KJIT_KERNEL_TARGETS sm_75 sm_80 sm_86 sm_89 sm_90a sm_100a sm_120a x86-64-v2 x86-64-v3 x86-64-v4 CACHE STRING "Machines that the target kjit-kernels compiles for")
+set(shipped_parts)
+foreach(target ${KJIT_KERNEL_TARGETS})
+  set(shipped_lists ${PROJECT_SOURCE_DIR}/tools/kjit-cache/shipped.list)
+  if(target MATCHES "^sm_")
+    list(APPEND shipped_lists ${PROJECT_SOURCE_DIR}/tools/kjit-cache/shipped-gpu.list)
+  endif()
+  set(part ${PROJECT_BINARY_DIR}/kernels/${target}.kjit)
+  add_custom_command(OUTPUT ${part} COMMAND kjit-cache build ${shipped_lists} --target ${target} --output ${part}
+    DEPENDS kjit-cache kjit kjit-compiler ${shipped_lists} COMMENT "Compiling the kernels that ship for ${target}" VERBATIM)
+  list(APPEND shipped_parts ${part})
+endforeach()
+# kjit takes files of compiled kernels from no folder that others may write to, and a umask may allow that.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/kernels)
+file(CHMOD ${PROJECT_BINARY_DIR}/kernels PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+# Not beside libkjit of the build tree: tests count what is compiled.
+set(shipped_kernels ${PROJECT_BINARY_DIR}/kernels/kernels.kjit)
+add_custom_command(OUTPUT ${shipped_kernels} COMMAND kjit-cache merge ${shipped_parts} --output ${shipped_kernels} DEPENDS ${shipped_parts} VERBATIM)
+add_custom_target(kjit-kernels DEPENDS ${shipped_kernels})
+install(FILES ${shipped_kernels} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kjit-${PROJECT_VERSION} COMPONENT runtime OPTIONAL)
