@@ -261,8 +261,8 @@ assert np.concatenate([own, Foreign()]) == ("foreign", "concatenate")
 
 A, B, V, W = "a", "b", "v", "w"  # (3, 4), (3, 4), (7,), (7,)
 CALLS = """
-np.sum(a) np.sum(a,axis=0) np.sum(a,1,keepdims=True) np.sum(a,dtype='f') np.prod(v/4) np.max(a) np.min(a,axis=1) np.amax(a,0)
-np.any(a>3) np.all(a>-9,axis=0) np.mean(a) np.mean(a,axis=0) np.mean(a,dtype='d') np.var(a) np.var(a,axis=1,ddof=1) np.std(a,0,keepdims=True)
+np.sum(a) np.sum(a,axis=0) np.sum(a,1,keepdims=True) np.sum(a,dtype=np.float64) np.cumsum(a,dtype=np.complex128) np.ones_like(a,dtype=np.float32) np.prod(v/4) np.max(a) np.min(a,axis=1) np.amax(a,0)
+np.any(a>3) np.all(a>-9,axis=0) np.mean(a) np.mean(a,axis=0) np.mean(a,dtype=np.complex128) np.var(a) np.var(a,axis=1,ddof=1) np.std(a,0,keepdims=True)
 np.average(a) np.average(a,weights=np.abs(b)+1) np.average(v,axis=0,weights=np.abs(w)+1) np.cumsum(a) np.cumsum(a,axis=1)
 np.cumprod(v/4) np.ptp(a) np.ptp(a,axis=0) np.count_nonzero(a>0) np.count_nonzero(a>0,axis=1) np.argmax(a) np.argmin(a,axis=0)
 np.nansum(a) np.nanprod(v/4) np.nanmean(a,axis=0) np.nanmax(a) np.nanstd(a) np.median(a) np.median(a,axis=0) np.median(v,keepdims=True)

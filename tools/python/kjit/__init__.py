@@ -29,7 +29,8 @@ _LATER = {
     name: module
     for module, names in {
         "_as_numba": "as_numba",
-        "_algorithms": "Plan Ufunc computed guvectorize map vectorize",
+        "_algorithms": "Plan computed map",
+        "_vectorized": "Ufunc guvectorize vectorize",
         "_benchmark": "benchmark",
         "_folds": "bincount histogram reduce reduce_by_key reduce_segments reduce_several scan scan_by_key scan_segments "
         "search_sorted update_at",

@@ -5,9 +5,22 @@ import math
 
 import numpy
 
+from .. import _ufuncs
 from .._errors import KernelError, name_element
 from . import arrays, dispatcher, types
-from .reduction import OF_CUDA, OF_NUMPY, TARGETS, as_device, check_options, check_out, check_target, choose_row, is_device
+from .reduction import (
+    OF_CUDA,
+    OF_NUMPY,
+    TARGETS,
+    as_device,
+    check_options,
+    check_out,
+    check_target,
+    choose_row,
+    codes_of,
+    is_device,
+    rules_for,
+)
 
 
 def _parse_layout(text):
@@ -91,7 +104,7 @@ class _Axes:
         return numpy.squeeze(array, self.kept) if self.kept else array
 
 
-class GUFunc:
+class GUFunc(_ufuncs.Attributes):
     """A function of small arrays over larger ones, whose first dimensions broadcast."""
 
     def __init__(self, function, signatures, layout, device=None, writable=()):
@@ -115,14 +128,19 @@ class GUFunc:
         self._is_on_cpu = device == "cpu"
         self._kernel = _make_kernel(function, count, self._is_on_cpu)
         self._kernel._kernel._device = device
-        self.nin, self.nout, self.nargs = len(self._inputs), len(self._outputs), count
+        self.nin, self.nout = len(self._inputs), len(self._outputs)
+        self._codes = tuple(self._row_codes(signature) for signature in signatures)
         names = function.__code__.co_varnames[:count]
         self._converts_back = bool(writable)
         if not self._outputs and not writable:  # such a function can only write to what it is given
             writable = [i for i, core in enumerate(self._inputs) if core]
         self._writable = [names.index(place) if isinstance(place, str) else place for place in writable]
 
-    def _choose(self, args, given, outs):
+    def _row_codes(self, signature):
+        row = [types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in signature.args]
+        return codes_of(row[: self.nin], row[self.nin :])
+
+    def _choose(self, args, given, outs, casting="same_kind"):
         """(the types of the arguments as Numba's, the same as NumPy's)"""
         if not self._signatures:
             row = [numpy.dtype(a.dtype) for a in [*given, *outs]]
@@ -133,7 +151,7 @@ class GUFunc:
             ([types.as_dtype(getattr(a, "dtype", a) if isinstance(a, types.Array) else a) for a in s.args], s)
             for s in self._signatures
         ]
-        rules = OF_NUMPY if self._is_on_cpu else OF_CUDA
+        rules = rules_for(casting, OF_NUMPY if self._is_on_cpu else OF_CUDA)
         row, signature = choose_row(rows, self.__name__, args, [numpy.dtype(g.dtype) for g in given], rules)
         return signature.args, row
 
@@ -157,12 +175,13 @@ class GUFunc:
             )
         return args[: self.nin], outs
 
-    def __call__(self, *args, out=None, stream=0, axis=None, axes=None, keepdims=False):
+    @_ufuncs.with_overrides
+    def __call__(self, *args, out=None, stream=0, axis=None, axes=None, keepdims=False, casting="same_kind"):
         args, outs = self._split(args, out)
         places = _Axes(self, axis, axes, keepdims)
         is_on_device = any(is_device(a) for a in [*args, *outs])
         given = [_on_host(a) for a in args]
-        kinds, row = self._choose(args, given, outs)
+        kinds, row = self._choose(args, given, outs, casting)
         given = [_moved(g, own) for g, own in zip(given, places.inputs)]
         sizes, loops = self._sizes(given)
         loop = numpy.broadcast_shapes(*loops)
@@ -173,7 +192,7 @@ class GUFunc:
             whole = numpy.broadcast_to(g, loop + inner).astype(dtype).reshape((count,) + inner)
             whole = numpy.ascontiguousarray(whole)
             flat.append(whole[:, None] if not core and isinstance(kind, types.Array) else whole)
-        hosts = [self._result(i, outs, places, sizes, loop, row[self.nin + i]) for i in range(self.nout)]
+        hosts = [self._result(i, outs, places, sizes, loop, row[self.nin + i], casting) for i in range(self.nout)]
         wholes = [host.reshape((count,) + (host.shape[len(loop) :] or (1,))) for host in hosts]
         if count:
             before = {i: flat[i].tobytes() for i in self._writable}
@@ -201,7 +220,7 @@ class GUFunc:
             loops.append(g.shape[: g.ndim - len(core)])
         return sizes, loops
 
-    def _result(self, i, outs, places, sizes, loop, dtype):
+    def _result(self, i, outs, places, sizes, loop, dtype, casting):
         """The array that the kernel fills for a result, with what is in the array of the call."""
         core = self._outputs[i]
         missing = [d for d in core if d not in sizes]
@@ -210,7 +229,7 @@ class GUFunc:
                 raise ValueError(f"{self.__name__}: the extent of {missing[0]} is known from no array: give out=")
             return numpy.zeros(loop + tuple(sizes[d] for d in core), dtype)
         start = outs[i]
-        check_out(self.__name__, dtype, start)
+        check_out(self.__name__, dtype, start, casting)
         host = _on_host(start)
         host = _moved(places.without_kept(host), places.outputs[i])
         shape = loop + tuple(sizes[d] for d in core) if not missing else tuple(host.shape)

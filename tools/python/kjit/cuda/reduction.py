@@ -6,7 +6,7 @@ import warnings
 
 import numpy
 
-from .. import _algorithms, _folds, _functions, dtypes
+from .. import _algorithms, _folds, _functions, _ufuncs, dtypes
 from .._errors import KernelError
 from ..frontend import words as frontend_words
 from . import arrays, dispatcher, types
@@ -157,8 +157,8 @@ def choose_row(rows, name, args, found, rules):
     raise TypeError(f"no matching signature of {name} for elements {', '.join(map(str, found))}")
 
 
-def check_out(name, result, out):
-    if not numpy.can_cast(result, out.dtype, "same_kind"):
+def check_out(name, result, out, casting="same_kind"):
+    if not numpy.can_cast(result, out.dtype, casting):
         raise TypeError(f"{name}: out has elements of type {out.dtype}, which results of type {result} are not converted to")
 
 
@@ -169,7 +169,22 @@ def _takes(name, wanted):
     return f"({' or '.join(f'dtype({name}) == {text}' for text in listed)})"
 
 
-class DeviceUfunc:
+def codes_of(inputs, results):
+    """NumPy's codes of the types of operands and of results."""
+    return "".join(dtype.char for dtype in inputs), "".join(dtype.char for dtype in results)
+
+
+# What has to hold for the types of an argument and of a signature, by the casting= of a call.
+_CASTING_RULES = {"no": (_is_equal,), "equiv": (_is_equal,)}
+
+
+def rules_for(casting, rules):
+    """The rules by which a signature is chosen. "unsafe" and "same_kind" change only what results are converted to, as in NumPy."""
+    _ufuncs.check_casting(casting)
+    return _CASTING_RULES.get(casting, rules)
+
+
+class DeviceUfunc(_ufuncs.Folds):
     """A function of elements over arrays, which broadcast. `ufunc(x, y, out=r)`; `ufunc.reduce(x)`."""
 
     def __init__(self, function, signatures, device=None, rules=OF_CUDA, identity=None):
@@ -180,7 +195,8 @@ class DeviceUfunc:
         self._func = _func(function, is_strict)
         self._rows = [self._row(function, s, is_strict) for s in signatures]
         self.nin = function.__code__.co_argcount
-        self.nout, self.nargs = 1, self.nin + 1
+        self.nout, self.signature = 1, None
+        self._codes = tuple(codes_of(inputs, [result]) for inputs, result, _ in self._rows)
 
     @staticmethod
     def _row(function, signature, is_strict):
@@ -208,13 +224,18 @@ class DeviceUfunc:
         head = f"\nfunc vectorized({', '.join(names)}) @numba {{\n"
         return frontend_words.Text("vectorized", f"{head}{''.join(lines)}{refusal}}}", tuple(needs))
 
-    def _choose(self, args, found):
+    def _choose(self, args, found, casting="same_kind", dtype=None):
         if not self._rows:  # the types are those of what comes
             sample = tuple(numpy.zeros(1, f) for f in found)
             return found, numpy.asarray(_algorithms.map(self._func, *sample)).dtype, self._func
-        return choose_row(self._rows, self.__name__, args, found, self._rules)
+        rules, rows = rules_for(casting, self._rules), self._rows
+        if dtype is not None:  # the signatures with that result; operands are converted as casting= allows
+            rows = [row for row in rows if row[1] == numpy.dtype(dtype)]
+            rules = (lambda value, own, wanted: numpy.can_cast(own, wanted, casting),)
+        return choose_row(rows, self.__name__, args, found, rules)
 
-    def __call__(self, *args, out=None, stream=0):
+    @_ufuncs.with_overrides
+    def __call__(self, *args, out=None, where=None, casting="same_kind", dtype=None, stream=0):
         if len(args) == self.nin + 1 and out is None:
             args, out = args[:-1], args[-1]
         if isinstance(out, tuple) and len(out) == 1:
@@ -224,7 +245,7 @@ class DeviceUfunc:
             raise _algorithms.wrong_count(self.__name__, self.nin, len(args))
         is_on_device = any(is_device(a) for a in args) or is_device(out)
         given = [arrays.as_cuda_array(a) if is_device(a) else numpy.asarray(a) for a in args]
-        inputs, result, func = self._choose(args, [g.dtype for g in given])
+        inputs, result, func = self._choose(args, [g.dtype for g in given], casting, dtype)
         operands = []
         for value, dtype in zip(args, inputs):
             _check_number(value, dtype)
@@ -234,19 +255,31 @@ class DeviceUfunc:
             else:
                 g = numpy.ascontiguousarray(g, dtype).reshape(g.shape)
                 operands.append(arrays.to_device(g)._own if is_on_device else g)
-        shape = numpy.broadcast_shapes(*(g.shape for g in given))
+        masks = () if where is None or where is True else (where if is_device(where) else numpy.asarray(where),)
+        shape = numpy.broadcast_shapes(*(g.shape for g in (*given, *masks)))
         if out is None:
             made = arrays.device_array(shape, result) if is_on_device else numpy.empty(shape, result)
         else:
-            check_out(self.__name__, result, out)
+            check_out(self.__name__, result, out, casting)
             made = out
         target = arrays.as_cuda_array(made)._own if is_device(made) else made
         if made.size:
             try:
-                _algorithms.map(func, *operands, out=target, device=self._device)
+                _algorithms.map(func, *operands, out=target, where=self._mask(masks, is_on_device), device=self._device)
             except KernelError as error:
                 raise _algorithms.of_element(error, self.__name__, func, operands, device=self._device) from None
         return made if out is not None or is_on_device or shape else made[()]
+
+    @staticmethod
+    def _mask(masks, is_on_device):
+        """where= as an array where the operands are."""
+        if not masks:
+            return None
+        if is_device(masks[0]):
+            return arrays.as_cuda_array(masks[0])._own
+        if masks[0].dtype != bool:
+            raise TypeError(f"where= is an array of bool, not of {masks[0].dtype}")
+        return arrays.to_device(masks[0])._own if is_on_device else masks[0]
 
     def _operator(self, dtype):
         """(the func, the type) for a reduction of elements of a type."""
@@ -257,27 +290,33 @@ class DeviceUfunc:
             raise TypeError(f"{self.__name__}: a reduction needs a signature of one type, not {inputs} with the result {result}")
         return func, result
 
-    def reduce(self, arg, axis=0, dtype=None, out=None, initial=None, stream=0):
+    @_ufuncs.with_overrides
+    def reduce(self, arg, axis=0, dtype=None, out=None, keepdims=False, initial=None, stream=0):
         """The function over the elements along an axis, as NumPy's `ufunc.reduce`."""
         host = arrays.as_cuda_array(arg).copy_to_host() if is_device(arg) else numpy.asarray(arg)
         func, result = self._operator(numpy.dtype(dtype or host.dtype))
         if initial is None and isinstance(self.identity, int):
             initial = self.identity
         initial = None if initial is None else result.type(initial)
+        shape, given = host.shape, axis
         if axis is None or host.ndim == 1:
             host, axis = host.reshape(-1), None
-        return _folds.reduce(numpy.ascontiguousarray(host, result), func, axis=axis, initial=initial, out=out, device=self._device)
+        made = _folds.reduce(numpy.ascontiguousarray(host, result), func, axis=axis, initial=initial, out=out, device=self._device)
+        return _ufuncs.with_kept(made, shape, given) if keepdims and out is None else made
 
-    def accumulate(self, arg, axis=0, out=None):
+    @_ufuncs.with_overrides
+    def accumulate(self, arg, axis=0, dtype=None, out=None):
         """The function over the elements up to each one along an axis, as NumPy's `ufunc.accumulate`."""
-        func, result = self._operator(numpy.asarray(arg).dtype)
+        func, result = self._operator(numpy.dtype(dtype or numpy.asarray(arg).dtype))
         return _folds.scan(numpy.ascontiguousarray(arg, result), func, axis=axis, out=out, device=self._device)
 
-    def outer(self, x, y):
-        """The function of each element of x with each of y; the shape is x.shape + y.shape."""
+    @_ufuncs.with_overrides
+    def outer(self, x, y, **options):
+        """The function of each element of x with each of y; the shape is x.shape + y.shape. options: of a call."""
         x, y = numpy.asarray(x), numpy.asarray(y)
-        return self(x.reshape(x.shape + (1,) * y.ndim), y)
+        return self(x.reshape(x.shape + (1,) * y.ndim), y, **options)
 
+    @_ufuncs.with_overrides
     def at(self, x, places, values):
         """`x[places[i]]` becomes the function of it and `values[i]`, as NumPy's `ufunc.at`; the function has to commute."""
         func, result = self._operator(x.dtype)

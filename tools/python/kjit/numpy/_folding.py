@@ -42,7 +42,7 @@ def _prepared(ufunc, inputs, out, dtype):
     x, result = _protocols.own(x, device), _protocols.result_of(out, device, ufunc.__name__)
     if dtype is None and result is not None and result.target.dtype.text != x.dtype.text and ufunc.__name__ not in _COMPARISONS:
         dtype = result.given.dtype
-    dtype = None if dtype is None else numpy.dtype(getattr(dtype, "dtype", dtype))
+    dtype = None if dtype is None else numpy.dtype(dtype)
     loop = fold_loop(ufunc, x.dtype.text, dtype)
     return _engine.converted(x, loop.outputs[0]), loop, result
 

@@ -92,7 +92,7 @@ def arrays_of(items):
 
 
 def _dtype(dtype):
-    return None if dtype is None else numpy.dtype(getattr(dtype, "dtype", dtype))
+    return None if dtype is None else numpy.dtype(dtype)
 
 
 def _stored(made, out, what):

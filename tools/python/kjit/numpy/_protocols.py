@@ -116,7 +116,7 @@ def _called(ufunc, inputs, out, *, where=True, casting="same_kind", dtype=None, 
     if "bf16" in given.words:
         return _called_standard(ufunc, operands, outs, where)
     texts = tuple(None if x is None else x.target.dtype.text for x in outs)
-    dtype = None if dtype is None else numpy.dtype(getattr(dtype, "dtype", dtype) if isinstance(dtype, _dtypes.dtypes.DType) else dtype)
+    dtype = None if dtype is None else numpy.dtype(dtype)
     loop, results = find_loop(ufunc, tuple(given.words), texts, casting, dtype, _hashable(signature or sig))
     _check_exponents(ufunc, loop, operands)
     values = [_engine.typed(x, text) if _dtypes.is_scalar(x) else _native(x) for x, text in zip(given.values, loop.inputs)]
