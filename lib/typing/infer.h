@@ -458,6 +458,12 @@ bool kt_scalar_fits(const kt_compilation *c, kjit_type from, kjit_type to);
 bool kt_has_runtime_extents(kt_scope *s, const ki_decl *decl);
 void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl);
 
+/* ---- record_fields.c ---- */
+
+/* For x[...] where x is a field of an array of structs: the field of the indexed element. NULL: x
+ * is no such field, or the indices are slices or fewer than the dimensions of the array. */
+const ki_expr *kt_move_index(kt_scope *s, const ki_expr *expr);
+
 /* ---- infer_index.c ---- */
 
 /* Element, part or tuple item: x[...]. */

@@ -456,5 +456,6 @@ kt_expr *kt_index_value(kt_scope *s, const ki_expr *expr, kt_expr *base)
 
 kt_expr *kt_infer_index(kt_scope *s, const ki_expr *expr)
 {
-  return kt_index_value(s, expr, kt_infer_expr(s, expr->x));
+  const ki_expr *moved = kt_move_index(s, expr);
+  return moved ? kt_infer_expr(s, moved) : kt_index_value(s, expr, kt_infer_expr(s, expr->x));
 }

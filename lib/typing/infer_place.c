@@ -122,8 +122,15 @@ static const char *list_fields(kt_scope *s, kjit_type type)
   return info->count > MOST_LISTED ? kj_format(s->arena, "%s ...", text) : text;
 }
 
-static _Noreturn void fail_array_field(kt_scope *s, const ki_expr *expr)
+static _Noreturn void fail_array_field(kt_scope *s, const ki_expr *expr, kjit_type array)
 {
+  ki_component component;
+  kjit_type element = ki_type(s->c->types, array)->element;
+  if (kt_is_struct(s->c, element) && kt_find_component(s->c, element, expr->name, &component))
+    kt_fail(s->c, expr->location, KJIT_ERROR_NAME,
+            "`.%s` of an array of structs is no array of its own: index it here, `a.%s[i]`, or "
+            "take the field of an element, `a[i].%s`",
+            expr->name, expr->name, expr->name);
   static const char *const properties[] = { "shape", "strides", "size", "ndim" };
   ki_near near = { .name = expr->name };
   for (size_t i = 0; i < sizeof properties / sizeof *properties; i++)
@@ -140,7 +147,7 @@ static _Noreturn void fail_array_field(kt_scope *s, const ki_expr *expr)
 
 static _Noreturn void fail_field(kt_scope *s, const ki_expr *expr, kjit_type type)
 {
-  if (kt_is_array(s->c, type)) fail_array_field(s, expr);
+  if (kt_is_array(s->c, type)) fail_array_field(s, expr, type);
   if (kt_is_pointer(s->c, type)) type = ki_type(s->c->types, type)->element;
   const char *text = kt_type_text(s->c, type);
   if (kt_is_struct(s->c, type)) {
@@ -218,7 +225,7 @@ kt_expr *kt_infer_field(kt_scope *s, const ki_expr *expr)
   if (kt_is_array(s->c, x->type) || kt_is_value_array(s->c, x->type)) {
     kt_expr *property = kt_infer_property(s, expr, x);
     if (property) return property;
-    if (!is_field_of_only(s, x->type, expr->name, &component)) fail_array_field(s, expr);
+    if (!is_field_of_only(s, x->type, expr->name, &component)) fail_array_field(s, expr, x->type);
     return read_member(s, x, &(kt_exprs){ 0 }, component, expr->location);
   }
   if (kt_find_component(s->c, x->type, expr->name, &component))
@@ -346,6 +353,11 @@ static void infer_part_target(kt_scope *s, const ki_expr *expr, kjit_type type, 
 
 static void infer_index_target(kt_scope *s, const ki_expr *expr, target *t)
 {
+  const ki_expr *moved = kt_move_index(s, expr);
+  if (moved) {
+    infer_target(s, moved, t);
+    return;
+  }
   infer_target(s, expr->x, t);
   read_pointer(s, t);
   read_tuple(s, t);
@@ -376,7 +388,7 @@ static void infer_field_target(kt_scope *s, const ki_expr *expr, target *t)
     if (property && !kt_is_array(s->c, property->type))
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` cannot be changed", expr->name);
     if (!property && !is_field_of_only(s, t->value->type, expr->name, &component))
-      fail_array_field(s, expr);
+      fail_array_field(s, expr, t->value->type);
     if (property) t->value = property;
     else set_element(s, expr, t->value, (kt_exprs){ 0 }, t);
     if (property) return;

@@ -249,3 +249,17 @@ for alone in (on_device[1]["part"], on_device[1]["v"]):
         raise AssertionError("a part of a record is taken")
     except NotImplementedError as error:
         assert "not its field" in str(error), error
+
+# ---- arrays like others have the order of their strides, without gaps, as numpy.empty_like has it ----
+
+for shape in ((6,), (4, 6), (3, 4, 6), (1, 5), (5, 1, 3), ()):
+    whole = random.random(shape)
+    order = tuple(random.permutation(len(shape)))
+    for host in (whole, whole[tuple(slice(None, None, 2) for _ in shape)], whole.transpose(order), np.asfortranarray(whole)):
+        device = cuda.device_array(shape, host.dtype) if host is whole else cuda.to_device(host)
+        for made in (cuda.device_array_like(host), cuda.device_array_like(device), cuda.pinned_array_like(host), cuda.mapped_array_like(host)):
+            wanted = np.empty_like(host)
+            differing = [at for at, extent in enumerate(host.shape) if extent > 1 and made.strides[at] != wanted.strides[at]]
+            assert made.shape == host.shape and not differing, (host.shape, host.strides, made.strides, wanted.strides)
+        repeated = np.broadcast_to(host, (3, *host.shape))
+        assert cuda.cudadrv.devicearray.is_contiguous(host) == host.flags.c_contiguous == cuda.cudadrv.devicearray.is_contiguous(repeated)

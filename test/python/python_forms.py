@@ -652,3 +652,34 @@ for function, value, kind in [
     got = njit(function)(value)
     is_narrow = complex(np.complex64(got)) == got
     assert is_narrow == (kind is np.complex64), (value, kind, got)
+
+
+# ---- `is` of members: those of two enumerations are never the same, though integers among them may be equal ----
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Grade(enum.IntEnum):
+    GOOD = 1
+    BAD = 2
+
+
+def compared(a, b, out):
+    out[0] = a == b
+    out[1] = a != b
+    out[2] = a is b
+    out[3] = a is not b
+    out[4] = b is Level.HIGH
+
+
+for one in (*Level, *Grade):
+    for other in (*Level, *Grade):
+        expected = np.zeros(5, bool)
+        compared(one, other, expected)
+        for compiled in (kjit.jit(block=1, grid=1)(compared), njit(compared), cuda.jit(compared)[1, 1]):
+            got = np.zeros(5, bool)
+            compiled(one, other, got)
+            assert got.tolist() == expected.tolist(), (one, other, got, expected)

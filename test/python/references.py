@@ -203,3 +203,39 @@ for function in (swap, swap_fields):
         else:
             function(y, 1, 3)
         assert x.tolist() == y.tolist(), (function, compiled)
+
+
+# ---- fields of arrays of records, indexed: a.x[i] is a[i].x ----
+
+
+def of_fields(a, m, r):
+    for i in range(len(a)):
+        r[i] = a.x[i] + a["n"][i] + a["inner"]["v"][len(a) - 1 - i] + a.t[i, 2] + m["n"][1, i % 2] + m.t[0, 1, -1]
+        a.x[i] = i
+        a["inner"].u[i] += 2
+        a["t"][i, 0] = 7
+        m.n[0, 1] -= 1
+
+
+def beyond_rank(m, r):
+    r[0] = m.n[0]
+
+
+def of_all(a, r):
+    r[0] = len(a.x)
+
+
+for compiled in (njit(of_fields), cuda.jit(of_fields)[1, 1], kjit.jit(block=1, grid=1)(of_fields)):
+    x, z = filled((5,)), filled((2, 2))
+    y, w = x.copy().view(np.recarray), z.copy().view(np.recarray)
+    got, expected = np.zeros(5), np.zeros(5)
+    compiled(x, z, got)
+    of_fields(y, w, expected)
+    assert got.tolist() == expected.tolist() and x.tobytes() == y.tobytes() and z.tobytes() == w.tobytes(), compiled
+for function in (beyond_rank, of_all):
+    try:
+        cuda.jit(function)[1, 1](filled((2, 2)), np.zeros(1))
+    except kjit.Error as error:
+        assert "of an array of structs is no array of its own: index it here" in str(error), error
+    else:
+        raise AssertionError(function)

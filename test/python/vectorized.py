@@ -1,5 +1,7 @@
 # RUN: env KJIT_DEVICE=cpu %kjit-python %s
 # vectorize and guvectorize with signatures convert arguments and results as NumPy's ufuncs and Numba do.
+import pickle
+
 import kjit
 import numpy as np
 from kjit import cuda, njit, vectorize
@@ -235,3 +237,21 @@ for signatures, factor, expected in (
     (both[::-1], 2.5, integers * 2.5),
 ):
     same(kjit.guvectorize(signatures, "(n),()->(n)")(scaled)(integers, factor), expected)
+
+# A vectorized function goes through pickle, as one that no module has by its name, too.
+
+
+def make_scaled(factor, **options):
+    @vectorize(["int64(int64)", "float32(float32)"], **options)
+    def scaled(x):
+        return x * factor
+
+    return scaled
+
+
+for options in ({"target": "cuda"}, {"identity": 0}):
+    scaled = make_scaled(3, **options)
+    again = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(scaled))))
+    for given in (np.arange(5), np.arange(5, dtype="f4")):
+        same(again(given), scaled(given)), same(again(given), given * 3)
+    assert again.identity == scaled.identity and again.__name__ == "scaled"

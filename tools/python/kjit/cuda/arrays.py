@@ -21,6 +21,11 @@ def _contiguous_strides(shape, itemsize, order="C"):
     return tuple(reversed(strides) if order == "C" else strides)
 
 
+def _order_of(strides, shape, itemsize):
+    """ "C" or "F", or None: the strides are those of neither."""
+    return next((order for order in "CF" if strides == _contiguous_strides(shape, itemsize, order)), None)
+
+
 def _shape_of(shape):
     is_sequence = isinstance(shape, (tuple, list)) or isinstance(shape, numpy.ndarray) and shape.ndim == 1
     shape = tuple(shape) if is_sequence else (shape,)
@@ -346,8 +351,14 @@ def verify_cuda_ndarray_interface(obj):
 
 
 def is_contiguous(ary):
-    """Whether the elements lie one behind the other."""
-    return ary.is_c_contiguous() or ary.is_f_contiguous()
+    """Whether the elements lie one behind the other, row by row. Dimensions of stride 0, which repeat elements, do not count."""
+    wanted = ary.dtype.itemsize
+    for extent, stride in zip(reversed(ary.shape), reversed(ary.strides)):
+        if extent > 1 and stride:
+            if stride != wanted:
+                return False
+            wanted *= extent
+    return True
 
 
 def _core_index(ary):
@@ -405,7 +416,7 @@ def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
     dtype, text = _element(dtype)
     if strides is not None:
         strides = _shape_of(strides)
-        order = next((o for o in "CF" if strides == _contiguous_strides(shape, dtype.itemsize, o)), None)
+        order = _order_of(strides, shape, dtype.itemsize)
         if order is None:
             return _strided(shape, dtype, strides, stream)
     own = _arrays.empty(shape[::-1] if order == "F" else shape, text)
@@ -438,8 +449,8 @@ def of_memory(own, shape, dtype, strides=None):
 
 
 def device_array_like(ary, stream=0):
-    """A new array of the device with the shape, the dtype and the order of another one."""
-    return device_array(ary.shape, ary.dtype, order=_order_of(ary), stream=stream)
+    """A new array of the device with the shape, the dtype and the order of another one, without the gaps of a view."""
+    return device_array(ary.shape, ary.dtype, _strides_like(ary), stream=stream)
 
 
 from_array_like = device_array_like
@@ -598,6 +609,8 @@ class MappedNDArray(HostArray):
 def _host_array(kind, memory, shape, dtype, strides, order, stream=0):
     shape, (dtype, text) = _shape_of(shape), _element(dtype)
     if strides is not None:
+        order = _order_of(_shape_of(strides), shape, dtype.itemsize)
+    if order is None:
         count = sum((e - 1) * s for e, s in zip(shape, _shape_of(strides))) + dtype.itemsize if all(shape) else 0
         own = _kjit.empty(_state.context(), max(count, 1), "u8", _arrays.device(), memory)
     else:
@@ -627,20 +640,23 @@ def managed_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0,
     return _host_array(MappedNDArray, _MANAGED, shape, dtype, strides, order, stream)
 
 
-def _order_of(ary):
-    if hasattr(ary, "is_f_contiguous"):
-        return "F" if ary.is_f_contiguous() and not ary.is_c_contiguous() else "C"
-    return "F" if ary.flags["F_CONTIGUOUS"] and not ary.flags["C_CONTIGUOUS"] else "C"
+def _strides_like(ary):
+    """Strides without gaps, in the order of an array's strides: NumPy's order "K"."""
+    strides, width = [0] * len(ary.shape), ary.dtype.itemsize
+    for at in sorted(range(len(ary.shape)), key=lambda at: (abs(ary.strides[at]), -at)):
+        strides[at] = width
+        width *= max(ary.shape[at], 1)
+    return tuple(strides)
 
 
 def pinned_array_like(ary):
     """A new pinned array with the shape, the dtype and the order of another one."""
-    return pinned_array(ary.shape, ary.dtype, order=_order_of(ary))
+    return pinned_array(ary.shape, ary.dtype, _strides_like(ary))
 
 
 def mapped_array_like(ary, stream=0, portable=False, wc=False):
     """A new mapped array with the shape, the dtype and the order of another one."""
-    return mapped_array(ary.shape, ary.dtype, order=_order_of(ary), stream=stream)
+    return mapped_array(ary.shape, ary.dtype, _strides_like(ary), stream=stream)
 
 
 @contextlib.contextmanager

@@ -189,7 +189,7 @@ class DeviceUfunc(_ufuncs.Folds):
 
     def __init__(self, function, signatures, device=None, rules=OF_CUDA, identity=None):
         self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self._device, self._rules, self.identity = device, rules, identity
+        self._device, self._rules, self.identity, self._signatures = device, rules, identity, list(signatures)
         self.py_func = function
         is_strict = rules is OF_NUMPY  # on the CPU a*b+c is rounded twice, as in Numba and NumPy; on a GPU it is not in Numba either
         self._func = _func(function, is_strict)
@@ -197,6 +197,11 @@ class DeviceUfunc(_ufuncs.Folds):
         self.nin = function.__code__.co_argcount
         self.nout, self.signature = 1, None
         self._codes = tuple(codes_of(inputs, [result]) for inputs, result, _ in self._rows)
+
+    def __reduce__(self):
+        reduced = dispatcher.Dispatcher(self.py_func, [], {"device": True})._kernel.__reduce__()
+        is_of_numpy = self._rules is OF_NUMPY
+        return _remake_ufunc, (reduced, [(s.return_type, s.args) for s in self._signatures], self._device, is_of_numpy, self.identity)
 
     @staticmethod
     def _row(function, signature, is_strict):
@@ -322,6 +327,12 @@ class DeviceUfunc(_ufuncs.Folds):
         func, result = self._operator(x.dtype)
         values = numpy.broadcast_to(numpy.asarray(values, result), numpy.shape(places) + x.shape[1:])
         _folds.update_at(x, places, numpy.ascontiguousarray(values), func, commutes=True, device=self._device)
+
+
+def _remake_ufunc(reduced, signatures, device, is_of_numpy, identity):
+    function = reduced[0](*reduced[1]).py_func
+    made = [types.Signature(*parts) for parts in signatures]
+    return DeviceUfunc(function, made, device, OF_NUMPY if is_of_numpy else OF_CUDA, identity)
 
 
 def vectorize(ftylist_or_function=(), **options):

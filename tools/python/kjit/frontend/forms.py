@@ -128,6 +128,8 @@ class Forms:
             return [self.source.place(node), "(not " if is_not else "(", f"{symbol}(", *self.expression(other), "))"]
         if not self.is_typed and not enums.class_of(self, left):
             raise self.error(node, "a kernel compares numbers: `is` needs values that are known when it is compiled")
+        if enums.are_of_different(self, left, right):  # members of two enumerations of integers may be equal all the same
+            return [self.source.place(node), "true" if is_not else "false"]
         known = pyvalues.compare_constants(self, ast.NotEq() if is_not else ast.Eq(), left, right)
         if known is not None:
             return [self.source.place(node), "true" if known else "false"]
