@@ -367,7 +367,7 @@ def install():
     place("numba.cuda.cudadrv.devices", get_context=cuda.current_context, gpus=cuda.gpus)
     place("cuda.core._utils.cuda_utils", CUDAError=cuda.errors.CudaAPIError)
     place("numba.cuda.cudadrv.error", CudaSupportError=cuda.errors.CudaSupportError)
-    place("numba.cuda.args", wrap_arg=cuda._arrays.wrap_arg)
+    place("numba.cuda.args", wrap_arg=cuda._arguments.wrap_arg)
     place("numba.cuda.dispatcher", CUDADispatcher=cuda._dispatcher.Dispatcher)
     place("numba.cuda.compiler", **{n: getattr(cuda, n) for n in dir(cuda) if n.startswith("compile")})
     tests = types.ModuleType("numba.cuda.tests")

@@ -4,11 +4,13 @@ Numbers of Python are int64 and float64 here, `/` of integers is a float, and in
 import types as _types
 
 from .. import _kjit
+from . import arguments as _arguments
 from . import arrays as _arrays
 from . import compiling as _compiling
 from . import devices as _devices
 from . import dispatcher as _dispatcher
 from . import driver as _driver
+from . import host_arrays as _host_arrays
 from . import libdevice as _libdevice
 from . import records as _records
 from . import config, cudadrv, errors, types
@@ -28,8 +30,9 @@ HAS_NUMBA = False
 
 _FROM = {
     _dispatcher: "jit declare_device",
-    _arrays: "device_array device_array_like to_device as_cuda_array from_cuda_array_interface is_cuda_array pinned_array "
-    "pinned_array_like mapped_array mapped_array_like managed_array pinned mapped defer_cleanup In Out InOut",
+    _arrays: "device_array device_array_like to_device as_cuda_array from_cuda_array_interface is_cuda_array",
+    _host_arrays: "pinned_array pinned_array_like mapped_array mapped_array_like managed_array pinned mapped defer_cleanup",
+    _arguments: "In Out InOut",
     _streams: "stream default_stream legacy_default_stream per_thread_default_stream external_stream event event_elapsed_time "
     "synchronize",
     _devices: "gpus get_current_device current_context select_device close list_devices detect is_available cuda_error is_supported_version "

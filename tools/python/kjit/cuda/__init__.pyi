@@ -1,6 +1,7 @@
 """Types of kjit.cuda, made by tools/python/make-stubs.py."""
 from typing import Any
 
+from . import arguments as arguments
 from . import arrays as arrays
 from . import cg as cg
 from . import compiling as compiling
@@ -11,6 +12,8 @@ from . import dispatcher as dispatcher
 from . import driver as driver
 from . import errors as errors
 from . import fitting as fitting
+from . import host_arrays as host_arrays
+from . import layouts as layouts
 from . import random as random
 from . import records as records
 from . import streams as streams

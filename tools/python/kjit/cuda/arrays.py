@@ -1,38 +1,16 @@
-"""Arrays of a device, and pinned, mapped and managed memory of the host."""
+"""Arrays of a device."""
 
-import contextlib
 import ctypes
-import enum
 import functools
 import operator
-import warnings
 
 import numpy
 
 from .. import _arrays, _kjit, _state, dtypes
-from . import config, errors, records
-
-
-def _contiguous_strides(shape, itemsize, order="C"):
-    strides, step = [], itemsize
-    for extent in reversed(shape) if order == "C" else shape:
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides) if order == "C" else strides)
-
-
-def _order_of(strides, shape, itemsize):
-    """ "C" or "F", or None: the strides are those of neither."""
-    return next((order for order in "CF" if strides == _contiguous_strides(shape, itemsize, order)), None)
-
-
-def _shape_of(shape):
-    is_sequence = isinstance(shape, (tuple, list)) or isinstance(shape, numpy.ndarray) and shape.ndim == 1
-    shape = tuple(shape) if is_sequence else (shape,)
-    try:
-        return tuple(operator.index(s) for s in shape)
-    except TypeError:
-        raise TypeError(f"Invalid type for shape: {shape!r}; integers or a tuple of them") from None
+from . import config, errors, layouts, records
+from .layouts import array_core as array_core
+from .layouts import is_contiguous as is_contiguous
+from .layouts import verify_cuda_ndarray_interface as verify_cuda_ndarray_interface
 
 
 class DeviceNDArray(_kjit.Held):
@@ -77,7 +55,7 @@ class DeviceNDArray(_kjit.Held):
         return self._lies("C")
 
     def _lies(self, order):
-        wanted = _contiguous_strides(self.shape, self.dtype.itemsize, order)
+        wanted = layouts.contiguous_strides(self.shape, self.dtype.itemsize, order)
         return self.size == 0 or all(e == 1 or s == w for e, s, w in zip(self.shape, self.strides, wanted))
 
     def is_c_contiguous(self):
@@ -135,8 +113,8 @@ class DeviceNDArray(_kjit.Held):
                 self.shape, self.dtype, "F" if self.is_f_contiguous() and not self.is_c_contiguous() else "C"
             )
         else:
-            _check_copy(self, ary)
-            _check_strides(self, ary)
+            layouts.check_copy(self, ary)
+            layouts.check_strides(self, ary)
         if self.size:
             ary[...] = self._to_host()
         return ary
@@ -152,13 +130,13 @@ class DeviceNDArray(_kjit.Held):
             ary
             if isinstance(ary, DeviceNDArray)
             else numpy.asarray(ary)
-            if not _has_interface(ary)
+            if not has_interface(ary)
             else as_cuda_array(ary)
         )
-        _check_copy(self, source)
+        layouts.check_copy(self, source)
         core = array_core(self)
         if core.size != self.size:  # an element that stands for many is there once
-            return core.copy_to_device(source[_core_index(self)], stream)
+            return core.copy_to_device(source[layouts.core_index(self)], stream)
         if isinstance(source, DeviceNDArray):
             self._own.copy_from(source._own)
         else:
@@ -257,11 +235,11 @@ class DeviceNDArray(_kjit.Held):
             if not self.is_f_contiguous():
                 raise NotImplementedError("reshape would require copy")
             return self._view(
-                self._own.T._reshape(*reversed(shape)).T, _contiguous_strides(shape, self.dtype.itemsize, "F")
+                self._own.T._reshape(*reversed(shape)).T, layouts.contiguous_strides(shape, self.dtype.itemsize, "F")
             )
         if not self.is_c_contiguous():
             raise NotImplementedError("reshape would require copy")
-        return self._view(self._own._reshape(*shape), _contiguous_strides(shape, self.dtype.itemsize))
+        return self._view(self._own._reshape(*shape), layouts.contiguous_strides(shape, self.dtype.itemsize))
 
     def ravel(self, order="C", stream=0):
         if order == "A":
@@ -323,60 +301,9 @@ class DeviceNDArray(_kjit.Held):
         return f"<kjit.cuda.DeviceNDArray {self.dtype}, shape {self.shape}, on {self._own.device}>"
 
 
-def _check_copy(one, other):
-    if other.dtype != one.dtype and numpy.dtype(other.dtype).itemsize != one.dtype.itemsize:
-        raise TypeError(f"incompatible dtype: {one.dtype} vs. {other.dtype}")
-    if tuple(other.shape) != tuple(one.shape):
-        raise ValueError(f"incompatible shape: {one.shape} vs. {tuple(other.shape)}")
-
-
-def _check_strides(one, other):
-    """A copy to an array of NumPy is one of all its bytes."""
-    ours = "F" if one.is_f_contiguous() and not one.is_c_contiguous() else "C" if one.is_c_contiguous() else "A"
-    if isinstance(other, numpy.ndarray) and one.ndim > 1 and ours != "A":
-        theirs = other.flags["F_CONTIGUOUS"] if ours == "F" else other.flags["C_CONTIGUOUS"]
-        if not theirs:
-            raise ValueError(f"incompatible strides: {one.strides} vs. {other.strides}")
-
-
-def verify_cuda_ndarray_interface(obj):
-    """Raises where it lacks what kernels need of an array of a device."""
-    if not getattr(obj, "__cuda_ndarray__", False):
-        raise ValueError("require an cuda ndarray object")
-    for name, kind in (("shape", tuple), ("strides", tuple), ("dtype", numpy.dtype), ("size", int)):
-        if not hasattr(obj, name):
-            raise AttributeError(name)
-        if not isinstance(getattr(obj, name), kind):
-            raise AttributeError(f"{name} must be of type {kind}")
-
-
-def is_contiguous(ary):
-    """Whether the elements lie one behind the other, row by row. Dimensions of stride 0, which repeat elements, do not count."""
-    wanted = ary.dtype.itemsize
-    for extent, stride in zip(reversed(ary.shape), reversed(ary.strides)):
-        if extent > 1 and stride:
-            if stride != wanted:
-                return False
-            wanted *= extent
-    return True
-
-
-def _core_index(ary):
-    """Returns the index of the elements that are in memory once: 0 along each dimension of stride 0."""
-    return tuple(slice(None) if stride else 0 for stride in ary.strides)
-
-
-def array_core(ary):
-    """Returns the array that numpy.broadcast_to repeats: ary without its dimensions of stride 0."""
-    if not ary.size or all(ary.strides):
-        return ary
-    index = _core_index(ary)
-    return ary._slice(index) if isinstance(ary, DeviceNDArray) else numpy.asarray(ary[index])
-
-
 def auto_device(obj, stream=0, copy=True):
     """(array of the device, whether it is a copy)"""
-    if isinstance(obj, DeviceNDArray) or _has_interface(obj):
+    if isinstance(obj, DeviceNDArray) or has_interface(obj):
         return as_cuda_array(obj), False
     if isinstance(obj, records.DeviceRecord):
         return obj, False
@@ -395,11 +322,11 @@ def is_on_cpu():
     return _arrays.device().kind == "cpu"
 
 
-def _has_interface(thing):
+def has_interface(thing):
     return hasattr(thing, "__cuda_array_interface__")
 
 
-def _element(dtype):
+def element_of(dtype):
     dtype = numpy.dtype(dtypes._NUMPY.get(dtype.text) if isinstance(dtype, dtypes.DType) else dtype)
     text = _arrays._record_name(dtype) or dtypes.name_of(dtype)
     if text is None:
@@ -412,16 +339,16 @@ def _element(dtype):
 def device_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0):
     """A new array of the device, contents undefined."""
     check_enabled()
-    shape = _shape_of(shape)
-    dtype, text = _element(dtype)
+    shape = layouts.shape_of(shape)
+    dtype, text = element_of(dtype)
     if strides is not None:
-        strides = _shape_of(strides)
-        order = _order_of(strides, shape, dtype.itemsize)
+        strides = layouts.shape_of(strides)
+        order = layouts.order_of(strides, shape, dtype.itemsize)
         if order is None:
             return _strided(shape, dtype, strides, stream)
     own = _arrays.empty(shape[::-1] if order == "F" else shape, text)
     return DeviceNDArray._of(
-        own.T if order == "F" else own, dtype, _contiguous_strides(shape, dtype.itemsize, order), stream
+        own.T if order == "F" else own, dtype, layouts.contiguous_strides(shape, dtype.itemsize, order), stream
     )
 
 
@@ -441,7 +368,7 @@ def of_memory(own, shape, dtype, strides=None):
     """The memory of an array of kjit's own as an array of another shape and other elements."""
     dtype = numpy.dtype(dtype)
     address = own.device_pointer_value if hasattr(own, "device_pointer_value") else own._address
-    described = {"shape": _shape_of(shape), "strides": strides, "data": (address, False), "version": 3}
+    described = {"shape": layouts.shape_of(shape), "strides": strides, "data": (address, False), "version": 3}
     described["typestr"] = f"|V{dtype.itemsize}" if dtype.names else dtype.str
     if dtype.names:
         described["descr"] = dtype.descr
@@ -450,7 +377,7 @@ def of_memory(own, shape, dtype, strides=None):
 
 def device_array_like(ary, stream=0):
     """A new array of the device with the shape, the dtype and the order of another one, without the gaps of a view."""
-    return device_array(ary.shape, ary.dtype, _strides_like(ary), stream=stream)
+    return device_array(ary.shape, ary.dtype, layouts.strides_like(ary), stream=stream)
 
 
 from_array_like = device_array_like
@@ -476,7 +403,7 @@ def to_device(obj, stream=0, copy=True, to=None):
     if to is not None:
         to.copy_to_device(obj, stream)
         return to
-    if _has_interface(obj):
+    if has_interface(obj):
         if not copy:
             return as_cuda_array(obj)
         obj = as_cuda_array(obj).copy_to_host()
@@ -498,7 +425,7 @@ def _repeated(host, stream):
         made = DeviceNDArray._of(device_array(host.shape, host.dtype)._own, host.dtype, host.strides)
     else:
         core = array_core(host)
-        dense = iter(_contiguous_strides(core.shape, host.dtype.itemsize))
+        dense = iter(layouts.contiguous_strides(core.shape, host.dtype.itemsize))
         strides = tuple(next(dense) if stride else 0 for stride in host.strides)
         made = of_memory(to_device(numpy.ascontiguousarray(core))._own, host.shape, host.dtype, strides)
     made.stream = stream
@@ -509,7 +436,7 @@ def as_cuda_array(obj, sync=True):
     """The array of another library, in place."""
     if isinstance(obj, DeviceNDArray):
         return obj
-    if not _has_interface(obj):
+    if not has_interface(obj):
         raise TypeError("*obj* doesn't implement the cuda array interface.")
     return from_cuda_array_interface(obj.__cuda_array_interface__, owner=obj, sync=sync)
 
@@ -533,7 +460,7 @@ def _import(desc, owner, dtype):
     shape, strides = tuple(desc["shape"]), desc.get("strides")
     if any(s < 0 for s in shape):
         raise ValueError("negative extents")
-    strides = tuple(strides) if strides is not None else _contiguous_strides(shape, dtype.itemsize)
+    strides = tuple(strides) if strides is not None else layouts.contiguous_strides(shape, dtype.itemsize)
     if len(strides) != len(shape):
         raise ValueError("strides and shape of different lengths")
     if _arrays.device().kind == "cpu":
@@ -569,221 +496,4 @@ def _import_host(host):
 
 def is_cuda_array(obj):
     """Whether as_cuda_array takes it."""
-    return _has_interface(obj)
-
-
-# ---- memory of the host that devices reach ----
-
-
-# libkjit's numbers of kinds of memory.
-_PINNED, _MAPPED, _MANAGED = 1, 2, 3
-
-
-class HostArray(numpy.ndarray):
-    """An array of NumPy in memory that a GPU knows: pinned memory, whose copies run beside the host's work."""
-
-    _own, stream = None, 0  # of the array itself, not of its views
-
-
-class MappedNDArray(HostArray):
-    """An array of NumPy that kernels reach in place: over the bus, or in managed memory."""
-
-    __cuda_memory__ = True
-
-    @property
-    def __cuda_array_interface__(self):
-        return {
-            "shape": self.shape,
-            "strides": None if self.flags.c_contiguous else self.strides,
-            "data": (self.ctypes.data if self.size else 0, not self.flags.writeable),
-            "typestr": self.dtype.str,
-            "stream": int(self.stream) or None,
-            "version": 3,
-        }
-
-    @property
-    def device_ctypes_pointer(self):
-        return ctypes.c_size_t(self.ctypes.data)
-
-
-def _host_array(kind, memory, shape, dtype, strides, order, stream=0):
-    shape, (dtype, text) = _shape_of(shape), _element(dtype)
-    if strides is not None:
-        order = _order_of(_shape_of(strides), shape, dtype.itemsize)
-    if order is None:
-        count = sum((e - 1) * s for e, s in zip(shape, _shape_of(strides))) + dtype.itemsize if all(shape) else 0
-        own = _kjit.empty(_state.context(), max(count, 1), "u8", _arrays.device(), memory)
-    else:
-        own = _kjit.empty(_state.context(), shape[::-1] if order == "F" else shape, text, _arrays.device(), memory)
-        own = own.T if order == "F" else own
-        strides = _contiguous_strides(shape, dtype.itemsize, order)
-        count = dtype.itemsize * functools.reduce(operator.mul, shape, 1)
-    raw = (ctypes.c_char * max(count, 1)).from_address(own._address) if count else (ctypes.c_char * 1)()
-    raw.keeps = own
-    made = numpy.ndarray.__new__(kind, shape, dtype, raw, 0, _shape_of(strides))
-    made._own, made.stream = own if own.shape == shape else None, stream
-    return made
-
-
-def pinned_array(shape, dtype=numpy.float64, strides=None, order="C"):
-    """An array of NumPy in pinned memory, whose copies to and from a GPU run beside the host's work."""
-    return _host_array(HostArray, _PINNED, shape, dtype, strides, order)
-
-
-def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, portable=False, wc=False):
-    """An array of NumPy that kernels reach in place, on a GPU over the bus. portable and wc change nothing."""
-    return _host_array(MappedNDArray, _MAPPED, shape, dtype, strides, order, stream)
-
-
-def managed_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, attach_global=True):
-    """An array of NumPy in memory that moves to where it is used. The host touches it after synchronize()."""
-    return _host_array(MappedNDArray, _MANAGED, shape, dtype, strides, order, stream)
-
-
-def _strides_like(ary):
-    """Strides without gaps, in the order of an array's strides: NumPy's order "K"."""
-    strides, width = [0] * len(ary.shape), ary.dtype.itemsize
-    for at in sorted(range(len(ary.shape)), key=lambda at: (abs(ary.strides[at]), -at)):
-        strides[at] = width
-        width *= max(ary.shape[at], 1)
-    return tuple(strides)
-
-
-def pinned_array_like(ary):
-    """A new pinned array with the shape, the dtype and the order of another one."""
-    return pinned_array(ary.shape, ary.dtype, _strides_like(ary))
-
-
-def mapped_array_like(ary, stream=0, portable=False, wc=False):
-    """A new mapped array with the shape, the dtype and the order of another one."""
-    return mapped_array(ary.shape, ary.dtype, _strides_like(ary), stream=stream)
-
-
-@contextlib.contextmanager
-def pinned(*arylist):
-    """Nothing to be done: kjit copies through pinned memory of its own."""
-    yield
-
-
-@contextlib.contextmanager
-def mapped(*arylist, **kws):
-    """The arrays as ones that kernels take."""
-    yield arylist[0] if len(arylist) == 1 else list(arylist)
-
-
-@contextlib.contextmanager
-def defer_cleanup():
-    """Memory is freed when nothing needs it, in the block, too."""
-    yield
-
-
-# ---- arguments ----
-
-
-class _Argument:
-    def __init__(self, value):
-        self.value = value
-
-
-class In(_Argument):
-    """An array that a kernel only reads."""
-
-
-class Out(_Argument):
-    """An array that a kernel only writes."""
-
-
-class InOut(_Argument):
-    """An array that a kernel reads and writes."""
-
-
-def warn_of_copies(args):
-    """Of arrays of the host that a launch on a GPU copies there and back."""
-    for value in args:
-        if isinstance(value, numpy.ndarray) and not isinstance(value, MappedNDArray):
-            text = "Host array used in CUDA kernel will incur copy overhead to/from device."
-            warnings.warn(text, errors.NumbaPerformanceWarning, stacklevel=5)
-
-
-def _characters(value):
-    """Texts as arrays of their characters: one dimension more."""
-    size = 1 if value.dtype.kind == "S" else 4
-    if not value.flags.c_contiguous or not value.dtype.itemsize or not value.dtype.isnative:
-        raise TypeError(f"an array of {value.dtype} with gaps, or in another order of bytes: copy it first")
-    return value.view(f"u{size}").reshape(*value.shape, value.dtype.itemsize // size)
-
-
-def wrap_arg(value, default=InOut):
-    """An array of the host as an argument of a kind; anything else as it is."""
-    return value if isinstance(value, _Argument) or not isinstance(value, numpy.ndarray) else default(value)
-
-
-def align(values, after):
-    """The values with copies of arrays of NumPy whose elements are not aligned, which after writes back; None: all are."""
-    if all(not isinstance(v, numpy.ndarray) or v.flags.aligned for v in values):
-        return None
-    aligned = []
-    for value in values:
-        if isinstance(value, numpy.ndarray) and not value.flags.aligned:
-            made = value.copy()
-            if value.flags.writeable:
-                after.append(functools.partial(_write_back, value, made))
-            made.flags.writeable = value.flags.writeable  # a kernel that writes it is refused as with any other
-            value = made
-        aligned.append(value)
-    return aligned
-
-
-def _write_back(array, copy):
-    _arrays.device().synchronize()
-    array[...] = copy
-
-
-def _is_followed(kind):
-    """Whether a launch without a stream goes to the stream of such arrays: those of CuPy and of libraries with DLPack's exchange
-    API."""
-    return hasattr(kind, "__dlpack_c_exchange_api__") or kind.__module__.partition(".")[0] == "cupy"
-
-
-def wait_for_stream(value, has_stream):
-    """An array that names its stream is waited for before a launch, as the CUDA array interface wants it, unless the launch
-    goes to that stream. has_stream: the launch has one of its own."""
-    if not config.CUDA_ARRAY_INTERFACE_SYNC or not has_stream and _is_followed(type(value)):
-        return
-    handle = value.__cuda_array_interface__.get("stream")
-    if handle is not None:
-        from . import streams
-
-        streams.external_stream(handle).synchronize()
-
-
-def take(value, after, has_stream=False):
-    """A kernel's argument as the extension takes it. after: functions to be called after the launch; has_stream: the launch
-    has a stream of its own."""
-    kind = type(value)
-    if kind is numpy.ndarray:
-        return value if value.dtype.kind not in "SU" else _characters(value)
-    if kind is int or kind is float:
-        return value
-    if isinstance(value, MappedNDArray):
-        return value.view(numpy.ndarray) if value._own is None else value._own
-    if isinstance(value, In) and isinstance(value.value, (numpy.ndarray, numpy.void)):
-        value = value.value.copy()  # what the kernel makes of it is nobody's
-    if isinstance(value, _Argument):
-        value = value.value
-    if isinstance(value, DeviceNDArray):
-        return value._own
-    if isinstance(value, (records.DeviceRecord, records.Field)):
-        return value.own()
-    if isinstance(value, enum.Enum):
-        return value
-    if isinstance(value, (list,)):
-        raise TypeError("a list is no argument of a kernel: numpy.array(values)")
-    if _has_interface(value) and not isinstance(value, _kjit.Array):
-        if _arrays.device().kind == "cpu":
-            return as_cuda_array(value)._own
-        wait_for_stream(value, has_stream)
-    if isinstance(value, tuple):
-        items = [take(v, after, has_stream) for v in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    return value
+    return has_interface(obj)

@@ -7,7 +7,7 @@ import os
 import numpy
 
 from .. import _arrays
-from . import arrays, config, driver, streams
+from . import config, driver, host_arrays, streams
 
 MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
 
@@ -165,11 +165,11 @@ class Context:
 
     def memhostalloc(self, bytesize, mapped=False, portable=False, wc=False):
         """New pinned memory of the host, as an array of bytes; mapped: kernels reach it in place."""
-        return (arrays.mapped_array if mapped else arrays.pinned_array)(bytesize, numpy.uint8)
+        return (host_arrays.mapped_array if mapped else host_arrays.pinned_array)(bytesize, numpy.uint8)
 
     def memallocmanaged(self, bytesize, attach_global=True):
         """New memory that moves to where it is used, as an array of bytes."""
-        return arrays.managed_array(bytesize, numpy.uint8)
+        return host_arrays.managed_array(bytesize, numpy.uint8)
 
     def mempin(self, owner, pointer, size, mapped=False):
         """The host's memory, which kjit copies through pinned memory of its own."""
@@ -188,7 +188,7 @@ class Context:
         self.device.reset()
 
     def defer_cleanup(self):
-        return arrays.defer_cleanup()
+        return host_arrays.defer_cleanup()
 
     def push(self):
         """Nothing to be done: a thread needs no context."""

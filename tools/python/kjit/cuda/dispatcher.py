@@ -8,7 +8,7 @@ import types as python_types
 import warnings
 
 from .. import _arrays, _errors, _functions, _kjit, _records, _state
-from . import arrays, config, errors, fitting, streams, types
+from . import arguments, arrays, config, errors, fitting, host_arrays, streams, types
 from . import typed as _typed
 from . import usage as _memory
 from .._shapes import shape_of
@@ -387,18 +387,18 @@ class Dispatcher(_kjit.Dispatcher):
                 raise _ArgumentError(f"{self.py_func.__name__}(): {error}", "KJIT_ERROR_ARGUMENT") from None
             bound.apply_defaults()
             args = bound.args
-            named = {name: arrays.take(value, [], has_stream) for name, value in bound.kwargs.items()}
+            named = {name: arguments.take(value, [], has_stream) for name, value in bound.kwargs.items()}
         fitted = args
         if self._is_fixed and len(args) == self.py_func.__code__.co_argcount:
             fitted = fitting.fit(self._signatures, self.py_func, args)
         launcher, after = configured._launch_with, []
         if self.extensions:
             fitted = self._extend(fitted, launcher, after)
-        values = [arrays.take(a, after, has_stream) for a in fitted]
+        values = [arguments.take(a, after, has_stream) for a in fitted]
         try:
             launcher(*values, **named)
         except _ArgumentError:
-            aligned = arrays.align(values, after)
+            aligned = arguments.align(values, after)
             if aligned is None:
                 raise
             launcher(*aligned, **named)
@@ -429,7 +429,7 @@ class Dispatcher(_kjit.Dispatcher):
         if key not in self._seen:
             self._seen.add(key)
             if config.warns_of("CUDA_WARN_ON_IMPLICIT_COPY"):
-                arrays.warn_of_copies(args)
+                arguments.warn_of_copies(args)
             if self._is_fixed:
                 return
             try:
@@ -737,7 +737,7 @@ def normalize(griddim, blockdim):
 
 
 _kjit.know_streams(streams.Stream)
-_kjit.know_classes(arrays.HostArray, arrays.MappedNDArray, types.Type)
+_kjit.know_classes(host_arrays.HostArray, host_arrays.MappedNDArray, types.Type)
 
 
 def jit(func_or_sig=None, device=False, **options):

@@ -27,7 +27,7 @@ def is_device(value):
 
 
 def as_device(value):
-    return arrays.as_cuda_array(value) if arrays._has_interface(value) else value
+    return arrays.as_cuda_array(value) if arrays.has_interface(value) else value
 
 
 class Reduce:

@@ -1,0 +1,103 @@
+"""Pinned, mapped and managed memory of the host: arrays of NumPy that devices reach."""
+
+import contextlib
+import ctypes
+import functools
+import operator
+
+import numpy
+
+from .. import _arrays, _kjit, _state
+from . import arrays, layouts
+
+# libkjit's numbers of kinds of memory.
+_PINNED, _MAPPED, _MANAGED = 1, 2, 3
+
+
+class HostArray(numpy.ndarray):
+    """An array of NumPy in memory that a GPU knows: pinned memory, whose copies run beside the host's work."""
+
+    _own, stream = None, 0  # of the array itself, not of its views
+
+
+class MappedNDArray(HostArray):
+    """An array of NumPy that kernels reach in place: over the bus, or in managed memory."""
+
+    __cuda_memory__ = True
+
+    @property
+    def __cuda_array_interface__(self):
+        return {
+            "shape": self.shape,
+            "strides": None if self.flags.c_contiguous else self.strides,
+            "data": (self.ctypes.data if self.size else 0, not self.flags.writeable),
+            "typestr": self.dtype.str,
+            "stream": int(self.stream) or None,
+            "version": 3,
+        }
+
+    @property
+    def device_ctypes_pointer(self):
+        return ctypes.c_size_t(self.ctypes.data)
+
+
+def _host_array(kind, memory, shape, dtype, strides, order, stream=0):
+    shape, (dtype, text) = layouts.shape_of(shape), arrays.element_of(dtype)
+    if strides is not None:
+        order = layouts.order_of(layouts.shape_of(strides), shape, dtype.itemsize)
+    if order is None:
+        count = sum((e - 1) * s for e, s in zip(shape, layouts.shape_of(strides))) + dtype.itemsize if all(shape) else 0
+        own = _kjit.empty(_state.context(), max(count, 1), "u8", _arrays.device(), memory)
+    else:
+        own = _kjit.empty(_state.context(), shape[::-1] if order == "F" else shape, text, _arrays.device(), memory)
+        own = own.T if order == "F" else own
+        strides = layouts.contiguous_strides(shape, dtype.itemsize, order)
+        count = dtype.itemsize * functools.reduce(operator.mul, shape, 1)
+    raw = (ctypes.c_char * max(count, 1)).from_address(own._address) if count else (ctypes.c_char * 1)()
+    raw.keeps = own
+    made = numpy.ndarray.__new__(kind, shape, dtype, raw, 0, layouts.shape_of(strides))
+    made._own, made.stream = own if own.shape == shape else None, stream
+    return made
+
+
+def pinned_array(shape, dtype=numpy.float64, strides=None, order="C"):
+    """An array of NumPy in pinned memory, whose copies to and from a GPU run beside the host's work."""
+    return _host_array(HostArray, _PINNED, shape, dtype, strides, order)
+
+
+def mapped_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, portable=False, wc=False):
+    """An array of NumPy that kernels reach in place, on a GPU over the bus. portable and wc change nothing."""
+    return _host_array(MappedNDArray, _MAPPED, shape, dtype, strides, order, stream)
+
+
+def managed_array(shape, dtype=numpy.float64, strides=None, order="C", stream=0, attach_global=True):
+    """An array of NumPy in memory that moves to where it is used. The host touches it after synchronize()."""
+    return _host_array(MappedNDArray, _MANAGED, shape, dtype, strides, order, stream)
+
+
+def pinned_array_like(ary):
+    """A new pinned array with the shape, the dtype and the order of another one."""
+    return pinned_array(ary.shape, ary.dtype, layouts.strides_like(ary))
+
+
+def mapped_array_like(ary, stream=0, portable=False, wc=False):
+    """A new mapped array with the shape, the dtype and the order of another one."""
+    return mapped_array(ary.shape, ary.dtype, layouts.strides_like(ary), stream=stream)
+
+
+@contextlib.contextmanager
+def pinned(*arylist):
+    """Nothing to be done: kjit copies through pinned memory of its own."""
+    yield
+
+
+@contextlib.contextmanager
+def mapped(*arylist, **kws):
+    """The arrays as ones that kernels take."""
+    yield arylist[0] if len(arylist) == 1 else list(arylist)
+
+
+@contextlib.contextmanager
+def defer_cleanup():
+    """Memory is freed when nothing needs it, in the block, too."""
+    yield

@@ -1,0 +1,87 @@
+"""Shapes and strides of arrays of a device, and which arrays are copied to each other."""
+
+import operator
+
+import numpy
+
+
+def contiguous_strides(shape, itemsize, order="C"):
+    strides, step = [], itemsize
+    for extent in reversed(shape) if order == "C" else shape:
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides) if order == "C" else strides)
+
+
+def order_of(strides, shape, itemsize):
+    """ "C" or "F", or None: the strides are those of neither."""
+    return next((order for order in "CF" if strides == contiguous_strides(shape, itemsize, order)), None)
+
+
+def shape_of(shape):
+    is_sequence = isinstance(shape, (tuple, list)) or isinstance(shape, numpy.ndarray) and shape.ndim == 1
+    shape = tuple(shape) if is_sequence else (shape,)
+    try:
+        return tuple(operator.index(s) for s in shape)
+    except TypeError:
+        raise TypeError(f"Invalid type for shape: {shape!r}; integers or a tuple of them") from None
+
+
+def strides_like(ary):
+    """Strides without gaps, in the order of an array's strides: NumPy's order "K"."""
+    strides, width = [0] * len(ary.shape), ary.dtype.itemsize
+    for at in sorted(range(len(ary.shape)), key=lambda at: (abs(ary.strides[at]), -at)):
+        strides[at] = width
+        width *= max(ary.shape[at], 1)
+    return tuple(strides)
+
+
+def is_contiguous(ary):
+    """Whether the elements lie one behind the other, row by row. Dimensions of stride 0, which repeat elements, do not count."""
+    wanted = ary.dtype.itemsize
+    for extent, stride in zip(reversed(ary.shape), reversed(ary.strides)):
+        if extent > 1 and stride:
+            if stride != wanted:
+                return False
+            wanted *= extent
+    return True
+
+
+def core_index(ary):
+    """Returns the index of the elements that are in memory once: 0 along each dimension of stride 0."""
+    return tuple(slice(None) if stride else 0 for stride in ary.strides)
+
+
+def array_core(ary):
+    """Returns the array that numpy.broadcast_to repeats: ary without its dimensions of stride 0."""
+    if not ary.size or all(ary.strides):
+        return ary
+    index = core_index(ary)
+    return ary._slice(index) if hasattr(ary, "__cuda_ndarray__") else numpy.asarray(ary[index])
+
+
+def check_copy(one, other):
+    if other.dtype != one.dtype and numpy.dtype(other.dtype).itemsize != one.dtype.itemsize:
+        raise TypeError(f"incompatible dtype: {one.dtype} vs. {other.dtype}")
+    if tuple(other.shape) != tuple(one.shape):
+        raise ValueError(f"incompatible shape: {one.shape} vs. {tuple(other.shape)}")
+
+
+def check_strides(one, other):
+    """A copy to an array of NumPy is one of all its bytes."""
+    ours = "F" if one.is_f_contiguous() and not one.is_c_contiguous() else "C" if one.is_c_contiguous() else "A"
+    if isinstance(other, numpy.ndarray) and one.ndim > 1 and ours != "A":
+        theirs = other.flags["F_CONTIGUOUS"] if ours == "F" else other.flags["C_CONTIGUOUS"]
+        if not theirs:
+            raise ValueError(f"incompatible strides: {one.strides} vs. {other.strides}")
+
+
+def verify_cuda_ndarray_interface(obj):
+    """Raises where it lacks what kernels need of an array of a device."""
+    if not getattr(obj, "__cuda_ndarray__", False):
+        raise ValueError("require an cuda ndarray object")
+    for name, kind in (("shape", tuple), ("strides", tuple), ("dtype", numpy.dtype), ("size", int)):
+        if not hasattr(obj, name):
+            raise AttributeError(name)
+        if not isinstance(getattr(obj, name), kind):
+            raise AttributeError(f"{name} must be of type {kind}")
