@@ -4,8 +4,10 @@ from typing import Any
 from . import arguments as arguments
 from . import arrays as arrays
 from . import cg as cg
+from . import compiled as compiled
 from . import compiling as compiling
 from . import config as config
+from . import configurations as configurations
 from . import cudadrv as cudadrv
 from . import devices as devices
 from . import dispatcher as dispatcher
@@ -13,6 +15,7 @@ from . import driver as driver
 from . import errors as errors
 from . import fitting as fitting
 from . import host_arrays as host_arrays
+from . import jit_options as jit_options
 from . import layouts as layouts
 from . import random as random
 from . import records as records

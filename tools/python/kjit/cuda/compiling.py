@@ -1,6 +1,6 @@
 """PTX of functions, for others to load."""
 
-from . import devices, dispatcher, types
+from . import compiled, devices, dispatcher, types
 
 _OUTPUTS = ("ptx", "ltoir")
 _ABIS = ("c", "numba")
@@ -53,7 +53,7 @@ def _compile_device(pyfunc, sig, cc, options, symbol):
     function = dispatcher.Dispatcher(pyfunc, [], options)._function
     if signature.return_type is not None and signature.return_type != types.void:
         function.result = signature.return_type.text
-    text = dispatcher._device_text(signature.args)
+    text = compiled.device_text(signature.args)
     ptx = function.code("ptx", text, devices.code_target(cc), symbol)
     return ptx, types.of_text(function.find_result(text))
 

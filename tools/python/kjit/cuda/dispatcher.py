@@ -3,209 +3,21 @@
 import enum
 import functools
 import math
-import pickle
 import types as python_types
 import warnings
 
-from .. import _arrays, _errors, _functions, _kjit, _records, _state
-from . import arguments, arrays, config, errors, fitting, host_arrays, streams, types
+from .. import _arrays, _errors, _functions, _kjit
+from . import arguments, arrays, compiled, config, configurations, errors, fitting, host_arrays, jit_options, streams, types
 from . import typed as _typed
 from . import usage as _memory
-from .._shapes import shape_of
 
-_ArgumentError, _KernelError = _errors.CLASSES["KJIT_ERROR_ARGUMENT"], _errors.KernelError
-_LaunchError = _errors.CLASSES["KJIT_ERROR_LAUNCH"]
-
-# Options that change nothing here: what they ask for is so, or has no meaning for kjit.
-_WITHOUT_EFFECT = {
-    "cache",
-    "lto",
-    "nopython",
-    "cooperative",
-    "shared_memory_carveout",
-}
-_KNOWN = _WITHOUT_EFFECT | {
-    "device",
-    "debug",
-    "opt",
-    "lineinfo",
-    "fastmath",
-    "inline",
-    "forceinline",
-    "max_registers",
-    "launch_bounds",
-    "boundscheck",
-    "link",
-    "extensions",
-}
-_REFUSED = {
-    "link": "link= of CUDA C or PTX is not there: write the function in Python, or use kjit.ptx in a kernel",
-}
-
-
-_ARRAYS_BY = "cuda.local.array(shape, dtype) or cuda.shared.array(shape, dtype)"
-
-
-class _Kernel(_functions.Kernel):
-    """The kernel of kjit that a dispatcher launches: where there is a GPU, on it, whatever arrays it is given."""
-
-    is_typed = True
-    _arrays_by = _ARRAYS_BY
-    # Whether indices are checked on the CPU, and Ctrl-C ends a launch there; on a GPU neither is so.
-    is_careful = False
-
-    @property
-    def _bits(self):
-        """The context: (checks, debug level, whether it is interruptible)."""
-        checks, debug, interruptible = self._said_bits
-        if self.is_careful and arrays.is_on_cpu():
-            return checks | _state.check_bits("bounds"), debug, True
-        return checks, debug, interruptible
-
-    @_bits.setter
-    def _bits(self, bits):
-        self._said_bits = bits
-
-    def _inspected_bits(self):
-        return self._said_bits
-
-    def _begin(self):
-        *made, device, is_typed = super()._begin()
-        if device is None and _arrays.device().kind == "cuda":
-            device = "cuda:0"
-        return *made, device, is_typed
-
-    def _for_arguments(self, values):
-        """The kernel that takes these values, the items of tuples one after the other."""
-        return self._for_shapes(tuple(shape_of(value, self.is_typed) for value in values))
-
-    def _specialize(self, text):
-        """(module, name), after the kernel was compiled for these types for the device that launches use."""
-        module, name = self._loaded_module()
-        _kjit.specialize(module, name, text, _arrays.device())
-        return module, name
-
-
-class _DeviceFunction(_functions._Compiled):
-    """A device function alone: a C function for other code."""
-
-    _kind = "func"
-    is_typed = True
-    _arrays_by = _ARRAYS_BY
-
-    def __init__(self, function, **options):
-        self._prepare(function, options)
-
-    def code(self, stage, signature, target, symbol=None):
-        """Its code at a stage, with debug information where it is compiled for a debugger. symbol: its name in the code."""
-        module, name = self._module()
-        _know_records(self, signature)
-        return _kjit.compile_function(module, name, signature, symbol, stage, target, self._bits[1])
-
-    def find_result(self, signature):
-        """The name of the type of its result."""
-        _know_records(self, signature)
-        return _kjit.get_result_type(*self._module(), signature)
-
-
-_BOUNDS_HINT = (
-    "\nOn the CPU, kernels of kjit.cuda check their indices. cuda.jit(boundscheck=False), or NUMBA_BOUNDSCHECK=0 in the "
-    "environment, switches that off"
-)
-
-
-def _device_text(kinds):
-    return ", ".join(kind.text for kind in kinds)
-
+_ArgumentError = _errors.CLASSES["KJIT_ERROR_ARGUMENT"]
 
 # Of a grid: with fewer a GPU is hardly busy.
 _FEW_BLOCKS = 128
 
 # Of one kernel.
 _MOST_CONFIGURATIONS = 256
-
-_CARVEOUTS = ("default", "maxl1", "maxshared")
-
-
-def _check_values(given):
-    carveout, bounds = given.get("shared_memory_carveout"), given.get("launch_bounds")
-    if isinstance(carveout, str) and carveout.lower() not in _CARVEOUTS:
-        raise ValueError(f"Invalid carveout value {carveout!r}: MaxL1, MaxShared, default, or -1 to 100")
-    if isinstance(carveout, int) and not -1 <= carveout <= 100:
-        raise ValueError(f"Carveout value must be between -1 and 100, not {carveout}")
-    if isinstance(bounds, (tuple, list)) and len(bounds) > 3:
-        raise ValueError(
-            f"Got {len(bounds)} launch bounds: {tuple(bounds)}. Three are the most: threads of a block, blocks of a "
-            "multiprocessor, blocks of a cluster"
-        )
-
-
-def _is_debug(given):
-    return bool(config.CUDA_DEBUGINFO_DEFAULT if given.get("debug") is None else given["debug"])
-
-
-def _is_optimized(given):
-    return bool(config.OPT if given.get("opt") is None else given["opt"])
-
-
-def _warn_of_options(given):
-    if not _is_debug(given):
-        return
-    if _is_optimized(given):
-        text = (
-            "debug=True with opt=True is not supported by CUDA's debuggers, which find few variables in optimized code: "
-            "opt=False keeps them"
-        )
-        warnings.warn(text, errors.NumbaInvalidConfigWarning, stacklevel=3)
-    if given.get("lineinfo"):
-        text = "debug and lineinfo are mutually exclusive. Use debug to get full debug info (this disables some optimizations)"
-        warnings.warn(text, errors.NumbaInvalidConfigWarning, stacklevel=3)
-
-
-def _checks_bounds(given):
-    """True or False where the program or the environment says so, else None: on the CPU, where no index is out of bounds in silence."""
-    return given.get("boundscheck") if config.BOUNDSCHECK is None else bool(config.BOUNDSCHECK)
-
-
-def _options(given):
-    for name, why in _REFUSED.items():
-        if given.get(name):
-            raise NotImplementedError(f"kjit.cuda.jit: {why}")
-    unknown = set(given) - _KNOWN
-    if unknown:
-        raise ValueError(f"Unrecognized options: {min(unknown)!r}. Known options are {sorted(_KNOWN)}")
-    _check_values(given)
-    options = {"numba": True}
-    if _is_debug(given):
-        # Fast divisions by zero are those of IEEE 754.
-        checks = ["bounds", "assert"] if given.get("fastmath") else "usual"
-        options |= {"checks": checks, "debug": "lines" if _is_optimized(given) else "full"}
-    else:
-        if _checks_bounds(given):
-            options["checks"] = "bounds"
-        if given.get("lineinfo"):
-            options["debug"] = "lines"
-        if not _is_optimized(given):
-            options["debug"] = "full"
-    if not _is_optimized(given) and not given.get("fastmath"):
-        options["strict"] = True
-    if given.get("fastmath"):
-        options["fastmath"] = True
-    if given.get("max_registers"):
-        options["max_registers"] = int(given["max_registers"])
-    if given.get("launch_bounds") is not None:
-        bounds = given["launch_bounds"]
-        options["launch_bounds"] = bounds if isinstance(bounds, int) else tuple(bounds)
-    if given.get("inline") in ("always", True) or given.get("forceinline"):
-        options["inline"] = True
-    elif given.get("inline") in ("never", False):
-        options["inline"] = False
-    return options
-
-
-def _is_no_kernel(dispatcher):
-    name = dispatcher.py_func.__name__
-    return RuntimeError(f"Cannot compile a device function as a kernel: kernels call {name}")
 
 
 class Dispatcher(_kjit.Dispatcher):
@@ -217,7 +29,7 @@ class Dispatcher(_kjit.Dispatcher):
         if not isinstance(py_func, python_types.FunctionType):
             raise TypeError(f"cuda.jit takes a function of Python, not {type(py_func).__name__}")
         self.py_func, self.targetoptions = py_func, given
-        self._kjit_options = _options(given)
+        self._kjit_options = jit_options.read(given)
         self._is_device = bool(given.get("device"))
         # In a kernel of one launch inlining is for callers.
         kernel_options = {k: v for k, v in self._kjit_options.items() if k != "inline"}
@@ -226,8 +38,8 @@ class Dispatcher(_kjit.Dispatcher):
         )
         self.overloads, self._signatures, self._configurations = {}, [], {}
         self._is_fixed = False
-        self._kernel = _Kernel(py_func, **kernel_options)
-        self._kernel.is_careful = _checks_bounds(given) is None
+        self._kernel = compiled.Kernel(py_func, **kernel_options)
+        self._kernel.is_careful = jit_options.checks_bounds(given) is None
         self.func_code, self.extensions = py_func.__code__, list(given.get("extensions") or ())
         functools.update_wrapper(self, py_func)
         self._is_fixed = bool(signatures)
@@ -270,11 +82,11 @@ class Dispatcher(_kjit.Dispatcher):
 
     def _check(self, signature):
         """Types that are given with the function have to be types that it takes."""
-        target = "cpu" if arrays.is_on_cpu() else _target()
+        target = "cpu" if arrays.is_on_cpu() else compiled.target()
         if not self._is_device:
             self._inspect("typed", signature, target)
             return
-        self._function.find_result(_device_text(signature.args))
+        self._function.find_result(compiled.device_text(signature.args))
 
     @property
     def result(self):
@@ -293,7 +105,7 @@ class Dispatcher(_kjit.Dispatcher):
     @functools.cached_property
     def _function(self):
         """The function as one that other code calls."""
-        made = _DeviceFunction(self.py_func, **self._kjit_options)
+        made = compiled.DeviceFunction(self.py_func, **self._kjit_options)
         made.result = self.result
         return made
 
@@ -340,7 +152,7 @@ class Dispatcher(_kjit.Dispatcher):
 
     def configure(self, griddim, blockdim, stream=0, sharedmem=0):
         arrays.check_enabled()
-        grid, block = normalize(griddim, blockdim)
+        grid, block = configurations.normalize(griddim, blockdim)
         key = grid, block, streams.unwrap(stream), int(sharedmem)
         try:
             return self._configurations[key]
@@ -351,7 +163,7 @@ class Dispatcher(_kjit.Dispatcher):
             warnings.warn(text, errors.NumbaPerformanceWarning, stacklevel=3)
         while len(self._configurations) >= _MOST_CONFIGURATIONS:
             del self._configurations[next(iter(self._configurations))]
-        made = self._configurations[key] = Configured(self, key, griddim, blockdim, stream)
+        made = self._configurations[key] = configurations.Configured(self, key, griddim, blockdim, stream)
         return made
 
     def _configure(self, key):
@@ -365,12 +177,12 @@ class Dispatcher(_kjit.Dispatcher):
     def forall(self, ntasks, tpb=0, stream=0, sharedmem=0):
         """A launch with a thread for each of the tasks at least."""
         if ntasks < 0:
-            raise ValueError(f"Can't create ForAll with negative task count: {ntasks}")
-        return ForAll(self, ntasks, tpb, stream, sharedmem)
+            raise ValueError(f"Can't create configurations.ForAll with negative task count: {ntasks}")
+        return configurations.ForAll(self, ntasks, tpb, stream, sharedmem)
 
     def __call__(self, *args, **keywords):
         if self._is_device:
-            raise _is_no_kernel(self)
+            raise configurations.is_no_kernel(self)
         raise ValueError(
             "Kernel launch configuration was not specified. Use the syntax:\n\n"
             "kernel_function[blockspergrid, threadsperblock](arg0, arg1, ..., argn)"
@@ -447,14 +259,14 @@ class Dispatcher(_kjit.Dispatcher):
         """(the kernel for arguments of these types, their types as its parameters have them). text_of: what gives a type's text."""
         composed = (types.BaseTuple, types.NumberClass)
         kernel = self._kernel._for_shapes(tuple(k.shape() if isinstance(k, composed) else None for k in kinds))
-        text = ", ".join(_flat_texts(kinds, text_of or _any_layout))
-        _know_records(kernel, text)
+        text = ", ".join(compiled.flat_texts(kinds, text_of or compiled.any_layout))
+        compiled.know_records(kernel, text)
         return kernel, text
 
     def _inspect(self, stage, signature, target):
         def one(types_):
             if self._is_device:
-                return self._function.code(stage, _device_text(types_), target)
+                return self._function.code(stage, compiled.device_text(types_), target)
             kernel, text = self._for_types(types_)
             return kernel.inspect(stage, text, target, lines=False)
 
@@ -464,11 +276,11 @@ class Dispatcher(_kjit.Dispatcher):
 
     def inspect_llvm(self, signature=None):
         """The LLVM IR by signature, or of one."""
-        return self._inspect("llvm-opt", signature, _target())
+        return self._inspect("llvm-opt", signature, compiled.target())
 
     def inspect_asm(self, signature=None):
         """The PTX by signature, or of one."""
-        return self._inspect("ptx", signature, _target())
+        return self._inspect("ptx", signature, compiled.target())
 
     def inspect_lto_ptx(self, signature=None):
         return self.inspect_asm(signature)
@@ -477,7 +289,7 @@ class Dispatcher(_kjit.Dispatcher):
         if self._is_device:
             raise RuntimeError("Cannot inspect SASS of a device function")
         try:
-            return self._inspect("sass", signature, _target())
+            return self._inspect("sass", signature, compiled.target())
         except _errors.CLASSES["KJIT_ERROR_NO_COMPILER"] as error:
             raise RuntimeError(f"nvdisasm was not found: {error}") from None
 
@@ -495,8 +307,8 @@ class Dispatcher(_kjit.Dispatcher):
             found = {s.args: self._number(name, s) for s in self._signatures}
             return next(iter(found.values())) if self._is_fixed and len(found) == 1 else found
         if name in _memory.SPACES and arrays.is_on_cpu():
-            return _memory.measure(self._inspect("ptx", signature, _target()), name)
-        kernel, text = self._for_types(types.parse(signature).args, _laid_out)
+            return _memory.measure(self._inspect("ptx", signature, compiled.target()), name)
+        kernel, text = self._for_types(types.parse(signature).args, compiled.laid_out)
         module, function = kernel._specialize(text)
         rows = [r for r in _kjit.list_specializations(module, function) if r["signature"] == text]
         most = _arrays.device().attribute("MAX_THREADS_PER_BLOCK") if name == "max_threads" else 0
@@ -504,8 +316,8 @@ class Dispatcher(_kjit.Dispatcher):
 
     def max_cooperative_grid_blocks(self, signature, blockdim, dynsmemsize=0):
         """How many blocks a launch of the kernel for these types has at most whose threads wait for each other."""
-        kernel, text = self._for_types(types.parse(signature).args, _laid_out)
-        _, block = normalize(1, blockdim)
+        kernel, text = self._for_types(types.parse(signature).args, compiled.laid_out)
+        _, block = configurations.normalize(1, blockdim)
         return _kjit.occupancy(*kernel._specialize(text), text, block, dynsmemsize)
 
     def get_regs_per_thread(self, signature=None):
@@ -534,41 +346,9 @@ class Dispatcher(_kjit.Dispatcher):
         return f"<kjit.cuda.Dispatcher {self.py_func.__qualname__}>"
 
 
-def _know_records(compiled, text):
-    """The records that a text of types names are types of the context that compiles."""
-    for name in _records.NAMES.findall(text):
-        _kjit.find_record(_state.context(*compiled._bits), name)
-
-
-def _any_layout(kind):
-    return kind.text
-
-
-def _laid_out(kind):
-    """As launches have it, whose arrays are known to be without gaps."""
-    layout = getattr(kind, "layout", "A")
-    return kind.text if layout == "A" else f"{kind.text} {layout}"
-
-
-def _flat_texts(kinds, text_of):
-    for kind in kinds:
-        if isinstance(kind, types.BaseTuple):
-            yield from _flat_texts(kind, text_of)
-        elif isinstance(kind, types.NumberClass):
-            pass  # a part of the code
-        else:  # a record is handed over where it is
-            yield kind.text + "[]" if isinstance(kind, types.Record) else text_of(kind)
-
-
 def _remake(reduced, signatures, given):
     kernel = reduced[0](*reduced[1])
     return Dispatcher(kernel.py_func, signatures, given)
-
-
-def _target():
-    from . import devices
-
-    return devices.code_target()
 
 
 def _brief(value):
@@ -625,117 +405,6 @@ class Overload:
         return self.dispatcher.max_cooperative_grid_blocks(self.signature, blockdim, dynsmemsize)
 
 
-class Configured(_kjit.Configured):
-    """A dispatcher with a configuration. What it was called with before it launches in the extension."""
-
-    def __init__(self, dispatcher, key, griddim, blockdim, stream):
-        self.griddim, self.blockdim, self.stream, self.sharedmem = key[0], key[1], stream, key[3]
-        self._key = key
-        self.pre_launch_callbacks = []
-
-    def _launch_anew(self, *args, **keywords):
-        """A launch with arguments for which the extension knows no route."""
-        if self.dispatcher._is_device:
-            raise _is_no_kernel(self.dispatcher)
-        try:
-            if self._launcher is None:
-                self._set_launcher(*self._make_launcher())
-            for callback in self.pre_launch_callbacks:
-                callback(self.dispatcher, self)
-            self.dispatcher._launch(self, args, keywords, self._key[2] is not None)
-        except (_KernelError, _LaunchError) as error:
-            self._explain(error)
-            raise
-
-    def _explain(self, error):
-        """Adds to a failure of a launch what Numba's users know it by."""
-        if isinstance(error, _KernelError):
-            error._replace_text(lambda text: f"{text}{self._numba_text(error)}")
-        elif isinstance(error, _LaunchError) and _arrays.device().kind == "cuda":
-            error._replace_text(lambda text: f"{text}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.")
-
-    def _numba_text(self, error):
-        """Where a thread failed, in Numba's words."""
-        if error.thread is None or error.block is None:
-            return ""
-        name, said = self.dispatcher.py_func.__name__, f": {error.text}" if error.text else ""
-        where = f"In function {name!r}, file {error.file}, line {error.line}"
-        hint = _BOUNDS_HINT if isinstance(error, IndexError) and self.dispatcher._kernel.is_careful else ""
-        return f"\n{where}\ntid={list(error.thread)} ctaid={list(error.block)}{said}{hint}"
-
-    def __reduce__(self):
-        if self.pre_launch_callbacks:
-            raise pickle.PicklingError("Cannot pickle configured launches with pre-launch callbacks")
-        grid, block, stream, shared = self._key
-        if stream is not None:
-            raise pickle.PicklingError("Cannot pickle configured launches with a stream")
-        return _configured, (self.dispatcher, grid, block, shared)
-
-    def _make_launcher(self):
-        """(the launcher of kjit, what is waited for before a launch, after it, whether there is a stream, whether it is on the CPU)"""
-        kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
-        on_cpu, before, after = arrays.is_on_cpu(), None, None
-        # A kernel with checks or debug information has a context of its own: the stream by its handle; the CPU's has none,
-        # and is waited for.
-        if stream is not None and any(kernel._bits):
-            if not stream.handle:
-                before, after = stream, _state.context(*kernel._bits).device("cpu")
-            stream = stream.handle or None
-        # A kernel with checks raises where it is launched, as Numba's do: on a GPU the launch is waited for.
-        if kernel._bits[0] and not on_cpu:
-            after = _state.context(*kernel._bits).device(_arrays.device())
-        return kernel[grid, block, stream, shared], before, after, self._key[2] is not None, on_cpu
-
-    def _launch_with(self, *values, **named):
-        """A launch with values that kernels of kjit take."""
-        if self._before is not None:
-            self._before.synchronize()
-        self._launcher(*values, **named)
-        if self._after is not None:
-            self._after.synchronize()
-
-
-def _configured(dispatcher, grid, block, shared):
-    return dispatcher[grid, block, 0, shared]
-
-
-class ForAll:
-    """A launch by the number of tasks."""
-
-    def __init__(self, dispatcher, ntasks, tpb, stream, sharedmem):
-        self.dispatcher, self.ntasks, self.thread_per_block, self.stream, self.sharedmem = (
-            dispatcher,
-            ntasks,
-            tpb,
-            stream,
-            sharedmem,
-        )
-
-    def __call__(self, *args, **keywords):
-        if self.ntasks == 0:
-            return
-        block = self.thread_per_block or 128
-        self.dispatcher[(self.ntasks + block - 1) // block, block, self.stream, self.sharedmem](*args, **keywords)
-
-
-def normalize(griddim, blockdim):
-    """The extents of grid and block as three integers each."""
-    import operator
-
-    def check(dim, name):
-        if not isinstance(dim, (tuple, list)):
-            dim = [dim]
-        if len(dim) > 3 or len(dim) < 1:
-            raise ValueError(f"{name} must be a sequence of 1, 2 or 3 integers, got {list(dim)!r}")
-        try:
-            dim = tuple(operator.index(d) for d in dim)
-        except TypeError:
-            raise TypeError(f"{name} must be a sequence of integers, got {list(dim)!r}") from None
-        return dim + (1,) * (3 - len(dim))
-
-    return check(griddim, "griddim"), check(blockdim, "blockdim")
-
-
 _kjit.know_streams(streams.Stream)
 _kjit.know_classes(host_arrays.HostArray, host_arrays.MappedNDArray, types.Type)
 
@@ -750,13 +419,13 @@ def jit(func_or_sig=None, device=False, **options):
         if name in options:
             raise _deprecated(name)
     options["device"] = device
-    _warn_of_options(options)
+    jit_options.warn_of_options(options)
     if isinstance(func_or_sig, Dispatcher):
         raise TypeError("A jit decorator was called on an already jitted function")
     func_or_sig = _without_njit(func_or_sig)
     if isinstance(func_or_sig, python_types.FunctionType):
         return Dispatcher(func_or_sig, [], options)
-    _options(options)
+    jit_options.read(options)
     if func_or_sig is None:
         signatures = []
     elif isinstance(func_or_sig, list):

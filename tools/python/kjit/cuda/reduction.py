@@ -9,7 +9,7 @@ import numpy
 from .. import _algorithms, _folds, _functions, _ufuncs, dtypes
 from .._errors import KernelError
 from ..frontend import words as frontend_words
-from . import arrays, dispatcher, types
+from . import arrays, compiled, dispatcher, types
 
 
 class _Func(_functions.Function):
@@ -95,7 +95,7 @@ def _result_of(function, signature):
     if any(s.dtype.kind in "mM" for s in samples):  # differences of dates are no dates: as NumPy has it
         return types.from_dtype(numpy.asarray(function(*samples)).dtype)
     made = dispatcher.Dispatcher(function, [], {"device": True})._function
-    text = made.find_result(dispatcher._device_text(signature.args))
+    text = made.find_result(compiled.device_text(signature.args))
     kind = types.of_text(text)
     if kind in (None, types.void):
         raise TypeError(f"{function.__name__} has no result for {signature.args} that is a number: {text}")

@@ -1,0 +1,128 @@
+"""Dispatchers with a configuration, kernel[grid, block, stream, shared]."""
+
+import operator
+import pickle
+
+from .. import _arrays, _errors, _kjit, _state
+from . import arrays
+
+_KernelError, _LaunchError = _errors.KernelError, _errors.CLASSES["KJIT_ERROR_LAUNCH"]
+
+_BOUNDS_HINT = (
+    "\nOn the CPU, kernels of kjit.cuda check their indices. cuda.jit(boundscheck=False), or NUMBA_BOUNDSCHECK=0 in the "
+    "environment, switches that off"
+)
+
+
+def is_no_kernel(dispatcher):
+    name = dispatcher.py_func.__name__
+    return RuntimeError(f"Cannot compile a device function as a kernel: kernels call {name}")
+
+
+class Configured(_kjit.Configured):
+    """A dispatcher with a configuration. What it was called with before it launches in the extension."""
+
+    def __init__(self, dispatcher, key, griddim, blockdim, stream):
+        self.griddim, self.blockdim, self.stream, self.sharedmem = key[0], key[1], stream, key[3]
+        self._key = key
+        self.pre_launch_callbacks = []
+
+    def _launch_anew(self, *args, **keywords):
+        """A launch with arguments for which the extension knows no route."""
+        if self.dispatcher._is_device:
+            raise is_no_kernel(self.dispatcher)
+        try:
+            if self._launcher is None:
+                self._set_launcher(*self._make_launcher())
+            for callback in self.pre_launch_callbacks:
+                callback(self.dispatcher, self)
+            self.dispatcher._launch(self, args, keywords, self._key[2] is not None)
+        except (_KernelError, _LaunchError) as error:
+            self._explain(error)
+            raise
+
+    def _explain(self, error):
+        """Adds to a failure of a launch what Numba's users know it by."""
+        if isinstance(error, _KernelError):
+            error._replace_text(lambda text: f"{text}{self._numba_text(error)}")
+        elif isinstance(error, _LaunchError) and _arrays.device().kind == "cuda":
+            error._replace_text(lambda text: f"{text}\nThe driver's name for it is CUDA_ERROR_INVALID_VALUE.")
+
+    def _numba_text(self, error):
+        """Where a thread failed, in Numba's words."""
+        if error.thread is None or error.block is None:
+            return ""
+        name, said = self.dispatcher.py_func.__name__, f": {error.text}" if error.text else ""
+        where = f"In function {name!r}, file {error.file}, line {error.line}"
+        hint = _BOUNDS_HINT if isinstance(error, IndexError) and self.dispatcher._kernel.is_careful else ""
+        return f"\n{where}\ntid={list(error.thread)} ctaid={list(error.block)}{said}{hint}"
+
+    def __reduce__(self):
+        if self.pre_launch_callbacks:
+            raise pickle.PicklingError("Cannot pickle configured launches with pre-launch callbacks")
+        grid, block, stream, shared = self._key
+        if stream is not None:
+            raise pickle.PicklingError("Cannot pickle configured launches with a stream")
+        return _configured, (self.dispatcher, grid, block, shared)
+
+    def _make_launcher(self):
+        """(the launcher of kjit, what is waited for before a launch, after it, whether there is a stream, whether it is on the CPU)"""
+        kernel, (grid, block, stream, shared) = self.dispatcher._kernel, self._key
+        on_cpu, before, after = arrays.is_on_cpu(), None, None
+        # A kernel with checks or debug information has a context of its own: the stream by its handle; the CPU's has none,
+        # and is waited for.
+        if stream is not None and any(kernel._bits):
+            if not stream.handle:
+                before, after = stream, _state.context(*kernel._bits).device("cpu")
+            stream = stream.handle or None
+        # A kernel with checks raises where it is launched, as Numba's do: on a GPU the launch is waited for.
+        if kernel._bits[0] and not on_cpu:
+            after = _state.context(*kernel._bits).device(_arrays.device())
+        return kernel[grid, block, stream, shared], before, after, self._key[2] is not None, on_cpu
+
+    def _launch_with(self, *values, **named):
+        """A launch with values that kernels of kjit take."""
+        if self._before is not None:
+            self._before.synchronize()
+        self._launcher(*values, **named)
+        if self._after is not None:
+            self._after.synchronize()
+
+
+def _configured(dispatcher, grid, block, shared):
+    return dispatcher[grid, block, 0, shared]
+
+
+class ForAll:
+    """A launch by the number of tasks."""
+
+    def __init__(self, dispatcher, ntasks, tpb, stream, sharedmem):
+        self.dispatcher, self.ntasks, self.thread_per_block, self.stream, self.sharedmem = (
+            dispatcher,
+            ntasks,
+            tpb,
+            stream,
+            sharedmem,
+        )
+
+    def __call__(self, *args, **keywords):
+        if self.ntasks == 0:
+            return
+        block = self.thread_per_block or 128
+        self.dispatcher[(self.ntasks + block - 1) // block, block, self.stream, self.sharedmem](*args, **keywords)
+
+
+def normalize(griddim, blockdim):
+    """The extents of grid and block as three integers each."""
+    def check(dim, name):
+        if not isinstance(dim, (tuple, list)):
+            dim = [dim]
+        if len(dim) > 3 or len(dim) < 1:
+            raise ValueError(f"{name} must be a sequence of 1, 2 or 3 integers, got {list(dim)!r}")
+        try:
+            dim = tuple(operator.index(d) for d in dim)
+        except TypeError:
+            raise TypeError(f"{name} must be a sequence of integers, got {list(dim)!r}") from None
+        return dim + (1,) * (3 - len(dim))
+
+    return check(griddim, "griddim"), check(blockdim, "blockdim")
