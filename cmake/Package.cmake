@@ -2,7 +2,17 @@
 # build against them, kjit-tools the programs with their manual pages and completion, kjit-doc the pages and examples. Debug symbols are packages of their own.
 set(CPACK_PACKAGE_NAME kjit)
 set(CPACK_PACKAGE_VENDOR "the kjit project")
-set(CPACK_PACKAGE_CONTACT "the kjit project <kjit@localhost>")
+# The maintainer of a package is who makes it, as for Debian's own tools: DEBFULLNAME and DEBEMAIL, else what git knows.
+if(DEFINED ENV{DEBEMAIL})
+  set(CPACK_PACKAGE_CONTACT "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+else()
+  execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} var GIT_COMMITTER_IDENT OUTPUT_VARIABLE identity ERROR_QUIET)
+  if(identity MATCHES "^(.* <[^<>]+@[^<>]+>)")
+    set(CPACK_PACKAGE_CONTACT "${CMAKE_MATCH_1}")
+  else()
+    set(CPACK_PACKAGE_CONTACT "the kjit project <kjit@localhost>")
+  endif()
+endif()
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -48,9 +58,32 @@ set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_DOCUMENTATION_PACKAGE_ARCHITECTURE all)
 set(CPACK_COMPONENT_DOCUMENTATION_DESCRIPTION "pages and examples of kjit
  The language, the tools, embedding in C, C++ and Python, how it is built.")
-# Where Debian looks for the licence of each; not where kjit is installed without packages.
+# The licence of each package where Debian's policy wants it. Only packages have this file.
+file(READ LICENSE license)
+string(REGEX MATCH "\n---- LLVM Exceptions.*" exceptions "${license}")
+if(NOT exceptions)
+  message(FATAL_ERROR "LICENSE has no section \"LLVM Exceptions\".")
+endif()
+string(STRIP "${exceptions}" exceptions)
+string(REPLACE "\n\n" "\n.\n" exceptions "${exceptions}")
+string(REPLACE "\n" "\n " exceptions "${exceptions}")
+file(CONFIGURE OUTPUT copyright @ONLY CONTENT [[Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: kjit
+Comment: /usr/share/doc/kjit/NOTICE of the package libkjit@PROJECT_VERSION_MAJOR@ names what the libraries and programs contain of other projects,
+ with their copyright notices and licences.
+
+Files: *
+Copyright: 2026 the authors of kjit
+License: Apache-2.0 with LLVM exception
+ The text of the Apache License 2.0 is in /usr/share/common-licenses/Apache-2.0. The exceptions are:
+ .
+ @exceptions@
+]])
 foreach(component runtime development tools documentation)
   string(TOUPPER ${component} variable)
-  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_DEBIAN_${variable}_PACKAGE_NAME} COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/copyright DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${CPACK_DEBIAN_${variable}_PACKAGE_NAME} COMPONENT ${component} EXCLUDE_FROM_ALL)
 endforeach()
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/PackageFiles.cmake)
+set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/PackageControl.cmake)
+set(CPACK_KJIT_SOURCE ${PROJECT_SOURCE_DIR})
 include(CPack)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes the Debian packages and tries them as somebody who has nothing: installs them in a bare Debian root, runs a kernel, builds and runs the README's C and C++ programs by pkg-config and an
-# outside project by CMake, walks through the pages that teach (each file and each command as it stands there), and removes the packages again, after which the root has the files that it had.
-# Needs root, mmdebstrap and Debian's mirrors.
-#   scripts/check-packages.sh [FOLDER]    packages in FOLDER; default: they are made into dist
+# Makes the Debian packages and tries the same packages on Debian 12, Debian 13 and Ubuntu 24.04, in a bare root of each: installs them, runs a kernel, builds and runs the README's C and
+# C++ programs by pkg-config and an outside project by CMake, walks through the pages that teach (each file and each command as it stands there), and removes the packages again, after which the root has the files that it had.
+# Needs root, mmdebstrap and the mirrors of Debian and Ubuntu.
+#   scripts/check-packages.sh [FOLDER [RELEASE...]]    packages in FOLDER (default: they are made into dist), on the releases (default: bookworm trixie noble)
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-}
@@ -11,23 +11,13 @@ if [ -z "$folder" ]; then
   scripts/make-packages.sh "$folder"
 fi
 python3 scripts/check-elf.py "$folder"/*.deb
-root=$(mktemp -d)
-trap 'umount "$root/proc" 2> /dev/null || true; rm -rf --one-file-system "$root"' EXIT
-echo "check-packages: a bare root"
-mmdebstrap --quiet --variant=minbase --mode=root bookworm "$root"
-mountpoint -q "$root/proc" || mount -t proc proc "$root/proc" 2> /dev/null || true
-cp -r /etc/apt/sources.list.d /etc/apt/apt.conf.d "$root/etc/apt/"
-work=$root/tmp/kjit
-mkdir -p "$work/project"
-cp "$folder"/*.deb "$folder"/*.ddeb "$work/"
-cp test/install/Inputs/* "$work/project/"
-# The pages that somebody reads who comes from CUDA C, in the order of reading, and what they name.
-pages=(docs/tutorial.md docs/from/cuda.md docs/cpp.md docs/howto/arrays.md docs/howto/reductions.md docs/howto/streams.md)
-mkdir -p "$work/tree/test/install"
-cp --parents -r "${pages[@]}" include test/install/packages.test test/docs/check_pages.py "$work/tree/"
-printf '%s\n' "${pages[@]}" > "$work/pages"
-python3 test/public/Inputs/readme_example.py README.md "$work" > "$work/command.sh"
-cat > "$work/try.sh" <<'TRY'
+shift $(($# > 0))
+[ $# -gt 0 ] || set -- bookworm trixie noble
+scratch=$(mktemp -d)
+root=$scratch/root
+trap 'umount "$root/proc" 2> /dev/null || true; rm -rf --one-file-system "$scratch"' EXIT
+
+cat > "$scratch/try.sh" <<'TRY'
 set -eu
 export DEBIAN_FRONTEND=noninteractive HOME=/tmp/kjit
 cd /tmp/kjit
@@ -59,7 +49,38 @@ done
 quietly apt-get purge -y libkjit0-dbgsym kjit-tools-dbgsym libkjit0 libkjit-dev kjit-tools kjit-doc
 files > after
 diff before after
-echo "check-packages: installed, used and removed without a trace"
+echo "check-packages: installed, used and removed without a trace on $(. /etc/os-release && echo "$PRETTY_NAME")"
 TRY
-# What the caller builds with, a compiler cache say, is not there.
-chroot "$root" env -u CMAKE_C_COMPILER_LAUNCHER -u CMAKE_CXX_COMPILER_LAUNCHER bash /tmp/kjit/try.sh
+
+make_root() { # RELEASE
+  local release=$1 components=main
+  local mirror=http://deb.debian.org/debian
+  [ "$release" != noble ] || mirror=http://archive.ubuntu.com/ubuntu components="main universe"
+  echo "check-packages: a bare root of $release"
+  rm -rf --one-file-system "$root"
+  mmdebstrap --quiet --variant=minbase --mode=root --include=apt "$release" "$root" "deb [trusted=yes] $mirror $release $components"
+  mountpoint -q "$root/proc" || mount -t proc proc "$root/proc" 2> /dev/null || true
+  cp -r /etc/apt/apt.conf.d "$root/etc/apt/"
+}
+
+fill_root() {
+  local work=$root/tmp/kjit
+  mkdir -p "$work/project"
+  cp "$folder"/*.deb "$folder"/*.ddeb "$work/"
+  cp test/install/Inputs/* "$work/project/"
+  # The pages that somebody reads who comes from CUDA C, in the order of reading, and what they name.
+  pages=(docs/tutorial.md docs/from/cuda.md docs/cpp.md docs/howto/arrays.md docs/howto/reductions.md docs/howto/streams.md)
+  mkdir -p "$work/tree/test/install"
+  cp --parents -r "${pages[@]}" include test/install/packages.test test/docs/check_pages.py "$work/tree/"
+  printf '%s\n' "${pages[@]}" > "$work/pages"
+  python3 test/public/Inputs/readme_example.py README.md "$work" > "$work/command.sh"
+  cp "$scratch/try.sh" "$work/"
+}
+
+for release in "$@"; do
+  make_root "$release"
+  fill_root
+  # What the caller builds with, a compiler cache say, is not there.
+  chroot "$root" env -u CMAKE_C_COMPILER_LAUNCHER -u CMAKE_CXX_COMPILER_LAUNCHER bash /tmp/kjit/try.sh
+  umount "$root/proc" 2> /dev/null || true
+done

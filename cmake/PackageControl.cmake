@@ -1,0 +1,18 @@
+# CPack runs this after it made the packages. CPack calls ldconfig in maintainer scripts; Debian's policy wants a trigger in their place, and CPack has no setting for that.
+# The control archive of a package is replaced, the compressed files stay as they are.
+foreach(file IN LISTS CPACK_PACKAGE_FILES)
+  if(NOT file MATCHES "\\.deb$")
+    continue()
+  endif()
+  set(scratch ${CPACK_TEMPORARY_DIRECTORY}/control)
+  file(REMOVE_RECURSE ${scratch})
+  file(MAKE_DIRECTORY ${scratch}/files)
+  execute_process(COMMAND ar x ${file} control.tar.gz WORKING_DIRECTORY ${scratch} COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND tar -xzpf ../control.tar.gz WORKING_DIRECTORY ${scratch}/files COMMAND_ERROR_IS_FATAL ANY)
+  if(EXISTS ${scratch}/files/postinst)
+    file(REMOVE ${scratch}/files/postinst ${scratch}/files/postrm)
+    file(WRITE ${scratch}/files/triggers "activate-noawait ldconfig\n")
+    execute_process(COMMAND tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -czf ../control.tar.gz . WORKING_DIRECTORY ${scratch}/files COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND ar rD ${file} control.tar.gz WORKING_DIRECTORY ${scratch} COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+endforeach()
