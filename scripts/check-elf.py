@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check-elf.py PATH...: fails if an ELF file makes the dynamic loader look for libraries in the current directory.
 
-A PATH is a file, a folder or an archive: a wheel, a Debian package or a .tar.gz. Each element of RUNPATH and RPATH has
+A PATH is a file, a folder or an archive: a wheel, a Debian package, a .tar.gz or a .tar.xz. Each element of RUNPATH and RPATH has
 to be absolute or to begin with $ORIGIN; an empty element means the current directory. A name of a needed library that
 has a slash, and the name of the dynamic loader, have to be absolute."""
 import os
@@ -79,7 +79,7 @@ def check(path, shown):
     if os.path.isdir(path):
         files = [p for p in pathlib.Path(path).rglob("*") if p.is_file() and not p.is_symlink()]
         return sum(check_file(p, os.path.join(shown, p.relative_to(path))) for p in sorted(files))
-    if path.endswith((".deb", ".ddeb", ".whl", ".tar.gz")):
+    if path.endswith((".deb", ".ddeb", ".whl", ".tar.gz", ".tar.xz")):
         with tempfile.TemporaryDirectory() as folder:
             unpack(path, folder)
             return check(folder, shown)

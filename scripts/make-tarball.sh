@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Makes a tarball for systems without packages of kjit: libraries, programs, headers, manual pages, licences. The unpacked folder works wherever it lies, without root, and needs glibc 2.27.
+#   scripts/make-tarball.sh [FOLDER [BUILD]]    into FOLDER (default: dist), from the build tree BUILD (default: build/tarball, which is made)
+# KJIT_SHIPPED_KERNELS=yes adds the compiled kernels of the algorithms, which take minutes to make, when the script makes the build tree.
+# The result is FOLDER/kjit-VERSION-linux-x86_64.tar.xz. XZ_OPT holds options for xz (default: -9e).
+set -eu
+cd "$(dirname "$0")/.."
+folder=${1:-dist}
+build=${2:-}
+limit_mb=20
+if [ -z "$build" ]; then
+  build=build/tarball
+  cmake --preset bundle -B "$build" -DKJIT_TESTS=OFF
+  cmake --build "$build" -j "$(nproc)"
+  if [ "${KJIT_SHIPPED_KERNELS:-no}" != no ]; then
+    cmake --build "$build" -j "$(nproc)" --target kjit-kernels # minutes
+    limit_mb=60
+  fi
+fi
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:[^=]*=//p' "$build/CMakeCache.txt")
+name=kjit-$version-linux-$(uname -m)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tree=$scratch/$name
+cmake --install "$build" --prefix "$tree" --strip > "$scratch/log" || { cat "$scratch/log" >&2; exit 1; }
+if grep -q '^KJIT_STATIC_RUNTIME:[^=]*=ON' "$build/CMakeCache.txt"; then
+  python3 scripts/check-glibc.py 2.27 "$tree"
+fi
+mkdir -p "$folder"
+XZ_OPT=${XZ_OPT:--9e} tar -C "$scratch" --sort=name --owner=0 --group=0 --numeric-owner --mtime=@1577836800 -cJf "$folder/$name.tar.xz" "$name"
+python3 scripts/check-elf.py "$folder/$name.tar.xz"
+size=$(stat -c %s "$folder/$name.tar.xz")
+echo "$folder/$name.tar.xz: $((size / 1000000)).$((size / 100000 % 10)) MB, $(du -s --block-size=1MB "$tree" | cut -f 1) MB unpacked"
+[ "$size" -le $((limit_mb * 1000000)) ] || { echo "make-tarball: over $limit_mb MB" >&2; exit 1; }
