@@ -4,6 +4,10 @@ set(KJIT_LLVM_VERSION_MAJOR 22)
 set(KJIT_LLVM_HELP "kjit needs LLVM ${KJIT_LLVM_VERSION_MAJOR}: install the package llvm-${KJIT_LLVM_VERSION_MAJOR}-dev (in Debian 12 it comes from the security repository), \
 or set LLVM_DIR to the folder of its LLVMConfig.cmake.")
 
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  message(FATAL_ERROR "kjit runs on x86-64 only, and this build is for ${CMAKE_SYSTEM_PROCESSOR}.")
+endif()
+
 # "22" would ask for 22.0 and fail, so the version is checked here. LLVM's own package stops the configuration when a library of its exported targets is missing.
 find_package(LLVM CONFIG QUIET PATHS /usr/lib/llvm-${KJIT_LLVM_VERSION_MAJOR} NO_DEFAULT_PATH)
 if(NOT LLVM_FOUND)

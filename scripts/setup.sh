@@ -1,6 +1,12 @@
 #!/usr/bin/env bash
 # Installs what building and testing kjit needs and this machine lacks, with Debian 12's packages. Needs root or sudo only when something is missing.
+# Other systems with dpkg work if their apt sources have LLVM 22. Without dpkg the script names what is needed and fails.
 set -eu
+
+if [ "$(uname -m)" != x86_64 ]; then
+  echo "set-up: kjit runs on x86-64 only; this machine is $(uname -m)" >&2
+  exit 1
+fi
 
 packages=(
   gcc g++ libc6-dev cmake ninja-build
@@ -29,8 +35,8 @@ install_python_packages() {
 }
 
 if ! command -v dpkg-query > /dev/null; then
-  echo "set-up: not a Debian system; the build needs what these packages hold: ${packages[*]}" >&2
-  exit 0
+  echo "set-up: this system has no dpkg, so nothing is installed. Install the contents of these packages of Debian, then run cmake: ${packages[*]}" >&2
+  exit 1
 fi
 
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2> /dev/null)" = installed ]; }
@@ -54,7 +60,7 @@ apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-echo "set-up: installing ${missing[*]}"
+echo "set-up: missing: ${missing[*]}"
 # A line now and then, so that a slow mirror does not look like a hang.
 run() {
   local start=$SECONDS
@@ -67,9 +73,17 @@ run() {
   wait "$pid" || { cat "$log" >&2; return 1; }
 }
 run "${apt[@]}" update
-run "${apt[@]}" install -y --no-install-recommends "${missing[@]}" || {
-  echo "set-up: failed. llvm-22 is in Debian 12's security repository: is 'bookworm-security main' among apt's sources?" >&2
+# Only LLVM 22 and its libclc are too new for some releases.
+unknown=()
+for package in "${missing[@]}"; do
+  apt-cache show "$package" > /dev/null 2>&1 || unknown+=("$package")
+done
+if [ ${#unknown[@]} -gt 0 ]; then
+  echo "set-up: the apt sources of this system, $(. /etc/os-release && echo "$PRETTY_NAME"), have no package ${unknown[*]}. Nothing was installed." >&2
+  echo "set-up: in Debian 12, llvm-22 is in the security repository: add 'bookworm-security main'." \
+    "For other releases, LLVM's repository https://apt.llvm.org has LLVM 22, or build in a container of Debian 12: its packages and wheel run here, too." >&2
   exit 1
-}
+fi
+run "${apt[@]}" install -y --no-install-recommends "${missing[@]}"
 [ "${1:-}" = --checks ] && install_python_packages
 echo "set-up: done"
