@@ -213,6 +213,12 @@ static uint64_t list_variable(const kt_callee *callee)
   return variable;
 }
 
+static void hand_over(taker *t, kt_expr *value, kt_exprs *values)
+{
+  KJ_PUSH(t->s->arena, values, value);
+  KJ_PUSH(t->s->arena, &t->arguments, value);
+}
+
 static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t variable)
 {
   if (!callee->derived) return take_call(t, callee, variable);
@@ -224,11 +230,17 @@ static kt_inferred *take_arguments(taker *t, const kt_callee *callee, uint64_t v
   kt_inferred *of = take_arguments(t, &derived->of, variable);
   kt_vars chosen = list_chosen(t, callee);
   kt_exprs values = { 0 };
-  for (size_t i = 0; i < chosen.count; i++) {
-    kt_expr *value = take_derivative(t, callee, chosen.items[i]);
-    KJ_PUSH(t->s->arena, &values, value);
-    KJ_PUSH(t->s->arena, &t->arguments, value);
-  }
+  kt_var result = { .name = callee->function->decl->name, .type = of->instance->result };
+  bool is_forward = derived->kind == KJ_BUILTIN_JVP;
+  if (derived->kind == KJ_BUILTIN_VJP && result.type != KJIT_VOID)
+    hand_over(t, take_derivative(t, callee, &result), &values);
+  if (derived->kind == KJ_BUILTIN_GRAD && !kt_is_float(t->s->c, result.type))
+    kt_fail(t->s->c, t->call->location, KJIT_ERROR_TYPE,
+            "`%s` derives a func that returns one float, and `%s` returns %s: `vjp` takes any",
+            kt_callee_text(t->s->c, callee), result.name, kt_type_text(t->s->c, result.type));
+  for (size_t i = 0; i < chosen.count; i++)
+    if (is_forward || kt_is_array(t->s->c, chosen.items[i]->type))
+      hand_over(t, take_derivative(t, callee, chosen.items[i]), &values);
   kt_inferred *record =
     kd_get_derived(t->s, of, derived->kind, &chosen, &values, t->call->location);
   const kt_vars *made = &record->instance->params;
@@ -244,10 +256,13 @@ kt_expr *kd_infer_call(kt_scope *s, const ki_expr *call, const kt_callee *callee
   taker t = { .s = s, .call = call, .captured = callee->captured };
   kt_inferred *record = take_arguments(&t, callee, list_variable(callee));
   if (t.taken != given_count(&t))
-    kt_fail(s->c, call->location, KJIT_ERROR_TYPE,
-            "`%s` takes %zu argument%s, got %zu: those of `%s`, and a derivative for each of its "
-            "parameters that hold floats",
-            kt_callee_text(s->c, callee), t.taken, t.taken == 1 ? "" : "s", given_count(&t),
-            callee->function->decl->name);
+    kt_fail(
+      s->c, call->location, KJIT_ERROR_TYPE,
+      "`%s` takes %zu argument%s, got %zu: those of `%s`, and %s", kt_callee_text(s->c, callee),
+      t.taken, t.taken == 1 ? "" : "s", given_count(&t), callee->function->decl->name,
+      callee->derived->kind == KJ_BUILTIN_JVP
+        ? "a derivative for each of its parameters that hold floats"
+        : "the derivative by its result, if the kind is `vjp`, and an array of derivatives for "
+          "each of its arrays of floats");
   return kt_call_instance(s, record, &t.arguments, call->location);
 }

@@ -50,13 +50,20 @@ static void add_params(kd_derivation *d, const kt_exprs *values)
     copy_param(d, param, param->name, param->type);
   }
   record->derivative_types = KJ_NEW_ARRAY(d->arena, kjit_type, values->count + 1);
-  for (size_t i = 0; i < values->count; i++) {
-    const kt_var *param = record->chosen.items[i];
-    record->derivative_types[i] = values->items[i]->type;
-    kt_var *made =
-      copy_param(d, param, kj_format(d->arena, "d_%s", param->name), values->items[i]->type);
-    KJ_PUSH(d->arena, &d->derivatives, made);
+  for (size_t i = 0; i < values->count; i++) record->derivative_types[i] = values->items[i]->type;
+  size_t at = 0;
+  if (d->kind == KJ_BUILTIN_VJP && primal->result != KJIT_VOID) {
+    const kt_var like = { .type = primal->result, .location = d->location };
+    d->cotangent = copy_param(d, &like, "d_result", values->items[at++]->type);
   }
+  for (size_t i = 0; i < record->chosen.count; i++) {
+    const kt_var *param = record->chosen.items[i];
+    bool is_handed = d->kind == KJ_BUILTIN_JVP || kt_is_array(d->c, param->type);
+    const char *name = kj_format(d->arena, "d_%s", param->name);
+    KJ_PUSH(d->arena, &d->derivatives,
+            is_handed ? copy_param(d, param, name, values->items[at++]->type) : NULL);
+  }
+  KJ_ASSERT(at == values->count);
 }
 
 /* Each chosen parameter varies, and its derivative is the parameter for it. */
@@ -83,8 +90,10 @@ static void take_properties(kt_inferred *record, const kt_inferred *of)
 
 static void derive(kd_derivation *d)
 {
-  const ki_function *rule = kd_own_rule(d->kind, d->primal->instance->function);
+  const ki_function *rule = kd_own_rule(d->primal->instance->function);
   if (d->primal->derived_of) rule = NULL;
+  if (rule && d->kind != KJ_BUILTIN_JVP)
+    kd_refuse_rule(d, d->primal->instance->function, d->location);
   if (rule) {
     kd_return_rule(d, rule);
     return;
@@ -98,7 +107,25 @@ static void derive(kd_derivation *d)
   start_variables(d);
   kd_find_active(d);
   kd_check_body(d);
-  kd_make_forward(d);
+  if (d->kind == KJ_BUILTIN_JVP) kd_make_forward(d);
+  else kd_make_reverse(d);
+}
+
+/* Tapes, and the derivatives of arrays of the thread, are arrays of the thread, too. */
+static void check_size(kd_derivation *d)
+{
+  uint64_t bytes = 0;
+  const kt_vars *locals = &d->record->instance->locals;
+  for (size_t i = 0; i < locals->count; i++) {
+    const ki_type_info *info = ki_type(d->c->types, locals->items[i]->type);
+    if (locals->items[i]->kind == KJ_V_LOCAL)
+      bytes += ki_element_count(info) * ki_type(d->c->types, info->element)->size_bytes;
+  }
+  if (bytes > KJ_LOCAL_BYTES_LIMIT)
+    kd_refuse(d, d->location,
+              "the derivative keeps %llu bytes of values a thread; the limit is %llu: a smaller "
+              "`@most(n)` keeps less",
+              (unsigned long long)bytes, (unsigned long long)KJ_LOCAL_BYTES_LIMIT);
 }
 
 static kt_inferred *add_record(kt_scope *s, kt_inferred *of, kj_location location)
@@ -146,6 +173,7 @@ kt_inferred *kd_get_derived(kt_scope *s, kt_inferred *of, ki_builtin_id kind, co
   s->c->chain = record->instance;
   add_params(&d, values);
   derive(&d);
+  check_size(&d);
   s->c->chain = outer;
   record->is_done = record->instance->is_inferred = true;
   return record;

@@ -7,7 +7,7 @@
  *   activity.c  finds the variables that depend on the chosen parameters and that the result
  *               depends on. Only these variables have a derivative.
  *   check.c     refuses bodies whose derivative would be wrong.
- *   forward.c   makes the statements of the derivative. */
+ *   forward.c, or the three reverse*.c, make the statements of the derivative. */
 #ifndef KJ_DERIVE_DERIVE_H
 #define KJ_DERIVE_DERIVE_H
 
@@ -16,9 +16,10 @@
 
 /* The knowledge about a variable of the prepared body, by its index. */
 typedef struct kd_variable {
-  bool varies;   /* it depends on a chosen parameter */
-  bool matters;  /* the result depends on it */
-  kt_var *other; /* its derivative; NULL: it has none */
+  bool varies;     /* it depends on a chosen parameter */
+  bool matters;    /* the result depends on it */
+  kt_var *other;   /* its derivative; NULL: it has none */
+  kt_var *instead; /* of a loop whose body is emitted again: the variable that takes its place */
 } kd_variable;
 
 typedef struct kd_derivation {
@@ -30,6 +31,8 @@ typedef struct kd_derivation {
   kj_location location; /* of the func, for what has no better place */
   kt_vars derivatives;  /* parameters: the derivatives of record->chosen */
   kt_stmts body;        /* prepared */
+  kt_var *cotangent;    /* parameter: the derivative by the result; NULL: there is none */
+  bool is_recomputed;   /* the statements that are emitted have run before */
   kt_var *result;       /* the variable that the body returns; NULL: it returns nothing */
   size_t count;         /* of the variables of the prepared body */
   kd_variable *variables;
@@ -65,14 +68,16 @@ void kd_store(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr
 kt_expr *kd_load(kd_derivation *d, kt_expr *array, const kt_exprs *indices);
 /* The value in a variable of its own, unless it is a constant or a variable. */
 kt_expr *kd_keep(kd_derivation *d, kt_expr *value);
-static inline kt_expr *kd_copy(kd_derivation *d, const kt_expr *expr)
-{
-  return kt_clone_texpr(d->c, expr, NULL, NULL);
-}
+/* A copy in which each variable is the one that takes its place. */
+kt_expr *kd_copy(kd_derivation *d, const kt_expr *expr);
 /* The variable whose memory an array is; NULL: it is not known. */
 kt_var *kd_root(const kt_expr *array);
 /* The same array, its indices kept in variables. */
 kt_expr *kd_keep_array(kd_derivation *d, const kt_expr *array);
+/* Calls make(d, indices, data) in loops over all elements of an array with static extents. */
+void kd_for_elements(kd_derivation *d, kjit_type array,
+                     void (*make)(kd_derivation *d, const kt_exprs *indices, void *data),
+                     void *data);
 /* The array of derivatives that belongs to an array. */
 kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array);
 
@@ -93,7 +98,8 @@ typedef struct kd_node kd_node;
 struct kd_node {
   const kt_expr *from;
   kt_expr *value;    /* an atom: a variable or a constant */
-  kt_expr *tangent;  /* an atom; NULL: 0 */
+  bool is_active;    /* it has a derivative */
+  kt_expr *tangent;  /* forward: an atom; NULL: 0 */
   kd_node *nodes[3]; /* of .x .y .z */
   kd_node **args;    /* of .args, those that are operands */
   kt_expr *array;    /* LOAD: with its indices kept */
@@ -114,13 +120,16 @@ typedef enum kd_rule_kind {
 kd_rule_kind kd_rule_of(const ki_builtin *builtin);
 /* t times the derivative of the node by operand `index`; t is an atom. NULL: that is 0. */
 kt_expr *kd_times_partial(kd_derivation *d, const kd_node *node, size_t index, kt_expr *t);
+/* The same from the derivatives t of both items, of a built-in that returns a pair. */
+kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, kt_expr *t);
 /* The pair of the derivatives of both items. */
 kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, kt_expr *t);
 
 /* ---- rules of the source: own_rules.c ---- */
 
 /* The func that is the derivative of a function; NULL: it has no rule of its own. */
-const ki_function *kd_own_rule(ki_builtin_id kind, const ki_function *function);
+const ki_function *kd_own_rule(const ki_function *function);
+_Noreturn void kd_refuse_rule(kd_derivation *d, const ki_function *function, kj_location location);
 /* Calls the rule of an instance. values and derivatives: one for each run-time parameter; the
  * derivative of a parameter that holds no floats is NULL. */
 kt_expr *kd_call_rule(kd_derivation *d, const ki_function *rule, const kt_inferred *of,
@@ -130,6 +139,19 @@ void kd_check_pair(kd_derivation *d, const kt_expr *both, kjit_type type, const 
                    const ki_function *of, kj_location location);
 /* The derivative of a func that has a rule of its own is a call of the rule. */
 void kd_return_rule(kd_derivation *d, const ki_function *rule);
+
+/* ---- reverse.c, reverse_loop.c, reverse_expr.c ---- */
+
+void kd_make_reverse(kd_derivation *d);
+/* Emits the statements; the statements that go backwards through them are put in front of
+ * *reverse. */
+void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse);
+void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
+/* Adds t times the derivative of an expression to the derivatives of the variables in it. t is an
+ * atom. */
+void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t);
+/* The last statement of a loop that leaves it. */
+bool kd_is_last_break(const kt_stmt *stmt);
 
 /* ---- check.c ---- */
 

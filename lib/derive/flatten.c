@@ -103,20 +103,23 @@ static void flatten_operands(kd_derivation *d, kd_node *node)
 static void flatten_cond(kd_derivation *d, kd_node *node)
 {
   const kt_expr *e = node->from;
+  bool is_forward = d->kind == KJ_BUILTIN_JVP;
   kt_var *value = kd_new_var(d, "_value", e->type, e->location),
-         *tangent = kd_new_var(d, "_tangent", e->type, e->location);
-  kt_stmt *branch = kt_new_if(d->c, kd_copy(d, e->x), e->location);
+         *tangent = is_forward ? kd_new_var(d, "_tangent", e->type, e->location) : NULL;
+  node->nodes[0] = new_node(d, e->x);
+  node->nodes[0]->value = kd_keep(d, kd_copy(d, e->x));
+  kt_stmt *branch = kt_new_if(d->c, kd_copy(d, node->nodes[0]->value), e->location);
   kt_emit(d->s, branch);
   kt_stmts *outer = d->s->out;
   for (int i = 1; i <= 2; i++) {
     d->s->out = i == 1 ? &branch->body : &branch->otherwise;
-    const kd_node *arm = kd_flatten(d, i == 1 ? e->y : e->z);
+    const kd_node *arm = node->nodes[i] = kd_flatten(d, i == 1 ? e->y : e->z);
     kd_assign(d, value, kd_copy(d, arm->value));
-    kd_assign(d, tangent, tangent_or_zero(d, arm));
+    if (is_forward) kd_assign(d, tangent, tangent_or_zero(d, arm));
   }
   d->s->out = outer;
   node->value = kd_read(d, value);
-  node->tangent = kd_read(d, tangent);
+  node->tangent = is_forward ? kd_read(d, tangent) : NULL;
 }
 
 static void flatten_load(kd_derivation *d, kd_node *node)
@@ -157,10 +160,11 @@ static void refuse_array_argument(kd_derivation *d, const kt_expr *call, const k
 static void flatten_call(kd_derivation *d, kd_node *node)
 {
   const kt_expr *e = node->from;
-  const ki_function *function = e->instance->function, *rule = kd_own_rule(d->kind, function);
+  const ki_function *function = e->instance->function, *rule = kd_own_rule(function);
   const kt_inferred *of = d->s->inference->records.items[e->instance->id];
   kt_exprs values = { 0 }, derivatives = { 0 };
   if (!rule || of->derived_of) refuse_call(d, e);
+  if (d->kind != KJ_BUILTIN_JVP) kd_refuse_rule(d, function, e->location);
   for (size_t i = 0; i < e->args.count; i++) {
     const kt_expr *argument = e->args.items[i];
     bool holds_float = kd_holds_float(d->c, argument->type);
@@ -202,13 +206,15 @@ kd_node *kd_flatten(kd_derivation *d, const kt_expr *e)
     kd_refuse(d, e->location,
               "derivatives of complex numbers are not supported yet: compute with the real and the "
               "imaginary part");
+  node->is_active = true;
   switch (KJ_AMONG(e->kind)) {
   case KJ_T_COND: flatten_cond(d, node); return node;
   case KJ_T_CALL: flatten_call(d, node); return node;
-  case KJ_T_VAR: node->value = kd_copy(d, e); break;
+  case KJ_T_VAR: node->value = kd_keep(d, kd_copy(d, e)); break;
   case KJ_T_LOAD: flatten_load(d, node); break;
   default: flatten_operands(d, node); node->value = kd_keep(d, with_operands(d, node, false));
   }
+  if (d->kind != KJ_BUILTIN_JVP) return node;
   kt_expr *tangent = make_tangent(d, node);
   node->tangent = tangent ? kd_keep(d, tangent) : NULL;
   return node;

@@ -2,10 +2,16 @@
  * derivative for each parameter that holds floats; it returns what `jvp(f)` returns. */
 #include "derive/derive.h"
 
-const ki_function *kd_own_rule(ki_builtin_id kind, const ki_function *function)
+void kd_refuse_rule(kd_derivation *d, const ki_function *function, kj_location location)
 {
-  (void)kind;
-  KJ_ASSERT(kind == KJ_BUILTIN_JVP);
+  kd_refuse(
+    d, location,
+    "`%s` has a rule of its own for `jvp`, which is none for reverse derivatives: use `jvp`",
+    function->decl->name);
+}
+
+const ki_function *kd_own_rule(const ki_function *function)
+{
   const ki_decl *decl = ki_find_named_func(function, KJ_ATTRIBUTE_JVP);
   return decl ? decl->function : NULL;
 }

@@ -209,3 +209,17 @@ kt_expr *kd_pair_forward(kd_derivation *d, const kd_node *node, kt_expr *t)
   KJ_PUSH(d->arena, &pair->args, second ? second : kd_zero(d, info->items[1]));
   return pair;
 }
+
+/* Each item hands on its own derivative. */
+kt_expr *kd_pair_reverse(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  kt_expr *sum = NULL;
+  const ki_type_info *info = ki_type(d->c->types, node->from->type);
+  for (uint32_t i = 0; i < 2; i++) {
+    if (!kt_is_float(d->c, info->items[i])) continue;
+    kt_expr *item = kd_keep(d, kt_make_item(d->s, kd_copy(d, t), i, node->from->location));
+    kt_expr *pair = kd_pair_forward(d, node, item), *part = pair->args.items[i];
+    sum = sum ? kd_add(d, sum, part) : part;
+  }
+  return sum;
+}

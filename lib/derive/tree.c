@@ -18,6 +18,18 @@ void kd_refuse(kd_derivation *d, kj_location location, const char *format, ...)
           ki_builtin_table[d->kind].name, d->primal->instance->function->decl->name, kept);
 }
 
+static kt_var *instead_of(void *data, kt_var *var)
+{
+  const kd_derivation *d = data;
+  kt_var *instead = var->index < d->count ? d->variables[var->index].instead : NULL;
+  return instead ? instead : var;
+}
+
+kt_expr *kd_copy(kd_derivation *d, const kt_expr *expr)
+{
+  return kt_clone_texpr(d->c, expr, d->variables ? instead_of : NULL, d);
+}
+
 kt_var *kd_new_var(kd_derivation *d, const char *name, kjit_type type, kj_location location)
 {
   return kt_add_variable(d->s, KJ_V_VAR, name, type, location, KJ_LEVEL_THREAD);
@@ -69,10 +81,13 @@ kt_expr *kd_load(kd_derivation *d, kt_expr *array, const kt_exprs *indices)
 
 kt_expr *kd_keep(kd_derivation *d, kt_expr *value)
 {
-  if (value->kind == KJ_T_CONST || value->kind == KJ_T_VAR) return value;
+  /* reverse: a variable of the body may change before its value is used */
+  bool is_forward = d->kind == KJ_BUILTIN_JVP,
+       is_fixed = value->kind == KJ_T_VAR && (is_forward || value->var->index >= d->count);
+  if (value->kind == KJ_T_CONST || is_fixed) return value;
   const char *name = kj_format(d->arena, "_%u", d->s->temporary_count++);
-  kt_var *var =
-    kt_add_variable(d->s, KJ_V_LET, name, value->type, value->location, KJ_LEVEL_THREAD);
+  kt_var *var = kt_add_variable(d->s, is_forward ? KJ_V_LET : KJ_V_VAR, name, value->type,
+                                value->location, KJ_LEVEL_THREAD);
   kd_assign(d, var, value);
   return kd_read(d, var);
 }
@@ -131,3 +146,24 @@ static kt_expr *other_array(kd_derivation *d, const kt_expr *array)
 }
 
 kt_expr *kd_other_array(kd_derivation *d, const kt_expr *array) { return other_array(d, array); }
+
+void kd_for_elements(kd_derivation *d, kjit_type array,
+                     void (*make)(kd_derivation *d, const kt_exprs *indices, void *data),
+                     void *data)
+{
+  const ki_type_info *info = ki_type(d->c->types, array);
+  kt_exprs indices = { 0 };
+  kt_stmts *outer = d->s->out;
+  for (uint32_t i = 0; i < info->rank; i++) {
+    kt_stmt *loop = kt_new_tstmt(d->c, KJ_TS_FOR, d->location);
+    loop->var = kt_add_variable(d->s, KJ_V_LOOP, "_i", KJIT_INDEX, d->location, KJ_LEVEL_THREAD);
+    loop->first = kt_new_integer(d->s, KJIT_INDEX, 0, d->location);
+    loop->stop = kt_new_integer(d->s, KJIT_INDEX, info->extents[i], d->location);
+    loop->step = kt_new_integer(d->s, KJIT_INDEX, 1, d->location);
+    kt_emit(d->s, loop);
+    d->s->out = &loop->body;
+    KJ_PUSH(d->arena, &indices, kd_read(d, loop->var));
+  }
+  make(d, &indices, data);
+  d->s->out = outer;
+}

@@ -99,7 +99,11 @@ const ki_decl *ki_find_identity(const ki_function *function)
   return ki_find_named_func(function, KJ_ATTRIBUTE_IDENTITY);
 }
 
-bool ki_is_derivative(const ki_builtin *builtin) { return builtin->id == KJ_BUILTIN_JVP; }
+bool ki_is_derivative(const ki_builtin *builtin)
+{
+  return builtin->id == KJ_BUILTIN_JVP || builtin->id == KJ_BUILTIN_VJP ||
+         builtin->id == KJ_BUILTIN_GRAD;
+}
 
 bool ki_wraps_indices(const ki_attributes *attributes)
 {

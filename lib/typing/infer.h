@@ -441,6 +441,8 @@ kjit_type kt_pointer_type(kt_scope *s, kjit_type element, bool read_only, kj_loc
 bool kt_as_type(kt_scope *s, const ki_expr *expr, kjit_type *type);
 /* Whether it names a function (`add`, a func parameter); then *callee. */
 bool kt_as_callee(kt_scope *s, const ki_expr *expr, kt_callee *callee);
+/* Bytes of the arrays of a thread that an instance has at most. */
+enum { KJ_LOCAL_BYTES_LIMIT = 64 * 1024 };
 void kt_declare_storage(kt_scope *s, const ki_decl *decl);
 /* Binds a scalar or array to an annotation: converts what may be, fails otherwise. what: "argument
  * `x`". */

@@ -15,6 +15,19 @@ int kt_infer_unroll(kt_scope *s, const ki_stmt *stmt)
   return (int)factor;
 }
 
+/* How often a loop runs at most, for its reverse derivative. 0: it does not say. */
+static uint32_t infer_most(kt_scope *s, const ki_stmt *stmt)
+{
+  enum { MOST_TRIPS = 1 << 20 };
+  const ki_attribute *attribute = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_MOST);
+  if (!attribute) return 0;
+  int64_t most = kt_infer_constant(s, attribute->values.items[0], "the number of `@most`");
+  if (most < 1 || most > MOST_TRIPS)
+    kt_fail(s->c, attribute->location, KJIT_ERROR_TYPE, "`@most` takes 1 to %d, not %lld",
+            MOST_TRIPS, (long long)most);
+  return (uint32_t)most;
+}
+
 void kt_infer_loop_body(kt_scope *s, const ki_stmt *stmt, kt_stmts *body, kt_level level,
                         bool is_range)
 {
@@ -41,6 +54,7 @@ void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
   if (kt_is_constant(condition) && !condition->integer) return;
   kt_stmt *loop = kt_new_tstmt(s->c, KJ_TS_WHILE, stmt->location);
   loop->unroll = kt_infer_unroll(s, stmt);
+  loop->most = infer_most(s, stmt);
   loop->value = condition;
   if (before.count) {
     loop->value = kt_new_integer(s, KJIT_BOOL, 1, stmt->location);
@@ -141,6 +155,7 @@ static void infer_range(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
   check_step(s, loop, stmt->location);
   const ki_decl *decl = stmt->decls.items[0];
   loop->unroll = kt_infer_unroll(s, stmt);
+  loop->most = infer_most(s, stmt);
   loop->var = kt_add_variable(s, KJ_V_LOOP, decl->name, type, decl->location, level);
   kt_bind_variable(s, decl, loop->var);
   kt_infer_loop_body(s, stmt, &loop->body, level, false);
@@ -233,6 +248,7 @@ static void infer_range_loop(kt_scope *s, const ki_stmt *stmt, kt_exprs *values)
                  stmt->location);
   loop->extents = extents;
   loop->unroll = kt_infer_unroll(s, stmt);
+  loop->most = infer_most(s, stmt);
   bind_loop_variables(s, stmt, loop, rank);
   kt_infer_loop_body(s, stmt, &loop->body, KJ_LEVEL_THREAD, true);
   kt_emit(s, loop);

@@ -1,7 +1,7 @@
 /* Types as written, and whether a value fits an annotation; storage of shared and local arrays. */
 #include "typing/infer.h"
 
-enum { LOCAL_BYTES_LIMIT = 64 * 1024, ALIGNMENT_LIMIT = 1024 };
+enum { ALIGNMENT_LIMIT = 1024 };
 
 static kjit_type element_of(kt_scope *s, kjit_type type)
 {
@@ -253,7 +253,7 @@ static void check_size(kt_scope *s, const ki_decl *decl, const ki_type_info *inf
 {
   bool is_shared = decl->kind == KJ_DECL_SHARED;
   uint64_t bytes = bytes_of(s, info), *total = is_shared ? &s->shared_bytes : &s->local_bytes;
-  uint64_t limit = is_shared ? kt_most_shared_bytes(&s->c->request->target) : LOCAL_BYTES_LIMIT;
+  uint64_t limit = is_shared ? kt_most_shared_bytes(&s->c->request->target) : KJ_LOCAL_BYTES_LIMIT;
   *total += bytes;
   if (*total <= limit) return;
   if (is_shared)

@@ -67,8 +67,8 @@ KNOWN = {
 class Writer:
     """A func as text of the kernel IR and of Python, line by line."""
 
-    def __init__(self, draw, name):
-        self.draw, self.name = draw, name
+    def __init__(self, draw, name, is_reverse):
+        self.draw, self.name, self.is_reverse = draw, name, is_reverse
         self.kir, self.python, self.depth, self.loops, self.count = [], [], 1, 0, 0
         self.names, self.indices = ["x", "y"], ["n"]
 
@@ -133,6 +133,8 @@ class Writer:
     def statement(self):
         d = self.draw
         kinds = ["assign"] * 3 + ["let", "swap", "if", "if"] + (["for", "while", "local", "tuple", "vector", "struct", "call"] if self.depth < 4 else [])
+        if self.is_reverse and self.loops:  # loops that change arrays have no reverse derivative
+            kinds = [kind for kind in kinds if kind not in ("local", "call")]
         kinds += ["break", "continue"] if self.loops else []
         kinds += ["return"] if self.depth > 1 and d.random() < 0.3 else []
         getattr(self, "write_" + d.choice(kinds))()
@@ -165,7 +167,8 @@ class Writer:
 
     def write_for(self):
         index, trips = self.new("i"), self.draw.choice(["n", "3", "n + 2"])
-        self.line(f"for {index} in range({trips}) {{", f"for {index} in range({trips}):")
+        most = " @most(6)" if self.is_reverse and trips != "3" else ""
+        self.line(f"for {index} in range({trips}){most} {{", f"for {index} in range({trips}):")
         self.loops += 1
         self.indices.append(index)
         self.block(self.draw.randint(1, 3))
@@ -177,7 +180,8 @@ class Writer:
         """It ends: each iteration adds to the counter first. How often it runs depends on a value."""
         index, value = self.new("k"), self.value(1)
         self.line(f"var {index} = 0", f"{index} = 0")
-        self.line(f"while {index} < 4 and {value[0]} < 1.5 {{", f"while {index} < 4 and real({value[1]}) < 1.5:")
+        most = " @most(4)" if self.is_reverse else ""
+        self.line(f"while {index} < 4 and {value[0]} < 1.5{most} {{", f"while {index} < 4 and real({value[1]}) < 1.5:")
         self.line(f"  {index} += 1", f"  {index} += 1")
         self.loops += 1
         self.indices.append(index)
@@ -192,7 +196,7 @@ class Writer:
         for i in range(3):
             value = self.value(1)
             self.line(f"{name}[{i}] = {value[0]}", f"{name}[{i}] = {value[1]}")
-        if self.draw.random() < 0.5:
+        if self.draw.random() < 0.5 and not self.is_reverse:
             value = self.value(1)
             self.line(f"fill({name}, {value[0]})", f"fill({name}, {value[1]})")
         value = self.value(1)
@@ -254,19 +258,38 @@ def make_kernel(names):
     """The funcs get z, an array of the thread, and its derivative."""
     lines = ["kernel derivatives(x, n, r) {", "  for i in grid_range(x.shape[0]) {", "    local z: f64[2]", "    local dz: f64[2]"]
     for j, name in enumerate(names):
-        lines += [f"    for k in range(2) {{ z[k] = x[i, 2 + k]\n dz[k] = x[i, 6 + k] }}"]
+        lines += ["    for k in range(2) {", "      z[k] = x[i, 2 + k]", "      dz[k] = x[i, 6 + k]", "    }"]
         lines += [f"    let p{j} = jvp({name})(x[i, 0], x[i, 1], n[i], z, x[i, 4], x[i, 5], dz)"]
         lines += [f"    r[i, {j}, 0] = p{j}[0]", f"    r[i, {j}, 1] = p{j}[1]", f"    r[i, {j}, 2] = z[1]", f"    r[i, {j}, 3] = dz[1]"]
     return "\n".join([*lines, "  }", "}", ""])
 
 
-def expect(function, row, n):
+def make_reverse_kernel(names):
+    """Columns of r: the value, z[1], the derivatives by x, y and z from those by the result and by z."""
+    lines = ["kernel derivatives(x, n, r) {", "  for i in grid_range(x.shape[0]) {", "    local z: f64[2]", "    local dz: f64[2]"]
+    for j, name in enumerate(names):
+        lines += ["    for k in range(2) {", "      z[k] = x[i, 2 + k]", "      dz[k] = x[i, 6 + k]", "    }"]
+        lines += [f"    let p{j} = vjp({name})(x[i, 0], x[i, 1], n[i], z, x[i, 4], dz)"]
+        values = ["p{}[0]", "z[1]", "p{}[1]", "p{}[2]", "dz[0]", "dz[1]"]
+        lines += [f"    r[i, {j}, {k}] = {value.format(j)}" for k, value in enumerate(values)]
+    return "\n".join([*lines, "  }", "}", ""])
+
+
+def expect_reverse(function, row, n):
+    """By each of x, y and z in turn: the result and z weigh as much as their derivatives say."""
+    results = [expect(function, np.concatenate([row[:4], np.eye(4)[k]]), n, whole=True) for k in range(4)]
+    return [results[0][0], results[0][2][1].real, *[row[4] * slope + row[6] * z[0].imag / STEP + row[7] * z[1].imag / STEP for _, slope, z in results]]
+
+
+def expect(function, row, n, whole=False):
     moved = [complex(v, STEP * t) for v, t in zip(row[:4], row[4:])]
     z = moved[2:]
     try:
         value = complex(function(moved[0], moved[1], n, z))
     except OverflowError:
-        return [np.nan] * 4  # a number that is too large: nothing to compare
+        value = complex(np.nan, np.nan)  # a number that is too large: nothing to compare
+    if whole:
+        return value.real, value.imag / STEP, [complex(v) for v in z]
     return [value.real, value.imag / STEP, complex(z[1]).real, complex(z[1]).imag / STEP]
 
 
@@ -276,21 +299,22 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=12)
+    parser.add_argument("--reverse", action="store_true")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     draw, rng = random.Random(options.seed), np.random.default_rng(options.seed)
-    written = [Writer(draw, f"f{i}").write(draw.randint(3, 9)) for i in range(options.count)]
+    written = [Writer(draw, f"f{i}", options.reverse).write(draw.randint(3, 9)) for i in range(options.count)]
     names = [f"f{i}" for i in range(options.count)]
     space = dict(KNOWN)
     for _, python in written:
         exec(python, space)
-    source = HEADER + "".join(kir for kir, _ in written) + make_kernel(names)
+    source = HEADER + "".join(kir for kir, _ in written) + (make_reverse_kernel if options.reverse else make_kernel)(names)
     points, n = rng.uniform(-1.5, 1.5, (12, 8)), rng.integers(0, 5, 12).astype(np.int32)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "functions.kir")
         with open(path, "w") as file:
             file.write(source)
-        np.save(f"{folder}/x.npy", points), np.save(f"{folder}/n.npy", n), np.save(f"{folder}/r.npy", np.zeros((12, len(names), 4)))
+        np.save(f"{folder}/x.npy", points), np.save(f"{folder}/n.npy", n), np.save(f"{folder}/r.npy", np.zeros((12, len(names), 6 if options.reverse else 4)))
         command = [options.kjit_run, path, "--no-cache", "--quiet", "--device", options.device, *[f"--arg={name}=@{folder}/{name}.npy" for name in "xnr"]]
         done = subprocess.run([*command, f"--save=r={folder}/out.npy"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode or options.show:
@@ -300,7 +324,8 @@ def main():
         have = np.load(f"{folder}/out.npy")
     failures = 0
     for j, name in enumerate(names):
-        want = np.array([expect(space[name], row, int(trips)) for row, trips in zip(points, n)])
+        judge = expect_reverse if options.reverse else expect
+        want = np.array([judge(space[name], row, int(trips)) for row, trips in zip(points, n)])
         error = np.where(np.isnan(want), 0, np.abs(have[:, j] - want) / (1 + np.abs(want)))
         if not np.all(error <= 1e-10):
             failures += 1

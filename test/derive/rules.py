@@ -88,6 +88,11 @@ def make_source(cases, type_name):
         if narrow and case.name in EXACT:
             continue
         lines += [f"    r[i, {j}, {k}] = jvp(f_{case.name}, {k})({case.arguments().format(j)}, 1.0)[1]\n" for k in case.floats]
+    lines.append("  }\n}\nkernel reverse(x, y, z, n, r) {\n  for i in grid_range(x.shape[0]) {\n")
+    for j, case in enumerate(cases):
+        if narrow and case.name in EXACT:
+            continue
+        lines += [f"    r[i, {j}, {k}] = vjp(f_{case.name}, {k})({case.arguments().format(j)}, 1.0)[1]\n" for k in case.floats]
     return "".join(lines + ["  }\n}\n"])
 
 
@@ -165,6 +170,7 @@ def main():
         expected = differences(options, folder, cases, points)
         expected[:, [case.name for case in cases].index("no_diff")] = 0
         failures = check(cases, exact, expected, 2e-9, points, "f64")
+        failures += check(cases, evaluate(options, folder, "reverse", cases, points, np.float64, shape), exact, 1e-13, points, "reverse")
         for options.type, dtype, tolerance in ("f32", np.float32, 1e-5), ("f16", np.float16, 1e-2), ("bf16", np.float32, 1e-1):
             have = evaluate(options, folder, "derivatives", cases, points, dtype, shape)
             failures += check(cases, have.astype(float), exact, tolerance, points, options.type)

@@ -1,0 +1,194 @@
+/* Reverse derivatives: the statements of the body run forwards, and each value that a derivative
+ * needs is kept in a variable of its own. Then the derivative by the result goes backwards through
+ * them. */
+#include "derive/derive.h"
+
+/* ---- derivatives of variables ---- */
+
+static void zero_element(kd_derivation *d, const kt_exprs *indices, void *data)
+{
+  kt_var *array = data;
+  kd_store(d, kd_read(d, array), indices, kd_zero(d, ki_type(d->c->types, array->type)->element));
+}
+
+static void add_derivative(kd_derivation *d, kt_var *var)
+{
+  const char *name = kj_format(d->arena, "d_%s", var->name);
+  bool is_array = var->kind == KJ_V_LOCAL;
+  kt_var *other = kt_add_variable(d->s, is_array ? KJ_V_LOCAL : KJ_V_VAR, name, var->type,
+                                  var->location, KJ_LEVEL_THREAD);
+  other->alignment = var->alignment;
+  d->variables[var->index].other = other;
+  if (is_array) kd_for_elements(d, var->type, zero_element, other);
+  else kd_assign(d, other, kd_zero(d, var->type));
+}
+
+static void add_derivatives(kd_derivation *d)
+{
+  const kt_instance *made = d->record->instance;
+  for (size_t i = 0; i < d->primal->instance->params.count; i++) {
+    kt_var *var = made->params.items[i];
+    bool is_value = d->variables[i].varies && !d->variables[i].other;
+    if (is_value) add_derivative(d, var);
+  }
+  for (size_t i = 0; i < made->locals.count; i++) {
+    kt_var *var = made->locals.items[i];
+    if (var->index < d->count && kd_is_active(d, var)) add_derivative(d, var);
+  }
+}
+
+/* ---- statements ---- */
+
+/* Emits into a new list, and puts it in front of *reverse. */
+typedef struct backwards {
+  kt_stmts *outer;
+  kt_stmts own;
+} backwards;
+
+static void begin_backwards(kd_derivation *d, backwards *b)
+{
+  b->outer = d->s->out;
+  b->own = (kt_stmts){ 0 };
+  d->s->out = &b->own;
+}
+
+static void end_backwards(kd_derivation *d, backwards *b, kt_stmts *reverse)
+{
+  d->s->out = b->outer;
+  for (size_t i = 0; i < reverse->count; i++) KJ_PUSH(d->arena, &b->own, reverse->items[i]);
+  *reverse = b->own;
+}
+
+static kt_stmt *copy_stmt(kd_derivation *d, const kt_stmt *stmt)
+{
+  kt_stmt *copy = KJ_NEW(d->arena, kt_stmt);
+  *copy = *stmt;
+  copy->indices = copy->extents = (kt_exprs){ 0 };
+  for (size_t i = 0; i < stmt->indices.count; i++)
+    KJ_PUSH(d->arena, &copy->indices, kd_copy(d, stmt->indices.items[i]));
+  if (stmt->value) copy->value = kd_copy(d, stmt->value);
+  if (stmt->array) copy->array = kd_copy(d, stmt->array);
+  return copy;
+}
+
+static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
+{
+  backwards b;
+  if (!kd_is_active(d, stmt->var)) {
+    kt_emit(d->s, copy_stmt(d, stmt));
+    return;
+  }
+  kt_var *other = d->variables[stmt->var->index].other;
+  kd_node *node = kd_flatten(d, stmt->value);
+  kd_assign(d, stmt->var, kd_copy(d, node->value));
+  begin_backwards(d, &b);
+  kt_var *t = kd_new_var(d, "_t", other->type, stmt->location);
+  kd_assign(d, t, kd_read(d, other));
+  kd_assign(d, other, kd_zero(d, other->type));
+  if (node->is_active) kd_hand_back(d, node, kd_read(d, t));
+  end_backwards(d, &b, reverse);
+}
+
+/* Stores to memory outside the thread are not done again where the body of a loop is. */
+static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
+{
+  backwards b;
+  const kt_var *root = kd_root(stmt->array);
+  bool is_again = d->is_recomputed && (!root || root->kind != KJ_V_LOCAL);
+  if (!root || root->index >= d->count || !kd_is_active(d, root)) {
+    if (!is_again) kt_emit(d->s, copy_stmt(d, stmt));
+    return;
+  }
+  kd_node *node = kd_flatten(d, stmt->value);
+  kd_node place = { .array = kd_keep_array(d, stmt->array) };
+  for (size_t i = 0; i < stmt->indices.count; i++)
+    KJ_PUSH(d->arena, &place.indices, kd_keep(d, kd_copy(d, stmt->indices.items[i])));
+  kt_expr *other = kd_other_array(d, place.array);
+  if (ki_type(d->c->types, other->type)->read_only)
+    kd_refuse(d, stmt->location, "the array that is handed over as the derivative of `%s` is const",
+              root->name);
+  if (!is_again) kd_store(d, kd_copy(d, place.array), &place.indices, kd_copy(d, node->value));
+  begin_backwards(d, &b);
+  kt_expr *t = kd_keep(d, kd_load(d, kd_copy(d, other), &place.indices));
+  kd_store(d, kd_copy(d, other), &place.indices, kd_zero(d, t->type));
+  if (node->is_active) kd_hand_back(d, node, t);
+  end_backwards(d, &b, reverse);
+}
+
+static void reverse_if(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
+{
+  kt_expr *condition = kd_keep(d, kd_copy(d, stmt->value));
+  kt_stmt *forward = kt_new_if(d->c, kd_copy(d, condition), stmt->location),
+          *back = kt_new_if(d->c, kd_copy(d, condition), stmt->location);
+  kt_stmts *outer = d->s->out;
+  backwards b;
+  kt_emit(d->s, forward);
+  d->s->out = &forward->body;
+  kd_reverse_block(d, &stmt->body, &back->body);
+  d->s->out = &forward->otherwise;
+  kd_reverse_block(d, &stmt->otherwise, &back->otherwise);
+  d->s->out = outer;
+  begin_backwards(d, &b);
+  if (back->body.count || back->otherwise.count) kt_emit(d->s, back);
+  end_backwards(d, &b, reverse);
+}
+
+bool kd_is_last_break(const kt_stmt *stmt)
+{
+  return stmt->kind == KJ_TS_IF && stmt->body.count == 1 && !stmt->otherwise.count &&
+         stmt->body.items[0]->kind == KJ_TS_BREAK;
+}
+
+void kd_reverse_block(kd_derivation *d, const kt_stmts *stmts, kt_stmts *reverse)
+{
+  for (size_t i = 0; i < stmts->count; i++) {
+    const kt_stmt *stmt = stmts->items[i];
+    kt_count_work(d->s, stmt->location);
+    switch (KJ_AMONG(stmt->kind)) {
+    case KJ_TS_ASSIGN: reverse_assign(d, stmt, reverse); break;
+    case KJ_TS_STORE: reverse_store(d, stmt, reverse); break;
+    case KJ_TS_IF:
+      if (!kd_is_last_break(stmt)) reverse_if(d, stmt, reverse);
+      break;
+    case KJ_TS_FOR:
+    case KJ_TS_WHILE: kd_reverse_loop(d, stmt, reverse); break;
+    case KJ_TS_GRID_FOR:
+    case KJ_TS_BLOCK_FOR:
+      kd_refuse(d, stmt->location,
+                "a loop whose iterations threads share has no reverse derivative");
+    default:
+      if (!d->is_recomputed) kt_emit(d->s, copy_stmt(d, stmt));
+    }
+  }
+}
+
+/* ---- the whole ---- */
+
+static void return_all(kd_derivation *d, kt_expr *value)
+{
+  kt_exprs all = { 0 };
+  if (value && d->kind == KJ_BUILTIN_VJP) KJ_PUSH(d->arena, &all, value);
+  for (size_t i = 0; i < d->record->chosen.count; i++) {
+    const kt_var *param = d->record->chosen.items[i];
+    if (kt_is_array(d->c, param->type)) continue;
+    KJ_PUSH(d->arena, &all, kd_read(d, d->variables[param->index].other));
+  }
+  if (!all.count) d->record->result = d->record->instance->result = KJIT_VOID;
+  else kd_return(d, all.count == 1 ? all.items[0] : kt_make_tuple(d->s, &all, d->location));
+}
+
+void kd_make_reverse(kd_derivation *d)
+{
+  kt_stmts reverse = { 0 };
+  add_derivatives(d);
+  kd_reverse_block(d, &d->body, &reverse);
+  kt_expr *value = d->result ? kd_keep(d, kd_read(d, d->result)) : NULL;
+  if (d->result && kd_is_active(d, d->result)) {
+    kt_var *other = d->variables[d->result->index].other;
+    kd_assign(d, other,
+              d->cotangent ? kd_read(d, d->cotangent)
+                           : kt_new_number(d->s, other->type, 1, d->location));
+  }
+  for (size_t i = 0; i < reverse.count; i++) kt_emit(d->s, reverse.items[i]);
+  return_all(d, value);
+}

@@ -1,0 +1,133 @@
+/* Reverse derivatives of expressions: the derivative by a value becomes derivatives by the
+ * variables and elements that it is made of. */
+#include "derive/derive.h"
+
+/* ---- sums ---- */
+
+static void add_to_var(kd_derivation *d, kt_var *other, kt_expr *t)
+{
+  kd_assign(d, other, kd_add(d, kd_read(d, other), t));
+}
+
+static void add_to_element(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  kt_expr *other = kd_other_array(d, node->array);
+  if (ki_type(d->c->types, other->type)->read_only)
+    kd_refuse(d, node->from->location,
+              "the array that is handed over as the derivative of `%s` is const",
+              kd_root(node->array)->name);
+  kt_expr *before = kd_keep(d, kd_load(d, other, &node->indices));
+  kd_store(d, kd_copy(d, other), &node->indices, kd_add(d, before, t));
+}
+
+static void hand_back(kd_derivation *d, const kd_node *operand, kt_expr *t)
+{
+  if (operand && operand->is_active && t) kd_hand_back(d, operand, kd_keep(d, t));
+}
+
+/* ---- values made of others ---- */
+
+static kt_expr *item_of(kd_derivation *d, const kt_expr *t, uint32_t index)
+{
+  return kt_make_item(d->s, kd_copy(d, t), index, d->location);
+}
+
+/* The whole with t at the place of a part. */
+static kt_expr *whole_with(kd_derivation *d, const kd_node *node, kt_expr *whole, kt_expr *t)
+{
+  kt_expr *made = kt_new_texpr(d->c, KJ_T_INSERT, whole->type, node->from->location);
+  made->x = whole;
+  made->y = t;
+  made->dimension = node->from->dimension;
+  for (size_t i = 0; i < node->indices.count; i++)
+    KJ_PUSH(d->arena, &made->args, kd_copy(d, node->indices.items[i]));
+  return made;
+}
+
+static void hand_back_part(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  const kd_node *whole = node->nodes[0];
+  hand_back(d, whole, whole_with(d, node, kd_zero(d, whole->from->type), t));
+}
+
+static void hand_back_insert(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  const kd_node *part = node->nodes[1];
+  kt_expr *taken = kt_new_texpr(d->c, node->indices.count ? KJ_T_ELEMENT : KJ_T_ITEM,
+                                part->from->type, node->from->location);
+  taken->x = kd_copy(d, t);
+  taken->dimension = node->from->dimension;
+  for (size_t i = 0; i < node->indices.count; i++)
+    KJ_PUSH(d->arena, &taken->args, kd_copy(d, node->indices.items[i]));
+  hand_back(d, part, taken);
+  hand_back(d, node->nodes[0], whole_with(d, node, kd_copy(d, t), kd_zero(d, part->from->type)));
+}
+
+static void hand_back_choice(kd_derivation *d, const kd_node *node, const kt_expr *t)
+{
+  for (size_t i = 1; i <= 2; i++) {
+    kt_expr *chosen = KJ_NEW(d->arena, kt_expr);
+    *chosen = *node->from;
+    chosen->args = (kt_exprs){ 0 };
+    KJ_PUSH(d->arena, &chosen->args, kd_copy(d, node->args[0]->value));
+    KJ_PUSH(d->arena, &chosen->args, i == 1 ? kd_copy(d, t) : kd_zero(d, t->type));
+    KJ_PUSH(d->arena, &chosen->args, i == 2 ? kd_copy(d, t) : kd_zero(d, t->type));
+    hand_back(d, node->args[i], chosen);
+  }
+}
+
+/* ---- by the kind ---- */
+
+static void hand_back_cond(kd_derivation *d, const kd_node *node, const kt_expr *t)
+{
+  kt_stmt *branch = kt_new_if(d->c, kd_copy(d, node->nodes[0]->value), node->from->location);
+  kt_emit(d->s, branch);
+  kt_stmts *outer = d->s->out;
+  for (int i = 1; i <= 2; i++) {
+    d->s->out = i == 1 ? &branch->body : &branch->otherwise;
+    hand_back(d, node->nodes[i], kd_copy(d, t));
+  }
+  d->s->out = outer;
+}
+
+static void hand_back_builtin(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  switch (KJ_AMONG(kd_rule_of(node->from->builtin))) {
+  case KJ_RULE_CHOICE: hand_back_choice(d, node, t); return;
+  case KJ_RULE_PAIR: hand_back(d, node->args[0], kd_pair_reverse(d, node, t)); return;
+  case KJ_RULE_PARTIAL:
+    for (size_t i = 0; i < node->from->args.count; i++)
+      if (node->args[i]->is_active) hand_back(d, node->args[i], kd_times_partial(d, node, i, t));
+    return;
+  default: return;
+  }
+}
+
+void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t)
+{
+  const kt_expr *e = node->from;
+  kt_count_work(d->s, e->location);
+  switch (KJ_AMONG(e->kind)) {
+  case KJ_T_VAR: add_to_var(d, d->variables[e->var->index].other, kd_copy(d, t)); break;
+  case KJ_T_LOAD: add_to_element(d, node, kd_copy(d, t)); break;
+  case KJ_T_COND: hand_back_cond(d, node, t); break;
+  case KJ_T_BUILTIN: hand_back_builtin(d, node, t); break;
+  case KJ_T_BINARY:
+    for (size_t i = 0; i < 2; i++)
+      if (node->nodes[i]->is_active) hand_back(d, node->nodes[i], kd_times_partial(d, node, i, t));
+    break;
+  case KJ_T_UNARY:
+    hand_back(d, node->nodes[0], kt_make_own_unary(d->s, e->op, kd_copy(d, t), e->location));
+    break;
+  case KJ_T_CONVERT:
+    hand_back(d, node->nodes[0], kt_convert(d->s, kd_copy(d, t), e->x->type, e->location));
+    break;
+  case KJ_T_TUPLE:
+    for (uint32_t i = 0; i < e->args.count; i++) hand_back(d, node->args[i], item_of(d, t, i));
+    break;
+  case KJ_T_ITEM:
+  case KJ_T_ELEMENT: hand_back_part(d, node, kd_copy(d, t)); break;
+  case KJ_T_INSERT: hand_back_insert(d, node, kd_copy(d, t)); break;
+  default: KJ_ASSERT(!"a kind of node that has a derivative");
+  }
+}

@@ -1,0 +1,370 @@
+/* Loops in reverse derivatives. Forwards, the loop keeps the variables that it changes, as they are
+ * where each iteration starts. Backwards, an iteration gets them back, its body runs again, and the
+ * derivatives go backwards through the body. Nested loops keep their values while the body of the
+ * outer loop runs again: tapes add, they do not multiply. */
+#include "derive/derive.h"
+
+typedef struct tape {
+  kt_var *of, *array;
+} tape;
+
+typedef struct loop {
+  kd_derivation *d;
+  const kt_stmt *source;
+  uint32_t most;
+  bool is_exact; /* it never runs more often */
+  kt_var *count;
+  /* by variable: the body reads it before it assigns it; assigns it; stores to it */
+  bool *reads, *assigns, *stores;
+  KJ_LIST(tape) tapes; /* variables that the loop changes */
+  KJ_LIST(tape) entry; /* variables that it only reads, as they are where it starts */
+} loop;
+
+/* ---- the variables of a loop ---- */
+
+static void note_reads(loop *l, const kt_expr *e, const bool *is_assigned)
+{
+  if (!e) return;
+  bool is_var = e->kind == KJ_T_VAR && e->var->index < l->d->count;
+  if (is_var && !is_assigned[e->var->index]) l->reads[e->var->index] = true;
+  for (size_t i = 0; i < kt_operand_count(e); i++) note_reads(l, kt_operand(e, i), is_assigned);
+}
+
+/* Finds the variables that the statements may read before they assign them; *is_assigned: the
+ * variables that are assigned by then. */
+static void find_reads(loop *l, const kt_stmts *stmts, bool *is_assigned)
+{
+  size_t count = l->d->count;
+  for (size_t i = 0; i < stmts->count; i++) {
+    const kt_stmt *stmt = stmts->items[i];
+    for (size_t k = 0; k < kt_stmt_operand_count(stmt); k++)
+      note_reads(l, kt_stmt_operand(stmt, k), is_assigned);
+    if (stmt->kind == KJ_TS_ASSIGN) is_assigned[stmt->var->index] = true;
+    if (!stmt->body.count && !stmt->otherwise.count) continue;
+    bool *first = KJ_NEW_ARRAY(l->d->arena, bool, count + 1),
+         *second = KJ_NEW_ARRAY(l->d->arena, bool, count + 1);
+    for (size_t k = 0; k < count; k++) first[k] = second[k] = is_assigned[k];
+    if (stmt->kind == KJ_TS_FOR) first[stmt->var->index] = true;
+    find_reads(l, &stmt->body, first);
+    find_reads(l, &stmt->otherwise, second);
+    for (size_t k = 0; stmt->kind == KJ_TS_IF && k < count; k++)
+      is_assigned[k] |= first[k] && second[k];
+  }
+}
+
+static void note_assigned(void *data, kt_stmt *stmt)
+{
+  loop *l = data;
+  const kt_var *root = stmt->kind == KJ_TS_STORE ? kd_root(stmt->array) : NULL;
+  if (stmt->kind == KJ_TS_ASSIGN) l->assigns[stmt->var->index] = true;
+  if (root && root->index < l->d->count) l->stores[root->index] = true;
+}
+
+static void note_load(void *data, kt_expr **place)
+{
+  bool *loads = data;
+  const kt_expr *e = *place;
+  const kt_var *root = e->kind == KJ_T_LOAD ? kd_root(e->x) : NULL;
+  if (root) loads[root->index] = true;
+}
+
+static void note_all_stores(void *data, kt_stmt *stmt)
+{
+  bool *stores = data;
+  const kt_var *root = stmt->kind == KJ_TS_STORE ? kd_root(stmt->array) : NULL;
+  if (root) stores[root->index] = true;
+}
+
+static void check_array(loop *l, const kt_var *array, bool is_stored_here, bool is_stored)
+{
+  if (is_stored_here)
+    kd_refuse(l->d, l->source->location,
+              "this loop reads and changes the array `%s`, whose values are not kept: keep them in "
+              "variables, or write the loop's derivative as `jvp`",
+              array->name);
+  if (is_stored)
+    kd_refuse(l->d, l->source->location,
+              "this loop reads the array `%s`, which the func also changes: its values are not "
+              "kept",
+              array->name);
+}
+
+/* The array's values are needed again when the body runs again. */
+static void check_arrays(loop *l)
+{
+  kd_derivation *d = l->d;
+  bool *loads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1),
+       *stores = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
+  kt_stmt *source = (kt_stmt *)l->source;
+  kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, NULL, note_load, loads);
+  kt_walk_tstmts(&d->body, note_all_stores, NULL, stores);
+  const kt_instance *made = d->record->instance;
+  for (size_t i = 0; i < d->count; i++) {
+    const kt_var *var = i < made->params.count ? made->params.items[i] : NULL;
+    for (size_t k = 0; !var && k < made->locals.count; k++)
+      if (made->locals.items[k]->index == i) var = made->locals.items[k];
+    if (var && loads[i]) check_array(l, var, l->stores[i], stores[i] && var->kind != KJ_V_LOCAL);
+  }
+}
+
+static kt_var *add_tape(loop *l, const kt_var *var)
+{
+  kd_derivation *d = l->d;
+  ki_type_info info = { .layout = KJIT_LAYOUT_C,
+                        .space = KJ_SPACE_LOCAL,
+                        .is_static = true,
+                        .element = var->type,
+                        .rank = 1 };
+  info.extents[0] = l->most;
+  if (!ki_type(d->c->types, var->type)->size_bytes)
+    kd_refuse(d, l->source->location, "the loop changes `%s`, %s, whose values cannot be kept",
+              var->name, kt_type_text(d->c, var->type));
+  return kt_add_variable(d->s, KJ_V_LOCAL, kj_format(d->arena, "tape_%s", var->name),
+                         kt_intern_array(d->s, &info), var->location, KJ_LEVEL_THREAD);
+}
+
+/* ---- trips ---- */
+
+static bool find_trips(loop *l)
+{
+  const kt_stmt *stmt = l->source;
+  l->most = stmt->most;
+  /* `while true`: the iteration that leaves the loop is one more. Inference makes such a loop of a
+   * condition that needs statements. */
+  bool is_endless = stmt->kind == KJ_TS_WHILE && kt_is_constant(stmt->value);
+  if (l->most && is_endless) l->most++;
+  if (stmt->kind != KJ_TS_FOR || stmt->first->kind != KJ_T_CONST ||
+      stmt->stop->kind != KJ_T_CONST || stmt->step->kind != KJ_T_CONST)
+    return l->most > 0;
+  __int128 first = stmt->first->integer, stop = stmt->stop->integer, step = stmt->step->integer;
+  __int128 trips = step > 0   ? (stop - first + step - 1) / step
+                   : step < 0 ? (first - stop - step - 1) / -step
+                              : 0;
+  enum { MOST_TRIPS = 1 << 20 };
+  if (trips > MOST_TRIPS) return l->most > 0;
+  l->most = trips > 0 ? (uint32_t)trips : 1;
+  l->is_exact = true;
+  return true;
+}
+
+/* ---- forwards ---- */
+
+static void copy_block(kd_derivation *d, const kt_stmts *stmts);
+
+static void copy_list(kd_derivation *d, kt_exprs *to, const kt_exprs *from)
+{
+  *to = (kt_exprs){ 0 };
+  for (size_t i = 0; i < from->count; i++) KJ_PUSH(d->arena, to, kd_copy(d, from->items[i]));
+}
+
+static kt_stmt *copy_head(kd_derivation *d, const kt_stmt *stmt)
+{
+  kt_stmt *copy = KJ_NEW(d->arena, kt_stmt);
+  *copy = *stmt;
+  copy->body = copy->otherwise = (kt_stmts){ 0 };
+  kt_expr **places[] = { &copy->value, &copy->array, &copy->first, &copy->stop, &copy->step };
+  for (size_t i = 0; i < 5; i++)
+    if (*places[i]) *places[i] = kd_copy(d, *places[i]);
+  copy_list(d, &copy->indices, &stmt->indices);
+  copy_list(d, &copy->extents, &stmt->extents);
+  return copy;
+}
+
+/* A loop has a variable of its own wherever it is emitted. Returns the one that took its place. */
+static kt_var *replace_var(kd_derivation *d, kt_var *var, kt_var *by)
+{
+  kt_var *before = d->variables[var->index].instead;
+  d->variables[var->index].instead = by;
+  return before;
+}
+
+static kt_var *new_loop_var(kd_derivation *d, const kt_var *var)
+{
+  return kt_add_variable(d->s, KJ_V_LOOP, var->name, var->type, var->location, KJ_LEVEL_THREAD);
+}
+
+static void copy_stmt(kd_derivation *d, const kt_stmt *stmt)
+{
+  bool is_outside = stmt->kind == KJ_TS_STORE &&
+                    (!kd_root(stmt->array) || kd_root(stmt->array)->kind != KJ_V_LOCAL);
+  bool is_effect = is_outside || stmt->kind == KJ_TS_PRINT || stmt->kind == KJ_TS_FAIL ||
+                   stmt->kind == KJ_TS_EVALUATE;
+  if (d->is_recomputed && is_effect) return;
+  kt_stmt *copy = copy_head(d, stmt);
+  kt_var *before = NULL;
+  if (stmt->kind == KJ_TS_FOR) {
+    copy->var = new_loop_var(d, stmt->var);
+    before = replace_var(d, stmt->var, copy->var);
+  }
+  kt_emit(d->s, copy);
+  kt_stmts *outer = d->s->out;
+  d->s->out = &copy->body;
+  copy_block(d, &stmt->body);
+  d->s->out = &copy->otherwise;
+  copy_block(d, &stmt->otherwise);
+  d->s->out = outer;
+  if (stmt->kind == KJ_TS_FOR) replace_var(d, stmt->var, before);
+}
+
+static void copy_block(kd_derivation *d, const kt_stmts *stmts)
+{
+  for (size_t i = 0; i < stmts->count; i++) copy_stmt(d, stmts->items[i]);
+}
+
+static kt_expr *integer(kd_derivation *d, int64_t value)
+{
+  return kt_new_integer(d->s, KJIT_INDEX, value, d->location);
+}
+
+static void keep_state(loop *l, kt_var *loop_var)
+{
+  kd_derivation *d = l->d;
+  for (size_t i = 0; i < l->tapes.count; i++) {
+    const tape *t = &l->tapes.items[i];
+    kt_exprs at = { 0 };
+    KJ_PUSH(d->arena, &at, kd_read(d, l->count));
+    kd_store(d, kd_read(d, t->array), &at, kd_read(d, t->of == l->source->var ? loop_var : t->of));
+  }
+}
+
+static void fail_beyond(loop *l)
+{
+  kd_derivation *d = l->d;
+  if (l->is_exact) return;
+  kt_expr *is_over = kt_make_own_binary(d->s, KJIT_OP_GE, kd_read(d, l->count), integer(d, l->most),
+                                        l->source->location);
+  kt_stmt *check = kt_new_if(d->c, is_over, l->source->location);
+  kt_stmt *fail = kt_new_tstmt(d->c, KJ_TS_FAIL, l->source->location);
+  fail->failure = KJ_FAILURE_RAISE;
+  fail->message = "a loop runs more often than its @most says";
+  KJ_PUSH(d->arena, &check->body, fail);
+  kt_emit(d->s, check);
+}
+
+static void emit_forward(loop *l)
+{
+  kd_derivation *d = l->d;
+  kd_assign(d, l->count, integer(d, 0));
+  kt_stmt *made = copy_head(d, l->source);
+  kt_var *before = NULL;
+  if (l->source->var) {
+    made->var = new_loop_var(d, l->source->var);
+    before = replace_var(d, l->source->var, made->var);
+  }
+  kt_emit(d->s, made);
+  kt_stmts *outer = d->s->out;
+  d->s->out = &made->body;
+  fail_beyond(l);
+  keep_state(l, made->var);
+  kd_assign(d, l->count,
+            kt_make_own_binary(d->s, KJIT_OP_ADD, kd_read(d, l->count), integer(d, 1),
+                               l->source->location));
+  copy_block(d, &l->source->body);
+  d->s->out = outer;
+  if (l->source->var) replace_var(d, l->source->var, before);
+}
+
+/* ---- backwards ---- */
+
+static void restore_state(loop *l, kt_expr *at, kt_var *loop_var)
+{
+  kd_derivation *d = l->d;
+  for (size_t i = 0; i < l->tapes.count; i++) {
+    const tape *t = &l->tapes.items[i];
+    kt_exprs indices = { 0 };
+    KJ_PUSH(d->arena, &indices, kd_copy(d, at));
+    kd_assign(d, t->of == l->source->var ? loop_var : t->of,
+              kd_load(d, kd_read(d, t->array), &indices));
+  }
+}
+
+static void emit_backward(loop *l)
+{
+  kd_derivation *d = l->d;
+  kt_stmt *made = kt_new_tstmt(d->c, KJ_TS_FOR, l->source->location);
+  made->var = kt_add_variable(d->s, KJ_V_LOOP, "_back", KJIT_INDEX, d->location, KJ_LEVEL_THREAD);
+  made->first = integer(d, 0);
+  made->stop = kd_read(d, l->count);
+  made->step = integer(d, 1);
+  for (size_t i = 0; i < l->entry.count; i++)
+    kd_assign(d, l->entry.items[i].of, kd_read(d, l->entry.items[i].array));
+  kt_emit(d->s, made);
+  kt_stmts *outer = d->s->out, reverse = { 0 };
+  bool was_recomputed = d->is_recomputed;
+  kt_var *again = l->source->var
+                    ? kd_new_var(d, l->source->var->name, l->source->var->type, l->source->location)
+                    : NULL,
+         *before = again ? replace_var(d, l->source->var, again) : NULL;
+  d->s->out = &made->body;
+  kt_expr *last =
+    kt_make_own_binary(d->s, KJIT_OP_SUB, kd_read(d, l->count), integer(d, 1), l->source->location);
+  kt_expr *at = kd_keep(d, kt_make_own_binary(d->s, KJIT_OP_SUB, last, kd_read(d, made->var),
+                                              l->source->location));
+  restore_state(l, at, again);
+  d->is_recomputed = true;
+  kd_reverse_block(d, &l->source->body, &reverse);
+  for (size_t i = 0; i < reverse.count; i++) kt_emit(d->s, reverse.items[i]);
+  d->is_recomputed = was_recomputed;
+  d->s->out = outer;
+  if (again) replace_var(d, l->source->var, before);
+}
+
+/* ---- a loop ---- */
+
+static bool assigns_active(void *data, const kt_stmt *stmt)
+{
+  const kd_derivation *d = data;
+  const kt_var *root = stmt->kind == KJ_TS_ASSIGN  ? stmt->var
+                       : stmt->kind == KJ_TS_STORE ? kd_root(stmt->array)
+                                                   : NULL;
+  return root && kd_is_active(d, root);
+}
+
+static void list_state(loop *l)
+{
+  kd_derivation *d = l->d;
+  const kt_vars *locals = &d->record->instance->locals;
+  size_t count = locals->count;
+  for (size_t i = 0; i < count; i++) {
+    kt_var *var = locals->items[i];
+    bool is_value = var->kind == KJ_V_VAR || var->kind == KJ_V_LOOP;
+    if (var->index >= d->count || !is_value || kt_is_array(d->c, var->type)) continue;
+    bool is_changed = var == l->source->var || l->assigns[var->index];
+    if (is_changed && l->reads[var->index]) {
+      KJ_PUSH(d->arena, &l->tapes, ((tape){ .of = var, .array = add_tape(l, var) }));
+    } else if (l->reads[var->index] && var->kind == KJ_V_VAR && !l->assigns[var->index]) {
+      kt_var *kept = kd_new_var(d, var->name, var->type, var->location);
+      KJ_PUSH(d->arena, &l->entry, ((tape){ .of = var, .array = kept }));
+      kd_assign(d, kept, kd_read(d, var));
+    }
+  }
+}
+
+void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
+{
+  loop l = { .d = d, .source = stmt };
+  if (!kt_any_in_tstmt(stmt, assigns_active, NULL, d)) {
+    copy_stmt(d, stmt);
+    return;
+  }
+  if (!find_trips(&l))
+    kd_refuse(d, stmt->location,
+              "the values of this loop have to be kept, and how often it runs is not known at "
+              "compile time: say `@most(n)` behind its head");
+  l.reads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
+  l.assigns = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
+  l.stores = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
+  kt_stmt *source = (kt_stmt *)stmt;
+  kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, note_assigned, NULL, &l);
+  find_reads(&l, &stmt->body, KJ_NEW_ARRAY(d->arena, bool, d->count + 1));
+  check_arrays(&l);
+  l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
+  list_state(&l);
+  emit_forward(&l);
+  kt_stmts *outer = d->s->out, own = { 0 };
+  d->s->out = &own;
+  emit_backward(&l);
+  d->s->out = outer;
+  for (size_t i = 0; i < reverse->count; i++) KJ_PUSH(d->arena, &own, reverse->items[i]);
+  *reverse = own;
+}
