@@ -2,8 +2,16 @@
 # A GPU finds code for exactly its architecture. From sm_90 on, launches use what only one architecture has, under a name with an `a`.
 set(KJIT_KERNEL_TARGETS sm_75 sm_80 sm_86 sm_89 sm_90a sm_100a sm_120a x86-64-v2 x86-64-v3 x86-64-v4 CACHE STRING "Machines that the target kjit-kernels compiles for")
 set(shipped_parts)
+# The package for Python ships the element-wise operations of kjit.numpy, too.
+set(operations)
+if(KJIT_PYTHON)
+  set(operations ${PROJECT_BINARY_DIR}/kernels/operations/operations.list)
+  add_custom_command(OUTPUT ${operations}
+    COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${PROJECT_BINARY_DIR}/python ${KJIT_PYTHON_PROGRAM} ${PROJECT_SOURCE_DIR}/scripts/make-operations-list.py ${PROJECT_BINARY_DIR}/kernels/operations
+    DEPENDS ${PROJECT_SOURCE_DIR}/scripts/make-operations-list.py kjit-python kjit-python-package VERBATIM)
+endif()
 foreach(target ${KJIT_KERNEL_TARGETS})
-  set(shipped_lists ${PROJECT_SOURCE_DIR}/tools/kjit-cache/shipped.list)
+  set(shipped_lists ${PROJECT_SOURCE_DIR}/tools/kjit-cache/shipped.list ${operations})
   if(target MATCHES "^sm_")
     list(APPEND shipped_lists ${PROJECT_SOURCE_DIR}/tools/kjit-cache/shipped-gpu.list)
   endif()

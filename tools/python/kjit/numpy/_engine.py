@@ -75,6 +75,15 @@ class Func:
         self._name, self._text = name, "\n".join([*found.values(), text])
         self._context = self._pair = None
 
+    @property
+    def name(self):
+        return self._name
+
+    @property
+    def text(self):
+        """The source of the func and of all that it calls."""
+        return self._text
+
     def pair(self):
         """(module, name), as the extension takes a func."""
         return self.pair_in(_state.context())
