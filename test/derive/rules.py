@@ -58,7 +58,7 @@ class Case:
         return f"func f_{self.name}({', '.join(self.letters)}) {{ return {self.body} }}\n"
 
     def arguments(self):
-        return ", ".join(f"i32(n[i])" if domain == "n" else f"{letter}[i, {{0}}]" for letter, domain in zip(self.letters, self.domains))
+        return ", ".join("i32(n[i])" if domain == "n" else f"{letter}[i, {{0}}]" for letter, domain in zip(self.letters, self.domains))
 
     def draw(self, rng):
         return [rng.integers(2, 5, POINTS).astype(float) if domain == "n" else rng.uniform(*domain, POINTS) for domain in self.domains]
