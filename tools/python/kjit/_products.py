@@ -186,8 +186,49 @@ class CSR:
         name = "spmv" if len(x.shape) == 1 else "spmm"
         return one(perform(name, 1, (*self._arguments(), x), listed(out), options=options))
 
+    # NumPy leaves operators between its arrays and matrices to the matrices.
+    __array_ufunc__ = None
+
     def __matmul__(self, x):
         return self.multiply(x) if hasattr(x, "shape") and not isinstance(x, CSR) else NotImplemented
+
+    def __rmatmul__(self, x):
+        if not hasattr(x, "shape") or len(x.shape) > 2:
+            return NotImplemented
+        if len(x.shape) == 1:
+            return self.T.multiply(x)
+        return self.T.multiply(x.T).T
+
+    def __add__(self, other):
+        return self._combined(other, False)
+
+    def __sub__(self, other):
+        return self._combined(other, True)
+
+    def _combined(self, other, negative):
+        from . import sparse
+
+        return sparse.added(self, other, negative) if isinstance(other, (CSR, sparse.COO)) else NotImplemented
+
+    def __mul__(self, factor):
+        if not _is_factor(factor):
+            return NotImplemented
+        from . import sparse
+
+        return sparse.scaled(self, factor)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor):
+        return self * (1 / divisor) if _is_factor(divisor) else NotImplemented
+
+    def __neg__(self):
+        return self * -1
+
+    def __getitem__(self, rows):
+        from . import sparse
+
+        return sparse.taken(self, rows)
 
     def transpose(self, **options):
         """The transposed matrix, which is this one in compressed sparse columns. Its columns are sorted in each row. options: see
@@ -230,6 +271,11 @@ class CSR:
         return f"<kjit.CSR {self.data.dtype}, shape {self.shape}, {self.nnz} entries>"
 
 
+def _is_factor(x):
+    """Whether a matrix is multiplied by an object as by a number."""
+    return isinstance(x, (int, float, complex)) or getattr(x, "shape", None) == () and hasattr(x, "dtype")
+
+
 def csr(source, shape=None, *, device=None, check=True, **options):
     """A matrix in compressed sparse rows, `kjit.CSR`, of source:
 
@@ -245,6 +291,8 @@ def csr(source, shape=None, *, device=None, check=True, **options):
         raise TypeError("kjit.csr waits for the number of entries, and has no plan")
     if isinstance(source, CSR):
         return _moved(source, device)
+    if hasattr(source, "to_csr"):  # kjit.sparse.COO
+        return _moved(source.to_csr(**options), device)
     if hasattr(source, "tocsr"):
         found = source.tocsr()
         return _moved(CSR(found.data, found.indices, found.indptr, found.shape, check=check, **options), device)

@@ -14,6 +14,8 @@ from ._errors import ShapeError
 from ._protocols import device_of, on_host, own, promoted, result_of
 
 _NO_VALUE = getattr(numpy, "_NoValue", None)
+# What functions return that make several arrays.
+_SEVERAL = list if numpy.__version__.startswith("1.") else tuple
 
 
 def array_function(self, func, types, args, kwargs):
@@ -258,7 +260,7 @@ def broadcast_to(array, shape, subok=False):
 
 
 def broadcast_arrays(*args, subok=False):
-    return _manipulation.broadcast_arrays(*map(array_of, args))
+    return _SEVERAL(_manipulation.broadcast_arrays(*map(array_of, args)))
 
 
 def _put_together(function):
@@ -601,7 +603,7 @@ def copy(a, order="C"):
 
 
 def meshgrid(*xi, indexing="xy", sparse=False, copy=True):
-    return NotImplemented if sparse or not copy else _creation.meshgrid(*map(array_of, xi), indexing=indexing)
+    return NotImplemented if sparse or not copy else _SEVERAL(_creation.meshgrid(*map(array_of, xi), indexing=indexing))
 
 
 def _manipulated(name, *parameters):
