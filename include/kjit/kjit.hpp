@@ -110,8 +110,8 @@ struct has_type<T, std::void_t<decltype(type_of<T>::value)>> : std::true_type {
 /* The type, or one error in words where there is none. */
 template <typename T> constexpr kjit_type known_type()
 {
-  static_assert(has_type<T>::value, "no type of kjit is known for this type of C++: specialize "
-                                    "kjit::type_of where it has the bits of one");
+  static_assert(has_type<T>::value, "kjit has no type for this C++ type; specialize kjit::type_of "
+                                    "if it has the bits of a type of kjit");
   if constexpr (has_type<T>::value) return type_of<T>::value;
   else return KJIT_ANY;
 }

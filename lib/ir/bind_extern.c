@@ -210,8 +210,8 @@ static kjit_status check_extern(kjit_module *module, const char *name)
     if (status == KJIT_ERROR_MEMORY) return ki_fail_call(module->context, status, "out of memory");
     if (status != KJIT_OK)
       return ki_fail_call(module->context, status,
-                          "%s has two extern funcs `%s` with different types, which cannot be one "
-                          "function; bind each of them before the modules are linked",
+                          "%s has two extern funcs `%s` with different types, which cannot be the "
+                          "same function; bind both before the modules are linked",
                           source, name);
   }
   return KJIT_OK;

@@ -28,7 +28,7 @@ kjit_node ki_add_expr(kjit_builder *builder, ki_expr *expr)
 {
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "an expression of more than %d levels: name parts of it with kjit_build_let",
+                  "an expression has more than %d levels; name parts of it with kjit_build_let",
                   KJ_MAX_HEIGHT);
   return add_node(builder, (ki_node){ .expr = expr });
 }
@@ -55,11 +55,10 @@ static _Noreturn void fail_used(kjit_builder *builder, kjit_node node, kj_locati
                         ? kj_format(ki_builder_arena(builder), " (first at %s:%u:%u)",
                                     sources->items[first.file].name, first.line, first.column)
                         : "";
-  kj_report(
-    &builder->diagnostics, sources, now, KJIT_SEVERITY_ERROR, KJIT_ERROR_MISUSE,
-    "node %u is used a second time%s: an expression has one place; kjit_build_let names a value "
-    "that is used often",
-    node, where);
+  kj_report(&builder->diagnostics, sources, now, KJIT_SEVERITY_ERROR, KJIT_ERROR_MISUSE,
+            "node %u is used a second time%s: a node can be used once; name a value that is used "
+            "several times with kjit_build_let",
+            node, where);
   kj_report(&builder->diagnostics, sources, first, KJIT_SEVERITY_NOTE, KJIT_ERROR_MISUSE,
             "node %u is used here first", node);
   longjmp(builder->on_failure, KJ_JUMP_ERROR);
@@ -84,7 +83,8 @@ ki_expr *ki_use_node(kjit_builder *builder, kjit_node number)
 void ki_use_nodes(kjit_builder *builder, const kjit_node *nodes, size_t count, ki_exprs *list)
 {
   if (count && !nodes)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "%zu nodes are announced and none given", count);
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "%zu nodes are announced, but the pointer to them is NULL", count);
   for (size_t i = 0; i < count; i++) {
     ki_expr *expr = ki_use_node(builder, nodes[i]);
     KJ_PUSH(ki_builder_arena(builder), list, expr);
@@ -103,10 +103,9 @@ kjit_type kjit_build_type_of(kjit_builder *builder, kjit_node node)
   if (!KJ_ENTER_BUILDER(builder) || !node) return KJIT_VOID;
   const ki_expr *expr = ki_use_node(builder, node);
   if (expr->kind != KJ_EXPR_DECL)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "kjit_build_type_of takes a parameter or what another name stands for: "
-                  "`kjit_build_let` gives "
-                  "a value one");
+    ki_fail_build(
+      builder, KJIT_ERROR_MISUSE,
+      "kjit_build_type_of needs a parameter or a name; name a value with `kjit_build_let`");
   return TYPE_OF_NODE | node;
 }
 

@@ -85,9 +85,9 @@ void kjit_build_assign(kjit_builder *builder, kjit_node place, kjit_op op, kjit_
   if (!KJ_ENTER_BUILDER(builder)) return;
   bool is_compound = (unsigned)op < KJIT_OP_COUNT && (ki_op_table[op].class_ <= KJ_OP_POWER);
   if (op != KJIT_OP_STORE && !is_compound)
-    ki_fail_build(
-      builder, KJIT_ERROR_MISUSE,
-      "an assignment is KJIT_OP_STORE or the operator of a compound one such as KJIT_OP_ADD");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "the operator of an assignment must be KJIT_OP_STORE or the operator of a "
+                  "compound assignment, such as KJIT_OP_ADD");
   ki_expr *expr = ki_use_node(builder, place), *result = ki_use_node(builder, value);
   ki_stmt *stmt = add_stmt(builder, KJ_STMT_ASSIGN);
   stmt->op = op;

@@ -249,7 +249,8 @@ void kjit_build_begin_extern(kjit_builder *builder, const char *name, kjit_type 
 {
   if (!KJ_ENTER_BUILDER(builder)) return;
   if (!name)
-    ki_fail_build(builder, KJIT_ERROR_MISUSE, "an extern func has a name: that of the C function");
+    ki_fail_build(builder, KJIT_ERROR_MISUSE,
+                  "an extern func needs a name, the name of the C function");
   begin_function(builder, name, false, result == KJIT_ANY ? KJIT_VOID : result);
   builder->function->is_extern = true;
 }
@@ -259,7 +260,7 @@ static ki_decl *add_parameter(kjit_builder *builder, const char *name)
   ki_function *function = builder->function;
   if (!function || builder->frames.count != 1 || function->body.count)
     ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                  "parameters come right behind the beginning of a kernel or func");
+                  "parameters must directly follow the beginning of a kernel or func");
   ki_decl *param = new_decl(builder, KJ_DECL_PARAM, name, "p", function->params.count);
   param->index = (uint32_t)function->params.count;
   KJ_PUSH(ki_builder_arena(builder), &function->params, param);
@@ -297,7 +298,7 @@ static ki_attributes *find_attributes(kjit_builder *builder)
   if (!last && frame->kind == KJ_FRAME_FUNCTION) return &builder->function->attributes;
   if (!last && frame->kind == KJ_FRAME_LOOP) return &frame->stmt->attributes;
   ki_fail_build(builder, KJIT_ERROR_MISUSE,
-                "attributes come right behind the beginning of a kernel, func or loop, or behind a "
+                "attributes must directly follow the beginning of a kernel, func or loop, or a "
                 "shared or local array");
 }
 

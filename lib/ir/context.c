@@ -87,8 +87,8 @@ kjit_status ki_read_sized(kjit_context *context, const char *call, ki_sized whic
   for (uint32_t i = known; i < size_bytes; i++)
     if (((const char *)given)[i])
       return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "%s: a field of the %s, at byte %u of %u, is newer than this kjit, which "
-                          "knows %u bytes: it has to be 0",
+                          "%s: a field of the %s, at byte %u of %u, is newer than this version of "
+                          "kjit, which knows %u bytes; the field must be 0",
                           call, row->name, i, size_bytes, row->size_bytes);
   return KJIT_OK;
 }
@@ -196,15 +196,16 @@ kjit_status ki_verify_checks(kjit_context *context, const char *call, uint32_t c
 {
   uint32_t known = KJIT_CHECK_ALL | KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION;
   if (!(checks & ~known)) return KJIT_OK;
-  return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                      "%s: the checks 0x%x have bits, 0x%x, that this kjit does not know", call,
-                      checks, checks & ~known);
+  return ki_fail_call(
+    context, KJIT_ERROR_MISUSE,
+    "%s: the checks 0x%x contain bits, 0x%x, that this version of kjit does not know", call, checks,
+    checks & ~known);
 }
 
 kjit_status ki_verify_debug(kjit_context *context, const char *call, kjit_debug debug)
 {
   if ((unsigned)debug <= KJIT_DEBUG_FULL) return KJIT_OK;
-  return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: the debug %d is none of kjit_debug", call,
+  return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: debug %d is not a value of kjit_debug", call,
                       (int)debug);
 }
 
@@ -240,7 +241,7 @@ static kjit_status read_config(kjit_context *made, const kjit_config *given)
   KJ_TRY(ki_verify_checks(made, call, config->checks));
   KJ_TRY(ki_verify_debug(made, call, config->debug));
   if (ki_is_trust(config->trust)) return KJIT_OK;
-  return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: the trust %d is none of kjit_trust", call,
+  return ki_fail_call(made, KJIT_ERROR_MISUSE, "%s: trust %d is not a value of kjit_trust", call,
                       (int)config->trust);
 }
 
@@ -303,9 +304,10 @@ kjit_status kjit_destroy_context(kjit_context *context)
   uint32_t owners = atomic_load(&context->owners);
   do {
     if (owners == 1 && find_host_code(context, false))
-      return ki_fail_call(context, KJIT_ERROR_MISUSE,
-                          "kjit_destroy_context: called by code of the host that a launch, or "
-                          "another call on the context, runs: it would wait for that call");
+      return ki_fail_call(
+        context, KJIT_ERROR_MISUSE,
+        "kjit_destroy_context was called from a callback inside another call on this context and "
+        "would deadlock; destroy the context after that call has returned");
   } while (!atomic_compare_exchange_weak(&context->owners, &owners, owners - 1));
   if (owners == 1) end_context(context);
   return KJIT_OK;

@@ -117,7 +117,7 @@ static void ask_host(importer *in, const ki_import *import)
   else if (found.text_bytes > KJ_MAX_SOURCE_BYTES)
     fail(in, import, KJIT_ERROR_SYNTAX, "`%s` is larger than a source may be%s", import->name, "");
   else if (!ki_is_trust(found.trust))
-    fail(in, import, KJIT_ERROR_MISUSE, "find_import gives no trust that there is for `%s`%s",
+    fail(in, import, KJIT_ERROR_MISUSE, "find_import returned an unknown trust for `%s`%s",
          import->name, "");
   else if (!is_known(in, found.name))
     add(in, found.name,
@@ -188,7 +188,8 @@ static void read_import_file(importer *in, const ki_import *import)
   if (!path) {
     if (!add_from_library(in, import))
       fail(in, import, KJIT_ERROR_IO,
-           "there is no file `%s` to import: neither beside this source nor in the import path%s",
+           "file `%s` to import does not exist: it is neither in the folder of this source nor in "
+           "the import path%s",
            import->name, "");
     return;
   }
@@ -212,8 +213,8 @@ static void import_for_guest(importer *in, const ki_import *import)
 {
   if (!add_from_library(in, import))
     fail(in, import, KJIT_ERROR_REFUSED,
-         "a guest's source imports what the host's find_import answers and kjit's own modules: "
-         "`%s` is neither%s",
+         "a guest source can import only sources that the application's find_import returns and "
+         "modules of kjit; `%s` is neither%s",
          import->name, "");
 }
 
@@ -243,7 +244,7 @@ void ki_read_imports(kjit_module *module, kj_diagnostics *diagnostics)
     const ki_import import = module->imports.items[i];
     if (module->sources.count >= KJ_MAX_SOURCES) {
       kj_report(diagnostics, &module->sources, import.location, KJIT_SEVERITY_ERROR,
-                KJIT_ERROR_UNSUPPORTED, "a module is made of at most %d sources", KJ_MAX_SOURCES);
+                KJIT_ERROR_UNSUPPORTED, "a module can have at most %d sources", KJ_MAX_SOURCES);
       return;
     }
     if (is_own(in, &import) && add_from_library(in, &import)) continue;

@@ -72,7 +72,7 @@ void ki_note_text_place(const ki_lexer *lexer)
   if (!lexer->directed.line) return;
   kj_report(lexer->diagnostics, lexer->sources,
             (kj_location){ lexer->file, token->line, token->column }, KJIT_SEVERITY_NOTE, KJIT_OK,
-            "found here in the text that was made of it");
+            "found here in the generated text");
 }
 
 void ki_fail_at(ki_lexer *lexer, kj_location location, kjit_status status, const char *format, ...)
@@ -169,10 +169,10 @@ static uint32_t find_directed_file(ki_lexer *lexer, const char *name)
   kj_map_entry *entry = kj_get_entry(&lexer->directed_files, name, strlen(name));
   if (entry->value) return (uint32_t)(uintptr_t)entry->value;
   if (lexer->sources->count >= KJ_MAX_SOURCES)
-    ki_fail_at(lexer, here(lexer), KJIT_ERROR_UNSUPPORTED,
-               "a module is made of at most %d sources, those among them that its line directives "
-               "name",
-               KJ_MAX_SOURCES);
+    ki_fail_at(
+      lexer, here(lexer), KJIT_ERROR_UNSUPPORTED,
+      "a module can have at most %d sources, including those that its line directives name",
+      KJ_MAX_SOURCES);
   uint32_t number = ki_add_named_source(lexer->module, lexer->file, name, NULL, 0);
   entry->value = (void *)(uintptr_t)number;
   return number;
@@ -338,16 +338,18 @@ static _Noreturn void refuse_suffix(ki_lexer *lexer, const char *suffix, size_t 
   ki_token *token = &lexer->token;
   int number = (int)(suffix - token->start), word = length > 30 ? 30 : (int)length;
   if (length == 1 && (*suffix == 'f' || *suffix == 'F'))
-    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
-               "`%.*s%c`: literals take the type they meet; `%.*sf32` forces one", number,
-               token->start, *suffix, number, token->start);
+    ki_fail_at(
+      lexer, token->location, KJIT_ERROR_SYNTAX,
+      "`%.*s%c`: literals take their type from the context; write `%.*sf32` for a fixed type",
+      number, token->start, *suffix, number, token->start);
   if (has_only(suffix, length, "uUlL"))
-    ki_fail_at(lexer, token->location, KJIT_ERROR_SYNTAX,
-               "`%.*s%.*s`: literals take the type they meet; `%.*s%s` forces one", number,
-               token->start, word, suffix, number, token->start,
-               has_only(suffix, length, "uU")   ? "u32"
-               : has_only(suffix, length, "lL") ? "i64"
-                                                : "u64");
+    ki_fail_at(
+      lexer, token->location, KJIT_ERROR_SYNTAX,
+      "`%.*s%.*s`: literals take their type from the context; write `%.*s%s` for a fixed type",
+      number, token->start, word, suffix, number, token->start,
+      has_only(suffix, length, "uU")   ? "u32"
+      : has_only(suffix, length, "lL") ? "i64"
+                                       : "u64");
   ki_fail_at(
     lexer, token->location, KJIT_ERROR_SYNTAX,
     "`%.*s` is not the suffix of a number: expected the name of a type, as in `2.5f32` or `7u64`",
@@ -412,7 +414,7 @@ static char read_escape(ki_lexer *lexer)
   const char *found = peek(lexer, 0) ? strchr(letters, peek(lexer, 0)) : NULL;
   if (!found)
     ki_fail_at(lexer, here(lexer), KJIT_ERROR_SYNTAX,
-               "expected one of n, t, \" and \\ after the \\ in a string");
+               "expected n, t, \" or \\ after \\ in a string");
   return values[found - letters];
 }
 
@@ -449,7 +451,7 @@ static _Noreturn void refuse_character(ki_lexer *lexer)
   if (c == '\\')
     ki_fail_at(
       lexer, place, KJIT_ERROR_SYNTAX,
-      "a line goes on while a bracket is open or when it ends in an operator; no `\\` is needed");
+      "a line continues while a bracket is open or when it ends in an operator; no `\\` is needed");
   int length = (unsigned char)c < 0x80   ? 1
                : (unsigned char)c < 0xe0 ? 2
                : (unsigned char)c < 0xf0 ? 3

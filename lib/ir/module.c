@@ -122,7 +122,7 @@ static kjit_status check_quoted(kjit_context *context, const kjit_parse_options 
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "kjit_parse_options.quoted is NULL");
   if (options->quoted_count >= KJ_MAX_SOURCES)
     return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED,
-                        "kjit_parse_options.quoted: a module is made of at most %d sources",
+                        "kjit_parse_options.quoted: a module can have at most %d sources",
                         KJ_MAX_SOURCES);
   for (size_t i = 0; i < options->quoted_count; i++) {
     const kjit_quoted_text *quoted = &options->quoted[i];

@@ -19,7 +19,7 @@ static ki_expr *seal(ki_parser *parser, ki_expr *expr)
 {
   if (ki_measure_expr(expr) > KJ_MAX_HEIGHT)
     ki_fail_parse(parser, expr->location, KJIT_ERROR_SYNTAX,
-                  "an expression of more than %d levels: give parts of it a name with `let`",
+                  "an expression has more than %d levels; name parts of it with `let`",
                   KJ_MAX_HEIGHT);
   return expr;
 }
@@ -183,7 +183,7 @@ static _Noreturn void refuse_operand(ki_parser *parser)
     ki_fail_parse(parser, parser->previous.location, KJIT_ERROR_SYNTAX, "`||` is `or` here");
   if (kind == KJ_TOKEN_AMPERSAND)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "a place is written as it is, without `&`: `atomic_add(out[y], 1)`");
+                  "atomic functions take the element itself, without `&`: `atomic_add(out[y], 1)`");
   if (kind == KJ_TOKEN_STAR)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
                   "expected a value, found `*`; an element is `p[i]`");
@@ -400,7 +400,7 @@ static void note_slashes(ki_parser *parser)
     kj_report(
       parser->lexer.diagnostics, parser->lexer.sources, parser->slashes.location,
       KJIT_SEVERITY_WARNING, KJIT_OK,
-      "`//` divides and rounds down, and goes on in the next line; a comment starts with `#`");
+      "`//` divides and rounds down, and continues on the next line; a comment starts with `#`");
 }
 
 /* What is read as an expression where a type may stand, as a type: `f32`, `dtype(x)`,

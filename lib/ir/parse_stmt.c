@@ -109,7 +109,7 @@ static ki_stmt *parse_let_or_var(ki_parser *parser)
     if (names.count > 1)
       ki_fail_parse(
         parser, ki_place(parser), KJIT_ERROR_SYNTAX,
-        "a type annotation is for one name only: several names take the types of their values");
+        "a type annotation needs a single name; several names take the types of their values");
     ki_advance(parser);
     type = ki_parse_type_expr(parser);
     ki_make_argument_type(parser, type);
@@ -344,8 +344,8 @@ static ki_stmt *parse_assignment(ki_parser *parser, ki_expr *first)
     ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
                   "expected `=` after the places, found %s", ki_describe_token(parser));
   if (stmt->op != KJIT_OP_STORE && stmt->places.count > 1)
-    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX, "%s changes one place only",
-                  ki_describe_token(parser));
+    ki_fail_parse(parser, ki_found_at(parser), KJIT_ERROR_SYNTAX,
+                  "%s changes one variable or element only", ki_describe_token(parser));
   ki_advance(parser);
   if (stmt->op == KJIT_OP_FLOORDIV) parser->slashes = parser->previous;
   stmt->value = ki_parse_exprs(parser);

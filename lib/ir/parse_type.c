@@ -45,7 +45,7 @@ static ki_type_expr *parse_dtype(ki_parser *parser, kj_location place)
 {
   if (!parser->module)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "`dtype` needs a parameter to look at: only a type by itself is expected here");
+                  "`dtype` needs a parameter, but only a type by itself is expected here");
   ki_type_expr *type = new_type(parser, KJ_TYPE_DTYPE, place);
   ki_open_bracket(parser, KJ_TOKEN_LEFT_PAREN, NULL);
   type->expr = ki_parse_expr(parser);
@@ -170,7 +170,7 @@ static ki_type_expr *parse_dimensions(ki_parser *parser, ki_type_expr *element)
   ki_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the dimensions");
   if (rank > KJ_MAX_RANK)
     ki_fail_parse(parser, place, KJIT_ERROR_UNSUPPORTED,
-                  "an array has at most %d dimensions, this one %u", KJ_MAX_RANK, rank);
+                  "an array can have at most %d dimensions, this one has %u", KJ_MAX_RANK, rank);
   kjit_layout layout = find_layout(parser, place, rank, marked);
   if (!marked)
     layout = accept_layout(parser, "C")   ? KJIT_LAYOUT_C
@@ -194,7 +194,7 @@ static ki_type_expr *parse_extents(ki_parser *parser, ki_type_expr *element)
   ki_close_bracket(parser, KJ_TOKEN_RIGHT_BRACKET, "after the extents");
   if (array->extents.count > KJ_MAX_RANK)
     ki_fail_parse(parser, array->location, KJIT_ERROR_UNSUPPORTED,
-                  "an array has at most %d dimensions, this one %zu", KJ_MAX_RANK,
+                  "an array can have at most %d dimensions, this one has %zu", KJ_MAX_RANK,
                   array->extents.count);
   return array;
 }
@@ -307,18 +307,18 @@ static kjit_type find_struct(type_reader *r, const ki_type_expr *type)
   kjit_type found = find_declared(r->scope, type->name, false, &is_ambiguous);
   if (found == KJIT_ANY) found = find_declared(r->scope, type->name, true, &is_ambiguous);
   if (found != KJIT_ANY && is_ambiguous)
-    ki_fail_parse(parser, type->location, KJIT_ERROR_NAME,
-                  "the module has several structs `%s`, with different fields: the name does not "
-                  "say which one is meant",
-                  type->name);
+    ki_fail_parse(
+      parser, type->location, KJIT_ERROR_NAME,
+      "the module has several structs `%s` with different fields, so the name is ambiguous",
+      type->name);
   if (found != KJIT_ANY) return found;
   found = ki_find_struct(parser->types, type->name, &is_ambiguous);
   if (found == KJIT_ANY) ki_fail_unknown_type(&parser->lexer, type);
   if (is_ambiguous)
     ki_fail_parse(parser, type->location, KJIT_ERROR_NAME,
-                  "the context has several structs `%s`, with different fields%s: kjit_get_struct "
-                  "and kjit_get_struct_type return one of them",
-                  type->name, r->scope ? ", and the module declares none" : "");
+                  "the context has several structs `%s` with different fields%s; get one of them "
+                  "with kjit_get_struct or kjit_get_struct_type",
+                  type->name, r->scope ? ", and the module declares no such struct" : "");
   return found;
 }
 

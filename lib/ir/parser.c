@@ -332,7 +332,7 @@ static void parse_result(ki_parser *parser)
   if (!ki_accept(parser, KJ_TOKEN_ARROW)) return;
   if (parser->function->is_kernel)
     ki_fail_parse(parser, place, KJIT_ERROR_SYNTAX,
-                  "a kernel returns nothing: it writes to its array arguments");
+                  "a kernel returns no value; it writes to its array arguments");
   parser->function->result = ki_parse_type_expr(parser);
   ki_make_argument_type(parser, parser->function->result);
 }

@@ -140,9 +140,9 @@ static kjit_type array_field(ki_verifier *v, const ki_type_expr *type)
     ki_value extent;
     const ki_expr *expr = type->extents.items[i];
     if (!evaluate(&e, expr, &extent)) {
-      ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                     "an extent of a field is made of integers, constants that are integers, and + "
-                     "- * // %% <<");
+      ki_fail_verify(
+        v, expr->location, KJIT_ERROR_TYPE,
+        "an extent of a field must consist of integers, integer constants, and + - * // %% <<");
       return KJIT_ANY;
     }
     if (extent.integer < 1 || extent.integer > MAX_STRUCT_BYTES) {
@@ -168,10 +168,10 @@ static void refuse_field(ki_verifier *v, const ki_decl *field)
                    "reached by a pointer, `f32*`",
                    field->name);
   else
-    ki_fail_verify(
-      v, type->location, KJIT_ERROR_TYPE,
-      "`%s`: a field is a scalar, a vector, a struct, a pointer, or an array of these with extents",
-      field->name);
+    ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
+                   "field `%s` must be a scalar, a vector, a struct, a pointer, or an array of "
+                   "these with extents",
+                   field->name);
 }
 
 /* KJIT_ANY: an error was reported. */
@@ -274,7 +274,7 @@ void ki_resolve_struct(ki_verifier *v, ki_decl *decl)
   v->struct_depth++;
   if (decl->fields.count == 0)
     ki_fail_verify(v, decl->location, KJIT_ERROR_TYPE,
-                   "a struct has at least one field: `%s` has none", decl->name);
+                   "a struct needs at least one field; `%s` has no fields", decl->name);
   else if (decl->fields.count > MAX_FIELDS)
     ki_fail_verify(v, decl->location, KJIT_ERROR_UNSUPPORTED, "a struct has at most %d fields",
                    MAX_FIELDS);

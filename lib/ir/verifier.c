@@ -59,11 +59,11 @@ static void verify_identity(ki_verifier *v, const ki_attribute *attribute)
   const ki_function *function = is_func ? value->decl->function : NULL;
   if (!function)
     ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
-                   "`@identity` names a func of one value, which returns what changes nothing "
-                   "beside a value of that type");
+                   "`@identity` must name a func with one parameter that returns the neutral "
+                   "element of the parameter's type");
   else if (ki_least_arguments(function) > 1 || function->params.count < 1)
     ki_fail_verify(v, value->location, KJIT_ERROR_TYPE,
-                   "`@identity` names a func of one value, and `%s` has %zu parameter%s",
+                   "`@identity` must name a func with one parameter, and `%s` has %zu parameter%s",
                    value->decl->name, function->params.count,
                    function->params.count == 1 ? "" : "s");
   if (v->function->params.count < 2)
@@ -132,7 +132,7 @@ static void verify_contradiction(ki_verifier *v, const ki_attributes *attributes
                               *y = &ki_attribute_table[pairs[k][1]];
       if ((a == x && b == y) || (a == y && b == x))
         ki_fail_verify(v, attributes->items[index].location, KJIT_ERROR_TYPE,
-                       "`@%s` and `@%s` exclude each other", b->name, a->name);
+                       "`@%s` and `@%s` cannot be combined", b->name, a->name);
     }
 }
 
@@ -278,7 +278,7 @@ static void verify_result(ki_verifier *v)
     if (found.with) ki_note_verify(v, found.with->location, "here it returns a value");
   } else if (reaches_end(&function->body)) {
     ki_fail_verify(v, function->decl->location, KJIT_ERROR_TYPE,
-                   "`%s` returns a value, but not on every way through it: its end can be reached",
+                   "`%s` returns a value, but its end can be reached without `return`",
                    function->decl->name);
     if (found.with) ki_note_verify(v, found.with->location, "here it returns a value");
   }
@@ -291,7 +291,7 @@ static void verify_type_parameter(ki_verifier *v, ki_decl *param)
   KJ_ASSERT(param->is_type);
   if (v->function->is_kernel)
     ki_fail_verify(v, param->location, KJIT_ERROR_UNSUPPORTED,
-                   "`%s`: a kernel takes no types: those of its arguments are known, `dtype(x)`",
+                   "`%s`: a kernel cannot take a type; use the type of an argument, `dtype(x)`",
                    param->name);
   if (v->function->is_extern)
     ki_fail_verify(v, param->location, KJIT_ERROR_UNSUPPORTED,
@@ -315,8 +315,8 @@ static void verify_parameter(ki_verifier *v, ki_decl *param)
   const ki_type_expr *type = param->type_expr;
   if (type && type->kind == KJ_TYPE_TUPLE && v->function->is_kernel)
     ki_fail_verify(v, type->location, KJIT_ERROR_UNSUPPORTED,
-                   "a kernel takes the items of a tuple one by one: give it a parameter for each, "
-                   "of which `kjit_build_tuple` makes the tuple");
+                   "a kernel takes the items of a tuple separately; declare a parameter for each "
+                   "item and combine them with `kjit_build_tuple`");
   if (param->value) {
     v->fixed = "a default";
     ki_verify_expr(v, param->value, KJ_ROLE_VALUE);
@@ -348,7 +348,7 @@ void ki_verify_function(ki_verifier *v, ki_decl *decl)
                    decl->name);
   if (function->is_kernel && function->result)
     ki_fail_verify(v, function->result->location, KJIT_ERROR_TYPE,
-                   "a kernel returns nothing: it writes to its array arguments");
+                   "a kernel returns no value; it writes to its array arguments");
   for (size_t i = 0; i < function->params.count; i++) ki_show_local(v, function->params.items[i]);
   for (size_t i = 0; i < function->params.count; i++)
     verify_parameter(v, function->params.items[i]);

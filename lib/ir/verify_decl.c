@@ -102,8 +102,8 @@ static void fix_pointer(ki_verifier *v, ki_type_expr *type)
            element->kind != KJ_TYPE_POINTER && element->kind != KJ_TYPE_NAMED &&
            element->kind != KJ_TYPE_PARAMETER)
     ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
-                   "a pointer points to a scalar, a vector, a struct or a pointer; `f32*` also "
-                   "stands for many f32, one after the other");
+                   "a pointer must point to a scalar, a vector, a struct or a pointer; `f32*` also "
+                   "points to several contiguous f32");
 }
 
 /* Known at once where nothing has to be evaluated: fields of structs and constants ask for it. */
@@ -247,21 +247,21 @@ static void verify_shape(ki_verifier *v, const ki_decl *decl)
   bool is_scalar = is_value_type(v, type);
   if (!is_array && !is_scalar)
     ki_fail_verify(v, type->location, KJIT_ERROR_TYPE,
-                   "a constant is a scalar, a vector, a struct, a tuple of these, or an array of "
-                   "these with extents: `f32[3]`");
+                   "a constant must be a scalar, a vector, a struct, a tuple of these, or an array "
+                   "of these with extents: `f32[3]`");
   else if (is_array && (has_none ? type->extents.count < rank : type->extents.count != rank))
     ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
                    "the type of `%s` has %zu dimensions, its value %u", decl->name,
                    type->extents.count, rank);
   else if (is_scalar && rank)
     ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
-                   "`%s` is a %s by its type, its value an array", decl->name,
+                   "`%s` has the type %s, but its value is an array", decl->name,
                    type->kind == KJ_TYPE_TUPLE ? "tuple" : "scalar");
   for (uint32_t i = 0; is_array && i < rank && type->extents.count >= rank; i++) {
     const ki_expr *extent = type->extents.items[i];
     if (extent->kind == KJ_EXPR_INT && extent->integer != extents[i])
       ki_fail_verify(v, decl->value->location, KJIT_ERROR_TYPE,
-                     "dimension %u of `%s` has %lld elements by its type and %lld by its value", i,
+                     "dimension %u of `%s` has %lld elements in its type and %lld in its value", i,
                      decl->name, (long long)extent->integer, (long long)extents[i]);
   }
 }

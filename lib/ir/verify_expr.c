@@ -61,8 +61,8 @@ static void verify_func_value(ki_verifier *v, const ki_expr *made, ki_role role)
   if (role == KJ_ROLE_ARGUMENT || role == KJ_ROLE_COMPARED) return;
   if (is_derivative && role == KJ_ROLE_CALLEE) return;
   ki_fail_verify(v, made->location, KJIT_ERROR_TYPE,
-                 "`%s` makes a func: it can be %shanded to a parameter that is a `func`",
-                 builtin->name, is_derivative ? "called, or " : "");
+                 "`%s` returns a func, which can only be %spassed to a `func` parameter",
+                 builtin->name, is_derivative ? "called or " : "");
 }
 
 void ki_verify_expr(ki_verifier *v, ki_expr *expr, ki_role role)
@@ -153,14 +153,15 @@ static bool refuse_one_more(ki_verifier *v, const ki_expr *call)
   const ki_expr *last = call->args.items[builtin->most];
   if ((builtin->flags & KJ_ORDER) && last->kind == KJ_EXPR_STRING) {
     ki_fail_verify(v, last->location, KJIT_ERROR_TYPE,
-                   "a memory order is one of the names relaxed, acquire, release, acq_rel and "
-                   "seq_cst, without quotes: `%s(%s, acquire)`",
+                   "a memory order must be relaxed, acquire, release, acq_rel or seq_cst, without "
+                   "quotes: `%s(%s, acquire)`",
                    builtin->name, builtin->most > 1 ? "a[i], x" : "a[i]");
     return true;
   }
-  ki_fail_verify(v, call->location, KJIT_ERROR_TYPE,
-                 "`%s` takes %u arguments, not %zu: the element is one of them, `%s(a[i], ...)`",
-                 builtin->name, builtin->most, call->args.count, builtin->name);
+  ki_fail_verify(
+    v, call->location, KJIT_ERROR_TYPE,
+    "`%s` takes %u arguments, not %zu; the element is the first argument, `%s(a[i], ...)`",
+    builtin->name, builtin->most, call->args.count, builtin->name);
   return true;
 }
 
@@ -193,9 +194,9 @@ static void convert_type(ki_verifier *v, ki_expr *call)
 static void convert_to_array_type(ki_verifier *v, ki_expr *expr)
 {
   if (expr->kind != KJ_EXPR_INDEX || expr->args.count == 0) {
-    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "the first argument of `view` is the type of an array with its extents: "
-                   "`view(f32[n, m], p)`");
+    ki_fail_verify(
+      v, expr->location, KJIT_ERROR_TYPE,
+      "the first argument of `view` must be an array type with extents: `view(f32[n, m], p)`");
     return;
   }
   ki_convert_to_type(v, expr->x);
@@ -371,12 +372,12 @@ static void refuse_method(ki_verifier *v, const ki_expr *callee)
   while (root->kind == KJ_EXPR_FIELD) root = root->x;
   if (root->kind == KJ_EXPR_NAME) return;
   if (is_function)
-    ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE,
-                   "values have no functions of their own: write `%s(%s)`", name, subject);
+    ki_fail_verify(v, callee->location, KJIT_ERROR_TYPE, "values have no methods; write `%s(%s)`",
+                   name, subject);
   else
     ki_fail_verify(v, callee->location, KJIT_ERROR_NAME,
-                   "values have no functions of their own, and there is no `%s`: declare "
-                   "`func %s(%s)` in the module",
+                   "values have no methods, and no func has this name, `%s`; declare `func %s(%s)` "
+                   "in the module",
                    name, name, subject);
 }
 

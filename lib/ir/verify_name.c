@@ -158,15 +158,14 @@ static void verify_function_name(ki_verifier *v, ki_expr *expr, ki_role role)
   const ki_function *function = expr->decl->function;
   if (function->is_kernel)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a kernel: only the host launches it", expr->decl->name);
+                   "`%s` is a kernel; only the application can launch it", expr->decl->name);
   else if (v->fixed)
     ki_fail_verify(v, expr->location, KJIT_ERROR_UNSUPPORTED,
                    "calls of functions in %s are not supported", v->fixed);
   else if (role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT && role != KJ_ROLE_COMPARED)
-    ki_fail_verify(
-      v, expr->location, KJIT_ERROR_TYPE,
-      "`%s` is a function: it can be called, or handed to a parameter that is a `func`",
-      expr->decl->name);
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` is a function; call it or pass it to a `func` parameter",
+                   expr->decl->name);
   else if (role != KJ_ROLE_COMPARED) note_call(v, expr);
 }
 
@@ -190,7 +189,7 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
   }
   if (!v->visible[decl->index]) {
     ki_fail_verify(v, expr->location, KJIT_ERROR_NAME,
-                   "`%s` is used outside of the block that declares it", decl->name);
+                   "`%s` is used outside the block that declares it", decl->name);
     return;
   }
   if (role == KJ_ROLE_CALLEE && !decl->is_func)
@@ -201,14 +200,12 @@ static void verify_local(ki_verifier *v, const ki_expr *expr, ki_role role)
   if (decl->is_func && v->fixed)
     ki_fail_verify(
       v, expr->location, KJIT_ERROR_TYPE,
-      "`%s` is a function: it has no value in %s, which is evaluated before the launch", decl->name,
+      "`%s` is a function and has no value in %s, which is evaluated before the launch", decl->name,
       v->fixed);
   else if (decl->is_func && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT &&
            role != KJ_ROLE_COMPARED)
-    ki_fail_verify(
-      v, expr->location, KJIT_ERROR_TYPE,
-      "`%s` is a function: it can be called, or handed to a parameter that is a `func`",
-      decl->name);
+    ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
+                   "`%s` is a function; call it or pass it to a `func` parameter", decl->name);
 }
 
 void ki_verify_decl(ki_verifier *v, ki_expr *expr, ki_role role)
@@ -261,11 +258,11 @@ void ki_verify_builtin(ki_verifier *v, const ki_expr *expr, ki_role role)
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE, "expected a type, found `%s`", name);
   else if (!is_value && role == KJ_ROLE_ARGUMENT && !ki_can_hand_over(builtin))
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` cannot be handed over as a func: declare a func that calls it", name);
+                   "`%s` cannot be passed as a func; declare a func that calls it", name);
   else if (!is_value && role != KJ_ROLE_CALLEE && role != KJ_ROLE_ARGUMENT &&
            (role != KJ_ROLE_COMPARED || v->fixed))
     ki_fail_verify(v, expr->location, KJIT_ERROR_TYPE,
-                   "`%s` is a function: write it before its arguments, `%s(%s)`", name, name,
+                   "`%s` is a function; write it before its arguments, `%s(%s)`", name, name,
                    builtin->most ? "..." : "");
   if (role == KJ_ROLE_ARGUMENT && !is_value) v->module->hands_over_writer |= ki_is_writer(builtin);
 }

@@ -33,8 +33,8 @@ static void verify_name_place(ki_verifier *v, ki_expr *place, bool is_atomic)
   else if (decl->kind == KJ_DECL_VAR) decl->is_assigned = true;
   else if (decl->kind == KJ_DECL_LET)
     ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
-                   "`%s` is a `let` and keeps its value: declare it `var %s` to assign to it",
-                   decl->name, decl->name);
+                   "`%s` is a `let` and cannot be changed; declare it with `var %s`", decl->name,
+                   decl->name);
   else if (!is_memory)
     ki_fail_verify(v, place->location, KJIT_ERROR_TYPE,
                    "`%s` is %s and keeps its value: assign to a `var`", decl->name,
@@ -53,7 +53,7 @@ static void verify_root(ki_verifier *v, const ki_expr *place)
   if (is_item || root->kind == KJ_EXPR_INT || root->kind == KJ_EXPR_FLOAT)
     ki_fail_verify(
       v, place->location, KJIT_ERROR_TYPE,
-      "this cannot be changed: only a `var`, elements of arrays and fields of these can");
+      "this cannot be changed; only a `var`, elements of arrays and fields of these can");
   if (root->kind != KJ_EXPR_DECL) return;
   ki_decl *decl = root->decl;
   if (decl->kind == KJ_DECL_CONST)
@@ -197,7 +197,8 @@ static void verify_while(ki_verifier *v, ki_stmt *stmt)
   const ki_attribute *is_static = ki_get_attribute(&stmt->attributes, KJ_ATTRIBUTE_STATIC);
   if (is_static)
     ki_fail_verify(v, is_static->location, KJIT_ERROR_TYPE,
-                   "`@static` is for a `range`: nobody knows how often a `while` runs");
+                   "`@static` needs a `range`; the number of iterations of a `while` is not known "
+                   "at compile time");
   verify_loop_body(v, stmt);
 }
 
@@ -223,7 +224,7 @@ static void verify_range(ki_verifier *v, ki_stmt *stmt)
     if (is_number(stmt->args.items[0]))
       ki_fail_verify(
         v, stmt->args.items[0]->location, KJIT_ERROR_TYPE,
-        "a loop goes through a tuple or counts: `for i in range(n)`; this is a number");
+        "a loop iterates over a tuple or a range: `for i in range(n)`; this is a number");
     return;
   }
   if (count < 1 || count > 3)
@@ -293,21 +294,23 @@ static void verify_jump(ki_verifier *v, const ki_stmt *stmt)
     ki_fail_verify(v, stmt->location, KJIT_ERROR_SYNTAX, "`%s` outside of a loop", word);
   else if (stmt->kind == KJ_STMT_BREAK && v->loop->kind == KJ_STMT_FOR &&
            ki_is_shared_out(v->loop->range))
-    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
-                   "`break` in a %s: its iterations are independent; `continue` ends one",
-                   range_name(v->loop));
+    ki_fail_verify(
+      v, stmt->location, KJIT_ERROR_TYPE,
+      "`break` in a %s, whose iterations are independent; `continue` ends an iteration",
+      range_name(v->loop));
 }
 
 static void verify_return(ki_verifier *v, ki_stmt *stmt)
 {
   KJ_ASSERT(stmt->kind == KJ_STMT_RETURN);
   if (v->range)
-    ki_fail_verify(v, stmt->location, KJIT_ERROR_TYPE,
-                   "`return` in a %s: its iterations are independent; `continue` ends one",
-                   range_name(v->range));
+    ki_fail_verify(
+      v, stmt->location, KJIT_ERROR_TYPE,
+      "`return` in a %s, whose iterations are independent; `continue` ends an iteration",
+      range_name(v->range));
   if (stmt->value && v->function->is_kernel)
     ki_fail_verify(v, stmt->value->location, KJIT_ERROR_TYPE,
-                   "a kernel returns nothing: it writes to its array arguments");
+                   "a kernel returns no value; it writes to its array arguments");
   if (stmt->value) ki_verify_expr(v, stmt->value, KJ_ROLE_VALUE);
 }
 

@@ -78,8 +78,8 @@ static void count_stack(kl_lowering *l, LLVMTypeRef type)
   if (!l->target->stack_limit_bytes || l->stack_bytes <= l->target->stack_limit_bytes) return;
   const ki_decl *decl = l->kernel->function->decl;
   kt_fail(l->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-          "the local arrays and variables of `%s` and of what it calls take more than %u KiB of a "
-          "thread's stack",
+          "the local arrays and variables of `%s` and of the functions that it calls need more "
+          "than %u KiB of a thread's stack",
           decl->name, l->target->stack_limit_bytes / 1024);
 }
 

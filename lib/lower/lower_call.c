@@ -59,7 +59,7 @@ bool kl_is_inlined(kl_lowering *l, const kt_instance *instance)
     kt_fail(l->c, instance->function->decl->location, KJIT_ERROR_UNSUPPORTED,
             "`%s` %s, and with it more than %d statements and expressions would be inlined",
             instance->function->decl->name,
-            is_needed ? "returns a local array, which has to be inlined" : "is @inline",
+            is_needed ? "returns a local array and therefore must be inlined" : "is @inline",
             MOST_SMALL_INLINED);
   return fits;
 }

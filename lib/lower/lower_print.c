@@ -24,7 +24,7 @@ static void add_word(line *p, LLVMValueRef word)
 {
   if (p->count == KJ_MOST_PRINT_WORDS)
     kt_fail(p->l->c, p->location, KJIT_ERROR_UNSUPPORTED,
-            "a line has at most %d numbers: print this in several", KJ_MOST_PRINT_WORDS);
+            "a line can have at most %d numbers; print several lines", KJ_MOST_PRINT_WORDS);
   p->words[p->count++] = word;
 }
 
@@ -154,8 +154,8 @@ void kl_lower_print(kl_lowering *l, const kt_stmt *stmt)
   p->location = stmt->location;
   if (l->c->request->symbol)
     kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
-            "`print` stands in kernels and what they call: a function with the C ABI has nobody "
-            "who takes its lines");
+            "`print` works only in kernels and in funcs that kernels call; a C function has no "
+            "launch that delivers the printed lines");
   if (l->print_count == MOST_SITES)
     kt_fail(l->c, stmt->location, KJIT_ERROR_UNSUPPORTED,
             "a kernel has at most %d places that print", MOST_SITES);

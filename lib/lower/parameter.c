@@ -504,7 +504,8 @@ void kl_plan_parameters(kl_lowering *l)
   if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
   if (signature->count > UINT16_MAX)
     kt_fail(l->c, l->kernel->function->params.items[UINT16_MAX]->location, KJIT_ERROR_UNSUPPORTED,
-            "a kernel has at most %d parameters, this one %u", UINT16_MAX, signature->count);
+            "a kernel can have at most %d parameters, this one has %u", UINT16_MAX,
+            signature->count);
   for (uint32_t a = 0; a < signature->count; a++) {
     const kj_argument *argument = &signature->arguments[a];
     if (argument->kind == KJ_ARGUMENT_ARRAY)

@@ -92,8 +92,7 @@ static bool accesses(const marker *m, const kt_expr *e)
   if (e->builtin->id >= KJ_BUILTIN_LDCA && e->builtin->id <= KJ_BUILTIN_PREFETCH_L1)
     return !(e->builtin->flags & KJ_READS) || e->type != KJIT_VOID;
   kt_fail(m->c, e->location, KJIT_ERROR_UNSUPPORTED,
-          "the checks of uninitialized memory and of races do not know what `%s` does",
-          e->builtin->name);
+          "the checks `uninitialized` and `races` do not support `%s`", e->builtin->name);
 }
 
 static void watch_expr(const marker *m, kt_expr *e)
@@ -191,9 +190,9 @@ static void mark_cluster_barriers(kt_compilation *c)
   }
   if (has_any && c->divergent_barrier)
     kt_fail(c, c->divergent_location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` under a condition that depends on the thread, in a kernel with barriers of its "
-            "cluster: where code is interruptible all threads of a block meet at the same one, "
-            "since nothing ends the hardware's wait",
+            "`%s` in control flow that depends on the thread, in a kernel with cluster barriers: "
+            "in interruptible code all threads of a block must reach the same one, because an "
+            "interrupt cannot end the hardware's wait",
             c->divergent_barrier);
 }
 
@@ -206,7 +205,7 @@ void kp_mark_checks(kt_compilation *c)
   if (c->request->target.kind != KJ_TARGET_CPU) refuse_on_gpu(&m);
   if ((m.checks & WATCHES) && c->code->cpu_parts != KJ_PARTS_NONE)
     kt_fail(c, c->request->kernel->decl->location, KJIT_ERROR_UNSUPPORTED,
-            "the checks of uninitialized memory and of races do not look at kernels whose warps or "
+            "the checks `uninitialized` and `races` do not support kernels in which warps or "
             "blocks wait for each other");
   kt_instance *kernel = c->instances.items[0];
   /* pass/simt.c looks at the barriers */

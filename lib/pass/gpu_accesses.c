@@ -214,8 +214,8 @@ static void look_at(remark_pass *p, const kt_expr *array, const kt_exprs *indice
   p->count++;
   const char *name = array->kind == KJ_T_VAR && array->var->name ? array->var->name : "the array";
   kt_warn(p->c, location, KJIT_SEVERITY_REMARK,
-          "neighbouring threads (threadIdx.x) are a %s of `%s` apart here: the %s index is the "
-          "contiguous one; let threadIdx.x be in it",
+          "uncoalesced access: neighbouring threads (threadIdx.x) are a %s of `%s` apart here, but "
+          "the %s index is contiguous; use threadIdx.x in that index",
           is_c ? "row" : "column", name, is_c ? "last" : "first");
 }
 

@@ -431,8 +431,8 @@ static void rewrite_range(kp_inliner *in, const kt_stmt *from, kt_stmt *stmt, kt
   rewrite_list(in, &from->body, 0, &stmt->body, false);
   if (has_joint_stmt(&stmt->body))
     kt_fail(in->s->c, stmt->location, KJIT_ERROR_TYPE,
-            "the body of a grid_range or block_range must not hold a barrier, a warp operation or "
-            "another such range");
+            "the body of a grid_range or block_range must not contain a barrier, a warp operation "
+            "or another grid_range or block_range");
   stmt->is_joint = true;
   in->s->has_range = true;
   kp_push_inlined(in, out, stmt);

@@ -392,8 +392,8 @@ static void refuse_trap(kt_compilation *c)
   const kt_instance *root = c->instances.items[0];
   if (c->module->has_guest && !c->request->has_record && root->may_fail)
     kt_fail(c, root->function->decl->location, KJIT_ERROR_REFUSED,
-            "func `%s` of a guest may fail, which ends the process of who calls it as a C "
-            "function; kjit_call_function reports it",
+            "guest func `%s` can fail, and a failing C function would abort the calling process; "
+            "use kjit_call_function, which returns the failure",
             root->function->decl->name);
 }
 

@@ -235,11 +235,10 @@ static void bound_stack(kg_emission *e)
     bytes += kl_recursion_bytes(&e->lowering);
   const ki_decl *root = e->c->instances.items[0]->function->decl;
   if (bytes > KJ_MOST_STACK_BYTES)
-    kt_fail(
-      e->c, root->location, KJIT_ERROR_UNSUPPORTED,
-      "`%s` and the functions that it calls need %llu KiB of stack; the limit is %d: fewer or "
-      "smaller local arrays and structs, or shared ones",
-      root->name, (unsigned long long)(bytes / 1024), KJ_MOST_STACK_BYTES / 1024);
+    kt_fail(e->c, root->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` and the functions that it calls need %llu KiB of stack, more than the limit of "
+            "%d; use fewer or smaller local arrays and structs, or shared ones",
+            root->name, (unsigned long long)(bytes / 1024), KJ_MOST_STACK_BYTES / 1024);
   e->c->code->stack_bytes = (uint32_t)bytes;
 }
 
@@ -254,7 +253,7 @@ void kg_emit_host(kg_host *host, kt_compilation *c)
                                            .finish = finish };
   if (c->request->stage == KJIT_STAGE_PTX)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "the CPU target has no stage `ptx`; `asm` and `object` are its last ones");
+            "the CPU target has no stage `ptx`; its last stages are `asm` and `object`");
   const kg_processor *processor = &host->processors[c->request->target.level];
   host_emission *own = KJ_NEW(c->arena, host_emission);
   own->state.features = &processor->lowering;

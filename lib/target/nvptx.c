@@ -126,7 +126,7 @@ void kg_check_nvptx(kt_compilation *c)
   const kg_nvptx_arch *row = select_arch(c);
   if (row->arch < c->request->target.arch)
     kt_warn(c, (kj_location){ 0 }, KJIT_SEVERITY_REMARK,
-            "sm_%u is newer than this kjit knows: compiled for sm_%u", c->request->target.arch,
+            "sm_%u is unknown to this version of kjit: compiled for sm_%u", c->request->target.arch,
             row->arch);
 }
 
@@ -302,7 +302,7 @@ void kg_emit_nvptx(kg_nvptx *nvptx, kt_compilation *c)
                                            .prepare_unoptimized = prepare_unoptimized };
   if (c->request->stage == KJIT_STAGE_ASM || c->request->stage == KJIT_STAGE_OBJECT)
     kt_fail(c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "GPU targets have no stage `%s`; PTX is the last one",
+            "GPU targets have no stage `%s`; the last stage is PTX",
             c->request->stage == KJIT_STAGE_ASM ? "asm" : "object");
   nvptx_emission *own = KJ_NEW(c->arena, nvptx_emission);
   own->nvptx = nvptx;

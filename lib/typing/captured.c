@@ -79,7 +79,7 @@ kt_callee kt_bind_back(kt_scope *s, const ki_expr *call)
 kt_expr *kt_rule_bind_back(kt_scope *s, const kt_operands *o)
 {
   kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-          "`bind_back` makes a func: it can be handed to a parameter that is a `func`");
+          "`bind_back` returns a func, which can only be passed to a `func` parameter");
 }
 
 /* ---- handing it to a func ---- */

@@ -95,7 +95,7 @@ static void check_parts(kt_scope *s, kjit_type type, kj_location location)
 {
   if (kt_count_parts(s->c, type) > MOST_PARTS)
     kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-            "a value of type %s has more than %d parts: assign its fields and their elements",
+            "a value of type %s has more than %d parts; assign its fields and elements separately",
             kt_type_text(s->c, type), MOST_PARTS);
 }
 
@@ -290,7 +290,8 @@ static _Noreturn void fail_lanes(kt_scope *s, const kt_expr *value, kjit_type ty
 {
   const char *to = kt_type_text(s->c, type);
   kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-          "%s does not become %s, which has another number of lanes: write which, `%s(v.x, ...)`",
+          "%s cannot be converted to %s, which has a different number of lanes; select the lanes, "
+          "`%s(v.x, ...)`",
           kt_type_text(s->c, value->type), to, to);
 }
 
@@ -377,7 +378,8 @@ static void add_lanes(kt_scope *s, kt_exprs *parts, kt_expr *value, kjit_type la
   }
   if (!kt_is_vector(s->c, value->type))
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "a vector is made of numbers and vectors, got %s", kt_type_text(s->c, value->type));
+            "the parts of a vector must be numbers or vectors, got %s",
+            kt_type_text(s->c, value->type));
   uint32_t count = ki_type(s->c->types, value->type)->count;
   value = kt_keep_value(s, value);
   for (uint32_t i = 0; i < count; i++)
@@ -476,10 +478,10 @@ kjit_type kt_tuple_type(kt_scope *s, const kjit_type *items, uint32_t count, kj_
   kjit_type type = ki_intern_tuple(s->c->types, items, count);
   if (type == KJIT_ANY) longjmp(*s->c->on_failure, KJ_JUMP_MEMORY);
   if (count_values(s->c, type) > MOST_VALUES)
-    kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-            "a tuple of more than %d numbers, those of tuples in it counted: keep them in a "
-            "`local` array",
-            MOST_VALUES);
+    kt_fail(
+      s->c, location, KJIT_ERROR_UNSUPPORTED,
+      "a tuple has more than %d numbers, including those of nested tuples; use a `local` array",
+      MOST_VALUES);
   return type;
 }
 

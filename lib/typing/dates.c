@@ -141,8 +141,8 @@ static _Noreturn void fail_units(const making *m, ki_date a, ki_date b)
   char first[KI_DATE_TEXT], second[KI_DATE_TEXT];
   ki_write_date(a, first);
   ki_write_date(b, second);
-  kt_fail(m->s->c, m->at, KJIT_ERROR_TYPE, "`%s` of %s and %s: NumPy has no common unit of them",
-          m->name, first, second);
+  kt_fail(m->s->c, m->at, KJIT_ERROR_TYPE,
+          "`%s` of %s and %s: NumPy has no common unit for these types", m->name, first, second);
 }
 
 /* A count of one unit as that of another one, rounded down; of NaT it is any number. */

@@ -26,8 +26,8 @@ kt_expr *kt_rule_identity_of(kt_scope *s, const kt_operands *o)
   const ki_function *identity = find_identity(s, o, &operator_);
   if (!identity)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`%s` has no identity: `@identity(f)` behind the parameters of a func names the func "
-            "that returns it, and `has_identity` tells whether there is one",
+            "`%s` has no identity; write `@identity(f)` after its parameters to name the func that "
+            "returns the identity; `has_identity` tests for one",
             kt_callee_text(s->c, &operator_));
   ki_expr *call = KJ_NEW(s->arena, ki_expr);
   *call = (ki_expr){ .kind = KJ_EXPR_CALL, .location = o->location, .height = o->call->height };

@@ -189,11 +189,10 @@ static _Noreturn void fail_depth(kt_scope *s, const ki_function *function, kj_lo
   const char *name = function->decl->name;
   for (const kt_instance *at = s->instance; at; at = at->caller)
     if (at->function == function)
-      kt_fail(
-        s->c, location, KJIT_ERROR_UNSUPPORTED,
-        "calls nest deeper than %d: `%s` calls itself with other types or functions each time, "
-        "so that each call is a function of its own",
-        DEPTH_LIMIT, name);
+      kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
+              "calls nest deeper than %d: `%s` calls itself with different types or functions each "
+              "time, and each such call needs a function of its own",
+              DEPTH_LIMIT, name);
   kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED, "calls nest deeper than %d: `%s`", DEPTH_LIMIT,
           name);
 }
@@ -216,8 +215,8 @@ void kt_fail_runaway(kt_scope *s, const ki_decl *decl, kj_location location)
 {
   bool is_numba = has_attribute(decl->function, KJ_ATTRIBUTE_NUMBA);
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
-          "%s`%s` calls itself here, and no other way through it tells what it returns: a `return` "
-          "that does not depend on this call gives the type%s",
+          "%s`%s` calls itself here, and no other path determines the return type; add a `return` "
+          "that does not depend on this call%s",
           is_numba ? "cannot type infer runaway recursion: " : "", decl->name,
           is_numba ? "" : kj_format(s->arena, ", or `func %s(...) -> i64 { ... }`", decl->name));
 }
@@ -368,8 +367,8 @@ static void refuse_ranges(kt_inference *inference, const kt_inferred *record)
   const kt_instance *instance = record->instance;
   if (instance->is_recursive && (record->has_grid_range || record->has_block_range))
     kt_fail(inference->c, instance->function->decl->location, KJIT_ERROR_UNSUPPORTED,
-            "`%s` calls itself and has a grid_range or block_range: threads share out the "
-            "iterations of such a loop, and a call of itself has no threads of its own",
+            "`%s` calls itself and has a grid_range or block_range, but a recursive call has no "
+            "threads that could share the iterations",
             instance->function->decl->name);
 }
 
@@ -397,8 +396,8 @@ static void check_shared_bytes(kt_compilation *c)
       bytes += ki_element_count(info) * ki_type(c->types, info->element)->size_bytes;
       if (bytes > limit)
         kt_fail(c, locals->items[j]->location, KJIT_ERROR_UNSUPPORTED,
-                "the kernel and what it calls have %llu bytes of shared arrays; a block has at "
-                "most %llu on %s",
+                "the kernel and the functions that it calls have %llu bytes of shared arrays; a "
+                "block can have at most %llu on %s",
                 (unsigned long long)bytes, (unsigned long long)limit, kt_target_text(c));
     }
   }

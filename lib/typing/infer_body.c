@@ -119,8 +119,7 @@ static void check_end(kt_scope *s)
     s->result_annotation != KJIT_ANY || (record->result != KJIT_ANY && record->result != KJIT_VOID);
   if (s->instance->is_kernel || !needs_value || never_ends(&s->instance->body)) return;
   kt_fail(s->c, s->function->decl->location, KJIT_ERROR_TYPE,
-          "`%s` returns a value on some ways through it and not on all: its end is reached without "
-          "`return`",
+          "`%s` returns a value on some paths but reaches its end without `return` on others",
           s->function->decl->name);
 }
 
@@ -291,8 +290,8 @@ static void infer_rounds(kt_scope *s)
       kt_fail_runaway(s, s->waits_for, s->waits_at);
     if (s->looks_inside)
       kt_fail(s->c, s->waits_at, KJIT_ERROR_TYPE,
-              "`%s` is read here, and nothing is assigned to it that gives it a type: declare it "
-              "`var %s: f32`, say",
+              "`%s` is read here, but no assignment gives it a type; declare it with a type, such "
+              "as `var %s: f32`",
               name, name);
     s->looks_inside = true;
   } while (s->is_changed || s->waits_for);

@@ -73,8 +73,8 @@ void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bou
       kj_format(s->arena, "argument `%s` of `%s`", param->name, function->decl->name);
     if (!param->type_expr || param->is_const || !arguments[i])
       kt_fail(s->c, location, KJIT_ERROR_TYPE,
-              "`%s` is extern: a C function, whose parameters have types, or one that "
-              "kjit_link_module finds in a library: `%s` is neither `%s: f32` nor linked",
+              "`%s` is extern, but its parameter `%s` has no C type: write `%s: f32` if it is a C "
+              "function, or link the library that defines it with kjit_link_module",
               function->decl->name, param->name, param->name);
     kjit_type annotation = kt_infer_annotation(s->inference, function, bounds, i);
     if (kt_is_array(s->c, annotation))
@@ -86,8 +86,8 @@ void kt_bind_extern_call(kt_scope *s, const ki_function *function, kt_bound *bou
   if (!s->c->request->is_check && kt_has_plain_symbol(s->c, function) &&
       kn_is_library_name(function->decl->name))
     kt_fail(s->c, function->decl->location, KJIT_ERROR_NAME,
-            "the extern func `%s` has the name of a function that generated code calls, so that a "
-            "linker could not tell them apart; rename it",
+            "extern func `%s` has the name of a function that generated code calls, so a linker "
+            "could not tell the two apart; rename the extern func",
             function->decl->name);
 }
 
@@ -144,7 +144,8 @@ static void check_aligned(kt_scope *s, const ki_builtin *builtin, const kt_place
   if (needed > 16) needed = 16;
   if (info->alignment_bytes && info->alignment_bytes < needed)
     kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
-            "`%s` needs an aligned place: this field is only aligned to %u byte%s, its type to %u",
+            "`%s` needs an aligned address: this field is aligned to %u byte%s only, but its type "
+            "needs %u",
             builtin->name, info->alignment_bytes, info->alignment_bytes == 1 ? "" : "s", needed);
 }
 
@@ -157,7 +158,7 @@ static void infer_memory_place(kt_scope *s, const ki_builtin *builtin, const ki_
                 ki_type(s->c->types, place->array->type)->space == KJ_SPACE_LOCAL;
   if (is_own)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` needs a place that threads share: an element of an array argument or of a shared "
+            "`%s` needs memory that threads share: an element of an array argument or of a shared "
             "array, or a shared scalar",
             builtin->name);
 }
@@ -176,7 +177,7 @@ static void infer_read_place(kt_scope *s, const ki_builtin *builtin, const ki_ex
   if (builtin->id == KJ_BUILTIN_POINTER)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`pointer` needs an element of an array, a shared or local scalar, or a field of "
-            "these: other values have no address");
+            "these; other values have no address");
   if (load->kind != KJ_T_LOAD || ki_type(s->c->types, load->x->type)->space == KJ_SPACE_LOCAL)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` needs an element of an array argument or of a shared array: `%s(x[i])`",
@@ -191,9 +192,9 @@ static void infer_view_type(kt_scope *s, const ki_expr *expr, kt_operands *opera
 {
   const ki_type_expr *type = expr->kind == KJ_EXPR_TYPE ? expr->type_expr : NULL;
   if (!type || type->kind != KJ_TYPE_STATIC_ARRAY || type->extents.count == 0)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "the first argument of `view` is the type of an array with its extents: `view(f32[n, "
-            "m], p)`");
+    kt_fail(
+      s->c, expr->location, KJIT_ERROR_TYPE,
+      "the first argument of `view` must be an array type with extents: `view(f32[n, m], p)`");
   operands->type_argument = kt_infer_type(s, type->element);
   kt_infer_list(s, &type->extents, &operands->extents);
 }
@@ -309,7 +310,7 @@ kt_expr *kt_infer_builtin_name(kt_scope *s, const ki_expr *expr, const ki_builti
 {
   if (!(builtin->flags & KJ_NAME))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function: call it, or hand it to a parameter", builtin->name);
+            "`%s` is a function; call it or pass it to a parameter", builtin->name);
   if (field && !(builtin->flags & KJ_XYZ))
     kt_fail(s->c, expr->location, KJIT_ERROR_NAME, "`%s` has no `.%s`", builtin->name, field);
   kt_operands operands = { .builtin = builtin, .location = expr->location, .field = field };
@@ -488,8 +489,8 @@ static void refuse_value(kt_scope *s, const binding *b, size_t index)
   const ki_decl *param = b->function->params.items[index];
   if (param->is_type)
     kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
-            "`%s` of `%s` takes a type, got a value: `dtype(x)` is the type of one", param->name,
-            b->function->decl->name);
+            "`%s` of `%s` must be a type, got a value; write `dtype(x)` for the type of a value",
+            param->name, b->function->decl->name);
   if (param->is_func)
     kt_fail(s->c, location_of(b, index), KJIT_ERROR_TYPE,
             "`%s` of `%s` takes a function, got a value", param->name, b->function->decl->name);
@@ -582,7 +583,9 @@ static void check_synchronization(kt_scope *s, const kt_inferred *record, const 
             name);
   if (s->range_count && (record->has_grid_range || record->has_block_range))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` has a grid_range or block_range and is called in the body of one", name);
+            "`%s` has a grid_range or block_range and is called in the body of another grid_range "
+            "or block_range",
+            name);
   if (record->has_grid_range && (s->level > KJ_LEVEL_GRID || s->left_level > KJ_LEVEL_GRID))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
             "`%s` has a grid_range and not all threads of the grid reach this call", name);

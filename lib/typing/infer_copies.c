@@ -343,9 +343,10 @@ void kt_infer_items_loop(kt_scope *s, const ki_stmt *stmt)
 static __int128 number_of(kt_scope *s, const kt_expr *value)
 {
   if (kt_is_constant(value)) return value->integer;
-  kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-          "the numbers of a `@static` range must be known at compile time: literals, constants, "
-          "const parameters, `len` of a tuple, or arithmetic on them; `@unroll` takes any");
+  kt_fail(
+    s->c, value->location, KJIT_ERROR_TYPE,
+    "the arguments of a `@static` range must be known at compile time: literals, constants, const "
+    "parameters, `len` of a tuple, or arithmetic on them; `@unroll` accepts any arguments");
 }
 
 static kt_exprs numbers_of_range(kt_scope *s, const ki_stmt *stmt, const kt_exprs *values)

@@ -260,7 +260,7 @@ static kt_expr *infer_func_compare(kt_scope *s, const ki_expr *expr)
             x.builtin ? x.builtin->name : x.function->decl->name);
   if (has_values(&x) || has_values(&y))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "funcs made by `bind_back` are not compared: they have values of their own");
+            "funcs made by `bind_back` cannot be compared, because they hold values");
   bool is_same = kt_equal_callee(&x, &y);
   return kt_new_integer(s, KJIT_BOOL, is_same == (expr->op == KJIT_OP_EQ), expr->location);
 }
@@ -289,7 +289,7 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   if (decl->kind == KJ_DECL_CONST) return kt_make_constant(s, decl, expr->location);
   if (decl->kind == KJ_DECL_FUNCTION)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function: call it, or hand it to a parameter", decl->name);
+            "`%s` is a function; call it or pass it to a parameter", decl->name);
   if (!s->meanings)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is not known at compile time: only constants are allowed here", decl->name);
@@ -302,7 +302,7 @@ static kt_expr *infer_name(kt_scope *s, const ki_expr *expr)
   }
   if (meaning->kind == KJ_MEANS_CALLEE)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a function here: call it, or hand it to a parameter", decl->name);
+            "`%s` is a function here; call it or pass it to a parameter", decl->name);
   bool is_unknown = meaning->kind == KJ_MEANS_UNTYPED ||
                     (meaning->kind == KJ_MEANS_VARIABLE && meaning->var->type == KJIT_ANY);
   if (is_unknown) kt_wait_for_type(s, decl, expr->location);
@@ -371,7 +371,7 @@ static kt_expr *infer_kind(kt_scope *s, const ki_expr *expr)
 static void refuse_pointer(kt_scope *s, const kt_expr *value)
 {
   if (!ki_holds_pointer(s->c->types, value->type)) return;
-  kt_fail(s->c, value->location, KJIT_ERROR_REFUSED, "guests may not use pointers: this is %s",
+  kt_fail(s->c, value->location, KJIT_ERROR_REFUSED, "guest code must not use pointers: this is %s",
           kt_type_text(s->c, value->type));
 }
 
@@ -466,7 +466,7 @@ static void check_value(kt_scope *s, const kt_expr *value)
 {
   if (!kt_holds_array(s->c, value->type)) return;
   kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-          "%s (%s) cannot be printed: print its elements, or its `.shape`",
+          "%s (%s) cannot be printed; print its elements or its `.shape`",
           kt_is_array(s->c, value->type) ? "an array" : "a tuple with an array in it",
           kt_type_text(s->c, value->type));
 }

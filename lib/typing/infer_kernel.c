@@ -44,8 +44,8 @@ static kt_expr *look_at(kt_scope *s, const ki_expr *extent, kt_stmts *stmts)
 static void refuse(kt_scope *s, const kt_expr *part, const char *reason)
 {
   kt_fail(s->c, part->location, KJIT_ERROR_TYPE,
-          "an extent of a shared array is made of literals, constants, parameters, extents of "
-          "arguments and blockDim, which are known before the launch; this %s",
+          "an extent of a shared array must be known before the launch: use literals, constants, "
+          "parameters, extents of arguments and blockDim; this %s",
           reason);
 }
 
@@ -91,10 +91,10 @@ void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl)
 {
   const ki_exprs *extents = &decl->type_expr->extents;
   if (!s->instance->is_kernel)
-    kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-            "a shared array with extents of the launch is declared in the kernel; hand it to the "
-            "func, or give the kernel a @block that is known at compile time if the extents are "
-            "made of blockDim");
+    kt_fail(
+      s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
+      "a shared array whose extents depend on the launch must be declared in the kernel; pass it "
+      "to the func, or give the kernel a @block known at compile time if the extents use blockDim");
   for (size_t i = 0; i < extents->count; i++) {
     kt_stmts before = { 0 };
     extent_check check = { s, s->instance->params.count + s->instance->locals.count };
@@ -136,7 +136,7 @@ static void fail_argument(kt_inference *inference, const ki_decl *param, kjit_ty
           "parameter `%s` is declared %s; the argument is %s%s", param->name, kt_type_text(c, want),
           have_text,
           is_reason_const ? ", which is read-only"
-          : is_number     ? ", which it does not hold exactly"
+          : is_number     ? ", which cannot represent it exactly"
                           : "");
 }
 
@@ -189,7 +189,8 @@ static kt_bound bound_of(kt_compilation *c, const ki_decl *param, const kj_argum
        is_const = argument->kind == KJ_ARGUMENT_CONST;
   if (param->is_type)
     kt_fail(c, param->location, KJIT_ERROR_UNSUPPORTED,
-            "parameter `%s` takes a type, which hosts do not hand over: another func can call it",
+            "parameter `%s` takes a type, which a launch cannot pass; only other funcs can call "
+            "this func",
             param->name);
   if (param->is_func != is_function)
     kt_fail(c, param->location, KJIT_ERROR_TYPE, "parameter `%s` takes %s", param->name,
@@ -324,7 +325,7 @@ static void infer_cluster(kt_scope *s)
     count *= s->c->code->cluster[i];
     if (count > MOST_BLOCKS)
       kt_fail(s->c, attribute->values.items[is_given ? i : 0]->location, KJIT_ERROR_TYPE,
-              "a cluster has at most %d blocks, this one %llu", MOST_BLOCKS,
+              "a cluster has at most %d blocks; this one has %llu", MOST_BLOCKS,
               (unsigned long long)count);
   }
   uint32_t most = s->instance->max_cluster;

@@ -279,18 +279,18 @@ static _Noreturn void fail_part(kt_scope *s, const ki_expr *expr, kjit_type whol
   ki_decl_kind kind = root->kind == KJ_EXPR_DECL ? root->decl->kind : KJ_DECL_FUNCTION;
   if (kt_is_tuple(s->c, whole))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "the items of a tuple (%s) cannot be changed one by one: make another tuple",
+            "the items of a tuple (%s) cannot be changed separately; create another tuple",
             kt_type_text(s->c, whole));
   if (kind == KJ_DECL_LET)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "`%s` is a value (%s) that cannot be changed: declare it `var`", root->decl->name,
+            "`%s` is a value (%s) that cannot be changed; declare it with `var`", root->decl->name,
             kt_type_text(s->c, type_of_let(s, root->decl)));
   if (kind == KJ_DECL_PARAM)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "the parameter `%s` keeps its value: change a copy, `var copy = %s`", root->decl->name,
             root->decl->name);
   kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-          "this is a part of a value (%s), which cannot be assigned", kt_type_text(s->c, whole));
+          "this is a part of a value (%s) and cannot be assigned", kt_type_text(s->c, whole));
 }
 
 static void set_element(kt_scope *s, const ki_expr *expr, kt_expr *array, kt_exprs indices,
@@ -473,8 +473,8 @@ static void infer_name_place(kt_scope *s, const ki_expr *expr, kt_place *place)
   if (meaning && meaning->var && kt_is_array(s->c, meaning->var->type))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
             "`%s` is an array: assign its elements, `%s[i] = ...`", decl->name, decl->name);
-  kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-          "`%s` cannot be assigned: only what is declared with `var` can", decl->name);
+  kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`%s` cannot be assigned; declare it with `var`",
+          decl->name);
 }
 
 /* whole: as in target. */
@@ -483,13 +483,14 @@ static _Noreturn void fail_view(kt_scope *s, const ki_expr *expr, const kt_expr 
 {
   const ki_expr *base = expr->x;
   if (!kt_is_array(s->c, value->type))
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is a value (%s), which cannot be assigned",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is a value (%s) and cannot be assigned",
             kt_type_text(s->c, value->type));
   if (expr->kind == KJ_EXPR_FIELD)
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "`.%s` is an array (%s): assign its elements",
             expr->name, kt_type_text(s->c, value->type));
   if (whole != KJIT_ANY)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "this is an array (%s): assign its elements",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
+            "this is an array (%s) and cannot be assigned; assign its elements",
             kt_type_text(s->c, value->type));
   for (size_t i = 0; i < expr->args.count; i++)
     if (expr->args.items[i]->kind == KJ_EXPR_SLICE)
@@ -544,8 +545,9 @@ void kt_infer_place(kt_scope *s, const ki_expr *expr, kt_place *place)
   if (expr->kind == KJ_EXPR_INDEX || expr->kind == KJ_EXPR_FIELD) infer_part_place(s, expr, place);
   else if (expr->kind == KJ_EXPR_DECL) infer_name_place(s, expr, place);
   else
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-            "this cannot be assigned: only a var, an element of an array and a field of these can");
+    kt_fail(
+      s->c, expr->location, KJIT_ERROR_TYPE,
+      "this cannot be assigned; only a `var`, an element of an array, or a field of these can");
 }
 
 /* ---- reading and writing them ---- */

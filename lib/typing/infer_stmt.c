@@ -71,8 +71,8 @@ void kt_infer_while(kt_scope *s, const ki_stmt *stmt)
 static _Noreturn void fail_range(kt_scope *s, kjit_type a, kjit_type b, kj_location location)
 {
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
-          "`range` of %s and %s: no integer type holds both; convert one", kt_type_text(s->c, a),
-          kt_type_text(s->c, b));
+          "`range` of %s and %s: no integer type can represent both; convert one",
+          kt_type_text(s->c, a), kt_type_text(s->c, b));
 }
 
 kjit_type kt_range_type(kt_scope *s, const kt_exprs *values, kj_location location)
@@ -172,13 +172,11 @@ static void check_range_loop(kt_scope *s, const ki_stmt *stmt, const kt_exprs *e
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
             "`%s` in the body of a grid_range or block_range: use `range`", name);
   if (s->level > most)
-    kt_fail(
-      s->c, stmt->location, KJIT_ERROR_TYPE,
-      "`%s` under a condition that is not the same for all threads of the %s: all must reach it",
-      name, whole);
+    kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
+            "`%s` in divergent control flow: all threads of the %s must reach it", name, whole);
   if (s->left_level > most)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-            "`%s` after a return that not all threads of the %s take: all must reach it", name,
+            "`%s` after a `return` that only some threads of the %s take: all must reach it", name,
             whole);
   if (kt_level_of_list(s, extents) > most)
     kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
@@ -467,7 +465,8 @@ static void infer_return(kt_scope *s, const ki_stmt *stmt)
     if (s->result_annotation != KJIT_ANY ||
         (record->result != KJIT_ANY && record->result != KJIT_VOID))
       kt_fail(s->c, stmt->location, KJIT_ERROR_TYPE,
-              "`%s` returns a value elsewhere: `return` needs one here", s->function->decl->name);
+              "`%s` returns a value elsewhere, so `return` needs a value here",
+              s->function->decl->name);
     record->result = KJIT_VOID;
   }
   s->left_level = kt_higher_level(s->left_level, s->level);

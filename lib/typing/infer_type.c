@@ -63,7 +63,7 @@ static kjit_type infer_pointer_type(kt_scope *s, const ki_type_expr *type)
   kjit_type element = kt_infer_type(s, type->element);
   if (!ki_is_element(s->c->types, element))
     kt_fail(s->c, type->location, KJIT_ERROR_TYPE,
-            "a pointer points to a scalar, a vector, a struct or a pointer, got %s",
+            "a pointer must point to a scalar, a vector, a struct or a pointer, got %s",
             kt_type_text(s->c, element));
   return kt_pointer_type(s, element, type->read_only, type->location);
 }
@@ -303,8 +303,8 @@ void kt_declare_storage(kt_scope *s, const ki_decl *decl)
   } else if (is_sized) {
     if (s->copy->outer)
       kt_fail(s->c, decl->location, KJIT_ERROR_UNSUPPORTED,
-              "the launch sizes `%s`, and this is a copy of the body of a static loop: declare it "
-              "before the loop",
+              "the launch determines the size of `%s`, and this is a copy of the body of a static "
+              "loop; declare the array before the loop",
               decl->name);
     kt_check_runtime_extents(s, decl);
     info.rank = (uint32_t)written->extents.count;

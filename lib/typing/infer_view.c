@@ -396,7 +396,8 @@ static void add_extent(kt_scope *s, kt_exprs *extents, kt_expr *value)
             kt_type_text(s->c, value->type));
   if (kt_is_constant(value) && value->integer < 0)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "an extent of `reshape` is at least 0, got %s: no extent is computed from the others",
+            "an extent of `reshape` must be at least 0, got %s; kjit does not compute an extent "
+            "from the others",
             kt_integer_text(s->arena, value->integer));
   KJ_PUSH(s->arena, extents, kt_keep_value(s, kt_convert_to_index(s, value, value->location)));
 }
@@ -480,10 +481,10 @@ kt_expr *kt_rule_reshape(kt_scope *s, const kt_operands *o)
   kt_expr *array = kt_make_concrete(s, array_operand(s, o));
   const ki_type_info *info = ki_type(s->c->types, array->type);
   if (!info->is_static && info->layout != KJIT_LAYOUT_C)
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`reshape` needs an array whose elements lie one after the other, row-major (layout "
-            "C), got %s",
-            kt_type_text(s->c, array->type));
+    kt_fail(
+      s->c, o->location, KJIT_ERROR_TYPE,
+      "`reshape` needs an array with contiguous elements in row-major order (layout C), got %s",
+      kt_type_text(s->c, array->type));
   array = kt_keep_value(s, array);
   kt_exprs extents = read_extents(s, o);
   kt_expr *view = kt_new_texpr(s->c, KJ_T_VIEW,

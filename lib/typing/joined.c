@@ -132,7 +132,7 @@ static const char *memory_of(const ki_type_info *array)
 static const char *reason_of(kt_scope *s, kjit_type a, kjit_type b)
 {
   const ki_type_info *x = ki_type(s->c->types, a), *y = ki_type(s->c->types, b);
-  if (!kt_is_array(s->c, a) || !kt_is_array(s->c, b)) return "no type holds both";
+  if (!kt_is_array(s->c, a) || !kt_is_array(s->c, b)) return "no type can represent both";
   if (x->element != y->element) return "their elements are of different types";
   if (x->rank != y->rank)
     return kj_format(s->arena, "one has %u dimension%s, the other %u", y->rank,
@@ -150,8 +150,8 @@ static _Noreturn void fail_join(kt_scope *s, const ki_decl *decl, const kt_guess
   bool is_literal = ki_is_weak(guess->type) || ki_is_weak(type);
   if (is_numeric(s->c, type) && is_numeric(s->c, guess->type) && !decl->is_open && !is_literal)
     kt_fail_twice(s->c, location, guess->location, note,
-                  "`%s` starts with a literal and is assigned %s and %s, which no type holds both: "
-                  "give it a type, `var %s: i64 = ...`",
+                  "`%s` starts with a literal and is then assigned %s and %s, but no type can "
+                  "represent both; give it a type, `var %s: i64 = ...`",
                   name, old, new, name);
   kt_fail_twice(s->c, location, guess->location, note,
                 "`%s` is assigned %s here and %s elsewhere: %s", name, new, old,

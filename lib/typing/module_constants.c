@@ -65,8 +65,9 @@ static void read_aggregate(kt_scope *s, const ki_expr *expr, kt_constant *consta
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
               "an element of a constant must be known at compile time");
     if (constant->is_array && kt_is_tuple(s->c, element->type))
-      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE,
-              "an element of a constant array is a scalar, a vector or a struct, this a tuple");
+      kt_fail(
+        s->c, expr->location, KJIT_ERROR_TYPE,
+        "the elements of a constant array must be scalars, vectors or structs; this is a tuple");
     KJ_PUSH(s->arena, &constant->elements, element);
     return;
   }
@@ -100,7 +101,7 @@ static void unify_elements(kt_scope *s, kt_constant *constant, kjit_type annotat
     type = i == 0 ? element->type : kt_join_values(s, type, element->type, element->location);
     if (type == KJIT_ANY)
       kt_fail(s->c, element->location, KJIT_ERROR_TYPE,
-              "no type holds this value and those before it");
+              "no type can represent this value and the values before it");
   }
   for (size_t i = 0; i < constant->elements.count; i++) {
     kt_expr **element = &constant->elements.items[i];
@@ -169,7 +170,7 @@ const kt_constant *kt_get_constant(kt_scope *s, const ki_decl *decl)
   if (known) return known;
   if (!decl->value && !decl->data)
     kt_fail(s->c, decl->location, KJIT_ERROR_NAME,
-            "the extern constant `%s` has no value: kjit_set_constant gives it one", decl->name);
+            "extern constant `%s` has no value; set it with kjit_set_constant", decl->name);
   kt_constant *constant = inference->constants[decl->index] = KJ_NEW(s->arena, kt_constant);
   constant->is_being_made = true;
   constant->name = decl->name;

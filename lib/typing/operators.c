@@ -62,8 +62,8 @@ static kjit_type promote(kt_scope *s, kjit_op op, const kt_expr *x, const kt_exp
   if (type != KJIT_ANY) return type;
   const char *a = kt_type_text(s->c, x->type), *b = kt_type_text(s->c, y->type);
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
-          "`%s` of %s and %s: no integer type holds both; convert one: `%s(...)`", text_of(op), a,
-          b, a);
+          "`%s` of %s and %s: no integer type can represent both; convert one, `%s(...)`",
+          text_of(op), a, b, a);
 }
 
 static kt_expr *new_binary(kt_scope *s, kjit_op op, kjit_type type, kt_expr *x, kt_expr *y,
@@ -93,8 +93,8 @@ static kt_expr *make_division(kt_scope *s, kt_expr *x, kt_expr *y, kj_location l
   if (is_unsettled(x) || is_unsettled(y))
     return new_binary(s, KJIT_OP_DIV, KJ_WEAK_FLOAT, x, y, location);
   kt_fail(s->c, location, KJIT_ERROR_TYPE,
-          "`/` is for floats and both operands are integers: write `//` (rounds down), "
-          "`div_trunc(x, y)` (rounds to zero, as C), or make one a float");
+          "`/` divides floats, but both operands are integers; write `//` (rounds down), "
+          "`div_trunc(x, y)` (rounds to zero, as C), or convert an operand to a float");
 }
 
 static kt_expr *make_bits(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_location location)

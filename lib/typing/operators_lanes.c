@@ -68,9 +68,9 @@ static _Noreturn void fail_operands(kt_scope *s, kjit_op op, const kt_expr *x, c
             "`%s` of %s and %s: the lanes of a vector are no complex numbers", text_of(op), a, b);
   if (are_vectors || kt_is_vector(s->c, x->type) != kt_is_vector(s->c, y->type))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` of %s and %s: no vector type holds both; convert one", text_of(op), a, b);
-  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no type holds both", text_of(op), a,
-          b);
+            "`%s` of %s and %s: no vector type can represent both; convert one", text_of(op), a, b);
+  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of %s and %s: no type can represent both",
+          text_of(op), a, b);
 }
 
 /* Each side's lanes on their own; the count is taken modulo the width, so that it converts freely.

@@ -191,7 +191,7 @@ kt_expr *kt_rule_select(kt_scope *s, const kt_operands *o)
   }
   kjit_type type = kt_join_values(s, x->type, y->type, o->location);
   if (type == KJIT_ANY)
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type holds both %s and %s",
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "no type can represent both %s and %s",
             kt_type_text(s->c, x->type), kt_type_text(s->c, y->type));
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, condition);
@@ -213,8 +213,8 @@ static kjit_type promote_all(kt_scope *s, const kt_operands *o)
     if (i && kt_stays_open(s, o->values.items[i - 1], value)) common = KJ_WEAK_FLOAT;
     if (common == KJIT_ANY)
       kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-              "`%s` of %s and %s: no integer type holds both; convert one", o->builtin->name,
-              kt_type_text(s->c, type), kt_type_text(s->c, value->type));
+              "`%s` of %s and %s: no integer type can represent both; convert one",
+              o->builtin->name, kt_type_text(s->c, type), kt_type_text(s->c, value->type));
     type = common;
   }
   return type;
@@ -439,8 +439,8 @@ static void check_synchronization(kt_scope *s, const kt_operands *o)
   if (!is_barrier && !is_warp) return;
   if (s->range_count)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`%s` in the body of a grid_range or block_range: its iterations are independent and "
-            "not all threads have one",
+            "`%s` in the body of a grid_range or block_range, whose iterations are independent: "
+            "not every thread executes an iteration",
             o->builtin->name);
   if (is_barrier && s->level == KJ_LEVEL_THREAD) {
     s->c->divergent_barrier = o->builtin->name;

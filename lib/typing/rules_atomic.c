@@ -82,8 +82,8 @@ static void check_whole(kt_scope *s, const kt_operands *o)
   uint32_t alignment = alignment_of(s, place);
   if (alignment >= bytes) return;
   kt_fail(s->c, place->location, KJIT_ERROR_TYPE,
-          "`%s` needs a place aligned to its %u bytes, and this %s is only aligned to %u: %s", name,
-          bytes, type, alignment,
+          "`%s` needs an address aligned to its %u bytes, but this %s is only aligned to %u: %s",
+          name, bytes, type, alignment,
           kt_is_struct(s->c, place->type)
             ? kj_format(s->arena, "declare `struct %s @align(%u)`", type, bytes)
             : kj_format(s->arena, "make it a field of a struct with `@align(%u)`", bytes));

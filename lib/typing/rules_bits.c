@@ -64,8 +64,8 @@ static void check_struct(kt_scope *s, const kt_operands *o, kjit_type type)
             gap);
   if (kt_is_struct(s->c, type) && bytes > MOST_STRUCT_BYTES)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`bitcast` takes structs of up to %u bytes, and %s has %u: a pointer to one can be "
-            "`bitcast`",
+            "`bitcast` takes structs of up to %u bytes, but %s has %u; a pointer to the struct can "
+            "be `bitcast`",
             MOST_STRUCT_BYTES, kt_type_text(s->c, type), bytes);
 }
 

@@ -57,7 +57,7 @@ kt_expr *kt_rule_sad(kt_scope *s, const kt_operands *o)
   kjit_type x = word_type(s, o, 0, o->values.items[1]->type),
             y = word_type(s, o, 1, o->values.items[0]->type);
   if (x != y)
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s: convert one", o->builtin->name,
+    kt_fail(s->c, o->location, KJIT_ERROR_TYPE, "`%s` of %s and %s; convert one", o->builtin->name,
             kt_type_text(s->c, x), kt_type_text(s->c, y));
   return apply_types(s, o, (const kjit_type[]){ x, x, KJIT_U32 }, KJIT_U32);
 }
@@ -119,10 +119,9 @@ kt_expr *kt_rule_ptx(kt_scope *s, const kt_operands *o)
 {
   bool has_result = o->builtin->id == KJ_BUILTIN_PTX;
   if (s->c->request->target.kind == KJ_TARGET_CPU && !s->is_quiet)
-    kt_fail(
-      s->c, o->location, KJIT_ERROR_UNSUPPORTED,
-      "`%s` is for GPUs only: on the CPU there is no PTX (`if target == gpu` keeps it from there)",
-      o->builtin->name);
+    kt_fail(s->c, o->location, KJIT_ERROR_UNSUPPORTED,
+            "`%s` works on GPUs only: the CPU has no PTX (put it under `if target == gpu`)",
+            o->builtin->name);
   if (has_result && !is_operand_type(s->c, o->type_argument))
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
             "the result of `ptx` is an integer or a float, not %s",
@@ -163,10 +162,10 @@ void kt_require_arch(kt_scope *s, const char *what, kj_location location, uint32
             arch, wanted, target->arch, given);
   if (!fits)
     kt_fail(c, location, KJIT_ERROR_UNSUPPORTED,
-            "%s works from sm_%u on; this is sm_%u%s (`if arch >= %u` keeps it from older ones)",
-            what, arch, target->arch, given, arch);
+            "%s needs sm_%u or later; this is sm_%u%s (put it under `if arch >= %u`)", what, arch,
+            target->arch, given, arch);
   if (target->ptx_version && target->ptx_version < ptx)
-    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s; %s is what the driver takes", what,
+    kt_fail(c, location, KJIT_ERROR_UNSUPPORTED, "%s needs %s; the driver supports %s", what,
             version_text(c, ptx), version_text(c, target->ptx_version));
   if (c->least_ptx < ptx) c->least_ptx = ptx;
 }

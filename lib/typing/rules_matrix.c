@@ -190,7 +190,7 @@ static const ki_type_info *take_accumulator(kt_scope *s, const kt_operands *o)
     array->kind == KJ_T_VAR && array->var->kind == KJ_V_LOCAL && info->rank == 1 && info->is_static;
   if (!is_own)
     kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
-            "`%s` needs a local array of one dimension here, declared in this function: `local d: "
+            "`%s` needs a one-dimensional local array that is declared in this function, `local d: "
             "f32[64]`; got %s",
             o->builtin->name, kt_type_text(s->c, array->type));
   return info;
@@ -226,8 +226,8 @@ static void check_operands(kt_scope *s, const kt_operands *o, ki_mma_kind kind, 
                      info->count == 16 / ki_type(s->c->types, element)->size_bytes;
   if (a->type != KJIT_U64 && !is_fragment)
     kt_fail(s->c, a->location, KJIT_ERROR_TYPE,
-            "the first matrix of `%s` is a matrix_descriptor (u64) or a fragment of 16 bytes of "
-            "%s, got %s",
+            "the first matrix of `%s` must be a matrix_descriptor (u64) or a fragment of 16 bytes "
+            "of %s, got %s",
             o->builtin->name, kt_type_text(s->c, element), kt_type_text(s->c, a->type));
   if (b->type != KJIT_U64)
     kt_fail(s->c, b->location, KJIT_ERROR_TYPE,

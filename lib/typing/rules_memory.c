@@ -70,7 +70,7 @@ kt_expr *kt_rule_pointer(kt_scope *s, const kt_operands *o)
   uint32_t natural = ki_alignment(s->c->types, info->element);
   if (info->alignment_bytes && info->alignment_bytes < natural)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "a pointer to this field would not be aligned: its struct is packed");
+            "a pointer to this field would not be aligned, because its struct is packed");
   address->x = kt_make_concrete(s, o->place.array);
   address->args = o->place.indices;
   return address;
@@ -80,10 +80,10 @@ kt_expr *kt_rule_is_aligned(kt_scope *s, const kt_operands *o)
 {
   kt_expr *pointer = o->values.items[0], *alignment = o->values.items[1];
   if (!kt_is_pointer(s->c, pointer->type))
-    kt_fail(s->c, pointer->location, KJIT_ERROR_TYPE,
-            "`is_aligned` needs a pointer, got %s: of an element it is `is_aligned(pointer(a[i]), "
-            "16)`",
-            kt_type_text(s->c, pointer->type));
+    kt_fail(
+      s->c, pointer->location, KJIT_ERROR_TYPE,
+      "`is_aligned` needs a pointer, got %s; for an element write `is_aligned(pointer(a[i]), 16)`",
+      kt_type_text(s->c, pointer->type));
   bool is_known = kt_is_constant(alignment) && kt_is_integer(s->c, alignment->type);
   __int128 bytes = is_known ? alignment->integer : 0;
   if (bytes < 1 || bytes > INT32_MAX || (bytes & (bytes - 1)) != 0)
@@ -141,13 +141,12 @@ static void check_viewed(kt_scope *s, const kt_operands *o, const kt_expr *array
              *element = kt_type_text(s->c, o->type_argument);
   if (info->space != KJ_SPACE_SHARED && info->space != KJ_SPACE_LOCAL)
     kt_fail(s->c, array->location, KJIT_ERROR_TYPE,
-            "`view` takes a shared or a local array, or a pointer, got %s: what another array has "
-            "there is `view(%s[n], bitcast(%s%s*, pointer(a[0])))`",
+            "`view` needs a shared or local array or a pointer, got %s; for the memory of another "
+            "array write `view(%s[n], bitcast(%s%s*, pointer(a[0])))`",
             given, element, info->read_only ? "const " : "", element);
   if (!info->is_static && info->layout != KJIT_LAYOUT_C)
     kt_fail(s->c, array->location, KJIT_ERROR_TYPE,
-            "`view` needs an array whose elements lie one after the other, row-major (layout C), "
-            "got %s",
+            "`view` needs an array with contiguous elements in row-major order (layout C), got %s",
             given);
 }
 
@@ -376,14 +375,15 @@ kt_expr *kt_rule_cp_async_bulk(kt_scope *s, const kt_operands *o)
        has_barrier = o->values.count == 3;
   if (!is_in && !is_out && !is_across)
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`%s` copies from an array argument to a shared array, back, or from a shared array to "
-            "that of another block (map_shared_rank)",
+            "`%s` copies from an array argument to a shared array, from a shared array to an array "
+            "argument, or from a shared array to one of another block (map_shared_rank)",
             o->builtin->name);
   if (has_barrier == is_out)
     kt_fail(
       s->c, o->location, KJIT_ERROR_TYPE,
       is_out ? "`%s` to global memory takes no barrier: cp_async_bulk_commit and cp_async_bulk_wait"
-             : "`%s` to shared memory takes an mbarrier that counts its bytes as the last argument",
+             : "`%s` to shared memory needs an mbarrier as its last argument, which counts the "
+               "copied bytes",
       o->builtin->name);
   kt_exprs values = { 0 };
   KJ_PUSH(s->arena, &values, kt_take_integer(s, o, o->values.items[1], KJIT_I64));
@@ -431,7 +431,7 @@ static void check_tile(kt_scope *s, const kt_operands *o, const kt_expr *tile, c
     (uint64_t)info->extents[info->rank - 1] * ki_type(s->c->types, info->element)->size_bytes;
   if (row % UNIT)
     kt_fail(s->c, tile->location, KJIT_ERROR_TYPE,
-            "the rows of a tile are a multiple of %d bytes, these have %llu", UNIT,
+            "the rows of a tile must be a multiple of %d bytes; these have %llu", UNIT,
             (unsigned long long)row);
   if (!ki_is_scalar(info->element) || info->element == KJIT_BOOL ||
       kt_class_of(s->c, info->element) == KJ_CLASS_COMPLEX)
@@ -453,7 +453,7 @@ static kt_expr *take_swizzle(kt_scope *s, const kt_operands *o, size_t index, co
     (uint64_t)info->extents[info->rank - 1] * ki_type(s->c->types, info->element)->size_bytes;
   if (swizzle->integer && (__int128)row != swizzle->integer)
     kt_fail(s->c, swizzle->location, KJIT_ERROR_TYPE,
-            "a swizzle of %s bytes needs rows of that size; those of the tile have %llu bytes",
+            "a swizzle of %s bytes needs rows of that size; the rows of the tile have %llu bytes",
             kt_integer_text(s->arena, swizzle->integer), (unsigned long long)row);
   return kt_convert(s, swizzle, KJIT_U32, swizzle->location);
 }

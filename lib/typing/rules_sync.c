@@ -87,7 +87,7 @@ static kt_expr *exchanged_value(kt_scope *s, const kt_operands *o, uint32_t most
   uint32_t bytes = ki_type(s->c->types, value->type)->size_bytes;
   if (bytes > most_bytes)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "`%s` takes values of up to %u bits, and %s has %u: hand over its parts",
+            "`%s` takes values of up to %u bits, but %s has %u; pass its parts separately",
             o->builtin->name, 8 * most_bytes, text, 8 * bytes);
   return kt_make_concrete(s, value);
 }
@@ -209,9 +209,10 @@ kt_expr *kt_rule_named_barrier(kt_scope *s, const kt_operands *o)
   kt_expr *id = kt_take_integer(s, o, o->values.items[0], KJIT_U32),
           *count = kt_take_integer(s, o, o->values.items[1], KJIT_U32);
   if (kt_is_constant(id) && (id->integer < 1 || id->integer >= BARRIERS))
-    kt_fail(s->c, id->location, KJIT_ERROR_TYPE,
-            "named barriers are 1 to %d (0 is that of syncthreads), not %s", BARRIERS - 1,
-            kt_integer_text(s->arena, id->integer));
+    kt_fail(
+      s->c, id->location, KJIT_ERROR_TYPE,
+      "the number of a named barrier must be 1 to %d (0 is the barrier of syncthreads), got %s",
+      BARRIERS - 1, kt_integer_text(s->arena, id->integer));
   if (kt_is_constant(count) &&
       (count->integer < WARP || count->integer > MOST || count->integer % WARP))
     kt_fail(s->c, count->location, KJIT_ERROR_TYPE,
@@ -240,8 +241,8 @@ static kt_expr *new_address(kt_scope *s, const char *what, kt_expr *array, kt_ex
 {
   if (!is_shared(s, array))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "`%s` needs an element of a shared array or a shared scalar here, got one of %s", what,
-            kt_type_text(s->c, array->type));
+            "`%s` needs an element of a shared array or a shared scalar here, got an element of %s",
+            what, kt_type_text(s->c, array->type));
   kt_expr *address = kt_new_texpr(s->c, KJ_T_BUILTIN, KJIT_I64, location);
   address->builtin = address_builtin();
   address->x = array;
@@ -318,7 +319,7 @@ kt_expr *kt_rule_mbarrier(kt_scope *s, const kt_operands *o)
   check_phase_place(s, o);
   if (is_other && (!can_be_other || (o->builtin->flags & KJ_WAITS)))
     kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`%s` takes a barrier of the thread's own block: other blocks can only arrive there",
+            "`%s` needs an mbarrier of the thread's own block; other blocks can only arrive at it",
             o->builtin->name);
   KJ_PUSH(s->arena, &values, kt_make_shared_address(s, o->builtin->name, &o->place));
   for (size_t i = 0; i < o->values.count; i++)

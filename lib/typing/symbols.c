@@ -84,14 +84,14 @@ static void check_shared_symbol(kt_compilation *c, const kt_instance *first,
   const ki_decl *decl = instance->function->decl;
   if (!first->function->is_extern)
     kt_fail(c, decl->location, KJIT_ERROR_NAME,
-            "the extern func `%s` has the name of the %s that is compiled, so that a linker could "
-            "not tell them apart; rename one of them",
+            "extern func `%s` has the same name as the %s that is compiled, so a linker could not "
+            "tell the two apart; rename one of them",
             decl->name, first->is_kernel ? "kernel" : "C function");
   if (kt_has_plain_symbol(c, instance->function) &&
       !has_same_binding(first->function->bound, instance->function->bound))
     kt_fail(c, decl->location, KJIT_ERROR_NAME,
-            "two extern funcs `%s` are bound to different functions; code that is compiled ahead "
-            "of time calls both by their name, so that a linker could not tell them apart",
+            "two extern funcs `%s` are bound to different functions, but code compiled ahead of "
+            "time calls both by name; rename one of them",
             decl->name);
   if (!has_same_types(c, first, instance))
     kt_fail(c, decl->location, KJIT_ERROR_TYPE,

@@ -47,8 +47,8 @@ static void check_one_type(kt_scope *s, const kt_expr *tuple, const ki_expr *arg
     joined = join_items(s, joined, info->items[i], arg->location);
     if (joined == KJIT_ANY)
       kt_fail(s->c, arg->location, KJIT_ERROR_TYPE,
-              "the items of %s have several types: which one it is must be known at compile time. "
-              "`for v in t` and `for i in range(len(t)) @static` go through them",
+              "the items of %s have different types, so the index must be known at compile time; "
+              "iterate with `for v in t` or `for i in range(len(t)) @static`",
               kt_type_text(s->c, tuple->type));
   }
 }
@@ -117,7 +117,7 @@ static int64_t infer_bound(kt_scope *s, const ki_expr *expr, int64_t absent, uin
   if (s->wraps && !is_from_end && bound < 0) bound += count;
   if (s->wraps) bound = bound < 0 ? 0 : bound > count ? count : bound;
   if (bound < 0 || bound > count)
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "the bound %s of a slice of a tuple of %u",
+    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "bound %s of a slice of a tuple with %u",
             kt_integer_text(s->arena, is_from_end ? -distance : bound), count);
   return (int64_t)bound;
 }
@@ -264,7 +264,7 @@ static kt_expr *compare(kt_scope *s, kjit_op op, kt_expr *x, kt_expr *y, kj_loca
   if (count != count_of(s, y) && s->has_numba_types) return compare_lengths(s, op, x, y, location);
   if (count != count_of(s, y))
     kt_fail(s->c, location, KJIT_ERROR_TYPE,
-            "tuples of %u and %u items are compared (%s and %s): compare `len` of them, which is "
+            "tuples of %u and %u items are compared (%s and %s); compare their `len`, which is "
             "known at compile time",
             count, count_of(s, y), kt_type_text(s->c, x->type), kt_type_text(s->c, y->type));
   pair p = { .location = location };
@@ -281,7 +281,7 @@ static _Noreturn void fail_mixed(kt_scope *s, kjit_op op, const kt_expr *x, cons
                                  kj_location location)
 {
   const kt_expr *tuple = kt_is_tuple(s->c, x->type) ? x : y, *other = tuple == x ? y : x;
-  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of a tuple, %s, and %s, which is none%s",
+  kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` of a tuple, %s, and %s, which is not a tuple%s",
           ki_op_table[op].text, kt_type_text(s->c, tuple->type), kt_type_text(s->c, other->type),
           kt_is_number(s->c, other->type) ? "; write which item: `t[0]`" : "");
 }

@@ -171,7 +171,7 @@ static void add_scan(const parts *p)
 static void check_line(ka_call *call, const ka_operand *operand)
 {
   if (operand->rank != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: it has one", operand->name,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; it must have one", operand->name,
             operand->rank);
 }
 
@@ -185,7 +185,7 @@ static void read_inputs(parts *p, const keyed *given)
   check_line(call, &p->x);
   if (p->keys.count != p->x.count)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`keys` and `x` have to have as many elements: they have %llu and %llu",
+            "`keys` has %llu elements and `x` has %llu; both must have the same number of elements",
             (unsigned long long)p->keys.count, (unsigned long long)p->x.count);
 }
 
@@ -225,7 +225,7 @@ static void read_output(parts *p, const char *name, const kjit_operand *given, k
   ka_call *call = p->call;
   ka_read_output(call, name, given, operand);
   if (operand->count < room)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has to have room for %llu elements: it has %llu", name,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` needs %llu elements; it has %llu", name,
             (unsigned long long)room, (unsigned long long)operand->count);
   ka_check_overlap(call, operand, &p->keys, false);
   ka_check_overlap(call, operand, &p->x, false);
@@ -275,7 +275,7 @@ static void build_scan(ka_call *call, const void *data)
   ka_read_output(call, "result", given->result, &p->result);
   check_line(call, &p->result);
   if (p->result.count != p->x.count)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape of `x`");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`");
   ka_check_overlap(call, &p->result, &p->x, true);
   ka_check_overlap(call, &p->result, &p->keys, false);
   if (p->is_exclusive && !call->options.initial && !p->operator_.has_identity)

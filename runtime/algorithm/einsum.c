@@ -111,7 +111,7 @@ static void read_result(reader *r)
     uint64_t bit = UINT64_C(1) << letters[i];
     if (!(r->seen & bit) || found & bit)
       ka_fail(r->e->call, KJIT_ERROR_ARGUMENT, "the letter `%s` of the result %s",
-              letter_text(r->e, letters[i]), found & bit ? "comes twice" : "is one of no operand");
+              letter_text(r->e, letters[i]), found & bit ? "comes twice" : "is not in any operand");
     found |= bit;
   }
   if (!has_ellipsis && r->ellipsis_rank)
@@ -144,7 +144,7 @@ static void read_expression(ka_einsum *e)
     if (i) r.at++;
     read_factor(&r, &e->factors[i]);
   }
-  if (*r.at == ',') fail_at(&r, "there are fewer operands than that");
+  if (*r.at == ',') fail_at(&r, "the expression has more operands than the call");
   if (!*r.at) {
     imply_result(&r);
     return;
@@ -152,7 +152,7 @@ static void read_expression(ka_einsum *e)
   if (r.at[1] != '>') fail_at(&r, "expected '->'");
   r.at += 2;
   read_result(&r);
-  if (*r.at) fail_at(&r, "expected the end: there is one result");
+  if (*r.at) fail_at(&r, "expected the end; an expression has one result");
 }
 
 /* ---- extents ---- */
@@ -173,7 +173,7 @@ static void take_extents(ka_einsum *e, uint32_t *owners)
       if (extent == 1) continue;
       if (e->extents[letter] != 1 && e->extents[letter] != extent)
         ka_fail(e->call, KJIT_ERROR_ARGUMENT,
-                "`%s` has the extent %lld for `%s`, for which `%s` has %lld", factor->operand->name,
+                "`%s` has the extent %lld for `%s`, but `%s` has %lld", factor->operand->name,
                 (long long)extent, letter_text(e, letter), e->factors[owners[letter]].operand->name,
                 (long long)e->extents[letter]);
       e->extents[letter] = extent;
@@ -224,7 +224,8 @@ static void read_types(ka_einsum *e)
               x->name, ka_type_text(e->call, x->element));
     if (x->element != e->element)
       ka_fail(e->call, KJIT_ERROR_TYPE,
-              "`%s` has elements of type %s, and `%s` of type %s: a product takes one type",
+              "`%s` has elements of type %s, but `%s` has type %s; the operands of a product must "
+              "have the same type",
               x->name, ka_type_text(e->call, x->element), e->factors[0].operand->name,
               ka_type_text(e->call, e->element));
   }
@@ -289,7 +290,7 @@ static const char *matmul_expression(ka_einsum *e)
   const ka_operand *x = e->factors[0].operand, *y = e->factors[1].operand;
   const ka_operand *none = !x->rank ? x : y;
   if (!x->rank || !y->rank)
-    ka_fail(e->call, KJIT_ERROR_ARGUMENT, "`%s` has no axes: a product takes one at least",
+    ka_fail(e->call, KJIT_ERROR_ARGUMENT, "`%s` has no axes; a product needs at least one",
             none->name);
   int64_t across = x->shape[x->rank - 1], down = y->shape[y->rank > 1 ? y->rank - 2 : 0];
   if (across != down)
@@ -309,7 +310,7 @@ static void check_result(const ka_einsum *e, const int64_t *shape)
     is_same = is_same && result->shape[i] == shape[i];
     text = kj_format(&e->call->arena, "%s%s%lld", text, i ? ", " : "", (long long)shape[i]);
   }
-  if (!is_same) ka_fail(e->call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape (%s)", text);
+  if (!is_same) ka_fail(e->call, KJIT_ERROR_ARGUMENT, "`result` must have the shape (%s)", text);
   for (size_t i = 0; i < e->count; i++)
     ka_check_overlap(e->call, result, e->factors[i].operand, false);
   for (size_t i = 0; i < e->epilogue.count; i++)
@@ -335,7 +336,7 @@ static void build_einsum(ka_call *call, const void *data)
     ka_fail(call, KJIT_ERROR_MISUSE, "expression is NULL");
   if (!given->count || given->count > KA_MOST_FACTORS)
     ka_fail(call, given->count ? KJIT_ERROR_UNSUPPORTED : KJIT_ERROR_ARGUMENT,
-            "%zu operands: from one to %d are taken", given->count, KA_MOST_FACTORS);
+            "%zu operands; a call takes from one to %d", given->count, KA_MOST_FACTORS);
   for (uint32_t i = 0; i < KA_LETTERS; i++) e.extents[i] = 1;
   read_operands(&e, given);
   if (given->is_matmul) e.expression = matmul_expression(&e);

@@ -224,7 +224,7 @@ static void read_weights(counting *c, const kjit_operand *given)
   bool is_same = c->weights.rank == c->x.rank;
   for (uint32_t i = 0; is_same && i < c->x.rank; i++)
     is_same = c->weights.shape[i] == c->x.shape[i];
-  if (!is_same) ka_fail(call, KJIT_ERROR_ARGUMENT, "`weights` has to have the shape of `x`");
+  if (!is_same) ka_fail(call, KJIT_ERROR_ARGUMENT, "`weights` must have the shape of `x`");
   kjit_type type = c->weights.element;
   if (ki_is_floating(type)) c->type = KJIT_F64;
   else if (ka_is_integer(call, type))
@@ -242,15 +242,15 @@ static void read_bins(counting *c, const histogram *given)
   if (c->kind == OF_EDGES) {
     ka_read_input(call, "edges", given->edges, &c->edges);
     if (c->edges.rank != 1)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`edges` has %u axes: it has one", c->edges.rank);
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`edges` has %u axes; it must have one", c->edges.rank);
     if (!ka_is_integer(call, c->edges.element) && !ki_is_floating(c->edges.element))
       ka_fail(call, KJIT_ERROR_TYPE, "`edges` has elements of type %s: real numbers are expected",
               ka_type_text(call, c->edges.element));
     bins = (int64_t)c->edges.count - 1;
   }
   if (bins < 1 || bins > INT32_MAX - 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "%lld bins: there are at least 1 and less than 2^31",
-            (long long)bins);
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "%lld bins: the number of bins must be at least 1 and less than 2^31", (long long)bins);
   c->bins = (uint32_t)bins;
   if (c->kind != OF_WIDTH) return;
   c->low = given->low;
@@ -269,14 +269,13 @@ static void check_result(counting *c)
   ka_call *call = c->call;
   if (c->result.rank != 1 || c->result.count != c->bins)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`result` has to have one axis with an element for each of "
-            "the %u bins",
-            c->bins);
+            "`result` must have one axis with an element for each of the %u bins", c->bins);
   bool is_number = ka_is_integer(call, c->result.element) || ki_is_floating(c->result.element);
   bool takes = c->result.function || (is_number && c->result.element != KJIT_BOOL &&
                                       (c->type != KJIT_F64 || ki_is_floating(c->result.element)));
   if (!takes)
-    ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s, and what they get is %s",
+    ka_fail(call, KJIT_ERROR_TYPE,
+            "`result` has elements of type %s, but the new values have type %s",
             ka_type_text(call, c->result.element),
             c->type == KJIT_F64 ? "a sum of weights, f64" : "an integer");
 }

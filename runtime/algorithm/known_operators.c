@@ -63,9 +63,9 @@ static void read_operator(ka_call *call, const kjit_operator *given, bool may_be
   }
   const char *known = list_names(call, may_be_reduction ? SIZE_MAX : ROWS);
   if (ka_find_reduction(given))
-    ka_fail(call, KJIT_ERROR_NAME,
-            "there is no operator `%s` of two values; there are %s, or a func", given->name, known);
-  ka_fail(call, KJIT_ERROR_NAME, "there is no operator `%s`; there are %s", given->name, known);
+    ka_fail(call, KJIT_ERROR_NAME, "operator `%s` of two values does not exist; use %s, or a func",
+            given->name, known);
+  ka_fail(call, KJIT_ERROR_NAME, "operator `%s` does not exist; use %s", given->name, known);
 }
 
 void ka_read_operator(ka_call *call, const kjit_operator *given, ka_operator *operator_)
@@ -133,7 +133,7 @@ static void check_initial(ka_call *call, kjit_type accumulator)
     type = kj_argument_number(initial).type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64;
   if (!ka_converts(call, type, accumulator))
     ka_fail(call, KJIT_ERROR_TYPE,
-            "options.initial is %s, and what is computed is %s, into which that is not converted",
+            "options.initial, %s, cannot be converted to the type of the computation, %s",
             initial->kind == KJIT_ARG_NUMBER ? "a number" : ka_type_text(call, type),
             ka_type_text(call, accumulator));
   ki_value value, fitted;
@@ -163,8 +163,8 @@ static void check_identity(ka_call *call, const ki_decl *decl, kjit_type accumul
     return;
   if (!becomes(call, type, accumulator))
     ka_fail_at(call, identity, KJIT_ERROR_TYPE,
-               "`%s`, the identity of the operator `%s`, returns %s of a value of type %s: "
-               "expected one of that type",
+               "`%s`, the identity of the operator `%s`, returns %s for a value of type %s; it "
+               "must return a value of that type",
                identity->name, decl->name, type == KJIT_VOID ? "nothing" : ka_type_text(call, type),
                ka_type_text(call, accumulator));
 }
@@ -198,13 +198,13 @@ static void check_combined(ka_call *call, const ka_operator *operator_, kjit_typ
   const char *made = ka_type_text(call, type), *combined = ka_type_text(call, accumulator);
   if (type == KJIT_BOOL && accumulator != KJIT_BOOL && !is_bool)
     ka_fail_at(call, decl, KJIT_ERROR_TYPE,
-               "the operator `%s` returns bool of two values of type %s, as a comparison does: "
-               "expected the value that the two become; where 0 or 1 is meant, it returns %s(...)",
+               "operator `%s` returns bool for two values of type %s, like a comparison, but must "
+               "return the combined value; to combine to 0 or 1, return %s(...)",
                decl->name, combined, combined);
   if (!becomes(call, type, accumulator))
     ka_fail_at(call, decl, KJIT_ERROR_TYPE,
-               "the operator `%s` returns %s of two values of type %s: expected the value that the "
-               "two become, of that type",
+               "operator `%s` returns %s for two values of type %s, but must return the combined "
+               "value, which has that type",
                decl->name, type == KJIT_VOID ? "nothing" : made, combined);
   check_identity(call, decl, accumulator);
   atomic_store_explicit(&known->combines, types, memory_order_relaxed);
@@ -237,7 +237,8 @@ static kjit_type choose_accumulator(ka_call *call, const ka_operator *operator_,
             operator_->name, ka_type_text(call, element));
   if (given != KJIT_ANY) {
     if (given != element && !(ki_is_scalar(given) && ki_is_scalar(element)))
-      ka_fail(call, KJIT_ERROR_TYPE, "options.accumulator: %s is not made of elements of type %s",
+      ka_fail(call, KJIT_ERROR_TYPE,
+              "options.accumulator: %s does not consist of elements of type %s",
               ka_type_text(call, given), ka_type_text(call, element));
     return given;
   }

@@ -180,10 +180,10 @@ void ka_check_stored(ka_call *call, const ka_operand *result, kjit_type computed
 {
   bool is_asked_for = call->options.accumulator != KJIT_ANY;
   if (result->function || is_asked_for || ka_converts(call, computed, result->element)) return;
-  ka_fail(call, KJIT_ERROR_TYPE,
-          "`%s` has elements of type %s, and what is computed is of type %s, which is not "
-          "converted to it",
-          result->name, ka_type_text(call, result->element), ka_type_text(call, computed));
+  ka_fail(
+    call, KJIT_ERROR_TYPE,
+    "`%s` has elements of type %s, and the computed values, of type %s, cannot be converted to it",
+    result->name, ka_type_text(call, result->element), ka_type_text(call, computed));
 }
 
 static void check_types(ka_map *map)

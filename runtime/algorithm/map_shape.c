@@ -116,8 +116,8 @@ static void fit_core(ka_map *map, ka_mapped *mapped)
     if (size->extent < 0) size->extent = extent;
     if (size->extent != extent)
       ka_fail(map->call, KJIT_ERROR_ARGUMENT,
-              "core dimension %u of `%s`, %.*s of the signature, is %lld; it is %lld before", i,
-              operand->name, (int)size->length, size->name, (long long)extent,
+              "core dimension %u of `%s`, %.*s in the signature, is %lld, but earlier it is %lld",
+              i, operand->name, (int)size->length, size->name, (long long)extent,
               (long long)size->extent);
   }
 }
@@ -178,7 +178,7 @@ uint32_t ka_result_shape(const ka_map *map, size_t index, int64_t shape[KJ_MAX_R
     const ka_size *size = &map->sizes[result->core[i]];
     if (size->extent < 0)
       ka_fail(map->call, KJIT_ERROR_ARGUMENT,
-              "no operand says what %.*s of the signature is, a size of r%zu", (int)size->length,
+              "no operand determines %.*s in the signature, a size of r%zu", (int)size->length,
               size->name, index);
     shape[map->rank + i] = size->extent;
   }

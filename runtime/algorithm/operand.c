@@ -103,7 +103,8 @@ static void read_array(ka_call *call, const kjit_operand *given, ka_operand *ope
             operand->name);
   if (operand->is_output && overlaps_itself(operand))
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`%s` is written, and elements of it are in one place by its strides", operand->name);
+            "output `%s` has overlapping elements: its strides map two indices to one address",
+            operand->name);
 }
 
 /* ---- funcs ---- */
@@ -164,7 +165,8 @@ kjit_type ka_argument_type(ka_call *call, const ka_operand *operand, const kjit_
   }
   if (argument->kind == KJIT_ARG_NUMBER)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "a number that `%s` is called with needs a type: kjit_arg_f32(x) and its kin",
+            "a number passed to `%s` needs a type; use kjit_arg_f32(x) or another typed kjit_arg "
+            "function",
             operand->name);
   return argument->type;
 }

@@ -18,7 +18,7 @@ static void read_rows(ka_pairs *p, const char *name, const kjit_operand *given, 
   ka_operand *operand = &rows->operand;
   ka_read_input(call, name, given, operand);
   if (operand->rank != 1 && operand->rank != 2)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: rows are of one axis or of two", name,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; rows have one axis or two", name,
             operand->rank);
   rows->bytes = kj_element_bytes(call->context->types, operand->element);
   uint64_t width = operand->rank == 2 ? (uint64_t)operand->shape[1] : 1;
@@ -89,7 +89,7 @@ static void check_result(ka_pairs *p, const ka_operand *result)
             (unsigned long long)p->m, (long long)p->k);
   if (!is_fit)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`%s` has to have one axis, and %llu elements: as many as `x` has rows", result->name,
+            "`%s` must have one axis and %llu elements, one for each row of `x`", result->name,
             (unsigned long long)p->m);
 }
 

@@ -39,7 +39,7 @@ static void check_devices(ka_call *call)
 static void check_is_array(ka_call *call, const ka_operand *operand, const char *option)
 {
   if (operand->function)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is a func: with options.%s it has to be an array",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` is a func; with options.%s it must be an array",
             operand->name, option);
 }
 

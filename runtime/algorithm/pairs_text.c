@@ -425,9 +425,10 @@ kjit_type ka_infer_pair(ka_pairs *p)
   write_probe(p, &kernel);
   const ki_decl *decl = kj_function_of(p->function.function);
   if (!ki_gives_value(decl->function))
-    ka_fail_at(call, decl, KJIT_ERROR_TYPE,
-               "`%s` returns nothing of a row of x and one of y: expected the value of the pair",
-               decl->name);
+    ka_fail_at(
+      call, decl, KJIT_ERROR_TYPE,
+      "`%s` returns no value for a row of x and a row of y; it must return the value of the pair",
+      decl->name);
   size_t count = p->function.array_count;
   kjit_type *types = KJ_NEW_ARRAY(&call->arena, kjit_type, count + 1);
   for (size_t i = 0; i < count; i++)

@@ -129,7 +129,7 @@ static void add_steps(ka_call *call, uint64_t count, uint64_t seed, const ka_ope
 static void check_places(ka_call *call, const ka_operand *x)
 {
   if (x->rank != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %u axes: a permutation has one", x->rank);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has %u axes; a permutation needs one", x->rank);
   if (x->function) return;
   ki_type_class class_ = ki_type(call->context->types, x->element)->class_;
   if (class_ != KJ_CLASS_SIGNED && class_ != KJ_CLASS_UNSIGNED)
@@ -155,7 +155,7 @@ static void check_shuffled(ka_call *call, const ka_operand *result, const ka_ope
 {
   bool is_same = result->rank == x->rank;
   for (uint32_t i = 0; is_same && i < x->rank; i++) is_same = result->shape[i] == x->shape[i];
-  if (!is_same) ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape of `x`");
+  if (!is_same) ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`");
   if (!result->function && result->element != x->element)
     ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s: expected %s",
             ka_type_text(call, result->element), ka_type_text(call, x->element));

@@ -126,12 +126,12 @@ static void check_work(ka_call *call, const kj_view *view)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory is on another device");
   if (view->element_bytes != 1)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the work memory has elements of type %s: an array of u8 is expected",
+            "options.work has elements of type %s; it must be an array of u8",
             ka_type_text(call, view->element));
   if (!kj_is_line(view) || view->count < needed)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "the work memory is an array of u8 in one line; %llu bytes are needed, got %llu",
-            needed, bytes);
+            "options.work must be a one-dimensional array of u8 with %llu bytes, got %llu", needed,
+            bytes);
   if (view->address % WORK_ALIGNMENT)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "the work memory has to be aligned to %d bytes",
             WORK_ALIGNMENT);
@@ -444,7 +444,8 @@ static void read_options(ka_call *call, const kjit_algorithm_options *given)
                          KJIT_ALGORITHM_OUTER | KJIT_ALGORITHM_RIGHT | KJIT_ALGORITHM_TF32 |
                          KJIT_ALGORITHM_E4M3 | KJIT_ALGORITHM_E5M2;
   if (call->options.flags & ~known)
-    ka_fail(call, KJIT_ERROR_MISUSE, "options.flags: 0x%x has bits that this kjit does not know",
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "options.flags: 0x%x contains bits that this version of kjit does not know",
             call->options.flags);
   if (call->options.axis_count && !call->options.axes)
     ka_fail(call, KJIT_ERROR_MISUSE, "options.axes is NULL, and there are %u",

@@ -19,7 +19,7 @@ static void fit_operand(ka_einsum *e, ka_factor *factor)
     if (x->shape[i] == 1) continue;
     if (x->shape[i] != e->extents[letter])
       ka_fail(e->call, KJIT_ERROR_ARGUMENT,
-              "`%s` has the extent %lld along axis %u of the result, which has %lld: it does not "
+              "`%s` has the extent %lld along axis %u of the result, which has %lld; it does not "
               "broadcast",
               x->name, (long long)x->shape[i], result->rank - x->rank + i,
               (long long)e->extents[letter]);

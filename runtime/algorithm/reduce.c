@@ -336,7 +336,7 @@ static void check_result(ka_call *call, const ka_operand *result, const ka_opera
   bool is_one = kept == 0 && result->count == 1;
   if (!is_one && (given != kept || result->rank != kept))
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`%s` has to have the shape of `x` without the reduced axes, or with extent 1 there",
+            "`%s` must have the shape of `x` without the reduced axes, or with extent 1 there",
             result->name);
 }
 

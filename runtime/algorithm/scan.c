@@ -272,7 +272,7 @@ static void build_scan(ka_call *call, const void *data)
   ka_read_output(call, "result", given->result, &result);
   ka_check_overlap(call, &result, &x, true);
   if (!has_shape_of(&result, &x))
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape of `x`");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`");
   if (is_exclusive && !call->options.initial && !operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
             "the operator has no identity, which an exclusive scan starts with: options.initial "

@@ -22,7 +22,7 @@ static void check_result(ka_call *call, const ka_operand *result, const ka_opera
   bool is_same = result->rank == values->rank;
   for (uint32_t i = 0; is_same && i < result->rank; i++)
     is_same = result->shape[i] == values->shape[i];
-  if (!is_same) ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape of `values`");
+  if (!is_same) ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `values`");
   if (result->function) return;
   if (!ka_is_integer(call, result->element) || result->element == KJIT_BOOL)
     ka_fail(call, KJIT_ERROR_TYPE, "`result` has elements of type %s: it gets places, integers",
@@ -38,7 +38,7 @@ static void build_search(ka_call *call, const void *data)
   ka_read_input(call, "sorted", given->sorted, &sorted);
   ka_read_input(call, "values", given->values, &values);
   if (sorted.rank != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`sorted` has %u axes: one is searched", sorted.rank);
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`sorted` has %u axes; it must have one", sorted.rank);
   if (!given->less) check_types(call, &sorted, &values);
   else if (sorted.element == values.element)
     ka_check_decides(call, given->less, sorted.element, KA_ORDER);

@@ -213,7 +213,7 @@ static void add_scan(const parts *p, uint32_t bytes)
 static void check_line(ka_call *call, const ka_operand *operand)
 {
   if (operand->rank != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: it has one", operand->name,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; it must have one", operand->name,
             operand->rank);
 }
 
@@ -229,7 +229,8 @@ static void read_inputs(parts *p, const segmentation *given)
             ka_type_text(call, p->offsets.element));
   if (!p->offsets.count)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`offsets` has no elements: there is one more than segments, the end of the last one");
+            "`offsets` has no elements; it needs one more than the number of segments, the end of "
+            "the last segment");
   p->segments = p->offsets.count - 1;
   p->count = p->x.count;
   p->steps = p->count + p->segments;
@@ -249,7 +250,7 @@ static void read_result(parts *p, const kjit_operand *given, uint64_t count, con
   check_line(call, &p->result);
   if (p->result.count != count)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`result` has to have an element for each %s: %llu, and it has %llu", of,
+            "`result` needs one element for each %s: %llu, but it has %llu", of,
             (unsigned long long)count, (unsigned long long)p->result.count);
 }
 

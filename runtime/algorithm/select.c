@@ -205,8 +205,8 @@ static void read_input(parts *p, const char *name, const kjit_operand *given, ka
   if (!given) return;
   ka_read_input(p->call, name, given, operand);
   if (p->x.name && operand != &p->x && operand->count != p->n)
-    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`%s` and `%s` have to have as many elements", p->x.name,
-            name);
+    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`%s` and `%s` must have the same number of elements",
+            p->x.name, name);
   p->n = operand->count;
 }
 
@@ -218,8 +218,8 @@ static void read_output(parts *p, const char *name, const kjit_operand *given, k
   if (!given) return;
   ka_read_output(p->call, name, given, operand);
   if (operand->count < room)
-    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`%s` has to have room for %llu elements: it has %llu",
-            name, (unsigned long long)room, (unsigned long long)operand->count);
+    ka_fail(p->call, KJIT_ERROR_ARGUMENT, "`%s` needs %llu elements; it has %llu", name,
+            (unsigned long long)room, (unsigned long long)operand->count);
   for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
     if (inputs[i]->name) ka_check_overlap(p->call, operand, inputs[i], false);
 }

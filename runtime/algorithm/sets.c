@@ -150,7 +150,7 @@ static void read_line(sets *s, const char *name, const kjit_operand *given, ka_o
 {
   ka_read_input(s->call, name, given, operand);
   if (operand->rank != 1)
-    ka_fail(s->call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: a sorted array has one", name,
+    ka_fail(s->call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; a sorted array must have one", name,
             operand->rank);
 }
 
@@ -162,7 +162,7 @@ static void read_less(sets *s, kjit_function *less)
     ka_read_operator(s->call, &given, &s->less);
     ka_check_decides(s->call, less, type, KA_ORDER);
   } else if (!ki_is_scalar(type) || type >= KJIT_C64) {
-    ka_fail(s->call, KJIT_ERROR_TYPE, "elements of type %s have no order: `less` gives one",
+    ka_fail(s->call, KJIT_ERROR_TYPE, "elements of type %s have no order; pass `less`",
             ka_type_text(s->call, type));
   }
 }
@@ -182,8 +182,8 @@ static void read_output(sets *s, const char *name, const kjit_operand *given, ka
 {
   ka_read_output(s->call, name, given, operand);
   if (operand->count < room)
-    ka_fail(s->call, KJIT_ERROR_ARGUMENT, "`%s` has to have room for %llu elements: it has %llu",
-            name, (unsigned long long)room, (unsigned long long)operand->count);
+    ka_fail(s->call, KJIT_ERROR_ARGUMENT, "`%s` needs %llu elements; it has %llu", name,
+            (unsigned long long)room, (unsigned long long)operand->count);
   ka_check_overlap(s->call, operand, &s->x, false);
   ka_check_overlap(s->call, operand, &s->y, false);
 }

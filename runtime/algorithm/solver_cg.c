@@ -100,7 +100,7 @@ static kjit_array *iterate(ka_solver *solver)
   double tolerance = solver->options.residual_tolerance;
   if (solver->rows != solver->columns)
     ka_fail(solver->call, KJIT_ERROR_ARGUMENT,
-            "the matrix has the shape (%llu, %llu): kjit_cg takes one of as many rows as columns",
+            "the matrix has the shape (%llu, %llu); kjit_cg needs a square matrix",
             (unsigned long long)solver->rows, (unsigned long long)solver->columns);
   if (!solver->rows) return ka_new_zeros(solver, 0);
   prepare(&g);

@@ -39,7 +39,7 @@ void ka_read_order(ka_sort *s, kjit_function *function)
     return;
   }
   if (!is_number(s))
-    ka_fail(call, KJIT_ERROR_TYPE, "elements of type %s have no order: `less` gives one",
+    ka_fail(call, KJIT_ERROR_TYPE, "elements of type %s have no order; pass `less`",
             ka_type_text(call, s->x.element));
   uint32_t bits = 8 * ka_key_bytes(s);
   s->begin = options->begin_bit;
@@ -79,7 +79,7 @@ static void check_shape(ka_sort *s, const ka_operand *operand)
   bool is_same = operand->rank == s->x.rank;
   for (uint32_t i = 0; is_same && i < s->x.rank; i++) is_same = operand->shape[i] == s->x.shape[i];
   if (!is_same)
-    ka_fail(s->call, KJIT_ERROR_ARGUMENT, "`%s` has to have the shape of `x`", operand->name);
+    ka_fail(s->call, KJIT_ERROR_ARGUMENT, "`%s` must have the shape of `x`", operand->name);
 }
 
 void ka_check_sorted(const ka_sort *s, const ka_operand *result, kjit_type element)
@@ -188,7 +188,7 @@ typedef struct merging {
 static void check_line(ka_call *call, const ka_operand *operand)
 {
   if (operand->rank != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: a merge is of one", operand->name,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; a merge needs one", operand->name,
             operand->rank);
 }
 
@@ -211,7 +211,8 @@ static void build_merge(ka_call *call, const void *data)
   ka_read_output(call, "result", given->result, &s.result);
   check_line(call, &s.result);
   if (s.result.shape[0] != count)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have as many elements as `x` and `y`");
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`result` must have as many elements as `x` and `y` together");
   ka_check_sorted(&s, &s.result, s.x.element);
   ka_check_overlap(call, &s.result, &s.x, false);
   ka_check_overlap(call, &s.result, &y, false);

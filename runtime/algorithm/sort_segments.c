@@ -270,7 +270,7 @@ static void add_few(parts *p, const tiling *t, uint32_t items)
 static void check_line(ka_call *call, const ka_operand *operand)
 {
   if (operand->rank != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: segments are of one", operand->name,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; segments need one", operand->name,
             operand->rank);
 }
 
@@ -284,8 +284,7 @@ static void read_offsets(parts *p, const kjit_operand *given)
             ka_type_text(call, p->offsets.element));
   if (!p->offsets.count)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`offsets` has no elements: segments need one more than "
-            "there are of them");
+            "`offsets` has no elements; it needs one more than the number of segments");
 }
 
 static void build_segments(ka_call *call, const void *data)

@@ -22,7 +22,7 @@ typedef struct product {
 void ka_check_line(ka_call *call, const ka_operand *operand)
 {
   if (operand->rank != 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes: it has one", operand->name,
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has %u axes; it must have one", operand->name,
             operand->rank);
 }
 
@@ -65,7 +65,7 @@ void ka_read_csr(ka_call *call, const kjit_csr *given, ka_csr *csr)
             (unsigned long long)csr->columns.count, (unsigned long long)csr->count);
   if (csr->offsets.count != csr->rows + 1)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`offsets` has %llu elements: a matrix of %llu rows has one more than rows",
+            "`offsets` has %llu elements; a matrix with %llu rows needs one more than its rows",
             (unsigned long long)csr->offsets.count, (unsigned long long)csr->rows);
   call->is_wide = call->is_wide || csr->count + csr->rows >= (uint64_t)INT32_MAX - (1 << 20);
 }
@@ -178,7 +178,8 @@ static void check_types(const product *p)
             ka_type_text(call, type));
   if (p->x.element != type)
     ka_fail(call, KJIT_ERROR_TYPE,
-            "`x` has elements of type %s, and `data` of type %s: a product takes one type",
+            "`x` has elements of type %s, but `data` has type %s; the operands of a product must "
+            "have the same type",
             ka_type_text(call, p->x.element), ka_type_text(call, type));
 }
 
@@ -207,8 +208,7 @@ static void read_result(product *p, const product_given *given, const int64_t *s
   bool is_same = result->rank == given->rank;
   for (uint32_t i = 0; is_same && i < given->rank; i++) is_same = result->shape[i] == shape[i];
   if (!is_same)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape (%lld%s)",
-            (long long)shape[0],
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape (%lld%s)", (long long)shape[0],
             given->rank == 1 ? "" : kj_format(&call->arena, ", %lld", (long long)shape[1]));
   for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
     ka_check_overlap(call, result, inputs[i], false);

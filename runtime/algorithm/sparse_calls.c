@@ -8,7 +8,8 @@ void ka_begin_calls(ka_call *call)
   const kjit_algorithm_options *o = &call->options;
   const char *given = o->work_bytes ? "work_bytes" : o->work ? "work" : NULL;
   if (given)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "it is made of several calls, and takes no options.%s",
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "options.%s is not an option of this algorithm, which consists of several calls",
             given);
   ka_choose_device(call);
 }
@@ -108,12 +109,13 @@ void ka_check_csr_result(ka_call *call, const kjit_csr *result, kjit_type elemen
             ka_type_text(call, data.element), ka_type_text(call, element));
   for (size_t i = 0; i < 2; i++)
     if (outputs[i]->count < room)
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` has to have room for %llu entries: it has %llu",
-              outputs[i]->name, (unsigned long long)room, (unsigned long long)outputs[i]->count);
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s` needs %llu entries; it has %llu", outputs[i]->name,
+              (unsigned long long)room, (unsigned long long)outputs[i]->count);
   if (offsets.count != (uint64_t)shape[0] + 1)
-    ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`result_offsets` has %llu elements: a matrix of %lld rows has one more than rows",
-            (unsigned long long)offsets.count, (long long)shape[0]);
+    ka_fail(
+      call, KJIT_ERROR_ARGUMENT,
+      "`result_offsets` has %llu elements; a matrix with %lld rows needs one more than its rows",
+      (unsigned long long)offsets.count, (long long)shape[0]);
   if (columns.element == KJIT_I32 && shape[1] > INT32_MAX)
     ka_fail(call, KJIT_ERROR_TYPE, "`result_columns` is of i32, and there are %lld columns",
             (long long)shape[1]);

@@ -55,11 +55,12 @@ static void build_check(ka_call *call, const void *data)
   ka_csr csr;
   uint64_t found[4];
   if (given->flags & ~(uint32_t)(KJIT_CSR_SORTED | KJIT_CSR_UNIQUE))
-    ka_fail(call, KJIT_ERROR_MISUSE, "flags: 0x%x has bits that this kjit does not know",
-            given->flags);
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "flags: 0x%x contains bits that this version of kjit does not know", given->flags);
   ka_read_csr(call, given->a, &csr);
   if (call->options.results)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "it has no results: it does not take options.results");
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "options.results is not an option of this algorithm, which has no results");
   if (call->options.plan)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "it waits for the device, and takes no options.plan");
   ka_begin_calls(call);
@@ -75,11 +76,12 @@ static void build_check(ka_call *call, const void *data)
   bool is_unique = given->flags & KJIT_CSR_UNIQUE,
        is_sorted = is_unique || given->flags & KJIT_CSR_SORTED;
   if (found[0] != UINT64_MAX)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`offsets` descend or lead out of `data` at row %llu",
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "`offsets` decreases or is out of bounds of `data` at row %llu",
             (unsigned long long)found[0]);
   if (found[1] != UINT64_MAX)
     ka_fail(call, KJIT_ERROR_ARGUMENT,
-            "`columns` leads out of the matrix of %lld columns at entry %llu",
+            "`columns` is out of bounds of the matrix with %lld columns at entry %llu",
             (long long)c.shape[1], (unsigned long long)found[1]);
   if (is_sorted && found[2] != UINT64_MAX)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`columns` is not sorted in its row at entry %llu",

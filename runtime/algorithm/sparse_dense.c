@@ -186,12 +186,12 @@ static void build_to_dense(ka_call *call, const void *given)
   if (result.function)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` is a func: an array is expected");
   if (result.rank != 2 || result.shape[0] != d.csr->shape[0] || result.shape[1] != d.csr->shape[1])
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` has to have the shape (%lld, %lld)",
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`result` must have the shape (%lld, %lld)",
             (long long)d.csr->shape[0], (long long)d.csr->shape[1]);
   if (result.element != csr.data.element || !ki_is_scalar(result.element))
     ka_fail(call, KJIT_ERROR_TYPE,
-            "`result` has elements of type %s, and `data` of type %s: "
-            "expected numbers or bool of one type",
+            "`result` has elements of type %s, but `data` has type %s; both must have the same "
+            "number type or bool",
             ka_type_text(call, result.element), ka_type_text(call, csr.data.element));
   const ka_operand *inputs[] = { &csr.data, &csr.columns, &csr.offsets };
   for (size_t i = 0; i < 3; i++) ka_check_overlap(call, &result, inputs[i], false);

@@ -183,7 +183,7 @@ static bool is_for_lists(const ka_sort *s)
 static void check_kept(ka_call *call, const ka_operand *x, uint32_t axis, int64_t k)
 {
   if (!x->rank)
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axes: elements are chosen along one");
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`x` has no axes; elements are chosen along one axis");
   if (k < 0 || k > x->shape[axis])
     ka_fail(call, KJIT_ERROR_ARGUMENT, "k is %lld: `x` has %lld elements along axis %u",
             (long long)k, (long long)x->shape[axis], axis);
@@ -197,7 +197,7 @@ static void read_result(ka_sort *s, const char *name, const kjit_operand *given,
   for (uint32_t i = 0; is_right && i < s->x.rank; i++) is_right = result->shape[i] == shape[i];
   if (!is_right)
     ka_fail(s->call, KJIT_ERROR_ARGUMENT,
-            "`%s` has to have the shape of `x`, with k elements along the axis", name);
+            "`%s` must have the shape of `x`, with k elements along the axis", name);
   ka_check_overlap(s->call, result, &s->x, false);
 }
 
@@ -215,7 +215,8 @@ static void build_top_k(ka_call *call, const void *data)
     return;
   }
   if (!given->result && !given->result_places)
-    ka_fail(call, KJIT_ERROR_MISUSE, "`result` and `result_places` are NULL: one is needed");
+    ka_fail(call, KJIT_ERROR_MISUSE,
+            "`result` and `result_places` are both NULL; pass at least one");
   ka_read_order(&s, given->less);
   s.kept = (uint64_t)given->k;
   s.has_result = given->result;

@@ -74,7 +74,7 @@ static void check_swap(const update *u)
     ka_fail(u->call, KJIT_ERROR_UNSUPPORTED,
             "`x` has elements of %u bytes: a GPU swaps 1, 2, 4, 8 or 16 bytes", bytes);
   if (u->x.view.address % bytes)
-    ka_fail(u->call, KJIT_ERROR_ARGUMENT, "`x` has to be aligned to the %u bytes of its elements",
+    ka_fail(u->call, KJIT_ERROR_ARGUMENT, "`x` must be aligned to the %u bytes of its elements",
             bytes);
 }
 
@@ -146,10 +146,9 @@ static void read_operands(update *u, const update_given *given)
   ka_read_argument(call, "values", given->values, &u->values);
   ka_read_operator(call, given->operator_, &u->operator_);
   if (!u->operator_.commutes)
-    ka_fail(
-      call, KJIT_ERROR_ARGUMENT,
-      "the operator has to commute, and say so (`@commutes`, or `commutes` of the call): values "
-      "are combined in any order");
+    ka_fail(call, KJIT_ERROR_ARGUMENT,
+            "the operator must commute and be marked so (`@commutes`, or `commutes` of the call), "
+            "because values are combined in any order");
   (void)ka_accumulator(call, &u->operator_, u->x.element, u->x.element);
 }
 
@@ -205,7 +204,7 @@ static void broadcast_values(update *u)
   }
   if (!fits || (values->function && !is_same))
     ka_fail(u->call, KJIT_ERROR_ARGUMENT,
-            "`values` has to have the shape of `places`, and then that of a row of `x`%s",
+            "`values` must have the shape of `places` followed by the shape of a row of `x`%s",
             values->function ? "" : ", or to broadcast to it");
   if (is_same) return;
   values->rank = rank;

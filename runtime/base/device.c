@@ -378,8 +378,8 @@ static kjit_status change_access(kjit_device *device, kjit_device *peer, bool is
   KJ_TRY(can_access(device, peer, diagnostics, &can));
   if (!can)
     return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "%s cannot reach the memory of %s: they are not connected so that the driver "
-                    "allows it; kjit_copy works",
+                    "%s cannot access the memory of %s, because the driver does not allow peer "
+                    "access between them; use kjit_copy",
                     kj_device_text(device, here), kj_device_text(peer, there));
   KJ_TRY(device->operations->change_peer_access(device, peer, true, diagnostics));
   atomic_fetch_or(&device->peers, bit);

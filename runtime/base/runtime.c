@@ -388,7 +388,7 @@ static kjit_status make_device(kj_runtime *runtime, kj_kind *kind, int32_t ordin
   if (ordinal < 0 || (uint32_t)ordinal >= kind->count)
     return kind->operations->is_single
              ? kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                        "there is no device %s:%d: there is one, 0", name, ordinal)
+                        "device %s:%d does not exist; the only one is 0", name, ordinal)
              : kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
                         "there is no device %s:%d: the driver has %u", name, ordinal, kind->count);
   *device = atomic_load_explicit(&kind->devices[ordinal], memory_order_acquire);

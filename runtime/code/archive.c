@@ -217,7 +217,7 @@ static kjit_status check_index(kj_archive *archive, const archive_header *h,
   memcpy(checked + sizeof *h - CHECKED_FROM, archive->rows, index_bytes);
   bool is_right = kj_same_digest(h->checksum, kj_digest_bytes(checked, checked_bytes));
   free(checked);
-  if (!is_right) return refuse(archive->name, "its checksum is another", diagnostics);
+  if (!is_right) return refuse(archive->name, "its checksum is wrong", diagnostics);
   for (uint64_t i = 0; i < h->count; i++) {
     const archive_row *row = &archive->rows[i];
     bool is_sorted = !i || compare_digests(&row[-1].digest, &row->digest) < 0;

@@ -332,8 +332,8 @@ static void describe_end(int status, bool is_known, kj_buffer *text)
     kj_append_format(text, "was ended by signal %d", WTERMSIG(status));
   else if (is_known) kj_append_format(text, "has ended with status %d", WEXITSTATUS(status));
   else
-    kj_append_text(text, "has ended; how is not known, as this process ignores SIGCHLD, or waits "
-                         "for children that are not its own");
+    kj_append_text(text, "has ended for an unknown reason, because this process ignores SIGCHLD or "
+                         "waits for child processes that it did not start");
 }
 
 /* The child is gone afterwards. */
@@ -361,7 +361,7 @@ static kjit_status report_lost(const children *all, child *c, outcome how, const
   else kj_append_text(&what, "gave an answer that makes no sense, and was killed");
   kjit_status reported =
     kj_error(diagnostics, KJIT_ERROR_COMPILER_LOST,
-             "the child process that %s `%s` %s%s%s; the next compilation has a new one", task,
+             "the child process that %s `%s` %s%s%s; the next compilation starts a new one", task,
              name, what.text ? what.text : "has ended", words ? ": " : "", words ? words : "");
   kj_free_buffer(&what);
   free(words);
@@ -513,7 +513,7 @@ kjit_status kj_open_children(kj_runtime *runtime, kj_diagnostics *diagnostics)
     (void)kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
                    "`%s`: expected the program that compiles in a child process "
                    "(kjit_config.compile_child_path): %s",
-                   path, is_missing ? strerror(errno) : "this is no file");
+                   path, is_missing ? strerror(errno) : "not a regular file");
     free(path);
     return KJIT_ERROR_NO_COMPILER;
   }

@@ -272,8 +272,8 @@ static kjit_status call(task *t)
   pthread_setcancelstate(state, NULL);
   if (!w)
     return kj_error(t->diagnostics, KJIT_ERROR_MEMORY,
-                    "out of memory, or the system gives no thread to compile on (it has a stack of "
-                    "%zu MiB of address space)",
+                    "out of memory, or the system cannot start a compilation thread (its stack "
+                    "needs %zu MiB of address space)",
                     stack_bytes >> 20);
   return t->status;
 }

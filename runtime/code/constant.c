@@ -63,8 +63,8 @@ static kjit_status check_extents(const kjit_module *module, const ki_decl *decl,
   if (!written || written->kind != KJ_TYPE_STATIC_ARRAY) return KJIT_OK;
   if (written->extents.count != view->rank)
     return kj_error_at(diagnostics, module, decl->location, KJIT_ERROR_TYPE,
-                       "constant `%s`: it has %zu dimensions by its type, the array %u", decl->name,
-                       written->extents.count, view->rank);
+                       "constant `%s`: its type has %zu dimensions, but the array has %u",
+                       decl->name, written->extents.count, view->rank);
   for (uint32_t d = 0; d < view->rank; d++) {
     kj_scope nothing = { 0 };
     int64_t extent;

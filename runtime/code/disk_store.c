@@ -522,7 +522,8 @@ static kjit_status report(kj_disk *disk, kjit_status status, kj_diagnostics *dia
   if (status == KJIT_ERROR_IO)
     return kj_error(diagnostics, status, "the directory of the disk cache cannot be read: %s%s",
                     disk->directory,
-                    can_others_write(disk) ? ": it is not used, as others can write to it" : "");
+                    can_others_write(disk) ? ": it is not used, because other users can write to it"
+                                           : "");
   return status == KJIT_OK ? KJIT_OK : kj_error(diagnostics, status, "out of memory");
 }
 

@@ -158,7 +158,7 @@ static bool evaluate_binary(kj_scope *scope, const ki_expr *expr, kjit_type want
   kjit_type type = ki_operator_type(expr->op, x.value.type, y.value.type);
   if (type == KJIT_ANY)
     return refuse(scope, expr,
-                  expr->op == KJIT_OP_DIV ? "divides integers with `/`; `//` does that"
+                  expr->op == KJIT_OP_DIV ? "divides integers with `/`; use `//`"
                                           : "is an operation that these types do not have");
   bool is_shift = ki_op_table[expr->op].class_ == KJ_OP_SHIFT,
        is_power = ki_op_table[expr->op].class_ == KJ_OP_POWER && !ki_is_floating(y.value.type);

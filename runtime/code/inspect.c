@@ -128,7 +128,7 @@ static kjit_status check_stage(request *r, const kjit_compile_options *options, 
   };
   if (has_stage(stage, !is_cpu)) return KJIT_OK;
   return kj_error(r->diagnostics, KJIT_ERROR_ARGUMENT,
-                  "stage: %s is there for %s targets only, the target is %s", names[stage],
+                  "stage: %s exists for %s targets only; the target is %s", names[stage],
                   is_cpu ? "GPU" : "CPU", options->target ? options->target : "cpu");
 }
 
@@ -522,7 +522,7 @@ static kjit_status copy_code(const char *call, kjit_specialization *specializati
     return ki_fail_call(context, KJIT_ERROR_MISUSE, "%s: there is no stage %d", call, (int)stage);
   bool takes_ptx = specialization->device->operations->takes_ptx;
   if (!is_binary && !has_stage(stage, takes_ptx))
-    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage: it has %s",
+    return ki_fail_call(context, KJIT_ERROR_UNSUPPORTED, "code for %s has no such stage; it has %s",
                         specialization->device->info.target, own_stages(takes_ptx));
   kj_diagnostics diagnostics = { 0 };
   kj_code made = { 0 };

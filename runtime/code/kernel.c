@@ -419,7 +419,7 @@ kjit_status kjit_get_function_parameter_info(kjit_function *function, size_t ind
   kjit_context *context = decl->function->module->context;
   if (decl->function->is_extern || decl->function->builtin)
     return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
-                        "`%s` is %s: what its parameters are for is not known", decl->name,
+                        "`%s` is %s, so the purpose of its parameters is unknown", decl->name,
                         decl->function->builtin ? "a built-in" : "extern");
   const kjit_kernel *known = kj_get_kernel_object(decl->function->module, decl->index);
   if (!known) return ki_fail_call(context, KJIT_ERROR_MEMORY, "out of memory");

@@ -289,7 +289,7 @@ static void remark_silence(const kjit_kernel *kernel, const kj_code *code,
   if (!code->prints || kernel->context->config.on_print) return;
   const ki_decl *decl = kernel->function->decl;
   kj_report(diagnostics, &kernel->module->sources, decl->location, KJIT_SEVERITY_REMARK, KJIT_OK,
-            "kernel `%s` prints, and nobody takes its lines: kjit_config.on_print is NULL",
+            "kernel `%s` prints, but kjit_config.on_print is NULL, so the lines would be lost",
             decl->name);
 }
 
@@ -298,13 +298,13 @@ static void remark_spills(const kjit_specialization *specialization, kj_diagnost
   const kj_device_code *function = &specialization->cuda;
   const kjit_kernel *kernel = specialization->kernel;
   if (specialization->code.uses_local || !function->local_bytes) return;
-  kj_report(diagnostics, &kernel->module->sources, kernel->function->decl->location,
-            KJIT_SEVERITY_REMARK, KJIT_OK,
-            "kernel `%s` spills registers on %s: %u bytes a thread of local memory beside its %u "
-            "registers; less unrolling, or @launch_bounds with fewer threads "
-            "or blocks, may help",
-            kernel->function->decl->name, specialization->device->target, function->local_bytes,
-            function->registers);
+  kj_report(
+    diagnostics, &kernel->module->sources, kernel->function->decl->location, KJIT_SEVERITY_REMARK,
+    KJIT_OK,
+    "kernel `%s` spills registers on %s: each thread uses %u bytes of local memory in addition to "
+    "%u registers; less unrolling, or @launch_bounds with fewer threads or blocks, may help",
+    kernel->function->decl->name, specialization->device->target, function->local_bytes,
+    function->registers);
 }
 
 /* Of those that have been compiled before, how many are for the same types on the same device. What

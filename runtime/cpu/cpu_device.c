@@ -283,7 +283,7 @@ static kjit_status check_file(int file, const kj_memory_name *name, kj_diagnosti
   int seals = fcntl(file, F_GET_SEALS);
   if (seals < 0 || !(seals & F_SEAL_SHRINK))
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the memory of process %llu is not sealed: it could shrink while it is used",
+                    "the memory of process %llu is not sealed; it could shrink during use",
                     process);
   if (fstat(file, &status) || status.st_size < 0 || (uint64_t)status.st_size < name->size_bytes)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,

@@ -78,7 +78,7 @@ static bool read_header(loader *l)
     return refuse(l, "it is no relocatable object for x86-64");
   if (header->e_shentsize != sizeof(Elf64_Shdr) || header->e_shoff % _Alignof(Elf64_Shdr) ||
       !is_inside(l, header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr)))
-    return refuse(l, "its section table is outside of it");
+    return refuse(l, "its section table is out of bounds");
   const Elf64_Shdr *headers = (const Elf64_Shdr *)(l->object + header->e_shoff);
   l->section_count = header->e_shnum;
   l->sections = calloc(l->section_count + 1, sizeof *l->sections);
@@ -151,7 +151,8 @@ static bool check_section(loader *l, const section *s)
 {
   uint64_t flags = s->header->sh_flags;
   if (flags & SHF_TLS) return refuse(l, "it has variables of a thread");
-  if ((flags & SHF_WRITE) && (flags & SHF_EXECINSTR)) return refuse(l, "it has code that changes");
+  if ((flags & SHF_WRITE) && (flags & SHF_EXECINSTR))
+    return refuse(l, "it has self-modifying code");
   if (s->header->sh_type != SHT_PROGBITS && s->header->sh_type != SHT_NOBITS)
     return refuse(l, "it has a section of an unknown kind");
   if (!(flags & SHF_WRITE)) return true;
@@ -188,7 +189,7 @@ static bool find_outsides(loader *l)
     l->outsides[i].name = name;
     void *own = kj_find_outside(l->outside, name);
     l->outsides[i].address = (uint64_t)(uintptr_t)(own ? own : kn_find_library_function(name));
-    if (!l->outsides[i].address) return refuse(l, "it calls a function that is not there");
+    if (!l->outsides[i].address) return refuse(l, "it calls an unknown function");
     l->outside_count++;
   }
   return true;
@@ -358,7 +359,7 @@ static bool find_entry(loader *l, const char *entry, kj_cpu_kernel *kernel)
     *kernel = (kj_cpu_kernel)(uintptr_t)address;
     return true;
   }
-  return refuse(l, "it has no such kernel");
+  return refuse(l, "it does not contain the kernel");
 }
 
 static bool protect(loader *l)

@@ -285,11 +285,11 @@ static kjit_status run_blocks(kjit_device *device, const kj_cpu_launch *launch, 
   if (*is_interrupted || is_done(&crew)) return KJIT_OK;
   if (!atomic_load(&crew.is_out_of_memory))
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                    "the host's executor came back before the launch was done: it has to call body "
-                    "for every index first");
+                    "the application's executor returned before the launch was complete; it must "
+                    "call body for every index first");
   return kj_error(
     diagnostics, KJIT_ERROR_MEMORY,
-    "out of memory: a worker of the launch needs %llu bytes of scratch, and %u of stack",
+    "out of memory: a worker of the launch needs %llu bytes of scratch memory and %u of stack",
     (unsigned long long)scratch_bytes, launch->stack_bytes);
 }
 

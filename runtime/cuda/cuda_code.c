@@ -366,11 +366,10 @@ static kjit_status report_local(const kjit_device *device, const kj_device_code 
                                 kj_diagnostics *diagnostics)
 {
   char place[24];
-  return kj_error(
-    diagnostics, KJIT_ERROR_UNSUPPORTED,
-    "kernel `%s` on %s: a thread needs %u bytes for its local arrays and those of the "
-    "functions that it is in; a GPU has 512 KiB for them",
-    function->mark->name, kj_device_text(device, place), function->local_bytes);
+  return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
+                  "kernel `%s` on %s: a thread needs %u bytes for local arrays, including those of "
+                  "called functions; a GPU has 512 KiB",
+                  function->mark->name, kj_device_text(device, place), function->local_bytes);
 }
 
 /* Tried with driver 580: a function never runs in another context than its own, and a stream of its

@@ -32,8 +32,8 @@ static kjit_status start_driver(kj_driver *driver, kj_diagnostics *diagnostics,
     return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE, "the CUDA driver finds no GPU");
   if (result == NOT_INITIALIZED)
     return kj_error(diagnostics, KJIT_ERROR_FORKED,
-                    "the CUDA driver was in use when this process was forked: a child cannot use "
-                    "it (cuInit gives %d)",
+                    "the CUDA driver was in use when this process was forked; a child process "
+                    "cannot use it (cuInit returns %d)",
                     result);
   if (result) {
     const char *name = NULL;

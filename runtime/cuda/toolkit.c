@@ -215,8 +215,8 @@ static kjit_status check_outcome(const kj_process *process, const outcome *how, 
                     path, process->limit_ms / 1e3, separator, said);
   if (how->is_unknown)
     return kj_error(diagnostics, KJIT_ERROR_IO,
-                    "how %s ended is not known: this process ignores SIGCHLD, or waits for "
-                    "children that are not its own",
+                    "the exit status of %s is unknown, because this process ignores SIGCHLD or "
+                    "waits for child processes that it did not start",
                     path);
   if (WIFSIGNALED(status))
     return kj_error(diagnostics, KJIT_ERROR_COMPILE, "%s was killed by signal %d%s%s", path,
@@ -272,7 +272,7 @@ static kjit_status run(const kj_process *process, ends *e, kj_buffer *out, kj_bu
   drain(process, e, deadline_ns, out, err, &how);
   reap(child, deadline_ns, &how);
   if (process->has_result && !read_result(e->result, process->limit_bytes, result, &how))
-    return kj_error(diagnostics, KJIT_ERROR_IO, "what %s made cannot be read: %s",
+    return kj_error(diagnostics, KJIT_ERROR_IO, "the output of %s cannot be read: %s",
                     process->arguments[0], strerror(errno));
   bool is_fine = !how.is_late && !how.is_too_long && !how.is_unknown && how.status == 0;
   const kj_buffer *wanted = process->has_result ? result : out;
@@ -326,7 +326,7 @@ static kjit_status find_assembler(const char *given, kj_diagnostics *diagnostics
        is_other = given && !is_missing && !S_ISREG(about.st_mode);
   if (is_missing || is_other)
     return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER, "`%s`: expected the program ptxas: %s",
-                    given, is_missing ? strerror(errno) : "this is no file");
+                    given, is_missing ? strerror(errno) : "not a regular file");
   *path = given ? strdup(given) : kj_find_program("ptxas");
   if (*path) return KJIT_OK;
   if (given) return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
@@ -380,7 +380,8 @@ kjit_status kj_disassemble(const void *cubin, size_t cubin_bytes, kj_diagnostics
     free(path);
     return status;
   }
-  return kj_error(diagnostics, KJIT_ERROR_NO_COMPILER,
-                  "neither nvdisasm nor cuobjdump, which show machine code as SASS, was found %s",
-                  kj_program_places);
+  return kj_error(
+    diagnostics, KJIT_ERROR_NO_COMPILER,
+    "neither nvdisasm nor cuobjdump, which disassemble machine code to SASS, was found %s",
+    kj_program_places);
 }

@@ -136,8 +136,8 @@ static kjit_status fail_type(kj_call *call, uint32_t index, const kjit_tensor *t
 {
   const ki_decl *decl = call->kernel->parameters[index].decl;
   return kj_error_at(diagnostics, call->kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
-                     "parameter `%s`: expected one of kjit's element types, got DLPack's code %u "
-                     "with %u bits, in %u lane%s",
+                     "parameter `%s`: DLPack's type code %u with %u bits and %u lane%s is not an "
+                     "element type of kjit",
                      decl->name, (unsigned)tensor->code, (unsigned)tensor->bits,
                      (unsigned)tensor->lanes, tensor->lanes == 1 ? "" : "s");
 }

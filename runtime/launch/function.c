@@ -41,12 +41,12 @@ static bool is_elsewhere(kjit_function *function)
 
 static kjit_status refuse_elsewhere(kjit_context *context, kjit_function *function)
 {
-  return ki_fail_call(context, KJIT_ERROR_ARGUMENT,
-                      kj_function_of(function)->function->builtin
-                        ? "`%s` is a built-in: a func that calls it can be called"
-                        : "`%s` is extern: the host has it already; a func that calls it can be "
-                          "called",
-                      kj_function_of(function)->name);
+  return ki_fail_call(
+    context, KJIT_ERROR_ARGUMENT,
+    kj_function_of(function)->function->builtin
+      ? "`%s` is a built-in; call a func that calls it"
+      : "`%s` is extern, so the application has it already; call a func that calls it",
+    kj_function_of(function)->name);
 }
 
 /* ---- code ---- */
@@ -239,7 +239,7 @@ static kjit_status refuse_result(const kjit_kernel *kernel, kjit_type type,
   ki_print_type(kernel->module->types, type, &text);
   kjit_status status = kj_error_at(
     diagnostics, kernel->module, decl->location, KJIT_ERROR_ARGUMENT,
-    "func `%s` returns %s: result has to be a KJIT_ARG_BY_ADDRESS that says where it goes",
+    "func `%s` returns %s; pass a KJIT_ARG_BY_ADDRESS as result that points to the destination",
     decl->name, text.text ? text.text : "several values");
   kj_free_buffer(&text);
   return status;
@@ -401,7 +401,7 @@ static kjit_status check_c_type(const kjit_kernel *kernel, kjit_type type, const
     return KJIT_OK;
   return kj_error_at(
     diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
-    "func `%s`: %s is of a type that does not go to or from a C function; a pointer to it does",
+    "func `%s`: %s has a type that a C function cannot pass or return; use a pointer to it",
     decl->name, what);
 }
 
@@ -468,8 +468,8 @@ static kjit_status get_pointer(kjit_kernel *kernel, const char *signature, kj_ar
   KJ_TRY(check_c_type(kernel, result, "its result", diagnostics));
   if (code->code.failures)
     return kj_error_at(diagnostics, kernel->module, decl->location, KJIT_ERROR_UNSUPPORTED,
-                       "func `%s` may fail (`raise`, or recursion that may be too deep), and a C "
-                       "function has nowhere to say so: kjit_call_function reports it",
+                       "func `%s` can fail (`raise`, or recursion that may be too deep), which a C "
+                       "function cannot report; use kjit_call_function",
                        decl->name);
   *pointer = code->entry;
   return KJIT_OK;

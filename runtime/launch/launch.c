@@ -129,7 +129,9 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
   KJ_ASSERT(rank && rank <= KJ_MAP_RANK && rank == bound->rank);
   KJ_ASSERT(bound->kind == KJ_ARGUMENT_ARRAY);
   if (!call->device->driver->cuTensorMapEncodeTiled)
-    return refuse_map(call, map, "the driver has none; they need one of CUDA 12.0", diagnostics);
+    return refuse_map(call, map,
+                      "the driver does not support them; they need a driver of CUDA 12.0",
+                      diagnostics);
   if (bound->target % UNIT)
     return refuse_map(call, map, "its data does not start at a multiple of 16 bytes", diagnostics);
   for (uint32_t d = 0; d < rank; d++) { /* the driver counts dimensions from the innermost one */
@@ -140,8 +142,8 @@ static kjit_status encode(const kj_call *call, const kj_tensor_map *map, void *p
     if (!extents[d]) return refuse_map(call, map, "it is empty", diagnostics);
     if (extents[d] > KJ_MAP_MOST_EXTENT)
       return refuse_map(call, map,
-                        "a dimension of it is longer than 2^31 - 256 elements, and coordinates of "
-                        "tensor copies have 32 bits",
+                        "a dimension is longer than 2^31 - 256 elements, but coordinates of tensor "
+                        "copies have 32 bits",
                         diagnostics);
     if (d == 0) continue;
     strides[d - 1] = (uint64_t)kj_stride_of(bound, (uint8_t)own) * size;
@@ -166,8 +168,8 @@ static kjit_status pass_maps(const kj_call *call, const kj_code *code, kj_diagno
   _Alignas(KJ_MAP_ALIGNMENT) char map[KJ_MAP_BYTES];
   if (code->parameter_count > MOST_POINTERS)
     return kj_error(diagnostics, KJIT_ERROR_LAUNCH,
-                    "launching `%s`: a kernel with tensor copies has at most %d parameters in its "
-                    "code, this one %u",
+                    "launching `%s`: a kernel with tensor copies can have at most %d parameters in "
+                    "its code, this one has %u",
                     call->kernel->function->decl->name, MOST_POINTERS, code->parameter_count);
   for (uint32_t i = 0; i < code->parameter_count; i++) {
     const kj_parameter *parameter = &code->parameters[i];
@@ -247,10 +249,10 @@ static kjit_status begin_captured(const kj_call *call, kj_diagnostics *diagnosti
   const kjit_launch_config *config = call->config;
   kjit_interrupter *word = kj_find_kept(call->stream, &graph_word);
   if (kj_has_interrupts(config))
-    return kj_error(diagnostics, KJIT_ERROR_UNSUPPORTED,
-                    "a launch that is captured has no %s of its own: interrupt the stream that the "
-                    "graph is launched on",
-                    config->time_limit_ns ? "time limit" : "interrupter");
+    return kj_error(
+      diagnostics, KJIT_ERROR_UNSUPPORTED,
+      "a captured launch has no %s of its own; interrupt the stream that the graph is launched on",
+      config->time_limit_ns ? "time limit" : "interrupter");
   if (!word) {
     KJ_TRY(kj_create_interrupter(call->device, diagnostics, &word));
     KJ_TRY(kj_keep(call->stream, &graph_word, word, diagnostics));
@@ -406,7 +408,7 @@ static kjit_status start_staged(kj_call *call, kjit_specialization *specializati
   if (kj_is_captured(call->stream))
     return kj_error(
       diagnostics, KJIT_ERROR_MISUSE,
-      "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
+      "host arrays cannot be part of a capture on a GPU; copy them to device arrays first");
   KJ_TRY(kj_enter_device(call->device, diagnostics, &previous));
   kjit_status status = kj_stage_in(call, stream, diagnostics, &staging);
   if (status == KJIT_OK) status = start_here(call, specialization, diagnostics);

@@ -10,8 +10,8 @@ static kjit_status refuse(const kj_call *call, uint32_t index, int64_t value,
   kj_location used = { limit->file, limit->line, limit->column };
   bool is_known = limit->line && limit->file < module->sources.count;
   return kj_error_at(diagnostics, module, is_known ? used : decl->location, KJIT_ERROR_ARGUMENT,
-                     "parameter `%s`: %lld is too %s for %s, the type that the number meets here: "
-                     "`%s` has to be at %s %lld; to let it wrap around, write %s(%s)",
+                     "parameter `%s`: %lld is too %s for %s, the type that the number takes here; "
+                     "`%s` must be at %s %lld; to wrap around, write %s(%s)",
                      decl->name, (long long)value, is_below ? "small" : "large", type, decl->name,
                      is_below ? "least" : "most", (long long)limit->value, type, decl->name);
 }

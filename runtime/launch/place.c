@@ -59,7 +59,7 @@ static kjit_status check_kjit_array(kj_call *call, uint32_t index, const kjit_ar
   if (array->is_read_only && row->is_written)
     return kj_error_at(
       diagnostics, call->kernel->module, row->decl->location, KJIT_ERROR_ARGUMENT,
-      "parameter `%s`: the kernel writes it, and the array is read-only: its owner has said so",
+      "parameter `%s`: the kernel writes to the array, but its owner has marked it read-only",
       row->decl->name);
   if (!call->device->operations->is_queued) return KJIT_OK;
   kj_note_use(array, call->stream, call->device);

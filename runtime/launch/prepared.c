@@ -117,7 +117,7 @@ static kjit_status keep_argument(kjit_prepared *prepared, size_t index, const kj
     /* it may end before this one does */
     if (argument->value.array->object.device->context != prepared->kernel->context)
       return refuse(prepared, index,
-                    "expected an array of the kernel's context, got one of another context",
+                    "expected an array of the kernel's context, got an array of another context",
                     diagnostics);
     (void)kjit_retain_array(argument->value.array);
     break;
@@ -416,7 +416,7 @@ static kjit_status replace(kjit_prepared *prepared, size_t index, const kjit_arg
       prepared->kernel->function->decl->name, prepared->count, index);
   if (!has_same_type(&prepared->arguments[index], argument))
     return refuse(prepared, index,
-                  "an argument of a prepared launch is replaced by one of the same type only",
+                  "an argument of a prepared launch can be replaced only by one of the same type",
                   diagnostics);
   KJ_TRY(keep_argument(prepared, index, argument, diagnostics));
   set_stale(prepared);

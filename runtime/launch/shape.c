@@ -160,7 +160,7 @@ static kjit_status report_missing(const kj_call *call, kj_diagnostics *diagnosti
   if (!diagnostics) return KJIT_ERROR_LAUNCH;
   return kj_error_at(diagnostics, call->kernel->module, place_of(call), KJIT_ERROR_LAUNCH,
                      "kernel `%s` needs a launch configuration: %s; it has neither %s nor a "
-                     "grid_range to choose them from",
+                     "grid_range from which kjit can choose them",
                      call->kernel->function->decl->name, what,
                      has_block  ? "@grid"
                      : has_grid ? "@block"

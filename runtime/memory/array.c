@@ -410,7 +410,7 @@ static kjit_status prefetch(kjit_array *array, kjit_device *to, kjit_stream *str
   KJ_TRY(kj_check_stream(device, stream, false, diagnostics));
   if (!device->operations->has_memory)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "kjit_prefetch_array: expected a stream of a GPU, got one of the CPU");
+                    "kjit_prefetch_array: expected a stream of a GPU, got a stream of the CPU");
   kj_view_range(&view, &low, &high);
   kj_note_use(array, stream, device);
   if (stream && atomic_load(&stream->capture)) KJ_TRY(kj_keep_array(stream, array, diagnostics));

@@ -300,7 +300,7 @@ static kjit_status export_array(kjit_array *array, contents *c, kj_diagnostics *
   if (!ki_is_scalar(array->element))
     return kj_error(
       diagnostics, KJIT_ERROR_UNSUPPORTED,
-      "only arrays of scalars can be exported: other types are known to their context only");
+      "only arrays of scalars can be exported; other types are known in their context only");
   KJ_TRY(wait_for_array(array, diagnostics));
   return device->operations->name_memory(device,
                                          (uint64_t)(uintptr_t)array->tensor.data +
@@ -335,7 +335,7 @@ static kjit_status check_contents(kj_runtime *runtime, const contents *c,
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the bytes are no handle of an array");
   if (c->name.process == (uint64_t)getpid())
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the array is of this process: use it as it is");
+                    "the array belongs to this process; use it directly");
   const uint64_t base = (uint64_t)1 << 62; /* any does */
   kjit_tensor probe = { 0 };
   ki_types *types = runtime->context->types;
@@ -350,9 +350,10 @@ static kjit_status check_contents(kj_runtime *runtime, const contents *c,
   uint64_t before = base - low, after = high - base;
   bool is_inside = !view.count || (low <= base && high >= base && before <= offset &&
                                    offset <= size && after <= size - offset);
-  return is_inside ? KJIT_OK
-                   : kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                              "the handle is damaged: its elements are outside of its memory");
+  return is_inside
+           ? KJIT_OK
+           : kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
+                      "the handle is damaged: its elements are out of bounds of its memory");
 }
 
 static kjit_status find_device(kj_runtime *runtime, const contents *c, kj_diagnostics *diagnostics,
@@ -367,7 +368,7 @@ static kjit_status find_device(kj_runtime *runtime, const contents *c, kj_diagno
     if (!memcmp(uuid, c->name.uuid, sizeof uuid)) return KJIT_OK;
   } while ((uint32_t)++i < kj_find_kind(runtime, kind)->count);
   return kj_error(diagnostics, KJIT_ERROR_NO_DEVICE,
-                  "the array is on a device that this process does not see");
+                  "the array is on a device that is not visible to this process");
 }
 
 static void close_memory(kj_block *block)
@@ -387,8 +388,7 @@ static kjit_status open_memory(kjit_device *device, const contents *c, kj_diagno
   kjit_status status = KJIT_OK;
   if (c->name.size_bytes > opened.size_bytes)
     status = kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                      "the handle is damaged: it says that its memory has %llu bytes, %zu have "
-                      "been opened",
+                      "the handle is damaged: it states %llu bytes of memory, but %zu were opened",
                       (unsigned long long)c->name.size_bytes, opened.size_bytes);
   else if (!(*block = kj_make_block(device, &opened_kind, &opened)))
     status = kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");

@@ -196,8 +196,8 @@ static kjit_status check_streams(kjit_device *device, kj_diagnostics *diagnostic
     if (!is_stale(stream)) KJ_TRY(ask_driver(device, stream->native, diagnostics, &is_captured));
     if (is_captured)
       return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                      "the host captures a stream of %s: nothing can wait for the device before "
-                      "that capture has ended",
+                      "the application captures a stream of %s, so no stream can wait for the "
+                      "device before the capture has ended",
                       kj_device_text(device, place));
   }
   return KJIT_OK;
@@ -264,7 +264,7 @@ static kjit_status find_place(kj_runtime *runtime, kj_stream_id id, kj_diagnosti
   }
   return has_waited(place->device, place->device->memory->lost_order)
            ? KJIT_OK
-           : refuse(diagnostics, "it has gone, and the driver has refused to order it");
+           : refuse(diagnostics, "it has been destroyed, and the driver has refused to order it");
 }
 
 static kjit_status check_place(place place, kj_diagnostics *diagnostics)
@@ -277,7 +277,7 @@ static kjit_status record_event(place first, void *event, kj_diagnostics *diagno
 {
   bool is_captured;
   KJ_TRY(ask_driver(first.device, first.native, diagnostics, &is_captured));
-  if (is_captured) return refuse(diagnostics, "the host captures it");
+  if (is_captured) return refuse(diagnostics, "the application captures it");
   return first.device->operations->record_event(first.device, event, first.native, diagnostics);
 }
 
@@ -292,7 +292,7 @@ static kjit_status put_behind(place first, place next, kj_diagnostics *diagnosti
     KJ_TRY(first.device->operations->create_event(first.device, false, diagnostics, event));
   KJ_TRY(record_event(first, *event, diagnostics));
   KJ_TRY(ask_driver(next.device, next.native, diagnostics, &is_captured));
-  if (is_captured) return refuse(diagnostics, "the host captures the stream that is to wait");
+  if (is_captured) return refuse(diagnostics, "the application captures the waiting stream");
   /* it waits for the event as it is now */
   return next.device->operations->wait_event(next.device, next.native, *event, diagnostics);
 }

@@ -344,10 +344,10 @@ static kjit_status ask_again(kjit_device *device, kj_allocation *wanted,
   kj_relieve_device(device);
   kjit_status status = device->operations->allocate(device, wanted, diagnostics);
   if (status == KJIT_ERROR_MEMORY)
-    return kj_error(diagnostics, status,
-                    "out of host memory: %s cannot give %zu bytes, although all that was cached is "
-                    "given back",
-                    wanted->call, wanted->size_bytes);
+    return kj_error(
+      diagnostics, status,
+      "out of host memory: %s cannot allocate %zu bytes, although all cached memory was released",
+      wanted->call, wanted->size_bytes);
   if (status != KJIT_ERROR_DEVICE_MEMORY) return status;
   kjit_get_memory_statistics(device, &now);
   return kj_error(diagnostics, status,
@@ -573,8 +573,8 @@ kjit_status kj_take_block(kjit_device *device, kj_pool_kind kind, size_t size_by
   if (is_hosts) {
     if (is_captured)
       return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                      "the host's device allocator gives memory in the order of a stream, and this "
-                      "one is being captured: allocate before kjit_begin_capture");
+                      "the application's device allocator allocates memory in stream order, and "
+                      "this stream is being captured; allocate before kjit_begin_capture");
     KJ_TRY(take_from_host(device, rounded, stream, diagnostics, block));
   } else {
     kj_stream_id own = is_captured ? KJ_STREAM_NONE : id;

@@ -54,9 +54,10 @@ kjit_status kj_view_tensor(ki_types *types, const kjit_tensor *tensor, kjit_type
                     what, KJ_MAX_RANK, tensor->rank);
   view->element = kj_type_of_tensor(types, tensor, element);
   if (view->element == KJIT_ANY)
-    return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "%s: DLPack element type (code %u, %u bits, %u lanes) is none of kjit's", what,
-                    tensor->code, tensor->bits, tensor->lanes);
+    return kj_error(
+      diagnostics, KJIT_ERROR_ARGUMENT,
+      "%s: DLPack element type (code %u, %u bits, %u lanes) is not an element type of kjit", what,
+      tensor->code, tensor->bits, tensor->lanes);
   view->rank = (uint32_t)tensor->rank;
   view->element_bytes = kj_element_bytes(types, view->element);
   view->address = (uint64_t)(uintptr_t)tensor->data + tensor->byte_offset;
@@ -404,7 +405,7 @@ static kjit_status complete_shape(const kjit_array *array, const int64_t *shape,
     complete[i] = shape[i];
     if (shape[i] < -1 || (shape[i] == -1 && open >= 0))
       return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                      "extent %lld of dimension %u: one extent may be -1, none less",
+                      "extent %lld of dimension %u is negative; only a single extent may be -1",
                       (long long)shape[i], i);
     if (shape[i] == -1) open = (int)i;
     else if (__builtin_mul_overflow(known, (uint64_t)shape[i], &known))
@@ -468,7 +469,7 @@ static kjit_status reshape(kjit_array *array, const int64_t *shape, uint32_t ran
   if (!size) kj_fill_strides(strides, complete, rank);
   else if (!divide(array, complete, rank, strides))
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the elements do not lie so that a view can have this shape: copy them to a "
+                    "the strides of the array do not allow a view with this shape; copy it to a "
                     "contiguous array");
   return kj_make_view(array, array->element, complete, strides, rank, 0, diagnostics, view);
 }
@@ -496,8 +497,8 @@ static kjit_status transpose(kjit_array *array, const uint32_t *axes, kj_diagnos
     uint32_t axis = axes ? axes[i] : rank - 1 - i;
     if (axis >= rank || seen >> axis & 1)
       return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                      "axis %u of dimension %u: every dimension of the array has to come once",
-                      axis, i);
+                      "axis %u of dimension %u: every dimension of the array must occur once", axis,
+                      i);
     seen |= 1u << axis;
     shape[i] = array->shape[axis];
     strides[i] = array->strides[axis];

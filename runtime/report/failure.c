@@ -93,8 +93,9 @@ static void say_division(kj_buffer *text, const site *site, const kj_failure_rec
 static void say_barrier(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)site, (void)record;
-  kj_append_text(text, "other threads of the block wait at this barrier, and this thread has gone "
-                       "another way: a barrier is for all that have not left the kernel");
+  kj_append_text(text,
+                 "divergent barrier: other threads of the block wait here, but this thread took "
+                 "another path; all threads that have not left the kernel must reach the barrier");
 }
 
 static void say_uninitialized(kj_buffer *text, const site *site, const kj_failure_record *record)
@@ -154,10 +155,8 @@ static void say_interrupted(kj_buffer *text, const site *site, const kj_failure_
 static void say_wait(kj_buffer *text, const site *site, const kj_failure_record *record)
 {
   (void)site, (void)record;
-  kj_append_text(text,
-                 "this loop waits for what another thread has to do, and that thread does not run: "
-                 "on the CPU the threads of a block run one after the other, and meet only at "
-                 "barriers of the block");
+  kj_append_text(text, "deadlock: this loop waits for another thread, but the CPU runs the threads "
+                       "of a block one after the other between block barriers");
 }
 
 static void (*const say[])(kj_buffer *, const site *, const kj_failure_record *) = {
@@ -224,7 +223,7 @@ kjit_status kj_report_record(const kj_failing *failing, const kj_failure_record 
   const uint32_t *block = record->block, *thread = record->thread;
   site site;
   if (!find_site(failing->failures, record->site, &site))
-    return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s `%s` failed at a place that is not known",
+    return kj_error(diagnostics, KJIT_ERROR_KERNEL, "%s `%s` failed at an unknown position",
                     kind_of(failing), failing->name);
   kj_buffer text = { 0 };
   kj_append_format(&text, "%s `%s`", kind_of(failing), failing->name);

@@ -61,8 +61,8 @@ static void warn_of_lost_lines(kjit_context *context, uint64_t lost, const char 
   kj_diagnostics diagnostics = { 0 };
   if (!lost) return;
   kj_report(&diagnostics, NULL, (kj_location){ 0 }, KJIT_SEVERITY_WARNING, KJIT_OK,
-            "%" PRIu64 " line%s that kernels printed on %s %s lost: there was no room; print less "
-            "between two synchronizations, or set "
+            "%" PRIu64 " line%s that kernels printed on %s %s lost because the buffer was full; "
+            "print less between two synchronizations, or increase "
             "kjit_config.print_buffer_bytes",
             lost, lost == 1 ? "" : "s", where, lost == 1 ? "is" : "are");
   (void)ki_finish_call(context, &diagnostics);
@@ -336,8 +336,8 @@ kjit_status kj_open_prints(kjit_device *device, const kj_device_code *loaded, co
 {
   if (kj_has_captures(device)) /* what follows waits, which ends a capture */
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                    "a kernel that prints cannot be loaded while a stream is captured: launch or "
-                    "kjit_specialize it before");
+                    "a kernel that prints cannot be loaded during a stream capture; launch it or "
+                    "call kjit_specialize before the capture");
   kj_lock(&device->prints->mutex, KJ_LOCK_PRINTS);
   kjit_status status = connect(device, loaded, prints, diagnostics, source);
   kj_unlock(&device->prints->mutex, KJ_LOCK_PRINTS);

@@ -179,8 +179,8 @@ static kjit_status join_capture(kjit_stream *stream, kjit_event *event, kj_diagn
                     "the event was recorded in a capture that has ended");
   if (!stream)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                    "the event was recorded in a capture: only streams of the same device that "
-                    "the host made can wait for it");
+                    "the event was recorded in a capture; only streams of the same device created "
+                    "by the application can wait for it");
   struct kj_capture *own = capture_of(stream);
   if (own && own != capture)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is part of another capture");
@@ -406,7 +406,8 @@ static kjit_status close_into(kjit_stream *stream, struct kj_capture *capture, k
                                              &graph->size);
   if (status == KJIT_OK && capture->is_broken)
     status = kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                      "the capture is incomplete: there was no memory to keep alive what it uses");
+                      "the capture is incomplete, because there was not enough memory to keep the "
+                      "used objects alive");
   KJ_ASSERT(!graph->record && (is_native || !graph->native));
   graph->record = close_capture(capture);
   if (!is_native) graph->size = graph->record->operations.count;
@@ -428,7 +429,7 @@ static kjit_status end_capture(kjit_stream *stream, kj_diagnostics *diagnostics,
     status = kj_error(diagnostics, KJIT_ERROR_MISUSE, "the stream is not being captured");
   else if (!is_same_stream(capture->origin, stream))
     status = kj_error(diagnostics, KJIT_ERROR_MISUSE,
-                      "the capture was begun on another stream, and ends there");
+                      "the capture began on another stream and must end there");
   else status = close_into(stream, capture, made, diagnostics);
   unlock(device->runtime);
   if (status != KJIT_OK) free_graph(made);
@@ -532,8 +533,8 @@ static kjit_status update(kjit_executable_graph *executable, const kjit_graph *g
   else if (!kj_has_form_of(executable->record, graph->record)) status = KJIT_ERROR_ARGUMENT;
   if (status == KJIT_ERROR_ARGUMENT && !diagnostics->count)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the graph has another form than the one that was instantiated: other "
-                    "operations or another order; instantiate it");
+                    "the graph has other operations or another order than the one that was "
+                    "instantiated; instantiate it again");
   KJ_TRY(status);
   KJ_ASSERT(!executable->native == !graph->native);
   kj_record *before = executable->record;

@@ -14,7 +14,7 @@ kjit_status kj_check_stream(const kjit_device *device, const kjit_stream *stream
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
   if (stream->object.device != device)
     return kj_error(diagnostics, KJIT_ERROR_ARGUMENT,
-                    "the stream belongs to %s, what is queued on it to %s",
+                    "the stream belongs to %s, but the work queued on it to %s",
                     kj_device_text(stream->object.device, there), kj_device_text(device, here));
   KJ_TRY(kj_check_object(&stream->object, "stream", diagnostics));
   bool is_captured = false;

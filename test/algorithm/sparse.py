@@ -321,11 +321,11 @@ def check_plans(rng, kjit, functions):
 def check_checks(kjit):
     good = (np.ones(5), np.array([0, 2, 1, 0, 2]), np.array([0, 2, 2, 5]))
     cases = [(good, UNIQUE, "sorted in its row at entry 3"), (good, SORTED, "sorted in its row at entry 3"), (good, 0, None),
-             ((good[0], np.array([0, 3, 1, 0, 2]), good[2]), 0, "leads out of the matrix of 3 columns at entry 1"),
-             ((good[0], np.array([0, 2, 1, -1, 2]), good[2]), 0, "leads out of the matrix of 3 columns at entry 3"),
-             ((good[0], good[1], np.array([0, 2, 1, 5])), 0, "`offsets` descend or lead out of `data` at row 1"),
-             ((good[0], good[1], np.array([0, 2, 2, 6])), 0, "`offsets` descend or lead out of `data` at row 2"),
-             ((good[0], good[1], np.array([-1, 2, 2, 5])), 0, "`offsets` descend or lead out of `data` at row 0"),
+             ((good[0], np.array([0, 3, 1, 0, 2]), good[2]), 0, "`columns` is out of bounds of the matrix with 3 columns at entry 1"),
+             ((good[0], np.array([0, 2, 1, -1, 2]), good[2]), 0, "`columns` is out of bounds of the matrix with 3 columns at entry 3"),
+             ((good[0], good[1], np.array([0, 2, 1, 5])), 0, "`offsets` decreases or is out of bounds of `data` at row 1"),
+             ((good[0], good[1], np.array([0, 2, 2, 6])), 0, "`offsets` decreases or is out of bounds of `data` at row 2"),
+             ((good[0], good[1], np.array([-1, 2, 2, 5])), 0, "`offsets` decreases or is out of bounds of `data` at row 0"),
              ((good[0], np.array([0, 2, 0, 1, 1]), good[2]), UNIQUE, "`columns` has a column twice in a row at entry 4"),
              ((good[0], np.array([0, 2, 0, 1, 1]), good[2]), SORTED, None),
              ((good[0], np.array([1, 2, 0, 1, 2]), good[2]), SORTED | UNIQUE, None)]
@@ -348,12 +348,12 @@ def check_refused_conversions(kjit, device):
     refuse("kjit_csr_from_coo", "the result has the shape (3, 3): expected (3, 4)", room, kjit.coo(data, columns, columns, (3, 4)))
     refuse("kjit_csr_from_coo", "`rows` has 3 elements, and `data` has 4", room, kjit.coo(data, columns[:3], columns, (3, 3)))
     refuse("kjit_csr_from_coo", "rows times columns is beyond 2^64", room, kjit.coo(data, columns, columns, (2**40, 2**40)))
-    refuse("kjit_csr_from_coo", "`result_data` has to have room for 4 entries: it has 3", kjit.csr(np.ones(3), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), coo)
+    refuse("kjit_csr_from_coo", "`result_data` needs 4 entries; it has 3", kjit.csr(np.ones(3), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), coo)
     refuse("kjit_csr_from_coo", "`result_data` has elements of type f32: expected f64", kjit.csr(np.ones(4, "f4"), np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), coo)
-    refuse("kjit_csr_transpose", "`result_offsets` has 3 elements: a matrix of 3 rows", kjit.csr(np.ones(4), np.zeros(4, "i4"), np.zeros(3, "i4"), (3, 3)), a)
+    refuse("kjit_csr_transpose", "`result_offsets` has 3 elements; a matrix with 3 rows", kjit.csr(np.ones(4), np.zeros(4, "i4"), np.zeros(3, "i4"), (3, 3)), a)
     refuse("kjit_csr_transpose", "`result_data` is written and overlaps `data`", kjit.csr(data, np.zeros(4, "i4"), np.zeros(4, "i4"), (3, 3)), a)
-    refuse("kjit_csr_to_dense", "`result` has to have the shape (3, 3)", kjit.array(np.zeros((3, 4))), a)
-    refuse("kjit_csr_to_dense", "takes no options.work", kjit.array(np.zeros((3, 3))), a, work_bytes=c.addressof(c.c_uint64()))
+    refuse("kjit_csr_to_dense", "`result` must have the shape (3, 3)", kjit.array(np.zeros((3, 4))), a)
+    refuse("kjit_csr_to_dense", "options.work_bytes is not an option of this algorithm", kjit.array(np.zeros((3, 3))), a, work_bytes=c.addressof(c.c_uint64()))
     refuse("kjit_csr_from_dense", "`x` has 1 axes: a matrix has two", room, kjit.array(data))
     refuse("kjit_csr_check", "it waits for the device, and takes no options.plan", a, c.c_uint32(0), plan=c.addressof(c.c_void_p()))
     if device == "cpu":
@@ -504,7 +504,7 @@ def check_refused_solvers(kjit):
     refuse("kjit_cg", "`data` has elements of type f64, and `b` of type f32", x.astype("f4"), a, b.astype("f4"))
     refuse("kjit_cg", "the operator has no matrix and no function multiply", x, LinearOperator(shape=(c.c_int64 * 2)(4, 4)), b)
     wide = operator(kjit, (matrix[0], matrix[1], matrix[2]), (4, 5), "matrix")
-    refuse("kjit_cg", "the matrix has the shape (4, 5): kjit_cg takes one of as many rows as columns", np.zeros(5), wide, b)
+    refuse("kjit_cg", "the matrix has the shape (4, 5); kjit_cg needs a square matrix", np.zeros(5), wide, b)
     one_way = operator(kjit, matrix, (4, 4), "functions")
     one_way.multiply_transposed = Multiply()
     refuse("kjit_lsmr", "no function multiply_transposed", x, one_way, b)
@@ -534,16 +534,16 @@ def check_errors(kjit, device):
     result, a, vector = kjit.array(y), kjit.csr(data, columns, offsets, (3, 3)), kjit.array(x)
     refuse = kjit.refuse
     refuse("kjit_spmv", "`x` has 3 rows, and the matrix 4 columns", result, kjit.csr(data, columns, offsets, (3, 4)), vector)
-    refuse("kjit_spmv", "`offsets` has 4 elements: a matrix of 4 rows has one more", result, kjit.csr(data, columns, offsets, (4, 3)), vector)
+    refuse("kjit_spmv", "`offsets` has 4 elements; a matrix with 4 rows needs one more", result, kjit.csr(data, columns, offsets, (4, 3)), vector)
     refuse("kjit_spmv", "`columns` has 3 elements, and `data` has 4", result, kjit.csr(data, columns[:3], offsets, (3, 3)), vector)
     refuse("kjit_spmv", "`columns` has elements of type f64: indices", result, kjit.csr(data, data, offsets, (3, 3)), vector)
     refuse("kjit_spmv", "`offsets` has elements of type u32: indices", result, kjit.csr(data, columns, offsets.astype("u4"), (3, 3)), vector)
-    refuse("kjit_spmv", "`x` has elements of type f32, and `data` of type f64", result, a, kjit.array(x.astype("f4")))
+    refuse("kjit_spmv", "`x` has elements of type f32, but `data` has type f64", result, a, kjit.array(x.astype("f4")))
     refuse("kjit_spmv", "`data` has elements of type bool: a product takes numbers", result, kjit.csr(data > 0, columns, offsets, (3, 3)), kjit.array(x > 0))
     refuse("kjit_spmv", "`x` has 2 axes: a vector has one, kjit_spmm takes a matrix", result, a, kjit.array(np.ones((3, 2))))
     refuse("kjit_spmm", "`x` has 1 axis: a matrix has two, kjit_spmv takes a vector", result, a, vector)
-    refuse("kjit_spmv", "`result` has to have the shape (3)", kjit.array(np.zeros(2)), a, vector)
-    refuse("kjit_spmm", "`result` has to have the shape (3, 2)", kjit.array(np.zeros((3, 3))), a, kjit.array(np.ones((3, 2))))
+    refuse("kjit_spmv", "`result` must have the shape (3)", kjit.array(np.zeros(2)), a, vector)
+    refuse("kjit_spmm", "`result` must have the shape (3, 2)", kjit.array(np.zeros((3, 3))), a, kjit.array(np.ones((3, 2))))
     refuse("kjit_spmv", "`result` is written and overlaps `x`", vector, a, vector)
     refuse("kjit_spmv", "the matrix has the shape (-1, 3)", result, kjit.csr(data, columns, offsets, (-1, 3)), vector)
     refuse("kjit_spmv", "it does not take options.axes", result, a, vector, axes=[0])

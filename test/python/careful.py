@@ -265,7 +265,7 @@ def by_load(lock):
         pass
 
 
-waits = "this loop waits for what another thread has to do, and that thread does not run"
+waits = "deadlock: this loop waits for another thread, but the CPU runs the threads of a block one after the other"
 zeros = np.zeros
 for launch, line in (
     (lambda: chain[1, 4](zeros(5, np.int32), zeros(4)), "while cuda.atomic.add(lock, t + 1, 0) == 0:"),

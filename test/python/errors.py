@@ -448,17 +448,17 @@ says(kjit.SourceError, lambda: makes[1, 1](x), "np.zeros() makes an array", "cud
 says(kjit.SourceError, lambda: makes_plainly[1, 1](x), "np.empty() makes an array", "kjit.local(shape, dtype)", refused=["cuda"])
 says(kjit.TypingError, lambda: endless_type(3), "`def endless_type(...) -> kjit.i64`", refused=IR)
 says(kjit.TypingError, lambda: chooses(x, 1), "a conditional expression", refused=IR)
-says(kjit.TypingError, lambda: picks(1), "`for v in t` goes through them", refused=["@static"])
+says(kjit.TypingError, lambda: picks(1), "iterate with `for v in t`", refused=["@static"])
 says(kjit.TypingError, lambda: calls_number(3), "`a` is called, and it is a value", refused=IR)
 says(ZeroDivisionError, lambda: divides(1, 0), "function `divides`: ", refused=IR)
 
 # Every rule of words is for a message of libkjit.
 for rule, message in zip(_phrases.RULES, (
-    "x, or `func f(...) -> i64 { ... }`", "keep them in a `local` array", "`for v in t` and `for i in range(len(t)) @static` go through them",
+    "x, or `func f(...) -> i64 { ... }`", "use a `local` array", "iterate with `for v in t` or `for i in range(len(t)) @static`",
     "the two values of `?:` have", "`f` is called: declare the parameter `f: func`",
-    "nothing is assigned to it that gives it a type: declare it `var s: f32`, say",
-    "`s` starts with a literal and is assigned i32 and f32: give it a type, `var s: i64 = ...`", "a type is not a value: call it to convert, `f32(x)`",
-    "a string is not a value: strings are for", "or give the kernel a @block that is known", "write `raise`, or `if target == gpu`", "a func of two values"),
+    "no assignment gives it a type; declare it with a type, such as `var s: f32`",
+    "`s` starts with a literal and is then assigned i32 and f32; give it a type, `var s: i64 = ...`", "a type is not a value: call it to convert, `f32(x)`",
+    "a string is not a value: strings are for", "or give the kernel a @block known", "write `raise`, or put it under `if target == gpu`", "a func of two values"),
     strict=True):
     assert re.search(rule[0], message) and _phrases.in_python(message) != message, rule
 

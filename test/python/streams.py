@@ -110,7 +110,7 @@ for other in (0, 1, 2, Protocol(0), Attribute(), Torch(), Cupy(), Numba()):
 for other in (4096, Protocol(4096)):
     refused(kjit.UnsupportedError, lambda other=other: add[None, None, other](r, x, 1))
 for other in ("0", -1, 1.5, Protocol("a"), object(), 2**70):
-    refused(TypeError, lambda other=other: add[None, None, other](r, x, 1), "a stream is")
+    refused(TypeError, lambda other=other: add[None, None, other](r, x, 1), "a stream must be")
 
 
 # A library with DLPack's exchange API: a table of functions of C that its type has.

@@ -397,7 +397,7 @@ def run_one(runner, seed):
     return ("failed", case.describe(wrong)) if wrong else ("right", None)
 
 
-OUT_OF_RANGE = re.compile(r"error: parameter `(\w+)`: (-?\d+) is too (small|large) for ([iu])(\d+),.* has to be at (least|most) (-?\d+)")
+OUT_OF_RANGE = re.compile(r"error: parameter `(\w+)`: (-?\d+) is too (small|large) for ([iu])(\d+),.* must be at (least|most) (-?\d+)")
 
 
 def is_number_out_of_range(case, failure):

@@ -149,7 +149,7 @@ def promote(a, b):
     if (a in UNSIGNED) == (b in UNSIGNED):
         return max(a, b, key=BITS.get)
     if "u64" in (a, b):
-        raise TypeMismatch("no type holds both")
+        raise TypeMismatch("no type can represent both")
     return "i64"
 
 

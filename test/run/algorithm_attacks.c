@@ -389,7 +389,7 @@ static void test_options_not_taken(void)
   same.strides = &stride;
   kjit_operand at_one_place = kjit_operand_of(kjit_arg_tensor(&same));
   REQUIRE(kjit_scan(context, &at_one_place, &all, &add, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("elements of it are in one place"));
+  REQUIRE(says("has overlapping elements"));
   REQUIRE(kjit_sort(context, &at_one_place, &all, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   test_strides();
   kjit_release_array(x);

@@ -193,7 +193,7 @@ static void test_plans(kjit_array *x)
   options.work = work;
   options.plan = &plan;
   REQUIRE(kjit_reduce(context, &result, &all, &add, &options) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("bytes are needed") && !plan);
+  REQUIRE(says("of u8 with ") && !plan);
   kjit_release_array(work);
   kjit_tensor within = *kjit_get_tensor(x);
   within.code = 1; /* u8 */
@@ -404,20 +404,20 @@ static void test_refused(kjit_module *module, kjit_array *x)
     kjit_status status;
     const char *message;
   } cases[] = {
-    { &result, &all, &plus, NULL, KJIT_ERROR_NAME, "there is no operator `plus`; there are add" },
+    { &result, &all, &plus, NULL, KJIT_ERROR_NAME, "operator `plus` does not exist; use add" },
     { &result, &all, &none, NULL, KJIT_ERROR_MISUSE, "the operator is NULL" },
     { &result, &all, &xor, NULL, KJIT_ERROR_TYPE,
       "the operator `xor` has no meaning for elements of type f64" },
-    { &wide, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` has to have the shape of `x`" },
+    { &wide, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` must have the shape of `x`" },
     { &inside, &all, &add, NULL, KJIT_ERROR_ARGUMENT, "`result` is written and overlaps `x`" },
     { &result, &nothing, &add, NULL, KJIT_ERROR_TYPE, "the func of `x` returns nothing" },
     { &result, &value, &add, NULL, KJIT_ERROR_ARGUMENT, "`x` is a value" },
     { NULL, &all, &add, NULL, KJIT_ERROR_MISUSE, "`result` is NULL" },
     { &result, &all, &add, &options, KJIT_ERROR_ARGUMENT, "axis 1 is out of range: `x` has 1" },
     { &result, &all, &add, &of_complex, KJIT_ERROR_TYPE,
-      "options.initial is c64, and what is computed is f64" },
+      "options.initial, c64, cannot be converted to the type of the computation, f64" },
     { &result, &all, &add, &from_fraction, KJIT_ERROR_TYPE,
-      "options.initial is a number, and what is computed is i64" },
+      "options.initial, a number, cannot be converted to the type of the computation, i64" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     REQUIRE(kjit_reduce(context, cases[i].result, cases[i].x, cases[i].operator_,

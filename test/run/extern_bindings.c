@@ -455,7 +455,7 @@ static void test_ahead(void)
                  "k", "two extern funcs `f` are the same function, but are declared with");
   expect_refused(link(parse("extern func g(x: f64) -> f64\nkernel f(r) { r[0] = g(1.0) }\n"),
                       bind(parse(LIBRARY), "f", (code)plus1)),
-                 "f", "the extern func `f` has the name of the kernel that is compiled");
+                 "f", "extern func `f` has the same name as the kernel that is compiled");
   kjit_module *linked = link(parse(MAIN), parse(LIBRARY));
   EXPECT(compile(linked, "k", "sm_80", KJIT_STAGE_PTX, &text) == KJIT_OK);
   EXPECT(strstr(text, ".extern .func  (.param .b64 func_retval0) f\n") && !strstr(text, "$extern"));

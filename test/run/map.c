@@ -230,7 +230,7 @@ static void test_refused(kjit_module *module)
     { &a.r, 1, "max", a.x, 2, &masked, KJIT_ERROR_TYPE, "`where` has elements of type f32" },
     { &of_part, 1, "max", a.x + 1, 2, NULL, KJIT_ERROR_ARGUMENT, "`r0` is written and overlaps" },
     { twice, 2, "both", a.x, 2, NULL, KJIT_ERROR_ARGUMENT, "`r1` is written and overlaps `r0`" },
-    { &of_flat, 1, "max", a.x, 2, NULL, KJIT_ERROR_ARGUMENT, "elements of it are in one place" },
+    { &of_flat, 1, "max", a.x, 2, NULL, KJIT_ERROR_ARGUMENT, "has overlapping elements" },
     { &of_ints, 1, "max", number, 2, NULL, KJIT_ERROR_ARGUMENT, "does not fit u32" },
     { &a.r, 1, "dot", a.x, 2, &cores, KJIT_ERROR_SYNTAX, "expected `,` or `)` at character 7" },
     { &a.r, 1, "dot", a.x + 1, 2, &other, KJIT_ERROR_ARGUMENT, "`r0`" },

@@ -123,13 +123,13 @@ static void test_refused(kjit_module *module)
   static const struct {
     const char *name, *message, *place;
   } cases[] = {
-    { "is_longer", "kjit_reduce: the operator `is_longer` returns bool of two values of type f64",
+    { "is_longer", "kjit_reduce: operator `is_longer` returns bool for two values of type f64",
       "functions.kir:3:6: " },
     { "three", "kjit_reduce: `three` takes 3 arguments, and is called with 2 here: two values",
       "functions.kir:5:6: " },
-    { "both", "the operator `both` returns (f64, f64) of two values of type f64",
+    { "both", "operator `both` returns (f64, f64) for two values of type f64",
       "functions.kir:7:6: " },
-    { "nothing", "the operator `nothing` returns nothing of two values of type f64",
+    { "nothing", "operator `nothing` returns nothing for two values of type f64",
       "functions.kir:8:6: " },
     { "at_start", "`at_start` takes 1 argument, and is called with 2 here",
       "functions.kir:10:6: " },
@@ -162,7 +162,7 @@ static void test_refused(kjit_module *module)
   REQUIRE(kjit_reduce(context, &store, &from, &add, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`three` takes 3 arguments, and is called with 2 here: 0 indices, what is stored"));
   REQUIRE(kjit_scan(context, &line, &from, &mean, NULL) == KJIT_ERROR_NAME);
-  REQUIRE(says("kjit_scan: there is no operator `mean` of two values; there are add, mul"));
+  REQUIRE(says("kjit_scan: operator `mean` of two values does not exist; use add, mul"));
   kjit_array *arrays[] = { x, r, y, b };
   for (int i = 0; i < 4; i++) kjit_release_array(arrays[i]);
 }
@@ -209,8 +209,8 @@ static void test_identity(kjit_module *module)
   for (int i = 0; i < 2; i++) {
     REQUIRE(kjit_reduce(context, &to, &from, &untrue, NULL) == KJIT_ERROR_TYPE);
     REQUIRE(says("functions.kir:13:6: ") &&
-            says("`two`, the identity of the operator `untrue`, returns (i32, i32) of a value of "
-                 "type f64: expected one of that type"));
+            says("`two`, the identity of the operator `untrue`, returns (i32, i32) for a value of "
+                 "type f64; it must return a value of that type"));
   }
   kjit_array *arrays[] = { x, r, y, empty, cut };
   for (int i = 0; i < 5; i++) kjit_release_array(arrays[i]);
@@ -228,7 +228,7 @@ static void test_commutes(kjit_module *module)
   kjit_operator above = kjit_operator_function(find(module, "above")),
                 longer = kjit_operator_function(find(module, "longer"));
   REQUIRE(kjit_update_at(context, &to, &at, &two, &longer, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("the operator has to commute, and say so"));
+  REQUIRE(says("the operator must commute and be marked so"));
   REQUIRE(kjit_update_at(context, &to, &at, &two, &above, NULL) == KJIT_OK);
   read_array(x, values, sizeof values);
   REQUIRE(values[0] == 3 && values[1] == 2);

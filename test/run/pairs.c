@@ -118,7 +118,7 @@ static void test_refused_funcs(const operands *o)
   const int64_t shape[] = { 4 };
   const kjit_arg untyped = kjit_arg_number(2);
   REQUIRE(pairs_of(o, &nothing, "add") == KJIT_ERROR_TYPE);
-  REQUIRE(says("`nothing` returns nothing of a row of x and one of y"));
+  REQUIRE(says("`nothing` returns no value for a row of x and a row of y"));
   REQUIRE(pairs_of(o, &whole, "add") == KJIT_ERROR_TYPE);
   REQUIRE(pairs_of(o, &complex_, "min") == KJIT_ERROR_TYPE);
   REQUIRE(says("the operator `min` has no meaning for elements of type c64"));
@@ -126,13 +126,14 @@ static void test_refused_funcs(const operands *o)
   scaled.arrays = &untyped;
   scaled.array_count = 1;
   REQUIRE(pairs_of(o, &scaled, "add") == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("a number that `func` is called with needs a type"));
+  REQUIRE(says("a number passed to `func` needs a type"));
   shaped.shape = shape;
   shaped.rank = 1;
   REQUIRE(pairs_of(o, &shaped, "add") == KJIT_ERROR_ARGUMENT && says("`func` has a shape"));
   REQUIRE(pairs_of(o, &o->of_x, "add") == KJIT_ERROR_ARGUMENT && says("`func` is no func"));
   REQUIRE(pairs_of(o, NULL, "add") == KJIT_ERROR_MISUSE && says("`func` is NULL"));
-  REQUIRE(pairs_of(o, &o->squared, "sum") == KJIT_ERROR_NAME && says("no operator `sum`"));
+  REQUIRE(pairs_of(o, &o->squared, "sum") == KJIT_ERROR_NAME &&
+          says("operator `sum` does not exist"));
   REQUIRE(kjit_pairs_smallest(context, &o->of_r, NULL, &complex_, &o->of_x, &o->of_y, 1, 2, NULL) ==
           KJIT_ERROR_TYPE);
   REQUIRE(says("`func` returns c64, which has no order"));
@@ -165,7 +166,7 @@ static void test_refused_rows(const operands *o)
   REQUIRE(pairs_with(o, &o->of_r, &o->of_x, both, 0) == KJIT_ERROR_ARGUMENT);
   REQUIRE(pairs_with(o, &o->of_r, &o->of_x, NULL, 1) == KJIT_ERROR_MISUSE && says("y is NULL"));
   REQUIRE(pairs_with(o, &o->of_r, &o->of_y, &o->of_x, 1) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have one axis, and 5000 elements: as many as `x` has rows"));
+  REQUIRE(says("`result` must have one axis and 5000 elements, one for each row of `x`"));
   REQUIRE(pairs_with(o, &o->of_x, &o->of_x, &o->of_y, 1) == KJIT_ERROR_ARGUMENT);
   REQUIRE(pairs_with(o, NULL, &o->of_x, &o->of_y, 1) == KJIT_ERROR_MISUSE);
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &of_none, 1, &min, NULL) ==
@@ -268,7 +269,7 @@ static void test_refused_pieces(const operands *o)
   options.work_bytes = NULL;
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &twice, 1, &min, &options) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`y0` is a func: with options.chunk it has to be an array"));
+  REQUIRE(says("`y0` is a func; with options.chunk it must be an array"));
   REQUIRE(kjit_pairs(context, &o->of_r, &o->squared, &o->of_x, &o->of_y, 1, &none, &options) ==
           KJIT_ERROR_NAME);
   REQUIRE(kjit_reduce(context, &o->of_r, &o->of_x, &min, &options) == KJIT_ERROR_ARGUMENT);
@@ -336,7 +337,7 @@ static void test_refused_shares(const operands *o)
                 "options.devices[0] belongs to another context");
   options.devices = &device;
   refuse_shares(o, &twice, &options, KJIT_ERROR_ARGUMENT,
-                "`x` is a func: with options.devices it has to be an array");
+                "`x` is a func; with options.devices it must be an array");
   options.stream = stream;
   refuse_shares(o, &o->of_x, &options, KJIT_ERROR_ARGUMENT,
                 "options.stream: a call with options.devices takes the default stream of each");

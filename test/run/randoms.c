@@ -226,7 +226,7 @@ static void test_refused_orders(kjit_array *x)
   REQUIRE(kjit_random_permutation(context, &fit, 1, &options) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("it does not take options.accumulator"));
   REQUIRE(kjit_random_shuffle(context, &fit, &bytes, 1, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have the shape of `x`"));
+  REQUIRE(says("`result` must have the shape of `x`"));
   REQUIRE(kjit_random_shuffle(context, &bytes, &bytes, 1, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` is written and overlaps `x`"));
   REQUIRE(kjit_random_shuffle(context, NULL, &bytes, 1, NULL) == KJIT_ERROR_MISUSE);

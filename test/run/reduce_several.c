@@ -153,7 +153,7 @@ static void test_described_and_empty(void)
   for (int i = 0; i < 3; i++) REQUIRE(sum[i] == 0 && count[i] == 0);
   operators[1] = kjit_operator_named("max");
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, &options) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`r1` has elements of type i64, and what is computed is of type f16"));
+  REQUIRE(says("`r1` has elements of type i64, and the computed values, of type f16"));
   operators[0] = kjit_operator_named("max");
   operators[1] = kjit_operator_named("count_nonzero");
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, &options) ==
@@ -180,7 +180,7 @@ static void test_refused(void)
   kjit_operator operators[MANY] = { kjit_operator_named("min"), kjit_operator_named("mean") };
   kjit_algorithm_options options = { .size_bytes = sizeof options };
   REQUIRE(kjit_reduce_several(context, results, &all, operators, 2, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`r1` has to have the shape of `x` without the reduced axes"));
+  REQUIRE(says("`r1` must have the shape of `x` without the reduced axes"));
   REQUIRE(kjit_reduce_several(context, same, &all, operators, 2, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`r1` is written and overlaps `r0`"));
   results[0] = all;
@@ -197,7 +197,7 @@ static void test_refused(void)
   REQUIRE(says("it does not take options.initial"));
   operators[0] = kjit_operator_named("plus");
   REQUIRE(kjit_reduce_several(context, same, &all, operators, 1, NULL) == KJIT_ERROR_NAME);
-  REQUIRE(says("there is no operator `plus`"));
+  REQUIRE(says("operator `plus` does not exist"));
   operators[0] = (kjit_operator){ 0 };
   REQUIRE(kjit_reduce_several(context, same, &all, operators, 1, NULL) == KJIT_ERROR_MISUSE);
   for (int i = 0; i < MANY; i++) {

@@ -189,7 +189,7 @@ static void test_refused(kjit_module *module)
   REQUIRE(kjit_scan(context, &x, &x, &add, &both) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("a scan is along one axis"));
   REQUIRE(kjit_scan(context, &wrong, &x, &add, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have the shape of `x`"));
+  REQUIRE(says("`result` must have the shape of `x`"));
   REQUIRE(kjit_scan(context, &before, &after, &add, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` is written and overlaps `x`"));
   REQUIRE(kjit_scan(context, &none, &none, &add, NULL) == KJIT_ERROR_ARGUMENT);

@@ -115,15 +115,16 @@ static void test_refused(void)
   REQUIRE(kjit_bincount(context, &result, &all, 0, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("0 bins"));
   REQUIRE(kjit_bincount(context, &result, &all, BINS, &real, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("`result` has elements of type i32, and what they get is a sum of weights, f64"));
+  REQUIRE(
+    says("`result` has elements of type i32, but the new values have type a sum of weights, f64"));
   REQUIRE(kjit_bincount(context, &result, &all, BINS, &result, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`weights` has to have the shape of `x`"));
+  REQUIRE(says("`weights` must have the shape of `x`"));
   REQUIRE(kjit_histogram(context, &result, &real, BINS, 2, 1, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("bins from 2 to 1"));
   REQUIRE(kjit_search_sorted(context, &result, &complex_, &result, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`sorted` has elements of type c64, which need a func less"));
   REQUIRE(kjit_search_sorted(context, &result, &all, &all, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have the shape of `values`"));
+  REQUIRE(says("`result` must have the shape of `values`"));
   kjit_release_array(x);
   kjit_release_array(r);
   kjit_release_array(f);

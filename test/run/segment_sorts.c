@@ -131,13 +131,12 @@ static void test_refused(void)
     { &to, NULL, &from, NULL, &axes, KJIT_ERROR_ARGUMENT, "`offsets` has 2 axes" },
     { &to, NULL, &from, NULL, &inside, KJIT_ERROR_ARGUMENT,
       "`result` is written and overlaps `offsets`" },
-    { &axes, NULL, &axes, NULL, &right, KJIT_ERROR_ARGUMENT,
-      "`x` has 2 axes: segments are of one" },
+    { &axes, NULL, &axes, NULL, &right, KJIT_ERROR_ARGUMENT, "`x` has 2 axes; segments need one" },
     { &real, NULL, &from, NULL, &right, KJIT_ERROR_ARGUMENT,
-      "`result` has to have the shape of `x`" },
+      "`result` must have the shape of `x`" },
     { &to, &to, &from, NULL, &right, KJIT_ERROR_MISUSE, "`values` is NULL" },
     { &to, &to, &from, &from, &right, KJIT_ERROR_ARGUMENT, "overlaps `result`" },
-    { &to, &from, &from, &axes, &right, KJIT_ERROR_ARGUMENT, "`values` has to have the shape" },
+    { &to, &from, &from, &axes, &right, KJIT_ERROR_ARGUMENT, "`values` must have the shape" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     REQUIRE(kjit_sort_segments(context, cases[i].result, cases[i].result_values, cases[i].x,

@@ -252,16 +252,17 @@ static void test_refused(const arrays *a)
     const kjit_operand *result, *x, *offsets;
     const char *message;
   } rows[] = {
-    { &sums, &grid, &offsets, "`x` has 2 axes: it has one" },
-    { &sums, &x, &grid, "`offsets` has 2 axes: it has one" },
-    { &sums, &x, &empty, "`offsets` has no elements: there is one more than segments" },
+    { &sums, &grid, &offsets, "`x` has 2 axes; it must have one" },
+    { &sums, &x, &grid, "`offsets` has 2 axes; it must have one" },
+    { &sums, &x, &empty,
+      "`offsets` has no elements; it needs one more than the number of segments" },
     { &sums, &x, &fraction, "`offsets` has elements of type f32: integers are expected" },
-    { &short_, &x, &offsets, "`result` has to have an element for each segment" },
-    { &grid, &x, &offsets, "`result` has 2 axes: it has one" },
+    { &short_, &x, &offsets, "`result` needs one element for each segment" },
+    { &grid, &x, &offsets, "`result` has 2 axes; it must have one" },
     { &sums, NULL, &offsets, "`x` is NULL" },
     { &sums, &x, NULL, "`offsets` is NULL" },
     { NULL, &x, &offsets, "`result` is NULL" },
-    { &offsets, &x, &x, "`result` has to have an element for each segment" },
+    { &offsets, &x, &x, "`result` needs one element for each segment" },
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     kjit_status status =
@@ -271,7 +272,7 @@ static void test_refused(const arrays *a)
     REQUIRE(says(rows[i].message));
   }
   REQUIRE(kjit_scan_segments(context, &short_, &x, &offsets, &add, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have an element for each element of `x`"));
+  REQUIRE(says("`result` needs one element for each element of `x`"));
   REQUIRE(kjit_scan_segments(context, &scan, &x, &offsets, NULL, NULL) == KJIT_ERROR_MISUSE);
   options.flags = KJIT_ALGORITHM_EXCLUSIVE;
   REQUIRE(kjit_scan_segments(context, &scan, &x, &offsets, &max, &options) == KJIT_ERROR_ARGUMENT);
@@ -295,11 +296,11 @@ static void test_refused(const arrays *a)
   REQUIRE(says("`result_keys` is written and overlaps `result`"));
   REQUIRE(kjit_reduce_by_key(context, &runs, &short_, &count, &by, &x, &add, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have room for"));
+  REQUIRE(says("`result` needs "));
   REQUIRE(kjit_scan_by_key(context, &by, &by, &x, &add, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` is written and overlaps `keys`"));
   REQUIRE(kjit_scan_by_key(context, &scan, &short_, &x, &add, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`keys` and `x` have to have as many elements"));
+  REQUIRE(says("both must have the same number of elements"));
   kjit_array *made[] = { matrix, few, none, real };
   for (size_t i = 0; i < sizeof made / sizeof *made; i++) kjit_release_array(made[i]);
 }

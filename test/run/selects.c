@@ -187,9 +187,9 @@ static void test_refused(const arrays *a)
   kjit_operand x = kjit_operand_array(a->x), r = kjit_operand_array(a->r),
                few = kjit_operand_array(fewer), count = kjit_operand_array(a->count);
   REQUIRE(kjit_select(context, &r, &count, &x, &few, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`x` and `flags` have to have as many elements"));
+  REQUIRE(says("`x` and `flags` must have the same number of elements"));
   REQUIRE(kjit_select(context, &few, &count, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have room for"));
+  REQUIRE(says("`result` needs "));
   REQUIRE(kjit_unique(context, &x, &count, &x, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` is written and overlaps `x`"));
   REQUIRE(kjit_nonzero(context, &r, NULL, &x, NULL) == KJIT_ERROR_MISUSE);
@@ -197,11 +197,11 @@ static void test_refused(const arrays *a)
   kjit_operand s = kjit_operand_array(a->s), y = kjit_operand_array(a->y),
                t = kjit_operand_array(a->places);
   REQUIRE(kjit_partition_three(context, &r, &s, &t, &count, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`counts` has to have room for 2 elements: it has 1"));
+  REQUIRE(says("`counts` needs 2 elements; it has 1"));
   REQUIRE(kjit_partition_three(context, &r, &s, &t, &t, &x, &y, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`classes` has elements of type f64: integers are expected"));
   REQUIRE(kjit_partition_three(context, &r, &few, &t, &t, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`second` has to have room for"));
+  REQUIRE(says("`second` needs "));
   REQUIRE(kjit_partition_three(context, &r, &r, &s, &t, &x, &x, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`second` is written and overlaps `first`"));
   REQUIRE(kjit_partition_three(context, &r, &s, NULL, &t, &x, &x, NULL) == KJIT_ERROR_MISUSE);

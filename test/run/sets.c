@@ -119,7 +119,7 @@ static void test_refused(void)
                count = kjit_operand_array(c), of_both = kjit_operand_array(both);
   kjit_algorithm_options options = { .size_bytes = sizeof options };
   REQUIRE(kjit_set_union(context, &of_r, &count, &of_x, &of_x, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have room for 200 elements: it has 150"));
+  REQUIRE(says("`result` needs 200 elements; it has 150"));
   REQUIRE(kjit_set_difference(context, &of_x, &count, &of_x, &of_x, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result` is written and overlaps `x`"));
@@ -128,7 +128,7 @@ static void test_refused(void)
   REQUIRE(kjit_set_difference(context, &of_f, &count, &of_x, &of_x, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`result` has elements of type f32: expected i32"));
   REQUIRE(kjit_set_union(context, &of_z, &count, &of_z, &of_z, NULL, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("elements of type c64 have no order: `less` gives one"));
+  REQUIRE(says("elements of type c64 have no order; pass `less`"));
   REQUIRE(kjit_set_intersection(context, &of_r, &of_f, &of_x, &of_x, NULL, NULL) ==
           KJIT_ERROR_TYPE);
   REQUIRE(says("`count` has elements of type f32: it gets an integer"));
@@ -137,7 +137,7 @@ static void test_refused(void)
   REQUIRE(says("`count` is written and overlaps `result`"));
   REQUIRE(kjit_set_union(context, &of_r, &count, &of_both, &of_x, NULL, NULL) ==
           KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`x` has 2 axes: a sorted array has one"));
+  REQUIRE(says("`x` has 2 axes; a sorted array must have one"));
   REQUIRE(kjit_set_union(context, &of_r, NULL, &of_x, NULL, NULL, NULL) == KJIT_ERROR_MISUSE);
   REQUIRE(says("`y` is NULL"));
   options.flags = KJIT_ALGORITHM_RIGHT;

@@ -176,9 +176,9 @@ static void test_refused(void)
   REQUIRE(kjit_sort(context, &oy, &ox, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`result` has elements of type f32: expected i32"));
   REQUIRE(kjit_sort(context, &osquare, &ox, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have the shape of `x`"));
+  REQUIRE(says("`result` must have the shape of `x`"));
   REQUIRE(kjit_sort(context, &ostructs, &ostructs, NULL, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("elements of type Wide have no order: `less` gives one"));
+  REQUIRE(says("elements of type Wide have no order; pass `less`"));
   REQUIRE(kjit_sort(context, &ox, &ox, NULL, &bits) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("bits 8 to 33: `x` has elements of 32 bits"));
   REQUIRE(kjit_sort(context, &ox, &ox, find(module, "by_low_bits"), &bits) == KJIT_ERROR_ARGUMENT);
@@ -192,7 +192,7 @@ static void test_refused(void)
   REQUIRE(kjit_sort_pairs(context, &ox, &ox, &ox, &ox, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_sort_pairs(context, &ox, &ostructs, &ox, NULL, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_sort_pairs(context, &ox, &ox, &ox, &opart, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`values` has to have the shape of `x`"));
+  REQUIRE(says("`values` must have the shape of `x`"));
   kjit_array *arrays[] = { x, y, square, structs, part };
   for (int i = 0; i < 5; i++) kjit_release_array(arrays[i]);
 }

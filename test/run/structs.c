@@ -148,8 +148,8 @@ static void refuse_types(void)
     { "f32x4", { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "name of a struct" },
     { NULL, { .name = "x", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "name of a struct" },
     { "S", { .name = "let", .type = KJIT_F32 }, 1, 0, KJIT_ERROR_NAME, "no name" },
-    { "S", { .name = "x", .type = KJIT_VOID }, 1, 0, KJIT_ERROR_MISUSE, "a field is a scalar" },
-    { "S", { .name = "x", .type = 1u << 30 }, 1, 0, KJIT_ERROR_MISUSE, "a field is a scalar" },
+    { "S", { .name = "x", .type = KJIT_VOID }, 1, 0, KJIT_ERROR_MISUSE, "` must be a scalar" },
+    { "S", { .name = "x", .type = 1u << 30 }, 1, 0, KJIT_ERROR_MISUSE, "` must be a scalar" },
     { "S",
       { .name = "x", .type = KJIT_F32, .rank = 9 },
       1,
@@ -258,7 +258,7 @@ static void launch_host_arrays(kjit_module *module)
                  KJIT_ERROR_TYPE, "declared Settings");
   arguments[0] = kjit_arg_tensor(&t);
   expect_failure(kjit_launch(get_kernel(module, "move"), &config, arguments, 3),
-                 KJIT_ERROR_ARGUMENT, "element types");
+                 KJIT_ERROR_ARGUMENT, "is not an element type of kjit");
   arguments[0] = kjit_arg_elements(tight_type, &t);
   expect_failure(kjit_launch(get_kernel(module, "move"), &config, arguments, 3), KJIT_ERROR_NAME,
                  "struct `Tight` has no field `position`");

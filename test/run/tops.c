@@ -106,9 +106,9 @@ static void test_refused(void)
   REQUIRE(kjit_top_k(context, &othree, NULL, &oone, 1, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`x` has no axes"));
   REQUIRE(kjit_top_k(context, &othree, NULL, &ox, 4, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result` has to have the shape of `x`, with k elements along the axis"));
+  REQUIRE(says("`result` must have the shape of `x`, with k elements along the axis"));
   REQUIRE(kjit_top_k(context, NULL, &othree, &ox, 4, NULL, NULL) == KJIT_ERROR_ARGUMENT);
-  REQUIRE(says("`result_places` has to have the shape"));
+  REQUIRE(says("`result_places` must have the shape"));
   REQUIRE(kjit_top_k(context, &ofloats, NULL, &ox, 3, NULL, NULL) == KJIT_ERROR_TYPE);
   REQUIRE(says("`result` has elements of type f32: expected i32"));
   REQUIRE(kjit_top_k(context, NULL, &ofloats, &ox, 3, NULL, NULL) == KJIT_ERROR_TYPE);
@@ -118,9 +118,9 @@ static void test_refused(void)
   REQUIRE(kjit_top_k(context, &othree, &othree, &ox, 3, NULL, NULL) == KJIT_ERROR_ARGUMENT);
   REQUIRE(says("`result_places` is written and overlaps `result`"));
   REQUIRE(kjit_top_k(context, NULL, NULL, &ox, 3, NULL, NULL) == KJIT_ERROR_MISUSE);
-  REQUIRE(says("`result` and `result_places` are NULL: one is needed"));
+  REQUIRE(says("`result` and `result_places` are both NULL; pass at least one"));
   REQUIRE(kjit_top_k(context, NULL, &othree, &ostructs, 3, NULL, NULL) == KJIT_ERROR_TYPE);
-  REQUIRE(says("elements of type Wide have no order: `less` gives one"));
+  REQUIRE(says("elements of type Wide have no order; pass `less`"));
   REQUIRE(kjit_top_k(context, &othree, NULL, &ox, 3, NULL, &exclusive) == KJIT_ERROR_ARGUMENT);
   REQUIRE(kjit_top_k(context, NULL, &othree, &ostructs, 3, find(module, "by_b"), NULL) == KJIT_OK);
   kjit_array *arrays[] = { x, three, floats, structs, part, one };

@@ -207,14 +207,15 @@ static void test_reshape(void **state)
   EXPECT_ELEMENTS(again, 0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11);
   expect_refused(
     *state, kjit_reshape_array(columns, (int64_t[]){ 12 }, 1, &again), KJIT_ERROR_ARGUMENT,
-    "the elements do not lie so that a view can have this shape: copy them to a contiguous array");
+    "the strides of the array do not allow a view with this shape; copy it to a contiguous array");
   expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ 5, -1 }, 2, &again),
                  KJIT_ERROR_ARGUMENT, "an array of 12 elements has no such shape");
   expect_refused(*state, kjit_reshape_array(array, (int64_t[]){ -1, -1 }, 2, &again),
-                 KJIT_ERROR_ARGUMENT, "extent -1 of dimension 1: one extent may be -1, none less");
+                 KJIT_ERROR_ARGUMENT,
+                 "extent -1 of dimension 1 is negative; only a single extent may be -1");
   expect_refused(*state, kjit_transpose_array(array, (uint32_t[]){ 1, 1 }, &again),
                  KJIT_ERROR_ARGUMENT,
-                 "axis 1 of dimension 1: every dimension of the array has to come once");
+                 "axis 1 of dimension 1: every dimension of the array must occur once");
   kjit_array *empty, *one;
   expect_ok(*state, kjit_slice_array(array, (kjit_array_slice[]){ { 0, 0, 1 } }, 1, &empty));
   expect_ok(*state, kjit_reshape_array(empty, (int64_t[]){ 7, 0 }, 2, &again));
@@ -288,7 +289,7 @@ static void test_other_contexts(void **state)
                  "the stream belongs to another context");
   expect_refused(
     *state, kjit_set_prepared_argument(prepared, 0, &there), KJIT_ERROR_ARGUMENT,
-    "parameter `x`: expected an array of the kernel's context, got one of another context");
+    "parameter `x`: expected an array of the kernel's context, got an array of another context");
   expect_refused(*state, kjit_add_host_callback(cpu_of(*state), stream, abort_call, NULL),
                  KJIT_ERROR_ARGUMENT, "the stream belongs to another context");
   kjit_destroy_prepared(prepared);
@@ -469,7 +470,7 @@ static void test_read_only(void **state)
     for (int i = 0; i < 2; i++)
       expect_refused(
         *state, kjit_launch(kernel, NULL, &arguments[i], 1), KJIT_ERROR_ARGUMENT,
-        "parameter `x`: the kernel writes it, and the array is read-only: its owner has said so");
+        "parameter `x`: the kernel writes to the array, but its owner has marked it read-only");
     kjit_arg zero = kjit_arg_number(0);
     expect_refused(*state, kjit_fill(*state, &arguments[0], &zero, NULL), KJIT_ERROR_ARGUMENT,
                    "the destination is read-only: its owner has said so through DLPack");
@@ -596,7 +597,7 @@ static void test_shared_memory(void **state)
   EXPECT_ELEMENTS(array, 0, -7, 2, -7, 4, -7, 6, -7, 8, -7, 10, -7);
   assert_int_equal(ftruncate(array->block->file, 0), -1); /* whoever has it */
   expect_refused(*state, kjit_import_array(*state, &handle, &again), KJIT_ERROR_ARGUMENT,
-                 "the array is of this process: use it as it is");
+                 "the array belongs to this process; use it directly");
   expect_refused(*state, kjit_export_array(plain, &handle), KJIT_ERROR_UNSUPPORTED,
                  "on the CPU only arrays in KJIT_MEMORY_SHARED can be exported: another process "
                  "cannot see other memory");
@@ -684,8 +685,7 @@ static void test_gpu_handles(void **state)
   memcpy(handle.bytes + SHAPE_AT, &many, sizeof many);
   memcpy(handle.bytes + SIZE_AT, &bytes, sizeof bytes);
   expect_refused(*state, kjit_import_array(*state, &handle, &imported), KJIT_ERROR_ARGUMENT,
-                 "the handle is damaged: it says that its memory has 67108904 bytes, 512 have "
-                 "been opened");
+                 "the handle is damaged: it states 67108904 bytes of memory, but 512 were opened");
   assert_int_equal(cuda.opened, 0);
   kjit_array_config config = { .size_bytes = sizeof config,
                                .device = device,
@@ -870,8 +870,8 @@ static void test_driver_in_child(void **state)
   cuda = (fake_driver){ .devices = 1, .fail_at = 1, .fail_with = 3 };
   assert_int_equal(kj_use_driver(context, find_fake, NULL, &diagnostics), KJIT_ERROR_FORKED);
   assert_string_equal(diagnostics.items[0].message,
-                      "the CUDA driver was in use when this process was forked: a child cannot use "
-                      "it (cuInit gives 3)");
+                      "the CUDA driver was in use when this process was forked; a child process "
+                      "cannot use it (cuInit returns 3)");
   kj_free_diagnostics(&diagnostics);
   kjit_destroy_context(context);
 }

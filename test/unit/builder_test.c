@@ -321,12 +321,12 @@ static void refused_types(void **state)
   kjit_build_begin_kernel(b, "k");
   kjit_build_parameter(b, "T", KJIT_TYPE);
   kjit_build_end(b);
-  expect_error(f, KJIT_ERROR_UNSUPPORTED, "a kernel takes no types");
+  expect_error(f, KJIT_ERROR_UNSUPPORTED, "a kernel cannot take a type");
   kjit_build_begin_function(b, "f", KJIT_ANY);
   kjit_node x = kjit_build_parameter(b, "x", KJIT_ANY);
   assert_int_equal(kjit_build_type_of(b, kjit_build_binary(b, KJIT_OP_ADD, x, x)), KJIT_VOID);
   kjit_build_end(b);
-  expect_error(f, KJIT_ERROR_MISUSE, "kjit_build_type_of takes a parameter");
+  expect_error(f, KJIT_ERROR_MISUSE, "kjit_build_type_of needs a parameter");
   kjit_build_begin_function(b, "f", KJIT_ANY);
   kjit_node t = kjit_build_parameter(b, "T", KJIT_TYPE);
   kjit_type type = kjit_build_type_of(b, t);
@@ -597,7 +597,7 @@ static void out_of_scope(void **state)
   kjit_build_end(b);
   kjit_build_assign(b, at(b, x, inner), KJIT_OP_STORE, kjit_build_integer(b, 1));
   kjit_build_end(b);
-  expect_error(f, KJIT_ERROR_NAME, "outside of the block");
+  expect_error(f, KJIT_ERROR_NAME, "outside the block");
   kjit_build_begin_kernel(b, "k");
   kjit_node y = kjit_build_parameter(b, "y", KJIT_ANY);
   kjit_build_end(b);

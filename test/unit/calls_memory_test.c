@@ -174,14 +174,14 @@ static kjit_array *make_work(const real *r, uint64_t bytes)
 static void try_less_work(real *r, const many_call *call, uint64_t bytes)
 {
   char ending[120];
-  snprintf(ending, sizeof ending, "%llu bytes are needed, got %llu", (unsigned long long)bytes,
+  snprintf(ending, sizeof ending, "%llu bytes, got %llu", (unsigned long long)bytes,
            (unsigned long long)bytes - 1);
   reset_results(r);
   r->calls.options.work = make_work(r, bytes - 1);
   kjit_status status = call->call(&r->calls);
   assert_int_equal(status, KJIT_ERROR_ARGUMENT);
   assert_non_null(
-    strstr(last_message(r->context), "the work memory is an array of u8 in one line"));
+    strstr(last_message(r->context), "options.work must be a one-dimensional array of u8"));
   assert_non_null(strstr(last_message(r->context), ending));
   expect_results(r, r->before);
   kjit_release_array(r->calls.options.work);

@@ -291,8 +291,8 @@ static void test_too_much_local_memory(void **state)
   /* the first one was followed by the remark about the local memory */
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_UNSUPPORTED);
   assert_string_equal(last_message(*state),
-                      "kernel `k` on cuda:0: a thread needs 4000000 bytes for its local arrays and "
-                      "those of the functions that it is in; a GPU has 512 KiB for them");
+                      "kernel `k` on cuda:0: a thread needs 4000000 bytes for local arrays, "
+                      "including those of called functions; a GPU has 512 KiB");
 }
 
 static char stages_told[200];

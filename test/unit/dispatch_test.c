@@ -268,7 +268,7 @@ static void test_chosen_grids(void **state)
              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, &line, 1,
              KJIT_ERROR_LAUNCH,
              "kernel `plain` needs a launch configuration: a grid and a block; it has neither "
-             "@block and @grid nor a grid_range to choose them from");
+             "@block and @grid nor a grid_range from which kjit can choose them");
   uint64_t before = runs;
   launch_for(*state, kernel_of(module, "one"),
              (kjit_launch_config){ .size_bytes = sizeof(kjit_launch_config) }, &nothing, 1, KJIT_OK,
@@ -567,8 +567,9 @@ static void test_lazy_executor(void **state)
   block_ns = 2000;
   seen = counts;
   assert_int_equal(kjit_launch(kernel, &config, NULL, 0), KJIT_ERROR_MISUSE);
-  assert_string_equal(last_message(context), "the host's executor came back before the launch was "
-                                             "done: it has to call body for every index first");
+  assert_string_equal(last_message(context),
+                      "the application's executor returned before the launch was complete; it must "
+                      "call body for every index first");
   most = 1; /* helps all the others */
   memset(counts, 0, sizeof counts);
   expect_ok(context, kjit_launch(kernel, &config, NULL, 0));

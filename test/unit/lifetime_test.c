@@ -255,8 +255,8 @@ static int refused, said;
 static void destroy_own(void)
 {
   static const char message[] =
-    "kjit_destroy_context: called by code of the host that a launch, or another call on the "
-    "context, runs: it would wait for that call";
+    "kjit_destroy_context was called from a callback inside another call on this context and would "
+    "deadlock; destroy the context after that call has returned";
   assert_int_equal(kjit_destroy_context(own), KJIT_ERROR_MISUSE);
   assert_string_equal(kjit_get_diagnostic(own, 0)->message, message);
   assert_ptr_equal(kjit_retain_context(own), own); /* one of several owners may go */

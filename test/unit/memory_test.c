@@ -759,8 +759,8 @@ static void test_peers(void **state)
   assert_int_equal(kjit_launch(kernel, &config, &argument, 1), KJIT_ERROR_ARGUMENT);
   cuda.refuse_peers = true;
   expect_refused(*state, kjit_enable_peer_access(first, second), KJIT_ERROR_UNSUPPORTED,
-                 "cuda:0 cannot reach the memory of cuda:1: they are not connected so that the "
-                 "driver allows it; kjit_copy works");
+                 "cuda:0 cannot access the memory of cuda:1, because the driver does not allow "
+                 "peer access between them; use kjit_copy");
 }
 
 static void test_queries(void **state)

@@ -506,7 +506,7 @@ static void misused_config(void **state)
   expect_no_context((kjit_config){ .executor = &executor }, "the executor has no run");
   expect_no_context((kjit_config){ .device_allocator = &allocator }, "no allocate");
   expect_no_context((kjit_config){ .cache_store = &store }, "the cache_store has no load");
-  expect_no_context((kjit_config){ .trust = (kjit_trust)77 }, "the trust 77");
+  expect_no_context((kjit_config){ .trust = (kjit_trust)77 }, "trust 77");
   expect_no_context((kjit_config){ .compile_limits = &limits }, "the size_bytes of a");
   uint32_t known = KJIT_CHECK_ALL | KJIT_CHECK_INTEGER_DIVISION | KJIT_CHECK_FLOAT_DIVISION;
   for (int bit = 0; bit < 32; bit++) {

@@ -133,7 +133,7 @@ static void test_scalar_in_place(void **state)
   assert_int_equal(kjit_set_prepared_argument(prepared, 1, &wrong), KJIT_ERROR_ARGUMENT);
   assert_string_equal(
     last_message(*state),
-    "parameter `a`: an argument of a prepared launch is replaced by one of the same type only");
+    "parameter `a`: an argument of a prepared launch can be replaced only by one of the same type");
   assert_int_equal(kjit_set_prepared_argument(prepared, 1, &f.arguments[0]), KJIT_ERROR_ARGUMENT);
   assert_int_equal(kjit_set_prepared_argument(prepared, 4, &three), KJIT_ERROR_ARGUMENT);
   assert_string_equal(
@@ -221,7 +221,7 @@ static void test_streams_and_devices(void **state)
   assert_null(cuda.stream);
   assert_int_equal(kjit_run_prepared(prepared, there), KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(*state),
-                      "the stream belongs to cuda:1, what is queued on it to cuda:0");
+                      "the stream belongs to cuda:1, but the work queued on it to cuda:0");
   cuda.current = NULL; /* the host changes it behind kjit's back */
   expect_ok(*state, kjit_run_prepared(prepared, NULL));
   cuda.current = &fake_primary[1];

@@ -176,9 +176,10 @@ static void test_lost_lines_are_counted(void **state)
   assert_int_equal(kjit_synchronize_device(f->device), KJIT_OK);
   assert_int_equal(number, (1 << 14) / 8 / 2);
   assert_int_equal(f->p.warnings, 1);
-  assert_string_equal(f->p.warning, "3 lines that kernels printed on cuda:0 are lost: there was no "
-                                    "room; print less between two synchronizations, or set "
-                                    "kjit_config.print_buffer_bytes");
+  assert_string_equal(
+    f->p.warning,
+    "3 lines that kernels printed on cuda:0 are lost because the buffer was full; print less "
+    "between two synchronizations, or increase kjit_config.print_buffer_bytes");
   assert_string_equal(f->p.text + f->p.size_bytes - 9, "x = 1023\n");
   f->p.size_bytes = 0;
   launch(f, "k", print_all);

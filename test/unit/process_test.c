@@ -217,8 +217,8 @@ static void test_signals(void **state)
   assert_true(now.sa_handler == SIG_IGN);
   sigaction(SIGCHLD, &ignore, NULL);
   expect_failure(run_lines("echo text", false), KJIT_ERROR_IO,
-                 "/program ended is not known: this process ignores SIGCHLD, or waits for children "
-                 "that are not its own");
+                 "/program is unknown, because this process ignores SIGCHLD or waits for child "
+                 "processes that it did not start");
   write_script("hangs", "exec sleep 1000");
   expect_failure(run("hangs", false, 100, 1000), KJIT_ERROR_COMPILE,
                  " took longer than 0.1 s and was stopped");
@@ -317,11 +317,11 @@ static void test_specialization(void **state)
   /* not where a toolkit is installed */
   if (!kj_find_program("nvdisasm") && !kj_find_program("cuobjdump")) {
     assert_null(sass_of(made, KJIT_ERROR_NO_COMPILER));
-    assert_string_equal(last_message(context),
-                        "neither nvdisasm nor cuobjdump, which show machine code as SASS, was "
-                        "found on PATH, in bin of $CUDA_HOME and $CUDA_PATH, in "
-                        "/usr/local/cuda/bin, in /usr/local/cuda-*/bin and beside kjit in "
-                        "../nvidia/*/bin");
+    assert_string_equal(
+      last_message(context),
+      "neither nvdisasm nor cuobjdump, which disassemble machine code to SASS, was found on PATH, "
+      "in bin of $CUDA_HOME and $CUDA_PATH, in /usr/local/cuda/bin, in /usr/local/cuda-*/bin and "
+      "beside kjit in ../nvidia/*/bin");
     setenv("PATH", path, 1);
     write_script("cuobjdump", "echo \"$0 $1: $(cat $2)\" | sed 's|.*/||'");
     expect_sass(made, "cuobjdump -sass: add_one\n");
@@ -340,7 +340,7 @@ static void test_specialization(void **state)
   expect_ok(context, kjit_specialize(made->kernel, cpu, "f32[:] C", &made));
   assert_null(sass_of(made, KJIT_ERROR_UNSUPPORTED));
   assert_string_equal(last_message(context),
-                      "code for cpu has no such stage: it has asm and object");
+                      "code for cpu has no such stage; it has asm and object");
   tear_down_gpus(state);
 }
 
@@ -371,7 +371,7 @@ static void test_compile(void **state)
   options.ptxas = folder;
   assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes),
                    KJIT_ERROR_NO_COMPILER);
-  assert_non_null(strstr(last_message(context), "expected the program ptxas: this is no file"));
+  assert_non_null(strstr(last_message(context), "expected the program ptxas: not a regular file"));
   write_script("other", "echo other > $3");
   options.ptxas = path_in("other");
   expect_ok(context,
@@ -386,13 +386,13 @@ static void test_compile(void **state)
   options.debug = (kjit_debug)7;
   assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_CUBIN, &code, &size_bytes),
                    KJIT_ERROR_MISUSE);
-  assert_string_equal(last_message(context), "kjit_compile: the debug 7 is none of kjit_debug");
+  assert_string_equal(last_message(context), "kjit_compile: debug 7 is not a value of kjit_debug");
   options.debug = KJIT_DEBUG_NONE;
   options.target = "cpu";
   assert_int_equal(kjit_compile(kernel, "f32[:] C", &options, KJIT_STAGE_SASS, &code, &size_bytes),
                    KJIT_ERROR_ARGUMENT);
   assert_string_equal(last_message(context),
-                      "stage: sass is there for GPU targets only, the target is cpu");
+                      "stage: sass exists for GPU targets only; the target is cpu");
   kjit_destroy_context(context);
 }
 

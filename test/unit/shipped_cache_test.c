@@ -362,7 +362,7 @@ static void test_damaged(void **state)
   /* one byte of the index, which a checksum covers */
   bytes[100] ^= 1;
   write_file(shipped, bytes, size_bytes, 0644);
-  expect_unused((life){ 0 }, "the compiled code is damaged: its checksum is another");
+  expect_unused((life){ 0 }, "the compiled code is damaged: its checksum is wrong");
   bytes[100] ^= 1;
   /* the entries: each is read when it is needed, and then is a miss */
   memset(bytes + size_bytes / 2, 0x41, size_bytes - size_bytes / 2);

@@ -76,7 +76,7 @@ static void test_asking(void **state)
   assert_int_equal(calls, 2);
   expect_refused(*state, kjit_add_host_callback(device, other, count_call, &calls),
                  KJIT_ERROR_ARGUMENT,
-                 "the stream belongs to cuda:1, what is queued on it to cuda:0");
+                 "the stream belongs to cuda:1, but the work queued on it to cuda:0");
   expect_ok(*state, kjit_start_profiler(device));
   assert_int_equal(cuda.profiling, 1);
   expect_ok(*state, kjit_stop_profiler(device));
@@ -226,8 +226,8 @@ static void check_graph(kjit_context *context, kjit_device *device)
                                  &x, 1));
   expect_ok(context, kjit_end_capture(s.stream, &shorter));
   expect_refused(context, kjit_update_graph(executable, shorter), KJIT_ERROR_ARGUMENT,
-                 "the graph has another form than the one that was instantiated: other operations "
-                 "or another order; instantiate it");
+                 "the graph has other operations or another order than the one that was "
+                 "instantiated; instantiate it again");
   kjit_destroy_graph(shorter);
   kjit_release_array(s.x); /* the graph keeps them */
   kjit_release_array(s.y);
@@ -282,7 +282,7 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
                                          .stream = s.stream },
                   &on_host, 1),
       KJIT_ERROR_MISUSE,
-      "host arrays cannot be part of a capture on a GPU: copy them to device arrays first");
+      "host arrays cannot be part of a capture on a GPU; copy them to device arrays first");
     assert_int_equal(kjit_export_array(s.x, &handle), KJIT_ERROR_MISUSE);
   }
   expect_ok(context, kjit_record_event(s.forked, s.stream));
@@ -293,7 +293,7 @@ static void check_refusals(kjit_context *context, kjit_device *device, bool is_g
                  "the event was recorded in a capture: it never happens by itself");
   expect_ok(context, kjit_wait_event(s.side, s.forked));
   expect_refused(context, kjit_end_capture(s.side, &nothing), KJIT_ERROR_MISUSE,
-                 "the capture was begun on another stream, and ends there");
+                 "the capture began on another stream and must end there");
   expect_ok(context, kjit_end_capture(s.stream, &graph));
   assert_int_equal(kjit_get_graph_size(graph), 0);
   expect_refused(context, kjit_wait_event(s.side, s.forked), KJIT_ERROR_MISUSE,
@@ -634,8 +634,8 @@ static void test_waiting_in_capture(void **state)
                                                     .stream = stream },
                              &x, 1),
                  KJIT_ERROR_MISUSE,
-                 "a kernel that prints cannot be loaded while a stream is captured: launch or "
-                 "kjit_specialize it before");
+                 "a kernel that prints cannot be loaded during a stream capture; launch it or call "
+                 "kjit_specialize before the capture");
   fake.prints = NULL;
   kjit_release_array(make_vector(device, 5000, other)); /* free behind that stream */
   kjit_release_array(parked);                           /* free when the device was waited for */

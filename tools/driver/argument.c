@@ -183,7 +183,7 @@ static bool scan_generated(tool_scanner *scanner, const tool_generator *generato
   if (!scan_shape(scanner, &shape)) return false;
   if (shape.record.context && generator != tool_find_generator("zeros", 5))
     return tool_scan_fail(scanner, start,
-                          "arrays of structs are made of zeros, or read from a .npy file");
+                          "arrays of structs can only be zeros or read from a .npy file");
   while (tool_accept(scanner, ':'))
     if (!scan_option(scanner, generator, &options, &shape)) return false;
   if (!tool_create_array(scanner->error, &shape, array))
@@ -231,7 +231,7 @@ static bool take_lanes(tool_scanner *scanner, tool_array *array, uint32_t lanes)
   char *shape = tool_shape_text(array);
   tool_scan_fail(
     scanner, scanner->at,
-    "vectors of %u lanes need a last dimension of that length, contiguous; the file has %s", lanes,
+    "vectors of %u lanes need a contiguous last dimension of that length; the file has %s", lanes,
     shape);
   free(shape);
   tool_destroy_memory(array->memory);
@@ -244,8 +244,9 @@ static bool take_struct(tool_scanner *scanner, tool_array *array, const tool_lea
 {
   bool ok;
   if (!record->context)
-    ok = tool_scan_fail(scanner, scanner->at,
-                        "the file holds structs: say which of the module's, `@FILE.npy:as=NAME`");
+    ok =
+      tool_scan_fail(scanner, scanner->at,
+                     "the file holds structs; name the struct of the module, `@FILE.npy:as=NAME`");
   else if (!leaves->count)
     ok = tool_scan_fail(scanner, scanner->at, "the file holds numbers, not structs");
   else ok = tool_take_record(scanner, array, leaves, record);
@@ -324,10 +325,10 @@ bool tool_scan_reference(const tool_arguments *arguments, tool_scanner *scanner,
   found->is_used = true;
   scanner->at += length;
   if (found->sparse)
-    return tool_scan_fail(scanner, at,
-                          "'%s' is a sparse matrix: csr_check, csr_to_dense, spmv, "
-                          "spmm, cg and lsmr take one",
-                          found->name);
+    return tool_scan_fail(
+      scanner, at,
+      "'%s' is a sparse matrix; only csr_check, csr_to_dense, spmv, spmm, cg and lsmr accept one",
+      found->name);
   *argument = *found;
   if (found->is_array) return tool_scan_view(scanner, &argument->array);
   tool_skip_blanks(scanner);
@@ -361,7 +362,7 @@ static bool scan_view_of(tool_arguments *arguments, tool_scanner *scanner, tool_
   const char *at = scanner->at;
   if (!tool_scan_reference(arguments, scanner, argument)) return false;
   return argument->is_array ||
-         tool_scan_fail(scanner, at, "a view needs an array, and this is a scalar");
+         tool_scan_fail(scanner, at, "a view needs an array, but this is a scalar");
 }
 
 /* "f32x4(1, 2, 3, 4)" */

@@ -195,11 +195,10 @@ static bool check_archive(tool_error *error, const char *option, const char *pat
   char *file = tool_copy_text(path, (size_t)(end - path));
   bool ok =
     stat(file, &status) != 0 || S_ISREG(status.st_mode) ||
-    tool_fail(error, TOOL_EXIT_USAGE,
-              "%s: %s: a .npz file is written to a regular file, and this is none", option, file);
+    tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: a .npz file must be a regular file", option, file);
   free(file);
   return ok && (!name || *name ||
-                tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: expected the array's name behind ':'",
+                tool_fail(error, TOOL_EXIT_USAGE, "%s: %s: expected the array's name after ':'",
                           option, path));
 }
 
@@ -247,7 +246,7 @@ bool tool_save_arrays(tool_error *error, const char *path, const tool_named_arra
     bool is_complete = kind->write ? kind->write(output.stream, arrays[0].array)
                                    : tool_write_npz(output.stream, arrays, count);
     if (!is_complete && !ferror(output.stream))
-      tool_fail(error, TOOL_EXIT_FILE, "%s: a %s file cannot hold this", file, kind->ending);
+      tool_fail(error, TOOL_EXIT_FILE, "%s: a %s file cannot hold this array", file, kind->ending);
     ok = tool_finish_output(error, &output, is_complete);
   }
   free(file);

@@ -43,7 +43,7 @@ bool tool_read_file(tool_error *error, const char *path, char **text, size_t *si
   bool too_large = ok && !failed && !feof(file);
   if (failed) tool_fail(error, TOOL_EXIT_FILE, "%s: %s", path, strerror(errno ? errno : ENOMEM));
   if (too_large)
-    tool_fail(error, TOOL_EXIT_FILE, "%s: larger than the %d bytes that are read of such a file",
+    tool_fail(error, TOOL_EXIT_FILE, "%s: larger than the %d bytes that are read from such a file",
               path, MAX_BYTES);
   if (!is_standard) fclose(file);
   if (!failed && !too_large) return true;

@@ -25,8 +25,7 @@ static uint64_t parse_amount(struct argp_state *state, const char *text, const c
   if (!strcmp(amount, "none")) return KJIT_NO_LIMIT;
   /* 0 would be the default */
   if (end == amount || *end || !(scaled >= 1 && scaled < 1e19))
-    argp_error(state, "--compile-limit: expected a number above 0, or none, behind = in '%s'",
-               text);
+    argp_error(state, "--compile-limit: expected a number above 0, or none, after = in '%s'", text);
   return (uint64_t)scaled;
 }
 
@@ -38,8 +37,8 @@ void tool_parse_limit(struct argp_state *state, const char *text, kjit_compile_l
     row++;
   if (row == ROW_COUNT || !text[length])
     argp_error(state,
-               "--compile-limit: expected NAME=NUMBER, NAME one of time, instances, "
-               "expressions, unrolled, instructions, memory and code, not '%s'",
+               "--compile-limit: expected NAME=NUMBER with the NAME time, instances, expressions, "
+               "unrolled, instructions, memory or code, not '%s'",
                text);
   uint64_t value = parse_amount(state, text, text + length + 1, rows[row].scale);
   limits->size_bytes = sizeof *limits;

@@ -272,7 +272,7 @@ static bool read_field(reader *r, const char *path, uint64_t offset, uint32_t de
     bool is_gap = is_padding(text, length, &bytes);
     if (is_gap && !bytes && has_shape_next(r)) /* NumPy refuses that, or makes bytes of it */
       return tool_fail(r->error, TOOL_EXIT_FILE,
-                       "%s: a field of type '|V0' with a shape: there are no bytes in it",
+                       "%s: a field of type '|V0' with a shape, which would have no bytes",
                        r->header->path);
     if (!read_count(r, &count, &has_shape)) return false;
     if (is_gap) {
@@ -406,7 +406,7 @@ static bool read_entry(reader *r)
   for (size_t i = 0; i < ENTRY_COUNT; i++)
     if (strlen(entries[i].key) == length && !memcmp(entries[i].key, key, length)) {
       if (r->seen & 1u << i)
-        return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: '%s' is there twice",
+        return tool_fail(r->error, TOOL_EXIT_FILE, "%s: broken .npy header: '%s' occurs twice",
                          r->header->path, entries[i].key);
       r->seen |= 1u << i;
       return entries[i].read(r);

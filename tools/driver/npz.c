@@ -59,7 +59,8 @@ static bool open_archive(archive *a)
   a->zip = unzOpen64(a->path);
   return a->zip ||
          tool_fail(a->error, TOOL_EXIT_FILE,
-                   "%s: not a .npz file: there is no directory of an archive at its end", a->path);
+                   "%s: not a .npz file: it does not end with the directory of an archive",
+                   a->path);
 }
 
 /* Whether the entry at hand is an array: other files may lie beside them. */
@@ -155,7 +156,7 @@ static bool find_entry(archive *a, const char *name, const char *usual)
 {
   found f = { 0 };
   if (!list_entries(a, name, usual, &f)) return false;
-  if (!f.arrays) return tool_fail(a->error, TOOL_EXIT_FILE, "%s: there is no array in it", a->path);
+  if (!f.arrays) return tool_fail(a->error, TOOL_EXIT_FILE, "%s: the file has no array", a->path);
   if (f.named > 1 || (!name && f.usual > 1))
     return tool_fail(a->error, TOOL_EXIT_FILE, "%s: there are %llu arrays named '%s'", a->path,
                      (unsigned long long)(name ? f.named : f.usual), name ? name : usual);
@@ -168,11 +169,11 @@ static bool find_entry(archive *a, const char *name, const char *usual)
     return (unzGoToFilePos64(a->zip, at) == UNZ_OK || broken(a, "an entry of its directory")) &&
            is_array_entry(a, &is_array);
   if (name)
-    return tool_fail(a->error, TOOL_EXIT_FILE, "%s: there is no array '%s' in it, but %s", a->path,
+    return tool_fail(a->error, TOOL_EXIT_FILE, "%s: the file has no array '%s'; it has %s", a->path,
                      name, f.names);
   return tool_fail(a->error, TOOL_EXIT_FILE,
-                   "%s: which of its arrays? `%s:NAME` says it; there are %s", a->path, a->path,
-                   f.names);
+                   "%s: the file has several arrays; name one of them, `%s:NAME`: %s", a->path,
+                   a->path, f.names);
 }
 
 /* What the directory promises of the entry's sizes is compared with the file before it is believed.
@@ -182,10 +183,10 @@ static bool check_entry(archive *a)
   const unz_file_info64 *info = &a->info;
   if (info->flag & 1) return broken(a, "an entry that is encrypted");
   if (info->compression_method != 0 && info->compression_method != Z_DEFLATED)
-    return tool_fail(a->error, TOOL_EXIT_FILE,
-                     "%s: an array is compressed by method %lu; stored and deflated ones are "
-                     "supported",
-                     a->path, info->compression_method);
+    return tool_fail(
+      a->error, TOOL_EXIT_FILE,
+      "%s: an array is compressed by method %lu; only stored and deflated arrays are supported",
+      a->path, info->compression_method);
   bool fits =
     info->compressed_size <= a->size_bytes &&
     (info->compression_method ? info->uncompressed_size / MOST_RATIO <= info->compressed_size

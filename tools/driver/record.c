@@ -374,7 +374,7 @@ bool tool_scan_field(tool_scanner *scanner, tool_array *view)
   for (uint32_t d = 0; d < view->rank; d++) is_aligned = is_aligned && view->strides[d] % size == 0;
   if (!is_aligned)
     return tool_scan_fail(scanner, at,
-                          "this field of a packed struct is not aligned: it has no view");
+                          "this field of a packed struct is not aligned and has no view");
   view->element = f.lane;
   view->offset /= size;
   for (uint32_t d = 0; d < view->rank; d++) view->strides[d] /= size;

@@ -67,8 +67,8 @@ static bool choose_kernel(compilation *c)
   if (!c->kernel_name) return tool_fail(&c->error, TOOL_EXIT_IR, "the module has no kernel");
   if (!c->options.kernel && kjit_get_kernel_name(c->module, 1))
     return tool_fail(&c->error, TOOL_EXIT_USAGE,
-                     "the module has more than one kernel (%s, %s ...): --kernel says which", first,
-                     kjit_get_kernel_name(c->module, 1));
+                     "the module has more than one kernel (%s, %s ...); choose one with --kernel",
+                     first, kjit_get_kernel_name(c->module, 1));
   kjit_status status = kjit_get_kernel(c->module, c->kernel_name, &c->kernel);
   return status == KJIT_OK || tool_fail_named(&c->error, c->context, status, "--kernel");
 }

@@ -201,7 +201,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case ARGP_KEY_END:
     if (!options->path) argp_error(state, "expected a file of kernel IR ('-' is standard input)");
     if (options->function && options->kernel)
-      argp_error(state, "--func and --kernel exclude each other");
+      argp_error(state, "--func and --kernel cannot be combined");
     if (options->symbol && !options->function)
       argp_error(state, "--symbol names the C function that --func makes");
     if (options->function && options->type_count)
@@ -209,7 +209,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     if (options->after_pass && options->stage != KJIT_STAGE_TYPED)
       argp_error(state, "--after goes with --emit typed");
     if (options->signature && options->type_count)
-      argp_error(state, "--signature and --type exclude each other");
+      argp_error(state, "--signature and --type cannot be combined");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }

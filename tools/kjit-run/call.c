@@ -153,8 +153,7 @@ static bool create_result(const run_maker *m, run_step *step, run_part *part,
   tool_shape shape = { .rank = info->rank };
   if (info->element == KJIT_ANY)
     return tool_scan_fail(&call->scanner, part->at,
-                          "the call does not say what this result is, "
-                          "which has to be an --arg then");
+                          "the call does not determine this result, so it must be an --arg");
   memcpy(shape.extents, info->shape, sizeof shape.extents);
   if (!tool_shape_of_type(m->context, info->element, &shape)) {
     char *type = kjit_copy_type_text(m->context, info->element);

@@ -43,9 +43,10 @@ static bool scan_initial(const run_maker *m, tool_scanner *scanner, run_step *st
   const tool_array *array = &argument->array;
   if (!argument->is_array) return true;
   if (array->lanes && !array->record.context)
-    return tool_scan_fail(scanner, at, "expected a scalar or a struct, and this is a vector");
+    return tool_scan_fail(scanner, at, "expected a scalar or a struct, but this is a vector");
   if (tool_count(array) != (array->lanes ? array->lanes : 1))
-    return tool_scan_fail(scanner, at, "expected one value, and this is an array of more or none");
+    return tool_scan_fail(scanner, at,
+                          "expected one value, but this array does not have exactly one");
   step->call->initial_bytes =
     tool_copy_text(tool_element_number(array, 0), tool_array_bytes(array));
   return true;

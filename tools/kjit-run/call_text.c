@@ -127,8 +127,9 @@ static bool scan_operator(const run_maker *m, tool_scanner *scanner, run_step *s
   }
   if (!ok) {
     char *list = list_operators();
-    tool_scan_fail(scanner, at, "'%s' is no func of the module and no operator: those are %s", name,
-                   list);
+    tool_scan_fail(scanner, at,
+                   "'%s' is neither a func of the module nor an operator; the operators are %s",
+                   name, list);
     free(list);
   }
   free(name);
@@ -409,7 +410,7 @@ static bool check_pairs(tool_scanner *scanner, const run_call *call)
   while (parameters[results].role == RUN_RESULT) results++;
   for (size_t i = 0; i < results; i++)
     if (is_given(call, i) != is_given(call, results + i))
-      return tool_scan_fail(scanner, scanner->at, "%s gives '%s' where it has '%s'",
+      return tool_scan_fail(scanner, scanner->at, "%s returns '%s' only together with '%s'",
                             call->algorithm->name, parameters[i].name,
                             parameters[results + i].name);
   return true;

@@ -191,10 +191,9 @@ bool run_make_only_launch(const run_maker *m, run_step *step)
   const char *name = kjit_get_kernel_name(m->module, 0);
   if (!name) return tool_fail(m->error, TOOL_EXIT_IR, "the module has no kernel");
   if (kjit_get_kernel_name(m->module, 1))
-    return tool_fail(
-      m->error, TOOL_EXIT_USAGE,
-      "the module has more than one kernel (%s, %s ...): --launch says which to launch", name,
-      kjit_get_kernel_name(m->module, 1));
+    return tool_fail(m->error, TOOL_EXIT_USAGE,
+                     "the module has more than one kernel (%s, %s ...); choose one with --launch",
+                     name, kjit_get_kernel_name(m->module, 1));
   step->name = tool_copy_text(name, strlen(name));
   kjit_status status = kjit_get_kernel(m->module, name, &step->kernel);
   if (status != KJIT_OK) return tool_fail_kjit(m->error, m->context, status, "getting the kernel");

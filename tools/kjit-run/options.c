@@ -281,7 +281,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
   case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
   case KEY_CACHE:
-    if (!*text) argp_error(state, "--cache: expected a directory; --no-cache goes without one");
+    if (!*text) argp_error(state, "--cache: expected a directory; use --no-cache for no cache");
     options->cache = text;
     return 0;
   case KEY_NO_CACHE: options->cache = ""; return 0;
@@ -303,7 +303,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
   case ARGP_KEY_END:
     if (options->time_limit_ns && !options->interruptible)
-      argp_error(state, "--time-limit ends what is interruptible only");
+      argp_error(state, "--time-limit can only end interruptible code");
     if (options->interruptible < 0) options->interruptible = options->time_limit_ns != 0;
     if (!options->has_checks)
       options->checks = options->bench || options->sweep ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;

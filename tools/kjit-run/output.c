@@ -22,7 +22,7 @@ static bool scan_array(const tool_arguments *arguments, tool_scanner *scanner, t
   const char *at = scanner->at;
   if (!tool_scan_reference(arguments, scanner, &argument)) return false;
   if (!argument.is_array)
-    return tool_scan_fail(scanner, at, "expected an array, and this is a scalar");
+    return tool_scan_fail(scanner, at, "expected an array, but this is a scalar");
   *array = argument.array;
   return true;
 }
@@ -101,10 +101,11 @@ static bool scan_expected(const tool_arguments *arguments, tool_scanner *scanner
   if (output->expected.is_array) return true;
   if (output->expected.value.is_vector)
     return tool_scan_fail(scanner, at,
-                          "expected a number, a file or an array, and this is a vector");
+                          "expected a number, a file or an array, but this is a vector");
   if (output->array.record.context)
     return tool_scan_fail(
-      scanner, at, "an array of structs is compared with structs, or one field of it: `b.mass=1`");
+      scanner, at,
+      "an array of structs can only be compared with structs, or by one field: `b.mass=1`");
   tool_value value = output->expected.value;
   return broadcast(scanner, &outputs->expected, &value, &output->array, &output->expected);
 }
@@ -113,7 +114,7 @@ static bool check_shapes(tool_scanner *scanner, const run_output *output)
 {
   if (tool_same_shape(&output->array, &output->expected.array)) return true;
   char *got = tool_shape_text(&output->array), *expected = tool_shape_text(&output->expected.array);
-  tool_scan_fail(scanner, scanner->text, "the array is %s, but what is expected of it is %s", got,
+  tool_scan_fail(scanner, scanner->text, "the array is %s, but the expected one is %s", got,
                  expected);
   free(got);
   free(expected);

@@ -72,7 +72,7 @@ static bool parse_sizes(tool_error *error, const char *text, sizes *s)
   if (ok && run_is_column(name))
     ok = tool_scan_fail(&scanner, text, "'%s' is a column of the rows already", name);
   if (ok && count_sizes(s, MOST) > MOST)
-    ok = tool_scan_fail(&scanner, text, "these are more than %d sizes", MOST);
+    ok = tool_scan_fail(&scanner, text, "more than %d sizes", MOST);
   if (!ok) free(name);
   return ok;
 }
@@ -97,11 +97,11 @@ bool run_check_sweep(tool_error *error, const run_options *o)
                   { o->plots_bandwidth, "--plot-of" } };
   for (size_t i = 0; !o->sweep && i < sizeof needing / sizeof *needing; i++)
     if (needing[i].is_given)
-      return tool_fail(error, TOOL_EXIT_USAGE, "%s is of a sweep: --sweep n=2^10:2^28 makes one",
+      return tool_fail(error, TOOL_EXIT_USAGE, "%s needs a sweep: --sweep n=2^10:2^28",
                        needing[i].option);
   if (!o->sweep) return true;
   if (!o->plot && (o->besides.count || o->plots_bandwidth))
-    return tool_fail(error, TOOL_EXIT_USAGE, "%s is of a plot: --plot FILE.svg makes one",
+    return tool_fail(error, TOOL_EXIT_USAGE, "%s needs a plot: --plot FILE.svg",
                      o->besides.count ? "--beside" : "--plot-of");
   const char *ending = o->plot ? strrchr(o->plot, '.') : NULL;
   if (o->plot && strcmp(o->plot, "-") != 0 && (!ending || strcmp(ending, ".svg") != 0))
@@ -192,9 +192,10 @@ static bool measure_steps(sweep *w, kjit_device *device, tool_arguments *argumen
       !run_make_steps(&maker, s->options->steps, s->options->step_count, steps))
     return false;
   if (!w->sizes.size.is_used)
-    return tool_fail(s->error, TOOL_EXIT_USAGE,
-                     "--sweep: no --arg, --launch or --call names '%s': all sizes would be one",
-                     w->sizes.size.name);
+    return tool_fail(
+      s->error, TOOL_EXIT_USAGE,
+      "--sweep: no --arg, --launch or --call uses '%s', so all sizes would be the same",
+      w->sizes.size.name);
   if (!run_upload(s->error, s->context, device, steps)) return false;
   run_bind_steps(steps, device, s->options->time_limit_ns);
   /* all of them once: a step may need what those before it have made */

@@ -211,9 +211,10 @@ static bool find_scale(tool_error *error, const char *column, run_quantity quant
     if (units[i].quantity == quantity) return true;
     break;
   }
-  return tool_fail(error, TOOL_EXIT_USAGE,
-                   "--beside: a column of %s has to end in its unit, %s, and '%s' does not",
-                   quantity == RUN_TIME ? "times" : "bandwidths", expected, column);
+  return tool_fail(
+    error, TOOL_EXIT_USAGE,
+    "--beside: the name of a column of %s must end in its unit, %s, but '%s' does not",
+    quantity == RUN_TIME ? "times" : "bandwidths", expected, column);
 }
 
 /* ---- --beside ---- */

@@ -221,8 +221,8 @@ static LLVMValueRef call_one(kl_lowering *l, ki_builtin_id id, LLVMValueRef *arg
                               call_one(l, KJ_BUILTIN_CBRT, args, count, result)));
   if (!math->libclc)
     kt_fail(l->c, (kj_location){ 0 }, KJIT_ERROR_UNSUPPORTED,
-            "`%s` on a GPU needs libdevice, which is part of the CUDA toolkit: libclc, whose "
-            "functions are used where no toolkit is found, does not have it",
+            "`%s` on a GPU needs libdevice of the CUDA toolkit; kjit found no toolkit and uses "
+            "libclc, which lacks this function",
             ki_builtin_table[id].name);
   return call_library(l, libclc_name(l, math->libclc, count, is_float), args, count, result);
 }

@@ -86,7 +86,7 @@ static int says(const char *text)
   do { \
     EXPECT((call) == KJIT_OK); \
     EXPECT_REFUSED(call, (name).value, text); \
-    EXPECT_NEWER_REFUSED(call, (name).value, "is newer than this kjit"); \
+    EXPECT_NEWER_REFUSED(call, (name).value, "is newer than this version of kjit"); \
   } while (0)
 
 static int is_run;
@@ -223,7 +223,7 @@ static void check_code(kjit_kernel *kernel, kjit_device *cpu)
   /* one of another size than the first is not read: so many bytes are not in the array */
   all.items[2].size_bytes = 4096;
   EXPECT(kjit_specialize_all(context, cpu, all.items, 3, NULL, NULL) == KJIT_ERROR_MISUSE);
-  EXPECT(strstr(kjit_get_diagnostic(context, 0)->message, "the size_bytes of item 2 is 4096"));
+  EXPECT(strstr(kjit_get_diagnostic(context, 0)->message, "size_bytes of item 2 is 4096"));
 }
 
 static void check_infos(kjit_kernel *kernel, kjit_device *cpu)

@@ -67,7 +67,7 @@ subprocess.run([kjit_run, structs, "--device", "cpu", "--arg", f"s=@{source}:as=
 x["pairs"][:, 1, 2]["y"] += np.float32(1)
 assert np.load(whole).dtype == body and all(np.array_equal(np.load(whole)[n], x[n]) for n in body.names), seed
 assert np.array_equal(np.load(part), x["pairs"][1::2]), seed
-for dtype, option, status, reason in [(body, "", 2, "the file holds structs: say which"), (np.dtype(fields), ":as=Body", 2, "the file has pairs[0].x: f32 at byte 1, the struct pairs[0].x: f32 at byte 4"),
+for dtype, option, status, reason in [(body, "", 2, "the file holds structs; name the struct"), (np.dtype(fields), ":as=Body", 2, "the file has pairs[0].x: f32 at byte 1, the struct pairs[0].x: f32 at byte 4"),
                                       (np.dtype(fields[:1]), ":as=Body", 2, "the file has nothing more"), (np.dtype("f4"), ":as=Body", 2, "the file holds numbers, not structs"),
                                       (np.dtype([("id", ">i4")]), ":as=Body", 4, "of field 'id' is not supported")]:
     np.save(source, np.zeros(2, dtype))

@@ -8,16 +8,16 @@ _names: dict[str, str | None] = {}
 # What messages say of the kernel IR, and what a program in Python has instead; in this order.
 RULES = [
     (r", or `func (\w+)\(\.\.\.\) -> i64 \{ \.\.\. \}`", r", or an annotation, `def \1(...) -> kjit.i64`"),
-    (r"keep them in a `local` array", "keep them in a local array"),
-    (r"`for v in t` and `for i in range\(len\(t\)\) @static` go through them", "`for v in t` goes through them"),
+    (r"use a `local` array", "use a local array"),
+    (r"iterate with `for v in t` or `for i in range\(len\(t\)\) @static`", "iterate with `for v in t`"),
     (r"the two values of `\?:` have", "the two values of a conditional expression have"),
     (r"`(\w+)` is called: declare the parameter `\1: func`", r"`\1` is called, and it is a value, not a function"),
-    (r"nothing is assigned to it that gives it a type: declare it `var (\w+): f32`, say", r"nothing that is assigned to it has a type: give `\1` a value first"),
-    (r"`(\w+)` starts with a literal and is assigned (.*): give it a type, `var \1: i64 = \.\.\.`", r"`\1` starts with a number and is assigned \2: give it a type, `\1: kjit.i64 = ...`"),
+    (r"no assignment gives it a type; declare it with a type, such as `var (\w+): f32`", r"no assignment gives it a type; assign a value to `\1` first"),
+    (r"`(\w+)` starts with a literal and is then assigned (.*); give it a type, `var \1: i64 = \.\.\.`", r"`\1` starts with a number and is then assigned \2; give it a type, `\1: kjit.i64 = ...`"),
     (r"a type is not a value: call it to convert, `f32\(x\)`", "a type is not a value: call it to convert, `kjit.f32(x)`"),
     (r"a string is not a value: strings are for", "a text is not a value: texts are for"),
-    (r"or give the kernel a @block that is known", "or give the kernel a `block=` that is known"),
-    (r"write `raise`, or `if target == gpu`", "write `raise`"),
+    (r"or give the kernel a @block known", "or give the kernel a `block=` known"),
+    (r"write `raise`, or put it under `if target == gpu`", "write `raise`"),
     (r"(?<![\w.@`])func(s?)\b(?!`)", r"function\1"),
 ]
 _rules = [(re.compile(pattern), words) for pattern, words in RULES]

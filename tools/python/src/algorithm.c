@@ -239,7 +239,7 @@ static int read_devices(algorithm_call *call, given_options *given, kjit_algorit
   if (given->devices == Py_None) return 0;
   Py_ssize_t count = PyTuple_Check(given->devices) ? PyTuple_Size(given->devices) : -1;
   if (count < 1 || count > MOST_DEVICES) {
-    PyErr_Format(PyExc_TypeError, "devices are a tuple of 1 to %d of them", MOST_DEVICES);
+    PyErr_Format(PyExc_TypeError, "devices must be a tuple of 1 to %d devices", MOST_DEVICES);
     return -1;
   }
   for (Py_ssize_t i = 0; i < count; i++)

@@ -47,8 +47,8 @@ static const char *say_name(const char *name) { return name ? name : "an argumen
 static int refuse_element(const char *name, PyObject *object, const char *format)
 {
   binding_fail(KJIT_ERROR_ARGUMENT,
-               "parameter `%s`: elements of the format '%s' (of %R) are none of kjit's: bool, "
-               "integers of 8 to 64 bits, f16, f32, f64, c64, c128, in the machine's byte order",
+               "parameter `%s`: elements of the format '%s' (of %R) are not supported; use bool, "
+               "integers of 8 to 64 bits, f16, f32, f64, c64 or c128 in the machine's byte order",
                say_name(name), format ? format : "", (PyObject *)Py_TYPE(object));
   return -1;
 }
@@ -265,8 +265,7 @@ static int take_array(context_object *context, array_object *array, const char *
   }
   const kjit_tensor *tensor = kjit_get_tensor(array->array);
   if (!tensor || array->context->generation != binding_generation) {
-    binding_fail(KJIT_ERROR_FORKED,
-                 "the array was made by the process that this one was forked from");
+    binding_fail(KJIT_ERROR_FORKED, "the array was created by the parent process before a fork");
     return -1;
   }
   storage->tensor = *tensor;
@@ -453,10 +452,9 @@ static int take_other(context_object *context, PyObject *object, const char *nam
     "parameter `%s`: %R is neither a number nor an array (NumPy's, kjit's, or one with the "
     "buffer protocol, __dlpack__ or __cuda_array_interface__)%s",
     say_name(name), (PyObject *)Py_TYPE(object),
-    PyCallable_Check(object)
-      ? "; of what can be called, kernels take functions of Python, kjit.funcs and the kernel "
-        "language's own functions"
-      : "");
+    PyCallable_Check(object) ? "; of callable objects, kernels accept Python functions, kjit.funcs "
+                               "and functions of the kernel language"
+                             : "");
   return -1;
 }
 
@@ -539,6 +537,8 @@ PyObject *binding_make_value(kjit_type type, const void *bytes)
   case KJIT_F64: return PyFloat_FromDouble(v.f64[0]);
   case KJIT_C64: return PyComplex_FromDoubles((double)v.f32[0], (double)v.f32[1]);
   case KJIT_C128: return PyComplex_FromDoubles(v.f64[0], v.f64[1]);
-  default: return binding_fail(KJIT_ERROR_UNSUPPORTED, "a value of this type has none in Python");
+  default:
+    return binding_fail(KJIT_ERROR_UNSUPPORTED,
+                        "a value of this type cannot be represented in Python");
   }
 }

@@ -46,8 +46,7 @@ const kjit_tensor *binding_get_tensor(PyObject *object)
   array_object *self = (array_object *)object;
   const kjit_tensor *tensor = kjit_get_tensor(self->array);
   if (tensor && self->context->generation == binding_generation) return tensor;
-  binding_fail(KJIT_ERROR_FORKED,
-               "the array was made by the process that this one was forked from");
+  binding_fail(KJIT_ERROR_FORKED, "the array was created by the parent process before a fork");
   return NULL;
 }
 
@@ -478,9 +477,8 @@ static PyObject *refuse_array(PyObject *object, PyObject *args, PyObject *names)
 {
   (void)args, (void)names;
   (void)object;
-  PyErr_SetString(
-    PyExc_TypeError,
-    "the array is not in the host's memory, or NumPy has not its elements: to_host() copies it");
+  PyErr_SetString(PyExc_TypeError, "the array is not in host memory, or NumPy does not support its "
+                                   "elements; copy it with to_host()");
   return NULL;
 }
 

@@ -331,9 +331,8 @@ PyObject *binding_get_cuda_interface(PyObject *object, void *unused)
   const kjit_tensor *t = kjit_get_tensor(self->array);
   if (!t || t->device_type == KJIT_DEVICE_CPU || t->lanes != 1 || t->code == 4 || t->code > 6) {
     /* AttributeError: hasattr says that there is none. */
-    PyErr_SetString(PyExc_AttributeError,
-                    "__cuda_array_interface__: the array is not on a GPU, or its "
-                    "elements have no name there");
+    PyErr_SetString(PyExc_AttributeError, "__cuda_array_interface__: the array is not on a GPU, or "
+                                          "the interface does not support its elements");
     return NULL;
   }
   static const char letters[] = "iufxxcb";

@@ -164,7 +164,8 @@ static PyObject *make_result(const result_reader *reader, const char *text, cons
   }
   if (kjit_parse_type(reader->context, text, &type) != KJIT_OK || type >= KJIT_SCALAR_COUNT ||
       kjit_get_type_layout(reader->context, type, &layout) != KJIT_OK)
-    return binding_fail(KJIT_ERROR_UNSUPPORTED, "a value of the type %s has none in Python", text);
+    return binding_fail(KJIT_ERROR_UNSUPPORTED,
+                        "a value of type %s cannot be represented in Python", text);
   *size = layout.type_bytes;
   *alignment = layout.alignment_bytes;
   if (!bytes) Py_RETURN_NONE;

@@ -86,8 +86,7 @@ static PyObject *take_capsule(context_object *context, PyObject *object, PyObjec
 {
   int is_versioned = PyCapsule_IsValid(capsule, "dltensor_versioned");
   if (!is_versioned && !PyCapsule_IsValid(capsule, "dltensor"))
-    return binding_refuse(object,
-                          "__dlpack__ gives no DLPack capsule, or one that was used before");
+    return binding_refuse(object, "__dlpack__ returned no DLPack capsule, or a used one");
   kjit_array *array = NULL;
   kjit_status status;
   int is_read_only = 0;
@@ -131,7 +130,7 @@ static PyObject *import_dlpack(context_object *context, PyObject *object)
   if (PyErr_Occurred()) return NULL;
   /* CPU, CUDA, CUDA's pinned memory and managed memory. */
   if (device_type != 1 && device_type != 2 && device_type != 3 && device_type != 13)
-    return binding_refuse(object, "it is on a device that kjit has none of");
+    return binding_refuse(object, "it is on a device that kjit does not support");
   PyObject *capsule = call_dlpack(object, device_type != 1);
   if (!capsule) return NULL;
   PyObject *array = take_capsule(context, object, capsule, device_type, device_id);

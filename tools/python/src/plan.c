@@ -41,7 +41,7 @@ static PyObject *run_plan(PyObject *object, PyObject *args)
   if (!PyArg_ParseTuple(args, "|O", &stream_or_none)) return NULL;
   if (self->generation != binding_generation)
     return binding_fail(KJIT_ERROR_FORKED,
-                        "the plan was made by the process that this one was forked from");
+                        "the plan was created by the parent process before a fork");
   if (binding_get_stream(context, stream_or_none, NULL, &keeper, &stream)) return NULL;
   kjit_status status;
   BINDING_LONG(context, status = kjit_run_plan(self->plan, stream), .what = "run",

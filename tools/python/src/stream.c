@@ -88,8 +88,8 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_device *d
   if (PyObject_TypeCheck(object, binding_stream_type)) {
     stream_object *self = (stream_object *)object;
     if (self->context != context) {
-      binding_fail(KJIT_ERROR_ARGUMENT, "the stream belongs to another context: kernels with "
-                                        "checks= or debug= of their own have streams of their own");
+      binding_fail(KJIT_ERROR_ARGUMENT, "the stream belongs to another context; kernels with "
+                                        "checks= or debug= need streams of their own context");
       return -1;
     }
     *stream = self->stream;
@@ -99,8 +99,8 @@ int binding_get_stream(context_object *context, PyObject *object, kjit_device *d
   uint64_t handle;
   if (!read_handle(object, &handle)) {
     PyErr_Format(PyExc_TypeError,
-                 "a stream is a kjit.Stream, one of another library (with __cuda_stream__), its "
-                 "number, or None, not %R",
+                 "a stream must be a kjit.Stream, a stream of another library (with "
+                 "__cuda_stream__), its number, or None, not %R",
                  (PyObject *)Py_TYPE(object));
     return -1;
   }
