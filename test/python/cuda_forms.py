@@ -664,3 +664,5 @@ for got, function, one, two in [(r, cmath.rect, x, y)] + ([(q, cmath.log, z, w)]
         except (ValueError, ZeroDivisionError, OverflowError):
             continue
         np.testing.assert_allclose([g.real, g.imag], [want.real, want.imag], rtol=1e-13, atol=1e-15, err_msg=f"{function.__name__}{first, second}")
+
+fails(ValueError, "Can't create ForAll with negative task count", count_up.forall, -1)

@@ -177,7 +177,7 @@ class Dispatcher(_kjit.Dispatcher):
     def forall(self, ntasks, tpb=0, stream=0, sharedmem=0):
         """A launch with a thread for each of the tasks at least."""
         if ntasks < 0:
-            raise ValueError(f"Can't create configurations.ForAll with negative task count: {ntasks}")
+            raise ValueError(f"Can't create ForAll with negative task count: {ntasks}")
         return configurations.ForAll(self, ntasks, tpb, stream, sharedmem)
 
     def __call__(self, *args, **keywords):
