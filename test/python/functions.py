@@ -215,8 +215,11 @@ r = np.zeros(3)
 apply(half, r, np.arange(3.0))
 assert r.tolist() == [0, 0.5, 1]
 def own(v): return v + 1
-import kjit
+import kjit, linecache
 kjit.keep_sources()
+# Python 3.13 keeps the text of -c under the name <string>, which the text below has, too.
+text = sys.orig_argv[sys.orig_argv.index("-c") + 1]
+linecache.cache["<string>"] = len(text), None, text.splitlines(True), "<string>"
 space = {}
 exec("def own(v):\\n    return v + 1\\n", space)
 apply(space["own"], r, np.arange(3.0))

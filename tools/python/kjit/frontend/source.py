@@ -77,6 +77,8 @@ _files: dict = {}  # name -> (time of its last change, its size, its lines)
 def _lines(file, names):
     """The lines of a file as it is now, as linecache has them, which also knows cells of notebooks and archives. An import of it
     takes as long as compiling a small function: where nobody has done so, files are read here."""
+    if file == "<string>":
+        return []  # linecache of Python 3.13 has the text of -c under this name, which other texts have, too
     lines = None if "linecache" in sys.modules else _read(file)
     if lines is None:
         import linecache
