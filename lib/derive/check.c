@@ -74,6 +74,26 @@ static void check_load(kd_derivation *d, const kt_expr *e)
       "write an `if` with a load in each branch");
 }
 
+/* A call that stays may store a value that depends on a parameter to an array that it is handed. */
+static void check_call(kd_derivation *d, const kt_expr *call)
+{
+  bool varies = false;
+  const kt_expr *written = NULL;
+  for (size_t i = 0; i < call->args.count; i++) {
+    const kt_expr *argument = call->args.items[i];
+    bool is_array = kt_is_array(d->c, argument->type);
+    varies |= is_array ? array_varies(d, argument) : kd_varies(d, argument);
+    bool is_written = is_array && kd_holds_float(d->c, argument->type) &&
+                      !ki_type(d->c->types, argument->type)->read_only;
+    if (is_written) written = argument;
+  }
+  if (varies && written)
+    kd_refuse(d, call->location,
+              "`%s` may store a value that depends on a parameter to `%s`, and its body is not "
+              "derived: extern funcs, funcs that call themselves and funcs with a rule take values",
+              call->instance->function->decl->name, name_of(written));
+}
+
 static void check_expr(void *data, kt_expr **place)
 {
   checker *k = data;
@@ -83,6 +103,7 @@ static void check_expr(void *data, kt_expr **place)
   case KJ_T_BUILTIN: check_builtin(d, e); break;
   case KJ_T_VIEW: check_view(d, e); break;
   case KJ_T_LOAD: check_load(d, e); break;
+  case KJ_T_CALL: check_call(d, e); break;
   case KJ_T_ADDRESS:
     if (array_varies(d, e->x))
       kd_refuse(d, e->location,

@@ -15,9 +15,10 @@ typedef struct loop {
   bool is_exact; /* it never runs more often */
   kt_var *count;
   /* by variable: the body reads it before it assigns it; assigns it; stores to it */
-  bool *reads, *assigns, *stores;
-  KJ_LIST(tape) tapes; /* variables that the loop changes */
-  KJ_LIST(tape) entry; /* variables that it only reads, as they are where it starts */
+  bool *reads, *assigns, *stores, *loads;
+  KJ_LIST(tape) tapes;        /* variables that the loop changes */
+  KJ_LIST(tape) entry_arrays; /* arrays of the thread that it reads, in the same way */
+  KJ_LIST(tape) entry;        /* variables that it only reads, as they are where it starts */
 } loop;
 
 /* ---- the variables of a loop ---- */
@@ -89,12 +90,34 @@ static void check_array(loop *l, const kt_var *array, bool is_stored_here, bool 
               array->name);
 }
 
+/* ---- arrays of the thread, as they are where the loop starts ---- */
+
+static void copy_element(kd_derivation *d, const kt_exprs *indices, void *data)
+{
+  const tape *t = data;
+  kd_store(d, kd_read(d, t->array), indices, kd_load(d, kd_read(d, t->of), indices));
+}
+
+static void copy_array(kd_derivation *d, kt_var *from, kt_var *to)
+{
+  tape t = { .of = from, .array = to };
+  kd_for_elements(d, from->type, copy_element, &t);
+}
+
+static void keep_array(loop *l, kt_var *var)
+{
+  kd_derivation *d = l->d;
+  kt_var *kept =
+    kt_add_variable(d->s, KJ_V_LOCAL, var->name, var->type, var->location, KJ_LEVEL_THREAD);
+  KJ_PUSH(d->arena, &l->entry_arrays, ((tape){ .of = var, .array = kept }));
+  copy_array(d, var, kept);
+}
+
 /* The array's values are needed again when the body runs again. */
 static void check_arrays(loop *l)
 {
   kd_derivation *d = l->d;
-  bool *loads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1),
-       *stores = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
+  bool *loads = l->loads, *stores = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   kt_stmt *source = (kt_stmt *)l->source;
   kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, NULL, note_load, loads);
   kt_walk_tstmts(&d->body, note_all_stores, NULL, stores);
@@ -288,6 +311,8 @@ static void emit_backward(loop *l)
   made->step = integer(d, 1);
   for (size_t i = 0; i < l->entry.count; i++)
     kd_assign(d, l->entry.items[i].of, kd_read(d, l->entry.items[i].array));
+  for (size_t i = 0; i < l->entry_arrays.count; i++)
+    copy_array(d, l->entry_arrays.items[i].array, l->entry_arrays.items[i].of);
   kt_emit(d->s, made);
   kt_stmts *outer = d->s->out, reverse = { 0 };
   bool was_recomputed = d->is_recomputed;
@@ -311,6 +336,22 @@ static void emit_backward(loop *l)
 
 /* ---- a loop ---- */
 
+/* An effect of an expression would happen again when the body runs again. */
+static void check_effect(void *data, kt_stmt *stmt)
+{
+  loop *l = data;
+  /* an atomic or a barrier is not run again; a func that is called may store to an array */
+  bool is_builtin = stmt->kind == KJ_TS_EVALUATE && stmt->value->kind == KJ_T_BUILTIN;
+  if (is_builtin) return;
+  for (size_t i = 0; i < kt_stmt_operand_count(stmt); i++) {
+    const kt_expr *operand = kt_stmt_operand(stmt, i);
+    if (operand && kt_has_effect(operand))
+      kd_refuse(l->d, operand->location,
+                "the body of this loop runs again for the reverse derivative, and this calls "
+                "something that has an effect, or may have one");
+  }
+}
+
 static bool assigns_active(void *data, const kt_stmt *stmt)
 {
   const kd_derivation *d = data;
@@ -328,6 +369,8 @@ static void list_state(loop *l)
   for (size_t i = 0; i < count; i++) {
     kt_var *var = locals->items[i];
     bool is_value = var->kind == KJ_V_VAR || var->kind == KJ_V_LOOP;
+    if (var->index < d->count && var->kind == KJ_V_LOCAL && l->loads[var->index])
+      keep_array(l, var);
     if (var->index >= d->count || !is_value || kt_is_array(d->c, var->type)) continue;
     bool is_changed = var == l->source->var || l->assigns[var->index];
     if (is_changed && l->reads[var->index]) {
@@ -353,10 +396,12 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
               "compile time: say `@most(n)` behind its head");
   l.reads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   l.assigns = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
+  l.loads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   l.stores = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   kt_stmt *source = (kt_stmt *)stmt;
   kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, note_assigned, NULL, &l);
   find_reads(&l, &stmt->body, KJ_NEW_ARRAY(d->arena, bool, d->count + 1));
+  kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, check_effect, NULL, &l);
   check_arrays(&l);
   l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
   list_state(&l);
