@@ -157,8 +157,33 @@ static LLVMValueRef keep_float_bits(LLVMBuilderRef builder, LLVMValueRef i)
   return LLVMGetNextInstruction(i);
 }
 
+static LLVMValueRef build_splat(LLVMTypeRef type, double number)
+{
+  enum { MOST_LANES = 64 };
+  if (LLVMGetTypeKind(type) != LLVMVectorTypeKind) return LLVMConstReal(type, number);
+  LLVMValueRef lanes[MOST_LANES];
+  unsigned count = LLVMGetVectorSize(type);
+  KJ_ASSERT(count <= MOST_LANES);
+  for (unsigned n = 0; n < count; n++) lanes[n] = LLVMConstReal(LLVMGetElementType(type), number);
+  return LLVMConstVector(lanes, count);
+}
+
+/* A condition as a signed number: -1 or 0. LLVM 22 gives 1 of it for a bf16 of sm_90 and newer,
+ * where it has -1 for the other types. The number is selected instead. */
+static LLVMValueRef keep_sign_of_condition(LLVMBuilderRef builder, LLVMValueRef i)
+{
+  LLVMTypeRef type = LLVMTypeOf(i);
+  bool is_bf16 = LLVMIsASIToFPInst(i) && LLVMGetTypeKind(lane_type(type)) == LLVMBFloatTypeKind;
+  LLVMTypeRef from = is_bf16 ? lane_type(LLVMTypeOf(LLVMGetOperand(i, 0))) : NULL;
+  if (!is_bf16 || LLVMGetIntTypeWidth(from) != 1) return LLVMGetNextInstruction(i);
+  LLVMPositionBuilderBefore(builder, i);
+  return kg_replace(i, LLVMBuildSelect(builder, LLVMGetOperand(i, 0), build_splat(type, -1),
+                                       LLVMConstNull(type), ""));
+}
+
 void kg_keep_float_bits(LLVMModuleRef module)
 {
+  kg_rewrite_each(module, keep_sign_of_condition);
   kg_rewrite_each(module, select_float_bits);
   kg_rewrite_each(module, keep_float_bits);
 }

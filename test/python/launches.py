@@ -232,6 +232,13 @@ for _ in range(2):
     raises(kjit.Error, "byte order", add_one[1, 8], np.zeros(5, ">f8"))
 
 
+def reachable(array):
+    """The same elements in memory that the host and the kernel's device reach by one address."""
+    mapped = cuda.mapped_array(array.shape, array.dtype)
+    mapped[:] = array
+    return np.asarray(mapped).view(np.ndarray)
+
+
 class Described:
     """An array of another library, of which only the interface is known."""
 
@@ -242,7 +249,7 @@ class Described:
             "data": (array.ctypes.data, False), "version": 3, **changes}
 
 
-host = np.arange(12.0).reshape(3, 4)
+host = reachable(np.arange(12.0).reshape(3, 4))
 for given in (Described(host[1]), Described(host[:, 2]), Described(host[0], stream=1), Described(host[0], stream=None)):
     check_array(given, lambda: given.array)
 raises(NotImplementedError, "Masked arrays", add_one[1, 4], Described(host[0], mask=host))
@@ -256,6 +263,7 @@ def signed(a):
 for _ in range(3):
     signed[1, 1](Described(host[2]))
     raises(TypeError, "an object of list is no argument", signed[1, 1], [1, 2])
+cuda.synchronize()
 assert host[2, 0] == 11
 
 
@@ -274,10 +282,11 @@ def both(a, b):
     b[0] += 1
 
 
-ints, floats = np.zeros(2, np.int32), np.zeros(2, np.float32)
+ints, floats = reachable(np.zeros(2, np.int32)), reachable(np.zeros(2, np.float32))
 host[0, 0] = 6
 for step in range(1, 4):
     both[1, 1](Foreign(host), Foreign(floats))
+    cuda.synchronize()
     assert host[0, 0] == 6 + step and floats[0] == step, (host, floats)
     for wrong in ((host, ints), (host.T, floats), (host[0], floats)):
         raises(TypeError, "No matching definition", both[1, 1], *map(Foreign, wrong))
