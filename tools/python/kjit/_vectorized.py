@@ -95,7 +95,8 @@ class Ufunc(_ufuncs.Folds):
 
     @_ufuncs.with_overrides
     def at(self, x, places, values, **options):
-        """`x[places[i]]` becomes the function of it and `values[i]`, as NumPy's `ufunc.at`; the function has to commute."""
+        """`x[places[i]]` becomes the function of it and `values[i]`, as NumPy's `ufunc.at`; the function has to commute and to
+        be associative."""
         from . import _folds
 
         return _folds.update_at(x, places, values, self._function, commutes=True, **options)

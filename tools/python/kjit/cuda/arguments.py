@@ -77,10 +77,13 @@ def _is_followed(kind):
 
 def wait_for_stream(value, has_stream):
     """An array that names its stream is waited for before a launch, as the CUDA array interface wants it, unless the launch
-    goes to that stream. has_stream: the launch has one of its own."""
+    goes to that stream. has_stream: the launch has one of its own. Raises NotImplementedError for an array with a mask."""
     if not config.CUDA_ARRAY_INTERFACE_SYNC or not has_stream and _is_followed(type(value)):
         return
-    handle = value.__cuda_array_interface__.get("stream")
+    described = value.__cuda_array_interface__
+    if described.get("mask") is not None:
+        raise NotImplementedError("Masked arrays are not supported")
+    handle = described.get("stream")
     if handle is not None:
         streams.external_stream(handle).synchronize()
 

@@ -248,7 +248,7 @@ _UFUNCS |= {
     ),
     "log1p": _unary(
         "log1p",
-        "is_complex(dtype(x)) ? dtype(x)(log(hypot(x.real + 1, x.imag)), atan2(x.imag, x.real + 1)) : log1p(x)",
+        "is_complex(dtype(x)) ? log(dtype(x)(x.real + 1, x.imag)) : log1p(x)",
     ),
     "fabs": _unary("fabs", "abs(x)"),
     "signbit": _unary("signbit", "signbit(x)"),

@@ -337,7 +337,30 @@ def _update(ufunc, loop, flat, places, values, text, device):
     if not places.size:
         return
     wanted = loop.inputs[-1] if len(loop.inputs) > 1 else text
-    value = _engine.copied(_indexing.broadcast_view(_engine.converted(value, wanted), shape))
-    _kjit.run_algorithm(
-        _state.context(), "update_at", (flat, places.reshape(-1), value.reshape(-1), (*func.pair(), True)), device=device
-    )
+    value = _engine.copied(_indexing.broadcast_view(_engine.converted(value, wanted), shape)).reshape(-1)
+    if flat.device != "cpu" and not (ufunc.__name__ in _ASSOCIATIVE and {*loop.inputs, *loop.outputs} == {text}):
+        _update_in_order(loop, func, flat, places.reshape(-1), value, text)
+        return
+    _kjit.run_algorithm(_state.context(), "update_at", (flat, places.reshape(-1), value, (*func.pair(), True)), device=device)
+
+
+def _update_in_order(loop, func, flat, places, values, text):
+    """Updates in the order of the values, by one thread for each element. On a GPU kjit_update_at first combines the values of a
+    place with each other, which only an associative operator permits; on the CPU it goes in the order of the values."""
+    from . import _creation, _orders
+    from ._table import ROWS
+
+    places = _engine.converted(places, "i64")
+    places = _engine.elementwise(ROWS["where"], (places < 0, places + flat.size, places))
+    order = _orders.argsort(places)
+    elements = _creation.arange(flat.size, device=flat.device)
+    ends = [_orders.searchsorted(places, elements, side=side, sorter=order) for side in ("left", "right")]
+    key = "ordered", text
+    if key not in loop._funcs:
+        loop._funcs[key] = Func(
+            "ordered",
+            func.text + "\nfunc ordered(e, x, values, order, first, last) {\n  var acc = x[e]\n"
+            f"  for k in range(first[e], last[e]) {{ acc = {func.name}(acc, values[order[k]]) }}\n  return acc\n}}",
+        )
+    made = from_indices(loop._funcs[key], (flat.size,), text, (flat, values, order, *ends), flat.device)
+    _engine.assign(flat, made)
