@@ -28,7 +28,7 @@ for folder in test/unit test/fuzz test/run test/accuracy examples; do
   find "build/bundle/$folder" -maxdepth 1 -type f -perm -u+x -exec cp -t "$tree/built/$folder" {} +
   find "$tree/built/$folder" -type f -exec strip {} +
 done
-tar -c --exclude=__pycache__ include examples test lib/library lib/typing/mma.def lib/typing/numba.def lib/ir/math.def | tar -x -C "$tree/programs"
+tar -c --exclude=__pycache__ include examples test lib/library lib/typing/mma.def lib/typing/numba.def lib/ir/math.def lib/derive/derivatives.def | tar -x -C "$tree/programs"
 
 # lit, and FileCheck with what it is linked to. It names libz3 but calls nothing of it: an empty library of that name saves 20 MB.
 filecheck=$(cached KJIT_FILECHECK)
