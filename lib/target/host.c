@@ -207,7 +207,7 @@ static void optimize(kg_emission *e)
   /* what is asserted makes code longer */
   if (!kg_is_unoptimized(e) && (vectorizes || (asserts && size <= KJ_SIZE_LONG)))
     kg_settle_parallel_loops(&e->lowering, asserts);
-  if (!kg_is_unoptimized(e) && vectorizes) {
+  if (!kg_is_unoptimized(e) && vectorizes && !kg_has_many_paths(e->c->arena, e->module)) {
     kg_freeze_wrapping_counters(e->context, e->module);
     kg_run_passes(e->c, e->module, e->machine->machine, "function(" VECTORS "),globaldce",
                   &e->errors);

@@ -32,6 +32,9 @@ void kg_settle_parallel_loops(kl_lowering *l, bool asserts);
 /* host_wrapping.c: in front of the vectorizer, which is wrong about what counts in few bits. */
 void kg_freeze_wrapping_counters(LLVMContextRef context, LLVMModuleRef module);
 
+/* host_paths.c: whether the vectorizer would take exponential time for a loop of the module. */
+bool kg_has_many_paths(kj_arena *arena, LLVMModuleRef module);
+
 /* host_products.c: after the passes. High bits of products of 16-bit numbers, which LLVM's code
  * generation gets wrong, are written so that it gets them right. */
 void kg_narrow_products(LLVMModuleRef module);
