@@ -148,9 +148,9 @@ static kj_compile_request make_own_request(const kj_compiler *compiler,
                                            const kj_compile_request *given)
 {
   kj_compile_request own = *given;
-  own.target.vector_bytes =
-    own.target.kind == KJ_TARGET_CPU ? kg_vector_bytes(compiler->host, own.target.level)
-                                     : KJ_GPU_VECTOR_BYTES;
+  own.target.vector_bytes = own.target.kind == KJ_TARGET_CPU
+                              ? kg_vector_bytes(compiler->host, own.target.level)
+                              : KJ_GPU_VECTOR_BYTES;
   own.checks = kj_spell_out_checks(own.checks);
   if (own.module->has_guest) own.checks |= KJIT_CHECK_BOUNDS;
   return own;

@@ -378,7 +378,7 @@ struct kt_stmt {
   kt_exprs extents;
   kt_stmts body, otherwise;
   int unroll;
-  uint32_t most; /* WHILE, FOR: the number of `@most`; 0: none */
+  uint32_t most;           /* WHILE, FOR: the number of `@most`; 0: none */
   kj_failure_kind failure; /* FAIL */
   const char *message;
   bool is_checked, is_left_out, is_watched; /* STORE: as kt_expr's */
