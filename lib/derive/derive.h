@@ -6,7 +6,7 @@
  *               `break`, `continue` and early returns become flags, so that control flow nests.
  *   activity.c  finds the variables that depend on the chosen parameters and that the result
  *               depends on. Only these variables have a derivative.
- *   check.c     refuses bodies whose derivative would be wrong.
+ *   refusals.c  refuses bodies whose derivative would be wrong.
  *   forward.c, or the three reverse*.c, make the statements of the derivative. */
 #ifndef KJ_DERIVE_DERIVE_H
 #define KJ_DERIVE_DERIVE_H
@@ -92,7 +92,7 @@ void kd_find_active(kd_derivation *d);
 bool kd_varies(const kd_derivation *d, const kt_expr *expr);
 bool kd_is_active(const kd_derivation *d, const kt_var *var);
 
-/* ---- flatten.c: expressions whose parts are kept ---- */
+/* ---- forward_parts.c: expressions whose parts are kept ---- */
 
 typedef struct kd_node kd_node;
 struct kd_node {
@@ -153,7 +153,7 @@ void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t);
 /* The last statement of a loop that leaves it. */
 bool kd_is_last_break(const kt_stmt *stmt);
 
-/* ---- check.c ---- */
+/* ---- refusals.c ---- */
 
 void kd_check_body(kd_derivation *d);
 
