@@ -196,9 +196,23 @@ static const ki_type_info *take_accumulator(kt_scope *s, const kt_operands *o)
   return info;
 }
 
+/* A lane holds n / 2 of the 64 x n elements. Tables "Matrix Shape" of wgmma.mma_async in the PTX
+ * manual: products of integers have fewer shapes than those of floats. */
+static void check_columns(kt_scope *s, const kt_operands *o, int64_t held, bool is_integer)
+{
+  enum { MOST = 128, STEP = 4, FEW = 12, INTEGER_STEP = 8 };
+  bool is_shape = held >= STEP && held <= MOST && held % STEP == 0 &&
+                  (!is_integer || held <= FEW || held % INTEGER_STEP == 0);
+  if (!is_shape)
+    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
+            "`%s` takes an array of n / 2 elements, where n is %s: got %lld elements",
+            o->builtin->name,
+            is_integer ? "8, 24 or a multiple of 16 up to 256" : "a multiple of 8 up to 256",
+            (long long)held);
+}
+
 static void check_accumulator(kt_scope *s, const kt_operands *o, ki_mma_kind kind)
 {
-  enum { MOST = 128, STEP = 4 };
   const ki_type_info *info = take_accumulator(s, o);
   bool is_integer = kind == KJ_MMA_S8 || kind == KJ_MMA_U8,
        may_be_half = kind == KJ_MMA_F16 || kind == KJ_MMA_E4M3 || kind == KJ_MMA_E5M2;
@@ -211,10 +225,7 @@ static void check_accumulator(kt_scope *s, const kt_operands *o, ki_mma_kind kin
             : may_be_half ? "f32 or f16"
                           : "f32",
             kt_type_text(s->c, info->element));
-  if (info->extents[0] < STEP || info->extents[0] > MOST || info->extents[0] % STEP)
-    kt_fail(s->c, o->place.location, KJIT_ERROR_TYPE,
-            "a lane holds n / 2 elements of 64 x n, n a multiple of 8 up to 256: %lld do not fit",
-            (long long)info->extents[0]);
+  check_columns(s, o, info->extents[0], is_integer);
 }
 
 static void check_operands(kt_scope *s, const kt_operands *o, ki_mma_kind kind, const kt_expr *a,
