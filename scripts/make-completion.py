@@ -34,7 +34,7 @@ def read_options(text):
     for line in text.splitlines():
         if line.startswith("Mandatory or optional"):  # what follows is no list of options
             break
-        found = re.match(r"\s{2,6}(?:-(\S), )?\s*--([a-z-]+)(?:(\[?)=(\S+?)\]?)?(?:\s{1,}(\S.*))?$", line)
+        found = re.match(r"(?: {6}|  -(\S), )--([a-z-]+)(?:(\[?)=(\S+?)\]?)?(?:\s{1,}(\S.*))?$", line)
         if found:
             short, name, optional, value, meaning = found.groups()
             if value and value.count("[") > value.count("]"):

@@ -9,9 +9,9 @@
 #define TOOL_LIMIT_HELP(key, group) \
   { \
     "compile-limit", key, "NAME=N", 0, \
-      "What a compilation may use of time (in s), instances, expressions, unrolled, " \
-      "instructions, " \
-      "memory (in MiB) or code (in KiB); none: any number. May be given several times", \
+      "Limit each compilation. NAME is time (seconds), instances, expressions, unrolled, " \
+      "instructions, memory (MiB) or code (KiB). N is a number, or none for no limit. May be " \
+      "repeated", \
       group \
   }
 

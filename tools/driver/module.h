@@ -23,26 +23,26 @@ typedef struct tool_module_options {
     'I', \
     "DIR", \
     0, \
-    "Where `import` looks for files that are not beside the importing one; may be given several " \
-    "times", \
+    "Search DIR for imported files that are not in the folder of the importing file. May be " \
+    "repeated", \
     1 }, \
     { "extern", \
       TOOL_KEY_EXTERN, \
       "NAME=FILE", \
       0, \
-      "What an extern func is: PTX or LLVM IR (.ptx .bc .ll) for GPUs, a shared library (.so, " \
-      ".so.6) with a C function of that name for the CPU", \
+      "Take extern func NAME from FILE: PTX or LLVM IR (.ptx .bc .ll) for GPUs, a shared library " \
+      "(.so, .so.6) with a C function of that name for the CPU", \
       1 }, \
     { "const", \
       TOOL_KEY_CONST, \
       "NAME=VALUE", \
       0, \
-      "The value of a constant: a number, true, false, a scalar such as 2.5f32", \
+      "Set a constant to a number, true, false or a scalar such as 2.5f32", \
       1 }, \
   { \
     "guest", TOOL_KEY_GUEST, 0, 0, \
-      "Take the file as written by somebody who is not trusted: what may reach other memory than " \
-      "the arguments is refused, and bounds are checked", \
+      "Treat FILE.kir as untrusted: check all array bounds and reject code that could access " \
+      "memory other than the arguments", \
       1 \
   }
 enum { TOOL_KEY_EXTERN = 1000, TOOL_KEY_CONST, TOOL_KEY_GUEST };

@@ -18,24 +18,25 @@ KJIT_API const char *argp_program_version =
   "kjit-cache " TEXT(KJIT_VERSION_MAJOR) "." TEXT(KJIT_VERSION_MINOR) "." TEXT(KJIT_VERSION_PATCH);
 
 static const char documentation[] =
-  "Shows and tidies the directory where kjit keeps machine code, and makes files of compiled "
-  "kernels that other machines use.\v"
+  "Shows and cleans the disk cache of kjit, and writes compiled kernel files for other machines.\v"
   "COMMAND is one of\n"
-  "  list          each entry: size, age since it was last used, target, kernel, signature\n"
-  "  list FILE     the same of a file of compiled kernels; list --shipped: of the file that is "
+  "  list          shows each entry: size, time since the last use, target, kernel, signature\n"
+  "  list FILE     shows the entries of a compiled kernel file; list --shipped shows the file "
   "installed with kjit\n"
-  "  verify        removes damaged files; exit status 1 when there were any\n"
-  "  trim SIZE     removes the least recently used entries until at most SIZE is left: 500M, 2G, "
-  "100000\n"
+  "  verify        removes damaged files; the exit status is 1 if there were any\n"
+  "  trim SIZE     removes the least recently used entries until SIZE (500M, 2G, 100000) is left\n"
   "  clear         removes all entries\n"
   "  build LIST... compiles the kernels of the lists for each --target and writes --output\n"
-  "  merge FILE... writes the entries of several files to --output; of entries for the same code "
-  "one stays\n"
+  "  merge FILE... merges the entries of several files into --output\n"
   "\n"
-  "Other files in the directory are left alone. It may be in use meanwhile.\n"
+  "kjit-cache ignores other files in the directory. Programs can use the cache at the same time.\n"
   "\n"
-  "Exit status: 0 success; 1 verify or list found damage; 2 wrong command line or list; 3 a kernel "
-  "of a list does not compile; 4 the directory or a file cannot be read, written or removed.";
+  "Exit status:\n"
+  "  0  success\n"
+  "  1  verify or list found damage\n"
+  "  2  the command line or a list is wrong\n"
+  "  3  a kernel of a list does not compile\n"
+  "  4  the directory or a file cannot be read, written or removed";
 
 static error_t add_text(cache_texts *texts, char *text)
 {
@@ -241,7 +242,7 @@ static bool open_directory(cache_tool *t, bool lists_file)
                      kjit_get_status_name(status));
   return lists_file || kjit_get_cache_directory(t->context) ||
          tool_fail(&t->error, TOOL_EXIT_USAGE,
-                   "there is no home directory: --cache names the directory");
+                   "there is no home directory (use --cache to name a directory)");
 }
 
 static bool run_command(cache_tool *t)
@@ -258,14 +259,13 @@ int main(int argc, char **argv)
 {
   static const struct argp_option option_table[] = {
     { "cache", 'c', "DIR", 0,
-      "The directory; default: the user's, $XDG_CACHE_HOME/kjit or ~/.cache/kjit", 0 },
-    { "output", 'o', "FILE", 0, "The file that build and merge write", 0 },
+      "Disk cache directory (default $XDG_CACHE_HOME/kjit or ~/.cache/kjit)", 0 },
+    { "output", 'o', "FILE", 0, "Output file of build and merge", 0 },
     { "target", 't', "TARGET", 0,
-      "A machine that build compiles for: sm_75 and up, sm_90a, x86-64-v2, x86-64-v3 or "
-      "x86-64-v4; may be given several times",
+      "Target of build: sm_75 and up, sm_90a, x86-64-v2, x86-64-v3 or x86-64-v4. Can be "
+      "repeated",
       0 },
-    { "shipped", KEY_SHIPPED, 0, 0, "List the file of compiled kernels that is installed with kjit",
-      0 },
+    { "shipped", KEY_SHIPPED, 0, 0, "List the compiled kernel file installed with kjit", 0 },
     { 0 },
   };
   static const struct argp parser = { option_table,  parse_option, "COMMAND [SIZE | FILE...]",

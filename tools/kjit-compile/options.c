@@ -31,31 +31,33 @@ enum option_key {
   KEY_AFTER
 };
 
-static const char before_options[] = "Compiles a kernel of a kernel IR file for a signature, ahead "
-                                     "of time and without a GPU.\vSTAGE is one of\n";
+static const char before_options[] =
+  "Compiles a kernel from a kernel IR file for a signature. No GPU "
+  "is needed.\vSTAGE is one of\n";
 
 static const char after_stages[] =
-  "Without --emit the ending of FILE decides (.kir .ll .ptx .cubin .sass .s .o), else it is ptx "
-  "for a GPU and asm for the CPU.\n"
+  "Without --emit the suffix of FILE selects the stage (.kir .ll .ptx .cubin .sass .s .o). With "
+  "another suffix or without FILE the stage is ptx for a GPU and asm for the CPU.\n"
   "\n"
-  "SIGNATURE has a type for each parameter, separated by commas: a scalar (f32), an array with its "
-  "dimensions and layout (f32[:], const f32[:, :] C, f64[:] "
-  "F), "
-  "a value for a const parameter (16), the name of a func for a parameter that takes one. Defaults "
-  "at the end may be left out, and the whole signature where "
-  "every parameter has a type in the source.\n"
+  "SIGNATURE has an entry for each parameter, separated by commas. An entry is a scalar type "
+  "(f32), an array "
+  "type with dimensions and layout (f32[:], const f32[:, :] C, f64[:] F), a value for a const "
+  "parameter (16), or a func name for a func parameter. You can omit trailing parameters "
+  "with a default, and the whole signature if the source gives every parameter a type.\n"
   "\n"
-  "Facts are what the code may rely on: all, or some of aligned16, offsets32, grid32 and disjoint, "
-  "separated by blanks. Without any the code is right for all "
-  "arguments of these types. Not in all: rows_aligned16, rows of arrays of rank 2 and more are "
-  "multiples of 16 bytes; programmatic, the kernel may be launched with KJIT_LAUNCH_PROGRAMMATIC "
-  "(sm_90 and up).\n"
+  "FACTS are argument properties that the code relies on: all, or a list of aligned16, "
+  "offsets32, grid32 and disjoint, separated by blanks. Without facts the code works for all "
+  "arguments with these types. all does not include two facts. rows_aligned16 means that the rows "
+  "of multi-dimensional arrays are multiples of 16 bytes. programmatic means that launches "
+  "may set KJIT_LAUNCH_PROGRAMMATIC (sm_90 and up).\n"
   "\n"
-  "Exit status: 0 success; 2 wrong command line, or a name that the module does not have; 3 the "
-  "kernel IR or its types are wrong, the target cannot do it, or "
-  "ptxas or the disassembler fails; 4 a file is missing, broken or cannot be written, standard "
-  "output too; 5 the compiler library, ptxas or a disassembler is "
-  "missing.\n"
+  "Exit status:\n"
+  "  0  success\n"
+  "  2  the command line is wrong, or the module does not have the name\n"
+  "  3  the kernel IR has an error, the target does not support it, or ptxas or the disassembler "
+  "failed\n"
+  "  4  a file is missing, damaged or cannot be written\n"
+  "  5  the compiler library, ptxas or a disassembler is missing\n"
   "\n"
   "Examples:\n"
   "  kjit-compile axpy.kir --arch sm_90 --facts all -o axpy.ptx \\\n"
@@ -66,44 +68,42 @@ static const char after_stages[] =
   "  kjit-compile axpy.kir --emit llvm-opt -s 'f64[:], f64, f64[:], f64[:]'";
 
 static const struct argp_option option_table[] = {
-  { 0, 0, 0, 0, "What to compile", 1 },
-  { "kernel", 'k', "NAME", 0, "The kernel; default: the module's only one", 1 },
-  { "signature", 's', "SIGNATURE", 0, "Types of the parameters", 1 },
-  { "type", 't', "NAME=TYPE", 0, "Type of one parameter, instead of --signature", 1 },
-  { "func", KEY_FUNC, "NAME", 0, "Instead of a kernel: a func, made a C function for elsewhere",
-    1 },
-  { "symbol", KEY_SYMBOL, "NAME", 0, "Name of that C function; default: the func's", 1 },
+  { 0, 0, 0, 0, "Input", 1 },
+  { "kernel", 'k', "NAME", 0, "Kernel to compile (default: the only kernel)", 1 },
+  { "signature", 's', "SIGNATURE", 0, "Types of all parameters", 1 },
+  { "type", 't', "NAME=TYPE", 0, "Type of a single parameter, in place of --signature", 1 },
+  { "func", KEY_FUNC, "NAME", 0, "Compile a func as a C function, in place of a kernel", 1 },
+  { "symbol", KEY_SYMBOL, "NAME", 0, "Name of the C function (default: the func name)", 1 },
   TOOL_MODULE_HELP,
   { "list", KEY_LIST, 0, 0, "List the kernels and their parameters and exit", 1 },
-  { 0, 0, 0, 0, "For what", 2 },
-  { "arch", 'a', "sm_NN|cpu", 0, "The target: sm_75 and up, or this machine's CPU (default)", 2 },
-  { "block", 'b', "XxYxZ", 0, "The block shape, when it is known", 2 },
-  { "facts", KEY_FACTS, "FACTS", 0, "What the code may assume of the arguments", 2 },
+  { 0, 0, 0, 0, "Target", 2 },
+  { "arch", 'a', "sm_NN|cpu", 0, "Target: sm_75 and up, or the CPU of this machine (default)", 2 },
+  { "block", 'b', "XxYxZ", 0, "Block shape, if it is known", 2 },
+  { "facts", KEY_FACTS, "FACTS", 0, "Argument properties that the code relies on", 2 },
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
-    "What the code checks: some of bounds,division,assert,barrier,uninitialized,races and "
-    "the halves of division, integer-division,float-division; default: "
-    "none",
+    "Enable run-time checks. LIST is a comma-separated list of bounds, division, assert, barrier, "
+    "uninitialized, races, integer-division and float-division. usual enables bounds, division and "
+    "assert. The default is none",
     2 },
-  { "interruptible", KEY_INTERRUPTIBLE, 0, 0,
-    "The code looks now and then whether its launch was interrupted", 2 },
+  { "interruptible", KEY_INTERRUPTIBLE, 0, 0, "Let the code poll for an interruption of its launch",
+    2 },
   TOOL_LIMIT_HELP(KEY_COMPILE_LIMIT, 2),
-  { "lineinfo", KEY_LINEINFO, 0, 0,
-    "Tell debuggers and profilers which line each instruction is of", 2 },
-  { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 2 },
+  { "lineinfo", KEY_LINEINFO, 0, 0, "Add source line numbers for debuggers and profilers", 2 },
+  { "debug", KEY_DEBUG, 0, 0, "Add lines and variables for debuggers; do not optimize", 2 },
   { "ptx-version", KEY_PTX_VERSION, "M.N", 0,
-    "The PTX version, 7.8 for example; default: the least that does", 2 },
+    "PTX version, such as 7.8 (default: the lowest version that supports the code)", 2 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0,
-    "Math functions for GPUs, LLVM bitcode, or libclc, which kjit brings along; default: the "
-    "CUDA toolkit's, else libclc",
+    "GPU math functions in a file of LLVM bitcode, or libclc, a part of kjit. The default is "
+    "libdevice of a CUDA toolkit, or libclc without a toolkit",
     2 },
   { 0, 0, 0, 0, "Result", 3 },
-  { "emit", 'e', "STAGE", 0, "How far to go; see below", 3 },
+  { "emit", 'e', "STAGE", 0, "Last stage of the compilation; see below", 3 },
   { "after", KEY_AFTER, "PASS", 0,
-    "With --emit typed: as this pass leaves it; a wrong name lists those that there are", 3 },
-  { "output", 'o', "FILE", 0, "Where to write; default: standard output", 3 },
+    "Print the typed IR after PASS (with --emit typed). An unknown name lists all passes", 3 },
+  { "output", 'o', "FILE", 0, "Output file (default standard output)", 3 },
   { "ptxas", KEY_PTXAS, "PATH", 0,
-    "The assembler for cubin and sass; default: looked for on PATH and where toolkits are", 3 },
-  { "quiet", 'q', 0, 0, "No warnings and no remarks", 3 },
+    "Assembler for cubin and sass (default ptxas on PATH or in a CUDA toolkit)", 3 },
+  { "quiet", 'q', 0, 0, "Do not show warnings or remarks", 3 },
   { 0 },
 };
 
@@ -195,19 +195,18 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case KEY_LIBDEVICE: options->libdevice = text; return 0;
   case KEY_LIST: options->lists_kernels = true; return 0;
   case ARGP_KEY_ARG:
-    if (options->path) argp_error(state, "expected one file of kernel IR, not also '%s'", text);
+    if (options->path) argp_error(state, "expected only one kernel IR file, not also '%s'", text);
     options->path = text;
     return 0;
   case ARGP_KEY_END:
-    if (!options->path) argp_error(state, "expected a file of kernel IR ('-' is standard input)");
+    if (!options->path) argp_error(state, "expected a kernel IR file ('-' is standard input)");
     if (options->function && options->kernel)
       argp_error(state, "--func and --kernel cannot be combined");
-    if (options->symbol && !options->function)
-      argp_error(state, "--symbol names the C function that --func makes");
+    if (options->symbol && !options->function) argp_error(state, "--symbol requires --func");
     if (options->function && options->type_count)
       argp_error(state, "--func takes --signature, not --type");
     if (options->after_pass && options->stage != KJIT_STAGE_TYPED)
-      argp_error(state, "--after goes with --emit typed");
+      argp_error(state, "--after requires --emit typed");
     if (options->signature && options->type_count)
       argp_error(state, "--signature and --type cannot be combined");
     return 0;

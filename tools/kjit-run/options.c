@@ -43,48 +43,50 @@ enum option_key {
   KEY_BESIDE
 };
 
-static const char before_options[] = "Runs kernels of a kernel IR file over arrays: on a GPU when "
-                                     "there is one, otherwise on the CPU.\v";
+static const char before_options[] =
+  "Runs the kernels of a kernel IR file with arrays as arguments: "
+  "on a GPU if the machine has one, otherwise on the CPU.\v";
 
 static const char values[] =
   "VALUE of --arg is one of\n"
-  "  @FILE.npy[:as=TYPE]      a file of numpy.save, converted to TYPE if given;\n"
+  "  @FILE.npy[:as=TYPE]      a numpy.save file, converted to TYPE if given;\n"
   "                           also .csv, .png, .pgm, .ppm\n"
-  "  @FILE.npz[:NAME]         an array of a file of numpy.savez\n"
+  "  @FILE.npz[:NAME]         an array from a numpy.savez file\n"
   "  zeros:TYPE[SHAPE]        also ones: and full:...:value=V\n"
   "  arange:TYPE[SHAPE]       0, 1, 2 ... in row-major order; :start=A:step=B\n"
   "  rand:TYPE[SHAPE]         uniform in [0, 1); :low=A:high=B:seed=N\n"
   "  randn:TYPE[SHAPE]        normal; :mean=M:std=S:seed=N\n"
   "  randint:TYPE[SHAPE]      integers in [0, 100); :low=A:high=B:seed=N\n"
   "  view:NAME[a:b:c, ...]    shares the memory of another --arg\n"
-  "  view:NAME.T              its transpose; both can be repeated\n"
+  "  view:NAME.T              the transpose; may follow another view\n"
   "  2.5f32 7u64 true f16(1)  a scalar of that type\n"
-  "  8 2.5 1e-3               a number that takes the type it meets, as in the IR: 4.0 is a float\n"
+  "  8 2.5 1e-3               an untyped number, as in the IR\n"
   "SHAPE is 1000 or 20,30 or nothing (no dimensions). An array with :order=F is column-major.\n"
   "\n"
-  "LAUNCH is KERNEL[GRID, BLOCK, SHARED](ARGUMENTS): GRID and BLOCK such as 64 or 8x8 or 4x4x4, "
-  "SHARED bytes of dynamic shared memory (may be left out). "
-  "KERNEL[N](...) launches at least N threads; KERNEL(...) takes @grid and @block or the extents "
-  "of a grid_range. An argument is the name of an --arg, a view "
-  "of one (x[1:], x.T), "
-  "a value, or a func of the module. Without (ARGUMENTS) each parameter takes the --arg of its "
-  "name; without --launch the module's only kernel is launched "
-  "so.\n"
+  "LAUNCH is KERNEL[GRID, BLOCK, SHARED](ARGUMENTS). GRID and BLOCK are shapes such as 64, 8x8 or "
+  "4x4x4. SHARED is the dynamic shared memory in bytes (optional). "
+  "KERNEL[N](...) launches at least N threads. KERNEL(...) uses @grid and @block of the kernel, or "
+  "the extents of its grid_range. An argument is the name of an --arg, a view (x[1:], x.T), a "
+  "value, or a func. Without (ARGUMENTS) each parameter receives the "
+  "--arg with the same name. Without --launch the only kernel of the module is launched in this "
+  "way.\n"
   "\n"
-  "CALL is RESULT = ALGORITHM(OPERANDS, OPTION=VALUE): an operand is the name of an --arg, a view "
-  "of "
-  "one, or a func over arrays and its shape (distance(x, y, 2f32)[1000]); an operator is a func of "
-  "the module or a name such as add. A RESULT with a new name is made. Without a launch no "
-  "FILE.kir is needed.\n"
+  "CALL is RESULT = ALGORITHM(OPERANDS, OPTION=VALUE). An operand is an --arg, a view of it, or a "
+  "func that computes the elements, with its arguments and its shape "
+  "(distance(x, y, 2f32)[1000]). An operator is a func or a name such as add. The "
+  "call creates RESULT unless an --arg has this name. You can omit FILE.kir if all steps are "
+  "calls.\n"
   "\n"
-  "EXPECTED of --check is a file as of --save, a VALUE as above (a single number stands for all "
-  "elements) or "
-  "the name of another --arg.\n"
+  "EXPECTED of --check is a file that --save could have written, a VALUE, or the name of another "
+  "--arg. A single number stands for every element.\n"
   "\n"
-  "Exit status: 0 success; 1 a --check failed; 2 wrong command line; 3 the kernel IR or its types "
-  "are wrong, or the target cannot do it; 4 a file is missing "
-  "or broken; "
-  "5 a device, a launch or a driver failed.\n"
+  "Exit status:\n"
+  "  0  success\n"
+  "  1  a --check failed\n"
+  "  2  the command line is wrong\n"
+  "  3  the kernel IR has an error, or the target does not support it\n"
+  "  4  a file is missing or damaged\n"
+  "  5  a device, a launch or a driver failed\n"
   "\n"
   "Examples:\n"
   "  kjit-run axpy.kir --arg r=zeros:f32[1000] --arg a=2.5f32 \\\n"
@@ -98,73 +100,78 @@ static const char values[] =
 
 static const struct argp_option option_table[] = {
   { 0, 0, 0, 0, "Input", 1 },
-  { "arg", 'a', "NAME=VALUE", 0, "Make an argument: an array or a scalar", 1 },
-  { "launch", 'l', "LAUNCH", 0, "Launch a kernel; may be given several times, in the order to run",
+  { "arg", 'a', "NAME=VALUE", 0, "Define an argument: an array or a scalar", 1 },
+  { "launch", 'l', "LAUNCH", 0, "Launch a kernel. You can repeat --launch; launches run in order",
     1 },
   { "call", KEY_CALL, "CALL", 0,
-    "Call an algorithm over whole arrays; in the order to run, with launches", 1 },
+    "Call an algorithm on whole arrays. Calls and launches run in order", 1 },
   TOOL_MODULE_HELP,
   { "repeat", 'r', "N", 0, "Run all launches N times", 1 },
   { "device", 'd', "cpu|cuda[:N]|auto", 0,
-    "Where to run; auto (the default) is the first GPU, else the CPU", 1 },
+    "Device to run on. auto (default) is the first GPU, or the CPU without a GPU", 1 },
   { "checks", KEY_CHECKS, "usual|all|none|LIST", 0,
-    "What kernels check: some of bounds,division,assert,barrier,uninitialized,races and "
-    "the halves of division, integer-division,float-division; default: "
-    "usual (the first three), with --bench and --sweep none",
+    "Enable run-time checks. LIST is a comma-separated list of bounds, division, assert, barrier, "
+    "uninitialized, races, integer-division and float-division. usual (default) enables bounds, "
+    "division and assert. With --bench or --sweep the default is none",
     1 },
   { "time-limit", KEY_TIME_LIMIT, "SECONDS", 0,
-    "End each launch and call that takes longer, with an error that says where it was", 1 },
+    "Stop each launch or call after SECONDS; the error shows the current source line", 1 },
   { "interruptible", KEY_INTERRUPTIBLE, "yes|no", 0,
-    "Whether Ctrl-C ends kernels, and says where they were; default: with --time-limit yes", 1 },
+    "Let Ctrl-C stop kernels and show the current source line (default no, or yes with "
+    "--time-limit)",
+    1 },
   { "compile-in-child", KEY_IN_CHILD, "yes|no", OPTION_ARG_OPTIONAL,
-    "Compile in a child process, so that a crash of LLVM or of the driver's assembler is an error; "
-    "default: no",
+    "Compile in a child process; a crash of LLVM or the driver's assembler becomes an error "
+    "(default no)",
     1 },
   TOOL_LIMIT_HELP(KEY_COMPILE_LIMIT, 1),
-  { "lineinfo", KEY_LINEINFO, 0, 0,
-    "Tell debuggers and profilers which line each instruction is of", 1 },
-  { "debug", KEY_DEBUG, 0, 0, "Tell debuggers lines and variables; the code is not optimized", 1 },
+  { "lineinfo", KEY_LINEINFO, 0, 0, "Add source line numbers for debuggers and profilers", 1 },
+  { "debug", KEY_DEBUG, 0, 0, "Add lines and variables for debuggers; do not optimize", 1 },
   { 0, 0, 0, 0, "Results", 2 },
-  { "print", 'p', "NAME", 0, "Print an array, or a view of it such as r[:10]", 2 },
+  { "print", 'p', "NAME", 0, "Print an array or a view such as r[:10]", 2 },
   { "save", 's', "NAME=FILE", 0,
-    "Write an array, or a view of it, by the ending of FILE: .npy, .npz, .csv, .png, .pgm or .ppm",
+    "Write an array or a view to a .npy, .npz, .csv, .png, .pgm or .ppm file", 2 },
+  { "check", 'c', "NAME=EXPECTED", 0, "Compare an array; the exit status is 1 after a difference",
     2 },
-  { "check", 'c', "NAME=EXPECTED", 0, "Compare an array; a difference makes the exit status 1", 2 },
   { "rtol", KEY_RTOL, "X", 0, "Relative tolerance of --check for floats (1e-5)", 2 },
   { "atol", KEY_ATOL, "X", 0, "Absolute tolerance of --check for floats (1e-8)", 2 },
   { "image", KEY_IMAGE, "NAME=FILE.png", 0,
-    "Write a two-dimensional array as a picture: .png and .ppm in colour, .pgm in gray", 2 },
+    "Write a two-dimensional array as a picture: .png and .ppm in colour, .pgm in grey", 2 },
   { "image-range", KEY_RANGE, "LOW:HIGH", 0,
-    "Values shown as the first and last colour; default: the least and the largest", 2 },
-  { 0, 0, 0, 0, "Measuring and looking inside", 3 },
-  { "bench", 'b', "N", 0, "After the run, time N repetitions on the device: median, least, GB/s",
+    "Show LOW as the first and HIGH as the last colour (default minimum and maximum)", 2 },
+  { 0, 0, 0, 0, "Measurement and inspection", 3 },
+  { "bench", 'b', "N", 0, "After the run, time N repetitions on the device: median, minimum, GB/s",
     3 },
   { "sweep", KEY_SWEEP, "NAME=FIRST:LAST[:*F|:+D]", 0,
-    "Time each launch and call over sizes, which --arg, --launch and --call name; sizes double "
-    "unless *F or +D says how they grow; --device may name several: cpu,cuda:0",
+    "Time each launch and call for several sizes. --arg, --launch and --call use the size as NAME. "
+    "*F multiplies and +D increments the size; by default it doubles. --device can be a list: "
+    "cpu,cuda:0",
     3 },
-  { "plot", KEY_PLOT, "FILE.svg", 0, "Draw the times of --sweep over sizes", 3 },
-  { "plot-of", KEY_PLOT_OF, "time|bandwidth", 0, "What --plot draws; default: time", 3 },
-  { "csv", KEY_CSV, "FILE", 0, "Where the rows of --sweep go; default: standard output", 3 },
+  { "plot", KEY_PLOT, "FILE.svg", 0, "Plot the times of --sweep over the sizes", 3 },
+  { "plot-of", KEY_PLOT_OF, "time|bandwidth", 0, "Quantity that --plot shows (default time)", 3 },
+  { "csv", KEY_CSV, "FILE", 0, "Write the rows of --sweep to FILE (default standard output)", 3 },
   { "beside", KEY_BESIDE, "FILE.csv[:X:Y[:NAME]]", 0,
-    "Draw the rows of another --csv too, or the column Y of any table over its column X", 3 },
+    "Add curves from FILE.csv to the plot: rows of an earlier --csv file, or any columns X and Y",
+    3 },
   { "time", 't', 0, 0,
-    "Show where the time went: parse, infer, lower, optimize, emit, load, launch", 3 },
+    "Show the time of each phase: parse, infer, lower, optimize, emit, load, launch", 3 },
   { "info", KEY_INFO, 0, 0,
     "Show each specialization: signature, facts, registers, memory, stack, vectors", 3 },
   { "emit", 'e', "STAGE[=FILE]", 0,
-    "Show what was compiled: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object", 3 },
+    "Show a stage of the compilation: kir, typed, llvm, llvm-opt, ptx, cubin, sass, asm or object",
+    3 },
   { "libdevice", KEY_LIBDEVICE, "FILE", 0,
-    "Math functions for GPUs, LLVM bitcode, or libclc, which kjit brings along", 3 },
+    "GPU math functions in a file of LLVM bitcode, or libclc, a part of kjit", 3 },
   { "devices", KEY_DEVICES, 0, 0, "List the devices and exit", 3 },
   { 0, 0, 0, 0, "Other", 4 },
-  { "cache", KEY_CACHE, "DIR", 0,
-    "The directory where machine code is kept (the user's cache directory)", 4 },
+  { "cache", KEY_CACHE, "DIR", 0, "Disk cache directory (default in the home directory)", 4 },
   { "cache-limit", KEY_CACHE_LIMIT, "SIZE", 0,
-    "Most that is kept there, such as 500M: what was used least recently goes first (1G)", 4 },
-  { "no-cache", KEY_NO_CACHE, 0, 0, "Compile everything, keep nothing", 4 },
-  { "verbose", 'v', 0, 0, "Say what runs where", 4 },
-  { "quiet", 'q', 0, 0, "No warnings, no remarks and no progress", 4 },
+    "Maximum cache size, such as 500M (default 1G). kjit removes the least recently used entries "
+    "first",
+    4 },
+  { "no-cache", KEY_NO_CACHE, 0, 0, "Do not use the disk cache", 4 },
+  { "verbose", 'v', 0, 0, "Show each step and its device", 4 },
+  { "quiet", 'q', 0, 0, "Do not show warnings, remarks or progress", 4 },
   { 0 },
 };
 
@@ -206,7 +213,7 @@ static uint64_t parse_count(struct argp_state *state, const char *option, const 
   tool_scanner scanner = tool_scan(option, text, &ignored);
   int64_t value = 0;
   if (!tool_scan_integer(&scanner, "a number", &value) || !tool_at_end(&scanner) || value < 1)
-    argp_error(state, "%s: expected a number from 1, not '%s'", option, text);
+    argp_error(state, "%s: expected a positive number, not '%s'", option, text);
   free(ignored.text);
   return (uint64_t)value;
 }
@@ -216,7 +223,7 @@ static double parse_tolerance(struct argp_state *state, const char *option, cons
   char *end;
   double value = strtod(text, &end);
   if (*end || end == text || !(value >= 0) || isinf(value))
-    argp_error(state, "%s: expected a number from 0, not '%s'", option, text);
+    argp_error(state, "%s: expected a number of at least 0, not '%s'", option, text);
   return value;
 }
 
@@ -281,16 +288,17 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
     return 0;
   case KEY_DEBUG: options->debug = KJIT_DEBUG_FULL; return 0;
   case KEY_CACHE:
-    if (!*text) argp_error(state, "--cache: expected a directory; use --no-cache for no cache");
+    if (!*text)
+      argp_error(state, "--cache: expected a directory (use --no-cache to disable the cache)");
     options->cache = text;
     return 0;
   case KEY_NO_CACHE: options->cache = ""; return 0;
   case KEY_CACHE_LIMIT:
     if (!tool_parse_size(text, &options->cache_limit_bytes) || !options->cache_limit_bytes)
-      argp_error(
-        state,
-        "--cache-limit: expected a size such as 500M or 2G, not '%s'; --no-cache keeps nothing",
-        text);
+      argp_error(state,
+                 "--cache-limit: expected a size such as 500M or 2G, not '%s' (use --no-cache to "
+                 "disable the cache)",
+                 text);
     return 0;
   case KEY_DEVICES: options->lists_devices = true; return 0;
   case KEY_INFO: options->shows_info = true; return 0;
@@ -298,17 +306,17 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
   case 'v': options->is_verbose = true; return 0;
   case 'q': options->is_quiet = true; return 0;
   case ARGP_KEY_ARG:
-    if (options->path) argp_error(state, "expected one file of kernel IR, not also '%s'", text);
+    if (options->path) argp_error(state, "expected only one kernel IR file, not also '%s'", text);
     options->path = text;
     return 0;
   case ARGP_KEY_END:
     if (options->time_limit_ns && !options->interruptible)
-      argp_error(state, "--time-limit can only end interruptible code");
+      argp_error(state, "--time-limit requires interruptible code: omit --interruptible no");
     if (options->interruptible < 0) options->interruptible = options->time_limit_ns != 0;
     if (!options->has_checks)
       options->checks = options->bench || options->sweep ? KJIT_CHECK_NONE : KJIT_CHECK_USUAL;
     if (!options->path && !options->lists_devices && !has_only_calls(options))
-      argp_error(state, "expected a file of kernel IR ('-' is standard input)");
+      argp_error(state, "expected a kernel IR file ('-' is standard input)");
     return 0;
   default: return ARGP_ERR_UNKNOWN;
   }
