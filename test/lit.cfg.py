@@ -67,6 +67,8 @@ features = {
     "clangxx": shutil.which("clang++"),
     "zsh": shutil.which("zsh"),
     "doxygen": shutil.which("doxygen"),
+    "codespell": shutil.which("codespell"),
+    "git": shutil.which("git"),
     "chromium": shutil.which("chromium"),
     "dpkg": shutil.which("dpkg-shlibdeps"),
     # A test may have mounts of its own.
