@@ -40,7 +40,9 @@ typedef enum kj_relation {
 
 typedef enum kj_argument_kind {
   KJ_ARGUMENT_VALUE, /* scalar of .type, passed at run time */
-  /* plain number, passed at run time: .type KJ_WEAK_INT (as i64) or KJ_WEAK_FLOAT (as f64) */
+  /* plain number, passed at run time: .type KJ_WEAK_INT (as i64) or KJ_WEAK_FLOAT (as f64). An
+   * integer of more than 32 bits has the .type that it takes if it meets none: KJIT_I64, or
+   * KJIT_U64 if it needs 64 bits without a sign */
   KJ_ARGUMENT_NUMBER,
   KJ_ARGUMENT_ARRAY, /* .type a global array; .facts */
   /* compile-time value of a const parameter: .type weak or scalar; .integer as in ki_value */
@@ -133,7 +135,7 @@ struct kj_compile_request {
 /* A bound of the values that a plain number may have, because the kernel converts the number to
  * type at this place of its source. */
 typedef struct kj_number_limit {
-  int64_t value;
+  int64_t value;               /* of a number whose type is KJIT_U64: the bits of a uint64_t */
   kjit_type type;              /* KJIT_ANY: there is no bound */
   uint32_t file, line, column; /* file: index in kjit_module.sources; line 0: not known */
 } kj_number_limit;

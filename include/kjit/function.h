@@ -19,10 +19,11 @@ extern "C" {
 #endif
 
 /* Calls a func on the CPU, on this thread, through the types of its arguments; the first call for
- * some types compiles it, with the checks of the configuration. Arrays are in host memory or arrays
- * of the CPU. result becomes a VALUE of the result's type (KJIT_VOID: it returns nothing; f16 and
- * bf16: their bits in value.u); may be NULL. A struct, vector, complex number or tuple (as a C
- * struct of its items) is written to result->value.address instead: result has to be a
+ * some types compiles it, with the checks of the configuration. An integer without a type
+ * (kjit_arg_number, kjit_arg_integer) is an i64 if it meets no type. Arrays are in host memory or
+ * arrays of the CPU. result becomes a VALUE of the result's type (KJIT_VOID: it returns nothing;
+ * f16 and bf16: their bits in value.u); may be NULL. A struct, vector, complex number or tuple (as
+ * a C struct of its items) is written to result->value.address instead: result has to be a
  * KJIT_ARG_BY_ADDRESS then, and gets the type. Any number of threads at once. Errors: KERNEL
  * (raise, assert, a check, recursion that is too deep), ARGUMENT, TYPE, UNSUPPORTED (what needs
  * threads or blocks; views as results), NAME (an extern func without a function of the host),

@@ -63,7 +63,8 @@ static inline kjit_tensor kjit_make_tensor(void *data, kjit_type type, uint32_t 
 typedef enum kjit_arg_kind {
   /* value has a scalar or pointer of type */
   KJIT_ARG_VALUE = 1,
-  /* value.f64 has a number without a type */
+  /* a number without a type: value.f64 has it, or, if type is KJIT_I64 or KJIT_U64, value.i or
+   * value.u */
   KJIT_ARG_NUMBER,
   /* value.tensor points to a tensor */
   KJIT_ARG_TENSOR,
@@ -155,8 +156,13 @@ static inline kjit_arg kjit_arg_c64(float re, float im) { kjit_arg a = kjit_make
 /* A number of a host that has only doubles: takes the annotated type, else the type of what it meets, as a literal does. 4 is an integer literal then, as all integers that fit i32
  * are, 4.5 a float literal. kjit_launch rejects an integer that does not fit an integer type that it meets in the kernel. */
 static inline kjit_arg kjit_arg_number(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_ANY); a.value.f64 = v; return a; }
-/* A number as kjit_arg_number, of a host that tells integers from floats: a float literal whatever its value, 4 is `4.0`. (Its integers: kjit_arg_number, or kjit_arg_i64 where they need more than 32 bits.) */
+/* A number as kjit_arg_number, of a host that tells integers from floats: a float literal whatever its value, 4 is `4.0`. (Its integers: kjit_arg_integer.) */
 static inline kjit_arg kjit_arg_real(double v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_F64); a.value.f64 = v; return a; }
+/* An integer without a type, of a host that tells integers from floats. It takes the annotated type, else the type of what it meets, as a literal does, and kjit_launch rejects it if that
+ * type does not hold it. An integer that meets no type is an i32, or an i64 if it needs more than 32 bits. */
+static inline kjit_arg kjit_arg_integer(int64_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_I64); a.value.i = v; return a; }
+/* As kjit_arg_integer, for integers up to the largest u64. Those that need more than 63 bits are u64 if they meet no type. */
+static inline kjit_arg kjit_arg_unsigned_integer(uint64_t v) { kjit_arg a = kjit_make_arg(KJIT_ARG_NUMBER, KJIT_U64); a.value.u = v; return a; }
 /* A value of any scalar, vector, struct or pointer type at an address; read during the call only. */
 static inline kjit_arg kjit_arg_value(kjit_type type, const void *v) { kjit_arg a = kjit_make_arg(KJIT_ARG_BY_ADDRESS, type); a.value.address = v; return a; }
 /* A DLTensor (or kjit_tensor), read during the call only; its memory must live until the stream has passed the launch. */

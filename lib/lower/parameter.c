@@ -420,10 +420,12 @@ static void take_limits(const kl_lowering *l, uint32_t argument, kj_parameter *p
   const kt_vars *params = &l->kernel->params;
   for (size_t i = 0; i < params->count; i++) {
     const kt_var *param = params->items[i];
-    if (param->argument != argument || param->type != KJ_WEAK_INT) continue;
-    /* an integer of the host that has no type is one of 32 bits */
-    if (param->least.value > INT32_MIN) parameter->least = param->least;
-    if (param->most.value < INT32_MAX) parameter->most = param->most;
+    bool is_number = param->type == KJ_WEAK_INT || param->wide != KJIT_ANY;
+    if (param->argument != argument || !is_number) continue;
+    /* an integer of the host that has no type is one of 32 bits, unless it is a wide one */
+    bool is_wide = param->wide != KJIT_ANY;
+    if (is_wide || param->least.value > INT32_MIN) parameter->least = param->least;
+    if (is_wide || param->most.value < INT32_MAX) parameter->most = param->most;
   }
 }
 
@@ -497,11 +499,23 @@ static bool has_index_parameter(kl_lowering *l)
   return false;
 }
 
+/* A C function has the parameters of abi.c. A call of the host needs the limits of its numbers. */
+static void plan_limits(kl_lowering *l)
+{
+  const kj_signature *signature = l->c->request->signature;
+  for (uint32_t a = 0; a < signature->count; a++)
+    if (signature->arguments[a].kind == KJ_ARGUMENT_NUMBER)
+      add_scalar(l, a, signature->arguments[a].type, 0);
+}
+
 void kl_plan_parameters(kl_lowering *l)
 {
   const kj_signature *signature = l->c->request->signature;
   kl_find_uses(l);
-  if (l->c->request->symbol) return; /* C's own parameters, see abi.c */
+  if (l->c->request->symbol) {
+    plan_limits(l);
+    return;
+  }
   if (signature->count > UINT16_MAX)
     kt_fail(l->c, l->kernel->function->params.items[UINT16_MAX]->location, KJIT_ERROR_UNSUPPORTED,
             "a kernel can have at most %d parameters, this one has %u", UINT16_MAX,

@@ -30,8 +30,10 @@ void kt_capture_value(kt_scope *s, const ki_expr *expr, kt_bound *bound, kt_expr
   }
   bool is_weak = ki_is_weak(value->type);
   *place = kt_keep_value(s, is_weak ? value : kt_make_concrete(s, value));
-  *bound = is_weak ? (kt_bound){ .kind = KJ_BOUND_WEAK, .type = (*place)->type }
-                   : kt_value_bound(s, *place);
+  *bound =
+    is_weak
+      ? (kt_bound){ .kind = KJ_BOUND_WEAK, .type = (*place)->type, .wide = kt_wide_type(*place) }
+      : kt_value_bound(s, *place);
 }
 
 static size_t captured_count(const kt_callee *callee)
@@ -87,8 +89,8 @@ kt_expr *kt_rule_bind_back(kt_scope *s, const kt_operands *o)
 static kt_expr *wide_value(kt_scope *s, const kt_expr *value)
 {
   KJ_ASSERT(ki_is_weak(value->type));
-  return kt_convert(s, kt_copy_texpr(s, value), value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64,
-                    value->location);
+  kjit_type carrier = kt_carrier_of(value->type, kt_wide_type(value));
+  return kt_convert(s, kt_copy_texpr(s, value), carrier, value->location);
 }
 
 void kt_hand_over(kt_scope *s, const kt_callee *callee, kt_exprs *arguments)
@@ -114,15 +116,12 @@ static kt_expr *receive_value(kt_scope *s, const kt_bound *bound, const ki_decl 
     return value;
   }
   bool is_weak = bound->kind == KJ_BOUND_WEAK;
-  kjit_type type = !is_weak ? bound->type : bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64;
+  kjit_type type = is_weak ? kt_carrier_of(bound->type, bound->wide) : bound->type;
   kt_var *var = kt_add_variable(s, KJ_V_PARAM, decl->name, type, decl->location, KJ_LEVEL_GRID);
   var->argument = decl->index;
   var->start_alignment = bound->start;
   value = kt_make_var(s, var, decl->location);
-  if (!is_weak) return value;
-  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, bound->type, decl->location);
-  weak->x = value;
-  return weak;
+  return is_weak ? kt_make_weak(s, value, bound->type, bound->wide) : value;
 }
 
 /* The order is that of kt_hand_over: a derivative's func first. */

@@ -121,7 +121,7 @@ enum { DEPTH_LIMIT = 64 };
 
 bool kt_equal_bound(const kt_bound *a, const kt_bound *b)
 {
-  if (a->kind != b->kind || a->type != b->type) return false;
+  if (a->kind != b->kind || a->type != b->type || a->wide != b->wide) return false;
   if (a->start != b->start) return false;
   return a->integer == b->integer && kt_equal_callee(&a->callee, &b->callee);
 }
@@ -142,7 +142,10 @@ const char *kt_bound_text(kt_compilation *c, const kt_bound *bound)
 {
   switch (KJ_AMONG(bound->kind)) {
   case KJ_BOUND_CALLEE: return kt_callee_text(c, &bound->callee);
-  case KJ_BOUND_WEAK: return bound->type == KJ_WEAK_INT ? "number (integer)" : "number";
+  case KJ_BOUND_WEAK:
+    if (bound->wide != KJIT_ANY)
+      return kj_format(c->arena, "number (integer, %s)", kt_type_text(c, bound->wide));
+    return bound->type == KJ_WEAK_INT ? "number (integer)" : "number";
   case KJ_BOUND_CONST:
     if (bound->type == KJIT_BOOL) return bound->integer ? "true" : "false";
     return kt_is_float(c, bound->type)

@@ -77,6 +77,7 @@ typedef enum kt_bound_kind {
 typedef struct kt_bound {
   kt_bound_kind kind;
   kjit_type type;   /* VALUE, CONST; WEAK: of the literal that it is like; TYPE: itself */
+  kjit_type wide;   /* WEAK: as kt_var.wide; else KJIT_ANY */
   __int128 integer; /* CONST: as in ki_value */
   /* VALUE, an array of bytes of the block or the thread: what it begins at a multiple of; else 0 */
   uint32_t start;
@@ -351,8 +352,6 @@ kt_expr *kt_keep_at(kt_scope *s, kt_expr *value, size_t *at);
 void kt_drop_value(kt_scope *s, kt_expr *value);
 /* What costs nothing and reads the same wherever it is evaluated. */
 bool kt_is_stable(const kt_expr *value);
-/* An integer literal that i32 does not hold. */
-bool kt_is_too_wide(const kt_expr *value);
 /* A let or a var with its first value. */
 void kt_declare(kt_scope *s, const ki_decl *decl, kt_expr *value);
 /* A var without one. */
@@ -762,6 +761,15 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
 kt_expr *kt_make_concrete(kt_scope *s, kt_expr *value);
 /* The type that this gives. */
 kjit_type kt_concrete_type(const kt_expr *value);
+/* As kt_var.wide, of an integer without a type: what it takes if it meets no type and may need
+ * more than 32 bits. */
+kjit_type kt_wide_type(const kt_expr *value);
+/* The type that holds the numbers of two such types. */
+kjit_type kt_wider_type(kjit_type x, kjit_type y);
+/* The type of a variable that carries a number without a type. */
+kjit_type kt_carrier_of(kjit_type weak, kjit_type wide);
+/* The number without a type that carrier has. */
+kt_expr *kt_make_weak(kt_scope *s, kt_expr *carrier, kjit_type weak, kjit_type wide);
 kt_expr *kt_new_integer(kt_scope *s, kjit_type type, __int128 value, kj_location location);
 kt_expr *kt_new_value(kt_scope *s, ki_value value, kj_location location);
 /* A float; a double is rounded to the type. */

@@ -10,15 +10,13 @@ static void bind_weak(kt_scope *s, const ki_decl *decl, const kt_bound *bound)
 {
   kt_var *var;
   kt_expr *value;
-  if (s->instance->is_kernel) {
+  if (s->instance->is_kernel && bound->wide == KJIT_ANY) {
     var = kt_add_variable(s, KJ_V_PARAM, decl->name, bound->type, decl->location, KJ_LEVEL_GRID);
     value = kt_make_var(s, var, decl->location);
   } else {
-    var =
-      kt_add_variable(s, KJ_V_PARAM, decl->name, bound->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64,
-                      decl->location, KJ_LEVEL_GRID);
-    value = kt_new_texpr(s->c, KJ_T_CONVERT, bound->type, decl->location);
-    value->x = kt_make_var(s, var, decl->location);
+    var = kt_add_variable(s, KJ_V_PARAM, decl->name, kt_carrier_of(bound->type, bound->wide),
+                          decl->location, KJ_LEVEL_GRID);
+    value = kt_make_weak(s, kt_make_var(s, var, decl->location), bound->type, bound->wide);
   }
   var->argument = decl->index;
   kt_bind_value(s, decl, value);

@@ -445,9 +445,9 @@ static void bind_generic(kt_scope *s, binding *b, size_t index)
     return;
   }
   if (is_weak) {
-    b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_WEAK, .type = value->type };
-    b->arguments[index] =
-      kt_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
+    kjit_type wide = kt_wide_type(value);
+    b->bounds[index] = (kt_bound){ .kind = KJ_BOUND_WEAK, .type = value->type, .wide = wide };
+    b->arguments[index] = kt_convert(s, value, kt_carrier_of(value->type, wide), value->location);
     return;
   }
   b->arguments[index] = kt_make_concrete(s, value);

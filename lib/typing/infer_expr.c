@@ -131,7 +131,8 @@ kjit_type kt_join_values(kt_scope *s, kjit_type a, kjit_type b, kj_location loca
 static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, part *y,
                                     kjit_type type, kj_location location)
 {
-  kjit_type kept = type == KJ_WEAK_INT ? KJIT_I64 : type == KJ_WEAK_FLOAT ? KJIT_F64 : type;
+  kjit_type wide = kt_wider_type(kt_wide_type(x->value), kt_wide_type(y->value));
+  kjit_type kept = ki_is_weak(type) ? kt_carrier_of(type, wide) : type;
   kt_var *var = add_temporary(s, kept, location,
                               kt_higher_level(kt_level_of(s, condition),
                                               kt_higher_level(kt_level_of(s, x->value),
@@ -145,10 +146,7 @@ static kt_expr *make_cond_statement(kt_scope *s, kt_expr *condition, part *x, pa
           kt_new_assign(s, var, kt_give_type(s, y->value, kept), y->value->location));
   kt_emit(s, stmt);
   kt_expr *value = kt_make_var(s, var, location);
-  if (!ki_is_weak(type)) return value;
-  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, type, location);
-  weak->x = value;
-  return weak;
+  return ki_is_weak(type) ? kt_make_weak(s, value, type, wide) : value;
 }
 
 /* The arms as a type; what that needs belongs to the arm. */

@@ -208,7 +208,10 @@ static kt_bound bound_of(kt_compilation *c, const ki_decl *param, const kj_argum
   case KJ_ARGUMENT_CONST:
     return (
       kt_bound){ .kind = KJ_BOUND_CONST, .type = argument->type, .integer = argument->integer };
-  case KJ_ARGUMENT_NUMBER: return (kt_bound){ .kind = KJ_BOUND_WEAK, .type = argument->type };
+  case KJ_ARGUMENT_NUMBER:
+    if (ki_is_weak(argument->type))
+      return (kt_bound){ .kind = KJ_BOUND_WEAK, .type = argument->type };
+    return (kt_bound){ .kind = KJ_BOUND_WEAK, .type = KJ_WEAK_INT, .wide = argument->type };
   default: return (kt_bound){ .kind = KJ_BOUND_VALUE, .type = argument->type };
   }
 }

@@ -84,8 +84,8 @@ kjit_type kt_range_type(kt_scope *s, const kt_exprs *values, kj_location locatio
       kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`range` needs integers, got %s",
               kt_type_text(s->c, value->type));
     if (s->has_numba_types) continue;
-    kjit_type common =
-      i ? kt_promote(s, type, value->type, location) : ki_arithmetic_type(value->type);
+    kjit_type wide = kt_wide_type(value), one = wide != KJIT_ANY ? wide : value->type;
+    kjit_type common = i ? kt_promote(s, type, one, location) : ki_arithmetic_type(one);
     if (common == KJIT_ANY) fail_range(s, type, value->type, location);
     type = common;
   }
@@ -428,7 +428,7 @@ static kt_expr *fit_result(kt_scope *s, kt_expr *value, kj_location location)
     return kt_give_array_type(s, value, record->result);
   }
   if (!kt_is_number(s->c, value->type)) value = kt_make_concrete(s, value);
-  kjit_type type = kt_is_too_wide(value) ? KJIT_I64 : value->type;
+  kjit_type wide = kt_wide_type(value), type = wide != KJIT_ANY ? wide : value->type;
   kjit_type joined =
     record->result == KJIT_ANY ? type : kt_join_values(s, record->result, type, location);
   if (joined == KJIT_ANY || record->result == KJIT_VOID)

@@ -59,11 +59,9 @@ static kt_expr *keep_tuple(kt_scope *s, kt_expr *tuple, const char *name, size_t
 static kt_expr *keep_wide(kt_scope *s, kt_expr *value, const char *name, size_t *at)
 {
   if (value->kind == KJ_T_CONVERT && kt_is_stable(value->x)) return value;
-  kt_expr *weak = kt_new_texpr(s->c, KJ_T_CONVERT, value->type, value->location);
-  kt_expr *wide =
-    kt_convert(s, value, value->type == KJ_WEAK_INT ? KJIT_I64 : KJIT_F64, value->location);
-  weak->x = keep(s, wide, name, at);
-  return weak;
+  kjit_type wide = kt_wide_type(value);
+  kt_expr *carrier = kt_convert(s, value, kt_carrier_of(value->type, wide), value->location);
+  return kt_make_weak(s, keep(s, carrier, name, at), value->type, wide);
 }
 
 enum { WEAK_TREE_LIMIT = 64 };
@@ -154,12 +152,6 @@ static void bind_let(kt_scope *s, const ki_decl *decl, kt_expr *value)
   kt_var *var = add_let(s, decl->name, value, decl->location);
   kt_bind_variable(s, decl, var);
   kt_emit_assign(s, var, value, decl->location);
-}
-
-bool kt_is_too_wide(const kt_expr *value)
-{
-  return value->type == KJ_WEAK_INT && kt_is_constant(value) &&
-         !ki_integer_fits(KJIT_I32, value->integer);
 }
 
 static void raise_level(kt_scope *s, const ki_decl *decl, kt_var *var, const kt_expr *value)

@@ -172,7 +172,7 @@ kt_expr *kt_raise_guess(kt_scope *s, const ki_decl *decl, kt_expr *value)
     value = kt_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name),
                               value->location);
   if (!is_numeric(s->c, value->type)) value = kt_make_concrete(s, value);
-  kjit_type type = kt_is_too_wide(value) ? KJIT_I64 : value->type;
+  kjit_type wide = kt_wide_type(value), type = wide != KJIT_ANY ? wide : value->type;
   if (annotation != KJIT_ANY) type = annotated_type(s, type, annotation);
   if (decl->is_open) type = open_type(s, type, KJIT_ANY);
   kjit_type joined = join(s, guess->type, type, value->location);

@@ -60,7 +60,8 @@ static bool find_binary(const kt_compilation *c, const kt_expr *e, affine *found
 /* A conversion keeps every value if the launch checks the value, or if the type is wide enough. */
 static bool keeps_value(const kt_compilation *c, const kt_expr *convert)
 {
-  return convert->must_fit || convert->type == KJ_WEAK_INT || convert->type == KJIT_I64 ||
+  bool is_carrier = convert->type == KJIT_I64 && kt_wide_type(convert->x) != KJIT_U64;
+  return convert->must_fit || convert->type == KJ_WEAK_INT || is_carrier ||
          (kt_is_integer(c, convert->type) && !ki_is_weak(convert->x->type) &&
           ki_joined_type(convert->type, convert->x->type) == convert->type);
 }
@@ -87,19 +88,17 @@ typedef struct search {
   bool is_changed;
 } search;
 
-static void narrow_least(search *s, kt_var *variable, kj_number_limit limit)
+static __int128 number_of(const kt_var *variable, const kj_number_limit *limit)
 {
-  kj_number_limit *least = &variable->least;
-  if (least->type && least->value >= limit.value) return;
-  *least = limit;
-  s->is_changed = true;
+  return variable->wide == KJIT_U64 ? (__int128)(uint64_t)limit->value : limit->value;
 }
 
-static void narrow_most(search *s, kt_var *variable, kj_number_limit limit)
+static void narrow(search *s, kt_var *variable, bool is_least, kj_number_limit limit)
 {
-  kj_number_limit *most = &variable->most;
-  if (most->type && most->value <= limit.value) return;
-  *most = limit;
+  kj_number_limit *known = is_least ? &variable->least : &variable->most;
+  __int128 wanted = number_of(variable, &limit), have = number_of(variable, known);
+  if (known->type && (is_least ? have >= wanted : have <= wanted)) return;
+  *known = limit;
   s->is_changed = true;
 }
 
@@ -107,6 +106,18 @@ static __int128 divide_down(__int128 x, __int128 y)
 {
   __int128 quotient = x / y;
   return x % y != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+}
+
+/* Moves a limit into the range of the type that carries the variable. False: every number of the
+ * type has that limit already. */
+static bool clamp(const kt_var *variable, bool is_least, __int128 *limit)
+{
+  bool is_unsigned = variable->wide == KJIT_U64;
+  __int128 low = is_unsigned ? 0 : INT64_MIN, high = is_unsigned ? (__int128)UINT64_MAX : INT64_MAX;
+  if (is_least ? *limit <= low : *limit >= high) return false;
+  if (*limit < low) *limit = low;
+  if (*limit > high) *limit = high;
+  return true;
 }
 
 /* The expression has to be at least, or at most, limit. */
@@ -118,11 +129,10 @@ static void limit_value(search *s, const affine *value, __int128 bound, bool is_
   /* a least value is rounded up, a greatest one down */
   __int128 wanted = is_variables_least ? -divide_down(-distance, value->factor)
                                        : divide_down(distance, value->factor);
-  if (wanted < INT64_MIN || wanted > INT64_MAX) return;
   kj_number_limit limit = *from;
+  if (!clamp(value->variable, is_variables_least, &wanted)) return;
   limit.value = (int64_t)wanted;
-  if (is_variables_least) narrow_least(s, value->variable, limit);
-  else narrow_most(s, value->variable, limit);
+  narrow(s, value->variable, is_variables_least, limit);
 }
 
 /* Products wrap around in types of 32 and 64 bits, as all arithmetic does. Smaller types are not
@@ -156,8 +166,8 @@ static void take_limits(search *s, const kt_var *from, const kt_expr *expr)
   affine value;
   if (!from->least.type && !from->most.type) return;
   if (!find_affine(s->c, expr, &value) || !value.variable || !value.factor) return;
-  if (from->least.type) limit_value(s, &value, from->least.value, true, &from->least);
-  if (from->most.type) limit_value(s, &value, from->most.value, false, &from->most);
+  if (from->least.type) limit_value(s, &value, number_of(from, &from->least), true, &from->least);
+  if (from->most.type) limit_value(s, &value, number_of(from, &from->most), false, &from->most);
 }
 
 static void visit_expr(void *data, kt_expr **expr)

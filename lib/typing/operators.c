@@ -247,6 +247,8 @@ static kt_expr *make_power(kt_scope *s, kt_expr *x, kt_expr *y, kj_location loca
 static kjit_type type_to_compare(kt_scope *s, kt_expr **x, kt_expr **y, kj_location location)
 {
   if ((*x)->type == KJIT_BOOL && (*y)->type == KJIT_BOOL) return KJIT_BOOL;
+  if (kt_wide_type(*x) != KJIT_ANY && kt_is_integer(s->c, (*y)->type)) *x = kt_make_concrete(s, *x);
+  if (kt_wide_type(*y) != KJIT_ANY && kt_is_integer(s->c, (*x)->type)) *y = kt_make_concrete(s, *y);
   kjit_type type = kt_promote(s, (*x)->type, (*y)->type, location);
   if (!ki_is_weak(type) || (kt_is_constant(*x) && kt_is_constant(*y))) return type;
   *x = kt_make_concrete(s, *x);

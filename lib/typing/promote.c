@@ -285,14 +285,52 @@ kt_expr *kt_convert_stored(kt_scope *s, kt_expr *value, kjit_type type, const ch
   return kt_convert(s, value, type, location);
 }
 
+/* ---- integers without a type, of more than 32 bits ---- */
+
+kjit_type kt_wider_type(kjit_type x, kjit_type y) { return x == KJIT_U64 || y == KJIT_ANY ? x : y; }
+
+kjit_type kt_wide_type(const kt_expr *value)
+{
+  if (value->type != KJ_WEAK_INT) return KJIT_ANY;
+  if (value->kind == KJ_T_CONST)
+    return ki_integer_fits(KJIT_I32, value->integer) ? KJIT_ANY : KJIT_I64;
+  if (value->kind == KJ_T_CONVERT)
+    return value->x->kind == KJ_T_VAR ? value->x->var->wide : KJIT_ANY;
+  bool has_operands = is_operation(value) || value->kind == KJ_T_COND;
+  kjit_type wide = KJIT_ANY;
+  if (!has_operands) return wide;
+  if (value->x) wide = kt_wider_type(wide, kt_wide_type(value->x));
+  if (value->y) wide = kt_wider_type(wide, kt_wide_type(value->y));
+  if (value->z) wide = kt_wider_type(wide, kt_wide_type(value->z));
+  for (size_t i = 0; i < value->args.count; i++)
+    wide = kt_wider_type(wide, kt_wide_type(value->args.items[i]));
+  return wide;
+}
+
+kjit_type kt_carrier_of(kjit_type weak, kjit_type wide)
+{
+  KJ_ASSERT(ki_is_weak(weak));
+  if (weak == KJ_WEAK_FLOAT) return KJIT_F64;
+  return wide == KJIT_U64 ? KJIT_U64 : KJIT_I64;
+}
+
+kt_expr *kt_make_weak(kt_scope *s, kt_expr *carrier, kjit_type weak, kjit_type wide)
+{
+  KJ_ASSERT(carrier->type == kt_carrier_of(weak, wide));
+  kt_expr *value = kt_new_texpr(s->c, KJ_T_CONVERT, weak, carrier->location);
+  value->x = carrier;
+  if (carrier->kind == KJ_T_VAR) carrier->var->wide = wide;
+  return value;
+}
+
 /* ---- values that meet no type ---- */
 
 static kjit_type concrete_scalar(const kt_expr *value)
 {
   KJ_ASSERT(ki_is_weak(value->type));
   if (value->type == KJ_WEAK_FLOAT) return KJIT_F64;
-  bool is_wide = value->kind == KJ_T_CONST && !ki_integer_fits(KJIT_I32, value->integer);
-  return is_wide ? KJIT_I64 : KJIT_I32;
+  kjit_type wide = kt_wide_type(value);
+  return wide != KJIT_ANY ? wide : KJIT_I32;
 }
 
 static kt_expr *make_concrete_tuple(kt_scope *s, kt_expr *value)

@@ -323,6 +323,9 @@ struct kt_var {
     *sized_by;
   const void *data;
   kt_interval range; /* by pass/range.c */
+  /* of an integer without a type, of more than 32 bits: the type that it takes if it meets none,
+   * KJIT_I64 or KJIT_U64; else KJIT_ANY */
+  kjit_type wide;
   /* by typing/number_limits.c: PARAM, LET that is, or is made of, a plain number */
   kj_number_limit least, most;
   bool is_narrow; /* kept in 32 bits */

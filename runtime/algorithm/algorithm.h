@@ -157,6 +157,8 @@ uint32_t ka_add_work_matrices(ka_call *call, kjit_type element, const int64_t sh
 /* The text of a type for messages, in the call's arena. In the text of a kernel it may name another
  * type: ka_use_type. */
 const char *ka_type_text(ka_call *call, kjit_type type);
+/* The text of a plain number, for messages. */
+const char *ka_number_text(ka_call *call, ki_value number);
 /* On the CPU one thread runs a block. */
 bool ka_is_cpu(const ka_call *call);
 /* Multiprocessors, or cores. */

@@ -43,12 +43,11 @@ void ka_settle_numbers(ka_call *call, ka_operand *const *operands, size_t count)
     ka_operand *operand = operands[i];
     if (operand->element != KJIT_ANY) continue;
     kjit_arg *argument = &operand->arrays[0];
-    double number = argument->value.f64;
     ki_value value = kj_argument_number(argument), converted;
     kjit_type type = common_type(call, operands, count, value.type == KJ_WEAK_INT);
     if (!ki_fit_argument(value, type, &converted))
-      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`, %.17g, does not fit %s, the type of other operands",
-              operand->name, number, ka_type_text(call, type));
+      ka_fail(call, KJIT_ERROR_ARGUMENT, "`%s`, %s, does not fit %s, the type of other operands",
+              operand->name, ka_number_text(call, value), ka_type_text(call, type));
     operand->element = type;
     *argument = kjit_make_arg(KJIT_ARG_VALUE, type);
     ki_encode_value(converted, &argument->value.u);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "algorithm/algorithm.h"
+#include "ir/number.h"
 #include "ir/context.h"
 #include "stream/stream.h"
 
@@ -66,6 +67,13 @@ const char *ka_type_text(ka_call *call, kjit_type type)
 {
   kj_buffer text = { 0 };
   ki_print_type(call->context->types, type, &text);
+  return kj_keep_text(&call->arena, &text);
+}
+
+const char *ka_number_text(ka_call *call, ki_value number)
+{
+  kj_buffer text = { 0 };
+  ki_print_value(number, false, &text);
   return kj_keep_text(&call->arena, &text);
 }
 

@@ -163,11 +163,10 @@ static void settle_value(update *u)
     ka_check_value(call, "values", value);
     return;
   }
-  double number = value->value.f64;
-  ki_value converted;
-  if (!ki_is_scalar(type) || !ki_fit_argument(kj_argument_number(value), type, &converted))
-    ka_fail(call, KJIT_ERROR_ARGUMENT, "`values`, %.17g, does not fit %s, the type of `x`", number,
-            ka_type_text(call, type));
+  ki_value number = kj_argument_number(value), converted;
+  if (!ki_is_scalar(type) || !ki_fit_argument(number, type, &converted))
+    ka_fail(call, KJIT_ERROR_ARGUMENT, "`values`, %s, does not fit %s, the type of `x`",
+            ka_number_text(call, number), ka_type_text(call, type));
   u->values.element = type;
   *value = kjit_make_arg(KJIT_ARG_VALUE, type);
   ki_encode_value(converted, &value->value.u);

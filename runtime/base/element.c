@@ -87,6 +87,15 @@ ki_value kj_number_value(double number)
 
 ki_value kj_argument_number(const kjit_arg *argument)
 {
+  if (argument->type == KJIT_I64) return ki_integer_value(KJ_WEAK_INT, argument->value.i);
+  if (argument->type == KJIT_U64) return ki_integer_value(KJ_WEAK_INT, (__int128)argument->value.u);
   ki_value value = kj_number_value(argument->value.f64);
   return argument->type == KJIT_F64 ? ki_convert_value(value, KJ_WEAK_FLOAT) : value;
+}
+
+kjit_type kj_number_type(ki_value number)
+{
+  KJ_ASSERT(ki_is_weak(number.type));
+  if (number.type == KJ_WEAK_FLOAT || ki_integer_fits(KJIT_I32, number.integer)) return number.type;
+  return ki_integer_fits(KJIT_I64, number.integer) ? KJIT_I64 : KJIT_U64;
 }

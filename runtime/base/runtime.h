@@ -262,6 +262,9 @@ void kj_describe_element(const ki_types *types, kjit_type element, kjit_tensor *
 ki_value kj_number_value(double number);
 /* The literal that an argument of kind KJIT_ARG_NUMBER is: of kjit_arg_real always a weak float. */
 ki_value kj_argument_number(const kjit_arg *argument);
+/* The type of a KJ_ARGUMENT_NUMBER for that number: an integer of more than 32 bits has another
+ * one than a smaller integer. */
+kjit_type kj_number_type(ki_value number);
 
 /* What a tensor's device_type and device_id mean to a launch; false: none that kjit knows. Pinned
  * memory is the host's, managed memory the GPU's. */

@@ -221,8 +221,7 @@ static void add_constant(const kj_argument *argument, const char *type, kj_buffe
 static void add_argument(const kj_argument *argument, const roots *r, structs *s, kj_buffer *text)
 {
   kj_buffer type = { 0 };
-  if (argument->kind == KJ_ARGUMENT_NUMBER)
-    kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer number" : "number");
+  if (argument->kind == KJ_ARGUMENT_NUMBER) kj_append_text(&type, kj_number_text(argument->type));
   else if (ki_is_weak(argument->type))
     kj_append_text(&type, argument->type == KJ_WEAK_INT ? "integer" : "float");
   else if (argument->kind != KJ_ARGUMENT_FUNCTION) put_type(s, argument->type, &type);

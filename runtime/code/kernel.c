@@ -468,9 +468,7 @@ void kj_print_bound(const kj_call *call, const kj_bound *bound, kj_buffer *buffe
   case KJ_ARGUMENT_FUNCTION:
     kj_append_text(buffer, bound->function ? bound->function->name : "a func");
     return;
-  case KJ_ARGUMENT_NUMBER:
-    kj_append_text(buffer, bound->type == KJ_WEAK_INT ? "integer number" : "number");
-    return;
+  case KJ_ARGUMENT_NUMBER: kj_append_text(buffer, kj_number_text(bound->type)); return;
   case KJ_ARGUMENT_VALUE: ki_print_type(call->kernel->module->types, bound->type, buffer); return;
   }
 }

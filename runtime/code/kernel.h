@@ -228,7 +228,10 @@ static inline bool kj_knows_block(const kjit_kernel *kernel, const kjit_device *
 
 uint64_t kj_hash_key(const uint64_t *key, uint32_t count);
 
-/* ---- signature.c: facts as text ---- */
+/* ---- signature.c ---- */
+
+/* The text of a KJ_ARGUMENT_NUMBER's type in signatures and keys. */
+const char *kj_number_text(kjit_type type);
 
 /* Facts as text into a signature: flags of arguments, relations[count * count], block. Errors:
  * ARGUMENT. */

@@ -185,20 +185,37 @@ static void convert(reader *r, uint32_t index)
   r->bound[index] = (kj_bound){ .kind = KJ_ARGUMENT_FUNCTION }; /* nothing that can be evaluated */
 }
 
+static const kjit_type number_types[] = { KJ_WEAK_INT, KJ_WEAK_FLOAT, KJIT_I64, KJIT_U64 };
+
+const char *kj_number_text(kjit_type type)
+{
+  if (type == KJIT_I64) return "i64 number";
+  if (type == KJIT_U64) return "u64 number";
+  return type == KJ_WEAK_INT ? "integer number" : "number";
+}
+
+static bool read_number_type(const char *text, kjit_type *type)
+{
+  for (size_t i = 0; i < sizeof number_types / sizeof *number_types; i++)
+    if (!strcmp(text, kj_number_text(number_types[i]))) {
+      *type = number_types[i];
+      return true;
+    }
+  return false;
+}
+
 static kjit_status read_typed(reader *r, uint32_t index, char *text)
 {
   ki_value value;
   kjit_type type;
   /* as a specialization prints its signature */
-  bool is_integer_number = !strcmp(text, "integer number");
-  if (is_integer_number || !strcmp(text, "number")) {
-    r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_NUMBER,
-                                         .type = is_integer_number ? KJ_WEAK_INT : KJ_WEAK_FLOAT };
+  if (read_number_type(text, &type)) {
+    r->arguments[index] = (kj_argument){ .kind = KJ_ARGUMENT_NUMBER, .type = type };
     /* a value for a parameter that takes it at run time: only its type counts */
   } else if (read_value(text, &value)) {
     r->arguments[index] =
       (kj_argument){ .kind = ki_is_weak(value.type) ? KJ_ARGUMENT_NUMBER : KJ_ARGUMENT_VALUE,
-                     .type = value.type };
+                     .type = ki_is_weak(value.type) ? kj_number_type(value) : value.type };
   } else {
     const kjit_module *module = r->kernel->module;
     KJ_TRY(ki_parse_type(module->types, module, text, r->diagnostics, &type));

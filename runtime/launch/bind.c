@@ -203,7 +203,8 @@ static kjit_status bind_scalar(kj_call *call, uint32_t index, const kjit_arg *ar
   kj_bound *bound = &call->bound[index];
   if (argument->kind == KJIT_ARG_NUMBER) {
     ki_value value = kj_argument_number(argument);
-    *bound = (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = value.type, .value = value };
+    *bound =
+      (kj_bound){ .kind = KJ_ARGUMENT_NUMBER, .type = kj_number_type(value), .value = value };
     ki_encode_value(value, &bound->bits[0]);
     return KJIT_OK;
   }
@@ -368,8 +369,9 @@ static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type,
   kj_bound *bound = &call->bound[index];
   const ki_types *types = call->kernel->module->types;
   const ki_type_info *want = ki_type(types, type), *have = ki_type(types, bound->type);
-  bool is_value = bound->kind == KJ_ARGUMENT_VALUE;
-  bool is_pointer = is_value && have->class_ == KJ_CLASS_POINTER &&
+  bool is_number = bound->kind == KJ_ARGUMENT_NUMBER;
+  bool is_value = bound->kind == KJ_ARGUMENT_VALUE || is_number;
+  bool is_pointer = !is_number && is_value && have->class_ == KJ_CLASS_POINTER &&
                     have->element == want->element && (want->read_only || !have->read_only);
   bool is_address = is_value && (bound->type == KJIT_U64 || bound->type == KJIT_I64);
   if (!is_pointer && !is_address) {
@@ -381,6 +383,7 @@ static kjit_status check_pointer(kj_call *call, uint32_t index, kjit_type type,
     kj_free_buffer(&expected);
     return status;
   }
+  bound->kind = KJ_ARGUMENT_VALUE;
   bound->type = type;
   bound->value.type = KJIT_ANY;
   return KJIT_OK;
@@ -393,9 +396,8 @@ static kjit_status convert_scalar(kj_call *call, uint32_t index, kjit_type type,
 {
   kj_bound *bound = &call->bound[index];
   ki_value converted;
-  if (bound->kind != KJ_ARGUMENT_ARRAY && bound->kind != KJ_ARGUMENT_FUNCTION &&
-      bound->type == type)
-    return KJIT_OK;
+  bool has_type = bound->kind == KJ_ARGUMENT_VALUE || bound->kind == KJ_ARGUMENT_CONST;
+  if (has_type && bound->type == type) return KJIT_OK;
   bool is_number = bound->kind != KJ_ARGUMENT_ARRAY && bound->kind != KJ_ARGUMENT_FUNCTION &&
                    bound->value.type != KJIT_ANY;
   if (!is_number || !ki_fit_argument(bound->value, type, &converted))

@@ -335,6 +335,8 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   for (uint32_t i = 0; i < kernel->parameter_count; i++) {
     kj_bound *bound = &call->bound[i];
     if (bound->kind == KJ_ARGUMENT_ARRAY) bound->target = bound->address;
+    /* no element or thread index has a part in a call: an integer that meets no type has 64 bits */
+    if (bound->kind == KJ_ARGUMENT_NUMBER && bound->type == KJ_WEAK_INT) bound->type = KJIT_I64;
     if (!kj_describe_argument(kernel, bound, &described[i]))
       return kj_error(diagnostics, KJIT_ERROR_MEMORY, "out of memory");
     described[i].facts = 0;
@@ -342,6 +344,7 @@ static kjit_status call_function(kj_call *call, const kjit_arg *arguments, size_
   const kjit_config *options = &kernel->context->config;
   KJ_TRY(get_code(kernel, described, kj_spell_out_checks(options->checks),
                   options->interruptible != 0, diagnostics, &code));
+  KJ_TRY(kj_check_limits(call, &code->code, diagnostics));
   return run(kernel, config.device, code, call->bound, f, diagnostics, result);
 }
 

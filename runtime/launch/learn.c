@@ -52,7 +52,7 @@ static bool learn_scalar(const kj_call *call, uint32_t index, kj_learned *made)
   kjit_arg argument = kjit_make_arg(KJIT_ARG_VALUE, bound->type);
   kj_learned_scalar *scalar = &made->scalars[made->scalar_count++];
   *scalar = (kj_learned_scalar){
-    .head = UINT64_MAX, /* of no argument: a number's type depends on its value */
+    .head = KJ_LEARNED_NUMBER,
     .span = UINT64_MAX,
     .to = KJ_LEARNED_NOWHERE,
     .index = (uint8_t)index,
@@ -124,10 +124,13 @@ static void place_extent(uint32_t argument, uint8_t dimension, uint32_t offset, 
 
 static void limit_scalar(const kj_parameter *parameter, kj_learned_scalar *scalar)
 {
-  int64_t least = parameter->least.type ? parameter->least.value : INT64_MIN,
-          most = parameter->most.type ? parameter->most.value : INT64_MAX;
-  scalar->least = (uint64_t)least;
-  scalar->span = (uint64_t)most - (uint64_t)least;
+  bool is_unsigned = scalar->type == KJIT_U64;
+  uint64_t least = is_unsigned ? 0 : (uint64_t)INT64_MIN,
+           most = is_unsigned ? UINT64_MAX : (uint64_t)INT64_MAX;
+  if (parameter->least.type) least = (uint64_t)parameter->least.value;
+  if (parameter->most.type) most = (uint64_t)parameter->most.value;
+  scalar->least = least;
+  scalar->span = most - least;
 }
 
 /* False: the parameter is none that can be written straight from an argument. */

@@ -129,15 +129,16 @@ static __attribute__((noinline)) bool read_other(const kj_learned_scalar *scalar
                                                  const kjit_arg *argument, uint64_t *bits)
 {
   ki_value value;
+  bool is_number = scalar->head == KJ_LEARNED_NUMBER;
   if (argument->kind == KJIT_ARG_NUMBER) {
     value = kj_argument_number(argument);
     if (scalar->is_annotated ? !ki_fit_argument(value, scalar->type, &value)
-                             : value.type != scalar->type)
+                             : !is_number || kj_number_type(value) != scalar->type)
       return false;
     ki_encode_value(value, bits);
     return true;
   }
-  if (argument->type != scalar->type) return false;
+  if (is_number || argument->type != scalar->type) return false;
   if (argument->kind == KJIT_ARG_VALUE) return true;
   if (argument->kind != KJIT_ARG_BY_ADDRESS || !argument->value.address) return false;
   memcpy(bits, argument->value.address, scalar->size_bytes);

@@ -39,9 +39,12 @@ typedef struct kj_learned_tensor {
   uint64_t place, type; /* device type and number; rank and element */
 } kj_learned_tensor;
 
+/* The head of no argument: the type of a plain number depends on its value. */
+#define KJ_LEARNED_NUMBER UINT64_MAX
+
 /* A scalar that is known at run time only. */
 typedef struct kj_learned_scalar {
-  uint64_t head; /* kind, access and type of the argument, as one word */
+  uint64_t head; /* kind, access and type of the argument, as one word; or KJ_LEARNED_NUMBER */
   /* of a plain number with limits: the least one, and the greatest one less the least one; else
    * every value is in the range */
   uint64_t least, span;

@@ -42,7 +42,9 @@ static uint64_t rate_scalar(const kj_bound *bound, const kj_argument *wanted)
   if (bound->value.type == KJIT_ANY || !ki_fit_argument(bound->value, wanted->type, &converted))
     return unfit;
   if (bound->kind == KJ_ARGUMENT_NUMBER) { /* as a literal that meets nothing */
-    kjit_type natural = bound->type == KJ_WEAK_INT ? KJIT_I32 : KJIT_F64;
+    kjit_type natural = bound->type == KJ_WEAK_INT     ? KJIT_I32
+                        : bound->type == KJ_WEAK_FLOAT ? KJIT_F64
+                                                       : bound->type;
     return wanted->type == natural ? EXACT : is_wider(natural, wanted->type) ? WIDER : HOLDS;
   }
   if (wanted->kind == KJ_ARGUMENT_NUMBER) return unfit;

@@ -209,11 +209,12 @@ typedef struct fill_job {
 
 /* ---- the value ---- */
 
-static kjit_status take_number(const fill_job *job, double number, kj_diagnostics *diagnostics,
+static kjit_status take_number(const fill_job *job, ki_value value, kj_diagnostics *diagnostics,
                                uint64_t bits[2])
 {
   const ki_type_info *type = ki_type(job->context->types, job->to.element);
-  ki_value value = kj_number_value(number), converted;
+  ki_value converted;
+  double number = ki_number_of(value);
   float single = (float)number;
   if (job->to.element == KJIT_C64) memcpy(bits, &single, sizeof single);
   else if (job->to.element == KJIT_C128) memcpy(bits, &number, sizeof number);
@@ -233,7 +234,7 @@ static kjit_status take_value(fill_job *job, const kjit_arg *value, kj_diagnosti
   bool is_scalar =
     value->kind == KJIT_ARG_VALUE || (value->kind == KJIT_ARG_BY_ADDRESS && value->value.address);
   if (value->kind == KJIT_ARG_NUMBER)
-    return take_number(job, value->value.f64, diagnostics, job->bits);
+    return take_number(job, kj_argument_number(value), diagnostics, job->bits);
   if (!is_scalar || value->type >= KJIT_SCALAR_COUNT)
     return kj_error(diagnostics, KJIT_ERROR_MISUSE, "kjit_fill: the value is no scalar");
   if (value->type != job->to.element)

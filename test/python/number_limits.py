@@ -58,16 +58,16 @@ def read_limits(kind):
 values = {store: lambda n: n, negate: lambda n: -n, shift: lambda n: n + 3, call: lambda n: n - 2}
 for kind in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
     least, most = read_limits(kind)
-    edges = [n for n in (least, most, 0) if -(2**31) < n < 2**31]
+    edges = [least, most, 0, -(2**31), 2**31 - 1, 2**32, 2**63 - 1, -(2**63), 2**64 - 1]
     for kernel, compute in values.items():
         kernel(np.zeros(3, kind), 20 if compute(20) >= least else 0)
-        for _ in range(12):
+        for _ in range(20):
             n = (
                 random.choice(edges) + random.randint(-5, 5)
                 if random.random() < 0.7
-                else random.randint(-(2**31), 2**31 - 1)
+                else random.choice([random.randint(-(2**31), 2**31 - 1), random.randint(-(2**63), 2**64 - 1)])
             )
-            n = min(max(n, -(2**31)), 2**31 - 1)
+            n = min(max(n, -(2**63)), 2**64 - 1)
             r = np.zeros(3, kind)
             fits = least <= compute(n) <= most
             # a type of 32 or 64 bits is computed in, and the number itself has to fit it as well
@@ -118,6 +118,86 @@ for n in (-3, 300, 2**31 - 1):
     b = np.zeros(3, "?")
     compare(b, x, n)
     assert b.tolist() == [v > n for v in x.tolist()]
+
+
+
+# An int of more than 32 bits takes the type of what it meets. It is an int64, or a uint64, if it meets no type, and in
+# comparisons and ranges.
+@kjit.jit
+def multiply(r, x, n):
+    for i in kjit.grid_range(len(r)):
+        r[i] = x[i] * n
+
+
+@kjit.jit
+def control(r, n):
+    for i in kjit.grid_range(len(r)):
+        total = 0
+        for j in range(n - 3, n):
+            total += j
+        kept = n
+        r[i] = (total if i < n else -1) + (kept - n)
+
+
+@kjit.jit
+def choose(r, n):
+    for i in kjit.grid_range(len(r)):
+        wide = n if i > 0 else 7
+        r[i] = wide + 1
+
+
+def refuse(kernel, *arguments):
+    try:
+        kernel(*arguments)
+    except kjit.ArgumentError as error:
+        return str(error)
+    raise AssertionError(arguments)
+
+
+for n in [random.randint(2**31, 2**40) for _ in range(4)] + [-(2**50), 2**31, 2**60]:
+    r, x = np.zeros(3, "i8"), np.array([1, -1, 0], "i8")
+    multiply(r, x, n)
+    assert r.tolist() == [n, -n, 0]
+    f = np.zeros(3, "f4")
+    multiply(f, x.astype("f4"), n)
+    assert f.tolist() == (x.astype("f4") * np.float32(n)).tolist()
+    assert "x[i] * n" in refuse(multiply, r, x.astype("i4"), n)
+    control(r, n)
+    assert r.tolist() == [3 * n - 6 if n > 0 else -1] * 3, (r, n)
+    choose(r, n)
+    assert r.tolist() == [8, n + 1, n + 1]
+big = np.zeros(2, "u8")
+multiply(big, np.ones(2, "u8"), 2**64 - 1)
+assert big.tolist() == [2**64 - 1] * 2
+multiply(f[:2], np.ones(2, "f4"), 2**63 + 2**62)
+assert f[:2].tolist() == [float(2**63 + 2**62)] * 2
+multiply(np.zeros(2, "i8"), np.ones(2, "i8"), np.int64(2**40))  # a NumPy scalar has a type
+small = np.zeros(2, "i8")
+multiply(small, np.ones(2, "i4"), np.int64(2**40))
+assert small.tolist() == [2**40] * 2
+
+
+# A direct call computes in 64 bits, and checks numbers as a launch does.
+def product(x, y):
+    return x * y
+
+
+@kjit.func
+def put(r, n):
+    r[0] = n + 1
+
+
+for _ in range(5):
+    x, y = random.randint(-(2**31), 2**31 - 1), random.randint(-(2**31), 2**31)
+    assert kjit.func(product)(x, y) == x * y, (x, y)
+assert kjit.func(product)(100000, 100000) == 10**10
+assert kjit.func(product)(np.float32(2), 2**40) == 2.0**41
+byte = np.zeros(1, "u1")
+put(byte, 254)
+assert byte.tolist() == [255]
+for n in (255, -2, 2**40, 2**64 - 1):
+    assert "for u8" in refuse(put, byte, n)
+assert byte.tolist() == [255]
 
 # Another process gets the code from the disk cache. Lines that have moved since are not named.
 source = """

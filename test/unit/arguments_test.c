@@ -108,6 +108,28 @@ static void test_numbers_are_weak(void **state)
   assert_int_equal(fake.compilations, 1); /* values are no part of the key */
 }
 
+/* An integer without a type is a number of its own kind if it needs more than 32 bits. */
+static void test_wide_integers_are_weak(void **state)
+{
+  kjit_kernel *kernel = kernel_of(parse(*state, "kernel k(a, b, c) { let x = a + b + c }\n"), "k");
+  kjit_arg arguments[] = { kjit_arg_integer(-3), kjit_arg_integer(INT64_MIN),
+                           kjit_arg_unsigned_integer(UINT64_MAX) };
+  for (int round = 0; round < 2; round++) { /* the second launch is followed */
+    expect_success(kernel, arguments, 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(fake.arguments[i].kind, KJ_ARGUMENT_NUMBER);
+    assert_int_equal(fake.arguments[0].type, KJ_WEAK_INT);
+    assert_int_equal(fake.arguments[1].type, KJIT_I64);
+    assert_int_equal(fake.arguments[2].type, KJIT_U64);
+    assert_int_equal(fake.compilations, 1);
+    arguments[1] = kjit_arg_integer((int64_t)INT32_MAX + 1);
+    arguments[2] = kjit_arg_unsigned_integer((uint64_t)INT64_MAX + 1);
+  }
+  arguments[1] = kjit_arg_i64(INT64_MIN); /* a value with that type is another argument */
+  expect_success(kernel, arguments, 3);
+  assert_int_equal(fake.arguments[1].kind, KJ_ARGUMENT_VALUE);
+  assert_int_equal(fake.compilations, 2);
+}
+
 /* A float literal is one whatever its value, the second time too, when the launch before is
  * followed. */
 static void test_reals_are_floats(void **state)
@@ -404,6 +426,7 @@ int main(void)
     TEST(test_counts),
     TEST(test_function_parameter_info),
     TEST(test_numbers_are_weak),
+    TEST(test_wide_integers_are_weak),
     TEST(test_reals_are_floats),
     TEST(test_annotated_scalars),
     TEST(test_const_and_func),

@@ -429,23 +429,16 @@ bool tool_scan_argument_value(tool_arguments *arguments, tool_scanner *scanner, 
   return true;
 }
 
-/* Of a literal that meets nothing: i64 where i32 does not do. */
-static kjit_type integer_type(const tool_number *number)
-{
-  return number->kind == TOOL_NUMBER_UNSIGNED ? KJIT_U64 : KJIT_I64;
-}
-
 kjit_arg tool_scalar_argument(const tool_value *value, void *bytes)
 {
   const tool_number *number = &value->number;
   if (value->is_vector) return kjit_arg_value(value->type, value->bytes);
   bool is_literal = value->type == KJIT_ANY;
   if (is_literal && number->kind == TOOL_NUMBER_REAL) return kjit_arg_real(number->re);
-  if (is_literal && number->kind == TOOL_NUMBER_SIGNED && number->i == (int32_t)number->i)
-    return kjit_arg_number((double)number->i);
-  kjit_type type = is_literal ? integer_type(number) : value->type;
-  tool_store(type, bytes, number);
-  return kjit_arg_value(type, bytes);
+  if (is_literal && number->kind == TOOL_NUMBER_SIGNED) return kjit_arg_integer(number->i);
+  if (is_literal) return kjit_arg_unsigned_integer(number->u);
+  tool_store(value->type, bytes, number);
+  return kjit_arg_value(value->type, bytes);
 }
 
 static void keep_argument(tool_arguments *arguments, const tool_argument *argument)

@@ -223,7 +223,7 @@ static int take_integer(PyObject *object, const char *name, kjit_arg *arg)
   if (value == -1 && !overflow && PyErr_Occurred()) return -1;
   if (!overflow) {
     int is_short = value >= INT32_MIN && value <= INT32_MAX;
-    *arg = is_short ? kjit_arg_number((double)value) : kjit_arg_i64(value);
+    *arg = is_short ? kjit_arg_number((double)value) : kjit_arg_integer(value);
     return 0;
   }
   unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
@@ -233,7 +233,7 @@ static int take_integer(PyObject *object, const char *name, kjit_arg *arg)
                  say_name(name));
     return -1;
   }
-  *arg = kjit_arg_u64(large);
+  *arg = kjit_arg_unsigned_integer(large);
   return 0;
 }
 

@@ -135,8 +135,12 @@ static const char *get_name(const binding_parameters *self, Py_ssize_t index)
 
 static kjit_arg type_number(const kjit_arg *arg)
 {
-  return arg->type == KJIT_F64 ? kjit_arg_f64(arg->value.f64)
-                               : kjit_arg_i64((int64_t)arg->value.f64);
+  switch (arg->type) {
+  case KJIT_F64: return kjit_arg_f64(arg->value.f64);
+  case KJIT_I64: return kjit_arg_i64(arg->value.i);
+  case KJIT_U64: return kjit_arg_u64(arg->value.u);
+  default: return kjit_arg_i64((int64_t)arg->value.f64);
+  }
 }
 
 int binding_take_parameter(context_object *context, const binding_parameters *self,
