@@ -252,6 +252,43 @@ KJIT_API KJIT_CHECK kjit_status kjit_bind_extern(kjit_module *module, const char
                                                  const void *device_code, size_t size_bytes,
                                                  kjit_module **bound);
 
+/* The kinds of derivatives of a func f. See docs/derivatives.md. */
+typedef enum kjit_derivative {
+  KJIT_JVP, /* forward: the parameters of f, then a derivative for each chosen parameter; returns
+             * the value of f and its derivative along these */
+  KJIT_VJP, /* reverse: the parameters of f, then the derivative by the result of f; returns the
+             * value of f and the derivative by each chosen parameter */
+  KJIT_GRAD /* reverse, of a func that returns one float: the derivatives alone */
+} kjit_derivative;
+
+/* Makes a new module in which a func computes the derivative of a func of the module. It is called
+ * `jvp_f`, `vjp_f` or `grad_f` for a func f; if the module has that name already, the first free
+ * one of `jvp_f_2`, `jvp_f_3` and so on. The func goes wherever a func goes: to
+ * kjit_call_function, to algorithms, by kjit_link_module to kernels that declare it
+ * `extern func jvp_f(x, dx)`, and to kjit_derive, which makes the second derivative.
+ *
+ * parameters: the numbers, from 0, of the count parameters by which f is derived; read during the
+ * call only. With count 0 these are all parameters that hold floats. Types are not known yet: for
+ * KJIT_JVP a parameter counts unless its declared type holds no floats, and a call that gives an
+ * integer for it fails (TYPE).
+ *
+ * In a reverse derivative each chosen array of floats has one more array behind the other
+ * parameters, to which the call adds the derivatives. A parameter without a type counts as an array
+ * if f indexes it or hands it to a derivative: a vector or number of which that is true needs its
+ * type.
+ *
+ * derived: the new module; the caller releases it (kjit_release_module). function: its new func,
+ * borrowed from derived. On an error neither is set. Whether f has a derivative is known when the
+ * func is compiled first.
+ *
+ * Any thread. Errors: NAME (the module has no such func), UNSUPPORTED (a built-in), MISUSE (a NULL,
+ * no such kind, a parameter that does not exist, comes twice or is const, a func or a type),
+ * MEMORY, FORKED. */
+KJIT_API KJIT_CHECK kjit_status kjit_derive(kjit_module *module, const char *name,
+                                            kjit_derivative kind, const uint32_t *parameters,
+                                            size_t count, kjit_module **derived,
+                                            kjit_function **function);
+
 /* Names of the module's kernels in order; NULL past the end; borrowed. */
 KJIT_API const char *kjit_get_kernel_name(kjit_module *module, size_t index);
 /* Names of its funcs, those of the host (`extern func`) among them, for kjit_get_function; as

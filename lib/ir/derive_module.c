@@ -183,6 +183,23 @@ static void copy_function(copier *c, ki_function *copy, const ki_function *funct
   c->locals = NULL;
 }
 
+void ki_copy_parameters(kjit_module *module, const ki_function *from, ki_function *to)
+{
+  copier c = { .arena = &module->arena,
+               .made = module,
+               .from = module,
+               .decls = module->decls.items,
+               .function = from,
+               .copy = to,
+               .locals = KJ_NEW_ARRAY(&module->arena, ki_decl *, from->local_count + 1) };
+  KJ_ASSERT(from->module == module && !to->params.count);
+  start_locals(&c, &to->params, &from->params);
+  for (size_t i = 0; i < from->params.count; i++) {
+    fill_decl(&c, to->params.items[i], from->params.items[i]);
+    to->params.items[i]->value = NULL;
+  }
+}
+
 /* ---- modules ---- */
 
 static void start_module_decl(copier *c, const ki_decl *decl)

@@ -473,6 +473,9 @@ enum { KI_MOST_MEANINGS = 16 };
 typedef void (*ki_change)(kjit_module *copy, void *data, kj_diagnostics *diagnostics);
 kjit_status ki_change_module(kjit_module *module, kjit_module *library, ki_change change,
                              void *data, kj_diagnostics *diagnostics, kjit_module **changed);
+/* derive_module.c: gives a new function of the module the parameters of another one, without their
+ * defaults. */
+void ki_copy_parameters(kjit_module *module, const ki_function *from, ki_function *to);
 /* bind_extern.c: whether the application has given code for an extern func of the module. */
 bool ki_has_bound_extern(const kjit_module *module);
 /* The symbol by which compiled code knows what an extern func is bound to. is_gpu: its code for

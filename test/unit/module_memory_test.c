@@ -50,6 +50,12 @@ static kjit_status parse_expression(kjit_module **made)
   return kjit_parse_expression(context, &options, text, strlen(text), made, &function);
 }
 
+static kjit_status derive(kjit_module **made)
+{
+  kjit_function *function;
+  return kjit_derive(linked, "g", KJIT_VJP, NULL, 0, made, &function);
+}
+
 /* True: an allocation failed. */
 static bool try_allocation(kjit_status (*call)(kjit_module **made), long number)
 {
@@ -69,8 +75,8 @@ static bool try_allocation(kjit_status (*call)(kjit_module **made), long number)
 
 static void try_calls(bool with_failures)
 {
-  static kjit_status (*const rows[])(kjit_module **) = { bind_function, bind_code, bind_both,
-                                                         link_modules, parse_expression };
+  static kjit_status (*const rows[])(kjit_module **) = { bind_function, bind_code,        bind_both,
+                                                         link_modules,  parse_expression, derive };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     long number = 1;
     while (with_failures && try_allocation(rows[i], number)) number++;

@@ -1,0 +1,289 @@
+/* kjit_derive: the derivative of a func as a func of its own, `jvp_f` for `jvp(f)`. Its body is one
+ * call of the derivative, and its parameters are those that this call needs. */
+#include <string.h>
+
+#include "ir/context.h"
+#include "ir/expr.h"
+#include "ir/module.h"
+
+enum { MOST_CHOSEN = 64 }; /* lib/derive numbers parameters below it */
+
+typedef struct derivation {
+  const char *name; /* of the func that is derived */
+  kjit_derivative kind;
+  bool chosen[MOST_CHOSEN]; /* by the number of a parameter */
+  bool lists_chosen;        /* the call lists the numbers */
+  ki_decl *made;            /* the new func, in the copy of the module */
+} derivation;
+
+static const ki_builtin_id builtins[] = {
+  [KJIT_JVP] = KJ_BUILTIN_JVP, [KJIT_VJP] = KJ_BUILTIN_VJP, [KJIT_GRAD] = KJ_BUILTIN_GRAD
+};
+enum { KIND_COUNT = sizeof builtins / sizeof *builtins };
+
+/* ---- the parameters of the func ---- */
+
+static const ki_type_info *fixed_type(const ki_types *types, const ki_decl *param)
+{
+  const ki_type_expr *written = param->type_expr;
+  return written && written->kind == KJ_TYPE_FIXED ? ki_type(types, written->type) : NULL;
+}
+
+static bool holds_float(const ki_types *types, const ki_type_info *info)
+{
+  if (info->class_ == KJ_CLASS_FLOAT || info->class_ == KJ_CLASS_COMPLEX) return true;
+  if (info->class_ == KJ_CLASS_ARRAY || info->class_ == KJ_CLASS_VECTOR)
+    return holds_float(types, ki_type(types, info->element));
+  if (info->class_ != KJ_CLASS_STRUCT && info->class_ != KJ_CLASS_TUPLE) return false;
+  for (uint32_t i = 0; i < info->count; i++)
+    if (holds_float(types, ki_type(types, info->items[i]))) return true;
+  return false;
+}
+
+/* Whether the parameter is handed over at run time. */
+static bool is_value(const ki_decl *param)
+{
+  return !param->is_func && !param->is_type && !param->is_const;
+}
+
+/* Whether it holds floats as far as the declaration tells: a parameter without a type may. */
+static bool may_vary(const ki_types *types, const ki_decl *param)
+{
+  const ki_type_info *info = fixed_type(types, param);
+  return is_value(param) && (!info || holds_float(types, info));
+}
+
+/* The call of a derivative that is all of a func which add_body has made; NULL: another func. */
+static const ki_expr *derivative_call(const ki_function *function)
+{
+  const ki_expr *call = function->body.count == 1 ? function->body.items[0]->value : NULL;
+  if (!call || call->kind != KJ_EXPR_CALL || call->x->kind != KJ_EXPR_CALL) return NULL;
+  const ki_expr *made = call->x;
+  bool is_made = made->x->kind == KJ_EXPR_BUILTIN && ki_is_derivative(made->x->builtin) &&
+                 made->args.items[0]->kind == KJ_EXPR_DECL &&
+                 made->args.items[0]->decl->kind == KJ_DECL_FUNCTION &&
+                 call->args.count == function->params.count;
+  for (size_t i = 0; is_made && i < call->args.count; i++)
+    is_made = call->args.items[i]->kind == KJ_EXPR_DECL &&
+              call->args.items[i]->decl == function->params.items[i];
+  return is_made ? call : NULL;
+}
+
+static bool is_array(kjit_module *module, const ki_function *function, size_t index);
+
+/* The same of a parameter of a func that add_body has made. */
+static bool is_array_of_derivative(kjit_module *module, const ki_expr *made, size_t index)
+{
+  const ki_function *of = made->args.items[0]->decl->function;
+  const size_t count = of->params.count;
+  const ki_builtin_id kind = made->x->builtin->id;
+  if (index < count) return is_array(module, of, index);
+  if (kind == KJ_BUILTIN_GRAD) return true;
+  if (kind == KJ_BUILTIN_VJP) return index > count || !ki_gives_value(of);
+  const size_t at = index - count + 1; /* in the list of chosen parameters */
+  const ki_expr *number = at < made->args.count ? made->args.items[at] : NULL;
+  if (!number || number->kind != KJ_EXPR_INT || (uint64_t)number->integer >= count) return false;
+  return is_array(module, of, (size_t)number->integer);
+}
+
+/* A parameter without a type is an array if the func reads or writes its elements. */
+static bool is_array(kjit_module *module, const ki_function *function, size_t index)
+{
+  const ki_decl *param = function->params.items[index];
+  const ki_type_expr *written = param->type_expr;
+  const ki_type_info *info = fixed_type(module->types, param);
+  if (info) return info->class_ == KJ_CLASS_ARRAY;
+  if (written) return written->kind == KJ_TYPE_ARRAY;
+  const ki_expr *call = derivative_call(function);
+  if (call) return is_array_of_derivative(module, call->x, index);
+  bool *read = KJ_NEW_ARRAY(&module->arena, bool, function->params.count);
+  bool *stored = KJ_NEW_ARRAY(&module->arena, bool, function->params.count);
+  ki_find_accesses(module, function, read, stored);
+  return read[index] || stored[index];
+}
+
+/* ---- the new func ---- */
+
+static const char *free_name(const kjit_module *module, kj_arena *arena, const char *wanted)
+{
+  const char *name = wanted;
+  for (unsigned number = 2; ki_find_decl(module, name); number++)
+    name = kj_format(arena, "%s_%u", wanted, number);
+  return name;
+}
+
+static void add_param(kj_arena *arena, ki_function *made, const char *of, ki_type_expr *type)
+{
+  ki_decl *param = KJ_NEW(arena, ki_decl);
+  *param = (ki_decl){ .kind = KJ_DECL_PARAM,
+                      .name = kj_format(arena, "d_%s", of),
+                      .location = made->decl->location,
+                      .index = (uint32_t)made->params.count,
+                      .type_expr = type,
+                      .function = made };
+  KJ_PUSH(arena, &made->params, param);
+}
+
+/* The derivatives of the call, behind the parameters of the func. */
+static void add_derivatives(const derivation *d, kjit_module *copy, const ki_function *of,
+                            ki_function *made)
+{
+  kj_arena *arena = &copy->arena;
+  size_t count = of->params.count;
+  if (d->kind == KJIT_VJP && ki_gives_value(of)) add_param(arena, made, "result", NULL);
+  for (size_t i = 0; i < count && i < MOST_CHOSEN; i++) {
+    const ki_decl *param = of->params.items[i];
+    bool is_an_array = is_array(copy, of, i);
+    bool is_fixed = fixed_type(copy->types, param) && !is_an_array;
+    if (d->chosen[i] && (d->kind == KJIT_JVP || is_an_array))
+      add_param(arena, made, param->name, is_fixed ? made->params.items[i]->type_expr : NULL);
+  }
+}
+
+static ki_expr *new_name(kj_arena *arena, ki_decl *decl, kj_location location)
+{
+  ki_expr *name = ki_new_expr(arena, KJ_EXPR_DECL, location);
+  name->decl = decl;
+  return name;
+}
+
+/* `vjp(f, 0, 2)` */
+static ki_expr *new_callee(const derivation *d, kj_arena *arena, const ki_function *of)
+{
+  kj_location location = of->decl->location;
+  ki_expr *callee = ki_new_expr(arena, KJ_EXPR_CALL, location);
+  callee->x = ki_new_expr(arena, KJ_EXPR_BUILTIN, location);
+  callee->x->builtin = &ki_builtin_table[builtins[d->kind]];
+  KJ_PUSH(arena, &callee->args, new_name(arena, of->decl, location));
+  for (int i = 0; d->lists_chosen && i < MOST_CHOSEN; i++) {
+    if (!d->chosen[i]) continue;
+    ki_expr *number = ki_new_expr(arena, KJ_EXPR_INT, location);
+    number->type = KJ_WEAK_INT;
+    number->integer = i;
+    KJ_PUSH(arena, &callee->args, number);
+  }
+  (void)ki_measure_expr(callee);
+  return callee;
+}
+
+/* A reverse derivative returns the derivatives by values, and adds the others to arrays. */
+static bool returns_value(const derivation *d, const kjit_module *copy, const ki_function *of,
+                          const ki_function *made)
+{
+  if (d->kind != KJIT_GRAD && ki_gives_value(of)) return true;
+  size_t chosen = 0, arrays = made->params.count - of->params.count;
+  for (size_t i = 0; i < of->params.count && i < MOST_CHOSEN; i++)
+    chosen += d->chosen[i] && may_vary(copy->types, of->params.items[i]);
+  return d->kind != KJIT_JVP && chosen > arrays;
+}
+
+static void add_body(const derivation *d, kjit_module *copy, const ki_function *of,
+                     ki_function *made)
+{
+  kj_arena *arena = &copy->arena;
+  kj_location location = of->decl->location;
+  ki_expr *call = ki_new_expr(arena, KJ_EXPR_CALL, location);
+  call->x = new_callee(d, arena, of);
+  for (size_t i = 0; i < made->params.count; i++)
+    KJ_PUSH(arena, &call->args, new_name(arena, made->params.items[i], location));
+  (void)ki_measure_expr(call);
+  ki_stmt *stmt = KJ_NEW(arena, ki_stmt);
+  stmt->kind = returns_value(d, copy, of, made) ? KJ_STMT_RETURN : KJ_STMT_EVALUATE;
+  stmt->location = location;
+  stmt->value = call;
+  KJ_PUSH(arena, &made->body, stmt);
+}
+
+static void add_derived(kjit_module *copy, void *data, kj_diagnostics *diagnostics)
+{
+  derivation *d = data;
+  (void)diagnostics;
+  kj_arena *arena = &copy->arena;
+  const ki_decl *of = ki_find_decl(copy, d->name);
+  const char *wanted = kj_format(arena, "%s_%s", ki_builtin_table[builtins[d->kind]].name, d->name);
+  ki_decl *decl = KJ_NEW(arena, ki_decl);
+  ki_function *made = KJ_NEW(arena, ki_function);
+  *decl = (ki_decl){ .kind = KJ_DECL_FUNCTION,
+                     .name = free_name(copy, arena, wanted),
+                     .location = of->location,
+                     .index = (uint32_t)copy->decls.count,
+                     .is_guest = of->is_guest,
+                     .function = made };
+  *made = (ki_function){ .decl = decl, .module = copy };
+  ki_copy_parameters(copy, of->function, made);
+  add_derivatives(d, copy, of->function, made);
+  add_body(d, copy, of->function, made);
+  made->local_count = (uint32_t)made->params.count;
+  KJ_PUSH(arena, &copy->decls, decl);
+  copy->is_linked = true; /* the text does not say what the module has */
+  d->made = decl;
+}
+
+/* ---- the public function ---- */
+
+static kjit_status check_func(kjit_module *module, const char *name, const ki_decl **decl)
+{
+  const char *reason;
+  *decl = ki_find_func(module, name, &reason);
+  if (!*decl && !reason) return ki_fail_call(module->context, KJIT_ERROR_MEMORY, "out of memory");
+  if (*decl && !(*decl)->function->builtin) return KJIT_OK;
+  if (ki_find_builtin(name) && !ki_find_decl(module, name))
+    return ki_fail_call(module->context, KJIT_ERROR_UNSUPPORTED,
+                        "kjit_derive takes a func of the module, and `%s` is a built-in: write a "
+                        "func that calls it",
+                        name);
+  return ki_fail_call(module->context, KJIT_ERROR_NAME, "module %s has no func `%s`%s",
+                      module->sources.items[0].name, name, reason);
+}
+
+static kjit_status choose(kjit_module *module, const ki_function *function,
+                          const uint32_t *parameters, size_t count, derivation *d)
+{
+  const size_t most = function->params.count;
+  d->lists_chosen = count || d->kind == KJIT_JVP;
+  for (size_t i = 0; i < most && i < MOST_CHOSEN && !count; i++)
+    d->chosen[i] = may_vary(module->types, function->params.items[i]);
+  for (size_t i = 0; i < count; i++) {
+    const uint32_t number = parameters[i];
+    const bool is_there = number < most && number < MOST_CHOSEN;
+    const char *reason = !is_there           ? "there is no parameter of this number"
+                         : d->chosen[number] ? "the number comes twice"
+                         : !is_value(function->params.items[number])
+                           ? "the parameter is no value at run time"
+                           : NULL;
+    if (reason)
+      return ki_fail_call(module->context, KJIT_ERROR_MISUSE,
+                          "kjit_derive: parameter %u of `%s`: %s", number, d->name, reason);
+    d->chosen[number] = true;
+  }
+  return KJIT_OK;
+}
+
+kjit_status kjit_derive(kjit_module *module, const char *name, kjit_derivative kind,
+                        const uint32_t *parameters, size_t count, kjit_module **derived,
+                        kjit_function **function)
+{
+  if (!module) return KJIT_ERROR_MISUSE;
+  if (ki_is_forked(module->context)) return KJIT_ERROR_FORKED;
+  if (!name || !derived || !function || (count && !parameters))
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_derive: %s is NULL",
+                        !name       ? "name"
+                        : !derived  ? "derived"
+                        : !function ? "function"
+                                    : "parameters");
+  if ((int)kind < 0 || (int)kind >= KIND_COUNT)
+    return ki_fail_call(module->context, KJIT_ERROR_MISUSE, "kjit_derive: %d is no derivative",
+                        (int)kind);
+  const ki_decl *decl;
+  derivation d = { .name = name, .kind = kind };
+  KJ_TRY(check_func(module, name, &decl));
+  KJ_TRY(choose(module, decl->function, parameters, count, &d));
+  kj_diagnostics diagnostics = { 0 };
+  kjit_module *made = NULL;
+  (void)ki_change_module(module, NULL, add_derived, &d, &diagnostics, &made);
+  kjit_status status = ki_finish_call(module->context, &diagnostics);
+  if (status != KJIT_OK) return status;
+  *derived = made;
+  *function = (kjit_function *)d.made;
+  return KJIT_OK;
+}
