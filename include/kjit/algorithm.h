@@ -519,6 +519,21 @@ KJIT_API KJIT_CHECK kjit_status kjit_pairs(kjit_context *context, const kjit_ope
                                            const kjit_operand *y, size_t y_count,
                                            const kjit_operator *operator_,
                                            const kjit_algorithm_options *options);
+/* Reduces several values of each pair in one pass. function returns a tuple of result_count values,
+ * 1 to 16, each of which the operator reduces to the result of its index; one result may be what a
+ * function without a tuple returns. The results have one axis and must not overlap. Messages call
+ * them r0, r1.
+ *
+ * options.results says what the function returns: result_count may be any number then.
+ *
+ * Errors: as kjit_pairs; TYPE (another number of values than of results), UNSUPPORTED (more than 16
+ * values). */
+KJIT_API KJIT_CHECK kjit_status kjit_pairs_several(kjit_context *context,
+                                                   const kjit_operand *results, size_t result_count,
+                                                   const kjit_operand *function,
+                                                   const kjit_operand *x, const kjit_operand *y,
+                                                   size_t y_count, const kjit_operator *operator_,
+                                                   const kjit_algorithm_options *options);
 /* Row i of result becomes the k least of these values, 1 to 64 and at most as many as y has rows,
  * in ascending order, and that of result_places, integers or NULL, the j that they are of; of equal
  * values the first ones, NaN behind all numbers. An array for result_places (options.results) is of

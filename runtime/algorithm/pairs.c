@@ -108,45 +108,47 @@ static void read_result(ka_pairs *p, const char *name, const kjit_operand *given
 
 /* ---- types ---- */
 
-static void choose_types(ka_pairs *p, const kjit_operator *operator_, kjit_type result)
+static void choose_types(ka_pairs *p, ka_pair_value *v, const kjit_operator *operator_,
+                         kjit_type result)
 {
   ka_call *call = p->call;
-  p->reduction = ka_read_reduction(call, operator_, &p->operator_);
-  if (p->reduction) {
-    p->value = ka_reduction_value(call, p->reduction, p->element);
-    p->accumulator = ka_reduction_computed(p->reduction, p->value);
-    p->bytes = ka_reduction_bytes(call, p->reduction, p->value);
+  v->reduction = ka_read_reduction(call, operator_, &v->operator_);
+  if (v->reduction) {
+    v->value = ka_reduction_value(call, v->reduction, v->element);
+    v->accumulator = ka_reduction_computed(v->reduction, v->value);
+    v->bytes = ka_reduction_bytes(call, v->reduction, v->value);
     return;
   }
-  p->value = p->accumulator = ka_accumulator(call, &p->operator_, p->element, result);
-  p->bytes = kj_element_bytes(call->context->types, p->value);
-  p->is_exponential = p->operator_.name && strcmp(p->operator_.name, "logaddexp") == 0;
-  if (!p->is_exponential) return;
-  p->accumulator = KJIT_ANY;
-  p->bytes *= 2;
+  v->value = v->accumulator = ka_accumulator(call, &v->operator_, v->element, result);
+  v->bytes = kj_element_bytes(call->context->types, v->value);
+  v->is_exponential = v->operator_.name && strcmp(v->operator_.name, "logaddexp") == 0;
+  if (!v->is_exponential) return;
+  v->accumulator = KJIT_ANY;
+  v->bytes *= 2;
 }
 
 static void choose_order(ka_pairs *p)
 {
-  switch (ki_type(p->call->context->types, p->element)->class_) {
+  ka_pair_value *v = &p->values[0];
+  switch (ki_type(p->call->context->types, v->element)->class_) {
   case KJ_CLASS_BOOL:
   case KJ_CLASS_SIGNED:
   case KJ_CLASS_UNSIGNED:
   case KJ_CLASS_FLOAT: break;
   default:
     ka_fail(p->call, KJIT_ERROR_TYPE, "`func` returns %s, which has no order",
-            ka_type_text(p->call, p->element));
+            ka_type_text(p->call, v->element));
   }
-  p->value = p->accumulator = p->element;
-  p->bytes = kj_element_bytes(p->call->context->types, p->value);
+  v->value = v->accumulator = v->element;
+  p->bytes = v->bytes = kj_element_bytes(p->call->context->types, v->value);
 }
 
 /* As kjit_reduce has it. */
-static kjit_type result_type(const ka_pairs *p)
+static kjit_type result_type(const ka_pairs *p, const ka_pair_value *v)
 {
-  bool is_half = p->element == KJIT_F16 || p->element == KJIT_BF16;
-  if (p->reduction) return ka_reduction_result(p->call, p->reduction, p->element, p->value);
-  return is_half && p->call->options.accumulator == KJIT_ANY ? p->element : p->value;
+  bool is_half = v->element == KJIT_F16 || v->element == KJIT_BF16;
+  if (v->reduction) return ka_reduction_result(p->call, v->reduction, v->element, v->value);
+  return is_half && p->call->options.accumulator == KJIT_ANY ? v->element : v->value;
 }
 
 /* ---- the calls ---- */
@@ -171,20 +173,40 @@ static void check_places(const ka_pairs *p)
 
 static void read_results(ka_pairs *p, const ka_pairing *given)
 {
-  read_result(p, "result", given->result, &p->result);
+  ka_call *call = p->call;
+  if (p->is_several && !given->results) ka_fail(call, KJIT_ERROR_MISUSE, "results is NULL");
+  for (size_t i = 0; i < p->value_count; i++) {
+    ka_operand *result = &p->values[i].result;
+    const char *name = p->is_several ? kj_format(&call->arena, "r%zu", i) : "result";
+    read_result(p, name, given->results ? &given->results[i] : NULL, result);
+    for (size_t j = 0; j < i; j++) ka_check_overlap(call, result, &p->values[j].result, false);
+  }
   p->has_places = given->result_places != NULL;
   if (!p->has_places) return;
   read_result(p, "result_places", given->result_places, &p->result_places);
   check_places(p);
-  ka_check_positions(p->call, &p->result_places, p->total);
-  ka_check_overlap(p->call, &p->result_places, &p->result, false);
+  ka_check_positions(call, &p->result_places, p->total);
+  ka_check_overlap(call, &p->result_places, &p->values[0].result, false);
 }
 
-static void check_type(const ka_pairs *p)
+static void check_type(const ka_pairs *p, const ka_pair_value *v)
 {
-  ka_check_stored(p->call, &p->result, p->k ? p->element : result_type(p));
-  if (p->reduction && ka_finds_place(p->reduction))
-    ka_check_positions(p->call, &p->result, p->total);
+  ka_check_stored(p->call, &v->result, p->k ? v->element : result_type(p, v));
+  if (v->reduction && ka_finds_place(v->reduction))
+    ka_check_positions(p->call, &v->result, p->total);
+}
+
+/* The types of what is combined and of the results' arrays. */
+static void choose_all_types(ka_pairs *p, const ka_pairing *given)
+{
+  for (size_t i = 0; i < p->value_count; i++) {
+    ka_pair_value *v = &p->values[i];
+    bool has_array = !p->call->options.results && !v->result.function;
+    if (given->operator_)
+      choose_types(p, v, given->operator_, has_array ? v->result.element : KJIT_ANY);
+    if (has_array) check_type(p, v);
+    if (given->operator_) p->bytes += v->bytes;
+  }
 }
 
 /* The call only asks what its results would be. */
@@ -192,19 +214,34 @@ static void describe_results(const ka_pairs *p)
 {
   ka_call *call = p->call;
   const int64_t shape[] = { (int64_t)p->m, p->k };
-  if (!p->k) (void)ka_describe(call, 0, result_type(p), 1, shape);
-  if (p->k) (void)ka_describe(call, 0, p->element, 2, shape);
+  for (size_t i = 0; i < p->value_count && !p->k; i++)
+    (void)ka_describe(call, i, result_type(p, &p->values[i]), 1, shape);
+  if (p->k) (void)ka_describe(call, 0, p->values[0].element, 2, shape);
   if (p->k && call->options.result_count > 1) (void)ka_describe(call, 1, KJIT_I64, 2, shape);
+}
+
+/* The func returns a value for each result. Whoever asks what they would be need not know how many
+ * there are. */
+static void check_count(const ka_pairs *p, const ka_pairing *given)
+{
+  const ka_call *call = p->call;
+  size_t count = given->result_count;
+  if (!p->is_several) return;
+  if (call->options.results && p->value_count <= call->options.result_count) return;
+  if (p->value_count != count)
+    ka_fail(p->call, KJIT_ERROR_TYPE, "`func` returns %zu value%s, and %zu result%s given",
+            p->value_count, p->value_count == 1 ? "" : "s", count, count == 1 ? " is" : "s are");
 }
 
 ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given)
 {
   ka_pairs *p = KJ_NEW(&call->arena, ka_pairs);
-  *p = (ka_pairs){ .call = call };
+  *p = (ka_pairs){ .call = call, .is_several = given->is_several };
   read_function(p, given->function);
   read_all_rows(p, given);
   ka_choose_device(call);
-  p->element = ka_infer_pair(p);
+  ka_infer_pair(p);
+  check_count(p, given);
   if (!given->operator_) {
     check_k(p, given->k);
     p->k = given->k;
@@ -212,9 +249,7 @@ ka_pairs *ka_read_pairs(ka_call *call, const ka_pairing *given)
   }
   if (p->m > (INT32_MAX / 2 - (1 << 20)) / (p->k ? (uint64_t)p->k : 1)) call->is_wide = true;
   if (!call->options.results) read_results(p, given);
-  bool has_array = !call->options.results && !p->result.function;
-  if (given->operator_) choose_types(p, given->operator_, has_array ? p->result.element : KJIT_ANY);
-  if (has_array) check_type(p);
+  choose_all_types(p, given);
   return p;
 }
 
@@ -231,43 +266,67 @@ uint32_t ka_pairs_options(const ka_pairing *given)
   return KA_CHUNK | KA_DEVICES | (given->operator_ ? KA_ACCUMULATOR : 0);
 }
 
-/* More operands than a call's inputs have are no call that can be made. */
-static ka_inputs list_inputs(const ka_pairing *given)
+/* More operands than a call's inputs have: its steps are not kept. */
+static bool list_inputs(const ka_pairing *given, ka_inputs *inputs)
 {
-  ka_inputs inputs = { { given->result, given->result_places, given->function, given->x },
-                       .operator_ = given->operator_,
-                       .numbers = { (uint64_t)given->k, given->y_count } };
-  for (size_t i = 0; given->y && i < given->y_count && i < KA_MOST_PAIRED; i++)
-    inputs.operands[4 + i] = &given->y[i];
-  return inputs;
+  size_t count = 0, results = given->results ? given->result_count : 0,
+         rows = given->y ? given->y_count : 0;
+  if (results + rows + 3 > KA_MOST_INPUTS) return false;
+  *inputs = (ka_inputs){ { given->result_places, given->function, given->x },
+                         .operator_ = given->operator_,
+                         .numbers = { (uint64_t)given->k, given->y_count, given->result_count,
+                                      given->is_several } };
+  for (size_t i = 0; i < results; i++) inputs->operands[3 + count++] = &given->results[i];
+  for (size_t i = 0; i < rows; i++) inputs->operands[3 + count++] = &given->y[i];
+  return true;
 }
 
 static kjit_status perform(kjit_context *context, const char *name, const ka_pairing *given,
                            const kjit_algorithm_options *options)
 {
   kjit_algorithm_options own;
-  const ka_inputs inputs = list_inputs(given);
+  ka_inputs inputs;
+  bool is_kept = list_inputs(given, &inputs);
   KJ_TRY(kj_check_call(context, name, NULL));
   KJ_TRY(ki_read_sized(context, name, KI_ALGORITHM_OPTIONS, options, &own));
   if ((own.chunk || own.device_count) && !own.results)
     return ka_stream_pairs(context, name, given, options);
   return ka_perform_kept(context, name, ka_pairs_options(given), options, ka_build_pairs, given,
-                         &inputs);
+                         is_kept ? &inputs : NULL);
 }
+
+static const kjit_operator no_operator = { 0 };
 
 kjit_status kjit_pairs(kjit_context *context, const kjit_operand *result,
                        const kjit_operand *function, const kjit_operand *x, const kjit_operand *y,
                        size_t y_count, const kjit_operator *operator_,
                        const kjit_algorithm_options *options)
 {
-  static const kjit_operator none = { 0 };
-  const ka_pairing given = { .result = result,
+  const ka_pairing given = { .results = result,
+                             .result_count = 1,
                              .function = function,
                              .x = x,
                              .y = y,
                              .y_count = y_count,
-                             .operator_ = operator_ ? operator_ : &none };
+                             .operator_ = operator_ ? operator_ : &no_operator };
   return perform(context, "kjit_pairs", &given, options);
+}
+
+kjit_status kjit_pairs_several(kjit_context *context, const kjit_operand *results,
+                               size_t result_count, const kjit_operand *function,
+                               const kjit_operand *x, const kjit_operand *y, size_t y_count,
+                               const kjit_operator *operator_,
+                               const kjit_algorithm_options *options)
+{
+  const ka_pairing given = { .results = results,
+                             .result_count = result_count,
+                             .is_several = true,
+                             .function = function,
+                             .x = x,
+                             .y = y,
+                             .y_count = y_count,
+                             .operator_ = operator_ ? operator_ : &no_operator };
+  return perform(context, "kjit_pairs_several", &given, options);
 }
 
 kjit_status kjit_pairs_smallest(kjit_context *context, const kjit_operand *result,
@@ -275,6 +334,13 @@ kjit_status kjit_pairs_smallest(kjit_context *context, const kjit_operand *resul
                                 const kjit_operand *x, const kjit_operand *y, size_t y_count,
                                 int64_t k, const kjit_algorithm_options *options)
 {
-  const ka_pairing given = { result, result_places, function, x, y, y_count, NULL, k, NULL };
+  const ka_pairing given = { .results = result,
+                             .result_places = result_places,
+                             .function = function,
+                             .x = x,
+                             .y = y,
+                             .result_count = 1,
+                             .y_count = y_count,
+                             .k = k };
   return perform(context, "kjit_pairs_smallest", &given, options);
 }

@@ -165,18 +165,20 @@ static kjit_status place_all(const ka_streaming *s, ka_share *share)
 
 kjit_status ka_place_share(const ka_streaming *s, ka_share *share)
 {
-  const kjit_operand *const results[] = { s->given->result, s->given->result_places };
+  const kjit_operand *places = s->given->result_places;
+  size_t count = s->given->result_count;
   share->compute = s->options.stream;
   if (!share->compute) KJ_TRY(kjit_get_default_stream(share->device, &share->compute));
   if (!s->is_shared) return place_all(s, share);
   KJ_TRY(place_rows(s, share, s->given->x, true, &share->x_rows, &share->x_array, &share->x));
   share->given.x = &share->x;
-  for (int i = 0; i < KA_MOST_RESULTS; i++)
-    if (results[i])
-      KJ_TRY(place_rows(s, share, results[i], false, &share->result_rows[i],
-                        &share->result_arrays[i], &share->results[i]));
-  share->given.result = &share->results[0];
-  if (results[1]) share->given.result_places = &share->results[1];
+  KJ_ASSERT(count + (places != NULL) <= KA_MOST_RESULTS);
+  share->result_count = count + (places != NULL);
+  for (size_t i = 0; i < share->result_count; i++)
+    KJ_TRY(place_rows(s, share, i < count ? &s->given->results[i] : places, false,
+                      &share->result_rows[i], &share->result_arrays[i], &share->results[i]));
+  share->given.results = share->results;
+  if (places) share->given.result_places = &share->results[count];
   return place_arguments(s, share);
 }
 
@@ -214,12 +216,11 @@ static kjit_status make_buffers(const ka_streaming *s, ka_share *share, size_t i
 
 kjit_status ka_allocate_share(const ka_streaming *s, ka_share *share)
 {
-  int64_t count = (int64_t)share->found.count, places = (int64_t)share->found.place_count;
-  KJ_TRY(make_array(share->device, share->compute, share->found.element, &count, 1,
-                    KJIT_MEMORY_DEVICE, &share->found_array));
-  if (places)
-    KJ_TRY(make_array(share->device, share->compute, share->found.place, &places, 1,
-                      KJIT_MEMORY_DEVICE, &share->places));
+  for (size_t i = 0; i < share->found_count; i++) {
+    int64_t count = (int64_t)share->found[i].count;
+    KJ_TRY(make_array(share->device, share->compute, share->found[i].element, &count, 1,
+                      KJIT_MEMORY_DEVICE, &share->found_arrays[i]));
+  }
   bool is_copied = false;
   for (size_t i = 0; i < s->given->y_count; i++) {
     const kjit_arg *y = &s->given->y[i].argument;
@@ -247,7 +248,7 @@ kjit_status ka_allocate_pinned(ka_streaming *s)
 
 kjit_status ka_fetch_results(const ka_streaming *s, const ka_share *share)
 {
-  for (int i = 0; i < KA_MOST_RESULTS; i++) {
+  for (size_t i = 0; i < share->result_count; i++) {
     if (!share->result_arrays[i]) continue;
     const kjit_arg from = kjit_arg_array(share->result_arrays[i]);
     KJ_TRY(kjit_copy(s->context, &share->result_rows[i].argument, &from, NULL));
@@ -267,7 +268,7 @@ static void release_share(ka_share *share)
   }
   kjit_release_array(share->x_rows.view);
   kjit_release_array(share->x_array);
-  for (int i = 0; i < KA_MOST_RESULTS; i++) {
+  for (size_t i = 0; i < share->result_count; i++) {
     kjit_release_array(share->result_rows[i].view);
     kjit_release_array(share->result_arrays[i]);
   }
@@ -275,8 +276,7 @@ static void release_share(ka_share *share)
     kjit_release_array(share->argument_arrays[i]);
   free(share->arguments);
   free(share->argument_arrays);
-  kjit_release_array(share->found_array);
-  kjit_release_array(share->places);
+  for (size_t i = 0; i < share->found_count; i++) kjit_release_array(share->found_arrays[i]);
   kjit_destroy_stream(share->copies);
 }
 

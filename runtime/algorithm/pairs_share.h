@@ -5,7 +5,9 @@
 
 #include "algorithm/pairs.h"
 
-enum { KA_BUFFERS = 2, KA_MOST_RESULTS = 2 };
+/* The results of a call: those that the func's values are reduced to, or the k least and their
+ * places. */
+enum { KA_BUFFERS = 2, KA_MOST_RESULTS = KA_MOST_PAIR_RESULTS };
 
 /* Some rows of an array or tensor, as an argument. */
 typedef struct ka_cut {
@@ -32,8 +34,10 @@ typedef struct ka_share {
   kjit_array *x_array, *result_arrays[KA_MOST_RESULTS]; /* NULL: they are on the device */
   kjit_arg *arguments;                                  /* of the func */
   kjit_array **argument_arrays;
-  ka_found found;
-  kjit_array *found_array, *places;
+  size_t result_count;
+  ka_found found[KA_MOST_PAIR_RESULTS];
+  size_t found_count;
+  kjit_array *found_arrays[KA_MOST_PAIR_RESULTS];
   kjit_array *buffers[KA_MOST_PAIRED][KA_BUFFERS]; /* of y; NULL: it is on the device */
   kjit_stream *compute, *copies;                   /* copies: NULL where all of y is there */
   kjit_event *copied[KA_BUFFERS], *used[KA_BUFFERS];

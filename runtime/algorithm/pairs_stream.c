@@ -77,7 +77,7 @@ static void look(ka_call *call, const void *data)
   }
   if (!s->is_shared) return;
   check_is_array(call, &p->x.operand, option);
-  check_is_array(call, &p->result, option);
+  for (size_t i = 0; i < p->value_count; i++) check_is_array(call, &p->values[i].result, option);
   if (p->has_places) check_is_array(call, &p->result_places, option);
 }
 
@@ -85,7 +85,9 @@ static void look(ka_call *call, const void *data)
 static void count_found(ka_call *call, const void *data)
 {
   const ka_counting *c = data;
-  c->share->found = ka_count_found(ka_read_pairs(call, &c->share->given), c->streaming->chunk);
+  const ka_pairs *p = ka_read_pairs(call, &c->share->given);
+  ka_count_found(p, c->streaming->chunk, c->share->found);
+  c->share->found_count = ka_found_arrays(p);
 }
 
 /* ---- pieces ---- */
@@ -158,8 +160,7 @@ static kjit_status reduce_piece(const ka_streaming *s, const ka_share *share, ui
                            .is_share = s->is_shared,
                            .is_wide = s->is_wide,
                            .is_last = first + count == s->n,
-                           .found = share->found_array,
-                           .places = share->places };
+                           .found = share->found_arrays };
   ka_pairing given = share->given;
   kjit_operand y[KA_MOST_PAIRED];
   ka_cut rows[KA_MOST_PAIRED] = { 0 };

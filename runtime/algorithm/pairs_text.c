@@ -1,5 +1,6 @@
 /* The kernels of reductions over pairs: lib/library/pairs.kir with funcs over what a thread has of
- * x and what its block has of y. On a GPU, for the sum of f(x, y0, i, j):
+ * x and what its block has of y. pairs_values.c writes what is combined. On a GPU, for the sum of
+ * f(x, y0, i, j):
  *
  *   extern func hosts_0(a0, a1, a2, a3)
  *   func pair_x(l, i, xs, x: func) @inline { for k in range(3) @unroll { xs[l, k] = x(i, k) } }
@@ -9,13 +10,17 @@
  *   }
  *   func pair_y(first, count, y0s, y0: func, const T) @inline { pair_y0(first, count, y0s, y0, T) }
  *   func pair_of(l, j, i, at, xs, y0s) @inline {
- *     let x = f32(hosts_0(xs[l], y0s[j], i64(i), i64(at)))
- *     return x
+ *     return hosts_0(xs[l], y0s[j], i64(i), i64(at))
  *   }
+ *   func pair_value_0(value, at) @inline { ... }
+ *   func pair_begin(l, j, i, at, sums_0_0, pair: func) @inline { ... }
+ *   func pair_add(l, j, i, at, sums_0_0, pair: func) @inline { ... }
+ *   func pair_store(part, i, l, sums_0_0, store_0: func) @inline { ... }
  *   kernel run(...) @block(THREADS) {
  *     local xs: f32[4, 3]
  *     shared y0s: f32[256, 3]
- *     pairs_reduce(bind_back(pair_x, xs, ...), bind_back(pair_y, y0s, ..., THREADS), ...)
+ *     local sums_0_0: f32[4]
+ *     pairs_visit(bind_back(pair_x, xs, ...), bind_back(pair_y, y0s, ..., THREADS), ...)
  *   } */
 #include "algorithm/pairs.h"
 #include "code/kernel.h"
@@ -31,9 +36,9 @@ enum {
   GPU_TILE_BYTES = 8192,
   GPU_BLOCKS = 8, /* of a multiprocessor */
   CPU_ROWS = 64,
-  CPU_ROWS_OF_K = 16,     /* where the k least are looked for: fewer find one at a time */
-  CPU_ROW_BYTES = 32768,  /* of x, of all rows side by side */
-  CPU_VALUE_BYTES = 1024, /* of what is combined, of all rows */
+  CPU_ROWS_OF_K = 16,      /* where the k least are looked for: fewer find one at a time */
+  CPU_ROW_BYTES = 32768,   /* of x, of all rows side by side */
+  CPU_VALUE_BYTES = 16384, /* of what is combined, of all rows */
   CPU_TILE = 256,
   CPU_TILE_BYTES = 16384,
   CPU_BLOCKS = 4, /* of a core */
@@ -137,30 +142,13 @@ typedef struct pair_texts {
   ka_kernel kernel;
   pair_shape shape;
   const char *take_x, *take_y, *pair;
-  const char *operator_; /* none of the k least */
-  const char *type;      /* of what is combined */
+  ka_value_text values[KA_MOST_PAIR_RESULTS];
 } pair_texts;
 
-/* The struct that is combined, if it is one, and the text of what is made of `x` at `at`. */
-static const char *declare_values(ka_pairs *p, pair_texts *t)
+static void declare_values(const ka_pairs *p, pair_texts *t)
 {
-  ka_call *call = p->call;
-  const char *type = ka_use_type(&t->kernel, p->value);
-  t->type = type;
-  if (p->k) return "x";
-  if (p->is_exponential) {
-    kj_append_format(t->kernel.funcs, "struct pair_values { most: %s; sum: %s }\n", type, type);
-    t->operator_ = "pairs_logaddexp";
-    t->type = "pair_values";
-    return "pair_values(x, 1)";
-  }
-  if (!p->reduction) {
-    t->operator_ = ka_use_operator(&t->kernel, &p->operator_, p->accumulator);
-    return "x";
-  }
-  t->type = ka_declare_reduced(&t->kernel, p->reduction, p->value, "pair_values");
-  t->operator_ = ka_reduction_operator(p->reduction);
-  return ka_reduced_element(call, p->reduction, "pair_values", "at");
+  for (size_t i = 0; i < p->value_count; i++)
+    t->values[i] = ka_declare_pair_value(p, &t->kernel, i);
 }
 
 static const char *use_function(const ka_pairs *p, ka_kernel *kernel)
@@ -177,14 +165,11 @@ static void write_pair(ka_pairs *p, pair_texts *t, const char *names, const char
   const char *rows = p->x.operand.rank == 1 ? "xs[l]" : ka_is_cpu(p->call) ? "xs[:, l]" : "xs[l]";
   for (size_t i = 0; i < p->y_count; i++)
     rows = kj_format(arena, "%s, %ss[j]", rows, p->y[i].operand.name);
-  const char *element = declare_values(p, t), *callee = use_function(p, &t->kernel);
-  bool is_converted = ki_is_scalar(p->value) && p->value != p->element;
+  const char *callee = use_function(p, &t->kernel);
   kj_append_format(t->kernel.funcs,
                    "func pair_of(l, j, i, at, xs%s%s%s) @inline {\n"
-                   "  let x = %s(%s(%s, i64(i)%s, i64(at)%s))\n  return %s\n}\n",
-                   names, more, *row ? ", row" : "",
-                   is_converted ? ka_type_text(p->call, p->value) : "", callee, rows,
-                   *row ? " + i64(row)" : "", more, element);
+                   "  return %s(%s, i64(i)%s, i64(at)%s)\n}\n",
+                   names, more, *row ? ", row" : "", callee, rows, *row ? " + i64(row)" : "", more);
 }
 
 static void begin_pairs(ka_pairs *p, pair_texts *t)
@@ -215,6 +200,7 @@ static void begin_pairs(ka_pairs *p, pair_texts *t)
   const char *more = ka_use_arrays(&t->kernel, &p->function), *row = "";
   if (p->piece && p->piece->is_share)
     row = kj_format(arena, ", %s", ka_use_count(&t->kernel, p->piece->row));
+  declare_values(p, t);
   write_pair(p, t, names, more, row);
   t->take_x = kj_format(arena, "bind_back(pair_x, xs, %s)", x);
   t->take_y = kj_format(arena, "bind_back(pair_y%s, %u)", bound, s.threads);
@@ -223,23 +209,9 @@ static void begin_pairs(ka_pairs *p, pair_texts *t)
 
 /* ---- results ---- */
 
-static const char *finish_result(ka_pairs *p, ka_kernel *kernel)
-{
-  kj_arena *arena = &p->call->arena;
-  const char *put = ka_use_output(kernel, &p->result);
-  if (p->is_exponential) {
-    kj_append_text(kernel->funcs,
-                   "func finished(i, v, store: func) @inline { store(i, v.most + log(v.sum)) }\n");
-    put = kj_format(arena, "bind_back(finished, %s)", put);
-  } else if (p->reduction) {
-    put = ka_finish_values(kernel, p->reduction, p->value, put, p->total);
-  }
-  return kj_format(arena, "bind_back(pairs_put, %s)", put);
-}
-
 static const char *finish_smallest(ka_pairs *p, ka_kernel *kernel)
 {
-  const char *put = ka_use_output(kernel, &p->result),
+  const char *put = ka_use_output(kernel, &p->values[0].result),
              *put_place = p->has_places ? ka_use_output(kernel, &p->result_places) : NULL;
   if (!put_place) {
     kj_append_text(kernel->funcs, "func pair_no_place(i, q, at) @inline { }\n");
@@ -250,62 +222,68 @@ static const char *finish_smallest(ka_pairs *p, ka_kernel *kernel)
 
 /* ---- what parts find ---- */
 
-ka_found ka_count_found(const ka_pairs *p, uint64_t n)
+size_t ka_found_arrays(const ka_pairs *p) { return p->k ? 2 : p->value_count; }
+
+void ka_count_found(const ka_pairs *p, uint64_t n, ka_found found[KA_MOST_PAIR_RESULTS])
 {
   uint64_t count = (choose_shape(p, n).parts + 1) * p->m * (p->k ? (uint64_t)p->k : 1);
-  ka_found found = { p->accumulator, p->call->is_wide ? KJIT_I64 : KJIT_I32, count, 0 };
-  if (p->k) found.place_count = count;
-  else if (p->accumulator == KJIT_ANY) {
-    found.element = KJIT_U64;
-    found.count = ka_count_words(p->bytes, count);
+  for (size_t i = 0; i < p->value_count; i++) {
+    const ka_pair_value *v = &p->values[i];
+    bool is_struct = v->accumulator == KJIT_ANY;
+    found[i] = is_struct ? (ka_found){ KJIT_U64, ka_count_words(v->bytes, count) }
+                         : (ka_found){ v->accumulator, count };
   }
-  return found;
+  if (p->k) found[1] = (ka_found){ p->call->is_wide ? KJIT_I64 : KJIT_I32, count };
 }
 
 /* Slots for each row of x, as arguments of a kernel, of work memory where y is whole. `own` is the
  * first slot of this call's parts. */
 typedef struct pair_slots {
-  kjit_arg found, places;
+  kjit_arg found[KA_MOST_PAIR_RESULTS];
   uint64_t own, count;
 } pair_slots;
 
 static pair_slots find_slots(ka_pairs *p)
 {
-  ka_found f = ka_count_found(p, p->n);
+  ka_found f[KA_MOST_PAIR_RESULTS];
+  ka_count_found(p, p->n, f);
   pair_slots s = { .own = 1, .count = choose_shape(p, p->n).parts + 1 };
-  if (p->piece) {
-    s.found = kjit_arg_array(p->piece->found);
-    if (p->k) s.places = kjit_arg_array(p->piece->places);
-    return s;
-  }
-  s.found = (kjit_arg){ .value.u = ka_add_work(p->call, f.element, f.count, false) };
-  if (p->k) s.places = (kjit_arg){ .value.u = ka_add_work(p->call, f.place, f.place_count, false) };
+  for (size_t i = 0; i < ka_found_arrays(p); i++)
+    s.found[i] = p->piece
+                   ? kjit_arg_array(p->piece->found[i])
+                   : (kjit_arg){ .value.u = ka_add_work(p->call, f[i].element, f[i].count, false) };
   return s;
 }
 
 /* As the kernel sees what is combined. */
-static const char *use_found(ka_pairs *p, pair_texts *t, const pair_slots *s)
+static const char *use_found(ka_pairs *p, pair_texts *t, const pair_slots *s, size_t index)
 {
-  const char *words = ka_use_array(&t->kernel, &s->found);
-  if (p->k || p->accumulator != KJIT_ANY) return words;
-  return kj_format(&p->call->arena, "view(%s[%s], bitcast(%s*, pointer(%s[0])))", t->type,
-                   ka_use_count(&t->kernel, s->count * p->m), t->type, words);
+  const char *words = ka_use_array(&t->kernel, &s->found[index]), *type = t->values[index].type;
+  if (p->k || p->values[index].accumulator != KJIT_ANY) return words;
+  return kj_format(&p->call->arena, "view(%s[%s], bitcast(%s*, pointer(%s[0])))", type,
+                   ka_use_count(&t->kernel, s->count * p->m), type, words);
 }
 
-/* Into the slots from `slot` on. */
-static const char *keep_found(ka_pairs *p, pair_texts *t, const pair_slots *s, uint64_t slot,
-                              const char *m)
+/* Stores of each result into the slots from `slot` on. */
+static void keep_found(ka_pairs *p, pair_texts *t, const pair_slots *s, uint64_t slot,
+                       const char *m, const char **stores)
 {
   kj_arena *arena = &p->call->arena;
-  const char *found = use_found(p, t, s), *first = ka_use_count(&t->kernel, slot);
-  if (!p->k) return kj_format(arena, "bind_back(pairs_keep, %s, %s, %s)", found, m, first);
-  return kj_format(arena, "bind_back(pairs_keep_smallest, %s, %s, %s, %s, %lld)", found,
-                   ka_use_array(&t->kernel, &s->places), m, first, (long long)p->k);
+  const char *first = ka_use_count(&t->kernel, slot);
+  for (size_t i = 0; i < p->value_count; i++) {
+    const char *found = use_found(p, t, s, i);
+    stores[i] = !p->k
+                  ? kj_format(arena, "bind_back(pairs_keep, %s, %s, %s)", found, m, first)
+                  : kj_format(arena, "bind_back(pairs_keep_smallest, %s, %s, %s, %s, %lld)", found,
+                              ka_use_array(&t->kernel, &s->found[1]), m, first, (long long)p->k);
+  }
 }
 
-static const char *finish(ka_pairs *p, pair_texts *t)
+static void finish(ka_pairs *p, pair_texts *t, const char **stores)
 {
-  return p->k ? finish_smallest(p, &t->kernel) : finish_result(p, &t->kernel);
+  if (p->k) stores[0] = finish_smallest(p, &t->kernel);
+  for (size_t i = 0; i < p->value_count && !p->k; i++)
+    stores[i] = ka_finish_pair_value(p, &t->kernel, i);
 }
 
 /* ---- the steps ---- */
@@ -316,42 +294,50 @@ static void launch_pairs(ka_pairs *p, pair_texts *t, const pair_slots *slots)
   const pair_shape *s = &t->shape;
   const char *m = ka_use_count(&t->kernel, p->m), *n = ka_use_count(&t->kernel, p->n),
              *offset = ka_use_count(&t->kernel, p->piece ? p->piece->first : 0),
-             *parts = ka_use_count(&t->kernel, s->parts),
-             *store = slots ? keep_found(p, t, slots, slots->own, m) : finish(p, t),
-             *locals = kj_keep_text(arena, t->kernel.body);
-  if (p->k)
+             *parts = ka_use_count(&t->kernel, s->parts), *stores[KA_MOST_PAIR_RESULTS];
+  if (slots) keep_found(p, t, slots, slots->own, m, stores);
+  else finish(p, t, stores);
+  const char *locals = kj_keep_text(arena, t->kernel.body);
+  if (p->k) {
     ka_launch(&t->kernel, s->threads, s->groups * s->parts,
               "%s  pairs_smallest(%s, %s, %s, %s, %s, %s, %s, %s, %lld, THREADS, %u, %u)", locals,
-              t->take_x, t->take_y, t->pair, store, m, n, offset, parts, (long long)p->k, s->rows,
-              s->tile);
-  else
-    ka_launch(&t->kernel, s->threads, s->groups * s->parts,
-              "%s  pairs_reduce(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u)", locals,
-              t->take_x, t->take_y, t->pair, t->operator_, store, m, n, offset, parts, s->rows,
-              s->tile);
+              t->take_x, t->take_y, t->pair, stores[0], m, n, offset, parts, (long long)p->k,
+              s->rows, s->tile);
+    return;
+  }
+  ka_sums_text sums = ka_write_sums(p, &t->kernel, t->values, s->rows, t->pair, stores);
+  ka_launch(&t->kernel, s->threads, s->groups * s->parts,
+            "%s%s  pairs_visit(%s, %s, %s, %s, %s, %s, %s, %s, %s, THREADS, %u, %u)", locals,
+            sums.locals, t->take_x, t->take_y, sums.begin, sums.add, sums.store, m, n, offset,
+            parts, s->rows, s->tile);
 }
 
 /* What is in the slots from `from` on, to the result, or, where more pieces come, to slot 0. */
 static void combine_slots(ka_pairs *p, const pair_slots *slots, uint64_t from)
 {
+  kj_arena *arena = &p->call->arena;
   pair_texts t = { 0 };
   bool is_cpu = ka_is_cpu(p->call);
   uint32_t threads = is_cpu ? 1 : COMBINE_THREADS;
   uint64_t most = (is_cpu ? CPU_BLOCKS : 2 * GPU_BLOCKS) * (uint64_t)ka_core_count(p->call),
            blocks = ka_least(ka_divide_up(p->m, threads), most);
   ka_begin_kernel(p->call, "pairs", &t.kernel);
-  (void)declare_values(p, &t);
+  declare_values(p, &t);
   bool is_last = !p->piece || p->piece->is_last;
   const char *m = ka_use_count(&t.kernel, p->m), *first = ka_use_count(&t.kernel, from),
-             *end = ka_use_count(&t.kernel, slots->count), *found = use_found(p, &t, slots),
-             *store = is_last ? finish(p, &t) : keep_found(p, &t, slots, 0, m);
-  if (p->k)
-    ka_launch(&t.kernel, threads, blocks, "pairs_smallest_combine(%s, %s, %s, %s, %s, %s, %lld)",
-              found, ka_use_array(&t.kernel, &slots->places), store, m, first, end,
-              (long long)p->k);
-  else
-    ka_launch(&t.kernel, threads, blocks, "pairs_combine(%s, %s, %s, %s, %s, %s)", found,
-              t.operator_, store, m, first, end);
+             *end = ka_use_count(&t.kernel, slots->count), *stores[KA_MOST_PAIR_RESULTS],
+             *body = "";
+  if (is_last) finish(p, &t, stores);
+  else keep_found(p, &t, slots, 0, m, stores);
+  for (size_t i = 0; i < p->value_count; i++) {
+    const char *found = use_found(p, &t, slots, i), *gap = i ? "\n  " : "";
+    body = !p->k ? kj_format(arena, "%s%spairs_combine(%s, %s, %s, %s, %s, %s)", body, gap, found,
+                             t.values[i].operator_, stores[i], m, first, end)
+                 : kj_format(arena, "pairs_smallest_combine(%s, %s, %s, %s, %s, %s, %lld)", found,
+                             ka_use_array(&t.kernel, &slots->found[1]), stores[i], m, first, end,
+                             (long long)p->k);
+  }
+  ka_launch(&t.kernel, threads, blocks, "%s", body);
 }
 
 void ka_pairs_steps(ka_pairs *p)
@@ -369,23 +355,26 @@ void ka_pairs_steps(ka_pairs *p)
 
 /* ---- without rows of y ---- */
 
-static const char *value_of_nothing(const ka_pairs *p, ka_kernel *kernel)
+static const char *value_of_nothing(const ka_pair_value *v, ka_kernel *kernel)
 {
-  ka_call *call = p->call;
-  if (p->reduction) return ka_reduction_empty(call, p->reduction, "y0");
-  if (!p->operator_.has_identity)
+  ka_call *call = kernel->call;
+  if (v->reduction) return ka_reduction_empty(call, v->reduction, "y0");
+  if (!v->operator_.has_identity)
     ka_fail(call, KJIT_ERROR_ARGUMENT, "`y0` has no rows, and the operator no identity");
-  return ka_use_identity(kernel, &p->operator_, p->value);
+  return ka_use_identity(kernel, &v->operator_, v->value);
 }
 
 void ka_fill_pairs(ka_pairs *p)
 {
-  ka_kernel kernel;
-  ka_begin_kernel(p->call, "reduce", &kernel);
-  const char *put = ka_use_output(&kernel, &p->result), *value = value_of_nothing(p, &kernel),
-             *count = ka_use_count(&kernel, p->m);
-  ka_launch(&kernel, ka_is_cpu(p->call) ? 1 : COMBINE_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
-            value, count);
+  for (size_t i = 0; i < p->value_count; i++) {
+    const ka_pair_value *v = &p->values[i];
+    ka_kernel kernel;
+    ka_begin_kernel(p->call, "reduce", &kernel);
+    const char *put = ka_use_output(&kernel, &v->result), *value = value_of_nothing(v, &kernel),
+               *count = ka_use_count(&kernel, p->m);
+    ka_launch(&kernel, ka_is_cpu(p->call) ? 1 : COMBINE_THREADS, 1, "reduce_fill(%s, %s, %s)", put,
+              value, count);
+  }
 }
 
 /* ---- the func's type ---- */
@@ -414,7 +403,7 @@ static void write_probe(ka_pairs *p, ka_kernel *kernel)
                    parameters);
 }
 
-kjit_type ka_infer_pair(ka_pairs *p)
+static kjit_type infer(ka_pairs *p)
 {
   ka_call *call = p->call;
   ka_kernel kernel;
@@ -441,8 +430,28 @@ kjit_type ka_infer_pair(ka_pairs *p)
   if (status == KJIT_OK) status = ka_get_result_type(call, probe, types, count, &type);
   kjit_release_module(module);
   ka_try(call, status);
-  if (!ki_is_element(call->context->types, type))
-    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s: an element is expected",
-            type == KJIT_VOID ? "nothing" : "what no array holds");
   return type;
+}
+
+void ka_infer_pair(ka_pairs *p)
+{
+  ka_call *call = p->call;
+  kjit_type type = infer(p);
+  const ki_type_info *info = ki_type(call->context->types, type);
+  p->is_tuple = info->class_ == KJ_CLASS_TUPLE && p->is_several;
+  p->value_count = p->is_tuple ? info->count : 1;
+  if (p->value_count > KA_MOST_PAIR_RESULTS)
+    ka_fail(call, KJIT_ERROR_UNSUPPORTED, "`func` returns a tuple of %zu values: at most %d",
+            p->value_count, KA_MOST_PAIR_RESULTS);
+  for (size_t i = 0; i < p->value_count; i++) {
+    kjit_type element = p->is_tuple ? info->items[i] : type;
+    p->values[i].element = element;
+    if (ki_is_element(call->context->types, element)) continue;
+    const char *text = element == KJIT_VOID ? "nothing" : "what no array holds";
+    if (p->is_tuple)
+      ka_fail(call, KJIT_ERROR_TYPE,
+              "item %zu of the tuple that `func` returns is %s: an element is expected", i,
+              ka_type_text(call, element));
+    ka_fail(call, KJIT_ERROR_TYPE, "`func` returns %s: an element is expected", text);
+  }
 }

@@ -1,4 +1,4 @@
-"""Reductions over pairs of rows, around the tiles' sizes: sums and extremes by each name, an operator of one's own, the k least, funcs as operands and results."""
+"""Reductions over pairs of rows, of one value and of several, around the tiles' sizes: sums and extremes by each name, an operator of one's own, the k least, funcs as operands and results."""
 import numpy as np
 
 from cases import Case, cases, some_cases
@@ -47,6 +47,34 @@ def numbers(rng):
             all_pairs = np.multiply.outer(x.astype(wide), y.astype(wide))
             size = float(np.abs(all_pairs).sum(1).max())
             yield expect_kind(of_kind(case, kind), all_pairs.sum(1), kind, atol=size * ((n + 4) * SUMS[kind] + EPSILON[kind])) # products are rounded, too, and the result
+
+
+@some_cases(14)
+def several(rng):
+    """Several results of one pass: each by the operator, whole, by pieces and on several devices; vectors and structs of numbers."""
+    for m, n, d in SHAPES:
+        if d < 2:
+            continue
+        for end in ("", ", chunk=37", ", devices=2"):
+            x, y = rows(rng, m, d, "f8"), rows(rng, n, d, "f8")
+            w = np.exp(-0.5 * squares(x, y))
+            parts = {"q": w, "r": w * (x[:, None, 0] - y[None, :, 0]), "s": np.multiply.outer(np.arange(m), np.arange(n)) % 7}
+            for name, make in (("add", np.sum), ("max", np.max), ("argmin", np.argmin), ("mean", np.mean)):
+                case = Case(f"several {name} {m} {n} {d}{end}", "{q}, {r}, {s} = pairs(several(0.5f64), {x}, %s, {y}%s)" % (name, end), x=x, y=y)
+                for key, part in parts.items():
+                    case = case.expect(key, make(part, axis=1), rtol=1e-12, atol=1e-12 * n)
+                yield case
+        x, y = rows(rng, m, d, "f4"), rows(rng, n, d, "f4")
+        w = np.exp(-0.5 * squares(x, y))
+        j, both = np.broadcast_to(np.arange(n) % 5, w.shape), np.add.outer(np.arange(m), np.arange(n)) % 3
+        four = [w, w * y[:, 0], w * y[:, 1], j]
+        nine = [w, *four, w, w * x[:, :1], w * x[:, 1:2], both]
+        call = "{q}, put_seven({r})[%d], put_four({s})[%d] = pairs(composed(0.5f32), {x}, added, {y})" % (m, m)
+        case = Case(f"composed {m} {n} {d}", call, x=x, y=y, r=np.zeros((m, 9)), s=np.zeros((m, 4)))
+        sums = {"r": np.stack([part.sum(1) for part in nine], 1), "s": np.stack([part.sum(1) for part in four], 1)}
+        size = 8 * float(np.abs(x).max() + np.abs(y).max() + 1) * (n + d + 20) * EPSILON["f4"]
+        case = case.expect("q", w.sum(1).astype("f4"), atol=n * size).expect("s", sums["s"], atol=n * size)
+        yield case.expect("r", sums["r"], atol=n * size)
 
 
 @some_cases(30)

@@ -265,6 +265,11 @@ d = 0.5 * ((p[:, None] - q) ** 2).sum(-1)
 close(kjit.pairs(squared, p, q, "min", arguments=(0.5,)), d.min(1))
 close(kjit.pairs(lambda u, w, weight, i, j: weight * abs(u - w) if i != j else 0.0, v[:50], (v[:80], v[80:160])),
       np.where(np.eye(50, 80, dtype=bool), 0, abs(v[:50, None] - v[:80]) * v[80:160]).sum(1))
+both = kjit.pairs(lambda u, w, i, j, s: (kjit.exp(-s * abs(u - w)), u * w, i + j), v[:50], v[:80], arguments=(0.5,))
+close(both[0], np.exp(-0.5 * abs(np.subtract.outer(v[:50], v[:80]))).sum(1)), close(both[1], v[:50] * v[:80].sum()), equal(both[2], 80 * np.arange(50) + 80 * 79 // 2)
+given = np.zeros(50), np.zeros(50)
+assert kjit.pairs(lambda u, w, i, j: (u - w, u + w), v[:50], v[:80], "max", out=given)[1] is given[1]
+close(given[0], v[:50] - v[:80].min()), close(given[1], v[:50] + v[:80].max())
 nearest, which = kjit.pairs_smallest(squared, p, q, 5, arguments=(0.5,))
 close(nearest, np.sort(d, 1)[:, :5]), equal(which, np.argsort(d, 1, kind="stable")[:, :5])
 close(kjit.pairs_smallest(squared, p, q, 5, arguments=(0.5,), chunk=17)[0], nearest)

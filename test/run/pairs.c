@@ -45,6 +45,10 @@ static const char *const funcs = "func squared(x, y, i, j) {\n"
                                  "func whole(x, y, i, j) { return x }\n"
                                  "func scaled(x, y, i, j, s) { return x[0] * y[0] * s }\n"
                                  "func weight(x, y, w, i, j) { return w }\n"
+                                 "func both(x, y, i, j) { return (x[0], i + j) }\n"
+                                 "func nested(x, y, i, j) { return (x[0], (i, j)) }\n"
+                                 "func many(x, y, i, j) { let a = x[0]\n"
+                                 "  return (a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a) }\n"
                                  "func row(j, k, y) { return 2 * y[j, k] }\n"
                                  "func first(a, b) { return a }\n";
 
@@ -137,6 +141,47 @@ static void test_refused_funcs(const operands *o)
   REQUIRE(kjit_pairs_smallest(context, &o->of_r, NULL, &complex_, &o->of_x, &o->of_y, 1, 2, NULL) ==
           KJIT_ERROR_TYPE);
   REQUIRE(says("`func` returns c64, which has no order"));
+}
+
+static kjit_status several_of(const operands *o, const char *name, const kjit_operand *results,
+                              size_t count)
+{
+  const kjit_operator add = kjit_operator_named("add");
+  kjit_operand function = called(o, name);
+  return kjit_pairs_several(context, results, count, &function, &o->of_x, &o->of_y, 1, &add, NULL);
+}
+
+static void test_several(const operands *o)
+{
+  kjit_array *sums = make_line(KJIT_I64, M);
+  kjit_operand results[] = { o->of_r, kjit_operand_array(sums) }, same[] = { o->of_r, o->of_r },
+               both = called(o, "both");
+  static int64_t places[M];
+  kjit_result_info info[3];
+  const kjit_operator add = kjit_operator_named("add");
+  kjit_algorithm_options options = { .size_bytes = sizeof options,
+                                     .results = info,
+                                     .result_count = 3 };
+  REQUIRE(several_of(o, "both", results, 2) == KJIT_OK);
+  read_array(sums, places, sizeof places);
+  for (int64_t i = 0; i < M; i++) REQUIRE(places[i] == N * i + (int64_t)N * (N - 1) / 2);
+  REQUIRE(several_of(o, "both", results, 1) == KJIT_ERROR_TYPE);
+  REQUIRE(says("`func` returns 2 values, and 1 result is given"));
+  REQUIRE(several_of(o, "squared", results, 2) == KJIT_ERROR_TYPE);
+  REQUIRE(says("`func` returns 1 value, and 2 results are given"));
+  REQUIRE(several_of(o, "nested", results, 2) == KJIT_ERROR_TYPE);
+  REQUIRE(says("item 1 of the tuple that `func` returns is (i64, i64): an element is expected"));
+  REQUIRE(several_of(o, "many", results, 2) == KJIT_ERROR_UNSUPPORTED);
+  REQUIRE(says("`func` returns a tuple of 17 values: at most 16"));
+  REQUIRE(several_of(o, "both", same, 2) == KJIT_ERROR_ARGUMENT);
+  REQUIRE(says("`r1` is written and overlaps `r0`"));
+  REQUIRE(several_of(o, "both", NULL, 2) == KJIT_ERROR_MISUSE && says("results is NULL"));
+  REQUIRE(pairs_of(o, &both, "add") == KJIT_ERROR_TYPE);
+  REQUIRE(says("`func` returns what no array holds: an element is expected"));
+  REQUIRE(kjit_pairs_several(context, NULL, 0, &both, &o->of_x, &o->of_y, 1, &add, &options) ==
+          KJIT_OK);
+  REQUIRE(info[0].element == KJIT_F32 && info[1].element == KJIT_I64 && info[1].shape[0] == M);
+  kjit_release_array(sums);
 }
 
 static kjit_status pairs_with(const operands *o, const kjit_operand *r, const kjit_operand *x,
@@ -369,6 +414,7 @@ static void test_all(void)
   test_plan(&o);
   test_results(&o);
   test_refused_funcs(&o);
+  test_several(&o);
   test_refused_rows(&o);
   test_refused_k(&o);
   test_pieces(&o);

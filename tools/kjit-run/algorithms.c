@@ -241,8 +241,8 @@ static kjit_status call_matmul(kjit_context *context, const run_argument *a,
 static kjit_status call_pairs(kjit_context *context, const run_argument *a,
                               const kjit_algorithm_options *options)
 {
-  return kjit_pairs(context, a[0].operands, a[1].operands, a[2].operands, a[4].operands, a[4].count,
-                    &a[3].operator_, options);
+  return kjit_pairs_several(context, a[0].operands, a[0].count, a[1].operands, a[2].operands,
+                            a[4].operands, a[4].count, &a[3].operator_, options);
 }
 
 static kjit_status call_pairs_smallest(kjit_context *context, const run_argument *a,
@@ -414,7 +414,7 @@ static const run_algorithm rows[] = {
     MULTIPLYING, false, call_einsum, false },
   { "matmul", { RESULT("result"), INPUT("x"), INPUT("y") }, MULTIPLYING, false,
     call_matmul, false },
-  { "pairs", { RESULT("result"), PAIRED, INPUT("x"), OPERATOR, INPUTS("y") },
+  { "pairs", { RESULTS("r"), PAIRED, INPUT("x"), OPERATOR, INPUTS("y") },
     1 << RUN_ACCUMULATOR | 1 << RUN_COMMUTES | 1 << RUN_CHUNK | 1 << RUN_DEVICES, false,
     call_pairs, false },
   { "pairs_smallest",

@@ -120,11 +120,17 @@ def pairs(
 
         kjit.pairs(lambda x, y, i, j, s: kjit.exp(-s * (x - y) ** 2), x, y, arguments=(0.5,))
 
+    A function that returns a tuple of up to 16 values has a result for each: the call returns a tuple of arrays, `out` is a tuple of
+    that length, and one pass over the pairs computes all of them.
+
     options: see `kjit.reduce`. ArgumentError: shapes, no rows of y and no identity. TypingError: what the function returns.
     UnsupportedError: rows of more than 4096 bytes."""
     inner = _of_rows(function, y, arguments)
     given = inner, x, _rows(y), Plain(operator_of(operator, commutes))
-    return one(perform("pairs", 1, given, listed(out), chunk=chunk, options=options, **_shared(devices, options)))
+    out = out if out is None or isinstance(out, tuple) else (out,)
+    shared = _shared(devices, options)
+    outcome = perform("pairs", None, given, out, together=True, chunk=chunk, options=options, **shared)
+    return outcome[0] if not isinstance(outcome, Plan) and len(outcome) == 1 else outcome
 
 
 def pairs_smallest(function, x, y, k, *, arguments=(), out=None, chunk=0, devices=None, **options):

@@ -64,8 +64,8 @@ CALL(update_at,
      kjit_update_at(context, a[0].operands, a[1].operands, a[2].operands, a[3].operators, options))
 CALL(einsum, kjit_einsum(context, a[0].operands, a[1].text, a[2].operands, a[2].count, options))
 CALL(matmul, kjit_matmul(context, a[0].operands, a[1].operands, a[2].operands, options))
-CALL(pairs, kjit_pairs(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
-                       a[3].count, a[4].operators, options))
+CALL(pairs, kjit_pairs_several(context, a[0].operands, a[0].count, a[1].operands, a[2].operands,
+                               a[3].operands, a[3].count, a[4].operators, options))
 CALL(pairs_smallest,
      kjit_pairs_smallest(context, a[0].operands, a[1].operands, a[2].operands, a[3].operands,
                          a[4].operands, a[4].count, a[5].integer, options))
@@ -183,7 +183,7 @@ static const algorithm_row rows[] = {
   { "update_at", "xxxo", call_update_at },
   { "einsum", "xsX", call_einsum },
   { "matmul", "xxx", call_matmul },
-  { "pairs", "xxxXo", call_pairs },
+  { "pairs", "XxxXo", call_pairs },
   { "pairs_smallest", "xxxxXi", call_pairs_smallest },
   { "search_sorted", "xxxf", call_search_sorted },
   { "bincount", "xxix", call_bincount },
