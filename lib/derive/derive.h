@@ -7,12 +7,15 @@
  *   activity.c  finds the variables that depend on the chosen parameters and that the result
  *               depends on. Only these variables have a derivative.
  *   refusals.c  refuses bodies whose derivative would be wrong.
- *   forward.c, or the three reverse*.c, make the statements of the derivative. */
+ *   forward.c, or the three reverse*.c, make the statements of the derivative.
+ *   array_log*.c keep what loops overwrite in arrays, for reverse derivatives. */
 #ifndef KJ_DERIVE_DERIVE_H
 #define KJ_DERIVE_DERIVE_H
 
 #include "typing/infer.h"
 #include "typing/rules.h"
+
+typedef struct kd_log kd_log; /* array_log.c */
 
 /* The knowledge about a variable of the prepared body, by its index. */
 typedef struct kd_variable {
@@ -20,6 +23,7 @@ typedef struct kd_variable {
   bool matters;    /* the result depends on it */
   kt_var *other;   /* its derivative; NULL: it has none */
   kt_var *instead; /* of a loop whose body is emitted again: the variable that takes its place */
+  kd_log *log;     /* of an array that loops read and change */
 } kd_variable;
 
 typedef struct kd_derivation {
@@ -36,6 +40,7 @@ typedef struct kd_derivation {
   kt_var *result;       /* the variable that the body returns; NULL: it returns nothing */
   size_t count;         /* of the variables of the prepared body */
   kd_variable *variables;
+  KJ_LIST(kd_log *) logs;
 } kd_derivation;
 
 _Noreturn void kd_refuse(kd_derivation *d, kj_location location, const char *format, ...)
@@ -152,6 +157,49 @@ void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse);
 void kd_hand_back(kd_derivation *d, const kd_node *node, kt_expr *t);
 /* The last statement of a loop that leaves it. */
 bool kd_is_last_break(const kt_stmt *stmt);
+/* Whether it is a loop whose body runs again, backwards. */
+bool kd_is_reversed_loop(kd_derivation *d, const kt_stmt *stmt);
+/* The most iterations of a loop; 0: it is not known. is_sure: the loop cannot run more often. */
+uint32_t kd_find_trips(const kt_stmt *stmt, bool *is_sure);
+/* Fails the thread that runs a loop more often than its @most says. */
+void kd_fail_if(kd_derivation *d, kt_expr *condition, kj_location location);
+
+/* ---- arrays that loops read and change: array_log*.c ---- */
+
+/* Of a loop and a log: what an iteration keeps. */
+typedef struct kd_mark {
+  kd_log *log;
+  uint64_t most;    /* entries of an iteration */
+  bool is_exact;    /* it is always this number */
+  bool is_straight; /* all of the stores stand in the body itself */
+  kt_var *tape;     /* the depth of the log where each iteration begins; NULL: it is computed */
+  kt_var *start;    /* the same of the iteration that is undone */
+  kt_var *end;      /* the depth where the loop ends; NULL: no stores follow */
+} kd_mark;
+typedef KJ_LIST(kd_mark) kd_marks;
+
+/* Finds the arrays and makes their logs, which are empty. */
+void kd_plan_logs(kd_derivation *d);
+/* Whether a store of the body keeps what it overwrites. */
+bool kd_is_logged(const kd_derivation *d, const kt_stmt *stmt);
+/* Makes such a store. The array's indices and the value are kept. */
+void kd_log_store(kd_derivation *d, const kt_stmt *stmt, const kt_expr *array,
+                  const kt_exprs *indices, kt_expr *value);
+/* The same, of what the source says. */
+void kd_copy_logged(kd_derivation *d, const kt_stmt *stmt);
+/* Forwards: in front of the loop, where an iteration begins, and behind the loop. */
+void kd_begin_marks(kd_derivation *d, const kt_stmt *loop, uint32_t trips, kd_marks *marks);
+void kd_mark_iteration(kd_derivation *d, const kd_marks *marks, kt_expr *at);
+void kd_mark_end(kd_derivation *d, const kd_marks *marks);
+/* Backwards: in front of the loop; in front of the body that runs again; behind its reverse
+ * statements. is_inner: the loop is in a body that runs again. */
+void kd_undo_later(kd_derivation *d, const kd_marks *marks);
+void kd_undo_iteration(kd_derivation *d, kd_marks *marks, const kt_stmt *loop, kt_expr *at);
+void kd_undo_again(kd_derivation *d, const kd_marks *marks, const kt_stmt *loop, bool is_inner);
+/* Where the func's own run ends; and at the end of all: arrays of the caller get their elements
+ * back. */
+void kd_end_logs(kd_derivation *d);
+void kd_redo_stores(kd_derivation *d);
 
 /* ---- refusals.c ---- */
 

@@ -128,6 +128,7 @@ static void flatten_load(kd_derivation *d, kd_node *node)
   keep_indices(d, node);
   kt_expr *load = kd_load(d, kd_copy(d, node->array), &node->indices);
   load->location = node->from->location;
+  load->is_kept = node->from->is_kept;
   node->value = kd_keep(d, load);
 }
 

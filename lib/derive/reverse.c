@@ -89,14 +89,17 @@ static void reverse_assign(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reve
   end_backwards(d, &b, reverse);
 }
 
-/* Stores to memory outside the thread are not done again where the body of a loop is. */
+/* Stores to memory outside the thread are not done again where the body of a loop is, unless a loop
+ * reads them. */
 static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
   backwards b;
   const kt_var *root = kd_root(stmt->array);
-  bool is_again = d->is_recomputed && (!root || root->kind != KJ_V_LOCAL);
+  bool is_logged = kd_is_logged(d, stmt),
+       is_again = d->is_recomputed && !is_logged && (!root || root->kind != KJ_V_LOCAL);
   if (!root || root->index >= d->count || !kd_is_active(d, root)) {
-    if (!is_again) kt_emit(d->s, copy_stmt(d, stmt));
+    if (is_logged) kd_copy_logged(d, stmt);
+    else if (!is_again) kt_emit(d->s, copy_stmt(d, stmt));
     return;
   }
   kd_node *node = kd_flatten(d, stmt->value);
@@ -107,7 +110,9 @@ static void reverse_store(kd_derivation *d, const kt_stmt *stmt, kt_stmts *rever
   if (ki_type(d->c->types, other->type)->read_only)
     kd_refuse(d, stmt->location, "the array that is handed over as the derivative of `%s` is const",
               root->name);
-  if (!is_again) kd_store(d, kd_copy(d, place.array), &place.indices, kd_copy(d, node->value));
+  kt_expr *value = kd_copy(d, node->value);
+  if (is_logged) kd_log_store(d, stmt, place.array, &place.indices, value);
+  else if (!is_again) kd_store(d, kd_copy(d, place.array), &place.indices, value);
   begin_backwards(d, &b);
   kt_expr *t = kd_keep(d, kd_load(d, kd_copy(d, other), &place.indices));
   kd_store(d, kd_copy(d, other), &place.indices, kd_zero(d, t->type));
@@ -181,7 +186,9 @@ void kd_make_reverse(kd_derivation *d)
 {
   kt_stmts reverse = { 0 };
   add_derivatives(d);
+  kd_plan_logs(d);
   kd_reverse_block(d, &d->body, &reverse);
+  kd_end_logs(d);
   kt_expr *value = d->result ? kd_keep(d, kd_read(d, d->result)) : NULL;
   if (d->result && kd_is_active(d, d->result)) {
     kt_var *other = d->variables[d->result->index].other;
@@ -190,5 +197,6 @@ void kd_make_reverse(kd_derivation *d)
                            : kt_new_number(d->s, other->type, 1, d->location));
   }
   for (size_t i = 0; i < reverse.count; i++) kt_emit(d->s, reverse.items[i]);
+  kd_redo_stores(d);
   return_all(d, value);
 }

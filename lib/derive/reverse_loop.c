@@ -1,7 +1,8 @@
 /* Loops in reverse derivatives. Forwards, the loop keeps the variables that it changes, as they are
  * where each iteration starts. Backwards, an iteration gets them back, its body runs again, and the
  * derivatives go backwards through the body. Nested loops keep their values while the body of the
- * outer loop runs again: tapes add, they do not multiply. */
+ * outer loop runs again: tapes add, they do not multiply. Elements of arrays that a loop changes:
+ * array_log.c. */
 #include "derive/derive.h"
 
 typedef struct tape {
@@ -14,11 +15,11 @@ typedef struct loop {
   uint32_t most;
   bool is_exact; /* it never runs more often */
   kt_var *count;
-  /* by variable: the body reads it before it assigns it; assigns it; stores to it */
-  bool *reads, *assigns, *stores, *loads;
-  KJ_LIST(tape) tapes;        /* variables that the loop changes */
-  KJ_LIST(tape) entry_arrays; /* arrays of the thread that it reads, in the same way */
-  KJ_LIST(tape) entry;        /* variables that it only reads, as they are where it starts */
+  /* by variable: the body reads it before it assigns it; assigns it */
+  bool *reads, *assigns;
+  KJ_LIST(tape) tapes; /* variables that the loop changes */
+  KJ_LIST(tape) entry; /* variables that it only reads, as they are where it starts */
+  kd_marks marks;      /* arrays */
 } loop;
 
 /* ---- the variables of a loop ---- */
@@ -56,78 +57,7 @@ static void find_reads(loop *l, const kt_stmts *stmts, bool *is_assigned)
 static void note_assigned(void *data, kt_stmt *stmt)
 {
   loop *l = data;
-  const kt_var *root = stmt->kind == KJ_TS_STORE ? kd_root(stmt->array) : NULL;
   if (stmt->kind == KJ_TS_ASSIGN) l->assigns[stmt->var->index] = true;
-  if (root && root->index < l->d->count) l->stores[root->index] = true;
-}
-
-static void note_load(void *data, kt_expr **place)
-{
-  bool *loads = data;
-  const kt_expr *e = *place;
-  const kt_var *root = e->kind == KJ_T_LOAD ? kd_root(e->x) : NULL;
-  if (root) loads[root->index] = true;
-}
-
-static void note_all_stores(void *data, kt_stmt *stmt)
-{
-  bool *stores = data;
-  const kt_var *root = stmt->kind == KJ_TS_STORE ? kd_root(stmt->array) : NULL;
-  if (root) stores[root->index] = true;
-}
-
-static void check_array(loop *l, const kt_var *array, bool is_stored_here, bool is_stored)
-{
-  if (is_stored_here)
-    kd_refuse(l->d, l->source->location,
-              "this loop reads and changes the array `%s`, whose values are not kept: keep them in "
-              "variables, or write the loop's derivative as `jvp`",
-              array->name);
-  if (is_stored)
-    kd_refuse(l->d, l->source->location,
-              "this loop reads the array `%s`, which the func also changes: its values are not "
-              "kept",
-              array->name);
-}
-
-/* ---- arrays of the thread, as they are where the loop starts ---- */
-
-static void copy_element(kd_derivation *d, const kt_exprs *indices, void *data)
-{
-  const tape *t = data;
-  kd_store(d, kd_read(d, t->array), indices, kd_load(d, kd_read(d, t->of), indices));
-}
-
-static void copy_array(kd_derivation *d, kt_var *from, kt_var *to)
-{
-  tape t = { .of = from, .array = to };
-  kd_for_elements(d, from->type, copy_element, &t);
-}
-
-static void keep_array(loop *l, kt_var *var)
-{
-  kd_derivation *d = l->d;
-  kt_var *kept =
-    kt_add_variable(d->s, KJ_V_LOCAL, var->name, var->type, var->location, KJ_LEVEL_THREAD);
-  KJ_PUSH(d->arena, &l->entry_arrays, ((tape){ .of = var, .array = kept }));
-  copy_array(d, var, kept);
-}
-
-/* The array's values are needed again when the body runs again. */
-static void check_arrays(loop *l)
-{
-  kd_derivation *d = l->d;
-  bool *loads = l->loads, *stores = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
-  kt_stmt *source = (kt_stmt *)l->source;
-  kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, NULL, note_load, loads);
-  kt_walk_tstmts(&d->body, note_all_stores, NULL, stores);
-  const kt_instance *made = d->record->instance;
-  for (size_t i = 0; i < d->count; i++) {
-    const kt_var *var = i < made->params.count ? made->params.items[i] : NULL;
-    for (size_t k = 0; !var && k < made->locals.count; k++)
-      if (made->locals.items[k]->index == i) var = made->locals.items[k];
-    if (var && loads[i]) check_array(l, var, l->stores[i], stores[i] && var->kind != KJ_V_LOCAL);
-  }
 }
 
 static kt_var *add_tape(loop *l, const kt_var *var)
@@ -148,26 +78,25 @@ static kt_var *add_tape(loop *l, const kt_var *var)
 
 /* ---- trips ---- */
 
-static bool find_trips(loop *l)
+uint32_t kd_find_trips(const kt_stmt *stmt, bool *is_sure)
 {
-  const kt_stmt *stmt = l->source;
-  l->most = stmt->most;
+  enum { MOST_TRIPS = 1 << 20 };
+  uint32_t most = stmt->most;
+  *is_sure = false;
   /* `while true`: the iteration that leaves the loop is one more. Inference makes such a loop of a
    * condition that needs statements. */
   bool is_endless = stmt->kind == KJ_TS_WHILE && kt_is_constant(stmt->value);
-  if (l->most && is_endless) l->most++;
+  if (most && is_endless) most++;
   if (stmt->kind != KJ_TS_FOR || stmt->first->kind != KJ_T_CONST ||
       stmt->stop->kind != KJ_T_CONST || stmt->step->kind != KJ_T_CONST)
-    return l->most > 0;
+    return most;
   __int128 first = stmt->first->integer, stop = stmt->stop->integer, step = stmt->step->integer;
   __int128 trips = step > 0   ? (stop - first + step - 1) / step
                    : step < 0 ? (first - stop - step - 1) / -step
                               : 0;
-  enum { MOST_TRIPS = 1 << 20 };
-  if (trips > MOST_TRIPS) return l->most > 0;
-  l->most = trips > 0 ? (uint32_t)trips : 1;
-  l->is_exact = true;
-  return true;
+  if (trips > MOST_TRIPS) return most;
+  *is_sure = trips > 0;
+  return trips > 0 ? (uint32_t)trips : 1;
 }
 
 /* ---- forwards ---- */
@@ -208,6 +137,10 @@ static kt_var *new_loop_var(kd_derivation *d, const kt_var *var)
 
 static void copy_stmt(kd_derivation *d, const kt_stmt *stmt)
 {
+  if (kd_is_logged(d, stmt)) {
+    kd_copy_logged(d, stmt);
+    return;
+  }
   bool is_outside = stmt->kind == KJ_TS_STORE &&
                     (!kd_root(stmt->array) || kd_root(stmt->array)->kind != KJ_V_LOCAL);
   bool is_effect = is_outside || stmt->kind == KJ_TS_PRINT || stmt->kind == KJ_TS_FAIL ||
@@ -250,18 +183,24 @@ static void keep_state(loop *l, kt_var *loop_var)
   }
 }
 
-static void fail_beyond(loop *l)
+void kd_fail_if(kd_derivation *d, kt_expr *condition, kj_location location)
 {
-  kd_derivation *d = l->d;
-  if (l->is_exact) return;
-  kt_expr *is_over = kt_make_own_binary(d->s, KJIT_OP_GE, kd_read(d, l->count), integer(d, l->most),
-                                        l->source->location);
-  kt_stmt *check = kt_new_if(d->c, is_over, l->source->location);
-  kt_stmt *fail = kt_new_tstmt(d->c, KJ_TS_FAIL, l->source->location);
+  kt_stmt *check = kt_new_if(d->c, condition, location);
+  kt_stmt *fail = kt_new_tstmt(d->c, KJ_TS_FAIL, location);
   fail->failure = KJ_FAILURE_RAISE;
   fail->message = "a loop runs more often than its @most says";
   KJ_PUSH(d->arena, &check->body, fail);
   kt_emit(d->s, check);
+}
+
+static void fail_beyond(loop *l)
+{
+  kd_derivation *d = l->d;
+  if (l->is_exact) return;
+  kd_fail_if(d,
+             kt_make_own_binary(d->s, KJIT_OP_GE, kd_read(d, l->count), integer(d, l->most),
+                                l->source->location),
+             l->source->location);
 }
 
 static void emit_forward(loop *l)
@@ -279,12 +218,14 @@ static void emit_forward(loop *l)
   d->s->out = &made->body;
   fail_beyond(l);
   keep_state(l, made->var);
+  kd_mark_iteration(d, &l->marks, kd_read(d, l->count));
   kd_assign(d, l->count,
             kt_make_own_binary(d->s, KJIT_OP_ADD, kd_read(d, l->count), integer(d, 1),
                                l->source->location));
   copy_block(d, &l->source->body);
   d->s->out = outer;
   if (l->source->var) replace_var(d, l->source->var, before);
+  kd_mark_end(d, &l->marks);
 }
 
 /* ---- backwards ---- */
@@ -311,8 +252,7 @@ static void emit_backward(loop *l)
   made->step = integer(d, 1);
   for (size_t i = 0; i < l->entry.count; i++)
     kd_assign(d, l->entry.items[i].of, kd_read(d, l->entry.items[i].array));
-  for (size_t i = 0; i < l->entry_arrays.count; i++)
-    copy_array(d, l->entry_arrays.items[i].array, l->entry_arrays.items[i].of);
+  kd_undo_later(d, &l->marks);
   kt_emit(d->s, made);
   kt_stmts *outer = d->s->out, reverse = { 0 };
   bool was_recomputed = d->is_recomputed;
@@ -326,9 +266,11 @@ static void emit_backward(loop *l)
   kt_expr *at = kd_keep(d, kt_make_own_binary(d->s, KJIT_OP_SUB, last, kd_read(d, made->var),
                                               l->source->location));
   restore_state(l, at, again);
+  kd_undo_iteration(d, &l->marks, l->source, at);
   d->is_recomputed = true;
   kd_reverse_block(d, &l->source->body, &reverse);
   for (size_t i = 0; i < reverse.count; i++) kt_emit(d->s, reverse.items[i]);
+  kd_undo_again(d, &l->marks, l->source, was_recomputed);
   d->is_recomputed = was_recomputed;
   d->s->out = outer;
   if (again) replace_var(d, l->source->var, before);
@@ -369,8 +311,6 @@ static void list_state(loop *l)
   for (size_t i = 0; i < count; i++) {
     kt_var *var = locals->items[i];
     bool is_value = var->kind == KJ_V_VAR || var->kind == KJ_V_LOOP;
-    if (var->index < d->count && var->kind == KJ_V_LOCAL && l->loads[var->index])
-      keep_array(l, var);
     if (var->index >= d->count || !is_value || kt_is_array(d->c, var->type)) continue;
     bool is_changed = var == l->source->var || l->assigns[var->index];
     if (is_changed && l->reads[var->index]) {
@@ -383,28 +323,33 @@ static void list_state(loop *l)
   }
 }
 
+bool kd_is_reversed_loop(kd_derivation *d, const kt_stmt *stmt)
+{
+  bool is_loop = stmt->kind == KJ_TS_FOR || stmt->kind == KJ_TS_WHILE;
+  return is_loop && kt_any_in_tstmt(stmt, assigns_active, NULL, d);
+}
+
 void kd_reverse_loop(kd_derivation *d, const kt_stmt *stmt, kt_stmts *reverse)
 {
   loop l = { .d = d, .source = stmt };
-  if (!kt_any_in_tstmt(stmt, assigns_active, NULL, d)) {
+  if (!kd_is_reversed_loop(d, stmt)) {
     copy_stmt(d, stmt);
     return;
   }
-  if (!find_trips(&l))
+  l.most = kd_find_trips(stmt, &l.is_exact);
+  if (!l.most)
     kd_refuse(d, stmt->location,
               "the values of this loop have to be kept, and how often it runs is not known at "
               "compile time: say `@most(n)` behind its head");
   l.reads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   l.assigns = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
-  l.loads = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
-  l.stores = KJ_NEW_ARRAY(d->arena, bool, d->count + 1);
   kt_stmt *source = (kt_stmt *)stmt;
   kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, note_assigned, NULL, &l);
   find_reads(&l, &stmt->body, KJ_NEW_ARRAY(d->arena, bool, d->count + 1));
   kt_walk_tstmts(&(kt_stmts){ .items = &source, .count = 1 }, check_effect, NULL, &l);
-  check_arrays(&l);
   l.count = kd_new_var(d, "_trips", KJIT_INDEX, stmt->location);
   list_state(&l);
+  kd_begin_marks(d, stmt, l.most, &l.marks);
   emit_forward(&l);
   kt_stmts *outer = d->s->out, own = { 0 };
   d->s->out = &own;

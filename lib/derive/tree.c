@@ -63,7 +63,7 @@ static kt_exprs copy_list(kd_derivation *d, const kt_exprs *list)
 
 void kd_store(kd_derivation *d, kt_expr *array, const kt_exprs *indices, kt_expr *value)
 {
-  kt_stmt *stmt = kt_new_tstmt(d->c, KJ_TS_STORE, d->location);
+  kt_stmt *stmt = kt_new_tstmt(d->c, KJ_TS_STORE, array->location);
   stmt->array = array;
   stmt->indices = copy_list(d, indices);
   stmt->value = value;

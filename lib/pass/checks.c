@@ -102,7 +102,7 @@ static void watch_expr(const marker *m, kt_expr *e)
             "the checks of uninitialized memory and of races do not follow pointers to shared or "
             "local memory");
   bool may_access = e->kind == KJ_T_LOAD || (e->kind == KJ_T_BUILTIN && e->x);
-  if (!may_access || !is_watched_array(m, e->x) || !accesses(m, e)) return;
+  if (!may_access || e->is_kept || !is_watched_array(m, e->x) || !accesses(m, e)) return;
   e->is_watched = m->c->code->is_watched = true;
 }
 

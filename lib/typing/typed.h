@@ -216,6 +216,7 @@ struct kt_expr {
   bool is_left_out;
   kt_proof proof; /* of is_checked */
   bool is_power;  /* BINARY DIV: made of `**`, or by lib/derive: its divisor is not checked */
+  bool is_kept;   /* LOAD, by lib/derive: for a store back, so that it may be uninitialized */
   /* by inference: CONVERT, BINARY, UNARY: gives an integer type to a plain number, or to a
    * tree of one and literals, whose value has to fit the type */
   bool must_fit;

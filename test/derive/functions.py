@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """functions.py: derivatives of random funcs, against complex steps in Python.
 
-A func has ifs, loops whose trips a number decides, breaks, continues, early returns, calls, tuples, vectors, structs, arrays of the thread and arrays that it is handed. Python
-evaluates the same func with complex numbers: the imaginary part of f(x + i h) is h f'(x), without a difference. Complex numbers are compared by their real parts.
+A func has ifs, loops whose trips a number decides, breaks, continues, early returns, calls, tuples, vectors, structs, arrays of the thread and arrays that it is handed. Statements
+anywhere in it read and change these arrays: elements, fields, lanes, parts of an array that a call changes, elements at an index that another array holds. Python evaluates the same
+func with complex numbers: the imaginary part of f(x + i h) is h f'(x), without a difference. Complex numbers are compared by their real parts.
 """
 import argparse
 import cmath
@@ -25,7 +26,13 @@ func early(v, w) {
 }
 func both(v, w) { return (v * w, cos(v) + w) }
 func fill(p, v) {
-  for i in range(p.shape[0]) { p[i] = v * f64(i) + p[i] * 0.5 }
+  for i in range(p.shape[0]) @most(4) { p[i] = v * f64(i) + p[i] * 0.5 }
+}
+func mix(p, v) {
+  for i in range(1, p.shape[0]) @most(4) {
+    p[i] = tanh(p[i - 1] * v) + 0.5 * p[i]
+    if p[i] > 0.75 { p[i - 1] = p[i] * p[i - 1] }
+  }
 }
 """
 
@@ -58,9 +65,32 @@ def fill(p, v):
         p[i] = v * i + p[i] * 0.5
 
 
+def mix(p, v):
+    for i in range(1, len(p)):
+        p[i] = cmath.tanh(p[i - 1] * v) + 0.5 * p[i]
+        if real(p[i]) > 0.75:
+            p[i - 1] = p[i] * p[i - 1]
+
+
+class Part:
+    """The elements of a list from one on, as an array of the kernel IR is cut: a store changes the list."""
+
+    def __init__(self, of, first):
+        self.of, self.first = of, first
+
+    def __len__(self):
+        return len(self.of) - self.first
+
+    def __getitem__(self, i):
+        return self.of[self.first + i]
+
+    def __setitem__(self, i, value):
+        self.of[self.first + i] = value
+
+
 KNOWN = {
     "sin": cmath.sin, "cos": cmath.cos, "tanh": cmath.tanh, "exp": cmath.exp, "sqrt": cmath.sqrt, "log": cmath.log, "max": maximum, "min": minimum, "abs": absolute,
-    "twice": lambda v: v + v * v, "early": early, "both": lambda v, w: (v * w, cmath.cos(v) + w), "fill": fill, "real": real, "f64": lambda v: v,
+    "twice": lambda v: v + v * v, "early": early, "both": lambda v, w: (v * w, cmath.cos(v) + w), "fill": fill, "mix": mix, "Part": Part, "real": real, "f64": lambda v: v,
 }  # fmt: skip
 
 
@@ -70,7 +100,7 @@ class Writer:
     def __init__(self, draw, name, is_reverse):
         self.draw, self.name, self.is_reverse = draw, name, is_reverse
         self.kir, self.python, self.depth, self.loops, self.count = [], [], 1, 0, 0
-        self.names, self.indices = ["x", "y"], ["n"]
+        self.names, self.indices, self.has_arrays = ["x", "y"], ["n"], False
 
     def line(self, kir, python):
         self.kir.append("  " * self.depth + kir)
@@ -84,6 +114,8 @@ class Writer:
         """(kernel IR, Python) of an expression that stays small."""
         d = self.draw
         if depth == 0 or d.random() < 0.25:
+            if self.has_arrays and d.random() < 0.3:
+                return self.element()
             name = d.choice(self.names)
             return (name, name) if d.random() < 0.85 else (f"{d.uniform(-2, 2):.3f}",) * 2
         a, b = self.value(depth - 1), self.value(depth - 1)
@@ -114,6 +146,28 @@ class Writer:
         c = self.value(depth - 1)
         return f"({a[0]} < {b[0]} ? {c[0]} : {a[0]})", f"({c[1]} if real({a[1]}) < real({b[1]}) else {a[1]})"
 
+    def index(self, most):
+        """The same text is an index of both languages."""
+        if self.has_arrays and most == 4 and self.draw.random() < 0.3:
+            return f"p0[{self.index(3)}]"
+        return f"({self.draw.choice(self.indices)} + {self.draw.randint(0, 3)}) % {most}"
+
+    def element(self):
+        """A float in one of the arrays: an element, a field or a lane of one."""
+        kind = self.draw.choice("aazzmqw")
+        if kind in "az":
+            return (f"a0[{self.index(4)}]" if kind == "a" else f"z[{self.index(2)}]",) * 2
+        if kind == "m":
+            i, j = self.index(2), self.index(3)
+            return f"m0[{i}, {j}]", f"m0[{i}][{j}]"
+        i, part = self.index(2), self.draw.randint(0, 1)
+        return f"{kind}0[{i}].{('ab' if kind == 'q' else 'xy')[part]}", f"{kind}0[{i}][{part}]"
+
+    def small(self):
+        """A value that a loop may put into an array again and again."""
+        a, b = self.value(1), self.element()
+        return self.draw.choice([tuple(f"tanh({u})" for u in a), tuple(f"({v} * 0.5 + sin({u}))" for u, v in zip(a, b)), tuple(f"({v} * 0.25 + tanh({u} * {v}))" for u, v in zip(a, b))])
+
     def condition(self):
         if self.draw.random() < 0.4:
             index, number = self.draw.choice(self.indices), self.draw.randint(0, 2)
@@ -133,8 +187,7 @@ class Writer:
     def statement(self):
         d = self.draw
         kinds = ["assign"] * 3 + ["let", "swap", "if", "if"] + (["for", "while", "local", "tuple", "vector", "struct", "call"] if self.depth < 4 else [])
-        if self.is_reverse and self.loops:  # loops that change arrays have no reverse derivative
-            kinds = [kind for kind in kinds if kind not in ("local", "call")]
+        kinds += ["element", "element", "exchange", "permute", "part", "sweep"] if self.has_arrays else []
         kinds += ["break", "continue"] if self.loops else []
         kinds += ["return"] if self.depth > 1 and d.random() < 0.3 else []
         getattr(self, "write_" + d.choice(kinds))()
@@ -196,13 +249,64 @@ class Writer:
         for i in range(3):
             value = self.value(1)
             self.line(f"{name}[{i}] = {value[0]}", f"{name}[{i}] = {value[1]}")
-        if self.draw.random() < 0.5 and not self.is_reverse:
+        if self.draw.random() < 0.5:
             value = self.value(1)
             self.line(f"fill({name}, {value[0]})", f"fill({name}, {value[1]})")
         value = self.value(1)
         self.line(f"{name}[{place} % 3] += {value[0]}", f"{name}[{place} % 3] += {value[1]}")
         to = self.draw.choice(self.variables())
         self.line(f"{to} = {name}[({place} + 1) % 3] * {name}[{place} % 3]", f"{to} = {name}[({place} + 1) % 3] * {name}[{place} % 3]")
+
+    def write_arrays(self):
+        """Arrays that live as long as the func. p0 holds indices."""
+        self.line("local a0: f64[4]", "a0 = [0] * 4")
+        self.line("local p0: i32[3]", f"p0 = {(order := self.draw.sample(range(4), 3))}")
+        self.line("local m0: f64[2, 3]", "m0 = [[0] * 3, [0] * 3]")
+        self.line("local q0: pair[2]", "q0 = [0] * 2")
+        self.line("local w0: f64x2[2]", "w0 = [0] * 2")
+        for i in range(4):
+            value = self.value(1)
+            self.line(f"a0[{i}] = {value[0]}", f"a0[{i}] = {value[1]}")
+        for i in range(3):
+            self.line(f"p0[{i}] = {order[i]}", "pass")
+            self.line(f"m0[0, {i}] = x * {i}.5", f"m0[0][{i}] = x * {i}.5")
+            self.line(f"m0[1, {i}] = y - {i}.25", f"m0[1][{i}] = y - {i}.25")
+        for i in range(2):
+            a, b = self.value(1), self.value(1)
+            self.line(f"q0[{i}] = pair({a[0]}, {i}, {b[0]})", f"q0[{i}] = [{a[1]}, {b[1]}]")
+            self.line(f"w0[{i}] = f64x2({b[0]}, {a[0]})", f"w0[{i}] = [{b[1]}, {a[1]}]")
+        self.has_arrays = True
+
+    def write_element(self):
+        to, value = self.element(), self.small()
+        self.line(f"{to[0]} = {value[0]}", f"{to[1]} = {value[1]}")
+
+    def write_exchange(self):
+        a, b, t = self.element(), self.element(), self.new("t")
+        self.line(f"let {t} = {a[0]}", f"{t} = {a[1]}")
+        self.line(f"{a[0]} = {b[0]}", f"{a[1]} = {b[1]}")
+        self.line(f"{b[0]} = {t}", f"{b[1]} = {t}")
+
+    def write_permute(self):
+        a, b, t = self.index(3), self.index(3), self.new("t")
+        self.line(f"let {t} = p0[{a}]", f"{t} = p0[{a}]")
+        self.line(f"p0[{a}] = p0[{b}]", f"p0[{a}] = p0[{b}]")
+        self.line(f"p0[{b}] = {t}", f"p0[{b}] = {t}")
+
+    def write_part(self):
+        name, value = self.draw.choice(["fill", "mix"]), self.value(1)
+        first = f"({self.draw.choice(self.indices)} + {self.draw.randint(0, 1)}) % 3"
+        self.line(f"{name}(a0[{first}:], tanh({value[0]}))", f"{name}(Part(a0, {first}), tanh({value[1]}))")
+
+    def write_sweep(self):
+        """A recurrence over the elements of an array, in either direction."""
+        i, value = self.new("i"), self.value(1)
+        head = self.draw.choice([f"for {i} in range(1, 4)", f"for {i} in range(3, 0, -1)"])
+        self.line(f"{head} {{", f"{head}:")
+        for side in 0, 1:
+            text = f"  a0[{i}] = a0[{i} - 1] * 0.5 + tanh({value[side]} * a0[{i}])"
+            (self.kir, self.python)[side].append("  " * self.depth + text)
+        self.line("}", "pass")
 
     def write_tuple(self):
         name, a, b = self.new("p"), self.value(1), self.value(1)
@@ -247,50 +351,49 @@ class Writer:
         self.depth = 1
         self.line("var v0 = x * 1.0", "v0 = x * 1.0")
         self.names.append("v0")
+        if self.draw.random() < 0.7:
+            self.write_arrays()
         for _ in range(count):
             self.statement()
         total = " + ".join(self.variables())
+        if self.has_arrays:
+            self.line("let q = a0[1] + a0[p0[0]] * m0[0, 1] + m0[1, 2] + q0[1].a * w0[0].y", "q = a0[1] + a0[p0[0]] * m0[0][1] + m0[1][2] + q0[1][0] * w0[0][1]")
+            total += " + q"
         self.line(f"return {total} + z[0]", f"return {total} + z[0]")
         return f"func {self.name}(x: f64, y: f64, n: i32, z) {{\n" + "\n".join(self.kir) + "\n}\n", f"def {self.name}(x, y, n, z):\n" + "\n".join(self.python) + "\n"
 
 
-def make_kernel(names):
-    """The funcs get z, an array of the thread, and its derivative."""
-    lines = ["kernel derivatives(x, n, r) {", "  for i in grid_range(x.shape[0]) {", "    local z: f64[2]", "    local dz: f64[2]"]
+def make_kernel(names, is_reverse):
+    """Every second func gets arrays of the thread as z and as its derivative, the others parts of arrays in memory."""
+    lines = ["kernel derivatives(x, n, zs, dzs, r) {", "  for i in grid_range(x.shape[0]) {", "    local tz: f64[2]", "    local tdz: f64[2]"]
     for j, name in enumerate(names):
-        lines += ["    for k in range(2) {", "      z[k] = x[i, 2 + k]", "      dz[k] = x[i, 6 + k]", "    }"]
-        lines += [f"    let p{j} = jvp({name})(x[i, 0], x[i, 1], n[i], z, x[i, 4], x[i, 5], dz)"]
-        lines += [f"    r[i, {j}, 0] = p{j}[0]", f"    r[i, {j}, 1] = p{j}[1]", f"    r[i, {j}, 2] = z[1]", f"    r[i, {j}, 3] = dz[1]"]
-    return "\n".join([*lines, "  }", "}", ""])
-
-
-def make_reverse_kernel(names):
-    """Columns of r: the value, z[1], the derivatives by x, y and z from those by the result and by z."""
-    lines = ["kernel derivatives(x, n, r) {", "  for i in grid_range(x.shape[0]) {", "    local z: f64[2]", "    local dz: f64[2]"]
-    for j, name in enumerate(names):
-        lines += ["    for k in range(2) {", "      z[k] = x[i, 2 + k]", "      dz[k] = x[i, 6 + k]", "    }"]
-        lines += [f"    let p{j} = vjp({name})(x[i, 0], x[i, 1], n[i], z, x[i, 4], dz)"]
-        values = ["p{}[0]", "z[1]", "p{}[1]", "p{}[2]", "dz[0]", "dz[1]"]
-        lines += [f"    r[i, {j}, {k}] = {value.format(j)}" for k, value in enumerate(values)]
+        z, dz = ("tz", "tdz") if j % 2 else (f"zs[i, {j}]", f"dzs[i, {j}]")
+        at = (lambda array, k: f"{array}[{k}]") if j % 2 else (lambda array, k: f"{array[:-1]}, {k}]")
+        lines += [f"    {at(z, k)} = x[i, {2 + k}]" for k in range(2)] + [f"    {at(dz, k)} = x[i, {6 + k}]" for k in range(2)]
+        handed = f"x[i, 0], x[i, 1], n[i], {z}, x[i, 4]"
+        lines += [f"    let p{j} = vjp({name})({handed}, {dz})" if is_reverse else f"    let p{j} = jvp({name})({handed}, x[i, 5], {dz})"]
+        values = [f"p{j}[0]", f"p{j}[1]", at(z, 0), at(z, 1), at(dz, 0), at(dz, 1)] + ([f"p{j}[2]"] if is_reverse else [])
+        lines += [f"    r[i, {j}, {k}] = {value}" for k, value in enumerate(values)]
     return "\n".join([*lines, "  }", "}", ""])
 
 
 def expect_reverse(function, row, n):
     """By each of x, y and z in turn: the result and z weigh as much as their derivatives say."""
-    results = [expect(function, np.concatenate([row[:4], np.eye(4)[k]]), n, whole=True) for k in range(4)]
-    return [results[0][0], results[0][2][1].real, *[row[4] * slope + row[6] * z[0].imag / STEP + row[7] * z[1].imag / STEP for _, slope, z in results]]
+    results = [expect(function, np.concatenate([row[:4], np.eye(4)[k]]), n) for k in range(4)]
+    slopes = [row[4] * r[1] + row[6] * r[4] + row[7] * r[5] for r in results]
+    return [results[0][0], slopes[0], *results[0][2:4], *slopes[2:], slopes[1]]
 
 
-def expect(function, row, n, whole=False):
+def expect(function, row, n):
+    """The result and its derivative, z, and the derivatives of z."""
     moved = [complex(v, STEP * t) for v, t in zip(row[:4], row[4:])]
     z = moved[2:]
     try:
         value = complex(function(moved[0], moved[1], n, z))
     except OverflowError:
         value = complex(np.nan, np.nan)  # a number that is too large: nothing to compare
-    if whole:
-        return value.real, value.imag / STEP, [complex(v) for v in z]
-    return [value.real, value.imag / STEP, complex(z[1]).real, complex(z[1]).imag / STEP]
+    z = [complex(v) for v in z]
+    return [value.real, value.imag / STEP, *[v.real for v in z], *[v.imag / STEP for v in z]]
 
 
 def main():
@@ -308,19 +411,22 @@ def main():
     space = dict(KNOWN)
     for _, python in written:
         exec(python, space)
-    source = HEADER + "".join(kir for kir, _ in written) + (make_reverse_kernel if options.reverse else make_kernel)(names)
+    source = HEADER + "".join(kir for kir, _ in written) + make_kernel(names, options.reverse)
     points, n = rng.uniform(-1.5, 1.5, (12, 8)), rng.integers(0, 5, 12).astype(np.int32)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "functions.kir")
         with open(path, "w") as file:
             file.write(source)
-        np.save(f"{folder}/x.npy", points), np.save(f"{folder}/n.npy", n), np.save(f"{folder}/r.npy", np.zeros((12, len(names), 6 if options.reverse else 4)))
-        command = [options.kjit_run, path, "--no-cache", "--quiet", "--device", options.device, *[f"--arg={name}=@{folder}/{name}.npy" for name in "xnr"]]
+        arrays = {"x": points, "n": n, "zs": np.zeros((12, len(names), 2)), "dzs": np.zeros((12, len(names), 2)), "r": np.zeros((12, len(names), 7 if options.reverse else 6))}
+        for name, array in arrays.items():
+            np.save(f"{folder}/{name}.npy", array)
+        checks = ["--checks=usual,uninitialized"] if options.device == "cpu" else []
+        command = [options.kjit_run, path, "--no-cache", "--quiet", *checks, "--device", options.device, *[f"--arg={name}=@{folder}/{name}.npy" for name in arrays]]
         done = subprocess.run([*command, f"--save=r={folder}/out.npy"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode or options.show:
             print(source)
         if done.returncode:
-            sys.exit(f"functions.py: seed {options.seed}\n{done.stdout}")
+            sys.exit(f"functions.py: seed {options.seed}, exit status {done.returncode}\n{done.stdout}")
         have = np.load(f"{folder}/out.npy")
     failures = 0
     for j, name in enumerate(names):
