@@ -29,6 +29,7 @@ ENTRY_POINTS = "[console_scripts]\n" + "".join(f"{tool} = kjit._tools:{tool.spli
 EXTRAS = {
     "cuda": "nvidia-cuda-nvcc>=13; platform_system == 'Linux'",
     "dask": "dask[array,distributed]",
+    "jax": "jax",
     "torch": "torch",
 }
 METADATA = "\n".join([

@@ -32,6 +32,8 @@ _LATER = {
         "_algorithms": "Plan computed map",
         "_vectorized": "Ufunc guvectorize vectorize",
         "_benchmark": "benchmark",
+        "_derivatives": "Derivative hessian hvp jacobian value_and_grad",
+        "_gradcheck": "GradientError gradcheck",
         "_folds": "bincount histogram reduce reduce_by_key reduce_segments reduce_several scan scan_by_key scan_segments "
         "search_sorted update_at",
         "_njit": "get_num_threads njit prange set_num_threads",
@@ -48,6 +50,9 @@ _LATER = {
 # Numba's names, for `from kjit import njit, float32, types` in place of `from numba import ...`.
 _OF_NUMBA = ("boolean", "config", "none", "types", "void")
 _SCALARS_OF_NUMBA = """int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128""".split()
+
+# Modules that import another library, which programs may not have.
+_OF_OTHERS = ("jax", "torch")
 
 # What `from kjit import *` brings: not what would hide Python's own functions.
 _HIDDEN = {
@@ -84,6 +89,10 @@ def __getattr__(name):
         from .cuda import config, types
 
         value = {"types": types, "config": config}.get(name) or types.NAMES[name]
+    elif name in _OF_OTHERS:
+        import importlib
+
+        value = importlib.import_module("." + name, __name__)
     elif name == "__all__":
         own = {n for n, v in globals().items() if n[0] != "_" and type(v).__name__ != "module"}
         value = sorted((own | set(_LATER) | set(_words())) - _HIDDEN)

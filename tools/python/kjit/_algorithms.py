@@ -73,6 +73,8 @@ def function_of(thing, word="an operator", count=None):
         thing = _of_ufunc(thing, word)
     if not isinstance(thing, Function):
         raise TypeError(f"{word} is a function of Python or a kjit.func, not {type(thing).__name__}")
+    if hasattr(thing, "of_count"):  # a derivative, whose code depends on the count
+        return thing.of_count(count)
     return thing if count is None else _without_defaults(thing, count)
 
 

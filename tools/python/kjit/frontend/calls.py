@@ -1,6 +1,7 @@
 """Calls as text of the kernel IR."""
 
 import ast
+import re
 import types
 
 from .. import _missing
@@ -114,6 +115,10 @@ class Calls:
         if whole_arrays.is_pythons(thing):
             text = f"`{ast.unparse(node.func)}`: compiled code does not have this function of NumPy"
             raise self.error(node, text, NotCompiledError)
+        if hasattr(thing, "write_callee"):  # a derivative
+            callee = thing.write_callee(self.builder, len(node.args))
+            self.used |= set(re.findall(r"[A-Za-z_]\w*", callee))
+            return [self.source.place(node), callee, *self.positional(node)]
         if modules.is_function(thing) and not getattr(thing, "is_kjit_kernel", False):
             return self.call_function(node, thing)
         return [self.source.place(node), *self.known(thing, node.func), *self.positional(node)]

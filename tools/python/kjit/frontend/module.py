@@ -90,6 +90,8 @@ class Builder:
         """The name of a function in the module, which writes it later. where: the source and the node that use it; shapes: of
         the parameters of a kernel that take tuples."""
         thing = ufuncs.text_of(thing) or thing
+        if hasattr(thing, "write_callee"):  # a derivative
+            return thing.write_callee(self)
         if id(thing) not in self.symbols:
             wanted = _python_name(thing)
             name = self.new_name("lambda_" if wanted == "<lambda>" else wanted)

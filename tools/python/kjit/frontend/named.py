@@ -137,6 +137,7 @@ class NamedTuples:
 def is_called(thing, node):
     """Whether a call of a thing is one of a function of Python that is compiled."""
     python = getattr(thing, "py_func", thing)
-    if not isinstance(python, types.FunctionType) or getattr(thing, "is_kjit_kernel", False):
+    is_other = getattr(thing, "is_kjit_kernel", False) or hasattr(thing, "write_callee")  # a derivative
+    if not isinstance(python, types.FunctionType) or is_other:
         return False
     return library.instead(thing, len(node.args) + len(node.keywords)) is thing  # no func of the kernel IR

@@ -46,6 +46,15 @@ class Word:
         return f"kjit.{self.name}"
 
 
+class DerivativeWord(Word):
+    """`kjit.grad(f)` and its kin: words of kernels that Python calls, too, with a function."""
+
+    def __call__(self, function, *numbers):
+        from .. import _derivatives
+
+        return _derivatives.make(self.name, function, numbers)
+
+
 class Text:
     """A func that is written in the kernel IR, for modules whose functions call it. needs: other such funcs that it calls."""
 
@@ -167,7 +176,8 @@ ARRAYS = {
     ]
 }
 TRIPLES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
-BUILTINS = {name: Word(name, doc) for name, doc in _names.BUILTINS.items()}
+_DERIVATIVES = ("grad", "jvp", "vjp")
+BUILTINS = {name: (DerivativeWord if name in _DERIVATIVES else Word)(name, doc) for name, doc in _names.BUILTINS.items()}
 ALL = {**BUILTINS, **LOOPS, **ARRAYS}
 
 # Methods that values have where numbers of Python have types.

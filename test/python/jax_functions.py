@@ -1,0 +1,96 @@
+# RUN: env KJIT_DEVICE=cpu JAX_PLATFORMS=cpu %kjit-python %s
+"""kjit.jax.function: values, gradients and second derivatives beside JAX's own functions, under jit and vmap, with operands
+that broadcast. Skipped without JAX."""
+
+import sys
+
+try:
+    import jax
+except ImportError:
+    print("JAX is not installed: nothing was checked")
+    sys.exit(0)
+
+jax.config.update("jax_enable_x64", True)
+
+import jax.numpy as jnp  # noqa: E402
+import kjit  # noqa: E402
+import kjit.jax  # noqa: E402
+import numpy as np  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+rng = np.random.default_rng()
+
+
+def draw(*shape):
+    return jnp.asarray(rng.uniform(0.25, 1.25, shape))
+
+
+@kjit.func
+def wave(x, y, n):
+    return kjit.sin(x) * y * y + kjit.sqrt(y) * n
+
+
+def wave_of_jax(x, y, n):
+    return jnp.sin(x) * y * y + jnp.sqrt(y) * n
+
+
+@kjit.func
+def polar(r, angle):
+    return r * kjit.cos(angle), r * kjit.sin(angle)
+
+
+def near(a, b):
+    return all(np.allclose(x, y, rtol=1e-12, atol=1e-13) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def check_values():
+    made = kjit.jax.function(wave)
+    x, y = draw(3, 1), draw(4)
+    assert near(made(x, y, 2), wave_of_jax(x, y, 2)) and near(jax.jit(made)(x, y, 2), wave_of_jax(x, y, 2))
+    total, expected = lambda x, y: (made(x, y, 2) ** 2).sum(), lambda x, y: (wave_of_jax(x, y, 2) ** 2).sum()
+    assert near(jax.grad(total, (0, 1))(x, y), jax.grad(expected, (0, 1))(x, y))
+    assert near(jax.jit(jax.grad(total, (0, 1)))(x, y), jax.grad(expected, (0, 1))(x, y))
+    check_grads(lambda x, y: made(x, y, 2), (x, y), order=2, modes=["rev"])
+
+
+def check_second():
+    made = kjit.jax.function(wave)
+    x, y = draw(4), draw(4)
+
+    def norm(f):
+        def of_gradient(x, y):
+            by_x, by_y = jax.grad(lambda x, y: f(x, y, 2.0).sum(), (0, 1))(x, y)
+            return (by_x * by_y).sum()
+
+        return of_gradient
+
+    assert near(jax.grad(norm(made), (0, 1))(x, y), jax.grad(norm(wave_of_jax), (0, 1))(x, y))
+
+
+def check_tuples():
+    made = kjit.jax.function(polar)
+    r, angle = draw(5), draw(2, 5)
+    assert near(made(r, angle), (r * jnp.cos(angle), r * jnp.sin(angle)))
+    check_grads(made, (r, angle), order=2, modes=["rev"])
+    check_grads(lambda r: made(r, angle)[1], (r,), order=2, modes=["rev"])
+
+
+def check_vmap():
+    made = kjit.jax.function(wave)
+    x, y = draw(3, 4), draw(4)
+    assert near(jax.vmap(made, (0, None, None))(x, y, 2), wave_of_jax(x, y, 2))
+    assert near(jax.vmap(jax.grad(made), (0, 0, None))(draw(4) * 0 + y, y, 2), jax.vmap(jax.grad(wave_of_jax), (0, 0, None))(y, y, 2.0))
+
+
+def check_float32():
+    made = kjit.jax.function(wave)
+    x, y, count = jnp.float32(draw(8)), jnp.float32(draw(8)), jnp.arange(8)
+    found = jax.grad(lambda x: made(x, y, count).sum())(x)
+    assert found.dtype == jnp.float32 and np.allclose(found, jnp.cos(x) * y * y, rtol=1e-5)
+
+
+check_values()
+check_second()
+check_tuples()
+check_vmap()
+check_float32()

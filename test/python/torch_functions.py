@@ -1,0 +1,127 @@
+# RUN: env KJIT_DEVICE=cpu %kjit-python %s
+"""kjit.torch.function: torch.autograd.gradcheck and gradgradcheck of functions of elements and of a kernel, values and
+derivatives beside torch's own functions, and what it refuses. Skipped without PyTorch."""
+
+import sys
+
+try:
+    import torch
+except ImportError:
+    print("PyTorch is not installed: nothing was checked")
+    sys.exit(0)
+
+import kjit
+import kjit.torch
+
+generator = torch.Generator().manual_seed(int(torch.seed() % 2**31))
+
+
+def draw(*shape, dtype=torch.float64):
+    return (torch.rand(*shape, generator=generator, dtype=torch.float64) + 0.25).to(dtype).requires_grad_()
+
+
+@kjit.func
+def wave(x, y, n):
+    return kjit.sin(x) * y * y + kjit.sqrt(y) * n
+
+
+@kjit.func
+def polar(r, angle):
+    return r * kjit.cos(angle), r * kjit.sin(angle)
+
+
+def check_elements():
+    made = kjit.torch.function(wave)
+    x, y = draw(3, 1), draw(4)
+    assert torch.autograd.gradcheck(lambda x, y: made(x, y, 2.5), (x, y))
+    assert torch.autograd.gradgradcheck(lambda x, y: made(x, y, 2.5), (x, y))
+    assert torch.autograd.gradgradcheck(lambda x: made(x, y.detach(), 2.5), (x,))
+    value = made(x, y, 2.5)
+    assert value.shape == (3, 4)
+    assert torch.allclose(value, torch.sin(x) * y * y + torch.sqrt(y) * 2.5, rtol=1e-14)
+    pair = kjit.torch.function(polar)
+    r, angle = draw(5), draw(2, 5)
+    assert torch.autograd.gradcheck(pair, (r, angle))
+    assert torch.autograd.gradgradcheck(pair, (r, angle))
+    assert torch.autograd.gradcheck(lambda r, a: pair(r, a)[1], (r, angle))
+    softplus = kjit.torch.function(lambda x: kjit.log1p(kjit.exp(x)))
+    assert torch.allclose(softplus(r), torch.nn.functional.softplus(r)) and torch.autograd.gradgradcheck(softplus, (r,))
+    own = kjit.torch.function(lambda x: x * x * x)
+    assert torch.autograd.gradcheck(own, (draw(4, 5).T,))
+    assert torch.autograd.gradcheck(own, (draw(()),))
+    assert own(draw(0)).shape == (0,)
+
+
+def check_types():
+    made = kjit.torch.function(wave)
+    for dtype, tolerance in ((torch.float32, 1e-6), (torch.float16, 1e-2)):
+        x, y, count = draw(8, dtype=dtype), draw(8, dtype=dtype), torch.arange(8)
+        made(x, y, count).sum().backward()
+        assert x.grad.dtype == dtype and torch.allclose(x.grad, torch.cos(x) * y * y, rtol=tolerance, atol=tolerance)
+
+
+def check_hessian():
+    made = kjit.torch.function(lambda x: kjit.exp(x) * x)
+    x = draw(6)
+    found = torch.autograd.functional.hessian(lambda x: (made(x) * made(x)).sum(), x.detach())
+    expected = torch.autograd.functional.hessian(lambda x: ((torch.exp(x) * x) ** 2).sum(), x.detach())
+    assert torch.allclose(found, expected, rtol=1e-12)
+
+
+@kjit.jit
+def smooth(r, x, weight):
+    for i in kjit.grid_range(len(r)):
+        r[i] = weight[0] * x[i] * x[i + 1]
+
+
+@kjit.jit
+def smooth_derivative(r, x, weight, dr, dx, dweight):
+    for i in kjit.grid_range(len(r)):
+        kjit.atomic_add(dx[i], dr[i] * weight[0] * x[i + 1])
+        kjit.atomic_add(dx[i + 1], dr[i] * weight[0] * x[i])
+        kjit.atomic_add(dweight[0], dr[i] * x[i] * x[i + 1])
+
+
+def check_kernel():
+    def shorter(x, weight):
+        return torch.empty(len(x) - 1, dtype=x.dtype)
+
+    made = kjit.torch.function(smooth, outputs={"r": shorter}, derivative=smooth_derivative)
+    x, weight = draw(9), draw(1)
+    assert torch.autograd.gradcheck(made, (x, weight))
+    made(x, weight.detach()).sum().backward()
+    assert weight.grad is None and x.grad is not None
+
+
+def fails(call, kind, text):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(text)
+
+
+def check_refusals():
+    made = kjit.torch.function(wave)
+    x, y = draw(3), draw(3)
+    fails(lambda: made(1.0, 2.0, 3.0), TypeError, "at least one tensor")
+    fails(lambda: kjit.torch.function(smooth), TypeError, "outputs is a dictionary")
+    fails(lambda: kjit.torch.function(smooth, outputs={"s": "x"}), TypeError, "no parameter `s`")
+    fails(lambda: kjit.torch.function(wave, outputs={"r": "x"}), TypeError, "are for kernels")
+    changed = x * 1
+    value = made(changed, y, 1.0)
+    changed.add_(1)
+    fails(value.sum().backward, RuntimeError, "modified by an inplace operation")
+    no_derivative = kjit.torch.function(smooth, outputs={"r": lambda x, w: torch.empty(2, dtype=x.dtype)})
+    fails(no_derivative(x, draw(1)).sum().backward, TypeError, "has no derivative")
+    (first,) = torch.autograd.grad(made(x, y, 1.0).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+    fails(second.sum().backward, RuntimeError, "")
+
+
+check_elements()
+check_types()
+check_hessian()
+check_kernel()
+check_refusals()

@@ -1,0 +1,123 @@
+"""Functions of elements as functions of JAX, with derivatives: `kjit.jax.function`."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy
+
+from . import dtypes
+from ._algorithms import map
+from ._elementwise import Elementwise
+
+__all__ = ["ElementFunction", "function"]
+
+
+def _element(x):
+    """The name of the element type of an array of JAX."""
+    name = dtypes.name_of(numpy.dtype(x.dtype))
+    if name is None:
+        raise TypeError(f"kjit.jax takes no array of {x.dtype}")
+    return name
+
+
+def _call(made, func, operands):
+    """Maps a func over arrays of one shape, on the host when the program runs."""
+    elements = made.result_elements(func, [_element(x) for x in operands])
+    shapes = tuple(jax.ShapeDtypeStruct(operands[0].shape, dtypes._NUMPY[e]) for e in elements)
+
+    def run(*arrays):
+        arrays = [numpy.asarray(a) for a in arrays]
+        results = tuple(numpy.empty(arrays[0].shape, s.dtype) for s in shapes)
+        if arrays[0].size:
+            map(func, *arrays, out=results, device="cpu")
+        return results
+
+    return jax.pure_callback(run, shapes, *operands, vmap_method="broadcast_all")
+
+
+def _floats(operands):
+    return tuple(i for i, x in enumerate(operands) if jnp.issubdtype(x.dtype, jnp.floating))
+
+
+def _zeros(x):
+    """The derivative by an array of integers."""
+    return numpy.zeros(x.shape, jax.dtypes.float0)
+
+
+def _by_results(by_results, results):
+    """Derivatives by results, without those by integers."""
+    return tuple(jnp.zeros(r.shape, r.dtype) if b.dtype == jax.dtypes.float0 else b for b, r in zip(by_results, results))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _values(made, operands):
+    return _call(made, made.function, operands)
+
+
+def _values_forward(made, operands):
+    results = _values(made, operands)
+    return results, (operands, results)
+
+
+def _values_backward(made, saved, by_results):
+    operands, results = saved
+    chosen = _floats(operands)
+    found = dict(zip(chosen, _pullback(made, chosen, operands, _by_results(by_results, results)) if chosen else ()))
+    return (tuple(found[i] if i in found else _zeros(x) for i, x in enumerate(operands)),)
+
+
+_values.defvjp(_values_forward, _values_backward)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _pullback(made, chosen, operands, by_results):
+    func = made.pullback(chosen, [_element(x) for x in operands])
+    return _call(made, func, (*operands, *by_results))
+
+
+def _pullback_forward(made, chosen, operands, by_results):
+    return _pullback(made, chosen, operands, by_results), (operands, by_results)
+
+
+def _pullback_backward(made, chosen, saved, directions):
+    operands, by_results = saved
+    func = made.pullback_jvp(chosen, [_element(x) for x in operands])
+    found = _call(made, func, (*operands, *by_results, *directions))
+    by_operands = dict(zip(chosen, found[len(by_results) :]))
+    return tuple(by_operands[i] if i in by_operands else _zeros(x) for i, x in enumerate(operands)), tuple(found[: len(by_results)])
+
+
+_pullback.defvjp(_pullback_forward, _pullback_backward)
+
+
+class ElementFunction(Elementwise):
+    """A function of elements over arrays of JAX, see `function`."""
+
+    def __init__(self, thing):
+        super().__init__(thing, "kjit.jax.function")
+
+    def __call__(self, *operands):
+        """Applies the function to the elements of arrays that broadcast, and to numbers. Returns an array, or a tuple of arrays if
+        the function returns a tuple."""
+        if not operands:
+            raise TypeError(f"{self.__name__}() takes at least one array")
+        wide = jnp.broadcast_arrays(*(jnp.asarray(x) for x in operands))  # JAX sums the derivatives
+        results = _values(self, tuple(wide))
+        return tuple(results) if self._count([_element(x) for x in wide])[1] else results[0]
+
+
+def function(thing):
+    """Makes a function of JAX with derivatives. The function can be used in jax.jit, jax.vmap, jax.grad and so on.
+
+    thing: a function of Python or a kjit.func. It is applied to the elements of arrays that broadcast. kjit.vjp computes first
+    derivatives, and kjit.jvp of kjit.vjp second derivatives. JAX refuses third derivatives, and forward derivatives (jax.jvp,
+    jax.jacfwd) as of all functions of jax.custom_vjp.
+
+    The compiled program calls kjit on the CPU by jax.pure_callback. JAX copies arrays of other devices for these calls.
+
+        softplus = kjit.jax.function(lambda x: kjit.log1p(kjit.exp(x)))
+        jax.grad(lambda x: softplus(x).sum())(x)
+
+    TypeError: `thing` is no function, or an array has a type that kjit does not have."""
+    return ElementFunction(thing)

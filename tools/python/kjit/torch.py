@@ -1,0 +1,215 @@
+"""Functions and kernels of kjit as functions of PyTorch, with derivatives: `kjit.torch.function`."""
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from ._algorithms import map
+from ._elementwise import Elementwise
+from ._functions import Kernel
+
+__all__ = ["ElementFunction", "KernelFunction", "function"]
+
+_ELEMENTS = {
+    torch.float16: "f16",
+    torch.bfloat16: "bf16",
+    torch.float32: "f32",
+    torch.float64: "f64",
+    torch.int8: "i8",
+    torch.int16: "i16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.uint8: "u8",
+    torch.bool: "bool",
+}
+_OF_ELEMENTS = {element: dtype for dtype, element in _ELEMENTS.items()}
+
+
+def _element(x):
+    """The name of the element type of a tensor; a number as it is."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    if x.dtype not in _ELEMENTS:
+        raise TypeError(f"kjit.torch takes no tensor of {x.dtype}")
+    return _ELEMENTS[x.dtype]
+
+
+def _run(made, func, operands):
+    """Maps a func over tensors of one shape and numbers, into new tensors, on torch's current stream."""
+    tensors = [x for x in operands if isinstance(x, torch.Tensor)]
+    elements = made.result_elements(func, [_element(x) for x in operands])
+    results = tuple(torch.empty(tensors[0].shape, dtype=_OF_ELEMENTS[e], device=tensors[0].device) for e in elements)
+    if tensors[0].numel():
+        map(func, *(x.detach() if isinstance(x, torch.Tensor) else x for x in operands), out=results)
+    return results
+
+
+class _Saved:
+    """The operands of a call. PyTorch keeps the tensors among them and notices changes before the backward pass."""
+
+    @staticmethod
+    def save(ctx, operands):
+        ctx.save_for_backward(*(x for x in operands if isinstance(x, torch.Tensor)))
+        ctx.numbers = [None if isinstance(x, torch.Tensor) else x for x in operands]
+
+    @staticmethod
+    def load(ctx):
+        tensors = iter(ctx.saved_tensors)
+        return [next(tensors) if number is None else number for number in ctx.numbers]
+
+
+class _Forward(torch.autograd.Function):
+    """The values."""
+
+    @staticmethod
+    def forward(ctx, made, *operands):
+        _Saved.save(ctx, operands)
+        ctx.made = made
+        results = _run(made, made.function, operands)
+        ctx.mark_non_differentiable(*(r for r in results if not r.is_floating_point()))
+        return results
+
+    @staticmethod
+    def backward(ctx, *by_results):
+        operands = _Saved.load(ctx)
+        chosen = tuple(i for i in range(len(operands)) if ctx.needs_input_grad[i + 1])
+        found = iter(_Backward.apply(ctx.made, chosen, len(operands), *operands, *by_results))
+        return (None, *(next(found) if i in chosen else None for i in range(len(operands))))
+
+
+class _Backward(torch.autograd.Function):
+    """The derivatives by the operands."""
+
+    @staticmethod
+    def forward(ctx, made, chosen, count, *arguments):
+        _Saved.save(ctx, arguments)
+        ctx.made, ctx.chosen, ctx.count = made, chosen, count
+        func = made.pullback(chosen, [_element(x) for x in arguments[:count]])
+        return _run(made, func, arguments)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *directions):
+        arguments = _Saved.load(ctx)
+        func = ctx.made.pullback_jvp(ctx.chosen, [_element(x) for x in arguments[: ctx.count]])
+        found = _run(ctx.made, func, [*arguments, *directions])
+        results = len(arguments) - ctx.count
+        by_operands = dict(zip(ctx.chosen, found[results:]))
+        return (None, None, None, *(by_operands.get(i) for i in range(ctx.count)), *found[:results])
+
+
+class ElementFunction(Elementwise):
+    """A function of elements over tensors, see `function`."""
+
+    def __init__(self, thing):
+        super().__init__(thing, "kjit.torch.function")
+
+    def __call__(self, *operands):
+        """Applies the function to the elements of tensors that broadcast, and to numbers. Returns a tensor, or a tuple of tensors
+        if the function returns a tuple."""
+        tensors = [x for x in operands if isinstance(x, torch.Tensor)]
+        if not tensors:
+            raise TypeError(f"{self.__name__}() takes at least one tensor")
+        if any(x.device != tensors[0].device for x in tensors):
+            raise TypeError(f"{self.__name__}() takes tensors of one device")
+        wide = iter(torch.broadcast_tensors(*tensors))  # PyTorch sums the derivatives
+        results = _Forward.apply(self, *(next(wide) if isinstance(x, torch.Tensor) else x for x in operands))
+        return results if self._count([_element(x) for x in operands])[1] else results[0]
+
+
+class _Launch(torch.autograd.Function):
+    """A launch of a kernel with new outputs."""
+
+    @staticmethod
+    def forward(ctx, made, *inputs):
+        arguments = made.arrange(inputs)
+        made.launch(made.kernel, arguments)
+        _Saved.save(ctx, arguments)
+        ctx.made = made
+        outputs = tuple(arguments[i] for i in made.outputs)
+        ctx.mark_non_differentiable(*(x for x in outputs if not x.is_floating_point()))
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *by_outputs):
+        made, arguments = ctx.made, _Saved.load(ctx)
+        given = dict(zip(made.outputs, by_outputs))
+        shadows = {
+            i: given[i].contiguous().clone() if i in given else torch.zeros_like(x)
+            for i, x in enumerate(arguments)
+            if isinstance(x, torch.Tensor) and x.is_floating_point()
+        }
+        if made.derivative is None:
+            raise TypeError(f"kjit.torch.function: {made.kernel!r} has no derivative: hand one over as `derivative`")
+        made.launch(made.derivative, [*arguments, *shadows.values()])
+        inputs = [i for i in range(len(arguments)) if i not in given]
+        return (None, *(shadows[i] if i in shadows and ctx.needs_input_grad[n + 1] else None for n, i in enumerate(inputs)))
+
+
+class KernelFunction:
+    """A kernel whose outputs are new tensors, see `function`."""
+
+    def __init__(self, kernel, outputs, derivative, launch):
+        self.kernel, self.derivative, self._configuration = kernel, derivative, launch
+        self._names = kernel._parameters()
+        if not isinstance(outputs, dict) or not outputs:
+            raise TypeError('outputs is a dictionary: {"r": "x"} makes `r` like `x`, {"r": make} calls make(*inputs)')
+        unknown = set(outputs) - set(self._names)
+        if unknown:
+            raise TypeError(f"{kernel.__name__}() has no parameter `{min(unknown)}` that could be an output")
+        self.outputs = tuple(i for i, name in enumerate(self._names) if name in outputs)
+        self._inputs = tuple(name for name in self._names if name not in outputs)
+        self._makers = outputs
+        self.__name__, self.__doc__ = kernel.__name__, kernel.__doc__
+
+    def arrange(self, inputs):
+        """All arguments of the kernel, with new tensors for the outputs."""
+        given = dict(zip(self._inputs, inputs))
+        return [self._make(name, inputs, given) if name in self._makers else given[name] for name in self._names]
+
+    def _make(self, name, inputs, given):
+        maker = self._makers[name]
+        made = maker(*inputs) if callable(maker) else torch.zeros_like(given[maker].detach())
+        if not isinstance(made, torch.Tensor):
+            raise TypeError(f"outputs: what makes `{name}` gave {type(made).__name__} and no tensor")
+        return made
+
+    def launch(self, kernel, arguments):
+        plain = [x.detach() if isinstance(x, torch.Tensor) else x for x in arguments]
+        (kernel if self._configuration is None else kernel[self._configuration])(*plain)
+
+    def __call__(self, *inputs):
+        """Launches the kernel. The inputs are the arguments without the outputs. Returns the output, or a tuple of several."""
+        if len(inputs) != len(self._inputs):
+            raise TypeError(f"{self.__name__}() takes {len(self._inputs)} inputs ({', '.join(self._inputs)}), {len(inputs)} were given")
+        results = _Launch.apply(self, *inputs)
+        return results[0] if len(results) == 1 else results
+
+
+def function(thing, *, outputs=None, derivative=None, launch=None):
+    """Makes a function of PyTorch with derivatives for autograd.
+
+    thing: a function of Python or a kjit.func, or a kjit.jit kernel. A function is mapped over tensors that broadcast. kjit.vjp
+    computes its first derivatives, and kjit.jvp of kjit.vjp its second derivatives. Third derivatives are refused. A kernel has
+    first derivatives only.
+
+    outputs: the output parameters of a kernel, with a maker of a new tensor for each. The maker `"x"` in `{"r": "x"}` makes a
+    tensor of zeros like the input x. A maker that is a function is called with all inputs and returns a tensor.
+
+    derivative: a kernel with the parameters of `thing`, followed by a tensor of derivatives for each tensor of floats, in the
+    order of the parameters. The tensors for outputs hold the derivatives by the results. The kernel adds derivatives to the
+    tensors for inputs, which are 0. Without `derivative` the backward pass raises TypeError.
+
+    launch: (grid, block) of both kernels. The default None is for kernels with a grid_range.
+
+    Calls run on PyTorch's current stream. PyTorch raises an error if an input is changed between the passes.
+
+        softplus = kjit.torch.function(lambda x: kjit.log1p(kjit.exp(x)))
+        softplus(x).sum().backward()
+
+    TypeError: `thing` is no function and no kernel, or `outputs` names no parameters."""
+    if isinstance(thing, Kernel):
+        return KernelFunction(thing, outputs, derivative, launch)
+    if outputs is not None or derivative is not None or launch is not None:
+        raise TypeError("outputs, derivative and launch are for kernels")
+    return ElementFunction(thing)
