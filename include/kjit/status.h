@@ -98,6 +98,16 @@ typedef enum kjit_failure {
   KJIT_FAILURE_WAIT = 13          /* it waits in a loop for a thread that does not run */
 } kjit_failure;
 
+/* What exactly is wrong, of the errors that a front end may treat in a way of its own. The text of
+ * a message can change with each version; the code stays. */
+typedef enum kjit_error_code {
+#define KJIT_ROW(name, text) KJIT_CODE_##name,
+#include <kjit/error_codes.def>
+#undef KJIT_ROW
+  /* how many there are: grows with versions */
+  KJIT_CODE_COUNT
+} kjit_error_code;
+
 /* One message. A remark is advice: "computed in f64 although no argument is f64". */
 typedef struct kjit_diagnostic {
   uint32_t size_bytes; /* see above; kjit's own size in diagnostics of its own */
@@ -116,6 +126,7 @@ typedef struct kjit_diagnostic {
   int32_t is_whole_block; /* not 0: what failed is all of the block, and thread means nothing */
   /* RAISE and ASSERT: the text that stands in the kernel, NULL where an assert has none */
   const char *failure_text;
+  kjit_error_code code; /* of an error; KJIT_CODE_NONE of all other messages */
 } kjit_diagnostic;
 
 /* The version of the library that runs, as KJIT_VERSION_NUMBER is that of the headers. Never fails.
@@ -125,6 +136,10 @@ KJIT_API uint32_t kjit_get_version(void);
 /* Name of a status, "KJIT_ERROR_TYPE"; static storage; "KJIT_STATUS_UNKNOWN" for a number that is
  * none. Never fails. */
 KJIT_API const char *kjit_get_status_name(kjit_status status);
+
+/* Name of a code, "ARRAY_AS_NUMBER"; static storage; NULL for a number that is none. Never fails.
+ */
+KJIT_API const char *kjit_get_error_code_name(kjit_error_code code);
 
 /* The diagnostics of this thread's last failed call on the context, in order; notes follow what
  * they explain. Borrowed until this thread's next failing call. NULL past the end. */

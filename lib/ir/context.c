@@ -20,6 +20,16 @@ struct ki_thread_record {
 
 uint32_t kjit_get_version(void) { return KJIT_VERSION_NUMBER; }
 
+const char *kjit_get_error_code_name(kjit_error_code code)
+{
+  static const char *const names[] = {
+#define KJIT_ROW(name, text) #name,
+#include <kjit/error_codes.def>
+#undef KJIT_ROW
+  };
+  return code >= 0 && code < KJIT_CODE_COUNT ? names[code] : NULL;
+}
+
 const char *kjit_get_status_name(kjit_status status)
 {
   static const char *const names[] = {

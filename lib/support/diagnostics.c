@@ -128,6 +128,13 @@ void kj_add_diagnostic(kj_diagnostics *diagnostics, const kjit_diagnostic *given
   diagnostics->count++;
 }
 
+void kj_set_code(kj_diagnostics *diagnostics, kjit_error_code code)
+{
+  KJ_ASSERT(code >= 0 && code < KJIT_CODE_COUNT);
+  if (!diagnostics->count) return; /* out of memory */
+  diagnostics->items[diagnostics->count - 1].code = code;
+}
+
 void kj_describe_failure(kj_diagnostics *diagnostics, kjit_failure failure, const uint32_t *block,
                          const uint32_t *thread, bool is_whole_block, const char *text)
 {

@@ -58,6 +58,8 @@ void kj_report(kj_diagnostics *diagnostics, const kj_sources *sources, kj_locati
   __attribute__((format(printf, 6, 7)));
 void kj_report_list(kj_diagnostics *diagnostics, const kj_sources *sources, kj_location location,
                     kjit_severity severity, kjit_status status, const char *format, va_list list);
+/* Gives the last message, an error, its code. */
+void kj_set_code(kj_diagnostics *diagnostics, kjit_error_code code);
 /* What the last message says of a thread that failed, for hosts that want no text; text may be NULL
  * and is copied. */
 void kj_describe_failure(kj_diagnostics *diagnostics, kjit_failure failure, const uint32_t *block,

@@ -305,8 +305,8 @@ static _Noreturn void fail_whole(kt_scope *s, const kt_expr *value, kjit_type ty
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "%s does not become %s: write `real(z)`, `imag(z)` or `abs(z)`", from,
             kt_type_text(s->c, type));
-  kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a number or %s, got %s",
-          kt_type_text(s->c, type), from);
+  kt_fail_number(s->c, value->location, value->type, "expected a number or %s, got %s",
+                 kt_type_text(s->c, type), from);
 }
 
 static kt_expr *convert_part(kt_scope *s, kt_expr *part, uint32_t index, const void *data)
@@ -377,9 +377,9 @@ static void add_lanes(kt_scope *s, kt_exprs *parts, kt_expr *value, kjit_type la
     return;
   }
   if (!kt_is_vector(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-            "the parts of a vector must be numbers or vectors, got %s",
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type,
+                   "the parts of a vector must be numbers or vectors, got %s",
+                   kt_type_text(s->c, value->type));
   uint32_t count = ki_type(s->c->types, value->type)->count;
   value = kt_keep_value(s, value);
   for (uint32_t i = 0; i < count; i++)

@@ -479,7 +479,21 @@ kt_expr *kt_take_part(kt_scope *s, kt_expr *value, const kt_exprs *indices, kj_l
 /* `a.shape` and its kin; NULL: there is none of that name. */
 kt_expr *kt_infer_property(kt_scope *s, const ki_expr *expr, kt_expr *array);
 
-/* ---- infer_place.c ---- */
+/* ---- infer_field.c ---- */
+
+/* A part of the only element of an array without dimensions, as an array: a field, an item or a
+ * lane. */
+kt_expr *kt_make_member(kt_scope *s, kt_expr *only, ki_component component, kj_location location);
+/* All lanes of the only element, a vector, as an array of one dimension. */
+kt_expr *kt_make_lanes(kt_scope *s, kt_expr *only, kj_location location);
+kt_expr *kt_new_load(kt_scope *s, kt_expr *array, const kt_exprs *indices, kj_location location);
+/* The index 0, of the element that a pointer points to. */
+kt_exprs kt_first_index(kt_scope *s, kj_location location);
+bool kt_is_field_of_only(const kt_scope *s, kjit_type array, const char *name,
+                         ki_component *component);
+/* Report that the field named by expr does not exist: of an array, and of any other value. */
+_Noreturn void kt_fail_array_field(kt_scope *s, const ki_expr *expr, kjit_type array);
+_Noreturn void kt_fail_field(kt_scope *s, const ki_expr *expr, kjit_type type);
 
 kt_expr *kt_infer_field(kt_scope *s, const ki_expr *expr);
 /* A component of a value: of what is in memory, it alone is read. */
@@ -489,6 +503,9 @@ kt_expr *kt_read_component(kt_scope *s, kt_expr *value, ki_component component,
 kt_expr *kt_read_lane(kt_scope *s, kt_expr *vector, kt_expr *index, kj_location location);
 /* The array that a pointer is to: of no known extent. */
 kt_expr *kt_make_pointed(kt_scope *s, kt_expr *pointer, kj_location location);
+
+/* ---- infer_place.c ---- */
+
 /* From a value to a part of it: a component or, where there are indices, an element. */
 typedef struct kt_path_step {
   uint32_t component;

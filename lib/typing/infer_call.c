@@ -33,9 +33,9 @@ void kt_check_c_type(kt_scope *s, kjit_type type, const char *what, kj_location 
                          ? "; its bits go as u16: `bitcast(u16, x)`"
                        : info->class_ == KJ_CLASS_STRUCT ? "; a pointer to it does"
                                                          : "";
-  kt_fail(s->c, location, KJIT_ERROR_UNSUPPORTED,
-          "%s is %s, which does not go to or from a C function%s", what, kt_type_text(s->c, type),
-          advice);
+  kt_fail_code(s->c, location, KJIT_ERROR_UNSUPPORTED, KJIT_CODE_C_TYPE,
+               "%s is %s, which does not go to or from a C function%s", what,
+               kt_type_text(s->c, type), advice);
 }
 
 static kt_expr *bind_array(kt_scope *s, kt_expr *array, kjit_type annotation, const ki_decl *param,

@@ -407,8 +407,8 @@ int64_t kt_infer_constant(kt_scope *s, const ki_expr *expr, const char *what)
             "arithmetic on them",
             what);
   if (!kt_is_integer(s->c, value->type))
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s must be an integer, got %s", what,
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, expr->location, value->type, "%s must be an integer, got %s", what,
+                   kt_type_text(s->c, value->type));
   if (!ki_integer_fits(KJIT_I64, value->integer))
     kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s is too large", what);
   return (int64_t)value->integer;

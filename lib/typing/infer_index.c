@@ -106,8 +106,8 @@ static void check_index_type(kt_scope *s, const kt_expr *index)
 {
   if (kt_is_integer(s->c, index->type)) return;
   const char *hint = kt_is_float(s->c, index->type) ? ": write i32(...)" : "";
-  kt_fail(s->c, index->location, KJIT_ERROR_TYPE, "an index is an integer, got %s%s",
-          kt_type_text(s->c, index->type), hint);
+  kt_fail_number(s->c, index->location, index->type, "an index is an integer, got %s%s",
+                 kt_type_text(s->c, index->type), hint);
 }
 
 typedef struct indexing {

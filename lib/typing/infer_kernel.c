@@ -102,9 +102,9 @@ void kt_check_runtime_extents(kt_scope *s, const ki_decl *decl)
     kt_walk_tstmts(&before, NULL, check_part, &check);
     kt_walk_texpr(&value, check_part, &check);
     if (!kt_is_integer(s->c, value->type))
-      kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
-              "an extent of a shared array must be an integer, got %s",
-              kt_type_text(s->c, value->type));
+      kt_fail_number(s->c, value->location, value->type,
+                     "an extent of a shared array must be an integer, got %s",
+                     kt_type_text(s->c, value->type));
   }
   if (extents->count > KJ_MAX_RANK)
     kt_fail(s->c, extents->items[KJ_MAX_RANK]->location, KJIT_ERROR_TYPE,
@@ -303,8 +303,8 @@ static void infer_shape(kt_scope *s, ki_attribute_id id, uint32_t *shape)
     kt_expr *value = kt_infer_expr(s, expr);
     const char *name = attribute->info->name;
     if (!kt_is_integer(s->c, value->type))
-      kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes integers, got %s", name,
-              kt_type_text(s->c, value->type));
+      kt_fail_number(s->c, expr->location, value->type, "@%s takes integers, got %s", name,
+                     kt_type_text(s->c, value->type));
     bool is_known = kt_is_constant(value);
     if (is_known && (value->integer < 1 || value->integer > INT32_MAX))
       kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "@%s takes positive numbers, got %s", name,

@@ -81,8 +81,8 @@ kjit_type kt_range_type(kt_scope *s, const kt_exprs *values, kj_location locatio
   for (size_t i = 0; i < values->count; i++) {
     const kt_expr *value = values->items[i];
     if (!kt_is_integer(s->c, value->type))
-      kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`range` needs integers, got %s",
-              kt_type_text(s->c, value->type));
+      kt_fail_number(s->c, value->location, value->type, "`range` needs integers, got %s",
+                     kt_type_text(s->c, value->type));
     if (s->has_numba_types) continue;
     kjit_type wide = kt_wide_type(value), one = wide != KJIT_ANY ? wide : value->type;
     kjit_type common = i ? kt_promote(s, type, one, location) : ki_arithmetic_type(one);
@@ -191,8 +191,8 @@ kt_exprs kt_convert_extents(kt_scope *s, const kt_exprs *values)
   for (size_t i = 0; i < values->count; i++) {
     kt_expr *value = values->items[i];
     if (!kt_is_integer(s->c, value->type))
-      kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent is an integer, got %s",
-              kt_type_text(s->c, value->type));
+      kt_fail_number(s->c, value->location, value->type, "an extent is an integer, got %s",
+                     kt_type_text(s->c, value->type));
     KJ_PUSH(s->arena, &extents, kt_convert_to_index(s, value, value->location));
   }
   return extents;

@@ -50,8 +50,8 @@ static kt_expr *infer_part(kt_scope *s, const ki_expr *expr, const char *what)
   kt_expr *value = kt_infer_expr(s, expr);
   if (!kt_is_integer(s->c, value->type)) {
     const char *hint = kt_is_float(s->c, value->type) ? ": write i32(...)" : "";
-    kt_fail(s->c, expr->location, KJIT_ERROR_TYPE, "%s of a slice is an integer, got %s%s", what,
-            kt_type_text(s->c, value->type), hint);
+    kt_fail_number(s->c, expr->location, value->type, "%s of a slice is an integer, got %s%s", what,
+                   kt_type_text(s->c, value->type), hint);
   }
   return kt_keep_value(s, kt_convert_to_index(s, value, expr->location));
 }
@@ -392,8 +392,8 @@ kt_bound kt_value_bound(kt_scope *s, const kt_expr *value)
 static void add_extent(kt_scope *s, kt_exprs *extents, kt_expr *value)
 {
   if (!kt_is_integer(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent of `reshape` is an integer, got %s",
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type,
+                   "an extent of `reshape` is an integer, got %s", kt_type_text(s->c, value->type));
   if (kt_is_constant(value) && value->integer < 0)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE,
             "an extent of `reshape` must be at least 0, got %s; kjit does not compute an extent "

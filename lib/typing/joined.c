@@ -141,6 +141,13 @@ static const char *reason_of(kt_scope *s, kjit_type a, kjit_type b)
                    memory_of(x));
 }
 
+static kjit_error_code code_of(const kt_scope *s, kjit_type a, kjit_type b)
+{
+  bool are_arrays = kt_is_array(s->c, a) && kt_is_array(s->c, b);
+  bool differ = are_arrays && ki_type(s->c->types, a)->element != ki_type(s->c->types, b)->element;
+  return differ ? KJIT_CODE_ARRAY_ELEMENTS : KJIT_CODE_NONE;
+}
+
 static _Noreturn void fail_join(kt_scope *s, const ki_decl *decl, const kt_guess *guess,
                                 kjit_type type, kj_location location)
 {
@@ -149,11 +156,11 @@ static _Noreturn void fail_join(kt_scope *s, const ki_decl *decl, const kt_guess
   const char *note = kj_format(s->arena, "`%s` is assigned %s here", name, old);
   bool is_literal = ki_is_weak(guess->type) || ki_is_weak(type);
   if (is_numeric(s->c, type) && is_numeric(s->c, guess->type) && !decl->is_open && !is_literal)
-    kt_fail_twice(s->c, location, guess->location, note,
+    kt_fail_twice(s->c, location, guess->location, KJIT_CODE_NONE, note,
                   "`%s` starts with a literal and is then assigned %s and %s, but no type can "
                   "represent both; give it a type, `var %s: i64 = ...`",
                   name, old, new, name);
-  kt_fail_twice(s->c, location, guess->location, note,
+  kt_fail_twice(s->c, location, guess->location, code_of(s, guess->type, type), note,
                 "`%s` is assigned %s here and %s elsewhere: %s", name, new, old,
                 reason_of(s, guess->type, type));
 }
@@ -166,8 +173,8 @@ kt_expr *kt_raise_guess(kt_scope *s, const ki_decl *decl, kt_expr *value)
   kjit_type annotation = s->meanings[decl->index].annotation;
   bool starts_with_number = !decl->is_open && is_numeric(s->c, guess->type);
   if (starts_with_number && !is_numeric(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` is a number, the value is %s", decl->name,
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "`%s` is a number, the value is %s",
+                   decl->name, kt_type_text(s->c, value->type));
   if (annotation != KJIT_ANY)
     value = kt_fit_annotation(s, value, annotation, kj_format(s->arena, "`%s`", decl->name),
                               value->location);

@@ -20,15 +20,15 @@ static void require_numbers(kt_scope *s, kjit_op op, const kt_expr *x)
   const char *hint = kt_is_array(s->c, x->type)   ? "; write its index: `a[i]`"
                      : kt_is_tuple(s->c, x->type) ? "; write which item: `t[0]`"
                                                   : "";
-  kt_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s%s", text_of(op),
-          kt_type_text(s->c, x->type), hint);
+  kt_fail_number(s->c, x->location, x->type, "`%s` needs numbers, got %s%s", text_of(op),
+                 kt_type_text(s->c, x->type), hint);
 }
 
 static void require_integers(kt_scope *s, kjit_op op, const kt_expr *x)
 {
   if (!kt_is_float(s->c, x->type)) return;
-  kt_fail(s->c, x->location, KJIT_ERROR_TYPE, "`%s` needs integers, got %s", text_of(op),
-          kt_type_text(s->c, x->type));
+  kt_fail_number(s->c, x->location, x->type, "`%s` needs integers, got %s", text_of(op),
+                 kt_type_text(s->c, x->type));
 }
 
 /* Whether the type of a weak tree may still change in a later round: it holds a variable that has
@@ -318,8 +318,9 @@ kt_expr *kt_make_condition(kt_scope *s, kt_expr *value)
   const char *hint = is_mask    ? "; write `all(v)` or `any(v)`, or `select(v, x, y)`"
                      : has_zero ? "; write `!= 0`"
                                 : "";
-  kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "a condition is a bool or an integer, got %s%s",
-          kt_type_text(s->c, value->type), hint);
+  kt_fail_number(s->c, value->location, value->type,
+                 "a condition is a bool or an integer, got %s%s", kt_type_text(s->c, value->type),
+                 hint);
 }
 
 kt_expr *kt_make_own_unary(kt_scope *s, kjit_op op, kt_expr *x, kj_location location)

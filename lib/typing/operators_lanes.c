@@ -277,18 +277,18 @@ kt_expr *kt_make_unary_parts(kt_scope *s, kjit_op op, kt_expr *x, kj_location lo
   if (!is_vector && !is_sign)
     kt_fail(s->c, location, KJIT_ERROR_TYPE, "`%s` is not for complex numbers", text_of(op));
   if (op == KJIT_OP_NOT && kt_is_float(c, part))
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`not` needs bools or integers, got %s",
-            kt_type_text(s->c, x->type));
+    kt_fail_number(s->c, location, x->type, "`not` needs bools or integers, got %s",
+                   kt_type_text(s->c, x->type));
   if (op == KJIT_OP_NOT && part != KJIT_BOOL) {
     x = kt_make_binary(s, KJIT_OP_NE, x, kt_new_integer(s, KJ_WEAK_INT, 0, location), location);
     part = KJIT_BOOL;
   }
   if (op == KJIT_OP_INVERT && part == KJIT_BOOL)
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs integers, got %s; write `not`",
-            kt_type_text(s->c, x->type));
+    kt_fail_number(s->c, location, x->type, "`~` needs integers, got %s; write `not`",
+                   kt_type_text(s->c, x->type));
   if (op == KJIT_OP_INVERT && !kt_is_integer(c, part))
-    kt_fail(s->c, location, KJIT_ERROR_TYPE, "`~` needs integers, got %s",
-            kt_type_text(s->c, x->type));
+    kt_fail_number(s->c, location, x->type, "`~` needs integers, got %s",
+                   kt_type_text(s->c, x->type));
   if (op != KJIT_OP_NOT && is_vector)
     x = kt_convert(s, x, kt_with_part(s, x->type, ki_arithmetic_type(part)), location);
   return op == KJIT_OP_POS ? x : new_operation(s, KJ_T_UNARY, op, x->type, x, NULL, location);
@@ -487,8 +487,8 @@ static kt_expr *take_number(kt_scope *s, const kt_operands *o)
   kt_expr *value = o->values.items[0];
   bool is_number = kt_is_complex(s->c, value->type) || kt_is_number(s->c, value->type);
   if (!is_number)
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs a number, got %s", o->builtin->name,
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "`%s` needs a number, got %s",
+                   o->builtin->name, kt_type_text(s->c, value->type));
   return kt_is_complex(s->c, value->type) ? kt_keep_value(s, value) : kt_make_concrete(s, value);
 }
 

@@ -233,8 +233,8 @@ kt_expr *kt_convert(kt_scope *s, kt_expr *value, kjit_type type, kj_location loc
   if (value->kind == KJ_T_CONST) return convert_constant(s, value, type, location);
   if (!kt_is_number(s->c, value->type)) {
     const char *text = kt_type_text(s->c, value->type);
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a number, got %s%s", text,
-            kt_is_array(s->c, value->type) ? "; index it" : "");
+    kt_fail_number(s->c, value->location, value->type, "expected a number, got %s%s", text,
+                   kt_is_array(s->c, value->type) ? "; index it" : "");
   }
   /* A weak integer among weak floats keeps its own type until the whole meets one. */
   if (ki_is_weak(type)) return value;

@@ -29,8 +29,8 @@ static kt_operands with_values(const kt_operands *o, kt_exprs values)
 _Noreturn static void fail_operand(kt_scope *s, const kt_operands *o, const kt_expr *value,
                                    const char *wanted)
 {
-  kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs %s, got %s", o->builtin->name, wanted,
-          kt_type_text(s->c, value->type));
+  kt_fail_number(s->c, value->location, value->type, "`%s` needs %s, got %s", o->builtin->name,
+                 wanted, kt_type_text(s->c, value->type));
 }
 
 /* ---- positions ---- */

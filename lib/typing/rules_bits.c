@@ -93,12 +93,13 @@ kt_expr *kt_rule_bitcast(kt_scope *s, const kt_operands *o)
   kjit_type type = o->type_argument;
   kt_expr *value = o->values.items[0];
   if (!is_castable(s, type))
-    kt_fail(s->c, o->location, KJIT_ERROR_TYPE,
-            "`%s` needs the type of a number, vector or struct, got %s", o->builtin->name,
-            kt_type_text(s->c, type));
+    kt_fail_number(s->c, o->location, type,
+                   "`%s` needs the type of a number, vector or struct, got %s", o->builtin->name,
+                   kt_type_text(s->c, type));
   if (!is_castable(s, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs a number, vector or struct, got %s",
-            o->builtin->name, kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type,
+                   "`%s` needs a number, vector or struct, got %s", o->builtin->name,
+                   kt_type_text(s->c, value->type));
   uint32_t size = ki_type(s->c->types, type)->size_bytes;
   if (ki_is_weak(value->type) && size <= 8) value = literal_of_size(s, value, size);
   else value = kt_make_concrete(s, value);

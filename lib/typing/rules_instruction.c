@@ -16,8 +16,8 @@ static kt_expr *convert_word(kt_scope *s, const kt_operands *o, size_t index, kj
 {
   kt_expr *value = o->values.items[index];
   if (!is_word(s, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` works on 32-bit integers, got %s",
-            o->builtin->name, kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "`%s` works on 32-bit integers, got %s",
+                   o->builtin->name, kt_type_text(s->c, value->type));
   return kt_convert(s, value, type, value->location);
 }
 

@@ -41,8 +41,8 @@ kt_expr *kt_rule_nanosleep(kt_scope *s, const kt_operands *o)
 {
   kt_expr *value = o->values.items[0];
   if (!kt_is_integer(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs an integer, got %s",
-            o->builtin->name, kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "`%s` needs an integer, got %s",
+                   o->builtin->name, kt_type_text(s->c, value->type));
   kt_operands typed = *o;
   typed.values = (kt_exprs){ 0 };
   KJ_PUSH(s->arena, &typed.values, kt_convert(s, value, KJIT_U32, value->location));
@@ -100,8 +100,8 @@ kt_expr *kt_rule_is_aligned(kt_scope *s, const kt_operands *o)
 static kt_expr *make_extent(kt_scope *s, kt_expr *value)
 {
   if (!kt_is_integer(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent of `view` is an integer, got %s",
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "an extent of `view` is an integer, got %s",
+                   kt_type_text(s->c, value->type));
   if (kt_is_constant(value) && value->integer < 0)
     kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "an extent of `view` is at least 0, got %s",
             kt_integer_text(s->arena, value->integer));
@@ -210,8 +210,8 @@ static kt_expr *view_of_array(kt_scope *s, const kt_operands *o)
 static void add_stride(kt_scope *s, kt_exprs *args, kt_expr *value)
 {
   if (!kt_is_integer(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "a stride of `view` is an integer, got %s",
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "a stride of `view` is an integer, got %s",
+                   kt_type_text(s->c, value->type));
   KJ_PUSH(s->arena, args, kt_keep_value(s, kt_convert_to_index(s, value, value->location)));
 }
 

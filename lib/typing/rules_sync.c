@@ -9,16 +9,16 @@
 static kt_expr *convert_mask(kt_scope *s, kt_expr *mask)
 {
   if (!kt_is_integer(s->c, mask->type))
-    kt_fail(s->c, mask->location, KJIT_ERROR_TYPE, "a mask of lanes is an integer (u32), got %s",
-            kt_type_text(s->c, mask->type));
+    kt_fail_number(s->c, mask->location, mask->type, "a mask of lanes is an integer (u32), got %s",
+                   kt_type_text(s->c, mask->type));
   return kt_convert(s, mask, KJIT_U32, mask->location);
 }
 
 static kt_expr *convert_predicate(kt_scope *s, kt_expr *value)
 {
   if (value->type != KJIT_BOOL && !kt_is_integer(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "expected a bool or an integer, got %s",
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "expected a bool or an integer, got %s",
+                   kt_type_text(s->c, value->type));
   return kt_convert(s, kt_make_concrete(s, value), KJIT_BOOL, value->location);
 }
 
@@ -61,8 +61,8 @@ static kt_expr *convert_lane(kt_scope *s, const kt_operands *o, size_t index)
 {
   kt_expr *lane = o->values.items[index];
   if (!kt_is_integer(s->c, lane->type))
-    kt_fail(s->c, lane->location, KJIT_ERROR_TYPE, "`%s` needs an integer here, got %s",
-            o->builtin->name, kt_type_text(s->c, lane->type));
+    kt_fail_number(s->c, lane->location, lane->type, "`%s` needs an integer here, got %s",
+                   o->builtin->name, kt_type_text(s->c, lane->type));
   lane = kt_convert(s, lane, KJIT_I32, lane->location);
   bool is_width = index == 3 && kt_is_constant(lane);
   bool is_power =
@@ -173,8 +173,8 @@ kt_expr *kt_rule_reduce(kt_scope *s, const kt_operands *o)
 {
   kt_expr *value = o->values.items[1];
   if (!kt_is_number(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs numbers, got %s", o->builtin->name,
-            kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "`%s` needs numbers, got %s",
+                   o->builtin->name, kt_type_text(s->c, value->type));
   value = kt_make_concrete(s, value);
   kjit_type type = ki_arithmetic_type(value->type);
   return apply_exchange(s, o, kt_convert(s, value, type, value->location), type);
@@ -184,8 +184,8 @@ kt_expr *kt_rule_reduce_int(kt_scope *s, const kt_operands *o)
 {
   const kt_expr *value = o->values.items[1];
   if (!kt_is_integer(s->c, value->type) && value->type != KJIT_BOOL)
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` works on integers, got %s",
-            o->builtin->name, kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "`%s` works on integers, got %s",
+                   o->builtin->name, kt_type_text(s->c, value->type));
   return kt_rule_reduce(s, o);
 }
 
@@ -195,8 +195,8 @@ kt_expr *kt_rule_reduce_int(kt_scope *s, const kt_operands *o)
 kt_expr *kt_take_integer(kt_scope *s, const kt_operands *o, kt_expr *value, kjit_type type)
 {
   if (!kt_is_integer(s->c, value->type))
-    kt_fail(s->c, value->location, KJIT_ERROR_TYPE, "`%s` needs an integer here, got %s",
-            o->builtin->name, kt_type_text(s->c, value->type));
+    kt_fail_number(s->c, value->location, value->type, "`%s` needs an integer here, got %s",
+                   o->builtin->name, kt_type_text(s->c, value->type));
   return kt_convert(s, value, type, value->location);
 }
 

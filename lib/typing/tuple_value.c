@@ -160,8 +160,8 @@ kt_expr *kt_infer_item(kt_scope *s, const ki_expr *expr, kt_expr *tuple)
   kt_expr *index = is_from_end ? kt_new_integer(s, KJ_WEAK_INT, count - distance, arg->location)
                                : kt_infer_expr(s, arg);
   if (!kt_is_integer(s->c, index->type))
-    kt_fail(s->c, arg->location, KJIT_ERROR_TYPE, "an index is an integer, got %s",
-            kt_type_text(s->c, index->type));
+    kt_fail_number(s->c, arg->location, index->type, "an index is an integer, got %s",
+                   kt_type_text(s->c, index->type));
   kt_end_operand(s, &order, index);
   kt_settle(s, &order, &tuple, 1);
   if (s->wraps && !is_from_end && kt_is_constant(index) && index->integer < 0)

@@ -24,20 +24,44 @@ static void report_chain(kt_compilation *c)
   }
 }
 
-void kt_fail(kt_compilation *c, kj_location location, kjit_status status, const char *format, ...)
+static _Noreturn void fail(kt_compilation *c, kj_location location, kjit_status status,
+                           kjit_error_code code, const char *format, va_list list)
 {
   KJ_ASSERT(status != KJIT_OK && c->on_failure);
-  va_list list;
-  va_start(list, format);
   kj_report_list(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_ERROR, status, format,
                  list);
-  va_end(list);
+  kj_set_code(c->diagnostics, code);
   report_chain(c);
   longjmp(*c->on_failure, KJ_JUMP_ERROR);
 }
 
-void kt_fail_twice(kt_compilation *c, kj_location location, kj_location other, const char *note,
-                   const char *format, ...)
+void kt_fail(kt_compilation *c, kj_location location, kjit_status status, const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  fail(c, location, status, KJIT_CODE_NONE, format, list);
+}
+
+void kt_fail_code(kt_compilation *c, kj_location location, kjit_status status, kjit_error_code code,
+                  const char *format, ...)
+{
+  va_list list;
+  va_start(list, format);
+  fail(c, location, status, code, format, list);
+}
+
+void kt_fail_number(kt_compilation *c, kj_location location, kjit_type given, const char *format,
+                    ...)
+{
+  va_list list;
+  va_start(list, format);
+  bool is_array = ki_type(c->types, given)->class_ == KJ_CLASS_ARRAY;
+  fail(c, location, KJIT_ERROR_TYPE, is_array ? KJIT_CODE_ARRAY_AS_NUMBER : KJIT_CODE_NONE, format,
+       list);
+}
+
+void kt_fail_twice(kt_compilation *c, kj_location location, kj_location other, kjit_error_code code,
+                   const char *note, const char *format, ...)
 {
   KJ_ASSERT(c->on_failure);
   va_list list;
@@ -45,6 +69,7 @@ void kt_fail_twice(kt_compilation *c, kj_location location, kj_location other, c
   kj_report_list(c->diagnostics, &c->module->sources, location, KJIT_SEVERITY_ERROR,
                  KJIT_ERROR_TYPE, format, list);
   va_end(list);
+  kj_set_code(c->diagnostics, code);
   report_note(c, other, note);
   report_chain(c);
   longjmp(*c->on_failure, KJ_JUMP_ERROR);

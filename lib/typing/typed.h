@@ -93,10 +93,17 @@ struct kt_compilation {
  * worked on is added as notes. */
 _Noreturn void kt_fail(kt_compilation *c, kj_location location, kjit_status status,
                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The same with a code. */
+_Noreturn void kt_fail_code(kt_compilation *c, kj_location location, kjit_status status,
+                            kjit_error_code code, const char *format, ...)
+  __attribute__((format(printf, 5, 6)));
+/* The same for a value of type given in the place of a number; an array has a code of its own. */
+_Noreturn void kt_fail_number(kt_compilation *c, kj_location location, kjit_type given,
+                              const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* The same for an error of types that two places make together; note: of the other one. */
 _Noreturn void kt_fail_twice(kt_compilation *c, kj_location location, kj_location other,
-                             const char *note, const char *format, ...)
-  __attribute__((format(printf, 5, 6)));
+                             kjit_error_code code, const char *note, const char *format, ...)
+  __attribute__((format(printf, 6, 7)));
 void kt_warn(kt_compilation *c, kj_location location, kjit_severity severity, const char *format,
              ...) __attribute__((format(printf, 4, 5)));
 

@@ -220,7 +220,8 @@ static bool is_sound_message(const kjit_diagnostic *diagnostic)
 {
   return diagnostic->message && diagnostic->severity >= KJIT_SEVERITY_ERROR &&
          diagnostic->severity <= KJIT_SEVERITY_NOTE && diagnostic->status >= KJIT_OK &&
-         diagnostic->status < KJIT_STATUS_COUNT &&
+         diagnostic->status < KJIT_STATUS_COUNT && diagnostic->code >= KJIT_CODE_NONE &&
+         diagnostic->code < KJIT_CODE_COUNT &&
          (diagnostic->severity != KJIT_SEVERITY_ERROR || diagnostic->status != KJIT_OK);
 }
 

@@ -12,6 +12,33 @@ import kjit
 import numpy as np
 from kjit import _errors, _kjit, _phrases, grid_range
 
+# Codes of errors, of which the message may change.
+CODES = [
+    (lambda x, r: x[0] + x, "ARRAY_AS_NUMBER", (np.ones((2, 2)), np.ones(2))),
+    (lambda x, r: r[x], "ARRAY_AS_NUMBER", (np.ones(2), np.ones(2))),
+    (lambda x, r: kjit.cos(x), "ARRAY_AS_NUMBER", (np.ones(2), np.ones(2))),
+    (lambda x, r: -x, "ARRAY_AS_NUMBER", (np.ones(2), np.ones(2))),
+    (lambda x, r: 1 if x else 2, "ARRAY_AS_NUMBER", (np.ones(2), np.ones(2))),
+    (lambda x, r: x, "C_TYPE", (np.ones(2), np.ones(2))),
+    (lambda x, r: x(3), None, (np.ones(2), np.ones(2))),
+]
+
+
+def assign_rows(x, r):
+    y = x
+    for i in range(2):
+        if i == 1:
+            y = r
+    return y[0]
+
+
+for function, code, arguments in [*CODES, (assign_rows, "ARRAY_ELEMENTS", (np.ones(2, "f4"), np.ones(2)))]:
+    try:
+        kjit.func(function)(*arguments)
+        raise AssertionError(code)
+    except kjit.Error as error:
+        assert error.code == code, (error.code, str(error))
+
 status = set(_kjit.status_names())
 assert status == set(_errors.CLASSES), status ^ set(_errors.CLASSES)
 

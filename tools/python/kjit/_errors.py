@@ -6,14 +6,15 @@ from . import _kjit, _phrases
 
 
 class Error(Exception):
-    """What every failure of kjit is. `status` is libkjit's name of it; `file`, `line`, `column` (from 1) the place in the
+    """What every failure of kjit is. `status` is libkjit's name of it, and `code` its name for one of the errors that
+    kjit itself treats in a way of its own, such as "ARRAY_AS_NUMBER", or None; `file`, `line`, `column` (from 1) the place in the
     Python source, or None; `message` the sentence alone, which str() gives with place, source line and caret. Of a
     thread that failed (KernelError) `block` and `thread` are its positions in x, y and z, else None (`thread` also where
     all of a block failed), and `text` what the kernel's raise or assert says, or None. `args` of an exception that the
     program raises are the program's own."""
 
     __module__ = "kjit"
-    block = thread = text = None
+    block = thread = text = code = None
     _shown = None  # what str() gives, where args are the program's own
 
     def __init__(self, text="", status=None, message=None, file=None, line=None, column=None, notes=()):
@@ -177,8 +178,8 @@ def make(status, diagnostics):
     """The exception for a status and the diagnostics of libkjit; the extension calls this. Each is a tuple (severity, file,
     line, column, message, source line), of a thread that failed with (number of the failure, block, thread, text) behind it,
     where thread is None if all of the block failed."""
-    texts, first, failure = [], None, None
-    for severity, file, line, column, message, quoted, *thread in _at_call(diagnostics):
+    texts, first, failure, first_code = [], None, None, None
+    for severity, file, line, column, message, quoted, code, *thread in _at_call(diagnostics):
         if severity == 2:  # a remark is advice about speed
             continue
         place = (file, line, column) if file and line else None
@@ -187,14 +188,14 @@ def make(status, diagnostics):
         message = _phrases.in_python(message)
         texts.append(show(("error", "warning", "remark", "note")[severity], message, place, quoted))
         if first is None and severity == 0:
-            first, failure = (message, place, quoted), thread
+            first, failure, first_code = (message, place, quoted), thread, code
     message, place, quoted = first or (status, None, None)
     kind = CLASSES.get(status, Error)
     if kind is KernelError and failure:
         kind = _failure_class(failure[0], place)
     text = "\n".join(texts) or status
     error = kind(text)
-    error.status, error.message, error.notes = status, message, tuple(texts[1:])
+    error.status, error.code, error.message, error.notes = status, first_code, message, tuple(texts[1:])
     error.file, error.line, error.column = (
         (*place[:2], character_column(quoted, place[2])) if place else (None, None, None)
     )

@@ -3,7 +3,6 @@
 import enum
 import functools
 import os
-import re
 import threading
 import types
 
@@ -27,11 +26,8 @@ _REFUSED = {
     "pipeline_class": "Numba's passes are not there",
 }
 _FAST = frozenset("nnan ninf nsz arcp contract afn reassoc fast".split())
-_NO_RESULT = "does not go to or from a C function"
-# What the compiler says of arrays in the place of numbers.
-_ARRAYS = re.compile(
-    r"\b(number|numbers|bool or an integer|an integer)\b.*got \w+\[[:, ]*\]|only one element can be assigned|elements are of different types"
-)
+# Codes of the compiler's errors that are about arrays as values.
+_OF_ARRAYS = frozenset(("ARRAY_AS_NUMBER", "ARRAY_ASSIGNED", "ARRAY_ELEMENTS"))
 _ERRORS = {kind.__name__: kind for kind in CLASSES.values()}
 _AGAIN = object()
 
@@ -272,14 +268,12 @@ class Njit(Composed, _functions.Function):
         """Whether a failure of the compiler is about arrays as values, or about a function of NumPy that Python can run."""
         if isinstance(error, NotCompiledError):
             return True
-        if isinstance(error, _ERRORS["UnsupportedError"]):
-            return Njit.is_of_result(error)
-        return isinstance(error, _ERRORS["TypingError"]) and bool(_ARRAYS.search(error.message))
+        return error.code in _OF_ARRAYS or Njit.is_of_result(error)
 
     @staticmethod
     def is_of_result(error):
         """Whether a failure of the compiler says that a result is an array."""
-        return isinstance(error, _ERRORS["UnsupportedError"]) and _NO_RESULT in error.message
+        return error.code == "C_TYPE"
 
     def _call_composed(self, args, _):
         result = super()._call_composed(args, _)

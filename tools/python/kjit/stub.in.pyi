@@ -15,6 +15,7 @@ _Operator: TypeAlias = str | Callable[..., Any]
 
 class Error(Exception):
     status: str | None
+    code: str | None
     message: str
     file: str | None
     line: int | None

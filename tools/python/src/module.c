@@ -24,13 +24,14 @@ static PyObject *make_position(const uint32_t at[3])
 /* One diagnostic as kjit._errors.make takes it. */
 static PyObject *make_row(const kjit_diagnostic *d)
 {
+  const char *code = d->code == KJIT_CODE_NONE ? NULL : kjit_get_error_code_name(d->code);
   if (d->failure == KJIT_FAILURE_NONE)
-    return Py_BuildValue("iziizz", (int)d->severity, d->file, (int)d->line, (int)d->column,
-                         d->message, d->source_line);
+    return Py_BuildValue("iziizzz", (int)d->severity, d->file, (int)d->line, (int)d->column,
+                         d->message, d->source_line, code);
   PyObject *thread = d->is_whole_block ? Py_NewRef(Py_None) : make_position(d->thread);
-  return Py_BuildValue("iziizziNNz", (int)d->severity, d->file, (int)d->line, (int)d->column,
-                       d->message, d->source_line, (int)d->failure, make_position(d->block), thread,
-                       d->failure_text);
+  return Py_BuildValue("iziizzziNNz", (int)d->severity, d->file, (int)d->line, (int)d->column,
+                       d->message, d->source_line, code, (int)d->failure, make_position(d->block),
+                       thread, d->failure_text);
 }
 
 /* The diagnostics of this thread. */
@@ -75,7 +76,8 @@ PyObject *binding_fail(kjit_status status, const char *format, ...)
   PyObject *text = PyUnicode_FromFormatV(format, list);
   va_end(list);
   if (!text) return NULL;
-  PyObject *row = Py_BuildValue("[(iOiiNO)]", KJIT_SEVERITY_ERROR, Py_None, 0, 0, text, Py_None);
+  PyObject *row =
+    Py_BuildValue("[(iOiiNOO)]", KJIT_SEVERITY_ERROR, Py_None, 0, 0, text, Py_None, Py_None);
   return raise_made(status, row);
 }
 
